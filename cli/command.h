@@ -1,0 +1,52 @@
+/* The subcommands of `dealfs`: a table, one file each.
+ *
+ * main() picks one by name and answers --help and --version for all of them, so that a subcommand sees neither. It gets
+ * its own arguments (argv[0] is its name, optind is 1) and returns the exit status of the process. */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include "fs/base/str.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum command_status {
+    COMMAND_DONE = 0,
+    COMMAND_FAILED = 1,   /* one line on stderr has said what, on what, why */
+    COMMAND_USAGE = 2,    /* wrong usage, said by command_usage */
+    COMMAND_DEGRADED = 3, /* `status` only: it is up, but not whole */
+};
+
+struct command {
+    const char *name;
+    const char *arguments; /* of the usage line: "[-f] [-o OPTIONS] SOURCE MOUNTPOINT" */
+    const char *summary;   /* in the list of commands: "mount a dataset" */
+    const char *help;      /* the options, a line each, indented by two spaces; "" where there are none */
+    int (*run)(int argc, char **argv);
+};
+
+extern const struct command command_mount;
+extern const struct command command_umount;
+extern const struct command command_run;
+extern const struct command command_enter;
+extern const struct command command_status;
+extern const struct command command_wait;
+extern const struct command command_stage;
+extern const struct command command_where;
+extern const struct command command_verify;
+extern const struct command command_doctor;
+extern const struct command command_clean;
+extern const struct command command_demo;
+
+/* `dealfs NAME: what is wrong`, then the usage line, on stderr. Returns COMMAND_USAGE. */
+int command_usage(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* `dealfs: what, on what, why` on stderr. Returns COMMAND_FAILED. */
+int command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same for a line that is no failure. */
+void command_note(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The subcommands that mount(8) and umount(8) call as mount.fuse.dealfs and umount.fuse.dealfs. */
+int command_mount_helper(int argc, char **argv);
+int command_umount_helper(int argc, char **argv);
+
+#endif

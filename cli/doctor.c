@@ -1,0 +1,93 @@
+/* `dealfs doctor`: can this machine run it? A line for each thing looked at, and what to do where it is not well.
+ *
+ * Every check is a function of the table below and looks at one thing. What changes the process (a new namespace, another
+ * kind of mount) is tried in a child. */
+#include "cli/command.h"
+
+#include "cli/checks.h"
+#include "cli/live.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const level_words[] = {
+    [CHECK_OK] = "ok",
+    [CHECK_NOTE] = "note",
+    [CHECK_WARNING] = "warning",
+    [CHECK_PROBLEM] = "problem",
+};
+static const char *const level_colours[] = {
+    [CHECK_OK] = "\033[32m",
+    [CHECK_NOTE] = "",
+    [CHECK_WARNING] = "\033[33m",
+    [CHECK_PROBLEM] = "\033[31m",
+};
+
+static void print_finding(const struct finding *finding)
+{
+    bool colours = isatty(STDOUT_FILENO) == 1;
+
+    printf("%s%-8s%s %s\n", colours ? level_colours[finding->level] : "", level_words[finding->level],
+           colours ? "\033[0m" : "", finding->text.failed ? "out of memory" : finding->text.data);
+    if (finding->level > CHECK_NOTE && finding->advice.length > 0)
+        printf("         to do: %s\n", finding->advice.data);
+}
+
+/* Mounts that were left dead are found here, because nothing else tells of them. */
+static int look_at_mount(void *user, const struct live *live)
+{
+    struct finding finding = {.level = CHECK_PROBLEM};
+    int *problems = user;
+
+    if (live->health != LIVE_DEAD && live->health != LIVE_HUNG)
+        return 0;
+    str_adds(&finding.text, "the mount ");
+    str_add_printable(&finding.text, live->mountpoint, strlen(live->mountpoint));
+    str_addf(&finding.text, ": %s", live_health_text(live->health));
+    str_adds(&finding.advice, live->health == LIVE_DEAD ? "`dealfs clean`, or mount it again" : "`dealfs umount` it");
+    print_finding(&finding);
+    finding_fini(&finding);
+    (*problems)++;
+    return 0;
+}
+
+static int examine(const char *ssd)
+{
+    int problems = 0;
+
+    for (const struct check *check = checks; check->run; check++) {
+        struct finding finding = {.level = CHECK_OK};
+        if (check->needs_ssd && !ssd)
+            continue;
+        check->run(ssd, &finding);
+        print_finding(&finding);
+        problems += finding.level == CHECK_PROBLEM;
+        finding_fini(&finding);
+    }
+    live_each(look_at_mount, &problems);
+    if (problems == 0)
+        return COMMAND_DONE;
+    return command_fail("this machine has %d problem%s", problems, problems == 1 ? "" : "s");
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {{0}};
+
+    if (getopt_long(argc, argv, ":", options, NULL) != -1)
+        return command_usage(&command_doctor, "option %s: not known", argv[optind - 1]);
+    if (argc - optind > 1)
+        return command_usage(&command_doctor, "more than one SSD-DIRECTORY");
+    return examine(argv[optind]);
+}
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .arguments = "[SSD-DIRECTORY]",
+    .summary = "check whether this machine can run it",
+    .help = "  SSD-DIRECTORY is also looked at, as a place for the SSD tier.\n"
+            "  The exit status is 1 when there is a problem.\n",
+    .run = run,
+};

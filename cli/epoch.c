@@ -1,0 +1,102 @@
+/* Reading an epoch.
+ *
+ * Threads: each takes the next place of the shuffled order, opens, reads and closes the file there. They share nothing but
+ * atomic counters. */
+#include "cli/epoch.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/hash.h"
+#include "fs/base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { THREADS_MOST = 64, FILE_MOST = 1 << 30 };
+
+struct reading {
+    const struct epoch *epoch;
+    uint32_t *order;
+    _Atomic uint32_t next;
+    _Atomic uint64_t bytes, sum;
+    _Atomic int error;
+};
+
+/* Fisher and Yates; a generator of 64 bits needs no better than the remainder here. */
+static uint32_t *shuffle(uint32_t files, uint64_t seed)
+{
+    uint32_t *order = calloc((size_t)files + 1, sizeof *order);
+
+    for (uint32_t i = 0; order && i < files; i++) {
+        uint32_t j = (uint32_t)(hash64(&i, sizeof i, seed) % (i + 1));
+        order[i] = order[j];
+        order[j] = i;
+    }
+    return order;
+}
+
+static int read_one(struct reading *r, const char *path, struct str *text)
+{
+    CLEANUP_CLOSE int fd = openat(r->epoch->root, path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    str_clear(text);
+    int error = file_read_fd(fd, FILE_MOST, text);
+    if (error)
+        return error;
+    atomic_fetch_add(&r->bytes, text->length);
+    atomic_fetch_add(&r->sum, hash64(text->length > 0 ? text->data : "", text->length, 0));
+    return 0;
+}
+
+static void *work(void *user)
+{
+    struct reading *r = user;
+    CLEANUP_STR struct str text = STR_INIT;
+
+    while (atomic_load(&r->error) == 0) {
+        uint32_t place = atomic_fetch_add(&r->next, 1);
+        int none = 0;
+        if (place >= r->epoch->files)
+            break;
+        int error = *r->epoch->stop ? -ECANCELED : read_one(r, r->epoch->path[r->order[place]], &text);
+        if (error)
+            atomic_compare_exchange_strong(&r->error, &none, error);
+    }
+    return NULL;
+}
+
+int epoch_read(struct epoch *epoch)
+{
+    CLEANUP_FREE uint32_t *order = shuffle(epoch->files, epoch->seed);
+    struct reading reading = {.epoch = epoch, .order = order};
+    pthread_t thread[THREADS_MOST];
+    uint64_t began = clock_now();
+    int started = 0;
+
+    if (!order)
+        return -ENOMEM;
+    while (started < epoch->threads && started < THREADS_MOST &&
+           pthread_create(&thread[started], NULL, work, &reading) == 0)
+        started++;
+    for (int i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+    epoch->elapsed = clock_now() - began;
+    epoch->bytes = atomic_load(&reading.bytes);
+    epoch->sum = atomic_load(&reading.sum);
+    return started == 0 ? -EAGAIN : atomic_load(&reading.error);
+}
+
+void epoch_forget(const struct epoch *epoch)
+{
+    for (uint32_t i = 0; i < epoch->files; i++) {
+        CLEANUP_CLOSE int fd = openat(epoch->root, epoch->path[i], O_RDONLY | O_CLOEXEC);
+        if (fd >= 0)
+            posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    }
+}

@@ -1,0 +1,131 @@
+/* dealfs: the command. Which subcommand, from the name it was called by and the first argument; the rest is in their
+ * own files.
+ *
+ *   dealfs COMMAND …                 a line of the table
+ *   dealfs SOURCE MOUNTPOINT -o …    as mount(8)'s generic helper calls a FUSE file system: `mount`
+ *   mount.fuse.dealfs, umount.fuse.dealfs    links to it, for mount(8) and umount(8) */
+#include "cli/command.h"
+
+#include <signal.h>
+#include <string.h>
+
+static const struct command *const commands[] = {
+    &command_mount,
+    &command_umount,
+    &command_run,
+    &command_enter,
+    &command_status,
+    &command_wait,
+    &command_stage,
+    &command_where,
+    &command_verify,
+    &command_doctor,
+    &command_clean,
+    &command_demo,
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static int done(void)
+{
+    return fflush(stdout) == 0 && !ferror(stdout) ? COMMAND_DONE : COMMAND_FAILED;
+}
+
+static int print_version(void)
+{
+    puts("dealfs " DEALFS_VERSION);
+    return done();
+}
+
+static int print_help(void)
+{
+    puts("usage: dealfs COMMAND …\n\n"
+         "A read-only file system that caches a training dataset in the RAM and on the SSD of the machine that reads it.\n\n"
+         "commands:");
+    for (int i = 0; i < COMMANDS; i++)
+        printf("  %-8s %s\n", commands[i]->name, commands[i]->summary);
+    puts("\n`dealfs COMMAND --help` tells more; `man dealfs` all.");
+    return done();
+}
+
+static int print_command_help(const struct command *c)
+{
+    printf("usage: dealfs %s %s\n\n%s\n", c->name, c->arguments, c->summary);
+    if (c->help[0])
+        printf("\n%s%s", c->help, c->help[strlen(c->help) - 1] == '\n' ? "" : "\n");
+    return done();
+}
+
+static const struct command *find(const char *name)
+{
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static bool is_help(const char *argument)
+{
+    return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
+}
+
+static bool is_version(const char *argument)
+{
+    return strcmp(argument, "--version") == 0 || strcmp(argument, "-V") == 0;
+}
+
+/* What stands behind `--` is another program's. */
+static int run_command(const struct command *c, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (is_help(argv[i]))
+            return print_command_help(c);
+        if (strcmp(argv[i], "--version") == 0)
+            return print_version();
+    }
+    return c->run(argc, argv);
+}
+
+/* A source is a path; a command never has a slash. */
+static bool looks_like_mount(int argc, char **argv)
+{
+    if (strchr(argv[1], '/'))
+        return true;
+    if (argv[1][0] == '-')
+        return strncmp(argv[1], "-o", 2) == 0 || strcmp(argv[1], "-f") == 0;
+    for (int i = 2; i < argc; i++)
+        if (strncmp(argv[i], "-o", 2) == 0)
+            return true;
+    return false;
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2) {
+        fputs("usage: dealfs COMMAND …   (`dealfs --help` lists them)\n", stderr);
+        return COMMAND_USAGE;
+    }
+    const struct command *c = find(argv[1]);
+    if (c)
+        return run_command(c, argc - 1, argv + 1);
+    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
+        return argc > 2 && (c = find(argv[2])) ? print_command_help(c) : print_help();
+    if (is_version(argv[1]))
+        return print_version();
+    if (looks_like_mount(argc, argv))
+        return run_command(&command_mount, argc, argv);
+    fprintf(stderr, "dealfs: %s: no such command (`dealfs --help` lists them)\n", argv[1]);
+    return COMMAND_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "dealfs";
+
+    signal(SIGPIPE, SIG_DFL);
+    if (strncmp(name, "mount.", 6) == 0)
+        return command_mount_helper(argc, argv);
+    if (strncmp(name, "umount.", 7) == 0)
+        return command_umount_helper(argc, argv);
+    return run(argc, argv);
+}

@@ -1,0 +1,170 @@
+/* dealfs mount: bring a mount up, and with -f stay until it ends. */
+#include "cli/command.h"
+#include "cli/live.h"
+#include "cli/start.h"
+#include "cli/unmount.h"
+#include "fs/base/cleanup.h"
+
+#include <getopt.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static int usage_of_option(const struct str *why)
+{
+    command_fail("%s", why->failed ? "out of memory" : why->data);
+    return COMMAND_USAGE;
+}
+
+/* --- in the foreground --- */
+
+static int take_away(struct start *s)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct live live;
+
+    int error = live_find(s->config.mountpoint, &live, &why);
+    if (error == -ENOENT)
+        return 0;
+    if (error)
+        return command_fail("%s", why.data);
+    error = unmount_live(&live, false, &why);
+    if (error == -EBUSY) {
+        command_note(s->to, "%s: unmounted lazily", why.data);
+        str_clear(&why);
+        error = unmount_live(&live, true, &why);
+    }
+    live_fini(&live);
+    return error ? command_fail("%s", why.data) : COMMAND_DONE;
+}
+
+/* How the keeper ended; one that took the place of a dead one is not our child. */
+static int status_of_end(struct start *s)
+{
+    int status;
+
+    if (waitpid(s->keeper, &status, 0) == s->keeper && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return take_away(s);
+    take_away(s);
+    return command_fail("%s: the mount has failed and was taken away", s->config.mountpoint);
+}
+
+/* Our end of the pipe reports an error when nobody holds the other any more: all processes of the mount have ended. */
+static int stay(struct start *s)
+{
+    struct pollfd end = {.fd = s->life, .events = 0};
+
+    while (!start_signal())
+        if (poll(&end, 1, -1) > 0)
+            return status_of_end(s);
+    int status = take_away(s);
+    waitpid(s->keeper, NULL, 0);
+    return status;
+}
+
+/* --- the command --- */
+
+static int mount_it(struct start *s)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+
+    s->attached = s->foreground;
+    if (start_mount(s, &why))
+        return command_fail("%s", why.failed ? "out of memory" : why.data);
+    return s->foreground ? stay(s) : COMMAND_DONE;
+}
+
+static int parse_and_mount(struct start *s, int argc, char **argv)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    int option;
+
+    opterr = 0;
+    optind = 1;
+    while ((option = getopt(argc, argv, ":fo:")) != -1) {
+        if (option == 'f')
+            s->foreground = true;
+        else if (option == 'o') {
+            if (options_parse(&s->options, optarg, &why))
+                return usage_of_option(&why);
+        } else {
+            return command_usage(&command_mount, "option -%c: %s", optopt, option == ':' ? "needs a value" : "is not known");
+        }
+    }
+    if (argc - optind != 2)
+        return command_usage(&command_mount, "a SOURCE and a MOUNTPOINT are needed");
+    s->source = argv[optind];
+    s->mountpoint = argv[optind + 1];
+    return mount_it(s);
+}
+
+static int run(int argc, char **argv)
+{
+    struct start s;
+
+    start_init(&s);
+    int status = parse_and_mount(&s, argc, argv);
+    start_fini(&s);
+    return status;
+}
+
+/* --- as mount(8) calls it: SOURCE MOUNTPOINT [-sfnv] [-N namespace] [-o options] [-t type] --- */
+
+static int parse_helper(struct start *s, int argc, char **argv)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    bool fake = false, sloppy = false;
+    const char *lists[16];
+    int option, count = 0;
+
+    opterr = 0;
+    while ((option = getopt(argc, argv, ":sfnvN:o:t:")) != -1) {
+        if (option == 'f')
+            fake = true;
+        else if (option == 's')
+            sloppy = true;
+        else if (option == 'o' && count < (int)(sizeof lists / sizeof lists[0]))
+            lists[count++] = optarg;
+        else if (option == '?' || option == ':')
+            return command_usage(&command_mount, "option -%c: not one of mount(8)'s", optopt);
+    }
+    for (int i = 0; i < count; i++)
+        if (options_parse(&s->options, lists[i], &why) && !sloppy)
+            return usage_of_option(&why);
+    if (argc - optind != 2)
+        return command_usage(&command_mount, "a SOURCE and a MOUNTPOINT are needed");
+    s->source = argv[optind];
+    s->mountpoint = argv[optind + 1];
+    return fake ? COMMAND_DONE : mount_it(s);
+}
+
+int command_mount_helper(int argc, char **argv)
+{
+    struct start s;
+
+    start_init(&s);
+    int status = parse_helper(&s, argc, argv);
+    start_fini(&s);
+    return status;
+}
+
+const struct command command_mount = {
+    .name = "mount",
+    .arguments = "[-f] [-o OPTION,…] SOURCE MOUNTPOINT",
+    .summary = "mount the dataset in directory SOURCE on MOUNTPOINT",
+    .help = "  -f                  stay in the foreground, log to stderr; Ctrl-C unmounts\n"
+            "  -o ram=SIZE         RAM to keep samples in (512M, 10G, 25%; 0: none)\n"
+            "  -o ssd=DIR          keep samples in a folder of DIR as well\n"
+            "  -o ssd_size=SIZE    as much of it (default: what there is room for)\n"
+            "  -o state=DIR        where catalog, log and the like are kept\n"
+            "  -o control=DIR      where the control mount stands (default: in the mount, as .dealfs)\n"
+            "  -o rescan=WHEN      look at the source again: auto, always, never\n"
+            "  -o owner=USER       mount for USER (root only)\n"
+            "  -o allow_other      let other users in\n"
+            "  -o zstd=LEVEL       compress what shrinks, 1 to 19, or off\n"
+            "  -o source_threads=N reads of the source at a time\n"
+            "  -o peer_timeout=SEC how long another node may be silent\n"
+            "  -o metrics_file=PATH  also write the metrics there\n"
+            "\nSee dealfs-mount(1) for all of them.\n",
+    .run = run,
+};

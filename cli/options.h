@@ -1,0 +1,31 @@
+/* What stands behind `-o`: the options of a mount, as they were given. Sizes stay text until what they are a share of is
+ * known. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include "fs/base/str.h"
+#include "fs/catalog/scan.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct options {
+    char *ram;      /* NULL: a default is worked out */
+    char *ssd;      /* the user's directory; NULL: no SSD tier */
+    char *ssd_size; /* NULL: what there is room for */
+    char *state, *control, *metrics_file;
+    char *owner; /* a user's name or number */
+    enum rescan rescan;
+    int zstd_level; /* 0: off */
+    int source_threads;
+    uint64_t peer_timeout; /* nanoseconds */
+    bool allow_other, no_exec;
+};
+
+void options_init(struct options *o); /* the defaults */
+/* One list `opt,opt=value,…`; a backslash keeps a comma in a value. Later ones win. 0, -EINVAL, or -ENOMEM; `why` names
+ * the option. */
+int options_parse(struct options *o, const char *list, struct str *why);
+void options_fini(struct options *o);
+
+#endif

@@ -1,0 +1,138 @@
+/* dealfs run: a mount for one program, in namespaces of their own; no root, no fusermount3, nothing left afterwards. */
+#include "cli/command.h"
+#include "cli/namespace.h"
+#include "cli/start.h"
+#include "fs/base/cleanup.h"
+#include "fs/mount/attach.h"
+
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127, SIGNALLED = 128, END_SECONDS = 10 };
+
+static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
+
+static void waited_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGCHLD);
+    for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++)
+        sigaddset(set, forwarded[i]);
+}
+
+static _Noreturn void execute(char **command, const sigset_t *mask)
+{
+    for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++)
+        signal(forwarded[i], SIG_DFL);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execvp(command[0], command);
+    int error = errno;
+    command_fail("run %s: %s", command[0], strerror(error));
+    _exit(error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE);
+}
+
+/* What the terminal sends goes to all of its group, the command as well; only what was meant for us alone is passed on. */
+static int await(pid_t pid, const sigset_t *set)
+{
+    for (;;) {
+        siginfo_t info;
+        int status, number = sigwaitinfo(set, &info);
+
+        if (number > 0 && number != SIGCHLD && info.si_code <= 0)
+            kill(pid, number);
+        if (waitpid(pid, &status, WNOHANG) == pid)
+            return WIFEXITED(status) ? WEXITSTATUS(status) : SIGNALLED + WTERMSIG(status);
+    }
+}
+
+static int run_program(char **command)
+{
+    sigset_t set, before;
+
+    waited_signals(&set);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    if (start_signal())
+        return SIGNALLED + start_signal();
+    pid_t pid = fork();
+    if (pid == 0)
+        execute(command, &before);
+    if (pid < 0)
+        return command_fail("run %s: %s", command[0], strerror(errno));
+    return await(pid, &set);
+}
+
+/* Lazily: what the command has left running keeps what it has open, and the mount ends with it. */
+static void take_away(struct start *s)
+{
+    CLEANUP_STR struct str ignored = STR_INIT;
+    struct pollfd end = {.fd = s->life, .events = 0};
+
+    attach_unmount(s->config.mountpoint, true, &ignored);
+    if (!s->config.nested)
+        attach_unmount(s->config.control, true, &ignored);
+    if (poll(&end, 1, END_SECONDS * 1000) == 0)
+        command_note(stderr, "%s: what the command left running is still inside; the mount ends with it",
+                     s->config.mountpoint);
+}
+
+static int mount_and_run(struct start *s, char **command)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+
+    if (namespace_make(&s->namespaced, &why) || start_mount(s, &why))
+        return command_fail("%s", why.failed ? "out of memory" : why.data);
+    int status = run_program(command);
+    take_away(s);
+    return status;
+}
+
+/* The command's own options are not ours: with `--` everything before it is, without it what stands before SOURCE. */
+static int parse(struct start *s, int argc, char **argv)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    int option, ours = argc;
+
+    for (int i = argc - 1; i > 0; i--)
+        if (strcmp(argv[i], "--") == 0)
+            ours = i;
+    opterr = 0;
+    while ((option = getopt(ours, argv, ours < argc ? ":o:" : "+:o:")) != -1) {
+        if (option != 'o')
+            return command_usage(&command_run, "option -%c: %s", optopt, option == ':' ? "needs a value" : "is not known");
+        if (options_parse(&s->options, optarg, &why)) {
+            command_fail("%s", why.failed ? "out of memory" : why.data);
+            return COMMAND_USAGE;
+        }
+    }
+    int first = ours < argc ? ours + 1 : optind + 2;
+    if (optind + 2 > ours || (ours < argc && optind + 2 != ours) || first >= argc)
+        return command_usage(&command_run, "a SOURCE, a MOUNTPOINT and a command are needed");
+    s->source = argv[optind];
+    s->mountpoint = argv[optind + 1];
+    return mount_and_run(s, argv + first);
+}
+
+static int run(int argc, char **argv)
+{
+    struct start s;
+
+    start_init(&s);
+    s.attached = true;
+    s.to = stderr;
+    int status = parse(&s, argc, argv);
+    start_fini(&s);
+    return status;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .arguments = "[-o OPTION,…] SOURCE MOUNTPOINT -- COMMAND…",
+    .summary = "mount, run a command that alone sees the mount, unmount",
+    .help = "  -o OPTION,…  as for `dealfs mount`\n"
+            "\nNeeds no root and no fusermount3, but user namespaces and a /dev/fuse that may be opened.\n"
+            "The exit status is the command's: 128 + N when signal N ended it, 127 when it was not found.\n",
+    .run = run,
+};

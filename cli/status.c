@@ -1,0 +1,264 @@
+/* `dealfs status`: what a mount is, keeps, and has answered from where. */
+#include "cli/command.h"
+
+#include "cli/live.h"
+#include "cli/progress.h"
+#include "cli/request.h"
+#include "fs/base/json.h"
+#include "fs/base/size.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum { BAR = 20 };
+
+struct show {
+    bool json;
+    int shown;
+    int status; /* the worst so far */
+};
+
+static uint64_t number(const struct str *status, const char *path)
+{
+    uint64_t value = 0;
+
+    return json_find_uint(status->data, status->length, path, &value) < 0 ? 0 : value;
+}
+
+static void add_text(struct str *out, const struct str *status, const char *path)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+
+    if (json_find_string(status->data, status->length, path, &text) == 0 && text.length > 0)
+        str_add_printable(out, text.data, text.length);
+    else
+        str_adds(out, "-");
+}
+
+static bool is_text(const struct str *status, const char *path, const char *expected)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+
+    return json_find_string(status->data, status->length, path, &text) == 0 && !text.failed &&
+           strcmp(text.data, expected) == 0;
+}
+
+/* The sentences of `health`, each on a line of its own; none: all is well. */
+static int add_health(struct str *out, const struct str *status)
+{
+    int count = 0;
+
+    for (;; count++) {
+        CLEANUP_STR struct str sentence = STR_INIT;
+        char path[32];
+        snprintf(path, sizeof path, "health.%d", count);
+        if (json_find_string(status->data, status->length, path, &sentence) < 0)
+            break;
+        str_adds(out, count == 0 ? "  health    " : "            ");
+        str_add_printable(out, sentence.data, sentence.length);
+        str_adds(out, "\n");
+    }
+    if (count == 0)
+        str_adds(out, "  health    good\n");
+    return count;
+}
+
+static void add_tier(struct str *out, const struct str *status, const char *tier)
+{
+    char path[32], held_text[SIZE_TEXT], capacity_text[SIZE_TEXT];
+
+    snprintf(path, sizeof path, "%s.held", tier);
+    uint64_t held = number(status, path);
+    snprintf(path, sizeof path, "%s.capacity", tier);
+    uint64_t capacity = number(status, path);
+    double share = capacity ? (double)held / (double)capacity : 0;
+
+    str_addf(out, "  %-8s  ", tier);
+    if (capacity == 0) {
+        str_adds(out, "none\n");
+        return;
+    }
+    progress_add_bar(out, share, BAR);
+    str_addf(out, " %3d%%  %s of %s\n", (int)(share * 100), size_format(held, held_text, sizeof held_text),
+             size_format(capacity, capacity_text, sizeof capacity_text));
+}
+
+static void add_reads(struct str *out, const struct str *status)
+{
+    static const char *const places[] = {"ram", "ssd", "peer", "source"};
+    uint64_t reads[4], bytes[4], all = 0;
+
+    for (int i = 0; i < 4; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "reads.%s", places[i]);
+        reads[i] = number(status, path);
+        snprintf(path, sizeof path, "bytes.%s", places[i]);
+        bytes[i] = number(status, path);
+        all += bytes[i];
+    }
+    str_adds(out, "  answered  from            reads        bytes   share\n");
+    for (int i = 0; i < 4; i++) {
+        char count[COUNT_TEXT], size[SIZE_TEXT];
+        str_addf(out, "            %-6s %14s %12s  %5.1f%%\n", places[i], count_format(reads[i], count, sizeof count),
+                 size_format(bytes[i], size, sizeof size), all ? 100.0 * (double)bytes[i] / (double)all : 0.0);
+    }
+}
+
+static void add_catalog(struct str *out, const struct live *live, const struct str *status)
+{
+    char files[COUNT_TEXT], bytes[SIZE_TEXT], age[SIZE_TEXT], opened[COUNT_TEXT], read[SIZE_TEXT];
+
+    if (live->source) {
+        str_adds(out, "  source    ");
+        str_add_printable(out, live->source, strlen(live->source));
+        str_addf(out, "   %s files opened, %s read\n",
+                 count_format(number(status, "source.samples"), opened, sizeof opened),
+                 size_format(number(status, "source.bytes"), read, sizeof read));
+    }
+    str_addf(out, "  catalog   %s files, %s, %s old\n",
+             count_format(number(status, "catalog.files"), files, sizeof files),
+             size_format(number(status, "catalog.bytes"), bytes, sizeof bytes),
+             duration_format(number(status, "catalog.age") * 1000000000, age, sizeof age));
+}
+
+/* Returns whether it is whole. */
+static bool add_status(struct str *out, const struct live *live, const struct str *status)
+{
+    str_add_printable(out, live->mountpoint, strlen(live->mountpoint));
+    str_adds(out, "   ");
+    add_text(out, status, "state");
+    str_addf(out, "   node %" PRIu64 " of %" PRIu64 "   ", number(status, "node"), number(status, "nodes"));
+    str_addf(out, "server %" PRIu64 ", keeper %" PRIu64 "\n", number(status, "pids.server"),
+             number(status, "pids.keeper"));
+    add_catalog(out, live, status);
+    add_tier(out, status, "ram");
+    add_tier(out, status, "ssd");
+    add_reads(out, status);
+    return add_health(out, status) == 0 && !is_text(status, "state", "degraded");
+}
+
+static void worsen(struct show *show, int status)
+{
+    if (status == COMMAND_FAILED || show->status == COMMAND_DONE)
+        show->status = status;
+}
+
+static void print_json(struct show *show, const struct str *status, bool list)
+{
+    size_t length = status->length;
+
+    while (length > 0 && status->data[length - 1] == '\n')
+        length--;
+    if (list)
+        fputs(show->shown > 0 ? ",\n" : "[", stdout);
+    fwrite(status->data, 1, length, stdout);
+    if (!list)
+        fputs("\n", stdout);
+}
+
+/* A mount that gives no status is an object, too, in the list of all. */
+static void unreachable(struct show *show, const struct live *live)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+
+    if (show->json) {
+        struct json j = {.out = &text};
+        json_begin_object(&j, NULL);
+        json_string(&j, "mountpoint", live->mountpoint);
+        json_string(&j, "source", live->source);
+        json_string(&j, "state", live->health == LIVE_ELSEWHERE ? "elsewhere" : "dead");
+        json_begin_array(&j, "health");
+        json_string(&j, NULL, live_health_text(live->health));
+        json_end_array(&j);
+        json_end_object(&j);
+        print_json(show, &text, true);
+    } else {
+        str_add_printable(&text, live->mountpoint, strlen(live->mountpoint));
+        printf("%s   %s\n", text.failed ? "?" : text.data, live_health_text(live->health));
+    }
+    if (live->health != LIVE_ELSEWHERE)
+        worsen(show, COMMAND_DEGRADED);
+}
+
+static void print_status(struct show *show, const struct live *live, const struct str *status, bool list)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+
+    if (!add_status(&text, live, status))
+        worsen(show, COMMAND_DEGRADED);
+    if (show->json)
+        print_json(show, status, list);
+    else if (text.failed)
+        show->status = command_fail("%s: out of memory", live->mountpoint);
+    else
+        printf("%s%s", show->shown > 0 ? "\n" : "", text.data);
+}
+
+static int show_each(void *user, const struct live *live)
+{
+    struct show *show = user;
+    CLEANUP_STR struct str status = STR_INIT;
+
+    if (live->control && request_file(live->control, "status", &status) == 0)
+        print_status(show, live, &status, true);
+    else
+        unreachable(show, live);
+    show->shown++;
+    return 0;
+}
+
+static int show_all(struct show *show)
+{
+    int error = live_each(show_each, show);
+
+    if (error)
+        return command_fail("list the mounts: %s", strerror(-error));
+    if (show->json)
+        printf("%s]\n", show->shown > 0 ? "" : "[");
+    else if (show->shown == 0)
+        command_note(stderr, "no mount is up");
+    return show->status;
+}
+
+static int show_one(struct show *show, const char *mountpoint)
+{
+    CLEANUP_STR struct str status = STR_INIT, why = STR_INIT;
+    struct live live = {0};
+
+    if (live_find(mountpoint, &live, &why) < 0)
+        return command_fail("%s", why.failed ? "out of memory" : why.data);
+    int error = live.control ? request_file(live.control, "status", &status) : -ENOENT;
+    if (error)
+        command_fail("%s: %s", mountpoint, live.health == LIVE_UP ? strerror(-error) : live_health_text(live.health));
+    else
+        print_status(show, &live, &status, false);
+    live_fini(&live);
+    return error ? COMMAND_FAILED : show->status;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {0}};
+    struct show show = {0};
+    int option;
+
+    while ((option = getopt_long(argc, argv, ":j", options, NULL)) != -1) {
+        if (option != 'j')
+            return command_usage(&command_status, "option %s: not known", argv[optind - 1]);
+        show.json = true;
+    }
+    if (argc - optind > 1)
+        return command_usage(&command_status, "more than one MOUNTPOINT");
+    return argc > optind ? show_one(&show, argv[optind]) : show_all(&show);
+}
+
+const struct command command_status = {
+    .name = "status",
+    .arguments = "[--json] [MOUNTPOINT]",
+    .summary = "show what mounts keep and have answered from where",
+    .help = "  --json   the mount's status as it is; without MOUNTPOINT, a list of all of them\n"
+            "  The exit status is 3 when a mount is degraded.\n",
+    .run = run,
+};

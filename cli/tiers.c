@@ -1,0 +1,266 @@
+/* The RAM tier lies on a tmpfs that no path leads to where this process may mount one, else in /dev/shm, which it shares
+ * with others (NCCL, loader workers): there it takes at most half of what is free. The SSD tier is a folder in the user's
+ * directory. What a folder of ours holds already counts as room. */
+#include "cli/tiers.h"
+
+#include "cli/memory.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/size.h"
+#include "fs/mount/attach.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+enum { VALUE = 128 << 10, BESIDE_A_VALUE = 128, SSD_PERCENT = 90 };
+static const uint64_t MIB = UINT64_C(1) << 20;
+static const char shm[] = "/dev/shm";
+
+uint64_t tiers_need(uint64_t files, uint64_t bytes)
+{
+    return bytes + (bytes / VALUE + files) * BESIDE_A_VALUE + 64 * MIB;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- room --- */
+
+static uint64_t held_bytes; /* nftw passes no argument on */
+
+static int add_held(const char *path, const struct stat *st, int type, struct FTW *place)
+{
+    (void)path;
+    (void)place;
+    if (type == FTW_F)
+        held_bytes += (uint64_t)st->st_blocks * 512;
+    return 0;
+}
+
+static uint64_t held_in(const char *folder)
+{
+    held_bytes = 0;
+    nftw(folder, add_held, 16, FTW_PHYS | FTW_MOUNT);
+    return held_bytes;
+}
+
+struct room {
+    uint64_t free, whole; /* free: with what we hold already */
+};
+
+static int room_look(const char *folder, struct room *room, struct str *why)
+{
+    struct statvfs fs;
+
+    if (statvfs(folder, &fs) < 0) {
+        int error = -errno;
+        str_addf(why, "look for room in %s: %s", folder, strerror(-error));
+        return error;
+    }
+    room->free = (uint64_t)fs.f_bavail * fs.f_frsize + held_in(folder);
+    room->whole = (uint64_t)fs.f_blocks * fs.f_frsize;
+    return 0;
+}
+
+/* --- RAM --- */
+
+static int parse(const char *name, const char *text, uint64_t whole, uint64_t *size, struct str *why)
+{
+    int error = size_parse(text, whole, size);
+
+    if (error)
+        str_addf(why, "option %s=%s: %s", name, text, strerror(-error));
+    return error;
+}
+
+static void say_share(const struct memory *m, unsigned mounts, struct str *reason)
+{
+    char size[SIZE_TEXT];
+
+    str_addf(reason, "a quarter of the %s %s", size_format(m->available, size, sizeof size),
+             m->by_group ? "that the control group leaves" : "available");
+    if (mounts > 1)
+        str_addf(reason, ", shared by %u mounts", mounts);
+}
+
+static int ram_capacity(const struct tiers_wish *w, struct tiers *t, struct str *why)
+{
+    uint64_t need = tiers_need(w->files, w->bytes);
+    char asked[SIZE_TEXT], available[SIZE_TEXT];
+    struct memory m;
+
+    int error = memory_look("", &m);
+    if (error) {
+        str_addf(why, "read /proc/meminfo: %s", strerror(-error));
+        return error;
+    }
+    if (!w->options->ram) {
+        t->ram_bytes = memory_share(&m, w->mounts, need);
+        if (t->ram_bytes == need)
+            str_adds(&t->ram_reason, "room for all of the dataset");
+        else
+            say_share(&m, w->mounts, &t->ram_reason);
+        return 0;
+    }
+    error = parse("ram", w->options->ram, m.total, &t->ram_bytes, why);
+    if (!error && t->ram_bytes > m.available && need > m.available)
+        str_addf(&t->warning, "ram=%s is more than the %s of memory available\n",
+                 size_format(t->ram_bytes, asked, sizeof asked), size_format(m.available, available, sizeof available));
+    return error;
+}
+
+/* A tmpfs gives pages only to what is written: room beside the values costs nothing until it is used. */
+static uint64_t with_overhead(uint64_t capacity)
+{
+    return capacity + capacity / 8 + 256 * MIB;
+}
+
+static int ram_in_shm(const struct tiers_wish *w, struct tiers *t, struct str *why)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    char asked[SIZE_TEXT], free[SIZE_TEXT];
+    struct room room;
+
+    str_addf(&path, "%s/", shm);
+    place_add_short_name(&path, w->key);
+    t->ram_path = str_steal(&path);
+    if (!t->ram_path)
+        return -ENOMEM;
+    int error = place_folder("RAM tier's folder", t->ram_path, NULL, w->owner->uid, w->owner->gid, &t->ram_made, why);
+    if (!error)
+        error = room_look(t->ram_path, &room, why);
+    if (error)
+        return error;
+    size_format(room.free, free, sizeof free);
+    if (w->options->ram && t->ram_bytes + t->ram_bytes / 8 > room.free) {
+        str_addf(why, "option ram=%s: %s has room for %s only, and this user may not mount a tmpfs; ask for less, or use "
+                 "`dealfs run`", size_format(t->ram_bytes, asked, sizeof asked), shm, free);
+        return -ENOSPC;
+    }
+    if (t->ram_bytes > room.free / 2 && !w->options->ram) {
+        t->ram_bytes = room.free / 2;
+        str_clear(&t->ram_reason);
+        str_addf(&t->ram_reason, "half of the %s free in %s", free, shm);
+    }
+    return 0;
+}
+
+static int make_ram(const struct tiers_wish *w, struct tiers *t, struct str *why)
+{
+    int error = ram_capacity(w, t, why);
+
+    if (error || t->ram_bytes == 0)
+        return error;
+    if (attach_privileged() &&
+        attach_private_tmpfs(with_overhead(t->ram_bytes), w->owner->uid, w->owner->gid, &t->ram_fd) == 0)
+        return 0;
+    return ram_in_shm(w, t, why);
+}
+
+/* --- SSD --- */
+
+/* In a directory of the owner's it is the owner who makes the folder; in one that only root may write to, root. */
+static int ssd_folder(const struct tiers_wish *w, struct tiers *t, struct str *why)
+{
+    int error = owner_assume(w->owner, why);
+    if (error)
+        return error;
+    error = place_folder("SSD tier's folder", t->ssd_path, NULL, w->owner->uid, w->owner->gid, &t->ssd_made, why);
+    owner_leave(w->owner);
+    if (error != -EACCES || !w->owner->another)
+        return error;
+    str_clear(why);
+    return place_folder("SSD tier's folder", t->ssd_path, NULL, w->owner->uid, w->owner->gid, &t->ssd_made, why);
+}
+
+static int ssd_capacity(const struct tiers_wish *w, struct tiers *t, struct str *why)
+{
+    uint64_t need = tiers_need(w->files, w->bytes);
+    char asked[SIZE_TEXT], free[SIZE_TEXT];
+    struct room room;
+
+    int error = room_look(t->ssd_path, &room, why);
+    if (error)
+        return error;
+    if (!w->options->ssd_size) {
+        t->ssd_bytes = least(room.free / 100 * SSD_PERCENT, need);
+        if (t->ssd_bytes == need)
+            str_adds(&t->ssd_reason, "room for all of the dataset");
+        else
+            str_addf(&t->ssd_reason, "%d %% of the %s free", SSD_PERCENT, size_format(room.free, free, sizeof free));
+        return 0;
+    }
+    error = parse("ssd_size", w->options->ssd_size, room.whole, &t->ssd_bytes, why);
+    if (!error && t->ssd_bytes > room.free && need > room.free)
+        str_addf(&t->warning, "ssd_size=%s is more than the %s free there\n",
+                 size_format(t->ssd_bytes, asked, sizeof asked), size_format(room.free, free, sizeof free));
+    return error;
+}
+
+static int make_ssd(const struct tiers_wish *w, struct tiers *t, struct str *why)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    CLEANUP_FREE char *given = NULL, *real = NULL;
+    struct stat st;
+
+    if (!w->options->ssd)
+        return 0;
+    given = place_absolute(w->options->ssd, 0);
+    real = given ? realpath(given, NULL) : NULL;
+    int error = real && stat(real, &st) == 0 ? S_ISDIR(st.st_mode) ? 0 : -ENOTDIR : -errno;
+    if (error) {
+        str_addf(why, "option ssd=%s: %s", given ? given : "", strerror(-error));
+        return error;
+    }
+    str_addf(&path, "%s/", strcmp(real, "/") == 0 ? "" : real);
+    place_add_short_name(&path, w->key);
+    t->ssd_path = str_steal(&path);
+    if (!t->ssd_path)
+        return -ENOMEM;
+    error = ssd_folder(w, t, why);
+    return error ? error : ssd_capacity(w, t, why);
+}
+
+/* --- both --- */
+
+int tiers_make(const struct tiers_wish *wish, struct tiers *tiers, struct str *why)
+{
+    *tiers = (struct tiers){.ram_fd = -1};
+    int error = make_ram(wish, tiers, why);
+    if (!error)
+        error = make_ssd(wish, tiers, why);
+    if (!error)
+        return 0;
+    tiers_undo(tiers);
+    tiers_fini(tiers);
+    return error;
+}
+
+void tiers_undo(struct tiers *t)
+{
+    if (t->ram_made)
+        dir_remove_tree(AT_FDCWD, t->ram_path);
+    if (t->ssd_made)
+        dir_remove_tree(AT_FDCWD, t->ssd_path);
+    t->ram_made = t->ssd_made = false;
+}
+
+void tiers_fini(struct tiers *t)
+{
+    int saved = errno;
+
+    if (t->ram_fd >= 0)
+        close(t->ram_fd);
+    free(t->ram_path);
+    free(t->ssd_path);
+    str_fini(&t->ram_reason);
+    str_fini(&t->ssd_reason);
+    str_fini(&t->warning);
+    *t = (struct tiers){.ram_fd = -1};
+    errno = saved;
+}

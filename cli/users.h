@@ -1,0 +1,11 @@
+/* Who works in a mount: processes that have a file of it open or mapped, or their working directory there. */
+#ifndef CLI_USERS_H
+#define CLI_USERS_H
+
+#include "fs/base/str.h"
+
+/* "bash (1234), python3 (99)", a few of them; found from /proc, without a look into the mount. Only processes that this
+ * user may look at are seen. */
+void users_of_mount(const char *mountpoint, struct str *names);
+
+#endif

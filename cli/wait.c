@@ -1,0 +1,104 @@
+/* `dealfs wait`: until a mount is live, and as many nodes as wanted have joined. */
+#include "cli/command.h"
+
+#include "cli/live.h"
+#include "cli/request.h"
+#include "fs/base/file.h"
+#include "fs/base/json.h"
+#include "fs/base/size.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <time.h>
+
+static const uint64_t FOREVER = UINT64_MAX;
+enum { PAUSE_FIRST_MS = 20, PAUSE_LAST_MS = 1000 };
+
+struct wanted {
+    const char *mountpoint;
+    uint64_t nodes;
+    uint64_t timeout; /* nanoseconds */
+};
+
+/* 0 when it is so; else `why` says what is missing. */
+static int look(const struct wanted *wanted, struct str *why)
+{
+    struct live live = {0};
+    CLEANUP_STR struct str status = STR_INIT;
+    uint64_t nodes = 0;
+    int error = live_find(wanted->mountpoint, &live, why);
+
+    if (error)
+        return error;
+    error = -EAGAIN;
+    if (!live.control || live.health == LIVE_HUNG || live.health == LIVE_DEAD) {
+        str_addf(why, "%s: %s", wanted->mountpoint, live_health_text(live.health));
+    } else if (request_file(live.control, "status", &status) < 0) {
+        str_addf(why, "%s: its status cannot be read yet", wanted->mountpoint);
+    } else if (json_find_uint(status.data, status.length, "nodes", &nodes) < 0 || nodes < wanted->nodes) {
+        str_addf(why, "%s: %" PRIu64 " of %" PRIu64 " nodes have joined", wanted->mountpoint, nodes, wanted->nodes);
+    } else {
+        error = 0;
+    }
+    live_fini(&live);
+    return error;
+}
+
+static void pause_before(uint64_t deadline, unsigned *ms)
+{
+    uint64_t now = clock_now(), pause = (uint64_t)*ms * 1000000;
+
+    if (pause > deadline - now)
+        pause = deadline - now;
+    struct timespec time = {(time_t)(pause / 1000000000), (long)(pause % 1000000000)};
+    nanosleep(&time, NULL);
+    *ms = *ms * 2 < PAUSE_LAST_MS ? *ms * 2 : PAUSE_LAST_MS;
+}
+
+static int wait_for(const struct wanted *wanted)
+{
+    uint64_t now = clock_now(), deadline = wanted->timeout < FOREVER - now ? now + wanted->timeout : FOREVER;
+    CLEANUP_STR struct str why = STR_INIT;
+    unsigned ms = PAUSE_FIRST_MS;
+
+    while (look(wanted, &why) != 0) {
+        if (clock_now() >= deadline)
+            return command_fail("not live in time: %s", why.failed ? "out of memory" : why.data);
+        str_clear(&why);
+        pause_before(deadline, &ms);
+    }
+    return COMMAND_DONE;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"nodes", required_argument, NULL, 'n'}, {"timeout", required_argument, NULL, 't'}, {0}};
+    struct wanted wanted = {.nodes = 1, .timeout = FOREVER};
+    int option;
+
+    while ((option = getopt_long(argc, argv, ":n:t:", options, NULL)) != -1) {
+        if (option == '?' || option == ':')
+            return command_usage(&command_wait, "option %s: %s", argv[optind - 1],
+                                 option == ':' ? "its value is missing" : "not known");
+        if (option == 'n' && number_parse(optarg, 1, UINT32_MAX, &wanted.nodes) < 0)
+            return command_usage(&command_wait, "--nodes %s: not a number of nodes", optarg);
+        if (option == 't' && duration_parse(optarg, &wanted.timeout) < 0)
+            return command_usage(&command_wait, "--timeout %s: not a time", optarg);
+    }
+    if (argc - optind != 1)
+        return command_usage(&command_wait, "one MOUNTPOINT is needed");
+    wanted.mountpoint = argv[optind];
+    return wait_for(&wanted);
+}
+
+const struct command command_wait = {
+    .name = "wait",
+    .arguments = "[--nodes N] [--timeout TIME] MOUNTPOINT",
+    .summary = "wait until a mount is live",
+    .help = "  --nodes N        and until N nodes have joined\n"
+            "  --timeout TIME   give up after so many seconds (or 5m, 1h)\n",
+    .run = run,
+};

@@ -1,0 +1,77 @@
+/* `dealfs where`: which sample a path is, who owns it, and which tier keeps it. */
+#include "cli/command.h"
+
+#include "cli/live.h"
+#include "cli/request.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* A reply's line is `sample<TAB>owner<TAB>tier<TAB>path`; a `-` for the sample says that there is none. */
+static bool all_samples(const struct str *reply)
+{
+    const char *line = reply->data, *end = reply->data + reply->length;
+
+    while (line < end) {
+        if (*line == '-')
+            return false;
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        line = newline ? newline + 1 : end;
+    }
+    return true;
+}
+
+/* A path below the mountpoint as it was given, which may lead through symlinks, is shortened to what is below it. */
+static const char *shorten(const char *path, const char *given)
+{
+    size_t n = strlen(given);
+
+    while (n > 1 && given[n - 1] == '/')
+        n--;
+    return *path == '/' && strncmp(path, given, n) == 0 && path[n] == '/' && path[n + 1] ? path + n + 1 : path;
+}
+
+static int ask(const struct live *live, const char *given, char **paths, int count)
+{
+    CLEANUP_STR struct str request = STR_INIT, reply = STR_INIT, why = STR_INIT;
+
+    str_adds(&request, "where sep=nul\n");
+    for (int i = 0; i < count; i++) {
+        const char *path = shorten(paths[i], given);
+        str_add(&request, path, strlen(path) + 1);
+    }
+    if (request.failed)
+        return command_fail("where %s: out of memory", live->mountpoint);
+    int error = request_send(live->control, request.data, request.length, &reply, &why);
+    if (error)
+        return command_fail("where %s: %s", live->mountpoint, why.length > 0 ? why.data : strerror(-error));
+    if (reply.length > 0)
+        fwrite(reply.data, 1, reply.length, stdout);
+    return reply.length > 0 && all_samples(&reply) ? COMMAND_DONE : COMMAND_FAILED;
+}
+
+static int run(int argc, char **argv)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct live live = {0};
+    int first = argc > 1 && strcmp(argv[1], "--") == 0 ? 2 : 1;
+
+    if (argc - first < 2 || (first == 1 && argv[1][0] == '-'))
+        return command_usage(&command_where, "a MOUNTPOINT and at least one PATH are needed");
+    if (live_find(argv[first], &live, &why) < 0)
+        return command_fail("%s", why.failed ? "out of memory" : why.data);
+    int status = live.control ? ask(&live, argv[first], argv + first + 1, argc - first - 1)
+                              : command_fail("%s: %s", argv[first], live_health_text(live.health));
+    live_fini(&live);
+    return status;
+}
+
+const struct command command_where = {
+    .name = "where",
+    .arguments = "MOUNTPOINT PATH...",
+    .summary = "tell the sample number, owner and tier of files",
+    .help = "  PATH is absolute in the mount or the source, or relative to them. A line each:\n"
+            "  sample, owner, tier and path, separated by tabs; - for none.\n",
+    .run = run,
+};

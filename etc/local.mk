@@ -1,0 +1,1 @@
+# Examples, units and the completion are installed from here.

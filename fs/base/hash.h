@@ -1,0 +1,18 @@
+/* The hashes of dealfs: XXH3, and a 128-bit digest as it is shown to people. */
+#ifndef FS_BASE_HASH_H
+#define FS_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct digest {
+    uint8_t byte[16];
+};
+enum { DIGEST_TEXT = 33 };
+
+uint64_t hash64(const void *bytes, size_t n, uint64_t seed);
+struct digest hash128(const void *bytes, size_t n, uint64_t seed);
+char *digest_format(const struct digest *d, char text[DIGEST_TEXT]); /* 32 hexadecimal digits */
+int digest_parse(const char *text, struct digest *d);               /* 0 or -EINVAL */
+
+#endif

@@ -1,0 +1,34 @@
+/* JSON: a writer that places commas itself, and a reader of single values for what dealfs wrote. */
+#ifndef FS_BASE_JSON_H
+#define FS_BASE_JSON_H
+
+#include "fs/base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct json {
+    struct str *out;
+    bool comma; /* the next value in this object or array follows another */
+};
+
+/* `key` is NULL inside an array and for the outermost value. Bytes that are not UTF-8 are written as \u00HH. */
+void json_begin_object(struct json *j, const char *key);
+void json_end_object(struct json *j);
+void json_begin_array(struct json *j, const char *key);
+void json_end_array(struct json *j);
+void json_string(struct json *j, const char *key, const char *value); /* NULL value: null */
+void json_bytes(struct json *j, const char *key, const void *value, size_t n);
+void json_uint(struct json *j, const char *key, uint64_t value);
+void json_int(struct json *j, const char *key, int64_t value);
+void json_fixed(struct json *j, const char *key, double value, int decimals);
+void json_bool(struct json *j, const char *key, bool value);
+
+/* The text of the value at a path such as "catalog.files" or "nodes.0.host": a number, string (with its quotes),
+ * literal, object or array as it stands. Returns its length and points `value` at it, or -ENOENT, -EBADMSG. */
+long json_find(const char *text, size_t n, const char *path, const char **value);
+/* -EINVAL: the value is of another type; -ERANGE. Of a string, \u0080…\u00ff become the byte again that the writer met. */
+int json_find_uint(const char *text, size_t n, const char *path, uint64_t *value);
+int json_find_string(const char *text, size_t n, const char *path, struct str *value); /* unescaped, appended */
+
+#endif

@@ -1,0 +1,22 @@
+/* Sizes and durations as people write them. */
+#ifndef FS_BASE_SIZE_H
+#define FS_BASE_SIZE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* "10G", "512M", "4096", "1.5T", "2GiB" (powers of 1024), or "25%" of `whole` (up to 100%). 0, -EINVAL, or -ERANGE. */
+int size_parse(const char *text, uint64_t whole, uint64_t *size);
+
+/* An unsigned decimal number that is the whole text and lies in min…max. 0, -EINVAL, or -ERANGE. */
+int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *number);
+
+/* "7d", "12h", "30m", "10s", "200ms", "10", "0.5" (seconds) in nanoseconds. 0, -EINVAL, or -ERANGE. */
+int duration_parse(const char *text, uint64_t *nanoseconds);
+
+/* "1.4 GiB" and "3m12s"; the buffer is returned. */
+char *size_format(uint64_t size, char *buffer, size_t n);
+char *duration_format(uint64_t nanoseconds, char *buffer, size_t n);
+enum { SIZE_TEXT = 32 };
+
+#endif

@@ -1,0 +1,137 @@
+/* Sort entries, and pack them: records first, then names and targets, in one piece of memory. */
+#include "fs/catalog/entry.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sort ---- */
+
+/* Names of one directory often begin alike (val_00001.jpg, val_00002.jpg): what all share is skipped, and the next 8
+ * bytes as a number decide nearly every comparison. */
+struct item {
+    uint64_t key;
+    const char *rest; /* behind the key; NULL: the name ended before */
+    struct entry *entry;
+};
+
+static size_t common_prefix(struct entry *const *list, size_t count)
+{
+    size_t common = list[0]->length;
+    for (size_t i = 1; i < count; i++) {
+        size_t same = 0;
+        while (same < common && list[i]->name[same] == list[0]->name[same]) /* stops at the NUL of either */
+            same++;
+        common = same;
+    }
+    return common;
+}
+
+static struct item item_make(struct entry *e, size_t skip)
+{
+    struct item item = {.entry = e};
+    size_t n = e->length - skip;
+    memcpy(&item.key, e->name + skip, n < sizeof item.key ? n : sizeof item.key);
+    item.key = be64toh(item.key);
+    item.rest = n > sizeof item.key ? e->name + skip + sizeof item.key : NULL;
+    return item;
+}
+
+static int item_compare(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return strcmp(x->rest ? x->rest : "", y->rest ? y->rest : "");
+}
+
+int entries_sort(struct entry **list, size_t *count)
+{
+    if (*count < 2)
+        return 0;
+    struct item *item = malloc(*count * sizeof *item);
+    if (!item)
+        return -ENOMEM;
+    size_t skip = common_prefix(list, *count), kept = 0;
+    for (size_t i = 0; i < *count; i++)
+        item[i] = item_make(list[i], skip);
+    qsort(item, *count, sizeof *item, item_compare);
+    for (size_t i = 0; i < *count; i++)
+        if (i == 0 || item_compare(&item[i - 1], &item[i]) != 0)
+            list[kept++] = item[i].entry;
+    *count = kept;
+    free(item);
+    return 0;
+}
+
+/* ---- pack ---- */
+
+struct sums {
+    size_t directories, files, links, bytes;
+};
+
+static struct sums sum(struct entry *const *list, size_t count)
+{
+    struct sums s = {0};
+    for (size_t i = 0; i < count; i++) {
+        s.directories += list[i]->kind == ENTRY_DIRECTORY;
+        s.files += list[i]->kind == ENTRY_FILE;
+        s.links += list[i]->kind == ENTRY_LINK;
+        s.bytes += list[i]->length + 1u + (list[i]->target ? strlen(list[i]->target) + 1 : 0);
+    }
+    return s;
+}
+
+static uint64_t add_name(char *names, size_t *end, const char *text, size_t length)
+{
+    uint64_t name = name_pack(*end, length);
+    memcpy(names + *end, text, length);
+    names[*end + length] = '\0';
+    *end += length + 1;
+    return name;
+}
+
+int entries_to_branch(struct entry *const *list, size_t count, const struct catalog *old, struct branch *n)
+{
+    struct sums s = sum(list, count);
+    if (s.directories > FORMAT_COUNT_MOST || s.files > FORMAT_COUNT_MOST || s.links > FORMAT_COUNT_MOST)
+        return -EFBIG;
+    size_t records = s.files * sizeof *n->file + s.links * sizeof *n->link;
+    char *own = malloc(records + s.bytes + 1);
+    struct branch *children = s.directories ? malloc(s.directories * sizeof *children) : NULL;
+    if (!own || (s.directories && !children)) {
+        free(own);
+        free(children);
+        return -ENOMEM;
+    }
+    struct format_file *file = (void *)own;
+    struct format_link *link = (void *)(file + s.files);
+    char *names = own + records;
+    size_t end = 0;
+    n->own = own;
+    n->file = file;
+    n->link = link;
+    n->names = names;
+    n->children = children;
+    for (size_t i = 0; i < count; i++) {
+        const struct entry *e = list[i];
+        uint64_t name = add_name(names, &end, e->name, e->length);
+        if (e->kind == ENTRY_DIRECTORY) {
+            const char *text = names + name_offset(name);
+            uint32_t before = n->old && old ? catalog_subdirectory(old, n->old, text, e->length) : 0;
+            branch_init(&children[n->directories++], n, text, e->length, before);
+        } else if (e->kind == ENTRY_FILE) {
+            file[n->files++] = (struct format_file){
+                .size = e->size, .mtime = e->mtime, .name = name, .attribute = e->attribute};
+        } else {
+            link[n->links++] = (struct format_link){
+                .mtime = e->mtime,
+                .name = name,
+                .target = add_name(names, &end, e->target, strlen(e->target)),
+                .attribute = e->attribute,
+            };
+        }
+    }
+    return 0;
+}

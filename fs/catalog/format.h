@@ -1,0 +1,150 @@
+/* The catalog file as C sees it; FORMAT beside this describes it byte by byte. For the files of this folder only.
+ *
+ * Everything is in the order and alignment of the machine that wrote it; another byte order is refused by the mark. */
+#ifndef FS_CATALOG_FORMAT_H
+#define FS_CATALOG_FORMAT_H
+
+#include "fs/base/hash.h"
+#include "fs/catalog/catalog.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FORMAT_MAGIC "DEALFSCT"
+enum {
+    FORMAT_VERSION = 1,
+    FORMAT_ENDIAN = 0x01020304,
+    FORMAT_ALIGNMENT = 64,
+    FORMAT_NAME_MOST = UINT16_MAX, /* bytes of a name or of a link's target */
+};
+#define FORMAT_COUNT_MOST ((uint64_t)UINT32_MAX - 1) /* of directories, of files and of symlinks */
+#define FORMAT_NAMES_MOST ((uint64_t)1 << 48)        /* bytes of the section of names */
+
+enum format_part {
+    PART_SCAN, /* what the next scan wants to know; the others describe the dataset */
+    PART_DIRECTORIES,
+    PART_FILES,
+    PART_LINKS,
+    PART_ATTRIBUTES,
+    PART_NAMES,
+    PARTS
+};
+
+struct format_section {
+    uint64_t offset, count;
+};
+
+struct format_header {
+    char magic[8];
+    uint32_t version, endian;
+    uint64_t length;
+    uint64_t scanned;
+    struct digest checksum, digest;
+    struct catalog_notes notes;
+    uint64_t bytes;
+    uint8_t zero[56];
+    struct format_section section[PARTS];
+};
+
+/* One a directory, beside the records of directories. */
+struct format_scan {
+    int64_t ctime;
+    uint32_t specials, links_to_files;
+    uint32_t flags;
+    uint32_t zero;
+};
+enum { SCAN_UNREADABLE = 1, SCAN_HIDDEN = 2 };
+
+/* A name: its offset in the names in the low 48 bits, its length above. */
+static inline uint64_t name_pack(uint64_t offset, size_t length)
+{
+    return offset | (uint64_t)length << 48;
+}
+
+static inline uint64_t name_offset(uint64_t name)
+{
+    return name & (FORMAT_NAMES_MOST - 1);
+}
+
+static inline size_t name_length(uint64_t name)
+{
+    return (size_t)(name >> 48);
+}
+
+/* Directories are counted from 1, like their inodes; files and links from 0. */
+struct format_directory {
+    int64_t mtime;
+    uint64_t name;
+    uint32_t parent, attribute;
+    uint32_t first_directory, directories;
+    uint32_t first_file, files;
+    uint32_t first_link, links;
+};
+
+struct format_file {
+    uint64_t size;
+    int64_t mtime;
+    uint64_t name;
+    uint32_t parent, attribute;
+};
+
+struct format_link {
+    int64_t mtime;
+    uint64_t name, target;
+    uint32_t parent, attribute;
+};
+
+struct format_attribute {
+    uint32_t mode, uid, gid; /* the mode without the type */
+};
+
+_Static_assert(sizeof(struct format_header) == 256, "header");
+_Static_assert(sizeof(struct format_scan) == 24, "scan record");
+_Static_assert(sizeof(struct format_directory) == 48, "directory record");
+_Static_assert(sizeof(struct format_file) == 32, "file record");
+_Static_assert(sizeof(struct format_link) == 32, "link record");
+_Static_assert(sizeof(struct format_attribute) == 12, "attribute record");
+
+extern const uint8_t format_size[PARTS]; /* of a record of each section */
+
+/* Where each section must lie, from the counts; the length of the whole, or 0 when they cannot be. */
+uint64_t format_layout(struct format_section section[PARTS]);
+
+/* The two hashes of a file whose sections lie as they must: of the dataset, and of the rest of the file, which
+ * includes the former. */
+struct digest format_digest(const void *bytes);
+struct digest format_checksum(const void *bytes);
+
+/* A catalog in memory: the header and the sections, all inside one map. */
+struct catalog {
+    const struct format_header *header;
+    const struct format_scan *scan;
+    const struct format_directory *directory; /* the first is the root: inode − 1 */
+    const struct format_file *file;
+    const struct format_link *link;
+    const struct format_attribute *attribute;
+    const char *names;
+    uint32_t directories, files, links;
+    uint64_t attributes, name_bytes;
+    void *map; /* NULL: borrowed */
+    size_t length;
+};
+
+static inline const struct format_directory *catalog_dir(const struct catalog *c, uint64_t ino)
+{
+    return &c->directory[ino - CATALOG_ROOT];
+}
+
+static inline const char *catalog_string(const struct catalog *c, uint64_t name)
+{
+    return c->names + name_offset(name);
+}
+
+/* Find the sections of a file of n bytes and check all of it. 0 or -EBADMSG. */
+int catalog_check(struct catalog *c, const void *bytes, size_t n);
+
+/* The subdirectory of that name, or 0. */
+uint32_t catalog_subdirectory(const struct catalog *c, uint32_t directory, const char *name, size_t length);
+
+#endif

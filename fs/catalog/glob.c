@@ -1,0 +1,134 @@
+/* Globs over paths, without recursion: when the match fails it goes back to the last `*`, which takes one character
+ * more, and when that may not, to the last `**`. To go back further is never of use: what stands before a `*` that was
+ * reached is matched as early as can be, and a `*` that met a slash has settled all before it. So the time is at most
+ * the product of the lengths, squared only with both kinds of stars. */
+#include "fs/catalog/glob.h"
+#include "fs/catalog/utf8.h"
+
+#include <string.h>
+
+/* The set behind '[': 1 the character is in it, 0 not, −1 no set. `glob` is moved behind it. */
+static int match_set(const char **glob, const char *end, uint32_t c)
+{
+    const char *p = *glob;
+    bool negated = p < end && (*p == '!' || *p == '^');
+    p += negated;
+    bool in = false;
+    for (bool first = true; p < end && (first || *p != ']'); first = false) {
+        p += *p == '\\' && p + 1 < end;
+        uint32_t low = utf8_next(&p, end), high = low;
+        if (end - p >= 2 && p[0] == '-' && p[1] != ']') {
+            p++;
+            p += *p == '\\' && p + 1 < end;
+            high = utf8_next(&p, end);
+        }
+        in |= low <= c && c <= high;
+    }
+    if (p >= end)
+        return -1;
+    *glob = p + 1;
+    return in != negated;
+}
+
+/* One character of the text against what is not a star. Moves both on, or neither and returns false. */
+static bool match_one(const char **glob, const char *glob_end, const char **text, const char *text_end)
+{
+    const char *g = *glob, *t = *text;
+    if (g == glob_end || t == text_end)
+        return false;
+    uint32_t c = utf8_next(&t, text_end), want = utf8_next(&g, glob_end);
+    if (want == '?' && c != '/') {
+        *glob = g;
+        *text = t;
+        return true;
+    }
+    if (want == '[') {
+        int in = match_set(&g, glob_end, c);
+        if (in >= 0) {
+            if (in == 0 || c == '/')
+                return false;
+            *glob = g;
+            *text = t;
+            return true;
+        }
+    }
+    if (want == '\\' && g < glob_end)
+        want = utf8_next(&g, glob_end);
+    else if (want == '?')
+        return false;
+    if (want != c)
+        return false;
+    *glob = g;
+    *text = t;
+    return true;
+}
+
+/* Where to go on when the match fails. */
+struct star {
+    const char *glob; /* behind it; NULL: none */
+    const char *text; /* what it takes ends here */
+    bool whole;       /* of `**`: a component of its own, so that it ends at a slash */
+};
+
+static void star_open(const char *begin, const char **glob, const char *end, const char *text, struct star *one,
+                      struct star *any)
+{
+    const char *g = *glob + 1;
+    if (g == end || *g != '*') {
+        *glob = g;
+        *one = (struct star){.glob = g, .text = text};
+        return;
+    }
+    bool fresh = *glob == begin || (*glob)[-1] == '/';
+    while (g < end && *g == '*')
+        g++;
+    bool whole = fresh && g < end && *g == '/';
+    *glob = g + whole;
+    *any = (struct star){.glob = *glob, .text = text, .whole = whole};
+    one->glob = NULL;
+}
+
+static bool star_more(struct star *one, struct star *any, const char **glob, const char **text, const char *end)
+{
+    if (one->glob && one->text < end && *one->text != '/') {
+        utf8_next(&one->text, end);
+        *glob = one->glob;
+        *text = one->text;
+        return true;
+    }
+    one->glob = NULL;
+    if (!any->glob || any->text >= end)
+        return false;
+    if (any->whole) {
+        const char *slash = memchr(any->text, '/', (size_t)(end - any->text));
+        any->text = slash ? slash + 1 : end;
+        if (!slash)
+            return false;
+    } else {
+        utf8_next(&any->text, end);
+    }
+    *glob = any->glob;
+    *text = any->text;
+    return true;
+}
+
+bool glob_match(const char *glob, const char *text, size_t n)
+{
+    const char *begin = glob, *glob_end = glob + strlen(glob), *end = text + n;
+    struct star one = {0}, any = {0};
+    for (;;) {
+        if (glob < glob_end && *glob == '*') {
+            star_open(begin, &glob, glob_end, text, &one, &any);
+            continue;
+        }
+        if (glob == glob_end && text == end)
+            return true;
+        if (!match_one(&glob, glob_end, &text, end) && !star_more(&one, &any, &glob, &text, end))
+            return false;
+    }
+}
+
+bool glob_has_slash(const char *glob)
+{
+    return strchr(glob, '/') != NULL;
+}

@@ -1,0 +1,132 @@
+/* From names to inodes: each kind of a directory's children is a sorted slice. */
+#include "fs/catalog/format.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int name_compare(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
+    return order ? order : (a_length > b_length) - (a_length < b_length);
+}
+
+/* The name field of the records of one kind. */
+struct slice {
+    const char *name;
+    size_t record;
+    uint32_t count;
+};
+
+static uint64_t slice_name(const struct slice *s, uint32_t i)
+{
+    uint64_t name;
+    memcpy(&name, s->name + i * s->record, sizeof name);
+    return name;
+}
+
+/* The place in the slice, or its count. */
+static uint32_t slice_find(const struct catalog *c, struct slice s, const char *name, size_t length)
+{
+    uint32_t low = 0, high = s.count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        uint64_t here = slice_name(&s, middle);
+        int order = name_compare(catalog_string(c, here), name_length(here), name, length);
+        if (order == 0)
+            return middle;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return s.count;
+}
+
+#define SLICE(records, first, n)                                                                                       \
+    ((struct slice){(const char *)((records) + (first)) + offsetof(__typeof__(*(records)), name), sizeof *(records), n})
+
+uint32_t catalog_subdirectory(const struct catalog *c, uint32_t directory, const char *name, size_t length)
+{
+    const struct format_directory *d = catalog_dir(c, directory);
+    uint32_t place = slice_find(c, SLICE(c->directory, d->first_directory - CATALOG_ROOT, d->directories), name, length);
+    return place < d->directories ? d->first_directory + place : 0;
+}
+
+static int is_directory(const struct catalog *c, uint64_t ino)
+{
+    if (ino < CATALOG_ROOT || ino > catalog_inodes(c))
+        return -ENOENT;
+    return ino <= c->directories ? 0 : -ENOTDIR;
+}
+
+int catalog_lookup(const struct catalog *c, uint64_t directory, const char *name, size_t length, uint64_t *ino)
+{
+    int error = is_directory(c, directory);
+    if (error)
+        return error;
+    const struct format_directory *d = catalog_dir(c, directory);
+    uint32_t place = slice_find(c, SLICE(c->file, d->first_file, d->files), name, length);
+    if (place < d->files) {
+        *ino = catalog_file_ino(c, d->first_file + place);
+        return 0;
+    }
+    uint32_t child = catalog_subdirectory(c, (uint32_t)directory, name, length);
+    if (child) {
+        *ino = child;
+        return 0;
+    }
+    place = slice_find(c, SLICE(c->link, d->first_link, d->links), name, length);
+    if (place == d->links)
+        return -ENOENT;
+    *ino = CATALOG_ROOT + (uint64_t)c->directories + c->files + d->first_link + place;
+    return 0;
+}
+
+int catalog_child(const struct catalog *c, uint64_t directory, uint64_t place, uint64_t *ino)
+{
+    int error = is_directory(c, directory);
+    if (error)
+        return error;
+    const struct format_directory *d = catalog_dir(c, directory);
+    if (place < d->directories) {
+        *ino = d->first_directory + place;
+        return 0;
+    }
+    place -= d->directories;
+    if (place < d->files) {
+        *ino = catalog_file_ino(c, d->first_file + (uint32_t)place);
+        return 0;
+    }
+    place -= d->files;
+    if (place >= d->links)
+        return -ENOENT;
+    *ino = CATALOG_ROOT + (uint64_t)c->directories + c->files + d->first_link + place;
+    return 0;
+}
+
+int catalog_directory_files(const struct catalog *c, uint64_t directory, uint32_t *first, uint32_t *count)
+{
+    int error = is_directory(c, directory);
+    if (error)
+        return error;
+    *first = catalog_dir(c, directory)->first_file;
+    *count = catalog_dir(c, directory)->files;
+    return 0;
+}
+
+int catalog_find(const struct catalog *c, const char *path, size_t length, uint64_t *ino)
+{
+    uint64_t at = CATALOG_ROOT;
+    for (const char *end = path + length; path < end;) {
+        const char *slash = memchr(path, '/', (size_t)(end - path));
+        size_t n = (size_t)((slash ? slash : end) - path);
+        if (n > 0 && !(n == 1 && path[0] == '.')) {
+            int error = catalog_lookup(c, at, path, n, &at);
+            if (error)
+                return error;
+        }
+        path += n + (slash ? 1 : 0);
+    }
+    *ino = at;
+    return 0;
+}

@@ -1,0 +1,161 @@
+/* The list `imagefolder`: the samples of torchvision's ImageFolder in its order.
+ *
+ * ImageFolder sorts the top-level directories' names, then the paths of the directories in each, then the names of the
+ * files in each, all as strings of Python. The catalog has that order by bytes, which is the same as long as all names
+ * are UTF-8; a byte that is none is a character between U+D7FF and U+E000 to Python, so then all is sorted again. */
+#include "fs/base/cleanup.h"
+#include "fs/catalog/format.h"
+#include "fs/catalog/samples-list.h"
+#include "fs/catalog/utf8.h"
+
+#include <string.h>
+
+static unsigned char lower(char c)
+{
+    return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+/* No letter beyond ASCII becomes one of these letters in lower case. */
+static bool is_image(const char *name, size_t n)
+{
+    static const char *const extension[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
+    for (size_t i = 0; i < sizeof extension / sizeof extension[0]; i++) {
+        size_t length = strlen(extension[i]), same = 0;
+        while (n >= length && same < length && lower(name[n - length + same]) == (unsigned char)extension[i][same])
+            same++;
+        if (same == length)
+            return true;
+    }
+    return false;
+}
+
+static int add_images(const struct catalog *c, const struct format_directory *d, struct files *files)
+{
+    for (uint32_t f = d->first_file; f < d->first_file + d->files; f++) {
+        uint64_t name = c->file[f].name;
+        int error = is_image(catalog_string(c, name), name_length(name)) ? files_add(files, f) : 0;
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+/* ---- all names are UTF-8 ---- */
+
+static bool all_valid(const struct catalog *c)
+{
+    if (c->files == 0)
+        return true;
+    /* The names of directories and files stand first, each ended by a NUL, so that they are checked as one text. */
+    uint64_t last = c->file[c->files - 1].name;
+    return utf8_valid(c->names, name_offset(last) + name_length(last));
+}
+
+static int add_in_order(const struct catalog *c, struct files *files)
+{
+    for (uint32_t f = 0; f < c->files;) {
+        uint32_t parent = c->file[f].parent;
+        const struct format_directory *d = catalog_dir(c, parent);
+        int error = parent == CATALOG_ROOT ? 0 : add_images(c, d, files);
+        if (error)
+            return error;
+        f += d->files;
+    }
+    return 0;
+}
+
+/* ---- some are not ---- */
+
+struct class_directory {
+    uint32_t directory;
+    size_t top, length; /* of the path: its first name, and all */
+    char *path;
+};
+
+static int class_compare(const void *a, const void *b)
+{
+    const struct class_directory *x = a, *y = b;
+    int order = utf8_compare(x->path, x->top, y->path, y->top);
+    return order ? order : utf8_compare(x->path, x->length, y->path, y->length);
+}
+
+struct named_file {
+    const char *name;
+    size_t length;
+    uint32_t file;
+};
+
+static int file_compare(const void *a, const void *b)
+{
+    const struct named_file *x = a, *y = b;
+    return utf8_compare(x->name, x->length, y->name, y->length);
+}
+
+static int sort_files(const struct catalog *c, uint32_t *file, uint32_t count)
+{
+    struct named_file *named = malloc((count + (size_t)1) * sizeof *named);
+    if (!named)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t name = c->file[file[i]].name;
+        named[i] = (struct named_file){catalog_string(c, name), name_length(name), file[i]};
+    }
+    qsort(named, count, sizeof *named, file_compare);
+    for (uint32_t i = 0; i < count; i++)
+        file[i] = named[i].file;
+    free(named);
+    return 0;
+}
+
+static int class_path(const struct catalog *c, uint32_t directory, char *buffer, struct class_directory *class)
+{
+    long n = catalog_path(c, directory, buffer, CATALOG_PATH_MAX);
+    if (n < 0)
+        return (int)n;
+    *class = (struct class_directory){.directory = directory, .length = (size_t)n, .path = strdup(buffer)};
+    class->top = strcspn(buffer, "/");
+    return class->path ? 0 : -ENOMEM;
+}
+
+static int list_classes(const struct catalog *c, struct class_directory *class, size_t *count)
+{
+    CLEANUP_FREE char *buffer = malloc(CATALOG_PATH_MAX);
+    int error = buffer ? 0 : -ENOMEM;
+    for (uint64_t d = CATALOG_ROOT + 1; !error && d <= c->directories; d++) {
+        if (catalog_dir(c, d)->files == 0)
+            continue;
+        error = class_path(c, (uint32_t)d, buffer, &class[*count]);
+        *count += !error;
+    }
+    return error;
+}
+
+static int add_sorted(const struct catalog *c, struct files *files)
+{
+    struct class_directory *class = calloc(c->directories, sizeof *class);
+    size_t count = 0;
+    int error = class ? list_classes(c, class, &count) : -ENOMEM;
+    if (!error)
+        qsort(class, count, sizeof *class, class_compare);
+    for (size_t i = 0; !error && i < count; i++) {
+        uint32_t before = files->count;
+        error = add_images(c, catalog_dir(c, class[i].directory), files);
+        if (!error && files->count > before)
+            error = sort_files(c, files->file + before, files->count - before);
+    }
+    for (size_t i = 0; i < count; i++)
+        free(class[i].path);
+    free(class);
+    return error;
+}
+
+struct samples *samples_imagefolder(const struct catalog *c)
+{
+    struct files files = {0};
+    int error = all_valid(c) ? add_in_order(c, &files) : add_sorted(c, &files);
+    if (error) {
+        free(files.file);
+        return NULL;
+    }
+    return samples_make(c, files.file, files.count);
+}

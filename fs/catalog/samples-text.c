@@ -1,0 +1,164 @@
+/* A sample list as text. Lines have no fixed length, so marks are kept: the offset of every 256th line. A read goes from
+ * the mark before it. In a name, newline, carriage return and backslash are written \n, \r and \\. */
+#include "fs/catalog/format.h"
+#include "fs/catalog/samples-list.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char escape_of(char c)
+{
+    return c == '\n' ? 'n' : c == '\r' ? 'r' : c == '\\' ? '\\' : '\0';
+}
+
+static bool needs_escapes(const struct catalog *c)
+{
+    return memchr(c->names, '\n', c->name_bytes) || memchr(c->names, '\r', c->name_bytes) ||
+           memchr(c->names, '\\', c->name_bytes);
+}
+
+/* ---- lengths ---- */
+
+static size_t text_length(const char *text, size_t n, bool escapes)
+{
+    size_t length = n;
+    for (size_t i = 0; escapes && i < n; i++)
+        length += escape_of(text[i]) != '\0';
+    return length;
+}
+
+/* The path of the directory looked at last; neighbours in a list mostly share it. */
+struct directory_memory {
+    uint32_t directory; /* 0: none */
+    size_t length;      /* with the slash behind it */
+};
+
+static size_t directory_length(const struct catalog *c, uint32_t directory, bool escapes, struct directory_memory *m)
+{
+    if (m->directory == directory)
+        return m->length;
+    size_t length = 0;
+    for (uint32_t at = directory; at != CATALOG_ROOT; at = catalog_dir(c, at)->parent) {
+        uint64_t name = catalog_dir(c, at)->name;
+        length += text_length(catalog_string(c, name), name_length(name), escapes) + 1;
+    }
+    m->directory = directory;
+    m->length = length;
+    return length;
+}
+
+static size_t line_length(const struct samples *s, uint32_t index, struct directory_memory *m)
+{
+    const struct catalog *c = s->catalog;
+    const struct format_file *f = &c->file[samples_file(s, index)];
+    return directory_length(c, f->parent, s->text.escapes, m) +
+           text_length(catalog_string(c, f->name), name_length(f->name), s->text.escapes) + 1;
+}
+
+/* Made when first asked for. 0 or -ENOMEM. */
+static int make_marks(struct samples *s)
+{
+    struct samples_text *t = &s->text;
+    t->mark = malloc((s->count / MARK_EVERY + (size_t)1) * sizeof *t->mark);
+    if (!t->mark)
+        return -ENOMEM;
+    struct directory_memory memory = {0};
+    t->escapes = needs_escapes(s->catalog);
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (i % MARK_EVERY == 0)
+            t->mark[i / MARK_EVERY] = t->length;
+        t->length += line_length(s, i, &memory);
+    }
+    t->made = true;
+    return 0;
+}
+
+static int text_ready(struct samples *s)
+{
+    pthread_mutex_lock(&s->text.lock);
+    int error = s->text.made ? 0 : make_marks(s);
+    pthread_mutex_unlock(&s->text.lock);
+    return error;
+}
+
+uint64_t samples_text_length(struct samples *s)
+{
+    return text_ready(s) ? 0 : s->text.length;
+}
+
+/* ---- lines ---- */
+
+/* Written from its end to its begin, as the way up the tree gives it. */
+static char *put_back(char *end, const char *text, size_t n, bool escapes)
+{
+    if (!escapes) {
+        end -= n;
+        memcpy(end, text, n);
+        return end;
+    }
+    while (n-- > 0) {
+        char escape = escape_of(text[n]);
+        *--end = escape ? escape : text[n];
+        if (escape)
+            *--end = '\\';
+    }
+    return end;
+}
+
+static void put_line(const struct samples *s, uint32_t index, char *end)
+{
+    const struct catalog *c = s->catalog;
+    const struct format_file *f = &c->file[samples_file(s, index)];
+    *--end = '\n';
+    end = put_back(end, catalog_string(c, f->name), name_length(f->name), s->text.escapes);
+    for (uint32_t at = f->parent; at != CATALOG_ROOT; at = catalog_dir(c, at)->parent) {
+        uint64_t name = catalog_dir(c, at)->name;
+        *--end = '/';
+        end = put_back(end, catalog_string(c, name), name_length(name), s->text.escapes);
+    }
+}
+
+/* The last mark at or before the offset. */
+static uint32_t mark_before(const struct samples *s, uint64_t offset)
+{
+    uint32_t low = 0, high = (s->count - 1) / MARK_EVERY;
+    while (low < high) {
+        uint32_t middle = low + (high - low + 1) / 2;
+        if (s->text.mark[middle] <= offset)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+int samples_text_read(struct samples *s, uint64_t offset, size_t n, struct str *out)
+{
+    int error = text_ready(s);
+    if (error || offset >= s->text.length)
+        return error;
+    n = n < s->text.length - offset ? n : (size_t)(s->text.length - offset);
+    size_t begin = out->length;
+    struct directory_memory memory = {0};
+    uint32_t mark = mark_before(s, offset);
+    uint64_t at = s->text.mark[mark];
+    uint64_t cut = 0; /* of the first line: what lies before the offset */
+    for (uint32_t i = mark * MARK_EVERY; i < s->count && at < offset + n; i++) {
+        size_t length = line_length(s, i, &memory);
+        at += length;
+        if (at <= offset)
+            continue;
+        if (out->length == begin)
+            cut = offset - (at - length);
+        char *room = str_reserve(out, length);
+        if (!room)
+            return -ENOMEM;
+        put_line(s, i, room + length);
+        out->length += length;
+    }
+    memmove(out->data + begin, out->data + begin + cut, n);
+    out->length = begin + n;
+    out->data[out->length] = '\0';
+    return 0;
+}

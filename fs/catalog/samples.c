@@ -1,0 +1,212 @@
+/* Sample lists: made, counted, and chosen out of others. */
+#include "fs/base/cleanup.h"
+#include "fs/catalog/glob.h"
+#include "fs/catalog/samples-list.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+/* ---- a list ---- */
+
+/* Over what the list says, however it was made: `all` and an upload of all files in order have the same. */
+static struct digest list_digest(const struct samples *s)
+{
+    enum { BLOCK = 4096 };
+    struct digest d = hash128(catalog_digest(s->catalog), sizeof(struct digest), s->count);
+    uint32_t block[BLOCK];
+    for (uint64_t i = 0; i < s->count; i += BLOCK) {
+        uint32_t n = s->count - i < BLOCK ? (uint32_t)(s->count - i) : BLOCK;
+        for (uint32_t k = 0; k < n; k++)
+            block[k] = samples_file(s, (uint32_t)i + k);
+        uint64_t seed;
+        memcpy(&seed, d.byte, sizeof seed);
+        struct digest pair[2] = {d, hash128(block, n * sizeof *block, seed)};
+        d = hash128(pair, sizeof pair, 0);
+    }
+    return d;
+}
+
+static struct samples *make(const struct catalog *c, const uint32_t *file, uint32_t count)
+{
+    struct samples *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    atomic_init(&s->references, 1);
+    pthread_mutex_init(&s->text.lock, NULL);
+    s->catalog = c;
+    s->file = file;
+    s->count = count;
+    s->digest = list_digest(s);
+    return s;
+}
+
+struct samples *samples_all(const struct catalog *c)
+{
+    return make(c, NULL, catalog_files(c));
+}
+
+struct samples *samples_make(const struct catalog *c, uint32_t *own, uint32_t count)
+{
+    static const uint32_t none;
+    uint32_t *fitting = own && count ? realloc(own, count * sizeof *own) : NULL;
+    own = fitting ? fitting : own;
+    struct samples *s = make(c, own ? own : &none, count);
+    if (s)
+        s->own = own;
+    else
+        free(own);
+    return s;
+}
+
+struct samples *samples_make_mapped(const struct catalog *c, const uint32_t *file, uint32_t count, void *map, size_t n)
+{
+    struct samples *s = make(c, file, count);
+    if (!s) {
+        munmap(map, n);
+        return NULL;
+    }
+    s->map = map;
+    s->map_length = n;
+    return s;
+}
+
+struct samples *samples_get(struct samples *s)
+{
+    atomic_fetch_add(&s->references, 1);
+    return s;
+}
+
+void samples_put(struct samples *s)
+{
+    if (!s || atomic_fetch_sub(&s->references, 1) > 1)
+        return;
+    int saved = errno;
+    if (s->map)
+        munmap(s->map, s->map_length);
+    free(s->own);
+    free(s->text.mark);
+    pthread_mutex_destroy(&s->text.lock);
+    free(s);
+    errno = saved;
+}
+
+uint32_t samples_count(const struct samples *s)
+{
+    return s->count;
+}
+
+uint32_t samples_file(const struct samples *s, uint32_t index)
+{
+    return s->file ? s->file[index] : index;
+}
+
+const struct digest *samples_digest(const struct samples *s)
+{
+    return &s->digest;
+}
+
+int files_add(struct files *f, uint32_t file)
+{
+    if (f->count == UINT32_MAX)
+        return -EFBIG;
+    if (f->count == f->capacity) {
+        size_t capacity = f->capacity ? f->capacity * 2 : 1024;
+        uint32_t *grown = realloc(f->file, capacity * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        f->file = grown;
+        f->capacity = capacity;
+    }
+    f->file[f->count++] = file;
+    return 0;
+}
+
+/* ---- chosen out of another ---- */
+
+struct selection {
+    const struct catalog *catalog;
+    uint64_t under;    /* CATALOG_ROOT: all */
+    const char *match; /* NULL: all */
+    bool whole_path;
+    uint64_t parent; /* of the file looked at before, and whether it is under */
+    bool parent_is_under;
+    char *path;
+};
+
+static bool is_under(struct selection *s, uint64_t parent)
+{
+    if (s->under == CATALOG_ROOT)
+        return true;
+    if (parent == s->parent)
+        return s->parent_is_under;
+    uint64_t at = parent;
+    while (at > s->under) /* parents have lower numbers */
+        at = catalog_parent(s->catalog, at);
+    s->parent = parent;
+    s->parent_is_under = at == s->under;
+    return s->parent_is_under;
+}
+
+static bool is_selected(struct selection *s, uint32_t file)
+{
+    uint64_t ino = catalog_file_ino(s->catalog, file);
+    if (!is_under(s, catalog_parent(s->catalog, ino)))
+        return false;
+    if (!s->match)
+        return true;
+    if (s->whole_path) {
+        long n = catalog_path(s->catalog, ino, s->path, CATALOG_PATH_MAX);
+        return n >= 0 && glob_match(s->match, s->path, (size_t)n);
+    }
+    size_t n;
+    const char *name = catalog_name(s->catalog, ino, &n);
+    return glob_match(s->match, name, n);
+}
+
+static int find_under(struct selection *s, const char *under, struct str *why)
+{
+    if (!under)
+        return 0;
+    int error = catalog_find(s->catalog, under, strlen(under), &s->under);
+    struct stat st;
+    if (!error)
+        error = catalog_stat(s->catalog, s->under, &st);
+    if (!error && !S_ISDIR(st.st_mode))
+        error = -ENOTDIR;
+    if (error) {
+        str_adds(why, "under=");
+        str_add_printable(why, under, strlen(under));
+        str_addf(why, ": %s", strerror(-error));
+    }
+    return error;
+}
+
+static int out_of_memory(struct str *why)
+{
+    str_addf(why, "sample list: %s", strerror(ENOMEM));
+    return -ENOMEM;
+}
+
+int samples_select(const struct samples *base, const char *under, const char *match, struct samples **out,
+                   struct str *why)
+{
+    struct selection s = {.catalog = base->catalog, .under = CATALOG_ROOT, .match = match};
+    int error = find_under(&s, under, why);
+    if (error)
+        return error;
+    s.whole_path = match && glob_has_slash(match);
+    while (s.match && *s.match == '/')
+        s.match++;
+    CLEANUP_FREE char *path = s.path = malloc(CATALOG_PATH_MAX);
+    struct files files = {0};
+    error = path ? 0 : -ENOMEM;
+    for (uint32_t i = 0; !error && i < base->count; i++)
+        if (is_selected(&s, samples_file(base, i)))
+            error = files_add(&files, samples_file(base, i));
+    if (error) {
+        free(files.file);
+        return out_of_memory(why);
+    }
+    *out = samples_make(base->catalog, files.file, files.count);
+    return *out ? 0 : out_of_memory(why);
+}

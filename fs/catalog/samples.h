@@ -1,0 +1,53 @@
+/* Sample lists: named orders of the catalog's files.
+ *
+ * `all` is the catalog's own order and costs no memory; others are an array of file numbers. Immutable once made and
+ * counted by reference, so that a list can be replaced while somebody reads it. */
+#ifndef FS_CATALOG_SAMPLES_H
+#define FS_CATALOG_SAMPLES_H
+
+#include "fs/base/str.h"
+#include "fs/catalog/catalog.h"
+
+struct samples;
+
+struct samples *samples_all(const struct catalog *c);
+/* Files below top-level directories whose names end like torchvision's images (.jpg .jpeg .png .ppm .bmp .pgm .tif
+ * .tiff .webp, any case): index i of ImageFolder over the mount is sample i. */
+struct samples *samples_imagefolder(const struct catalog *c);
+/* Of `base`, the files below directory `under` (NULL: all) whose path matches the glob (NULL: all; `*` does not
+ * cross a slash, `**` does; a glob without a slash is matched against the name alone). */
+int samples_select(const struct samples *base, const char *under, const char *match, struct samples **out, struct str *why);
+/* From a payload of paths separated by `separator` ('\n' or '\0'), relative, or absolute below one of the prefixes
+ * (NULL-terminated). A missing last separator is accepted. With newlines, so are CRLF and the escapes of
+ * samples_text_read; with NUL a path is what it is. Paths may repeat. An empty payload gives an empty list. `why` names
+ * the first path that is not a file, with its line: -ENOENT, -ENOTDIR, -EISDIR, -EINVAL (a symlink, or an empty line), -EXDEV
+ * (absolute, below no prefix). */
+int samples_from_paths(const struct catalog *c, const char *payload, size_t n, char separator,
+                       const char *const *prefixes, struct samples **out, struct str *why);
+
+struct samples *samples_get(struct samples *s);
+void samples_put(struct samples *s);
+uint32_t samples_count(const struct samples *s);
+uint32_t samples_file(const struct samples *s, uint32_t index);
+const struct digest *samples_digest(const struct samples *s);
+
+/* Kept on disk across servers; refused with -ESTALE when the catalog's digest is another. */
+int samples_save(const struct samples *s, const char *path);
+int samples_load(const struct catalog *c, const char *path, struct samples **out);
+
+/* As text, a path a line, for samples files in the control mount: length of the whole, and any slice of it, fast.
+ * In a path, newline, carriage return and backslash are written \n, \r and \\, so that a line is always one path.
+ * The length is 0 when memory runs out. What is read is appended; less than n at the end. */
+uint64_t samples_text_length(struct samples *s);
+int samples_text_read(struct samples *s, uint64_t offset, size_t n, struct str *out);
+
+/* All lists of a mount by name; any thread. `all` and `imagefolder` are always there, made when first asked for. */
+struct samples_table;
+int samples_table_create(const struct catalog *c, const char *directory, struct samples_table **table);
+void samples_table_destroy(struct samples_table *table);
+struct samples *samples_table_find(struct samples_table *table, const char *name); /* a reference, or NULL */
+/* Names are 1…64 of A-Za-z0-9._- and do not begin with a dot; those two are -EEXIST. Takes the reference over. */
+int samples_table_put(struct samples_table *table, const char *name, struct samples *s);
+int samples_table_names(struct samples_table *table, struct str *names); /* NUL-separated, sorted */
+
+#endif

@@ -1,0 +1,216 @@
+/* Visit a directory: take it over from the catalog of before, or open it and have it listed. */
+#include "fs/base/cleanup.h"
+#include "fs/base/log.h"
+#include "fs/catalog/crawl.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+static bool is_fatal(int error)
+{
+    return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
+}
+
+static bool is_vanished(int error)
+{
+    return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -ESTALE;
+}
+
+static void fail(struct crawl *c, const struct branch *n, int error)
+{
+    CLEANUP_FREE char *path = branch_path(n);
+    CLEANUP_STR struct str name = STR_INIT;
+    str_add_printable(&name, path ? path : "", path ? strlen(path) : 0);
+    crawl_fail(c, error, "scan %s: %s", name.data ? name.data : "?", strerror(-error));
+}
+
+void visit_unreadable(struct crawl *c, struct branch *n, int error)
+{
+    CLEANUP_FREE char *path = branch_path(n);
+    CLEANUP_STR struct str name = STR_INIT;
+    str_add_printable(&name, path ? path : "", path ? strlen(path) : 0);
+    log_limited(LOG_LEVEL_WARNING, 100, "scan %s: %s", name.data ? name.data : "?", strerror(-error));
+    n->unreadable = true;
+    atomic_store(&c->changed, true);
+}
+
+/* ---- directories held open for their children ---- */
+
+void visit_keep(struct crawl *c, struct branch *n, int fd)
+{
+    if (fd < 0)
+        return;
+    if (n->directories == 0) {
+        close(fd);
+        return;
+    }
+    if (atomic_fetch_sub(&c->spare_fds, 1) <= 0) {
+        atomic_fetch_add(&c->spare_fds, 1);
+        close(fd);
+        return;
+    }
+    n->fd = fd;
+    atomic_store(&n->opening, n->directories);
+}
+
+/* A child needs its parent's descriptor no more. */
+static void release_parent(struct crawl *c, struct branch *n)
+{
+    struct branch *parent = n->parent;
+    if (!parent || parent->fd < 0 || atomic_fetch_sub(&parent->opening, 1) > 1)
+        return;
+    close(parent->fd);
+    parent->fd = -1;
+    atomic_fetch_add(&c->spare_fds, 1);
+}
+
+static int open_branch(struct crawl *c, const struct branch *n, int flags)
+{
+    flags |= O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    if (n->parent && n->parent->fd < 0)
+        return look_open(c->source, n, flags);
+    int fd = openat(n->parent ? n->parent->fd : c->source, n->parent ? n->name : ".", flags);
+    return fd >= 0 ? fd : -errno;
+}
+
+static int stat_branch(struct crawl *c, const struct branch *n, struct stat *st)
+{
+    if (!n->parent)
+        return look(c->source, NULL, 0, st);
+    if (n->parent->fd >= 0)
+        return look(n->parent->fd, n->name, AT_SYMLINK_NOFOLLOW, st);
+    CLEANUP_CLOSE int fd = look_open(c->source, n, O_PATH);
+    return fd >= 0 ? look(fd, NULL, 0, st) : fd;
+}
+
+static int describe(struct worker *w, struct branch *n, const struct stat *st)
+{
+    n->mtime = look_time(st->st_mtim);
+    n->ctime = look_time(st->st_ctim);
+    return attributes_id(w->crawl->attributes, &w->memory, st, &n->attribute);
+}
+
+/* ---- taken over ---- */
+
+static bool is_unchanged(const struct crawl *c, const struct branch *n, const struct stat *st)
+{
+    const struct format_directory *d = catalog_dir(c->old, n->old);
+    const struct format_scan *s = &c->old->scan[n->old - CATALOG_ROOT];
+    int64_t mtime = look_time(st->st_mtim), ctime = look_time(st->st_ctim);
+    return mtime == d->mtime && ctime == s->ctime && mtime < c->settled && ctime < c->settled &&
+           !(s->flags & SCAN_UNREADABLE);
+}
+
+static int take_children(struct crawl *c, struct branch *n)
+{
+    const struct format_directory *d = catalog_dir(c->old, n->old);
+    if (d->directories == 0)
+        return 0;
+    n->children = malloc(d->directories * sizeof *n->children);
+    if (!n->children)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < d->directories; i++) {
+        uint64_t name = catalog_dir(c->old, d->first_directory + i)->name;
+        branch_init(&n->children[i], n, catalog_string(c->old, name), name_length(name), d->first_directory + i);
+    }
+    n->directories = d->directories;
+    return 0;
+}
+
+static void take_entries(struct crawl *c, struct branch *n)
+{
+    const struct format_directory *d = catalog_dir(c->old, n->old);
+    const struct format_scan *s = &c->old->scan[n->old - CATALOG_ROOT];
+    n->file = c->old->file + d->first_file;
+    n->files = d->files;
+    n->link = c->old->link + d->first_link;
+    n->links = d->links;
+    n->names = c->old->names;
+    n->specials = s->specials;
+    n->links_to_files = s->links_to_files;
+    n->hides = s->flags & SCAN_HIDDEN;
+    if (n->attribute != d->attribute)
+        atomic_store(&c->changed, true);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < n->files; i++)
+        bytes += n->file[i].size;
+    atomic_fetch_add(&c->files, n->files);
+    atomic_fetch_add(&c->bytes, bytes);
+    atomic_fetch_add(&c->directories, 1);
+    atomic_fetch_add(&c->reused, 1);
+}
+
+static void take_over(struct worker *w, struct branch *n, const struct stat *st)
+{
+    struct crawl *c = w->crawl;
+    int error = describe(w, n, st);
+    if (!error)
+        error = take_children(c, n);
+    if (error) {
+        fail(c, n, error);
+        return;
+    }
+    take_entries(c, n);
+    /* Without the descriptor the children are found from the root down. */
+    if (n->directories > 0)
+        visit_keep(c, n, open_branch(c, n, O_PATH));
+}
+
+/* ---- anew ---- */
+
+/* Seen in its parent, but it does not open: its own attributes can still be shown. */
+static void cannot_open(struct worker *w, struct branch *n, int error)
+{
+    struct crawl *c = w->crawl;
+    struct stat st;
+    if (is_fatal(error) || !n->parent) {
+        fail(c, n, error);
+        return;
+    }
+    int looked = is_vanished(error) ? error : stat_branch(c, n, &st);
+    n->gone = looked || !S_ISDIR(st.st_mode);
+    atomic_store(&c->changed, true);
+    if (n->gone)
+        return;
+    visit_unreadable(c, n, error);
+    atomic_fetch_add(&c->directories, 1);
+    error = describe(w, n, &st);
+    if (error)
+        fail(c, n, error);
+}
+
+static int open_anew(struct worker *w, struct branch *n, int *fd)
+{
+    struct stat st;
+    *fd = open_branch(w->crawl, n, O_RDONLY);
+    if (*fd < 0)
+        return *fd;
+    /* Before the entries are read: a change in between must look like one to the next scan. */
+    int error = look(*fd, NULL, 0, &st);
+    if (!error)
+        error = describe(w, n, &st);
+    if (error)
+        close(*fd);
+    return error;
+}
+
+void visit_branch(struct worker *w, struct branch *n)
+{
+    struct crawl *c = w->crawl;
+    if (atomic_load(&c->stop))
+        return;
+    struct stat st;
+    int fd = -1, error = 0;
+    bool taken = n->old && stat_branch(c, n, &st) == 0 && S_ISDIR(st.st_mode) && is_unchanged(c, n, &st);
+    if (taken)
+        take_over(w, n, &st);
+    else
+        error = open_anew(w, n, &fd);
+    if (error)
+        cannot_open(w, n, error);
+    release_parent(c, n);
+    if (taken)
+        crawl_push_children(c, n);
+    else if (!error)
+        listing_start(w, n, fd);
+}

@@ -1,0 +1,30 @@
+/* The control mount: a small tree of generated files, and `control`, a stream of requests and replies. */
+#ifndef FS_MOUNT_CONTROL_CONTROL_H
+#define FS_MOUNT_CONTROL_CONTROL_H
+
+#include <fuse_lowlevel.h>
+
+#include "fs/catalog/samples.h"
+#include "fs/mount/config.h"
+#include "fs/store/store.h"
+
+struct control;
+
+struct control_config {
+    const struct mount_config *mount;
+    const struct catalog *catalog;
+    struct store *store;
+    uint32_t generation;     /* of this server: handles of another are ESTALE */
+    const uint32_t *keeper;  /* its process id, which changes when it is replaced */
+};
+
+int control_create(const struct control_config *config, struct control **control);
+void control_destroy(struct control *control);
+
+extern const struct fuse_lowlevel_ops control_ops; /* userdata: struct control */
+
+/* The texts of `status` and `metrics`; also for metrics_file, which control writes itself every few seconds. */
+int control_status(struct control *control, struct str *json);
+int control_metrics(struct control *control, struct str *text);
+
+#endif

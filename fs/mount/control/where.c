@@ -1,0 +1,126 @@
+/* `where`: which sample a path is, who owns it, and where its bytes lie. */
+#include "fs/mount/control/inside.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    LOOK_UP_EVERY = 4096, /* paths between two questions whether anybody still waits */
+    PLAIN_MOST = 2 * CATALOG_PATH_MAX,
+};
+
+/* What is behind the prefix, slash included, or NULL when the path does not lie there. */
+static const char *behind(const char *prefix, const char *path, size_t n)
+{
+    size_t length = strlen(prefix);
+
+    while (length > 0 && prefix[length - 1] == '/')
+        length--;
+    return n > length && memcmp(path, prefix, length) == 0 && path[length] == '/' ? path + length : NULL;
+}
+
+static int find_relative(const struct catalog *c, const char *path, size_t n, uint32_t *file)
+{
+    uint64_t ino;
+    int error = catalog_find(c, path, n, &ino);
+
+    return error ? error : catalog_ino_file(c, ino, file);
+}
+
+/* A path is relative, or absolute in the source or the mount. */
+static int find_file(const struct control *control, const char *path, size_t n, uint32_t *file)
+{
+    int error = -ENOENT;
+
+    if (n == 0 || path[0] != '/')
+        return find_relative(control->config.catalog, path, n, file);
+    for (const char *const *prefix = control->prefixes; error && *prefix; prefix++) {
+        const char *rest = behind(*prefix, path, n);
+        if (rest)
+            error = find_relative(control->config.catalog, rest, n - (size_t)(rest - path), file);
+    }
+    return error;
+}
+
+/* Lines are written as in the file `samples`: newline, carriage return and backslash of a name as \n, \r and \\. */
+static size_t unescape(const char *path, size_t n, char *plain)
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        char next = path[i] == '\\' && i + 1 < n ? path[i + 1] : '\0';
+        bool escape = next == 'n' || next == 'r' || next == '\\';
+        plain[length++] = !escape ? path[i] : next == 'n' ? '\n' : next == 'r' ? '\r' : '\\';
+        i += escape;
+    }
+    return length;
+}
+
+/* A line may also have been written by somebody who does not escape. */
+static int find_line(const struct control *control, const char *path, size_t n, uint32_t *file)
+{
+    char plain[PLAIN_MOST];
+
+    if (n > 0 && n <= sizeof plain && memchr(path, '\\', n) &&
+        find_file(control, plain, unescape(path, n, plain), file) == 0)
+        return 0;
+    return find_file(control, path, n, file);
+}
+
+static void add_escaped(struct str *reply, const char *path, size_t n)
+{
+    for (; n > 0; path++, n--)
+        if (*path == '\n' || *path == '\r' || *path == '\\')
+            str_adds(reply, *path == '\n' ? "\\n" : *path == '\r' ? "\\r" : "\\\\");
+        else
+            str_add(reply, path, 1);
+}
+
+static void add_line(const struct control *control, const char *path, size_t n, bool line, struct str *reply)
+{
+    enum tier_name tier;
+    uint32_t file;
+
+    if ((line ? find_line : find_file)(control, path, n, &file) != 0)
+        str_adds(reply, "-\t-\t-\t");
+    else if (!control->config.store || store_where(control->config.store, file, &tier) != 0)
+        str_addf(reply, "%u\t-\t-\t", file);
+    else
+        str_addf(reply, "%u\t0\t%s\t", file, tier_names[tier]);
+    if (line)
+        str_add(reply, path, n);
+    else
+        add_escaped(reply, path, n);
+    str_adds(reply, "\n");
+}
+
+static int run(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
+               struct str *why)
+{
+    const char *rest = request->payload, *path;
+    size_t left = request->payload_length, n;
+    char separator = request_separator(request);
+
+    for (uint64_t i = 1; request_record(&rest, &left, separator, &path, &n); i++) {
+        add_line(control, path, n, separator == '\n', reply);
+        if (i % LOOK_UP_EVERY == 0 && asker->gave_up && asker->gave_up(asker->user)) {
+            str_adds(why, "interrupted");
+            return -EINTR;
+        }
+    }
+    if (!reply->length) {
+        str_adds(why, "`where` needs paths after its first line");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static const struct request_key keys[] = {{.name = "sep", .choices = "lf|nul"}, {0}};
+
+const struct verb verb_where = {
+    .name = "where",
+    .usage = "where [sep=lf|nul]                 payload: paths; reply: sample, owner, tier, path",
+    .keys = keys,
+    .payload_most = REQUEST_MOST,
+    .run = run,
+};

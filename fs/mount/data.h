@@ -1,0 +1,31 @@
+/* The data mount: the catalog's tree, read-only, and the files' bytes from the store.
+ *
+ * The server keeps no state towards the kernel: the node id of an inode is its number in the catalog, there are no file
+ * handles, and lookup counts mean nothing. So any server can answer any request. */
+#ifndef FS_MOUNT_DATA_H
+#define FS_MOUNT_DATA_H
+
+#include <fuse_lowlevel.h>
+
+#include "fs/catalog/catalog.h"
+#include "fs/store/store.h"
+
+struct data_mount {
+    const struct catalog *catalog;
+    struct store *store;
+    const char *control; /* NULL: .dealfs is an empty directory to mount on; else the target of a symlink .dealfs */
+};
+
+extern const struct fuse_lowlevel_ops data_ops; /* userdata: struct data_mount */
+
+/* Nothing changes while it is mounted, so the kernel may keep what it was told: 30 years, in seconds. */
+#define DATA_FOREVER 1e9
+
+/* .dealfs has the number after the last of the catalog's. */
+static inline fuse_ino_t data_control_ino(const struct data_mount *mount)
+{
+    return catalog_inodes(mount->catalog) + 1;
+}
+int data_stat(const struct data_mount *mount, fuse_ino_t ino, struct stat *st);
+
+#endif

@@ -1,0 +1,100 @@
+/* Directories, by place: "." is 0, ".." is 1, child k is k + 2. The offset of an entry is the place after it, so a listing
+ * can go on from any entry, in any server. `.dealfs` is never listed: a loader that takes each directory for a class
+ * must not find it. */
+#include "fs/mount/listing.h"
+
+#include "fs/base/cleanup.h"
+
+#include <string.h>
+
+struct listing {
+    fuse_req_t req;
+    const struct data_mount *mount;
+    fuse_ino_t directory;
+    bool plus;
+    char *buffer;
+    size_t size, used;
+};
+
+static int place_inode(const struct listing *l, uint64_t place, fuse_ino_t *ino, const char **name)
+{
+    const struct catalog *c = l->mount->catalog;
+    bool control = l->directory == data_control_ino(l->mount);
+    if (place == 0) {
+        *name = ".";
+        *ino = l->directory;
+        return 0;
+    }
+    if (place == 1) {
+        *name = "..";
+        *ino = control ? CATALOG_ROOT : catalog_parent(c, l->directory);
+        return 0;
+    }
+    uint64_t child;
+    int error = control ? -ENOENT : catalog_child(c, l->directory, place - 2, &child);
+    if (error)
+        return error;
+    size_t length;
+    *ino = child;
+    *name = catalog_name(c, child, &length);
+    return 0;
+}
+
+/* -ENOSPC: the buffer is full. */
+static int add(struct listing *l, uint64_t place)
+{
+    fuse_ino_t ino;
+    const char *name;
+    struct fuse_entry_param e = {.attr_timeout = DATA_FOREVER, .entry_timeout = DATA_FOREVER};
+    int error = place_inode(l, place, &ino, &name);
+    if (!error)
+        error = data_stat(l->mount, ino, &e.attr);
+    if (error)
+        return error;
+    e.ino = place < 2 ? 0 : ino; /* "." and ".." make no dentries */
+    size_t room = l->size - l->used, need;
+    char *at = l->buffer + l->used;
+    if (l->plus)
+        need = fuse_add_direntry_plus(l->req, at, room, name, &e, (off_t)place + 1);
+    else
+        need = fuse_add_direntry(l->req, at, room, name, &e.attr, (off_t)place + 1);
+    if (need > room)
+        return -ENOSPC;
+    l->used += need;
+    return 0;
+}
+
+static void list(struct listing *l, off_t offset)
+{
+    l->mount = fuse_req_userdata(l->req);
+    struct stat st;
+    int error = data_stat(l->mount, l->directory, &st);
+    if (!error && !S_ISDIR(st.st_mode))
+        error = -ENOTDIR;
+    if (!error && offset < 0)
+        error = -EINVAL;
+    CLEANUP_FREE char *buffer = error ? NULL : malloc(l->size);
+    l->buffer = buffer;
+    if (!error && !buffer)
+        error = -ENOMEM;
+    uint64_t place = (uint64_t)offset;
+    while (!error)
+        error = add(l, place++);
+    /* The end of the directory, or a full buffer; an empty reply says the end. */
+    if (error == -ENOENT || (error == -ENOSPC && l->used > 0))
+        fuse_reply_buf(l->req, l->buffer, l->used);
+    else
+        fuse_reply_err(l->req, error == -ENOSPC ? EINVAL : -error);
+}
+
+void listing_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+    (void)fi;
+    list(&(struct listing){.req = req, .directory = ino, .size = size}, offset);
+}
+
+void listing_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+    (void)fi;
+    list(&(struct listing){.req = req, .directory = ino, .size = size, .plus = true}, offset);
+}

@@ -1,0 +1,53 @@
+noinst_LIBRARIES += fs/mount/libmount.a
+
+fs_mount_libmount_a_CPPFLAGS = $(AM_CPPFLAGS) $(FUSE_CFLAGS)
+fs_mount_libmount_a_SOURCES = \
+	fs/mount/attach.c \
+	fs/mount/attach.h \
+	fs/mount/config.c \
+	fs/mount/config.h \
+	fs/mount/data.c \
+	fs/mount/data.h \
+	fs/mount/faults.c \
+	fs/mount/faults.h \
+	fs/mount/fusermount.c \
+	fs/mount/fusermount.h \
+	fs/mount/handover.c \
+	fs/mount/handover.h \
+	fs/mount/init.c \
+	fs/mount/init.h \
+	fs/mount/listing.c \
+	fs/mount/listing.h \
+	fs/mount/mountinfo.c \
+	fs/mount/process.c \
+	fs/mount/process.h \
+	fs/mount/session.c \
+	fs/mount/session.h \
+	fs/mount/slots.c \
+	fs/mount/slots.h \
+	fs/mount/takedown.c \
+	fs/mount/takedown.h
+
+pkglibexec_PROGRAMS += \
+	dealfs-keeper \
+	dealfs-server
+
+dealfs_keeper_SOURCES = fs/mount/keeper.c
+dealfs_keeper_LDADD = \
+	fs/mount/libmount.a \
+	fs/base/libbase.a \
+	$(XXHASH_LIBS)
+
+dealfs_server_CPPFLAGS = $(AM_CPPFLAGS) $(FUSE_CFLAGS)
+dealfs_server_SOURCES = fs/mount/server.c
+dealfs_server_LDADD = \
+	fs/mount/control/libcontrol.a \
+	fs/mount/libmount.a \
+	fs/store/libstore.a \
+	fs/catalog/libcatalog.a \
+	fs/base/libbase.a \
+	$(ROCKSDB_LIBS) \
+	$(ZSTD_LIBS) \
+	$(XXHASH_LIBS) \
+	$(FUSE_LIBS) \
+	-lpthread

@@ -1,0 +1,299 @@
+/* dealfs-server STATE: answers the requests of a mount.
+ *
+ * Threads: the sessions' readers, which run the handlers; the store's and RocksDB's own; and the main thread, which starts
+ * it all and then only waits: for the end of the data mount, and for the death of the keeper, whom it replaces. The main
+ * thread never touches the mount: its death is how the keeper sees that the server is dead, so it must be able to die. */
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/catalog/catalog.h"
+#include "fs/mount/config.h"
+#include "fs/mount/control/control.h"
+#include "fs/mount/data.h"
+#include "fs/mount/faults.h"
+#include "fs/mount/handover.h"
+#include "fs/mount/process.h"
+#include "fs/mount/session.h"
+#include "fs/store/store.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <malloc.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CONTROL_THREADS = 2, LEAST_THREADS = 4, MOST_THREADS = 64, ARENAS = 4, TICK_MS = 100, RESPAWN_MS = 1000 };
+
+struct server {
+    struct mount_config config;
+    struct handover *handover;
+    struct catalog *catalog;
+    struct store *store;
+    struct control *control;
+    struct data_mount data;
+    struct session *data_session, *control_session;
+    struct process keeper;
+    int ended;            /* eventfd: the data session has ended */
+    atomic_int end_error; /* why, set before */
+};
+
+/* Before the command has its answer, one line says why there will be none. Nobody restarts a server that refused. */
+static void refuse(struct server *s, const char *what, const char *on, int error)
+{
+    char line[PATH_MAX + 256];
+    snprintf(line, sizeof line, "%s %s: %s", what, on, strerror(-error));
+    log_error("%s", line);
+    if (handover_has(FD_READY)) {
+        file_write_all(FD_READY, line, strlen(line));
+        file_write_all(FD_READY, "\n", 1);
+    }
+    if (s->handover)
+        atomic_fetch_or(&s->handover->flags, HANDOVER_REFUSED);
+    _exit(SERVER_REFUSED);
+}
+
+/* --- start --- */
+
+static void prepare(struct server *s, const char *state)
+{
+    static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGQUIT};
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        signal(ignored[i], SIG_IGN);
+    mallopt(M_ARENA_MAX, ARENAS);
+    handover_reserve();
+    int log = handover_has(FD_LOG) ? FD_LOG : STDERR_FILENO;
+    log_open("dealfs-server", log, false);
+    int error = handover_open(false, &s->handover);
+    if (error)
+        refuse(s, "map", "the memory of the server before", error);
+    atomic_store(&s->handover->server, (uint32_t)getpid());
+    error = config_read(state, &s->config);
+    if (error)
+        refuse(s, "read the configuration in", state, error);
+    log_open("dealfs-server", log, s->config.syslog);
+    s->ended = eventfd(0, EFD_CLOEXEC);
+    if (s->ended < 0)
+        refuse(s, "make", "an eventfd", -errno);
+}
+
+static void open_catalog(struct server *s)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/catalog", s->config.state);
+    int error = catalog_open(path, &s->catalog);
+    if (error)
+        refuse(s, "open", path, error);
+}
+
+static void open_store(struct server *s)
+{
+    const struct mount_config *c = &s->config;
+    char detached[32];
+    snprintf(detached, sizeof detached, "/proc/self/fd/%d", FD_RAM);
+    const char *ram = c->ram_path ? c->ram_path : handover_has(FD_RAM) ? detached : NULL;
+    struct store_config config = {
+        .catalog = s->catalog,
+        .source = FD_SOURCE,
+        .tier[TIER_RAM] = {c->ram_bytes ? ram : NULL, c->ram_bytes},
+        .tier[TIER_SSD] = {c->ssd_bytes ? c->ssd_path : NULL, c->ssd_bytes},
+        .zstd_level = c->zstd_level,
+        .source_threads = c->source_threads,
+        .faults = getenv("DEALFS_SOURCE_FAULTS"),
+    };
+    int error = store_open(&config, &s->store);
+    if (error)
+        refuse(s, "open", "the store", error);
+}
+
+static void open_control(struct server *s)
+{
+    struct control_config config = {
+        .mount = &s->config,
+        .catalog = s->catalog,
+        .store = s->store,
+        .generation = atomic_load(&s->handover->generation),
+        .keeper = (const uint32_t *)&s->handover->keeper,
+    };
+    int error = control_create(&config, &s->control);
+    if (error)
+        refuse(s, "make", "the control tree", error);
+}
+
+/* --- sessions --- */
+
+static void data_ended(void *user, int error)
+{
+    struct server *s = user;
+    uint64_t one = 1;
+    atomic_store(&s->end_error, error);
+    if (write(s->ended, &one, sizeof one) < 0)
+        abort();
+}
+
+/* The data mount goes on without it: `dealfs umount` takes it away as well. */
+static void control_ended(void *user, int error)
+{
+    (void)user;
+    log_info("the control mount has ended%s%s", error ? ": " : "", error ? strerror(-error) : "");
+}
+
+static int data_threads(void)
+{
+    cpu_set_t set;
+    int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int threads = 2 * cores;
+    return threads < LEAST_THREADS ? LEAST_THREADS : threads > MOST_THREADS ? MOST_THREADS : threads;
+}
+
+static void start_session(struct server *s, const struct session_config *config, struct session **session)
+{
+    int error = session_create(config, session);
+    if (!error)
+        error = session_start(*session);
+    if (error)
+        refuse(s, "start the session of", config->name, error);
+}
+
+static void start_sessions(struct server *s)
+{
+    s->data = (struct data_mount){s->catalog, s->store, s->config.nested ? NULL : s->config.control};
+    struct session_config data = {
+        .name = "data",
+        .fd = FD_DATA,
+        .lane = handover_data(s->handover),
+        .threads = data_threads(),
+        .ops = faults_apply(&s->config, atomic_load(&s->handover->generation)),
+        .user = &s->data,
+        .ended = data_ended,
+        .ended_user = s,
+    };
+    start_session(s, &data, &s->data_session);
+    if (!handover_has(FD_CONTROL))
+        return;
+    struct session_config control = {
+        .name = "control",
+        .fd = FD_CONTROL,
+        .lane = handover_control(s->handover),
+        .threads = CONTROL_THREADS,
+        .ops = &control_ops,
+        .user = s->control,
+        .interrupts = true,
+        .ended = control_ended,
+        .ended_user = s,
+    };
+    start_session(s, &control, &s->control_session);
+}
+
+static void say_ready(struct server *s)
+{
+    if (session_wait(s->data_session))
+        return; /* run() says why */
+    if (s->control_session)
+        session_wait(s->control_session);
+    log_info("server %u of this mount serves", atomic_load(&s->handover->generation));
+    if (handover_has(FD_READY)) {
+        file_write_all(FD_READY, "ready\n", strlen("ready\n"));
+        handover_drop(FD_READY);
+    }
+    atomic_fetch_or(&s->handover->flags, HANDOVER_READY);
+}
+
+/* --- the keeper --- */
+
+static int start_keeper(struct server *s)
+{
+    char program[PATH_MAX];
+    int error = handover_find_program("dealfs-keeper", program, sizeof program);
+    if (error)
+        return error;
+    pid_t keeper;
+    char *argv[] = {"dealfs-keeper", s->config.state, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addclosefrom_np(&actions, FD_LAST + 1);
+    /* vfork inside: this process may be large, and its threads must not be copied. */
+    error = -posix_spawn(&keeper, program, &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error)
+        return error;
+    atomic_store(&s->handover->keeper, (uint32_t)keeper);
+    return process_watch(keeper, &s->keeper);
+}
+
+static void replace_keeper(struct server *s)
+{
+    if (s->keeper.pidfd >= 0) {
+        log_error("keeper %d is dead: starting another", (int)s->keeper.id);
+        waitpid(s->keeper.id, NULL, WNOHANG); /* it may be our child */
+        process_forget(&s->keeper);
+    }
+    int error = start_keeper(s);
+    if (error)
+        log_limited(LOG_LEVEL_ERROR, 1, "start a keeper: %s", strerror(-error));
+}
+
+/* --- run --- */
+
+/* Returns when the data mount has ended. */
+static void run(struct server *s)
+{
+    if (process_watch((pid_t)atomic_load(&s->handover->keeper), &s->keeper))
+        s->keeper = (struct process){0, -1, -1};
+    for (;;) {
+        if (s->keeper.pidfd < 0 || process_is_dead(&s->keeper))
+            replace_keeper(s);
+        struct pollfd fd[] = {
+            {.fd = s->ended, .events = POLLIN},
+            {.fd = s->keeper.pidfd, .events = POLLIN},
+        };
+        poll(fd, 2, s->keeper.pidfd < 0 ? RESPAWN_MS : -1);
+        if (fd[0].revents & POLLIN)
+            return;
+    }
+}
+
+/* Connections that are gone let go of every thread that was stuck in them, so nothing here waits for the mount. */
+static int finish(struct server *s)
+{
+    int error = atomic_load(&s->end_error);
+    if (error) {
+        log_error("the data mount cannot be served: %s", strerror(-error));
+        _exit(1); /* the next server may */
+    }
+    atomic_fetch_or(&s->handover->flags, HANDOVER_ENDED);
+    session_stop(s->data_session);
+    session_stop(s->control_session);
+    control_destroy(s->control);
+    store_close(s->store);
+    session_destroy(s->control_session);
+    session_destroy(s->data_session);
+    catalog_close(s->catalog);
+    process_forget(&s->keeper);
+    config_fini(&s->config);
+    close(s->ended);
+    handover_close(s->handover);
+    return SERVER_ENDED;
+}
+
+int main(int argc, char **argv)
+{
+    static struct server s = {.keeper = {0, -1, -1}};
+    if (argc != 2) {
+        fprintf(stderr, "usage: dealfs-server STATE (it is started by dealfs-keeper)\n");
+        return SERVER_REFUSED;
+    }
+    prepare(&s, argv[1]);
+    open_catalog(&s);
+    open_store(&s);
+    open_control(&s);
+    start_sessions(&s);
+    say_ready(&s);
+    run(&s);
+    return finish(&s);
+}

@@ -1,0 +1,303 @@
+/* A layer that does harm, for tests.
+ *
+ * The specification is a list of words, separated by commas or white space:
+ *
+ *   match=GLOB        only files whose path matches; `*` crosses slashes. For all of the below
+ *   delay=MS          wait before the answer; delay_match=GLOB: only for these of them
+ *   hang[=GLOB]       do not answer until the specification says otherwise
+ *   errno=NAME        fail so, e.g. EIO
+ *   flip=N            flip one bit of each Nth answer
+ *   truncate=N        leave out the last byte of each Nth answer (of get alone: read has no length to lie about)
+ *   every=N           errno only each Nth time
+ *   file=PATH         while this file can be read, its text is the specification, from one call to the next; a text that
+ *                     cannot be understood is logged and changes nothing
+ *
+ * Threads: any number call. `now` is replaced as a whole under the lock, and each call works on its own copy. */
+#include "fs/store/source.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/size.h"
+#include "fs/base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { GLOB_BYTES = 256, TEXT_BYTES = 4096, HANG_POLL_MS = 5, ERRNOS = 134 };
+
+struct spec {
+    char match[GLOB_BYTES], delay_match[GLOB_BYTES], hang[GLOB_BYTES]; /* "": all, all, none */
+    char file[PATH_MAX];
+    uint64_t delay, every, flip, truncate;
+    int error;
+};
+
+/* What tells one text of the file from the next. */
+struct stamp {
+    bool there;
+    ino_t ino;
+    off_t size;
+    struct timespec changed;
+};
+
+struct fault {
+    struct layer layer;
+    struct layer_ops ops;
+    struct layer *below;
+    const struct catalog *catalog;
+    struct spec given;
+    _Atomic uint64_t calls, answers;
+
+    pthread_mutex_t lock;
+    struct spec now;    /* lock */
+    struct stamp stamp; /* lock: of the text that `now` was made of */
+};
+
+static struct fault *fault_of(struct layer *layer)
+{
+    return (struct fault *)layer;
+}
+
+static int parse_errno(const char *name, int *error)
+{
+    for (int e = 1; e < ERRNOS; e++) {
+        const char *known = strerrorname_np(e);
+        if (known && !strcmp(known, name)) {
+            *error = -e;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static int parse_text(const char *value, char *out, size_t n)
+{
+    if (strlen(value) >= n)
+        return -EINVAL;
+    strcpy(out, value);
+    return 0;
+}
+
+static int parse_word(struct spec *spec, char *word)
+{
+    char *value = strchr(word, '=');
+    if (!value && !strcmp(word, "hang"))
+        return parse_text("*", spec->hang, sizeof spec->hang);
+    if (!value)
+        return -EINVAL;
+    *value++ = '\0';
+    const struct {
+        const char *key;
+        char *text;
+        size_t n;
+        uint64_t *number;
+    } keys[] = {
+        {"match", spec->match, sizeof spec->match, NULL},
+        {"delay_match", spec->delay_match, sizeof spec->delay_match, NULL},
+        {"hang", spec->hang, sizeof spec->hang, NULL},
+        {"file", spec->file, sizeof spec->file, NULL},
+        {"delay", NULL, 0, &spec->delay},
+        {"every", NULL, 0, &spec->every},
+        {"flip", NULL, 0, &spec->flip},
+        {"truncate", NULL, 0, &spec->truncate},
+    };
+    if (!strcmp(word, "errno"))
+        return parse_errno(value, &spec->error);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!strcmp(word, keys[i].key))
+            return keys[i].text ? parse_text(value, keys[i].text, keys[i].n)
+                                : number_parse(value, 0, UINT32_MAX, keys[i].number);
+    return -EINVAL;
+}
+
+static int spec_parse(const char *text, struct spec *spec)
+{
+    char words[TEXT_BYTES];
+    if (parse_text(text, words, sizeof words) < 0) {
+        log_error("faults: the specification is too long");
+        return -EINVAL;
+    }
+    *spec = (struct spec){.every = 1};
+    char *rest;
+    for (char *word = strtok_r(words, ", \t\n", &rest); word; word = strtok_r(NULL, ", \t\n", &rest))
+        if (parse_word(spec, word) < 0) {
+            log_error("faults: %s: not understood", word);
+            return -EINVAL;
+        }
+    return 0;
+}
+
+static struct stamp stamp_of(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return (struct stamp){0};
+    return (struct stamp){true, st.st_ino, st.st_size, st.st_ctim};
+}
+
+static bool same_stamp(const struct stamp *a, const struct stamp *b)
+{
+    return a->there == b->there && a->ino == b->ino && a->size == b->size &&
+           a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+static int spec_read(struct fault *f, const struct stamp *stamp, struct spec *spec)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    *spec = f->given;
+    if (!stamp->there || file_read(AT_FDCWD, f->given.file, TEXT_BYTES - 1, &text) < 0)
+        return 0;
+    return spec_parse(text.data ? text.data : "", spec);
+}
+
+/* What holds for this call. */
+static void spec_now(struct fault *f, struct spec *spec)
+{
+    struct stamp stamp = {0};
+    if (*f->given.file)
+        stamp = stamp_of(f->given.file);
+    pthread_mutex_lock(&f->lock);
+    bool fresh = same_stamp(&stamp, &f->stamp);
+    *spec = f->now;
+    pthread_mutex_unlock(&f->lock);
+    if (fresh)
+        return;
+    struct spec next;
+    bool good = spec_read(f, &stamp, &next) == 0;
+    pthread_mutex_lock(&f->lock);
+    if (good)
+        f->now = next;
+    f->stamp = stamp;
+    *spec = f->now;
+    pthread_mutex_unlock(&f->lock);
+}
+
+static bool matches(struct fault *f, const char *glob, uint32_t file)
+{
+    char path[CATALOG_PATH_MAX];
+    if (!*glob)
+        return true;
+    return catalog_path(f->catalog, catalog_file_ino(f->catalog, file), path, sizeof path) >= 0 &&
+           fnmatch(glob, path, 0) == 0;
+}
+
+static void wait_ms(uint64_t ms)
+{
+    struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+    while (nanosleep(&t, &t) < 0 && errno == EINTR)
+        continue;
+}
+
+/* The harm that comes before the answer. What holds afterwards is left in `spec`. */
+static int harm_before(struct fault *f, const struct span *span, struct spec *spec)
+{
+    spec_now(f, spec);
+    while (*spec->hang && matches(f, spec->match, span->file) && matches(f, spec->hang, span->file)) {
+        wait_ms(HANG_POLL_MS);
+        spec_now(f, spec);
+    }
+    if (!matches(f, spec->match, span->file)) {
+        spec->flip = spec->truncate = 0;
+        return 0;
+    }
+    if (spec->delay && matches(f, spec->delay_match, span->file))
+        wait_ms(spec->delay);
+    if (!spec->error)
+        return 0;
+    uint64_t call = atomic_fetch_add(&f->calls, 1) + 1;
+    return spec->every <= 1 || call % spec->every == 0 ? spec->error : 0;
+}
+
+static bool each(uint64_t n, uint64_t answer)
+{
+    return n && answer % n == 0;
+}
+
+/* The answer's bytes belong to the layer below: what is flipped is a copy. */
+static int flip_piece(struct answer *answer)
+{
+    struct iovec *piece = &answer->piece[answer->pieces - 1];
+    char *copy = malloc(piece->iov_len);
+    if (!copy)
+        return -ENOMEM;
+    memcpy(copy, piece->iov_base, piece->iov_len);
+    copy[piece->iov_len / 2] ^= 0x10;
+    piece->iov_base = copy;
+    answer_pin(answer, free, copy);
+    return 0;
+}
+
+static int fault_get(struct layer *layer, const struct span *span, struct answer *answer)
+{
+    struct fault *f = fault_of(layer);
+    struct spec spec;
+    int error = harm_before(f, span, &spec);
+    if (!error)
+        error = f->below->ops->get(f->below, span, answer);
+    if (error)
+        return error;
+    uint64_t n = atomic_fetch_add(&f->answers, 1) + 1;
+    if (each(spec.truncate, n))
+        answer->piece[answer->pieces - 1].iov_len--;
+    return each(spec.flip, n) ? flip_piece(answer) : 0;
+}
+
+static int fault_read(struct layer *layer, const struct span *span, const struct iovec *into, int count)
+{
+    struct fault *f = fault_of(layer);
+    struct spec spec;
+    int error = harm_before(f, span, &spec);
+    if (!error)
+        error = f->below->ops->read(f->below, span, into, count);
+    if (error)
+        return error;
+    if (each(spec.flip, atomic_fetch_add(&f->answers, 1) + 1))
+        ((char *)into[0].iov_base)[into[0].iov_len / 2] ^= 0x10;
+    return 0;
+}
+
+static void fault_idle(struct layer *layer)
+{
+    layer_idle(fault_of(layer)->below);
+}
+
+static void fault_destroy(struct layer *layer)
+{
+    struct fault *f = fault_of(layer);
+    layer_destroy(f->below);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}
+
+int fault_create(const struct catalog *catalog, const char *specification, struct layer *below, struct layer **layer)
+{
+    CLEANUP_FREE struct fault *f = calloc(1, sizeof *f);
+    if (!f)
+        return -ENOMEM;
+    int error = spec_parse(specification, &f->given);
+    if (error)
+        return error;
+    f->ops = (struct layer_ops){
+        .name = below->ops->name,
+        .get = fault_get,
+        .read = below->ops->read ? fault_read : NULL,
+        .idle = fault_idle,
+        .destroy = fault_destroy,
+        .blocks = below->ops->blocks,
+    };
+    f->layer.ops = &f->ops;
+    f->below = below;
+    f->catalog = catalog;
+    f->now = f->given;
+    pthread_mutex_init(&f->lock, NULL);
+    *layer = &steal_pointer(f)->layer;
+    return 0;
+}

@@ -1,0 +1,63 @@
+/* The loads in flight: which bytes of which file are on their way, and who waits for them. A plain data structure: the
+ * loader's lock guards it. */
+#ifndef FS_STORE_LOADS_H
+#define FS_STORE_LOADS_H
+
+#include "fs/store/store.h"
+
+#include <sys/queue.h>
+
+/* Reads in the order in which they came. */
+struct read_list {
+    struct store_read *first, **last; /* `last` is NULL while the list was never used */
+};
+void read_list_add(struct read_list *list, struct store_read *read);
+struct store_read *read_list_take(struct read_list *list);
+void read_list_move(struct read_list *from, struct read_list *to); /* all of them, to the end */
+
+/* A run of whole parts of one file that no tier held and no other load brings; it never crosses a multiple of
+ * PIECE_BYTES in the file.
+ *
+ *   queued ──▶ running ──▶ gone       in the table from beginning to end
+ *     `queued` says in which queue; readers join in both states; a reader moves a queued one to the urgent queue */
+struct load {
+    LIST_ENTRY(load) same_bucket;
+    TAILQ_ENTRY(load) same_queue;
+    struct load_queue *queued; /* NULL: running */
+    struct read_list waiting;
+    uint64_t offset;
+    uint32_t file, length;
+    uint32_t staged; /* the stage that wants to hear of its end; 0: none */
+};
+
+struct load_queue {
+    TAILQ_HEAD(, load) loads;
+    int count;
+};
+void load_queue_init(struct load_queue *queue);
+void load_queue_add(struct load_queue *queue, struct load *load); /* takes it out of the one it was in */
+struct load *load_queue_take(struct load_queue *queue);           /* the first, or NULL */
+
+enum { LOAD_BUCKETS = 1024 };
+struct loads {
+    LIST_HEAD(, load) bucket[LOAD_BUCKETS];
+};
+
+struct load *loads_add(struct loads *loads, uint32_t file, uint64_t offset, uint32_t length); /* NULL: no memory */
+struct load *loads_at(struct loads *loads, uint32_t file, uint64_t offset); /* the one that brings this byte, or NULL */
+void loads_remove(struct load *load); /* in no queue any more; the caller frees it */
+
+/* The ends of the latest loads of large files: a read that begins at one of them is one of a sequence. */
+enum { RECENT_ENDS = 64 };
+struct recent {
+    struct {
+        uint64_t end;
+        uint32_t file;
+    } load[RECENT_ENDS];
+    unsigned next;
+};
+/* Takes the place of the one that ended where this begins. */
+void recent_add(struct recent *recent, uint32_t file, uint64_t begin, uint64_t end);
+bool recent_follows(const struct recent *recent, uint32_t file, uint64_t begin);
+
+#endif

@@ -1,0 +1,12 @@
+/* Finds files of the catalog by identity: for shards that were filled under a catalog with other numbers. */
+#ifndef FS_STORE_MATCH_H
+#define FS_STORE_MATCH_H
+
+#include "fs/catalog/catalog.h"
+
+struct match;
+int match_create(const struct catalog *c, struct match **match);
+void match_destroy(struct match *match);
+bool match_find(const struct match *match, const struct digest *identity, uint32_t *file);
+
+#endif

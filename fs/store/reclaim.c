@@ -1,0 +1,285 @@
+/* Reclaim: when a quarter of a segment is dead, its live values move to a new segment and its file is dropped.
+ *
+ * The tier's thread copies from file to file; no staging is taken, so fillers go on. The new segment is ingested before
+ * the map is turned to it, part by part: a reader finds a part at the old place or at the new one, and a part that is
+ * dropped meanwhile stays dropped. After a crash in between both files are there; the newer one wins. */
+#include "fs/store/tier.h"
+
+#include "fs/base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WORN_PART = 4, /* worth moving when one of so many bytes is dead */
+    CHOSEN = 64,   /* at most so many segments become one at once */
+};
+
+struct move {
+    uint64_t part, from, to;
+};
+
+struct mover {
+    struct tier *tier;
+    struct rocks_writer *writer;
+    uint32_t number, place;
+    struct index index;
+    struct move *move;
+    uint32_t moves, room;
+};
+
+struct live_part {
+    uint32_t file, place;
+    uint64_t value, part, entry;
+    uint32_t values;
+    const uint32_t *length;
+};
+
+typedef int visit_part(void *user, const struct live_part *part);
+
+/* Each part of the segment that the map leads to. */
+static int visit_live(struct tier *t, const struct index *index, uint32_t segment, visit_part *visit, void *user)
+{
+    const struct common *common = t->common;
+    const uint32_t *length = index->length;
+    for (uint32_t i = 0; i < index->runs; length += index->run[i++].count) {
+        const struct index_run *run = &index->run[i];
+        uint32_t step = run->file == NO_FILE ? run->count : part_values(common->catalog, run->file);
+        for (uint32_t at = 0; run->file != NO_FILE && at < run->count; at += step) {
+            struct live_part p = {run->file, run->place + at, (uint64_t)run->value + at, 0, 0, step, length + at};
+            p.part = geometry_part_at(common->geometry, p.file, p.value * VALUE_BYTES);
+            p.entry = entry_make(t->name, segment, p.place);
+            int error = map_get(&common->map, p.part) == p.entry ? visit(user, &p) : 0;
+            if (error)
+                return error;
+        }
+    }
+    return 0;
+}
+
+struct live_count {
+    uint64_t bytes;
+    uint32_t values;
+};
+
+static int count_part(void *user, const struct live_part *p)
+{
+    struct live_count *live = user;
+    live->values += p->values;
+    for (uint32_t i = 0; i < p->values; i++)
+        live->bytes += p->length[i] + VALUE_COST;
+    return 0;
+}
+
+/* A segment whose index cannot be read any more is of no use: its live parts are looked for in the whole map. */
+static void forget_parts(struct tier *t, uint32_t segment)
+{
+    struct map *map = &t->common->map;
+    for (uint64_t part = 0; part < map->parts; part++) {
+        uint64_t entry = map_get(map, part);
+        if (entry_held(entry) && entry_tier(entry) == t->name && entry_segment(entry) == segment &&
+            map_change(map, part, entry, 0))
+            atomic_fetch_sub(&t->parts, 1);
+    }
+}
+
+static void count_dead(struct tier *t, struct segment *s, struct match **match)
+{
+    struct index index = {.runs = 0};
+    struct live_count live = {0, 0};
+    int error = tier_read_index(t, s->number, &index, match);
+    if (error == -ENOMEM) {
+        atomic_store(&s->worn, true);
+        return;
+    }
+    if (error) {
+        log_warning("%s tier: the index of segment %u is damaged: the segment is dropped", tier_names[t->name],
+                    s->number);
+        forget_parts(t, s->number);
+    } else {
+        visit_live(t, &index, s->number, count_part, &live);
+    }
+    index_fini(&index);
+    pthread_mutex_lock(&t->lock);
+    t->dead -= s->dead;
+    s->live = live.bytes;
+    s->live_values = live.values;
+    s->dead = !live.values ? s->held : s->held > live.bytes + SEGMENT_COST ? s->held - live.bytes - SEGMENT_COST : 0;
+    t->dead += s->dead;
+    pthread_mutex_unlock(&t->lock);
+}
+
+static int note_move(struct mover *m, const struct live_part *p)
+{
+    if (m->moves == m->room) {
+        uint32_t room = m->room ? 2 * m->room : 256;
+        struct move *grown = realloc(m->move, room * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        m->move = grown;
+        m->room = room;
+    }
+    m->move[m->moves++] = (struct move){p->part, p->entry, entry_make(m->tier->name, m->number, m->place)};
+    return 0;
+}
+
+struct part_bytes {
+    struct rocks_cursor *cursor;
+    const void *bytes[PIECE_BYTES / VALUE_BYTES];
+    size_t n[PIECE_BYTES / VALUE_BYTES];
+};
+
+/* All of the part's values, checked, before the first is written: a part moves whole or not at all. */
+static int read_part(struct tier *t, const struct live_part *p, struct part_bytes *b)
+{
+    const struct catalog *c = t->common->catalog;
+    uint64_t seed = catalog_file_seed(c, p->file);
+    b->cursor = rocks_cursor_open(t->rocks, entry_segment(p->entry), (int)p->values);
+    if (!b->cursor)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < p->values; i++) {
+        uint64_t value = p->value + i;
+        int error = rocks_cursor_get(b->cursor, p->place + i, &b->bytes[i], &b->n[i]);
+        if (!error)
+            error = value_check(b->bytes[i], b->n[i], value_seed(seed, value), value_raw(c, p->file, value));
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+static int write_part(struct mover *m, const struct live_part *p, const struct part_bytes *b)
+{
+    struct digest identity = catalog_file_identity(m->tier->common->catalog, p->file);
+    int error = note_move(m, p);
+    for (uint32_t i = 0; i < p->values && !error; i++, m->place++) {
+        error = rocks_write_put(m->writer, m->place, b->bytes[i], b->n[i]);
+        if (!error)
+            error = index_add(&m->index, p->file, (uint32_t)(p->value + i), m->place, (uint32_t)b->n[i], &identity);
+    }
+    return error;
+}
+
+static int move_part(void *user, const struct live_part *p)
+{
+    struct mover *m = user;
+    struct part_bytes b;
+    int error = read_part(m->tier, p, &b);
+    if (!error) {
+        error = write_part(m, p, &b);
+    } else if (error != -ENOMEM) {
+        if (tier_drop_part(m->tier, p->part, p->entry))
+            atomic_fetch_add(&m->tier->bad_values, 1);
+        error = 0;
+    }
+    rocks_cursor_close(b.cursor);
+    return error;
+}
+
+static int move_segment(struct mover *m, struct segment *s, struct match **match)
+{
+    struct index index;
+    int error = tier_read_index(m->tier, s->number, &index, match);
+    if (error)
+        return error;
+    error = visit_live(m->tier, &index, s->number, move_part, m);
+    index_fini(&index);
+    return error;
+}
+
+static int finish_segment(struct mover *m, uint64_t *bytes)
+{
+    CLEANUP_STR struct str record = STR_INIT;
+    int error = index_encode(&m->index, m->number, &record);
+    if (!error)
+        error = rocks_write_put(m->writer, INDEX_PLACE, record.data, record.length);
+    if (!error) {
+        error = rocks_write_end(m->writer, bytes);
+        m->writer = NULL;
+    }
+    return error;
+}
+
+static int turn_map(struct mover *m, uint64_t bytes)
+{
+    struct tier *t = m->tier;
+    pthread_mutex_lock(&t->lock);
+    struct segment *s = tier_add_stored(t, m->number, bytes);
+    pthread_mutex_unlock(&t->lock);
+    if (!s)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < m->moves; i++)
+        if (!map_change(&t->common->map, m->move[i].part, m->move[i].from, m->move[i].to))
+            atomic_store(&s->worn, true); /* dropped meanwhile: counted in the next round */
+    pthread_mutex_lock(&t->lock);
+    t->worn = t->worn || atomic_load(&s->worn);
+    pthread_mutex_unlock(&t->lock);
+    return 0;
+}
+
+/* Worn segments whose live values fill at most one new one. */
+static uint32_t choose(const struct tier *t, struct segment **chosen)
+{
+    struct live_count live = {0, 0};
+    uint32_t count = 0;
+    for (struct segment *s = t->stored; s && count < CHOSEN; s = s->next_stored) {
+        if (s->dead < s->held / WORN_PART)
+            continue;
+        if (count && (live.bytes + s->live > t->segment_bytes || live.values + s->live_values > SEGMENT_PLACES))
+            continue;
+        live.bytes += s->live;
+        live.values += s->live_values;
+        chosen[count++] = s;
+    }
+    return count;
+}
+
+static int move_segments(struct tier *t, struct segment **chosen, uint32_t count, struct match **match)
+{
+    struct mover m = {.tier = t, .index = {.catalog = *catalog_digest(t->common->catalog)}};
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&t->lock);
+    m.number = t->next_segment++;
+    pthread_mutex_unlock(&t->lock);
+    int error = rocks_write_begin(t->rocks, m.number, &m.writer);
+    for (uint32_t i = 0; i < count && !error; i++)
+        error = move_segment(&m, chosen[i], match);
+    if (!error && m.moves)
+        error = finish_segment(&m, &bytes);
+    if (!error && m.moves)
+        error = turn_map(&m, bytes);
+    rocks_write_cancel(m.writer);
+    index_fini(&m.index);
+    free(m.move);
+    return error;
+}
+
+static void retire_dead(struct tier *t)
+{
+    for (struct segment *s = t->stored, *next; s; s = next) {
+        next = s->next_stored;
+        if (s->dead == s->held)
+            tier_retire(t, s);
+    }
+}
+
+void tier_reclaim_round(struct tier *t)
+{
+    struct segment *chosen[CHOSEN];
+    struct match *match = NULL;
+    uint32_t count;
+    int error = 0;
+    for (struct segment *s = t->stored; s; s = s->next_stored)
+        if (atomic_exchange(&s->worn, false))
+            count_dead(t, s, &match);
+    retire_dead(t);
+    while (!error && (count = choose(t, chosen))) {
+        error = move_segments(t, chosen, count, &match);
+        for (uint32_t i = 0; i < count && !error; i++)
+            tier_retire(t, chosen[i]);
+    }
+    match_destroy(match);
+    if (error && error != -ENOMEM)
+        tier_close_admission(t, error);
+}

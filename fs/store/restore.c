@@ -1,0 +1,227 @@
+/* Opening a tier: who else has it, what is left over, what is still good.
+ *
+ * The tier's own lock file is locked before anything is touched: a server that was killed may linger in the kernel
+ * with its files open, and until it is gone nothing in the directory is ours. (A lock of fcntl and not of flock: it is
+ * not inherited by a child that the server forks.) */
+#include "fs/store/tier.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+static int take_lock(struct tier *t)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    str_addf(&path, "%s/lock", t->directory);
+    if (path.failed)
+        return -ENOMEM;
+    CLEANUP_CLOSE int fd = open(path.data, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return -errno;
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_SETLK, &whole) < 0)
+        return errno == EACCES || errno == EAGAIN ? -EBUSY : -errno;
+    t->lock_fd = steal_fd(fd);
+    return 0;
+}
+
+/* Files that were never ingested. */
+static void remove_leftovers(struct tier *t)
+{
+    CLEANUP_CLOSEDIR DIR *d = opendir(t->directory);
+    struct dirent *e;
+    while (d && (e = readdir(d)))
+        if (strncmp(e->d_name, "new-", 4) == 0)
+            unlinkat(dirfd(d), e->d_name, 0);
+}
+
+static bool worth_starting_anew(int error)
+{
+    return error == -EBADMSG || error == -EIO;
+}
+
+static int open_database(struct tier *t, struct rocks **rocks)
+{
+    struct rocks_config config = {t->directory, t->name == TIER_RAM,
+                                  t->segment_bytes ? t->capacity / t->segment_bytes + STAGINGS : 0};
+    CLEANUP_STR struct str why = STR_INIT;
+    int error = rocks_open(&config, rocks, &why);
+    if (!error || error == -EBUSY)
+        return error;
+    log_warning("%s tier %s: %s%s", tier_names[t->name], t->directory, why.data ? why.data : strerror(-error),
+                worth_starting_anew(error) ? ": started anew" : "");
+    if (!worth_starting_anew(error))
+        return error;
+    int removed = rocks_remove(t->directory);
+    return removed ? removed : rocks_open(&config, rocks, NULL);
+}
+
+static bool run_is_whole(const struct catalog *c, const struct index_run *run, uint32_t file)
+{
+    if (file >= catalog_files(c))
+        return false;
+    uint64_t values = file_values(c, file);
+    if ((uint64_t)run->value + run->count > values)
+        return false;
+    return catalog_file(c, file).size > PIECE_BYTES || (run->value == 0 && run->count == values);
+}
+
+int tier_read_index(struct tier *t, uint32_t segment, struct index *index, struct match **match)
+{
+    const struct catalog *c = t->common->catalog;
+    const void *bytes;
+    size_t n;
+    struct rocks_cursor *cursor = rocks_cursor_open(t->rocks, segment, 1);
+    if (!cursor)
+        return -ENOMEM;
+    int error = rocks_cursor_get(cursor, INDEX_PLACE, &bytes, &n);
+    if (!error)
+        error = index_decode(index, segment, bytes, n);
+    rocks_cursor_close(cursor);
+    bool ours = !error && memcmp(&index->catalog, catalog_digest(c), sizeof index->catalog) == 0;
+    if (!error && !ours && !*match && (error = match_create(c, match)))
+        index_fini(index);
+    for (uint32_t i = 0; !error && i < index->runs; i++) {
+        struct index_run *run = &index->run[i];
+        if ((!ours && !match_find(*match, &run->identity, &run->file)) || !run_is_whole(c, run, run->file))
+            run->file = NO_FILE;
+    }
+    return error;
+}
+
+/* How many values of a run the map takes. */
+static uint32_t adopt_run(struct tier *t, uint32_t segment, const struct index_run *run)
+{
+    const struct common *common = t->common;
+    uint32_t adopted = 0, step;
+    for (uint32_t at = 0; run->file != NO_FILE && at < run->count; at += step) {
+        step = part_values(common->catalog, run->file);
+        uint64_t offset = ((uint64_t)run->value + at) * VALUE_BYTES;
+        uint64_t part = geometry_part_at(common->geometry, run->file, offset);
+        if (!map_change(&t->common->map, part, 0, entry_make(t->name, segment, run->place + at)))
+            continue; /* a newer segment or the other tier has it */
+        atomic_fetch_add(&t->parts, 1);
+        adopted += step;
+    }
+    return adopted;
+}
+
+static void adopt_values(struct tier *t, const struct index *index, struct segment *s)
+{
+    uint32_t adopted = 0;
+    for (uint32_t i = 0; i < index->runs; i++)
+        adopted += adopt_run(t, s->number, &index->run[i]);
+    if (adopted == index->values)
+        return;
+    atomic_store(&s->worn, true);
+    pthread_mutex_lock(&t->lock);
+    t->worn = true;
+    pthread_mutex_unlock(&t->lock);
+}
+
+struct found {
+    uint32_t segment;
+    uint64_t bytes;
+    bool whole;
+};
+
+struct found_list {
+    struct found *found;
+    size_t count, room;
+    bool failed;
+};
+
+static void note_found(void *user, uint32_t segment, uint64_t bytes, bool whole)
+{
+    struct found_list *list = user;
+    if (list->count == list->room) {
+        size_t room = list->room ? 2 * list->room : 256;
+        struct found *grown = realloc(list->found, room * sizeof *grown);
+        if (!grown) {
+            list->failed = true;
+            return;
+        }
+        list->found = grown;
+        list->room = room;
+    }
+    list->found[list->count++] = (struct found){segment, bytes, whole};
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+    return x->segment < y->segment ? 1 : x->segment > y->segment ? -1 : 0;
+}
+
+/* True: the segment is in the tier; else its file is good for nothing. */
+static bool adopt_segment(struct tier *t, const struct found *f, struct match **match)
+{
+    struct index index = {.runs = 0};
+    if (!f->whole || t->held + f->bytes > t->capacity)
+        return false;
+    int error = tier_read_index(t, f->segment, &index, match);
+    if (error) {
+        log_warning("%s tier: the index of segment %u is damaged: the segment is dropped", tier_names[t->name],
+                    f->segment);
+        return false;
+    }
+    pthread_mutex_lock(&t->lock);
+    struct segment *s = tier_add_stored(t, f->segment, f->bytes);
+    pthread_mutex_unlock(&t->lock);
+    if (s)
+        adopt_values(t, &index, s);
+    index_fini(&index);
+    return s != NULL;
+}
+
+static int adopt_all(struct tier *t)
+{
+    struct found_list list = {.found = NULL};
+    struct match *match = NULL;
+    int error = rocks_list(t->rocks, note_found, &list);
+    if (!error && list.failed)
+        error = -ENOMEM;
+    if (!error && list.count)
+        qsort(list.found, list.count, sizeof *list.found, newest_first);
+    for (size_t i = 0; i < list.count && !error; i++) {
+        const struct found *f = &list.found[i];
+        if (i == 0)
+            t->next_segment = f->segment == UINT32_MAX ? f->segment : f->segment + 1;
+        if (!adopt_segment(t, f, &match))
+            rocks_drop(t->rocks, f->segment);
+    }
+    match_destroy(match);
+    free(list.found);
+    return error;
+}
+
+static void set_state(struct tier *t, enum tier_state state, int error)
+{
+    pthread_mutex_lock(&t->lock);
+    t->state = state;
+    t->error = -error;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->lock);
+    if (state == TIER_FAILED)
+        log_error("%s tier %s: %s: not used", tier_names[t->name], t->directory, strerror(-error));
+}
+
+void tier_open(struct tier *t)
+{
+    int error = dir_make(t->directory, 0700);
+    if (!error && t->lock_fd < 0)
+        error = take_lock(t);
+    if (!error)
+        error = open_database(t, &t->rocks);
+    if (error == -EBUSY)
+        return; /* still LOCKED */
+    if (!error) {
+        remove_leftovers(t);
+        error = adopt_all(t);
+    }
+    set_state(t, error ? TIER_FAILED : TIER_OPEN, error);
+}

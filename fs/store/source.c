@@ -1,0 +1,259 @@
+/* The source as a layer.
+ *
+ * Threads: any number read at once. There is no state but counters and the handles, which have their own lock.
+ *
+ * A read believes nothing: the file is opened beneath the root without following a link, must be a regular file with
+ * the catalog's size and mtime before the read and after it, and must give every byte asked for. */
+#include "fs/store/source.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/str.h"
+#include "fs/store/beneath.h"
+#include "fs/store/handles.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { VECTOR = PIECE_BYTES / VALUE_BYTES + 1, LOG_BURST = 10 };
+
+struct source {
+    struct layer layer;
+    const struct catalog *catalog;
+    int root;
+    struct handles handles;
+    atomic_bool atime; /* O_NOATIME was refused once: the files are somebody else's */
+    _Atomic uint64_t samples, bytes;
+};
+
+static struct source *source_of(struct layer *layer)
+{
+    return (struct source *)layer;
+}
+
+/* One line by path and cause. Returns the error. */
+static int complain(struct source *s, uint32_t file, int error, const char *cause)
+{
+    char path[CATALOG_PATH_MAX];
+    long n = catalog_path(s->catalog, catalog_file_ino(s->catalog, file), path, sizeof path);
+    CLEANUP_STR struct str name = STR_INIT;
+    str_add_printable(&name, path, n < 0 ? 0 : (size_t)n);
+    log_limited(LOG_LEVEL_WARNING, LOG_BURST, "read %.1000s from the source: %s%s%s", name.data ? name.data : "?",
+                cause, *cause ? ": " : "", strerror(-error));
+    return error;
+}
+
+/* What says that the file is not the one of the catalog any more is ESTALE; what may pass keeps its errno. */
+static int open_error(int error, const char **cause)
+{
+    *cause = "";
+    switch (error) {
+    case -ENOENT:
+        *cause = "it is gone";
+        return -ESTALE;
+    case -ELOOP:
+    case -ENOTDIR:
+    case -EXDEV:
+    case -ENXIO:
+    case -ENODEV:
+        *cause = "it or a folder above it was replaced";
+        return -ESTALE;
+    default:
+        return error;
+    }
+}
+
+/* O_NONBLOCK: a fifo that took the file's place must not hold us. */
+static int open_file(struct source *s, uint32_t file, struct handle *handle)
+{
+    char path[CATALOG_PATH_MAX];
+    long n = catalog_path(s->catalog, catalog_file_ino(s->catalog, file), path, sizeof path);
+    if (n < 0)
+        return complain(s, file, (int)n, "");
+    int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    bool atime = atomic_load_explicit(&s->atime, memory_order_relaxed);
+    int fd = beneath_open(s->root, path, flags | (atime ? 0 : O_NOATIME));
+    if (fd == -EPERM && !atime) {
+        atomic_store_explicit(&s->atime, true, memory_order_relaxed);
+        fd = beneath_open(s->root, path, flags);
+    }
+    if (fd < 0) {
+        const char *cause;
+        int error = open_error(fd, &cause);
+        return complain(s, file, error, cause);
+    }
+    atomic_fetch_add_explicit(&s->samples, 1, memory_order_relaxed);
+    *handle = (struct handle){.fd = fd, .file = file, .opened = clock_now()};
+    return 0;
+}
+
+static int check_file(struct source *s, const struct handle *handle)
+{
+    struct catalog_file want = catalog_file(s->catalog, handle->file);
+    struct stat st;
+    if (fstat(handle->fd, &st) < 0)
+        return complain(s, handle->file, -errno, "");
+    if (!S_ISREG(st.st_mode))
+        return complain(s, handle->file, -ESTALE, "it is no regular file any more");
+    if ((uint64_t)st.st_size != want.size) {
+        char cause[96];
+        snprintf(cause, sizeof cause, "its size was %" PRIu64 " and is %lld", want.size, (long long)st.st_size);
+        return complain(s, handle->file, -ESTALE, cause);
+    }
+    if ((int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec != want.mtime)
+        return complain(s, handle->file, -ESTALE, "it was changed since the scan");
+    return 0;
+}
+
+/* Take `n` bytes off the front of a vector. */
+static int advance(struct iovec *v, int count, size_t n)
+{
+    int done = 0;
+    while (done < count && n >= v[done].iov_len)
+        n -= v[done++].iov_len;
+    memmove(v, v + done, (size_t)(count - done) * sizeof *v);
+    if (done < count) {
+        v[0].iov_base = (char *)v[0].iov_base + n;
+        v[0].iov_len -= n;
+    }
+    return count - done;
+}
+
+static int read_bytes(struct source *s, const struct handle *handle, const struct span *span, const struct iovec *into,
+                      int count)
+{
+    struct iovec left[VECTOR];
+    memcpy(left, into, (size_t)count * sizeof *into);
+    /* Exactly these bytes at once, rather than by a readahead that has to guess. */
+    if (span->length > VALUE_BYTES)
+        posix_fadvise(handle->fd, (off_t)span->offset, span->length, POSIX_FADV_WILLNEED);
+    for (uint64_t at = 0; at < span->length;) {
+        ssize_t n = preadv(handle->fd, left, count, (off_t)(span->offset + at));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return complain(s, handle->file, -errno, "");
+        if (n == 0)
+            return complain(s, handle->file, -ESTALE, "it ends before its size");
+        atomic_fetch_add_explicit(&s->bytes, (uint64_t)n, memory_order_relaxed);
+        count = advance(left, count, (size_t)n);
+        at += (uint64_t)n;
+    }
+    return 0;
+}
+
+static int read_checked(struct source *s, const struct handle *handle, const struct span *span,
+                        const struct iovec *into, int count)
+{
+    int error = check_file(s, handle);
+    if (!error)
+        error = read_bytes(s, handle, span, into, count);
+    return error ? error : check_file(s, handle);
+}
+
+static bool arguments_fit(struct source *s, const struct span *span, const struct iovec *into, int count)
+{
+    if (span->file >= catalog_files(s->catalog) || count < 1 || count > VECTOR)
+        return false;
+    uint64_t size = catalog_file(s->catalog, span->file).size, room = 0;
+    for (int i = 0; i < count; i++)
+        room += into[i].iov_len;
+    return room == span->length && span->length > 0 && span->offset <= size && span->length <= size - span->offset;
+}
+
+/* A handle that was kept, if the file it is of has still a name. */
+static bool take_kept(struct source *s, uint32_t file, struct handle *handle)
+{
+    struct stat st;
+    if (handles_take(&s->handles, file, handle) < 0)
+        return false;
+    if (fstat(handle->fd, &st) == 0 && st.st_nlink > 0)
+        return true;
+    close(steal_fd(handle->fd));
+    return false;
+}
+
+static int source_read(struct layer *layer, const struct span *span, const struct iovec *into, int count)
+{
+    struct source *s = source_of(layer);
+    if (!arguments_fit(s, span, into, count))
+        return -EINVAL;
+    bool whole = span->length == catalog_file(s->catalog, span->file).size;
+    struct handle handle = {.fd = -1};
+    bool kept = !whole && take_kept(s, span->file, &handle);
+    int error = kept ? 0 : open_file(s, span->file, &handle);
+    if (!error)
+        error = read_checked(s, &handle, span, into, count);
+    if (error == -ESTALE && kept) {
+        /* What was open is not what the path leads to now: that one may be as the catalog says. */
+        close(steal_fd(handle.fd));
+        error = open_file(s, span->file, &handle);
+        if (!error)
+            error = read_checked(s, &handle, span, into, count);
+    }
+    if (!error && !whole)
+        handles_give(&s->handles, handle);
+    else if (handle.fd >= 0)
+        close(handle.fd);
+    return error;
+}
+
+static int source_get(struct layer *layer, const struct span *span, struct answer *answer)
+{
+    CLEANUP_FREE char *bytes = malloc(span->length);
+    if (!bytes)
+        return -ENOMEM;
+    int error = source_read(layer, span, &(struct iovec){bytes, span->length}, 1);
+    if (error)
+        return error;
+    answer_pin(answer, free, bytes);
+    answer_add(answer, steal_pointer(bytes), span->length);
+    return 0;
+}
+
+static void source_idle(struct layer *layer)
+{
+    handles_expire(&source_of(layer)->handles);
+}
+
+static void source_destroy(struct layer *layer)
+{
+    struct source *s = source_of(layer);
+    handles_fini(&s->handles);
+    free(s);
+}
+
+static const struct layer_ops source_ops = {
+    .name = "source",
+    .get = source_get,
+    .read = source_read,
+    .idle = source_idle,
+    .destroy = source_destroy,
+    .blocks = true,
+};
+
+int source_create(const struct catalog *catalog, int root, struct layer **layer)
+{
+    struct source *s = calloc(1, sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    s->layer.ops = &source_ops;
+    s->catalog = catalog;
+    s->root = root;
+    handles_init(&s->handles);
+    *layer = &s->layer;
+    return 0;
+}
+
+void source_counts(struct layer *layer, struct source_counts *counts)
+{
+    struct source *s = source_of(layer);
+    counts->samples = atomic_load_explicit(&s->samples, memory_order_relaxed);
+    counts->bytes = atomic_load_explicit(&s->bytes, memory_order_relaxed);
+}

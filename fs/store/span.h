@@ -1,0 +1,69 @@
+/* The units of the store.
+ *
+ *   extent   the unit of ownership: a file of up to 64 MiB, else each 64 MiB stripe of it
+ *   part     the unit that is held or not: a whole file of up to 4 MiB, else one value of it
+ *   value    up to 128 KiB of a file: what RocksDB stores
+ *   span     any bytes of one file: what a reader asks for
+ */
+#ifndef FS_STORE_SPAN_H
+#define FS_STORE_SPAN_H
+
+#include "fs/catalog/catalog.h"
+
+#include <stdint.h>
+#include <sys/uio.h>
+
+#define VALUE_BYTES (128u << 10)
+#define PIECE_BYTES (4u << 20) /* at most this much is read from the source at once */
+#define EXTENT_BYTES (64u << 20)
+#define SPAN_BYTES (1u << 20) /* the longest span: the longest READ */
+
+struct span {
+    uint32_t file;
+    uint32_t length; /* 1…SPAN_BYTES; the span lies within the file */
+    uint64_t offset;
+};
+
+/* The bytes of a span, in order, as pieces that stay valid until answer_release. Zero-initialise before use. */
+enum { ANSWER_PIECES = SPAN_BYTES / VALUE_BYTES + 1 };
+struct answer {
+    int pieces;
+    int pins;
+    struct iovec piece[ANSWER_PIECES];
+    struct {
+        void (*release)(void *object);
+        void *object;
+    } pin[ANSWER_PIECES + 1];
+};
+
+static inline void answer_add(struct answer *a, const void *bytes, size_t n)
+{
+    a->piece[a->pieces++] = (struct iovec){(void *)bytes, n};
+}
+
+static inline void answer_pin(struct answer *a, void (*release)(void *), void *object)
+{
+    a->pin[a->pins].release = release;
+    a->pin[a->pins++].object = object;
+}
+
+static inline void answer_release(struct answer *a)
+{
+    while (a->pins > 0) {
+        a->pins--;
+        a->pin[a->pins].release(a->pin[a->pins].object);
+    }
+    a->pieces = 0;
+}
+
+/* How the files of a catalog are cut. Parts are numbered 0… over the whole catalog, those of a file in a row. */
+struct geometry;
+int geometry_create(const struct catalog *c, struct geometry **g);
+void geometry_destroy(struct geometry *g);
+uint64_t geometry_parts(const struct geometry *g);
+uint64_t geometry_first_part(const struct geometry *g, uint32_t file);
+uint64_t geometry_part_at(const struct geometry *g, uint32_t file, uint64_t offset);
+/* The bytes of the part that holds `offset`. An empty file has no values. */
+void geometry_part_bytes(const struct geometry *g, uint32_t file, uint64_t offset, uint64_t *from, uint64_t *to);
+
+#endif

@@ -1,0 +1,28 @@
+/* Staging: the memory in which a segment's values lie until the segment is stored.
+ *
+ * It is a mapped file without a name in the tier's own directory, so that it counts as the shard's memory (tmpfs) or as
+ * page cache (SSD) and not as the server's, and is gone with the process however that ends. It is recycled from
+ * segment to segment, so its pages are faulted in once. */
+#ifndef FS_STORE_STAGING_H
+#define FS_STORE_STAGING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct place {
+    uint32_t file, value; /* which value of which file */
+    uint32_t at;          /* where it begins in the staging, at its header */
+    uint32_t length;      /* as stored; 0: nothing lies here */
+};
+
+struct staging {
+    char *bytes;
+    size_t size;
+    struct place *place; /* SEGMENT_PLACES of them, written by whoever has the room */
+};
+
+/* Room is really there when this returns 0, so that touching it cannot fail. -ENOSPC, -EDQUOT, … */
+int staging_create(const char *directory, size_t size, struct staging **staging);
+void staging_destroy(struct staging *staging);
+
+#endif

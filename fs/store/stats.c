@@ -1,0 +1,102 @@
+/* Threads: each counts in a cell of its own (two in the same cell when there are many), so that counting costs no
+ * traffic between cores; the sums are taken when somebody asks, and are exact once nobody reads. */
+#include "fs/store/stats.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { CELLS = 32, CACHE_LINE = 64 };
+
+typedef _Atomic uint64_t counter;
+
+struct cell {
+    _Alignas(CACHE_LINE) counter reads[PLACES];
+    counter bytes[PLACES], latency_sum[PLACES];
+    counter latency[PLACES][STORE_BUCKETS];
+};
+
+struct stats {
+    struct cell cell[CELLS];
+    counter errors[STORE_ERRNOS];
+};
+
+static void count(counter *c, uint64_t n)
+{
+    atomic_fetch_add_explicit(c, n, memory_order_relaxed);
+}
+
+static uint64_t get(counter *c)
+{
+    return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+static struct cell *own_cell(struct stats *stats)
+{
+    static atomic_uint threads;
+    static _Thread_local unsigned number; /* from 1 */
+    if (!number)
+        number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % CELLS + 1;
+    return &stats->cell[number - 1];
+}
+
+int stats_create(struct stats **stats)
+{
+    *stats = aligned_alloc(CACHE_LINE, sizeof **stats);
+    if (!*stats)
+        return -ENOMEM;
+    **stats = (struct stats){0};
+    return 0;
+}
+
+void stats_destroy(struct stats *stats)
+{
+    free(stats);
+}
+
+/* The i for which it took less than 2^i microseconds, and not less than half of that. */
+static int bucket_of(uint64_t nanoseconds)
+{
+    uint64_t us = nanoseconds / 1000;
+    int bits = us ? 64 - __builtin_clzll(us) : 0;
+    return bits < STORE_BUCKETS ? bits : STORE_BUCKETS - 1;
+}
+
+void stats_read(struct stats *stats, enum place place, uint32_t bytes, uint64_t nanoseconds)
+{
+    struct cell *cell = own_cell(stats);
+    count(&cell->reads[place], 1);
+    count(&cell->bytes[place], bytes);
+    count(&cell->latency_sum[place], nanoseconds);
+    count(&cell->latency[place][bucket_of(nanoseconds)], 1);
+}
+
+void stats_error(struct stats *stats, int error)
+{
+    unsigned number = error < 0 ? (unsigned)-error : EIO;
+    count(&stats->errors[number < STORE_ERRNOS ? number : EIO], 1);
+}
+
+static void add_cell(struct cell *cell, struct store_stats *out)
+{
+    for (int p = 0; p < PLACES; p++) {
+        out->reads[p] += get(&cell->reads[p]);
+        out->bytes[p] += get(&cell->bytes[p]);
+        out->latency_sum[p] += get(&cell->latency_sum[p]);
+        for (int i = 0; i < STORE_BUCKETS; i++)
+            out->latency[p][i] += get(&cell->latency[p][i]);
+    }
+}
+
+void stats_sum(struct stats *stats, struct store_stats *out)
+{
+    for (int p = 0; p < PLACES; p++) {
+        out->reads[p] = out->bytes[p] = out->latency_sum[p] = 0;
+        for (int i = 0; i < STORE_BUCKETS; i++)
+            out->latency[p][i] = 0;
+    }
+    for (int i = 0; i < CELLS; i++)
+        add_cell(&stats->cell[i], out);
+    for (int e = 0; e < STORE_ERRNOS; e++)
+        out->errors[e] = get(&stats->errors[e]);
+}

@@ -1,0 +1,16 @@
+/* What the store counts of its reads. */
+#ifndef FS_STORE_STATS_H
+#define FS_STORE_STATS_H
+
+#include "fs/store/store.h"
+
+struct stats;
+
+int stats_create(struct stats **stats);
+void stats_destroy(struct stats *stats);
+
+void stats_read(struct stats *stats, enum place place, uint32_t bytes, uint64_t nanoseconds);
+void stats_error(struct stats *stats, int error);
+void stats_sum(struct stats *stats, struct store_stats *out); /* sets the fields that are counted here */
+
+#endif

@@ -1,0 +1,328 @@
+/* The store: assembly, and the way of a read.
+ *
+ * Threads: any number read; a read that a tier answers takes no lock here. The others are the loader's and the stage's
+ * (see there). */
+#include "fs/store/store.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/store/loader.h"
+#include "fs/store/source.h"
+#include "fs/store/stage.h"
+#include "fs/store/stats.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const place_names[PLACES] = {"ram", "ssd", "peer", "source"};
+
+struct store {
+    const struct catalog *catalog;
+    struct geometry *geometry;
+    struct shard *shard;
+    struct layer *layer[PLACES]; /* in the order in which they are asked; NULL: none */
+    struct layer *source;        /* the innermost one at PLACE_SOURCE, for its counts */
+    struct loader *loader;
+    struct stage *stage;
+    struct stats *stats;
+};
+
+/* Layers. */
+
+static int add_fault(struct store *s, const char *specification)
+{
+    enum place place = PLACE_SOURCE;
+    if (!strncmp(specification, "on=", 3)) {
+        const char *name = specification + 3;
+        size_t n = strcspn(name, ",");
+        for (place = 0; place < PLACES; place++)
+            if (strlen(place_names[place]) == n && !strncmp(place_names[place], name, n))
+                break;
+        specification = name + n;
+    }
+    if (place == PLACES || !s->layer[place]) {
+        log_error("faults: on=: no such layer");
+        return -EINVAL;
+    }
+    return fault_create(s->catalog, specification, s->layer[place], &s->layer[place]);
+}
+
+static int add_faults(struct store *s, const char *specifications)
+{
+    CLEANUP_FREE char *text = strdup(specifications);
+    if (!text)
+        return -ENOMEM;
+    char *rest;
+    for (char *one = strtok_r(text, ";", &rest); one; one = strtok_r(NULL, ";", &rest)) {
+        int error = add_fault(s, one);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+/* The layers, in the order in which they are asked. The tiers wait for nothing but their own storage and are asked by the
+ * reader's thread; the others are asked by the loader. A world of one has no peers: their layer belongs between, and
+ * what the loader reads from then begins with it. */
+static int assemble(struct store *s, const struct store_config *config)
+{
+    s->layer[PLACE_RAM] = shard_layer(s->shard, TIER_RAM);
+    s->layer[PLACE_SSD] = shard_layer(s->shard, TIER_SSD);
+    s->layer[PLACE_PEER] = NULL;
+    int error = source_create(config->catalog, config->source, &s->layer[PLACE_SOURCE]);
+    if (error)
+        return error;
+    s->source = s->layer[PLACE_SOURCE];
+    return config->faults ? add_faults(s, config->faults) : 0;
+}
+
+/* Reading. */
+
+static size_t answer_length(const struct answer *answer)
+{
+    size_t n = 0;
+    for (int i = 0; i < answer->pieces; i++)
+        n += answer->piece[i].iov_len;
+    return n;
+}
+
+/* Append what one layer answered; it must be exactly what was asked for. */
+static int append(struct answer *to, struct answer *from, const struct span *span)
+{
+    bool fits = to->pieces + from->pieces <= ANSWER_PIECES && to->pins + from->pins <= ANSWER_PIECES + 1;
+    if (!fits || answer_length(from) != span->length) {
+        log_limited(LOG_LEVEL_ERROR, 1, "a layer answered %zu bytes instead of %u", answer_length(from), span->length);
+        answer_release(from);
+        return -EIO;
+    }
+    memcpy(to->piece + to->pieces, from->piece, (size_t)from->pieces * sizeof *from->piece);
+    memcpy(to->pin + to->pins, from->pin, (size_t)from->pins * sizeof *from->pin);
+    to->pieces += from->pieces;
+    to->pins += from->pins;
+    return 0;
+}
+
+/* From the first tier that has all of the span. Whatever a tier fails with, there is another place to ask. */
+static int ask_tiers(struct store *s, const struct span *span, struct answer *answer, enum place *place)
+{
+    for (*place = 0; *place < PLACE_PEER; (*place)++) {
+        struct layer *layer = s->layer[*place];
+        struct answer got = {0};
+        if (layer->ops->get(layer, span, &got) == 0)
+            return append(answer, &got, span);
+        answer_release(&got);
+    }
+    return -ENOENT;
+}
+
+/* Part by part; what was got counts as from the slowest place of them. */
+static int ask_by_parts(struct store *s, const struct span *span, struct answer *answer, enum place *place)
+{
+    struct answer all = {0};
+    uint64_t from, to, end = span->offset + span->length;
+    int error = 0;
+    *place = 0;
+    for (uint64_t at = span->offset; !error && at < end; at = to) {
+        geometry_part_bytes(s->geometry, span->file, at, &from, &to);
+        if (to > end)
+            to = end;
+        struct span part = {.file = span->file, .offset = at, .length = (uint32_t)(to - at)};
+        enum place slower;
+        error = ask_tiers(s, &part, &all, &slower);
+        if (slower > *place)
+            *place = slower;
+    }
+    if (!error)
+        error = append(answer, &all, span);
+    else
+        answer_release(&all);
+    return error;
+}
+
+static int held(void *user, const struct span *span, struct answer *answer, enum place *place)
+{
+    struct store *s = user;
+    int error = ask_tiers(s, span, answer, place);
+    if (!error)
+        return 0;
+    uint64_t from, to;
+    geometry_part_bytes(s->geometry, span->file, span->offset, &from, &to);
+    if (span->offset + span->length <= to)
+        return error;
+    return ask_by_parts(s, span, answer, place);
+}
+
+static void count(struct store *s, struct store_read *read, int error)
+{
+    if (error)
+        stats_error(s->stats, error);
+    else
+        stats_read(s->stats, read->place, read->span.length, clock_now() - read->began);
+}
+
+/* A read that was parked came from the source, though a tier has its bytes by now. */
+static int try(struct store *s, struct store_read *read)
+{
+    int error;
+    do {
+        error = held(s, &read->span, &read->answer, &read->place);
+        if (!error && read->lacked)
+            read->place = PLACE_SOURCE;
+        if (error)
+            error = loader_park(s->loader, read);
+    } while (error == -EAGAIN);
+    return error;
+}
+
+static void answered(void *user, struct store_read *read, int error)
+{
+    count(user, read, error);
+    read->done(read, error);
+}
+
+static void resume(void *user, struct store_read *read)
+{
+    int error = try(user, read);
+    if (error != -EINPROGRESS)
+        answered(user, read, error);
+}
+
+static bool within_file(struct store *s, const struct span *span)
+{
+    if (span->file >= catalog_files(s->catalog) || span->length == 0 || span->length > SPAN_BYTES)
+        return false;
+    uint64_t size = catalog_file(s->catalog, span->file).size;
+    return span->offset < size && span->length <= size - span->offset;
+}
+
+int store_read(struct store *s, struct store_read *read)
+{
+    read->answer.pieces = read->answer.pins = 0;
+    read->lacked = 0;
+    read->tries = 0;
+    read->began = clock_now();
+    int error = within_file(s, &read->span) ? try(s, read) : -EINVAL;
+    if (error != -EINPROGRESS)
+        count(s, read, error);
+    return error;
+}
+
+/* Opening and closing. */
+
+static void staged(void *user, uint32_t stage, uint32_t file, uint32_t length, int error)
+{
+    struct store *s = user;
+    stage_loaded(s->stage, stage, file, length, error);
+}
+
+static int open_shard(struct store *s, const struct store_config *config)
+{
+    struct shard_config shard = {
+        .catalog = config->catalog,
+        .geometry = s->geometry,
+        .zstd_level = config->zstd_level,
+    };
+    memcpy(shard.tier, config->tier, sizeof shard.tier);
+    return shard_open(&shard, &s->shard);
+}
+
+static int start_loader(struct store *s, const struct store_config *config)
+{
+    return loader_create(
+        &(struct loader_config){
+            .catalog = s->catalog,
+            .geometry = s->geometry,
+            .shard = s->shard,
+            .source = s->layer[PLACE_SOURCE],
+            .threads = config->source_threads,
+            .zstd_level = config->zstd_level,
+            .user = s,
+            .held = held,
+            .resume = resume,
+            .answered = answered,
+            .staged = staged,
+        },
+        &s->loader);
+}
+
+int store_open(const struct store_config *config, struct store **store)
+{
+    struct store *s = calloc(1, sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    s->catalog = config->catalog;
+    int error = geometry_create(s->catalog, &s->geometry);
+    if (!error)
+        error = stats_create(&s->stats);
+    if (!error)
+        error = open_shard(s, config);
+    if (!error)
+        error = assemble(s, config);
+    if (!error)
+        error = stage_create(s->catalog, s->shard, &s->stage);
+    if (!error)
+        error = start_loader(s, config);
+    if (error) {
+        store_close(s);
+        return error;
+    }
+    *store = s;
+    return 0;
+}
+
+void store_close(struct store *s)
+{
+    if (!s)
+        return;
+    int saved = errno;
+    if (s->loader)
+        loader_stop(s->loader);
+    stage_join(s->stage);
+    loader_destroy(s->loader);
+    stage_destroy(s->stage);
+    for (int place = PLACES - 1; place >= 0; place--)
+        layer_destroy(s->layer[place]);
+    shard_close(s->shard);
+    geometry_destroy(s->geometry);
+    stats_destroy(s->stats);
+    free(s);
+    errno = saved;
+}
+
+/* Staging and looking. */
+
+int store_stage_start(struct store *s)
+{
+    return stage_start(s->stage, s->loader);
+}
+
+void store_stage_stop(struct store *s)
+{
+    stage_stop(s->stage);
+}
+
+void store_stage_progress(struct store *s, struct stage_progress *progress)
+{
+    stage_progress(s->stage, progress);
+}
+
+int store_where(struct store *s, uint32_t file, enum tier_name *tier)
+{
+    if (file >= catalog_files(s->catalog) || catalog_file(s->catalog, file).size == 0)
+        return -ENOENT;
+    return shard_holds(s->shard, geometry_first_part(s->geometry, file), tier) ? 0 : -ENOENT;
+}
+
+void store_stats(struct store *s, struct store_stats *stats)
+{
+    struct source_counts counts;
+    source_counts(s->source, &counts);
+    stats_sum(s->stats, stats);
+    stats->source_samples = counts.samples;
+    stats->source_bytes = counts.bytes;
+    stats->parked = loader_parked(s->loader);
+    for (enum tier_name tier = 0; tier < TIERS; tier++)
+        shard_status(s->shard, tier, &stats->tier[tier]);
+}

@@ -1,0 +1,141 @@
+/* Small files are one part and one load. Of a large file a reader loads the missing parts it touches; only when it reads
+ * on from the very byte where an earlier load ended is the rest of the piece loaded ahead. (That the part before is held
+ * is not enough: in a half-filled shard every second random read would pull in a whole piece.) */
+#include "fs/store/wants.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void wants_init(struct wants *w, const struct catalog *catalog, const struct geometry *geometry,
+                const struct shard *shard)
+{
+    w->catalog = catalog;
+    w->geometry = geometry;
+    w->shard = shard;
+    load_queue_init(&w->urgent);
+    load_queue_init(&w->later);
+}
+
+void wants_fini(struct wants *w)
+{
+    for (struct load *load; (load = load_queue_take(&w->urgent)) || (load = load_queue_take(&w->later));) {
+        loads_remove(load);
+        free(load);
+    }
+}
+
+static bool is_held(struct wants *w, uint32_t file, uint64_t offset)
+{
+    enum tier_name tier;
+    return shard_holds(w->shard, geometry_part_at(w->geometry, file, offset), &tier);
+}
+
+static bool is_missing(struct wants *w, uint32_t file, uint64_t offset)
+{
+    return !loads_at(&w->loads, file, offset) && !is_held(w, file, offset);
+}
+
+static uint64_t piece_end(struct wants *w, uint32_t file, uint64_t offset)
+{
+    uint64_t size = catalog_file(w->catalog, file).size;
+    uint64_t end = (offset / PIECE_BYTES + 1) * PIECE_BYTES;
+    return end < size ? end : size;
+}
+
+static uint64_t part_end(struct wants *w, uint32_t file, uint64_t offset)
+{
+    uint64_t from, to;
+    geometry_part_bytes(w->geometry, file, offset, &from, &to);
+    return to;
+}
+
+/* A load of the parts from `at`, which is missing, as far as they are missing and begin before `end`. */
+static struct load *add_run(struct wants *w, uint32_t file, uint64_t at, uint64_t end, struct load_queue *queue)
+{
+    uint64_t from, to;
+    geometry_part_bytes(w->geometry, file, at, &from, &to);
+    uint64_t piece = piece_end(w, file, at);
+    while (to < end && to < piece && is_missing(w, file, to))
+        to = part_end(w, file, to);
+    struct load *load = loads_add(&w->loads, file, from, (uint32_t)(to - from));
+    if (load)
+        load_queue_add(queue, load);
+    return load;
+}
+
+static bool is_large(struct wants *w, uint32_t file)
+{
+    return catalog_file(w->catalog, file).size > PIECE_BYTES;
+}
+
+static void load_ahead(struct wants *w, uint32_t file, uint64_t at)
+{
+    if (w->later.count >= w->most_ahead || at == catalog_file(w->catalog, file).size || !is_missing(w, file, at))
+        return;
+    struct load *load = add_run(w, file, at, piece_end(w, file, at), &w->later);
+    if (load)
+        recent_add(&w->recent, file, at, at + load->length);
+}
+
+int wants_span(struct wants *w, const struct span *span, bool ahead, struct load **first)
+{
+    uint64_t end = span->offset + span->length, loaded = 0;
+    bool sequence = false;
+    *first = NULL;
+    for (uint64_t at = span->offset; at < end; at = part_end(w, span->file, at)) {
+        struct load *load = loads_at(&w->loads, span->file, at);
+        if (!load && !is_held(w, span->file, at)) {
+            load = add_run(w, span->file, at, end, &w->urgent);
+            if (!load)
+                return -ENOMEM;
+            if (!loaded && span->offset <= load->offset)
+                sequence = recent_follows(&w->recent, span->file, load->offset);
+            loaded = load->offset + load->length;
+            if (is_large(w, span->file))
+                recent_add(&w->recent, span->file, load->offset, loaded);
+        }
+        if (load && load->queued == &w->later)
+            load_queue_add(&w->urgent, load);
+        if (load && !*first)
+            *first = load;
+    }
+    if (sequence && ahead)
+        load_ahead(w, span->file, loaded);
+    return 0;
+}
+
+int wants_piece(struct wants *w, uint32_t file, uint64_t offset, uint32_t stage, uint64_t *held)
+{
+    uint64_t end = piece_end(w, file, offset);
+    int notices = 0;
+    for (uint64_t at = offset; at < end; at = part_end(w, file, at)) {
+        struct load *load = loads_at(&w->loads, file, at);
+        if (!load && is_held(w, file, at)) {
+            *held += part_end(w, file, at) - at;
+            continue;
+        }
+        if (!stage)
+            continue;
+        if (!load)
+            load = add_run(w, file, at, end, &w->later);
+        if (!load)
+            return notices ? notices : -ENOMEM;
+        notices += load->staged != stage;
+        load->staged = stage;
+    }
+    return notices;
+}
+
+void wants_forget(struct wants *w, uint32_t stage)
+{
+    struct load *load, *next;
+    for (load = TAILQ_FIRST(&w->later.loads); load; load = next) {
+        next = TAILQ_NEXT(load, same_queue);
+        if (load->staged != stage)
+            continue;
+        TAILQ_REMOVE(&w->later.loads, load, same_queue);
+        w->later.count--;
+        loads_remove(load);
+        free(load);
+    }
+}

@@ -1,0 +1,35 @@
+/* What is to be loaded: decides which loads a read needs, reads ahead of a sequence, and cuts what a stage asks for.
+ * A plain data structure: the loader's lock guards it. */
+#ifndef FS_STORE_WANTS_H
+#define FS_STORE_WANTS_H
+
+#include "fs/store/loads.h"
+
+struct wants {
+    const struct catalog *catalog;
+    const struct geometry *geometry;
+    const struct shard *shard;
+    struct loads loads;
+    struct load_queue urgent; /* readers wait */
+    struct load_queue later;  /* read ahead, and staging */
+    struct recent recent;
+    int most_ahead; /* nothing is read ahead while this many are in `later` */
+};
+
+void wants_init(struct wants *w, const struct catalog *catalog, const struct geometry *geometry,
+                const struct shard *shard);
+void wants_fini(struct wants *w); /* nobody waits any more and nothing runs */
+
+/* Every byte of the span is held or brought by a load afterwards, and what it needs is urgent. `first` is the load that
+ * brings the first byte which is not held; NULL: all of it is held by now. With `ahead`, what follows a sequence of
+ * reads is loaded too. 0 or -ENOMEM. */
+int wants_span(struct wants *w, const struct span *span, bool ahead, struct load **first);
+
+/* For a stage: the piece of PIECE_BYTES of a file that begins at `offset`. Returns how many loads will end with notice
+ * to `stage`, or -ENOMEM; `held` counts the bytes that are held already. With stage 0 nothing is loaded. */
+int wants_piece(struct wants *w, uint32_t file, uint64_t offset, uint32_t stage, uint64_t *held);
+
+/* The stage is not interested any more: what is only queued for it is dropped. */
+void wants_forget(struct wants *w, uint32_t stage);
+
+#endif

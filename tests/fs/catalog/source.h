@@ -1,0 +1,91 @@
+/* Sources for the tests of the catalog: files made by name, scanned, looked up. All below one directory of the test. */
+#ifndef TESTS_FS_CATALOG_SOURCE_H
+#define TESTS_FS_CATALOG_SOURCE_H
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/catalog/scan.h"
+#include "tests/lib/tap.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A file of `size` bytes (a hole) with its parents; a path that ends with a slash is a directory. */
+static inline void source_add(const char *root, const char *path, off_t size)
+{
+    CLEANUP_STR struct str whole = STR_INIT;
+    str_addf(&whole, "%s/%s", root, path);
+    char *slash = strrchr(whole.data, '/');
+    *slash = '\0';
+    int error = dir_make(whole.data, 0755);
+    if (error)
+        bail_out("make %s: %s", whole.data, strerror(-error));
+    *slash = '/';
+    if (slash[1] == '\0')
+        return;
+    CLEANUP_CLOSE int fd = open(whole.data, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0 || ftruncate(fd, size))
+        bail_out("make %s: %s", whole.data, strerror(errno));
+}
+
+static inline void source_link(const char *root, const char *path, const char *target)
+{
+    CLEANUP_STR struct str whole = STR_INIT;
+    str_addf(&whole, "%s/%s", root, path);
+    if (symlink(target, whole.data))
+        bail_out("make %s: %s", whole.data, strerror(errno));
+}
+
+/* Long ago, so that the directory does not count as just changed. */
+static inline void source_age(const char *root, const char *path, long seconds)
+{
+    CLEANUP_STR struct str whole = STR_INIT;
+    str_addf(&whole, "%s/%s", root, path);
+    struct timespec t[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = seconds}};
+    if (utimensat(AT_FDCWD, whole.data, t, AT_SYMLINK_NOFOLLOW))
+        bail_out("touch %s: %s", whole.data, strerror(errno));
+}
+
+static inline int source_scan(const char *root, const char *path, const struct scan_options *options,
+                              struct catalog **c, struct scan_progress *result)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    CLEANUP_CLOSE int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *c = NULL;
+    if (fd < 0)
+        bail_out("open %s: %s", root, strerror(errno));
+    int error = scan_source(fd, path, options, c, &why, result);
+    if (error && why.length == 0)
+        fail("a scan that fails says why");
+    if (why.length)
+        diag("%s", why.data);
+    return error;
+}
+
+/* The scan of a test that is about something else. */
+static inline struct catalog *source_catalog(const char *root, const char *path)
+{
+    struct catalog *c;
+    int error = source_scan(root, path, NULL, &c, NULL);
+    if (error)
+        bail_out("scan %s: %s", root, strerror(-error));
+    return c;
+}
+
+static inline uint64_t source_find(const struct catalog *c, const char *path)
+{
+    uint64_t ino = 0;
+    return catalog_find(c, path, strlen(path), &ino) ? 0 : ino;
+}
+
+/* The path of an inode in one of a few buffers. */
+static inline const char *source_path(const struct catalog *c, uint64_t ino)
+{
+    static char buffer[4][CATALOG_PATH_MAX];
+    static unsigned turn;
+    char *path = buffer[turn++ % 4];
+    return catalog_path(c, ino, path, CATALOG_PATH_MAX) < 0 ? "?" : path;
+}
+
+#endif

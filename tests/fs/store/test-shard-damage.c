@@ -1,0 +1,320 @@
+/* Shards whose storage fails: flipped and missing bytes of every file, while closed and while open, and a full disk.
+ * Whatever happens, what is read is right or is not there. */
+#include "tests/fs/store/filling.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "tests/lib/tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#define MIB ((uint64_t)1 << 20)
+enum { FILES = 24 };
+
+static const char *ram, *ssd;
+
+static struct shard *open_one(const struct filling *f, enum tier_name tier)
+{
+    return tier == TIER_RAM ? filling_open(f, ram, 64 * MIB, NULL, 0) : filling_open(f, NULL, 0, ssd, 64 * MIB);
+}
+
+static void begin(struct filling *f)
+{
+    char name[64];
+    filling_begin(f);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "%s-%03d", i % 3 ? "random" : "text", i);
+        filling_add(f, name, i < 16 ? (uint64_t)(i * 1000 + 1) : (uint64_t)(i * 9000));
+    }
+    filling_scan(f);
+}
+
+struct outcome {
+    int right, absent, wrong;
+};
+
+static struct outcome check_all(const struct filling *f, struct shard *s)
+{
+    struct outcome o = {0, 0, 0};
+    for (uint32_t file = 0; file < FILES; file++) {
+        int error = filling_check_file(f, s, file);
+        o.right += error == 0;
+        o.absent += error == -ENOENT;
+        o.wrong += error != 0 && error != -ENOENT;
+    }
+    return o;
+}
+
+/* The database's files as they were, to be put back before each damage. */
+struct image {
+    char path[512];
+    struct str bytes;
+};
+static struct image image[64];
+static int images;
+
+static bool is_segment(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".sst") == 0;
+}
+
+static void take_images(const char *directory)
+{
+    char db[512];
+    images = 0;
+    snprintf(db, sizeof db, "%s/db", directory);
+    CLEANUP_CLOSEDIR DIR *d = opendir(db);
+    struct dirent *e;
+    while (d && (e = readdir(d))) {
+        struct image *i = &image[images];
+        if (e->d_name[0] == '.' || strcmp(e->d_name, "LOCK") == 0)
+            continue;
+        snprintf(i->path, sizeof i->path, "%.200s/%.200s", db, e->d_name);
+        i->bytes = (struct str)STR_INIT;
+        if (file_read(AT_FDCWD, i->path, 64 * MIB, &i->bytes) || ++images == 64)
+            bail_out("read %s", i->path);
+    }
+}
+
+static void write_file(const char *path, const void *bytes, size_t n)
+{
+    CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || file_write_all(fd, bytes, n))
+        bail_out("write %s", path);
+}
+
+static void put_images_back(const char *directory)
+{
+    dir_remove_tree(AT_FDCWD, directory);
+    char db[512];
+    snprintf(db, sizeof db, "%s/db", directory);
+    dir_make(db, 0700);
+    for (int i = 0; i < images; i++)
+        write_file(image[i].path, image[i].bytes.data ? image[i].bytes.data : "", image[i].bytes.length);
+}
+
+static void free_images(void)
+{
+    while (images)
+        str_fini(&image[--images].bytes);
+}
+
+static void flip(const char *path, size_t at, char mask)
+{
+    CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
+    char byte;
+    if (fd < 0 || pread(fd, &byte, 1, (off_t)at) != 1)
+        bail_out("read %s", path);
+    byte ^= mask;
+    if (pwrite(fd, &byte, 1, (off_t)at) != 1)
+        bail_out("write %s", path);
+}
+
+/* Files are dense at their end, where RocksDB keeps what describes the rest. */
+static size_t next_position(size_t at, size_t n)
+{
+    size_t dense = n > 6000 ? n - 6000 : 0;
+    size_t step = n > 100000 ? n / 150 + 1 : 37;
+    return at < dense ? (at + step > dense ? dense : at + step) : at + 61;
+}
+
+static void test_closed(enum tier_name tier)
+{
+    const char *directory = tier == TIER_RAM ? ram : ssd;
+    struct filling f;
+    begin(&f);
+    struct shard *s = open_one(&f, tier);
+    for (uint32_t file = 0; file < FILES; file++)
+        filling_put_file(&f, s, file);
+    shard_close(s);
+    take_images(directory);
+    int wrong = 0, tries = 0, lost = 0, unusable = 0;
+    for (int i = 0; i < images; i++)
+        for (size_t at = 0; at < image[i].bytes.length; at = next_position(at, image[i].bytes.length)) {
+            put_images_back(directory);
+            flip(image[i].path, at, (char)(1 << tries % 8));
+            s = open_one(&f, tier);
+            struct outcome o = check_all(&f, s);
+            struct tier_status status;
+            shard_status(s, tier, &status);
+            wrong += o.wrong;
+            lost += o.absent > 0;
+            unusable += status.state != TIER_OPEN;
+            for (uint32_t file = 0; file < FILES && tries % 16 == 0; file++) /* and it can be filled again */
+                wrong += filling_put_file(&f, s, file) != 0;
+            if (tries++ % 16 == 0)
+                wrong += check_all(&f, s).right != FILES;
+            shard_close(s);
+        }
+    is_int(wrong, 0, "%s tier: no wrong byte after %d flips while closed", tier_names[tier], tries);
+    ok(lost > 0, "some were noticed: %d", lost);
+    is_int(unusable, 0, "the tier could be used after each");
+    free_images();
+    dir_remove_tree(AT_FDCWD, directory);
+    filling_end(&f);
+}
+
+static void test_truncated(enum tier_name tier)
+{
+    const char *directory = tier == TIER_RAM ? ram : ssd;
+    struct filling f;
+    begin(&f);
+    struct shard *s = open_one(&f, tier);
+    for (uint32_t file = 0; file < FILES; file++)
+        filling_put_file(&f, s, file);
+    shard_close(s);
+    take_images(directory);
+    for (int i = 0; i < images; i++) {
+        put_images_back(directory);
+        if (truncate(image[i].path, (off_t)(image[i].bytes.length / 2)) < 0)
+            bail_out("truncate");
+        s = open_one(&f, tier);
+        is_int(check_all(&f, s).wrong, 0, "%s cut in half", strrchr(image[i].path, '/') + 1);
+        shard_close(s);
+        put_images_back(directory);
+        unlink(image[i].path);
+        s = open_one(&f, tier);
+        struct outcome o = check_all(&f, s);
+        is_int(o.wrong, 0, "%s removed", strrchr(image[i].path, '/') + 1);
+        for (uint32_t file = 0; file < FILES; file++)
+            filling_put_file(&f, s, file);
+        is_int(check_all(&f, s).right, FILES, "and filled again");
+        shard_close(s);
+    }
+    free_images();
+    dir_remove_tree(AT_FDCWD, directory);
+    filling_end(&f);
+}
+
+static void test_open(enum tier_name tier)
+{
+    const char *directory = tier == TIER_RAM ? ram : ssd;
+    struct filling f;
+    begin(&f);
+    struct shard *s = open_one(&f, tier);
+    for (uint32_t file = 0; file < FILES; file++)
+        filling_put_file(&f, s, file);
+    shard_flush(s);
+    take_images(directory);
+    int wrong = 0;
+    for (int i = 0; i < images; i++)
+        for (size_t at = 0; is_segment(image[i].path) && at + 6000 < image[i].bytes.length; at += 20011)
+            flip(image[i].path, at, 0x10);
+    struct outcome o = check_all(&f, s);
+    wrong += o.wrong;
+    struct tier_status status;
+    shard_status(s, tier, &status);
+    ok(o.absent > 0 && status.bad_values > 0, "%s tier: damage under way is noticed: %d files, %ju values",
+       tier_names[tier], o.absent, (uintmax_t)status.bad_values);
+    for (uint32_t file = 0; file < FILES; file++)
+        wrong += filling_put_file(&f, s, file) != 0;
+    is_int(wrong, 0, "nothing is wrong");
+    is_int(check_all(&f, s).right, FILES, "and all is filled again");
+    shard_reclaim(s);
+    shard_flush(s);
+    is_int(check_all(&f, s).right, FILES, "also after a reclaim");
+    shard_close(s);
+    s = open_one(&f, tier);
+    is_int(check_all(&f, s).wrong, 0, "and a restart");
+    shard_close(s);
+    free_images();
+    dir_remove_tree(AT_FDCWD, directory);
+    filling_end(&f);
+}
+
+static void test_full(enum tier_name tier, const char *size)
+{
+    char options[64], name[64];
+    const char *directory = test_path("full");
+    struct filling f;
+    struct tier_status status;
+    dir_make(directory, 0700);
+    snprintf(options, sizeof options, "size=%s", size);
+    if (mount("tmpfs", directory, "tmpfs", 0, options) < 0) {
+        skip(4, "cannot mount a tmpfs: %s", strerror(errno));
+        return;
+    }
+    filling_begin(&f);
+    for (int i = 0; i < 600; i++) {
+        snprintf(name, sizeof name, "random-%03d", i);
+        filling_add(&f, name, 100000);
+    }
+    filling_scan(&f);
+    struct shard *s = tier == TIER_RAM ? filling_open(&f, directory, 256 * MIB, NULL, 0)
+                                       : filling_open(&f, NULL, 0, directory, 256 * MIB);
+    int error = 0, wrong = 0, held = 0;
+    for (uint32_t file = 0; file < 600; file++) {
+        int e = filling_put_file(&f, s, file);
+        error = e ? e : error;
+    }
+    is_int(error, -ENOSPC, "%s tier on a disk of %s: no room in the end", tier_names[tier], size);
+    shard_flush(s);
+    shard_status(s, tier, &status);
+    ok(status.state == TIER_CLOSED && status.error == ENOSPC, "it is closed and says why: state %d, %s", status.state,
+       strerror(status.error));
+    for (uint32_t file = 0; file < 600; file++) {
+        error = filling_check_file(&f, s, file);
+        held += error == 0;
+        wrong += error != 0 && error != -ENOENT;
+        wrong += (error == 0) != shard_holds(s, filling_part(&f, file, 0), NULL);
+    }
+    is_int(wrong, 0, "what it holds is right");
+    diag("%d files are held", held);
+    shard_close(s);
+    s = tier == TIER_RAM ? filling_open(&f, directory, 256 * MIB, NULL, 0)
+                         : filling_open(&f, NULL, 0, directory, 256 * MIB);
+    for (uint32_t file = 0; file < 600; file++) {
+        error = filling_check_file(&f, s, file);
+        wrong += error != 0 && error != -ENOENT;
+    }
+    is_int(wrong, 0, "also after a restart");
+    shard_close(s);
+    if (umount2(directory, MNT_DETACH) < 0)
+        fail("umount: %s", strerror(errno));
+    filling_end(&f);
+}
+
+static void test_no_directory(void)
+{
+    struct filling f;
+    struct tier_status status;
+    begin(&f);
+    write_file(test_path("file"), "x", 1);
+    struct shard *s = filling_open(&f, test_path("file/tier"), 16 * MIB, "/proc/self/nothing", 16 * MIB);
+    for (int i = 0; i < TIERS; i++) {
+        shard_status(s, (enum tier_name)i, &status);
+        ok(status.state == TIER_FAILED && status.error, "a directory that cannot be: %s", strerror(status.error));
+    }
+    is_int(filling_put_file(&f, s, 0), -ENOSPC, "takes nothing");
+    is_int(filling_check_file(&f, s, 0), -ENOENT, "holds nothing");
+    shard_reclaim(s);
+    shard_flush(s);
+    shard_close(s);
+    filling_end(&f);
+}
+
+int main(void)
+{
+    ram = filling_ram();
+    ssd = test_path("ssd");
+    CLEANUP_CLOSE int log = open(test_path("log"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    log_open("test", log, false); /* thousands of lines about damage */
+    for (int tier = 0; tier < TIERS; tier++) {
+        test_closed((enum tier_name)tier);
+        test_truncated((enum tier_name)tier);
+        test_open((enum tier_name)tier);
+        test_full((enum tier_name)tier, "1M");
+        test_full((enum tier_name)tier, "12M");
+        test_full((enum tier_name)tier, "30M");
+    }
+    test_no_directory();
+    return done_testing();
+}

@@ -1,0 +1,327 @@
+/* The source layer: right bytes, and the right error when the source is not as the catalog says. */
+#include "fs/store/source.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/store/beneath.h"
+#include "tests/fs/store/dataset.h"
+#include "tests/lib/tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const uint64_t sizes[] = {
+    0,           1,           4095,          4096,           4097,           VALUE_BYTES - 1, VALUE_BYTES,
+    VALUE_BYTES + 1, SPAN_BYTES - 1, SPAN_BYTES,  SPAN_BYTES + 1, PIECE_BYTES - 1, PIECE_BYTES,     PIECE_BYTES + 1,
+};
+
+static int get_check(struct layer *source, const struct dataset *d, const struct span *span)
+{
+    struct answer answer = {0};
+    int error = source->ops->get(source, span, &answer);
+    if (!error && !dataset_matches(d, span, &answer))
+        error = -EBADMSG;
+    answer_release(&answer);
+    return error;
+}
+
+static int get_file(struct layer *source, const struct dataset *d, const char *path)
+{
+    struct span span = {.file = dataset_file(d, path)};
+    span.length = (uint32_t)dataset_size(d, span.file);
+    return get_check(source, d, &span);
+}
+
+static void test_arguments(struct layer *source, const struct dataset *d)
+{
+    char buffer[16];
+    struct iovec into = {buffer, 10};
+    uint32_t file = dataset_file(d, "size-4096");
+    struct span span = {.file = file, .length = 11};
+    is_int(source->ops->read(source, &span, &into, 1), -EINVAL, "a vector that is shorter than the span");
+    span = (struct span){.file = file, .offset = 4090, .length = 10};
+    is_int(source->ops->read(source, &span, &into, 1), -EINVAL, "a span that ends behind the file");
+    span = (struct span){.file = file, .offset = UINT64_MAX, .length = 10};
+    is_int(source->ops->read(source, &span, &into, 1), -EINVAL, "a span that begins far behind the file");
+    span = (struct span){.file = 1000000, .length = 10};
+    is_int(source->ops->read(source, &span, &into, 1), -EINVAL, "a file that does not exist");
+}
+
+static void test_bytes(struct layer *source, const struct dataset *d)
+{
+    uint64_t random = 1;
+    for (size_t i = 1; i < sizeof sizes / sizeof *sizes; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "size-%llu", (unsigned long long)sizes[i]);
+        uint32_t file = dataset_file(d, name);
+        int error = 0;
+        for (int n = 0; n < 20 && !error; n++) {
+            struct span span = dataset_random_span(d, file, &random);
+            error = get_check(source, d, &span);
+        }
+        is_int(error, 0, "spans of a file of %llu bytes", (unsigned long long)sizes[i]);
+    }
+}
+
+static void test_vector(struct layer *source, const struct dataset *d)
+{
+    CLEANUP_FREE char *bytes = malloc(PIECE_BYTES);
+    struct iovec into[PIECE_BYTES / VALUE_BYTES];
+    struct span span = {.file = dataset_file(d, "size-4194304"), .length = PIECE_BYTES};
+    for (size_t i = 0; i < PIECE_BYTES / VALUE_BYTES; i++)
+        into[i] = (struct iovec){bytes + i * VALUE_BYTES, VALUE_BYTES};
+    struct source_counts before, after;
+    source_counts(source, &before);
+    is_int(source->ops->read(source, &span, into, PIECE_BYTES / VALUE_BYTES), 0, "a whole piece into a vector");
+    ok(dataset_matches_bytes(d, &span, bytes), "its bytes are right");
+    source_counts(source, &after);
+    is_uint(after.bytes - before.bytes, PIECE_BYTES, "its bytes are counted");
+    is_uint(after.samples - before.samples, 1, "the open is counted");
+}
+
+/* Files of the data set that this process has open. */
+static int open_files(void)
+{
+    int count = 0;
+    for (int fd = 3; fd < 256; fd++) {
+        char link[64], target[PATH_MAX];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(link, target, sizeof target - 1);
+        target[n > 0 ? n : 0] = '\0';
+        count += strstr(target, "/size-") != NULL;
+    }
+    return count;
+}
+
+static void test_kept_open(struct layer *source, const struct dataset *d)
+{
+    struct source_counts before, after;
+    struct span span = {.file = dataset_file(d, "size-4194305"), .length = 4096};
+    source_counts(source, &before);
+    int error = 0;
+    for (int i = 0; i < 10 && !error; i++, span.offset += 300000)
+        error = get_check(source, d, &span);
+    source_counts(source, &after);
+    is_int(error, 0, "ten pieces of a large file");
+    ok(after.samples - before.samples <= 2, "it was not opened for each");
+    wait_until((layer_idle(source), open_files() == 0));
+    pass("an idle source keeps no file open");
+}
+
+static void rewrite(const char *path, const char *bytes, bool append)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : O_TRUNC), 0644);
+    if (fd < 0 || write(fd, bytes, strlen(bytes)) < 0)
+        bail_out("write %s", path);
+    close(fd);
+}
+
+static void grow(const char *path)
+{
+    rewrite(path, "more", true);
+}
+
+static void shrink(const char *path)
+{
+    if (truncate(path, 10) < 0)
+        bail_out("truncate %s", path);
+}
+
+static void touch(const char *path)
+{
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1000000000, .tv_nsec = 1}};
+    utimensat(AT_FDCWD, path, times, 0);
+}
+
+static void replace(const char *path)
+{
+    const char *next = test_path("next");
+    rewrite(next, "something else", false);
+    rename(next, path);
+}
+
+static void remove_file(const char *path)
+{
+    unlink(path);
+}
+
+static void become_symlink(const char *path)
+{
+    const char *away = test_path("away");
+    if (rename(path, away) < 0 || symlink(away, path) < 0)
+        bail_out("symlink %s", path);
+}
+
+static void become_fifo(const char *path)
+{
+    if (unlink(path) < 0 || mkfifo(path, 0644) < 0)
+        bail_out("mkfifo %s", path);
+}
+
+static void become_directory(const char *path)
+{
+    if (unlink(path) < 0 || mkdir(path, 0755) < 0)
+        bail_out("mkdir %s", path);
+}
+
+static void parent_becomes_symlink(const char *path)
+{
+    char parent[PATH_MAX];
+    snprintf(parent, sizeof parent, "%s", path);
+    *strrchr(parent, '/') = '\0';
+    const char *away = test_path("parent-away");
+    if (rename(parent, away) < 0 || symlink(away, parent) < 0)
+        bail_out("symlink %s", parent);
+}
+
+static void parent_becomes_file(const char *path)
+{
+    char parent[PATH_MAX];
+    snprintf(parent, sizeof parent, "%s", path);
+    *strrchr(parent, '/') = '\0';
+    unlink(path);
+    if (rmdir(parent) < 0)
+        bail_out("rmdir %s", parent);
+    rewrite(parent, "a file", false);
+}
+
+static const struct change {
+    const char *path;
+    void (*change)(const char *path);
+    const char *log;
+} changes[] = {
+    {"changed/grown", grow, "its size was 5000 and is 5004"},
+    {"changed/shrunk", shrink, "its size was 5000 and is 10"},
+    {"changed/touched", touch, "it was changed since the scan"},
+    {"changed/replaced", replace, "its size was 5000 and is 14"},
+    {"changed/removed", remove_file, "it is gone"},
+    {"changed/linked", become_symlink, "it or a folder above it was replaced"},
+    {"changed/fifo", become_fifo, "it is no regular file any more"},
+    {"changed/folder", become_directory, "it is no regular file any more"},
+    {"linked-parent/file", parent_becomes_symlink, "it or a folder above it was replaced"},
+    {"lost-parent/file", parent_becomes_file, "it or a folder above it was replaced"},
+};
+
+static void test_changes(struct layer *source, const struct dataset *d)
+{
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        const struct change *c = &changes[i];
+        is_int(get_file(source, d, c->path), 0, "%s can be read at first", c->path);
+        c->change(dataset_path(d, c->path));
+        log_text();
+        is_int(get_file(source, d, c->path), -ESTALE, "%s is stale afterwards", c->path);
+        const char *text = log_text();
+        ok(strstr(text, c->path) && strstr(text, c->log), "%s: the log says why", c->path) || (diag("%s", text), 0);
+        is_int(get_file(source, d, "size-4096"), 0, "another file can still be read");
+    }
+}
+
+/* The handle that is kept for a moment must not outlive the file by more than that. */
+static void test_replaced_while_kept(struct layer *source, const struct dataset *d)
+{
+    struct span span = {.file = dataset_file(d, "kept"), .length = 100};
+    is_int(get_check(source, d, &span), 0, "part of a file");
+    replace(dataset_path(d, "kept"));
+    int error = get_check(source, d, &span);
+    is_int(error, -ESTALE, "after it was replaced while it was open: stale");
+    span.file = dataset_file(d, "moved");
+    is_int(get_check(source, d, &span), 0, "part of another file");
+    become_symlink(dataset_path(d, "moved"));
+    wait_until((error = get_check(source, d, &span)) != 0);
+    is_int(error, -ESTALE, "after it was moved away while it was open: right bytes for a moment, then stale");
+}
+
+/* In a child, as a user who may not. */
+static void test_forbidden(struct layer *source, const struct dataset *d)
+{
+    if (geteuid() != 0)
+        skip(1, "needs root to become somebody else");
+    else {
+        chmod(dataset_path(d, "forbidden"), 0);
+        fflush(stdout);
+        pid_t pid = fork();
+        if (pid == 0) {
+            if (seteuid(65534) < 0)
+                _exit(2);
+            bool right = get_file(source, d, "forbidden") == -EACCES && get_file(source, d, "size-4096") == 0;
+            _exit(right ? 0 : 1);
+        }
+        int status = -1;
+        waitpid(pid, &status, 0);
+        is_int(status, 0, "a file without permissions is EACCES, others can be read");
+        ok(strstr(log_text(), "read forbidden from the source: Permission denied"), "the log says so");
+    }
+}
+
+/* Deeper than PATH_MAX. */
+static void test_deep(void)
+{
+    enum { DEPTH = 40, NAME = 200 };
+    char name[NAME + 1], path[DEPTH * (NAME + 1) + 8];
+    memset(name, 'd', NAME);
+    name[NAME] = '\0';
+    int root = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int at = dup(root);
+    size_t n = 0;
+    for (int i = 0; i < DEPTH; i++) {
+        mkdirat(at, name, 0755);
+        int next = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(at);
+        at = next;
+        n += (size_t)sprintf(path + n, "%s/", name);
+    }
+    strcpy(path + n, "file");
+    close(openat(at, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    symlinkat("file", at, "link");
+    close(at);
+    int fd = beneath_open(root, path, O_RDONLY | O_CLOEXEC);
+    ok(fd >= 0, "a path of %zu bytes", strlen(path));
+    close(fd);
+    strcpy(path + n, "link");
+    is_int(beneath_open(root, path, O_RDONLY | O_CLOEXEC), -ELOOP, "a symlink at the end of one");
+    strcpy(path + n, "none");
+    is_int(beneath_open(root, path, O_RDONLY | O_CLOEXEC), -ENOENT, "nothing at the end of one");
+    dir_remove_tree(root, name);
+    close(root);
+}
+
+int main(void)
+{
+    struct dataset d;
+    struct layer *source;
+    log_to_file();
+    dataset_begin(&d);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "size-%llu", (unsigned long long)sizes[i]);
+        dataset_add(&d, name, sizes[i]);
+    }
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        dataset_add(&d, changes[i].path, 5000);
+    dataset_add(&d, "kept", 10 << 20);
+    dataset_add(&d, "moved", 10 << 20);
+    dataset_add(&d, "forbidden", 5000);
+    dataset_scan(&d);
+    is_int(source_create(d.catalog, d.root, &source), 0, "a source");
+
+    test_arguments(source, &d);
+    test_bytes(source, &d);
+    test_vector(source, &d);
+    test_kept_open(source, &d);
+    test_changes(source, &d);
+    test_replaced_while_kept(source, &d);
+    test_forbidden(source, &d);
+    test_deep();
+
+    layer_destroy(source);
+    dataset_end(&d);
+    return done_testing();
+}

@@ -1,0 +1,210 @@
+/* Staging: fills, stops, goes on, ends at full tiers, passes what fails. */
+#include "tests/fs/store/dataset.h"
+#include "tests/lib/tap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MIB ((uint64_t)1 << 20)
+
+enum { SMALL = 200, SMALL_BYTES = 30000 };
+
+static struct dataset d;
+
+static struct stage_progress progress_of(struct store *store)
+{
+    struct stage_progress progress;
+    store_stage_progress(store, &progress);
+    return progress;
+}
+
+static struct store_stats stats_of(struct store *store)
+{
+    struct store_stats stats;
+    store_stats(store, &stats);
+    return stats;
+}
+
+static struct stage_progress stage(struct store *store)
+{
+    is_int(store_stage_start(store), 0, "staging starts");
+    wait_until(progress_of(store).state != STAGE_RUNNING);
+    return progress_of(store);
+}
+
+static int read_first(struct store *store, uint32_t file, enum place *place)
+{
+    uint64_t size = dataset_size(&d, file);
+    struct span span = {.file = file, .length = size < 65536 ? (uint32_t)size : 65536};
+    return read_check(store, &d, &span, place);
+}
+
+static void test_fill(void)
+{
+    struct store *store = dataset_store(&d, 128 * MIB, 0, NULL, false);
+    is_int(progress_of(store).state, STAGE_IDLE, "idle at first");
+    struct stage_progress p = stage(store);
+    uint64_t all = catalog_bytes(d.catalog);
+    is_int(p.state, STAGE_DONE, "done");
+    is_uint(p.kept, all, "all is kept");
+    is_uint(p.bytes, all, "all was looked at");
+    is_uint(p.bytes_total, all, "of all");
+    is_uint(p.files, catalog_files(d.catalog), "every file");
+    is_uint(p.failed, 0, "none failed");
+    ok(p.elapsed > 0, "it took its time");
+    is_uint(stats_of(store).source_bytes, all, "each byte was read once");
+    is_uint(stats_of(store).reads[PLACE_SOURCE], 0, "staging counts as no reads");
+    enum place place;
+    int wrong = 0;
+    for (uint32_t file = 0; file < catalog_files(d.catalog); file++)
+        if (dataset_size(&d, file))
+            wrong += read_first(store, file, &place) != 0 || place != PLACE_RAM;
+    is_int(wrong, 0, "every file is right and in the RAM tier");
+    p = stage(store);
+    is_int(p.state, STAGE_DONE, "staged again");
+    is_uint(p.kept, all, "all is kept still");
+    is_uint(stats_of(store).source_bytes, all, "and nothing is read");
+    store_close(store);
+
+    store = dataset_store(&d, 128 * MIB, 0, NULL, true);
+    is_uint(stage(store).kept, all, "staged again in a new store");
+    is_uint(stats_of(store).source_bytes, 0, "nothing is read");
+    store_close(store);
+}
+
+static void test_full(const char *what, uint64_t ram, uint64_t ssd)
+{
+    struct store *store = dataset_store(&d, ram, ssd, NULL, false);
+    struct stage_progress p = stage(store);
+    is_int(p.state, STAGE_DONE, "%s: done", what);
+    is_uint(p.failed, 0, "%s: nothing failed", what);
+    is_uint(p.files, catalog_files(d.catalog), "%s: every file was looked at", what);
+    ok(p.kept < p.bytes_total, "%s: less is kept than there is: %llu of %llu", what, (unsigned long long)p.kept,
+       (unsigned long long)p.bytes_total);
+    ok(p.kept >= (ram + ssd) / 2, "%s: but more than half of the room is used", what);
+    struct store_stats stats = stats_of(store);
+    uint64_t used = 0;
+    for (enum tier_name t = 0; t < TIERS; t++) {
+        ok(stats.tier[t].held <= stats.tier[t].capacity, "%s: %s within its budget", what, tier_names[t]);
+        used += stats.tier[t].held;
+    }
+    diag("%s: %llu of %llu bytes used", what, (unsigned long long)used, (unsigned long long)(ram + ssd));
+    int wrong = 0;
+    for (uint32_t file = 0; file < catalog_files(d.catalog); file++)
+        if (dataset_size(&d, file))
+            wrong += read_first(store, file, NULL) != 0;
+    is_int(wrong, 0, "%s: every file is right", what);
+    is_uint(stage(store).kept >= p.kept, 1, "%s: staged again: no less is kept", what);
+    store_close(store);
+}
+
+static void test_none(void)
+{
+    struct store *store = dataset_store(&d, 0, 0, NULL, false);
+    struct stage_progress p = stage(store);
+    is_int(p.state, STAGE_DONE, "no tiers: done");
+    is_uint(p.kept, 0, "no tiers: nothing kept");
+    is_uint(stats_of(store).source_bytes, 0, "no tiers: nothing read");
+    store_close(store);
+}
+
+static void test_stop(void)
+{
+    faults_set("delay=20");
+    struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
+    is_int(store_stage_start(store), 0, "staging from a slow source");
+    is_int(store_stage_start(store), 0, "started when it runs already");
+    wait_until(progress_of(store).kept > 0);
+    faults_set("hang");
+    store_stage_stop(store);
+    wait_until(progress_of(store).state != STAGE_RUNNING);
+    struct stage_progress p = progress_of(store);
+    is_int(p.state, STAGE_STOPPED, "stopped, though the source hangs");
+    ok(p.kept > 0 && p.kept < p.bytes_total, "in the middle");
+    faults_set("");
+    p = stage(store);
+    is_int(p.state, STAGE_DONE, "goes on");
+    is_uint(p.kept, p.bytes_total, "to the end");
+    is_uint(stats_of(store).source_bytes, p.bytes_total, "each byte was read once in both");
+    store_close(store);
+}
+
+static void test_close(void)
+{
+    faults_set("delay=20");
+    struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
+    is_int(store_stage_start(store), 0, "staging");
+    wait_until(progress_of(store).kept > 0);
+    store_close(store);
+    pass("the store is closed while it runs");
+}
+
+static void test_failures(void)
+{
+    faults_set("errno=EIO,match=small/1*");
+    struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
+    struct stage_progress p = stage(store);
+    is_int(p.state, STAGE_DONE, "done in spite of failures");
+    is_uint(p.failed, 111, "each file that failed is counted: 1, 10…19, 100…199");
+    is_int(p.error, -EIO, "the first error is told");
+    is_uint(p.kept, p.bytes_total - 111 * SMALL_BYTES, "the others are kept");
+    faults_set("errno=EIO,match=large*");
+    store_close(store);
+
+    store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
+    p = stage(store);
+    is_uint(p.failed, 1, "a large file that fails in all of its pieces counts once");
+    faults_set("");
+    p = stage(store);
+    is_uint(p.failed, 0, "the next time it does not fail");
+    is_uint(p.kept, p.bytes_total, "and is kept");
+    store_close(store);
+}
+
+/* While every load of the stage is slow, a reader gets a thread at once. */
+static void test_readers_first(void)
+{
+    faults_set("delay=300,delay_match=small/*");
+    struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
+    is_int(store_stage_start(store), 0, "staging from a slow source");
+    int late = 0;
+    for (int i = 0; i < 10; i++) {
+        struct span span = {.file = dataset_file(&d, "large"), .offset = (uint64_t)i * PIECE_BYTES, .length = 4096};
+        bool before = progress_of(store).state == STAGE_RUNNING;
+        is_int(read_check(store, &d, &span, NULL), 0, "a reader meanwhile");
+        late += before && progress_of(store).files == catalog_files(d.catalog);
+    }
+    is_int(late, 0, "readers did not wait for the end of the staging");
+    faults_set("");
+    wait_until(progress_of(store).state == STAGE_DONE);
+    is_uint(progress_of(store).kept, catalog_bytes(d.catalog), "all is kept");
+    is_uint(stats_of(store).source_bytes, catalog_bytes(d.catalog), "each byte was read once");
+    store_close(store);
+}
+
+int main(void)
+{
+    log_to_file();
+    dataset_begin(&d);
+    for (int i = 0; i < SMALL; i++)
+        dataset_add(&d, test_path("small/%d", i) + strlen(test_directory()) + 1, SMALL_BYTES);
+    dataset_add(&d, "empty", 0);
+    dataset_add(&d, "middle", 3 * MIB);
+    dataset_add(&d, "large", 41 * MIB + 77);
+    dataset_scan(&d);
+
+    test_fill();
+    test_full("a small ram tier", 20 * MIB, 0);
+    test_full("small tiers", 12 * MIB, 16 * MIB);
+    test_none();
+    test_stop();
+    test_close();
+    test_failures();
+    test_readers_first();
+
+    dataset_end(&d);
+    return done_testing();
+}

@@ -1,0 +1,383 @@
+/* The store: every read is right or fails with the right error, whatever is held, loaded, changed or broken. */
+#include "tests/fs/store/dataset.h"
+#include "tests/lib/tap.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MIB ((uint64_t)1 << 20)
+
+static const struct {
+    const char *path;
+    uint64_t size;
+} files[] = {
+    {"size/0", 0},
+    {"size/1", 1},
+    {"size/4095", 4095},
+    {"size/4096", 4096},
+    {"size/128K-1", VALUE_BYTES - 1},
+    {"size/128K", VALUE_BYTES},
+    {"size/128K+1", VALUE_BYTES + 1},
+    {"size/1M-1", SPAN_BYTES - 1},
+    {"size/1M", SPAN_BYTES},
+    {"size/1M+1", SPAN_BYTES + 1},
+    {"size/4M-1", PIECE_BYTES - 1},
+    {"size/4M", PIECE_BYTES},
+    {"size/4M+1", PIECE_BYTES + 1},
+    {"size/9M-random", 9 * 1024 * 1024 + 12345},
+    {"size/64M-1-sparse", EXTENT_BYTES - 1},
+    {"size/64M-sparse", EXTENT_BYTES},
+    {"size/64M+1-sparse", EXTENT_BYTES + 1},
+    {"slow/one", 100000},
+    {"slow/two", 3000000},
+    {"slow/three", 6000000},
+    {"change/me", 50000},
+};
+enum { FILES = sizeof files / sizeof *files };
+
+static struct dataset d;
+
+static struct store_stats stats_of(struct store *store)
+{
+    struct store_stats stats;
+    store_stats(store, &stats);
+    return stats;
+}
+
+static struct span whole(const char *path)
+{
+    uint32_t file = dataset_file(&d, path);
+    uint64_t size = dataset_size(&d, file);
+    return (struct span){.file = file, .length = size < SPAN_BYTES ? (uint32_t)size : SPAN_BYTES};
+}
+
+/* The whole file, in spans of up to the longest. */
+static int read_all(struct store *store, const char *path)
+{
+    struct span span = whole(path);
+    uint64_t size = dataset_size(&d, span.file);
+    int error = 0;
+    for (; !error && span.offset < size; span.offset += span.length) {
+        span.length = size - span.offset < SPAN_BYTES ? (uint32_t)(size - span.offset) : SPAN_BYTES;
+        error = read_check(store, &d, &span, NULL);
+    }
+    return error;
+}
+
+static void test_arguments(void)
+{
+    struct store *store = dataset_store(&d, 64 * MIB, 0, NULL, false);
+    uint32_t file = dataset_file(&d, "size/4096");
+    const struct span bad[] = {
+        {.file = catalog_files(d.catalog), .length = 1}, {.file = file, .length = 0},
+        {.file = file, .length = 4097},                  {.file = file, .offset = 4096, .length = 1},
+        {.file = file, .offset = 4095, .length = 2},     {.file = file, .offset = UINT64_MAX, .length = 2},
+        {.file = dataset_file(&d, "size/0"), .length = 1},
+        {.file = dataset_file(&d, "size/4M"), .length = SPAN_BYTES + 1},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        is_int(read_check(store, &d, &bad[i], NULL), -EINVAL, "bad span %zu", i);
+    is_uint(stats_of(store).errors[EINVAL], sizeof bad / sizeof *bad, "they are counted");
+    enum tier_name tier;
+    is_int(store_where(store, dataset_file(&d, "size/0"), &tier), -ENOENT, "an empty file is nowhere");
+    is_int(store_where(store, catalog_files(d.catalog), &tier), -ENOENT, "nor is one that does not exist");
+    store_close(store);
+    store_close(NULL);
+}
+
+static void test_bytes(const char *what, uint64_t ram, uint64_t ssd)
+{
+    struct store *store = dataset_store(&d, ram, ssd, NULL, false);
+    uint64_t random = 7;
+    for (int i = 1; i < FILES; i++) {
+        int error = 0;
+        for (int n = 0; n < 30 && !error; n++) {
+            struct span span = dataset_random_span(&d, dataset_file(&d, files[i].path), &random);
+            error = read_check(store, &d, &span, NULL);
+        }
+        is_int(error, 0, "%s: random spans of %s", what, files[i].path);
+    }
+    for (int i = 1; i < FILES; i++)
+        is_int(read_all(store, files[i].path), 0, "%s: all of %s", what, files[i].path);
+    struct store_stats stats = stats_of(store);
+    for (enum tier_name t = 0; t < TIERS; t++)
+        ok(stats.tier[t].held <= stats.tier[t].capacity, "%s: the %s tier keeps its budget", what, tier_names[t]);
+    if (ram + ssd > 256 * MIB)
+        is_uint(stats.source_bytes, catalog_bytes(d.catalog), "%s: every byte was read from the source once", what);
+    if (ram + ssd == 0)
+        ok(stats.reads[PLACE_RAM] + stats.reads[PLACE_SSD] == 0, "%s: every read came from the source", what);
+    uint64_t reads = 0, buckets = 0;
+    for (int p = 0; p < PLACES; p++) {
+        reads += stats.reads[p];
+        for (int i = 0; i < STORE_BUCKETS; i++)
+            buckets += stats.latency[p][i];
+    }
+    is_uint(buckets, reads, "%s: each read is in one bucket of the histogram", what);
+    store_close(store);
+}
+
+static void test_places(void)
+{
+    struct store *store = dataset_store(&d, 64 * MIB, 0, NULL, false);
+    struct span span = whole("size/4095");
+    enum place place;
+    enum tier_name tier = TIERS;
+    is_int(store_where(store, span.file, &tier), -ENOENT, "not held at first");
+    is_int(read_check(store, &d, &span, &place), 0, "a first read");
+    is_int(place, PLACE_SOURCE, "came from the source");
+    is_int(read_check(store, &d, &span, &place), 0, "a second read");
+    is_int(place, PLACE_RAM, "came from the RAM tier");
+    is_int(store_where(store, span.file, &tier), 0, "held");
+    is_int(tier, TIER_RAM, "in the RAM tier");
+    struct store_stats stats = stats_of(store);
+    is_uint(stats.reads[PLACE_SOURCE], 1, "counted by place: source");
+    is_uint(stats.reads[PLACE_RAM], 1, "counted by place: ram");
+    is_uint(stats.bytes[PLACE_RAM], 4095, "with its bytes");
+    is_uint(stats.source_samples, 1, "one file was opened");
+    store_close(store);
+
+    store = dataset_store(&d, 64 * MIB, 0, NULL, true);
+    is_int(read_check(store, &d, &span, &place), 0, "a read after the store was opened again");
+    is_int(place, PLACE_RAM, "comes from what was kept");
+    is_uint(stats_of(store).source_samples, 0, "and the source is not touched");
+    store_close(store);
+
+    store = dataset_store(&d, 0, 64 * MIB, NULL, false);
+    is_int(read_check(store, &d, &span, &place), 0, "without RAM tier");
+    is_int(read_check(store, &d, &span, &place), 0, "a second read");
+    is_int(place, PLACE_SSD, "comes from the SSD tier");
+    store_close(store);
+}
+
+static void test_large_random(void)
+{
+    struct store *store = dataset_store(&d, 256 * MIB, 0, NULL, false);
+    struct span span = {.file = dataset_file(&d, "size/64M-sparse"), .length = 4096};
+    bool touched[EXTENT_BYTES / VALUE_BYTES] = {false};
+    uint64_t random = 3;
+    int error = 0, values = 0;
+    for (int i = 0; i < 200 && !error; i++) {
+        span.offset = random_next(&random) % (EXTENT_BYTES / 4096) * 4096;
+        values += !touched[span.offset / VALUE_BYTES];
+        touched[span.offset / VALUE_BYTES] = true;
+        error = read_check(store, &d, &span, NULL);
+    }
+    is_int(error, 0, "200 random reads in a large file");
+    uint64_t bytes = stats_of(store).source_bytes;
+    ok(bytes >= (uint64_t)values * VALUE_BYTES, "fetched each value touched");
+    ok(bytes <= (uint64_t)(values + 40) * VALUE_BYTES, "and hardly more: %d values, %.1f fetched", values,
+       (double)bytes / VALUE_BYTES);
+    store_close(store);
+}
+
+static void test_large_sequence(void)
+{
+    struct store *store = dataset_store(&d, 256 * MIB, 0, NULL, false);
+    struct span span = {.file = dataset_file(&d, "size/64M+1-sparse"), .length = VALUE_BYTES};
+    int error = 0;
+    for (; !error && span.offset + span.length <= EXTENT_BYTES; span.offset += span.length)
+        error = read_check(store, &d, &span, NULL);
+    is_int(error, 0, "a sequence of reads through a large file");
+    struct store_stats stats = stats_of(store);
+    ok(stats.source_bytes >= EXTENT_BYTES && stats.source_bytes <= EXTENT_BYTES + 1, "reads each byte once");
+    diag("%llu of 512 reads had to wait", (unsigned long long)stats.reads[PLACE_SOURCE]);
+    ok(stats.reads[PLACE_SOURCE] < 300, "and runs ahead of the reader");
+    store_close(store);
+}
+
+static void test_changed(void)
+{
+    struct store *store = dataset_store(&d, 64 * MIB, 0, NULL, false);
+    struct span held = whole("size/4096"), changed = whole("change/me"), other = whole("size/1M");
+    is_int(read_check(store, &d, &held, NULL), 0, "a file is held");
+    if (truncate(dataset_path(&d, "change/me"), 3) < 0 || unlink(dataset_path(&d, "size/4096")) < 0)
+        bail_out("change the source");
+    log_text();
+    is_int(read_check(store, &d, &changed, NULL), -ESTALE, "a file that shrank is stale");
+    ok(strstr(log_text(), "read change/me from the source"), "the log names it");
+    is_int(read_check(store, &d, &changed, NULL), -ESTALE, "and again");
+    is_uint(stats_of(store).errors[ESTALE], 2, "counted by errno");
+    is_int(read_check(store, &d, &held, NULL), 0, "a held file that was removed is still right");
+    is_int(read_check(store, &d, &other, NULL), 0, "others can be read");
+    store_close(store);
+    dataset_add(&d, "size/4096", 4096);
+    unlink(dataset_path(&d, "change/me"));
+    dataset_add(&d, "change/me", 50000);
+    dataset_scan(&d);
+}
+
+enum { PARKED = 256 };
+struct parked {
+    struct store_read read;
+    atomic_int error; /* 1: not answered */
+};
+
+static void parked_done(struct store_read *read, int error)
+{
+    atomic_store(&((struct parked *)read)->error, error);
+}
+
+/* Reads of the slow files, all of which park. */
+static struct parked *park(struct store *store, int count)
+{
+    static const char *const slow[] = {"slow/one", "slow/two", "slow/three"};
+    struct parked *parked = calloc((size_t)count, sizeof *parked);
+    uint64_t random = 11;
+    int in_progress = 0;
+    for (int i = 0; i < count; i++) {
+        atomic_init(&parked[i].error, 1);
+        parked[i].read.done = parked_done;
+        parked[i].read.span = dataset_random_span(&d, dataset_file(&d, slow[i % 3]), &random);
+        in_progress += store_read(store, &parked[i].read) == -EINPROGRESS;
+    }
+    is_int(in_progress, count, "%d readers are parked and hold no thread", count);
+    return parked;
+}
+
+/* All are answered alike; right when with 0. */
+static void check_parked(struct parked *parked, int count, int error, const char *what)
+{
+    int answered = 0, wrong = 0;
+    for (int i = 0; i < count; i++) {
+        struct parked *p = &parked[i];
+        wait_until(atomic_load(&p->error) != 1);
+        answered += atomic_load(&p->error) == error;
+        if (atomic_load(&p->error) == 0) {
+            wrong += !dataset_matches(&d, &p->read.span, &p->read.answer);
+            answer_release(&p->read.answer);
+        }
+    }
+    is_int(answered, count, "%s: all are answered %s", what, error ? strerror(-error) : "with bytes");
+    is_int(wrong, 0, "%s: none with wrong bytes", what);
+    free(parked);
+}
+
+static void test_parked(const char *what, uint64_t ram)
+{
+    faults_set("");
+    struct store *store = dataset_store(&d, ram, 0, "file=FILE", false);
+    struct span held = whole("size/1M");
+    is_int(read_check(store, &d, &held, NULL), 0, "%s: a file is read", what);
+    uint64_t before = stats_of(store).source_bytes;
+    faults_set("hang=slow/*");
+    struct parked *parked = park(store, PARKED);
+    is_uint(stats_of(store).parked, PARKED, "%s: they are counted", what);
+    int error = 0;
+    for (int i = 0; i < 500 && ram && !error; i++)
+        error = read_check(store, &d, &held, NULL);
+    is_int(error, 0, "%s: a held file is read meanwhile", what);
+    faults_set("");
+    check_parked(parked, PARKED, 0, what);
+    wait_until(stats_of(store).parked == 0);
+    uint64_t bytes = stats_of(store).source_bytes - before;
+    if (ram)
+        ok(bytes <= 100000 + 3000000 + 6000000, "%s: nothing was read twice", what);
+    store_close(store);
+}
+
+static void *close_store(void *store)
+{
+    store_close(store);
+    return NULL;
+}
+
+static void test_close_while_parked(const char *what, uint64_t ram)
+{
+    faults_set("hang");
+    struct store *store = dataset_store(&d, ram, 0, "file=FILE", false);
+    struct parked *parked = park(store, PARKED);
+    pthread_t closer;
+    pthread_create(&closer, NULL, close_store, store);
+    check_parked(parked, PARKED, -ESHUTDOWN, what);
+    faults_set("");
+    pthread_join(closer, NULL);
+    pass("%s: and the store is closed when the source answers again", what);
+}
+
+static void test_errors(void)
+{
+    faults_set("errno=EIO,match=slow/*");
+    struct store *store = dataset_store(&d, 64 * MIB, 0, "file=FILE", false);
+    struct span span = whole("slow/one"), large = whole("slow/three"), other = whole("size/4M");
+    is_int(read_check(store, &d, &span, NULL), -EIO, "the source's error is the reader's");
+    is_int(read_check(store, &d, &large, NULL), -EIO, "also of a large file");
+    is_int(read_check(store, &d, &other, NULL), 0, "others can be read");
+    check_parked(park(store, 60), 60, -EIO, "many that wait for a source that fails");
+    faults_set("");
+    is_int(read_check(store, &d, &span, NULL), 0, "an error is not kept");
+    is_int(read_check(store, &d, &large, NULL), 0, "nor that of a large file");
+    store_close(store);
+}
+
+/* A tier that fails to give what it holds: the source has it too. */
+static void test_tier_faults(void)
+{
+    faults_set("");
+    struct store *store = dataset_store(&d, 64 * MIB, 0, "on=ram,file=FILE", false);
+    struct span span = whole("size/1M"), large = {.file = dataset_file(&d, "slow/three"), .offset = 7, .length = 900000};
+    is_int(read_check(store, &d, &span, NULL), 0, "a file is held");
+    is_int(read_check(store, &d, &large, NULL), 0, "part of a large one, too");
+    faults_set("errno=EIO");
+    enum place place;
+    is_int(read_check(store, &d, &span, &place), 0, "a tier that fails: the read does not");
+    is_int(place, PLACE_SOURCE, "it is served from the source");
+    is_int(read_check(store, &d, &large, &place), 0, "also of a large file");
+    faults_set("errno=EIO,every=2");
+    is_int(read_check(store, &d, &large, &place), 0, "a tier that fails every other time");
+    faults_set("truncate=1");
+    is_int(read_check(store, &d, &span, &place), 0, "a tier that answers too little");
+    faults_set("");
+    is_int(read_check(store, &d, &span, &place), 0, "and when it works again");
+    is_int(place, PLACE_RAM, "it is used again");
+    store_close(store);
+
+    struct store_config config = {.catalog = d.catalog, .source = d.root, .source_threads = 1, .faults = "on=tape,hang"};
+    is_int(store_open(&config, &store), -EINVAL, "faults on a layer that is none are refused");
+    config.faults = "delay=1;on=ram,nonsense=1";
+    is_int(store_open(&config, &store), -EINVAL, "so are faults that nobody understands");
+}
+
+static void test_no_room_reads_little(void)
+{
+    struct store *store = dataset_store(&d, 0, 0, NULL, false);
+    struct span span = {.file = dataset_file(&d, "size/64M-sparse"), .offset = 5 * MIB, .length = 4096};
+    is_int(read_check(store, &d, &span, NULL), 0, "a read without any tier");
+    is_uint(stats_of(store).source_bytes, 4096, "reads from the source what it needs");
+    store_close(store);
+}
+
+int main(void)
+{
+    log_to_file();
+    dataset_begin(&d);
+    for (int i = 0; i < FILES; i++)
+        dataset_add(&d, files[i].path, files[i].size);
+    dataset_scan(&d);
+
+    test_arguments();
+    test_bytes("ram", 512 * MIB, 0);
+    test_bytes("ssd", 0, 512 * MIB);
+    test_bytes("ram and ssd", 24 * MIB, 400 * MIB);
+    test_bytes("tiny", 9 * MIB, 6 * MIB);
+    test_bytes("no tiers", 0, 0);
+    test_places();
+    test_large_random();
+    test_large_sequence();
+    test_changed();
+    test_parked("with room", 64 * MIB);
+    test_parked("without room", 0);
+    test_close_while_parked("close, with room", 64 * MIB);
+    test_close_while_parked("close, without room", 0);
+    test_errors();
+    test_tier_faults();
+    test_no_room_reads_little();
+
+    dataset_end(&d);
+    return done_testing();
+}

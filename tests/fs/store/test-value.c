@@ -1,0 +1,115 @@
+/* Stored values: what goes in comes out, and nothing else passes for it. */
+#include "fs/store/value.h"
+
+#include "fs/store/span.h"
+#include "tests/lib/tap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEED = 4711 };
+
+static void fill(char *bytes, size_t n, bool shrinks)
+{
+    unsigned state = 1;
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = shrinks ? (char)(i / 100) : (char)(rand_r(&state) >> 7);
+}
+
+static void test_round_trip(struct value_codec_state *codec, size_t raw, bool shrinks, bool try)
+{
+    char *value = malloc(VALUE_HEADER + raw), *original = malloc(raw), *buffer = malloc(VALUE_BYTES);
+    fill(original, raw, shrinks);
+    memcpy(value + VALUE_HEADER, original, raw);
+    size_t n = value_seal(codec, value, raw, SEED, try);
+    bool packed = value_codec_of(value) == VALUE_ZSTD;
+    is_int(value_check(value, n, SEED, raw), 0, "%zu bytes pass", raw);
+    const void *bytes = value_open(codec, value, n, buffer);
+    ok(bytes && memcmp(bytes, original, raw) == 0, "%zu bytes come back", raw);
+    ok(packed == (shrinks && try && raw > 200), "%zu bytes are %spacked", raw, packed ? "" : "not ");
+    ok(n <= VALUE_HEADER + raw && (!packed || n <= VALUE_HEADER + raw - raw / 10), "a tenth is saved or nothing");
+    free(value);
+    free(original);
+    free(buffer);
+}
+
+static void test_refusals(struct value_codec_state *codec, bool shrinks)
+{
+    enum { RAW = 5000 };
+    char value[VALUE_HEADER + RAW], copy[VALUE_HEADER + RAW];
+    fill(value + VALUE_HEADER, RAW, shrinks);
+    size_t n = value_seal(codec, value, RAW, SEED, true);
+    is_int(value_check(value, n, SEED + 1, RAW), -EBADMSG, "another seed");
+    is_int(value_check(value, n, SEED, RAW - 1), -EBADMSG, "another raw length");
+    is_int(value_check(value, n - 1, SEED, RAW), -EBADMSG, "cut short");
+    is_int(value_check(value, VALUE_HEADER - 1, SEED, RAW), -EBADMSG, "less than a header");
+    is_int(value_check(value, 0, SEED, RAW), -EBADMSG, "nothing");
+    is_int(value_check(value, n, SEED, VALUE_BYTES + 1), -EBADMSG, "more than a value may have");
+    int passed = 0;
+    for (size_t bit = 0; bit < 8 * n; bit++) {
+        memcpy(copy, value, n);
+        copy[bit / 8] ^= (char)(1 << bit % 8);
+        passed += value_check(copy, n, SEED, RAW) == 0;
+    }
+    is_int(passed, 0, "no flipped bit of %zu bytes passes", n);
+}
+
+static void test_seeds(void)
+{
+    ok(value_seed(1, 0) != value_seed(1, 1), "values of a file differ");
+    ok(value_seed(1, 0) != value_seed(2, 0), "files differ");
+    ok(value_seed(1, 1) != value_seed(2, 0) && value_seed(0, 1) != value_seed(1, 0), "neighbours differ");
+}
+
+static void test_worth(void)
+{
+    static const struct {
+        const char *name, *head;
+        size_t n;
+        uint64_t size;
+        bool worth;
+    } rows[] = {
+        {"a.jpg", "", 0, 100, false},
+        {"a.JPEG", "hello", 5, 100, false},
+        {"a.txt", "hello", 5, 100, true},
+        {"a.txt", "", 0, 100, true},
+        {"noname", "\xff\xd8\xff\xe0", 4, 100, false},
+        {"noname", "\xff\xd8", 2, 100, true},
+        {"a.bin", "\x1f\x8b\x08", 3, 100, false},
+        {"a.bin", "PK\3\4abcd", 8, 100, false},
+        {"a.pt", "PK\3\4abcd", 8, 100, true},
+        {"a.bin", "RIFF0000WEBPVP8 ", 16, 100, false},
+        {"a.wav", "RIFF0000WAVEfmt ", 16, 100, true},
+        {"a.bin", "0000ftypisom", 12, 100, false},
+        {"a.npy", "\x93NUMPY", 6, 64 << 20, true},
+        {"a.npy", "\x93NUMPY", 6, (64 << 20) + 1, false},
+        {".jpg", "hello", 5, 100, false},
+        {"jpg", "hello", 5, 100, true},
+        {"a.", "hello", 5, 100, true},
+        {"", "hello", 5, 100, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        ok(value_worth_trying(rows[i].name, rows[i].head, rows[i].n, rows[i].size) == rows[i].worth, "'%s' is %sworth it",
+           rows[i].name, rows[i].worth ? "" : "not ");
+}
+
+int main(void)
+{
+    static const size_t lengths[] = {1, 15, 16, 17, 4095, 4096, 112 << 10, (128 << 10) - 1, 128 << 10};
+    struct value_codec_state *codec = value_codec_create(1), *never = value_codec_create(0);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (int how = 0; how < 4; how++)
+            test_round_trip(codec, lengths[i], how & 1, how & 2);
+    char value[VALUE_HEADER + 1000];
+    fill(value + VALUE_HEADER, 1000, true);
+    is_uint(value_seal(never, value, 1000, SEED, true), VALUE_HEADER + 1000, "level 0 never packs");
+    test_refusals(codec, false);
+    test_refusals(codec, true);
+    test_seeds();
+    test_worth();
+    value_codec_destroy(codec);
+    value_codec_destroy(never);
+    value_codec_destroy(NULL);
+    return done_testing();
+}

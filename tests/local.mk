@@ -1,0 +1,171 @@
+# The tests. Each is run by tests/lib/run-test and speaks TAP.
+
+TEST_EXTENSIONS = .t
+TEST_SUITE_LOG = tests/test-suite.log
+LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+T_LOG_DRIVER = $(LOG_DRIVER)
+LOG_COMPILER = $(top_srcdir)/tests/lib/run-test
+T_LOG_COMPILER = $(LOG_COMPILER)
+AM_TESTS_ENVIRONMENT = \
+	top_srcdir='$(abs_top_srcdir)'; top_builddir='$(abs_top_builddir)'; PYTHON='$(PYTHON)'; \
+	FUZZ_CC='$(FUZZ_CC)'; FUZZ_TARGETS='$(FUZZ_TARGETS)'; \
+	export top_srcdir top_builddir PYTHON FUZZ_CC FUZZ_TARGETS;
+
+check_LIBRARIES += tests/lib/libtap.a
+tests_lib_libtap_a_SOURCES = \
+	tests/lib/tap.c \
+	tests/lib/tap.h
+
+# What programs are linked with that name nothing else.
+LDADD = tests/lib/libtap.a $(ARCHIVES) $(ARCHIVES_NEED)
+
+# A program a module; its source has the same name, and others only where they are named below.
+UNIT_TESTS = \
+	tests/cli/test-checks \
+	tests/cli/test-epoch \
+	tests/cli/test-progress \
+	tests/cli/test-walk \
+	tests/fs/base/test-file \
+	tests/fs/base/test-hash \
+	tests/fs/base/test-json \
+	tests/fs/base/test-log \
+	tests/fs/base/test-size \
+	tests/fs/base/test-str \
+	tests/fs/catalog/test-catalog \
+	tests/fs/catalog/test-damage \
+	tests/fs/catalog/test-scan \
+	tests/fs/mount/control/test-request \
+	tests/fs/mount/control/test-stream \
+	tests/fs/mount/test-session \
+	tests/fs/mount/test-slots \
+	tests/fs/store/stress-store \
+	tests/fs/store/test-fault \
+	tests/fs/store/test-geometry \
+	tests/fs/store/test-shard \
+	tests/fs/store/test-shard-damage \
+	tests/fs/store/test-source \
+	tests/fs/store/test-stage \
+	tests/fs/store/test-store \
+	tests/fs/store/test-value
+
+tests_cli_test_checks_LDADD = cli/libcli.a $(LDADD) $(JPEG_LIBS)
+tests_cli_test_epoch_LDADD = cli/libcli.a $(LDADD) $(JPEG_LIBS)
+tests_cli_test_progress_LDADD = cli/libcli.a $(LDADD) $(JPEG_LIBS)
+tests_cli_test_walk_LDADD = cli/libcli.a $(LDADD) $(JPEG_LIBS)
+
+DATASET = \
+	tests/fs/store/dataset.c \
+	tests/fs/store/dataset.h
+FILLING = \
+	tests/fs/store/filling.c \
+	tests/fs/store/filling.h
+
+tests_fs_store_stress_store_SOURCES = tests/fs/store/stress-store.c $(DATASET)
+tests_fs_store_test_fault_SOURCES = tests/fs/store/test-fault.c $(DATASET)
+tests_fs_store_test_geometry_SOURCES = tests/fs/store/test-geometry.c $(FILLING)
+tests_fs_store_test_shard_SOURCES = tests/fs/store/test-shard.c $(FILLING)
+tests_fs_store_test_shard_damage_SOURCES = tests/fs/store/test-shard-damage.c $(FILLING)
+tests_fs_store_test_source_SOURCES = tests/fs/store/test-source.c $(DATASET)
+tests_fs_store_test_stage_SOURCES = tests/fs/store/test-stage.c $(DATASET)
+tests_fs_store_test_store_SOURCES = tests/fs/store/test-store.c $(DATASET)
+
+SCRIPT_TESTS = \
+	tests/fs/mount/10-crash.t \
+	tests/fs/mount/control/10-control.t \
+	tests/fuzz.t \
+	tests/model/model.t \
+	tests/tree.t
+
+# What script tests and benchmarks run.
+TEST_TOOLS = \
+	tests/bench/bare \
+	tests/bench/maker \
+	tests/bench/reader \
+	tests/fs/mount/bring-up
+
+tests_bench_bare_LDADD = $(FUSE_LIBS)
+tests_bench_maker_LDADD =
+tests_bench_reader_LDADD =
+
+check_PROGRAMS += $(UNIT_TESTS) $(TEST_TOOLS)
+TESTS = $(UNIT_TESTS) $(SCRIPT_TESTS)
+
+EXTRA_DIST += \
+	$(SCRIPT_TESTS) \
+	tests/bench/run \
+	tests/fs/catalog/source.h \
+	tests/lib/fuzz \
+	tests/lib/run-test \
+	tests/lib/sh-mount \
+	tests/lib/sh-tap \
+	tests/lib/sub-build \
+	tests/lib/sweep \
+	tests/lib/tsan.supp \
+	tests/model/check.py \
+	tests/model/tree.py
+
+# Benchmarks ---------------------------------------------------------------------------------------------------------
+
+.PHONY: bench
+bench: all $(TEST_TOOLS)
+	DEALFS='$(abs_top_builddir)/dealfs' BENCH_PROGRAMS='$(abs_top_builddir)/tests/bench' \
+	    $(srcdir)/tests/bench/run $(BENCH_ARGUMENTS)
+
+# Valgrind -----------------------------------------------------------------------------------------------------------
+
+.PHONY: check-valgrind
+check-valgrind:
+	@test -n "$(VALGRIND)" || { echo "valgrind is not installed"; exit 1; }
+	TEST_WRAPPER='$(VALGRIND) --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite' \
+	    $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(UNIT_TESTS)'
+
+# Sanitizers ---------------------------------------------------------------------------------------------------------
+
+# The whole is built again in build-asan/ and build-tsan/, and these tests run there.
+ASAN_TESTS = $(UNIT_TESTS)
+TSAN_TESTS = $(UNIT_TESTS)
+
+SUB_BUILD = SOURCES='$(DISTFILES)' $(srcdir)/tests/lib/sub-build '$(abs_top_srcdir)'
+
+.PHONY: check-sanitizers check-asan check-tsan
+check-sanitizers: check-asan
+	@$(MAKE) $(AM_MAKEFLAGS) check-tsan
+
+check-asan:
+	@$(SUB_BUILD) build-asan --enable-sanitizer=address CC='$(CC)'
+	@ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	    $(MAKE) $(AM_MAKEFLAGS) -C build-asan check TESTS='$(ASAN_TESTS)'
+
+check-tsan:
+	@$(SUB_BUILD) build-tsan --enable-sanitizer=thread CC='$(CC)'
+	@TSAN_OPTIONS=second_deadlock_stack=1:suppressions=$(abs_top_srcdir)/tests/lib/tsan.supp \
+	    $(MAKE) $(AM_MAKEFLAGS) -C build-tsan check TESTS='$(TSAN_TESTS)'
+
+# Fuzz targets -------------------------------------------------------------------------------------------------------
+
+FUZZ_TARGETS = \
+	tests/fs/mount/control/fuzz-request \
+	tests/fs/store/fuzz-value
+
+FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
+
+tests_fs_mount_control_fuzz_request_LDFLAGS = $(FUZZ_LINK)
+tests_fs_store_fuzz_value_LDFLAGS = $(FUZZ_LINK)
+
+EXTRA_PROGRAMS = $(FUZZ_TARGETS)
+
+.PHONY: fuzz fuzzers
+if FUZZERS
+fuzzers: $(FUZZ_TARGETS)
+else
+fuzzers:
+	@$(SUB_BUILD) build-fuzz --enable-fuzzers CC='$(FUZZ_CC)'
+	@$(MAKE) $(AM_MAKEFLAGS) -C build-fuzz fuzzers
+
+FUZZ_SECONDS = 300
+fuzz: fuzzers
+	$(srcdir)/tests/lib/fuzz build-fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+endif
+
+clean-local:
+	-rm -rf build-asan build-tsan build-fuzz

@@ -1,0 +1,75 @@
+#!/bin/bash
+# The mount against its source, as random calls from several processes see both: see check.py.
+# MODEL_SEEDS="1 2 3" asks for other trees than the usual one, MODEL_OPERATIONS for more calls.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap"
+require_root
+require_fuse
+require /usr/bin/python3
+
+seeds=${MODEL_SEEDS:-1}
+operations=${MODEL_OPERATIONS:-60}
+processes=3
+
+check() { # seed, source, mount
+    timeout 300 /usr/bin/python3 "$top_srcdir/tests/model/check.py" "$2" "$3" "$1" "$processes" "$operations"
+}
+
+tree() { # seed, directory, options…
+    /usr/bin/python3 "$top_srcdir/tests/model/tree.py" "$2" "$1" "${@:3}" || bail_out "the tree of seed $1 was not made"
+}
+
+server_of() { dealfs status --json "$1" | sed -n 's/.*"server": *\([0-9]*\).*/\1/p'; }
+
+# Kills the server of a mount, each time that it has answered some more, until the file `stop` is there.
+kill_again_and_again() {
+    local server
+    until [ -e "$tmp/stop" ]; do
+        server=$(server_of "$1") && [ -n "$server" ] && kill -9 "$server" && echo killed >>"$tmp/kills"
+        wait_for 10 other_server "$1" "$server"
+    done
+}
+other_server() { local now; now=$(server_of "$1") && [ -n "$now" ] && [ "$now" != "$2" ]; }
+
+for seed in $seeds; do
+    source=$tmp/source-$seed mount=$tmp/mount-$seed
+    tree "$seed" "$source"
+
+    ok "seed $seed: defaults" mount_up "$source" "$mount"
+    ok "seed $seed: the same calls, the same results" check "$seed" "$source" "$mount"
+    dealfs stage "$mount" >/dev/null &
+    stage=$!
+    ok "seed $seed: while staging" check "$((seed + 100))" "$source" "$mount"
+    wait "$stage"
+    is "seed $seed: staging went well" $? 0
+    ok "seed $seed: verify agrees" dealfs verify "$mount"
+    rm -f "$tmp/stop" "$tmp/kills"
+    kill_again_and_again "$mount" &
+    killer=$!
+    ok "seed $seed: while its server is killed again and again" check "$((seed + 200))" "$source" "$mount"
+    : >"$tmp/stop"
+    wait "$killer"
+    ok "seed $seed: servers were killed meanwhile" test -s "$tmp/kills"
+    ok "seed $seed: umount" dealfs umount "$mount"
+
+    ok "seed $seed: no tier at all" mount_up -o ram=0 "$source" "$mount"
+    ok "seed $seed: no tier: the same" check "$((seed + 300))" "$source" "$mount"
+    ok "seed $seed: no tier: umount" dealfs umount "$mount"
+
+    mkdir -p "$tmp/ssd-$seed"
+    ok "seed $seed: a small RAM tier and an SSD tier" mount_up -o "ram=8M,ssd=$tmp/ssd-$seed" "$source" "$mount"
+    ok "seed $seed: two tiers: the same" check "$((seed + 400))" "$source" "$mount"
+    ok "seed $seed: two tiers: stage" dealfs stage "$mount"
+    ok "seed $seed: two tiers: umount" dealfs umount "$mount"
+    ok "seed $seed: the SSD tier, mounted again" mount_up -o "ram=8M,ssd=$tmp/ssd-$seed" "$source" "$mount"
+    ok "seed $seed: mounted again: the same" check "$((seed + 500))" "$source" "$mount"
+    ok "seed $seed: mounted again: umount" dealfs umount "$mount"
+    rm -rf "$source" "$tmp/ssd-$seed"
+
+    tree "$seed" "$source" --compressible --small
+    ok "seed $seed: compressible content" mount_up "$source" "$mount"
+    ok "seed $seed: compressible: stage" dealfs stage "$mount"
+    ok "seed $seed: compressible: the same" check "$((seed + 600))" "$source" "$mount"
+    ok "seed $seed: compressible: umount" dealfs umount "$mount"
+    rm -rf "$source"
+done
+done_testing

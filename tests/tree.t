@@ -1,0 +1,54 @@
+#!/bin/bash
+# The tree itself: scripts pass shellcheck, and no source, test or manual page is forgotten by the build.
+. "${top_srcdir:-$(dirname "$0")/..}/tests/lib/sh-tap"
+cd "$top_srcdir" || bail_out "cannot enter $top_srcdir"
+
+# Files of ours, not of a build; the sanitizers' trees are links.
+files() {
+    find -L bootstrap .ci cli etc fs m4 tests -type f "$@" | sort
+}
+is_script() { head -n 1 "$1" 2>/dev/null | grep -qE '^#!/bin/(ba)?sh|^# shellcheck shell='; }
+
+fragments=$(cat Makefile.am fs/*/local.mk fs/mount/control/local.mk cli/local.mk etc/local.mk tests/local.mk)
+listed() {
+    local file missing=''
+    for file; do
+        grep -qF -- "$file" <<<"$fragments" || missing+=" $file"
+    done
+    [ -z "$missing" ] || { echo "not listed:$missing"; return 1; }
+}
+names_listed() { # the programs, without .c
+    local file
+    local -a names=()
+    for file; do names+=("${file%.c}"); done
+    listed "${names[@]}"
+}
+
+mapfile -t sources < <(files -path '*/*.[ch]' ! -path 'tests/*')
+ok 'every source is in a fragment' listed "${sources[@]}"
+mapfile -t headers < <(files -path 'tests/*' -name '*.h')
+ok 'every header of the tests is' listed "${headers[@]}"
+mapfile -t programs < <(files -path 'tests/*' -name '*.c' ! -path 'tests/lib/*')
+ok 'every program of the tests is' names_listed "${programs[@]}"
+mapfile -t scripts < <(files -path 'tests/*' \( -name '*.t' -o -name '*.py' \))
+ok 'every script of the tests is' listed "${scripts[@]}"
+mapfile -t manuals < <(files -name '*.[1-8]')
+ok 'every manual page is' listed "${manuals[@]}"
+
+executable() {
+    local file
+    for file; do
+        [ -x "$file" ] || { echo "$file: not executable"; return 1; }
+    done
+}
+mapfile -t scripts < <(files -name '*.t')
+ok 'every script test can be executed' executable bootstrap .ci/run "${scripts[@]}"
+
+if command -v shellcheck >/dev/null; then
+    for file in $(files ! -name '*.[ch]' ! -name '*.log' ! -name '*.trs'); do
+        ! is_script "$file" || ok "$file passes shellcheck" shellcheck -x "$file"
+    done
+else
+    skip 1 'shellcheck is not installed'
+fi
+done_testing
