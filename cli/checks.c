@@ -69,17 +69,18 @@ static void check_programs(const char *ssd, struct finding *f)
 static void check_device(const char *ssd, struct finding *f)
 {
     CLEANUP_CLOSE int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    int error = fd < 0 ? errno : 0;
 
     (void)ssd;
-    if (fd >= 0) {
+    if (error == 0) {
         say(f, CHECK_OK, "/dev/fuse can be opened");
-        return;
+    } else if (error == EACCES && geteuid() != 0) {
+        say(f, CHECK_WARNING, "open /dev/fuse: %s: only fusermount3 can, so `dealfs run` cannot work", strerror(error));
+        advise(f, "chmod 666 /dev/fuse, as udev does");
+    } else {
+        say(f, CHECK_PROBLEM, "open /dev/fuse: %s", strerror(error));
+        advise(f, "modprobe fuse; a container needs the device passed in: --device /dev/fuse");
     }
-    say(f, CHECK_PROBLEM, "open /dev/fuse: %s", strerror(errno));
-    if (errno == EACCES)
-        advise(f, "chmod 666 /dev/fuse (as udev does), or run as root");
-    else
-        advise(f, "modprobe fuse; in a container, start it with --device /dev/fuse");
 }
 
 /* In PATH; the file's status in *st. */

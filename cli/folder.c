@@ -55,18 +55,11 @@ const char *place_state_parent(void)
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *value = getenv(names[i]);
-        if (value && *value)
+        struct stat st;
+        if (value && *value && stat(value, &st) == 0 && S_ISDIR(st.st_mode))
             return value;
     }
     return "/var/tmp";
-}
-
-static int fail(struct str *why, const char *what, const char *path, const char *reason, int error)
-{
-    str_addf(why, "%s ", what);
-    str_add_printable(why, path, strlen(path));
-    str_addf(why, ": %s", reason);
-    return error;
 }
 
 static int make(const char *path, bool *made)
@@ -113,13 +106,13 @@ static int check(int fd, const char *what, const char *path, const char *mark, u
     struct stat st;
 
     if (fstat(fd, &st) < 0)
-        return fail(why, what, path, strerror(errno), -errno);
+        return place_fail(why, what, path, strerror(errno), -errno);
     if (st.st_uid != uid) {
         str_addf(&reason, "belongs to another user (uid %u)", (unsigned)st.st_uid);
-        return fail(why, what, path, reason.data, -EPERM);
+        return place_fail(why, what, path, reason.data, -EPERM);
     }
     if (mark && !has_only_ours(fd, mark))
-        return fail(why, what, path, "has other things in it; name a folder that is empty or not there yet", -EEXIST);
+        return place_fail(why, what, path, "has other things in it; name a folder that is empty or not there yet", -EEXIST);
     return 0;
 }
 
@@ -127,16 +120,16 @@ static int take_over(int fd, const char *what, const char *path, const char *mar
                      struct str *why)
 {
     if (made && geteuid() == 0 && (uid != 0 || gid != getegid()) && fchown(fd, uid, gid) < 0)
-        return fail(why, what, path, strerror(errno), -errno);
+        return place_fail(why, what, path, strerror(errno), -errno);
     int error = check(fd, what, path, mark, uid, why);
     if (error)
         return error;
     if (fchmod(fd, 0700) < 0)
-        return fail(why, what, path, strerror(errno), -errno);
+        return place_fail(why, what, path, strerror(errno), -errno);
     int network = file_on_network(path);
     if (network > 0)
-        return fail(why, what, path, "is on a network file system; it must be on a disk of this machine", -EINVAL);
-    return network < 0 ? fail(why, what, path, strerror(-network), network) : 0;
+        return place_fail(why, what, path, "is on a network file system; it must be on a disk of this machine", -EINVAL);
+    return network < 0 ? place_fail(why, what, path, strerror(-network), network) : 0;
 }
 
 int place_folder(const char *what, const char *path, const char *mark, uid_t uid, gid_t gid, bool *made,
@@ -145,13 +138,13 @@ int place_folder(const char *what, const char *path, const char *mark, uid_t uid
     int error = make(path, made);
 
     if (error)
-        return fail(why, what, path, strerror(-error), error);
+        return place_fail(why, what, path, strerror(-error), error);
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
         error = -errno;
         struct stat st;
         bool link = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
-        return fail(why, what, path, link ? "is a symlink" : strerror(-error), error);
+        return place_fail(why, what, path, link ? "is a symlink" : strerror(-error), error);
     }
     error = take_over(fd, what, path, mark, uid, gid, *made, why);
     if (error && *made) {
@@ -177,9 +170,9 @@ int place_id(const char *state, char text[DIGEST_TEXT], struct str *why)
         }
     }
     if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id)
-        return fail(why, "make an id for", state, strerror(errno), -EIO);
+        return place_fail(why, "make an id for", state, strerror(errno), -EIO);
     char line[DIGEST_TEXT + 1];
     snprintf(line, sizeof line, "%s\n", digest_format(&id, text));
     int error = file_write_atomic(AT_FDCWD, path.data, line, DIGEST_TEXT, 0600);
-    return error ? fail(why, "write", path.data, strerror(-error), error) : 0;
+    return error ? place_fail(why, "write", path.data, strerror(-error), error) : 0;
 }

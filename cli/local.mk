@@ -26,6 +26,8 @@ dealfs_SOURCES = \
 	cli/memory.c \
 	cli/memory.h \
 	cli/mount.c \
+	cli/mounts.c \
+	cli/mounts.h \
 	cli/namespace.c \
 	cli/namespace.h \
 	cli/options.c \
@@ -36,6 +38,8 @@ dealfs_SOURCES = \
 	cli/picture.h \
 	cli/place.c \
 	cli/place.h \
+	cli/prepare.c \
+	cli/prepare.h \
 	cli/progress.c \
 	cli/progress.h \
 	cli/request.c \
@@ -72,6 +76,7 @@ dealfs_LDADD = \
 
 dist_man_MANS += \
 	cli/dealfs-clean.1 \
+	cli/dealfs-control.5 \
 	cli/dealfs-demo.1 \
 	cli/dealfs-doctor.1 \
 	cli/dealfs-stage.1 \

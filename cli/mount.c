@@ -24,15 +24,16 @@ static int take_away(struct start *s)
     struct live live;
 
     int error = live_find(s->config.mountpoint, &live, &why);
-    if (error == -ENOENT)
-        return 0;
     if (error)
-        return command_fail("%s", why.data);
+        return error == -ENOENT ? COMMAND_DONE : command_fail("%s", why.data);
     error = unmount_live(&live, false, &why);
     if (error == -EBUSY) {
-        command_note(s->to, "%s: unmounted lazily", why.data);
         str_clear(&why);
         error = unmount_live(&live, true, &why);
+        if (error == -ETIMEDOUT) {
+            command_note(s->to, "%s", why.data);
+            error = 0;
+        }
     }
     live_fini(&live);
     return error ? command_fail("%s", why.data) : COMMAND_DONE;
@@ -58,7 +59,7 @@ static int stay(struct start *s)
         if (poll(&end, 1, -1) > 0)
             return status_of_end(s);
     int status = take_away(s);
-    waitpid(s->keeper, NULL, 0);
+    waitpid(s->keeper, NULL, WNOHANG);
     return status;
 }
 
@@ -91,6 +92,8 @@ static int parse_and_mount(struct start *s, int argc, char **argv)
             return command_usage(&command_mount, "option -%c: %s", optopt, option == ':' ? "needs a value" : "is not known");
         }
     }
+    if (options_check(&s->options, &why))
+        return usage_of_option(&why);
     if (argc - optind != 2)
         return command_usage(&command_mount, "a SOURCE and a MOUNTPOINT are needed");
     s->source = argv[optind];
@@ -131,6 +134,8 @@ static int parse_helper(struct start *s, int argc, char **argv)
     for (int i = 0; i < count; i++)
         if (options_parse(&s->options, lists[i], &why) && !sloppy)
             return usage_of_option(&why);
+    if (options_check(&s->options, &why))
+        return usage_of_option(&why);
     if (argc - optind != 2)
         return command_usage(&command_mount, "a SOURCE and a MOUNTPOINT are needed");
     s->source = argv[optind];

@@ -38,7 +38,7 @@ static int set_rescan(struct options *o, const char *value, struct str *why)
             o->rescan = (enum rescan)i;
             return 0;
         }
-    str_adds(why, "is auto, always or never");
+    str_adds(why, "must be auto, always or never");
     return -EINVAL;
 }
 
@@ -47,7 +47,7 @@ static int set_zstd(struct options *o, const char *value, struct str *why)
     uint64_t level = 0;
 
     if (strcmp(value, "off") != 0 && number_parse(value, 1, ZSTD_MOST, &level)) {
-        str_addf(why, "is off or a level from 1 to %d", ZSTD_MOST);
+        str_addf(why, "must be off or a level from 1 to %d", ZSTD_MOST);
         return -EINVAL;
     }
     o->zstd_level = (int)level;
@@ -59,7 +59,7 @@ static int set_source_threads(struct options *o, const char *value, struct str *
     uint64_t threads;
 
     if (number_parse(value, 1, SOURCE_THREADS_MOST, &threads)) {
-        str_addf(why, "is a number from 1 to %d", SOURCE_THREADS_MOST);
+        str_addf(why, "must be a number from 1 to %d", SOURCE_THREADS_MOST);
         return -EINVAL;
     }
     o->source_threads = (int)threads;
@@ -71,7 +71,7 @@ static int set_peer_timeout(struct options *o, const char *value, struct str *wh
     uint64_t time;
 
     if (duration_parse(value, &time) || time == 0) {
-        str_adds(why, "is a time above zero, such as 5 or 0.5s");
+        str_adds(why, "must be a time above zero, such as 5 or 0.5s");
         return -EINVAL;
     }
     o->peer_timeout = time;
@@ -84,7 +84,7 @@ static int set_nodes(struct options *o, const char *value, struct str *why)
 
     (void)o;
     if (number_parse(value, 1, UINT32_MAX, &nodes)) {
-        str_adds(why, "is a number of nodes");
+        str_adds(why, "must be a number of nodes");
         return -EINVAL;
     }
     if (nodes == 1)
@@ -154,7 +154,7 @@ static int set_size(struct options *o, const struct option *option, const char *
 
     if (!error)
         return keep((char **)((char *)o + option->place), value);
-    str_adds(why, error == -ERANGE ? "is too large" : "is a size, such as 512M, 10G or 25%");
+    str_adds(why, error == -ERANGE ? "is too large" : "must be a size, such as 512M, 10G or 25%");
     return -EINVAL;
 }
 
@@ -248,6 +248,14 @@ int options_parse(struct options *o, const char *list, struct str *why)
             return error;
     }
     return 0;
+}
+
+int options_check(const struct options *o, struct str *why)
+{
+    if (!o->ssd_size || o->ssd)
+        return 0;
+    refuse(why, "ssd_size", o->ssd_size, "needs ssd=DIR");
+    return -EINVAL;
 }
 
 void options_init(struct options *o)

@@ -26,6 +26,8 @@ void options_init(struct options *o); /* the defaults */
 /* One list `opt,opt=value,…`; a backslash keeps a comma in a value. Later ones win. 0, -EINVAL, or -ENOMEM; `why` names
  * the option. */
 int options_parse(struct options *o, const char *list, struct str *why);
+/* Do they go together? To be asked once all lists are parsed. 0 or -EINVAL. */
+int options_check(const struct options *o, struct str *why);
 void options_fini(struct options *o);
 
 #endif

@@ -61,7 +61,7 @@ char *place_absolute(const char *text, int node)
     return path;
 }
 
-static int fail(struct str *why, const char *what, const char *path, const char *reason, int error)
+int place_fail(struct str *why, const char *what, const char *path, const char *reason, int error)
 {
     str_addf(why, "%s ", what);
     str_add_printable(why, path, strlen(path));
@@ -69,17 +69,25 @@ static int fail(struct str *why, const char *what, const char *path, const char 
     return error;
 }
 
+char *place_join(const char *folder, const char *name)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+
+    str_addf(&path, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, name);
+    return path.failed ? NULL : str_steal(&path);
+}
+
 int place_source(const char *given, char **path, struct str *why)
 {
     CLEANUP_FREE char *real = realpath(given, NULL);
 
     if (!real)
-        return fail(why, "source", given, strerror(errno), -errno);
+        return place_fail(why, "source", given, strerror(errno), -errno);
     CLEANUP_CLOSE int fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return fail(why, "source", real, strerror(errno), -errno);
+        return place_fail(why, "source", real, strerror(errno), -errno);
     if (faccessat(AT_FDCWD, real, X_OK, AT_EACCESS) < 0)
-        return fail(why, "source", real, strerror(errno), -errno);
+        return place_fail(why, "source", real, strerror(errno), -errno);
     *path = steal_pointer(real);
     return 0;
 }
@@ -119,13 +127,13 @@ int place_mountpoint(const char *given, char **path, struct str *why)
     if (!copy)
         return -ENOMEM;
     if (!*given)
-        return fail(why, "mountpoint", "", "is empty", -EINVAL);
+        return place_fail(why, "mountpoint", "", "is empty", -EINVAL);
     trim_slashes(copy);
     int error = guard_run(resolve, copy, PLACE_SECONDS, &real);
     if (error == -ETIMEDOUT)
-        return fail(why, "mountpoint", given, "a file system on the way to it does not answer", error);
+        return place_fail(why, "mountpoint", given, "a file system on the way to it does not answer", error);
     if (error)
-        return fail(why, "mountpoint", given, strerror(-error), error);
+        return place_fail(why, "mountpoint", given, strerror(-error), error);
     *path = str_steal(&real);
     return *path ? 0 : -ENOMEM;
 }
@@ -165,11 +173,11 @@ int place_look(const char *mountpoint, bool *empty, struct str *why)
         error = guard_run(look_stat, (char *)mountpoint, PLACE_SECONDS, &entries);
     *empty = entries.length == 0;
     if (error == -ETIMEDOUT)
-        return fail(why, "mountpoint", mountpoint, "what is mounted there does not answer", error);
-    return error ? fail(why, "mountpoint", mountpoint, strerror(-error), error) : 0;
+        return place_fail(why, "mountpoint", mountpoint, "what is mounted there does not answer", error);
+    return error ? place_fail(why, "mountpoint", mountpoint, strerror(-error), error) : 0;
 }
 
-static bool lies_in(const char *inner, const char *outer)
+bool place_lies_in(const char *inner, const char *outer)
 {
     size_t n = strlen(outer);
 
@@ -184,10 +192,10 @@ int place_apart(const char *source, const char *mountpoint, struct str *why)
 
     if (strcmp(source, mountpoint) == 0 ||
         (stat(source, &a) == 0 && stat(mountpoint, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino))
-        return fail(why, "mountpoint", mountpoint, "is the source itself", -EINVAL);
-    if (lies_in(mountpoint, source))
-        return fail(why, "mountpoint", mountpoint, "lies inside the source", -EINVAL);
-    if (lies_in(source, mountpoint))
-        return fail(why, "mountpoint", mountpoint, "has the source inside it, which the mount would hide", -EINVAL);
+        return place_fail(why, "mountpoint", mountpoint, "is the source itself", -EINVAL);
+    if (place_lies_in(mountpoint, source))
+        return place_fail(why, "mountpoint", mountpoint, "lies inside the source", -EINVAL);
+    if (place_lies_in(source, mountpoint))
+        return place_fail(why, "mountpoint", mountpoint, "has the source inside it, which the mount would hide", -EINVAL);
     return 0;
 }

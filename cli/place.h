@@ -15,6 +15,11 @@ void place_expand(const char *text, int node, struct str *out);
 /* Expanded, and made absolute by the working directory; not resolved. malloc'd, NULL when memory is out. */
 char *place_absolute(const char *text, int node);
 
+/* FOLDER/NAME, malloc'd; NULL when memory is out. */
+char *place_join(const char *folder, const char *name);
+/* Says `WHAT PATH: reason` in `why`, and returns `error`. */
+int place_fail(struct str *why, const char *what, const char *path, const char *reason, int error);
+
 /* The source: absolute and resolved; it must be a directory that this process may read. */
 int place_source(const char *given, char **path, struct str *why);
 /* The mountpoint: absolute, its parents resolved, and it too when it is a symlink. Never looks into what is mounted on
@@ -22,6 +27,7 @@ int place_source(const char *given, char **path, struct str *why);
 int place_mountpoint(const char *given, char **path, struct str *why);
 /* What stands on the mountpoint now: it must be a directory. `empty` says whether it has entries. Guarded. */
 int place_look(const char *mountpoint, bool *empty, struct str *why);
+bool place_lies_in(const char *inner, const char *outer); /* or is it; both resolved */
 /* Neither may be the other or lie in it. Both resolved. */
 int place_apart(const char *source, const char *mountpoint, struct str *why);
 
@@ -31,7 +37,7 @@ struct place_key {
 };
 void place_add_name(struct str *out, const struct place_key *key);
 void place_add_short_name(struct str *out, const struct place_key *key);
-/* The directory that state folders are made in by default: $SLURM_TMPDIR, else $TMPDIR, else /var/tmp. */
+/* The directory that state folders are made in by default: the first of $SLURM_TMPDIR, $TMPDIR, /var/tmp that is one. */
 const char *place_state_parent(void);
 const char *place_host(void);
 

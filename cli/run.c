@@ -76,6 +76,7 @@ static void take_away(struct start *s)
     if (poll(&end, 1, END_SECONDS * 1000) == 0)
         command_note(stderr, "%s: what the command left running is still inside; the mount ends with it",
                      s->config.mountpoint);
+    waitpid(s->keeper, NULL, WNOHANG);
 }
 
 static int mount_and_run(struct start *s, char **command)
@@ -106,6 +107,10 @@ static int parse(struct start *s, int argc, char **argv)
             command_fail("%s", why.failed ? "out of memory" : why.data);
             return COMMAND_USAGE;
         }
+    }
+    if (options_check(&s->options, &why)) {
+        command_fail("%s", why.failed ? "out of memory" : why.data);
+        return COMMAND_USAGE;
     }
     int first = ours < argc ? ours + 1 : optind + 2;
     if (optind + 2 > ours || (ours < argc && optind + 2 != ours) || first >= argc)

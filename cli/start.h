@@ -31,8 +31,11 @@ struct start {
     struct tiers tiers;
     struct catalog *catalog;
     int lock, log, source_fd, data, control, life_theirs;
+    off_t log_before; /* how long the log was */
     bool state_made, control_made;
 };
+
+enum { START_NODE = 0 }; /* this node's number, in a world of one */
 
 /* Ready to be given what to do. */
 void start_init(struct start *s);
@@ -40,6 +43,10 @@ void start_init(struct start *s);
  * (SIGINT, SIGTERM, SIGHUP) are caught meanwhile and stop it. */
 int start_mount(struct start *s, struct str *why);
 void start_fini(struct start *s); /* closes `life` as well */
+
+/* For the steps: where its folders' names come from; and a member of `config` is `value` now (NULL: -ENOMEM). */
+struct place_key start_key(const struct start *s);
+int start_keep(char **to, char *value);
 
 /* Which of those signals has come since start_mount, or 0. They stay caught. */
 int start_signal(void);

@@ -106,21 +106,19 @@ static void add_reads(struct str *out, const struct str *status)
     }
 }
 
-static void add_catalog(struct str *out, const struct live *live, const struct str *status)
+static void add_catalog(struct str *out, const struct str *status)
 {
     char files[COUNT_TEXT], bytes[SIZE_TEXT], age[SIZE_TEXT], opened[COUNT_TEXT], read[SIZE_TEXT];
 
-    if (live->source) {
-        str_adds(out, "  source    ");
-        str_add_printable(out, live->source, strlen(live->source));
-        str_addf(out, "   %s files opened, %s read\n",
-                 count_format(number(status, "source.samples"), opened, sizeof opened),
-                 size_format(number(status, "source.bytes"), read, sizeof read));
-    }
-    str_addf(out, "  catalog   %s files, %s, %s old\n",
+    str_adds(out, "  source    ");
+    add_text(out, status, "source_path");
+    str_addf(out, "   %s files opened, %s read\n", count_format(number(status, "source.samples"), opened, sizeof opened),
+             size_format(number(status, "source.bytes"), read, sizeof read));
+    uint64_t seconds = number(status, "catalog.age");
+    str_addf(out, "  catalog   %s files, %s, %s%s\n",
              count_format(number(status, "catalog.files"), files, sizeof files),
              size_format(number(status, "catalog.bytes"), bytes, sizeof bytes),
-             duration_format(number(status, "catalog.age") * 1000000000, age, sizeof age));
+             seconds ? duration_format(seconds * 1000000000, age, sizeof age) : "new", seconds ? " old" : "");
 }
 
 /* Returns whether it is whole. */
@@ -132,7 +130,7 @@ static bool add_status(struct str *out, const struct live *live, const struct st
     str_addf(out, "   node %" PRIu64 " of %" PRIu64 "   ", number(status, "node"), number(status, "nodes"));
     str_addf(out, "server %" PRIu64 ", keeper %" PRIu64 "\n", number(status, "pids.server"),
              number(status, "pids.keeper"));
-    add_catalog(out, live, status);
+    add_catalog(out, status);
     add_tier(out, status, "ram");
     add_tier(out, status, "ssd");
     add_reads(out, status);

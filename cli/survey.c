@@ -45,8 +45,10 @@ static void say_found(const struct survey *s, const struct catalog *c, const str
     str_addf(&line, ": %s %s, %s in %s %s", count_format(catalog_files(c), files, sizeof files),
              plural(catalog_files(c), "file", "files"), size_format(catalog_bytes(c), bytes, sizeof bytes),
              count_format(all, directories, sizeof directories), plural(all, "directory", "directories"));
-    if (result->reused >= all)
-        str_addf(&line, "; the catalog is %s old", duration_format(now > then ? now - then : 0, age, sizeof age));
+    if (s->rescan == RESCAN_NEVER && result->reused >= all)
+        str_addf(&line, ", as of %s ago", duration_format(now > then ? now - then : 0, age, sizeof age));
+    else if (result->reused >= all)
+        str_adds(&line, "; nothing has changed there since the last mount");
     else if (result->reused > 0)
         str_addf(&line, "; %s of them unchanged", count_format(result->reused, directories, sizeof directories));
     if (!line.failed)

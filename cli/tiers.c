@@ -202,24 +202,42 @@ static int ssd_capacity(const struct tiers_wish *w, struct tiers *t, struct str 
     return error;
 }
 
+static int find_ssd(const char *given, char **real, struct str *why)
+{
+    CLEANUP_FREE char *path = place_absolute(given, 0);
+    struct stat st;
+
+    *real = path ? realpath(path, NULL) : NULL;
+    int error = !*real || stat(*real, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+    if (!error)
+        return 0;
+    free(*real);
+    *real = NULL;
+    return place_fail(why, "SSD directory", path ? path : given, strerror(-error), error);
+}
+
+int tiers_check(const struct options *options, struct str *why)
+{
+    char *real;
+    int error = options->ssd ? find_ssd(options->ssd, &real, why) : 0;
+
+    if (!error && options->ssd)
+        free(real);
+    return error;
+}
+
 static int make_ssd(const struct tiers_wish *w, struct tiers *t, struct str *why)
 {
-    CLEANUP_STR struct str path = STR_INIT;
-    CLEANUP_FREE char *given = NULL, *real = NULL;
-    struct stat st;
+    CLEANUP_STR struct str name = STR_INIT;
+    CLEANUP_FREE char *real = NULL;
 
     if (!w->options->ssd)
         return 0;
-    given = place_absolute(w->options->ssd, 0);
-    real = given ? realpath(given, NULL) : NULL;
-    int error = real && stat(real, &st) == 0 ? S_ISDIR(st.st_mode) ? 0 : -ENOTDIR : -errno;
-    if (error) {
-        str_addf(why, "option ssd=%s: %s", given ? given : "", strerror(-error));
+    int error = find_ssd(w->options->ssd, &real, why);
+    if (error)
         return error;
-    }
-    str_addf(&path, "%s/", strcmp(real, "/") == 0 ? "" : real);
-    place_add_short_name(&path, w->key);
-    t->ssd_path = str_steal(&path);
+    place_add_short_name(&name, w->key);
+    t->ssd_path = name.failed ? NULL : place_join(real, name.data);
     if (!t->ssd_path)
         return -ENOMEM;
     error = ssd_folder(w, t, why);

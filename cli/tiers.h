@@ -28,6 +28,8 @@ struct tiers {
 /* What the whole dataset takes in a tier, with all that is stored beside it. */
 uint64_t tiers_need(uint64_t files, uint64_t bytes);
 
+/* Is the user's SSD directory there? */
+int tiers_check(const struct options *options, struct str *why);
 int tiers_make(const struct tiers_wish *wish, struct tiers *tiers, struct str *why);
 void tiers_undo(struct tiers *tiers); /* removes the folders that it made */
 void tiers_fini(struct tiers *tiers);

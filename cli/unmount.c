@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/mount.h>
 
-enum { STEP_SECONDS = 20 };
+enum { STEP_SECONDS = 20, INSIDE_SECONDS = 1 };
 
 struct work {
     const struct live *live;
@@ -136,14 +136,33 @@ static int say_busy(const struct live *live, struct str *why)
     return -EBUSY;
 }
 
+/* fusermount3 would say that there is no such mount. */
+static int check_owner(const struct live *live, struct str *why)
+{
+    struct attach_mount_info info;
+
+    if (attach_privileged() || attach_find(live->mountpoint, &info))
+        return 0;
+    free(info.source);
+    if (info.uid == geteuid())
+        return 0;
+    str_addf(why, "unmount %s: it is the mount of another user (uid %u)", live->mountpoint, (unsigned)info.uid);
+    return -EPERM;
+}
+
 int unmount_live(const struct live *live, bool lazy, struct str *why)
 {
+    int error = check_owner(live, why);
+    if (error)
+        return error;
+    CLEANUP_STR struct str users = STR_INIT;
     struct work w = {.live = live, .lazy = lazy || live->health == LIVE_DEAD || live->health == LIVE_HUNG};
 
     snprintf(w.nested, sizeof w.nested, "%s/.dealfs", live->mountpoint);
     if (!control_stands_on(w.nested))
         w.nested[0] = '\0';
-    int error = guard_run(take, &w, STEP_SECONDS, why);
+    bool inside = w.lazy && users_of_mount(live->mountpoint, &users) > 0;
+    error = guard_run(take, &w, STEP_SECONDS, why);
     if (error == -EBUSY)
         return say_busy(live, why);
     if (error && why->length == 0)
@@ -152,9 +171,10 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
         return error;
     if (live->health == LIVE_HUNG)
         attach_abort(live->minor);
-    error = live_wait_gone(live, UNMOUNT_SECONDS);
-    if (error)
-        str_addf(why, "%s is unmounted, but its processes have not ended%s", live->mountpoint,
-                 w.lazy ? " yet: somebody is still inside" : "");
+    error = live_wait_gone(live, inside ? INSIDE_SECONDS : UNMOUNT_SECONDS);
+    if (error && inside)
+        str_addf(why, "%s is unmounted, and ends when those inside have left: %s", live->mountpoint, users.data);
+    else if (error)
+        str_addf(why, "%s is unmounted, but its processes have not ended", live->mountpoint);
     return error;
 }

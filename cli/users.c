@@ -75,7 +75,7 @@ static void add_name(struct str *names, int process, const char *pid)
     str_addf(names, " (%s)", pid);
 }
 
-void users_of_mount(const char *mountpoint, struct str *names)
+int users_of_mount(const char *mountpoint, struct str *names)
 {
     CLEANUP_CLOSEDIR DIR *d = opendir("/proc");
     struct dirent *e;
@@ -85,11 +85,12 @@ void users_of_mount(const char *mountpoint, struct str *names)
         if (!isdigit((unsigned char)e->d_name[0]))
             continue;
         CLEANUP_CLOSE int process = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (process < 0 || !works_in(process, mountpoint))
+        if (process < 0 || atoi(e->d_name) == getpid() || !works_in(process, mountpoint))
             continue;
         if (++found <= SHOWN)
             add_name(names, process, e->d_name);
     }
     if (found > SHOWN)
         str_addf(names, " and %d more", found - SHOWN);
+    return found;
 }

@@ -5,7 +5,7 @@
 #include "fs/base/str.h"
 
 /* "bash (1234), python3 (99)", a few of them; found from /proc, without a look into the mount. Only processes that this
- * user may look at are seen. */
-void users_of_mount(const char *mountpoint, struct str *names);
+ * user may look at are seen; this one is not. Returns how many. */
+int users_of_mount(const char *mountpoint, struct str *names);
 
 #endif

@@ -33,25 +33,35 @@ UNIT_TESTS = \
 	tests/fs/base/test-str \
 	tests/fs/catalog/test-catalog \
 	tests/fs/catalog/test-damage \
+	tests/fs/catalog/test-glob \
+	tests/fs/catalog/test-samples \
 	tests/fs/catalog/test-scan \
+	tests/fs/mount/control/test-control \
 	tests/fs/mount/control/test-request \
 	tests/fs/mount/control/test-stream \
 	tests/fs/mount/test-session \
 	tests/fs/mount/test-slots \
+	tests/fs/store/stress-shard \
 	tests/fs/store/stress-store \
 	tests/fs/store/test-fault \
 	tests/fs/store/test-geometry \
 	tests/fs/store/test-shard \
+	tests/fs/store/test-shard-crash \
 	tests/fs/store/test-shard-damage \
 	tests/fs/store/test-source \
 	tests/fs/store/test-stage \
 	tests/fs/store/test-store \
 	tests/fs/store/test-value
 
-tests_cli_test_checks_LDADD = cli/libcli.a $(LDADD) $(JPEG_LIBS)
-tests_cli_test_epoch_LDADD = cli/libcli.a $(LDADD) $(JPEG_LIBS)
-tests_cli_test_progress_LDADD = cli/libcli.a $(LDADD) $(JPEG_LIBS)
-tests_cli_test_walk_LDADD = cli/libcli.a $(LDADD) $(JPEG_LIBS)
+# The objects of the command; its main is not taken where a test has one.
+check_LIBRARIES += tests/cli/libcli.a
+tests_cli_libcli_a_SOURCES = $(dealfs_SOURCES)
+CLI_LDADD = tests/cli/libcli.a $(LDADD) $(JPEG_LIBS)
+
+tests_cli_test_checks_LDADD = $(CLI_LDADD)
+tests_cli_test_epoch_LDADD = $(CLI_LDADD)
+tests_cli_test_progress_LDADD = $(CLI_LDADD)
+tests_cli_test_walk_LDADD = $(CLI_LDADD)
 
 DATASET = \
 	tests/fs/store/dataset.c \
@@ -60,16 +70,26 @@ FILLING = \
 	tests/fs/store/filling.c \
 	tests/fs/store/filling.h
 
+tests_fs_store_stress_shard_SOURCES = tests/fs/store/stress-shard.c $(FILLING)
 tests_fs_store_stress_store_SOURCES = tests/fs/store/stress-store.c $(DATASET)
 tests_fs_store_test_fault_SOURCES = tests/fs/store/test-fault.c $(DATASET)
 tests_fs_store_test_geometry_SOURCES = tests/fs/store/test-geometry.c $(FILLING)
 tests_fs_store_test_shard_SOURCES = tests/fs/store/test-shard.c $(FILLING)
+tests_fs_store_test_shard_crash_SOURCES = tests/fs/store/test-shard-crash.c $(FILLING)
 tests_fs_store_test_shard_damage_SOURCES = tests/fs/store/test-shard-damage.c $(FILLING)
 tests_fs_store_test_source_SOURCES = tests/fs/store/test-source.c $(DATASET)
 tests_fs_store_test_stage_SOURCES = tests/fs/store/test-stage.c $(DATASET)
 tests_fs_store_test_store_SOURCES = tests/fs/store/test-store.c $(DATASET)
 
 SCRIPT_TESTS = \
+	tests/cases/01-mount.t \
+	tests/cases/02-tools.t \
+	tests/cases/03-umount.t \
+	tests/cases/04-users.t \
+	tests/cases/05-control.t \
+	tests/cases/06-changed.t \
+	tests/cases/07-tiers.t \
+	tests/fs/catalog/10-imagefolder.t \
 	tests/fs/mount/10-crash.t \
 	tests/fs/mount/control/10-control.t \
 	tests/fuzz.t \
@@ -81,6 +101,7 @@ TEST_TOOLS = \
 	tests/bench/bare \
 	tests/bench/maker \
 	tests/bench/reader \
+	tests/fs/catalog/list-samples \
 	tests/fs/mount/bring-up
 
 tests_bench_bare_LDADD = $(FUSE_LIBS)
@@ -93,6 +114,7 @@ TESTS = $(UNIT_TESTS) $(SCRIPT_TESTS)
 EXTRA_DIST += \
 	$(SCRIPT_TESTS) \
 	tests/bench/run \
+	tests/fs/catalog/imagefolder.py \
 	tests/fs/catalog/source.h \
 	tests/lib/fuzz \
 	tests/lib/run-test \
@@ -122,8 +144,14 @@ check-valgrind:
 # Sanitizers ---------------------------------------------------------------------------------------------------------
 
 # The whole is built again in build-asan/ and build-tsan/, and these tests run there.
-ASAN_TESTS = $(UNIT_TESTS)
-TSAN_TESTS = $(UNIT_TESTS)
+ASAN_TESTS = $(UNIT_TESTS) \
+	tests/cases/01-mount.t \
+	tests/fs/mount/10-crash.t \
+	tests/fs/mount/control/10-control.t \
+	tests/model/model.t
+TSAN_TESTS = $(UNIT_TESTS) \
+	tests/cases/01-mount.t \
+	tests/fs/mount/control/10-control.t
 
 SUB_BUILD = SOURCES='$(DISTFILES)' $(srcdir)/tests/lib/sub-build '$(abs_top_srcdir)'
 
@@ -133,22 +161,24 @@ check-sanitizers: check-asan
 
 check-asan:
 	@$(SUB_BUILD) build-asan --enable-sanitizer=address CC='$(CC)'
-	@ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 \
+	@TEST_SANITIZER=1 ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 KILLS=30 \
 	    $(MAKE) $(AM_MAKEFLAGS) -C build-asan check TESTS='$(ASAN_TESTS)'
 
 check-tsan:
 	@$(SUB_BUILD) build-tsan --enable-sanitizer=thread CC='$(CC)'
-	@TSAN_OPTIONS=second_deadlock_stack=1:suppressions=$(abs_top_srcdir)/tests/lib/tsan.supp \
+	@TEST_SANITIZER=1 TSAN_OPTIONS=second_deadlock_stack=1:suppressions=$(abs_top_srcdir)/tests/lib/tsan.supp \
 	    $(MAKE) $(AM_MAKEFLAGS) -C build-tsan check TESTS='$(TSAN_TESTS)'
 
 # Fuzz targets -------------------------------------------------------------------------------------------------------
 
 FUZZ_TARGETS = \
+	tests/fs/catalog/fuzz-catalog \
 	tests/fs/mount/control/fuzz-request \
 	tests/fs/store/fuzz-value
 
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
 
+tests_fs_catalog_fuzz_catalog_LDFLAGS = $(FUZZ_LINK)
 tests_fs_mount_control_fuzz_request_LDFLAGS = $(FUZZ_LINK)
 tests_fs_store_fuzz_value_LDFLAGS = $(FUZZ_LINK)
 

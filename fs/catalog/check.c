@@ -198,11 +198,36 @@ static bool check_names(const struct catalog *c)
     return count_byte(c->names, c->name_bytes, '\0') == w.names; /* none inside a name */
 }
 
+/* Two sorted slices have no name in common. */
+static bool disjoint(const struct catalog *c, struct slice a, struct slice b)
+{
+    for (uint32_t i = 0, k = 0; i < a.count && k < b.count;) {
+        int order = strcmp(catalog_string(c, slice_name(&a, i)), catalog_string(c, slice_name(&b, k)));
+        if (order == 0)
+            return false;
+        i += order < 0;
+        k += order > 0;
+    }
+    return true;
+}
+
+static bool check_unique(const struct catalog *c)
+{
+    for (uint64_t d = CATALOG_ROOT; d <= c->directories; d++) {
+        const struct format_directory *r = catalog_dir(c, d);
+        if (!disjoint(c, slice_directories(c, r), slice_files(c, r)) ||
+            !disjoint(c, slice_directories(c, r), slice_links(c, r)) ||
+            !disjoint(c, slice_files(c, r), slice_links(c, r)))
+            return false;
+    }
+    return true;
+}
+
 int catalog_check(struct catalog *c, const void *bytes, size_t n)
 {
     if (!check_header(bytes, n) || !check_hashes(bytes))
         return -EBADMSG;
     find_sections(c, bytes);
     c->length = n;
-    return check_attributes(c) && check_directories(c) && check_names(c) ? 0 : -EBADMSG;
+    return check_attributes(c) && check_directories(c) && check_names(c) && check_unique(c) ? 0 : -EBADMSG;
 }

@@ -141,6 +141,36 @@ static inline const char *catalog_string(const struct catalog *c, uint64_t name)
     return c->names + name_offset(name);
 }
 
+/* The names of a directory's children of one kind: a field of neighbouring records. */
+struct slice {
+    const uint64_t *name;
+    size_t stride; /* in names */
+    uint32_t count;
+};
+
+static inline uint64_t slice_name(const struct slice *s, uint32_t i)
+{
+    return s->name[i * s->stride];
+}
+
+static inline struct slice slice_directories(const struct catalog *c, const struct format_directory *d)
+{
+    const struct format_directory *first = c->directory + (d->first_directory - CATALOG_ROOT);
+    return (struct slice){&first->name, sizeof *first / sizeof(uint64_t), d->directories};
+}
+
+static inline struct slice slice_files(const struct catalog *c, const struct format_directory *d)
+{
+    const struct format_file *first = c->file + d->first_file;
+    return (struct slice){&first->name, sizeof *first / sizeof(uint64_t), d->files};
+}
+
+static inline struct slice slice_links(const struct catalog *c, const struct format_directory *d)
+{
+    const struct format_link *first = c->link + d->first_link;
+    return (struct slice){&first->name, sizeof *first / sizeof(uint64_t), d->links};
+}
+
 /* Find the sections of a file of n bytes and check all of it. 0 or -EBADMSG. */
 int catalog_check(struct catalog *c, const void *bytes, size_t n);
 

@@ -10,20 +10,6 @@ static int name_compare(const char *a, size_t a_length, const char *b, size_t b_
     return order ? order : (a_length > b_length) - (a_length < b_length);
 }
 
-/* The name field of the records of one kind. */
-struct slice {
-    const char *name;
-    size_t record;
-    uint32_t count;
-};
-
-static uint64_t slice_name(const struct slice *s, uint32_t i)
-{
-    uint64_t name;
-    memcpy(&name, s->name + i * s->record, sizeof name);
-    return name;
-}
-
 /* The place in the slice, or its count. */
 static uint32_t slice_find(const struct catalog *c, struct slice s, const char *name, size_t length)
 {
@@ -42,13 +28,10 @@ static uint32_t slice_find(const struct catalog *c, struct slice s, const char *
     return s.count;
 }
 
-#define SLICE(records, first, n)                                                                                       \
-    ((struct slice){(const char *)((records) + (first)) + offsetof(__typeof__(*(records)), name), sizeof *(records), n})
-
 uint32_t catalog_subdirectory(const struct catalog *c, uint32_t directory, const char *name, size_t length)
 {
     const struct format_directory *d = catalog_dir(c, directory);
-    uint32_t place = slice_find(c, SLICE(c->directory, d->first_directory - CATALOG_ROOT, d->directories), name, length);
+    uint32_t place = slice_find(c, slice_directories(c, d), name, length);
     return place < d->directories ? d->first_directory + place : 0;
 }
 
@@ -65,7 +48,7 @@ int catalog_lookup(const struct catalog *c, uint64_t directory, const char *name
     if (error)
         return error;
     const struct format_directory *d = catalog_dir(c, directory);
-    uint32_t place = slice_find(c, SLICE(c->file, d->first_file, d->files), name, length);
+    uint32_t place = slice_find(c, slice_files(c, d), name, length);
     if (place < d->files) {
         *ino = catalog_file_ino(c, d->first_file + place);
         return 0;
@@ -75,7 +58,7 @@ int catalog_lookup(const struct catalog *c, uint64_t directory, const char *name
         *ino = child;
         return 0;
     }
-    place = slice_find(c, SLICE(c->link, d->first_link, d->links), name, length);
+    place = slice_find(c, slice_links(c, d), name, length);
     if (place == d->links)
         return -ENOENT;
     *ino = CATALOG_ROOT + (uint64_t)c->directories + c->files + d->first_link + place;

@@ -16,20 +16,32 @@ static bool is_vanished(int error)
     return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -ESTALE;
 }
 
+/* For a line of the log: of a path that is too long for one, its end. */
+static void add_path(struct str *line, const struct branch *n)
+{
+    enum { MOST = 1024 };
+    if (!n->parent) {
+        str_adds(line, "scan the source");
+        return;
+    }
+    CLEANUP_FREE char *path = branch_path(n);
+    size_t length = path ? strlen(path) : 0, skipped = length > MOST ? length - MOST : 0;
+    str_adds(line, skipped ? "scan ..." : "scan ");
+    str_add_printable(line, path ? path + skipped : "?", path ? length - skipped : 1);
+}
+
 static void fail(struct crawl *c, const struct branch *n, int error)
 {
-    CLEANUP_FREE char *path = branch_path(n);
-    CLEANUP_STR struct str name = STR_INIT;
-    str_add_printable(&name, path ? path : "", path ? strlen(path) : 0);
-    crawl_fail(c, error, "scan %s: %s", name.data ? name.data : "?", strerror(-error));
+    CLEANUP_STR struct str line = STR_INIT;
+    add_path(&line, n);
+    crawl_fail(c, error, "%s: %s", line.failed ? "scan" : line.data, strerror(-error));
 }
 
 void visit_unreadable(struct crawl *c, struct branch *n, int error)
 {
-    CLEANUP_FREE char *path = branch_path(n);
-    CLEANUP_STR struct str name = STR_INIT;
-    str_add_printable(&name, path ? path : "", path ? strlen(path) : 0);
-    log_limited(LOG_LEVEL_WARNING, 100, "scan %s: %s", name.data ? name.data : "?", strerror(-error));
+    CLEANUP_STR struct str line = STR_INIT;
+    add_path(&line, n);
+    log_limited(LOG_LEVEL_WARNING, 100, "%s: %s", line.failed ? "scan" : line.data, strerror(-error));
     n->unreadable = true;
     atomic_store(&c->changed, true);
 }

@@ -1,10 +1,11 @@
-/* Faults for the crash tests, asked for by the environment variable DEALFS_FAULTS, which keepers and servers pass on to each
- * other. A list of
+/* Faults for the crash tests, asked for by the environment variable DEALFS_FAULTS, which keepers and servers pass on to
+ * each other. A list of
  *
  *     abort_start          the server aborts before it serves
  *     abort_init           it aborts when it has read INIT and not answered it
  *     abort_read=NAME      it aborts on READ of a file of that name
- *     stuck_lookup=NAME    the thread that is to answer LOOKUP of NAME asks its own mount for it, and hangs in the kernel
+ *     stuck_lookup=NAME    the thread that is to answer LOOKUP of NAME asks its own mount for it, and hangs in the
+ * kernel
  *
  * separated by commas. "@G" after one restricts it to the G-th server of the mount. The faults of the source (see
  * fs/store/fault.c) are in DEALFS_SOURCE_FAULTS. */

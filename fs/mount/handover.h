@@ -1,7 +1,8 @@
 /* What a mount consists of while processes come and go: descriptors with fixed numbers, and shared memory.
  *
- * The command opens or makes them all and executes `dealfs-keeper STATE`; the keeper executes `dealfs-server STATE`, and
- * each starts the other again with the same descriptors when it dies. A number that a mount does not need is closed. */
+ * The command opens or makes them all and executes `dealfs-keeper STATE`; the keeper executes `dealfs-server STATE`,
+ * and each starts the other again with the same descriptors when it dies. A number that a mount does not need is
+ * closed. */
 #ifndef FS_MOUNT_HANDOVER_H
 #define FS_MOUNT_HANDOVER_H
 
@@ -39,6 +40,8 @@ struct handover {
     _Atomic uint32_t generation;     /* servers started so far: the running one's number, from 1 */
     _Atomic uint32_t flags;          /* enum handover_flags */
     _Atomic uint32_t failures;       /* servers in a row that died before they answered a request */
+    _Atomic uint64_t started;        /* when the running one was: nanoseconds, monotonic */
+    _Atomic uint64_t answered;       /* requests that those before it had answered */
     _Atomic uint32_t minors_known;   /* the two device numbers are set */
     uint32_t data_minor, control_minor;
     uint64_t data_lane, control_lane; /* offsets of struct lane */
@@ -57,7 +60,8 @@ uint64_t handover_answered(struct handover *handover); /* requests, by all serve
 /* The binary that stands beside this one, or in ../libexec/dealfs seen from it: dealfs-keeper, dealfs-server. Returns 0
  * or -ENOENT. */
 int handover_find_program(const char *name, char *path, unsigned long n);
-/* Put a close-on-exec placeholder on each number of the list above that is closed, so that nothing else ever gets it. */
+/* Put a close-on-exec placeholder on each number of the list above that is closed, so that nothing else ever gets it.
+ */
 int handover_reserve(void);
 int handover_has(int fd);   /* open, and not a placeholder */
 void handover_drop(int fd); /* close it; a placeholder takes its number */

@@ -1,5 +1,5 @@
-/* dealfs-keeper STATE: holds a mount's descriptors and shared memory, starts its server, and starts the next one when that
- * dies.
+/* dealfs-keeper STATE: holds a mount's descriptors and shared memory, starts its server, and starts the next one when
+ * that dies.
  *
  * One thread, nothing that can block on the mount: short-lived children do what could. It links neither RocksDB nor
  * libfuse, so that what can go wrong here is on these pages. It is started by the command, or by the server when the
@@ -25,11 +25,11 @@
 #include <time.h>
 
 enum {
-    TICK_MS = 100,        /* how often the leader's state is looked at */
-    MOST_FAILURES = 5,    /* servers in a row that died before they answered a request */
-    YOUNG_S = 10,         /* an idle server that lived longer is no failure */
-    CLOSING_S = 60,       /* for a server to store what it holds after the mount ended */
-    CHILD_S = 20,         /* for a child that takes mounts away */
+    TICK_MS = 100,     /* how often the leader's state is looked at */
+    MOST_FAILURES = 5, /* servers in a row that died before they answered a request */
+    YOUNG_S = 10,      /* an idle server that lived longer is no failure */
+    CLOSING_S = 60,    /* for a server to store what it holds after the mount ended */
+    CHILD_S = 20,      /* for a child that takes mounts away */
     KEEPER_OOM = -500,
 };
 #define SECOND UINT64_C(1000000000)
@@ -40,7 +40,6 @@ struct keeper {
     char program[PATH_MAX]; /* dealfs-server */
     char oom[16];           /* the score that the server is to have again */
     struct process server;
-    uint64_t started, answered_before;
     uint64_t ended_at; /* 0: not seen yet */
     bool leaving;      /* FD_LIFE has hung up */
     int status;        /* of wait; -1: not known */
@@ -176,8 +175,8 @@ static int start_server(struct keeper *k)
 {
     struct handover *h = k->handover;
     atomic_fetch_add(&h->generation, 1);
-    k->started = clock_now();
-    k->answered_before = handover_answered(h);
+    atomic_store(&h->started, clock_now());
+    atomic_store(&h->answered, handover_answered(h));
     k->status = -1;
     pid_t child = fork();
     if (child == 0)
@@ -202,8 +201,6 @@ static bool adopt_server(struct keeper *k)
         process_forget(&k->server);
         return false;
     }
-    k->started = clock_now();
-    k->answered_before = handover_answered(k->handover);
     k->status = -1;
     log_info("the keeper before died: this one watches server %d", (int)k->server.id);
     return true;
@@ -267,7 +264,8 @@ static void describe_death(const struct keeper *k, char *text, size_t n)
 static bool count_failure(struct keeper *k, const char *death)
 {
     struct handover *h = k->handover;
-    uint64_t answered = handover_answered(h) - k->answered_before, lived = clock_now() - k->started;
+    uint64_t answered = handover_answered(h) - atomic_load(&h->answered);
+    uint64_t lived = clock_now() - atomic_load(&h->started);
     bool failure = answered == 0 && lived < YOUNG_S * SECOND;
     unsigned failures = failure ? atomic_fetch_add(&h->failures, 1) + 1 : 0;
     if (!failure)

@@ -1,6 +1,5 @@
 noinst_LIBRARIES += fs/mount/libmount.a
 
-fs_mount_libmount_a_CPPFLAGS = $(AM_CPPFLAGS) $(FUSE_CFLAGS)
 fs_mount_libmount_a_SOURCES = \
 	fs/mount/attach.c \
 	fs/mount/attach.h \
@@ -35,19 +34,9 @@ pkglibexec_PROGRAMS += \
 dealfs_keeper_SOURCES = fs/mount/keeper.c
 dealfs_keeper_LDADD = \
 	fs/mount/libmount.a \
-	fs/base/libbase.a \
-	$(XXHASH_LIBS)
+	fs/base/libbase.a
 
-dealfs_server_CPPFLAGS = $(AM_CPPFLAGS) $(FUSE_CFLAGS)
 dealfs_server_SOURCES = fs/mount/server.c
 dealfs_server_LDADD = \
-	fs/mount/control/libcontrol.a \
-	fs/mount/libmount.a \
-	fs/store/libstore.a \
-	fs/catalog/libcatalog.a \
-	fs/base/libbase.a \
-	$(ROCKSDB_LIBS) \
-	$(ZSTD_LIBS) \
-	$(XXHASH_LIBS) \
-	$(FUSE_LIBS) \
-	-lpthread
+	$(ARCHIVES) \
+	$(ARCHIVES_NEED)

@@ -28,10 +28,26 @@ void process_forget(struct process *p)
     *p = (struct process){0, -1, -1};
 }
 
+static bool is_readable(int pidfd)
+{
+    struct pollfd gone = {.fd = pidfd, .events = POLLIN};
+    return poll(&gone, 1, 0) > 0;
+}
+
+bool process_is_gone(pid_t id)
+{
+    struct process p;
+    int error = process_watch(id, &p);
+    if (error)
+        return error == -ESRCH;
+    bool gone = is_readable(p.pidfd);
+    process_forget(&p);
+    return gone;
+}
+
 bool process_is_dead(const struct process *p)
 {
-    struct pollfd gone = {.fd = p->pidfd, .events = POLLIN};
-    if (poll(&gone, 1, 0) > 0)
+    if (is_readable(p->pidfd))
         return true;
     char line[256];
     ssize_t n = p->stat >= 0 ? pread(p->stat, line, sizeof line - 1, 0) : -1;

@@ -16,5 +16,7 @@ struct process {
 int process_watch(pid_t id, struct process *process); /* 0, -ESRCH: no such process */
 void process_forget(struct process *process);
 bool process_is_dead(const struct process *process);
+/* All of it, every thread; also when nobody has reaped it, as the init of many a container never does. */
+bool process_is_gone(pid_t id);
 
 #endif

@@ -1,8 +1,9 @@
 /* dealfs-server STATE: answers the requests of a mount.
  *
- * Threads: the sessions' readers, which run the handlers; the store's and RocksDB's own; and the main thread, which starts
- * it all and then only waits: for the end of the data mount, and for the death of the keeper, whom it replaces. The main
- * thread never touches the mount: its death is how the keeper sees that the server is dead, so it must be able to die. */
+ * Threads: the sessions' readers, which run the handlers; the store's and RocksDB's own; and the main thread, which
+ * starts it all and then only waits: for the end of the data mount, and for the death of the keeper, whom it replaces.
+ * The main thread never touches the mount: its death is how the keeper sees that the server is dead, so it must be able
+ * to die. */
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"

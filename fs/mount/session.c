@@ -1,9 +1,9 @@
 /* A FUSE session over slots.
  *
- * Threads: `config.threads` readers, each with a slot of its own that it reads into; they run the handlers. Until INIT has
- * been answered only the first of them reads. The tender, which exists only where the server before died with threads in
- * the kernel, looks after the slots that these may still fill. Replies come from any thread, through write_reply, which
- * libfuse calls.
+ * Threads: `config.threads` readers, each with a slot of its own that it reads into; they run the handlers. Until INIT
+ * has been answered only the first of them reads. The tender, which exists only where the server before died with
+ * threads in the kernel, looks after the slots that these may still fill. Replies come from any thread, through
+ * write_reply, which libfuse calls.
  *
  * `lock` guards `initialised` and `ended`; `changed` says that one of them, or `stopping`, has changed. */
 #include "fs/mount/session.h"

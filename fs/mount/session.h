@@ -12,8 +12,8 @@
 struct session;
 
 struct session_config {
-    const char *name; /* "data", "control" */
-    int fd;           /* /dev/fuse; closed by session_destroy */
+    const char *name;  /* "data", "control" */
+    int fd;            /* /dev/fuse; closed by session_destroy */
     struct lane *lane; /* its slots and its recorded INIT in the shared memory */
     int threads;
     const struct fuse_lowlevel_ops *ops;

@@ -1,14 +1,14 @@
 /* Requests in shared memory: the private view of one server.
  *
- * Threads: any. `lock` guards the lists of free and waiting slots; a stripe of `index` guards the chains of its buckets and
- * the private entries of the slots in them. The two are never held together. The words in shared memory are written by
- * whoever owns the slot at the time; nobody reads them but a later server. */
+ * Threads: any. `lock` guards the lists of free and waiting slots; a stripe of `index` guards the chains of its buckets
+ * and the private entries of the slots in them. The two are never held together. The words in shared memory are written
+ * by whoever owns the slot at the time; nobody reads them but a later server. */
 #include "fs/mount/slots.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/mount/process.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 enum { BUCKETS = 1024, STRIPES = 32, PAGE = 4096 };
@@ -76,9 +76,9 @@ static bool has_request(const struct lane *lane, int i)
     return in->unique != 0 && in->len >= sizeof *in && in->len <= lane->room;
 }
 
-static bool process_exists(uint32_t pid)
+static bool reader_lingers(const struct slot *slot)
 {
-    return pid != 0 && kill((pid_t)pid, 0) == 0;
+    return !process_is_gone((pid_t)atomic_load_explicit(&slot->reader, memory_order_relaxed));
 }
 
 static void recover(struct slots *s, int i)
@@ -91,7 +91,7 @@ static void recover(struct slots *s, int i)
             deaths = 0;
             break;
         }
-        if (process_exists(atomic_load_explicit(&slot->reader, memory_order_relaxed))) {
+        if (reader_lingers(slot)) {
             s->late[s->late_count++] = i;
             return;
         }
@@ -239,7 +239,7 @@ int slots_late(struct slots *s, int *left)
     for (int i = 0; i < s->late_count && found == SLOT_NONE;) {
         int slot = s->late[i];
         /* Asked before the header is looked at: who is gone now wrote before. */
-        bool open = process_exists(atomic_load_explicit(&lane_slot(s->lane, slot)->reader, memory_order_relaxed));
+        bool open = reader_lingers(lane_slot(s->lane, slot));
         bool request = has_request(s->lane, slot);
         if (open && !request) {
             i++;

@@ -1,8 +1,8 @@
 /* Requests in shared memory: a lane has the slots of one FUSE connection and its recorded INIT.
  *
  * A request is read from /dev/fuse straight into a slot, and the slot is free again when its reply has been written. So
- * whatever instruction a server dies at, every request that the kernel has handed out and not got an answer to stands in
- * a slot, and the next server answers it.
+ * whatever instruction a server dies at, every request that the kernel has handed out and not got an answer to stands
+ * in a slot, and the next server answers it.
  *
  *            take             read returned      handler returned unanswered
  *    FREE ─────────▶ READING ──────────────▶ RUNNING ──────────────────────▶ PARKED

@@ -60,8 +60,11 @@ int index_add(struct index *index, uint32_t file, uint32_t value, uint32_t place
 
 int index_encode(const struct index *index, uint32_t segment, struct str *out)
 {
-    struct index_header h = {.version = INDEX_VERSION, .segment = segment, .runs = index->runs,
-                             .values = index->values, .catalog = index->catalog};
+    struct index_header h = {.version = INDEX_VERSION,
+                             .segment = segment,
+                             .runs = index->runs,
+                             .values = index->values,
+                             .catalog = index->catalog};
     memcpy(h.magic, magic, sizeof magic);
     size_t at = out->length;
     str_add(out, &h, sizeof h);

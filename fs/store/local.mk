@@ -10,6 +10,8 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/handles.h \
 	fs/store/index.c \
 	fs/store/index.h \
+	fs/store/known.c \
+	fs/store/known.h \
 	fs/store/layer.h \
 	fs/store/loader.c \
 	fs/store/loader.h \
@@ -40,6 +42,7 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/stats.h \
 	fs/store/store.c \
 	fs/store/store.h \
+	fs/store/tier-fill.c \
 	fs/store/tier-get.c \
 	fs/store/tier.c \
 	fs/store/tier.h \

@@ -8,8 +8,8 @@
 
 struct match {
     const struct catalog *catalog;
-    uint64_t *half;  /* by file: the first half of its identity */
-    uint32_t *slot;  /* file + 1, 0: empty */
+    uint64_t *half; /* by file: the first half of its identity */
+    uint32_t *slot; /* file + 1, 0: empty */
     uint64_t mask;
 };
 

@@ -93,34 +93,31 @@ int tier_read_index(struct tier *t, uint32_t segment, struct index *index, struc
     return error;
 }
 
-/* How many values of a run the map takes. */
-static uint32_t adopt_run(struct tier *t, uint32_t segment, const struct index_run *run)
+/* What the map takes of a run; `wanted` only looks. Returns the number of values. */
+static uint32_t adopt_run(struct tier *t, uint32_t segment, const struct index_run *run, bool wanted)
 {
-    const struct common *common = t->common;
+    struct common *common = t->common;
     uint32_t adopted = 0, step;
     for (uint32_t at = 0; run->file != NO_FILE && at < run->count; at += step) {
         step = part_values(common->catalog, run->file);
         uint64_t offset = ((uint64_t)run->value + at) * VALUE_BYTES;
         uint64_t part = geometry_part_at(common->geometry, run->file, offset);
-        if (!map_change(&t->common->map, part, 0, entry_make(t->name, segment, run->place + at)))
-            continue; /* a newer segment or the other tier has it */
-        atomic_fetch_add(&t->parts, 1);
-        adopted += step;
+        if (map_get(&common->map, part)) /* a newer segment or the other tier has it */
+            continue;
+        if (wanted || map_change(&common->map, part, 0, entry_make(t->name, segment, run->place + at))) {
+            atomic_fetch_add(&t->parts, wanted ? 0 : 1);
+            adopted += step;
+        }
     }
     return adopted;
 }
 
-static void adopt_values(struct tier *t, const struct index *index, struct segment *s)
+static uint32_t adopt_runs(struct tier *t, uint32_t segment, const struct index *index, bool wanted)
 {
     uint32_t adopted = 0;
     for (uint32_t i = 0; i < index->runs; i++)
-        adopted += adopt_run(t, s->number, &index->run[i]);
-    if (adopted == index->values)
-        return;
-    atomic_store(&s->worn, true);
-    pthread_mutex_lock(&t->lock);
-    t->worn = true;
-    pthread_mutex_unlock(&t->lock);
+        adopted += adopt_run(t, segment, &index->run[i], wanted);
+    return adopted;
 }
 
 struct found {
@@ -157,25 +154,35 @@ static int newest_first(const void *a, const void *b)
     return x->segment < y->segment ? 1 : x->segment > y->segment ? -1 : 0;
 }
 
+/* A segment that is wanted by the map is in the table before its parts are in the map. */
+static bool adopt_index(struct tier *t, const struct found *f, const struct index *index)
+{
+    if (!adopt_runs(t, f->segment, index, true))
+        return false; /* its values were moved, or their files are gone */
+    pthread_mutex_lock(&t->lock);
+    struct segment *s = t->held + f->bytes > t->capacity ? NULL : tier_add_stored(t, f->segment, f->bytes);
+    pthread_mutex_unlock(&t->lock);
+    if (s && adopt_runs(t, f->segment, index, false) < index->values) {
+        atomic_store(&s->worn, true);
+        pthread_mutex_lock(&t->lock);
+        t->worn = true;
+        pthread_mutex_unlock(&t->lock);
+    }
+    return s != NULL;
+}
+
 /* True: the segment is in the tier; else its file is good for nothing. */
 static bool adopt_segment(struct tier *t, const struct found *f, struct match **match)
 {
     struct index index = {.runs = 0};
-    if (!f->whole || t->held + f->bytes > t->capacity)
-        return false;
-    int error = tier_read_index(t, f->segment, &index, match);
-    if (error) {
+    if (!f->whole || tier_read_index(t, f->segment, &index, match)) {
         log_warning("%s tier: the index of segment %u is damaged: the segment is dropped", tier_names[t->name],
                     f->segment);
         return false;
     }
-    pthread_mutex_lock(&t->lock);
-    struct segment *s = tier_add_stored(t, f->segment, f->bytes);
-    pthread_mutex_unlock(&t->lock);
-    if (s)
-        adopt_values(t, &index, s);
+    bool adopted = adopt_index(t, f, &index);
     index_fini(&index);
-    return s != NULL;
+    return adopted;
 }
 
 static int adopt_all(struct tier *t)

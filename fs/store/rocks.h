@@ -1,5 +1,5 @@
-/* The little of RocksDB that a tier uses: whole sorted files in, ordered reads, whole files out. Its errors become errno
- * here.
+/* The little of RocksDB that a tier uses: whole sorted files in, ordered reads, whole files out. Its errors become
+ * errno here.
  *
  * Keys are 8 bytes, big-endian: the segment's number and the value's place in it. A segment is one file. */
 #ifndef FS_STORE_ROCKS_H
@@ -24,11 +24,12 @@ struct rocks_config {
  * of what failed; `why` has RocksDB's words for it. */
 int rocks_open(const struct rocks_config *config, struct rocks **rocks, struct str *why);
 void rocks_close(struct rocks *rocks);
-int rocks_remove(const char *directory);      /* everything that was stored there */
-uint64_t rocks_overhead(uint64_t segments);   /* at most so many bytes beside the segments' files */
+int rocks_remove(const char *directory);    /* everything that was stored there */
+uint64_t rocks_overhead(uint64_t segments); /* at most so many bytes beside the segments' files */
 
 /* Each file that is there, as one segment; `whole` is false where it cannot be one. */
-int rocks_list(struct rocks *rocks, void (*found)(void *user, uint32_t segment, uint64_t bytes, bool whole), void *user);
+int rocks_list(struct rocks *rocks, void (*found)(void *user, uint32_t segment, uint64_t bytes, bool whole),
+               void *user);
 int rocks_drop(struct rocks *rocks, uint32_t segment); /* nobody may read it any more: its memory is unmapped */
 
 /* A new segment: values by ascending place. After rocks_write_end returned 0 it survives any crash; `bytes` is the
@@ -38,8 +39,9 @@ int rocks_write_put(struct rocks_writer *writer, uint32_t place, const void *byt
 int rocks_write_end(struct rocks_writer *writer, uint64_t *bytes);
 void rocks_write_cancel(struct rocks_writer *writer);
 
-/* Reads of one segment that was stored before the cursor was opened. On tmpfs the bytes are the file's own and stay valid
- * until the segment is dropped; else until the cursor is closed. `values`: about so many will be read, in a row. */
+/* Reads of one segment that was stored before the cursor was opened. On tmpfs the bytes are the file's own and stay
+ * valid until the segment is dropped; else until the cursor is closed. `values`: about so many will be read, in a row.
+ */
 struct rocks_cursor *rocks_cursor_open(struct rocks *rocks, uint32_t segment, int values);
 int rocks_cursor_get(struct rocks_cursor *cursor, uint32_t place, const void **bytes, size_t *n);
 void rocks_cursor_close(struct rocks_cursor *cursor);

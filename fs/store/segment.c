@@ -51,6 +51,7 @@ struct segment *segment_new(struct segments *table, struct tier *tier, uint32_t 
 
 void segment_free(struct segments *table, struct segment *s)
 {
+    known_forget(s);
     s->next = table->spare;
     table->spare = s;
 }

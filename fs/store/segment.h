@@ -15,6 +15,7 @@
 #ifndef FS_STORE_SEGMENT_H
 #define FS_STORE_SEGMENT_H
 
+#include "fs/store/known.h"
 #include "fs/store/staging.h"
 
 #include <stdatomic.h>
@@ -34,6 +35,7 @@ struct tier;
 
 struct segment {
     _Atomic uint32_t pins;
+    struct known *_Atomic known; /* where its values lie, in the RAM tier */
     _Atomic bool worn; /* a part of it was dropped since its dead bytes were counted */
     /* constant while it has a pin: */
     uint32_t number;
@@ -69,6 +71,6 @@ int segments_set(struct segments *table, uint32_t number, struct segment *s);
 struct segment *segments_at(const struct segments *table, uint32_t number);
 
 struct segment *segment_pin(const struct segments *table, uint32_t number); /* NULL: no such segment now */
-void segment_unpin(struct segment *s); /* may take tier->lock */
+void segment_unpin(struct segment *s);                                      /* may take tier->lock */
 
 #endif

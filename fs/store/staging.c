@@ -1,10 +1,10 @@
 /* Touching mapped memory of a file raises SIGBUS where a read would return an error, so it must not fail:
  *
- *   - room: the file is fallocated before it is mapped. On btrfs a block is written elsewhere the second time, which may
- *     want more room; NOCOW, set while the file is empty, turns that off. Where a file system cannot reserve (ZFS), or has
- *     no mapped files, the staging is a memfd: real memory, but safe.
- *   - reading back: a page of an SSD's staging that is written out and then dropped from the page cache would have to be
- *     read again from a disk that may fail. mlock keeps the pages; an ordinary user's limit may forbid that, and then a
+ *   - room: the file is fallocated before it is mapped. On btrfs a block is written elsewhere the second time, which
+ * may want more room; NOCOW, set while the file is empty, turns that off. Where a file system cannot reserve (ZFS), or
+ * has no mapped files, the staging is a memfd: real memory, but safe.
+ *   - reading back: a page of an SSD's staging that is written out and then dropped from the page cache would have to
+ * be read again from a disk that may fail. mlock keeps the pages; an ordinary user's limit may forbid that, and then a
  *     failing disk under memory pressure can end the server. The next one finds the tier failed and goes on without it.
  *   - fallocated pages that were never written read as zeros without a look at the disk. */
 #include "fs/store/staging.h"

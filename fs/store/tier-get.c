@@ -1,9 +1,10 @@
 /* Reading from a tier: the values of a span, checked, where they lie. What an answer points into is kept by one object
  * that goes with it: pins on segments, cursors, and buffers of what was decompressed.
  *
- * One hash over the bytes is most of what a read from memory costs. RocksDB has just made its own of the block that a
- * stored value lies in (it must, see rocks.c), so on the RAM tier ours is left out there; the header tells all the
- * same that the value is whole and the one that was asked for. */
+ * One hash over the bytes is most of what a read from memory costs, and it is made once a read: RocksDB makes its own of
+ * the block that a stored value lies in (it must, see rocks.c), so ours is left out where RocksDB has just told where
+ * the value is. On the RAM tier it tells that once (known.h), and from then on the hash is ours. The header tells in
+ * either case that the value is whole and the one that was asked for. */
 #include "fs/store/tier.h"
 
 #include "fs/base/log.h"
@@ -57,15 +58,8 @@ static struct segment *pin(struct kept *k, uint32_t number)
     return s;
 }
 
-static int stored_bytes(struct kept *k, const struct segment *s, uint32_t place, int values, const void **bytes,
-                        size_t *n)
+static int ask_rocks(struct kept *k, const struct segment *s, uint32_t place, int values, const void **bytes, size_t *n)
 {
-    if (s->staging) {
-        const struct place *p = &s->staging->place[place];
-        *bytes = s->staging->bytes + p->at;
-        *n = p->length;
-        return 0;
-    }
     if (!k->current) {
         k->current = rocks_cursor_open(k->tier->rocks, s->number, values);
         if (!k->current)
@@ -73,6 +67,27 @@ static int stored_bytes(struct kept *k, const struct segment *s, uint32_t place,
         k->cursor[k->cursors++] = k->current;
     }
     return rocks_cursor_get(k->current, place, bytes, n);
+}
+
+/* `hashed`: RocksDB has verified the bytes in this very call. */
+static int stored_bytes(struct kept *k, struct segment *s, uint32_t place, int values, const void **bytes, size_t *n,
+                        bool *hashed)
+{
+    *hashed = false;
+    if (s->staging) {
+        const struct place *p = &s->staging->place[place];
+        *bytes = s->staging->bytes + p->at;
+        *n = p->length;
+        return 0;
+    }
+    bool ram = k->tier->name == TIER_RAM;
+    if (ram && known_find(s, place, bytes, n))
+        return 0;
+    int error = ask_rocks(k, s, place, values, bytes, n);
+    if (!error && ram)
+        known_add(s, place, *bytes, *n);
+    *hashed = ram;
+    return error;
 }
 
 static const void *open_value(struct kept *k, const void *bytes, size_t n)
@@ -100,12 +115,6 @@ static void drop_bad(struct tier *t, uint32_t file, uint64_t value, uint64_t par
         tier_close_admission(t, error);
 }
 
-static int check(const struct tier *t, const struct segment *s, const void *bytes, size_t n, uint64_t seed, size_t raw)
-{
-    bool hashed = t->name == TIER_RAM && !s->staging;
-    return hashed ? value_check_header(bytes, n, seed, raw) : value_check(bytes, n, seed, raw);
-}
-
 static int get_value(struct kept *k, uint32_t file, uint64_t value, int values, const char **raw)
 {
     struct tier *t = k->tier;
@@ -114,15 +123,17 @@ static int get_value(struct kept *k, uint32_t file, uint64_t value, int values, 
     uint64_t entry = map_get(&t->common->map, part);
     if (!entry_held(entry) || entry_tier(entry) != t->name)
         return -ENOENT;
-    const struct segment *s = pin(k, entry_segment(entry));
+    struct segment *s = pin(k, entry_segment(entry));
     if (!s)
         return -EAGAIN; /* moved since */
     uint32_t place = entry_place(entry) + (part_values(c, file) > 1 ? (uint32_t)value : 0);
     const void *bytes;
     size_t n;
-    int error = stored_bytes(k, s, place, values, &bytes, &n);
+    bool hashed;
+    int error = stored_bytes(k, s, place, values, &bytes, &n, &hashed);
+    uint64_t seed = value_seed(catalog_file_seed(c, file), value);
     if (!error)
-        error = check(t, s, bytes, n, value_seed(catalog_file_seed(c, file), value), value_raw(c, file, value));
+        error = (hashed ? value_check_header : value_check)(bytes, n, seed, value_raw(c, file, value));
     if (!error && !(*raw = open_value(k, bytes, n)))
         error = -EBADMSG;
     if (error)

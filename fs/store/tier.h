@@ -1,9 +1,9 @@
 /* A tier: one RocksDB of segments, its budget, and the thread that stores and reclaims segments.
  *
  * Threads. Any thread reads (tier-get.c; no lock but for the last pin of a segment that has left the table) and fills
- * (tier.c; under `lock`, never while reading, sealing or storing). One thread of the tier's own opens the database when it
- * is locked at first (restore.c), writes sealed segments (builder.c) and moves live values out of worn ones (reclaim.c); it
- * alone adds and drops segments' files.
+ * (tier-fill.c; under `lock`, never while reading, sealing or storing). One thread of the tier's own opens the database
+ * when it is locked at first (restore.c), writes sealed segments (builder.c) and moves live values out of worn ones
+ * (reclaim.c); it alone adds and drops segments' files.
  *
  * Order of locks: tier->lock, then pool->lock; both are held for moments only. */
 #ifndef FS_STORE_TIER_H
@@ -23,6 +23,7 @@ enum {
     STAGINGS = 3,        /* a tier has at most so many: one filled, one stored, one between */
     VALUE_COST = 96,     /* at most this much of a segment's file goes with each value: keys, index, our record */
     SEGMENT_COST = 8192, /* and this with the segment */
+    VALUE_ALIGN = 64,    /* in a staging */
 };
 
 /* What the tiers of a shard have in common. */
@@ -57,7 +58,7 @@ struct tier {
     uint64_t held, dead, files;
     uint32_t next_segment;
     struct segment *open;
-    struct segment *staged[STAGINGS]; /* who has the staging, NULL: nobody */
+    struct segment *staged[STAGINGS];  /* who has the staging, NULL: nobody */
     struct staging *staging[STAGINGS]; /* made when first needed */
     int stagings;                      /* how many there may be */
     bool making;                       /* one is being made, without the lock */
@@ -85,18 +86,19 @@ void tier_get_status(struct tier *t, struct tier_status *status);
 
 /* Between the files of the tier: */
 int tier_get(struct layer *layer, const struct span *span, struct answer *answer);
-void *tier_run(void *tier);                 /* the tier's thread */
-void tier_open(struct tier *t);             /* leaves the state LOCKED where it is to be tried again */
+void *tier_run(void *tier);     /* the tier's thread */
+void tier_open(struct tier *t); /* leaves the state LOCKED where it is to be tried again */
 int tier_store(struct tier *t, struct segment *s);
 void tier_reclaim_round(struct tier *t);
+void tier_seal(struct tier *t); /* lock; there is an open segment */
 void tier_close_admission(struct tier *t, int error);
-bool tier_drop_part(struct tier *t, uint64_t part, uint64_t entry); /* false: it was not there any more */
-void tier_segment_free(struct segment *s);  /* its last pin is gone */
+bool tier_drop_part(struct tier *t, uint64_t part, uint64_t entry);               /* false: it was not there any more */
+void tier_segment_free(struct segment *s);                                        /* its last pin is gone */
 struct segment *tier_add_stored(struct tier *t, uint32_t number, uint64_t bytes); /* lock */
 void tier_retire(struct tier *t, struct segment *s); /* takes a stored segment out; its file goes with its last pin */
 
-/* A stored segment's index, with the files' numbers of today's catalog: a run whose file is no more, or was changed, has
- * NO_FILE. `match` is made when first needed; the caller destroys it. */
+/* A stored segment's index, with the files' numbers of today's catalog: a run whose file is no more, or was changed,
+ * has NO_FILE. `match` is made when first needed; the caller destroys it. */
 #define NO_FILE UINT32_MAX
 int tier_read_index(struct tier *t, uint32_t segment, struct index *index, struct match **match);
 

@@ -17,9 +17,9 @@ enum { VALUE_VERSION = 1 };
 
 struct value_codec_state {
     int level;
-    ZSTD_CCtx *compress;     /* made when first needed: a thread that only reads has none */
+    ZSTD_CCtx *compress; /* made when first needed: a thread that only reads has none */
     ZSTD_DCtx *decompress;
-    void *packed;            /* VALUE_BYTES, goes with `compress` */
+    void *packed; /* VALUE_BYTES, goes with `compress` */
 };
 
 struct value_codec_state *value_codec_create(int zstd_level)
@@ -75,8 +75,8 @@ static size_t pack(struct value_codec_state *s, const void *bytes, size_t raw)
 
 size_t value_seal(struct value_codec_state *s, void *value, size_t raw, uint64_t seed, bool try)
 {
-    struct value_header h = {.version = VALUE_VERSION, .codec = VALUE_RAW, .tag = (uint16_t)seed,
-                             .raw_length = (uint32_t)raw};
+    struct value_header h = {
+        .version = VALUE_VERSION, .codec = VALUE_RAW, .tag = (uint16_t)seed, .raw_length = (uint32_t)raw};
     char *bytes = (char *)value + VALUE_HEADER;
     size_t n = raw;
     size_t packed = try && s && s->level ? pack(s, bytes, raw) : 0;

@@ -7,36 +7,35 @@
 #include <strings.h>
 
 static const char *const packed_extensions[] = {
-    "7z",   "aac",  "apk", "avif", "br",   "bz2",  "docx", "flac", "gif", "gz",   "h264", "heic", "heif", "j2k",
-    "jar",  "jp2",  "jpeg", "jpg", "jxl",  "lz4",  "lzma", "m4a",  "m4v", "mkv",  "mov",  "mp3",  "mp4",  "mpeg",
-    "mpg",  "npz",  "odt", "ogg",  "opus", "orc",  "parquet", "png", "pptx", "rar", "tbz2", "tgz", "txz", "webm",
-    "webp", "whl",  "wmv", "xlsx", "xz",   "zip",  "zst",
+    "7z",  "aac",  "apk",  "avif", "br",  "bz2", "docx", "flac", "gif",     "gz",  "h264", "heic", "heif",
+    "j2k", "jar",  "jp2",  "jpeg", "jpg", "jxl", "lz4",  "lzma", "m4a",     "m4v", "mkv",  "mov",  "mp3",
+    "mp4", "mpeg", "mpg",  "npz",  "odt", "ogg", "opus", "orc",  "parquet", "png", "pptx", "rar",  "tbz2",
+    "tgz", "txz",  "webm", "webp", "whl", "wmv", "xlsx", "xz",   "zip",     "zst",
 };
 
 static const struct {
     uint8_t at, length;
     const char *bytes;
 } magics[] = {
-    {0, 3, "\xff\xd8\xff"},                 /* JPEG */
+    {0, 3, "\xff\xd8\xff"}, /* JPEG */
     {0, 8, "\x89PNG\r\n\x1a\n"},
     {0, 4, "GIF8"},
     {8, 4, "WEBP"},
-    {0, 4, "PK\3\4"},                       /* zip and what is made of it: npz, docx, PyTorch's files hold raw numbers
-                                               in a zip, but those carry the extension .pt or .pth: see below */
-    {0, 2, "\x1f\x8b"},                     /* gzip */
+    {0, 4, "PK\3\4"},   /* zip, and what is made of it: npz, docx, jar */
+    {0, 2, "\x1f\x8b"}, /* gzip */
     {0, 3, "BZh"},
-    {0, 6, "\xfd" "7zXZ\0"},
-    {0, 4, "\x28\xb5\x2f\xfd"},             /* zstd */
-    {0, 4, "\x04\x22\x4d\x18"},             /* lz4 */
+    {0, 6, "\3757zXZ\0"},
+    {0, 4, "\x28\xb5\x2f\xfd"}, /* zstd */
+    {0, 4, "\x04\x22\x4d\x18"}, /* lz4 */
     {0, 6, "7z\xbc\xaf\x27\x1c"},
     {0, 4, "Rar!"},
-    {4, 4, "ftyp"},                         /* MP4, MOV, HEIC, AVIF */
-    {0, 4, "\x1a\x45\xdf\xa3"},             /* Matroska, WebM */
+    {4, 4, "ftyp"},             /* MP4, MOV, HEIC, AVIF */
+    {0, 4, "\x1a\x45\xdf\xa3"}, /* Matroska, WebM */
     {0, 4, "OggS"},
     {0, 4, "fLaC"},
     {0, 3, "ID3"},
-    {0, 12, "\0\0\0\x0cjP  \r\n\x87\n"},    /* JPEG 2000 */
-    {0, 2, "\xff\x0a"},                     /* JPEG XL */
+    {0, 12, "\0\0\0\x0cjP  \r\n\x87\n"}, /* JPEG 2000 */
+    {0, 2, "\xff\x0a"},                  /* JPEG XL */
 };
 
 static const char *extension(const char *name)

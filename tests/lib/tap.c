@@ -261,7 +261,7 @@ static bool directory_make(void)
         unsetenv("TEST_DIRECTORY");
     } else {
         snprintf(directory, sizeof directory, "%s/dealfs-test.XXXXXX", base && *base == '/' ? base : "/tmp");
-        if (!mkdtemp(directory))
+        if (!mkdtemp(directory) || chmod(directory, 0711))
             return false;
     }
     directory_owner = getpid();

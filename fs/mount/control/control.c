@@ -1,8 +1,4 @@
 /* The control mount's beginning and end, and the writer of metrics_file. */
-#ifdef HAVE_CONFIG_H
-#include "config.h"
-#endif
-
 #include "fs/mount/control/inside.h"
 
 #include "fs/base/cleanup.h"
@@ -18,7 +14,7 @@ enum { METRICS_EVERY = 10 }; /* seconds */
 
 const char *control_version(void)
 {
-    return PACKAGE_VERSION;
+    return DEALFS_VERSION;
 }
 
 uint64_t control_memory(void)
@@ -87,23 +83,24 @@ static void write_metrics(struct control *control)
     atomic_store(&control->writer_error, error);
 }
 
+/* At once, so that a new mount is seen, and then every few seconds. */
 static void *writer_main(void *user)
 {
     struct control *control = user;
     struct timespec next;
+    bool stop = false;
 
     clock_gettime(CLOCK_MONOTONIC, &next);
-    pthread_mutex_lock(&control->writer_lock);
-    while (!control->writer_stop) {
-        pthread_mutex_unlock(&control->writer_lock);
+    while (!stop) {
         write_metrics(control);
         next.tv_sec += METRICS_EVERY;
         pthread_mutex_lock(&control->writer_lock);
         while (!control->writer_stop &&
                pthread_cond_timedwait(&control->writer_wake, &control->writer_lock, &next) != ETIMEDOUT)
             ;
+        stop = control->writer_stop;
+        pthread_mutex_unlock(&control->writer_lock);
     }
-    pthread_mutex_unlock(&control->writer_lock);
     return NULL;
 }
 

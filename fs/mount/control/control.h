@@ -14,8 +14,8 @@ struct control_config {
     const struct mount_config *mount;
     const struct catalog *catalog;
     struct store *store;
-    uint32_t generation;     /* of this server: handles of another are ESTALE */
-    const uint32_t *keeper;  /* its process id, which changes when it is replaced */
+    uint32_t generation;    /* of this server: handles of another are ESTALE */
+    const uint32_t *keeper; /* its process id, which changes when it is replaced */
 };
 
 int control_create(const struct control_config *config, struct control **control);

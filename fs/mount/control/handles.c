@@ -67,14 +67,14 @@ static int handle_create(struct handles *handles, struct str *text, struct sampl
     return 0;
 }
 
-/* The lock is held. */
-static int place_handle(struct handles *handles, struct handle *handle)
+/* The lock is held. From then on the handle may be used, and closed, by others. */
+static int place_handle(struct handles *handles, struct handle *handle, uint64_t *fh)
 {
     for (uint32_t i = 0; i < HANDLES_MOST; i++) {
         if (handles->slot[i])
             continue;
         handles->slot[i] = handle;
-        handle->index = i;
+        *fh = (uint64_t)handles->generation << 32 | i;
         return 0;
     }
     return -ENFILE;
@@ -88,14 +88,11 @@ int handles_open(struct handles *handles, struct str *text, struct samples *list
     if (error)
         return error;
     pthread_mutex_lock(&handles->lock);
-    error = place_handle(handles, handle);
+    error = place_handle(handles, handle, fh);
     pthread_mutex_unlock(&handles->lock);
-    if (error) {
+    if (error)
         handle_destroy(handle);
-        return error;
-    }
-    *fh = (uint64_t)handles->generation << 32 | handle->index;
-    return 0;
+    return error;
 }
 
 int handles_check(const struct handles *handles, uint64_t fh)

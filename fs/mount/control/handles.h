@@ -1,4 +1,5 @@
-/* Open files of the control mount: streams, snapshots of generated files, and lists that must not go while they are open.
+/* Open files of the control mount: streams, snapshots of generated files, and lists that must not go while they are
+ * open.
  *
  * The kernel keeps a handle across servers of a mount; its upper half is the generation of the server that gave it out,
  * so that another server says ESTALE and never takes it for one of its own. */
@@ -27,14 +28,12 @@ struct handle {
     struct control *control;
     struct reply *text;   /* a snapshot, made at open */
     struct samples *list; /* a sample list; neither of the two: a stream */
-    pthread_mutex_t lock;  /* of all below */
+    pthread_mutex_t lock; /* of all below */
     struct stream stream;
     struct parked *parked; /* newest first */
-    uid_t uid; /* who wrote last */
+    uid_t uid;             /* who wrote last */
     pid_t pid;
-    /* handles' lock: */
-    unsigned references;
-    uint32_t index;
+    unsigned references; /* handles' lock */
 };
 
 struct handles;

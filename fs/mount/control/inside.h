@@ -1,7 +1,7 @@
 /* What the parts of the control mount share. Not for others: they include control.h.
  *
- * Threads: the session's threads call the operations, any number at once; one thread of control writes metrics_file. What
- * stands in `struct control` is set by control_create and does not change, but for what has a lock of its own:
+ * Threads: the session's threads call the operations, any number at once; one thread of control writes metrics_file.
+ * What stands in `struct control` is set by control_create and does not change, but for what has a lock of its own:
  * handles, refusals, samples. None of these locks is held while another is taken, except a handle's own, under which a
  * refusal may be noted. */
 #ifndef FS_MOUNT_CONTROL_INSIDE_H
@@ -19,7 +19,7 @@
 struct control {
     struct control_config config;
     char host[256];
-    uint64_t began; /* clock_now of this server */
+    uint64_t began;          /* clock_now of this server */
     const char *prefixes[3]; /* absolute paths in requests begin with one of these; NULL-terminated */
     struct samples_table *samples;
     struct handles *handles;
@@ -43,7 +43,7 @@ int control_errors(struct control *control, struct str *text);
 extern const struct verb verb_where, verb_samples, verb_stage;
 extern const struct verb *const control_verbs[];
 extern const struct stream_rules control_stream_rules; /* user: struct handle */
-enum { REQUEST_MOST = 1 << 30 };                        /* bytes of payload, for verbs that take long ones */
+enum { REQUEST_MOST = 1 << 30 };                       /* bytes of payload, for verbs that take long ones */
 
 /* Run one whole request. */
 int control_run(struct control *control, const char *bytes, size_t n, const struct asker *asker, struct str *reply,

@@ -1,7 +1,8 @@
 /* The inodes of samples.d: one for each version of each list.
  *
- * A file there is cached by the kernel for ever, so a list that is replaced must come back as another inode. Its number is
- * made of the list's name and digest, so that the next server of the mount, and a read without a handle, find it again. */
+ * A file there is cached by the kernel for ever, so a list that is replaced must come back as another inode. Its number
+ * is made of the list's name and digest, so that the next server of the mount, and a read without a handle, find it
+ * again. */
 #ifndef FS_MOUNT_CONTROL_LISTS_H
 #define FS_MOUNT_CONTROL_LISTS_H
 

@@ -1,7 +1,7 @@
 /* Open files of the control mount: reading, writing, and the running of requests.
  *
- * A request is run by the thread that has the read which ended it, without the handle's lock. Reads of the same handle that
- * come meanwhile are parked there and answered by that thread. */
+ * A request is run by the thread that has the read which ended it, without the handle's lock. Reads of the same handle
+ * that come meanwhile are parked there and answered by that thread. */
 #include "fs/mount/control/inside.h"
 
 #include "fs/mount/control/waiting.h"

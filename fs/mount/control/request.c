@@ -1,4 +1,5 @@
-/* The parser of requests. Everything in them is written by users: each refusal says what is wrong and what would be right. */
+/* The parser of requests. Everything in them is written by users: each refusal says what is wrong and what would be
+ * right. */
 #include "fs/mount/control/request.h"
 
 #include "fs/base/cleanup.h"
@@ -110,7 +111,8 @@ static bool choice_known(const char *choices, const char *value, size_t n)
     return false;
 }
 
-static int take_value(const struct verb *verb, size_t key, char *text, size_t n, struct request *request, struct str *why)
+static int take_value(const struct verb *verb, size_t key, char *text, size_t n, struct request *request,
+                      struct str *why)
 {
     const char *name = verb->keys[key].name;
 
@@ -120,7 +122,8 @@ static int take_value(const struct verb *verb, size_t key, char *text, size_t n,
     }
     long length = percent_decode(text, n);
     if (length < 0 || memchr(text, '\0', (size_t)length)) {
-        str_addf(why, "the value of `%s` has a bad escape: `%%` must be followed by two hexadecimal digits, not 00", name);
+        str_addf(why, "the value of `%s` has a bad escape: `%%` must be followed by two hexadecimal digits, not 00",
+                 name);
         return -EINVAL;
     }
     text[length] = '\0';

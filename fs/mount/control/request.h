@@ -74,8 +74,8 @@ const char *request_text(const struct request *request, const char *key, const c
 /* '\n' or '\0', from a key `sep` with the choices lf and nul. */
 char request_separator(const struct request *request);
 
-/* Of a payload of records that each end with `separator`, the next one; the last may lack its end. A carriage return before
- * a newline belongs to the line end. `*rest` and `*n` move past it. False: there is none left. */
+/* Of a payload of records that each end with `separator`, the next one; the last may lack its end. A carriage return
+ * before a newline belongs to the line end. `*rest` and `*n` move past it. False: there is none left. */
 bool request_record(const char **rest, size_t *n, char separator, const char **record, size_t *length);
 
 #endif

@@ -45,7 +45,8 @@ static int run(struct control *control, const struct request *request, const str
     return 0;
 }
 
-static const struct request_key keys[] = {{.name = "name", .required = true}, {.name = "sep", .choices = "lf|nul"}, {0}};
+static const struct request_key keys[] = {
+    {.name = "name", .required = true}, {.name = "sep", .choices = "lf|nul"}, {0}};
 
 const struct verb verb_samples = {
     .name = "samples",

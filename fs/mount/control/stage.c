@@ -7,11 +7,8 @@
 #include <string.h>
 
 static const char *const state_names[] = {
-    [STAGE_IDLE] = "idle",
-    [STAGE_RUNNING] = "running",
-    [STAGE_DONE] = "done",
-    [STAGE_STOPPED] = "stopped",
-    [STAGE_FAILED] = "failed",
+    [STAGE_IDLE] = "idle",       [STAGE_RUNNING] = "running", [STAGE_DONE] = "done",
+    [STAGE_STOPPED] = "stopped", [STAGE_FAILED] = "failed",
 };
 
 void control_add_stage(struct control *control, struct json *json, const char *key)

@@ -3,14 +3,17 @@
  * Pure: knows neither FUSE nor threads. The caller holds the handle's lock around every call, and runs a request
  * between stream_read and stream_done without it.
  *
- *            write            read                   stream_done
- *   IDLE ──────────▶ REQUEST ──────▶ RUNNING ────────────────────────▶ REPLY ──▶ (write: REQUEST)
- *     │ read            │ refused early   ▲            │ refused: that read fails   ▲
- *     └──▶ REPLY        ▼                 │            └────────▶ REPLY (reason) ───┘
- *        (usage)     DOOMED ── read fails ──▶ REPLY (reason)
+ *   state      a write                        a read
+ *   IDLE       begins a request ─▶ REQUEST    gives the usage ─▶ REPLY
+ *   REQUEST    appends; if that is refused    ends the request ─▶ RUNNING; the caller runs it; stream_done
+ *              already ─▶ DOOMED              ─▶ REPLY, or this read fails ─▶ REPLY with the reason
+ *   DOOMED     is thrown away, or fails       fails ─▶ REPLY with the reason
+ *   RUNNING    -EBUSY                         waits
+ *   REPLY      begins a request ─▶ REQUEST    gives the reply
  *
- * Writes append whatever their offset. The read that ends a request fixes the reply's first byte at its own offset; after a
- * refusal it is the read after the failed one. A read before that byte is a fresh look from the reply's beginning. */
+ * Writes append whatever their offset. The read that ends a request fixes the reply's first byte at its own offset;
+ * after a refusal it is the read after the failed one. A read before that byte is a fresh look from the reply's
+ * beginning. */
 #ifndef FS_MOUNT_CONTROL_STREAM_H
 #define FS_MOUNT_CONTROL_STREAM_H
 
@@ -38,8 +41,8 @@ struct stream_rules {
     void (*usage)(void *user, struct str *text);
     /* A request came to nothing: it was refused, or closed before anybody asked for its reply. */
     void (*refused)(void *user, const char *line, size_t n, int error, const char *why);
-    size_t line_most;           /* bytes of a first line */
-    size_t pool_most;           /* bytes of the requests of all streams of a pool together */
+    size_t line_most; /* bytes of a first line */
+    size_t pool_most; /* bytes of the requests of all streams of a pool together */
 };
 
 enum stream_state { STREAM_IDLE, STREAM_REQUEST, STREAM_DOOMED, STREAM_RUNNING, STREAM_REPLY };
@@ -49,16 +52,16 @@ struct stream {
     void *user;          /* for the rules */
     atomic_size_t *pool; /* shared with other streams */
     enum stream_state state;
-    struct str request;   /* REQUEST: all of it. DOOMED: its first line, or what there was of it */
-    size_t line;          /* length of the first line with its end; 0: not complete */
-    size_t most;          /* bytes that the request may have, once `line` is known */
-    size_t charged;       /* of the pool */
-    int error;            /* DOOMED: the errno */
-    bool loud;            /* DOOMED: writes fail too, instead of being thrown away */
-    struct str reason;    /* DOOMED: in words */
-    struct reply *reply;  /* REPLY */
-    bool based;           /* the next two are set */
-    uint64_t base;        /* the offset of the reply's first byte */
+    struct str request;  /* REQUEST: all of it. DOOMED: its first line, or what there was of it */
+    size_t line;         /* length of the first line with its end; 0: not complete */
+    size_t most;         /* bytes that the request may have, once `line` is known */
+    size_t charged;      /* of the pool */
+    int error;           /* DOOMED: the errno */
+    bool loud;           /* DOOMED: writes fail too, instead of being thrown away */
+    struct str reason;   /* DOOMED: in words */
+    struct reply *reply; /* REPLY */
+    bool based;          /* the next two are set */
+    uint64_t base;       /* the offset of the reply's first byte */
 };
 
 void stream_init(struct stream *s, const struct stream_rules *rules, atomic_size_t *pool, void *user);
@@ -81,8 +84,8 @@ struct stream_piece {
 };
 enum stream_turn stream_read(struct stream *s, uint64_t offset, size_t n, struct stream_piece *piece);
 
-/* RUNNING. Takes the request that was run, and its reply, or `error` and the reason; both are empty afterwards. The read
- * that ran it is answered by another stream_read, or fails with `error`. */
+/* RUNNING. Takes the request that was run, and its reply, or `error` and the reason; both are empty afterwards. The
+ * read that ran it is answered by another stream_read, or fails with `error`. */
 void stream_take(struct stream *s, struct str *request);
 int stream_done(struct stream *s, struct str *request, int error, struct str *text);
 /* RUNNING: the caller was interrupted; the request is as if nobody had read yet. */

@@ -169,6 +169,7 @@ static void test_names(void)
     spoil_name("one", "zzz", "names out of order");
     spoil_name("one", "two", "the same name twice");
     spoil_name("d", ".", "a directory .");
+    spoil_name("four", "link", "a file and a symlink of one name");
     spoil_name("b/one", "b\0one", "a NUL in a target");
     char *names = part(PART_NAMES);
     names[header()->section[PART_NAMES].count - 1] = 'x';

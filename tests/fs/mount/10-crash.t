@@ -70,12 +70,12 @@ class Tree:
 
 
 class Mount:
-    def __init__(self, base, tree, name, faults='', source_faults='', life=None, expect=True):
+    def __init__(self, base, tree, name, faults='', source_faults='', life=None, owner=0, expect=True):
         self.path = os.path.join(base, name)
         self.state = os.path.join(base, name + '.state')
         self.memory = None
         os.mkdir(self.path)
-        env = dict(os.environ, DEALFS_FAULTS=faults)
+        env = dict(os.environ, DEALFS_FAULTS=faults, OWNER=str(owner))
         if source_faults:
             env['DEALFS_SOURCE_FAULTS'] = source_faults
         if life is not None:
@@ -86,10 +86,9 @@ class Mount:
         if self.up:
             with open(f'/proc/{int(done.stdout)}/fd/5', 'rb') as f:
                 self.memory = mmap.mmap(f.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ)
-        if self.up != expect:
-            diag(self.message)
-            diag(self.log())
         live.append(self)
+        if self.up != expect:
+            raise RuntimeError(f'the mount is {"" if self.up else "not "}up: {self.message}{self.log()}')
 
     def number(self, offset, form='I'):
         return struct.unpack_from(form, self.memory, offset)[0]
@@ -144,8 +143,8 @@ class Mount:
     def take_down(self):
         for path in (self.path, self.state + '/control'):
             subprocess.run(['umount', '-l', path], stderr=subprocess.DEVNULL)
-        if not wait_for(lambda: not self.processes(), 10, 0.02):
-            for pid in self.processes():
+        for _ in range(50 if not wait_for(lambda: not self.processes(), 10, 0.02) else 0):
+            for pid in self.processes():  # each replaces the other
                 kill(pid)
 
 
@@ -430,6 +429,30 @@ def ways_to_unmount(base, tree):
         ok(not os.path.exists(m.state + '/control'), 'nor the place of the control mount')
 
 
+def runs_as_its_owner(base, tree):
+    for folder in (base, os.path.dirname(base)):  # of the test, 0700 as it was made
+        if folder.startswith(os.environ.get('TEST_DIRECTORY', base)):
+            os.chmod(folder, 0o755)
+    m = Mount(base, tree, 'owner', owner=65534)
+
+    def uid(pid):
+        with open(f'/proc/{pid}/status') as f:
+            fields = dict(line.rstrip('\n').split(':\t', 1) for line in f if ':\t' in line)
+        return fields['Uid'].split() + fields['Gid'].split() + fields['Groups'].split()
+    ok(m.up and set(uid(m.server)) == {'65534'}, "the server has its owner's user and groups, and no other")
+    ok(m.up and all_right(m.path, tree), 'and serves')
+    fine = m.up
+    for _ in range(3):
+        keeper = m.keeper
+        kill(keeper)
+        fine = fine and wait_for(lambda: m.keeper != keeper) and m.kill_server()
+        fine = fine and attempt(os.path.join(m.path, f'none{m.generation}')) == 'ENOENT'
+    ok(fine and set(uid(m.server)) == {'65534'}, 'also when both have been replaced')
+    subprocess.run(['umount', m.path], check=False)
+    ok(wait_for(lambda: not m.processes(), pause=0.02), 'umount: no process is left')
+    m.take_down()
+
+
 def signals_are_ignored(base, tree):
     m = Mount(base, tree, 'signals')
     keeper, server = m.keeper, m.server
@@ -450,9 +473,13 @@ def main():
     ordinary.extend(n for n in tree.content if '/' in n)
     wanted = sys.argv[1:]
     for test in (survives_under_load, waiting_requests_survive, init_is_replayed, gives_up, poison, stuck, both_killed,
-                 life_line, ways_to_unmount, signals_are_ignored):
+                 life_line, ways_to_unmount, runs_as_its_owner, signals_are_ignored):
         if not wanted or test.__name__ in wanted:
-            test(base, tree)
+            try:
+                test(base, tree)
+            except Exception as e:  # the other tests go on
+                ok(False, f'{test.__name__} goes on to its end')
+                diag(f'{type(e).__name__}: {e}')
     print(f'1..{ran}')
     return 1 if failed else 0
 

@@ -3,8 +3,8 @@
  *     bring-up KEEPER SOURCE MOUNTPOINT STATE      returns when the mount is live; root only
  *     bring-up --layout                            offsets in the shared memory, as JSON
  *
- * The RAM tier is a detached tmpfs of 64 MiB, without an SSD tier; the log is STATE/log. With LIFE=FD in the environment
- * that descriptor becomes the mount's life line. */
+ * The RAM tier is a detached tmpfs of 64 MiB, without an SSD tier; the log is STATE/log. With LIFE=FD in the
+ * environment that descriptor becomes the mount's life line; with OWNER=UID the server runs as that user. */
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/catalog/scan.h"
@@ -53,8 +53,8 @@ static void scan(const char *state, int source)
 
 static int mount_one(const char *path, const char *subtype, bool read_only)
 {
-    struct attach_options options = {.subtype = subtype, .source = subtype, .read_only = read_only,
-                                     .allow_other = true, .uid = 0, .gid = 0};
+    struct attach_options options = {
+        .subtype = subtype, .source = subtype, .read_only = read_only, .allow_other = true, .uid = 0, .gid = 0};
     struct str why = STR_INIT;
     int fd;
     if (attach_mount(path, &options, &fd, &why))
@@ -62,16 +62,38 @@ static int mount_one(const char *path, const char *subtype, bool read_only)
     return fd;
 }
 
+static uid_t owner(void)
+{
+    const char *text = getenv("OWNER");
+    return text ? (uid_t)atoi(text) : 0;
+}
+
 static void configure(char *source, char *mountpoint, char *state, char *control)
 {
     struct mount_config config = {
-        .source = source, .mountpoint = mountpoint, .state = state, .control = control, .nested = true,
-        .ram_bytes = RAM_BYTES / 2, .zstd_level = 1, .source_threads = 4, .peer_timeout = 5000000000,
+        .source = source,
+        .mountpoint = mountpoint,
+        .state = state,
+        .control = control,
+        .nested = true,
+        .ram_bytes = RAM_BYTES / 2,
+        .zstd_level = 1,
+        .source_threads = 4,
+        .peer_timeout = 5000000000,
         .id = "00112233445566778899aabbccddeeff",
+        .owner_uid = owner(),
+        .owner_gid = owner(),
     };
     int error = config_write(&config);
     if (error)
         die("write the configuration", strerror(-error));
+    char path[PATH_MAX];
+    static const char *const files[] = {"", "config", "catalog", "control"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "%s/%s", state, files[i]);
+        if (chown(path, owner(), owner()))
+            die(path, strerror(errno));
+    }
 }
 
 /* Out of the way of the numbers that are to be filled. */
@@ -132,7 +154,7 @@ int main(int argc, char **argv)
     fd[FD_SOURCE] = lift(open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     scan(state, fd[FD_SOURCE]);
     configure(source, mountpoint, state, control);
-    int error = attach_private_tmpfs(RAM_BYTES, 0, 0, &fd[FD_RAM]);
+    int error = attach_private_tmpfs(RAM_BYTES, owner(), owner(), &fd[FD_RAM]);
     if (error)
         die("make a tmpfs", strerror(-error));
     if (pipe2(ready, O_CLOEXEC))

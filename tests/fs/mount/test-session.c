@@ -68,8 +68,8 @@ static pid_t start_server(void)
     static atomic_int over;
     struct session *s;
     close(kernel);
-    struct session_config config = {.name = "data", .fd = device, .lane = lane, .threads = 4, .ops = &ops,
-                                    .ended = ended, .ended_user = &over};
+    struct session_config config = {
+        .name = "data", .fd = device, .lane = lane, .threads = 4, .ops = &ops, .ended = ended, .ended_user = &over};
     if (session_create(&config, &s) || session_start(s))
         _exit(70);
     while (!atomic_load(&over))
@@ -122,7 +122,9 @@ static void ask(uint32_t opcode, uint64_t unique, uint64_t ino, const void *body
 
 static void ask_init(void)
 {
-    struct fuse_init_in in = {.major = 7, .minor = 38, .max_readahead = 131072,
+    struct fuse_init_in in = {.major = 7,
+                              .minor = 38,
+                              .max_readahead = 131072,
                               .flags = FUSE_ASYNC_READ | FUSE_MAX_PAGES | FUSE_PARALLEL_DIROPS | FUSE_AUTO_INVAL_DATA};
     ask(FUSE_INIT, 2, 0, &in, sizeof in);
 }
@@ -210,7 +212,8 @@ static void test_init(void)
     pause_in_init = false;
     server = start_server();
     r = get_reply();
-    ok(r.header.unique == 2 && !r.header.error, "an INIT that was read and not answered is answered by the next server");
+    ok(r.header.unique == 2 && !r.header.error,
+       "an INIT that was read and not answered is answered by the next server");
     ask_attr(8, 9);
     r = get_reply();
     is_uint(attr_size(&r), 9, "which serves");
@@ -251,8 +254,8 @@ static uint64_t inode_of(uint64_t request)
     return request % 12;
 }
 
-/* Takes replies until `most` requests have one; false when no more come. A reply that a server had written when it died,
- * and not yet noted, comes again from the next one: the true kernel refuses it, here it is left out. */
+/* Takes replies until `most` requests have one; false when no more come. A reply that a server had written when it
+ * died, and not yet noted, comes again from the next one: the true kernel refuses it, here it is left out. */
 static bool take_replies(bool answered[ROUNDS * BATCH], int *count, int most, int *wrong)
 {
     while (*count < most) {
@@ -324,6 +327,30 @@ static void test_poison(void)
     drop();
 }
 
+/* A server that died with a thread in mid-read, which the kernel completes when the next one serves already. */
+static void test_late(void)
+{
+    fresh();
+    enum { LATE = 7 };
+    atomic_store(&lane_slot(lane, LATE)->reader, (uint32_t)getpid()); /* the test is that server, and lingers */
+    atomic_store(&lane_slot(lane, LATE)->word, SLOT_READING);
+    pid_t server = start_server();
+    ask_init();
+    get_reply();
+    ask_attr(30, 4);
+    is_uint(get_reply().header.unique, 30, "serving while one before still reads");
+    struct fuse_in_header *slot = lane_request(lane, LATE);
+    slot->opcode = FUSE_GETATTR;
+    slot->nodeid = 6;
+    slot->unique = 32;
+    atomic_thread_fence(memory_order_release);
+    slot->len = sizeof *slot + sizeof(struct fuse_getattr_in);
+    struct reply r = get_reply();
+    ok(r.header.unique == 32 && attr_size(&r) == 6, "what that reads at last is answered");
+    kill_server(server);
+    drop();
+}
+
 static void test_end(void)
 {
     pid_t server = started();
@@ -356,6 +383,7 @@ int main(void)
     test_no_reply();
     test_kills();
     test_poison();
+    test_late();
     test_end();
     return done_testing();
 }

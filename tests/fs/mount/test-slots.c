@@ -36,7 +36,8 @@ static struct slots *open_slots(struct lane *lane)
 
 static void put_request(struct lane *lane, int slot, uint64_t unique)
 {
-    *lane_request(lane, slot) = (struct fuse_in_header){.len = 48, .opcode = FUSE_LOOKUP, .unique = unique, .nodeid = 1};
+    *lane_request(lane, slot) =
+        (struct fuse_in_header){.len = 48, .opcode = FUSE_LOOKUP, .unique = unique, .nodeid = 1};
 }
 
 static unsigned state(const struct lane *lane, int slot)
@@ -89,7 +90,7 @@ static void test_recovery(void)
     }
     memset(lane_request(lane, slot[0]), 0, sizeof(struct fuse_in_header)); /* nothing was read */
     atomic_store(&lane_slot(lane, slot[0])->reader, 0x7ffffff0);           /* by nobody who lives */
-    slots_begin(s, slot[2]); /* slot 1 was read into, no more */
+    slots_begin(s, slot[2]);                                               /* slot 1 was read into, no more */
     slots_begin(s, slot[3]);
     slots_end(s, slot[3]);
     slots_begin(s, slot[4]);
@@ -177,9 +178,10 @@ static void test_late(void)
     is_int(slots_late(s, &left), b, "a late request is found");
     is_int(left, 1, "one is left");
     kill(lingering, SIGKILL);
-    waitpid(lingering, NULL, 0);
+    waitid(P_PID, (id_t)lingering, &(siginfo_t){0}, WEXITED | WNOWAIT);
     is_int(slots_late(s, &left), SLOT_NONE, "nothing more");
-    is_int(left, 0, "the other is given free when its reader is gone");
+    is_int(left, 0, "the other is given free when its reader is gone, reaped or not");
+    waitpid(lingering, NULL, 0);
     is_uint(state(lane, a), SLOT_FREE, "free");
     slots_destroy(s);
     drop_lane(lane);

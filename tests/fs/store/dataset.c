@@ -135,6 +135,20 @@ uint64_t dataset_size(const struct dataset *d, uint32_t file)
     return catalog_file(d->catalog, file).size;
 }
 
+int dataset_open_files(const struct dataset *d)
+{
+    int count = 0;
+    size_t n = strlen(d->source);
+    for (int fd = 3; fd < 256; fd++) {
+        char link[64], target[PATH_MAX];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        ssize_t length = readlink(link, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = '\0';
+        count += !strncmp(target, d->source, n) && target[n] == '/';
+    }
+    return count;
+}
+
 /* Near edges of values and pieces half of the time. */
 struct span dataset_random_span(const struct dataset *d, uint32_t file, uint64_t *random)
 {

@@ -1,5 +1,5 @@
-/* For tests of shards alone: a catalog of files whose bytes are a function of name and offset, put and read part by part
- * without any source being read. Every function ends the program when the test cannot go on. */
+/* For tests of shards alone: a catalog of files whose bytes are a function of name and offset, put and read part by
+ * part without any source being read. Every function ends the program when the test cannot go on. */
 #ifndef TESTS_FS_STORE_FILLING_H
 #define TESTS_FS_STORE_FILLING_H
 

@@ -6,8 +6,8 @@
 
 int main(void)
 {
-    static const uint64_t sizes[] = {0, 1, VALUE_BYTES, PIECE_BYTES, PIECE_BYTES + 1, 3, 10 * PIECE_BYTES, 5,
-                                     (uint64_t)70 << 30};
+    static const uint64_t sizes[] = {
+        0, 1, VALUE_BYTES, PIECE_BYTES, PIECE_BYTES + 1, 3, 10 * PIECE_BYTES, 5, (uint64_t)70 << 30};
     struct filling f;
     filling_begin(&f);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

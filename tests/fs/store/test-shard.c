@@ -33,8 +33,18 @@ static void begin_anew(void)
     dir_remove_tree(AT_FDCWD, ssd);
 }
 
-static const uint64_t sizes[] = {1, 4095, 4096, VALUE_BYTES - 1, VALUE_BYTES, VALUE_BYTES + 1, MIB - 1, MIB + 1,
-                                 PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 10 * MIB + 77};
+static const uint64_t sizes[] = {1,
+                                 4095,
+                                 4096,
+                                 VALUE_BYTES - 1,
+                                 VALUE_BYTES,
+                                 VALUE_BYTES + 1,
+                                 MIB - 1,
+                                 MIB + 1,
+                                 PIECE_BYTES - 1,
+                                 PIECE_BYTES,
+                                 PIECE_BYTES + 1,
+                                 10 * MIB + 77};
 enum { KINDS = sizeof sizes / sizeof *sizes };
 
 static void add_all_sizes(struct filling *f)

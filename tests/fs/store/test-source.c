@@ -10,13 +10,43 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* The source's preadv is this one: it can give less, be interrupted or fail, and have something happen to the file. */
+static struct {
+    size_t most;        /* bytes in one call; 0: all */
+    int interruptions;  /* so many calls fail with EINTR first */
+    int error;          /* each call fails with this errno */
+    const char *touch;  /* this file changes with the call */
+} hook;
+
+ssize_t preadv(int fd, const struct iovec *into, int count, off_t offset)
+{
+    if (hook.interruptions > 0 && hook.interruptions--) {
+        errno = EINTR;
+        return -1;
+    }
+    if (hook.error) {
+        errno = hook.error;
+        return -1;
+    }
+    if (hook.touch)
+        utimensat(AT_FDCWD, hook.touch, NULL, 0);
+    if (hook.most)
+        return pread(fd, into[0].iov_base, into[0].iov_len < hook.most ? into[0].iov_len : hook.most, offset);
+    return syscall(SYS_preadv, fd, into, count, offset, 0);
+}
 
 static const uint64_t sizes[] = {
     0,           1,           4095,          4096,           4097,           VALUE_BYTES - 1, VALUE_BYTES,
@@ -38,6 +68,17 @@ static int get_file(struct layer *source, const struct dataset *d, const char *p
     struct span span = {.file = dataset_file(d, path)};
     span.length = (uint32_t)dataset_size(d, span.file);
     return get_check(source, d, &span);
+}
+
+/* Does each read of the file fail so, and does a line of the log say why? Lines are limited: read until one comes. */
+static bool fails_with(struct layer *source, const struct dataset *d, const char *path, int error, const char *cause)
+{
+    bool right = true;
+    char line[4096];
+    snprintf(line, sizeof line, "read %s from the source: %s", path, cause);
+    log_text();
+    wait_until((right = right && get_file(source, d, path) == error, !right || strstr(log_text(), line)));
+    return right;
 }
 
 static void test_arguments(struct layer *source, const struct dataset *d)
@@ -87,20 +128,6 @@ static void test_vector(struct layer *source, const struct dataset *d)
     is_uint(after.samples - before.samples, 1, "the open is counted");
 }
 
-/* Files of the data set that this process has open. */
-static int open_files(void)
-{
-    int count = 0;
-    for (int fd = 3; fd < 256; fd++) {
-        char link[64], target[PATH_MAX];
-        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-        ssize_t n = readlink(link, target, sizeof target - 1);
-        target[n > 0 ? n : 0] = '\0';
-        count += strstr(target, "/size-") != NULL;
-    }
-    return count;
-}
-
 static void test_kept_open(struct layer *source, const struct dataset *d)
 {
     struct source_counts before, after;
@@ -112,7 +139,7 @@ static void test_kept_open(struct layer *source, const struct dataset *d)
     source_counts(source, &after);
     is_int(error, 0, "ten pieces of a large file");
     ok(after.samples - before.samples <= 2, "it was not opened for each");
-    wait_until((layer_idle(source), open_files() == 0));
+    wait_until((layer_idle(source), dataset_open_files(d) == 0));
     pass("an idle source keeps no file open");
 }
 
@@ -216,10 +243,7 @@ static void test_changes(struct layer *source, const struct dataset *d)
         const struct change *c = &changes[i];
         is_int(get_file(source, d, c->path), 0, "%s can be read at first", c->path);
         c->change(dataset_path(d, c->path));
-        log_text();
-        is_int(get_file(source, d, c->path), -ESTALE, "%s is stale afterwards", c->path);
-        const char *text = log_text();
-        ok(strstr(text, c->path) && strstr(text, c->log), "%s: the log says why", c->path) || (diag("%s", text), 0);
+        ok(fails_with(source, d, c->path, -ESTALE, c->log), "%s is stale afterwards, and the log says why", c->path);
         is_int(get_file(source, d, "size-4096"), 0, "another file can still be read");
     }
 }
@@ -239,6 +263,24 @@ static void test_replaced_while_kept(struct layer *source, const struct dataset 
     is_int(error, -ESTALE, "after it was moved away while it was open: right bytes for a moment, then stale");
 }
 
+static void test_interrupted(struct layer *source, const struct dataset *d)
+{
+    char bytes[10000];
+    struct iovec into[] = {{bytes, 1}, {bytes + 1, 4000}, {bytes + 4001, 4999}, {bytes + 9000, 1000}};
+    struct span span = {.file = dataset_file(d, "kept"), .offset = 12345, .length = sizeof bytes};
+    hook.most = 333;
+    hook.interruptions = 5;
+    is_int(source->ops->read(source, &span, into, 4), 0, "a read that is interrupted, and gives little at a time");
+    ok(dataset_matches_bytes(d, &span, bytes), "is complete in the end");
+    hook.most = 0;
+    hook.error = EIO;
+    ok(fails_with(source, d, "size-4096", -EIO, "Input/output error"), "an error of the disk, and the log says so");
+    hook.error = 0;
+    hook.touch = dataset_path(d, "in/a/folder");
+    is_int(get_file(source, d, "in/a/folder"), -ESTALE, "a file that changes while it is read");
+    hook.touch = NULL;
+}
+
 /* In a child, as a user who may not. */
 static void test_forbidden(struct layer *source, const struct dataset *d)
 {
@@ -251,13 +293,12 @@ static void test_forbidden(struct layer *source, const struct dataset *d)
         if (pid == 0) {
             if (seteuid(65534) < 0)
                 _exit(2);
-            bool right = get_file(source, d, "forbidden") == -EACCES && get_file(source, d, "size-4096") == 0;
-            _exit(right ? 0 : 1);
+            bool right = fails_with(source, d, "forbidden", -EACCES, "Permission denied");
+            _exit(right && get_file(source, d, "size-4096") == 0 ? 0 : 1);
         }
         int status = -1;
         waitpid(pid, &status, 0);
-        is_int(status, 0, "a file without permissions is EACCES, others can be read");
-        ok(strstr(log_text(), "read forbidden from the source: Permission denied"), "the log says so");
+        is_int(status, 0, "a file without permissions is EACCES, the log says so, and others can be read");
     }
 }
 
@@ -293,6 +334,41 @@ static void test_deep(void)
     close(root);
 }
 
+/* Where a container's filter refuses openat2, the path is walked instead. */
+static void refuse_openat2(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+        _exit(77);
+}
+
+static void test_without_openat2(struct layer *source, const struct dataset *d)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        refuse_openat2();
+        bool right = syscall(SYS_openat2, -1, "", NULL, 0) < 0 && errno == ENOSYS;
+        right = right && get_file(source, d, "another/folder/file") == 0;
+        right = right && get_file(source, d, "changed/linked") == -ESTALE;
+        right = right && get_file(source, d, "linked-parent/file") == -ESTALE;
+        right = right && get_file(source, d, "changed/removed") == -ESTALE;
+        _exit(right ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(pid, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip(1, "no seccomp here");
+    else
+        is_int(status, 0, "without openat2: files are read, and no link is followed");
+}
+
 int main(void)
 {
     struct dataset d;
@@ -307,6 +383,8 @@ int main(void)
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
         dataset_add(&d, changes[i].path, 5000);
     dataset_add(&d, "kept", 10 << 20);
+    dataset_add(&d, "in/a/folder", 5000);
+    dataset_add(&d, "another/folder/file", 5000);
     dataset_add(&d, "moved", 10 << 20);
     dataset_add(&d, "forbidden", 5000);
     dataset_scan(&d);
@@ -317,8 +395,10 @@ int main(void)
     test_vector(source, &d);
     test_kept_open(source, &d);
     test_changes(source, &d);
+    test_interrupted(source, &d);
     test_replaced_while_kept(source, &d);
     test_forbidden(source, &d);
+    test_without_openat2(source, &d);
     test_deep();
 
     layer_destroy(source);

@@ -185,6 +185,27 @@ static void test_readers_first(void)
     store_close(store);
 }
 
+/* The server before us still has the tier open. */
+static void test_locked(void)
+{
+    struct store *before = dataset_store(&d, 128 * MIB, 0, NULL, false);
+    enum place place;
+    uint32_t middle = dataset_file(&d, "middle");
+    is_int(read_first(before, middle, NULL), 0, "a store holds something");
+    struct store *after = dataset_store(&d, 128 * MIB, 0, NULL, true);
+    is_int(stats_of(after).tier[TIER_RAM].state, TIER_LOCKED, "the next one finds the tier locked");
+    is_int(read_first(after, middle, &place), 0, "it answers nevertheless");
+    is_int(place, PLACE_SOURCE, "from the source");
+    is_int(store_stage_start(after), 0, "staging");
+    is_uint(progress_of(after).files, 0, "waits for the tier");
+    store_close(before);
+    wait_until(progress_of(after).state != STAGE_RUNNING);
+    is_uint(progress_of(after).kept, catalog_bytes(d.catalog), "and then keeps all");
+    is_int(read_first(after, middle, &place), 0, "which is read");
+    is_int(place, PLACE_RAM, "from the tier");
+    store_close(after);
+}
+
 int main(void)
 {
     log_to_file();
@@ -204,6 +225,7 @@ int main(void)
     test_close();
     test_failures();
     test_readers_first();
+    test_locked();
 
     dataset_end(&d);
     return done_testing();

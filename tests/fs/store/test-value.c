@@ -90,8 +90,8 @@ static void test_worth(void)
         {"", "hello", 5, 100, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        ok(value_worth_trying(rows[i].name, rows[i].head, rows[i].n, rows[i].size) == rows[i].worth, "'%s' is %sworth it",
-           rows[i].name, rows[i].worth ? "" : "not ");
+        ok(value_worth_trying(rows[i].name, rows[i].head, rows[i].n, rows[i].size) == rows[i].worth,
+           "'%s' is %sworth it", rows[i].name, rows[i].worth ? "" : "not ");
 }
 
 int main(void)

@@ -228,11 +228,13 @@ def test_shell():
     equal(shell(f'''exec 3<>"$c"; {many}; head -n 1 <&3; cat <&3'''), one * 3, 'head seeks back, cat goes on')
     equal(shell(f'''exec 3<>"$c"; {many}; head -n 1 <&3 >/dev/null; {many}; cat <&3'''), one * 3, 'a reply left unread')
     equal(shell(f'''exec 3<>"$c"; {many}; cp /dev/fd/3 /dev/stdout | wc -l''').strip().isdigit(), True, 'cp')
-    equal(shell('''exec 3<>"$c"; printf where >&3; printf '\\nclass 0/' >&3; printf f0000.jpg >&3; dd bs=1 status=none <&3'''),
-          one, 'written in pieces, read by dd a byte at a time')
+    pieces = "printf where >&3; printf '\\nclass 0/' >&3; printf f0000.jpg >&3"
+    equal(shell(f'''exec 3<>"$c"; {pieces}; dd bs=1 status=none <&3'''), one,
+          'written in pieces, read by dd a byte at a time')
     equal(shell('''exec 3<>"$c"; dd bs=7 status=none conv=notrunc <<<$'where\\nclass 0/f0000.jpg' >&3; cat <&3'''), one,
           'dd writes')
-    said = shell('''exec 3<>"$c"; echo nonsense >&3; cat <&3; cat <&3; echo stage action=look >&3; cat <&3''').split('\n')
+    said = shell('''exec 3<>"$c"; echo nonsense >&3; cat <&3; cat <&3
+        echo stage action=look >&3; cat <&3''').split('\n')
     ok('Invalid argument' in '\n'.join(said) and any('unknown verb `nonsense`' in line for line in said)
        and any(line.startswith('{"state":') for line in said), 'refused, the reason, and the next request')
 

@@ -1,5 +1,5 @@
-/* Fuzz target: the request parser and the stream, with the verbs' real keys. The first byte says in what pieces the rest is
- * written. What is accepted must have every value decoded and inside the request's own line. */
+/* Fuzz target: the request parser and the stream, with the verbs' real keys. The first byte says in what pieces the
+ * rest is written. What is accepted must have every value decoded and inside the request's own line. */
 #include "fs/mount/control/request.h"
 #include "fs/mount/control/stream.h"
 
@@ -10,7 +10,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static const struct request_key keys[] = {
-    {.name = "name", .required = true}, {.name = "sep", .choices = "lf|nul"}, {.name = "under"}, {0},
+    {.name = "name", .required = true},
+    {.name = "sep", .choices = "lf|nul"},
+    {.name = "under"},
+    {0},
 };
 static const struct request_key no_keys[] = {{0}};
 static const struct verb verb_list = {.name = "samples", .usage = "samples", .keys = keys, .payload_most = 1000};

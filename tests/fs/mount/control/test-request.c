@@ -8,8 +8,12 @@
 #include <string.h>
 
 static const struct request_key plan_keys[] = {
-    {.name = "epoch", .required = true}, {.name = "ranks"}, {.name = "rank"}, {.name = "under"},
-    {.name = "reply", .choices = "text|u32|u64"}, {0},
+    {.name = "epoch", .required = true},
+    {.name = "ranks"},
+    {.name = "rank"},
+    {.name = "under"},
+    {.name = "reply", .choices = "text|u32|u64"},
+    {0},
 };
 static const struct request_key list_keys[] = {{.name = "sep", .choices = "lf|nul"}, {0}};
 static const struct request_key no_keys[] = {{0}};

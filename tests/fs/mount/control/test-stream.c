@@ -46,7 +46,11 @@ static void refused(void *user, const char *line, size_t n, int error, const cha
 }
 
 static const struct stream_rules rules = {
-    .check = check, .usage = usage, .refused = refused, .line_most = LINE_MOST, .pool_most = POOL_MOST,
+    .check = check,
+    .usage = usage,
+    .refused = refused,
+    .line_most = LINE_MOST,
+    .pool_most = POOL_MOST,
 };
 
 /* A client's file: a position as read(2) and write(2) move it. */
@@ -354,7 +358,8 @@ static void test_closed(void)
     client_open(&c);
     client_write(&c, "where a=b\nx");
     client_close(&c);
-    ok(noted.length > 0 && strncmp(noted.data, "125|where a=b|closed", 20) == 0, "closed unread is noted: %s", noted.data);
+    ok(noted.length > 0 && strncmp(noted.data, "125|where a=b|closed", 20) == 0, "closed unread is noted: %s",
+       noted.data);
     client_open(&c);
     client_write(&c, "x\n");
     client_cat(&c, 100);

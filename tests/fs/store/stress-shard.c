@@ -1,5 +1,5 @@
-/* Threads that put, read, drop, flush and reclaim the same parts at once: every answer is right or absent, and in the end
- * the counts agree. `test-shard-stress SECONDS` goes on for longer. */
+/* Threads that put, read, drop, flush and reclaim the same parts at once: every answer is right or absent, and in the
+ * end the counts agree. `stress-shard SECONDS` goes on for longer. */
 #include "tests/fs/store/filling.h"
 
 #include "fs/base/file.h"
@@ -18,7 +18,7 @@ enum { FILES = 160, FILLERS = 3, READERS = 3 };
 static struct filling filling;
 static struct shard *shard;
 static atomic_bool stop;
-static atomic_ulong puts, gets, drops, wrong, refused;
+static atomic_ulong filled, reads, drops, wrong, refused;
 
 static uint32_t any_file(unsigned *seed)
 {
@@ -47,7 +47,7 @@ static void *fill(void *number)
             continue;
         }
         int error = filling_put(&filling, shard, codec, file, offset, length);
-        atomic_fetch_add(error ? &refused : &puts, 1);
+        atomic_fetch_add(error ? &refused : &filled, 1);
         atomic_fetch_add(&wrong, error && error != -ENOSPC);
     }
     value_codec_destroy(codec);
@@ -64,7 +64,7 @@ static void *read_spans(void *number)
         if (length > size - offset)
             length = size - offset;
         int error = filling_check(&filling, shard, file, offset, (uint32_t)length);
-        atomic_fetch_add(&gets, error == 0);
+        atomic_fetch_add(&reads, error == 0);
         atomic_fetch_add(&wrong, error && error != -ENOENT);
     }
     return NULL;
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < threads; i++)
         pthread_join(thread[i], NULL);
     is_uint(atomic_load(&wrong), 0, "nothing was wrong");
-    ok(puts && gets && drops, "%lu puts, %lu refused, %lu reads, %lu drops", puts, refused, gets, drops);
+    ok(filled && reads && drops, "%lu puts, %lu refused, %lu reads, %lu drops", filled, refused, reads, drops);
     check_end();
     shard_close(shard);
     shard = filling_open(&filling, ram, 40 * MIB, test_path("ssd"), 60 * MIB);

@@ -1,0 +1,14 @@
+/* The steps of a mount before its source is scanned: see start.h. */
+#ifndef CLI_PREPARE_H
+#define CLI_PREPARE_H
+
+#include "cli/start.h"
+
+/* Programs, device and directories that it needs are there. */
+int prepare_check(struct start *s, struct str *why);
+/* Owner, source and mountpoint are found and fit together; a dead mount on it is taken away. */
+int prepare_places(struct start *s, struct str *why);
+/* The state directory, its lock, the node's id and the log. */
+int prepare_state(struct start *s, struct str *why);
+
+#endif

@@ -1,0 +1,132 @@
+#!/bin/bash
+# Mount, look, unmount; and everything that a mount refuses, with one line each.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_fuse
+src=$tmp/src mnt=$tmp/mnt
+make_source "$src"
+mkdir "$mnt"
+
+# --- up and down ---
+ok 'mount' mount_up "$src" "$mnt"
+ok 'it is mounted' mounted "$mnt"
+like 'as fuse.dealfs, read-only' "$(findmnt -no FSTYPE,OPTIONS "$mnt" | head -1)" '^fuse\.dealfs +ro'
+is 'with the source as its source' "$(findmnt -nfo SOURCE "$mnt")" "$src"
+same 'the mount is the source' "$src" "$mnt"
+unlike '.dealfs is not listed' "$(ls -A "$mnt")" '\.dealfs'
+ok 'but there' test -d "$mnt/.dealfs"
+ok 'with a status' grep -q catalog "$mnt/.dealfs/status"
+ok 'status' dealfs status "$mnt"
+ok 'status of all' dealfs status
+is 'status --json is the file' "$(dealfs status --json "$mnt" | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')" "$(value "$mnt" id)"
+is 'it is in the list of all' "$(dealfs status --json | python3 -c '
+import json, sys
+print(sum(m["mountpoint"] == sys.argv[1] for m in json.load(sys.stdin)))' "$mnt")" 1
+ok 'wait' dealfs wait --timeout 10 "$mnt"
+one_line 'wait for more nodes than there are' '1 of 2 nodes' dealfs wait --nodes 2 --timeout 0.2 "$mnt"
+ok 'stage' dealfs stage "$mnt"
+ok 'stage again, with nothing to do' dealfs stage "$mnt"
+ok 'verify' dealfs verify "$mnt"
+ok 'verify with other jobs' dealfs verify --jobs 1 "$mnt"
+is 'where' "$(dealfs where "$mnt" cats/1.bin "$mnt/cats/0.bin" "$src/dogs/1.txt" | cut -f2,3)" $'0\tram\n-\t-\n0\tram'
+exits 1 'where, of what is no sample' dealfs where "$mnt" cats/1.bin dogs
+is 'it says so' "$(dealfs where "$mnt" dogs 2>&1)" $'-\t-\t-\tdogs'
+
+# --- again ---
+one_line 'a mount on a mount' "$mnt: .*is mounted there already" dealfs mount "$src" "$mnt"
+ok 'the first one is still there' mounted "$mnt"
+mkdir "$tmp/second"
+ok 'the same source at a second place' mount_up "$src" "$tmp/second"
+same 'it holds the same' "$src" "$tmp/second"
+ok 'unmount the second' dealfs umount "$tmp/second"
+same 'the first does not care' "$src" "$mnt"
+ok 'unmount' dealfs umount "$mnt"
+fails 'it is no longer mounted' mounted "$mnt"
+one_line 'unmount what is not mounted' "$mnt" dealfs umount "$mnt"
+one_line 'status of what is not mounted' "$mnt" dealfs status "$mnt"
+one_line 'wait for what is not mounted' "$mnt" dealfs wait --timeout 0.1 "$mnt"
+one_line 'stage what is not mounted' "$mnt" dealfs stage "$mnt"
+one_line 'verify what is not mounted' "$mnt" dealfs verify "$mnt"
+one_line 'where in what is not mounted' "$mnt" dealfs where "$mnt" cats
+ok 'mount as mount(8) calls it' dealfs "$src" "$mnt" -o x-systemd.requires=a.mount,_netdev,noauto,ro,nofail
+ok 'it is mounted' mounted "$mnt"
+ok 'unmount' dealfs umount "$mnt"
+nothing_left
+
+# --- an empty source ---
+mkdir "$tmp/nothing"
+ok 'an empty source can be mounted' mount_up "$tmp/nothing" "$mnt"
+is 'and is empty' "$(ls -A "$mnt")" ''
+is 'no files' "$(value "$mnt" catalog.files)" 0
+ok 'stage it' dealfs stage "$mnt"
+ok 'verify it' dealfs verify "$mnt"
+ok 'unmount' dealfs umount "$mnt"
+
+# --- sources and mountpoints that are refused ---
+mkdir -p "$src/inside" "$tmp/around/source"
+echo file >"$tmp/file"
+one_line 'no mountpoint' 'absent: No such file' dealfs mount "$src" "$tmp/absent"
+one_line 'no parent of the mountpoint' 'absent' dealfs mount "$src" "$tmp/absent/mnt"
+one_line 'a file as mountpoint' 'file: Not a directory' dealfs mount "$src" "$tmp/file"
+one_line 'no source' 'absent: No such file' dealfs mount "$tmp/absent" "$mnt"
+one_line 'a file as source' 'file: Not a directory' dealfs mount "$tmp/file" "$mnt"
+one_line 'the source on itself' 'is the source itself' dealfs mount "$src" "$src"
+one_line 'the source on itself by another name' 'is the source itself' dealfs mount "$src" "$src/../src/."
+one_line 'inside the source' 'inside the source' dealfs mount "$src" "$src/inside"
+one_line 'the source inside the mountpoint' 'source inside' dealfs mount "$tmp/around/source" "$tmp/around"
+fails 'nothing has been mounted' mounted "$mnt"
+
+# --- options ---
+refused() { one_line "refused: -o $1" "$2" dealfs mount -o "$1" "$src" "$mnt"; }
+refused frobnicate 'frobnicate'
+refused ram=64M,frobnicate=7,ro 'frobnicate'
+refused ram=lots 'ram'
+refused ram= 'ram'
+refused ram 'ram'
+refused ssd_size=1G 'ssd_size'
+refused "ssd=$tmp/absent" 'absent: No such file'
+refused "ssd=$tmp/file" 'file: Not a directory'
+refused "ssd=$tmp,ssd_size=-3" 'ssd_size'
+refused zstd=99 'zstd'
+refused rescan=maybe 'rescan'
+refused owner=nosuchuserhere 'nosuchuserhere'
+refused source_threads=0 'source_threads'
+refused peer_timeout=never 'peer_timeout'
+refused nodes=3 'nodes'
+refused groups=2 'groups'
+refused "state=$tmp/file" 'file'
+refused "state=/proc/self" '/proc/self'
+fails 'nothing has been mounted' mounted "$mnt"
+
+# --- wrong usage ---
+usage() { exits 2 "usage: dealfs $*" dealfs "$@"; }
+usage
+usage frobnicate
+usage mount
+usage mount "$src"
+usage mount "$src" "$mnt" more
+usage mount --frob "$src" "$mnt"
+usage umount
+usage umount --frob "$mnt"
+usage status --frob
+usage status "$mnt" more
+usage wait
+usage wait --nodes none "$mnt"
+usage wait --timeout
+usage stage
+usage stage --frob "$mnt"
+usage verify --jobs 0 "$mnt"
+usage where "$mnt"
+usage doctor --frob
+usage clean --older yesterday
+usage clean more
+usage demo more
+usage run "$src" "$mnt"
+usage enter "$mnt"
+like 'it names the option' "$(dealfs clean --frob 2>&1)" '--frob'
+for command in mount umount run enter status wait stage where verify doctor clean demo; do
+    like "$command --help" "$(dealfs $command --help)" "^usage: dealfs $command"
+done
+nothing_left
+done_testing

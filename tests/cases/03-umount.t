@@ -1,0 +1,112 @@
+#!/bin/bash
+# The ways to take a mount away, with readers inside, and that none of them leaves anything.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_root
+require_fuse
+src=$tmp/src mnt=$tmp/mnt
+make_files "$src" 40 200000
+mkdir "$mnt"
+
+# Readers that go round until the mount is gone from under them.
+cat >"$tmp/reader.py" <<'END'
+import glob, os, sys
+names = [os.path.relpath(p, sys.argv[1]) for p in glob.glob(sys.argv[1] + '/*/*.bin')]
+root = os.open(sys.argv[2], os.O_RDONLY)
+want = {n: open(f'{sys.argv[1]}/{n}', 'rb').read() for n in names}
+open(sys.argv[3], 'w').close()
+while True:
+    for n in names:
+        try:
+            fd = os.open(n, os.O_RDONLY, dir_fd=root)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            got = b''
+            while chunk := os.read(fd, 1 << 20):
+                got += chunk
+            os.close(fd)
+        except OSError:
+            sys.exit(0)
+        if got != want[n]:
+            sys.exit(3)
+END
+readers=()
+start_readers() {
+    local i
+    readers=()
+    rm -f "$tmp"/ready.*
+    for i in 1 2; do
+        python3 "$tmp/reader.py" "$src" "$mnt" "$tmp/ready.$i" &
+        readers+=($!)
+        tap_pids+=($!)
+    done
+    wait_for 20 test -e "$tmp/ready.1" -a -e "$tmp/ready.2"
+}
+end_readers() { # a reader that saw a wrong byte has ended with 3
+    local pid wrong=0
+    for pid in "${readers[@]}"; do
+        kill "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null
+        [ $? != 3 ] || wrong=1
+    done
+    return $wrong
+}
+
+variant() { # name, whether readers keep it busy, command
+    local name=$1 busy=$2
+    shift 2
+    ok "$name: mount" dealfs mount "$src" "$mnt"
+    ok "$name: readers are inside" start_readers
+    if [ "$busy" = busy ]; then
+        fails "$name: busy while they are" "$@"
+        ok "$name: still mounted" mounted "$mnt"
+        ok "$name: still working" cmp "$src/class1/001.bin" "$mnt/class1/001.bin"
+        # umount -R has taken the inner mount away before it saw that the outer one is busy.
+        [ "$name" = 'umount -R' ] || ok "$name: its control mount, too" cat "$mnt/.dealfs/status"
+        ok "$name: no wrong byte" end_readers
+        ok "$name: then it goes" "$@"
+    else
+        ok "$name: goes at once" "$@"
+        fails "$name: not mounted any more" mounted "$mnt"
+        ok "$name: no wrong byte" end_readers
+    fi
+    fails "$name: no mount" mounted "$mnt"
+    nothing_left "$name: nothing is left"
+}
+variant 'dealfs umount' busy dealfs umount "$mnt"
+variant 'dealfs umount --lazy' lazy dealfs umount --lazy "$mnt"
+variant 'umount -R' busy umount -R "$mnt"
+variant 'umount -l' lazy umount -l "$mnt"
+variant 'fusermount3 -uz' lazy fusermount3 -uz "$mnt"
+
+# A busy unmount names who is inside.
+ok 'mount' dealfs mount "$src" "$mnt"
+(cd "$mnt" && exec sleep 60) &
+inside=$!
+tap_pids+=($inside)
+wait_for 5 test "$(readlink /proc/$inside/cwd)" = "$mnt"
+one_line 'a busy unmount says who is inside' "in use by .*$inside" dealfs umount "$mnt"
+kill $inside
+wait $inside 2>/dev/null
+ok 'and works when he has left' dealfs umount "$mnt"
+
+# The control file held open by somebody.
+ok 'mount' dealfs mount "$src" "$mnt"
+exec 7<>"$mnt/.dealfs/control"
+ok 'a lazy unmount with the control file open' dealfs umount --lazy "$mnt"
+fails 'it is gone' mounted "$mnt"
+exec 7>&-
+nothing_left
+
+# -f stays, and Ctrl-C unmounts.
+env --default-signal=INT dealfs mount -f "$src" "$mnt" 2>"$tmp/foreground.log" &
+foreground=$!
+tap_pids+=($foreground)
+ok 'mount -f comes up' wait_for 20 dealfs wait --timeout 5 "$mnt"
+ok 'and stays' kill -0 $foreground
+ok 'it can be read' cmp "$src/class1/001.bin" "$mnt/class1/001.bin"
+kill -INT $foreground
+ok 'Ctrl-C unmounts' wait_for 20 sh -c "! kill -0 $foreground"
+fails 'it is gone' mounted "$mnt"
+nothing_left
+done_testing

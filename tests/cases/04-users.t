@@ -1,0 +1,71 @@
+#!/bin/bash
+# Ordinary users: mounts by fusermount3, and others kept out of them.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+user_setup
+src=$tmp/user/src mnt=$tmp/user/mnt
+make_files "$src" 20 100000
+echo secret >"$src/class0/secret"
+chmod 600 "$src/class0/secret"
+mkdir "$mnt"
+chown -R $mount_user:$mount_user "$tmp/user"
+chmod 755 "$tmp/user"
+
+ok 'mount by fusermount3' as_user dealfs mount "$src" "$mnt"
+# shellcheck disable=SC2016
+is 'of the right type' "$(as_user findmnt -no FSTYPE "$mnt")" fuse.dealfs
+is 'the server is the user' "$(stat -c %u "/proc/$(processes dealfs-server | head -1)")" $mount_user
+is 'so is the keeper' "$(stat -c %u "/proc/$(processes dealfs-keeper | head -1)")" $mount_user
+ok 'the user reads' as_user diff -r -x .dealfs "$src" "$mnt"
+ok 'the control mount is reached by a symlink' as_user test -L "$mnt/.dealfs"
+ok 'its status' as_user dealfs status "$mnt"
+ok 'its control file' as_user dealfs where "$mnt" class0/000.bin
+ok 'stage' as_user dealfs stage "$mnt"
+ok 'verify' as_user dealfs verify "$mnt"
+
+fails 'another user: data' as_other cat "$mnt/class0/000.bin"
+fails 'another user: the list' as_other ls "$mnt"
+fails 'another user: status' as_other cat "$mnt/.dealfs/status"
+state=$(echo "$tmp"/user/dealfs-*)
+fails 'another user: the state' as_other ls "$state"
+fails 'another user: the control mount' as_other ls "$state/control"
+is 'the state is the user'\''s alone' "$(stat -c '%u %a' "$state")" "$mount_user 700"
+for shard in $(find /dev/shm -maxdepth 1 -user $mount_user -name 'dealfs-*'); do
+    is 'the shard is the user'\''s alone' "$(stat -c '%u %a' "$shard")" "$mount_user 700"
+    fails 'another user: the shard' as_other ls "$shard"
+done
+pid=$(processes dealfs-server | head -1)
+fails 'another user: the descriptors of the server' as_other ls "/proc/$pid/fd/"
+fails 'another user: its memory' as_other cat "/proc/$pid/maps"
+fails 'even root is kept out' as_id 0 cat "$mnt/class0/000.bin"
+fails 'another user cannot unmount' as_other dealfs umount "$mnt"
+is 'nor see it among his own' "$(as_other dealfs status --json)" '[]'
+ok 'it is still there' as_user cmp "$src/class1/001.bin" "$mnt/class1/001.bin"
+ok 'the user unmounts' as_user dealfs umount "$mnt"
+fails 'it is gone' as_user mountpoint -q "$mnt"
+nothing_left
+
+ok 'mount again' as_user dealfs mount "$src" "$mnt"
+ok 'fusermount3 -u is enough' as_user fusermount3 -u "$mnt"
+nothing_left 'nothing is left by fusermount3 -u'
+ok 'and again' as_user dealfs mount "$src" "$mnt"
+ok 'fusermount3 -uz' as_user fusermount3 -uz "$mnt"
+nothing_left 'nothing is left by fusermount3 -uz'
+
+one_line 'no mountpoint of his own' 'mnt' as_user dealfs mount "$src" "$(mkdir -p "$tmp/mnt" && echo "$tmp/mnt")"
+one_line 'allow_other needs /etc/fuse.conf' 'allow_other' as_user dealfs mount -o allow_other "$src" "$mnt"
+nothing_left 'nothing is left of what was refused'
+
+# --- root mounts for a user ---
+ok 'root mounts for the user' as_id 0 dealfs mount -o owner=$mount_user "$src" "$mnt"
+is 'the server is the user' "$(stat -c %u "/proc/$(processes dealfs-server | head -1)")" $mount_user
+ok 'the user reads' as_user diff -r -x .dealfs "$src" "$mnt"
+is 'the control file is his' "$(as_user stat -c '%u %a' "$mnt/.dealfs/control")" "$mount_user 600"
+ok 'and answers him' as_user dealfs where "$mnt" class0/000.bin
+fails 'another user: what the modes keep from him' as_other cat "$mnt/class0/secret"
+ok 'the user reads that' as_user cat "$mnt/class0/secret"
+fails 'another user: control' as_other dealfs where "$mnt" class0/000.bin
+ok 'root unmounts' as_id 0 dealfs umount "$mnt"
+nothing_left
+done_testing

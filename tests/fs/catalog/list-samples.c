@@ -1,0 +1,31 @@
+/* list-samples SOURCE CATALOG NAME: scan, and print a sample list as the control mount shows it. */
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/catalog/samples.h"
+#include "fs/catalog/scan.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    CLEANUP_CLOSE int fd = argc == 4 ? open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct catalog *c;
+    struct samples_table *table = NULL;
+    if (fd < 0 || scan_source(fd, argv[2], NULL, &c, &text, NULL)) {
+        fprintf(stderr, "list-samples: %s\n", text.data ? text.data : "usage: list-samples SOURCE CATALOG NAME");
+        return 1;
+    }
+    int error = samples_table_create(c, NULL, &table);
+    struct samples *s = error ? NULL : samples_table_find(table, argv[3]);
+    error = s ? samples_text_read(s, 0, samples_text_length(s), &text) : -ENOENT;
+    if (!error)
+        error = file_write_all(STDOUT_FILENO, text.data, text.length);
+    if (error)
+        fprintf(stderr, "list-samples: %s: %s\n", argv[3], strerror(-error));
+    samples_put(s);
+    samples_table_destroy(table);
+    catalog_close(c);
+    return error != 0;
+}

@@ -1,0 +1,370 @@
+/* fs/catalog/samples.h */
+#include "fs/catalog/samples.h"
+#include "tests/fs/catalog/source.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static struct catalog *catalog; /* of everything below but the large list */
+static char root[256];
+
+static const char *const files[] = {
+    "a/b/1.JPG", "a/b/2.txt", "a/1.png", "a-b/x.jpeg", "b/deep/er/y.webp", "b/back\\slash.jpg", "b/new\nline.jpg",
+    "b/cr\r",    "b/\\n",     "top.jpg", "c/plain",
+};
+enum { FILES = sizeof files / sizeof files[0] };
+
+static void make_catalog(void)
+{
+    snprintf(root, sizeof root, "%s", test_path("source"));
+    for (int i = 0; i < FILES; i++)
+        source_add(root, files[i], i);
+    source_add(root, "empty/", 0);
+    source_link(root, "a/link.jpg", "1.png");
+    catalog = source_catalog(root, test_path("catalog"));
+}
+
+static void text_of(struct samples *s, struct str *text)
+{
+    int error = samples_text_read(s, 0, SIZE_MAX, text);
+    if (error)
+        bail_out("read a list: %s", strerror(-error));
+}
+
+static void is_list(struct samples *s, const char *expected, const char *what)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    text_of(s, &text);
+    is_str(text.data ? text.data : "", expected, "%s", what);
+    is_uint(samples_text_length(s), text.length, "and its length");
+}
+
+/* ---- built in ---- */
+
+static void test_all(void)
+{
+    struct samples *s = samples_all(catalog);
+    is_uint(samples_count(s), FILES, "all files");
+    bool in_order = true;
+    for (uint32_t i = 0; i < FILES; i++)
+        in_order &= samples_file(s, i) == i;
+    ok(in_order, "in the catalog's order");
+    is_list(s,
+            "a/1.png\na/b/1.JPG\na/b/2.txt\na-b/x.jpeg\nb/\\\\n\nb/back\\\\slash.jpg\nb/cr\\r\nb/new\\nline.jpg\n"
+            "b/deep/er/y.webp\nc/plain\ntop.jpg\n",
+            "as text, with escapes");
+    samples_put(s);
+    samples_put(NULL);
+}
+
+static void test_imagefolder(void)
+{
+    struct samples *s = samples_imagefolder(catalog);
+    is_list(s, "a/1.png\na/b/1.JPG\na-b/x.jpeg\nb/back\\\\slash.jpg\nb/new\\nline.jpg\nb/deep/er/y.webp\n",
+            "imagefolder");
+    samples_put(s);
+}
+
+/* ---- chosen ---- */
+
+static void test_select(void)
+{
+    static const struct {
+        const char *under, *match, *expected;
+    } table[] = {
+        {NULL, NULL, NULL},
+        {"a", NULL, "a/1.png\na/b/1.JPG\na/b/2.txt\n"},
+        {"a/", NULL, "a/1.png\na/b/1.JPG\na/b/2.txt\n"},
+        {"a/b", NULL, "a/b/1.JPG\na/b/2.txt\n"},
+        {"b", "*.webp", "b/deep/er/y.webp\n"},
+        {NULL, "1.*", "a/1.png\na/b/1.JPG\n"},
+        {NULL, "a/*", "a/1.png\n"},
+        {NULL, "/a/*", "a/1.png\n"},
+        {NULL, "/*.jpg", "top.jpg\n"},
+        {NULL, "a/**", "a/1.png\na/b/1.JPG\na/b/2.txt\n"},
+        {NULL, "**/1.*", "a/1.png\na/b/1.JPG\n"},
+        {NULL, "none", ""},
+        {"empty", NULL, ""},
+        {".", "c/*", "c/plain\n"},
+    };
+    struct samples *all = samples_all(catalog), *s;
+    struct str why = STR_INIT, whole = STR_INIT;
+    text_of(all, &whole);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        is_int(samples_select(all, table[i].under, table[i].match, &s, &why), 0, "select");
+        is_list(s, table[i].expected ? table[i].expected : whole.data, "what was asked for");
+        samples_put(s);
+    }
+    struct samples *images = samples_imagefolder(catalog);
+    is_int(samples_select(images, "a", "*.JPG", &s, &why), 0, "select from another list");
+    is_list(s, "a/b/1.JPG\n", "takes only what is in it");
+    samples_put(s);
+    samples_put(images);
+    is_int(samples_select(all, "none", NULL, &s, &why), -ENOENT, "a directory that is not there");
+    is_str(why.data, "under=none: No such file or directory", "is said");
+    is_int(samples_select(all, "a/1.png", NULL, &s, &why), -ENOTDIR, "a file");
+    is_int(samples_select(all, "a/link.jpg", NULL, &s, &why), -ENOTDIR, "a symlink");
+    samples_put(all);
+    str_fini(&why);
+    str_fini(&whole);
+}
+
+/* ---- uploaded ---- */
+
+static const char *const prefixes[] = {"/the/source", "/mnt/", NULL};
+
+static void accepts(const char *payload, size_t n, char separator, const char *expected, const char *what)
+{
+    struct samples *s;
+    CLEANUP_STR struct str why = STR_INIT;
+    int error = samples_from_paths(catalog, payload, n, separator, prefixes, &s, &why);
+    if (!is_int(error, 0, "%s", what)) {
+        diag("%s", why.data);
+        return;
+    }
+    is_list(s, expected, "is the list");
+    samples_put(s);
+}
+#define ACCEPTS(payload, separator, expected, what) accepts(payload, sizeof(payload) - 1, separator, expected, what)
+
+static void refuses(const char *payload, size_t n, char separator, int error, const char *reason)
+{
+    struct samples *s = NULL;
+    CLEANUP_STR struct str why = STR_INIT;
+    is_int(samples_from_paths(catalog, payload, n, separator, prefixes, &s, &why), error, "refused");
+    is_str(why.data, reason, "with the reason");
+}
+#define REFUSES(payload, separator, error, reason) refuses(payload, sizeof(payload) - 1, separator, error, reason)
+
+static void test_paths(void)
+{
+    ACCEPTS("", '\n', "", "nothing");
+    ACCEPTS("top.jpg\n", '\n', "top.jpg\n", "a line");
+    ACCEPTS("top.jpg\na/1.png", '\n', "top.jpg\na/1.png\n", "no newline at the end");
+    ACCEPTS("top.jpg\r\na/1.png\r\n", '\n', "top.jpg\na/1.png\n", "CRLF");
+    ACCEPTS("a/1.png\na/1.png\na/b/1.JPG\na/1.png\n", '\n', "a/1.png\na/1.png\na/b/1.JPG\na/1.png\n", "repeats");
+    ACCEPTS("./a//1.png\n", '\n', "a/1.png\n", "dots and slashes");
+    ACCEPTS("/the/source/a/1.png\n/mnt/top.jpg\n/the/source//b/deep/er/y.webp\n", '\n',
+            "a/1.png\ntop.jpg\nb/deep/er/y.webp\n", "absolute paths");
+    ACCEPTS("b/new\\nline.jpg\nb/cr\\r\nb/\\\\n\nb/back\\\\slash.jpg\n", '\n',
+            "b/new\\nline.jpg\nb/cr\\r\nb/\\\\n\nb/back\\\\slash.jpg\n", "escapes");
+    ACCEPTS("b/back\\slash.jpg\nb/\\n\n", '\n', "b/back\\\\slash.jpg\nb/\\\\n\n", "backslashes as they stand");
+    ACCEPTS("b/new\nline.jpg\0b/\\n\0b/cr\r", '\0', "b/new\\nline.jpg\nb/\\\\n\nb/cr\\r\n", "with NUL, names as they are");
+    REFUSES("top.jpg\nnone\n", '\n', -ENOENT, "line 2: none: No such file or directory");
+    REFUSES("top.jpg\n\na/1.png\n", '\n', -EINVAL, "line 2: empty");
+    REFUSES("a\n", '\n', -EISDIR, "line 1: a: Is a directory");
+    REFUSES("top.jpg/x\n", '\n', -ENOTDIR, "line 1: top.jpg/x: Not a directory");
+    REFUSES("a/link.jpg\n", '\n', -EINVAL, "line 1: a/link.jpg: a symbolic link, not a file");
+    REFUSES("../source/top.jpg\n", '\n', -ENOENT, "line 1: ../source/top.jpg: No such file or directory");
+    REFUSES("/etc/passwd\n", '\n', -EXDEV, "line 1: /etc/passwd: neither in the source nor in the mount");
+    REFUSES("/mntx/top.jpg\n", '\n', -EXDEV, "line 1: /mntx/top.jpg: neither in the source nor in the mount");
+    REFUSES("top.jpg\0x\ny\0", '\0', -ENOENT, "path 2: x\\x0ay: No such file or directory");
+    REFUSES("a/1.png\\\n", '\n', -ENOENT, "line 1: a/1.png\\x5c: No such file or directory");
+}
+
+/* What is shown can be given back. */
+static void test_round_trip(void)
+{
+    struct samples *all = samples_all(catalog), *back;
+    CLEANUP_STR struct str text = STR_INIT, why = STR_INIT;
+    text_of(all, &text);
+    is_int(samples_from_paths(catalog, text.data, text.length, '\n', NULL, &back, &why), 0, "the list all given back");
+    is_mem(samples_digest(back), samples_digest(all), sizeof(struct digest), "is the same list");
+    samples_put(back);
+    samples_from_paths(catalog, "top.jpg\n", 8, '\n', NULL, &back, &why);
+    ok(memcmp(samples_digest(back), samples_digest(all), sizeof(struct digest)) != 0, "another has another digest");
+    samples_put(back);
+    samples_put(all);
+}
+
+/* ---- kept ---- */
+
+static struct samples *one(const char *path)
+{
+    struct samples *s;
+    struct str why = STR_INIT;
+    if (samples_from_paths(catalog, path, strlen(path), '\n', NULL, &s, &why))
+        bail_out("%s", why.data);
+    return s;
+}
+
+static void test_save(void)
+{
+    struct samples *s = one("top.jpg\na/1.png\ntop.jpg\n"), *loaded;
+    char path[256];
+    snprintf(path, sizeof path, "%s", test_path("list"));
+    is_int(samples_load(catalog, path, &loaded), -ENOENT, "a list that is not there");
+    is_int(samples_save(s, path), 0, "saved");
+    is_int(samples_load(catalog, path, &loaded), 0, "and loaded");
+    is_list(loaded, "top.jpg\na/1.png\ntop.jpg\n", "is the same");
+    is_mem(samples_digest(loaded), samples_digest(s), sizeof(struct digest), "with the same digest");
+    samples_put(loaded);
+    CLEANUP_STR struct str image = STR_INIT;
+    file_read(AT_FDCWD, path, 1 << 20, &image);
+    unsigned taken = 0;
+    for (size_t i = 0; i < image.length; i++) {
+        image.data[i] ^= 1;
+        file_write_atomic(AT_FDCWD, path, image.data, image.length, 0600);
+        image.data[i] ^= 1;
+        taken += samples_load(catalog, path, &loaded) != -EBADMSG;
+    }
+    for (size_t n = 0; n < image.length; n++) {
+        file_write_atomic(AT_FDCWD, path, image.data, n, 0600);
+        taken += samples_load(catalog, path, &loaded) != -EBADMSG;
+    }
+    is_uint(taken, 0, "with any byte changed, or cut anywhere, it is refused");
+    file_write_atomic(AT_FDCWD, path, image.data, image.length, 0600);
+    source_add(test_path("other"), "x", 1);
+    struct catalog *other = source_catalog(test_path("other"), test_path("other.catalog"));
+    is_int(samples_load(other, path, &loaded), -ESTALE, "it belongs to its dataset");
+    catalog_close(other);
+    samples_put(s);
+}
+
+static void test_table(void)
+{
+    struct samples_table *t;
+    char directory[256];
+    snprintf(directory, sizeof directory, "%s", test_path("state/lists"));
+    is_int(samples_table_create(catalog, directory, &t), 0, "a table makes its directory");
+    static const char *const bad[] = {"", ".", "..", ".x", "a/b", "a b", "\xc3\xa9", "x~",
+                                      "12345678901234567890123456789012345678901234567890123456789012345"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        is_int(samples_table_put(t, bad[i], one("top.jpg")), -EINVAL, "no name: `%s`", bad[i]);
+    is_int(samples_table_put(t, "all", one("top.jpg")), -EEXIST, "all stays");
+    is_int(samples_table_put(t, "imagefolder", one("top.jpg")), -EEXIST, "imagefolder stays");
+    is_int(samples_table_put(t, "z", one("top.jpg")), 0, "a list");
+    is_int(samples_table_put(t, "Val-1.0_x", one("a/1.png")), 0, "another");
+    struct samples *before = samples_table_find(t, "z");
+    is_int(samples_table_put(t, "z", one("c/plain")), 0, "the first replaced");
+    is_list(before, "top.jpg\n", "who reads the old one still has it");
+    samples_put(before);
+    struct str names = STR_INIT;
+    is_int(samples_table_names(t, &names), 0, "names");
+    is_mem(names.data, "Val-1.0_x\0all\0imagefolder\0z\0", 28, "are sorted");
+    is_uint(names.length, 28, "and no more");
+    struct samples *all = samples_table_find(t, "all"), *again = samples_table_find(t, "all");
+    ok(all && all == again, "all is made once");
+    samples_put(all);
+    samples_put(again);
+    ok(!samples_table_find(t, "none"), "a name that is not there");
+    samples_table_destroy(t);
+
+    file_write_atomic(AT_FDCWD, test_path("state/lists/bad"), "x", 1, 0600);
+    is_int(samples_table_create(catalog, directory, &t), 0, "again, with a damaged list");
+    struct samples *z = samples_table_find(t, "z");
+    is_list(z, "c/plain\n", "lists were kept");
+    samples_put(z);
+    ok(!samples_table_find(t, "bad"), "the damaged one is left out");
+    samples_table_destroy(t);
+    samples_table_destroy(NULL);
+    is_int(samples_table_create(catalog, NULL, &t), 0, "without a directory");
+    is_int(samples_table_put(t, "z", one("top.jpg")), 0, "lists are not kept");
+    z = samples_table_find(t, "z");
+    is_list(z, "top.jpg\n", "but there");
+    samples_put(z);
+    samples_table_destroy(t);
+    file_write_atomic(AT_FDCWD, test_path("plain"), "", 0, 0600);
+    ok(samples_table_create(catalog, test_path("plain"), &t) < 0, "a directory that is none");
+    str_fini(&names);
+}
+
+/* Readers and writers of one name. */
+static struct samples_table *shared;
+static atomic_bool ended;
+static atomic_uint odd;
+
+static void *read_lists(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&ended)) {
+        static const char *const name[] = {"all", "imagefolder", "x"};
+        for (int i = 0; i < 3; i++) {
+            struct samples *s = samples_table_find(shared, name[i]);
+            struct str text = STR_INIT;
+            if (s && (samples_text_read(s, 0, 1 << 20, &text) || text.length != samples_text_length(s) ||
+                      (i == 2 && text.length != strlen("top.jpg\n"))))
+                atomic_fetch_add(&odd, 1);
+            str_fini(&text);
+            samples_put(s);
+        }
+    }
+    return NULL;
+}
+
+static void *write_lists(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 50; i++) {
+        struct samples *s = one(i % 2 ? "top.jpg" : "c/plain");
+        if (samples_table_put(shared, "x", s))
+            atomic_fetch_add(&odd, 1);
+    }
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    pthread_t thread[4];
+    samples_table_create(catalog, test_path("shared"), &shared);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&thread[i], NULL, i < 2 ? write_lists : read_lists, NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    atomic_store(&ended, true);
+    for (int i = 2; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    is_uint(atomic_load(&odd), 0, "readers and writers of one table");
+    samples_table_destroy(shared);
+}
+
+/* ---- slices of the text ---- */
+
+static void test_slices(void)
+{
+    char large[256], name[64];
+    snprintf(large, sizeof large, "%s", test_path("large"));
+    for (int i = 0; i < 3000; i++) {
+        snprintf(name, sizeof name, "c%d/%s%d", i % 7, i % 11 ? "x" : "a long name with a \\ and\n", i);
+        source_add(large, name, 0);
+    }
+    struct catalog *c = source_catalog(large, test_path("large.catalog"));
+    struct samples *s = samples_all(c);
+    struct str whole = STR_INIT, slice = STR_INIT;
+    text_of(s, &whole);
+    unsigned seed = 3, wrong = 0, lines = 0;
+    for (size_t i = 0; i < whole.length; i++)
+        lines += whole.data[i] == '\n';
+    is_uint(lines, 3000, "a line is a path");
+    for (int i = 0; i < 5000; i++) {
+        size_t offset = (size_t)rand_r(&seed) % (whole.length + 10), n = (size_t)rand_r(&seed) % (i % 10 ? 300 : 30000);
+        size_t expected = offset >= whole.length ? 0 : n < whole.length - offset ? n : whole.length - offset;
+        str_clear(&slice);
+        str_adds(&slice, "kept");
+        wrong += samples_text_read(s, offset, n, &slice) != 0 || slice.length != expected + 4 ||
+                 memcmp(slice.data, "kept", 4) != 0 || memcmp(slice.data + 4, whole.data + offset, expected) != 0;
+    }
+    is_uint(wrong, 0, "5,000 random slices");
+    is_int(samples_text_read(s, UINT64_MAX, 10, &slice), 0, "far past the end");
+    samples_put(s);
+    catalog_close(c);
+    str_fini(&whole);
+    str_fini(&slice);
+}
+
+int main(void)
+{
+    make_catalog();
+    test_all();
+    test_imagefolder();
+    test_select();
+    test_paths();
+    test_round_trip();
+    test_save();
+    test_table();
+    test_threads();
+    test_slices();
+    catalog_close(catalog);
+    return done_testing();
+}
