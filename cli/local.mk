@@ -79,8 +79,13 @@ dist_man_MANS += \
 	cli/dealfs-control.5 \
 	cli/dealfs-demo.1 \
 	cli/dealfs-doctor.1 \
+	cli/dealfs-enter.1 \
+	cli/dealfs-mount.1 \
+	cli/dealfs-run.1 \
 	cli/dealfs-stage.1 \
 	cli/dealfs-status.1 \
+	cli/dealfs-umount.1 \
 	cli/dealfs-verify.1 \
 	cli/dealfs-wait.1 \
-	cli/dealfs-where.1
+	cli/dealfs-where.1 \
+	cli/dealfs.1

@@ -23,6 +23,9 @@ LDADD = tests/lib/libtap.a $(ARCHIVES) $(ARCHIVES_NEED)
 UNIT_TESTS = \
 	tests/cli/test-checks \
 	tests/cli/test-epoch \
+	tests/cli/test-memory \
+	tests/cli/test-options \
+	tests/cli/test-place \
 	tests/cli/test-progress \
 	tests/cli/test-walk \
 	tests/fs/base/test-file \
@@ -39,6 +42,7 @@ UNIT_TESTS = \
 	tests/fs/mount/control/test-control \
 	tests/fs/mount/control/test-request \
 	tests/fs/mount/control/test-stream \
+	tests/fs/mount/test-config \
 	tests/fs/mount/test-session \
 	tests/fs/mount/test-slots \
 	tests/fs/store/stress-shard \
@@ -60,6 +64,9 @@ CLI_LDADD = tests/cli/libcli.a $(LDADD) $(JPEG_LIBS)
 
 tests_cli_test_checks_LDADD = $(CLI_LDADD)
 tests_cli_test_epoch_LDADD = $(CLI_LDADD)
+tests_cli_test_memory_LDADD = $(CLI_LDADD)
+tests_cli_test_options_LDADD = $(CLI_LDADD)
+tests_cli_test_place_LDADD = $(CLI_LDADD)
 tests_cli_test_progress_LDADD = $(CLI_LDADD)
 tests_cli_test_walk_LDADD = $(CLI_LDADD)
 
@@ -89,6 +96,10 @@ SCRIPT_TESTS = \
 	tests/cases/05-control.t \
 	tests/cases/06-changed.t \
 	tests/cases/07-tiers.t \
+	tests/cases/08-run.t \
+	tests/cases/09-python.t \
+	tests/cases/11-names.t \
+	tests/cases/12-blocked.t \
 	tests/fs/catalog/10-imagefolder.t \
 	tests/fs/mount/10-crash.t \
 	tests/fs/mount/control/10-control.t \

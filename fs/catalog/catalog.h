@@ -31,7 +31,8 @@ struct catalog_notes {
 /* 0; -ENOENT; -EBADMSG: truncated, altered or of another version (rebuild it). The whole file is checked against its
  * checksum, and every offset in it against its bounds, so that nothing in a catalog that opened can lead outside it. */
 int catalog_open(const char *path, struct catalog **catalog);
-int catalog_open_memory(const void *bytes, size_t n, struct catalog **catalog); /* borrows; for tests and fuzzing */
+/* Borrows the bytes, which must be aligned to 8 (-EINVAL); for tests and fuzzing. */
+int catalog_open_memory(const void *bytes, size_t n, struct catalog **catalog);
 void catalog_close(struct catalog *catalog);
 
 uint64_t catalog_directories(const struct catalog *c);
@@ -66,7 +67,7 @@ const char *catalog_link_target(const struct catalog *c, uint64_t ino, size_t *l
 /* 0, -ENOENT or -ENOTDIR. */
 int catalog_lookup(const struct catalog *c, uint64_t directory, const char *name, size_t length, uint64_t *ino);
 
-/* The children of a directory by place 0…; for reading it from any place on in O(1) a child. -ENOENT past the last. */
+/* The children of a directory by place 0…: subdirectories, files, symlinks; O(1) each. -ENOENT past the last. */
 int catalog_child(const struct catalog *c, uint64_t directory, uint64_t place, uint64_t *ino);
 /* The regular files right in a directory are first…first+count-1. */
 int catalog_directory_files(const struct catalog *c, uint64_t directory, uint32_t *first, uint32_t *count);

@@ -83,8 +83,8 @@ static bool check_directories(const struct catalog *c)
 /* Names stand in the order of inodes, each with a NUL behind it. */
 struct walk {
     const struct catalog *c;
-    uint64_t next;  /* where the next name must begin */
-    uint64_t names; /* so far */
+    uint64_t next;   /* where the next name must begin */
+    uint64_t names;  /* so far */
     uint64_t before; /* the name before in the same directory must sort before this; UINT64_MAX: none */
 };
 

@@ -19,16 +19,16 @@ struct crawl {
     pthread_cond_t work; /* something was queued, or all is done, or the crawl stops */
     pthread_cond_t done; /* all is done, or the crawl stops */
     /* under lock */
-    struct branch *branches;   /* stack of directories to visit */
-    struct chunk *chunks; /* stack of entries to look at */
-    uint64_t queued;      /* branches on the stack */
-    uint64_t outstanding; /* branches and chunks queued or in hand */
+    struct branch *branches; /* stack of directories to visit */
+    struct chunk *chunks;    /* stack of entries to look at */
+    uint64_t queued;         /* branches on the stack */
+    uint64_t outstanding;    /* branches and chunks queued or in hand */
     unsigned threads, waiting;
     int error; /* why it stopped: the first, and in words */
     struct str why;
 
     atomic_bool stop;
-    atomic_bool changed; /* something is not as in old */
+    atomic_bool changed;  /* something is not as in old */
     atomic_int spare_fds; /* directories that may be held open for their children */
     atomic_uint_fast64_t directories, files, bytes, reused;
 };
@@ -62,7 +62,7 @@ struct chunk **chunk_next(struct chunk *chunk); /* its link in the queue */
 
 /* look.c: stat, asking for no more than the catalog needs; name NULL: of fd itself. 0 or -errno. */
 int look(int fd, const char *name, int flags, struct stat *st);
-int64_t look_time(struct timespec t); /* nanoseconds since 1970, clamped to what fits */
+int64_t look_time(struct timespec t);                         /* nanoseconds since 1970, clamped to what fits */
 int look_open(int source, const struct branch *n, int flags); /* a directory, from the root down, through no symlink */
 
 #endif

@@ -122,8 +122,8 @@ int entries_to_branch(struct entry *const *list, size_t count, const struct cata
             uint32_t before = n->old && old ? catalog_subdirectory(old, n->old, text, e->length) : 0;
             branch_init(&children[n->directories++], n, text, e->length, before);
         } else if (e->kind == ENTRY_FILE) {
-            file[n->files++] = (struct format_file){
-                .size = e->size, .mtime = e->mtime, .name = name, .attribute = e->attribute};
+            file[n->files++] =
+                (struct format_file){.size = e->size, .mtime = e->mtime, .name = name, .attribute = e->attribute};
         } else {
             link[n->links++] = (struct format_link){
                 .mtime = e->mtime,

@@ -1,7 +1,7 @@
 /* List a directory.
  *
- * The thread that visits it reads its entries in buffers of 32 KiB. Every full buffer goes to the queue as a chunk, whose
- * entries any thread looks at (stat, readlink) in the order in which they were read; so a directory of a million
+ * The thread that visits it reads its entries in buffers of 32 KiB. Every full buffer goes to the queue as a chunk,
+ * whose entries any thread looks at (stat, readlink) in the order in which they were read; so a directory of a million
  * entries keeps all threads busy, and a network filesystem sees the pattern that it reads ahead for. Who finishes the
  * last chunk sorts the whole and makes the branch's records. */
 #include "fs/catalog/crawl.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 struct chunk {
-    struct chunk *next; /* in the queue */
+    struct chunk *next;    /* in the queue */
     struct chunk *sibling; /* in the listing */
     struct listing *listing;
     struct entry *entry;

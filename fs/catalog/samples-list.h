@@ -12,7 +12,7 @@ enum { MARK_EVERY = 256 };
 struct samples_text {
     pthread_mutex_t lock; /* all below, which does not change once `made` */
     bool made;
-    bool escapes;   /* some name needs an escape */
+    bool escapes; /* some name needs an escape */
     uint64_t length;
     uint64_t *mark; /* offset of sample i × MARK_EVERY */
 };

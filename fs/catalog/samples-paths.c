@@ -8,7 +8,7 @@
 struct upload {
     const struct catalog *catalog;
     const char *const *prefixes;
-    bool lines; /* separated by newlines: escapes and CRLF are understood */
+    bool lines;  /* separated by newlines: escapes and CRLF are understood */
     char *plain; /* for a path without its escapes; as long as the longest path */
     /* The directory of the path before, as it was written: neighbours mostly share it. */
     const char *directory;

@@ -19,7 +19,7 @@ struct named {
 
 struct samples_table {
     const struct catalog *catalog;
-    char *directory; /* NULL: lists are not kept */
+    char *directory;      /* NULL: lists are not kept */
     pthread_mutex_t lock; /* all below */
     pthread_cond_t idle;  /* writing became false */
     bool writing;

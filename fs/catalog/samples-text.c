@@ -1,5 +1,5 @@
-/* A sample list as text. Lines have no fixed length, so marks are kept: the offset of every 256th line. A read goes from
- * the mark before it. In a name, newline, carriage return and backslash are written \n, \r and \\. */
+/* A sample list as text. Lines have no fixed length, so marks are kept: the offset of every 256th line. A read goes
+ * from the mark before it. In a name, newline, carriage return and backslash are written \n, \r and \\. */
 #include "fs/catalog/format.h"
 #include "fs/catalog/samples-list.h"
 

@@ -16,12 +16,13 @@ struct samples *samples_all(const struct catalog *c);
 struct samples *samples_imagefolder(const struct catalog *c);
 /* Of `base`, the files below directory `under` (NULL: all) whose path matches the glob (NULL: all; `*` does not
  * cross a slash, `**` does; a glob without a slash is matched against the name alone). */
-int samples_select(const struct samples *base, const char *under, const char *match, struct samples **out, struct str *why);
+int samples_select(const struct samples *base, const char *under, const char *match, struct samples **out,
+                   struct str *why);
 /* From a payload of paths separated by `separator` ('\n' or '\0'), relative, or absolute below one of the prefixes
  * (NULL-terminated). A missing last separator is accepted. With newlines, so are CRLF and the escapes of
- * samples_text_read; with NUL a path is what it is. Paths may repeat. An empty payload gives an empty list. `why` names
- * the first path that is not a file, with its line: -ENOENT, -ENOTDIR, -EISDIR, -EINVAL (a symlink, or an empty line), -EXDEV
- * (absolute, below no prefix). */
+ * samples_text_read; with NUL a path is what it is. Paths may repeat. An empty payload gives an empty list. `why`
+ * names the first path that is not a file, with its line: -ENOENT, -ENOTDIR, -EISDIR, -EINVAL (a symlink, or an empty
+ * line), -EXDEV (absolute, below no prefix). */
 int samples_from_paths(const struct catalog *c, const char *payload, size_t n, char separator,
                        const char *const *prefixes, struct samples **out, struct str *why);
 

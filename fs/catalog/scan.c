@@ -1,8 +1,8 @@
 /* Bring a catalog up to date: scan what changed, write a new file if it makes a difference, put it in place.
  *
  * The file is written beside the old one and renamed, without fsync: whatever a crash of the machine leaves there does
- * not fit its checksum, or is the old one, and a catalog can be made again. If the source is as it was, only the time of
- * the scan is new, and the header alone, which lies in one sector, is written in place. */
+ * not fit its checksum, or is the old one, and a catalog can be made again. If the source is as it was, only the time
+ * of the scan is new, and the header alone, which lies in one sector, is written in place. */
 #include "fs/catalog/scan.h"
 
 #include "fs/base/cleanup.h"
@@ -76,8 +76,7 @@ static int open_new(const char *name)
 }
 
 /* Put `name` in the place of `path`, unless that has the same content: then it gets the time of this scan. */
-static int install(const char *name, const char *path, struct catalog **old, uint64_t scanned,
-                   struct catalog **catalog)
+static int install(const char *name, const char *path, struct catalog **old, uint64_t scanned, struct catalog **catalog)
 {
     struct catalog *new;
     int error = catalog_open(name, &new);

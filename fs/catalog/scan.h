@@ -24,14 +24,15 @@ struct scan_options {
 /* Bring the catalog file at `path` up to date with the source directory `source_fd`, and open it.
  *
  * RESCAN_AUTO: where the kept catalog has a directory whose mtime and ctime still match, its entries are taken from
- * there without a look at them; a directory that changed later than two seconds before the scan of before began counts
- * as changed. (The ctime also catches a directory that took another's place, or whose mtime was set back.) NEVER: a kept
- * catalog is taken as it is. A kept catalog that is damaged or of another version is logged, and all is scanned.
+ * there without a look at them; a directory that changed later than two seconds before the scan of before began
+ * counts as changed. (The ctime also catches a directory that took another's place, or whose mtime was set back.)
+ * NEVER: a kept catalog is taken as it is. A kept catalog that is damaged or of another version is logged, and all is
+ * scanned.
  *
- * The file is replaced atomically (through PATH.new), and only when the scan succeeded; where nothing changed, only the
- * time of the scan is written into it. On failure `why` has a line for people: -ECANCELED, -EFBIG (too many files), -EBUSY
- * (somebody else writes this catalog), … A directory that cannot be read, or an entry that cannot be looked at, is logged
- * and counted, tried anew by the next scan, and fails this one only if it is the root. */
+ * The file is replaced atomically (through PATH.new), and only when the scan succeeded; where nothing changed, only
+ * the time of the scan is written into it. On failure `why` has a line for people: -ECANCELED, -EFBIG (too many
+ * files), -EBUSY (somebody else writes this catalog), … A directory that cannot be read, or an entry that cannot be
+ * looked at, is logged and counted, tried anew by the next scan, and fails this one only if it is the root. */
 int scan_source(int source_fd, const char *path, const struct scan_options *options, struct catalog **catalog,
                 struct str *why, struct scan_progress *result);
 

@@ -67,7 +67,7 @@ static int number_directories(struct branch *root, struct tree_order *o)
                 o->by_number[next++] = &n->children[k];
     }
     return o->directories > FORMAT_COUNT_MOST || o->files > FORMAT_COUNT_MOST || o->links > FORMAT_COUNT_MOST ? -EFBIG
-                                                                                                             : 0;
+                                                                                                              : 0;
 }
 
 /* ---- by path ---- */

@@ -11,13 +11,13 @@
 
 struct writer {
     int fd;
-    int error; /* the first; nothing is written after it */
+    int error;   /* the first; nothing is written after it */
     uint64_t at; /* offset of the next byte */
     size_t used;
     char *buffer;
     const struct tree_order *order;
-    uint64_t names;      /* bytes of names given out so far */
-    uint32_t *canonical; /* of each attribute of the scan: its number in the file + 1; 0: not met yet */
+    uint64_t names;                     /* bytes of names given out so far */
+    uint32_t *canonical;                /* of each attribute of the scan: its number in the file + 1; 0: not met yet */
     struct format_attribute *attribute; /* in the order of the file */
     uint32_t attributes;
     const struct attributes *from;
@@ -164,8 +164,9 @@ static void put_names(struct writer *w)
 static void put_sections(struct writer *w, struct format_section section[PARTS])
 {
     static void (*const part[PARTS])(struct writer *) = {
-        [PART_SCAN] = put_scan,   [PART_DIRECTORIES] = put_directories, [PART_FILES] = put_files,
-        [PART_LINKS] = put_links, [PART_NAMES] = put_names,
+        [PART_SCAN] = put_scan,   [PART_DIRECTORIES] = put_directories,
+        [PART_FILES] = put_files, [PART_LINKS] = put_links,
+        [PART_NAMES] = put_names,
     };
     for (int i = 0; i < PARTS; i++) {
         align(w);

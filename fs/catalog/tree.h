@@ -13,7 +13,7 @@
 struct branch {
     /* set when the branch is made */
     struct branch *parent; /* NULL: the root */
-    const char *name;    /* in memory of the parent, or in the catalog of before */
+    const char *name;      /* in memory of the parent, or in the catalog of before */
     size_t name_length;
     size_t path_length; /* of the path below the source */
     uint32_t old;       /* this directory in the catalog of before; 0: none */
@@ -24,14 +24,14 @@ struct branch {
     bool hides;      /* a .dealfs at the root */
     uint32_t attribute;
     int64_t mtime, ctime;
-    struct branch *children; /* an array, sorted by name */
+    struct branch *children;            /* an array, sorted by name */
     uint32_t directories, files, links; /* directories: of the array, those gone included */
     const struct format_file *file;
     const struct format_link *link;
     const char *names; /* what the names in file and link are relative to */
     void *own;         /* frees file, link and names; NULL: they are in the catalog of before */
     uint32_t specials, links_to_files;
-    int fd;             /* for opening the children, or −1 */
+    int fd;              /* for opening the children, or −1 */
     atomic_uint opening; /* children that still need fd */
 
     /* set by tree-order.c: first of its children of each kind, its number, and its children that are there */
@@ -41,7 +41,7 @@ struct branch {
 };
 
 void branch_init(struct branch *n, struct branch *parent, const char *name, size_t length, uint32_t old);
-void branch_fini(struct branch *root); /* with all below it */
+void branch_fini(struct branch *root);     /* with all below it */
 char *branch_path(const struct branch *n); /* below the source; "." for the root; the caller frees; NULL: no memory */
 
 /* Modes and owners, each once. Ids do not change once given; any thread. */

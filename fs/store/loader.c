@@ -114,6 +114,25 @@ static void unpark(struct loader *l)
     atomic_fetch_sub_explicit(&l->parked, 1, memory_order_relaxed);
 }
 
+/* Unless the read was taken away meanwhile: then it may not exist any more. */
+static void end_direct(struct worker *w, struct store_read *read, struct answer *answer, int error)
+{
+    struct loader *l = w->loader;
+    pthread_mutex_lock(&l->lock);
+    bool ours = w->serving == read;
+    w->serving = NULL;
+    pthread_mutex_unlock(&l->lock);
+    if (!ours) {
+        answer_release(answer);
+        return;
+    }
+    read->answer = *answer;
+    read->place = PLACE_SOURCE;
+    unpark(l);
+    l->config.answered(l->config.user, read, error);
+}
+
+/* With the lock, which is let go in between. */
 static void serve_direct(struct worker *w, struct store_read *read)
 {
     struct loader *l = w->loader;
@@ -125,19 +144,7 @@ static void serve_direct(struct worker *w, struct store_read *read)
     pthread_mutex_unlock(&l->lock);
 
     int error = gather(l, &span, &answer);
-
-    pthread_mutex_lock(&l->lock);
-    bool ours = w->serving == read;
-    w->serving = NULL;
-    pthread_mutex_unlock(&l->lock);
-    if (ours) {
-        read->answer = answer;
-        read->place = PLACE_SOURCE;
-        unpark(l);
-        l->config.answered(l->config.user, read, error);
-    } else {
-        answer_release(&answer);
-    }
+    end_direct(w, read, &answer, error);
 
     pthread_mutex_lock(&l->lock);
     l->direct_bytes -= span.length;
@@ -177,6 +184,7 @@ static void resume_waiting(struct loader *l, struct read_list *waiting, int erro
     }
 }
 
+/* With the lock, which is let go in between. */
 static void run_load(struct worker *w, struct load *load)
 {
     struct loader *l = w->loader;

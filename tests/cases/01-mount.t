@@ -18,7 +18,7 @@ unlike '.dealfs is not listed' "$(ls -A "$mnt")" '\.dealfs'
 ok 'but there' test -d "$mnt/.dealfs"
 ok 'with a status' grep -q catalog "$mnt/.dealfs/status"
 ok 'status' dealfs status "$mnt"
-ok 'status of all' dealfs status
+like 'status of all lists it' "$(dealfs status)" "$mnt   "
 is 'status --json is the file' "$(dealfs status --json "$mnt" | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')" "$(value "$mnt" id)"
 is 'it is in the list of all' "$(dealfs status --json | python3 -c '
 import json, sys

@@ -1,3 +1,4 @@
+/* A table of open files; a handle lives as long as the table or an operation refers to it. */
 #include "fs/mount/control/handles.h"
 
 #include "fs/mount/control/inside.h"

@@ -1,3 +1,4 @@
+/* Inode numbers of sample lists, computed and never kept. */
 #include "fs/mount/control/lists.h"
 
 #include <string.h>

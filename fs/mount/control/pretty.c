@@ -1,3 +1,4 @@
+/* Blanks and line ends for JSON: one pass over its tokens, with a look ahead at each group that opens. */
 #include "fs/mount/control/pretty.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* A ring of refused requests. */
 #include "fs/mount/control/refusals.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The stream of `control`: the table in stream.h, row by row. */
 #include "fs/mount/control/stream.h"
 
 #include "fs/base/cleanup.h"

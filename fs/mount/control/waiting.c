@@ -1,3 +1,4 @@
+/* The pending signals of a thread, from /proc. */
 #include "fs/mount/control/waiting.h"
 
 #include "fs/base/cleanup.h"

@@ -91,11 +91,13 @@ def main():
             write(os.path.join(top, b"always.png"))  # a class without images is an error
         write(os.path.join(root, b"at the root.jpg"))
         want = [os.fsencode(path) for path in expected(os.fsdecode(root))]
-        text = subprocess.run([tool, root, root + b".catalog", "imagefolder"], check=True, stdout=subprocess.PIPE).stdout
+        command = [tool, root, root + b".catalog", "imagefolder"]
+        text = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
         got = [os.path.join(root, unescape(line)) for line in text.split(b"\n")[:-1]]
         good = got == want
         failed |= not good
-        print("%sok %d - %d samples%s" % ("" if good else "not ", number + 1, len(want), " of odd names" if odd else ""))
+        result, kind = "ok" if good else "not ok", " of odd names" if odd else ""
+        print("%s %d - %d samples%s" % (result, number + 1, len(want), kind))
         if not good:
             for a, b in zip(got + [None] * len(want), want + [None] * len(got)):
                 if a != b:

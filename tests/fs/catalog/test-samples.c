@@ -10,8 +10,8 @@ static struct catalog *catalog; /* of everything below but the large list */
 static char root[256];
 
 static const char *const files[] = {
-    "a/b/1.JPG", "a/b/2.txt", "a/1.png", "a-b/x.jpeg", "b/deep/er/y.webp", "b/back\\slash.jpg", "b/new\nline.jpg",
-    "b/cr\r",    "b/\\n",     "top.jpg", "c/plain",
+    "a/b/1.JPG",       "a/b/2.txt", "a/1.png", "a-b/x.jpeg", "b/deep/er/y.webp", "b/back\\slash.jpg",
+    "b/new\nline.jpg", "b/cr\r",    "b/\\n",   "top.jpg",    "c/plain",
 };
 enum { FILES = sizeof files / sizeof files[0] };
 
@@ -150,7 +150,8 @@ static void test_paths(void)
     ACCEPTS("b/new\\nline.jpg\nb/cr\\r\nb/\\\\n\nb/back\\\\slash.jpg\n", '\n',
             "b/new\\nline.jpg\nb/cr\\r\nb/\\\\n\nb/back\\\\slash.jpg\n", "escapes");
     ACCEPTS("b/back\\slash.jpg\nb/\\n\n", '\n', "b/back\\\\slash.jpg\nb/\\\\n\n", "backslashes as they stand");
-    ACCEPTS("b/new\nline.jpg\0b/\\n\0b/cr\r", '\0', "b/new\\nline.jpg\nb/\\\\n\nb/cr\\r\n", "with NUL, names as they are");
+    ACCEPTS("b/new\nline.jpg\0b/\\n\0b/cr\r", '\0', "b/new\\nline.jpg\nb/\\\\n\nb/cr\\r\n",
+            "with NUL, names as they are");
     REFUSES("top.jpg\nnone\n", '\n', -ENOENT, "line 2: none: No such file or directory");
     REFUSES("top.jpg\n\na/1.png\n", '\n', -EINVAL, "line 2: empty");
     REFUSES("a\n", '\n', -EISDIR, "line 1: a: Is a directory");
@@ -228,8 +229,10 @@ static void test_table(void)
     char directory[256];
     snprintf(directory, sizeof directory, "%s", test_path("state/lists"));
     is_int(samples_table_create(catalog, directory, &t), 0, "a table makes its directory");
-    static const char *const bad[] = {"", ".", "..", ".x", "a/b", "a b", "\xc3\xa9", "x~",
-                                      "12345678901234567890123456789012345678901234567890123456789012345"};
+    static const char *const bad[] = {
+        "",         ".",   "..",
+        ".x",       "a/b", "a b",
+        "\xc3\xa9", "x~",  "12345678901234567890123456789012345678901234567890123456789012345"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         is_int(samples_table_put(t, bad[i], one("top.jpg")), -EINVAL, "no name: `%s`", bad[i]);
     is_int(samples_table_put(t, "all", one("top.jpg")), -EEXIST, "all stays");

@@ -242,7 +242,8 @@ static void test_too_deep(void)
     for (uint64_t ino = CATALOG_ROOT; ino <= catalog_inodes(c); ino++)
         all &= strcmp(source_path(c, ino), "?") != 0;
     ok(all, "every path of the catalog can be told");
-    ok(catalog_notes(c)->unreadable > 0 && log_has(log, "File name too long"), "what is too deep is counted and logged");
+    ok(catalog_notes(c)->unreadable > 0 && log_has(log, "File name too long"),
+       "what is too deep is counted and logged");
     catalog_close(c);
     remove_source();
     log_end(log);

@@ -46,8 +46,8 @@ def fails(number, what, action):
     equal(got, number, what)
 
 
-def wait_for(condition, pause=0.01):
-    end = time.monotonic() + PATIENCE
+def wait_for(condition, pause=0.01, seconds=PATIENCE):
+    end = time.monotonic() + seconds
     while not (result := condition()):
         if time.monotonic() > end:
             return None
@@ -82,11 +82,18 @@ def processes():
 
 
 def clean_up():
-    for path in (MOUNT + '/.dealfs', MOUNT, CONTROL):
-        subprocess.run(['umount', '-l', path], stderr=subprocess.DEVNULL)
-    wait_for(lambda: not processes())
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for path in (MOUNT, CONTROL):  # what is mounted inside goes with it
+        try:
+            subprocess.run(['umount', '-l', path], stderr=subprocess.DEVNULL, timeout=10)
+        except subprocess.TimeoutExpired:
+            pass
+    wait_for(lambda: not processes(), seconds=10)
     for pid in processes():
-        os.kill(pid, signal.SIGKILL)
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
     shutil.rmtree(BASE, ignore_errors=True)
 
 

@@ -1,0 +1,82 @@
+#!/bin/bash
+# The installed product: mount(8), umount(8) and a line of fstab, and the tree that it is installed from not needed.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_root
+require_fuse
+require unshare make
+[ -f "$top_builddir/Makefile" ] || plan_skip 'this build has no Makefile to install from'
+src=$tmp/src mnt=$tmp/mnt dest=$tmp/dest
+make_files "$src" 20 100000
+mkdir "$mnt"
+
+ok 'make install' make -C "$top_builddir" -s install "DESTDIR=$dest"
+bin=$(cd "$dest" && find . -name dealfs -type f -perm -1 | head -1)
+ok "the command is installed: $bin" test -n "$bin"
+ok 'and knows where the others are' env -u top_builddir PATH=/usr/bin:/bin:/usr/sbin:/sbin "$dest/$bin" mount "$src" "$mnt"
+like 'they are the installed ones' "$(readlink "/proc/$(processes dealfs-server | head -1)/exe")" "^$dest/"
+same 'the mount is the source' "$src" "$mnt"
+ok 'unmount' env PATH=/usr/bin:/bin:/usr/sbin:/sbin "$dest/$bin" umount "$mnt"
+for page in dealfs-status.1 dealfs-mount.1; do
+    ok "man page $page" sh -c 'find "$1" -name "$2*" | grep -q .' sh "$dest" "$page"
+done
+helper=$(cd "$dest" && find . -name mount.fuse.dealfs | head -1)
+ok "the helper of mount(8) is installed: $helper" test -n "$helper"
+
+# mount(8) finds helpers in /sbin only: a private mount namespace in which the installed files stand on / by overlays.
+cat >"$tmp/inside" <<'END'
+#!/bin/bash
+# In the namespace. DEST SRC MNT TMP
+dest=$1 src=$2 mnt=$3 tmp=$4
+set -e
+for top in "$dest"/*/; do
+    top=$(basename "$top")
+    real=$(realpath "/$top")
+    mkdir -p "$tmp/overlay/$top.upper" "$tmp/overlay/$top.work"
+    mount -t overlay -o "lowerdir=$dest/$top:$real,upperdir=$tmp/overlay/$top.upper,workdir=$tmp/overlay/$top.work" overlay "$real"
+done
+unset top_builddir
+PATH=$PATH_INSTALLED
+hash -r
+say() { echo "$1"; }
+wait_gone() { local i; for i in $(seq 500); do [ -z "$(pgrep -f "dealfs-keeper $tmp/")" ] && return; sleep 0.02; done; return 1; }
+try() { local what=$1; shift; if "$@" >"$tmp/inside.out" 2>&1; then say "ok $what"; else say "failed $what: $(head -3 "$tmp/inside.out")"; fi; }
+fs() { findmnt -nfo FSTYPE "$mnt"; }
+try 'mount -t' mount -t fuse.dealfs "$src" "$mnt" -o ram=32M
+try 'type' test "$(fs)" = fuse.dealfs
+try 'reads' diff -r -x .dealfs "$src" "$mnt"
+try 'umount' umount "$mnt"
+try 'gone' test -z "$(fs)"
+try 'nothing runs' wait_gone
+mount -t fuse.dealfs "$src" "$mnt"
+cd "$mnt"
+if umount "$mnt" 2>/dev/null; then say 'failed a busy umount worked'; else say 'ok a busy umount fails'; fi
+cd /
+try 'umount -l' umount -l "$mnt"
+try 'nothing runs' wait_gone
+if mount -t fuse.dealfs "$src" "$mnt" -o frobnicate 2>"$tmp/bad"; then say 'failed a bad option was taken'; else say 'ok a bad option is refused'; fi
+try 'by name' grep -q frobnicate "$tmp/bad"
+cp /etc/fstab "$tmp/fstab" 2>/dev/null || : >"$tmp/fstab"
+echo "$src $mnt fuse.dealfs ro,noauto,_netdev,x-systemd.requires=network.target,ram=32M 0 0" >>"$tmp/fstab"
+: >>/etc/fstab
+mount --bind "$tmp/fstab" /etc/fstab
+try 'fstab: mount' mount "$mnt"
+try 'fstab: reads' diff -r -x .dealfs "$src" "$mnt"
+try 'fstab: umount' umount "$mnt"
+try 'nothing runs' wait_gone
+END
+chmod +x "$tmp/inside"
+mkdir "$tmp/overlay"
+mount -t tmpfs tmpfs "$tmp/overlay" || bail_out 'no tmpfs'
+at_exit umount -l "$tmp/overlay"
+PATH_INSTALLED=$(dirname "${bin#.}"):/usr/sbin:/usr/bin:/sbin:/bin unshare -m "$tmp/inside" "$dest" "$src" "$mnt" "$tmp" >"$tmp/results" 2>"$tmp/results.err"
+while IFS= read -r line; do
+    is "mount(8): ${line#* }" "${line%% *}" ok
+done <"$tmp/results"
+is 'all of it was tried' "$(wc -l <"$tmp/results")" 16 || diag "$(cat "$tmp/results.err")"
+ok 'make uninstall' make -C "$top_builddir" -s uninstall "DESTDIR=$dest"
+is 'leaves no file' "$(find "$dest" ! -type d | head -3)" ''
+umount "$tmp/overlay"
+nothing_left
+done_testing

@@ -1,0 +1,104 @@
+#!/bin/bash
+# Hundreds of readers blocked on a slow source do not slow down who reads what is kept.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_fuse
+src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults
+make_files "$src" 300 200000
+mkdir "$src/slow"
+for ((i = 0; i < 256; i++)); do head -c 200000 "$src/class0/000.bin" >"$src/slow/$i"; done
+: >"$faults"
+export DEALFS_SOURCE_FAULTS="file=$faults"
+ok 'mount' mount_up "$src" "$mnt"
+find "$mnt" -path "$mnt/class*" -type f -exec cat {} + >/dev/null
+echo 'hang=slow/*' >"$faults.new" && mv "$faults.new" "$faults"
+
+cat >"$tmp/read.py" <<'END'
+import os, random, sys, threading, time
+mnt, src, blocked = sys.argv[1], sys.argv[2], int(sys.argv[3])
+names = [f'{d}/{f}' for d in sorted(os.listdir(src)) if d.startswith('class') for f in os.listdir(f'{src}/{d}')]
+want = {n: open(f'{src}/{n}', 'rb').read() for n in names}
+
+def once():
+    for n in names:
+        fd = os.open(f'{mnt}/{n}', os.O_RDONLY)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+    random.Random(1).shuffle(names)
+    began = time.monotonic()
+    for n in names:
+        fd = os.open(f'{mnt}/{n}', os.O_RDONLY)
+        assert os.read(fd, 1 << 20) == want[n], n
+        os.close(fd)
+    return time.monotonic() - began
+
+free = min(once() for _ in range(5))
+errors = []
+def reader(i):
+    try:
+        if open(f'{mnt}/slow/{i}', 'rb').read() != open(f'{src}/slow/{i}', 'rb').read():
+            errors.append(f'{i}: wrong bytes')
+    except OSError as e:
+        errors.append(f'{i}: {e}')
+threads = [threading.Thread(target=reader, args=(i,)) for i in range(blocked)]
+for t in threads:
+    t.start()
+def parked():
+    import json
+    return json.load(open(f'{mnt}/.dealfs/status'))['parked']
+end = time.monotonic() + 30
+while parked() < blocked and time.monotonic() < end:
+    time.sleep(0.05)
+print(f'{parked()} parked', flush=True)
+assert all(t.is_alive() for t in threads), 'a reader is not blocked'
+busy = min(once() for _ in range(5))
+print(f'{free:.3f} s alone, {busy:.3f} s beside {blocked} blocked readers', flush=True)
+os.listdir(mnt)
+os.stat(f'{mnt}/slow/0')
+assert all(t.is_alive() for t in threads), 'a reader is no longer blocked'
+open(sys.argv[4] + '.new', 'w').close()
+os.rename(sys.argv[4] + '.new', sys.argv[4])
+for t in threads:
+    t.join(60)
+assert not any(t.is_alive() for t in threads), 'a reader is blocked for ever'
+assert not errors, errors
+assert busy < 2 * free + 0.2, 'too slow'
+END
+ok '256 readers are blocked, and others are not slowed down' timeout 200 python3 "$tmp/read.py" "$mnt" "$src" 256 "$faults"
+diag "$(cat "$tmp/.output")"
+reads 'all is read' "$src" "$mnt"
+
+# Slow, not hanging: the others go on, and each file is read once.
+ok 'unmount' dealfs umount "$mnt"
+echo 'delay=30,delay_match=slow/*' >"$faults.new" && mv "$faults.new" "$faults"
+ok 'mount with a slow source' dealfs mount "$src" "$mnt"
+for i in 1 2 3 4; do cat "$mnt"/slow/1? >"$tmp/slow.$i" & done
+wait $(jobs -p | tail -4)
+is 'four readers of the same slow files read them once from the source' "$(value "$mnt" source.samples)" 10
+for i in 1 2 3 4; do ok 'the right bytes' cmp "$tmp/slow.$i" <(cat "$src"/slow/1?); done
+
+# A source that fails.
+echo 'errno=EIO,match=class0/*' >"$faults.new" && mv "$faults.new" "$faults"
+fails 'EIO of the source is the reader'\''s' cat "$mnt/class0/004.bin"
+like 'it is EIO' "$(cat "$mnt/class0/004.bin" 2>&1 >/dev/null)" 'Input/output error'
+ok 'what is not concerned is read' cmp "$src/class1/001.bin" "$mnt/class1/001.bin"
+exits 3 'status is degraded' dealfs status "$mnt"
+: >"$faults.new" && mv "$faults.new" "$faults"
+ok 'when the source is well again it is read' cmp "$src/class0/004.bin" "$mnt/class0/004.bin"
+
+# A lazy unmount while readers hang.
+echo 'hang=class3/*' >"$faults.new" && mv "$faults.new" "$faults"
+cat "$mnt/class3/003.bin" >/dev/null 2>&1 &
+reader=$!
+tap_pids+=($reader)
+parked() { [ "$(value "$mnt" parked)" -ge 1 ]; }
+ok 'a reader hangs' wait_for 10 parked
+exits 3 'status does not hang' timeout 20 dealfs status "$mnt"
+ok 'umount --lazy does not hang' timeout 60 dealfs umount --lazy "$mnt"
+fails 'it is gone' mounted "$mnt"
+ok 'who was inside still waits for the source' kill -0 $reader
+: >"$faults.new" && mv "$faults.new" "$faults"
+ok 'and ends when it answers' wait_for 30 sh -c "! kill -0 $reader"
+nothing_left
+done_testing
