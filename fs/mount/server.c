@@ -29,7 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CONTROL_THREADS = 2, LEAST_THREADS = 4, MOST_THREADS = 64, ARENAS = 4, TICK_MS = 100, RESPAWN_MS = 1000 };
+enum { CONTROL_THREADS = 2, LEAST_THREADS = 4, MOST_THREADS = 64, ARENAS = 4, KEPT_BYTES = 2 << 20, TICK_MS = 100, RESPAWN_MS = 1000 };
 
 struct server {
     struct mount_config config;
@@ -67,6 +67,8 @@ static void prepare(struct server *s, const char *state)
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         signal(ignored[i], SIG_IGN);
     mallopt(M_ARENA_MAX, ARENAS);
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES); /* buffers of reads are used again rather than mapped and faulted anew */
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
     handover_reserve();
     int log = handover_has(FD_LOG) ? FD_LOG : STDERR_FILENO;
     log_open("dealfs-server", log, false);
