@@ -29,7 +29,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CONTROL_THREADS = 2, LEAST_THREADS = 4, MOST_THREADS = 64, ARENAS = 4, KEPT_BYTES = 2 << 20, TICK_MS = 100, RESPAWN_MS = 1000 };
+enum {
+    CONTROL_THREADS = 2,
+    LEAST_THREADS = 4,
+    MOST_THREADS = 64,
+    ARENAS = 4,
+    KEPT_BYTES = 2 << 20,
+    TICK_MS = 100,
+    RESPAWN_MS = 1000,
+};
 
 struct server {
     struct mount_config config;
