@@ -155,7 +155,7 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
     int error = check_owner(live, why);
     if (error)
         return error;
-    CLEANUP_STR struct str users = STR_INIT;
+    CLEANUP_STR struct str users = STR_INIT, copies = STR_INIT;
     struct work w = {.live = live, .lazy = lazy || live->health == LIVE_DEAD || live->health == LIVE_HUNG};
 
     snprintf(w.nested, sizeof w.nested, "%s/.dealfs", live->mountpoint);
@@ -171,9 +171,14 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
         return error;
     if (live->health == LIVE_HUNG)
         attach_abort(live->minor);
-    error = live_wait_gone(live, inside ? INSIDE_SECONDS : UNMOUNT_SECONDS);
+    /* Some other namespace may have a copy, and then waiting is of no use. */
+    bool copied = live_wait_gone(live, INSIDE_SECONDS) && users_of_device(live->major, live->minor, &copies) > 0;
+    error = live_wait_gone(live, inside || copied ? 0 : UNMOUNT_SECONDS);
     if (error && inside)
         str_addf(why, "%s is unmounted, and ends when those inside have left: %s", live->mountpoint, users.data);
+    else if (error && copied)
+        str_addf(why, "%s is unmounted here, but another mount namespace has it still: that of %s", live->mountpoint,
+                 copies.data);
     else if (error)
         str_addf(why, "%s is unmounted, but its processes have not ended", live->mountpoint);
     return error;

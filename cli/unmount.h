@@ -4,7 +4,7 @@
 
 #include "cli/live.h"
 
-enum { UNMOUNT_SECONDS = 30 };
+enum { UNMOUNT_SECONDS = 120 };
 
 /* `lazy`: whoever is inside stays inside until it leaves; else -EBUSY with who it is in `why`, and the mount is as it was.
  * A mount that is dead or hangs goes lazily in any case. Returns when its processes have ended; -ETIMEDOUT when they have

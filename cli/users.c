@@ -75,7 +75,15 @@ static void add_name(struct str *names, int process, const char *pid)
     str_addf(names, " (%s)", pid);
 }
 
-int users_of_mount(const char *mountpoint, struct str *names)
+/* Does its mount namespace have the device? Ours has not, any more. */
+static bool has_mounted(int process, const char *device)
+{
+    CLEANUP_STR struct str mounts = STR_INIT;
+
+    return file_read(process, "mountinfo", MAPS_MOST, &mounts) == 0 && mounts.length > 0 && strstr(mounts.data, device);
+}
+
+static int find(bool (*matches)(int process, const char *what), const char *what, struct str *names)
 {
     CLEANUP_CLOSEDIR DIR *d = opendir("/proc");
     struct dirent *e;
@@ -85,7 +93,7 @@ int users_of_mount(const char *mountpoint, struct str *names)
         if (!isdigit((unsigned char)e->d_name[0]))
             continue;
         CLEANUP_CLOSE int process = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (process < 0 || atoi(e->d_name) == getpid() || !works_in(process, mountpoint))
+        if (process < 0 || atoi(e->d_name) == getpid() || !matches(process, what))
             continue;
         if (++found <= SHOWN)
             add_name(names, process, e->d_name);
@@ -93,4 +101,17 @@ int users_of_mount(const char *mountpoint, struct str *names)
     if (found > SHOWN)
         str_addf(names, " and %d more", found - SHOWN);
     return found;
+}
+
+int users_of_mount(const char *mountpoint, struct str *names)
+{
+    return find(works_in, mountpoint, names);
+}
+
+int users_of_device(unsigned major, unsigned minor, struct str *names)
+{
+    char device[32];
+
+    snprintf(device, sizeof device, " %u:%u ", major, minor);
+    return find(has_mounted, device, names);
 }

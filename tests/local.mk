@@ -98,6 +98,7 @@ SCRIPT_TESTS = \
 	tests/cases/07-tiers.t \
 	tests/cases/08-run.t \
 	tests/cases/09-python.t \
+	tests/cases/10-install.t \
 	tests/cases/11-names.t \
 	tests/cases/12-blocked.t \
 	tests/fs/catalog/10-imagefolder.t \
@@ -120,7 +121,8 @@ tests_bench_maker_LDADD =
 tests_bench_reader_LDADD =
 
 check_PROGRAMS += $(UNIT_TESTS) $(TEST_TOOLS)
-TESTS = $(UNIT_TESTS) $(SCRIPT_TESTS)
+# The long ones begin first.
+TESTS = $(SCRIPT_TESTS) $(UNIT_TESTS)
 
 EXTRA_DIST += \
 	$(SCRIPT_TESTS) \

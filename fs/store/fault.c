@@ -9,8 +9,8 @@
  *   flip=N            flip one bit of each Nth answer
  *   truncate=N        leave out the last byte of each Nth answer (of get alone: read has no length to lie about)
  *   every=N           errno only each Nth time
- *   file=PATH         while this file can be read, its text is the specification, from one call to the next; a text that
- *                     cannot be understood is logged and changes nothing
+ *   file=PATH         while this file can be read, its text is the specification, from one call to the next; a
+ *                     text that cannot be understood is logged and changes nothing
  *
  * Threads: any number call. `now` is replaced as a whole under the lock, and each call works on its own copy. */
 #include "fs/store/source.h"
@@ -145,8 +145,8 @@ static struct stamp stamp_of(const char *path)
 
 static bool same_stamp(const struct stamp *a, const struct stamp *b)
 {
-    return a->there == b->there && a->ino == b->ino && a->size == b->size &&
-           a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+    return a->there == b->there && a->ino == b->ino && a->size == b->size && a->changed.tv_sec == b->changed.tv_sec &&
+           a->changed.tv_nsec == b->changed.tv_nsec;
 }
 
 static int spec_read(struct fault *f, const struct stamp *stamp, struct spec *spec)

@@ -6,9 +6,9 @@
  * reader never waits for a whole round of staging.
  *
  * A load that found room ends with its bytes in a tier: its waiters then ask the tiers again. One that found none ends
- * before it read anything: each of its waiters is served directly, by reading from the source just what it asked for into
- * memory of its own, and nothing is kept. So is a read that gets no further though its loads succeed, because a tier
- * loses what it is given. What is being read directly is bounded by MOST_DIRECT bytes.
+ * before it read anything: each of its waiters is served directly, by reading from the source just what it asked for
+ * into memory of its own, and nothing is kept. So is a read that gets no further though its loads succeed, because a
+ * tier loses what it is given. What is being read directly is bounded by MOST_DIRECT bytes.
  *
  * Lock order: loader, then what shard_holds takes. Callbacks are called without the lock. */
 #include "fs/store/loader.h"
@@ -39,7 +39,7 @@ struct worker {
 
 struct loader {
     struct loader_config config;
-    atomic_bool full;       /* the last load that asked for room got none */
+    atomic_bool full; /* the last load that asked for room got none */
     _Atomic int64_t parked;
 
     pthread_mutex_t lock;
@@ -49,9 +49,9 @@ struct loader {
     size_t direct_bytes;     /* lock: being read directly */
     int later_running;       /* lock */
     int most_later;
-    int sleeping;            /* lock: workers that wait for `work` */
-    bool touched;            /* lock: the source was used since it was last told to be idle */
-    bool stopping;           /* lock */
+    int sleeping;  /* lock: workers that wait for `work` */
+    bool touched;  /* lock: the source was used since it was last told to be idle */
+    bool stopping; /* lock */
 
     int workers;
     struct worker worker[];

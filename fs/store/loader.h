@@ -18,7 +18,7 @@ struct loader_config {
     void *user;
     /* Ask the tiers for a span; on failure the answer is as it was. Never waits for the source. */
     int (*held)(void *user, const struct span *span, struct answer *answer, enum place *place);
-    /* What the read was parked for has come: ask the tiers again, and loader_park again if they still lack something. */
+    /* What the read was parked for has come: ask the tiers again, and park again if they still lack something. */
     void (*resume)(void *user, struct store_read *read);
     /* The read is over. */
     void (*answered)(void *user, struct store_read *read, int error);
@@ -37,9 +37,9 @@ void loader_destroy(struct loader *loader); /* stops; waits for what is being re
 int loader_park(struct loader *loader, struct store_read *read);
 uint64_t loader_parked(struct loader *loader); /* how many wait now */
 
-/* For the stage numbered `stage` (not 0): load what is missing of the piece of PIECE_BYTES that begins at `offset`, after
- * what readers wait for. Returns how many times `staged` will be called for it, -ESHUTDOWN or -ENOMEM; `held` counts
- * the bytes that a tier holds already. Stage 0 only counts. */
+/* For the stage numbered `stage` (not 0): load what is missing of the piece of PIECE_BYTES that begins at `offset`,
+ * after what readers wait for. Returns how many times `staged` will be called for it, -ESHUTDOWN or -ENOMEM; `held`
+ * counts the bytes that a tier holds already. Stage 0 only counts. */
 int loader_stage(struct loader *loader, uint32_t stage, uint32_t file, uint64_t offset, uint64_t *held);
 /* Drop what is queued for it only; what runs still ends with a call of `staged`. */
 void loader_forget(struct loader *loader, uint32_t stage);

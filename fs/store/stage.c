@@ -7,7 +7,8 @@
  *
  * Each start is a stage with a number of its own, so that what still comes back from one that was stopped is not taken
  * for the next one's. What is held already is only counted, so staging goes on where it stopped. When load after load
- * finds no room the tiers are full: the rest of the catalog is only counted too. A file that fails is counted and passed.
+ * finds no room the tiers are full: the rest of the catalog is only counted too. A file that fails is counted and
+ * passed.
  *
  * Lock order: `control`, then `lock`; the loader is called without `lock`. */
 #include "fs/store/stage.h"

@@ -8,7 +8,7 @@ struct loader;
 struct stage;
 
 int stage_create(const struct catalog *catalog, struct shard *shard, struct stage **stage);
-void stage_join(struct stage *stage); /* stops, and waits until it asks the loader for nothing more; NULL: nothing */
+void stage_join(struct stage *stage);    /* stops, and waits until it asks the loader for nothing more; NULL: nothing */
 void stage_destroy(struct stage *stage); /* the loader calls nothing of it any more */
 
 int stage_start(struct stage *stage, struct loader *loader); /* 0 also when it runs already */

@@ -63,9 +63,9 @@ static int add_faults(struct store *s, const char *specifications)
     return 0;
 }
 
-/* The layers, in the order in which they are asked. The tiers wait for nothing but their own storage and are asked by the
- * reader's thread; the others are asked by the loader. A world of one has no peers: their layer belongs between, and
- * what the loader reads from then begins with it. */
+/* The layers, in the order in which they are asked. The tiers wait for nothing but their own storage and are asked by
+ * the reader's thread; the others are asked by the loader. A world of one has no peers: their layer belongs between,
+ * and what the loader reads from then begins with it. */
 static int assemble(struct store *s, const struct store_config *config)
 {
     s->layer[PLACE_RAM] = shard_layer(s->shard, TIER_RAM);

@@ -15,8 +15,8 @@ struct store_config {
     struct tier_config tier[TIERS];
     int zstd_level;
     int source_threads;
-    /* For tests: fault layers, separated by semicolons, each a specification as in fs/store/fault.c; over the source, or
-     * where it begins with on=ram, on=ssd or on=source over that. NULL: none */
+    /* For tests: fault layers, separated by semicolons, each a specification as in fs/store/fault.c; over the source,
+     * or where it begins with on=ram, on=ssd or on=source over that. NULL: none */
     const char *faults;
 };
 
@@ -48,10 +48,10 @@ int store_read(struct store *store, struct store_read *read);
 /* Fill the shards from the source. Loads that readers wait for go first. */
 struct stage_progress {
     enum { STAGE_IDLE, STAGE_RUNNING, STAGE_DONE, STAGE_STOPPED, STAGE_FAILED } state;
-    int error; /* of the first sample that failed; staging goes on past it */
+    int error;       /* of the first sample that failed; staging goes on past it */
     uint64_t failed; /* samples */
     uint64_t files, files_total, bytes, bytes_total; /* looked at, of the whole catalog */
-    uint64_t kept; /* raw bytes now held in a tier, of bytes_total */
+    uint64_t kept;    /* raw bytes now held in a tier, of bytes_total */
     uint64_t elapsed; /* nanoseconds */
 };
 int store_stage_start(struct store *store); /* 0 also when it runs already */
@@ -68,7 +68,7 @@ struct store_stats {
     uint64_t latency_sum[PLACES];            /* nanoseconds */
     uint64_t errors[STORE_ERRNOS];           /* failed reads by errno */
     uint64_t source_samples, source_bytes;
-    uint64_t parked;                         /* readers waiting now */
+    uint64_t parked; /* readers waiting now */
     struct tier_status tier[TIERS];
 };
 void store_stats(struct store *store, struct store_stats *stats);

@@ -1,6 +1,6 @@
-/* Small files are one part and one load. Of a large file a reader loads the missing parts it touches; only when it reads
- * on from the very byte where an earlier load ended is the rest of the piece loaded ahead. (That the part before is held
- * is not enough: in a half-filled shard every second random read would pull in a whole piece.) */
+/* Small files are one part and one load. Of a large file a reader loads the missing parts it touches; only when it
+ * reads on from the very byte where an earlier load ended is the rest of the piece loaded ahead. (That the part before
+ * is held is not enough: in a half-filled shard every second random read would pull in a whole piece.) */
 #include "fs/store/wants.h"
 
 #include <errno.h>

@@ -38,7 +38,7 @@ start_readers() {
     for i in 1 2; do
         python3 "$tmp/reader.py" "$src" "$mnt" "$tmp/ready.$i" &
         readers+=($!)
-        tap_pids+=($!)
+        tap_pids+=("$!")
     done
     wait_for 20 test -e "$tmp/ready.1" -a -e "$tmp/ready.2"
 }
@@ -83,7 +83,7 @@ variant 'fusermount3 -uz' lazy fusermount3 -uz "$mnt"
 ok 'mount' dealfs mount "$src" "$mnt"
 (cd "$mnt" && exec sleep 60) &
 inside=$!
-tap_pids+=($inside)
+tap_pids+=("$inside")
 wait_for 5 test "$(readlink /proc/$inside/cwd)" = "$mnt"
 one_line 'a busy unmount says who is inside' "in use by .*$inside" dealfs umount "$mnt"
 kill $inside
@@ -101,7 +101,7 @@ nothing_left
 # -f stays, and Ctrl-C unmounts.
 env --default-signal=INT dealfs mount -f "$src" "$mnt" 2>"$tmp/foreground.log" &
 foreground=$!
-tap_pids+=($foreground)
+tap_pids+=("$foreground")
 ok 'mount -f comes up' wait_for 20 dealfs wait --timeout 5 "$mnt"
 ok 'and stays' kill -0 $foreground
 ok 'it can be read' cmp "$src/class1/001.bin" "$mnt/class1/001.bin"

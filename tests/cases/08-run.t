@@ -37,7 +37,7 @@ mkfifo "$tmp/user/hold"
 chmod 666 "$tmp/user/hold"
 as_user dealfs run "$src" "$mnt" -- sh -c 'read -r line <"$1"; exit 5' sh "$tmp/user/hold" 2>"$tmp/run.log" &
 run=$!
-tap_pids+=($run)
+tap_pids+=("$run")
 ok 'run in the background comes up' wait_for 20 as_user dealfs wait --timeout 5 "$mnt"
 is 'outside there is nothing' "$(as_user ls -A "$mnt")" ''
 ok 'enter' as_user dealfs enter "$mnt" -- diff -r -x .dealfs "$src" "$mnt"
@@ -59,7 +59,7 @@ nothing_left
 # --- signals ---
 as_user env --default-signal=INT dealfs run "$src" "$mnt" -- sleep 100 2>"$tmp/run.log" &
 run=$!
-tap_pids+=($run)
+tap_pids+=("$run")
 ok 'run comes up' wait_for 20 as_user dealfs wait --timeout 5 "$mnt"
 dealfs_run=$(processes 'dealfs run' | tail -1)
 kill -TERM "$dealfs_run"
@@ -68,7 +68,7 @@ is 'SIGTERM reaches the command' $? 143
 nothing_left 'nothing is left after SIGTERM'
 as_user dealfs run "$src" "$mnt" -- sleep 100 2>"$tmp/run.log" &
 run=$!
-tap_pids+=($run)
+tap_pids+=("$run")
 ok 'run comes up' wait_for 20 as_user dealfs wait --timeout 5 "$mnt"
 kill -9 "$(processes 'dealfs run' | tail -1)"
 wait $run 2>/dev/null

@@ -30,16 +30,23 @@ cat >"$tmp/inside" <<'END'
 # In the namespace. DEST SRC MNT TMP
 dest=$1 src=$2 mnt=$3 tmp=$4
 set -e
-for top in "$dest"/*/; do
-    top=$(basename "$top")
+# /sbin is a symlink into /usr on most systems, so /usr comes first.
+for top in usr $(ls "$dest" | grep -vx usr); do
+    [ -d "$dest/$top" ] || continue
     real=$(realpath "/$top")
     mkdir -p "$tmp/overlay/$top.upper" "$tmp/overlay/$top.work"
     mount -t overlay -o "lowerdir=$dest/$top:$real,upperdir=$tmp/overlay/$top.upper,workdir=$tmp/overlay/$top.work" overlay "$real"
 done
+# What mount(8) remembers of mounts stays in here, too.
+mount -t tmpfs tmpfs /run
+mkdir /run/mount
+set +e
 unset top_builddir
 PATH=$PATH_INSTALLED
 hash -r
 say() { echo "$1"; }
+clear() { ! mountpoint -q "$mnt" || dealfs umount --lazy "$mnt"; }
+trap clear EXIT
 wait_gone() { local i; for i in $(seq 500); do [ -z "$(pgrep -f "dealfs-keeper $tmp/")" ] && return; sleep 0.02; done; return 1; }
 try() { local what=$1; shift; if "$@" >"$tmp/inside.out" 2>&1; then say "ok $what"; else say "failed $what: $(head -3 "$tmp/inside.out")"; fi; }
 fs() { findmnt -nfo FSTYPE "$mnt"; }
@@ -48,8 +55,9 @@ try 'type' test "$(fs)" = fuse.dealfs
 try 'reads' diff -r -x .dealfs "$src" "$mnt"
 try 'umount' umount "$mnt"
 try 'gone' test -z "$(fs)"
+clear
 try 'nothing runs' wait_gone
-mount -t fuse.dealfs "$src" "$mnt"
+try 'mount -t again' mount -t fuse.dealfs "$src" "$mnt"
 cd "$mnt"
 if umount "$mnt" 2>/dev/null; then say 'failed a busy umount worked'; else say 'ok a busy umount fails'; fi
 cd /
@@ -64,6 +72,7 @@ mount --bind "$tmp/fstab" /etc/fstab
 try 'fstab: mount' mount "$mnt"
 try 'fstab: reads' diff -r -x .dealfs "$src" "$mnt"
 try 'fstab: umount' umount "$mnt"
+clear
 try 'nothing runs' wait_gone
 END
 chmod +x "$tmp/inside"

@@ -73,8 +73,12 @@ reads 'all is read' "$src" "$mnt"
 ok 'unmount' dealfs umount "$mnt"
 echo 'delay=30,delay_match=slow/*' >"$faults.new" && mv "$faults.new" "$faults"
 ok 'mount with a slow source' dealfs mount "$src" "$mnt"
-for i in 1 2 3 4; do cat "$mnt"/slow/1? >"$tmp/slow.$i" & done
-wait $(jobs -p | tail -4)
+cats=()
+for i in 1 2 3 4; do
+    cat "$mnt"/slow/1? >"$tmp/slow.$i" &
+    cats+=("$!")
+done
+wait "${cats[@]}"
 is 'four readers of the same slow files read them once from the source' "$(value "$mnt" source.samples)" 10
 for i in 1 2 3 4; do ok 'the right bytes' cmp "$tmp/slow.$i" <(cat "$src"/slow/1?); done
 
@@ -91,7 +95,7 @@ ok 'when the source is well again it is read' cmp "$src/class0/004.bin" "$mnt/cl
 echo 'hang=class3/*' >"$faults.new" && mv "$faults.new" "$faults"
 cat "$mnt/class3/003.bin" >/dev/null 2>&1 &
 reader=$!
-tap_pids+=($reader)
+tap_pids+=("$reader")
 parked() { [ "$(value "$mnt" parked)" -ge 1 ]; }
 ok 'a reader hangs' wait_for 10 parked
 exits 3 'status does not hang' timeout 20 dealfs status "$mnt"

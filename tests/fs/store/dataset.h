@@ -20,7 +20,7 @@ void dataset_end(struct dataset *d);
 uint32_t dataset_file(const struct dataset *d, const char *path); /* its number */
 uint64_t dataset_size(const struct dataset *d, uint32_t file);
 const char *dataset_path(const struct dataset *d, const char *path); /* absolute; see test_path */
-int dataset_open_files(const struct dataset *d); /* how many of its files this process has open */
+int dataset_open_files(const struct dataset *d);                     /* how many of its files this process has open */
 struct span dataset_random_span(const struct dataset *d, uint32_t file, uint64_t *random);
 
 /* Is the answer exactly the bytes of the span? */

@@ -1,7 +1,7 @@
 /* Many threads read at random, and every byte is checked; then each byte must have been read from the source once.
  *
- *   stress-store [SECONDS]     after the first round goes on for so long, with a source that fails and comes back, tiers
- *                              that lose what they hold, staging that starts and stops, and stores that close and open */
+ *   stress-store [SECONDS]     after the first round goes on for so long, with a source that fails and comes back,
+ * tiers that lose what they hold, staging that starts and stops, and stores that close and open */
 #include "fs/base/file.h"
 #include "tests/fs/store/dataset.h"
 #include "tests/lib/tap.h"

@@ -47,7 +47,8 @@ static int read_into(struct layer *layer, const char *path)
 
 static void test_refused(void)
 {
-    static const char *const bad[] = {"errno=ENOSUCH", "delay=soon", "delay=-1", "every", "every=", "what=1", "=", "hang=x,flip=y"};
+    static const char *const bad[] = {"errno=ENOSUCH", "delay=soon", "delay=-1", "every",
+                                      "every=",        "what=1",     "=",        "hang=x,flip=y"};
     struct layer *source, *fault;
     source_create(d.catalog, d.root, &source);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -25,10 +25,10 @@
 
 /* The source's preadv is this one: it can give less, be interrupted or fail, and have something happen to the file. */
 static struct {
-    size_t most;        /* bytes in one call; 0: all */
-    int interruptions;  /* so many calls fail with EINTR first */
-    int error;          /* each call fails with this errno */
-    const char *touch;  /* this file changes with the call */
+    size_t most;       /* bytes in one call; 0: all */
+    int interruptions; /* so many calls fail with EINTR first */
+    int error;         /* each call fails with this errno */
+    const char *touch; /* this file changes with the call */
 } hook;
 
 ssize_t preadv(int fd, const struct iovec *into, int count, off_t offset)
@@ -48,10 +48,12 @@ ssize_t preadv(int fd, const struct iovec *into, int count, off_t offset)
     return syscall(SYS_preadv, fd, into, count, offset, 0);
 }
 
+/* clang-format off */
 static const uint64_t sizes[] = {
-    0,           1,           4095,          4096,           4097,           VALUE_BYTES - 1, VALUE_BYTES,
-    VALUE_BYTES + 1, SPAN_BYTES - 1, SPAN_BYTES,  SPAN_BYTES + 1, PIECE_BYTES - 1, PIECE_BYTES,     PIECE_BYTES + 1,
+    0, 1, 4095, 4096, 4097, VALUE_BYTES - 1, VALUE_BYTES, VALUE_BYTES + 1, SPAN_BYTES - 1, SPAN_BYTES, SPAN_BYTES + 1,
+    PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1,
 };
+/* clang-format on */
 
 static int get_check(struct layer *source, const struct dataset *d, const struct span *span)
 {

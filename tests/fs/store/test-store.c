@@ -75,9 +75,12 @@ static void test_arguments(void)
     struct store *store = dataset_store(&d, 64 * MIB, 0, NULL, false);
     uint32_t file = dataset_file(&d, "size/4096");
     const struct span bad[] = {
-        {.file = catalog_files(d.catalog), .length = 1}, {.file = file, .length = 0},
-        {.file = file, .length = 4097},                  {.file = file, .offset = 4096, .length = 1},
-        {.file = file, .offset = 4095, .length = 2},     {.file = file, .offset = UINT64_MAX, .length = 2},
+        {.file = catalog_files(d.catalog), .length = 1},
+        {.file = file, .length = 0},
+        {.file = file, .length = 4097},
+        {.file = file, .offset = 4096, .length = 1},
+        {.file = file, .offset = 4095, .length = 2},
+        {.file = file, .offset = UINT64_MAX, .length = 2},
         {.file = dataset_file(&d, "size/0"), .length = 1},
         {.file = dataset_file(&d, "size/4M"), .length = SPAN_BYTES + 1},
     };
@@ -318,7 +321,8 @@ static void test_tier_faults(void)
 {
     faults_set("");
     struct store *store = dataset_store(&d, 64 * MIB, 0, "on=ram,file=FILE", false);
-    struct span span = whole("size/1M"), large = {.file = dataset_file(&d, "slow/three"), .offset = 7, .length = 900000};
+    struct span span = whole("size/1M"),
+                large = {.file = dataset_file(&d, "slow/three"), .offset = 7, .length = 900000};
     is_int(read_check(store, &d, &span, NULL), 0, "a file is held");
     is_int(read_check(store, &d, &large, NULL), 0, "part of a large one, too");
     faults_set("errno=EIO");
@@ -335,7 +339,8 @@ static void test_tier_faults(void)
     is_int(place, PLACE_RAM, "it is used again");
     store_close(store);
 
-    struct store_config config = {.catalog = d.catalog, .source = d.root, .source_threads = 1, .faults = "on=tape,hang"};
+    struct store_config config = {
+        .catalog = d.catalog, .source = d.root, .source_threads = 1, .faults = "on=tape,hang"};
     is_int(store_open(&config, &store), -EINVAL, "faults on a layer that is none are refused");
     config.faults = "delay=1;on=ram,nonsense=1";
     is_int(store_open(&config, &store), -EINVAL, "so are faults that nobody understands");

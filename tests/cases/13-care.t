@@ -1,0 +1,123 @@
+#!/bin/bash
+# What looks after mounts: doctor, clean and demo; and dead and hung mounts, which no command waits for.
+#
+# `clean` cleans the whole machine: it gets a mount namespace in which /var/tmp and /dev/shm are empty.
+if [ -z "${CARE_NAMESPACE-}" ] && unshare -m true 2>/dev/null; then
+    case ${TMPDIR-} in /var/tmp* | /dev/shm*) export TMPDIR=/tmp ;; esac
+    CARE_NAMESPACE=1 exec unshare -m bash "$0" "$@"
+fi
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_root
+require_fuse
+[ -n "${CARE_NAMESPACE-}" ] && mount -t tmpfs tmpfs /var/tmp && mount -t tmpfs tmpfs /dev/shm || plan_skip 'no mount namespace'
+src=$tmp/src mnt=$tmp/mnt
+make_files "$src" 20 100000
+mkdir "$mnt"
+servers() { processes dealfs-server; processes dealfs-keeper; }
+quiet() { [ -z "$(servers)" ]; }
+
+# --- doctor ---
+like 'doctor looks at /dev/fuse' "$(dealfs doctor 2>&1)" '/dev/fuse'
+like 'and at an SSD directory' "$(dealfs doctor "$tmp" 2>&1)" "$tmp has"
+exits 1 'one that is not there is a problem' dealfs doctor "$tmp/absent"
+like 'with what to do' "$(dealfs doctor "$tmp/absent" 2>/dev/null)" 'to do: '
+unlike 'no colours where there is no terminal' "$(dealfs doctor 2>&1)" $'\033'
+
+# --- a mount that hangs ---
+ok 'mount' dealfs mount "$src" "$mnt"
+pids=$(servers)
+kill -STOP $pids
+at_exit kill -CONT $pids
+one_line 'status of a mount that hangs' 'hangs' timeout 30 dealfs status "$mnt"
+exits 3 'status of all' timeout 40 dealfs status
+one_line 'wait for it' 'hangs' timeout 30 dealfs wait --timeout 1 "$mnt"
+one_line 'stage it' "$mnt" timeout 30 dealfs stage "$mnt"
+one_line 'verify it' "$mnt" timeout 30 dealfs verify "$mnt"
+like 'doctor finds it' "$(timeout 60 dealfs doctor 2>&1)" "problem .*$mnt: hangs"
+is 'clean leaves it alone' "$(timeout 40 dealfs clean -n | grep -c "would remove $mnt")" 0
+kill -CONT $pids
+ok 'it goes on' wait_for 20 dealfs status "$mnt"
+
+# --- a mount that is dead ---
+kill -STOP $pids # so that neither replaces the other
+kill -9 $pids
+ok 'all processes are gone' wait_for 10 quiet
+like 'the mount is dead' "$(cat "$mnt/class0/000.bin" 2>&1)" 'not connected'
+one_line 'status says so' 'dead' dealfs status "$mnt"
+like 'doctor finds it' "$(dealfs doctor 2>&1)" "problem .*$mnt: dead"
+like 'clean -n says what it would remove' "$(dealfs clean -n)" "would remove $mnt: a mount whose processes were gone"
+ok 'and removes nothing' mounted "$mnt"
+like 'clean removes it' "$(dealfs clean)" "removed $mnt: "
+fails 'it is gone' mounted "$mnt"
+is 'its state, too' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-*')" ''
+like 'then there is nothing' "$(dealfs clean | grep -v "^kept")" 'nothing to remove'
+nothing_left
+
+# --- state directories and shards ---
+mkdir "$tmp/ssd"
+ok 'mount with an SSD tier' dealfs mount -o "ssd=$tmp/ssd,ram=0" "$src" "$mnt"
+ok 'stage' dealfs stage "$mnt"
+like 'clean keeps what is mounted' "$(dealfs clean)" "kept $tmp/dealfs-.*: its mount is up"
+ok 'it is still read' diff -r -x .dealfs "$src" "$mnt"
+ok 'unmount' dealfs umount "$mnt"
+like 'clean --older keeps what is young' "$(dealfs clean --older 1h)" "kept $tmp/dealfs-.*: younger"
+ok 'the state is there' test -e "$tmp"/dealfs-*/config
+mkdir "$tmp/dealfs-notes" "$tmp/ssd/dealfs-photos"
+mkdir "$tmp/dealfs-user-0123456789abcdef"
+echo precious >"$tmp/dealfs-user-0123456789abcdef/thesis"
+ln -s "$src" "$tmp/dealfs-link-0123456789abcdef"
+like 'clean removes the state' "$(dealfs clean)" "removed $tmp/dealfs-"
+is 'and the shard on the SSD' "$(ls "$tmp/ssd")" dealfs-photos
+ok 'what only has a similar name stays' test -d "$tmp/dealfs-notes"
+is 'also where the name is the same' "$(cat "$tmp/dealfs-user-0123456789abcdef/thesis")" precious
+ok 'symlinks are not followed' test -f "$src/class0/000.bin"
+shard=/dev/shm/dealfs-0123456789abcdef
+mkdir -m 700 $shard
+mkdir $shard/db
+like 'a shard in memory that was just made stays' "$(dealfs clean)" "kept $shard: just used"
+touch -d '-1 hour' $shard
+like 'an old one that nobody has goes' "$(dealfs clean)" "removed $shard"
+
+# --- demo ---
+ok 'demo' timeout 100 dealfs demo
+like 'it tells what came from where' "$(cat "$tmp/.output")" 'first epoch .*100%'
+like 'then from RAM' "$(cat "$tmp/.output")" 'page cache dropped .* 0% +100%'
+is 'nothing of it stays' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
+nothing_left 'nothing is left by demo'
+for when in 'making pictures' 'is mounted on'; do
+    env --default-signal=INT dealfs demo >"$tmp/demo.log" 2>&1 &
+    demo=$!
+    tap_pids+=("$demo")
+    wait_for 60 sh -c "grep -q '$when' '$tmp/demo.log' || ls '$tmp'/dealfs-demo*/pictures/*/0050.jpg"
+    kill -INT $demo
+    wait $demo
+    isnt "demo: Ctrl-C after '$when' ends it" $? 0
+    is 'nothing of it stays' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
+    nothing_left "nothing is left by demo after Ctrl-C after '$when'"
+done
+
+# --- stage is stopped by Ctrl-C, and goes on from there ---
+echo 'delay=20' >"$tmp/faults"
+make_files "$src" 400 100000
+ok 'mount a slow source' env DEALFS_SOURCE_FAULTS="file=$tmp/faults" dealfs mount -o source_threads=1 "$src" "$mnt"
+env --default-signal=INT dealfs stage "$mnt" >"$tmp/stage.log" 2>&1 &
+stage=$!
+tap_pids+=("$stage")
+some() { [ "$(value "$mnt" stage.files)" -gt 20 ]; }
+ok 'staging has begun' wait_for 30 some
+kill -INT $stage
+wait $stage
+is 'Ctrl-C ends it' $? 1
+like 'and it says that it can go on' "$(cat "$tmp/stage.log")" 'goes on where it was'
+like 'it is stopped' "$(value "$mnt" stage.state)" 'stopped'
+kept=$(value "$mnt" source.samples)
+ok "some files are kept: $kept" test "$kept" -lt 400
+rm "$tmp/faults"
+: >"$tmp/faults"
+ok 'stage again' dealfs stage "$mnt"
+is 'every file was read once in all' "$(value "$mnt" source.samples)" 400
+ok 'unmount' dealfs umount "$mnt"
+nothing_left
+done_testing
