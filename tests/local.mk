@@ -101,6 +101,10 @@ SCRIPT_TESTS = \
 	tests/cases/10-install.t \
 	tests/cases/11-names.t \
 	tests/cases/12-blocked.t \
+	tests/cases/13-care.t \
+	tests/cases/14-parked.t \
+	tests/cli/10-start.t \
+	tests/cli/11-held.t \
 	tests/fs/catalog/10-imagefolder.t \
 	tests/fs/mount/10-crash.t \
 	tests/fs/mount/control/10-control.t \

@@ -9,12 +9,15 @@
 #include <fcntl.h>
 #include <string.h>
 
-static bool find(const char *path, unsigned *minor)
+/* Device numbers are used again at once: by the time that a server has stored what it held, another mount may stand on
+ * the same path under the same number. The source tells them apart; two of one source share a state and its lock. */
+static bool find(const struct mount_config *config, const char *path, unsigned *minor)
 {
     struct attach_mount_info info = {0};
     if (attach_find(path, &info))
         return false;
     bool ours = strncmp(info.type, "fuse.dealfs", strlen("fuse.dealfs")) == 0 || strcmp(info.type, "fuse") == 0;
+    ours = ours && strcmp(info.source, config->source) == 0;
     *minor = info.minor;
     free(info.source);
     return ours;
@@ -23,17 +26,17 @@ static bool find(const char *path, unsigned *minor)
 void takedown_learn(const struct mount_config *config, struct handover *h)
 {
     unsigned minor;
-    if (find(config->mountpoint, &minor))
+    if (find(config, config->mountpoint, &minor))
         h->data_minor = minor;
-    if (find(config->control, &minor))
+    if (find(config, config->control, &minor))
         h->control_minor = minor;
     atomic_store(&h->minors_known, 1);
 }
 
-static void unmount(const char *path, unsigned expected)
+static void unmount(const struct mount_config *config, const char *path, unsigned expected)
 {
     unsigned minor;
-    if (!expected || !find(path, &minor) || minor != expected)
+    if (!expected || !find(config, path, &minor) || minor != expected)
         return;
     CLEANUP_STR struct str why = STR_INIT;
     if (attach_unmount(path, true, &why))
@@ -45,9 +48,9 @@ void takedown_unmount(const struct mount_config *config, const struct handover *
     CLEANUP_STR struct str nested = STR_INIT;
     str_addf(&nested, "%s/.dealfs", config->mountpoint);
     if (!nested.failed)
-        unmount(nested.data, h->control_minor);
-    unmount(config->control, h->control_minor);
-    unmount(config->mountpoint, h->data_minor);
+        unmount(config, nested.data, h->control_minor);
+    unmount(config, config->control, h->control_minor);
+    unmount(config, config->mountpoint, h->data_minor);
 }
 
 void takedown_abort(const struct handover *h)

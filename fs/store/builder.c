@@ -155,6 +155,18 @@ static void drop(struct tier *t, struct segment *s)
     pthread_mutex_unlock(&t->lock);
 }
 
+/* With the lock, which is given up meanwhile. */
+static void drop_doomed(struct tier *t)
+{
+    struct segment *s;
+    while ((s = t->doomed)) {
+        t->doomed = s->next;
+        pthread_mutex_unlock(&t->lock);
+        drop(t, s);
+        pthread_mutex_lock(&t->lock);
+    }
+}
+
 /* The oldest one that waits for nobody's room. */
 static struct segment *next_to_store(struct tier *t)
 {
@@ -172,12 +184,12 @@ static struct segment *next_to_store(struct tier *t)
 /* With the lock, which is given up while something is done. False: nothing to do. */
 static bool do_something(struct tier *t)
 {
-    struct segment *s = t->doomed;
-    if (s) {
-        t->doomed = s->next;
-        pthread_mutex_unlock(&t->lock);
-        drop(t, s);
-    } else if ((s = next_to_store(t))) {
+    struct segment *s;
+    if (t->doomed) {
+        drop_doomed(t);
+        return true;
+    }
+    if ((s = next_to_store(t))) {
         pthread_mutex_unlock(&t->lock);
         tier_store(t, s);
     } else if (t->worn || t->reclaims_done < t->reclaims_asked) {
@@ -186,6 +198,7 @@ static bool do_something(struct tier *t)
         pthread_mutex_unlock(&t->lock);
         tier_reclaim_round(t);
         pthread_mutex_lock(&t->lock);
+        drop_doomed(t); /* whoever asked for a reclaim finds its room free */
         t->reclaims_done = asked;
         pthread_cond_broadcast(&t->changed);
         return true;

@@ -21,6 +21,7 @@ struct parked {
     fuse_req_t req;
     size_t size;
     uint64_t offset;
+    struct stream_piece piece; /* its answer, once the request is done */
     struct parked *next;
 };
 

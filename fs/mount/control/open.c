@@ -83,25 +83,30 @@ static bool asker_gave_up(void *user)
     return fuse_req_interrupted(req) && waiting_gave_up(fuse_req_ctx(req)->pid);
 }
 
-/* Those that came while the request ran. They fail with it, or read from its reply. */
-static void answer_parked(struct handle *handle, struct parked *parked, int error)
+/* Those that came while the request ran: they fail with it, or read from its reply. The lock is held, and was since the
+ * request was done: after a write these reads would begin the next request. */
+static struct parked *take_parked(struct handle *handle, int error)
+{
+    struct parked *parked = handle->parked;
+
+    handle->parked = NULL;
+    for (struct parked *one = parked; one; one = one->next)
+        if (error)
+            one->piece = (struct stream_piece){.error = error};
+        else
+            stream_read(&handle->stream, one->offset, one->size, &one->piece);
+    return parked;
+}
+
+static void answer_parked(struct parked *parked)
 {
     while (parked) {
         struct parked *one = parked;
-        struct stream_piece piece = {.error = error};
         parked = one->next;
-        if (!error) {
-            pthread_mutex_lock(&handle->lock);
-            enum stream_turn turn = stream_read(&handle->stream, one->offset, one->size, &piece);
-            pthread_mutex_unlock(&handle->lock);
-            /* A write came between: the reply that this read was for is gone. */
-            if (turn == STREAM_RUN || turn == STREAM_WAIT)
-                piece.error = -EBUSY;
-        }
-        if (piece.error)
-            fuse_reply_err(one->req, -piece.error);
+        if (one->piece.error)
+            fuse_reply_err(one->req, -one->piece.error);
         else
-            reply_piece(one->req, &piece);
+            reply_piece(one->req, &one->piece);
         free(one);
     }
 }
@@ -129,17 +134,16 @@ static void run_and_reply(fuse_req_t req, struct handle *handle, size_t size, of
 {
     struct stream_piece piece = {0};
     int error = run_request(handle, req);
-    struct parked *parked = handle->parked;
 
-    handle->parked = NULL;
     if (!error && stream_read(&handle->stream, (uint64_t)offset, size, &piece) != STREAM_PIECE)
         error = piece.error;
+    struct parked *parked = take_parked(handle, error);
     pthread_mutex_unlock(&handle->lock);
     if (error)
         fuse_reply_err(req, -error);
     else
         reply_piece(req, &piece);
-    answer_parked(handle, parked, error);
+    answer_parked(parked);
 }
 
 /* The lock is held. */
@@ -149,7 +153,7 @@ static int park(struct handle *handle, fuse_req_t req, size_t size, off_t offset
 
     if (!parked)
         return -ENOMEM;
-    *parked = (struct parked){req, size, (uint64_t)offset, handle->parked};
+    *parked = (struct parked){.req = req, .size = size, .offset = (uint64_t)offset, .next = handle->parked};
     handle->parked = parked;
     return 0;
 }

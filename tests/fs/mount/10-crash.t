@@ -70,7 +70,8 @@ class Tree:
 
 
 class Mount:
-    def __init__(self, base, tree, name, faults='', source_faults='', life=None, owner=0, expect=True):
+    def __init__(self, base, tree, name, faults='', source_faults='', life=None, owner=0, expect=True,
+                 keeper=KEEPER):
         self.path = os.path.join(base, name)
         self.state = os.path.join(base, name + '.state')
         self.memory = None
@@ -80,7 +81,7 @@ class Mount:
             env['DEALFS_SOURCE_FAULTS'] = source_faults
         if life is not None:
             env['LIFE'] = str(life)
-        done = subprocess.run([BRING_UP, KEEPER, tree.path, self.path, self.state], env=env, capture_output=True,
+        done = subprocess.run([BRING_UP, keeper, tree.path, self.path, self.state], env=env, capture_output=True,
                               text=True, timeout=PATIENCE, pass_fds=[] if life is None else [life])
         self.up, self.message = done.returncode == 0, done.stderr
         if self.up:
@@ -433,7 +434,11 @@ def runs_as_its_owner(base, tree):
     for folder in (base, os.path.dirname(base)):  # of the test, 0700 as it was made
         if folder.startswith(os.environ.get('TEST_DIRECTORY', base)):
             os.chmod(folder, 0o755)
-    m = Mount(base, tree, 'owner', owner=65534)
+    programs = os.path.join(base, 'programs')  # the build may stand where an ordinary user cannot go
+    os.mkdir(programs)
+    for name in 'dealfs-keeper', 'dealfs-server':
+        shutil.copy(os.path.join(BUILD, name), programs)
+    m = Mount(base, tree, 'owner', owner=65534, keeper=os.path.join(programs, 'dealfs-keeper'))
 
     def uid(pid):
         with open(f'/proc/{pid}/status') as f:
