@@ -21,6 +21,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -35,6 +36,7 @@ enum {
     MOST_THREADS = 64,
     ARENAS = 4,
     KEPT_BYTES = 2 << 20,
+    CLOSE_SECONDS = 15,
     TICK_MS = 100,
     RESPAWN_MS = 1000,
 };
@@ -269,6 +271,22 @@ static void run(struct server *s)
     }
 }
 
+/* A source that hangs must not keep the mount's memory: what is not stored by then is fetched again. */
+static void *end_anyway(void *unused)
+{
+    (void)unused;
+    sleep(CLOSE_SECONDS);
+    log_warning("a read of the source, or a disk, does not come back: ended without storing the last segments");
+    _exit(SERVER_ENDED);
+}
+
+static void bound_the_end(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, end_anyway, NULL) == 0)
+        pthread_detach(thread);
+}
+
 /* Connections that are gone let go of every thread that was stuck in them, so nothing here waits for the mount. */
 static int finish(struct server *s)
 {
@@ -278,6 +296,7 @@ static int finish(struct server *s)
         _exit(1); /* the next server may */
     }
     atomic_fetch_or(&s->handover->flags, HANDOVER_ENDED);
+    bound_the_end();
     session_stop(s->data_session);
     session_stop(s->control_session);
     control_destroy(s->control);

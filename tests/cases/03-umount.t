@@ -98,6 +98,24 @@ fails 'it is gone' mounted "$mnt"
 exec 7>&-
 nothing_left
 
+# Another mount takes the place, and the device numbers, of one whose server is still storing what it held.
+make_files "$tmp/other" 1 1000
+mkdir "$tmp/ssd" "$tmp/ssd-other"
+ok 'mount' dealfs mount -o "ram=0,ssd=$tmp/ssd,ssd_size=64M" "$src" "$mnt"
+before=$(stat -c %d "$mnt")
+slow=$(value "$mnt" pids.server)
+keeper=$(value "$mnt" pids.keeper)
+kill -STOP "$slow"
+ok 'unmounted, while the server is slow' umount -l "$mnt"
+ok 'another source is mounted there' dealfs mount -o "ram=0,ssd=$tmp/ssd-other,ssd_size=64M" "$tmp/other" "$mnt"
+[ "$(stat -c %d "$mnt")" = "$before" ] || diag 'it has another device number: what follows proves less'
+kill -CONT "$slow"
+ok 'the first one ends' wait_for 20 sh -c "! kill -0 $keeper"
+ok 'the other one stays' mounted "$mnt"
+ok 'with its control mount' cat "$mnt/.dealfs/status"
+ok 'until it is unmounted' dealfs umount "$mnt"
+nothing_left
+
 # -f stays, and Ctrl-C unmounts.
 env --default-signal=INT dealfs mount -f "$src" "$mnt" 2>"$tmp/foreground.log" &
 foreground=$!

@@ -72,17 +72,18 @@ static void test_read_pipe(void)
 static void test_write_atomic(void)
 {
     struct stat st;
+    mkdir(test_path("w"), 0700);
     mode_t old = umask(077);
-    CLEANUP_CLOSE int dir = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP_CLOSE int dir = open(test_path("w"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     is_int(file_write_atomic(dir, "f", "new", 3, 0644), 0, "written below a folder's descriptor");
     umask(old);
-    ok(stat(test_path("f"), &st) == 0 && (st.st_mode & 07777) == 0644 && st.st_size == 3, "with its mode, whole");
+    ok(stat(test_path("w/f"), &st) == 0 && (st.st_mode & 07777) == 0644 && st.st_size == 3, "with its mode, whole");
     is_int(file_write_atomic(dir, "", "x", 1, 0600), -ENOENT, "no name");
     is_int(file_write_atomic(dir, "none/f", "x", 1, 0600), -ENOENT, "no folder");
-    mkdir(test_path("d"), 0700);
-    touch(test_path("d/x"));
+    mkdir(test_path("w/d"), 0700);
+    touch(test_path("w/d/x"));
     is_int(file_write_atomic(dir, "d", "x", 1, 0600), -EISDIR, "a folder is not replaced");
-    is_int(entries(test_directory()), 2, "and nothing is left beside");
+    is_int(entries(test_path("w")), 2, "and nothing is left beside");
 
     CLEANUP_CLOSE int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
     if (full >= 0)
