@@ -3,14 +3,25 @@
 
 #include <stdarg.h>
 
+/* A path in a message must not begin another line, nor steer the terminal. */
+static void add_line(struct str *line, const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        if (*p < 0x20 || *p == 0x7f)
+            str_addf(line, "\\x%02x", *p);
+        else
+            str_add(line, p, 1);
+    str_adds(line, "\n");
+}
+
 static void say(FILE *to, const char *name, const char *format, va_list args)
 {
-    CLEANUP_STR struct str line = STR_INIT;
+    CLEANUP_STR struct str text = STR_INIT, line = STR_INIT;
 
-    str_addf(&line, "dealfs%s%s: ", name ? " " : "", name ? name : "");
-    str_addv(&line, format, args);
-    str_adds(&line, "\n");
-    fputs(line.failed ? "dealfs: out of memory\n" : line.data, to);
+    str_addf(&text, "dealfs%s%s: ", name ? " " : "", name ? name : "");
+    str_addv(&text, format, args);
+    add_line(&line, text.failed ? "" : text.data);
+    fputs(text.failed || line.failed ? "dealfs: out of memory\n" : line.data, to);
     fflush(to);
 }
 

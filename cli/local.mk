@@ -60,6 +60,8 @@ dealfs_SOURCES = \
 	cli/unmount.h \
 	cli/users.c \
 	cli/users.h \
+	cli/utab.c \
+	cli/utab.h \
 	cli/verify.c \
 	cli/wait.c \
 	cli/walk.c \

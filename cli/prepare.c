@@ -86,7 +86,8 @@ static int refuse_live(const struct live *live, struct str *why)
                  live->source);
         return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
     }
-    str_addf(&reason, "%s is mounted there already", live->source);
+    str_add_printable(&reason, live->source, strlen(live->source));
+    str_adds(&reason, " is mounted there already");
     return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
 }
 

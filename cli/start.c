@@ -9,6 +9,7 @@
 #include "cli/place.h"
 #include "cli/prepare.h"
 #include "cli/survey.h"
+#include "cli/utab.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/size.h"
@@ -224,9 +225,13 @@ static int step_keeper(struct start *s, struct str *why)
 
 static int nest(void *user, struct str *out)
 {
-    const struct mount_config *c = user;
+    const struct start *s = user;
+    const struct mount_config *c = &s->config;
+    int error = attach_nest(c->control, c->mountpoint, out);
 
-    return attach_nest(c->control, c->mountpoint, out);
+    if (!error && !s->attached) /* nobody unmounts what ends with a command */
+        utab_note(c->source, c->mountpoint);
+    return error;
 }
 
 /* A 10 MiB file is then read in 1 MiB requests, not in 128 KiB ones. May be refused: it is only for speed. */
@@ -270,7 +275,7 @@ static void say_mounted(const struct start *s)
 
 static int step_finish(struct start *s, struct str *why)
 {
-    int error = s->config.nested ? guard_run(nest, &s->config, NEST_SECONDS, why) : 0;
+    int error = s->config.nested ? guard_run(nest, s, NEST_SECONDS, why) : 0;
 
     if (error == -ETIMEDOUT)
         str_addf(why, "%s/.dealfs: the new mount does not answer", s->config.mountpoint);

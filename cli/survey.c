@@ -68,8 +68,8 @@ static void say_notes(FILE *to, const struct catalog_notes *n)
     note(to, n->links_to_files, "symlink to a file is shown as a symlink, and is no sample",
          "symlinks to files are shown as symlinks, and are no samples");
     note(to, n->specials, "socket, fifo or device is left out", "sockets, fifos and devices are left out");
-    note(to, n->unreadable, "directory could not be read and is shown empty; the log names it",
-         "directories could not be read and are shown empty; the log names them");
+    note(to, n->unreadable, "directory could not be read and is shown empty; a line above names it",
+         "directories could not be read and are shown empty; lines above name them");
     if (n->hidden)
         command_note(to, "the source has a .dealfs of its own, which the mount hides");
 }

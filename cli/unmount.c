@@ -8,6 +8,7 @@
 
 #include "cli/guard.h"
 #include "cli/users.h"
+#include "cli/utab.h"
 #include "fs/base/cleanup.h"
 #include "fs/mount/attach.h"
 
@@ -100,10 +101,8 @@ static int take_nested(const struct work *w, struct str *why)
     return error;
 }
 
-static int take(void *user, struct str *why)
+static int take_all(const struct work *w, struct str *why)
 {
-    const struct work *w = user;
-
     if (w->lazy)
         return take_lazily(w, why);
     if (w->nested[0] && w->live->configured && attach_privileged())
@@ -117,6 +116,17 @@ static int take(void *user, struct str *why)
     /* The data mount is gone: whoever has a file of the other one open cannot keep it. */
     if (!error && w->live->configured)
         error = take_control(w->live->config.control, true, why);
+    return error;
+}
+
+static int take(void *user, struct str *why)
+{
+    const struct work *w = user;
+
+    utab_forget(w->live->mountpoint);
+    int error = take_all(w, why);
+    if (error && w->nested[0])
+        utab_note(w->live->source, w->live->mountpoint);
     return error;
 }
 

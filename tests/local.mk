@@ -103,6 +103,8 @@ SCRIPT_TESTS = \
 	tests/cases/12-blocked.t \
 	tests/cases/13-care.t \
 	tests/cases/14-parked.t \
+	tests/cases/15-odd.t \
+	tests/cases/16-manual.t \
 	tests/cli/10-start.t \
 	tests/cli/11-held.t \
 	tests/fs/catalog/10-imagefolder.t \

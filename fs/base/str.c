@@ -177,3 +177,28 @@ void str_add_printable(struct str *s, const void *bytes, size_t n)
     }
     str_add(s, "", 0);
 }
+
+size_t utf8_length(const void *bytes, size_t n)
+{
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least;
+    } forms[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+    const unsigned char *p = bytes;
+
+    for (size_t extra = 0; extra < 4; extra++) {
+        if ((p[0] & forms[extra].mask) != forms[extra].lead)
+            continue;
+        if (extra >= n)
+            return 0;
+        uint32_t code = p[0] & (unsigned char)~forms[extra].mask;
+        for (size_t i = 1; i <= extra; i++) {
+            if ((p[i] & 0xc0) != 0x80)
+                return 0;
+            code = code << 6 | (p[i] & 0x3f);
+        }
+        bool surrogate = code >= 0xd800 && code < 0xe000;
+        return code >= forms[extra].least && code <= 0x10ffff && !surrogate ? extra + 1 : 0;
+    }
+    return 0;
+}

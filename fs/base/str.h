@@ -35,4 +35,7 @@ long percent_decode(char *text, size_t n);
  * cannot forge a line of a log. */
 void str_add_printable(struct str *s, const void *bytes, size_t n);
 
+/* The length of the UTF-8 character that n > 0 bytes begin with, 0 when it is none. */
+size_t utf8_length(const void *bytes, size_t n);
+
 #endif

@@ -37,6 +37,7 @@ enum {
     ARENAS = 4,
     KEPT_BYTES = 2 << 20,
     CLOSE_SECONDS = 15,
+    RETRY_SECONDS = 2,
     TICK_MS = 100,
     RESPAWN_MS = 1000,
 };
@@ -54,12 +55,22 @@ struct server {
     atomic_int end_error; /* why, set before */
 };
 
-/* Before the command has its answer, one line says why there will be none. Nobody restarts a server that refused. */
+static bool may_pass(int error)
+{
+    return error == -ENOMEM || error == -EAGAIN || error == -EMFILE || error == -ENFILE;
+}
+
+/* Before the command has its answer, one line says why there will be none. Nobody restarts a server that refused; but a
+ * mount that has been up outlives what may pass: the next server tries a moment later. */
 static void refuse(struct server *s, const char *what, const char *on, int error)
 {
     char line[PATH_MAX + 256];
     snprintf(line, sizeof line, "%s %s: %s", what, on, strerror(-error));
     log_error("%s", line);
+    if (s->handover && (atomic_load(&s->handover->flags) & HANDOVER_READY) && may_pass(error)) {
+        sleep(RETRY_SECONDS);
+        _exit(1);
+    }
     if (handover_has(FD_READY)) {
         file_write_all(FD_READY, line, strlen(line));
         file_write_all(FD_READY, "\n", 1);

@@ -18,16 +18,23 @@ static void add_number(struct str *out, const char *name, const char *type, cons
     str_addf(out, "dealfs_%s %" PRIu64 "\n", name, value);
 }
 
+/* The format is UTF-8, and one byte that is not would cost all of the metrics: such a byte becomes the text \xHH. */
 static void add_label_value(struct str *out, const char *label, const char *value)
 {
+    size_t length;
+
     str_addf(out, "%s=\"", label);
-    for (; *value; value++)
+    for (; *value; value += length ? length : 1) {
+        length = utf8_length(value, strlen(value));
         if (*value == '\n')
             str_adds(out, "\\n");
         else if (*value == '"' || *value == '\\')
             str_addf(out, "\\%c", *value);
+        else if (length)
+            str_add(out, value, length);
         else
-            str_add(out, value, 1);
+            str_addf(out, "\\\\x%02x", (unsigned char)*value);
+    }
     str_adds(out, "\"");
 }
 

@@ -375,6 +375,33 @@ def test_threads():
     equal((len(results), all(results)), (400, True), 'eight clients at once')
 
 
+def test_next_request():
+    """Of several readers of one reply the first one to have it writes the next request: none may wait for ever."""
+    fd = begin(1)
+    request = b'where\n' + b'class 0/f0000.jpg\n' * 2000
+
+    def reader():
+        for action in (lambda: os.pread(fd, 1 << 16, 0), lambda: os.write(fd, request)):
+            try:
+                action()
+            except OSError:
+                pass
+
+    stuck = False
+    for _ in range(400):
+        threads = [threading.Thread(target=reader, daemon=True) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        stuck = any(thread.is_alive() for thread in threads)
+        if stuck:
+            kill_server()
+            break
+    ok(not stuck, 'a request that is written as soon as a reply is there leaves nobody waiting')
+    os.close(fd)
+
+
 def begin(count):
     """A handle with a request of so many paths, that has not been read from."""
     payload = b'where\n' + b'class 0/f0000.jpg\n' * count
@@ -529,6 +556,7 @@ test_refused()
 test_lists()
 test_large()
 test_threads()
+test_next_request()
 test_signals()
 test_handles()
 test_crash()

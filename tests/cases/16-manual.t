@@ -1,0 +1,221 @@
+#!/bin/bash
+# What is installed and what is said of it: manual pages, --help, the README's options and the completion agree with the
+# command; and the forms of mounting that mount(8) and fstab use.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_root
+require_fuse
+require unshare make groff
+[ -f "$top_builddir/Makefile" ] || plan_skip 'this build has no Makefile to install from'
+src=$tmp/src mnt=$tmp/mnt dest=$tmp/dest
+make_files "$src" 20 10000
+mkdir "$mnt"
+ok 'make install' make -C "$top_builddir" -s install "DESTDIR=$dest"
+
+# --- what is there ---
+commands=$(dealfs --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
+like 'the commands' " $(tr '\n' ' ' <<<"$commands")" ' mount umount run enter status wait stage where verify doctor clean demo '
+installed() { # pattern of a path, executable or not
+    local found
+    found=$(find "$dest" \( -type f -o -type l \) -path "$dest$1")
+    [ -n "$found" ] || { echo "no $1 is installed"; return 1; }
+}
+for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-server' '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' \
+    '*/bash-completion/completions/dealfs' '*/fstab.example' '*/dealfs.service' '*/mount.fuse.dealfs' '*/umount.fuse.dealfs'; do
+    ok "installed: $path" installed "$path"
+done
+for command in $commands; do ok "installed: a page for $command" installed "*/man1/dealfs-$command.1*"; done
+is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
+    '/bin/dealfs$|/dealfs/dealfs-(keeper|server)$|/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$|/(fstab\.example|dealfs\.service)$|/u?mount\.fuse\.dealfs$')" ''
+
+# --- manual pages ---
+well_formed() { # a page: groff has nothing to say, and what it makes has the sections
+    local said text section
+    said=$(groff -man -ww -Tutf8 -z "$1" 2>&1)
+    [ -z "$said" ] || { echo "$said"; return 1; }
+    text=$(groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$1") || return 1
+    for section in NAME DESCRIPTION 'SEE ALSO'; do
+        grep -qx "$section" <<<"$text" || { echo "no section $section"; return 1; }
+    done
+    grep -Eq '^ +dealfs[-a-z]* +- +[^ ]' <<<"$text" || { echo 'NAME is not what whatis wants'; return 1; }
+}
+pages_named() { # every page that SEE ALSO and the text name as dealfs's is there
+    local page missing=''
+    for page in $(grep -oE 'dealfs[\\a-z-]* ?\([15]\)' "$1" | tr -d '\\() ' | sed 's/[15]$/.&/' | sort -u); do
+        [ -f "$top_srcdir/cli/$page" ] || missing+=" $page"
+    done
+    [ -z "$missing" ] || { echo "no such page:$missing"; return 1; }
+}
+for page in "$top_srcdir"/cli/*.[1-8]; do
+    ok "${page##*/} is well formed" well_formed "$page"
+    ok "${page##*/} names pages that are there" pages_named "$page"
+done
+
+# --- --help, against the pages ---
+plain() { groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$top_srcdir/cli/dealfs-$1.1" | tr -s ' \n' ' '; }
+words() { grep -oE -- '--?[a-z]+|[A-Z]{3,}' <<<"$1" | sort -u; } # options and arguments of a usage line
+help_agrees() { # command: every word of the usage is in the page, every long option of the help, too
+    local help usage page word missing=''
+    help=$(dealfs "$1" --help) || { echo "status $?"; return 1; }
+    usage=$(head -n 1 <<<"$help")
+    [[ $usage == "usage: dealfs $1"* ]] || { echo "begins with: $usage"; return 1; }
+    [ "$(dealfs help "$1")" = "$help" ] || { echo "dealfs help $1 is another"; return 1; }
+    page=$(plain "$1")
+    for word in $(words "$usage"; grep -oE -- '--[a-z-]+' <<<"$help"); do
+        grep -qF -- "$word" <<<"$page" || missing+=" $word"
+    done
+    [ -z "$missing" ] || { echo "not in dealfs-$1.1:$missing"; return 1; }
+}
+page_agrees() { # every long option that the page's synopsis has is in the help
+    local help word missing=''
+    help=$(dealfs "$1" --help)
+    for word in $(plain "$1" | sed 's/.*SYNOPSIS \(.*\) DESCRIPTION.*/\1/' | grep -oE -- '--[a-z]+'); do
+        grep -qF -- "$word" <<<"$help" || missing+=" $word"
+    done
+    [ -z "$missing" ] || { echo "not in the help:$missing"; return 1; }
+}
+for command in $commands; do
+    ok "dealfs $command --help agrees with its page" help_agrees "$command"
+    ok "the page of $command agrees with it" page_agrees "$command"
+    exits 2 "dealfs $command with an option that is none" dealfs "$command" --frobnicate
+    like 'which shows the usage' "$(cat "$tmp/.output")" "usage: dealfs $command"
+    like "dealfs.1 has $command" "$(groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$top_srcdir/cli/dealfs.1" | tr -s ' \n' ' ')" "dealfs-$command\(1\)"
+done
+like 'dealfs --version' "$(dealfs --version)" '^dealfs [0-9]+\.[0-9]'
+
+# --- mount options: what the command takes is in the page, the README, the completion; and the other way round ---
+table=$(sed -n '/^static const struct option table/,/^};/p' "$top_srcdir/cli/options.c")
+options=$(sed -n 's/^ *{"\([a-z_]*\)", \([A-Z]*\).*/\1 \2/p' <<<"$table" | awk '$2 != "LATER" { print $1 }')
+later=$(sed -n 's/^ *{"\([a-z_]*\)", LATER.*/\1/p' <<<"$table")
+ok 'the table of options was found' test "$(wc -w <<<"$options")" -ge 12
+page=$(plain mount)
+readme=$(sed -n '/^### Options of/,/^###* [^O]/p' "$top_srcdir/README.md")
+completion=$(cat "$top_srcdir/etc/completion/dealfs")
+for option in $options; do
+    like "$option: in the page" "$page" "(^|[ \"])$option( |=)"
+    like "$option: in the completion" "$completion" "[ ']$option(=|[ '])"
+    # An option without effect while there is one node is for the page alone.
+    case $option in nodes | peer_timeout) ;; *) like "$option: in the README" "$readme" "\`$option(=|\`)" ;; esac
+done
+for option in $(grep -oE '^\| `[a-z_]+' <<<"$readme" | tr -d '|` '); do
+    like "the README's $option is one" " $(tr '\n' ' ' <<<"$options")" " $option "
+done
+for option in $later; do
+    one_line "$option is refused by name" "$option=1: .*(version|cannot be changed)" dealfs mount -o "$option=1" "$src" "$mnt"
+done
+for option in ram=x ram= ssd ssd_size=1G rescan=maybe zstd=99 source_threads=0 peer_timeout=0 nodes=2 allow_other=1 owner=no-such-user state= frobnicate; do
+    one_line "$option is refused by name" "${option%%=*}" dealfs mount -o "$option" "$src" "$mnt"
+done
+nothing_left 'nothing is left of what was refused'
+
+# --- the completion ---
+cat >"$tmp/complete" <<'END'
+#!/bin/bash
+# COMPLETION LINE: what bash would offer at the end of the line, one a line. Words are split as readline does.
+. "$1" || exit 1
+COMP_LINE=$2 COMP_POINT=${#2}
+words=$(sed 's/\([=:]\)/ \1 /g' <<<"$2")
+read -ra COMP_WORDS <<<"$words"
+[[ $2 == *[\ =:] ]] && COMP_WORDS+=('')
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+compopt() { :; }
+function=$(complete -p dealfs | sed 's/.*-F \([^ ]*\).*/\1/')
+"$function" dealfs "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+printf '%s\n' "${COMPREPLY[@]}"
+END
+installed_completion=$(find "$dest" -path '*/completions/dealfs')
+complete_line() { bash "$tmp/complete" "$installed_completion" "$1"; }
+ok 'it can be loaded' bash -uc '. "$1" && complete -p dealfs' bash "$installed_completion"
+is 'every command' "$(complete_line 'dealfs ' | grep -xF "$commands" | wc -l)" "$(wc -w <<<"$commands")"
+is 'part of a command' "$(complete_line 'dealfs um')" umount
+is 'an option of mount' "$(complete_line 'dealfs mount -o sour')" source_threads=
+is 'a second option' "$(complete_line 'dealfs mount -o ram=1G,sour' | sed 's/.*,//')" source_threads=
+is 'the values of an option' "$(complete_line 'dealfs mount -o rescan=' | sort | tr '\n' ' ')" 'always auto never '
+is 'a directory' "$(complete_line "dealfs mount $tmp/sr")" "$tmp/src"
+for command in umount status wait verify clean; do
+    for word in $(dealfs "$command" --help | grep -oE -- '--[a-z-]+' | sort -u); do
+        like "$command $word" " $(complete_line "dealfs $command --" | tr '\n' ' ')" " $word "
+    done
+done
+ok 'mount' mount_up "$src" "$tmp/mounted"
+ok 'mount with a blank in its name' mount_up "$src" "$tmp/with blank"
+# shellcheck disable=SC2016
+ok 'mount with a command in its name' mount_up "$src" "$tmp/"'evil $(touch $TMPDIR_EVIL) * `touch $TMPDIR_EVIL`'
+for command in umount status wait stage where verify enter; do
+    like "$command: mountpoints" "$(complete_line "dealfs $command $tmp/m")" "^$tmp/mounted"
+done
+like 'one with a blank' "$(complete_line "dealfs status $tmp/w")" 'with.? blank'
+export TMPDIR_EVIL=$tmp/touched
+like 'one with a command' "$(complete_line "dealfs status $tmp/e")" 'evil \$\(touch'
+fails 'which is not run' test -e "$tmp/touched"
+ok 'unmount' dealfs umount "$tmp"/evil*
+ok 'unmount' dealfs umount "$tmp/mounted"
+ok 'unmount' dealfs umount "$tmp/with blank"
+
+# --- the forms of mounting ---
+ok 'as the generic helper calls it' dealfs "$src" "$mnt" -o rw,nosuid,nodev,ram=8M
+like 'it is read-only all the same' "$(findmnt -nfo OPTIONS "$mnt")" '^ro'
+same 'it is the source' "$src" "$mnt"
+ok 'unmount' dealfs umount "$mnt"
+ln -s "$top_builddir/dealfs" "$tmp/mount.fuse.dealfs"
+ln -s "$top_builddir/dealfs" "$tmp/umount.fuse.dealfs"
+ok 'as mount(8) calls its helper' "$tmp/mount.fuse.dealfs" "$src" "$mnt" -s -v -n -o rw,noauto,x-systemd.automount,_netdev,nofail,user=root,ram=8M -t fuse.dealfs
+ok 'it is mounted' mounted "$mnt"
+ok 'as umount(8) calls its helper' "$tmp/umount.fuse.dealfs" "$mnt" -n -v -t fuse.dealfs
+fails 'it is gone' mounted "$mnt"
+ok 'with -f, mount(8) wants it only checked' "$tmp/mount.fuse.dealfs" "$src" "$mnt" -f -o ram=8M
+fails 'nothing is mounted' mounted "$mnt"
+nothing_left 'nothing is left of that'
+
+# mount(8) looks for helpers in /sbin: in a mount namespace where a copy of it with ours stands there.
+sbin=$tmp/sbin
+cat >"$tmp/inside" <<'END'
+#!/bin/bash
+# SRC MNT SBIN BUILD FSTAB STEP…: one step a call, each of which leaves the mount as the next one wants it
+src=$1 mnt=$2 sbin=$3 build=$4 fstab=$5
+mount -t tmpfs tmpfs "$sbin" && mkdir "$sbin/upper" "$sbin/work" &&
+    mount -t overlay -o "lowerdir=$(realpath /sbin),upperdir=$sbin/upper,workdir=$sbin/work" overlay "$(realpath /sbin)" &&
+    ln -s "$build/dealfs" /sbin/mount.fuse.dealfs && ln -s "$build/dealfs" /sbin/umount.fuse.dealfs || exit 99
+escape() { sed 's/\\/\\134/g; s/ /\\040/g; s/\t/\\011/g' <<<"$1"; }
+echo "$(escape "$src") $(escape "$mnt") fuse.dealfs rw,noauto,nofail,_netdev,x-systemd.requires-mounts-for=/,ram=8M 0 0" >"$fstab"
+try() { local what=$1; shift; if "$@" >"$fstab.out" 2>&1; then echo "ok $what"; else echo "failed $what: $(head -3 "$fstab.out")"; fi; }
+not() { ! "$@"; }
+ended() { local i; for i in $(seq 1000); do grep -lsqaF -- "$src" /proc/[0-9]*/environ 2>/dev/null; findmnt "$mnt" >/dev/null || return 0; sleep 0.02; done; return 1; }
+try 'mount -T FSTAB MOUNTPOINT' mount -T "$fstab" "$mnt"
+try 'it is dealfs' test "$(findmnt -nfo FSTYPE "$mnt")" = fuse.dealfs
+try 'it is the source' diff -r -x .dealfs "$src" "$mnt"
+try 'a second time is refused' not mount -T "$fstab" "$mnt"
+try 'umount' umount "$mnt"
+try 'it is gone' ended
+try 'mount -T FSTAB SOURCE' mount -T "$fstab" "$src"
+try 'umount' umount "$mnt"
+try 'mount -a -T FSTAB passes noauto over' mount -a -T "$fstab"
+try 'nothing is mounted' not findmnt "$mnt"
+sed -i 's/noauto,//' "$fstab"
+try 'mount -a -T FSTAB' mount -a -T "$fstab"
+try 'it is mounted' findmnt "$mnt"
+try 'mount -a again has nothing to do' mount -a -T "$fstab"
+try 'umount -t' umount -a -t fuse.dealfs -O ro
+umount "$mnt" 2>/dev/null
+try 'nothing is mounted' not findmnt "$mnt"
+END
+mkdir "$sbin" "$tmp/src blank" "$tmp/mnt blank"
+echo x >"$tmp/src blank/file"
+for blank in '' ' blank'; do
+    PATH=/usr/sbin:/usr/bin:/sbin:/bin unshare -m --propagation private bash "$tmp/inside" "$tmp/src$blank" "$tmp/mnt$blank" \
+        "$sbin" "$top_builddir" "$tmp/fstab" >"$tmp/results" 2>"$tmp/results.err"
+    is "fstab${blank:+ with a blank}: the helpers stood in /sbin" "$(cat "$tmp/results.err")" ''
+    while IFS= read -r line; do
+        is "fstab${blank:+ with a blank}: ${line#* }" "${line%% *}" ok
+    done <"$tmp/results"
+    is 'all of it was tried' "$(wc -l <"$tmp/results")" 15
+    nothing_left 'nothing is left'
+done
+
+# --- away ---
+ok 'make uninstall' make -C "$top_builddir" -s uninstall "DESTDIR=$dest"
+is 'leaves no file' "$(find "$dest" ! -type d)" ''
+is 'nor a directory of ours' "$(find "$dest" -type d -name '*dealfs*')" ''
+nothing_left
+done_testing
