@@ -51,10 +51,10 @@ static void scan(const char *state, int source)
     catalog_close(catalog);
 }
 
-static int mount_one(const char *path, const char *subtype, bool read_only)
+static int mount_one(const char *source, const char *path, const char *subtype, bool read_only)
 {
     struct attach_options options = {
-        .subtype = subtype, .source = subtype, .read_only = read_only, .allow_other = true, .uid = 0, .gid = 0};
+        .subtype = subtype, .source = source, .read_only = read_only, .allow_other = true, .uid = 0, .gid = 0};
     struct str why = STR_INIT;
     int fd;
     if (attach_mount(path, &options, &fd, &why))
@@ -160,8 +160,8 @@ int main(int argc, char **argv)
     if (pipe2(ready, O_CLOEXEC))
         die("pipe", strerror(errno));
     fd[FD_RAM] = lift(fd[FD_RAM]);
-    fd[FD_DATA] = lift(mount_one(mountpoint, "dealfs", true));
-    fd[FD_CONTROL] = lift(mount_one(control, "dealfs-ctl", false));
+    fd[FD_DATA] = lift(mount_one(source, mountpoint, "dealfs", true));
+    fd[FD_CONTROL] = lift(mount_one(source, control, "dealfs-ctl", false));
     fd[FD_READY] = lift(ready[1]);
     fd[FD_LIFE] = life ? lift(atoi(life)) : -1;
     int answer = lift(ready[0]);

@@ -30,9 +30,10 @@ struct deeds {
 
 static const char *ram, *ssd;
 
+/* Room for what a kill in the midst of a reclaim leaves twice: of a full tier the oldest segment would be fetched again. */
 static struct shard *open_both(const struct filling *f)
 {
-    return filling_open(f, ram, 24 * MIB, ssd, 48 * MIB);
+    return filling_open(f, ram, 24 * MIB, ssd, 96 * MIB);
 }
 
 static void work_forever(const struct filling *f, struct deeds *deeds, unsigned seed)
