@@ -11,11 +11,11 @@
 
 struct index_header {
     char magic[8];
-    uint32_t version, segment, runs, values;
+    uint32_t version, segment, runs, values, replaced, zero;
     struct digest catalog;
     uint64_t checksum; /* of the record with this field zero */
 };
-_Static_assert(sizeof(struct index_header) == 48, "the header has no holes");
+_Static_assert(sizeof(struct index_header) == 56, "the header has no holes");
 _Static_assert(sizeof(struct index_run) == 32, "a run has no holes");
 
 static const char magic[8] = "dealfsIX";
@@ -58,12 +58,21 @@ int index_add(struct index *index, uint32_t file, uint32_t value, uint32_t place
     return 0;
 }
 
+int index_replace(struct index *index, uint32_t segment)
+{
+    if (grow(&index->replaces, &index->room_replaced, index->replaced, sizeof *index->replaces))
+        return -ENOMEM;
+    index->replaces[index->replaced++] = segment;
+    return 0;
+}
+
 int index_encode(const struct index *index, uint32_t segment, struct str *out)
 {
     struct index_header h = {.version = INDEX_VERSION,
                              .segment = segment,
                              .runs = index->runs,
                              .values = index->values,
+                             .replaced = index->replaced,
                              .catalog = index->catalog};
     memcpy(h.magic, magic, sizeof magic);
     size_t at = out->length;
@@ -72,6 +81,8 @@ int index_encode(const struct index *index, uint32_t segment, struct str *out)
         str_add(out, index->run, index->runs * sizeof *index->run);
         str_add(out, index->length, index->values * sizeof *index->length);
     }
+    if (index->replaced)
+        str_add(out, index->replaces, index->replaced * sizeof *index->replaces);
     if (out->failed)
         return -ENOMEM;
     h.checksum = hash64(out->data + at, out->length - at, segment);
@@ -88,10 +99,10 @@ static bool header_is_right(const void *bytes, size_t n, uint32_t segment, struc
         return false;
     if (h->runs > SEGMENT_PLACES || h->values > SEGMENT_PLACES || h->runs > h->values)
         return false;
-    return n == sizeof *h + h->runs * sizeof(struct index_run) + h->values * sizeof(uint32_t);
+    return n == sizeof *h + h->runs * sizeof(struct index_run) + ((size_t)h->values + h->replaced) * sizeof(uint32_t);
 }
 
-static bool contents_are_right(const struct index *index)
+static bool contents_are_right(const struct index *index, uint32_t segment)
 {
     uint64_t values = 0, place = 0;
     for (uint32_t i = 0; i < index->runs; i++) {
@@ -107,7 +118,19 @@ static bool contents_are_right(const struct index *index)
     for (uint32_t i = 0; i < index->values; i++)
         if (index->length[i] <= VALUE_HEADER || index->length[i] > VALUE_HEADER + VALUE_BYTES)
             return false;
+    for (uint32_t i = 0; i < index->replaced; i++)
+        if (index->replaces[i] >= segment)
+            return false;
     return values == index->values;
+}
+
+static void *take(const char **bytes, size_t n)
+{
+    void *copy = malloc(n + !n);
+    if (copy)
+        memcpy(copy, *bytes, n);
+    *bytes += n;
+    return copy;
 }
 
 static int copy_contents(struct index *index, const struct index_header *h, const char *bytes)
@@ -115,15 +138,11 @@ static int copy_contents(struct index *index, const struct index_header *h, cons
     index->catalog = h->catalog;
     index->runs = h->runs;
     index->values = h->values;
-    if (!h->runs)
-        return 0;
-    index->run = malloc(h->runs * sizeof *index->run);
-    index->length = malloc(h->values * sizeof *index->length);
-    if (!index->run || !index->length)
-        return -ENOMEM;
-    memcpy(index->run, bytes, h->runs * sizeof *index->run);
-    memcpy(index->length, bytes + h->runs * sizeof *index->run, h->values * sizeof *index->length);
-    return 0;
+    index->replaced = h->replaced;
+    index->run = take(&bytes, h->runs * sizeof *index->run);
+    index->length = take(&bytes, h->values * sizeof *index->length);
+    index->replaces = take(&bytes, h->replaced * sizeof *index->replaces);
+    return index->run && index->length && index->replaces ? 0 : -ENOMEM;
 }
 
 int index_decode(struct index *index, uint32_t segment, const void *bytes, size_t n)
@@ -140,7 +159,7 @@ int index_decode(struct index *index, uint32_t segment, const void *bytes, size_
     if (hash64(copy.data, n, segment) != h.checksum)
         return -EBADMSG;
     int error = copy_contents(index, &h, copy.data + sizeof h);
-    if (!error && !contents_are_right(index))
+    if (!error && !contents_are_right(index, segment))
         error = -EBADMSG;
     if (error)
         index_fini(index);
@@ -151,5 +170,6 @@ void index_fini(struct index *index)
 {
     free(index->run);
     free(index->length);
+    free(index->replaces);
     *index = (struct index){0};
 }

@@ -20,15 +20,17 @@ struct index_run {
 
 struct index {
     struct digest catalog;
-    uint32_t runs, values;
+    uint32_t runs, values, replaced;
     struct index_run *run; /* by place, ascending */
     uint32_t *length;      /* of each value as stored, in the order of the runs */
-    uint32_t room_runs, room_values;
+    uint32_t *replaces;    /* segments whose live values were all moved to this one */
+    uint32_t room_runs, room_values, room_replaced;
 };
 
 /* Values are added in the order of their places. When memory runs out, 0 becomes -ENOMEM. */
 int index_add(struct index *index, uint32_t file, uint32_t value, uint32_t place, uint32_t length,
               const struct digest *identity);
+int index_replace(struct index *index, uint32_t segment);
 bool index_continues(const struct index *index, uint32_t file, uint32_t value, uint32_t place);
 int index_encode(const struct index *index, uint32_t segment, struct str *out);
 

@@ -2,7 +2,8 @@
  *
  * The tier's thread copies from file to file; no staging is taken, so fillers go on. The new segment is ingested before
  * the map is turned to it, part by part: a reader finds a part at the old place or at the new one, and a part that is
- * dropped meanwhile stays dropped. After a crash in between both files are there; the newer one wins. */
+ * dropped meanwhile stays dropped. The new segment names those that it replaces: after a crash in between both files are
+ * there, and restore.c drops the old one, with the dead values that it would otherwise take for live. */
 #include "fs/store/tier.h"
 
 #include "fs/base/log.h"
@@ -177,6 +178,16 @@ static int move_part(void *user, const struct live_part *p)
     return error;
 }
 
+/* Also what the replaced one replaced, where its file is still there because a reader holds it. */
+static int note_replaced(struct mover *m, uint32_t segment, const struct index *index)
+{
+    int error = index_replace(&m->index, segment);
+    for (uint32_t i = 0; i < index->replaced && !error; i++)
+        if (rocks_has(m->tier->rocks, index->replaces[i]))
+            error = index_replace(&m->index, index->replaces[i]);
+    return error;
+}
+
 static int move_segment(struct mover *m, struct segment *s, struct match **match)
 {
     struct index index;
@@ -184,6 +195,8 @@ static int move_segment(struct mover *m, struct segment *s, struct match **match
     if (error)
         return error;
     error = visit_live(m->tier, &index, s->number, move_part, m);
+    if (!error)
+        error = note_replaced(m, s->number, &index);
     index_fini(&index);
     return error;
 }

@@ -123,7 +123,7 @@ static uint32_t adopt_runs(struct tier *t, uint32_t segment, const struct index 
 struct found {
     uint32_t segment;
     uint64_t bytes;
-    bool whole;
+    bool whole, replaced;
 };
 
 struct found_list {
@@ -145,7 +145,7 @@ static void note_found(void *user, uint32_t segment, uint64_t bytes, bool whole)
         list->found = grown;
         list->room = room;
     }
-    list->found[list->count++] = (struct found){segment, bytes, whole};
+    list->found[list->count++] = (struct found){segment, bytes, whole, false};
 }
 
 static int newest_first(const void *a, const void *b)
@@ -160,8 +160,12 @@ static bool adopt_index(struct tier *t, const struct found *f, const struct inde
     if (!adopt_runs(t, f->segment, index, true))
         return false; /* its values were moved, or their files are gone */
     pthread_mutex_lock(&t->lock);
-    struct segment *s = t->held + f->bytes > t->capacity ? NULL : tier_add_stored(t, f->segment, f->bytes);
+    bool fits = t->held + f->bytes <= t->capacity;
+    struct segment *s = fits ? tier_add_stored(t, f->segment, f->bytes) : NULL;
     pthread_mutex_unlock(&t->lock);
+    if (!fits)
+        log_warning("%s tier: the budget has no room for segment %u: its values are dropped", tier_names[t->name],
+                    f->segment);
     if (s && adopt_runs(t, f->segment, index, false) < index->values) {
         atomic_store(&s->worn, true);
         pthread_mutex_lock(&t->lock);
@@ -171,15 +175,28 @@ static bool adopt_index(struct tier *t, const struct found *f, const struct inde
     return s != NULL;
 }
 
+static void note_replaced(struct found_list *list, const struct index *index)
+{
+    for (uint32_t i = 0; i < index->replaced; i++) {
+        struct found key = {.segment = index->replaces[i]};
+        struct found *f = bsearch(&key, list->found, list->count, sizeof key, newest_first);
+        if (f)
+            f->replaced = true;
+    }
+}
+
 /* True: the segment is in the tier; else its file is good for nothing. */
-static bool adopt_segment(struct tier *t, const struct found *f, struct match **match)
+static bool adopt_segment(struct tier *t, const struct found *f, struct found_list *list, struct match **match)
 {
     struct index index = {.runs = 0};
+    if (f->replaced)
+        return false;
     if (!f->whole || tier_read_index(t, f->segment, &index, match)) {
         log_warning("%s tier: the index of segment %u is damaged: the segment is dropped", tier_names[t->name],
                     f->segment);
         return false;
     }
+    note_replaced(list, &index);
     bool adopted = adopt_index(t, f, &index);
     index_fini(&index);
     return adopted;
@@ -198,7 +215,7 @@ static int adopt_all(struct tier *t)
         const struct found *f = &list.found[i];
         if (i == 0)
             t->next_segment = f->segment == UINT32_MAX ? f->segment : f->segment + 1;
-        if (!adopt_segment(t, f, &match))
+        if (!adopt_segment(t, f, &list, &match))
             rocks_drop(t->rocks, f->segment);
     }
     match_destroy(match);

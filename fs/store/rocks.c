@@ -270,6 +270,16 @@ int rocks_list(struct rocks *r, void (*found)(void *user, uint32_t segment, uint
     return 0;
 }
 
+bool rocks_has(struct rocks *r, uint32_t segment)
+{
+    const void *bytes;
+    size_t n;
+    struct rocks_cursor *cursor = rocks_cursor_open(r, segment, 1);
+    bool has = !cursor || rocks_cursor_get(cursor, INDEX_PLACE, &bytes, &n) != -ENOENT;
+    rocks_cursor_close(cursor);
+    return has;
+}
+
 int rocks_drop(struct rocks *r, uint32_t segment)
 {
     struct key first = make_key(segment, 0), last = make_key(segment, INDEX_PLACE);

@@ -30,6 +30,7 @@ uint64_t rocks_overhead(uint64_t segments); /* at most so many bytes beside the 
 /* Each file that is there, as one segment; `whole` is false where it cannot be one. */
 int rocks_list(struct rocks *rocks, void (*found)(void *user, uint32_t segment, uint64_t bytes, bool whole),
                void *user);
+bool rocks_has(struct rocks *rocks, uint32_t segment);
 int rocks_drop(struct rocks *rocks, uint32_t segment); /* nobody may read it any more: its memory is unmapped */
 
 /* A new segment: values by ascending place. After rocks_write_end returned 0 it survives any crash; `bytes` is the
