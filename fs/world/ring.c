@@ -1,0 +1,183 @@
+/* The queues are one writer's and one reader's. Who is about to sleep says so and looks once more; who has put something
+ * looks whether the other sleeps: one of the two sees the other, so no message is left lying. */
+#include "fs/world/ring.h"
+
+#include "fs/base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { RING_MAGIC = 0x676e6972, RING_LAYOUT = 1, PAGE = 4096 };
+
+static uint64_t slots_at(uint32_t nodes)
+{
+    return (sizeof(struct ring_shared) + nodes * sizeof(struct node_news) + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
+static uint64_t size_for(uint32_t nodes)
+{
+    return slots_at(nodes) + (uint64_t)(RING_IN + RING_OUT) * RING_SLOT;
+}
+
+static int map(struct ring *r, uint64_t size)
+{
+    void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, r->memory, 0);
+    if (bytes == MAP_FAILED)
+        return -errno;
+    r->shared = bytes;
+    return 0;
+}
+
+static int make(struct ring *r, uint32_t nodes)
+{
+    uint64_t size = size_for(nodes);
+    r->memory = memfd_create("dealfs-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    r->bell_server = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    r->bell_courier = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (r->memory < 0 || r->bell_server < 0 || r->bell_courier < 0 || ftruncate(r->memory, (off_t)size) < 0 ||
+        fcntl(r->memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return -errno;
+    int error = map(r, size);
+    if (!error) {
+        r->shared->magic = RING_MAGIC;
+        r->shared->layout = RING_LAYOUT;
+        r->shared->nodes = nodes;
+        r->shared->in = RING_IN;
+        r->shared->out = RING_OUT;
+        r->shared->size = size;
+    }
+    return error;
+}
+
+int ring_create(struct ring *r, uint32_t nodes)
+{
+    *r = (struct ring){NULL, -1, -1, -1};
+    int error = nodes && nodes <= NODES_MOST ? make(r, nodes) : -EINVAL;
+    if (error)
+        ring_close(r);
+    return error;
+}
+
+static int check(struct ring *r)
+{
+    struct stat st;
+    if (fstat(r->memory, &st) < 0)
+        return -errno;
+    if (st.st_size < (off_t)sizeof(struct ring_shared) || !(fcntl(r->memory, F_GET_SEALS) & F_SEAL_SHRINK))
+        return -EBADMSG;
+    int error = map(r, (uint64_t)st.st_size);
+    if (error)
+        return error;
+    const struct ring_shared *s = r->shared;
+    bool right = s->magic == RING_MAGIC && s->layout == RING_LAYOUT && s->nodes && s->nodes <= NODES_MOST &&
+                 s->in == RING_IN && s->out == RING_OUT && s->size == (uint64_t)st.st_size &&
+                 s->size == size_for(s->nodes);
+    if (right)
+        return 0;
+    munmap(r->shared, (size_t)st.st_size);
+    r->shared = NULL;
+    return -EBADMSG;
+}
+
+int ring_open(struct ring *r, int memory, int bell_server, int bell_courier)
+{
+    *r = (struct ring){NULL, memory, bell_server, bell_courier};
+    int error = check(r);
+    if (error)
+        ring_close(r);
+    return error;
+}
+
+void ring_close(struct ring *r)
+{
+    int saved = errno;
+    if (r->shared)
+        munmap(r->shared, size_for(r->shared->nodes));
+    if (r->memory >= 0)
+        close(r->memory);
+    if (r->bell_server >= 0)
+        close(r->bell_server);
+    if (r->bell_courier >= 0)
+        close(r->bell_courier);
+    *r = (struct ring){NULL, -1, -1, -1};
+    errno = saved;
+}
+
+void *ring_slot(const struct ring *r, uint32_t slot)
+{
+    if (slot >= RING_IN + RING_OUT)
+        return NULL;
+    return (char *)r->shared + slots_at(r->shared->nodes) + (uint64_t)slot * RING_SLOT;
+}
+
+static void ring_bell(int bell)
+{
+    uint64_t one = 1;
+    (void)!write(bell, &one, sizeof one); /* full is rung enough */
+}
+
+int ring_push(struct ring_queue *q, int bell, const struct ring_message *message)
+{
+    uint32_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
+    if (tail - atomic_load_explicit(&q->head, memory_order_acquire) >= RING_QUEUE)
+        return -EAGAIN;
+    q->message[tail % RING_QUEUE] = *message;
+    atomic_store(&q->tail, tail + 1);
+    if (atomic_load(&q->asleep))
+        ring_bell(bell);
+    return 0;
+}
+
+int ring_take(struct ring_queue *q, struct ring_message *message)
+{
+    uint32_t head = atomic_load_explicit(&q->head, memory_order_relaxed);
+    if (atomic_load_explicit(&q->tail, memory_order_acquire) == head)
+        return -EAGAIN;
+    *message = q->message[head % RING_QUEUE];
+    atomic_store_explicit(&q->head, head + 1, memory_order_release);
+    return 0;
+}
+
+bool ring_may_sleep(struct ring_queue *q)
+{
+    atomic_store(&q->asleep, 1);
+    if (atomic_load(&q->tail) == atomic_load(&q->head))
+        return true;
+    atomic_store(&q->asleep, 0);
+    return false;
+}
+
+void ring_awake(struct ring_queue *q, int bell)
+{
+    uint64_t rung;
+    atomic_store(&q->asleep, 0);
+    (void)!read(bell, &rung, sizeof rung);
+}
+
+void news_write(struct node_news *to, const struct node_news *from)
+{
+    uint64_t version = atomic_load_explicit(&to->version, memory_order_relaxed) | 1;
+    atomic_store(&to->version, version);
+    atomic_thread_fence(memory_order_seq_cst);
+    memcpy((char *)to + sizeof to->version, (const char *)from + sizeof to->version, sizeof *to - sizeof to->version);
+    atomic_store(&to->version, version + 1);
+}
+
+bool news_read(const struct node_news *from, struct node_news *to)
+{
+    for (int i = 0; i < 100; i++) {
+        uint64_t version = atomic_load(&from->version);
+        memcpy((char *)to + sizeof to->version, (const char *)from + sizeof to->version,
+               sizeof *to - sizeof to->version);
+        atomic_thread_fence(memory_order_seq_cst);
+        atomic_store(&to->version, version);
+        if (version % 2 == 0 && atomic_load(&from->version) == version)
+            return true;
+    }
+    return false;
+}
