@@ -28,8 +28,10 @@ unlike 'no colours where there is no terminal' "$(dealfs doctor 2>&1)" $'\033'
 # --- a mount that hangs ---
 ok 'mount' dealfs mount "$src" "$mnt"
 pids=$(servers)
+all_stopped() { ! for p in $pids; do cat /proc/"$p"/task/*/status; done | grep '^State:' | grep -qv 'T (stopped)'; }
 kill -STOP $pids
 at_exit kill -CONT $pids
+wait_for 10 all_stopped
 one_line 'status of a mount that hangs' 'hangs' timeout 30 dealfs status "$mnt"
 exits 3 'status of all' timeout 40 dealfs status
 one_line 'wait for it' 'hangs' timeout 30 dealfs wait --timeout 1 "$mnt"
