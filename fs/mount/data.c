@@ -39,9 +39,10 @@ static void data_init(void *user, struct fuse_conn_info *conn)
     (void)user;
     /* Nothing changes, so nothing is to be invalidated; replies come from memory, so nothing is spliced. */
     conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_SPLICE_READ |
-                              FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_HANDLE_KILLPRIV);
+                              FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_HANDLE_KILLPRIV |
+                              FUSE_CAP_READDIRPLUS_AUTO); /* listing.c decides */
     conn->want |= conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_CACHE_SYMLINKS |
-                                   FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_EXPORT_SUPPORT);
+                                   FUSE_CAP_READDIRPLUS | FUSE_CAP_EXPORT_SUPPORT);
     conn->max_background = MAX_BACKGROUND;
     conn->congestion_threshold = MAX_BACKGROUND;
     conn->max_readahead = READAHEAD;
@@ -69,9 +70,10 @@ static int lookup(const struct data_mount *m, fuse_ino_t parent, const char *nam
 
 static void data_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-    const struct data_mount *m = fuse_req_userdata(req);
+    struct data_mount *m = fuse_req_userdata(req);
     struct fuse_entry_param e = {.attr_timeout = DATA_FOREVER, .entry_timeout = DATA_FOREVER};
     int error = lookup(m, parent, name, &e.ino);
+    atomic_fetch_add_explicit(&m->lookups, 1, memory_order_relaxed);
     if (!error)
         error = data_stat(m, e.ino, &e.attr);
     if (error == -ENOENT) {

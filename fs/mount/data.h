@@ -6,6 +6,7 @@
 #define FS_MOUNT_DATA_H
 
 #include <fuse_lowlevel.h>
+#include <stdatomic.h>
 
 #include "fs/catalog/catalog.h"
 #include "fs/store/store.h"
@@ -14,6 +15,8 @@ struct data_mount {
     const struct catalog *catalog;
     struct store *store;
     const char *control; /* NULL: .dealfs is an empty directory to mount on; else the target of a symlink .dealfs */
+    /* Guesses of listing.c: names asked for one by one since a listing began, and how many listings will tell all. */
+    _Atomic uint32_t lookups, thorough;
 };
 
 extern const struct fuse_lowlevel_ops data_ops; /* userdata: struct data_mount */

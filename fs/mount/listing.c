@@ -7,11 +7,14 @@
 
 #include <string.h>
 
+enum { FIRST_ENTRIES = 64, MANY_LOOKUPS = 16, THOROUGH = 1024 };
+
 struct listing {
     fuse_req_t req;
     const struct data_mount *mount;
     fuse_ino_t directory;
     bool plus;
+    uint64_t whole; /* with attributes up to this place: the kernel makes inodes of them */
     char *buffer;
     size_t size, used;
 };
@@ -51,7 +54,7 @@ static int add(struct listing *l, uint64_t place)
         error = data_stat(l->mount, ino, &e.attr);
     if (error)
         return error;
-    e.ino = place < 2 ? 0 : ino; /* "." and ".." make no dentries */
+    e.ino = place < 2 || place >= l->whole ? 0 : ino; /* "." and ".." make no dentries */
     size_t room = l->size - l->used, need;
     char *at = l->buffer + l->used;
     if (l->plus)
@@ -93,8 +96,23 @@ void listing_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, 
     list(&(struct listing){.req = req, .directory = ino, .size = size}, offset);
 }
 
+/* Names with attributes cost the kernel ten times what the names alone do, but a name that is looked up by itself costs
+ * ten times more again. So a directory's first entries are told in full and the others by name only; when many are
+ * looked up nevertheless, the next directories are told in full. */
+static bool is_thorough(struct data_mount *m, off_t offset)
+{
+    if (atomic_exchange_explicit(&m->lookups, 0, memory_order_relaxed) >= MANY_LOOKUPS)
+        atomic_store_explicit(&m->thorough, THOROUGH, memory_order_relaxed);
+    uint32_t left = atomic_load_explicit(&m->thorough, memory_order_relaxed);
+    if (left && offset == 0)
+        atomic_compare_exchange_strong_explicit(&m->thorough, &left, left - 1, memory_order_relaxed,
+                                                memory_order_relaxed);
+    return left > 0;
+}
+
 void listing_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
     (void)fi;
-    list(&(struct listing){.req = req, .directory = ino, .size = size, .plus = true}, offset);
+    uint64_t whole = is_thorough(fuse_req_userdata(req), offset) ? UINT64_MAX : FIRST_ENTRIES;
+    list(&(struct listing){.req = req, .directory = ino, .size = size, .plus = true, .whole = whole}, offset);
 }

@@ -186,7 +186,9 @@ static void start_session(struct server *s, const struct session_config *config,
 
 static void start_sessions(struct server *s)
 {
-    s->data = (struct data_mount){s->catalog, s->store, s->config.nested ? NULL : s->config.control};
+    s->data = (struct data_mount){.catalog = s->catalog,
+                                  .store = s->store,
+                                  .control = s->config.nested ? NULL : s->config.control};
     struct session_config data = {
         .name = "data",
         .fd = FD_DATA,
