@@ -20,12 +20,13 @@ enum command_status {
 struct command {
     const char *name;
     const char *arguments; /* of the usage line: "[-f] [-o OPTIONS] SOURCE MOUNTPOINT" */
-    const char *summary;   /* in the list of commands: "mount a dataset" */
+    const char *summary;   /* in the list of commands: "mount a dataset"; "": it is not in it */
     const char *help;      /* the options, a line each, indented by two spaces; "" where there are none */
     int (*run)(int argc, char **argv);
 };
 
 extern const struct command command_mount;
+extern const struct command command_join;
 extern const struct command command_umount;
 extern const struct command command_run;
 extern const struct command command_enter;
@@ -37,6 +38,10 @@ extern const struct command command_verify;
 extern const struct command command_doctor;
 extern const struct command command_clean;
 extern const struct command command_demo;
+extern const struct command command_plan;
+extern const struct command command_simulate;
+extern const struct command command_model;
+extern const struct command command_scan; /* hidden */
 
 /* `dealfs NAME: what is wrong`, then the usage line, on stderr. Returns COMMAND_USAGE. */
 int command_usage(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));

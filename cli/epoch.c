@@ -39,9 +39,10 @@ static uint32_t *shuffle(uint32_t files, uint64_t seed)
     return order;
 }
 
-static int read_one(struct reading *r, const char *path, struct str *text)
+static int read_one(struct reading *r, uint32_t place, struct str *text)
 {
-    CLEANUP_CLOSE int fd = openat(r->epoch->root, path, O_RDONLY | O_CLOEXEC);
+    int root = r->epoch->root[place % (uint32_t)r->epoch->roots];
+    CLEANUP_CLOSE int fd = openat(root, r->epoch->path[r->order[place]], O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
         return -errno;
@@ -64,7 +65,7 @@ static void *work(void *user)
         int none = 0;
         if (place >= r->epoch->files)
             break;
-        int error = *r->epoch->stop ? -ECANCELED : read_one(r, r->epoch->path[r->order[place]], &text);
+        int error = *r->epoch->stop ? -ECANCELED : read_one(r, place, &text);
         if (error)
             atomic_compare_exchange_strong(&r->error, &none, error);
     }
@@ -94,9 +95,10 @@ int epoch_read(struct epoch *epoch)
 
 void epoch_forget(const struct epoch *epoch)
 {
-    for (uint32_t i = 0; i < epoch->files; i++) {
-        CLEANUP_CLOSE int fd = openat(epoch->root, epoch->path[i], O_RDONLY | O_CLOEXEC);
-        if (fd >= 0)
-            posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    }
+    for (int root = 0; root < epoch->roots; root++)
+        for (uint32_t i = 0; i < epoch->files; i++) {
+            CLEANUP_CLOSE int fd = openat(epoch->root[root], epoch->path[i], O_RDONLY | O_CLOEXEC);
+            if (fd >= 0)
+                posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        }
 }

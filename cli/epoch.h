@@ -1,4 +1,5 @@
-/* One epoch as a loader reads it: every file once and whole, in a random order, by several threads. */
+/* One epoch as loaders read it: every file once and whole, in a random order, by several threads; where there are several
+ * mounts, each of them its share. */
 #ifndef CLI_EPOCH_H
 #define CLI_EPOCH_H
 
@@ -6,9 +7,10 @@
 #include <stdint.h>
 
 struct epoch {
-    char *const *path; /* of the files, relative to `root` */
+    char *const *path; /* of the files, relative to a root */
     uint32_t files;
-    int root;
+    const int *root; /* directories with the same files: place p of the order is read at root p % roots */
+    int roots;
     int threads;
     uint64_t seed;
     const volatile sig_atomic_t *stop; /* non-zero: -ECANCELED */

@@ -3,6 +3,7 @@
 
 #include "cli/guard.h"
 #include "cli/keepers.h"
+#include "cli/launcher.h"
 #include "cli/place.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
@@ -56,6 +57,15 @@ static bool trusted(const struct keeper_seen *keeper, uid_t owner)
     return keeper->uid == 0 || keeper->uid == geteuid() || geteuid() == 0;
 }
 
+static bool in_our_namespace(pid_t pid)
+{
+    char path[64];
+    struct stat ours, its;
+
+    snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
+    return stat("/proc/self/ns/mnt", &ours) == 0 && stat(path, &its) == 0 && ours.st_ino == its.st_ino;
+}
+
 static int match_keeper(void *user, const struct keeper_seen *keeper)
 {
     struct search *s = user;
@@ -63,7 +73,8 @@ static int match_keeper(void *user, const struct keeper_seen *keeper)
 
     if (!trusted(keeper, s->owner) || config_read(keeper->state, &config))
         return 0;
-    if (strcmp(config.mountpoint, s->live->mountpoint) != 0) {
+    /* Another namespace may have a mount of the same name; one of ours goes first. */
+    if (strcmp(config.mountpoint, s->live->mountpoint) != 0 || (s->live->keeper && in_our_namespace(s->live->keeper))) {
         config_fini(&config);
         return 0;
     }
@@ -73,15 +84,6 @@ static int match_keeper(void *user, const struct keeper_seen *keeper)
     s->live->configured = true;
     s->live->keeper = keeper->pid;
     return 0;
-}
-
-static bool in_our_namespace(pid_t pid)
-{
-    char path[64];
-    struct stat ours, its;
-
-    snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)pid);
-    return stat("/proc/self/ns/mnt", &ours) == 0 && stat(path, &its) == 0 && ours.st_ino == its.st_ino;
 }
 
 /* --- does it answer? --- */
@@ -163,7 +165,7 @@ static int is_ours(const struct attach_mount_info *info)
 /* Where a mount of ours stands on the path as it was given, nothing needs to be resolved. */
 static int find_path(const char *given, char **path, struct str *why)
 {
-    CLEANUP_FREE char *plain = place_absolute(given, 0);
+    CLEANUP_FREE char *plain = place_as_given(given);
 
     if (!plain)
         return -ENOMEM;
@@ -177,7 +179,7 @@ static int find_path(const char *given, char **path, struct str *why)
     return error;
 }
 
-int live_find(const char *mountpoint, struct live *live, struct str *why)
+static int find_given(const char *mountpoint, struct live *live, struct str *why)
 {
     struct attach_mount_info info = {.source = NULL};
     char *path;
@@ -197,6 +199,22 @@ int live_find(const char *mountpoint, struct live *live, struct str *why)
     }
     free(info.source);
     return error;
+}
+
+/* Under a launcher each rank may be given the same words, `dealfs umount /mnt/%r` for one. */
+int live_find(const char *mountpoint, struct live *live, struct str *why)
+{
+    struct launcher launcher;
+
+    int error = find_given(mountpoint, live, why);
+    if (error != -ENOENT || !strchr(mountpoint, '%'))
+        return error;
+    launcher_find(&launcher);
+    CLEANUP_FREE char *path = place_absolute(mountpoint, launcher.rank);
+    if (!path)
+        return -ENOMEM;
+    str_clear(why);
+    return find_given(path, live, why);
 }
 
 /* --- all --- */

@@ -1,6 +1,8 @@
 bin_PROGRAMS += dealfs
 
 dealfs_SOURCES = \
+	cli/chart.c \
+	cli/chart.h \
 	cli/checks.c \
 	cli/checks.h \
 	cli/clean.c \
@@ -8,23 +10,33 @@ dealfs_SOURCES = \
 	cli/command.h \
 	cli/compare.c \
 	cli/compare.h \
+	cli/demo-mount.c \
 	cli/demo.c \
+	cli/demo.h \
 	cli/doctor.c \
 	cli/enter.c \
 	cli/epoch.c \
 	cli/epoch.h \
 	cli/folder.c \
+	cli/given.c \
+	cli/given.h \
 	cli/guard.c \
 	cli/guard.h \
+	cli/join.c \
+	cli/imbalance.c \
+	cli/imbalance.h \
 	cli/keepers.c \
 	cli/keepers.h \
 	cli/launch.c \
 	cli/launch.h \
+	cli/launcher.c \
+	cli/launcher.h \
 	cli/live.c \
 	cli/live.h \
 	cli/main.c \
 	cli/memory.c \
 	cli/memory.h \
+	cli/model.c \
 	cli/mount.c \
 	cli/mounts.c \
 	cli/mounts.h \
@@ -38,6 +50,7 @@ dealfs_SOURCES = \
 	cli/picture.h \
 	cli/place.c \
 	cli/place.h \
+	cli/plan.c \
 	cli/prepare.c \
 	cli/prepare.h \
 	cli/progress.c \
@@ -45,6 +58,8 @@ dealfs_SOURCES = \
 	cli/request.c \
 	cli/request.h \
 	cli/run.c \
+	cli/scan.c \
+	cli/simulate.c \
 	cli/stage.c \
 	cli/start.c \
 	cli/start.h \
@@ -66,10 +81,13 @@ dealfs_SOURCES = \
 	cli/wait.c \
 	cli/walk.c \
 	cli/walk.h \
-	cli/where.c
+	cli/where.c \
+	cli/world.c \
+	cli/world.h
 dealfs_LDADD = \
 	fs/mount/libmount.a \
 	fs/catalog/libcatalog.a \
+	fs/plan/libplan.a \
 	fs/base/libbase.a \
 	$(XXHASH_LIBS) \
 	$(JPEG_LIBS) \
@@ -82,8 +100,12 @@ dist_man_MANS += \
 	cli/dealfs-demo.1 \
 	cli/dealfs-doctor.1 \
 	cli/dealfs-enter.1 \
+	cli/dealfs-join.1 \
+	cli/dealfs-model.1 \
 	cli/dealfs-mount.1 \
+	cli/dealfs-plan.1 \
 	cli/dealfs-run.1 \
+	cli/dealfs-simulate.1 \
 	cli/dealfs-stage.1 \
 	cli/dealfs-status.1 \
 	cli/dealfs-umount.1 \

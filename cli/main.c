@@ -11,6 +11,7 @@
 
 static const struct command *const commands[] = {
     &command_mount,
+    &command_join,
     &command_umount,
     &command_run,
     &command_enter,
@@ -21,7 +22,11 @@ static const struct command *const commands[] = {
     &command_verify,
     &command_doctor,
     &command_clean,
+    &command_plan,
+    &command_simulate,
+    &command_model,
     &command_demo,
+    &command_scan,
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -39,10 +44,11 @@ static int print_version(void)
 static int print_help(void)
 {
     puts("usage: dealfs COMMAND …\n\n"
-         "A read-only file system that caches a training dataset in the RAM and on the SSD of the machine that reads it.\n\n"
+         "A read-only file system that makes the RAM and SSDs of the machines that read a training dataset one cache for it.\n\n"
          "commands:");
     for (int i = 0; i < COMMANDS; i++)
-        printf("  %-8s %s\n", commands[i]->name, commands[i]->summary);
+        if (commands[i]->summary[0])
+            printf("  %-8s %s\n", commands[i]->name, commands[i]->summary);
     puts("\n`dealfs COMMAND --help` tells more; `man dealfs` all.");
     return done();
 }

@@ -3,6 +3,7 @@
 #include "cli/live.h"
 #include "cli/start.h"
 #include "cli/unmount.h"
+#include "cli/world.h"
 #include "fs/base/cleanup.h"
 
 #include <getopt.h>
@@ -75,10 +76,49 @@ static int mount_it(struct start *s)
     return s->foreground ? stay(s) : COMMAND_DONE;
 }
 
-static int parse_and_mount(struct start *s, int argc, char **argv)
+/* --- alone, or one of many --- */
+
+static int refuse_nodes(const struct start *s)
+{
+    return command_fail("option nodes=%u: nothing has started this on several nodes: `mpirun -n %u --map-by ppr:1:node dealfs "
+                        "mount …`, or `srun --mpi=pmix …`", s->options.nodes, s->options.nodes);
+}
+
+static int join_world(struct start *s, const struct launcher *launcher, char *const list[], int lists)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    int option;
+
+    if (s->foreground)
+        return command_usage(&command_mount, "option -f: under %s the courier stays in the foreground; the mount goes on when "
+                             "it ends", launcher->name);
+    int error = world_mount(s, launcher, list, lists, &why);
+    if (why.length == 0)
+        str_adds(&why, strerror(-error));
+    return command_fail("%s", why.failed ? "out of memory" : why.data);
+}
+
+/* A mount that a courier has asked for is one of a world already, and one that waits joins later; both are made alone. */
+static int mount_here(struct start *s, char *const list[], int lists)
+{
+    struct launcher launcher;
+
+    launcher_find(&launcher);
+    bool alone = s->options.local > 0 || s->options.wait_join;
+    if (launcher.name && !alone)
+        return join_world(s, &launcher, list, lists);
+    if (!alone && s->options.nodes > 1)
+        return refuse_nodes(s);
+    if (launcher.name && !s->options.local)
+        s->options.node = launcher.rank;
+    if (launcher.name)
+        launcher_leave();
+    return mount_it(s);
+}
+
+static int parse_and_mount(struct start *s, int argc, char **argv, char *list[])
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    int option, lists = 0;
 
     opterr = 0;
     optind = 1;
@@ -86,6 +126,7 @@ static int parse_and_mount(struct start *s, int argc, char **argv)
         if (option == 'f')
             s->foreground = true;
         else if (option == 'o') {
+            list[lists++] = optarg;
             if (options_parse(&s->options, optarg, &why))
                 return usage_of_option(&why);
         } else {
@@ -98,15 +139,18 @@ static int parse_and_mount(struct start *s, int argc, char **argv)
         return command_usage(&command_mount, "a SOURCE and a MOUNTPOINT are needed");
     s->source = argv[optind];
     s->mountpoint = argv[optind + 1];
-    return mount_it(s);
+    return mount_here(s, list, lists);
 }
 
 static int run(int argc, char **argv)
 {
+    CLEANUP_FREE char **list = calloc((size_t)argc, sizeof *list);
     struct start s;
 
+    if (!list)
+        return command_fail("mount: %s", strerror(ENOMEM));
     start_init(&s);
-    int status = parse_and_mount(&s, argc, argv);
+    int status = parse_and_mount(&s, argc, argv, list);
     start_fini(&s);
     return status;
 }
@@ -140,6 +184,8 @@ static int parse_helper(struct start *s, int argc, char **argv)
         return command_usage(&command_mount, "a SOURCE and a MOUNTPOINT are needed");
     s->source = argv[optind];
     s->mountpoint = argv[optind + 1];
+    if (s->options.nodes > 1 && !sloppy)
+        return refuse_nodes(s);
     return fake ? COMMAND_DONE : mount_it(s);
 }
 
@@ -168,8 +214,13 @@ const struct command command_mount = {
             "  -o allow_other      let other users in\n"
             "  -o zstd=LEVEL       compress what shrinks, 1 to 19, or off\n"
             "  -o source_threads=N reads of the source at a time\n"
+            "  -o nodes=N          under mpirun: refuse a world of another size\n"
+            "  -o groups=G         G groups of nodes that each keep the whole dataset\n"
+            "  -o wait_join        no scan: the first `dealfs join` brings the catalog; reads wait for it\n"
             "  -o peer_timeout=SEC how long another node may be silent\n"
             "  -o metrics_file=PATH  also write the metrics there\n"
+            "\n`mpirun -n 4 --map-by ppr:1:node dealfs mount …` makes the mounts of four nodes one cache, and stays until that\n"
+            "world ends; the mounts go on. In MOUNTPOINT and paths, %r is the node's number and %h its host.\n"
             "\nSee dealfs-mount(1) for all of them.\n",
     .run = run,
 };

@@ -31,7 +31,7 @@ static int clear_control_place(const char *path, struct str *why)
 
 static int choose_users_place(struct start *s, struct str *why)
 {
-    CLEANUP_FREE char *path = place_absolute(s->options.control, START_NODE), *real = NULL;
+    CLEANUP_FREE char *path = place_absolute(s->options.control, s->options.node), *real = NULL;
 
     int error = path ? owner_assume(&s->owner, why) : -ENOMEM;
     if (error)

@@ -4,6 +4,7 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/size.h"
+#include "fs/world/directory.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -27,6 +28,7 @@ struct option {
     size_t place;
     int (*set)(struct options *o, const char *value, struct str *why);
     const char *reason; /* LATER */
+    bool hidden;        /* what a courier adds: in no manual */
 };
 
 static int set_rescan(struct options *o, const char *value, struct str *why)
@@ -78,19 +80,46 @@ static int set_peer_timeout(struct options *o, const char *value, struct str *wh
     return 0;
 }
 
-static int set_nodes(struct options *o, const char *value, struct str *why)
+static int set_count(unsigned *to, const char *value, const char *of, struct str *why)
 {
-    uint64_t nodes;
+    uint64_t count;
 
-    (void)o;
-    if (number_parse(value, 1, UINT32_MAX, &nodes)) {
-        str_adds(why, "must be a number of nodes");
+    if (number_parse(value, 1, NODES_MOST, &count)) {
+        str_addf(why, "must be a number of %s from 1 to %d", of, NODES_MOST);
         return -EINVAL;
     }
-    if (nodes == 1)
-        return 0;
-    str_adds(why, "this version mounts on one node and cannot form a world of several");
-    return -EINVAL;
+    *to = (unsigned)count;
+    return 0;
+}
+
+static int set_nodes(struct options *o, const char *value, struct str *why)
+{
+    return set_count(&o->nodes, value, "nodes", why);
+}
+
+static int set_groups(struct options *o, const char *value, struct str *why)
+{
+    return set_count(&o->groups, value, "groups", why);
+}
+
+/* node=NUMBER/NODES-ON-THIS-HOST */
+static int set_node(struct options *o, const char *value, struct str *why)
+{
+    CLEANUP_FREE char *number = strdup(value);
+    char *slash = number ? strchr(number, '/') : NULL;
+    uint64_t node, local;
+
+    if (!number)
+        return -ENOMEM;
+    if (slash)
+        *slash++ = '\0';
+    if (!slash || number_parse(number, 0, NODES_MOST - 1, &node) || number_parse(slash, 1, NODES_MOST, &local)) {
+        str_adds(why, "must be a node's number and how many of them are on this host");
+        return -EINVAL;
+    }
+    o->node = (unsigned)node;
+    o->local = (unsigned)local;
+    return 0;
 }
 
 #define AT(member) .place = offsetof(struct options, member)
@@ -108,10 +137,12 @@ static const struct option table[] = {
     {"source_threads", SPECIAL, .set = set_source_threads},
     {"peer_timeout", SPECIAL, .set = set_peer_timeout},
     {"nodes", SPECIAL, .set = set_nodes},
+    {"groups", SPECIAL, .set = set_groups},
+    {"node", SPECIAL, .set = set_node, .hidden = true},
+    {"catalog", PATH, AT(catalog), .hidden = true},
     {"allow_other", FLAG, AT(allow_other)},
     {"noexec", FLAG, AT(no_exec)},
-    {"groups", LATER, .reason = "groups of nodes are not available in this version"},
-    {"wait_join", LATER, .reason = "joining a world is not available in this version"},
+    {"wait_join", FLAG, AT(wait_join)},
     {"resize", LATER, .reason = "resizing images is not available in this version"},
     {"remount", LATER, .reason = "a mount cannot be changed; unmount it and mount again"},
 };
@@ -250,10 +281,23 @@ int options_parse(struct options *o, const char *list, struct str *why)
     return 0;
 }
 
+static int check_world(const struct options *o, struct str *why)
+{
+    if (o->wait_join && o->nodes)
+        str_adds(why, "options wait_join and nodes: do not go together; `dealfs join --nodes N` checks the world's size");
+    else if (o->wait_join && o->catalog)
+        str_adds(why, "options wait_join and catalog: do not go together");
+    else if (o->nodes && o->groups > o->nodes)
+        str_addf(why, "option groups=%u: more groups than nodes, which are %u", o->groups, o->nodes);
+    else
+        return 0;
+    return -EINVAL;
+}
+
 int options_check(const struct options *o, struct str *why)
 {
     if (!o->ssd_size || o->ssd)
-        return 0;
+        return check_world(o, why);
     refuse(why, "ssd_size", o->ssd_size, "needs ssd=DIR");
     return -EINVAL;
 }

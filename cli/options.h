@@ -20,6 +20,12 @@ struct options {
     int source_threads;
     uint64_t peer_timeout; /* nanoseconds */
     bool allow_other, no_exec;
+    unsigned nodes, groups; /* of the world; 0: not given */
+    bool wait_join;
+    unsigned node;  /* this node's number, for %r */
+    /* Hidden: what a courier adds to the command line that makes its node's mount. */
+    unsigned local; /* nodes of its world on this host; 0: no courier has asked for this mount */
+    char *catalog;  /* the world's, instead of a scan */
 };
 
 void options_init(struct options *o); /* the defaults */

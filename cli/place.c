@@ -19,13 +19,13 @@ const char *place_host(void)
     return name;
 }
 
-void place_expand(const char *text, int node, struct str *out)
+void place_expand(const char *text, unsigned node, struct str *out)
 {
     for (; *text; text++) {
         char next = text[0] == '%' ? text[1] : '\0';
 
         if (next == 'r')
-            str_addf(out, "%d", node);
+            str_addf(out, "%u", node);
         else if (next == 'h')
             str_adds(out, place_host());
         else if (next == '%')
@@ -46,19 +46,39 @@ static void trim_slashes(char *path)
         path[--n] = '\0';
 }
 
-char *place_absolute(const char *text, int node)
+static void add_here(const char *text, struct str *out)
 {
-    CLEANUP_STR struct str out = STR_INIT;
+    char here[PATH_MAX];
 
-    if (text[0] != '/') {
-        char here[PATH_MAX];
-        str_addf(&out, "%s/", getcwd(here, sizeof here) && strcmp(here, "/") != 0 ? here : "");
-    }
-    place_expand(text, node, &out);
-    char *path = out.failed ? NULL : str_steal(&out);
+    if (text[0] != '/')
+        str_addf(out, "%s/", getcwd(here, sizeof here) && strcmp(here, "/") != 0 ? here : "");
+}
+
+static char *steal_trimmed(struct str *s)
+{
+    char *path = s->failed ? NULL : str_steal(s);
+
     if (path)
         trim_slashes(path);
     return path;
+}
+
+char *place_absolute(const char *text, unsigned node)
+{
+    CLEANUP_STR struct str out = STR_INIT;
+
+    add_here(text, &out);
+    place_expand(text, node, &out);
+    return steal_trimmed(&out);
+}
+
+char *place_as_given(const char *text)
+{
+    CLEANUP_STR struct str out = STR_INIT;
+
+    add_here(text, &out);
+    str_adds(&out, text);
+    return steal_trimmed(&out);
 }
 
 int place_fail(struct str *why, const char *what, const char *path, const char *reason, int error)

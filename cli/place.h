@@ -11,9 +11,10 @@
 enum { PLACE_SECONDS = 10 };
 
 /* `%r` becomes the node's number, `%h` the host's name, `%%` a percent sign; anything else stays. Appended. */
-void place_expand(const char *text, int node, struct str *out);
+void place_expand(const char *text, unsigned node, struct str *out);
 /* Expanded, and made absolute by the working directory; not resolved. malloc'd, NULL when memory is out. */
-char *place_absolute(const char *text, int node);
+char *place_absolute(const char *text, unsigned node);
+char *place_as_given(const char *text); /* the same, not expanded */
 
 /* FOLDER/NAME, malloc'd; NULL when memory is out. */
 char *place_join(const char *folder, const char *name);

@@ -133,9 +133,9 @@ static int look_at_mountpoint(struct start *s, struct str *why)
     return error;
 }
 
-int prepare_places(struct start *s, struct str *why)
+int prepare_names(struct start *s, struct str *why)
 {
-    CLEANUP_FREE char *mountpoint = place_absolute(s->mountpoint, START_NODE);
+    CLEANUP_FREE char *mountpoint = place_absolute(s->mountpoint, s->options.node);
     struct mount_config *c = &s->config;
 
     if (!mountpoint)
@@ -155,32 +155,39 @@ int prepare_places(struct start *s, struct str *why)
         error = s->source_fd < 0 ? place_fail(why, "source", c->source, strerror(errno), -errno) : 0;
     }
     owner_leave(&s->owner);
-    if (!error)
-        error = place_mountpoint(mountpoint, &c->mountpoint, why);
+    return error ? error : place_mountpoint(mountpoint, &c->mountpoint, why);
+}
+
+int prepare_places(struct start *s, struct str *why)
+{
+    int error = prepare_names(s, why);
+
     return error ? error : look_at_mountpoint(s, why);
 }
 
 /* --- state --- */
 
-static int make_state(struct start *s, struct str *why)
+int prepare_state_name(struct start *s)
 {
     const struct place_key key = start_key(s);
     CLEANUP_STR struct str path = STR_INIT;
-    char *state;
 
-    if (s->options.state) {
-        state = place_absolute(s->options.state, START_NODE);
-    } else {
-        CLEANUP_FREE char *parent = place_absolute(place_state_parent(), START_NODE);
-        str_addf(&path, "%s/", parent ? parent : "");
-        place_add_name(&path, &key);
-        path.failed |= !parent;
-        state = str_steal(&path);
-    }
-    int error = start_keep(&s->config.state, state);
+    if (s->options.state)
+        return start_keep(&s->config.state, place_absolute(s->options.state, s->options.node));
+    CLEANUP_FREE char *parent = place_absolute(place_state_parent(), s->options.node);
+    str_addf(&path, "%s/", parent ? parent : "");
+    place_add_name(&path, &key);
+    path.failed |= !parent;
+    return start_keep(&s->config.state, str_steal(&path));
+}
+
+static int make_state(struct start *s, struct str *why)
+{
+    int error = prepare_state_name(s);
+
     if (error)
         return error;
-    return place_folder("state directory", state, s->options.state ? "lock" : NULL, s->owner.uid, s->owner.gid,
+    return place_folder("state directory", s->config.state, s->options.state ? "lock" : NULL, s->owner.uid, s->owner.gid,
                         &s->state_made, why);
 }
 

@@ -1,4 +1,4 @@
-/* `dealfs stage`: fill the shards of a mount from the source now, and show how it goes. */
+/* `dealfs stage`: fill the shards of a mount, and of its whole world, from the source now, and show how it goes. */
 #include "cli/command.h"
 
 #include "cli/live.h"
@@ -18,8 +18,10 @@ enum { LOOK_MS = 100 };
 struct stage {
     struct live live;
     struct progress_now now;
-    uint64_t kept, failed, elapsed; /* elapsed: nanoseconds */
-    char state[16];                 /* idle, running, done, stopped, failed */
+    uint64_t kept, failed;
+    uint64_t elapsed; /* nanoseconds, until the last node was done */
+    uint64_t nodes;   /* that take part */
+    char state[16];   /* idle, running, done, stopped, failed */
     char error[128];
 };
 
@@ -36,19 +38,20 @@ static void parse(struct stage *stage, const struct str *reply)
         const char *key;
         size_t offset;
     } numbers[] = {
-        {"files", offsetof(struct stage, now.files)},
-        {"files_total", offsetof(struct stage, now.files_total)},
-        {"bytes", offsetof(struct stage, now.bytes)},
-        {"bytes_total", offsetof(struct stage, now.bytes_total)},
-        {"kept", offsetof(struct stage, kept)},
-        {"failed", offsetof(struct stage, failed)},
-        {"elapsed", offsetof(struct stage, elapsed)},
+        {"files", offsetof(struct stage, now.files)}, {"files_total", offsetof(struct stage, now.files_total)},
+        {"bytes", offsetof(struct stage, now.bytes)}, {"bytes_total", offsetof(struct stage, now.bytes_total)},
+        {"kept", offsetof(struct stage, kept)},       {"failed", offsetof(struct stage, failed)},
+        {"nodes", offsetof(struct stage, nodes)},
     };
     CLEANUP_STR struct str text = STR_INIT;
+    uint64_t elapsed = 0;
 
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         json_find_uint(reply->data, reply->length, numbers[i].key,
                        (uint64_t *)(void *)((char *)stage + numbers[i].offset));
+    json_find_uint(reply->data, reply->length, "elapsed", &elapsed);
+    if (elapsed > stage->elapsed) /* this node's own, when all are done */
+        stage->elapsed = elapsed;
     if (json_find_string(reply->data, reply->length, "state", &text) == 0 && !text.failed)
         snprintf(stage->state, sizeof stage->state, "%s", text.data);
     str_clear(&text);
@@ -76,7 +79,7 @@ static void pause_looking(void)
     nanosleep(&time, NULL);
 }
 
-/* Until staging has ended or Ctrl-C. */
+/* Until staging has ended or Ctrl-C, which may also have hit the child that was asking. */
 static int follow(struct stage *stage, struct str *why)
 {
     struct progress progress;
@@ -89,7 +92,7 @@ static int follow(struct stage *stage, struct str *why)
         error = request(stage, "look", why);
     }
     progress_end(&progress);
-    return error;
+    return interrupted ? 0 : error;
 }
 
 static void print_tier(const struct str *status, const char *tier)
@@ -106,10 +109,47 @@ static void print_tier(const struct str *status, const char *tier)
                size_format(capacity, capacity_text, sizeof capacity_text));
 }
 
+/* What all nodes of the world hold, and what none of them owns. */
+static void print_world(const struct stage *stage, const struct str *status)
+{
+    const char *rest = NULL, *node;
+    long n = json_find(status->data, status->length, "world", &rest);
+    size_t left = n > 0 ? (size_t)n : 0;
+    uint64_t held = 0, capacity = 0, nodes = 0, groups = 1, bytes = 0;
+    char held_text[SIZE_TEXT], capacity_text[SIZE_TEXT];
+
+    while (left > 0 && (n = json_next(&rest, &left, &node)) > 0) {
+        uint64_t number = 0;
+        held += json_find_uint(node, (size_t)n, "held", &number) == 0 ? number : 0;
+        capacity += json_find_uint(node, (size_t)n, "capacity", &number) == 0 ? number : 0;
+        nodes++;
+    }
+    printf("  %" PRIu64 " nodes hold %s of %s\n", nodes, size_format(held, held_text, sizeof held_text),
+           size_format(capacity, capacity_text, sizeof capacity_text));
+    json_find_uint(status->data, status->length, "groups", &groups);
+    json_find_uint(status->data, status->length, "catalog.bytes", &bytes);
+    if (nodes == stage->nodes && groups * bytes > stage->now.bytes_total)
+        printf("  %s have no owner, for want of room, and will be read from the source\n",
+               size_format(groups * bytes - stage->now.bytes_total, held_text, sizeof held_text));
+}
+
+static void print_tiers(const struct stage *stage)
+{
+    CLEANUP_STR struct str status = STR_INIT;
+
+    if (request_file(stage->live.control, "status", &status) < 0)
+        return;
+    if (stage->nodes > 1) {
+        print_world(stage, &status);
+        return;
+    }
+    print_tier(&status, "ram");
+    print_tier(&status, "ssd");
+}
+
 static void print_summary(const struct stage *stage)
 {
     char files[COUNT_TEXT], total[COUNT_TEXT], bytes[SIZE_TEXT], rest[SIZE_TEXT], time[SIZE_TEXT], rate[SIZE_TEXT];
-    CLEANUP_STR struct str status = STR_INIT;
     double seconds = (double)stage->elapsed / 1e9;
 
     printf("%s of %s files looked at, %s kept, in %s", count_format(stage->now.files, files, sizeof files),
@@ -118,10 +158,7 @@ static void print_summary(const struct stage *stage)
     if (seconds > 0)
         printf(" (%s/s)", size_format((uint64_t)((double)stage->now.bytes / seconds), rate, sizeof rate));
     printf("\n");
-    if (request_file(stage->live.control, "status", &status) == 0) {
-        print_tier(&status, "ram");
-        print_tier(&status, "ssd");
-    }
+    print_tiers(stage);
     if (stage->now.bytes > stage->kept)
         printf("  %s had no room and will be read from the source\n",
                size_format(stage->now.bytes - stage->kept, rest, sizeof rest));
@@ -162,6 +199,8 @@ static int stage_mount(struct stage *stage, const char *mountpoint)
     int error = request(stage, "start", &why);
     if (!error)
         error = follow(stage, &why);
+    else if (interrupted)
+        error = 0;
     if (error)
         return command_fail("stage %s: %s", mountpoint, why.length > 0 ? why.data : strerror(-error));
     return finish(stage);
@@ -181,7 +220,7 @@ static int run(int argc, char **argv)
 const struct command command_stage = {
     .name = "stage",
     .arguments = "MOUNTPOINT",
-    .summary = "fill the shards of a mount from its source now",
+    .summary = "fill the shards of a mount, and of its world, from the source now",
     .help = "",
     .run = run,
 };

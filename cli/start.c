@@ -2,6 +2,7 @@
 #include "cli/start.h"
 
 #include "cli/command.h"
+#include "cli/given.h"
 #include "cli/guard.h"
 #include "cli/keepers.h"
 #include "cli/launch.h"
@@ -67,9 +68,8 @@ static void say_lines(const struct start *s, const struct str *lines)
 
 /* --- scan --- */
 
-static int step_scan(struct start *s, struct str *why)
+static int make_catalog(struct start *s, const char *path, struct str *why)
 {
-    CLEANUP_FREE char *path = place_join(s->config.state, "catalog");
     struct survey survey = {
         .source = s->config.source,
         .path = path,
@@ -79,14 +79,23 @@ static int step_scan(struct start *s, struct str *why)
         .to = s->to,
     };
 
-    if (!path)
-        return -ENOMEM;
     int error = owner_assume(&s->owner, why);
     if (error)
         return error;
     error = survey_run(&survey, &s->catalog, why);
     owner_leave(&s->owner);
     return error;
+}
+
+static int step_scan(struct start *s, struct str *why)
+{
+    CLEANUP_FREE char *path = place_join(s->config.state, "catalog");
+
+    if (!path)
+        return -ENOMEM;
+    if (s->options.wait_join)
+        return 0; /* the first world brings it */
+    return s->options.catalog ? given_install(s, path, why) : make_catalog(s, path, why);
 }
 
 /* --- tiers --- */
@@ -99,10 +108,14 @@ static int step_tiers(struct start *s, struct str *why)
         .options = &s->options,
         .owner = &s->owner,
         .key = &key,
-        .files = catalog_files(s->catalog),
-        .bytes = catalog_bytes(s->catalog),
+        .files = s->catalog ? catalog_files(s->catalog) : 0,
+        .bytes = s->catalog ? catalog_bytes(s->catalog) : TIERS_ANY,
         .mounts = keepers_count() + 1,
     };
+
+    /* Those that come up beside this one may have no keeper yet. */
+    if (wish.mounts < s->options.local)
+        wish.mounts = s->options.local;
 
     int error = tiers_make(&wish, &s->tiers, why);
     if (error)
@@ -133,7 +146,10 @@ static int fill_config(struct start *s)
     c->allow_other = o->allow_other || s->owner.another;
     c->foreground = s->foreground;
     c->syslog = !s->foreground;
-    return o->metrics_file ? start_keep(&c->metrics_file, place_absolute(o->metrics_file, START_NODE)) : 0;
+    c->wait_join = o->wait_join;
+    c->rescan = (int)o->rescan;
+    c->groups = (int)o->groups;
+    return o->metrics_file ? start_keep(&c->metrics_file, place_absolute(o->metrics_file, o->node)) : 0;
 }
 
 static int write_config(struct start *s, struct str *why)
@@ -266,7 +282,10 @@ static void say_mounted(const struct start *s)
     str_add_printable(&line, s->config.source, strlen(s->config.source));
     str_adds(&line, " is mounted on ");
     str_add_printable(&line, s->config.mountpoint, strlen(s->config.mountpoint));
-    str_adds(&line, ": 1 node");
+    if (s->options.local)
+        str_addf(&line, ": node %u", s->options.node);
+    else
+        str_adds(&line, s->options.wait_join ? ": waits for its first `dealfs join`" : ": 1 node");
     say_tier(&line, "RAM", s->config.ram_bytes, &s->tiers.ram_reason);
     say_tier(&line, "SSD", s->config.ssd_bytes, &s->tiers.ssd_reason);
     if (!line.failed)

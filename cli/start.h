@@ -35,8 +35,6 @@ struct start {
     bool state_made, control_made;
 };
 
-enum { START_NODE = 0 }; /* this node's number, in a world of one */
-
 /* Ready to be given what to do. */
 void start_init(struct start *s);
 /* 0: the mount is live. Else -errno, nothing is left, and `why` has the line for people. Signals that end a command

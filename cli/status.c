@@ -112,13 +112,49 @@ static void add_catalog(struct str *out, const struct str *status)
 
     str_adds(out, "  source    ");
     add_text(out, status, "source_path");
-    str_addf(out, "   %s files opened, %s read\n", count_format(number(status, "source.samples"), opened, sizeof opened),
+    str_addf(out, "   %s files opened, %s read\n",
+             count_format(number(status, "source.samples"), opened, sizeof opened),
              size_format(number(status, "source.bytes"), read, sizeof read));
     uint64_t seconds = number(status, "catalog.age");
     str_addf(out, "  catalog   %s files, %s, %s%s\n",
              count_format(number(status, "catalog.files"), files, sizeof files),
              size_format(number(status, "catalog.bytes"), bytes, sizeof bytes),
              seconds ? duration_format(seconds * 1000000000, age, sizeof age) : "new", seconds ? " old" : "");
+}
+
+static void add_node(struct str *out, const struct str *node)
+{
+    static const char *const places[] = {"reads.ram", "reads.ssd", "reads.peer", "reads.source"};
+    CLEANUP_STR struct str host = STR_INIT, state = STR_INIT;
+    char held[SIZE_TEXT], capacity[SIZE_TEXT], count[COUNT_TEXT];
+
+    add_text(&host, node, "host");
+    add_text(&state, node, "state");
+    str_addf(out, "            %4" PRIu64 "  %-16s %-8s %10s of %-10s", number(node, "node"),
+             host.failed ? "?" : host.data, state.failed ? "?" : state.data,
+             size_format(number(node, "held"), held, sizeof held),
+             size_format(number(node, "capacity"), capacity, sizeof capacity));
+    for (int i = 0; i < 4; i++)
+        str_addf(out, " %11s", count_format(number(node, places[i]), count, sizeof count));
+    str_adds(out, "\n");
+}
+
+/* A line a node, of a world that has or had others. */
+static void add_world(struct str *out, const struct str *status)
+{
+    const char *rest = NULL, *node;
+    long n = json_find(status->data, status->length, "world", &rest);
+    size_t left = n > 0 ? (size_t)n : 0;
+
+    if (number(status, "nodes") < 2)
+        return;
+    str_adds(out,
+             "  world     node  host             state          held of capacity     reads: ram         ssd        peer"
+             "      source\n");
+    while (left > 0 && (n = json_next(&rest, &left, &node)) > 0) {
+        const struct str slice = {.data = (char *)node, .length = (size_t)n};
+        add_node(out, &slice);
+    }
 }
 
 /* Returns whether it is whole. */
@@ -128,12 +164,15 @@ static bool add_status(struct str *out, const struct live *live, const struct st
     str_adds(out, "   ");
     add_text(out, status, "state");
     str_addf(out, "   node %" PRIu64 " of %" PRIu64 "   ", number(status, "node"), number(status, "nodes"));
-    str_addf(out, "server %" PRIu64 ", keeper %" PRIu64 "\n", number(status, "pids.server"),
-             number(status, "pids.keeper"));
+    str_addf(out, "server %" PRIu64 ", keeper %" PRIu64, number(status, "pids.server"), number(status, "pids.keeper"));
+    if (number(status, "pids.courier"))
+        str_addf(out, ", courier %" PRIu64, number(status, "pids.courier"));
+    str_adds(out, "\n");
     add_catalog(out, status);
     add_tier(out, status, "ram");
     add_tier(out, status, "ssd");
     add_reads(out, status);
+    add_world(out, status);
     return add_health(out, status) == 0 && !is_text(status, "state", "degraded");
 }
 

@@ -1,6 +1,6 @@
-/* The RAM tier lies on a tmpfs that no path leads to where this process may mount one, else in /dev/shm, which it shares
- * with others (NCCL, loader workers): there it takes at most half of what is free. The SSD tier is a folder in the user's
- * directory. What a folder of ours holds already counts as room. */
+/* The RAM tier lies on a tmpfs that no path leads to where this process may mount one, else in /dev/shm, which it
+ * shares with others (NCCL, loader workers): there it takes at most half of what is free. The SSD tier is a folder in
+ * the user's directory. What a folder of ours holds already counts as room. */
 #include "cli/tiers.h"
 
 #include "cli/memory.h"
@@ -15,13 +15,18 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-enum { VALUE = 128 << 10, BESIDE_A_VALUE = 128, SSD_PERCENT = 90 };
+enum {
+    VALUE = 128 << 10,
+    BESIDE_A_VALUE = 384, /* a whole one, with the checksums of its blocks */
+    BESIDE_A_FILE = 128,  /* its last value's */
+    SSD_PERCENT = 90,
+};
 static const uint64_t MIB = UINT64_C(1) << 20;
 static const char shm[] = "/dev/shm";
 
 uint64_t tiers_need(uint64_t files, uint64_t bytes)
 {
-    return bytes + (bytes / VALUE + files) * BESIDE_A_VALUE + 64 * MIB;
+    return bytes + bytes / VALUE * BESIDE_A_VALUE + files * BESIDE_A_FILE + 64 * MIB;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -138,8 +143,10 @@ static int ram_in_shm(const struct tiers_wish *w, struct tiers *t, struct str *w
         return error;
     size_format(room.free, free, sizeof free);
     if (w->options->ram && t->ram_bytes + t->ram_bytes / 8 > room.free) {
-        str_addf(why, "option ram=%s: %s has room for %s only, and this user may not mount a tmpfs; ask for less, or use "
-                 "`dealfs run`", size_format(t->ram_bytes, asked, sizeof asked), shm, free);
+        str_addf(why,
+                 "option ram=%s: %s has room for %s only, and this user may not mount a tmpfs; ask for less, or use "
+                 "`dealfs run`",
+                 size_format(t->ram_bytes, asked, sizeof asked), shm, free);
         return -ENOSPC;
     }
     if (t->ram_bytes > room.free / 2 && !w->options->ram) {
@@ -178,6 +185,15 @@ static int ssd_folder(const struct tiers_wish *w, struct tiers *t, struct str *w
     return place_folder("SSD tier's folder", t->ssd_path, NULL, w->owner->uid, w->owner->gid, &t->ssd_made, why);
 }
 
+/* What the tier needs beside its capacity (shard_overhead): segments that are not stored yet, which are at least 4 MiB
+ * and at most 64, and RocksDB's own. */
+static uint64_t ssd_share(uint64_t free)
+{
+    uint64_t own = 32 * MIB, share = free / 100 * SSD_PERCENT;
+    uint64_t fitting = free > own ? (free - own) / 9 * 8 : 0; /* an eighth of it for segments: up to 2 GiB */
+    return share > 2048 * MIB && free - share >= own + 256 * MIB ? share : least(share, fitting);
+}
+
 static int ssd_capacity(const struct tiers_wish *w, struct tiers *t, struct str *why)
 {
     uint64_t need = tiers_need(w->files, w->bytes);
@@ -188,11 +204,14 @@ static int ssd_capacity(const struct tiers_wish *w, struct tiers *t, struct str 
     if (error)
         return error;
     if (!w->options->ssd_size) {
-        t->ssd_bytes = least(room.free / 100 * SSD_PERCENT, need);
+        t->ssd_bytes = least(ssd_share(room.free), need);
+        size_format(room.free, free, sizeof free);
         if (t->ssd_bytes == need)
             str_adds(&t->ssd_reason, "room for all of the dataset");
+        else if (t->ssd_bytes == room.free / 100 * SSD_PERCENT)
+            str_addf(&t->ssd_reason, "%d %% of the %s free", SSD_PERCENT, free);
         else
-            str_addf(&t->ssd_reason, "%d %% of the %s free", SSD_PERCENT, size_format(room.free, free, sizeof free));
+            str_addf(&t->ssd_reason, "of the %s free, less what segments take while they are filled", free);
         return 0;
     }
     error = parse("ssd_size", w->options->ssd_size, room.whole, &t->ssd_bytes, why);
@@ -202,9 +221,9 @@ static int ssd_capacity(const struct tiers_wish *w, struct tiers *t, struct str 
     return error;
 }
 
-static int find_ssd(const char *given, char **real, struct str *why)
+static int find_ssd(const struct options *o, char **real, struct str *why)
 {
-    CLEANUP_FREE char *path = place_absolute(given, 0);
+    CLEANUP_FREE char *path = place_absolute(o->ssd, o->node);
     struct stat st;
 
     *real = path ? realpath(path, NULL) : NULL;
@@ -213,13 +232,13 @@ static int find_ssd(const char *given, char **real, struct str *why)
         return 0;
     free(*real);
     *real = NULL;
-    return place_fail(why, "SSD directory", path ? path : given, strerror(-error), error);
+    return place_fail(why, "SSD directory", path ? path : o->ssd, strerror(-error), error);
 }
 
 int tiers_check(const struct options *options, struct str *why)
 {
     char *real;
-    int error = options->ssd ? find_ssd(options->ssd, &real, why) : 0;
+    int error = options->ssd ? find_ssd(options, &real, why) : 0;
 
     if (!error && options->ssd)
         free(real);
@@ -233,7 +252,7 @@ static int make_ssd(const struct tiers_wish *w, struct tiers *t, struct str *why
 
     if (!w->options->ssd)
         return 0;
-    int error = find_ssd(w->options->ssd, &real, why);
+    int error = find_ssd(w->options, &real, why);
     if (error)
         return error;
     place_add_short_name(&name, w->key);

@@ -8,6 +8,9 @@
 
 #include <stdint.h>
 
+/* As `bytes`, where the dataset is not known yet. */
+#define TIERS_ANY (UINT64_C(1) << 60)
+
 struct tiers_wish {
     const struct options *options;
     const struct owner *owner;

@@ -1,9 +1,12 @@
-/* dealfs umount: take a mount away. */
+/* dealfs umount: take a mount away, or with --world those of all nodes. */
 #include "cli/command.h"
 #include "cli/live.h"
+#include "cli/request.h"
 #include "cli/unmount.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/json.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <string.h>
 
@@ -36,11 +39,49 @@ static int umount_path(const char *mountpoint, bool lazy)
     return status;
 }
 
+/* --- the world's --- */
+
+/* Tell the other nodes. The world of a mount that never joined another is the mount. */
+static int tell_world(const struct live *live, struct str *why)
+{
+    CLEANUP_STR struct str status = STR_INIT, state = STR_INIT, reply = STR_INIT;
+    static const char request[] = "umount\n";
+
+    int error = live->control ? request_file(live->control, "status", &status) : -ENOTCONN;
+    if (!error)
+        error = json_find_string(status.data, status.length, "state", &state);
+    if (error) {
+        str_addf(why, "its status cannot be read: %s", strerror(-error));
+        return error;
+    }
+    if (strcmp(state.data, "alone") == 0)
+        return 0;
+    if (strcmp(state.data, "joined") == 0)
+        return request_send(live->control, request, sizeof request - 1, &reply, why);
+    str_adds(why, "its world has ended");
+    return -ENOTCONN;
+}
+
+static int umount_world(const char *mountpoint, bool lazy)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct live live;
+
+    if (live_find(mountpoint, &live, &why))
+        return command_fail("%s", why.failed ? "out of memory" : why.data);
+    int error = tell_world(&live, &why);
+    int status = take_away(&live, lazy);
+    if (error && status == COMMAND_DONE)
+        status = command_fail("umount --world %s: only this node's mount is gone, the others were not told: %s",
+                              live.mountpoint, why.failed ? "out of memory" : why.data);
+    live_fini(&live);
+    return status;
+}
+
 static int run(int argc, char **argv)
 {
-    /* The world of a mount that is alone is the mount. */
     static const struct option names[] = {{"lazy", no_argument, NULL, 'l'}, {"world", no_argument, NULL, 'w'}, {0}};
-    bool lazy = false;
+    bool lazy = false, world = false;
     int option;
 
     opterr = 0;
@@ -48,10 +89,11 @@ static int run(int argc, char **argv)
         if (option == '?')
             return command_usage(&command_umount, "option %s: is not known", argv[optind - 1]);
         lazy |= option == 'l';
+        world |= option == 'w';
     }
     if (argc - optind != 1)
         return command_usage(&command_umount, "one MOUNTPOINT is needed");
-    return umount_path(argv[optind], lazy);
+    return world ? umount_world(argv[optind], lazy) : umount_path(argv[optind], lazy);
 }
 
 /* As umount(8) calls it: MOUNTPOINT [-nflvr] [-N namespace] [-t type]. It must not be called again from here. */
@@ -76,6 +118,6 @@ const struct command command_umount = {
     .arguments = "[--lazy] [--world] MOUNTPOINT",
     .summary = "unmount, and give back what the mount held",
     .help = "  -l, --lazy  also when somebody is inside, who then stays inside until it leaves\n"
-            "  --world     the mounts of all nodes of its world (for now that is this one)\n",
+            "  --world     the mounts of all nodes of its world (lazily on the others)\n",
     .run = run,
 };

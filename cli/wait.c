@@ -11,6 +11,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 static const uint64_t FOREVER = UINT64_MAX;
@@ -22,12 +23,31 @@ struct wanted {
     uint64_t timeout; /* nanoseconds */
 };
 
+/* Has it what it needs to answer reads? Does it belong to a world of as many nodes as wanted? 0; else `why`. */
+static int look_at_status(const struct wanted *wanted, const struct str *status, struct str *why)
+{
+    CLEANUP_STR struct str state = STR_INIT;
+    uint64_t nodes = 0;
+    const char *value;
+
+    if (json_find(status->data, status->length, "catalog", &value) < 0) {
+        str_addf(why, "%s: it waits for its first world", wanted->mountpoint);
+        return -EAGAIN;
+    }
+    json_find_uint(status->data, status->length, "nodes", &nodes);
+    json_find_string(status->data, status->length, "state", &state);
+    if (state.length == 0 || strcmp(state.data, "joined") != 0)
+        nodes = 1;
+    if (nodes < wanted->nodes)
+        str_addf(why, "%s: %" PRIu64 " of %" PRIu64 " nodes have joined", wanted->mountpoint, nodes, wanted->nodes);
+    return nodes < wanted->nodes ? -EAGAIN : 0;
+}
+
 /* 0 when it is so; else `why` says what is missing. */
 static int look(const struct wanted *wanted, struct str *why)
 {
     struct live live = {0};
     CLEANUP_STR struct str status = STR_INIT;
-    uint64_t nodes = 0;
     int error = live_find(wanted->mountpoint, &live, why);
 
     if (error)
@@ -37,10 +57,8 @@ static int look(const struct wanted *wanted, struct str *why)
         str_addf(why, "%s: %s", wanted->mountpoint, live_health_text(live.health));
     } else if (request_file(live.control, "status", &status) < 0) {
         str_addf(why, "%s: its status cannot be read yet", wanted->mountpoint);
-    } else if (json_find_uint(status.data, status.length, "nodes", &nodes) < 0 || nodes < wanted->nodes) {
-        str_addf(why, "%s: %" PRIu64 " of %" PRIu64 " nodes have joined", wanted->mountpoint, nodes, wanted->nodes);
     } else {
-        error = 0;
+        error = look_at_status(wanted, &status, why);
     }
     live_fini(&live);
     return error;

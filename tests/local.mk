@@ -23,6 +23,7 @@ LDADD = tests/lib/libtap.a $(ARCHIVES) $(ARCHIVES_NEED)
 UNIT_TESTS = \
 	tests/cli/test-checks \
 	tests/cli/test-epoch \
+	tests/cli/test-launcher \
 	tests/cli/test-memory \
 	tests/cli/test-options \
 	tests/cli/test-place \
@@ -40,11 +41,16 @@ UNIT_TESTS = \
 	tests/fs/catalog/test-samples \
 	tests/fs/catalog/test-scan \
 	tests/fs/mount/control/test-control \
+	tests/fs/mount/control/test-plans \
 	tests/fs/mount/control/test-request \
 	tests/fs/mount/control/test-stream \
+	tests/fs/mount/control/test-world \
 	tests/fs/mount/test-config \
 	tests/fs/mount/test-session \
 	tests/fs/mount/test-slots \
+	tests/fs/plan/test-order \
+	tests/fs/plan/test-plan \
+	tests/fs/plan/test-request \
 	tests/fs/store/stress-shard \
 	tests/fs/store/stress-store \
 	tests/fs/store/test-fault \
@@ -52,10 +58,21 @@ UNIT_TESTS = \
 	tests/fs/store/test-shard \
 	tests/fs/store/test-shard-crash \
 	tests/fs/store/test-shard-damage \
+	tests/fs/store/test-shard-disk \
+	tests/fs/store/test-shard-scarce \
 	tests/fs/store/test-source \
 	tests/fs/store/test-stage \
 	tests/fs/store/test-store \
-	tests/fs/store/test-value
+	tests/fs/store/test-value \
+	tests/fs/world/test-directory \
+	tests/fs/world/test-directory-file \
+	tests/fs/world/test-extents \
+	tests/fs/world/test-payload \
+	tests/fs/world/test-peers \
+	tests/fs/world/test-ring \
+	tests/fs/world/test-spread \
+	tests/mpi/test-doorbell \
+	tests/mpi/test-wire
 
 # The objects of the command; its main is not taken where a test has one.
 check_LIBRARIES += tests/cli/libcli.a
@@ -64,6 +81,7 @@ CLI_LDADD = tests/cli/libcli.a $(LDADD) $(JPEG_LIBS)
 
 tests_cli_test_checks_LDADD = $(CLI_LDADD)
 tests_cli_test_epoch_LDADD = $(CLI_LDADD)
+tests_cli_test_launcher_LDADD = $(CLI_LDADD)
 tests_cli_test_memory_LDADD = $(CLI_LDADD)
 tests_cli_test_options_LDADD = $(CLI_LDADD)
 tests_cli_test_place_LDADD = $(CLI_LDADD)
@@ -77,6 +95,10 @@ FILLING = \
 	tests/fs/store/filling.c \
 	tests/fs/store/filling.h
 
+WORLDS = \
+	tests/fs/world/worlds.c \
+	tests/fs/world/worlds.h
+
 tests_fs_store_stress_shard_SOURCES = tests/fs/store/stress-shard.c $(FILLING)
 tests_fs_store_stress_store_SOURCES = tests/fs/store/stress-store.c $(DATASET)
 tests_fs_store_test_fault_SOURCES = tests/fs/store/test-fault.c $(DATASET)
@@ -84,12 +106,23 @@ tests_fs_store_test_geometry_SOURCES = tests/fs/store/test-geometry.c $(FILLING)
 tests_fs_store_test_shard_SOURCES = tests/fs/store/test-shard.c $(FILLING)
 tests_fs_store_test_shard_crash_SOURCES = tests/fs/store/test-shard-crash.c $(FILLING)
 tests_fs_store_test_shard_damage_SOURCES = tests/fs/store/test-shard-damage.c $(FILLING)
+tests_fs_store_test_shard_disk_SOURCES = tests/fs/store/test-shard-disk.c $(FILLING)
+tests_fs_store_test_shard_scarce_SOURCES = tests/fs/store/test-shard-scarce.c $(FILLING)
 tests_fs_store_test_source_SOURCES = tests/fs/store/test-source.c $(DATASET)
 tests_fs_store_test_stage_SOURCES = tests/fs/store/test-stage.c $(DATASET)
 tests_fs_store_test_store_SOURCES = tests/fs/store/test-store.c $(DATASET)
+tests_fs_world_test_peers_SOURCES = tests/fs/world/test-peers.c tests/fs/world/fake.c tests/fs/world/fake.h $(DATASET)
+tests_fs_world_test_directory_SOURCES = tests/fs/world/test-directory.c $(WORLDS)
+tests_fs_world_test_directory_file_SOURCES = tests/fs/world/test-directory-file.c $(WORLDS)
+tests_fs_world_test_extents_SOURCES = tests/fs/world/test-extents.c $(WORLDS)
+tests_fs_world_test_spread_SOURCES = tests/fs/world/test-spread.c $(WORLDS)
+tests_mpi_test_doorbell_LDADD = mpi/libwire.a $(LDADD)
+tests_mpi_test_wire_LDADD = mpi/libwire.a $(LDADD)
 
 SCRIPT_TESTS = \
 	tests/cases/01-mount.t \
+	tests/cases/30-plan.t \
+	tests/cases/31-plan-world.t \
 	tests/cases/02-tools.t \
 	tests/cases/03-umount.t \
 	tests/cases/04-users.t \
@@ -105,25 +138,43 @@ SCRIPT_TESTS = \
 	tests/cases/14-parked.t \
 	tests/cases/15-odd.t \
 	tests/cases/16-manual.t \
+	tests/cases/20-world.t \
+	tests/cases/21-uneven.t \
+	tests/cases/22-loss.t \
+	tests/cases/23-rejoin.t \
+	tests/cases/24-refused.t \
+	tests/cases/25-network.t \
+	tests/cases/26-slurm.t \
+	tests/cases/27-show.t \
 	tests/cli/10-start.t \
 	tests/cli/11-held.t \
+	tests/cli/20-simulate.t \
 	tests/fs/catalog/10-imagefolder.t \
 	tests/fs/mount/10-crash.t \
 	tests/fs/mount/control/10-control.t \
+	tests/fs/plan/10-model.t \
+	tests/fs/plan/11-torch.t \
 	tests/fuzz.t \
 	tests/model/model.t \
+	tests/mpi/10-courier.t \
 	tests/tree.t
 
 # What script tests and benchmarks run.
 TEST_TOOLS = \
 	tests/bench/bare \
+	tests/bench/dealer \
 	tests/bench/maker \
+	tests/bench/pingpong \
 	tests/bench/reader \
 	tests/fs/catalog/list-samples \
-	tests/fs/mount/bring-up
+	tests/fs/mount/bring-up \
+	tests/fs/plan/planner \
+	tests/mpi/fake-server
 
 tests_bench_bare_LDADD = $(FUSE_LIBS)
 tests_bench_maker_LDADD =
+tests_bench_pingpong_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
+tests_bench_pingpong_LDADD = $(MPI_LIBS)
 tests_bench_reader_LDADD =
 
 check_PROGRAMS += $(UNIT_TESTS) $(TEST_TOOLS)
@@ -133,12 +184,17 @@ TESTS = $(SCRIPT_TESTS) $(UNIT_TESTS)
 EXTRA_DIST += \
 	$(SCRIPT_TESTS) \
 	tests/bench/run \
+	tests/bench/worlds.py \
 	tests/fs/catalog/imagefolder.py \
 	tests/fs/catalog/source.h \
+	tests/fs/plan/model.py \
+	tests/fs/plan/torch-order.py \
 	tests/lib/fuzz \
+	tests/lib/reader.py \
 	tests/lib/run-test \
 	tests/lib/sh-mount \
 	tests/lib/sh-tap \
+	tests/lib/sh-world \
 	tests/lib/sub-build \
 	tests/lib/sweep \
 	tests/lib/tsan.supp \
@@ -167,7 +223,8 @@ ASAN_TESTS = $(UNIT_TESTS) \
 	tests/cases/01-mount.t \
 	tests/fs/mount/10-crash.t \
 	tests/fs/mount/control/10-control.t \
-	tests/model/model.t
+	tests/model/model.t \
+	tests/mpi/10-courier.t
 TSAN_TESTS = $(UNIT_TESTS) \
 	tests/cases/01-mount.t \
 	tests/fs/mount/control/10-control.t
@@ -193,13 +250,21 @@ check-tsan:
 FUZZ_TARGETS = \
 	tests/fs/catalog/fuzz-catalog \
 	tests/fs/mount/control/fuzz-request \
-	tests/fs/store/fuzz-value
+	tests/fs/store/fuzz-value \
+	tests/fs/world/fuzz-directory \
+	tests/fs/world/fuzz-payload \
+	tests/mpi/fuzz-wire
 
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
 
 tests_fs_catalog_fuzz_catalog_LDFLAGS = $(FUZZ_LINK)
 tests_fs_mount_control_fuzz_request_LDFLAGS = $(FUZZ_LINK)
 tests_fs_store_fuzz_value_LDFLAGS = $(FUZZ_LINK)
+tests_fs_world_fuzz_directory_SOURCES = tests/fs/world/fuzz-directory.c $(WORLDS)
+tests_fs_world_fuzz_directory_LDFLAGS = $(FUZZ_LINK)
+tests_fs_world_fuzz_payload_LDFLAGS = $(FUZZ_LINK)
+tests_mpi_fuzz_wire_LDADD = mpi/libwire.a $(LDADD)
+tests_mpi_fuzz_wire_LDFLAGS = $(FUZZ_LINK)
 
 EXTRA_PROGRAMS = $(FUZZ_TARGETS)
 

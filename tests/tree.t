@@ -5,11 +5,11 @@ cd "$top_srcdir" || bail_out "cannot enter $top_srcdir"
 
 # Files of ours, not of a build; the sanitizers' trees are links.
 files() {
-    find -L bootstrap .ci cli etc fs m4 tests -type f "$@" | sort
+    find -L bootstrap .ci cli etc fs m4 mpi tests -type f "$@" | sort
 }
 is_script() { head -n 1 "$1" 2>/dev/null | grep -qE '^#!/bin/(ba)?sh|^# shellcheck shell='; }
 
-fragments=$(cat Makefile.am fs/*/local.mk fs/mount/control/local.mk cli/local.mk etc/local.mk tests/local.mk)
+fragments=$(cat Makefile.am fs/*/local.mk fs/mount/control/local.mk mpi/local.mk cli/local.mk etc/local.mk tests/local.mk)
 listed() {
     local file missing=''
     for file; do

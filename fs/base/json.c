@@ -402,3 +402,21 @@ int json_find_string(const char *text, size_t n, const char *path, struct str *v
     take_string(&c, value);
     return value->failed ? -ENOMEM : 0;
 }
+
+long json_next(const char **rest, size_t *n, const char **value)
+{
+    struct cursor c = {*rest, *rest + *n};
+    bool first = take(&c, '[');
+    if (take(&c, ']'))
+        return -ENOENT;
+    if (!first && !take(&c, ','))
+        return -EBADMSG;
+    skip_space(&c);
+    const char *from = c.p;
+    if (!skip_value(&c, 0))
+        return -EBADMSG;
+    *value = from;
+    *n -= (size_t)(c.p - *rest);
+    *rest = c.p;
+    return c.p - from;
+}

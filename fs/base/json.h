@@ -31,4 +31,8 @@ long json_find(const char *text, size_t n, const char *path, const char **value)
 int json_find_uint(const char *text, size_t n, const char *path, uint64_t *value);
 int json_find_string(const char *text, size_t n, const char *path, struct str *value); /* unescaped, appended */
 
+/* The elements of an array one after the other: `rest` is at first what json_find gave of it, and is moved past each.
+ * The length of the next one, -ENOENT after the last, -EBADMSG. */
+long json_next(const char **rest, size_t *n, const char **value);
+
 #endif

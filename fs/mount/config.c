@@ -39,6 +39,9 @@ static const struct field fields[] = {
     FIELD(allow_other, FLAG),
     FIELD(foreground, FLAG),
     FIELD(syslog, FLAG),
+    FIELD(wait_join, FLAG),
+    FIELD(rescan, INT),
+    FIELD(groups, INT),
     FIELD(id, TEXT),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };

@@ -28,6 +28,9 @@ struct mount_config {
     bool allow_other;
     bool foreground; /* log to stderr, unmount when the command ends */
     bool syslog;
+    bool wait_join;  /* no catalog before the first join, which brings it */
+    int rescan;      /* enum rescan: how that catalog is made where nobody has one */
+    int groups;      /* of its world; 0: as the others have it */
     char *id; /* the node's id: 32 hexadecimal digits, kept in the state directory across mounts */
 };
 

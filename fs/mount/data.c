@@ -16,7 +16,14 @@ enum {
     BLOCK = 128 << 10, /* st_blksize: what Python and stdio read at once */
 };
 
-static const char control_name[] = ".dealfs";
+void data_control_stat(const struct data_mount *m, struct stat *st)
+{
+    st->st_ino = data_control_ino(m);
+    st->st_nlink = m->control ? 1 : 2;
+    st->st_mode = m->control ? S_IFLNK | 0777 : S_IFDIR | 0555;
+    st->st_size = m->control ? (off_t)strlen(m->control) : 0;
+    st->st_blocks = 0;
+}
 
 int data_stat(const struct data_mount *m, fuse_ino_t ino, struct stat *st)
 {
@@ -24,13 +31,8 @@ int data_stat(const struct data_mount *m, fuse_ino_t ino, struct stat *st)
     if (error)
         return error;
     st->st_blksize = BLOCK;
-    if (ino == data_control_ino(m)) {
-        st->st_ino = ino;
-        st->st_nlink = m->control ? 1 : 2;
-        st->st_mode = m->control ? S_IFLNK | 0777 : S_IFDIR | 0555;
-        st->st_size = m->control ? (off_t)strlen(m->control) : 0;
-        st->st_blocks = 0;
-    }
+    if (ino == data_control_ino(m))
+        data_control_stat(m, st);
     return 0;
 }
 
@@ -58,7 +60,7 @@ static int lookup(const struct data_mount *m, fuse_ino_t parent, const char *nam
         found = parent;
     else if (strcmp(name, "..") == 0)
         found = control ? CATALOG_ROOT : catalog_parent(m->catalog, parent);
-    else if (parent == CATALOG_ROOT && strcmp(name, control_name) == 0)
+    else if (parent == CATALOG_ROOT && strcmp(name, DATA_CONTROL_NAME) == 0)
         found = data_control_ino(m);
     else if (control)
         error = -ENOENT;

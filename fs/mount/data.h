@@ -24,11 +24,15 @@ extern const struct fuse_lowlevel_ops data_ops; /* userdata: struct data_mount *
 /* Nothing changes while it is mounted, so the kernel may keep what it was told: 30 years, in seconds. */
 #define DATA_FOREVER 1e9
 
-/* .dealfs has the number after the last of the catalog's. */
+/* .dealfs has a number that no catalog has, and is known before there is a catalog. */
+#define DATA_CONTROL_NAME ".dealfs"
 static inline fuse_ino_t data_control_ino(const struct data_mount *mount)
 {
-    return catalog_inodes(mount->catalog) + 1;
+    (void)mount;
+    return (fuse_ino_t)1 << 40;
 }
+/* What .dealfs has of its own, when the rest is the root's. */
+void data_control_stat(const struct data_mount *mount, struct stat *st);
 int data_stat(const struct data_mount *mount, fuse_ino_t ino, struct stat *st);
 
 #endif

@@ -29,6 +29,8 @@ enum handover_flags {
     HANDOVER_READY = 1,   /* a server has said so to the command */
     HANDOVER_ENDED = 2,   /* the data mount is gone */
     HANDOVER_REFUSED = 4, /* as SERVER_REFUSED, for a keeper that is not the server's parent */
+    HANDOVER_FILLED = 8,  /* of a mount made with wait_join: a courier has brought the catalog */
+    HANDOVER_LEAVE = 16,  /* the keeper is to take the mount away */
 };
 
 /* The numbers that a keeper and a server leave to those after them. The lanes (fs/mount/slots.h), with the requests

@@ -41,7 +41,7 @@ struct keeper {
     char oom[16];           /* the score that the server is to have again */
     struct process server;
     uint64_t ended_at; /* 0: not seen yet */
-    bool leaving;      /* FD_LIFE has hung up */
+    bool leaving;      /* FD_LIFE has hung up, or the server was told to leave */
     int status;        /* of wait; -1: not known */
 };
 
@@ -232,6 +232,13 @@ static void tick(struct keeper *k)
     }
 }
 
+static void leave(struct keeper *k, const char *why)
+{
+    k->leaving = true;
+    log_info("%s: unmounting", why);
+    start_unmount(k, false);
+}
+
 /* Returns when the server is dead. */
 static void watch(struct keeper *k)
 {
@@ -240,11 +247,10 @@ static void watch(struct keeper *k)
             {.fd = k->server.pidfd, .events = POLLIN},
             {.fd = k->leaving || !handover_has(FD_LIFE) ? -1 : FD_LIFE},
         };
-        if (poll(fd, 2, TICK_MS) > 0 && fd[1].revents) {
-            k->leaving = true;
-            log_info("whom the mount was made for is gone: unmounting");
-            start_unmount(k, false);
-        }
+        if (poll(fd, 2, TICK_MS) > 0 && fd[1].revents)
+            leave(k, "whom the mount was made for is gone");
+        if (!k->leaving && has_flag(k, HANDOVER_LEAVE))
+            leave(k, "another node of the world has ended it");
         tick(k);
     }
     reap(k);

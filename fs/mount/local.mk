@@ -11,6 +11,8 @@ fs_mount_libmount_a_SOURCES = \
 	fs/mount/faults.h \
 	fs/mount/fusermount.c \
 	fs/mount/fusermount.h \
+	fs/mount/gate.c \
+	fs/mount/gate.h \
 	fs/mount/handover.c \
 	fs/mount/handover.h \
 	fs/mount/init.c \

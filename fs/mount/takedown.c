@@ -75,6 +75,10 @@ void takedown_files(const struct mount_config *config)
         if (error && error != -ENOENT)
             warn("remove", config->ram_path, -error);
     }
+    CLEANUP_STR struct str courier = STR_INIT;
+    str_addf(&courier, "%s/courier", config->state);
+    if (!courier.failed && unlink(courier.data) && errno != ENOENT)
+        warn("remove", courier.data, errno);
     size_t state = strlen(config->state);
     bool in_state = strncmp(config->control, config->state, state) == 0 && config->control[state] == '/';
     if (in_state && rmdir(config->control) && errno != ENOENT)

@@ -12,7 +12,7 @@ void takedown_learn(const struct mount_config *config, struct handover *handover
 void takedown_unmount(const struct mount_config *config, const struct handover *handover);
 /* End both connections now: every request in them fails. */
 void takedown_abort(const struct handover *handover);
-/* The RAM tier's folder and the control mount's place. */
+/* The RAM tier's folder, the courier's socket and the control mount's place. */
 void takedown_files(const struct mount_config *config);
 
 #endif

@@ -1,6 +1,8 @@
-/* The tier's thread: what it does, and the storing of a sealed segment. */
+/* The tier's thread: what it does, and the storing of a sealed segment. An open segment to which nothing comes is
+ * stored as well, so that a crash does not cost what was read long before. */
 #include "fs/store/tier.h"
 
+#include "fs/base/file.h"
 #include "fs/base/log.h"
 
 #include <errno.h>
@@ -8,7 +10,9 @@
 #include <time.h>
 
 #define PAGE_MASK 4095u
-enum { RETRY_NANOSECONDS = 50000000 };
+#define LOCK_RETRY UINT64_C(50000000) /* nanoseconds, all of them */
+#define IDLE UINT64_C(5000000000)
+#define REST UINT64_C(1000000000)
 
 /* Does the map lead to the value at this place? */
 static bool is_live(const struct tier *t, const struct segment *s, uint32_t place)
@@ -20,45 +24,26 @@ static bool is_live(const struct tier *t, const struct segment *s, uint32_t plac
     return p->length && map_get(&common->map, part) == entry_make(t->name, s->number, first);
 }
 
-static int note_place(struct tier *t, struct index *index, uint32_t place, const struct place *p)
+static int write_values(struct tier_writer *w, const struct segment *s)
 {
-    struct digest identity = {{0}};
-    if (!index_continues(index, p->file, p->value, place))
-        identity = catalog_file_identity(t->common->catalog, p->file);
-    return index_add(index, p->file, p->value, place, p->length, &identity);
-}
-
-static int write_values(struct tier *t, const struct segment *s, struct rocks_writer *writer)
-{
-    struct index index = {.catalog = *catalog_digest(t->common->catalog)};
-    CLEANUP_STR struct str record = STR_INIT;
     int error = 0;
     for (uint32_t place = 0; place < s->places && !error; place++) {
         const struct place *p = &s->staging->place[place];
-        if (!is_live(t, s, place))
-            continue;
-        error = rocks_write_put(writer, place, s->staging->bytes + p->at, p->length);
-        if (!error)
-            error = note_place(t, &index, place, p);
+        if (is_live(w->tier, s, place))
+            error = tier_writer_put(w, place, p->file, p->value, s->staging->bytes + p->at, p->length);
     }
-    if (!error)
-        error = index_encode(&index, s->number, &record);
-    if (!error)
-        error = rocks_write_put(writer, INDEX_PLACE, record.data, record.length);
-    index_fini(&index);
     return error;
 }
 
-static int write_segment(struct tier *t, const struct segment *s, uint64_t *bytes)
+static int write_segment(struct tier *t, const struct segment *s, uint64_t *bytes, struct known **known)
 {
-    struct rocks_writer *writer;
-    int error = rocks_write_begin(t->rocks, s->number, &writer);
-    if (error)
-        return error;
-    error = write_values(t, s, writer);
+    struct tier_writer w;
+    int error = tier_writer_begin(t, s->number, &w);
     if (!error)
-        return rocks_write_end(writer, bytes);
-    rocks_write_cancel(writer);
+        error = write_values(&w, s);
+    if (!error)
+        error = tier_writer_end(&w, bytes, known);
+    tier_writer_fini(&w);
     return error;
 }
 
@@ -70,11 +55,13 @@ static bool has_values(const struct tier *t, const struct segment *s)
     return false;
 }
 
-struct segment *tier_add_stored(struct tier *t, uint32_t number, uint64_t bytes)
+struct segment *tier_add_stored(struct tier *t, uint32_t number, uint64_t bytes, struct known *known)
 {
-    struct segment *s = segment_new(&t->segments, t, number, NULL);
-    if (!s)
+    struct segment *s = segment_new(&t->segments, t, number, NULL, known);
+    if (!s) {
+        known_destroy(known);
         return NULL;
+    }
     s->held = (bytes + PAGE_MASK) & ~(uint64_t)PAGE_MASK;
     if (segments_set(&t->segments, number, s)) {
         segment_free(&t->segments, s);
@@ -88,12 +75,12 @@ struct segment *tier_add_stored(struct tier *t, uint32_t number, uint64_t bytes)
 }
 
 /* The staged segment gives way to the stored one, or to nothing. */
-static void leave_staging(struct tier *t, struct segment *s, uint64_t bytes)
+static void leave_staging(struct tier *t, struct segment *s, uint64_t bytes, struct known *known)
 {
     struct segment *stored = NULL;
     pthread_mutex_lock(&t->lock);
     if (bytes)
-        stored = tier_add_stored(t, s->number, bytes);
+        stored = tier_add_stored(t, s->number, bytes, known);
     if (bytes && !stored) { /* no memory: its values stay where they are */
         s->state = SEGMENT_STUCK;
         pthread_cond_broadcast(&t->changed);
@@ -113,19 +100,43 @@ static void leave_staging(struct tier *t, struct segment *s, uint64_t bytes)
     segment_unpin(s);
 }
 
+/* With the lock: a pause, for want of memory or descriptors. */
+static void rest(struct tier *t, int error)
+{
+    t->resting = clock_now() + REST;
+    t->failures++;
+    t->failure = error;
+    pthread_cond_broadcast(&t->changed);
+}
+
+static void put_off(struct tier *t, struct segment *s, int error)
+{
+    pthread_mutex_lock(&t->lock);
+    s->state = SEGMENT_SEALED;
+    rest(t, error);
+    pthread_mutex_unlock(&t->lock);
+    log_limited(LOG_LEVEL_WARNING, 5, "%s tier %s: store a segment: %s: tried again", tier_names[t->name], t->directory,
+                strerror(-error));
+}
+
 int tier_store(struct tier *t, struct segment *s)
 {
     uint64_t bytes = 0;
-    int error = has_values(t, s) ? write_segment(t, s, &bytes) : 0;
+    struct known *known = NULL;
+    int error = has_values(t, s) ? write_segment(t, s, &bytes, &known) : 0;
     if (!error) {
-        leave_staging(t, s, bytes);
+        leave_staging(t, s, bytes, known);
         return 0;
     }
+    if (tier_will_pass(error)) {
+        put_off(t, s, error);
+        return error;
+    }
+    tier_close_admission(t, error);
     pthread_mutex_lock(&t->lock);
     s->state = SEGMENT_STUCK;
     pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
-    tier_close_admission(t, error);
     return error;
 }
 
@@ -145,6 +156,8 @@ void tier_retire(struct tier *t, struct segment *s)
 static void drop(struct tier *t, struct segment *s)
 {
     int error = rocks_drop(t->rocks, s->number);
+    known_destroy(s->known);
+    s->known = NULL;
     pthread_mutex_lock(&t->lock);
     t->files--;
     t->dead -= s->dead;
@@ -167,6 +180,17 @@ static void drop_doomed(struct tier *t)
     }
 }
 
+static void seal_idle(struct tier *t)
+{
+    uint64_t now = clock_now();
+    if (!t->open || now < t->touched + IDLE)
+        return;
+    if (t->open->rooms)
+        t->touched = now; /* somebody is slow */
+    else
+        tier_seal(t);
+}
+
 /* The oldest one that waits for nobody's room. */
 static struct segment *next_to_store(struct tier *t)
 {
@@ -181,45 +205,71 @@ static struct segment *next_to_store(struct tier *t)
     return oldest;
 }
 
+/* With the lock, which is given up meanwhile. */
+static void reclaim(struct tier *t)
+{
+    uint64_t asked = t->reclaims_asked;
+    t->worn = false;
+    pthread_mutex_unlock(&t->lock);
+    int error = tier_reclaim_round(t);
+    pthread_mutex_lock(&t->lock);
+    if (error) {
+        t->worn = true;
+        rest(t, error);
+    }
+    drop_doomed(t); /* whoever asked for a reclaim finds its room free */
+    t->reclaims_done = asked;
+    pthread_cond_broadcast(&t->changed);
+}
+
+static void store(struct tier *t, struct segment *s)
+{
+    pthread_mutex_unlock(&t->lock);
+    tier_store(t, s);
+    bool merge = tier_wants_merge(t);
+    pthread_mutex_lock(&t->lock);
+    t->worn = t->worn || merge;
+}
+
 /* With the lock, which is given up while something is done. False: nothing to do. */
 static bool do_something(struct tier *t)
 {
     struct segment *s;
-    if (t->doomed) {
+    if (t->resting && clock_now() >= t->resting)
+        t->resting = 0;
+    seal_idle(t);
+    if (t->doomed)
         drop_doomed(t);
-        return true;
-    }
-    if ((s = next_to_store(t))) {
-        pthread_mutex_unlock(&t->lock);
-        tier_store(t, s);
-    } else if (t->worn || t->reclaims_done < t->reclaims_asked) {
-        uint64_t asked = t->reclaims_asked;
-        t->worn = false;
-        pthread_mutex_unlock(&t->lock);
-        tier_reclaim_round(t);
-        pthread_mutex_lock(&t->lock);
-        drop_doomed(t); /* whoever asked for a reclaim finds its room free */
-        t->reclaims_done = asked;
-        pthread_cond_broadcast(&t->changed);
-        return true;
-    } else {
+    else if (!t->resting && (s = next_to_store(t)))
+        store(t, s);
+    else if ((t->worn && !t->resting) || t->reclaims_done < t->reclaims_asked)
+        reclaim(t);
+    else
         return false;
-    }
-    pthread_mutex_lock(&t->lock);
     return true;
+}
+
+static void wait_until(struct tier *t, uint64_t when)
+{
+    struct timespec until = {(time_t)(when / 1000000000), (long)(when % 1000000000)};
+    pthread_cond_timedwait(&t->work, &t->lock, &until);
+}
+
+static void wait_for_work(struct tier *t)
+{
+    uint64_t when = t->open ? t->touched + IDLE : 0;
+    if (t->resting && (!when || t->resting < when))
+        when = t->resting;
+    if (when)
+        wait_until(t, when);
+    else
+        pthread_cond_wait(&t->work, &t->lock);
 }
 
 static void wait_for_lock(struct tier *t)
 {
     while (!t->stop && t->state == TIER_LOCKED) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += RETRY_NANOSECONDS;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            until.tv_sec++;
-        }
-        pthread_cond_timedwait(&t->work, &t->lock, &until);
+        wait_until(t, clock_now() + LOCK_RETRY);
         if (t->stop)
             return;
         pthread_mutex_unlock(&t->lock);
@@ -237,7 +287,7 @@ void *tier_run(void *object)
         if (!do_something(t)) {
             if (t->stop)
                 break;
-            pthread_cond_wait(&t->work, &t->lock);
+            wait_for_work(t);
         }
     pthread_mutex_unlock(&t->lock);
     return NULL;

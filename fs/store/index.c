@@ -17,9 +17,10 @@ struct index_header {
 };
 _Static_assert(sizeof(struct index_header) == 56, "the header has no holes");
 _Static_assert(sizeof(struct index_run) == 32, "a run has no holes");
+_Static_assert(sizeof(struct index_value) == 8, "a value has no holes");
 
 static const char magic[8] = "dealfsIX";
-enum { INDEX_VERSION = 1 };
+enum { INDEX_VERSION = 2 };
 
 static int grow(void *array, uint32_t *room, uint32_t used, size_t size)
 {
@@ -42,10 +43,10 @@ bool index_continues(const struct index *index, uint32_t file, uint32_t value, u
     return last->file == file && last->value + last->count == value && last->place + last->count == place;
 }
 
-int index_add(struct index *index, uint32_t file, uint32_t value, uint32_t place, uint32_t length,
+int index_add(struct index *index, uint32_t file, uint32_t value, uint32_t place, struct index_value stored,
               const struct digest *identity)
 {
-    if (grow(&index->length, &index->room_values, index->values, sizeof *index->length))
+    if (grow(&index->value, &index->room_values, index->values, sizeof *index->value))
         return -ENOMEM;
     if (index_continues(index, file, value, place)) {
         index->run[index->runs - 1].count++;
@@ -54,7 +55,7 @@ int index_add(struct index *index, uint32_t file, uint32_t value, uint32_t place
             return -ENOMEM;
         index->run[index->runs++] = (struct index_run){*identity, file, value, place, 1};
     }
-    index->length[index->values++] = length;
+    index->value[index->values++] = stored;
     return 0;
 }
 
@@ -79,7 +80,7 @@ int index_encode(const struct index *index, uint32_t segment, struct str *out)
     str_add(out, &h, sizeof h);
     if (index->runs) {
         str_add(out, index->run, index->runs * sizeof *index->run);
-        str_add(out, index->length, index->values * sizeof *index->length);
+        str_add(out, index->value, index->values * sizeof *index->value);
     }
     if (index->replaced)
         str_add(out, index->replaces, index->replaced * sizeof *index->replaces);
@@ -90,16 +91,35 @@ int index_encode(const struct index *index, uint32_t segment, struct str *out)
     return 0;
 }
 
-static bool header_is_right(const void *bytes, size_t n, uint32_t segment, struct index_header *h)
+/* How long the record is that begins with these bytes; 0: none does. */
+static size_t record_length(const void *bytes, uint32_t segment, struct index_header *h)
 {
-    if (n < sizeof *h)
-        return false;
     memcpy(h, bytes, sizeof *h);
     if (memcmp(h->magic, magic, sizeof magic) != 0 || h->version != INDEX_VERSION || h->segment != segment)
-        return false;
+        return 0;
     if (h->runs > SEGMENT_PLACES || h->values > SEGMENT_PLACES || h->runs > h->values)
-        return false;
-    return n == sizeof *h + h->runs * sizeof(struct index_run) + ((size_t)h->values + h->replaced) * sizeof(uint32_t);
+        return 0;
+    return sizeof *h + h->runs * sizeof(struct index_run) + h->values * sizeof(struct index_value) +
+           (size_t)h->replaced * sizeof(uint32_t);
+}
+
+static bool header_is_right(const void *bytes, size_t n, uint32_t segment, struct index_header *h)
+{
+    return n >= sizeof *h && record_length(bytes, segment, h) == n;
+}
+
+size_t index_look(const void *file, size_t n, uint32_t segment, size_t *at)
+{
+    struct index_header h;
+    const char *bytes = file;
+    for (size_t left = n >= sizeof h ? n - sizeof h + 1 : 0; left; left--) { /* it is the last of the values */
+        size_t length = bytes[left - 1] == magic[0] ? record_length(bytes + left - 1, segment, &h) : 0;
+        if (length && length <= n - (left - 1)) {
+            *at = left - 1;
+            return length;
+        }
+    }
+    return 0;
 }
 
 static bool contents_are_right(const struct index *index, uint32_t segment)
@@ -116,7 +136,7 @@ static bool contents_are_right(const struct index *index, uint32_t segment)
             return false;
     }
     for (uint32_t i = 0; i < index->values; i++)
-        if (index->length[i] <= VALUE_HEADER || index->length[i] > VALUE_HEADER + VALUE_BYTES)
+        if (index->value[i].length <= VALUE_HEADER || index->value[i].length > VALUE_MOST)
             return false;
     for (uint32_t i = 0; i < index->replaced; i++)
         if (index->replaces[i] >= segment)
@@ -140,9 +160,9 @@ static int copy_contents(struct index *index, const struct index_header *h, cons
     index->values = h->values;
     index->replaced = h->replaced;
     index->run = take(&bytes, h->runs * sizeof *index->run);
-    index->length = take(&bytes, h->values * sizeof *index->length);
+    index->value = take(&bytes, h->values * sizeof *index->value);
     index->replaces = take(&bytes, h->replaced * sizeof *index->replaces);
-    return index->run && index->length && index->replaces ? 0 : -ENOMEM;
+    return index->run && index->value && index->replaces ? 0 : -ENOMEM;
 }
 
 int index_decode(struct index *index, uint32_t segment, const void *bytes, size_t n)
@@ -169,7 +189,7 @@ int index_decode(struct index *index, uint32_t segment, const void *bytes, size_
 void index_fini(struct index *index)
 {
     free(index->run);
-    free(index->length);
+    free(index->value);
     free(index->replaces);
     *index = (struct index){0};
 }

@@ -1,59 +1,140 @@
-/* A table of 64 bits a place: the value's distance from the first one that was added, and its length. Zero is unknown. It is
- * a private mapping, so that only its touched pages are memory. */
+/* A table by place of 64 bits each: where the value begins in the file, and its length. Zero is unknown. The index
+ * record has no place in it and is kept beside. */
 #include "fs/store/known.h"
 
 #include "fs/store/index.h"
-#include "fs/store/segment.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { LENGTH_BITS = 20 };
 
-struct known {
-    const char *base;
-    _Atomic uint64_t at[SEGMENT_PLACES];
+struct spot {
+    uint64_t at;
+    size_t n;
 };
 
-static struct known *known_of(struct segment *s, const void *bytes)
+struct known {
+    int fd;          /* -1: none */
+    const char *map; /* NULL: none */
+    uint64_t bytes;  /* of the map */
+    struct spot record;
+    uint32_t places, room;
+    uint64_t *spot;
+};
+
+struct known *known_create(void)
 {
-    struct known *k = atomic_load_explicit(&s->known, memory_order_acquire);
+    struct known *k = calloc(1, sizeof *k);
     if (k)
-        return k;
-    struct known *made =
-        mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (made == MAP_FAILED)
-        return NULL;
-    madvise(made, sizeof *made, MADV_NOHUGEPAGE); /* most of it stays untouched */
-    made->base = bytes;
-    if (atomic_compare_exchange_strong(&s->known, &k, made))
-        return made;
-    munmap(made, sizeof *made);
+        k->fd = -1;
     return k;
 }
 
-bool known_find(const struct segment *s, uint32_t place, const void **bytes, size_t *n)
+void known_destroy(struct known *k)
 {
-    const struct known *k = atomic_load_explicit(&s->known, memory_order_acquire);
-    uint64_t at = k ? atomic_load_explicit(&k->at[place], memory_order_relaxed) : 0;
-    if (!at)
+    if (!k)
+        return;
+    if (k->map)
+        munmap((void *)k->map, k->bytes);
+    if (k->fd >= 0)
+        close(k->fd);
+    free(k->spot);
+    free(k);
+}
+
+static int reach_place(struct known *k, uint32_t place)
+{
+    if (place >= SEGMENT_PLACES)
+        return -EINVAL;
+    if (place >= k->room) {
+        uint32_t room = k->room ? k->room : 512;
+        while (room <= place)
+            room *= 2;
+        uint64_t *grown = realloc(k->spot, room * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        k->spot = grown;
+        k->room = room;
+    }
+    while (k->places <= place)
+        k->spot[k->places++] = 0;
+    return 0;
+}
+
+int known_note(struct known *k, uint32_t place, uint64_t at, size_t n)
+{
+    if (place == INDEX_PLACE) {
+        k->record = (struct spot){at, n};
+        return 0;
+    }
+    int error = reach_place(k, place);
+    if (!error && at && !(at >> (64 - LENGTH_BITS)) && !(n >> LENGTH_BITS))
+        k->spot[place] = at << LENGTH_BITS | n;
+    return error;
+}
+
+/* No more is noted: what the table has not used is given back. */
+static void trim(struct known *k)
+{
+    uint64_t *fitting = k->places ? realloc(k->spot, k->places * sizeof *fitting) : NULL;
+    if (fitting) {
+        k->spot = fitting;
+        k->room = k->places;
+    }
+}
+
+int known_map(struct known *k, int fd, uint64_t bytes)
+{
+    trim(k);
+    void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return -errno;
+    k->map = map;
+    k->bytes = bytes;
+    return 0;
+}
+
+void known_take(struct known *k, int fd)
+{
+    trim(k);
+    k->fd = fd;
+}
+
+bool known_find(const struct known *k, uint32_t place, uint64_t *at, size_t *n)
+{
+    if (!k || (!k->map && k->fd < 0))
         return false;
-    *bytes = k->base + ((int64_t)at >> LENGTH_BITS);
-    *n = at & ((1u << LENGTH_BITS) - 1);
+    struct spot spot = {0, 0};
+    if (place == INDEX_PLACE)
+        spot = k->record;
+    else if (place < k->places)
+        spot = (struct spot){k->spot[place] >> LENGTH_BITS, k->spot[place] & ((1u << LENGTH_BITS) - 1)};
+    if (!spot.at || (k->map && (spot.at > k->bytes || spot.n > k->bytes - spot.at)))
+        return false;
+    *at = spot.at;
+    *n = spot.n;
     return true;
 }
 
-void known_add(struct segment *s, uint32_t place, const void *bytes, size_t n)
+const void *known_bytes(const struct known *k, uint64_t at)
 {
-    struct known *k = known_of(s, bytes);
-    if (!k || n == 0 || n >> LENGTH_BITS)
-        return;
-    int64_t distance = (const char *)bytes - k->base;
-    atomic_store_explicit(&k->at[place], (uint64_t)distance << LENGTH_BITS | n, memory_order_relaxed);
+    return k->map ? k->map + at : NULL;
 }
 
-void known_forget(struct segment *s)
+const char *known_read(const struct known *k, uint64_t from, uint64_t to, char *buffer, int *error)
 {
-    struct known *k = atomic_exchange(&s->known, NULL);
-    if (k)
-        munmap(k, sizeof *k);
+    uint64_t begin = from / KNOWN_ALIGN * KNOWN_ALIGN, end = (to + KNOWN_ALIGN - 1) / KNOWN_ALIGN * KNOWN_ALIGN;
+    for (uint64_t at = begin; at < to;) {
+        ssize_t n = pread(k->fd, buffer + (at - begin), end - at, (off_t)at);
+        bool more = n > 0 && (n % KNOWN_ALIGN == 0 || at + (uint64_t)n >= to);
+        if (!more && !(n < 0 && errno == EINTR)) {
+            *error = n < 0 ? -errno : -EIO;
+            return NULL;
+        }
+        at += n > 0 ? (uint64_t)n : 0;
+    }
+    return buffer + (from - begin);
 }

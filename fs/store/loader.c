@@ -137,13 +137,16 @@ static void serve_direct(struct worker *w, struct store_read *read)
 {
     struct loader *l = w->loader;
     struct span span = read->span;
-    struct answer answer = {0};
+    struct answer answer;
+    bool here = read->here;
+    answer_init(&answer);
     w->serving = read;
     l->direct_bytes += span.length;
     l->touched = true;
     pthread_mutex_unlock(&l->lock);
 
-    int error = gather(l, &span, &answer);
+    struct layer *source = l->config.source;
+    int error = here ? source->ops->get(source, &span, &answer) : gather(l, &span, &answer);
     end_direct(w, read, &answer, error);
 
     pthread_mutex_lock(&l->lock);
@@ -173,6 +176,13 @@ static int run(struct worker *w, const struct load *load, bool *refused)
     return 0;
 }
 
+/* A load that fails at a bad sector fails for who asked for that only: who wants less than all of it reads for itself. */
+static void divide_waiting(struct load *load, struct read_list *direct, struct read_list *failed)
+{
+    for (struct store_read *read; (read = read_list_take(&load->waiting));)
+        read_list_add(read->span.length < load->length ? direct : failed, read);
+}
+
 static void resume_waiting(struct loader *l, struct read_list *waiting, int error)
 {
     for (struct store_read *read; (read = read_list_take(waiting));) {
@@ -197,7 +207,10 @@ static void run_load(struct worker *w, struct load *load)
     pthread_mutex_lock(&l->lock);
     struct read_list waiting = {0};
     loads_remove(load);
-    read_list_move(&load->waiting, refused && !l->stopping ? &l->direct : &waiting);
+    if (error == -EIO && !l->stopping)
+        divide_waiting(load, &l->direct, &waiting);
+    else
+        read_list_move(&load->waiting, refused && !l->stopping ? &l->direct : &waiting);
     uint32_t stage = load->staged;
     if (l->direct.first)
         pthread_cond_broadcast(&l->work);
@@ -408,6 +421,19 @@ int loader_park(struct loader *l, struct store_read *read)
     wake(l, l->wants.urgent.count + l->wants.later.count + (l->direct.first != NULL));
     pthread_mutex_unlock(&l->lock);
     return error;
+}
+
+int loader_direct(struct loader *l, struct store_read *read)
+{
+    pthread_mutex_lock(&l->lock);
+    bool stopping = l->stopping;
+    if (!stopping) {
+        read_list_add(&l->direct, read);
+        atomic_fetch_add_explicit(&l->parked, 1, memory_order_relaxed);
+        wake(l, 1);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return stopping ? -ESHUTDOWN : -EINPROGRESS;
 }
 
 uint64_t loader_parked(struct loader *l)

@@ -35,6 +35,8 @@ void loader_destroy(struct loader *loader); /* stops; waits for what is being re
 /* -EINPROGRESS: the read is the loader's until `resume` or `answered`. -EAGAIN: all of it is held by now. -ESHUTDOWN,
  * -ENOMEM. */
 int loader_park(struct loader *loader, struct store_read *read);
+/* The same for what is not to be kept: just the span is read, from the source where no tier has it. */
+int loader_direct(struct loader *loader, struct store_read *read);
 uint64_t loader_parked(struct loader *loader); /* how many wait now */
 
 /* For the stage numbered `stage` (not 0): load what is missing of the piece of PIECE_BYTES that begins at `offset`,

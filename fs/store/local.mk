@@ -25,15 +25,21 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/pool.h \
 	fs/store/reclaim.c \
 	fs/store/restore.c \
+	fs/store/rocks-inside.h \
+	fs/store/rocks-write.c \
 	fs/store/rocks.c \
 	fs/store/rocks.h \
 	fs/store/segment.c \
 	fs/store/segment.h \
 	fs/store/shard.c \
 	fs/store/shard.h \
+	fs/store/share.c \
+	fs/store/share.h \
 	fs/store/source.c \
 	fs/store/source.h \
 	fs/store/span.h \
+	fs/store/split.c \
+	fs/store/split.h \
 	fs/store/stage.c \
 	fs/store/stage.h \
 	fs/store/staging.c \
@@ -44,6 +50,7 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/store.h \
 	fs/store/tier-fill.c \
 	fs/store/tier-get.c \
+	fs/store/tier-write.c \
 	fs/store/tier.c \
 	fs/store/tier.h \
 	fs/store/value.c \

@@ -52,8 +52,8 @@ static int open_database(struct tier *t, struct rocks **rocks)
     int error = rocks_open(&config, rocks, &why);
     if (!error || error == -EBUSY)
         return error;
-    log_warning("%s tier %s: %s%s", tier_names[t->name], t->directory, why.data ? why.data : strerror(-error),
-                worth_starting_anew(error) ? ": started anew" : "");
+    log_limited(LOG_LEVEL_WARNING, 5, "%s tier %s: %s%s", tier_names[t->name], t->directory,
+                why.data ? why.data : strerror(-error), worth_starting_anew(error) ? ": started anew" : "");
     if (!worth_starting_anew(error))
         return error;
     int removed = rocks_remove(t->directory);
@@ -70,17 +70,15 @@ static bool run_is_whole(const struct catalog *c, const struct index_run *run, u
     return catalog_file(c, file).size > PIECE_BYTES || (run->value == 0 && run->count == values);
 }
 
-int tier_read_index(struct tier *t, uint32_t segment, struct index *index, struct match **match)
+int tier_read_index(struct tier *t, const struct segment *s, struct index *index, struct match **match)
 {
     const struct catalog *c = t->common->catalog;
     const void *bytes;
     size_t n;
-    struct rocks_cursor *cursor = rocks_cursor_open(t->rocks, segment, 1);
-    if (!cursor)
-        return -ENOMEM;
-    int error = rocks_cursor_get(cursor, INDEX_PLACE, &bytes, &n);
+    struct rocks_cursor *cursor = NULL;
+    int error = tier_stored_value(t, s, INDEX_PLACE, &cursor, &bytes, &n);
     if (!error)
-        error = index_decode(index, segment, bytes, n);
+        error = index_decode(index, s->number, bytes, n);
     rocks_cursor_close(cursor);
     bool ours = !error && memcmp(&index->catalog, catalog_digest(c), sizeof index->catalog) == 0;
     if (!error && !ours && !*match && (error = match_create(c, match)))
@@ -121,51 +119,77 @@ static uint32_t adopt_runs(struct tier *t, uint32_t segment, const struct index 
 }
 
 struct found {
-    uint32_t segment;
-    uint64_t bytes;
-    bool whole, replaced;
+    struct rocks_file file;
+    bool replaced;
 };
 
 struct found_list {
     struct found *found;
     size_t count, room;
-    bool failed;
 };
 
-static void note_found(void *user, uint32_t segment, uint64_t bytes, bool whole)
+static int note_found(void *user, const struct rocks_file *file)
 {
     struct found_list *list = user;
     if (list->count == list->room) {
         size_t room = list->room ? 2 * list->room : 256;
         struct found *grown = realloc(list->found, room * sizeof *grown);
-        if (!grown) {
-            list->failed = true;
-            return;
-        }
+        if (!grown)
+            return -ENOMEM;
         list->found = grown;
         list->room = room;
     }
-    list->found[list->count++] = (struct found){segment, bytes, whole, false};
+    list->found[list->count++] = (struct found){*file, false};
+    return 0;
 }
 
 static int newest_first(const void *a, const void *b)
 {
-    const struct found *x = a, *y = b;
-    return x->segment < y->segment ? 1 : x->segment > y->segment ? -1 : 0;
+    uint32_t x = ((const struct found *)a)->file.segment, y = ((const struct found *)b)->file.segment;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* In a mapped file the record is looked for, too, so that RocksDB is never asked: its own index of such a file lies in
+ * the same memory, and what is damaged there after it was opened it does not notice. */
+static void find_record(struct known *known, const struct rocks_file *file)
+{
+    const void *bytes = known_bytes(known, 0);
+    size_t at, n = bytes ? index_look(bytes, file->bytes, file->segment, &at) : 0;
+    if (n)
+        known_note(known, INDEX_PLACE, at, n);
+}
+
+/* What the record says of the file; without memory or descriptors RocksDB is asked for each value. */
+static struct known *learn(const struct tier *t, const struct rocks_file *file, const struct index *index)
+{
+    struct known *known = known_create();
+    const struct index_value *value = index->value;
+    int fd = -1;
+    for (uint32_t i = 0; i < index->runs && known; i++)
+        for (uint32_t j = 0; j < index->run[i].count; j++, value++)
+            known_note(known, index->run[i].place + j, value->at, value->length);
+    if (known && rocks_open_file(t->rocks, file->name, &fd) == 0) {
+        tier_give_file(t, known, fd, file->bytes);
+        find_record(known, file);
+    }
+    return known;
 }
 
 /* A segment that is wanted by the map is in the table before its parts are in the map. */
-static bool adopt_index(struct tier *t, const struct found *f, const struct index *index)
+static bool adopt_index(struct tier *t, const struct rocks_file *f, const struct index *index)
 {
     if (!adopt_runs(t, f->segment, index, true))
         return false; /* its values were moved, or their files are gone */
+    struct known *known = learn(t, f, index);
     pthread_mutex_lock(&t->lock);
     bool fits = t->held + f->bytes <= t->capacity;
-    struct segment *s = fits ? tier_add_stored(t, f->segment, f->bytes) : NULL;
+    struct segment *s = fits ? tier_add_stored(t, f->segment, f->bytes, known) : NULL;
     pthread_mutex_unlock(&t->lock);
-    if (!fits)
+    if (!fits) {
         log_warning("%s tier: the budget has no room for segment %u: its values are dropped", tier_names[t->name],
                     f->segment);
+        known_destroy(known);
+    }
     if (s && adopt_runs(t, f->segment, index, false) < index->values) {
         atomic_store(&s->worn, true);
         pthread_mutex_lock(&t->lock);
@@ -178,7 +202,7 @@ static bool adopt_index(struct tier *t, const struct found *f, const struct inde
 static void note_replaced(struct found_list *list, const struct index *index)
 {
     for (uint32_t i = 0; i < index->replaced; i++) {
-        struct found key = {.segment = index->replaces[i]};
+        struct found key = {.file.segment = index->replaces[i]};
         struct found *f = bsearch(&key, list->found, list->count, sizeof key, newest_first);
         if (f)
             f->replaced = true;
@@ -189,15 +213,18 @@ static void note_replaced(struct found_list *list, const struct index *index)
 static bool adopt_segment(struct tier *t, const struct found *f, struct found_list *list, struct match **match)
 {
     struct index index = {.runs = 0};
+    struct segment unknown = {.number = f->file.segment};
     if (f->replaced)
         return false;
-    if (!f->whole || tier_read_index(t, f->segment, &index, match)) {
-        log_warning("%s tier: the index of segment %u is damaged: the segment is dropped", tier_names[t->name],
-                    f->segment);
-        return false;
+    int error = f->file.whole ? tier_read_index(t, &unknown, &index, match) : -EBADMSG;
+    if (error) {
+        bool passes = tier_will_pass(error);
+        log_warning("%s tier: the index of segment %u: %s: the segment is %s", tier_names[t->name], f->file.segment,
+                    strerror(-error), passes ? "not used this time" : "dropped");
+        return passes;
     }
     note_replaced(list, &index);
-    bool adopted = adopt_index(t, f, &index);
+    bool adopted = adopt_index(t, &f->file, &index);
     index_fini(&index);
     return adopted;
 }
@@ -207,16 +234,15 @@ static int adopt_all(struct tier *t)
     struct found_list list = {.found = NULL};
     struct match *match = NULL;
     int error = rocks_list(t->rocks, note_found, &list);
-    if (!error && list.failed)
-        error = -ENOMEM;
     if (!error && list.count)
         qsort(list.found, list.count, sizeof *list.found, newest_first);
     for (size_t i = 0; i < list.count && !error; i++) {
         const struct found *f = &list.found[i];
+        uint32_t number = f->file.segment;
         if (i == 0)
-            t->next_segment = f->segment == UINT32_MAX ? f->segment : f->segment + 1;
+            t->next_segment = number == UINT32_MAX ? number : number + 1;
         if (!adopt_segment(t, f, &list, &match))
-            rocks_drop(t->rocks, f->segment);
+            rocks_drop(t->rocks, number);
     }
     match_destroy(match);
     free(list.found);
@@ -246,6 +272,11 @@ void tier_open(struct tier *t)
     if (!error) {
         remove_leftovers(t);
         error = adopt_all(t);
+    }
+    if (tier_will_pass(error)) { /* nothing was adopted: still LOCKED */
+        rocks_close(t->rocks);
+        t->rocks = NULL;
+        return;
     }
     set_state(t, error ? TIER_FAILED : TIER_OPEN, error);
 }

@@ -1,51 +1,34 @@
 /* RocksDB, with all of its own machinery turned off: no log, no memtable, no compaction, no cache, no compression.
  *
- * Values are read by an iterator and not by a get, because only an iterator gives the bytes where they lie: a get
- * copies out of a mapped file, which halves the speed.
+ * Values are mostly read past RocksDB (known.h), so that few of its files are open in it: an open one costs a
+ * descriptor and the memory of its index.
  *
  * RocksDB verifies its own checksum of a block at every read. It must: a library that is built with assertions, as
  * Debian's is, aborts when it parses a block that is damaged. */
-#include "fs/store/rocks.h"
+#include "fs/store/rocks-inside.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"
-#include "fs/store/index.h"
 #include "fs/store/span.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <rocksdb/c.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 enum {
     CHECKSUM_XXH3 = 4,
-    BLOCK = 4096, /* a value of more than this is a block of its own; smaller ones share one */
+    BLOCK = 4096,      /* a value of more than this is a block of its own; smaller ones share one */
+    BLOCK_RESTART = 1, /* no key shares bytes with the one before */
     INDEX_RESTART = 16,
     FORMAT_VERSION = 5,
     LOG_FATAL = 4,
     DESCRIPTORS_SPARE = 256,
+    TABLES = 64, /* files that RocksDB has open at once */
     MANIFEST_STEP = 64 << 10,
-};
-
-struct rocks {
-    char *directory;
-    bool ram;
-    rocksdb_t *db;
-    rocksdb_options_t *options;
-    rocksdb_readoptions_t *one, *many; /* to read one value, or several in a row */
-    rocksdb_ingestexternalfileoptions_t *ingest;
-    rocksdb_envoptions_t *env;
-};
-
-struct rocks_writer {
-    struct rocks *rocks;
-    rocksdb_sstfilewriter_t *writer;
-    uint32_t segment;
-    char *path;
 };
 
 struct rocks_cursor {
@@ -54,15 +37,6 @@ struct rocks_cursor {
     bool placed;
     uint32_t next; /* the place after the one the iterator stands on, where placed */
 };
-
-struct key {
-    uint32_t segment, place;
-};
-
-static struct key make_key(uint32_t segment, uint32_t place)
-{
-    return (struct key){htobe32(segment), htobe32(place)};
-}
 
 /* RocksDB tells errors in words. */
 static int errno_of(const char *words)
@@ -104,7 +78,7 @@ static int take_error(char *words, struct str *why)
     return error;
 }
 
-static int log_error_of(char *words, const char *what, const char *where)
+int rocks_log_error(char *words, const char *what, const char *where)
 {
     if (!words)
         return 0;
@@ -117,14 +91,15 @@ static int log_error_of(char *words, const char *what, const char *where)
 static int descriptors(const struct rocks_config *config)
 {
     struct rlimit limit;
-    if (config->ram || getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return -1;
-    uint64_t wanted = 2 * config->segments + DESCRIPTORS_SPARE;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 0;
+    uint64_t wanted = (config->ram ? 0 : config->segments) + TABLES + DESCRIPTORS_SPARE;
     if (limit.rlim_cur < wanted && limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-    return limit.rlim_cur >= wanted ? -1 : (int)(limit.rlim_cur / 2);
+    uint64_t left = limit.rlim_cur < INT_MAX ? limit.rlim_cur : INT_MAX;
+    return left > TABLES + DESCRIPTORS_SPARE ? (int)left - TABLES - DESCRIPTORS_SPARE : 0;
 }
 
 static bool reads_directly(const char *directory)
@@ -143,6 +118,7 @@ static rocksdb_block_based_table_options_t *table_options(void)
     rocksdb_block_based_table_options_t *t = rocksdb_block_based_options_create();
     rocksdb_block_based_options_set_no_block_cache(t, 1);
     rocksdb_block_based_options_set_block_size(t, BLOCK);
+    rocksdb_block_based_options_set_block_restart_interval(t, BLOCK_RESTART);
     rocksdb_block_based_options_set_index_block_restart_interval(t, INDEX_RESTART);
     rocksdb_block_based_options_set_format_version(t, FORMAT_VERSION);
     rocksdb_block_based_options_set_checksum(t, CHECKSUM_XXH3);
@@ -159,20 +135,19 @@ uint64_t rocks_overhead(uint64_t segments)
     return 2 * manifest_bytes(segments) + (1u << 20); /* two manifests while one is replaced; options, log, lock */
 }
 
-static rocksdb_options_t *database_options(const struct rocks_config *config)
+static rocksdb_options_t *database_options(const struct rocks_config *config, bool direct)
 {
     rocksdb_options_t *o = rocksdb_options_create();
     rocksdb_block_based_table_options_t *t = table_options();
     rocksdb_options_set_block_based_table_factory(o, t);
     rocksdb_block_based_options_destroy(t);
-    bool direct = !config->ram && reads_directly(config->directory);
     rocksdb_options_set_create_if_missing(o, 1);
     rocksdb_options_set_paranoid_checks(o, 1); /* 0 loses data without a word when the disk is full */
     rocksdb_options_set_allow_mmap_reads(o, config->ram);
     rocksdb_options_set_use_direct_reads(o, direct);
     rocksdb_options_set_compression(o, rocksdb_no_compression);
     rocksdb_options_set_disable_auto_compactions(o, 1);
-    rocksdb_options_set_max_open_files(o, descriptors(config));
+    rocksdb_options_set_max_open_files(o, TABLES);
     rocksdb_options_set_max_background_jobs(o, 1);
     rocksdb_options_set_write_buffer_size(o, 64 << 10);
     rocksdb_options_set_skip_stats_update_on_db_open(o, 1);
@@ -185,12 +160,12 @@ static rocksdb_options_t *database_options(const struct rocks_config *config)
     return o;
 }
 
-static rocksdb_readoptions_t *read_options(const struct rocks *r, size_t ahead)
+static rocksdb_readoptions_t *read_options(size_t ahead)
 {
     rocksdb_readoptions_t *o = rocksdb_readoptions_create();
     rocksdb_readoptions_set_verify_checksums(o, 1);
     rocksdb_readoptions_set_fill_cache(o, 0);
-    rocksdb_readoptions_set_pin_data(o, !r->ram);
+    rocksdb_readoptions_set_pin_data(o, 1);
     rocksdb_readoptions_set_readahead_size(o, ahead);
     return o;
 }
@@ -206,10 +181,12 @@ int rocks_open(const struct rocks_config *config, struct rocks **out, struct str
     }
     char *words = NULL;
     r->ram = config->ram;
-    r->options = database_options(config);
+    r->direct = !config->ram && reads_directly(config->directory);
+    r->descriptors = descriptors(config);
+    r->options = database_options(config, r->direct);
     r->db = rocksdb_open(r->options, path.data, &words);
-    r->one = read_options(r, 0);
-    r->many = read_options(r, r->ram ? 0 : SPAN_BYTES);
+    r->one = read_options(0);
+    r->many = read_options(r->ram ? 0 : SPAN_BYTES);
     r->env = rocksdb_envoptions_create();
     r->ingest = rocksdb_ingestexternalfileoptions_create();
     rocksdb_ingestexternalfileoptions_set_move_files(r->ingest, 1);
@@ -243,103 +220,89 @@ int rocks_remove(const char *directory)
     return path.failed ? -ENOMEM : dir_remove_tree(AT_FDCWD, path.data);
 }
 
-static bool key_of(const char *bytes, size_t n, struct key *key)
+static bool key_of(const char *bytes, size_t n, struct rocks_key *key)
 {
     if (!bytes || n != sizeof *key)
         return false;
     memcpy(key, bytes, sizeof *key);
-    *key = (struct key){be32toh(key->segment), be32toh(key->place)};
+    *key = (struct rocks_key){be32toh(key->segment), be32toh(key->place)};
     return true;
 }
 
-int rocks_list(struct rocks *r, void (*found)(void *user, uint32_t segment, uint64_t bytes, bool whole), void *user)
+static void describe(const rocksdb_livefiles_t *files, int i, struct rocks_file *file)
+{
+    struct rocks_key first = {0, 0}, last = {0, 0};
+    size_t n;
+    const char *bytes = rocksdb_livefiles_smallestkey(files, i, &n), *name = rocksdb_livefiles_name(files, i);
+    bool whole = key_of(bytes, n, &first);
+    bytes = rocksdb_livefiles_largestkey(files, i, &n);
+    whole = key_of(bytes, n, &last) && whole && first.segment == last.segment && last.place == INDEX_PLACE;
+    *file = (struct rocks_file){first.segment, whole, rocksdb_livefiles_size(files, i), ""};
+    if (strlen(name) < sizeof file->name)
+        strcpy(file->name, name);
+}
+
+int rocks_list(struct rocks *r, int (*found)(void *user, const struct rocks_file *file), void *user)
 {
     const rocksdb_livefiles_t *files = rocksdb_livefiles(r->db);
     if (!files)
         return -ENOMEM;
-    for (int i = 0; i < rocksdb_livefiles_count(files); i++) {
-        struct key first = {0, 0}, last = {0, 0};
-        size_t n;
-        const char *bytes = rocksdb_livefiles_smallestkey(files, i, &n);
-        bool whole = key_of(bytes, n, &first);
-        bytes = rocksdb_livefiles_largestkey(files, i, &n);
-        whole = key_of(bytes, n, &last) && whole && first.segment == last.segment && last.place == INDEX_PLACE;
-        found(user, first.segment, rocksdb_livefiles_size(files, i), whole);
+    int error = 0;
+    for (int i = 0; i < rocksdb_livefiles_count(files) && !error; i++) {
+        struct rocks_file file;
+        describe(files, i, &file);
+        error = found(user, &file);
     }
     rocksdb_livefiles_destroy(files);
-    return 0;
+    return error;
+}
+
+static int is_segment(void *user, const struct rocks_file *file)
+{
+    return file->segment == *(const uint32_t *)user ? -EEXIST : 0;
 }
 
 bool rocks_has(struct rocks *r, uint32_t segment)
 {
-    const void *bytes;
-    size_t n;
-    struct rocks_cursor *cursor = rocks_cursor_open(r, segment, 1);
-    bool has = !cursor || rocks_cursor_get(cursor, INDEX_PLACE, &bytes, &n) != -ENOENT;
-    rocks_cursor_close(cursor);
-    return has;
+    return rocks_list(r, is_segment, &segment) != 0;
+}
+
+/* The rest is left to others. */
+int rocks_check_descriptor(const struct rocks *r, int fd)
+{
+    if (fd < 0)
+        return -errno;
+    return fd < r->descriptors ? 0 : -EMFILE;
+}
+
+void rocks_go_direct(const struct rocks *r, int fd)
+{
+    int flags = r->direct ? fcntl(fd, F_GETFL) : -1;
+    if (flags >= 0)
+        (void)!fcntl(fd, F_SETFL, flags | O_DIRECT);
+}
+
+int rocks_open_file(struct rocks *r, const char *name, int *out)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    str_addf(&path, "%s/db/%s", r->directory, name);
+    if (path.failed)
+        return -ENOMEM;
+    CLEANUP_CLOSE int fd = open(path.data, O_RDONLY | O_CLOEXEC);
+    int error = rocks_check_descriptor(r, fd);
+    if (error)
+        return error;
+    rocks_go_direct(r, fd);
+    *out = steal_fd(fd);
+    return 0;
 }
 
 int rocks_drop(struct rocks *r, uint32_t segment)
 {
-    struct key first = make_key(segment, 0), last = make_key(segment, INDEX_PLACE);
+    struct rocks_key first = rocks_key(segment, 0), last = rocks_key(segment, INDEX_PLACE);
     char *words = NULL;
     rocksdb_delete_file_in_range(r->db, (char *)&first, sizeof first, (char *)&last, sizeof last, &words);
-    return log_error_of(words, "drop a segment of", r->directory);
-}
-
-int rocks_write_begin(struct rocks *r, uint32_t segment, struct rocks_writer **out)
-{
-    CLEANUP_STR struct str path = STR_INIT;
-    str_addf(&path, "%s/new-%u.sst", r->directory, segment);
-    struct rocks_writer *w = calloc(1, sizeof *w);
-    if (!w || path.failed) {
-        free(w);
-        return -ENOMEM;
-    }
-    *w = (struct rocks_writer){r, rocksdb_sstfilewriter_create(r->env, r->options), segment, str_steal(&path)};
-    char *words = NULL;
-    rocksdb_sstfilewriter_open(w->writer, w->path, &words);
-    int error = log_error_of(words, "write", w->path);
-    if (error)
-        rocks_write_cancel(w);
-    else
-        *out = w;
-    return error;
-}
-
-int rocks_write_put(struct rocks_writer *w, uint32_t place, const void *bytes, size_t n)
-{
-    struct key key = make_key(w->segment, place);
-    char *words = NULL;
-    rocksdb_sstfilewriter_put(w->writer, (char *)&key, sizeof key, bytes, n, &words);
-    return log_error_of(words, "write", w->path);
-}
-
-int rocks_write_end(struct rocks_writer *w, uint64_t *bytes)
-{
-    char *words = NULL;
-    rocksdb_sstfilewriter_finish(w->writer, &words);
-    int error = log_error_of(words, "write", w->path);
-    if (!error) {
-        rocksdb_sstfilewriter_file_size(w->writer, bytes);
-        const char *const list[] = {w->path};
-        rocksdb_ingest_external_file(w->rocks->db, list, 1, w->rocks->ingest, &words);
-        error = log_error_of(words, "store", w->path);
-    }
-    rocks_write_cancel(w);
-    return error;
-}
-
-void rocks_write_cancel(struct rocks_writer *w)
-{
-    if (!w)
-        return;
-    rocksdb_sstfilewriter_destroy(w->writer);
-    if (w->path)
-        unlink(w->path); /* gone already where it was stored */
-    free(w->path);
-    free(w);
+    return rocks_log_error(words, "drop a segment of", r->directory);
 }
 
 struct rocks_cursor *rocks_cursor_open(struct rocks *r, uint32_t segment, int values)
@@ -357,7 +320,7 @@ static bool stands_on(const struct rocks_cursor *c, uint32_t place)
     if (!rocksdb_iter_valid(c->iterator))
         return false;
     size_t n;
-    struct key key = make_key(c->segment, place);
+    struct rocks_key key = rocks_key(c->segment, place);
     const char *bytes = rocksdb_iter_key(c->iterator, &n);
     return n == sizeof key && memcmp(bytes, &key, sizeof key) == 0;
 }
@@ -367,7 +330,7 @@ int rocks_cursor_get(struct rocks_cursor *c, uint32_t place, const void **bytes,
     if (c->placed && c->next == place)
         rocksdb_iter_next(c->iterator);
     else {
-        struct key key = make_key(c->segment, place);
+        struct rocks_key key = rocks_key(c->segment, place);
         rocksdb_iter_seek(c->iterator, (char *)&key, sizeof key);
     }
     c->placed = stands_on(c, place);

@@ -7,8 +7,11 @@
 
 #include "fs/base/str.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+enum { ROCKS_NAME = 32 };
 
 struct rocks;
 struct rocks_writer;
@@ -28,21 +31,29 @@ int rocks_remove(const char *directory);    /* everything that was stored there 
 uint64_t rocks_overhead(uint64_t segments); /* at most so many bytes beside the segments' files */
 
 /* Each file that is there, as one segment; `whole` is false where it cannot be one. */
-int rocks_list(struct rocks *rocks, void (*found)(void *user, uint32_t segment, uint64_t bytes, bool whole),
-               void *user);
+struct rocks_file {
+    uint32_t segment;
+    bool whole;
+    uint64_t bytes;
+    char name[ROCKS_NAME];
+};
+int rocks_list(struct rocks *rocks, int (*found)(void *user, const struct rocks_file *file), void *user);
+/* For reads past RocksDB: direct ones where the file system can, but for tmpfs. -EMFILE also where descriptors must be
+ * left for others. */
+int rocks_open_file(struct rocks *rocks, const char *name, int *fd);
 bool rocks_has(struct rocks *rocks, uint32_t segment);
 int rocks_drop(struct rocks *rocks, uint32_t segment); /* nobody may read it any more: its memory is unmapped */
 
-/* A new segment: values by ascending place. After rocks_write_end returned 0 it survives any crash; `bytes` is the
- * length of its file. End and cancel free the writer. */
+/* A new segment: values by ascending place; `at` tells where the value begins in the file. After rocks_write_end
+ * returned 0 it survives any crash; `bytes` is the length of its file, `fd` as from rocks_open_file, or -1: the file
+ * cannot be opened, or the values lie elsewhere. End and cancel free the writer. */
 int rocks_write_begin(struct rocks *rocks, uint32_t segment, struct rocks_writer **writer);
-int rocks_write_put(struct rocks_writer *writer, uint32_t place, const void *bytes, size_t n);
-int rocks_write_end(struct rocks_writer *writer, uint64_t *bytes);
+int rocks_write_put(struct rocks_writer *writer, uint32_t place, const void *bytes, size_t n, uint64_t *at);
+int rocks_write_end(struct rocks_writer *writer, uint64_t *bytes, int *fd);
 void rocks_write_cancel(struct rocks_writer *writer);
 
-/* Reads of one segment that was stored before the cursor was opened. On tmpfs the bytes are the file's own and stay
- * valid until the segment is dropped; else until the cursor is closed. `values`: about so many will be read, in a row.
- */
+/* Reads of one segment that was stored before the cursor was opened, for what is not known otherwise: the bytes are
+ * RocksDB's, until the cursor is closed. `values`: about so many will be read, in a row. */
 struct rocks_cursor *rocks_cursor_open(struct rocks *rocks, uint32_t segment, int values);
 int rocks_cursor_get(struct rocks_cursor *cursor, uint32_t place, const void **bytes, size_t *n);
 void rocks_cursor_close(struct rocks_cursor *cursor);

@@ -28,7 +28,8 @@ void segments_fini(struct segments *table)
     table->chunk = NULL;
 }
 
-struct segment *segment_new(struct segments *table, struct tier *tier, uint32_t number, struct staging *staging)
+struct segment *segment_new(struct segments *table, struct tier *tier, uint32_t number, struct staging *staging,
+                            struct known *known)
 {
     struct segment *s = table->spare;
     if (s)
@@ -38,6 +39,7 @@ struct segment *segment_new(struct segments *table, struct tier *tier, uint32_t 
     s->number = number;
     s->tier = tier;
     s->staging = staging;
+    s->known = known;
     s->state = staging ? SEGMENT_OPEN : SEGMENT_STORED;
     s->places = s->rooms = 0;
     s->used = 0;
@@ -51,7 +53,8 @@ struct segment *segment_new(struct segments *table, struct tier *tier, uint32_t 
 
 void segment_free(struct segments *table, struct segment *s)
 {
-    known_forget(s);
+    known_destroy(s->known);
+    s->known = NULL;
     s->next = table->spare;
     table->spare = s;
 }

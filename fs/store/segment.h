@@ -35,12 +35,12 @@ struct tier;
 
 struct segment {
     _Atomic uint32_t pins;
-    struct known *_Atomic known; /* where its values lie, in the RAM tier */
     _Atomic bool worn; /* a part of it was dropped since its dead bytes were counted */
     /* constant while it has a pin: */
     uint32_t number;
     struct tier *tier;
     struct staging *staging; /* NULL: a file */
+    struct known *known;     /* of the file; NULL: nothing */
     /* tier->lock: */
     enum segment_state state;
     uint32_t places, rooms; /* given out, and of those not yet back */
@@ -64,7 +64,8 @@ int segments_init(struct segments *table);
 void segments_fini(struct segments *table); /* frees spares; those in the table must have been taken out */
 
 /* A struct with one pin, not in the table; NULL: no memory. tier->lock. */
-struct segment *segment_new(struct segments *table, struct tier *tier, uint32_t number, struct staging *staging);
+struct segment *segment_new(struct segments *table, struct tier *tier, uint32_t number, struct staging *staging,
+                            struct known *known);
 void segment_free(struct segments *table, struct segment *s); /* tier->lock */
 
 int segments_set(struct segments *table, uint32_t number, struct segment *s);

@@ -67,6 +67,37 @@ bool shard_drop(struct shard *s, uint64_t part)
     return false;
 }
 
+/* One run of values in one tier; the next may lie in the other one. */
+struct run {
+    void (*put)(void *user, uint32_t i, const void *bytes, uint32_t length);
+    void *user;
+    uint32_t first;
+};
+
+static void put_in_run(void *user, uint32_t i, const void *bytes, uint32_t length)
+{
+    const struct run *run = user;
+    run->put(run->user, run->first + i, bytes, length);
+}
+
+int shard_stored(struct shard *s, uint32_t file, uint32_t value, uint32_t count,
+                 void (*put)(void *user, uint32_t i, const void *bytes, uint32_t length), void *user)
+{
+    struct run run = {put, user, 0};
+    while (run.first < count) {
+        uint32_t next = value + run.first;
+        uint64_t part = geometry_part_at(s->common.geometry, file, (uint64_t)next * VALUE_BYTES);
+        enum tier_name tier;
+        if (!shard_holds(s, part, &tier))
+            return -ENOENT;
+        int n = tier_stored(s->tier[tier], file, next, count - run.first, put_in_run, &run);
+        if (n < 0)
+            return n;
+        run.first += (uint32_t)n;
+    }
+    return 0;
+}
+
 /* The run must be whole parts, or a part could be held in half. */
 static bool is_whole(const struct common *c, uint32_t file, uint64_t offset, uint32_t length)
 {

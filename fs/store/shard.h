@@ -13,7 +13,7 @@ extern const char *const tier_names[TIERS]; /* "ram", "ssd" */
 /* Why a tier takes nothing more, or nothing at all. */
 enum tier_state {
     TIER_ABSENT,  /* not configured */
-    TIER_LOCKED,  /* the server before us still has it open: tried again until it is free */
+    TIER_LOCKED,  /* the server before us still has it open, or descriptors or memory are short: tried again */
     TIER_OPEN,    /* holds and admits */
     TIER_CLOSED,  /* holds, admits no more: an error stopped admission (ENOSPC, EDQUOT, EIO) */
     TIER_FAILED,  /* cannot be opened even after starting it anew: holds nothing */
@@ -51,6 +51,10 @@ struct layer *shard_layer(struct shard *shard, enum tier_name tier);
 
 bool shard_holds(const struct shard *shard, uint64_t part, enum tier_name *tier); /* `tier` may be NULL */
 bool shard_drop(struct shard *shard, uint64_t part); /* holds it no more; false: was not held */
+/* Stored values of a file as they lie, checked, at most ANSWER_VALUES: each is handed to `put` while it is pinned. 0, or
+ * -ENOENT: one is not held; some may have been put. */
+int shard_stored(struct shard *shard, uint32_t file, uint32_t value, uint32_t count,
+                 void (*put)(void *user, uint32_t i, const void *bytes, uint32_t length), void *user);
 
 /* Room for the values of a run of parts of one file, to be filled by the caller. The bytes are reserved at once, and given
  * back by what compression saves. -ENOSPC: no tier has room (now or ever): serve without keeping. A room is filled by one thread; any number of

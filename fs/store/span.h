@@ -9,6 +9,7 @@
 #define FS_STORE_SPAN_H
 
 #include "fs/catalog/catalog.h"
+#include "fs/store/value.h"
 
 #include <stdint.h>
 #include <sys/uio.h>
@@ -24,17 +25,27 @@ struct span {
     uint64_t offset;
 };
 
-/* The bytes of a span, in order, as pieces that stay valid until answer_release. Zero-initialise before use. */
-enum { ANSWER_PIECES = SPAN_BYTES / VALUE_BYTES + 1 };
+/* The bytes of a span, in order, as pieces that stay valid until answer_release. Only the counts are to be zero before
+ * use. A piece is as short as a block of a value; what a piece lies in may need some pins. */
+enum {
+    ANSWER_VALUES = SPAN_BYTES / VALUE_BYTES + 1,
+    ANSWER_PIECES = SPAN_BYTES / VALUE_BLOCK + 1,
+    ANSWER_PINS = 3 * ANSWER_VALUES + 1,
+};
 struct answer {
     int pieces;
     int pins;
-    struct iovec piece[ANSWER_PIECES];
     struct {
         void (*release)(void *object);
         void *object;
-    } pin[ANSWER_PIECES + 1];
+    } pin[ANSWER_PINS];
+    struct iovec piece[ANSWER_PIECES];
 };
+
+static inline void answer_init(struct answer *a)
+{
+    a->pieces = a->pins = 0;
+}
 
 static inline void answer_add(struct answer *a, const void *bytes, size_t n)
 {

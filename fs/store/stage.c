@@ -8,7 +8,7 @@
  * Each start is a stage with a number of its own, so that what still comes back from one that was stopped is not taken
  * for the next one's. What is held already is only counted, so staging goes on where it stopped. When load after load
  * finds no room the tiers are full: the rest of the catalog is only counted too. A file that fails is counted and
- * passed.
+ * passed. What is another node's is not even counted.
  *
  * Lock order: `control`, then `lock`; the loader is called without `lock`. */
 #include "fs/store/stage.h"
@@ -16,6 +16,7 @@
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/store/loader.h"
+#include "fs/store/share.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -39,10 +40,12 @@ struct stage {
     pthread_t driver;        /* control */
     bool started;            /* control: `driver` is to be joined */
     struct loader *loader;   /* control while no driver runs */
+    struct share running;    /* the same: the share of this stage */
 
     pthread_mutex_t lock;
     pthread_cond_t moved;           /* loads came back, or `stop` */
     struct stage_progress progress; /* lock; elapsed: only when not running */
+    struct share share;             /* lock: of the next stage */
     uint64_t began;                 /* lock */
     uint32_t number;                /* lock: of this stage; from 1 */
     int loads;                      /* lock: on their way; a notice can come before its load is counted */
@@ -51,6 +54,13 @@ struct stage {
     uint32_t failed[MOST_LOADS];    /* lock: the files that failed last, so that each counts once */
 };
 
+static struct stage_progress totals(const struct stage *s, const struct share *share)
+{
+    struct stage_progress p = {0};
+    share_count(share, s->catalog, &p.files_total, &p.bytes_total);
+    return p;
+}
+
 int stage_create(const struct catalog *catalog, struct shard *shard, struct stage **stage)
 {
     struct stage *s = calloc(1, sizeof *s);
@@ -58,8 +68,7 @@ int stage_create(const struct catalog *catalog, struct shard *shard, struct stag
         return -ENOMEM;
     s->catalog = catalog;
     s->shard = shard;
-    s->progress.files_total = catalog_files(catalog);
-    s->progress.bytes_total = catalog_bytes(catalog);
+    s->progress = totals(s, &s->share);
     pthread_mutex_init(&s->control, NULL);
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_t monotonic;
@@ -79,7 +88,7 @@ static bool stopped(struct stage *s)
     return stop;
 }
 
-/* The driver. */
+/* ---- the driver ---- */
 
 static bool is_full(const struct stage *s)
 {
@@ -125,10 +134,15 @@ static void stage_piece(struct stage *s, uint32_t file, uint64_t offset)
 static void stage_file(struct stage *s, uint32_t file)
 {
     uint64_t size = catalog_file(s->catalog, file).size;
-    for (uint64_t at = 0; at < size && !stopped(s); at += PIECE_BYTES)
-        stage_piece(s, file, at);
+    bool first = share_has(&s->running, file, 0), ours = first;
+    for (uint64_t at = 0; at < size && !stopped(s); at += PIECE_BYTES) {
+        if (at > 0 && at % EXTENT_BYTES == 0)
+            ours = share_has(&s->running, file, at);
+        if (ours)
+            stage_piece(s, file, at);
+    }
     pthread_mutex_lock(&s->lock);
-    s->progress.files += !s->stop;
+    s->progress.files += first && !s->stop;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -226,16 +240,15 @@ void stage_loaded(struct stage *s, uint32_t number, uint32_t file, uint32_t leng
     pthread_mutex_unlock(&s->lock);
 }
 
-/* From outside. */
+/* ---- from outside ---- */
 
-static void begin(struct stage *s, struct loader *loader)
+/* With the lock; `progress` has the totals. */
+static void begin(struct stage *s, const struct stage_progress *progress)
 {
-    s->loader = loader;
-    s->progress = (struct stage_progress){
-        .state = STAGE_RUNNING,
-        .files_total = catalog_files(s->catalog),
-        .bytes_total = catalog_bytes(s->catalog),
-    };
+    uint64_t round = s->progress.round;
+    s->progress = *progress;
+    s->progress.state = STAGE_RUNNING;
+    s->progress.round = round;
     s->began = clock_now();
     s->loads = s->refused = 0;
     s->stop = false;
@@ -268,15 +281,36 @@ static int start_driver(struct stage *s)
     return error;
 }
 
-int stage_start(struct stage *s, struct loader *loader)
+/* Is there anything to be done about this round? */
+static bool take_round(struct stage *s, uint64_t round)
+{
+    pthread_mutex_lock(&s->lock);
+    bool news = round == 0 || round > s->progress.round;
+    if (news && round)
+        s->progress.round = round;
+    pthread_mutex_unlock(&s->lock);
+    return news;
+}
+
+static void prepare(struct stage *s, struct loader *loader)
+{
+    pthread_mutex_lock(&s->lock);
+    s->running = s->share;
+    pthread_mutex_unlock(&s->lock);
+    s->loader = loader;
+    struct stage_progress progress = totals(s, &s->running);
+    pthread_mutex_lock(&s->lock);
+    begin(s, &progress);
+    pthread_mutex_unlock(&s->lock);
+}
+
+int stage_start(struct stage *s, struct loader *loader, uint64_t round)
 {
     int error = 0;
     pthread_mutex_lock(&s->control);
-    if (!running(s)) {
+    if (take_round(s, round) && !running(s)) {
         join(s);
-        pthread_mutex_lock(&s->lock);
-        begin(s, loader);
-        pthread_mutex_unlock(&s->lock);
+        prepare(s, loader);
         error = start_driver(s);
         s->started = !error;
         if (error)
@@ -284,6 +318,13 @@ int stage_start(struct stage *s, struct loader *loader)
     }
     pthread_mutex_unlock(&s->control);
     return error;
+}
+
+void stage_set_share(struct stage *s, bool (*keeps_it)(void *, uint32_t, uint64_t), void *user)
+{
+    pthread_mutex_lock(&s->lock);
+    s->share = (struct share){keeps_it, user};
+    pthread_mutex_unlock(&s->lock);
 }
 
 void stage_stop(struct stage *s)

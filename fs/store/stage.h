@@ -1,4 +1,4 @@
-/* Staging: fills the shards from the source, file by file in the catalog's order. */
+/* Staging: fills the shards from the source, file by file in the catalog's order, with all that this node keeps. */
 #ifndef FS_STORE_STAGE_H
 #define FS_STORE_STAGE_H
 
@@ -11,7 +11,11 @@ int stage_create(const struct catalog *catalog, struct shard *shard, struct stag
 void stage_join(struct stage *stage);    /* stops, and waits until it asks the loader for nothing more; NULL: nothing */
 void stage_destroy(struct stage *stage); /* the loader calls nothing of it any more */
 
-int stage_start(struct stage *stage, struct loader *loader); /* 0 also when it runs already */
+/* Which extents are this node's: asked by offsets that begin one, from the stage's thread and from who starts it. The
+ * next start asks; before the first call, and with NULL, all are. */
+void stage_set_share(struct stage *stage, bool (*keeps)(void *user, uint32_t file, uint64_t offset), void *user);
+
+int stage_start(struct stage *stage, struct loader *loader, uint64_t round); /* as store_stage_start */
 void stage_stop(struct stage *stage);                        /* does not wait for what is being read */
 void stage_progress(struct stage *stage, struct stage_progress *progress);
 

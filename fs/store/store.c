@@ -1,7 +1,7 @@
 /* The store: assembly, and the way of a read.
  *
- * Threads: any number read; a read that a tier answers takes no lock here. The others are the loader's and the stage's
- * (see there). */
+ * Threads: any number read; a read that a tier answers takes no lock here. The others are the loader's, the stage's and
+ * the peers' (see there). */
 #include "fs/store/store.h"
 
 #include "fs/base/cleanup.h"
@@ -9,10 +9,12 @@
 #include "fs/base/log.h"
 #include "fs/store/loader.h"
 #include "fs/store/source.h"
+#include "fs/store/split.h"
 #include "fs/store/stage.h"
 #include "fs/store/stats.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +29,8 @@ struct store {
     struct loader *loader;
     struct stage *stage;
     struct stats *stats;
+    struct store_peers peers;  /* constant once anything is read */
+    _Atomic uint64_t fetching; /* reads that wait for peers */
 };
 
 /* Layers. */
@@ -64,8 +68,8 @@ static int add_faults(struct store *s, const char *specifications)
 }
 
 /* The layers, in the order in which they are asked. The tiers wait for nothing but their own storage and are asked by
- * the reader's thread; the others are asked by the loader. A world of one has no peers: their layer belongs between,
- * and what the loader reads from then begins with it. */
+ * the reader's thread; the source is asked by the loader. The peers between them are no layer, since they answer when they
+ * will and no thread waits for them: see bring(). */
 static int assemble(struct store *s, const struct store_config *config)
 {
     s->layer[PLACE_RAM] = shard_layer(s->shard, TIER_RAM);
@@ -80,38 +84,15 @@ static int assemble(struct store *s, const struct store_config *config)
 
 /* Reading. */
 
-static size_t answer_length(const struct answer *answer)
-{
-    size_t n = 0;
-    for (int i = 0; i < answer->pieces; i++)
-        n += answer->piece[i].iov_len;
-    return n;
-}
-
-/* Append what one layer answered; it must be exactly what was asked for. */
-static int append(struct answer *to, struct answer *from, const struct span *span)
-{
-    bool fits = to->pieces + from->pieces <= ANSWER_PIECES && to->pins + from->pins <= ANSWER_PIECES + 1;
-    if (!fits || answer_length(from) != span->length) {
-        log_limited(LOG_LEVEL_ERROR, 1, "a layer answered %zu bytes instead of %u", answer_length(from), span->length);
-        answer_release(from);
-        return -EIO;
-    }
-    memcpy(to->piece + to->pieces, from->piece, (size_t)from->pieces * sizeof *from->piece);
-    memcpy(to->pin + to->pins, from->pin, (size_t)from->pins * sizeof *from->pin);
-    to->pieces += from->pieces;
-    to->pins += from->pins;
-    return 0;
-}
-
 /* From the first tier that has all of the span. Whatever a tier fails with, there is another place to ask. */
 static int ask_tiers(struct store *s, const struct span *span, struct answer *answer, enum place *place)
 {
     for (*place = 0; *place < PLACE_PEER; (*place)++) {
         struct layer *layer = s->layer[*place];
-        struct answer got = {0};
+        struct answer got;
+        answer_init(&got);
         if (layer->ops->get(layer, span, &got) == 0)
-            return append(answer, &got, span);
+            return answer_append(answer, &got, span);
         answer_release(&got);
     }
     return -ENOENT;
@@ -120,7 +101,8 @@ static int ask_tiers(struct store *s, const struct span *span, struct answer *an
 /* Part by part; what was got counts as from the slowest place of them. */
 static int ask_by_parts(struct store *s, const struct span *span, struct answer *answer, enum place *place)
 {
-    struct answer all = {0};
+    struct answer all;
+    answer_init(&all);
     uint64_t from, to, end = span->offset + span->length;
     int error = 0;
     *place = 0;
@@ -135,7 +117,7 @@ static int ask_by_parts(struct store *s, const struct span *span, struct answer 
             *place = slower;
     }
     if (!error)
-        error = append(answer, &all, span);
+        error = answer_append(answer, &all, span);
     else
         answer_release(&all);
     return error;
@@ -156,22 +138,60 @@ static int held(void *user, const struct span *span, struct answer *answer, enum
 
 static void count(struct store *s, struct store_read *read, int error)
 {
+    if (read->quiet)
+        return;
     if (error)
         stats_error(s->stats, error);
     else
         stats_read(s->stats, read->place, read->span.length, clock_now() - read->began);
 }
 
-/* A read that was parked came from the source, though a tier has its bytes by now. */
-static int try(struct store *s, struct store_read *read)
+static bool keeps(struct store *s, uint32_t file, uint64_t offset)
 {
+    return !s->peers.keeps || s->peers.keeps(s->peers.user, file, offset);
+}
+
+static int fetch(struct store *s, struct store_read *read)
+{
+    atomic_fetch_add_explicit(&s->fetching, 1, memory_order_relaxed);
+    int error = s->peers.fetch(s->peers.user, read);
+    if (error != -EINPROGRESS)
+        atomic_fetch_sub_explicit(&s->fetching, 1, memory_order_relaxed);
+    return error;
+}
+
+/* What no tier has: loaded and kept, or fetched from whom it belongs to, or read from the source for this once. */
+static int bring(struct store *s, struct store_read *read)
+{
+    if (keeps(s, read->span.file, read->span.offset))
+        return loader_park(s->loader, read);
+    if (!read->here && fetch(s, read) == -EINPROGRESS)
+        return -EINPROGRESS;
+    return loader_direct(s->loader, read);
+}
+
+static int all_held(struct store *s, const struct span *span)
+{
+    uint64_t from, to;
+    for (uint64_t at = span->offset; at < span->offset + span->length; at = to) {
+        if (!store_holds(s, span->file, at))
+            return -ENOENT;
+        geometry_part_bytes(s->geometry, span->file, at, &from, &to);
+    }
+    return 0;
+}
+
+/* A read that was parked came from the source, though a tier has its bytes by now. */
+static int try(void *user, struct store_read *read)
+{
+    struct store *s = user;
     int error;
     do {
-        error = held(s, &read->span, &read->answer, &read->place);
+        error = read->here ? all_held(s, &read->span) : held(s, &read->span, &read->answer, &read->place);
         if (!error && read->lacked)
             read->place = PLACE_SOURCE;
         if (error)
-            error = loader_park(s->loader, read);
+            error = bring(s, read);
     } while (error == -EAGAIN);
     return error;
 }
@@ -189,24 +209,51 @@ static void resume(void *user, struct store_read *read)
         answered(user, read, error);
 }
 
-static bool within_file(struct store *s, const struct span *span)
+void store_fetched(struct store *s, struct store_read *read, int error)
 {
-    if (span->file >= catalog_files(s->catalog) || span->length == 0 || span->length > SPAN_BYTES)
+    atomic_fetch_sub_explicit(&s->fetching, 1, memory_order_relaxed);
+    if (error)
+        error = loader_direct(s->loader, read);
+    else
+        read->place = PLACE_PEER;
+    if (error != -EINPROGRESS)
+        answered(s, read, error);
+}
+
+static bool within_file(struct store *s, const struct span *span, uint32_t most)
+{
+    if (span->file >= catalog_files(s->catalog) || span->length == 0 || span->length > most)
         return false;
     uint64_t size = catalog_file(s->catalog, span->file).size;
     return span->offset < size && span->length <= size - span->offset;
 }
 
-int store_read(struct store *s, struct store_read *read)
+static void begin(struct store_read *read)
 {
-    read->answer.pieces = read->answer.pins = 0;
+    answer_init(&read->answer);
     read->lacked = 0;
     read->tries = 0;
     read->began = clock_now();
-    int error = within_file(s, &read->span) ? try(s, read) : -EINVAL;
+}
+
+int store_read(struct store *s, struct store_read *read)
+{
+    int error = -EINVAL;
+    begin(read);
+    if (within_file(s, &read->span, SPAN_BYTES))
+        error = s->peers.keeps && span_crosses(&read->span) ? split_read(read, try, answered, s) : try(s, read);
     if (error != -EINPROGRESS)
         count(s, read, error);
     return error;
+}
+
+int store_load(struct store *s, struct store_read *read)
+{
+    begin(read);
+    read->here = read->quiet = true;
+    bool right = read->span.offset % VALUE_BYTES == 0 && !span_crosses(&read->span) &&
+                 within_file(s, &read->span, ANSWER_VALUES * VALUE_BYTES);
+    return right ? try(s, read) : -EINVAL;
 }
 
 /* Opening and closing. */
@@ -291,11 +338,49 @@ void store_close(struct store *s)
     errno = saved;
 }
 
+/* Peers. */
+
+void store_set_peers(struct store *s, const struct store_peers *peers)
+{
+    s->peers = *peers;
+    stage_set_share(s->stage, peers->keeps, peers->user);
+}
+
+int store_stored(struct store *s, uint32_t file, uint32_t value, uint32_t count, stored_put put, void *user)
+{
+    return shard_stored(s->shard, file, value, count, put, user);
+}
+
+bool store_holds(struct store *s, uint32_t file, uint64_t offset)
+{
+    return shard_holds(s->shard, geometry_part_at(s->geometry, file, offset), NULL);
+}
+
+static uint64_t trim_file(struct store *s, uint32_t file, bool only_count)
+{
+    uint64_t size = catalog_file(s->catalog, file).size, from, to, bytes = 0;
+    for (uint64_t at = 0; at < size; at = to) {
+        geometry_part_bytes(s->geometry, file, at, &from, &to);
+        if (store_holds(s, file, at) && !keeps(s, file, at) &&
+            (only_count || shard_drop(s->shard, geometry_part_at(s->geometry, file, at))))
+            bytes += to - from;
+    }
+    return bytes;
+}
+
+uint64_t store_trim(struct store *s, bool only_count)
+{
+    uint64_t bytes = 0;
+    for (uint32_t file = 0; file < catalog_files(s->catalog); file++)
+        bytes += trim_file(s, file, only_count);
+    return bytes;
+}
+
 /* Staging and looking. */
 
-int store_stage_start(struct store *s)
+int store_stage_start(struct store *s, uint64_t round)
 {
-    return stage_start(s->stage, s->loader);
+    return stage_start(s->stage, s->loader, round);
 }
 
 void store_stage_stop(struct store *s)
@@ -322,7 +407,7 @@ void store_stats(struct store *s, struct store_stats *stats)
     stats_sum(s->stats, stats);
     stats->source_samples = counts.samples;
     stats->source_bytes = counts.bytes;
-    stats->parked = loader_parked(s->loader);
+    stats->parked = loader_parked(s->loader) + atomic_load_explicit(&s->fetching, memory_order_relaxed);
     for (enum tier_name tier = 0; tier < TIERS; tier++)
         shard_status(s->shard, tier, &stats->tier[tier]);
 }

@@ -39,22 +39,55 @@ struct store_read {
     uint64_t began;
     uint64_t lacked; /* 1 + offset of the furthest byte that it parked for; 0: never parked */
     int tries;       /* how often it got no further than that */
+    bool here;       /* for another node, see store_load */
+    bool quiet;      /* is not counted */
+    /* the peers' own: */
+    uint32_t peer;
+    uint64_t asked;
 };
 
 /* 0: answered. -EINPROGRESS: parked; `done` is called once, from another thread or before this returns, with 0 or
  * -errno. Else -errno. Never waits for the source. */
 int store_read(struct store *store, struct store_read *read);
 
-/* Fill the shards from the source. Loads that readers wait for go first. */
+/* Other nodes, that keep what this one does not. A read asks the tiers, then the node that keeps the extent, then the
+ * source. What this node does not keep never enters its tiers. */
+struct store_peers {
+    void *user;
+    /* Does this node keep the extent that has this byte? Any thread, at any time. */
+    bool (*keeps)(void *user, uint32_t file, uint64_t offset);
+    /* Bring a span of one extent that is not kept here: -EINPROGRESS: store_fetched will be called once, with the answer
+     * filled or an error. Anything else: nobody can be asked now. Never waits. */
+    int (*fetch)(void *user, struct store_read *read);
+};
+/* Before anything is read or staged. */
+void store_set_peers(struct store *store, const struct store_peers *peers);
+void store_fetched(struct store *store, struct store_read *read, int error);
+
+/* For other nodes: the stored values of a file as they lie in the tiers, checked: `put` is called for each in turn.
+ * -ENOENT: one is not held; some may have been put. Waits for nothing but the tier's storage. */
+typedef void (*stored_put)(void *user, uint32_t i, const void *bytes, uint32_t length);
+int store_stored(struct store *store, uint32_t file, uint32_t value, uint32_t count, stored_put put, void *user);
+/* Have these values, up to ANSWER_VALUES of one extent, loaded as a reader of this node would, but not from a third one:
+ * as store_read. Then the tiers hold them and the answer is empty, or no tier keeps them and they are the answer. */
+int store_load(struct store *store, struct store_read *read);
+bool store_holds(struct store *store, uint32_t file, uint64_t offset); /* the part that has this byte */
+/* Give up what is held and not kept; its room comes back in the background. Returns its bytes, raw. */
+uint64_t store_trim(struct store *store, bool only_count);
+
+/* Fill the shards from the source. Loads that readers wait for go first. Totals are of what this node is to keep. */
 struct stage_progress {
     enum { STAGE_IDLE, STAGE_RUNNING, STAGE_DONE, STAGE_STOPPED, STAGE_FAILED } state;
     int error;       /* of the first sample that failed; staging goes on past it */
     uint64_t failed; /* samples */
-    uint64_t files, files_total, bytes, bytes_total; /* looked at, of the whole catalog */
+    uint64_t files, files_total, bytes, bytes_total; /* looked at */
     uint64_t kept;    /* raw bytes now held in a tier, of bytes_total */
     uint64_t elapsed; /* nanoseconds */
+    uint64_t round;   /* the greatest that it was started with */
 };
-int store_stage_start(struct store *store); /* 0 also when it runs already */
+/* In a world: this node's share. `round` tells apart the times that all nodes of a world stage together: one that was told
+ * of already, or an earlier one, changes nothing; 0 is none. 0 also when it runs already. */
+int store_stage_start(struct store *store, uint64_t round);
 void store_stage_stop(struct store *store);
 void store_stage_progress(struct store *store, struct stage_progress *progress);
 

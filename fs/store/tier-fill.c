@@ -13,9 +13,10 @@
 #define PATIENCE 5000000000u
 enum { PART_ROOM = PIECE_BYTES / VALUE_BYTES };
 
-static size_t align_value(size_t raw)
+static size_t align_value(size_t raw, bool in_blocks)
 {
-    return (raw + VALUE_HEADER + VALUE_ALIGN - 1) & ~(size_t)(VALUE_ALIGN - 1);
+    size_t stored = VALUE_HEADER + raw + (in_blocks ? value_sums(raw) : 0);
+    return (stored + VALUE_ALIGN - 1) & ~(size_t)(VALUE_ALIGN - 1);
 }
 
 void tier_seal(struct tier *t)
@@ -74,7 +75,7 @@ static int begin_segment(struct tier *t, int i)
 {
     if (t->next_segment == UINT32_MAX)
         return -EOVERFLOW;
-    struct segment *s = segment_new(&t->segments, t, t->next_segment, t->staging[i]);
+    struct segment *s = segment_new(&t->segments, t, t->next_segment, t->staging[i], NULL);
     if (!s)
         return -ENOMEM;
     if (segments_set(&t->segments, s->number, s)) {
@@ -86,6 +87,7 @@ static int begin_segment(struct tier *t, int i)
     t->held += SEGMENT_COST;
     t->staged[i] = s;
     t->open = s;
+    pthread_cond_signal(&t->work); /* it looks after segments that stay open */
     return 0;
 }
 
@@ -120,6 +122,8 @@ static int step_to_open(struct tier *t, uint64_t *deadline)
     int i = t->making ? -1 : free_staging(t);
     if (i >= 0)
         return t->staging[i] ? begin_segment(t, i) : make_staging(t, i);
+    if (t->resting)
+        return -EBUSY;
     if (store_goes_on(t))
         *deadline = clock_now() + PATIENCE;
     else if (clock_now() > *deadline)
@@ -132,13 +136,15 @@ struct need {
     uint64_t budget;
     size_t staging;
     uint32_t values;
+    bool in_blocks;
 };
 
-static struct need need_of(uint32_t length)
+static struct need need_of(uint32_t length, bool in_blocks)
 {
-    uint32_t values = (length + VALUE_BYTES - 1) / VALUE_BYTES, rest = length % VALUE_BYTES;
-    size_t staging = (size_t)(length / VALUE_BYTES) * align_value(VALUE_BYTES) + (rest ? align_value(rest) : 0);
-    return (struct need){length + (uint64_t)values * (VALUE_HEADER + VALUE_COST), staging, values};
+    uint32_t whole = length / VALUE_BYTES, rest = length % VALUE_BYTES, values = whole + (rest > 0);
+    size_t staging = whole * align_value(VALUE_BYTES, in_blocks) + (rest ? align_value(rest, in_blocks) : 0);
+    uint64_t stored = length + (uint64_t)values * VALUE_HEADER + (in_blocks ? value_sums(length) : 0);
+    return (struct need){stored + (uint64_t)values * VALUE_COST, staging, values, in_blocks};
 }
 
 static bool fits(const struct segment *s, const struct need *need)
@@ -161,10 +167,11 @@ static void give_room(struct tier *t, const struct need *need, uint32_t file, ui
         s->staging->place[s->places++] =
             (struct place){file, (uint32_t)(offset / VALUE_BYTES) + i, (uint32_t)s->used, 0};
         room->value[i] = (struct iovec){s->staging->bytes + s->used + VALUE_HEADER, raw};
-        s->used += align_value(raw);
+        s->used += align_value(raw, need->in_blocks);
         length -= raw;
     }
     s->rooms++;
+    t->touched = clock_now();
     s->held += need->budget;
     t->held += need->budget;
 }
@@ -189,14 +196,14 @@ static int find_room(struct tier *t, const struct need *need, int *failed)
 
 int tier_reserve(struct tier *t, uint32_t file, uint64_t offset, uint32_t length, struct room *room)
 {
-    struct need need = need_of(length);
+    struct need need = need_of(length, file_in_blocks(t->common->catalog, file));
     int failed = 0;
     pthread_mutex_lock(&t->lock);
     int error = find_room(t, &need, &failed);
     if (!error)
         give_room(t, &need, file, offset, length, room);
     pthread_mutex_unlock(&t->lock);
-    if (failed && failed != -EBUSY && failed != -ENOMEM)
+    if (failed && failed != -EBUSY && !tier_will_pass(failed))
         tier_close_admission(t, failed);
     return error ? -ENOSPC : 0;
 }
@@ -210,6 +217,7 @@ static void end_room(struct tier *t, struct room *room, uint64_t kept)
     s->held -= back;
     t->held -= back;
     s->rooms--;
+    t->touched = clock_now();
     if (s->rooms == 0 && s->state == SEGMENT_SEALED)
         pthread_cond_signal(&t->work);
     pthread_mutex_unlock(&t->lock);
@@ -231,12 +239,14 @@ static void seal_values(struct common *common, struct value_codec_state *codec, 
 {
     uint64_t seed = catalog_file_seed(common->catalog, room->file);
     uint64_t value = room->offset / VALUE_BYTES;
-    bool try = worth_trying(common, room);
+    unsigned wish = (worth_trying(common, room) ? VALUE_TRY : 0) |
+                    (file_in_blocks(common->catalog, room->file) ? VALUE_IN_BLOCKS : 0);
     for (int i = 0; i < room->values; i++) {
         size_t raw = room->value[i].iov_len;
         void *at = (char *)room->value[i].iov_base - VALUE_HEADER;
-        length[i] = (uint32_t)value_seal(codec, at, raw, value_seed(seed, value + (uint64_t)i), try);
-        try = try && length[i] < VALUE_HEADER + raw;
+        length[i] = (uint32_t)value_seal(codec, at, raw, value_seed(seed, value + (uint64_t)i), wish);
+        if (length[i] >= VALUE_HEADER + raw)
+            wish &= ~(unsigned)VALUE_TRY;
     }
 }
 

@@ -13,7 +13,7 @@ enum { PAGE = 4096 };
 
 size_t tier_segment_bytes(uint64_t capacity)
 {
-    uint64_t least = PIECE_BYTES + PIECE_BYTES / VALUE_BYTES * VALUE_ALIGN; /* the largest room fits */
+    uint64_t least = PIECE_BYTES / VALUE_BYTES * (VALUE_MOST + VALUE_ALIGN); /* the largest room fits */
     uint64_t bytes = capacity / 32;
     if (bytes > 64 * MIB)
         bytes = 64 * MIB;
@@ -111,9 +111,12 @@ int tier_flush(struct tier *t)
     if (t->open)
         tier_seal(t);
     uint32_t number = t->next_segment;
-    while (staged_before(t, number))
+    uint64_t failures = t->failures;
+    t->resting = 0;
+    pthread_cond_signal(&t->work);
+    while (staged_before(t, number) && t->failures == failures)
         pthread_cond_wait(&t->changed, &t->lock);
-    int error = t->error ? -t->error : 0;
+    int error = t->failures != failures ? t->failure : t->error ? -t->error : 0;
     pthread_mutex_unlock(&t->lock);
     return error;
 }
@@ -221,13 +224,13 @@ static void free_segments(struct tier *t)
     while (t->stored) {
         struct segment *s = t->stored;
         t->stored = s->next_stored;
-        known_forget(s);
+        known_destroy(s->known);
         free(s);
     }
     while (t->doomed) {
         struct segment *s = t->doomed;
         t->doomed = s->next;
-        known_forget(s);
+        known_destroy(s->known);
         free(s);
     }
     for (int i = 0; i < STAGINGS; i++) {

@@ -10,6 +10,7 @@
 #define FS_STORE_TIER_H
 
 #include "fs/store/index.h"
+#include "fs/store/known.h"
 #include "fs/store/map.h"
 #include "fs/store/match.h"
 #include "fs/store/pool.h"
@@ -17,11 +18,12 @@
 #include "fs/store/segment.h"
 #include "fs/store/shard.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 enum {
     STAGINGS = 3,        /* a tier has at most so many: one filled, one stored, one between */
-    VALUE_COST = 96,     /* at most this much of a segment's file goes with each value: keys, index, our record */
+    VALUE_COST = 104,    /* at most this much of a segment's file goes with each value: keys, index, our record */
     SEGMENT_COST = 8192, /* and this with the segment */
     VALUE_ALIGN = 64,    /* in a staging */
 };
@@ -63,6 +65,10 @@ struct tier {
     int stagings;                      /* how many there may be */
     bool making;                       /* one is being made, without the lock */
     struct segment *doomed;
+    uint64_t touched;  /* when the open segment last gave a room or got one back */
+    uint64_t resting;  /* until then nothing is stored, for want of what may come back; 0: not */
+    uint64_t failures; /* so often it came to that, the last time for this: */
+    int failure;
     bool worn, stop;
     uint64_t reclaims_asked, reclaims_done;
     /* the tier's thread alone, once it runs: */
@@ -84,23 +90,56 @@ int tier_flush(struct tier *t);
 int tier_reclaim(struct tier *t);
 void tier_get_status(struct tier *t, struct tier_status *status);
 
+/* Hand out stored values of a file, from `value` on, as long as they are held here, at most ANSWER_VALUES: how many, or
+ * -ENOENT where that is the first one already. `put` is told which, from 0. */
+typedef void (*tier_put)(void *user, uint32_t i, const void *bytes, uint32_t length);
+int tier_stored(struct tier *t, uint32_t file, uint32_t value, uint32_t count, tier_put put, void *user);
+
 /* Between the files of the tier: */
 int tier_get(struct layer *layer, const struct span *span, struct answer *answer);
 void *tier_run(void *tier);     /* the tier's thread */
 void tier_open(struct tier *t); /* leaves the state LOCKED where it is to be tried again */
 int tier_store(struct tier *t, struct segment *s);
-void tier_reclaim_round(struct tier *t);
+int tier_reclaim_round(struct tier *t); /* an error: it is to be tried again */
+bool tier_wants_merge(const struct tier *t);
+/* A value of a stored segment, or its index record (INDEX_PLACE): by a cursor of the caller's, where it is not at hand.
+ * NULL at first, closed by the caller after use. */
+int tier_stored_value(struct tier *t, const struct segment *s, uint32_t place, struct rocks_cursor **cursor,
+                      const void **bytes, size_t *n);
 void tier_seal(struct tier *t); /* lock; there is an open segment */
 void tier_close_admission(struct tier *t, int error);
-bool tier_drop_part(struct tier *t, uint64_t part, uint64_t entry);               /* false: it was not there any more */
-void tier_segment_free(struct segment *s);                                        /* its last pin is gone */
-struct segment *tier_add_stored(struct tier *t, uint32_t number, uint64_t bytes); /* lock */
+bool tier_drop_part(struct tier *t, uint64_t part, uint64_t entry); /* false: it was not there any more */
+void tier_segment_free(struct segment *s);                          /* its last pin is gone */
+/* lock; takes `known`, also when there is no memory: NULL */
+struct segment *tier_add_stored(struct tier *t, uint32_t number, uint64_t bytes, struct known *known);
 void tier_retire(struct tier *t, struct segment *s); /* takes a stored segment out; its file goes with its last pin */
+
+/* A new segment's file, value by value in the order of places; then its index record, and what is known of it. After
+ * begin or end have failed, too: fini. */
+struct tier_writer {
+    struct tier *tier;
+    uint32_t number;
+    struct rocks_writer *rocks;
+    struct index index;
+    struct known *known;
+};
+int tier_writer_begin(struct tier *t, uint32_t number, struct tier_writer *w);
+int tier_writer_put(struct tier_writer *w, uint32_t place, uint32_t file, uint32_t value, const void *bytes,
+                    uint32_t n);
+int tier_writer_end(struct tier_writer *w, uint64_t *bytes, struct known **known);
+void tier_writer_fini(struct tier_writer *w);
+void tier_give_file(const struct tier *t, struct known *known, int fd, uint64_t bytes); /* takes `fd`; -1: none */
 
 /* A stored segment's index, with the files' numbers of today's catalog: a run whose file is no more, or was changed,
  * has NO_FILE. `match` is made when first needed; the caller destroys it. */
 #define NO_FILE UINT32_MAX
-int tier_read_index(struct tier *t, uint32_t segment, struct index *index, struct match **match);
+int tier_read_index(struct tier *t, const struct segment *s, struct index *index, struct match **match);
+
+/* An error that says nothing about what is stored or where: what failed may go well in a while. */
+static inline bool tier_will_pass(int error)
+{
+    return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -EAGAIN || error == -EINTR;
+}
 
 static inline uint64_t file_values(const struct catalog *c, uint32_t file)
 {
@@ -111,6 +150,12 @@ static inline uint32_t value_raw(const struct catalog *c, uint32_t file, uint64_
 {
     uint64_t left = catalog_file(c, file).size - value * VALUE_BYTES;
     return left < VALUE_BYTES ? (uint32_t)left : VALUE_BYTES;
+}
+
+/* Is it of a file that is not held as a whole? Then its raw values are kept in blocks: it may be read at random. */
+static inline bool file_in_blocks(const struct catalog *c, uint32_t file)
+{
+    return catalog_file(c, file).size > PIECE_BYTES;
 }
 
 /* How many values the part has that begins with this one. */

@@ -1,5 +1,5 @@
 /* The form of stored values: see FORMAT. The header's first half seeds the hash of the bytes behind it, so one pass
- * over the value checks both. */
+ * over the value checks both. Blocks need no header to be checked: their seed tells the value and the place in it. */
 #include "fs/store/value.h"
 
 #include "fs/base/hash.h"
@@ -11,6 +11,7 @@
 #include <zstd.h>
 
 _Static_assert(sizeof(struct value_header) == VALUE_HEADER, "the header is 16 bytes");
+_Static_assert(VALUE_MOST == VALUE_HEADER + VALUE_BYTES + VALUE_BYTES / VALUE_BLOCK * VALUE_SUM, "a value in blocks");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "stored numbers are little-endian");
 
 enum { VALUE_VERSION = 1 };
@@ -54,6 +55,73 @@ static uint64_t checksum(const struct value_header *h, const void *bytes, size_t
     return hash64(bytes, n, hash64(h, offsetof(struct value_header, checksum), seed));
 }
 
+static uint32_t block_bytes(size_t raw, size_t at)
+{
+    return raw - at < VALUE_BLOCK ? (uint32_t)(raw - at) : VALUE_BLOCK;
+}
+
+/* Where the block that begins with raw byte `at` is stored, at its checksum. */
+static size_t block_stored(size_t at)
+{
+    return VALUE_HEADER + at / VALUE_BLOCK * (VALUE_SUM + VALUE_BLOCK);
+}
+
+static uint64_t block_sum(const void *bytes, uint32_t n, size_t at, uint64_t seed)
+{
+    return hash64(bytes, n, value_seed(seed, at / VALUE_BLOCK));
+}
+
+/* From the last one on: each moves to where the bytes of the one behind it were. */
+static void cut_into_blocks(char *value, size_t raw, uint64_t seed)
+{
+    for (size_t left = raw; left;) {
+        size_t at = (left - 1) / VALUE_BLOCK * VALUE_BLOCK;
+        uint32_t n = block_bytes(raw, at);
+        char *block = value + block_stored(at);
+        memmove(block + VALUE_SUM, value + VALUE_HEADER + at, n);
+        uint64_t sum = block_sum(block + VALUE_SUM, n, at, seed);
+        memcpy(block, &sum, sizeof sum);
+        left = at;
+    }
+}
+
+void value_part_stored(const struct value_part *p, uint32_t *from, uint32_t *to)
+{
+    size_t last = (p->to - 1) / VALUE_BLOCK * VALUE_BLOCK;
+    *from = (uint32_t)block_stored(p->from);
+    *to = (uint32_t)block_stored(last) + VALUE_SUM + block_bytes(p->raw, last);
+}
+
+int value_part_open(const struct value_part *p, const void *stored, uint64_t seed, struct iovec *piece)
+{
+    const char *block = stored;
+    int pieces = 0;
+    for (uint32_t at = p->from / VALUE_BLOCK * VALUE_BLOCK; at < p->to; at += VALUE_BLOCK) {
+        uint32_t n = block_bytes(p->raw, at), skip = p->from > at ? p->from - at : 0;
+        uint32_t end = p->to - at < n ? p->to - at : n;
+        uint64_t sum;
+        memcpy(&sum, block, sizeof sum);
+        if (sum != block_sum(block + VALUE_SUM, n, at, seed))
+            return -EBADMSG;
+        piece[pieces++] = (struct iovec){(char *)block + VALUE_SUM + skip, end - skip};
+        block += VALUE_SUM + n;
+    }
+    return pieces;
+}
+
+static bool blocks_are_right(const char *value, uint32_t raw, uint64_t seed)
+{
+    struct iovec piece[VALUE_BYTES / VALUE_BLOCK];
+    return !raw || value_part_open(&(struct value_part){raw, 0, raw}, value + VALUE_HEADER, seed, piece) > 0;
+}
+
+static const void *gather_blocks(const char *value, uint32_t raw, char *buffer)
+{
+    for (uint32_t at = 0; at < raw && buffer; at += VALUE_BLOCK)
+        memcpy(buffer + at, value + block_stored(at) + VALUE_SUM, block_bytes(raw, at));
+    return buffer;
+}
+
 static bool ready_to_compress(struct value_codec_state *s)
 {
     if (!s->compress)
@@ -73,21 +141,41 @@ static size_t pack(struct value_codec_state *s, const void *bytes, size_t raw)
     return ZSTD_isError(n) ? 0 : n;
 }
 
-size_t value_seal(struct value_codec_state *s, void *value, size_t raw, uint64_t seed, bool try)
+size_t value_seal(struct value_codec_state *s, void *value, size_t raw, uint64_t seed, unsigned wish)
 {
     struct value_header h = {
         .version = VALUE_VERSION, .codec = VALUE_RAW, .tag = (uint16_t)seed, .raw_length = (uint32_t)raw};
     char *bytes = (char *)value + VALUE_HEADER;
     size_t n = raw;
-    size_t packed = try && s && s->level ? pack(s, bytes, raw) : 0;
+    size_t packed = (wish & VALUE_TRY) && s && s->level ? pack(s, bytes, raw) : 0;
     if (packed) {
         h.codec = VALUE_ZSTD;
         memcpy(bytes, s->packed, packed);
         n = packed;
+    } else if (wish & VALUE_IN_BLOCKS) {
+        h.codec = VALUE_BLOCKS;
+        cut_into_blocks(value, raw, seed);
+        n = raw + value_sums(raw);
     }
-    h.checksum = checksum(&h, bytes, n, seed);
+    h.checksum = checksum(&h, bytes, h.codec == VALUE_BLOCKS ? 0 : n, seed);
     memcpy(value, &h, sizeof h);
     return VALUE_HEADER + n;
+}
+
+static bool header_fits(const struct value_header *h, size_t stored, uint64_t seed, size_t expected_raw)
+{
+    if (h->version != VALUE_VERSION || h->tag != (uint16_t)seed || h->raw_length != expected_raw)
+        return false;
+    switch (h->codec) {
+    case VALUE_RAW:
+        return stored == h->raw_length;
+    case VALUE_ZSTD:
+        return stored < h->raw_length;
+    case VALUE_BLOCKS:
+        return stored == h->raw_length + value_sums(h->raw_length);
+    default:
+        return false;
+    }
 }
 
 int value_check_header(const void *value, size_t n, uint64_t seed, size_t expected_raw)
@@ -96,11 +184,7 @@ int value_check_header(const void *value, size_t n, uint64_t seed, size_t expect
     if (n < sizeof h || expected_raw > VALUE_BYTES)
         return -EBADMSG;
     memcpy(&h, value, sizeof h);
-    size_t stored = n - sizeof h;
-    if (h.version != VALUE_VERSION || h.tag != (uint16_t)seed || h.raw_length != expected_raw)
-        return -EBADMSG;
-    bool fits = h.codec == VALUE_RAW ? stored == h.raw_length : h.codec == VALUE_ZSTD && stored < h.raw_length;
-    return fits ? 0 : -EBADMSG;
+    return header_fits(&h, n - sizeof h, seed, expected_raw) ? 0 : -EBADMSG;
 }
 
 int value_check(const void *value, size_t n, uint64_t seed, size_t expected_raw)
@@ -110,7 +194,10 @@ int value_check(const void *value, size_t n, uint64_t seed, size_t expected_raw)
     if (error)
         return error;
     memcpy(&h, value, sizeof h);
-    return h.checksum == checksum(&h, (const char *)value + sizeof h, n - sizeof h, seed) ? 0 : -EBADMSG;
+    bool blocks = h.codec == VALUE_BLOCKS;
+    if (h.checksum != checksum(&h, (const char *)value + sizeof h, blocks ? 0 : n - sizeof h, seed))
+        return -EBADMSG;
+    return blocks && !blocks_are_right(value, h.raw_length, seed) ? -EBADMSG : 0;
 }
 
 const void *value_open(struct value_codec_state *s, const void *value, size_t n, void *buffer)
@@ -122,6 +209,8 @@ const void *value_open(struct value_codec_state *s, const void *value, size_t n,
         return bytes;
     if (h.raw_length > VALUE_BYTES)
         return NULL;
+    if (h.codec == VALUE_BLOCKS)
+        return gather_blocks(value, h.raw_length, buffer);
     if (!s->decompress)
         s->decompress = ZSTD_createDCtx();
     if (!s->decompress)

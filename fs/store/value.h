@@ -1,17 +1,24 @@
-/* A stored value: a header and up to 128 KiB of a file, raw or compressed. The form is the same in both tiers and on
- * the wire between nodes; it is described byte by byte in fs/store/FORMAT.
+/* A stored value: a header and up to 128 KiB of a file, raw, compressed, or raw in blocks. The form is the same in both
+ * tiers and on the wire between nodes; it is described byte by byte in fs/store/FORMAT.
  *
  * The checksum covers the stored bytes and the header, seeded with the file's seed and the value's index in the file:
- * a value that is damaged, or stands in the wrong place, does not verify. */
+ * a value that is damaged, or stands in the wrong place, does not verify. In blocks, each has a checksum of its own, so
+ * that a few bytes of the value can be read and verified alone. */
 #ifndef FS_STORE_VALUE_H
 #define FS_STORE_VALUE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
-enum value_codec { VALUE_RAW, VALUE_ZSTD };
-enum { VALUE_HEADER = 16 };
+enum value_codec { VALUE_RAW, VALUE_ZSTD, VALUE_BLOCKS };
+enum {
+    VALUE_HEADER = 16,
+    VALUE_BLOCK = 4096,
+    VALUE_SUM = 8,                                              /* before each block */
+    VALUE_MOST = VALUE_HEADER + 32 * (VALUE_SUM + VALUE_BLOCK), /* the longest stored value */
+};
 
 struct value_header {
     uint8_t version, codec;
@@ -27,22 +34,43 @@ void value_codec_destroy(struct value_codec_state *state);
 
 uint64_t value_seed(uint64_t file_seed, uint64_t index);
 
-/* `value` has a gap of VALUE_HEADER bytes and then `raw` bytes. Writes the header and, where it saves a tenth and
- * `try` is set, compresses in place. Returns the length of the stored value, header included. */
-size_t value_seal(struct value_codec_state *state, void *value, size_t raw, uint64_t seed, bool try);
+/* `value` has a gap of VALUE_HEADER bytes and then `raw` bytes, with VALUE_IN_BLOCKS also room for value_sums(raw)
+ * more. Writes the header and compresses in place, where VALUE_TRY is set and it saves a tenth; else cuts it into
+ * blocks, where that is asked for. Returns the length of the stored value, header included. */
+enum value_wish { VALUE_TRY = 1, VALUE_IN_BLOCKS = 2 };
+size_t value_seal(struct value_codec_state *state, void *value, size_t raw, uint64_t seed, unsigned wish);
+
+static inline size_t value_sums(size_t raw)
+{
+    return (raw + VALUE_BLOCK - 1) / VALUE_BLOCK * VALUE_SUM;
+}
 
 /* Check a stored value. 0, or -EBADMSG. Nothing in it is believed before this. */
 int value_check(const void *value, size_t n, uint64_t seed, size_t expected_raw);
-/* The same for bytes that something else has checked already: all but the checksum itself. */
+/* All but the checksums: for bytes that something else has checked already. */
 int value_check_header(const void *value, size_t n, uint64_t seed, size_t expected_raw);
+
+/* Bytes of a value in blocks, without the rest of it. The stored length tells whether it is one. */
+static inline bool value_is_in_blocks(size_t n, size_t raw)
+{
+    return n == VALUE_HEADER + raw + value_sums(raw);
+}
+
+/* Which of the stored bytes are needed for bytes from…to, and these bytes out of them, checked: the number of pieces
+ * (at most one for each block that is touched), or -EBADMSG. `seed` is the value's. */
+struct value_part {
+    uint32_t raw, from, to; /* from < to <= raw */
+};
+void value_part_stored(const struct value_part *part, uint32_t *from, uint32_t *to);
+int value_part_open(const struct value_part *part, const void *stored, uint64_t seed, struct iovec *piece);
 
 static inline enum value_codec value_codec_of(const void *value) /* of a value that passed */
 {
     return (enum value_codec)((const uint8_t *)value)[offsetof(struct value_header, codec)];
 }
 
-/* The raw bytes of a value that passed: in place for a raw one, else decompressed into `buffer` (of VALUE_BYTES).
- * NULL: it does not decompress to its length. */
+/* The raw bytes of a value that passed: in place for a raw one, else decompressed or gathered into `buffer` (of
+ * VALUE_BYTES). NULL: it does not decompress to its length. */
 const void *value_open(struct value_codec_state *state, const void *value, size_t n, void *buffer);
 
 /* Is it worth trying? Not for names and first bytes of formats known to be compressed (JPEG, PNG, zip, gzip, …). */

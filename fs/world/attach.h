@@ -16,6 +16,8 @@
  *   CATALOG  path                   ──▶       OK, from a server that waits for its first world (wait_join) only: the
  *                                             catalog is in place; then HELLO goes on as above
  *
+ *   at any time, unasked                      END: this mount has ended, no other server will come
+ *
  * The server forgets a courier that has not become LIVE when the socket hangs up. */
 #ifndef FS_WORLD_ATTACH_H
 #define FS_WORLD_ATTACH_H
@@ -33,6 +35,7 @@ enum attach_kind {
     ATTACH_RESUME,
     ATTACH_OK,
     ATTACH_CATALOG,
+    ATTACH_END,
 };
 enum { ATTACH_VERSION = 1, ATTACH_FDS = 3, ATTACH_MOST = 1 << 30, VERSION_TEXT = 32 };
 
@@ -72,17 +75,18 @@ struct attach_resume {
 };
 
 /* Both ends. Send and receive a whole frame; `fds` are passed with it (none: NULL). The payload is malloc'd; descriptors
- * that were not expected are closed. 0, -ECONNRESET at the end of the stream, -EBADMSG, -EMSGSIZE, -ENOMEM, -errno. */
+ * that were not expected are closed, and `fds` are -1 where none came. The payload is followed by a NUL that does not
+ * count. 0, -ECONNRESET at the end of the stream, -EBADMSG, -EMSGSIZE, -ENOMEM, -errno. */
 int attach_send(int socket, enum attach_kind kind, const void *payload, size_t n, const int fds[ATTACH_FDS]);
 struct iovec;
 int attach_sendv(int socket, enum attach_kind kind, const struct iovec *part, int parts, const int fds[ATTACH_FDS]);
 int attach_receive(int socket, uint32_t *kind, void **payload, size_t *n, int fds[ATTACH_FDS]);
 
 /* The courier's end: connect to the server of a state directory; the peer's credentials are checked: its user must be
- * root or ours. */
+ * root or ours, or, when we are root, the directory's owner. -ENOENT, -ECONNREFUSED: there is no server now. */
 int attach_connect(const char *state);
 /* The server's end. */
-int attach_listen(const char *state); /* replaces a socket that nobody listens on */
+int attach_listen(const char *state); /* in the place of the server before it */
 int attach_accept(int listening);     /* -EPERM for another user's */
 
 #endif

@@ -35,10 +35,11 @@ int payload_parse(const void *bytes, size_t n, uint32_t file, uint32_t value, ui
     if (n < sizeof h || n > RING_SLOT)
         return -EBADMSG;
     memcpy(&h, bytes, sizeof h);
-    if (h.magic != PAYLOAD_MAGIC || h.file != file || h.value != value || h.count != count || count > RING_VALUES)
+    if (h.magic != PAYLOAD_MAGIC || h.file != file || h.value != value || h.count != count || !count ||
+        count > RING_VALUES)
         return -EBADMSG;
     for (uint32_t i = 0; i < count; i++)
-        if (h.length[i] <= VALUE_HEADER || h.length[i] > VALUE_HEADER + VALUE_BYTES)
+        if (h.length[i] <= VALUE_HEADER || h.length[i] > VALUE_MOST)
             return -EBADMSG;
     if (payload_begin(h.length, count) != n)
         return -EBADMSG;

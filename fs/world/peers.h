@@ -3,8 +3,9 @@
  *
  *   store ──fetch──▶ peers ══ring══▶ courier … other node's courier ══ring══▶ peers ──▶ its store
  *
- * One thread listens on STATE/courier and holds the conversation; RING_THREADS threads take what comes from the ring. A
- * world is a refcounted object: whoever uses one holds it, so that it can end at any moment. */
+ * Threads: one listens on STATE/courier and holds the conversation (talk.c), one keeps time (peers.c), and while there is
+ * a ring a few take what comes from it (link.c). A world and its ring are refcounted: whoever uses one holds it, so that
+ * it can end at any moment. */
 #ifndef FS_WORLD_PEERS_H
 #define FS_WORLD_PEERS_H
 
@@ -13,23 +14,31 @@
 
 struct peers;
 
+/* Borrowed, all of it, until peers_destroy. */
 struct peers_config {
     const char *state;
-    const struct catalog *catalog;
+    const struct catalog *catalog; /* NULL: the first courier brings it, see `install` */
     const char *id, *host;
     uint64_t options;      /* hash of those that must be the same everywhere */
     uint64_t peer_timeout; /* nanoseconds */
     const char *mountpoint;
     uint32_t groups; /* as this node was told; 0: as the others */
-    void (*command)(void *user, enum world_command command); /* from another node */
+    bool restarted;  /* not the mount's first server: the world that the one before was in is still this node's */
+    void (*command)(void *user, enum world_command command, uint64_t token); /* from another node */
+    /* The catalog lies at `path`: put it into the state directory, open it and a store, and call peers_fill. Called once,
+     * unless it fails. */
+    int (*install)(void *user, const char *path);
     void *user;
 };
 
 int peers_create(const struct peers_config *config, struct peers **peers);
-/* The store that answers peers and whose reads go to them (store_set_peers). */
-int peers_start(struct peers *peers, struct store *store);
-void peers_stop(struct peers *peers); /* reads that wait for peers go to the source; no more are taken */
-void peers_destroy(struct peers *peers);
+/* The store that answers peers and whose reads go to them: before anything is read. */
+int peers_fill(struct peers *peers, const struct catalog *catalog, struct store *store);
+/* Couriers are listened to from now on. What was not filled must have a catalog to wait for. */
+int peers_start(struct peers *peers);
+/* The end of the mount: couriers are told so; reads that wait for peers go to the source, and no more are taken. */
+void peers_stop(struct peers *peers);
+void peers_destroy(struct peers *peers); /* after the store is closed */
 
 enum world_state { WORLD_ALONE, WORLD_JOINED, WORLD_DEGRADED };
 extern const char *const world_state_names[]; /* "alone", "joined", "degraded" */
@@ -57,6 +66,7 @@ struct world_view {
 int peers_view(struct peers *peers, struct world_view *view);
 void peers_view_release(struct world_view *view);
 
-int peers_command(struct peers *peers, enum world_command command); /* tell all other nodes; -ENOTCONN: alone */
+/* Tell all other nodes. -ENOTCONN: alone; else -errno. */
+int peers_command(struct peers *peers, enum world_command command, uint64_t token);
 
 #endif

@@ -30,8 +30,11 @@ static int map(struct ring *r, uint64_t size)
     if (bytes == MAP_FAILED)
         return -errno;
     r->shared = bytes;
+    r->size = size;
     return 0;
 }
+
+static const struct ring none = {.memory = -1, .bell_server = -1, .bell_courier = -1};
 
 static int make(struct ring *r, uint32_t nodes)
 {
@@ -44,6 +47,7 @@ static int make(struct ring *r, uint32_t nodes)
         return -errno;
     int error = map(r, size);
     if (!error) {
+        r->nodes = nodes;
         r->shared->magic = RING_MAGIC;
         r->shared->layout = RING_LAYOUT;
         r->shared->nodes = nodes;
@@ -56,7 +60,7 @@ static int make(struct ring *r, uint32_t nodes)
 
 int ring_create(struct ring *r, uint32_t nodes)
 {
-    *r = (struct ring){NULL, -1, -1, -1};
+    *r = none;
     int error = nodes && nodes <= NODES_MOST ? make(r, nodes) : -EINVAL;
     if (error)
         ring_close(r);
@@ -68,25 +72,23 @@ static int check(struct ring *r)
     struct stat st;
     if (fstat(r->memory, &st) < 0)
         return -errno;
-    if (st.st_size < (off_t)sizeof(struct ring_shared) || !(fcntl(r->memory, F_GET_SEALS) & F_SEAL_SHRINK))
+    uint64_t size = (uint64_t)st.st_size;
+    int seals = fcntl(r->memory, F_GET_SEALS);
+    if (size < sizeof(struct ring_shared) || seals < 0 || !(seals & F_SEAL_SHRINK))
         return -EBADMSG;
-    int error = map(r, (uint64_t)st.st_size);
+    int error = map(r, size);
     if (error)
         return error;
-    const struct ring_shared *s = r->shared;
-    bool right = s->magic == RING_MAGIC && s->layout == RING_LAYOUT && s->nodes && s->nodes <= NODES_MOST &&
-                 s->in == RING_IN && s->out == RING_OUT && s->size == (uint64_t)st.st_size &&
-                 s->size == size_for(s->nodes);
-    if (right)
-        return 0;
-    munmap(r->shared, (size_t)st.st_size);
-    r->shared = NULL;
-    return -EBADMSG;
+    const volatile struct ring_shared *s = r->shared;
+    r->nodes = s->nodes;
+    bool right = s->magic == RING_MAGIC && s->layout == RING_LAYOUT && r->nodes && r->nodes <= NODES_MOST &&
+                 s->in == RING_IN && s->out == RING_OUT && s->size == size && size == size_for(r->nodes);
+    return right ? 0 : -EBADMSG;
 }
 
 int ring_open(struct ring *r, int memory, int bell_server, int bell_courier)
 {
-    *r = (struct ring){NULL, memory, bell_server, bell_courier};
+    *r = (struct ring){.memory = memory, .bell_server = bell_server, .bell_courier = bell_courier};
     int error = check(r);
     if (error)
         ring_close(r);
@@ -97,14 +99,14 @@ void ring_close(struct ring *r)
 {
     int saved = errno;
     if (r->shared)
-        munmap(r->shared, size_for(r->shared->nodes));
+        munmap(r->shared, r->size);
     if (r->memory >= 0)
         close(r->memory);
     if (r->bell_server >= 0)
         close(r->bell_server);
     if (r->bell_courier >= 0)
         close(r->bell_courier);
-    *r = (struct ring){NULL, -1, -1, -1};
+    *r = none;
     errno = saved;
 }
 
@@ -112,7 +114,7 @@ void *ring_slot(const struct ring *r, uint32_t slot)
 {
     if (slot >= RING_IN + RING_OUT)
         return NULL;
-    return (char *)r->shared + slots_at(r->shared->nodes) + (uint64_t)slot * RING_SLOT;
+    return (char *)r->shared + slots_at(r->nodes) + (uint64_t)slot * RING_SLOT;
 }
 
 static void ring_bell(int bell)
@@ -124,8 +126,9 @@ static void ring_bell(int bell)
 int ring_push(struct ring_queue *q, int bell, const struct ring_message *message)
 {
     uint32_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
-    if (tail - atomic_load_explicit(&q->head, memory_order_acquire) >= RING_QUEUE)
-        return -EAGAIN;
+    uint32_t waiting = tail - atomic_load_explicit(&q->head, memory_order_acquire);
+    if (waiting >= RING_QUEUE)
+        return waiting == RING_QUEUE ? -EAGAIN : -EBADMSG;
     q->message[tail % RING_QUEUE] = *message;
     atomic_store(&q->tail, tail + 1);
     if (atomic_load(&q->asleep))
@@ -136,8 +139,9 @@ int ring_push(struct ring_queue *q, int bell, const struct ring_message *message
 int ring_take(struct ring_queue *q, struct ring_message *message)
 {
     uint32_t head = atomic_load_explicit(&q->head, memory_order_relaxed);
-    if (atomic_load_explicit(&q->tail, memory_order_acquire) == head)
-        return -EAGAIN;
+    uint32_t waiting = atomic_load_explicit(&q->tail, memory_order_acquire) - head;
+    if (waiting == 0 || waiting > RING_QUEUE)
+        return waiting ? -EBADMSG : -EAGAIN;
     *message = q->message[head % RING_QUEUE];
     atomic_store_explicit(&q->head, head + 1, memory_order_release);
     return 0;
@@ -145,38 +149,50 @@ int ring_take(struct ring_queue *q, struct ring_message *message)
 
 bool ring_may_sleep(struct ring_queue *q)
 {
-    atomic_store(&q->asleep, 1);
+    atomic_fetch_add(&q->asleep, 1);
     if (atomic_load(&q->tail) == atomic_load(&q->head))
         return true;
-    atomic_store(&q->asleep, 0);
+    atomic_fetch_sub(&q->asleep, 1);
     return false;
 }
 
 void ring_awake(struct ring_queue *q, int bell)
 {
     uint64_t rung;
-    atomic_store(&q->asleep, 0);
-    (void)!read(bell, &rung, sizeof rung);
+    atomic_fetch_sub(&q->asleep, 1);
+    if (bell >= 0)
+        (void)!read(bell, &rung, sizeof rung);
 }
+
+typedef uint64_t __attribute__((may_alias)) word;
+
+/* Word by word, so that a torn read is at worst old beside new. */
+static void copy_words(word *to, const word *from)
+{
+    enum { WORDS = sizeof(struct node_news) / sizeof(word) };
+    for (int i = 1; i < WORDS; i++)
+        __atomic_store_n(&to[i], __atomic_load_n(&from[i], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+_Static_assert(offsetof(struct node_news, version) == 0 && sizeof(struct node_news) % sizeof(word) == 0,
+               "news are words, the version first");
 
 void news_write(struct node_news *to, const struct node_news *from)
 {
     uint64_t version = atomic_load_explicit(&to->version, memory_order_relaxed) | 1;
     atomic_store(&to->version, version);
-    atomic_thread_fence(memory_order_seq_cst);
-    memcpy((char *)to + sizeof to->version, (const char *)from + sizeof to->version, sizeof *to - sizeof to->version);
-    atomic_store(&to->version, version + 1);
+    atomic_thread_fence(memory_order_release);
+    copy_words((word *)to, (const word *)from);
+    atomic_store_explicit(&to->version, version + 1, memory_order_release);
 }
 
 bool news_read(const struct node_news *from, struct node_news *to)
 {
     for (int i = 0; i < 100; i++) {
-        uint64_t version = atomic_load(&from->version);
-        memcpy((char *)to + sizeof to->version, (const char *)from + sizeof to->version,
-               sizeof *to - sizeof to->version);
-        atomic_thread_fence(memory_order_seq_cst);
-        atomic_store(&to->version, version);
-        if (version % 2 == 0 && atomic_load(&from->version) == version)
+        uint64_t version = atomic_load_explicit(&from->version, memory_order_acquire);
+        copy_words((word *)to, (const word *)from);
+        atomic_thread_fence(memory_order_acquire);
+        atomic_store_explicit(&to->version, version, memory_order_relaxed);
+        if (version % 2 == 0 && atomic_load_explicit(&from->version, memory_order_relaxed) == version)
             return true;
     }
     return false;

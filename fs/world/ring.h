@@ -9,7 +9,8 @@
  *   news         what each node tells of itself, by number: written by the courier, our own place by the server
  *
  * A queue is full when its reader is dead or far behind: pushing then fails with -EAGAIN. A side sleeps on its eventfd
- * after it has said so in `asleep`; who pushes rings only where the other side sleeps. */
+ * after it has said so in `asleep`; who pushes rings only where the other side sleeps. A fetch has a number, its `token`,
+ * which FETCHED repeats, so that one that is answered twice is not taken for the next one in the same slot. */
 #ifndef FS_WORLD_RING_H
 #define FS_WORLD_RING_H
 
@@ -20,18 +21,20 @@
 
 enum ring_kind {
     /* to the courier */
-    RING_FETCH = 1,   /* node, slot, file, value, count: fetch these values of a file from a node into a slot */
+    RING_FETCH = 1,   /* node, slot, token, file, value, count: fetch these values of a file from a node into a slot */
     RING_REPLY = 2,   /* node, token, status: 0: length bytes in slot are the answer; -EAGAIN: it will come, say WAIT;
                          other -errno: it will not */
     /* to the server */
-    RING_FETCHED = 3, /* slot, status: 0: length bytes are in the slot, not checked; -EAGAIN: the other node waits for
+    RING_FETCHED = 3, /* slot, token, status: 0: length bytes are in the slot, not checked; -EAGAIN: the other node waits for
                          the source; -EHOSTDOWN: the node or its server is gone; other -errno: as it answered */
     RING_SERVE = 4,   /* node, token, file, value, count: another node wants these. Asked again after a restart */
     RING_SENT = 5,    /* slot: what was replied is on its way, the slot is free */
     /* either way */
-    RING_COMMAND = 6, /* value: enum world_command; node: who began it. To the courier: tell all others */
+    RING_COMMAND = 6, /* value: enum world_command; token: what goes with it; node: who began it. To the courier: tell
+                         all others */
 };
 
+/* The token of WORLD_STAGE is its round: see store_stage_start. */
 enum world_command { WORLD_STAGE = 1, WORLD_STAGE_STOP = 2, WORLD_UMOUNT = 3 };
 
 struct ring_message {
@@ -46,8 +49,8 @@ struct ring_message {
 
 enum {
     RING_QUEUE = 1024, /* messages */
-    RING_VALUES = SPAN_BYTES / VALUE_BYTES + 1, /* at most so many in one fetch */
-    RING_SLOT = (RING_VALUES * (VALUE_BYTES + 64) + 4096 + 4095) / 4096 * 4096,
+    RING_VALUES = ANSWER_VALUES, /* at most so many in one fetch */
+    RING_SLOT = (RING_VALUES * (VALUE_MOST + 16) + 4096 + 4095) / 4096 * 4096,
     RING_IN = 128,
     RING_OUT = 64,
 };
@@ -61,12 +64,13 @@ struct node_news {
     uint32_t staging; /* as stage_progress.state */
     uint32_t zero;
     uint64_t stage_bytes, stage_total; /* of this node's share */
+    uint64_t stage_files, stage_files_total, stage_kept, stage_failed, stage_round; /* as in stage_progress */
 };
 
 struct ring_queue {
     _Atomic uint32_t head __attribute__((aligned(64))); /* taken */
     _Atomic uint32_t tail __attribute__((aligned(64))); /* put */
-    _Atomic uint32_t asleep;                            /* its reader */
+    _Atomic uint32_t asleep;                            /* how many threads of its reader */
     struct ring_message message[RING_QUEUE] __attribute__((aligned(64)));
 };
 
@@ -77,9 +81,11 @@ struct ring_shared {
     /* then struct node_news[nodes], then the slots, from a page on */
 };
 
-/* One side's view. The descriptors are its own. */
+/* One side's view. The descriptors are its own; so are the numbers, which the other side could change in `shared`. */
 struct ring {
     struct ring_shared *shared;
+    uint32_t nodes;
+    uint64_t size;
     int memory;            /* memfd, sealed against shrinking */
     int bell_server, bell_courier; /* eventfds */
 };
@@ -89,17 +95,18 @@ int ring_create(struct ring *ring, uint32_t nodes);
 int ring_open(struct ring *ring, int memory, int bell_server, int bell_courier);
 void ring_close(struct ring *ring);
 
-static inline struct node_news *ring_news(const struct ring *r, uint32_t node)
+static inline struct node_news *ring_news(const struct ring *r, uint32_t node) /* below `nodes` */
 {
     return (struct node_news *)(r->shared + 1) + node;
 }
 void *ring_slot(const struct ring *r, uint32_t slot); /* NULL: out of bounds */
 
-/* One thread at a time pushes into a queue, one takes. -EAGAIN: full; empty. */
+/* One thread at a time pushes into a queue, one takes. -EAGAIN: full; empty. -EBADMSG: the other side has set its number
+ * to what cannot be. */
 int ring_push(struct ring_queue *queue, int bell, const struct ring_message *message);
 int ring_take(struct ring_queue *queue, struct ring_message *message);
 /* Before sleeping on the bell: false: there is something to take, do not sleep. After it: ring_awake, which also resets
- * the bell. */
+ * the bell (-1: none). Any thread of the reader. */
 bool ring_may_sleep(struct ring_queue *queue);
 void ring_awake(struct ring_queue *queue, int bell);
 
@@ -121,7 +128,7 @@ struct payload_value {
 size_t payload_begin(const uint32_t *length, uint32_t count);
 /* Write the header, when the values are in place; the length of the whole is payload_begin(length, count). */
 void payload_finish(void *slot, uint32_t file, uint32_t value, uint32_t count, const uint32_t *length);
-/* Nothing in it is believed: 0 when it is exactly these values, each of a length that can be; -EBADMSG. */
+/* Nothing in it is believed: 0 when it is exactly these values, at least one, each of a length that can be; -EBADMSG. */
 int payload_parse(const void *bytes, size_t n, uint32_t file, uint32_t value, uint32_t count,
                   struct payload_value values[RING_VALUES]);
 

@@ -94,7 +94,8 @@ refused owner=nosuchuserhere 'nosuchuserhere'
 refused source_threads=0 'source_threads'
 refused peer_timeout=never 'peer_timeout'
 refused nodes=3 'nodes'
-refused groups=2 'groups'
+refused groups=0 'groups'
+refused wait_join,nodes=3 'wait_join'
 refused "state=$tmp/file" 'file'
 refused "state=/proc/self" '/proc/self'
 fails 'nothing has been mounted' mounted "$mnt"
@@ -125,7 +126,7 @@ usage demo more
 usage run "$src" "$mnt"
 usage enter "$mnt"
 like 'it names the option' "$(dealfs clean --frob 2>&1)" '--frob'
-for command in mount umount run enter status wait stage where verify doctor clean demo; do
+for command in mount join umount run enter status wait stage where verify doctor clean demo; do
     like "$command --help" "$(dealfs $command --help)" "^usage: dealfs $command"
 done
 nothing_left

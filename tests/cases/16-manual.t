@@ -15,19 +15,19 @@ ok 'make install' make -C "$top_builddir" -s install "DESTDIR=$dest"
 
 # --- what is there ---
 commands=$(dealfs --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
-like 'the commands' " $(tr '\n' ' ' <<<"$commands")" ' mount umount run enter status wait stage where verify doctor clean demo '
+like 'the commands' " $(tr '\n' ' ' <<<"$commands")" ' mount join umount run enter status wait stage where verify doctor clean plan simulate model demo '
 installed() { # pattern of a path, executable or not
     local found
     found=$(find "$dest" \( -type f -o -type l \) -path "$dest$1")
     [ -n "$found" ] || { echo "no $1 is installed"; return 1; }
 }
 for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-server' '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' \
-    '*/bash-completion/completions/dealfs' '*/fstab.example' '*/dealfs.service' '*/mount.fuse.dealfs' '*/umount.fuse.dealfs'; do
+    '*/bash-completion/completions/dealfs' '*/fstab.example' '*/dealfs.service' '*/loaders.md' '*/slurm/train.sbatch' '*/slurm/join-loop' '*/slurm/prolog' '*/slurm/epilog' '*/mount.fuse.dealfs' '*/umount.fuse.dealfs'; do
     ok "installed: $path" installed "$path"
 done
 for command in $commands; do ok "installed: a page for $command" installed "*/man1/dealfs-$command.1*"; done
 is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
-    '/bin/dealfs$|/dealfs/dealfs-(keeper|server)$|/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$|/(fstab\.example|dealfs\.service)$|/u?mount\.fuse\.dealfs$')" ''
+    '/bin/dealfs$|/dealfs/dealfs-(keeper|server|courier)$|/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$|/(fstab\.example|dealfs\.service|loaders\.md)$|/slurm/[a-z.]*(-loop)?$|/u?mount\.fuse\.dealfs$')" ''
 
 # --- manual pages ---
 well_formed() { # a page: groff has nothing to say, and what it makes has the sections
@@ -85,7 +85,7 @@ done
 like 'dealfs --version' "$(dealfs --version)" '^dealfs [0-9]+\.[0-9]'
 
 # --- mount options: what the command takes is in the page, the README, the completion; and the other way round ---
-table=$(sed -n '/^static const struct option table/,/^};/p' "$top_srcdir/cli/options.c")
+table=$(sed -n '/^static const struct option table/,/^};/p' "$top_srcdir/cli/options.c" | grep -v hidden)
 options=$(sed -n 's/^ *{"\([a-z_]*\)", \([A-Z]*\).*/\1 \2/p' <<<"$table" | awk '$2 != "LATER" { print $1 }')
 later=$(sed -n 's/^ *{"\([a-z_]*\)", LATER.*/\1/p' <<<"$table")
 ok 'the table of options was found' test "$(wc -w <<<"$options")" -ge 12
@@ -95,8 +95,7 @@ completion=$(cat "$top_srcdir/etc/completion/dealfs")
 for option in $options; do
     like "$option: in the page" "$page" "(^|[ \"])$option( |=)"
     like "$option: in the completion" "$completion" "[ ']$option(=|[ '])"
-    # An option without effect while there is one node is for the page alone.
-    case $option in nodes | peer_timeout) ;; *) like "$option: in the README" "$readme" "\`$option(=|\`)" ;; esac
+    like "$option: in the README" "$readme" "\`$option(=|\`)"
 done
 for option in $(grep -oE '^\| `[a-z_]+' <<<"$readme" | tr -d '|` '); do
     like "the README's $option is one" " $(tr '\n' ' ' <<<"$options")" " $option "
@@ -133,7 +132,7 @@ is 'an option of mount' "$(complete_line 'dealfs mount -o sour')" source_threads
 is 'a second option' "$(complete_line 'dealfs mount -o ram=1G,sour' | sed 's/.*,//')" source_threads=
 is 'the values of an option' "$(complete_line 'dealfs mount -o rescan=' | sort | tr '\n' ' ')" 'always auto never '
 is 'a directory' "$(complete_line "dealfs mount $tmp/sr")" "$tmp/src"
-for command in umount status wait verify clean; do
+for command in join umount status wait verify clean simulate model; do
     for word in $(dealfs "$command" --help | grep -oE -- '--[a-z-]+' | sort -u); do
         like "$command $word" " $(complete_line "dealfs $command --" | tr '\n' ' ')" " $word "
     done

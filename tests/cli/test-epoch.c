@@ -54,8 +54,8 @@ static void test_pictures(int root)
 
 static void test_epoch(int root, uint64_t bytes)
 {
-    struct epoch one = {.path = paths, .files = FILES, .root = root, .threads = 1, .seed = 1, .stop = &stop};
-    struct epoch four = {.path = paths, .files = FILES, .root = root, .threads = 4, .seed = 2, .stop = &stop};
+    struct epoch one = {.path = paths, .files = FILES, .root = &root, .roots = 1, .threads = 1, .seed = 1, .stop = &stop};
+    struct epoch four = {.path = paths, .files = FILES, .root = &root, .roots = 1, .threads = 4, .seed = 2, .stop = &stop};
 
     is_int(epoch_read(&one), 0, "one thread");
     is_uint(one.bytes, bytes, "reads every byte once");

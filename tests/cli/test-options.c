@@ -36,10 +36,15 @@ static void test_refused(void)
         {"source_threads=two", "option source_threads=two: must be a number from 1 to 256"},
         {"peer_timeout=0", "option peer_timeout=0: must be a time above zero, such as 5 or 0.5s"},
         {"peer_timeout=soon", "option peer_timeout=soon: must be a time above zero, such as 5 or 0.5s"},
-        {"nodes=0", "option nodes=0: must be a number of nodes"},
-        {"nodes=4", "option nodes=4: this version mounts on one node and cannot form a world of several"},
-        {"groups=2", "option groups=2: groups of nodes are not available in this version"},
-        {"wait_join", "option wait_join: joining a world is not available in this version"},
+        {"nodes=0", "option nodes=0: must be a number of nodes from 1 to 16384"},
+        {"nodes=16385", "option nodes=16385: must be a number of nodes from 1 to 16384"},
+        {"groups=0", "option groups=0: must be a number of groups from 1 to 16384"},
+        {"groups=two", "option groups=two: must be a number of groups from 1 to 16384"},
+        {"wait_join=1", "option wait_join=1: takes no value"},
+        {"node=1", "option node=1: must be a node's number and how many of them are on this host"},
+        {"node=1/0", "option node=1/0: must be a node's number and how many of them are on this host"},
+        {"node=16384/1", "option node=16384/1: must be a node's number and how many of them are on this host"},
+        {"catalog=", "option catalog=: needs a value"},
         {"resize=256", "option resize=256: resizing images is not available in this version"},
         {"allow_other=1", "option allow_other=1: takes no value"},
         {"noexec=1", "option noexec=1: takes no value"},
@@ -61,7 +66,7 @@ static void test_ignored(void)
 {
     static const char *const lists[] = {
         "", ",", ",,ro,,", "rw", "ro,nosuid,nodev,noatime", "_netdev,nofail,noauto,user,defaults",
-        "x-systemd.automount,x-anything=1,X-mount.mkdir", "user=joe,comment=hello", "owner,group,users", "nodes=1",
+        "x-systemd.automount,x-anything=1,X-mount.mkdir", "user=joe,comment=hello", "owner,group,users",
         "relatime,strictatime,lazytime,nodiratime",
     };
     struct options o;
@@ -120,9 +125,41 @@ static void test_taken(void)
     is_str(o.metrics_file, "/a=b", "is whole");
     options_fini(&o);
 
+    is_int(parse(&o, "nodes=16,groups=4,node=3/2,catalog=/c", &why), 0, "what worlds need");
+    ok(o.nodes == 16 && o.groups == 4 && o.node == 3 && o.local == 2, "is there");
+    is_str(o.catalog, "/c", "with the catalog");
+    options_fini(&o);
+    parse(&o, "ro", &why);
+    ok(o.nodes == 0 && o.groups == 0 && o.node == 0 && o.local == 0 && !o.wait_join && !o.catalog, "and not without");
+    options_fini(&o);
+
     is_int(parse(&o, "ssd_size=1G", &why), 0, "ssd_size alone parses");
     is_int(options_check(&o, &why), -EINVAL, "but does not go alone");
     is_str(why.data, "option ssd_size=1G: needs ssd=DIR", "and says why");
+    options_fini(&o);
+    str_fini(&why);
+}
+
+static void test_together(void)
+{
+    static const struct {
+        const char *list, *says;
+    } table[] = {
+        {"wait_join,nodes=4", "options wait_join and nodes: do not go together; `dealfs join --nodes N` checks the world's size"},
+        {"wait_join,catalog=/c", "options wait_join and catalog: do not go together"},
+        {"nodes=2,groups=3", "option groups=3: more groups than nodes, which are 2"},
+    };
+    struct str why = STR_INIT;
+    struct options o;
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        is_int(parse(&o, table[i].list, &why), 0, "%s parses", table[i].list);
+        is_int(options_check(&o, &why), -EINVAL, "but does not go together");
+        is_str(why.data, table[i].says, "and says why");
+        options_fini(&o);
+    }
+    parse(&o, "wait_join,groups=2", &why);
+    is_int(options_check(&o, &why), 0, "wait_join and groups do");
     options_fini(&o);
     str_fini(&why);
 }
@@ -132,5 +169,6 @@ int main(void)
     test_refused();
     test_ignored();
     test_taken();
+    test_together();
     return done_testing();
 }

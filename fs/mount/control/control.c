@@ -4,13 +4,15 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"
+#include "fs/world/extents.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
-enum { METRICS_EVERY = 10 }; /* seconds */
+enum { METRICS_EVERY = 10 };        /* seconds */
+enum { PLANS_LEAST = 16 << 20 };    /* bytes of plans, and of their files, that are kept; more where there are many files */
 
 const char *control_version(void)
 {
@@ -37,30 +39,8 @@ uint32_t control_keeper(const struct control *control)
 void control_stats(struct control *control, struct store_stats *stats)
 {
     memset(stats, 0, sizeof *stats);
-    if (control->config.store)
+    if (control_filled(control) && control->config.store)
         store_stats(control->config.store, stats);
-}
-
-int control_nodes(struct control *control, struct str *text)
-{
-    uint64_t capacity = 0, held = 0;
-    struct store_stats stats;
-
-    control_stats(control, &stats);
-    for (int i = 0; i < TIERS; i++) {
-        capacity += stats.tier[i].capacity;
-        held += stats.tier[i].held;
-    }
-    str_addf(text, "0\t%s\t%s\talone\t%" PRIu64 "\t%" PRIu64 "\n", control->config.mount->id, control->host, capacity,
-             held);
-    return text->failed ? -ENOMEM : 0;
-}
-
-int control_node(struct control *control, struct str *text)
-{
-    (void)control;
-    str_adds(text, "0\n");
-    return text->failed ? -ENOMEM : 0;
 }
 
 int control_errors(struct control *control, struct str *text)
@@ -140,12 +120,40 @@ static int writer_start(struct control *control)
     return -error;
 }
 
-static int open_samples(struct control *control)
+bool control_filled(const struct control *control)
+{
+    return atomic_load_explicit(&control->filled, memory_order_acquire);
+}
+
+static int open_samples(const struct control *control, const struct catalog *catalog, struct samples_table **samples)
 {
     CLEANUP_STR struct str path = STR_INIT;
 
     str_addf(&path, "%s/samples", control->config.mount->state);
-    return path.failed ? -ENOMEM : samples_table_create(control->config.catalog, path.data, &control->samples);
+    return path.failed ? -ENOMEM : samples_table_create(catalog, path.data, samples);
+}
+
+int control_fill(struct control *control, const struct catalog *catalog, struct store *store)
+{
+    struct samples_table *samples;
+    struct extents *extents;
+    int error = extents_create(catalog, &extents);
+
+    if (error)
+        return error;
+    error = open_samples(control, catalog, &samples);
+    if (error) {
+        extents_destroy(extents);
+        return error;
+    }
+    control->config.catalog = catalog;
+    control->config.store = store;
+    control->samples = samples;
+    control->extents = extents;
+    control->plans.most = PLANS_LEAST + 8ull * catalog_files(catalog);
+    control->files.most = control->plans.most;
+    atomic_store_explicit(&control->filled, true, memory_order_release);
+    return 0;
 }
 
 static void init_fields(struct control *control, const struct control_config *config)
@@ -159,6 +167,9 @@ static void init_fields(struct control *control, const struct control_config *co
     if (gethostname(control->host, sizeof control->host - 1) != 0)
         strcpy(control->host, "localhost");
     refusals_init(&control->refusals);
+    owner_cache_init(&control->owners);
+    plans_init(&control->plans, PLANS_LEAST);
+    files_init(&control->files, PLANS_LEAST);
     pthread_mutex_init(&control->writer_lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -173,7 +184,7 @@ int control_create(const struct control_config *config, struct control **out)
     if (!control)
         return -ENOMEM;
     init_fields(control, config);
-    int error = open_samples(control);
+    int error = config->catalog ? control_fill(control, config->catalog, config->store) : 0;
     if (!error)
         error = handles_create(control, config->generation, &control->handles);
     if (!error)
@@ -195,7 +206,11 @@ void control_destroy(struct control *control)
     handles_destroy(control->handles);
     if (control->samples)
         samples_table_destroy(control->samples);
+    extents_destroy(control->extents);
     refusals_fini(&control->refusals);
+    files_fini(&control->files);
+    plans_fini(&control->plans);
+    owner_cache_fini(&control->owners);
     pthread_cond_destroy(&control->writer_wake);
     pthread_mutex_destroy(&control->writer_lock);
     free(control);

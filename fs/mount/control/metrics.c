@@ -1,5 +1,5 @@
 /* `metrics`: the numbers of `status`, and the times of READs, in Prometheus' text format 0.0.4. */
-#include "fs/mount/control/inside.h"
+#include "fs/mount/control/world.h"
 
 #include "fs/base/file.h"
 
@@ -119,16 +119,43 @@ static void add_store(struct str *out, const struct store_stats *stats)
         add_times(out, place_names[i], stats->latency[i], stats->latency_sum[i]);
 }
 
+static void add_catalog(struct str *out, const struct catalog *c)
+{
+    add_number(out, "catalog_files", "gauge", "Files of the dataset.", catalog_files(c));
+    add_number(out, "catalog_bytes", "gauge", "Bytes of the dataset.", catalog_bytes(c));
+}
+
+static void add_states(struct str *out, const struct world_view *view)
+{
+    add_head(out, "state", "gauge", "1 for the state that this node is in.");
+    for (int i = WORLD_ALONE; i <= WORLD_DEGRADED; i++)
+        str_addf(out, "dealfs_state{state=\"%s\"} %d\n", world_state_names[i], (int)view->state == i);
+}
+
+static void add_world(struct str *out, struct control *control)
+{
+    struct world_view view;
+
+    control_view(control, &view);
+    add_number(out, "nodes", "gauge", "Nodes of this node's world, or of its last one.", view.nodes);
+    add_number(out, "nodes_gone", "gauge", "Nodes of it that cannot be asked.", control_gone(&view));
+    add_states(out, &view);
+    add_number(out, "lost_bytes", "gauge", "Bytes that they own: read from the source.", view.lost_bytes);
+    add_number(out, "peer_timeouts_total", "counter", "Values asked of other nodes that did not come in time.",
+               view.timeouts);
+    add_number(out, "peer_bad_replies_total", "counter", "Replies of other nodes that did not verify.", view.bad);
+    control_view_release(&view);
+}
+
 int control_metrics(struct control *control, struct str *out)
 {
-    const struct catalog *c = control->config.catalog;
     struct store_stats stats;
 
     control_stats(control, &stats);
     add_info(out, control);
-    add_number(out, "nodes", "gauge", "Nodes of this world.", 1);
-    add_number(out, "catalog_files", "gauge", "Files of the dataset.", catalog_files(c));
-    add_number(out, "catalog_bytes", "gauge", "Bytes of the dataset.", catalog_bytes(c));
+    add_world(out, control);
+    if (control_filled(control))
+        add_catalog(out, control->config.catalog);
     add_number(out, "uptime_seconds", "gauge", "Age of this server.", (clock_now() - control->began) / 1000000000);
     add_number(out, "server_starts_total", "counter", "Servers of this mount, this one included.",
                control->config.generation);

@@ -65,6 +65,8 @@ void control_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         fuse_reply_err(req, EROFS);
     else if (entry && (entry->generate || ino == INO_CONTROL))
         open_generated(req, entry, fi);
+    else if (is_request_ino(ino))
+        files_open(req, ino, fi);
     else
         open_list(req, ino, fi);
 }
@@ -76,7 +78,7 @@ static void reply_piece(fuse_req_t req, struct stream_piece *piece)
         reply_put(piece->reply);
 }
 
-static bool asker_gave_up(void *user)
+bool control_gave_up(void *user)
 {
     fuse_req_t req = user;
 
@@ -114,7 +116,7 @@ static void answer_parked(struct parked *parked)
 /* The lock is held, the state is RUNNING; it is let go of while the verb runs. */
 static int run_request(struct handle *handle, fuse_req_t req)
 {
-    struct asker asker = {asker_gave_up, req};
+    struct asker asker = {control_gave_up, req};
     struct str request = STR_INIT, reply = STR_INIT, why = STR_INIT;
 
     stream_take(&handle->stream, &request);
@@ -200,6 +202,11 @@ void control_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, str
 {
     struct control *control = control_of(req);
     struct handle *handle = NULL;
+
+    if (is_request_ino(ino)) {
+        files_read(req, ino, size, (uint64_t)offset);
+        return;
+    }
     int error = handles_get(control->handles, fi->fh, &handle);
 
     if (!error && handle->text)
@@ -254,5 +261,5 @@ void control_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void control_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
     (void)datasync;
-    fuse_reply_err(req, ino & INO_LIST || ino == INO_SAMPLES ? 0 : -handles_check(control_of(req)->handles, fi->fh));
+    fuse_reply_err(req, ino & INO_LIST || ino == INO_SAMPLES || is_request_ino(ino) ? 0 : -handles_check(control_of(req)->handles, fi->fh));
 }

@@ -161,7 +161,8 @@ static int check_required(const struct request *request, struct str *why)
     for (size_t i = 0; keys[i].name; i++) {
         if (!keys[i].required || request->value[i].text)
             continue;
-        str_addf(why, "`%s` needs `%s=…`; usage: %s", request->verb->name, keys[i].name, request->verb->usage);
+        str_addf(why, "`%s` needs `%s=…`; usage: %.*s", request->verb->name, keys[i].name,
+                 (int)strcspn(request->verb->usage, "\n"), request->verb->usage);
         return -EINVAL;
     }
     return 0;

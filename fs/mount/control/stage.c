@@ -1,55 +1,236 @@
-/* `stage`: fill the shards from the source, stop doing so, or see how far it is. */
-#include "fs/mount/control/inside.h"
+/* `stage`: fill the shards from the source, stop doing so, or see how far it is: those of all nodes of the world.
+ *
+ * Who starts staging gives it a round, a number greater than all before (the time), and tells the other nodes; each
+ * tells in its news which round it has heard of last, so that what a node says of an earlier one is not taken for this
+ * one's. A node that has not heard of it after a while is told again. */
+#include "fs/mount/control/world.h"
 
+#include "fs/base/file.h"
 #include "fs/base/json.h"
+#include "fs/base/log.h"
 
 #include <errno.h>
 #include <string.h>
+
+#define TELL_AGAIN 3000000000u
 
 static const char *const state_names[] = {
     [STAGE_IDLE] = "idle",       [STAGE_RUNNING] = "running", [STAGE_DONE] = "done",
     [STAGE_STOPPED] = "stopped", [STAGE_FAILED] = "failed",
 };
 
+/* How far all nodes that can be asked are. */
+struct whole {
+    struct stage_progress sum;
+    uint32_t nodes;
+    uint32_t unheard; /* nodes that have not heard of this round */
+    const struct world_view *view;
+    const struct peer_view *failed_at; /* the first other node that had to pass a file; NULL: none */
+};
+
+static void look(struct control *control, struct stage_progress *progress)
+{
+    memset(progress, 0, sizeof *progress);
+    if (control_filled(control) && control->config.store)
+        store_stage_progress(control->config.store, progress);
+}
+
+static void add_stage(struct json *json, const char *key, const struct stage_progress *p, const char *error)
+{
+    json_begin_object(json, key);
+    json_string(json, "state", state_names[p->state]);
+    json_string(json, "error", error);
+    json_uint(json, "failed", p->failed);
+    json_uint(json, "files", p->files);
+    json_uint(json, "files_total", p->files_total);
+    json_uint(json, "bytes", p->bytes);
+    json_uint(json, "bytes_total", p->bytes_total);
+    json_uint(json, "kept", p->kept);
+    json_uint(json, "elapsed", p->elapsed);
+}
+
+static const char *error_text(const struct stage_progress *p)
+{
+    return p->error ? strerror(p->error < 0 ? -p->error : p->error) : NULL;
+}
+
 void control_add_stage(struct control *control, struct json *json, const char *key)
 {
-    struct stage_progress p = {0};
+    struct stage_progress p;
 
-    if (control->config.store)
-        store_stage_progress(control->config.store, &p);
-    json_begin_object(json, key);
-    json_string(json, "state", state_names[p.state]);
-    json_string(json, "error", p.error ? strerror(p.error < 0 ? -p.error : p.error) : NULL);
-    json_uint(json, "failed", p.failed);
-    json_uint(json, "files", p.files);
-    json_uint(json, "files_total", p.files_total);
-    json_uint(json, "bytes", p.bytes);
-    json_uint(json, "bytes_total", p.bytes_total);
-    json_uint(json, "kept", p.kept);
-    json_uint(json, "elapsed", p.elapsed);
+    look(control, &p);
+    add_stage(json, key, &p, error_text(&p));
     json_end_object(json);
+}
+
+/* ---- the world's ---- */
+
+/* What runs anywhere runs; else the worst of all. A node that has heard and is idle has been restarted since: what it
+ * had begun has stopped. */
+static int worse(int a, int b)
+{
+    static const int rank[] = {
+        [STAGE_DONE] = 0, [STAGE_IDLE] = 1, [STAGE_STOPPED] = 2, [STAGE_FAILED] = 3, [STAGE_RUNNING] = 4};
+
+    return rank[b] > rank[a] ? b : a;
+}
+
+static void add_peer(struct whole *whole, const struct peer_view *peer, uint64_t owned)
+{
+    const struct node_news *news = &peer->news;
+    struct stage_progress *sum = &whole->sum;
+
+    if (news->stage_round < sum->round) {
+        whole->unheard++;
+        sum->state = STAGE_RUNNING;
+        sum->bytes_total += owned;
+        return;
+    }
+    sum->state = worse(sum->state, news->staging <= STAGE_FAILED ? (int)news->staging : STAGE_FAILED);
+    sum->bytes += news->stage_bytes;
+    sum->bytes_total += news->stage_total;
+    sum->files += news->stage_files;
+    sum->files_total += news->stage_files_total;
+    sum->kept += news->stage_kept;
+    sum->failed += news->stage_failed;
+    if (news->stage_failed && !whole->failed_at)
+        whole->failed_at = peer;
+}
+
+static bool takes_part(const struct world_view *view, uint32_t node)
+{
+    return view->state != WORLD_ALONE && node != view->me && view->peer && view->peer[node].state != PEER_LOST;
+}
+
+/* This node's, and that of the others where they have a round in common. */
+static void sum_up(struct control *control, const struct world_view *view, struct whole *whole)
+{
+    *whole = (struct whole){.view = view, .nodes = 1};
+    look(control, &whole->sum);
+    if (whole->sum.round == 0)
+        return;
+    uint64_t round = whole->sum.round, now = clock_realtime();
+    for (uint32_t i = 0; i < view->nodes; i++) {
+        if (!takes_part(view, i))
+            continue;
+        whole->nodes++;
+        add_peer(whole, &view->peer[i], view->owners ? directory_owned(view->owners, i, NULL) : 0);
+    }
+    if (whole->sum.state == STAGE_RUNNING && whole->nodes > 1 && now > round)
+        whole->sum.elapsed = now - round;
+    if (whole->sum.state == STAGE_IDLE && whole->nodes > 1)
+        whole->sum.state = STAGE_STOPPED;
+}
+
+static void add_whole(struct json *json, const struct whole *whole)
+{
+    CLEANUP_STR struct str error = STR_INIT;
+
+    if (whole->sum.error)
+        str_adds(&error, error_text(&whole->sum));
+    else if (whole->failed_at)
+        str_addf(&error, "see `dealfs status` on %s", whole->failed_at->node.host);
+    add_stage(json, NULL, &whole->sum, error.length && !error.failed ? error.data : NULL);
+    json_uint(json, "nodes", whole->nodes);
+    json_uint(json, "waiting_for", whole->unheard);
+    json_end_object(json);
+}
+
+/* ---- telling others ---- */
+
+static int tell(struct control *control, enum world_command command, uint64_t round)
+{
+    int error = control->config.peers ? peers_command(control->config.peers, command, round) : -ENOTCONN;
+
+    if (!error)
+        atomic_store(&control->stage_told, clock_now());
+    return error == -ENOTCONN ? 0 : error;
+}
+
+static void tell_again(struct control *control, const struct whole *whole)
+{
+    if (whole->unheard == 0 || clock_now() - atomic_load(&control->stage_told) < TELL_AGAIN)
+        return;
+    int error = tell(control, WORLD_STAGE, whole->sum.round);
+    if (error)
+        log_limited(LOG_LEVEL_WARNING, 1, "tell other nodes to stage: %s", strerror(-error));
+}
+
+static int start(struct control *control)
+{
+    struct stage_progress p;
+
+    look(control, &p);
+    uint64_t round = clock_realtime();
+    if (round <= p.round)
+        round = p.round + 1;
+    int error = tell(control, WORLD_STAGE, round);
+    if (error)
+        return error;
+    error = store_stage_start(control->config.store, round);
+    if (error)
+        tell(control, WORLD_STAGE_STOP, round);
+    return error;
+}
+
+static int stop(struct control *control)
+{
+    struct stage_progress p;
+
+    store_stage_stop(control->config.store);
+    look(control, &p);
+    return tell(control, WORLD_STAGE_STOP, p.round);
+}
+
+void control_command(void *user, enum world_command command, uint64_t token)
+{
+    struct control *control = user;
+
+    if (!control_filled(control) || !control->config.store)
+        return;
+    if (command == WORLD_STAGE) {
+        int error = store_stage_start(control->config.store, token);
+        if (error)
+            log_error("stage as another node asked: %s", strerror(-error));
+    } else if (command == WORLD_STAGE_STOP) {
+        store_stage_stop(control->config.store);
+    }
+}
+
+/* ---- the request ---- */
+
+static void reply_whole(struct control *control, struct str *reply)
+{
+    struct json json = {.out = reply};
+    struct world_view view;
+    struct whole whole;
+
+    control_view(control, &view);
+    sum_up(control, &view, &whole);
+    tell_again(control, &whole);
+    add_whole(&json, &whole);
+    control_view_release(&view);
+    str_adds(reply, "\n");
 }
 
 static int run(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
                struct str *why)
 {
     const char *action = request_text(request, "action", "start");
-    struct json json = {.out = reply};
     int error = 0;
 
     (void)asker;
     if (!control->config.store)
         error = -ENODEV;
     else if (strcmp(action, "start") == 0)
-        error = store_stage_start(control->config.store);
+        error = start(control);
     else if (strcmp(action, "stop") == 0)
-        store_stage_stop(control->config.store);
+        error = stop(control);
     if (error) {
         str_addf(why, "cannot %s staging: %s", action, strerror(-error));
         return error;
     }
-    control_add_stage(control, &json, NULL);
-    str_adds(reply, "\n");
+    reply_whole(control, reply);
     return 0;
 }
 
@@ -57,7 +238,7 @@ static const struct request_key keys[] = {{.name = "action", .choices = "start|s
 
 const struct verb verb_stage = {
     .name = "stage",
-    .usage = "stage [action=start|stop|look]     reply: JSON, how far the filling of the shards is",
+    .usage = "stage [action=start|stop|look]     reply: JSON, how far the filling of the world's shards is",
     .keys = keys,
     .run = run,
 };

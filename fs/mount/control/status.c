@@ -1,5 +1,5 @@
 /* `status`: what this node is, keeps and has answered, as JSON. */
-#include "fs/mount/control/inside.h"
+#include "fs/mount/control/world.h"
 
 #include "fs/base/file.h"
 #include "fs/base/json.h"
@@ -15,12 +15,15 @@ static const char *const tier_state_names[] = {
     [TIER_CLOSED] = "closed", [TIER_FAILED] = "failed",
 };
 
-static void add_pids(struct json *j, const struct control *control)
+static void add_pids(struct json *j, const struct control *control, const struct world_view *view)
 {
     json_begin_object(j, "pids");
     json_uint(j, "keeper", control_keeper(control));
     json_int(j, "server", getpid());
-    json_string(j, "courier", NULL);
+    if (view->courier)
+        json_uint(j, "courier", view->courier);
+    else
+        json_string(j, "courier", NULL);
     json_end_object(j);
 }
 
@@ -66,14 +69,6 @@ static void add_tier(struct json *j, const char *name, const struct tier_status 
     json_end_object(j);
 }
 
-static void add_places(struct json *j, const char *key, const uint64_t number[PLACES])
-{
-    json_begin_object(j, key);
-    for (int i = 0; i < PLACES; i++)
-        json_uint(j, place_names[i], number[i]);
-    json_end_object(j);
-}
-
 static void add_errors(struct json *j, const uint64_t errors[STORE_ERRNOS])
 {
     json_begin_object(j, "errors");
@@ -88,7 +83,7 @@ static void add_samples(struct json *j, struct control *control)
     CLEANUP_STR struct str names = STR_INIT;
 
     json_begin_array(j, "samples");
-    if (samples_table_names(control->samples, &names) == 0)
+    if (control_filled(control) && samples_table_names(control->samples, &names) == 0)
         for (size_t at = 0; at < names.length; at += strlen(names.data + at) + 1)
             json_string(j, NULL, names.data + at);
     json_end_array(j);
@@ -119,18 +114,20 @@ static void add_tier_health(struct json *j, const char *name, const struct tier_
                      tier->bad_values);
 }
 
-static void add_health(struct json *j, struct control *control, const struct store_stats *stats)
+static void add_health(struct json *j, struct control *control, const struct world_view *view,
+                       const struct store_stats *stats)
 {
     int metrics = atomic_load(&control->writer_error);
     struct stage_progress stage = {0};
 
     json_begin_array(j, "health");
+    control_add_world_health(j, control, view);
     for (int i = 0; i < TIERS; i++)
         add_tier_health(j, tier_names[i], &stats->tier[i]);
     for (int i = 1; i < STORE_ERRNOS; i++)
         if (stats->errors[i] > 0)
             add_sentence(j, "%" PRIu64 " reads failed: %s", stats->errors[i], strerror(i));
-    if (control->config.store)
+    if (control_filled(control) && control->config.store)
         store_stage_progress(control->config.store, &stage);
     if (stage.failed > 0)
         add_sentence(j, "%" PRIu64 " files could not be staged, the first: %s", stage.failed, error_text(stage.error));
@@ -139,18 +136,20 @@ static void add_health(struct json *j, struct control *control, const struct sto
     json_end_array(j);
 }
 
-static void add_node(struct json *j, struct control *control)
+static void add_node(struct json *j, struct control *control, const struct world_view *view)
 {
     const struct mount_config *mount = control->config.mount;
+    char digest[DIGEST_TEXT];
 
     json_string(j, "version", control_version());
-    json_uint(j, "node", 0);
+    json_uint(j, "node", view->me);
     json_string(j, "id", mount->id);
     json_string(j, "host", control->host);
-    json_uint(j, "nodes", 1);
-    json_string(j, "state", "alone");
-    json_string(j, "directory", NULL);
-    add_pids(j, control);
+    json_uint(j, "nodes", view->nodes);
+    json_uint(j, "groups", view->groups);
+    json_string(j, "state", world_state_names[view->state]);
+    json_string(j, "directory", view->known ? digest_format(&view->directory, digest) : NULL);
+    add_pids(j, control, view);
     json_uint(j, "generation", control->config.generation);
     json_uint(j, "uptime", (clock_now() - control->began) / 1000000000);
     json_uint(j, "memory", control_memory());
@@ -162,8 +161,8 @@ static void add_store(struct json *j, const struct store_stats *stats)
 {
     for (int i = 0; i < TIERS; i++)
         add_tier(j, tier_names[i], &stats->tier[i]);
-    add_places(j, "reads", stats->reads);
-    add_places(j, "bytes", stats->bytes);
+    control_add_places(j, "reads", stats->reads);
+    control_add_places(j, "bytes", stats->bytes);
     json_uint(j, "parked", stats->parked);
     json_begin_object(j, "source");
     json_uint(j, "samples", stats->source_samples);
@@ -177,16 +176,22 @@ int control_status(struct control *control, struct str *out)
     CLEANUP_STR struct str text = STR_INIT;
     struct json json = {.out = &text};
     struct store_stats stats;
+    struct world_view view;
 
     control_stats(control, &stats);
+    control_view(control, &view);
     json_begin_object(&json, NULL);
-    add_node(&json, control);
-    add_catalog(&json, control->config.catalog);
+    add_node(&json, control, &view);
+    if (control_filled(control))
+        add_catalog(&json, control->config.catalog);
     add_store(&json, &stats);
+    control_add_world(&json, control, &view, &stats);
     control_add_stage(control, &json, "stage");
+    control_add_plans(&json, control);
     add_samples(&json, control);
-    add_health(&json, control, &stats);
+    add_health(&json, control, &view, &stats);
     json_end_object(&json);
+    control_view_release(&view);
     if (text.failed)
         return -ENOMEM;
     pretty_json(text.data, text.length, out);

@@ -17,6 +17,7 @@ static const struct entry entries[] = {
     {"nodes", INO_NODES, S_IFREG | 0444, control_nodes},
     {"node", INO_NODE, S_IFREG | 0444, control_node},
     {"errors", INO_ERRORS, S_IFREG | 0444, control_errors},
+    {"plan", INO_PLAN, S_IFDIR | 0555, NULL},
 };
 enum { ENTRIES = sizeof entries / sizeof entries[0] };
 
@@ -39,6 +40,8 @@ const struct entry *control_entry(uint64_t ino)
 
 struct samples *control_list(struct control *control, uint64_t ino)
 {
+    if (!control_filled(control))
+        return NULL;
     return ino == INO_SAMPLES ? samples_table_find(control->samples, "all") : lists_find(control->samples, ino);
 }
 
@@ -60,7 +63,7 @@ static void stat_base(const struct control *control, uint64_t ino, mode_t mode, 
     *st = (struct stat){
         .st_ino = ino,
         .st_mode = mode,
-        .st_nlink = S_ISDIR(mode) ? (ino == INO_ROOT ? 3 : 2) : 1,
+        .st_nlink = S_ISDIR(mode) ? (ino == INO_ROOT ? 4 : 2) : 1,
         .st_uid = control->config.mount->owner_uid,
         .st_gid = control->config.mount->owner_gid,
         .st_blksize = 128 << 10,
@@ -70,11 +73,16 @@ static void stat_base(const struct control *control, uint64_t ino, mode_t mode, 
     };
 }
 
-static void stat_list(const struct control *control, uint64_t ino, struct samples *list, struct stat *st)
+void control_stat_file(const struct control *control, uint64_t ino, off_t size, struct stat *st)
 {
     stat_base(control, ino, S_IFREG | 0444, catalog_scanned(control->config.catalog), st);
-    st->st_size = (off_t)samples_text_length(list);
+    st->st_size = size;
     st->st_blocks = (st->st_size + 511) / 512;
+}
+
+static void stat_list(const struct control *control, uint64_t ino, struct samples *list, struct stat *st)
+{
+    control_stat_file(control, ino, (off_t)samples_text_length(list), st);
 }
 
 /* What is generated has the size 0, as in /proc: a size that is too small by the time of the read would make cp(1) and
@@ -87,9 +95,15 @@ static int stat_inode(struct control *control, uint64_t ino, struct stat *st)
         stat_base(control, ino, entry->mode, clock_realtime(), st);
         return 0;
     }
+    if (is_request_ino(ino)) {
+        int error = files_size(control, ino, &st->st_size);
+        if (!error)
+            control_stat_file(control, ino, st->st_size, st);
+        return error;
+    }
     struct samples *list = control_list(control, ino);
     if (!list)
-        return -ESTALE;
+        return control_filled(control) ? -ESTALE : -EAGAIN;
     stat_list(control, ino, list, st);
     samples_put(list);
     return 0;
@@ -117,10 +131,10 @@ static int lookup_root(struct control *control, const char *name, struct fuse_en
 /* The name is asked for again each time, for it may be another list by then. */
 static int lookup_list(struct control *control, const char *name, struct fuse_entry_param *e)
 {
-    struct samples *list = samples_table_find(control->samples, name);
+    struct samples *list = control_filled(control) ? samples_table_find(control->samples, name) : NULL;
 
     if (!list)
-        return -ENOENT;
+        return control_filled(control) ? -ENOENT : -EAGAIN;
     e->ino = list_ino(name, list);
     e->attr_timeout = FOREVER;
     stat_list(control, e->ino, list, &e->attr);
@@ -134,6 +148,7 @@ static void lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     struct fuse_entry_param e = {0};
     int error = parent == INO_ROOT        ? lookup_root(control, name, &e)
                 : parent == INO_SAMPLES_D ? lookup_list(control, name, &e)
+                : parent == INO_PLAN      ? files_lookup(req, name, &e)
                                           : -ENOTDIR;
 
     if (error)
@@ -207,7 +222,7 @@ static void add_lists(struct listing *list, struct control *control)
     enum { UNKNOWN = 0xffffffff }; /* an inode number that libfuse uses for it: making a list for it is too dear */
     CLEANUP_STR struct str names = STR_INIT;
 
-    if (samples_table_names(control->samples, &names) != 0)
+    if (!control_filled(control) || samples_table_names(control->samples, &names) != 0)
         return;
     for (size_t at = 0; at < names.length; at += strlen(names.data + at) + 1)
         if (!add_name(list, names.data + at, UNKNOWN, S_IFREG))
@@ -223,7 +238,7 @@ static void readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
     if (add_name(&list, ".", ino, S_IFDIR) && add_name(&list, "..", INO_ROOT, S_IFDIR)) {
         if (ino == INO_ROOT)
             add_root(&list);
-        else
+        else if (ino == INO_SAMPLES_D)
             add_lists(&list, control_of(req));
     }
     fuse_reply_buf(req, buffer.data, buffer.length);

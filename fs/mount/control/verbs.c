@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-const struct verb *const control_verbs[] = {&verb_where, &verb_samples, &verb_stage, NULL};
+const struct verb *const control_verbs[] = {&verb_plan, &verb_where, &verb_samples, &verb_stage, &verb_umount, NULL};
 
 enum {
     POOL_MOST_SHIFT = 31, /* 2 GiB of requests at any time */
@@ -20,6 +20,10 @@ int control_run(struct control *control, const char *bytes, size_t n, const stru
     CLEANUP_REQUEST struct request request = REQUEST_INIT;
     int error = request_parse(control_verbs, bytes, n, &request, why);
 
+    if (!error && !control_filled(control) && request.verb != &verb_umount) {
+        str_adds(why, "there is no catalog yet: this node waits for its first world, which brings it");
+        return -EAGAIN;
+    }
     return error ? error : request.verb->run(control, &request, asker, reply, why);
 }
 
@@ -34,20 +38,27 @@ static int64_t check_line(void *user, const char *line, size_t n, struct str *wh
     return request.verb->payload_most ? (int64_t)request.verb->payload_most : STRAY_MOST;
 }
 
-static void note_refused(void *user, const char *line, size_t n, int error, const char *why)
+void control_note_refused(struct control *control, const struct fuse_ctx *who, const char *line, size_t n, int error,
+                          const char *why)
 {
-    struct handle *handle = user;
     struct str text = STR_INIT;
 
     const char *name = strerrorname_np(-error);
 
     str_addf(&text, "%s: %s", name ? name : "refused", why);
-    refusals_add(&handle->control->refusals, clock_realtime(), handle->uid, handle->pid, line, n,
-                 text.failed ? why : text.data);
+    refusals_add(&control->refusals, clock_realtime(), who->uid, who->pid, line, n, text.failed ? why : text.data);
     str_fini(&text);
 }
 
-static void add_shell_quoted(struct str *text, const char *word)
+static void note_refused(void *user, const char *line, size_t n, int error, const char *why)
+{
+    struct handle *handle = user;
+    const struct fuse_ctx who = {.uid = handle->uid, .pid = handle->pid};
+
+    control_note_refused(handle->control, &who, line, n, error, why);
+}
+
+void control_add_quoted(struct str *text, const char *word)
 {
     str_adds(text, "'");
     for (; *word; word++)
@@ -71,9 +82,9 @@ static void add_example_path(struct str *text, const struct catalog *c)
 {
     char path[1024];
 
-    for (uint32_t file = 0; file < catalog_files(c) && file < EXAMPLES_TRIED; file++)
+    for (uint32_t file = 0; c && file < catalog_files(c) && file < EXAMPLES_TRIED; file++)
         if (catalog_path(c, catalog_file_ino(c, file), path, sizeof path) >= 0 && plain_text(path)) {
-            add_shell_quoted(text, path);
+            control_add_quoted(text, path);
             return;
         }
     str_adds(text, "'class/file'");
@@ -92,9 +103,9 @@ static void add_usage(void *user, struct str *text)
         str_addf(text, "  %s\n", control_verbs[i]->usage);
     str_adds(text, "\nValues are percent-decoded: %20 is a space. A request that is refused makes the read fail; the\n"
                    "next read tells why. See dealfs-control(5).\n\nExample, for bash:\n\n  exec 3<>");
-    add_shell_quoted(text, path.failed ? "" : path.data);
+    control_add_quoted(text, path.failed ? "" : path.data);
     str_adds(text, "\n  printf 'where\\n%s\\n' ");
-    add_example_path(text, config->catalog);
+    add_example_path(text, control_filled(handle->control) ? config->catalog : NULL);
     str_adds(text, " >&3\n  cat <&3\n  exec 3>&-\n");
 }
 

@@ -1,5 +1,5 @@
 /* `where`: which sample a path is, who owns it, and where its bytes lie. */
-#include "fs/mount/control/inside.h"
+#include "fs/mount/control/world.h"
 
 #include <errno.h>
 #include <string.h>
@@ -76,17 +76,36 @@ static void add_escaped(struct str *reply, const char *path, size_t n)
             str_add(reply, path, 1);
 }
 
-static void add_line(const struct control *control, const char *path, size_t n, bool line, struct str *reply)
+/* The node that keeps the file's first extent: as the directory says, also while its world is gone. Where there never
+ * was one it is this node, of what it holds. */
+static void add_owner(const struct control *control, const struct world_view *view, uint32_t file, bool held,
+                      struct str *reply)
+{
+    uint32_t owner = held ? 0 : NO_OWNER;
+
+    if (view->owners)
+        owner = directory_owner(view->owners, directory_group(view->owners, view->me),
+                                extents_first(control->extents, file));
+    if (owner == NO_OWNER)
+        str_adds(reply, "-");
+    else
+        str_addf(reply, "%u", owner);
+}
+
+static void add_line(const struct control *control, const struct world_view *view, const char *path, size_t n,
+                     bool line, struct str *reply)
 {
     enum tier_name tier;
     uint32_t file;
 
-    if ((line ? find_line : find_file)(control, path, n, &file) != 0)
+    if ((line ? find_line : find_file)(control, path, n, &file) == 0) {
+        bool held = control->config.store && store_where(control->config.store, file, &tier) == 0;
+        str_addf(reply, "%u\t", file);
+        add_owner(control, view, file, held, reply);
+        str_addf(reply, "\t%s\t", held ? tier_names[tier] : "-");
+    } else {
         str_adds(reply, "-\t-\t-\t");
-    else if (!control->config.store || store_where(control->config.store, file, &tier) != 0)
-        str_addf(reply, "%u\t-\t-\t", file);
-    else
-        str_addf(reply, "%u\t0\t%s\t", file, tier_names[tier]);
+    }
     if (line)
         str_add(reply, path, n);
     else
@@ -94,19 +113,32 @@ static void add_line(const struct control *control, const char *path, size_t n, 
     str_adds(reply, "\n");
 }
 
-static int run(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
-               struct str *why)
+static int add_lines(const struct control *control, const struct world_view *view, const struct request *request,
+                     const struct asker *asker, struct str *reply)
 {
     const char *rest = request->payload, *path;
     size_t left = request->payload_length, n;
     char separator = request_separator(request);
 
     for (uint64_t i = 1; request_record(&rest, &left, separator, &path, &n); i++) {
-        add_line(control, path, n, separator == '\n', reply);
-        if (i % LOOK_UP_EVERY == 0 && asker->gave_up && asker->gave_up(asker->user)) {
-            str_adds(why, "interrupted");
+        add_line(control, view, path, n, separator == '\n', reply);
+        if (i % LOOK_UP_EVERY == 0 && asker->gave_up && asker->gave_up(asker->user))
             return -EINTR;
-        }
+    }
+    return 0;
+}
+
+static int run(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
+               struct str *why)
+{
+    struct world_view view;
+
+    control_view(control, &view);
+    int error = add_lines(control, &view, request, asker, reply);
+    control_view_release(&view);
+    if (error) {
+        str_adds(why, "interrupted");
+        return error;
     }
     if (!reply->length) {
         str_adds(why, "`where` needs paths after its first line");

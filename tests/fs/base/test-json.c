@@ -131,8 +131,35 @@ static void test_malformed(void)
     is_uint(survived, sizeof text - 1, "every beginning of a text is refused");
 }
 
+static void test_next(void)
+{
+    static const char array[] = " [1, \"a]\" ,{\"b\":[2,3]} ]", empty[] = "[ ]";
+    static const char *const expected[] = {"1", "\"a]\"", "{\"b\":[2,3]}"}, *const bad[] = {"", "1", "[", "[1 2]", "[1,]"};
+    const char *rest = array, *value;
+    size_t n = sizeof array - 1;
+    for (size_t i = 0; i < 3; i++) {
+        long length = json_next(&rest, &n, &value);
+        is_int(length, strlen(expected[i]), "element %zu", i);
+        is_mem(value, expected[i], strlen(expected[i]), "is %s", expected[i]);
+    }
+    is_int(json_next(&rest, &n, &value), -ENOENT, "then no more");
+    is_int(json_next(&rest, &n, &value), -ENOENT, "and no more");
+    rest = empty;
+    n = sizeof empty - 1;
+    is_int(json_next(&rest, &n, &value), -ENOENT, "none of an empty array");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        long length = 0;
+        rest = bad[i];
+        n = strlen(bad[i]);
+        while (length >= 0)
+            length = json_next(&rest, &n, &value);
+        is_int(length, -EBADMSG, "'%s' is no array", bad[i]);
+    }
+}
+
 int main(void)
 {
+    test_next();
     test_malformed();
     test_writer();
     test_strings();

@@ -35,6 +35,9 @@ static struct mount_config sample(const char *state)
         .owner_gid = 12,
         .allow_other = true,
         .syslog = true,
+        .wait_join = true,
+        .rescan = 2,
+        .groups = 3,
         .id = copy("0123456789abcdef0123456789abcdef"),
     };
 }
@@ -57,6 +60,7 @@ static void test_round(const char *state)
     is_uint(b.ram_bytes, a.ram_bytes, "ram_bytes");
     is_uint(b.ssd_bytes, 7, "ssd_bytes");
     is_int(b.zstd_level, 3, "zstd_level");
+    ok(b.wait_join && b.rescan == 2 && b.groups == 3, "what its first join needs");
     is_int(b.source_threads, 16, "source_threads");
     is_uint(b.peer_timeout, 5000000000, "peer_timeout");
     is_uint(b.owner_uid, 4294967294u, "owner_uid");

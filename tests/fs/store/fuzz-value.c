@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void fix_checksum(uint8_t *value, size_t n, uint64_t seed)
 {
     uint64_t half = hash64(value, offsetof(struct value_header, checksum), seed);
-    uint64_t sum = hash64(value + VALUE_HEADER, n - VALUE_HEADER, half);
+    bool blocks = value[offsetof(struct value_header, codec)] == VALUE_BLOCKS;
+    uint64_t sum = hash64(value + VALUE_HEADER, blocks ? 0 : n - VALUE_HEADER, half);
     memcpy(value + offsetof(struct value_header, checksum), &sum, sizeof sum);
 }
 
@@ -21,9 +22,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct value_codec_state *codec;
     if (!codec)
         codec = value_codec_create(1);
-    if (size < 1 || size > VALUE_HEADER + VALUE_BYTES + 64)
+    if (size < 1 || size > VALUE_MOST + 64)
         return 0;
-    bool fix = data[0] & 1;
+    bool fix = data[0] & 1, part = data[0] & 2;
     size_t n = size - 1;
     uint8_t *value = malloc(n ? n : 1), *buffer = malloc(VALUE_BYTES);
     memcpy(value, data + 1, n);
@@ -32,6 +33,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(&raw, value + offsetof(struct value_header, raw_length), sizeof raw);
         if (fix)
             fix_checksum(value, n, 1);
+    }
+    if (part && value_is_in_blocks(n, raw) && raw && raw <= VALUE_BYTES) {
+        struct iovec piece[VALUE_BYTES / VALUE_BLOCK];
+        struct value_part p = {raw, data[0] % raw, raw};
+        uint32_t from, to;
+        value_part_stored(&p, &from, &to);
+        value_part_open(&p, value + from, 1, piece);
     }
     if (value_check(value, n, 1, raw) == 0) {
         const uint8_t *bytes = value_open(codec, value, n, buffer);

@@ -230,6 +230,39 @@ static void test_open(enum tier_name tier)
     filling_end(&f);
 }
 
+/* Also what describes the values in a file, which in a mapped one is read where it lies. */
+static void test_open_everywhere(enum tier_name tier, bool restarted)
+{
+    const char *directory = tier == TIER_RAM ? ram : ssd;
+    struct filling f;
+    begin(&f);
+    struct shard *s = open_one(&f, tier);
+    for (uint32_t file = 0; file < FILES; file++)
+        filling_put_file(&f, s, file);
+    shard_flush(s);
+    if (restarted) {
+        shard_close(s);
+        s = open_one(&f, tier);
+    }
+    take_images(directory);
+    int wrong = 0;
+    for (int i = 0; i < images; i++)
+        for (size_t at = 0; is_segment(image[i].path) && at < image[i].bytes.length; at += 7)
+            flip(image[i].path, at, (char)(1 << at % 8));
+    wrong += check_all(&f, s).wrong;
+    for (uint32_t file = 0; file < FILES; file++)
+        wrong += filling_put_file(&f, s, file) != 0;
+    shard_reclaim(s);
+    shard_flush(s);
+    is_int(wrong + check_all(&f, s).wrong, 0, "%s tier, %s: every seventh byte of its segments is damaged under way",
+           tier_names[tier], restarted ? "opened again" : "just filled");
+    is_int(check_all(&f, s).right, FILES, "and all is filled again");
+    shard_close(s);
+    free_images();
+    dir_remove_tree(AT_FDCWD, directory);
+    filling_end(&f);
+}
+
 static void test_full(enum tier_name tier, const char *size)
 {
     char options[64], name[64];
@@ -311,6 +344,8 @@ int main(void)
         test_closed((enum tier_name)tier);
         test_truncated((enum tier_name)tier);
         test_open((enum tier_name)tier);
+        test_open_everywhere((enum tier_name)tier, false);
+        test_open_everywhere((enum tier_name)tier, true);
         test_full((enum tier_name)tier, "1M");
         test_full((enum tier_name)tier, "12M");
         test_full((enum tier_name)tier, "30M");

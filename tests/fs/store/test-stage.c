@@ -3,6 +3,7 @@
 #include "tests/lib/tap.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -30,7 +31,7 @@ static struct store_stats stats_of(struct store *store)
 
 static struct stage_progress stage(struct store *store)
 {
-    is_int(store_stage_start(store), 0, "staging starts");
+    is_int(store_stage_start(store, 0), 0, "staging starts");
     wait_until(progress_of(store).state != STAGE_RUNNING);
     return progress_of(store);
 }
@@ -115,8 +116,8 @@ static void test_stop(void)
 {
     faults_set("delay=20");
     struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
-    is_int(store_stage_start(store), 0, "staging from a slow source");
-    is_int(store_stage_start(store), 0, "started when it runs already");
+    is_int(store_stage_start(store, 0), 0, "staging from a slow source");
+    is_int(store_stage_start(store, 0), 0, "started when it runs already");
     wait_until(progress_of(store).kept > 0);
     faults_set("hang");
     store_stage_stop(store);
@@ -136,7 +137,7 @@ static void test_close(void)
 {
     faults_set("delay=20");
     struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
-    is_int(store_stage_start(store), 0, "staging");
+    is_int(store_stage_start(store, 0), 0, "staging");
     wait_until(progress_of(store).kept > 0);
     store_close(store);
     pass("the store is closed while it runs");
@@ -169,7 +170,7 @@ static void test_readers_first(void)
 {
     faults_set("delay=300,delay_match=small/*");
     struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
-    is_int(store_stage_start(store), 0, "staging from a slow source");
+    is_int(store_stage_start(store, 0), 0, "staging from a slow source");
     int late = 0;
     for (int i = 0; i < 10; i++) {
         struct span span = {.file = dataset_file(&d, "large"), .offset = (uint64_t)i * PIECE_BYTES, .length = 4096};
@@ -196,7 +197,7 @@ static void test_locked(void)
     is_int(stats_of(after).tier[TIER_RAM].state, TIER_LOCKED, "the next one finds the tier locked");
     is_int(read_first(after, middle, &place), 0, "it answers nevertheless");
     is_int(place, PLACE_SOURCE, "from the source");
-    is_int(store_stage_start(after), 0, "staging");
+    is_int(store_stage_start(after, 0), 0, "staging");
     is_uint(progress_of(after).files, 0, "waits for the tier");
     store_close(before);
     wait_until(progress_of(after).state != STAGE_RUNNING);
@@ -204,6 +205,95 @@ static void test_locked(void)
     is_int(read_first(after, middle, &place), 0, "which is read");
     is_int(place, PLACE_RAM, "from the tier");
     store_close(after);
+}
+
+/* ---- a node of a world ---- */
+
+static struct {
+    struct dataset d;
+    uint32_t huge;
+    atomic_bool all; /* everything is ours */
+} world;
+
+/* Every second file, and of the one with two stripes the second. */
+static bool is_ours(void *user, uint32_t file, uint64_t offset)
+{
+    (void)user;
+    return atomic_load(&world.all) || (file == world.huge ? offset >= EXTENT_BYTES : file % 2 == 0);
+}
+
+static int nobody(void *user, struct store_read *read)
+{
+    (void)user, (void)read;
+    return -ENOTCONN;
+}
+
+static void test_share(void)
+{
+    dataset_begin(&world.d);
+    for (int i = 0; i < 20; i++)
+        dataset_add(&world.d, test_path("small-%02d", i) + strlen(test_directory()) + 1, SMALL_BYTES);
+    dataset_add(&world.d, "empty-20", 0);
+    dataset_add(&world.d, "huge", EXTENT_BYTES + 3 * MIB);
+    dataset_scan(&world.d);
+    world.huge = dataset_file(&world.d, "huge");
+    struct store *store = dataset_store(&world.d, 128 * MIB, 0, NULL, false);
+    store_set_peers(store, &(struct store_peers){.keeps = is_ours, .fetch = nobody});
+
+    uint64_t bytes = 3 * MIB, files = 0;
+    for (uint32_t file = 0; file < catalog_files(world.d.catalog); file++) {
+        files += file != world.huge && file % 2 == 0;
+        bytes += file != world.huge && file % 2 == 0 ? dataset_size(&world.d, file) : 0;
+    }
+    struct stage_progress p = stage(store);
+    is_int(p.state, STAGE_DONE, "a share: done");
+    is_uint(p.bytes_total, bytes, "a share: that many bytes");
+    is_uint(p.files_total, files, "a share: of that many files");
+    is_uint(p.files, files, "a share: all of them");
+    is_uint(p.kept, bytes, "a share: all kept");
+    is_uint(stats_of(store).source_bytes, bytes, "a share: and nothing else was read");
+    uint64_t wrong = 0;
+    for (uint32_t file = 0; file < catalog_files(world.d.catalog); file++)
+        wrong += dataset_size(&world.d, file) && store_holds(store, file, 0) != is_ours(NULL, file, 0);
+    is_uint(wrong, 0, "a share: what is another's is not held");
+    ok(store_holds(store, world.huge, EXTENT_BYTES) && !store_holds(store, world.huge, EXTENT_BYTES - 1),
+       "a share: of a large file its stripe");
+
+    atomic_store(&world.all, true);
+    p = stage(store);
+    is_uint(p.bytes_total, catalog_bytes(world.d.catalog), "another share: the next stage asks again");
+    is_uint(stats_of(store).source_bytes, catalog_bytes(world.d.catalog), "another share: only the rest was read");
+    store_close(store);
+    dataset_end(&world.d);
+}
+
+static void test_rounds(void)
+{
+    struct store *store = dataset_store(&d, 128 * MIB, 0, NULL, false);
+    is_uint(progress_of(store).round, 0, "no round");
+    is_int(store_stage_start(store, 7), 0, "the first round");
+    wait_until(progress_of(store).state == STAGE_DONE);
+    is_uint(progress_of(store).round, 7, "is known");
+    uint64_t elapsed = progress_of(store).elapsed;
+    is_int(store_stage_start(store, 7), 0, "the same again");
+    is_int(store_stage_start(store, 6), 0, "an earlier one");
+    ok(progress_of(store).elapsed == elapsed && progress_of(store).round == 7, "change nothing");
+    is_int(store_stage_start(store, 0), 0, "without a round");
+    wait_until(progress_of(store).state == STAGE_DONE);
+    ok(progress_of(store).elapsed != elapsed && progress_of(store).round == 7, "it is staged again, in no new round");
+    faults_set("delay=20");
+    store_close(store);
+
+    store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
+    is_int(store_stage_start(store, 1), 0, "a slow round");
+    wait_until(progress_of(store).kept > 0);
+    is_int(store_stage_start(store, 2), 0, "the next one while it runs");
+    is_uint(progress_of(store).round, 2, "is heard of");
+    ok(progress_of(store).state == STAGE_RUNNING && progress_of(store).kept > 0, "and what runs goes on");
+    faults_set("");
+    wait_until(progress_of(store).state == STAGE_DONE);
+    is_uint(stats_of(store).source_bytes, catalog_bytes(d.catalog), "each byte was read once");
+    store_close(store);
 }
 
 int main(void)
@@ -226,6 +316,8 @@ int main(void)
     test_failures();
     test_readers_first();
     test_locked();
+    test_rounds();
+    test_share();
 
     dataset_end(&d);
     return done_testing();

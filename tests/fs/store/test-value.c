@@ -55,6 +55,64 @@ static void test_refusals(struct value_codec_state *codec, bool shrinks)
     is_int(passed, 0, "no flipped bit of %zu bytes passes", n);
 }
 
+static bool part_is_right(const char *value, const char *original, const struct value_part *p, bool damaged)
+{
+    struct iovec piece[VALUE_BYTES / VALUE_BLOCK];
+    uint32_t from, to, at = p->from;
+    value_part_stored(p, &from, &to);
+    char *stored = malloc(to - from);
+    memcpy(stored, value + from, to - from); /* nothing beside it is looked at */
+    if (damaged)
+        stored[(to - from) / 2] ^= 1;
+    int pieces = value_part_open(p, stored, SEED, piece);
+    bool right = (pieces < 0) == damaged;
+    for (int i = 0; i < pieces; i++) {
+        right = right && memcmp(piece[i].iov_base, original + at, piece[i].iov_len) == 0;
+        at += (uint32_t)piece[i].iov_len;
+    }
+    free(stored);
+    return right && (damaged || at == p->to);
+}
+
+static void test_blocks(struct value_codec_state *codec, size_t raw)
+{
+    char *value = malloc(VALUE_MOST), *original = malloc(raw), *buffer = malloc(VALUE_BYTES);
+    unsigned state = (unsigned)raw;
+    fill(original, raw, false);
+    memcpy(value + VALUE_HEADER, original, raw);
+    size_t n = value_seal(codec, value, raw, SEED, VALUE_TRY | VALUE_IN_BLOCKS);
+    is_uint(n, VALUE_HEADER + raw + value_sums(raw), "%zu bytes in blocks", raw);
+    is_int(value_codec_of(value), VALUE_BLOCKS, "say so");
+    ok(value_is_in_blocks(n, raw) && !value_is_in_blocks(VALUE_HEADER + raw, raw), "as does the length");
+    is_int(value_check(value, n, SEED, raw), 0, "pass");
+    ok(value_open(codec, value, n, buffer) && memcmp(buffer, original, raw) == 0, "come back");
+    ok(!value_open(codec, value, n, NULL), "not without a place to gather them");
+    int right = 0;
+    for (int i = 0; i < 200; i++) {
+        uint32_t from = (uint32_t)rand_r(&state) % (uint32_t)raw;
+        uint32_t to = from + 1 + (uint32_t)rand_r(&state) % ((uint32_t)raw - from);
+        right += part_is_right(value, original, &(struct value_part){(uint32_t)raw, from, to}, i % 2);
+    }
+    is_int(right, 200, "parts of them come back, and not when they are damaged");
+    int passed = 0;
+    for (size_t at = 0; at<n; at += n> 9000 ? 37 : 1) {
+        value[at] ^= 4;
+        passed += value_check(value, n, SEED, raw) == 0;
+        value[at] ^= 4;
+    }
+    is_int(passed, 0, "no flipped bit passes");
+    is_int(value_check(value, n, SEED + 1, raw), -EBADMSG, "nor another seed");
+    is_int(value_check(value, n - 1, SEED, raw), -EBADMSG, "nor less of it");
+    if (raw > 2 * VALUE_BLOCK) {
+        char *first = value + VALUE_HEADER, *second = first + VALUE_SUM + VALUE_BLOCK;
+        memcpy(first, second, VALUE_SUM + VALUE_BLOCK);
+        is_int(value_check(value, n, SEED, raw), -EBADMSG, "nor a block in another's place");
+    }
+    free(value);
+    free(original);
+    free(buffer);
+}
+
 static void test_seeds(void)
 {
     ok(value_seed(1, 0) != value_seed(1, 1), "values of a file differ");
@@ -106,6 +164,8 @@ int main(void)
     is_uint(value_seal(never, value, 1000, SEED, true), VALUE_HEADER + 1000, "level 0 never packs");
     test_refusals(codec, false);
     test_refusals(codec, true);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        test_blocks(codec, lengths[i]);
     test_seeds();
     test_worth();
     value_codec_destroy(codec);

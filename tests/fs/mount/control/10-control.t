@@ -156,7 +156,7 @@ WHERE = b'0\t-\t-\tclass 0/f0000.jpg\n'
 
 def test_tree():
     equal(sorted(os.listdir(CONTROL)),
-          ['control', 'errors', 'metrics', 'node', 'nodes', 'samples', 'samples.d', 'status'], 'the root')
+          ['control', 'errors', 'metrics', 'node', 'nodes', 'plan', 'samples', 'samples.d', 'status'], 'the root')
     equal([oct(os.stat(path(name)).st_mode) for name in ('.', 'control', 'status', 'samples', 'samples.d')],
           ['0o40555', '0o100600', '0o100444', '0o100444', '0o40555'], 'modes')
     equal(os.listdir(path('samples.d')), ['all', 'imagefolder'], 'samples.d')
@@ -286,7 +286,7 @@ def test_refused():
     count = len(errors())
     before = sorted(os.listdir(path('samples.d')))
     for request, number, words in [
-            (b'plan epoch=0\n', errno.EINVAL, 'unknown verb `plan`'),
+            (b'deal epoch=0\n', errno.EINVAL, 'unknown verb `deal`'),
             (b'where sap=nul\n', errno.EINVAL, 'the nearest known one is `sep`'),
             (b'where\n', errno.EINVAL, 'needs paths'),
             (b'samples\nroot.txt\n', errno.EINVAL, '`samples` needs `name='),

@@ -6,6 +6,7 @@
 #include "fs/base/json.h"
 #include "fs/catalog/scan.h"
 #include "fs/mount/control/pretty.h"
+#include "fs/world/peers.h"
 #include "tests/lib/tap.h"
 
 #include <fcntl.h>
@@ -34,11 +35,13 @@ int store_where(struct store *store, uint32_t file, enum tier_name *tier)
     return file == 1 ? 0 : -ENOENT;
 }
 
-int store_stage_start(struct store *store)
+int store_stage_start(struct store *store, uint64_t round)
 {
     (void)store;
-    if (!start_error)
+    if (!start_error) {
         progress.state = STAGE_RUNNING;
+        progress.round = round;
+    }
     return start_error;
 }
 
@@ -52,6 +55,25 @@ void store_stage_progress(struct store *store, struct stage_progress *now)
 {
     (void)store;
     *now = progress;
+}
+
+/* --- peers: there are none, as in a mount of its own; see test-world.c for others --- */
+
+int peers_view(struct peers *peers, struct world_view *view)
+{
+    (void)peers, (void)view;
+    return -ENOTCONN;
+}
+
+void peers_view_release(struct world_view *view)
+{
+    (void)view;
+}
+
+int peers_command(struct peers *peers, enum world_command command, uint64_t token)
+{
+    (void)peers, (void)command, (void)token;
+    return -ENOTCONN;
 }
 
 /* --- a mount --- */

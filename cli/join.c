@@ -1,0 +1,56 @@
+/* dealfs join: form a world over live mounts. */
+#include "cli/command.h"
+#include "cli/world.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/size.h"
+#include "fs/world/directory.h"
+
+#include <getopt.h>
+#include <string.h>
+
+static int join(const char *mountpoint, const struct world_wish *wish)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct launcher launcher;
+
+    launcher_find(&launcher);
+    if (!launcher.name)
+        return command_fail("join %s: nothing has started this beside others: `mpirun -n NODES --map-by ppr:1:node dealfs join "
+                            "%s`, or `srun --mpi=pmix …`", mountpoint, mountpoint);
+    int error = world_join(mountpoint, &launcher, wish, &why);
+    if (why.length == 0)
+        str_adds(&why, strerror(-error));
+    return command_fail("%s", why.failed ? "out of memory" : why.data);
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"nodes", required_argument, NULL, 'n'}, {"groups", required_argument, NULL, 'g'}, {0}};
+    struct world_wish wish = {0};
+    uint64_t number;
+    int option;
+
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":n:g:", names, NULL)) != -1) {
+        if (option == '?' || option == ':')
+            return command_usage(&command_join, "option %s: %s", argv[optind - 1],
+                                 option == ':' ? "its value is missing" : "is not known");
+        if (number_parse(optarg, 1, NODES_MOST, &number))
+            return command_usage(&command_join, "%s: not a number from 1 to %d", optarg, NODES_MOST);
+        *(option == 'n' ? &wish.nodes : &wish.groups) = (unsigned)number;
+    }
+    if (argc - optind != 1)
+        return command_usage(&command_join, "one MOUNTPOINT is needed");
+    return join(argv[optind], &wish);
+}
+
+const struct command command_join = {
+    .name = "join",
+    .arguments = "[--nodes N] [--groups G] MOUNTPOINT",
+    .summary = "under mpirun: make one world of the mounts of several nodes",
+    .help = "  --nodes N   refuse a world of another size\n"
+            "  --groups G  split it into G groups that each keep the whole dataset\n"
+            "\n`mpirun -n 4 … dealfs join MOUNTPOINT`, one a node; stays until the world ends. The mounts go on when it does.\n",
+    .run = run,
+};

@@ -1,0 +1,129 @@
+/* `dealfs plan`: a `plan` request from words, the order from stdin, the reply to stdout. Nothing of it is kept here: lists
+ * may be longer than memory. */
+#include "cli/command.h"
+
+#include "cli/live.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PIECE = 1 << 20, REASON_MOST = 65536 };
+
+/* The words as one line. Values are what they are: the line's escapes are made here. */
+static int make_line(int count, char **words, struct str *line, bool *payload)
+{
+    str_adds(line, "plan");
+    for (int i = 0; i < count; i++) {
+        const char *equals = strchr(words[i], '=');
+        if (!equals || equals == words[i])
+            return command_usage(&command_plan, "%s: not of the form KEY=VALUE", words[i]);
+        str_adds(line, " ");
+        str_add_percent(line, words[i], (size_t)(equals - words[i]));
+        str_adds(line, "=");
+        str_add_percent(line, equals + 1, strlen(equals + 1));
+        if (strncmp(words[i], "order=", 6) == 0)
+            *payload = strcmp(equals, "=natural") != 0;
+    }
+    str_adds(line, "\n");
+    return line->failed ? command_fail("plan: out of memory") : COMMAND_DONE;
+}
+
+/* What to say about a failed read or write of the stream: the next read tells. */
+static int fail(const char *mountpoint, int fd, int error)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+
+    if (file_read_fd(fd, REASON_MOST, &why) != 0)
+        str_clear(&why);
+    while (why.length > 0 && why.data[why.length - 1] == '\n')
+        why.data[--why.length] = '\0';
+    return command_fail("plan %s: %s", mountpoint, why.length > 0 ? why.data : strerror(error < 0 ? -error : error));
+}
+
+static ssize_t read_some(int fd, char *buffer)
+{
+    ssize_t n;
+
+    do
+        n = read(fd, buffer, PIECE);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
+static int send_order(const char *mountpoint, int fd, char *buffer)
+{
+    ssize_t n;
+
+    while ((n = read_some(STDIN_FILENO, buffer)) > 0) {
+        int error = file_write_all(fd, buffer, (size_t)n);
+        if (error)
+            return fail(mountpoint, fd, error);
+    }
+    return n < 0 ? command_fail("plan %s: read the order: %s", mountpoint, strerror((int)-n)) : COMMAND_DONE;
+}
+
+static int take_reply(const char *mountpoint, int fd, char *buffer)
+{
+    ssize_t n;
+
+    while ((n = read_some(fd, buffer)) > 0) {
+        int error = file_write_all(STDOUT_FILENO, buffer, (size_t)n);
+        if (error)
+            return command_fail("plan %s: write: %s", mountpoint, strerror(-error));
+    }
+    return n < 0 ? fail(mountpoint, fd, (int)n) : COMMAND_DONE;
+}
+
+static int ask(const struct live *live, const struct str *line, bool payload)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    CLEANUP_FREE char *buffer = malloc(PIECE);
+    CLEANUP_CLOSE int fd = -1;
+
+    str_addf(&path, "%s/control", live->control);
+    if (path.failed || !buffer)
+        return command_fail("plan %s: out of memory", live->mountpoint);
+    fd = open(path.data, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return command_fail("open %s: %s", path.data, strerror(errno));
+    int error = file_write_all(fd, line->data, line->length);
+    if (error)
+        return fail(live->mountpoint, fd, error);
+    int status = payload ? send_order(live->mountpoint, fd, buffer) : COMMAND_DONE;
+    return status ? status : take_reply(live->mountpoint, fd, buffer);
+}
+
+static int run(int argc, char **argv)
+{
+    CLEANUP_STR struct str line = STR_INIT, why = STR_INIT;
+    struct live live = {0};
+    bool payload = false;
+    int first = argc > 1 && strcmp(argv[1], "--") == 0 ? 2 : 1;
+
+    if (argc - first < 2 || (first == 1 && argv[1][0] == '-'))
+        return command_usage(&command_plan, "a MOUNTPOINT and KEY=VALUE words are needed");
+    int status = make_line(argc - first - 1, argv + first + 1, &line, &payload);
+    if (status)
+        return status;
+    if (live_find(argv[first], &live, &why) < 0)
+        return command_fail("%s", why.failed ? "out of memory" : why.data);
+    status = live.control && live.health != LIVE_HUNG
+                 ? ask(&live, &line, payload)
+                 : command_fail("%s: %s", argv[first], live_health_text(live.health));
+    live_fini(&live);
+    return status;
+}
+
+const struct command command_plan = {
+    .name = "plan",
+    .arguments = "MOUNTPOINT epoch=E ranks=R batch=B [KEY=VALUE...]",
+    .summary = "deal an epoch's order to the ranks",
+    .help = "  rank=R, reply=text|u32|u64|summary, seed=S, order=u32|u64|text|natural, samples=NAME, under=DIR,\n"
+            "  match=GLOB, count=N, distinct=no, mode=locality|regular|local, tail=pad|drop|short, skip=N, echo=F,\n"
+            "  echo_at=example|batch, echo_buffer=K, nodes=N,..., directory=DIGEST. An order is read from stdin.\n",
+    .run = run,
+};

@@ -1,0 +1,272 @@
+/* Threads: the session's threads answer or park; one opens. `parked` is guarded by the lock until `open` is set, and a
+ * request is parked or answered, never both. */
+#include "fs/mount/gate.h"
+
+#include "fs/base/cleanup.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+
+enum parked_op { PARKED_LOOKUP, PARKED_GETATTR, PARKED_READLINK, PARKED_READ, PARKED_READDIR, PARKED_READDIRPLUS };
+
+struct parked {
+    TAILQ_ENTRY(parked) next;
+    enum parked_op op;
+    fuse_req_t req;
+    fuse_ino_t ino;
+    size_t size;
+    off_t offset;
+    char name[]; /* of a lookup */
+};
+
+struct gate {
+    struct data_mount mount; /* first: userdata of the operations below */
+    const struct mount_config *config;
+    const struct fuse_lowlevel_ops *below;
+    struct timespec made;
+    atomic_bool open; /* set after `mount` is whole */
+    pthread_mutex_t lock;
+    TAILQ_HEAD(, parked) parked; /* lock */
+};
+
+static struct gate *gate_of(fuse_req_t req)
+{
+    return fuse_req_userdata(req);
+}
+
+static bool is_open(const struct gate *g)
+{
+    return atomic_load_explicit(&g->open, memory_order_acquire);
+}
+
+/* What waits. */
+
+static void dispatch(const struct fuse_lowlevel_ops *ops, const struct parked *p)
+{
+    switch (p->op) {
+    case PARKED_LOOKUP:
+        ops->lookup(p->req, p->ino, p->name);
+        break;
+    case PARKED_GETATTR:
+        ops->getattr(p->req, p->ino, NULL);
+        break;
+    case PARKED_READLINK:
+        ops->readlink(p->req, p->ino);
+        break;
+    case PARKED_READ:
+        ops->read(p->req, p->ino, p->size, p->offset, NULL);
+        break;
+    case PARKED_READDIR:
+        ops->readdir(p->req, p->ino, p->size, p->offset, NULL);
+        break;
+    case PARKED_READDIRPLUS:
+        ops->readdirplus(p->req, p->ino, p->size, p->offset, NULL);
+        break;
+    }
+}
+
+/* By value: `p` may be on the stack. It is answered at once when the gate was opened meanwhile. */
+static void park(const struct parked *like, const char *name)
+{
+    struct gate *g = gate_of(like->req);
+    size_t n = name ? strlen(name) + 1 : 0;
+    struct parked *p = malloc(sizeof *p + n);
+    if (!p) {
+        fuse_reply_err(like->req, ENOMEM);
+        return;
+    }
+    memcpy(p, like, sizeof *p);
+    memcpy(p->name, name ? name : "", n);
+    pthread_mutex_lock(&g->lock);
+    bool late = is_open(g);
+    if (!late)
+        TAILQ_INSERT_TAIL(&g->parked, p, next);
+    pthread_mutex_unlock(&g->lock);
+    if (late) {
+        dispatch(g->below, p);
+        free(p);
+    }
+}
+
+/* What is known without a catalog: the root, and where the control mount goes. */
+
+static bool is_control(const struct gate *g, fuse_ino_t ino)
+{
+    return ino == data_control_ino(&g->mount);
+}
+
+static void known_stat(const struct gate *g, fuse_ino_t ino, struct stat *st)
+{
+    *st = (struct stat){
+        .st_ino = ino,
+        .st_mode = S_IFDIR | 0555,
+        .st_nlink = 2,
+        .st_uid = g->config->owner_uid,
+        .st_gid = g->config->owner_gid,
+        .st_mtim = g->made,
+        .st_ctim = g->made,
+        .st_atim = g->made,
+    };
+    if (is_control(g, ino))
+        data_control_stat(&g->mount, st);
+}
+
+static void gate_init(void *user, struct fuse_conn_info *conn)
+{
+    const struct gate *g = user;
+    g->below->init(user, conn);
+}
+
+static void gate_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    struct gate *g = gate_of(req);
+    if (is_open(g)) {
+        g->below->lookup(req, parent, name);
+    } else if (parent == CATALOG_ROOT && strcmp(name, DATA_CONTROL_NAME) == 0) {
+        struct fuse_entry_param e = {.ino = data_control_ino(&g->mount), .entry_timeout = DATA_FOREVER};
+        known_stat(g, e.ino, &e.attr);
+        fuse_reply_entry(req, &e);
+    } else {
+        park(&(struct parked){.op = PARKED_LOOKUP, .req = req, .ino = parent}, name);
+    }
+}
+
+static void gate_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct gate *g = gate_of(req);
+    if (is_open(g)) {
+        g->below->getattr(req, ino, fi);
+    } else if (ino == CATALOG_ROOT || is_control(g, ino)) {
+        struct stat st;
+        known_stat(g, ino, &st);
+        fuse_reply_attr(req, &st, 0);
+    } else {
+        park(&(struct parked){.op = PARKED_GETATTR, .req = req, .ino = ino}, NULL);
+    }
+}
+
+static void gate_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+    struct gate *g = gate_of(req);
+    if (is_open(g) || is_control(g, ino))
+        g->below->readlink(req, ino);
+    else
+        park(&(struct parked){.op = PARKED_READLINK, .req = req, .ino = ino}, NULL);
+}
+
+static void gate_open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    gate_of(req)->below->open(req, ino, fi);
+}
+
+static void gate_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+    struct gate *g = gate_of(req);
+    if (is_open(g))
+        g->below->read(req, ino, size, offset, fi);
+    else
+        park(&(struct parked){.op = PARKED_READ, .req = req, .ino = ino, .size = size, .offset = offset}, NULL);
+}
+
+static void gate_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+    struct gate *g = gate_of(req);
+    if (is_open(g))
+        g->below->readdir(req, ino, size, offset, fi);
+    else
+        park(&(struct parked){.op = PARKED_READDIR, .req = req, .ino = ino, .size = size, .offset = offset}, NULL);
+}
+
+static void gate_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+    struct gate *g = gate_of(req);
+    if (is_open(g))
+        g->below->readdirplus(req, ino, size, offset, fi);
+    else
+        park(&(struct parked){.op = PARKED_READDIRPLUS, .req = req, .ino = ino, .size = size, .offset = offset}, NULL);
+}
+
+static void gate_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+    struct gate *g = gate_of(req);
+    if (is_open(g))
+        g->below->statfs(req, ino);
+    else
+        fuse_reply_statfs(req, &(struct statvfs){.f_bsize = 4096, .f_frsize = 4096, .f_namemax = 255});
+}
+
+static void gate_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *arg, struct fuse_file_info *fi,
+                       unsigned flags, const void *in, size_t in_size, size_t out_size)
+{
+    gate_of(req)->below->ioctl(req, ino, command, arg, fi, flags, in, in_size, out_size);
+}
+
+const struct fuse_lowlevel_ops gate_ops = {
+    .init = gate_init,
+    .lookup = gate_lookup,
+    .getattr = gate_getattr,
+    .readlink = gate_readlink,
+    .open = gate_open_file,
+    .opendir = gate_open_file,
+    .read = gate_read,
+    .readdir = gate_readdir,
+    .readdirplus = gate_readdirplus,
+    .statfs = gate_statfs,
+    .ioctl = gate_ioctl,
+};
+
+/* From outside. */
+
+int gate_create(const struct mount_config *config, const char *control, const struct fuse_lowlevel_ops *below,
+                struct gate **gate)
+{
+    struct gate *g = calloc(1, sizeof *g);
+    if (!g)
+        return -ENOMEM;
+    g->mount.control = control;
+    g->config = config;
+    g->below = below;
+    clock_gettime(CLOCK_REALTIME, &g->made);
+    pthread_mutex_init(&g->lock, NULL);
+    TAILQ_INIT(&g->parked);
+    *gate = g;
+    return 0;
+}
+
+static struct parked *take(struct gate *g)
+{
+    pthread_mutex_lock(&g->lock);
+    struct parked *p = TAILQ_FIRST(&g->parked);
+    if (p)
+        TAILQ_REMOVE(&g->parked, p, next);
+    pthread_mutex_unlock(&g->lock);
+    return p;
+}
+
+void gate_open(struct gate *g, const struct catalog *catalog, struct store *store)
+{
+    g->mount.catalog = catalog;
+    g->mount.store = store;
+    pthread_mutex_lock(&g->lock);
+    atomic_store_explicit(&g->open, true, memory_order_release);
+    pthread_mutex_unlock(&g->lock);
+    for (struct parked *p; (p = take(g)); free(p))
+        dispatch(g->below, p);
+}
+
+void gate_close(struct gate *g)
+{
+    for (struct parked *p; g && (p = take(g)); free(p))
+        fuse_reply_err(p->req, ENOTCONN);
+}
+
+void gate_destroy(struct gate *g)
+{
+    if (!g)
+        return;
+    pthread_mutex_destroy(&g->lock);
+    free(g);
+}

@@ -1,0 +1,68 @@
+/* Where each group owns the whole dataset a sample has several owners: take the one so that less must move.
+ *
+ * First each sample goes to that of its owners whose ranks lack most, in turn (as balls that choose the emptier of two
+ * bins, the loads are then nearly even); afterwards samples change to another owner as long as that evens the loads
+ * out. Only when no single change helps, surpluses wander between nodes to where one does. */
+#include "fs/plan/inside.h"
+
+enum { PASSES = 16 };
+
+/* What the ranks of a node lack; below 0: what it has too much. */
+static int64_t room(const struct deal *d, uint32_t node)
+{
+    return (int64_t)d->target[node] - d->count[node];
+}
+
+/* The owner with the most room, the first of them; the number of nodes when there is none. */
+static uint32_t roomiest(const struct deal *d, uint32_t sample)
+{
+    const struct owners *o = d->owners;
+    uint32_t best = o->nodes;
+
+    for (uint32_t g = 0; g < o->groups; g++) {
+        uint32_t v = o->of[g][sample];
+        if (v < o->nodes && (best == o->nodes || room(d, v) > room(d, best)))
+            best = v;
+    }
+    return best;
+}
+
+/* Every sample that gains at least `least` by another owner changes to it. */
+static uint32_t change(struct deal *d, const uint32_t *batch, uint32_t n, int64_t least, bool surplus_only)
+{
+    uint32_t changes = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t from = d->home[i];
+        if (from == d->owners->nodes || (surplus_only && room(d, from) >= 0))
+            continue;
+        uint32_t to = roomiest(d, batch[i]);
+        if (to == from || room(d, to) - room(d, from) < least)
+            continue;
+        d->count[from]--;
+        d->count[to]++;
+        d->home[i] = (uint16_t)to;
+        changes++;
+    }
+    return changes;
+}
+
+static bool has_surplus(const struct deal *d)
+{
+    for (uint32_t v = 0; v < d->owners->nodes; v++)
+        if (room(d, v) < 0)
+            return true;
+    return false;
+}
+
+void choose_owners(struct deal *d, const uint32_t *batch, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t v = roomiest(d, batch[i]);
+        d->home[i] = (uint16_t)v;
+        d->count[v]++;
+    }
+    for (int pass = 0; pass < PASSES && has_surplus(d); pass++)
+        if (change(d, batch, n, 2, false) == 0 && change(d, batch, n, 1, true) == 0)
+            return;
+}

@@ -1,0 +1,201 @@
+/* Dealing by locality, in two passes over a batch: count what each node owns and agree on the transfers, then hand out
+ * by position.
+ *
+ *   home[i]      whose sample i is; with several groups: whom choose.c takes for it
+ *   leg[v]       where the next sample of node v goes: to itself while its share lasts, then along its transfers
+ *   seat[v]      the ranks of node v, served in turn */
+#include "fs/plan/deal.h"
+#include "fs/plan/inside.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/plan/batches.h"
+
+#include <errno.h>
+#include <string.h>
+
+void deal_destroy(struct deal *deal)
+{
+    int saved = errno;
+
+    if (!deal)
+        return;
+    balance_fini(&deal->balance);
+    free(deal->home);
+    free(deal->count);
+    free(deal->target);
+    free(deal->leg);
+    free(deal->following);
+    free(deal->seat);
+    free(deal->to);
+    free(deal);
+    errno = saved;
+}
+
+int deal_create(const struct placement *placement, const struct owners *owners, uint32_t longest, struct deal **deal)
+{
+    struct deal *d = calloc(1, sizeof *d);
+    uint32_t nodes = placement->nodes;
+
+    if (!d)
+        return -ENOMEM;
+    d->placement = placement;
+    d->owners = owners;
+    d->home = malloc((longest + 1ul) * sizeof *d->home);
+    d->count = calloc(nodes + 1, sizeof *d->count);
+    d->target = calloc(nodes + 1, sizeof *d->target);
+    d->leg = calloc(nodes + 1, sizeof *d->leg);
+    d->following = calloc(2 * (size_t)nodes, sizeof *d->following);
+    d->seat = calloc(nodes, sizeof *d->seat);
+    d->to = calloc(placement->ranks, sizeof *d->to);
+    if (balance_init(&d->balance, nodes) || !d->home || !d->count || !d->target || !d->leg || !d->following || !d->seat ||
+        !d->to) {
+        deal_destroy(d);
+        return -ENOMEM;
+    }
+    *deal = d;
+    return 0;
+}
+
+/* Each node's target, the sum of its ranks' shares. */
+static void set_targets(struct deal *d, uint32_t n)
+{
+    const struct placement *p = d->placement;
+    uint32_t base = n / p->ranks, odd = n % p->ranks;
+
+    for (uint32_t v = 0; v < p->nodes; v++) {
+        uint32_t from = p->first[v], to = p->first[v + 1];
+        d->target[v] = base * (to - from);
+        for (; odd && from < to && p->rank[from] < odd; from++)
+            d->target[v]++;
+    }
+    memset(d->count, 0, (p->nodes + 1) * sizeof *d->count);
+}
+
+/* Of one group there is nothing to choose. */
+static void look_up(struct deal *d, const uint32_t *batch, uint32_t n)
+{
+    const uint16_t *owner = d->owners->of[0];
+    uint32_t nodes = d->owners->nodes;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t v = owner[batch[i]];
+        v = v < nodes ? v : nodes;
+        d->home[i] = (uint16_t)v;
+        d->count[v]++;
+    }
+}
+
+/* Chains each giver's transfers behind what it keeps. */
+static void lay_legs(struct deal *d)
+{
+    const struct balance *b = &d->balance;
+
+    for (uint32_t v = 0; v < b->nodes; v++) {
+        uint32_t kept = d->count[v] < d->target[v] ? d->count[v] : d->target[v];
+        d->leg[v] = (struct leg){.to = (uint16_t)v, .left = kept, .next = NO_LEG};
+    }
+    d->leg[b->nodes] = (struct leg){.next = NO_LEG};
+    for (uint32_t t = b->transfers; t-- > 0;) {
+        struct leg *leg = &d->leg[b->transfer[t].from];
+        d->following[t] = leg->next;
+        leg->next = t;
+    }
+}
+
+static void next_leg(struct deal *d, struct leg *leg)
+{
+    const struct transfer *t = &d->balance.transfer[leg->next];
+
+    *leg = (struct leg){.to = (uint16_t)t->to, .left = t->count, .next = d->following[leg->next]};
+}
+
+static void take_seats(struct deal *d, uint32_t n, uint32_t *out)
+{
+    const struct placement *p = d->placement;
+
+    for (uint32_t v = 0; v < p->nodes; v++)
+        d->seat[v] = (struct seat){.at = p->first[v], .from = p->first[v], .to = p->first[v + 1]};
+    for (uint32_t s = 0; s < p->ranks; s++)
+        d->to[s] = out + batches_place(n, p->ranks, p->rank[s]);
+}
+
+/* Is it on this node's, and does anybody own it? */
+static bool is_local(const struct owners *owners, uint32_t sample, uint32_t node, bool *owned)
+{
+    *owned = false;
+    for (uint32_t g = 0; g < owners->groups; g++) {
+        uint32_t v = owners->of[g][sample];
+        *owned |= v < owners->nodes;
+        if (v == node)
+            return true;
+    }
+    return false;
+}
+
+/* A sample that is dealt to a node which is not its home: another of its owners, perhaps. */
+static void count_elsewhere(const struct deal *d, uint32_t sample, uint32_t node, const struct deal_watch *watch,
+                            struct deal_tally *tally)
+{
+    bool owned;
+
+    if (is_local(d->owners, sample, node, &owned))
+        return;
+    tally->moved += owned;
+    tally->unowned += !owned;
+    if (watch)
+        watch->elsewhere(watch->user, sample, owned);
+}
+
+static void hand_out(struct deal *d, const uint32_t *batch, uint32_t n, const struct deal_watch *watch,
+                     struct deal_tally *tally)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct leg *leg = &d->leg[d->home[i]];
+        while (leg->left == 0)
+            next_leg(d, leg);
+        leg->left--;
+        if (leg->to != d->home[i])
+            count_elsewhere(d, batch[i], leg->to, watch, tally);
+        struct seat *seat = &d->seat[leg->to];
+        *d->to[seat->at]++ = batch[i];
+        if (++seat->at == seat->to)
+            seat->at = seat->from;
+    }
+}
+
+void deal_locality(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *out, const struct deal_watch *watch,
+                   struct deal_tally *tally)
+{
+    set_targets(d, n);
+    if (d->owners->groups == 1)
+        look_up(d, batch, n);
+    else
+        choose_owners(d, batch, n);
+    balance_run(&d->balance, d->count, d->target);
+    lay_legs(d);
+    take_seats(d, n, out);
+    *tally = (struct deal_tally){.transfers = d->balance.transfers - d->balance.first};
+    hand_out(d, batch, n, watch, tally);
+    tally->local = n - tally->unowned - tally->moved;
+}
+
+void deal_regular(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *out)
+{
+    uint32_t ranks = d->placement->ranks;
+
+    for (uint32_t r = 0; r < ranks && r < n; r++)
+        for (uint32_t i = r; i < n; i += ranks)
+            *out++ = batch[i];
+}
+
+void deal_count(const struct deal *d, const uint32_t *out, uint32_t n, const struct deal_watch *watch,
+                struct deal_tally *tally)
+{
+    const struct placement *p = d->placement;
+
+    *tally = (struct deal_tally){0};
+    for (uint32_t r = 0; r < p->ranks; r++)
+        for (uint32_t i = batches_share(n, p->ranks, r); i > 0; i--, out++)
+            count_elsewhere(d, *out, p->node[r], watch, tally);
+    tally->local = n - tally->unowned - tally->moved;
+}

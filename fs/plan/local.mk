@@ -1,0 +1,29 @@
+noinst_LIBRARIES += fs/plan/libplan.a
+
+fs_plan_libplan_a_SOURCES = \
+	fs/plan/balance.c \
+	fs/plan/balance.h \
+	fs/plan/batches.c \
+	fs/plan/batches.h \
+	fs/plan/choose.c \
+	fs/plan/deal.c \
+	fs/plan/deal.h \
+	fs/plan/echo.c \
+	fs/plan/echo.h \
+	fs/plan/format.c \
+	fs/plan/format.h \
+	fs/plan/given.c \
+	fs/plan/inside.h \
+	fs/plan/local.c \
+	fs/plan/local.h \
+	fs/plan/order.c \
+	fs/plan/order.h \
+	fs/plan/placement.c \
+	fs/plan/placement.h \
+	fs/plan/plan.c \
+	fs/plan/plan.h \
+	fs/plan/random.c \
+	fs/plan/random.h \
+	fs/plan/request.c \
+	fs/plan/request.h \
+	fs/plan/stop.h

@@ -1,0 +1,147 @@
+/* Writing of segments, and where each value comes to lie in its file: RocksDB tells how far the file was written when a
+ * value was put, and that is where the block begins that has it; the rest follows from the form of a block without
+ * shared keys. Two values are looked for in each file before any of it is believed. */
+#include "fs/store/rocks-inside.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+enum {
+    STORED_KEY = 16, /* with RocksDB's own 8 bytes */
+    HEAD = 16,       /* enough of a value to know it by */
+};
+
+/* A value that was put, to be found again in the file. */
+struct sample {
+    uint64_t at;
+    size_t n;
+    char head[HEAD];
+};
+
+struct rocks_writer {
+    struct rocks *rocks;
+    rocksdb_sstfilewriter_t *writer;
+    uint32_t segment;
+    char *path;
+    uint64_t block; /* where the block begins that is filled now */
+    uint64_t used;  /* bytes of entries in it */
+    struct sample first, last;
+};
+
+int rocks_write_begin(struct rocks *r, uint32_t segment, struct rocks_writer **out)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    str_addf(&path, "%s/new-%u.sst", r->directory, segment);
+    struct rocks_writer *w = calloc(1, sizeof *w);
+    if (!w || path.failed) {
+        free(w);
+        return -ENOMEM;
+    }
+    *w = (struct rocks_writer){
+        .rocks = r,
+        .writer = rocksdb_sstfilewriter_create(r->env, r->options),
+        .segment = segment,
+        .path = str_steal(&path),
+    };
+    char *words = NULL;
+    rocksdb_sstfilewriter_open(w->writer, w->path, &words);
+    int error = rocks_log_error(words, "write", w->path);
+    if (error)
+        rocks_write_cancel(w);
+    else
+        *out = w;
+    return error;
+}
+
+static unsigned varint_bytes(size_t n)
+{
+    unsigned bytes = 1;
+    while (n >>= 7)
+        bytes++;
+    return bytes;
+}
+
+/* An entry of a block: three numbers of variable length (bytes of the key shared with the one before: none; the other
+ * bytes of the key; the value's length), the key, the value. */
+static uint64_t note_put(struct rocks_writer *w, const void *bytes, size_t n)
+{
+    uint64_t written = 0;
+    rocksdb_sstfilewriter_file_size(w->writer, &written);
+    if (written != w->block) {
+        w->block = written;
+        w->used = 0;
+    }
+    uint64_t at = w->block + w->used + 2 + varint_bytes(n) + STORED_KEY;
+    w->used = at + n - w->block;
+    w->last = (struct sample){at, n, ""};
+    memcpy(w->last.head, bytes, n < HEAD ? n : HEAD);
+    if (!w->first.at)
+        w->first = w->last;
+    return at;
+}
+
+int rocks_write_put(struct rocks_writer *w, uint32_t place, const void *bytes, size_t n, uint64_t *at)
+{
+    struct rocks_key key = rocks_key(w->segment, place);
+    char *words = NULL;
+    rocksdb_sstfilewriter_put(w->writer, (char *)&key, sizeof key, bytes, n, &words);
+    int error = rocks_log_error(words, "write", w->path);
+    if (!error)
+        *at = note_put(w, bytes, n);
+    return error;
+}
+
+static bool lies_there(int fd, const struct sample *s)
+{
+    char head[HEAD];
+    size_t n = s->n < HEAD ? s->n : HEAD;
+    return pread(fd, head, n, (off_t)s->at) == (ssize_t)n && memcmp(head, s->head, n) == 0;
+}
+
+/* The file, if the values lie where we think; it is opened before RocksDB gives it another name. */
+static int open_written(const struct rocks_writer *w)
+{
+    CLEANUP_CLOSE int fd = open(w->path, O_RDONLY | O_CLOEXEC);
+    if (rocks_check_descriptor(w->rocks, fd))
+        return -1;
+    if (!lies_there(fd, &w->first) || !lies_there(fd, &w->last)) {
+        log_limited(LOG_LEVEL_WARNING, 1, "%s: values lie elsewhere than expected: reads are slower", w->path);
+        return -1;
+    }
+    rocks_go_direct(w->rocks, fd);
+    return steal_fd(fd);
+}
+
+int rocks_write_end(struct rocks_writer *w, uint64_t *bytes, int *out)
+{
+    CLEANUP_CLOSE int fd = -1;
+    char *words = NULL;
+    rocksdb_sstfilewriter_finish(w->writer, &words);
+    int error = rocks_log_error(words, "write", w->path);
+    if (!error) {
+        rocksdb_sstfilewriter_file_size(w->writer, bytes);
+        fd = open_written(w);
+        const char *const list[] = {w->path};
+        rocksdb_ingest_external_file(w->rocks->db, list, 1, w->rocks->ingest, &words);
+        error = rocks_log_error(words, "store", w->path);
+    }
+    rocks_write_cancel(w);
+    if (!error)
+        *out = steal_fd(fd);
+    return error;
+}
+
+void rocks_write_cancel(struct rocks_writer *w)
+{
+    if (!w)
+        return;
+    rocksdb_sstfilewriter_destroy(w->writer);
+    if (w->path)
+        unlink(w->path); /* gone already where it was stored */
+    free(w->path);
+    free(w);
+}

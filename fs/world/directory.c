@@ -1,0 +1,204 @@
+/* The directory: computing it, and looking at it. Its file is in directory-file.c, the rule of who gets what in
+ * spread.c.
+ *
+ * It is computed right into the image of its file. For each group in turn: what is held is given to its holders, in the
+ * order of their numbers; then the rest is spread. */
+#include "fs/world/directory-format.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/world/spread.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* ---- computing ---- */
+
+/* One group's part of the work. */
+struct deal {
+    const struct directory_input *input;
+    uint16_t *owner;
+    uint64_t *room;         /* a node of the group: what is still free of it */
+    uint32_t first, nodes;  /* of the group */
+    uint64_t left, to_deal; /* extents without an owner, and what they cost */
+};
+
+static bool is_id(const char id[NODE_ID])
+{
+    for (int i = 0; i < NODE_ID - 1; i++)
+        if (!isxdigit((unsigned char)id[i]))
+            return false;
+    return id[NODE_ID - 1] == '\0';
+}
+
+static bool is_valid(const struct directory_input *in)
+{
+    if (in->nodes == 0 || in->nodes > NODES_MOST || in->groups == 0 || in->groups > in->nodes)
+        return false;
+    for (uint32_t i = 0; i < in->nodes; i++)
+        if (!is_id(in->node[i].id) || !memchr(in->node[i].host, '\0', NODE_HOST))
+            return false;
+    return true;
+}
+
+static void keep_extent(struct deal *d, uint32_t node, uint64_t extent)
+{
+    uint64_t *room = &d->room[node - d->first], cost = extents_cost(d->input->extents, extent);
+    d->owner[extent] = (uint16_t)node;
+    *room = *room > cost ? *room - cost : 0;
+}
+
+/* What any byte of is held stays where it is. */
+static void keep_held(struct deal *d)
+{
+    uint64_t extents = extents_count(d->input->extents);
+    for (uint32_t node = d->first; node < d->first + d->nodes; node++) {
+        const uint64_t *held = d->input->holdings[node];
+        for (uint64_t word = 0; word * 64 < extents; word++) {
+            for (uint64_t bits = held[word]; bits; bits &= bits - 1) {
+                uint64_t extent = word * 64 + (uint64_t)__builtin_ctzll(bits);
+                if (extent < extents && d->owner[extent] == NO_OWNER)
+                    keep_extent(d, node, extent);
+            }
+        }
+    }
+}
+
+static void sum_up(struct deal *d)
+{
+    uint64_t extents = extents_count(d->input->extents);
+    d->left = d->to_deal = 0;
+    for (uint64_t extent = 0; extent < extents; extent++) {
+        if (d->owner[extent] != NO_OWNER)
+            continue;
+        d->left++;
+        d->to_deal += extents_cost(d->input->extents, extent);
+    }
+}
+
+static int spread_rest(struct deal *d)
+{
+    sum_up(d);
+    if (d->left == 0)
+        return 0;
+    struct spread *spread;
+    int error = spread_create(d->room, d->nodes, d->to_deal / d->left, &spread);
+    if (error)
+        return error;
+    uint64_t extents = extents_count(d->input->extents);
+    for (uint64_t extent = 0; extent < extents; extent++) {
+        if (d->owner[extent] != NO_OWNER)
+            continue;
+        uint32_t node = spread_next(spread, extents_cost(d->input->extents, extent));
+        if (node != SPREAD_NONE)
+            d->owner[extent] = (uint16_t)(d->first + node);
+    }
+    spread_destroy(spread);
+    return 0;
+}
+
+static int deal_group(const struct directory_input *in, uint32_t group, uint16_t *owner)
+{
+    struct deal d = {.input = in, .owner = owner};
+    while (directory_group_of(d.first, in->nodes, in->groups) < group)
+        d.first++;
+    while (d.first + d.nodes < in->nodes && directory_group_of(d.first + d.nodes, in->nodes, in->groups) == group)
+        d.nodes++;
+    CLEANUP_FREE uint64_t *room = calloc(d.nodes, sizeof *room);
+    if (!room)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < d.nodes; i++)
+        room[i] = in->node[d.first + i].capacity;
+    d.room = room;
+    keep_held(&d);
+    return spread_rest(&d);
+}
+
+static void fill_records(struct directory_record *record, const struct directory_input *in)
+{
+    for (uint32_t i = 0; i < in->nodes; i++) {
+        memcpy(record[i].id, in->node[i].id, NODE_ID);
+        memcpy(record[i].host, in->node[i].host, strlen(in->node[i].host));
+        record[i].capacity = in->node[i].capacity;
+    }
+}
+
+static int fill(void *image, size_t n, const struct directory_input *in)
+{
+    struct directory_header *header = image;
+    struct directory_record *record = (void *)(header + 1);
+    uint16_t *owner = (void *)(record + in->nodes);
+    uint64_t extents = extents_count(in->extents);
+    *header = (struct directory_header){
+        .version = DIRECTORY_VERSION,
+        .endian = DIRECTORY_ENDIAN,
+        .length = n,
+        .catalog = *catalog_digest(in->catalog),
+        .extents = extents,
+        .nodes = in->nodes,
+        .groups = in->groups,
+    };
+    memcpy(header->magic, DIRECTORY_MAGIC, sizeof header->magic);
+    fill_records(record, in);
+    memset(owner, 0xff, extents * in->groups * sizeof *owner);
+    int error = 0;
+    for (uint32_t group = 0; !error && group < in->groups; group++)
+        error = deal_group(in, group, owner + group * extents);
+    header->digest = directory_digest_of(image);
+    header->checksum = directory_checksum_of(image);
+    return error;
+}
+
+int directory_compute(const struct directory_input *in, struct directory **out)
+{
+    if (!is_valid(in))
+        return -EINVAL;
+    uint64_t n = directory_length(extents_count(in->extents), in->nodes, in->groups);
+    CLEANUP_FREE void *image = n ? calloc(1, n) : NULL;
+    if (!image)
+        return -ENOMEM;
+    int error = fill(image, n, in);
+    if (!error)
+        error = directory_from_image(image, n, in->extents, out);
+    if (!error)
+        (*out)->image = steal_pointer(image);
+    return error;
+}
+
+/* ---- looking ---- */
+
+const struct digest *directory_digest(const struct directory *d)
+{
+    return &d->header->digest;
+}
+
+uint32_t directory_nodes(const struct directory *d)
+{
+    return d->header->nodes;
+}
+
+uint32_t directory_groups(const struct directory *d)
+{
+    return d->header->groups;
+}
+
+uint32_t directory_group(const struct directory *d, uint32_t node)
+{
+    return directory_group_of(node, d->header->nodes, d->header->groups);
+}
+
+const struct world_node *directory_node(const struct directory *d, uint32_t node)
+{
+    return &d->node[node];
+}
+
+uint32_t directory_owner(const struct directory *d, uint32_t group, uint64_t extent)
+{
+    return d->owner[group * d->header->extents + extent];
+}
+
+uint64_t directory_owned(const struct directory *d, uint32_t node, uint64_t *extents)
+{
+    if (extents)
+        *extents = d->owned[node].extents;
+    return d->owned[node].bytes;
+}

@@ -1,0 +1,31 @@
+/* What other nodes ask this one for: answered from the tiers in stored form, or after a load from the source, of which
+ * there is one in flight a part whoever asks for it. */
+#ifndef FS_WORLD_SERVE_H
+#define FS_WORLD_SERVE_H
+
+#include "fs/world/peers.h"
+
+#include <pthread.h>
+#include <sys/queue.h>
+
+struct link;
+struct job;
+
+struct serves {
+    pthread_mutex_t lock; /* all below */
+    bool over;
+    int free;
+    uint32_t free_slot[RING_OUT];
+    bool sending[RING_OUT];
+    TAILQ_HEAD(, job) pending; /* wait for a slot, in the order in which they came */
+    size_t kept;               /* bytes of answers among them that no tier has */
+};
+
+int serves_init(struct link *link);
+void serves_fini(struct link *link);
+
+int serve_asked(struct link *link, const struct ring_message *message); /* -EBADMSG: the courier errs */
+int serve_sent(struct link *link, const struct ring_message *message);  /* likewise */
+void serve_end(struct link *link);
+
+#endif

@@ -1,0 +1,210 @@
+/* Gathering and sharing while a world forms. Only operations that do not block are used, and between looks at them
+ * we sleep; so a node that scans for a minute has the processors of those that wait for it, on one machine too. */
+#include "mpi/agree.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "mpi/signals.h"
+
+#include <mpi.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+enum {
+    PIECE = 64 << 20, /* counts in MPI are ints, and their sums over all nodes should be */
+    SPIN_NS = 200000,
+    NAP_NS = 2000000,
+    FAILURES_SHOWN = 8,
+};
+
+static int mpi_failed(const char *what, int code)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int n = 0;
+    MPI_Error_string(code, text, &n);
+    log_error("%s: MPI says: %s", what, text);
+    return -EIO;
+}
+
+static int await(MPI_Request *request)
+{
+    uint64_t began = clock_now();
+    long nap = 50000;
+    for (;;) {
+        int done = 0, code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS)
+            return mpi_failed("wait for the other nodes", code);
+        if (done)
+            return 0;
+        if (clock_now() - began < SPIN_NS)
+            continue;
+        signals_obey();
+        nanosleep(&(struct timespec){.tv_nsec = nap}, NULL);
+        nap = nap < NAP_NS ? nap * 5 / 4 : NAP_NS;
+    }
+}
+
+static int share(MPI_Comm among, int from, void *bytes, size_t n)
+{
+    int error = 0;
+    for (size_t at = 0; !error && at < n; at += PIECE) {
+        int part = n - at < PIECE ? (int)(n - at) : PIECE;
+        MPI_Request request;
+        int code = MPI_Ibcast((char *)bytes + at, part, MPI_BYTE, from, among, &request);
+        error = code != MPI_SUCCESS ? mpi_failed("broadcast", code) : await(&request);
+    }
+    return error;
+}
+
+int agree_share(const struct nodes *nodes, uint32_t from, void *bytes, size_t n)
+{
+    return nodes->count > 1 ? share(MPI_COMM_WORLD, (int)from, bytes, n) : 0;
+}
+
+int agree_share_some(const struct nodes *nodes, uint32_t from, bool want, void *bytes, size_t n)
+{
+    MPI_Comm among;
+    bool in = want || nodes->me == from;
+    int key = nodes->me == from ? 0 : (int)nodes->me + 1; /* who has it is the first of them */
+    int code = MPI_Comm_split(MPI_COMM_WORLD, in ? 0 : MPI_UNDEFINED, key, &among);
+    if (code != MPI_SUCCESS)
+        return mpi_failed("choose who gets it", code);
+    if (!in)
+        return 0;
+    MPI_Comm_set_errhandler(among, MPI_ERRORS_RETURN);
+    int error = share(among, 0, bytes, n);
+    MPI_Comm_free(&among);
+    return error;
+}
+
+int agree_gather(const struct nodes *nodes, const void *mine, size_t n, void *all)
+{
+    MPI_Request request;
+    int code = MPI_Iallgather(mine, (int)n, MPI_BYTE, all, (int)n, MPI_BYTE, MPI_COMM_WORLD, &request);
+    (void)nodes;
+    return code != MPI_SUCCESS ? mpi_failed("gather", code) : await(&request);
+}
+
+const char *agree_name(const struct nodes *nodes, uint32_t node)
+{
+    static char names[4][NODE_HOST + 32];
+    static unsigned next;
+    char *name = names[next++ % 4];
+    if (nodes->host && node < nodes->count && nodes->host[node][0])
+        snprintf(name, sizeof names[0], "node %u (%s)", node, nodes->host[node]);
+    else
+        snprintf(name, sizeof names[0], "node %u", node);
+    return name;
+}
+
+int agree_refuse(const struct nodes *nodes, const char *format, ...)
+{
+    CLEANUP_STR struct str line = STR_INIT;
+    va_list args;
+    va_start(args, format);
+    str_addv(&line, format, args);
+    va_end(args);
+    if (nodes->me == 0 && line.data)
+        log_error("%s", line.data);
+    return -ECANCELED;
+}
+
+static int report(const struct nodes *nodes, const struct wire_verdict *all)
+{
+    uint32_t failed = 0;
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        if (wire_verdict_check(&all[i]))
+            return agree_refuse(nodes, "%s: what it says makes no sense", agree_name(nodes, i));
+        if (all[i].status && failed++ < FAILURES_SHOWN)
+            agree_refuse(nodes, "%s: %s", agree_name(nodes, i), all[i].why);
+    }
+    if (failed > FAILURES_SHOWN)
+        agree_refuse(nodes, "the same or the like on %u more nodes", failed - FAILURES_SHOWN);
+    return failed ? -ECANCELED : 0;
+}
+
+/* A whole character is cut off where the words are too long. */
+static void copy_words(char *to, size_t room, const char *from)
+{
+    size_t n = 0, left = strlen(from);
+    for (size_t step; n < left; n += step) {
+        step = utf8_length(from + n, left - n);
+        step = step ? step : 1;
+        if (n + step >= room)
+            break;
+        for (size_t i = 0; i < step; i++)
+            to[n + i] = (unsigned char)from[n + i] < 0x20 || from[n + i] == 0x7f ? ' ' : from[n + i];
+    }
+}
+
+int agree_on(const struct nodes *nodes, int error, const struct str *why)
+{
+    struct wire_verdict mine = {.magic = WIRE_MAGIC, .status = error};
+    if (error)
+        copy_words(mine.why, sizeof mine.why, why && why->length ? why->data : strerror(-error));
+    CLEANUP_FREE struct wire_verdict *all = calloc(nodes->count, sizeof *all);
+    if (!all) {
+        log_error("memory for %u nodes: %s", nodes->count, strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    int failed = agree_gather(nodes, &mine, sizeof mine, all);
+    return failed ? failed : report(nodes, all);
+}
+
+static int check_greetings(struct nodes *nodes, const struct wire_greeting *all)
+{
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        int error = wire_greeting_check(&all[i]);
+        if (error == -EBADMSG)
+            return agree_refuse(nodes, "%s speaks another language: another program, or other processors",
+                                agree_name(nodes, i));
+        memcpy(nodes->host[i], all[i].host, NODE_HOST);
+        if (error || strcmp(all[i].release, all[0].release) != 0)
+            return agree_refuse(nodes, "%s runs dealfs %s, %s runs %s: install the same on all", agree_name(nodes, i),
+                                all[i].release, agree_name(nodes, 0), all[0].release);
+    }
+    return 0;
+}
+
+static int greet(struct nodes *nodes)
+{
+    struct wire_greeting mine = {.magic = WIRE_MAGIC, .version = WIRE_VERSION, .release = DEALFS_VERSION};
+    if (gethostname(mine.host, sizeof mine.host - 1) < 0)
+        memcpy(mine.host, "unnamed", 8);
+    memset(mine.host + strlen(mine.host), 0, sizeof mine.host - strlen(mine.host));
+    CLEANUP_FREE struct wire_greeting *all = calloc(nodes->count, sizeof *all);
+    nodes->host = calloc(nodes->count, sizeof *nodes->host);
+    if (!all || !nodes->host) {
+        log_error("memory for %u nodes: %s", nodes->count, strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    int error = agree_gather(nodes, &mine, sizeof mine, all);
+    return error ? error : check_greetings(nodes, all);
+}
+
+int agree_begin(struct nodes *nodes)
+{
+    int me, count;
+    *nodes = (struct nodes){0};
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &count);
+    nodes->me = (uint32_t)me;
+    nodes->count = (uint32_t)count;
+    if (nodes->count > NODES_MOST)
+        return agree_refuse(nodes, "%u nodes are more than %d", nodes->count, NODES_MOST);
+    if (me == 0 && getrandom(nodes->world, sizeof nodes->world, 0) != sizeof nodes->world) {
+        log_error("draw a name for the world: %s", strerror(errno));
+        return -EIO;
+    }
+    int error = greet(nodes);
+    return error ? error : agree_share(nodes, 0, nodes->world, sizeof nodes->world);
+}
+
+void agree_end(struct nodes *nodes)
+{
+    free(nodes->host);
+    *nodes = (struct nodes){0};
+}

@@ -1,0 +1,25 @@
+/* Wake couriers that sleep: MPI has nothing that a process could sleep on, so who has sent somebody a message also rings,
+ * by a datagram. A lost one costs time and nothing else: sleepers look for messages now and then by themselves.
+ *
+ * Couriers in one network namespace of one machine use local sockets, others UDP. Which of a node's addresses is in
+ * reach is found by trying: all that are not our own are rung until the node has rung us, from then on the one that it
+ * rang from. Datagrams carry a secret of the world, so that nobody else can redirect or forge them. */
+#ifndef MPI_DOORBELL_H
+#define MPI_DOORBELL_H
+
+#include "mpi/wire.h"
+
+struct doorbell;
+
+/* Of node `me` in the world of that uuid; *address is for the others. 0 or -errno. */
+int doorbell_create(uint32_t me, const uint8_t world[16], struct wire_bell *address, struct doorbell **doorbell);
+void doorbell_destroy(struct doorbell *doorbell);
+/* The addresses of all, by number, checked; they are copied. */
+int doorbell_connect(struct doorbell *doorbell, const struct wire_bell *all, uint32_t nodes);
+
+/* Two descriptors, each readable when somebody has rung; -1: none. */
+void doorbell_fds(const struct doorbell *doorbell, int fds[2]);
+void doorbell_ring(struct doorbell *doorbell, uint32_t node);
+bool doorbell_answer(struct doorbell *doorbell); /* true: somebody of this world has rung since */
+
+#endif

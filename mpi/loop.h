@@ -1,0 +1,21 @@
+/* The courier at work: one thread that sleeps until the server, a peer or a signal wakes it. */
+#ifndef MPI_LOOP_H
+#define MPI_LOOP_H
+
+#include "mpi/doorbell.h"
+#include "mpi/flight.h"
+#include "mpi/link.h"
+#include "mpi/post.h"
+
+struct loop {
+    struct link *link;
+    struct post *post;
+    struct doorbell *doorbell;
+    struct flight *flight;
+};
+
+/* Until the world ends: 0: in order, all others end too; -EINTR: by a signal that the others did not hear of in time;
+ * other -errno: MPI or memory failed, which has been reported. */
+int loop_run(struct loop *loop);
+
+#endif

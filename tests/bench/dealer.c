@@ -1,0 +1,124 @@
+/* How fast a plan is made, and in how much memory: for `make bench`.
+ *
+ *   dealer [-r | -w] SAMPLES NODES RANKS BATCH TURNS
+ *
+ * An epoch by locality over samples that are spread evenly: the order is drawn, then all ranks' lists are made (with -r only
+ * rank 0's). Prints the nanoseconds of one core a sample of the order alone, of the plan alone, and of both (medians of the
+ * turns), how long both took by the clock, and the most memory that was in use beyond order, reply and owners, in bytes a sample; with -w the lists of the
+ * last turn instead. */
+#include "fs/plan/order.h"
+#include "fs/plan/plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+enum { TURNS_MOST = 1000 };
+
+static void *need(void *p)
+{
+    if (!p) {
+        fputs("dealer: out of memory\n", stderr);
+        exit(1);
+    }
+    return p;
+}
+
+/* Touched, so that it is in use now and not only when it is first written to. */
+static void *touched(size_t n)
+{
+    return memset(need(malloc(n + 1)), 1, n + 1);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    return values[n / 2];
+}
+
+static uint64_t most_memory(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+static uint64_t worked(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void run(const struct plan_input *input, uint32_t rank, uint32_t *lists, struct plan_summary *summary)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct plan *plan;
+
+    if (plan_create(input, NULL, &plan, &why) || plan_run(plan, rank, lists, NULL, summary)) {
+        fprintf(stderr, "dealer: %s\n", why.length ? why.data : "cannot plan");
+        exit(1);
+    }
+    plan_destroy(plan);
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t rank;
+    bool write = false, one = false;
+    static double order_took[TURNS_MOST], plan_took[TURNS_MOST], both[TURNS_MOST], wall[TURNS_MOST];
+
+    if (argc > 1 && argv[1][0] == '-') {
+        *(strcmp(argv[1], "-w") == 0 ? &write : &one) = true;
+        argc--, argv++;
+    }
+    rank = one ? 0 : PLAN_ALL_RANKS;
+    if (argc != 6) {
+        fputs("usage: dealer [-r | -w] SAMPLES NODES RANKS BATCH TURNS\n", stderr);
+        return 2;
+    }
+    uint32_t samples = (uint32_t)strtoul(argv[1], NULL, 10), nodes = (uint32_t)strtoul(argv[2], NULL, 10);
+    uint32_t ranks = (uint32_t)strtoul(argv[3], NULL, 10), batch = (uint32_t)strtoul(argv[4], NULL, 10);
+    int turns = atoi(argv[5]);
+    if (samples == 0 || nodes == 0 || ranks == 0 || turns < 1 || turns > TURNS_MOST)
+        return 2;
+    uint16_t *owner = touched(samples * sizeof *owner);
+    uint32_t *order = touched(samples * sizeof *order);
+    uint32_t *lists = touched(((size_t)samples + ranks) / (one ? ranks : 1) * sizeof *lists);
+    for (uint32_t i = 0; i < samples; i++)
+        owner[i] = (uint16_t)((uint64_t)i * nodes / samples);
+    struct plan_input input = {.order = order, .count = samples, .ranks = ranks, .batch = batch, .echo = 1000000,
+                               .owners = {.nodes = nodes, .groups = 1, .of = {owner}}};
+    struct plan_summary summary;
+    uint64_t before = most_memory();
+
+    for (int turn = 0; turn < turns; turn++) {
+        uint64_t began = worked(CLOCK_PROCESS_CPUTIME_ID), clock = worked(CLOCK_MONOTONIC);
+        order_seeded(order, samples, (uint64_t)turn, NULL);
+        uint64_t drawn = worked(CLOCK_PROCESS_CPUTIME_ID);
+        run(&input, rank, lists, &summary);
+        uint64_t done = worked(CLOCK_PROCESS_CPUTIME_ID);
+        order_took[turn] = (double)(drawn - began) / samples;
+        plan_took[turn] = (double)(done - drawn) / samples;
+        both[turn] = (double)(done - began) / samples;
+        wall[turn] = (double)(worked(CLOCK_MONOTONIC) - clock) / samples;
+    }
+    if (write)
+        return fwrite(lists, sizeof *lists, summary.samples, stdout) == summary.samples ? 0 : 1;
+    printf("order=%.2f plan=%.2f both=%.2f wall=%.2f memory=%.2f moved=%" PRIu64 " steps=%" PRIu64 "\n", median(order_took, turns),
+           median(plan_took, turns), median(both, turns), median(wall, turns), (double)(most_memory() - before) / samples, summary.moved,
+           summary.steps);
+    return 0;
+}

@@ -1,0 +1,171 @@
+"""The lines of `make bench` about worlds of several nodes, all on this machine.
+
+Two nodes that read from each other, over shared memory and (as root) over TCP between network namespaces; beside it what
+bare MPI does, and what a sample costs each process. Four nodes that join with a kept catalog."""
+import contextlib
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+
+NETWORK = '10.98.7.0/24'
+TCP = ['--mca', 'btl', 'tcp,self', '--mca', 'btl_tcp_if_include', NETWORK, '--mca', 'oob_tcp_if_include', NETWORK]
+TICK = os.sysconf('SC_CLK_TCK')
+
+
+def environment():
+    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT='1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM='1')
+
+
+class World:
+    """Nodes of this machine, from `ready` to their unmounting."""
+
+    def __init__(self, bench, nodes, source, options, mpirun=(), prefix=(), keep=False):
+        self.bench, self.nodes, self.keep = bench, nodes, keep
+        self.mpirun = [*prefix, 'mpirun', '-q', '--bind-to', 'none', *(mpirun or ['--oversubscribe', '-n', str(nodes)])]
+        self.base = os.path.join(bench.HERE, 'world')
+        self.command = [bench.DEALFS, 'mount', '-o', f'state={self.base}/state%r,{options}', source,
+                        f'{self.base}/node%r']
+
+    def path(self, node):
+        return f'{self.base}/node{node}'
+
+    def __enter__(self):
+        for node in range(self.nodes):
+            os.makedirs(self.path(node), exist_ok=True)
+        self.began = time.monotonic()
+        self.process = subprocess.Popen([*self.mpirun, *self.command], env=environment(), text=True,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        said = []
+        for line in self.process.stdout:
+            said.append(line)
+            if line.strip() == 'ready':
+                self.took = time.monotonic() - self.began
+                return self
+        self.__exit__()
+        raise RuntimeError('no world: ' + ''.join(said))
+
+    def __exit__(self, *_):
+        for node in range(self.nodes):
+            subprocess.run([self.bench.DEALFS, 'umount', self.path(node)], stdout=subprocess.DEVNULL)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait()
+        if not self.keep:
+            shutil.rmtree(self.base, ignore_errors=True)
+
+    def status(self, node):
+        return json.loads(self.bench.sh(self.bench.DEALFS, 'status', '--json', self.path(node)))
+
+    def owned(self, node, names):
+        """Lists of the files that this node and the other one own, as paths below the mount of node 0."""
+        with open(names) as f:
+            paths = f.read().split('\n')[:-1]
+        lists = {0: [], 1: []}
+        for i in range(0, len(paths), 1000):
+            for line in self.bench.sh(self.bench.DEALFS, 'where', self.path(0), *paths[i:i + 1000]).splitlines():
+                _, owner, _, path = line.split('\t')
+                lists[int(owner)].append(path if path.startswith('/') else f'{self.path(0)}/{path}')
+        out = []
+        for owner in (node, 1 - node):
+            out.append(os.path.join(self.bench.HERE, f'list-world-{owner}'))
+            with open(out[-1], 'w') as f:
+                f.writelines(path + '\n' for path in lists[owner])
+        return out
+
+
+def processor_time(pid):
+    with open(f'/proc/{pid}/stat') as f:
+        fields = f.read().rpartition(')')[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def remote_lines(bench, source, size, what, need, mpirun=(), prefix=()):
+    with World(bench, 2, source, 'ram=2G', mpirun, prefix) as world:
+        bench.sh(bench.DEALFS, 'stage', world.path(0))
+        local, remote = world.owned(0, bench.list_of(world.path(0)))
+        bench.paired(f'{what}, remote / local, 4 threads',
+                     lambda: bench.read(remote, '-c', '-t', '4'), lambda: bench.read(local, '-c', '-t', '4'), need, 'files/s')
+        pids = {f'{name} {node}': pid for node in (0, 1) for name, pid in world.status(node)['pids'].items()
+                if name in ('server', 'courier')}
+        before = {name: processor_time(pid) for name, pid in pids.items()}
+        bench.read(remote, '-c', '-r', '3', '-t', '4')
+        reads = 3 * sum(1 for _ in open(remote))
+        costs = ', '.join(f'{name} {1e6 * (processor_time(pid) - before[name]) / reads:.0f} us'
+                          for name, pid in pids.items())
+        bench.note(f'{what}: processor time a sample, kernel included: {costs}')
+    out = bench.sh(*prefix, 'mpirun', '-q', '--bind-to', 'none', *(mpirun or ['--oversubscribe', '-n', '2']),
+                   bench.program('pingpong'), str(size), '4', '3', env=environment())
+    bench.note(f'{what}: bare MPI, {size} bytes, 4 in flight, both spinning: {out.strip()}')
+
+
+@contextlib.contextmanager
+def machines(count):
+    """Network namespaces on a bridge in one more; yields an agent for mpirun, as ssh is called."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as ends:
+        def machine():
+            process = subprocess.Popen(['unshare', '-n', '-u', 'sh', '-c', 'hostname "$1"; echo; exec sleep infinity', '-',
+                                        f'machine{len(pids)}'], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            process.stdout.readline()
+            ends.callback(lambda: (process.kill(), process.wait()))
+            pids.append(process.pid)
+            at(pids[-1], 'ip', 'link', 'set', 'lo', 'up')
+            return process.pid
+
+        def at(pid, *command):
+            subprocess.run(['nsenter', f'--net=/proc/{pid}/ns/net', f'--uts=/proc/{pid}/ns/uts', *command], check=True)
+
+        pids = []
+        switch = machine()
+        at(switch, 'ip', 'link', 'add', 'bridge', 'type', 'bridge')
+        at(switch, 'ip', 'address', 'add', NETWORK.replace('.0/', '.100/'), 'dev', 'bridge')
+        at(switch, 'ip', 'link', 'set', 'bridge', 'up')
+        for i in range(1, count + 1):
+            pid = machine()
+            at(switch, 'ip', 'link', 'add', f'port{i}', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', str(pid))
+            at(switch, 'ip', 'link', 'set', f'port{i}', 'master', 'bridge', 'up')
+            at(pid, 'ip', 'address', 'add', NETWORK.replace('.0/', f'.{i}/'), 'dev', 'eth0')
+            at(pid, 'ip', 'link', 'set', 'eth0', 'up')
+            os.symlink(f'/proc/{pid}/ns', f'{folder}/{i}')
+        agent = f'{folder}/agent'
+        with open(agent, 'w') as f:
+            f.write(f'#!/bin/sh\nns={folder}/${{1##*.}}\nshift\n'
+                    'exec nsenter --net="$ns/net" --uts="$ns/uts" sh -c "$*"\n')
+        os.chmod(agent, 0o755)
+        yield ['nsenter', f'--net=/proc/{switch}/ns/net', f'--uts=/proc/{switch}/ns/uts'], [
+            '--mca', 'plm', 'rsh', '--mca', 'plm_rsh_agent', agent, '--mca', 'plm_rsh_no_tree_spawn', '1', *TCP, '--map-by',
+            'ppr:1:node', '--host', ','.join(NETWORK.replace('.0/24', f'.{i}') for i in range(1, count + 1))]
+
+
+def line_remote(bench):
+    """two nodes here, shards staged, page cache dropped: reads from the other node against reads from this one"""
+    name, files, size = bench.sizes()[0]
+    source = bench.tree(name, files, size)
+    remote_lines(bench, source, size, f'{name}, shared memory', 0.4)
+    if os.geteuid() != 0:
+        return
+    with machines(2) as (switch, mpirun):
+        remote_lines(bench, source, size, f'{name}, TCP between namespaces', 0.25, mpirun, switch)
+
+
+def line_join(bench):
+    """four nodes with a kept catalog of 1,000,000 files: from mpirun to `ready`"""
+    source = bench.many()
+    options = 'ram=64M,rescan=never'
+    with World(bench, 4, source, options, keep=True):
+        pass
+    took = []
+    for turn in range(bench.TURNS):
+        with World(bench, 4, source, options, keep=turn < bench.TURNS - 1) as world:
+            took.append(world.took)
+    bench.row('four nodes mount and join, kept catalog of many files', statistics.median(took), 2,
+              statistics.median(took) / 2, 1, 's', at_most=True)
+
+
+LINES = {'remote': line_remote, 'join': line_join}

@@ -1,0 +1,115 @@
+#!/bin/bash
+# Worlds that cannot be: each is refused with a line that names the node and what is wrong with it; waiting mounts.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "$top_srcdir/tests/lib/sh-world" || exit 99
+require_fuse
+exclusive world
+
+src=$tmp/src
+make_files "$src" 40 50000
+mkdir "$tmp"/node{0,1,2}
+world_count=3
+two() { world_launch -n 1 dealfs "${@:1:$#/2}" : -n 1 dealfs "${@:$#/2+1}"; }
+
+# --- by the command, before any MPI ---
+one_line 'nodes without a launcher' 'nodes=4: nothing has started this on several nodes' \
+    dealfs mount -o nodes=4 "$src" "$tmp/node0"
+one_line 'join without a launcher' 'mpirun' dealfs join "$tmp/node0"
+one_line 'srun without MPI' 'srun --mpi=pmix' \
+    env SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 dealfs mount "$src" "$tmp/node0"
+one_line 'join under it' 'srun --mpi=pmix' \
+    env SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 dealfs join "$tmp/node0"
+one_line "another MPI's mpiexec" "Open MPI's mpirun" env PMI_SIZE=4 PMI_RANK=1 dealfs mount "$src" "$tmp/node0"
+one_line 'PMIx variables, but nobody behind them' 'dealfs' \
+    env PMIX_RANK=1 PMIX_NAMESPACE=nobody SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=1 \
+    dealfs mount -o "state=$tmp/state0,ram=8M" "$src" "$tmp/node0"
+exits 2 'join of nothing' dealfs join
+exits 2 'join of two' dealfs join a b
+exits 2 'a world of no nodes' dealfs join --nodes 0 "$tmp/node0"
+exits 2 'wait_join and nodes' dealfs mount -o wait_join,nodes=2 "$src" "$tmp/node0"
+world_launch -n 2 dealfs mount -o nodes=3,ram=8M "$src" "$tmp/node%r"
+world_refused 'nodes=3 for two' 'world of 3 nodes is wanted, and mpirun has started 2'
+world_launch -n 2 dealfs join "$tmp/node%r"
+world_refused 'join where nothing is mounted' 'node[01]: nothing is mounted there'
+world_launch -n 2 dealfs mount -f -o ram=8M "$src" "$tmp/node%r"
+world_refused '-f under mpirun' 'option -f'
+is 'nothing was mounted' "$(sweep_mounts "$tmp")" ''
+
+# --- by the couriers ---
+mount_words() { echo mount -o "state=$tmp/state%r,ram=8M${2:+,$2}" "$1" "$tmp/node%r"; }
+cp -r "$src" "$tmp/other"
+mkdir "$tmp/other/more" && echo more >"$tmp/other/more/file"
+# shellcheck disable=SC2046
+two $(mount_words "$src") $(mount_words "$tmp/other")
+world_refused 'another source at node 1' 'node 1.*(source|catalog|dataset)'
+fails 'node 1 is not mounted' mounted "$tmp/node1"
+for i in 0 1; do mounted "$tmp/node$i" && dealfs umount "$tmp/node$i"; done
+rm -rf "$tmp"/state*
+
+ok 'a mount by itself' dealfs mount -o "state=$tmp/state0,ram=8M" "$src" "$tmp/node0"
+ok 'and one of another source' dealfs mount -o "state=$tmp/state1,ram=8M" "$tmp/other" "$tmp/node1"
+two join "$tmp/node0" join "$tmp/node1"
+world_refused 'live mounts of different catalogs' 'node 1.*catalog'
+two join "$tmp/node0" join "$tmp/node0"
+world_refused 'the same mount twice' 'node [01].*(same|twice|already|another world)'
+for i in 0 1; do
+    ok "node $i is up" mounted "$tmp/node$i"
+    is 'and alone' "$(value "$tmp/node$i" state)" alone
+done
+reads 'and reads' "$src" "$tmp/node0"
+ok 'unmount' dealfs umount "$tmp/node1"
+mkdir "$tmp/state2"
+cp "$tmp/state0/id" "$tmp/state2/id"
+touch "$tmp/state2/lock"
+ok 'a mount with the id of another' dealfs mount -o "state=$tmp/state2,ram=8M" "$src" "$tmp/node2"
+is 'has it' "$(value "$tmp/node2" id)" "$(value "$tmp/node0" id)"
+two join "$tmp/node0" join "$tmp/node2"
+world_refused 'the same id twice' 'node [01].*id'
+ok 'unmount' dealfs umount "$tmp/node2"
+ok 'another mount' dealfs mount -o "state=$tmp/state1,ram=8M,groups=2" "$src" "$tmp/node1"
+two join --groups 1 "$tmp/node0" join --groups 2 "$tmp/node1"
+world_refused 'groups that differ' 'node [01].*group'
+two join --groups 2 "$tmp/node0" join --groups 2 "$tmp/node1"
+ok 'as many groups as nodes' world_await
+ok 'leave' world_leave
+two join --groups 3 "$tmp/node0" join --groups 3 "$tmp/node1"
+world_refused 'more groups than nodes' 'group'
+two join --nodes 2 "$tmp/node0" join --nodes 3 "$tmp/node1"
+world_refused 'nodes that differ' 'world of 3 nodes is wanted'
+ok 'a world that can be' world_join 0 1
+join_pid=$world_pid
+cp "$tmp/world.log" "$tmp/first.log"
+two join "$tmp/node0" join "$tmp/node1"
+world_refused 'a node of a living world' 'node [01].*(world|busy)'
+world_pid=$join_pid
+is 'which lives on' "$(value "$tmp/node0" state)" joined
+ok 'it is in the world still' kill -0 "$world_pid"
+world_count=2
+ok 'unmount' world_umount
+
+# --- waiting for the first join ---
+world_count=3
+for i in 0 1; do
+    ok "mount node $i without a scan" dealfs mount -o "state=$tmp/state$i,ram=8M,wait_join" "$src" "$tmp/node$i"
+done
+timeout 60 cat "$tmp/node0/class0/000.bin" >"$tmp/waited" 2>"$tmp/waited.err" &
+reader=$!
+exits 3 'status answers meanwhile' timeout 10 dealfs status "$tmp/node1"
+ok 'the first read waits' kill -0 $reader
+ok 'join' world_join 0 1
+ok 'the read comes back' wait $reader
+ok 'with the right bytes' cmp "$tmp/waited" "$src/class0/000.bin"
+same 'every byte of node 0' "$src" "$tmp/node0"
+same 'every byte of node 1' "$src" "$tmp/node1"
+is 'each file was opened once' "$(world_sum source.samples 0 1)" 40
+world_count=2
+ok 'unmount' world_umount
+ok 'one that waits can be unmounted' dealfs mount -o "state=$tmp/state0,ram=8M,wait_join" "$src" "$tmp/node0"
+ok 'without a join' timeout 60 dealfs umount "$tmp/node0"
+ok 'a mount under a launcher without MPI, to join later' \
+    env SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=2 dealfs mount -o "state=$tmp/state%r,ram=8M,wait_join" "$src" "$tmp/node%r"
+ok 'has its number in the path' mounted "$tmp/node2"
+ok 'unmount' timeout 60 dealfs umount "$tmp/node2"
+nothing_left 'nothing is left'
+done_testing

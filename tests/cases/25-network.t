@@ -1,0 +1,167 @@
+#!/bin/bash
+# Real nodes: network namespaces with host names of their own, joined by a bridge, over TCP. A link is cut in silence and by
+# reset, for shorter and longer than peer_timeout, and healed.
+#
+#   switch: bridge 10.99.0.100 ── veth ── node0: 10.99.0.1, node1: 10.99.0.2, node2: 10.99.0.3
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "$top_srcdir/tests/lib/sh-world" || exit 99
+require_root
+require_fuse
+require ip nsenter unshare
+exclusive world
+
+src=$tmp/src
+make_files "$src" 100 114688
+
+# --- the machines ---
+machine() { # name: a process that holds its namespaces
+    # shellcheck disable=SC2016
+    unshare -n -u sh -c 'hostname "$1" && : >"$2.up" && exec sleep infinity' - "$1" "$tmp/$1" 2>"$tmp/$1.err" &
+    tap_pids+=($!)
+    echo $! >"$tmp/$1.pid"
+    wait_for 10 test -e "$tmp/$1.up"
+}
+inside() { # name: the words that lead into it
+    local pid
+    pid=$(cat "$tmp/$1.pid")
+    way=(nsenter --net="/proc/$pid/ns/net" --uts="/proc/$pid/ns/uts")
+}
+at() { # name, command…
+    inside "$1"
+    "${way[@]}" "${@:2}"
+}
+machine switch || plan_skip "no network namespaces: $(cat "$tmp/switch.err")"
+at switch ip link set lo up
+at switch ip link add bridge type bridge 2>"$tmp/bridge.err" || plan_skip "no bridge: $(cat "$tmp/bridge.err")"
+at switch ip address add 10.99.0.100/24 dev bridge
+at switch ip link set bridge up
+for i in 0 1 2; do
+    machine "node$i" || bail_out "no namespace: $(cat "$tmp/node$i.err")"
+    at switch ip link add "port$i" type veth peer name eth0 netns "$(cat "$tmp/node$i.pid")" ||
+        plan_skip 'no veth'
+    at switch ip link set "port$i" master bridge up
+    at "node$i" ip link set lo up
+    at "node$i" ip address add "10.99.0.$((i + 1))/24" dev eth0
+    at "node$i" ip link set eth0 up
+done
+cat >"$tmp/agent" <<END
+#!/bin/sh
+# As ssh is called: HOST COMMAND…, the command for a shell.
+pid=\$(cat "$tmp/node\$((\${1##*.} - 1)).pid")
+shift
+exec nsenter --net="/proc/\$pid/ns/net" --uts="/proc/\$pid/ns/uts" sh -c "\$*"
+END
+chmod +x "$tmp/agent"
+wait_for 10 at switch ping -c 1 -W 1 10.99.0.3 >/dev/null 2>&1
+
+# shellcheck disable=SC2054 # the commas are mpirun's
+over_tcp=(--mca plm rsh --mca plm_rsh_agent "$tmp/agent" --mca plm_rsh_no_tree_spawn 1
+    --mca oob_tcp_if_include 10.99.0.0/24 --mca btl tcp,self --mca btl_tcp_if_include 10.99.0.0/24
+    --mca oob_tcp_keepalive_time 3 --mca oob_tcp_keepalive_intvl 1 --mca oob_tcp_keepalive_probes 3
+    --bind-to none --map-by ppr:1:node)
+launch() { # hosts, command…
+    : >"$tmp/world.log"
+    inside switch
+    "${way[@]}" mpirun -q "${over_tcp[@]}" --host "$1" "${@:2}" >"$tmp/world.log" 2>&1 </dev/null &
+    world_pid=$!
+    world_await 60
+}
+hosts=10.99.0.1,10.99.0.2,10.99.0.3
+state_is() { [ "$(value "$tmp/node$1" state)" = "$2" ]; }
+joined() { state_is 0 joined && state_is 1 joined && state_is 2 joined; }
+degraded() { state_is 0 degraded && state_is 1 degraded && state_is 2 degraded; }
+reads_of() {
+    local place sum=0
+    for place in ram ssd peer source; do
+        sum=$((sum + $(value "$tmp/node$1" "reads.$place")))
+    done
+    echo $sum
+}
+longest() { tail -n 1 "$tmp/reader$1.log" | awk '{ print int($3) }'; }
+
+world_count=3
+mkdir "$tmp"/node{0,1,2}
+options="ram=32M,peer_timeout=2,state=$tmp/state-%h"
+ok 'mount on three machines' launch $hosts dealfs mount -o "$options" "$src" "$tmp/node%r"
+is 'each by its own name' "$(cd "$tmp" && echo state-*)" 'state-node0 state-node1 state-node2'
+like 'which the list of nodes has' "$(cat "$tmp/node0/.dealfs/nodes")" 'node0.*node1.*node2'
+for i in 0 1 2; do
+    same "every byte of node $i" "$src" "$tmp/node$i"
+done
+is 'each file was opened once' "$(world_sum source.samples 0 1 2)" 100
+isnt 'over TCP' "$(at node1 sh -c 'cat /proc/net/dev' | awk '/eth0/ { print ($2 > 1000000) }')" 0
+
+# --- cut in silence, shorter than peer_timeout ---
+readers_start 0 1 2
+at node2 ip link set eth0 down
+sleep 0.5 # the length of the cut is what is tested
+at node2 ip link set eth0 up
+ok 'a short cut: all stay in the world' wait_for 20 joined
+readers_end 'no reader saw it'
+
+# --- longer ---
+readers_start 0 1 2
+timeouts() { awk '/^dealfs_.*timeouts/ { n += $NF } END { exit !n }' "$tmp/node0/.dealfs/metrics"; }
+at node2 ip link set eth0 down
+ok 'a long cut: node 0 has waited in vain' wait_for 30 timeouts
+at node2 ip link set eth0 up
+readers_end 'no reader saw an error'
+for i in 0 1 2; do
+    ok "node $i: no read took much longer than peer_timeout: $(longest $i) s" test "$(longest $i)" -le 5
+done
+world_over_now() { degraded || joined; }
+ok 'the world is whole again or has ended' wait_for 60 world_over_now
+if ! joined; then
+    world_gone || kill "$world_pid"
+    wait_for 30 world_gone
+    ok 'then they join again' launch $hosts dealfs join "$tmp/node%r"
+else
+    pass 'it is whole'
+fi
+ok 'all are in the world' wait_for 30 joined
+for i in 0 1 2; do
+    reads "healed: node $i" "$src" "$tmp/node$i"
+done
+
+# --- by reset: the connections of one machine die at once ---
+readers_start 0 1 2
+at node1 ss -K dst 10.99.0.0/24 >"$tmp/killed" 2>&1
+ok 'connections are reset' grep -q 10.99.0 "$tmp/killed"
+ok 'the world is whole again or has ended' wait_for 60 world_over_now
+read_some() { [ "$(reads_of 1)" -gt $((before + 50)) ]; }
+before=$(reads_of 1)
+ok 'node 1 reads on' wait_for 60 read_some
+readers_end 'cut by reset: no reader saw an error'
+for i in 0 1 2; do
+    ok "node $i: no read took much longer than peer_timeout: $(longest $i) s" test "$(longest $i)" -le 5
+done
+world_gone || joined || kill "$world_pid"
+joined || {
+    wait_for 30 world_gone
+    launch $hosts dealfs join "$tmp/node%r"
+}
+ok 'all are in the world' wait_for 30 joined
+
+# --- a machine is lost for good: the others go on, and join without it ---
+readers_start 0 1
+at switch ip link set port2 down
+here=$(readlink "/proc/$(cat "$tmp/node2.pid")/ns/net")
+for pid in /proc/[0-9]*; do
+    pid=${pid#/proc/}
+    [ "$(readlink "/proc/$pid/ns/net")" = "$here" ] && [ "$pid" != "$(cat "$tmp/node2.pid")" ] && kill -9 "$pid"
+done
+# Its connections were not closed: only that nothing comes tells it.
+ok 'mpirun ends' wait_for 90 world_gone
+both_degraded() { state_is 0 degraded && state_is 1 degraded; }
+ok 'the two say so' wait_for 30 both_degraded
+ok 'and join' launch 10.99.0.1,10.99.0.2 dealfs join "$tmp/node%r"
+readers_end 'no survivor saw an error'
+for i in 0 1; do
+    ok "node $i: no read took much longer than peer_timeout: $(longest $i) s" test "$(longest $i)" -le 5
+done
+is 'two nodes' "$(value "$tmp/node0" nodes)" 2
+ok 'what the dead machine has left is taken away' timeout 60 dealfs umount "$tmp/node2"
+ok 'unmount' world_umount
+nothing_left 'nothing is left'
+done_testing

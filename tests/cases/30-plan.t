@@ -1,0 +1,147 @@
+#!/bin/bash
+# Plans from a mount: the control file, the files below plan/, `dealfs plan`; what is refused, and who asks at once.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_fuse
+require python3
+src=$tmp/src mnt=$tmp/mnt
+make_files "$src" 100 500
+ok 'mount' mount_up -o ram=16M "$src" "$mnt"
+control=$mnt/.dealfs/control folder=$mnt/.dealfs/plan
+ask() { dealfs plan "$mnt" "$@"; }
+base=(epoch=0 ranks=4 batch=8)
+
+# --- three ways to the same list ---
+list=$(ask "${base[@]}" rank=1)
+is 'a rank has its share, one number a line' "$(wc -l <<<"$list")" 25
+exec 3<>"$control"
+echo "plan ${base[*]} rank=1" >&3
+is 'the same by the control file' "$(cat <&3)" "$list"
+exec 3>&-
+file="$folder/epoch=0,ranks=4,batch=8,rank=1"
+is 'the same as a file' "$(cat "$file")" "$list"
+is 'whose size is true' "$(stat -c %s "$file")" "$(wc -c <"$file")"
+ok 'it can be copied' cp "$file" "$tmp/copy"
+is 'whole' "$(cat "$tmp/copy")" "$list"
+is 'the folder shows nothing' "$(ls "$folder")" ''
+is 'all ranks: a line each' "$(ask "${base[@]}" | awk '{ print NF }' | tr '\n' ' ')" '25 25 25 25 '
+is 'the second is that list' "$(ask "${base[@]}" | sed -n 2p | tr ' ' '\n')" "$list"
+is 'each sample once' "$(ask "${base[@]}" | tr ' ' '\n' | sort -n)" "$(seq 0 99)"
+is 'numbers' "$(ask "${base[@]}" rank=1 reply=u32 | od -An -v -tu4 -w4 | tr -d ' ')" "$list"
+is 'wide ones' "$(ask "${base[@]}" rank=1 reply=u64 | od -An -v -tu8 -w8 | tr -d ' ')" "$list"
+isnt 'another epoch is another order' "$(ask epoch=1 ranks=4 batch=8 rank=1)" "$list"
+is 'seed and epoch are added' "$(ask epoch=0 seed=1 ranks=4 batch=8)" "$(ask epoch=1 ranks=4 batch=8)"
+cat >"$tmp/read.py" <<'END'
+import mmap, os, struct, sys
+path, expected = sys.argv[1], [int(x) for x in open(sys.argv[2])]
+with open(path + ',reply=u32', 'rb') as f:
+    assert list(struct.unpack(f'<{len(expected)}I', f.read())) == expected, 'read'
+with open(path + ',reply=u64', 'rb') as f, mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as m:
+    assert list(struct.unpack(f'<{len(expected)}Q', m)) == expected, 'mapped'
+fd = os.open(path, os.O_RDONLY)
+assert os.pread(fd, 3, 1) == open(path, 'rb').read()[1:4], 'pread'
+END
+echo "$list" >"$tmp/list"
+ok 'read, mapped, from the middle' python3 "$tmp/read.py" "$file" "$tmp/list"
+fails 'it cannot be written' sh -c "echo x >'$file'"
+
+# --- orders, lists ---
+seq 99 -1 0 >"$tmp/down"
+is 'a given order' "$(ask epoch=0 ranks=1 batch=8 order=text rank=0 <"$tmp/down")" "$(seq 99 -1 0)"
+python3 -c 'import struct; open("'"$tmp/down32"'","wb").write(struct.pack("<100I", *range(99,-1,-1)))'
+is 'the same in numbers' "$(ask epoch=0 ranks=1 batch=8 order=u32 rank=0 <"$tmp/down32")" "$(seq 99 -1 0)"
+is 'natural' "$(ask epoch=0 ranks=1 batch=8 order=natural)" "$(seq -s ' ' 0 99)"
+is 'regular' "$(ask epoch=0 ranks=3 batch=8 order=natural mode=regular tail=drop rank=2)" "$(seq 2 3 98)"
+is 'some of them' "$(ask epoch=0 ranks=1 batch=8 order=text distinct=no rank=0 <<<'5 5 7' | tr '\n' ' ')" '5 5 7 '
+is 'below a directory' "$(ask epoch=0 ranks=1 batch=4 under=class1 order=natural | wc -w)" \
+    "$(find "$src/class1" -type f | wc -l)"
+ok 'with its count' ask epoch=0 ranks=1 batch=4 under=class1 "count=$(find "$src/class1" -type f | wc -l)"
+exec 3<>"$control"
+printf 'samples name=mine\nclass0/000.bin\nclass1/001.bin\n' >&3
+cat <&3 >/dev/null
+exec 3>&-
+is 'an uploaded list' "$(ask epoch=0 ranks=1 batch=4 samples=mine order=natural)" '0 1'
+mine="$folder/epoch=0,ranks=1,batch=4,samples=mine,order=natural"
+is 'as a file' "$(cat "$mine")" '0 1'
+exec 3<>"$control"
+printf 'samples name=mine\nclass0/000.bin\nclass1/001.bin\nclass2/002.bin\n' >&3
+cat <&3 >/dev/null
+exec 3>&-
+is 'which follows the list' "$(cat "$mine")" '0 1 2'
+is 'skipped and echoed' "$(ask epoch=0 ranks=1 batch=2 order=natural skip=97 echo=2 echo_at=batch rank=0 | tr '\n' ' ')" \
+    '97 98 97 98 99 99 '
+
+# --- the summary ---
+summary=$(ask "${base[@]}" reply=summary)
+like 'a summary has a digest' "$summary" '"digest":"[0-9a-f]{32}"'
+is 'the same from here on every machine' "$(grep -o '"steps":[0-9]*,"samples":[0-9]*' <<<"$summary")" '"steps":4,"samples":100'
+like 'status has it, too' "$(tr -d ' \n' <"$mnt/.dealfs/status")" "$(grep -o '"digest":"[0-9a-f]*"' <<<"$summary")"
+like 'status counts' "$(cat "$mnt/.dealfs/status")" '"misplaced": 0'
+made=$(value "$mnt" plans.made)
+for rank in 0 1 2 3; do ask "${base[@]}" "rank=$rank" >/dev/null & done
+wait
+is 'what is there is not planned again' "$(value "$mnt" plans.made)" "$made"
+for rank in 0 1 2 3; do ask epoch=77 ranks=4 batch=8 "rank=$rank" >/dev/null & done
+wait
+is 'asked for by four at once: planned once' "$(value "$mnt" plans.made)" $((made + 1))
+
+# --- refusals ---
+refuse() { # errno's name, regex of the reason, words
+    local name=$1 reason=$2 out
+    shift 2
+    out=$(ask "$@" 2>&1 <"${order:-/dev/null}")
+    is "refused: $* " $? 1
+    like 'with its reason' "$out" "$reason"
+    like 'in errors by its name' "$(tail -1 "$mnt/.dealfs/errors")" "$name: .*$reason"
+}
+before=$(value "$mnt" plans.made)
+refuse EINVAL 'nearest known one is `ranks`' epoch=0 rnks=4 batch=8
+refuse EINVAL 'given twice' "${base[@]}" epoch=1
+refuse EINVAL 'needs `batch=' epoch=0 ranks=4
+refuse ERANGE '1 to 1048576' epoch=0 ranks=0 batch=8
+refuse ERANGE '0 to 3' "${base[@]}" rank=4
+refuse EINVAL 'not one of' "${base[@]}" reply=json
+refuse EINVAL 'has 100 samples' "${base[@]}" count=99
+refuse ENOENT 'no sample list `none`' "${base[@]}" samples=none
+refuse ERANGE 'past the end' "${base[@]}" skip=101
+refuse ERANGE '1 to 1000' "${base[@]}" echo=0.9
+refuse ESTALE '0123456789abcdef0123456789abcdef is not known' "${base[@]}" directory=0123456789abcdef0123456789abcdef
+refuse ENOENT 'rank 1 is on `7`' epoch=0 ranks=2 batch=8 nodes=0,7
+refuse EINVAL 'fewer' "${base[@]}" nodes=0,0
+refuse EINVAL 'too short' "${base[@]}" order=text
+order=$tmp/words
+{ seq 0 98; echo x; } >"$order"
+refuse EINVAL 'no number: `x`' "${base[@]}" order=text
+order=$tmp/down32
+refuse EINVAL 'too short' "${base[@]}" order=u64
+order=$tmp/longer
+cat "$tmp/down32" "$tmp/down32" >"$order"
+refuse EINVAL 'too long' "${base[@]}" order=u32
+printf 'xyz' >>"$order"
+refuse EINVAL 'no whole number of u32' "${base[@]}" order=u32
+order=$tmp/twice
+{ seq 0 98; echo 0; } >"$order"
+refuse EINVAL 'entry 99 is 0 again' "${base[@]}" order=text
+{ seq 0 98; echo 100; } >"$order"
+refuse ERANGE 'entry 99 is 100' "${base[@]}" order=text
+order=''
+fails 'a payload that nobody asked for' sh -c "exec 3<>'$control'; printf 'plan ${base[*]}\n1 2 3\n' >&3; cat <&3"
+is 'nothing was planned for these' "$(value "$mnt" plans.made)" "$before"
+exits 2 'words that are none' dealfs plan "$mnt" epoch
+fails 'a file of a bad name' cat "$folder/epoch=0,ranks=0,batch=8"
+like 'is in errors' "$(tail -1 "$mnt/.dealfs/errors")" 'plan/epoch=0,ranks=0,batch=8.*ERANGE'
+errors=$(wc -l <"$mnt/.dealfs/errors")
+fails 'a name that is no request' test -e "$folder/.hidden"
+is 'is not' "$(wc -l <"$mnt/.dealfs/errors")" "$errors"
+
+# --- after a crash ---
+exec 4<"$file"
+ok 'the server dies' kill -9 "$(value "$mnt" pids.server)"
+is 'the same list from the next one' "$(ask "${base[@]}" rank=1)" "$list"
+is 'and as a file' "$(cat "$file")" "$list"
+is 'also where it was open' "$(cat <&4)" "$list"
+exec 4<&-
+ok 'unmount' dealfs umount "$mnt"
+nothing_left
+done_testing

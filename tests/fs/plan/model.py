@@ -1,0 +1,508 @@
+"""The planner against a second one, written plainly from the design and the papers: every list, over random worlds.
+
+usage: model.py PLANNER [SEED [WORLDS]]
+Speaks TAP. Needs nothing but Python.
+"""
+
+import random
+import struct
+import subprocess
+import sys
+
+NOBODY = 0xFFFF
+MASK = (1 << 64) - 1
+GOLDEN = 0x9E3779B97F4A7C15
+LOCALITY, REGULAR, LOCAL = range(3)
+PAD, DROP, SHORT = range(3)
+EXAMPLE, BATCH = range(2)
+ONE = 1000000
+
+
+# --- generators -----------------------------------------------------------------------------------------------------
+
+def mt19937(seed):
+    """Matsumoto's generator, one number after the other."""
+    state = [seed & 0xFFFFFFFF]
+    for i in range(1, 624):
+        state.append((1812433253 * (state[-1] ^ state[-1] >> 30) + i) & 0xFFFFFFFF)
+    i = 0
+    while True:
+        y = (state[i] & 0x80000000) | (state[(i + 1) % 624] & 0x7FFFFFFF)
+        state[i] = state[(i + 397) % 624] ^ y >> 1 ^ (0x9908B0DF if y & 1 else 0)
+        y = state[i]
+        y ^= y >> 11
+        y ^= y << 7 & 0x9D2C5680
+        y ^= y << 15 & 0xEFC60000
+        yield y ^ y >> 18
+        i = (i + 1) % 624
+
+
+def mix(z):
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
+    return z ^ z >> 31
+
+
+def random_at(seed, use, position):
+    return mix((mix((seed + use * GOLDEN) & MASK) + (position + 1) * GOLDEN) & MASK)
+
+
+def randperm(n, seed):
+    draw = mt19937(seed)
+    order = list(range(n))
+    for i in range(n - 1):
+        z = i + next(draw) % (n - i)
+        order[i], order[z] = order[z], order[i]
+    return order
+
+
+# --- the pipeline ---------------------------------------------------------------------------------------------------
+
+def repeats(w, use, position):
+    return w.echo // ONE + (random_at(w.seed, use, position) % ONE < w.echo % ONE)
+
+
+def echo_examples(w, order):
+    stream = [x for i, x in enumerate(order) for _ in range(repeats(w, 1, i))]
+    if w.echo_buffer < 2:
+        return stream
+    draw = mt19937(random_at(w.seed, 3, 0))
+    held, coming, out = stream[:w.echo_buffer], stream[w.echo_buffer:], []
+    while held:
+        # what was first goes to the place of what is taken; the next comes in at the end
+        place = next(draw) % len(held)
+        out.append(held[place])
+        held[place] = held[0]
+        held.pop(0)
+        if coming:
+            held.append(coming.pop(0))
+    return out
+
+
+def cut(w, order):
+    rest = order[w.skip:]
+    odd = len(rest) % w.ranks
+    if w.tail == PAD and odd:
+        wanted = w.ranks - odd
+        filler = order
+        while len(filler) < wanted:
+            filler = filler + order
+        rest = rest + filler[:wanted]
+    if w.tail == DROP and odd:
+        rest = rest[:-odd]
+    size = w.ranks * w.batch
+    return [rest[i:i + size] for i in range(0, len(rest), size)]
+
+
+def regular(w, batch):
+    return [batch[r::w.ranks] for r in range(w.ranks)]
+
+
+def share(w, n, rank):
+    return len(range(rank, n, w.ranks))
+
+
+def locality(w, batch):
+    """Algorithm 1 by looking for the largest each time. One group."""
+    target = [sum(share(w, len(batch), r) for r in w.ranks_of(v)) for v in range(w.nodes)]
+    home = [w.owners[0][x] for x in batch]
+    count = [home.count(v) for v in range(w.nodes)]
+    nobodys = len(batch) - sum(count)
+    lack = [max(0, t - c) for t, c in zip(target, count)]
+    excess = [max(0, c - t) for t, c in zip(target, count)]
+    moved = sum(excess)
+    gifts = {v: [] for v in [*range(w.nodes), NOBODY]}
+
+    def give(giver, most):
+        taker = lack.index(max(lack))
+        size = min(most, lack[taker])
+        lack[taker] -= size
+        gifts[giver] += [taker] * size
+        return size
+
+    while nobodys:
+        nobodys -= give(NOBODY, nobodys)
+    transfers = 0
+    while any(excess):
+        giver = excess.index(max(excess))
+        excess[giver] -= give(giver, excess[giver])
+        transfers += 1
+    keeps = [min(t, c) for t, c in zip(target, count)]
+    hands = [[] for _ in range(w.nodes)]
+    for x, v in zip(batch, home):
+        if v < w.nodes and keeps[v]:
+            keeps[v] -= 1
+            hands[v].append(x)
+        else:
+            hands[gifts[v if v < w.nodes else NOBODY].pop(0)].append(x)
+    lists = [None] * w.ranks
+    for v in range(w.nodes):
+        mine = w.ranks_of(v)
+        for place, r in enumerate(mine):
+            lists[r] = hands[v][place::len(mine)]
+    return lists, moved, transfers
+
+
+def local_lists(w, order, batches):
+    """Each node's list, and what its ranks read of it."""
+    total = sum(map(len, batches))
+    left = {}
+    skipped = [w.skip * len(w.ranks_of(v)) // w.ranks for v in range(w.nodes)]
+    need = [skipped[v] + sum(share(w, total, r) for r in w.ranks_of(v)) for v in range(w.nodes)]
+    own = [0] * w.nodes
+    free = 0
+    for x in order:
+        at = [o[x] for o in w.owners if o[x] < w.nodes]
+        free += not at
+        for v in at:
+            own[v] += 1
+    own = [min(a, b) for a, b in zip(own, need)]
+    more = [0] * w.nodes
+    while free and any(o + m < n for o, m, n in zip(own, more, need)):
+        for v in range(w.nodes):
+            if free and own[v] + more[v] < need[v]:
+                more[v] += 1
+                free -= 1
+    lists = [[] for _ in range(w.nodes)]
+    turn, lacking = 0, [v for v in range(w.nodes) if more[v]]
+    for x in order:
+        at = [o[x] for o in w.owners if o[x] < w.nodes]
+        for v in at:
+            if own[v]:
+                own[v] -= 1
+                lists[v].append(x)
+        if not at and lacking:
+            turn = turn if turn < len(lacking) else 0
+            v = lacking[turn]
+            lists[v].append(x)
+            more[v] -= 1
+            if more[v]:
+                turn += 1
+            else:
+                lacking[turn] = lacking[-1]
+                lacking.pop()
+    reads = [None] * w.ranks
+    before = 0
+    for v in range(w.nodes):
+        mine = w.ranks_of(v)
+        length = need[v]
+        if lists[v]:
+            stream = [lists[v][k % len(lists[v])] for k in range(length)]
+        else:
+            stream = [order[(before * len(order) // w.ranks + k) % len(order)] for k in range(length)] if order else []
+        before += len(mine)
+        for place, r in enumerate(mine):
+            reads[r] = stream[skipped[v]:][place::len(mine)]
+    return reads
+
+
+def plan(w):
+    order = echo_examples(w, w.order) if w.echo != ONE and w.echo_at == EXAMPLE else w.order
+    batches = cut(w, order)
+    lists = [[] for _ in range(w.ranks)]
+    moved = transfers = 0
+    whole = local_lists(w, order, batches) if w.mode == LOCAL else None
+    for step, batch in enumerate(batches):
+        if w.mode == LOCALITY:
+            dealt, m, t = locality(w, batch)
+            moved, transfers = moved + m, transfers + t
+        elif w.mode == REGULAR:
+            dealt = regular(w, batch)
+        else:
+            dealt = [whole[r][step * w.batch:step * w.batch + share(w, len(batch), r)] for r in range(w.ranks)]
+        again = 1
+        if w.echo != ONE and w.echo_at == BATCH:
+            again = repeats(w, 2, w.skip + step * w.ranks * w.batch)
+        for r in range(w.ranks):
+            lists[r] += dealt[r] * again
+    return lists, moved, transfers
+
+
+# --- worlds ---------------------------------------------------------------------------------------------------------
+
+class World:
+    def __init__(self, rng, **given):
+        self.samples = rng.choice([1, 2, 7, 30, 100, 100, 257, 400])
+        self.nodes = rng.choice([1, 1, 2, 3, 4, 7, 16])
+        self.groups = 1
+        self.ranks = self.nodes * rng.choice([1, 1, 2, 3])
+        self.placed = None
+        if rng.random() < 0.3:
+            self.ranks = rng.randint(1, 20)
+            self.placed = [rng.randrange(self.nodes) for _ in range(self.ranks)]
+        self.batch = rng.choice([1, 2, 3, 8, 20, 1000])
+        self.mode = rng.choice([LOCALITY, LOCALITY, REGULAR, LOCAL])
+        self.tail = rng.choice([PAD, DROP, SHORT])
+        self.seed = rng.getrandbits(64)
+        self.echo, self.echo_at, self.echo_buffer = ONE, EXAMPLE, 0
+        if rng.random() < 0.3:
+            self.echo = rng.choice([ONE, 2 * ONE, ONE + 500000, 3 * ONE + 1, rng.randint(ONE, 5 * ONE)])
+            self.echo_at = rng.choice([EXAMPLE, BATCH])
+            self.echo_buffer = rng.choice([0, 1, 2, 10, 10000])
+        self.__dict__.update(given)
+        alpha = rng.choice([0, 0.3, 1, 1])
+        weight = [rng.choice([0, 1, 1, 5]) for _ in range(self.nodes)]
+        weight[0] += not any(weight)
+        self.owners = []
+        for g in range(self.groups):
+            mine = [v for v in range(self.nodes) if v * self.groups // self.nodes == g]
+            weights = [weight[v] + 0.01 for v in mine]
+            self.owners.append([rng.choices(mine, weights)[0] if rng.random() < alpha else
+                                rng.choice([NOBODY, NOBODY, self.nodes]) for _ in range(self.samples)])
+        self.order = list(range(self.samples))
+        rng.shuffle(self.order)
+        if rng.random() < 0.2:
+            self.order = [rng.randrange(self.samples) for _ in range(rng.randint(0, 2 * self.samples))]
+        self.skip = rng.choice([0, 0, 0, rng.randint(0, len(self.order)), len(self.order)])
+        self.__dict__.update(given)
+
+    def ranks_of(self, node):
+        if self.placed:
+            return [r for r in range(self.ranks) if self.placed[r] == node]
+        each = self.ranks // self.nodes
+        return list(range(node * each, (node + 1) * each))
+
+    def __str__(self):
+        return ' '.join(f'{k}={v}' for k, v in self.__dict__.items() if k not in ('owners', 'order'))
+
+
+class Planner:
+    def __init__(self, program):
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def order(self, n, seed):
+        self.process.stdin.write(b'order %d %d\n' % (n, seed))
+        self.process.stdin.flush()
+        return list(struct.unpack(f'<{n}I', self.process.stdout.read(4 * n)))
+
+    def plan(self, w, rank=None):
+        line = (f'plan samples={w.samples} count={len(w.order)} ranks={w.ranks} batch={w.batch} mode={w.mode} tail={w.tail} '
+                f'skip={w.skip} echo={w.echo} echo_at={w.echo_at} echo_buffer={w.echo_buffer} seed={w.seed} nodes={w.nodes} '
+                f'groups={w.groups} placed={int(bool(w.placed))} bytes=1' + ('' if rank is None else f' rank={rank}') + '\n')
+        to, out = self.process.stdin, self.process.stdout
+        to.write(line.encode())
+        for owners in w.owners:
+            to.write(struct.pack(f'<{len(owners)}H', *owners))
+        to.write(struct.pack(f'<{len(w.order)}I', *w.order))
+        if w.placed:
+            to.write(struct.pack(f'<{w.ranks}I', *w.placed))
+        to.flush()
+        head = out.readline().decode()
+        if head.startswith('refused'):
+            return head, None
+        facts = {k: v if k == 'digest' else int(v) for k, v in (pair.split('=') for pair in head.split())}
+        lists = []
+        for _ in range(w.ranks if rank is None else 1):
+            n, = struct.unpack('<Q', out.read(8))
+            lists.append(list(struct.unpack(f'<{n}I', out.read(4 * n))))
+        return facts, lists
+
+
+# --- what must hold -------------------------------------------------------------------------------------------------
+
+class Wrong(Exception):
+    pass
+
+
+def must(condition, what):
+    if not condition:
+        raise Wrong(what)
+
+
+def is_at(w, x, node):
+    return any(o[x] == node for o in w.owners)
+
+
+def check_facts(w, facts, lists):
+    """The summary against a count of the lists; echoed batches count once, so only without them."""
+    if w.echo != ONE and w.echo_at == BATCH:
+        return
+    local = moved = free = moved_bytes = free_bytes = 0
+    for v in range(w.nodes):
+        for r in w.ranks_of(v):
+            for x in lists[r]:
+                if is_at(w, x, v):
+                    local += 1
+                elif any(o[x] < w.nodes for o in w.owners):
+                    moved, moved_bytes = moved + 1, moved_bytes + x + 1
+                else:
+                    free, free_bytes = free + 1, free_bytes + x + 1
+    must((facts['local'], facts['moved'], facts['unowned']) == (local, moved, free), 'local, moved, unowned')
+    must((facts['moved_bytes'], facts['unowned_bytes']) == (moved_bytes, free_bytes), 'bytes')
+    must(facts['samples'] == local + moved + free, 'samples')
+
+
+def check_plan(planner, w):
+    facts, lists = planner.plan(w)
+    must(lists is not None, facts)
+    expected, moved, transfers = plan(w)
+    must(lists == expected, f'lists\n# {lists}\n# {expected}')
+    if w.mode == LOCALITY:
+        must((facts['moved'], facts['transfers']) == (moved, transfers), 'moved and transfers')
+    check_facts(w, facts, lists)
+    rank = w.seed % w.ranks
+    alone, of_one = planner.plan(w, rank)
+    must(of_one == [lists[rank]] and alone == facts, 'of one rank')
+
+
+def batches_of(w, lists):
+    """By step the ranks' batches, taken apart from the lists."""
+    steps = max(-(-len(x) // w.batch) for x in lists)
+    return [[x[s * w.batch:(s + 1) * w.batch] for x in lists] for s in range(steps)]
+
+
+def check_rules(planner, w):
+    """Rule 7, which needs no second planner: also where there are several groups."""
+    facts, lists = planner.plan(w)
+    must(lists is not None, facts)
+    steps = batches_of(w, lists)
+    batches = cut(w, w.order)
+    must(len(steps) == len(batches), 'steps')
+    for dealt, batch in zip(steps, batches):
+        must(sorted(x for one in dealt for x in one) == sorted(batch), 'the union is the global batch')
+        lengths = {len(one) for one in dealt}
+        must(len(lengths) == 1 or (w.tail == SHORT and max(lengths) - min(lengths) == 1), 'equal lengths')
+    must(facts['transfers'] <= len(batches) * (w.nodes - 1), 'transfers')
+    check_facts(w, facts, lists)
+
+
+def fewest_moved(w, batch):
+    """The least that must move where samples have several owners: what a maximum flow leaves over."""
+    target = [sum(share(w, len(batch), r) for r in w.ranks_of(v)) for v in range(w.nodes)]
+    at = [[] for _ in range(w.nodes)]
+
+    def place(i, seen):
+        for v in {o[batch[i]] for o in w.owners if o[batch[i]] < w.nodes}:
+            if v in seen:
+                continue
+            seen.add(v)
+            if len(at[v]) < target[v]:
+                at[v].append(i)
+                return True
+            for other in list(at[v]):
+                if place(other, seen):
+                    at[v].remove(other)
+                    at[v].append(i)
+                    return True
+        return False
+
+    owned = [i for i in range(len(batch)) if any(o[batch[i]] < w.nodes for o in w.owners)]
+    return len(owned) - sum(place(i, set()) for i in owned)
+
+
+# --- tests ----------------------------------------------------------------------------------------------------------
+
+count = failed = 0
+
+
+def test(what, function, *arguments, **given):
+    global count, failed
+    count += 1
+    try:
+        function(*arguments, **given)
+        print(f'ok {count} - {what}')
+    except Wrong as wrong:
+        failed += 1
+        print(f'not ok {count} - {what}\n#   {wrong}')
+    sys.stdout.flush()
+
+
+def many(check, planner, rng, worlds, **given):
+    for _ in range(worlds):
+        w = World(rng, **given)
+        try:
+            check(planner, w)
+        except Wrong as wrong:
+            raise Wrong(f'{wrong}\n#   in {w}') from None
+
+
+def orders(planner):
+    for n in 0, 1, 2, 3, 10, 623, 624, 625, 626, 1248, 1249, 1250, 3000:
+        for seed in 0, 1, 12345, 0xFFFFFFFF, 0x100000000, MASK:
+            must(planner.order(n, seed) == randperm(n, seed), f'n={n} seed={seed}')
+
+
+def resumes(planner, rng, worlds):
+    """What was left after some steps, planned with other ranks, is the rest of the order."""
+    for _ in range(worlds):
+        w = World(rng, echo=ONE, skip=0, mode=rng.choice([LOCALITY, REGULAR]), tail=rng.choice([PAD, SHORT]))
+        _, first = planner.plan(w)
+        steps = batches_of(w, first)
+        done = rng.randint(0, len(w.order) // (w.ranks * w.batch))
+        w.skip = done * w.ranks * w.batch
+        _, rest = planner.plan(w)
+        must([a + b for a, b in zip([x[:done * w.batch] for x in first], rest)] == first, f'same ranks: {w}')
+        w.ranks, w.placed = w.nodes * rng.randint(1, 3), None
+        w.tail = SHORT
+        _, rest = planner.plan(w)
+        seen = [x for dealt in steps[:done] for one in dealt for x in one] + [x for one in rest for x in one]
+        must(sorted(seen) == sorted(w.order), f'other ranks: {w}')
+
+
+def resumes_local(planner, rng, worlds):
+    for _ in range(worlds):
+        w = World(rng, echo=ONE, skip=0, mode=LOCAL)
+        _, first = planner.plan(w)
+        done = rng.randint(0, len(w.order) // (w.ranks * w.batch))
+        w.skip = done * w.ranks * w.batch
+        _, rest = planner.plan(w)
+        must([x[done * w.batch:] for x in first] == rest, f'{w}')
+
+
+def groups(planner, rng, worlds):
+    """Not only right, but near to the least that must move."""
+    ours = least = 0
+    for _ in range(worlds):
+        nodes = rng.choice([2, 4, 8])
+        w = World(rng, nodes=nodes, groups=rng.choice([2, 2, nodes]), ranks=nodes, placed=None, mode=LOCALITY, echo=ONE,
+                  skip=0, samples=400, batch=rng.choice([4, 16]), tail=rng.choice([PAD, SHORT]))
+        facts, _ = planner.plan(w)
+        ours += facts['moved']
+        least += sum(fewest_moved(w, batch) for batch in cut(w, w.order))
+    print(f'# moved with several owners a sample: {ours}, at least {least}')
+    must(least <= ours <= least * 1.02 + worlds, f'{ours} moved, {least} would do')
+
+
+def refusals(planner):
+    for errno, given in ((34, {'skip': 8}), (33, {'ranks': 3}), (34, {'ranks': 0}), (34, {'batch': 0}), (34, {'echo': ONE - 1}),
+                         (34, {'echo': 1000 * ONE + 1}), (34, {'placed': [0, 2]}), (34, {'groups': 65}), (34, {'groups': 0}),
+                         (34, {'ranks': (1 << 20) + 1})):
+        w = World(random.Random(0), samples=7, nodes=2, ranks=2, placed=None, batch=2, mode=LOCALITY, tail=PAD, skip=0, echo=ONE)
+        w.order = list(range(7))
+        w.__dict__.update(given)
+        w.owners = [[0] * 7 for _ in range(w.groups)]
+        facts, lists = planner.plan(w)
+        must(lists is None and facts.startswith(f'refused {errno} '), f'{given}: {facts}')
+        must(len(facts.split()) > 4, f'{given}: says why: {facts}')
+
+
+def main():
+    planner = Planner(sys.argv[1])
+    rng = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    worlds = int(sys.argv[3]) if len(sys.argv) > 3 else 300
+    test('orders by seed', orders, planner)
+    for name, mode in ('locality', LOCALITY), ('regular', REGULAR), ('local', LOCAL):
+        test(f'{worlds} worlds, {name}', many, check_plan, planner, rng, worlds, mode=mode)
+    test(f'{worlds} worlds, echoes', many, check_plan, planner, rng, worlds, echo=1700000)
+    test('one node', many, check_plan, planner, rng, 50, nodes=1, ranks=3,
+         placed=None)
+    test('several groups, local', many, check_plan, planner, rng, 100, nodes=6, ranks=12, placed=None, groups=3, mode=LOCAL)
+    test(f'{worlds} worlds keep the rules', many, check_rules, planner, rng, worlds, echo=ONE, mode=LOCALITY)
+    test('with several groups', many, check_rules, planner, rng, worlds, echo=ONE, mode=LOCALITY, nodes=6, ranks=12,
+         placed=None, groups=3)
+    test('with several groups, ranks anywhere', many, check_rules, planner, rng, 100, echo=ONE, mode=LOCALITY, nodes=4,
+         ranks=7, placed=[0, 3, 3, 1, 0, 0, 3], groups=2)
+    test('several groups: little is moved', groups, planner, rng, 20)
+    test('resumed in mid-epoch', resumes, planner, rng, worlds)
+    test('resumed in mid-epoch, local', resumes_local, planner, rng, worlds)
+    test('refusals', refusals, planner)
+    print(f'1..{count}')
+    planner.process.stdin.close()
+    if planner.process.wait() != 0:
+        print('# the planner failed')
+        sys.exit(1)
+    sys.exit(failed > 0)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,136 @@
+/* The planner as a program, for tests in other languages. Reads requests from stdin until its end:
+ *
+ *   order N SEED\n                      reply: N raw u32
+ *   plan KEY=NUMBER …\n                 then raw: owners (groups × samples u16), the order (count u32), and with placed=1 the
+ *                                       node of each rank (ranks u32)
+ *
+ * The reply to a plan is `refused ERRNO WHY\n`, or a line of KEY=VALUE pairs and then for each rank the length of its list
+ * (u64) and the list (u32). With rank=R only that one's list. */
+#include "fs/base/cleanup.h"
+#include "fs/plan/order.h"
+#include "fs/plan/plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_MOST = 4096 };
+
+static void *take(size_t n)
+{
+    char *bytes = malloc(n + 1);
+
+    if (!bytes || fread(bytes, 1, n, stdin) != n) {
+        fputs("planner: the request ends early\n", stderr);
+        exit(1);
+    }
+    return bytes;
+}
+
+static uint64_t number(const char *line, const char *key, uint64_t otherwise)
+{
+    char wanted[64];
+
+    snprintf(wanted, sizeof wanted, " %s=", key);
+    const char *at = strstr(line, wanted);
+    return at ? strtoull(at + strlen(wanted), NULL, 10) : otherwise;
+}
+
+static void put_lists(const struct plan *plan, uint32_t rank, uint32_t ranks, const uint32_t *list)
+{
+    for (uint32_t r = rank == PLAN_ALL_RANKS ? 0 : rank; r < ranks; r++) {
+        uint64_t length = plan_length(plan, r);
+        fwrite(&length, sizeof length, 1, stdout);
+        fwrite(list, sizeof *list, length, stdout);
+        list += length;
+        if (rank != PLAN_ALL_RANKS)
+            break;
+    }
+}
+
+static uint64_t one_and(void *user, uint32_t sample)
+{
+    (void)user;
+    return sample + 1;
+}
+
+static int answer(const struct plan_input *input, uint32_t rank)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    CLEANUP_FREE uint32_t *list = NULL;
+    struct plan_summary s;
+    struct plan *plan;
+    char digest[DIGEST_TEXT];
+    int error = plan_create(input, NULL, &plan, &why);
+
+    if (error) {
+        printf("refused %d %s\n", -error, why.length ? why.data : "");
+        return 0;
+    }
+    list = malloc((plan_length_all(plan) + 1) * sizeof *list);
+    error = list ? plan_run(plan, rank, list, NULL, &s) : -1;
+    if (error)
+        return 1;
+    printf("steps=%" PRIu64 " samples=%" PRIu64 " local=%" PRIu64 " moved=%" PRIu64 " unowned=%" PRIu64 " transfers=%" PRIu64
+           " moved_bytes=%" PRIu64 " unowned_bytes=%" PRIu64 " unread=%" PRIu64 " digest=%s\n", s.steps, s.samples, s.local,
+           s.moved, s.unowned, s.transfers, s.moved_bytes, s.unowned_bytes, s.unread, digest_format(&s.digest, digest));
+    put_lists(plan, rank, input->ranks, list);
+    plan_destroy(plan);
+    return 0;
+}
+
+static int plan(const char *line)
+{
+    uint32_t samples = (uint32_t)number(line, "samples", 0);
+    struct plan_input input = {
+        .count = (uint32_t)number(line, "count", 0),
+        .ranks = (uint32_t)number(line, "ranks", 1),
+        .batch = (uint32_t)number(line, "batch", 1),
+        .mode = (enum plan_mode)number(line, "mode", PLAN_LOCALITY),
+        .tail = (enum plan_tail)number(line, "tail", TAIL_PAD),
+        .skip = number(line, "skip", 0),
+        .echo_at = (enum plan_echo_at)number(line, "echo_at", ECHO_AT_EXAMPLE),
+        .echo = (uint32_t)number(line, "echo", 1000000),
+        .echo_buffer = (uint32_t)number(line, "echo_buffer", 0),
+        .seed = number(line, "seed", 0),
+        .owners = {.nodes = (uint32_t)number(line, "nodes", 1), .groups = (uint32_t)number(line, "groups", 1)},
+        .bytes = number(line, "bytes", 0) ? one_and : NULL,
+    };
+    CLEANUP_FREE uint16_t *owner = take((size_t)input.owners.groups * samples * sizeof *owner);
+    CLEANUP_FREE uint32_t *order = take((size_t)input.count * sizeof *order);
+    CLEANUP_FREE uint32_t *placed = number(line, "placed", 0) ? take(input.ranks * sizeof *placed) : NULL;
+
+    for (uint32_t g = 0; g < input.owners.groups && g < PLAN_GROUPS_MOST; g++)
+        input.owners.of[g] = owner + (size_t)g * samples;
+    input.order = order;
+    input.node_of_rank = placed;
+    return answer(&input, (uint32_t)number(line, "rank", PLAN_ALL_RANKS));
+}
+
+static int order(const char *line)
+{
+    unsigned n;
+    uint64_t seed;
+
+    if (sscanf(line, "order %u %" SCNu64, &n, &seed) != 2)
+        return 2;
+    CLEANUP_FREE uint32_t *made = malloc((n + 1ul) * sizeof *made);
+    if (!made || order_seeded(made, n, seed, NULL))
+        return 1;
+    fwrite(made, sizeof *made, n, stdout);
+    return 0;
+}
+
+int main(void)
+{
+    char line[LINE_MOST];
+
+    while (fgets(line, sizeof line, stdin)) {
+        int status = strncmp(line, "plan", 4) == 0 ? plan(line) : order(line);
+        if (status)
+            return status;
+        fflush(stdout);
+    }
+    return 0;
+}

@@ -1,0 +1,440 @@
+/* Threads: one plays the couriers, as long as there is a world; `lock` guards the rings and what is in flight between
+ * it and the test's own thread. */
+#include "tests/fs/world/fake.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "tests/lib/tap.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { MOST_FLYING = 4096, HELD_MOST = 256 };
+
+/* A question that is on its way, by its token. */
+struct flying {
+    bool used;
+    uint32_t from, slot;
+    uint64_t number;
+};
+
+static struct flying flying[MOST_FLYING];
+static uint64_t tokens;
+static struct {
+    uint32_t node;
+    struct ring_message message;
+} held[HELD_MOST];
+static int holds;
+static atomic_int asked; /* the status of fake_ask's question; 1: not answered yet */
+enum { BY_HAND = FAKE_NODES }; /* who asks there */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t courier;
+static atomic_bool running, stop;
+
+/* Nodes. */
+
+static void no_command(void *user, enum world_command command, uint64_t token)
+{
+    struct fake_node *n = user;
+    (void)token;
+    atomic_fetch_add(&n->commands, (uint32_t)command);
+}
+
+void fake_open(struct fake *f, uint32_t number, bool restarted)
+{
+    struct fake_node *n = &f->node[number];
+    const char *ram = test_path("ram-%u", number);
+    n->config.restarted = restarted;
+    if (n->capacity && dir_make(ram, 0700) < 0)
+        bail_out("mkdir %s", ram);
+    struct store_config config = {
+        .catalog = f->dataset->catalog,
+        .source = f->dataset->root,
+        .tier = {[TIER_RAM] = {n->capacity ? ram : NULL, n->capacity}},
+        .zstd_level = 1,
+        .source_threads = 4,
+        .faults = n->faults,
+    };
+    if (store_open(&config, &n->store) || peers_create(&n->config, &n->peers) ||
+        peers_fill(n->peers, f->dataset->catalog, n->store) || peers_start(n->peers))
+        bail_out("open node %u", number);
+}
+
+void fake_close(struct fake *f, uint32_t number)
+{
+    struct fake_node *n = &f->node[number];
+    if (!n->peers)
+        return;
+    peers_stop(n->peers);
+    store_close(n->store);
+    peers_destroy(n->peers);
+    n->peers = NULL;
+    n->store = NULL;
+}
+
+void fake_begin(struct fake *f, struct dataset *d, uint32_t nodes, const uint64_t *ram, uint64_t timeout,
+                const char *faults)
+{
+    static int worlds;
+    *f = (struct fake){.dataset = d, .nodes = nodes};
+    worlds++;
+    for (uint32_t i = 0; i < nodes; i++) {
+        struct fake_node *n = &f->node[i];
+        snprintf(n->state, sizeof n->state, "%s", test_path("state-%d-%u", worlds, i));
+        snprintf(n->id, sizeof n->id, "%032x", worlds * 100 + (int)i);
+        dir_remove_tree(AT_FDCWD, test_path("ram-%u", i));
+        if (dir_make(n->state, 0700) < 0)
+            bail_out("mkdir %s", n->state);
+        n->capacity = ram[i];
+        n->faults = faults;
+        n->socket = -1;
+        n->config = (struct peers_config){
+            .state = n->state,
+            .catalog = d->catalog,
+            .id = n->id,
+            .host = "here",
+            .peer_timeout = timeout,
+            .mountpoint = "/here",
+            .command = no_command,
+            .user = n,
+        };
+        fake_open(f, i, false);
+    }
+}
+
+/* The couriers. */
+
+static void deliver(struct fake *f, uint32_t node, const struct ring_message *m)
+{
+    struct fake_node *n = &f->node[node];
+    if (n->socket >= 0 && ring_push(&n->ring.shared->to_server, n->ring.bell_server, m))
+        bail_out("the queue to node %u is full", node);
+}
+
+void fake_push(struct fake *f, uint32_t node, const struct ring_message *m)
+{
+    pthread_mutex_lock(&lock);
+    deliver(f, node, m);
+    pthread_mutex_unlock(&lock);
+}
+
+static void hold(uint32_t node, const struct ring_message *m)
+{
+    if (holds == HELD_MOST)
+        bail_out("too much is held back");
+    held[holds].node = node;
+    held[holds++].message = *m;
+}
+
+void fake_let_go(struct fake *f)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < holds; i++)
+        deliver(f, held[i].node, &held[i].message);
+    holds = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+static uint32_t fault_of(struct fake_node *n, bool final)
+{
+    uint32_t fault = atomic_load(&n->fault);
+    if (!fault || (!final && fault != FAKE_SWALLOW) || !atomic_load(&n->times))
+        return FAKE_NONE;
+    if (final)
+        atomic_fetch_sub(&n->times, 1);
+    return fault;
+}
+
+static void harm(uint32_t fault, char *slot, struct ring_message *m)
+{
+    struct payload_header *h = (struct payload_header *)slot;
+    if (fault == FAKE_DAMAGE)
+        slot[m->length / 2] ^= 1;
+    if (fault == FAKE_SHORT)
+        m->length -= 16;
+    if (fault == FAKE_OTHER_FILE)
+        h->file++;
+    if (fault == FAKE_GONE || fault == FAKE_ERROR)
+        m->status = fault == FAKE_GONE ? -EHOSTDOWN : -EIO;
+}
+
+static void bring_answer(struct fake *f, uint32_t owner, const struct ring_message *reply)
+{
+    struct fake_node *n = &f->node[owner];
+    struct flying *q = &flying[reply->token % MOST_FLYING];
+    struct ring_message m = {.kind = RING_FETCHED, .slot = q->slot, .token = q->number, .status = reply->status};
+    if (!q->used)
+        bail_out("an answer to nothing");
+    if (q->from == BY_HAND) {
+        if (reply->status == 0)
+            deliver(f, owner, &(struct ring_message){.kind = RING_SENT, .slot = reply->slot});
+        if (reply->status != -EAGAIN) {
+            q->used = false;
+            atomic_store(&asked, reply->status);
+        }
+        return;
+    }
+    uint32_t asker = q->from, fault = fault_of(n, reply->status != -EAGAIN);
+    bool here = f->node[asker].socket >= 0;
+    if (reply->status == -EAGAIN)
+        atomic_fetch_add(&n->waits, 1);
+    else
+        q->used = false;
+    if (reply->status == 0) {
+        char *to = here ? ring_slot(&f->node[asker].ring, m.slot) : NULL;
+        m.length = reply->length;
+        if (to) {
+            memcpy(to, ring_slot(&n->ring, reply->slot), reply->length);
+            harm(fault, to, &m);
+        }
+        deliver(f, owner, &(struct ring_message){.kind = RING_SENT, .slot = reply->slot});
+        atomic_fetch_add(&n->served, 1);
+    } else if (fault == FAKE_GONE) {
+        m.status = -EHOSTDOWN;
+    }
+    if (fault == FAKE_SWALLOW)
+        return;
+    if (fault == FAKE_HOLD)
+        hold(asker, &m);
+    else
+        deliver(f, asker, &m);
+    if (fault == FAKE_TWICE)
+        deliver(f, asker, &m);
+}
+
+static void carry(struct fake *f, uint32_t from, const struct ring_message *m)
+{
+    if (m->kind == RING_REPLY) {
+        bring_answer(f, from, m);
+    } else if (m->kind == RING_FETCH && (m->node >= f->nodes || f->node[m->node].socket < 0)) {
+        deliver(f, from, &(struct ring_message){.kind = RING_FETCHED, .slot = m->slot, .token = m->token,
+                                                .status = -EHOSTDOWN});
+    } else if (m->kind == RING_FETCH) {
+        struct ring_message serve = *m;
+        uint64_t token = tokens++;
+        struct flying *q = &flying[token % MOST_FLYING];
+        if (q->used)
+            bail_out("too many questions");
+        *q = (struct flying){true, from, m->slot, m->token};
+        serve.kind = RING_SERVE;
+        serve.node = from;
+        serve.token = token;
+        deliver(f, m->node, &serve);
+    } else if (m->kind == RING_COMMAND) {
+        for (uint32_t i = 0; i < f->nodes; i++)
+            if (i != from)
+                deliver(f, i, m);
+    }
+}
+
+int fake_ask(struct fake *f, uint32_t node, uint32_t file, uint32_t value, uint32_t count)
+{
+    atomic_store(&asked, 1);
+    pthread_mutex_lock(&lock);
+    struct ring_message m = {.kind = RING_SERVE, .node = 1, .token = tokens++, .file = file, .value = value, .count = count};
+    flying[m.token % MOST_FLYING] = (struct flying){true, BY_HAND, 0, 0};
+    deliver(f, node, &m);
+    pthread_mutex_unlock(&lock);
+    for (int i = 0; atomic_load(&asked) == 1; i++)
+        wait_step(i, "a question is answered");
+    return atomic_load(&asked);
+}
+
+static bool carry_all(struct fake *f)
+{
+    bool any = false;
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < f->nodes; i++) {
+        struct ring_message m;
+        while (f->node[i].socket >= 0 && ring_take(&f->node[i].ring.shared->to_courier, &m) == 0) {
+            carry(f, i, &m);
+            any = true;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return any;
+}
+
+static void *play(void *argument)
+{
+    struct fake *f = argument;
+    while (!atomic_load(&stop))
+        if (!carry_all(f))
+            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    return NULL;
+}
+
+/* Conversations. */
+
+static void *ask(int socket, enum attach_kind kind, const void *payload, size_t n, const int *fds,
+                 enum attach_kind expected, size_t *length)
+{
+    uint32_t got;
+    void *answer;
+    int error = attach_send(socket, kind, payload, n, fds);
+    if (!error)
+        error = attach_receive(socket, &got, &answer, length, NULL);
+    if (error)
+        bail_out("frame %d: %s", (int)kind, strerror(-error));
+    if (got == ATTACH_REFUSED)
+        bail_out("frame %d refused: %s", (int)kind, (char *)answer + sizeof(uint32_t));
+    if (got != expected)
+        bail_out("frame %d answered by %u", (int)kind, got);
+    return answer;
+}
+
+int fake_hello(struct fake *f, uint32_t node, struct attach_welcome *welcome)
+{
+    int socket = attach_connect(f->node[node].state);
+    struct attach_hello hello = {.version = ATTACH_VERSION, .release = DEALFS_VERSION};
+    size_t n;
+    if (socket < 0)
+        bail_out("connect to node %u: %s", node, strerror(-socket));
+    memcpy(hello.world, f->uuid, sizeof hello.world);
+    CLEANUP_FREE void *answer = ask(socket, ATTACH_HELLO, &hello, sizeof hello, NULL, ATTACH_WELCOME, &n);
+    if (n != sizeof *welcome)
+        bail_out("a welcome of %zu bytes", n);
+    memcpy(welcome, answer, sizeof *welcome);
+    return socket;
+}
+
+static int *descriptors(const struct ring *ring, int fds[ATTACH_FDS])
+{
+    fds[0] = ring->memory;
+    fds[1] = ring->bell_server;
+    fds[2] = ring->bell_courier;
+    return fds;
+}
+
+static void send_world(struct fake *f, uint32_t number, const struct world_node *nodes, void **holdings, size_t bytes)
+{
+    struct fake_node *n = &f->node[number];
+    struct attach_world head = {.nodes = f->nodes, .groups = f->groups, .me = number};
+    CLEANUP_STR struct str frame = STR_INIT;
+    int fds[ATTACH_FDS];
+    size_t length;
+    memcpy(head.world, f->uuid, sizeof head.world);
+    str_add(&frame, &head, sizeof head);
+    str_add(&frame, nodes, f->nodes * sizeof *nodes);
+    for (uint32_t i = 0; i < f->nodes; i++)
+        str_add(&frame, holdings[i], bytes);
+    if (ring_create(&n->ring, f->nodes))
+        bail_out("a ring");
+    CLEANUP_FREE struct digest *digest =
+        ask(n->socket, ATTACH_WORLD, frame.data, frame.length, descriptors(&n->ring, fds), ATTACH_DIRECTORY, &length);
+    if (number == 0)
+        f->directory = *digest;
+    else if (memcmp(digest, &f->directory, sizeof *digest))
+        bail_out("node %u has another directory", number);
+}
+
+static void start_courier(struct fake *f)
+{
+    if (atomic_exchange(&running, true))
+        return;
+    atomic_store(&stop, false);
+    memset(flying, 0, sizeof flying);
+    holds = 0;
+    if (pthread_create(&courier, NULL, play, f))
+        bail_out("a thread");
+}
+
+void fake_join(struct fake *f, uint32_t groups)
+{
+    static uint8_t worlds;
+    struct world_node nodes[FAKE_NODES];
+    void *holdings[FAKE_NODES];
+    int sockets[FAKE_NODES];
+    size_t bytes = 0;
+    memset(nodes, 0, sizeof nodes);
+    memset(f->uuid, ++worlds, sizeof f->uuid);
+    f->groups = groups;
+    for (uint32_t i = 0; i < f->nodes; i++) {
+        struct attach_welcome welcome;
+        sockets[i] = fake_hello(f, i, &welcome);
+        nodes[i] = welcome.node;
+        holdings[i] = ask(sockets[i], ATTACH_HOLDINGS, NULL, 0, NULL, ATTACH_HOLDINGS, &bytes);
+    }
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < f->nodes; i++)
+        f->node[i].socket = sockets[i];
+    for (uint32_t i = 0; i < f->nodes; i++)
+        send_world(f, i, nodes, holdings, bytes);
+    pthread_mutex_unlock(&lock);
+    start_courier(f);
+    for (uint32_t i = 0; i < f->nodes; i++) {
+        size_t n;
+        free(ask(f->node[i].socket, ATTACH_LIVE, NULL, 0, NULL, ATTACH_OK, &n));
+        free(holdings[i]);
+    }
+}
+
+void fake_resume(struct fake *f, uint32_t number)
+{
+    struct fake_node *n = &f->node[number];
+    struct attach_welcome welcome;
+    int fds[ATTACH_FDS], socket = fake_hello(f, number, &welcome);
+    struct attach_resume resume = {.nodes = f->nodes, .me = number, .directory = f->directory};
+    size_t length;
+    memcpy(resume.world, f->uuid, sizeof resume.world);
+    struct ring ring;
+    if (ring_create(&ring, f->nodes))
+        bail_out("a ring");
+    free(ask(socket, ATTACH_RESUME, &resume, sizeof resume, descriptors(&ring, fds), ATTACH_OK, &length));
+    pthread_mutex_lock(&lock);
+    n->ring = ring;
+    n->socket = socket;
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_leave(struct fake *f, uint32_t number)
+{
+    struct fake_node *n = &f->node[number];
+    pthread_mutex_lock(&lock);
+    if (n->socket >= 0) {
+        close(n->socket);
+        ring_close(&n->ring);
+    }
+    n->socket = -1;
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_swap(struct fake *f, uint32_t a, uint32_t b)
+{
+    pthread_mutex_lock(&lock);
+    struct fake_node last = f->node[a];
+    f->node[a] = f->node[b];
+    f->node[b] = last;
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_end(struct fake *f)
+{
+    for (uint32_t i = 0; i < f->nodes; i++)
+        fake_leave(f, i);
+    if (atomic_load(&running)) {
+        atomic_store(&stop, true);
+        pthread_join(courier, NULL);
+        atomic_store(&running, false);
+    }
+    for (uint32_t i = 0; i < f->nodes; i++)
+        fake_close(f, i);
+}
+
+void fake_stats(const struct fake *f, uint32_t node, struct store_stats *stats)
+{
+    store_stats(f->node[node].store, stats);
+}
+
+uint64_t fake_samples(const struct fake *f)
+{
+    uint64_t samples = 0;
+    for (uint32_t i = 0; i < f->nodes; i++) {
+        struct store_stats stats;
+        fake_stats(f, i, &stats);
+        samples += stats.source_samples;
+    }
+    return samples;
+}

@@ -1,0 +1,69 @@
+/* A world in one process: nodes with stores and peers of their own, joined by a thread that plays all their couriers. */
+#ifndef TESTS_FS_WORLD_FAKE_H
+#define TESTS_FS_WORLD_FAKE_H
+
+#include "fs/world/attach.h"
+#include "fs/world/peers.h"
+#include "tests/fs/store/dataset.h"
+
+enum { FAKE_NODES = 8 };
+
+/* What the couriers do to the answers of a node, `times` times. */
+enum fake_fault {
+    FAKE_NONE,
+    FAKE_DAMAGE,     /* a bit is flipped */
+    FAKE_SHORT,      /* the length is wrong */
+    FAKE_OTHER_FILE, /* a reply of another file */
+    FAKE_TWICE,      /* answered twice */
+    FAKE_SWALLOW,    /* never answered, nor is anything else said */
+    FAKE_HOLD,       /* held back until fake_let_go */
+    FAKE_GONE,       /* -EHOSTDOWN */
+    FAKE_ERROR,      /* -EIO */
+};
+
+struct fake_node {
+    struct peers *peers;
+    struct store *store;
+    char state[4096];
+    char id[NODE_ID];
+    const char *faults;
+    uint64_t capacity;
+    struct peers_config config;
+    int socket; /* to its server; -1: not joined */
+    struct ring ring;
+    _Atomic uint32_t fault, times; /* of what this node answers */
+    _Atomic uint32_t waits;        /* -EAGAINs that it said */
+    _Atomic uint32_t served;       /* answers that it gave */
+    _Atomic uint32_t commands;
+};
+
+struct fake {
+    struct dataset *dataset;
+    uint32_t nodes, groups;
+    uint8_t uuid[16];
+    struct fake_node node[FAKE_NODES];
+    struct digest directory;
+};
+
+/* Nodes with tiers of `ram` bytes each, which `faults` (or NULL) may harm. Nobody is joined. */
+void fake_begin(struct fake *f, struct dataset *d, uint32_t nodes, const uint64_t *ram, uint64_t timeout,
+                const char *faults);
+void fake_open(struct fake *f, uint32_t node, bool restarted); /* its store and peers, as fake_begin does */
+void fake_close(struct fake *f, uint32_t node);                /* and as fake_end does */
+void fake_end(struct fake *f);
+
+/* A world of all of them, in this order. The program ends when one refuses, or the directories differ. */
+void fake_join(struct fake *f, uint32_t groups);
+void fake_resume(struct fake *f, uint32_t node); /* after its server was closed and opened again */
+void fake_leave(struct fake *f, uint32_t node);  /* its courier hangs up */
+void fake_swap(struct fake *f, uint32_t a, uint32_t b); /* their numbers in the next world */
+void fake_let_go(struct fake *f);                /* what was held back arrives */
+int fake_hello(struct fake *f, uint32_t node, struct attach_welcome *welcome); /* a socket */
+/* What a node answers to a question of node 1: the final status. */
+int fake_ask(struct fake *f, uint32_t node, uint32_t file, uint32_t value, uint32_t count);
+void fake_push(struct fake *f, uint32_t node, const struct ring_message *message);
+
+uint64_t fake_samples(const struct fake *f); /* files opened at the source by all */
+void fake_stats(const struct fake *f, uint32_t node, struct store_stats *stats);
+
+#endif

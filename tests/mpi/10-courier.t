@@ -1,0 +1,226 @@
+#!/bin/bash
+# Couriers under mpirun, each with a server that is none (fake-server): how a world forms, carries, suffers and ends.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap"
+require mpirun
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none
+# What Open MPI has not freed at its end is not ours.
+[ -z "${TEST_SANITIZER-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
+courier=$top_builddir/dealfs-courier fake=$top_builddir/tests/mpi/fake-server
+
+# A world has a folder w with, for node i, the state si and what its server says in outi. What couriers say is in mpi.
+world=0 w='' server=() launcher=''
+new_world() {
+    world=$((world + 1)) w=$tmp/w$world server=()
+    mkdir "$w"
+    : >"$w/mpi"
+}
+serve() { # node, arguments of its server
+    mkdir -p "$w/s$1"
+    "$fake" "$w/s$1" "${id-node$1}" "${@:2}" >>"$w/out$1" 2>&1 &
+    server[$1]=$!
+    tap_pids+=($!)
+    wait_for 10 test -S "$w/s$1/courier"
+}
+serve_all() { # nodes, arguments
+    local i
+    for ((i = 0; i < $1; i++)); do serve $i "${@:2}"; done
+}
+launch() { # nodes, arguments of mpirun, --, arguments of the courier
+    local n=$1 mpi=()
+    shift
+    while [ "${1---}" != -- ]; do mpi+=("$1"); shift; done
+    shift
+    # shellcheck disable=SC2016
+    timeout -k 5 120 mpirun -n "$n" "${mpi[@]}" sh -c 'state=$1 courier=$2; shift 2
+        echo $$ >"$state/pid$OMPI_COMM_WORLD_RANK"
+        exec "$courier" --state "$state/s$OMPI_COMM_WORLD_RANK" --mountpoint /none "$@"' sh "$w" "$courier" "$@" \
+        >"$w/mpi" 2>&1 &
+    launcher=$!
+    tap_pids+=($!)
+}
+said() { grep -q -- "$2" "$w/$1"; }          # by whom, what
+live() { wait_for 60 said mpi '^ready$'; }
+all_said() { # nodes, what
+    local i
+    for ((i = 0; i < $1; i++)); do said out$i "$2" || return; done
+}
+ended() { # status of mpirun
+    wait "$launcher"
+    local status=$?
+    [ $status = "$1" ] || { echo "mpirun ended with $status"; cat "$w/mpi"; return 1; }
+}
+end_servers() {
+    local i
+    for i in "${!server[@]}"; do kill "${server[i]}" 2>/dev/null; done
+}
+number() { grep -o "[0-9]* $2" "$w/$1" | tail -n 1 | cut -d ' ' -f 1; } # of what a server counted
+
+# --- it carries ---
+for transport in default tcp; do
+    new_world
+    serve_all 3 fetch=300 depth=16 value=113000 held=3
+    case $transport in
+    tcp) launch 3 --mca btl tcp,self -- ;;
+    *) launch 3 -- ;;
+    esac
+    ok "3 nodes, $transport: ready" live
+    like "a line a node" "$(cat "$w/mpi")" $'node 0 fake 1 GiB\nnode 1 fake 1 GiB\nnode 2 fake 1 GiB\nready'
+    ok 'all fetches end' wait_for 60 all_said 3 fetched
+    ok 'and all that came was right' all_said 3 '^fetched: 300 right, 0 waits, 0 timeouts, 0 down, 0 bad, 0 errors'
+    ok 'news come from the others' wait_for 20 said out0 'news from 2'
+    end_servers
+    ok 'when all servers have ended the world ends in order' ended 0
+done
+
+new_world
+serve_all 2 fetch=40 depth=40 value=131000 values=8
+launch 2 --mca btl tcp,self --
+ok 'long spans' wait_for 60 all_said 2 '^fetched: 40 right'
+end_servers
+ok 'leave in order' ended 0
+
+# --- what is slow, what fails ---
+new_world
+serve_all 2 fetch=8 depth=8 slow_ms=2500 timeout_ms=400 patience_ms=400
+launch 2 --
+ok 'a slow source: all come in the end' wait_for 60 all_said 2 '^fetched: 8 right, [0-9]* waits, 0 timeouts'
+ok 'WAIT is said again and again' [ "$(number out0 waits)" -ge 100 ]
+end_servers
+ok 'leave in order' ended 0
+
+new_world
+serve_all 2 fetch=50 error=5
+launch 2 --
+ok 'an error of the owner reaches who asks' wait_for 60 all_said 2 '^fetched: 0 right, 0 waits, 0 timeouts, 0 down, 0 bad, 50 errors'
+end_servers
+ok 'leave in order' ended 0
+
+new_world
+serve_all 2 fetch=60 patience_ms=300
+launch 2 -x DEALFS_COURIER_FAULTS=damage:6,short:5,twice:4,never:10 --
+ok 'answers damaged, short, doubled or missing' wait_for 60 all_said 2 fetched
+is 'those that are damaged or short are seen, those that do not come time out' \
+    "$(grep -o '^fetched: [0-9]* right.* errors' "$w/out0")" 'fetched: 47 right, 0 waits, 3 timeouts, 0 down, 10 bad, 0 errors'
+end_servers
+ok 'leave in order' ended 0
+
+# --- servers die ---
+new_world
+serve 0 seconds=8 depth=8 patience_ms=4000
+serve 1
+serve 2
+launch 3 --
+ok 'a world whose servers die: ready' live
+for _ in 1 2 3; do
+    kill -9 "${server[1]}"
+    wait "${server[1]}" 2>/dev/null
+    serve 1
+    ok 'the next server takes over' wait_for 20 said out1 resumed
+    sed -i 's/^resumed/taken over/' "$w/out1"
+done
+ok 'who fetches' wait_for 30 said out0 fetched
+like 'saw nothing but WAIT' "$(cat "$w/out0")" 'fetched: [1-9][0-9]* right, [0-9]+ waits, 0 timeouts, 0 down, 0 bad, 0 errors'
+kill -9 "${server[2]}"
+ok 'a server that no other follows is gone after a while' wait_for 30 said mpi 'node 2 has no server any more'
+kill -TERM "${server[0]}" "${server[1]}"
+ok 'and the world ends when the others do' ended 0
+
+new_world
+serve 0 seconds=3 depth=4
+serve 1
+serve 2
+launch 3 --
+ok 'a world that one mount leaves: ready' live
+kill -TERM "${server[1]}"
+ok 'who fetches' wait_for 30 said out0 fetched
+like 'hears that it is down and goes on with the others' "$(cat "$w/out0")" \
+    'fetched: [1-9][0-9]* right, 0 waits, 0 timeouts, [1-9][0-9]* down, 0 bad, 0 errors'
+ok 'the couriers are all there' kill -0 "$(cat "$w/pid0")" "$(cat "$w/pid1")" "$(cat "$w/pid2")"
+end_servers
+ok 'the world ends in order' ended 0
+
+# --- commands ---
+new_world
+serve 0
+serve 1 command=3
+serve 2
+launch 3 --
+ok 'a command reaches all others' wait_for 30 eval 'said out0 "command 3 from 1 token 77" && said out2 "command 3 from 1 token 77"'
+ok 'and not who gave it' eval '! said out1 ^command'
+end_servers
+ok 'the world ends in order' ended 0
+unlike 'without a word after ready' "$(sed '1,/^ready$/d' "$w/mpi")" .
+
+# --- couriers die ---
+new_world
+serve_all 3
+launch 3 --
+ok 'a world whose courier is asked to leave: ready' live
+kill -TERM "$(cat "$w/pid1")"
+ok 'all leave in order' ended 0
+ok 'and hang up' wait_for 10 all_said 3 hang-up
+launch 3 --
+ok 'a new world forms over the same servers' live
+kill -9 "$(cat "$w/pid1")"
+ok 'a killed courier takes the others along' eval '! ended 0 >"$tmp/ended"'
+ok 'and all servers see it' wait_for 10 eval '[ "$(grep -c hang-up "$w"/out? | grep -c :2)" = 3 ]'
+launch 3 --
+ok 'and again' live
+kill -TERM "$launcher" # timeout passes it on
+ok 'a signal to mpirun' eval '! ended 0 >"$tmp/ended"'
+ok 'the servers see that too' wait_for 10 eval '[ "$(grep -c hang-up "$w"/out? | grep -c :3)" = 3 ]'
+
+# --- idle ---
+new_world
+serve_all 2
+launch 2 --
+ok 'an idle world: ready' live
+used() { cut -d ' ' -f 1 "/proc/$(cat "$w/pid0")/schedstat"; }
+wait_for 10 eval 'said out0 "news from 1"'
+before=$(used) began=${EPOCHREALTIME//./}
+wait_for 4 false
+share=$((($(used) - before) / (${EPOCHREALTIME//./} - began)))
+ok "an idle courier takes less than 1 % of a core: 0.$share %" [ $share -lt 10 ]
+end_servers
+ok 'leave in order' ended 0
+
+# --- refused, in one line that says who and what ---
+host=$(uname -n)
+refused() { # what, a match of the line, the node with a server of its own, that one's arguments, --, arguments of the courier
+    local what=$1 expected=$2 node=$3 arguments=() i
+    shift 3
+    while [ "${1---}" != -- ]; do arguments+=("$1"); shift; done
+    shift
+    new_world
+    for i in 0 1 2; do
+        if [ "$i" = "$node" ]; then serve "$i" "${arguments[@]}"; else id=node$i serve "$i"; fi
+    done
+    launch 3 -- "$@"
+    ended 1 >"$tmp/ended"
+    like "refused: $what" "$(grep '^dealfs-courier' "$w/mpi")" "^dealfs-courier: $expected\$"
+    end_servers
+    for i in "${server[@]}"; do wait "$i"; done
+}
+refused 'another catalog' "node 2 \($host\): its catalog \([0-9a-f]{8}\) is not that of node 0 \($host\) \([0-9a-f]{8}\): .*" \
+    2 catalog=two --
+refused 'other options' \
+    "node 1 \($host\): its mount options that must be the same on all nodes are not those of node 0 \($host\)" 1 options=5 --
+refused 'the number of nodes' "node 0 \($host\): nodes=4 was asked for, and there are 3" - -- --nodes 4
+refused 'more groups than nodes' 'groups=4 are more than there are nodes: 3' - -- --groups 4
+id=node0 refused 'the same id' "node 1 \($host\): it has the same id as node 0 \($host\) \([0-9a-f]{32}\): .*" 1 --
+new_world
+serve_all 1
+mkdir "$w/s1"
+launch 2 --
+ended 1
+is 'refused: a node without a mount' "$(grep '^dealfs-courier' "$w/mpi")" \
+    "dealfs-courier: node 1 ($host): no live mount answers at $w/s1/courier"
+end_servers
+exits 1 'refused: a launcher that starts worlds of one' env SLURM_STEP_NUM_TASKS=4 "$courier" --state "$w/s0" --mountpoint /none
+like 'and it says why' "$(cat "$tmp/.output")" 'the launcher started 4 processes \(SLURM_STEP_NUM_TASKS\), and each is alone'
+exits 2 'no state directory' "$courier" --mountpoint /none
+exits 2 'a command and no word what it is for' "$courier" --state x --mountpoint /none -- true
+exits 2 'nothing to mount with' "$courier" --state x --mountpoint /none --mount
+
+done_testing

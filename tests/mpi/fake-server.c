@@ -1,0 +1,487 @@
+/* A server for tests of the courier: it has the socket and the ring, but no mount, no shards and no source. The values
+ * that it serves are made from the numbers that they are asked by, so whoever fetches them knows what must come.
+ *
+ *   fake-server STATE ID [KEY=VALUE…]
+ *
+ *   extents=N capacity=N options=N timeout_ms=N catalog=TEXT waiting=0|1
+ *   held=N          holds the extents N and N+1
+ *   value=BYTES     length of a value          values=N        in one fetch
+ *   slow_ms=N       answers first -EAGAIN, then after this time
+ *   error=N         answers every question with -N
+ *   fetch=N         when live, fetch as many times from the other nodes in turn, `depth` at a time
+ *   depth=N seconds=N (0: as `fetch` says)   patience_ms=N (a fetch silent for longer counts as a timeout)
+ *   command=N       when live, tell all others
+ *
+ * It prints a line for what happens: "live N nodes", "fetched: R right, W waits, T timeouts, D down, B bad,
+ * E errors in S seconds", "command C from N token T", "news from N", "resumed", "hang-up". SIGTERM: it says END and ends. SIGKILL is a crash; the next one with
+ * the same STATE takes over. One thread. */
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/store/value.h"
+#include "fs/world/attach.h"
+#include "fs/world/ring.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+#define MILLISECOND UINT64_C(1000000)
+
+enum { FILES = 1000, OWED = 4096 };
+
+static struct {
+    uint64_t extents, capacity, options, timeout_ms, held, waiting, value, values, slow_ms, error, fetch, depth, seconds,
+        patience_ms, command;
+} o = {.extents = 1000, .capacity = 1 << 30, .timeout_ms = 5000, .held = UINT64_MAX, .value = 100000, .values = 1, .depth = 4,
+       .patience_ms = 5000};
+static const char *state, *id, *catalog = "one";
+
+static int listening = -1, courier = -1;
+static struct ring ring;
+static bool has_ring, live, fetching;
+static uint32_t me, nodes;
+static uint64_t began;
+
+static struct out {
+    bool fetch; /* an in-slot that is waited for */
+    struct ring_message asked;
+    uint64_t heard;
+    bool timed_out;
+} in_slot[RING_IN];
+static bool out_busy[RING_OUT];
+static struct owed {
+    struct ring_message asked;
+    uint64_t due;
+} owed[OWED];
+static size_t owes;
+static uint64_t asked, ended, right, waits, timeouts, down, bad, errors, last_token, pulse;
+static volatile sig_atomic_t stop;
+
+static _Noreturn void die(const char *what, int error)
+{
+    fprintf(stderr, "fake-server %s: %s: %s\n", id, what, strerror(-error));
+    exit(1);
+}
+
+/* --- values --- */
+
+static uint8_t byte_of(uint32_t file, uint32_t value, size_t at)
+{
+    return (uint8_t)(file * 31 + value * 7 + at / 64);
+}
+
+static size_t make_payload(void *slot, const struct ring_message *m)
+{
+    uint32_t length[RING_VALUES];
+    for (uint32_t i = 0; i < m->count; i++)
+        length[i] = (uint32_t)o.value;
+    for (uint32_t i = 0; i < m->count; i++) {
+        uint8_t *to = (uint8_t *)slot + payload_begin(length, i);
+        for (size_t at = 0; at < length[i]; at += 64)
+            memset(to + at, byte_of(m->file, m->value + i, at), length[i] - at < 64 ? length[i] - at : 64);
+    }
+    payload_finish(slot, m->file, m->value, m->count, length);
+    return payload_begin(length, m->count);
+}
+
+static bool check_payload(const void *slot, size_t n, const struct ring_message *m)
+{
+    struct payload_value v[RING_VALUES];
+    if (payload_parse(slot, n, m->file, m->value, m->count, v))
+        return false;
+    for (uint32_t i = 0; i < m->count; i++)
+        for (size_t at = 0; at < v[i].length; at++)
+            if (((const uint8_t *)v[i].bytes)[at] != byte_of(m->file, m->value + i, at))
+                return false;
+    return true;
+}
+
+/* --- fetches --- */
+
+static void push(const struct ring_message *m)
+{
+    while (ring_push(&ring.shared->to_courier, ring.bell_courier, m) == -EAGAIN)
+        ;
+}
+
+static bool more_to_fetch(uint64_t now)
+{
+    return o.seconds ? now - began < o.seconds * 1000 * MILLISECOND : asked < o.fetch;
+}
+
+static void fetch_one(uint32_t slot, uint64_t now)
+{
+    uint32_t node = (uint32_t)(asked % (nodes - 1));
+    struct ring_message m = {.kind = RING_FETCH,
+                             .node = node < me ? node : node + 1,
+                             .slot = slot,
+                             .token = ++last_token,
+                             .file = (uint32_t)(asked % FILES),
+                             .value = (uint32_t)(asked % 5),
+                             .count = (uint32_t)o.values};
+    asked++;
+    in_slot[slot] = (struct out){true, m, now, false};
+    push(&m);
+}
+
+static void fetch_more(uint64_t now)
+{
+    size_t flying = 0;
+    for (uint32_t i = 0; i < RING_IN; i++)
+        flying += in_slot[i].fetch && !in_slot[i].timed_out;
+    for (uint32_t i = 0; i < RING_IN && flying < o.depth && more_to_fetch(now); i++)
+        if (!in_slot[i].fetch) {
+            fetch_one(i, now);
+            flying++;
+        }
+    if (flying > 0 || more_to_fetch(now))
+        return;
+    fetching = false;
+    printf("fetched: %" PRIu64 " right, %" PRIu64 " waits, %" PRIu64 " timeouts, %" PRIu64 " down, %" PRIu64 " bad, %" PRIu64
+           " errors in %.3f seconds\n",
+           right, waits, timeouts, down, bad, errors, (double)(now - began) / 1e9);
+}
+
+static void look_for_timeouts(uint64_t now)
+{
+    for (uint32_t i = 0; i < RING_IN; i++)
+        if (in_slot[i].fetch && !in_slot[i].timed_out && now - in_slot[i].heard > o.patience_ms * MILLISECOND) {
+            in_slot[i].timed_out = true;
+            timeouts++;
+        }
+}
+
+static void fetched(const struct ring_message *m, uint64_t now)
+{
+    struct out *s = m->slot < RING_IN ? &in_slot[m->slot] : NULL;
+    if (!s || !s->fetch || m->token != s->asked.token)
+        die("FETCHED of what was not asked", -EPROTO);
+    s->heard = now;
+    if (m->status == -EAGAIN) {
+        waits++;
+        return;
+    }
+    s->fetch = false;
+    ended++;
+    if (s->timed_out)
+        return;
+    if (m->status == -EHOSTDOWN)
+        down++;
+    else if (m->status)
+        errors++;
+    else if (check_payload(ring_slot(&ring, m->slot), m->length, &s->asked))
+        right++;
+    else
+        bad++;
+}
+
+/* --- serves --- */
+
+static void reply(const struct ring_message *asked_for, int status)
+{
+    struct ring_message m = {.kind = RING_REPLY, .node = asked_for->node, .token = asked_for->token, .status = status};
+    push(&m);
+}
+
+static bool reply_payload(const struct ring_message *asked_for)
+{
+    for (uint32_t i = 0; i < RING_OUT; i++)
+        if (!out_busy[i]) {
+            out_busy[i] = true;
+            struct ring_message m = {.kind = RING_REPLY,
+                                     .node = asked_for->node,
+                                     .token = asked_for->token,
+                                     .slot = RING_IN + i,
+                                     .length = (uint32_t)make_payload(ring_slot(&ring, RING_IN + i), asked_for)};
+            push(&m);
+            return true;
+        }
+    return false;
+}
+
+static void owe(const struct ring_message *m, uint64_t due)
+{
+    if (owes == OWED)
+        die("too many questions", -ENOBUFS);
+    owed[owes++] = (struct owed){*m, due};
+}
+
+static void serve(const struct ring_message *m, uint64_t now)
+{
+    if (o.error) {
+        reply(m, -(int)o.error);
+        return;
+    }
+    if (o.slow_ms)
+        reply(m, -EAGAIN);
+    if (o.slow_ms || !reply_payload(m))
+        owe(m, now + o.slow_ms * MILLISECOND);
+}
+
+static void pay(uint64_t now)
+{
+    for (size_t i = 0; i < owes;)
+        if (now >= owed[i].due && reply_payload(&owed[i].asked))
+            owed[i] = owed[--owes];
+        else
+            i++;
+}
+
+/* --- the ring --- */
+
+static void tell_news(uint64_t now)
+{
+    static uint64_t seen[64];
+    struct node_news news = {.held = right + ended, .capacity = o.capacity};
+    if (now - pulse < 500 * MILLISECOND)
+        return;
+    pulse = now;
+    news_write(ring_news(&ring, me), &news);
+    for (uint32_t i = 0; i < nodes && i < 64; i++)
+        if (i != me && news_read(ring_news(&ring, i), &news) && news.version > 0 && !seen[i]) {
+            seen[i] = 1;
+            printf("news from %" PRIu32 "\n", i);
+        }
+}
+
+static bool take_ring(uint64_t now)
+{
+    struct ring_message m;
+    int n = 0;
+    for (; n < 64 && ring_take(&ring.shared->to_server, &m) == 0; n++)
+        switch (m.kind) {
+        case RING_FETCHED:
+            fetched(&m, now);
+            break;
+        case RING_SERVE:
+            serve(&m, now);
+            break;
+        case RING_SENT:
+            if (m.slot < RING_IN || m.slot >= RING_IN + RING_OUT || !out_busy[m.slot - RING_IN])
+                die("SENT of what was not replied", -EPROTO);
+            out_busy[m.slot - RING_IN] = false;
+            break;
+        case RING_COMMAND:
+            printf("command %" PRIu32 " from %" PRIu32 " token %" PRIu64 "\n", m.value, m.node, m.token);
+            break;
+        default:
+            die("a message of the ring", -EPROTO);
+        }
+    return n > 0;
+}
+
+/* --- the socket --- */
+
+static void answer(enum attach_kind kind, const void *bytes, size_t n)
+{
+    int error = attach_send(courier, kind, bytes, n, NULL);
+    if (error)
+        die("answer the courier", error);
+}
+
+static void welcome(void)
+{
+    struct attach_welcome w = {.version = ATTACH_VERSION,
+                               .waiting = (uint32_t)o.waiting,
+                               .release = DEALFS_VERSION,
+                               .node = {.host = "fake", .capacity = o.capacity},
+                               .options = o.options,
+                               .extents = o.extents,
+                               .peer_timeout = o.timeout_ms * MILLISECOND,
+                               .mountpoint = "/nowhere"};
+    struct digest d = hash128(id, strlen(id), 0);
+    digest_format(&d, w.node.id);
+    if (!o.waiting)
+        w.catalog = hash128(catalog, strlen(catalog), 0);
+    else
+        w.extents = 0;
+    answer(ATTACH_WELCOME, &w, sizeof w);
+}
+
+static void tell_holdings(void)
+{
+    size_t words = (o.extents + 63) / 64;
+    CLEANUP_FREE uint64_t *held = calloc(words + 1, sizeof *held);
+    for (uint64_t i = o.held; held && i < o.extents && i < o.held + 2; i++)
+        held[i / 64] |= UINT64_C(1) << i % 64;
+    answer(ATTACH_HOLDINGS, held, words * sizeof *held);
+}
+
+static void open_ring(const int fds[ATTACH_FDS], uint32_t number, uint32_t count)
+{
+    if (has_ring)
+        ring_close(&ring);
+    int error = ring_open(&ring, fds[0], fds[1], fds[2]);
+    if (error)
+        die("open the ring", error);
+    has_ring = true;
+    me = number;
+    nodes = count;
+}
+
+static void take_world(const void *payload, size_t n, const int fds[ATTACH_FDS])
+{
+    const struct attach_world *w = payload;
+    if (n < sizeof *w || n != sizeof *w + w->nodes * (sizeof(struct world_node) + (o.extents + 63) / 64 * 8))
+        die("WORLD", -EPROTO);
+    open_ring(fds, w->me, w->nodes);
+    printf("groups %" PRIu32 "\n", w->groups);
+    struct digest d = hash128((const char *)payload + sizeof *w, n - sizeof *w, w->groups);
+    answer(ATTACH_DIRECTORY, &d, sizeof d);
+}
+
+static void go_live(void)
+{
+    live = true;
+    began = clock_now();
+    fetching = nodes > 1 && (o.fetch || o.seconds);
+    memset(in_slot, 0, sizeof in_slot);
+    printf("live %" PRIu32 " of %" PRIu32 " nodes\n", me, nodes);
+    answer(ATTACH_OK, NULL, 0);
+    if (o.command) {
+        struct ring_message m = {.kind = RING_COMMAND, .node = me, .value = (uint32_t)o.command, .token = 77};
+        push(&m);
+    }
+}
+
+static void take_catalog(const char *path)
+{
+    struct str bytes = STR_INIT;
+    printf("catalog %zd bytes\n", file_read(-1, path, 1 << 20, &bytes) ? (ssize_t)-1 : (ssize_t)bytes.length);
+    str_fini(&bytes);
+    o.waiting = 0;
+    answer(ATTACH_OK, NULL, 0);
+}
+
+static void forget_courier(void)
+{
+    close(courier);
+    courier = -1;
+    live = fetching = false;
+    printf("hang-up\n");
+}
+
+static void take_frame(void)
+{
+    CLEANUP_FREE void *payload = NULL;
+    uint32_t kind;
+    size_t n;
+    int fds[ATTACH_FDS];
+    int error = attach_receive(courier, &kind, &payload, &n, fds);
+    if (error) {
+        forget_courier();
+        return;
+    }
+    switch (kind) {
+    case ATTACH_HELLO:
+        welcome();
+        break;
+    case ATTACH_CATALOG:
+        take_catalog(payload);
+        break;
+    case ATTACH_HOLDINGS:
+        tell_holdings();
+        break;
+    case ATTACH_WORLD:
+        take_world(payload, n, fds);
+        break;
+    case ATTACH_RESUME:
+        open_ring(fds, ((struct attach_resume *)payload)->me, ((struct attach_resume *)payload)->nodes);
+        printf("resumed\n");
+        go_live();
+        break;
+    case ATTACH_LIVE:
+        go_live();
+        break;
+    default:
+        die("a frame of the courier", -EPROTO);
+    }
+}
+
+static void sleep_on(int ms)
+{
+    bool asleep = live && ring_may_sleep(&ring.shared->to_server);
+    struct pollfd fd[] = {{listening, POLLIN, 0}, {courier, POLLIN, 0}, {live ? ring.bell_server : -1, POLLIN, 0}};
+    int n = poll(fd, 3, live && !asleep ? 0 : ms);
+    if (asleep)
+        ring_awake(&ring.shared->to_server, ring.bell_server);
+    if (n > 0 && fd[0].revents) {
+        int fresh = attach_accept(listening);
+        if (fresh >= 0 && courier >= 0)
+            forget_courier();
+        if (fresh >= 0)
+            courier = fresh;
+    } else if (n > 0 && fd[1].revents) {
+        take_frame();
+    }
+}
+
+static void run(void)
+{
+    while (!stop) {
+        uint64_t now = clock_now();
+        bool some = live && take_ring(now);
+        if (live) {
+            pay(now);
+            tell_news(now);
+            look_for_timeouts(now);
+        }
+        if (live && fetching)
+            fetch_more(now);
+        if (!some)
+            sleep_on(10);
+    }
+    if (courier >= 0)
+        attach_send(courier, ATTACH_END, NULL, 0, NULL);
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+    stop = 1;
+}
+
+static void take_argument(char *word)
+{
+    static const struct {
+        const char *key;
+        uint64_t *to;
+    } keys[] = {{"extents", &o.extents}, {"capacity", &o.capacity}, {"options", &o.options}, {"timeout_ms", &o.timeout_ms},
+                {"held", &o.held}, {"waiting", &o.waiting}, {"value", &o.value}, {"values", &o.values},
+                {"slow_ms", &o.slow_ms}, {"error", &o.error}, {"fetch", &o.fetch}, {"depth", &o.depth},
+                {"seconds", &o.seconds}, {"patience_ms", &o.patience_ms}, {"command", &o.command}};
+    char *value = strchr(word, '=');
+    if (!value)
+        die(word, -EINVAL);
+    *value++ = '\0';
+    if (strcmp(word, "catalog") == 0) {
+        catalog = value;
+        return;
+    }
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(word, keys[i].key) == 0) {
+            *keys[i].to = strtoull(value, NULL, 10);
+            return;
+        }
+    die(word, -EINVAL);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3)
+        return 2;
+    state = argv[1];
+    id = argv[2];
+    for (int i = 3; i < argc; i++)
+        take_argument(argv[i]);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    signal(SIGTERM, on_signal);
+    signal(SIGPIPE, SIG_IGN);
+    listening = attach_listen(state);
+    if (listening < 0)
+        die("listen", listening);
+    printf("listening\n");
+    run();
+    return 0;
+}

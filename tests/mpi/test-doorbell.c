@@ -1,0 +1,131 @@
+/* Bells: a local one and one by UDP are heard, and strangers are not. */
+#include "mpi/doorbell.h"
+
+#include "tests/lib/tap.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 5000 };
+
+static const uint8_t world[16] = {1, 2, 3}, other_world[16] = {9};
+
+static bool wait_for_bell(struct doorbell *d, int ms)
+{
+    int fd[2];
+    doorbell_fds(d, fd);
+    struct pollfd ready[] = {{fd[0], POLLIN, 0}, {fd[1], POLLIN, 0}};
+    return poll(ready, 2, ms) > 0;
+}
+
+static bool heard(struct doorbell *d)
+{
+    return wait_for_bell(d, PATIENCE_MS) && doorbell_answer(d);
+}
+
+struct pair {
+    struct doorbell *d[2];
+    struct wire_bell all[2];
+};
+
+static bool make_pair(struct pair *p)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        if (doorbell_create(i, world, &p->all[i], &p->d[i]))
+            return false;
+    return true;
+}
+
+static void connect_pair(struct pair *p)
+{
+    for (int i = 0; i < 2; i++)
+        ok(doorbell_connect(p->d[i], p->all, 2) == 0, "node %d knows the addresses", i);
+}
+
+static void destroy_pair(struct pair *p)
+{
+    doorbell_destroy(p->d[0]);
+    doorbell_destroy(p->d[1]);
+}
+
+static void test_local(void)
+{
+    struct pair p;
+    if (!ok(make_pair(&p), "two bells"))
+        return;
+    ok(wire_bell_check(&p.all[0]) == 0 && memcmp(p.all[0].realm, p.all[1].realm, 16) == 0, "they share a kernel");
+    connect_pair(&p);
+    ok(!doorbell_answer(p.d[1]), "nobody has rung");
+    doorbell_ring(p.d[0], 1);
+    ok(heard(p.d[1]), "one rings, the other hears it");
+    ok(!wait_for_bell(p.d[1], 0), "and has then heard all");
+    for (int i = 0; i < 1000; i++)
+        doorbell_ring(p.d[1], 0);
+    ok(heard(p.d[0]) && !wait_for_bell(p.d[0], 0), "much ringing harms nobody");
+    doorbell_ring(p.d[0], 7);
+    doorbell_destroy(p.d[1]);
+    p.d[1] = NULL;
+    doorbell_ring(p.d[0], 1);
+    pass("nor does ringing somebody who is not there");
+    destroy_pair(&p);
+}
+
+/* As if they were on two machines, each with an address that the other does not have. */
+static void test_udp(void)
+{
+    struct pair p;
+    if (!ok(make_pair(&p), "two bells"))
+        return;
+    for (int i = 0; i < 2; i++) {
+        p.all[i].realm[0] ^= (uint8_t)(i + 1);
+        p.all[i].addresses = 1;
+        memset(&p.all[i].address[0], 0, sizeof p.all[i].address[0]);
+        memset(p.all[i].address[0].bytes + 10, 0xff, 2);
+        memcpy(p.all[i].address[0].bytes + 12, &(uint32_t){htonl(INADDR_LOOPBACK + (uint32_t)i)}, 4);
+        p.all[i].address[0].prefix = 104;
+    }
+    connect_pair(&p);
+    doorbell_ring(p.d[0], 1);
+    ok(heard(p.d[1]), "one rings by UDP, the other hears it");
+    doorbell_ring(p.d[1], 0);
+    ok(heard(p.d[0]), "and rings back where it came from");
+    destroy_pair(&p);
+}
+
+static void test_strangers(void)
+{
+    struct pair p, q;
+    if (!ok(make_pair(&p) && doorbell_create(1, other_world, &q.all[1], &q.d[1]) == 0, "a bell of another world"))
+        return;
+    q.d[0] = NULL;
+    q.all[0] = p.all[0];
+    for (int i = 0; i < 2; i++) {
+        p.all[i].realm[0] ^= (uint8_t)(i + 1);
+        memset(p.all[i].address[0].bytes + 10, 0xff, 2);
+        memcpy(p.all[i].address[0].bytes + 12, &(uint32_t){htonl(INADDR_LOOPBACK + (uint32_t)i)}, 4);
+        p.all[i].addresses = 1;
+    }
+    q.all[0] = p.all[0];
+    q.all[1].realm[0] ^= 8;
+    q.all[1].addresses = 0;
+    ok(doorbell_connect(p.d[0], p.all, 2) == 0 && doorbell_connect(q.d[1], q.all, 2) == 0, "they are connected");
+    doorbell_ring(q.d[1], 0);
+    ok(wait_for_bell(p.d[0], PATIENCE_MS) && !doorbell_answer(p.d[0]), "a bell of another world is not heard");
+    doorbell_ring(p.d[1], 0);
+    ok(doorbell_create(0, world, &q.all[0], &q.d[0]) == -EADDRINUSE, "no two in one world have one number");
+    destroy_pair(&p);
+    doorbell_destroy(q.d[1]);
+}
+
+int main(void)
+{
+    doorbell_destroy(NULL);
+    test_local();
+    test_udp();
+    test_strangers();
+    return done_testing();
+}

@@ -1,0 +1,196 @@
+/* Messages between couriers: what is made is understood, and nothing that was altered anywhere is taken for another. */
+#include "mpi/wire.h"
+
+#include "mpi/faults.h"
+#include "tests/lib/tap.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const uint32_t kinds[] = {WIRE_FETCH, WIRE_WAIT, WIRE_GONE, WIRE_COMMAND, WIRE_NEWS, WIRE_QUIT};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static struct wire_message example(uint32_t kind)
+{
+    struct wire_message m = wire_make((enum wire_kind)kind);
+    if (kind == WIRE_FETCH || kind == WIRE_WAIT)
+        m.tag = TAG_ANSWER + 5;
+    if (kind == WIRE_FETCH) {
+        m.file = UINT32_MAX;
+        m.value = 17;
+        m.count = RING_VALUES;
+    }
+    if (kind == WIRE_COMMAND) {
+        m.command = WORLD_STAGE;
+        m.token = UINT64_MAX;
+    }
+    if (kind == WIRE_NEWS)
+        memset(&m.news, 0xab, sizeof m.news);
+    return m;
+}
+
+static int parse(const struct wire_message *m, size_t n)
+{
+    struct wire_message to;
+    return wire_message_parse(m, n, &to);
+}
+
+static void test_messages(void)
+{
+    for (int i = 0; i < KINDS; i++) {
+        struct wire_message m = example(kinds[i]), to;
+        size_t n = wire_length(&m);
+        memset(&to, 0x55, sizeof to);
+        is_int(wire_message_parse(&m, n, &to), 0, "kind %u is understood", kinds[i]);
+        is_mem(&to, &m, sizeof m, "and is the same");
+        for (size_t cut = 0; cut <= sizeof m + 8; cut++) {
+            char bytes[sizeof m + 8] = {0};
+            memcpy(bytes, &m, sizeof m);
+            if (cut != n && wire_message_parse(bytes, cut, &to) != -EBADMSG)
+                fail("kind %u of %zu bytes", kinds[i], cut);
+        }
+    }
+}
+
+static void refuse(struct wire_message m, const char *what)
+{
+    is_int(parse(&m, wire_length(&m)), -EBADMSG, "refused: %s", what);
+}
+
+#define REFUSE(kind, change, what)                                                                 \
+    do {                                                                                           \
+        struct wire_message m_ = example(kind);                                                    \
+        m_.change;                                                                                 \
+        refuse(m_, what);                                                                          \
+    } while (0)
+
+static void test_wrong(void)
+{
+    REFUSE(WIRE_FETCH, magic++, "another magic number");
+    REFUSE(WIRE_FETCH, kind = 0, "no kind");
+    REFUSE(WIRE_FETCH, kind = WIRE_QUIT + 1, "an unknown kind");
+    REFUSE(WIRE_FETCH, tag = TAG_ANSWER - 1, "a tag that is not an answer's");
+    REFUSE(WIRE_FETCH, tag = (uint32_t)INT32_MAX + 1, "a tag that MPI cannot have");
+    REFUSE(WIRE_FETCH, count = 0, "no values");
+    REFUSE(WIRE_FETCH, count = RING_VALUES + 1, "more values than a slot holds");
+    REFUSE(WIRE_FETCH, value = UINT32_MAX - 3, "values beyond the last number");
+    REFUSE(WIRE_FETCH, command = WORLD_STAGE, "a fetch with a command");
+    REFUSE(WIRE_FETCH, token = 1, "a fetch with a token");
+    REFUSE(WIRE_WAIT, tag = 0, "WAIT for nothing");
+    REFUSE(WIRE_WAIT, file = 1, "WAIT with a file");
+    REFUSE(WIRE_GONE, tag = TAG_ANSWER, "GONE with a tag");
+    REFUSE(WIRE_COMMAND, command = 0, "no command");
+    REFUSE(WIRE_COMMAND, command = WORLD_UMOUNT + 1, "an unknown command");
+    REFUSE(WIRE_COMMAND, zero = 1, "something in a place for nothing");
+    REFUSE(WIRE_NEWS, tag = TAG_ANSWER, "news with a tag");
+    REFUSE(WIRE_QUIT, token = 1, "QUIT with a token");
+}
+
+static void test_failures(void)
+{
+    static const struct {
+        int status, sent;
+    } table[] = {{-EIO, -EIO}, {-EHOSTDOWN, -EHOSTDOWN}, {-4095, -4095}, {0, -EIO}, {5, -EIO}, {-4096, -EIO}, {-EAGAIN, -EIO}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct wire_failure f = wire_failure_make(table[i].status);
+        int status = 1;
+        ok(wire_failure_parse(&f, sizeof f, &status) == 0 && status == table[i].sent, "failure %d is sent as %d",
+           table[i].status, table[i].sent);
+    }
+    struct wire_failure f = wire_failure_make(-EIO);
+    int status;
+    is_int(wire_failure_parse(&f, sizeof f - 1, &status), -EBADMSG, "a failure that is cut off is none");
+    f.zero = 1;
+    is_int(wire_failure_parse(&f, sizeof f, &status), -EBADMSG, "nor one with something behind it");
+    ok(sizeof f < sizeof(struct payload_header), "no payload is as short as a failure");
+}
+
+static void test_news(void)
+{
+    struct node_news from, to;
+    struct wire_news news;
+    memset(&from, 0x17, sizeof from);
+    memset(&to, 0x42, sizeof to);
+    wire_news_from(&news, &from);
+    uint64_t version = to.version;
+    wire_news_to(&to, &news);
+    ok(to.version == version && to.held == from.held && to.stage_round == from.stage_round, "news pass, but for the version");
+}
+
+static void test_join(void)
+{
+    struct wire_greeting g = {.magic = WIRE_MAGIC, .version = WIRE_VERSION, .release = "1.0", .host = "a"};
+    is_uint(sizeof g, 128, "a greeting has the same length for ever");
+    is_int(wire_greeting_check(&g), 0, "a greeting");
+    g.version++;
+    is_int(wire_greeting_check(&g), -EPROTO, "of another version");
+    g.magic = __builtin_bswap32(g.magic);
+    is_int(wire_greeting_check(&g), -EBADMSG, "of a machine with another order of bytes");
+    g = (struct wire_greeting){.magic = WIRE_MAGIC, .version = WIRE_VERSION};
+    memset(g.host, 'h', sizeof g.host);
+    is_int(wire_greeting_check(&g), -EBADMSG, "with a host that does not end");
+    memset(g.host, 0, sizeof g.host);
+    g.host[0] = '\n';
+    is_int(wire_greeting_check(&g), -EBADMSG, "with a host that would forge a line");
+
+    struct wire_verdict v = {.magic = WIRE_MAGIC};
+    is_int(wire_verdict_check(&v), 0, "a step that went well");
+    v.why[0] = 'x';
+    is_int(wire_verdict_check(&v), -EBADMSG, "and yet has a reason");
+    v.status = -EIO;
+    is_int(wire_verdict_check(&v), 0, "one that did not");
+    v.status = EIO;
+    is_int(wire_verdict_check(&v), -EBADMSG, "a positive error");
+}
+
+static void test_member(void)
+{
+    struct wire_member m = {.magic = WIRE_MAGIC, .state = MEMBER_LIVE, .node = {.host = "a"}};
+    is_int(wire_member_check(&m), -EBADMSG, "a live mount without an id");
+    memset(m.node.id, 'f', NODE_ID - 1);
+    is_int(wire_member_check(&m), 0, "with one");
+    m.node.id[3] = 'g';
+    is_int(wire_member_check(&m), -EBADMSG, "with one that is not hexadecimal");
+    m.node.id[3] = 'f';
+    m.state = MEMBER_UNMOUNTED;
+    is_int(wire_member_check(&m), -EBADMSG, "an id without a mount");
+    m.state = MEMBER_LIVE + 1;
+    is_int(wire_member_check(&m), -EBADMSG, "an unknown state");
+    m.state = MEMBER_LIVE;
+    m.groups = NODES_MOST + 1;
+    is_int(wire_member_check(&m), -EBADMSG, "more groups than nodes can be");
+
+    struct wire_bell b = {.magic = WIRE_MAGIC, .addresses = BELL_ADDRESSES};
+    is_int(wire_bell_check(&b), 0, "a bell");
+    b.addresses++;
+    is_int(wire_bell_check(&b), -EBADMSG, "with too many addresses");
+    b.addresses = 1;
+    b.address[0].prefix = 129;
+    is_int(wire_bell_check(&b), -EBADMSG, "with a network that cannot be");
+}
+
+static void test_faults(void)
+{
+    struct faults f;
+    static const char *const wrong[] = {"damage", "damage:", "damage:0", "damage:x", "often:3", "short:1x", ":3", "short:1 "};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        is_int(faults_parse(wrong[i], &f), -EINVAL, "faults: %s", wrong[i]);
+    is_int(faults_parse(NULL, &f), 0, "no faults");
+    is_int(faults_next(&f), FAULT_NONE, "are none");
+    is_int(faults_parse("damage:2,never:3", &f), 0, "two");
+    static const enum fault come[] = {FAULT_NONE, FAULT_DAMAGE, FAULT_NEVER, FAULT_DAMAGE, FAULT_NONE, FAULT_NEVER};
+    for (size_t i = 0; i < sizeof come / sizeof *come; i++)
+        is_int(faults_next(&f), come[i], "answer %zu", i + 1);
+}
+
+int main(void)
+{
+    test_messages();
+    test_wrong();
+    test_failures();
+    test_news();
+    test_join();
+    test_member();
+    test_faults();
+    return done_testing();
+}
