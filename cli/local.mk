@@ -1,6 +1,8 @@
 bin_PROGRAMS += dealfs
 
 dealfs_SOURCES = \
+	cli/calibrate.c \
+	cli/calibrate.h \
 	cli/chart.c \
 	cli/chart.h \
 	cli/checks.c \
@@ -10,6 +12,8 @@ dealfs_SOURCES = \
 	cli/command.h \
 	cli/compare.c \
 	cli/compare.h \
+	cli/decode.c \
+	cli/decode.h \
 	cli/demo-mount.c \
 	cli/demo.c \
 	cli/demo.h \

@@ -6,6 +6,7 @@
  *   locality      (1-a)D/R + aD/Rb b              (8)     storage binds  p > R/V             (5) */
 #include "cli/command.h"
 
+#include "cli/calibrate.h"
 #include "cli/chart.h"
 #include "cli/imbalance.h"
 #include "fs/base/file.h"
@@ -23,17 +24,20 @@
 enum way { REGULAR, DISTRIBUTED, LOCALITY, WAYS };
 static const char *const way_names[WAYS] = {"regular", "distributed", "locality"};
 
-enum { NODES_LIMIT = 16384, BATCH_LIMIT = 1 << 20, SIMULATED_STEPS = 200, SIMULATED_SAMPLES = 1281167 };
+enum { NODES_LIMIT = 16384, BATCH_LIMIT = 1 << 20, SECONDS_LIMIT = 3600, SIMULATED_STEPS = 200, SIMULATED_SAMPLES = 1281167 };
 
 struct world {
     double samples;                                    /* D */
     double train, storage, cache, balance, preprocess; /* V, R, Rc, Rb, U: samples a second; U infinite when not given */
-    double cached;                                     /* alpha */
+    double cached;                                     /* alpha; below 0: not given */
     double beta;                                       /* below 0: simulated */
     uint32_t batch, nodes[NUMBERS_MOST];
     int count;
     bool json;
     const char *plot;
+    const char *mount; /* to be measured; NULL: none */
+    uint32_t seconds;
+    struct calibration measured;
 };
 
 struct cost {
@@ -118,11 +122,18 @@ static bool print_json(const struct world *w, const struct cost *cost)
     struct json json = {.out = &text};
 
     json_begin_object(&json, NULL);
-    json_fixed(&json, "binds_above", w->storage / w->train, 6);
-    json_begin_array(&json, "costs");
-    for (int i = 0; i < w->count; i++)
-        add_cost(&json, w, w->nodes[i], &cost[i]);
-    json_end_array(&json);
+    if (w->mount) {
+        json_begin_object(&json, "measured");
+        calibration_add(&json, &w->measured);
+        json_end_object(&json);
+    }
+    if (w->count > 0) {
+        json_fixed(&json, "binds_above", w->storage / w->train, 6);
+        json_begin_array(&json, "costs");
+        for (int i = 0; i < w->count; i++)
+            add_cost(&json, w, w->nodes[i], &cost[i]);
+        json_end_array(&json);
+    }
     json_end_object(&json);
     str_adds(&text, "\n");
     if (text.failed)
@@ -169,16 +180,16 @@ static void draw(const struct world *w, const struct cost *cost, struct chart *c
     }
     if (binds > c->left && binds < c->right)
         chart_rule(c, binds, "storage binds: p = R/V");
+    for (int i = 0; i < w->count; i++)
+        y[i] = cost[i].training;
+    chart_line(c, CHART_COLOURS - 1, x, y, w->count);
+    chart_legend(c, CHART_COLOURS - 1, "training alone");
     for (int way = 0; way < WAYS; way++) {
         for (int i = 0; i < w->count; i++)
             y[i] = cost[i].way[way].epoch;
         chart_line(c, way, x, y, w->count);
         chart_legend(c, way, way_names[way]);
     }
-    for (int i = 0; i < w->count; i++)
-        y[i] = cost[i].training;
-    chart_line(c, CHART_COLOURS - 1, x, y, w->count);
-    chart_legend(c, CHART_COLOURS - 1, "training alone");
     chart_end(c);
 }
 
@@ -194,10 +205,8 @@ static int plot(const struct world *w, const struct cost *cost)
     return error ? command_fail("write %s: %s", w->plot, strerror(-error)) : COMMAND_DONE;
 }
 
-static int evaluate(const struct world *w)
+static int evaluate(const struct world *w, struct cost *cost)
 {
-    struct cost cost[NUMBERS_MOST] = {0};
-
     for (int i = 0; i < w->count; i++) {
         double beta;
         int error = find_beta(w, w->nodes[i], &beta);
@@ -208,15 +217,20 @@ static int evaluate(const struct world *w)
             return command_fail("model: %s", strerror(-error));
         cost[i] = cost_of(w, w->nodes[i], beta);
     }
-    if (w->plot) {
-        int status = plot(w, cost);
-        if (status)
-            return status;
+    return w->plot ? plot(w, cost) : COMMAND_DONE;
+}
+
+static int print(const struct world *w, const struct cost *cost)
+{
+    if (w->json)
+        return print_json(w, cost) ? COMMAND_DONE : command_fail("model: out of memory");
+    if (w->mount) {
+        calibration_print(&w->measured);
+        if (w->count > 0)
+            printf("\n");
     }
-    if (!w->json)
+    if (w->count > 0)
         print_table(w, cost);
-    else if (!print_json(w, cost))
-        return command_fail("model: out of memory");
     return COMMAND_DONE;
 }
 
@@ -271,6 +285,14 @@ static int take_option(struct world *w, int option)
             return command_usage(&command_model, "--batch %s: not a number of 1 to %d", optarg, BATCH_LIMIT);
         w->batch = (uint32_t)number;
         return COMMAND_DONE;
+    case 'C':
+        w->mount = optarg;
+        return COMMAND_DONE;
+    case 's':
+        if (number_parse(optarg, 1, SECONDS_LIMIT, &number) < 0)
+            return command_usage(&command_model, "--seconds %s: not a number of 1 to %d", optarg, SECONDS_LIMIT);
+        w->seconds = (uint32_t)number;
+        return COMMAND_DONE;
     case 'j':
         w->json = true;
         return COMMAND_DONE;
@@ -280,18 +302,52 @@ static int take_option(struct world *w, int option)
     }
 }
 
+/* What is measured need not be given, and what is given is not taken from what is measured. */
+static void take_measured(struct world *w)
+{
+    const struct calibration *c = &w->measured;
+
+    w->samples = w->samples > 0 ? w->samples : (double)c->samples;
+    w->cached = w->cached >= 0 ? w->cached : c->cached;
+    w->storage = w->storage > 0 ? w->storage : c->storage;
+    w->cache = w->cache > 0 ? w->cache : c->cache;
+    w->balance = w->balance > 0 ? w->balance : c->balance;
+    w->preprocess = w->preprocess > 0 ? w->preprocess : c->preprocess;
+}
+
 static int check(struct world *w)
 {
     for (int i = 0; i < REALS; i++)
         if (reals[i].required && *(const double *)(const void *)((const char *)w + reals[i].offset) == 0)
-            return command_usage(&command_model, "--%s is needed", reals[i].name);
+            return command_usage(&command_model, "--%s is needed%s", reals[i].name,
+                                 w->mount ? ": it was not to be measured" : "");
     if (w->count == 0)
         return command_usage(&command_model, "--nodes is needed");
     if (w->balance == 0)
         w->balance = w->cache;
     if (w->preprocess == 0)
         w->preprocess = INFINITY;
+    if (w->cached < 0)
+        w->cached = 1;
     return COMMAND_DONE;
+}
+
+static int answer(struct world *w)
+{
+    struct cost cost[NUMBERS_MOST] = {0};
+    bool model = !w->mount || w->count > 0 || w->train > 0 || w->plot; /* else only the measured is asked for */
+
+    if (model && w->mount && (w->count == 0 || w->train == 0))
+        return command_usage(&command_model, "--%s is needed", w->count == 0 ? "nodes" : "train-rate");
+    int status = w->mount ? calibrate(w->mount, w->seconds, &w->measured) : COMMAND_DONE;
+    if (status)
+        return status;
+    if (w->mount)
+        take_measured(w);
+    status = model ? check(w) : COMMAND_DONE;
+    if (!status)
+        status = evaluate(w, cost);
+    return status ? status : print(w, cost);
 }
 
 static int run(int argc, char **argv)
@@ -302,9 +358,10 @@ static int run(int argc, char **argv)
         {"cache-rate", required_argument, NULL, 'c'},   {"balance-rate", required_argument, NULL, 'b'},
         {"preprocess-rate", required_argument, NULL, 'u'}, {"cached", required_argument, NULL, 'a'},
         {"beta", required_argument, NULL, 'e'},         {"batch", required_argument, NULL, 'B'},
+        {"calibrate", required_argument, NULL, 'C'},    {"seconds", required_argument, NULL, 's'},
         {"json", no_argument, NULL, 'j'},               {"plot", required_argument, NULL, 'p'},
         {0}};
-    struct world w = {.cached = 1, .beta = -1, .batch = 32};
+    struct world w = {.cached = -1, .beta = -1, .batch = 32, .seconds = CALIBRATE_SECONDS};
     int option, status;
 
     opterr = 0;
@@ -318,13 +375,12 @@ static int run(int argc, char **argv)
     }
     if (optind < argc)
         return command_usage(&command_model, "%s: no such argument", argv[optind]);
-    status = check(&w);
-    return status ? status : evaluate(&w);
+    return answer(&w);
 }
 
 const struct command command_model = {
     .name = "model",
-    .arguments = "--samples D --nodes P,... --train-rate V --storage-rate R --cache-rate Rc [...]",
+    .arguments = "[--calibrate MOUNTPOINT] --samples D --nodes P,... --train-rate V --storage-rate R --cache-rate Rc [...]",
     .summary = "tell what an epoch costs, and where storage binds",
     .help = "  --samples D           of the dataset\n"
             "  --nodes P,...         numbers of nodes\n"
@@ -336,6 +392,8 @@ const struct command command_model = {
             "  --cached A            share of the dataset that the nodes keep, 0 to 1; 1\n"
             "  --beta B              share of the kept that must move; simulated\n"
             "  --batch N             samples of a step on one node, for that simulation; 32\n"
+            "  --calibrate MOUNT     measure the rates of a mount, and take them where none is given\n"
+            "  --seconds S           how long each of them is measured; 3\n"
             "  --json                JSON instead of a table\n"
             "  --plot FILE           also draw lines, as SVG\n",
     .run = run,

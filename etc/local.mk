@@ -18,3 +18,13 @@ dist_slurm_SCRIPTS = \
 	etc/slurm/train.sbatch
 dist_slurm_DATA = \
 	etc/slurm/slurm.conf.example
+
+# How programs ask for the order of an epoch.
+examplesdir = $(docdir)/examples
+dist_examples_SCRIPTS = \
+	etc/examples/read-plan.sh \
+	etc/examples/read_plan.py \
+	etc/examples/train.py
+dist_examples_DATA = \
+	etc/examples/dealfs_sampler.py \
+	etc/examples/read-plan.c

@@ -1,5 +1,5 @@
-# DEALFS_MPI: Open MPI, for the courier only: by pkg-config, or else as mpicc says. MPI_CFLAGS and MPI_LIBS, where they are
-# given, are taken as they are.
+# DEALFS_MPI: Open MPI, for the courier only: by pkg-config, or else as mpicc says. MPI_CFLAGS and MPI_LIBS, where they
+# are given, are taken as they are.
 AC_DEFUN([DEALFS_MPI], [
     AC_ARG_VAR([MPICC], [Open MPI's compiler wrapper, asked for flags where pkg-config knows no ompi-c [mpicc]])
     AC_ARG_VAR([MPI_CFLAGS], [C compiler flags for Open MPI])

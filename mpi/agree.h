@@ -10,8 +10,8 @@
 
 struct nodes {
     uint32_t me, count;
-    uint8_t world[16];           /* uuid */
-    char (*host)[NODE_HOST];     /* by number */
+    uint8_t world[16];       /* uuid */
+    char (*host)[NODE_HOST]; /* by number */
 };
 
 /* MPI is up. 0; else it has been reported, as by all functions below. */
@@ -30,6 +30,7 @@ int agree_share(const struct nodes *nodes, uint32_t from, void *bytes, size_t n)
 /* From one to those that want it, of any length; all call it, and those that do not want it give no bytes. */
 int agree_share_some(const struct nodes *nodes, uint32_t from, bool want, void *bytes, size_t n);
 
-const char *agree_name(const struct nodes *nodes, uint32_t node); /* "node 3 (host)"; valid until the fourth next call */
+const char *agree_name(const struct nodes *nodes,
+                       uint32_t node); /* "node 3 (host)"; valid until the fourth next call */
 
 #endif

@@ -43,7 +43,8 @@ static socklen_t local_name(const uint8_t world[16], uint32_t node, struct socka
     struct digest uuid;
     memcpy(uuid.byte, world, sizeof uuid.byte);
     *name = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int n = snprintf(name->sun_path + 1, sizeof name->sun_path - 1, "dealfs-bell-%s-%u", digest_format(&uuid, text), node);
+    int n =
+        snprintf(name->sun_path + 1, sizeof name->sun_path - 1, "dealfs-bell-%s-%u", digest_format(&uuid, text), node);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
@@ -214,7 +215,8 @@ static bool is_near(const struct wire_bell *mine, const uint8_t bytes[16])
 }
 
 /* An address that we have as well is that of a bridge that many machines have. */
-static void choose(const struct doorbell *d, const struct wire_bell *mine, const struct wire_bell *its, struct neighbour *n)
+static void choose(const struct doorbell *d, const struct wire_bell *mine, const struct wire_bell *its,
+                   struct neighbour *n)
 {
     n->local = !is_zero(mine->realm) && memcmp(mine->realm, its->realm, sizeof mine->realm) == 0;
     for (int near = 1; near >= 0; near--)

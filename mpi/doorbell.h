@@ -1,5 +1,5 @@
-/* Wake couriers that sleep: MPI has nothing that a process could sleep on, so who has sent somebody a message also rings,
- * by a datagram. A lost one costs time and nothing else: sleepers look for messages now and then by themselves.
+/* Wake couriers that sleep: MPI has nothing that a process could sleep on, so who has sent somebody a message also
+ * rings, by a datagram. A lost one costs time and nothing else: sleepers look for messages now and then by themselves.
  *
  * Couriers in one network namespace of one machine use local sockets, others UDP. Which of a node's addresses is in
  * reach is found by trying: all that are not our own are rung until the node has rung us, from then on the one that it

@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const char *const names[FAULTS] = {
-    [FAULT_NONE] = "none", [FAULT_DAMAGE] = "damage", [FAULT_SHORT] = "short", [FAULT_NEVER] = "never", [FAULT_TWICE] = "twice",
+    [FAULT_NONE] = "none",   [FAULT_DAMAGE] = "damage", [FAULT_SHORT] = "short",
+    [FAULT_NEVER] = "never", [FAULT_TWICE] = "twice",
 };
 
 static int parse_one(const char *word, size_t n, struct faults *f)

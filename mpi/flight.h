@@ -1,11 +1,12 @@
 /* Requests on their way between this node's server and its peers.
  *
  *   fetch   our server wants values of a peer:  ring FETCH ─▶ message FETCH ─▶ … answer into the slot ─▶ ring FETCHED
- *   serve   a peer wants values of ours:  message FETCH ─▶ ring SERVE ─▶ ring REPLY ─▶ answer from the slot ─▶ ring SENT
+ *   serve   a peer wants values of ours:  message FETCH ─▶ ring SERVE ─▶ ring REPLY ─▶ answer from the slot ─▶ ring
+ * SENT
  *
- * The answer to a fetch is one MPI message with a tag of its own: a payload, or a failure. It is received right into the
- * slot, for which the receive is posted before the question is asked. Whoever's server has the question says WAIT every
- * quarter of peer_timeout once the server has asked for it, and while no server is there.
+ * The answer to a fetch is one MPI message with a tag of its own: a payload, or a failure. It is received right into
+ * the slot, for which the receive is posted before the question is asked. Whoever's server has the question says WAIT
+ * every quarter of peer_timeout once the server has asked for it, and while no server is there.
  *
  * Of the fetches from one peer MOST_IN_FLIGHT are on their way, the others queue here; so a peer never has more to do
  * for us than it has for anybody else. */
@@ -48,9 +49,10 @@ void flight_ring(struct flight *flight);
 /* This courier leaves: say so to all. */
 void flight_quit(struct flight *flight);
 
-bool flight_pending(const struct flight *flight);    /* an answer is awaited or owed, or a send has not ended */
+bool flight_asks(const struct flight *flight);        /* an answer is awaited */
+bool flight_pending(const struct flight *flight);     /* an answer is awaited or owed, or a send has not ended */
 bool flight_world_ended(const struct flight *flight); /* no node has a server any more, or all others quit */
-bool flight_quit_seen(const struct flight *flight);  /* another one leaves: the world ends */
-bool flight_broken(const struct flight *flight);     /* MPI or memory failed; it has been reported */
+bool flight_quit_seen(const struct flight *flight);   /* another one leaves: the world ends */
+bool flight_broken(const struct flight *flight);      /* MPI or memory failed; it has been reported */
 
 #endif

@@ -23,10 +23,8 @@ static void describe(struct join *j)
 {
     const struct attach_welcome *w = &j->link->welcome;
     struct wire_member *m = &j->mine;
-    *m = (struct wire_member){.magic = WIRE_MAGIC,
-                              .nodes = j->options->nodes,
-                              .groups = j->options->groups,
-                              .scans = j->options->scan};
+    *m = (struct wire_member){
+        .magic = WIRE_MAGIC, .nodes = j->options->nodes, .groups = j->options->groups, .scans = j->options->scan};
     if (j->link->socket < 0) {
         m->state = MEMBER_UNMOUNTED;
         m->catalog = catalog_kept(j->options->state);
@@ -98,7 +96,8 @@ static int check_mounts(const struct join *j)
             return agree_refuse(j->nodes, "%s: its catalog is not that of %s", agree_name(j->nodes, i),
                                 agree_name(j->nodes, 0));
         if (m->options != first->options)
-            return agree_refuse(j->nodes, "%s: its mount options that must be the same on all nodes are not those of %s",
+            return agree_refuse(j->nodes,
+                                "%s: its mount options that must be the same on all nodes are not those of %s",
                                 agree_name(j->nodes, i), agree_name(j->nodes, 0));
     }
     return 0;
@@ -127,7 +126,8 @@ static int check_ids(const struct join *j)
     qsort(all, j->nodes->count, sizeof *all, by_id);
     for (uint32_t i = 1; i < j->nodes->count; i++)
         if (strcmp(all[i].id, all[i - 1].id) == 0)
-            return agree_refuse(j->nodes, "%s: it has the same id as %s (%s): one state directory for two nodes, or a copy",
+            return agree_refuse(j->nodes,
+                                "%s: it has the same id as %s (%s): one state directory for two nodes, or a copy",
                                 agree_name(j->nodes, all[i].node), agree_name(j->nodes, all[i - 1].node), all[i].id);
     return 0;
 }
@@ -298,8 +298,7 @@ static void announce(const struct join *j)
     for (uint32_t i = 0; i < j->nodes->count; i++) {
         char capacity[SIZE_TEXT];
         const struct wire_member *m = &j->member[i];
-        printf("node %" PRIu32 " %s %s\n", i, m->node.host,
-               size_format(m->node.capacity, capacity, sizeof capacity));
+        printf("node %" PRIu32 " %s %s\n", i, m->node.host, size_format(m->node.capacity, capacity, sizeof capacity));
     }
     printf("ready\n");
     fflush(stdout);

@@ -1,5 +1,5 @@
-/* How a world forms: every node's mount is found or made, all agree on one catalog, tell what they hold, and compute the
- * same directory. A refusal is one line, from node 0, that names the node. */
+/* How a world forms: every node's mount is found or made, all agree on one catalog, tell what they hold, and compute
+ * the same directory. A refusal is one line, from node 0, that names the node. */
 #ifndef MPI_JOIN_H
 #define MPI_JOIN_H
 
@@ -14,8 +14,8 @@ struct join {
     struct helper *helper;
     struct nodes *nodes;
     struct link *link;
-    struct doorbell *doorbell; /* made by join_form; the caller's */
-    uint64_t timeout;          /* set by join_form: the shortest peer_timeout */
+    struct doorbell *doorbell;        /* made by join_form; the caller's */
+    uint64_t timeout;                 /* set by join_form: the shortest peer_timeout */
     struct wire_member mine, *member; /* member: of all, by number */
 };
 

@@ -1,5 +1,6 @@
 /* The helper gets one request, a packet with perhaps a descriptor, executes the command, passes on what that says on
- * stderr, and answers with its exit status and its last line. It ends when the courier's end of the socket is closed. */
+ * stderr, and answers with its exit status and its last line. It ends when the courier's end of the socket is closed.
+ */
 #include "mpi/launch.h"
 
 #include "fs/base/cleanup.h"
@@ -117,8 +118,8 @@ static _Noreturn void execute(char **command, const struct request *r, int catal
 
 struct listener {
     const struct request *request;
-    struct str text;  /* the line that is being read */
-    struct str last;  /* the one before, not passed on yet */
+    struct str text; /* the line that is being read */
+    struct str last; /* the one before, not passed on yet */
 };
 
 static void pass_on(struct listener *l)

@@ -28,7 +28,7 @@ struct link {
     uint8_t world[16];
     uint32_t nodes, me;
     enum link_state state;
-    int socket; /* -1: none */
+    int socket;          /* -1: none */
     uint32_t connection; /* counts them */
     struct attach_welcome welcome;
     struct digest directory;
@@ -47,7 +47,7 @@ void link_fini(struct link *link);
 
 /* --- while the world forms: 0, or -errno and why --- */
 
-int link_open(struct link *link, uint64_t patience, struct str *why); /* connect, HELLO: `welcome` is set */
+int link_open(struct link *link, uint64_t patience, struct str *why);        /* connect, HELLO: `welcome` is set */
 int link_give_catalog(struct link *link, const char *path, struct str *why); /* to one that waits; `welcome` is new */
 int link_holdings(struct link *link, uint64_t **words, struct str *why);     /* (extents + 63) / 64, malloc'd */
 /* Makes the ring. `holdings` has a bitmap a node, NULL: nothing held. `directory` is what the server computed. */

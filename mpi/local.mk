@@ -20,12 +20,15 @@ dealfs_courier_SOURCES = \
 	mpi/courier.c \
 	mpi/environment.c \
 	mpi/environment.h \
+	mpi/fetch.c \
+	mpi/flight-inside.h \
 	mpi/flight.c \
 	mpi/flight.h \
 	mpi/join.c \
 	mpi/join.h \
 	mpi/launch.c \
 	mpi/launch.h \
+	mpi/link-inside.h \
 	mpi/link.c \
 	mpi/link.h \
 	mpi/loop.c \
@@ -34,8 +37,10 @@ dealfs_courier_SOURCES = \
 	mpi/options.h \
 	mpi/post.c \
 	mpi/post.h \
+	mpi/serve.c \
 	mpi/signals.c \
-	mpi/signals.h
+	mpi/signals.h \
+	mpi/talk.c
 dealfs_courier_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
 dealfs_courier_LDADD = \
 	mpi/libwire.a \

@@ -1,7 +1,8 @@
 /* A turn takes what the server and MPI have, and then rings those who were sent something. MPI has nothing to sleep on;
- * so after the last thing that happened we look again for SPIN, giving the processor to whoever wants it, and then sleep
- * on the server's bell, the doorbell, the socket and the signals. In that sleep we wake by ourselves now and then: soon
- * while an answer is on its way, for large ones take MPI several turns, more rarely the longer nothing comes. */
+ * so after the last thing that happened we look again for SPIN, giving the processor to whoever wants it, and then
+ * sleep on the server's bell, the doorbell, the socket and the signals. In that sleep we wake by ourselves now and
+ * then: soon while an answer is on its way, for large ones take MPI several turns, more rarely the longer nothing
+ * comes. */
 #include "mpi/loop.h"
 
 #include "fs/base/cleanup.h"
@@ -18,10 +19,11 @@
 
 enum {
     SPIN_US = 50,
-    LOOK_MS = 1,      /* how often sockets and clock are looked at while there is no time to sleep */
+    BUSY_US = 400, /* the same while bytes are on their way, which somebody must push or pull */
+    LOOK_MS = 1,   /* how often sockets and clock are looked at while there is no time to sleep */
     NAP_MOST_MS = 100,
-    LEAVE_MS = 600,   /* for the others to hear that we leave: a launcher kills after a second */
-    MESSAGES = 64,    /* of the server in one turn */
+    LEAVE_MS = 600, /* for the others to hear that we leave: a launcher kills after a second */
+    MESSAGES = 64,  /* of the server in one turn */
 };
 
 enum source { FROM_RING, FROM_SERVER, FROM_DOORBELL, FROM_SIGNALS };
@@ -29,9 +31,10 @@ enum source { FROM_RING, FROM_SERVER, FROM_DOORBELL, FROM_SIGNALS };
 struct turn {
     struct loop *l;
     int epoll, signals;
-    struct hold *hold;      /* whose bell epoll has; NULL: none */
-    uint32_t connection;    /* which of the link's sockets it has */
+    struct hold *hold;   /* whose bell epoll has; NULL: none */
+    uint32_t connection; /* which of the link's sockets it has */
     uint64_t now, active_at, looked_at;
+    bool rung; /* by a peer, and nothing of MPI has ended since */
     bool leaving;
     uint64_t leave_by; /* 0: not yet */
 };
@@ -100,10 +103,12 @@ static int take_events(struct turn *t, int wait_ms)
     for (int i = 0; i < n; i++)
         switch ((enum source)e[i].data.u32) {
         case FROM_SERVER:
+            while (take_from_server(t)) /* its last word stands in the ring, before it says END or hangs up */
+                ;
             link_readable(t->l->link);
             break;
         case FROM_DOORBELL:
-            doorbell_answer(t->l->doorbell);
+            t->rung |= doorbell_answer(t->l->doorbell);
             break;
         case FROM_SIGNALS:
             if (signals_take(t->signals))
@@ -156,6 +161,12 @@ static int sleep_or_look(struct turn *t)
     return error;
 }
 
+static uint64_t spin(const struct turn *t)
+{
+    bool bytes = post_sends(t->l->post) > 0 || (t->rung && flight_asks(t->l->flight));
+    return (bytes ? BUSY_US : SPIN_US) * MICROSECOND;
+}
+
 /* What we have said last is to leave before we do; somebody who is gone already does not take it. */
 static bool is_over(struct turn *t)
 {
@@ -171,6 +182,7 @@ static int one_turn(struct turn *t)
     bool some = take_from_server(t);
     int got = post_progress(t->l->post);
     some |= got > 0;
+    t->rung &= got == 0;
     some |= link_flush(t->l->link);
     t->now = clock_now();
     if (flight_quit_seen(t->l->flight))
@@ -187,8 +199,10 @@ static int one_turn(struct turn *t)
         return look_around(t, 0);
     if (some)
         return 0;
-    if (t->now - t->active_at > SPIN_US * MICROSECOND)
+    if (t->now - t->active_at > spin(t)) {
+        t->rung = false;
         return sleep_or_look(t);
+    }
     sched_yield();
     return 0;
 }

@@ -9,15 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] = "usage: dealfs-courier --state DIR --mountpoint DIR [--nodes N] [--groups G] [--timeout NS] "
-                            "[--mount -- COMMAND… | --scan -- COMMAND…]";
+static const char usage[] =
+    "usage: dealfs-courier --state DIR --mountpoint DIR [--nodes N] [--groups G] [--timeout NS] "
+    "[--mount -- COMMAND… | --scan -- COMMAND…]";
 
 enum { STATE = 1, MOUNTPOINT, NODES, GROUPS, TIMEOUT, MOUNT, SCAN };
 static const struct option known[] = {
-    {"state", required_argument, NULL, STATE},   {"mountpoint", required_argument, NULL, MOUNTPOINT},
-    {"nodes", required_argument, NULL, NODES},   {"groups", required_argument, NULL, GROUPS},
-    {"timeout", required_argument, NULL, TIMEOUT}, {"mount", no_argument, NULL, MOUNT},
-    {"scan", no_argument, NULL, SCAN},           {NULL, 0, NULL, 0},
+    {"state", required_argument, NULL, STATE},
+    {"mountpoint", required_argument, NULL, MOUNTPOINT},
+    {"nodes", required_argument, NULL, NODES},
+    {"groups", required_argument, NULL, GROUPS},
+    {"timeout", required_argument, NULL, TIMEOUT},
+    {"mount", no_argument, NULL, MOUNT},
+    {"scan", no_argument, NULL, SCAN},
+    {NULL, 0, NULL, 0},
 };
 
 static bool number(const char *text, uint64_t most, uint64_t *to)

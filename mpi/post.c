@@ -105,7 +105,8 @@ int post_receive(struct post *p, void *bytes, size_t n, int from, int tag, post_
     int error = make_room(p);
     if (error)
         return error;
-    int code = MPI_Irecv(bytes, (int)n, MPI_BYTE, from == POST_ANY ? MPI_ANY_SOURCE : from, tag, MPI_COMM_WORLD, &request);
+    int code =
+        MPI_Irecv(bytes, (int)n, MPI_BYTE, from == POST_ANY ? MPI_ANY_SOURCE : from, tag, MPI_COMM_WORLD, &request);
     if (code != MPI_SUCCESS)
         return failed("receive", code);
     add(p, request, false, done, user);
@@ -136,8 +137,8 @@ static int note_ended(struct post *p, int ended, bool in_status)
         struct entry *e = &p->entry[p->index[i]];
         if (!e->send)
             MPI_Get_count(s, MPI_BYTE, &n);
-        p->ended[i] = (struct ended){*e, class == MPI_SUCCESS ? 0 : -EMSGSIZE,
-                                     e->send ? 0 : (uint32_t)s->MPI_SOURCE, n > 0 ? (size_t)n : 0};
+        p->ended[i] = (struct ended){*e, class == MPI_SUCCESS ? 0 : -EMSGSIZE, e->send ? 0 : (uint32_t)s->MPI_SOURCE,
+                                     n > 0 ? (size_t)n : 0};
         p->sends -= e->send;
         e->done = NULL;
     }

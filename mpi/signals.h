@@ -4,8 +4,8 @@
 #define MPI_SIGNALS_H
 
 void signals_block(void);
-void signals_obey(void); /* exits when one has come: for the join, where nobody's read waits for us */
-int signals_open(void);  /* a descriptor that is readable when one has come, or -errno */
+void signals_obey(void);  /* exits when one has come: for the join, where nobody's read waits for us */
+int signals_open(void);   /* a descriptor that is readable when one has come, or -errno */
 int signals_take(int fd); /* which; 0: none */
 
 #endif

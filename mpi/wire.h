@@ -32,7 +32,7 @@ struct wire_message {
     uint32_t file, value, count; /* FETCH */
     uint32_t command;            /* COMMAND: enum world_command */
     uint32_t zero;
-    uint64_t token;              /* COMMAND: what goes with it */
+    uint64_t token; /* COMMAND: what goes with it */
     struct wire_news news;
 };
 enum { WIRE_SHORT = offsetof(struct wire_message, news), WIRE_LONG = sizeof(struct wire_message) };

@@ -123,6 +123,9 @@ SCRIPT_TESTS = \
 	tests/cases/01-mount.t \
 	tests/cases/30-plan.t \
 	tests/cases/31-plan-world.t \
+	tests/cases/32-examples.t \
+	tests/cases/33-train.t \
+	tests/cases/34-calibrate.t \
 	tests/cases/02-tools.t \
 	tests/cases/03-umount.t \
 	tests/cases/04-users.t \
@@ -146,6 +149,7 @@ SCRIPT_TESTS = \
 	tests/cases/25-network.t \
 	tests/cases/26-slurm.t \
 	tests/cases/27-show.t \
+	tests/cases/28-many.t \
 	tests/cli/10-start.t \
 	tests/cli/11-held.t \
 	tests/cli/20-simulate.t \
@@ -250,6 +254,7 @@ check-tsan:
 FUZZ_TARGETS = \
 	tests/fs/catalog/fuzz-catalog \
 	tests/fs/mount/control/fuzz-request \
+	tests/fs/plan/fuzz-plan \
 	tests/fs/store/fuzz-value \
 	tests/fs/world/fuzz-directory \
 	tests/fs/world/fuzz-payload \
@@ -259,6 +264,7 @@ FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
 
 tests_fs_catalog_fuzz_catalog_LDFLAGS = $(FUZZ_LINK)
 tests_fs_mount_control_fuzz_request_LDFLAGS = $(FUZZ_LINK)
+tests_fs_plan_fuzz_plan_LDFLAGS = $(FUZZ_LINK)
 tests_fs_store_fuzz_value_LDFLAGS = $(FUZZ_LINK)
 tests_fs_world_fuzz_directory_SOURCES = tests/fs/world/fuzz-directory.c $(WORLDS)
 tests_fs_world_fuzz_directory_LDFLAGS = $(FUZZ_LINK)

@@ -69,6 +69,23 @@ static int open_error(int error, const char **cause)
     }
 }
 
+/* A file with a lease, which its holder gives back when a blocking open asks for it: only of a regular file. */
+static int open_leased(int root, const char *path, int flags)
+{
+    struct stat st;
+    char name[64];
+    CLEANUP_CLOSE int seen = beneath_open(root, path, O_PATH | O_CLOEXEC);
+    if (seen < 0)
+        return seen;
+    if (fstat(seen, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EBUSY;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", seen);
+    int fd = open(name, flags & ~O_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
 /* O_NONBLOCK: a fifo that took the file's place must not hold us. */
 static int open_file(struct source *s, uint32_t file, struct handle *handle)
 {
@@ -82,7 +99,10 @@ static int open_file(struct source *s, uint32_t file, struct handle *handle)
     if (fd == -EPERM && !atime) {
         atomic_store_explicit(&s->atime, true, memory_order_relaxed);
         fd = beneath_open(s->root, path, flags);
+        atime = true;
     }
+    if (fd == -EAGAIN)
+        fd = open_leased(s->root, path, flags | (atime ? 0 : O_NOATIME));
     if (fd < 0) {
         const char *cause;
         int error = open_error(fd, &cause);
@@ -201,7 +221,7 @@ static int source_read(struct layer *layer, const struct span *span, const struc
         handles_give(&s->handles, handle);
     else if (handle.fd >= 0)
         close(handle.fd);
-    return error;
+    return error == -EAGAIN ? -EBUSY : error; /* inside, EAGAIN means that there is an answer to come */
 }
 
 static int source_get(struct layer *layer, const struct span *span, struct answer *answer)

@@ -368,10 +368,11 @@ static uint64_t trim_file(struct store *s, uint32_t file, bool only_count)
     return bytes;
 }
 
-uint64_t store_trim(struct store *s, bool only_count)
+uint64_t store_trim(struct store *s, uint32_t first, uint32_t files, bool only_count)
 {
     uint64_t bytes = 0;
-    for (uint32_t file = 0; file < catalog_files(s->catalog); file++)
+    uint32_t all = catalog_files(s->catalog), end = first < all && files < all - first ? first + files : all;
+    for (uint32_t file = first; file < end; file++)
         bytes += trim_file(s, file, only_count);
     return bytes;
 }

@@ -72,8 +72,8 @@ int store_stored(struct store *store, uint32_t file, uint32_t value, uint32_t co
  * as store_read. Then the tiers hold them and the answer is empty, or no tier keeps them and they are the answer. */
 int store_load(struct store *store, struct store_read *read);
 bool store_holds(struct store *store, uint32_t file, uint64_t offset); /* the part that has this byte */
-/* Give up what is held and not kept; its room comes back in the background. Returns its bytes, raw. */
-uint64_t store_trim(struct store *store, bool only_count);
+/* Give up what is held and not kept of these files; its room comes back in the background. Returns its bytes, raw. */
+uint64_t store_trim(struct store *store, uint32_t first, uint32_t files, bool only_count);
 
 /* Fill the shards from the source. Loads that readers wait for go first. Totals are of what this node is to keep. */
 struct stage_progress {

@@ -204,18 +204,20 @@ static int stored_bytes(struct reading *r, const struct wanted *w, uint32_t plac
     return 0;
 }
 
-static const char *unpack(struct reading *r, const struct stored *s)
+static int unpack(struct reading *r, const struct stored *s, const char **raw)
 {
     struct pool *pool = &r->tier->common->pool;
-    if (value_codec_of(s->bytes) == VALUE_RAW)
-        return value_open(NULL, s->bytes, s->n, NULL);
-    if (!r->codec && !(r->codec = pool_codec_get(pool)))
-        return NULL;
-    struct buffer *buffer = pool_buffer_get(pool, POOL_VALUE);
-    if (!buffer)
-        return NULL;
-    answer_pin(r->answer, release_buffer, buffer);
-    return value_open(r->codec, s->bytes, s->n, buffer->bytes);
+    struct buffer *buffer = NULL;
+    if (value_codec_of(s->bytes) != VALUE_RAW) {
+        if (!r->codec && !(r->codec = pool_codec_get(pool)))
+            return -ENOMEM;
+        buffer = pool_buffer_get(pool, POOL_VALUE);
+        if (!buffer)
+            return -ENOMEM;
+        answer_pin(r->answer, release_buffer, buffer);
+    }
+    *raw = value_open(r->codec, s->bytes, s->n, buffer ? buffer->bytes : NULL);
+    return *raw ? 0 : -EBADMSG;
 }
 
 static int add_to_answer(struct reading *r, const struct wanted *w, const struct stored *s)
@@ -228,10 +230,12 @@ static int add_to_answer(struct reading *r, const struct wanted *w, const struct
         return pieces < 0 ? pieces : 0;
     }
     int error = value_check(s->bytes, s->n, w->seed, part->raw);
-    const char *raw = error ? NULL : unpack(r, s);
-    if (raw)
+    const char *raw;
+    if (!error)
+        error = unpack(r, s, &raw);
+    if (!error)
         answer_add(answer, raw + part->from, part->to - part->from);
-    return raw ? 0 : -EBADMSG;
+    return error;
 }
 
 /* A value that does not verify is held no more; nor is one whose disk fails, which also takes nothing new then. */

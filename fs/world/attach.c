@@ -225,15 +225,15 @@ int attach_connect(const char *state)
     CLEANUP_CLOSE int directory = open_state(state);
     if (directory < 0)
         return directory;
-    CLEANUP_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CLEANUP_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
     struct sockaddr_un address = address_of(directory, "courier");
     int r;
-    do
+    do /* -EAGAIN where a server listens and does not accept: whoever asks has better things to do than to wait here */
         r = connect(fd, (struct sockaddr *)&address, sizeof address);
     while (r < 0 && errno == EINTR);
-    if (r < 0)
+    if (r < 0 || fcntl(fd, F_SETFL, 0) < 0)
         return -errno;
     /* Root may form a world over the mounts of others (owner=USER). */
     struct stat st;

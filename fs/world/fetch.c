@@ -3,8 +3,9 @@
  * Threads: readers and loader threads ask, ring threads bring the answers, the time's thread ends what is silent, any
  * thread releases an answer. All is under `lock`; messages are pushed, and the store called, without it.
  *
- * A node is silent when nothing at all has come from it since a fetch was asked, or last heard of, for peer_timeout. It is
- * suspected then, and not asked until a pause is over, which doubles each time; after it one fetch tries. */
+ * A node is silent when nothing at all has come from it since a fetch was asked, or last heard of, for peer_timeout. (A
+ * read that waited for its slot first ends sooner, which says nothing about the node.) A silent node is suspected, and
+ * not asked until a pause is over, which doubles each time; after it one fetch tries. */
 #include "fs/world/inside.h"
 
 #include "fs/base/file.h"
@@ -17,7 +18,11 @@
 #define SECOND UINT64_C(1000000000)
 #define FIRST_PAUSE (2 * SECOND)
 #define LONGEST_PAUSE (60 * SECOND)
-enum { PEER_FETCHES = 32, AT_ONCE = 8 };
+enum {
+    PEER_FETCHES = 32,
+    AT_ONCE = 8,
+    MOST_LEFT = RING_IN / 2, /* where silent nodes have more of the slots, nobody waits for one */
+};
 
 int fetches_init(struct link *l)
 {
@@ -99,8 +104,9 @@ static bool has_room(const struct fetches *f, const struct record *r)
     return f->free && r->slots < PEER_FETCHES;
 }
 
-/* Put a read into a slot; there is room. */
-static void occupy(struct link *l, struct record *r, struct store_read *read, uint64_t now, struct ring_message *m)
+/* Put a read into a slot; there is room. It has waited since `since`, if only for the slot. */
+static void occupy(struct link *l, struct record *r, struct store_read *read, uint64_t since, uint64_t now,
+                   struct ring_message *m)
 {
     struct fetches *f = &l->fetches;
     const struct span *span = &read->span;
@@ -109,7 +115,8 @@ static void occupy(struct link *l, struct record *r, struct store_read *read, ui
     fetch->state = FETCH_ASKED;
     fetch->read = read;
     fetch->number = ++f->number;
-    fetch->heard = now;
+    fetch->asked = now;
+    fetch->heard = since;
     fetch->node = (uint32_t)(r - f->record);
     fetch->file = span->file;
     fetch->value = first;
@@ -129,9 +136,19 @@ static void occupy(struct link *l, struct record *r, struct store_read *read, ui
 
 static void vacate(struct fetches *f, struct fetch *fetch)
 {
+    if (fetch->state == FETCH_LEFT) {
+        f->left--;
+        f->record[fetch->node].left--;
+    }
     fetch->state = FETCH_FREE;
     fetch->read = NULL;
     f->free_slot[f->free++] = (uint32_t)(fetch - f->fetch);
+}
+
+/* For slots of which most come back: not those of a node that never answers. */
+static bool may_wait(const struct fetches *f, const struct record *r)
+{
+    return r->state == PEER_GOOD && r->left <= PEER_FETCHES / 2 && (f->free || f->left <= MOST_LEFT);
 }
 
 static void be_hungry(struct fetches *f, struct record *r)
@@ -140,6 +157,12 @@ static void be_hungry(struct fetches *f, struct record *r)
         return;
     r->hungry = true;
     TAILQ_INSERT_TAIL(&f->hungry, r, same_queue);
+}
+
+/* When a read that waits for a slot last had a reason to wait on. */
+static uint64_t heard_since(const struct record *r, const struct store_read *read)
+{
+    return r->heard > read->asked ? r->heard : read->asked;
 }
 
 /* Slots that are free go to the nodes whose reads wait, in turn. Returns how many messages there are to push. */
@@ -153,8 +176,9 @@ static int feed(struct link *l, struct ring_message *message, int most)
         r->hungry = false;
         if (r->slots >= PEER_FETCHES || r->state != PEER_GOOD || !r->waiting.first)
             continue;
+        struct store_read *read = read_list_take(&r->waiting);
         f->waiting--;
-        occupy(l, r, read_list_take(&r->waiting), clock_now(), &message[n++]);
+        occupy(l, r, read, heard_since(r, read), clock_now(), &message[n++]);
         be_hungry(f, r);
     }
     return n;
@@ -217,8 +241,8 @@ int fetch_ask(struct link *l, struct store_read *read)
     pthread_mutex_lock(&f->lock);
     struct record *r = f->over ? NULL : choose(l, read, now);
     if (r && has_room(f, r) && !r->waiting.first) {
-        occupy(l, r, read, now, &message);
-    } else if (r && r->state == PEER_GOOD) {
+        occupy(l, r, read, now, now, &message);
+    } else if (r && may_wait(f, r)) {
         read->asked = now;
         read_list_add(&r->waiting, read);
         f->waiting++;
@@ -421,8 +445,10 @@ int fetch_answered(struct link *l, const struct ring_message *m)
 
 /* Time, and the end. */
 
-static void leave_slot(struct fetch *fetch, struct read_list *left)
+static void leave_slot(struct fetches *f, struct fetch *fetch, struct read_list *left)
 {
+    f->left++;
+    f->record[fetch->node].left++;
     read_list_add(left, fetch->read);
     fetch->read = NULL;
     fetch->state = FETCH_LEFT;
@@ -438,9 +464,9 @@ static int end_silent(struct link *l, uint64_t now, struct read_list *left)
         if (fetch->state != FETCH_ASKED || now - fetch->heard < most || now < fetch->heard)
             continue;
         struct record *r = &f->record[fetch->node];
-        leave_slot(fetch, left);
+        leave_slot(f, fetch, left);
         count++;
-        if (r->heard > fetch->heard)
+        if (r->heard > fetch->heard || now < fetch->asked + most)
             continue;
         suspect(l, r, now);
         expel_waiting(f, r, left);
@@ -455,7 +481,7 @@ static void expel_late(struct fetches *f, uint64_t now, uint64_t most, struct re
         struct record *r = &f->record[node];
         struct read_list stay = {0};
         for (struct store_read *read; (read = read_list_take(&r->waiting));) {
-            uint64_t since = r->heard > read->asked ? r->heard : read->asked;
+            uint64_t since = heard_since(r, read);
             bool late = now > since && now - since >= most;
             f->waiting -= late;
             read_list_add(late ? left : &stay, read);
@@ -485,7 +511,7 @@ void fetch_end(struct link *l)
     f->over = true;
     for (uint32_t slot = 0; slot < RING_IN; slot++)
         if (f->fetch[slot].state == FETCH_ASKED)
-            leave_slot(&f->fetch[slot], &left);
+            leave_slot(f, &f->fetch[slot], &left);
     for (uint32_t node = 0; node < f->nodes; node++)
         expel_waiting(f, &f->record[node], &left);
     pthread_mutex_unlock(&f->lock);

@@ -22,7 +22,8 @@ struct fetch {
     struct link *link;
     struct store_read *read;
     uint64_t number; /* the message's token */
-    uint64_t heard;  /* when it was asked, or when the other node last said WAIT */
+    uint64_t asked;  /* when this slot was taken for it */
+    uint64_t heard;  /* since when its read waits, or when the other node last said WAIT */
     uint32_t node, file, value, count;
 };
 
@@ -31,7 +32,7 @@ struct record {
     enum peer_state state;
     bool probing;          /* suspect, and asked once to see whether it answers */
     bool hungry;           /* in the queue of that name */
-    int slots;             /* asked or left */
+    int slots, left;       /* asked or left; left */
     uint64_t heard;        /* when it last said anything */
     uint64_t until, pause; /* suspect: not asked until then; how long that was */
     struct read_list waiting;
@@ -43,7 +44,7 @@ struct fetches {
     bool over;
     uint64_t number;  /* of the last fetch */
     uint64_t waiting; /* reads that wait for slots */
-    int free;
+    int free, left;   /* slots in these states */
     uint32_t free_slot[RING_IN];
     struct fetch fetch[RING_IN];
     uint32_t nodes;

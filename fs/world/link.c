@@ -210,13 +210,25 @@ int link_start(struct link *l)
     return 0;
 }
 
+/* Commands of a courier that is gone: what else it sent is over with it. */
+static void obey_last(struct link *l)
+{
+    struct ring_message m;
+    while (!atomic_load(&l->broken) && !ring_take(&l->ring.shared->to_server, &m))
+        if (m.kind == RING_COMMAND)
+            obey(l, &m);
+}
+
 void link_stop(struct link *l)
 {
+    bool ran = l->threads > 0;
     uint64_t one = 1;
     atomic_store(&l->stop, true);
     (void)!write(l->ended, &one, sizeof one);
     while (l->threads)
         pthread_join(l->thread[--l->threads], NULL);
+    if (ran)
+        obey_last(l);
 }
 
 struct link *link_get(struct link *l)

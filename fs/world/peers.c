@@ -195,6 +195,7 @@ static void *keep_time(void *argument)
         pthread_mutex_unlock(&p->lock);
         uint64_t now = clock_now();
         fetch_tick(l, now + 2 * tick);
+        serve_tick(l, now);
         if (now - told >= news) {
             tell_news(p, l);
             told = now;
@@ -342,7 +343,7 @@ static void recall(struct peers *p)
         world_forget(p->config.state);
         return;
     }
-    int error = world_load(p->config.state, p->config.catalog, &w);
+    int error = world_load(p->config.state, p->config.catalog, &w); /* -ENOENT: there was none */
     if (error && error != -ENOENT)
         log_warning("the directory of the world before cannot be used: %s", strerror(-error));
     if (error)

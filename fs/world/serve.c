@@ -7,14 +7,19 @@
  *
  * It is loaded as a reader of this node would have it loaded, so that all who ask wait for the same load; meanwhile the
  * other node is told to wait. What no tier keeps is answered out of the load's own memory: of jobs that wait for slots
- * with such memory there are at most MOST_KEPT bytes, the others load again. */
+ * with such memory there are at most MOST_KEPT bytes, the others load again.
+ *
+ * A node that falls silent keeps the slots of its answers: it has at most ASKER_SLOTS. And a job waits for a slot no
+ * longer than peer_timeout: who asked has the source, too. */
 #include "fs/world/inside.h"
+
+#include "fs/base/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_KEPT = 16 << 20, MOST_LOADS = 3 };
+enum { MOST_KEPT = 16 << 20, MOST_LOADS = 3, ASKER_SLOTS = RING_OUT / 4 };
 #define NO_SLOT UINT32_MAX
 
 struct question {
@@ -28,6 +33,8 @@ struct job {
     struct store_read read;
     bool loaded; /* read.answer has it, because no tier does */
     int loads;
+    uint64_t since; /* when it began to wait for a slot */
+    bool told;      /* that it waits */
     TAILQ_ENTRY(job) same_queue;
 };
 
@@ -36,8 +43,10 @@ int serves_init(struct link *l)
     struct serves *s = &l->serves;
     pthread_mutex_init(&s->lock, NULL);
     TAILQ_INIT(&s->pending);
-    for (uint32_t slot = 0; slot < RING_OUT; slot++)
+    for (uint32_t slot = 0; slot < RING_OUT; slot++) {
+        s->asker[slot] = NODES_MOST;
         s->free_slot[s->free++] = RING_OUT - 1 - slot;
+    }
     return 0;
 }
 
@@ -54,10 +63,29 @@ static void say(struct link *l, const struct question *q, int status)
     link_push(l, &m);
 }
 
-static uint32_t take_slot(struct serves *s)
+/* The slots, with the lock. */
+
+static bool may_have(const struct serves *s, uint32_t node)
+{
+    int has = 0;
+    for (uint32_t slot = 0; slot < RING_OUT; slot++)
+        has += s->asker[slot] == node;
+    return has < ASKER_SLOTS;
+}
+
+static uint32_t pop_slot(struct serves *s, uint32_t node)
+{
+    if (s->over || !s->free || !may_have(s, node))
+        return NO_SLOT;
+    uint32_t slot = s->free_slot[--s->free];
+    s->asker[slot] = node;
+    return slot;
+}
+
+static uint32_t take_slot(struct serves *s, uint32_t node)
 {
     pthread_mutex_lock(&s->lock);
-    uint32_t slot = s->free && !s->over ? s->free_slot[--s->free] : NO_SLOT;
+    uint32_t slot = pop_slot(s, node);
     pthread_mutex_unlock(&s->lock);
     return slot;
 }
@@ -165,15 +193,16 @@ static void lighten(struct job *job)
 static uint32_t slot_or_wait(struct job *job)
 {
     struct serves *s = &job->link->serves;
-    uint32_t slot = take_slot(s);
+    uint32_t slot = take_slot(s, job->question.node);
     if (slot != NO_SLOT)
         return slot;
     lighten(job);
+    job->since = clock_now();
+    job->told = false;
     pthread_mutex_lock(&s->lock);
     bool over = s->over;
-    if (!over && s->free) {
-        slot = s->free_slot[--s->free];
-    } else if (!over) {
+    slot = pop_slot(s, job->question.node);
+    if (slot == NO_SLOT && !over) {
         s->kept += job->loaded ? job->read.span.length : 0;
         TAILQ_INSERT_TAIL(&s->pending, job, same_queue);
     }
@@ -203,7 +232,7 @@ static void loaded(struct store_read *read, int error)
 {
     struct job *job = (struct job *)((char *)read - offsetof(struct job, read));
     if (error) {
-        say(job->link, &job->question, error);
+        say(job->link, &job->question, error == -EAGAIN ? -EIO : error); /* -EAGAIN would promise an answer */
         job_free(job);
         return;
     }
@@ -235,14 +264,23 @@ static void job_load(struct job *job)
         loaded(read, error);
 }
 
-/* The job that waits longest gets the slot; NULL: none waits, and it is free. */
+static void stop_waiting(struct serves *s, struct job *job)
+{
+    TAILQ_REMOVE(&s->pending, job, same_queue);
+    s->kept -= job->loaded ? job->read.span.length : 0;
+}
+
+/* The job that waits longest of those that may have the slot gets it; NULL: there is none, and the slot is free. */
 static struct job *next_job(struct serves *s, uint32_t slot)
 {
     pthread_mutex_lock(&s->lock);
     struct job *job = TAILQ_FIRST(&s->pending);
+    s->asker[slot] = NODES_MOST;
+    while (job && !may_have(s, job->question.node))
+        job = TAILQ_NEXT(job, same_queue);
     if (job) {
-        TAILQ_REMOVE(&s->pending, job, same_queue);
-        s->kept -= job->loaded ? job->read.span.length : 0;
+        stop_waiting(s, job);
+        s->asker[slot] = job->question.node;
     } else {
         s->free_slot[s->free++] = slot;
     }
@@ -306,7 +344,7 @@ int serve_asked(struct link *l, const struct ring_message *m)
         say(l, &q, -EINVAL);
         return 0;
     }
-    uint32_t slot = take_slot(&l->serves);
+    uint32_t slot = take_slot(&l->serves, q.node);
     if (slot == NO_SLOT) {
         answer_later(l, &q, false);
     } else if (send_held(l, &q, slot)) {
@@ -329,6 +367,30 @@ int serve_sent(struct link *l, const struct ring_message *m)
         return -EBADMSG;
     give_slot(l, m->slot - RING_IN);
     return 0;
+}
+
+/* A job that was taken out of the queue gets its answer after what is said here: so that is said with the lock. */
+void serve_tick(struct link *l, uint64_t now)
+{
+    struct serves *s = &l->serves;
+    TAILQ_HEAD(, job) late = TAILQ_HEAD_INITIALIZER(late);
+    pthread_mutex_lock(&s->lock);
+    for (struct job *job = TAILQ_FIRST(&s->pending), *next; job; job = next) {
+        next = TAILQ_NEXT(job, same_queue);
+        if (now > job->since && now - job->since >= l->peers->config.peer_timeout) {
+            stop_waiting(s, job);
+            TAILQ_INSERT_TAIL(&late, job, same_queue);
+        } else if (!job->told) {
+            say(l, &job->question, -EAGAIN);
+            job->told = true;
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    for (struct job *job; (job = TAILQ_FIRST(&late));) {
+        TAILQ_REMOVE(&late, job, same_queue);
+        say(l, &job->question, -EBUSY);
+        job_free(job);
+    }
 }
 
 void serve_end(struct link *l)

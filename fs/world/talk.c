@@ -2,6 +2,7 @@
  *
  * Threads: one, which listens, reads frames and answers them, and ends a world when the courier hangs up, errs, or the
  * mount ends. It computes directories, so it can be busy for a while; whoever waits for time waits for another thread.
+ * Walks over all extents or files look every STEP of them whether somebody still waits for the thread's work.
  *
  *   nobody ──▶ TALK_NEW ──HELLO──▶ TALK_GREETED ──WORLD──▶ TALK_READY ──LIVE──▶ TALK_LIVE
  *                     (CATALOG, HELLO again) │                                      ▲
@@ -24,7 +25,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
-enum { FRAME_SECONDS = 30, STRANGER_MS = 1000, TIERS_MS = 15000, TIERS_POLL_MS = 20, WORDS = 512 };
+enum { FRAME_SECONDS = 30, STRANGER_MS = 1000, STEP = 4096, TIERS_MS = 15000, TIERS_POLL_MS = 20, WORDS = 512 };
 
 struct talk {
     struct peers *peers;
@@ -96,7 +97,7 @@ static void hang_up(struct talk *t, const char *why)
         link_put(t->link);
         t->link = NULL;
     }
-    if (live)
+    if (live && !atomic_load(&t->stop))
         log_warning("%s: what other nodes keep is read from the source until they are joined again", why);
     if (t->courier >= 0)
         close(t->courier);
@@ -155,6 +156,13 @@ static void wait_for_tiers(struct talk *t)
     }
 }
 
+/* Whether there is nobody any more for whom the thread works. */
+static bool is_over(struct talk *t)
+{
+    struct pollfd courier = {.fd = t->courier};
+    return atomic_load(&t->stop) || atomic_load(&t->broken) || (poll(&courier, 1, 0) == 1 && courier.revents & POLLHUP);
+}
+
 static bool holds_any(struct peers *p, uint64_t extent)
 {
     uint64_t from, to;
@@ -174,9 +182,12 @@ static int on_holdings(struct talk *t)
     CLEANUP_FREE uint64_t *bits = calloc(words ? words : 1, sizeof *bits);
     if (!bits)
         return refuse(t, -ENOMEM, "the server of %s has no memory", p->config.mountpoint);
-    for (uint64_t e = 0; e < extents; e++)
+    for (uint64_t e = 0; e < extents; e++) {
+        if (e % STEP == 0 && is_over(t))
+            return -ECONNRESET;
         if (holds_any(p, e))
             bits[e / 64] |= UINT64_C(1) << e % 64;
+    }
     return attach_send(t->courier, ATTACH_HOLDINGS, bits, words * sizeof *bits, NULL);
 }
 
@@ -272,16 +283,26 @@ static int on_world(struct talk *t, struct said *s)
     return attach_send(t->courier, ATTACH_DIRECTORY, digest, sizeof *digest, NULL);
 }
 
-/* What is held and another node's is given up where its room is needed. */
-static void make_room(struct peers *p, const struct world *w)
+static uint64_t trim(struct talk *t, bool only_count)
 {
+    uint64_t bytes = 0;
+    uint32_t files = catalog_files(t->peers->config.catalog);
+    for (uint32_t file = 0; file < files && !is_over(t); file += STEP)
+        bytes += store_trim(t->peers->store, file, STEP, only_count);
+    return bytes;
+}
+
+/* What is held and another node's is given up where its room is needed. */
+static void make_room(struct talk *t, const struct world *w)
+{
+    struct peers *p = t->peers;
     uint64_t capacity;
     bool opening;
     peers_capacity(p, &capacity, &opening);
-    uint64_t foreign = store_trim(p->store, true);
+    uint64_t foreign = trim(t, true);
     if (!foreign || w->owned[w->me] + foreign <= capacity)
         return;
-    uint64_t dropped = store_trim(p->store, false);
+    uint64_t dropped = trim(t, false);
     log_info("%llu bytes that other nodes keep were dropped", (unsigned long long)dropped);
 }
 
@@ -299,7 +320,7 @@ static int go_live(struct talk *t)
     log_info("joined: node %u of %u", l->world->me, l->world->nodes);
     error = attach_send(t->courier, ATTACH_OK, NULL, 0, NULL);
     if (!error)
-        make_room(p, l->world);
+        make_room(t, l->world);
     return error;
 }
 

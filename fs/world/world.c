@@ -68,6 +68,33 @@ static void directory_path(char path[PATH_MAX], const char *state, const struct 
     snprintf(path, PATH_MAX, "%s/%s%s", state, prefix, digest_format(digest, text));
 }
 
+/* What STATE/world says. */
+struct last_world {
+    struct digest uuid, directory;
+    unsigned me;
+};
+
+static int parse(const char *line, struct last_world *last)
+{
+    char text[2][DIGEST_TEXT];
+    int end = 0;
+    if (sscanf(line, "%32s %32s %u%n", text[0], text[1], &last->me, &end) != 3 || strcmp(line + end, "\n") ||
+        digest_parse(text[0], &last->uuid) || digest_parse(text[1], &last->directory))
+        return -EBADMSG;
+    return 0;
+}
+
+static int read_last(const char *state, struct last_world *last)
+{
+    CLEANUP_STR struct str line = STR_INIT;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/world", state);
+    int error = file_read(AT_FDCWD, path, LINE_MOST, &line);
+    if (error)
+        return error;
+    return line.data ? parse(line.data, last) : -EBADMSG;
+}
+
 struct aged {
     struct timespec time;
     char name[NAME_MAX + 1];
@@ -78,10 +105,11 @@ static bool older(const struct aged *a, const struct aged *b)
     return a->time.tv_sec != b->time.tv_sec ? a->time.tv_sec < b->time.tv_sec : a->time.tv_nsec < b->time.tv_nsec;
 }
 
-/* The oldest of the saved directories, and how many there are. */
-static int find_oldest(DIR *dir, struct aged *oldest)
+/* The oldest of the saved directories but `spared`, and how many there are. */
+static int find_oldest(DIR *dir, const char *spared, struct aged *oldest)
 {
     int count = 0;
+    oldest->name[0] = '\0';
     rewinddir(dir);
     for (struct dirent *entry; (entry = readdir(dir));) {
         struct aged one;
@@ -89,19 +117,25 @@ static int find_oldest(DIR *dir, struct aged *oldest)
         if (strncmp(entry->d_name, prefix, strlen(prefix)) ||
             fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
+        count++;
         one.time = st.st_mtim;
         strcpy(one.name, entry->d_name);
-        if (!count++ || older(&one, oldest))
+        if (strcmp(one.name, spared) && (!oldest->name[0] || older(&one, oldest)))
             *oldest = one;
     }
     return count;
 }
 
+/* What the last world had stays: later ones may not have come to life. */
 static void prune(const char *state)
 {
     CLEANUP_CLOSEDIR DIR *dir = opendir(state);
+    struct last_world last;
+    char spared[sizeof prefix + DIGEST_TEXT] = "", text[DIGEST_TEXT];
     struct aged oldest;
-    while (dir && find_oldest(dir, &oldest) > KEPT)
+    if (!read_last(state, &last))
+        snprintf(spared, sizeof spared, "%s%s", prefix, digest_format(&last.directory, text));
+    while (dir && find_oldest(dir, spared, &oldest) > KEPT)
         if (unlinkat(dirfd(dir), oldest.name, 0) < 0)
             return;
 }
@@ -127,32 +161,19 @@ int world_save(const char *state, const struct world *w)
     return file_write_atomic(AT_FDCWD, path, line, (size_t)n, 0600);
 }
 
-static int parse(char *line, struct digest *uuid, struct digest *digest, unsigned *me)
-{
-    char text[2][DIGEST_TEXT];
-    int end = 0;
-    if (sscanf(line, "%32s %32s %u%n", text[0], text[1], me, &end) != 3 || strcmp(line + end, "\n") ||
-        digest_parse(text[0], uuid) || digest_parse(text[1], digest))
-        return -EBADMSG;
-    return 0;
-}
-
 int world_load(const char *state, const struct catalog *catalog, struct world **world)
 {
-    CLEANUP_STR struct str line = STR_INIT;
     char path[PATH_MAX];
-    struct digest uuid, digest;
+    struct last_world last;
     struct directory *directory;
-    unsigned me;
-    snprintf(path, sizeof path, "%s/world", state);
-    int error = file_read(AT_FDCWD, path, LINE_MOST, &line);
-    if (!error)
-        error = line.data ? parse(line.data, &uuid, &digest, &me) : -EBADMSG;
+    int error = read_last(state, &last);
     if (error)
         return error;
-    directory_path(path, state, &digest);
+    directory_path(path, state, &last.directory);
     error = directory_open(path, catalog, &directory);
-    return error ? error : world_create(uuid.byte, me, directory, world);
+    if (error)
+        return error == -ENOENT ? -ENODATA : error;
+    return world_create(last.uuid.byte, last.me, directory, world);
 }
 
 void world_forget(const char *state)

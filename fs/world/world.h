@@ -25,9 +25,10 @@ static inline bool world_keeps(const struct world *w, uint64_t extent)
 }
 
 /* For the servers after this one: STATE/world names the directory beside it, STATE/directory-DIGEST. */
-int world_save_directory(const char *state, const struct directory *directory); /* the last two are kept */
+int world_save_directory(const char *state, const struct directory *directory); /* two are kept, the last world's too */
 int world_save(const char *state, const struct world *world);
-int world_load(const char *state, const struct catalog *catalog, struct world **world); /* -ENOENT: none */
+/* -ENOENT: there was none; -ENODATA: its directory is missing. */
+int world_load(const char *state, const struct catalog *catalog, struct world **world);
 void world_forget(const char *state); /* the directories are kept */
 
 #endif

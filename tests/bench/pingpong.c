@@ -2,9 +2,10 @@
  *
  *   mpirun -n 2 pingpong SIZE DEPTH SECONDS
  *
- * One process asks with 40 bytes and the other answers with SIZE bytes; DEPTH questions are on their way at any time, each
- * answer is received into a buffer of its own, posted before it is asked for. Both look for messages all the time, which
- * a courier does not. Prints how many answers came a second and the processor time that one cost, of both together. */
+ * One process asks with 40 bytes and the other answers with SIZE bytes; DEPTH questions are on their way at any time,
+ * each answer is received into a buffer of its own, posted before it is asked for. Both look for messages all the time,
+ * which a courier does not. Prints how many answers came a second and the processor time that one cost, of both
+ * together. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,7 +114,8 @@ int main(int argc, char **argv)
     used += processor_time();
     MPI_Reduce(&used, &both, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     if (me == 0)
-        printf("%.0f answers/s, %.1f us of processor time each\n", (double)answers / seconds, 1e6 * both / (double)answers);
+        printf("%.0f answers/s, %.1f us of processor time each\n", (double)answers / seconds,
+               1e6 * both / (double)answers);
     MPI_Finalize();
     free(buffer);
     return 0;

@@ -169,6 +169,16 @@ ok 'everything is kept' test "$(value "$mnt" ssd.held)" -ge 90000000
 ok 'unmount' down
 disk_down
 
+# --- a disk so small that what is not stored yet must be counted ---
+disk_up 64
+ok 'mount on a very small disk' up "ram=0,ssd=$disk"
+ok 'stage' dealfs stage "$mnt"
+ok 'something is kept' test "$(value "$mnt" ssd.held)" -gt $((8 << 20))
+ok 'the disk is not too small for it' dealfs status "$mnt"
+reads 'every byte is right' "$src" "$mnt"
+ok 'unmount' down
+disk_down
+
 # --- RAM: smaller than the data set, and a tmpfs of others that fills up ---
 ok 'mount with a RAM budget that is too small' up ram=16M
 ok 'stage' dealfs stage "$mnt"

@@ -84,6 +84,16 @@ like 'an old one that nobody has goes' "$(dealfs clean)" "removed $shard"
 
 # --- demo ---
 ok 'demo' timeout 100 dealfs demo
+if [ -x "$top_builddir/dealfs-courier" ] && command -v mpirun >/dev/null; then
+    like 'it does with four nodes' "$(cat "$tmp/.output")" '4 nodes hold'
+    like 'a quarter of which each holds itself' "$(cat "$tmp/.output")" 'page cache dropped .* 0% +[123][0-9]% +[678][0-9]% +0%'
+else
+    like 'it says why it does with one node' "$(cat "$tmp/.output")" 'One node only'
+    skip 1 'no Open MPI'
+fi
+mkdir "$tmp/alone" && cp "$top_builddir"/dealfs{,-keeper,-server} "$tmp/alone"
+ok 'demo without Open MPI' timeout 100 "$tmp/alone/dealfs" demo
+like 'it says why it does with one node' "$(cat "$tmp/.output")" 'One node only, for .* without Open MPI'
 like 'it tells what came from where' "$(cat "$tmp/.output")" 'first epoch .*100%'
 like 'then from RAM' "$(cat "$tmp/.output")" 'page cache dropped .* 0% +100%'
 is 'nothing of it stays' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''

@@ -22,12 +22,13 @@ installed() { # pattern of a path, executable or not
     [ -n "$found" ] || { echo "no $1 is installed"; return 1; }
 }
 for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-server' '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' \
-    '*/bash-completion/completions/dealfs' '*/fstab.example' '*/dealfs.service' '*/loaders.md' '*/slurm/train.sbatch' '*/slurm/join-loop' '*/slurm/prolog' '*/slurm/epilog' '*/mount.fuse.dealfs' '*/umount.fuse.dealfs'; do
+    '*/bash-completion/completions/dealfs' '*/fstab.example' '*/dealfs.service' '*/loaders.md' '*/slurm/train.sbatch' '*/slurm/join-loop' '*/slurm/prolog' '*/slurm/epilog' '*/examples/dealfs_sampler.py' '*/examples/train.py' \
+    '*/examples/read_plan.py' '*/examples/read-plan.sh' '*/examples/read-plan.c' '*/mount.fuse.dealfs' '*/umount.fuse.dealfs'; do
     ok "installed: $path" installed "$path"
 done
 for command in $commands; do ok "installed: a page for $command" installed "*/man1/dealfs-$command.1*"; done
 is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
-    '/bin/dealfs$|/dealfs/dealfs-(keeper|server|courier)$|/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$|/(fstab\.example|dealfs\.service|loaders\.md)$|/slurm/[a-z.]*(-loop)?$|/u?mount\.fuse\.dealfs$')" ''
+    '/bin/dealfs$|/dealfs/dealfs-(keeper|server|courier)$|/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$|/(fstab\.example|dealfs\.service|loaders\.md)$|/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$')" ''
 
 # --- manual pages ---
 well_formed() { # a page: groff has nothing to say, and what it makes has the sections

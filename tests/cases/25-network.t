@@ -47,13 +47,17 @@ for i in 0 1 2; do
 done
 cat >"$tmp/agent" <<END
 #!/bin/sh
-# As ssh is called: HOST COMMAND…, the command for a shell.
+# As ssh is called: HOST COMMAND…, the command for a shell. A machine that is lost does not answer.
+[ ! -e "$tmp/lost-\$1" ] || exit 255
 pid=\$(cat "$tmp/node\$((\${1##*.} - 1)).pid")
 shift
 exec nsenter --net="/proc/\$pid/ns/net" --uts="/proc/\$pid/ns/uts" sh -c "\$*"
 END
 chmod +x "$tmp/agent"
-wait_for 10 at switch ping -c 1 -W 1 10.99.0.3 >/dev/null 2>&1
+for i in 0 1 2; do
+    # shellcheck disable=SC2016
+    wait_for 10 at "node$i" sh -c 'ip -o link show eth0 | grep -q "state UP"' || plan_skip 'the links do not come up'
+done
 
 # shellcheck disable=SC2054 # the commas are mpirun's
 over_tcp=(--mca plm rsh --mca plm_rsh_agent "$tmp/agent" --mca plm_rsh_no_tree_spawn 1
@@ -146,6 +150,7 @@ ok 'all are in the world' wait_for 30 joined
 # --- a machine is lost for good: the others go on, and join without it ---
 readers_start 0 1
 at switch ip link set port2 down
+: >"$tmp/lost-10.99.0.3"
 here=$(readlink "/proc/$(cat "$tmp/node2.pid")/ns/net")
 for pid in /proc/[0-9]*; do
     pid=${pid#/proc/}
@@ -155,13 +160,26 @@ done
 ok 'mpirun ends' wait_for 90 world_gone
 both_degraded() { state_is 0 degraded && state_is 1 degraded; }
 ok 'the two say so' wait_for 30 both_degraded
-ok 'and join' launch 10.99.0.1,10.99.0.2 dealfs join "$tmp/node%r"
+
+# --- unattended: over the hosts that still answer, and again when somebody ends mpirun ---
+both_joined() { state_is 0 joined && state_is 1 joined; }
+export DEALFS_RSH=$tmp/agent DEALFS_PAUSE=1
+export DEALFS_MPIRUN='-q --mca plm_rsh_no_tree_spawn 1 --mca oob_tcp_if_include 10.99.0.0/24 --mca btl tcp,self --mca btl_tcp_if_include 10.99.0.0/24'
+inside switch
+"${way[@]}" "$top_srcdir/etc/slurm/join-loop" "$tmp/%h" 10.99.0.1 10.99.0.2 10.99.0.3 >"$tmp/world.log" 2>&1 </dev/null &
+world_pid=$!
+ok 'the loop joins the two' wait_for 60 both_joined
+like 'and no more' "$(head -n 1 "$tmp/world.log")" 'joining 2 of 3: 10.99.0.1 10.99.0.2$'
+kill "$(pgrep -P "$world_pid" mpirun)"
+ok 'mpirun is ended' wait_for 30 both_degraded
+ok 'the loop joins them again' wait_for 60 both_joined
 readers_end 'no survivor saw an error'
 for i in 0 1; do
     ok "node $i: no read took much longer than peer_timeout: $(longest $i) s" test "$(longest $i)" -le 5
 done
 is 'two nodes' "$(value "$tmp/node0" nodes)" 2
+wait_for 10 grep -q ready "$tmp/world.log"
 ok 'what the dead machine has left is taken away' timeout 60 dealfs umount "$tmp/node2"
-ok 'unmount' world_umount
+ok 'unmount, and the loop ends with 0' world_umount
 nothing_left 'nothing is left'
 done_testing

@@ -68,14 +68,15 @@ cat >"$tmp/conf/slurm.conf" <<END
 mounted $src $tmp/job-%j/data ram=32M
 END
 
-slurm_pids=()
+slurm_pids=() node_pids=()
 slurm_down() { # each writes below $tmp until it has ended
+    kill -9 "${node_pids[@]}" # unshare lets no other signal through; all that is in its namespace goes with it
     kill "${slurm_pids[@]}"
     wait_for 10 slurm_ended || kill -9 "${slurm_pids[@]}"
 }
 slurm_ended() {
     local pid
-    for pid in "${slurm_pids[@]}"; do
+    for pid in "${slurm_pids[@]}" "${node_pids[@]}"; do
         ! kill -0 "$pid" 2>/dev/null || [ "$(ps -o stat= -p "$pid")" = Z ] || return
     done
 }
@@ -88,7 +89,7 @@ slurmctld -D -c >"$tmp/ctld.out" 2>&1 &
 slurm_pids+=($!)
 for node in n0 n1; do
     unshare -m -u -p --fork --mount-proc --kill-child sh -c 'hostname "$1" && exec slurmd -D -N "$1"' - $node >"$tmp/$node.out" 2>&1 &
-    slurm_pids+=($!)
+    node_pids+=($!)
 done
 idle() { [ "$(sinfo -h -p plain -t idle -o %D)" = 2 ]; }
 wait_for 30 idle || plan_skip "Slurm does not run here: $(tail -n 1 "$tmp/n0.out")"

@@ -92,7 +92,8 @@ ok 'leave in order' ended 0
 new_world
 serve_all 2 fetch=50 error=5
 launch 2 --
-ok 'an error of the owner reaches who asks' wait_for 60 all_said 2 '^fetched: 0 right, 0 waits, 0 timeouts, 0 down, 0 bad, 50 errors'
+ok 'an error of the owner reaches who asks' wait_for 60 all_said 2 \
+    '^fetched: 0 right, 0 waits, 0 timeouts, 0 down, 0 bad, 50 errors'
 end_servers
 ok 'leave in order' ended 0
 
@@ -101,7 +102,8 @@ serve_all 2 fetch=60 patience_ms=300
 launch 2 -x DEALFS_COURIER_FAULTS=damage:6,short:5,twice:4,never:10 --
 ok 'answers damaged, short, doubled or missing' wait_for 60 all_said 2 fetched
 is 'those that are damaged or short are seen, those that do not come time out' \
-    "$(grep -o '^fetched: [0-9]* right.* errors' "$w/out0")" 'fetched: 47 right, 0 waits, 3 timeouts, 0 down, 10 bad, 0 errors'
+    "$(grep -o '^fetched: [0-9]* right.* errors' "$w/out0")" \
+    'fetched: 47 right, 0 waits, 3 timeouts, 0 down, 10 bad, 0 errors'
 end_servers
 ok 'leave in order' ended 0
 
@@ -120,7 +122,8 @@ for _ in 1 2 3; do
     sed -i 's/^resumed/taken over/' "$w/out1"
 done
 ok 'who fetches' wait_for 30 said out0 fetched
-like 'saw nothing but WAIT' "$(cat "$w/out0")" 'fetched: [1-9][0-9]* right, [0-9]+ waits, 0 timeouts, 0 down, 0 bad, 0 errors'
+like 'saw nothing but WAIT' "$(cat "$w/out0")" \
+    'fetched: [1-9][0-9]* right, [0-9]+ waits, 0 timeouts, 0 down, 0 bad, 0 errors'
 kill -9 "${server[2]}"
 ok 'a server that no other follows is gone after a while' wait_for 30 said mpi 'node 2 has no server any more'
 kill -TERM "${server[0]}" "${server[1]}"
@@ -143,11 +146,15 @@ ok 'the world ends in order' ended 0
 # --- commands ---
 new_world
 serve 0
-serve 1 command=3
+serve 1 command=3 last=1
 serve 2
 launch 3 --
-ok 'a command reaches all others' wait_for 30 eval 'said out0 "command 3 from 1 token 77" && said out2 "command 3 from 1 token 77"'
+ok 'a command reaches all others' wait_for 30 eval \
+    'said out0 "command 3 from 1 token 77" && said out2 "command 3 from 1 token 77"'
 ok 'and not who gave it' eval '! said out1 ^command'
+kill -TERM "${server[1]}"
+ok 'also the last word of a server that ends' wait_for 30 eval \
+    'said out0 "command 1 from 1" && said out2 "command 1 from 1"'
 end_servers
 ok 'the world ends in order' ended 0
 unlike 'without a word after ready' "$(sed '1,/^ready$/d' "$w/mpi")" .
@@ -187,7 +194,7 @@ ok 'leave in order' ended 0
 
 # --- refused, in one line that says who and what ---
 host=$(uname -n)
-refused() { # what, a match of the line, the node with a server of its own, that one's arguments, --, arguments of the courier
+refused() { # what, a match of the line, the node with a server of its own, that one's arguments, --, the courier's
     local what=$1 expected=$2 node=$3 arguments=() i
     shift 3
     while [ "${1---}" != -- ]; do arguments+=("$1"); shift; done
@@ -202,10 +209,11 @@ refused() { # what, a match of the line, the node with a server of its own, that
     end_servers
     for i in "${server[@]}"; do wait "$i"; done
 }
-refused 'another catalog' "node 2 \($host\): its catalog \([0-9a-f]{8}\) is not that of node 0 \($host\) \([0-9a-f]{8}\): .*" \
-    2 catalog=two --
+refused 'another catalog' \
+    "node 2 \($host\): its catalog \([0-9a-f]{8}\) is not that of node 0 \($host\) \([0-9a-f]{8}\): .*" 2 catalog=two --
 refused 'other options' \
-    "node 1 \($host\): its mount options that must be the same on all nodes are not those of node 0 \($host\)" 1 options=5 --
+    "node 1 \($host\): its mount options that must be the same on all nodes are not those of node 0 \($host\)" \
+    1 options=5 --
 refused 'the number of nodes' "node 0 \($host\): nodes=4 was asked for, and there are 3" - -- --nodes 4
 refused 'more groups than nodes' 'groups=4 are more than there are nodes: 3' - -- --groups 4
 id=node0 refused 'the same id' "node 1 \($host\): it has the same id as node 0 \($host\) \([0-9a-f]{32}\): .*" 1 --
@@ -217,8 +225,30 @@ ended 1
 is 'refused: a node without a mount' "$(grep '^dealfs-courier' "$w/mpi")" \
     "dealfs-courier: node 1 ($host): no live mount answers at $w/s1/courier"
 end_servers
-exits 1 'refused: a launcher that starts worlds of one' env SLURM_STEP_NUM_TASKS=4 "$courier" --state "$w/s0" --mountpoint /none
-like 'and it says why' "$(cat "$tmp/.output")" 'the launcher started 4 processes \(SLURM_STEP_NUM_TASKS\), and each is alone'
+
+# --- the command that mounts ---
+cat >"$tmp/mount" <<'END_OF_MOUNT'
+env | grep -qE '^(OMPI|PMIX|PMI)_' && echo 'the launcher is seen' >&2
+[ "$DEALFS_ALONE" = 1 ] || echo 'it does not know that it is alone' >&2
+[ "$(nproc)" = "$(nproc --all)" ] || echo 'it is bound to a processor' >&2
+ls /proc/$$/fd >"$0.fds"
+grep -qvxE '0|1|2|255' "$0.fds" && echo 'descriptors are open' >&2
+echo 'so far so good' >&2
+echo 'mount /none: nothing works here' >&2
+exit 1
+END_OF_MOUNT
+new_world
+mkdir "$w/s0" "$w/s1"
+launch 2 --bind-to core --use-hwthread-cpus -- --mount -- bash "$tmp/mount"
+ended 1
+is 'refused: a mount that fails, with its last words' "$(grep '^dealfs-courier' "$w/mpi")" \
+    "dealfs-courier: node 0 ($host): mount /none: nothing works here"
+is 'the words before are passed on' "$(grep '^node' "$w/mpi")" "node 0 ($host): so far so good"
+
+exits 1 'refused: a launcher that starts worlds of one' \
+    env SLURM_STEP_NUM_TASKS=4 "$courier" --state "$w/s0" --mountpoint /none
+like 'and it says why' "$(cat "$tmp/.output")" \
+    'the launcher started 4 processes \(SLURM_STEP_NUM_TASKS\), and each is alone'
 exits 2 'no state directory' "$courier" --mountpoint /none
 exits 2 'a command and no word what it is for' "$courier" --state x --mountpoint /none -- true
 exits 2 'nothing to mount with' "$courier" --state x --mountpoint /none --mount

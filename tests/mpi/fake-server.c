@@ -10,11 +10,13 @@
  *   error=N         answers every question with -N
  *   fetch=N         when live, fetch as many times from the other nodes in turn, `depth` at a time
  *   depth=N seconds=N (0: as `fetch` says)   patience_ms=N (a fetch silent for longer counts as a timeout)
+ *   pause_ms=N      between a fetch and the next, so that all couriers sleep again
  *   command=N       when live, tell all others
+ *   last=N          the same as the last thing, before END
  *
  * It prints a line for what happens: "live N nodes", "fetched: R right, W waits, T timeouts, D down, B bad,
- * E errors in S seconds", "command C from N token T", "news from N", "resumed", "hang-up". SIGTERM: it says END and ends. SIGKILL is a crash; the next one with
- * the same STATE takes over. One thread. */
+ * E errors in S seconds, median M us", "command C from N token T", "news from N", "resumed", "hang-up". SIGTERM: it
+ * says END and ends. SIGKILL is a crash; the next one with the same STATE takes over. One thread. */
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/store/value.h"
@@ -31,9 +33,15 @@
 enum { FILES = 1000, OWED = 4096 };
 
 static struct {
-    uint64_t extents, capacity, options, timeout_ms, held, waiting, value, values, slow_ms, error, fetch, depth, seconds,
-        patience_ms, command;
-} o = {.extents = 1000, .capacity = 1 << 30, .timeout_ms = 5000, .held = UINT64_MAX, .value = 100000, .values = 1, .depth = 4,
+    uint64_t extents, capacity, options, timeout_ms, held, waiting, value, values, slow_ms, error, fetch, depth,
+        seconds, patience_ms, pause_ms, command, last;
+} o = {.extents = 1000,
+       .capacity = 1 << 30,
+       .timeout_ms = 5000,
+       .held = UINT64_MAX,
+       .value = 100000,
+       .values = 1,
+       .depth = 4,
        .patience_ms = 5000};
 static const char *state, *id, *catalog = "one";
 
@@ -46,7 +54,7 @@ static uint64_t began;
 static struct out {
     bool fetch; /* an in-slot that is waited for */
     struct ring_message asked;
-    uint64_t heard;
+    uint64_t asked_at, heard;
     bool timed_out;
 } in_slot[RING_IN];
 static bool out_busy[RING_OUT];
@@ -55,7 +63,8 @@ static struct owed {
     uint64_t due;
 } owed[OWED];
 static size_t owes;
-static uint64_t asked, ended, right, waits, timeouts, down, bad, errors, last_token, pulse;
+static uint64_t took[1 << 16]; /* of the first fetches: nanoseconds */
+static uint64_t next_at, asked, ended, right, waits, timeouts, down, bad, errors, last_token, pulse;
 static volatile sig_atomic_t stop;
 
 static _Noreturn void die(const char *what, int error)
@@ -121,8 +130,22 @@ static void fetch_one(uint32_t slot, uint64_t now)
                              .value = (uint32_t)(asked % 5),
                              .count = (uint32_t)o.values};
     asked++;
-    in_slot[slot] = (struct out){true, m, now, false};
+    in_slot[slot] = (struct out){true, m, now, now, false};
+    next_at = now + o.pause_ms * MILLISECOND;
     push(&m);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static double median_us(void)
+{
+    size_t n = ended < sizeof took / sizeof *took ? ended : sizeof took / sizeof *took;
+    qsort(took, n, sizeof *took, by_number);
+    return n ? (double)took[n / 2] / 1e3 : 0;
 }
 
 static void fetch_more(uint64_t now)
@@ -130,7 +153,7 @@ static void fetch_more(uint64_t now)
     size_t flying = 0;
     for (uint32_t i = 0; i < RING_IN; i++)
         flying += in_slot[i].fetch && !in_slot[i].timed_out;
-    for (uint32_t i = 0; i < RING_IN && flying < o.depth && more_to_fetch(now); i++)
+    for (uint32_t i = 0; i < RING_IN && flying < o.depth && now >= next_at && more_to_fetch(now); i++)
         if (!in_slot[i].fetch) {
             fetch_one(i, now);
             flying++;
@@ -138,9 +161,9 @@ static void fetch_more(uint64_t now)
     if (flying > 0 || more_to_fetch(now))
         return;
     fetching = false;
-    printf("fetched: %" PRIu64 " right, %" PRIu64 " waits, %" PRIu64 " timeouts, %" PRIu64 " down, %" PRIu64 " bad, %" PRIu64
-           " errors in %.3f seconds\n",
-           right, waits, timeouts, down, bad, errors, (double)(now - began) / 1e9);
+    printf("fetched: %" PRIu64 " right, %" PRIu64 " waits, %" PRIu64 " timeouts, %" PRIu64 " down, %" PRIu64
+           " bad, %" PRIu64 " errors in %.3f seconds, median %.0f us\n",
+           right, waits, timeouts, down, bad, errors, (double)(now - began) / 1e9, median_us());
 }
 
 static void look_for_timeouts(uint64_t now)
@@ -163,6 +186,8 @@ static void fetched(const struct ring_message *m, uint64_t now)
         return;
     }
     s->fetch = false;
+    if (ended < sizeof took / sizeof *took)
+        took[ended] = now - s->asked_at;
     ended++;
     if (s->timed_out)
         return;
@@ -331,6 +356,13 @@ static void take_world(const void *payload, size_t n, const int fds[ATTACH_FDS])
     answer(ATTACH_DIRECTORY, &d, sizeof d);
 }
 
+static void tell_all(uint64_t command)
+{
+    struct ring_message m = {.kind = RING_COMMAND, .node = me, .value = (uint32_t)command, .token = 77};
+    if (live && command)
+        push(&m);
+}
+
 static void go_live(void)
 {
     live = true;
@@ -339,10 +371,7 @@ static void go_live(void)
     memset(in_slot, 0, sizeof in_slot);
     printf("live %" PRIu32 " of %" PRIu32 " nodes\n", me, nodes);
     answer(ATTACH_OK, NULL, 0);
-    if (o.command) {
-        struct ring_message m = {.kind = RING_COMMAND, .node = me, .value = (uint32_t)o.command, .token = 77};
-        push(&m);
-    }
+    tell_all(o.command);
 }
 
 static void take_catalog(const char *path)
@@ -430,8 +459,9 @@ static void run(void)
         if (live && fetching)
             fetch_more(now);
         if (!some)
-            sleep_on(10);
+            sleep_on(o.pause_ms ? 1 : 10);
     }
+    tell_all(o.last);
     if (courier >= 0)
         attach_send(courier, ATTACH_END, NULL, 0, NULL);
 }
@@ -447,10 +477,15 @@ static void take_argument(char *word)
     static const struct {
         const char *key;
         uint64_t *to;
-    } keys[] = {{"extents", &o.extents}, {"capacity", &o.capacity}, {"options", &o.options}, {"timeout_ms", &o.timeout_ms},
-                {"held", &o.held}, {"waiting", &o.waiting}, {"value", &o.value}, {"values", &o.values},
-                {"slow_ms", &o.slow_ms}, {"error", &o.error}, {"fetch", &o.fetch}, {"depth", &o.depth},
-                {"seconds", &o.seconds}, {"patience_ms", &o.patience_ms}, {"command", &o.command}};
+    } keys[] = {{"extents", &o.extents},   {"capacity", &o.capacity},
+                {"options", &o.options},   {"timeout_ms", &o.timeout_ms},
+                {"held", &o.held},         {"waiting", &o.waiting},
+                {"value", &o.value},       {"values", &o.values},
+                {"slow_ms", &o.slow_ms},   {"error", &o.error},
+                {"fetch", &o.fetch},       {"depth", &o.depth},
+                {"seconds", &o.seconds},   {"patience_ms", &o.patience_ms},
+                {"pause_ms", &o.pause_ms}, {"command", &o.command},
+                {"last", &o.last}};
     char *value = strchr(word, '=');
     if (!value)
         die(word, -EINVAL);

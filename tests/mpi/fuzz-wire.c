@@ -27,14 +27,14 @@ static void try_failure(const uint8_t *bytes, size_t n)
         abort();
 }
 
-#define TRY(type, check, then)                                                                     \
-    do {                                                                                           \
-        type it;                                                                                   \
-        if (n >= sizeof it) {                                                                      \
-            memcpy(&it, bytes, sizeof it);                                                         \
-            if (check(&it) == 0)                                                                   \
-                then;                                                                              \
-        }                                                                                          \
+#define TRY(type, check, then)                                                                                         \
+    do {                                                                                                               \
+        type it;                                                                                                       \
+        if (n >= sizeof it) {                                                                                          \
+            memcpy(&it, bytes, sizeof it);                                                                             \
+            if (check(&it) == 0)                                                                                       \
+                then;                                                                                                  \
+        }                                                                                                              \
     } while (0)
 
 static volatile size_t sink;

@@ -57,11 +57,11 @@ static void refuse(struct wire_message m, const char *what)
     is_int(parse(&m, wire_length(&m)), -EBADMSG, "refused: %s", what);
 }
 
-#define REFUSE(kind, change, what)                                                                 \
-    do {                                                                                           \
-        struct wire_message m_ = example(kind);                                                    \
-        m_.change;                                                                                 \
-        refuse(m_, what);                                                                          \
+#define REFUSE(kind, change, what)                                                                                     \
+    do {                                                                                                               \
+        struct wire_message m_ = example(kind);                                                                        \
+        m_.change;                                                                                                     \
+        refuse(m_, what);                                                                                              \
     } while (0)
 
 static void test_wrong(void)
@@ -90,7 +90,8 @@ static void test_failures(void)
 {
     static const struct {
         int status, sent;
-    } table[] = {{-EIO, -EIO}, {-EHOSTDOWN, -EHOSTDOWN}, {-4095, -4095}, {0, -EIO}, {5, -EIO}, {-4096, -EIO}, {-EAGAIN, -EIO}};
+    } table[] = {{-EIO, -EIO},  {-EHOSTDOWN, -EHOSTDOWN}, {-4095, -4095}, {0, -EIO}, {5, -EIO},
+                 {-4096, -EIO}, {-EAGAIN, -EIO}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct wire_failure f = wire_failure_make(table[i].status);
         int status = 1;
@@ -114,7 +115,8 @@ static void test_news(void)
     wire_news_from(&news, &from);
     uint64_t version = to.version;
     wire_news_to(&to, &news);
-    ok(to.version == version && to.held == from.held && to.stage_round == from.stage_round, "news pass, but for the version");
+    ok(to.version == version && to.held == from.held && to.stage_round == from.stage_round,
+       "news pass, but for the version");
 }
 
 static void test_join(void)
@@ -172,7 +174,8 @@ static void test_member(void)
 static void test_faults(void)
 {
     struct faults f;
-    static const char *const wrong[] = {"damage", "damage:", "damage:0", "damage:x", "often:3", "short:1x", ":3", "short:1 "};
+    static const char *const wrong[] = {"damage",  "damage:",  "damage:0", "damage:x",
+                                        "often:3", "short:1x", ":3",       "short:1 "};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         is_int(faults_parse(wrong[i], &f), -EINVAL, "faults: %s", wrong[i]);
     is_int(faults_parse(NULL, &f), 0, "no faults");

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -283,6 +284,47 @@ static void test_interrupted(struct layer *source, const struct dataset *d)
     hook.touch = NULL;
 }
 
+/* In a child: the lease is given back when somebody wants to open the file. */
+static void hold_lease(const char *path, int told)
+{
+    sigset_t lease;
+    sigemptyset(&lease);
+    sigaddset(&lease, SIGIO);
+    sigprocmask(SIG_BLOCK, &lease, NULL);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    bool held = fd >= 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+    if (write(told, &held, sizeof held) < 0 || !held)
+        _exit(1);
+    sigwaitinfo(&lease, NULL);
+    _exit(fcntl(fd, F_SETLEASE, F_UNLCK) == 0 ? 0 : 1);
+}
+
+static void test_leased(struct layer *source, const struct dataset *d)
+{
+    int told[2], status = -1;
+    bool held = false;
+    if (pipe(told) < 0)
+        bail_out("a pipe");
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        hold_lease(dataset_path(d, "leased"), told[1]);
+    close(told[1]);
+    if (read(told[0], &held, sizeof held) < 0)
+        held = false;
+    if (!held)
+        skip(2, "no leases here");
+    else
+        is_int(get_file(source, d, "leased"), 0, "a file with a lease is read once it is given back");
+    close(told[0]);
+    waitpid(pid, &status, 0);
+    if (held)
+        is_int(status, 0, "which its holder was asked for");
+    hook.error = EAGAIN;
+    is_int(get_file(source, d, "size-4096"), -EBUSY, "a source that says EAGAIN is busy");
+    hook.error = 0;
+}
+
 /* In a child, as a user who may not. */
 static void test_forbidden(struct layer *source, const struct dataset *d)
 {
@@ -389,6 +431,7 @@ int main(void)
     dataset_add(&d, "another/folder/file", 5000);
     dataset_add(&d, "moved", 10 << 20);
     dataset_add(&d, "forbidden", 5000);
+    dataset_add(&d, "leased", 5000);
     dataset_scan(&d);
     is_int(source_create(d.catalog, d.root, &source), 0, "a source");
 
@@ -399,6 +442,7 @@ int main(void)
     test_changes(source, &d);
     test_interrupted(source, &d);
     test_replaced_while_kept(source, &d);
+    test_leased(source, &d);
     test_forbidden(source, &d);
     test_without_openat2(source, &d);
     test_deep();

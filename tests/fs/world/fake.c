@@ -28,7 +28,7 @@ static struct {
 } held[HELD_MOST];
 static int holds;
 static atomic_int asked; /* the status of fake_ask's question; 1: not answered yet */
-enum { BY_HAND = FAKE_NODES }; /* who asks there */
+enum { BY_HAND = FAKE_NODES, SILENT }; /* who asks there, and in fake_ask_silently */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t courier;
 static atomic_bool running, stop;
@@ -137,6 +137,16 @@ void fake_let_go(struct fake *f)
     pthread_mutex_unlock(&lock);
 }
 
+void fake_let_one_go(struct fake *f)
+{
+    pthread_mutex_lock(&lock);
+    if (!holds)
+        bail_out("nothing is held back");
+    deliver(f, held[0].node, &held[0].message);
+    memmove(held, held + 1, (size_t)--holds * sizeof *held);
+    pthread_mutex_unlock(&lock);
+}
+
 static uint32_t fault_of(struct fake_node *n, bool final)
 {
     uint32_t fault = atomic_load(&n->fault);
@@ -167,6 +177,12 @@ static void bring_answer(struct fake *f, uint32_t owner, const struct ring_messa
     struct ring_message m = {.kind = RING_FETCHED, .slot = q->slot, .token = q->number, .status = reply->status};
     if (!q->used)
         bail_out("an answer to nothing");
+    if (q->from == SILENT) {
+        q->used = reply->status == -EAGAIN;
+        atomic_fetch_add(&f->stuck, reply->status == 0);
+        atomic_fetch_add(&f->refused, reply->status == -EBUSY);
+        return;
+    }
     if (q->from == BY_HAND) {
         if (reply->status == 0)
             deliver(f, owner, &(struct ring_message){.kind = RING_SENT, .slot = reply->slot});
@@ -229,14 +245,25 @@ static void carry(struct fake *f, uint32_t from, const struct ring_message *m)
     }
 }
 
+static void serve(struct fake *f, uint32_t node, struct ring_message m, uint32_t by)
+{
+    pthread_mutex_lock(&lock);
+    m.kind = RING_SERVE;
+    m.token = tokens++;
+    flying[m.token % MOST_FLYING] = (struct flying){true, by, 0, 0};
+    deliver(f, node, &m);
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_ask_silently(struct fake *f, uint32_t node, uint32_t from, uint32_t file)
+{
+    serve(f, node, (struct ring_message){.node = from, .file = file, .count = 1}, SILENT);
+}
+
 int fake_ask(struct fake *f, uint32_t node, uint32_t file, uint32_t value, uint32_t count)
 {
     atomic_store(&asked, 1);
-    pthread_mutex_lock(&lock);
-    struct ring_message m = {.kind = RING_SERVE, .node = 1, .token = tokens++, .file = file, .value = value, .count = count};
-    flying[m.token % MOST_FLYING] = (struct flying){true, BY_HAND, 0, 0};
-    deliver(f, node, &m);
-    pthread_mutex_unlock(&lock);
+    serve(f, node, (struct ring_message){.node = 1, .file = file, .value = value, .count = count}, BY_HAND);
     for (int i = 0; atomic_load(&asked) == 1; i++)
         wait_step(i, "a question is answered");
     return atomic_load(&asked);

@@ -43,6 +43,7 @@ struct fake {
     uint8_t uuid[16];
     struct fake_node node[FAKE_NODES];
     struct digest directory;
+    _Atomic uint32_t stuck, refused; /* what came of fake_ask_silently: answers that are not sent, and -EBUSY */
 };
 
 /* Nodes with tiers of `ram` bytes each, which `faults` (or NULL) may harm. Nobody is joined. */
@@ -56,11 +57,14 @@ void fake_end(struct fake *f);
 void fake_join(struct fake *f, uint32_t groups);
 void fake_resume(struct fake *f, uint32_t node); /* after its server was closed and opened again */
 void fake_leave(struct fake *f, uint32_t node);  /* its courier hangs up */
+void fake_let_one_go(struct fake *f);            /* only the first of it */
 void fake_swap(struct fake *f, uint32_t a, uint32_t b); /* their numbers in the next world */
 void fake_let_go(struct fake *f);                /* what was held back arrives */
 int fake_hello(struct fake *f, uint32_t node, struct attach_welcome *welcome); /* a socket */
 /* What a node answers to a question of node 1: the final status. */
 int fake_ask(struct fake *f, uint32_t node, uint32_t file, uint32_t value, uint32_t count);
+/* A question of a node whose courier is silent: its answer takes a slot and does not get away. */
+void fake_ask_silently(struct fake *f, uint32_t node, uint32_t from, uint32_t file);
 void fake_push(struct fake *f, uint32_t node, const struct ring_message *message);
 
 uint64_t fake_samples(const struct fake *f); /* files opened at the source by all */

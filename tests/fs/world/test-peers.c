@@ -4,11 +4,15 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "fs/world/world.h"
 #include "tests/lib/tap.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #define MIB (1ull << 20)
 #define SECOND 1000000000ull
@@ -214,7 +218,7 @@ static void test_kept(void)
     read_all(&f, 1);
     uint32_t file = owned_by(&f, 1, 0);
     ok(!store_holds(f.node[0].store, file, 0) && store_holds(f.node[1].store, file, 0), "a file lies with its owner");
-    uint64_t trimmed = store_trim(f.node[0].store, true);
+    uint64_t trimmed = store_trim(f.node[0].store, 0, UINT32_MAX, true);
     is_uint(trimmed, 0, "nothing that others own is held");
     fake_end(&f);
 }
@@ -316,6 +320,249 @@ static void test_swallowed(void)
     fake_end(&f);
 }
 
+struct reader {
+    struct fake *f;
+    uint32_t node, file;
+    uint64_t offset;
+    enum place place;
+    int error;
+    atomic_bool over;
+    pthread_t thread;
+};
+
+static void *read_one(void *argument)
+{
+    struct reader *r = argument;
+    struct span span = whole(r->file);
+    r->error = read_check(r->f->node[r->node].store, &set, &span, &r->place);
+    atomic_store(&r->over, true);
+    return NULL;
+}
+
+static void start_reader(struct reader *r, struct fake *f, uint32_t node, uint32_t file)
+{
+    *r = (struct reader){.f = f, .node = node, .file = file};
+    if (pthread_create(&r->thread, NULL, read_one, r))
+        bail_out("a thread");
+}
+
+/* Nodes that are silent all at once take nearly all slots with them: no reader waits for one then. */
+static void test_no_slots(void)
+{
+    enum { SILENT = 5, READERS = 32 };
+    const uint64_t timeout = 2 * SECOND;
+    struct fake f;
+    static struct reader reader[SILENT * READERS];
+    enum place place;
+    begin(&f, SILENT + 2, timeout, NULL);
+    fake_join(&f, 1);
+    uint32_t other = owned_by(&f, SILENT + 1, 0);
+    for (uint32_t i = 0; i < SILENT; i++) {
+        uint32_t file = owned_by(&f, i + 1, 0);
+        atomic_store(&f.node[i + 1].times, 1000);
+        atomic_store(&f.node[i + 1].fault, FAKE_SWALLOW);
+        for (int k = 0; k < READERS; k++)
+            start_reader(&reader[i * READERS + (uint32_t)k], &f, 0, file);
+    }
+    bool right = true;
+    for (uint32_t i = 0; i < SILENT * READERS; i++) {
+        pthread_join(reader[i].thread, NULL);
+        right &= !reader[i].error && reader[i].place == PLACE_SOURCE;
+    }
+    ok(right, "%d nodes that fall silent at once: every read is right", SILENT);
+    uint64_t began = clock_now();
+    for (int i = 0; i < 4; i++)
+        right &= read_file(&f, 0, other, &place) == 0;
+    ok(right && clock_now() - began < timeout, "and then none waits for a slot");
+    fake_end(&f);
+}
+
+/* The first fetches of a node in its first world: their slots and numbers are known. */
+static void say_wait(struct fake *f, uint32_t node, uint32_t slots)
+{
+    for (uint32_t slot = 0; slot < slots; slot++)
+        fake_push(f, node,
+                  &(struct ring_message){.kind = RING_FETCHED, .slot = slot, .token = slot + 1, .status = -EAGAIN});
+}
+
+static void await_served(struct fake *f, uint32_t node, uint32_t n)
+{
+    for (int i = 0; atomic_load(&f->node[node].served) < n; i++)
+        wait_step(i, "a node answers");
+}
+
+/* A read that waited long for a slot, since slow nodes had them all, says nothing about the node that is asked then. */
+static void test_late_slot(void)
+{
+    enum { SLOW = 4, READERS = 32 };
+    const uint64_t timeout = 3 * SECOND;
+    struct fake f;
+    static struct reader reader[SLOW * READERS], late;
+    begin(&f, SLOW + 2, timeout, NULL);
+    fake_join(&f, 1);
+    uint32_t file = owned_by(&f, SLOW + 1, 0);
+    is_int(read_file(&f, SLOW + 1, file, NULL), 0, "a node has a file, and need not say WAIT");
+    for (uint32_t i = 0; i <= SLOW; i++) {
+        atomic_store(&f.node[i + 1].times, 1000);
+        atomic_store(&f.node[i + 1].fault, FAKE_HOLD);
+    }
+    for (uint32_t i = 0; i < SLOW * READERS; i++)
+        start_reader(&reader[i], &f, 0, owned_by(&f, i / READERS + 1, 0));
+    for (uint32_t i = 0; i < SLOW; i++)
+        await_served(&f, i + 1, READERS);
+    uint64_t began = clock_now();
+    start_reader(&late, &f, 0, file);
+    for (bool gone = false; !atomic_load(&late.over);) {
+        say_wait(&f, 0, SLOW * READERS);
+        if (!gone && clock_now() - began > timeout / 2) {
+            fake_let_one_go(&f);
+            gone = true;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = (long)(timeout / 64)}, NULL);
+    }
+    pthread_join(late.thread, NULL);
+    ok(!late.error && late.place == PLACE_SOURCE && clock_now() - began < timeout + SECOND / 2,
+       "a read that waited for a slot, and then for an answer, ends in time");
+    is_uint(atomic_load(&f.node[SLOW + 1].served), 1, "the node was asked");
+    is_int(peer_of(&f, 0, SLOW + 1), PEER_GOOD, "and is not suspected: it had no time to answer");
+    fake_let_go(&f);
+    bool right = true;
+    for (uint32_t i = 0; i < SLOW * READERS; i++) {
+        pthread_join(reader[i].thread, NULL);
+        right &= !reader[i].error;
+    }
+    ok(right, "what was held back arrives");
+    fake_end(&f);
+}
+
+/* A node that answers some, and loses most. */
+static void test_lost_answers(void)
+{
+    enum { READERS = 32 };
+    const uint64_t timeout = SECOND;
+    struct fake f;
+    static struct reader reader[READERS];
+    enum place place;
+    begin(&f, 2, timeout, NULL);
+    fake_join(&f, 1);
+    uint32_t file = owned_by(&f, 1, 0);
+    atomic_store(&f.node[1].times, READERS);
+    atomic_store(&f.node[1].fault, FAKE_SWALLOW);
+    for (int i = 0; i < READERS; i++)
+        start_reader(&reader[i], &f, 0, file);
+    for (int i = 0; counts_of(&f, 0).timeouts < READERS - 1; i++) {
+        say_wait(&f, 0, 1);
+        wait_step(i, "all answers but one are lost");
+    }
+    is_int(peer_of(&f, 0, 1), PEER_GOOD, "a node that is heard of is good, though its answers are lost");
+    uint64_t began = clock_now();
+    is_int(read_file(&f, 0, file, &place), 0, "the next read");
+    ok(place == PLACE_SOURCE && clock_now() - began < timeout / 2, "waits for none of its slots");
+    for (uint32_t slot = 0; slot < READERS; slot++)
+        fake_push(&f, 0, &(struct ring_message){.kind = RING_FETCHED, .slot = slot, .token = slot + 1, .status = -EIO});
+    bool right = true;
+    for (int i = 0; i < READERS; i++) {
+        pthread_join(reader[i].thread, NULL);
+        right &= !reader[i].error && reader[i].place == PLACE_SOURCE;
+    }
+    ok(right, "the lost ones came from the source");
+    atomic_store(&f.node[1].fault, FAKE_NONE);
+    is_int(read_file(&f, 0, file, &place), 0, "once the slots are back");
+    is_int(place, PLACE_PEER, "it is asked again");
+    fake_end(&f);
+}
+
+/* What an owner answers to silent nodes stays in its slots. */
+static void ask_silently(struct fake *f, uint32_t nodes, uint32_t questions, uint32_t file)
+{
+    for (uint32_t i = 0; i < nodes * questions; i++)
+        fake_ask_silently(f, 0, i % nodes + 1, file);
+}
+
+static void test_silent_askers(void)
+{
+    enum { ASKERS = 4, QUESTIONS = 40, EACH = RING_OUT / 4 };
+    const uint64_t timeout = SECOND;
+    struct fake f;
+    enum place place;
+    begin(&f, ASKERS + 2, timeout, NULL);
+    fake_close(&f, ASKERS + 1);
+    f.node[ASKERS + 1].config.peer_timeout = LONG;
+    fake_open(&f, ASKERS + 1, false);
+    fake_join(&f, 1);
+    uint32_t file = owned_by(&f, 0, 0), next = owned_by(&f, 0, 1);
+    is_int(read_file(&f, 0, file, &place), 0, "an owner has a file");
+    ask_silently(&f, ASKERS / 2, QUESTIONS, file);
+    for (int i = 0; atomic_load(&f.refused) < ASKERS / 2 * (QUESTIONS - EACH); i++)
+        wait_step(i, "who waits for a slot too long is told so");
+    is_uint(atomic_load(&f.stuck), ASKERS / 2 * EACH, "nodes that fall silent take a share of the slots each");
+    is_int(read_file(&f, ASKERS + 1, file, &place), 0, "another node");
+    is_int(place, PLACE_PEER, "is answered");
+
+    ask_silently(&f, ASKERS, EACH, file);
+    for (int i = 0; atomic_load(&f.stuck) < RING_OUT; i++)
+        wait_step(i, "all slots are taken");
+    uint32_t waits = atomic_load(&f.node[0].waits);
+    uint64_t began = clock_now();
+    is_int(read_file(&f, ASKERS + 1, file, &place), 0, "once all slots are taken, a read of what the owner holds");
+    is_int(place, PLACE_SOURCE, "comes from the source");
+    is_int(read_file(&f, ASKERS + 1, next, &place), 0, "so does one of what it has to load");
+    is_int(place, PLACE_SOURCE, "from there, too");
+    ok(clock_now() - began < 3 * timeout, "each after the owner's timeout");
+    ok(atomic_load(&f.node[0].waits) >= waits + 2, "until which it says WAIT");
+    is_int(peer_of(&f, ASKERS + 1, 0), PEER_GOOD, "it is not suspected");
+    fake_end(&f);
+}
+
+/* A file with a lease, or a source that is strange: EAGAIN must not become a promise. */
+static void test_source_again(void)
+{
+    struct fake f;
+    char faults[5000];
+    faults_set("");
+    snprintf(faults, sizeof faults, "file=%s", test_path("faults"));
+    begin(&f, 2, LONG, faults);
+    fake_join(&f, 1);
+    faults_set("errno=EAGAIN");
+    is_int(fake_ask(&f, 0, owned_by(&f, 0, 0), 0, 1), -EIO, "an owner whose source says EAGAIN says that it failed");
+    faults_set("");
+    is_int(fake_ask(&f, 0, owned_by(&f, 0, 0), 0, 1), 0, "and is none the worse for it");
+    fake_end(&f);
+}
+
+/* Worlds that never came to life save directories, too. */
+static void test_directories(void)
+{
+    struct fake f;
+    struct world_view other, last;
+    char path[PATH_MAX + NAME_MAX], text[DIGEST_TEXT];
+    begin(&f, 2, LONG, NULL);
+    const char *state = f.node[0].state;
+    fake_join(&f, 2);
+    if (peers_view(f.node[0].peers, &other))
+        bail_out("no view");
+    leave_all(&f);
+    fake_join(&f, 1);
+    if (peers_view(f.node[0].peers, &last))
+        bail_out("no view");
+    leave_all(&f);
+    snprintf(path, sizeof path, "%s/directory-third", state);
+    file_write_atomic(AT_FDCWD, path, "", 0, 0600);
+    snprintf(path, sizeof path, "%s/directory-%s", state, digest_format(&last.directory, text));
+    utimensat(AT_FDCWD, path, (struct timespec[2]){{0}, {0}}, 0);
+    is_int(world_save_directory(state, other.owners), 0, "a directory of a world that does not come to life is saved");
+    peers_view_release(&other);
+    peers_view_release(&last);
+    fake_close(&f, 0);
+    fake_open(&f, 0, true);
+    is_int(state_of(&f, 0), WORLD_DEGRADED, "the last world's stays, though it is the oldest");
+    fake_close(&f, 0);
+    is_int(unlink(path), 0, "where it is missing");
+    fake_open(&f, 0, true);
+    ok(strstr(log_text(), "the directory of the world before cannot be used"), "the log says so");
+    fake_end(&f);
+}
+
 static void test_gone(void)
 {
     struct fake f;
@@ -335,30 +582,6 @@ static void test_gone(void)
     is_int(read_file(&f, 0, file, &place), 0, "until the next world");
     is_int(place, PLACE_PEER, "in which it is");
     fake_end(&f);
-}
-
-struct reader {
-    struct fake *f;
-    uint32_t node, file;
-    uint64_t offset;
-    enum place place;
-    int error;
-    pthread_t thread;
-};
-
-static void *read_one(void *argument)
-{
-    struct reader *r = argument;
-    struct span span = whole(r->file);
-    r->error = read_check(r->f->node[r->node].store, &set, &span, &r->place);
-    return NULL;
-}
-
-static void start_reader(struct reader *r, struct fake *f, uint32_t node, uint32_t file)
-{
-    *r = (struct reader){.f = f, .node = node, .file = file};
-    if (pthread_create(&r->thread, NULL, read_one, r))
-        bail_out("a thread");
 }
 
 /* Busy is not gone: many nodes' readers wait for one load that takes longer than the timeout. */
@@ -701,6 +924,12 @@ int main(void)
     test_twice();
     test_silence();
     test_swallowed();
+    test_no_slots();
+    test_late_slot();
+    test_lost_answers();
+    test_silent_askers();
+    test_source_again();
+    test_directories();
     test_gone();
     test_slow_source();
     test_waits();

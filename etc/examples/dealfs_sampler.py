@@ -1,0 +1,65 @@
+"""The order of an epoch for torch's DataLoader, dealt by a dealfs mount: in the place of DistributedSampler.
+
+    dataset = ImageFolder(mount)
+    sampler = DealfsSampler(mount, len(dataset), batch)     # on every rank, after init_process_group
+    loader = DataLoader(dataset, batch, sampler=sampler)    # the same batch
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+
+Each step has the samples that DistributedSampler would give to it; who of the ranks reads which is dealt so that nearly
+all of them lie on the rank's own node. See dealfs-control(5)."""
+import json
+from urllib.parse import quote
+
+import numpy
+import torch.distributed as dist
+from torch.utils.data import Sampler
+
+
+class DealfsSampler(Sampler):
+    def __init__(self, mount, count, batch, epoch=0, consumed=0, group=None, **keys):
+        """keys: others of the request `plan`, such as seed=, mode=, tail=, under=; samples= if not ImageFolder's."""
+        self.mount, self.group = mount, group
+        self.keys = {'samples': 'imagefolder', 'count': count, 'batch': batch, **keys}
+        self.set_epoch(epoch, consumed)
+
+    def set_epoch(self, epoch, consumed=0):
+        """All ranks call it together, also to go on in mid-epoch: consumed is what their trainers (and not the samplers,
+        which run ahead) had taken of this epoch, in sum over the ranks. There may be more or fewer ranks now."""
+        with open(f'{self.mount}/.dealfs/status') as f:
+            status = json.load(f)
+        places = self._gather((status['node'], status['directory']))
+        plan = {**self.keys, 'epoch': epoch, 'skip': min(consumed, self.keys['count']),
+                'ranks': len(places), 'nodes': ','.join(str(node) for node, _ in places)}
+        if places[0][1]:
+            plan['directory'] = places[0][1]
+        try:
+            digest = json.loads(self._ask(plan, reply='summary'))['digest']
+        except (OSError, RuntimeError) as error:
+            digest = f'{self.mount}: {error}'
+        digests = self._gather(digest)
+        if len(set(digests)) > 1:
+            raise RuntimeError(f'the ranks have different plans: {digests}')
+        rank = dist.get_rank(self.group) if dist.is_initialized() else 0
+        self.indices = numpy.frombuffer(self._ask(plan, reply='u32', rank=rank), '<u4').tolist()
+
+    def _gather(self, value):
+        values = [value] * (dist.get_world_size(self.group) if dist.is_initialized() else 1)
+        if dist.is_initialized():
+            dist.all_gather_object(values, value, self.group)
+        return values
+
+    def _ask(self, plan, **keys):
+        words = ' '.join(f'{key}={quote(str(value))}' for key, value in {**plan, **keys}.items())
+        with open(f'{self.mount}/.dealfs/control', 'r+b', buffering=0) as f:
+            f.write(f'plan {words}\n'.encode())
+            try:
+                return f.read()
+            except OSError as error:
+                raise RuntimeError(f.read().decode().strip()) from error
+
+    def __iter__(self):
+        return iter(self.indices)
+
+    def __len__(self):
+        return len(self.indices)

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Train a small network on the images of a dealfs mount, by several ranks on CPUs.
+
+    torchrun --nnodes N --nproc-per-node R ... train.py MOUNTPOINT [--epochs E] [--batch B] [--checkpoint FILE]
+
+The mount is a folder for each class, as torchvision's ImageFolder reads it. With a checkpoint a run that was ended goes on
+where it was, in mid-epoch, also with other ranks. --mode regular gives each rank what DistributedSampler gives it: the
+weights are the same, the way that the samples come is longer."""
+import argparse
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+from torchvision import transforms
+from torchvision.datasets import ImageFolder
+
+from dealfs_sampler import DealfsSampler
+
+
+def make_network(classes):
+    torch.manual_seed(0)
+    # No batch normalization: its statistics would depend on which rank has which samples of a step.
+    return nn.Sequential(nn.Conv2d(3, 8, 3, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(),
+                         nn.Linear(128, classes))
+
+
+def load(path, state, network, optimizer):
+    if path and os.path.exists(path):
+        saved = torch.load(path, map_location='cpu')
+        network.load_state_dict(saved['network'])
+        optimizer.load_state_dict(saved['optimizer'])
+        state.update(saved['state'])
+
+
+def save(path, state, network, optimizer):
+    if path and dist.get_rank() == 0:
+        saved = {'network': network.state_dict(), 'optimizer': optimizer.state_dict(), 'state': state}
+        torch.save(saved, path + '.new')
+        os.replace(path + '.new', path)
+
+
+def say(epoch, loss, network):
+    if dist.get_rank() == 0:
+        print(f'epoch {epoch}: loss {loss:.6f}', flush=True)
+
+
+def train(args, sampler_of=DealfsSampler, each_epoch=say):
+    """The network after args.epochs, or after args.steps of the last run's steps."""
+    shape = transforms.Compose([transforms.Resize(args.pixels), transforms.CenterCrop(args.pixels), transforms.ToTensor()])
+    dataset = ImageFolder(args.mount, shape)
+    network = make_network(len(dataset.classes))
+    optimizer = torch.optim.SGD(network.parameters(), lr=args.rate, momentum=0.9)
+    state = {'epoch': 0, 'consumed': 0}
+    load(args.checkpoint, state, network, optimizer)
+    replicas = DistributedDataParallel(network)
+
+    keys = {'mode': args.mode, 'seed': args.seed}
+    sampler = sampler_of(args.mount, len(dataset), args.batch, state['epoch'], state['consumed'], **keys)
+    loader = DataLoader(dataset, args.batch, sampler=sampler, num_workers=args.workers,
+                        persistent_workers=args.workers > 0)
+    steps = 0
+    while state['epoch'] < args.epochs:
+        sampler.set_epoch(state['epoch'], state['consumed'])
+        total = torch.zeros(2, dtype=torch.double)
+        for images, labels in loader:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(replicas(images), labels)
+            loss.backward()
+            optimizer.step()
+            total += torch.tensor([loss.item() * len(labels), len(labels)])
+            # What was trained with counts, not what the sampler has handed out: workers read ahead of it.
+            state['consumed'] += len(labels) * dist.get_world_size()
+            steps += 1
+            if steps == args.steps:
+                save(args.checkpoint, state, network, optimizer)
+                return network
+        dist.all_reduce(total)
+        each_epoch(state['epoch'], (total[0] / total[1].clamp(min=1)).item(), network)
+        state['epoch'], state['consumed'] = state['epoch'] + 1, 0
+        save(args.checkpoint, state, network, optimizer)
+    return network
+
+
+def parse(words=None):
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('mount', metavar='MOUNTPOINT')
+    parser.add_argument('--epochs', type=int, default=2)
+    parser.add_argument('--batch', type=int, default=32, help='samples of one rank in a step')
+    parser.add_argument('--pixels', type=int, default=64)
+    parser.add_argument('--rate', type=float, default=0.05, help='of learning')
+    parser.add_argument('--seed', type=int, default=0, help='of the order')
+    parser.add_argument('--mode', choices=['locality', 'regular', 'local'], default='locality')
+    parser.add_argument('--workers', type=int, default=2)
+    parser.add_argument('--checkpoint', metavar='FILE', help='written after each epoch, read at the start')
+    parser.add_argument('--steps', type=int, default=0, help='end after so many; 0: only after the last epoch')
+    parser.add_argument('--rendezvous', default='env://', help='where ranks meet; by default where torchrun says')
+    return parser.parse_args(words)
+
+
+def main():
+    args = parse()
+    rank, ranks = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
+    meet = {'init_method': args.rendezvous} if ranks > 1 else {'store': dist.HashStore()}
+    dist.init_process_group('gloo', rank=rank, world_size=ranks, **meet)
+    train(args)
+    dist.destroy_process_group()
+
+
+if __name__ == '__main__':
+    main()

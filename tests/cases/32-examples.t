@@ -1,0 +1,143 @@
+#!/bin/bash
+# The examples of etc/examples on a real world of four nodes: each rank reads its list, in its order, on its own mount.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "$top_srcdir/tests/lib/sh-world" || exit 99
+require_fuse
+require python3
+exclusive world
+examples=$top_srcdir/etc/examples
+export PYTHONDONTWRITEBYTECODE=1
+python=/usr/bin/python3
+
+# Images by their names only; one is called as badly as a file can be.
+src=$tmp/src
+python3 - "$src" <<'END'
+import os, sys
+for c in range(4):
+    os.makedirs(f'{sys.argv[1]}/class{c}')
+for i in range(121):
+    with open(f'{sys.argv[1]}/class{i % 4}/{i:03d}.jpg', 'wb') as f:
+        f.write(os.urandom(1000 + i))
+with open(sys.argv[1] + '/class1/a b\\n\\\\c\n\rd%,.jpg', 'wb') as f:
+    f.write(b'odd')
+END
+ok 'four nodes' world_mount 4
+keys=(epoch=3 ranks=4 batch=8)
+
+# Number, bytes and path of each sample of a rank, by the list and the source.
+cat >"$tmp/expect.py" <<'END'
+import os, re, sys
+source, samples = sys.argv[1:]
+names = [re.sub(r'\\(.)', lambda m: {'n': '\n', 'r': '\r', '\\': '\\'}[m[1]], x) for x in open(samples, newline='').read().split('\n')]
+for n in map(int, sys.stdin):
+    sys.stdout.write(f'{n}\t{os.path.getsize(source + "/" + names[n])}\t{names[n]}\n')
+END
+for rank in 0 1 2 3; do
+    dealfs plan "$tmp/node$rank" "${keys[@]}" "rank=$rank" |
+        python3 "$tmp/expect.py" "$src" "$tmp/node0/.dealfs/samples" >"$tmp/expected$rank"
+done
+is 'the four lists have all samples' \
+    "$(cut -f 1 "$tmp"/expected? | grep -xE '[0-9]+' | sort -n | uniq | wc -l)" 122
+
+CC=${CC:-cc}
+if command -v "$CC" >/dev/null; then
+    ok 'the C program compiles without a complaint' "$CC" -Wall -Wextra -Werror -O1 -o "$tmp/read-plan" "$examples/read-plan.c"
+fi
+try() { # what, the example as a function of node and rank
+    local rank ranks=()
+    for rank in 0 1 2 3; do
+        "$2" "$tmp/node$rank" "$rank" >"$tmp/got$rank" 2>"$tmp/got$rank.err" &
+        ranks+=($!)
+    done
+    wait "${ranks[@]}"
+    for rank in 0 1 2 3; do
+        ok "$1: rank $rank reads its list" cmp "$tmp/got$rank" "$tmp/expected$rank"
+        is 'without a complaint' "$(cat "$tmp/got$rank.err")" ''
+    done
+}
+by_shell() { timeout 60 "$examples/read-plan.sh" "$1" "${keys[@]}" "rank=$2"; }
+by_python() { timeout 60 "$examples/read_plan.py" "$1" "${keys[@]}" "rank=$2"; }
+by_c() { timeout 60 "$tmp/read-plan" "$1" "$(IFS=,; echo "${keys[*]}"),rank=$2"; }
+try shell by_shell
+try Python by_python
+if [ -x "$tmp/read-plan" ]; then
+    try C by_c
+else
+    skip 9 'there is no C compiler'
+fi
+one_line 'shell: a refusal has its reason' 'needs `batch=' "$examples/read-plan.sh" "$tmp/node1" epoch=0 ranks=4
+is 'shell: an empty list is none' "$("$examples/read-plan.sh" "$tmp/node1" epoch=0 ranks=4 batch=8 rank=1 skip=122; echo $?)" 0
+one_line 'C: a refusal is led to its reason' 'the reason is in .*/errors' "$tmp/read-plan" "$tmp/node1" epoch=0,ranks=4
+like 'which is there' "$(tail -n 1 "$tmp/node1/.dealfs/errors")" 'needs `batch='
+is 'nobody is misplaced' "$(world_sum plans.misplaced 0 1 2 3)" 0
+
+# --- the sampler ---
+cat >"$tmp/sampler.py" <<'END'
+import os, subprocess, sys
+sys.path.insert(0, os.environ['examples'])
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from dealfs_sampler import DealfsSampler
+rank, tmp, meet = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+# Rank 0 and 1 run on node 2, the others each on one.
+place = ['node2', 'node2', 'node0', 'node3'][rank]
+mount, count, batch = f'{tmp}/{place}', 122, 8
+def plan(*words):
+    out = subprocess.run(['dealfs', 'plan', mount, 'samples=imagefolder', 'batch=8', *words], check=True, stdout=subprocess.PIPE)
+    return [int(x) for x in out.stdout.split()]
+def refused(make):
+    try:
+        make()
+    except RuntimeError as error:
+        return str(error)
+    raise AssertionError('not refused')
+
+if meet == 'alone':
+    sampler = DealfsSampler(mount, count, batch)
+    assert list(sampler) == plan('epoch=0', 'ranks=1', 'rank=0', 'nodes=2') and len(sampler) == count
+    sys.exit()
+dist.init_process_group('gloo', init_method=meet, rank=rank, world_size=4)
+where = ['ranks=4', f'rank={rank}', 'nodes=2,2,0,3']
+sampler = DealfsSampler(mount, count, batch)
+assert list(sampler) == list(sampler) == plan('epoch=0', *where), 'epoch 0'
+assert len(sampler) == 31, len(sampler)
+sampler.set_epoch(7)
+whole = list(sampler)
+assert whole == plan('epoch=7', *where), 'epoch 7'
+steps = [indices.tolist() for indices in DataLoader(range(count), batch, sampler=sampler)]
+assert sum(steps, []) == whole and [len(step) for step in steps] == [8, 8, 8, 7], 'steps'
+sampler.set_epoch(7, consumed=2 * 4 * batch)
+assert list(sampler) == whole[2 * batch:], 'resumed'
+sampler.set_epoch(7, consumed=124)
+assert list(sampler) == [], 'the end, with what it was filled up by'
+other = DealfsSampler(mount, count, batch, epoch=1, seed=6, mode='regular')
+everyone = [None] * 4
+dist.all_gather_object(everyone, (list(other), list(sampler)))
+sampler.set_epoch(7)
+assert list(other) == plan('epoch=7', 'mode=regular', *where), 'keys'
+assert 'has 122 samples' in refused(lambda: DealfsSampler(mount, count - 1, batch)), 'count'
+assert 'different plans' in refused(lambda: DealfsSampler(mount, count, batch, seed=rank // 3)), 'digests'
+assert 'different plans' in refused(lambda: DealfsSampler(mount, count - (rank == 1), batch)), 'one that is refused'
+sampler.set_epoch(8)
+assert list(sampler) == plan('epoch=8', *where), 'and on'
+dist.destroy_process_group()
+END
+if $python -c 'import torch, numpy' 2>/dev/null; then
+    export examples OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo
+    ranks=()
+    for rank in 0 1 2 3; do
+        timeout 120 $python "$tmp/sampler.py" $rank "$tmp" "file://$tmp/meet" >"$tmp/sampler$rank.log" 2>&1 &
+        ranks+=($!)
+        tap_pids+=($!)
+    done
+    for rank in 0 1 2 3; do
+        ok "sampler: rank $rank" wait "${ranks[rank]}" || diag "$(tail -n 5 "$tmp/sampler$rank.log")"
+    done
+    ok 'sampler: without a process group' timeout 60 $python "$tmp/sampler.py" 0 "$tmp" alone
+else
+    skip 5 'python3-torch or python3-numpy is not installed'
+fi
+ok 'umount --world' world_umount
+nothing_left
+done_testing
