@@ -40,10 +40,8 @@ done
 is 'the four lists have all samples' \
     "$(cut -f 1 "$tmp"/expected? | grep -xE '[0-9]+' | sort -n | uniq | wc -l)" 122
 
-CC=${CC:-cc}
-if command -v "$CC" >/dev/null; then
-    ok 'the C program compiles without a complaint' "$CC" -Wall -Wextra -Werror -O1 -o "$tmp/read-plan" "$examples/read-plan.c"
-fi
+read -ra compiler <<<"${CC:-cc}"
+ok 'the C program compiles without a complaint' "${compiler[@]}" -Wall -Wextra -Werror -O1 -o "$tmp/read-plan" "$examples/read-plan.c"
 try() { # what, the example as a function of node and rank
     local rank ranks=()
     for rank in 0 1 2 3; do
@@ -61,11 +59,7 @@ by_python() { timeout 60 "$examples/read_plan.py" "$1" "${keys[@]}" "rank=$2"; }
 by_c() { timeout 60 "$tmp/read-plan" "$1" "$(IFS=,; echo "${keys[*]}"),rank=$2"; }
 try shell by_shell
 try Python by_python
-if [ -x "$tmp/read-plan" ]; then
-    try C by_c
-else
-    skip 9 'there is no C compiler'
-fi
+try C by_c
 one_line 'shell: a refusal has its reason' 'needs `batch=' "$examples/read-plan.sh" "$tmp/node1" epoch=0 ranks=4
 is 'shell: an empty list is none' "$("$examples/read-plan.sh" "$tmp/node1" epoch=0 ranks=4 batch=8 rank=1 skip=122; echo $?)" 0
 one_line 'C: a refusal is led to its reason' 'the reason is in .*/errors' "$tmp/read-plan" "$tmp/node1" epoch=0,ranks=4
