@@ -133,5 +133,5 @@ else
     skip 5 'python3-torch or python3-numpy is not installed'
 fi
 ok 'umount --world' world_umount
-nothing_left
+nothing_left 'nothing is left'
 done_testing

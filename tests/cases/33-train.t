@@ -128,5 +128,5 @@ ok 'the other, too, comes to its end' wait "$second"
 is 'and is silent' "$(cat "$tmp/second.log")" ''
 is 'nobody is misplaced' "$(world_sum plans.misplaced 0 1 2 3)" 0
 ok 'umount --world' world_umount
-nothing_left
+nothing_left 'nothing is left'
 done_testing

@@ -75,5 +75,5 @@ diag "$(cat "$tmp/json")"
 is 'the mounts ask the source for nothing' "$(world_sum source.bytes 0 1 2)" "$source_before"
 isnt 'but the others' "$(value "$tmp/node1" bytes.peer)" 0
 ok 'umount --world' world_umount
-nothing_left
+nothing_left 'nothing is left'
 done_testing
