@@ -18,11 +18,11 @@ static struct control *control_of(fuse_req_t req)
     return fuse_req_userdata(req);
 }
 
-static void reply_open(fuse_req_t req, struct fuse_file_info *fi)
+static void reply_open(struct control *control, fuse_req_t req, struct fuse_file_info *fi)
 {
     /* The opener was interrupted: no release will come. */
     if (fuse_reply_open(req, fi) != 0)
-        handles_close(control_of(req)->handles, fi->fh);
+        handles_close(control->handles, fi->fh);
 }
 
 static void open_generated(fuse_req_t req, const struct entry *entry, struct fuse_file_info *fi)
@@ -38,7 +38,7 @@ static void open_generated(fuse_req_t req, const struct entry *entry, struct fus
     if (error)
         fuse_reply_err(req, -error);
     else
-        reply_open(req, fi);
+        reply_open(control, req, fi);
 }
 
 static void open_list(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -54,7 +54,7 @@ static void open_list(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         fi->fh = NO_HANDLE;
     samples_put(list);
     fi->keep_cache = 1;
-    reply_open(req, fi);
+    reply_open(control, req, fi);
 }
 
 void control_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -8,6 +8,7 @@ import errno
 import json
 import mmap
 import os
+import random
 import re
 import shutil
 import signal
@@ -21,6 +22,7 @@ KEEPER = os.environ.get('KEEPER') or os.path.join(BUILD, 'dealfs-keeper')
 BRING_UP = os.environ.get('BRING_UP') or os.path.join(BUILD, 'tests/fs/mount/bring-up')
 PATIENCE = 60  # seconds, for what should take milliseconds
 FILES = 200
+SNAPSHOTS = 1024  # open at once
 
 ran = failed = 0
 
@@ -452,13 +454,71 @@ def test_signals():
     equal(ask(b'where\nclass 0/f0000.jpg\n'), WHERE_HELD, 'the mount goes on')
 
 
-def test_handles():
-    held = []
+def open_all(held):
+    """As many snapshots as there may be: the error that ends it."""
     try:
         while len(held) < 3000:
             held.append(os.open(path('status'), os.O_RDONLY))
     except OSError as e:
-        equal(e.errno, errno.ENFILE, f'open snapshots are bounded: {len(held)}')
+        return e.errno
+
+
+def test_killed_openers():
+    """Who is killed while it opens a file leaves no handle, and the server alive."""
+    server = status()['pids']['server']
+    for _ in range(200):
+        child = os.fork()
+        if child == 0:
+            while True:
+                os.close(os.open(path('status'), os.O_RDONLY))
+        time.sleep(0.001 + 0.003 * random.random())
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    equal(status()['pids']['server'], server, 'killed openers harm nobody')
+
+    def all_free():
+        held = []
+        open_all(held)
+        for fd in held:
+            os.close(fd)
+        return len(held) == SNAPSHOTS
+    ok(wait_for(all_free), 'nor leave handles')
+
+
+def status_between():
+    """The status, while servers die: of an open file nothing is left then."""
+    while True:
+        try:
+            return status()
+        except OSError as e:
+            if e.errno != errno.ESTALE:
+                raise
+
+
+def test_dying_servers():
+    """Opens that a server answered just before its death are answered twice, and the second time to nobody."""
+    over = threading.Event()
+
+    def open_on():
+        while not over.is_set():
+            os.close(os.open(path('status'), os.O_RDONLY))
+    openers = [threading.Thread(target=open_on, daemon=True) for _ in range(4)]
+    first = status()['generation']
+    for opener in openers:
+        opener.start()
+    for kills in range(1, 31):
+        os.kill(status_between()['pids']['server'], signal.SIGKILL)
+        wait_for(lambda: status_between()['generation'] >= first + kills)
+    over.set()
+    for opener in openers:
+        opener.join(PATIENCE)
+    equal(status()['generation'], first + 30, 'no server dies but those that are killed')
+
+
+def test_handles():
+    held = []
+    equal(open_all(held), errno.ENFILE, 'open snapshots are bounded')
+    equal(len(held), SNAPSHOTS, 'by a number')
     equal(read('samples.d/mine'), b'class 1/new\\nline.png\n', 'lists can be read nevertheless')
     for fd in held:
         os.close(fd)
@@ -558,8 +618,10 @@ test_large()
 test_threads()
 test_next_request()
 test_signals()
+test_killed_openers()
 test_handles()
 test_crash()
+test_dying_servers()
 test_status()
 test_metrics()
 print(f'1..{ran}', flush=True)
