@@ -84,9 +84,13 @@ static int work(struct courier *c)
     return loop_run(&loop);
 }
 
-/* What MPI has not let go of stays mapped until the process ends. */
+/* What MPI has not let go of stays as it is until the process ends. */
 static void take_apart(struct courier *c)
 {
+    if (c->post && post_sends(c->post) > 0) {
+        link_hang_up(&c->link);
+        return;
+    }
     post_destroy(c->post);
     flight_destroy(c->flight);
     link_fini(&c->link);

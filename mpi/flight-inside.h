@@ -1,4 +1,4 @@
-/* The parts of struct flight, for flight.c, fetch.c and serve.c. */
+/* The parts of struct flight, for flight.c, fetch.c, serve.c and redeal.c. */
 #ifndef MPI_FLIGHT_INSIDE_H
 #define MPI_FLIGHT_INSIDE_H
 
@@ -36,8 +36,30 @@ struct serve {
     struct wire_failure failure;
 };
 
+/* A deal, as this node takes part in it; node 0 also conducts it. */
+struct redeal {
+    enum {
+        REDEAL_NONE,
+        REDEAL_ASKED, /* the server counts its room */
+        REDEAL_TOLD,  /* the rooms of all are awaited */
+        REDEAL_DEAL,  /* the server deals */
+        REDEAL_DEALT, /* what becomes of it is awaited */
+    } step;
+    uint64_t round;
+    struct wire_rooms *inbox; /* other nodes: for the rooms of all; made at the first deal */
+    bool receiving;           /* it is posted */
+    /* node 0: */
+    bool conducting, dealing; /* dealing: the rooms are known, directories are awaited */
+    uint64_t next;            /* a round that waits for this deal's end; 0: none */
+    uint64_t deadline;
+    uint32_t answers;        /* to the present question */
+    struct rooms *rooms;     /* as they are told */
+    struct digest directory; /* as the first has told it */
+};
+
 struct peer {
     bool gone, quit;
+    bool told;      /* has answered the present question of a deal */
     bool ring;      /* it was sent something */
     bool news_busy; /* the last news have not left yet */
     unsigned asked, serves;
@@ -70,14 +92,25 @@ struct flight {
     uint32_t staging; /* as they were said last */
     uint64_t stage_round;
     struct ring_message command[LATEST]; /* kind 0: none */
+    struct redeal redeal;
     bool gone_said, quit_said, quit_seen, broken;
     struct inbox inbox[MESSAGES_POSTED];
 };
 
 /* flight.c */
 void flight_fail(struct flight *f, int error, const char *what); /* the world is over */
+void flight_say_all(struct flight *f, const struct wire_message *message);
 void flight_say(struct flight *f, uint32_t to, const struct wire_message *message, bool *busy);
 void flight_want_bell(struct flight *f, uint32_t node);
+
+/* redeal.c */
+void redeal_want(struct flight *f, uint64_t round); /* our server, that of node 0 */
+void redeal_message(struct flight *f, uint32_t from, const struct wire_message *m);
+void redeal_look(struct flight *f); /* has the server answered? */
+void redeal_server_came(struct flight *f);
+void redeal_server_left(struct flight *f);
+void redeal_tick(struct flight *f, uint64_t now);
+void redeal_fini(struct flight *f);
 
 /* fetch.c */
 void fetch_list_init(struct fetch_list *l);

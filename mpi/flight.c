@@ -66,7 +66,7 @@ void flight_say(struct flight *f, uint32_t to, const struct wire_message *messag
         flight_want_bell(f, to);
 }
 
-static void say_all(struct flight *f, const struct wire_message *message)
+void flight_say_all(struct flight *f, const struct wire_message *message)
 {
     for (uint32_t i = 0; i < f->c.nodes; i++)
         if (i != f->c.me && !f->peer[i].quit)
@@ -85,11 +85,15 @@ void flight_take(struct flight *f, const struct ring_message *m)
         serve_reply(f, m);
         return;
     case RING_COMMAND:
+        if (m->value == WORLD_DEAL && f->c.me == 0) {
+            redeal_want(f, m->token);
+            return;
+        }
         if (m->value >= WORLD_STAGE && m->value <= WORLD_UMOUNT) {
             struct wire_message say_it = wire_make(WIRE_COMMAND);
             say_it.command = m->value;
             say_it.token = m->token;
-            say_all(f, &say_it);
+            flight_say_all(f, &say_it);
             f->c.link->ending |= m->value == WORLD_UMOUNT;
             return;
         }
@@ -116,6 +120,7 @@ static void server_came(struct flight *f)
     f->heart_at = clock_now();
     serve_give_all(f);
     give_commands(f);
+    redeal_server_came(f);
 }
 
 static void server_left(struct flight *f)
@@ -124,6 +129,7 @@ static void server_left(struct flight *f)
     fetch_drop_queued(f); /* what was not sent yet is of no use to the next one */
     if (f->c.link->state != LINK_ENDED)
         serve_wait_all(f);
+    redeal_server_left(f);
 }
 
 static void server_ended(struct flight *f)
@@ -131,7 +137,7 @@ static void server_ended(struct flight *f)
     struct wire_message gone = wire_make(WIRE_GONE);
     f->gone_said = true;
     serve_fail_all(f);
-    say_all(f, &gone);
+    flight_say_all(f, &gone);
 }
 
 void flight_link(struct flight *f)
@@ -143,6 +149,7 @@ void flight_link(struct flight *f)
         server_came(f);
     if (state == LINK_ENDED && !f->gone_said)
         server_ended(f);
+    redeal_look(f);
 }
 
 /* --- messages from peers --- */
@@ -195,6 +202,12 @@ static void take_message(struct flight *f, uint32_t from, const struct wire_mess
     case WIRE_QUIT:
         f->peer[from].quit = f->peer[from].gone = true;
         f->quit_seen = true;
+        break;
+    case WIRE_DEAL:
+    case WIRE_ROOM:
+    case WIRE_DEALT:
+    case WIRE_SETTLED:
+        redeal_message(f, from, m);
         break;
     }
 }
@@ -284,6 +297,7 @@ void flight_tick(struct flight *f, uint64_t now)
     serve_tick(f, now);
     tick_news(f, now);
     tick_bells(f, now);
+    redeal_tick(f, now);
 }
 
 uint64_t flight_next(const struct flight *f)
@@ -388,6 +402,7 @@ void flight_destroy(struct flight *f)
         fetch_list_fini(&f->peer[i].flying);
     }
     serve_free_all(f);
+    redeal_fini(f);
     free(f->bell);
     free(f->peer);
     free(f);

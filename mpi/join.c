@@ -143,60 +143,74 @@ static void choose_timeout(struct join *j)
 /* --- what they hold --- */
 
 struct holdings {
-    uint32_t nodes;
-    uint64_t **of; /* by number: a bitmap; NULL: nothing */
+    uint64_t *mine;      /* a bitmap */
+    struct holding *all; /* by number */
+    uint16_t *holder;    /* as in struct directory_input; NULL: nobody holds anything */
 };
 
 static void holdings_fini(struct holdings *h)
 {
-    for (uint32_t i = 0; h->of && i < h->nodes; i++)
-        free(h->of[i]);
-    free(h->of);
+    free(h->mine);
+    free(h->all);
+    free(h->holder);
 }
 
-static bool any_bit(const uint64_t *words, size_t n)
+static size_t bitmap_bytes(const struct join *j)
 {
-    for (size_t i = 0; i < n; i++)
-        if (words[i])
-            return true;
-    return false;
+    return (j->mine.extents + 63) / 64 * sizeof(uint64_t);
 }
 
 static int ask_holdings(struct join *j, struct holdings *h)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    size_t n = (j->mine.extents + 63) / 64;
-    uint32_t me = j->nodes->me;
-    int error = link_holdings(j->link, &h->of[me], &why);
-    if (!error && !any_bit(h->of[me], n)) {
-        free(h->of[me]);
-        h->of[me] = NULL;
-    }
-    if (!error && n * sizeof(uint64_t) * j->nodes->count > ATTACH_MOST / 2) {
-        str_addf(&why, "%" PRIu32 " nodes with %" PRIu64 " extents are more than can be told a server", j->nodes->count,
-                 j->mine.extents);
+    struct holding mine = {0};
+    h->all = calloc(j->nodes->count, sizeof *h->all);
+    int error = h->all ? link_holdings(j->link, &mine, &h->mine, &why) : -ENOMEM;
+    error = agree_on(j->nodes, error, &why);
+    return error ? error : agree_gather(j->nodes, &mine, sizeof mine, h->all);
+}
+
+static int make_holders(struct join *j, struct holdings *h)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    uint64_t bytes = groups_of(j) * j->mine.extents * sizeof *h->holder;
+    int error = 0;
+    if (bytes > ATTACH_MOST / 2) {
+        str_addf(&why, "%" PRIu32 " groups with %" PRIu64 " extents each are more than can be told a server",
+                 groups_of(j), j->mine.extents);
         error = -E2BIG;
+    } else if (!(h->holder = malloc(bytes + 1))) {
+        error = -ENOMEM;
+    } else {
+        memset(h->holder, 0xff, bytes);
     }
     return agree_on(j->nodes, error, &why);
 }
 
+/* One bitmap after the other comes by; what stays is who holds an extent first. */
+static int note_holders(struct join *j, struct holdings *h)
+{
+    size_t bytes = bitmap_bytes(j);
+    CLEANUP_FREE uint64_t *others = malloc(bytes + 1);
+    int error = no_memory(j->nodes, others);
+    for (uint32_t i = 0; !error && i < j->nodes->count; i++) {
+        uint64_t *bits = i == j->nodes->me ? h->mine : others;
+        if (h->all[i].cost == 0)
+            continue;
+        error = agree_share(j->nodes, i, bits, bytes);
+        if (!error)
+            directory_note_held(h->holder, j->mine.extents, j->nodes->count, groups_of(j), i, bits);
+    }
+    return error;
+}
+
 static int share_holdings(struct join *j, struct holdings *h)
 {
-    size_t bytes = (j->mine.extents + 63) / 64 * sizeof(uint64_t);
-    CLEANUP_FREE uint8_t *has = calloc(j->nodes->count, 1);
-    int error = no_memory(j->nodes, has), lacking = 0;
-    uint8_t mine = h->of[j->nodes->me] != NULL;
-    if (!error)
-        error = agree_gather(j->nodes, &mine, sizeof mine, has);
-    for (uint32_t i = 0; !error && i < j->nodes->count; i++)
-        if (has[i] && !h->of[i] && !(h->of[i] = malloc(bytes + 1)))
-            lacking = -ENOMEM;
-    if (!error)
-        error = agree_on(j->nodes, lacking, NULL);
-    for (uint32_t i = 0; !error && i < j->nodes->count; i++)
-        if (has[i])
-            error = agree_share(j->nodes, i, h->of[i], bytes);
-    return error;
+    bool any = false;
+    for (uint32_t i = 0; i < j->nodes->count; i++)
+        any |= h->all[i].cost > 0;
+    int error = any ? make_holders(j, h) : 0;
+    return error || !any ? error : note_holders(j, h);
 }
 
 /* --- one directory --- */
@@ -204,13 +218,13 @@ static int share_holdings(struct join *j, struct holdings *h)
 static int make_directory(struct join *j, const struct holdings *h)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    CLEANUP_FREE struct world_node *node = calloc(j->nodes->count, sizeof *node);
-    int error = no_memory(j->nodes, node);
+    CLEANUP_FREE struct attach_member *member = calloc(j->nodes->count, sizeof *member);
+    int error = no_memory(j->nodes, member);
     if (error)
         return error;
     for (uint32_t i = 0; i < j->nodes->count; i++)
-        node[i] = j->member[i].node;
-    error = link_world(j->link, j->nodes->me, j->nodes->count, groups_of(j), node, h->of, &why);
+        member[i] = (struct attach_member){.node = j->member[i].node, .holding = h->all[i]};
+    error = link_world(j->link, j->nodes->me, j->nodes->count, groups_of(j), member, h->holder, &why);
     return agree_on(j->nodes, error, &why);
 }
 
@@ -229,10 +243,8 @@ static int compare_directories(const struct join *j)
 
 static int agree_on_directory(struct join *j)
 {
-    struct holdings h = {j->nodes->count, calloc(j->nodes->count, sizeof *h.of)};
-    int error = no_memory(j->nodes, h.of);
-    if (!error)
-        error = ask_holdings(j, &h);
+    struct holdings h = {0};
+    int error = ask_holdings(j, &h);
     if (!error)
         error = share_holdings(j, &h);
     if (!error)

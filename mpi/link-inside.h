@@ -7,7 +7,6 @@
 /* link.c */
 int hold_create(uint32_t nodes, struct hold **hold);
 void hold_fds(const struct hold *hold, int fds[ATTACH_FDS]);
-void link_hang_up(struct link *l);
 
 /* talk.c */
 int link_connect(struct link *l);

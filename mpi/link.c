@@ -59,6 +59,7 @@ void link_init(struct link *l, const char *state, const uint8_t world[16])
 
 void link_hang_up(struct link *l)
 {
+    l->has_room = l->has_dealt = false;
     if (l->socket >= 0)
         close(l->socket);
     l->socket = -1;
@@ -164,9 +165,27 @@ static void end_refused(struct link *l, const void *payload, size_t n)
     link_end(l, why.data ? why.data : "it refuses");
 }
 
+static bool take_told(const void *payload, size_t n, void *to, size_t room)
+{
+    if (n == room)
+        memcpy(to, payload, n);
+    return n == room;
+}
+
+static bool take_answer(struct link *l, uint32_t kind, const void *payload, size_t n)
+{
+    if (kind == ATTACH_ROOM && !l->has_room)
+        return l->has_room = take_told(payload, n, &l->room, sizeof l->room);
+    if (kind == ATTACH_DEALT && !l->has_dealt)
+        return l->has_dealt = take_told(payload, n, &l->dealt, sizeof l->dealt);
+    return false;
+}
+
 static void take_frame(struct link *l, uint32_t kind, const void *payload, size_t n)
 {
     struct attach_welcome welcome;
+    if (l->state == LINK_LIVE && take_answer(l, kind, payload, n))
+        return;
     if (kind == ATTACH_END)
         link_end(l, "unmounted");
     else if (kind == ATTACH_REFUSED)
@@ -194,6 +213,12 @@ void link_readable(struct link *l)
         lose(l, "it hung up");
     else
         take_frame(l, kind, payload, n);
+}
+
+void link_say(struct link *l, enum attach_kind kind, const void *payload, size_t n)
+{
+    if (l->state == LINK_LIVE && attach_send(l->socket, kind, payload, n, NULL))
+        lose(l, "it does not take a word");
 }
 
 static void reconnect(struct link *l, uint64_t now)

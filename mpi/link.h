@@ -39,20 +39,26 @@ struct link {
     size_t late_first, late_count, late_room;
     uint64_t lost_at, next_at; /* LOST, ASKED, GIVEN: since when; when to try or to look next */
     uint64_t looked_at;        /* LIVE: at the server's process */
+    /* LIVE: what it has answered in a deal, until somebody takes it */
+    bool has_room, has_dealt;
+    struct attach_room room;
+    struct attach_dealt dealt;
     bool ending;               /* the world is being taken down: who hangs up does not come back */
 };
 
 void link_init(struct link *link, const char *state, const uint8_t world[16]);
+void link_hang_up(struct link *link); /* the ring stays */
 void link_fini(struct link *link);
 
 /* --- while the world forms: 0, or -errno and why --- */
 
 int link_open(struct link *link, uint64_t patience, struct str *why);        /* connect, HELLO: `welcome` is set */
 int link_give_catalog(struct link *link, const char *path, struct str *why); /* to one that waits; `welcome` is new */
-int link_holdings(struct link *link, uint64_t **words, struct str *why);     /* (extents + 63) / 64, malloc'd */
-/* Makes the ring. `holdings` has a bitmap a node, NULL: nothing held. `directory` is what the server computed. */
-int link_world(struct link *link, uint32_t me, uint32_t nodes, uint32_t groups, const struct world_node *node,
-               uint64_t *const *holdings, struct str *why);
+/* The bitmap has (extents + 63) / 64 words, malloc'd. */
+int link_holdings(struct link *link, struct holding *holding, uint64_t **words, struct str *why);
+/* Makes the ring. `holder`: as in struct directory_input. `directory` is what the server computed. */
+int link_world(struct link *link, uint32_t me, uint32_t nodes, uint32_t groups, const struct attach_member *member,
+               const uint16_t *holder, struct str *why);
 int link_live(struct link *link, struct str *why);
 
 /* --- in the event loop --- */
@@ -66,6 +72,8 @@ uint64_t link_next(const struct link *link); /* when it wants to be called: nano
 void link_push(struct link *link, const struct ring_message *message);
 bool link_flush(struct link *link); /* true: something has gone, false: nothing had to, or nothing could */
 bool link_take(struct link *link, struct ring_message *message);
+/* A frame to a server that is LIVE; one that does not take it is LOST. */
+void link_say(struct link *link, enum attach_kind kind, const void *payload, size_t n);
 /* The server has written what cannot be, or is no longer wanted: hang up, for good. */
 void link_end(struct link *link, const char *why);
 

@@ -37,6 +37,7 @@ dealfs_courier_SOURCES = \
 	mpi/options.h \
 	mpi/post.c \
 	mpi/post.h \
+	mpi/redeal.c \
 	mpi/serve.c \
 	mpi/signals.c \
 	mpi/signals.h \

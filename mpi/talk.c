@@ -169,23 +169,21 @@ int link_give_catalog(struct link *l, const char *path, struct str *why)
     return error ? error : greet(l, why);
 }
 
-static size_t words_of(const struct link *l)
+int link_holdings(struct link *l, struct holding *holding, uint64_t **words, struct str *why)
 {
-    return (l->welcome.extents + 63) / 64;
-}
-
-int link_holdings(struct link *l, uint64_t **words, struct str *why)
-{
-    void *payload;
-    size_t n;
+    CLEANUP_FREE void *payload = NULL;
+    size_t n, bytes = (l->welcome.extents + 63) / 64 * sizeof **words;
     int error = converse(l, ATTACH_HOLDINGS, NULL, 0, NULL, ATTACH_HOLDINGS, &payload, &n, why);
     if (error)
         return error;
-    if (n != words_of(l) * sizeof **words) {
-        free(payload);
+    if (n != sizeof *holding + bytes)
         return say(why, -EPROTO, "the mount's server says nonsense about what it holds");
-    }
-    *words = payload;
+    uint64_t *bits = malloc(bytes + 1);
+    if (!bits)
+        return -ENOMEM;
+    memcpy(holding, payload, sizeof *holding);
+    memcpy(bits, (struct holding *)payload + 1, bytes);
+    *words = bits;
     return 0;
 }
 
@@ -197,25 +195,24 @@ static int hear_digest(const void *payload, size_t n, struct digest *to, struct 
     return 0;
 }
 
-int link_world(struct link *l, uint32_t me, uint32_t nodes, uint32_t groups, const struct world_node *node,
-               uint64_t *const *holdings, struct str *why)
+int link_world(struct link *l, uint32_t me, uint32_t nodes, uint32_t groups, const struct attach_member *member,
+               const uint16_t *holder, struct str *why)
 {
-    struct attach_world head = {.nodes = nodes, .groups = groups, .me = me};
-    CLEANUP_FREE struct iovec *part = calloc((size_t)nodes + 2, sizeof *part);
-    CLEANUP_FREE uint64_t *nothing = calloc(words_of(l) + 1, sizeof *nothing);
+    struct attach_world head = {.nodes = nodes, .groups = groups, .me = me, .held = holder != NULL};
+    struct iovec part[] = {
+        {&head, sizeof head},
+        {(void *)member, nodes * sizeof *member},
+        {(void *)holder, groups * l->welcome.extents * sizeof *holder},
+    };
     CLEANUP_FREE void *payload = NULL;
     int fds[ATTACH_FDS];
     size_t n;
-    int error = part && nothing ? hold_create(nodes, &l->hold) : -ENOMEM;
+    int error = hold_create(nodes, &l->hold);
     if (error)
         return say(why, error, "make the ring");
     memcpy(head.world, l->world, sizeof head.world);
-    part[0] = (struct iovec){&head, sizeof head};
-    part[1] = (struct iovec){(void *)node, nodes * sizeof *node};
-    for (uint32_t i = 0; i < nodes; i++)
-        part[i + 2] = (struct iovec){holdings[i] ? holdings[i] : nothing, words_of(l) * sizeof *nothing};
     hold_fds(l->hold, fds);
-    error = converse(l, ATTACH_WORLD, part, (int)nodes + 2, fds, ATTACH_DIRECTORY, &payload, &n, why);
+    error = converse(l, ATTACH_WORLD, part, holder ? 3 : 2, fds, ATTACH_DIRECTORY, &payload, &n, why);
     if (error)
         return error;
     l->me = me;

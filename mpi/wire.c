@@ -38,6 +38,23 @@ static bool check_fields(const struct wire_message *m, struct wire_message *used
     case WIRE_WAIT:
         used->tag = m->tag;
         return is_tag(m->tag);
+    case WIRE_DEAL:
+        used->token = m->token;
+        return true;
+    case WIRE_ROOM:
+        used->token = m->token;
+        used->status = m->status;
+        used->room = m->room;
+        return m->status <= 0 && m->status >= -ERRNO_MOST;
+    case WIRE_DEALT:
+        used->token = m->token;
+        used->status = m->status;
+        used->directory = m->directory;
+        return m->status <= 0 && m->status >= -ERRNO_MOST;
+    case WIRE_SETTLED:
+        used->token = m->token;
+        used->directory = m->directory;
+        return true;
     case WIRE_COMMAND:
         used->command = m->command;
         used->token = m->token;
@@ -65,6 +82,12 @@ int wire_message_parse(const void *bytes, size_t n, struct wire_message *to)
         return -EBADMSG;
     *to = m;
     return 0;
+}
+
+int wire_rooms_check(const struct wire_rooms *r, size_t n, uint32_t nodes)
+{
+    bool right = n == sizeof *r + nodes * sizeof *r->room && r->magic == WIRE_MAGIC && r->nodes == nodes;
+    return right ? 0 : -EBADMSG;
 }
 
 static bool is_failure(int64_t status)
@@ -135,7 +158,7 @@ static bool is_id(const char id[NODE_ID])
 
 int wire_member_check(const struct wire_member *m)
 {
-    if (m->magic != WIRE_MAGIC || m->state > MEMBER_LIVE || m->scans > 1 || m->held > 1 || m->nodes > NODES_MOST ||
+    if (m->magic != WIRE_MAGIC || m->state > MEMBER_LIVE || m->scans > 1 || m->zero || m->nodes > NODES_MOST ||
         m->groups > NODES_MOST || !check_text(m->node.host, sizeof m->node.host))
         return -EBADMSG;
     bool named = m->state == MEMBER_UNMOUNTED ? is_zero((const uint8_t *)m->node.id, NODE_ID) : is_id(m->node.id);

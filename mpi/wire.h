@@ -6,10 +6,10 @@
 
 #include "fs/world/ring.h"
 
-enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 1, RELEASE_TEXT = 32, WHY_TEXT = 400 };
+enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 2, RELEASE_TEXT = 32, WHY_TEXT = 400 };
 
 /* Tags of MPI messages. That of an answer is chosen by who asks, a new one each time. */
-enum wire_tag { TAG_MESSAGE = 1, TAG_ANSWER = 1024 };
+enum wire_tag { TAG_MESSAGE = 1, TAG_ROOMS = 2, TAG_ANSWER = 1024 };
 
 enum wire_kind {
     WIRE_FETCH = 1, /* send these values of a file, with this tag */
@@ -18,6 +18,11 @@ enum wire_kind {
     WIRE_COMMAND,   /* from a server to all others */
     WIRE_NEWS,      /* what a node tells of itself */
     WIRE_QUIT,      /* this courier leaves: the world ends */
+    /* a deal of what has no owner (mpi/redeal.c); of node 0, or to it: */
+    WIRE_DEAL,    /* how much room is left to you? */
+    WIRE_ROOM,    /* so much */
+    WIRE_DEALT,   /* by the rooms of all, this would be the directory */
+    WIRE_SETTLED, /* this is the directory */
 };
 
 /* struct node_news without its version; any numbers may be in it. */
@@ -31,8 +36,10 @@ struct wire_message {
     uint32_t tag;                /* FETCH, WAIT */
     uint32_t file, value, count; /* FETCH */
     uint32_t command;            /* COMMAND: enum world_command */
-    uint32_t zero;
-    uint64_t token; /* COMMAND: what goes with it */
+    int32_t status;              /* ROOM, DEALT: 0, or -errno */
+    uint64_t token;              /* COMMAND: what goes with it; DEAL, ROOM, DEALT, SETTLED: the round of staging */
+    uint64_t room;               /* ROOM */
+    struct digest directory;     /* DEALT, SETTLED */
     struct wire_news news;
 };
 enum { WIRE_SHORT = offsetof(struct wire_message, news), WIRE_LONG = sizeof(struct wire_message) };
@@ -42,6 +49,13 @@ struct wire_failure {
     uint32_t magic;
     int32_t status; /* -errno */
     uint64_t zero;
+};
+
+/* From node 0 to all others in a deal, with TAG_ROOMS: what each has told. */
+struct wire_rooms {
+    uint32_t magic, nodes;
+    uint64_t round;
+    uint64_t room[]; /* by number */
 };
 
 /* --- at the join, from each to all, in this order --- */
@@ -68,7 +82,7 @@ enum member_state {
 struct wire_member {
     uint32_t magic, state;
     uint32_t nodes, groups; /* as it was told; 0: any */
-    uint32_t scans, held;   /* it has a command that scans; it holds something */
+    uint32_t scans, zero;   /* scans: it has a command that does */
     struct world_node node;
     struct digest catalog;
     uint64_t options, extents, peer_timeout;
@@ -89,6 +103,7 @@ struct wire_bell {
 /* 0, and *to is what the bytes say; -EBADMSG. */
 int wire_message_parse(const void *bytes, size_t n, struct wire_message *to);
 /* 0: a failure, and *status its -errno; -EBADMSG: something else, perhaps a payload. */
+int wire_rooms_check(const struct wire_rooms *rooms, size_t n, uint32_t nodes);
 int wire_failure_parse(const void *bytes, size_t n, int *status);
 int wire_greeting_check(const struct wire_greeting *g); /* -EBADMSG; -EPROTO: well-formed, of another version */
 int wire_verdict_check(const struct wire_verdict *v);

@@ -69,6 +69,7 @@ UNIT_TESTS = \
 	tests/fs/world/test-extents \
 	tests/fs/world/test-payload \
 	tests/fs/world/test-peers \
+	tests/fs/world/test-redeal \
 	tests/fs/world/test-ring \
 	tests/fs/world/test-spread \
 	tests/mpi/test-doorbell \
@@ -112,6 +113,7 @@ tests_fs_store_test_source_SOURCES = tests/fs/store/test-source.c $(DATASET)
 tests_fs_store_test_stage_SOURCES = tests/fs/store/test-stage.c $(DATASET)
 tests_fs_store_test_store_SOURCES = tests/fs/store/test-store.c $(DATASET)
 tests_fs_world_test_peers_SOURCES = tests/fs/world/test-peers.c tests/fs/world/fake.c tests/fs/world/fake.h $(DATASET)
+tests_fs_world_test_redeal_SOURCES = tests/fs/world/test-redeal.c tests/fs/world/fake.c tests/fs/world/fake.h $(DATASET)
 tests_fs_world_test_directory_SOURCES = tests/fs/world/test-directory.c $(WORLDS)
 tests_fs_world_test_directory_file_SOURCES = tests/fs/world/test-directory-file.c $(WORLDS)
 tests_fs_world_test_extents_SOURCES = tests/fs/world/test-extents.c $(WORLDS)
@@ -150,6 +152,7 @@ SCRIPT_TESTS = \
 	tests/cases/26-slurm.t \
 	tests/cases/27-show.t \
 	tests/cases/28-many.t \
+	tests/cases/29-redeal.t \
 	tests/cli/10-start.t \
 	tests/cli/11-held.t \
 	tests/cli/20-simulate.t \

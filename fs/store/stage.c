@@ -51,6 +51,8 @@ struct stage {
     int loads;                      /* lock: on their way; a notice can come before its load is counted */
     int refused;                    /* lock: in a row */
     bool stop;                      /* lock */
+    bool unwanted;                  /* lock: it was stopped since it was started, even if it was done by then */
+    bool again;                     /* lock: when the driver has ended there is more to stage */
     uint32_t failed[MOST_LOADS];    /* lock: the files that failed last, so that each counts once */
 };
 
@@ -173,17 +175,21 @@ static void wait_for_tiers(struct stage *s)
     }
 }
 
-static void finish(struct stage *s)
+/* False: there is more to stage. */
+static bool finish(struct stage *s)
 {
     pthread_mutex_lock(&s->lock);
     struct stage_progress *p = &s->progress;
-    if (p->state == STAGE_RUNNING)
+    bool again = s->again && p->state == STAGE_RUNNING && !s->stop;
+    if (!again && p->state == STAGE_RUNNING)
         p->state = s->stop ? STAGE_STOPPED : STAGE_DONE;
     if (p->state == STAGE_DONE)
         p->bytes = p->bytes_total;
     p->elapsed = clock_now() - s->began;
     s->number++;
+    s->again = false;
     pthread_mutex_unlock(&s->lock);
+    return !again;
 }
 
 static void flush(struct stage *s)
@@ -193,10 +199,8 @@ static void flush(struct stage *s)
         log_warning("store what was staged: %s", strerror(-error));
 }
 
-static void *drive(void *argument)
+static void walk(struct stage *s)
 {
-    struct stage *s = argument;
-    wait_for_tiers(s);
     for (uint32_t file = 0; file < catalog_files(s->catalog) && !stopped(s); file++)
         stage_file(s, file);
     pthread_mutex_lock(&s->lock);
@@ -208,7 +212,35 @@ static void *drive(void *argument)
         loader_forget(s->loader, number);
     else
         flush(s);
-    finish(s);
+}
+
+/* With the lock; `progress` has the totals. */
+static void begin(struct stage *s, const struct stage_progress *progress)
+{
+    uint64_t round = s->progress.round;
+    s->progress = *progress;
+    s->progress.state = STAGE_RUNNING;
+    s->progress.round = round;
+    s->began = clock_now();
+    s->loads = s->refused = 0;
+    s->number++;
+    memset(s->failed, 0xff, sizeof s->failed);
+}
+
+static void begin_again(struct stage *s)
+{
+    struct stage_progress progress = totals(s, &s->running);
+    pthread_mutex_lock(&s->lock);
+    begin(s, &progress);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void *drive(void *argument)
+{
+    struct stage *s = argument;
+    wait_for_tiers(s);
+    for (walk(s); !finish(s); walk(s))
+        begin_again(s);
     return NULL;
 }
 
@@ -242,20 +274,6 @@ void stage_loaded(struct stage *s, uint32_t number, uint32_t file, uint32_t leng
 
 /* ---- from outside ---- */
 
-/* With the lock; `progress` has the totals. */
-static void begin(struct stage *s, const struct stage_progress *progress)
-{
-    uint64_t round = s->progress.round;
-    s->progress = *progress;
-    s->progress.state = STAGE_RUNNING;
-    s->progress.round = round;
-    s->began = clock_now();
-    s->loads = s->refused = 0;
-    s->stop = false;
-    s->number++;
-    memset(s->failed, 0xff, sizeof s->failed);
-}
-
 static void join(struct stage *s)
 {
     if (s->started)
@@ -288,6 +306,8 @@ static bool take_round(struct stage *s, uint64_t round)
     bool news = round == 0 || round > s->progress.round;
     if (news && round)
         s->progress.round = round;
+    if (news)
+        s->unwanted = false;
     pthread_mutex_unlock(&s->lock);
     return news;
 }
@@ -300,22 +320,54 @@ static void prepare(struct stage *s, struct loader *loader)
     s->loader = loader;
     struct stage_progress progress = totals(s, &s->running);
     pthread_mutex_lock(&s->lock);
+    s->stop = s->again = false;
     begin(s, &progress);
     pthread_mutex_unlock(&s->lock);
+}
+
+/* No driver runs. */
+static int start(struct stage *s, struct loader *loader)
+{
+    join(s);
+    prepare(s, loader);
+    int error = start_driver(s);
+    s->started = !error;
+    if (error)
+        fail(s, error);
+    return error;
 }
 
 int stage_start(struct stage *s, struct loader *loader, uint64_t round)
 {
     int error = 0;
     pthread_mutex_lock(&s->control);
-    if (take_round(s, round) && !running(s)) {
-        join(s);
-        prepare(s, loader);
-        error = start_driver(s);
-        s->started = !error;
-        if (error)
-            fail(s, error);
-    }
+    if (take_round(s, round) && !running(s))
+        error = start(s, loader);
+    pthread_mutex_unlock(&s->control);
+    return error;
+}
+
+/* Is there anything to be gone on with? Then under this round; and a driver that runs goes on by itself. */
+static bool take_more(struct stage *s, uint64_t round, bool *runs)
+{
+    pthread_mutex_lock(&s->lock);
+    struct stage_progress *p = &s->progress;
+    *runs = p->state == STAGE_RUNNING;
+    bool more = (*runs || p->state == STAGE_DONE) && !s->unwanted;
+    if (more && round > p->round)
+        p->round = round;
+    s->again = more && *runs;
+    pthread_mutex_unlock(&s->lock);
+    return more;
+}
+
+int stage_again(struct stage *s, struct loader *loader, uint64_t round)
+{
+    bool runs;
+    int error = 0;
+    pthread_mutex_lock(&s->control);
+    if (take_more(s, round, &runs) && !runs)
+        error = start(s, loader);
     pthread_mutex_unlock(&s->control);
     return error;
 }
@@ -330,6 +382,7 @@ void stage_set_share(struct stage *s, bool (*keeps_it)(void *, uint32_t, uint64_
 void stage_stop(struct stage *s)
 {
     pthread_mutex_lock(&s->lock);
+    s->unwanted = true;
     if (s->progress.state == STAGE_RUNNING)
         s->stop = true;
     pthread_cond_signal(&s->moved);

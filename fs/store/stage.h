@@ -16,6 +16,7 @@ void stage_destroy(struct stage *stage); /* the loader calls nothing of it any m
 void stage_set_share(struct stage *stage, bool (*keeps)(void *user, uint32_t file, uint64_t offset), void *user);
 
 int stage_start(struct stage *stage, struct loader *loader, uint64_t round); /* as store_stage_start */
+int stage_again(struct stage *stage, struct loader *loader, uint64_t round); /* as store_stage_again */
 void stage_stop(struct stage *stage);                        /* does not wait for what is being read */
 void stage_progress(struct stage *stage, struct stage_progress *progress);
 

@@ -384,6 +384,11 @@ int store_stage_start(struct store *s, uint64_t round)
     return stage_start(s->stage, s->loader, round);
 }
 
+int store_stage_again(struct store *s, uint64_t round)
+{
+    return stage_again(s->stage, s->loader, round);
+}
+
 void store_stage_stop(struct store *s)
 {
     stage_stop(s->stage);

@@ -88,6 +88,9 @@ struct stage_progress {
 /* In a world: this node's share. `round` tells apart the times that all nodes of a world stage together: one that was told
  * of already, or an earlier one, changes nothing; 0 is none. 0 also when it runs already. */
 int store_stage_start(struct store *store, uint64_t round);
+/* More has become this node's: staging that was done, or runs, goes on with that, now under this round. One that was
+ * stopped, or never started, does not. */
+int store_stage_again(struct store *store, uint64_t round);
 void store_stage_stop(struct store *store);
 void store_stage_progress(struct store *store, struct stage_progress *progress);
 

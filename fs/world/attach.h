@@ -4,11 +4,16 @@
  *
  *   courier                                   server
  *   HELLO  struct attach_hello      ──▶       WELCOME  struct attach_welcome, or REFUSED with words
- *   HOLDINGS                        ──▶       HOLDINGS  a bitmap, an extent a bit
- *   WORLD  struct attach_world, nodes,
- *          holdings of each; with the
+ *   HOLDINGS                        ──▶       HOLDINGS  struct holding, and a bitmap, an extent a bit
+ *   WORLD  struct attach_world,
+ *          members, holders; with the
  *          ring's three descriptors ──▶       DIRECTORY  its digest: computed and saved as STATE/directory-DIGEST
  *   LIVE                            ──▶       OK: from now on peers are asked
+ *
+ *   live, when the shards were filled and some extents have no owner (a deal; `round` is that of the filling):
+ *   ROOM  round                     ──▶       ROOM  struct attach_room
+ *   DEAL  round, each node's room   ──▶       DEALT  struct attach_dealt: the directory that would be, saved
+ *   SETTLED  struct attach_dealt              all nodes have this directory from now on: the new one, or that before
  *
  *   after a restart of the server, to the new one, with a new ring:
  *   HELLO, then RESUME struct attach_resume ▶ OK: live again with the directory that is saved
@@ -36,8 +41,12 @@ enum attach_kind {
     ATTACH_OK,
     ATTACH_CATALOG,
     ATTACH_END,
+    ATTACH_ROOM,
+    ATTACH_DEAL,
+    ATTACH_DEALT,
+    ATTACH_SETTLED,
 };
-enum { ATTACH_VERSION = 1, ATTACH_FDS = 3, ATTACH_MOST = 1 << 30, VERSION_TEXT = 32 };
+enum { ATTACH_VERSION = 2, ATTACH_FDS = 3, ATTACH_MOST = 1 << 30, VERSION_TEXT = 32 };
 
 struct attach_frame {
     uint32_t kind, zero;
@@ -64,13 +73,28 @@ struct attach_welcome {
 
 struct attach_world {
     uint8_t world[16];
-    uint32_t nodes, groups, me, zero;
-    /* then struct world_node[nodes], then for each node its bitmap: (extents + 63) / 64 words */
+    uint32_t nodes, groups, me;
+    uint32_t held; /* 1: anything is held */
+    /* then struct attach_member[nodes], then, where anything is held, the holders of struct directory_input */
+};
+
+struct attach_member {
+    struct world_node node;
+    struct holding holding;
 };
 
 struct attach_resume {
     uint8_t world[16];
     uint32_t nodes, me;
+    struct digest directory;
+};
+
+struct attach_room {
+    uint64_t round, room;
+};
+
+struct attach_dealt {
+    uint64_t round;
     struct digest directory;
 };
 

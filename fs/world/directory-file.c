@@ -112,8 +112,10 @@ static void count_owned(struct directory *d, const struct extents *extents)
         uint64_t cost = extents_cost(extents, extent);
         for (uint32_t group = 0; group < d->header->groups; group++) {
             uint32_t node = directory_owner(d, group, extent);
-            if (node == NO_OWNER)
+            if (node == NO_OWNER) {
+                d->unowned++;
                 continue;
+            }
             d->owned[node].bytes += cost;
             d->owned[node].extents++;
         }

@@ -36,7 +36,8 @@ struct directory {
     struct world_node *node;
     struct {
         uint64_t bytes, extents;
-    } * owned;     /* a node */
+    } * owned;        /* a node */
+    uint64_t unowned; /* extents, of all groups */
     void *map;     /* mapped from a file, */
     void *image;   /* or made here, */
     size_t length; /* or, if both are NULL, borrowed */

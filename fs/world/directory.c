@@ -13,9 +13,11 @@
 
 /* ---- computing ---- */
 
+__extension__ typedef unsigned __int128 wide;
+
 /* One group's part of the work. */
 struct deal {
-    const struct directory_input *input;
+    const struct extents *extents;
     uint16_t *owner;
     uint64_t *room;         /* a node of the group: what is still free of it */
     uint32_t first, nodes;  /* of the group */
@@ -40,38 +42,55 @@ static bool is_valid(const struct directory_input *in)
     return true;
 }
 
-static void keep_extent(struct deal *d, uint32_t node, uint64_t extent)
+void directory_note_held(uint16_t *holder, uint64_t extents, uint32_t nodes, uint32_t groups, uint32_t node,
+                         const uint64_t *bits)
 {
-    uint64_t *room = &d->room[node - d->first], cost = extents_cost(d->input->extents, extent);
-    d->owner[extent] = (uint16_t)node;
-    *room = *room > cost ? *room - cost : 0;
-}
-
-/* What any byte of is held stays where it is. */
-static void keep_held(struct deal *d)
-{
-    uint64_t extents = extents_count(d->input->extents);
-    for (uint32_t node = d->first; node < d->first + d->nodes; node++) {
-        const uint64_t *held = d->input->holdings[node];
-        for (uint64_t word = 0; word * 64 < extents; word++) {
-            for (uint64_t bits = held[word]; bits; bits &= bits - 1) {
-                uint64_t extent = word * 64 + (uint64_t)__builtin_ctzll(bits);
-                if (extent < extents && d->owner[extent] == NO_OWNER)
-                    keep_extent(d, node, extent);
-            }
+    uint16_t *of_group = holder + directory_group_of(node, nodes, groups) * extents;
+    for (uint64_t word = 0; word * 64 < extents; word++) {
+        for (uint64_t left = bits[word]; left; left &= left - 1) {
+            uint64_t extent = word * 64 + (uint64_t)__builtin_ctzll(left);
+            if (extent < extents && of_group[extent] == NO_OWNER)
+                of_group[extent] = (uint16_t)node;
         }
     }
 }
 
+/* What is left when it keeps extents of this cost, of all that it holds. */
+static uint64_t room_left(const struct holding *h, uint64_t kept)
+{
+    wide taken = h->cost ? ((wide)h->taken * kept + h->cost - 1) / h->cost : 0;
+    return taken < h->room ? h->room - (uint64_t)taken : 0;
+}
+
+/* What any byte of is held stays where it is. -EINVAL: with a node of another group. */
+static int keep_held(struct deal *d, const uint16_t *holder, const struct holding *holding)
+{
+    uint64_t extents = extents_count(d->extents);
+    CLEANUP_FREE uint64_t *kept = calloc(d->nodes, sizeof *kept);
+    if (!kept)
+        return -ENOMEM;
+    for (uint64_t extent = 0; holder && extent < extents; extent++) {
+        if (holder[extent] == NO_OWNER)
+            continue;
+        if (holder[extent] < d->first || holder[extent] - d->first >= d->nodes)
+            return -EINVAL;
+        d->owner[extent] = holder[extent];
+        kept[holder[extent] - d->first] += extents_cost(d->extents, extent);
+    }
+    for (uint32_t i = 0; i < d->nodes; i++)
+        d->room[i] = room_left(&holding[d->first + i], kept[i]);
+    return 0;
+}
+
 static void sum_up(struct deal *d)
 {
-    uint64_t extents = extents_count(d->input->extents);
+    uint64_t extents = extents_count(d->extents);
     d->left = d->to_deal = 0;
     for (uint64_t extent = 0; extent < extents; extent++) {
         if (d->owner[extent] != NO_OWNER)
             continue;
         d->left++;
-        d->to_deal += extents_cost(d->input->extents, extent);
+        d->to_deal += extents_cost(d->extents, extent);
     }
 }
 
@@ -84,11 +103,11 @@ static int spread_rest(struct deal *d)
     int error = spread_create(d->room, d->nodes, d->to_deal / d->left, &spread);
     if (error)
         return error;
-    uint64_t extents = extents_count(d->input->extents);
+    uint64_t extents = extents_count(d->extents);
     for (uint64_t extent = 0; extent < extents; extent++) {
         if (d->owner[extent] != NO_OWNER)
             continue;
-        uint32_t node = spread_next(spread, extents_cost(d->input->extents, extent));
+        uint32_t node = spread_next(spread, extents_cost(d->extents, extent));
         if (node != SPREAD_NONE)
             d->owner[extent] = (uint16_t)(d->first + node);
     }
@@ -96,21 +115,29 @@ static int spread_rest(struct deal *d)
     return 0;
 }
 
+static int deal_begin(struct deal *d, const struct extents *extents, uint32_t nodes, uint32_t groups, uint32_t group,
+                      uint16_t *owner)
+{
+    *d = (struct deal){.extents = extents, .owner = owner + group * extents_count(extents)};
+    while (directory_group_of(d->first, nodes, groups) < group)
+        d->first++;
+    while (d->first + d->nodes < nodes && directory_group_of(d->first + d->nodes, nodes, groups) == group)
+        d->nodes++;
+    d->room = calloc(d->nodes, sizeof *d->room);
+    return d->room ? 0 : -ENOMEM;
+}
+
 static int deal_group(const struct directory_input *in, uint32_t group, uint16_t *owner)
 {
-    struct deal d = {.input = in, .owner = owner};
-    while (directory_group_of(d.first, in->nodes, in->groups) < group)
-        d.first++;
-    while (d.first + d.nodes < in->nodes && directory_group_of(d.first + d.nodes, in->nodes, in->groups) == group)
-        d.nodes++;
-    CLEANUP_FREE uint64_t *room = calloc(d.nodes, sizeof *room);
-    if (!room)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < d.nodes; i++)
-        room[i] = in->node[d.first + i].capacity;
-    d.room = room;
-    keep_held(&d);
-    return spread_rest(&d);
+    struct deal d;
+    const uint16_t *holder = in->holder ? in->holder + group * extents_count(in->extents) : NULL;
+    int error = deal_begin(&d, in->extents, in->nodes, in->groups, group, owner);
+    if (!error)
+        error = keep_held(&d, holder, in->holding);
+    if (!error)
+        error = spread_rest(&d);
+    free(d.room);
+    return error;
 }
 
 static void fill_records(struct directory_record *record, const struct directory_input *in)
@@ -142,7 +169,7 @@ static int fill(void *image, size_t n, const struct directory_input *in)
     memset(owner, 0xff, extents * in->groups * sizeof *owner);
     int error = 0;
     for (uint32_t group = 0; !error && group < in->groups; group++)
-        error = deal_group(in, group, owner + group * extents);
+        error = deal_group(in, group, owner);
     header->digest = directory_digest_of(image);
     header->checksum = directory_checksum_of(image);
     return error;
@@ -159,6 +186,41 @@ int directory_compute(const struct directory_input *in, struct directory **out)
     int error = fill(image, n, in);
     if (!error)
         error = directory_from_image(image, n, in->extents, out);
+    if (!error)
+        (*out)->image = steal_pointer(image);
+    return error;
+}
+
+static int extend(void *image, const struct extents *extents, const uint64_t *room)
+{
+    struct directory_header *header = image;
+    uint16_t *owner = (void *)((struct directory_record *)(header + 1) + header->nodes);
+    int error = 0;
+    for (uint32_t group = 0; !error && group < header->groups; group++) {
+        struct deal d;
+        error = deal_begin(&d, extents, header->nodes, header->groups, group, owner);
+        if (!error)
+            memcpy(d.room, room + d.first, d.nodes * sizeof *d.room);
+        if (!error)
+            error = spread_rest(&d);
+        free(d.room);
+    }
+    header->digest = directory_digest_of(image);
+    header->checksum = directory_checksum_of(image);
+    return error;
+}
+
+int directory_extend(const struct directory *d, const struct extents *extents, const uint64_t *room,
+                     struct directory **out)
+{
+    size_t n = d->header->length;
+    CLEANUP_FREE void *image = malloc(n);
+    if (!image)
+        return -ENOMEM;
+    memcpy(image, d->header, n);
+    int error = extend(image, extents, room);
+    if (!error)
+        error = directory_from_image(image, n, extents, out);
     if (!error)
         (*out)->image = steal_pointer(image);
     return error;
@@ -201,4 +263,9 @@ uint64_t directory_owned(const struct directory *d, uint32_t node, uint64_t *ext
     if (extents)
         *extents = d->owned[node].extents;
     return d->owned[node].bytes;
+}
+
+uint64_t directory_unowned(const struct directory *d)
+{
+    return d->unowned;
 }

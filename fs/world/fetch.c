@@ -85,9 +85,8 @@ static bool may_ask(const struct record *r, uint64_t now)
 }
 
 /* The owner in this node's group, else in another one that can be asked. */
-static struct record *choose(struct link *l, const struct store_read *read, uint64_t now)
+static struct record *choose(struct link *l, const struct world *w, const struct store_read *read, uint64_t now)
 {
-    const struct world *w = l->world;
     uint64_t extent = extents_at(l->peers->extents, read->span.file, read->span.offset);
     for (uint32_t i = 0; i < w->groups; i++) {
         uint32_t node = directory_owner(w->directory, (w->group + i) % w->groups, extent);
@@ -238,8 +237,9 @@ int fetch_ask(struct link *l, struct store_read *read)
     struct fetches *f = &l->fetches;
     struct ring_message message = {0};
     uint64_t now = clock_now();
+    struct world *w = peers_world(l->peers); /* the link's, with the directory of now */
     pthread_mutex_lock(&f->lock);
-    struct record *r = f->over ? NULL : choose(l, read, now);
+    struct record *r = f->over ? NULL : choose(l, w, read, now);
     if (r && has_room(f, r) && !r->waiting.first) {
         occupy(l, r, read, now, now, &message);
     } else if (r && may_wait(f, r)) {
@@ -251,6 +251,7 @@ int fetch_ask(struct link *l, struct store_read *read)
         r = NULL;
     }
     pthread_mutex_unlock(&f->lock);
+    world_put(w);
     if (message.kind)
         ask_courier(l, &message);
     return r ? -EINPROGRESS : -EHOSTUNREACH;
@@ -258,7 +259,7 @@ int fetch_ask(struct link *l, struct store_read *read)
 
 /* Answers. */
 
-static void release_slot(void *object)
+void fetch_release(void *object)
 {
     struct fetch *fetch = object;
     struct link *l = fetch->link;
@@ -272,108 +273,10 @@ static void release_slot(void *object)
     link_put(l);
 }
 
-/* What one value gives to an answer. */
-struct opened {
-    struct answer *answer;
-    char *room; /* for what is decompressed */
-    struct pool *pool;
-    struct value_codec_state *codec;
-    bool in_slot;
-};
-
-static int open_packed(struct opened *o, const struct payload_value *v, const struct value_part *part, uint64_t seed)
-{
-    if (value_check(v->bytes, v->length, seed, part->raw))
-        return -EBADMSG;
-    bool raw = value_codec_of(v->bytes) == VALUE_RAW;
-    if (!raw && !o->codec && !(o->codec = pool_codec_get(o->pool)))
-        return -ENOMEM;
-    const char *bytes = value_open(o->codec, v->bytes, v->length, o->room);
-    if (!bytes)
-        return -EBADMSG;
-    answer_add(o->answer, bytes + part->from, part->to - part->from);
-    o->in_slot |= raw;
-    if (!raw)
-        o->room += VALUE_BYTES;
-    return 0;
-}
-
-static int open_blocks(struct opened *o, const struct payload_value *v, const struct value_part *part, uint64_t seed)
-{
-    uint32_t from, to;
-    if (value_check_header(v->bytes, v->length, seed, part->raw))
-        return -EBADMSG;
-    value_part_stored(part, &from, &to);
-    int pieces = value_part_open(part, (const char *)v->bytes + from, seed, o->answer->piece + o->answer->pieces);
-    if (pieces < 0)
-        return pieces;
-    o->answer->pieces += pieces;
-    o->in_slot = true;
-    return 0;
-}
-
-static struct value_part part_of(const struct catalog *c, const struct span *span, uint64_t value)
-{
-    uint64_t begin = value * VALUE_BYTES, end = span->offset + span->length;
-    return (struct value_part){
-        .raw = raw_of(c, span->file, value),
-        .from = span->offset > begin ? (uint32_t)(span->offset - begin) : 0,
-        .to = end - begin < VALUE_BYTES ? (uint32_t)(end - begin) : VALUE_BYTES,
-    };
-}
-
-static bool is_packed(const struct payload_value *v, const struct value_part *part)
-{
-    return v->length != VALUE_HEADER + part->raw && !value_is_in_blocks(v->length, part->raw);
-}
-
-static int open_values(const struct catalog *c, const struct fetch *fetch, const struct span *span,
-                       const struct payload_value *value, struct opened *o)
-{
-    int packed = 0, error = 0;
-    for (uint32_t i = 0; i < fetch->count; i++) {
-        struct value_part part = part_of(c, span, fetch->value + i);
-        packed += is_packed(&value[i], &part);
-    }
-    if (packed) {
-        o->room = malloc((size_t)packed * VALUE_BYTES);
-        if (!o->room)
-            return -ENOMEM;
-        answer_pin(o->answer, free, o->room);
-    }
-    for (uint32_t i = 0; i < fetch->count && !error; i++) {
-        struct value_part part = part_of(c, span, fetch->value + i);
-        uint64_t seed = value_seed(catalog_file_seed(c, fetch->file), fetch->value + i);
-        bool blocks = value_is_in_blocks(value[i].length, part.raw);
-        error = blocks ? open_blocks(o, &value[i], &part, seed) : open_packed(o, &value[i], &part, seed);
-    }
-    return error;
-}
-
-/* The bytes stay in the slot, for as long as the answer lasts. */
-static int open_answer(struct link *l, struct fetch *fetch, struct store_read *read, uint32_t length)
-{
-    struct payload_value value[RING_VALUES];
-    struct opened o = {.answer = &read->answer, .pool = &l->peers->pool};
-    const void *slot = ring_slot(&l->ring, (uint32_t)(fetch - l->fetches.fetch));
-    int error = payload_parse(slot, length, fetch->file, fetch->value, fetch->count, value);
-    if (!error)
-        error = open_values(l->peers->config.catalog, fetch, &read->span, value, &o);
-    if (o.codec)
-        pool_codec_put(o.pool, o.codec);
-    if (error)
-        answer_release(&read->answer);
-    else if (o.in_slot)
-        answer_pin(&read->answer, release_slot, fetch);
-    if (error || !o.in_slot)
-        release_slot(fetch);
-    return error;
-}
-
 static void complete(struct link *l, struct fetch *fetch, struct store_read *read, uint32_t length)
 {
     uint32_t node = fetch->node;
-    int error = open_answer(l, fetch, read, length);
+    int error = fetch_open(l, fetch, read, length);
     if (error == -EBADMSG) {
         atomic_fetch_add(&l->peers->bad, 1);
         log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) sent what does not verify: read from the source", node,

@@ -63,4 +63,8 @@ void fetch_tick(struct link *link, uint64_t now);
 void fetch_end(struct link *link); /* all reads go to the source; no more are taken */
 enum peer_state fetch_state(struct link *link, uint32_t node);
 
+/* What has come into a slot becomes the read's answer: 0; -EBADMSG: it does not verify; -ENOMEM. (fetch-open.c) */
+int fetch_open(struct link *link, struct fetch *fetch, struct store_read *read, uint32_t length);
+void fetch_release(void *fetch); /* HELD is over */
+
 #endif

@@ -1,13 +1,13 @@
 /* What the parts of the peers share. Not for others: they include peers.h.
  *
- *   talk.c    the conversation with the courier: makes a world and its link, and ends them
+ *   talk.c    the conversation with the courier: makes a world and its link, and ends them; talk-inside.h has its parts
  *   link.c    the ring of a living world: threads that take from it, messages to it
  *   fetch.c   what this node asks others for
  *   serve.c   what others ask this node for
  *   peers.c   assembly, time, and what others see of it
  *
- * Locks, all held for moments only: peers->lock; fetches.lock; serves.lock; link->pushing. None is taken while another is
- * held, but `pushing`, which is innermost. Nobody calls the store with one. */
+ * Locks, all held for moments only: peers->lock; fetches.lock; serves.lock; link->pushing. None is taken while another
+ * is held, but `pushing`, which is innermost. Nobody calls the store with one. */
 #ifndef FS_WORLD_INSIDE_H
 #define FS_WORLD_INSIDE_H
 
@@ -77,6 +77,8 @@ struct peers {
     struct link *link;        /* lock: NULL: not joined */
     uint32_t courier;         /* lock: its process, while joined */
     struct node_news *heard;  /* lock: the last news of the world's nodes, when it ended; or NULL */
+    uint64_t settled;         /* lock: the last round after which all agreed on who owns what had no owner */
+    uint64_t dealt;           /* the time's thread's: the last round for which it asked for that */
     bool stop, timing;        /* lock; `timer` is to be joined */
     pthread_t timer;
 
@@ -89,6 +91,10 @@ struct link *peers_link(struct peers *peers);   /* referenced, or NULL */
 void peers_join(struct peers *peers, struct link *link, uint32_t courier);
 void peers_leave(struct peers *peers);
 void peers_remember(struct peers *peers, struct world *world); /* after a restart */
+/* In a living world: from now on this one, which differs by its directory only. */
+void peers_turn(struct peers *peers, struct world *world);
+/* The deal after this round of staging is over; more of it is this node's where the world has turned. */
+void peers_settle(struct peers *peers, uint64_t round, bool turned);
 void peers_capacity(struct peers *peers, uint64_t *capacity, bool *opening);
 
 int talk_create(struct peers *peers, struct talk **talk); /* listens */

@@ -65,6 +65,22 @@ void peers_remember(struct peers *p, struct world *w)
     log_set_node((int)w->me);
 }
 
+void peers_turn(struct peers *p, struct world *w)
+{
+    replace_world(p, w);
+    log_info("what had no owner has been dealt");
+}
+
+void peers_settle(struct peers *p, uint64_t round, bool turned)
+{
+    int error = turned ? store_stage_again(p->store, round + 1) : 0;
+    if (error)
+        log_error("stage what has become this node's: %s", strerror(-error));
+    pthread_mutex_lock(&p->lock);
+    p->settled = round > p->settled ? round : p->settled;
+    pthread_mutex_unlock(&p->lock);
+}
+
 void peers_join(struct peers *p, struct link *l, uint32_t courier)
 {
     peers_remember(p, l->world);
@@ -159,6 +175,33 @@ static void tell_news(struct peers *p, struct link *l)
     news_write(ring_news(&l->ring, l->world->me), &now);
 }
 
+static bool others_are_done(struct link *l, uint64_t round)
+{
+    for (uint32_t node = 0; node < l->world->nodes; node++) {
+        struct node_news news;
+        if (node == l->world->me || fetch_state(l, node) == PEER_LOST)
+            continue;
+        if (!news_read(ring_news(&l->ring, node), &news) || news.staging != STAGE_DONE || news.stage_round < round)
+            return false;
+    }
+    return true;
+}
+
+/* When the shards of all have been filled, and not all has an owner, node 0 has that dealt. */
+static void look_after_deal(struct peers *p, struct link *l)
+{
+    struct stage_progress stage;
+    if (l->world->me != 0)
+        return;
+    store_stage_progress(p->store, &stage);
+    if (stage.state != STAGE_DONE || stage.round <= p->dealt || !others_are_done(l, stage.round))
+        return;
+    struct world *w = peers_world(p);
+    if (directory_unowned(w->directory) && peers_command(p, WORLD_DEAL, stage.round) == 0)
+        p->dealt = stage.round;
+    world_put(w);
+}
+
 static uint64_t tick_of(const struct peers *p)
 {
     uint64_t tick = p->config.peer_timeout / TICKS_A_TIMEOUT;
@@ -198,6 +241,7 @@ static void *keep_time(void *argument)
         serve_tick(l, now);
         if (now - told >= news) {
             tell_news(p, l);
+            look_after_deal(p, l);
             told = now;
         }
         bool all_sent = link_flush(l);
@@ -271,8 +315,9 @@ int peers_view(struct peers *p, struct world_view *view)
     };
     pthread_mutex_lock(&p->lock);
     struct link *l = link_get(p->link);
-    struct world *w = world_get(l ? l->world : p->world);
+    struct world *w = world_get(p->world);
     view->courier = p->courier;
+    view->settled = p->settled;
     pthread_mutex_unlock(&p->lock);
     view->state = l ? WORLD_JOINED : w ? WORLD_DEGRADED : WORLD_ALONE;
     int error = w ? view_peers(p, l, w, view) : 0;

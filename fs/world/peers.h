@@ -58,6 +58,7 @@ struct world_view {
     bool known;                 /* there is or was a world: `directory` is set */
     uint32_t courier;           /* process id; 0: none */
     uint64_t lost_bytes;        /* owned by nodes that cannot be asked now: read from the source */
+    uint64_t settled;           /* the last round of staging after which it was agreed who owns what had no owner */
     uint64_t timeouts, bad;     /* so far: fetches that timed out, replies that did not verify */
     const struct directory *owners;
     struct peer_view *peer; /* nodes of them */

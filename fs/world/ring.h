@@ -35,7 +35,12 @@ enum ring_kind {
 };
 
 /* The token of WORLD_STAGE is its round: see store_stage_start. */
-enum world_command { WORLD_STAGE = 1, WORLD_STAGE_STOP = 2, WORLD_UMOUNT = 3 };
+enum world_command {
+    WORLD_STAGE = 1,
+    WORLD_STAGE_STOP = 2,
+    WORLD_UMOUNT = 3,
+    WORLD_DEAL = 4, /* to the courier of node 0 only: the round has ended everywhere, deal what has no owner */
+};
 
 struct ring_message {
     uint32_t kind, node;

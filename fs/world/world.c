@@ -150,6 +150,18 @@ int world_save_directory(const char *state, const struct directory *directory)
     return error;
 }
 
+int world_open_directory(const char *state, const struct catalog *catalog, const struct digest *digest,
+                         struct directory **directory)
+{
+    char path[PATH_MAX];
+    directory_path(path, state, digest);
+    int error = directory_open(path, catalog, directory);
+    if (error || memcmp(directory_digest(*directory), digest, sizeof *digest) == 0)
+        return error;
+    directory_close(*directory);
+    return -EBADMSG;
+}
+
 int world_save(const char *state, const struct world *w)
 {
     char path[PATH_MAX], line[LINE_MOST], uuid[DIGEST_TEXT], digest[DIGEST_TEXT];
@@ -163,14 +175,12 @@ int world_save(const char *state, const struct world *w)
 
 int world_load(const char *state, const struct catalog *catalog, struct world **world)
 {
-    char path[PATH_MAX];
     struct last_world last;
     struct directory *directory;
     int error = read_last(state, &last);
     if (error)
         return error;
-    directory_path(path, state, &last.directory);
-    error = directory_open(path, catalog, &directory);
+    error = world_open_directory(state, catalog, &last.directory, &directory);
     if (error)
         return error == -ENOENT ? -ENODATA : error;
     return world_create(last.uuid.byte, last.me, directory, world);

@@ -26,6 +26,8 @@ static inline bool world_keeps(const struct world *w, uint64_t extent)
 
 /* For the servers after this one: STATE/world names the directory beside it, STATE/directory-DIGEST. */
 int world_save_directory(const char *state, const struct directory *directory); /* two are kept, the last world's too */
+int world_open_directory(const char *state, const struct catalog *catalog, const struct digest *digest,
+                         struct directory **directory); /* -ENOENT; -EBADMSG: damaged, or another one */
 int world_save(const char *state, const struct world *world);
 /* -ENOENT: there was none; -ENODATA: its directory is missing. */
 int world_load(const char *state, const struct catalog *catalog, struct world **world);

@@ -159,6 +159,79 @@ end_servers
 ok 'the world ends in order' ended 0
 unlike 'without a word after ready' "$(sed '1,/^ready$/d' "$w/mpi")" .
 
+# --- what has no owner is dealt ---
+begin_deal() { kill -USR1 "${server[0]}"; }
+new_world
+serve 0 room=10
+serve 1 room=0
+serve 2 room=5
+launch 3 --
+ok 'a world that deals: ready' live
+begin_deal
+ok 'all are asked, hear of all rooms, and turn' wait_for 30 all_said 3 '^settled 100 anew'
+ok 'the rooms are those of all' all_said 3 '^deal 100 of 15'
+begin_deal
+ok 'and once more' wait_for 30 all_said 3 '^settled 101'
+kill -9 "${server[1]}"
+wait "${server[1]}" 2>/dev/null
+serve 1 room=1 wrong=1
+ok 'a new server comes with the directory of now' wait_for 20 said out1 '^settled 101 as before'
+begin_deal
+ok 'one that computes another one: all stay' wait_for 30 all_said 3 '^settled 102 as before'
+ok 'and it is said' said mpi 'node 1 computed another directory'
+kill -9 "${server[1]}"
+wait "${server[1]}" 2>/dev/null
+serve 1 room=1 mute=1
+ok 'another server' wait_for 20 eval '[ "$(grep -c resumed "$w/out1")" = 2 ]'
+begin_deal
+ok 'it does not answer' wait_for 20 said out1 '^room asked 103'
+kill -9 "${server[1]}"
+wait "${server[1]}" 2>/dev/null
+ok 'a server that dies when it is asked for its room: all stay' wait_for 30 eval \
+    'said out0 "^settled 103 as before" && said out2 "^settled 103 as before"'
+serve 1 room=1 mute=2
+ok 'another server' wait_for 20 said out1 '^settled 103 as before'
+begin_deal
+ok 'it deals and does not say what came of it; meanwhile another deal is wanted' wait_for 20 said out1 '^deal 104'
+begin_deal
+kill -9 "${server[1]}"
+wait "${server[1]}" 2>/dev/null
+ok 'a server that dies while it deals: all stay' wait_for 30 eval \
+    'said out0 "^settled 104 as before" && said out2 "^settled 104 as before"'
+ok 'the next deal follows, and fails as well while no server is there' wait_for 30 eval \
+    'said out0 "^settled 105 as before" && said out2 "^settled 105 as before"'
+serve 1 room=1 wrong=2
+ok 'another server' wait_for 20 said out1 '^settled 105 as before'
+begin_deal
+ok 'a server that cannot deal: all stay' wait_for 30 all_said 3 '^settled 106 as before'
+kill -TERM "${server[2]}"
+ok 'a node leaves' wait_for 20 said mpi 'node 2 has no server any more'
+begin_deal
+ok 'without it nothing is dealt' wait_for 30 eval \
+    'said out0 "^settled 107 as before" && said out1 "^settled 107 as before"'
+end_servers
+ok 'the world ends in order' ended 0
+
+new_world
+serve_all 1 room=7
+launch 1 --
+ok 'a world of one: ready' live
+begin_deal
+ok 'deals as well' wait_for 20 said out0 '^settled 100 anew'
+end_servers
+ok 'and ends in order' ended 0
+
+new_world
+serve 0 room=1
+serve 1 room=1 mute=1
+launch 2 --
+ok 'a world with a deal that does not end: ready' live
+begin_deal
+ok 'it has begun' wait_for 20 said out1 '^room asked 100'
+kill -TERM "$(cat "$w/pid0")"
+ok 'can be left in order' ended 0
+end_servers
+
 # --- couriers die ---
 new_world
 serve_all 3

@@ -13,10 +13,14 @@
  *   pause_ms=N      between a fetch and the next, so that all couriers sleep again
  *   command=N       when live, tell all others
  *   last=N          the same as the last thing, before END
+ *   room=N          that is left when it is asked in a deal; SIGUSR1 has its courier begin one (100, 101, …)
+ *   mute=N          does not answer a deal's first question (1) or second one (2)
+ *   wrong=N         computes another directory than the others (1), or none (2)
  *
  * It prints a line for what happens: "live N nodes", "fetched: R right, W waits, T timeouts, D down, B bad,
- * E errors in S seconds, median M us", "command C from N token T", "news from N", "resumed", "hang-up". SIGTERM: it
- * says END and ends. SIGKILL is a crash; the next one with the same STATE takes over. One thread. */
+ * E errors in S seconds, median M us", "command C from N token T", "news from N", "resumed", "hang-up", "room asked
+ * R", "deal R", "settled R as before", "settled R anew". SIGTERM: it says END and ends. SIGKILL is a crash; the next
+ * one with the same STATE takes over. One thread. */
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/store/value.h"
@@ -27,6 +31,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #define MILLISECOND UINT64_C(1000000)
 
@@ -34,7 +39,7 @@ enum { FILES = 1000, OWED = 4096 };
 
 static struct {
     uint64_t extents, capacity, options, timeout_ms, held, waiting, value, values, slow_ms, error, fetch, depth,
-        seconds, patience_ms, pause_ms, command, last;
+        seconds, patience_ms, pause_ms, command, last, room, mute, wrong;
 } o = {.extents = 1000,
        .capacity = 1 << 30,
        .timeout_ms = 5000,
@@ -65,7 +70,8 @@ static struct owed {
 static size_t owes;
 static uint64_t took[1 << 16]; /* of the first fetches: nanoseconds */
 static uint64_t next_at, asked, ended, right, waits, timeouts, down, bad, errors, last_token, pulse;
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, deals;
+static struct digest directory, computed;
 
 static _Noreturn void die(const char *what, int error)
 {
@@ -328,9 +334,15 @@ static void tell_holdings(void)
 {
     size_t words = (o.extents + 63) / 64;
     CLEANUP_FREE uint64_t *held = calloc(words + 1, sizeof *held);
-    for (uint64_t i = o.held; held && i < o.extents && i < o.held + 2; i++)
+    struct holding holding = {.room = o.capacity};
+    for (uint64_t i = o.held; held && i < o.extents && i < o.held + 2; i++) {
         held[i / 64] |= UINT64_C(1) << i % 64;
-    answer(ATTACH_HOLDINGS, held, words * sizeof *held);
+        holding.cost += 1000;
+    }
+    struct iovec part[] = {{&holding, sizeof holding}, {held, words * sizeof *held}};
+    int error = attach_sendv(courier, ATTACH_HOLDINGS, part, 2, NULL);
+    if (error)
+        die("answer the courier", error);
 }
 
 static void open_ring(const int fds[ATTACH_FDS], uint32_t number, uint32_t count)
@@ -348,17 +360,55 @@ static void open_ring(const int fds[ATTACH_FDS], uint32_t number, uint32_t count
 static void take_world(const void *payload, size_t n, const int fds[ATTACH_FDS])
 {
     const struct attach_world *w = payload;
-    if (n < sizeof *w || n != sizeof *w + w->nodes * (sizeof(struct world_node) + (o.extents + 63) / 64 * 8))
+    if (n < sizeof *w || n != sizeof *w + w->nodes * sizeof(struct attach_member) + w->held * w->groups * o.extents * 2)
         die("WORLD", -EPROTO);
     open_ring(fds, w->me, w->nodes);
     printf("groups %" PRIu32 "\n", w->groups);
-    struct digest d = hash128((const char *)payload + sizeof *w, n - sizeof *w, w->groups);
-    answer(ATTACH_DIRECTORY, &d, sizeof d);
+    const struct attach_member *member = (const void *)(w + 1);
+    const uint16_t *holder = (const void *)(member + w->nodes);
+    for (uint64_t i = 0; w->held && i < o.extents; i++)
+        if (holder[i] != NO_OWNER)
+            printf("held %" PRIu64 " by %u\n", i, holder[i]);
+    directory = hash128((const char *)payload + sizeof *w, n - sizeof *w, w->groups);
+    answer(ATTACH_DIRECTORY, &directory, sizeof directory);
 }
 
-static void tell_all(uint64_t command)
+static void tell_room(const void *payload)
 {
-    struct ring_message m = {.kind = RING_COMMAND, .node = me, .value = (uint32_t)command, .token = 77};
+    struct attach_room r = {.room = o.room};
+    memcpy(&r.round, payload, sizeof r.round);
+    printf("room asked %" PRIu64 "\n", r.round);
+    if (o.mute != 1)
+        answer(ATTACH_ROOM, &r, sizeof r);
+}
+
+/* A directory that is made of the rooms, or stays where there are none. */
+static void deal(const uint64_t *payload, size_t n)
+{
+    struct attach_dealt dealt = {.round = payload[0]};
+    uint64_t sum = 0;
+    if (n != (nodes + 1) * sizeof *payload)
+        die("DEAL", -EPROTO);
+    for (uint32_t i = 0; i < nodes; i++)
+        sum += payload[1 + i];
+    printf("deal %" PRIu64 " of %" PRIu64 "\n", payload[0], sum);
+    computed = sum ? hash128(payload, n, o.wrong == 1) : directory;
+    if (o.wrong != 2)
+        dealt.directory = computed;
+    if (o.mute != 2)
+        answer(ATTACH_DEALT, &dealt, sizeof dealt);
+}
+
+static void settle(const struct attach_dealt *settled)
+{
+    bool before = memcmp(&settled->directory, &directory, sizeof directory) == 0;
+    directory = settled->directory;
+    printf("settled %" PRIu64 " %s\n", settled->round, before ? "as before" : "anew");
+}
+
+static void say_command(uint64_t command, uint64_t token)
+{
+    struct ring_message m = {.kind = RING_COMMAND, .node = me, .value = (uint32_t)command, .token = token};
     if (live && command)
         push(&m);
 }
@@ -371,7 +421,7 @@ static void go_live(void)
     memset(in_slot, 0, sizeof in_slot);
     printf("live %" PRIu32 " of %" PRIu32 " nodes\n", me, nodes);
     answer(ATTACH_OK, NULL, 0);
-    tell_all(o.command);
+    say_command(o.command, 77);
 }
 
 static void take_catalog(const char *path)
@@ -415,7 +465,17 @@ static void take_frame(void)
     case ATTACH_WORLD:
         take_world(payload, n, fds);
         break;
+    case ATTACH_ROOM:
+        tell_room(payload);
+        break;
+    case ATTACH_DEAL:
+        deal(payload, n);
+        break;
+    case ATTACH_SETTLED:
+        settle(payload);
+        break;
     case ATTACH_RESUME:
+        directory = ((struct attach_resume *)payload)->directory;
         open_ring(fds, ((struct attach_resume *)payload)->me, ((struct attach_resume *)payload)->nodes);
         printf("resumed\n");
         go_live();
@@ -448,6 +508,7 @@ static void sleep_on(int ms)
 
 static void run(void)
 {
+    uint64_t dealt = 0;
     while (!stop) {
         uint64_t now = clock_now();
         bool some = live && take_ring(now);
@@ -458,10 +519,12 @@ static void run(void)
         }
         if (live && fetching)
             fetch_more(now);
+        if (dealt < (uint64_t)deals)
+            say_command(WORLD_DEAL, 100 + dealt++);
         if (!some)
             sleep_on(o.pause_ms ? 1 : 10);
     }
-    tell_all(o.last);
+    say_command(o.last, 77);
     if (courier >= 0)
         attach_send(courier, ATTACH_END, NULL, 0, NULL);
 }
@@ -470,6 +533,12 @@ static void on_signal(int number)
 {
     (void)number;
     stop = 1;
+}
+
+static void on_deal(int number)
+{
+    (void)number;
+    deals++;
 }
 
 static void take_argument(char *word)
@@ -485,7 +554,8 @@ static void take_argument(char *word)
                 {"fetch", &o.fetch},       {"depth", &o.depth},
                 {"seconds", &o.seconds},   {"patience_ms", &o.patience_ms},
                 {"pause_ms", &o.pause_ms}, {"command", &o.command},
-                {"last", &o.last}};
+                {"last", &o.last},         {"room", &o.room},
+                {"mute", &o.mute},         {"wrong", &o.wrong}};
     char *value = strchr(word, '=');
     if (!value)
         die(word, -EINVAL);
@@ -512,6 +582,7 @@ int main(int argc, char **argv)
         take_argument(argv[i]);
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGTERM, on_signal);
+    signal(SIGUSR1, on_deal);
     signal(SIGPIPE, SIG_IGN);
     listening = attach_listen(state);
     if (listening < 0)

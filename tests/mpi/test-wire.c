@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-static const uint32_t kinds[] = {WIRE_FETCH, WIRE_WAIT, WIRE_GONE, WIRE_COMMAND, WIRE_NEWS, WIRE_QUIT};
+static const uint32_t kinds[] = {WIRE_FETCH, WIRE_WAIT, WIRE_GONE, WIRE_COMMAND, WIRE_NEWS,
+                                 WIRE_QUIT,  WIRE_DEAL, WIRE_ROOM, WIRE_DEALT,   WIRE_SETTLED};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static struct wire_message example(uint32_t kind)
@@ -24,6 +25,14 @@ static struct wire_message example(uint32_t kind)
         m.command = WORLD_STAGE;
         m.token = UINT64_MAX;
     }
+    if (kind >= WIRE_DEAL)
+        m.token = 12;
+    if (kind == WIRE_ROOM)
+        m.room = UINT64_MAX;
+    if (kind == WIRE_DEALT)
+        m.status = -EIO;
+    if (kind >= WIRE_DEALT)
+        memset(&m.directory, 0x21, sizeof m.directory);
     if (kind == WIRE_NEWS)
         memset(&m.news, 0xab, sizeof m.news);
     return m;
@@ -68,7 +77,7 @@ static void test_wrong(void)
 {
     REFUSE(WIRE_FETCH, magic++, "another magic number");
     REFUSE(WIRE_FETCH, kind = 0, "no kind");
-    REFUSE(WIRE_FETCH, kind = WIRE_QUIT + 1, "an unknown kind");
+    REFUSE(WIRE_FETCH, kind = WIRE_SETTLED + 1, "an unknown kind");
     REFUSE(WIRE_FETCH, tag = TAG_ANSWER - 1, "a tag that is not an answer's");
     REFUSE(WIRE_FETCH, tag = (uint32_t)INT32_MAX + 1, "a tag that MPI cannot have");
     REFUSE(WIRE_FETCH, count = 0, "no values");
@@ -81,9 +90,16 @@ static void test_wrong(void)
     REFUSE(WIRE_GONE, tag = TAG_ANSWER, "GONE with a tag");
     REFUSE(WIRE_COMMAND, command = 0, "no command");
     REFUSE(WIRE_COMMAND, command = WORLD_UMOUNT + 1, "an unknown command");
-    REFUSE(WIRE_COMMAND, zero = 1, "something in a place for nothing");
+    REFUSE(WIRE_COMMAND, command = WORLD_DEAL, "a command that is no command between couriers");
+    REFUSE(WIRE_COMMAND, status = -EIO, "a command with an error");
     REFUSE(WIRE_NEWS, tag = TAG_ANSWER, "news with a tag");
     REFUSE(WIRE_QUIT, token = 1, "QUIT with a token");
+    REFUSE(WIRE_DEAL, room = 1, "a question for room that has some");
+    REFUSE(WIRE_ROOM, status = 1, "a positive error");
+    REFUSE(WIRE_ROOM, status = -4096, "an error that there is not");
+    REFUSE(WIRE_ROOM, directory.byte[15] = 1, "room with a directory");
+    REFUSE(WIRE_DEALT, room = 1, "a directory with room");
+    REFUSE(WIRE_SETTLED, status = -EIO, "a settlement that failed");
 }
 
 static void test_failures(void)
@@ -104,6 +120,22 @@ static void test_failures(void)
     f.zero = 1;
     is_int(wire_failure_parse(&f, sizeof f, &status), -EBADMSG, "nor one with something behind it");
     ok(sizeof f < sizeof(struct payload_header), "no payload is as short as a failure");
+}
+
+static void test_rooms(void)
+{
+    struct {
+        struct wire_rooms head;
+        uint64_t room[3];
+    } r = {.head = {.magic = WIRE_MAGIC, .nodes = 3, .round = 9}};
+    is_int(wire_rooms_check(&r.head, sizeof r, 3), 0, "the rooms of three nodes");
+    is_int(wire_rooms_check(&r.head, sizeof r, 2), -EBADMSG, "are not those of two");
+    is_int(wire_rooms_check(&r.head, sizeof r - 8, 3), -EBADMSG, "nor are two");
+    is_int(wire_rooms_check(&r.head, 0, 3), -EBADMSG, "nor is nothing");
+    r.head.nodes = 2;
+    is_int(wire_rooms_check(&r.head, sizeof r, 3), -EBADMSG, "nor those that say that they are of two");
+    r.head = (struct wire_rooms){.nodes = 3};
+    is_int(wire_rooms_check(&r.head, sizeof r, 3), -EBADMSG, "nor what has no magic number");
 }
 
 static void test_news(void)
@@ -161,6 +193,9 @@ static void test_member(void)
     m.state = MEMBER_LIVE;
     m.groups = NODES_MOST + 1;
     is_int(wire_member_check(&m), -EBADMSG, "more groups than nodes can be");
+    m.groups = 0;
+    m.zero = 1;
+    is_int(wire_member_check(&m), -EBADMSG, "something in a place for nothing");
 
     struct wire_bell b = {.magic = WIRE_MAGIC, .addresses = BELL_ADDRESSES};
     is_int(wire_bell_check(&b), 0, "a bell");
@@ -191,6 +226,7 @@ int main(void)
     test_messages();
     test_wrong();
     test_failures();
+    test_rooms();
     test_news();
     test_join();
     test_member();

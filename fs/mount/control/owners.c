@@ -6,6 +6,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/plan/stop.h"
 #include "fs/world/extents.h"
+#include "fs/world/world.h"
 
 #include <errno.h>
 #include <string.h>
@@ -54,15 +55,7 @@ static void chosen_fini(struct control *control, struct chosen *chosen)
 
 static int open_kept(struct control *control, const struct digest *wanted, struct chosen *chosen)
 {
-    CLEANUP_STR struct str path = STR_INIT;
-    char digest[DIGEST_TEXT];
-
-    str_addf(&path, "%s/directory-%s", control->config.mount->state, digest_format(wanted, digest));
-    if (path.failed)
-        return -ENOMEM;
-    int error = directory_open(path.data, control->config.catalog, &chosen->opened);
-    if (!error && memcmp(directory_digest(chosen->opened), wanted, sizeof *wanted) != 0)
-        error = -EBADMSG;
+    int error = world_open_directory(control->config.mount->state, control->config.catalog, wanted, &chosen->opened);
     return error == -ENOENT || error == -EBADMSG ? -ESTALE : error;
 }
 

@@ -24,6 +24,7 @@ struct whole {
     struct stage_progress sum;
     uint32_t nodes;
     uint32_t unheard; /* nodes that have not heard of this round */
+    bool dealing;     /* all are done, and what has no owner is about to be dealt */
     const struct world_view *view;
     const struct peer_view *failed_at; /* the first other node that had to pass a file; NULL: none */
 };
@@ -83,10 +84,13 @@ static void add_peer(struct whole *whole, const struct peer_view *peer, uint64_t
     if (news->stage_round < sum->round) {
         whole->unheard++;
         sum->state = STAGE_RUNNING;
-        sum->bytes_total += owned;
-        return;
+        if (news->staging != STAGE_DONE) { /* else this is what it had before */
+            sum->bytes_total += owned;
+            return;
+        }
+    } else {
+        sum->state = worse(sum->state, news->staging <= STAGE_FAILED ? (int)news->staging : STAGE_FAILED);
     }
-    sum->state = worse(sum->state, news->staging <= STAGE_FAILED ? (int)news->staging : STAGE_FAILED);
     sum->bytes += news->stage_bytes;
     sum->bytes_total += news->stage_total;
     sum->files += news->stage_files;
@@ -100,6 +104,13 @@ static void add_peer(struct whole *whole, const struct peer_view *peer, uint64_t
 static bool takes_part(const struct world_view *view, uint32_t node)
 {
     return view->state != WORLD_ALONE && node != view->me && view->peer && view->peer[node].state != PEER_LOST;
+}
+
+/* All that is staged is staged, and what made room? Node 0 sees to that, as long as it can be asked. */
+static bool is_dealing(const struct world_view *view, const struct stage_progress *sum)
+{
+    return sum->state == STAGE_DONE && view->state == WORLD_JOINED && directory_unowned(view->owners) > 0 &&
+           view->settled < sum->round && (view->me == 0 || view->peer[0].state == PEER_GOOD);
 }
 
 /* This node's, and that of the others where they have a round in common. */
@@ -116,6 +127,9 @@ static void sum_up(struct control *control, const struct world_view *view, struc
         whole->nodes++;
         add_peer(whole, &view->peer[i], view->owners ? directory_owned(view->owners, i, NULL) : 0);
     }
+    whole->dealing = is_dealing(view, &whole->sum);
+    if (whole->dealing)
+        whole->sum.state = STAGE_RUNNING;
     if (whole->sum.state == STAGE_RUNNING && whole->nodes > 1 && now > round)
         whole->sum.elapsed = now - round;
     if (whole->sum.state == STAGE_IDLE && whole->nodes > 1)

@@ -335,18 +335,17 @@ static int *descriptors(const struct ring *ring, int fds[ATTACH_FDS])
     return fds;
 }
 
-static void send_world(struct fake *f, uint32_t number, const struct world_node *nodes, void **holdings, size_t bytes)
+static void send_world(struct fake *f, uint32_t number, const struct attach_member *members, const struct str *holder)
 {
     struct fake_node *n = &f->node[number];
-    struct attach_world head = {.nodes = f->nodes, .groups = f->groups, .me = number};
+    struct attach_world head = {.nodes = f->nodes, .groups = f->groups, .me = number, .held = 1};
     CLEANUP_STR struct str frame = STR_INIT;
     int fds[ATTACH_FDS];
     size_t length;
     memcpy(head.world, f->uuid, sizeof head.world);
     str_add(&frame, &head, sizeof head);
-    str_add(&frame, nodes, f->nodes * sizeof *nodes);
-    for (uint32_t i = 0; i < f->nodes; i++)
-        str_add(&frame, holdings[i], bytes);
+    str_add(&frame, members, f->nodes * sizeof *members);
+    str_add(&frame, holder->data, holder->length);
     if (ring_create(&n->ring, f->nodes))
         bail_out("a ring");
     CLEANUP_FREE struct digest *digest =
@@ -368,34 +367,75 @@ static void start_courier(struct fake *f)
         bail_out("a thread");
 }
 
+static void ask_holdings(const struct fake *f, uint32_t number, int socket, uint64_t extents, struct holding *holding,
+                         uint16_t *holder)
+{
+    size_t n;
+    CLEANUP_FREE struct holding *answer = ask(socket, ATTACH_HOLDINGS, NULL, 0, NULL, ATTACH_HOLDINGS, &n);
+    if (n != sizeof *answer + (extents + 63) / 64 * sizeof(uint64_t))
+        bail_out("holdings of %zu bytes", n);
+    *holding = *answer;
+    directory_note_held(holder, extents, f->nodes, f->groups, number, (const uint64_t *)(answer + 1));
+}
+
 void fake_join(struct fake *f, uint32_t groups)
 {
     static uint8_t worlds;
-    struct world_node nodes[FAKE_NODES];
-    void *holdings[FAKE_NODES];
+    struct attach_member members[FAKE_NODES];
     int sockets[FAKE_NODES];
-    size_t bytes = 0;
-    memset(nodes, 0, sizeof nodes);
+    CLEANUP_STR struct str holder = STR_INIT;
+    memset(members, 0, sizeof members);
     memset(f->uuid, ++worlds, sizeof f->uuid);
     f->groups = groups;
     for (uint32_t i = 0; i < f->nodes; i++) {
         struct attach_welcome welcome;
         sockets[i] = fake_hello(f, i, &welcome);
-        nodes[i] = welcome.node;
-        holdings[i] = ask(sockets[i], ATTACH_HOLDINGS, NULL, 0, NULL, ATTACH_HOLDINGS, &bytes);
+        members[i].node = welcome.node;
+        for (uint64_t e = 0; i == 0 && e < groups * welcome.extents; e++)
+            str_add(&holder, &(uint16_t){NO_OWNER}, sizeof(uint16_t));
+        ask_holdings(f, i, sockets[i], welcome.extents, &members[i].holding, (uint16_t *)(void *)holder.data);
     }
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < f->nodes; i++)
         f->node[i].socket = sockets[i];
     for (uint32_t i = 0; i < f->nodes; i++)
-        send_world(f, i, nodes, holdings, bytes);
+        send_world(f, i, members, &holder);
     pthread_mutex_unlock(&lock);
     start_courier(f);
     for (uint32_t i = 0; i < f->nodes; i++) {
         size_t n;
         free(ask(f->node[i].socket, ATTACH_LIVE, NULL, 0, NULL, ATTACH_OK, &n));
-        free(holdings[i]);
     }
+}
+
+uint64_t fake_room(struct fake *f, uint32_t number, uint64_t round)
+{
+    size_t n;
+    CLEANUP_FREE struct attach_room *room =
+        ask(f->node[number].socket, ATTACH_ROOM, &round, sizeof round, NULL, ATTACH_ROOM, &n);
+    if (n != sizeof *room || room->round != round)
+        bail_out("a room of %zu bytes", n);
+    return room->room;
+}
+
+struct digest fake_deal(struct fake *f, uint32_t number, uint64_t round, const uint64_t *room)
+{
+    uint64_t frame[1 + FAKE_NODES] = {round};
+    size_t n;
+    memcpy(frame + 1, room, f->nodes * sizeof *room);
+    CLEANUP_FREE struct attach_dealt *dealt =
+        ask(f->node[number].socket, ATTACH_DEAL, frame, (1 + f->nodes) * sizeof *frame, NULL, ATTACH_DEALT, &n);
+    if (n != sizeof *dealt || dealt->round != round)
+        bail_out("an answer to DEAL of %zu bytes", n);
+    return dealt->directory;
+}
+
+void fake_settle(struct fake *f, uint32_t number, uint64_t round, const struct digest *directory)
+{
+    struct attach_dealt settled = {round, *directory};
+    if (attach_send(f->node[number].socket, ATTACH_SETTLED, &settled, sizeof settled, NULL))
+        bail_out("SETTLED is not taken");
+    f->directory = *directory;
 }
 
 void fake_resume(struct fake *f, uint32_t number)

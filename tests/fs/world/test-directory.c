@@ -277,10 +277,114 @@ static void test_refused(void)
     w.node[0].id[5] = '0';
     memset(w.node[0].host, 'h', sizeof w.node[0].host);
     is_int(world_try(&w, &d), -EINVAL, "a host without an end");
+    strcpy(w.node[0].host, "host");
+    world_add(&w, 1, 1000);
+    w.groups = 2;
+    struct holding holding[2] = {{.room = 1000}, {.room = 1000}};
+    uint16_t holder[6] = {NO_OWNER, 1, NO_OWNER, NO_OWNER, NO_OWNER, NO_OWNER};
+    struct directory_input input = {s.catalog, s.extents, 2, 2, w.node, holding, holder};
+    is_int(directory_compute(&input, &d), -EINVAL, "a holder of another group");
+    holder[1] = 5;
+    is_int(directory_compute(&input, &d), -EINVAL, "or one that is not there");
     ok(d == NULL, "nothing was made of them");
     directory_close(NULL);
     world_end(&w);
     sizes_end(&s);
+}
+
+/* ---- compressed ---- */
+
+/* What is held in half of its room leaves the other half. */
+static void test_compressed(void)
+{
+    struct sizes s;
+    struct world w;
+    uint64_t extents;
+    many_alike(&s, 100, 1 << 20);
+    uint64_t cost = extents_cost(s.extents, 0);
+    world_begin(&w, &s, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        world_add(&w, i, 20 * cost);
+    for (uint64_t e = 0; e < 30; e++) /* the second one holds ten that the first one keeps */
+        world_hold(&w, e / 20, e);
+    for (uint64_t e = 10; e < 20; e++)
+        world_hold(&w, 1, e);
+    w.taken[0] = 10 * cost;
+    w.taken[1] = 10 * cost;
+    struct directory *d = world_deal(&w);
+    static const uint64_t owned[] = {30, 25, 20}; /* 20 in 10 and 10 more, 10 in 5 and 15 more, 20 */
+    for (uint32_t i = 0; i < 3; i++) {
+        directory_owned(d, i, &extents);
+        is_uint(extents, owned[i], "node %u, of which %ju of 20 are taken, owns %ju", i, (uintmax_t)(w.taken[i] / cost),
+                (uintmax_t)owned[i]);
+    }
+    is_uint(directory_unowned(d), 25, "the rest has no owner");
+    directory_close(d);
+    world_end(&w);
+    sizes_end(&s);
+}
+
+/* ---- dealing what has no owner ---- */
+
+static bool same_owners(const struct world *w, const struct directory *before, const struct directory *after)
+{
+    for (uint32_t group = 0; group < w->groups; group++)
+        for (uint64_t e = 0; e < extents_count(w->sizes->extents); e++) {
+            uint32_t owner = directory_owner(before, group, e);
+            if (owner != NO_OWNER && directory_owner(after, group, e) != owner)
+                return false;
+        }
+    return true;
+}
+
+/* Nobody is given more than has room, and what is left fits nowhere. */
+static bool right_rooms(const struct world *w, const struct directory *before, const struct directory *after,
+                        const uint64_t *room)
+{
+    for (uint32_t i = 0; i < w->nodes; i++) {
+        uint32_t group = directory_group(after, i);
+        uint64_t given = directory_owned(after, i, NULL) - directory_owned(before, i, NULL);
+        if (given > room[i])
+            return false;
+        for (uint64_t e = 0; e < extents_count(w->sizes->extents); e++)
+            if (directory_owner(after, group, e) == NO_OWNER && extents_cost(w->sizes->extents, e) <= room[i] - given)
+                return false;
+    }
+    return true;
+}
+
+static void test_extend(void)
+{
+    uint64_t random = 7;
+    unsigned wrong = 0, changed = 0, unlike = 0, more = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct sizes s;
+        struct world w;
+        uint64_t room[WORLD_NODES], nothing[WORLD_NODES] = {0};
+        struct directory *after, *again, *none;
+        random_sizes(&s, &random);
+        random_world(&w, &s, TOO_SMALL, &random);
+        for (uint32_t i = 0; i < w.nodes; i++)
+            room[i] = random_below(&random, 3) ? random_below(&random, 2 * w.node[i].capacity + 1) : 0;
+        struct directory *d = world_deal(&w);
+        if (directory_extend(d, s.extents, room, &after) || directory_extend(d, s.extents, room, &again) ||
+            directory_extend(d, s.extents, nothing, &none))
+            bail_out("no memory");
+        wrong += !right_rooms(&w, d, after, room);
+        changed += !same_owners(&w, d, after) || !same_digest(d, none);
+        unlike += !same_digest(after, again);
+        more += directory_unowned(after) < directory_unowned(d);
+        directory_close(d);
+        directory_close(after);
+        directory_close(again);
+        directory_close(none);
+        world_end(&w);
+        sizes_end(&s);
+    }
+    is_uint(wrong, 0, "%d random worlds with new room: what had no owner is dealt as it fits", ROUNDS);
+    is_uint(changed, 0, "no owner changes, and nothing does without room");
+    is_uint(unlike, 0, "and computed twice the same");
+    ok(more > ROUNDS / 2, "in %u of them more has owners than before", more);
 }
 
 /* ---- forming again ---- */
@@ -422,6 +526,8 @@ int main(void)
     test_proportion();
     test_two_holders();
     test_refused();
+    test_compressed();
+    test_extend();
     test_again("the same nodes", same, 6);
     test_again("one node less", fewer, 5);
     test_again("one node more", more, 7);

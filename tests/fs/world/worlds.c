@@ -92,17 +92,40 @@ bool world_holds(const struct world *w, uint32_t node, uint64_t extent)
     return w->holdings[node][extent / 64] >> extent % 64 & 1;
 }
 
+static struct holding holding_of(const struct world *w, uint32_t node)
+{
+    struct holding h = {.room = w->node[node].capacity};
+    for (uint64_t e = 0; e < extents_count(w->sizes->extents); e++)
+        h.cost += world_holds(w, node, e) ? extents_cost(w->sizes->extents, e) : 0;
+    h.taken = w->taken[node] ? w->taken[node] : h.cost;
+    return h;
+}
+
 int world_try(const struct world *w, struct directory **directory)
 {
+    uint64_t extents = extents_count(w->sizes->extents);
+    struct holding holding[WORLD_NODES];
+    uint16_t *holder = malloc((w->groups * extents + 1) * sizeof *holder);
+    if (!holder)
+        bail_out("no memory for holders");
+    memset(holder, 0xff, w->groups * extents * sizeof *holder);
+    for (uint32_t i = 0; i < w->nodes; i++) {
+        holding[i] = holding_of(w, i);
+        if (w->groups > 0 && w->groups <= w->nodes)
+            directory_note_held(holder, extents, w->nodes, w->groups, i, w->holdings[i]);
+    }
     struct directory_input input = {
         .catalog = w->sizes->catalog,
         .extents = w->sizes->extents,
         .nodes = w->nodes,
         .groups = w->groups,
         .node = w->node,
-        .holdings = (const uint64_t *const *)w->holdings,
+        .holding = holding,
+        .holder = holder,
     };
-    return directory_compute(&input, directory);
+    int error = directory_compute(&input, directory);
+    free(holder);
+    return error;
 }
 
 struct directory *world_deal(const struct world *w)

@@ -21,6 +21,7 @@ struct world {
     const struct sizes *sizes;
     uint32_t nodes, groups;
     struct world_node node[WORLD_NODES];
+    uint64_t taken[WORLD_NODES]; /* of what it holds; 0: as much as it costs */
     uint64_t *holdings[WORLD_NODES];
 };
 void world_begin(struct world *w, const struct sizes *sizes, uint32_t groups);

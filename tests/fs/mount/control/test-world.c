@@ -127,12 +127,11 @@ static void make_directory(void)
         {.id = "11111111111111111111111111111111", .host = "beta", .capacity = 250},
         {.id = "22222222222222222222222222222222", .host = "ga\nmma", .capacity = 230},
     };
-    static const uint64_t nothing;
-    const uint64_t *holdings[NODES] = {&nothing, &nothing, &nothing};
+    const struct holding holding[NODES] = {{.room = 0}, {.room = 250}, {.room = 230}};
     struct extents *extents;
     if (extents_create(catalog, &extents))
         bail_out("no memory");
-    struct directory_input input = {catalog, extents, NODES, 1, node, holdings};
+    struct directory_input input = {catalog, extents, NODES, 1, node, holding, NULL};
     if (directory_compute(&input, &directory))
         bail_out("no directory");
     extents_destroy(extents);
@@ -160,6 +159,7 @@ static void reset(void)
         .timeouts = 8,
         .bad = 9,
         .owners = directory,
+        .settled = UINT64_MAX, /* which extents have no owner */
     };
 }
 
@@ -389,6 +389,37 @@ static void test_stage(struct control *control)
     is_uint(progress.round, round + 1, "a new round is greater than all before");
 }
 
+/* All are done, and one file has no owner: node 0 has that dealt first. */
+static void test_deal(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
+    reset();
+    run(control, "stage\n", &reply);
+    progress = (struct stage_progress){.state = STAGE_DONE, .round = last_token};
+    hear(0, STAGE_DONE, 100);
+    hear(2, STAGE_DONE, 100);
+    world.settled = last_token - 1;
+    run(control, "stage action=look\n", &reply);
+    check(&reply, "state", "\"running\"");
+    check(&reply, "waiting_for", "0");
+    peer[0].state = PEER_SUSPECT;
+    run(control, "stage action=look\n", &reply);
+    check(&reply, "state", "\"done\"");
+    peer[0].state = PEER_GOOD;
+    world.state = WORLD_DEGRADED;
+    run(control, "stage action=look\n", &reply);
+    check(&reply, "state", "\"done\"");
+    world.state = WORLD_JOINED;
+    world.settled = last_token;
+    run(control, "stage action=look\n", &reply);
+    check(&reply, "state", "\"done\"");
+    peer[0].news.stage_round = last_token - 1; /* it has not turned yet: what it had before counts */
+    run(control, "stage action=look\n", &reply);
+    check(&reply, "state", "\"running\"");
+    check(&reply, "waiting_for", "1");
+    check(&reply, "bytes", "200");
+}
+
 static void test_told_again(struct control *control)
 {
     CLEANUP_STR struct str reply = STR_INIT;
@@ -495,6 +526,7 @@ int main(void)
     test_files(control);
     test_where(control);
     test_stage(control);
+    test_deal(control);
     test_told_again(control);
     test_stop(control);
     test_command(control);

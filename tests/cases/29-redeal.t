@@ -1,0 +1,127 @@
+#!/bin/bash
+# What has no owner because the dataset, as it is, does not fit, and finds room when the shards have been filled and
+# compressed: it is dealt, on all nodes alike, and staged as well.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "$top_srcdir/tests/lib/sh-world" || exit 99
+require_fuse
+exclusive world
+
+src=$tmp/src nodes=(0 1 2) files=90
+make_compressible() { # directory, files: of 400,000 bytes each that compress to less than a half
+    local i
+    mkdir -p "$1"/class{0,1,2}
+    for ((i = 0; i < $2; i++)); do
+        head -c 140000 /dev/urandom | od -An -v -tx1 | head -c 400000 >"$1/class$((i % 3))/$(printf %03d "$i").txt"
+    done
+}
+make_compressible "$src" $files
+world_default=ram=8M
+owners() { # node, as it sees it: `-` or a number for each file
+    (cd "$src" && find . -type f -printf '%P\n' | sort) | xargs dealfs where "$tmp/node$1" | cut -f 2
+}
+without_owner() { owners "$1" | grep -c -- - || :; }
+all_alike() { # what each node says
+    local i first
+    first=$("$@" 0)
+    for i in "${nodes[@]}"; do
+        [ "$("$@" "$i")" = "$first" ] || return
+    done
+}
+directory() { value "$tmp/node$1" directory; }
+everywhere() {
+    local i
+    for i in "${nodes[@]}"; do
+        reads "$1: node $i" "$src" "$tmp/node$i"
+    done
+}
+fresh() { rm -rf "$tmp"/state*; }
+
+# --- staging deals ---
+ok 'mount' world_mount 3
+none=$(without_owner 0) before=$(directory 0)
+ok "of $files files $none have no owner" test "$none" -gt 20
+ok 'stage at node 1' timeout 120 dealfs stage "$tmp/node1"
+diag "$(cat "$tmp/.output")"
+unlike 'nothing is left without an owner' "$(cat "$tmp/.output")" 'no owner|no room'
+is 'so say the owners' "$(without_owner 0)" 0
+ok 'on all nodes alike' all_alike owners
+ok 'the directory is the same everywhere' all_alike directory
+isnt 'and another one than before' "$(directory 0)" "$before"
+is 'the last two are kept' "$(find "$tmp/state0" -name 'directory-*' | wc -l)" 2
+is 'each file was read once' "$(world_sum source.samples "${nodes[@]}")" $files
+everywhere 'staged'
+is 'nothing more comes from the source' "$(world_sum source.samples "${nodes[@]}")" $files
+ok 'staging again' timeout 20 dealfs stage "$tmp/node2"
+is 'is done at once' "$(world_sum source.samples "${nodes[@]}")" $files
+ok 'verify' timeout 120 dealfs verify "$tmp/node2"
+like 'a plan is made from the new directory' "$(dealfs plan "$tmp/node2" epoch=1 ranks=3 batch=4 reply=summary)" \
+    "\"directory\": *\"$(directory 0)\""
+ok 'leave' world_leave
+
+# --- it stays so ---
+after=$(owners 0)
+ok 'join' world_join 0 1 2
+is 'owners stay as they were' "$(owners 2)" "$after"
+everywhere 'joined again'
+is 'nothing comes from the source' "$(world_sum source.samples "${nodes[@]}")" $files
+ok 'leave' world_leave
+ok 'join without node 1' world_join 0 2
+none=$(without_owner 0)
+ok 'stage' timeout 120 dealfs stage "$tmp/node0"
+ok "what node 1 held is dealt: $(without_owner 0) of $none have no owner" test "$(without_owner 0)" -lt $((files / 3))
+nodes=(0 2)
+everywhere 'without node 1'
+ok 'the directory is the same everywhere' all_alike directory
+ok 'leave' world_leave
+nodes=(0 1 2)
+world_drop 0 1 2
+
+# --- servers die meanwhile ---
+fresh
+rm -f "$tmp"/*.log
+ok 'mount' world_mount 3
+readers_start 0 1 2
+stage_and_kill() {
+    local round victim stages=0 i
+    for round in 1 2 3 4 5 6; do
+        timeout 120 dealfs stage "$tmp/node0" >"$tmp/stage.log" 2>&1 &
+        victim=$(pid_of $((round % 3)) server)
+        wait_for 20 eval '[ "$(value "$tmp/node0" stage.state)" != idle ]' || return
+        kill -9 "$victim"
+        wait $! && stages=$((stages + 1))
+    done
+    diag "$stages of 6 came to their end"
+}
+ok 'servers are killed in the middle of it' stage_and_kill
+ok 'stage' timeout 120 dealfs stage "$tmp/node0"
+is 'all have owners' "$(without_owner 0)" 0
+ok 'on all nodes alike' all_alike owners
+readers_end 'readers saw nothing'
+before=$(world_sum source.samples "${nodes[@]}")
+everywhere 'afterwards'
+is 'nothing comes from the source' "$(world_sum source.samples "${nodes[@]}")" "$before"
+
+# --- what does not fit stays without an owner ---
+ok 'unmount' world_umount
+fresh
+world_default=ram=2M
+ok 'mount with little room' world_mount 3
+ok 'stage' timeout 120 dealfs stage "$tmp/node2"
+like 'says what has no owner' "$(cat "$tmp/.output")" 'have no owner, for want of room'
+none=$(without_owner 0)
+ok "$none files have none" test "$none" -gt 5
+ok 'on all nodes alike' all_alike owners
+before=$(world_sum source.samples "${nodes[@]}")
+everywhere 'little room'
+is 'these come from the source at each reader, the others do not' \
+    $(($(world_sum source.samples "${nodes[@]}") - before)) $((3 * none))
+unmount_amid() {
+    timeout 60 dealfs stage "$tmp/node0" >"$tmp/stage.log" 2>&1 &
+    world_umount || return
+    wait $!
+    [ $? -le 1 ]
+}
+ok 'unmount in the middle of it' unmount_amid
+nothing_left 'nothing is left'
+done_testing

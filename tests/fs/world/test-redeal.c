@@ -1,0 +1,304 @@
+/* Dealing in a living world what had no owner: what servers answer, when they turn, and that reads are right meanwhile.
+ */
+#include "tests/fs/world/fake.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "tests/lib/tap.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB (1ull << 20)
+#define LONG 60000000000ull /* a timeout that no test waits for */
+
+enum { FILES = 60, NODES = 2, READERS = 4 };
+
+static struct dataset set;
+static const uint64_t ram[NODES] = {12 * MIB, 12 * MIB};
+
+/* All that can be compressed to next to nothing: a part of it fits, as it is, and all of it in the end. */
+static void make_dataset(void)
+{
+    dataset_begin(&set);
+    for (int i = 0; i < FILES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "d%d/sparse-%02d", i % 3, i);
+        dataset_add(&set, name, MIB - (uint64_t)i);
+    }
+    dataset_scan(&set);
+}
+
+static struct world_view view_of(struct fake *f, uint32_t node)
+{
+    struct world_view view;
+    if (peers_view(f->node[node].peers, &view) || !view.known)
+        bail_out("node %u has no world", node);
+    return view;
+}
+
+static struct digest directory_of(struct fake *f, uint32_t node)
+{
+    struct world_view view = view_of(f, node);
+    struct digest digest = view.directory;
+    peers_view_release(&view);
+    return digest;
+}
+
+static uint64_t unowned(struct fake *f, uint32_t node)
+{
+    struct world_view view = view_of(f, node);
+    uint64_t count = directory_unowned(view.owners);
+    peers_view_release(&view);
+    return count;
+}
+
+static uint64_t settled(struct fake *f, uint32_t node)
+{
+    struct world_view view = view_of(f, node);
+    uint64_t round = view.settled;
+    peers_view_release(&view);
+    return round;
+}
+
+static bool same(const struct digest *a, const struct digest *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+static bool has(struct fake *f, uint32_t node, const struct digest *digest)
+{
+    struct digest now = directory_of(f, node);
+    return same(&now, digest);
+}
+
+static bool is_staged(struct fake *f, uint32_t node, uint64_t round)
+{
+    struct stage_progress p;
+    store_stage_progress(f->node[node].store, &p);
+    return p.state == STAGE_DONE && p.round == round;
+}
+
+static void stage(struct fake *f, uint64_t round)
+{
+    for (uint32_t i = 0; i < f->nodes; i++)
+        if (store_stage_start(f->node[i].store, round))
+            bail_out("no stage");
+    for (uint32_t i = 0; i < f->nodes; i++)
+        wait_until(is_staged(f, i, round));
+}
+
+static void begin(struct fake *f)
+{
+    fake_begin(f, &set, NODES, ram, LONG, NULL);
+    fake_join(f, 1);
+}
+
+/* One deal up to what would be the directory; false: the servers do not agree. */
+static bool deal(struct fake *f, uint64_t round, struct digest *directory)
+{
+    uint64_t room[FAKE_NODES];
+    bool agree = true;
+    for (uint32_t i = 0; i < f->nodes; i++)
+        room[i] = fake_room(f, i, round);
+    for (uint32_t i = 0; i < f->nodes; i++) {
+        struct digest one = fake_deal(f, i, round, room);
+        agree &= i == 0 || same(directory, &one);
+        *directory = one;
+    }
+    return agree;
+}
+
+static void turn_all(struct fake *f, uint64_t round, const struct digest *directory)
+{
+    for (uint32_t i = 0; i < f->nodes; i++)
+        fake_settle(f, i, round, directory);
+    for (uint32_t i = 0; i < f->nodes; i++)
+        wait_until(settled(f, i) >= round);
+}
+
+static bool read_all(struct fake *f, uint32_t node)
+{
+    bool right = true;
+    for (uint32_t file = 0; file < FILES; file++) {
+        struct span span = {.file = file, .length = (uint32_t)dataset_size(&set, file)};
+        right &= read_check(f->node[node].store, &set, &span, NULL) == 0;
+    }
+    return right;
+}
+
+/* Until nothing changes any more. Returns how often the world turned. */
+static int deal_until_settled(struct fake *f, uint64_t round)
+{
+    struct digest directory;
+    for (int turns = 0;; turns++, round++) {
+        if (!deal(f, round, &directory))
+            bail_out("the servers do not agree");
+        bool over = has(f, 0, &directory);
+        turn_all(f, round, &directory);
+        if (over)
+            return turns;
+        for (uint32_t i = 0; i < f->nodes; i++)
+            wait_until(is_staged(f, i, round + 1));
+    }
+}
+
+static void test_all(void)
+{
+    struct fake f;
+    begin(&f);
+    uint64_t none = unowned(&f, 0);
+    ok(none > FILES / 3, "%ju of %d files find no room, as they are", (uintmax_t)none, FILES);
+    stage(&f, 10);
+    is_uint(fake_samples(&f), FILES - none, "staging reads what has an owner");
+    ok(fake_room(&f, 0, 10) > ram[0] / 2, "and more than half of the room is left");
+    int turns = deal_until_settled(&f, 10);
+    ok(turns >= 1, "dealt in %d turns", turns);
+    is_uint(unowned(&f, 0), 0, "everything has an owner");
+    is_uint(unowned(&f, 1), 0, "on all nodes");
+    is_uint(fake_samples(&f), FILES, "what was dealt was staged as well");
+    ok(read_all(&f, 0) && read_all(&f, 1), "all bytes are right");
+    is_uint(fake_samples(&f), FILES, "and nothing came from the source");
+    stage(&f, 100);
+    is_uint(fake_samples(&f), FILES, "staging again reads nothing");
+    fake_end(&f);
+}
+
+static void test_nothing_before(void)
+{
+    struct fake f;
+    struct digest directory, before;
+    begin(&f);
+    stage(&f, 10);
+    before = directory_of(&f, 0);
+    ok(deal(&f, 10, &directory) && !same(&before, &directory), "the servers agree on another directory");
+    ok(has(&f, 0, &before) && has(&f, 1, &before), "and still have that before");
+    turn_all(&f, 10, &before);
+    ok(has(&f, 0, &before) && has(&f, 1, &before), "which they keep when it is settled so");
+    ok(is_staged(&f, 0, 10) && is_staged(&f, 1, 10), "nothing more is staged then");
+    ok(deal(&f, 11, &directory), "another deal");
+    store_stage_stop(f.node[1].store);
+    turn_all(&f, 11, &directory);
+    ok(has(&f, 0, &directory) && has(&f, 1, &directory), "the servers turn");
+    wait_until(is_staged(&f, 0, 12));
+    ok(is_staged(&f, 1, 10), "but who has stopped staging does not begin again");
+    ok(read_all(&f, 0) && read_all(&f, 1), "all bytes are right");
+    is_uint(fake_samples(&f), FILES - unowned(&f, 0) + 2 * unowned(&f, 0), "each owned file was read once");
+    fake_end(&f);
+}
+
+/* The server that has dealt is not the one that turns. */
+static void test_restarted(void)
+{
+    struct fake f;
+    struct digest directory;
+    begin(&f);
+    stage(&f, 10);
+    deal(&f, 10, &directory);
+    fake_leave(&f, 1);
+    fake_close(&f, 1);
+    fake_open(&f, 1, true);
+    fake_resume(&f, 1);
+    ok(!has(&f, 1, &directory), "a new server comes with the directory before");
+    turn_all(&f, 10, &directory);
+    ok(has(&f, 1, &directory), "and finds the new one where the one before has saved it");
+    deal(&f, 11, &directory);
+    fake_settle(&f, 0, 11, &directory);
+    wait_until(settled(&f, 0) == 11);
+    fake_leave(&f, 1);
+    fake_close(&f, 1);
+    fake_open(&f, 1, true);
+    fake_resume(&f, 1);
+    ok(has(&f, 1, &directory), "one that comes when all have turned resumes with the new one");
+    ok(read_all(&f, 0) && read_all(&f, 1), "all bytes are right");
+    fake_end(&f);
+}
+
+static bool is_degraded(struct fake *f, uint32_t node)
+{
+    struct world_view view = view_of(f, node);
+    bool degraded = view.state == WORLD_DEGRADED;
+    peers_view_release(&view);
+    return degraded;
+}
+
+static void send_nonsense(struct fake *f, uint32_t node, enum attach_kind kind, const void *bytes, size_t n,
+                          const char *what)
+{
+    if (attach_send(f->node[node].socket, kind, bytes, n, NULL))
+        bail_out("a frame is not taken");
+    wait_until(is_degraded(f, node));
+    pass("%s ends the conversation", what);
+    for (uint32_t i = 0; i < f->nodes; i++)
+        fake_leave(f, i);
+    for (uint32_t i = 0; i < f->nodes; i++)
+        wait_until(is_degraded(f, i));
+    fake_join(f, 1);
+}
+
+static void test_nonsense(void)
+{
+    struct fake f;
+    static const struct attach_dealt unknown = {.round = 5, .directory = {{1, 2, 3}}};
+    static const uint64_t words[NODES + 2] = {1};
+    begin(&f);
+    send_nonsense(&f, 1, ATTACH_ROOM, words, 4, "a question for room without a round");
+    send_nonsense(&f, 0, ATTACH_DEAL, words, sizeof words, "rooms of more nodes than there are");
+    send_nonsense(&f, 0, ATTACH_DEAL, words, 8, "or of fewer");
+    send_nonsense(&f, 0, ATTACH_SETTLED, words, 8, "a settlement without a directory");
+    send_nonsense(&f, 1, ATTACH_SETTLED, &unknown, sizeof unknown, "a directory that nobody has computed");
+    send_nonsense(&f, 1, ATTACH_LIVE, NULL, 0, "what has its place before a world lives");
+    ok(read_all(&f, 0) && read_all(&f, 1), "a new world can be joined each time, and all bytes are right");
+    fake_end(&f);
+}
+
+static struct {
+    struct fake *f;
+    _Atomic uint32_t wrong, rounds;
+    _Atomic bool over;
+} reading;
+
+static void *read_on(void *number)
+{
+    while (!atomic_load(&reading.over)) {
+        if (!read_all(reading.f, (uint32_t)(uintptr_t)number % NODES))
+            atomic_fetch_add(&reading.wrong, 1);
+        atomic_fetch_add(&reading.rounds, 1);
+    }
+    return NULL;
+}
+
+static void test_readers(void)
+{
+    struct fake f;
+    pthread_t reader[READERS];
+    begin(&f);
+    reading.f = &f;
+    stage(&f, 10);
+    for (uintptr_t i = 0; i < READERS; i++)
+        if (pthread_create(&reader[i], NULL, read_on, (void *)i))
+            bail_out("a thread");
+    wait_until(atomic_load(&reading.rounds) >= READERS);
+    int turns = deal_until_settled(&f, 10);
+    uint32_t rounds = atomic_load(&reading.rounds);
+    wait_until(atomic_load(&reading.rounds) >= rounds + READERS);
+    atomic_store(&reading.over, true);
+    for (int i = 0; i < READERS; i++)
+        pthread_join(reader[i], NULL);
+    is_uint(atomic_load(&reading.wrong), 0, "readers see nothing of %d turns", turns);
+    is_uint(unowned(&f, 0), 0, "everything has an owner");
+    fake_end(&f);
+}
+
+int main(void)
+{
+    make_dataset();
+    test_all();
+    test_nothing_before();
+    test_restarted();
+    test_nonsense();
+    test_readers();
+    dataset_end(&set);
+    return done_testing();
+}
