@@ -69,6 +69,9 @@ UNIT_TESTS = \
 	tests/fs/world/test-extents \
 	tests/fs/world/test-payload \
 	tests/fs/world/test-peers \
+	tests/fs/world/test-peers-faults \
+	tests/fs/world/test-peers-join \
+	tests/fs/world/test-peers-silence \
 	tests/fs/world/test-redeal \
 	tests/fs/world/test-ring \
 	tests/fs/world/test-spread \
@@ -96,6 +99,12 @@ FILLING = \
 	tests/fs/store/filling.c \
 	tests/fs/store/filling.h
 
+PEERING = \
+	tests/fs/world/fake.c \
+	tests/fs/world/fake.h \
+	tests/fs/world/peering.c \
+	tests/fs/world/peering.h \
+	$(DATASET)
 WORLDS = \
 	tests/fs/world/worlds.c \
 	tests/fs/world/worlds.h
@@ -112,11 +121,14 @@ tests_fs_store_test_shard_scarce_SOURCES = tests/fs/store/test-shard-scarce.c $(
 tests_fs_store_test_source_SOURCES = tests/fs/store/test-source.c $(DATASET)
 tests_fs_store_test_stage_SOURCES = tests/fs/store/test-stage.c $(DATASET)
 tests_fs_store_test_store_SOURCES = tests/fs/store/test-store.c $(DATASET)
-tests_fs_world_test_peers_SOURCES = tests/fs/world/test-peers.c tests/fs/world/fake.c tests/fs/world/fake.h $(DATASET)
 tests_fs_world_test_redeal_SOURCES = tests/fs/world/test-redeal.c tests/fs/world/fake.c tests/fs/world/fake.h $(DATASET)
 tests_fs_world_test_directory_SOURCES = tests/fs/world/test-directory.c $(WORLDS)
 tests_fs_world_test_directory_file_SOURCES = tests/fs/world/test-directory-file.c $(WORLDS)
 tests_fs_world_test_extents_SOURCES = tests/fs/world/test-extents.c $(WORLDS)
+tests_fs_world_test_peers_SOURCES = tests/fs/world/test-peers.c $(PEERING)
+tests_fs_world_test_peers_faults_SOURCES = tests/fs/world/test-peers-faults.c $(PEERING)
+tests_fs_world_test_peers_join_SOURCES = tests/fs/world/test-peers-join.c $(PEERING)
+tests_fs_world_test_peers_silence_SOURCES = tests/fs/world/test-peers-silence.c $(PEERING)
 tests_fs_world_test_spread_SOURCES = tests/fs/world/test-spread.c $(WORLDS)
 tests_mpi_test_doorbell_LDADD = mpi/libwire.a $(LDADD)
 tests_mpi_test_wire_LDADD = mpi/libwire.a $(LDADD)
