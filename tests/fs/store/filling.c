@@ -2,6 +2,7 @@
 #include "tests/fs/store/filling.h"
 
 #include "fs/base/file.h"
+#include "fs/base/log.h"
 #include "fs/catalog/scan.h"
 #include "tests/lib/tap.h"
 
@@ -34,6 +35,15 @@ void filling_add(struct filling *f, const char *name, uint64_t size)
     if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
         bail_out("make %s: %s", name, strerror(errno));
     close(fd);
+}
+
+void filling_add_many(struct filling *f, const char *name, int files, uint64_t size)
+{
+    char path[64];
+    for (int i = 0; i < files; i++) {
+        snprintf(path, sizeof path, "%s-%03d", name, i);
+        filling_add(f, path, size);
+    }
 }
 
 void filling_remove(struct filling *f, const char *name)
@@ -152,6 +162,26 @@ struct shard *filling_open(const struct filling *f, const char *ram, uint64_t ra
     return s;
 }
 
+struct shard *filling_open_tier(const struct filling *f, enum tier_name tier, const char *directory, uint64_t bytes)
+{
+    return tier == TIER_RAM ? filling_open(f, directory, bytes, NULL, 0) : filling_open(f, NULL, 0, directory, bytes);
+}
+
+struct tier_status filling_status(struct shard *s, enum tier_name tier)
+{
+    struct tier_status status;
+    shard_status(s, tier, &status);
+    return status;
+}
+
+void filling_log(void)
+{
+    int log = open(test_path("log"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (log < 0)
+        bail_out("open the log: %s", strerror(errno));
+    log_open("test", log, false);
+}
+
 int filling_put(const struct filling *f, struct shard *s, struct value_codec_state *codec, uint32_t file,
                 uint64_t offset, uint32_t length)
 {
@@ -176,6 +206,16 @@ int filling_put_file(const struct filling *f, struct shard *s, uint32_t file)
             return error;
     }
     return 0;
+}
+
+int filling_put_all(const struct filling *f, struct shard *s)
+{
+    int last = 0;
+    for (uint32_t file = 0; file < catalog_files(f->catalog); file++) {
+        int error = filling_put_file(f, s, file);
+        last = error ? error : last;
+    }
+    return last;
 }
 
 static bool is_right(const struct filling *f, uint32_t file, uint64_t offset, uint32_t length, const struct answer *a)
@@ -221,4 +261,18 @@ int filling_check_file(const struct filling *f, struct shard *s, uint32_t file)
             return error;
     }
     return 0;
+}
+
+struct outcome filling_check_all(const struct filling *f, struct shard *s)
+{
+    struct outcome o = {0, 0, 0};
+    for (uint32_t file = 0; file < catalog_files(f->catalog); file++) {
+        if (!filling_size(f, file))
+            continue;
+        int error = filling_check_file(f, s, file);
+        o.right += error == 0;
+        o.absent += error == -ENOENT;
+        o.wrong += error != 0 && error != -ENOENT;
+    }
+    return o;
 }

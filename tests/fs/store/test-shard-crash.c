@@ -4,7 +4,6 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
-#include "fs/base/log.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -263,8 +262,7 @@ int main(void)
 #endif
     ram = filling_ram();
     ssd = test_path("ssd");
-    CLEANUP_CLOSE int log = open(test_path("log"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    log_open("test", log, false);
+    filling_log();
     filling_begin(&f);
     for (int i = 0; i < FILES; i++) {
         snprintf(name, sizeof name, "%s-%03d", i % 5 ? "random" : "text", i);

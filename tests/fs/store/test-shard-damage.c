@@ -4,7 +4,6 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
-#include "fs/base/log.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -18,11 +17,11 @@
 #define MIB ((uint64_t)1 << 20)
 enum { FILES = 24 };
 
-static const char *ram, *ssd;
+static const char *directory[TIERS];
 
 static struct shard *open_one(const struct filling *f, enum tier_name tier)
 {
-    return tier == TIER_RAM ? filling_open(f, ram, 64 * MIB, NULL, 0) : filling_open(f, NULL, 0, ssd, 64 * MIB);
+    return filling_open_tier(f, tier, directory[tier], 64 * MIB);
 }
 
 static void begin(struct filling *f)
@@ -36,20 +35,13 @@ static void begin(struct filling *f)
     filling_scan(f);
 }
 
-struct outcome {
-    int right, absent, wrong;
-};
-
-static struct outcome check_all(const struct filling *f, struct shard *s)
+/* A tier that holds all of them. */
+static struct shard *begin_filled(struct filling *f, enum tier_name tier)
 {
-    struct outcome o = {0, 0, 0};
-    for (uint32_t file = 0; file < FILES; file++) {
-        int error = filling_check_file(f, s, file);
-        o.right += error == 0;
-        o.absent += error == -ENOENT;
-        o.wrong += error != 0 && error != -ENOENT;
-    }
-    return o;
+    begin(f);
+    struct shard *s = open_one(f, tier);
+    filling_put_all(f, s);
+    return s;
 }
 
 /* The database's files as they were, to be put back before each damage. */
@@ -66,11 +58,11 @@ static bool is_segment(const char *path)
     return n > 4 && strcmp(path + n - 4, ".sst") == 0;
 }
 
-static void take_images(const char *directory)
+static void take_images(enum tier_name tier)
 {
     char db[512];
     images = 0;
-    snprintf(db, sizeof db, "%s/db", directory);
+    snprintf(db, sizeof db, "%s/db", directory[tier]);
     CLEANUP_CLOSEDIR DIR *d = opendir(db);
     struct dirent *e;
     while (d && (e = readdir(d))) {
@@ -91,20 +83,22 @@ static void write_file(const char *path, const void *bytes, size_t n)
         bail_out("write %s", path);
 }
 
-static void put_images_back(const char *directory)
+static void put_images_back(enum tier_name tier)
 {
-    dir_remove_tree(AT_FDCWD, directory);
     char db[512];
-    snprintf(db, sizeof db, "%s/db", directory);
+    dir_remove_tree(AT_FDCWD, directory[tier]);
+    snprintf(db, sizeof db, "%s/db", directory[tier]);
     dir_make(db, 0700);
     for (int i = 0; i < images; i++)
         write_file(image[i].path, image[i].bytes.data ? image[i].bytes.data : "", image[i].bytes.length);
 }
 
-static void free_images(void)
+static void end(struct filling *f, enum tier_name tier)
 {
     while (images)
         str_fini(&image[--images].bytes);
+    dir_remove_tree(AT_FDCWD, directory[tier]);
+    filling_end(f);
 }
 
 static void flip(const char *path, size_t at, char mask)
@@ -128,202 +122,165 @@ static size_t next_position(size_t at, size_t n)
 
 static void test_closed(enum tier_name tier)
 {
-    const char *directory = tier == TIER_RAM ? ram : ssd;
     struct filling f;
-    begin(&f);
-    struct shard *s = open_one(&f, tier);
-    for (uint32_t file = 0; file < FILES; file++)
-        filling_put_file(&f, s, file);
+    struct shard *s = begin_filled(&f, tier);
     shard_close(s);
-    take_images(directory);
+    take_images(tier);
     int wrong = 0, tries = 0, lost = 0, unusable = 0;
     for (int i = 0; i < images; i++)
         for (size_t at = 0; at < image[i].bytes.length; at = next_position(at, image[i].bytes.length)) {
-            put_images_back(directory);
+            put_images_back(tier);
             flip(image[i].path, at, (char)(1 << tries % 8));
             s = open_one(&f, tier);
-            struct outcome o = check_all(&f, s);
-            struct tier_status status;
-            shard_status(s, tier, &status);
+            struct outcome o = filling_check_all(&f, s);
             wrong += o.wrong;
             lost += o.absent > 0;
-            unusable += status.state != TIER_OPEN;
-            for (uint32_t file = 0; file < FILES && tries % 16 == 0; file++) /* and it can be filled again */
-                wrong += filling_put_file(&f, s, file) != 0;
-            if (tries++ % 16 == 0)
-                wrong += check_all(&f, s).right != FILES;
+            unusable += filling_status(s, tier).state != TIER_OPEN;
+            if (tries++ % 16 == 0) /* and it can be filled again */
+                wrong += filling_put_all(&f, s) != 0 || filling_check_all(&f, s).right != FILES;
             shard_close(s);
         }
     is_int(wrong, 0, "%s tier: no wrong byte after %d flips while closed", tier_names[tier], tries);
     ok(lost > 0, "some were noticed: %d", lost);
     is_int(unusable, 0, "the tier could be used after each");
-    free_images();
-    dir_remove_tree(AT_FDCWD, directory);
-    filling_end(&f);
+    end(&f, tier);
 }
 
 static void test_truncated(enum tier_name tier)
 {
-    const char *directory = tier == TIER_RAM ? ram : ssd;
     struct filling f;
-    begin(&f);
-    struct shard *s = open_one(&f, tier);
-    for (uint32_t file = 0; file < FILES; file++)
-        filling_put_file(&f, s, file);
+    struct shard *s = begin_filled(&f, tier);
     shard_close(s);
-    take_images(directory);
+    take_images(tier);
     for (int i = 0; i < images; i++) {
-        put_images_back(directory);
+        put_images_back(tier);
         if (truncate(image[i].path, (off_t)(image[i].bytes.length / 2)) < 0)
             bail_out("truncate");
         s = open_one(&f, tier);
-        is_int(check_all(&f, s).wrong, 0, "%s cut in half", strrchr(image[i].path, '/') + 1);
+        is_int(filling_check_all(&f, s).wrong, 0, "%s cut in half", strrchr(image[i].path, '/') + 1);
         shard_close(s);
-        put_images_back(directory);
+        put_images_back(tier);
         unlink(image[i].path);
         s = open_one(&f, tier);
-        struct outcome o = check_all(&f, s);
-        is_int(o.wrong, 0, "%s removed", strrchr(image[i].path, '/') + 1);
-        for (uint32_t file = 0; file < FILES; file++)
-            filling_put_file(&f, s, file);
-        is_int(check_all(&f, s).right, FILES, "and filled again");
+        is_int(filling_check_all(&f, s).wrong, 0, "%s removed", strrchr(image[i].path, '/') + 1);
+        filling_put_all(&f, s);
+        is_int(filling_check_all(&f, s).right, FILES, "and filled again");
         shard_close(s);
     }
-    free_images();
-    dir_remove_tree(AT_FDCWD, directory);
-    filling_end(&f);
+    end(&f, tier);
 }
 
 static void test_open(enum tier_name tier)
 {
-    const char *directory = tier == TIER_RAM ? ram : ssd;
     struct filling f;
-    begin(&f);
-    struct shard *s = open_one(&f, tier);
-    for (uint32_t file = 0; file < FILES; file++)
-        filling_put_file(&f, s, file);
+    struct shard *s = begin_filled(&f, tier);
     shard_flush(s);
-    take_images(directory);
+    take_images(tier);
     int wrong = 0;
     for (int i = 0; i < images; i++)
         for (size_t at = 0; is_segment(image[i].path) && at + 6000 < image[i].bytes.length; at += 20011)
             flip(image[i].path, at, 0x10);
-    struct outcome o = check_all(&f, s);
+    struct outcome o = filling_check_all(&f, s);
     wrong += o.wrong;
-    struct tier_status status;
-    shard_status(s, tier, &status);
+    struct tier_status status = filling_status(s, tier);
     ok(o.absent > 0 && status.bad_values > 0, "%s tier: damage under way is noticed: %d files, %ju values",
        tier_names[tier], o.absent, (uintmax_t)status.bad_values);
-    for (uint32_t file = 0; file < FILES; file++)
-        wrong += filling_put_file(&f, s, file) != 0;
+    wrong += filling_put_all(&f, s) != 0;
     is_int(wrong, 0, "nothing is wrong");
-    is_int(check_all(&f, s).right, FILES, "and all is filled again");
+    is_int(filling_check_all(&f, s).right, FILES, "and all is filled again");
     shard_reclaim(s);
     shard_flush(s);
-    is_int(check_all(&f, s).right, FILES, "also after a reclaim");
+    is_int(filling_check_all(&f, s).right, FILES, "also after a reclaim");
     shard_close(s);
     s = open_one(&f, tier);
-    is_int(check_all(&f, s).wrong, 0, "and a restart");
+    is_int(filling_check_all(&f, s).wrong, 0, "and a restart");
     shard_close(s);
-    free_images();
-    dir_remove_tree(AT_FDCWD, directory);
-    filling_end(&f);
+    end(&f, tier);
 }
 
 /* Also what describes the values in a file, which in a mapped one is read where it lies. */
 static void test_open_everywhere(enum tier_name tier, bool restarted)
 {
-    const char *directory = tier == TIER_RAM ? ram : ssd;
     struct filling f;
-    begin(&f);
-    struct shard *s = open_one(&f, tier);
-    for (uint32_t file = 0; file < FILES; file++)
-        filling_put_file(&f, s, file);
+    struct shard *s = begin_filled(&f, tier);
     shard_flush(s);
     if (restarted) {
         shard_close(s);
         s = open_one(&f, tier);
     }
-    take_images(directory);
+    take_images(tier);
     int wrong = 0;
     for (int i = 0; i < images; i++)
         for (size_t at = 0; is_segment(image[i].path) && at < image[i].bytes.length; at += 7)
             flip(image[i].path, at, (char)(1 << at % 8));
-    wrong += check_all(&f, s).wrong;
-    for (uint32_t file = 0; file < FILES; file++)
-        wrong += filling_put_file(&f, s, file) != 0;
+    wrong += filling_check_all(&f, s).wrong;
+    wrong += filling_put_all(&f, s) != 0;
     shard_reclaim(s);
     shard_flush(s);
-    is_int(wrong + check_all(&f, s).wrong, 0, "%s tier, %s: every seventh byte of its segments is damaged under way",
-           tier_names[tier], restarted ? "opened again" : "just filled");
-    is_int(check_all(&f, s).right, FILES, "and all is filled again");
+    is_int(wrong + filling_check_all(&f, s).wrong, 0,
+           "%s tier, %s: every seventh byte of its segments is damaged under way", tier_names[tier],
+           restarted ? "opened again" : "just filled");
+    is_int(filling_check_all(&f, s).right, FILES, "and all is filled again");
     shard_close(s);
-    free_images();
-    dir_remove_tree(AT_FDCWD, directory);
+    end(&f, tier);
+}
+
+static void count_held(const struct filling *f, struct shard *s, int *held, int *wrong)
+{
+    for (uint32_t file = 0; file < catalog_files(f->catalog); file++) {
+        int error = filling_check_file(f, s, file);
+        *held += error == 0;
+        *wrong += error != 0 && error != -ENOENT;
+        *wrong += (error == 0) != shard_holds(s, filling_part(f, file, 0), NULL);
+    }
+}
+
+static void fill_disk(enum tier_name tier, const char *disk, const char *size)
+{
+    struct filling f;
+    int wrong = 0, held = 0;
+    filling_begin(&f);
+    filling_add_many(&f, "random", 600, 100000);
+    filling_scan(&f);
+    struct shard *s = filling_open_tier(&f, tier, disk, 256 * MIB);
+    is_int(filling_put_all(&f, s), -ENOSPC, "%s tier on a disk of %s: no room in the end", tier_names[tier], size);
+    shard_flush(s);
+    struct tier_status status = filling_status(s, tier);
+    ok(status.state == TIER_CLOSED && status.error == ENOSPC, "it is closed and says why: state %d, %s", status.state,
+       strerror(status.error));
+    count_held(&f, s, &held, &wrong);
+    is_int(wrong, 0, "what it holds is right");
+    diag("%d files are held", held);
+    shard_close(s);
+    s = filling_open_tier(&f, tier, disk, 256 * MIB);
+    is_int(filling_check_all(&f, s).wrong, 0, "also after a restart");
+    shard_close(s);
     filling_end(&f);
 }
 
 static void test_full(enum tier_name tier, const char *size)
 {
-    char options[64], name[64];
-    const char *directory = test_path("full");
-    struct filling f;
-    struct tier_status status;
-    dir_make(directory, 0700);
+    char options[64];
+    const char *disk = test_path("full");
+    dir_make(disk, 0700);
     snprintf(options, sizeof options, "size=%s", size);
-    if (mount("tmpfs", directory, "tmpfs", 0, options) < 0) {
+    if (mount("tmpfs", disk, "tmpfs", 0, options) < 0) {
         skip(4, "cannot mount a tmpfs: %s", strerror(errno));
         return;
     }
-    filling_begin(&f);
-    for (int i = 0; i < 600; i++) {
-        snprintf(name, sizeof name, "random-%03d", i);
-        filling_add(&f, name, 100000);
-    }
-    filling_scan(&f);
-    struct shard *s = tier == TIER_RAM ? filling_open(&f, directory, 256 * MIB, NULL, 0)
-                                       : filling_open(&f, NULL, 0, directory, 256 * MIB);
-    int error = 0, wrong = 0, held = 0;
-    for (uint32_t file = 0; file < 600; file++) {
-        int e = filling_put_file(&f, s, file);
-        error = e ? e : error;
-    }
-    is_int(error, -ENOSPC, "%s tier on a disk of %s: no room in the end", tier_names[tier], size);
-    shard_flush(s);
-    shard_status(s, tier, &status);
-    ok(status.state == TIER_CLOSED && status.error == ENOSPC, "it is closed and says why: state %d, %s", status.state,
-       strerror(status.error));
-    for (uint32_t file = 0; file < 600; file++) {
-        error = filling_check_file(&f, s, file);
-        held += error == 0;
-        wrong += error != 0 && error != -ENOENT;
-        wrong += (error == 0) != shard_holds(s, filling_part(&f, file, 0), NULL);
-    }
-    is_int(wrong, 0, "what it holds is right");
-    diag("%d files are held", held);
-    shard_close(s);
-    s = tier == TIER_RAM ? filling_open(&f, directory, 256 * MIB, NULL, 0)
-                         : filling_open(&f, NULL, 0, directory, 256 * MIB);
-    for (uint32_t file = 0; file < 600; file++) {
-        error = filling_check_file(&f, s, file);
-        wrong += error != 0 && error != -ENOENT;
-    }
-    is_int(wrong, 0, "also after a restart");
-    shard_close(s);
-    if (umount2(directory, MNT_DETACH) < 0)
+    fill_disk(tier, disk, size);
+    if (umount2(disk, MNT_DETACH) < 0)
         fail("umount: %s", strerror(errno));
-    filling_end(&f);
 }
 
 static void test_no_directory(void)
 {
     struct filling f;
-    struct tier_status status;
     begin(&f);
     write_file(test_path("file"), "x", 1);
     struct shard *s = filling_open(&f, test_path("file/tier"), 16 * MIB, "/proc/self/nothing", 16 * MIB);
     for (int i = 0; i < TIERS; i++) {
-        shard_status(s, (enum tier_name)i, &status);
+        struct tier_status status = filling_status(s, (enum tier_name)i);
         ok(status.state == TIER_FAILED && status.error, "a directory that cannot be: %s", strerror(status.error));
     }
     is_int(filling_put_file(&f, s, 0), -ENOSPC, "takes nothing");
@@ -336,10 +293,9 @@ static void test_no_directory(void)
 
 int main(void)
 {
-    ram = filling_ram();
-    ssd = test_path("ssd");
-    CLEANUP_CLOSE int log = open(test_path("log"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    log_open("test", log, false); /* thousands of lines about damage */
+    directory[TIER_RAM] = filling_ram();
+    directory[TIER_SSD] = test_path("ssd");
+    filling_log(); /* thousands of lines about damage */
     for (int tier = 0; tier < TIERS; tier++) {
         test_closed((enum tier_name)tier);
         test_truncated((enum tier_name)tier);

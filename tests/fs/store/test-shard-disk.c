@@ -4,7 +4,6 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
-#include "fs/base/log.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -114,26 +113,9 @@ static uint64_t find_bad_sectors(void)
     return last ? (last + length / 2) & ~(uint64_t)4095 : 0;
 }
 
-struct outcome {
-    int right, absent, wrong;
-};
-
-static struct outcome check_all(const struct filling *f, struct shard *s)
-{
-    struct outcome o = {0, 0, 0};
-    for (uint32_t file = 0; file < FILES; file++) {
-        int error = filling_check_file(f, s, file);
-        o.right += error == 0;
-        o.absent += error == -ENOENT;
-        o.wrong += error != 0 && error != -ENOENT;
-    }
-    return o;
-}
-
 static void test_bad_sectors(void)
 {
     struct filling f;
-    struct tier_status status;
     if (!disk_up()) {
         skip(7, "no disk can be made here");
         disk_down();
@@ -141,23 +123,22 @@ static void test_bad_sectors(void)
     }
     begin(&f);
     struct shard *s = filling_open(&f, NULL, 0, tier, 128 * MIB);
-    for (uint32_t file = 0; file < FILES; file++)
-        filling_put_file(&f, s, file);
+    filling_put_all(&f, s);
     shard_flush(s);
-    is_int(check_all(&f, s).right, FILES, "a disk of its own: all can be read");
+    is_int(filling_check_all(&f, s).right, FILES, "a disk of its own: all can be read");
     sync();
     uint64_t bad = find_bad_sectors();
     ok(bad && truncate(image, (off_t)bad) == 0, "sectors from %ju on go bad", (uintmax_t)bad);
-    struct outcome o = check_all(&f, s);
+    struct outcome o = filling_check_all(&f, s);
     ok(o.wrong == 0 && o.absent > 0 && o.right > FILES / 2,
        "what lies there is gone and the rest is right: %d of %d files", o.right, FILES);
-    is_int(check_all(&f, s).right, o.right, "and stays so");
-    shard_status(s, TIER_SSD, &status);
+    is_int(filling_check_all(&f, s).right, o.right, "and stays so");
+    struct tier_status status = filling_status(s, TIER_SSD);
     ok(status.state == TIER_CLOSED && status.error == EIO, "the tier takes nothing more, and says why: %s",
        strerror(status.error));
     ok(status.bad_values > 0, "%ju values were given up", (uintmax_t)status.bad_values);
     shard_reclaim(s);
-    is_int(check_all(&f, s).wrong, 0, "nothing is wrong after a reclaim");
+    is_int(filling_check_all(&f, s).wrong, 0, "nothing is wrong after a reclaim");
     shard_close(s);
     disk_down();
     filling_end(&f);
@@ -165,8 +146,7 @@ static void test_bad_sectors(void)
 
 int main(void)
 {
-    CLEANUP_CLOSE int log = open(test_path("log"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    log_open("test", log, false);
+    filling_log();
     test_bad_sectors();
     return done_testing();
 }

@@ -4,7 +4,6 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
-#include "fs/base/log.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -31,34 +30,35 @@ static struct rlimit limit;
 
 static struct shard *open_one(const struct filling *f, enum tier_name tier)
 {
-    return tier == TIER_RAM ? filling_open(f, directory[tier], 64 * MIB, NULL, 0)
-                            : filling_open(f, NULL, 0, directory[tier], 64 * MIB);
-}
-
-static struct tier_status status_of(struct shard *s, enum tier_name tier)
-{
-    struct tier_status status;
-    shard_status(s, tier, &status);
-    return status;
+    return filling_open_tier(f, tier, directory[tier], 64 * MIB);
 }
 
 static void begin(struct filling *f, int files, uint64_t bytes)
 {
-    char name[64];
     filling_begin(f);
-    for (int i = 0; i < files; i++) {
-        snprintf(name, sizeof name, "random-%03d", i);
-        filling_add(f, name, bytes);
-    }
+    filling_add_many(f, "random", files, bytes);
     filling_scan(f);
+}
+
+/* A tier that holds all of them. */
+static struct shard *begin_filled(struct filling *f, enum tier_name tier)
+{
+    begin(f, FILES, FILE_BYTES);
+    struct shard *s = open_one(f, tier);
+    filling_put_all(f, s);
+    return s;
+}
+
+static void end(struct filling *f, struct shard *s, enum tier_name tier)
+{
+    shard_close(s);
+    dir_remove_tree(AT_FDCWD, directory[tier]);
+    filling_end(f);
 }
 
 static int count_right(const struct filling *f, struct shard *s)
 {
-    int right = 0;
-    for (uint32_t file = 0; file < catalog_files(f->catalog); file++)
-        right += filling_check_file(f, s, file) == 0;
-    return right;
+    return filling_check_all(f, s).right;
 }
 
 /* These take the place of the C library's, for RocksDB as well. 0: nothing fails. */
@@ -117,16 +117,21 @@ static int count_files(const char *tier)
     return count_in(tier) ? 0 : count_in(path);
 }
 
+static bool await_files(const char *tier)
+{
+    for (int i = 0; i < 3000; i++, usleep(10000))
+        if (count_files(tier))
+            return true;
+    return false;
+}
+
 static void test_store_later(enum tier_name tier)
 {
     struct filling f;
-    begin(&f, FILES, FILE_BYTES);
-    struct shard *s = open_one(&f, tier);
-    for (uint32_t file = 0; file < FILES; file++)
-        filling_put_file(&f, s, file);
+    struct shard *s = begin_filled(&f, tier);
     take_descriptors();
     is_int(shard_flush(s), -EMFILE, "%s tier: no descriptors: what is in memory stays there", tier_names[tier]);
-    is_int(status_of(s, tier).state, TIER_OPEN, "the tier is not closed");
+    is_int(filling_status(s, tier).state, TIER_OPEN, "the tier is not closed");
     is_int(count_right(&f, s), FILES, "all can be read");
     give_descriptors();
     is_int(shard_flush(s), 0, "it is stored when there are some");
@@ -134,54 +139,40 @@ static void test_store_later(enum tier_name tier)
     take_descriptors();
     is_int(count_right(&f, s), FILES, "and without descriptors");
     is_int(filling_put_file(&f, s, 0), 0, "what is held needs none");
-    is_uint(status_of(s, tier).bad_values, 0, "nothing passes for damaged");
+    is_uint(filling_status(s, tier).bad_values, 0, "nothing passes for damaged");
     give_descriptors();
-    shard_close(s);
-    dir_remove_tree(AT_FDCWD, directory[tier]);
-    filling_end(&f);
+    end(&f, s, tier);
 }
 
 /* Nobody asks for it: the tier's thread tries by itself. */
 static void test_store_by_itself(enum tier_name tier)
 {
     struct filling f;
-    begin(&f, FILES, FILE_BYTES);
-    struct shard *s = open_one(&f, tier);
-    for (uint32_t file = 0; file < FILES; file++)
-        filling_put_file(&f, s, file);
+    struct shard *s = begin_filled(&f, tier);
     take_descriptors();
     shard_flush(s);
     give_descriptors();
-    int waited = 0;
-    while (!count_files(directory[tier]) && waited++ < 3000)
-        usleep(10000);
-    ok(waited < 3000, "%s tier: it is tried again by itself", tier_names[tier]);
-    shard_close(s);
-    dir_remove_tree(AT_FDCWD, directory[tier]);
-    filling_end(&f);
+    ok(await_files(directory[tier]), "%s tier: it is tried again by itself", tier_names[tier]);
+    end(&f, s, tier);
 }
 
 static void test_open_later(enum tier_name tier)
 {
     struct filling f;
-    begin(&f, FILES, FILE_BYTES);
-    struct shard *s = open_one(&f, tier);
-    for (uint32_t file = 0; file < FILES; file++)
-        filling_put_file(&f, s, file);
+    struct shard *s = begin_filled(&f, tier);
     shard_close(s);
     take_descriptors();
     s = open_one(&f, tier);
-    is_int(status_of(s, tier).state, TIER_LOCKED, "%s tier: opened without descriptors: it waits", tier_names[tier]);
+    is_int(filling_status(s, tier).state, TIER_LOCKED, "%s tier: opened without descriptors: it waits",
+           tier_names[tier]);
     is_int(filling_put_file(&f, s, 0), -ENOSPC, "and takes nothing meanwhile");
     give_descriptors();
     int waited = 0;
-    while (status_of(s, tier).state == TIER_LOCKED && waited++ < 3000)
+    while (filling_status(s, tier).state == TIER_LOCKED && waited++ < 3000)
         usleep(10000);
-    is_int(status_of(s, tier).state, TIER_OPEN, "it opens when there are some");
+    is_int(filling_status(s, tier).state, TIER_OPEN, "it opens when there are some");
     is_int(count_right(&f, s), FILES, "and holds what it held");
-    shard_close(s);
-    dir_remove_tree(AT_FDCWD, directory[tier]);
-    filling_end(&f);
+    end(&f, s, tier);
 }
 
 static void test_quota(enum tier_name tier)
@@ -193,7 +184,7 @@ static void test_quota(enum tier_name tier)
         filling_put_file(&f, s, file);
     write_error = EDQUOT;
     shard_flush(s);
-    struct tier_status status = status_of(s, tier);
+    struct tier_status status = filling_status(s, tier);
     ok(status.state == TIER_CLOSED && status.error == EDQUOT,
        "%s tier: the quota is spent while a segment is stored: %s", tier_names[tier], strerror(status.error));
     is_int(count_right(&f, s), FILES / 2, "what was put can be read");
@@ -203,15 +194,13 @@ static void test_quota(enum tier_name tier)
     s = open_one(&f, tier);
     write_error = EDQUOT;
     is_int(filling_put_file(&f, s, 0), -ENOSPC, "it is spent before anything is put");
-    status = status_of(s, tier);
+    status = filling_status(s, tier);
     ok(status.state == TIER_CLOSED && status.error == EDQUOT, "which is said: %s", strerror(status.error));
     write_error = 0;
     shard_close(s);
     s = open_one(&f, tier);
     is_int(filling_put_file(&f, s, 0), 0, "when there is room again, it is used");
-    shard_close(s);
-    dir_remove_tree(AT_FDCWD, directory[tier]);
-    filling_end(&f);
+    end(&f, s, tier);
 }
 
 /* Returns how much is wrong; see test_few_descriptors. */
@@ -220,8 +209,7 @@ static int read_by_rocks(const struct filling *f, enum tier_name tier)
     int files = (int)catalog_files(f->catalog), wrong = 0;
     uint32_t large = filling_file(f, "random-large");
     struct shard *s = open_one(f, tier);
-    for (uint32_t file = 0; file < (uint32_t)files; file++)
-        wrong += filling_put_file(f, s, file) != 0;
+    wrong += filling_put_all(f, s) != 0;
     shard_flush(s);
     wrong += files - count_right(f, s);
     for (uint64_t at = 0; at + 10000 < filling_size(f, large); at += 99991)
@@ -271,19 +259,14 @@ static void test_idle(enum tier_name tier)
     pid_t child = fork();
     if (child == 0)
         fill_and_wait(&f, tier);
-    int waited = 0;
-    while (!count_files(directory[tier]) && waited++ < 3000)
-        usleep(10000);
-    ok(waited < 3000, "%s tier: what nobody adds to is stored", tier_names[tier]);
+    ok(await_files(directory[tier]), "%s tier: what nobody adds to is stored", tier_names[tier]);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     struct shard *s = open_one(&f, tier);
     is_int(count_right(&f, s), 3, "and there after a crash");
     is_int(filling_put_file(&f, s, 5), 0, "more can be put");
     is_int(count_right(&f, s), 4, "and read");
-    shard_close(s);
-    dir_remove_tree(AT_FDCWD, directory[tier]);
-    filling_end(&f);
+    end(&f, s, tier);
 }
 
 static void test_many_small(enum tier_name tier)
@@ -302,9 +285,7 @@ static void test_many_small(enum tier_name tier)
     shard_close(s);
     s = open_one(&f, tier);
     is_int(count_right(&f, s), MANY, "also after a restart");
-    shard_close(s);
-    dir_remove_tree(AT_FDCWD, directory[tier]);
-    filling_end(&f);
+    end(&f, s, tier);
 }
 
 int main(void)
@@ -312,8 +293,7 @@ int main(void)
     directory[TIER_RAM] = filling_ram();
     directory[TIER_SSD] = test_path("ssd");
     getrlimit(RLIMIT_NOFILE, &limit);
-    CLEANUP_CLOSE int log = open(test_path("log"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    log_open("test", log, false);
+    filling_log();
     for (enum tier_name tier = 0; tier < TIERS; tier++) {
         test_store_later(tier);
         test_store_by_itself(tier);

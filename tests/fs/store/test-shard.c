@@ -17,17 +17,10 @@ static const char *ram, *ssd;
 
 static struct shard *open_one(const struct filling *f, enum tier_name tier, uint64_t bytes)
 {
-    return tier == TIER_RAM ? filling_open(f, ram, bytes, NULL, 0) : filling_open(f, NULL, 0, ssd, bytes);
+    return filling_open_tier(f, tier, tier == TIER_RAM ? ram : ssd, bytes);
 }
 
-static struct tier_status status_of(struct shard *s, enum tier_name tier)
-{
-    struct tier_status status;
-    shard_status(s, tier, &status);
-    return status;
-}
-
-static void begin_anew(void)
+static void empty_tiers(void)
 {
     dir_remove_tree(AT_FDCWD, ram);
     dir_remove_tree(AT_FDCWD, ssd);
@@ -47,9 +40,11 @@ static const uint64_t sizes[] = {1,
                                  10 * MIB + 77};
 enum { KINDS = sizeof sizes / sizeof *sizes };
 
-static void add_all_sizes(struct filling *f)
+static void begin_all_sizes(struct filling *f)
 {
     char name[64];
+    empty_tiers();
+    filling_begin(f);
     filling_add(f, "empty", 0);
     for (int i = 0; i < KINDS; i++) {
         snprintf(name, sizeof name, "random-%02d", i);
@@ -57,14 +52,20 @@ static void add_all_sizes(struct filling *f)
         snprintf(name, sizeof name, "text-%02d", i);
         filling_add(f, name, sizes[i]);
     }
+    filling_scan(f);
+}
+
+static void begin_many(struct filling *f, int files, uint64_t size)
+{
+    empty_tiers();
+    filling_begin(f);
+    filling_add_many(f, "f", files, size);
+    filling_scan(f);
 }
 
 static int count_right(const struct filling *f, struct shard *s)
 {
-    int right = 0;
-    for (uint32_t file = 0; file < catalog_files(f->catalog); file++)
-        right += filling_size(f, file) && filling_check_file(f, s, file) == 0;
-    return right;
+    return filling_check_all(f, s).right;
 }
 
 static void test_bad_arguments(const struct filling *f, struct shard *s)
@@ -101,34 +102,28 @@ static void test_fill_and_restart(enum tier_name tier)
 {
     struct filling f;
     struct room room;
-    begin_anew();
-    filling_begin(&f);
-    add_all_sizes(&f);
-    filling_scan(&f);
+    begin_all_sizes(&f);
     struct shard *s = open_one(&f, tier, 256 * MIB);
-    is_int(status_of(s, tier).state, TIER_OPEN, "a new %s tier is open", tier_names[tier]);
+    is_int(filling_status(s, tier).state, TIER_OPEN, "a new %s tier is open", tier_names[tier]);
     test_bad_arguments(&f, s);
-    int failed = 0;
-    for (uint32_t file = 0; file < catalog_files(f.catalog); file++)
-        failed += filling_put_file(&f, s, file) != 0;
-    is_int(failed, 0, "all files are put");
+    is_int(filling_put_all(&f, s), 0, "all files are put");
     is_int(count_right(&f, s), 2 * KINDS, "and read from memory");
-    uint64_t held = status_of(s, tier).held;
+    uint64_t held = filling_status(s, tier).held;
     is_int(filling_put_file(&f, s, 1), 0, "a file is put a second time");
-    is_uint(status_of(s, tier).held, held, "which takes nothing");
+    is_uint(filling_status(s, tier).held, held, "which takes nothing");
     is_int(shard_reserve(s, 1, 0, (uint32_t)filling_size(&f, 1), &room), 0, "a room");
     shard_abandon(s, &room);
-    is_uint(status_of(s, tier).held, held, "that is abandoned");
+    is_uint(filling_status(s, tier).held, held, "that is abandoned");
     is_int(shard_flush(s), 0, "flush");
     is_int(count_right(&f, s), 2 * KINDS, "read from RocksDB");
     for (uint32_t file = 1; file < catalog_files(f.catalog); file += 3)
         check_spans(&f, s, file);
-    uint64_t parts = status_of(s, tier).parts;
+    uint64_t parts = filling_status(s, tier).parts;
     shard_close(s);
     s = open_one(&f, tier, 256 * MIB);
-    is_uint(status_of(s, tier).parts, parts, "all parts are there after a restart");
+    is_uint(filling_status(s, tier).parts, parts, "all parts are there after a restart");
     is_int(count_right(&f, s), 2 * KINDS, "and right");
-    is_uint(status_of(s, tier).bad_values, 0, "no value was bad");
+    is_uint(filling_status(s, tier).bad_values, 0, "no value was bad");
     enum tier_name where = TIERS;
     ok(shard_holds(s, filling_part(&f, 1, 0), &where) && where == tier, "held by the %s tier", tier_names[tier]);
     shard_close(s);
@@ -138,13 +133,9 @@ static void test_fill_and_restart(enum tier_name tier)
 static void test_other_catalog(enum tier_name tier)
 {
     struct filling f;
-    begin_anew();
-    filling_begin(&f);
-    add_all_sizes(&f);
-    filling_scan(&f);
+    begin_all_sizes(&f);
     struct shard *s = open_one(&f, tier, 256 * MIB);
-    for (uint32_t file = 0; file < catalog_files(f.catalog); file++)
-        filling_put_file(&f, s, file);
+    filling_put_all(&f, s);
     shard_close(s);
     filling_add(&f, "a-new-one", 5000); /* every number moves */
     filling_remove(&f, "random-02");
@@ -157,23 +148,12 @@ static void test_other_catalog(enum tier_name tier)
     ok(!shard_holds(s, filling_part(&f, filling_file(&f, "random-03"), 0), NULL), "nor a changed one");
     is_int(shard_reclaim(s), 0, "reclaim");
     is_int(count_right(&f, s), 2 * KINDS - 3, "still there");
-    for (uint32_t file = 0; file < catalog_files(f.catalog); file++)
-        filling_put_file(&f, s, file);
+    filling_put_all(&f, s);
     shard_close(s);
     s = open_one(&f, tier, 256 * MIB);
     is_int(count_right(&f, s), 2 * KINDS, "filled up and restarted");
     shard_close(s);
     filling_end(&f);
-}
-
-static void add_many(struct filling *f, int files, uint64_t size)
-{
-    char name[64];
-    for (int i = 0; i < files; i++) {
-        snprintf(name, sizeof name, "f-%05d", i);
-        filling_add(f, name, size);
-    }
-    filling_scan(f);
 }
 
 static uint64_t disk_use(const char *directory)
@@ -192,14 +172,11 @@ static void test_reclaim(enum tier_name tier)
 {
     enum { FILES = 300, SIZE = 100000 };
     struct filling f;
-    begin_anew();
-    filling_begin(&f);
-    add_many(&f, FILES, SIZE);
+    begin_many(&f, FILES, SIZE);
     struct shard *s = open_one(&f, tier, 64 * MIB);
-    for (uint32_t file = 0; file < FILES; file++)
-        filling_put_file(&f, s, file);
+    filling_put_all(&f, s);
     is_int(shard_flush(s), 0, "flush");
-    uint64_t held = status_of(s, tier).held;
+    uint64_t held = filling_status(s, tier).held;
     int wrong = 0;
     for (uint32_t file = 0; file < FILES; file += 2)
         wrong += !shard_drop(s, filling_part(&f, file, 0));
@@ -209,9 +186,9 @@ static void test_reclaim(enum tier_name tier)
         wrong += filling_check_file(&f, s, file) != (file % 2 ? 0 : -ENOENT);
     is_int(wrong, 0, "the others are there");
     is_int(shard_reclaim(s), 0, "once more");
-    ok(status_of(s, tier).held < held * 6 / 10, "the room is free: %ju of %ju", (uintmax_t)status_of(s, tier).held,
-       (uintmax_t)held);
-    is_uint(status_of(s, tier).dead, 0, "nothing is dead");
+    ok(filling_status(s, tier).held < held * 6 / 10, "the room is free: %ju of %ju",
+       (uintmax_t)filling_status(s, tier).held, (uintmax_t)held);
+    is_uint(filling_status(s, tier).dead, 0, "nothing is dead");
     shard_close(s);
     ok(disk_use(tier == TIER_RAM ? ram : ssd) < held * 6 / 10 + MIB, "also on the disk");
     s = open_one(&f, tier, 64 * MIB);
@@ -222,8 +199,8 @@ static void test_reclaim(enum tier_name tier)
         wrong += !shard_drop(s, filling_part(&f, file, 0));
     shard_reclaim(s);
     is_int(shard_reclaim(s), 0, "all dropped");
-    is_uint(status_of(s, tier).held, 0, "nothing is held");
-    is_uint(status_of(s, tier).segments, 0, "no segment is left");
+    is_uint(filling_status(s, tier).held, 0, "nothing is held");
+    is_uint(filling_status(s, tier).segments, 0, "no segment is left");
     shard_close(s);
     filling_end(&f);
 }
@@ -233,9 +210,7 @@ static void test_pins(enum tier_name tier, bool stored)
 {
     enum { FILES = 200, SIZE = 100000 };
     struct filling f;
-    begin_anew();
-    filling_begin(&f);
-    add_many(&f, FILES, SIZE);
+    begin_many(&f, FILES, SIZE);
     struct shard *s = open_one(&f, tier, 64 * MIB);
     filling_put_file(&f, s, 0);
     if (stored)
@@ -266,9 +241,7 @@ static void test_budget(void)
     enum { FILES = 700, SIZE = 100000 };
     const uint64_t ram_bytes = 20 * MIB, ssd_bytes = 30 * MIB;
     struct filling f;
-    begin_anew();
-    filling_begin(&f);
-    add_many(&f, FILES, SIZE);
+    begin_many(&f, FILES, SIZE);
     struct shard *s = filling_open(&f, ram, ram_bytes, ssd, ssd_bytes);
     int error = 0;
     uint32_t put = 0;
@@ -276,7 +249,7 @@ static void test_budget(void)
         put++;
     is_int(error, -ENOSPC, "full after %u files", put);
     is_int(filling_put_file(&f, s, put), -ENOSPC, "and stays so");
-    struct tier_status a = status_of(s, TIER_RAM), b = status_of(s, TIER_SSD);
+    struct tier_status a = filling_status(s, TIER_RAM), b = filling_status(s, TIER_SSD);
     ok(a.held <= ram_bytes && a.held > ram_bytes - 2 * SIZE, "the RAM tier is full: %ju", (uintmax_t)a.held);
     ok(b.held <= ssd_bytes && b.held > ssd_bytes - 2 * SIZE, "the SSD tier is full: %ju", (uintmax_t)b.held);
     is_uint(a.parts + b.parts, put, "each part is in one of them");
@@ -293,7 +266,7 @@ static void test_budget(void)
     is_int(count_right(&f, s), (int)put, "all are there after a restart");
     shard_close(s);
     s = filling_open(&f, ram, ram_bytes / 2, ssd, ssd_bytes);
-    ok(status_of(s, TIER_RAM).held <= ram_bytes / 2, "a smaller budget is kept at the next start");
+    ok(filling_status(s, TIER_RAM).held <= ram_bytes / 2, "a smaller budget is kept at the next start");
     shard_close(s);
     filling_end(&f);
 }
@@ -301,19 +274,17 @@ static void test_budget(void)
 static void test_exact_budget(void)
 {
     struct filling f;
-    begin_anew();
-    filling_begin(&f);
-    add_many(&f, 2, 100000);
+    begin_many(&f, 2, 100000);
     struct shard *s = filling_open(&f, ram, 16 * MIB, NULL, 0);
     filling_put_file(&f, s, 0);
-    uint64_t need = status_of(s, TIER_RAM).held;
+    uint64_t need = filling_status(s, TIER_RAM).held;
     shard_close(s);
-    begin_anew();
+    empty_tiers();
     s = filling_open(&f, ram, need - 1, NULL, 0);
     is_int(filling_put_file(&f, s, 0), -ENOSPC, "a byte too little");
-    is_uint(status_of(s, TIER_RAM).held, 0, "takes nothing");
+    is_uint(filling_status(s, TIER_RAM).held, 0, "takes nothing");
     shard_close(s);
-    begin_anew();
+    empty_tiers();
     s = filling_open(&f, ram, need, NULL, 0);
     is_int(filling_put_file(&f, s, 0), 0, "exactly enough");
     is_int(filling_put_file(&f, s, 1), -ENOSPC, "for one");
@@ -324,7 +295,7 @@ static void test_exact_budget(void)
     shard_close(s);
     s = filling_open(&f, NULL, 0, NULL, 0);
     is_int(filling_put_file(&f, s, 1), -ENOSPC, "no tier at all");
-    is_int(status_of(s, TIER_SSD).state, TIER_ABSENT, "which says so");
+    is_int(filling_status(s, TIER_SSD).state, TIER_ABSENT, "which says so");
     is_int(shard_flush(s) | shard_reclaim(s), 0, "and can be flushed and reclaimed");
     shard_close(s);
     shard_close(NULL);
