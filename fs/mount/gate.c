@@ -162,31 +162,33 @@ static void gate_open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info
     gate_of(req)->below->open(req, ino, fi);
 }
 
+/* Those that are all of one shape: there are no file handles. */
+static void dispatch_or_park(enum parked_op op, fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset)
+{
+    const struct gate *g = gate_of(req);
+    const struct parked like = {.op = op, .req = req, .ino = ino, .size = size, .offset = offset};
+    if (is_open(g))
+        dispatch(g->below, &like);
+    else
+        park(&like, NULL);
+}
+
 static void gate_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-    struct gate *g = gate_of(req);
-    if (is_open(g))
-        g->below->read(req, ino, size, offset, fi);
-    else
-        park(&(struct parked){.op = PARKED_READ, .req = req, .ino = ino, .size = size, .offset = offset}, NULL);
+    (void)fi;
+    dispatch_or_park(PARKED_READ, req, ino, size, offset);
 }
 
 static void gate_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-    struct gate *g = gate_of(req);
-    if (is_open(g))
-        g->below->readdir(req, ino, size, offset, fi);
-    else
-        park(&(struct parked){.op = PARKED_READDIR, .req = req, .ino = ino, .size = size, .offset = offset}, NULL);
+    (void)fi;
+    dispatch_or_park(PARKED_READDIR, req, ino, size, offset);
 }
 
 static void gate_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-    struct gate *g = gate_of(req);
-    if (is_open(g))
-        g->below->readdirplus(req, ino, size, offset, fi);
-    else
-        park(&(struct parked){.op = PARKED_READDIRPLUS, .req = req, .ino = ino, .size = size, .offset = offset}, NULL);
+    (void)fi;
+    dispatch_or_park(PARKED_READDIRPLUS, req, ino, size, offset);
 }
 
 static void gate_statfs(fuse_req_t req, fuse_ino_t ino)
