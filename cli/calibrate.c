@@ -13,6 +13,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/hash.h"
+#include "fs/catalog/samples.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,22 +55,6 @@ static void measuring_fini(struct measuring *m)
 
 /* --- which samples --- */
 
-/* One of a list's lines, without its escapes, as a string. */
-static void unescape(char *line, const char *end)
-{
-    char *to = line;
-
-    for (const char *c = line; c < end; c++) {
-        if (*c == '\\' && c + 1 < end) {
-            c++;
-            *to++ = *c == 'n' ? '\n' : *c == 'r' ? '\r' : *c;
-        } else {
-            *to++ = *c;
-        }
-    }
-    *to = '\0';
-}
-
 /* Line i of the list stays among the chosen ones with the same probability for each i. */
 static void choose(struct measuring *m, char *line, char *end)
 {
@@ -84,7 +69,7 @@ static void choose(struct measuring *m, char *line, char *end)
         place = hash64(&i, sizeof i, clock_now()) % (m->count + 1ul);
         m->chosen[m->count++] = m->chosen[place];
     }
-    unescape(line, end);
+    line[samples_text_unescape(line, (size_t)(end - line), line)] = '\0'; /* where the newline was, or before */
     m->chosen[place] = (struct chosen){.path = line, .owner = NOBODY};
 }
 

@@ -18,19 +18,6 @@ struct upload {
 
 /* ---- one path ---- */
 
-/* `\n`, `\r` and `\\`; other backslashes stand for themselves. Returns the length. */
-static size_t unescape(const char *path, size_t n, char *plain)
-{
-    size_t length = 0;
-    for (size_t i = 0; i < n; i++) {
-        char next = path[i] == '\\' && i + 1 < n ? path[i + 1] : '\0';
-        bool escape = next == 'n' || next == 'r' || next == '\\';
-        plain[length++] = !escape ? path[i] : next == 'n' ? '\n' : next == 'r' ? '\r' : '\\';
-        i += escape;
-    }
-    return length;
-}
-
 static int find_in(struct upload *u, uint64_t directory, const char *name, size_t n, uint32_t *file)
 {
     uint64_t ino;
@@ -87,7 +74,7 @@ static int find(struct upload *u, const char *path, size_t n, uint32_t *file)
 static int find_line(struct upload *u, const char *path, size_t n, uint32_t *file)
 {
     if (memchr(path, '\\', n)) {
-        size_t length = unescape(path, n, u->plain);
+        size_t length = samples_text_unescape(path, n, u->plain);
         int error = find(u, u->plain, length, file);
         u->directory_ino = 0; /* its text is in a buffer that changes */
         if (!error)

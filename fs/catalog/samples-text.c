@@ -12,6 +12,26 @@ static char escape_of(char c)
     return c == '\n' ? 'n' : c == '\r' ? 'r' : c == '\\' ? '\\' : '\0';
 }
 
+void samples_text_escape(const char *path, size_t n, struct str *out)
+{
+    for (; n > 0; path++, n--) {
+        char escape = escape_of(*path);
+        str_add(out, escape ? (char[]){'\\', escape} : path, escape ? 2 : 1);
+    }
+}
+
+size_t samples_text_unescape(const char *line, size_t n, char *path)
+{
+    size_t length = 0;
+    for (size_t i = 0; i < n; i++) {
+        char next = line[i] == '\\' && i + 1 < n ? line[i + 1] : '\0';
+        bool escape = next == 'n' || next == 'r' || next == '\\';
+        path[length++] = !escape ? line[i] : next == 'n' ? '\n' : next == 'r' ? '\r' : '\\';
+        i += escape;
+    }
+    return length;
+}
+
 static bool needs_escapes(const struct catalog *c)
 {
     return memchr(c->names, '\n', c->name_bytes) || memchr(c->names, '\r', c->name_bytes) ||

@@ -41,6 +41,10 @@ int samples_load(const struct catalog *c, const char *path, struct samples **out
  * The length is 0 when memory runs out. What is read is appended; less than n at the end. */
 uint64_t samples_text_length(struct samples *s);
 int samples_text_read(struct samples *s, uint64_t offset, size_t n, struct str *out);
+/* Those escapes alone: add a path with them, and take them out of a line, where other backslashes stand for themselves.
+ * `path` has room for n bytes, or is the line; returns its length. */
+void samples_text_escape(const char *path, size_t n, struct str *out);
+size_t samples_text_unescape(const char *line, size_t n, char *path);
 
 /* All lists of a mount by name; any thread. `all` and `imagefolder` are always there, made when first asked for. */
 struct samples_table;

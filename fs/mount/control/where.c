@@ -42,38 +42,15 @@ static int find_file(const struct control *control, const char *path, size_t n, 
     return error;
 }
 
-/* Lines are written as in the file `samples`: newline, carriage return and backslash of a name as \n, \r and \\. */
-static size_t unescape(const char *path, size_t n, char *plain)
-{
-    size_t length = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        char next = path[i] == '\\' && i + 1 < n ? path[i + 1] : '\0';
-        bool escape = next == 'n' || next == 'r' || next == '\\';
-        plain[length++] = !escape ? path[i] : next == 'n' ? '\n' : next == 'r' ? '\r' : '\\';
-        i += escape;
-    }
-    return length;
-}
-
-/* A line may also have been written by somebody who does not escape. */
+/* Lines are written as in the file `samples`; one may also have been written by somebody who does not escape. */
 static int find_line(const struct control *control, const char *path, size_t n, uint32_t *file)
 {
     char plain[PLAIN_MOST];
 
     if (n > 0 && n <= sizeof plain && memchr(path, '\\', n) &&
-        find_file(control, plain, unescape(path, n, plain), file) == 0)
+        find_file(control, plain, samples_text_unescape(path, n, plain), file) == 0)
         return 0;
     return find_file(control, path, n, file);
-}
-
-static void add_escaped(struct str *reply, const char *path, size_t n)
-{
-    for (; n > 0; path++, n--)
-        if (*path == '\n' || *path == '\r' || *path == '\\')
-            str_adds(reply, *path == '\n' ? "\\n" : *path == '\r' ? "\\r" : "\\\\");
-        else
-            str_add(reply, path, 1);
 }
 
 /* The node that keeps the file's first extent: as the directory says, also while its world is gone. Where there never
@@ -109,7 +86,7 @@ static void add_line(const struct control *control, const struct world_view *vie
     if (line)
         str_add(reply, path, n);
     else
-        add_escaped(reply, path, n);
+        samples_text_escape(path, n, reply);
     str_adds(reply, "\n");
 }
 

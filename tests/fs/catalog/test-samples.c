@@ -40,6 +40,28 @@ static void is_list(struct samples *s, const char *expected, const char *what)
     is_uint(samples_text_length(s), text.length, "and its length");
 }
 
+/* ---- a line ---- */
+
+static void test_escapes(void)
+{
+    static const struct {
+        const char *path, *line;
+    } table[] = {
+        {"plain", "plain"}, {"", ""},         {"a\nb", "a\\nb"},         {"\r", "\\r"},
+        {"\\", "\\\\"},     {"\\n", "\\\\n"}, {"\\\n\\", "\\\\\\n\\\\"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        CLEANUP_STR struct str line = STR_INIT;
+        samples_text_escape(table[i].path, strlen(table[i].path), &line);
+        is_str(line.data ? line.data : "", table[i].line, "path %zu as a line", i);
+        size_t n = samples_text_unescape(line.data, line.length, line.data);
+        ok(n == strlen(table[i].path) && memcmp(line.data ? line.data : "", table[i].path, n) == 0, "and back");
+    }
+    char odd[] = "a\\b\\";
+    is_uint(samples_text_unescape(odd, sizeof odd - 1, odd), sizeof odd - 1, "other backslashes");
+    is_str(odd, "a\\b\\", "stand for themselves");
+}
+
 /* ---- built in ---- */
 
 static void test_all(void)
@@ -359,6 +381,7 @@ static void test_slices(void)
 int main(void)
 {
     make_catalog();
+    test_escapes();
     test_all();
     test_imagefolder();
     test_select();
