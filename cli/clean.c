@@ -325,8 +325,7 @@ static int run(int argc, char **argv)
 
     while ((option = getopt_long(argc, argv, ":n", options, NULL)) != -1) {
         if (option == '?' || option == ':')
-            return command_usage(&command_clean, "option %s: %s", argv[optind - 1],
-                                 option == ':' ? "its value is missing" : "not known");
+            return command_bad_option(&command_clean, option, argv);
         if (option == 'o' && duration_parse(optarg, &clean.older) < 0)
             return command_usage(&command_clean, "--older %s: not a time", optarg);
         clean.dry_run |= option == 'n';

@@ -1,6 +1,7 @@
 /* How a subcommand speaks: one line, with the program's name before it. */
 #include "cli/command.h"
 
+#include <getopt.h>
 #include <stdarg.h>
 
 /* A path in a message must not begin another line, nor steer the terminal. */
@@ -34,6 +35,12 @@ int command_usage(const struct command *command, const char *format, ...)
     va_end(args);
     fprintf(stderr, "usage: dealfs %s %s\n", command->name, command->arguments);
     return COMMAND_USAGE;
+}
+
+int command_bad_option(const struct command *command, int option, char **argv)
+{
+    return command_usage(command, "option %s: %s", argv[optind - 1],
+                         option == ':' ? "its value is missing" : "is not known");
 }
 
 int command_fail(const char *format, ...)

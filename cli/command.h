@@ -45,6 +45,8 @@ extern const struct command command_scan; /* hidden */
 
 /* `dealfs NAME: what is wrong`, then the usage line, on stderr. Returns COMMAND_USAGE. */
 int command_usage(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same of what getopt_long has just answered with '?' or ':'. */
+int command_bad_option(const struct command *command, int option, char **argv);
 /* `dealfs: what, on what, why` on stderr. Returns COMMAND_FAILED. */
 int command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a line that is no failure. */

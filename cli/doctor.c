@@ -76,8 +76,9 @@ static int run(int argc, char **argv)
 {
     static const struct option options[] = {{0}};
 
-    if (getopt_long(argc, argv, ":", options, NULL) != -1)
-        return command_usage(&command_doctor, "option %s: not known", argv[optind - 1]);
+    int option = getopt_long(argc, argv, ":", options, NULL);
+    if (option != -1)
+        return command_bad_option(&command_doctor, option, argv);
     if (argc - optind > 1)
         return command_usage(&command_doctor, "more than one SSD-DIRECTORY");
     return examine(argv[optind]);

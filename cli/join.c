@@ -34,8 +34,7 @@ static int run(int argc, char **argv)
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":n:g:", names, NULL)) != -1) {
         if (option == '?' || option == ':')
-            return command_usage(&command_join, "option %s: %s", argv[optind - 1],
-                                 option == ':' ? "its value is missing" : "is not known");
+            return command_bad_option(&command_join, option, argv);
         if (number_parse(optarg, 1, NODES_MOST, &number))
             return command_usage(&command_join, "%s: not a number from 1 to %d", optarg, NODES_MOST);
         *(option == 'n' ? &wish.nodes : &wish.groups) = (unsigned)number;

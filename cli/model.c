@@ -367,8 +367,7 @@ static int run(int argc, char **argv)
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
         if (option == '?' || option == ':')
-            return command_usage(&command_model, "option %s: %s", argv[optind - 1],
-                                 option == ':' ? "its value is missing" : "not known");
+            return command_bad_option(&command_model, option, argv);
         status = take_option(&w, option);
         if (status)
             return status;

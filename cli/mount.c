@@ -115,6 +115,20 @@ static int mount_here(struct start *s, char *const list[], int lists)
     return mount_it(s);
 }
 
+/* What stands behind the options, and whether these go together. */
+static int take_arguments(struct start *s, int argc, char **argv)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+
+    if (options_check(&s->options, &why))
+        return usage_of_option(&why);
+    if (argc - optind != 2)
+        return command_usage(&command_mount, "a SOURCE and a MOUNTPOINT are needed");
+    s->source = argv[optind];
+    s->mountpoint = argv[optind + 1];
+    return COMMAND_DONE;
+}
+
 static int parse_and_mount(struct start *s, int argc, char **argv, char *list[])
 {
     CLEANUP_STR struct str why = STR_INIT;
@@ -133,13 +147,8 @@ static int parse_and_mount(struct start *s, int argc, char **argv, char *list[])
             return command_usage(&command_mount, "option -%c: %s", optopt, option == ':' ? "needs a value" : "is not known");
         }
     }
-    if (options_check(&s->options, &why))
-        return usage_of_option(&why);
-    if (argc - optind != 2)
-        return command_usage(&command_mount, "a SOURCE and a MOUNTPOINT are needed");
-    s->source = argv[optind];
-    s->mountpoint = argv[optind + 1];
-    return mount_here(s, list, lists);
+    int status = take_arguments(s, argc, argv);
+    return status ? status : mount_here(s, list, lists);
 }
 
 static int run(int argc, char **argv)
@@ -178,12 +187,9 @@ static int parse_helper(struct start *s, int argc, char **argv)
     for (int i = 0; i < count; i++)
         if (options_parse(&s->options, lists[i], &why) && !sloppy)
             return usage_of_option(&why);
-    if (options_check(&s->options, &why))
-        return usage_of_option(&why);
-    if (argc - optind != 2)
-        return command_usage(&command_mount, "a SOURCE and a MOUNTPOINT are needed");
-    s->source = argv[optind];
-    s->mountpoint = argv[optind + 1];
+    int status = take_arguments(s, argc, argv);
+    if (status)
+        return status;
     if (s->options.nodes > 1 && !sloppy)
         return refuse_nodes(s);
     return fake ? COMMAND_DONE : mount_it(s);

@@ -177,8 +177,7 @@ static int run(int argc, char **argv)
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":n:b:s:t:jp:", options, NULL)) != -1) {
         if (option == '?' || option == ':')
-            return command_usage(&command_simulate, "option %s: %s", argv[optind - 1],
-                                 option == ':' ? "its value is missing" : "not known");
+            return command_bad_option(&command_simulate, option, argv);
         int status = take_option(&w, option);
         if (status)
             return status;

@@ -283,7 +283,7 @@ static int run(int argc, char **argv)
 
     while ((option = getopt_long(argc, argv, ":j", options, NULL)) != -1) {
         if (option != 'j')
-            return command_usage(&command_status, "option %s: not known", argv[optind - 1]);
+            return command_bad_option(&command_status, option, argv);
         show.json = true;
     }
     if (argc - optind > 1)

@@ -87,7 +87,7 @@ static int run(int argc, char **argv)
     opterr = 0;
     while ((option = getopt_long(argc, argv, "l", names, NULL)) != -1) {
         if (option == '?')
-            return command_usage(&command_umount, "option %s: is not known", argv[optind - 1]);
+            return command_bad_option(&command_umount, option, argv);
         lazy |= option == 'l';
         world |= option == 'w';
     }

@@ -119,8 +119,7 @@ static int run(int argc, char **argv)
 
     while ((option = getopt_long(argc, argv, ":j:", options, NULL)) != -1) {
         if (option != 'j')
-            return command_usage(&command_verify, "option %s: %s", argv[optind - 1],
-                                 option == ':' ? "its value is missing" : "not known");
+            return command_bad_option(&command_verify, option, argv);
         if (number_parse(optarg, 1, JOBS_MOST, &jobs) < 0)
             return command_usage(&command_verify, "--jobs %s: not a number from 1 to %d", optarg, JOBS_MOST);
         verify.jobs = (int)jobs;

@@ -99,8 +99,7 @@ static int run(int argc, char **argv)
 
     while ((option = getopt_long(argc, argv, ":n:t:", options, NULL)) != -1) {
         if (option == '?' || option == ':')
-            return command_usage(&command_wait, "option %s: %s", argv[optind - 1],
-                                 option == ':' ? "its value is missing" : "not known");
+            return command_bad_option(&command_wait, option, argv);
         if (option == 'n' && number_parse(optarg, 1, UINT32_MAX, &wanted.nodes) < 0)
             return command_usage(&command_wait, "--nodes %s: not a number of nodes", optarg);
         if (option == 't' && duration_parse(optarg, &wanted.timeout) < 0)
