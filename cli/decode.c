@@ -4,18 +4,16 @@
  * writes it. */
 #include "cli/decode.h"
 
+#include "cli/escape.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <jpeglib.h>
 
 enum { THREADS_MOST = 256, ROW_MOST = 1 << 18 };
 
@@ -25,22 +23,6 @@ struct decoding {
     uint64_t end;
     _Atomic uint64_t next, done;
 };
-
-/* libjpeg ends the process where an error handler returns. */
-struct escape {
-    struct jpeg_error_mgr manager; /* first: libjpeg knows only this */
-    jmp_buf back;
-};
-
-static void fail(j_common_ptr codec)
-{
-    longjmp(((struct escape *)(void *)codec->err)->back, 1);
-}
-
-static void be_silent(j_common_ptr codec)
-{
-    (void)codec;
-}
 
 bool decode_is_picture(const struct str *bytes)
 {
@@ -53,9 +35,7 @@ static bool decode(const struct str *bytes, unsigned char *row)
     struct jpeg_decompress_struct codec = {0};
     struct escape escape;
 
-    codec.err = jpeg_std_error(&escape.manager);
-    escape.manager.error_exit = fail;
-    escape.manager.output_message = be_silent;
+    codec.err = escape_from(&escape);
     if (setjmp(escape.back)) {
         jpeg_destroy_decompress(&codec);
         return false;

@@ -21,6 +21,8 @@ dealfs_SOURCES = \
 	cli/enter.c \
 	cli/epoch.c \
 	cli/epoch.h \
+	cli/escape.c \
+	cli/escape.h \
 	cli/folder.c \
 	cli/given.c \
 	cli/given.h \

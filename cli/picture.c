@@ -3,18 +3,16 @@
  * Integer arithmetic and a generator of our own, so that the pixels are the same everywhere. */
 #include "cli/picture.h"
 
+#include "cli/escape.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <jpeglib.h>
 
 enum {
     WIDTH = 600,
@@ -106,22 +104,6 @@ static void draw_line(struct picture *p, int y, unsigned char *line)
     }
 }
 
-/* libjpeg ends the process where an error handler returns. */
-struct escape {
-    struct jpeg_error_mgr manager; /* first: libjpeg knows only this */
-    jmp_buf back;
-};
-
-static void fail(j_common_ptr codec)
-{
-    longjmp(((struct escape *)(void *)codec->err)->back, 1);
-}
-
-static void be_silent(j_common_ptr codec)
-{
-    (void)codec;
-}
-
 /* The encoded picture, malloc'd: the caller frees it, also after an error. Memory is all that can be lacking. */
 static int encode(struct picture *picture, unsigned char **bytes, unsigned long *length)
 {
@@ -129,9 +111,7 @@ static int encode(struct picture *picture, unsigned char **bytes, unsigned long 
     struct escape escape;
     unsigned char line[WIDTH * 3], *row = line;
 
-    codec.err = jpeg_std_error(&escape.manager);
-    escape.manager.error_exit = fail;
-    escape.manager.output_message = be_silent;
+    codec.err = escape_from(&escape);
     jpeg_create_compress(&codec);
     if (setjmp(escape.back)) {
         jpeg_destroy_compress(&codec);
