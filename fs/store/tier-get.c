@@ -250,16 +250,23 @@ static void drop_bad(struct tier *t, uint32_t file, uint64_t value, const struct
         tier_close_admission(t, error);
 }
 
-/* -EAGAIN: it was moved meanwhile. */
+/* -ENOENT, or -EAGAIN: it was moved meanwhile. */
+static int find_and_pin(struct reading *r, const struct wanted *w, struct found *f)
+{
+    if (!find(r, w->value, f))
+        return -ENOENT;
+    return pin(r, entry_segment(f->entry)) ? 0 : -EAGAIN;
+}
+
+/* -EAGAIN as above. */
 static int get_value(struct reading *r, const struct wanted *w)
 {
     struct found f;
     struct stored stored;
-    if (!find(r, w->value, &f))
-        return -ENOENT;
-    if (!pin(r, entry_segment(f.entry)))
-        return -EAGAIN;
-    int error = stored_bytes(r, w, f.place, &stored);
+    int error = find_and_pin(r, w, &f);
+    if (error)
+        return error;
+    error = stored_bytes(r, w, f.place, &stored);
     if (!error)
         error = add_to_answer(r, w, &stored);
     if (error)
@@ -304,11 +311,10 @@ static int put_value(struct reading *r, const struct wanted *w, uint32_t i, tier
 {
     struct found f;
     struct stored stored;
-    if (!find(r, w->value, &f))
-        return -ENOENT;
-    if (!pin(r, entry_segment(f.entry)))
-        return -EAGAIN;
-    int error = stored_bytes(r, w, f.place, &stored);
+    int error = find_and_pin(r, w, &f);
+    if (error)
+        return error;
+    error = stored_bytes(r, w, f.place, &stored);
     if (!error)
         error = value_check(stored.bytes, stored.n, w->seed, w->part.raw);
     if (!error)
