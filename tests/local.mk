@@ -216,6 +216,7 @@ EXTRA_DIST += \
 	tests/lib/sh-world \
 	tests/lib/sub-build \
 	tests/lib/sweep \
+	tests/lib/tap.py \
 	tests/lib/tsan.supp \
 	tests/model/check.py \
 	tests/model/tree.py

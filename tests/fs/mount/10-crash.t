@@ -18,36 +18,15 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), '../../lib'))
+from tap import PATIENCE, diag, done_testing, ok, wait_for
+
 BUILD = os.environ.get('top_builddir') or os.getcwd()
 KEEPER = os.path.join(BUILD, 'dealfs-keeper')
 BRING_UP = os.environ.get('BRING_UP') or os.path.join(BUILD, 'tests/fs/mount/bring-up')
 KILLS = int(os.environ.get('KILLS', '200'))
 READERS = 8
-PATIENCE = 60  # seconds, for what should take milliseconds
-
-ran = failed = 0
-
-
-def ok(condition, what):
-    global ran, failed
-    ran += 1
-    failed += not condition
-    print(f"{'' if condition else 'not '}ok {ran} - {what}", flush=True)
-    return condition
-
-
-def diag(text):
-    for line in str(text).splitlines():
-        print('#', line, flush=True)
-
-
-def wait_for(condition, seconds=PATIENCE, pause=0.001):
-    end = time.monotonic() + seconds
-    while not (result := condition()):
-        if time.monotonic() > end:
-            return None
-        time.sleep(pause)
-    return result
 
 
 class Tree:
@@ -485,8 +464,7 @@ def main():
             except Exception as e:  # the other tests go on
                 ok(False, f'{test.__name__} goes on to its end')
                 diag(f'{type(e).__name__}: {e}')
-    print(f'1..{ran}')
-    return 1 if failed else 0
+    return done_testing()
 
 
 def clean(base, owner):

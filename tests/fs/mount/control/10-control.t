@@ -13,31 +13,20 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), '../../../lib'))
+from tap import PATIENCE, done_testing, equal, ok, wait_for
+
 BUILD = os.environ.get('top_builddir') or os.getcwd()
 KEEPER = os.environ.get('KEEPER') or os.path.join(BUILD, 'dealfs-keeper')
 BRING_UP = os.environ.get('BRING_UP') or os.path.join(BUILD, 'tests/fs/mount/bring-up')
-PATIENCE = 60  # seconds, for what should take milliseconds
 FILES = 200
 SNAPSHOTS = 1024  # open at once
-
-ran = failed = 0
-
-
-def ok(condition, what):
-    global ran, failed
-    ran += 1
-    failed += not condition
-    print(f"{'' if condition else 'not '}ok {ran} - {what}", flush=True)
-    return condition
-
-
-def equal(got, expected, what):
-    if not ok(got == expected, what):
-        print(f'#      got: {str(got)[:400]!r}\n# expected: {str(expected)[:400]!r}', flush=True)
 
 
 def fails(number, what, action):
@@ -46,15 +35,6 @@ def fails(number, what, action):
     except OSError as e:
         got = e.errno
     equal(got, number, what)
-
-
-def wait_for(condition, pause=0.01, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while not (result := condition()):
-        if time.monotonic() > end:
-            return None
-        time.sleep(pause)
-    return result
 
 
 # --- the mount ---
@@ -432,7 +412,7 @@ def interrupt_one(count):
     def waits():
         with open(f'/proc/{child}/stat') as f:
             return f.read().rsplit(')', 1)[1].split()[0] in 'SDZ'
-    wait_for(waits, 0.0001)
+    wait_for(waits, pause=0.0001)
     os.kill(child, signal.SIGINT)
     return os.waitpid(child, 0)[1]
 
@@ -624,5 +604,4 @@ test_crash()
 test_dying_servers()
 test_status()
 test_metrics()
-print(f'1..{ran}', flush=True)
-raise SystemExit(failed > 0)
+raise SystemExit(done_testing())

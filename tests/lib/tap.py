@@ -1,0 +1,38 @@
+"""TAP for tests in Python. A test ends with sys.exit(done_testing())."""
+import time
+
+PATIENCE = 60  # seconds, for what should take milliseconds
+ran = failed = 0
+
+
+def ok(condition, what):
+    global ran, failed
+    ran += 1
+    failed += not condition
+    print(f"{'' if condition else 'not '}ok {ran} - {what}", flush=True)
+    return condition
+
+
+def diag(text):
+    for line in str(text).splitlines():
+        print('#', line, flush=True)
+
+
+def equal(got, expected, what):
+    if not ok(got == expected, what):
+        diag(f'     got: {str(got)[:400]!r}\nexpected: {str(expected)[:400]!r}')
+
+
+def wait_for(condition, seconds=PATIENCE, pause=0.001):
+    """What the condition says once it says something, or None when it never does."""
+    end = time.monotonic() + seconds
+    while not (result := condition()):
+        if time.monotonic() > end:
+            return None
+        time.sleep(pause)
+    return result
+
+
+def done_testing():
+    print(f'1..{ran}', flush=True)
+    return 1 if failed else 0
