@@ -208,6 +208,7 @@ EXTRA_DIST += \
 	tests/fs/catalog/source.h \
 	tests/fs/plan/model.py \
 	tests/fs/plan/torch-order.py \
+	tests/lib/crowd.py \
 	tests/lib/fuzz \
 	tests/lib/reader.py \
 	tests/lib/run-test \

@@ -12,10 +12,11 @@ for ((i = 0; i < 256; i++)); do head -c 200000 "$src/class0/000.bin" >"$src/slow
 export DEALFS_SOURCE_FAULTS="file=$faults"
 ok 'mount' mount_up "$src" "$mnt"
 find "$mnt" -path "$mnt/class*" -type f -exec cat {} + >/dev/null
-echo 'hang=slow/*' >"$faults.new" && mv "$faults.new" "$faults"
+set_faults 'hang=slow/*'
 
 cat >"$tmp/read.py" <<'END'
-import os, random, sys, threading, time
+import json, os, random, sys, time
+from crowd import Crowd
 mnt, src, blocked = sys.argv[1], sys.argv[2], int(sys.argv[3])
 names = [f'{d}/{f}' for d in sorted(os.listdir(src)) if d.startswith('class') for f in os.listdir(f'{src}/{d}')]
 want = {n: open(f'{src}/{n}', 'rb').read() for n in names}
@@ -34,43 +35,32 @@ def once():
     return time.monotonic() - began
 
 free = min(once() for _ in range(5))
-errors = []
-def reader(i):
-    try:
-        if open(f'{mnt}/slow/{i}', 'rb').read() != open(f'{src}/slow/{i}', 'rb').read():
-            errors.append(f'{i}: wrong bytes')
-    except OSError as e:
-        errors.append(f'{i}: {e}')
-threads = [threading.Thread(target=reader, args=(i,)) for i in range(blocked)]
-for t in threads:
-    t.start()
+crowd = Crowd(src, mnt, blocked)
 def parked():
-    import json
     return json.load(open(f'{mnt}/.dealfs/status'))['parked']
 end = time.monotonic() + 30
 while parked() < blocked and time.monotonic() < end:
     time.sleep(0.05)
 print(f'{parked()} parked', flush=True)
-assert all(t.is_alive() for t in threads), 'a reader is not blocked'
+assert crowd.all_wait(), 'a reader is not blocked'
 busy = min(once() for _ in range(5))
 print(f'{free:.3f} s alone, {busy:.3f} s beside {blocked} blocked readers', flush=True)
 os.listdir(mnt)
 os.stat(f'{mnt}/slow/0')
-assert all(t.is_alive() for t in threads), 'a reader is no longer blocked'
+assert crowd.all_wait(), 'a reader is no longer blocked'
 open(sys.argv[4] + '.new', 'w').close()
 os.rename(sys.argv[4] + '.new', sys.argv[4])
-for t in threads:
-    t.join(60)
-assert not any(t.is_alive() for t in threads), 'a reader is blocked for ever'
-assert not errors, errors
+assert crowd.all_end(60), 'a reader is blocked for ever'
+assert not crowd.wrong, crowd.wrong
 END
-ok '256 readers are blocked, and others go on' timeout 200 python3 "$tmp/read.py" "$mnt" "$src" 256 "$faults"
+ok '256 readers are blocked, and others go on' timeout 200 env PYTHONPATH="$top_srcdir/tests/lib" PYTHONDONTWRITEBYTECODE=1 \
+    python3 "$tmp/read.py" "$mnt" "$src" 256 "$faults"
 diag "$(cat "$tmp/.output")"
 reads 'all is read' "$src" "$mnt"
 
 # Slow, not hanging: the others go on, and each file is read once.
 ok 'unmount' dealfs umount "$mnt"
-echo 'delay=30,delay_match=slow/*' >"$faults.new" && mv "$faults.new" "$faults"
+set_faults 'delay=30,delay_match=slow/*'
 ok 'mount with a slow source' dealfs mount "$src" "$mnt"
 cats=()
 for i in 1 2 3 4; do
@@ -82,16 +72,16 @@ is 'four readers of the same slow files read them once from the source' "$(value
 for i in 1 2 3 4; do ok 'the right bytes' cmp "$tmp/slow.$i" <(cat "$src"/slow/1?); done
 
 # A source that fails.
-echo 'errno=EIO,match=class0/*' >"$faults.new" && mv "$faults.new" "$faults"
+set_faults 'errno=EIO,match=class0/*'
 fails 'EIO of the source is the reader'\''s' cat "$mnt/class0/004.bin"
 like 'it is EIO' "$(cat "$mnt/class0/004.bin" 2>&1 >/dev/null)" 'Input/output error'
 ok 'what is not concerned is read' cmp "$src/class1/001.bin" "$mnt/class1/001.bin"
 exits 3 'status is degraded' dealfs status "$mnt"
-: >"$faults.new" && mv "$faults.new" "$faults"
+set_faults ''
 ok 'when the source is well again it is read' cmp "$src/class0/004.bin" "$mnt/class0/004.bin"
 
 # A lazy unmount while readers hang.
-echo 'hang=class3/*' >"$faults.new" && mv "$faults.new" "$faults"
+set_faults 'hang=class3/*'
 cat "$mnt/class3/003.bin" >/dev/null 2>&1 &
 reader=$!
 tap_pids+=("$reader")
@@ -101,7 +91,7 @@ exits 3 'status does not hang' timeout 20 dealfs status "$mnt"
 ok 'umount --lazy does not hang' timeout 60 dealfs umount --lazy "$mnt"
 fails 'it is gone' mounted "$mnt"
 ok 'who was inside still waits for the source' kill -0 $reader
-: >"$faults.new" && mv "$faults.new" "$faults"
+set_faults ''
 ok 'and ends when it answers' wait_for 30 sh -c "! kill -0 $reader"
 nothing_left
 done_testing

@@ -11,33 +11,11 @@ make_files "$src" 64 100000
 mkdir "$src/slow"
 for ((i = 0; i < readers; i++)); do head -c 20000 /dev/urandom >"$src/slow/$i"; done
 export DEALFS_SOURCE_FAULTS="file=$faults"
-set_faults() { echo "$1" >"$faults.new" && mv "$faults.new" "$faults"; }
 
-# A thread a file. Its exit status tells whether every one got its bytes; what went wrong is printed.
-cat >"$tmp/crowd.py" <<'END'
-import sys, threading
-src, mnt, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-wrong = []
-def reader(i):
-    try:
-        with open(f'{mnt}/slow/{i}', 'rb') as f:
-            got = f.read()
-        if got != open(f'{src}/slow/{i}', 'rb').read():
-            wrong.append(f'{i}: {len(got)} bytes, not those of the source')
-    except OSError as e:
-        wrong.append(f'{i}: {e}')
-threads = [threading.Thread(target=reader, args=(i,)) for i in range(count)]
-for t in threads:
-    t.start()
-for t in threads:
-    t.join()
-print('\n'.join(wrong[:10]))
-sys.exit(bool(wrong))
-END
 parked() { [ "$(timeout 20 cat "$mnt/.dealfs/status" | python3 -c 'import json, sys; print(json.load(sys.stdin)["parked"])')" = "$1" ]; }
 start_crowd() { # they are parked in the server, not on the way to it
     set_faults 'hang=slow/*'
-    python3 "$tmp/crowd.py" "$src" "$mnt" $readers >"$tmp/crowd.log" 2>&1 &
+    python3 "$top_srcdir/tests/lib/crowd.py" "$src" "$mnt" $readers >"$tmp/crowd.log" 2>&1 &
     crowd=$!
     tap_pids+=("$crowd")
     wait_for 60 parked $readers
