@@ -80,7 +80,7 @@ static void test_ignored(void)
     str_fini(&why);
 }
 
-static void test_taken(void)
+static void test_defaults(void)
 {
     struct options o;
     struct str why = STR_INIT;
@@ -90,6 +90,13 @@ static void test_taken(void)
        "the defaults");
     ok(o.zstd_level > 0 && o.source_threads > 1 && o.peer_timeout > 0, "also the numbers");
     options_fini(&o);
+    str_fini(&why);
+}
+
+static void test_taken(void)
+{
+    struct options o;
+    struct str why = STR_INIT;
 
     is_int(parse(&o,
                  "ram=25%,ssd=/s,ssd_size=1.5T,state=/st,control=/c,metrics_file=/m.prom,owner=joe,rescan=never,zstd=off,"
@@ -115,6 +122,13 @@ static void test_taken(void)
     is_int(o.rescan, RESCAN_ALWAYS, "all of them");
     is_str(o.ssd, "/s", "what it does not name stays");
     options_fini(&o);
+    str_fini(&why);
+}
+
+static void test_values(void)
+{
+    struct options o;
+    struct str why = STR_INIT;
 
     is_int(parse(&o, "ssd=/a\\,b\\\\c\\d,ram=0", &why), 0, "a backslash keeps a comma");
     is_str(o.ssd, "/a,b\\c\\d", "in the value");
@@ -124,6 +138,13 @@ static void test_taken(void)
     is_int(parse(&o, "metrics_file=/a=b", &why), 0, "a value with an equals sign");
     is_str(o.metrics_file, "/a=b", "is whole");
     options_fini(&o);
+    str_fini(&why);
+}
+
+static void test_world(void)
+{
+    struct options o;
+    struct str why = STR_INIT;
 
     is_int(parse(&o, "nodes=16,groups=4,node=3/2,catalog=/c", &why), 0, "what worlds need");
     ok(o.nodes == 16 && o.groups == 4 && o.node == 3 && o.local == 2, "is there");
@@ -131,11 +152,6 @@ static void test_taken(void)
     options_fini(&o);
     parse(&o, "ro", &why);
     ok(o.nodes == 0 && o.groups == 0 && o.node == 0 && o.local == 0 && !o.wait_join && !o.catalog, "and not without");
-    options_fini(&o);
-
-    is_int(parse(&o, "ssd_size=1G", &why), 0, "ssd_size alone parses");
-    is_int(options_check(&o, &why), -EINVAL, "but does not go alone");
-    is_str(why.data, "option ssd_size=1G: needs ssd=DIR", "and says why");
     options_fini(&o);
     str_fini(&why);
 }
@@ -145,8 +161,10 @@ static void test_together(void)
     static const struct {
         const char *list, *says;
     } table[] = {
-        {"wait_join,nodes=4", "options wait_join and nodes: do not go together; `dealfs join --nodes N` checks the world's size"},
+        {"wait_join,nodes=4",
+         "options wait_join and nodes: do not go together; `dealfs join --nodes N` checks the world's size"},
         {"wait_join,catalog=/c", "options wait_join and catalog: do not go together"},
+        {"ssd_size=1G", "option ssd_size=1G: needs ssd=DIR"},
         {"nodes=2,groups=3", "option groups=3: more groups than nodes, which are 2"},
     };
     struct str why = STR_INIT;
@@ -168,7 +186,10 @@ int main(void)
 {
     test_refused();
     test_ignored();
+    test_defaults();
     test_taken();
+    test_values();
+    test_world();
     test_together();
     return done_testing();
 }

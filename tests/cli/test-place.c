@@ -84,19 +84,20 @@ static void make_file(const char *path, const char *text)
         bail_out("write %s: %s", path, strerror(errno));
 }
 
-static void test_source_and_mountpoint(void)
+static void make_places(void)
 {
-    struct str why = STR_INIT;
-    const char *d = test_directory();
-    char *path = NULL;
-    bool empty;
-
     mkdir(test_path("src"), 0755);
     mkdir(test_path("src/in"), 0755);
     mkdir(test_path("mnt"), 0755);
     make_file(test_path("file"), "x");
     if (symlink("mnt", test_path("link")) || symlink("nowhere", test_path("dangling")))
         bail_out("symlink: %s", strerror(errno));
+}
+
+static void test_source(void)
+{
+    struct str why = STR_INIT;
+    char *path = NULL;
 
     is_int(place_source(test_path("absent"), &path, &why), -ENOENT, "a source that is not there");
     ok(strstr(why.data, "absent: No such file"), "is named: %s", why.data);
@@ -106,23 +107,37 @@ static void test_source_and_mountpoint(void)
     is_int(place_source(test_path("src/../src//in/.."), &path, &why), 0, "a source by a long way");
     is_str(path, test_path("src"), "is resolved");
     free(path);
+    str_fini(&why);
+}
 
-    is_int(place_mountpoint(test_path("mnt///"), &path, &why), 0, "a mountpoint with slashes");
-    is_str(path, test_path("mnt"), "is without them");
-    free(path);
-    is_int(place_mountpoint(test_path("link"), &path, &why), 0, "a mountpoint that is a symlink");
-    is_str(path, test_path("mnt"), "is what it leads to");
-    free(path);
-    is_int(place_mountpoint(test_path("src/../mnt/."), &path, &why), 0, "a mountpoint that ends in a dot");
-    is_str(path, test_path("mnt"), "is resolved");
-    free(path);
-    is_int(place_mountpoint("/", &path, &why), 0, "the root");
-    is_str(path, "/", "is the root");
-    free(path);
+static void test_mountpoint(void)
+{
+    const struct {
+        const char *given, *what, *resolved, *is;
+    } table[] = {
+        {test_path("mnt///"), "a mountpoint with slashes", test_path("mnt"), "is without them"},
+        {test_path("link"), "a mountpoint that is a symlink", test_path("mnt"), "is what it leads to"},
+        {test_path("src/../mnt/."), "a mountpoint that ends in a dot", test_path("mnt"), "is resolved"},
+        {"/", "the root", "/", "is the root"},
+    };
+    struct str why = STR_INIT;
+    char *path = NULL;
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        is_int(place_mountpoint(table[i].given, &path, &why), 0, "%s", table[i].what);
+        is_str(path, table[i].resolved, "%s", table[i].is);
+        free(path);
+    }
     is_int(place_mountpoint(test_path("absent/mnt"), &path, &why), -ENOENT, "a parent that is not there");
     str_clear(&why);
     is_int(place_mountpoint(test_path("dangling"), &path, &why), -ENOENT, "a symlink that leads nowhere");
-    str_clear(&why);
+    str_fini(&why);
+}
+
+static void test_look(void)
+{
+    struct str why = STR_INIT;
+    bool empty;
 
     is_int(place_look(test_path("mnt"), &empty, &why), 0, "look at it");
     ok(empty, "it is empty");
@@ -131,21 +146,29 @@ static void test_source_and_mountpoint(void)
     is_int(place_look(test_path("file"), &empty, &why), -ENOTDIR, "a file");
     str_clear(&why);
     is_int(place_look(test_path("absent"), &empty, &why), -ENOENT, "one that is not there");
-    str_clear(&why);
+    str_fini(&why);
+}
+
+static void test_apart(void)
+{
+    const struct {
+        const char *source, *mountpoint, *what, *says;
+    } table[] = {
+        {test_path("src"), test_path("src"), "the same", "is the source itself"},
+        {test_path("src"), test_path("src/in"), "the mountpoint inside the source", "lies inside the source"},
+        {test_path("src/in"), test_path("src"), "the source inside the mountpoint", "has the source inside it"},
+    };
+    struct str why = STR_INIT;
 
     is_int(place_apart(test_path("src"), test_path("mnt"), &why), 0, "source and mountpoint apart");
     is_int(place_apart("/data/a", "/data/ab", &why), 0, "one's name begins the other's");
     is_int(place_apart("/data/ab", "/data/a", &why), 0, "and the other way round");
-    is_int(place_apart(test_path("src"), test_path("src"), &why), -EINVAL, "the same");
-    ok(strstr(why.data, "is the source itself"), "said: %s", why.data);
-    str_clear(&why);
-    is_int(place_apart(test_path("src"), test_path("src/in"), &why), -EINVAL, "the mountpoint inside the source");
-    ok(strstr(why.data, "lies inside the source"), "said: %s", why.data);
-    str_clear(&why);
-    is_int(place_apart(test_path("src/in"), test_path("src"), &why), -EINVAL, "the source inside the mountpoint");
-    ok(strstr(why.data, "has the source inside it"), "said: %s", why.data);
-    str_clear(&why);
-    is_int(place_apart(d, "/", &why), -EINVAL, "the root as mountpoint");
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        is_int(place_apart(table[i].source, table[i].mountpoint, &why), -EINVAL, "%s", table[i].what);
+        ok(strstr(why.data, table[i].says), "said: %s", why.data);
+        str_clear(&why);
+    }
+    is_int(place_apart(test_directory(), "/", &why), -EINVAL, "the root as mountpoint");
     str_fini(&why);
 }
 
@@ -216,7 +239,11 @@ int main(void)
     test_expand();
     test_names();
     test_parent();
-    test_source_and_mountpoint();
+    make_places();
+    test_source();
+    test_mountpoint();
+    test_look();
+    test_apart();
     test_folder();
     test_id();
     return done_testing();

@@ -272,27 +272,34 @@ static void test_list(void)
 }
 
 /* A path of more than PATH_MAX, made step by step. */
-static void test_deep(void)
+/* With a file and a symlink at its end. */
+static void make_deep(const char *name, struct str *path)
 {
-    struct str path = STR_INIT;
-    struct stat st;
-    char name[201];
     int at = dup(source);
 
-    memset(name, 'd', 200);
-    name[200] = '\0';
     for (int i = 0; i < 30; i++) {
         must(mkdirat(at, name, 0755), "mkdir");
         int next = openat(at, name, O_RDONLY | O_DIRECTORY);
         must(next, "open");
         close(at);
         at = next;
-        str_adds(&path, i > 0 ? "/" : "");
-        str_adds(&path, name);
+        str_adds(path, i > 0 ? "/" : "");
+        str_adds(path, name);
     }
     put(at, "leaf", "leaf", 4);
     must(symlinkat("leaf", at, "link"), "symlink");
     close(at);
+}
+
+static void test_deep(void)
+{
+    struct str path = STR_INIT;
+    struct stat st;
+    char name[201];
+
+    memset(name, 'd', 200);
+    name[200] = '\0';
+    make_deep(name, &path);
     size_t length = path.length;
     ok(length > PATH_MAX, "the path has %zu bytes", length);
     str_adds(&path, "/leaf");
@@ -315,7 +322,6 @@ static void test_deep(void)
     is_int(tree_stat(source, path.data, &st), -ENOTDIR, "what is not there");
     str_fini(&target);
     str_fini(&path);
-    memset(name, 'd', 200);
     is_int(dir_remove_tree(source, name), 0, "removed");
 }
 

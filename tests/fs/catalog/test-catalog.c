@@ -214,19 +214,10 @@ static void test_random(void)
     }
 }
 
-static void test_lookups(void)
+/* Of d/e/file, d/link and top. */
+static void test_lookup(const struct catalog *c)
 {
-    struct catalog *c;
-    const char *root = test_path("lookups");
-    source_add(root, "d/e/file", 1234);
-    source_add(root, "top", 1);
-    source_link(root, "d/link", "e/file");
-    c = source_catalog(root, test_path("lookups.catalog"));
     uint64_t ino, d = source_find(c, "d"), file = source_find(c, "d/e/file"), link = source_find(c, "d/link");
-    uint32_t number = 99, first = 99, count = 99;
-    struct stat st;
-    size_t length;
-    char small[9];
     is_uint(catalog_directories(c), 3, "directories");
     is_uint(catalog_files(c), 2, "files");
     is_uint(catalog_links(c), 1, "symlinks");
@@ -242,6 +233,12 @@ static void test_lookups(void)
     is_int(catalog_child(c, d, 2, &ino), -ENOENT, "past the last child");
     is_int(catalog_child(c, d, UINT64_MAX, &ino), -ENOENT, "far past the last child");
     is_int(catalog_child(c, file, 0, &ino), -ENOTDIR, "a child of a file");
+}
+
+static void test_numbers(const struct catalog *c)
+{
+    uint64_t d = source_find(c, "d"), file = source_find(c, "d/e/file"), link = source_find(c, "d/link");
+    uint32_t number = 99, first = 99, count = 99;
     is_int(catalog_ino_file(c, file, &number), 0, "the number of a file");
     is_uint(number, 0, "is that of the sample");
     is_int(catalog_ino_file(c, d, &number), -EISDIR, "a directory has none");
@@ -250,21 +247,52 @@ static void test_lookups(void)
     is_int(catalog_directory_files(c, catalog_parent(c, file), &first, &count), 0, "the files of a directory");
     ok(first == 0 && count == 1, "are a slice");
     is_int(catalog_directory_files(c, link, &first, &count), -ENOTDIR, "a symlink has none");
+}
+
+static void test_stat(const struct catalog *c)
+{
+    struct stat st;
     is_int(catalog_stat(c, 7, &st), -ENOENT, "stat of what is not there");
-    is_int(catalog_stat(c, d, &st), 0, "stat of a directory");
+    is_int(catalog_stat(c, source_find(c, "d"), &st), 0, "stat of a directory");
     is_uint(st.st_nlink, 3, "counts its subdirectories");
-    is_int(catalog_stat(c, file, &st), 0, "stat of a file");
+    is_int(catalog_stat(c, source_find(c, "d/e/file"), &st), 0, "stat of a file");
     ok(st.st_blksize >= 128 << 10 && st.st_blocks == 3 && st.st_nlink == 1, "has blocks and a large block size");
+}
+
+static void test_find(const struct catalog *c)
+{
+    uint64_t ino, file = source_find(c, "d/e/file");
     is_uint(source_find(c, "/./d//e/./file/"), file, "find skips dots and empty components");
     is_int(catalog_find(c, "d/../d", 6, &ino), -ENOENT, "but knows no ..");
     is_int(catalog_find(c, "top/x", 5, &ino), -ENOTDIR, "a file has nothing below it");
     is_uint(source_find(c, ""), CATALOG_ROOT, "the empty path is the root");
+}
+
+static void test_paths(const struct catalog *c)
+{
+    uint64_t file = source_find(c, "d/e/file");
+    size_t length;
+    char small[9];
     is_str(catalog_name(c, CATALOG_ROOT, &length), "", "whose name is empty");
     is_uint(catalog_parent(c, CATALOG_ROOT), CATALOG_ROOT, "and whose parent it is itself");
     is_int(catalog_path(c, file, small, 9), 8, "a path that just fits");
     is_str(small, "d/e/file", "is the path");
     is_int(catalog_path(c, file, small, 8), -ENAMETOOLONG, "one that does not");
     is_int(catalog_path(c, CATALOG_ROOT, small, 1), 0, "the root's path is empty");
+}
+
+static void test_lookups(void)
+{
+    const char *root = test_path("lookups");
+    source_add(root, "d/e/file", 1234);
+    source_add(root, "top", 1);
+    source_link(root, "d/link", "e/file");
+    struct catalog *c = source_catalog(root, test_path("lookups.catalog"));
+    test_lookup(c);
+    test_numbers(c);
+    test_stat(c);
+    test_find(c);
+    test_paths(c);
     catalog_close(c);
     catalog_close(NULL);
 }

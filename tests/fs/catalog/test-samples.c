@@ -245,12 +245,8 @@ static void test_save(void)
     samples_put(s);
 }
 
-static void test_table(void)
+static void test_table_names(struct samples_table *t)
 {
-    struct samples_table *t;
-    char directory[256];
-    snprintf(directory, sizeof directory, "%s", test_path("state/lists"));
-    is_int(samples_table_create(catalog, directory, &t), 0, "a table makes its directory");
     static const char *const bad[] = {
         "",         ".",   "..",
         ".x",       "a/b", "a b",
@@ -259,6 +255,13 @@ static void test_table(void)
         is_int(samples_table_put(t, bad[i], one("top.jpg")), -EINVAL, "no name: `%s`", bad[i]);
     is_int(samples_table_put(t, "all", one("top.jpg")), -EEXIST, "all stays");
     is_int(samples_table_put(t, "imagefolder", one("top.jpg")), -EEXIST, "imagefolder stays");
+}
+
+static void test_table(const char *directory)
+{
+    struct samples_table *t;
+    is_int(samples_table_create(catalog, directory, &t), 0, "a table makes its directory");
+    test_table_names(t);
     is_int(samples_table_put(t, "z", one("top.jpg")), 0, "a list");
     is_int(samples_table_put(t, "Val-1.0_x", one("a/1.png")), 0, "another");
     struct samples *before = samples_table_find(t, "z");
@@ -269,13 +272,18 @@ static void test_table(void)
     is_int(samples_table_names(t, &names), 0, "names");
     is_mem(names.data, "Val-1.0_x\0all\0imagefolder\0z\0", 28, "are sorted");
     is_uint(names.length, 28, "and no more");
+    str_fini(&names);
     struct samples *all = samples_table_find(t, "all"), *again = samples_table_find(t, "all");
     ok(all && all == again, "all is made once");
     samples_put(all);
     samples_put(again);
     ok(!samples_table_find(t, "none"), "a name that is not there");
     samples_table_destroy(t);
+}
 
+static void test_table_again(const char *directory)
+{
+    struct samples_table *t;
     file_write_atomic(AT_FDCWD, test_path("state/lists/bad"), "x", 1, 0600);
     is_int(samples_table_create(catalog, directory, &t), 0, "again, with a damaged list");
     struct samples *z = samples_table_find(t, "z");
@@ -284,15 +292,19 @@ static void test_table(void)
     ok(!samples_table_find(t, "bad"), "the damaged one is left out");
     samples_table_destroy(t);
     samples_table_destroy(NULL);
+}
+
+static void test_table_nowhere(void)
+{
+    struct samples_table *t;
     is_int(samples_table_create(catalog, NULL, &t), 0, "without a directory");
     is_int(samples_table_put(t, "z", one("top.jpg")), 0, "lists are not kept");
-    z = samples_table_find(t, "z");
+    struct samples *z = samples_table_find(t, "z");
     is_list(z, "top.jpg\n", "but there");
     samples_put(z);
     samples_table_destroy(t);
     file_write_atomic(AT_FDCWD, test_path("plain"), "", 0, 0600);
     ok(samples_table_create(catalog, test_path("plain"), &t) < 0, "a directory that is none");
-    str_fini(&names);
 }
 
 /* Readers and writers of one name. */
@@ -380,6 +392,7 @@ static void test_slices(void)
 
 int main(void)
 {
+    char lists[256];
     make_catalog();
     test_escapes();
     test_all();
@@ -388,7 +401,10 @@ int main(void)
     test_paths();
     test_round_trip();
     test_save();
-    test_table();
+    snprintf(lists, sizeof lists, "%s", test_path("state/lists"));
+    test_table(lists);
+    test_table_again(lists);
+    test_table_nowhere();
     test_threads();
     test_slices();
     catalog_close(catalog);

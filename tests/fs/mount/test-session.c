@@ -201,17 +201,20 @@ static void test_init(void)
     ok(r.header.unique == 6 && attr_size(&r) == 8, "by the next server too, and INIT is not answered twice");
     kill_server(server);
     drop();
+}
 
+static void test_init_again(void)
+{
     fresh();
     pause_in_init = true;
-    server = start_server();
+    pid_t server = start_server();
     ask_init();
     while (atomic_load(&lane->init.state) != INIT_READ)
         usleep(1000);
     kill_server(server);
     pause_in_init = false;
     server = start_server();
-    r = get_reply();
+    struct reply r = get_reply();
     ok(r.header.unique == 2 && !r.header.error,
        "an INIT that was read and not answered is answered by the next server");
     ask_attr(8, 9);
@@ -380,6 +383,7 @@ int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
     test_init();
+    test_init_again();
     test_no_reply();
     test_kills();
     test_poison();

@@ -184,14 +184,19 @@ static void test_news(void)
 
 /* Frames. */
 
+static void make_pair(int pair[2])
+{
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        bail_out("socketpair");
+}
+
 static void test_frames(void)
 {
     int pair[2], fds[ATTACH_FDS];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-        bail_out("socketpair");
     uint32_t kind;
     void *payload;
     size_t n;
+    make_pair(pair);
     is_int(attach_send(pair[0], ATTACH_LIVE, NULL, 0, NULL), 0, "a frame without a payload");
     is_int(attach_receive(pair[1], &kind, &payload, &n, NULL), 0, "arrives");
     ok(kind == ATTACH_LIVE && n == 0, "as what it was");
@@ -208,21 +213,48 @@ static void test_frames(void)
     is_int(ring_open(&other, fds[0], fds[1], fds[2]), 0, "and the descriptors are the ring's");
     ok(fcntl(other.memory, F_GETFD) & FD_CLOEXEC, "closed in children");
     ring_close(&other);
+    ring_close(&ring);
+    close(pair[0]);
+    close(pair[1]);
+}
 
+static int lowest_descriptor(void)
+{
+    int fd = fcntl(0, F_DUPFD_CLOEXEC, 0);
+    close(fd);
+    return fd;
+}
+
+static void test_descriptors(void)
+{
+    int pair[2], fds[ATTACH_FDS];
+    uint32_t kind;
+    void *payload;
+    size_t n;
+    make_pair(pair);
+    struct ring ring = make();
+    const int passed[ATTACH_FDS] = {ring.memory, ring.bell_server, ring.bell_courier};
     is_int(attach_send(pair[0], ATTACH_LIVE, "x", 1, passed), 0, "descriptors where none are expected");
-    int before = fcntl(0, F_DUPFD_CLOEXEC, 0);
-    close(before);
+    int before = lowest_descriptor();
     is_int(attach_receive(pair[1], &kind, &payload, &n, NULL), 0, "are taken");
     free(payload);
-    int after = fcntl(0, F_DUPFD_CLOEXEC, 0);
-    close(after);
-    is_int(after, before, "and closed");
-
+    is_int(lowest_descriptor(), before, "and closed");
     is_int(attach_send(pair[0], ATTACH_LIVE, "x", 1, NULL), 0, "no descriptors where some were expected");
     is_int(attach_receive(pair[1], &kind, &payload, &n, fds), 0, "are none");
     ok(fds[0] == -1 && fds[2] == -1, "which can be seen");
     free(payload);
+    ring_close(&ring);
+    close(pair[0]);
+    close(pair[1]);
+}
 
+static void test_bad_frames(void)
+{
+    int pair[2];
+    uint32_t kind;
+    void *payload;
+    size_t n;
+    make_pair(pair);
     struct attach_frame bad = {.kind = ATTACH_LIVE, .length = (uint64_t)ATTACH_MOST + 1};
     (void)!write(pair[0], &bad, sizeof bad);
     is_int(attach_receive(pair[1], &kind, &payload, &n, NULL), -EMSGSIZE, "a frame too long");
@@ -235,7 +267,6 @@ static void test_frames(void)
     is_int(attach_receive(pair[1], &kind, &payload, &n, NULL), -ECONNRESET, "a frame cut off");
     is_int(attach_send(pair[1], ATTACH_LIVE, "x", 1, NULL), -ECONNRESET, "nobody hears");
     close(pair[1]);
-    ring_close(&ring);
 }
 
 struct sender {
@@ -341,6 +372,8 @@ int main(void)
     test_bells();
     test_news();
     test_frames();
+    test_descriptors();
+    test_bad_frames();
     test_long_frame();
     test_socket();
     test_strangers();

@@ -332,6 +332,11 @@ static void hear(int node, uint32_t state, uint64_t bytes)
     peer[node].news.stage_files = 1;
 }
 
+static void look(struct control *control, struct str *reply)
+{
+    run(control, "stage action=look\n", reply);
+}
+
 static void test_stage(struct control *control)
 {
     CLEANUP_STR struct str reply = STR_INIT;
@@ -346,15 +351,20 @@ static void test_stage(struct control *control)
     check(&reply, "state", "\"running\"");
     check(&reply, "nodes", "3");
     check(&reply, "waiting_for", "2");
+}
 
+/* Goes on from there: this node is done, the others are heard of. */
+static void test_stage_sums(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
     progress =
         (struct stage_progress){.state = STAGE_DONE, .bytes = 50, .bytes_total = 60, .files = 7, .round = last_token};
     peer[0].news.staging = peer[2].news.staging = STAGE_DONE; /* of an earlier one */
-    run(control, "stage action=look\n", &reply);
+    look(control, &reply);
     check(&reply, "state", "\"running\"");
     hear(0, STAGE_RUNNING, 30);
     hear(2, STAGE_DONE, 100);
-    run(control, "stage action=look\n", &reply);
+    look(control, &reply);
     check(&reply, "state", "\"running\"");
     check(&reply, "waiting_for", "0");
     check(&reply, "bytes", "180");
@@ -362,28 +372,36 @@ static void test_stage(struct control *control)
     check(&reply, "kept", "130");
     check(&reply, "files", "9");
     hear(0, STAGE_DONE, 100);
-    run(control, "stage action=look\n", &reply);
+    look(control, &reply);
     check(&reply, "state", "\"done\"");
     is_uint(told, 1, "nobody was told again");
+}
 
+static void test_stage_ends(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
     hear(2, STAGE_STOPPED, 5);
-    run(control, "stage action=look\n", &reply);
+    look(control, &reply);
     check(&reply, "state", "\"stopped\"");
     hear(2, STAGE_IDLE, 0); /* restarted since */
-    run(control, "stage action=look\n", &reply);
+    look(control, &reply);
     check(&reply, "state", "\"stopped\"");
     peer[2].state = PEER_LOST;
-    run(control, "stage action=look\n", &reply);
+    look(control, &reply);
     check(&reply, "state", "\"done\"");
     check(&reply, "nodes", "2");
     peer[0].news.stage_failed = 3;
-    run(control, "stage action=look\n", &reply);
+    look(control, &reply);
     check(&reply, "failed", "3");
     check(&reply, "error", "\"see `dealfs status` on alpha\"");
     hear(0, 77, 0);
-    run(control, "stage action=look\n", &reply);
+    look(control, &reply);
     check(&reply, "state", "\"failed\"");
+}
 
+static void test_stage_round(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
     uint64_t round = progress.round = clock_realtime() + UINT64_C(3600000000000); /* by a node with another clock */
     run(control, "stage\n", &reply);
     is_uint(progress.round, round + 1, "a new round is greater than all before");
@@ -425,13 +443,13 @@ static void test_told_again(struct control *control)
     CLEANUP_STR struct str reply = STR_INIT;
     reset();
     run(control, "stage\n", &reply);
-    run(control, "stage action=look\n", &reply);
+    look(control, &reply);
     is_uint(told, 1, "those that have not heard are given time");
     atomic_store(&control->stage_told, clock_now() - UINT64_C(4000000000));
-    run(control, "stage action=look\n", &reply);
+    look(control, &reply);
     is_uint(told, 2, "and are then told again");
     ok(last_command == WORLD_STAGE && last_token == progress.round, "of the same round");
-    run(control, "stage action=look\n", &reply);
+    look(control, &reply);
     is_uint(told, 2, "but not all the time");
 }
 
@@ -526,6 +544,9 @@ int main(void)
     test_files(control);
     test_where(control);
     test_stage(control);
+    test_stage_sums(control);
+    test_stage_ends(control);
+    test_stage_round(control);
     test_deal(control);
     test_told_again(control);
     test_stop(control);
