@@ -38,6 +38,7 @@ UNIT_TESTS = \
 	tests/fs/catalog/test-catalog \
 	tests/fs/catalog/test-damage \
 	tests/fs/catalog/test-glob \
+	tests/fs/catalog/test-rescan \
 	tests/fs/catalog/test-samples \
 	tests/fs/catalog/test-scan \
 	tests/fs/mount/control/test-control \
@@ -95,6 +96,9 @@ tests_cli_test_walk_LDADD = $(CLI_LDADD)
 DATASET = \
 	tests/fs/store/dataset.c \
 	tests/fs/store/dataset.h
+SCANNING = \
+	tests/fs/catalog/scanning.c \
+	tests/fs/catalog/scanning.h
 FILLING = \
 	tests/fs/store/filling.c \
 	tests/fs/store/filling.h
@@ -109,6 +113,8 @@ WORLDS = \
 	tests/fs/world/worlds.c \
 	tests/fs/world/worlds.h
 
+tests_fs_catalog_test_rescan_SOURCES = tests/fs/catalog/test-rescan.c $(SCANNING)
+tests_fs_catalog_test_scan_SOURCES = tests/fs/catalog/test-scan.c $(SCANNING)
 tests_fs_store_stress_shard_SOURCES = tests/fs/store/stress-shard.c $(FILLING)
 tests_fs_store_stress_store_SOURCES = tests/fs/store/stress-store.c $(DATASET)
 tests_fs_store_test_fault_SOURCES = tests/fs/store/test-fault.c $(DATASET)
