@@ -38,7 +38,10 @@ dealfs_keeper_LDADD = \
 	fs/mount/libmount.a \
 	fs/base/libbase.a
 
-dealfs_server_SOURCES = fs/mount/server.c
+dealfs_server_SOURCES = \
+	fs/mount/server-world.c \
+	fs/mount/server.c \
+	fs/mount/server.h
 dealfs_server_LDADD = \
 	$(ARCHIVES) \
 	$(ARCHIVES_NEED)

@@ -7,32 +7,23 @@
  *
  * A mount made with wait_join begins without a catalog: its data session stands behind a gate, and the peers' thread opens
  * the rest when a courier brings the catalog. */
-#include "fs/base/cleanup.h"
+#include "fs/mount/server.h"
+
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/catalog/catalog.h"
-#include "fs/mount/config.h"
-#include "fs/mount/control/control.h"
-#include "fs/mount/data.h"
 #include "fs/mount/faults.h"
-#include "fs/mount/gate.h"
-#include "fs/mount/handover.h"
-#include "fs/mount/process.h"
-#include "fs/mount/session.h"
-#include "fs/store/store.h"
-#include "fs/world/peers.h"
 
-#include <fcntl.h>
-#include <limits.h>
+#include <errno.h>
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,22 +39,6 @@ enum {
     RESPAWN_MS = 1000,
 };
 
-struct server {
-    struct mount_config config;
-    struct handover *handover;
-    char host[HOST_NAME_MAX + 1];
-    struct peers *peers;
-    struct catalog *catalog; /* these two by the peers' thread in a mount that waits for its first world */
-    struct store *store;
-    struct control *control;
-    struct data_mount data;
-    struct gate *gate; /* NULL: there was a catalog from the beginning */
-    struct session *data_session, *control_session;
-    struct process keeper;
-    int ended;            /* eventfd: the data session has ended */
-    atomic_int end_error; /* why, set before */
-};
-
 static bool may_pass(int error)
 {
     return error == -ENOMEM || error == -EAGAIN || error == -EMFILE || error == -ENFILE;
@@ -71,7 +46,7 @@ static bool may_pass(int error)
 
 /* Before the command has its answer, one line says why there will be none. Nobody restarts a server that refused; but a
  * mount that has been up outlives what may pass: the next server tries a moment later. */
-static void refuse(struct server *s, const char *what, const char *on, int error)
+void server_refuse(struct server *s, const char *what, const char *on, int error)
 {
     char line[PATH_MAX + 256];
     snprintf(line, sizeof line, "%s %s: %s", what, on, strerror(-error));
@@ -104,180 +79,15 @@ static void prepare(struct server *s, const char *state)
     log_open("dealfs-server", log, false);
     int error = handover_open(false, &s->handover);
     if (error)
-        refuse(s, "map", "the memory of the server before", error);
+        server_refuse(s, "map", "the memory of the server before", error);
     atomic_store(&s->handover->server, (uint32_t)getpid());
     error = config_read(state, &s->config);
     if (error)
-        refuse(s, "read the configuration in", state, error);
+        server_refuse(s, "read the configuration in", state, error);
     log_open("dealfs-server", log, s->config.syslog);
     s->ended = eventfd(0, EFD_CLOEXEC);
     if (s->ended < 0)
-        refuse(s, "make", "an eventfd", -errno);
-}
-
-static bool has_flag(const struct server *s, enum handover_flags flag)
-{
-    return atomic_load(&s->handover->flags) & flag;
-}
-
-static bool waits_for_catalog(const struct server *s)
-{
-    return s->config.wait_join && !has_flag(s, HANDOVER_FILLED);
-}
-
-static void catalog_path_in(const struct server *s, char path[PATH_MAX])
-{
-    snprintf(path, PATH_MAX, "%s/catalog", s->config.state);
-}
-
-static int open_store(struct server *s)
-{
-    const struct mount_config *c = &s->config;
-    char detached[32];
-    snprintf(detached, sizeof detached, "/proc/self/fd/%d", FD_RAM);
-    const char *ram = c->ram_path ? c->ram_path : handover_has(FD_RAM) ? detached : NULL;
-    struct store_config config = {
-        .catalog = s->catalog,
-        .source = FD_SOURCE,
-        .tier[TIER_RAM] = {c->ram_bytes ? ram : NULL, c->ram_bytes},
-        .tier[TIER_SSD] = {c->ssd_bytes ? c->ssd_path : NULL, c->ssd_bytes},
-        .zstd_level = c->zstd_level,
-        .source_threads = c->source_threads,
-        .faults = getenv("DEALFS_SOURCE_FAULTS"),
-    };
-    return store_open(&config, &s->store);
-}
-
-/* Opens the catalog, the store over it, and gives both to whom they are for. `what` says what failed. */
-static int open_all(struct server *s, const char *catalog, const char **what)
-{
-    *what = "the catalog";
-    int error = catalog_open(catalog, &s->catalog);
-    if (!error) {
-        *what = "the store";
-        error = open_store(s);
-    }
-    if (!error) {
-        *what = "the extents";
-        error = peers_fill(s->peers, s->catalog, s->store);
-    }
-    return error;
-}
-
-/* --- the world --- */
-
-/* From another node. The keeper takes mounts away, this process never does. */
-static void obey(void *user, enum world_command command, uint64_t token)
-{
-    struct server *s = user;
-    if (command == WORLD_UMOUNT)
-        atomic_fetch_or(&s->handover->flags, HANDOVER_LEAVE);
-    else if (s->control)
-        control_command(s->control, command, token);
-}
-
-static bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-static int copy_file(const char *from, const char *to)
-{
-    CLEANUP_CLOSE int fd = open(from, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -errno;
-    void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (bytes == MAP_FAILED)
-        return -errno;
-    int error = file_write_atomic(AT_FDCWD, to, bytes, (size_t)st.st_size, 0600);
-    munmap(bytes, (size_t)st.st_size);
-    return error;
-}
-
-static int install_file(struct server *s, const char *from, char path[PATH_MAX])
-{
-    struct catalog *catalog;
-    catalog_path_in(s, path);
-    int error = catalog_open(from, &catalog);
-    if (error)
-        return error;
-    catalog_close(catalog);
-    return same_file(from, path) ? 0 : copy_file(from, path);
-}
-
-/* A courier brings the catalog that the mount waits for. */
-static int install(void *user, const char *from)
-{
-    struct server *s = user;
-    char path[PATH_MAX];
-    const char *what = "the file";
-    int error = install_file(s, from, path);
-    if (!error)
-        error = open_all(s, path, &what);
-    if (!error) {
-        what = "the control tree";
-        error = control_fill(s->control, s->catalog, s->store);
-    }
-    if (error) {
-        /* Half of it is open and in use by nobody knows whom: the next server begins anew. */
-        log_error("open %s of the catalog that a courier brought: %s", what, strerror(-error));
-        if (s->catalog)
-            _exit(1);
-        return error;
-    }
-    atomic_fetch_or(&s->handover->flags, HANDOVER_FILLED);
-    gate_open(s->gate, s->catalog, s->store);
-    log_info("the catalog is here: the mount serves");
-    return 0;
-}
-
-/* Nodes that differ in these read different bytes, or wait for each other for different times. */
-static uint64_t options_hash(const struct mount_config *c)
-{
-    return hash64(&c->peer_timeout, sizeof c->peer_timeout, 0);
-}
-
-static void make_peers(struct server *s)
-{
-    if (gethostname(s->host, sizeof s->host - 1))
-        strcpy(s->host, "?");
-    struct peers_config config = {
-        .state = s->config.state,
-        .id = s->config.id,
-        .host = s->host,
-        .options = options_hash(&s->config),
-        .peer_timeout = s->config.peer_timeout,
-        .mountpoint = s->config.mountpoint,
-        .groups = (uint32_t)s->config.groups,
-        .restarted = atomic_load(&s->handover->generation) > 1,
-        .command = obey,
-        .install = install,
-        .user = s,
-    };
-    int error = peers_create(&config, &s->peers);
-    if (error)
-        refuse(s, "listen for couriers in", s->config.state, error);
-}
-
-static void open_stores(struct server *s)
-{
-    char path[PATH_MAX];
-    const char *what;
-    if (waits_for_catalog(s))
-        return;
-    catalog_path_in(s, path);
-    int error = open_all(s, path, &what);
-    if (error)
-        refuse(s, "open", s->catalog ? what : path, error);
-}
-
-static void start_peers(struct server *s)
-{
-    int error = peers_start(s->peers);
-    if (error)
-        refuse(s, "start", "the threads for couriers", error);
+        server_refuse(s, "make", "an eventfd", -errno);
 }
 
 static void open_control(struct server *s)
@@ -292,7 +102,7 @@ static void open_control(struct server *s)
     };
     int error = control_create(&config, &s->control);
     if (error)
-        refuse(s, "make", "the control tree", error);
+        server_refuse(s, "make", "the control tree", error);
 }
 
 /* --- sessions --- */
@@ -327,7 +137,7 @@ static void start_session(struct server *s, const struct session_config *config,
     if (!error)
         error = session_start(*session);
     if (error)
-        refuse(s, "start the session of", config->name, error);
+        server_refuse(s, "start the session of", config->name, error);
 }
 
 /* Whom the data session asks: the data mount, or the gate before it. */
@@ -337,11 +147,11 @@ static void choose_data(struct server *s, struct session_config *data)
     data->ops = faults_apply(&s->config, atomic_load(&s->handover->generation));
     s->data = (struct data_mount){.catalog = s->catalog, .store = s->store, .control = control};
     data->user = &s->data;
-    if (!waits_for_catalog(s))
+    if (!server_waits_for_catalog(s))
         return;
     int error = gate_create(&s->config, control, data->ops, &s->gate);
     if (error)
-        refuse(s, "make", "the gate before the data mount", error);
+        server_refuse(s, "make", "the gate before the data mount", error);
     data->ops = &gate_ops;
     data->user = s->gate;
 }
@@ -494,11 +304,11 @@ int main(int argc, char **argv)
         return SERVER_REFUSED;
     }
     prepare(&s, argv[1]);
-    make_peers(&s);
-    open_stores(&s);
+    server_make_peers(&s);
+    server_open_store(&s);
     open_control(&s);
     start_sessions(&s);
-    start_peers(&s);
+    server_start_peers(&s);
     say_ready(&s);
     run(&s);
     return finish(&s);
