@@ -1,6 +1,10 @@
 /* Charts, written line by line. */
 #include "cli/chart.h"
 
+#include "fs/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 
 enum { WIDTH = 720, HEIGHT = 440, MARGIN_LEFT = 70, MARGIN_RIGHT = 20, MARGIN_TOP = 40, MARGIN_BOTTOM = 55 };
@@ -43,6 +47,14 @@ void chart_begin(struct chart *c, const char *title, const char *x, const char *
 void chart_end(struct chart *c)
 {
     str_adds(&c->svg, "</svg>\n");
+}
+
+int chart_write(struct chart *c, const char *path)
+{
+    int error = c->svg.failed ? -ENOMEM : file_write_atomic(AT_FDCWD, path, c->svg.data, c->svg.length, 0644);
+
+    str_fini(&c->svg);
+    return error;
 }
 
 void chart_tick_x(struct chart *c, double x, const char *label)

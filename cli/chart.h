@@ -15,9 +15,10 @@ struct chart {
     int legends;
 };
 
-/* The chart's text is in `svg` after chart_end; str_fini it. Texts must not have <, > or &. */
+/* Texts must not have <, > or &. */
 void chart_begin(struct chart *c, const char *title, const char *x, const char *y);
 void chart_end(struct chart *c);
+int chart_write(struct chart *c, const char *path); /* after that; nothing of it is left. 0, -ENOMEM or -errno */
 void chart_tick_x(struct chart *c, double x, const char *label);
 void chart_tick_y(struct chart *c, double y, const char *label);
 void chart_line(struct chart *c, int colour, const double *x, const double *y, int n);

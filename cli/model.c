@@ -9,12 +9,10 @@
 #include "cli/calibrate.h"
 #include "cli/chart.h"
 #include "cli/imbalance.h"
-#include "fs/base/file.h"
 #include "fs/base/json.h"
 #include "fs/base/size.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
@@ -199,9 +197,7 @@ static int plot(const struct world *w, const struct cost *cost)
 
     set_edges(w, cost, &chart);
     draw(w, cost, &chart);
-    int error = chart.svg.failed ? -ENOMEM
-                                 : file_write_atomic(AT_FDCWD, w->plot, chart.svg.data, chart.svg.length, 0644);
-    str_fini(&chart.svg);
+    int error = chart_write(&chart, w->plot);
     return error ? command_fail("write %s: %s", w->plot, strerror(-error)) : COMMAND_DONE;
 }
 

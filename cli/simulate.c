@@ -3,12 +3,10 @@
 
 #include "cli/chart.h"
 #include "cli/imbalance.h"
-#include "fs/base/file.h"
 #include "fs/base/json.h"
 #include "fs/base/size.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
@@ -99,9 +97,7 @@ static int plot(const struct wanted *w, const struct imbalance *box)
     struct chart chart = {.left = -0.5, .right = w->nodes_count - 0.5, .bottom = 0, .top = highest(w, box) * 1.15};
 
     draw(w, box, &chart);
-    int error = chart.svg.failed ? -ENOMEM
-                                 : file_write_atomic(AT_FDCWD, w->plot, chart.svg.data, chart.svg.length, 0644);
-    str_fini(&chart.svg);
+    int error = chart_write(&chart, w->plot);
     return error ? command_fail("write %s: %s", w->plot, strerror(-error)) : COMMAND_DONE;
 }
 
