@@ -75,6 +75,7 @@ UNIT_TESTS = \
 	tests/fs/world/test-peers-silence \
 	tests/fs/world/test-redeal \
 	tests/fs/world/test-ring \
+	tests/fs/world/test-room \
 	tests/fs/world/test-spread \
 	tests/mpi/test-doorbell \
 	tests/mpi/test-wire
@@ -128,6 +129,7 @@ tests_fs_store_test_source_SOURCES = tests/fs/store/test-source.c $(DATASET)
 tests_fs_store_test_stage_SOURCES = tests/fs/store/test-stage.c $(DATASET)
 tests_fs_store_test_store_SOURCES = tests/fs/store/test-store.c $(DATASET)
 tests_fs_world_test_redeal_SOURCES = tests/fs/world/test-redeal.c tests/fs/world/fake.c tests/fs/world/fake.h $(DATASET)
+tests_fs_world_test_room_SOURCES = tests/fs/world/test-room.c $(DATASET)
 tests_fs_world_test_directory_SOURCES = tests/fs/world/test-directory.c $(WORLDS)
 tests_fs_world_test_directory_file_SOURCES = tests/fs/world/test-directory-file.c $(WORLDS)
 tests_fs_world_test_extents_SOURCES = tests/fs/world/test-extents.c $(WORLDS)

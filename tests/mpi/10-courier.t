@@ -80,6 +80,25 @@ ok 'long spans' wait_for 60 all_said 2 '^fetched: 40 right'
 end_servers
 ok 'leave in order' ended 0
 
+# --- what they hold ---
+for groups in 1 3; do
+    new_world
+    serve 0 held=3
+    serve 1
+    serve 2 held=4
+    launch 3 -- --groups $groups
+    ok "$groups groups of nodes that hold something: ready" live
+    case $groups in
+    1) expected='held 3 by 0;held 4 by 0;held 5 by 2' ;;
+    *) expected='held 3 by 0;held 4 by 0;held 4 by 2;held 5 by 2' ;;
+    esac
+    for i in 0 1 2; do
+        is "node $i hears who holds what" "$(grep ^held "$w/out$i" | paste -sd ';')" "$expected"
+    done
+    end_servers
+    ok 'leave in order' ended 0
+done
+
 # --- what is slow, what fails ---
 new_world
 serve_all 2 fetch=8 depth=8 slow_ms=2500 timeout_ms=400 patience_ms=400

@@ -366,9 +366,9 @@ static void take_world(const void *payload, size_t n, const int fds[ATTACH_FDS])
     printf("groups %" PRIu32 "\n", w->groups);
     const struct attach_member *member = (const void *)(w + 1);
     const uint16_t *holder = (const void *)(member + w->nodes);
-    for (uint64_t i = 0; w->held && i < o.extents; i++)
+    for (uint64_t i = 0; w->held && i < w->groups * o.extents; i++)
         if (holder[i] != NO_OWNER)
-            printf("held %" PRIu64 " by %u\n", i, holder[i]);
+            printf("held %" PRIu64 " by %u\n", i % o.extents, holder[i]);
     directory = hash128((const char *)payload + sizeof *w, n - sizeof *w, w->groups);
     answer(ATTACH_DIRECTORY, &directory, sizeof directory);
 }

@@ -264,6 +264,43 @@ static void test_share(void)
     is_uint(p.bytes_total, catalog_bytes(world.d.catalog), "another share: the next stage asks again");
     is_uint(stats_of(store).source_bytes, catalog_bytes(world.d.catalog), "another share: only the rest was read");
     store_close(store);
+}
+
+/* More becomes this node's while it stages, and when it has. */
+static void test_more(void)
+{
+    atomic_store(&world.all, false);
+    faults_set("delay=20");
+    struct store *store = dataset_store(&world.d, 128 * MIB, 0, "file=FILE", false);
+    store_set_peers(store, &(struct store_peers){.keeps = is_ours, .fetch = nobody});
+    is_int(store_stage_again(store, 5), 0, "more, before anything was staged");
+    is_int(progress_of(store).state, STAGE_IDLE, "is not staged");
+    store_stage_start(store, 1);
+    wait_until(progress_of(store).kept > 0);
+    atomic_store(&world.all, true);
+    is_int(store_stage_again(store, 6), 0, "more, while staging runs");
+    is_uint(progress_of(store).round, 6, "has a round of its own");
+    faults_set("");
+    wait_until(progress_of(store).state == STAGE_DONE);
+    is_uint(progress_of(store).kept, catalog_bytes(world.d.catalog), "and is staged before staging is done");
+    is_uint(stats_of(store).source_bytes, catalog_bytes(world.d.catalog), "each byte was read once");
+    store_close(store);
+
+    atomic_store(&world.all, false);
+    store = dataset_store(&world.d, 128 * MIB, 0, NULL, false);
+    store_set_peers(store, &(struct store_peers){.keeps = is_ours, .fetch = nobody});
+    stage(store);
+    store_stage_stop(store);
+    atomic_store(&world.all, true);
+    uint64_t bytes = stats_of(store).source_bytes;
+    is_int(store_stage_again(store, 7), 0, "more, when staging was stopped after its end");
+    ok(progress_of(store).state == STAGE_DONE && progress_of(store).round == 0, "is left alone");
+    stage(store);
+    is_int(store_stage_again(store, 8), 0, "more, when all is staged");
+    wait_until(progress_of(store).state == STAGE_DONE);
+    ok(progress_of(store).round == 8 && stats_of(store).source_bytes == catalog_bytes(world.d.catalog),
+       "takes nothing but a round: %ju bytes, before %ju", (uintmax_t)stats_of(store).source_bytes, (uintmax_t)bytes);
+    store_close(store);
     dataset_end(&world.d);
 }
 
@@ -318,6 +355,7 @@ int main(void)
     test_locked();
     test_rounds();
     test_share();
+    test_more();
 
     dataset_end(&d);
     return done_testing();
