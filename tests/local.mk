@@ -55,7 +55,7 @@ UNIT_TESTS = \
 	tests/fs/store/stress-shard \
 	tests/fs/store/stress-store \
 	tests/fs/store/test-fault \
-	tests/fs/store/test-geometry \
+	tests/fs/store/test-cut \
 	tests/fs/store/test-shard \
 	tests/fs/store/test-shard-crash \
 	tests/fs/store/test-shard-damage \
@@ -119,7 +119,7 @@ tests_fs_catalog_test_scan_SOURCES = tests/fs/catalog/test-scan.c $(SCANNING)
 tests_fs_store_stress_shard_SOURCES = tests/fs/store/stress-shard.c $(FILLING)
 tests_fs_store_stress_store_SOURCES = tests/fs/store/stress-store.c $(DATASET)
 tests_fs_store_test_fault_SOURCES = tests/fs/store/test-fault.c $(DATASET)
-tests_fs_store_test_geometry_SOURCES = tests/fs/store/test-geometry.c $(FILLING)
+tests_fs_store_test_cut_SOURCES = tests/fs/store/test-cut.c $(FILLING)
 tests_fs_store_test_shard_SOURCES = tests/fs/store/test-shard.c $(FILLING)
 tests_fs_store_test_shard_crash_SOURCES = tests/fs/store/test-shard-crash.c $(FILLING)
 tests_fs_store_test_shard_damage_SOURCES = tests/fs/store/test-shard-damage.c $(FILLING)

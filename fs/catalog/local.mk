@@ -6,6 +6,8 @@ fs_catalog_libcatalog_a_SOURCES = \
 	fs/catalog/check.c \
 	fs/catalog/crawl.c \
 	fs/catalog/crawl.h \
+	fs/catalog/cut.c \
+	fs/catalog/cut.h \
 	fs/catalog/entry.c \
 	fs/catalog/entry.h \
 	fs/catalog/format.c \

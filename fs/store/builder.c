@@ -20,7 +20,7 @@ static bool is_live(const struct tier *t, const struct segment *s, uint32_t plac
     const struct place *p = &s->staging->place[place];
     const struct common *common = t->common;
     uint32_t first = part_values(common->catalog, p->file) > 1 ? place - p->value : place;
-    uint64_t part = geometry_part_at(common->geometry, p->file, (uint64_t)p->value * VALUE_BYTES);
+    uint64_t part = cut_at(common->parts, p->file, (uint64_t)p->value * VALUE_BYTES);
     return p->length && map_get(&common->map, part) == entry_make(t->name, s->number, first);
 }
 

@@ -68,14 +68,14 @@ static void wake(struct loader *l, int workers)
 static uint64_t part_end_within(struct loader *l, const struct span *span, uint64_t at)
 {
     uint64_t from, to, end = span->offset + span->length;
-    geometry_part_bytes(l->config.geometry, span->file, at, &from, &to);
+    cut_bytes(l->config.parts, span->file, at, &from, &to);
     return to < end ? to : end;
 }
 
 static bool part_held(struct loader *l, uint32_t file, uint64_t at)
 {
     enum tier_name tier;
-    return shard_holds(l->config.shard, geometry_part_at(l->config.geometry, file, at), &tier);
+    return shard_holds(l->config.shard, cut_at(l->config.parts, file, at), &tier);
 }
 
 static struct span span_between(const struct span *span, uint64_t from, uint64_t to)
@@ -324,7 +324,7 @@ int loader_create(const struct loader_config *config, struct loader **loader)
     if (!l)
         return -ENOMEM;
     l->config = *config;
-    wants_init(&l->wants, config->catalog, config->geometry, config->shard);
+    wants_init(&l->wants, config->catalog, config->parts, config->shard);
     l->wants.most_ahead = 2 * threads;
     int for_readers = threads / 4 > 0 ? threads / 4 : 1;
     l->most_later = threads > for_readers ? threads - for_readers : 1;

@@ -9,7 +9,7 @@ struct loader;
 
 struct loader_config {
     const struct catalog *catalog;
-    const struct geometry *geometry;
+    const struct cut *parts;
     struct shard *shard;
     struct layer *source; /* what the loads read from */
     int threads;

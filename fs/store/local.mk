@@ -5,7 +5,6 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/beneath.h \
 	fs/store/builder.c \
 	fs/store/fault.c \
-	fs/store/geometry.c \
 	fs/store/handles.c \
 	fs/store/handles.h \
 	fs/store/index.c \

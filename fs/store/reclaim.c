@@ -55,7 +55,7 @@ static int visit_live(struct tier *t, const struct index *index, uint32_t segmen
         uint32_t step = run->file == NO_FILE ? run->count : part_values(common->catalog, run->file);
         for (uint32_t at = 0; run->file != NO_FILE && at < run->count; at += step) {
             struct live_part p = {run->file, run->place + at, (uint64_t)run->value + at, 0, 0, step, stored + at};
-            p.part = geometry_part_at(common->geometry, p.file, p.value * VALUE_BYTES);
+            p.part = cut_at(common->parts, p.file, p.value * VALUE_BYTES);
             p.entry = entry_make(t->name, segment, p.place);
             int error = map_get(&common->map, p.part) == p.entry ? visit(user, &p) : 0;
             if (error)

@@ -99,7 +99,7 @@ static uint32_t adopt_run(struct tier *t, uint32_t segment, const struct index_r
     for (uint32_t at = 0; run->file != NO_FILE && at < run->count; at += step) {
         step = part_values(common->catalog, run->file);
         uint64_t offset = ((uint64_t)run->value + at) * VALUE_BYTES;
-        uint64_t part = geometry_part_at(common->geometry, run->file, offset);
+        uint64_t part = cut_at(common->parts, run->file, offset);
         if (map_get(&common->map, part)) /* a newer segment or the other tier has it */
             continue;
         if (wanted || map_change(&common->map, part, 0, entry_make(t->name, segment, run->place + at))) {

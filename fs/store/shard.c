@@ -19,9 +19,9 @@ int shard_open(const struct shard_config *config, struct shard **out)
     if (!s)
         return -ENOMEM;
     s->common.catalog = config->catalog;
-    s->common.geometry = config->geometry;
+    s->common.parts = config->parts;
     pool_init(&s->common.pool);
-    int error = map_init(&s->common.map, geometry_parts(config->geometry));
+    int error = map_init(&s->common.map, config->parts->pieces);
     for (int i = 0; i < TIERS && !error; i++)
         error = tier_create((enum tier_name)i, &config->tier[i], &s->common, &s->tier[i]);
     if (error) {
@@ -86,7 +86,7 @@ int shard_stored(struct shard *s, uint32_t file, uint32_t value, uint32_t count,
     struct run run = {put, user, 0};
     while (run.first < count) {
         uint32_t next = value + run.first;
-        uint64_t part = geometry_part_at(s->common.geometry, file, (uint64_t)next * VALUE_BYTES);
+        uint64_t part = cut_at(s->common.parts, file, (uint64_t)next * VALUE_BYTES);
         enum tier_name tier;
         if (!shard_holds(s, part, &tier))
             return -ENOENT;
@@ -104,10 +104,10 @@ static bool is_whole(const struct common *c, uint32_t file, uint64_t offset, uin
     uint64_t from, to, size = catalog_file(c->catalog, file).size;
     if (!length || length > PIECE_BYTES || offset >= size || length > size - offset)
         return false;
-    geometry_part_bytes(c->geometry, file, offset, &from, &to);
+    cut_bytes(c->parts, file, offset, &from, &to);
     if (from != offset)
         return false;
-    geometry_part_bytes(c->geometry, file, offset + length - 1, &from, &to);
+    cut_bytes(c->parts, file, offset + length - 1, &from, &to);
     return to == offset + length;
 }
 

@@ -26,7 +26,7 @@ struct tier_config {
 
 struct shard_config {
     const struct catalog *catalog;
-    const struct geometry *geometry;
+    const struct cut *parts;
     struct tier_config tier[TIERS];
     int zstd_level; /* 0: off */
 };

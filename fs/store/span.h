@@ -9,6 +9,7 @@
 #define FS_STORE_SPAN_H
 
 #include "fs/catalog/catalog.h"
+#include "fs/catalog/cut.h"
 #include "fs/store/value.h"
 
 #include <stdint.h>
@@ -67,14 +68,11 @@ static inline void answer_release(struct answer *a)
     a->pieces = 0;
 }
 
-/* How the files of a catalog are cut. Parts are numbered 0… over the whole catalog, those of a file in a row. */
-struct geometry;
-int geometry_create(const struct catalog *c, struct geometry **g);
-void geometry_destroy(struct geometry *g);
-uint64_t geometry_parts(const struct geometry *g);
-uint64_t geometry_first_part(const struct geometry *g, uint32_t file);
-uint64_t geometry_part_at(const struct geometry *g, uint32_t file, uint64_t offset);
-/* The bytes of the part that holds `offset`. An empty file has no values. */
-void geometry_part_bytes(const struct geometry *g, uint32_t file, uint64_t offset, uint64_t *from, uint64_t *to);
+/* How the files of a catalog are cut into parts: a file of up to a piece is one, a larger one has one for each value.
+ */
+static inline int parts_init(struct cut *parts, const struct catalog *catalog)
+{
+    return cut_init(parts, catalog, PIECE_BYTES, __builtin_ctz(VALUE_BYTES));
+}
 
 #endif

@@ -22,7 +22,7 @@ const char *const place_names[PLACES] = {"ram", "ssd", "peer", "source"};
 
 struct store {
     const struct catalog *catalog;
-    struct geometry *geometry;
+    struct cut parts;
     struct shard *shard;
     struct layer *layer[PLACES]; /* in the order in which they are asked; NULL: none */
     struct layer *source;        /* the innermost one at PLACE_SOURCE, for its counts */
@@ -107,7 +107,7 @@ static int ask_by_parts(struct store *s, const struct span *span, struct answer 
     int error = 0;
     *place = 0;
     for (uint64_t at = span->offset; !error && at < end; at = to) {
-        geometry_part_bytes(s->geometry, span->file, at, &from, &to);
+        cut_bytes(&s->parts, span->file, at, &from, &to);
         if (to > end)
             to = end;
         struct span part = {.file = span->file, .offset = at, .length = (uint32_t)(to - at)};
@@ -130,7 +130,7 @@ static int held(void *user, const struct span *span, struct answer *answer, enum
     if (!error)
         return 0;
     uint64_t from, to;
-    geometry_part_bytes(s->geometry, span->file, span->offset, &from, &to);
+    cut_bytes(&s->parts, span->file, span->offset, &from, &to);
     if (span->offset + span->length <= to)
         return error;
     return ask_by_parts(s, span, answer, place);
@@ -176,7 +176,7 @@ static int all_held(struct store *s, const struct span *span)
     for (uint64_t at = span->offset; at < span->offset + span->length; at = to) {
         if (!store_holds(s, span->file, at))
             return -ENOENT;
-        geometry_part_bytes(s->geometry, span->file, at, &from, &to);
+        cut_bytes(&s->parts, span->file, at, &from, &to);
     }
     return 0;
 }
@@ -268,7 +268,7 @@ static int open_shard(struct store *s, const struct store_config *config)
 {
     struct shard_config shard = {
         .catalog = config->catalog,
-        .geometry = s->geometry,
+        .parts = &s->parts,
         .zstd_level = config->zstd_level,
     };
     memcpy(shard.tier, config->tier, sizeof shard.tier);
@@ -280,7 +280,7 @@ static int start_loader(struct store *s, const struct store_config *config)
     return loader_create(
         &(struct loader_config){
             .catalog = s->catalog,
-            .geometry = s->geometry,
+            .parts = &s->parts,
             .shard = s->shard,
             .source = s->layer[PLACE_SOURCE],
             .threads = config->source_threads,
@@ -300,7 +300,7 @@ int store_open(const struct store_config *config, struct store **store)
     if (!s)
         return -ENOMEM;
     s->catalog = config->catalog;
-    int error = geometry_create(s->catalog, &s->geometry);
+    int error = parts_init(&s->parts, s->catalog);
     if (!error)
         error = stats_create(&s->stats);
     if (!error)
@@ -332,7 +332,7 @@ void store_close(struct store *s)
     for (int place = PLACES - 1; place >= 0; place--)
         layer_destroy(s->layer[place]);
     shard_close(s->shard);
-    geometry_destroy(s->geometry);
+    cut_fini(&s->parts);
     stats_destroy(s->stats);
     free(s);
     errno = saved;
@@ -353,16 +353,16 @@ int store_stored(struct store *s, uint32_t file, uint32_t value, uint32_t count,
 
 bool store_holds(struct store *s, uint32_t file, uint64_t offset)
 {
-    return shard_holds(s->shard, geometry_part_at(s->geometry, file, offset), NULL);
+    return shard_holds(s->shard, cut_at(&s->parts, file, offset), NULL);
 }
 
 static uint64_t trim_file(struct store *s, uint32_t file, bool only_count)
 {
     uint64_t size = catalog_file(s->catalog, file).size, from, to, bytes = 0;
     for (uint64_t at = 0; at < size; at = to) {
-        geometry_part_bytes(s->geometry, file, at, &from, &to);
+        cut_bytes(&s->parts, file, at, &from, &to);
         if (store_holds(s, file, at) && !keeps(s, file, at) &&
-            (only_count || shard_drop(s->shard, geometry_part_at(s->geometry, file, at))))
+            (only_count || shard_drop(s->shard, cut_at(&s->parts, file, at))))
             bytes += to - from;
     }
     return bytes;
@@ -403,7 +403,7 @@ int store_where(struct store *s, uint32_t file, enum tier_name *tier)
 {
     if (file >= catalog_files(s->catalog) || catalog_file(s->catalog, file).size == 0)
         return -ENOENT;
-    return shard_holds(s->shard, geometry_first_part(s->geometry, file), tier) ? 0 : -ENOENT;
+    return shard_holds(s->shard, cut_first(&s->parts, file), tier) ? 0 : -ENOENT;
 }
 
 void store_stats(struct store *s, struct store_stats *stats)

@@ -256,7 +256,7 @@ static uint64_t publish(struct tier *t, const struct room *room, const uint32_t 
     struct segment *s = room->segment;
     struct place *place = s->staging->place + room->place;
     uint32_t step = part_values(t->common->catalog, room->file);
-    uint64_t part = geometry_part_at(t->common->geometry, room->file, room->offset), kept = 0;
+    uint64_t part = cut_at(t->common->parts, room->file, room->offset), kept = 0;
     for (uint32_t i = 0; i < (uint32_t)room->values; i += step, part++) {
         uint64_t bytes = 0;
         for (uint32_t j = i; j < i + step; j++) {

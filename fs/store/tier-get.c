@@ -65,7 +65,7 @@ static bool find(const struct reading *r, uint64_t value, struct found *f)
 {
     const struct common *common = r->tier->common;
     uint32_t file = r->span->file;
-    f->part = geometry_part_at(common->geometry, file, value * VALUE_BYTES);
+    f->part = cut_at(common->parts, file, value * VALUE_BYTES);
     f->entry = map_get(&common->map, f->part);
     f->place = entry_place(f->entry) + (part_values(common->catalog, file) > 1 ? (uint32_t)value : 0);
     return entry_held(f->entry) && entry_tier(f->entry) == r->tier->name;
@@ -295,7 +295,7 @@ int tier_get(struct layer *layer, const struct span *span, struct answer *answer
 {
     struct tier *t = (struct tier *)layer;
     struct common *common = t->common;
-    uint64_t entry = map_get(&common->map, geometry_part_at(common->geometry, span->file, span->offset));
+    uint64_t entry = map_get(&common->map, cut_at(common->parts, span->file, span->offset));
     if (!entry_held(entry) || entry_tier(entry) != t->name || !span->length)
         return -ENOENT;
     struct reading r = {.tier = t, .span = span, .answer = answer};

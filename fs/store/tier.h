@@ -31,7 +31,7 @@ enum {
 /* What the tiers of a shard have in common. */
 struct common {
     const struct catalog *catalog;
-    const struct geometry *geometry;
+    const struct cut *parts;
     struct map map;
     struct pool pool;
 };

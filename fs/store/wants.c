@@ -6,11 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-void wants_init(struct wants *w, const struct catalog *catalog, const struct geometry *geometry,
-                const struct shard *shard)
+void wants_init(struct wants *w, const struct catalog *catalog, const struct cut *parts, const struct shard *shard)
 {
     w->catalog = catalog;
-    w->geometry = geometry;
+    w->parts = parts;
     w->shard = shard;
     load_queue_init(&w->urgent);
     load_queue_init(&w->later);
@@ -27,7 +26,7 @@ void wants_fini(struct wants *w)
 static bool is_held(struct wants *w, uint32_t file, uint64_t offset)
 {
     enum tier_name tier;
-    return shard_holds(w->shard, geometry_part_at(w->geometry, file, offset), &tier);
+    return shard_holds(w->shard, cut_at(w->parts, file, offset), &tier);
 }
 
 static bool is_missing(struct wants *w, uint32_t file, uint64_t offset)
@@ -45,7 +44,7 @@ static uint64_t piece_end(struct wants *w, uint32_t file, uint64_t offset)
 static uint64_t part_end(struct wants *w, uint32_t file, uint64_t offset)
 {
     uint64_t from, to;
-    geometry_part_bytes(w->geometry, file, offset, &from, &to);
+    cut_bytes(w->parts, file, offset, &from, &to);
     return to;
 }
 
@@ -53,7 +52,7 @@ static uint64_t part_end(struct wants *w, uint32_t file, uint64_t offset)
 static struct load *add_run(struct wants *w, uint32_t file, uint64_t at, uint64_t end, struct load_queue *queue)
 {
     uint64_t from, to;
-    geometry_part_bytes(w->geometry, file, at, &from, &to);
+    cut_bytes(w->parts, file, at, &from, &to);
     uint64_t piece = piece_end(w, file, at);
     while (to < end && to < piece && is_missing(w, file, to))
         to = part_end(w, file, to);

@@ -7,7 +7,7 @@
 
 struct wants {
     const struct catalog *catalog;
-    const struct geometry *geometry;
+    const struct cut *parts;
     const struct shard *shard;
     struct loads loads;
     struct load_queue urgent; /* readers wait */
@@ -16,8 +16,7 @@ struct wants {
     int most_ahead; /* nothing is read ahead while this many are in `later` */
 };
 
-void wants_init(struct wants *w, const struct catalog *catalog, const struct geometry *geometry,
-                const struct shard *shard);
+void wants_init(struct wants *w, const struct catalog *catalog, const struct cut *parts, const struct shard *shard);
 void wants_fini(struct wants *w); /* nobody waits any more and nothing runs */
 
 /* Every byte of the span is held or brought by a load afterwards, and what it needs is urgent. `first` is the load that

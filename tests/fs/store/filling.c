@@ -54,9 +54,8 @@ void filling_remove(struct filling *f, const char *name)
 
 static void close_catalog(struct filling *f)
 {
-    geometry_destroy(f->geometry);
+    cut_fini(&f->parts);
     catalog_close(f->catalog);
-    f->geometry = NULL;
     f->catalog = NULL;
 }
 
@@ -70,7 +69,7 @@ void filling_scan(struct filling *f)
     snprintf(path, sizeof path, "%s.catalog", f->source);
     int root = open(f->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int error = root < 0 ? -errno : scan_source(root, path, &options, &f->catalog, &why, &result);
-    if (error || geometry_create(f->catalog, &f->geometry))
+    if (error || parts_init(&f->parts, f->catalog))
         bail_out("scan %s: %s", f->source, why.data ? why.data : strerror(-error));
     close(root);
     str_fini(&why);
@@ -99,7 +98,7 @@ uint64_t filling_size(const struct filling *f, uint32_t file)
 
 uint64_t filling_part(const struct filling *f, uint32_t file, uint64_t offset)
 {
-    return geometry_part_at(f->geometry, file, offset);
+    return cut_at(&f->parts, file, offset);
 }
 
 static uint64_t word_at(uint64_t seed, bool text, uint64_t index)
@@ -152,7 +151,7 @@ const char *filling_ram(void)
 struct shard *filling_open(const struct filling *f, const char *ram, uint64_t ram_bytes, const char *ssd,
                            uint64_t ssd_bytes)
 {
-    struct shard_config config = {.catalog = f->catalog, .geometry = f->geometry, .zstd_level = 1};
+    struct shard_config config = {.catalog = f->catalog, .parts = &f->parts, .zstd_level = 1};
     config.tier[TIER_RAM] = (struct tier_config){ram, ram_bytes};
     config.tier[TIER_SSD] = (struct tier_config){ssd, ssd_bytes};
     struct shard *s;

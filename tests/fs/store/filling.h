@@ -8,7 +8,7 @@
 struct filling {
     char source[4096];
     struct catalog *catalog;
-    struct geometry *geometry;
+    struct cut parts;
     struct value_codec_state *codec;
 };
 

@@ -75,8 +75,8 @@ static void *drop(void *number)
     unsigned seed = (unsigned)(uintptr_t)number;
     while (!atomic_load(&stop)) {
         uint32_t file = any_file(&seed);
-        uint64_t first = geometry_first_part(filling.geometry, file);
-        uint64_t parts = geometry_part_at(filling.geometry, file, filling_size(&filling, file) - 1) - first + 1;
+        uint64_t first = cut_first(&filling.parts, file);
+        uint64_t parts = cut_at(&filling.parts, file, filling_size(&filling, file) - 1) - first + 1;
         atomic_fetch_add(&drops, shard_drop(shard, first + (uint64_t)rand_r(&seed) % parts));
         unsigned what = (unsigned)rand_r(&seed) % 256;
         if (what == 0)
@@ -90,7 +90,7 @@ static void *drop(void *number)
 static uint64_t held_parts(void)
 {
     uint64_t held = 0;
-    for (uint64_t part = 0; part < geometry_parts(filling.geometry); part++)
+    for (uint64_t part = 0; part < filling.parts.pieces; part++)
         held += shard_holds(shard, part, NULL);
     return held;
 }

@@ -20,17 +20,20 @@ int main(void)
     for (uint32_t file = 0; file < sizeof sizes / sizeof *sizes; file++) {
         uint64_t size = filling_size(&f, file), from, to;
         uint64_t parts = size <= PIECE_BYTES ? 1 : (size + VALUE_BYTES - 1) / VALUE_BYTES;
-        is_uint(geometry_first_part(f.geometry, file), next, "file %u begins at part %ju", file, (uintmax_t)next);
-        geometry_part_bytes(f.geometry, file, 0, &from, &to);
+        is_uint(cut_first(&f.parts, file), next, "file %u begins at part %ju", file, (uintmax_t)next);
+        cut_bytes(&f.parts, file, 0, &from, &to);
         ok(from == 0 && to == (parts == 1 ? size : VALUE_BYTES), "its first part's bytes");
         uint64_t last = size ? size - 1 : 0;
-        is_uint(geometry_part_at(f.geometry, file, last), next + parts - 1, "its last part");
-        geometry_part_bytes(f.geometry, file, last, &from, &to);
+        is_uint(cut_at(&f.parts, file, last), next + parts - 1, "its last part");
+        cut_bytes(&f.parts, file, last, &from, &to);
         ok(to == size && from == (parts == 1 ? 0 : (size - 1) / VALUE_BYTES * VALUE_BYTES), "its last part's bytes");
+        uint64_t wrong = 0;
+        for (uint64_t part = 0; part < parts; part += part < 100 ? 1 : parts / 50)
+            wrong += cut_file(&f.parts, next + part, &from) != file || from != part * VALUE_BYTES;
+        is_uint(wrong, 0, "its parts are its");
         next += parts;
     }
-    is_uint(geometry_parts(f.geometry), next, "parts in all");
+    is_uint(f.parts.pieces, next, "parts in all");
     filling_end(&f);
-    geometry_destroy(NULL);
     return done_testing();
 }

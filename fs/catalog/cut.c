@@ -1,0 +1,106 @@
+/* Nearly every file is one piece, so a piece's number is its file's number plus what the large files before it have
+ * more than one each: only large files are listed, and a data set of small files costs no memory here. */
+#include "fs/catalog/cut.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct cut_file {
+    uint32_t file;
+    uint64_t extra; /* pieces beyond one a file, of all large files before this one */
+};
+
+static uint64_t pieces_of(const struct cut *c, uint32_t file)
+{
+    uint64_t size = catalog_file(c->catalog, file).size;
+    return size <= c->whole ? 1 : ((size - 1) >> c->shift) + 1;
+}
+
+static size_t count_large(const struct cut *c)
+{
+    size_t count = 0;
+    uint32_t files = catalog_files(c->catalog);
+    for (uint32_t file = 0; file < files; file++)
+        count += catalog_file(c->catalog, file).size > c->whole;
+    return count;
+}
+
+int cut_init(struct cut *c, const struct catalog *catalog, uint64_t whole, unsigned shift)
+{
+    *c = (struct cut){.catalog = catalog, .whole = whole, .shift = shift};
+    size_t large = count_large(c);
+    if (large && !(c->large = calloc(large, sizeof *c->large)))
+        return -ENOMEM;
+    uint64_t extra = 0;
+    uint32_t files = catalog_files(catalog);
+    for (uint32_t file = 0; c->count < large; file++) {
+        uint64_t pieces = pieces_of(c, file);
+        if (catalog_file(catalog, file).size > whole)
+            c->large[c->count++] = (struct cut_file){file, extra};
+        extra += pieces - 1;
+    }
+    c->pieces = files + extra;
+    return 0;
+}
+
+void cut_fini(struct cut *c)
+{
+    free(c->large);
+    c->large = NULL;
+}
+
+uint64_t cut_first(const struct cut *c, uint32_t file)
+{
+    size_t low = 0, high = c->count; /* → the number of large files before this one */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->large[middle].file < file)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < c->count)
+        return file + c->large[low].extra;
+    return c->count ? file + c->pieces - catalog_files(c->catalog) : file;
+}
+
+uint64_t cut_at(const struct cut *c, uint32_t file, uint64_t offset)
+{
+    uint64_t first = cut_first(c, file);
+    return catalog_file(c->catalog, file).size <= c->whole ? first : first + (offset >> c->shift);
+}
+
+void cut_bytes(const struct cut *c, uint32_t file, uint64_t offset, uint64_t *from, uint64_t *to)
+{
+    uint64_t size = catalog_file(c->catalog, file).size, piece = UINT64_C(1) << c->shift;
+    *from = size <= c->whole ? 0 : offset >> c->shift << c->shift;
+    *to = size <= c->whole || size - *from <= piece ? size : *from + piece;
+}
+
+/* The last large file that begins at this piece or before it; NULL: none. */
+static const struct cut_file *large_before(const struct cut *c, uint64_t piece)
+{
+    size_t low = 0, high = c->count; /* → how many begin there or before */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->large[middle].file + c->large[middle].extra <= piece)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? &c->large[low - 1] : NULL;
+}
+
+uint32_t cut_file(const struct cut *c, uint64_t piece, uint64_t *from)
+{
+    const struct cut_file *large = large_before(c, piece);
+    *from = 0;
+    if (!large)
+        return (uint32_t)piece;
+    uint64_t past = piece - large->file - large->extra; /* its first piece */
+    uint64_t pieces = pieces_of(c, large->file);
+    if (past >= pieces)
+        return (uint32_t)(large->file + 1 + past - pieces);
+    *from = past << c->shift;
+    return large->file;
+}
