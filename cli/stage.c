@@ -174,7 +174,7 @@ static int finish(struct stage *stage)
             return command_fail("stop staging %s: %s", mountpoint, why.failed ? "out of memory" : why.data);
     }
     print_summary(stage);
-    if (interrupted || strcmp(stage->state, "stopped") == 0)
+    if (interrupted || strcmp(stage->state, "stopped") == 0 || strcmp(stage->state, "idle") == 0)
         return command_fail("staging of %s was stopped; `dealfs stage %s` goes on where it was", mountpoint,
                             mountpoint);
     if (stage->failed > 0)

@@ -163,6 +163,7 @@ SCRIPT_TESTS = \
 	tests/cases/14-parked.t \
 	tests/cases/15-odd.t \
 	tests/cases/16-manual.t \
+	tests/cases/17-stage.t \
 	tests/cases/20-world.t \
 	tests/cases/21-uneven.t \
 	tests/cases/22-loss.t \

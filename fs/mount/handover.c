@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { MAGIC = 0x6465616c /* "deal" */, LAYOUT = 1, PAGE = 4096 };
+enum { MAGIC = 0x6465616c /* "deal" */, LAYOUT = 2, PAGE = 4096 };
 
 static uint64_t data_offset(void)
 {

@@ -33,6 +33,12 @@ enum handover_flags {
     HANDOVER_LEAVE = 16,  /* the keeper is to take the mount away */
 };
 
+/* Staging that was begun, which the next server goes on with; unless it is what servers die of. */
+struct staging {
+    _Atomic uint64_t round;  /* 0: none, or it was stopped */
+    _Atomic uint32_t deaths; /* of servers since */
+};
+
 /* The numbers that a keeper and a server leave to those after them. The lanes (fs/mount/slots.h), with the requests
  * themselves, follow it in the same memory. Everything in it may be cut off between any two stores by a kill -9. */
 struct handover {
@@ -47,6 +53,7 @@ struct handover {
     _Atomic uint32_t minors_known;   /* the two device numbers are set */
     uint32_t data_minor, control_minor;
     uint64_t data_lane, control_lane; /* offsets of struct lane */
+    struct staging staging;
 };
 
 struct lane;

@@ -37,6 +37,7 @@ enum {
     RETRY_SECONDS = 2,
     TICK_MS = 100,
     RESPAWN_MS = 1000,
+    STAGING_DEATHS = 3,
 };
 
 static bool may_pass(int error)
@@ -99,10 +100,28 @@ static void open_control(struct server *s)
         .peers = s->peers,
         .generation = atomic_load(&s->handover->generation),
         .keeper = (const uint32_t *)&s->handover->keeper,
+        .staging = &s->handover->staging,
     };
     int error = control_create(&config, &s->control);
     if (error)
         server_refuse(s, "make", "the control tree", error);
+}
+
+/* Before anybody asks how far it is. */
+static void go_on_staging(struct server *s)
+{
+    struct staging *staging = &s->handover->staging;
+    uint64_t round = atomic_load(&staging->round);
+    if (!round || !s->store)
+        return;
+    if (atomic_fetch_add(&staging->deaths, 1) >= STAGING_DEATHS) {
+        log_error("%d servers died while they staged: the next one does not go on with it", STAGING_DEATHS);
+        atomic_store(&staging->round, 0);
+        return;
+    }
+    int error = store_stage_start(s->store, round);
+    if (error)
+        log_error("go on staging: %s", strerror(-error));
 }
 
 /* --- sessions --- */
@@ -307,6 +326,7 @@ int main(int argc, char **argv)
     server_make_peers(&s);
     server_open_store(&s);
     open_control(&s);
+    go_on_staging(&s);
     start_sessions(&s);
     server_start_peers(&s);
     say_ready(&s);

@@ -19,6 +19,7 @@ struct control_config {
     struct peers *peers;    /* NULL: none */
     uint32_t generation;    /* of this server: handles of another are ESTALE */
     const uint32_t *keeper; /* its process id, which changes when it is replaced */
+    struct staging *staging; /* where to note it; NULL: nowhere */
 };
 
 int control_create(const struct control_config *config, struct control **control);

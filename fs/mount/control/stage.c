@@ -2,8 +2,11 @@
  *
  * Who starts staging gives it a round, a number greater than all before (the time), and tells the other nodes; each
  * tells in its news which round it has heard of last, so that what a node says of an earlier one is not taken for this
- * one's. A node that has not heard of it after a while is told again. */
+ * one's. A node that has not heard of it after a while is told again. A server that dies leaves its round to the next.
+ */
 #include "fs/mount/control/world.h"
+
+#include "fs/mount/handover.h"
 
 #include "fs/base/file.h"
 #include "fs/base/json.h"
@@ -66,8 +69,8 @@ void control_add_stage(struct control *control, struct json *json, const char *k
 
 /* ---- the world's ---- */
 
-/* What runs anywhere runs; else the worst of all. A node that has heard and is idle has been restarted since: what it
- * had begun has stopped. */
+/* What runs anywhere runs; else the worst of all. A node that has heard and is idle has been restarted since, too
+ * often to go on. */
 static int worse(int a, int b)
 {
     static const int rank[] = {
@@ -170,6 +173,17 @@ static void tell_again(struct control *control, const struct whole *whole)
         log_limited(LOG_LEVEL_WARNING, 1, "tell other nodes to stage: %s", strerror(-error));
 }
 
+/* For the next server. A round that is told again is not a new one. */
+static void note_round(struct control *control, uint64_t round)
+{
+    struct staging *staging = control->config.staging;
+
+    if (!staging || (round && round <= atomic_load(&staging->round)))
+        return;
+    atomic_store(&staging->deaths, 0);
+    atomic_store(&staging->round, round);
+}
+
 static int start(struct control *control)
 {
     struct stage_progress p;
@@ -182,7 +196,9 @@ static int start(struct control *control)
     if (error)
         return error;
     error = store_stage_start(control->config.store, round);
-    if (error)
+    if (!error)
+        note_round(control, round);
+    else
         tell(control, WORLD_STAGE_STOP, round);
     return error;
 }
@@ -192,6 +208,7 @@ static int stop(struct control *control)
     struct stage_progress p;
 
     store_stage_stop(control->config.store);
+    note_round(control, 0);
     look(control, &p);
     return tell(control, WORLD_STAGE_STOP, p.round);
 }
@@ -206,8 +223,11 @@ void control_command(void *user, enum world_command command, uint64_t token)
         int error = store_stage_start(control->config.store, token);
         if (error)
             log_error("stage as another node asked: %s", strerror(-error));
+        else
+            note_round(control, token);
     } else if (command == WORLD_STAGE_STOP) {
         store_stage_stop(control->config.store);
+        note_round(control, 0);
     }
 }
 

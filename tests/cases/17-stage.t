@@ -1,0 +1,75 @@
+#!/bin/bash
+# Staging whose server dies: the next one goes on with it, unless the user has stopped it, or too many have died of it.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+require_fuse
+
+src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults files=60
+make_files "$src" $files 200000
+total=$((files * 200000))
+: >"$faults"
+export DEALFS_SOURCE_FAULTS="file=$faults"
+state() { value "$mnt" stage.state; }
+server() { value "$mnt" pids.server; }
+kept_some() { [ "$(value "$mnt" stage.kept)" -gt "$1" ]; }
+begin() { # a slow stage
+    set_faults 'delay=500'
+    timeout 100 dealfs stage "$mnt" >"$tmp/stage.log" 2>&1 &
+    stage=$!
+    wait_for 30 kept_some 0
+}
+kill_server() {
+    local victim
+    victim=$(server)
+    kill -9 "$victim"
+    [ "$(server)" != "$victim" ]
+}
+fresh() {
+    rm -rf "$tmp/mnt.state"
+    mount_up -o "state=$tmp/mnt.state,ram=64M,source_threads=1" "$src" "$mnt"
+}
+
+ok 'mount' fresh
+ok 'stage' begin
+for _ in 1 2; do
+    ok 'its server is killed' kill_server
+    is 'the next one goes on' "$(state)" running
+done
+set_faults ''
+ok 'and it comes to its end' wait "$stage"
+diag "$(tail -n 2 "$tmp/stage.log")"
+is 'all is kept' "$(value "$mnt" stage.kept)" $total
+is 'and held' "$(dealfs where "$mnt" $(cd "$src" && find . -type f) | cut -f 3 | sort -u)" ram
+ok 'another server' kill_server
+ok 'has staged again' wait_for 30 eval '[ "$(state)" = done ]'
+ok 'unmount' dealfs umount "$mnt"
+
+ok 'mount' fresh
+ok 'stage' begin
+kill -INT "$(pgrep -P $stage)"
+wait "$stage"
+is 'stopped by Ctrl-C' $? 1
+ok 'its server is killed' kill_server
+is 'the next one does not begin again' "$(state)" idle
+ok 'unmount' dealfs umount "$mnt"
+
+ok 'mount' fresh
+ok 'stage' begin
+for _ in 1 2 3; do
+    ok 'its server is killed' kill_server
+    is 'the next one goes on' "$(state)" running
+done
+ok 'once too often' kill_server
+is 'then it is left' "$(state)" idle
+wait "$stage"
+is 'and said' $? 1
+like 'how to go on' "$(cat "$tmp/stage.log")" 'was stopped; .dealfs stage .*. goes on where it was'
+set_faults ''
+ok 'which it does' timeout 60 dealfs stage "$mnt"
+ok 'another server' kill_server
+is 'deaths of before do not count' "$(value "$mnt" stage.files_total)" $files
+ok 'it has staged again' wait_for 30 eval '[ "$(state)" = done ]'
+reads 'all bytes are right' "$src" "$mnt"
+ok 'unmount' dealfs umount "$mnt"
+nothing_left 'nothing is left'
+done_testing
