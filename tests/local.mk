@@ -174,6 +174,7 @@ SCRIPT_TESTS = \
 	tests/cases/27-show.t \
 	tests/cases/28-many.t \
 	tests/cases/29-redeal.t \
+	tests/cases/29-versions.t \
 	tests/cli/10-start.t \
 	tests/cli/11-held.t \
 	tests/cli/20-simulate.t \
@@ -197,13 +198,33 @@ TEST_TOOLS = \
 	tests/fs/catalog/list-samples \
 	tests/fs/mount/bring-up \
 	tests/fs/plan/planner \
-	tests/mpi/fake-server
+	tests/mpi/fake-server \
+	tests/other/dealfs \
+	tests/other/dealfs-courier \
+	tests/other/dealfs-keeper \
+	tests/other/dealfs-server
 
 tests_bench_bare_LDADD = $(FUSE_LIBS)
 tests_bench_maker_LDADD =
 tests_bench_pingpong_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
 tests_bench_pingpong_LDADD = $(MPI_LIBS)
 tests_bench_reader_LDADD =
+
+# The same programs as another version: what names the version is compiled again, the rest comes from the archives.
+OTHER_CPPFLAGS = $(AM_CPPFLAGS) -UDEALFS_VERSION -DDEALFS_VERSION='"$(PACKAGE_VERSION)-other"'
+
+tests_other_dealfs_SOURCES = cli/main.c
+tests_other_dealfs_CPPFLAGS = $(OTHER_CPPFLAGS)
+tests_other_dealfs_LDADD = tests/cli/libcli.a $(dealfs_LDADD)
+tests_other_dealfs_courier_SOURCES = $(dealfs_courier_SOURCES)
+tests_other_dealfs_courier_CPPFLAGS = $(OTHER_CPPFLAGS) $(MPI_CFLAGS)
+tests_other_dealfs_courier_LDADD = $(dealfs_courier_LDADD)
+tests_other_dealfs_keeper_SOURCES = $(dealfs_keeper_SOURCES)
+tests_other_dealfs_keeper_CPPFLAGS = $(OTHER_CPPFLAGS)
+tests_other_dealfs_keeper_LDADD = $(dealfs_keeper_LDADD)
+tests_other_dealfs_server_SOURCES = $(dealfs_server_SOURCES) fs/mount/control/control.c $(fs_world_libworld_a_SOURCES)
+tests_other_dealfs_server_CPPFLAGS = $(OTHER_CPPFLAGS)
+tests_other_dealfs_server_LDADD = $(dealfs_server_LDADD)
 
 check_PROGRAMS += $(UNIT_TESTS) $(TEST_TOOLS)
 # The long ones begin first.
