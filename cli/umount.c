@@ -41,7 +41,8 @@ static int umount_path(const char *mountpoint, bool lazy)
 
 /* --- the world's --- */
 
-/* Tell the other nodes. The world of a mount that never joined another is the mount. */
+/* Tell the other nodes. The world of a mount that never joined another is the mount. A world that has lost a node, and one
+ * that has ended, are degraded both: only who is asked to tell the others knows. */
 static int tell_world(const struct live *live, struct str *why)
 {
     CLEANUP_STR struct str status = STR_INIT, state = STR_INIT, reply = STR_INIT;
@@ -56,10 +57,12 @@ static int tell_world(const struct live *live, struct str *why)
     }
     if (strcmp(state.data, "alone") == 0)
         return 0;
-    if (strcmp(state.data, "joined") == 0)
-        return request_send(live->control, request, sizeof request - 1, &reply, why);
-    str_adds(why, "its world has ended");
-    return -ENOTCONN;
+    error = request_send(live->control, request, sizeof request - 1, &reply, why);
+    if (error == -ENOTCONN) {
+        str_clear(why);
+        str_adds(why, "its world has ended");
+    }
+    return error;
 }
 
 static int umount_world(const char *mountpoint, bool lazy)
