@@ -101,17 +101,20 @@ ok 'they join again' world_join 0 1 2
 readers_start 0 1
 all=(0 1)
 ok 'reading' read_on
-pids=("$(pid_of 2 keeper)" "$(pid_of 2 server)" "$(pid_of 2 courier)")
-kill -9 "${pids[@]}"
-ok 'a node is killed: mpirun ends' wait_for 30 world_gone
+ok 'a node is killed' kill_whole 2
+ok 'mpirun ends' wait_for 30 world_gone
 world_pid=''
+is 'nothing follows' "$(processes "$tmp/state2 ")" ''
 ok 'the others say so' wait_for 20 all_are degraded
 ok 'reading' read_on
 ok 'the two join without it' world_join 0 1
 ok 'reading' read_on
 readers_end 'kill -9 of a whole node: no survivor saw it'
 is 'they are two' "$(value "$tmp/node0" nodes)" 2
-ok 'what the dead node left is taken away' dealfs umount "$tmp/node2"
+ok 'what the dead node left is replaced' dealfs mount -o "state=$tmp/state2,$world_default" "$src" "$tmp/node2"
+ok 'leave' world_leave
+ok 'and all three join' world_join 0 1 2
+same 'every byte of the node that is back' "$src" "$tmp/node2"
 ok 'unmount' world_umount
 
 # --- an owner stops answering, its source being slow: busy is not gone ---
