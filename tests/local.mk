@@ -175,6 +175,8 @@ SCRIPT_TESTS = \
 	tests/cases/28-many.t \
 	tests/cases/29-redeal.t \
 	tests/cases/29-versions.t \
+	tests/cases/40-storm.t \
+	tests/cases/41-peers.t \
 	tests/cli/10-start.t \
 	tests/cli/11-held.t \
 	tests/cli/20-simulate.t \

@@ -1,0 +1,173 @@
+#!/bin/bash
+# What nodes of a world may expect of each other: couriers that lie or fall silent, owners whose source is slow, one that asks
+# for much beside one that asks for little, a world in which nothing happens, a group that has lost an owner.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "$top_srcdir/tests/lib/sh-world" || exit 99
+require_fuse
+exclusive world
+
+src=$tmp/src
+make_files "$src" 60 120000
+all=(0 1 2)
+mapfile -t paths < <(cd "$src" && find . -type f -printf '%P\n' | sort)
+metric() { awk -v name="dealfs_$2" '$1 == name { n += $2 } END { print n + 0 }' "$tmp/node$1/.dealfs/metrics"; }
+metrics_sum() { # name
+    local i sum=0
+    for i in "${all[@]}"; do sum=$((sum + $(metric "$i" "$1"))); done
+    echo $sum
+}
+owned_by() { dealfs where "$tmp/node0" "${paths[@]}" | awk -F '\t' -v node="$1" '$2 == node { print $4 }'; }
+# Reads these files of a mount in turn, each asked for anew, with a pause between; prints median and slowest in ms.
+cat >"$tmp/timed.py" <<'END'
+import os, statistics, sys, time
+mountpoint, pause, times = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+names, took = sys.stdin.read().split('\n')[:-1], []
+for i in range(times):
+    with open(f'{mountpoint}/{names[i % len(names)]}', 'rb', buffering=0) as f:
+        os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        time.sleep(pause)
+        began = time.monotonic()
+        f.read()
+        took.append((time.monotonic() - began) * 1000)
+print(f'{statistics.median(took):.2f} {max(took):.0f}')
+END
+
+# --- only the courier has to do with MPI ---
+ok 'a mount by itself' mount_up -o ram=16M "$src" "$tmp/single"
+mpi='libmpi|libopen-rte|libopen-pal|libpmix'
+for process in keeper server; do
+    isnt "the $process of one node has libraries" "$(grep -c '\.so' "/proc/$(value "$tmp/single" pids.$process)/maps")" 0
+    is 'and none of MPI' "$(grep -cE "$mpi" "/proc/$(value "$tmp/single" pids.$process)/maps")" 0
+done
+is 'nor has the command' "$(ldd "$top_builddir/dealfs" | grep -cE "$mpi")" 0
+isnt 'the courier has' "$(ldd "$top_builddir/dealfs-courier" | grep -cE "$mpi")" 0
+is 'and none runs' "$(processes dealfs-courier)" ''
+ok 'unmount' dealfs umount "$tmp/single"
+
+# --- couriers that damage, cut short, repeat and swallow answers ---
+world_default=ram=32M,peer_timeout=1
+export DEALFS_COURIER_FAULTS=damage:7,short:11,twice:5,never:41
+ok 'mount, with couriers that cannot be trusted' world_mount 3
+unset DEALFS_COURIER_FAULTS
+ok 'stage' timeout 60 dealfs stage "$tmp/node0"
+readers_start 0 1 2
+enough() { # of each fault
+    local i
+    for i in "${all[@]}"; do
+        [ "$(metric "$i" peer_bad_replies_total)" -ge 20 ] && [ "$(metric "$i" peer_timeouts_total)" -ge 2 ] || return
+    done
+}
+ok 'each node has got bad answers, and none at all' wait_for 60 enough
+readers_end 'no reader saw it'
+for i in "${all[@]}"; do
+    is "node $i is in the world still" "$(value "$tmp/node$i" state)" joined
+    isnt 'and reads from peers' "$(value "$tmp/node$i" reads.peer)" 0
+    reads 'every byte is right' "$src" "$tmp/node$i"
+done
+ok 'leave' world_leave
+ok 'join with honest couriers' world_join 0 1 2
+source=$(world_sum source.samples 0 1 2) bad=$(metrics_sum peer_bad_replies_total) late=$(metrics_sum peer_timeouts_total)
+for i in "${all[@]}"; do
+    reads "node $i reads" "$src" "$tmp/node$i"
+done
+is 'none of it from the source' "$(world_sum source.samples 0 1 2)" "$source"
+is 'no answer is bad' "$(metrics_sum peer_bad_replies_total)" "$bad"
+is 'or late' "$(metrics_sum peer_timeouts_total)" "$late"
+
+# --- a request to a world that sleeps; one that does nothing ---
+used() { cat "/proc/$(pid_of 0 keeper)"/task/*/schedstat "/proc/$(pid_of 0 server)"/task/*/schedstat \
+    "/proc/$(pid_of 0 courier)"/task/*/schedstat | awk '{ n += $1 } END { printf "%d\n", n }'; }
+before=$(used) began=${EPOCHREALTIME//./}
+wait_for 4 false
+share=$((($(used) - before) / (${EPOCHREALTIME//./} - began)))
+ok "an idle node takes less than 1 % of a core: $share of 10" test $share -lt 10
+read -r median most < <(owned_by 1 | python3 "$tmp/timed.py" "$tmp/node0" 0.05 40)
+# Without a bell it would be the pause between looks, of 100 ms and more.
+ok "a peer that sleeps answers at once: $median ms, slowest $most" awk "BEGIN { exit !($median < 20) }"
+
+# --- one that asks for much does not keep others from being answered ---
+cat >"$tmp/much.py" <<'END'
+import os, sys, threading
+mountpoint, stop = sys.argv[1:]
+names = sys.stdin.read().split('\n')[:-1]
+def read(i):
+    while not os.path.exists(stop):
+        i += 1
+        with open(f'{mountpoint}/{names[i % len(names)]}', 'rb', buffering=0) as f:
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            f.read()
+threads = [threading.Thread(target=read, args=[i]) for i in range(64)]
+for t in threads: t.start()
+for t in threads: t.join()
+END
+owned_by 2 >"$tmp/of2"
+python3 "$tmp/much.py" "$tmp/node0" "$tmp/much.stop" <"$tmp/of2" &
+much=$!
+tap_pids+=("$much")
+asked=$(value "$tmp/node0" reads.peer)
+asks() { [ "$(value "$tmp/node0" reads.peer)" -gt $((asked + 500)) ]; }
+ok 'node 0 asks node 2 by 64 threads' wait_for 30 asks
+read -r median most < <(python3 "$tmp/timed.py" "$tmp/node1" 0 200 <"$tmp/of2")
+ok 'and has not done' kill -0 "$much"
+ok "node 1 is answered meanwhile: $median ms, slowest $most" test "$most" -lt 1000
+: >"$tmp/much.stop"
+ok 'all 64 end well' wait "$much"
+is 'none of it from the source' "$(world_sum source.samples 0 1 2)" "$source"
+is 'nothing was late' "$(metrics_sum peer_timeouts_total)" "$late"
+ok 'unmount' world_umount
+
+# --- a source so slow that owners say WAIT for ten times the timeout ---
+rm -rf "$tmp"/state*
+for path in "${paths[@]:24}"; do rm "$src/$path"; done
+paths=("${paths[@]:0:24}")
+echo 'delay=10000' >"$tmp/faults"
+world_default=ram=32M,peer_timeout=1,source_threads=32
+export DEALFS_SOURCE_FAULTS=file=$tmp/faults
+ok 'mount over a source that takes 10 s' world_mount 3
+unset DEALFS_SOURCE_FAULTS
+compare_all() { # of a node, all files at once
+    printf '%s\n' "${paths[@]}" | xargs -P 24 -I '{}' cmp "$src/{}" "$tmp/node$1/{}"
+}
+everybody() {
+    local i status=0 pids=()
+    for i in "${all[@]}"; do
+        compare_all "$i" &
+        pids+=($!)
+    done
+    for i in "${pids[@]}"; do wait "$i" || status=1; done
+    return $status
+}
+began=$SECONDS
+ok 'everybody reads everything at once' everybody
+ok "it took $((SECONDS - began)) s" test $((SECONDS - began)) -ge 10
+for i in "${all[@]}"; do drop_cache "${paths[@]/#/$tmp/node$i/}"; done
+ok 'and again' everybody
+is 'each file was opened once in the world' "$(world_sum source.samples 0 1 2)" 24
+for i in "${all[@]}"; do
+    is "node $i has opened what it owns" "$(value "$tmp/node$i" source.samples)" "$(owned_by "$i" | wc -l)"
+done
+is 'busy is not gone: nobody timed out' "$(metrics_sum peer_timeouts_total)" 0
+: >"$tmp/faults"
+ok 'unmount' world_umount
+
+# --- two groups, one of which loses an owner ---
+rm -rf "$tmp"/state*
+all=(0 1 2 3)
+world_default=ram=32M,groups=2
+ok 'two groups of two' world_mount 4
+ok 'stage' timeout 60 dealfs stage "$tmp/node0"
+source=$(world_sum source.samples 0 2 3)
+other=$(($(value "$tmp/node2" bytes.ram) + $(value "$tmp/node3" bytes.ram)))
+reads 'node 0 reads' "$src" "$tmp/node0"
+is 'of its own group alone' "$(($(value "$tmp/node2" bytes.ram) + $(value "$tmp/node3" bytes.ram)))" "$other"
+served() { value "$tmp/node0" bytes.peer; }
+before=$(served)
+ok 'node 1 is unmounted' dealfs umount "$tmp/node1"
+reads 'node 0 reads' "$src" "$tmp/node0"
+ok 'what node 1 had comes from a peer' test "$(served)" -gt "$before"
+is 'of the other group, and not from the source' "$(world_sum source.samples 0 2 3)" "$source"
+is 'the world has lost a node' "$(value "$tmp/node0" state)" degraded
+ok 'and lives: all others are unmounted' world_umount
+nothing_left 'nothing is left'
+done_testing
