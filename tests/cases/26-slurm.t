@@ -155,4 +155,18 @@ is 'a job that the prolog mounts for reads on both nodes' "$(grep -c '^right n[0
 no_keeper() { [ -z "$(processes dealfs-keeper)" ]; }
 ok 'the epilog has taken the mounts away' wait_for 60 no_keeper
 is 'and said nothing' "$(cat "$tmp/prolog.log" "$tmp/epilog.log")" ''
+
+# --- a machine is lost in the middle of a job ---
+export UNTIL_TERM=1
+rm -f "$REPORT"/*
+ok 'a job that is to lose a node' batch "$tmp/lost.out"
+ok 'its training runs' wait_for 120 is_ready
+kill -9 "${node_pids[1]}"
+scontrol update nodename=n1 state=down reason=lost
+ok 'it ends' wait_for 120 ended
+after=$(sed -n '/the training has ended with [1-9]/,$p' "$tmp/lost.out")
+like 'the mount of the other one was there, and had lost its world' "$after" '/job/data +degraded +node 0 of 2'
+like 'and was taken away in order' "$after" 'unmounting.*dealfs-keeper: the mount has ended'
+is 'no process of it is left' "$(processes dealfs-)" ''
+[ "$tap_failed" = 0 ] || diag "$(tail -n 40 "$tmp/lost.out")"
 done_testing
