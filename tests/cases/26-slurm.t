@@ -63,10 +63,8 @@ for script in prolog epilog; do
         "$tmp/conf/slurm.conf" "$top_srcdir/etc/slurm/$script" "$tmp/$script.log" >"$tmp/$script"
     chmod +x "$tmp/$script"
 done
-cat >"$tmp/conf/slurm.conf" <<END
-# PARTITION SOURCE MOUNTPOINT OPTIONS
-mounted $src $tmp/job-%j/data ram=32M
-END
+# The last line may lack its end.
+printf '# PARTITION SOURCE MOUNTPOINT OPTIONS\nmounted %s %s ram=32M' "$src" "$tmp/job-%j/data" >"$tmp/conf/slurm.conf"
 
 slurm_pids=() node_pids=()
 slurm_down() { # each writes below $tmp until it has ended
@@ -135,6 +133,11 @@ export UNTIL_TERM=1
 rm -f "$REPORT"/*
 job=$(batch "$tmp/term.out")
 ok 'a job that is to be ended' wait_for 120 is_ready
+worlds() { [ "$(grep -cx ready "$tmp/term.out")" = "$1" ]; }
+ok 'its nodes are one world' wait_for 60 worlds 1
+kill -9 "$(processes dealfs-courier | head -n 1)"
+ok 'and again, after a courier has died' wait_for 60 worlds 2
+like 'by the loop' "$(cat "$tmp/term.out")" 'the world has ended.*joining 2 of 2: n0 n1'
 scancel --batch --signal=TERM "$job"
 ok 'it ends' wait_for 120 ended
 is 'both nodes have saved' "$(find "$REPORT" -name 'saved-*' | wc -l)" 2
@@ -161,7 +164,7 @@ export UNTIL_TERM=1
 rm -f "$REPORT"/*
 ok 'a job that is to lose a node' batch "$tmp/lost.out"
 ok 'its training runs' wait_for 120 is_ready
-kill -9 "${node_pids[1]}"
+kill -9 "${node_pids[1]}" && wait "${node_pids[1]}" 2>/dev/null
 scontrol update nodename=n1 state=down reason=lost
 ok 'it ends' wait_for 120 ended
 after=$(sed -n '/the training has ended with [1-9]/,$p' "$tmp/lost.out")
