@@ -43,6 +43,7 @@ everywhere 'the first time'
 before=$(world_sum source.samples 0 1 2)
 none=$(owners | awk '$1 == "-" { print $2 }')
 ok "some files have no owner: $none" test "${none:-0}" -gt 10
+is 'what has one is opened once, the others by each reader' "$before" $((80 - none + 3 * none))
 everywhere 'the second time'
 is 'only those come from the source again, each reader anew' $(($(world_sum source.samples 0 1 2) - before)) $((3 * none))
 ok 'unmount' world_umount
