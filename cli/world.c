@@ -150,8 +150,8 @@ static int check_live(const struct live *live, struct str *why)
     if (live->health == LIVE_ELSEWHERE)
         return place_fail(why, "join", live->mountpoint, "it is in the namespace of `dealfs run`, and a world of its own",
                           -EINVAL);
-    return place_fail(why, "join", live->mountpoint, live->configured ? live_health_text(live->health) : "it has no keeper",
-                      -ENOTCONN);
+    return place_fail(why, "join", live->mountpoint,
+                      live->configured ? live_health_text(live->health) : "it is dead, or another user's", -ENOTCONN);
 }
 
 static int join_live(const struct live *live, const struct world_wish *wish, struct str *why)

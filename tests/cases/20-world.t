@@ -56,6 +56,20 @@ for i in 0 1; do
 done
 ok 'join' world_join 0 1
 is 'joined' "$(value "$tmp/node0" state) $(value "$tmp/node1" state)" 'joined joined'
+
+# --- mount where something is mounted joins that ---
+ok 'leave' world_leave
+ok 'one of two is unmounted' world_drop 1
+id=$(value "$tmp/node0" id) wanted=$(value "$tmp/node0" source.bytes)
+while IFS=$'\t' read -r _ _ tier path; do # what node 0 does not hold comes from the source, once
+    [ "$tier" != - ] || wanted=$((wanted + $(stat -c %s "$src/$path")))
+done < <(cd "$src" && find . -type f -printf '%P\0' | xargs -0 dealfs where "$tmp/node0")
+ok 'mount both' world_mount 2
+is 'joined' "$(value "$tmp/node0" state) $(value "$tmp/node1" state)" 'joined joined'
+is 'the one that was up is the same' "$(value "$tmp/node0" id)" "$id"
+reads 'node 0 reads all' "$src" "$tmp/node0"
+reads 'node 1 reads all' "$src" "$tmp/node1"
+is 'and has still what it held' "$(world_sum source.bytes 0 1)" "$wanted"
 ok 'umount --world' world_umount
 nothing_left 'nothing is left'
 done_testing

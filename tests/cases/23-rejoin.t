@@ -66,6 +66,19 @@ everywhere 'one more' 0 1 2 3 4
 is 'nothing comes from the source' "$(world_sum source.samples 0 1 2 3 4)" "$before"
 ok 'unmount' world_umount
 
+# --- a new node gets its share of what nobody holds ---
+rm -rf "$tmp"/state*
+ok 'mount' world_mount 2
+ok 'leave' world_leave
+ok 'a third mount, by itself' dealfs mount -o "state=$tmp/state2,$world_default" "$src" "$tmp/node2"
+ok 'join with it' world_join 0 1 2
+share=$(files_of 2 0 | wc -l)
+ok "it is to have about a third: $share of 90" test "$share" -ge 27 -a "$share" -le 33
+everywhere 'with a share' 0 1 2
+is 'each file was opened once' "$(world_sum source.samples 0 1 2)" 90
+is 'by the new node its own' "$(value "$tmp/node2" source.samples)" "$share"
+ok 'unmount' world_umount
+
 # --- shards that survive a remount ---
 mkdir "$tmp"/ssd{0,1,2}
 world_default=ram=0,ssd=$tmp/ssd%r,ssd_size=64M

@@ -116,5 +116,48 @@ ok 'a mount under a launcher without MPI, to join later' \
     env SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=2 dealfs mount -o "state=$tmp/state%r,ram=8M,wait_join" "$src" "$tmp/node%r"
 ok 'has its number in the path' mounted "$tmp/node2"
 ok 'unmount' timeout 60 dealfs umount "$tmp/node2"
+
+# --- mounts that root makes for a user, as a prolog does ---
+if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
+    skip 1 'needs root'
+    nothing_left 'nothing is left'
+    done_testing
+fi
+mkdir "$tmp/bin" "$tmp/user"
+cp "$top_builddir"/dealfs{,-keeper,-server,-courier} "$tmp/bin"
+chown $mount_user "$tmp/user"
+chmod 755 "$tmp"
+as() { # in `way`: the words that make a command this user's
+    mkdir -p "$tmp/user/$1" && chown "$1" "$tmp/user/$1"
+    way=(setpriv --reuid="$1" --regid="$1" --clear-groups env TMPDIR="$tmp/user/$1" HOME="$tmp/user/$1")
+}
+join_as() { # user
+    local both=(-n 1 "$tmp/bin/dealfs" join "$tmp/node0" : -n 1 "$tmp/bin/dealfs" join "$tmp/node1")
+    as "$1"
+    : >"$tmp/world.log"
+    "${way[@]}" mpirun -q "${world_mpirun[@]}" "${both[@]}" >"$tmp/world.log" 2>&1 </dev/null &
+    world_pid=$!
+}
+chmod 711 "$tmp/user"
+as $mount_user
+if ! "${way[@]}" test -x "$tmp/bin/dealfs"; then # the build may stand where an ordinary user cannot go
+    skip 1 "an ordinary user may not enter $tmp"
+    nothing_left 'nothing is left'
+    done_testing
+fi
+world_count=2
+for i in 0 1; do
+    ok "root mounts node $i for a user" \
+        "$tmp/bin/dealfs" mount -o "state=$tmp/user/state$i,ram=8M,wait_join,owner=$mount_user" "$src" "$tmp/node$i"
+done
+join_as $mount_other
+world_refused 'another user cannot join them' "join .*/node[01]: it is dead, or another user's"
+join_as $mount_user
+ok 'the user can' world_await
+ok 'and reads' "${way[@]}" cmp "$src/class1/001.bin" "$tmp/node1/class1/001.bin"
+ok 'leave' world_leave
+ok 'so can root' world_join 0 1
+ok 'leave' world_leave
+ok 'unmount' world_drop 0 1
 nothing_left 'nothing is left'
 done_testing
