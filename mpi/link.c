@@ -181,17 +181,26 @@ static bool take_answer(struct link *l, uint32_t kind, const void *payload, size
     return false;
 }
 
-static void take_frame(struct link *l, uint32_t kind, const void *payload, size_t n)
+static void take_welcome(struct link *l, const void *payload, size_t n)
 {
     struct attach_welcome welcome;
+    int error = link_check_welcome(payload, n, &welcome);
+    if (!error)
+        resume(l, &welcome);
+    else
+        link_end(l, error == -ESTALE ? "the next server is another version of dealfs" : "it says nonsense");
+}
+
+static void take_frame(struct link *l, uint32_t kind, const void *payload, size_t n)
+{
     if (l->state == LINK_LIVE && take_answer(l, kind, payload, n))
         return;
     if (kind == ATTACH_END)
         link_end(l, "unmounted");
     else if (kind == ATTACH_REFUSED)
         end_refused(l, payload, n);
-    else if (l->state == LINK_ASKED && kind == ATTACH_WELCOME && link_check_welcome(payload, n, &welcome) == 0)
-        resume(l, &welcome);
+    else if (l->state == LINK_ASKED && kind == ATTACH_WELCOME)
+        take_welcome(l, payload, n);
     else if (l->state == LINK_GIVEN && kind == ATTACH_OK) {
         l->state = LINK_LIVE;
         log_info("a new server has taken over");

@@ -71,9 +71,21 @@ static bool is_text(const char *text, size_t room)
     return strnlen(text, room) < room;
 }
 
+/* What says the version stands at the same place in every one. */
+static bool is_other_release(const void *payload, size_t n, char release[VERSION_TEXT])
+{
+    size_t at = offsetof(struct attach_welcome, release);
+    if (n < at + VERSION_TEXT)
+        return false;
+    memcpy(release, (const char *)payload + at, VERSION_TEXT);
+    return is_text(release, VERSION_TEXT) && strcmp(release, DEALFS_VERSION) != 0;
+}
+
 int link_check_welcome(const void *payload, size_t n, struct attach_welcome *to)
 {
     struct attach_welcome w;
+    if (is_other_release(payload, n, w.release))
+        return -ESTALE;
     if (n != sizeof w)
         return -EPROTO;
     memcpy(&w, payload, sizeof w);
@@ -81,8 +93,6 @@ int link_check_welcome(const void *payload, size_t n, struct attach_welcome *to)
         !is_text(w.node.id, sizeof w.node.id) || !is_text(w.node.host, sizeof w.node.host) ||
         !is_text(w.mountpoint, sizeof w.mountpoint))
         return -EPROTO;
-    if (strcmp(w.release, DEALFS_VERSION) != 0)
-        return -ESTALE;
     *to = w;
     return 0;
 }
@@ -104,8 +114,10 @@ static int greet(struct link *l, struct str *why)
     if (error)
         return error;
     error = link_check_welcome(payload, n, &l->welcome);
-    if (error == -ESTALE)
-        str_adds(why, "its mount was made by another version of dealfs than its courier: mount it again");
+    char release[VERSION_TEXT];
+    if (error == -ESTALE && is_other_release(payload, n, release))
+        str_addf(why, "its mount was made by dealfs %s, its courier is of dealfs %s: mount it again", release,
+                 DEALFS_VERSION);
     else if (error)
         say(why, error, "the mount's server says nonsense");
     return error;
