@@ -131,7 +131,8 @@ int ring_push(struct ring_queue *q, int bell, const struct ring_message *message
         return waiting == RING_QUEUE ? -EAGAIN : -EBADMSG;
     q->message[tail % RING_QUEUE] = *message;
     atomic_store(&q->tail, tail + 1);
-    if (atomic_load(&q->asleep))
+    bool urgent = message->kind != RING_SENT || tail % RING_SENT_BELL == 0;
+    if (urgent && atomic_load(&q->asleep))
         ring_bell(bell);
     return 0;
 }

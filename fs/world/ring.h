@@ -9,8 +9,11 @@
  *   news         what each node tells of itself, by number: written by the courier, our own place by the server
  *
  * A queue is full when its reader is dead or far behind: pushing then fails with -EAGAIN. A side sleeps on its eventfd
- * after it has said so in `asleep`; who pushes rings only where the other side sleeps. A fetch has a number, its `token`,
- * which FETCHED repeats, so that one that is answered twice is not taken for the next one in the same slot. */
+ * after it has said so in `asleep`; who pushes rings only where the other side sleeps, and for SENT only every
+ * RING_SENT_BELL-th time: slots that are free may lie there, but fewer than anybody who waits for one has in use.
+ *
+ * A fetch has a number, its `token`, which FETCHED repeats, so that one that is answered twice is not taken for the next
+ * one in the same slot. */
 #ifndef FS_WORLD_RING_H
 #define FS_WORLD_RING_H
 
@@ -28,7 +31,7 @@ enum ring_kind {
     RING_FETCHED = 3, /* slot, token, status: 0: length bytes are in the slot, not checked; -EAGAIN: the other node waits for
                          the source; -EHOSTDOWN: the node or its server is gone; other -errno: as it answered */
     RING_SERVE = 4,   /* node, token, file, value, count: another node wants these. Asked again after a restart */
-    RING_SENT = 5,    /* slot: what was replied is on its way, the slot is free */
+    RING_SENT = 5,    /* slot: what was replied is on its way, the slot is free. Most do not wake the server */
     /* either way */
     RING_COMMAND = 6, /* value: enum world_command; token: what goes with it; node: who began it. To the courier: tell
                          all others */
@@ -58,6 +61,7 @@ enum {
     RING_SLOT = (RING_VALUES * (VALUE_MOST + 16) + 4096 + 4095) / 4096 * 4096,
     RING_IN = 128,
     RING_OUT = 64,
+    RING_SENT_BELL = 8,
 };
 
 /* What a node tells the others about once a second where it changed. Torn reads are harmless but for `version`. */

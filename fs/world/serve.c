@@ -21,6 +21,7 @@
 
 enum { MOST_KEPT = 16 << 20, MOST_LOADS = 3, ASKER_SLOTS = RING_OUT / 4 };
 #define NO_SLOT UINT32_MAX
+_Static_assert((int)RING_SENT_BELL <= (int)ASKER_SLOTS, "who waits for a slot hears of one that is free");
 
 struct question {
     uint64_t token;
