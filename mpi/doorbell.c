@@ -4,7 +4,9 @@
 #include "mpi/doorbell.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/file.h"
 #include "fs/base/hash.h"
+#include "mpi/sockets.h"
 
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -15,17 +17,29 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-enum { BATCH = 16, CANDIDATES = 4 };
+#define MILLISECOND UINT64_C(1000000)
+
+enum {
+    BATCH = 16,
+    CANDIDATES = 4,
+    QUIET_MS = 20,  /* how long a bell is spared for one HEARD: so much one that was wrong costs at most */
+    AGAIN_MS = 100, /* until the sockets are looked through again for a neighbour that is not there */
+};
+
+enum word { RING, HEARD };
 
 struct ring_out { /* a datagram */
     uint64_t secret;
-    uint32_t node, zero;
+    uint32_t node, word;
 };
 
 struct neighbour {
     bool local;
     uint8_t candidates;
     struct sockaddr_in6 address[CANDIDATES]; /* [0] alone, once it is heard from */
+    bool connected;                          /* to us, by a socket that we sleep on */
+    uint64_t look_at;                        /* when to look for that */
+    uint64_t quiet_until;                    /* it need not be rung */
 };
 
 struct doorbell {
@@ -34,7 +48,11 @@ struct doorbell {
     uint32_t me, nodes;
     uint8_t world[16];
     uint64_t secret;
+    int sockets;            /* what we sleep on; -1: nothing of MPI */
     struct neighbour *node; /* nodes of them */
+    struct wire_bell *all;  /* nodes of them */
+    uint32_t connected;     /* how many neighbours are */
+    uint32_t local_nodes;
 };
 
 static socklen_t local_name(const uint8_t world[16], uint32_t node, struct sockaddr_un *name)
@@ -161,7 +179,7 @@ int doorbell_create(uint32_t me, const uint8_t world[16], struct wire_bell *addr
     struct doorbell *d = calloc(1, sizeof *d);
     if (!d)
         return -ENOMEM;
-    d->local = d->udp = -1;
+    d->local = d->udp = d->sockets = -1;
     d->me = me;
     memcpy(d->world, world, sizeof d->world);
     d->secret = hash64(world, sizeof d->world, 0x62656c6c);
@@ -188,6 +206,7 @@ void doorbell_destroy(struct doorbell *d)
     if (d->udp >= 0)
         close(d->udp);
     free(d->node);
+    free(d->all);
     free(d);
     errno = saved;
 }
@@ -234,13 +253,33 @@ static void choose(const struct doorbell *d, const struct wire_bell *mine, const
 int doorbell_connect(struct doorbell *d, const struct wire_bell *all, uint32_t nodes)
 {
     d->node = calloc(nodes, sizeof *d->node);
-    if (!d->node)
+    d->all = calloc(nodes, sizeof *d->all);
+    if (!d->node || !d->all)
         return -ENOMEM;
+    memcpy(d->all, all, nodes * sizeof *all);
     d->nodes = nodes;
-    for (uint32_t i = 0; i < nodes; i++)
-        if (i != d->me)
-            choose(d, &all[d->me], &all[i], &d->node[i]);
+    for (uint32_t i = 0; i < nodes; i++) {
+        if (i == d->me)
+            continue;
+        choose(d, &all[d->me], &all[i], &d->node[i]);
+        d->local_nodes += d->node[i].local;
+    }
     return 0;
+}
+
+void doorbell_sleeps_on(struct doorbell *d, int sockets)
+{
+    d->sockets = sockets;
+}
+
+bool doorbell_is_idle(const struct doorbell *d)
+{
+    return d->nodes > 0 && d->connected == d->nodes - 1;
+}
+
+bool doorbell_is_near(const struct doorbell *d)
+{
+    return d->nodes > 0 && d->connected + d->local_nodes == d->nodes - 1;
 }
 
 void doorbell_fds(const struct doorbell *d, int fds[2])
@@ -267,6 +306,8 @@ void doorbell_ring(struct doorbell *d, uint32_t node)
     if (node >= d->nodes)
         return;
     const struct neighbour *n = &d->node[node];
+    if (n->quiet_until && clock_now() < n->quiet_until)
+        return;
     if (n->local) {
         struct sockaddr_un name;
         socklen_t length = local_name(d->world, node, &name);
@@ -287,6 +328,34 @@ static struct sockaddr_in6 widen(const struct doorbell *d, const struct sockaddr
     return six;
 }
 
+static bool is_connected(struct doorbell *d, uint32_t node, uint64_t now)
+{
+    struct neighbour *n = &d->node[node];
+    const struct wire_bell *its = &d->all[node];
+    if (n->connected || d->sockets < 0 || now < n->look_at)
+        return n->connected;
+    n->look_at = now + AGAIN_MS * MILLISECOND;
+    for (int i = 0; i < its->addresses && !n->connected; i++)
+        n->connected = sockets_reach(d->sockets, its->address[i].bytes);
+    d->connected += n->connected;
+    return n->connected;
+}
+
+static bool take_word(struct doorbell *d, const struct ring_out *what, const struct sockaddr_in6 *from)
+{
+    struct neighbour *it = &d->node[what->node];
+    uint64_t now = clock_now();
+    if (what->word == HEARD) {
+        it->quiet_until = now + QUIET_MS * MILLISECOND;
+        return false;
+    }
+    if (is_connected(d, what->node, now)) {
+        struct ring_out heard = {.secret = d->secret, .node = d->me, .word = HEARD};
+        send_udp(d, from, &heard);
+    }
+    return true;
+}
+
 static bool check_in(struct doorbell *d, const struct ring_out *what, size_t n, const struct sockaddr_in6 *from)
 {
     if (n != sizeof *what || what->secret != d->secret || what->node >= d->nodes || what->node == d->me)
@@ -295,6 +364,7 @@ static bool check_in(struct doorbell *d, const struct ring_out *what, size_t n, 
     if (from && !it->local) {
         it->candidates = 1;
         it->address[0] = widen(d, from);
+        return take_word(d, what, &it->address[0]);
     }
     return true;
 }

@@ -1,9 +1,13 @@
-/* Wake couriers that sleep: MPI has nothing that a process could sleep on, so who has sent somebody a message also
- * rings, by a datagram. A lost one costs time and nothing else: sleepers look for messages now and then by themselves.
+/* Wake couriers that sleep: MPI need not have anything that a process could sleep on, so who has sent somebody a
+ * message also rings, by a datagram. A lost one costs time and nothing else: sleepers look for messages now and then by
+ * themselves.
  *
  * Couriers in one network namespace of one machine use local sockets, others UDP. Which of a node's addresses is in
  * reach is found by trying: all that are not our own are rung until the node has rung us, from then on the one that it
- * rang from. Datagrams carry a secret of the world, so that nobody else can redirect or forge them. */
+ * rang from. Datagrams carry a secret of the world, so that nobody else can redirect or forge them.
+ *
+ * Whom MPI reaches by a socket that it sleeps on (mpi/sockets.h) says so when it is rung, and is rung no more for the
+ * next QUIET_MS. */
 #ifndef MPI_DOORBELL_H
 #define MPI_DOORBELL_H
 
@@ -16,6 +20,12 @@ int doorbell_create(uint32_t me, const uint8_t world[16], struct wire_bell *addr
 void doorbell_destroy(struct doorbell *doorbell);
 /* The addresses of all, by number, checked; they are copied. */
 int doorbell_connect(struct doorbell *doorbell, const struct wire_bell *all, uint32_t nodes);
+
+/* What MPI reads wakes this courier: see sockets_find. */
+void doorbell_sleeps_on(struct doorbell *doorbell, int sockets);
+/* All others have been found to be at its other end: no bell is waited for. */
+bool doorbell_is_idle(const struct doorbell *doorbell);
+bool doorbell_is_near(const struct doorbell *doorbell); /* those that have not are of this machine */
 
 /* Two descriptors, each readable when somebody has rung; -1: none. */
 void doorbell_fds(const struct doorbell *doorbell, int fds[2]);

@@ -13,6 +13,8 @@ void environment_tune(void)
         /* A sample then is one message without a handshake. */
         {"OMPI_MCA_btl_tcp_eager_limit", "262144"},
         {"OMPI_MCA_btl_tcp_max_send_size", "262144"},
+        /* One descriptor to sleep on: mpi/sockets.h. */
+        {"OMPI_MCA_opal_event_include", "epoll"},
         /* The join waits; others may need the processor. */
         {"OMPI_MCA_mpi_yield_when_idle", "1"},
     };

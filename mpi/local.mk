@@ -6,6 +6,8 @@ mpi_libwire_a_SOURCES = \
 	mpi/doorbell.h \
 	mpi/faults.c \
 	mpi/faults.h \
+	mpi/sockets.c \
+	mpi/sockets.h \
 	mpi/wire.c \
 	mpi/wire.h
 

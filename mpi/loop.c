@@ -1,14 +1,16 @@
-/* A turn takes what the server and MPI have, and then rings those who were sent something. MPI has nothing to sleep on;
- * so after the last thing that happened we look again for SPIN, giving the processor to whoever wants it, and then
- * sleep on the server's bell, the doorbell, the socket and the signals. In that sleep we wake by ourselves now and
- * then: soon while an answer is on its way, for large ones take MPI several turns, more rarely the longer nothing
- * comes. */
+/* A turn takes what the server and MPI have, and then rings those who were sent something. When nothing is left to do
+ * we sleep on the server's bell, the doorbell, the socket, the signals, and the sockets of MPI where it has some.
+ *
+ * Where others are reached without these, MPI has nothing to sleep on. So after the last thing that happened we look
+ * again for SPIN, as long as nobody else wants the processor, and in our sleep we wake by ourselves now and then: soon
+ * while an answer is on its way, for large ones take MPI several turns, more rarely the longer nothing comes. */
 #include "mpi/loop.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "mpi/signals.h"
+#include "mpi/sockets.h"
 
 #include <sched.h>
 #include <string.h>
@@ -19,14 +21,15 @@
 
 enum {
     SPIN_US = 50,
-    BUSY_US = 400, /* the same while bytes are on their way, which somebody must push or pull */
+    CROWD_US = 5,  /* a processor that comes back later than this was wanted */
+    BUSY_US = 400, /* for so long we look while bytes are on their way, which somebody must push or pull */
     LOOK_MS = 1,   /* how often sockets and clock are looked at while there is no time to sleep */
     NAP_MOST_MS = 100,
     LEAVE_MS = 600, /* for the others to hear that we leave: a launcher kills after a second */
     MESSAGES = 64,  /* of the server in one turn */
 };
 
-enum source { FROM_RING, FROM_SERVER, FROM_DOORBELL, FROM_SIGNALS };
+enum source { FROM_RING, FROM_SERVER, FROM_DOORBELL, FROM_SIGNALS, FROM_MPI };
 
 struct turn {
     struct loop *l;
@@ -34,7 +37,10 @@ struct turn {
     struct hold *hold;   /* whose bell epoll has; NULL: none */
     uint32_t connection; /* which of the link's sockets it has */
     uint64_t now, active_at, looked_at;
-    bool rung; /* by a peer, and nothing of MPI has ended since */
+    bool fetched; /* see post_is_fetched */
+    bool rung;    /* by a peer, and nothing of MPI has ended since */
+    bool crowded; /* somebody else wants the processor */
+    bool due;     /* MPI may have something to do */
     bool leaving;
     uint64_t leave_by; /* 0: not yet */
 };
@@ -114,6 +120,9 @@ static int take_events(struct turn *t, int wait_ms)
             if (signals_take(t->signals))
                 leave(t, "a signal asks for it");
             break;
+        case FROM_MPI:
+            t->due = true;
+            break;
         case FROM_RING:
             if (t->l->link->state != LINK_LIVE) /* else ring_awake resets it */
                 clear_bell(t->hold->ring.bell_courier);
@@ -121,6 +130,8 @@ static int take_events(struct turn *t, int wait_ms)
         }
     if (n > 0)
         t->active_at = t->now;
+    else
+        t->due = true;
     return n < 0 && errno != EINTR ? -errno : 0;
 }
 
@@ -161,10 +172,20 @@ static int sleep_or_look(struct turn *t)
     return error;
 }
 
+/* How long to look before sleeping. */
 static uint64_t spin(const struct turn *t)
 {
-    bool bytes = post_sends(t->l->post) > 0 || (t->rung && flight_asks(t->l->flight));
-    return (bytes ? BUSY_US : SPIN_US) * MICROSECOND;
+    const struct doorbell *d = t->l->doorbell;
+    bool wakes = doorbell_is_idle(d), leaves = wakes || (t->fetched && doorbell_is_near(d));
+    bool bytes = (post_sends(t->l->post) > 0 && !leaves) || (t->rung && flight_asks(t->l->flight));
+    return (bytes ? BUSY_US : wakes || t->crowded ? 0 : SPIN_US) * MICROSECOND;
+}
+
+/* A processor that nobody else wants is back at once. */
+static void yield(struct turn *t)
+{
+    sched_yield();
+    t->crowded = clock_now() - t->now > CROWD_US * MICROSECOND;
 }
 
 /* What we have said last is to leave before we do; somebody who is gone already does not take it. */
@@ -177,10 +198,18 @@ static bool is_over(struct turn *t)
     return post_sends(t->l->post) == 0 || t->now + MILLISECOND >= t->leave_by;
 }
 
+/* How much of MPI has ended. */
+static int take_from_mpi(struct turn *t)
+{
+    int got = t->due ? post_progress(t->l->post) : 0;
+    t->due = !doorbell_is_idle(t->l->doorbell);
+    return got ? got : post_look(t->l->post);
+}
+
 static int one_turn(struct turn *t)
 {
     bool some = take_from_server(t);
-    int got = post_progress(t->l->post);
+    int got = take_from_mpi(t);
     some |= got > 0;
     t->rung &= got == 0;
     some |= link_flush(t->l->link);
@@ -189,8 +218,10 @@ static int one_turn(struct turn *t)
         leave(t, "another courier leaves");
     flight_link(t->l->flight);
     flight_ring(t->l->flight);
-    if (some)
+    if (some) {
         t->active_at = t->now;
+        t->crowded = false;
+    }
     if (got < 0 || flight_broken(t->l->flight))
         return -EIO;
     if (t->leave_by && t->now > t->leave_by)
@@ -199,12 +230,12 @@ static int one_turn(struct turn *t)
         return look_around(t, 0);
     if (some)
         return 0;
-    if (t->now - t->active_at > spin(t)) {
-        t->rung = false;
-        return sleep_or_look(t);
+    if (t->now - t->active_at <= spin(t)) {
+        yield(t);
+        return 0;
     }
-    sched_yield();
-    return 0;
+    t->rung = t->crowded = false;
+    return sleep_or_look(t);
 }
 
 static int open_sources(struct turn *t)
@@ -219,12 +250,15 @@ static int open_sources(struct turn *t)
     for (int i = 0; !error && i < 2; i++)
         if (fds[i] >= 0)
             error = watch(t->epoll, fds[i], FROM_DOORBELL);
+    int sockets = sockets_find();
+    if (!error && sockets >= 0 && watch(t->epoll, sockets, FROM_MPI) == 0)
+        doorbell_sleeps_on(t->l->doorbell, sockets);
     return error ? error : watch_link(t);
 }
 
 int loop_run(struct loop *loop)
 {
-    struct turn t = {.l = loop, .epoll = -1, .signals = -1};
+    struct turn t = {.l = loop, .epoll = -1, .signals = -1, .due = true, .fetched = post_is_fetched()};
     t.now = t.active_at = clock_now();
     int error = open_sources(&t);
     if (error)

@@ -161,6 +161,31 @@ static void close_gaps(struct post *p, int ended)
     p->count = kept;
 }
 
+static int fill_status(void *unused, MPI_Status *status)
+{
+    (void)unused;
+    MPI_Status_set_elements(status, MPI_BYTE, 0);
+    MPI_Status_set_cancelled(status, 0);
+    return MPI_SUCCESS;
+}
+
+static int free_nothing(void *unused)
+{
+    (void)unused;
+    return MPI_SUCCESS;
+}
+
+static int cancel_nothing(void *unused, int complete)
+{
+    (void)unused, (void)complete;
+    return MPI_SUCCESS;
+}
+
+static void nobody_waits(void *user, int status, uint32_t from, size_t n)
+{
+    (void)user, (void)status, (void)from, (void)n;
+}
+
 int post_progress(struct post *p)
 {
     int ended = 0;
@@ -181,7 +206,48 @@ int post_progress(struct post *p)
     return ended;
 }
 
+/* MPI_Testsome makes progress when it finds nothing that has ended; so it is given something. */
+int post_look(struct post *p)
+{
+    MPI_Request ended;
+    int error = make_room(p);
+    if (error)
+        return error;
+    int code = MPI_Grequest_start(fill_status, free_nothing, cancel_nothing, NULL, &ended);
+    if (code == MPI_SUCCESS)
+        code = MPI_Grequest_complete(ended);
+    if (code != MPI_SUCCESS)
+        return failed("look for what has ended", code);
+    add(p, ended, true, nobody_waits, NULL);
+    int n = post_progress(p);
+    return n > 0 ? n - 1 : n;
+}
+
 unsigned post_sends(const struct post *p)
 {
     return p->sends;
+}
+
+static int read_setting(const char *name, int *value)
+{
+    MPI_T_cvar_handle handle;
+    int index, count = 0;
+    if (MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS ||
+        MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS)
+        return -ENOENT;
+    int code = count == 1 ? MPI_T_cvar_read(handle, value) : MPI_ERR_OTHER;
+    MPI_T_cvar_handle_free(&handle);
+    return code == MPI_SUCCESS ? 0 : -EIO;
+}
+
+/* Open MPI corrects the setting where the kernel does not permit it. */
+bool post_is_fetched(void)
+{
+    enum { XPMEM, CMA, KNEM }; /* then those without the kernel's help, in all of Open MPI 4 */
+    int threads, mechanism;
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &threads) != MPI_SUCCESS)
+        return false;
+    int error = read_setting("btl_vader_single_copy_mechanism", &mechanism);
+    MPI_T_finalize();
+    return !error && mechanism >= XPMEM && mechanism <= KNEM;
 }

@@ -3,6 +3,7 @@
 #ifndef MPI_POST_H
 #define MPI_POST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +23,12 @@ int post_receive(struct post *post, void *bytes, size_t n, int from, int tag, po
 int post_send(struct post *post, const void *bytes, size_t n, uint32_t to, int tag, post_done *done, void *user);
 /* How many have ended, after their `done`; or -EIO. */
 int post_progress(struct post *post);
+/* The same, of those that have ended already: MPI does nothing. To be called after post_progress has found none, which
+ * does not see what it has ended itself. */
+int post_look(struct post *post);
 
 unsigned post_sends(const struct post *post); /* in flight */
+/* Between processes of one machine, who receives fetches the bytes: a large send needs no more of the sender. */
+bool post_is_fetched(void);
 
 #endif

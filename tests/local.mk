@@ -78,6 +78,7 @@ UNIT_TESTS = \
 	tests/fs/world/test-room \
 	tests/fs/world/test-spread \
 	tests/mpi/test-doorbell \
+	tests/mpi/test-sockets \
 	tests/mpi/test-wire
 
 # The objects of the command; its main is not taken where a test has one.
@@ -139,6 +140,7 @@ tests_fs_world_test_peers_join_SOURCES = tests/fs/world/test-peers-join.c $(PEER
 tests_fs_world_test_peers_silence_SOURCES = tests/fs/world/test-peers-silence.c $(PEERING)
 tests_fs_world_test_spread_SOURCES = tests/fs/world/test-spread.c $(WORLDS)
 tests_mpi_test_doorbell_LDADD = mpi/libwire.a $(LDADD)
+tests_mpi_test_sockets_LDADD = mpi/libwire.a $(LDADD)
 tests_mpi_test_wire_LDADD = mpi/libwire.a $(LDADD)
 
 SCRIPT_TESTS = \

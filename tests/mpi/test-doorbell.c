@@ -1,4 +1,4 @@
-/* Bells: a local one and one by UDP are heard, and strangers are not. */
+/* Bells: a local one and one by UDP are heard, strangers are not, and who needs none is spared. */
 #include "mpi/doorbell.h"
 
 #include "tests/lib/tap.h"
@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -59,6 +60,7 @@ static void test_local(void)
         return;
     ok(wire_bell_check(&p.all[0]) == 0 && memcmp(p.all[0].realm, p.all[1].realm, 16) == 0, "they share a kernel");
     connect_pair(&p);
+    ok(doorbell_is_near(p.d[0]) && !doorbell_is_idle(p.d[0]), "it is near, and is woken by a bell");
     ok(!doorbell_answer(p.d[1]), "nobody has rung");
     doorbell_ring(p.d[0], 1);
     ok(heard(p.d[1]), "one rings, the other hears it");
@@ -75,25 +77,89 @@ static void test_local(void)
 }
 
 /* As if they were on two machines, each with an address that the other does not have. */
+static bool make_distant_pair(struct pair *p)
+{
+    if (!ok(make_pair(p), "two bells"))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        p->all[i].realm[0] ^= (uint8_t)(i + 1);
+        p->all[i].addresses = 1;
+        memset(&p->all[i].address[0], 0, sizeof p->all[i].address[0]);
+        memset(p->all[i].address[0].bytes + 10, 0xff, 2);
+        memcpy(p->all[i].address[0].bytes + 12, &(uint32_t){htonl(INADDR_LOOPBACK + (uint32_t)i)}, 4);
+        p->all[i].address[0].prefix = 104;
+    }
+    connect_pair(p);
+    return true;
+}
+
 static void test_udp(void)
 {
     struct pair p;
-    if (!ok(make_pair(&p), "two bells"))
+    if (!make_distant_pair(&p))
         return;
-    for (int i = 0; i < 2; i++) {
-        p.all[i].realm[0] ^= (uint8_t)(i + 1);
-        p.all[i].addresses = 1;
-        memset(&p.all[i].address[0], 0, sizeof p.all[i].address[0]);
-        memset(p.all[i].address[0].bytes + 10, 0xff, 2);
-        memcpy(p.all[i].address[0].bytes + 12, &(uint32_t){htonl(INADDR_LOOPBACK + (uint32_t)i)}, 4);
-        p.all[i].address[0].prefix = 104;
-    }
-    connect_pair(&p);
     doorbell_ring(p.d[0], 1);
     ok(heard(p.d[1]), "one rings by UDP, the other hears it");
     doorbell_ring(p.d[1], 0);
     ok(heard(p.d[0]), "and rings back where it came from");
     destroy_pair(&p);
+}
+
+/* Of the TCP transport of MPI: a connection to the first of the pair. */
+static int connect_sockets(int fd[2])
+{
+    struct sockaddr_in first = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct epoll_event e = {.events = EPOLLIN};
+    socklen_t n = sizeof first;
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    for (int i = 0; i < 2; i++)
+        fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(fd[0], (struct sockaddr *)&first, n) < 0 || listen(fd[0], 1) < 0 ||
+        getsockname(fd[0], (struct sockaddr *)&first, &n) < 0 || connect(fd[1], (struct sockaddr *)&first, n) < 0 ||
+        epoll_ctl(epoll, EPOLL_CTL_ADD, fd[1], &e) < 0)
+        bail_out("a connection: %s", strerror(errno));
+    return epoll;
+}
+
+/* Is the second rung, when the first means to? */
+static bool rings(struct pair *p, int ms)
+{
+    doorbell_ring(p->d[0], 1);
+    return wait_for_bell(p->d[1], ms);
+}
+
+/* The second says that it need not be; that does not ring. */
+static bool declines(struct pair *p)
+{
+    return doorbell_answer(p->d[1]) && wait_for_bell(p->d[0], PATIENCE_MS) && !doorbell_answer(p->d[0]);
+}
+
+static void test_quiet(void)
+{
+    enum { TRIES = 1000, SOON_MS = 100 };
+    struct pair p;
+    bool right = true;
+    int fd[2], epoll = connect_sockets(fd);
+    if (!make_distant_pair(&p))
+        return;
+    ok(rings(&p, PATIENCE_MS) && doorbell_answer(p.d[1]) && !wait_for_bell(p.d[0], 0),
+       "who sleeps on no sockets has no answer");
+    doorbell_sleeps_on(p.d[1], epoll);
+    ok(!doorbell_is_idle(p.d[1]) && !doorbell_is_near(p.d[1]), "nor does it know yet whom they reach");
+    ok(rings(&p, PATIENCE_MS) && declines(&p), "who is reached by a socket says so, which is no bell");
+    ok(doorbell_is_idle(p.d[1]) && doorbell_is_near(p.d[1]) && !doorbell_is_idle(p.d[0]),
+       "and needs no bell of anybody");
+    int tries = 0;
+    while (tries < TRIES && rings(&p, SOON_MS) && (right &= declines(&p)))
+        tries++;
+    ok(right && tries < TRIES, "it is not rung then");
+    while (!rings(&p, 1))
+        ;
+    ok(declines(&p), "but after a while again");
+    destroy_pair(&p);
+    close(fd[0]);
+    close(fd[1]);
+    close(epoll);
 }
 
 static void test_strangers(void)
@@ -126,6 +192,7 @@ int main(void)
     doorbell_destroy(NULL);
     test_local();
     test_udp();
+    test_quiet();
     test_strangers();
     return done_testing();
 }
