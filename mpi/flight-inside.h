@@ -45,15 +45,17 @@ struct redeal {
         REDEAL_DEAL,  /* the server deals */
         REDEAL_DEALT, /* what becomes of it is awaited */
     } step;
-    uint64_t round;
+    uint64_t number;          /* of the deal */
+    uint64_t settled;         /* the round of staging after which there was one; 0: none yet */
     struct wire_rooms *inbox; /* other nodes: for the rooms of all; made at the first deal */
     bool receiving;           /* it is posted */
     /* node 0: */
-    bool conducting, dealing; /* dealing: the rooms are known, directories are awaited */
-    uint64_t next;            /* a round that waits for this deal's end; 0: none */
+    uint64_t deals;      /* so far */
+    struct rooms *rooms; /* as they are told; NULL: none is conducted */
+    uint64_t conducted;  /* the round of staging that it follows */
+    bool dealing;        /* the rooms are known, directories are awaited */
     uint64_t deadline;
     uint32_t answers;        /* to the present question */
-    struct rooms *rooms;     /* as they are told */
     struct digest directory; /* as the first has told it */
 };
 

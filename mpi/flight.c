@@ -109,6 +109,12 @@ static void give_commands(struct flight *f)
     memset(f->command, 0, sizeof f->command);
 }
 
+static void tell_gone(struct flight *f, uint32_t node)
+{
+    if (!f->c.link->ending)
+        link_push(f->c.link, &(struct ring_message){.kind = RING_GONE, .node = node});
+}
+
 /* A new server: its slots are free, and what is open is its to answer. */
 static void server_came(struct flight *f)
 {
@@ -120,6 +126,9 @@ static void server_came(struct flight *f)
     f->heart_at = clock_now();
     serve_give_all(f);
     give_commands(f);
+    for (uint32_t i = 0; i < f->c.nodes; i++)
+        if (f->peer[i].gone)
+            tell_gone(f, i);
     redeal_server_came(f);
 }
 
@@ -172,6 +181,8 @@ static void take_gone(struct flight *f, uint32_t from)
         log_info("node %" PRIu32 " has no server any more", from);
     f->peer[from].gone = true;
     fetch_start(f, from);
+    if (f->live)
+        tell_gone(f, from);
 }
 
 static void take_news(struct flight *f, uint32_t from, const struct wire_message *m)
@@ -251,8 +262,12 @@ static void say_news(struct flight *f, const struct node_news *news, bool urgent
         return;
     f->news_said = m.news;
     for (uint32_t i = 0; i < f->c.nodes; i++) {
-        if (i == f->c.me || f->peer[i].quit || f->peer[i].news_busy)
+        if (i == f->c.me || f->peer[i].quit)
             continue;
+        if (f->peer[i].news_busy) { /* it hears of them with the next pulse */
+            memset(&f->news_said, 0, sizeof f->news_said);
+            continue;
+        }
         flight_say(f, i, &m, &f->peer[i].news_busy);
         if (urgent)
             flight_want_bell(f, i);

@@ -36,16 +36,16 @@ static void rooms_put(struct rooms *rooms)
         free(rooms);
 }
 
-static struct wire_message make(enum wire_kind kind, uint64_t round)
+static struct wire_message make(enum wire_kind kind, uint64_t number)
 {
     struct wire_message m = wire_make(kind);
-    m.token = round;
+    m.token = number;
     return m;
 }
 
 /* --- node 0 --- */
 
-static void take_part(struct flight *f, uint64_t round);
+static void take_part(struct flight *f, uint64_t number);
 static void deal(struct flight *f, const struct wire_rooms *rooms);
 static void settle(struct flight *f, uint64_t round, const struct digest *directory);
 
@@ -60,43 +60,35 @@ static void conduct(struct flight *f, uint64_t round)
 {
     struct redeal *r = &f->redeal;
     struct rooms *rooms = calloc(1, sizeof *rooms + f->c.nodes * sizeof(uint64_t));
-    if (!rooms) {
-        flight_fail(f, -ENOMEM, "deal what has no owner");
+    if (!rooms) /* the server asks again */
         return;
-    }
-    *rooms = (struct rooms){.users = 1, .told = {.magic = WIRE_MAGIC, .nodes = f->c.nodes, .round = round}};
+    uint64_t number = ++r->deals;
+    *rooms = (struct rooms){.users = 1, .told = {.magic = WIRE_MAGIC, .nodes = f->c.nodes, .number = number}};
     r->rooms = rooms;
-    r->conducting = true;
+    r->conducted = round;
     r->dealing = false;
     r->deadline = clock_now() + DEAL_MOST;
     ask_all(f);
-    struct wire_message m = make(WIRE_DEAL, round);
+    struct wire_message m = make(WIRE_DEAL, number);
     flight_say_all(f, &m);
-    take_part(f, round);
+    take_part(f, number);
 }
 
 void redeal_want(struct flight *f, uint64_t round)
 {
-    if (f->redeal.conducting)
-        f->redeal.next = round;
-    else if (!f->c.link->ending)
+    if (!f->redeal.rooms && !f->c.link->ending)
         conduct(f, round);
 }
 
 static void conclude(struct flight *f, const struct digest *directory)
 {
     struct redeal *r = &f->redeal;
-    struct wire_message m = make(WIRE_SETTLED, r->rooms->told.round);
-    uint64_t round = m.token, next = r->next;
+    struct wire_message m = make(WIRE_SETTLED, r->conducted);
     m.directory = *directory;
-    r->conducting = false;
-    r->next = 0;
     rooms_put(r->rooms);
     r->rooms = NULL;
     flight_say_all(f, &m);
-    settle(f, round, directory);
-    if (next)
-        redeal_want(f, next);
+    settle(f, r->conducted, directory);
 }
 
 static void give_up(struct flight *f, const char *why)
@@ -135,7 +127,7 @@ static bool note_answer(struct flight *f, uint32_t from, const struct wire_messa
 {
     struct redeal *r = &f->redeal;
     char why[64];
-    if (!r->conducting || r->rooms->told.round != m->token || r->dealing != dealt || f->peer[from].told)
+    if (!r->rooms || r->rooms->told.number != m->token || r->dealing != dealt || f->peer[from].told)
         return false;
     f->peer[from].told = true;
     r->answers++;
@@ -173,7 +165,7 @@ static void note_dealt(struct flight *f, uint32_t from, const struct wire_messag
 
 void redeal_tick(struct flight *f, uint64_t now)
 {
-    if (f->redeal.conducting && now > f->redeal.deadline)
+    if (f->redeal.rooms && now > f->redeal.deadline)
         give_up(f, "not all nodes have answered");
 }
 
@@ -191,7 +183,7 @@ static void to_conductor(struct flight *f, const struct wire_message *m)
 
 static void tell_room(struct flight *f, int status, uint64_t room)
 {
-    struct wire_message m = make(WIRE_ROOM, f->redeal.round);
+    struct wire_message m = make(WIRE_ROOM, f->redeal.number);
     m.status = status;
     m.room = status ? 0 : room;
     f->redeal.step = REDEAL_TOLD;
@@ -200,7 +192,7 @@ static void tell_room(struct flight *f, int status, uint64_t room)
 
 static void tell_dealt(struct flight *f, int status, const struct digest *directory)
 {
-    struct wire_message m = make(WIRE_DEALT, f->redeal.round);
+    struct wire_message m = make(WIRE_DEALT, f->redeal.number);
     m.status = status;
     if (!status)
         m.directory = *directory;
@@ -208,41 +200,44 @@ static void tell_dealt(struct flight *f, int status, const struct digest *direct
     to_conductor(f, &m);
 }
 
+static void await_rooms(struct flight *f);
+
+/* Those of a deal that was over before they came leave us without a receive for the next. */
 static void rooms_came(void *user, int status, uint32_t from, size_t n)
 {
     struct flight *f = user;
     struct redeal *r = &f->redeal;
+    bool right = !status && wire_rooms_check(r->inbox, n, f->c.nodes) == 0;
     (void)from;
     r->receiving = false;
-    if (r->step != REDEAL_TOLD || status || wire_rooms_check(r->inbox, n, f->c.nodes) || r->inbox->round != r->round)
+    if (!right)
         log_warning("node 0 sent rooms that make no sense");
-    else
+    if (right && r->step == REDEAL_TOLD && r->inbox->number == r->number)
         deal(f, r->inbox);
+    else if (r->step == REDEAL_ASKED || r->step == REDEAL_TOLD)
+        await_rooms(f);
 }
 
-static int await_rooms(struct flight *f)
+static void await_rooms(struct flight *f)
 {
     struct redeal *r = &f->redeal;
     if (f->c.me == 0 || r->receiving)
-        return 0;
-    if (!r->inbox && !(r->inbox = malloc(told_bytes(f))))
-        return -ENOMEM;
-    int error = post_receive(f->c.post, r->inbox, told_bytes(f), 0, TAG_ROOMS, rooms_came, f);
+        return;
+    int error = r->inbox || (r->inbox = malloc(told_bytes(f))) ? 0 : -ENOMEM;
+    if (!error)
+        error = post_receive(f->c.post, r->inbox, told_bytes(f), 0, TAG_ROOMS, rooms_came, f);
     r->receiving = !error;
-    return error;
+    if (error)
+        flight_fail(f, error, "receive the rooms of all nodes");
 }
 
-static void take_part(struct flight *f, uint64_t round)
+static void take_part(struct flight *f, uint64_t number)
 {
     struct redeal *r = &f->redeal;
-    r->round = round;
-    int error = await_rooms(f);
-    if (error) {
-        flight_fail(f, error, "receive the rooms of all nodes");
-        return;
-    }
+    r->number = number;
     r->step = REDEAL_ASKED;
-    link_say(f->c.link, ATTACH_ROOM, &round, sizeof round);
+    await_rooms(f);
+    link_say(f->c.link, ATTACH_ROOM, &number, sizeof number);
     if (f->c.link->state != LINK_LIVE)
         tell_room(f, -EHOSTDOWN, 0);
 }
@@ -250,14 +245,14 @@ static void take_part(struct flight *f, uint64_t round)
 static void deal(struct flight *f, const struct wire_rooms *rooms)
 {
     f->redeal.step = REDEAL_DEAL;
-    link_say(f->c.link, ATTACH_DEAL, &rooms->round, told_bytes(f) - offsetof(struct wire_rooms, round));
+    link_say(f->c.link, ATTACH_DEAL, &rooms->number, told_bytes(f) - offsetof(struct wire_rooms, number));
     if (f->c.link->state != LINK_LIVE)
         tell_dealt(f, -EHOSTDOWN, NULL);
 }
 
 static void tell_settled(struct flight *f)
 {
-    struct attach_dealt settled = {f->redeal.round, f->c.link->directory};
+    struct attach_settled settled = {f->redeal.settled, f->c.link->directory};
     link_say(f->c.link, ATTACH_SETTLED, &settled, sizeof settled);
 }
 
@@ -265,7 +260,7 @@ static void tell_settled(struct flight *f)
 static void settle(struct flight *f, uint64_t round, const struct digest *directory)
 {
     f->redeal.step = REDEAL_NONE;
-    f->redeal.round = round;
+    f->redeal.settled = round;
     f->c.link->directory = *directory;
     tell_settled(f);
 }
@@ -297,12 +292,12 @@ void redeal_look(struct flight *f)
     struct link *l = f->c.link;
     if (l->has_room) {
         l->has_room = false;
-        if (r->step == REDEAL_ASKED && l->room.round == r->round)
+        if (r->step == REDEAL_ASKED && l->room.number == r->number)
             tell_room(f, 0, l->room.room);
     }
     if (l->has_dealt) {
         l->has_dealt = false;
-        if (r->step == REDEAL_DEAL && l->dealt.round == r->round)
+        if (r->step == REDEAL_DEAL && l->dealt.number == r->number)
             tell_dealt(f, is_failed(&l->dealt.directory) ? -EIO : 0, &l->dealt.directory);
     }
 }
@@ -317,7 +312,7 @@ void redeal_server_left(struct flight *f)
 
 void redeal_server_came(struct flight *f)
 {
-    if (f->redeal.step == REDEAL_NONE && f->redeal.round)
+    if (f->redeal.step == REDEAL_NONE && f->redeal.settled)
         tell_settled(f);
 }
 

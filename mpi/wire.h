@@ -37,7 +37,7 @@ struct wire_message {
     uint32_t file, value, count; /* FETCH */
     uint32_t command;            /* COMMAND: enum world_command */
     int32_t status;              /* ROOM, DEALT: 0, or -errno */
-    uint64_t token;              /* COMMAND: what goes with it; DEAL, ROOM, DEALT, SETTLED: the round of staging */
+    uint64_t token; /* COMMAND: what goes with it; DEAL, ROOM, DEALT: the deal; SETTLED: the round of staging */
     uint64_t room;               /* ROOM */
     struct digest directory;     /* DEALT, SETTLED */
     struct wire_news news;
@@ -54,7 +54,7 @@ struct wire_failure {
 /* From node 0 to all others in a deal, with TAG_ROOMS: what each has told. */
 struct wire_rooms {
     uint32_t magic, nodes;
-    uint64_t round;
+    uint64_t number; /* of the deal */
     uint64_t room[]; /* by number */
 };
 

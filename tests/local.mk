@@ -176,7 +176,7 @@ SCRIPT_TESTS = \
 	tests/cases/27-show.t \
 	tests/cases/28-many.t \
 	tests/cases/29-redeal.t \
-	tests/cases/29-versions.t \
+	tests/cases/42-versions.t \
 	tests/cases/40-storm.t \
 	tests/cases/41-peers.t \
 	tests/cli/10-start.t \

@@ -175,19 +175,37 @@ static void wait_for_tiers(struct stage *s)
     }
 }
 
+/* With the lock. The totals are those of before, until they are counted. */
+static void begin(struct stage *s)
+{
+    const struct stage_progress *before = &s->progress;
+    s->progress = (struct stage_progress){.state = STAGE_RUNNING,
+                                          .round = before->round,
+                                          .files_total = before->files_total,
+                                          .bytes_total = before->bytes_total};
+    s->began = clock_now();
+    s->loads = s->refused = 0;
+    s->again = false;
+    s->number++;
+    memset(s->failed, 0xff, sizeof s->failed);
+}
+
 /* False: there is more to stage. */
 static bool finish(struct stage *s)
 {
     pthread_mutex_lock(&s->lock);
     struct stage_progress *p = &s->progress;
     bool again = s->again && p->state == STAGE_RUNNING && !s->stop;
-    if (!again && p->state == STAGE_RUNNING)
-        p->state = s->stop ? STAGE_STOPPED : STAGE_DONE;
-    if (p->state == STAGE_DONE)
-        p->bytes = p->bytes_total;
-    p->elapsed = clock_now() - s->began;
-    s->number++;
-    s->again = false;
+    if (again) {
+        begin(s);
+    } else {
+        if (p->state == STAGE_RUNNING)
+            p->state = s->stop ? STAGE_STOPPED : STAGE_DONE;
+        if (p->state == STAGE_DONE)
+            p->bytes = p->bytes_total;
+        p->elapsed = clock_now() - s->began;
+        s->number++;
+    }
     pthread_mutex_unlock(&s->lock);
     return !again;
 }
@@ -214,24 +232,16 @@ static void walk(struct stage *s)
         flush(s);
 }
 
-/* With the lock; `progress` has the totals. */
-static void begin(struct stage *s, const struct stage_progress *progress)
+/* What there is to do: a walk over the catalog, for which nobody waits. */
+static void count(struct stage *s)
 {
-    uint64_t round = s->progress.round;
-    s->progress = *progress;
-    s->progress.state = STAGE_RUNNING;
-    s->progress.round = round;
-    s->began = clock_now();
-    s->loads = s->refused = 0;
-    s->number++;
-    memset(s->failed, 0xff, sizeof s->failed);
-}
-
-static void begin_again(struct stage *s)
-{
-    struct stage_progress progress = totals(s, &s->running);
     pthread_mutex_lock(&s->lock);
-    begin(s, &progress);
+    s->running = s->share;
+    pthread_mutex_unlock(&s->lock);
+    struct stage_progress p = totals(s, &s->running);
+    pthread_mutex_lock(&s->lock);
+    s->progress.files_total = p.files_total;
+    s->progress.bytes_total = p.bytes_total;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -239,8 +249,10 @@ static void *drive(void *argument)
 {
     struct stage *s = argument;
     wait_for_tiers(s);
-    for (walk(s); !finish(s); walk(s))
-        begin_again(s);
+    do {
+        count(s);
+        walk(s);
+    } while (!finish(s));
     return NULL;
 }
 
@@ -281,14 +293,6 @@ static void join(struct stage *s)
     s->started = false;
 }
 
-static bool running(struct stage *s)
-{
-    pthread_mutex_lock(&s->lock);
-    bool yes = s->progress.state == STAGE_RUNNING && !s->stop;
-    pthread_mutex_unlock(&s->lock);
-    return yes;
-}
-
 static int start_driver(struct stage *s)
 {
     sigset_t all, before;
@@ -299,37 +303,44 @@ static int start_driver(struct stage *s)
     return error;
 }
 
-/* Is there anything to be done about this round? */
-static bool take_round(struct stage *s, uint64_t round)
+/* One that was told of already, or an earlier one, is nothing new. */
+static bool is_news(struct stage *s, uint64_t round)
 {
     pthread_mutex_lock(&s->lock);
     bool news = round == 0 || round > s->progress.round;
-    if (news && round)
-        s->progress.round = round;
-    if (news)
-        s->unwanted = false;
     pthread_mutex_unlock(&s->lock);
     return news;
 }
 
-static void prepare(struct stage *s, struct loader *loader)
+/* With the lock. */
+static void note_round(struct stage *s, uint64_t round)
 {
-    pthread_mutex_lock(&s->lock);
-    s->running = s->share;
-    pthread_mutex_unlock(&s->lock);
-    s->loader = loader;
-    struct stage_progress progress = totals(s, &s->running);
-    pthread_mutex_lock(&s->lock);
-    s->stop = s->again = false;
-    begin(s, &progress);
-    pthread_mutex_unlock(&s->lock);
+    if (round > s->progress.round)
+        s->progress.round = round;
+    s->unwanted = false;
 }
 
-/* No driver runs. */
-static int start(struct stage *s, struct loader *loader)
+/* What runs already goes on, now under this round as well. */
+static bool joins(struct stage *s, uint64_t round)
+{
+    pthread_mutex_lock(&s->lock);
+    bool runs = s->progress.state == STAGE_RUNNING && !s->stop;
+    if (runs)
+        note_round(s, round);
+    pthread_mutex_unlock(&s->lock);
+    return runs;
+}
+
+/* No driver runs, or one that has been stopped. A round is never seen with the state of the one before. */
+static int start(struct stage *s, struct loader *loader, uint64_t round)
 {
     join(s);
-    prepare(s, loader);
+    s->loader = loader;
+    pthread_mutex_lock(&s->lock);
+    note_round(s, round);
+    s->stop = false;
+    begin(s);
+    pthread_mutex_unlock(&s->lock);
     int error = start_driver(s);
     s->started = !error;
     if (error)
@@ -341,22 +352,22 @@ int stage_start(struct stage *s, struct loader *loader, uint64_t round)
 {
     int error = 0;
     pthread_mutex_lock(&s->control);
-    if (take_round(s, round) && !running(s))
-        error = start(s, loader);
+    if (is_news(s, round) && !joins(s, round))
+        error = start(s, loader, round);
     pthread_mutex_unlock(&s->control);
     return error;
 }
 
-/* Is there anything to be gone on with? Then under this round; and a driver that runs goes on by itself. */
+/* Is there anything to be gone on with? A driver that runs goes on by itself. */
 static bool take_more(struct stage *s, uint64_t round, bool *runs)
 {
     pthread_mutex_lock(&s->lock);
-    struct stage_progress *p = &s->progress;
-    *runs = p->state == STAGE_RUNNING;
-    bool more = (*runs || p->state == STAGE_DONE) && !s->unwanted;
-    if (more && round > p->round)
-        p->round = round;
-    s->again = more && *runs;
+    *runs = s->progress.state == STAGE_RUNNING;
+    bool more = (*runs || s->progress.state == STAGE_DONE) && !s->unwanted;
+    if (more && *runs) {
+        note_round(s, round);
+        s->again = true;
+    }
     pthread_mutex_unlock(&s->lock);
     return more;
 }
@@ -367,7 +378,7 @@ int stage_again(struct stage *s, struct loader *loader, uint64_t round)
     int error = 0;
     pthread_mutex_lock(&s->control);
     if (take_more(s, round, &runs) && !runs)
-        error = start(s, loader);
+        error = start(s, loader, round);
     pthread_mutex_unlock(&s->control);
     return error;
 }

@@ -10,10 +10,10 @@
  *          ring's three descriptors ──▶       DIRECTORY  its digest: computed and saved as STATE/directory-DIGEST
  *   LIVE                            ──▶       OK: from now on peers are asked
  *
- *   live, when the shards were filled and some extents have no owner (a deal; `round` is that of the filling):
- *   ROOM  round                     ──▶       ROOM  struct attach_room
- *   DEAL  round, each node's room   ──▶       DEALT  struct attach_dealt: the directory that would be, saved
- *   SETTLED  struct attach_dealt              all nodes have this directory from now on: the new one, or that before
+ *   live, when the shards were filled and some extents have no owner (a deal, which has a number):
+ *   ROOM  number                    ──▶       ROOM  struct attach_room
+ *   DEAL  number, each node's room  ──▶       DEALT  struct attach_dealt: the directory that would be, saved
+ *   SETTLED  struct attach_settled            all nodes have this directory from now on: the new one, or that before
  *
  *   after a restart of the server, to the new one, with a new ring:
  *   HELLO, then RESUME struct attach_resume ▶ OK: live again with the directory that is saved
@@ -90,11 +90,16 @@ struct attach_resume {
 };
 
 struct attach_room {
-    uint64_t round, room;
+    uint64_t number, room;
 };
 
 struct attach_dealt {
-    uint64_t round;
+    uint64_t number;
+    struct digest directory; /* zeros: it failed */
+};
+
+struct attach_settled {
+    uint64_t round; /* of the staging after which it was dealt */
     struct digest directory;
 };
 

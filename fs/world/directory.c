@@ -13,8 +13,6 @@
 
 /* ---- computing ---- */
 
-__extension__ typedef unsigned __int128 wide;
-
 /* One group's part of the work. */
 struct deal {
     const struct extents *extents;
@@ -55,11 +53,13 @@ void directory_note_held(uint16_t *holder, uint64_t extents, uint32_t nodes, uin
     }
 }
 
-/* What is left when it keeps extents of this cost, of all that it holds. */
+/* What is left when it keeps extents of this cost, of all that it holds. A part may be what compresses least of it, and
+ * a quarter of its segments may be what it gives up. */
 static uint64_t room_left(const struct holding *h, uint64_t kept)
 {
-    wide taken = h->cost ? ((wide)h->taken * kept + h->cost - 1) / h->cost : 0;
-    return taken < h->room ? h->room - (uint64_t)taken : 0;
+    uint64_t most = kept > UINT64_MAX / 2 ? UINT64_MAX : kept + kept / 3;
+    uint64_t taken = kept < h->cost && most < h->taken ? most : h->taken;
+    return taken < h->room ? h->room - taken : 0;
 }
 
 /* What any byte of is held stays where it is. -EINVAL: with a node of another group. */

@@ -346,6 +346,21 @@ int fetch_answered(struct link *l, const struct ring_message *m)
     return 0;
 }
 
+int fetch_lost(struct link *l, uint32_t node)
+{
+    struct fetches *f = &l->fetches;
+    struct read_list expelled = {0};
+    if (node >= f->nodes || node == l->world->me)
+        return -EBADMSG;
+    pthread_mutex_lock(&f->lock);
+    lose(l, &f->record[node]);
+    expel_waiting(f, &f->record[node], &expelled);
+    pthread_mutex_unlock(&f->lock);
+    for (struct store_read *one; (one = read_list_take(&expelled));)
+        try_elsewhere(l, one, -EHOSTDOWN);
+    return 0;
+}
+
 /* Time, and the end. */
 
 static void leave_slot(struct fetches *f, struct fetch *fetch, struct read_list *left)

@@ -58,6 +58,7 @@ void fetches_fini(struct link *link);
 /* For store_peers.fetch: the read is the peers' until store_fetched when it returns -EINPROGRESS. */
 int fetch_ask(struct link *link, struct store_read *read);
 int fetch_answered(struct link *link, const struct ring_message *message); /* -EBADMSG: the courier errs */
+int fetch_lost(struct link *link, uint32_t node); /* its server has ended. -EBADMSG: there is no such node */
 /* End what is silent for too long by `now`, so that no reader waits longer. */
 void fetch_tick(struct link *link, uint64_t now);
 void fetch_end(struct link *link); /* all reads go to the source; no more are taken */

@@ -1,9 +1,13 @@
 /* What this node holds, extent by extent. These are walks over all of them, by the conversation's thread. */
 #include "fs/world/talk-inside.h"
 
+#include "fs/base/file.h"
 #include "fs/base/log.h"
 
 #include <errno.h>
+#include <poll.h>
+
+enum { TIERS_MS = 15000, TIERS_POLL_MS = 20 };
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -32,19 +36,33 @@ static uint64_t taken_of(const struct tier_status *t)
     return t->held - t->dead + stays;
 }
 
-/* The tiers: how much cost fits into them, and what of it is taken already. */
-static void look_at_tiers(struct peers *p, uint64_t *room, uint64_t *taken)
+/* The tiers: how much cost fits into them, and what of it is taken already, now or when all is reclaimed. */
+static void look_at_tiers(struct peers *p, bool now, uint64_t *room, uint64_t *taken)
 {
     struct store_stats stats;
     store_stats(p->store, &stats);
     *room = *taken = 0;
     for (enum tier_name tier = 0; tier < TIERS; tier++) {
         const struct tier_status *t = &stats.tier[tier];
-        *taken += taken_of(t);
+        uint64_t its = now ? t->held : taken_of(t);
+        *taken += its;
         if (t->state == TIER_OPEN || t->state == TIER_LOCKED)
             *room += extents_room(p->extents, t->capacity);
         else if (t->state == TIER_CLOSED)
-            *room += taken_of(t);
+            *room += its;
+    }
+}
+
+void holdings_wait(struct talk *t)
+{
+    uint64_t capacity, begin = clock_now();
+    bool opening = true;
+    while (!atomic_load(&t->stop) && clock_now() - begin < TIERS_MS * UINT64_C(1000000)) {
+        peers_capacity(t->peers, &capacity, &opening);
+        if (!opening)
+            return;
+        struct pollfd wake = {.fd = t->wake, .events = POLLIN};
+        poll(&wake, 1, TIERS_POLL_MS);
     }
 }
 
@@ -64,7 +82,7 @@ int holdings_look(struct talk *t, uint64_t *bits, struct holding *holding)
         h.taken += extent.missing;
     }
     uint64_t taken;
-    look_at_tiers(p, &h.room, &taken);
+    look_at_tiers(p, false, &h.room, &taken);
     h.taken += taken;
     *holding = h;
     return 0;
@@ -80,7 +98,7 @@ int holdings_room(struct talk *t, const struct world *w, uint64_t *to)
         if (world_keeps(w, e))
             missing += look_at(p, e).missing;
     }
-    look_at_tiers(p, &room, &taken);
+    look_at_tiers(p, true, &room, &taken);
     taken += missing;
     *to = room > taken ? room - taken : 0;
     return 0;
@@ -99,9 +117,11 @@ void holdings_trim(struct talk *t, const struct world *w, bool always)
 {
     uint64_t room, taken;
     uint64_t foreign = trim(t, true);
-    look_at_tiers(t->peers, &room, &taken);
+    look_at_tiers(t->peers, false, &room, &taken);
     if (!foreign || (!always && w->owned[w->me] + foreign <= room))
         return;
     uint64_t dropped = trim(t, false);
+    if (always)
+        store_reclaim(t->peers->store);
     log_info("%llu bytes that other nodes keep were dropped", (unsigned long long)dropped);
 }

@@ -78,7 +78,8 @@ struct peers {
     uint32_t courier;         /* lock: its process, while joined */
     struct node_news *heard;  /* lock: the last news of the world's nodes, when it ended; or NULL */
     uint64_t settled;         /* lock: the last round after which all agreed on who owns what had no owner */
-    uint64_t dealt;           /* the time's thread's: the last round for which it asked for that */
+    bool turning;             /* lock: the directory has changed, and staging not yet gone on with it */
+    uint64_t deal_round, deal_asked; /* the time's thread's: for which round it asked for a deal last, and when */
     bool stop, timing;        /* lock; `timer` is to be joined */
     pthread_t timer;
 

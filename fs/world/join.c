@@ -2,14 +2,10 @@
 #include "fs/world/talk-inside.h"
 
 #include "fs/base/cleanup.h"
-#include "fs/base/file.h"
 #include "fs/base/log.h"
 
-#include <poll.h>
 #include <string.h>
 #include <sys/uio.h>
-
-enum { TIERS_MS = 15000, TIERS_POLL_MS = 20 };
 
 static void fill_text(char *to, size_t n, const char *from)
 {
@@ -23,13 +19,16 @@ static int on_hello(struct talk *t, const struct said *s)
     struct peers *p = t->peers;
     const struct peers_config *c = &p->config;
     struct attach_welcome w = {.version = ATTACH_VERSION, .waiting = !p->store, .options = c->options};
-    if (s->n != sizeof t->hello)
+    size_t n = s->n < sizeof t->hello ? s->n : sizeof t->hello;
+    if (n < offsetof(struct attach_hello, world)) /* so much is the same in every version */
         return -EBADMSG;
-    memcpy(&t->hello, s->payload, sizeof t->hello);
+    memcpy(&t->hello, s->payload, n);
     t->hello.release[VERSION_TEXT - 1] = '\0';
     if (t->hello.version != ATTACH_VERSION)
         return talk_refuse(t, -EPROTO, "the server of %s is dealfs %s, the courier dealfs %s", c->mountpoint,
                            DEALFS_VERSION, t->hello.release);
+    if (s->n != sizeof t->hello)
+        return -EBADMSG;
     fill_text(w.release, sizeof w.release, DEALFS_VERSION);
     fill_text(w.node.id, sizeof w.node.id, c->id);
     fill_text(w.node.host, sizeof w.node.host, c->host);
@@ -45,24 +44,10 @@ static int on_hello(struct talk *t, const struct said *s)
     return attach_send(t->courier, ATTACH_WELCOME, &w, sizeof w, NULL);
 }
 
-/* A tier that the server before this one still has open is not known yet. */
-static void wait_for_tiers(struct talk *t)
-{
-    uint64_t capacity, begin = clock_now();
-    bool opening = true;
-    while (!atomic_load(&t->stop) && clock_now() - begin < TIERS_MS * UINT64_C(1000000)) {
-        peers_capacity(t->peers, &capacity, &opening);
-        if (!opening)
-            return;
-        struct pollfd wake = {.fd = t->wake, .events = POLLIN};
-        poll(&wake, 1, TIERS_POLL_MS);
-    }
-}
-
 static int on_holdings(struct talk *t)
 {
     struct peers *p = t->peers;
-    wait_for_tiers(t);
+    holdings_wait(t);
     size_t bytes = (extents_count(p->extents) + 63) / 64 * sizeof(uint64_t);
     CLEANUP_FREE uint64_t *bits = calloc(1, bytes + 1);
     struct holding holding;
@@ -189,8 +174,9 @@ static int go_live(struct talk *t)
 }
 
 /* The world that the server before this one was in, which may have dealt again since it saved it; or NULL. */
-static struct world *resumed(struct peers *p, const struct attach_resume *r)
+static struct world *resumed(struct talk *t, const struct attach_resume *r)
 {
+    struct peers *p = t->peers;
     struct world *w = peers_world(p), *turned = NULL;
     struct directory *d;
     if (!w || memcmp(w->uuid, r->world, sizeof r->world) || w->nodes != r->nodes || w->me != r->me) {
@@ -199,9 +185,13 @@ static struct world *resumed(struct peers *p, const struct attach_resume *r)
     }
     if (memcmp(directory_digest(w->directory), &r->directory, sizeof r->directory) == 0)
         return w;
-    if (world_open_directory(p->config.state, p->config.catalog, &r->directory, &d) == 0 &&
-        world_create(w->uuid, w->me, d, &turned))
-        turned = NULL;
+    if (world_open_directory(p->config.state, p->config.catalog, &r->directory, &d) == 0) {
+        if (!world_is_like(w, d))
+            directory_close(d);
+        else if (world_create(w->uuid, w->me, d, &turned))
+            turned = NULL;
+    }
+    t->turned = turned != NULL;
     world_put(w);
     return turned;
 }
@@ -213,7 +203,7 @@ static int on_resume(struct talk *t, struct said *s)
     if (s->n != sizeof r)
         return -EBADMSG;
     memcpy(&r, s->payload, sizeof r);
-    struct world *w = resumed(p, &r);
+    struct world *w = resumed(t, &r);
     if (!w)
         return talk_refuse(t, -ESTALE, "%s is in another world, or in none", p->config.mountpoint);
     int error = make_link(t, w, s);

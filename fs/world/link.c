@@ -111,6 +111,8 @@ static int handle(struct link *l, const struct ring_message *m)
         return serve_asked(l, m);
     case RING_SENT:
         return serve_sent(l, m);
+    case RING_GONE:
+        return fetch_lost(l, m->node);
     case RING_COMMAND:
         return obey(l, m);
     default:

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #define MS UINT64_C(1000000)
-enum { SHORTEST_TICK_MS = 2, LONGEST_TICK_MS = 500, NEWS_MS = 1000, TICKS_A_TIMEOUT = 16 };
+enum { SHORTEST_TICK_MS = 2, LONGEST_TICK_MS = 500, NEWS_MS = 1000, TICKS_A_TIMEOUT = 16, ASK_AGAIN_MS = 5000 };
 
 int start_thread(pthread_t *thread, void *(*run)(void *), void *argument, const char *name)
 {
@@ -47,13 +47,14 @@ struct link *peers_link(struct peers *p)
     return l;
 }
 
-static void replace_world(struct peers *p, struct world *w)
+static void replace_world(struct peers *p, struct world *w, bool turning)
 {
     pthread_mutex_lock(&p->lock);
     struct world *before = p->world;
     struct node_news *heard = p->heard;
     p->world = world_get(w);
     p->heard = NULL;
+    p->turning = turning;
     pthread_mutex_unlock(&p->lock);
     world_put(before);
     free(heard);
@@ -61,13 +62,13 @@ static void replace_world(struct peers *p, struct world *w)
 
 void peers_remember(struct peers *p, struct world *w)
 {
-    replace_world(p, w);
+    replace_world(p, w, false);
     log_set_node((int)w->me);
 }
 
 void peers_turn(struct peers *p, struct world *w)
 {
-    replace_world(p, w);
+    replace_world(p, w, true);
     log_info("what had no owner has been dealt");
 }
 
@@ -78,6 +79,7 @@ void peers_settle(struct peers *p, uint64_t round, bool turned)
         log_error("stage what has become this node's: %s", strerror(-error));
     pthread_mutex_lock(&p->lock);
     p->settled = round > p->settled ? round : p->settled;
+    p->turning = false;
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -187,19 +189,29 @@ static bool others_are_done(struct link *l, uint64_t round)
     return true;
 }
 
-/* When the shards of all have been filled, and not all has an owner, node 0 has that dealt. */
-static void look_after_deal(struct peers *p, struct link *l)
+static bool is_dealt(struct peers *p, uint64_t round)
+{
+    pthread_mutex_lock(&p->lock);
+    bool dealt = p->settled >= round || !directory_unowned(p->world->directory);
+    pthread_mutex_unlock(&p->lock);
+    return dealt;
+}
+
+/* When the shards of all have been filled, and not all has an owner, node 0 has that dealt. The courier may have lost
+ * what it was told, with a ring; so it is told again. */
+static void look_after_deal(struct peers *p, struct link *l, uint64_t now)
 {
     struct stage_progress stage;
     if (l->world->me != 0)
         return;
     store_stage_progress(p->store, &stage);
-    if (stage.state != STAGE_DONE || stage.round <= p->dealt || !others_are_done(l, stage.round))
+    if (stage.round == p->deal_round && now - p->deal_asked < ASK_AGAIN_MS * MS)
         return;
-    struct world *w = peers_world(p);
-    if (directory_unowned(w->directory) && peers_command(p, WORLD_DEAL, stage.round) == 0)
-        p->dealt = stage.round;
-    world_put(w);
+    if (stage.state != STAGE_DONE || is_dealt(p, stage.round) || !others_are_done(l, stage.round))
+        return;
+    p->deal_round = stage.round;
+    p->deal_asked = now;
+    link_push(l, &(struct ring_message){.kind = RING_COMMAND, .value = WORLD_DEAL, .token = stage.round});
 }
 
 static uint64_t tick_of(const struct peers *p)
@@ -241,7 +253,7 @@ static void *keep_time(void *argument)
         serve_tick(l, now);
         if (now - told >= news) {
             tell_news(p, l);
-            look_after_deal(p, l);
+            look_after_deal(p, l, now);
             told = now;
         }
         bool all_sent = link_flush(l);
@@ -318,6 +330,7 @@ int peers_view(struct peers *p, struct world_view *view)
     struct world *w = world_get(p->world);
     view->courier = p->courier;
     view->settled = p->settled;
+    view->turning = p->turning;
     pthread_mutex_unlock(&p->lock);
     view->state = l ? WORLD_JOINED : w ? WORLD_DEGRADED : WORLD_ALONE;
     int error = w ? view_peers(p, l, w, view) : 0;

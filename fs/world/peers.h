@@ -59,6 +59,7 @@ struct world_view {
     uint32_t courier;           /* process id; 0: none */
     uint64_t lost_bytes;        /* owned by nodes that cannot be asked now: read from the source */
     uint64_t settled;           /* the last round of staging after which it was agreed who owns what had no owner */
+    bool turning;               /* another directory came into force just now, what it brings is not yet being staged */
     uint64_t timeouts, bad;     /* so far: fetches that timed out, replies that did not verify */
     const struct directory *owners;
     struct peer_view *peer; /* nodes of them */

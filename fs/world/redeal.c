@@ -14,10 +14,11 @@ enum { WORTHWHILE = 64 };
 static int on_room(struct talk *t, const struct said *s)
 {
     struct attach_room r;
-    if (s->n != sizeof r.round)
+    if (s->n != sizeof r.number)
         return -EBADMSG;
-    memcpy(&r.round, s->payload, sizeof r.round);
+    memcpy(&r.number, s->payload, sizeof r.number);
     struct world *w = peers_world(t->peers);
+    holdings_wait(t);
     holdings_trim(t, w, true);
     int error = holdings_room(t, w, &r.room);
     world_put(w);
@@ -62,14 +63,14 @@ static int compute(struct talk *t, const struct world *w, const uint64_t *room)
 static int on_deal(struct talk *t, const struct said *s)
 {
     struct attach_dealt dealt = {0};
-    const uint64_t *number = s->payload; /* the round, then each node's room */
+    const uint64_t *word = s->payload; /* the number, then each node's room */
     struct world *w = peers_world(t->peers);
-    int error = s->n == (w->nodes + UINT64_C(1)) * sizeof *number ? 0 : -EBADMSG;
+    int error = s->n == (w->nodes + UINT64_C(1)) * sizeof *word ? 0 : -EBADMSG;
     directory_close(t->computed);
     t->computed = NULL;
     if (!error) {
-        dealt.round = number[0];
-        error = compute(t, w, number + 1);
+        dealt.number = word[0];
+        error = compute(t, w, word + 1);
         if (error) /* nobody turns then */
             log_error("deal what has no owner: %s", strerror(-error));
         else
@@ -100,6 +101,10 @@ static int turn(struct talk *t, const struct world *before, const struct digest 
     struct directory *d;
     struct world *w;
     int error = find(t, digest, &d);
+    if (!error && !world_is_like(before, d)) {
+        directory_close(d);
+        error = -EBADMSG;
+    }
     if (!error)
         error = world_create(before->uuid, before->me, d, &w);
     if (error)
@@ -113,7 +118,7 @@ static int turn(struct talk *t, const struct world *before, const struct digest 
 
 static int on_settled(struct talk *t, const struct said *s)
 {
-    struct attach_dealt settled;
+    struct attach_settled settled;
     if (s->n != sizeof settled)
         return -EBADMSG;
     memcpy(&settled, s->payload, sizeof settled);
@@ -124,7 +129,8 @@ static int on_settled(struct talk *t, const struct said *s)
     directory_close(t->computed);
     t->computed = NULL;
     if (!error)
-        peers_settle(t->peers, settled.round, !stays);
+        peers_settle(t->peers, settled.round, !stays || t->turned);
+    t->turned = false;
     return error;
 }
 

@@ -3,17 +3,17 @@
  * number out of bounds is an error of the other side, and the end of the ring.
  *
  *   to_courier   FETCH, REPLY, COMMAND        the server writes, under a lock of its own; the courier reads
- *   to_server    FETCHED, SERVE, SENT, COMMAND  the courier writes; the server's threads read, under a lock of their own
- *   slots        RING_SLOT bytes each: [0, in) for what is fetched, [in, in + out) for what is sent; the server gives
- *                them out, and has one back when FETCHED (other than -EAGAIN) or SENT names it
- *   news         what each node tells of itself, by number: written by the courier, our own place by the server
+ *   to_server    FETCHED, SERVE, SENT, GONE, COMMAND  the courier writes; the server's threads read, under a lock of
+ * their own slots        RING_SLOT bytes each: [0, in) for what is fetched, [in, in + out) for what is sent; the server
+ * gives them out, and has one back when FETCHED (other than -EAGAIN) or SENT names it news         what each node tells
+ * of itself, by number: written by the courier, our own place by the server
  *
  * A queue is full when its reader is dead or far behind: pushing then fails with -EAGAIN. A side sleeps on its eventfd
  * after it has said so in `asleep`; who pushes rings only where the other side sleeps, and for SENT only every
  * RING_SENT_BELL-th time: slots that are free may lie there, but fewer than anybody who waits for one has in use.
  *
- * A fetch has a number, its `token`, which FETCHED repeats, so that one that is answered twice is not taken for the next
- * one in the same slot. */
+ * A fetch has a number, its `token`, which FETCHED repeats, so that one that is answered twice is not taken for the
+ * next one in the same slot. */
 #ifndef FS_WORLD_RING_H
 #define FS_WORLD_RING_H
 
@@ -24,14 +24,16 @@
 
 enum ring_kind {
     /* to the courier */
-    RING_FETCH = 1,   /* node, slot, token, file, value, count: fetch these values of a file from a node into a slot */
-    RING_REPLY = 2,   /* node, token, status: 0: length bytes in slot are the answer; -EAGAIN: it will come, say WAIT;
-                         other -errno: it will not */
+    RING_FETCH = 1, /* node, slot, token, file, value, count: fetch these values of a file from a node into a slot */
+    RING_REPLY = 2, /* node, token, status: 0: length bytes in slot are the answer; -EAGAIN: it will come, say WAIT;
+                       other -errno: it will not */
     /* to the server */
-    RING_FETCHED = 3, /* slot, token, status: 0: length bytes are in the slot, not checked; -EAGAIN: the other node waits for
-                         the source; -EHOSTDOWN: the node or its server is gone; other -errno: as it answered */
-    RING_SERVE = 4,   /* node, token, file, value, count: another node wants these. Asked again after a restart */
-    RING_SENT = 5,    /* slot: what was replied is on its way, the slot is free. Most do not wake the server */
+    RING_FETCHED =
+        3, /* slot, token, status: 0: length bytes are in the slot, not checked; -EAGAIN: the other node waits for
+              the source; -EHOSTDOWN: the node or its server is gone; other -errno: as it answered */
+    RING_SERVE = 4, /* node, token, file, value, count: another node wants these. Asked again after a restart */
+    RING_SENT = 5,  /* slot: what was replied is on its way, the slot is free. Most do not wake the server */
+    RING_GONE = 7,  /* node: its server has ended */
     /* either way */
     RING_COMMAND = 6, /* value: enum world_command; token: what goes with it; node: who began it. To the courier: tell
                          all others */

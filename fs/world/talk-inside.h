@@ -26,6 +26,7 @@ struct talk {
     struct attach_hello hello;
     struct link *link;          /* from READY on */
     struct directory *computed; /* LIVE: what may follow the world's directory; or NULL */
+    bool turned;                /* by RESUME: what was dealt meanwhile is not staged yet */
 };
 
 /* A frame that came. */
@@ -47,9 +48,12 @@ int redeal_answer(struct talk *t, const struct said *said);
 
 /* All that is held, and a bit for each extent of which any byte is. -ECONNRESET: it is over. */
 int holdings_look(struct talk *t, uint64_t *bits, struct holding *holding);
+/* A tier that the server before this one still has open is not known yet. */
+void holdings_wait(struct talk *t);
 /* The cost that still has room when all is here that this node owns. */
 int holdings_room(struct talk *t, const struct world *w, uint64_t *room);
-/* What is held and another node's is given up: always, or where its room is needed. */
+/* What is held and another node's is given up: always, and its room is here when this returns; or where it is needed.
+ */
 void holdings_trim(struct talk *t, const struct world *w, bool always);
 
 #endif

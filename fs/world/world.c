@@ -11,8 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LINE_MOST = 256, KEPT = 2 };
+enum { LINE_MOST = 256, KEPT = 8 };
 static const char prefix[] = "directory-";
+enum { SPARED = sizeof prefix + DIGEST_TEXT };
 
 int world_create(const uint8_t uuid[16], uint32_t me, struct directory *directory, struct world **out)
 {
@@ -60,6 +61,16 @@ void world_put(struct world *w)
     free(w);
 }
 
+bool world_is_like(const struct world *w, const struct directory *d)
+{
+    if (directory_nodes(d) != w->nodes || directory_groups(d) != w->groups)
+        return false;
+    for (uint32_t i = 0; i < w->nodes; i++)
+        if (strcmp(directory_node(d, i)->id, directory_node(w->directory, i)->id) != 0)
+            return false;
+    return true;
+}
+
 /* Files. */
 
 static void directory_path(char path[PATH_MAX], const char *state, const struct digest *digest)
@@ -105,8 +116,8 @@ static bool older(const struct aged *a, const struct aged *b)
     return a->time.tv_sec != b->time.tv_sec ? a->time.tv_sec < b->time.tv_sec : a->time.tv_nsec < b->time.tv_nsec;
 }
 
-/* The oldest of the saved directories but `spared`, and how many there are. */
-static int find_oldest(DIR *dir, const char *spared, struct aged *oldest)
+/* The oldest of the saved directories but those that are spared, and how many there are. */
+static int find_oldest(DIR *dir, char spared[2][SPARED], struct aged *oldest)
 {
     int count = 0;
     oldest->name[0] = '\0';
@@ -120,21 +131,22 @@ static int find_oldest(DIR *dir, const char *spared, struct aged *oldest)
         count++;
         one.time = st.st_mtim;
         strcpy(one.name, entry->d_name);
-        if (strcmp(one.name, spared) && (!oldest->name[0] || older(&one, oldest)))
+        if (strcmp(one.name, spared[0]) && strcmp(one.name, spared[1]) && (!oldest->name[0] || older(&one, oldest)))
             *oldest = one;
     }
     return count;
 }
 
-/* What the last world had stays: later ones may not have come to life. */
-static void prune(const char *state)
+/* What the last world had stays, as later ones may not have come to life; so does this one. */
+static void prune(const char *state, const struct directory *saved)
 {
     CLEANUP_CLOSEDIR DIR *dir = opendir(state);
     struct last_world last;
-    char spared[sizeof prefix + DIGEST_TEXT] = "", text[DIGEST_TEXT];
+    char spared[2][SPARED] = {"", ""}, text[DIGEST_TEXT];
     struct aged oldest;
+    snprintf(spared[0], SPARED, "%s%s", prefix, digest_format(directory_digest(saved), text));
     if (!read_last(state, &last))
-        snprintf(spared, sizeof spared, "%s%s", prefix, digest_format(&last.directory, text));
+        snprintf(spared[1], SPARED, "%s%s", prefix, digest_format(&last.directory, text));
     while (dir && find_oldest(dir, spared, &oldest) > KEPT)
         if (unlinkat(dirfd(dir), oldest.name, 0) < 0)
             return;
@@ -146,7 +158,7 @@ int world_save_directory(const char *state, const struct directory *directory)
     directory_path(path, state, directory_digest(directory));
     int error = directory_save(directory, path);
     if (!error)
-        prune(state);
+        prune(state, directory);
     return error;
 }
 

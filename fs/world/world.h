@@ -19,13 +19,17 @@ int world_create(const uint8_t uuid[16], uint32_t me, struct directory *director
 struct world *world_get(struct world *world); /* one more reference; NULL is NULL */
 void world_put(struct world *world);
 
+/* Is it of the same nodes and groups? */
+bool world_is_like(const struct world *w, const struct directory *directory);
+
 static inline bool world_keeps(const struct world *w, uint64_t extent)
 {
     return directory_owner(w->directory, w->group, extent) == w->me;
 }
 
 /* For the servers after this one: STATE/world names the directory beside it, STATE/directory-DIGEST. */
-int world_save_directory(const char *state, const struct directory *directory); /* two are kept, the last world's too */
+int world_save_directory(const char *state,
+                         const struct directory *directory); /* the last KEPT are kept, the last world's too */
 int world_open_directory(const char *state, const struct catalog *catalog, const struct digest *digest,
                          struct directory **directory); /* -ENOENT; -EBADMSG: damaged, or another one */
 int world_save(const char *state, const struct world *world);

@@ -19,8 +19,8 @@
  *
  * It prints a line for what happens: "live N nodes", "fetched: R right, W waits, T timeouts, D down, B bad,
  * E errors in S seconds, median M us", "command C from N token T", "news from N", "resumed", "hang-up", "room asked
- * R", "deal R", "settled R as before", "settled R anew". SIGTERM: it says END and ends. SIGKILL is a crash; the next
- * one with the same STATE takes over. One thread. */
+ * D", "deal D of ROOM", "gone N", "settled R as before", "settled R anew". SIGTERM: it says END and ends. SIGKILL is a
+ * crash; the next one with the same STATE takes over. One thread. */
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/store/value.h"
@@ -293,6 +293,9 @@ static bool take_ring(uint64_t now)
                 die("SENT of what was not replied", -EPROTO);
             out_busy[m.slot - RING_IN] = false;
             break;
+        case RING_GONE:
+            printf("gone %" PRIu32 "\n", m.node);
+            break;
         case RING_COMMAND:
             printf("command %" PRIu32 " from %" PRIu32 " token %" PRIu64 "\n", m.value, m.node, m.token);
             break;
@@ -376,8 +379,8 @@ static void take_world(const void *payload, size_t n, const int fds[ATTACH_FDS])
 static void tell_room(const void *payload)
 {
     struct attach_room r = {.room = o.room};
-    memcpy(&r.round, payload, sizeof r.round);
-    printf("room asked %" PRIu64 "\n", r.round);
+    memcpy(&r.number, payload, sizeof r.number);
+    printf("room asked %" PRIu64 "\n", r.number);
     if (o.mute != 1)
         answer(ATTACH_ROOM, &r, sizeof r);
 }
@@ -385,7 +388,7 @@ static void tell_room(const void *payload)
 /* A directory that is made of the rooms, or stays where there are none. */
 static void deal(const uint64_t *payload, size_t n)
 {
-    struct attach_dealt dealt = {.round = payload[0]};
+    struct attach_dealt dealt = {.number = payload[0]};
     uint64_t sum = 0;
     if (n != (nodes + 1) * sizeof *payload)
         die("DEAL", -EPROTO);
@@ -399,7 +402,7 @@ static void deal(const uint64_t *payload, size_t n)
         answer(ATTACH_DEALT, &dealt, sizeof dealt);
 }
 
-static void settle(const struct attach_dealt *settled)
+static void settle(const struct attach_settled *settled)
 {
     bool before = memcmp(&settled->directory, &directory, sizeof directory) == 0;
     directory = settled->directory;

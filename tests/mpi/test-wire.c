@@ -127,7 +127,7 @@ static void test_rooms(void)
     struct {
         struct wire_rooms head;
         uint64_t room[3];
-    } r = {.head = {.magic = WIRE_MAGIC, .nodes = 3, .round = 9}};
+    } r = {.head = {.magic = WIRE_MAGIC, .nodes = 3, .number = 9}};
     is_int(wire_rooms_check(&r.head, sizeof r, 3), 0, "the rooms of three nodes");
     is_int(wire_rooms_check(&r.head, sizeof r, 2), -EBADMSG, "are not those of two");
     is_int(wire_rooms_check(&r.head, sizeof r - 8, 3), -EBADMSG, "nor are two");

@@ -27,6 +27,7 @@ struct whole {
     struct stage_progress sum;
     uint32_t nodes;
     uint32_t unheard; /* nodes that have not heard of this round */
+    int own;          /* this node's state */
     bool dealing;     /* all are done, and what has no owner is about to be dealt */
     const struct world_view *view;
     const struct peer_view *failed_at; /* the first other node that had to pass a file; NULL: none */
@@ -112,8 +113,10 @@ static bool takes_part(const struct world_view *view, uint32_t node)
 /* All that is staged is staged, and what made room? Node 0 sees to that, as long as it can be asked. */
 static bool is_dealing(const struct world_view *view, const struct stage_progress *sum)
 {
-    return sum->state == STAGE_DONE && view->state == WORLD_JOINED && directory_unowned(view->owners) > 0 &&
-           view->settled < sum->round && (view->me == 0 || view->peer[0].state == PEER_GOOD);
+    if (sum->state != STAGE_DONE || view->state != WORLD_JOINED)
+        return false;
+    bool will_be = view->me == 0 || view->peer[0].state == PEER_GOOD;
+    return view->turning || (will_be && view->settled < sum->round && directory_unowned(view->owners) > 0);
 }
 
 /* This node's, and that of the others where they have a round in common. */
@@ -121,6 +124,7 @@ static void sum_up(struct control *control, const struct world_view *view, struc
 {
     *whole = (struct whole){.view = view, .nodes = 1};
     look(control, &whole->sum);
+    whole->own = (int)whole->sum.state;
     if (whole->sum.round == 0)
         return;
     uint64_t round = whole->sum.round, now = clock_realtime();
@@ -166,7 +170,9 @@ static int tell(struct control *control, enum world_command command, uint64_t ro
 
 static void tell_again(struct control *control, const struct whole *whole)
 {
-    if (whole->unheard == 0 || clock_now() - atomic_load(&control->stage_told) < TELL_AGAIN)
+    bool over = whole->own == STAGE_STOPPED || whole->own == STAGE_FAILED;
+
+    if (over || whole->unheard == 0 || clock_now() - atomic_load(&control->stage_told) < TELL_AGAIN)
         return;
     int error = tell(control, WORLD_STAGE, whole->sum.round);
     if (error)

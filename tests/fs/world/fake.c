@@ -408,31 +408,31 @@ void fake_join(struct fake *f, uint32_t groups)
     }
 }
 
-uint64_t fake_room(struct fake *f, uint32_t number, uint64_t round)
+uint64_t fake_room(struct fake *f, uint32_t number, uint64_t deal)
 {
     size_t n;
     CLEANUP_FREE struct attach_room *room =
-        ask(f->node[number].socket, ATTACH_ROOM, &round, sizeof round, NULL, ATTACH_ROOM, &n);
-    if (n != sizeof *room || room->round != round)
+        ask(f->node[number].socket, ATTACH_ROOM, &deal, sizeof deal, NULL, ATTACH_ROOM, &n);
+    if (n != sizeof *room || room->number != deal)
         bail_out("a room of %zu bytes", n);
     return room->room;
 }
 
-struct digest fake_deal(struct fake *f, uint32_t number, uint64_t round, const uint64_t *room)
+struct digest fake_deal(struct fake *f, uint32_t number, uint64_t deal, const uint64_t *room)
 {
-    uint64_t frame[1 + FAKE_NODES] = {round};
+    uint64_t frame[1 + FAKE_NODES] = {deal};
     size_t n;
     memcpy(frame + 1, room, f->nodes * sizeof *room);
     CLEANUP_FREE struct attach_dealt *dealt =
         ask(f->node[number].socket, ATTACH_DEAL, frame, (1 + f->nodes) * sizeof *frame, NULL, ATTACH_DEALT, &n);
-    if (n != sizeof *dealt || dealt->round != round)
+    if (n != sizeof *dealt || dealt->number != deal)
         bail_out("an answer to DEAL of %zu bytes", n);
     return dealt->directory;
 }
 
 void fake_settle(struct fake *f, uint32_t number, uint64_t round, const struct digest *directory)
 {
-    struct attach_dealt settled = {round, *directory};
+    struct attach_settled settled = {round, *directory};
     if (attach_send(f->node[number].socket, ATTACH_SETTLED, &settled, sizeof settled, NULL))
         bail_out("SETTLED is not taken");
     f->directory = *directory;

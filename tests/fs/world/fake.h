@@ -56,8 +56,8 @@ void fake_end(struct fake *f);
 /* A world of all of them, in this order. The program ends when one refuses, or the directories differ. */
 void fake_join(struct fake *f, uint32_t groups);
 /* The parts of a deal, with one node's server; the last one says nothing, and may be before the server has turned. */
-uint64_t fake_room(struct fake *f, uint32_t node, uint64_t round);
-struct digest fake_deal(struct fake *f, uint32_t node, uint64_t round, const uint64_t *room);
+uint64_t fake_room(struct fake *f, uint32_t node, uint64_t deal);
+struct digest fake_deal(struct fake *f, uint32_t node, uint64_t deal, const uint64_t *room);
 void fake_settle(struct fake *f, uint32_t node, uint64_t round, const struct digest *directory);
 void fake_resume(struct fake *f, uint32_t node); /* after its server was closed and opened again */
 void fake_leave(struct fake *f, uint32_t node);  /* its courier hangs up */

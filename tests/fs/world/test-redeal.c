@@ -223,6 +223,26 @@ static bool is_degraded(struct fake *f, uint32_t node)
     return degraded;
 }
 
+/* The courier's link breaks when the server has dealt; the others turn; the same server resumes with what they have. */
+static void test_resumed(void)
+{
+    struct fake f;
+    struct digest directory;
+    begin(&f);
+    stage(&f, 10);
+    deal(&f, 10, &directory);
+    fake_leave(&f, 1);
+    fake_settle(&f, 0, 10, &directory);
+    wait_until(is_staged(&f, 0, 11));
+    wait_until(is_degraded(&f, 1));
+    fake_resume(&f, 1);
+    ok(has(&f, 1, &directory), "a server whose link was broken resumes with what the others have");
+    fake_settle(&f, 1, 10, &directory);
+    wait_until(is_staged(&f, 1, 11));
+    is_uint(fake_samples(&f), FILES - unowned(&f, 0), "and stages what was dealt to it meanwhile");
+    fake_end(&f);
+}
+
 static void send_nonsense(struct fake *f, uint32_t node, enum attach_kind kind, const void *bytes, size_t n,
                           const char *what)
 {
@@ -240,7 +260,7 @@ static void send_nonsense(struct fake *f, uint32_t node, enum attach_kind kind, 
 static void test_nonsense(void)
 {
     struct fake f;
-    static const struct attach_dealt unknown = {.round = 5, .directory = {{1, 2, 3}}};
+    static const struct attach_settled unknown = {.round = 5, .directory = {{1, 2, 3}}};
     static const uint64_t words[NODES + 2] = {1};
     begin(&f);
     send_nonsense(&f, 1, ATTACH_ROOM, words, 4, "a question for room without a round");
@@ -249,6 +269,13 @@ static void test_nonsense(void)
     send_nonsense(&f, 0, ATTACH_SETTLED, words, 8, "a settlement without a directory");
     send_nonsense(&f, 1, ATTACH_SETTLED, &unknown, sizeof unknown, "a directory that nobody has computed");
     send_nonsense(&f, 1, ATTACH_LIVE, NULL, 0, "what has its place before a world lives");
+    struct digest alone = directory_of(&f, 0);
+    struct attach_settled other = {.round = 5, .directory = alone};
+    fake_leave(&f, 0);
+    fake_leave(&f, 1);
+    wait_until(is_degraded(&f, 0) && is_degraded(&f, 1));
+    fake_join(&f, 2);
+    send_nonsense(&f, 1, ATTACH_SETTLED, &other, sizeof other, "a directory of other groups, which is there");
     ok(read_all(&f, 0) && read_all(&f, 1), "a new world can be joined each time, and all bytes are right");
     fake_end(&f);
 }
@@ -297,6 +324,7 @@ int main(void)
     test_all();
     test_nothing_before();
     test_restarted();
+    test_resumed();
     test_nonsense();
     test_readers();
     dataset_end(&set);

@@ -431,6 +431,10 @@ static void test_deal(struct control *control)
     world.settled = last_token;
     run(control, "stage action=look\n", &reply);
     check(&reply, "state", "\"done\"");
+    world.turning = true;
+    run(control, "stage action=look\n", &reply);
+    check(&reply, "state", "\"running\"");
+    world.turning = false;
     peer[0].news.stage_round = last_token - 1; /* it has not turned yet: what it had before counts */
     run(control, "stage action=look\n", &reply);
     check(&reply, "state", "\"running\"");
