@@ -39,14 +39,14 @@ set_faults ''
 ok 'and it comes to its end' wait "$stage"
 diag "$(tail -n 2 "$tmp/stage.log")"
 is 'all is kept' "$(value "$mnt" stage.kept)" $total
-is 'and held' "$(dealfs where "$mnt" $(cd "$src" && find . -type f) | cut -f 3 | sort -u)" ram
+is 'and held' "$(cd "$src" && find . -type f -exec dealfs where "$mnt" {} + | cut -f 3 | sort -u)" ram
 ok 'another server' kill_server
 ok 'has staged again' wait_for 30 eval '[ "$(state)" = done ]'
 ok 'unmount' dealfs umount "$mnt"
 
 ok 'mount' fresh
 ok 'stage' begin
-kill -INT "$(pgrep -P $stage)"
+kill -INT "$(pgrep -P "$stage")"
 wait "$stage"
 is 'stopped by Ctrl-C' $? 1
 ok 'its server is killed' kill_server
