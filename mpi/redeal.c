@@ -155,7 +155,7 @@ static void note_dealt(struct flight *f, uint32_t from, const struct wire_messag
     if (r->answers == 1)
         r->directory = m->directory;
     if (memcmp(&r->directory, &m->directory, sizeof r->directory) != 0) {
-        log_error("node %" PRIu32 " computed another directory; this is a fault of dealfs", from);
+        log_error("node %" PRIu32 " computed another directory than those before it; this is a fault of dealfs", from);
         give_up(f, "nodes do not agree");
     } else if (r->answers == f->c.nodes) {
         struct digest directory = r->directory;
