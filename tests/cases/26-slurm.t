@@ -170,7 +170,7 @@ ok 'it ends' wait_for 120 ended
 after=$(sed -n '/the training has ended with [1-9]/,$p' "$tmp/lost.out")
 like 'the mount of the other one was there, and had lost its world' "$after" '/job/data +degraded +node 0 of 2'
 like 'and was taken away in order' "$after" 'unmounting.*dealfs-keeper: the mount has ended'
-no_process() { [ -z "$(processes dealfs-)" ]; }
+no_process() { [ -z "$(processes dealfs-keeper; processes dealfs-server; processes dealfs-courier)" ]; }
 ok 'no process of it is left' wait_for 30 no_process
 [ "$tap_failed" = 0 ] || diag "$(tail -n 40 "$tmp/lost.out")"
 done_testing
