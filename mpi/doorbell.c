@@ -52,7 +52,6 @@ struct doorbell {
     struct neighbour *node; /* nodes of them */
     struct wire_bell *all;  /* nodes of them */
     uint32_t connected;     /* how many neighbours are */
-    uint32_t local_nodes;
 };
 
 static socklen_t local_name(const uint8_t world[16], uint32_t node, struct sockaddr_un *name)
@@ -258,12 +257,9 @@ int doorbell_connect(struct doorbell *d, const struct wire_bell *all, uint32_t n
         return -ENOMEM;
     memcpy(d->all, all, nodes * sizeof *all);
     d->nodes = nodes;
-    for (uint32_t i = 0; i < nodes; i++) {
-        if (i == d->me)
-            continue;
-        choose(d, &all[d->me], &all[i], &d->node[i]);
-        d->local_nodes += d->node[i].local;
-    }
+    for (uint32_t i = 0; i < nodes; i++)
+        if (i != d->me)
+            choose(d, &all[d->me], &all[i], &d->node[i]);
     return 0;
 }
 
@@ -275,11 +271,6 @@ void doorbell_sleeps_on(struct doorbell *d, int sockets)
 bool doorbell_is_idle(const struct doorbell *d)
 {
     return d->nodes > 0 && d->connected == d->nodes - 1;
-}
-
-bool doorbell_is_near(const struct doorbell *d)
-{
-    return d->nodes > 0 && d->connected + d->local_nodes == d->nodes - 1;
 }
 
 void doorbell_fds(const struct doorbell *d, int fds[2])

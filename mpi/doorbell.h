@@ -25,7 +25,6 @@ int doorbell_connect(struct doorbell *doorbell, const struct wire_bell *all, uin
 void doorbell_sleeps_on(struct doorbell *doorbell, int sockets);
 /* All others have been found to be at its other end: no bell is waited for. */
 bool doorbell_is_idle(const struct doorbell *doorbell);
-bool doorbell_is_near(const struct doorbell *doorbell); /* those that have not are of this machine */
 
 /* Two descriptors, each readable when somebody has rung; -1: none. */
 void doorbell_fds(const struct doorbell *doorbell, int fds[2]);

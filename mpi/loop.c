@@ -2,7 +2,7 @@
  * we sleep on the server's bell, the doorbell, the socket, the signals, and the sockets of MPI where it has some.
  *
  * Where others are reached without these, MPI has nothing to sleep on. So after the last thing that happened we look
- * again for SPIN, as long as nobody else wants the processor, and in our sleep we wake by ourselves now and then: soon
+ * again for SPIN, giving the processor to whoever wants it, and in our sleep we wake by ourselves now and then: soon
  * while an answer is on its way, for large ones take MPI several turns, more rarely the longer nothing comes. */
 #include "mpi/loop.h"
 
@@ -21,7 +21,6 @@
 
 enum {
     SPIN_US = 50,
-    CROWD_US = 5,  /* a processor that comes back later than this was wanted */
     BUSY_US = 400, /* for so long we look while bytes are on their way, which somebody must push or pull */
     LOOK_MS = 1,   /* how often sockets and clock are looked at while there is no time to sleep */
     NAP_MOST_MS = 100,
@@ -37,9 +36,7 @@ struct turn {
     struct hold *hold;   /* whose bell epoll has; NULL: none */
     uint32_t connection; /* which of the link's sockets it has */
     uint64_t now, active_at, looked_at;
-    bool fetched; /* see post_is_fetched */
     bool rung;    /* by a peer, and nothing of MPI has ended since */
-    bool crowded; /* somebody else wants the processor */
     bool due;     /* MPI may have something to do */
     bool leaving;
     uint64_t leave_by; /* 0: not yet */
@@ -175,17 +172,9 @@ static int sleep_or_look(struct turn *t)
 /* How long to look before sleeping. */
 static uint64_t spin(const struct turn *t)
 {
-    const struct doorbell *d = t->l->doorbell;
-    bool wakes = doorbell_is_idle(d), leaves = wakes || (t->fetched && doorbell_is_near(d));
-    bool bytes = (post_sends(t->l->post) > 0 && !leaves) || (t->rung && flight_asks(t->l->flight));
-    return (bytes ? BUSY_US : wakes || t->crowded ? 0 : SPIN_US) * MICROSECOND;
-}
-
-/* A processor that nobody else wants is back at once. */
-static void yield(struct turn *t)
-{
-    sched_yield();
-    t->crowded = clock_now() - t->now > CROWD_US * MICROSECOND;
+    bool wakes = doorbell_is_idle(t->l->doorbell);
+    bool bytes = (post_sends(t->l->post) > 0 && !wakes) || (t->rung && flight_asks(t->l->flight));
+    return (bytes ? BUSY_US : wakes ? 0 : SPIN_US) * MICROSECOND;
 }
 
 /* What we have said last is to leave before we do; somebody who is gone already does not take it. */
@@ -218,10 +207,8 @@ static int one_turn(struct turn *t)
         leave(t, "another courier leaves");
     flight_link(t->l->flight);
     flight_ring(t->l->flight);
-    if (some) {
+    if (some)
         t->active_at = t->now;
-        t->crowded = false;
-    }
     if (got < 0 || flight_broken(t->l->flight))
         return -EIO;
     if (t->leave_by && t->now > t->leave_by)
@@ -231,10 +218,10 @@ static int one_turn(struct turn *t)
     if (some)
         return 0;
     if (t->now - t->active_at <= spin(t)) {
-        yield(t);
+        sched_yield();
         return 0;
     }
-    t->rung = t->crowded = false;
+    t->rung = false;
     return sleep_or_look(t);
 }
 
@@ -258,7 +245,7 @@ static int open_sources(struct turn *t)
 
 int loop_run(struct loop *loop)
 {
-    struct turn t = {.l = loop, .epoll = -1, .signals = -1, .due = true, .fetched = post_is_fetched()};
+    struct turn t = {.l = loop, .epoll = -1, .signals = -1, .due = true};
     t.now = t.active_at = clock_now();
     int error = open_sources(&t);
     if (error)

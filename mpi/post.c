@@ -227,27 +227,3 @@ unsigned post_sends(const struct post *p)
 {
     return p->sends;
 }
-
-static int read_setting(const char *name, int *value)
-{
-    MPI_T_cvar_handle handle;
-    int index, count = 0;
-    if (MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS ||
-        MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS)
-        return -ENOENT;
-    int code = count == 1 ? MPI_T_cvar_read(handle, value) : MPI_ERR_OTHER;
-    MPI_T_cvar_handle_free(&handle);
-    return code == MPI_SUCCESS ? 0 : -EIO;
-}
-
-/* Open MPI corrects the setting where the kernel does not permit it. */
-bool post_is_fetched(void)
-{
-    enum { XPMEM, CMA, KNEM }; /* then those without the kernel's help, in all of Open MPI 4 */
-    int threads, mechanism;
-    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &threads) != MPI_SUCCESS)
-        return false;
-    int error = read_setting("btl_vader_single_copy_mechanism", &mechanism);
-    MPI_T_finalize();
-    return !error && mechanism >= XPMEM && mechanism <= KNEM;
-}

@@ -3,7 +3,6 @@
 #ifndef MPI_POST_H
 #define MPI_POST_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,7 +27,5 @@ int post_progress(struct post *post);
 int post_look(struct post *post);
 
 unsigned post_sends(const struct post *post); /* in flight */
-/* Between processes of one machine, who receives fetches the bytes: a large send needs no more of the sender. */
-bool post_is_fetched(void);
 
 #endif
