@@ -115,7 +115,7 @@ static void go_on_staging(struct server *s)
     if (!round || !s->store)
         return;
     if (atomic_fetch_add(&staging->deaths, 1) >= STAGING_DEATHS) {
-        log_error("%d servers died while they staged: the next one does not go on with it", STAGING_DEATHS);
+        log_error("%d servers have died since staging began: it is not taken up again", STAGING_DEATHS);
         atomic_store(&staging->round, 0);
         return;
     }

@@ -151,6 +151,7 @@ static int on_world(struct talk *t, struct said *s)
     if (error)
         return error == -ENOMEM ? talk_refuse(t, error, "the server of %s has no memory", p->config.mountpoint) : error;
     t->state = TALK_READY;
+    t->turned = false;
     const struct digest *digest = directory_digest(t->link->world->directory);
     return attach_send(t->courier, ATTACH_DIRECTORY, digest, sizeof *digest, NULL);
 }

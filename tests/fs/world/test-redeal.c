@@ -188,6 +188,14 @@ static void test_nothing_before(void)
     fake_end(&f);
 }
 
+static void restart(struct fake *f, uint32_t node)
+{
+    fake_leave(f, node);
+    fake_close(f, node);
+    fake_open(f, node, true);
+    fake_resume(f, node);
+}
+
 /* The server that has dealt is not the one that turns. */
 static void test_restarted(void)
 {
@@ -196,20 +204,14 @@ static void test_restarted(void)
     begin(&f);
     stage(&f, 10);
     deal(&f, 10, &directory);
-    fake_leave(&f, 1);
-    fake_close(&f, 1);
-    fake_open(&f, 1, true);
-    fake_resume(&f, 1);
+    restart(&f, 1);
     ok(!has(&f, 1, &directory), "a new server comes with the directory before");
     turn_all(&f, 10, &directory);
     ok(has(&f, 1, &directory), "and finds the new one where the one before has saved it");
     deal(&f, 11, &directory);
     fake_settle(&f, 0, 11, &directory);
     wait_until(settled(&f, 0) == 11);
-    fake_leave(&f, 1);
-    fake_close(&f, 1);
-    fake_open(&f, 1, true);
-    fake_resume(&f, 1);
+    restart(&f, 1);
     ok(has(&f, 1, &directory), "one that comes when all have turned resumes with the new one");
     ok(read_all(&f, 0) && read_all(&f, 1), "all bytes are right");
     fake_end(&f);
