@@ -242,11 +242,15 @@ ok 'a deal waits for one server' wait_for 20 said out2 '^room asked 1'
 kill -STOP "$(cat "$w/pid2")"
 kill -CONT "${server[1]}"
 ok 'the deal fails, while a courier does not look' wait_for 20 said out0 '^settled 100 as before'
+kill -9 "${server[1]}"
+wait "${server[1]}" 2>/dev/null
+serve 1 room=1
+ok 'a server that can deal comes' wait_for 20 eval '[ "$(grep -c "^settled 100 as before" "$w/out1")" = 2 ]'
 begin_deal
 ok 'another one has begun' wait_for 20 said out0 '^room asked 2'
 kill -CONT "$(cat "$w/pid2")"
 ok 'it finds its way through both' wait_for 20 said out2 '^deal 2 of 3'
-ok 'and comes to an end' wait_for 20 said out2 '^settled 101 as before'
+ok 'and comes to an end' wait_for 20 said out2 '^settled 101 anew'
 kill -TERM "${server[1]}"
 ok 'a node leaves' wait_for 20 said mpi 'node 1 has no server any more'
 ok 'of which the servers hear' wait_for 20 eval 'said out0 "^gone 1" && said out2 "^gone 1"'
