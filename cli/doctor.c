@@ -1,11 +1,11 @@
 /* `dealfs doctor`: can this machine run it? A line for each thing looked at, and what to do where it is not well.
  *
- * Every check is a function of the table below and looks at one thing. What changes the process (a new namespace, another
- * kind of mount) is tried in a child. */
-#include "cli/command.h"
+ * Every check is a function of the table below and looks at one thing. What changes the process (a new namespace,
+ * another kind of mount) is tried in a child. */
+#include "cli/base/command.h"
 
-#include "cli/checks.h"
-#include "cli/live.h"
+#include "cli/live/live.h"
+#include "cli/mount/checks.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -25,14 +25,17 @@ static const char *const level_colours[] = {
     [CHECK_PROBLEM] = "\033[31m",
 };
 
-static void print_finding(const struct finding *finding)
+/* Returns 1 for a problem. */
+static int finding_report(struct finding *finding)
 {
     bool colours = isatty(STDOUT_FILENO) == 1;
 
     printf("%s%-8s%s %s\n", colours ? level_colours[finding->level] : "", level_words[finding->level],
            colours ? "\033[0m" : "", finding->text.failed ? "out of memory" : finding->text.data);
-    if (finding->level > CHECK_NOTE && finding->advice.length > 0)
-        printf("         to do: %s\n", finding->advice.data);
+    if (finding->level > CHECK_NOTE && finding->advice)
+        printf("         to do: %s\n", finding->advice);
+    str_fini(&finding->text);
+    return finding->level == CHECK_PROBLEM;
 }
 
 /* Mounts that were left dead are found here, because nothing else tells of them. */
@@ -46,25 +49,25 @@ static int look_at_mount(void *user, const struct live *live)
     str_adds(&finding.text, "the mount ");
     str_add_printable(&finding.text, live->mountpoint, strlen(live->mountpoint));
     str_addf(&finding.text, ": %s", live_health_text(live->health));
-    str_adds(&finding.advice, live->health == LIVE_DEAD ? "`dealfs clean`, or mount it again" : "`dealfs umount` it");
-    print_finding(&finding);
-    finding_fini(&finding);
-    (*problems)++;
+    finding.advice = live->health == LIVE_DEAD ? "mount it again, which begins with what it held, or `dealfs clean`"
+                                               : "`dealfs umount` it";
+    *problems += finding_report(&finding);
     return 0;
 }
 
-static int examine(const char *ssd)
+static int doctor_examine(const char *ssd)
 {
     int problems = 0;
 
-    for (const struct check *check = checks; check->run; check++) {
+    for (machine_check *const *one = checks; *one; one++) {
         struct finding finding = {.level = CHECK_OK};
-        if (check->needs_ssd && !ssd)
-            continue;
-        check->run(ssd, &finding);
-        print_finding(&finding);
-        problems += finding.level == CHECK_PROBLEM;
-        finding_fini(&finding);
+        (*one)(&finding);
+        problems += finding_report(&finding);
+    }
+    if (ssd) {
+        struct finding finding = {.level = CHECK_OK};
+        check_ssd(ssd, &finding);
+        problems += finding_report(&finding);
     }
     live_each(look_at_mount, &problems);
     if (problems == 0)
@@ -72,7 +75,7 @@ static int examine(const char *ssd)
     return command_fail("this machine has %d problem%s", problems, problems == 1 ? "" : "s");
 }
 
-static int run(int argc, char **argv)
+static int doctor_command(int argc, char **argv)
 {
     static const struct option options[] = {{0}};
 
@@ -81,7 +84,7 @@ static int run(int argc, char **argv)
         return command_bad_option(&command_doctor, option, argv);
     if (argc - optind > 1)
         return command_usage(&command_doctor, "more than one SSD-DIRECTORY");
-    return examine(argv[optind]);
+    return doctor_examine(argv[optind]);
 }
 
 const struct command command_doctor = {
@@ -90,5 +93,5 @@ const struct command command_doctor = {
     .summary = "check whether this machine can run it",
     .help = "  SSD-DIRECTORY is also looked at, as a place for the SSD tier.\n"
             "  The exit status is 1 when there is a problem.\n",
-    .run = run,
+    .run = doctor_command,
 };

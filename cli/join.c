@@ -1,29 +1,28 @@
 /* dealfs join: form a world over live mounts. */
-#include "cli/command.h"
-#include "cli/world.h"
+#include "cli/base/command.h"
+#include "cli/mount/nodes.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/size.h"
-#include "fs/world/directory.h"
+#include "fs/wire/node.h"
 
 #include <getopt.h>
-#include <string.h>
 
-static int join(const char *mountpoint, const struct world_wish *wish)
+static int join_world(const char *mountpoint, const struct world_wish *wish)
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct launcher launcher;
 
     launcher_find(&launcher);
     if (!launcher.name)
-        return command_fail("join %s: nothing has started this beside others: `mpirun -n NODES --map-by ppr:1:node dealfs join "
-                            "%s`, or `srun --mpi=pmix …`", mountpoint, mountpoint);
+        return command_fail(
+            "join %s: nothing has started this beside others: `mpirun -n NODES --map-by ppr:1:node dealfs join "
+            "%s`, or `srun --mpi=pmix …`",
+            mountpoint, mountpoint);
     int error = world_join(mountpoint, &launcher, wish, &why);
-    if (why.length == 0)
-        str_adds(&why, strerror(-error));
-    return command_fail("%s", why.failed ? "out of memory" : why.data);
+    return command_fail("%s", command_why(&why, error));
 }
 
-static int run(int argc, char **argv)
+static int join_command(int argc, char **argv)
 {
     static const struct option names[] = {
         {"nodes", required_argument, NULL, 'n'}, {"groups", required_argument, NULL, 'g'}, {0}};
@@ -41,7 +40,7 @@ static int run(int argc, char **argv)
     }
     if (argc - optind != 1)
         return command_usage(&command_join, "one MOUNTPOINT is needed");
-    return join(argv[optind], &wish);
+    return join_world(argv[optind], &wish);
 }
 
 const struct command command_join = {
@@ -50,6 +49,6 @@ const struct command command_join = {
     .summary = "under mpirun: make one world of the mounts of several nodes",
     .help = "  --nodes N   refuse a world of another size\n"
             "  --groups G  split it into G groups that each keep the whole dataset\n"
-            "\n`mpirun -n 4 … dealfs join MOUNTPOINT`, one a node; stays until the world ends. The mounts go on when it does.\n",
-    .run = run,
+            "\n`mpirun -n 4 … dealfs join MOUNTPOINT`, one per node; stays until the world ends. The mounts go on.\n",
+    .run = join_command,
 };

@@ -1,104 +1,125 @@
 bin_PROGRAMS += dealfs
 
-dealfs_SOURCES = \
-	cli/calibrate.c \
-	cli/calibrate.h \
-	cli/chart.c \
-	cli/chart.h \
-	cli/checks.c \
-	cli/checks.h \
+# What both programs are made of.
+noinst_LIBRARIES += cli/libcli.a
+cli_libcli_a_SOURCES = \
+	cli/base/command.c \
+	cli/base/command.h \
+	cli/base/guard.c \
+	cli/base/guard.h \
+	cli/base/interrupt.c \
+	cli/base/interrupt.h \
+	cli/base/launcher.c \
+	cli/base/launcher.h \
+	cli/base/memory.c \
+	cli/base/memory.h \
+	cli/base/place.c \
+	cli/base/place.h \
+	cli/base/progress.c \
+	cli/base/progress.h \
 	cli/clean.c \
-	cli/command.c \
-	cli/command.h \
-	cli/compare.c \
-	cli/compare.h \
-	cli/decode.c \
-	cli/decode.h \
-	cli/demo-mount.c \
-	cli/demo.c \
-	cli/demo.h \
 	cli/doctor.c \
 	cli/enter.c \
-	cli/epoch.c \
-	cli/epoch.h \
-	cli/escape.c \
-	cli/escape.h \
-	cli/folder.c \
-	cli/given.c \
-	cli/given.h \
-	cli/guard.c \
-	cli/guard.h \
 	cli/join.c \
-	cli/imbalance.c \
-	cli/imbalance.h \
-	cli/keepers.c \
-	cli/keepers.h \
-	cli/launch.c \
-	cli/launch.h \
-	cli/launcher.c \
-	cli/launcher.h \
-	cli/live.c \
-	cli/live.h \
-	cli/main.c \
-	cli/memory.c \
-	cli/memory.h \
-	cli/model.c \
+	cli/lab/commands.c \
+	cli/live/client.c \
+	cli/live/client.h \
+	cli/live/compare.c \
+	cli/live/compare.h \
+	cli/live/keepers.c \
+	cli/live/keepers.h \
+	cli/live/live.c \
+	cli/live/live.h \
+	cli/live/users.c \
+	cli/live/users.h \
+	cli/live/walk.c \
+	cli/live/walk.h \
 	cli/mount.c \
-	cli/mounts.c \
-	cli/mounts.h \
-	cli/namespace.c \
-	cli/namespace.h \
-	cli/options.c \
-	cli/options.h \
-	cli/owner.c \
-	cli/owner.h \
-	cli/picture.c \
-	cli/picture.h \
-	cli/place.c \
-	cli/place.h \
+	cli/mount/checks.c \
+	cli/mount/checks.h \
+	cli/mount/claim.c \
+	cli/mount/folder.c \
+	cli/mount/folder.h \
+	cli/mount/given-catalog.c \
+	cli/mount/keeper-start.c \
+	cli/mount/keeper-start.h \
+	cli/mount/leavings.c \
+	cli/mount/leavings.h \
+	cli/mount/limits.c \
+	cli/mount/limits.h \
+	cli/mount/mount-options.c \
+	cli/mount/mount-options.h \
+	cli/mount/mounts.c \
+	cli/mount/mpirun-left.c \
+	cli/mount/mpirun-left.h \
+	cli/mount/namespace.c \
+	cli/mount/namespace.h \
+	cli/mount/nodes.c \
+	cli/mount/nodes.h \
+	cli/mount/owner.c \
+	cli/mount/owner.h \
+	cli/mount/prepare.c \
+	cli/mount/start.c \
+	cli/mount/start.h \
+	cli/mount/steps.h \
+	cli/mount/survey.c \
+	cli/mount/survey.h \
+	cli/mount/tiers.c \
+	cli/mount/tiers.h \
+	cli/mount/unmount.c \
+	cli/mount/unmount.h \
 	cli/plan.c \
-	cli/prepare.c \
-	cli/prepare.h \
-	cli/progress.c \
-	cli/progress.h \
-	cli/request.c \
-	cli/request.h \
 	cli/run.c \
 	cli/scan.c \
-	cli/simulate.c \
 	cli/stage.c \
-	cli/start.c \
-	cli/start.h \
 	cli/status.c \
-	cli/survey.c \
-	cli/survey.h \
-	cli/tiers.c \
-	cli/tiers.h \
-	cli/tree.c \
-	cli/tree.h \
 	cli/umount.c \
-	cli/unmount.c \
-	cli/unmount.h \
-	cli/users.c \
-	cli/users.h \
-	cli/utab.c \
-	cli/utab.h \
 	cli/verify.c \
 	cli/wait.c \
-	cli/walk.c \
-	cli/walk.h \
-	cli/where.c \
-	cli/world.c \
-	cli/world.h
-dealfs_LDADD = \
-	fs/mount/libmount.a \
+	cli/where.c
+CLI_LIBS = \
+	cli/libcli.a \
+	fs/attach/libattach.a \
+	fs/wire/libwire.a \
 	fs/catalog/libcatalog.a \
 	fs/plan/libplan.a \
 	fs/base/libbase.a \
 	$(XXHASH_LIBS) \
-	$(JPEG_LIBS) \
 	-lm \
 	-lpthread
+
+dealfs_SOURCES = cli/main.c
+dealfs_LDADD = $(CLI_LIBS)
+
+pkglibexec_PROGRAMS += dealfs-lab
+
+dealfs_lab_SOURCES = \
+	cli/lab/calibrate.c \
+	cli/lab/calibrate.h \
+	cli/lab/chart.c \
+	cli/lab/chart.h \
+	cli/lab/decode.c \
+	cli/lab/decode.h \
+	cli/lab/demo-nodes.c \
+	cli/lab/demo.c \
+	cli/lab/demo.h \
+	cli/lab/epoch.c \
+	cli/lab/epoch.h \
+	cli/lab/escape.c \
+	cli/lab/escape.h \
+	cli/lab/imbalance.c \
+	cli/lab/imbalance.h \
+	cli/lab/lab-options.c \
+	cli/lab/lab-options.h \
+	cli/lab/lab.c \
+	cli/lab/lab.h \
+	cli/lab/model.c \
+	cli/lab/picture.c \
+	cli/lab/picture.h \
+	cli/lab/simulate.c
+dealfs_lab_LDADD = \
+	$(CLI_LIBS) \
+	$(JPEG_LIBS)
 
 dist_man_MANS += \
 	cli/dealfs-clean.1 \

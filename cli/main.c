@@ -4,11 +4,12 @@
  *   dealfs COMMAND …                 a line of the table
  *   dealfs SOURCE MOUNTPOINT -o …    as mount(8)'s generic helper calls a FUSE file system: `mount`
  *   mount.fuse.dealfs, umount.fuse.dealfs    links to it, for mount(8) and umount(8) */
-#include "cli/command.h"
+#include "cli/base/command.h"
 
 #include <signal.h>
 #include <string.h>
 
+/* clang-format off */
 static const struct command *const commands[] = {
     &command_mount,
     &command_join,
@@ -28,9 +29,10 @@ static const struct command *const commands[] = {
     &command_demo,
     &command_scan,
 };
+/* clang-format on */
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-static int done(void)
+static int output_status(void)
 {
     return fflush(stdout) == 0 && !ferror(stdout) ? COMMAND_DONE : COMMAND_FAILED;
 }
@@ -38,30 +40,36 @@ static int done(void)
 static int print_version(void)
 {
     puts("dealfs " DEALFS_VERSION);
-    return done();
+    return output_status();
 }
 
 static int print_help(void)
 {
     puts("usage: dealfs COMMAND …\n\n"
-         "A read-only file system that makes the RAM and SSDs of the machines that read a training dataset one cache for it.\n\n"
+         "A read-only file system that makes the RAM and SSDs of the machines that read a training dataset one cache "
+         "for it.\n\n"
          "commands:");
     for (int i = 0; i < COMMANDS; i++)
         if (commands[i]->summary[0])
             printf("  %-8s %s\n", commands[i]->name, commands[i]->summary);
     puts("\n`dealfs COMMAND --help` tells more; `man dealfs` all.");
-    return done();
+    return output_status();
 }
 
 static int print_command_help(const struct command *c)
 {
+    CLEANUP_STR struct str keys = STR_INIT;
+
     printf("usage: dealfs %s %s\n\n%s\n", c->name, c->arguments, c->summary);
-    if (c->help[0])
-        printf("\n%s%s", c->help, c->help[strlen(c->help) - 1] == '\n' ? "" : "\n");
-    return done();
+    if (c->keys)
+        keys_add_help(c->keys, &keys);
+    if (c->help[0] || keys.length)
+        printf("\n%s%s%s", keys.length ? keys.data : "", c->help,
+               c->help[0] && c->help[strlen(c->help) - 1] != '\n' ? "\n" : "");
+    return output_status();
 }
 
-static const struct command *find(const char *name)
+static const struct command *find_command(const char *name)
 {
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i]->name, name) == 0)
@@ -104,17 +112,17 @@ static bool looks_like_mount(int argc, char **argv)
     return false;
 }
 
-static int run(int argc, char **argv)
+static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
         fputs("usage: dealfs COMMAND …   (`dealfs --help` lists them)\n", stderr);
         return COMMAND_USAGE;
     }
-    const struct command *c = find(argv[1]);
+    const struct command *c = find_command(argv[1]);
     if (c)
         return run_command(c, argc - 1, argv + 1);
     if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
-        return argc > 2 && (c = find(argv[2])) ? print_command_help(c) : print_help();
+        return argc > 2 && (c = find_command(argv[2])) ? print_command_help(c) : print_help();
     if (is_version(argv[1]))
         return print_version();
     if (looks_like_mount(argc, argv))
@@ -133,5 +141,5 @@ int main(int argc, char **argv)
         return command_mount_helper(argc, argv);
     if (strncmp(name, "umount.", 7) == 0)
         return command_umount_helper(argc, argv);
-    return run(argc, argv);
+    return dispatch(argc, argv);
 }

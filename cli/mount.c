@@ -1,21 +1,17 @@
 /* dealfs mount: bring a mount up, and with -f stay until it ends. */
-#include "cli/command.h"
-#include "cli/live.h"
-#include "cli/start.h"
-#include "cli/unmount.h"
-#include "cli/world.h"
+#include "cli/base/command.h"
+#include "cli/base/interrupt.h"
+#include "cli/live/live.h"
+#include "cli/mount/nodes.h"
+#include "cli/mount/start.h"
+#include "cli/mount/unmount.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/process.h"
 
 #include <getopt.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
-
-static int usage_of_option(const struct str *why)
-{
-    command_fail("%s", why->failed ? "out of memory" : why->data);
-    return COMMAND_USAGE;
-}
 
 /* --- in the foreground --- */
 
@@ -52,11 +48,11 @@ static int status_of_end(struct start *s)
 }
 
 /* Our end of the pipe reports an error when nobody holds the other any more: all processes of the mount have ended. */
-static int stay(struct start *s)
+static int stay_mounted(struct start *s)
 {
     struct pollfd end = {.fd = s->life, .events = 0};
 
-    while (!start_signal())
+    while (!interrupted)
         if (poll(&end, 1, -1) > 0)
             return status_of_end(s);
     int status = take_away(s);
@@ -71,17 +67,20 @@ static int mount_it(struct start *s)
     CLEANUP_STR struct str why = STR_INIT;
 
     s->attached = s->foreground;
-    if (start_mount(s, &why))
-        return command_fail("%s", why.failed ? "out of memory" : why.data);
-    return s->foreground ? stay(s) : COMMAND_DONE;
+    int error = s->options.part.count ? start_look(s, &why) : start_mount(s, &why);
+    if (error)
+        return command_fail("%s", command_why(&why, error));
+    return s->foreground && !s->options.part.count ? stay_mounted(s) : COMMAND_DONE;
 }
 
 /* --- alone, or one of many --- */
 
 static int refuse_nodes(const struct start *s)
 {
-    return command_fail("option nodes=%u: nothing has started this on several nodes: `mpirun -n %u --map-by ppr:1:node dealfs "
-                        "mount …`, or `srun --mpi=pmix …`", s->options.nodes, s->options.nodes);
+    return command_fail(
+        "option nodes=%u: nothing has started this on several nodes: `mpirun -n %u --map-by ppr:1:node dealfs "
+        "mount …`, or `srun --mpi=pmix …`",
+        s->options.nodes, s->options.nodes);
 }
 
 static int join_world(struct start *s, const struct launcher *launcher, char *const list[], int lists)
@@ -89,15 +88,16 @@ static int join_world(struct start *s, const struct launcher *launcher, char *co
     CLEANUP_STR struct str why = STR_INIT;
 
     if (s->foreground)
-        return command_usage(&command_mount, "option -f: under %s the courier stays in the foreground; the mount goes on when "
-                             "it ends", launcher->name);
+        return command_usage(&command_mount,
+                             "option -f: under %s the courier stays in the foreground; the mount goes on when "
+                             "it ends",
+                             launcher->name);
     int error = world_mount(s, launcher, list, lists, &why);
-    if (why.length == 0)
-        str_adds(&why, strerror(-error));
-    return command_fail("%s", why.failed ? "out of memory" : why.data);
+    return command_fail("%s", command_why(&why, error));
 }
 
-/* A mount that a courier has asked for is one of a world already, and one that waits joins later; both are made alone. */
+/* A mount that a courier has asked for is one of a world already, and one that waits joins later; both are made
+ * alone. */
 static int mount_here(struct start *s, char *const list[], int lists)
 {
     struct launcher launcher;
@@ -110,8 +110,9 @@ static int mount_here(struct start *s, char *const list[], int lists)
         return refuse_nodes(s);
     if (launcher.name && !s->options.local)
         s->options.node = launcher.rank;
+    s->slot = s->options.local > 1 ? (int)(s->options.node % s->options.local) : launcher.slot;
     if (launcher.name)
-        launcher_leave();
+        process_leave_launcher();
     return mount_it(s);
 }
 
@@ -121,7 +122,7 @@ static int take_arguments(struct start *s, int argc, char **argv)
     CLEANUP_STR struct str why = STR_INIT;
 
     if (options_check(&s->options, &why))
-        return usage_of_option(&why);
+        return command_bad_value(&why);
     if (argc - optind != 2)
         return command_usage(&command_mount, "a SOURCE and a MOUNTPOINT are needed");
     s->source = argv[optind];
@@ -142,16 +143,18 @@ static int parse_and_mount(struct start *s, int argc, char **argv, char *list[])
         else if (option == 'o') {
             list[lists++] = optarg;
             if (options_parse(&s->options, optarg, &why))
-                return usage_of_option(&why);
+                return command_bad_value(&why);
         } else {
-            return command_usage(&command_mount, "option -%c: %s", optopt, option == ':' ? "needs a value" : "is not known");
+            return command_usage(&command_mount, "option -%c: %s", optopt,
+                                 option == ':' ? "needs a value" : "is not known");
         }
     }
     int status = take_arguments(s, argc, argv);
     return status ? status : mount_here(s, list, lists);
 }
 
-static int run(int argc, char **argv)
+/* `list`: room for as many option lists as there are arguments. */
+static int mount_with(int (*parse)(struct start *s, int argc, char **argv, char *list[]), int argc, char **argv)
 {
     CLEANUP_FREE char **list = calloc((size_t)argc, sizeof *list);
     struct start s;
@@ -159,18 +162,22 @@ static int run(int argc, char **argv)
     if (!list)
         return command_fail("mount: %s", strerror(ENOMEM));
     start_init(&s);
-    int status = parse_and_mount(&s, argc, argv, list);
+    int status = parse(&s, argc, argv, list);
     start_fini(&s);
     return status;
 }
 
+static int mount_command(int argc, char **argv)
+{
+    return mount_with(parse_and_mount, argc, argv);
+}
+
 /* --- as mount(8) calls it: SOURCE MOUNTPOINT [-sfnv] [-N namespace] [-o options] [-t type] --- */
 
-static int parse_helper(struct start *s, int argc, char **argv)
+static int parse_helper(struct start *s, int argc, char **argv, char *lists[])
 {
     CLEANUP_STR struct str why = STR_INIT;
     bool fake = false, sloppy = false;
-    const char *lists[16];
     int option, count = 0;
 
     opterr = 0;
@@ -179,14 +186,14 @@ static int parse_helper(struct start *s, int argc, char **argv)
             fake = true;
         else if (option == 's')
             sloppy = true;
-        else if (option == 'o' && count < (int)(sizeof lists / sizeof lists[0]))
+        else if (option == 'o')
             lists[count++] = optarg;
         else if (option == '?' || option == ':')
             return command_usage(&command_mount, "option -%c: not one of mount(8)'s", optopt);
     }
     for (int i = 0; i < count; i++)
         if (options_parse(&s->options, lists[i], &why) && !sloppy)
-            return usage_of_option(&why);
+            return command_bad_value(&why);
     int status = take_arguments(s, argc, argv);
     if (status)
         return status;
@@ -197,12 +204,7 @@ static int parse_helper(struct start *s, int argc, char **argv)
 
 int command_mount_helper(int argc, char **argv)
 {
-    struct start s;
-
-    start_init(&s);
-    int status = parse_helper(&s, argc, argv);
-    start_fini(&s);
-    return status;
+    return mount_with(parse_helper, argc, argv);
 }
 
 const struct command command_mount = {
@@ -214,19 +216,23 @@ const struct command command_mount = {
             "  -o ssd=DIR          keep samples in a folder of DIR as well\n"
             "  -o ssd_size=SIZE    as much of it (default: what there is room for)\n"
             "  -o state=DIR        where catalog, log and the like are kept\n"
+            "  -o cache_id=NAME    find state and shards by NAME, not by SOURCE\n"
             "  -o control=DIR      where the control mount stands (default: in the mount, as .dealfs)\n"
-            "  -o rescan=WHEN      look at the source again: auto, always, never\n"
+            "  -o rescan=WHEN      look at the source again: auto, names, always, never\n"
+            "  -o identity=mtime   a file's ctime says nothing: replicas, sources whose ctime wanders\n"
             "  -o owner=USER       mount for USER (root only)\n"
             "  -o allow_other      let other users in\n"
             "  -o zstd=LEVEL       compress what shrinks, 1 to 19, or off\n"
-            "  -o source_threads=N reads of the source at a time\n"
+            "  -o source_threads=N max concurrent reads of the source\n"
             "  -o nodes=N          under mpirun: refuse a world of another size\n"
             "  -o groups=G         G groups of nodes that each keep the whole dataset\n"
             "  -o wait_join        no scan: the first `dealfs join` brings the catalog; reads wait for it\n"
             "  -o peer_timeout=SEC how long another node may be silent\n"
+            "  -o request_memory=SIZE   what plans, uploads and replies may take\n"
             "  -o metrics_file=PATH  also write the metrics there\n"
-            "\n`mpirun -n 4 --map-by ppr:1:node dealfs mount …` makes the mounts of four nodes one cache, and stays until that\n"
+            "\n`mpirun -n 4 --map-by ppr:1:node dealfs mount …` makes the mounts of four nodes one cache, and stays "
+            "until that\n"
             "world ends; the mounts go on. In MOUNTPOINT and paths, %r is the node's number and %h its host.\n"
             "\nSee dealfs-mount(1) for all of them.\n",
-    .run = run,
+    .run = mount_command,
 };

@@ -1,10 +1,11 @@
-/* `dealfs plan`: a `plan` request from words, the order from stdin, the reply to stdout. Nothing of it is kept here: lists
- * may be longer than memory. */
-#include "cli/command.h"
+/* `dealfs plan`: a `plan` request from words, the order from stdin, the reply to stdout. Nothing of it is kept here:
+ * lists may be longer than memory. */
+#include "cli/base/command.h"
 
-#include "cli/live.h"
+#include "cli/live/client.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "fs/plan/plan-request.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@ static int make_line(int count, char **words, struct str *line, bool *payload)
 }
 
 /* What to say about a failed read or write of the stream: the next read tells. */
-static int fail(const char *mountpoint, int fd, int error)
+static int fail_plan(const char *mountpoint, int fd, int error)
 {
     CLEANUP_STR struct str why = STR_INIT;
 
@@ -61,7 +62,7 @@ static int send_order(const char *mountpoint, int fd, char *buffer)
     while ((n = read_some(STDIN_FILENO, buffer)) > 0) {
         int error = file_write_all(fd, buffer, (size_t)n);
         if (error)
-            return fail(mountpoint, fd, error);
+            return fail_plan(mountpoint, fd, error);
     }
     return n < 0 ? command_fail("plan %s: read the order: %s", mountpoint, strerror((int)-n)) : COMMAND_DONE;
 }
@@ -75,10 +76,10 @@ static int take_reply(const char *mountpoint, int fd, char *buffer)
         if (error)
             return command_fail("plan %s: write: %s", mountpoint, strerror(-error));
     }
-    return n < 0 ? fail(mountpoint, fd, (int)n) : COMMAND_DONE;
+    return n < 0 ? fail_plan(mountpoint, fd, (int)n) : COMMAND_DONE;
 }
 
-static int ask(const struct live *live, const struct str *line, bool payload)
+static int plan_ask(const struct live *live, const struct str *line, bool payload)
 {
     CLEANUP_STR struct str path = STR_INIT;
     CLEANUP_FREE char *buffer = malloc(PIECE);
@@ -92,15 +93,15 @@ static int ask(const struct live *live, const struct str *line, bool payload)
         return command_fail("open %s: %s", path.data, strerror(errno));
     int error = file_write_all(fd, line->data, line->length);
     if (error)
-        return fail(live->mountpoint, fd, error);
+        return fail_plan(live->mountpoint, fd, error);
     int status = payload ? send_order(live->mountpoint, fd, buffer) : COMMAND_DONE;
     return status ? status : take_reply(live->mountpoint, fd, buffer);
 }
 
-static int run(int argc, char **argv)
+static int plan_command(int argc, char **argv)
 {
-    CLEANUP_STR struct str line = STR_INIT, why = STR_INIT;
-    struct live live = {0};
+    CLEANUP_STR struct str line = STR_INIT;
+    struct live live;
     bool payload = false;
     int first = argc > 1 && strcmp(argv[1], "--") == 0 ? 2 : 1;
 
@@ -109,11 +110,9 @@ static int run(int argc, char **argv)
     int status = make_line(argc - first - 1, argv + first + 1, &line, &payload);
     if (status)
         return status;
-    if (live_find(argv[first], &live, &why) < 0)
-        return command_fail("%s", why.failed ? "out of memory" : why.data);
-    status = live.control && live.health != LIVE_HUNG
-                 ? ask(&live, &line, payload)
-                 : command_fail("%s: %s", argv[first], live_health_text(live.health));
+    if (client_find(argv[first], LIVE_ELSEWHERE, &live))
+        return COMMAND_FAILED;
+    status = plan_ask(&live, &line, payload);
     live_fini(&live);
     return status;
 }
@@ -122,8 +121,7 @@ const struct command command_plan = {
     .name = "plan",
     .arguments = "MOUNTPOINT epoch=E ranks=R batch=B [KEY=VALUE...]",
     .summary = "deal an epoch's order to the ranks",
-    .help = "  rank=R, reply=text|u32|u64|summary, seed=S, order=u32|u64|text|natural, samples=NAME, under=DIR,\n"
-            "  match=GLOB, count=N, distinct=no, mode=locality|regular|local, tail=pad|drop|short, skip=N, echo=F,\n"
-            "  echo_at=example|batch, echo_buffer=K, nodes=N,..., directory=DIGEST. An order is read from stdin.\n",
-    .run = run,
+    .help = "\nOf several values the first one is the default, but for order=, which is read from stdin.\n",
+    .keys = plan_keys,
+    .run = plan_command,
 };

@@ -1,17 +1,18 @@
 /* dealfs run: a mount for one program, in namespaces of their own; no root, no fusermount3, nothing left afterwards. */
-#include "cli/command.h"
-#include "cli/namespace.h"
-#include "cli/start.h"
+#include "cli/base/command.h"
+#include "cli/base/interrupt.h"
+#include "cli/mount/limits.h"
+#include "cli/mount/namespace.h"
+#include "cli/mount/start.h"
+#include "fs/attach/attach.h"
 #include "fs/base/cleanup.h"
-#include "fs/mount/attach.h"
 
 #include <getopt.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 
-enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127, SIGNALLED = 128, END_SECONDS = 10 };
+enum { SIGNALLED = 128, END_SECONDS = 10 };
 
 static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
 
@@ -23,19 +24,18 @@ static void waited_signals(sigset_t *set)
         sigaddset(set, forwarded[i]);
 }
 
-static _Noreturn void execute(char **command, const sigset_t *mask)
+static _Noreturn void execute_command(char **command, const sigset_t *mask)
 {
     for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++)
         signal(forwarded[i], SIG_DFL);
     sigprocmask(SIG_SETMASK, mask, NULL);
-    execvp(command[0], command);
-    int error = errno;
-    command_fail("run %s: %s", command[0], strerror(error));
-    _exit(error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE);
+    limits_restore();
+    _exit(command_execute(command));
 }
 
-/* What the terminal sends goes to all of its group, the command as well; only what was meant for us alone is passed on. */
-static int await(pid_t pid, const sigset_t *set)
+/* What the terminal sends goes to all of its group, the command as well; only what was meant for us alone is passed
+ * on. */
+static int await_command(pid_t pid, const sigset_t *set)
 {
     for (;;) {
         siginfo_t info;
@@ -54,14 +54,14 @@ static int run_program(char **command)
 
     waited_signals(&set);
     sigprocmask(SIG_BLOCK, &set, &before);
-    if (start_signal())
-        return SIGNALLED + start_signal();
+    if (interrupted)
+        return SIGNALLED + interrupted;
     pid_t pid = fork();
     if (pid == 0)
-        execute(command, &before);
+        execute_command(command, &before);
     if (pid < 0)
         return command_fail("run %s: %s", command[0], strerror(errno));
-    return await(pid, &set);
+    return await_command(pid, &set);
 }
 
 /* Lazily: what the command has left running keeps what it has open, and the mount ends with it. */
@@ -70,9 +70,9 @@ static void take_away(struct start *s)
     CLEANUP_STR struct str ignored = STR_INIT;
     struct pollfd end = {.fd = s->life, .events = 0};
 
-    attach_unmount(s->config.mountpoint, true, &ignored);
+    attach_unmount(s->config.mountpoint, s->config.data_minor, true, &ignored);
     if (!s->config.nested)
-        attach_unmount(s->config.control, true, &ignored);
+        attach_unmount(s->config.control, s->config.control_minor, true, &ignored);
     if (poll(&end, 1, END_SECONDS * 1000) == 0)
         command_note(stderr, "%s: what the command left running is still inside; the mount ends with it",
                      s->config.mountpoint);
@@ -83,15 +83,18 @@ static int mount_and_run(struct start *s, char **command)
 {
     CLEANUP_STR struct str why = STR_INIT;
 
-    if (namespace_make(&s->namespaced, &why) || start_mount(s, &why))
-        return command_fail("%s", why.failed ? "out of memory" : why.data);
+    int error = namespace_make(&s->namespaced, &why);
+    if (!error)
+        error = start_mount(s, &why);
+    if (error)
+        return command_fail("%s", command_why(&why, error));
     int status = run_program(command);
     take_away(s);
     return status;
 }
 
 /* The command's own options are not ours: with `--` everything before it is, without it what stands before SOURCE. */
-static int parse(struct start *s, int argc, char **argv)
+static int parse_and_run(struct start *s, int argc, char **argv)
 {
     CLEANUP_STR struct str why = STR_INIT;
     int option, ours = argc;
@@ -102,16 +105,13 @@ static int parse(struct start *s, int argc, char **argv)
     opterr = 0;
     while ((option = getopt(ours, argv, ours < argc ? ":o:" : "+:o:")) != -1) {
         if (option != 'o')
-            return command_usage(&command_run, "option -%c: %s", optopt, option == ':' ? "needs a value" : "is not known");
-        if (options_parse(&s->options, optarg, &why)) {
-            command_fail("%s", why.failed ? "out of memory" : why.data);
-            return COMMAND_USAGE;
-        }
+            return command_usage(&command_run, "option -%c: %s", optopt,
+                                 option == ':' ? "needs a value" : "is not known");
+        if (options_parse(&s->options, optarg, &why))
+            return command_bad_value(&why);
     }
-    if (options_check(&s->options, &why)) {
-        command_fail("%s", why.failed ? "out of memory" : why.data);
-        return COMMAND_USAGE;
-    }
+    if (options_check(&s->options, &why))
+        return command_bad_value(&why);
     int first = ours < argc ? ours + 1 : optind + 2;
     if (optind + 2 > ours || (ours < argc && optind + 2 != ours) || first >= argc)
         return command_usage(&command_run, "a SOURCE, a MOUNTPOINT and a command are needed");
@@ -120,14 +120,14 @@ static int parse(struct start *s, int argc, char **argv)
     return mount_and_run(s, argv + first);
 }
 
-static int run(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
     struct start s;
 
     start_init(&s);
     s.attached = true;
     s.to = stderr;
-    int status = parse(&s, argc, argv);
+    int status = parse_and_run(&s, argc, argv);
     start_fini(&s);
     return status;
 }
@@ -139,5 +139,5 @@ const struct command command_run = {
     .help = "  -o OPTION,…  as for `dealfs mount`\n"
             "\nNeeds no root and no fusermount3, but user namespaces and a /dev/fuse that may be opened.\n"
             "The exit status is the command's: 128 + N when signal N ended it, 127 when it was not found.\n",
-    .run = run,
+    .run = run_command,
 };

@@ -1,25 +1,19 @@
-/* dealfs scan: write the catalog of a mount that waits for its first world to a file. Called by the courier of the node that is
- * to do it for all; not in the list of commands. What the state directory has kept makes it quick. */
-#include "cli/command.h"
-#include "cli/given.h"
-#include "cli/launcher.h"
-#include "cli/owner.h"
-#include "cli/place.h"
-#include "cli/survey.h"
+/* dealfs scan: write the catalog of a mount that waits for its first world to a file. Called by the courier of the node
+ * that is to do it for all; not in the list of commands. What the state directory has kept makes it quick. */
+#include "cli/base/command.h"
+#include "cli/base/interrupt.h"
+#include "cli/base/place.h"
+#include "cli/mount/owner.h"
+#include "cli/mount/survey.h"
+#include "fs/attach/config.h"
 #include "fs/base/cleanup.h"
-#include "fs/mount/config.h"
+#include "fs/base/file.h"
+#include "fs/base/process.h"
 
 #include <fcntl.h>
 #include <string.h>
 
-static volatile sig_atomic_t stopped_by;
-
-static void on_signal(int signal)
-{
-    stopped_by = signal;
-}
-
-static int survey(const struct mount_config *c, struct str *why)
+static int survey_source(const struct mount_config *c, struct str *why)
 {
     CLEANUP_FREE char *path = place_join(c->state, "catalog");
     CLEANUP_CLOSE int source_fd = open(c->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -33,7 +27,10 @@ static int survey(const struct mount_config *c, struct str *why)
                                             .path = path,
                                             .source_fd = source_fd,
                                             .rescan = (enum rescan)c->rescan,
-                                            .stop = &stopped_by,
+                                            .kept = c->ssd_path,
+                                            .ignore_ctime = c->identity_mtime,
+                                            .threads = c->source_threads,
+                                            .stop = &interrupted,
                                             .to = stdout},
                            &catalog, why);
     catalog_close(catalog);
@@ -45,21 +42,17 @@ static int hand_out(const struct mount_config *c, const char *to, struct str *wh
     CLEANUP_FREE char *path = place_join(c->state, "catalog");
     CLEANUP_CLOSE int from = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 
-    int error = !path ? -ENOMEM : from < 0 ? -errno : given_copy(from, to);
+    int error = !path ? -ENOMEM : from < 0 ? -errno : file_copy_atomic(from, to);
     return error ? place_fail(why, "write", to, strerror(-error), error) : 0;
 }
 
 static int survey_as_owner(const struct mount_config *c, const char *to, struct str *why)
 {
-    char uid[16];
     struct owner owner = {0};
 
-    snprintf(uid, sizeof uid, "%u", (unsigned)c->owner_uid);
-    int error = owner_find(geteuid() == 0 ? uid : NULL, &owner, why);
-    if (!error)
-        error = owner_assume(&owner, why);
+    int error = owner_become(c->owner_uid, &owner, why);
     if (!error) {
-        error = survey(c, why);
+        error = survey_source(c, why);
         owner_leave(&owner);
     }
     if (!error)
@@ -68,24 +61,22 @@ static int survey_as_owner(const struct mount_config *c, const char *to, struct 
     return error;
 }
 
-static int run(int argc, char **argv)
+static int scan_command(int argc, char **argv)
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct mount_config config;
 
     if (argc != 3)
         return command_usage(&command_scan, "a STATE directory and a FILE are needed");
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
-    launcher_leave();
+    interrupt_catch(SIGINT);
+    interrupt_catch(SIGTERM);
+    process_leave_launcher();
     int error = config_read(argv[1], &config);
     if (error)
         return command_fail("read %s/config: %s", argv[1], strerror(-error));
     error = survey_as_owner(&config, argv[2], &why);
     config_fini(&config);
-    if (error && why.length == 0)
-        str_adds(&why, strerror(-error));
-    return error ? command_fail("%s", why.failed ? "out of memory" : why.data) : COMMAND_DONE;
+    return error ? command_fail("%s", command_why(&why, error)) : COMMAND_DONE;
 }
 
 const struct command command_scan = {
@@ -93,5 +84,5 @@ const struct command command_scan = {
     .arguments = "STATE FILE",
     .summary = "", /* hidden */
     .help = "",
-    .run = run,
+    .run = scan_command,
 };

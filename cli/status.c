@@ -1,9 +1,8 @@
 /* `dealfs status`: what a mount is, keeps, and has answered from where. */
-#include "cli/command.h"
+#include "cli/base/command.h"
 
-#include "cli/live.h"
-#include "cli/progress.h"
-#include "cli/request.h"
+#include "cli/base/progress.h"
+#include "cli/live/client.h"
 #include "fs/base/json.h"
 #include "fs/base/size.h"
 
@@ -14,18 +13,11 @@
 
 enum { BAR = 20 };
 
-struct show {
+struct status_show {
     bool json;
     int shown;
     int status; /* the worst so far */
 };
-
-static uint64_t number(const struct str *status, const char *path)
-{
-    uint64_t value = 0;
-
-    return json_find_uint(status->data, status->length, path, &value) < 0 ? 0 : value;
-}
 
 static void add_text(struct str *out, const struct str *status, const char *path)
 {
@@ -70,9 +62,9 @@ static void add_tier(struct str *out, const struct str *status, const char *tier
     char path[32], held_text[SIZE_TEXT], capacity_text[SIZE_TEXT];
 
     snprintf(path, sizeof path, "%s.held", tier);
-    uint64_t held = number(status, path);
+    uint64_t held = client_number(status, path);
     snprintf(path, sizeof path, "%s.capacity", tier);
-    uint64_t capacity = number(status, path);
+    uint64_t capacity = client_number(status, path);
     double share = capacity ? (double)held / (double)capacity : 0;
 
     str_addf(out, "  %-8s  ", tier);
@@ -93,9 +85,9 @@ static void add_reads(struct str *out, const struct str *status)
     for (int i = 0; i < 4; i++) {
         char path[32];
         snprintf(path, sizeof path, "reads.%s", places[i]);
-        reads[i] = number(status, path);
+        reads[i] = client_number(status, path);
         snprintf(path, sizeof path, "bytes.%s", places[i]);
-        bytes[i] = number(status, path);
+        bytes[i] = client_number(status, path);
         all += bytes[i];
     }
     str_adds(out, "  answered  from            reads        bytes   share\n");
@@ -113,12 +105,12 @@ static void add_catalog(struct str *out, const struct str *status)
     str_adds(out, "  source    ");
     add_text(out, status, "source_path");
     str_addf(out, "   %s files opened, %s read\n",
-             count_format(number(status, "source.samples"), opened, sizeof opened),
-             size_format(number(status, "source.bytes"), read, sizeof read));
-    uint64_t seconds = number(status, "catalog.age");
+             count_format(client_number(status, "source.samples"), opened, sizeof opened),
+             size_format(client_number(status, "source.bytes"), read, sizeof read));
+    uint64_t seconds = client_number(status, "catalog.age");
     str_addf(out, "  catalog   %s files, %s, %s%s\n",
-             count_format(number(status, "catalog.files"), files, sizeof files),
-             size_format(number(status, "catalog.bytes"), bytes, sizeof bytes),
+             count_format(client_number(status, "catalog.files"), files, sizeof files),
+             size_format(client_number(status, "catalog.bytes"), bytes, sizeof bytes),
              seconds ? duration_format(seconds * 1000000000, age, sizeof age) : "new", seconds ? " old" : "");
 }
 
@@ -130,12 +122,12 @@ static void add_node(struct str *out, const struct str *node)
 
     add_text(&host, node, "host");
     add_text(&state, node, "state");
-    str_addf(out, "            %4" PRIu64 "  %-16s %-8s %10s of %-10s", number(node, "node"),
+    str_addf(out, "            %4" PRIu64 "  %-16s %-8s %10s of %-10s", client_number(node, "node"),
              host.failed ? "?" : host.data, state.failed ? "?" : state.data,
-             size_format(number(node, "held"), held, sizeof held),
-             size_format(number(node, "capacity"), capacity, sizeof capacity));
+             size_format(client_number(node, "held"), held, sizeof held),
+             size_format(client_number(node, "capacity"), capacity, sizeof capacity));
     for (int i = 0; i < 4; i++)
-        str_addf(out, " %11s", count_format(number(node, places[i]), count, sizeof count));
+        str_addf(out, " %11s", count_format(client_number(node, places[i]), count, sizeof count));
     str_adds(out, "\n");
 }
 
@@ -146,7 +138,7 @@ static void add_world(struct str *out, const struct str *status)
     long n = json_find(status->data, status->length, "world", &rest);
     size_t left = n > 0 ? (size_t)n : 0;
 
-    if (number(status, "nodes") < 2)
+    if (client_number(status, "nodes") < 2)
         return;
     str_adds(out,
              "  world     node  host             state          held of capacity     reads: ram         ssd        peer"
@@ -163,10 +155,12 @@ static bool add_status(struct str *out, const struct live *live, const struct st
     str_add_printable(out, live->mountpoint, strlen(live->mountpoint));
     str_adds(out, "   ");
     add_text(out, status, "state");
-    str_addf(out, "   node %" PRIu64 " of %" PRIu64 "   ", number(status, "node"), number(status, "nodes"));
-    str_addf(out, "server %" PRIu64 ", keeper %" PRIu64, number(status, "pids.server"), number(status, "pids.keeper"));
-    if (number(status, "pids.courier"))
-        str_addf(out, ", courier %" PRIu64, number(status, "pids.courier"));
+    str_addf(out, "   node %" PRIu64 " of %" PRIu64 "   ", client_number(status, "node"),
+             client_number(status, "nodes"));
+    str_addf(out, "server %" PRIu64 ", keeper %" PRIu64, client_number(status, "pids.server"),
+             client_number(status, "pids.keeper"));
+    if (client_number(status, "pids.courier"))
+        str_addf(out, ", courier %" PRIu64, client_number(status, "pids.courier"));
     str_adds(out, "\n");
     add_catalog(out, status);
     add_tier(out, status, "ram");
@@ -176,13 +170,13 @@ static bool add_status(struct str *out, const struct live *live, const struct st
     return add_health(out, status) == 0 && !is_text(status, "state", "degraded");
 }
 
-static void worsen(struct show *show, int status)
+static void worsen_status(struct status_show *show, int status)
 {
     if (status == COMMAND_FAILED || show->status == COMMAND_DONE)
         show->status = status;
 }
 
-static void print_json(struct show *show, const struct str *status, bool list)
+static void print_json(struct status_show *show, const struct str *status, bool list)
 {
     size_t length = status->length;
 
@@ -196,10 +190,11 @@ static void print_json(struct show *show, const struct str *status, bool list)
 }
 
 /* A mount that gives no status is an object, too, in the list of all. */
-static void unreachable(struct show *show, const struct live *live)
+static void show_unreachable(struct status_show *show, const struct live *live)
 {
-    CLEANUP_STR struct str text = STR_INIT;
+    CLEANUP_STR struct str text = STR_INIT, health = STR_INIT;
 
+    live_say_health(live, &health);
     if (show->json) {
         struct json j = {.out = &text};
         json_begin_object(&j, NULL);
@@ -207,24 +202,24 @@ static void unreachable(struct show *show, const struct live *live)
         json_string(&j, "source", live->source);
         json_string(&j, "state", live->health == LIVE_ELSEWHERE ? "elsewhere" : "dead");
         json_begin_array(&j, "health");
-        json_string(&j, NULL, live_health_text(live->health));
+        json_string(&j, NULL, health.failed ? "?" : health.data);
         json_end_array(&j);
         json_end_object(&j);
         print_json(show, &text, true);
     } else {
         str_add_printable(&text, live->mountpoint, strlen(live->mountpoint));
-        printf("%s   %s\n", text.failed ? "?" : text.data, live_health_text(live->health));
+        printf("%s   %s\n", text.failed ? "?" : text.data, health.failed ? "?" : health.data);
     }
     if (live->health != LIVE_ELSEWHERE)
-        worsen(show, COMMAND_DEGRADED);
+        worsen_status(show, COMMAND_DEGRADED);
 }
 
-static void print_status(struct show *show, const struct live *live, const struct str *status, bool list)
+static void print_status(struct status_show *show, const struct live *live, const struct str *status, bool list)
 {
     CLEANUP_STR struct str text = STR_INIT;
 
     if (!add_status(&text, live, status))
-        worsen(show, COMMAND_DEGRADED);
+        worsen_status(show, COMMAND_DEGRADED);
     if (show->json)
         print_json(show, status, list);
     else if (text.failed)
@@ -235,18 +230,18 @@ static void print_status(struct show *show, const struct live *live, const struc
 
 static int show_each(void *user, const struct live *live)
 {
-    struct show *show = user;
+    struct status_show *show = user;
     CLEANUP_STR struct str status = STR_INIT;
 
-    if (live->control && request_file(live->control, "status", &status) == 0)
+    if (live->control && client_file(live->control, "status", &status) == 0)
         print_status(show, live, &status, true);
     else
-        unreachable(show, live);
+        show_unreachable(show, live);
     show->shown++;
     return 0;
 }
 
-static int show_all(struct show *show)
+static int show_all(struct status_show *show)
 {
     int error = live_each(show_each, show);
 
@@ -259,26 +254,28 @@ static int show_all(struct show *show)
     return show->status;
 }
 
-static int show_one(struct show *show, const char *mountpoint)
+static int show_one(struct status_show *show, const char *mountpoint)
 {
-    CLEANUP_STR struct str status = STR_INIT, why = STR_INIT;
-    struct live live = {0};
+    CLEANUP_STR struct str status = STR_INIT, health = STR_INIT;
+    struct live live;
 
-    if (live_find(mountpoint, &live, &why) < 0)
-        return command_fail("%s", why.failed ? "out of memory" : why.data);
-    int error = live.control ? request_file(live.control, "status", &status) : -ENOENT;
-    if (error)
-        command_fail("%s: %s", mountpoint, live.health == LIVE_UP ? strerror(-error) : live_health_text(live.health));
-    else
+    if (client_find(mountpoint, LIVE_DEAD, &live))
+        return COMMAND_FAILED;
+    int error = live.control ? client_file(live.control, "status", &status) : -ENOENT;
+    if (error) {
+        live_say_health(&live, &health);
+        command_fail("%s: %s", mountpoint, live.health == LIVE_UP || health.failed ? strerror(-error) : health.data);
+    } else {
         print_status(show, &live, &status, false);
+    }
     live_fini(&live);
     return error ? COMMAND_FAILED : show->status;
 }
 
-static int run(int argc, char **argv)
+static int status_command(int argc, char **argv)
 {
     static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {0}};
-    struct show show = {0};
+    struct status_show show = {0};
     int option;
 
     while ((option = getopt_long(argc, argv, ":j", options, NULL)) != -1) {
@@ -297,5 +294,5 @@ const struct command command_status = {
     .summary = "show what mounts keep and have answered from where",
     .help = "  --json   the mount's status as it is; without MOUNTPOINT, a list of all of them\n"
             "  The exit status is 3 when a mount is degraded.\n",
-    .run = run,
+    .run = status_command,
 };

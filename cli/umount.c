@@ -1,8 +1,7 @@
 /* dealfs umount: take a mount away, or with --world those of all nodes. */
-#include "cli/command.h"
-#include "cli/live.h"
-#include "cli/request.h"
-#include "cli/unmount.h"
+#include "cli/base/command.h"
+#include "cli/live/client.h"
+#include "cli/mount/unmount.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/json.h"
 
@@ -15,8 +14,9 @@ static int take_away(const struct live *live, bool lazy)
     CLEANUP_STR struct str why = STR_INIT;
 
     if (live->health == LIVE_ELSEWHERE)
-        return command_fail("%s: is in the namespace of `dealfs run` (its keeper is process %d), and goes when that ends",
-                            live->mountpoint, (int)live->keeper);
+        return command_fail(
+            "%s: is in the namespace of `dealfs run` (its keeper is process %d), and goes when that ends",
+            live->mountpoint, (int)live->keeper);
     int error = unmount_live(live, lazy, &why);
     if (!error)
         return COMMAND_DONE;
@@ -24,31 +24,17 @@ static int take_away(const struct live *live, bool lazy)
         command_note(stderr, "%s", why.data);
         return COMMAND_DONE;
     }
-    return command_fail("%s", why.failed ? "out of memory" : why.data);
+    return command_fail("%s", command_why(&why, 0));
 }
 
-static int umount_path(const char *mountpoint, bool lazy)
-{
-    CLEANUP_STR struct str why = STR_INIT;
-    struct live live;
-
-    if (live_find(mountpoint, &live, &why))
-        return command_fail("%s", why.failed ? "out of memory" : why.data);
-    int status = take_away(&live, lazy);
-    live_fini(&live);
-    return status;
-}
-
-/* --- the world's --- */
-
-/* Tell the other nodes. The world of a mount that never joined another is the mount. A world that has lost a node, and one
- * that has ended, are degraded both: only who is asked to tell the others knows. */
+/* Tell the other nodes. The world of a mount that never joined another is the mount. A world that has lost a node, and
+ * one that has ended, are degraded both: only who is asked to tell the others knows. */
 static int tell_world(const struct live *live, struct str *why)
 {
     CLEANUP_STR struct str status = STR_INIT, state = STR_INIT, reply = STR_INIT;
     static const char request[] = "umount\n";
 
-    int error = live->control ? request_file(live->control, "status", &status) : -ENOTCONN;
+    int error = live->control ? client_file(live->control, "status", &status) : -ENOTCONN;
     if (!error)
         error = json_find_string(status.data, status.length, "state", &state);
     if (error) {
@@ -57,7 +43,7 @@ static int tell_world(const struct live *live, struct str *why)
     }
     if (strcmp(state.data, "alone") == 0)
         return 0;
-    error = request_send(live->control, request, sizeof request - 1, &reply, why);
+    error = client_send(live->control, request, sizeof request - 1, &reply, why);
     if (error == -ENOTCONN) {
         str_clear(why);
         str_adds(why, "its world has ended");
@@ -65,23 +51,23 @@ static int tell_world(const struct live *live, struct str *why)
     return error;
 }
 
-static int umount_world(const char *mountpoint, bool lazy)
+static int umount_path(const char *mountpoint, bool lazy, bool world)
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct live live;
 
-    if (live_find(mountpoint, &live, &why))
-        return command_fail("%s", why.failed ? "out of memory" : why.data);
-    int error = tell_world(&live, &why);
+    if (client_find(mountpoint, LIVE_DEAD, &live))
+        return COMMAND_FAILED;
+    int error = world ? tell_world(&live, &why) : 0;
     int status = take_away(&live, lazy);
     if (error && status == COMMAND_DONE)
         status = command_fail("umount --world %s: only this node's mount is gone, the others were not told: %s",
-                              live.mountpoint, why.failed ? "out of memory" : why.data);
+                              live.mountpoint, command_why(&why, 0));
     live_fini(&live);
     return status;
 }
 
-static int run(int argc, char **argv)
+static int umount_command(int argc, char **argv)
 {
     static const struct option names[] = {{"lazy", no_argument, NULL, 'l'}, {"world", no_argument, NULL, 'w'}, {0}};
     bool lazy = false, world = false;
@@ -96,7 +82,7 @@ static int run(int argc, char **argv)
     }
     if (argc - optind != 1)
         return command_usage(&command_umount, "one MOUNTPOINT is needed");
-    return world ? umount_world(argv[optind], lazy) : umount_path(argv[optind], lazy);
+    return umount_path(argv[optind], lazy, world);
 }
 
 /* As umount(8) calls it: MOUNTPOINT [-nflvr] [-N namespace] [-t type]. It must not be called again from here. */
@@ -113,7 +99,7 @@ int command_umount_helper(int argc, char **argv)
     }
     if (argc - optind != 1)
         return command_usage(&command_umount, "one MOUNTPOINT is needed");
-    return umount_path(argv[optind], lazy);
+    return umount_path(argv[optind], lazy, false);
 }
 
 const struct command command_umount = {
@@ -122,5 +108,5 @@ const struct command command_umount = {
     .summary = "unmount, and give back what the mount held",
     .help = "  -l, --lazy  also when somebody is inside, who then stays inside until it leaves\n"
             "  --world     the mounts of all nodes of its world (lazily on the others)\n",
-    .run = run,
+    .run = umount_command,
 };

@@ -1,9 +1,9 @@
 /* `dealfs wait`: until a mount is live, and as many nodes as wanted have joined. */
-#include "cli/command.h"
+#include "cli/base/command.h"
 
-#include "cli/live.h"
-#include "cli/request.h"
-#include "fs/base/file.h"
+#include "cli/live/client.h"
+#include "cli/live/live.h"
+#include "fs/base/clock.h"
 #include "fs/base/json.h"
 #include "fs/base/size.h"
 
@@ -12,19 +12,18 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 static const uint64_t FOREVER = UINT64_MAX;
 enum { PAUSE_FIRST_MS = 20, PAUSE_LAST_MS = 1000 };
 
-struct wanted {
+struct wait_wish {
     const char *mountpoint;
     uint64_t nodes;
     uint64_t timeout; /* nanoseconds */
 };
 
 /* Has it what it needs to answer reads? Does it belong to a world of as many nodes as wanted? 0; else `why`. */
-static int look_at_status(const struct wanted *wanted, const struct str *status, struct str *why)
+static int look_at_status(const struct wait_wish *wanted, const struct str *status, struct str *why)
 {
     CLEANUP_STR struct str state = STR_INIT;
     uint64_t nodes = 0;
@@ -44,7 +43,7 @@ static int look_at_status(const struct wanted *wanted, const struct str *status,
 }
 
 /* 0 when it is so; else `why` says what is missing. */
-static int look(const struct wanted *wanted, struct str *why)
+static int look_at_mount(const struct wait_wish *wanted, struct str *why)
 {
     struct live live = {0};
     CLEANUP_STR struct str status = STR_INIT;
@@ -55,7 +54,7 @@ static int look(const struct wanted *wanted, struct str *why)
     error = -EAGAIN;
     if (!live.control || live.health == LIVE_HUNG || live.health == LIVE_DEAD) {
         str_addf(why, "%s: %s", wanted->mountpoint, live_health_text(live.health));
-    } else if (request_file(live.control, "status", &status) < 0) {
+    } else if (client_file(live.control, "status", &status) < 0) {
         str_addf(why, "%s: its status cannot be read yet", wanted->mountpoint);
     } else {
         error = look_at_status(wanted, &status, why);
@@ -66,35 +65,34 @@ static int look(const struct wanted *wanted, struct str *why)
 
 static void pause_before(uint64_t deadline, unsigned *ms)
 {
-    uint64_t now = clock_now(), pause = (uint64_t)*ms * 1000000;
+    uint64_t now = clock_now(), pause = *ms * MILLISECOND;
 
     if (pause > deadline - now)
         pause = deadline - now;
-    struct timespec time = {(time_t)(pause / 1000000000), (long)(pause % 1000000000)};
-    nanosleep(&time, NULL);
+    clock_sleep(pause);
     *ms = *ms * 2 < PAUSE_LAST_MS ? *ms * 2 : PAUSE_LAST_MS;
 }
 
-static int wait_for(const struct wanted *wanted)
+static int wait_for(const struct wait_wish *wanted)
 {
     uint64_t now = clock_now(), deadline = wanted->timeout < FOREVER - now ? now + wanted->timeout : FOREVER;
     CLEANUP_STR struct str why = STR_INIT;
     unsigned ms = PAUSE_FIRST_MS;
 
-    while (look(wanted, &why) != 0) {
+    while (look_at_mount(wanted, &why) != 0) {
         if (clock_now() >= deadline)
-            return command_fail("not live in time: %s", why.failed ? "out of memory" : why.data);
+            return command_fail("not live in time: %s", command_why(&why, 0));
         str_clear(&why);
         pause_before(deadline, &ms);
     }
     return COMMAND_DONE;
 }
 
-static int run(int argc, char **argv)
+static int wait_command(int argc, char **argv)
 {
     static const struct option options[] = {
         {"nodes", required_argument, NULL, 'n'}, {"timeout", required_argument, NULL, 't'}, {0}};
-    struct wanted wanted = {.nodes = 1, .timeout = FOREVER};
+    struct wait_wish wanted = {.nodes = 1, .timeout = FOREVER};
     int option;
 
     while ((option = getopt_long(argc, argv, ":n:t:", options, NULL)) != -1) {
@@ -117,5 +115,5 @@ const struct command command_wait = {
     .summary = "wait until a mount is live",
     .help = "  --nodes N        and until N nodes have joined\n"
             "  --timeout TIME   give up after so many seconds (or 5m, 1h)\n",
-    .run = run,
+    .run = wait_command,
 };

@@ -1,8 +1,7 @@
 /* `dealfs where`: which sample a path is, who owns it, and which tier keeps it. */
-#include "cli/command.h"
+#include "cli/base/command.h"
 
-#include "cli/live.h"
-#include "cli/request.h"
+#include "cli/live/client.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -23,7 +22,7 @@ static bool all_samples(const struct str *reply)
 }
 
 /* A path below the mountpoint as it was given, which may lead through symlinks, is shortened to what is below it. */
-static const char *shorten(const char *path, const char *given)
+static const char *shorten_path(const char *path, const char *given)
 {
     size_t n = strlen(given);
 
@@ -32,37 +31,35 @@ static const char *shorten(const char *path, const char *given)
     return *path == '/' && strncmp(path, given, n) == 0 && path[n] == '/' && path[n + 1] ? path + n + 1 : path;
 }
 
-static int ask(const struct live *live, const char *given, char **paths, int count)
+static int where_ask(const struct live *live, const char *given, char **paths, int count)
 {
     CLEANUP_STR struct str request = STR_INIT, reply = STR_INIT, why = STR_INIT;
 
     str_adds(&request, "where sep=nul\n");
     for (int i = 0; i < count; i++) {
-        const char *path = shorten(paths[i], given);
+        const char *path = shorten_path(paths[i], given);
         str_add(&request, path, strlen(path) + 1);
     }
     if (request.failed)
         return command_fail("where %s: out of memory", live->mountpoint);
-    int error = request_send(live->control, request.data, request.length, &reply, &why);
+    int error = client_send(live->control, request.data, request.length, &reply, &why);
     if (error)
-        return command_fail("where %s: %s", live->mountpoint, why.length > 0 ? why.data : strerror(-error));
+        return command_fail("where %s: %s", live->mountpoint, command_why(&why, error));
     if (reply.length > 0)
         fwrite(reply.data, 1, reply.length, stdout);
     return reply.length > 0 && all_samples(&reply) ? COMMAND_DONE : COMMAND_FAILED;
 }
 
-static int run(int argc, char **argv)
+static int where_command(int argc, char **argv)
 {
-    CLEANUP_STR struct str why = STR_INIT;
-    struct live live = {0};
+    struct live live;
     int first = argc > 1 && strcmp(argv[1], "--") == 0 ? 2 : 1;
 
     if (argc - first < 2 || (first == 1 && argv[1][0] == '-'))
         return command_usage(&command_where, "a MOUNTPOINT and at least one PATH are needed");
-    if (live_find(argv[first], &live, &why) < 0)
-        return command_fail("%s", why.failed ? "out of memory" : why.data);
-    int status = live.control ? ask(&live, argv[first], argv + first + 1, argc - first - 1)
-                              : command_fail("%s: %s", argv[first], live_health_text(live.health));
+    if (client_find(argv[first], LIVE_HUNG, &live))
+        return COMMAND_FAILED;
+    int status = where_ask(&live, argv[first], argv + first + 1, argc - first - 1);
     live_fini(&live);
     return status;
 }
@@ -71,7 +68,7 @@ const struct command command_where = {
     .name = "where",
     .arguments = "MOUNTPOINT PATH...",
     .summary = "tell the sample number, owner and tier of files",
-    .help = "  PATH is absolute in the mount or the source, or relative to them. A line each:\n"
+    .help = "  PATH is absolute in the mount or the source, or relative to them. One line per path:\n"
             "  sample, owner, tier and path, separated by tabs; - for none.\n",
-    .run = run,
+    .run = where_command,
 };

@@ -24,7 +24,7 @@ AC_DEFUN([DEALFS_SANITIZER], [
     AS_IF([test -n "$dealfs_sanitizer"], [
         dealfs_sanitizer="$dealfs_sanitizer -fno-omit-frame-pointer"
         DEALFS_TRY_LINK([$dealfs_sanitizer], [a sanitizer])
-        DEALFS_CFLAGS="$DEALFS_CFLAGS $dealfs_sanitizer"
+        DEALFS_CFLAGS="$DEALFS_CFLAGS $dealfs_sanitizer -DDEALFS_CHECKS" # states are held against their tables
         DEALFS_LDFLAGS="$DEALFS_LDFLAGS $dealfs_sanitizer"
     ])
     AM_CONDITIONAL([SANITIZER], [test -n "$dealfs_sanitizer"])

@@ -3,64 +3,57 @@
 #include "mpi/agree.h"
 
 #include "fs/base/cleanup.h"
-#include "fs/base/file.h"
+#include "fs/base/clock.h"
 #include "fs/base/log.h"
+#include "fs/base/utf8.h"
+#include "mpi/post.h"
 #include "mpi/signals.h"
 
 #include <mpi.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 enum {
     PIECE = 64 << 20, /* counts in MPI are ints, and their sums over all nodes should be */
     SPIN_NS = 200000,
+    NAP_FIRST_NS = 50000,
     NAP_NS = 2000000,
     FAILURES_SHOWN = 8,
 };
 
-static int mpi_failed(const char *what, int code)
-{
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int n = 0;
-    MPI_Error_string(code, text, &n);
-    log_error("%s: MPI says: %s", what, text);
-    return -EIO;
-}
-
-static int await(MPI_Request *request)
+static int await_request(MPI_Request *request)
 {
     uint64_t began = clock_now();
-    long nap = 50000;
+    uint64_t nap = NAP_FIRST_NS;
     for (;;) {
         int done = 0, code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS)
-            return mpi_failed("wait for the other nodes", code);
+            return post_failed("wait for the other nodes", code);
         if (done)
             return 0;
         if (clock_now() - began < SPIN_NS)
             continue;
         signals_obey();
-        nanosleep(&(struct timespec){.tv_nsec = nap}, NULL);
+        clock_sleep(nap);
         nap = nap < NAP_NS ? nap * 5 / 4 : NAP_NS;
     }
 }
 
-static int share(MPI_Comm among, int from, void *bytes, size_t n)
+static int share_among(MPI_Comm among, int from, void *bytes, size_t n)
 {
     int error = 0;
     for (size_t at = 0; !error && at < n; at += PIECE) {
         int part = n - at < PIECE ? (int)(n - at) : PIECE;
         MPI_Request request;
         int code = MPI_Ibcast((char *)bytes + at, part, MPI_BYTE, from, among, &request);
-        error = code != MPI_SUCCESS ? mpi_failed("broadcast", code) : await(&request);
+        error = code != MPI_SUCCESS ? post_failed("broadcast", code) : await_request(&request);
     }
     return error;
 }
 
 int agree_share(const struct nodes *nodes, uint32_t from, void *bytes, size_t n)
 {
-    return nodes->count > 1 ? share(MPI_COMM_WORLD, (int)from, bytes, n) : 0;
+    return nodes->count > 1 ? share_among(MPI_COMM_WORLD, (int)from, bytes, n) : 0;
 }
 
 int agree_share_some(const struct nodes *nodes, uint32_t from, bool want, void *bytes, size_t n)
@@ -70,21 +63,20 @@ int agree_share_some(const struct nodes *nodes, uint32_t from, bool want, void *
     int key = nodes->me == from ? 0 : (int)nodes->me + 1; /* who has it is the first of them */
     int code = MPI_Comm_split(MPI_COMM_WORLD, in ? 0 : MPI_UNDEFINED, key, &among);
     if (code != MPI_SUCCESS)
-        return mpi_failed("choose who gets it", code);
+        return post_failed("choose who gets it", code);
     if (!in)
         return 0;
     MPI_Comm_set_errhandler(among, MPI_ERRORS_RETURN);
-    int error = share(among, 0, bytes, n);
+    int error = share_among(among, 0, bytes, n);
     MPI_Comm_free(&among);
     return error;
 }
 
-int agree_gather(const struct nodes *nodes, const void *mine, size_t n, void *all)
+static int gather_pieces(const void *mine, size_t n, void *all)
 {
     MPI_Request request;
     int code = MPI_Iallgather(mine, (int)n, MPI_BYTE, all, (int)n, MPI_BYTE, MPI_COMM_WORLD, &request);
-    (void)nodes;
-    return code != MPI_SUCCESS ? mpi_failed("gather", code) : await(&request);
+    return code != MPI_SUCCESS ? post_failed("gather", code) : await_request(&request);
 }
 
 const char *agree_name(const struct nodes *nodes, uint32_t node)
@@ -111,7 +103,7 @@ int agree_refuse(const struct nodes *nodes, const char *format, ...)
     return -ECANCELED;
 }
 
-static int report(const struct nodes *nodes, const struct wire_verdict *all)
+static int report_verdicts(const struct nodes *nodes, const struct wire_verdict *all)
 {
     uint32_t failed = 0;
     for (uint32_t i = 0; i < nodes->count; i++) {
@@ -126,7 +118,7 @@ static int report(const struct nodes *nodes, const struct wire_verdict *all)
 }
 
 /* A whole character is cut off where the words are too long. */
-static void copy_words(char *to, size_t room, const char *from)
+static void copy_reason(char *to, size_t room, const char *from)
 {
     size_t n = 0, left = strlen(from);
     for (size_t step; n < left; n += step) {
@@ -139,18 +131,34 @@ static void copy_words(char *to, size_t room, const char *from)
     }
 }
 
+/* For what all must say before they can agree on anything. */
+static void *alloc_for(const struct nodes *nodes, size_t n)
+{
+    void *room = calloc(nodes->count, n);
+    if (!room)
+        log_error("memory for %u nodes: %s", nodes->count, strerror(ENOMEM));
+    return room;
+}
+
 int agree_on(const struct nodes *nodes, int error, const struct str *why)
 {
     struct wire_verdict mine = {.magic = WIRE_MAGIC, .status = error};
     if (error)
-        copy_words(mine.why, sizeof mine.why, why && why->length ? why->data : strerror(-error));
-    CLEANUP_FREE struct wire_verdict *all = calloc(nodes->count, sizeof *all);
-    if (!all) {
-        log_error("memory for %u nodes: %s", nodes->count, strerror(ENOMEM));
-        return -ENOMEM;
-    }
-    int failed = agree_gather(nodes, &mine, sizeof mine, all);
-    return failed ? failed : report(nodes, all);
+        copy_reason(mine.why, sizeof mine.why, why && why->length ? why->data : strerror(-error));
+    CLEANUP_FREE struct wire_verdict *all = alloc_for(nodes, sizeof *all);
+    int failed = all ? gather_pieces(&mine, sizeof mine, all) : -ENOMEM;
+    return failed ? failed : report_verdicts(nodes, all);
+}
+
+int agree_collect(const struct nodes *nodes, int error, const struct str *why, const void *mine, size_t n, void *all)
+{
+    CLEANUP_FREE void *room = error ? NULL : calloc(nodes->count, n);
+    error = agree_on(nodes, error || room ? error : -ENOMEM, why);
+    if (!error)
+        error = gather_pieces(mine, n, room);
+    if (!error)
+        memcpy(all, &(void *){steal_pointer(room)}, sizeof room);
+    return error;
 }
 
 static int check_greetings(struct nodes *nodes, const struct wire_greeting *all)
@@ -168,20 +176,34 @@ static int check_greetings(struct nodes *nodes, const struct wire_greeting *all)
     return 0;
 }
 
-static int greet(struct nodes *nodes)
+static int greet_nodes(struct nodes *nodes)
 {
     struct wire_greeting mine = {.magic = WIRE_MAGIC, .version = WIRE_VERSION, .release = DEALFS_VERSION};
     if (gethostname(mine.host, sizeof mine.host - 1) < 0)
         memcpy(mine.host, "unnamed", 8);
     memset(mine.host + strlen(mine.host), 0, sizeof mine.host - strlen(mine.host));
-    CLEANUP_FREE struct wire_greeting *all = calloc(nodes->count, sizeof *all);
-    nodes->host = calloc(nodes->count, sizeof *nodes->host);
-    if (!all || !nodes->host) {
-        log_error("memory for %u nodes: %s", nodes->count, strerror(ENOMEM));
-        return -ENOMEM;
-    }
-    int error = agree_gather(nodes, &mine, sizeof mine, all);
+    CLEANUP_FREE struct wire_greeting *all = alloc_for(nodes, sizeof *all);
+    nodes->host = alloc_for(nodes, sizeof *nodes->host);
+    int error = all && nodes->host ? gather_pieces(&mine, sizeof mine, all) : -ENOMEM;
     return error ? error : check_greetings(nodes, all);
+}
+
+/* Node 0 draws what nobody else can know or guess. */
+static int share_name(struct nodes *nodes)
+{
+    struct {
+        uint8_t world[sizeof nodes->world];
+        uint64_t secret;
+    } name = {{0}, 0};
+    int error = 0;
+    if (nodes->me == 0 && getrandom(&name, sizeof name, 0) != sizeof name)
+        error = -EIO;
+    error = agree_on(nodes, error, NULL);
+    if (!error)
+        error = agree_share(nodes, 0, &name, sizeof name);
+    memcpy(nodes->world, name.world, sizeof nodes->world);
+    nodes->secret = name.secret;
+    return error;
 }
 
 int agree_begin(struct nodes *nodes)
@@ -195,12 +217,8 @@ int agree_begin(struct nodes *nodes)
     nodes->count = (uint32_t)count;
     if (nodes->count > NODES_MOST)
         return agree_refuse(nodes, "%u nodes are more than %d", nodes->count, NODES_MOST);
-    if (me == 0 && getrandom(nodes->world, sizeof nodes->world, 0) != sizeof nodes->world) {
-        log_error("draw a name for the world: %s", strerror(errno));
-        return -EIO;
-    }
-    int error = greet(nodes);
-    return error ? error : agree_share(nodes, 0, nodes->world, sizeof nodes->world);
+    int error = greet_nodes(nodes);
+    return error ? error : share_name(nodes);
 }
 
 void agree_end(struct nodes *nodes)

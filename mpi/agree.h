@@ -10,7 +10,8 @@
 
 struct nodes {
     uint32_t me, count;
-    uint8_t world[16];       /* uuid */
+    uint8_t world[16];       /* uuid: no secret, names of sockets have it */
+    uint64_t secret;         /* of its couriers */
     char (*host)[NODE_HOST]; /* by number */
 };
 
@@ -20,17 +21,17 @@ void agree_end(struct nodes *nodes);
 
 /* How a step went here: 0, or -errno and why. 0 when it went well everywhere, else -ECANCELED. */
 int agree_on(const struct nodes *nodes, int error, const struct str *why);
+/* The same, and from all, when it went well everywhere, a piece of n bytes: *all has them by number, malloc'd. */
+int agree_collect(const struct nodes *nodes, int error, const struct str *why, const void *mine, size_t n, void *all);
 /* Everybody has the same facts and refuses: node 0 says so. -ECANCELED. */
 int agree_refuse(const struct nodes *nodes, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same n bytes long piece of each node, by number, to all. */
-int agree_gather(const struct nodes *nodes, const void *mine, size_t n, void *all);
 /* From one to all. */
 int agree_share(const struct nodes *nodes, uint32_t from, void *bytes, size_t n);
 /* From one to those that want it, of any length; all call it, and those that do not want it give no bytes. */
 int agree_share_some(const struct nodes *nodes, uint32_t from, bool want, void *bytes, size_t n);
 
-const char *agree_name(const struct nodes *nodes,
-                       uint32_t node); /* "node 3 (host)"; valid until the fourth next call */
+/* "node 3 (host)"; valid until the fourth next call. */
+const char *agree_name(const struct nodes *nodes, uint32_t node);
 
 #endif

@@ -6,17 +6,15 @@
  * One thread. Other threads in this process are MPI's, and none of them runs code of ours. */
 #include "fs/base/file.h"
 #include "fs/base/log.h"
-#include "mpi/environment.h"
 #include "mpi/flight.h"
-#include "mpi/join.h"
-#include "mpi/launch.h"
+#include "mpi/forming.h"
 #include "mpi/loop.h"
-#include "mpi/options.h"
 #include "mpi/signals.h"
 
 #include <errno.h>
 #include <mpi.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,15 +22,34 @@
 enum { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_USAGE = 2, FINALIZE_S = 5 };
 
 struct courier {
-    struct options options;
-    struct faults faults;
-    struct helper helper;
+    struct arguments arguments;
+    struct spoil spoil;
+    struct courier_helper helper;
     struct nodes nodes;
-    struct link link;
-    struct join join;
-    struct post *post;
+    struct home home;
+    struct members members;
+    struct doorbell *doorbell;
+    struct posts *post;
     struct flight *flight;
+    int signals;
 };
+
+/* Settings that the courier is better off with, where the user has not chosen. Open MPI reads them in MPI_Init; mpirun
+ * puts those of its command line there. */
+static void tune_mpi(void)
+{
+    static const char *const settings[][2] = {
+        /* A sample then is one message without a handshake. */
+        {"OMPI_MCA_btl_tcp_eager_limit", "262144"},
+        {"OMPI_MCA_btl_tcp_max_send_size", "262144"},
+        /* One descriptor to sleep on: mpi/sockets.h. */
+        {"OMPI_MCA_opal_event_include", "epoll"},
+        /* The join waits; others may need the processor. */
+        {"OMPI_MCA_mpi_yield_when_idle", "1"},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        setenv(settings[i][0], settings[i][1], 0);
+}
 
 static int last_tag(void)
 {
@@ -44,17 +61,17 @@ static int last_tag(void)
 
 static int make_flight(struct courier *c)
 {
+    int error = post_create(&c->post);
     struct flight_config config = {
         .me = c->nodes.me,
         .nodes = c->nodes.count,
-        .timeout = c->join.timeout,
+        .timeout = members_timeout(&c->members),
         .last_tag = last_tag(),
-        .link = &c->link,
-        .doorbell = c->join.doorbell,
-        .faults = &c->faults,
+        .home = &c->home,
+        .post = c->post,
+        .doorbell = c->doorbell,
+        .spoil = &c->spoil,
     };
-    int error = post_create(&c->post);
-    config.post = c->post;
     if (!error)
         error = flight_create(&config, &c->flight);
     return agree_on(&c->nodes, error, NULL);
@@ -62,25 +79,30 @@ static int make_flight(struct courier *c)
 
 static int form_world(struct courier *c)
 {
-    c->join = (struct join){.options = &c->options, .helper = &c->helper, .nodes = &c->nodes, .link = &c->link};
     int error = agree_begin(&c->nodes);
     if (error)
         return error;
     log_set_node((int)c->nodes.me);
-    link_init(&c->link, c->options.state, c->nodes.world);
-    error = join_form(&c->join);
+    if (c->nodes.count > 1)
+        snprintf(c->helper.name, sizeof c->helper.name, "%s", agree_name(&c->nodes, c->nodes.me));
+    home_init(&c->home, c->arguments.state, c->nodes.world);
+    c->members = (struct members){.arguments = &c->arguments, .nodes = &c->nodes, .home = &c->home};
+    error = forming_begin(&c->members, &c->helper, &c->doorbell);
     if (!error)
         error = make_flight(c);
     if (!error)
-        error = join_live(&c->join);
+        error = forming_live(&c->members);
+    if (error == -ECANCELED) /* all know of it: who has asked for mounts on all nodes gets none on some */
+        helper_undo(&c->helper, c->arguments.mountpoint);
     helper_end(&c->helper);
     return error;
 }
 
-static int work(struct courier *c)
+static int serve_world(struct courier *c)
 {
     log_open("dealfs-courier", STDERR_FILENO, false); /* its lines have the time and our number from now on */
-    struct loop loop = {.link = &c->link, .post = c->post, .doorbell = c->join.doorbell, .flight = c->flight};
+    struct loop loop = {
+        .home = &c->home, .post = c->post, .doorbell = c->doorbell, .flight = c->flight, .signals = c->signals};
     return loop_run(&loop);
 }
 
@@ -88,22 +110,23 @@ static int work(struct courier *c)
 static void take_apart(struct courier *c)
 {
     if (c->post && post_sends(c->post) > 0) {
-        link_hang_up(&c->link);
+        home_hang_up(&c->home);
         return;
     }
     post_destroy(c->post);
     flight_destroy(c->flight);
-    link_fini(&c->link);
-    join_fini(&c->join);
+    home_fini(&c->home);
+    members_fini(&c->members);
+    doorbell_destroy(c->doorbell);
     agree_end(&c->nodes);
 }
 
 /* Finalizing waits for all; should one not come, nobody is to hang for it. */
-static int leave(struct courier *c, int error)
+static int end_courier(struct courier *c, int error)
 {
     bool together = error == 0 || error == -ECANCELED;
     if (!together) {
-        link_fini(&c->link);
+        home_fini(&c->home);
         _exit(STATUS_FAILED);
     }
     take_apart(c);
@@ -113,18 +136,23 @@ static int leave(struct courier *c, int error)
     return error ? STATUS_FAILED : STATUS_DONE;
 }
 
-static int prepare(struct courier *c, int argc, char **argv)
+static int prepare_courier(struct courier *c, int argc, char **argv)
 {
-    if (options_parse(argc, argv, &c->options))
+    c->signals = signals_open();
+    if (arguments_parse(argc, argv, &c->arguments))
         return -EINVAL;
-    if (faults_parse(getenv("DEALFS_COURIER_FAULTS"), &c->faults)) {
+    if (spoil_parse(getenv("DEALFS_COURIER_FAULTS"), &c->spoil)) {
         log_error("DEALFS_COURIER_FAULTS=%s makes no sense", getenv("DEALFS_COURIER_FAULTS"));
         return -EINVAL;
     }
-    c->helper = (struct helper){0, -1, NULL};
-    if (!c->options.command[0])
+    if (c->signals < 0) {
+        log_error("watch for signals: %s", strerror(-c->signals));
+        return c->signals;
+    }
+    c->helper = (struct courier_helper){.socket = -1};
+    if (!c->arguments.command[0])
         return 0;
-    int error = helper_start(&c->helper, c->options.command);
+    int error = helper_start(&c->helper, c->arguments.command, c->arguments.lock);
     if (error)
         log_error("start a helper: %s", strerror(-error));
     return error;
@@ -133,15 +161,14 @@ static int prepare(struct courier *c, int argc, char **argv)
 int main(int argc, char **argv)
 {
     static struct courier c;
-    signals_block();
-    int error = prepare(&c, argc, argv);
+    int error = prepare_courier(&c, argc, argv);
     if (error)
         return error == -EINVAL ? STATUS_USAGE : STATUS_FAILED;
-    environment_tune();
+    tune_mpi();
     if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
         return STATUS_FAILED;
     error = form_world(&c);
     if (!error)
-        error = work(&c);
-    return leave(&c, error);
+        error = serve_world(&c);
+    return end_courier(&c, error);
 }

@@ -4,7 +4,7 @@
 #include "mpi/doorbell.h"
 
 #include "fs/base/cleanup.h"
-#include "fs/base/file.h"
+#include "fs/base/clock.h"
 #include "fs/base/hash.h"
 #include "mpi/sockets.h"
 
@@ -17,12 +17,12 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#define MILLISECOND UINT64_C(1000000)
-
 enum {
     BATCH = 16,
     CANDIDATES = 4,
     QUIET_MS = 20,  /* how long a bell is spared for one HEARD: so much one that was wrong costs at most */
+    LOST_MS = 3000, /* what is missed for so long does not come back */
+    ROUND = 16,     /* calls of doorbell_misses in which all are looked at */
     AGAIN_MS = 100, /* until the sockets are looked through again for a neighbour that is not there */
 };
 
@@ -40,6 +40,8 @@ struct neighbour {
     bool connected;                          /* to us, by a socket that we sleep on */
     uint64_t look_at;                        /* when to look for that */
     uint64_t quiet_until;                    /* it need not be rung */
+    uint64_t heard_first, heard_last;        /* since when it answers bells, and when it last did */
+    uint64_t missed_at;                      /* since when; 0: it is there, or never was */
 };
 
 struct doorbell {
@@ -52,6 +54,7 @@ struct doorbell {
     struct neighbour *node; /* nodes of them */
     struct wire_bell *all;  /* nodes of them */
     uint32_t connected;     /* how many neighbours are */
+    uint32_t looked;        /* whom to look for next */
 };
 
 static socklen_t local_name(const uint8_t world[16], uint32_t node, struct sockaddr_un *name)
@@ -84,7 +87,7 @@ static void find_realm(uint8_t realm[16])
     memcpy(realm, d.byte, 16);
 }
 
-static bool is_zero(const uint8_t bytes[16])
+static bool is_nowhere(const uint8_t bytes[16])
 {
     static const uint8_t none[16];
     return memcmp(bytes, none, 16) == 0;
@@ -171,7 +174,8 @@ static int open_udp(struct doorbell *d, uint16_t *port)
     return 0;
 }
 
-int doorbell_create(uint32_t me, const uint8_t world[16], struct wire_bell *address, struct doorbell **doorbell)
+int doorbell_create(uint32_t me, const uint8_t world[16], uint64_t secret, struct wire_bell *address,
+                    struct doorbell **doorbell)
 {
     memset(address, 0, sizeof *address);
     address->magic = WIRE_MAGIC;
@@ -181,7 +185,7 @@ int doorbell_create(uint32_t me, const uint8_t world[16], struct wire_bell *addr
     d->local = d->udp = d->sockets = -1;
     d->me = me;
     memcpy(d->world, world, sizeof d->world);
-    d->secret = hash64(world, sizeof d->world, 0x62656c6c);
+    d->secret = secret;
     int error = open_local(d);
     if (!error)
         error = open_udp(d, &address->port);
@@ -233,10 +237,10 @@ static bool is_near(const struct wire_bell *mine, const uint8_t bytes[16])
 }
 
 /* An address that we have as well is that of a bridge that many machines have. */
-static void choose(const struct doorbell *d, const struct wire_bell *mine, const struct wire_bell *its,
-                   struct neighbour *n)
+static void choose_addresses(const struct doorbell *d, const struct wire_bell *mine, const struct wire_bell *its,
+                             struct neighbour *n)
 {
-    n->local = !is_zero(mine->realm) && memcmp(mine->realm, its->realm, sizeof mine->realm) == 0;
+    n->local = !is_nowhere(mine->realm) && memcmp(mine->realm, its->realm, sizeof mine->realm) == 0;
     for (int near = 1; near >= 0; near--)
         for (int i = 0; i < its->addresses && n->candidates < CANDIDATES; i++) {
             const uint8_t *bytes = its->address[i].bytes;
@@ -259,7 +263,7 @@ int doorbell_connect(struct doorbell *d, const struct wire_bell *all, uint32_t n
     d->nodes = nodes;
     for (uint32_t i = 0; i < nodes; i++)
         if (i != d->me)
-            choose(d, &all[d->me], &all[i], &d->node[i]);
+            choose_addresses(d, &all[d->me], &all[i], &d->node[i]);
     return 0;
 }
 
@@ -291,6 +295,14 @@ static void send_udp(const struct doorbell *d, const struct sockaddr_in6 *to, co
     sendto(d->udp, what, sizeof *what, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *)&four, sizeof four);
 }
 
+static int send_local(const struct doorbell *d, uint32_t node, const struct ring_out *what)
+{
+    struct sockaddr_un name;
+    socklen_t n = local_name(d->world, node, &name);
+    ssize_t sent = sendto(d->local, what, sizeof *what, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&name, n);
+    return sent < 0 ? -errno : 0;
+}
+
 void doorbell_ring(struct doorbell *d, uint32_t node)
 {
     struct ring_out what = {.secret = d->secret, .node = d->me};
@@ -300,16 +312,14 @@ void doorbell_ring(struct doorbell *d, uint32_t node)
     if (n->quiet_until && clock_now() < n->quiet_until)
         return;
     if (n->local) {
-        struct sockaddr_un name;
-        socklen_t length = local_name(d->world, node, &name);
-        sendto(d->local, &what, sizeof what, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&name, length);
+        send_local(d, node, &what);
         return;
     }
     for (int i = 0; i < n->candidates; i++)
         send_udp(d, &n->address[i], &what);
 }
 
-static struct sockaddr_in6 widen(const struct doorbell *d, const struct sockaddr_in6 *from)
+static struct sockaddr_in6 widen_address(const struct doorbell *d, const struct sockaddr_in6 *from)
 {
     if (!d->only_four)
         return *from;
@@ -319,17 +329,61 @@ static struct sockaddr_in6 widen(const struct doorbell *d, const struct sockaddr
     return six;
 }
 
-static bool is_connected(struct doorbell *d, uint32_t node, uint64_t now)
+static bool look_for(struct doorbell *d, uint32_t node)
 {
     struct neighbour *n = &d->node[node];
     const struct wire_bell *its = &d->all[node];
+    bool found = false;
+    for (int i = 0; i < its->addresses && !found && d->sockets >= 0; i++)
+        found = sockets_reach(d->sockets, its->address[i].bytes);
+    d->connected += found;
+    d->connected -= n->connected;
+    return n->connected = found;
+}
+
+static bool is_connected(struct doorbell *d, uint32_t node, uint64_t now)
+{
+    struct neighbour *n = &d->node[node];
     if (n->connected || d->sockets < 0 || now < n->look_at)
         return n->connected;
     n->look_at = now + AGAIN_MS * MILLISECOND;
-    for (int i = 0; i < its->addresses && !n->connected; i++)
-        n->connected = sockets_reach(d->sockets, its->address[i].bytes);
-    d->connected += n->connected;
-    return n->connected;
+    return look_for(d, node);
+}
+
+static bool is_missed(struct doorbell *d, uint32_t node, uint64_t now)
+{
+    struct neighbour *n = &d->node[node];
+    struct ring_out what = {.secret = d->secret, .node = d->me};
+    bool was = n->local || n->connected;
+    bool is = n->local ? send_local(d, node, &what) != -ECONNREFUSED : look_for(d, node);
+    if (is)
+        n->missed_at = 0;
+    else if (was && !n->missed_at)
+        n->missed_at = now;
+    return n->missed_at && now - n->missed_at >= LOST_MS * MILLISECOND;
+}
+
+bool doorbell_misses(struct doorbell *d, uint32_t *node)
+{
+    uint64_t now = clock_now();
+    for (uint32_t i = 0; i < 1 + d->nodes / ROUND; i++) {
+        *node = d->looked;
+        d->looked = (d->looked + 1) % d->nodes;
+        if (*node != d->me && is_missed(d, *node, now))
+            return true;
+    }
+    return false;
+}
+
+bool doorbell_reaches(const struct doorbell *d, uint32_t node)
+{
+    return !d->node[node].local && d->node[node].connected;
+}
+
+uint64_t doorbell_answered(const struct doorbell *d, uint32_t node)
+{
+    const struct neighbour *n = &d->node[node];
+    return clock_now() - n->heard_last < LOST_MS * MILLISECOND ? n->heard_last - n->heard_first : 0;
 }
 
 static bool take_word(struct doorbell *d, const struct ring_out *what, const struct sockaddr_in6 *from)
@@ -338,6 +392,9 @@ static bool take_word(struct doorbell *d, const struct ring_out *what, const str
     uint64_t now = clock_now();
     if (what->word == HEARD) {
         it->quiet_until = now + QUIET_MS * MILLISECOND;
+        if (now - it->heard_last >= LOST_MS * MILLISECOND)
+            it->heard_first = now;
+        it->heard_last = now;
         return false;
     }
     if (is_connected(d, what->node, now)) {
@@ -354,13 +411,13 @@ static bool check_in(struct doorbell *d, const struct ring_out *what, size_t n, 
     struct neighbour *it = &d->node[what->node];
     if (from && !it->local) {
         it->candidates = 1;
-        it->address[0] = widen(d, from);
+        it->address[0] = widen_address(d, from);
         return take_word(d, what, &it->address[0]);
     }
     return true;
 }
 
-static bool drain(struct doorbell *d, int fd, bool udp)
+static bool drain_socket(struct doorbell *d, int fd, bool udp)
 {
     struct ring_out what[BATCH];
     struct sockaddr_in6 from[BATCH];
@@ -386,7 +443,7 @@ static bool drain(struct doorbell *d, int fd, bool udp)
 
 bool doorbell_answer(struct doorbell *d)
 {
-    bool local = drain(d, d->local, false);
-    bool udp = drain(d, d->udp, true);
+    bool local = drain_socket(d, d->local, false);
+    bool udp = drain_socket(d, d->udp, true);
     return local || udp;
 }

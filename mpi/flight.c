@@ -1,233 +1,209 @@
-/* What goes between this node and its peers beside fetches and serves: messages, commands, news, the end of a server, a
- * node, a world. */
-#include "mpi/flight-inside.h"
+#include "mpi/flight.h"
 
-#include "fs/base/cleanup.h"
-#include "fs/base/file.h"
+#include "fs/base/clock.h"
 #include "fs/base/log.h"
+#include "mpi/conductor.h"
+#include "mpi/delivery.h"
+#include "mpi/mail.h"
+#include "mpi/pickup.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define MILLISECOND UINT64_C(1000000)
-#define SECOND UINT64_C(1000000000)
-
 enum {
-    RING_LAST_MS = 128, /* a peer that does not answer is rung again, at last as rarely as this */
+    COMMANDS = 3, /* kept for the next server: the last of each kind */
+    MESSAGES_POSTED = 32,
 };
 
-struct letter { /* a message that is being sent */
+struct inbox {
     struct flight *flight;
-    struct wire_message message;
-    bool *busy; /* cleared when it has left; NULL: nobody waits */
+    char bytes[WIRE_LONG + 8]; /* what is too long is seen */
 };
 
-void flight_fail(struct flight *f, int error, const char *what)
-{
-    if (!f->broken && error != -EIO) /* which has been reported */
-        log_error("%s: %s", what, strerror(-error));
-    f->broken = true;
-}
+/* What our server tells of itself. */
+struct server_pulse {
+    uint64_t seen;          /* the version of the news that were passed on */
+    uint64_t beat, beat_at; /* that of the last ones, and when they came */
+    uint64_t next_at;       /* before it news are not passed on, but for urgent ones */
+    struct wire_news said;  /* zeros: not all have heard the last */
+    uint32_t staging;       /* as they were said last */
+    uint64_t stage_round;
+};
 
-void flight_want_bell(struct flight *f, uint32_t node)
-{
-    if (!f->peer[node].ring)
-        f->bell[f->bells++] = node;
-    f->peer[node].ring = true;
-}
-
-/* --- messages to peers --- */
-
-static void letter_left(void *user, int status, uint32_t from, size_t n)
-{
-    struct letter *letter = user;
-    (void)status, (void)from, (void)n;
-    if (letter->busy)
-        *letter->busy = false;
-    free(letter);
-}
-
-void flight_say(struct flight *f, uint32_t to, const struct wire_message *message, bool *busy)
-{
-    struct letter *letter = malloc(sizeof *letter);
-    int error = letter ? 0 : -ENOMEM;
-    if (!error) {
-        *letter = (struct letter){f, *message, busy};
-        error = post_send(f->c.post, &letter->message, wire_length(message), to, TAG_MESSAGE, letter_left, letter);
-    }
-    if (error) {
-        free(letter);
-        flight_fail(f, error, "send a message");
-        return;
-    }
-    if (busy)
-        *busy = true;
-    if (message->kind != WIRE_NEWS)
-        flight_want_bell(f, to);
-}
-
-void flight_say_all(struct flight *f, const struct wire_message *message)
-{
-    for (uint32_t i = 0; i < f->c.nodes; i++)
-        if (i != f->c.me && !f->peer[i].quit)
-            flight_say(f, i, message, NULL);
-}
+struct flight {
+    struct flight_config c;
+    struct mail mail;
+    struct pickups *pickups;
+    struct deliveries *deliveries;
+    struct conductor *conductor;
+    const struct hold *hold; /* of the server that has been given what is open; NULL: there is none */
+    struct server_pulse pulse;
+    struct ring_message command[COMMANDS]; /* kind 0: none */
+    bool gone_said, quit_said, quit_seen;
+    struct inbox inbox[MESSAGES_POSTED];
+};
 
 /* --- the server --- */
 
+static void take_command(struct flight *f, const struct ring_message *m)
+{
+    if (m->value == WORLD_DEAL && f->c.me == 0) {
+        conductor_begin(f->conductor, m->token);
+    } else if (m->value >= WORLD_STAGE && m->value <= WORLD_UMOUNT) {
+        mail_say_all(&f->mail, &(struct wire_message){.kind = WIRE_COMMAND, .command = m->value, .token = m->token});
+        f->c.home->ending |= m->value == WORLD_UMOUNT;
+    } else {
+        home_end(f->c.home, "it says what makes no sense");
+    }
+}
+
 void flight_take(struct flight *f, const struct ring_message *m)
 {
+    log_debug("courier", "the server says %u, value %u", (unsigned)m->kind, (unsigned)m->value);
     switch (m->kind) {
     case RING_FETCH:
-        fetch_take(f, m);
-        return;
+        pickups_add(f->pickups, m);
+        break;
     case RING_REPLY:
-        serve_reply(f, m);
-        return;
+        deliveries_reply(f->deliveries, m);
+        break;
     case RING_COMMAND:
-        if (m->value == WORLD_DEAL && f->c.me == 0) {
-            redeal_want(f, m->token);
-            return;
-        }
-        if (m->value >= WORLD_STAGE && m->value <= WORLD_UMOUNT) {
-            struct wire_message say_it = wire_make(WIRE_COMMAND);
-            say_it.command = m->value;
-            say_it.token = m->token;
-            flight_say_all(f, &say_it);
-            f->c.link->ending |= m->value == WORLD_UMOUNT;
-            return;
-        }
+        take_command(f, m);
+        break;
+    default:
+        home_end(f->c.home, "it says what makes no sense");
     }
-    link_end(f->c.link, "it says what makes no sense");
 }
 
 static void give_commands(struct flight *f)
 {
-    for (int i = 0; i < LATEST; i++)
+    for (int i = 0; i < COMMANDS; i++)
         if (f->command[i].kind)
-            link_push(f->c.link, &f->command[i]);
+            home_push(f->c.home, &f->command[i]);
     memset(f->command, 0, sizeof f->command);
 }
 
 static void tell_gone(struct flight *f, uint32_t node)
 {
-    if (!f->c.link->ending)
-        link_push(f->c.link, &(struct ring_message){.kind = RING_GONE, .node = node});
+    if (!f->c.home->ending)
+        home_push(f->c.home, &(struct ring_message){.kind = RING_GONE, .node = node});
 }
 
 /* A new server: its slots are free, and what is open is its to answer. */
 static void server_came(struct flight *f)
 {
-    f->hold = f->c.link->hold;
-    memset(f->busy_in, 0, sizeof f->busy_in);
-    memset(f->busy_out, 0, sizeof f->busy_out);
-    f->live = true;
-    f->news_seen = f->heart_seen = 0;
-    f->heart_at = clock_now();
-    serve_give_all(f);
+    f->hold = f->c.home->hold;
+    f->pulse.seen = f->pulse.beat = 0;
+    f->pulse.beat_at = clock_now();
+    pickups_server_came(f->pickups);
+    deliveries_server_came(f->deliveries);
     give_commands(f);
     for (uint32_t i = 0; i < f->c.nodes; i++)
-        if (f->peer[i].gone)
+        if (f->mail.peer[i].gone)
             tell_gone(f, i);
-    redeal_server_came(f);
+    conductor_server_came(f->conductor);
 }
 
 static void server_left(struct flight *f)
 {
-    f->live = false;
-    fetch_drop_queued(f); /* what was not sent yet is of no use to the next one */
-    if (f->c.link->state != LINK_ENDED)
-        serve_wait_all(f);
-    redeal_server_left(f);
+    f->hold = NULL;
+    pickups_server_left(f->pickups);
+    if (f->c.home->state != HOME_ENDED)
+        deliveries_server_left(f->deliveries);
+    conductor_server_left(f->conductor);
 }
 
 static void server_ended(struct flight *f)
 {
-    struct wire_message gone = wire_make(WIRE_GONE);
     f->gone_said = true;
-    serve_fail_all(f);
-    flight_say_all(f, &gone);
+    deliveries_server_ended(f->deliveries);
+    mail_say_all(&f->mail, &(struct wire_message){.kind = WIRE_GONE});
 }
 
-void flight_link(struct flight *f)
+void flight_look(struct flight *f)
 {
-    enum link_state state = f->c.link->state;
-    if (f->live && (state != LINK_LIVE || f->hold != f->c.link->hold))
+    enum home_state state = f->c.home->state;
+    if (f->hold && (state != HOME_LIVE || f->hold != f->c.home->hold))
         server_left(f);
-    if (!f->live && state == LINK_LIVE)
+    if (!f->hold && state == HOME_LIVE)
         server_came(f);
-    if (state == LINK_ENDED && !f->gone_said)
+    if (state == HOME_ENDED && !f->gone_said)
         server_ended(f);
-    redeal_look(f);
+    conductor_look(f->conductor);
 }
 
 /* --- messages from peers --- */
 
-static void take_command(struct flight *f, uint32_t from, const struct wire_message *m)
+static void pass_command_on(struct flight *f, uint32_t from, const struct wire_message *m)
 {
     struct ring_message command = {.kind = RING_COMMAND, .node = from, .value = m->command, .token = m->token};
-    f->c.link->ending |= m->command == WORLD_UMOUNT;
-    if (f->live)
-        link_push(f->c.link, &command);
+    f->c.home->ending |= m->command == WORLD_UMOUNT;
+    if (f->hold)
+        home_push(f->c.home, &command);
     else
         f->command[m->command - WORLD_STAGE] = command;
 }
 
-static void take_gone(struct flight *f, uint32_t from)
+static void note_gone(struct flight *f, uint32_t from)
 {
-    if (f->peer[from].gone)
+    if (f->mail.peer[from].gone)
         return;
-    if (!f->c.link->ending)
+    if (!f->c.home->ending)
         log_info("node %" PRIu32 " has no server any more", from);
-    f->peer[from].gone = true;
-    fetch_start(f, from);
-    if (f->live)
+    f->mail.peer[from].gone = true;
+    pickups_node_gone(f->pickups, from);
+    if (f->hold)
         tell_gone(f, from);
 }
 
-static void take_news(struct flight *f, uint32_t from, const struct wire_message *m)
+static void note_news(struct flight *f, uint32_t from, const struct wire_message *m)
 {
     struct node_news news = {0};
     wire_news_to(&news, &m->news);
-    news_write(ring_news(&f->c.link->hold->ring, from), &news);
+    news_write(ring_news(&f->c.home->hold->ring, from), &news);
 }
 
 static void take_message(struct flight *f, uint32_t from, const struct wire_message *m)
 {
+    log_debug("courier", "node %" PRIu32 " says %" PRIu32 ", tag %" PRIu32, from, m->kind, m->tag);
     switch (m->kind) {
     case WIRE_FETCH:
-        serve_question(f, from, m);
+        deliveries_add(f->deliveries, from, m);
         break;
     case WIRE_WAIT:
-        fetch_wait(f, from, m->tag);
+        pickups_wait(f->pickups, from, m->tag);
         break;
     case WIRE_GONE:
-        take_gone(f, from);
+        note_gone(f, from);
         break;
     case WIRE_COMMAND:
-        take_command(f, from, m);
+        pass_command_on(f, from, m);
         break;
     case WIRE_NEWS:
-        take_news(f, from, m);
+        note_news(f, from, m);
         break;
     case WIRE_QUIT:
-        f->peer[from].quit = f->peer[from].gone = true;
+        f->mail.peer[from].quit = f->mail.peer[from].gone = true;
         f->quit_seen = true;
         break;
-    case WIRE_DEAL:
-    case WIRE_ROOM:
-    case WIRE_DEALT:
-    case WIRE_SETTLED:
-        redeal_message(f, from, m);
+    case WIRE_PING:
+        mail_say(&f->mail, from, &(struct wire_message){.kind = WIRE_PONG}, NULL);
         break;
+    case WIRE_PONG:
+        mail_heard(&f->mail, from);
+        break;
+    default:
+        conductor_take(f->conductor, from, m);
     }
 }
 
 static void message_came(void *user, int status, uint32_t from, size_t n);
 
-static int open_inbox(struct flight *f, struct inbox *in)
+static int open_inbox(struct inbox *in)
 {
-    return post_receive(f->c.post, in->bytes, sizeof in->bytes, POST_ANY, TAG_MESSAGE, message_came, in);
+    return post_receive(in->flight->c.post, in->bytes, sizeof in->bytes, POST_ANY, TAG_MESSAGE, message_came, in);
 }
 
 static void message_came(void *user, int status, uint32_t from, size_t n)
@@ -236,9 +212,9 @@ static void message_came(void *user, int status, uint32_t from, size_t n)
     struct flight *f = in->flight;
     struct wire_message m;
     bool right = !status && from < f->c.nodes && from != f->c.me && wire_message_parse(in->bytes, n, &m) == 0;
-    int error = open_inbox(f, in);
+    int error = open_inbox(in);
     if (error)
-        flight_fail(f, error, "receive a message");
+        mail_fail(&f->mail, error, "receive a message");
     if (right)
         take_message(f, from, &m);
     else
@@ -247,30 +223,27 @@ static void message_came(void *user, int status, uint32_t from, size_t n)
 
 /* --- the clock --- */
 
-static uint64_t news_every(const struct flight *f)
-{
-    return SECOND + f->c.nodes * MILLISECOND;
-}
-
 static void say_news(struct flight *f, const struct node_news *news, bool urgent)
 {
-    struct wire_message m = wire_make(WIRE_NEWS);
+    struct server_pulse *p = &f->pulse;
+    struct wire_message m = {.kind = WIRE_NEWS};
     wire_news_from(&m.news, news);
-    f->staging = news->staging;
-    f->stage_round = news->stage_round;
-    if (memcmp(&m.news, &f->news_said, sizeof m.news) == 0)
+    p->staging = news->staging;
+    p->stage_round = news->stage_round;
+    if (memcmp(&m.news, &p->said, sizeof m.news) == 0)
         return;
-    f->news_said = m.news;
+    p->said = m.news;
     for (uint32_t i = 0; i < f->c.nodes; i++) {
-        if (i == f->c.me || f->peer[i].quit)
+        struct mail_peer *peer = &f->mail.peer[i];
+        if (i == f->c.me || peer->quit)
             continue;
-        if (f->peer[i].news_busy) { /* it hears of them with the next pulse */
-            memset(&f->news_said, 0, sizeof f->news_said);
+        if (peer->news_busy) { /* it hears of them with the next pulse */
+            memset(&p->said, 0, sizeof p->said);
             continue;
         }
-        flight_say(f, i, &m, &f->peer[i].news_busy);
+        mail_say(&f->mail, i, &m, &peer->news_busy);
         if (urgent)
-            flight_want_bell(f, i);
+            mail_want_bell(&f->mail, i);
     }
 }
 
@@ -279,85 +252,73 @@ static void say_news(struct flight *f, const struct node_news *news, bool urgent
  * for. */
 static void tick_news(struct flight *f, uint64_t now)
 {
+    struct server_pulse *p = &f->pulse;
     struct node_news news;
-    const struct node_news *place = f->live ? ring_news(&f->hold->ring, f->c.me) : NULL;
-    if (!place || atomic_load_explicit(&place->version, memory_order_relaxed) == f->news_seen ||
-        !news_read(place, &news))
+    const struct node_news *place = f->hold ? ring_news(&f->hold->ring, f->c.me) : NULL;
+    if (!place || atomic_load_explicit(&place->version, memory_order_relaxed) == p->seen || !news_read(place, &news))
         return;
-    if (news.version != f->heart_seen)
-        f->heart_at = now;
-    f->heart_seen = news.version;
-    bool urgent = news.staging != f->staging || news.stage_round != f->stage_round;
-    if (!urgent && now < f->news_at)
+    if (news.version != p->beat)
+        p->beat_at = now;
+    p->beat = news.version;
+    bool urgent = news.staging != p->staging || news.stage_round != p->stage_round;
+    if (!urgent && now < p->next_at)
         return; /* to be looked at again when it is time */
-    f->news_seen = news.version;
-    f->news_at = now + news_every(f);
+    p->seen = news.version;
+    p->next_at = now + SECOND + f->c.nodes * MILLISECOND;
     say_news(f, &news, urgent);
-}
-
-static void tick_bells(struct flight *f, uint64_t now)
-{
-    for (uint32_t i = 0; f->asked > 0 && i < f->c.nodes; i++) {
-        struct peer *peer = &f->peer[i];
-        if (peer->asked == 0 || now < peer->ring_at)
-            continue;
-        flight_want_bell(f, i);
-        peer->ring_ms = peer->ring_ms < RING_LAST_MS ? 2 * peer->ring_ms : RING_LAST_MS;
-        peer->ring_at = now + peer->ring_ms * MILLISECOND;
-    }
 }
 
 void flight_tick(struct flight *f, uint64_t now)
 {
-    serve_tick(f, now);
+    deliveries_tick(f->deliveries, now, now - f->pulse.beat_at < f->c.timeout);
     tick_news(f, now);
-    tick_bells(f, now);
-    redeal_tick(f, now);
+    pickups_tick(f->pickups, now);
+    conductor_tick(f->conductor, now);
 }
 
 uint64_t flight_next(const struct flight *f)
 {
-    uint64_t next = f->wait_next;
-    for (uint32_t i = 0; f->asked > 0 && i < f->c.nodes; i++)
-        if (f->peer[i].asked > 0 && f->peer[i].ring_at < next)
-            next = f->peer[i].ring_at;
-    return next;
+    uint64_t waits = deliveries_next(f->deliveries), bells = pickups_next(f->pickups);
+    return waits < bells ? waits : bells;
 }
 
 void flight_ring(struct flight *f)
 {
-    while (f->bells > 0) {
-        uint32_t node = f->bell[--f->bells];
-        f->peer[node].ring = false;
-        doorbell_ring(f->c.doorbell, node);
-    }
+    mail_ring(&f->mail);
+}
+
+bool flight_misses(struct flight *f, uint64_t now, uint32_t *node)
+{
+    for (*node = 0; *node < f->c.nodes; (*node)++)
+        if (*node != f->c.me && !f->mail.peer[*node].quit && mail_is_lost(&f->mail, *node, f->c.timeout, now))
+            return true;
+    return false;
 }
 
 /* --- the world's end --- */
 
 void flight_quit(struct flight *f)
 {
-    struct wire_message quit = wire_make(WIRE_QUIT);
     for (uint32_t i = 0; !f->quit_said && i < f->c.nodes; i++) /* those who leave wait for it, too */
         if (i != f->c.me)
-            flight_say(f, i, &quit, NULL);
+            mail_say(&f->mail, i, &(struct wire_message){.kind = WIRE_QUIT}, NULL);
     f->quit_said = true;
 }
 
 bool flight_asks(const struct flight *f)
 {
-    return f->asked > 0;
+    return pickups_asked(f->pickups) > 0;
 }
 
 bool flight_pending(const struct flight *f)
 {
-    return f->asked > 0 || f->open > 0 || post_sends(f->c.post) > 0;
+    return flight_asks(f) || deliveries_open(f->deliveries) > 0 || post_sends(f->c.post) > 0;
 }
 
 bool flight_world_ended(const struct flight *f)
 {
     for (uint32_t i = 0; i < f->c.nodes; i++)
-        if (i != f->c.me && !(f->quit_said ? f->peer[i].quit : f->peer[i].gone))
+        if (i != f->c.me && !(f->quit_said ? f->mail.peer[i].quit : f->mail.peer[i].gone))
             return false;
     return f->quit_said || f->gone_said;
 }
@@ -369,17 +330,24 @@ bool flight_quit_seen(const struct flight *f)
 
 bool flight_broken(const struct flight *f)
 {
-    return f->broken;
+    return f->mail.broken;
 }
 
 /* --- beginning and end --- */
 
-static int open_inboxes(struct flight *f)
+static int make_parts(struct flight *f)
 {
-    int error = 0;
+    const struct flight_config *c = &f->c;
+    int error = mail_init(&f->mail, c->me, c->nodes, c->post, c->doorbell);
+    if (!error)
+        error = pickups_create(&f->mail, c->home, c->last_tag, &f->pickups);
+    if (!error)
+        error = deliveries_create(&f->mail, c->home, c->spoil, c->timeout, &f->deliveries);
+    if (!error)
+        error = conductor_create(&f->mail, c->home, &f->conductor);
     for (int i = 0; !error && i < MESSAGES_POSTED; i++) {
         f->inbox[i].flight = f;
-        error = open_inbox(f, &f->inbox[i]);
+        error = open_inbox(&f->inbox[i]);
     }
     return error;
 }
@@ -390,16 +358,7 @@ int flight_create(const struct flight_config *config, struct flight **flight)
     if (!f)
         return -ENOMEM;
     f->c = *config;
-    f->next_tag = TAG_ANSWER;
-    f->wait_next = UINT64_MAX;
-    f->peer = calloc(config->nodes, sizeof *f->peer);
-    f->bell = calloc(config->nodes, sizeof *f->bell);
-    int error = f->peer && f->bell ? open_inboxes(f) : -ENOMEM;
-    for (uint32_t i = 0; !error && i < config->nodes; i++) {
-        fetch_list_init(&f->peer[i].queue);
-        fetch_list_init(&f->peer[i].flying);
-        f->peer[i].ring_at = UINT64_MAX;
-    }
+    int error = make_parts(f);
     if (error) {
         flight_destroy(f);
         return error;
@@ -412,13 +371,9 @@ void flight_destroy(struct flight *f)
 {
     if (!f)
         return;
-    for (uint32_t i = 0; f->peer && i < f->c.nodes; i++) {
-        fetch_list_fini(&f->peer[i].queue);
-        fetch_list_fini(&f->peer[i].flying);
-    }
-    serve_free_all(f);
-    redeal_fini(f);
-    free(f->bell);
-    free(f->peer);
+    pickups_destroy(f->pickups);
+    deliveries_destroy(f->deliveries);
+    conductor_destroy(f->conductor);
+    mail_fini(&f->mail);
     free(f);
 }

@@ -1,35 +1,23 @@
-/* Requests on their way between this node's server and its peers.
- *
- *   fetch   our server wants values of a peer:  ring FETCH ─▶ message FETCH ─▶ … answer into the slot ─▶ ring FETCHED
- *   serve   a peer wants values of ours:  message FETCH ─▶ ring SERVE ─▶ ring REPLY ─▶ answer from the slot ─▶ ring
- * SENT
- *
- * The answer to a fetch is one MPI message with a tag of its own: a payload, or a failure. It is received right into
- * the slot, for which the receive is posted before the question is asked. Whoever's server has the question says WAIT
- * every quarter of peer_timeout once the server has asked for it, and while no server is there.
- *
- * Of the fetches from one peer MOST_IN_FLIGHT are on their way, the others queue here; so a peer never has more to do
- * for us than it has for anybody else. */
+/* What goes between this node's server and its peers: pickups, deliveries, deals, and beside them commands, news, the
+ * end of a server, of a node, of the world. Here it is told whose each message is. */
 #ifndef MPI_FLIGHT_H
 #define MPI_FLIGHT_H
 
 #include "mpi/doorbell.h"
-#include "mpi/faults.h"
-#include "mpi/link.h"
+#include "mpi/home.h"
 #include "mpi/post.h"
+#include "mpi/spoil.h"
 
 struct flight;
-
-enum { MOST_IN_FLIGHT = 64, MESSAGES_POSTED = 32 };
 
 struct flight_config {
     uint32_t me, nodes;
     uint64_t timeout; /* peer_timeout: nanoseconds */
     int last_tag;     /* the highest that MPI has */
-    struct link *link;
-    struct post *post;
+    struct home *home;
+    struct posts *post;
     struct doorbell *doorbell;
-    struct faults *faults; /* NULL: none */
+    struct spoil *spoil; /* NULL: none */
 };
 
 /* Posts the receives for messages. All that is borrowed outlives it; `post` is destroyed before it. */
@@ -38,13 +26,17 @@ void flight_destroy(struct flight *flight);
 
 /* From the server. */
 void flight_take(struct flight *flight, const struct ring_message *message);
-/* Look at the state of the link: a server has come, or is gone, for a while or for good. */
-void flight_link(struct flight *flight);
+/* Look at the state of home: a server has come, or is gone, for a while or for good. */
+void flight_look(struct flight *flight);
 /* What is due by the clock: WAITs, news, peers that have not heard the bell. */
 void flight_tick(struct flight *flight, uint64_t now);
 uint64_t flight_next(const struct flight *flight);
 /* Ring those who were sent something since the last call. */
 void flight_ring(struct flight *flight);
+
+/* Has a peer's connection lost messages? The peer is there, and nothing that we send comes back. To be called once a
+ * second. */
+bool flight_misses(struct flight *flight, uint64_t now, uint32_t *node);
 
 /* This courier leaves: say so to all. */
 void flight_quit(struct flight *flight);

@@ -1,13 +1,13 @@
 # What the courier is made of that does not call MPI; tests link it too.
-noinst_LIBRARIES += mpi/libwire.a
+noinst_LIBRARIES += mpi/libcourier.a
 
-mpi_libwire_a_SOURCES = \
+mpi_libcourier_a_SOURCES = \
 	mpi/doorbell.c \
 	mpi/doorbell.h \
-	mpi/faults.c \
-	mpi/faults.h \
 	mpi/sockets.c \
 	mpi/sockets.h \
+	mpi/spoil.c \
+	mpi/spoil.h \
 	mpi/wire.c \
 	mpi/wire.h
 
@@ -17,39 +17,42 @@ pkglibexec_PROGRAMS += dealfs-courier
 dealfs_courier_SOURCES = \
 	mpi/agree.c \
 	mpi/agree.h \
-	mpi/catalog.c \
-	mpi/catalog.h \
+	mpi/arguments.c \
+	mpi/arguments.h \
+	mpi/ask.c \
+	mpi/ask.h \
+	mpi/broadcast.c \
+	mpi/broadcast.h \
+	mpi/conductor.c \
+	mpi/conductor.h \
 	mpi/courier.c \
-	mpi/environment.c \
-	mpi/environment.h \
-	mpi/fetch.c \
-	mpi/flight-inside.h \
+	mpi/delivery.c \
+	mpi/delivery.h \
 	mpi/flight.c \
 	mpi/flight.h \
-	mpi/join.c \
-	mpi/join.h \
-	mpi/launch.c \
-	mpi/launch.h \
-	mpi/link-inside.h \
-	mpi/link.c \
-	mpi/link.h \
+	mpi/forming.c \
+	mpi/forming.h \
+	mpi/helper.c \
+	mpi/helper.h \
+	mpi/home.c \
+	mpi/home.h \
 	mpi/loop.c \
 	mpi/loop.h \
-	mpi/options.c \
-	mpi/options.h \
+	mpi/mail.c \
+	mpi/mail.h \
+	mpi/members.c \
+	mpi/members.h \
+	mpi/pickup.c \
+	mpi/pickup.h \
 	mpi/post.c \
 	mpi/post.h \
-	mpi/redeal.c \
-	mpi/serve.c \
 	mpi/signals.c \
-	mpi/signals.h \
-	mpi/talk.c
+	mpi/signals.h
 dealfs_courier_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
 dealfs_courier_LDADD = \
-	mpi/libwire.a \
-	fs/world/libworld.a \
+	mpi/libcourier.a \
+	fs/wire/libwire.a \
 	fs/catalog/libcatalog.a \
-	fs/mount/libmount.a \
 	fs/base/libbase.a \
 	$(MPI_LIBS) \
 	$(XXHASH_LIBS)

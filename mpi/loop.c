@@ -7,7 +7,7 @@
 #include "mpi/loop.h"
 
 #include "fs/base/cleanup.h"
-#include "fs/base/file.h"
+#include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "mpi/signals.h"
 #include "mpi/sockets.h"
@@ -17,74 +17,75 @@
 #include <sys/epoll.h>
 
 #define MICROSECOND UINT64_C(1000)
-#define MILLISECOND UINT64_C(1000000)
 
 enum {
     SPIN_US = 50,
     BUSY_US = 400, /* for so long we look while bytes are on their way, which somebody must push or pull */
     LOOK_MS = 1,   /* how often sockets and clock are looked at while there is no time to sleep */
     NAP_MOST_MS = 100,
+    COUNT_MS = 1000,
     LEAVE_MS = 600, /* for the others to hear that we leave: a launcher kills after a second */
     MESSAGES = 64,  /* of the server in one turn */
 };
 
-enum source { FROM_RING, FROM_SERVER, FROM_DOORBELL, FROM_SIGNALS, FROM_MPI };
+enum wake_source { FROM_RING, FROM_SERVER, FROM_DOORBELL, FROM_SIGNALS, FROM_MPI };
 
-struct turn {
+struct loop_state {
     struct loop *l;
-    int epoll, signals;
+    int epoll;
     struct hold *hold;   /* whose bell epoll has; NULL: none */
     uint32_t connection; /* which of the link's sockets it has */
     uint64_t now, active_at, looked_at;
-    bool rung;    /* by a peer, and nothing of MPI has ended since */
-    bool due;     /* MPI may have something to do */
+    uint64_t count_at; /* when to look for those who are gone */
+    bool rung;         /* by a peer, and nothing of MPI has ended since */
+    bool due;          /* MPI may have something to do */
     bool leaving;
     uint64_t leave_by; /* 0: not yet */
 };
 
-static int watch(int epoll, int fd, enum source source)
+static int watch_fd(int epoll, int fd, enum wake_source source)
 {
     struct epoll_event e = {.events = EPOLLIN, .data.u32 = source};
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
 /* The link has other descriptors after a restart of the server. A closed socket has left epoll by itself. */
-static int watch_link(struct turn *t)
+static int watch_home(struct loop_state *t)
 {
-    const struct link *l = t->l->link;
+    const struct home *h = t->l->home;
     int error = 0;
-    if (t->hold != l->hold) {
+    if (t->hold != h->hold) {
         if (t->hold)
-            epoll_ctl(t->epoll, EPOLL_CTL_DEL, t->hold->ring.bell_courier, NULL);
+            epoll_ctl(t->epoll, EPOLL_CTL_DEL, t->hold->ring.fd[RING_BELL_COURIER], NULL);
         hold_put(t->hold);
-        t->hold = hold_get(l->hold);
-        error = watch(t->epoll, t->hold->ring.bell_courier, FROM_RING);
+        t->hold = hold_get(h->hold);
+        error = watch_fd(t->epoll, t->hold->ring.fd[RING_BELL_COURIER], FROM_RING);
     }
-    if (!error && l->socket >= 0 && t->connection != l->connection) {
-        t->connection = l->connection;
-        error = watch(t->epoll, l->socket, FROM_SERVER);
+    if (!error && h->socket >= 0 && t->connection != h->connection) {
+        t->connection = h->connection;
+        error = watch_fd(t->epoll, h->socket, FROM_SERVER);
     }
     return error;
 }
 
-static void leave(struct turn *t, const char *why)
+static void leave_world(struct loop_state *t, const char *why)
 {
     if (t->leaving)
         return;
     t->leaving = true;
     log_info("leaving the world: %s", why);
-    t->l->link->ending = true;
-    link_end(t->l->link, "its courier leaves");
-    flight_link(t->l->flight);
+    t->l->home->ending = true;
+    home_end(t->l->home, "its courier leaves");
+    flight_look(t->l->flight);
     flight_quit(t->l->flight);
     t->leave_by = t->now + LEAVE_MS * MILLISECOND;
 }
 
-static bool take_from_server(struct turn *t)
+static bool take_from_server(struct loop_state *t)
 {
     struct ring_message m;
     int n = 0;
-    while (n < MESSAGES && link_take(t->l->link, &m)) {
+    while (n < MESSAGES && home_take(t->l->home, &m)) {
         flight_take(t->l->flight, &m);
         n++;
     }
@@ -97,32 +98,32 @@ static void clear_bell(int bell)
     (void)!read(bell, &rung, sizeof rung);
 }
 
-static int take_events(struct turn *t, int wait_ms)
+static int take_events(struct loop_state *t, int wait_ms)
 {
     struct epoll_event e[8];
     int n = epoll_wait(t->epoll, e, 8, wait_ms);
     t->now = clock_now();
     t->looked_at = t->now;
     for (int i = 0; i < n; i++)
-        switch ((enum source)e[i].data.u32) {
+        switch ((enum wake_source)e[i].data.u32) {
         case FROM_SERVER:
             while (take_from_server(t)) /* its last word stands in the ring, before it says END or hangs up */
                 ;
-            link_readable(t->l->link);
+            home_readable(t->l->home);
             break;
         case FROM_DOORBELL:
             t->rung |= doorbell_answer(t->l->doorbell);
             break;
         case FROM_SIGNALS:
-            if (signals_take(t->signals))
-                leave(t, "a signal asks for it");
+            if (signals_take())
+                leave_world(t, "a signal asks for it");
             break;
         case FROM_MPI:
             t->due = true;
             break;
         case FROM_RING:
-            if (t->l->link->state != LINK_LIVE) /* else ring_awake resets it */
-                clear_bell(t->hold->ring.bell_courier);
+            if (t->l->home->state != HOME_LIVE) /* else ring_awake resets it */
+                clear_bell(t->hold->ring.fd[RING_BELL_COURIER]);
             break;
         }
     if (n > 0)
@@ -132,23 +133,42 @@ static int take_events(struct turn *t, int wait_ms)
     return n < 0 && errno != EINTR ? -errno : 0;
 }
 
-/* What the clock and the state of the link ask for; then the descriptors are watched anew. */
-static int look_around(struct turn *t, int wait_ms)
+/* Who is gone, and nobody tells us: mpirun hangs, or its daemon on our machine does; or whose messages are lost.
+ * Without us, too, the others are no world: they hear of it, or miss us, as we did. */
+static void count_couriers(struct loop_state *t)
 {
-    int error = take_events(t, wait_ms);
-    link_tick(t->l->link, t->now);
-    flight_link(t->l->flight);
-    flight_tick(t->l->flight, t->now);
-    return error ? error : watch_link(t);
+    char why[96];
+    uint32_t node;
+    if (t->leaving || t->now < t->count_at)
+        return;
+    t->count_at = t->now + COUNT_MS * MILLISECOND;
+    if (doorbell_misses(t->l->doorbell, &node))
+        snprintf(why, sizeof why, "the courier of node %u is gone", node);
+    else if (flight_misses(t->l->flight, t->now, &node))
+        snprintf(why, sizeof why, "messages to node %u or from it are lost", node);
+    else
+        return;
+    leave_world(t, why);
 }
 
-static int nap(const struct turn *t)
+/* What the clock and the state of the link ask for; then the descriptors are watched anew. */
+static int look_around(struct loop_state *t, int wait_ms)
+{
+    int error = take_events(t, wait_ms);
+    home_tick(t->l->home, t->now);
+    flight_look(t->l->flight);
+    flight_tick(t->l->flight, t->now);
+    count_couriers(t);
+    return error ? error : watch_home(t);
+}
+
+static int choose_nap(const struct loop_state *t)
 {
     uint64_t nap = NAP_MOST_MS * MILLISECOND, idle = t->now - t->active_at;
-    uint64_t next = link_next(t->l->link), due = flight_next(t->l->flight);
+    uint64_t next = home_next(t->l->home), due = flight_next(t->l->flight);
     if (flight_pending(t->l->flight) && idle / 4 < nap)
         nap = idle / 4;
-    if (t->l->link->late_count > 0 || nap < MILLISECOND)
+    if (!STAILQ_EMPTY(&t->l->home->late) || nap < MILLISECOND)
         nap = MILLISECOND;
     next = next < due ? next : due;
     if (next < t->now + nap)
@@ -156,21 +176,21 @@ static int nap(const struct turn *t)
     return (int)((nap + MILLISECOND - 1) / MILLISECOND);
 }
 
-static int sleep_or_look(struct turn *t)
+static int sleep_or_look(struct loop_state *t)
 {
-    struct ring *ring = t->l->link->state == LINK_LIVE ? &t->l->link->hold->ring : NULL;
+    struct ring *ring = t->l->home->state == HOME_LIVE ? &t->l->home->hold->ring : NULL;
     if (ring && !ring_may_sleep(&ring->shared->to_courier))
         return 0;
-    struct hold *hold = ring ? hold_get(t->l->link->hold) : NULL;
-    int error = look_around(t, nap(t));
+    struct hold *hold = ring ? hold_get(t->l->home->hold) : NULL;
+    int error = look_around(t, choose_nap(t));
     if (hold)
-        ring_awake(&hold->ring.shared->to_courier, hold->ring.bell_courier);
+        ring_awake(&hold->ring.shared->to_courier, hold->ring.fd[RING_BELL_COURIER]);
     hold_put(hold);
     return error;
 }
 
 /* How long to look before sleeping. */
-static uint64_t spin(const struct turn *t)
+static uint64_t choose_spin(const struct loop_state *t)
 {
     bool wakes = doorbell_is_idle(t->l->doorbell);
     bool bytes = (post_sends(t->l->post) > 0 && !wakes) || (t->rung && flight_asks(t->l->flight));
@@ -178,7 +198,7 @@ static uint64_t spin(const struct turn *t)
 }
 
 /* What we have said last is to leave before we do; somebody who is gone already does not take it. */
-static bool is_over(struct turn *t)
+static bool is_over(struct loop_state *t)
 {
     if (!flight_world_ended(t->l->flight))
         return false;
@@ -188,36 +208,36 @@ static bool is_over(struct turn *t)
 }
 
 /* How much of MPI has ended. */
-static int take_from_mpi(struct turn *t)
+static int take_from_mpi(struct loop_state *t)
 {
     int got = t->due ? post_progress(t->l->post) : 0;
     t->due = !doorbell_is_idle(t->l->doorbell);
     return got ? got : post_look(t->l->post);
 }
 
-static int one_turn(struct turn *t)
+static int take_turn(struct loop_state *t)
 {
     bool some = take_from_server(t);
     int got = take_from_mpi(t);
     some |= got > 0;
     t->rung &= got == 0;
-    some |= link_flush(t->l->link);
+    some |= home_flush(t->l->home);
     t->now = clock_now();
     if (flight_quit_seen(t->l->flight))
-        leave(t, "another courier leaves");
-    flight_link(t->l->flight);
+        leave_world(t, "another courier leaves");
+    flight_look(t->l->flight);
     flight_ring(t->l->flight);
     if (some)
         t->active_at = t->now;
     if (got < 0 || flight_broken(t->l->flight))
         return -EIO;
-    if (t->leave_by && t->now > t->leave_by)
+    if (t->leave_by && t->now > t->leave_by && !flight_world_ended(t->l->flight))
         return -EINTR;
     if (t->now - t->looked_at > LOOK_MS * MILLISECOND)
         return look_around(t, 0);
     if (some)
         return 0;
-    if (t->now - t->active_at <= spin(t)) {
+    if (t->now - t->active_at <= choose_spin(t)) {
         sched_yield();
         return 0;
     }
@@ -225,38 +245,35 @@ static int one_turn(struct turn *t)
     return sleep_or_look(t);
 }
 
-static int open_sources(struct turn *t)
+static int open_sources(struct loop_state *t)
 {
     int fds[2], error;
     t->epoll = epoll_create1(EPOLL_CLOEXEC);
-    t->signals = signals_open();
-    if (t->epoll < 0 || t->signals < 0)
-        return t->signals < 0 ? t->signals : -errno;
+    if (t->epoll < 0)
+        return -errno;
     doorbell_fds(t->l->doorbell, fds);
-    error = watch(t->epoll, t->signals, FROM_SIGNALS);
+    error = watch_fd(t->epoll, t->l->signals, FROM_SIGNALS);
     for (int i = 0; !error && i < 2; i++)
         if (fds[i] >= 0)
-            error = watch(t->epoll, fds[i], FROM_DOORBELL);
+            error = watch_fd(t->epoll, fds[i], FROM_DOORBELL);
     int sockets = sockets_find();
-    if (!error && sockets >= 0 && watch(t->epoll, sockets, FROM_MPI) == 0)
+    if (!error && sockets >= 0 && watch_fd(t->epoll, sockets, FROM_MPI) == 0)
         doorbell_sleeps_on(t->l->doorbell, sockets);
-    return error ? error : watch_link(t);
+    return error ? error : watch_home(t);
 }
 
 int loop_run(struct loop *loop)
 {
-    struct turn t = {.l = loop, .epoll = -1, .signals = -1, .due = true};
+    struct loop_state t = {.l = loop, .epoll = -1, .due = true};
     t.now = t.active_at = clock_now();
     int error = open_sources(&t);
     if (error)
         log_error("watch for events: %s", strerror(-error));
-    flight_link(loop->flight);
+    flight_look(loop->flight);
     while (!error && !is_over(&t))
-        error = one_turn(&t);
+        error = take_turn(&t);
     hold_put(t.hold);
     if (t.epoll >= 0)
         close(t.epoll);
-    if (t.signals >= 0)
-        close(t.signals);
     return error;
 }

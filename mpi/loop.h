@@ -4,14 +4,15 @@
 
 #include "mpi/doorbell.h"
 #include "mpi/flight.h"
-#include "mpi/link.h"
+#include "mpi/home.h"
 #include "mpi/post.h"
 
 struct loop {
-    struct link *link;
-    struct post *post;
+    struct home *home;
+    struct posts *post;
     struct doorbell *doorbell;
     struct flight *flight;
+    int signals; /* of signals_open */
 };
 
 /* Until the world ends: 0: in order, all others end too; -EINTR: by a signal that the others did not hear of in time;

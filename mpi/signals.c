@@ -1,4 +1,3 @@
-/* Two signals and no handler. */
 #include "mpi/signals.h"
 
 #include <errno.h>
@@ -6,42 +5,30 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-static sigset_t ours(void)
+static int descriptor = -1;
+
+int signals_open(void)
 {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    return set;
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGTERM);
+    sigprocmask(SIG_BLOCK, &ours, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    if (descriptor < 0)
+        descriptor = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    return descriptor < 0 ? -errno : descriptor;
 }
 
-void signals_block(void)
+int signals_take(void)
 {
-    sigset_t set = ours();
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    struct signalfd_siginfo info;
+    return read(descriptor, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
 }
 
 void signals_obey(void)
 {
-    sigset_t pending;
-    if (sigpending(&pending) < 0)
-        return;
-    if (sigismember(&pending, SIGINT) == 1)
-        _exit(128 + SIGINT);
-    if (sigismember(&pending, SIGTERM) == 1)
-        _exit(128 + SIGTERM);
-}
-
-int signals_open(void)
-{
-    sigset_t set = ours();
-    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return fd < 0 ? -errno : fd;
-}
-
-int signals_take(int fd)
-{
-    struct signalfd_siginfo info;
-    return read(fd, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
+    int which = signals_take();
+    if (which)
+        _exit(128 + which);
 }

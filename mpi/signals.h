@@ -3,9 +3,8 @@
 #ifndef MPI_SIGNALS_H
 #define MPI_SIGNALS_H
 
-void signals_block(void);
-void signals_obey(void);  /* exits when one has come: for the join, where nobody's read waits for us */
-int signals_open(void);   /* a descriptor that is readable when one has come, or -errno */
-int signals_take(int fd); /* which; 0: none */
+int signals_open(void);  /* block them; a descriptor that is readable when one has come, the process's, or -errno */
+int signals_take(void);  /* which has come; 0: none */
+void signals_obey(void); /* exits when one has come: for the join, where nobody's read waits for us */
 
 #endif

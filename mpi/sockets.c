@@ -14,7 +14,7 @@
 
 typedef bool is_wanted(int fd, const void *what);
 
-static bool watches(int epoll, is_wanted *wanted, const void *what)
+static bool epoll_watches(int epoll, is_wanted *wanted, const void *what)
 {
     char path[64], line[256];
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", epoll);
@@ -25,7 +25,7 @@ static bool watches(int epoll, is_wanted *wanted, const void *what)
     return false;
 }
 
-static bool listens(int fd, const void *unused)
+static bool is_listening(int fd, const void *unused)
 {
     int accepts = 0, protocol = 0;
     socklen_t n = sizeof accepts, m = sizeof protocol;
@@ -61,12 +61,12 @@ int sockets_find(void)
     if (!folder)
         return -errno;
     for (struct dirent *e; (e = readdir(folder));)
-        if (is_epoll(dirfd(folder), e->d_name) && watches(atoi(e->d_name), listens, NULL))
+        if (is_epoll(dirfd(folder), e->d_name) && epoll_watches(atoi(e->d_name), is_listening, NULL))
             return atoi(e->d_name);
     return -ENOENT;
 }
 
 bool sockets_reach(int epoll, const uint8_t address[16])
 {
-    return watches(epoll, leads_to, address);
+    return epoll_watches(epoll, leads_to, address);
 }

@@ -10,11 +10,6 @@ enum { ERRNO_MOST = 4095 };
 _Static_assert(offsetof(struct node_news, held) == sizeof(uint64_t) && sizeof(struct node_news) % sizeof(uint64_t) == 0,
                "news are words, the version first");
 
-struct wire_message wire_make(enum wire_kind kind)
-{
-    return (struct wire_message){.magic = WIRE_MAGIC, .kind = kind};
-}
-
 size_t wire_length(const struct wire_message *message)
 {
     return message->kind == WIRE_NEWS ? (size_t)WIRE_LONG : (size_t)WIRE_SHORT;
@@ -49,11 +44,11 @@ static bool check_fields(const struct wire_message *m, struct wire_message *used
     case WIRE_DEALT:
         used->token = m->token;
         used->status = m->status;
-        used->directory = m->directory;
+        used->layout = m->layout;
         return m->status <= 0 && m->status >= -ERRNO_MOST;
     case WIRE_SETTLED:
         used->token = m->token;
-        used->directory = m->directory;
+        used->layout = m->layout;
         return true;
     case WIRE_COMMAND:
         used->command = m->command;
@@ -64,6 +59,8 @@ static bool check_fields(const struct wire_message *m, struct wire_message *used
         return true;
     case WIRE_GONE:
     case WIRE_QUIT:
+    case WIRE_PING:
+    case WIRE_PONG:
         return true;
     }
     return false;
@@ -77,7 +74,7 @@ int wire_message_parse(const void *bytes, size_t n, struct wire_message *to)
     memcpy(&m, bytes, n);
     if (m.magic != WIRE_MAGIC || wire_length(&m) != n)
         return -EBADMSG;
-    struct wire_message used = wire_make((enum wire_kind)m.kind);
+    struct wire_message used = {.magic = WIRE_MAGIC, .kind = m.kind};
     if (!check_fields(&m, &used) || memcmp(&m, &used, sizeof m) != 0)
         return -EBADMSG;
     *to = m;
@@ -124,7 +121,7 @@ static bool check_text(const char *text, size_t room)
     return true;
 }
 
-static bool is_zero(const uint8_t *bytes, size_t n)
+static bool are_zeros(const uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (bytes[i])
@@ -138,7 +135,7 @@ int wire_greeting_check(const struct wire_greeting *g)
         return -EBADMSG;
     if (g->version != WIRE_VERSION)
         return -EPROTO;
-    return is_zero(g->zero, sizeof g->zero) ? 0 : -EBADMSG;
+    return are_zeros(g->zero, sizeof g->zero) ? 0 : -EBADMSG;
 }
 
 int wire_verdict_check(const struct wire_verdict *v)
@@ -161,7 +158,7 @@ int wire_member_check(const struct wire_member *m)
     if (m->magic != WIRE_MAGIC || m->state > MEMBER_LIVE || m->scans > 1 || m->zero || m->nodes > NODES_MOST ||
         m->groups > NODES_MOST || !check_text(m->node.host, sizeof m->node.host))
         return -EBADMSG;
-    bool named = m->state == MEMBER_UNMOUNTED ? is_zero((const uint8_t *)m->node.id, NODE_ID) : is_id(m->node.id);
+    bool named = m->state == MEMBER_UNMOUNTED ? are_zeros((const uint8_t *)m->node.id, NODE_ID) : is_id(m->node.id);
     return named ? 0 : -EBADMSG;
 }
 
@@ -170,7 +167,7 @@ int wire_bell_check(const struct wire_bell *b)
     if (b->magic != WIRE_MAGIC || b->addresses > BELL_ADDRESSES)
         return -EBADMSG;
     for (int i = 0; i < b->addresses; i++)
-        if (b->address[i].prefix > 128 || !is_zero(b->address[i].zero, sizeof b->address[i].zero))
+        if (b->address[i].prefix > 128 || !are_zeros(b->address[i].zero, sizeof b->address[i].zero))
             return -EBADMSG;
     return 0;
 }

@@ -4,9 +4,11 @@
 #ifndef MPI_WIRE_H
 #define MPI_WIRE_H
 
-#include "fs/world/ring.h"
+#include "fs/base/hash.h"
+#include "fs/wire/ring.h"
 
-enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 2, RELEASE_TEXT = 32, WHY_TEXT = 400 };
+enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 4, RELEASE_TEXT = 32, WHY_TEXT = 400 };
+enum { WIRE_IN_FLIGHT = 64 }; /* FETCHes of one node to another without an answer, at most */
 
 /* Tags of MPI messages. That of an answer is chosen by who asks, a new one each time. */
 enum wire_tag { TAG_MESSAGE = 1, TAG_ROOMS = 2, TAG_ANSWER = 1024 };
@@ -18,11 +20,14 @@ enum wire_kind {
     WIRE_COMMAND,   /* from a server to all others */
     WIRE_NEWS,      /* what a node tells of itself */
     WIRE_QUIT,      /* this courier leaves: the world ends */
-    /* a deal of what has no owner (mpi/redeal.c); of node 0, or to it: */
+    /* a deal of what has no owner (mpi/conductor.h); of node 0, or to it: */
     WIRE_DEAL,    /* how much room is left to you? */
     WIRE_ROOM,    /* so much */
-    WIRE_DEALT,   /* by the rooms of all, this would be the directory */
-    WIRE_SETTLED, /* this is the directory */
+    WIRE_DEALT,   /* by the rooms of all, this would be the layout */
+    WIRE_SETTLED, /* this is the layout */
+    /* mpi/mail.h */
+    WIRE_PING, /* do you hear me? */
+    WIRE_PONG, /* yes */
 };
 
 /* struct node_news without its version; any numbers may be in it. */
@@ -37,9 +42,9 @@ struct wire_message {
     uint32_t file, value, count; /* FETCH */
     uint32_t command;            /* COMMAND: enum world_command */
     int32_t status;              /* ROOM, DEALT: 0, or -errno */
-    uint64_t token; /* COMMAND: what goes with it; DEAL, ROOM, DEALT: the deal; SETTLED: the round of staging */
-    uint64_t room;               /* ROOM */
-    struct digest directory;     /* DEALT, SETTLED */
+    uint64_t token;       /* COMMAND: what goes with it; DEAL, ROOM, DEALT: the deal; SETTLED: the round of staging */
+    uint64_t room;        /* ROOM */
+    struct digest layout; /* DEALT, SETTLED */
     struct wire_news news;
 };
 enum { WIRE_SHORT = offsetof(struct wire_message, news), WIRE_LONG = sizeof(struct wire_message) };
@@ -75,7 +80,7 @@ struct wire_verdict {
 };
 
 enum member_state {
-    MEMBER_UNMOUNTED, /* there is a command that mounts; `catalog` is that of a kept one, or zeros */
+    MEMBER_UNMOUNTED, /* there is a command that mounts */
     MEMBER_WAITING,   /* its mount has no catalog yet */
     MEMBER_LIVE,
 };
@@ -84,7 +89,9 @@ struct wire_member {
     uint32_t nodes, groups; /* as it was told; 0: any */
     uint32_t scans, zero;   /* scans: it has a command that does */
     struct world_node node;
-    struct digest catalog;
+    struct digest catalog; /* MEMBER_LIVE */
+    /* Of its files, and so of the whole catalog. MEMBER_UNMOUNTED: of one that it has kept, or zeros. */
+    struct digest versions;
     uint64_t options, extents, peer_timeout;
 };
 
@@ -100,19 +107,18 @@ struct wire_bell {
     } address[BELL_ADDRESSES];
 };
 
-/* 0, and *to is what the bytes say; -EBADMSG. */
+/* All of these: 0, or -EBADMSG. *to is what the bytes say. */
 int wire_message_parse(const void *bytes, size_t n, struct wire_message *to);
 /* 0: a failure, and *status its -errno; -EBADMSG: something else, perhaps a payload. */
-int wire_rooms_check(const struct wire_rooms *rooms, size_t n, uint32_t nodes);
 int wire_failure_parse(const void *bytes, size_t n, int *status);
-int wire_greeting_check(const struct wire_greeting *g); /* -EBADMSG; -EPROTO: well-formed, of another version */
+int wire_rooms_check(const struct wire_rooms *rooms, size_t n, uint32_t nodes);
+int wire_greeting_check(const struct wire_greeting *g); /* -EPROTO: well-formed, of another version */
 int wire_verdict_check(const struct wire_verdict *v);
 int wire_member_check(const struct wire_member *m);
 int wire_bell_check(const struct wire_bell *b);
 
 size_t wire_length(const struct wire_message *message); /* as it is sent */
-struct wire_message wire_make(enum wire_kind kind);
-struct wire_failure wire_failure_make(int status); /* any that must not be sent becomes -EIO */
+struct wire_failure wire_failure_make(int status);      /* any that must not be sent becomes -EIO */
 void wire_news_from(struct wire_news *to, const struct node_news *from);
 void wire_news_to(struct node_news *to, const struct wire_news *from); /* `version` is left alone */
 

@@ -21,37 +21,44 @@ LDADD = tests/lib/libtap.a $(ARCHIVES) $(ARCHIVES_NEED)
 
 # A program a module; its source has the same name, and others only where they are named below.
 UNIT_TESTS = \
-	tests/cli/test-checks \
-	tests/cli/test-epoch \
-	tests/cli/test-launcher \
-	tests/cli/test-memory \
-	tests/cli/test-options \
-	tests/cli/test-place \
-	tests/cli/test-progress \
-	tests/cli/test-walk \
+	tests/cli/base/test-launcher \
+	tests/cli/base/test-memory \
+	tests/cli/base/test-place \
+	tests/cli/base/test-progress \
+	tests/cli/lab/test-epoch \
+	tests/cli/live/test-walk \
+	tests/cli/mount/test-checks \
+	tests/cli/mount/test-folder \
+	tests/cli/mount/test-mount-options \
 	tests/fs/base/test-file \
 	tests/fs/base/test-hash \
 	tests/fs/base/test-json \
 	tests/fs/base/test-log \
 	tests/fs/base/test-size \
 	tests/fs/base/test-str \
+	tests/fs/base/test-thread \
+	tests/fs/base/test-utf8 \
 	tests/fs/catalog/test-catalog \
 	tests/fs/catalog/test-damage \
 	tests/fs/catalog/test-glob \
 	tests/fs/catalog/test-rescan \
 	tests/fs/catalog/test-samples \
 	tests/fs/catalog/test-scan \
-	tests/fs/mount/control/test-control \
-	tests/fs/mount/control/test-plans \
-	tests/fs/mount/control/test-request \
-	tests/fs/mount/control/test-stream \
-	tests/fs/mount/control/test-world \
-	tests/fs/mount/test-config \
-	tests/fs/mount/test-session \
-	tests/fs/mount/test-slots \
+	tests/fs/control/test-control \
+	tests/fs/control/test-plans \
+	tests/fs/control/test-protocol \
+	tests/fs/control/test-stream \
+	tests/fs/control/test-workers \
+	tests/fs/control/test-world \
+	tests/fs/attach/test-config \
+	tests/fs/attach/test-network \
+	tests/fs/catalog/test-copy \
+	tests/fs/fuse/test-reads \
+	tests/fs/fuse/test-session \
+	tests/fs/fuse/test-slots \
 	tests/fs/plan/test-order \
 	tests/fs/plan/test-plan \
-	tests/fs/plan/test-request \
+	tests/fs/plan/test-plan-request \
 	tests/fs/store/stress-shard \
 	tests/fs/store/stress-store \
 	tests/fs/store/test-fault \
@@ -60,40 +67,41 @@ UNIT_TESTS = \
 	tests/fs/store/test-shard-crash \
 	tests/fs/store/test-shard-damage \
 	tests/fs/store/test-shard-disk \
+	tests/fs/store/test-shard-passing \
 	tests/fs/store/test-shard-scarce \
 	tests/fs/store/test-source \
 	tests/fs/store/test-stage \
 	tests/fs/store/test-store \
 	tests/fs/store/test-value \
-	tests/fs/world/test-directory \
-	tests/fs/world/test-directory-file \
+	tests/fs/world/test-layout \
+	tests/fs/world/test-layout-file \
 	tests/fs/world/test-extents \
-	tests/fs/world/test-payload \
+	tests/fs/wire/test-payload \
 	tests/fs/world/test-peers \
 	tests/fs/world/test-peers-faults \
 	tests/fs/world/test-peers-join \
 	tests/fs/world/test-peers-silence \
 	tests/fs/world/test-redeal \
-	tests/fs/world/test-ring \
+	tests/fs/wire/test-ring \
 	tests/fs/world/test-room \
 	tests/fs/world/test-spread \
 	tests/mpi/test-doorbell \
+	tests/mpi/test-mail \
 	tests/mpi/test-sockets \
 	tests/mpi/test-wire
 
-# The objects of the command; its main is not taken where a test has one.
-check_LIBRARIES += tests/cli/libcli.a
-tests_cli_libcli_a_SOURCES = $(dealfs_SOURCES)
-CLI_LDADD = tests/cli/libcli.a $(LDADD) $(JPEG_LIBS)
+CLI_LDADD = cli/libcli.a $(LDADD)
 
-tests_cli_test_checks_LDADD = $(CLI_LDADD)
-tests_cli_test_epoch_LDADD = $(CLI_LDADD)
-tests_cli_test_launcher_LDADD = $(CLI_LDADD)
-tests_cli_test_memory_LDADD = $(CLI_LDADD)
-tests_cli_test_options_LDADD = $(CLI_LDADD)
-tests_cli_test_place_LDADD = $(CLI_LDADD)
-tests_cli_test_progress_LDADD = $(CLI_LDADD)
-tests_cli_test_walk_LDADD = $(CLI_LDADD)
+tests_cli_base_test_launcher_LDADD = $(CLI_LDADD)
+tests_cli_base_test_memory_LDADD = $(CLI_LDADD)
+tests_cli_base_test_place_LDADD = $(CLI_LDADD)
+tests_cli_base_test_progress_LDADD = $(CLI_LDADD)
+tests_cli_lab_test_epoch_SOURCES = tests/cli/lab/test-epoch.c cli/lab/epoch.c cli/lab/escape.c cli/lab/picture.c
+tests_cli_lab_test_epoch_LDADD = $(CLI_LDADD) $(JPEG_LIBS)
+tests_cli_live_test_walk_LDADD = $(CLI_LDADD)
+tests_cli_mount_test_checks_LDADD = $(CLI_LDADD)
+tests_cli_mount_test_folder_LDADD = $(CLI_LDADD)
+tests_cli_mount_test_mount_options_LDADD = $(CLI_LDADD)
 
 DATASET = \
 	tests/fs/store/dataset.c \
@@ -125,31 +133,39 @@ tests_fs_store_test_shard_SOURCES = tests/fs/store/test-shard.c $(FILLING)
 tests_fs_store_test_shard_crash_SOURCES = tests/fs/store/test-shard-crash.c $(FILLING)
 tests_fs_store_test_shard_damage_SOURCES = tests/fs/store/test-shard-damage.c $(FILLING)
 tests_fs_store_test_shard_disk_SOURCES = tests/fs/store/test-shard-disk.c $(FILLING)
+tests_fs_store_test_shard_passing_SOURCES = tests/fs/store/test-shard-passing.c $(FILLING)
 tests_fs_store_test_shard_scarce_SOURCES = tests/fs/store/test-shard-scarce.c $(FILLING)
 tests_fs_store_test_source_SOURCES = tests/fs/store/test-source.c $(DATASET)
 tests_fs_store_test_stage_SOURCES = tests/fs/store/test-stage.c $(DATASET)
 tests_fs_store_test_store_SOURCES = tests/fs/store/test-store.c $(DATASET)
 tests_fs_world_test_redeal_SOURCES = tests/fs/world/test-redeal.c tests/fs/world/fake.c tests/fs/world/fake.h $(DATASET)
 tests_fs_world_test_room_SOURCES = tests/fs/world/test-room.c $(DATASET)
-tests_fs_world_test_directory_SOURCES = tests/fs/world/test-directory.c $(WORLDS)
-tests_fs_world_test_directory_file_SOURCES = tests/fs/world/test-directory-file.c $(WORLDS)
+tests_fs_world_test_layout_SOURCES = tests/fs/world/test-layout.c $(WORLDS)
+tests_fs_world_test_layout_file_SOURCES = tests/fs/world/test-layout-file.c $(WORLDS)
 tests_fs_world_test_extents_SOURCES = tests/fs/world/test-extents.c $(WORLDS)
 tests_fs_world_test_peers_SOURCES = tests/fs/world/test-peers.c $(PEERING)
 tests_fs_world_test_peers_faults_SOURCES = tests/fs/world/test-peers-faults.c $(PEERING)
 tests_fs_world_test_peers_join_SOURCES = tests/fs/world/test-peers-join.c $(PEERING)
 tests_fs_world_test_peers_silence_SOURCES = tests/fs/world/test-peers-silence.c $(PEERING)
 tests_fs_world_test_spread_SOURCES = tests/fs/world/test-spread.c $(WORLDS)
-tests_mpi_test_doorbell_LDADD = mpi/libwire.a $(LDADD)
-tests_mpi_test_sockets_LDADD = mpi/libwire.a $(LDADD)
-tests_mpi_test_wire_LDADD = mpi/libwire.a $(LDADD)
+tests_mpi_test_doorbell_LDADD = mpi/libcourier.a $(LDADD)
+tests_mpi_test_mail_SOURCES = tests/mpi/test-mail.c mpi/mail.c
+tests_mpi_test_mail_LDADD = mpi/libcourier.a $(LDADD)
+tests_mpi_test_sockets_LDADD = mpi/libcourier.a $(LDADD)
+tests_mpi_test_wire_LDADD = mpi/libcourier.a $(LDADD)
 
 SCRIPT_TESTS = \
 	tests/cases/01-mount.t \
 	tests/cases/30-plan.t \
+	tests/cases/54-hostile.t \
 	tests/cases/31-plan-world.t \
 	tests/cases/32-examples.t \
 	tests/cases/33-train.t \
 	tests/cases/34-calibrate.t \
+	tests/cases/64-readme.t \
+	tests/cases/50-rewritten.t \
+	tests/cases/50-rewritten-world.t \
+	tests/cases/51-handles.t \
 	tests/cases/02-tools.t \
 	tests/cases/03-umount.t \
 	tests/cases/04-users.t \
@@ -177,14 +193,24 @@ SCRIPT_TESTS = \
 	tests/cases/28-many.t \
 	tests/cases/29-redeal.t \
 	tests/cases/42-versions.t \
+	tests/cases/52-hostile.t \
+	tests/cases/53-vanished.t \
+	tests/cases/56-killed.t \
+	tests/cases/57-health.t \
+	tests/cases/58-ahead.t \
+	tests/cases/59-ssd-hangs.t \
 	tests/cases/40-storm.t \
 	tests/cases/41-peers.t \
-	tests/cli/10-start.t \
-	tests/cli/11-held.t \
-	tests/cli/20-simulate.t \
+	tests/cases/60-disk.t \
+	tests/cases/61-source.t \
+	tests/cases/62-warm.t \
+	tests/cases/63-clean.t \
+	tests/cli/lab/20-simulate.t \
+	tests/cli/mount/10-start.t \
+	tests/cli/mount/11-held.t \
 	tests/fs/catalog/10-imagefolder.t \
-	tests/fs/mount/10-crash.t \
-	tests/fs/mount/control/10-control.t \
+	tests/fs/server/10-crash.t \
+	tests/fs/control/10-control.t \
 	tests/fs/plan/10-model.t \
 	tests/fs/plan/11-torch.t \
 	tests/fuzz.t \
@@ -196,11 +222,12 @@ SCRIPT_TESTS = \
 TEST_TOOLS = \
 	tests/bench/bare \
 	tests/bench/dealer \
+	tests/bench/hits \
 	tests/bench/maker \
 	tests/bench/pingpong \
 	tests/bench/reader \
 	tests/fs/catalog/list-samples \
-	tests/fs/mount/bring-up \
+	tests/fs/server/bring-up \
 	tests/fs/plan/planner \
 	tests/mpi/fake-server \
 	tests/other/dealfs \
@@ -209,6 +236,7 @@ TEST_TOOLS = \
 	tests/other/dealfs-server
 
 tests_bench_bare_LDADD = $(FUSE_LIBS)
+tests_bench_hits_SOURCES = tests/bench/hits.c $(DATASET)
 tests_bench_maker_LDADD =
 tests_bench_pingpong_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
 tests_bench_pingpong_LDADD = $(MPI_LIBS)
@@ -219,14 +247,14 @@ OTHER_CPPFLAGS = $(AM_CPPFLAGS) -UDEALFS_VERSION -DDEALFS_VERSION='"$(PACKAGE_VE
 
 tests_other_dealfs_SOURCES = cli/main.c
 tests_other_dealfs_CPPFLAGS = $(OTHER_CPPFLAGS)
-tests_other_dealfs_LDADD = tests/cli/libcli.a $(dealfs_LDADD)
-tests_other_dealfs_courier_SOURCES = $(dealfs_courier_SOURCES)
+tests_other_dealfs_LDADD = $(dealfs_LDADD)
+tests_other_dealfs_courier_SOURCES = $(dealfs_courier_SOURCES) $(fs_wire_libwire_a_SOURCES)
 tests_other_dealfs_courier_CPPFLAGS = $(OTHER_CPPFLAGS) $(MPI_CFLAGS)
 tests_other_dealfs_courier_LDADD = $(dealfs_courier_LDADD)
 tests_other_dealfs_keeper_SOURCES = $(dealfs_keeper_SOURCES)
 tests_other_dealfs_keeper_CPPFLAGS = $(OTHER_CPPFLAGS)
 tests_other_dealfs_keeper_LDADD = $(dealfs_keeper_LDADD)
-tests_other_dealfs_server_SOURCES = $(dealfs_server_SOURCES) fs/mount/control/control.c $(fs_world_libworld_a_SOURCES)
+tests_other_dealfs_server_SOURCES = $(dealfs_server_SOURCES) fs/control/control-private.c $(fs_world_libworld_a_SOURCES) $(fs_wire_libwire_a_SOURCES)
 tests_other_dealfs_server_CPPFLAGS = $(OTHER_CPPFLAGS)
 tests_other_dealfs_server_LDADD = $(dealfs_server_LDADD)
 
@@ -238,6 +266,7 @@ EXTRA_DIST += \
 	$(SCRIPT_TESTS) \
 	tests/bench/run \
 	tests/bench/worlds.py \
+	tests/kernel/check-kernel \
 	tests/fs/catalog/imagefolder.py \
 	tests/fs/catalog/source.h \
 	tests/fs/plan/model.py \
@@ -254,7 +283,8 @@ EXTRA_DIST += \
 	tests/lib/tap.py \
 	tests/lib/tsan.supp \
 	tests/model/check.py \
-	tests/model/tree.py
+	tests/model/tree.py \
+	tests/tidy
 
 # Benchmarks ---------------------------------------------------------------------------------------------------------
 
@@ -271,18 +301,25 @@ check-valgrind:
 	TEST_WRAPPER='$(VALGRIND) --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite' \
 	    $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(UNIT_TESTS)'
 
+# Another kernel -----------------------------------------------------------------------------------------------------
+
+# Kills on Debian's stock kernel, in qemu; not part of `make check`.
+.PHONY: check-kernel
+check-kernel: all $(TEST_TOOLS)
+	$(srcdir)/tests/kernel/check-kernel '$(abs_top_builddir)' '$(abs_top_srcdir)'
+
 # Sanitizers ---------------------------------------------------------------------------------------------------------
 
 # The whole is built again in build-asan/ and build-tsan/, and these tests run there.
 ASAN_TESTS = $(UNIT_TESTS) \
 	tests/cases/01-mount.t \
-	tests/fs/mount/10-crash.t \
-	tests/fs/mount/control/10-control.t \
+	tests/fs/server/10-crash.t \
+	tests/fs/control/10-control.t \
 	tests/model/model.t \
 	tests/mpi/10-courier.t
 TSAN_TESTS = $(UNIT_TESTS) \
 	tests/cases/01-mount.t \
-	tests/fs/mount/control/10-control.t
+	tests/fs/control/10-control.t
 
 SUB_BUILD = SOURCES='$(DISTFILES)' $(srcdir)/tests/lib/sub-build '$(abs_top_srcdir)'
 
@@ -304,23 +341,23 @@ check-tsan:
 
 FUZZ_TARGETS = \
 	tests/fs/catalog/fuzz-catalog \
-	tests/fs/mount/control/fuzz-request \
+	tests/fs/control/fuzz-protocol \
 	tests/fs/plan/fuzz-plan \
 	tests/fs/store/fuzz-value \
-	tests/fs/world/fuzz-directory \
-	tests/fs/world/fuzz-payload \
+	tests/fs/world/fuzz-layout \
+	tests/fs/wire/fuzz-payload \
 	tests/mpi/fuzz-wire
 
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
 
 tests_fs_catalog_fuzz_catalog_LDFLAGS = $(FUZZ_LINK)
-tests_fs_mount_control_fuzz_request_LDFLAGS = $(FUZZ_LINK)
+tests_fs_control_fuzz_protocol_LDFLAGS = $(FUZZ_LINK)
 tests_fs_plan_fuzz_plan_LDFLAGS = $(FUZZ_LINK)
 tests_fs_store_fuzz_value_LDFLAGS = $(FUZZ_LINK)
-tests_fs_world_fuzz_directory_SOURCES = tests/fs/world/fuzz-directory.c $(WORLDS)
-tests_fs_world_fuzz_directory_LDFLAGS = $(FUZZ_LINK)
-tests_fs_world_fuzz_payload_LDFLAGS = $(FUZZ_LINK)
-tests_mpi_fuzz_wire_LDADD = mpi/libwire.a $(LDADD)
+tests_fs_world_fuzz_layout_SOURCES = tests/fs/world/fuzz-layout.c $(WORLDS)
+tests_fs_world_fuzz_layout_LDFLAGS = $(FUZZ_LINK)
+tests_fs_wire_fuzz_payload_LDFLAGS = $(FUZZ_LINK)
+tests_mpi_fuzz_wire_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_fuzz_wire_LDFLAGS = $(FUZZ_LINK)
 
 EXTRA_PROGRAMS = $(FUZZ_TARGETS)
@@ -339,4 +376,4 @@ fuzz: fuzzers
 endif
 
 clean-local:
-	-rm -rf build-asan build-tsan build-fuzz
+	-rm -rf build-asan build-kernel build-tsan build-fuzz

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The tree itself: scripts pass shellcheck, and no source, test or manual page is forgotten by the build.
+# The tree itself: scripts pass shellcheck, no source, test or manual page is forgotten by the build, and all is tidy.
 . "${top_srcdir:-$(dirname "$0")/..}/tests/lib/sh-tap"
 cd "$top_srcdir" || bail_out "cannot enter $top_srcdir"
 
@@ -9,7 +9,7 @@ files() {
 }
 is_script() { head -n 1 "$1" 2>/dev/null | grep -qE '^#!/bin/(ba)?sh|^# shellcheck shell='; }
 
-fragments=$(cat Makefile.am fs/*/local.mk fs/mount/control/local.mk mpi/local.mk cli/local.mk etc/local.mk tests/local.mk)
+fragments=$(cat Makefile.am fs/*/local.mk fs/control/local.mk mpi/local.mk cli/local.mk etc/local.mk tests/local.mk)
 listed() {
     local file missing=''
     for file; do
@@ -42,7 +42,18 @@ executable() {
     done
 }
 mapfile -t scripts < <(files -name '*.t')
-ok 'every script test can be executed' executable bootstrap .ci/run "${scripts[@]}"
+ok 'every script test can be executed' executable bootstrap .ci/run tests/tidy "${scripts[@]}"
+
+ok 'includes keep to the table of HACKING.md, and no folders make a circle' tests/tidy includes
+ok 'names of files and tags of structs are unique' tests/tidy names
+ok 'files that texts name are there' tests/tidy paths
+ok 'no line is too long, no blank line in a wrong place' tests/tidy lines
+ok 'Python can be parsed' tests/tidy python
+if clang-format --version 2>/dev/null | grep -q ' version 14\.'; then
+    ok 'clang-format would change nothing' tests/tidy format
+else
+    skip 1 'clang-format 14 is not installed'
+fi
 
 if command -v shellcheck >/dev/null; then
     for file in $(files ! -name '*.[ch]' ! -name '*.log' ! -name '*.trs'); do

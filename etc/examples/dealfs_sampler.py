@@ -24,15 +24,16 @@ class DealfsSampler(Sampler):
         self.set_epoch(epoch, consumed)
 
     def set_epoch(self, epoch, consumed=0):
-        """All ranks call it together, also to go on in mid-epoch: consumed is what their trainers (and not the samplers,
-        which run ahead) had taken of this epoch, in sum over the ranks. There may be more or fewer ranks now."""
+        """All ranks call it together, also to go on in mid-epoch: consumed is what their trainers (and not the
+        samplers, which run ahead) had taken of this epoch, in sum over the ranks. There may be more or fewer ranks
+        now."""
         with open(f'{self.mount}/.dealfs/status') as f:
             status = json.load(f)
-        places = self._gather((status['node'], status['directory']))
+        places = self._gather((status['node'], status['layout']))
         plan = {**self.keys, 'epoch': epoch, 'skip': min(consumed, self.keys['count']),
                 'ranks': len(places), 'nodes': ','.join(str(node) for node, _ in places)}
         if places[0][1]:
-            plan['directory'] = places[0][1]
+            plan['layout'] = places[0][1]
         try:
             digest = json.loads(self._ask(plan, reply='summary'))['digest']
         except (OSError, RuntimeError) as error:

@@ -3,8 +3,8 @@
  *   cc -O2 -o read-plan read-plan.c
  *   ./read-plan MOUNTPOINT epoch=E,ranks=R,batch=B,rank=r[,KEY=VALUE...]
  *
- * The plan is a file that is mapped, an array of little-endian numbers; so is the list of samples, a path a line. Prints
- * number, bytes and path of each sample. */
+ * The plan is a file that is mapped, an array of little-endian numbers; so is the list of samples, a path a line.
+ * Prints number, bytes and path of each sample. */
 #define _GNU_SOURCE
 #include <endian.h>
 #include <err.h>

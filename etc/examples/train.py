@@ -3,9 +3,9 @@
 
     torchrun --nnodes N --nproc-per-node R ... train.py MOUNTPOINT [--epochs E] [--batch B] [--checkpoint FILE]
 
-The mount is a folder for each class, as torchvision's ImageFolder reads it. With a checkpoint a run that was ended goes on
-where it was, in mid-epoch, also with other ranks. --mode regular gives each rank what DistributedSampler gives it: the
-weights are the same, the way that the samples come is longer."""
+The mount is a folder for each class, as torchvision's ImageFolder reads it. With a checkpoint a run that was ended goes
+on where it was, in mid-epoch, also with other ranks. --mode regular gives each rank what DistributedSampler gives it:
+the weights are the same, the way that the samples come is longer."""
 import argparse
 import os
 
@@ -49,7 +49,8 @@ def say(epoch, loss, network):
 
 def train(args, sampler_of=DealfsSampler, each_epoch=say):
     """The network after args.epochs, or after args.steps of the last run's steps."""
-    shape = transforms.Compose([transforms.Resize(args.pixels), transforms.CenterCrop(args.pixels), transforms.ToTensor()])
+    shape = transforms.Compose([transforms.Resize(args.pixels), transforms.CenterCrop(args.pixels),
+                                transforms.ToTensor()])
     dataset = ImageFolder(args.mount, shape)
     network = make_network(len(dataset.classes))
     optimizer = torch.optim.SGD(network.parameters(), lr=args.rate, momentum=0.9)

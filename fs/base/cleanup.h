@@ -45,17 +45,17 @@ static inline void cleanup_closedir_(DIR **d)
 #define CLEANUP_CLOSEDIR __attribute__((cleanup(cleanup_closedir_)))
 
 /* Take a pointer or descriptor out of a scoped local, which then frees nothing. */
-#define steal_pointer(p)                                                                           \
-    ({                                                                                             \
-        __typeof__(p) stolen_ = (p);                                                               \
-        (p) = NULL;                                                                                \
-        stolen_;                                                                                   \
+#define steal_pointer(p)                                                                                               \
+    ({                                                                                                                 \
+        __typeof__(p) stolen_ = (p);                                                                                   \
+        (p) = NULL;                                                                                                    \
+        stolen_;                                                                                                       \
     })
-#define steal_fd(fd)                                                                               \
-    ({                                                                                             \
-        int stolen_ = (fd);                                                                        \
-        (fd) = -1;                                                                                 \
-        stolen_;                                                                                   \
+#define steal_fd(fd)                                                                                                   \
+    ({                                                                                                                 \
+        int stolen_ = (fd);                                                                                            \
+        (fd) = -1;                                                                                                     \
+        stolen_;                                                                                                       \
     })
 
 #endif

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 
-enum { READ_BYTES = 64 << 10 };
+enum { READ_BYTES = 64 << 10, COPY_BYTES = 1 << 20 };
+enum { SEALS = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL };
 
 int file_read_fd(int fd, size_t most, struct str *out)
 {
@@ -49,11 +49,16 @@ int file_read_fd(int fd, size_t most, struct str *out)
     return error;
 }
 
+/* Whoever may write to the folder may have put a FIFO there, of which not even the open would end. */
 int file_read(int dir, const char *path, size_t most, struct str *out)
 {
-    CLEANUP_CLOSE int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    CLEANUP_CLOSE int fd = openat(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
         return -errno;
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return -EINVAL;
+    fcntl(fd, F_SETFL, 0);
     return file_read_fd(fd, most, out);
 }
 
@@ -90,11 +95,13 @@ static int open_beside(int dir, const char *path, char name[PATH_MAX])
     return -EEXIST;
 }
 
-static int write_and_sync(int fd, const void *bytes, size_t n, mode_t mode)
+/* Gives what was written beside `path` its name, or takes it away where that went wrong. */
+static int settle_beside(int dir, int fd, const char *name, const char *path, int error)
 {
-    int error = file_write_all(fd, bytes, n);
-    if (!error && (fchmod(fd, mode) || fsync(fd)))
+    if (!error && (fsync(fd) || renameat(dir, name, dir, path)))
         error = -errno;
+    if (error)
+        unlinkat(dir, name, 0);
     return error;
 }
 
@@ -104,24 +111,61 @@ int file_write_atomic(int dir, const char *path, const void *bytes, size_t n, mo
     CLEANUP_CLOSE int fd = open_beside(dir, path, name);
     if (fd < 0)
         return fd;
-    int error = write_and_sync(fd, bytes, n, mode);
-    if (!error && renameat(dir, name, dir, path))
+    int error = file_write_all(fd, bytes, n);
+    if (!error && fchmod(fd, mode))
         error = -errno;
-    if (error)
-        unlinkat(dir, name, 0);
-    return error;
+    return settle_beside(dir, fd, name, path, error);
 }
 
-uint64_t clock_now(void)
+/* The kernel does it where it can, between some file systems it cannot. */
+int file_copy(int from, int to, uint64_t most)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    uint64_t copied = 0;
+    while (copied <= most) {
+        ssize_t n = copy_file_range(from, NULL, to, NULL, COPY_BYTES, 0);
+        if (n < 0 && (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS))
+            break;
+        if (n <= 0)
+            return n < 0 ? -errno : 0;
+        copied += (uint64_t)n;
+    }
+    CLEANUP_FREE char *buffer = malloc(COPY_BYTES);
+    if (!buffer)
+        return -ENOMEM;
+    while (copied <= most) {
+        ssize_t n = read(from, buffer, COPY_BYTES);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : 0;
+        int error = file_write_all(to, buffer, (size_t)n);
+        if (error)
+            return error;
+        copied += (uint64_t)n;
+    }
+    return -EFBIG;
 }
 
-uint64_t clock_realtime(void)
+int file_copy_atomic(int from, const char *path)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    CLEANUP_STR struct str beside = STR_INIT;
+    str_addf(&beside, "%s.new", path);
+    if (beside.failed)
+        return -ENOMEM;
+    unlink(beside.data);
+    CLEANUP_CLOSE int to = open(beside.data, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (to < 0)
+        return -errno;
+    return settle_beside(AT_FDCWD, to, beside.data, path, file_copy(from, to, UINT64_MAX - 1));
+}
+
+int file_seal(int fd)
+{
+    return fcntl(fd, F_ADD_SEALS, SEALS) < 0 ? -errno : 0;
+}
+
+bool file_is_sealed(int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & SEALS) == SEALS;
 }

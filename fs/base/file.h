@@ -8,22 +8,25 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-int file_read(int dir, const char *path, size_t most, struct str *out); /* appended; -EFBIG above `most` */
+/* Appended; -EFBIG above `most`, -EINVAL for what is no file. Never waits for a FIFO's other end. */
+int file_read(int dir, const char *path, size_t most, struct str *out);
 int file_read_fd(int fd, size_t most, struct str *out);
 
 /* All or nothing: a temporary beside it, fsync, rename. */
 int file_write_atomic(int dir, const char *path, const void *bytes, size_t n, mode_t mode);
 int file_write_all(int fd, const void *bytes, size_t n); /* 0 or -errno; EINTR and short writes handled */
 
+/* From where each is, to the end; -EFBIG where that is further than `most` bytes, of which about as many are
+ * written. */
+int file_copy(int from, int to, uint64_t most);
+int file_copy_atomic(int from, const char *path); /* as file_write_atomic; mode 0600 */
+/* Memory with a name that nobody can change any more once it is sealed. Written with a descriptor: no map may stand. */
+int file_seal(int fd);
+bool file_is_sealed(int fd);
+
 int dir_make(const char *path, mode_t mode); /* with its parents, of the same mode; 0 when it is there */
 /* rm -rf of one name, never entering a mount nor following a link: 0, also when it was not there, or the first error
  * after all that could be removed has been. -EBUSY: something is mounted there. */
 int dir_remove_tree(int dir, const char *path);
-
-/* The type of the file system that holds path: is it one that other machines share? 1, 0 or -errno. */
-int file_on_network(const char *path);
-
-uint64_t clock_now(void);      /* nanoseconds, monotonic */
-uint64_t clock_realtime(void); /* nanoseconds since 1970 */
 
 #endif

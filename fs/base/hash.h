@@ -2,17 +2,24 @@
 #ifndef FS_BASE_HASH_H
 #define FS_BASE_HASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct digest {
     uint8_t byte[16];
 };
 enum { DIGEST_TEXT = 33 };
 
+static inline bool digest_equal(const struct digest *a, const struct digest *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
 uint64_t hash64(const void *bytes, size_t n, uint64_t seed);
 struct digest hash128(const void *bytes, size_t n, uint64_t seed);
 char *digest_format(const struct digest *d, char text[DIGEST_TEXT]); /* 32 hexadecimal digits */
-int digest_parse(const char *text, struct digest *d);               /* 0 or -EINVAL */
+int digest_parse(const char *text, struct digest *d);                /* 0 or -EINVAL */
 
 #endif

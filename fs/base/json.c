@@ -1,5 +1,7 @@
-/* JSON. The writer keeps one bit of state, the comma; the reader looks for one value and builds no tree. */
+/* JSON. The writer appends; the reader looks for one value and builds no tree. */
 #include "fs/base/json.h"
+
+#include "fs/base/utf8.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,16 +12,18 @@
 static void add_escaped(struct str *out, unsigned char c)
 {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
-    const char *at = c ? strchr(from, c) : NULL;
+    const char *at = strchr(from, c);
     if (at)
         str_addf(out, "\\%c", to[at - from]);
     else
         str_addf(out, "\\u%04x", c);
 }
 
-static void add_quoted(struct str *out, const void *value, size_t n)
+static void add_quoted(struct str *out, const char *value)
 {
-    const unsigned char *p = value;
+    const unsigned char *p = (const unsigned char *)value;
+    size_t n = strlen(value);
+
     str_add(out, "\"", 1);
     while (n > 0) {
         size_t plain = 0, length;
@@ -35,56 +39,98 @@ static void add_quoted(struct str *out, const void *value, size_t n)
     str_add(out, "\"", 1);
 }
 
+enum { INDENT = 2, GROUP_MOST = 150 };
+
+static void new_line(const struct json *j)
+{
+    if (j->indent)
+        str_addf(j->out, "\n%*s", (int)(j->depth * INDENT), "");
+}
+
 static void begin_value(struct json *j, const char *key)
 {
     if (j->comma)
         str_add(j->out, ",", 1);
+    if (j->depth > 0)
+        new_line(j);
     j->comma = true;
     if (key) {
-        add_quoted(j->out, key, strlen(key));
-        str_add(j->out, ":", 1);
+        add_quoted(j->out, key);
+        str_adds(j->out, j->indent ? ": " : ":");
     }
+}
+
+static void begin_group(struct json *j, const char *key, const char *bracket)
+{
+    begin_value(j, key);
+    str_add(j->out, bracket, 1);
+    j->comma = false;
+    j->depth++;
+    j->innermost = j->out->length;
+}
+
+/* A small group with none inside it comes on one line. False: it is no such group. (Strings have no line ends in them.)
+ */
+static bool join_lines(struct json *j)
+{
+    size_t blanks = (size_t)j->depth * INDENT, to = j->innermost, end = j->out->length, lines = 0;
+    char *text = j->out->data;
+
+    if (!j->indent || j->innermost == 0 || j->out->failed)
+        return false;
+    for (size_t at = to; at < end; at++)
+        lines += text[at] == '\n';
+    if (end - to - lines * blanks > GROUP_MOST)
+        return false;
+    for (size_t at = to; at < end; at++) {
+        bool line_end = text[at] == '\n';
+        if (!line_end || at > j->innermost)
+            text[to++] = line_end ? ' ' : text[at];
+        at += line_end ? blanks : 0;
+    }
+    text[j->out->length = to] = '\0';
+    return true;
+}
+
+static void end_group(struct json *j, const char *bracket)
+{
+    bool joined = join_lines(j);
+
+    j->depth--;
+    if (!joined)
+        new_line(j);
+    str_add(j->out, bracket, 1);
+    j->comma = true;
+    j->innermost = 0;
 }
 
 void json_begin_object(struct json *j, const char *key)
 {
-    begin_value(j, key);
-    str_add(j->out, "{", 1);
-    j->comma = false;
+    begin_group(j, key, "{");
 }
 
 void json_end_object(struct json *j)
 {
-    str_add(j->out, "}", 1);
-    j->comma = true;
+    end_group(j, "}");
 }
 
 void json_begin_array(struct json *j, const char *key)
 {
-    begin_value(j, key);
-    str_add(j->out, "[", 1);
-    j->comma = false;
+    begin_group(j, key, "[");
 }
 
 void json_end_array(struct json *j)
 {
-    str_add(j->out, "]", 1);
-    j->comma = true;
+    end_group(j, "]");
 }
 
 void json_string(struct json *j, const char *key, const char *value)
 {
     begin_value(j, key);
     if (value)
-        add_quoted(j->out, value, strlen(value));
+        add_quoted(j->out, value);
     else
         str_adds(j->out, "null");
-}
-
-void json_bytes(struct json *j, const char *key, const void *value, size_t n)
-{
-    begin_value(j, key);
-    add_quoted(j->out, value, n);
 }
 
 void json_uint(struct json *j, const char *key, uint64_t value)
@@ -156,24 +202,14 @@ static bool take_hex4(struct cursor *c, uint32_t *code)
 
 static void add_utf8(struct str *out, uint32_t code)
 {
-    char text[4];
-    size_t n = 0;
-    if (code < 0x100) { /* the writer escapes no character above 0x7f: this is a byte that was not UTF-8 */
-        text[n++] = (char)code;
-    } else if (code < 0x800) {
-        text[n++] = (char)(0xc0 | code >> 6);
-        text[n++] = (char)(0x80 | (code & 0x3f));
-    } else if (code < 0x10000) {
-        text[n++] = (char)(0xe0 | code >> 12);
-        text[n++] = (char)(0x80 | (code >> 6 & 0x3f));
-        text[n++] = (char)(0x80 | (code & 0x3f));
-    } else {
-        text[n++] = (char)(0xf0 | code >> 18);
-        text[n++] = (char)(0x80 | (code >> 12 & 0x3f));
-        text[n++] = (char)(0x80 | (code >> 6 & 0x3f));
-        text[n++] = (char)(0x80 | (code & 0x3f));
-    }
-    str_add(out, text, n);
+    static const unsigned char lead[] = {0, 0xc0, 0xe0, 0xf0};
+    /* The writer escapes no character above 0x7f: below 0x100 this is a byte that was not UTF-8. */
+    int more = code < 0x100 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    char text[4] = {(char)(lead[more] | code >> 6 * more)};
+
+    for (int i = 1; i <= more; i++)
+        text[i] = (char)(0x80 | (code >> 6 * (more - i) & 0x3f));
+    str_add(out, text, (size_t)more + 1);
 }
 
 static bool take_unicode(struct cursor *c, struct str *out)
@@ -356,7 +392,7 @@ long json_find(const char *text, size_t n, const char *path, const char **value)
     while (*path) {
         size_t length = strcspn(path, ".");
         skip_space(&c);
-        int error = c.p == c.end ? -EBADMSG
+        int error = c.p == c.end  ? -EBADMSG
                     : *c.p == '{' ? enter_object(&c, path, length)
                     : *c.p == '[' ? enter_array(&c, path, length)
                                   : -ENOENT;

@@ -1,4 +1,7 @@
-/* JSON: a writer that places commas itself, and a reader of single values for what dealfs wrote. */
+/* JSON: a writer that places commas and line ends itself, and a reader of single values for what dealfs wrote.
+ *
+ * The reader is ours because names are bytes: those that are not UTF-8 come back as they were, where a library would
+ * refuse the text or return other names. */
 #ifndef FS_BASE_JSON_H
 #define FS_BASE_JSON_H
 
@@ -9,7 +12,10 @@
 
 struct json {
     struct str *out;
-    bool comma; /* the next value in this object or array follows another */
+    bool comma;  /* the next value in this object or array follows another */
+    bool indent; /* for people: one line per value, or per small group that has none inside; else no blanks at all */
+    unsigned depth;
+    size_t innermost; /* where the group that is open begins in `out`, as long as there is none inside it; else 0 */
 };
 
 /* `key` is NULL inside an array and for the outermost value. Bytes that are not UTF-8 are written as \u00HH. */
@@ -18,7 +24,6 @@ void json_end_object(struct json *j);
 void json_begin_array(struct json *j, const char *key);
 void json_end_array(struct json *j);
 void json_string(struct json *j, const char *key, const char *value); /* NULL value: null */
-void json_bytes(struct json *j, const char *key, const void *value, size_t n);
 void json_uint(struct json *j, const char *key, uint64_t value);
 void json_int(struct json *j, const char *key, int64_t value);
 void json_fixed(struct json *j, const char *key, double value, int decimals);
@@ -27,7 +32,8 @@ void json_bool(struct json *j, const char *key, bool value);
 /* The text of the value at a path such as "catalog.files" or "nodes.0.host": a number, string (with its quotes),
  * literal, object or array as it stands. Returns its length and points `value` at it, or -ENOENT, -EBADMSG. */
 long json_find(const char *text, size_t n, const char *path, const char **value);
-/* -EINVAL: the value is of another type; -ERANGE. Of a string, \u0080…\u00ff become the byte again that the writer met. */
+/* -EINVAL: the value is of another type; -ERANGE. Of a string, \u0080…\u00ff become the byte again that the writer met.
+ */
 int json_find_uint(const char *text, size_t n, const char *path, uint64_t *value);
 int json_find_string(const char *text, size_t n, const char *path, struct str *value); /* unescaped, appended */
 

@@ -1,7 +1,14 @@
 noinst_LIBRARIES += fs/base/libbase.a
 
 fs_base_libbase_a_SOURCES = \
+	fs/base/array.c \
+	fs/base/array.h \
+	fs/base/beneath.c \
+	fs/base/beneath.h \
+	fs/base/check.h \
 	fs/base/cleanup.h \
+	fs/base/clock.c \
+	fs/base/clock.h \
 	fs/base/dir.c \
 	fs/base/file.c \
 	fs/base/file.h \
@@ -11,10 +18,17 @@ fs_base_libbase_a_SOURCES = \
 	fs/base/hash.h \
 	fs/base/json.c \
 	fs/base/json.h \
+	fs/base/keys.c \
+	fs/base/keys.h \
 	fs/base/log.c \
 	fs/base/log.h \
-	fs/base/network.c \
+	fs/base/process.c \
+	fs/base/process.h \
 	fs/base/size.c \
 	fs/base/size.h \
 	fs/base/str.c \
-	fs/base/str.h
+	fs/base/str.h \
+	fs/base/thread.c \
+	fs/base/thread.h \
+	fs/base/utf8.c \
+	fs/base/utf8.h

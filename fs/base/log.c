@@ -1,11 +1,12 @@
 /* The log: each line is one write(2), so that lines of several processes in one file stay whole.
  *
- * Threads: the settings are atomics, the list of debug areas has a lock, which is taken only when there are any.
- * A line takes no other lock and no memory, so that a child of a threaded process may log before it executes. */
+ * Threads: the settings are atomics; the list of debug areas is written by log_open alone, before there are others.
+ * A line takes no lock and no memory, so that a child of a threaded process may log before it executes. */
 #include "fs/base/log.h"
 
+#include "fs/base/file.h"
+
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,9 +22,7 @@ static const char *program; /* NULL: log_open was not called */
 static int log_fd = STDERR_FILENO, node = -1;
 static bool to_syslog;
 
-static pthread_mutex_t areas_lock = PTHREAD_MUTEX_INITIALIZER;
-static char areas[256]; /* by areas_lock; ",one,two," */
-static bool any_area;
+static char areas[256]; /* "": none; else ",one,two," */
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
@@ -35,8 +34,10 @@ void log_open(const char *name, int fd, bool with_syslog)
         openlog(name, LOG_PID | LOG_NDELAY, LOG_DAEMON);
     __atomic_store_n(&to_syslog, with_syslog, __ATOMIC_RELEASE);
     const char *wanted = getenv("DEALFS_DEBUG");
-    if (wanted)
-        log_set_debug(wanted);
+    if (wanted && *wanted)
+        snprintf(areas, sizeof areas, ",%s,", wanted);
+    else
+        areas[0] = '\0';
 }
 
 void log_set_node(int number)
@@ -44,24 +45,13 @@ void log_set_node(int number)
     __atomic_store_n(&node, number, __ATOMIC_RELAXED);
 }
 
-void log_set_debug(const char *wanted)
-{
-    pthread_mutex_lock(&areas_lock);
-    snprintf(areas, sizeof areas, ",%s,", wanted);
-    __atomic_store_n(&any_area, *wanted != '\0', __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&areas_lock);
-}
-
 bool log_wants(const char *area)
 {
-    if (!__atomic_load_n(&any_area, __ATOMIC_RELAXED))
-        return false;
     char word[64];
+    if (!areas[0])
+        return false;
     snprintf(word, sizeof word, ",%s,", area);
-    pthread_mutex_lock(&areas_lock);
-    bool wanted = strstr(areas, word) || strstr(areas, ",all,");
-    pthread_mutex_unlock(&areas_lock);
-    return wanted;
+    return strstr(areas, word) || strstr(areas, ",all,");
 }
 
 /* UTC, by days and not by gmtime_r: that takes a lock of the C library, which a forked child may find held. */
@@ -79,8 +69,8 @@ static int print_time(char *text, size_t n)
     unsigned day = day_of_year - (153 * march_month + 2) / 5 + 1;
     unsigned month = march_month < 10 ? march_month + 3 : march_month - 9;
     unsigned year = (unsigned)(era * 400) + year_of_era + (month <= 2);
-    return snprintf(text, n, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ ", year, month, day, second / 3600,
-                    second / 60 % 60, second % 60, (unsigned)(now.tv_nsec / 1000000));
+    return snprintf(text, n, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ ", year, month, day, second / 3600, second / 60 % 60,
+                    second % 60, (unsigned)(now.tv_nsec / 1000000));
 }
 
 /* "2025-01-31T12:00:00.123Z warning dealfs-server 0: ", or before log_open "dealfs: warning: ". */
@@ -89,8 +79,8 @@ static size_t print_prefix(char *text, size_t n, enum log_level level)
     const char *name = __atomic_load_n(&program, __ATOMIC_ACQUIRE);
     if (!name) {
         bool plain = level == LOG_LEVEL_ERROR || level == LOG_LEVEL_INFO;
-        return (size_t)snprintf(text, n, "%.64s: %s%s", program_invocation_short_name,
-                                plain ? "" : level_names[level], plain ? "" : ": ");
+        return (size_t)snprintf(text, n, "%.64s: %s%s", program_invocation_short_name, plain ? "" : level_names[level],
+                                plain ? "" : ": ");
     }
     size_t used = (size_t)print_time(text, n);
     int number = __atomic_load_n(&node, __ATOMIC_RELAXED);
@@ -113,19 +103,6 @@ static size_t copy_line(char *to, size_t n, const char *message)
     return used;
 }
 
-static void write_line(int fd, const char *line, size_t n)
-{
-    while (n > 0) {
-        ssize_t written = write(fd, line, n);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return;
-        line += written;
-        n -= (size_t)written;
-    }
-}
-
 void log_line(enum log_level level, const char *format, ...)
 {
     int saved = errno;
@@ -139,7 +116,7 @@ void log_line(enum log_level level, const char *format, ...)
     if (n >= 0) {
         size_t prefix = print_prefix(line, sizeof line, level);
         size_t length = prefix + copy_line(line + prefix, sizeof line - prefix, message);
-        write_line(__atomic_load_n(&log_fd, __ATOMIC_RELAXED), line, length);
+        file_write_all(__atomic_load_n(&log_fd, __ATOMIC_RELAXED), line, length);
         if (level <= LOG_LEVEL_WARNING && __atomic_load_n(&to_syslog, __ATOMIC_ACQUIRE))
             syslog(level == LOG_LEVEL_ERROR ? LOG_ERR : LOG_WARNING, "%.*s", (int)(length - prefix - 1), line + prefix);
     }

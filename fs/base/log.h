@@ -13,8 +13,7 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 void log_open(const char *program, int fd, bool syslog);
 void log_set_node(int number); /* -1: none */
 
-/* Areas whose debug lines are wanted, separated by commas, or "all"; DEALFS_DEBUG is read at log_open. */
-void log_set_debug(const char *areas);
+/* Is the area one of those that DEALFS_DEBUG names, separated by commas, or is that "all"? It is read at log_open. */
 bool log_wants(const char *area);
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -22,10 +21,10 @@ void log_line(enum log_level level, const char *format, ...) __attribute__((form
 #define log_error(...) log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) log_line(LOG_LEVEL_WARNING, __VA_ARGS__)
 #define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__)
-#define log_debug(area, ...)                                                                       \
-    do {                                                                                           \
-        if (log_wants(area))                                                                       \
-            log_line(LOG_LEVEL_DEBUG, area ": " __VA_ARGS__);                                      \
+#define log_debug(area, ...)                                                                                           \
+    do {                                                                                                               \
+        if (log_wants(area))                                                                                           \
+            log_line(LOG_LEVEL_DEBUG, area ": " __VA_ARGS__);                                                          \
     } while (0)
 
 /* For what may happen a million times: at most `burst` lines a second from one place in the code; how many were
@@ -35,11 +34,11 @@ struct log_limit {
     int lines, dropped;
 };
 bool log_limit_pass(struct log_limit *limit, int burst);
-#define log_limited(level, burst, ...)                                                             \
-    do {                                                                                           \
-        static struct log_limit limit_;                                                            \
-        if (log_limit_pass(&limit_, burst))                                                        \
-            log_line(level, __VA_ARGS__);                                                          \
+#define log_limited(level, burst, ...)                                                                                 \
+    do {                                                                                                               \
+        static struct log_limit limit_;                                                                                \
+        if (log_limit_pass(&limit_, burst))                                                                            \
+            log_line(level, __VA_ARGS__);                                                                              \
     } while (0)
 
 #endif

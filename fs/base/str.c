@@ -1,6 +1,8 @@
 /* A growing byte string, and the two codings of bytes that texts of dealfs use. */
 #include "fs/base/str.h"
 
+#include "fs/base/array.h"
+
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,24 +28,11 @@ char *str_reserve(struct str *s, size_t n)
 {
     if (s->failed)
         return NULL;
-    if (n > SIZE_MAX / 2 - s->length - 1) {
-        s->failed = true;
+    size_t most = SIZE_MAX / 2 - s->length - 1;
+    s->failed = n > most || array_reserve(s->data, s->capacity, s->length + n + 1);
+    if (s->failed)
         return NULL;
-    }
-    size_t need = s->length + n + 1;
-    if (need > s->capacity) {
-        size_t capacity = s->capacity * 2 > need ? s->capacity * 2 : need;
-        if (capacity < 32)
-            capacity = 32;
-        char *data = realloc(s->data, capacity);
-        if (!data) {
-            s->failed = true;
-            return NULL;
-        }
-        s->data = data;
-        s->capacity = capacity;
-        s->data[s->length] = '\0';
-    }
+    s->data[s->length] = '\0';
     return s->data + s->length;
 }
 
@@ -94,6 +83,12 @@ void str_addf(struct str *s, const char *format, ...)
     va_end(args);
 }
 
+int str_no_memory(struct str *why)
+{
+    str_adds(why, "out of memory");
+    return -ENOMEM;
+}
+
 char *str_steal(struct str *s)
 {
     str_add(s, "", 0);
@@ -104,6 +99,24 @@ char *str_steal(struct str *s)
     return data;
 }
 
+/* Bytes that are plain as they are, others by the format. */
+static void add_coded(struct str *s, const unsigned char *p, size_t n, bool (*is_plain)(unsigned char),
+                      const char *format)
+{
+    str_reserve(s, n);
+    while (n > 0) {
+        size_t plain = 0;
+        while (plain < n && is_plain(p[plain]))
+            plain++;
+        str_add(s, p, plain);
+        if (plain < n)
+            str_addf(s, format, p[plain++]);
+        p += plain;
+        n -= plain;
+    }
+    str_add(s, "", 0);
+}
+
 static bool percent_plain(unsigned char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -112,19 +125,7 @@ static bool percent_plain(unsigned char c)
 
 void str_add_percent(struct str *s, const void *bytes, size_t n)
 {
-    const unsigned char *p = bytes;
-    str_reserve(s, n);
-    while (n > 0) {
-        size_t plain = 0;
-        while (plain < n && percent_plain(p[plain]))
-            plain++;
-        str_add(s, p, plain);
-        if (plain < n)
-            str_addf(s, "%%%02X", p[plain++]);
-        p += plain;
-        n -= plain;
-    }
-    str_add(s, "", 0);
+    add_coded(s, bytes, n, percent_plain, "%%%02X");
 }
 
 static int hex_value(char c)
@@ -161,44 +162,23 @@ long percent_decode(char *text, size_t n)
     return (long)length;
 }
 
-void str_add_printable(struct str *s, const void *bytes, size_t n)
+static bool is_printable(unsigned char c)
 {
-    const unsigned char *p = bytes;
-    str_reserve(s, n);
-    while (n > 0) {
-        size_t plain = 0;
-        while (plain < n && p[plain] >= 0x20 && p[plain] < 0x7f && p[plain] != '\\')
-            plain++;
-        str_add(s, p, plain);
-        if (plain < n)
-            str_addf(s, "\\x%02x", p[plain++]);
-        p += plain;
-        n -= plain;
-    }
-    str_add(s, "", 0);
+    return c >= 0x20 && c < 0x7f && c != '\\';
 }
 
-size_t utf8_length(const void *bytes, size_t n)
+void str_add_printable(struct str *s, const void *bytes, size_t n)
 {
-    static const struct {
-        unsigned char mask, lead;
-        uint32_t least;
-    } forms[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-    const unsigned char *p = bytes;
+    add_coded(s, bytes, n, is_printable, "\\x%02x");
+}
 
-    for (size_t extra = 0; extra < 4; extra++) {
-        if ((p[0] & forms[extra].mask) != forms[extra].lead)
-            continue;
-        if (extra >= n)
-            return 0;
-        uint32_t code = p[0] & (unsigned char)~forms[extra].mask;
-        for (size_t i = 1; i <= extra; i++) {
-            if ((p[i] & 0xc0) != 0x80)
-                return 0;
-            code = code << 6 | (p[i] & 0x3f);
-        }
-        bool surrogate = code >= 0xd800 && code < 0xe000;
-        return code >= forms[extra].least && code <= 0x10ffff && !surrogate ? extra + 1 : 0;
-    }
-    return 0;
+void str_add_shell_quoted(struct str *text, const char *word)
+{
+    str_adds(text, "'");
+    for (; *word; word++)
+        if (*word == '\'')
+            str_adds(text, "'\\''");
+        else
+            str_add(text, word, 1);
+    str_adds(text, "'");
 }

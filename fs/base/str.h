@@ -13,17 +13,21 @@ struct str {
     bool failed;
 };
 
-#define STR_INIT {0}
+#define STR_INIT                                                                                                       \
+    {                                                                                                                  \
+        0                                                                                                              \
+    }
 #define CLEANUP_STR __attribute__((cleanup(str_fini)))
 
-void str_fini(struct str *s);              /* frees; the string is empty and usable again */
-void str_clear(struct str *s);             /* length 0, memory kept */
+void str_fini(struct str *s);               /* frees; the string is empty and usable again */
+void str_clear(struct str *s);              /* length 0, memory kept */
 char *str_reserve(struct str *s, size_t n); /* room for n more bytes at the end, or NULL */
 void str_add(struct str *s, const void *bytes, size_t n);
 void str_adds(struct str *s, const char *text);
 void str_addf(struct str *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void str_addv(struct str *s, const char *format, va_list args);
-char *str_steal(struct str *s); /* the caller frees; "" when empty, NULL when failed */
+int str_no_memory(struct str *why); /* for a reason that a user is told: says so, and returns -ENOMEM */
+char *str_steal(struct str *s);     /* the caller frees; "" when empty, NULL when failed */
 
 /* Percent-coding, used by the control protocol and the mount's configuration file. Decoding works in place and
  * returns the new length (where it is shorter, followed by a NUL), or -EINVAL for a bad escape and nothing changed.
@@ -34,8 +38,6 @@ long percent_decode(char *text, size_t n);
 /* A name for people: printable bytes as they are, others and backslash as \xHH, so that a newline in a file's name
  * cannot forge a line of a log. */
 void str_add_printable(struct str *s, const void *bytes, size_t n);
-
-/* The length of the UTF-8 character that n > 0 bytes begin with, 0 when it is none. */
-size_t utf8_length(const void *bytes, size_t n);
+void str_add_shell_quoted(struct str *s, const char *word);
 
 #endif

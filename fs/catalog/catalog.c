@@ -24,16 +24,16 @@ int catalog_open_memory(const void *bytes, size_t n, struct catalog **catalog)
     return 0;
 }
 
-int catalog_open(const char *path, struct catalog **catalog)
+/* The map is private so that it does not stand in the way of sealing what is mapped. */
+int catalog_open_fd(int fd, struct catalog **catalog)
 {
-    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
-    if (fd < 0 || fstat(fd, &st))
+    if (fstat(fd, &st))
         return -errno;
     if (!S_ISREG(st.st_mode) || (size_t)st.st_size < sizeof(struct format_header))
         return -EBADMSG;
     size_t n = (size_t)st.st_size;
-    void *map = mmap(NULL, n, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+    void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
     if (map == MAP_FAILED)
         return -errno;
     int error = catalog_open_memory(map, n, catalog);
@@ -42,6 +42,12 @@ int catalog_open(const char *path, struct catalog **catalog)
     else
         (*catalog)->map = map;
     return error;
+}
+
+int catalog_open(const char *path, struct catalog **catalog)
+{
+    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return fd < 0 ? -errno : catalog_open_fd(fd, catalog);
 }
 
 void catalog_close(struct catalog *c)
@@ -92,6 +98,11 @@ const struct digest *catalog_digest(const struct catalog *c)
     return &c->header->digest;
 }
 
+const struct digest *catalog_versions(const struct catalog *c)
+{
+    return &c->header->versions;
+}
+
 uint64_t catalog_scanned(const struct catalog *c)
 {
     return c->header->scanned;
@@ -107,6 +118,20 @@ const struct catalog_notes *catalog_notes(const struct catalog *c)
 struct catalog_file catalog_file(const struct catalog *c, uint32_t file)
 {
     return (struct catalog_file){.size = c->file[file].size, .mtime = c->file[file].mtime};
+}
+
+struct file_state catalog_state(const struct catalog *c, uint32_t file)
+{
+    const struct format_file *f = &c->file[file];
+    const struct format_attribute *a = &c->attribute[f->attribute];
+    const struct format_seen *seen = &c->seen[file];
+    return (struct file_state){.size = f->size,
+                               .mtime = f->mtime,
+                               .ctime = seen->ctime,
+                               .mode = a->mode,
+                               .uid = a->uid,
+                               .gid = a->gid,
+                               .links = seen->links};
 }
 
 uint64_t catalog_file_ino(const struct catalog *c, uint32_t file)
@@ -133,12 +158,6 @@ static uint64_t version_hash(const struct format_file *f)
     return hash64(&version, sizeof version, 0);
 }
 
-uint64_t catalog_file_seed(const struct catalog *c, uint32_t file)
-{
-    const struct format_file *f = &c->file[file];
-    return hash64(catalog_string(c, f->name), name_length(f->name), version_hash(f));
-}
-
 /* The hash of a path is chained from the name up to the root, each name with its NUL, so that no path needs to be built
  * and no two paths give the same bytes. */
 struct digest catalog_file_identity(const struct catalog *c, uint32_t file)
@@ -153,14 +172,23 @@ struct digest catalog_file_identity(const struct catalog *c, uint32_t file)
     return d;
 }
 
-/* ---- any inode ---- */
-
-static const struct format_link *link_at(const struct catalog *c, uint64_t ino)
+uint64_t catalog_file_seed(const struct catalog *c, uint32_t file)
 {
-    return &c->link[ino - CATALOG_ROOT - c->directories - c->files];
+    struct digest identity = catalog_file_identity(c, file);
+    uint64_t seed;
+    memcpy(&seed, identity.byte, sizeof seed);
+    return seed;
 }
 
-/* Which record an inode has; the name is what all have. */
+struct digest catalog_file_version(const struct catalog *c, uint32_t file)
+{
+    struct digest identity = catalog_file_identity(c, file);
+    return hash128(&identity, sizeof identity, (uint64_t)c->version[file]);
+}
+
+/* ---- any inode ---- */
+
+/* Which record an inode has. */
 enum kind { NONE, DIRECTORY, REGULAR, LINK };
 
 static enum kind kind_of(const struct catalog *c, uint64_t ino)
@@ -177,39 +205,50 @@ static const struct format_file *file_at(const struct catalog *c, uint64_t ino)
     return &c->file[ino - CATALOG_ROOT - c->directories];
 }
 
-static uint64_t packed_name(const struct catalog *c, uint64_t ino)
+static const struct format_link *link_at(const struct catalog *c, uint64_t ino)
+{
+    return &c->link[ino - CATALOG_ROOT - c->directories - c->files];
+}
+
+/* What the records of all kinds have; of no inode, the root's name and parent. */
+struct common {
+    uint64_t name;
+    int64_t mtime;
+    uint32_t parent, attribute;
+};
+#define COMMON_OF(record) ((struct common){(record)->name, (record)->mtime, (record)->parent, (record)->attribute})
+
+static inline struct common common_of(const struct catalog *c, uint64_t ino)
 {
     switch (kind_of(c, ino)) {
     case DIRECTORY:
-        return catalog_dir(c, ino)->name;
+        return COMMON_OF(catalog_dir(c, ino));
     case REGULAR:
-        return file_at(c, ino)->name;
+        return COMMON_OF(file_at(c, ino));
     case LINK:
-        return link_at(c, ino)->name;
+        return COMMON_OF(link_at(c, ino));
     default:
-        return 0; /* the root's: "" */
+        return (struct common){.parent = CATALOG_ROOT};
     }
+}
+
+uint32_t catalog_generation(const struct catalog *c, uint64_t ino)
+{
+    uint32_t generation;
+    memcpy(&generation, c->header->digest.byte, sizeof generation);
+    return ino == CATALOG_ROOT ? 0 : generation;
 }
 
 const char *catalog_name(const struct catalog *c, uint64_t ino, size_t *length)
 {
-    uint64_t name = packed_name(c, ino);
+    uint64_t name = common_of(c, ino).name;
     *length = name_length(name);
     return catalog_string(c, name);
 }
 
 uint64_t catalog_parent(const struct catalog *c, uint64_t ino)
 {
-    switch (kind_of(c, ino)) {
-    case DIRECTORY:
-        return catalog_dir(c, ino)->parent;
-    case REGULAR:
-        return file_at(c, ino)->parent;
-    case LINK:
-        return link_at(c, ino)->parent;
-    default:
-        return CATALOG_ROOT;
-    }
+    return common_of(c, ino).parent;
 }
 
 const char *catalog_link_target(const struct catalog *c, uint64_t ino, size_t *length)
@@ -225,7 +264,7 @@ long catalog_path(const struct catalog *c, uint64_t ino, char *buffer, size_t n)
 {
     size_t length = 0;
     for (uint64_t at = ino; at != CATALOG_ROOT; at = catalog_parent(c, at))
-        length += name_length(packed_name(c, at)) + 1;
+        length += name_length(common_of(c, at).name) + 1;
     if (length > 0)
         length--; /* no slash before the first */
     if (length >= n || length > INT32_MAX)
@@ -251,13 +290,6 @@ enum {
     DIRECTORY_SIZE = 4096,
 };
 
-static void set_attribute(const struct catalog *c, struct stat *st, uint32_t attribute, mode_t type)
-{
-    st->st_mode = type | c->attribute[attribute].mode;
-    st->st_uid = c->attribute[attribute].uid;
-    st->st_gid = c->attribute[attribute].gid;
-}
-
 static void set_times(struct stat *st, int64_t mtime)
 {
     enum { SECOND = 1000000000 };
@@ -267,38 +299,52 @@ static void set_times(struct stat *st, int64_t mtime)
     st->st_atim = st->st_ctim = st->st_mtim;
 }
 
-static void set_size(struct stat *st, uint64_t size)
+static bool attribute_allows(const struct catalog *c, uint32_t attribute, uint32_t mode)
 {
-    st->st_size = (off_t)size;
-    st->st_blocks = (blkcnt_t)((size + BLOCK - 1) / BLOCK);
+    return (c->attribute[attribute].mode & mode) == mode;
 }
 
-static void stat_directory(const struct catalog *c, const struct format_directory *d, struct stat *st)
+/* The list of attributes may have some of before that nothing has any more; mostly it spares the look at each file. */
+bool catalog_is_public(const struct catalog *c)
 {
-    set_attribute(c, st, d->attribute, S_IFDIR);
-    set_times(st, d->mtime);
-    set_size(st, DIRECTORY_SIZE);
-    st->st_nlink = 2 + (nlink_t)d->directories;
+    enum { LIST = 0555, READ = 0444 };
+    uint64_t open = 0, inodes = catalog_directories(c) + catalog_files(c);
+    while (open < c->attributes && attribute_allows(c, (uint32_t)open, READ))
+        open++;
+    for (uint64_t ino = CATALOG_ROOT; ino <= catalog_directories(c); ino++)
+        if (!attribute_allows(c, catalog_dir(c, ino)->attribute, LIST))
+            return false;
+    for (uint64_t ino = catalog_directories(c) + 1; open < c->attributes && ino <= inodes; ino++)
+        if (!attribute_allows(c, file_at(c, ino)->attribute, READ))
+            return false;
+    return true;
 }
 
 int catalog_stat(const struct catalog *c, uint64_t ino, struct stat *st)
 {
+    static const mode_t type[] = {[DIRECTORY] = S_IFDIR, [REGULAR] = S_IFREG, [LINK] = S_IFLNK};
     enum kind kind = kind_of(c, ino);
     if (kind == NONE)
         return -ENOENT;
-    memset(st, 0, sizeof *st);
-    st->st_ino = ino;
-    st->st_nlink = 1;
-    st->st_blksize = PREFERRED_READ;
+    struct common common = common_of(c, ino);
+    const struct format_attribute *attribute = &c->attribute[common.attribute];
+    *st = (struct stat){
+        .st_ino = ino,
+        .st_mode = type[kind] | attribute->mode,
+        .st_uid = attribute->uid,
+        .st_gid = attribute->gid,
+        .st_nlink = 1,
+        .st_blksize = PREFERRED_READ,
+    };
+    set_times(st, common.mtime);
     if (kind == DIRECTORY) {
-        stat_directory(c, catalog_dir(c, ino), st);
+        st->st_size = DIRECTORY_SIZE;
+        st->st_blocks = DIRECTORY_SIZE / BLOCK;
+        st->st_nlink = 2 + (nlink_t)catalog_dir(c, ino)->directories;
     } else if (kind == REGULAR) {
-        set_attribute(c, st, file_at(c, ino)->attribute, S_IFREG);
-        set_times(st, file_at(c, ino)->mtime);
-        set_size(st, file_at(c, ino)->size);
+        st->st_size = (off_t)file_at(c, ino)->size;
+        st->st_blocks = (blkcnt_t)c->seen[file_at(c, ino) - c->file].blocks;
     } else {
-        set_attribute(c, st, link_at(c, ino)->attribute, S_IFLNK);
-        set_times(st, link_at(c, ino)->mtime);
         st->st_size = (off_t)name_length(link_at(c, ino)->target);
     }
     return 0;

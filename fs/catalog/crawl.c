@@ -1,23 +1,27 @@
 /* The queue of the crawl and its threads.
  *
- * Threads: `threads` workers take directories and chunks of directories from two stacks and put new ones there; the
+ * Threads: `threads` workers take directories and parts of directories from two stacks and put new ones there; the
  * thread that called only waits, and reports progress. Last in, first out: so the crawl goes deep first, the queue and
  * the number of directories held open stay small, and the entries of one directory are looked at soon after they were
  * read, while the source still has them at hand. */
 #include "fs/catalog/crawl.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/thread.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum {
-    THREADS_DEFAULT = 16, /* suits a slow source: most of the time is spent waiting */
+    THREADS_DEFAULT = 64, /* suits a slow source: most of the time is spent waiting */
     THREADS_MOST = 256,
     BATCH = 32, /* directories taken at once at most */
     FDS_MOST = 512,
+    FDS_OWN = 64,
+    FDS_THREAD = 4,
     PROGRESS_NS = 100000000,
 };
 
@@ -39,7 +43,7 @@ void crawl_fail(struct crawl *c, int error, const char *format, ...)
 
 /* ---- queue; all with the lock held unless they take it ---- */
 
-static void wake(struct crawl *c, uint64_t n)
+static void wake_workers(struct crawl *c, uint64_t n)
 {
     if (c->waiting == 0)
         return;
@@ -61,26 +65,26 @@ void crawl_push_children(struct crawl *c, struct branch *n)
     c->branches = &n->children[0];
     c->queued += n->directories;
     c->outstanding += n->directories;
-    wake(c, n->directories);
+    wake_workers(c, n->directories);
     pthread_mutex_unlock(&c->lock);
 }
 
-void crawl_push_chunk(struct crawl *c, struct chunk *chunk)
+void crawl_push_job(struct crawl *c, struct crawl_job *job)
 {
     pthread_mutex_lock(&c->lock);
-    *chunk_next(chunk) = c->chunks;
-    c->chunks = chunk;
+    job->next = c->jobs;
+    c->jobs = job;
     c->outstanding++;
-    wake(c, 1);
+    wake_workers(c, 1);
     pthread_mutex_unlock(&c->lock);
 }
 
-static struct chunk *pop_chunk(struct crawl *c)
+static struct crawl_job *pop_job(struct crawl *c)
 {
-    struct chunk *chunk = c->chunks;
-    if (chunk)
-        c->chunks = *chunk_next(chunk);
-    return chunk;
+    struct crawl_job *job = c->jobs;
+    if (job)
+        c->jobs = job->next;
+    return job;
 }
 
 /* A fair part of the stack, so that the lock is not taken for each directory. */
@@ -96,18 +100,9 @@ static unsigned pop_branches(struct crawl *c, struct branch *batch[BATCH])
     return n;
 }
 
-static void finished(struct crawl *c, uint64_t n)
-{
-    c->outstanding -= n;
-    if (c->outstanding > 0)
-        return;
-    pthread_cond_broadcast(&c->work);
-    pthread_cond_broadcast(&c->done);
-}
-
 static bool wait_for_work(struct crawl *c)
 {
-    while (!atomic_load(&c->stop) && c->outstanding > 0 && !c->branches && !c->chunks) {
+    while (!atomic_load(&c->stop) && c->outstanding > 0 && !c->branches && !c->jobs) {
         c->waiting++;
         pthread_cond_wait(&c->work, &c->lock);
         c->waiting--;
@@ -117,20 +112,24 @@ static bool wait_for_work(struct crawl *c)
 
 static void *worker_main(void *arg)
 {
-    struct worker *w = arg;
+    struct crawl_worker *w = arg;
     struct crawl *c = w->crawl;
     struct branch *batch[BATCH];
     pthread_mutex_lock(&c->lock);
     while (wait_for_work(c)) {
-        struct chunk *chunk = pop_chunk(c);
-        unsigned branches = chunk ? 0 : pop_branches(c, batch);
+        struct crawl_job *job = pop_job(c);
+        unsigned branches = job ? 0 : pop_branches(c, batch);
         pthread_mutex_unlock(&c->lock);
-        if (chunk)
-            listing_chunk(w, chunk);
+        if (job)
+            job->run(w, job);
         for (unsigned i = 0; i < branches; i++)
             visit_branch(w, batch[i]);
         pthread_mutex_lock(&c->lock);
-        finished(c, chunk ? 1 : branches);
+        c->outstanding -= job ? 1 : branches;
+        if (c->outstanding == 0) {
+            pthread_cond_broadcast(&c->work);
+            pthread_cond_broadcast(&c->done);
+        }
     }
     pthread_mutex_unlock(&c->lock);
     return NULL;
@@ -138,124 +137,84 @@ static void *worker_main(void *arg)
 
 /* ---- the thread that called ---- */
 
-static int report(struct crawl *c, const struct scan_options *options)
+struct scan_progress crawl_progress(struct crawl *c)
 {
-    if (!options->progress)
-        return 0;
-    struct scan_progress now = {
+    return (struct scan_progress){
         .directories = atomic_load(&c->directories),
         .files = atomic_load(&c->files),
         .bytes = atomic_load(&c->bytes),
         .reused = atomic_load(&c->reused),
+        .rewritten = atomic_load(&c->rewritten),
+        .shared = c->shared,
     };
-    return options->progress(options->user, &now);
 }
 
-static struct timespec soon(void)
+static void report(struct crawl *c, const struct scan_options *options)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_nsec += PROGRESS_NS;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_nsec -= 1000000000;
-        t.tv_sec++;
-    }
-    return t;
+    struct scan_progress now = crawl_progress(c);
+    if (options->progress && options->progress(options->user, &now))
+        crawl_fail(c, -ECANCELED, "scan: stopped");
 }
 
 static void wait_for_end(struct crawl *c, const struct scan_options *options)
 {
-    struct timespec deadline = soon();
+    uint64_t deadline = clock_now() + PROGRESS_NS;
     pthread_mutex_lock(&c->lock);
     while (!atomic_load(&c->stop) && c->outstanding > 0) {
-        if (pthread_cond_timedwait(&c->done, &c->lock, &deadline) != ETIMEDOUT)
+        if (cond_wait_until(&c->done, &c->lock, deadline))
             continue;
         pthread_mutex_unlock(&c->lock);
-        if (report(c, options))
-            crawl_fail(c, -ECANCELED, "scan: stopped");
-        deadline = soon();
+        report(c, options);
+        deadline = clock_now() + PROGRESS_NS;
         pthread_mutex_lock(&c->lock);
     }
     pthread_mutex_unlock(&c->lock);
-    if (!c->error && report(c, options))
-        crawl_fail(c, -ECANCELED, "scan: stopped");
+    if (!c->error)
+        report(c, options);
 }
 
-static struct worker *worker_make(struct crawl *c)
+/* What a stopped crawl left in the queue: jobs own memory and descriptors, branches belong to the tree. */
+static void drop_jobs(struct crawl_worker *w)
 {
-    struct worker *w = calloc(1, sizeof *w);
-    if (!w)
-        return NULL;
-    w->crawl = c;
-    w->buffer = malloc(WORKER_BUFFER);
-    if (!w->buffer) {
-        free(w);
-        return NULL;
-    }
-    return w;
+    struct crawl_job *job;
+    while ((job = pop_job(w->crawl)))
+        job->run(w, job);
 }
 
-static void worker_free(struct worker *w)
-{
-    if (w)
-        free(w->buffer);
-    free(w);
-}
-
-/* As many as can be had; signals stay with the thread that called. */
-static unsigned start(struct crawl *c, pthread_t *thread, struct worker **worker, unsigned n)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    unsigned started = 0;
-    for (; started < n; started++) {
-        worker[started] = worker_make(c);
-        if (!worker[started])
-            break;
-        if (pthread_create(&thread[started], NULL, worker_main, worker[started])) {
-            worker_free(worker[started]);
-            break;
-        }
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
-}
-
-/* What a stopped crawl left in the queue: chunks own memory and descriptors, branches belong to the tree. */
-static void drop_chunks(struct worker *w)
-{
-    struct chunk *chunk;
-    while ((chunk = pop_chunk(w->crawl)))
-        listing_chunk(w, chunk);
-}
-
+/* As many threads as can be had. */
 static void run_threads(struct crawl *c, const struct scan_options *options)
 {
     pthread_t thread[THREADS_MOST];
-    struct worker *worker[THREADS_MOST];
-    unsigned n = start(c, thread, worker, c->threads);
+    struct crawl_worker *worker = calloc(c->threads, sizeof *worker);
+    int n = 0;
+    for (; worker && n < (int)c->threads; n++) {
+        worker[n].crawl = c;
+        if (thread_create(&thread[n], "scan", worker_main, &worker[n]))
+            break;
+    }
     if (n == 0) {
         crawl_fail(c, -EAGAIN, "scan: start a thread: %s", strerror(EAGAIN));
-        return;
+    } else {
+        wait_for_end(c, options);
+        threads_join(thread, n);
+        drop_jobs(worker);
     }
-    wait_for_end(c, options);
-    for (unsigned i = 0; i < n; i++)
-        pthread_join(thread[i], NULL);
-    drop_chunks(worker[0]);
-    for (unsigned i = 0; i < n; i++)
-        worker_free(worker[i]);
+    free(worker);
 }
 
-static int fds_to_spare(unsigned threads)
+/* A thread holds up to a few descriptors at a time; others are the process's own; the rest may be held for children. */
+static void share_descriptors(struct crawl *c)
 {
     struct rlimit limit;
+    atomic_store(&c->spare_fds, FDS_MOST);
     if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == RLIM_INFINITY)
-        return FDS_MOST;
-    /* A thread holds up to a few at a time; the rest is shared with whatever the process has open. */
-    rlim_t needed = 64 + 4 * (rlim_t)threads;
-    rlim_t spare = limit.rlim_cur > needed ? (limit.rlim_cur - needed) / 2 : 0;
-    return spare < FDS_MOST ? (int)spare : FDS_MOST;
+        return;
+    rlim_t free = limit.rlim_cur > FDS_OWN ? limit.rlim_cur - FDS_OWN : 0;
+    if (c->threads * (rlim_t)FDS_THREAD > free)
+        c->threads = free < FDS_THREAD ? 1 : (unsigned)(free / FDS_THREAD);
+    rlim_t used = c->threads * (rlim_t)FDS_THREAD, spare = free > used ? (free - used) / 2 : 0;
+    if (spare < FDS_MOST)
+        atomic_store(&c->spare_fds, (int)spare);
 }
 
 static void crawl_init(struct crawl *c, struct branch *root, const struct scan_options *options)
@@ -263,13 +222,10 @@ static void crawl_init(struct crawl *c, struct branch *root, const struct scan_o
     int wanted = options->threads > 0 ? options->threads : THREADS_DEFAULT;
     c->threads = (unsigned)(wanted < THREADS_MOST ? wanted : THREADS_MOST);
     pthread_mutex_init(&c->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->work, &monotonic);
-    pthread_cond_init(&c->done, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    atomic_store(&c->spare_fds, fds_to_spare(c->threads));
+    cond_init(&c->work);
+    cond_init(&c->done);
+    c->delay = look_delay();
+    share_descriptors(c);
     root->next = NULL;
     c->branches = root;
     c->queued = c->outstanding = 1;

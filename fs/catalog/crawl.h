@@ -3,16 +3,31 @@
 #define FS_CATALOG_CRAWL_H
 
 #include "fs/base/str.h"
-#include "fs/catalog/scan.h"
+#include "fs/catalog/scanner.h"
 #include "fs/catalog/tree.h"
 
-struct chunk;
+struct crawl_worker;
+
+enum { SETTLE_NS = 2000000000 }; /* clocks and time stamps are coarse: a later change may have the same times */
+
+/* Work for any thread; when the crawl stops, what is left is run, too, and gives back what it holds. */
+struct crawl_job {
+    struct crawl_job *next; /* in the queue */
+    void (*run)(struct crawl_worker *w, struct crawl_job *job);
+};
 
 struct crawl {
     /* constant while threads run */
     int source;                /* the source's root directory */
     const struct catalog *old; /* NULL: none whose entries may be taken over */
-    int64_t settled;           /* a directory of old that changed at this time or later counts as changed */
+    int64_t settled;           /* what of old changed at this time or later is not trusted */
+    bool looks;                /* at each file of a directory whose names are taken over */
+    uint8_t *looked;           /* by file: not at these, another node has; NULL: none */
+    uint64_t shared;           /* how many these are */
+    bool insists;              /* on what files are: what a network file system remembers of them may be what is kept */
+    bool ignores_ctime;
+    int64_t scanned; /* when this scan began */
+    uint64_t delay;  /* of every look, for tests: milliseconds */
     struct attributes *attributes;
 
     pthread_mutex_t lock;
@@ -20,9 +35,9 @@ struct crawl {
     pthread_cond_t done; /* all is done, or the crawl stops */
     /* under lock */
     struct branch *branches; /* stack of directories to visit */
-    struct chunk *chunks;    /* stack of entries to look at */
+    struct crawl_job *jobs;  /* stack of entries to look at */
     uint64_t queued;         /* branches on the stack */
-    uint64_t outstanding;    /* branches and chunks queued or in hand */
+    uint64_t outstanding;    /* branches and jobs queued or in hand */
     unsigned threads, waiting;
     int error; /* why it stopped: the first, and in words */
     struct str why;
@@ -30,39 +45,49 @@ struct crawl {
     atomic_bool stop;
     atomic_bool changed;  /* something is not as in old */
     atomic_int spare_fds; /* directories that may be held open for their children */
-    atomic_uint_fast64_t directories, files, bytes, reused;
+    atomic_uint_fast64_t directories, files, bytes, reused, rewritten;
 };
 
 /* What one thread has for itself. */
-struct worker {
+enum { WORKER_BUFFER = 32 << 10 };
+struct crawl_worker {
     struct crawl *crawl;
     struct attribute_memory memory;
-    char *buffer;
+    _Alignas(8) char buffer[WORKER_BUFFER]; /* for struct dirent64 */
 };
-enum { WORKER_BUFFER = 32 << 10 };
 
 /* Fill the tree from its root on. The tree is the caller's, also after an error, which `why` explains. */
 int crawl_run(struct crawl *c, struct branch *root, const struct scan_options *options, struct str *why);
+struct scan_progress crawl_progress(struct crawl *c); /* any thread */
 
 /* For those who visit. */
 void crawl_push_children(struct crawl *c, struct branch *n);
-void crawl_push_chunk(struct crawl *c, struct chunk *chunk);
+void crawl_push_job(struct crawl *c, struct crawl_job *job);
 void crawl_fail(struct crawl *c, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* visit.c: one directory, as far as it can be done at once. */
-void visit_branch(struct worker *w, struct branch *n);
+void visit_branch(struct crawl_worker *w, struct branch *n);
+/* The same directory once more, by a descriptor of it, which is taken over: its names are not what was taken over. */
+void visit_anew(struct crawl_worker *w, struct branch *n, int fd);
 void visit_unreadable(struct crawl *c, struct branch *n, int error); /* in part or as a whole: said, counted */
 /* Hold the directory open for its children if that is affordable; takes fd over. */
 void visit_keep(struct crawl *c, struct branch *n, int fd);
 
-/* listing.c: read a directory; takes fd over. */
-void listing_start(struct worker *w, struct branch *n, int fd);
-void listing_chunk(struct worker *w, struct chunk *chunk);
-struct chunk **chunk_next(struct chunk *chunk); /* its link in the queue */
+/* crawl-listing.c: read a directory; takes fd over. */
+void listing_start(struct crawl_worker *w, struct branch *n, int fd);
+
+/* recheck.c: look at the files of a directory whose names were taken over; takes fd over. */
+bool recheck_is_due(const struct crawl *c, const struct branch *n);
+void recheck_start(struct crawl_worker *w, struct branch *n, int fd);
 
 /* look.c: stat, asking for no more than the catalog needs; name NULL: of fd itself. 0 or -errno. */
-int look(int fd, const char *name, int flags, struct stat *st);
-int64_t look_time(struct timespec t);                         /* nanoseconds since 1970, clamped to what fits */
-int look_open(int source, const struct branch *n, int flags); /* a directory, from the root down, through no symlink */
+int look(const struct crawl *c, int fd, const char *name, int flags, struct stat *st);
+uint64_t look_delay(void); /* which the environment asks for, for tests */
+struct file_state look_state(const struct crawl *c, const struct stat *st);
+/* The version of a file's bytes; `old`: its number in the catalog of before, if it has one. */
+int64_t look_version(struct crawl *c, const uint32_t *old, const struct file_state *now);
+
+/* portion.c: what other nodes have looked at and found as it was, by file; NULL: nothing. The caller frees. */
+uint8_t *portions_read(int fd, const struct catalog *old);
 
 #endif

@@ -2,7 +2,8 @@
  * more than one each: only large files are listed, and a data set of small files costs no memory here. */
 #include "fs/catalog/cut.h"
 
-#include <errno.h>
+#include "fs/base/array.h"
+
 #include <stdlib.h>
 
 struct cut_file {
@@ -10,34 +11,32 @@ struct cut_file {
     uint64_t extra; /* pieces beyond one a file, of all large files before this one */
 };
 
-static uint64_t pieces_of(const struct cut *c, uint32_t file)
+static bool is_cut(const struct cut *c, uint32_t file)
 {
-    uint64_t size = catalog_file(c->catalog, file).size;
-    return size <= c->whole ? 1 : ((size - 1) >> c->shift) + 1;
+    return catalog_kept_size(c->catalog, file) > c->whole;
 }
 
-static size_t count_large(const struct cut *c)
+/* Of a large file. */
+static uint64_t pieces_of(const struct cut *c, uint32_t file)
 {
-    size_t count = 0;
-    uint32_t files = catalog_files(c->catalog);
-    for (uint32_t file = 0; file < files; file++)
-        count += catalog_file(c->catalog, file).size > c->whole;
-    return count;
+    return ((catalog_file(c->catalog, file).size - 1) >> c->shift) + 1;
 }
 
 int cut_init(struct cut *c, const struct catalog *catalog, uint64_t whole, unsigned shift)
 {
     *c = (struct cut){.catalog = catalog, .whole = whole, .shift = shift};
-    size_t large = count_large(c);
-    if (large && !(c->large = calloc(large, sizeof *c->large)))
-        return -ENOMEM;
     uint64_t extra = 0;
+    size_t room = 0;
     uint32_t files = catalog_files(catalog);
-    for (uint32_t file = 0; c->count < large; file++) {
-        uint64_t pieces = pieces_of(c, file);
-        if (catalog_file(catalog, file).size > whole)
-            c->large[c->count++] = (struct cut_file){file, extra};
-        extra += pieces - 1;
+    for (uint32_t file = 0; file < files; file++) {
+        if (!is_cut(c, file))
+            continue;
+        if (array_reserve(c->large, room, c->count + 1)) {
+            cut_fini(c);
+            return -ENOMEM;
+        }
+        c->large[c->count++] = (struct cut_file){file, extra};
+        extra += pieces_of(c, file) - 1;
     }
     c->pieces = files + extra;
     return 0;
@@ -67,7 +66,7 @@ uint64_t cut_first(const struct cut *c, uint32_t file)
 uint64_t cut_at(const struct cut *c, uint32_t file, uint64_t offset)
 {
     uint64_t first = cut_first(c, file);
-    return catalog_file(c->catalog, file).size <= c->whole ? first : first + (offset >> c->shift);
+    return is_cut(c, file) ? first + (offset >> c->shift) : first;
 }
 
 void cut_bytes(const struct cut *c, uint32_t file, uint64_t offset, uint64_t *from, uint64_t *to)

@@ -1,5 +1,6 @@
 /* How the files of a catalog are cut into pieces that are numbered 0… over all of it, those of a file in a row. A file
- * of up to `whole` bytes is one piece, an empty one too; a larger one has one for each 1 << shift bytes. */
+ * of up to `whole` bytes is one piece, an empty one too; a larger one has one for each 1 << shift bytes. One that no
+ * tier may keep counts as one piece. */
 #ifndef FS_CATALOG_CUT_H
 #define FS_CATALOG_CUT_H
 

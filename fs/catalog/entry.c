@@ -13,10 +13,10 @@
 struct item {
     uint64_t key;
     const char *rest; /* behind the key; NULL: the name ended before */
-    struct entry *entry;
+    struct scan_entry *entry;
 };
 
-static size_t common_prefix(struct entry *const *list, size_t count)
+static size_t common_prefix(struct scan_entry *const *list, size_t count)
 {
     size_t common = list[0]->length;
     for (size_t i = 1; i < count; i++) {
@@ -28,7 +28,7 @@ static size_t common_prefix(struct entry *const *list, size_t count)
     return common;
 }
 
-static struct item item_make(struct entry *e, size_t skip)
+static struct item item_make(struct scan_entry *e, size_t skip)
 {
     struct item item = {.entry = e};
     size_t n = e->length - skip;
@@ -46,7 +46,7 @@ static int item_compare(const void *a, const void *b)
     return strcmp(x->rest ? x->rest : "", y->rest ? y->rest : "");
 }
 
-int entries_sort(struct entry **list, size_t *count)
+int entries_sort(struct scan_entry **list, size_t *count)
 {
     if (*count < 2)
         return 0;
@@ -71,7 +71,7 @@ struct sums {
     size_t directories, files, links, bytes;
 };
 
-static struct sums sum(struct entry *const *list, size_t count)
+static struct sums sum(struct scan_entry *const *list, size_t count)
 {
     struct sums s = {0};
     for (size_t i = 0; i < count; i++) {
@@ -92,12 +92,12 @@ static uint64_t add_name(char *names, size_t *end, const char *text, size_t leng
     return name;
 }
 
-int entries_to_branch(struct entry *const *list, size_t count, const struct catalog *old, struct branch *n)
+int entries_to_branch(struct scan_entry *const *list, size_t count, const struct catalog *old, struct branch *n)
 {
     struct sums s = sum(list, count);
     if (s.directories > FORMAT_COUNT_MOST || s.files > FORMAT_COUNT_MOST || s.links > FORMAT_COUNT_MOST)
         return -EFBIG;
-    size_t records = s.files * sizeof *n->file + s.links * sizeof *n->link;
+    size_t records = s.files * (sizeof *n->file + sizeof *n->seen + sizeof *n->version) + s.links * sizeof *n->link;
     char *own = malloc(records + s.bytes + 1);
     struct branch *children = s.directories ? malloc(s.directories * sizeof *children) : NULL;
     if (!own || (s.directories && !children)) {
@@ -107,26 +107,33 @@ int entries_to_branch(struct entry *const *list, size_t count, const struct cata
     }
     struct format_file *file = (void *)own;
     struct format_link *link = (void *)(file + s.files);
+    struct format_seen *seen = (void *)(link + s.links);
+    int64_t *version = (void *)(seen + s.files);
     char *names = own + records;
     size_t end = 0;
     n->own = own;
     n->file = file;
     n->link = link;
+    n->seen = seen;
+    n->version = version;
     n->names = names;
     n->children = children;
     for (size_t i = 0; i < count; i++) {
-        const struct entry *e = list[i];
+        const struct scan_entry *e = list[i];
         uint64_t name = add_name(names, &end, e->name, e->length);
         if (e->kind == ENTRY_DIRECTORY) {
             const char *text = names + name_offset(name);
             uint32_t before = n->old && old ? catalog_subdirectory(old, n->old, text, e->length) : 0;
             branch_init(&children[n->directories++], n, text, e->length, before);
         } else if (e->kind == ENTRY_FILE) {
-            file[n->files++] =
-                (struct format_file){.size = e->size, .mtime = e->mtime, .name = name, .attribute = e->attribute};
+            seen[n->files] =
+                (struct format_seen){.ctime = e->state.ctime, .blocks = e->blocks, .links = e->state.links};
+            version[n->files] = e->version;
+            file[n->files++] = (struct format_file){
+                .size = e->state.size, .mtime = e->state.mtime, .name = name, .attribute = e->attribute};
         } else {
             link[n->links++] = (struct format_link){
-                .mtime = e->mtime,
+                .mtime = e->state.mtime,
                 .name = name,
                 .target = add_name(names, &end, e->target, strlen(e->target)),
                 .attribute = e->attribute,

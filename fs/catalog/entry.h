@@ -6,20 +6,21 @@
 
 enum entry_kind { ENTRY_NONE, ENTRY_DIRECTORY, ENTRY_FILE, ENTRY_LINK };
 
-struct entry {
+struct scan_entry {
     const char *name;
     char *target; /* of a symlink; freed by whoever made the entry */
-    uint64_t size;
-    int64_t mtime;
+    struct file_state state;
+    uint64_t blocks;
+    int64_t version;
     uint32_t attribute;
     uint16_t length;
     uint8_t kind;
 };
 
 /* By name as bytes; of two with one name (a directory that changed while it was read) the first stays. */
-int entries_sort(struct entry **list, size_t *count);
+int entries_sort(struct scan_entry **list, size_t *count);
 
 /* The records and children of a branch from its sorted entries. 0, -ENOMEM, or -EFBIG. */
-int entries_to_branch(struct entry *const *list, size_t count, const struct catalog *old, struct branch *n);
+int entries_to_branch(struct scan_entry *const *list, size_t count, const struct catalog *old, struct branch *n);
 
 #endif

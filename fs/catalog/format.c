@@ -1,10 +1,12 @@
-/* The layout of the catalog file and its two hashes. */
+/* How the catalog file is laid out, and its two hashes. */
 #include "fs/catalog/format.h"
 
 #include <string.h>
 
 const uint8_t format_size[PARTS] = {
     [PART_SCAN] = sizeof(struct format_scan),
+    [PART_VERSIONS] = sizeof(int64_t),
+    [PART_SEEN] = sizeof(struct format_seen),
     [PART_DIRECTORIES] = sizeof(struct format_directory),
     [PART_FILES] = sizeof(struct format_file),
     [PART_LINKS] = sizeof(struct format_link),
@@ -16,7 +18,9 @@ static bool counts_fit(const struct format_section section[PARTS])
 {
     return section[PART_DIRECTORIES].count >= 1 && section[PART_DIRECTORIES].count <= FORMAT_COUNT_MOST &&
            section[PART_SCAN].count == section[PART_DIRECTORIES].count &&
-           section[PART_FILES].count <= FORMAT_COUNT_MOST && section[PART_LINKS].count <= FORMAT_COUNT_MOST &&
+           section[PART_FILES].count <= FORMAT_COUNT_MOST &&
+           section[PART_VERSIONS].count == section[PART_FILES].count &&
+           section[PART_SEEN].count == section[PART_FILES].count && section[PART_LINKS].count <= FORMAT_COUNT_MOST &&
            section[PART_ATTRIBUTES].count <= UINT32_MAX && section[PART_NAMES].count >= 1 &&
            section[PART_NAMES].count <= FORMAT_NAMES_MOST;
 }
@@ -39,6 +43,14 @@ struct digest format_digest(const void *bytes)
     uint64_t from = header->section[PART_DIRECTORIES].offset;
     uint64_t seed = hash64(header->section, sizeof header->section, 0);
     return hash128((const char *)bytes + from, header->length - from, seed);
+}
+
+struct digest format_versions(const void *bytes)
+{
+    const struct format_header *header = bytes;
+    const struct format_section *section = &header->section[PART_VERSIONS];
+    uint64_t seed = hash64(&header->digest, sizeof header->digest, 0);
+    return hash128((const char *)bytes + section->offset, section->count * format_size[PART_VERSIONS], seed);
 }
 
 struct digest format_checksum(const void *bytes)

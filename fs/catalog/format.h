@@ -13,7 +13,7 @@
 
 #define FORMAT_MAGIC "DEALFSCT"
 enum {
-    FORMAT_VERSION = 1,
+    FORMAT_VERSION = 2,
     FORMAT_ENDIAN = 0x01020304,
     FORMAT_ALIGNMENT = 64,
     FORMAT_NAME_MOST = UINT16_MAX, /* bytes of a name or of a link's target */
@@ -22,7 +22,11 @@ enum {
 #define FORMAT_NAMES_MOST ((uint64_t)1 << 48)        /* bytes of the section of names */
 
 enum format_part {
-    PART_SCAN, /* what the next scan wants to know; the others describe the dataset */
+    /* what the scan saw, which can be different on every node */
+    PART_SCAN,
+    PART_VERSIONS,
+    PART_SEEN,
+    /* the dataset */
     PART_DIRECTORIES,
     PART_FILES,
     PART_LINKS,
@@ -40,10 +44,9 @@ struct format_header {
     uint32_t version, endian;
     uint64_t length;
     uint64_t scanned;
-    struct digest checksum, digest;
+    struct digest checksum, digest, versions;
     struct catalog_notes notes;
     uint64_t bytes;
-    uint8_t zero[56];
     struct format_section section[PARTS];
 };
 
@@ -55,6 +58,14 @@ struct format_scan {
     uint32_t zero;
 };
 enum { SCAN_UNREADABLE = 1, SCAN_HIDDEN = 2 };
+
+/* One a file, beside the records of files, as is its version (FORMAT), an int64_t. */
+struct format_seen {
+    int64_t ctime; /* 0: not compared */
+    uint64_t blocks;
+    uint32_t links;
+    uint32_t zero;
+};
 
 /* A name: its offset in the names in the low 48 bits, its length above. */
 static inline uint64_t name_pack(uint64_t offset, size_t length)
@@ -101,6 +112,7 @@ struct format_attribute {
 
 _Static_assert(sizeof(struct format_header) == 256, "header");
 _Static_assert(sizeof(struct format_scan) == 24, "scan record");
+_Static_assert(sizeof(struct format_seen) == 24, "seen record");
 _Static_assert(sizeof(struct format_directory) == 48, "directory record");
 _Static_assert(sizeof(struct format_file) == 32, "file record");
 _Static_assert(sizeof(struct format_link) == 32, "link record");
@@ -111,15 +123,18 @@ extern const uint8_t format_size[PARTS]; /* of a record of each section */
 /* Where each section must lie, from the counts; the length of the whole, or 0 when they cannot be. */
 uint64_t format_layout(struct format_section section[PARTS]);
 
-/* The two hashes of a file whose sections lie as they must: of the dataset, and of the rest of the file, which
- * includes the former. */
+/* The hashes of a file whose sections lie as they must: of the dataset, of the versions, which includes the former, and
+ * of the rest of the file, which includes both. */
 struct digest format_digest(const void *bytes);
+struct digest format_versions(const void *bytes);
 struct digest format_checksum(const void *bytes);
 
 /* A catalog in memory: the header and the sections, all inside one map. */
 struct catalog {
     const struct format_header *header;
     const struct format_scan *scan;
+    const int64_t *version;
+    const struct format_seen *seen;
     const struct format_directory *directory; /* the first is the root: inode − 1 */
     const struct format_file *file;
     const struct format_link *link;
@@ -171,10 +186,18 @@ static inline struct slice slice_links(const struct catalog *c, const struct for
     return (struct slice){&first->name, sizeof *first / sizeof(uint64_t), d->links};
 }
 
+/* A file with holes can claim 2^63 bytes, so a sum of sizes ends at the most. */
+static inline uint64_t format_sum(uint64_t sum, uint64_t size)
+{
+    return __builtin_add_overflow(sum, size, &sum) ? UINT64_MAX : sum;
+}
+
 /* Find the sections of a file of n bytes and check all of it. 0 or -EBADMSG. */
 int catalog_check(struct catalog *c, const void *bytes, size_t n);
 
 /* The subdirectory of that name, or 0. */
 uint32_t catalog_subdirectory(const struct catalog *c, uint32_t directory, const char *name, size_t length);
+/* The file of that name in the directory; false: none. */
+bool catalog_file_in(const struct catalog *c, uint32_t directory, const char *name, size_t length, uint32_t *file);
 
 #endif

@@ -3,7 +3,8 @@
  * reached is matched as early as can be, and a `*` that met a slash has settled all before it. So the time is at most
  * the product of the lengths, squared only with both kinds of stars. */
 #include "fs/catalog/glob.h"
-#include "fs/catalog/utf8.h"
+
+#include "fs/base/utf8.h"
 
 #include <string.h>
 
@@ -37,30 +38,19 @@ static bool match_one(const char **glob, const char *glob_end, const char **text
     if (g == glob_end || t == text_end)
         return false;
     uint32_t c = utf8_next(&t, text_end), want = utf8_next(&g, glob_end);
-    if (want == '?' && c != '/') {
+    int in = want == '[' ? match_set(&g, glob_end, c) : -1;
+    bool same = want == c;
+    if (in >= 0)
+        same = in && c != '/';
+    else if (want == '?')
+        same = c != '/';
+    else if (want == '\\' && g < glob_end)
+        same = utf8_next(&g, glob_end) == c;
+    if (same) {
         *glob = g;
         *text = t;
-        return true;
     }
-    if (want == '[') {
-        int in = match_set(&g, glob_end, c);
-        if (in >= 0) {
-            if (in == 0 || c == '/')
-                return false;
-            *glob = g;
-            *text = t;
-            return true;
-        }
-    }
-    if (want == '\\' && g < glob_end)
-        want = utf8_next(&g, glob_end);
-    else if (want == '?')
-        return false;
-    if (want != c)
-        return false;
-    *glob = g;
-    *text = t;
-    return true;
+    return same;
 }
 
 /* Where to go on when the match fails. */

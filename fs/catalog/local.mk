@@ -3,20 +3,25 @@ noinst_LIBRARIES += fs/catalog/libcatalog.a
 fs_catalog_libcatalog_a_SOURCES = \
 	fs/catalog/catalog.c \
 	fs/catalog/catalog.h \
-	fs/catalog/check.c \
+	fs/catalog/copy.c \
+	fs/catalog/copy.h \
+	fs/catalog/crawl-listing.c \
 	fs/catalog/crawl.c \
 	fs/catalog/crawl.h \
 	fs/catalog/cut.c \
 	fs/catalog/cut.h \
 	fs/catalog/entry.c \
 	fs/catalog/entry.h \
+	fs/catalog/file-state.c \
+	fs/catalog/file-state.h \
 	fs/catalog/format.c \
 	fs/catalog/format.h \
 	fs/catalog/glob.c \
 	fs/catalog/glob.h \
-	fs/catalog/listing.c \
 	fs/catalog/look.c \
 	fs/catalog/lookup.c \
+	fs/catalog/portion.c \
+	fs/catalog/recheck.c \
 	fs/catalog/samples-file.c \
 	fs/catalog/samples-imagefolder.c \
 	fs/catalog/samples-list.h \
@@ -25,14 +30,13 @@ fs_catalog_libcatalog_a_SOURCES = \
 	fs/catalog/samples-text.c \
 	fs/catalog/samples.c \
 	fs/catalog/samples.h \
-	fs/catalog/scan.c \
-	fs/catalog/scan.h \
+	fs/catalog/scanner.c \
+	fs/catalog/scanner.h \
 	fs/catalog/tree-order.c \
 	fs/catalog/tree-write.c \
 	fs/catalog/tree.c \
 	fs/catalog/tree.h \
-	fs/catalog/utf8.c \
-	fs/catalog/utf8.h \
+	fs/catalog/validate.c \
 	fs/catalog/visit.c
 
 EXTRA_DIST += fs/catalog/FORMAT

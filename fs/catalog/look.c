@@ -1,92 +1,60 @@
-/* The system calls of a scan. */
-#include "fs/base/cleanup.h"
+/* The system calls of a scan, and what their answers say of a file. */
+#include "fs/base/clock.h"
 #include "fs/catalog/crawl.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 
-int look(int fd, const char *name, int flags, struct stat *st)
+#define DAY_NS ((int64_t)(86400 * SECOND))
+
+/* `stat=MS` among the words of DEALFS_SOURCE_FAULTS (fs/store/fault.c). */
+uint64_t look_delay(void)
 {
-    struct statx x;
-    unsigned want = STATX_TYPE | STATX_MODE | STATX_UID | STATX_GID | STATX_SIZE | STATX_MTIME | STATX_CTIME;
-    if (statx(fd, name ? name : "", flags | AT_NO_AUTOMOUNT | (name ? 0 : AT_EMPTY_PATH), want, &x))
-        return -errno;
-    memset(st, 0, sizeof *st);
-    st->st_mode = x.stx_mode;
-    st->st_uid = x.stx_uid;
-    st->st_gid = x.stx_gid;
-    st->st_size = (off_t)x.stx_size;
-    st->st_mtim = (struct timespec){.tv_sec = x.stx_mtime.tv_sec, .tv_nsec = x.stx_mtime.tv_nsec};
-    st->st_ctim = (struct timespec){.tv_sec = x.stx_ctime.tv_sec, .tv_nsec = x.stx_ctime.tv_nsec};
+    static const char word[] = "stat=", space[] = ", \t\n";
+    const char *at = getenv("DEALFS_SOURCE_FAULTS");
+    for (at = at ? at : ""; *at; at += strcspn(at, space)) {
+        at += strspn(at, space);
+        if (strncmp(at, word, sizeof word - 1) == 0)
+            return strtoull(at + sizeof word - 1, NULL, 10);
+    }
     return 0;
 }
 
-int64_t look_time(struct timespec t)
+int look(const struct crawl *c, int fd, const char *name, int flags, struct stat *st)
 {
-    int64_t ns;
-    if (__builtin_mul_overflow((int64_t)t.tv_sec, (int64_t)1000000000, &ns) ||
-        __builtin_add_overflow(ns, (int64_t)t.tv_nsec, &ns))
-        return t.tv_sec < 0 ? INT64_MIN : INT64_MAX;
-    return ns;
+    if (c->delay)
+        clock_sleep(c->delay * MILLISECOND);
+    return state_look(fd, name, flags, st);
 }
 
-/* One name after the other, for kernels and sandboxes without openat2. */
-static int open_steps(int at, char *path, int flags)
+struct file_state look_state(const struct crawl *c, const struct stat *st)
 {
-    CLEANUP_CLOSE int fd = -1;
-    char *rest = NULL;
-    for (char *name = strtok_r(path, "/", &rest); name;) {
-        char *next = strtok_r(NULL, "/", &rest);
-        int down = openat(fd >= 0 ? fd : at, name, O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC | (next ? O_PATH : flags));
-        if (down < 0)
-            return -errno;
-        if (fd >= 0)
-            close(fd);
-        fd = down;
-        name = next;
-    }
-    return steal_fd(fd);
+    struct file_state state = state_from(st);
+    if (c->ignores_ctime)
+        state.ctime = 0;
+    return state;
 }
 
-static int open_path(int at, char *path, int flags)
+/* Time stamps are coarse: a file that changed just before it was looked at can change again and look the same. One with
+ * a fraction of a second is of a clock that has gone on before the first byte is read; whole seconds may last for two.
+ * (An mtime can be set to any time.) */
+static bool is_settled(const struct crawl *c, const struct file_state *now)
 {
-    struct open_how how = {
-        .flags = (unsigned)(flags | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC),
-        .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-    };
-    for (int attempt = 0; attempt < 8; attempt++) { /* EAGAIN: a rename was going on */
-        long fd = syscall(SYS_openat2, at, path, &how, sizeof how);
-        if (fd >= 0)
-            return (int)fd;
-        if (errno == ENOSYS || errno == EPERM)
-            return open_steps(at, path, flags);
-        if (errno != EAGAIN)
-            break;
-    }
-    return -errno;
+    int64_t time = now->ctime ? now->ctime : now->mtime;
+    return time % (int64_t)SECOND != 0 || time < c->scanned - SETTLE_NS || time > c->scanned + DAY_NS;
 }
 
-int look_open(int source, const struct branch *n, int flags)
+int64_t look_version(struct crawl *c, const uint32_t *old, const struct file_state *now)
 {
-    CLEANUP_FREE char *path = branch_path(n);
-    if (!path)
-        return -ENOMEM;
-    CLEANUP_CLOSE int fd = -1;
-    char *from = path, *end = path + strlen(path);
-    while (end - from >= PATH_MAX) { /* in pieces that the kernel takes */
-        char *slash = memrchr(from, '/', PATH_MAX - 1);
-        if (!slash)
-            return -ENAMETOOLONG;
-        *slash = '\0';
-        int down = open_path(fd >= 0 ? fd : source, from, O_PATH);
-        if (down < 0)
-            return down;
-        if (fd >= 0)
-            close(fd);
-        fd = down;
-        from = slash + 1;
+    if (old) {
+        struct file_state before = catalog_state(c->old, *old);
+        bool same = state_compare(&before, now) == STATE_SAME && (before.ctime == 0) == (now->ctime == 0);
+        if (same && c->old->version[*old] != (int64_t)catalog_scanned(c->old))
+            return c->old->version[*old];
+        atomic_fetch_add(&c->rewritten, !same);
     }
-    return open_path(fd >= 0 ? fd : source, from, flags);
+    /* Bytes that are read of what has not settled are of a version that the next scan does not trust: named after the
+     * scan. */
+    return is_settled(c, now) ? now->ctime : c->scanned;
 }

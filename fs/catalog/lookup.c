@@ -35,6 +35,14 @@ uint32_t catalog_subdirectory(const struct catalog *c, uint32_t directory, const
     return place < d->directories ? d->first_directory + place : 0;
 }
 
+bool catalog_file_in(const struct catalog *c, uint32_t directory, const char *name, size_t length, uint32_t *file)
+{
+    const struct format_directory *d = catalog_dir(c, directory);
+    uint32_t place = slice_find(c, slice_files(c, d), name, length);
+    *file = d->first_file + place;
+    return place < d->files;
+}
+
 static int is_directory(const struct catalog *c, uint64_t ino)
 {
     if (ino < CATALOG_ROOT || ino > catalog_inodes(c))
@@ -47,10 +55,9 @@ int catalog_lookup(const struct catalog *c, uint64_t directory, const char *name
     int error = is_directory(c, directory);
     if (error)
         return error;
-    const struct format_directory *d = catalog_dir(c, directory);
-    uint32_t place = slice_find(c, slice_files(c, d), name, length);
-    if (place < d->files) {
-        *ino = catalog_file_ino(c, d->first_file + place);
+    uint32_t file;
+    if (catalog_file_in(c, (uint32_t)directory, name, length, &file)) {
+        *ino = catalog_file_ino(c, file);
         return 0;
     }
     uint32_t child = catalog_subdirectory(c, (uint32_t)directory, name, length);
@@ -58,7 +65,8 @@ int catalog_lookup(const struct catalog *c, uint64_t directory, const char *name
         *ino = child;
         return 0;
     }
-    place = slice_find(c, slice_links(c, d), name, length);
+    const struct format_directory *d = catalog_dir(c, directory);
+    uint32_t place = slice_find(c, slice_links(c, d), name, length);
     if (place == d->links)
         return -ENOENT;
     *ino = CATALOG_ROOT + (uint64_t)c->directories + c->files + d->first_link + place;
@@ -84,16 +92,6 @@ int catalog_child(const struct catalog *c, uint64_t directory, uint64_t place, u
     if (place >= d->links)
         return -ENOENT;
     *ino = CATALOG_ROOT + (uint64_t)c->directories + c->files + d->first_link + place;
-    return 0;
-}
-
-int catalog_directory_files(const struct catalog *c, uint64_t directory, uint32_t *first, uint32_t *count)
-{
-    int error = is_directory(c, directory);
-    if (error)
-        return error;
-    *first = catalog_dir(c, directory)->first_file;
-    *count = catalog_dir(c, directory)->files;
     return 0;
 }
 

@@ -48,7 +48,7 @@ int samples_save(const struct samples *s, const char *path)
     return file_write_atomic(AT_FDCWD, path, image, n, 0600);
 }
 
-static int check(const struct catalog *c, const struct list_header *header, const uint32_t *file, size_t n)
+static int check_list(const struct catalog *c, const struct list_header *header, const uint32_t *file, size_t n)
 {
     if (memcmp(header->magic, LIST_MAGIC, sizeof header->magic) != 0 || header->version != LIST_VERSION ||
         header->endian != LIST_ENDIAN || header->count > UINT32_MAX ||
@@ -79,7 +79,7 @@ int samples_load(const struct catalog *c, const char *path, struct samples **out
         return -errno;
     const struct list_header *header = map;
     const uint32_t *file = (const void *)(header + 1);
-    int error = check(c, header, file, n);
+    int error = check_list(c, header, file, n);
     if (error) {
         munmap(map, n);
         return error;

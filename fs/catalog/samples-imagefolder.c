@@ -4,13 +4,13 @@
  * files in each, all as strings of Python. The catalog has that order by bytes, which is the same as long as all names
  * are UTF-8; a byte that is none is a character between U+D7FF and U+E000 to Python, so then all is sorted again. */
 #include "fs/base/cleanup.h"
+#include "fs/base/utf8.h"
 #include "fs/catalog/format.h"
 #include "fs/catalog/samples-list.h"
-#include "fs/catalog/utf8.h"
 
 #include <string.h>
 
-static unsigned char lower(char c)
+static unsigned char ascii_lower(char c)
 {
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
@@ -21,7 +21,8 @@ static bool is_image(const char *name, size_t n)
     static const char *const extension[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
     for (size_t i = 0; i < sizeof extension / sizeof extension[0]; i++) {
         size_t length = strlen(extension[i]), same = 0;
-        while (n >= length && same < length && lower(name[n - length + same]) == (unsigned char)extension[i][same])
+        while (n >= length && same < length &&
+               ascii_lower(name[n - length + same]) == (unsigned char)extension[i][same])
             same++;
         if (same == length)
             return true;
@@ -79,55 +80,28 @@ static int class_compare(const void *a, const void *b)
     return order ? order : utf8_compare(x->path, x->length, y->path, y->length);
 }
 
-struct named_file {
-    const char *name;
-    size_t length;
-    uint32_t file;
-};
-
-static int file_compare(const void *a, const void *b)
+static int file_compare(const void *a, const void *b, void *catalog)
 {
-    const struct named_file *x = a, *y = b;
-    return utf8_compare(x->name, x->length, y->name, y->length);
-}
-
-static int sort_files(const struct catalog *c, uint32_t *file, uint32_t count)
-{
-    struct named_file *named = malloc((count + (size_t)1) * sizeof *named);
-    if (!named)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t name = c->file[file[i]].name;
-        named[i] = (struct named_file){catalog_string(c, name), name_length(name), file[i]};
-    }
-    qsort(named, count, sizeof *named, file_compare);
-    for (uint32_t i = 0; i < count; i++)
-        file[i] = named[i].file;
-    free(named);
-    return 0;
-}
-
-static int class_path(const struct catalog *c, uint32_t directory, char *buffer, struct class_directory *class)
-{
-    long n = catalog_path(c, directory, buffer, CATALOG_PATH_MAX);
-    if (n < 0)
-        return (int)n;
-    *class = (struct class_directory){.directory = directory, .length = (size_t)n, .path = strdup(buffer)};
-    class->top = strcspn(buffer, "/");
-    return class->path ? 0 : -ENOMEM;
+    const struct catalog *c = catalog;
+    uint64_t x = c->file[*(const uint32_t *)a].name, y = c->file[*(const uint32_t *)b].name;
+    return utf8_compare(catalog_string(c, x), name_length(x), catalog_string(c, y), name_length(y));
 }
 
 static int list_classes(const struct catalog *c, struct class_directory *class, size_t *count)
 {
-    CLEANUP_FREE char *buffer = malloc(CATALOG_PATH_MAX);
-    int error = buffer ? 0 : -ENOMEM;
-    for (uint64_t d = CATALOG_ROOT + 1; !error && d <= c->directories; d++) {
+    CLEANUP_FREE char *path = malloc(CATALOG_PATH_MAX);
+    if (!path)
+        return -ENOMEM;
+    for (uint32_t d = CATALOG_ROOT + 1; d <= c->directories; d++) {
         if (catalog_dir(c, d)->files == 0)
             continue;
-        error = class_path(c, (uint32_t)d, buffer, &class[*count]);
-        *count += !error;
+        long n = catalog_path(c, d, path, CATALOG_PATH_MAX);
+        char *own = n < 0 ? NULL : strdup(path);
+        if (!own)
+            return n < 0 ? (int)n : -ENOMEM;
+        class[(*count)++] = (struct class_directory){d, strcspn(path, "/"), (size_t)n, own};
     }
-    return error;
+    return 0;
 }
 
 static int add_sorted(const struct catalog *c, struct files *files)
@@ -140,8 +114,8 @@ static int add_sorted(const struct catalog *c, struct files *files)
     for (size_t i = 0; !error && i < count; i++) {
         uint32_t before = files->count;
         error = add_images(c, catalog_dir(c, class[i].directory), files);
-        if (!error && files->count > before)
-            error = sort_files(c, files->file + before, files->count - before);
+        if (files->count > before)
+            qsort_r(files->file + before, files->count - before, sizeof *files->file, file_compare, (void *)c);
     }
     for (size_t i = 0; i < count; i++)
         free(class[i].path);
@@ -152,10 +126,8 @@ static int add_sorted(const struct catalog *c, struct files *files)
 struct samples *samples_imagefolder(const struct catalog *c)
 {
     struct files files = {0};
+    struct samples *s = NULL;
     int error = all_valid(c) ? add_in_order(c, &files) : add_sorted(c, &files);
-    if (error) {
-        free(files.file);
-        return NULL;
-    }
-    return samples_make(c, files.file, files.count);
+    files_to_samples(&files, error, c, &s);
+    return s;
 }

@@ -29,8 +29,7 @@ struct samples {
     struct samples_text text;
 };
 
-/* A list of `count` files; takes `own` over, and frees it when it fails. With a map, file lies in it. */
-struct samples *samples_make(const struct catalog *c, uint32_t *own, uint32_t count);
+/* A list of `count` files that lie in the map, which is taken over, and unmapped when it fails. */
 struct samples *samples_make_mapped(const struct catalog *c, const uint32_t *file, uint32_t count, void *map, size_t n);
 
 /* A growing array of files. */
@@ -40,5 +39,7 @@ struct files {
     size_t capacity;
 };
 int files_add(struct files *f, uint32_t file); /* 0, -ENOMEM, or -EFBIG */
+/* The list of them; takes them over. After an `error` in gathering them they are freed, and it is returned. */
+int files_to_samples(struct files *f, int error, const struct catalog *c, struct samples **out);
 
 #endif

@@ -1,7 +1,8 @@
 /* The sample lists of a mount by name.
  *
- * Any thread may look one up. Those who put one take turns (`writing`), because a list is written to disk before it
- * shows, and the lock is not held meanwhile. */
+ * Any thread may look one up. Those who put one take turns, because a list is written to disk before it shows.
+ *
+ * Lock order: `writing`, which is held over that, then `lock`, which is not. */
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"
@@ -9,21 +10,21 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { NAME_MOST = 64 };
 
-struct named {
+struct named_list {
     char name[NAME_MOST + 1];
     struct samples *samples; /* NULL: `all` or `imagefolder` that nobody asked for yet */
 };
 
 struct samples_table {
     const struct catalog *catalog;
-    char *directory;      /* NULL: lists are not kept */
-    pthread_mutex_t lock; /* all below */
-    pthread_cond_t idle;  /* writing became false */
-    bool writing;
-    struct named *list; /* sorted by name */
+    char *directory;         /* NULL: lists are not kept */
+    pthread_mutex_t writing; /* the files in it */
+    pthread_mutex_t lock;    /* all below */
+    struct named_list *list; /* sorted by name */
     size_t count;
 };
 
@@ -33,14 +34,14 @@ static bool is_name(const char *name)
     return n >= 1 && n <= NAME_MOST && name[n] == '\0' && name[0] != '.';
 }
 
-static bool is_built_in(const char *name)
+bool samples_built_in(const char *name)
 {
     return strcmp(name, "all") == 0 || strcmp(name, "imagefolder") == 0;
 }
 
-/* ---- the array; with the lock held ---- */
+/* ---- the array; with the lock held, but for show_list ---- */
 
-static struct named *find(struct samples_table *t, const char *name)
+static struct named_list *named_find(struct samples_table *t, const char *name)
 {
     for (size_t i = 0; i < t->count; i++)
         if (strcmp(t->list[i].name, name) == 0)
@@ -48,9 +49,9 @@ static struct named *find(struct samples_table *t, const char *name)
     return NULL;
 }
 
-static struct named *add(struct samples_table *t, const char *name)
+static struct named_list *named_add(struct samples_table *t, const char *name)
 {
-    struct named *grown = realloc(t->list, (t->count + 1) * sizeof *grown);
+    struct named_list *grown = realloc(t->list, (t->count + 1) * sizeof *grown);
     if (!grown)
         return NULL;
     t->list = grown;
@@ -62,6 +63,21 @@ static struct named *add(struct samples_table *t, const char *name)
     t->list[place].samples = NULL;
     snprintf(t->list[place].name, sizeof t->list[place].name, "%s", name);
     return &t->list[place];
+}
+
+/* In the place of the list that had the name; takes the reference over. */
+static int show_list(struct samples_table *t, const char *name, struct samples *kept)
+{
+    pthread_mutex_lock(&t->lock);
+    struct named_list *named = named_find(t, name);
+    if (!named)
+        named = named_add(t, name);
+    struct samples *before = named ? named->samples : kept;
+    if (named)
+        named->samples = kept;
+    pthread_mutex_unlock(&t->lock);
+    samples_put(before);
+    return named ? 0 : -ENOMEM;
 }
 
 /* ---- on disk ---- */
@@ -87,31 +103,27 @@ static int load_one(struct samples_table *t, const char *name)
                                         : strerror(-error));
         return 0;
     }
-    struct named *named = add(t, name);
-    if (!named) {
-        samples_put(s);
-        return -ENOMEM;
-    }
-    named->samples = s;
-    return 0;
+    return show_list(t, name, s);
 }
 
+/* The state directory that it stands in may be gone, and is not made anew: then lists are not kept. */
 static int load_all(struct samples_table *t)
 {
-    int error = dir_make(t->directory, 0700);
-    if (error)
-        return error;
-    CLEANUP_CLOSEDIR DIR *d = opendir(t->directory);
-    if (!d)
-        return -errno;
-    for (struct dirent *e; !error && (e = readdir(d));)
-        if (is_name(e->d_name) && !is_built_in(e->d_name))
+    CLEANUP_CLOSEDIR DIR *d = mkdir(t->directory, 0700) == 0 || errno == EEXIST ? opendir(t->directory) : NULL;
+    int error = 0;
+    if (!d) {
+        log_warning("sample lists cannot be kept in %s: %s", t->directory, strerror(errno));
+        cleanup_free_(&t->directory);
+        t->directory = NULL;
+    }
+    for (struct dirent *e; d && !error && (e = readdir(d));)
+        if (is_name(e->d_name) && !samples_built_in(e->d_name))
             error = load_one(t, e->d_name);
     return error;
 }
 
 /* Written, and taken back from disk: what is kept is mapped. Without a directory the list itself. */
-static int keep(const struct samples_table *t, const char *name, struct samples *s, struct samples **kept)
+static int keep_list(const struct samples_table *t, const char *name, struct samples *s, struct samples **kept)
 {
     if (!t->directory) {
         *kept = samples_get(s);
@@ -130,10 +142,10 @@ int samples_table_create(const struct catalog *c, const char *directory, struct 
     if (!t)
         return -ENOMEM;
     pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->idle, NULL);
+    pthread_mutex_init(&t->writing, NULL);
     t->catalog = c;
     t->directory = directory ? strdup(directory) : NULL;
-    int error = (directory && !t->directory) || !add(t, "all") || !add(t, "imagefolder") ? -ENOMEM : 0;
+    int error = (directory && !t->directory) || !named_add(t, "all") || !named_add(t, "imagefolder") ? -ENOMEM : 0;
     if (!error && directory)
         error = load_all(t);
     if (error)
@@ -151,7 +163,7 @@ void samples_table_destroy(struct samples_table *t)
         samples_put(t->list[i].samples);
     free(t->list);
     cleanup_free_(&t->directory);
-    pthread_cond_destroy(&t->idle);
+    pthread_mutex_destroy(&t->writing);
     pthread_mutex_destroy(&t->lock);
     free(t);
 }
@@ -163,7 +175,7 @@ static struct samples *make_built_in(struct samples_table *t, const char *name)
     if (!made)
         return NULL;
     pthread_mutex_lock(&t->lock);
-    struct named *named = find(t, name);
+    struct named_list *named = named_find(t, name);
     struct samples *late = named->samples ? made : NULL;
     if (!late)
         named->samples = made;
@@ -176,46 +188,23 @@ static struct samples *make_built_in(struct samples_table *t, const char *name)
 struct samples *samples_table_find(struct samples_table *t, const char *name)
 {
     pthread_mutex_lock(&t->lock);
-    struct named *named = find(t, name);
+    struct named_list *named = named_find(t, name);
     bool known = named;
     struct samples *s = named && named->samples ? samples_get(named->samples) : NULL;
     pthread_mutex_unlock(&t->lock);
     return s || !known ? s : make_built_in(t, name);
 }
 
-static void begin_writing(struct samples_table *t)
-{
-    pthread_mutex_lock(&t->lock);
-    while (t->writing)
-        pthread_cond_wait(&t->idle, &t->lock);
-    t->writing = true;
-    pthread_mutex_unlock(&t->lock);
-}
-
-/* Shows the list, if there is one. */
-static int end_writing(struct samples_table *t, const char *name, struct samples *kept)
-{
-    pthread_mutex_lock(&t->lock);
-    struct named *named = !kept ? NULL : find(t, name) ? find(t, name) : add(t, name);
-    struct samples *before = named ? named->samples : kept;
-    if (named)
-        named->samples = kept;
-    t->writing = false;
-    pthread_cond_signal(&t->idle);
-    pthread_mutex_unlock(&t->lock);
-    samples_put(before);
-    return kept && !named ? -ENOMEM : 0;
-}
-
 int samples_table_put(struct samples_table *t, const char *name, struct samples *s)
 {
-    struct samples *kept = NULL;
-    int error = !is_name(name) ? -EINVAL : is_built_in(name) ? -EEXIST : 0;
+    struct samples *kept;
+    int error = !is_name(name) ? -EINVAL : samples_built_in(name) ? -EEXIST : 0;
     if (!error) {
-        begin_writing(t);
-        error = keep(t, name, s, &kept);
-        int late = end_writing(t, name, error ? NULL : kept);
-        error = error ? error : late;
+        pthread_mutex_lock(&t->writing);
+        error = keep_list(t, name, s, &kept);
+        if (!error)
+            error = show_list(t, name, kept);
+        pthread_mutex_unlock(&t->writing);
     }
     samples_put(s);
     return error;

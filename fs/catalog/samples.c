@@ -1,4 +1,5 @@
 /* Sample lists: made, counted, and chosen out of others. */
+#include "fs/base/array.h"
 #include "fs/base/cleanup.h"
 #include "fs/catalog/glob.h"
 #include "fs/catalog/samples-list.h"
@@ -26,7 +27,7 @@ static struct digest list_digest(const struct samples *s)
     return d;
 }
 
-static struct samples *make(const struct catalog *c, const uint32_t *file, uint32_t count)
+static struct samples *list_make(const struct catalog *c, const uint32_t *file, uint32_t count)
 {
     struct samples *s = calloc(1, sizeof *s);
     if (!s)
@@ -42,25 +43,12 @@ static struct samples *make(const struct catalog *c, const uint32_t *file, uint3
 
 struct samples *samples_all(const struct catalog *c)
 {
-    return make(c, NULL, catalog_files(c));
-}
-
-struct samples *samples_make(const struct catalog *c, uint32_t *own, uint32_t count)
-{
-    static const uint32_t none;
-    uint32_t *fitting = own && count ? realloc(own, count * sizeof *own) : NULL;
-    own = fitting ? fitting : own;
-    struct samples *s = make(c, own ? own : &none, count);
-    if (s)
-        s->own = own;
-    else
-        free(own);
-    return s;
+    return list_make(c, NULL, catalog_files(c));
 }
 
 struct samples *samples_make_mapped(const struct catalog *c, const uint32_t *file, uint32_t count, void *map, size_t n)
 {
-    struct samples *s = make(c, file, count);
+    struct samples *s = list_make(c, file, count);
     if (!s) {
         munmap(map, n);
         return NULL;
@@ -109,15 +97,24 @@ int files_add(struct files *f, uint32_t file)
 {
     if (f->count == UINT32_MAX)
         return -EFBIG;
-    if (f->count == f->capacity) {
-        size_t capacity = f->capacity ? f->capacity * 2 : 1024;
-        uint32_t *grown = realloc(f->file, capacity * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        f->file = grown;
-        f->capacity = capacity;
-    }
+    if (array_reserve(f->file, f->capacity, (size_t)f->count + 1))
+        return -ENOMEM;
     f->file[f->count++] = file;
+    return 0;
+}
+
+int files_to_samples(struct files *f, int error, const struct catalog *c, struct samples **out)
+{
+    static const uint32_t none;
+    uint32_t *fitting = f->count ? realloc(f->file, f->count * sizeof *f->file) : NULL;
+    uint32_t *own = fitting ? fitting : f->file;
+    struct samples *s = error ? NULL : list_make(c, own ? own : &none, f->count);
+    if (!s) {
+        free(own);
+        return error ? error : -ENOMEM;
+    }
+    s->own = own;
+    *out = s;
     return 0;
 }
 
@@ -168,10 +165,7 @@ static int find_under(struct selection *s, const char *under, struct str *why)
     if (!under)
         return 0;
     int error = catalog_find(s->catalog, under, strlen(under), &s->under);
-    struct stat st;
-    if (!error)
-        error = catalog_stat(s->catalog, s->under, &st);
-    if (!error && !S_ISDIR(st.st_mode))
+    if (!error && s->under > catalog_directories(s->catalog))
         error = -ENOTDIR;
     if (error) {
         str_adds(why, "under=");
@@ -179,12 +173,6 @@ static int find_under(struct selection *s, const char *under, struct str *why)
         str_addf(why, ": %s", strerror(-error));
     }
     return error;
-}
-
-static int out_of_memory(struct str *why)
-{
-    str_addf(why, "sample list: %s", strerror(ENOMEM));
-    return -ENOMEM;
 }
 
 int samples_select(const struct samples *base, const char *under, const char *match, struct samples **out,
@@ -203,10 +191,8 @@ int samples_select(const struct samples *base, const char *under, const char *ma
     for (uint32_t i = 0; !error && i < base->count; i++)
         if (is_selected(&s, samples_file(base, i)))
             error = files_add(&files, samples_file(base, i));
-    if (error) {
-        free(files.file);
-        return out_of_memory(why);
-    }
-    *out = samples_make(base->catalog, files.file, files.count);
-    return *out ? 0 : out_of_memory(why);
+    error = files_to_samples(&files, error, base->catalog, out);
+    if (error)
+        str_addf(why, "sample list: %s", strerror(-error));
+    return error;
 }

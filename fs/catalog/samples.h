@@ -18,13 +18,19 @@ struct samples *samples_imagefolder(const struct catalog *c);
  * cross a slash, `**` does; a glob without a slash is matched against the name alone). */
 int samples_select(const struct samples *base, const char *under, const char *match, struct samples **out,
                    struct str *why);
-/* From a payload of paths separated by `separator` ('\n' or '\0'), relative, or absolute below one of the prefixes
- * (NULL-terminated). A missing last separator is accepted. With newlines, so are CRLF and the escapes of
- * samples_text_read; with NUL a path is what it is. Paths may repeat. An empty payload gives an empty list. `why`
- * names the first path that is not a file, with its line: -ENOENT, -ENOTDIR, -EISDIR, -EINVAL (a symlink, or an empty
- * line), -EXDEV (absolute, below no prefix). */
-int samples_from_paths(const struct catalog *c, const char *payload, size_t n, char separator,
-                       const char *const *prefixes, struct samples **out, struct str *why);
+/* Paths that somebody uploads, separated by '\n' or '\0': relative, or absolute below one of the prefixes. A missing
+ * last separator is accepted. With newlines, so are CRLF and the escapes of samples_text_read; with NUL a path is what
+ * it is. */
+struct samples_upload {
+    const char *text;
+    size_t length;
+    char separator;
+    const char *const *prefixes; /* NULL-terminated; or NULL: none */
+};
+/* Paths may repeat. An empty text gives an empty list. `why` names the first path that is not a file, with its line:
+ * -ENOENT, -ENOTDIR, -EISDIR, -EINVAL (a symlink, or an empty line), -EXDEV (absolute, below no prefix). */
+int samples_from_paths(const struct catalog *c, const struct samples_upload *upload, struct samples **out,
+                       struct str *why);
 
 struct samples *samples_get(struct samples *s);
 void samples_put(struct samples *s);
@@ -47,6 +53,7 @@ void samples_text_escape(const char *path, size_t n, struct str *out);
 size_t samples_text_unescape(const char *line, size_t n, char *path);
 
 /* All lists of a mount by name; any thread. `all` and `imagefolder` are always there, made when first asked for. */
+bool samples_built_in(const char *name);
 struct samples_table;
 int samples_table_create(const struct catalog *c, const char *directory, struct samples_table **table);
 void samples_table_destroy(struct samples_table *table);

@@ -4,6 +4,7 @@
  * directory, and within one by (path of their directory as a byte string, name). That is not depth first: the string
  * order of directories a, a-b and a/c is just this, for '-' sorts before '/'. So a directory is laid out as a list of
  * events sorted as strings: "NAME" for a child itself, and "NAME/" for all that is below it. */
+#include "fs/base/array.h"
 #include "fs/catalog/tree.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 
 /* ---- by number ---- */
 
-static int count_children(struct tree_order *o, struct branch *n)
+static void count_children(struct tree_order *o, struct branch *n)
 {
     n->first_directory = (uint32_t)(o->directories + CATALOG_ROOT);
     n->first_link = (uint32_t)o->links;
@@ -26,30 +27,17 @@ static int count_children(struct tree_order *o, struct branch *n)
     o->notes.links_to_files += n->links_to_files;
     o->notes.hidden += n->hides;
     o->notes.unreadable += n->unreadable;
-    for (uint32_t i = 0; i < n->files; i++)
-        if (__builtin_add_overflow(o->bytes, n->file[i].size, &o->bytes))
-            return -EFBIG;
-    return 0;
-}
-
-static int room_for(struct branch ***list, size_t *capacity, uint64_t n)
-{
-    if (n <= *capacity)
-        return 0;
-    size_t more = *capacity * 2 > n ? *capacity * 2 : n;
-    struct branch **grown = realloc(*list, more * sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    *list = grown;
-    *capacity = more;
-    return 0;
+    for (uint32_t i = 0; i < n->files; i++) {
+        o->notes.linked += n->seen[i].links > 1;
+        o->bytes = format_sum(o->bytes, n->file[i].size);
+    }
 }
 
 static int number_directories(struct branch *root, struct tree_order *o)
 {
     size_t capacity = 0;
     o->directories = 1;
-    int error = room_for(&o->by_number, &capacity, 1024);
+    int error = array_reserve(o->by_number, capacity, 1024);
     if (error)
         return error;
     o->by_number[0] = root;
@@ -57,9 +45,8 @@ static int number_directories(struct branch *root, struct tree_order *o)
         struct branch *n = o->by_number[i];
         uint64_t next = o->directories;
         n->number = (uint32_t)(i + CATALOG_ROOT);
-        error = count_children(o, n);
-        if (!error)
-            error = room_for(&o->by_number, &capacity, o->directories);
+        count_children(o, n);
+        error = array_reserve(o->by_number, capacity, o->directories);
         if (error)
             return error;
         for (uint32_t k = 0; k < n->directories; k++)

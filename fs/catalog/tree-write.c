@@ -24,14 +24,14 @@ struct writer {
 };
 enum { BUFFER = 1 << 20 };
 
-static void flush(struct writer *w)
+static void writer_flush(struct writer *w)
 {
     if (!w->error)
         w->error = file_write_all(w->fd, w->buffer, w->used);
     w->used = 0;
 }
 
-static void put(struct writer *w, const void *bytes, size_t n)
+static void writer_put(struct writer *w, const void *bytes, size_t n)
 {
     const char *p = bytes;
     w->at += n;
@@ -42,14 +42,14 @@ static void put(struct writer *w, const void *bytes, size_t n)
         p += some;
         n -= some;
         if (w->used == BUFFER)
-            flush(w);
+            writer_flush(w);
     }
 }
 
-static void align(struct writer *w)
+static void writer_align(struct writer *w)
 {
     static const char zero[FORMAT_ALIGNMENT];
-    put(w, zero, -w->at & (FORMAT_ALIGNMENT - 1));
+    writer_put(w, zero, -w->at & (FORMAT_ALIGNMENT - 1));
 }
 
 static uint32_t attribute_number(struct writer *w, uint32_t id)
@@ -78,7 +78,23 @@ static void put_scan(struct writer *w)
             .links_to_files = n->links_to_files,
             .flags = (n->unreadable ? SCAN_UNREADABLE : 0u) | (n->hides ? SCAN_HIDDEN : 0u),
         };
-        put(w, &r, sizeof r);
+        writer_put(w, &r, sizeof r);
+    }
+}
+
+static void put_versions(struct writer *w)
+{
+    for (uint64_t i = 0; i < w->order->directories; i++) {
+        const struct branch *n = w->order->by_path[i];
+        writer_put(w, n->version, n->files * sizeof *n->version);
+    }
+}
+
+static void put_seen(struct writer *w)
+{
+    for (uint64_t i = 0; i < w->order->directories; i++) {
+        const struct branch *n = w->order->by_path[i];
+        writer_put(w, n->seen, n->files * sizeof *n->seen);
     }
 }
 
@@ -98,7 +114,7 @@ static void put_directories(struct writer *w)
             .first_link = n->first_link,
             .links = n->links,
         };
-        put(w, &r, sizeof r);
+        writer_put(w, &r, sizeof r);
     }
 }
 
@@ -111,7 +127,7 @@ static void put_files(struct writer *w)
             r.name = next_name(w, name_length(r.name));
             r.parent = n->number;
             r.attribute = attribute_number(w, r.attribute);
-            put(w, &r, sizeof r);
+            writer_put(w, &r, sizeof r);
         }
     }
 }
@@ -132,23 +148,23 @@ static void put_links(struct writer *w)
             target += name_length(r.target) + 1;
             r.parent = n->number;
             r.attribute = attribute_number(w, r.attribute);
-            put(w, &r, sizeof r);
+            writer_put(w, &r, sizeof r);
         }
     }
 }
 
 static void put_string(struct writer *w, const struct branch *n, uint64_t name)
 {
-    put(w, n->names + name_offset(name), name_length(name));
-    put(w, "", 1);
+    writer_put(w, n->names + name_offset(name), name_length(name));
+    writer_put(w, "", 1);
 }
 
 static void put_names(struct writer *w)
 {
     const struct tree_order *o = w->order;
     for (uint64_t i = 0; i < o->directories; i++) {
-        put(w, o->by_number[i]->name, o->by_number[i]->name_length);
-        put(w, "", 1);
+        writer_put(w, o->by_number[i]->name, o->by_number[i]->name_length);
+        writer_put(w, "", 1);
     }
     for (uint64_t i = 0; i < o->directories; i++)
         for (uint32_t f = 0; f < o->by_path[i]->files; f++)
@@ -164,20 +180,21 @@ static void put_names(struct writer *w)
 static void put_sections(struct writer *w, struct format_section section[PARTS])
 {
     static void (*const part[PARTS])(struct writer *) = {
-        [PART_SCAN] = put_scan,   [PART_DIRECTORIES] = put_directories,
+        [PART_SCAN] = put_scan,   [PART_VERSIONS] = put_versions,
+        [PART_SEEN] = put_seen,   [PART_DIRECTORIES] = put_directories,
         [PART_FILES] = put_files, [PART_LINKS] = put_links,
         [PART_NAMES] = put_names,
     };
     for (int i = 0; i < PARTS; i++) {
-        align(w);
+        writer_align(w);
         uint64_t begin = w->at;
         if (part[i])
             part[i](w);
         else
-            put(w, w->attribute, w->attributes * sizeof *w->attribute);
+            writer_put(w, w->attribute, w->attributes * sizeof *w->attribute);
         section[i].count = (w->at - begin) / format_size[i];
     }
-    flush(w);
+    writer_flush(w);
 }
 
 /* The hashes are taken from the file as it was written, and put into its header. */
@@ -188,6 +205,8 @@ static int seal(int fd, struct format_header *header)
         return -errno;
     memcpy(map, header, sizeof *header);
     header->digest = format_digest(map);
+    memcpy(map, header, sizeof *header);
+    header->versions = format_versions(map);
     memcpy(map, header, sizeof *header);
     header->checksum = format_checksum(map);
     munmap(map, header->length);
@@ -206,7 +225,7 @@ static int write_all(struct writer *w, uint64_t scanned)
         .bytes = w->order->bytes,
     };
     static const struct format_header blank;
-    put(w, &blank, sizeof blank);
+    writer_put(w, &blank, sizeof blank);
     put_sections(w, header.section);
     if (w->error)
         return w->error;

@@ -79,7 +79,7 @@ static uint32_t *slot_of(struct attributes *a, const struct format_attribute *at
 }
 
 /* At most half of the slots are used. */
-static int grow(struct attributes *a)
+static int attributes_grow(struct attributes *a)
 {
     if (a->capacity > UINT32_MAX / 4)
         return -ENOMEM;
@@ -100,9 +100,9 @@ static int grow(struct attributes *a)
     return 0;
 }
 
-static int add(struct attributes *a, const struct format_attribute *attribute, bool even_twice, uint32_t *id)
+static int attribute_add(struct attributes *a, const struct format_attribute *attribute, bool even_twice, uint32_t *id)
 {
-    int error = a->count == a->capacity ? grow(a) : 0;
+    int error = a->count == a->capacity ? attributes_grow(a) : 0;
     if (error)
         return error;
     uint32_t *slot = slot_of(a, attribute);
@@ -118,10 +118,10 @@ int attributes_init(struct attributes *a, const struct catalog *old)
 {
     memset(a, 0, sizeof *a);
     pthread_mutex_init(&a->lock, NULL);
-    int error = grow(a);
+    int error = attributes_grow(a);
     for (uint64_t i = 0; !error && old && i < old->attributes; i++) {
         uint32_t id;
-        error = add(a, &old->attribute[i], true, &id);
+        error = attribute_add(a, &old->attribute[i], true, &id);
     }
     if (error)
         attributes_fini(a);
@@ -146,7 +146,7 @@ int attributes_id(struct attributes *a, struct attribute_memory *memory, const s
         return 0;
     }
     pthread_mutex_lock(&a->lock);
-    int error = add(a, &attribute, false, id);
+    int error = attribute_add(a, &attribute, false, id);
     pthread_mutex_unlock(&a->lock);
     if (!error) {
         memory->slot[place].attribute = attribute;

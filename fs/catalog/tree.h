@@ -27,9 +27,11 @@ struct branch {
     struct branch *children;            /* an array, sorted by name */
     uint32_t directories, files, links; /* directories: of the array, those gone included */
     const struct format_file *file;
+    const struct format_seen *seen; /* beside file, as is version */
+    const int64_t *version;
     const struct format_link *link;
     const char *names; /* what the names in file and link are relative to */
-    void *own;         /* frees file, link and names; NULL: they are in the catalog of before */
+    void *own;         /* frees what of these is not in the catalog of before */
     uint32_t specials, links_to_files;
     int fd;              /* for opening the children, or −1 */
     atomic_uint opening; /* children that still need fd */

@@ -1,9 +1,11 @@
 /* Visit a directory: take it over from the catalog of before, or open it and have it listed. */
+#include "fs/base/beneath.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/log.h"
 #include "fs/catalog/crawl.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_fatal(int error)
@@ -30,7 +32,7 @@ static void add_path(struct str *line, const struct branch *n)
     str_add_printable(line, path ? path + skipped : "?", path ? length - skipped : 1);
 }
 
-static void fail(struct crawl *c, const struct branch *n, int error)
+static void fail_visit(struct crawl *c, const struct branch *n, int error)
 {
     CLEANUP_STR struct str line = STR_INIT;
     add_path(&line, n);
@@ -76,11 +78,17 @@ static void release_parent(struct crawl *c, struct branch *n)
     atomic_fetch_add(&c->spare_fds, 1);
 }
 
+static int open_path(const struct crawl *c, const struct branch *n, int flags)
+{
+    CLEANUP_FREE char *path = branch_path(n);
+    return path ? beneath_open(c->source, path, flags) : -ENOMEM;
+}
+
 static int open_branch(struct crawl *c, const struct branch *n, int flags)
 {
     flags |= O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     if (n->parent && n->parent->fd < 0)
-        return look_open(c->source, n, flags);
+        return open_path(c, n, flags);
     int fd = openat(n->parent ? n->parent->fd : c->source, n->parent ? n->name : ".", flags);
     return fd >= 0 ? fd : -errno;
 }
@@ -88,17 +96,17 @@ static int open_branch(struct crawl *c, const struct branch *n, int flags)
 static int stat_branch(struct crawl *c, const struct branch *n, struct stat *st)
 {
     if (!n->parent)
-        return look(c->source, NULL, 0, st);
+        return look(c, c->source, NULL, AT_STATX_FORCE_SYNC, st);
     if (n->parent->fd >= 0)
-        return look(n->parent->fd, n->name, AT_SYMLINK_NOFOLLOW, st);
-    CLEANUP_CLOSE int fd = look_open(c->source, n, O_PATH);
-    return fd >= 0 ? look(fd, NULL, 0, st) : fd;
+        return look(c, n->parent->fd, n->name, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, st);
+    CLEANUP_CLOSE int fd = open_path(c, n, O_PATH);
+    return fd >= 0 ? look(c, fd, NULL, AT_STATX_FORCE_SYNC, st) : fd;
 }
 
-static int describe(struct worker *w, struct branch *n, const struct stat *st)
+static int describe_branch(struct crawl_worker *w, struct branch *n, const struct stat *st)
 {
-    n->mtime = look_time(st->st_mtim);
-    n->ctime = look_time(st->st_ctim);
+    n->mtime = state_time(st->st_mtim);
+    n->ctime = state_time(st->st_ctim);
     return attributes_id(w->crawl->attributes, &w->memory, st, &n->attribute);
 }
 
@@ -108,7 +116,7 @@ static bool is_unchanged(const struct crawl *c, const struct branch *n, const st
 {
     const struct format_directory *d = catalog_dir(c->old, n->old);
     const struct format_scan *s = &c->old->scan[n->old - CATALOG_ROOT];
-    int64_t mtime = look_time(st->st_mtim), ctime = look_time(st->st_ctim);
+    int64_t mtime = state_time(st->st_mtim), ctime = state_time(st->st_ctim);
     return mtime == d->mtime && ctime == s->ctime && mtime < c->settled && ctime < c->settled &&
            !(s->flags & SCAN_UNREADABLE);
 }
@@ -134,6 +142,8 @@ static void take_entries(struct crawl *c, struct branch *n)
     const struct format_directory *d = catalog_dir(c->old, n->old);
     const struct format_scan *s = &c->old->scan[n->old - CATALOG_ROOT];
     n->file = c->old->file + d->first_file;
+    n->seen = c->old->seen + d->first_file;
+    n->version = c->old->version + d->first_file;
     n->files = d->files;
     n->link = c->old->link + d->first_link;
     n->links = d->links;
@@ -143,40 +153,62 @@ static void take_entries(struct crawl *c, struct branch *n)
     n->hides = s->flags & SCAN_HIDDEN;
     if (n->attribute != d->attribute)
         atomic_store(&c->changed, true);
+    atomic_fetch_add(&c->directories, 1);
+    atomic_fetch_add(&c->reused, 1);
+}
+
+static void leave_entries(struct crawl *c, struct branch *n)
+{
+    free(n->children);
+    n->children = NULL;
+    n->directories = n->files = n->links = n->specials = n->links_to_files = 0;
+    n->hides = false;
+    atomic_fetch_sub(&c->directories, 1);
+    atomic_fetch_sub(&c->reused, 1);
+}
+
+/* False: it cannot be looked into, and nothing was taken over. */
+static bool take_over(struct crawl_worker *w, struct branch *n, const struct stat *st, int *fd)
+{
+    struct crawl *c = w->crawl;
+    int error = describe_branch(w, n, st);
+    if (!error)
+        error = take_children(c, n);
+    if (error) {
+        fail_visit(c, n, error);
+        return true;
+    }
+    take_entries(c, n);
+    bool due = recheck_is_due(c, n);
+    if (due || n->directories > 0)
+        *fd = open_branch(c, n, O_PATH);
+    if (!due || *fd >= 0) /* without the descriptor the children are found from the root down */
+        return true;
+    leave_entries(c, n);
+    return false;
+}
+
+/* What is taken over as it is. */
+static void finish_taken(struct crawl *c, struct branch *n, int fd)
+{
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < n->files; i++)
         bytes += n->file[i].size;
     atomic_fetch_add(&c->files, n->files);
     atomic_fetch_add(&c->bytes, bytes);
-    atomic_fetch_add(&c->directories, 1);
-    atomic_fetch_add(&c->reused, 1);
-}
-
-static void take_over(struct worker *w, struct branch *n, const struct stat *st)
-{
-    struct crawl *c = w->crawl;
-    int error = describe(w, n, st);
-    if (!error)
-        error = take_children(c, n);
-    if (error) {
-        fail(c, n, error);
-        return;
-    }
-    take_entries(c, n);
-    /* Without the descriptor the children are found from the root down. */
-    if (n->directories > 0)
-        visit_keep(c, n, open_branch(c, n, O_PATH));
+    visit_keep(c, n, fd);
+    crawl_push_children(c, n);
 }
 
 /* ---- anew ---- */
 
 /* Seen in its parent, but it does not open: its own attributes can still be shown. */
-static void cannot_open(struct worker *w, struct branch *n, int error)
+static void cannot_open(struct crawl_worker *w, struct branch *n, int error)
 {
     struct crawl *c = w->crawl;
     struct stat st;
     if (is_fatal(error) || !n->parent) {
-        fail(c, n, error);
+        fail_visit(c, n, error);
         return;
     }
     int looked = is_vanished(error) ? error : stat_branch(c, n, &st);
@@ -186,43 +218,60 @@ static void cannot_open(struct worker *w, struct branch *n, int error)
         return;
     visit_unreadable(c, n, error);
     atomic_fetch_add(&c->directories, 1);
-    error = describe(w, n, &st);
+    error = describe_branch(w, n, &st);
     if (error)
-        fail(c, n, error);
+        fail_visit(c, n, error);
 }
 
-static int open_anew(struct worker *w, struct branch *n, int *fd)
+static int open_anew(struct crawl_worker *w, struct branch *n, int *fd)
 {
     struct stat st;
     *fd = open_branch(w->crawl, n, O_RDONLY);
     if (*fd < 0)
         return *fd;
     /* Before the entries are read: a change in between must look like one to the next scan. */
-    int error = look(*fd, NULL, 0, &st);
+    int error = look(w->crawl, *fd, NULL, 0, &st);
     if (!error)
-        error = describe(w, n, &st);
+        error = describe_branch(w, n, &st);
     if (error)
         close(*fd);
     return error;
 }
 
-void visit_branch(struct worker *w, struct branch *n)
+void visit_anew(struct crawl_worker *w, struct branch *n, int fd)
+{
+    leave_entries(w->crawl, n);
+    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = again < 0 ? -errno : 0;
+    close(fd);
+    if (!error) {
+        listing_start(w, n, again);
+    } else if (is_fatal(error)) {
+        fail_visit(w->crawl, n, error);
+    } else {
+        visit_unreadable(w->crawl, n, error);
+        atomic_fetch_add(&w->crawl->directories, 1);
+    }
+}
+
+void visit_branch(struct crawl_worker *w, struct branch *n)
 {
     struct crawl *c = w->crawl;
     if (atomic_load(&c->stop))
         return;
     struct stat st;
     int fd = -1, error = 0;
-    bool taken = n->old && stat_branch(c, n, &st) == 0 && S_ISDIR(st.st_mode) && is_unchanged(c, n, &st);
-    if (taken)
-        take_over(w, n, &st);
-    else
+    bool taken = n->old && stat_branch(c, n, &st) == 0 && S_ISDIR(st.st_mode) && is_unchanged(c, n, &st) &&
+                 take_over(w, n, &st, &fd);
+    if (!taken)
         error = open_anew(w, n, &fd);
     if (error)
         cannot_open(w, n, error);
     release_parent(c, n);
-    if (taken)
-        crawl_push_children(c, n);
+    if (taken && recheck_is_due(c, n))
+        recheck_start(w, n, fd);
+    else if (taken)
+        finish_taken(c, n, fd);
     else if (!error)
         listing_start(w, n, fd);
 }

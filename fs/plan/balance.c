@@ -28,7 +28,7 @@ void balance_fini(struct balance *b)
     errno = saved;
 }
 
-static uint64_t entry(uint32_t size, uint32_t node)
+static uint64_t heap_entry(uint32_t size, uint32_t node)
 {
     return (uint64_t)size << NODE_BITS | (NODE_MASK - node);
 }
@@ -64,7 +64,7 @@ static void make_heap(uint64_t *heap, uint32_t n)
 }
 
 /* The largest becomes smaller, or goes. */
-static void take(uint64_t *heap, uint32_t *n, uint32_t size)
+static void heap_take(uint64_t *heap, uint32_t *n, uint32_t size)
 {
     heap[0] -= (uint64_t)size << NODE_BITS;
     if (entry_size(heap[0]) == 0)
@@ -73,12 +73,12 @@ static void take(uint64_t *heap, uint32_t *n, uint32_t size)
         sift_down(heap, *n, 0);
 }
 
-static uint32_t transfer(struct balance *b, uint32_t from, uint32_t most)
+static uint32_t add_transfer(struct balance *b, uint32_t from, uint32_t most)
 {
     uint32_t wanted = entry_size(b->deficit[0]), size = most < wanted ? most : wanted;
 
     b->transfer[b->transfers++] = (struct transfer){from, entry_node(b->deficit[0]), size};
-    take(b->deficit, &b->deficits, size);
+    heap_take(b->deficit, &b->deficits, size);
     return size;
 }
 
@@ -88,10 +88,10 @@ static void fill_heaps(struct balance *b, const uint32_t *count, const uint32_t 
     b->moved = 0;
     for (uint32_t v = 0; v < b->nodes; v++) {
         if (count[v] > target[v]) {
-            b->surplus[b->surpluses++] = entry(count[v] - target[v], v);
+            b->surplus[b->surpluses++] = heap_entry(count[v] - target[v], v);
             b->moved += count[v] - target[v];
         } else if (count[v] < target[v]) {
-            b->deficit[b->deficits++] = entry(target[v] - count[v], v);
+            b->deficit[b->deficits++] = heap_entry(target[v] - count[v], v);
         }
     }
     make_heap(b->surplus, b->surpluses);
@@ -103,11 +103,11 @@ void balance_run(struct balance *b, const uint32_t *count, const uint32_t *targe
     fill_heaps(b, count, target);
     b->transfers = 0;
     for (uint32_t left = count[b->nodes]; left > 0;)
-        left -= transfer(b, b->nodes, left);
+        left -= add_transfer(b, b->nodes, left);
     b->first = b->transfers;
     while (b->surpluses > 0) {
         uint64_t giver = b->surplus[0];
-        uint32_t size = transfer(b, entry_node(giver), entry_size(giver));
-        take(b->surplus, &b->surpluses, size);
+        uint32_t size = add_transfer(b, entry_node(giver), entry_size(giver));
+        heap_take(b->surplus, &b->surpluses, size);
     }
 }

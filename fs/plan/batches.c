@@ -28,11 +28,6 @@ uint32_t batches_length(const struct batches *b, uint64_t step)
     return (uint32_t)(left < b->size ? left : b->size);
 }
 
-uint32_t batches_longest(const struct batches *b)
-{
-    return (uint32_t)(b->total < b->size ? b->total : b->size);
-}
-
 const uint32_t *batches_at(const struct batches *b, uint64_t step, uint32_t *scratch)
 {
     uint64_t from = b->skip + step * b->size;

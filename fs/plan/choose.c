@@ -3,41 +3,43 @@
  * First each sample goes to that of its owners whose ranks lack most, in turn (as balls that choose the emptier of two
  * bins, the loads are then nearly even); afterwards samples change to another owner as long as that evens the loads
  * out. Only when no single change helps, surpluses wander between nodes to where one does. */
-#include "fs/plan/inside.h"
+#include "fs/plan/deal-state.h"
+
+#include <stdbool.h>
 
 enum { PASSES = 16 };
 
 /* What the ranks of a node lack; below 0: what it has too much. */
-static int64_t room(const struct deal *d, uint32_t node)
+static int64_t node_room(const struct deal *d, uint32_t node)
 {
     return (int64_t)d->target[node] - d->count[node];
 }
 
 /* The owner with the most room, the first of them; the number of nodes when there is none. */
-static uint32_t roomiest(const struct deal *d, uint32_t sample)
+static uint32_t roomiest_owner(const struct deal *d, uint32_t sample)
 {
     const struct owners *o = d->owners;
     uint32_t best = o->nodes;
 
     for (uint32_t g = 0; g < o->groups; g++) {
         uint32_t v = o->of[g][sample];
-        if (v < o->nodes && (best == o->nodes || room(d, v) > room(d, best)))
+        if (v < o->nodes && (best == o->nodes || node_room(d, v) > node_room(d, best)))
             best = v;
     }
     return best;
 }
 
 /* Every sample that gains at least `least` by another owner changes to it. */
-static uint32_t change(struct deal *d, const uint32_t *batch, uint32_t n, int64_t least, bool surplus_only)
+static uint32_t change_owners(struct deal *d, const uint32_t *batch, uint32_t n, int64_t least, bool surplus_only)
 {
     uint32_t changes = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         uint32_t from = d->home[i];
-        if (from == d->owners->nodes || (surplus_only && room(d, from) >= 0))
+        if (from == d->owners->nodes || (surplus_only && node_room(d, from) >= 0))
             continue;
-        uint32_t to = roomiest(d, batch[i]);
-        if (to == from || room(d, to) - room(d, from) < least)
+        uint32_t to = roomiest_owner(d, batch[i]);
+        if (to == from || node_room(d, to) - node_room(d, from) < least)
             continue;
         d->count[from]--;
         d->count[to]++;
@@ -50,7 +52,7 @@ static uint32_t change(struct deal *d, const uint32_t *batch, uint32_t n, int64_
 static bool has_surplus(const struct deal *d)
 {
     for (uint32_t v = 0; v < d->owners->nodes; v++)
-        if (room(d, v) < 0)
+        if (node_room(d, v) < 0)
             return true;
     return false;
 }
@@ -58,11 +60,11 @@ static bool has_surplus(const struct deal *d)
 void choose_owners(struct deal *d, const uint32_t *batch, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t v = roomiest(d, batch[i]);
+        uint32_t v = roomiest_owner(d, batch[i]);
         d->home[i] = (uint16_t)v;
         d->count[v]++;
     }
     for (int pass = 0; pass < PASSES && has_surplus(d); pass++)
-        if (change(d, batch, n, 2, false) == 0 && change(d, batch, n, 1, true) == 0)
+        if (change_owners(d, batch, n, 2, false) == 0 && change_owners(d, batch, n, 1, true) == 0)
             return;
 }

@@ -5,7 +5,7 @@
  *   leg[v]       where the next sample of node v goes: to itself while its share lasts, then along its transfers
  *   seat[v]      the ranks of node v, served in turn */
 #include "fs/plan/deal.h"
-#include "fs/plan/inside.h"
+#include "fs/plan/deal-state.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/plan/batches.h"
@@ -47,8 +47,8 @@ int deal_create(const struct placement *placement, const struct owners *owners, 
     d->following = calloc(2 * (size_t)nodes, sizeof *d->following);
     d->seat = calloc(nodes, sizeof *d->seat);
     d->to = calloc(placement->ranks, sizeof *d->to);
-    if (balance_init(&d->balance, nodes) || !d->home || !d->count || !d->target || !d->leg || !d->following || !d->seat ||
-        !d->to) {
+    if (balance_init(&d->balance, nodes) || !d->home || !d->count || !d->target || !d->leg || !d->following ||
+        !d->seat || !d->to) {
         deal_destroy(d);
         return -ENOMEM;
     }

@@ -1,7 +1,8 @@
 /* To deal a global batch: which rank gets which of its samples. A batch is dealt without a look at any other, so that
  * every node and every slice of a plan comes to the same.
  *
- * The result is the batch in another order, rank after rank; batches_share and batches_place say which part is whose. */
+ * The result is the batch in another order, rank after rank; batches_share and batches_place say which part is whose.
+ */
 #ifndef FS_PLAN_DEAL_H
 #define FS_PLAN_DEAL_H
 

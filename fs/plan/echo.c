@@ -23,7 +23,7 @@ static int count_echoes(uint32_t n, uint32_t factor, uint64_t seed, const struct
 
 /* Of the buffer's examples one is taken at random, and the next of the sequence comes in for it. The buffer is the next
  * part of the sequence itself: what is taken changes places with what stands where it goes. */
-static int stir(uint32_t *order, uint32_t n, uint32_t buffer, uint64_t seed, const struct plan_stop *stop)
+static int stir_buffer(uint32_t *order, uint32_t n, uint32_t buffer, uint64_t seed, const struct plan_stop *stop)
 {
     struct mt19937 mt;
 
@@ -56,7 +56,7 @@ int echo_examples(const uint32_t *order, uint32_t n, uint32_t factor, uint32_t b
         for (uint32_t left = echo_repeats(factor, seed, RANDOM_EXAMPLES, i); left > 0; left--)
             made[at++] = order[i];
     }
-    error = buffer > 1 ? stir(made, total, buffer, seed, stop) : 0;
+    error = buffer > 1 ? stir_buffer(made, total, buffer, seed, stop) : 0;
     if (error)
         return error;
     *out = steal_pointer(made);

@@ -1,9 +1,10 @@
 /* Lists of nodes, of which their ranks take in turn. */
 #include "fs/plan/local.h"
 
+#include "fs/base/cleanup.h"
+
 #include <errno.h>
 #include <stdbool.h>
-#include <stdlib.h>
 
 struct local {
     const struct batches *batches;
@@ -11,12 +12,12 @@ struct local {
     const struct owners *owners;
     uint64_t *first; /* by node, of nodes + 1: its list is entry[first[v]] … */
     uint32_t *entry;
-    uint32_t *skip;   /* by node: entries of its list that are skipped */
-    uint32_t *need;   /* by node: entries that its ranks read, skipped ones included */
-    uint32_t *own;    /* by node: entries of the list that it owns; while counting: that it could have */
-    uint32_t *lacks;  /* by node: entries of the list that nobody owns; while filling: that are still to come */
+    uint32_t *skip;    /* by node: entries of its list that are skipped */
+    uint32_t *need;    /* by node: entries that its ranks read, skipped ones included */
+    uint32_t *own;     /* by node: entries of the list that it owns; while counting: that it could have */
+    uint32_t *lacks;   /* by node: entries of the list that nobody owns; while filling: that are still to come */
     uint32_t *lacking; /* nodes whose `lacks` is not 0, while filling */
-    uint32_t nobodys; /* entries of the order */
+    uint32_t nobodys;  /* entries of the order */
     uint32_t unread;
 };
 
@@ -50,7 +51,7 @@ static void set_needs(struct local *l)
     }
 }
 
-static int count(struct local *l, const struct plan_stop *stop)
+static int local_count(struct local *l, const struct plan_stop *stop)
 {
     const struct batches *b = l->batches;
     const struct owners *o = l->owners;
@@ -100,43 +101,34 @@ static void share_nobodys(struct local *l)
 }
 
 /* While filling `own` and `lacks` count down; `at` is where a node's next entry goes. */
-struct filling {
+struct local_filling {
     struct local *local;
     uint64_t *at;
     uint32_t turn, lacking;
 };
 
-static void fill_owned(struct filling *f, uint32_t sample, uint32_t node, bool *used)
-{
-    if (f->local->own[node] == 0)
-        return;
-    f->local->own[node]--;
-    f->local->entry[f->at[node]++] = sample;
-    *used = true;
-}
-
-static void fill_nobodys(struct filling *f, uint32_t sample, bool *used)
+static bool fill_nobodys(struct local_filling *f, uint32_t sample)
 {
     struct local *l = f->local;
 
     if (f->lacking == 0)
-        return;
+        return false;
     if (f->turn >= f->lacking)
         f->turn = 0;
     uint32_t v = l->lacking[f->turn];
     l->entry[f->at[v]++] = sample;
-    *used = true;
     if (--l->lacks[v] == 0)
         l->lacking[f->turn] = l->lacking[--f->lacking];
     else
         f->turn++;
+    return true;
 }
 
-static int fill(struct local *l, uint64_t *at, const struct plan_stop *stop)
+static int local_fill(struct local *l, uint64_t *at, const struct plan_stop *stop)
 {
     const struct batches *b = l->batches;
     const struct owners *o = l->owners;
-    struct filling f = {.local = l, .at = at};
+    struct local_filling f = {.local = l, .at = at};
 
     for (uint32_t v = 0; v < l->placement->nodes; v++) {
         at[v] = l->first[v];
@@ -149,33 +141,22 @@ static int fill(struct local *l, uint64_t *at, const struct plan_stop *stop)
             return -EINTR;
         for (uint32_t g = 0; g < o->groups; g++) {
             uint32_t v = o->of[g][b->order[i]];
-            if (v < o->nodes) {
-                owned = true;
-                fill_owned(&f, b->order[i], v, &used);
+            owned |= v < o->nodes;
+            if (v < o->nodes && l->own[v] > 0) {
+                l->own[v]--;
+                l->entry[at[v]++] = b->order[i];
+                used = true;
             }
         }
-        if (!owned)
-            fill_nobodys(&f, b->order[i], &used);
-        l->unread += !used;
+        l->unread += owned ? !used : !fill_nobodys(&f, b->order[i]);
     }
     return 0;
 }
 
-static int fill_lists(struct local *l, const struct plan_stop *stop)
-{
-    uint64_t *at = malloc(l->placement->nodes * sizeof *at);
-    int error = -ENOMEM;
-
-    l->entry = malloc((l->first[l->placement->nodes] + 1) * sizeof *l->entry);
-    if (at && l->entry)
-        error = fill(l, at, stop);
-    free(at);
-    return error;
-}
-
-static int make(struct local *l, const struct plan_stop *stop)
+static int local_make(struct local *l, const struct plan_stop *stop)
 {
     uint32_t nodes = l->placement->nodes;
+    CLEANUP_FREE uint64_t *at = calloc(nodes, sizeof *at);
 
     l->first = calloc(nodes + 1, sizeof *l->first);
     l->skip = calloc(nodes, sizeof *l->skip);
@@ -183,14 +164,15 @@ static int make(struct local *l, const struct plan_stop *stop)
     l->own = calloc(nodes, sizeof *l->own);
     l->lacks = calloc(nodes, sizeof *l->lacks);
     l->lacking = calloc(nodes, sizeof *l->lacking);
-    if (!l->first || !l->skip || !l->need || !l->own || !l->lacks || !l->lacking)
+    if (!at || !l->first || !l->skip || !l->need || !l->own || !l->lacks || !l->lacking)
         return -ENOMEM;
     set_needs(l);
-    int error = count(l, stop);
+    int error = local_count(l, stop);
     if (error)
         return error;
     share_nobodys(l);
-    return fill_lists(l, stop);
+    l->entry = malloc((l->first[nodes] + 1) * sizeof *l->entry);
+    return l->entry ? local_fill(l, at, stop) : -ENOMEM;
 }
 
 int local_create(const struct batches *batches, const struct placement *placement, const struct owners *owners,
@@ -203,7 +185,7 @@ int local_create(const struct batches *batches, const struct placement *placemen
     l->batches = batches;
     l->placement = placement;
     l->owners = owners;
-    int error = make(l, stop);
+    int error = local_make(l, stop);
     if (error) {
         local_destroy(l);
         return error;

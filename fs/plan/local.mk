@@ -6,24 +6,24 @@ fs_plan_libplan_a_SOURCES = \
 	fs/plan/batches.c \
 	fs/plan/batches.h \
 	fs/plan/choose.c \
+	fs/plan/deal-state.h \
 	fs/plan/deal.c \
 	fs/plan/deal.h \
 	fs/plan/echo.c \
 	fs/plan/echo.h \
-	fs/plan/format.c \
-	fs/plan/format.h \
-	fs/plan/given.c \
-	fs/plan/inside.h \
+	fs/plan/epoch-plan.c \
+	fs/plan/epoch-plan.h \
+	fs/plan/list-format.c \
+	fs/plan/list-format.h \
 	fs/plan/local.c \
 	fs/plan/local.h \
+	fs/plan/order-given.c \
 	fs/plan/order.c \
 	fs/plan/order.h \
 	fs/plan/placement.c \
 	fs/plan/placement.h \
-	fs/plan/plan.c \
-	fs/plan/plan.h \
+	fs/plan/plan-request.c \
+	fs/plan/plan-request.h \
 	fs/plan/random.c \
 	fs/plan/random.h \
-	fs/plan/request.c \
-	fs/plan/request.h \
 	fs/plan/stop.h

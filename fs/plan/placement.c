@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static int check(uint32_t nodes, uint32_t ranks, const uint32_t *node_of_rank)
+static int placement_check(uint32_t nodes, uint32_t ranks, const uint32_t *node_of_rank)
 {
     if (!node_of_rank)
         return ranks % nodes ? -EDOM : 0;
@@ -16,7 +16,7 @@ static int check(uint32_t nodes, uint32_t ranks, const uint32_t *node_of_rank)
 
 int placement_init(struct placement *p, uint32_t nodes, uint32_t ranks, const uint32_t *node_of_rank)
 {
-    int error = check(nodes, ranks, node_of_rank);
+    int error = placement_check(nodes, ranks, node_of_rank);
 
     *p = (struct placement){0};
     if (error)

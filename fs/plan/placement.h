@@ -21,7 +21,6 @@ void placement_fini(struct placement *p);
 
 /* Who owns each sample of the list: in each group of the world a node, or nobody (a number that is none of a node).
  * Borrowed. */
-#define PLAN_NOBODY 0xffffu
 struct owners {
     uint32_t nodes, groups;
     const uint16_t *of[PLAN_GROUPS_MOST]; /* by group and sample */

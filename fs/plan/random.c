@@ -9,7 +9,7 @@ void mt_seed(struct mt19937 *mt, uint64_t seed)
     mt->next = MT_WORDS;
 }
 
-static inline uint32_t twist(uint32_t high, uint32_t low, uint32_t far)
+static inline uint32_t mt_twist(uint32_t high, uint32_t low, uint32_t far)
 {
     uint32_t mixed = (high & 0x80000000u) | (low & 0x7fffffffu);
 
@@ -21,10 +21,10 @@ void mt_refill(struct mt19937 *mt)
     uint32_t *w = mt->word;
 
     for (int i = 0; i < MT_WORDS - MT_SHIFT; i++)
-        w[i] = twist(w[i], w[i + 1], w[i + MT_SHIFT]);
+        w[i] = mt_twist(w[i], w[i + 1], w[i + MT_SHIFT]);
     for (int i = MT_WORDS - MT_SHIFT; i < MT_WORDS - 1; i++)
-        w[i] = twist(w[i], w[i + 1], w[i + MT_SHIFT - MT_WORDS]);
-    w[MT_WORDS - 1] = twist(w[MT_WORDS - 1], w[0], w[MT_SHIFT - 1]);
+        w[i] = mt_twist(w[i], w[i + 1], w[i + MT_SHIFT - MT_WORDS]);
+    w[MT_WORDS - 1] = mt_twist(w[MT_WORDS - 1], w[0], w[MT_SHIFT - 1]);
     for (int i = 0; i < MT_WORDS; i++) {
         uint32_t y = w[i];
         y ^= y >> 11;
@@ -37,7 +37,7 @@ void mt_refill(struct mt19937 *mt)
 
 static const uint64_t GOLDEN = 0x9e3779b97f4a7c15u;
 
-static uint64_t mix(uint64_t z)
+static uint64_t splitmix(uint64_t z)
 {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
@@ -46,5 +46,5 @@ static uint64_t mix(uint64_t z)
 
 uint64_t random_at(uint64_t seed, enum random_use use, uint64_t position)
 {
-    return mix(mix(seed + (uint64_t)use * GOLDEN) + (position + 1) * GOLDEN);
+    return splitmix(splitmix(seed + (uint64_t)use * GOLDEN) + (position + 1) * GOLDEN);
 }

@@ -7,14 +7,14 @@
 
 /* NULL in place of the struct: nobody interrupts. A function that was interrupted returns -EINTR. */
 struct plan_stop {
-    bool (*asked)(void *user);
+    bool (*asked)(void *user); /* NULL: the same */
     void *user;
 };
 enum { PLAN_SLICE = 1 << 16 }; /* samples between two questions */
 
 static inline bool plan_stopped(const struct plan_stop *stop)
 {
-    return stop && stop->asked(stop->user);
+    return stop && stop->asked && stop->asked(stop->user);
 }
 
 #endif

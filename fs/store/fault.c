@@ -9,6 +9,7 @@
  *   flip=N            flip one bit of each Nth answer
  *   truncate=N        leave out the last byte of each Nth answer (of get alone: read has no length to lie about)
  *   every=N           errno only each Nth time
+ *   stat=MS           the scan waits before each look at a file or directory: done there (fs/catalog/look.c), not here
  *   file=PATH         while this file can be read, its text is the specification, from one call to the next; a
  *                     text that cannot be understood is logged and changes nothing
  *
@@ -28,7 +29,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 enum { GLOB_BYTES = 256, TEXT_BYTES = 4096, HANG_POLL_MS = 5, ERRNOS = 134 };
@@ -36,16 +36,8 @@ enum { GLOB_BYTES = 256, TEXT_BYTES = 4096, HANG_POLL_MS = 5, ERRNOS = 134 };
 struct spec {
     char match[GLOB_BYTES], delay_match[GLOB_BYTES], hang[GLOB_BYTES]; /* "": all, all, none */
     char file[PATH_MAX];
-    uint64_t delay, every, flip, truncate;
+    uint64_t delay, every, flip, truncate, stat;
     int error;
-};
-
-/* What tells one text of the file from the next. */
-struct stamp {
-    bool there;
-    ino_t ino;
-    off_t size;
-    struct timespec changed;
 };
 
 struct fault {
@@ -57,8 +49,9 @@ struct fault {
     _Atomic uint64_t calls, answers;
 
     pthread_mutex_t lock;
-    struct spec now;    /* lock */
-    struct stamp stamp; /* lock: of the text that `now` was made of */
+    struct spec now;       /* lock */
+    bool there;            /* lock: the file, */
+    char text[TEXT_BYTES]; /* lock: and the text of it that `now` was made of */
 };
 
 static struct fault *fault_of(struct layer *layer)
@@ -108,6 +101,7 @@ static int parse_word(struct spec *spec, char *word)
         {"every", NULL, 0, &spec->every},
         {"flip", NULL, 0, &spec->flip},
         {"truncate", NULL, 0, &spec->truncate},
+        {"stat", NULL, 0, &spec->stat},
     };
     if (!strcmp(word, "errno"))
         return parse_errno(value, &spec->error);
@@ -135,52 +129,25 @@ static int spec_parse(const char *text, struct spec *spec)
     return 0;
 }
 
-static struct stamp stamp_of(const char *path)
-{
-    struct stat st;
-    if (stat(path, &st) < 0)
-        return (struct stamp){0};
-    return (struct stamp){true, st.st_ino, st.st_size, st.st_ctim};
-}
-
-static bool same_stamp(const struct stamp *a, const struct stamp *b)
-{
-    return a->there == b->there && a->ino == b->ino && a->size == b->size && a->changed.tv_sec == b->changed.tv_sec &&
-           a->changed.tv_nsec == b->changed.tv_nsec;
-}
-
-static int spec_read(struct fault *f, const struct stamp *stamp, struct spec *spec)
-{
-    CLEANUP_STR struct str text = STR_INIT;
-    *spec = f->given;
-    if (!stamp->there || file_read(AT_FDCWD, f->given.file, TEXT_BYTES - 1, &text) < 0)
-        return 0;
-    return spec_parse(text.data ? text.data : "", spec);
-}
-
-/* What holds for this call. */
+/* What holds for this call: while the file cannot be read, what was given. */
 static void spec_now(struct fault *f, struct spec *spec)
 {
-    struct stamp stamp = {0};
-    if (*f->given.file)
-        stamp = stamp_of(f->given.file);
+    CLEANUP_STR struct str read = STR_INIT;
+    struct spec next = f->given;
+    bool there = *f->given.file && file_read(AT_FDCWD, f->given.file, TEXT_BYTES - 1, &read) == 0;
+    const char *text = there && read.data ? read.data : "";
     pthread_mutex_lock(&f->lock);
-    bool fresh = same_stamp(&stamp, &f->stamp);
-    *spec = f->now;
-    pthread_mutex_unlock(&f->lock);
-    if (fresh)
-        return;
-    struct spec next;
-    bool good = spec_read(f, &stamp, &next) == 0;
-    pthread_mutex_lock(&f->lock);
-    if (good)
-        f->now = next;
-    f->stamp = stamp;
+    if (there != f->there || strcmp(f->text, text) != 0) {
+        f->there = there;
+        strcpy(f->text, text);
+        if (!there || spec_parse(text, &next) == 0)
+            f->now = next;
+    }
     *spec = f->now;
     pthread_mutex_unlock(&f->lock);
 }
 
-static bool matches(struct fault *f, const char *glob, uint32_t file)
+static bool file_matches(struct fault *f, const char *glob, uint32_t file)
 {
     char path[CATALOG_PATH_MAX];
     if (!*glob)
@@ -200,15 +167,15 @@ static void wait_ms(uint64_t ms)
 static int harm_before(struct fault *f, const struct span *span, struct spec *spec)
 {
     spec_now(f, spec);
-    while (*spec->hang && matches(f, spec->match, span->file) && matches(f, spec->hang, span->file)) {
+    while (*spec->hang && file_matches(f, spec->match, span->file) && file_matches(f, spec->hang, span->file)) {
         wait_ms(HANG_POLL_MS);
         spec_now(f, spec);
     }
-    if (!matches(f, spec->match, span->file)) {
+    if (!file_matches(f, spec->match, span->file)) {
         spec->flip = spec->truncate = 0;
         return 0;
     }
-    if (spec->delay && matches(f, spec->delay_match, span->file))
+    if (spec->delay && file_matches(f, spec->delay_match, span->file))
         wait_ms(spec->delay);
     if (!spec->error)
         return 0;
@@ -216,7 +183,7 @@ static int harm_before(struct fault *f, const struct span *span, struct spec *sp
     return spec->every <= 1 || call % spec->every == 0 ? spec->error : 0;
 }
 
-static bool each(uint64_t n, uint64_t answer)
+static bool is_nth(uint64_t n, uint64_t answer)
 {
     return n && answer % n == 0;
 }
@@ -245,9 +212,9 @@ static int fault_get(struct layer *layer, const struct span *span, struct answer
     if (error)
         return error;
     uint64_t n = atomic_fetch_add(&f->answers, 1) + 1;
-    if (each(spec.truncate, n))
+    if (is_nth(spec.truncate, n))
         answer->piece[answer->pieces - 1].iov_len--;
-    return each(spec.flip, n) ? flip_piece(answer) : 0;
+    return is_nth(spec.flip, n) ? flip_piece(answer) : 0;
 }
 
 static int fault_read(struct layer *layer, const struct span *span, const struct iovec *into, int count)
@@ -259,7 +226,7 @@ static int fault_read(struct layer *layer, const struct span *span, const struct
         error = f->below->ops->read(f->below, span, into, count);
     if (error)
         return error;
-    if (each(spec.flip, atomic_fetch_add(&f->answers, 1) + 1))
+    if (is_nth(spec.flip, atomic_fetch_add(&f->answers, 1) + 1))
         ((char *)into[0].iov_base)[into[0].iov_len / 2] ^= 0x10;
     return 0;
 }
@@ -286,12 +253,10 @@ int fault_create(const struct catalog *catalog, const char *specification, struc
     if (error)
         return error;
     f->ops = (struct layer_ops){
-        .name = below->ops->name,
         .get = fault_get,
         .read = below->ops->read ? fault_read : NULL,
         .idle = fault_idle,
         .destroy = fault_destroy,
-        .blocks = below->ops->blocks,
     };
     f->layer.ops = &f->ops;
     f->below = below;

@@ -1,7 +1,7 @@
 /* Descriptors are closed outside the lock: a close can wait for a network. */
 #include "fs/store/handles.h"
 
-#include "fs/base/file.h"
+#include "fs/base/clock.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -9,12 +9,12 @@
 
 enum { MOST_AGE_NS = 1000000000 };
 
-static bool expired(const struct handle *handle, uint64_t now)
+static bool handle_expired(const struct handle *handle, uint64_t now)
 {
     return now - handle->opened > MOST_AGE_NS;
 }
 
-static struct handle take(struct handle *kept)
+static struct handle handle_take(struct handle *kept)
 {
     struct handle taken = *kept;
     kept->fd = -1;
@@ -42,9 +42,9 @@ int handles_take(struct handles *h, uint32_t file, struct handle *out)
     pthread_mutex_lock(&h->lock);
     for (int i = 0; i < HANDLES && out->fd < 0; i++)
         if (h->kept[i].fd >= 0 && h->kept[i].file == file)
-            *out = take(&h->kept[i]);
+            *out = handle_take(&h->kept[i]);
     pthread_mutex_unlock(&h->lock);
-    if (out->fd >= 0 && expired(out, clock_now())) {
+    if (out->fd >= 0 && handle_expired(out, clock_now())) {
         close(out->fd);
         out->fd = -1;
     }
@@ -59,7 +59,7 @@ void handles_give(struct handles *h, struct handle handle)
     for (int i = 0; i < HANDLES && place->fd >= 0; i++)
         if (h->kept[i].fd < 0 || h->kept[i].opened < place->opened)
             place = &h->kept[i];
-    struct handle old = take(place);
+    struct handle old = handle_take(place);
     *place = handle;
     pthread_mutex_unlock(&h->lock);
     if (old.fd >= 0)
@@ -72,8 +72,8 @@ void handles_expire(struct handles *h)
     for (int i = 0; i < HANDLES; i++) {
         struct handle old = {.fd = -1};
         pthread_mutex_lock(&h->lock);
-        if (h->kept[i].fd >= 0 && expired(&h->kept[i], now))
-            old = take(&h->kept[i]);
+        if (h->kept[i].fd >= 0 && handle_expired(&h->kept[i], now))
+            old = handle_take(&h->kept[i]);
         pthread_mutex_unlock(&h->lock);
         if (old.fd >= 0)
             close(old.fd);

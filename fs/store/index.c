@@ -2,7 +2,8 @@
  * the segments may have been damaged on the disk. */
 #include "fs/store/index.h"
 
-#include "fs/store/span.h"
+#include "fs/base/array.h"
+#include "fs/store/answer.h"
 #include "fs/store/value.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 struct index_header {
     char magic[8];
     uint32_t version, segment, runs, values, replaced, zero;
-    struct digest catalog;
+    struct digest versions;
     uint64_t checksum; /* of the record with this field zero */
 };
 _Static_assert(sizeof(struct index_header) == 56, "the header has no holes");
@@ -20,48 +21,32 @@ _Static_assert(sizeof(struct index_run) == 32, "a run has no holes");
 _Static_assert(sizeof(struct index_value) == 8, "a value has no holes");
 
 static const char magic[8] = "dealfsIX";
-enum { INDEX_VERSION = 2 };
+enum { INDEX_VERSION = 3 };
 
-static int grow(void *array, uint32_t *room, uint32_t used, size_t size)
-{
-    if (used < *room)
-        return 0;
-    uint32_t wanted = *room ? 2 * *room : 256;
-    void *grown = realloc(*(void **)array, wanted * size);
-    if (!grown)
-        return -ENOMEM;
-    *(void **)array = grown;
-    *room = wanted;
-    return 0;
-}
-
-bool index_continues(const struct index *index, uint32_t file, uint32_t value, uint32_t place)
+static bool continues_run(const struct index *index, uint32_t place, const struct value_place *v)
 {
     if (!index->runs)
         return false;
     const struct index_run *last = &index->run[index->runs - 1];
-    return last->file == file && last->value + last->count == value && last->place + last->count == place;
+    return last->file == v->file && last->value + last->count == v->value && last->place + last->count == place;
 }
 
-int index_add(struct index *index, uint32_t file, uint32_t value, uint32_t place, struct index_value stored,
-              const struct digest *identity)
+int index_add(struct index *index, const struct catalog *c, uint32_t place, const struct value_place *v)
 {
-    if (grow(&index->value, &index->room_values, index->values, sizeof *index->value))
+    if (array_reserve(index->value, index->room_values, index->values + 1) ||
+        array_reserve(index->run, index->room_runs, index->runs + 1))
         return -ENOMEM;
-    if (index_continues(index, file, value, place)) {
+    if (continues_run(index, place, v))
         index->run[index->runs - 1].count++;
-    } else {
-        if (grow(&index->run, &index->room_runs, index->runs, sizeof *index->run))
-            return -ENOMEM;
-        index->run[index->runs++] = (struct index_run){*identity, file, value, place, 1};
-    }
-    index->value[index->values++] = stored;
+    else
+        index->run[index->runs++] = (struct index_run){catalog_file_version(c, v->file), v->file, v->value, place, 1};
+    index->value[index->values++] = (struct index_value){v->length, v->at};
     return 0;
 }
 
 int index_replace(struct index *index, uint32_t segment)
 {
-    if (grow(&index->replaces, &index->room_replaced, index->replaced, sizeof *index->replaces))
+    if (array_reserve(index->replaces, index->room_replaced, index->replaced + 1))
         return -ENOMEM;
     index->replaces[index->replaced++] = segment;
     return 0;
@@ -74,7 +59,7 @@ int index_encode(const struct index *index, uint32_t segment, struct str *out)
                              .runs = index->runs,
                              .values = index->values,
                              .replaced = index->replaced,
-                             .catalog = index->catalog};
+                             .versions = index->versions};
     memcpy(h.magic, magic, sizeof magic);
     size_t at = out->length;
     str_add(out, &h, sizeof h);
@@ -103,25 +88,6 @@ static size_t record_length(const void *bytes, uint32_t segment, struct index_he
            (size_t)h->replaced * sizeof(uint32_t);
 }
 
-static bool header_is_right(const void *bytes, size_t n, uint32_t segment, struct index_header *h)
-{
-    return n >= sizeof *h && record_length(bytes, segment, h) == n;
-}
-
-size_t index_look(const void *file, size_t n, uint32_t segment, size_t *at)
-{
-    struct index_header h;
-    const char *bytes = file;
-    for (size_t left = n >= sizeof h ? n - sizeof h + 1 : 0; left; left--) { /* it is the last of the values */
-        size_t length = bytes[left - 1] == magic[0] ? record_length(bytes + left - 1, segment, &h) : 0;
-        if (length && length <= n - (left - 1)) {
-            *at = left - 1;
-            return length;
-        }
-    }
-    return 0;
-}
-
 static bool contents_are_right(const struct index *index, uint32_t segment)
 {
     uint64_t values = 0, place = 0;
@@ -135,61 +101,63 @@ static bool contents_are_right(const struct index *index, uint32_t segment)
         if (place > SEGMENT_PLACES)
             return false;
     }
-    for (uint32_t i = 0; i < index->values; i++)
-        if (index->value[i].length <= VALUE_HEADER || index->value[i].length > VALUE_MOST)
+    uint64_t end = 1; /* no value begins at 0 */
+    for (uint32_t i = 0; i < index->values; i++) {
+        const struct index_value *value = &index->value[i];
+        if (value->at < end || value->length <= VALUE_HEADER || value->length > VALUE_MOST)
             return false;
+        end = (uint64_t)value->at + value->length;
+    }
     for (uint32_t i = 0; i < index->replaced; i++)
         if (index->replaces[i] >= segment)
             return false;
     return values == index->values;
 }
 
-static void *take(const char **bytes, size_t n)
+static int decode_record(struct index *index, const struct index_header *h, const char *bytes, size_t n)
 {
-    void *copy = malloc(n + !n);
-    if (copy)
-        memcpy(copy, *bytes, n);
-    *bytes += n;
-    return copy;
+    struct str record = STR_INIT;
+    str_add(&record, bytes, n);
+    if (record.failed)
+        return -ENOMEM;
+    memset(record.data + offsetof(struct index_header, checksum), 0, sizeof h->checksum);
+    char *runs = record.data + sizeof *h, *values = runs + h->runs * sizeof *index->run;
+    *index = (struct index){
+        .versions = h->versions,
+        .runs = h->runs,
+        .values = h->values,
+        .replaced = h->replaced,
+        .run = (struct index_run *)runs,
+        .value = (struct index_value *)values,
+        .replaces = (uint32_t *)(values + h->values * sizeof *index->value),
+        .record = record,
+    };
+    if (hash64(record.data, n, h->segment) == h->checksum && contents_are_right(index, h->segment))
+        return 0;
+    index_fini(index);
+    return -EBADMSG;
 }
 
-static int copy_contents(struct index *index, const struct index_header *h, const char *bytes)
-{
-    index->catalog = h->catalog;
-    index->runs = h->runs;
-    index->values = h->values;
-    index->replaced = h->replaced;
-    index->run = take(&bytes, h->runs * sizeof *index->run);
-    index->value = take(&bytes, h->values * sizeof *index->value);
-    index->replaces = take(&bytes, h->replaced * sizeof *index->replaces);
-    return index->run && index->value && index->replaces ? 0 : -ENOMEM;
-}
-
-int index_decode(struct index *index, uint32_t segment, const void *bytes, size_t n)
+int index_find(struct index *index, uint32_t segment, const void *file, size_t n)
 {
     struct index_header h;
+    const char *bytes = file;
     *index = (struct index){0};
-    if (!header_is_right(bytes, n, segment, &h))
-        return -EBADMSG;
-    CLEANUP_STR struct str copy = STR_INIT;
-    str_add(&copy, bytes, n);
-    if (copy.failed)
-        return -ENOMEM;
-    memset(copy.data + offsetof(struct index_header, checksum), 0, sizeof h.checksum);
-    if (hash64(copy.data, n, segment) != h.checksum)
-        return -EBADMSG;
-    int error = copy_contents(index, &h, copy.data + sizeof h);
-    if (!error && !contents_are_right(index, segment))
-        error = -EBADMSG;
-    if (error)
-        index_fini(index);
-    return error;
+    for (size_t at = n >= sizeof h ? n - sizeof h + 1 : 0; at--;) {
+        size_t length = bytes[at] == magic[0] ? record_length(bytes + at, segment, &h) : 0;
+        if (length && length <= n - at)
+            return decode_record(index, &h, bytes + at, length);
+    }
+    return -ENOENT;
 }
 
 void index_fini(struct index *index)
 {
-    free(index->run);
-    free(index->value);
-    free(index->replaces);
+    if (!index->record.data) {
+        free(index->run);
+        free(index->value);
+        free(index->replaces);
+    }
+    str_fini(&index->record);
     *index = (struct index){0};
 }

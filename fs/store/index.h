@@ -3,46 +3,48 @@
 #ifndef FS_STORE_INDEX_H
 #define FS_STORE_INDEX_H
 
-#include "fs/base/hash.h"
 #include "fs/base/str.h"
-
-#include <stddef.h>
-#include <stdint.h>
+#include "fs/catalog/catalog.h"
 
 enum { SEGMENT_PLACES = 65536 };
 #define INDEX_PLACE 0xffffffffu /* where the record itself stands in its segment */
 
 struct index_run {
-    struct digest identity; /* of the file, whatever its number */
+    struct digest identity; /* of the file in this version, whatever its number */
     uint32_t file, value;   /* the file's number in the catalog of the record, and the first value's in the file */
     uint32_t place, count;
 };
 
 struct index_value {
     uint32_t length; /* as stored */
-    uint32_t at;     /* where it begins in the segment's file; 0: not known */
+    uint32_t at;     /* where it begins in the segment's file */
+};
+
+/* A value at a place, while its segment is filled or written. */
+struct value_place {
+    uint32_t file, value; /* which value of which file */
+    uint32_t at;          /* where it begins, at its header: in the staging, or in the file */
+    uint32_t length;      /* as stored; 0: nothing lies here */
 };
 
 struct index {
-    struct digest catalog;
+    struct digest versions; /* of the catalog whose numbers the runs have */
     uint32_t runs, values, replaced;
-    struct index_run *run;     /* by place, ascending */
-    struct index_value *value; /* in the order of the runs */
-    uint32_t *replaces;        /* segments whose live values were all moved to this one */
-    uint32_t room_runs, room_values, room_replaced;
+    struct index_run *run;                          /* by place, ascending */
+    struct index_value *value;                      /* in the order of the runs */
+    uint32_t *replaces;                             /* segments whose live values were all moved to this one */
+    uint32_t room_runs, room_values, room_replaced; /* of arrays that are being filled; */
+    struct str record;                              /* else they are parts of it */
 };
 
-/* Values are added in the order of their places. When memory runs out, 0 becomes -ENOMEM. */
-int index_add(struct index *index, uint32_t file, uint32_t value, uint32_t place, struct index_value stored,
-              const struct digest *identity);
+/* Values are added in the order of their places. 0 or -ENOMEM. */
+int index_add(struct index *index, const struct catalog *c, uint32_t place, const struct value_place *value);
 int index_replace(struct index *index, uint32_t segment);
-bool index_continues(const struct index *index, uint32_t file, uint32_t value, uint32_t place);
 int index_encode(const struct index *index, uint32_t segment, struct str *out);
 
-/* Checks all that can be checked without a catalog: 0, -EBADMSG, -ENOMEM. The bytes are copied. */
-int index_decode(struct index *index, uint32_t segment, const void *bytes, size_t n);
-/* Where the record of a segment stands in the bytes of its file, and its length; 0: not found. */
-size_t index_look(const void *file, size_t n, uint32_t segment, size_t *at);
+/* The record of a segment, which is the last one in these bytes, the end of its file: 0; -ENOENT: none begins there;
+ * -EBADMSG: it is damaged, as far as can be told without a catalog; -ENOMEM. The bytes are copied. */
+int index_find(struct index *index, uint32_t segment, const void *bytes, size_t n);
 void index_fini(struct index *index);
 
 #endif

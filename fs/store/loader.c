@@ -10,19 +10,21 @@
  * into memory of its own, and nothing is kept. So is a read that gets no further though its loads succeed, because a
  * tier loses what it is given. What is being read directly is bounded by MOST_DIRECT bytes.
  *
- * Lock order: loader, then what shard_holds takes. Callbacks are called without the lock. */
+ * store_resume, store_end and stage_loaded are called without the lock. */
 #include "fs/store/loader.h"
 
+#include "fs/base/clock.h"
 #include "fs/base/log.h"
+#include "fs/base/thread.h"
+#include "fs/store/store-inside.h"
+#include "fs/store/store-stage.h"
 #include "fs/store/wants.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     MOST_DIRECT = 24 << 20,
@@ -30,7 +32,7 @@ enum {
     IDLE_MS = 1500,
 };
 
-struct worker {
+struct load_worker {
     struct loader *loader;
     pthread_t thread;
     struct value_codec_state *codec;
@@ -38,7 +40,7 @@ struct worker {
 };
 
 struct loader {
-    struct loader_config config;
+    struct store *store;
     atomic_bool full; /* the last load that asked for room got none */
     _Atomic int64_t parked;
 
@@ -54,10 +56,10 @@ struct loader {
     bool stopping; /* lock */
 
     int workers;
-    struct worker worker[];
+    struct load_worker worker[];
 };
 
-static void wake(struct loader *l, int workers)
+static void wake_workers(struct loader *l, int workers)
 {
     for (int i = 0; i < workers && i < l->sleeping; i++)
         pthread_cond_signal(&l->work);
@@ -65,57 +67,38 @@ static void wake(struct loader *l, int workers)
 
 /* Serving directly. */
 
-static uint64_t part_end_within(struct loader *l, const struct span *span, uint64_t at)
+/* From memory what is there, the rest from the source. What an SSD holds is rather read from the source, with what lies
+ * around it, than that a worker waits for the SSD. */
+static int gather_direct(const struct store *store, const struct span *span, struct answer *answer)
 {
-    uint64_t from, to, end = span->offset + span->length;
-    cut_bytes(l->config.parts, span->file, at, &from, &to);
-    return to < end ? to : end;
-}
-
-static bool part_held(struct loader *l, uint32_t file, uint64_t at)
-{
-    enum tier_name tier;
-    return shard_holds(l->config.shard, cut_at(l->config.parts, file, at), &tier);
-}
-
-static struct span span_between(const struct span *span, uint64_t from, uint64_t to)
-{
-    return (struct span){.file = span->file, .offset = from, .length = (uint32_t)(to - from)};
-}
-
-/* The next part from a tier, or else that and all missing ones after it from the source. */
-static int gather_next(struct loader *l, const struct span *span, uint64_t *at, struct answer *answer)
-{
-    uint64_t end = span->offset + span->length;
-    uint64_t to = part_end_within(l, span, *at);
-    enum place place;
-    struct span next = span_between(span, *at, to);
-    *at = to;
-    if (part_held(l, span->file, next.offset) && !l->config.held(l->config.user, &next, answer, &place))
-        return 0;
-    while (*at < end && !part_held(l, span->file, *at))
-        *at = part_end_within(l, span, *at);
-    next = span_between(span, next.offset, *at);
-    return l->config.source->ops->get(l->config.source, &next, answer);
-}
-
-static int gather(struct loader *l, const struct span *span, struct answer *answer)
-{
+    struct layer *source = store->source;
+    uint64_t to, end = span->offset + span->length;
     int error = 0;
-    for (uint64_t at = span->offset; !error && at < span->offset + span->length;)
-        error = gather_next(l, span, &at, answer);
+    for (uint64_t at = span->offset; !error && at < end; at = to) {
+        enum tier_name tier;
+        struct answer got;
+        to = shard_run(store->shard, span, at, TIER_RAM, &tier);
+        struct span run = {.file = span->file, .length = (uint32_t)(to - at), .offset = at};
+        answer_init(&got);
+        if (shard_get(store->shard, &run, TIER_RAM, &got, &tier))
+            error = source->ops->get(source, &run, &got);
+        if (error)
+            answer_release(&got);
+        else
+            error = answer_append(answer, &got, &run);
+    }
     if (error)
         answer_release(answer);
     return error;
 }
 
-static void unpark(struct loader *l)
+static void count_unparked(struct loader *l)
 {
     atomic_fetch_sub_explicit(&l->parked, 1, memory_order_relaxed);
 }
 
 /* Unless the read was taken away meanwhile: then it may not exist any more. */
-static void end_direct(struct worker *w, struct store_read *read, struct answer *answer, int error)
+static void end_direct(struct load_worker *w, struct store_read *read, struct answer *answer, int error)
 {
     struct loader *l = w->loader;
     pthread_mutex_lock(&l->lock);
@@ -128,12 +111,12 @@ static void end_direct(struct worker *w, struct store_read *read, struct answer 
     }
     read->answer = *answer;
     read->place = PLACE_SOURCE;
-    unpark(l);
-    l->config.answered(l->config.user, read, error);
+    count_unparked(l);
+    store_end(l->store, read, error);
 }
 
 /* With the lock, which is let go in between. */
-static void serve_direct(struct worker *w, struct store_read *read)
+static void serve_direct(struct load_worker *w, struct store_read *read)
 {
     struct loader *l = w->loader;
     struct span span = read->span;
@@ -145,79 +128,83 @@ static void serve_direct(struct worker *w, struct store_read *read)
     l->touched = true;
     pthread_mutex_unlock(&l->lock);
 
-    struct layer *source = l->config.source;
-    int error = here ? source->ops->get(source, &span, &answer) : gather(l, &span, &answer);
+    struct layer *source = l->store->source;
+    int error = here ? source->ops->get(source, &span, &answer) : gather_direct(l->store, &span, &answer);
     end_direct(w, read, &answer, error);
 
     pthread_mutex_lock(&l->lock);
     l->direct_bytes -= span.length;
-    wake(l, 1);
+    wake_workers(l, 1);
 }
 
 /* Running loads. */
 
 /* `refused`: there was no room, and nothing was read. */
-static int run(struct worker *w, const struct load *load, bool *refused)
+static int load_into_tier(struct load_worker *w, const struct load *load, bool *refused)
 {
-    const struct loader_config *c = &w->loader->config;
+    const struct store *store = w->loader->store;
+    struct layer *source = store->source;
     struct room room;
-    *refused = shard_reserve(c->shard, load->file, load->offset, load->length, &room) < 0;
+    *refused = shard_reserve(store->shard, load->file, load->offset, load->length, &room) < 0;
     atomic_store_explicit(&w->loader->full, *refused, memory_order_relaxed);
     if (*refused)
         return 0;
     struct span span = {.file = load->file, .offset = load->offset, .length = load->length};
-    int error = c->source->ops->read(c->source, &span, room.value, room.values);
-    if (error) {
-        shard_abandon(c->shard, &room);
-        return error;
-    }
-    error = shard_commit(c->shard, w->codec, &room);
-    *refused = error < 0;
-    return 0;
+    int error = source->ops->read(source, &span, room.value, room.values);
+    if (error)
+        shard_abandon(&room);
+    else
+        shard_commit(w->codec, &room);
+    return error;
 }
 
-/* A load that fails at a bad sector fails for who asked for that only: who wants less than all of it reads for itself. */
+/* A load that fails at a bad sector fails for who asked for that only: who wants less than all of it reads for itself.
+ */
 static void divide_waiting(struct load *load, struct read_list *direct, struct read_list *failed)
 {
     for (struct store_read *read; (read = read_list_take(&load->waiting));)
-        read_list_add(read->span.length < load->length ? direct : failed, read);
+        TAILQ_INSERT_TAIL(read->span.length < load->length ? direct : failed, read, parked);
 }
 
 static void resume_waiting(struct loader *l, struct read_list *waiting, int error)
 {
     for (struct store_read *read; (read = read_list_take(waiting));) {
-        unpark(l);
+        count_unparked(l);
         if (error)
-            l->config.answered(l->config.user, read, error);
+            store_end(l->store, read, error);
         else
-            l->config.resume(l->config.user, read);
+            store_resume(l->store, read);
     }
 }
 
 /* With the lock, which is let go in between. */
-static void run_load(struct worker *w, struct load *load)
+static void run_load(struct load_worker *w, struct load *load)
 {
     struct loader *l = w->loader;
     l->touched = true;
     pthread_mutex_unlock(&l->lock);
 
     bool refused;
-    int error = run(w, load, &refused);
+    int error = load_into_tier(w, load, &refused);
+    log_debug("loader", "file %u, %u bytes at %llu: %s", load->file, load->length, (unsigned long long)load->offset,
+              refused ? "no room"
+              : error ? strerror(-error)
+                      : "stored");
 
     pthread_mutex_lock(&l->lock);
-    struct read_list waiting = {0};
+    struct read_list waiting = TAILQ_HEAD_INITIALIZER(waiting);
     loads_remove(load);
     if (error == -EIO && !l->stopping)
         divide_waiting(load, &l->direct, &waiting);
     else
-        read_list_move(&load->waiting, refused && !l->stopping ? &l->direct : &waiting);
+        TAILQ_CONCAT(refused && !l->stopping ? &l->direct : &waiting, &load->waiting, parked);
     uint32_t stage = load->staged;
-    if (l->direct.first)
+    if (!TAILQ_EMPTY(&l->direct))
         pthread_cond_broadcast(&l->work);
     pthread_mutex_unlock(&l->lock);
 
     if (stage)
-        l->config.staged(l->config.user, stage, load->file, load->length, refused ? -ENOSPC : error);
+        stage_loaded(l->store->stage, stage, load->file, load->length, refused ? -ENOSPC : error);
     resume_waiting(l, &waiting, error);
     free(load);
     pthread_mutex_lock(&l->lock);
@@ -227,18 +214,18 @@ static void run_load(struct worker *w, struct load *load)
 
 static struct store_read *take_direct(struct loader *l)
 {
-    const struct store_read *first = l->direct.first;
+    const struct store_read *first = TAILQ_FIRST(&l->direct);
     if (!first || (l->direct_bytes && l->direct_bytes + first->span.length > MOST_DIRECT))
         return NULL;
     return read_list_take(&l->direct);
 }
 
-static void run_later(struct worker *w, struct load *load)
+static void run_later(struct load_worker *w, struct load *load)
 {
     w->loader->later_running++;
     run_load(w, load);
     w->loader->later_running--;
-    wake(w->loader, 1);
+    wake_workers(w->loader, 1);
 }
 
 /* The first worker that had nothing to do for a while tells the source so; the others then sleep for good. */
@@ -250,25 +237,19 @@ static void sleep_for_work(struct loader *l)
         l->sleeping--;
         return;
     }
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += IDLE_MS / 1000;
-    until.tv_nsec += IDLE_MS % 1000 * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    int late = pthread_cond_timedwait(&l->work, &l->lock, &until);
+    bool woken = cond_wait_until(&l->work, &l->lock, clock_now() + IDLE_MS * MILLISECOND);
     l->sleeping--;
-    if (late != ETIMEDOUT || !l->touched)
+    if (woken || !l->touched)
         return;
     l->touched = false;
     pthread_mutex_unlock(&l->lock);
-    layer_idle(l->config.source);
+    layer_idle(l->store->source);
     pthread_mutex_lock(&l->lock);
 }
 
 static void *worker_main(void *argument)
 {
-    struct worker *w = argument;
+    struct load_worker *w = argument;
     struct loader *l = w->loader;
     pthread_mutex_lock(&l->lock);
     while (!l->stopping) {
@@ -287,51 +268,37 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
-/* Signals are the main thread's. */
-static int start_worker(struct loader *l, struct worker *w)
+static int start_worker(struct loader *l, struct load_worker *w, int zstd_level)
 {
     w->loader = l;
-    w->codec = value_codec_create(l->config.zstd_level);
+    w->codec = value_codec_create(zstd_level);
     if (!w->codec)
         return -ENOMEM;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = -pthread_create(&w->thread, NULL, worker_main, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = thread_create(&w->thread, "load", worker_main, w);
     if (error) {
         value_codec_destroy(w->codec);
         return error;
     }
-    pthread_setname_np(w->thread, "load");
     l->workers++;
     return 0;
 }
 
-static void init_work(struct loader *l)
+int loader_create(struct store *store, int threads, int zstd_level, struct loader **loader)
 {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->work, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
-int loader_create(const struct loader_config *config, struct loader **loader)
-{
-    int threads = config->threads > 0 ? config->threads : 1;
+    threads = threads > 0 ? threads : 1;
     struct loader *l = calloc(1, sizeof *l + (size_t)threads * sizeof l->worker[0]);
     if (!l)
         return -ENOMEM;
-    l->config = *config;
-    wants_init(&l->wants, config->catalog, config->parts, config->shard);
+    l->store = store;
+    TAILQ_INIT(&l->direct);
+    wants_init(&l->wants, store->catalog, store->shard);
     l->wants.most_ahead = 2 * threads;
     int for_readers = threads / 4 > 0 ? threads / 4 : 1;
     l->most_later = threads > for_readers ? threads - for_readers : 1;
     pthread_mutex_init(&l->lock, NULL);
-    init_work(l);
+    cond_init(&l->work);
     for (int i = 0; i < threads; i++) {
-        int error = start_worker(l, &l->worker[i]);
+        int error = start_worker(l, &l->worker[i], zstd_level);
         if (error) {
             loader_destroy(l);
             return error;
@@ -343,23 +310,23 @@ int loader_create(const struct loader_config *config, struct loader **loader)
 
 void loader_stop(struct loader *l)
 {
-    struct read_list parked = {0};
+    struct read_list waiting = TAILQ_HEAD_INITIALIZER(waiting);
     pthread_mutex_lock(&l->lock);
     l->stopping = true;
     for (int i = 0; i < LOAD_BUCKETS; i++) {
         struct load *load;
         LIST_FOREACH(load, &l->wants.loads.bucket[i], same_bucket)
-            read_list_move(&load->waiting, &parked);
+        TAILQ_CONCAT(&waiting, &load->waiting, parked);
     }
-    read_list_move(&l->direct, &parked);
+    TAILQ_CONCAT(&waiting, &l->direct, parked);
     for (int i = 0; i < l->workers; i++) {
         if (l->worker[i].serving)
-            read_list_add(&parked, l->worker[i].serving);
+            TAILQ_INSERT_TAIL(&waiting, l->worker[i].serving, parked);
         l->worker[i].serving = NULL;
     }
     pthread_cond_broadcast(&l->work);
     pthread_mutex_unlock(&l->lock);
-    resume_waiting(l, &parked, -ESHUTDOWN);
+    resume_waiting(l, &waiting, -ESHUTDOWN);
 }
 
 void loader_destroy(struct loader *l)
@@ -402,7 +369,7 @@ static int park_on_load(struct loader *l, struct store_read *read)
         return -EAGAIN;
     }
     count_try(read, load);
-    read_list_add(&load->waiting, read);
+    TAILQ_INSERT_TAIL(&load->waiting, read, parked);
     return -EINPROGRESS;
 }
 
@@ -413,12 +380,12 @@ int loader_park(struct loader *l, struct store_read *read)
     if (l->stopping)
         error = -ESHUTDOWN;
     else if (read->tries >= MOST_TRIES)
-        read_list_add(&l->direct, read);
+        TAILQ_INSERT_TAIL(&l->direct, read, parked);
     else
         error = park_on_load(l, read);
     if (error == -EINPROGRESS)
         atomic_fetch_add_explicit(&l->parked, 1, memory_order_relaxed);
-    wake(l, l->wants.urgent.count + l->wants.later.count + (l->direct.first != NULL));
+    wake_workers(l, l->wants.urgent.count + l->wants.later.count + !TAILQ_EMPTY(&l->direct));
     pthread_mutex_unlock(&l->lock);
     return error;
 }
@@ -428,12 +395,33 @@ int loader_direct(struct loader *l, struct store_read *read)
     pthread_mutex_lock(&l->lock);
     bool stopping = l->stopping;
     if (!stopping) {
-        read_list_add(&l->direct, read);
+        TAILQ_INSERT_TAIL(&l->direct, read, parked);
         atomic_fetch_add_explicit(&l->parked, 1, memory_order_relaxed);
-        wake(l, 1);
+        wake_workers(l, 1);
     }
     pthread_mutex_unlock(&l->lock);
     return stopping ? -ESHUTDOWN : -EINPROGRESS;
+}
+
+/* The worker that serves it finds it gone and lets go of what it has read. */
+static bool take_from_worker(struct loader *l, const struct store_read *read)
+{
+    for (int i = 0; i < l->workers; i++)
+        if (l->worker[i].serving == read) {
+            l->worker[i].serving = NULL;
+            return true;
+        }
+    return false;
+}
+
+bool loader_cancel(struct loader *l, struct store_read *read)
+{
+    pthread_mutex_lock(&l->lock);
+    bool found = wants_abandon(&l->wants, read) || read_list_remove(&l->direct, read) || take_from_worker(l, read);
+    pthread_mutex_unlock(&l->lock);
+    if (found)
+        count_unparked(l);
+    return found;
 }
 
 uint64_t loader_parked(struct loader *l)
@@ -447,7 +435,7 @@ int loader_stage(struct loader *l, uint32_t stage, uint32_t file, uint64_t offse
     pthread_mutex_lock(&l->lock);
     int notices = l->stopping ? -ESHUTDOWN : wants_piece(&l->wants, file, offset, stage, held);
     if (notices > 0)
-        wake(l, 1);
+        wake_workers(l, 1);
     pthread_mutex_unlock(&l->lock);
     return notices;
 }

@@ -3,27 +3,23 @@
 
 #include <stdlib.h>
 
-void read_list_add(struct read_list *list, struct store_read *read)
-{
-    read->next = NULL;
-    if (!list->first)
-        list->last = &list->first;
-    *list->last = read;
-    list->last = &read->next;
-}
-
 struct store_read *read_list_take(struct read_list *list)
 {
-    struct store_read *read = list->first;
+    struct store_read *read = TAILQ_FIRST(list);
     if (read)
-        list->first = read->next;
+        TAILQ_REMOVE(list, read, parked);
     return read;
 }
 
-void read_list_move(struct read_list *from, struct read_list *to)
+/* Who gives up is mostly the one that has waited longest: the first. */
+bool read_list_remove(struct read_list *list, struct store_read *read)
 {
-    for (struct store_read *read; (read = read_list_take(from));)
-        read_list_add(to, read);
+    struct store_read *at = TAILQ_FIRST(list);
+    while (at && at != read)
+        at = TAILQ_NEXT(at, parked);
+    if (at)
+        TAILQ_REMOVE(list, at, parked);
+    return at;
 }
 
 void load_queue_init(struct load_queue *queue)
@@ -32,7 +28,7 @@ void load_queue_init(struct load_queue *queue)
     queue->count = 0;
 }
 
-static void leave(struct load *load)
+void load_queue_leave(struct load *load)
 {
     if (!load->queued)
         return;
@@ -43,7 +39,7 @@ static void leave(struct load *load)
 
 void load_queue_add(struct load_queue *queue, struct load *load)
 {
-    leave(load);
+    load_queue_leave(load);
     TAILQ_INSERT_TAIL(&queue->loads, load, same_queue);
     queue->count++;
     load->queued = queue;
@@ -53,7 +49,7 @@ struct load *load_queue_take(struct load_queue *queue)
 {
     struct load *load = TAILQ_FIRST(&queue->loads);
     if (load)
-        leave(load);
+        load_queue_leave(load);
     return load;
 }
 
@@ -72,6 +68,7 @@ struct load *loads_add(struct loads *loads, uint32_t file, uint64_t offset, uint
     load->file = file;
     load->offset = offset;
     load->length = length;
+    TAILQ_INIT(&load->waiting);
     LIST_INSERT_HEAD(&loads->bucket[bucket_of(file, offset)], load, same_bucket);
     return load;
 }
@@ -80,8 +77,8 @@ struct load *loads_at(struct loads *loads, uint32_t file, uint64_t offset)
 {
     struct load *load;
     LIST_FOREACH(load, &loads->bucket[bucket_of(file, offset)], same_bucket)
-        if (load->file == file && offset >= load->offset && offset - load->offset < load->length)
-            return load;
+    if (load->file == file && offset >= load->offset && offset - load->offset < load->length)
+        return load;
     return NULL;
 }
 

@@ -5,15 +5,8 @@
 
 #include "fs/store/store.h"
 
-#include <sys/queue.h>
-
-/* Reads in the order in which they came. */
-struct read_list {
-    struct store_read *first, **last; /* `last` is NULL while the list was never used */
-};
-void read_list_add(struct read_list *list, struct store_read *read);
-struct store_read *read_list_take(struct read_list *list);
-void read_list_move(struct read_list *from, struct read_list *to); /* all of them, to the end */
+struct store_read *read_list_take(struct read_list *list);              /* the first, or NULL */
+bool read_list_remove(struct read_list *list, struct store_read *read); /* false: it is not in there */
 
 /* A run of whole parts of one file that no tier held and no other load brings; it never crosses a multiple of
  * PIECE_BYTES in the file.
@@ -37,6 +30,7 @@ struct load_queue {
 void load_queue_init(struct load_queue *queue);
 void load_queue_add(struct load_queue *queue, struct load *load); /* takes it out of the one it was in */
 struct load *load_queue_take(struct load_queue *queue);           /* the first, or NULL */
+void load_queue_leave(struct load *load);                         /* the one it is in, if any */
 
 enum { LOAD_BUCKETS = 1024 };
 struct loads {

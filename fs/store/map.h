@@ -8,19 +8,43 @@
 #ifndef FS_STORE_MAP_H
 #define FS_STORE_MAP_H
 
-#include "fs/store/shard.h"
+#include "fs/store/tier-terms.h"
 
+#include <errno.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include <sys/mman.h>
 
 struct map {
+    const struct catalog *catalog;
+    const struct cut *parts;
     _Atomic uint64_t *entry;
-    uint64_t parts;
 };
 
-int map_init(struct map *map, uint64_t parts);
-void map_fini(struct map *map);
+static inline size_t map_bytes(const struct map *map)
+{
+    return (map->parts->pieces + !map->parts->pieces) * sizeof *map->entry;
+}
+
+/* Huge pages are refused: a dataset of a few huge files has many parts of which few may be held, and those are
+ * scattered. */
+static inline int map_init(struct map *map, const struct catalog *catalog, const struct cut *parts)
+{
+    *map = (struct map){catalog, parts, NULL};
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *memory = mmap(NULL, map_bytes(map), PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    madvise(memory, map_bytes(map), MADV_NOHUGEPAGE);
+    map->entry = memory;
+    return 0;
+}
+
+static inline void map_fini(struct map *map)
+{
+    if (map->entry)
+        munmap((void *)map->entry, map_bytes(map));
+    map->entry = NULL;
+}
 
 static inline uint64_t entry_make(enum tier_name tier, uint32_t segment, uint32_t place)
 {
@@ -47,9 +71,15 @@ static inline uint32_t entry_place(uint64_t entry)
     return (uint32_t)(entry & 0xffff);
 }
 
+/* The part that has this value of a file. */
+static inline uint64_t map_part(const struct map *map, uint32_t file, uint64_t value)
+{
+    return cut_at(map->parts, file, value * VALUE_BYTES);
+}
+
 static inline uint64_t map_get(const struct map *map, uint64_t part)
 {
-    return part < map->parts ? atomic_load_explicit(&map->entry[part], memory_order_acquire) : 0;
+    return part < map->parts->pieces ? atomic_load_explicit(&map->entry[part], memory_order_acquire) : 0;
 }
 
 /* One of several that try wins. 0 is "not held". */
@@ -57,6 +87,18 @@ static inline bool map_change(struct map *map, uint64_t part, uint64_t from, uin
 {
     return atomic_compare_exchange_strong_explicit(&map->entry[part], &from, to, memory_order_acq_rel,
                                                    memory_order_relaxed);
+}
+
+/* Is it of a file that is not held as a whole? Then its raw values are kept in blocks: it may be read at random. */
+static inline bool file_in_blocks(const struct catalog *c, uint32_t file)
+{
+    return catalog_file(c, file).size > PIECE_BYTES;
+}
+
+/* How many values the part has that begins with this one. */
+static inline uint32_t part_values(const struct catalog *c, uint32_t file)
+{
+    return file_in_blocks(c, file) ? 1 : (uint32_t)file_values(c, file);
 }
 
 #endif

@@ -22,7 +22,7 @@ static uint64_t half_of(const struct digest *identity)
 
 static void enter(struct match *m, uint32_t file)
 {
-    struct digest identity = catalog_file_identity(m->catalog, file);
+    struct digest identity = catalog_file_version(m->catalog, file);
     m->half[file] = half_of(&identity);
     uint64_t at = m->half[file] & m->mask;
     while (m->slot[at])
@@ -69,7 +69,7 @@ bool match_find(const struct match *m, const struct digest *identity, uint32_t *
         uint32_t candidate = m->slot[at] - 1;
         if (m->half[candidate] != half)
             continue;
-        struct digest whole = catalog_file_identity(m->catalog, candidate);
+        struct digest whole = catalog_file_version(m->catalog, candidate);
         if (memcmp(&whole, identity, sizeof whole) == 0) {
             *file = candidate;
             return true;

@@ -1,7 +1,7 @@
-/* Spares are kept up to POOL_SPARES of a kind; what is beyond is freed when it is put back. */
+/* Each stripe keeps spares up to POOL_SPARES of a kind; what is beyond is freed when it is put back. */
 #include "fs/store/pool.h"
 
-#include "fs/store/span.h"
+#include "fs/store/answer.h"
 
 #include <stdlib.h>
 
@@ -13,87 +13,81 @@ const size_t pool_bytes[POOL_SIZES] = {
     [POOL_SPAN] = ROUND_UP(ANSWER_VALUES * (VALUE_MOST + BESIDE_A_VALUE) + 2 * POOL_ALIGN),
 };
 
-static void buffer_free(struct buffer *buffer)
+static void free_spare(enum pool_kind kind, void *spare)
 {
-    if (buffer)
-        free(buffer->bytes);
-    free(buffer);
+    if (kind == POOL_CODEC) {
+        value_codec_destroy(spare);
+        return;
+    }
+    free(((struct buffer *)spare)->bytes);
+    free(spare);
 }
 
 void pool_init(struct pool *pool)
 {
-    *pool = (struct pool){.codecs = 0};
-    pthread_mutex_init(&pool->lock, NULL);
+    for (int i = 0; i < THREAD_STRIPES; i++) {
+        pool->stripe[i] = (struct pool_stripe){.spares = {0}};
+        pthread_mutex_init(&pool->stripe[i].lock, NULL);
+    }
 }
 
 void pool_fini(struct pool *pool)
 {
-    while (pool->codecs)
-        value_codec_destroy(pool->codec[--pool->codecs]);
-    for (int size = 0; size < POOL_SIZES; size++)
-        while (pool->buffer[size]) {
-            struct buffer *buffer = pool->buffer[size];
-            pool->buffer[size] = buffer->next;
-            buffer_free(buffer);
-        }
-    pthread_mutex_destroy(&pool->lock);
+    for (int i = 0; i < THREAD_STRIPES; i++) {
+        struct pool_stripe *stripe = &pool->stripe[i];
+        for (enum pool_kind kind = 0; kind < POOL_KINDS; kind++)
+            while (stripe->spares[kind])
+                free_spare(kind, stripe->spare[kind][--stripe->spares[kind]]);
+        pthread_mutex_destroy(&stripe->lock);
+    }
+}
+
+static void *take_spare(struct pool *pool, enum pool_kind kind)
+{
+    struct pool_stripe *stripe = &pool->stripe[thread_stripe()];
+    pthread_mutex_lock(&stripe->lock);
+    void *spare = stripe->spares[kind] ? stripe->spare[kind][--stripe->spares[kind]] : NULL;
+    pthread_mutex_unlock(&stripe->lock);
+    return spare;
+}
+
+static void give_spare(struct pool *pool, enum pool_kind kind, void *spare)
+{
+    struct pool_stripe *stripe = &pool->stripe[thread_stripe()];
+    pthread_mutex_lock(&stripe->lock);
+    bool kept = stripe->spares[kind] < POOL_SPARES;
+    if (kept)
+        stripe->spare[kind][stripe->spares[kind]++] = spare;
+    pthread_mutex_unlock(&stripe->lock);
+    if (!kept)
+        free_spare(kind, spare);
 }
 
 struct value_codec_state *pool_codec_get(struct pool *pool)
 {
-    struct value_codec_state *codec = NULL;
-    pthread_mutex_lock(&pool->lock);
-    if (pool->codecs)
-        codec = pool->codec[--pool->codecs];
-    pthread_mutex_unlock(&pool->lock);
+    struct value_codec_state *codec = take_spare(pool, POOL_CODEC);
     return codec ? codec : value_codec_create(0);
 }
 
 void pool_codec_put(struct pool *pool, struct value_codec_state *codec)
 {
-    pthread_mutex_lock(&pool->lock);
-    if (pool->codecs < POOL_SPARES) {
-        pool->codec[pool->codecs++] = codec;
-        codec = NULL;
-    }
-    pthread_mutex_unlock(&pool->lock);
-    value_codec_destroy(codec);
+    give_spare(pool, POOL_CODEC, codec);
 }
 
-static struct buffer *buffer_make(struct pool *pool, enum pool_size size)
+struct buffer *pool_buffer_get(struct pool *pool, enum pool_kind size)
 {
-    struct buffer *b = malloc(sizeof *b);
-    if (!b)
-        return NULL;
-    *b = (struct buffer){aligned_alloc(POOL_ALIGN, pool_bytes[size]), size, pool, NULL};
+    struct buffer *b = take_spare(pool, size);
+    if (b || !(b = malloc(sizeof *b)))
+        return b;
+    *b = (struct buffer){aligned_alloc(POOL_ALIGN, pool_bytes[size]), size, pool};
     if (b->bytes)
         return b;
     free(b);
     return NULL;
 }
 
-struct buffer *pool_buffer_get(struct pool *pool, enum pool_size size)
+void pool_buffer_put(void *object)
 {
-    pthread_mutex_lock(&pool->lock);
-    struct buffer *buffer = pool->buffer[size];
-    if (buffer) {
-        pool->buffer[size] = buffer->next;
-        pool->buffers[size]--;
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return buffer ? buffer : buffer_make(pool, size);
-}
-
-void pool_buffer_put(struct buffer *buffer)
-{
-    struct pool *pool = buffer->pool;
-    pthread_mutex_lock(&pool->lock);
-    if (pool->buffers[buffer->size] < POOL_SPARES) {
-        buffer->next = pool->buffer[buffer->size];
-        pool->buffer[buffer->size] = buffer;
-        pool->buffers[buffer->size]++;
-        buffer = NULL;
-    }
-    pthread_mutex_unlock(&pool->lock);
-    buffer_free(buffer);
+    struct buffer *buffer = object;
+    give_spare(buffer->pool, buffer->size, buffer);
 }

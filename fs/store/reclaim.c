@@ -1,18 +1,15 @@
-/* Reclaim: when a quarter of a segment is dead, its live values move to a new segment and its file is dropped. So do
- * those of small segments, when there are many: each costs a file, and comes of a moment in which nothing else was
- * read.
- *
- * The tier's thread copies from file to file; no staging is taken, so fillers go on. The new segment is ingested before
+/* The tier's thread copies from file to file; no staging is taken, so fillers go on. The new segment is ingested before
  * the map is turned to it, part by part: a reader finds a part at the old place or at the new one, and a part that is
  * dropped meanwhile stays dropped. The new segment names those that it replaces: after a crash in between both files
  * are there, and restore.c drops the old one, with the dead values that it would otherwise take for live. */
-#include "fs/store/tier.h"
+#include "fs/store/reclaim.h"
 
+#include "fs/base/array.h"
 #include "fs/base/log.h"
+#include "fs/store/contents.h"
+#include "fs/store/writer.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     WORN_PART = 4,   /* worth moving when one of so many bytes is dead */
@@ -20,7 +17,8 @@ enum {
     SMALL_PART = 16, /* a segment is small when it has at most this part of what one can have */
     MANY_SMALL = 32,
     PART_VALUES = PIECE_BYTES / VALUE_BYTES,
-    BUFFER = PART_VALUES * (VALUE_MOST + 128) + 2 * KNOWN_ALIGN, /* a little more lies between values */
+    BETWEEN = 128, /* at most so many bytes lie between two values */
+    BUFFER = (PART_VALUES * (VALUE_MOST + BETWEEN) / SEGMENT_FILE_ALIGN + 3) * SEGMENT_FILE_ALIGN,
 };
 
 struct move {
@@ -28,250 +26,201 @@ struct move {
 };
 
 struct mover {
-    struct tier *tier;
+    struct stock *stock;
     char *buffer; /* of BUFFER bytes, aligned: the values of a part that are not mapped */
-    struct tier_writer writer;
+    struct segment_writer writer;
     uint32_t place;
     struct move *move;
     uint32_t moves, room;
 };
 
-struct live_part {
-    uint32_t file, place;
-    uint64_t value, part, entry;
-    uint32_t values;
-    const struct index_value *stored;
-};
-
-typedef int visit_part(void *user, const struct live_part *part);
-
-/* Each part of the segment that the map leads to. */
-static int visit_live(struct tier *t, const struct index *index, uint32_t segment, visit_part *visit, void *user)
+static struct contents_walk walk_of(const struct stock *k, const struct segment *s, const struct index *index)
 {
-    const struct common *common = t->common;
-    const struct index_value *stored = index->value;
-    for (uint32_t i = 0; i < index->runs; stored += index->run[i++].count) {
-        const struct index_run *run = &index->run[i];
-        uint32_t step = run->file == NO_FILE ? run->count : part_values(common->catalog, run->file);
-        for (uint32_t at = 0; run->file != NO_FILE && at < run->count; at += step) {
-            struct live_part p = {run->file, run->place + at, (uint64_t)run->value + at, 0, 0, step, stored + at};
-            p.part = cut_at(common->parts, p.file, p.value * VALUE_BYTES);
-            p.entry = entry_make(t->name, segment, p.place);
-            int error = map_get(&common->map, p.part) == p.entry ? visit(user, &p) : 0;
-            if (error)
-                return error;
-        }
-    }
-    return 0;
+    return (struct contents_walk){.map = k->map, .tier = k->name, .segment = s->number, .index = index};
 }
 
-struct live_count {
-    uint64_t bytes;
-    uint32_t values;
-};
-
-static int count_part(void *user, const struct live_part *p)
+/* The next part that the map leads to. */
+static bool next_live(struct contents_walk *walk, struct stored_part *p)
 {
-    struct live_count *live = user;
-    live->values += p->values;
-    for (uint32_t i = 0; i < p->values; i++)
-        live->bytes += p->stored[i].length + VALUE_COST;
-    return 0;
-}
-
-int tier_stored_value(struct tier *t, const struct segment *s, uint32_t place, struct rocks_cursor **cursor,
-                      const void **bytes, size_t *n)
-{
-    uint64_t at;
-    if (known_find(s->known, place, &at, n) && (*bytes = known_bytes(s->known, at)))
-        return 0;
-    if (!*cursor && !(*cursor = rocks_cursor_open(t->rocks, s->number, 2)))
-        return -ENOMEM;
-    return rocks_cursor_get(*cursor, place, bytes, n);
+    while (contents_next(walk, p))
+        if (map_get(walk->map, p->part) == p->entry)
+            return true;
+    return false;
 }
 
 /* A segment whose index cannot be read any more is of no use: its live parts are looked for in the whole map. */
-static void forget_parts(struct tier *t, uint32_t segment)
+static void forget_parts(struct stock *k, uint32_t segment)
 {
-    struct map *map = &t->common->map;
-    for (uint64_t part = 0; part < map->parts; part++) {
-        uint64_t entry = map_get(map, part);
-        if (entry_held(entry) && entry_tier(entry) == t->name && entry_segment(entry) == segment &&
-            map_change(map, part, entry, 0))
-            atomic_fetch_sub(&t->parts, 1);
+    for (uint64_t part = 0; part < k->map->parts->pieces; part++) {
+        uint64_t entry = map_get(k->map, part);
+        if (entry_held(entry) && entry_tier(entry) == k->name && entry_segment(entry) == segment &&
+            map_change(k->map, part, entry, 0))
+            atomic_fetch_sub(&k->parts, 1);
     }
 }
 
-static void count_dead(struct tier *t, struct segment *s, struct match **match)
+static void count_live(const struct stock *k, struct segment *s, const struct index *index)
+{
+    struct contents_walk walk = walk_of(k, s, index);
+    struct stored_part p;
+    s->live = 0;
+    s->live_values = 0;
+    while (next_live(&walk, &p)) {
+        s->live_values += p.values;
+        for (uint32_t i = 0; i < p.values; i++)
+            s->live += p.stored[i].length + VALUE_COST;
+    }
+}
+
+static int count_dead(struct stock *k, struct segment *s, struct match **match)
 {
     struct index index = {.runs = 0};
-    struct live_count live = {0, 0};
-    int error = tier_read_index(t, s, &index, match);
-    if (tier_will_pass(error)) {
-        atomic_store(&s->worn, true);
-        return;
-    }
-    if (error == -EIO && s->known)
-        return; /* its values may be readable all the same: it stays as it is */
-    if (error) {
-        log_warning("%s tier: the index of segment %u is damaged: the segment is dropped", tier_names[t->name],
-                    s->number);
-        forget_parts(t, s->number);
-    } else {
-        visit_live(t, &index, s->number, count_part, &live);
-    }
-    index_fini(&index);
-    pthread_mutex_lock(&t->lock);
-    t->dead -= s->dead;
-    s->live = live.bytes;
-    s->live_values = live.values;
-    s->dead = !live.values ? s->held : s->held > live.bytes + SEGMENT_COST ? s->held - live.bytes - SEGMENT_COST : 0;
-    t->dead += s->dead;
-    pthread_mutex_unlock(&t->lock);
-}
-
-static int note_move(struct mover *m, const struct live_part *p)
-{
-    if (m->moves == m->room) {
-        uint32_t room = m->room ? 2 * m->room : 256;
-        struct move *grown = realloc(m->move, room * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        m->move = grown;
-        m->room = room;
-    }
-    m->move[m->moves++] = (struct move){p->part, p->entry, entry_make(m->tier->name, m->writer.number, m->place)};
-    return 0;
-}
-
-struct part_bytes {
-    struct rocks_cursor *cursor; /* NULL: none was needed */
-    const void *bytes[PART_VALUES];
-    size_t n[PART_VALUES];
-};
-
-/* -ENOENT: RocksDB is to be asked. */
-static int read_known(struct mover *m, const struct segment *s, const struct live_part *p, struct part_bytes *b)
-{
-    uint64_t at[PART_VALUES], from = UINT64_MAX, to = 0;
-    for (uint32_t i = 0; i < p->values; i++) {
-        if (!known_find(s->known, p->place + i, &at[i], &b->n[i]))
-            return -ENOENT;
-        from = at[i] < from ? at[i] : from;
-        to = at[i] + b->n[i] > to ? at[i] + b->n[i] : to;
-    }
-    const char *bytes = known_bytes(s->known, from);
-    int error = 0;
-    if (!bytes && to - from > BUFFER - 2 * KNOWN_ALIGN)
-        return -ENOENT;
-    if (!bytes && !(bytes = known_read(s->known, from, to, m->buffer, &error)))
+    int error = contents_read(s->file, k->map->catalog, match, &index);
+    if (error && !rocks_is_damage(error)) {
+        atomic_store(&s->worn, true); /* to be counted later */
         return error;
-    for (uint32_t i = 0; i < p->values; i++)
-        b->bytes[i] = bytes + (at[i] - from);
+    }
+    if (error) {
+        log_warning("%s tier: the index of segment %u is damaged: the segment is dropped", tier_names[k->name],
+                    s->number);
+        forget_parts(k, s->number);
+    }
+    count_live(k, s, &index);
+    index_fini(&index);
+    uint64_t in_use = s->live_values ? s->live + SEGMENT_COST : 0;
+    pthread_mutex_lock(&k->lock);
+    k->dead -= s->dead;
+    s->dead = s->held > in_use ? s->held - in_use : 0;
+    k->dead += s->dead;
+    pthread_mutex_unlock(&k->lock);
     return 0;
 }
 
-static int ask_rocks(struct mover *m, const struct segment *s, const struct live_part *p, struct part_bytes *b)
+static int note_move(struct mover *m, const struct stored_part *p)
 {
+    if (array_reserve(m->move, m->room, m->moves + 1))
+        return -ENOMEM;
+    m->move[m->moves++] = (struct move){p->part, p->entry, entry_make(m->stock->name, m->writer.number, m->place)};
+    return 0;
+}
+
+/* Where the part's values are: one after the other in the file, `bytes` is the first. */
+static int find_part(struct mover *m, const struct segment_file *file, const struct stored_part *p, const char **bytes)
+{
+    const struct index_value *last = &p->stored[p->values - 1];
+    uint64_t from = p->stored->at, to = (uint64_t)last->at + last->length;
     int error = 0;
-    for (uint32_t i = 0; i < p->values && !error; i++)
-        error = tier_stored_value(m->tier, s, p->place + i, &b->cursor, &b->bytes[i], &b->n[i]);
+    *bytes = segment_file_bytes(file, from);
+    if (*bytes)
+        return 0;
+    if (to - from > BUFFER - 2 * SEGMENT_FILE_ALIGN)
+        return -EBADMSG;
+    *bytes = segment_file_read(file, from, to, m->buffer, &error);
     return error;
 }
 
-/* All of the part's values, checked, before the first is written: a part moves whole or not at all. */
-static int read_part(struct mover *m, const struct live_part *p, struct part_bytes *b)
+/* All of the part's values are checked before the first is written: a part moves whole or not at all. */
+static int check_part(const struct mover *m, const struct stored_part *p, const char *bytes)
 {
-    const struct catalog *c = m->tier->common->catalog;
-    const struct segment *s = segments_at(&m->tier->segments, entry_segment(p->entry));
+    const struct catalog *c = m->stock->map->catalog;
     uint64_t seed = catalog_file_seed(c, p->file);
-    int error = read_known(m, s, p, b);
-    if (error == -ENOENT)
-        error = ask_rocks(m, s, p, b);
+    int error = 0;
     for (uint32_t i = 0; i < p->values && !error; i++) {
-        uint64_t value = p->value + i;
-        error = value_check(b->bytes[i], b->n[i], value_seed(seed, value), value_raw(c, p->file, value));
+        uint64_t value = (uint64_t)p->value + i;
+        error = value_check(bytes + (p->stored[i].at - p->stored->at), p->stored[i].length, value_seed(seed, value),
+                            value_raw(c, p->file, value));
     }
     return error;
 }
 
-static int write_part(struct mover *m, const struct live_part *p, const struct part_bytes *b)
+static int write_part(struct mover *m, const struct stored_part *p, const char *bytes)
 {
     int error = note_move(m, p);
-    for (uint32_t i = 0; i < p->values && !error; i++, m->place++)
-        error =
-            tier_writer_put(&m->writer, m->place, p->file, (uint32_t)(p->value + i), b->bytes[i], (uint32_t)b->n[i]);
+    for (uint32_t i = 0; i < p->values && !error; i++) {
+        struct value_place value = {p->file, p->value + i, 0, p->stored[i].length};
+        error = writer_put(&m->writer, m->place++, &value, bytes + (p->stored[i].at - p->stored->at));
+    }
     return error;
 }
 
-static int move_part(void *user, const struct live_part *p)
+static int move_part(struct mover *m, const struct segment_file *file, const struct stored_part *p)
 {
-    struct mover *m = user;
-    struct part_bytes b = {.cursor = NULL};
-    int error = read_part(m, p, &b);
-    if (!error) {
-        error = write_part(m, p, &b);
-    } else if (!tier_will_pass(error)) {
-        if (tier_drop_part(m->tier, p->part, p->entry))
-            atomic_fetch_add(&m->tier->bad_values, 1);
-        error = 0;
-    }
-    rocks_cursor_close(b.cursor);
-    return error;
+    const char *bytes;
+    int error = find_part(m, file, p, &bytes);
+    if (!error)
+        error = check_part(m, p, bytes);
+    if (!error)
+        return write_part(m, p, bytes);
+    if (!rocks_is_damage(error))
+        return error;
+    if (stock_drop_part(m->stock, p->part, p->entry))
+        atomic_fetch_add(&m->stock->bad_values, 1);
+    return 0;
 }
 
 /* Also what the replaced one replaced, where its file is still there because a reader holds it. */
 static int note_replaced(struct mover *m, uint32_t segment, const struct index *index)
 {
     struct index *replacing = &m->writer.index;
+    struct rocks_file there;
     int error = index_replace(replacing, segment);
-    for (uint32_t i = 0; i < index->replaced && !error; i++)
-        if (rocks_has(m->tier->rocks, index->replaces[i]))
+    for (uint32_t i = 0; i < index->replaced && !error; i++) {
+        error = rocks_find(m->stock->rocks, index->replaces[i], &there);
+        if (!error)
             error = index_replace(replacing, index->replaces[i]);
+        else if (error == -ENOENT)
+            error = 0;
+    }
     return error;
 }
 
-static int move_segment(struct mover *m, struct segment *s, struct match **match)
+static int move_segment(struct mover *m, const struct segment *s, struct match **match)
 {
     struct index index;
-    int error = tier_read_index(m->tier, s, &index, match);
+    int error = contents_read(s->file, m->stock->map->catalog, match, &index);
     if (error)
         return error;
-    error = visit_live(m->tier, &index, s->number, move_part, m);
+    struct contents_walk walk = walk_of(m->stock, s, &index);
+    struct stored_part p;
+    while (!error && next_live(&walk, &p))
+        error = move_part(m, s->file, &p);
     if (!error)
         error = note_replaced(m, s->number, &index);
     index_fini(&index);
     return error;
 }
 
-static int turn_map(struct mover *m, uint64_t bytes, struct known *known)
+static int turn_map(struct mover *m, struct segment_file *file)
 {
-    struct tier *t = m->tier;
-    pthread_mutex_lock(&t->lock);
-    struct segment *s = tier_add_stored(t, m->writer.number, bytes, known);
-    pthread_mutex_unlock(&t->lock);
-    if (!s)
+    struct stock *k = m->stock;
+    bool worn = false;
+    pthread_mutex_lock(&k->lock);
+    struct segment *s = stock_add(k, file);
+    pthread_mutex_unlock(&k->lock);
+    if (!s) {
+        segment_file_close(file);
+        rocks_drop(k->rocks, m->writer.number);
         return -ENOMEM;
+    }
     for (uint32_t i = 0; i < m->moves; i++)
-        if (!map_change(&t->common->map, m->move[i].part, m->move[i].from, m->move[i].to))
-            atomic_store(&s->worn, true); /* dropped meanwhile: counted in the next round */
-    pthread_mutex_lock(&t->lock);
-    t->worn = t->worn || atomic_load(&s->worn);
-    pthread_mutex_unlock(&t->lock);
+        worn |= !map_change(k->map, m->move[i].part, m->move[i].from, m->move[i].to);
+    if (worn) /* dropped meanwhile: counted in the next round */
+        stock_wear(k, s);
     return 0;
 }
 
-static bool is_small(const struct tier *t, const struct segment *s)
+static bool is_small(const struct stock *k, const struct segment *s)
 {
-    return s->held <= t->segment_bytes / SMALL_PART;
+    return s->held <= k->segment_bytes / SMALL_PART;
 }
 
-bool tier_wants_merge(const struct tier *t)
+bool reclaim_wants_merge(const struct stock *k)
 {
     int small = 0;
-    for (const struct segment *s = t->stored; s && small < MANY_SMALL; s = s->next_stored)
-        small += is_small(t, s);
-    return small == MANY_SMALL;
+    const struct segment *s;
+    TAILQ_FOREACH(s, &k->stored, link)
+        small += is_small(k, s);
+    return small >= MANY_SMALL;
 }
 
 static bool is_worn(const struct segment *s)
@@ -280,18 +229,19 @@ static bool is_worn(const struct segment *s)
 }
 
 /* Worn segments, or small ones, whose live values fill at most one new one. */
-static uint32_t choose(const struct tier *t, struct segment **chosen)
+static uint32_t choose_segments(const struct stock *k, struct segment **chosen)
 {
-    struct live_count live = {0, 0};
-    bool merge = tier_wants_merge(t);
+    uint64_t bytes = 0, values = 0;
+    bool merge = reclaim_wants_merge(k);
     uint32_t count = 0;
-    for (struct segment *s = t->stored; s && count < CHOSEN; s = s->next_stored) {
-        if (!is_worn(s) && !(merge && s->live && is_small(t, s)))
+    struct segment *s;
+    TAILQ_FOREACH(s, &k->stored, link) {
+        if (count == CHOSEN || (!is_worn(s) && !(merge && s->live && is_small(k, s))))
             continue;
-        if (count && (live.bytes + s->live > t->segment_bytes || live.values + s->live_values > SEGMENT_PLACES))
+        if (count && (bytes + s->live > k->segment_bytes || values + s->live_values > SEGMENT_PLACES))
             continue;
-        live.bytes += s->live;
-        live.values += s->live_values;
+        bytes += s->live;
+        values += s->live_values;
         chosen[count++] = s;
     }
     if (count == 1 && !is_worn(chosen[0]))
@@ -299,57 +249,64 @@ static uint32_t choose(const struct tier *t, struct segment **chosen)
     return count;
 }
 
-static int move_segments(struct tier *t, struct segment **chosen, uint32_t count, struct match **match)
+static int move_segments(struct stock *k, struct segment **chosen, uint32_t count, struct match **match)
 {
-    struct mover m = {.tier = t,
-                      .buffer = aligned_alloc(KNOWN_ALIGN, (BUFFER + KNOWN_ALIGN - 1) / KNOWN_ALIGN * KNOWN_ALIGN)};
-    struct known *known;
-    uint64_t bytes = 0;
-    pthread_mutex_lock(&t->lock);
-    uint32_t number = t->next_segment++;
-    pthread_mutex_unlock(&t->lock);
-    int error = tier_writer_begin(t, number, &m.writer);
+    struct mover m = {.stock = k, .buffer = aligned_alloc(SEGMENT_FILE_ALIGN, BUFFER)};
+    struct segment_file *file;
+    pthread_mutex_lock(&k->lock);
+    uint32_t number = k->next_segment++;
+    pthread_mutex_unlock(&k->lock);
+    int error = writer_begin(k, number, &m.writer);
     if (!m.buffer)
         error = -ENOMEM;
     for (uint32_t i = 0; i < count && !error; i++)
         error = move_segment(&m, chosen[i], match);
     if (!error && m.moves)
-        error = tier_writer_end(&m.writer, &bytes, &known);
+        error = writer_end(&m.writer, &file);
     if (!error && m.moves)
-        error = turn_map(&m, bytes, known);
-    tier_writer_fini(&m.writer);
+        error = turn_map(&m, file);
+    writer_fini(&m.writer);
     free(m.move);
     free(m.buffer);
     return error;
 }
 
-static void retire_dead(struct tier *t)
+static void retire_dead(struct stock *k)
 {
-    for (struct segment *s = t->stored, *next; s; s = next) {
-        next = s->next_stored;
+    for (struct segment *s = TAILQ_FIRST(&k->stored), *next; s; s = next) {
+        next = TAILQ_NEXT(s, link);
         if (s->dead == s->held)
-            tier_retire(t, s);
+            stock_retire(k, s);
     }
 }
 
-int tier_reclaim_round(struct tier *t)
+static int count_worn(struct stock *k, struct match **match)
+{
+    bool merge = reclaim_wants_merge(k);
+    int error = -atomic_load(&k->failing);
+    struct segment *s;
+    TAILQ_FOREACH(s, &k->stored, link)
+        if (!error && (atomic_exchange(&s->worn, false) || (merge && !s->live && is_small(k, s))))
+            error = count_dead(k, s, match);
+    /* what was given up since, because the disk fails, may be counted as dead */
+    return error ? error : -atomic_load(&k->failing);
+}
+
+int reclaim_round(struct stock *k)
 {
     struct segment *chosen[CHOSEN];
     struct match *match = NULL;
-    bool merge = tier_wants_merge(t);
     uint32_t count;
-    int error = 0;
-    for (struct segment *s = t->stored; s; s = s->next_stored)
-        if (atomic_exchange(&s->worn, false) || (merge && !s->live && is_small(t, s)))
-            count_dead(t, s, &match);
-    retire_dead(t);
-    while (!error && (count = choose(t, chosen))) {
-        error = move_segments(t, chosen, count, &match);
+    int error = count_worn(k, &match);
+    if (!error)
+        retire_dead(k);
+    while (!error && (count = choose_segments(k, chosen))) {
+        error = move_segments(k, chosen, count, &match);
         for (uint32_t i = 0; i < count && !error; i++)
-            tier_retire(t, chosen[i]);
+            stock_retire(k, chosen[i]);
     }
     match_destroy(match);
-    if (error && !tier_will_pass(error))
-        tier_close_admission(t, error);
-    return tier_will_pass(error) ? error : 0;
+    if (error && !stock_may_recover(error))
+        stock_close(k, error);
+    return error;
 }

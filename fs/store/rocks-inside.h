@@ -10,11 +10,10 @@
 
 struct rocks {
     char *directory;
-    bool ram, direct;
+    bool direct;
     int descriptors; /* files of our own have lower numbers */
     rocksdb_t *db;
     rocksdb_options_t *options;
-    rocksdb_readoptions_t *one, *many; /* to read one value, or several in a row */
     rocksdb_ingestexternalfileoptions_t *ingest;
     rocksdb_envoptions_t *env;
 };
@@ -28,11 +27,12 @@ static inline struct rocks_key rocks_key(uint32_t segment, uint32_t place)
     return (struct rocks_key){htobe32(segment), htobe32(place)};
 }
 
-/* Frees `words`, RocksDB's own for an error, after saying them: what failed, and where. 0 for NULL. */
+/* The errno of RocksDB's words for an error, which are freed, and added to `why` (or NULL). 0 for NULL. */
+int rocks_take_error(char *words, struct str *why);
+/* The same, after saying them: what failed, and where. */
 int rocks_log_error(char *words, const char *what, const char *where);
 
-/* Of a file that was just opened: 0, or the error; -EMFILE: the number is one of those that are left to others. */
-int rocks_check_descriptor(const struct rocks *r, int fd);
-void rocks_go_direct(const struct rocks *r, int fd);
+/* As rocks_open, of a database whose lists are sound. */
+int rocks_open_once(const struct rocks_config *config, struct rocks **rocks, struct str *why);
 
 #endif

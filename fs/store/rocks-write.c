@@ -84,54 +84,53 @@ static uint64_t note_put(struct rocks_writer *w, const void *bytes, size_t n)
     return at;
 }
 
-int rocks_write_put(struct rocks_writer *w, uint32_t place, const void *bytes, size_t n, uint64_t *at)
+int rocks_write_put(struct rocks_writer *w, uint32_t place, const void *bytes, size_t n, uint32_t *at)
 {
     struct rocks_key key = rocks_key(w->segment, place);
     char *words = NULL;
     rocksdb_sstfilewriter_put(w->writer, (char *)&key, sizeof key, bytes, n, &words);
     int error = rocks_log_error(words, "write", w->path);
-    if (!error)
-        *at = note_put(w, bytes, n);
-    return error;
+    uint64_t where = error ? 0 : note_put(w, bytes, n);
+    *at = (uint32_t)where;
+    return where > UINT32_MAX ? -EFBIG : error;
 }
 
-static bool lies_there(int fd, const struct sample *s)
+static int look_for(int fd, const struct sample *s)
 {
     char head[HEAD];
     size_t n = s->n < HEAD ? s->n : HEAD;
-    return pread(fd, head, n, (off_t)s->at) == (ssize_t)n && memcmp(head, s->head, n) == 0;
+    ssize_t got = pread(fd, head, n, (off_t)s->at);
+    if (got < 0)
+        return -errno;
+    return (size_t)got == n && memcmp(head, s->head, n) == 0 ? 0 : -ENOTSUP;
 }
 
-/* The file, if the values lie where we think; it is opened before RocksDB gives it another name. */
-static int open_written(const struct rocks_writer *w)
+static int check_samples(const struct rocks_writer *w)
 {
     CLEANUP_CLOSE int fd = open(w->path, O_RDONLY | O_CLOEXEC);
-    if (rocks_check_descriptor(w->rocks, fd))
-        return -1;
-    if (!lies_there(fd, &w->first) || !lies_there(fd, &w->last)) {
-        log_limited(LOG_LEVEL_WARNING, 1, "%s: values lie elsewhere than expected: reads are slower", w->path);
-        return -1;
-    }
-    rocks_go_direct(w->rocks, fd);
-    return steal_fd(fd);
+    int error = fd < 0 ? -errno : look_for(fd, &w->first);
+    if (!error)
+        error = look_for(fd, &w->last);
+    if (error == -ENOTSUP)
+        log_error("%s: this RocksDB does not put values where they are looked for", w->path);
+    return error;
 }
 
-int rocks_write_end(struct rocks_writer *w, uint64_t *bytes, int *out)
+int rocks_write_end(struct rocks_writer *w, struct rocks_file *file)
 {
-    CLEANUP_CLOSE int fd = -1;
     char *words = NULL;
     rocksdb_sstfilewriter_finish(w->writer, &words);
     int error = rocks_log_error(words, "write", w->path);
+    if (!error)
+        error = check_samples(w);
     if (!error) {
-        rocksdb_sstfilewriter_file_size(w->writer, bytes);
-        fd = open_written(w);
         const char *const list[] = {w->path};
         rocksdb_ingest_external_file(w->rocks->db, list, 1, w->rocks->ingest, &words);
         error = rocks_log_error(words, "store", w->path);
     }
+    if (!error && (error = rocks_find(w->rocks, w->segment, file)))
+        rocks_drop(w->rocks, w->segment);
     rocks_write_cancel(w);
-    if (!error)
-        *out = steal_fd(fd);
     return error;
 }
 

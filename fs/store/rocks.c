@@ -1,16 +1,12 @@
 /* RocksDB, with all of its own machinery turned off: no log, no memtable, no compaction, no cache, no compression.
  *
- * Values are mostly read past RocksDB (known.h), so that few of its files are open in it: an open one costs a
- * descriptor and the memory of its index.
- *
- * RocksDB verifies its own checksum of a block at every read. It must: a library that is built with assertions, as
- * Debian's is, aborts when it parses a block that is damaged. */
+ * It reads a file only when it takes it in. So few of them are open in it: an open one costs a descriptor and the
+ * memory of its index. */
 #include "fs/store/rocks-inside.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"
-#include "fs/store/span.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,43 +27,29 @@ enum {
     MANIFEST_STEP = 64 << 10,
 };
 
-struct rocks_cursor {
-    rocksdb_iterator_t *iterator;
-    uint32_t segment;
-    bool placed;
-    uint32_t next; /* the place after the one the iterator stands on, where placed */
-};
-
-/* RocksDB tells errors in words. */
+/* RocksDB tells errors in words: what kind it is, what was done, and where the system refused it, why. The last is
+ * believed first: a disk that fails makes some of its kinds, also damage. */
 static int errno_of(const char *words)
 {
     static const struct {
-        const char *words;
+        const char *begin;
         int error;
-    } known[] = {
-        {"No space left on device", ENOSPC},
-        {"Disk quota exceeded", EDQUOT},
-        {"lock hold by current process", EBUSY},
-        {"While lock file", EBUSY},
-        {"Permission denied", EACCES},
-        {"Operation not permitted", EPERM},
-        {"Read-only file system", EROFS},
-        {"Too many open files in system", ENFILE},
-        {"Too many open files", EMFILE},
-        {"Cannot allocate memory", ENOMEM},
-        {"Input/output error", EIO},
-        {"Corruption", EBADMSG},
-        {"No such file or directory", EBADMSG}, /* a file that the database lists is gone */
-        {"Invalid argument", EBADMSG},
-        {"IO error", EIO},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strstr(words, known[i].words))
-            return -known[i].error;
-    return -EBADMSG;
+    } kind[] = {{"Corruption: ", EBADMSG}, {"Invalid argument: ", EINVAL}, {"Not implemented: ", ENOTSUP}};
+    size_t n = strlen(words);
+    if (strstr(words, "lock hold by current process"))
+        return -EBUSY;
+    for (int error = 1; error <= EHWPOISON; error++) {
+        const char *end = strerrordesc_np(error);
+        if (end && n > strlen(end) && strcmp(words + n - strlen(end), end) == 0)
+            return error == EAGAIN ? -EBUSY : -error;
+    }
+    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
+        if (strncmp(words, kind[i].begin, strlen(kind[i].begin)) == 0)
+            return -kind[i].error;
+    return -EIO;
 }
 
-static int take_error(char *words, struct str *why)
+int rocks_take_error(char *words, struct str *why)
 {
     if (!words)
         return 0;
@@ -83,7 +65,7 @@ int rocks_log_error(char *words, const char *what, const char *where)
     if (!words)
         return 0;
     log_limited(LOG_LEVEL_WARNING, 5, "%s %s: %s", what, where, words);
-    int error = take_error(words, NULL);
+    int error = rocks_take_error(words, NULL);
     return error == -EBADMSG ? -EIO : error; /* nothing was read */
 }
 
@@ -143,7 +125,6 @@ static rocksdb_options_t *database_options(const struct rocks_config *config, bo
     rocksdb_block_based_options_destroy(t);
     rocksdb_options_set_create_if_missing(o, 1);
     rocksdb_options_set_paranoid_checks(o, 1); /* 0 loses data without a word when the disk is full */
-    rocksdb_options_set_allow_mmap_reads(o, config->ram);
     rocksdb_options_set_use_direct_reads(o, direct);
     rocksdb_options_set_compression(o, rocksdb_no_compression);
     rocksdb_options_set_disable_auto_compactions(o, 1);
@@ -160,37 +141,24 @@ static rocksdb_options_t *database_options(const struct rocks_config *config, bo
     return o;
 }
 
-static rocksdb_readoptions_t *read_options(size_t ahead)
-{
-    rocksdb_readoptions_t *o = rocksdb_readoptions_create();
-    rocksdb_readoptions_set_verify_checksums(o, 1);
-    rocksdb_readoptions_set_fill_cache(o, 0);
-    rocksdb_readoptions_set_pin_data(o, 1);
-    rocksdb_readoptions_set_readahead_size(o, ahead);
-    return o;
-}
-
-int rocks_open(const struct rocks_config *config, struct rocks **out, struct str *why)
+int rocks_open_once(const struct rocks_config *config, struct rocks **out, struct str *why)
 {
     CLEANUP_STR struct str path = STR_INIT;
-    str_addf(&path, "%s/db", config->directory);
+    str_addf(&path, "%s/" ROCKS_DATABASE, config->directory);
     struct rocks *r = calloc(1, sizeof *r);
     if (!r || path.failed || !(r->directory = strdup(config->directory))) {
         free(r);
         return -ENOMEM;
     }
     char *words = NULL;
-    r->ram = config->ram;
     r->direct = !config->ram && reads_directly(config->directory);
     r->descriptors = descriptors(config);
     r->options = database_options(config, r->direct);
-    r->db = rocksdb_open(r->options, path.data, &words);
-    r->one = read_options(0);
-    r->many = read_options(r->ram ? 0 : SPAN_BYTES);
     r->env = rocksdb_envoptions_create();
     r->ingest = rocksdb_ingestexternalfileoptions_create();
     rocksdb_ingestexternalfileoptions_set_move_files(r->ingest, 1);
-    int error = take_error(words, why);
+    r->db = rocksdb_open(r->options, path.data, &words);
+    int error = rocks_take_error(words, why);
     if (error)
         rocks_close(r);
     else
@@ -206,18 +174,9 @@ void rocks_close(struct rocks *r)
         rocksdb_close(r->db);
     rocksdb_ingestexternalfileoptions_destroy(r->ingest);
     rocksdb_envoptions_destroy(r->env);
-    rocksdb_readoptions_destroy(r->one);
-    rocksdb_readoptions_destroy(r->many);
     rocksdb_options_destroy(r->options);
     free(r->directory);
     free(r);
-}
-
-int rocks_remove(const char *directory)
-{
-    CLEANUP_STR struct str path = STR_INIT;
-    str_addf(&path, "%s/db", directory);
-    return path.failed ? -ENOMEM : dir_remove_tree(AT_FDCWD, path.data);
 }
 
 static bool key_of(const char *bytes, size_t n, struct rocks_key *key)
@@ -242,59 +201,45 @@ static void describe(const rocksdb_livefiles_t *files, int i, struct rocks_file 
         strcpy(file->name, name);
 }
 
-int rocks_list(struct rocks *r, int (*found)(void *user, const struct rocks_file *file), void *user)
+int rocks_list(struct rocks *r, struct rocks_file **files, size_t *count)
 {
-    const rocksdb_livefiles_t *files = rocksdb_livefiles(r->db);
-    if (!files)
+    const rocksdb_livefiles_t *live = rocksdb_livefiles(r->db);
+    *count = live ? (size_t)rocksdb_livefiles_count(live) : 0;
+    *files = calloc(*count + 1, sizeof **files);
+    for (size_t i = 0; i < *count && *files; i++)
+        describe(live, (int)i, *files + i);
+    if (live)
+        rocksdb_livefiles_destroy(live);
+    return live && *files ? 0 : -ENOMEM;
+}
+
+int rocks_find(struct rocks *r, uint32_t segment, struct rocks_file *file)
+{
+    CLEANUP_FREE struct rocks_file *files;
+    size_t count;
+    int error = rocks_list(r, &files, &count);
+    for (size_t i = 0; i < count && !error; i++)
+        if (files[i].segment == segment) {
+            *file = files[i];
+            return 0;
+        }
+    return error ? error : -ENOENT;
+}
+
+int rocks_open_file(const struct rocks *r, const char *name, bool *spare)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    str_addf(&path, "%s/" ROCKS_DATABASE "/%s", r->directory, name);
+    if (path.failed)
         return -ENOMEM;
-    int error = 0;
-    for (int i = 0; i < rocksdb_livefiles_count(files) && !error; i++) {
-        struct rocks_file file;
-        describe(files, i, &file);
-        error = found(user, &file);
-    }
-    rocksdb_livefiles_destroy(files);
-    return error;
-}
-
-static int is_segment(void *user, const struct rocks_file *file)
-{
-    return file->segment == *(const uint32_t *)user ? -EEXIST : 0;
-}
-
-bool rocks_has(struct rocks *r, uint32_t segment)
-{
-    return rocks_list(r, is_segment, &segment) != 0;
-}
-
-/* The rest is left to others. */
-int rocks_check_descriptor(const struct rocks *r, int fd)
-{
+    int fd = open(path.data, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    return fd < r->descriptors ? 0 : -EMFILE;
-}
-
-void rocks_go_direct(const struct rocks *r, int fd)
-{
     int flags = r->direct ? fcntl(fd, F_GETFL) : -1;
     if (flags >= 0)
         (void)!fcntl(fd, F_SETFL, flags | O_DIRECT);
-}
-
-int rocks_open_file(struct rocks *r, const char *name, int *out)
-{
-    CLEANUP_STR struct str path = STR_INIT;
-    str_addf(&path, "%s/db/%s", r->directory, name);
-    if (path.failed)
-        return -ENOMEM;
-    CLEANUP_CLOSE int fd = open(path.data, O_RDONLY | O_CLOEXEC);
-    int error = rocks_check_descriptor(r, fd);
-    if (error)
-        return error;
-    rocks_go_direct(r, fd);
-    *out = steal_fd(fd);
-    return 0;
+    *spare = fd < r->descriptors; /* those with higher numbers are left to others */
+    return fd;
 }
 
 int rocks_drop(struct rocks *r, uint32_t segment)
@@ -303,52 +248,4 @@ int rocks_drop(struct rocks *r, uint32_t segment)
     char *words = NULL;
     rocksdb_delete_file_in_range(r->db, (char *)&first, sizeof first, (char *)&last, sizeof last, &words);
     return rocks_log_error(words, "drop a segment of", r->directory);
-}
-
-struct rocks_cursor *rocks_cursor_open(struct rocks *r, uint32_t segment, int values)
-{
-    struct rocks_cursor *c = calloc(1, sizeof *c);
-    if (!c)
-        return NULL;
-    c->segment = segment;
-    c->iterator = rocksdb_create_iterator(r->db, values > 1 ? r->many : r->one);
-    return c;
-}
-
-static bool stands_on(const struct rocks_cursor *c, uint32_t place)
-{
-    if (!rocksdb_iter_valid(c->iterator))
-        return false;
-    size_t n;
-    struct rocks_key key = rocks_key(c->segment, place);
-    const char *bytes = rocksdb_iter_key(c->iterator, &n);
-    return n == sizeof key && memcmp(bytes, &key, sizeof key) == 0;
-}
-
-int rocks_cursor_get(struct rocks_cursor *c, uint32_t place, const void **bytes, size_t *n)
-{
-    if (c->placed && c->next == place)
-        rocksdb_iter_next(c->iterator);
-    else {
-        struct rocks_key key = rocks_key(c->segment, place);
-        rocksdb_iter_seek(c->iterator, (char *)&key, sizeof key);
-    }
-    c->placed = stands_on(c, place);
-    if (!c->placed) {
-        char *words = NULL;
-        rocksdb_iter_get_error(c->iterator, &words);
-        int error = take_error(words, NULL);
-        return error ? error : -ENOENT;
-    }
-    c->next = place + 1;
-    *bytes = rocksdb_iter_value(c->iterator, n);
-    return 0;
-}
-
-void rocks_cursor_close(struct rocks_cursor *c)
-{
-    if (!c)
-        return;
-    rocksdb_iter_destroy(c->iterator);
-    free(c);
 }

@@ -1,5 +1,5 @@
-/* The little of RocksDB that a tier uses: whole sorted files in, ordered reads, whole files out. Its errors become
- * errno here.
+/* The little of RocksDB that a tier uses: whole sorted files in, a list of them, whole files out. Its errors become
+ * errno here. Values are read past it (segment-file.h).
  *
  * Keys are 8 bytes, big-endian: the segment's number and the value's place in it. A segment is one file. */
 #ifndef FS_STORE_ROCKS_H
@@ -7,27 +7,38 @@
 
 #include "fs/base/str.h"
 
+#include "fs/wire/units.h"
+
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ROCKS_NAME = 32 };
+enum {
+    ROCKS_NAME = 32,
+    ROCKS_FORM = 2, /* of what is stored: fs/store/FORMAT */
+};
 
 struct rocks;
 struct rocks_writer;
-struct rocks_cursor;
 
 struct rocks_config {
-    const char *directory; /* the database is DIRECTORY/db, files under construction DIRECTORY/new-* */
-    bool ram;              /* read through mmap; else direct reads */
+    const char *directory; /* the database is DIRECTORY/db-2, files under construction DIRECTORY/new-* */
+    bool ram;              /* its files are mapped; else they are read, directly where the file system can */
     uint64_t segments;     /* about so many are to be expected */
 };
 
-/* -EBUSY: another process, or this one, has it open. -EBADMSG: damaged: rocks_remove and open again. Else the errno
- * of what failed; `why` has RocksDB's words for it. */
+/* Does the error prove that something stored is damaged or gone? No other does: what a disk says may pass, and what a
+ * library says in words that are not known may be about itself. */
+static inline bool rocks_is_damage(int error)
+{
+    return error == -EBADMSG || error == -ENOENT;
+}
+
+/* A database whose lists are damaged is made anew from the segments that are there. -EBUSY: another process, or this
+ * one, has it open. Else the errno of what failed; `why` has RocksDB's words for it. */
 int rocks_open(const struct rocks_config *config, struct rocks **rocks, struct str *why);
 void rocks_close(struct rocks *rocks);
-int rocks_remove(const char *directory);    /* everything that was stored there */
 uint64_t rocks_overhead(uint64_t segments); /* at most so many bytes beside the segments' files */
 
 /* Each file that is there, as one segment; `whole` is false where it cannot be one. */
@@ -37,25 +48,17 @@ struct rocks_file {
     uint64_t bytes;
     char name[ROCKS_NAME];
 };
-int rocks_list(struct rocks *rocks, int (*found)(void *user, const struct rocks_file *file), void *user);
-/* For reads past RocksDB: direct ones where the file system can, but for tmpfs. -EMFILE also where descriptors must be
- * left for others. */
-int rocks_open_file(struct rocks *rocks, const char *name, int *fd);
-bool rocks_has(struct rocks *rocks, uint32_t segment);
-int rocks_drop(struct rocks *rocks, uint32_t segment); /* nobody may read it any more: its memory is unmapped */
+int rocks_list(struct rocks *rocks, struct rocks_file **files, size_t *count);  /* to be freed; also with an error */
+int rocks_find(struct rocks *rocks, uint32_t segment, struct rocks_file *file); /* -ENOENT */
+/* A descriptor, or -errno. `spare`: it may be kept, there are enough for others. */
+int rocks_open_file(const struct rocks *rocks, const char *name, bool *spare);
+int rocks_drop(struct rocks *rocks, uint32_t segment);
 
 /* A new segment: values by ascending place; `at` tells where the value begins in the file. After rocks_write_end
- * returned 0 it survives any crash; `bytes` is the length of its file, `fd` as from rocks_open_file, or -1: the file
- * cannot be opened, or the values lie elsewhere. End and cancel free the writer. */
+ * returned 0 it survives any crash, and `file` is it. End and cancel free the writer. */
 int rocks_write_begin(struct rocks *rocks, uint32_t segment, struct rocks_writer **writer);
-int rocks_write_put(struct rocks_writer *writer, uint32_t place, const void *bytes, size_t n, uint64_t *at);
-int rocks_write_end(struct rocks_writer *writer, uint64_t *bytes, int *fd);
+int rocks_write_put(struct rocks_writer *writer, uint32_t place, const void *bytes, size_t n, uint32_t *at);
+int rocks_write_end(struct rocks_writer *writer, struct rocks_file *file);
 void rocks_write_cancel(struct rocks_writer *writer);
-
-/* Reads of one segment that was stored before the cursor was opened, for what is not known otherwise: the bytes are
- * RocksDB's, until the cursor is closed. `values`: about so many will be read, in a row. */
-struct rocks_cursor *rocks_cursor_open(struct rocks *rocks, uint32_t segment, int values);
-int rocks_cursor_get(struct rocks_cursor *cursor, uint32_t place, const void **bytes, size_t *n);
-void rocks_cursor_close(struct rocks_cursor *cursor);
 
 #endif

@@ -1,82 +1,55 @@
 /* The table is a radix tree of two levels; its memory is touched where numbers are in use. */
 #include "fs/store/segment.h"
 
-#include "fs/store/tier.h"
+#include "fs/base/check.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { CHUNK = 65536 };
 
-int segments_init(struct segments *table)
+int segments_init(struct segments *table, struct stock *stock, bool many_readers)
 {
-    table->chunk = calloc(CHUNK, sizeof *table->chunk);
-    table->spare = NULL;
+    long cores = many_readers ? sysconf(_SC_NPROCESSORS_ONLN) : 1;
+    *table = (struct segments){
+        .chunk = calloc(CHUNK, sizeof *table->chunk),
+        .stock = stock,
+        .stripes = cores < 2 ? 1 : (unsigned)(cores < THREAD_STRIPES ? cores : THREAD_STRIPES),
+    };
+    TAILQ_INIT(&table->spare);
     return table->chunk ? 0 : -ENOMEM;
+}
+
+void segments_free_all(struct segment_list *list)
+{
+    struct segment *s;
+    while ((s = TAILQ_FIRST(list))) {
+        TAILQ_REMOVE(list, s, link);
+        segment_file_close(s->file);
+        free(s);
+    }
 }
 
 void segments_fini(struct segments *table)
 {
-    while (table->spare) {
-        struct segment *s = table->spare;
-        table->spare = s->next;
-        free(s);
-    }
+    segments_free_all(&table->spare);
     for (uint32_t i = 0; table->chunk && i < CHUNK; i++)
         free((void *)atomic_load(&table->chunk[i]));
     free((void *)table->chunk);
     table->chunk = NULL;
 }
 
-struct segment *segment_new(struct segments *table, struct tier *tier, uint32_t number, struct staging *staging,
-                            struct known *known)
-{
-    struct segment *s = table->spare;
-    if (s)
-        table->spare = s->next;
-    else if (!(s = calloc(1, sizeof *s)))
-        return NULL;
-    s->number = number;
-    s->tier = tier;
-    s->staging = staging;
-    s->known = known;
-    s->state = staging ? SEGMENT_OPEN : SEGMENT_STORED;
-    s->places = s->rooms = 0;
-    s->used = 0;
-    s->held = s->live = s->dead = 0;
-    s->live_values = 0;
-    s->next = s->next_stored = NULL;
-    atomic_store(&s->worn, false);
-    atomic_store_explicit(&s->pins, 1, memory_order_release);
-    return s;
-}
-
-void segment_free(struct segments *table, struct segment *s)
-{
-    known_destroy(s->known);
-    s->known = NULL;
-    s->next = table->spare;
-    table->spare = s;
-}
-
-static struct segment *_Atomic *chunk_of(struct segments *table, uint32_t number)
-{
-    struct segment *_Atomic *chunk = atomic_load(&table->chunk[number / CHUNK]);
-    if (chunk)
-        return chunk;
-    struct segment *_Atomic *made = calloc(CHUNK, sizeof *made);
-    if (made && !atomic_compare_exchange_strong(&table->chunk[number / CHUNK], &chunk, made)) {
-        free((void *)made);
-        return chunk;
-    }
-    return made;
-}
-
 int segments_set(struct segments *table, uint32_t number, struct segment *s)
 {
-    struct segment *_Atomic *chunk = chunk_of(table, number);
-    if (!chunk)
-        return -ENOMEM;
+    struct segment *_Atomic *chunk = atomic_load(&table->chunk[number / CHUNK]);
+    if (!chunk) {
+        chunk = calloc(CHUNK, sizeof *chunk);
+        if (!chunk)
+            return -ENOMEM;
+        atomic_store(&table->chunk[number / CHUNK], chunk);
+    }
     atomic_store(&chunk[number % CHUNK], s);
     return 0;
 }
@@ -87,25 +60,88 @@ struct segment *segments_at(const struct segments *table, uint32_t number)
     return chunk ? atomic_load_explicit(&chunk[number % CHUNK], memory_order_acquire) : NULL;
 }
 
-struct segment *segment_pin(const struct segments *table, uint32_t number)
+static struct segment *segment_make(const struct segments *table)
 {
-    struct segment *s;
-    while ((s = segments_at(table, number))) {
-        uint32_t pins = atomic_load_explicit(&s->pins, memory_order_relaxed);
-        while (pins && !atomic_compare_exchange_weak_explicit(&s->pins, &pins, pins + 1, memory_order_acquire,
-                                                              memory_order_relaxed))
-            ;
-        if (!pins)
-            continue; /* taken out of the table since: look again */
-        if (s->number == number)
-            return s;
-        segment_unpin(s); /* the struct has become another segment */
-    }
+    size_t bytes = sizeof(struct segment) + table->stripes * sizeof(struct pins);
+    struct segment *s = aligned_alloc(CACHE_LINE, bytes);
+    if (!s)
+        return NULL;
+    memset(s, 0, bytes);
+    s->stock = table->stock;
+    s->stripes = table->stripes;
+    return s;
+}
+
+struct segment *segment_new(struct segments *table, uint32_t number, struct staging_area *staging,
+                            struct segment_file *file)
+{
+    struct segment *s = TAILQ_FIRST(&table->spare);
+    if (s)
+        TAILQ_REMOVE(&table->spare, s, link);
+    else if (!(s = segment_make(table)))
+        return NULL;
+    s->number = number;
+    s->staging = staging;
+    s->file = file;
+    s->places = s->rooms = 0;
+    s->used = 0;
+    s->held = s->live = s->dead = 0;
+    s->live_values = 0;
+    s->left = false;
+    atomic_store(&s->worn, false);
+    atomic_store(&s->closed, false);
+    segment_enter(s, staging ? SEGMENT_OPEN : SEGMENT_STORED);
+    if (segments_set(table, number, s) == 0)
+        return s;
+    s->file = NULL; /* it stays the caller's */
+    segment_free(table, s);
     return NULL;
 }
 
-void segment_unpin(struct segment *s)
+void segment_free(struct segments *table, struct segment *s)
 {
-    if (s && atomic_fetch_sub_explicit(&s->pins, 1, memory_order_acq_rel) == 1)
-        tier_segment_free(s);
+    segment_file_close(s->file);
+    s->file = NULL;
+    TAILQ_INSERT_HEAD(&table->spare, s, link);
+}
+
+/* What the table in segment.h says. */
+static void segment_check(const struct segment *s)
+{
+    bool staged = s->state <= SEGMENT_DRAINING;
+    check(staged == (s->staging != NULL) && staged == (s->file == NULL));
+    check(s->rooms == 0 || s->state == SEGMENT_OPEN || s->state == SEGMENT_SEALED);
+    check(s->rooms <= s->places && s->places <= SEGMENT_PLACES);
+    check(staged ? s->used <= s->staging->size && s->live == 0 && s->dead == 0 : s->places == 0 && s->used == 0);
+    check(s->dead <= s->held && !s->left && !s->closed);
+}
+
+void segment_enter(struct segment *s, enum segment_state state)
+{
+    s->state = state;
+    segment_check(s);
+}
+
+/* Who pins writes first and then looks whether it is closed; who closes does it the other way round: so one of them
+ * sees the other. The struct may have become another segment at any time before that. */
+bool segment_hold(struct segment *s, uint32_t number)
+{
+    atomic_fetch_add(&s->pins[thread_number() % s->stripes].n, 1);
+    return !atomic_load(&s->closed) && s->number == number;
+}
+
+bool segment_release(struct segment *s)
+{
+    atomic_fetch_sub(&s->pins[thread_number() % s->stripes].n, 1);
+    return atomic_load(&s->closed);
+}
+
+bool segment_leave(struct segment *s)
+{
+    int64_t pins = 0;
+    for (unsigned i = 0; i < s->stripes; i++)
+        pins += atomic_load(&s->pins[i].n);
+    bool last = atomic_load(&s->closed) && !s->left && pins == 0;
+    s->left |= last;
+    return last;
 }

@@ -1,16 +1,18 @@
 /* The shard: two tiers, the map that tells which of them holds a part, and the order in which they fill. */
 #include "fs/store/shard.h"
 
+#include "fs/store/tier-read.h"
 #include "fs/store/tier.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-const char *const tier_names[TIERS] = {"ram", "ssd"};
-
 struct shard {
-    struct common common;
+    struct cut parts;
+    struct map map;
+    struct pool pool;
     struct tier *tier[TIERS];
+    struct layer *layer[TIERS]; /* the tier, or what stands before it; owns it */
 };
 
 int shard_open(const struct shard_config *config, struct shard **out)
@@ -18,12 +20,15 @@ int shard_open(const struct shard_config *config, struct shard **out)
     struct shard *s = calloc(1, sizeof *s);
     if (!s)
         return -ENOMEM;
-    s->common.catalog = config->catalog;
-    s->common.parts = config->parts;
-    pool_init(&s->common.pool);
-    int error = map_init(&s->common.map, config->parts->pieces);
-    for (int i = 0; i < TIERS && !error; i++)
-        error = tier_create((enum tier_name)i, &config->tier[i], &s->common, &s->tier[i]);
+    pool_init(&s->pool);
+    int error = parts_init(&s->parts, config->catalog);
+    if (!error)
+        error = map_init(&s->map, config->catalog, &s->parts);
+    for (enum tier_name i = 0; i < TIERS && !error; i++) {
+        error = tier_create(i, &config->tier[i], &s->map, &s->pool, &s->tier[i]);
+        if (!error)
+            s->layer[i] = &s->tier[i]->layer;
+    }
     if (error) {
         shard_close(s);
         return error;
@@ -37,82 +42,136 @@ void shard_close(struct shard *s)
     if (!s)
         return;
     for (int i = 0; i < TIERS; i++)
-        tier_destroy(s->tier[i]);
-    map_fini(&s->common.map);
-    pool_fini(&s->common.pool);
+        layer_destroy(s->layer[i]);
+    map_fini(&s->map);
+    pool_fini(&s->pool);
+    cut_fini(&s->parts);
     free(s);
 }
 
-struct layer *shard_layer(struct shard *s, enum tier_name tier)
+struct pool *shard_pool(struct shard *s)
 {
-    return &s->tier[tier]->layer;
+    return &s->pool;
 }
 
-bool shard_holds(const struct shard *s, uint64_t part, enum tier_name *tier)
+struct layer **shard_layer(struct shard *s, enum tier_name tier)
 {
-    uint64_t entry = map_get(&s->common.map, part);
-    if (entry_held(entry) && tier)
-        *tier = entry_tier(entry);
-    return entry_held(entry);
+    return &s->layer[tier];
 }
 
-bool shard_drop(struct shard *s, uint64_t part)
+/* Parts. */
+
+void shard_part(const struct shard *s, uint32_t file, uint64_t offset, uint64_t *from, uint64_t *to)
 {
-    uint64_t entry = map_get(&s->common.map, part);
+    cut_bytes(&s->parts, file, offset, from, to);
+}
+
+enum tier_name shard_where(const struct shard *s, uint32_t file, uint64_t offset)
+{
+    uint64_t entry = map_get(&s->map, cut_at(&s->parts, file, offset));
+    return entry_held(entry) ? entry_tier(entry) : TIERS;
+}
+
+bool shard_drop(struct shard *s, uint32_t file, uint64_t offset)
+{
+    uint64_t part = cut_at(&s->parts, file, offset), entry = map_get(&s->map, part);
     while (entry_held(entry)) {
-        if (tier_drop_part(s->tier[entry_tier(entry)], part, entry))
+        if (stock_drop_part(&s->tier[entry_tier(entry)]->stock, part, entry))
             return true;
-        entry = map_get(&s->common.map, part);
+        entry = map_get(&s->map, part);
     }
     return false;
 }
 
-/* One run of values in one tier; the next may lie in the other one. */
-struct run {
-    void (*put)(void *user, uint32_t i, const void *bytes, uint32_t length);
-    void *user;
-    uint32_t first;
-};
+/* Reading. */
 
-static void put_in_run(void *user, uint32_t i, const void *bytes, uint32_t length)
+static enum tier_name where_up_to(const struct shard *s, uint32_t file, uint64_t offset, enum tier_name most)
 {
-    const struct run *run = user;
-    run->put(run->user, run->first + i, bytes, length);
+    enum tier_name tier = shard_where(s, file, offset);
+    return tier <= most ? tier : TIERS;
 }
 
+uint64_t shard_run(const struct shard *s, const struct span *span, uint64_t at, enum tier_name most,
+                   enum tier_name *tier)
+{
+    uint64_t from, end = span->offset + span->length;
+    *tier = where_up_to(s, span->file, at, most);
+    do
+        cut_bytes(&s->parts, span->file, at, &from, &at);
+    while (at < end && where_up_to(s, span->file, at, most) == *tier);
+    return at < end ? at : end;
+}
+
+bool shard_holds(const struct shard *s, const struct span *span)
+{
+    enum tier_name tier = TIER_RAM;
+    for (uint64_t at = span->offset; at < span->offset + span->length && tier != TIERS;)
+        at = shard_run(s, span, at, TIER_SSD, &tier);
+    return tier != TIERS;
+}
+
+static int get_run(struct layer *layer, const struct span *run, struct answer *answer)
+{
+    struct answer got;
+    answer_init(&got);
+    int error = layer->ops->get(layer, run, &got);
+    if (!error)
+        return answer_append(answer, &got, run);
+    answer_release(&got);
+    return error;
+}
+
+/* Whatever a tier fails with, there is another place to ask. */
+int shard_get(struct shard *s, const struct span *span, enum tier_name most, struct answer *answer,
+              enum tier_name *slowest)
+{
+    uint64_t to, end = span->offset + span->length;
+    *slowest = TIER_RAM;
+    for (uint64_t at = span->offset; at < end; at = to) {
+        enum tier_name tier;
+        to = shard_run(s, span, at, most, &tier);
+        struct span run = {.file = span->file, .length = (uint32_t)(to - at), .offset = at};
+        if (tier == TIERS || get_run(s->layer[tier], &run, answer)) {
+            answer_release(answer);
+            return -ENOENT;
+        }
+        *slowest = tier > *slowest ? tier : *slowest;
+    }
+    return 0;
+}
+
+/* A run of values may lie in one tier, and the next in the other one. */
 int shard_stored(struct shard *s, uint32_t file, uint32_t value, uint32_t count,
                  void (*put)(void *user, uint32_t i, const void *bytes, uint32_t length), void *user)
 {
-    struct run run = {put, user, 0};
-    while (run.first < count) {
-        uint32_t next = value + run.first;
-        uint64_t part = cut_at(s->common.parts, file, (uint64_t)next * VALUE_BYTES);
-        enum tier_name tier;
-        if (!shard_holds(s, part, &tier))
-            return -ENOENT;
-        int n = tier_stored(s->tier[tier], file, next, count - run.first, put_in_run, &run);
-        if (n < 0)
-            return n;
-        run.first += (uint32_t)n;
+    struct values_out out = {.put = put, .user = user};
+    uint64_t size = catalog_file(s->map.catalog, file).size, end = ((uint64_t)value + count) * VALUE_BYTES;
+    while (out.done < count) {
+        uint64_t offset = ((uint64_t)value + out.done) * VALUE_BYTES;
+        struct span span = {.file = file, .length = (uint32_t)((end < size ? end : size) - offset), .offset = offset};
+        enum tier_name tier = shard_where(s, file, offset);
+        int error = tier == TIERS ? -ENOENT : tier_read_stored(&s->tier[tier]->stock, &span, &out);
+        if (error)
+            return error;
     }
     return 0;
 }
 
 /* The run must be whole parts, or a part could be held in half. */
-static bool is_whole(const struct common *c, uint32_t file, uint64_t offset, uint32_t length)
+static bool is_whole(const struct shard *s, uint32_t file, uint64_t offset, uint32_t length)
 {
-    uint64_t from, to, size = catalog_file(c->catalog, file).size;
+    uint64_t from, to, size = catalog_file(s->map.catalog, file).size;
     if (!length || length > PIECE_BYTES || offset >= size || length > size - offset)
         return false;
-    cut_bytes(c->parts, file, offset, &from, &to);
+    cut_bytes(&s->parts, file, offset, &from, &to);
     if (from != offset)
         return false;
-    cut_bytes(c->parts, file, offset + length - 1, &from, &to);
+    cut_bytes(&s->parts, file, offset + length - 1, &from, &to);
     return to == offset + length;
 }
 
-/* A tier that is still locked may hold what would now be put into the other one. */
-static bool any_locked(struct shard *s)
+/* One that is locked may hold what would now be put into the other one. */
+bool shard_is_locked(struct shard *s)
 {
     struct tier_status status;
     for (int i = 0; i < TIERS; i++) {
@@ -125,51 +184,41 @@ static bool any_locked(struct shard *s)
 
 int shard_reserve(struct shard *s, uint32_t file, uint64_t offset, uint32_t length, struct room *room)
 {
-    if (!is_whole(&s->common, file, offset, length))
+    if (!is_whole(s, file, offset, length))
         return -EINVAL;
-    if (any_locked(s))
+    if (shard_is_locked(s))
         return -ENOSPC;
     int error = -ENOSPC;
     for (int i = 0; i < TIERS && error; i++)
-        error = tier_reserve(s->tier[i], file, offset, length, room);
+        error = rooms_reserve(&s->tier[i]->rooms, file, offset, length, room);
     return error;
 }
 
-static struct tier *tier_of(const struct room *room)
+void shard_commit(struct value_codec_state *codec, struct room *room)
 {
-    return ((struct segment *)room->segment)->tier;
+    rooms_commit(codec, room);
 }
 
-int shard_commit(struct shard *s, struct value_codec_state *codec, struct room *room)
+void shard_abandon(struct room *room)
 {
-    (void)s;
-    return tier_commit(tier_of(room), codec, room);
+    rooms_abandon(room);
 }
 
-void shard_abandon(struct shard *s, struct room *room)
+/* The first error of either. */
+static int ask_both(struct shard *s, int (*ask)(struct tier *tier))
 {
-    (void)s;
-    tier_abandon(tier_of(room), room);
+    int ram = ask(s->tier[TIER_RAM]), ssd = ask(s->tier[TIER_SSD]);
+    return ram ? ram : ssd;
 }
 
 int shard_flush(struct shard *s)
 {
-    int error = 0;
-    for (int i = 0; i < TIERS; i++) {
-        int failed = tier_flush(s->tier[i]);
-        error = error ? error : failed;
-    }
-    return error;
+    return ask_both(s, tier_flush);
 }
 
 int shard_reclaim(struct shard *s)
 {
-    int error = 0;
-    for (int i = 0; i < TIERS; i++) {
-        int failed = tier_reclaim(s->tier[i]);
-        error = error ? error : failed;
-    }
-    return error;
+    return ask_both(s, tier_reclaim);
 }
 
 void shard_status(struct shard *s, enum tier_name tier, struct tier_status *status)
@@ -177,7 +226,16 @@ void shard_status(struct shard *s, enum tier_name tier, struct tier_status *stat
     tier_get_status(s->tier[tier], status);
 }
 
+uint64_t shard_room(uint64_t capacity)
+{
+    /* What comes next may not fit into a segment that is more than half empty. */
+    uint64_t segments = capacity ? 2 * (capacity / tier_segment_bytes(capacity) + 1) : 0;
+    return capacity > segments * SEGMENT_COST ? capacity - segments * SEGMENT_COST : 0;
+}
+
 uint64_t shard_overhead(uint64_t capacity)
 {
-    return tier_overhead(capacity);
+    /* the stagings, one segment's values twice while they are moved, and what RocksDB keeps for itself */
+    size_t bytes = tier_segment_bytes(capacity);
+    return (STAGINGS + 1) * bytes + rocks_overhead(bytes ? capacity / bytes + STAGINGS + 1 : 0);
 }

@@ -3,14 +3,16 @@
  * Threads: any number read at once. There is no state but counters and the handles, which have their own lock.
  *
  * A read believes nothing: the file is opened beneath the root without following a link, must be a regular file with
- * the catalog's size and mtime before the read and after it, and must give every byte asked for. */
+ * the catalog's size, mtime and ctime before the read and the same after it, and must give every byte asked for. The
+ * look after it is at the file, and not at what a network file system still remembers: another machine may have written
+ * it meanwhile. */
 #include "fs/store/source.h"
 
+#include "fs/base/beneath.h"
 #include "fs/base/cleanup.h"
-#include "fs/base/file.h"
+#include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/str.h"
-#include "fs/store/beneath.h"
 #include "fs/store/handles.h"
 
 #include <errno.h>
@@ -26,10 +28,10 @@ enum { VECTOR = PIECE_BYTES / VALUE_BYTES + 1, LOG_BURST = 10 };
 struct source {
     struct layer layer;
     const struct catalog *catalog;
-    int root;
+    struct root root;
     struct handles handles;
     atomic_bool atime; /* O_NOATIME was refused once: the files are somebody else's */
-    _Atomic uint64_t samples, bytes;
+    struct source_counts *counts, own;
 };
 
 static struct source *source_of(struct layer *layer)
@@ -95,44 +97,55 @@ static int open_file(struct source *s, uint32_t file, struct handle *handle)
         return complain(s, file, (int)n, "");
     int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     bool atime = atomic_load_explicit(&s->atime, memory_order_relaxed);
-    int fd = beneath_open(s->root, path, flags | (atime ? 0 : O_NOATIME));
+    int fd = beneath_open(s->root.fd, path, flags | (atime ? 0 : O_NOATIME));
     if (fd == -EPERM && !atime) {
         atomic_store_explicit(&s->atime, true, memory_order_relaxed);
-        fd = beneath_open(s->root, path, flags);
+        fd = beneath_open(s->root.fd, path, flags);
         atime = true;
     }
     if (fd == -EAGAIN)
-        fd = open_leased(s->root, path, flags | (atime ? 0 : O_NOATIME));
+        fd = open_leased(s->root.fd, path, flags | (atime ? 0 : O_NOATIME));
     if (fd < 0) {
         const char *cause;
         int error = open_error(fd, &cause);
         return complain(s, file, error, cause);
     }
-    atomic_fetch_add_explicit(&s->samples, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->counts->samples, 1, memory_order_relaxed);
     *handle = (struct handle){.fd = fd, .file = file, .opened = clock_now()};
     return 0;
 }
 
-static int check_file(struct source *s, const struct handle *handle)
+/* `state` is what the file has to be, and becomes what it is: a change that is none of its bytes explains no later one.
+ */
+static int check_file(struct source *s, const struct handle *handle, int flags, struct file_state *state)
 {
-    struct catalog_file want = catalog_file(s->catalog, handle->file);
+    struct file_state want = *state;
+    char cause[96];
     struct stat st;
-    if (fstat(handle->fd, &st) < 0)
-        return complain(s, handle->file, -errno, "");
+    int error = state_look(handle->fd, NULL, flags, &st);
+    if (error)
+        return complain(s, handle->file, error, "");
     if (!S_ISREG(st.st_mode))
         return complain(s, handle->file, -ESTALE, "it is no regular file any more");
-    if ((uint64_t)st.st_size != want.size) {
-        char cause[96];
-        snprintf(cause, sizeof cause, "its size was %" PRIu64 " and is %lld", want.size, (long long)st.st_size);
+    *state = state_from(&st);
+    if (!want.ctime)
+        state->ctime = 0;
+    switch (state_compare(&want, state)) {
+    case STATE_SAME:
+        return 0;
+    case STATE_SIZE:
+        snprintf(cause, sizeof cause, "its size was %" PRIu64 " and is %" PRIu64, want.size, state->size);
         return complain(s, handle->file, -ESTALE, cause);
-    }
-    if ((int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec != want.mtime)
+    case STATE_CTIME:
+        return complain(s, handle->file, -ESTALE,
+                        "its ctime was changed since the scan, and its mtime perhaps put back");
+    default:
         return complain(s, handle->file, -ESTALE, "it was changed since the scan");
-    return 0;
+    }
 }
 
 /* Take `n` bytes off the front of a vector. */
-static int advance(struct iovec *v, int count, size_t n)
+static int vector_advance(struct iovec *v, int count, size_t n)
 {
     int done = 0;
     while (done < count && n >= v[done].iov_len)
@@ -161,8 +174,8 @@ static int read_bytes(struct source *s, const struct handle *handle, const struc
             return complain(s, handle->file, -errno, "");
         if (n == 0)
             return complain(s, handle->file, -ESTALE, "it ends before its size");
-        atomic_fetch_add_explicit(&s->bytes, (uint64_t)n, memory_order_relaxed);
-        count = advance(left, count, (size_t)n);
+        atomic_fetch_add_explicit(&s->counts->bytes, (uint64_t)n, memory_order_relaxed);
+        count = vector_advance(left, count, (size_t)n);
         at += (uint64_t)n;
     }
     return 0;
@@ -171,10 +184,11 @@ static int read_bytes(struct source *s, const struct handle *handle, const struc
 static int read_checked(struct source *s, const struct handle *handle, const struct span *span,
                         const struct iovec *into, int count)
 {
-    int error = check_file(s, handle);
+    struct file_state state = catalog_state(s->catalog, handle->file);
+    int error = check_file(s, handle, 0, &state);
     if (!error)
         error = read_bytes(s, handle, span, into, count);
-    return error ? error : check_file(s, handle);
+    return error ? error : check_file(s, handle, AT_STATX_FORCE_SYNC, &state);
 }
 
 static bool arguments_fit(struct source *s, const struct span *span, const struct iovec *into, int count)
@@ -199,18 +213,16 @@ static bool take_kept(struct source *s, uint32_t file, struct handle *handle)
     return false;
 }
 
-static int source_read(struct layer *layer, const struct span *span, const struct iovec *into, int count)
+/* `anew`: by its path, whatever is open of it. */
+static int read_file(struct source *s, const struct span *span, const struct iovec *into, int count, bool anew)
 {
-    struct source *s = source_of(layer);
-    if (!arguments_fit(s, span, into, count))
-        return -EINVAL;
     bool whole = span->length == catalog_file(s->catalog, span->file).size;
     struct handle handle = {.fd = -1};
-    bool kept = !whole && take_kept(s, span->file, &handle);
+    bool kept = !whole && !anew && take_kept(s, span->file, &handle);
     int error = kept ? 0 : open_file(s, span->file, &handle);
     if (!error)
         error = read_checked(s, &handle, span, into, count);
-    if (error == -ESTALE && kept) {
+    if (error && kept) {
         /* What was open is not what the path leads to now: that one may be as the catalog says. */
         close(steal_fd(handle.fd));
         error = open_file(s, span->file, &handle);
@@ -221,6 +233,18 @@ static int source_read(struct layer *layer, const struct span *span, const struc
         handles_give(&s->handles, handle);
     else if (handle.fd >= 0)
         close(handle.fd);
+    return error;
+}
+
+static int source_read(struct layer *layer, const struct span *span, const struct iovec *into, int count)
+{
+    struct source *s = source_of(layer);
+    if (!arguments_fit(s, span, into, count))
+        return -EINVAL;
+    unsigned opened = root_opened(&s->root);
+    int error = read_file(s, span, into, count, false);
+    if (error && root_regain(&s->root, error, opened))
+        error = read_file(s, span, into, count, true);
     return error == -EAGAIN ? -EBUSY : error; /* inside, EAGAIN means that there is an answer to come */
 }
 
@@ -246,34 +270,39 @@ static void source_destroy(struct layer *layer)
 {
     struct source *s = source_of(layer);
     handles_fini(&s->handles);
+    root_fini(&s->root);
     free(s);
 }
 
 static const struct layer_ops source_ops = {
-    .name = "source",
     .get = source_get,
     .read = source_read,
     .idle = source_idle,
     .destroy = source_destroy,
-    .blocks = true,
 };
 
-int source_create(const struct catalog *catalog, int root, struct layer **layer)
+int source_create(const struct catalog *catalog, int root, root_open *reopen, void *user, struct layer **layer)
 {
     struct source *s = calloc(1, sizeof *s);
     if (!s)
         return -ENOMEM;
     s->layer.ops = &source_ops;
     s->catalog = catalog;
-    s->root = root;
+    s->counts = &s->own;
+    root_init(&s->root, root, reopen, user);
     handles_init(&s->handles);
     *layer = &s->layer;
     return 0;
 }
 
-void source_counts(struct layer *layer, struct source_counts *counts)
+void source_count_in(struct layer *layer, struct source_counts *counts)
 {
     struct source *s = source_of(layer);
-    counts->samples = atomic_load_explicit(&s->samples, memory_order_relaxed);
-    counts->bytes = atomic_load_explicit(&s->bytes, memory_order_relaxed);
+    s->counts = counts;
+}
+
+void source_root(struct layer *layer, struct root_state *root)
+{
+    struct source *s = source_of(layer);
+    root_look(&s->root, root);
 }

@@ -1,16 +1,16 @@
 /* Touching mapped memory of a file raises SIGBUS where a read would return an error, so it must not fail:
  *
- *   - room: the file is fallocated before it is mapped. On btrfs a block is written elsewhere the second time, which
- * may want more room; NOCOW, set while the file is empty, turns that off. Where a file system cannot reserve (ZFS), or
- * has no mapped files, the staging is a memfd: real memory, but safe.
- *   - reading back: a page of an SSD's staging that is written out and then dropped from the page cache would have to
- * be read again from a disk that may fail. mlock keeps the pages; an ordinary user's limit may forbid that, and then a
+ *   - Room: the file is fallocated before it is mapped. On btrfs a block is written elsewhere the second time, which
+ *     may want more room; NOCOW, set while the file is empty, turns that off. Where a file system cannot reserve
+ *     (ZFS), or has no mapped files, the staging is a memfd: real memory, but safe.
+ *   - Reading back: a page of an SSD's staging that was written out and dropped from the page cache would have to be
+ *     read again from a disk that may fail. mlock keeps the pages. An ordinary user's limit may forbid that; then a
  *     failing disk under memory pressure can end the server. The next one finds the tier failed and goes on without it.
- *   - fallocated pages that were never written read as zeros without a look at the disk. */
+ *   - Pages that were fallocated and never written read as zeros without a look at the disk.
+ */
 #include "fs/store/staging.h"
 
 #include "fs/base/cleanup.h"
-#include "fs/store/index.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,30 +46,23 @@ static void refuse_copy_on_write(int fd)
     }
 }
 
-static int reserve(int fd, size_t size)
+static int map_reserved(int fd, size_t size, void **bytes)
 {
     int r;
     do
         r = fallocate(fd, 0, 0, (off_t)size);
     while (r < 0 && errno == EINTR);
-    return r < 0 ? -errno : 0;
-}
-
-static void *map_shared(int fd, size_t size)
-{
-    void *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return bytes == MAP_FAILED ? NULL : bytes;
+    void *map = r < 0 ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return -errno;
+    *bytes = map;
+    return 0;
 }
 
 static int map_memory(size_t size, void **bytes)
 {
     CLEANUP_CLOSE int fd = memfd_create("dealfs-staging", MFD_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    int error = reserve(fd, size);
-    if (!error && !(*bytes = map_shared(fd, size)))
-        error = -errno;
-    return error;
+    return fd < 0 ? -errno : map_reserved(fd, size, bytes);
 }
 
 static int map_file(const char *directory, size_t size, void **bytes)
@@ -78,17 +71,13 @@ static int map_file(const char *directory, size_t size, void **bytes)
     if (fd < 0)
         return fd;
     refuse_copy_on_write(fd);
-    int error = reserve(fd, size);
-    if (error)
-        return error;
-    *bytes = map_shared(fd, size);
-    if (!*bytes)
-        return -errno;
-    (void)mlock2(*bytes, size, MLOCK_ONFAULT);
-    return 0;
+    int error = map_reserved(fd, size, bytes);
+    if (!error)
+        (void)mlock2(*bytes, size, MLOCK_ONFAULT);
+    return error;
 }
 
-int staging_create(const char *directory, size_t size, struct staging **out)
+int staging_create(const char *directory, size_t size, struct staging_area **out)
 {
     void *bytes = NULL;
     int error = map_file(directory, size, &bytes);
@@ -96,26 +85,26 @@ int staging_create(const char *directory, size_t size, struct staging **out)
         error = map_memory(size, &bytes);
     if (error)
         return error;
-    struct staging *s = calloc(1, sizeof *s);
-    void *places = mmap(NULL, SEGMENT_PLACES * sizeof(struct place), PROT_READ | PROT_WRITE,
+    struct staging_area *s = calloc(1, sizeof *s);
+    void *places = mmap(NULL, SEGMENT_PLACES * sizeof(struct value_place), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!s || places == MAP_FAILED) {
         munmap(bytes, size);
         if (places != MAP_FAILED)
-            munmap(places, SEGMENT_PLACES * sizeof(struct place));
+            munmap(places, SEGMENT_PLACES * sizeof(struct value_place));
         free(s);
         return -ENOMEM;
     }
-    *s = (struct staging){bytes, size, places};
+    *s = (struct staging_area){bytes, size, places, NULL};
     *out = s;
     return 0;
 }
 
-void staging_destroy(struct staging *s)
+void staging_destroy(struct staging_area *s)
 {
     if (!s)
         return;
     munmap(s->bytes, s->size);
-    munmap(s->place, SEGMENT_PLACES * sizeof(struct place));
+    munmap(s->place, SEGMENT_PLACES * sizeof(struct value_place));
     free(s);
 }

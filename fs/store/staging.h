@@ -6,23 +6,19 @@
 #ifndef FS_STORE_STAGING_H
 #define FS_STORE_STAGING_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "fs/store/index.h"
 
-struct place {
-    uint32_t file, value; /* which value of which file */
-    uint32_t at;          /* where it begins in the staging, at its header */
-    uint32_t length;      /* as stored; 0: nothing lies here */
-};
+enum { STAGING_ALIGN = 64 }; /* of values */
 
-struct staging {
+struct staging_area {
     char *bytes;
     size_t size;
-    struct place *place; /* SEGMENT_PLACES of them, written by whoever has the room */
+    struct value_place *place; /* SEGMENT_PLACES of them, written by whoever has the room */
+    struct segment *segment;   /* who has it; stock->lock. NULL: nobody */
 };
 
 /* Room is really there when this returns 0, so that touching it cannot fail. -ENOSPC, -EDQUOT, … */
-int staging_create(const char *directory, size_t size, struct staging **staging);
-void staging_destroy(struct staging *staging);
+int staging_create(const char *directory, size_t size, struct staging_area **staging);
+void staging_destroy(struct staging_area *staging);
 
 #endif

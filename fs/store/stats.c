@@ -2,11 +2,15 @@
  * traffic between cores; the sums are taken when somebody asks, and are exact once nobody reads. */
 #include "fs/store/stats.h"
 
+#include "fs/base/thread.h"
+#include "fs/store/source.h"
+
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
-enum { CELLS = 32, CACHE_LINE = 64 };
+enum { CELLS = 32 };
 
 typedef _Atomic uint64_t counter;
 
@@ -19,39 +23,47 @@ struct cell {
 struct stats {
     struct cell cell[CELLS];
     counter errors[STORE_ERRNOS];
+    struct source_counts source;
+    bool own; /* not the caller's memory */
 };
+_Static_assert(sizeof(struct stats) <= STORE_COUNTS, "counts need more room");
 
-static void count(counter *c, uint64_t n)
+static void counter_add(counter *c, uint64_t n)
 {
     atomic_fetch_add_explicit(c, n, memory_order_relaxed);
 }
 
-static uint64_t get(counter *c)
+static uint64_t counter_get(counter *c)
 {
     return atomic_load_explicit(c, memory_order_relaxed);
 }
 
 static struct cell *own_cell(struct stats *stats)
 {
-    static atomic_uint threads;
-    static _Thread_local unsigned number; /* from 1 */
-    if (!number)
-        number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % CELLS + 1;
-    return &stats->cell[number - 1];
+    return &stats->cell[thread_number() % CELLS];
 }
 
-int stats_create(struct stats **stats)
+int stats_create(void *memory, struct stats **stats)
 {
+    *stats = memory;
+    if (memory)
+        return 0;
     *stats = aligned_alloc(CACHE_LINE, sizeof **stats);
     if (!*stats)
         return -ENOMEM;
-    **stats = (struct stats){0};
+    **stats = (struct stats){.own = true};
     return 0;
 }
 
 void stats_destroy(struct stats *stats)
 {
-    free(stats);
+    if (stats && stats->own)
+        free(stats);
+}
+
+struct source_counts *stats_source(struct stats *stats)
+{
+    return &stats->source;
 }
 
 /* The i for which it took less than 2^i microseconds, and not less than half of that. */
@@ -65,26 +77,26 @@ static int bucket_of(uint64_t nanoseconds)
 void stats_read(struct stats *stats, enum place place, uint32_t bytes, uint64_t nanoseconds)
 {
     struct cell *cell = own_cell(stats);
-    count(&cell->reads[place], 1);
-    count(&cell->bytes[place], bytes);
-    count(&cell->latency_sum[place], nanoseconds);
-    count(&cell->latency[place][bucket_of(nanoseconds)], 1);
+    counter_add(&cell->reads[place], 1);
+    counter_add(&cell->bytes[place], bytes);
+    counter_add(&cell->latency_sum[place], nanoseconds);
+    counter_add(&cell->latency[place][bucket_of(nanoseconds)], 1);
 }
 
 void stats_error(struct stats *stats, int error)
 {
     unsigned number = error < 0 ? (unsigned)-error : EIO;
-    count(&stats->errors[number < STORE_ERRNOS ? number : EIO], 1);
+    counter_add(&stats->errors[number < STORE_ERRNOS ? number : EIO], 1);
 }
 
 static void add_cell(struct cell *cell, struct store_stats *out)
 {
     for (int p = 0; p < PLACES; p++) {
-        out->reads[p] += get(&cell->reads[p]);
-        out->bytes[p] += get(&cell->bytes[p]);
-        out->latency_sum[p] += get(&cell->latency_sum[p]);
+        out->reads[p] += counter_get(&cell->reads[p]);
+        out->bytes[p] += counter_get(&cell->bytes[p]);
+        out->latency_sum[p] += counter_get(&cell->latency_sum[p]);
         for (int i = 0; i < STORE_BUCKETS; i++)
-            out->latency[p][i] += get(&cell->latency[p][i]);
+            out->latency[p][i] += counter_get(&cell->latency[p][i]);
     }
 }
 
@@ -98,5 +110,7 @@ void stats_sum(struct stats *stats, struct store_stats *out)
     for (int i = 0; i < CELLS; i++)
         add_cell(&stats->cell[i], out);
     for (int e = 0; e < STORE_ERRNOS; e++)
-        out->errors[e] = get(&stats->errors[e]);
+        out->errors[e] = counter_get(&stats->errors[e]);
+    out->source_samples = counter_get(&stats->source.samples);
+    out->source_bytes = counter_get(&stats->source.bytes);
 }

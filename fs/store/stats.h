@@ -6,7 +6,9 @@
 
 struct stats;
 
-int stats_create(struct stats **stats);
+/* In `memory` of STORE_COUNTS bytes, which it goes on from; NULL: in memory of its own, from nothing. */
+int stats_create(void *memory, struct stats **stats);
+struct source_counts *stats_source(struct stats *stats); /* for the source to count in */
 void stats_destroy(struct stats *stats);
 
 void stats_read(struct stats *stats, enum place place, uint32_t bytes, uint64_t nanoseconds);

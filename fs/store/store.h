@@ -1,20 +1,30 @@
 /* The store: one place to read from. Assembles the layers, loads what no tier holds, keeps what has room.
  *
- *   store_read ─▶ ram ─▶ ssd ─▶ loader: one load in flight a part, later readers park ─▶ (peer) ─▶ source
+ *   store_read ─▶ RAM tier ─▶ SSD tier ─┬─ kept here ──▶ loader ─▶ source, and into a tier
+ *                                       └─ another's ──▶ its node, or the source for this once
  */
 #ifndef FS_STORE_STORE_H
 #define FS_STORE_STORE_H
 
+#include "fs/store/root.h"
 #include "fs/store/shard.h"
+
+#include <sys/queue.h>
 
 struct store;
 
 struct store_config {
     const struct catalog *catalog;
-    int source; /* the source's root, borrowed */
+    int source;               /* the source's root, borrowed */
+    root_open *source_reopen; /* NULL: it cannot be */
+    void *source_user;
     struct tier_config tier[TIERS];
-    int zstd_level;
+    int zstd_level; /* 0: off */
     int source_threads;
+    /* Zeros at first, STORE_COUNTS bytes on a line of the cache: where reads are counted; the next store goes on from
+     * what is in there. NULL: from nothing. */
+    void *counts;
+    int disk_callers; /* so many threads that call store_read may wait for an SSD at once */
     /* For tests: fault layers, separated by semicolons, each a specification as in fs/store/fault.c; over the source,
      * or where it begins with on=ram, on=ssd or on=source over that. NULL: none */
     const char *faults;
@@ -31,14 +41,18 @@ extern const char *const place_names[PLACES];
 struct store_read {
     struct span span;
     void (*done)(struct store_read *read, int error);
+    /* NULL, or called once in store_read, before anything that may take its time. From then on, and until `done` is
+     * called or store_read returns otherwise than with -EINPROGRESS, store_cancel may be asked. */
+    void (*waits)(struct store_read *read);
     /* the answer: */
     struct answer answer; /* release it after use */
     enum place place;     /* where it came from */
     /* the store's own: */
-    struct store_read *next;
+    TAILQ_ENTRY(store_read) parked; /* where it waits */
     uint64_t began;
     uint64_t lacked; /* 1 + offset of the furthest byte that it parked for; 0: never parked */
     int tries;       /* how often it got no further than that */
+    bool waiting;    /* `waits` was called */
     bool here;       /* for another node, see store_load */
     bool quiet;      /* is not counted */
     /* the peers' own: */
@@ -46,9 +60,15 @@ struct store_read {
     uint64_t asked;
 };
 
+TAILQ_HEAD(read_list, store_read); /* in the order in which they came */
+
 /* 0: answered. -EINPROGRESS: parked; `done` is called once, from another thread or before this returns, with 0 or
  * -errno. Else -errno. Never waits for the source. */
 int store_read(struct store *store, struct store_read *read);
+
+/* Any thread: the caller has the read back, unanswered, and `done` will not be called. False: it is just ending, or
+ * going from one to whom it waits for to the next: ask again while `done` does not come. */
+bool store_cancel(struct store *store, struct store_read *read);
 
 /* Other nodes, that keep what this one does not. A read asks the tiers, then the node that keeps the extent, then the
  * source. What this node does not keep never enters its tiers. */
@@ -56,9 +76,11 @@ struct store_peers {
     void *user;
     /* Does this node keep the extent that has this byte? Any thread, at any time. */
     bool (*keeps)(void *user, uint32_t file, uint64_t offset);
-    /* Bring a span of one extent that is not kept here: -EINPROGRESS: store_fetched will be called once, with the answer
-     * filled or an error. Anything else: nobody can be asked now. Never waits. */
+    /* Bring a span of one extent that is not kept here: -EINPROGRESS: store_fetched will be called once, with the
+     * answer filled or an error. Anything else: nobody can be asked now. Never waits. */
     int (*fetch)(void *user, struct store_read *read);
+    /* As store_cancel, for what waits there. NULL: nothing can be taken back. */
+    bool (*cancel)(void *user, struct store_read *read);
 };
 /* Before anything is read or staged. */
 void store_set_peers(struct store *store, const struct store_peers *peers);
@@ -68,8 +90,10 @@ void store_fetched(struct store *store, struct store_read *read, int error);
  * -ENOENT: one is not held; some may have been put. Waits for nothing but the tier's storage. */
 typedef void (*stored_put)(void *user, uint32_t i, const void *bytes, uint32_t length);
 int store_stored(struct store *store, uint32_t file, uint32_t value, uint32_t count, stored_put put, void *user);
-/* Have these values, up to ANSWER_VALUES of one extent, loaded as a reader of this node would, but not from a third one:
- * as store_read. Then the tiers hold them and the answer is empty, or no tier keeps them and they are the answer. */
+struct pool *store_pool(struct store *store); /* to open stored values of others: see unpack.h */
+/* Have these values, up to ANSWER_VALUES of one extent, loaded as a reader of this node would, but not from a third
+ * one: as store_read. Then the tiers hold them and the answer is empty, or no tier keeps them and they are the answer.
+ */
 int store_load(struct store *store, struct store_read *read);
 bool store_holds(struct store *store, uint32_t file, uint64_t offset); /* the part that has this byte */
 /* Give up what is held and not kept of these files; its room comes back in the background. Returns its bytes, raw. */
@@ -79,15 +103,15 @@ void store_reclaim(struct store *store); /* waits until that room is there, but 
 /* Fill the shards from the source. Loads that readers wait for go first. Totals are of what this node is to keep. */
 struct stage_progress {
     enum { STAGE_IDLE, STAGE_RUNNING, STAGE_DONE, STAGE_STOPPED, STAGE_FAILED } state;
-    int error;       /* of the first sample that failed; staging goes on past it */
-    uint64_t failed; /* samples */
+    int error;                                       /* of the first sample that failed; staging goes on past it */
+    uint64_t failed;                                 /* samples */
     uint64_t files, files_total, bytes, bytes_total; /* looked at */
-    uint64_t kept;    /* raw bytes now held in a tier, of bytes_total */
-    uint64_t elapsed; /* nanoseconds */
-    uint64_t round;   /* the greatest that it was started with */
+    uint64_t kept;                                   /* raw bytes now held in a tier, of bytes_total */
+    uint64_t elapsed;                                /* nanoseconds */
+    uint64_t round;                                  /* the greatest that it was started with */
 };
-/* In a world: this node's share. `round` tells apart the times that all nodes of a world stage together: one that was told
- * of already, or an earlier one, changes nothing; 0 is none. 0 also when it runs already. */
+/* In a world: this node's share. `round` tells apart the times that all nodes of a world stage together: one that was
+ * told of already, or an earlier one, changes nothing; 0 is none. 0 also when it runs already. */
 int store_stage_start(struct store *store, uint64_t round);
 /* More has become this node's: staging that was done, or runs, goes on with that, now under this round. One that was
  * stopped, or never started, does not. */
@@ -98,14 +122,16 @@ void store_stage_progress(struct store *store, struct stage_progress *progress);
 /* Where a file's bytes are: the tier of its first part, or -ENOENT. */
 int store_where(struct store *store, uint32_t file, enum tier_name *tier);
 
-enum { STORE_BUCKETS = 32, STORE_ERRNOS = 134 };
+enum { STORE_COUNTS = 64 << 10, STORE_BUCKETS = 32, STORE_ERRNOS = 134 };
 struct store_stats {
     uint64_t reads[PLACES], bytes[PLACES];
     uint64_t latency[PLACES][STORE_BUCKETS]; /* READs that took less than 2^i microseconds, not cumulative */
     uint64_t latency_sum[PLACES];            /* nanoseconds */
     uint64_t errors[STORE_ERRNOS];           /* failed reads by errno */
     uint64_t source_samples, source_bytes;
-    uint64_t parked; /* readers waiting now */
+    struct root_state root; /* the source's */
+    uint64_t parked;        /* readers waiting now */
+    uint64_t waits[PLACES]; /* of them, by what they wait for */
     struct tier_status tier[TIERS];
 };
 void store_stats(struct store *store, struct store_stats *stats);

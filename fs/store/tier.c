@@ -1,257 +1,216 @@
-/* A tier as a whole: its sizes, its beginning and end, and what is asked of it by others than fillers and readers. */
+/* The tier's thread, and what it is asked by others. It opens the database (restore.c), again where another process
+ * still has it; stores sealed segments (ingest.c); moves live values out of worn ones (reclaim.c), and drops those. */
 #include "fs/store/tier.h"
 
-#include "fs/base/log.h"
+#include "fs/base/clock.h"
+#include "fs/store/ingest.h"
+#include "fs/store/reclaim.h"
+#include "fs/store/restore.h"
+#include "fs/store/tier-read.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#define MIB ((uint64_t)1 << 20)
-enum { PAGE = 4096 };
+#define LOCK_RETRY (50 * MILLISECOND)
 
-size_t tier_segment_bytes(uint64_t capacity)
+/* Leaves the state LOCKED where it is to be tried again. */
+static void open_tier(struct tier *t)
 {
-    uint64_t least = PIECE_BYTES / VALUE_BYTES * (VALUE_MOST + VALUE_ALIGN); /* the largest room fits */
-    uint64_t bytes = capacity / 32;
-    if (bytes > 64 * MIB)
-        bytes = 64 * MIB;
-    if (bytes < least)
-        bytes = least;
-    if (bytes > capacity) /* a room that does not fit has no budget either */
-        bytes = capacity;
-    return (bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-}
-
-static uint64_t segments_expected(uint64_t capacity)
-{
-    size_t bytes = tier_segment_bytes(capacity);
-    return bytes ? capacity / bytes + STAGINGS + 1 : 0;
-}
-
-uint64_t tier_overhead(uint64_t capacity)
-{
-    /* the stagings, one segment's values twice while they are moved, and what RocksDB keeps for itself */
-    return (STAGINGS + 1) * tier_segment_bytes(capacity) + rocks_overhead(segments_expected(capacity));
-}
-
-void tier_close_admission(struct tier *t, int error)
-{
-    pthread_mutex_lock(&t->lock);
-    bool first = t->state == TIER_OPEN;
-    if (first) {
-        t->state = TIER_CLOSED;
-        t->error = -error;
-        if (t->open)
-            tier_seal(t); /* what is in memory is stored if it can be */
-        pthread_cond_broadcast(&t->changed);
+    const char *reason = NULL;
+    struct stock *k = &t->stock;
+    int error = folder_take(&t->folder, &t->config, &reason);
+    if (!error)
+        error = restore_stock(k, t->folder.path);
+    if (error == -EBUSY || stock_may_recover(error))
+        return;
+    int failing = atomic_load(&k->failing);
+    if (error) {
+        folder_fini(&t->folder);
+        stock_set_state(k, TIER_FAILED, error, reason);
+    } else {
+        folder_clean(&t->folder);
+        stock_set_state(k, failing ? TIER_CLOSED : TIER_OPEN, -failing, NULL);
     }
-    pthread_mutex_unlock(&t->lock);
-    if (first)
-        log_error("%s tier %s: %s: takes nothing more", tier_names[t->name], t->directory, strerror(-error));
 }
 
-/* When the segment is stored meanwhile, the struct that takes its place must know, too. */
-static void mark_worn(struct tier *t, uint32_t number)
+/* With the lock, which is given up meanwhile. */
+static void reclaim(struct tier *t)
 {
+    struct stock *k = &t->stock;
+    uint64_t asked = t->reclaims_asked;
+    k->worn = false;
+    pthread_mutex_unlock(&k->lock);
+    int error = reclaim_round(k);
+    pthread_mutex_lock(&k->lock);
+    t->reclaim_error = error;
+    if (stock_may_recover(error)) {
+        k->worn = true;
+        stock_rest(k, error);
+    }
+    stock_drop_doomed(k); /* whoever asked for a reclaim finds its room free */
+    t->reclaims_done = asked;
+    pthread_cond_broadcast(&k->changed);
+}
+
+/* With the lock, which is given up meanwhile. */
+static void store_segment(struct stock *k, struct segment *s)
+{
+    pthread_mutex_unlock(&k->lock);
+    ingest_segment(k, s);
+    bool merge = reclaim_wants_merge(k);
+    pthread_mutex_lock(&k->lock);
+    k->worn = k->worn || merge;
+}
+
+/* With the lock, which is given up while something is done. False: nothing to do. */
+static bool do_something(struct tier *t)
+{
+    struct stock *k = &t->stock;
     struct segment *s;
-    bool again = true;
-    while (again && (s = segment_pin(&t->segments, number))) {
-        atomic_store(&s->worn, true);
-        again = segments_at(&t->segments, number) != s;
-        segment_unpin(s);
-    }
-}
-
-bool tier_drop_part(struct tier *t, uint64_t part, uint64_t entry)
-{
-    if (!map_change(&t->common->map, part, entry, 0))
+    if (k->resting && clock_now() >= k->resting)
+        k->resting = 0;
+    if (!TAILQ_EMPTY(&k->doomed))
+        stock_drop_doomed(k);
+    else if (!k->resting && (s = rooms_next(&t->rooms)))
+        store_segment(k, s);
+    else if ((k->worn && !k->resting) || t->reclaims_done < t->reclaims_asked)
+        reclaim(t);
+    else
         return false;
-    atomic_fetch_sub(&t->parts, 1);
-    mark_worn(t, entry_segment(entry));
-    pthread_mutex_lock(&t->lock);
-    t->worn = true;
-    pthread_cond_signal(&t->work);
-    pthread_mutex_unlock(&t->lock);
     return true;
 }
 
-void tier_segment_free(struct segment *s)
+static void wait_for_work(struct stock *k, uint64_t when)
 {
-    struct tier *t = s->tier;
-    pthread_mutex_lock(&t->lock);
-    if (s->staging) {
-        for (int i = 0; i < STAGINGS; i++)
-            if (t->staged[i] == s)
-                t->staged[i] = NULL;
-        segment_free(&t->segments, s);
-        pthread_cond_broadcast(&t->changed);
-    } else {
-        s->next = t->doomed;
-        t->doomed = s;
-        pthread_cond_signal(&t->work);
+    if (k->resting && (!when || k->resting < when))
+        when = k->resting;
+    if (when)
+        cond_wait_until(&k->work, &k->lock, when);
+    else
+        pthread_cond_wait(&k->work, &k->lock);
+}
+
+static void *tier_thread(void *object)
+{
+    struct tier *t = object;
+    struct stock *k = &t->stock;
+    pthread_mutex_lock(&k->lock);
+    while (!t->stop && k->state == TIER_LOCKED) {
+        cond_wait_until(&k->work, &k->lock, clock_now() + LOCK_RETRY);
+        if (t->stop)
+            break;
+        pthread_mutex_unlock(&k->lock);
+        open_tier(t);
+        pthread_mutex_lock(&k->lock);
     }
-    pthread_mutex_unlock(&t->lock);
-}
-
-static bool staged_before(const struct tier *t, uint32_t number)
-{
-    for (int i = 0; i < STAGINGS; i++) {
-        const struct segment *s = t->staged[i];
-        if (s && s->number < number && (s->state == SEGMENT_SEALED || s->state == SEGMENT_STORING))
-            return true;
+    while (k->rocks) {
+        uint64_t look_again = rooms_look(&t->rooms);
+        k->busy = clock_now();
+        bool done = do_something(t);
+        k->busy = 0;
+        if (!done && t->stop)
+            break;
+        if (!done)
+            wait_for_work(k, look_again);
     }
-    return false;
+    pthread_mutex_unlock(&k->lock);
+    return NULL;
 }
 
-int tier_flush(struct tier *t)
+static void tier_destroy(struct layer *layer)
 {
-    pthread_mutex_lock(&t->lock);
-    if (t->open)
-        tier_seal(t);
-    uint32_t number = t->next_segment;
-    uint64_t failures = t->failures;
-    t->resting = 0;
-    pthread_cond_signal(&t->work);
-    while (staged_before(t, number) && t->failures == failures)
-        pthread_cond_wait(&t->changed, &t->lock);
-    int error = t->failures != failures ? t->failure : t->error ? -t->error : 0;
-    pthread_mutex_unlock(&t->lock);
-    return error;
-}
-
-int tier_reclaim(struct tier *t)
-{
-    pthread_mutex_lock(&t->lock);
-    bool can = t->state == TIER_OPEN || t->state == TIER_CLOSED;
-    if (can) {
-        uint64_t asked = ++t->reclaims_asked;
-        pthread_cond_signal(&t->work);
-        while (t->reclaims_done < asked)
-            pthread_cond_wait(&t->changed, &t->lock);
+    struct tier *t = (struct tier *)layer;
+    if (t->running) {
+        tier_flush(t);
+        pthread_mutex_lock(&t->stock.lock);
+        t->stop = true;
+        pthread_cond_signal(&t->stock.work);
+        pthread_mutex_unlock(&t->stock.lock);
+        pthread_join(t->thread, NULL);
     }
-    pthread_mutex_unlock(&t->lock);
-    return 0;
+    rooms_fini(&t->rooms);
+    stock_fini(&t->stock);
+    folder_fini(&t->folder);
+    free(t);
 }
 
-void tier_get_status(struct tier *t, struct tier_status *status)
+static int tier_get(struct layer *layer, const struct span *span, struct answer *answer)
 {
-    pthread_mutex_lock(&t->lock);
-    *status = (struct tier_status){
-        .state = t->state,
-        .error = t->error,
-        .capacity = t->capacity,
-        .held = t->held,
-        .segments = t->files,
-        .dead = t->dead,
-    };
-    for (int i = 0; i < STAGINGS; i++)
-        status->segments += t->staged[i] && t->staged[i]->state != SEGMENT_DRAINING;
-    pthread_mutex_unlock(&t->lock);
-    status->parts = atomic_load(&t->parts);
-    status->bad_values = atomic_load(&t->bad_values);
+    return tier_read(&((struct tier *)layer)->stock, span, answer);
 }
 
-static void destroy_nothing(struct layer *layer)
-{
-    (void)layer; /* the shard owns its tiers */
-}
+static const struct layer_ops tier_ops = {.get = tier_get, .destroy = tier_destroy};
 
-static const struct layer_ops tier_ops[TIERS] = {
-    [TIER_RAM] = {.name = "ram", .get = tier_get, .destroy = destroy_nothing},
-    [TIER_SSD] = {.name = "ssd", .get = tier_get, .destroy = destroy_nothing, .blocks = true},
-};
-
-static void init_sync(struct tier *t)
-{
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->work, &monotonic);
-    pthread_cond_init(&t->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
-int tier_create(enum tier_name name, const struct tier_config *config, struct common *common, struct tier **out)
+int tier_create(enum tier_name name, const struct tier_config *config, struct map *map, struct pool *pool,
+                struct tier **out)
 {
     struct tier *t = calloc(1, sizeof *t);
     if (!t)
         return -ENOMEM;
-    t->layer.ops = &tier_ops[name];
-    t->name = name;
-    t->common = common;
-    t->lock_fd = -1;
-    t->stagings = STAGINGS;
-    t->state = TIER_ABSENT;
-    init_sync(t);
-    int error = segments_init(&t->segments);
+    t->layer.ops = &tier_ops;
+    t->config = *config;
+    folder_init(&t->folder);
+    rooms_init(&t->rooms, &t->stock, t->folder.path);
+    int error = stock_init(&t->stock, name, config, map, pool);
+    t->config.directory = t->stock.directory;
     if (!error && config->directory) {
-        t->capacity = config->capacity;
-        t->segment_bytes = tier_segment_bytes(config->capacity);
-        t->directory = strdup(config->directory);
-        t->state = TIER_LOCKED;
-        error = t->directory ? 0 : -ENOMEM;
-    }
-    if (!error && config->directory) {
-        tier_open(t);
-        error = -pthread_create(&t->thread, NULL, tier_run, t);
+        open_tier(t);
+        error = thread_create(&t->thread, tier_names[name], tier_thread, t);
         t->running = !error;
     }
     if (error) {
-        tier_destroy(t);
+        tier_destroy(&t->layer);
         return error;
     }
     *out = t;
     return 0;
 }
 
-static void stop_thread(struct tier *t)
+int tier_flush(struct tier *t)
 {
-    if (!t->running)
-        return;
-    tier_flush(t);
-    pthread_mutex_lock(&t->lock);
-    t->stop = true;
-    pthread_cond_signal(&t->work);
-    pthread_mutex_unlock(&t->lock);
-    pthread_join(t->thread, NULL);
+    struct stock *k = &t->stock;
+    pthread_mutex_lock(&k->lock);
+    rooms_seal(&t->rooms);
+    uint32_t number = k->next_segment;
+    uint64_t failures = k->failures;
+    k->resting = 0;
+    pthread_cond_signal(&k->work);
+    while (rooms_have_sealed(&t->rooms, number) && k->failures == failures)
+        pthread_cond_wait(&k->changed, &k->lock);
+    int error = k->failures != failures ? k->failure : -k->error;
+    pthread_mutex_unlock(&k->lock);
+    return error;
 }
 
-static void free_segments(struct tier *t)
+int tier_reclaim(struct tier *t)
 {
-    while (t->stored) {
-        struct segment *s = t->stored;
-        t->stored = s->next_stored;
-        known_destroy(s->known);
-        free(s);
+    struct stock *k = &t->stock;
+    int error = 0;
+    pthread_mutex_lock(&k->lock);
+    if (k->state == TIER_OPEN || k->state == TIER_CLOSED) {
+        uint64_t asked = ++t->reclaims_asked;
+        pthread_cond_signal(&k->work);
+        while (t->reclaims_done < asked)
+            pthread_cond_wait(&k->changed, &k->lock);
+        error = t->reclaim_error;
     }
-    while (t->doomed) {
-        struct segment *s = t->doomed;
-        t->doomed = s->next;
-        known_destroy(s->known);
-        free(s);
-    }
-    for (int i = 0; i < STAGINGS; i++) {
-        free(t->staged[i]);
-        staging_destroy(t->staging[i]);
-    }
-    segments_fini(&t->segments);
+    pthread_mutex_unlock(&k->lock);
+    return error;
 }
 
-void tier_destroy(struct tier *t)
+void tier_get_status(struct tier *t, struct tier_status *status)
 {
-    if (!t)
-        return;
-    stop_thread(t);
-    rocks_close(t->rocks);
-    free_segments(t);
-    if (t->lock_fd >= 0)
-        close(t->lock_fd);
-    pthread_cond_destroy(&t->work);
-    pthread_cond_destroy(&t->changed);
-    pthread_mutex_destroy(&t->lock);
-    free(t->directory);
-    free(t);
+    struct stock *k = &t->stock;
+    pthread_mutex_lock(&k->lock);
+    *status = (struct tier_status){
+        .state = k->state,
+        .error = k->error,
+        .reason = k->reason,
+        .capacity = k->capacity,
+        .held = k->held,
+        .parts = atomic_load(&k->parts),
+        .segments = k->files + (uint64_t)rooms_segments(&t->rooms),
+        .dead = k->dead,
+        .bad_values = atomic_load(&k->bad_values),
+    };
+    pthread_mutex_unlock(&k->lock);
 }

@@ -3,7 +3,7 @@
 #include "fs/store/value.h"
 
 #include "fs/base/hash.h"
-#include "fs/store/span.h"
+#include "fs/store/answer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ _Static_assert(sizeof(struct value_header) == VALUE_HEADER, "the header is 16 by
 _Static_assert(VALUE_MOST == VALUE_HEADER + VALUE_BYTES + VALUE_BYTES / VALUE_BLOCK * VALUE_SUM, "a value in blocks");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "stored numbers are little-endian");
 
-enum { VALUE_VERSION = 1 };
+enum { VALUE_VERSION = 2 };
 
 struct value_codec_state {
     int level;
@@ -115,13 +115,6 @@ static bool blocks_are_right(const char *value, uint32_t raw, uint64_t seed)
     return !raw || value_part_open(&(struct value_part){raw, 0, raw}, value + VALUE_HEADER, seed, piece) > 0;
 }
 
-static const void *gather_blocks(const char *value, uint32_t raw, char *buffer)
-{
-    for (uint32_t at = 0; at < raw && buffer; at += VALUE_BLOCK)
-        memcpy(buffer + at, value + block_stored(at) + VALUE_SUM, block_bytes(raw, at));
-    return buffer;
-}
-
 static bool ready_to_compress(struct value_codec_state *s)
 {
     if (!s->compress)
@@ -207,10 +200,8 @@ const void *value_open(struct value_codec_state *s, const void *value, size_t n,
     const char *bytes = (const char *)value + sizeof h;
     if (h.codec == VALUE_RAW)
         return bytes;
-    if (h.raw_length > VALUE_BYTES)
+    if (h.codec != VALUE_ZSTD || h.raw_length > VALUE_BYTES)
         return NULL;
-    if (h.codec == VALUE_BLOCKS)
-        return gather_blocks(value, h.raw_length, buffer);
     if (!s->decompress)
         s->decompress = ZSTD_createDCtx();
     if (!s->decompress)

@@ -1,11 +1,13 @@
 /* A stored value: a header and up to 128 KiB of a file, raw, compressed, or raw in blocks. The form is the same in both
  * tiers and on the wire between nodes; it is described byte by byte in fs/store/FORMAT.
  *
- * The checksum covers the stored bytes and the header, seeded with the file's seed and the value's index in the file:
- * a value that is damaged, or stands in the wrong place, does not verify. In blocks, each has a checksum of its own, so
- * that a few bytes of the value can be read and verified alone. */
+ * The header's checksum covers the header and the stored bytes, and is seeded by the file and by the value's index in
+ * it: a value that is damaged, or stands in the wrong place, does not verify. In blocks, the header's covers the header
+ * alone, and each block has one of its own, so that a few bytes of the value can be read and verified alone. */
 #ifndef FS_STORE_VALUE_H
 #define FS_STORE_VALUE_H
+
+#include "fs/wire/units.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,13 +15,6 @@
 #include <sys/uio.h>
 
 enum value_codec { VALUE_RAW, VALUE_ZSTD, VALUE_BLOCKS };
-enum {
-    VALUE_HEADER = 16,
-    VALUE_BLOCK = 4096,
-    VALUE_SUM = 8,                                              /* before each block */
-    VALUE_MOST = VALUE_HEADER + 32 * (VALUE_SUM + VALUE_BLOCK), /* the longest stored value */
-};
-
 struct value_header {
     uint8_t version, codec;
     uint16_t tag; /* of the seed: tells a value in the wrong place without a look at its bytes */
@@ -27,7 +22,7 @@ struct value_header {
     uint64_t checksum;
 };
 
-/* One per thread: the contexts and buffers of zstd. Level 0 never compresses. */
+/* The contexts and buffers of zstd, for one thread at a time. Level 0 never compresses. */
 struct value_codec_state;
 struct value_codec_state *value_codec_create(int zstd_level);
 void value_codec_destroy(struct value_codec_state *state);
@@ -69,8 +64,8 @@ static inline enum value_codec value_codec_of(const void *value) /* of a value t
     return (enum value_codec)((const uint8_t *)value)[offsetof(struct value_header, codec)];
 }
 
-/* The raw bytes of a value that passed: in place for a raw one, else decompressed or gathered into `buffer` (of
- * VALUE_BYTES). NULL: it does not decompress to its length. */
+/* The raw bytes of a value that passed and is not in blocks: in place for a raw one, else decompressed into `buffer`
+ * (of VALUE_BYTES). NULL: it does not decompress to its length. */
 const void *value_open(struct value_codec_state *state, const void *value, size_t n, void *buffer);
 
 /* Is it worth trying? Not for names and first bytes of formats known to be compressed (JPEG, PNG, zip, gzip, …). */

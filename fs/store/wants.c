@@ -6,10 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-void wants_init(struct wants *w, const struct catalog *catalog, const struct cut *parts, const struct shard *shard)
+void wants_init(struct wants *w, const struct catalog *catalog, const struct shard *shard)
 {
     w->catalog = catalog;
-    w->parts = parts;
     w->shard = shard;
     load_queue_init(&w->urgent);
     load_queue_init(&w->later);
@@ -25,8 +24,7 @@ void wants_fini(struct wants *w)
 
 static bool is_held(struct wants *w, uint32_t file, uint64_t offset)
 {
-    enum tier_name tier;
-    return shard_holds(w->shard, cut_at(w->parts, file, offset), &tier);
+    return shard_where(w->shard, file, offset) != TIERS;
 }
 
 static bool is_missing(struct wants *w, uint32_t file, uint64_t offset)
@@ -44,7 +42,7 @@ static uint64_t piece_end(struct wants *w, uint32_t file, uint64_t offset)
 static uint64_t part_end(struct wants *w, uint32_t file, uint64_t offset)
 {
     uint64_t from, to;
-    cut_bytes(w->parts, file, offset, &from, &to);
+    shard_part(w->shard, file, offset, &from, &to);
     return to;
 }
 
@@ -52,7 +50,7 @@ static uint64_t part_end(struct wants *w, uint32_t file, uint64_t offset)
 static struct load *add_run(struct wants *w, uint32_t file, uint64_t at, uint64_t end, struct load_queue *queue)
 {
     uint64_t from, to;
-    cut_bytes(w->parts, file, at, &from, &to);
+    shard_part(w->shard, file, at, &from, &to);
     uint64_t piece = piece_end(w, file, at);
     while (to < end && to < piece && is_missing(w, file, to))
         to = part_end(w, file, to);
@@ -125,16 +123,33 @@ int wants_piece(struct wants *w, uint32_t file, uint64_t offset, uint32_t stage,
     return notices;
 }
 
+static void load_drop(struct load *load)
+{
+    load_queue_leave(load);
+    loads_remove(load);
+    free(load);
+}
+
+bool wants_abandon(struct wants *w, struct store_read *read)
+{
+    uint64_t end = read->span.offset + read->span.length;
+    for (uint64_t at = read->span.offset; at < end; at = part_end(w, read->span.file, at)) {
+        struct load *load = loads_at(&w->loads, read->span.file, at);
+        if (!load || !read_list_remove(&load->waiting, read))
+            continue;
+        if (load->queued && TAILQ_EMPTY(&load->waiting) && !load->staged)
+            load_drop(load);
+        return true;
+    }
+    return false;
+}
+
 void wants_forget(struct wants *w, uint32_t stage)
 {
     struct load *load, *next;
     for (load = TAILQ_FIRST(&w->later.loads); load; load = next) {
         next = TAILQ_NEXT(load, same_queue);
-        if (load->staged != stage)
-            continue;
-        TAILQ_REMOVE(&w->later.loads, load, same_queue);
-        w->later.count--;
-        loads_remove(load);
-        free(load);
+        if (load->staged == stage)
+            load_drop(load);
     }
 }

@@ -7,7 +7,6 @@
 
 struct wants {
     const struct catalog *catalog;
-    const struct cut *parts;
     const struct shard *shard;
     struct loads loads;
     struct load_queue urgent; /* readers wait */
@@ -16,7 +15,7 @@ struct wants {
     int most_ahead; /* nothing is read ahead while this many are in `later` */
 };
 
-void wants_init(struct wants *w, const struct catalog *catalog, const struct cut *parts, const struct shard *shard);
+void wants_init(struct wants *w, const struct catalog *catalog, const struct shard *shard);
 void wants_fini(struct wants *w); /* nobody waits any more and nothing runs */
 
 /* Every byte of the span is held or brought by a load afterwards, and what it needs is urgent. `first` is the load that
@@ -27,6 +26,10 @@ int wants_span(struct wants *w, const struct span *span, bool ahead, struct load
 /* For a stage: the piece of PIECE_BYTES of a file that begins at `offset`. Returns how many loads will end with notice
  * to `stage`, or -ENOMEM; `held` counts the bytes that are held already. With stage 0 nothing is loaded. */
 int wants_piece(struct wants *w, uint32_t file, uint64_t offset, uint32_t stage, uint64_t *held);
+
+/* The read waits no more for what it parked for; a load that nobody wants now is dropped if it does not run. False: it
+ * waits for no load. */
+bool wants_abandon(struct wants *w, struct store_read *read);
 
 /* The stage is not interested any more: what is only queued for it is dropped. */
 void wants_forget(struct wants *w, uint32_t stage);

@@ -1,6 +1,6 @@
 /* Which values are worth a try at compression: not those of formats that are compressed themselves. A wrong guess
  * costs time or room, never data. */
-#include "fs/store/span.h"
+#include "fs/store/answer.h"
 #include "fs/store/value.h"
 
 #include <string.h>

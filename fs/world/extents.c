@@ -2,7 +2,7 @@
 #include "fs/world/extents.h"
 
 #include "fs/catalog/cut.h"
-#include "fs/store/tier.h"
+#include "fs/store/shard.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -66,6 +66,8 @@ uint32_t extents_file(const struct extents *e, uint64_t extent, uint64_t *from, 
 {
     uint32_t file = cut_file(&e->cut, extent, from);
     cut_bytes(&e->cut, file, *from, from, to);
+    if (catalog_kept_size(e->cut.catalog, file) == 0)
+        *to = *from; /* nothing of it can be had here */
     return file;
 }
 
@@ -89,7 +91,8 @@ uint64_t extents_cost(const struct extents *e, uint64_t extent)
     return from < to ? cost_of(to - from, catalog_file(e->cut.catalog, file).size) : 1;
 }
 
-uint64_t extents_piece_cost(const struct extents *e)
+uint64_t extents_room(const struct extents *e, uint64_t capacity)
 {
-    return cost_of(e->piece, UINT64_MAX);
+    uint64_t room = shard_room(capacity), piece = cost_of(e->piece, UINT64_MAX);
+    return room > piece ? room - piece : 0;
 }

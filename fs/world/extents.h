@@ -3,7 +3,8 @@
 #ifndef FS_WORLD_EXTENTS_H
 #define FS_WORLD_EXTENTS_H
 
-#include "fs/store/span.h"
+#include "fs/catalog/catalog.h"
+#include "fs/wire/units.h"
 
 struct extents;
 
@@ -17,7 +18,6 @@ uint64_t extents_at(const struct extents *e, uint32_t file, uint64_t offset);
 uint32_t extents_file(const struct extents *e, uint64_t extent, uint64_t *from, uint64_t *to);
 /* What it takes of a shard's budget, stored raw; an empty file counts 1. */
 uint64_t extents_cost(const struct extents *e, uint64_t extent);
-uint64_t extents_piece_cost(const struct extents *e); /* of the most that is read at once of any file */
 /* How much cost surely fits into a tier of this capacity, in whatever order extents of this catalog arrive: without
  * what segments cost, and a rest that is smaller than a piece. The capacity of a node is the sum over its tiers. */
 uint64_t extents_room(const struct extents *e, uint64_t capacity);

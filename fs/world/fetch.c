@@ -1,446 +1,530 @@
 /* Asking other nodes.
  *
  * Threads: readers and loader threads ask, ring threads bring the answers, the time's thread ends what is silent, any
- * thread releases an answer. All is under `lock`; messages are pushed, and the store called, without it.
+ * thread releases an answer. All is under `lock`; messages are sent, and the store called, without it.
  *
- * A node is silent when nothing at all has come from it since a fetch was asked, or last heard of, for peer_timeout. (A
- * read that waited for its slot first ends sooner, which says nothing about the node.) A silent node is suspected, and
- * not asked until a pause is over, which doubles each time; after it one fetch tries. */
-#include "fs/world/inside.h"
+ *   FREE ──ask──▶ ASKED ──FETCHED──▶ HELD ──the answer is released──▶ FREE
+ *                   │ silence
+ *                   ▼
+ *                 LEFT ──FETCHED──▶ FREE        its read went to the source; the courier may still write to the slot
+ *
+ *   state   read    number, node   the slot counts in
+ *   FREE    NULL    -              fetches.free
+ *   ASKED   waits   the fetch's    the node's slots
+ *   LEFT    NULL    the fetch's    the node's slots and left, fetches.left
+ *   HELD    NULL    -              nothing; an answer points into the slot, and has a reference to the link */
+#include "fs/world/fetch.h"
 
-#include "fs/base/file.h"
+#include "fs/base/check.h"
+#include "fs/base/clock.h"
 #include "fs/base/log.h"
+#include "fs/store/loads.h"
+#include "fs/world/receive.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define SECOND UINT64_C(1000000000)
-#define FIRST_PAUSE (2 * SECOND)
-#define LONGEST_PAUSE (60 * SECOND)
 enum {
     PEER_FETCHES = 32,
     AT_ONCE = 8,
     MOST_LEFT = RING_IN / 2, /* where silent nodes have more of the slots, nobody waits for one */
 };
 
-int fetches_init(struct link *l)
+struct fetch {
+    enum { FETCH_FREE, FETCH_ASKED, FETCH_LEFT, FETCH_HELD } state;
+    struct fetches *fetches;
+    struct store_read *read;
+    uint64_t number; /* the message's token */
+    uint64_t asked;  /* when this slot was taken for it */
+    uint64_t heard;  /* since when its read waits, or when the other node last said WAIT */
+    uint32_t node;
+};
+
+/* A node that is asked. At most PEER_FETCHES slots are in its hands, so that one that is silent leaves some. */
+struct asked_peer {
+    struct peer_record peer;
+    bool hungry;     /* in the queue of that name */
+    int slots, left; /* asked or left; left */
+    struct read_list waiting;
+    TAILQ_ENTRY(asked_peer) same_queue;
+};
+
+struct fetches {
+    struct link *link;
+    struct self *self;
+    uint32_t nodes, me;
+
+    pthread_mutex_t lock; /* all below */
+    bool over;
+    struct world *world; /* whose layout says who is asked */
+    uint64_t number;     /* of the last fetch */
+    uint64_t waiting;    /* reads that wait for slots */
+    int free, left;      /* slots in these states */
+    uint32_t free_slot[RING_IN];
+    struct fetch fetch[RING_IN];
+    struct asked_peer *peer;
+    TAILQ_HEAD(, asked_peer) hungry; /* have reads that wait, and may have more slots */
+};
+
+int fetches_create(struct link *link, struct self *self, struct world *world, struct fetches **fetches)
 {
-    struct fetches *f = &l->fetches;
+    struct fetches *f = calloc(1, sizeof *f);
+    if (!f)
+        return -ENOMEM;
+    f->link = link;
+    f->self = self;
+    f->nodes = world->nodes;
+    f->me = world->me;
+    f->world = world_get(world);
     pthread_mutex_init(&f->lock, NULL);
     TAILQ_INIT(&f->hungry);
-    f->nodes = l->world->nodes;
-    f->record = calloc(f->nodes, sizeof *f->record);
+    f->peer = calloc(f->nodes, sizeof *f->peer);
+    for (uint32_t node = 0; f->peer && node < f->nodes; node++)
+        TAILQ_INIT(&f->peer[node].waiting);
     for (uint32_t slot = 0; slot < RING_IN; slot++) {
-        f->fetch[slot].link = l;
+        f->fetch[slot].fetches = f;
         f->free_slot[f->free++] = RING_IN - 1 - slot;
     }
-    return f->record ? 0 : -ENOMEM;
+    if (!f->peer) {
+        fetches_destroy(f);
+        return -ENOMEM;
+    }
+    *fetches = f;
+    return 0;
 }
 
-void fetches_fini(struct link *l)
+void fetches_destroy(struct fetches *f)
 {
-    free(l->fetches.record);
-    pthread_mutex_destroy(&l->fetches.lock);
-}
-
-/* Nodes. */
-
-static void suspect(struct link *l, struct record *r, uint64_t now)
-{
-    if (r->state == PEER_LOST || (r->state == PEER_SUSPECT && !r->probing))
+    if (!f)
         return;
-    r->pause = !r->pause ? FIRST_PAUSE : 2 * r->pause < LONGEST_PAUSE ? 2 * r->pause : LONGEST_PAUSE;
-    r->state = PEER_SUSPECT;
-    r->probing = false;
-    r->until = now + r->pause;
-    uint32_t node = (uint32_t)(r - l->fetches.record);
-    log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) is silent: not asked for %llu s", node,
-                directory_node(l->world->directory, node)->host, (unsigned long long)(r->pause / SECOND));
+    world_put(f->world);
+    free(f->peer);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
 }
 
-static void lose(struct link *l, struct record *r)
+/* As the tables here and in peer.h say. */
+static void fetches_check(const struct fetches *f)
 {
-    if (r->state == PEER_LOST)
-        return;
-    r->state = PEER_LOST;
-    r->probing = false;
-    uint32_t node = (uint32_t)(r - l->fetches.record);
-    log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) is gone: its share is read from the source", node,
-                directory_node(l->world->directory, node)->host);
+#ifdef DEALFS_CHECKS
+    int count[FETCH_HELD + 1] = {0}, slots = 0, left = 0;
+    for (uint32_t slot = 0; slot < RING_IN; slot++) {
+        const struct fetch *fetch = &f->fetch[slot];
+        count[fetch->state]++;
+        check((fetch->read != NULL) == (fetch->state == FETCH_ASKED));
+        check(fetch->node < f->nodes && fetch->number <= f->number);
+    }
+    for (uint32_t node = 0; node < f->nodes; node++) {
+        const struct asked_peer *p = &f->peer[node];
+        check(peer_is_sound(&p->peer) && p->left <= p->slots && p->slots <= PEER_FETCHES);
+        slots += p->slots;
+        left += p->left;
+    }
+    check(count[FETCH_FREE] == f->free && count[FETCH_LEFT] == f->left && left == f->left);
+    check(count[FETCH_ASKED] + count[FETCH_LEFT] == slots);
+#else
+    (void)f;
+#endif
 }
 
-static void hear(struct record *r, uint64_t now)
+static void fetches_unlock(struct fetches *f)
 {
-    r->heard = now;
-    r->probing = false;
-    r->pause = 0;
-    if (r->state == PEER_SUSPECT)
-        r->state = PEER_GOOD;
+    fetches_check(f);
+    pthread_mutex_unlock(&f->lock);
 }
 
-static bool may_ask(const struct record *r, uint64_t now)
+/* Nodes. All with the lock. */
+
+static const char *host_of(const struct fetches *f, uint32_t node)
 {
-    return r->state == PEER_GOOD || (r->state == PEER_SUSPECT && !r->probing && now >= r->until);
+    return layout_node(f->world->layout, node)->host;
+}
+
+static void suspect(struct fetches *f, uint32_t node, uint64_t now)
+{
+    struct peer_record *peer = &f->peer[node].peer;
+    if (peer_suspect(peer, now))
+        log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) is silent: not asked for %llu s", node, host_of(f, node),
+                    (unsigned long long)(peer->pause / SECOND));
 }
 
 /* The owner in this node's group, else in another one that can be asked. */
-static struct record *choose(struct link *l, const struct world *w, const struct store_read *read, uint64_t now)
+static struct asked_peer *choose_peer(struct fetches *f, const struct store_read *read, uint64_t now)
 {
-    uint64_t extent = extents_at(l->peers->extents, read->span.file, read->span.offset);
-    for (uint32_t i = 0; i < w->groups; i++) {
-        uint32_t node = directory_owner(w->directory, (w->group + i) % w->groups, extent);
-        if (node < w->nodes && node != w->me && may_ask(&l->fetches.record[node], now))
-            return &l->fetches.record[node];
+    const struct world *w = f->world;
+    uint32_t groups = layout_groups(w->layout);
+    uint64_t extent = extents_at(f->self->extents, read->span.file, read->span.offset);
+    for (uint32_t i = 0; i < groups; i++) {
+        uint32_t node = layout_owner(w->layout, (w->group + i) % groups, extent);
+        if (node < f->nodes && node != f->me && peer_may_be_asked(&f->peer[node].peer, now))
+            return &f->peer[node];
     }
     return NULL;
 }
 
-/* Slots. */
-
-static bool has_room(const struct fetches *f, const struct record *r)
+static void note_hungry(struct fetches *f, struct asked_peer *p)
 {
-    return f->free && r->slots < PEER_FETCHES;
+    if (p->hungry || TAILQ_EMPTY(&p->waiting) || p->slots >= PEER_FETCHES)
+        return;
+    p->hungry = true;
+    TAILQ_INSERT_TAIL(&f->hungry, p, same_queue);
 }
 
-/* Put a read into a slot; there is room. It has waited since `since`, if only for the slot. */
-static void occupy(struct link *l, struct record *r, struct store_read *read, uint64_t since, uint64_t now,
-                   struct ring_message *m)
+static void expel_waiting(struct fetches *f, struct asked_peer *p, struct read_list *expelled)
 {
-    struct fetches *f = &l->fetches;
-    const struct span *span = &read->span;
-    uint32_t slot = f->free_slot[--f->free], first = (uint32_t)(span->offset / VALUE_BYTES);
+    for (struct store_read *read; (read = read_list_take(&p->waiting)); f->waiting--)
+        TAILQ_INSERT_TAIL(expelled, read, parked);
+}
+
+static void lose(struct fetches *f, uint32_t node, struct read_list *expelled)
+{
+    if (peer_lose(&f->peer[node].peer))
+        log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) is gone: its share is read from the source", node,
+                    host_of(f, node));
+    expel_waiting(f, &f->peer[node], expelled);
+}
+
+/* Slots. All with the lock. */
+
+/* When a read that waits, if only for a slot, last had a reason to wait on. */
+static uint64_t heard_since(const struct asked_peer *p, const struct store_read *read)
+{
+    return p->peer.heard > read->asked ? p->peer.heard : read->asked;
+}
+
+/* Put a read into a slot; there is room. */
+static void occupy_slot(struct fetches *f, struct asked_peer *p, struct store_read *read, uint64_t now,
+                        struct ring_message *m)
+{
+    uint32_t slot = f->free_slot[--f->free];
     struct fetch *fetch = &f->fetch[slot];
     fetch->state = FETCH_ASKED;
     fetch->read = read;
     fetch->number = ++f->number;
     fetch->asked = now;
-    fetch->heard = since;
-    fetch->node = (uint32_t)(r - f->record);
-    fetch->file = span->file;
-    fetch->value = first;
-    fetch->count = (uint32_t)((span->offset + span->length - 1) / VALUE_BYTES) - first + 1;
-    r->slots++;
-    r->probing = r->state == PEER_SUSPECT;
+    fetch->heard = heard_since(p, read);
+    fetch->node = (uint32_t)(p - f->peer);
+    p->slots++;
+    peer_asked(&p->peer);
     *m = (struct ring_message){
         .kind = RING_FETCH,
         .node = fetch->node,
         .slot = slot,
         .token = fetch->number,
-        .file = fetch->file,
-        .value = first,
-        .count = fetch->count,
+        .file = read->span.file,
     };
+    receive_values_of(&read->span, &m->value, &m->count);
 }
 
-static void vacate(struct fetches *f, struct fetch *fetch)
+static void vacate_slot(struct fetches *f, struct fetch *fetch)
 {
     if (fetch->state == FETCH_LEFT) {
         f->left--;
-        f->record[fetch->node].left--;
+        f->peer[fetch->node].left--;
     }
     fetch->state = FETCH_FREE;
     fetch->read = NULL;
     f->free_slot[f->free++] = (uint32_t)(fetch - f->fetch);
 }
 
-/* For slots of which most come back: not those of a node that never answers. */
-static bool may_wait(const struct fetches *f, const struct record *r)
-{
-    return r->state == PEER_GOOD && r->left <= PEER_FETCHES / 2 && (f->free || f->left <= MOST_LEFT);
-}
-
-static void be_hungry(struct fetches *f, struct record *r)
-{
-    if (r->hungry || !r->waiting.first || r->slots >= PEER_FETCHES)
-        return;
-    r->hungry = true;
-    TAILQ_INSERT_TAIL(&f->hungry, r, same_queue);
-}
-
-/* When a read that waits for a slot last had a reason to wait on. */
-static uint64_t heard_since(const struct record *r, const struct store_read *read)
-{
-    return r->heard > read->asked ? r->heard : read->asked;
-}
-
-/* Slots that are free go to the nodes whose reads wait, in turn. Returns how many messages there are to push. */
-static int feed(struct link *l, struct ring_message *message, int most)
-{
-    struct fetches *f = &l->fetches;
-    struct record *r;
-    int n = 0;
-    while (n < most && f->free && (r = TAILQ_FIRST(&f->hungry))) {
-        TAILQ_REMOVE(&f->hungry, r, same_queue);
-        r->hungry = false;
-        if (r->slots >= PEER_FETCHES || r->state != PEER_GOOD || !r->waiting.first)
-            continue;
-        struct store_read *read = read_list_take(&r->waiting);
-        f->waiting--;
-        occupy(l, r, read, heard_since(r, read), clock_now(), &message[n++]);
-        be_hungry(f, r);
-    }
-    return n;
-}
-
-/* A message that the ring has no room for was never heard of by the courier. */
-static void ask_courier(struct link *l, const struct ring_message *m)
-{
-    int error = link_try(l, m);
-    if (!error)
-        return;
-    struct fetches *f = &l->fetches;
-    struct fetch *fetch = &f->fetch[m->slot];
-    pthread_mutex_lock(&f->lock);
-    struct store_read *read = NULL;
-    if (fetch->number == m->token && (fetch->state == FETCH_ASKED || fetch->state == FETCH_LEFT)) {
-        struct record *r = &f->record[fetch->node];
-        read = fetch->read;
-        r->slots--;
-        r->probing = false;
-        vacate(f, fetch);
-        be_hungry(f, r);
-    }
-    pthread_mutex_unlock(&f->lock);
-    if (read)
-        store_fetched(l->peers->store, read, error);
-}
-
-/* Once something was given back. */
-static void go_on(struct link *l)
-{
-    struct ring_message message[AT_ONCE];
-    int n;
-    do {
-        pthread_mutex_lock(&l->fetches.lock);
-        n = l->fetches.over ? 0 : feed(l, message, AT_ONCE);
-        pthread_mutex_unlock(&l->fetches.lock);
-        for (int i = 0; i < n; i++)
-            ask_courier(l, &message[i]);
-    } while (n == AT_ONCE);
-}
-
-static void go_to_source(struct link *l, struct read_list *reads, int error)
-{
-    for (struct store_read *read; (read = read_list_take(reads));)
-        store_fetched(l->peers->store, read, error);
-}
-
-static void expel_waiting(struct fetches *f, struct record *r, struct read_list *expelled)
-{
-    for (struct store_read *read; (read = read_list_take(&r->waiting)); f->waiting--)
-        read_list_add(expelled, read);
-}
-
-int fetch_ask(struct link *l, struct store_read *read)
-{
-    struct fetches *f = &l->fetches;
-    struct ring_message message = {0};
-    uint64_t now = clock_now();
-    struct world *w = peers_world(l->peers); /* the link's, with the directory of now */
-    pthread_mutex_lock(&f->lock);
-    struct record *r = f->over ? NULL : choose(l, w, read, now);
-    if (r && has_room(f, r) && !r->waiting.first) {
-        occupy(l, r, read, now, now, &message);
-    } else if (r && may_wait(f, r)) {
-        read->asked = now;
-        read_list_add(&r->waiting, read);
-        f->waiting++;
-        be_hungry(f, r);
-    } else {
-        r = NULL;
-    }
-    pthread_mutex_unlock(&f->lock);
-    world_put(w);
-    if (message.kind)
-        ask_courier(l, &message);
-    return r ? -EINPROGRESS : -EHOSTUNREACH;
-}
-
-/* Answers. */
-
-void fetch_release(void *object)
-{
-    struct fetch *fetch = object;
-    struct link *l = fetch->link;
-    struct fetches *f = &l->fetches;
-    pthread_mutex_lock(&f->lock);
-    vacate(f, fetch);
-    bool more = !TAILQ_EMPTY(&f->hungry);
-    pthread_mutex_unlock(&f->lock);
-    if (more)
-        go_on(l);
-    link_put(l);
-}
-
-static void complete(struct link *l, struct fetch *fetch, struct store_read *read, uint32_t length)
-{
-    uint32_t node = fetch->node;
-    int error = fetch_open(l, fetch, read, length);
-    if (error == -EBADMSG) {
-        atomic_fetch_add(&l->peers->bad, 1);
-        log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) sent what does not verify: read from the source", node,
-                    directory_node(l->world->directory, node)->host);
-    }
-    store_fetched(l->peers->store, read, error);
-}
-
-/* What becomes of a fetch that the courier has ended. With the lock. */
-static struct store_read *end_fetch(struct link *l, struct fetch *fetch, int status, struct read_list *expelled)
-{
-    struct fetches *f = &l->fetches;
-    struct record *r = &f->record[fetch->node];
-    struct store_read *read = fetch->read;
-    r->slots--;
-    if (status == -EHOSTDOWN) {
-        lose(l, r);
-        expel_waiting(f, r, expelled);
-    }
-    if (read && !status) {
-        fetch->state = FETCH_HELD;
-        fetch->read = NULL;
-        link_get(l);
-    } else {
-        vacate(f, fetch);
-    }
-    be_hungry(f, r);
-    return read;
-}
-
-/* Of several groups another one may have it. */
-static void try_elsewhere(struct link *l, struct store_read *read, int error)
-{
-    if (error != -EHOSTDOWN || fetch_ask(l, read) != -EINPROGRESS)
-        store_fetched(l->peers->store, read, error);
-}
-
-int fetch_answered(struct link *l, const struct ring_message *m)
-{
-    struct fetches *f = &l->fetches;
-    if (m->slot >= RING_IN || m->status > 0 || m->length > RING_SLOT)
-        return -EBADMSG;
-    struct fetch *fetch = &f->fetch[m->slot];
-    struct store_read *read = NULL;
-    struct read_list expelled = {0};
-    uint64_t now = clock_now();
-    pthread_mutex_lock(&f->lock);
-    bool known = fetch->number == m->token && (fetch->state == FETCH_ASKED || fetch->state == FETCH_LEFT);
-    if (known && m->status != -EHOSTDOWN)
-        hear(&f->record[fetch->node], now);
-    if (known && m->status == -EAGAIN)
-        fetch->heard = now;
-    else if (known)
-        read = end_fetch(l, fetch, m->status, &expelled);
-    bool more = !TAILQ_EMPTY(&f->hungry);
-    pthread_mutex_unlock(&f->lock);
-    if (!known)
-        log_limited(LOG_LEVEL_WARNING, 1, "the courier answers a fetch that is over");
-    if (more)
-        go_on(l);
-    if (read && !m->status)
-        complete(l, fetch, read, m->length);
-    else if (read)
-        try_elsewhere(l, read, m->status);
-    for (struct store_read *one; (one = read_list_take(&expelled));)
-        try_elsewhere(l, one, -EHOSTDOWN);
-    return 0;
-}
-
-int fetch_lost(struct link *l, uint32_t node)
-{
-    struct fetches *f = &l->fetches;
-    struct read_list expelled = {0};
-    if (node >= f->nodes || node == l->world->me)
-        return -EBADMSG;
-    pthread_mutex_lock(&f->lock);
-    lose(l, &f->record[node]);
-    expel_waiting(f, &f->record[node], &expelled);
-    pthread_mutex_unlock(&f->lock);
-    for (struct store_read *one; (one = read_list_take(&expelled));)
-        try_elsewhere(l, one, -EHOSTDOWN);
-    return 0;
-}
-
-/* Time, and the end. */
-
 static void leave_slot(struct fetches *f, struct fetch *fetch, struct read_list *left)
 {
     f->left++;
-    f->record[fetch->node].left++;
-    read_list_add(left, fetch->read);
+    f->peer[fetch->node].left++;
+    TAILQ_INSERT_TAIL(left, fetch->read, parked);
     fetch->read = NULL;
     fetch->state = FETCH_LEFT;
 }
 
-static int end_silent(struct link *l, uint64_t now, struct read_list *left)
+/* For slots of which most come back: not those of a node that never answers. */
+static bool may_wait(const struct fetches *f, const struct asked_peer *p)
 {
-    struct fetches *f = &l->fetches;
-    uint64_t most = l->peers->config.peer_timeout;
-    int count = 0;
+    return p->peer.state == PEER_GOOD && p->left <= PEER_FETCHES / 2 && (f->free || f->left <= MOST_LEFT);
+}
+
+/* Free slots go to the nodes whose reads wait, in turn. Returns how many messages there are to send. */
+static int feed_hungry(struct fetches *f, struct ring_message message[AT_ONCE])
+{
+    struct asked_peer *p;
+    int n = 0;
+    while (n < AT_ONCE && f->free && (p = TAILQ_FIRST(&f->hungry))) {
+        TAILQ_REMOVE(&f->hungry, p, same_queue);
+        p->hungry = false;
+        if (p->slots >= PEER_FETCHES || p->peer.state != PEER_GOOD || TAILQ_EMPTY(&p->waiting))
+            continue;
+        struct store_read *read = read_list_take(&p->waiting);
+        f->waiting--;
+        occupy_slot(f, p, read, clock_now(), &message[n++]);
+        note_hungry(f, p);
+    }
+    return n;
+}
+
+/* Asking. */
+
+static bool is_asked(const struct fetch *fetch, uint64_t number)
+{
+    return fetch->number == number && (fetch->state == FETCH_ASKED || fetch->state == FETCH_LEFT);
+}
+
+/* A message that the ring has no room for was never heard of by the courier. */
+static void ask_courier(struct fetches *f, const struct ring_message *m)
+{
+    int error = link_try(f->link, m);
+    if (!error)
+        return;
+    struct fetch *fetch = &f->fetch[m->slot];
+    struct store_read *read = NULL;
+    pthread_mutex_lock(&f->lock);
+    if (is_asked(fetch, m->token)) {
+        struct asked_peer *p = &f->peer[fetch->node];
+        read = fetch->read;
+        p->slots--;
+        p->peer.probing = false;
+        vacate_slot(f, fetch);
+        note_hungry(f, p);
+    }
+    fetches_unlock(f);
+    if (read)
+        store_fetched(f->self->store, read, error);
+}
+
+/* Once something was given back. */
+static void feed_all(struct fetches *f)
+{
+    struct ring_message message[AT_ONCE];
+    int n;
+    do {
+        pthread_mutex_lock(&f->lock);
+        n = f->over ? 0 : feed_hungry(f, message);
+        fetches_unlock(f);
+        for (int i = 0; i < n; i++)
+            ask_courier(f, &message[i]);
+    } while (n == AT_ONCE);
+}
+
+int fetch_ask(struct fetches *f, struct store_read *read)
+{
+    struct ring_message message = {0};
+    uint64_t now = read->asked = clock_now();
+    pthread_mutex_lock(&f->lock);
+    struct asked_peer *p = f->over ? NULL : choose_peer(f, read, now);
+    if (p && f->free && p->slots < PEER_FETCHES && TAILQ_EMPTY(&p->waiting)) {
+        occupy_slot(f, p, read, now, &message);
+    } else if (p && may_wait(f, p)) {
+        TAILQ_INSERT_TAIL(&p->waiting, read, parked);
+        f->waiting++;
+        note_hungry(f, p);
+    } else {
+        p = NULL;
+    }
+    fetches_unlock(f);
+    if (message.kind)
+        ask_courier(f, &message);
+    return p ? -EINPROGRESS : -EHOSTUNREACH;
+}
+
+/* To the source; but of several groups another one may have what a lost node had. */
+static void give_back(struct fetches *f, struct read_list *reads, int error)
+{
+    for (struct store_read *read; (read = read_list_take(reads));)
+        if (error != -EHOSTDOWN || fetch_ask(f, read) != -EINPROGRESS)
+            store_fetched(f->self->store, read, error);
+}
+
+/* Answers. */
+
+static void release_slot(void *object)
+{
+    struct fetch *fetch = object;
+    struct fetches *f = fetch->fetches;
+    pthread_mutex_lock(&f->lock);
+    vacate_slot(f, fetch);
+    bool more = !TAILQ_EMPTY(&f->hungry);
+    fetches_unlock(f);
+    if (more)
+        feed_all(f);
+    link_put(f->link);
+}
+
+static void count_bad(struct fetches *f, uint32_t node)
+{
+    atomic_fetch_add(&f->self->bad, 1);
+    pthread_mutex_lock(&f->lock);
+    log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) sent what does not verify: read from the source", node,
+                host_of(f, node));
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* The bytes stay in the slot for as long as the answer lasts, where they are not packed. */
+static void complete_read(struct fetches *f, struct fetch *fetch, struct store_read *read, uint32_t length)
+{
+    uint32_t node = fetch->node;
+    bool in_slot = false;
+    int error =
+        receive_payload(f->self, ring_slot(&f->link->ring, (uint32_t)(fetch - f->fetch)), length, read, &in_slot);
+    if (in_slot)
+        answer_pin(&read->answer, release_slot, fetch);
+    else
+        release_slot(fetch);
+    if (error == -EBADMSG)
+        count_bad(f, node);
+    store_fetched(f->self->store, read, error);
+}
+
+/* A fetch that the courier has ended, with the lock: the read whose answer is in the slot, or NULL. */
+static struct store_read *end_fetch(struct fetches *f, struct fetch *fetch, int status, struct read_list *back)
+{
+    struct asked_peer *p = &f->peer[fetch->node];
+    struct store_read *read = fetch->read;
+    p->slots--;
+    if (read && !status) {
+        fetch->state = FETCH_HELD;
+        fetch->read = NULL;
+        link_get(f->link);
+    } else {
+        if (read)
+            TAILQ_INSERT_TAIL(back, read, parked);
+        vacate_slot(f, fetch);
+        read = NULL;
+    }
+    if (status == -EHOSTDOWN)
+        lose(f, fetch->node, back);
+    note_hungry(f, p);
+    return read;
+}
+
+int fetch_answered(struct fetches *f, const struct ring_message *m)
+{
+    if (m->slot >= RING_IN || m->status > 0 || m->length > RING_SLOT)
+        return -EBADMSG;
+    struct fetch *fetch = &f->fetch[m->slot];
+    struct store_read *read = NULL;
+    struct read_list back = TAILQ_HEAD_INITIALIZER(back);
+    uint64_t now = clock_now();
+    pthread_mutex_lock(&f->lock);
+    bool known = is_asked(fetch, m->token);
+    if (known && m->status != -EHOSTDOWN)
+        peer_heard(&f->peer[fetch->node].peer, now);
+    if (known && m->status == -EAGAIN)
+        fetch->heard = now;
+    else if (known)
+        read = end_fetch(f, fetch, m->status, &back);
+    bool more = !TAILQ_EMPTY(&f->hungry);
+    fetches_unlock(f);
+    if (!known)
+        log_limited(LOG_LEVEL_WARNING, 1, "the courier answers a fetch that is over");
+    if (more)
+        feed_all(f);
+    if (read)
+        complete_read(f, fetch, read, m->length);
+    give_back(f, &back, m->status);
+    return 0;
+}
+
+int fetch_lost(struct fetches *f, uint32_t node)
+{
+    struct read_list expelled = TAILQ_HEAD_INITIALIZER(expelled);
+    if (node >= f->nodes || node == f->me)
+        return -EBADMSG;
+    pthread_mutex_lock(&f->lock);
+    lose(f, node, &expelled);
+    fetches_unlock(f);
+    give_back(f, &expelled, -EHOSTDOWN);
+    return 0;
+}
+
+/* Giving up. */
+
+bool fetch_cancel(struct fetches *f, struct store_read *read)
+{
+    struct read_list left = TAILQ_HEAD_INITIALIZER(left);
+    bool found = false;
+    pthread_mutex_lock(&f->lock);
+    for (uint32_t slot = 0; slot < RING_IN && !found; slot++) {
+        found = f->fetch[slot].read == read;
+        if (found)
+            leave_slot(f, &f->fetch[slot], &left);
+    }
+    for (uint32_t node = 0; node < f->nodes && f->waiting && !found; node++) {
+        found = read_list_remove(&f->peer[node].waiting, read);
+        f->waiting -= found;
+    }
+    fetches_unlock(f);
+    return found;
+}
+
+static void end_silent(struct fetches *f, uint64_t now, struct read_list *left)
+{
+    uint64_t most = f->self->config.peer_timeout;
     for (uint32_t slot = 0; slot < RING_IN; slot++) {
         struct fetch *fetch = &f->fetch[slot];
         if (fetch->state != FETCH_ASKED || now - fetch->heard < most || now < fetch->heard)
             continue;
-        struct record *r = &f->record[fetch->node];
+        struct asked_peer *p = &f->peer[fetch->node];
         leave_slot(f, fetch, left);
-        count++;
-        if (r->heard > fetch->heard || now < fetch->asked + most)
+        atomic_fetch_add(&f->self->timeouts, 1);
+        if (p->peer.heard > fetch->heard || now < fetch->asked + most)
             continue;
-        suspect(l, r, now);
-        expel_waiting(f, r, left);
+        suspect(f, fetch->node, now);
+        expel_waiting(f, p, left);
     }
-    return count;
 }
 
 /* Reads that wait for a slot of a node that answers others wait on; those that get none from anybody do not. */
-static void expel_late(struct fetches *f, uint64_t now, uint64_t most, struct read_list *left)
+static void expel_late(struct fetches *f, uint64_t now, struct read_list *left)
 {
     for (uint32_t node = 0; node < f->nodes && f->waiting; node++) {
-        struct record *r = &f->record[node];
-        struct read_list stay = {0};
-        for (struct store_read *read; (read = read_list_take(&r->waiting));) {
-            uint64_t since = heard_since(r, read);
-            bool late = now > since && now - since >= most;
-            f->waiting -= late;
-            read_list_add(late ? left : &stay, read);
+        struct asked_peer *p = &f->peer[node];
+        for (struct store_read *read = TAILQ_FIRST(&p->waiting), *next; read; read = next) {
+            uint64_t since = heard_since(p, read);
+            next = TAILQ_NEXT(read, parked);
+            if (now <= since || now - since < f->self->config.peer_timeout)
+                continue;
+            TAILQ_REMOVE(&p->waiting, read, parked);
+            TAILQ_INSERT_TAIL(left, read, parked);
+            f->waiting--;
         }
-        r->waiting = stay;
     }
 }
 
-void fetch_tick(struct link *l, uint64_t now)
+void fetch_tick(struct fetches *f, uint64_t now)
 {
-    struct fetches *f = &l->fetches;
-    struct read_list left = {0};
+    struct read_list left = TAILQ_HEAD_INITIALIZER(left);
     pthread_mutex_lock(&f->lock);
-    int silent = end_silent(l, now, &left);
-    if (f->waiting)
-        expel_late(f, now, l->peers->config.peer_timeout, &left);
-    pthread_mutex_unlock(&f->lock);
-    atomic_fetch_add(&l->peers->timeouts, (uint64_t)silent);
-    go_to_source(l, &left, -ETIMEDOUT);
+    end_silent(f, now, &left);
+    expel_late(f, now, &left);
+    fetches_unlock(f);
+    give_back(f, &left, -ETIMEDOUT);
 }
 
-void fetch_end(struct link *l)
+void fetch_end(struct fetches *f)
 {
-    struct fetches *f = &l->fetches;
-    struct read_list left = {0};
+    struct read_list left = TAILQ_HEAD_INITIALIZER(left);
     pthread_mutex_lock(&f->lock);
     f->over = true;
     for (uint32_t slot = 0; slot < RING_IN; slot++)
         if (f->fetch[slot].state == FETCH_ASKED)
             leave_slot(f, &f->fetch[slot], &left);
     for (uint32_t node = 0; node < f->nodes; node++)
-        expel_waiting(f, &f->record[node], &left);
-    pthread_mutex_unlock(&f->lock);
-    go_to_source(l, &left, -ENOTCONN);
+        expel_waiting(f, &f->peer[node], &left);
+    fetches_unlock(f);
+    give_back(f, &left, -ENOTCONN);
 }
 
-enum peer_state fetch_state(struct link *l, uint32_t node)
+void fetch_turn(struct fetches *f, struct world *world)
 {
-    struct fetches *f = &l->fetches;
     pthread_mutex_lock(&f->lock);
-    enum peer_state state = f->record[node].state;
+    struct world *before = f->world;
+    f->world = world_get(world);
+    pthread_mutex_unlock(&f->lock);
+    world_put(before);
+}
+
+enum peer_state fetch_peer_state(struct fetches *f, uint32_t node)
+{
+    pthread_mutex_lock(&f->lock);
+    enum peer_state state = f->peer[node].peer.state;
     pthread_mutex_unlock(&f->lock);
     return state;
 }

@@ -1,148 +1,133 @@
-/* Dealing again in a living world: when the shards have been filled and compression made room, what has no owner yet is
- * given away, and the new directory takes the place of the one before. Owners never change by this, so that the two may
- * live side by side for the moment that it takes all nodes to turn. */
-#include "fs/world/talk-inside.h"
+#include "fs/world/redeal.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/log.h"
+#include "fs/world/holdings.h"
 
 #include <errno.h>
 #include <string.h>
 
 enum { WORTHWHILE = 64 };
 
-static int on_room(struct talk *t, const struct said *s)
+static int on_room(struct talk *t, const struct talk_frame *f)
 {
-    struct attach_room r;
-    if (s->n != sizeof r.number)
+    struct message_room r;
+    if (f->n != sizeof r.number)
         return -EBADMSG;
-    memcpy(&r.number, s->payload, sizeof r.number);
-    struct world *w = peers_world(t->peers);
+    memcpy(&r.number, f->payload, sizeof r.number);
+    struct world *w = membership_world(t->membership);
     holdings_wait(t);
     holdings_trim(t, w, true);
     int error = holdings_room(t, w, &r.room);
     world_put(w);
-    return error ? error : attach_send(t->courier, ATTACH_ROOM, &r, sizeof r, NULL);
+    return error ? error : message_send(t->courier, MESSAGE_ROOM, &r, sizeof r, NULL);
 }
 
-static uint64_t owned_by_all(const struct directory *d)
+static uint64_t owned_by_all(const struct layout *layout)
 {
     uint64_t bytes = 0;
-    for (uint32_t node = 0; node < directory_nodes(d); node++)
-        bytes += directory_owned(d, node, NULL);
+    for (uint32_t node = 0; node < layout_nodes(layout); node++)
+        bytes += layout_owned(layout, node);
     return bytes;
 }
 
 /* The same on all nodes. */
-static bool is_worthwhile(const struct directory *before, const struct directory *after)
+static bool is_worthwhile(const struct layout *before, const struct layout *after)
 {
     uint64_t had = owned_by_all(before), has = owned_by_all(after);
-    return has > had && (has - had >= had / WORTHWHILE || directory_unowned(after) == 0);
+    return has > had && (has - had >= had / WORTHWHILE || layout_unowned(after) == 0);
 }
 
-/* What would follow the world's directory: `computed`, or NULL where that one stays. */
-static int compute(struct talk *t, const struct world *w, const uint64_t *room)
+/* What would follow the world's layout: `computed`, or NULL where that one stays. */
+static int compute_next(struct talk *t, const struct world *w, const uint64_t *room)
 {
-    struct directory *d;
-    int error = directory_extend(w->directory, t->peers->extents, room, &d);
+    struct layout *next;
+    int error = layout_extend(w->layout, t->self->extents, room, &next);
     if (error)
         return error;
-    if (!is_worthwhile(w->directory, d)) {
-        directory_close(d);
-        return 0;
-    }
-    error = world_save_directory(t->peers->config.state, d);
-    if (error) {
-        directory_close(d);
-        return error;
-    }
-    t->computed = d;
-    return 0;
+    bool worthwhile = is_worthwhile(w->layout, next);
+    if (worthwhile)
+        error = world_save_layout(t->self->config.state, next);
+    if (worthwhile && !error)
+        t->computed = next;
+    else
+        layout_close(next);
+    return error;
 }
 
-static int on_deal(struct talk *t, const struct said *s)
+static int on_deal(struct talk *t, const struct talk_frame *f)
 {
-    struct attach_dealt dealt = {0};
-    const uint64_t *word = s->payload; /* the number, then each node's room */
-    struct world *w = peers_world(t->peers);
-    int error = s->n == (w->nodes + UINT64_C(1)) * sizeof *word ? 0 : -EBADMSG;
-    directory_close(t->computed);
-    t->computed = NULL;
+    struct message_dealt dealt = {0};
+    const uint64_t *word = f->payload; /* the number, then each node's room */
+    struct world *w = membership_world(t->membership);
+    int error = f->n == (w->nodes + UINT64_C(1)) * sizeof *word ? 0 : -EBADMSG;
+    layout_close(steal_pointer(t->computed));
     if (!error) {
         dealt.number = word[0];
-        error = compute(t, w, word + 1);
+        error = compute_next(t, w, word + 1);
         if (error) /* nobody turns then */
             log_error("deal what has no owner: %s", strerror(-error));
         else
-            dealt.directory = *directory_digest(t->computed ? t->computed : w->directory);
-        error = attach_send(t->courier, ATTACH_DEALT, &dealt, sizeof dealt, NULL);
+            dealt.layout = *layout_digest(t->computed ? t->computed : w->layout);
+        error = message_send(t->courier, MESSAGE_DEALT, &dealt, sizeof dealt, NULL);
     }
     world_put(w);
     return error;
 }
 
-static bool is_digest(const struct directory *d, const struct digest *digest)
+/* A server that was started meanwhile finds the layout where the one before has saved it. */
+static int turn_to(struct talk *t, const struct world *before, const struct digest *digest)
 {
-    return d && memcmp(directory_digest(d), digest, sizeof *digest) == 0;
-}
-
-/* A server that was started meanwhile finds it where the one before has saved it. */
-static int find(struct talk *t, const struct digest *digest, struct directory **d)
-{
-    if (is_digest(t->computed, digest)) {
-        *d = steal_pointer(t->computed);
-        return 0;
-    }
-    return world_open_directory(t->peers->config.state, t->peers->config.catalog, digest, d);
-}
-
-static int turn(struct talk *t, const struct world *before, const struct digest *digest)
-{
-    struct directory *d;
-    struct world *w;
-    int error = find(t, digest, &d);
-    if (!error && !world_is_like(before, d)) {
-        directory_close(d);
-        error = -EBADMSG;
-    }
+    const struct peers_config *c = &t->self->config;
+    struct layout *layout;
+    struct world *after;
+    int error = 0;
+    if (t->computed && layout_is(t->computed, digest))
+        layout = steal_pointer(t->computed);
+    else
+        error = world_open_layout(c->state, c->catalog, digest, &layout);
     if (!error)
-        error = world_create(before->uuid, before->me, d, &w);
+        error = world_turn(before, layout, &after);
     if (error)
         return error;
-    error = world_save(t->peers->config.state, w);
+    error = world_save(c->state, after);
     if (!error)
-        peers_turn(t->peers, w);
-    world_put(w);
+        membership_turn(t->membership, after);
+    world_put(after);
     return error;
 }
 
-static int on_settled(struct talk *t, const struct said *s)
+static int on_settled(struct talk *t, const struct talk_frame *f)
 {
-    struct attach_settled settled;
-    if (s->n != sizeof settled)
+    struct message_settled settled;
+    if (f->n != sizeof settled)
         return -EBADMSG;
-    memcpy(&settled, s->payload, sizeof settled);
-    struct world *w = peers_world(t->peers);
-    bool stays = is_digest(w->directory, &settled.directory);
-    int error = stays ? 0 : turn(t, w, &settled.directory);
+    memcpy(&settled, f->payload, sizeof settled);
+    struct world *w = membership_world(t->membership);
+    bool stays = layout_is(w->layout, &settled.layout);
+    int error = stays ? 0 : turn_to(t, w, &settled.layout);
     world_put(w);
-    directory_close(t->computed);
-    t->computed = NULL;
-    if (!error)
-        peers_settle(t->peers, settled.round, !stays || t->turned);
+    layout_close(steal_pointer(t->computed));
+    bool more = !stays || t->turned; /* is this node's now, which staging goes on with */
     t->turned = false;
-    return error;
+    if (error)
+        return error;
+    int failed = more ? store_stage_again(t->self->store, settled.round + 1) : 0;
+    if (failed)
+        log_error("stage what has become this node's: %s", strerror(-failed));
+    membership_settle(t->membership, settled.round);
+    return 0;
 }
 
-int redeal_answer(struct talk *t, const struct said *s)
+int redeal_answer(struct talk *t, const struct talk_frame *f)
 {
-    switch (s->kind) {
-    case ATTACH_ROOM:
-        return on_room(t, s);
-    case ATTACH_DEAL:
-        return on_deal(t, s);
-    case ATTACH_SETTLED:
-        return on_settled(t, s);
+    switch (f->kind) {
+    case MESSAGE_ROOM:
+        return on_room(t, f);
+    case MESSAGE_DEAL:
+        return on_deal(t, f);
+    case MESSAGE_SETTLED:
+        return on_settled(t, f);
     default:
         return -EBADMSG;
     }

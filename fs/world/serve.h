@@ -1,34 +1,28 @@
 /* What other nodes ask this one for: answered from the tiers in stored form, or after a load from the source, of which
- * there is one in flight a part whoever asks for it. */
+ * there is one in flight a part whoever asks for it.
+ *
+ * It is loaded as a reader of this node would have it loaded, so that all who ask wait for the same load; meanwhile the
+ * other node is told to wait. A node that falls silent keeps the slots of its answers: it has a part of them at most.
+ *  */
 #ifndef FS_WORLD_SERVE_H
 #define FS_WORLD_SERVE_H
 
-#include "fs/world/peers.h"
+#include "fs/world/link.h"
+#include "fs/world/self.h"
+#include "fs/world/world.h"
 
-#include <pthread.h>
-#include <sys/queue.h>
+struct serves;
 
-struct link;
-struct job;
+/* The link is borrowed: who holds it does until it is gone. */
+int serves_create(struct link *link, struct self *self, const struct world *world, struct serves **serves);
+void serves_destroy(struct serves *serves);
 
-struct serves {
-    pthread_mutex_t lock; /* all below */
-    bool over;
-    int free;
-    uint32_t free_slot[RING_OUT];
-    uint32_t asker[RING_OUT];  /* whose answer is in the slot; NODES_MOST: nobody's */
-    bool sending[RING_OUT];
-    TAILQ_HEAD(, job) pending; /* wait for a slot that they may have, in the order in which they came */
-    size_t kept;               /* bytes of answers among them that no tier has */
-};
+/* From the ring: -EBADMSG: the courier errs. */
+int serve_asked(struct serves *serves, const struct ring_message *message);
+int serve_sent(struct serves *serves, const struct ring_message *message);
 
-int serves_init(struct link *link);
-void serves_fini(struct link *link);
-
-int serve_asked(struct link *link, const struct ring_message *message); /* -EBADMSG: the courier errs */
-int serve_sent(struct link *link, const struct ring_message *message);  /* likewise */
 /* Who asked for what has no slot yet is told so, and after peer_timeout not to wait for it. */
-void serve_tick(struct link *link, uint64_t now);
-void serve_end(struct link *link);
+void serve_tick(struct serves *serves, uint64_t now);
+void serve_end(struct serves *serves);
 
 #endif

@@ -1,40 +1,42 @@
-/* A world that this node is or was in: its directory, and who this node is in it. Immutable but for the count. */
+/* A world that this node is or was in: its layout, and who this node is in it. Immutable but for the count. */
 #ifndef FS_WORLD_WORLD_H
 #define FS_WORLD_WORLD_H
 
-#include "fs/world/directory.h"
+#include "fs/world/layout.h"
 
 #include <stdatomic.h>
 
 struct world {
     _Atomic uint32_t refs;
     uint8_t uuid[16];
-    uint32_t nodes, me, groups, group; /* group: of this node */
-    struct directory *directory;
-    uint64_t *owned; /* bytes, by number */
+    uint32_t nodes, me, group; /* group: of this node */
+    struct layout *layout;
 };
 
-/* Takes the directory over, also when it fails: -EINVAL: `me` is not in it. */
-int world_create(const uint8_t uuid[16], uint32_t me, struct directory *directory, struct world **world);
+/* How this node stands to a world: see membership.h. */
+enum world_state { WORLD_ALONE, WORLD_JOINED, WORLD_DEGRADED };
+extern const char *const world_state_names[]; /* "alone", "joined", "degraded" */
+
+/* Takes the layout over, also when it fails: -EINVAL: `me` is not in it. */
+int world_create(const uint8_t uuid[16], uint32_t me, struct layout *layout, struct world **world);
+/* The same world with another layout. Takes it over, also when it fails: -EBADMSG: it is of other nodes or groups. */
+int world_turn(const struct world *before, struct layout *layout, struct world **after);
 struct world *world_get(struct world *world); /* one more reference; NULL is NULL */
 void world_put(struct world *world);
 
-/* Is it of the same nodes and groups? */
-bool world_is_like(const struct world *w, const struct directory *directory);
-
 static inline bool world_keeps(const struct world *w, uint64_t extent)
 {
-    return directory_owner(w->directory, w->group, extent) == w->me;
+    return layout_owner(w->layout, w->group, extent) == w->me;
 }
 
-/* For the servers after this one: STATE/world names the directory beside it, STATE/directory-DIGEST. */
-int world_save_directory(const char *state,
-                         const struct directory *directory); /* the last KEPT are kept, the last world's too */
-int world_open_directory(const char *state, const struct catalog *catalog, const struct digest *digest,
-                         struct directory **directory); /* -ENOENT; -EBADMSG: damaged, or another one */
+/* For the servers after this one: STATE/world names the layout beside it, STATE/layout-DIGEST. Of these the last few
+ * are kept, the last world's too. */
+int world_save_layout(const char *state, const struct layout *layout);
+int world_open_layout(const char *state, const struct catalog *catalog, const struct digest *digest,
+                      struct layout **layout); /* -ENOENT; -EBADMSG: damaged, or another one */
 int world_save(const char *state, const struct world *world);
-/* -ENOENT: there was none; -ENODATA: its directory is missing. */
+/* -ENOENT: there was none; -ENODATA: its layout is missing. */
 int world_load(const char *state, const struct catalog *catalog, struct world **world);
-void world_forget(const char *state); /* the directories are kept */
+void world_forget(const char *state); /* the layouts are kept */
 
 #endif

@@ -78,8 +78,8 @@ static void bare_read(fuse_req_t req, fuse_ino_t ino, size_t n, off_t offset, st
     fuse_reply_iov(req, &iov, 1);
 }
 
-static void bare_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi, unsigned flags,
-                       const void *in, size_t in_size, size_t out_size)
+static void bare_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi,
+                       unsigned flags, const void *in, size_t in_size, size_t out_size)
 {
     (void)ino, (void)cmd, (void)arg, (void)fi, (void)flags, (void)in, (void)in_size, (void)out_size;
     fuse_reply_err(req, ENOTTY);

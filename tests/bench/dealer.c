@@ -1,13 +1,13 @@
 /* How fast a plan is made, and in how much memory: for `make bench`.
  *
- *   dealer [-r | -w] SAMPLES NODES RANKS BATCH TURNS
+ *   dealer [-w] SAMPLES NODES RANKS BATCH TURNS
  *
- * An epoch by locality over samples that are spread evenly: the order is drawn, then all ranks' lists are made (with -r only
- * rank 0's). Prints the nanoseconds of one core a sample of the order alone, of the plan alone, and of both (medians of the
- * turns), how long both took by the clock, and the most memory that was in use beyond order, reply and owners, in bytes a sample; with -w the lists of the
- * last turn instead. */
+ * An epoch by locality over samples that are spread evenly: the order is drawn, then all ranks' lists are made. Prints
+ * the nanoseconds of one core a sample of the order alone, of the plan alone, and of both (medians of the turns), how
+ * long both took by the clock, and the most memory that was in use beyond order, reply and owners, in bytes a sample;
+ * with -w the lists of the last turn instead. */
 #include "fs/plan/order.h"
-#include "fs/plan/plan.h"
+#include "fs/plan/epoch-plan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,12 +62,12 @@ static uint64_t worked(clockid_t clock)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static void run(const struct plan_input *input, uint32_t rank, uint32_t *lists, struct plan_summary *summary)
+static void run(const struct plan_input *input, uint32_t *lists, struct plan_summary *summary)
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct plan *plan;
 
-    if (plan_create(input, NULL, &plan, &why) || plan_run(plan, rank, lists, NULL, summary)) {
+    if (plan_create(input, NULL, &plan, &why) || plan_run(plan, lists, NULL, summary)) {
         fprintf(stderr, "dealer: %s\n", why.length ? why.data : "cannot plan");
         exit(1);
     }
@@ -76,17 +76,13 @@ static void run(const struct plan_input *input, uint32_t rank, uint32_t *lists, 
 
 int main(int argc, char **argv)
 {
-    uint32_t rank;
-    bool write = false, one = false;
+    bool write = argc > 1 && strcmp(argv[1], "-w") == 0;
     static double order_took[TURNS_MOST], plan_took[TURNS_MOST], both[TURNS_MOST], wall[TURNS_MOST];
 
-    if (argc > 1 && argv[1][0] == '-') {
-        *(strcmp(argv[1], "-w") == 0 ? &write : &one) = true;
-        argc--, argv++;
-    }
-    rank = one ? 0 : PLAN_ALL_RANKS;
+    argc -= write;
+    argv += write;
     if (argc != 6) {
-        fputs("usage: dealer [-r | -w] SAMPLES NODES RANKS BATCH TURNS\n", stderr);
+        fputs("usage: dealer [-w] SAMPLES NODES RANKS BATCH TURNS\n", stderr);
         return 2;
     }
     uint32_t samples = (uint32_t)strtoul(argv[1], NULL, 10), nodes = (uint32_t)strtoul(argv[2], NULL, 10);
@@ -96,10 +92,14 @@ int main(int argc, char **argv)
         return 2;
     uint16_t *owner = touched(samples * sizeof *owner);
     uint32_t *order = touched(samples * sizeof *order);
-    uint32_t *lists = touched(((size_t)samples + ranks) / (one ? ranks : 1) * sizeof *lists);
+    uint32_t *lists = touched(((size_t)samples + ranks) * sizeof *lists);
     for (uint32_t i = 0; i < samples; i++)
         owner[i] = (uint16_t)((uint64_t)i * nodes / samples);
-    struct plan_input input = {.order = order, .count = samples, .ranks = ranks, .batch = batch, .echo = 1000000,
+    struct plan_input input = {.order = order,
+                               .count = samples,
+                               .ranks = ranks,
+                               .batch = batch,
+                               .echo = 1000000,
                                .owners = {.nodes = nodes, .groups = 1, .of = {owner}}};
     struct plan_summary summary;
     uint64_t before = most_memory();
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
         uint64_t began = worked(CLOCK_PROCESS_CPUTIME_ID), clock = worked(CLOCK_MONOTONIC);
         order_seeded(order, samples, (uint64_t)turn, NULL);
         uint64_t drawn = worked(CLOCK_PROCESS_CPUTIME_ID);
-        run(&input, rank, lists, &summary);
+        run(&input, lists, &summary);
         uint64_t done = worked(CLOCK_PROCESS_CPUTIME_ID);
         order_took[turn] = (double)(drawn - began) / samples;
         plan_took[turn] = (double)(done - drawn) / samples;
@@ -117,8 +117,8 @@ int main(int argc, char **argv)
     }
     if (write)
         return fwrite(lists, sizeof *lists, summary.samples, stdout) == summary.samples ? 0 : 1;
-    printf("order=%.2f plan=%.2f both=%.2f wall=%.2f memory=%.2f moved=%" PRIu64 " steps=%" PRIu64 "\n", median(order_took, turns),
-           median(plan_took, turns), median(both, turns), median(wall, turns), (double)(most_memory() - before) / samples, summary.moved,
-           summary.steps);
+    printf("order=%.2f plan=%.2f both=%.2f wall=%.2f memory=%.2f moved=%" PRIu64 " steps=%" PRIu64 "\n",
+           median(order_took, turns), median(plan_took, turns), median(both, turns), median(wall, turns),
+           (double)(most_memory() - before) / samples, summary.moved, summary.steps);
     return 0;
 }

@@ -1,10 +1,11 @@
 /* The reader of `make bench`: T threads read the files of a list in random order, and time it.
  *
- *   reader [-t THREADS] [-r ROUNDS] [-c] [-d] [-k BYTES] [-n READS] [-s SEED] LIST
+ *   reader [-t THREADS] [-r ROUNDS] [-a] [-c] [-d] [-k BYTES] [-n READS] [-s SEED] LIST
  *
  * LIST has a path a line. Every file is read whole by open, read, close; -c drops the files' page cache before each
  * round (names and inodes stay known), outside the timing; -d reads with O_DIRECT; -k BYTES reads -n READS random
- * blocks of that size with pread instead. Prints one line: files/s (or reads/s) of the fastest, median and slowest
+ * blocks of that size with pread instead; -a asks for attributes by stat instead, and -c then drops the kernel's names
+ * and inodes, of the whole machine. Prints one line: files/s (or reads/s) of the fastest, median and slowest
  * round, MiB/s of the median, and the median's p50 and p99 in microseconds. A short read is an error: exit status 1. */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@ static struct {
     size_t count;
     size_t reads; /* of a round */
     size_t block; /* 0: whole files */
-    bool direct;
+    bool direct, attributes;
     float *latency; /* microseconds, one a read */
 } job;
 static _Atomic size_t next_read;
@@ -77,6 +78,9 @@ static ssize_t read_whole(int fd, char *buffer, off_t size)
 
 static bool read_one(uint32_t file, char *buffer, uint64_t *seed)
 {
+    struct stat st;
+    if (job.attributes)
+        return stat(job.path[file], &st) == 0 && st.st_size == job.size[file];
     int fd = open(job.path[file], O_RDONLY | O_CLOEXEC | (job.direct ? O_DIRECT : 0));
     if (fd < 0)
         return false;
@@ -120,6 +124,15 @@ static void drop_cache(void)
             continue;
         posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
         close(fd);
+    }
+}
+
+static void drop_names(void)
+{
+    FILE *f = fopen("/proc/sys/vm/drop_caches", "w");
+    if (!f || fputs("2", f) < 0 || fclose(f) != 0) {
+        perror("reader: /proc/sys/vm/drop_caches");
+        exit(1);
     }
 }
 
@@ -177,20 +190,38 @@ int main(int argc, char **argv)
     int threads = 2, rounds = 3, option;
     bool cold = false;
     uint64_t seed = 1;
-    while ((option = getopt(argc, argv, "t:r:cdk:n:s:")) != -1) {
+    while ((option = getopt(argc, argv, "t:r:acdk:n:s:")) != -1) {
         switch (option) {
-        case 't': threads = atoi(optarg); break;
-        case 'r': rounds = atoi(optarg); break;
-        case 'c': cold = true; break;
-        case 'd': job.direct = true; break;
-        case 'k': job.block = strtoul(optarg, NULL, 10); break;
-        case 'n': job.reads = strtoul(optarg, NULL, 10); break;
-        case 's': seed = strtoul(optarg, NULL, 10); break;
-        default: return 2;
+        case 't':
+            threads = atoi(optarg);
+            break;
+        case 'r':
+            rounds = atoi(optarg);
+            break;
+        case 'a':
+            job.attributes = true;
+            break;
+        case 'c':
+            cold = true;
+            break;
+        case 'd':
+            job.direct = true;
+            break;
+        case 'k':
+            job.block = strtoul(optarg, NULL, 10);
+            break;
+        case 'n':
+            job.reads = strtoul(optarg, NULL, 10);
+            break;
+        case 's':
+            seed = strtoul(optarg, NULL, 10);
+            break;
+        default:
+            return 2;
         }
     }
     if (optind + 1 != argc || threads < 1 || threads > THREADS_MOST || rounds < 1 || rounds > ROUNDS_MOST) {
-        fprintf(stderr, "usage: reader [-t THREADS] [-r ROUNDS] [-c] [-d] [-k BYTES] [-n READS] [-s SEED] LIST\n");
+        fprintf(stderr, "usage: reader [-t THREADS] [-r ROUNDS] [-a] [-c] [-d] [-k BYTES] [-n READS] [-s SEED] LIST\n");
         return 2;
     }
     load_list(argv[optind]);
@@ -204,7 +235,9 @@ int main(int argc, char **argv)
     float rate[ROUNDS_MOST];
     for (int r = 0; r < rounds; r++) {
         shuffle(seed + r);
-        if (cold)
+        if (cold && job.attributes)
+            drop_names();
+        else if (cold)
             drop_cache();
         rate[r] = job.reads / run_round(threads);
     }

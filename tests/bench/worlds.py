@@ -1,7 +1,7 @@
 """The lines of `make bench` about worlds of several nodes, all on this machine.
 
-Two nodes that read from each other, over shared memory and (as root) over TCP between network namespaces; beside it what
-bare MPI does, and what a sample costs each process. Four nodes that join with a kept catalog."""
+Two nodes that read from each other, over shared memory and (as root) over TCP between network namespaces; beside it
+what bare MPI does, and what a sample costs each process. Four nodes that join with a kept catalog."""
 import contextlib
 import json
 import os
@@ -91,7 +91,8 @@ def remote_lines(bench, source, size, what, need, mpirun=(), prefix=()):
         bench.sh(bench.DEALFS, 'stage', world.path(0))
         local, remote = world.owned(0, bench.list_of(world.path(0)))
         bench.paired(f'{what}, remote / local, 4 threads',
-                     lambda: bench.read(remote, '-c', '-t', '4'), lambda: bench.read(local, '-c', '-t', '4'), need, 'files/s')
+                     lambda: bench.read(remote, '-c', '-t', '4'),
+                     lambda: bench.read(local, '-c', '-t', '4'), need, 'files/s')
         pids = {f'{name} {node}': pid for node in (0, 1) for name, pid in world.status(node)['pids'].items()
                 if name in ('server', 'courier')}
         before = {name: processor_time(pid) for name, pid in pids.items()}
@@ -110,8 +111,9 @@ def machines(count):
     """Network namespaces on a bridge in one more; yields an agent for mpirun, as ssh is called."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as ends:
         def machine():
-            process = subprocess.Popen(['unshare', '-n', '-u', 'sh', '-c', 'hostname "$1"; echo; exec sleep infinity', '-',
-                                        f'machine{len(pids)}'], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(['unshare', '-n', '-u', 'sh', '-c',
+                                        'hostname "$1"; echo; exec sleep infinity', '-', f'machine{len(pids)}'],
+                                       stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
             process.stdout.readline()
             ends.callback(lambda: (process.kill(), process.wait()))
             pids.append(process.pid)
@@ -139,8 +141,9 @@ def machines(count):
                     'exec nsenter --net="$ns/net" --uts="$ns/uts" sh -c "$*"\n')
         os.chmod(agent, 0o755)
         yield ['nsenter', f'--net=/proc/{switch}/ns/net', f'--uts=/proc/{switch}/ns/uts'], [
-            '--mca', 'plm', 'rsh', '--mca', 'plm_rsh_agent', agent, '--mca', 'plm_rsh_no_tree_spawn', '1', *TCP, '--map-by',
-            'ppr:1:node', '--host', ','.join(NETWORK.replace('.0/24', f'.{i}') for i in range(1, count + 1))]
+            '--mca', 'plm', 'rsh', '--mca', 'plm_rsh_agent', agent, '--mca', 'plm_rsh_no_tree_spawn', '1',
+            *TCP, '--map-by', 'ppr:1:node', '--host',
+            ','.join(NETWORK.replace('.0/24', f'.{i}') for i in range(1, count + 1))]
 
 
 def line_remote(bench):

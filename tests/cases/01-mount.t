@@ -19,7 +19,8 @@ ok 'but there' test -d "$mnt/.dealfs"
 ok 'with a status' grep -q catalog "$mnt/.dealfs/status"
 ok 'status' dealfs status "$mnt"
 like 'status of all lists it' "$(dealfs status)" "$mnt   "
-is 'status --json is the file' "$(dealfs status --json "$mnt" | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')" "$(value "$mnt" id)"
+is 'status --json is the file' "$(dealfs status --json "$mnt" |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')" "$(value "$mnt" id)"
 is 'it is in the list of all' "$(dealfs status --json | python3 -c '
 import json, sys
 print(sum(m["mountpoint"] == sys.argv[1] for m in json.load(sys.stdin)))' "$mnt")" 1
@@ -72,6 +73,9 @@ one_line 'a file as mountpoint' 'file: Not a directory' dealfs mount "$src" "$tm
 one_line 'no source' 'absent: No such file' dealfs mount "$tmp/absent" "$mnt"
 one_line 'a file as source' 'file: Not a directory' dealfs mount "$tmp/file" "$mnt"
 one_line 'the source on itself' 'is the source itself' dealfs mount "$src" "$src"
+mkdir "$tmp/nothing"
+one_line 'an empty source over what is not empty' \
+    'source .*/nothing: is empty, and would hide' dealfs mount "$tmp/nothing" "$src"
 one_line 'the source on itself by another name' 'is the source itself' dealfs mount "$src" "$src/../src/."
 one_line 'inside the source' 'inside the source' dealfs mount "$src" "$src/inside"
 one_line 'the source inside the mountpoint' 'source inside' dealfs mount "$tmp/around/source" "$tmp/around"

@@ -13,7 +13,10 @@ echo deep >"$src/deep/$(printf 'd/%.0s' {1..60})leaf"
 mkdir "$src/readonly" && echo x >"$src/readonly/file" && chmod 555 "$src/readonly"
 ok 'mount' mount_up "$src" "$mnt"
 
-listing() { (cd "$1" && LC_ALL=C ls -lR --time-style=full-iso -I .dealfs | grep -v '^total' | sed -E 's/^(d[^ ]+) +[0-9]+ ([^ ]+ [^ ]+) +[0-9]+/\1 \2/'); }
+listing() {
+    (cd "$1" && LC_ALL=C ls -lR --time-style=full-iso -I .dealfs | grep -v '^total' |
+        sed -E 's/^(d[^ ]+) +[0-9]+ ([^ ]+ [^ ]+) +[0-9]+/\1 \2/')
+}
 is 'ls -lR' "$(listing "$mnt")" "$(listing "$src")"
 finding() { (cd "$1" && find . -type "$2" -printf '%p %m %s %u %g %T@ %l\n' | LC_ALL=C sort); }
 is 'find files' "$(finding "$mnt" f)" "$(finding "$src" f)"
@@ -43,8 +46,10 @@ is 'a program is executed' "$("$mnt/tools/hello")" 'hello from the mount'
 
 # --- kinds of reading ---
 drop_cache "$mnt"/cats/*.bin
-is 'O_DIRECT' "$(dd if="$mnt/cats/4194305.bin" iflag=direct bs=64K status=none | md5sum)" "$(md5sum <"$src/cats/4194305.bin")"
-is 'O_DIRECT from the middle' "$(dd if="$mnt/cats/4194305.bin" iflag=direct bs=4096 skip=100 count=50 status=none | md5sum)" \
+is 'O_DIRECT' \
+    "$(dd if="$mnt/cats/4194305.bin" iflag=direct bs=64K status=none | md5sum)" "$(md5sum <"$src/cats/4194305.bin")"
+is 'O_DIRECT from the middle' \
+    "$(dd if="$mnt/cats/4194305.bin" iflag=direct bs=4096 skip=100 count=50 status=none | md5sum)" \
     "$(dd if="$src/cats/4194305.bin" bs=4096 skip=100 count=50 status=none | md5sum)"
 is 'one byte a read' "$(dd if="$mnt/cats/4097.bin" bs=1 status=none | md5sum)" "$(md5sum <"$src/cats/4097.bin")"
 drop_cache "$mnt"/cats/*.bin "$mnt/dogs/large.bin"
@@ -88,6 +93,7 @@ ok 'mmap, sendfile, pread' python3 "$tmp/kinds.py" "$src" "$mnt"
 is 'df knows the type' "$(df --output=fstype "$mnt" | tail -1)" fuse.dealfs
 is 'df: nothing is free' "$(df --output=avail "$mnt" | tail -1 | tr -d ' ')" 0
 ok 'stat -f' stat -f "$mnt"
+is 'one block size' "$(stat -f -c %s "$mnt")" "$(stat -f -c %S "$mnt")"
 size=$(value "$mnt" catalog.bytes)
 used=$(df -B1 --output=used "$mnt" | tail -1)
 ok "df: $used bytes are used, of $size" test $((used >= size && used < size + 1000000)) = 1

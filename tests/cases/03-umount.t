@@ -72,6 +72,7 @@ variant() { # name, whether readers keep it busy, command
     fi
     fails "$name: no mount" mounted "$mnt"
     nothing_left "$name: nothing is left"
+    ok "$name: nor a note of mount(8)'s" no_notes
 }
 variant 'dealfs umount' busy dealfs umount "$mnt"
 variant 'dealfs umount --lazy' lazy dealfs umount --lazy "$mnt"

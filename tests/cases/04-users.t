@@ -17,6 +17,15 @@ ok 'mount by fusermount3' as_user dealfs mount "$src" "$mnt"
 is 'of the right type' "$(as_user findmnt -no FSTYPE "$mnt")" fuse.dealfs
 is 'the server is the user' "$(stat -c %u "/proc/$(processes dealfs-server | head -1)")" $mount_user
 is 'so is the keeper' "$(stat -c %u "/proc/$(processes dealfs-keeper | head -1)")" $mount_user
+# No process more for the user, when the standby dies.
+keeper=$(processes dealfs-keeper | head -1) backup=$(processes dealfs-backup | head -1)
+soft=$(as_user prlimit --pid "$keeper" --nproc --noheadings --output SOFT)
+as_user prlimit --pid "$keeper" --nproc=1:
+kill -9 "$backup"
+ok 'a standby is killed, and there is no room for another' wait_for 20 sh -c "! kill -0 $backup"
+as_user prlimit --pid "$keeper" --nproc="$soft:"
+another_backup() { [ -n "$(processes dealfs-backup)" ]; }
+ok 'one is made when there is room again' wait_for 20 another_backup
 ok 'the user reads' as_user diff -r -x .dealfs "$src" "$mnt"
 ok 'the control mount is reached by a symlink' as_user test -L "$mnt/.dealfs"
 ok 'its status' as_user dealfs status "$mnt"
@@ -42,6 +51,11 @@ fails 'even root is kept out' as_id 0 cat "$mnt/class0/000.bin"
 fails 'another user cannot unmount' as_other dealfs umount "$mnt"
 is 'nor see it among his own' "$(as_other dealfs status --json)" '[]'
 ok 'it is still there' as_user cmp "$src/class1/001.bin" "$mnt/class1/001.bin"
+# Until another keeper is there, only its server shows that it lives.
+kill -STOP "$(processes dealfs-backup)"
+kill -9 "$(processes dealfs-keeper)"
+unlike 'root takes it for dead not even without a keeper' "$(as_id 0 dealfs clean -n)" "$mnt"
+kill -CONT "$(processes dealfs-backup)"
 ok 'the user unmounts' as_user dealfs umount "$mnt"
 fails 'it is gone' as_user mountpoint -q "$mnt"
 nothing_left
@@ -55,6 +69,16 @@ nothing_left 'nothing is left by fusermount3 -uz'
 
 one_line 'no mountpoint of his own' 'mnt' as_user dealfs mount "$src" "$(mkdir -p "$tmp/mnt" && echo "$tmp/mnt")"
 one_line 'allow_other needs /etc/fuse.conf' 'allow_other' as_user dealfs mount -o allow_other "$src" "$mnt"
+# shellcheck disable=SC2016
+limited() { as_user sh -c 'ulimit "$1" "$2" && shift 2 && exec "$@"' - "$@"; }
+one_line 'a limit of open files' 'ulimit -n. is 50; a mount needs 256' limited -n 50 dealfs mount "$src" "$mnt"
+one_line 'a limit of the size of files' \
+    'ulimit -f. is 500 KiB; a mount needs ' limited -f 1000 dealfs mount "$src" "$mnt"
+one_line 'a limit of memory' 'ulimit -v. is 195.3 MiB; a mount needs 4' limited -v 200000 dealfs mount "$src" "$mnt"
+one_line 'a limit of the stack' 'ulimit -s. is 256 KiB; ' limited -s 256 dealfs mount "$src" "$mnt"
+ok 'one that may be raised' limited -Sn 50 dealfs mount "$src" "$mnt"
+ok 'unmount' as_user dealfs umount "$mnt"
+is 'a command that is run has its own again' "$(limited -Sn 50 dealfs run "$src" "$mnt" -- sh -c 'ulimit -n')" 50
 nothing_left 'nothing is left of what was refused'
 
 # --- root mounts for a user ---

@@ -138,7 +138,8 @@ ok 'mount' up "ram=0,ssd=$disk"
 ok 'stage' dealfs stage "$mnt"
 ok 'unmount' down
 mount -o remount,ro "$disk"
-one_line 'an SSD directory that is read-only is refused' 'Read-only file system' dealfs mount -o "ram=0,ssd=$disk" "$src" "$mnt"
+one_line 'an SSD directory that is read-only is refused' \
+    'Read-only file system' dealfs mount -o "ram=0,ssd=$disk" "$src" "$mnt"
 mount -o remount,rw "$disk"
 rm -rf "${disk:?}"/dealfs-*
 
@@ -153,7 +154,8 @@ ok 'a tier that is full is no fault' dealfs status "$mnt"
 ok 'unmount' down
 rm -rf "${disk:?}"/dealfs-*
 ok 'mount with room promised that will not be there' up "ram=0,ssd=$disk,ssd_size=90%"
-dd if=/dev/zero of="$disk/others" bs=1M count=$(($(df -BM --output=avail "$disk" | tail -1 | tr -dc 0-9) - 30)) status=none
+dd if=/dev/zero of="$disk/others" bs=1M count=$(($(df -BM --output=avail "$disk" | tail -1 |
+    tr -dc 0-9) - 30)) status=none
 dealfs stage "$mnt" >/dev/null 2>&1
 reads 'ENOSPC while it is filled: every byte is right' "$src" "$mnt"
 exits 3 'status is degraded' dealfs status "$mnt"

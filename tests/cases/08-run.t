@@ -22,7 +22,8 @@ for who in as_user 'as_id 0'; do
     exits 143 "$who: one that a signal ends" run "$src" "$mnt" -- sh -c 'kill -TERM $$'
     is "$who: the user stays who he is" "$(run "$src" "$mnt" -- id -u 2>/dev/null)" "$($who id -u)"
     is "$who: its input is ours" "$(echo input | run "$src" "$mnt" -- cat 2>/dev/null)" input
-    is "$who: arguments are left alone" "$(run "$src" "$mnt" -- printf '%s|' a 'b c' '' --help 2>/dev/null)" 'a|b c||--help|'
+    is "$who: arguments are left alone" \
+        "$(run "$src" "$mnt" -- printf '%s|' a 'b c' '' --help 2>/dev/null)" 'a|b c||--help|'
     ok "$who: control and stage" run -o ram=32M "$src" "$mnt" -- sh -c '
         dealfs stage "$1" && dealfs verify "$1" && dealfs where "$1" class0/000.bin && dealfs status "$1" &&
             test -d "$1/.dealfs/samples.d"' sh "$mnt"
@@ -49,7 +50,8 @@ ok 'stage from outside' as_user dealfs stage "$mnt"
 fails 'another user cannot enter' as_other dealfs enter "$mnt" -- cat "$mnt/class0/000.bin"
 one_line 'a mount in a namespace is not unmounted from outside' 'dealfs run' as_user dealfs umount "$mnt"
 one_line 'enter where no mount is' 'nothere' as_user dealfs enter "$tmp/user/nothere" -- true
-kill -9 "$(as_user dealfs status --json "$mnt" | python3 -c 'import json, sys; print(json.load(sys.stdin)["pids"]["server"])')"
+kill -9 "$(as_user dealfs status --json "$mnt" |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["pids"]["server"])')"
 ok 'a crash of the server is not seen' as_user dealfs enter "$mnt" -- diff -r -x .dealfs "$src" "$mnt"
 echo go >"$tmp/user/hold"
 wait $run

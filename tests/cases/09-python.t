@@ -5,7 +5,8 @@
 
 require_fuse
 python=/usr/bin/python3
-$python -c 'import torch, torchvision, numpy' 2>/dev/null || plan_skip 'python3-torch, python3-torchvision or python3-numpy is not installed'
+$python -c 'import torch, torchvision, numpy' 2>/dev/null ||
+    plan_skip 'python3-torch, python3-torchvision or python3-numpy is not installed'
 src=$tmp/src mnt=$tmp/mnt
 
 cat >"$tmp/make.py" <<'END'
@@ -20,7 +21,8 @@ for c, name in enumerate(['cat', 'Dog', 'a b', 'ärger', 'empty.d']):
         where = ['', 'sub dir/', 'sub dir/deeper/'][i % 3]
         ext = ['jpg', 'JPEG', 'png', 'bmp', 'ppm', 'webp', 'tif'][i % 7]
         pixels = rng.integers(0, 256, (24 + c, 32, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(f'{src}/{name}/{where}{i}.{ext}', format={'jpg': 'JPEG', 'tif': 'TIFF'}.get(ext, ext.upper()))
+        Image.fromarray(pixels).save(f'{src}/{name}/{where}{i}.{ext}',
+                                     format={'jpg': 'JPEG', 'tif': 'TIFF'}.get(ext, ext.upper()))
     open(f'{src}/{name}/not-an-image.txt', 'w').write('x')
     open(f'{src}/{name}/x.png', 'wb').write(open(f'{src}/cat/sub dir/deeper/2.png', 'rb').read())
 os.symlink('0.jpg', f'{src}/cat/link.jpg')
@@ -67,7 +69,8 @@ lists = [line for line in open(f'{mnt}/.dealfs/samples.d/imagefolder', 'rb').rea
 regular = [n.encode() for n in names if not os.path.islink(f'{src}/{n}')]
 assert lists == regular, f'samples.d/imagefolder: {lists[:5]} is not {regular[:5]}'
 END
-ok 'ImageFolder and DataLoader: the same samples and tensors, and samples.d/imagefolder' $python "$tmp/folder.py" "$src" "$mnt"
+ok 'ImageFolder and DataLoader: the same samples and tensors, and samples.d/imagefolder' \
+    $python "$tmp/folder.py" "$src" "$mnt"
 rm "$src/cat/link.jpg"
 ok 'unmount' dealfs umount "$mnt"
 ok 'mount without the symlink' dealfs mount "$src" "$mnt"
@@ -91,7 +94,8 @@ rng = random.Random(1)
 for _ in range(500):
     at = rng.randrange(len(a) - 1025)
     assert np.array_equal(a[at:at + 1025], b[at:at + 1025]), 'memmap'
-assert np.array_equal(np.fromfile(f'{src}/tokens.bin', dtype=np.int32), np.fromfile(f'{mnt}/tokens.bin', dtype=np.int32))
+assert np.array_equal(np.fromfile(f'{src}/tokens.bin', dtype=np.int32),
+                      np.fromfile(f'{mnt}/tokens.bin', dtype=np.int32))
 assert np.array_equal(np.load(f'{src}/array.npy'), np.load(f'{mnt}/array.npy', mmap_mode='r'))
 with tarfile.open(f'{src}/shard.tar') as s, tarfile.open(f'{mnt}/shard.tar') as t:
     assert s.getnames() == t.getnames()

@@ -14,9 +14,12 @@ mkdir "$mnt"
 ok 'make install' make -C "$top_builddir" -s install "DESTDIR=$dest"
 bin=$(cd "$dest" && find . -name dealfs -type f -perm -1 | head -1)
 ok "the command is installed: $bin" test -n "$bin"
-ok 'and knows where the others are' env -u top_builddir PATH=/usr/bin:/bin:/usr/sbin:/sbin "$dest/$bin" mount "$src" "$mnt"
+ok 'and knows where the others are' \
+    env -u top_builddir PATH=/usr/bin:/bin:/usr/sbin:/sbin "$dest/$bin" mount "$src" "$mnt"
 like 'they are the installed ones' "$(readlink "/proc/$(processes dealfs-server | head -1)/exe")" "^$dest/"
 same 'the mount is the source' "$src" "$mnt"
+is 'the command itself needs no libjpeg' "$(ldd "$dest/$bin" | grep -c libjpeg)" 0
+like 'the laboratory, which does, is found' "$("$dest/$bin" simulate imbalance --nodes 4 --batch 2 --steps 10)" '4 +2 '
 ok 'unmount' env PATH=/usr/bin:/bin:/usr/sbin:/sbin "$dest/$bin" umount "$mnt"
 for page in dealfs-status.1 dealfs-mount.1; do
     ok "man page $page" sh -c 'find "$1" -name "$2*" | grep -q .' sh "$dest" "$page"
@@ -35,7 +38,8 @@ for top in usr $(ls "$dest" | grep -vx usr); do
     [ -d "$dest/$top" ] || continue
     real=$(realpath "/$top")
     mkdir -p "$tmp/overlay/$top.upper" "$tmp/overlay/$top.work"
-    mount -t overlay -o "lowerdir=$dest/$top:$real,upperdir=$tmp/overlay/$top.upper,workdir=$tmp/overlay/$top.work" overlay "$real"
+    mount -t overlay -o "lowerdir=$dest/$top:$real,upperdir=$tmp/overlay/$top.upper,workdir=$tmp/overlay/$top.work" \
+        overlay "$real"
 done
 # What mount(8) remembers of mounts stays in here, too.
 mount -t tmpfs tmpfs /run
@@ -47,8 +51,23 @@ hash -r
 say() { echo "$1"; }
 clear() { ! mountpoint -q "$mnt" || dealfs umount --lazy "$mnt"; }
 trap clear EXIT
-wait_gone() { local i; for i in $(seq 500); do [ -z "$(pgrep -f "dealfs-keeper $tmp/")" ] && return; sleep 0.02; done; return 1; }
-try() { local what=$1; shift; if "$@" >"$tmp/inside.out" 2>&1; then say "ok $what"; else say "failed $what: $(head -3 "$tmp/inside.out")"; fi; }
+wait_gone() {
+    local i
+    for i in $(seq 500); do
+        [ -z "$(pgrep -f "dealfs-keeper $tmp/")" ] && return
+        sleep 0.02
+    done
+    return 1
+}
+try() {
+    local what=$1
+    shift
+    if "$@" >"$tmp/inside.out" 2>&1; then
+        say "ok $what"
+    else
+        say "failed $what: $(head -3 "$tmp/inside.out")"
+    fi
+}
 fs() { findmnt -nfo FSTYPE "$mnt"; }
 try 'mount -t' mount -t fuse.dealfs "$src" "$mnt" -o ram=32M
 try 'type' test "$(fs)" = fuse.dealfs
@@ -63,7 +82,11 @@ if umount "$mnt" 2>/dev/null; then say 'failed a busy umount worked'; else say '
 cd /
 try 'umount -l' umount -l "$mnt"
 try 'nothing runs' wait_gone
-if mount -t fuse.dealfs "$src" "$mnt" -o frobnicate 2>"$tmp/bad"; then say 'failed a bad option was taken'; else say 'ok a bad option is refused'; fi
+if mount -t fuse.dealfs "$src" "$mnt" -o frobnicate 2>"$tmp/bad"; then
+    say 'failed a bad option was taken'
+else
+    say 'ok a bad option is refused'
+fi
 try 'by name' grep -q frobnicate "$tmp/bad"
 cp /etc/fstab "$tmp/fstab" 2>/dev/null || : >"$tmp/fstab"
 echo "$src $mnt fuse.dealfs ro,noauto,_netdev,x-systemd.requires=network.target,ram=32M 0 0" >>"$tmp/fstab"
@@ -79,7 +102,8 @@ chmod +x "$tmp/inside"
 mkdir "$tmp/overlay"
 mount -t tmpfs tmpfs "$tmp/overlay" || bail_out 'no tmpfs'
 at_exit umount -l "$tmp/overlay"
-PATH_INSTALLED=$(dirname "${bin#.}"):/usr/sbin:/usr/bin:/sbin:/bin unshare -m "$tmp/inside" "$dest" "$src" "$mnt" "$tmp" >"$tmp/results" 2>"$tmp/results.err"
+PATH_INSTALLED=$(dirname "${bin#.}"):/usr/sbin:/usr/bin:/sbin:/bin \
+    unshare -m "$tmp/inside" "$dest" "$src" "$mnt" "$tmp" >"$tmp/results" 2>"$tmp/results.err"
 while IFS= read -r line; do
     is "mount(8): ${line#* }" "${line%% *}" ok
 done <"$tmp/results"

@@ -9,7 +9,8 @@ mkdir -p "$src/.dealfs" "$src/class"
 echo mine >"$src/.dealfs/control"
 echo mine >"$src/class/.dealfs"
 name=$(printf '\377\376not utf-8')
-names=('a b' $'new\nline' $'tab\t' "$name" '-rf' '*' 'a,b=c' '%41' '\\' '"quoted"' "it's" 'ünïcödé' $'\001\033[31m' ' ' '...' '.hidden' '#')
+names=('a b' $'new\nline' $'tab\t' "$name" '-rf' '*' 'a,b=c' '%41' '\\' '"quoted"'
+    "it's" 'ünïcödé' $'\001\033[31m' ' ' '...' '.hidden' '#')
 for name in "${names[@]}"; do
     printf '%s' "content of $name" >"$src/class/$name"
     mkdir "$src/$name.d"
@@ -31,11 +32,10 @@ like 'the hidden .dealfs is said' "$(cat "$tmp/.output")" '\.dealfs'
 is '.dealfs at the root is ours' "$(cat "$mnt/.dealfs/node")" 0
 is 'one elsewhere is the source'\''s' "$(cat "$mnt/class/.dealfs")" mine
 rm -f "$src/class/fifo" "$src/class/s"
-mv "$src/sparse" "$tmp/sparse"
 is 'a sparse file has its size' "$(stat -c %s "$mnt/sparse")" 3000000000
-mv "$tmp/sparse" "$src/sparse"
 is 'and is read at its end' "$(tail -c 1000000 "$mnt/sparse" | md5sum)" "$(head -c 1000000 /dev/zero | md5sum)"
-ok 'one byte out of the middle' cmp <(dd if="$mnt/sparse" bs=1 skip=2000000000 count=1 status=none) <(head -c 1 /dev/zero)
+ok 'one byte out of the middle' \
+    cmp <(dd if="$mnt/sparse" bs=1 skip=2000000000 count=1 status=none) <(head -c 1 /dev/zero)
 ok 'that read a little and not all' test "$(value "$mnt" source.bytes)" -lt 100000000
 rm "$src/sparse"
 is 'names' "$(cd "$mnt" && find . -mindepth 1 ! -name sparse -print0 | sort -z | md5sum)" \
@@ -49,12 +49,26 @@ fails 'a name of 256 bytes' cat "$mnt/class/n$long"
 is 'a symlink to it' "$(cat "$mnt/class/link")" long
 is 'a target with a newline' "$(readlink "$mnt/class/dangling")" $'target with\nnewline'
 for name in 'a b' .hidden ...; do
-    is "attributes of $name" "$(stat -c '%s %.9Y %a %u %g' "$mnt/class/$name")" "$(stat -c '%s %.9Y %a %u %g' "$src/class/$name")"
+    is "attributes of $name" \
+        "$(stat -c '%s %.9Y %a %u %g' "$mnt/class/$name")" "$(stat -c '%s %.9Y %a %u %g' "$src/class/$name")"
 done
 fails 'what is not there' cat "$mnt/class/absent"
 fails 'nor below a file' cat "$mnt/class/a b/absent"
 is 'the fifo and the socket are counted' "$(value "$mnt" catalog.notes.specials)" 2
-is 'where takes every name' "$(dealfs where "$mnt" "${names[@]/#/class/}" 2>&1 | cut -f1 | grep -cx '[0-9]*')" ${#names[@]}
+is 'where takes every name' \
+    "$(dealfs where "$mnt" "${names[@]/#/class/}" 2>&1 | cut -f1 | grep -cx '[0-9]*')" ${#names[@]}
+mkdir "$mnt b" "$tmp/elsewhere"
+(cd "$mnt b" && exec sleep 100) &
+beside=$!
+tap_pids+=("$beside")
+(cd "$mnt" && exec sleep 100) &
+inside=$!
+tap_pids+=("$inside")
+sleeps() { [ "$(cat /proc/$1/comm)" = sleep ]; }
+wait_for 10 sleeps $beside && wait_for 10 sleeps $inside
+dealfs umount "$mnt" 2>"$tmp/busy"
+like 'who is inside is named' "$(cat "$tmp/busy")" "in use by sleep \($inside\) "
+kill $beside $inside && wait $beside $inside 2>/dev/null
 unlike 'nothing that status prints is raw' "$(dealfs status "$mnt")" $'\033'
 like 'umount of the odd mountpoint' "$(dealfs umount "$mnt" && echo gone)" gone
 ok 'mount again with what is left' mount_up "$src" "$mnt"
@@ -63,4 +77,5 @@ echo more >>"$src/class/"$'new\nline'
 one_line 'verify names a difference in printable form' 'class/new\\x0aline: size: ' dealfs verify "$mnt"
 ok 'unmount' dealfs umount "$mnt"
 nothing_left
+ok "nor a note of mount(8)'s" no_notes
 done_testing

@@ -53,7 +53,8 @@ os.rename(sys.argv[4] + '.new', sys.argv[4])
 assert crowd.all_end(60), 'a reader is blocked for ever'
 assert not crowd.wrong, crowd.wrong
 END
-ok '256 readers are blocked, and others go on' timeout 200 env PYTHONPATH="$top_srcdir/tests/lib" PYTHONDONTWRITEBYTECODE=1 \
+ok '256 readers are blocked, and others go on' \
+    timeout 200 env PYTHONPATH="$top_srcdir/tests/lib" PYTHONDONTWRITEBYTECODE=1 \
     python3 "$tmp/read.py" "$mnt" "$src" 256 "$faults"
 diag "$(cat "$tmp/.output")"
 reads 'all is read' "$src" "$mnt"

@@ -11,11 +11,12 @@ fi
 
 require_root
 require_fuse
-[ -n "${CARE_NAMESPACE-}" ] && mount -t tmpfs tmpfs /var/tmp && mount -t tmpfs tmpfs /dev/shm || plan_skip 'no mount namespace'
+[ -n "${CARE_NAMESPACE-}" ] && mount -t tmpfs tmpfs /var/tmp && mount -t tmpfs tmpfs /dev/shm ||
+    plan_skip 'no mount namespace'
 src=$tmp/src mnt=$tmp/mnt
 make_files "$src" 20 100000
 mkdir "$mnt"
-servers() { processes dealfs-server; processes dealfs-keeper; }
+servers() { processes dealfs-server; processes dealfs-keeper; processes dealfs-backup; }
 quiet() { [ -z "$(servers)" ]; }
 
 # --- doctor ---
@@ -32,7 +33,8 @@ all_stopped() { ! for p in $pids; do cat /proc/"$p"/task/*/status; done | grep '
 kill -STOP $pids
 at_exit kill -CONT $pids
 wait_for 10 all_stopped
-one_line 'status of a mount that hangs' 'hangs' timeout 30 dealfs status "$mnt"
+one_line 'status of a mount that hangs' \
+    'hangs: its server .* is stopped .*: `kill -CONT [0-9]+ [0-9]+` lets them go on' timeout 30 dealfs status "$mnt"
 exits 3 'status of all' timeout 40 dealfs status
 one_line 'wait for it' 'hangs' timeout 30 dealfs wait --timeout 1 "$mnt"
 one_line 'stage it' "$mnt" timeout 30 dealfs stage "$mnt"
@@ -53,45 +55,35 @@ like 'clean -n says what it would remove' "$(dealfs clean -n)" "would remove $mn
 ok 'and removes nothing' mounted "$mnt"
 like 'clean removes it' "$(dealfs clean)" "removed $mnt: "
 fails 'it is gone' mounted "$mnt"
-is 'its state, too' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-*')" ''
+ok 'its state, which has a catalog, stays' test -e "$tmp"/dealfs-*/catalog
 like 'then there is nothing' "$(dealfs clean | grep -v "^kept")" 'nothing to remove'
 nothing_left
-
-# --- state directories and shards ---
-mkdir "$tmp/ssd"
-ok 'mount with an SSD tier' dealfs mount -o "ssd=$tmp/ssd,ram=0" "$src" "$mnt"
-ok 'stage' dealfs stage "$mnt"
-like 'clean keeps what is mounted' "$(dealfs clean)" "kept $tmp/dealfs-.*: its mount is up"
-ok 'it is still read' diff -r -x .dealfs "$src" "$mnt"
-ok 'unmount' dealfs umount "$mnt"
-like 'clean --older keeps what is young' "$(dealfs clean --older 1h)" "kept $tmp/dealfs-.*: younger"
-ok 'the state is there' test -e "$tmp"/dealfs-*/config
-mkdir "$tmp/dealfs-notes" "$tmp/ssd/dealfs-photos"
-mkdir "$tmp/dealfs-user-0123456789abcdef"
-echo precious >"$tmp/dealfs-user-0123456789abcdef/thesis"
-ln -s "$src" "$tmp/dealfs-link-0123456789abcdef"
-like 'clean removes the state' "$(dealfs clean)" "removed $tmp/dealfs-"
-is 'and the shard on the SSD' "$(ls "$tmp/ssd")" dealfs-photos
-ok 'what only has a similar name stays' test -d "$tmp/dealfs-notes"
-is 'also where the name is the same' "$(cat "$tmp/dealfs-user-0123456789abcdef/thesis")" precious
-ok 'symlinks are not followed' test -f "$src/class0/000.bin"
-shard=/dev/shm/dealfs-0123456789abcdef
-mkdir -m 700 $shard
-mkdir $shard/db
-like 'a shard in memory that was just made stays' "$(dealfs clean)" "kept $shard: just used"
-touch -d '-1 hour' $shard
-like 'an old one that nobody has goes' "$(dealfs clean)" "removed $shard"
 
 # --- demo ---
 ok 'demo' timeout 100 dealfs demo
 if [ -x "$top_builddir/dealfs-courier" ] && command -v mpirun >/dev/null; then
     like 'it does with four nodes' "$(cat "$tmp/.output")" '4 nodes hold'
-    like 'a quarter of which each holds itself' "$(cat "$tmp/.output")" 'page cache dropped .* 0% +[123][0-9]% +[678][0-9]% +0%'
+    like 'the source, read by itself, is slow' "$(cat "$tmp/.output")" 'the source itself .* 100% +0% +0% +0%'
+    like 'of a random order each node holds a quarter' \
+        "$(cat "$tmp/.output")" 'random order .* 0% +[123][0-9]% +[678][0-9]% +0%'
+    like 'of the dealt one nearly all' "$(cat "$tmp/.output")" 'dealt order .* 0% +(100|9[0-9])% +[0-9]% +0%'
+    # What it shows, in another shell and on files of ours.
+    dir=$(grep -o '/[^ ]*/dealfs-demo[.][^/ ]*' "$tmp/.output" | head -n 1)
+    sed -n '/^[$] export/,/ &$/p' "$tmp/.output" | sed 's/^[$] //' >"$tmp/paste"
+    sed -n 's/^[$] \(exec 3<>.*\|printf .*\)$/\1/p' "$tmp/.output" >"$tmp/paste2"
+    mkdir -p "$dir"/pictures/disc "$dir"/node{0,1,2,3} && echo x >"$dir/pictures/disc/0000.jpg"
+    # shellcheck disable=SC2016
+    ok 'what it shows can be pasted' timeout 60 bash -euc '
+        . "$1"; dealfs wait --nodes 4 "$2/node0"; bash -c ". \"$3\" & wait \$!"
+        dealfs umount --world "$2/node0"; wait' - \
+        "$tmp/paste" "$dir" "$tmp/paste2"
+    like 'and the control file answers' "$(cat "$tmp/.output")" $'0\t[0-9]\t[a-z-]*\tdisc/0000.jpg'
+    rm -rf "$dir"
 else
     like 'it says why it does with one node' "$(cat "$tmp/.output")" 'One node only'
-    skip 1 'no Open MPI'
+    skip 5 'no Open MPI'
 fi
-mkdir "$tmp/alone" && cp "$top_builddir"/dealfs{,-keeper,-server} "$tmp/alone"
+mkdir "$tmp/alone" && cp "$top_builddir"/dealfs{,-keeper,-lab,-server} "$tmp/alone"
 ok 'demo without Open MPI' timeout 100 "$tmp/alone/dealfs" demo
 like 'it says why it does with one node' "$(cat "$tmp/.output")" 'One node only, for .* without Open MPI'
 like 'it tells what came from where' "$(cat "$tmp/.output")" 'first epoch .*100%'

@@ -12,7 +12,10 @@ mkdir "$src/slow"
 for ((i = 0; i < readers; i++)); do head -c 20000 /dev/urandom >"$src/slow/$i"; done
 export DEALFS_SOURCE_FAULTS="file=$faults"
 
-parked() { [ "$(timeout 20 cat "$mnt/.dealfs/status" | python3 -c 'import json, sys; print(json.load(sys.stdin)["parked"])')" = "$1" ]; }
+parked() {
+    [ "$(timeout 20 cat "$mnt/.dealfs/status" |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["parked"])')" = "$1" ]
+}
 start_crowd() { # they are parked in the server, not on the way to it
     set_faults 'hang=slow/*'
     python3 "$top_srcdir/tests/lib/crowd.py" "$src" "$mnt" $readers >"$tmp/crowd.log" 2>&1 &
@@ -20,7 +23,10 @@ start_crowd() { # they are parked in the server, not on the way to it
     tap_pids+=("$crowd")
     wait_for 60 parked $readers
 }
-crowd_blocked() { kill -0 "$crowd" && [ "$(find "/proc/$crowd/task" -mindepth 1 -maxdepth 1 | wc -l)" = $((readers + 1)) ]; }
+crowd_blocked() {
+    kill -0 "$crowd" &&
+        [ "$(find "/proc/$crowd/task" -mindepth 1 -maxdepth 1 | wc -l)" = $((readers + 1)) ]
+}
 crowd_ends() {
     wait_for 120 sh -c "! kill -0 $crowd" || return 1
     wait "$crowd" && return

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Odd places: a source, a mountpoint and folders of options with blanks, newlines, commas, backslashes, percent signs and
-# bytes that are no UTF-8 in their paths; and odd sources: empty, with parts that may not be read, with a .dealfs.
+# Odd places: a source, a mountpoint and folders of options with blanks, newlines, commas, backslashes, percent signs
+# and bytes that are no UTF-8 in their paths; and odd sources: empty, with parts that may not be read, with a .dealfs.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
@@ -16,9 +16,9 @@ option() { local v=${1//%/%%}; v=${v//\\/\\\\}; printf '%s' "${v//,/\\,}"; }
 cat >"$tmp/make.py" <<'END'
 import os, sys
 src = os.fsencode(sys.argv[1])
-names = [b'plain', b' ', b'-rf', b'--help', b'%', b'%h%r%%', b'%0a', b'new\nline', b'\n', b'back\\slash', b'\\n', b'\\', b'\r',
-         b'tab\t', b'\xff\xfe', b'a,b=c', b'"', b"'", b'$(x)', b'x' * 255, b'\xc3\xa4' * 127, b'\xe2\x80\xae', b'.hidden', b'...', b'~',
-         b'*', b'#', b'\x01\x1b[31m', b'\x7f']
+names = [b'plain', b' ', b'-rf', b'--help', b'%', b'%h%r%%', b'%0a', b'new\nline', b'\n', b'back\\slash', b'\\n', b'\\',
+         b'\r', b'tab\t', b'\xff\xfe', b'a,b=c', b'"', b"'", b'$(x)', b'x' * 255, b'\xc3\xa4' * 127,
+         b'\xe2\x80\xae', b'.hidden', b'...', b'~', b'*', b'#', b'\x01\x1b[31m', b'\x7f']
 for d in names:
     os.makedirs(src + b'/' + d)
     for n in names:
@@ -66,9 +66,11 @@ replies = ask(b'where\n' + b''.join(line + b'\n' for line in lines)).split(b'\n'
 assert [int(r.split(b'\t', 3)[0]) for r in replies] == numbers, 'by lines'
 assert [r.split(b'\t', 3)[3] for r in replies] == lines, 'the paths in the reply'
 ask(b'samples name=odd sep=nul\n' + b''.join(p + b'\0' for p in reversed(paths)))
-assert open(mnt + b'/.dealfs/samples.d/odd', 'rb').read() == b''.join(line + b'\n' for line in reversed(lines)), 'a list'
+assert open(mnt + b'/.dealfs/samples.d/odd', 'rb').read() == b''.join(
+    line + b'\n' for line in reversed(lines)), 'a list'
 ask(b'samples name=lines\n' + b''.join(line + b'\n' for line in lines))
-assert open(mnt + b'/.dealfs/samples.d/lines', 'rb').read() == b''.join(line + b'\n' for line in lines), 'a list by lines'
+assert open(mnt + b'/.dealfs/samples.d/lines', 'rb').read() == b''.join(
+    line + b'\n' for line in lines), 'a list by lines'
 status = open(mnt + b'/.dealfs/status', 'rb').read()
 json.loads(status.decode())  # is UTF-8, whatever the paths are
 for name in 'metrics', 'nodes', 'errors':
@@ -109,9 +111,9 @@ done
 places=$tmp/user/places.$odd
 mkdir "$places" "$places/ssd" "$places/control"
 chown -R $mount_user:$mount_user "$places"
-ok 'places of options' as_user dealfs mount -o \
-    "state=$(option "$places/state"),ssd=$(option "$places/ssd"),control=$(option "$places/control"),metrics_file=$(option "$places/m.prom")" \
-    -o ram=8M "$src" "$given"
+options="state=$(option "$places/state"),ssd=$(option "$places/ssd"),control=$(option "$places/control")"
+options+=",metrics_file=$(option "$places/m.prom")"
+ok 'places of options' as_user dealfs mount -o "$options" -o ram=8M "$src" "$given"
 ok 'the state is there' as_user test -f "$places/state/catalog"
 ok 'the SSD tier is there' as_user sh -c 'test -n "$(ls -A "$1")"' sh "$places/ssd"
 ok 'the control mount is there' as_user test -f "$places/control/status"
@@ -132,11 +134,13 @@ ln -s "$src" "$tmp/user/to source"
 ln -s "$mnt" "$tmp/user/to mount"
 chown -h $mount_user "$tmp/user/to source" "$tmp/user/to mount"
 # shellcheck disable=SC2016
-ok 'mount through symlinks and relative paths' as_user sh -c 'cd "$1" && dealfs mount "to source/" "./to mount//"' sh "$tmp/user"
+ok 'mount through symlinks and relative paths' \
+    as_user sh -c 'cd "$1" && dealfs mount "to source/" "./to mount//"' sh "$tmp/user"
 ok 'it stands on the directory itself' as_user mountpoint -q "$mnt"
 ok 'status through the symlink' as_user dealfs status "$tmp/user/to mount"
 # shellcheck disable=SC2016
-ok 'where through it' as_user sh -c 'cd "$1" && dealfs where "$1/to mount" "$1/to mount/plain/plain" plain/plain' sh "$tmp/user"
+ok 'where through it' \
+    as_user sh -c 'cd "$1" && dealfs where "$1/to mount" "$1/to mount/plain/plain" plain/plain' sh "$tmp/user"
 ok 'umount through it' as_user dealfs umount "$tmp/user/to mount/"
 nothing_left
 
@@ -156,7 +160,8 @@ mknod "$src/class/device" c 1 3
 python3 -c 'import os, socket, sys; os.chdir(sys.argv[1]); socket.socket(socket.AF_UNIX).bind("socket")' "$src/class"
 chown -Rh $mount_user:$mount_user "$src" "$mnt"
 chmod 000 "$src/closed"
-ok 'mount' timeout 60 nsenter -t "$user_namespace" -m -w/ setpriv --reuid=$mount_user --regid=$mount_user --clear-groups \
+ok 'mount' timeout 60 nsenter -t "$user_namespace" -m -w/ \
+    setpriv --reuid=$mount_user --regid=$mount_user --clear-groups \
     env TMPDIR="$tmp/user" HOME="$tmp/user" dealfs mount "$src" "$mnt"
 at_exit as_user dealfs umount --lazy "$mnt"
 said=$(cat "$tmp/.output")
@@ -165,14 +170,18 @@ like 'sockets, fifos and devices' "$said" '3 sockets, fifos and devices are left
 like 'a directory that cannot be read' "$said" '1 directory could not be read'
 like 'a .dealfs of the source' "$said" 'has a \.dealfs of its own'
 as_user cat "$mnt/.dealfs/status" >"$tmp/status"
-note() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["catalog"]["notes"][sys.argv[2]])' "$tmp/status" "$1"; }
+note() {
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["catalog"]["notes"][sys.argv[2]])' \
+        "$tmp/status" "$1"
+}
 is 'status: symlinks to files' "$(note links_to_files)" 2
 is 'status: specials' "$(note specials)" 3
 is 'status: unreadable' "$(note unreadable)" 1
 is 'status: hidden' "$(note hidden)" 1
 is 'the directory of files' "$(as_user ls -A "$mnt/class" | tr '\n' ' ')" 'file link '
 is 'the root' "$(as_user ls -A "$mnt" | tr '\n' '|')" 'class|closed|closed.link|dangling|loop|to a directory|'
-is 'the closed one is empty' "$(as_id 0 sh -c 'ls -A "$1"' sh "$src/closed" | wc -l) $(as_user ls -A "$mnt/closed" 2>/dev/null | wc -l)" '1 0'
+is 'the closed one is empty' \
+    "$(as_id 0 sh -c 'ls -A "$1"' sh "$src/closed" | wc -l) $(as_user ls -A "$mnt/closed" 2>/dev/null | wc -l)" '1 0'
 like 'and by name' "$said" 'scan closed: Permission denied'
 is 'a symlink is a symlink' "$(as_user readlink "$mnt/class/link")" file
 is 'and leads to the file' "$(as_user cat "$mnt/closed.link")" a
@@ -206,4 +215,29 @@ for what in empty 'directories alone'; do
     nothing_left "$what: nothing is left"
     mkdir -p "$src/a/b" "$src/c"
 done
+
+# --- exabytes of nothing: on a tmpfs, for others have no such files ---
+src=$tmp/exabytes
+mkdir "$src"
+mount -t tmpfs -o size=64M,mode=755 tmpfs "$src" || bail_out 'mount a tmpfs'
+at_exit umount -l "$src"
+for i in 1 2 3 4 5 6 7 8 9; do truncate -s $((1 << 61)) "$src/hole$i"; done
+printf end | dd of="$src/hole5" bs=1 seek=$(((1 << 60) + 5)) conv=notrunc status=none
+truncate -s 64M "$src/sparse"
+echo small >"$src/small"
+said=$(dealfs mount -o ram=32M "$src" "$mnt" 2>&1)
+ok 'files of 2^61 bytes are mounted' mounted "$mnt"
+like 'it is said that no tier keeps them' "$said" '9 files are larger'
+is 'their size' "$(stat -c %s "$mnt/hole1")" $((1 << 61))
+is 'they take the blocks that they take in the source' "$(cd "$mnt" && stat -c '%n %b' hole* sparse)" \
+    "$(cd "$src" && stat -c '%n %b' hole* sparse)"
+is 'what is in one' "$(dd if="$mnt/hole5" bs=1 skip=$(((1 << 60) + 5)) count=3 status=none)" end
+is 'its last byte' "$(tail -c 1 "$mnt/hole1" | od -An -tx1)" ' 00'
+is 'other files' "$(cat "$mnt/small")" small
+ok 'stage' timeout 60 dealfs stage "$mnt"
+is 'keeps the others, and nothing of these' "$(value "$mnt" stage.bytes)" $(((64 << 20) + 6))
+ok 'df' df "$mnt"
+ok 'umount' dealfs umount "$mnt"
+umount "$src"
+nothing_left
 done_testing

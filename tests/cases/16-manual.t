@@ -15,20 +15,26 @@ ok 'make install' make -C "$top_builddir" -s install "DESTDIR=$dest"
 
 # --- what is there ---
 commands=$(dealfs --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
-like 'the commands' " $(tr '\n' ' ' <<<"$commands")" ' mount join umount run enter status wait stage where verify doctor clean plan simulate model demo '
+like 'the commands' " $(tr '\n' ' ' <<<"$commands")" \
+    ' mount join umount run enter status wait stage where verify doctor clean plan simulate model demo '
 installed() { # pattern of a path, executable or not
     local found
     found=$(find "$dest" \( -type f -o -type l \) -path "$dest$1")
     [ -n "$found" ] || { echo "no $1 is installed"; return 1; }
 }
-for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-server' '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' \
-    '*/bash-completion/completions/dealfs' '*/fstab.example' '*/dealfs.service' '*/loaders.md' '*/slurm/train.sbatch' '*/slurm/join-loop' '*/slurm/prolog' '*/slurm/epilog' '*/examples/dealfs_sampler.py' '*/examples/train.py' \
-    '*/examples/read_plan.py' '*/examples/read-plan.sh' '*/examples/read-plan.c' '*/mount.fuse.dealfs' '*/umount.fuse.dealfs'; do
+for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-lab' '*/dealfs/dealfs-server' \
+    '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' '*/bash-completion/completions/dealfs' '*/fstab.example' \
+    '*/dealfs.service' '*/loaders.md' '*/slurm/train.sbatch' '*/slurm/join-loop' \
+    '*/slurm/prolog' '*/slurm/epilog' '*/examples/dealfs_sampler.py' '*/examples/train.py' \
+    '*/examples/read_plan.py' '*/examples/read-plan.sh' '*/examples/read-plan.c' \
+    '*/mount.fuse.dealfs' '*/umount.fuse.dealfs'; do
     ok "installed: $path" installed "$path"
 done
 for command in $commands; do ok "installed: a page for $command" installed "*/man1/dealfs-$command.1*"; done
 is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
-    '/bin/dealfs$|/dealfs/dealfs-(keeper|server|courier)$|/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$|/(fstab\.example|dealfs\.service|loaders\.md)$|/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$')" ''
+    -e '/bin/dealfs$|/dealfs/dealfs-(keeper|lab|server|courier)$' \
+    -e '/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$|/(fstab\.example|dealfs\.service|loaders\.md)$' \
+    -e '/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$')" ''
 
 # --- manual pages ---
 well_formed() { # a page: groff has nothing to say, and what it makes has the sections
@@ -81,12 +87,21 @@ for command in $commands; do
     ok "the page of $command agrees with it" page_agrees "$command"
     exits 2 "dealfs $command with an option that is none" dealfs "$command" --frobnicate
     like 'which shows the usage' "$(cat "$tmp/.output")" "usage: dealfs $command"
-    like "dealfs.1 has $command" "$(groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$top_srcdir/cli/dealfs.1" | tr -s ' \n' ' ')" "dealfs-$command\(1\)"
+    like "dealfs.1 has $command" \
+        "$(groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$top_srcdir/cli/dealfs.1" | tr -s ' \n' ' ')" \
+        "dealfs-$command\(1\)"
 done
+# --- the keys of `plan`: the page tells them, and no others ---
+keys=$(dealfs plan --help | sed -n 's/^  \([a-z_]*=[^ ]*\) .*/\1/p')
+ok 'the keys of plan were found' test "$(wc -w <<<"$keys")" -ge 20
+is 'keys of plan in its page' "$(groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$top_srcdir/cli/dealfs-plan.1" |
+    sed -n '/^KEYS/,/^EXIT/s/^ \{7\}\([a-z_]*=[^ ]*\)\( .*\)*$/\1/p' | sort)" "$(sort <<<"$keys")"
+
 like 'dealfs --version' "$(dealfs --version)" '^dealfs [0-9]+\.[0-9]'
 
 # --- mount options: what the command takes is in the page, the README, the completion; and the other way round ---
-table=$(sed -n '/^static const struct option table/,/^};/p' "$top_srcdir/cli/options.c" | grep -v hidden)
+table=$(sed -n '/^static const struct mount_option table/,/^};/p' "$top_srcdir/cli/mount/mount-options.c" |
+    grep -v hidden)
 options=$(sed -n 's/^ *{"\([a-z_]*\)", \([A-Z]*\).*/\1 \2/p' <<<"$table" | awk '$2 != "LATER" { print $1 }')
 later=$(sed -n 's/^ *{"\([a-z_]*\)", LATER.*/\1/p' <<<"$table")
 ok 'the table of options was found' test "$(wc -w <<<"$options")" -ge 12
@@ -102,9 +117,11 @@ for option in $(grep -oE '^\| `[a-z_]+' <<<"$readme" | tr -d '|` '); do
     like "the README's $option is one" " $(tr '\n' ' ' <<<"$options")" " $option "
 done
 for option in $later; do
-    one_line "$option is refused by name" "$option=1: .*(version|cannot be changed)" dealfs mount -o "$option=1" "$src" "$mnt"
+    one_line "$option is refused by name" \
+        "$option=1: .*(version|cannot be changed)" dealfs mount -o "$option=1" "$src" "$mnt"
 done
-for option in ram=x ram= ssd ssd_size=1G rescan=maybe zstd=99 source_threads=0 peer_timeout=0 nodes=2 allow_other=1 owner=no-such-user state= frobnicate; do
+for option in ram=x ram= ssd ssd_size=1G rescan=maybe zstd=99 source_threads=0 peer_timeout=0 \
+    request_memory=10% nodes=2 allow_other=1 owner=no-such-user state= frobnicate; do
     one_line "$option is refused by name" "${option%%=*}" dealfs mount -o "$option" "$src" "$mnt"
 done
 nothing_left 'nothing is left of what was refused'
@@ -128,10 +145,12 @@ installed_completion=$(find "$dest" -path '*/completions/dealfs')
 complete_line() { bash "$tmp/complete" "$installed_completion" "$1"; }
 ok 'it can be loaded' bash -uc '. "$1" && complete -p dealfs' bash "$installed_completion"
 is 'every command' "$(complete_line 'dealfs ' | grep -xF "$commands" | wc -l)" "$(wc -w <<<"$commands")"
+is 'keys of plan' "$(complete_line "dealfs plan $tmp/mnt " | sort)" "$(sed 's/=.*/=/' <<<"$keys" | sort)"
 is 'part of a command' "$(complete_line 'dealfs um')" umount
 is 'an option of mount' "$(complete_line 'dealfs mount -o sour')" source_threads=
 is 'a second option' "$(complete_line 'dealfs mount -o ram=1G,sour' | sed 's/.*,//')" source_threads=
-is 'the values of an option' "$(complete_line 'dealfs mount -o rescan=' | sort | tr '\n' ' ')" 'always auto never '
+is 'the values of an option' \
+    "$(complete_line 'dealfs mount -o rescan=' | sort | tr '\n' ' ')" 'always auto names never '
 is 'a directory' "$(complete_line "dealfs mount $tmp/sr")" "$tmp/src"
 for command in join umount status wait verify clean simulate model; do
     for word in $(dealfs "$command" --help | grep -oE -- '--[a-z-]+' | sort -u); do
@@ -160,10 +179,14 @@ same 'it is the source' "$src" "$mnt"
 ok 'unmount' dealfs umount "$mnt"
 ln -s "$top_builddir/dealfs" "$tmp/mount.fuse.dealfs"
 ln -s "$top_builddir/dealfs" "$tmp/umount.fuse.dealfs"
-ok 'as mount(8) calls its helper' "$tmp/mount.fuse.dealfs" "$src" "$mnt" -s -v -n -o rw,noauto,x-systemd.automount,_netdev,nofail,user=root,ram=8M -t fuse.dealfs
+ok 'as mount(8) calls its helper' "$tmp/mount.fuse.dealfs" "$src" "$mnt" \
+    -s -v -n -o rw,noauto,x-systemd.automount,_netdev,nofail,user=root,ram=8M -t fuse.dealfs
 ok 'it is mounted' mounted "$mnt"
 ok 'as umount(8) calls its helper' "$tmp/umount.fuse.dealfs" "$mnt" -n -v -t fuse.dealfs
 fails 'it is gone' mounted "$mnt"
+many=()
+for i in {1..17}; do many+=(-o "x-$i"); done
+exits 2 'an 18th -o is looked at' "$tmp/mount.fuse.dealfs" "$src" "$mnt" "${many[@]}" -o frobnicate
 ok 'with -f, mount(8) wants it only checked' "$tmp/mount.fuse.dealfs" "$src" "$mnt" -f -o ram=8M
 fails 'nothing is mounted' mounted "$mnt"
 nothing_left 'nothing is left of that'
@@ -175,11 +198,21 @@ cat >"$tmp/inside" <<'END'
 # In the namespace: SRC MNT SBIN BUILD FSTAB. Other mounts have copies here: nothing may name more than our own.
 src=$1 mnt=$2 sbin=$3 build=$4 fstab=$5
 mount -t tmpfs tmpfs "$sbin" && mkdir "$sbin/upper" "$sbin/work" &&
-    mount -t overlay -o "lowerdir=$(realpath /sbin),upperdir=$sbin/upper,workdir=$sbin/work" overlay "$(realpath /sbin)" &&
+    mount -t overlay -o "lowerdir=$(realpath /sbin),upperdir=$sbin/upper,workdir=$sbin/work" \
+        overlay "$(realpath /sbin)" &&
     ln -s "$build/dealfs" /sbin/mount.fuse.dealfs && ln -s "$build/dealfs" /sbin/umount.fuse.dealfs || exit 99
 escape() { sed 's/\\/\\134/g; s/ /\\040/g; s/\t/\\011/g' <<<"$1"; }
-echo "$(escape "$src") $(escape "$mnt") fuse.dealfs rw,noauto,nofail,_netdev,x-systemd.requires-mounts-for=/,ram=8M 0 0" >"$fstab"
-try() { local what=$1; shift; if "$@" >"$fstab.out" 2>&1; then echo "ok $what"; else echo "failed $what: $(head -3 "$fstab.out")"; fi; }
+options=rw,noauto,nofail,_netdev,x-systemd.requires-mounts-for=/,ram=8M
+echo "$(escape "$src") $(escape "$mnt") fuse.dealfs $options 0 0" >"$fstab"
+try() {
+    local what=$1
+    shift
+    if "$@" >"$fstab.out" 2>&1; then
+        echo "ok $what"
+    else
+        echo "failed $what: $(head -3 "$fstab.out")"
+    fi
+}
 not() { ! "$@"; }
 ended() { local i; for i in $(seq 500); do findmnt "$mnt" >/dev/null || return 0; sleep 0.02; done; return 1; }
 try 'mount -T FSTAB MOUNTPOINT' mount -T "$fstab" "$mnt"
@@ -202,7 +235,8 @@ END
 mkdir "$sbin" "$tmp/src blank" "$tmp/mnt blank"
 echo x >"$tmp/src blank/file"
 for blank in '' ' blank'; do
-    PATH=/usr/sbin:/usr/bin:/sbin:/bin unshare -m --propagation private bash "$tmp/inside" "$tmp/src$blank" "$tmp/mnt$blank" \
+    PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+        unshare -m --propagation private bash "$tmp/inside" "$tmp/src$blank" "$tmp/mnt$blank" \
         "$sbin" "$top_builddir" "$tmp/fstab" >"$tmp/results" 2>"$tmp/results.err"
     is "fstab${blank:+ with a blank}: the helpers stood in /sbin" "$(cat "$tmp/results.err")" ''
     while IFS= read -r line; do

@@ -22,7 +22,7 @@ for p in 1 2 3 4 7; do
         is 'and how many they are' "$(value "$tmp/node$i" nodes)" $p
         [ $p = 1 ] || is 'it has joined' "$(value "$tmp/node$i" state)" joined
     done
-    is 'one directory' "$(for i in "${nodes[@]}"; do value "$tmp/node$i" directory; done | sort -u | wc -l)" 1
+    is 'one layout' "$(for i in "${nodes[@]}"; do value "$tmp/node$i" layout; done | sort -u | wc -l)" 1
     for i in "${nodes[@]}"; do
         same "node $i of $p: every byte" "$src" "$tmp/node$i"
     done
@@ -32,13 +32,15 @@ for p in 1 2 3 4 7; do
     is 'each byte was read from the source once in the world' "$(world_sum source.bytes "${nodes[@]}")" "$bytes"
     ok 'and its files were opened' test "$(world_sum source.samples "${nodes[@]}")" -ge "$samples"
     [ $p = 1 ] || isnt 'peers were asked' "$(world_sum bytes.peer "${nodes[@]}")" 0
-    is 'nobody timed out' "$(grep -h '^dealfs_.*timeouts' "$tmp"/node*/.dealfs/metrics | awk '{ n += $NF } END { print n + 0 }')" 0
+    is 'nobody timed out' \
+        "$(grep -h '^dealfs_.*timeouts' "$tmp"/node*/.dealfs/metrics | awk '{ n += $NF } END { print n + 0 }')" 0
     ok "$p nodes: umount --world" world_umount
 done
 
 # --- what is started by mpirun does not keep it, nor what reads its output ---
 ok 'two nodes' world_mount 2
-ok 'the keeper of node 1 is in a session of its own' test "$(ps -o sess= -p "$(pid_of 1 keeper)")" != "$(ps -o sess= -p $$)"
+ok 'the keeper of node 1 is in a session of its own' \
+    test "$(ps -o sess= -p "$(pid_of 1 keeper)")" != "$(ps -o sess= -p $$)"
 for process in keeper server; do
     pid=$(pid_of 0 $process)
     unlike "no variable of mpirun's in the $process" "$(tr '\0' ' ' <"/proc/$pid/environ")" 'OMPI_|PMIX_'

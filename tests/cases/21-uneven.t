@@ -45,7 +45,8 @@ none=$(owners | awk '$1 == "-" { print $2 }')
 ok "some files have no owner: $none" test "${none:-0}" -gt 10
 is 'what has one is opened once, the others by each reader' "$before" $((80 - none + 3 * none))
 everywhere 'the second time'
-is 'only those come from the source again, each reader anew' $(($(world_sum source.samples 0 1 2) - before)) $((3 * none))
+is 'only those come from the source again, each reader anew' \
+    $(($(world_sum source.samples 0 1 2) - before)) $((3 * none))
 ok 'unmount' world_umount
 
 # --- a file larger than any node ---
@@ -58,7 +59,8 @@ before=$(world_sum source.bytes 0 1 2)
 ok 'its bytes are read from the source about once' test "$before" -lt $((total + 200 * 1048576 + 16 * 1048576))
 everywhere 'the second time'
 is 'and never again' "$(world_sum source.bytes 0 1 2)" "$before"
-ok 'every node holds a part' test "$(for i in 0 1 2; do value "$tmp/node$i" ram.held; done | awk '$1 > 40e6' | wc -l)" = 3
+ok 'every node holds a part' \
+    test "$(for i in 0 1 2; do value "$tmp/node$i" ram.held; done | awk '$1 > 40e6' | wc -l)" = 3
 ok 'unmount' world_umount
 rm "$src/large.bin"
 

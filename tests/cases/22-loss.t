@@ -88,6 +88,18 @@ readers_end 'kill -9 of mpirun: no reader saw it'
 
 readers_start 0 1 2
 ok 'reading' read_on
+kill -STOP "$world_pid" # it tells nobody who is lost
+kill -9 "$(pid_of 1 courier)"
+ok 'mpirun hangs, and a courier is killed: all say so' wait_for 30 all_are degraded
+kill -9 "$world_pid"
+wait_for 10 world_gone
+world_pid=''
+ok 'they join again' world_join 0 1 2
+ok 'reading' read_on
+readers_end 'no reader saw it'
+
+readers_start 0 1 2
+ok 'reading' read_on
 ok 'SIGTERM to mpirun' world_leave
 ok 'all say so' wait_for 30 all_are degraded
 ok 'reading' read_on
@@ -120,12 +132,13 @@ ok 'unmount' world_umount
 # --- an owner stops answering, its source being slow: busy is not gone ---
 rm -rf "$tmp"/state*
 all=(0 1)
-echo 'delay=4000' >"$tmp/faults"
-world_default=ram=32M,peer_timeout=1
+echo 'delay=6000' >"$tmp/faults"
+world_default=ram=32M,peer_timeout=2
 export DEALFS_SOURCE_FAULTS=file=$tmp/faults
-ok 'mount over a source that takes 4 s' world_mount 2
+ok 'mount over a source that takes 6 s' world_mount 2
 unset DEALFS_SOURCE_FAULTS
-file=$(cd "$src" && find . -type f -printf '%P\n' | xargs dealfs where "$tmp/node0" | awk -F '\t' '$2 == 1 { print $4; exit }')
+file=$(cd "$src" && find . -type f -printf '%P\n' | xargs dealfs where "$tmp/node0" |
+    awk -F '\t' '$2 == 1 { print $4; exit }')
 ok "node 0 asks node 1 for $file" timeout 60 cmp "$src/$file" "$tmp/node0/$file"
 is 'which has read it' "$(value "$tmp/node1" source.samples)" 1
 is 'and node 0 has not' "$(value "$tmp/node0" source.samples)" 0

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Worlds formed again over the same mounts: with one node less, one more, and in another order. What is held stays with its
-# holder, whatever its number, so nothing that a node of the new world holds is read from the source again.
+# Worlds formed again over the same mounts: with one node less, one more, and in another order. What is held stays with
+# its holder, whatever its number, so nothing that a node of the new world holds is read from the source again.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
@@ -17,7 +17,8 @@ everywhere() {
     done
 }
 files_of() { # of a node, by its number now, as the world seen from another says
-    (cd "$src" && find . -type f -printf '%P\n') | xargs dealfs where "$tmp/node$2" | awk -F '\t' -v n="$1" '$2 == n { print $4 }' | sort
+    (cd "$src" && find . -type f -printf '%P\n') | xargs dealfs where "$tmp/node$2" |
+        awk -F '\t' -v n="$1" '$2 == n { print $4 }' | sort
 }
 
 ok 'mount' world_mount 4

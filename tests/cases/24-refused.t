@@ -43,14 +43,40 @@ mkdir "$tmp/other/more" && echo more >"$tmp/other/more/file"
 # shellcheck disable=SC2046
 two $(mount_words "$src") $(mount_words "$tmp/other")
 world_refused 'another source at node 1' 'node 1.*(source|catalog|dataset)'
-fails 'node 1 is not mounted' mounted "$tmp/node1"
-for i in 0 1; do mounted "$tmp/node$i" && dealfs umount "$tmp/node$i"; done
+for i in 0 1; do fails "node $i is not mounted, nor still" mounted "$tmp/node$i"; done
+nothing_left 'nor is anything left'
+
+# --- a mount that fails on one node leaves none on the others, but those that were there before ---
+ok 'a mount by itself' dealfs mount -o "state=$tmp/state0,ram=8M" "$src" "$tmp/node0"
+rmdir "$tmp/node1"
+world_launch -n 3 dealfs mount -o "state=$tmp/state%r,ram=8M" "$src" "$tmp/node%r"
+world_refused 'a node without the mountpoint' 'node 1 .*node1: No such file'
+fails 'node 2 is not mounted' mounted "$tmp/node2"
+ok 'node 0 is, as before' cmp "$src/class1/001.bin" "$tmp/node0/class1/001.bin"
+is 'and alone' "$(value "$tmp/node0" state)" alone
+mkdir "$tmp/node1"
+ok 'the same again goes on from there' world_mount 3
+ok 'unmount' world_umount
+world_count=3
 rm -rf "$tmp"/state*
 
 ok 'a mount by itself' dealfs mount -o "state=$tmp/state0,ram=8M" "$src" "$tmp/node0"
 ok 'and one of another source' dealfs mount -o "state=$tmp/state1,ram=8M" "$tmp/other" "$tmp/node1"
 two join "$tmp/node0" join "$tmp/node1"
 world_refused 'live mounts of different catalogs' 'node 1.*catalog'
+ok 'unmount' dealfs umount "$tmp/node1"
+file=$(cd "$src" && find . -type f -print -quit)
+cp -p "$src/$file" "$tmp/first"
+head -c "$(stat -c %s "$tmp/first")" /dev/urandom | dd of="$src/$file" conv=notrunc status=none
+touch -r "$tmp/first" "$src/$file"
+ok 'a mount after a file was rewritten and its mtime put back' \
+    dealfs mount -o "state=$tmp/state1,ram=8M,rescan=always" "$src" "$tmp/node1"
+two join "$tmp/node0" join "$tmp/node1"
+world_refused 'live mounts of different versions of a file' 'node 1.*other versions of some files'
+reads 'which are served by each as it was mounted' "$src" "$tmp/node1"
+cat "$tmp/first" >"$src/$file" && touch -r "$tmp/first" "$src/$file"
+ok 'unmount' dealfs umount "$tmp/node0"
+ok 'a mount by itself again' dealfs mount -o "state=$tmp/state0,ram=8M" "$src" "$tmp/node0"
 two join "$tmp/node0" join "$tmp/node0"
 world_refused 'the same mount twice' 'node [01].*(same|twice|already|another world)'
 for i in 0 1; do
@@ -113,7 +139,8 @@ ok 'unmount' world_umount
 ok 'one that waits can be unmounted' dealfs mount -o "state=$tmp/state0,ram=8M,wait_join" "$src" "$tmp/node0"
 ok 'without a join' timeout 60 dealfs umount "$tmp/node0"
 ok 'a mount under a launcher without MPI, to join later' \
-    env SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=2 dealfs mount -o "state=$tmp/state%r,ram=8M,wait_join" "$src" "$tmp/node%r"
+    env SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=2 \
+    dealfs mount -o "state=$tmp/state%r,ram=8M,wait_join" "$src" "$tmp/node%r"
 ok 'has its number in the path' mounted "$tmp/node2"
 ok 'unmount' timeout 60 dealfs umount "$tmp/node2"
 

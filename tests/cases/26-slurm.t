@@ -1,6 +1,7 @@
 #!/bin/bash
-# A job under Slurm: the batch script, prolog and epilog, and the re-joining loop, by a slurmctld and two slurmd of our own.
-# Each of these "nodes" has host name, mounts and processes of its own; the network is one, which nobody else is in.
+# A job under Slurm: the batch script, prolog and epilog, and the re-joining loop, by a slurmctld and two slurmd of our
+# own. Each of these "nodes" has host name, mounts and processes of its own; the network is one, which nobody else is
+# in.
 if [ -z "${SLURM_TEST_NETWORK-}" ] && unshare -n true 2>/dev/null; then
     SLURM_TEST_NETWORK=1 exec unshare -n "$0" "$@"
 fi
@@ -59,8 +60,9 @@ END
 export SLURM_CONF=$tmp/slurm.conf
 # Both run with what this shell has for them.
 for script in prolog epilog; do
-    printf '#!/bin/bash\nexport PATH="%s:$PATH" TMPDIR="%s" DEALFS_SLURM_CONF="%s"\nexec "%s" 2>>"%s"\n' "$top_builddir" "$tmp" \
-        "$tmp/conf/slurm.conf" "$top_srcdir/etc/slurm/$script" "$tmp/$script.log" >"$tmp/$script"
+    printf '#!/bin/bash\nexport PATH="%s:$PATH" TMPDIR="%s" DEALFS_SLURM_CONF="%s"\nexec "%s" 2>>"%s"\n' \
+        "$top_builddir" "$tmp" "$tmp/conf/slurm.conf" \
+        "$top_srcdir/etc/slurm/$script" "$tmp/$script.log" >"$tmp/$script"
     chmod +x "$tmp/$script"
 done
 # The last line may lack its end.
@@ -79,14 +81,16 @@ slurm_ended() {
     done
 }
 at_exit slurm_down
-munged -F -f -S "$tmp/munge.sock" --key-file="$tmp/munge.key" --pid-file="$tmp/munged.pid" --seed-file="$tmp/munge.seed" \
-    --log-file="$tmp/munged.log" --num-threads=2 >"$tmp/munged.out" 2>&1 &
+munged -F -f -S "$tmp/munge.sock" --key-file="$tmp/munge.key" --pid-file="$tmp/munged.pid" \
+    --seed-file="$tmp/munge.seed" --log-file="$tmp/munged.log" \
+    --num-threads=2 >"$tmp/munged.out" 2>&1 &
 slurm_pids+=($!)
 wait_for 10 test -S "$tmp/munge.sock" || plan_skip "munged does not run: $(tail -n 1 "$tmp/munged.out")"
 slurmctld -D -c >"$tmp/ctld.out" 2>&1 &
 slurm_pids+=($!)
 for node in n0 n1; do
-    unshare -m -u -p --fork --mount-proc --kill-child sh -c 'hostname "$1" && exec slurmd -D -N "$1"' - $node >"$tmp/$node.out" 2>&1 &
+    unshare -m -u -p --fork --mount-proc --kill-child \
+        sh -c 'hostname "$1" && exec slurmd -D -N "$1"' - $node >"$tmp/$node.out" 2>&1 &
     node_pids+=($!)
 done
 idle() { [ "$(sinfo -h -p plain -t idle -o %D)" = 2 ]; }
@@ -110,11 +114,13 @@ trap 'diff -r -x .dealfs "$SOURCE" "$data" && echo saved >"$REPORT/saved-$SLURMD
 while :; do sleep 1 & wait $!; done
 END
 chmod +x "$tmp/bin/torchrun"
-export SOURCE=$src MOUNT=$tmp/job/data OPTIONS=ram=32M REPORT=$tmp/report TRAIN=train.py READY=2m
+mkdir "$tmp/ssd"
+export SOURCE=$src MOUNT=$tmp/job/data OPTIONS=ram=0,ssd=$tmp/ssd REPORT=$tmp/report TRAIN=train.py READY=2m
 export DEALFS_SLURM=$top_srcdir/etc/slurm PATH=$tmp/bin:$PATH
 mkdir "$REPORT"
 batch() { # output
-    sbatch --parsable --nodes=2 --gpus-per-node=0 --mem=0 --partition=plain --output="$1" "$top_srcdir/etc/slurm/train.sbatch"
+    sbatch --parsable --nodes=2 --gpus-per-node=0 --mem=0 --partition=plain --output="$1" \
+        "$top_srcdir/etc/slurm/train.sbatch"
 }
 ended() { [ -z "$(squeue -h)" ]; }
 is_ready() { [ "$(find "$REPORT" -name 'running-*' | wc -l)" = 2 ]; }
@@ -122,11 +128,27 @@ ok 'submit the batch script' batch "$tmp/batch.out"
 ok 'it ends' wait_for 180 ended
 like 'with 0' "$(cat "$tmp/batch.out")" 'the training has ended with 0'
 is 'both nodes have trained' "$(find "$REPORT" -name 'status-*' | wc -l)" 2
-opened=$(python3 -c '
+sum_opened() {
+    python3 -c '
 import json, sys
-print(sum(json.load(open(path))["source"]["samples"] for path in sys.argv[1:]))' "$REPORT"/status-*)
+print(sum(json.load(open(path))["source"]["samples"] for path in sys.argv[1:]))' "$REPORT"/status-*
+}
+opened=$(sum_opened)
 ok "the source was read once for both: $opened of $files" test "$opened" -le "$files"
 [ "$tap_failed" = 0 ] || diag "$(tail -n 40 "$tmp/batch.out")"
+
+# --- the next job, with another mountpoint and another directory for temporary files ---
+rm -f "$REPORT"/*
+export MOUNT=$tmp/job2/data
+ok 'submit it once more' env TMPDIR="$(mkdir "$tmp/job2.tmp" && echo "$tmp/job2.tmp")" \
+    sbatch --parsable --nodes=2 --gpus-per-node=0 --mem=0 --partition=plain --output="$tmp/again.out" \
+        "$top_srcdir/etc/slurm/train.sbatch"
+ok 'it ends' wait_for 180 ended
+opened=$(sum_opened)
+like 'with 0' "$(cat "$tmp/again.out")" 'the training has ended with 0'
+is "it read nothing from the source" "$opened" 0
+is 'both jobs had the same shards' "$(find "$tmp/ssd" -mindepth 1 -maxdepth 1 | wc -l)" 2
+export MOUNT=$tmp/job/data
 
 # --- SIGTERM to the batch script: the training saves, and reads while it does ---
 export UNTIL_TERM=1
@@ -152,6 +174,8 @@ timeout 120 srun -p mounted -N 2 --ntasks-per-node=1 --mpi=pmix bash -c '
     dealfs join "$data" &
     courier=$!
     dealfs wait --nodes 2 --timeout 60 "$data" && diff -r -x .dealfs "$2" "$data" && echo "right $SLURMD_NODENAME"
+    : >"$1/over-$SLURMD_NODENAME" # the first that leaves ends the world, which the other may wait for still
+    until [ -e "$1/over-n0" ] && [ -e "$1/over-n1" ]; do sleep 0.1; done
     kill $courier; wait $courier' - "$tmp" "$src" >"$tmp/prolog.out" 2>&1
 is 'a job that the prolog mounts for reads on both nodes' "$(grep -c '^right n[01]$' "$tmp/prolog.out")" 2
 [ "$(grep -c '^right' "$tmp/prolog.out")" = 2 ] || diag "$(tail -n 20 "$tmp/prolog.out" "$tmp/prolog.log")"

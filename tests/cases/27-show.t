@@ -75,12 +75,15 @@ ok 'and stops all' wait_for 20 all_stages stopped
 # --- staged ---
 before=$(world_sum source.bytes 0 1 2)
 is 'staging is not over' "$((before < bytes))" 1
-like 'from another node it goes on to the end' "$(timeout 60 dealfs stage "$tmp/node2" 2>/dev/null)" "^$files of $files files looked at.*
+like 'from another node it goes on to the end' \
+    "$(timeout 60 dealfs stage "$tmp/node2" 2>/dev/null)" "^$files of $files files looked at.*
   3 nodes hold "
 is 'every byte was read once in the world' "$(world_sum source.bytes 0 1 2)" "$bytes"
 for i in 0 1 2; do
-    is "node $i keeps its own" "$(dealfs where "$tmp/node$i" "${paths[@]}" | awk -F'\t' '$3 == "ram" && $4 != "striped" { print $2 }' | sort -u)" $i
-    is 'and all of it' "$(dealfs where "$tmp/node$i" "${paths[@]}" | awk -F'\t' -v me=$i '$2 == me && $3 != "ram"' | wc -l)" 0
+    is "node $i keeps its own" "$(dealfs where "$tmp/node$i" "${paths[@]}" |
+        awk -F'\t' '$3 == "ram" && $4 != "striped" { print $2 }' | sort -u)" $i
+    is 'and all of it' \
+        "$(dealfs where "$tmp/node$i" "${paths[@]}" | awk -F'\t' -v me=$i '$2 == me && $3 != "ram"' | wc -l)" 0
     like 'each has a part of the large file' "$(value "$tmp/node$i" source.samples)" '^[1-9]'
     is 'and tells how full it is' "$(told 0 $i capacity)" "$(value "$tmp/node$i" ram.capacity)"
     ok 'as it is' wait_for 10 held_is_told $i
@@ -98,7 +101,8 @@ for i in 0 1 2; do
     is 'it remembers the others' "$(value "$tmp/node$i" nodes) $(seen "$i" $(((i + 1) % 3)))" '3 lost'
     is 'and who owned what' "$(dealfs where "$tmp/node$i" "${paths[@]}" | cut -f2)" "$owners"
     exits 3 'its status says so' dealfs status "$tmp/node$i"
-    like 'with what is lost, and the way back' "$(dealfs status "$tmp/node$i")" "2 of 3 nodes .*%.* dealfs join '$tmp/node$i'"
+    like 'with what is lost, and the way back' \
+        "$(dealfs status "$tmp/node$i")" "2 of 3 nodes .*%.* dealfs join '$tmp/node$i'"
     like 'in metrics, too' "$(cat "$tmp/node$i/.dealfs/metrics")" 'dealfs_nodes_gone 2'
 done
 one_line 'wait does not take it for a world' '1 of 3 nodes' dealfs wait --nodes 3 --timeout 0.2 "$tmp/node0"

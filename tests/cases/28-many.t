@@ -23,7 +23,8 @@ for i in 0 7 15; do
     ok "node $i verifies" timeout 120 dealfs verify "$tmp/node$i"
 done
 ok 'they leave' world_leave
-is 'and stand alone' "$(for i in 0 7 15; do wait_for 20 degraded $i; value "$tmp/node$i" state; done | sort -u)" degraded
+is 'and stand alone' \
+    "$(for i in 0 7 15; do wait_for 20 degraded $i; value "$tmp/node$i" state; done | sort -u)" degraded
 ok 'and are unmounted' world_drop "${all[@]}"
 world_count=0
 

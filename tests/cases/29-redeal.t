@@ -28,7 +28,7 @@ all_alike() { # what each node says
         [ "$("$@" "$i")" = "$first" ] || return
     done
 }
-directory() { value "$tmp/node$1" directory; }
+layout() { value "$tmp/node$1" layout; }
 everywhere() {
     local i
     for i in "${nodes[@]}"; do
@@ -39,24 +39,24 @@ fresh() { rm -rf "$tmp"/state*; }
 
 # --- staging deals ---
 ok 'mount' world_mount 3
-none=$(without_owner 0) before=$(directory 0)
+none=$(without_owner 0) before=$(layout 0)
 ok "of $files files $none have no owner" test "$none" -gt 20
 ok 'stage at node 1' timeout 120 dealfs stage "$tmp/node1"
 diag "$(cat "$tmp/.output")"
 unlike 'nothing is left without an owner' "$(cat "$tmp/.output")" 'no owner|no room'
 is 'so say the owners' "$(without_owner 0)" 0
 ok 'on all nodes alike' all_alike owners
-ok 'the directory is the same everywhere' all_alike directory
-isnt 'and another one than before' "$(directory 0)" "$before"
-ok 'which is still answered' dealfs plan "$tmp/node1" epoch=1 ranks=3 batch=4 directory="$before"
+ok 'the layout is the same everywhere' all_alike layout
+isnt 'and another one than before' "$(layout 0)" "$before"
+ok 'which is still answered' dealfs plan "$tmp/node1" epoch=1 ranks=3 batch=4 layout="$before"
 is 'each file was read once' "$(world_sum source.samples "${nodes[@]}")" $files
 everywhere 'staged'
 is 'nothing more comes from the source' "$(world_sum source.samples "${nodes[@]}")" $files
 ok 'staging again' timeout 20 dealfs stage "$tmp/node2"
 is 'is done at once' "$(world_sum source.samples "${nodes[@]}")" $files
 ok 'verify' timeout 120 dealfs verify "$tmp/node2"
-like 'a plan is made from the new directory' "$(dealfs plan "$tmp/node2" epoch=1 ranks=3 batch=4 reply=summary)" \
-    "\"directory\": *\"$(directory 0)\""
+like 'a plan is made from the new layout' "$(dealfs plan "$tmp/node2" epoch=1 ranks=3 batch=4 reply=summary)" \
+    "\"layout\": *\"$(layout 0)\""
 ok 'leave' world_leave
 
 # --- it stays so ---
@@ -72,7 +72,7 @@ ok 'stage' timeout 120 dealfs stage "$tmp/node0"
 ok "what node 1 held is dealt: $(without_owner 0) of $none have no owner" test "$(without_owner 0)" -lt $((files / 3))
 nodes=(0 2)
 everywhere 'without node 1'
-ok 'the directory is the same everywhere' all_alike directory
+ok 'the layout is the same everywhere' all_alike layout
 ok 'leave' world_leave
 nodes=(0 1 2)
 world_drop 0 1 2

@@ -69,14 +69,19 @@ printf 'samples name=mine\nclass0/000.bin\nclass1/001.bin\nclass2/002.bin\n' >&3
 cat <&3 >/dev/null
 exec 3>&-
 is 'which follows the list' "$(cat "$mine")" '0 1 2'
-is 'skipped and echoed' "$(ask epoch=0 ranks=1 batch=2 order=natural skip=97 echo=2 echo_at=batch rank=0 | tr '\n' ' ')" \
+is 'skipped and echoed' \
+    "$(ask epoch=0 ranks=1 batch=2 order=natural skip=97 echo=2 echo_at=batch rank=0 | tr '\n' ' ')" \
     '97 98 97 98 99 99 '
 
 # --- the summary ---
 summary=$(ask "${base[@]}" reply=summary)
 like 'a summary has a digest' "$summary" '"digest":"[0-9a-f]{32}"'
-is 'the same from here on every machine' "$(grep -o '"steps":[0-9]*,"samples":[0-9]*' <<<"$summary")" '"steps":4,"samples":100'
+is 'the same from here on every machine' \
+    "$(grep -o '"steps":[0-9]*,"samples":[0-9]*' <<<"$summary")" '"steps":4,"samples":100'
 like 'status has it, too' "$(tr -d ' \n' <"$mnt/.dealfs/status")" "$(grep -o '"digest":"[0-9a-f]*"' <<<"$summary")"
+epoch_of() { ask ranks=4 batch=8 reply=summary "$@" | grep -o '"epoch":[0-9]*'; }
+is 'the same order of another epoch' "$(epoch_of epoch=0 seed=5) $(epoch_of epoch=5) $(epoch_of epoch=3 seed=2)" \
+    '"epoch":0 "epoch":5 "epoch":3'
 like 'status counts' "$(cat "$mnt/.dealfs/status")" '"misplaced": 0'
 made=$(value "$mnt" plans.made)
 for rank in 0 1 2 3; do ask "${base[@]}" "rank=$rank" >/dev/null & done
@@ -102,11 +107,14 @@ refuse EINVAL 'needs `batch=' epoch=0 ranks=4
 refuse ERANGE '1 to 1048576' epoch=0 ranks=0 batch=8
 refuse ERANGE '0 to 3' "${base[@]}" rank=4
 refuse EINVAL 'not one of' "${base[@]}" reply=json
-refuse EINVAL 'has 100 samples' "${base[@]}" count=99
+refuse EINVAL 'has 100 samples; `under=DIR`, `match=GLOB` or `samples=NAME`' "${base[@]}" count=99
+refuse EINVAL 'has 100 samples; as many has `under=class0`' "${base[@]}" count=25
+refuse EINVAL 'has 25 samples; as many has `samples=mine`' "${base[@]}" under=class0 count=3
+refuse EINVAL 'has 3 samples; as many has `samples=mine under=class0`' "${base[@]}" samples=mine count=1
 refuse ENOENT 'no sample list `none`' "${base[@]}" samples=none
 refuse ERANGE 'past the end' "${base[@]}" skip=101
 refuse ERANGE '1 to 1000' "${base[@]}" echo=0.9
-refuse ESTALE '0123456789abcdef0123456789abcdef is not known' "${base[@]}" directory=0123456789abcdef0123456789abcdef
+refuse ESTALE '0123456789abcdef0123456789abcdef is not known' "${base[@]}" layout=0123456789abcdef0123456789abcdef
 refuse ENOENT 'rank 1 is on `7`' epoch=0 ranks=2 batch=8 nodes=0,7
 refuse EINVAL 'fewer' "${base[@]}" nodes=0,0
 refuse EINVAL 'too short' "${base[@]}" order=text

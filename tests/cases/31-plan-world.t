@@ -30,8 +30,8 @@ src=$tmp/src
 python3 "$tmp/make.py" "$src"
 ok 'four nodes' world_mount 4
 ok 'stage' timeout 60 dealfs stage "$tmp/node0"
-directory=$(value "$tmp/node0" directory)
-base="epoch=5 ranks=4 batch=64 directory=$directory"
+layout=$(value "$tmp/node0" layout)
+base="epoch=5 ranks=4 batch=64 layout=$layout"
 ask() { # node, words
     local node=$1
     shift
@@ -69,7 +69,9 @@ END
 ok 'every step has the samples that DistributedSampler gives it' python3 "$tmp/union.py" "$tmp/ours" "$tmp/regular"
 
 # --- four ranks read their lists at once ---
-source_before=$(world_sum source.bytes 0 1 2 3) peer_before=$(world_sum bytes.peer 0 1 2 3) ram_before=$(world_sum bytes.ram 0 1 2 3)
+source_before=$(world_sum source.bytes 0 1 2 3)
+peer_before=$(world_sum bytes.peer 0 1 2 3)
+ram_before=$(world_sum bytes.ram 0 1 2 3)
 readers=()
 for i in 0 1 2 3; do
     python3 "$tmp/read.py" "$tmp/node$i" "$src" "${base// /,},rank=$i" >"$tmp/read$i.log" 2>&1 &
@@ -94,7 +96,8 @@ ask 0 $base nodes=3,2,1,0 rank=0 >/dev/null
 is 'one that asks at another node is counted' "$(value "$tmp/node0" plans.misplaced)" 1
 # shellcheck disable=SC2086
 like 'a name that all nodes have is refused' "$(ask 0 $base "nodes=$(hostname),1,2,3" 2>&1)" 'host with several nodes'
-like 'ranks that cannot be divided, too' "$(ask 0 epoch=0 ranks=6 batch=4 2>&1)" '6 ranks cannot be divided evenly over 4 nodes'
+like 'ranks that cannot be divided, too' \
+    "$(ask 0 epoch=0 ranks=6 batch=4 2>&1)" '6 ranks cannot be divided evenly over 4 nodes'
 is 'unless it is said where they are' "$(ask 0 epoch=0 ranks=6 batch=4 nodes=0,0,0,1,2,3 | wc -l)" 6
 is 'two ranks a node' "$(ask 0 epoch=0 ranks=8 batch=32 | tr ' ' '\n' | sort -n | uniq | wc -l)" 1024
 local=$(ask 1 epoch=0 ranks=4 batch=64 mode=local reply=summary)
@@ -106,11 +109,12 @@ wait_for 10 sh -c "grep -q '\"state\": *\"degraded\"' '$tmp/node2/.dealfs/status
 # shellcheck disable=SC2086
 is 'a node alone plans with its last world' "$(ask 2 $base reply=summary)" "$summary"
 ok 'three join' world_join 0 1 2
-isnt 'under another directory' "$(value "$tmp/node0" directory)" "$directory"
+isnt 'under another layout' "$(value "$tmp/node0" layout)" "$layout"
 # shellcheck disable=SC2086
 is 'the one before is known still' "$(ask 1 $base reply=summary)" "$summary"
 is 'now ranks are on three' "$(ask 1 epoch=0 ranks=3 batch=64 | wc -l)" 3
-like 'one that never was is not' "$(ask 1 epoch=0 ranks=3 batch=64 directory=00112233445566778899aabbccddeeff 2>&1)" 'is not known here'
+like 'one that never was is not' \
+    "$(ask 1 epoch=0 ranks=3 batch=64 layout=00112233445566778899aabbccddeeff 2>&1)" 'is not known here'
 ok 'the fourth is unmounted' world_drop 3
 ok 'umount --world' world_umount
 

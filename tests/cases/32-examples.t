@@ -29,7 +29,8 @@ keys=(epoch=3 ranks=4 batch=8)
 cat >"$tmp/expect.py" <<'END'
 import os, re, sys
 source, samples = sys.argv[1:]
-names = [re.sub(r'\\(.)', lambda m: {'n': '\n', 'r': '\r', '\\': '\\'}[m[1]], x) for x in open(samples, newline='').read().split('\n')]
+names = [re.sub(r'\\(.)', lambda m: {'n': '\n', 'r': '\r', '\\': '\\'}[m[1]], x)
+         for x in open(samples, newline='').read().split('\n')]
 for n in map(int, sys.stdin):
     sys.stdout.write(f'{n}\t{os.path.getsize(source + "/" + names[n])}\t{names[n]}\n')
 END
@@ -41,7 +42,8 @@ is 'the four lists have all samples' \
     "$(cut -f 1 "$tmp"/expected? | grep -xE '[0-9]+' | sort -n | uniq | wc -l)" 122
 
 read -ra compiler <<<"${CC:-cc}"
-ok 'the C program compiles without a complaint' "${compiler[@]}" -Wall -Wextra -Werror -O1 -o "$tmp/read-plan" "$examples/read-plan.c"
+ok 'the C program compiles without a complaint' \
+    "${compiler[@]}" -Wall -Wextra -Werror -O1 -o "$tmp/read-plan" "$examples/read-plan.c"
 try() { # what, the example as a function of node and rank
     local rank ranks=()
     for rank in 0 1 2 3; do
@@ -61,7 +63,8 @@ try shell by_shell
 try Python by_python
 try C by_c
 one_line 'shell: a refusal has its reason' 'needs `batch=' "$examples/read-plan.sh" "$tmp/node1" epoch=0 ranks=4
-is 'shell: an empty list is none' "$("$examples/read-plan.sh" "$tmp/node1" epoch=0 ranks=4 batch=8 rank=1 skip=122; echo $?)" 0
+is 'shell: an empty list is none' \
+    "$("$examples/read-plan.sh" "$tmp/node1" epoch=0 ranks=4 batch=8 rank=1 skip=122; echo $?)" 0
 one_line 'C: a refusal is led to its reason' 'the reason is in .*/errors' "$tmp/read-plan" "$tmp/node1" epoch=0,ranks=4
 like 'which is there' "$(tail -n 1 "$tmp/node1/.dealfs/errors")" 'needs `batch='
 is 'nobody is misplaced' "$(world_sum plans.misplaced 0 1 2 3)" 0
@@ -78,7 +81,8 @@ rank, tmp, meet = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 place = ['node2', 'node2', 'node0', 'node3'][rank]
 mount, count, batch = f'{tmp}/{place}', 122, 8
 def plan(*words):
-    out = subprocess.run(['dealfs', 'plan', mount, 'samples=imagefolder', 'batch=8', *words], check=True, stdout=subprocess.PIPE)
+    out = subprocess.run(['dealfs', 'plan', mount, 'samples=imagefolder', 'batch=8', *words],
+                         check=True, stdout=subprocess.PIPE)
     return [int(x) for x in out.stdout.split()]
 def refused(make):
     try:

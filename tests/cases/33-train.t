@@ -1,18 +1,19 @@
 #!/bin/bash
-# A small network, trained by four ranks over the mounts of four nodes: dealt by locality, by DistributedSampler's lists and by
-# DistributedSampler itself it has the same weights after each epoch, but for rounding; and the same again where a run was ended
-# in mid-epoch and half as many ranks went on.
+# A small network, trained by four ranks over the mounts of four nodes: dealt by locality, by DistributedSampler's lists
+# and by DistributedSampler itself it has the same weights after each epoch, but for rounding; and the same again where
+# a run was ended in mid-epoch and half as many ranks went on.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_fuse
 python=/usr/bin/python3
-$python -c 'import torch, torchvision, numpy' 2>/dev/null || plan_skip 'python3-torch, python3-torchvision or python3-numpy is not installed'
+$python -c 'import torch, torchvision, numpy' 2>/dev/null ||
+    plan_skip 'python3-torch, python3-torchvision or python3-numpy is not installed'
 exclusive world
 export examples=$top_srcdir/etc/examples PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo
 
-# Classes that can be told by their colour, with noise. The last batch is smaller; it is filled up to what ranks divide, which
-# two and four do alike.
+# Classes that can be told by their colour, with noise. The last batch is smaller; it is filled up to what ranks divide,
+# which two and four do alike.
 cat >"$tmp/make.py" <<'END'
 import os, sys
 import numpy as np
@@ -30,7 +31,8 @@ $python "$tmp/make.py" "$src"
 ok 'four nodes' world_mount 4
 ok 'stage' timeout 60 dealfs stage "$tmp/node0"
 
-# Several trainings in one process, for it takes longer to load torch than to train. Prints name, epoch, loss and a file's name.
+# Several trainings in one process, for it takes longer to load torch than to train. Prints name, epoch, loss and a
+# file's name.
 cat >"$tmp/compare.py" <<'END'
 import os, sys
 sys.path.insert(0, os.environ['examples'])
@@ -99,7 +101,8 @@ END
 differ() { $python "$tmp/differ.py" "$tmp/$1" "$tmp/$2"; }
 below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && a + 0 < b + 0) }'; }
 for epoch in 0 1; do
-    is "epoch $epoch: regular lists are DistributedSampler's, to the last bit" "$(differ regular-$epoch theirs-$epoch)" 0.0
+    is "epoch $epoch: regular lists are DistributedSampler's, to the last bit" \
+        "$(differ regular-$epoch theirs-$epoch)" 0.0
     far=$(differ locality-$epoch seed-$epoch) near=$(differ locality-$epoch regular-$epoch)
     diag "epoch $epoch: weights differ by $near, with another seed by $far"
     ok "epoch $epoch: locality has the same weights" below "$near" 2e-6
@@ -110,15 +113,19 @@ diag "ended and gone on with: $near"
 ok 'nor does an end in the middle change them' below "$near" 2e-6
 
 # --- as a program, as it would be started by hand ---
-timeout 100 $python "$examples/train.py" "$tmp/node1" --pixels 16 --workers 2 --batch 16 --epochs 6 >"$tmp/train.log" 2>&1
+timeout 100 $python "$examples/train.py" "$tmp/node1" --pixels 16 --workers 2 --batch 16 --epochs 6 \
+    >"$tmp/train.log" 2>&1
 is 'the program, alone and with workers' $? 0
 diag "$(cat "$tmp/train.log")"
 is 'a line an epoch' "$(grep -c '^epoch [0-9]: loss ' "$tmp/train.log")" 6
-ok 'it learns' below "$(awk 'END { print $NF }' "$tmp/train.log")" "$(awk 'NR == 1 { print $NF * 0.9 }' "$tmp/train.log")"
+ok 'it learns' \
+    below "$(awk 'END { print $NF }' "$tmp/train.log")" "$(awk 'NR == 1 { print $NF * 0.9 }' "$tmp/train.log")"
 # What torchrun tells its ranks; Debian 12's own does not start any.
 export MASTER_ADDR=127.0.0.1 MASTER_PORT WORLD_SIZE=2
 MASTER_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-as_rank() { RANK=$1 timeout 100 $python "$examples/train.py" "$tmp/node2" --pixels 16 --workers 0 --batch 16 --epochs 1; }
+as_rank() {
+    RANK=$1 timeout 100 $python "$examples/train.py" "$tmp/node2" --pixels 16 --workers 0 --batch 16 --epochs 1
+}
 as_rank 1 >"$tmp/second.log" 2>&1 &
 second=$!
 tap_pids+=("$second")

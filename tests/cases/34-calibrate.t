@@ -37,7 +37,8 @@ assert (m['cache_rate'] is not None) == (m['balance_rate'] is not None) == peers
 assert not peers or (10 < m['cache_rate'] < 1e7 and 10 < m['balance_rate'] < 1e7), m
 assert (m['preprocess_rate'] is not None) == (pictures == 'yes'), m
 for c in got.get('costs', ()):
-    D, R, Rc, p, U = m['samples'], m['storage_rate'], m['cache_rate'] or 1000, c['nodes'], m['preprocess_rate'] or math.inf
+    D, R, Rc, p, U = (m['samples'], m['storage_rate'], m['cache_rate'] or 1000, c['nodes'],
+                      m['preprocess_rate'] or math.inf)
     assert math.isclose(c['regular']['io'], D / R, rel_tol=1e-3), c
     assert math.isclose(c['distributed']['io'], D / Rc * (p - 1) / p, rel_tol=1e-3, abs_tol=1e-6), c
     assert math.isclose(c['preprocessing'], D / (p * U), rel_tol=1e-3, abs_tol=1e-6), c
@@ -56,7 +57,7 @@ table=$(timeout 100 dealfs model --calibrate "$mnt" --seconds 1 2>"$tmp/err")
 like 'a table' "$table" 'samples D +[0-9]+.*storage rate R +[0-9.e+]+  samples/s, this node alone'
 like 'with gaps' "$table" 'cache rate Rc +-'
 unlike 'and no model' "$table" training
-one_line 'a model without peers' 'cache-rate is needed: it was not to be measured' \
+one_line 'a model without peers' 'cache-rate is needed: this mount is in no world' \
     sh -c "dealfs model --calibrate '$mnt' --seconds 1 --nodes 1 --train-rate 100 2>&1 | grep -F needed >&2; exit 1"
 measure "$mnt" --nodes 1,4 --train-rate 100 --cache-rate 1000 --beta 0.1 >"$tmp/json"
 ok 'a model with what is measured and what is given' check 1 $pictures model

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Kills at random, one after another ($KILLS, 16; $SEED), of servers, keepers, couriers, mpirun and whole nodes, also in the
-# middle of a join and two at once, while every node reads: no read fails on a survivor, no byte is wrong; then they join.
+# Kills at random, one after another ($KILLS, 16; $SEED), of servers, keepers, couriers, mpirun and whole nodes, also in
+# the middle of a join and two at once, while every node reads: no read fails on a survivor, no byte is wrong; then they
+# join.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
@@ -105,7 +106,8 @@ kill_courier_and_server() {
     local server
     draw
     server=$(pid_of "$i" server)
-    kill -9 "$(pid_of $(((i + 1) % 3)) courier)" "$server" && wait_for 20 follows "$i" server "$server" && world_ended &&
+    kill -9 "$(pid_of $(((i + 1) % 3)) courier)" "$server" && wait_for 20 follows "$i" server "$server" &&
+        world_ended &&
         lost_and_found
 }
 has_begun() { [ "$(pgrep -cP "$world_pid")" -ge 3 ]; }
@@ -138,7 +140,8 @@ kill_node() {
     draw
     for k in "${all[@]}"; do [ "$k" = "$i" ] || left+=("$k"); done
     read_right "$i" || return
-    kill_whole "$i" && world_ended && wait_for 20 are degraded "${left[@]}" && read_on "${left[@]}" && join "${left[@]}" &&
+    kill_whole "$i" && world_ended && wait_for 20 are degraded "${left[@]}" && read_on "${left[@]}" &&
+        join "${left[@]}" &&
         read_on "${left[@]}" || return
     timeout 60 dealfs mount -o "state=$tmp/state$i,$world_default" "$src" "$tmp/node$i" || return
     reading "$i"

@@ -49,7 +49,8 @@ pair dealfs "$other" join
 world_refused 'a join by two versions' "node 1 \\($host\\) runs dealfs $theirs, node 0 \\($host\\) runs $ours:"
 are_alone 'the mount does not mind'
 pair "$other" "$other" join
-world_refused 'couriers of another version than their mounts' "node 0 \\($host\\): .*by dealfs $ours, its courier is of dealfs $theirs:"
+world_refused 'couriers of another version than their mounts' \
+    "node 0 \\($host\\): .*by dealfs $ours, its courier is of dealfs $theirs:"
 like 'of each node' "$(cat "$tmp/world.log")" "node 1 \\($host\\): .*by dealfs $ours, its courier is of dealfs $theirs:"
 are_alone 'the mount does not mind'
 
@@ -57,7 +58,8 @@ are_alone 'the mount does not mind'
 ok 'node 1 is unmounted' dealfs umount "$tmp/node1"
 ok 'and mounted by the other version' "$other" mount -o "state=$tmp/state1,$world_default" "$src" "$tmp/node1"
 pair dealfs dealfs join
-world_refused 'a mount of another version than its courier' "node 1 \\($host\\): .*by dealfs $theirs, its courier is of dealfs $ours:"
+world_refused 'a mount of another version than its courier' \
+    "node 1 \\($host\\): .*by dealfs $theirs, its courier is of dealfs $ours:"
 unlike 'of that node alone' "$(cat "$tmp/world.log")" 'node 0 .*its courier is'
 are_alone 'the mount does not mind'
 ok 'node 1 is unmounted' dealfs umount "$tmp/node1"

@@ -34,15 +34,14 @@ const char *test_directory(void);
 /* A path in it, for snprintf-less tests: valid until the 16th next call. */
 const char *test_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-bool tap_ok(bool condition, const char *file, int line, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+bool tap_ok(bool condition, const char *file, int line, const char *format, ...) __attribute__((format(printf, 4, 5)));
 bool tap_is_int(intmax_t got, intmax_t expected, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 bool tap_is_uint(uintmax_t got, uintmax_t expected, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 bool tap_is_str(const char *got, const char *expected, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-bool tap_is_mem(const void *got, const void *expected, size_t n, const char *file, int line, const char *format,
-                ...) __attribute__((format(printf, 6, 7)));
+bool tap_is_mem(const void *got, const void *expected, size_t n, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
 
 #endif

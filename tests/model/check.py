@@ -4,7 +4,8 @@
     check.py SOURCE MOUNT SEED PROCESSES OPERATIONS
 
 Each process makes random calls on both and compares what they return, byte by byte; one of them first walks
-everything. Prints the first difference and exits 1. Paths are walked by descriptors, so that they may be of any length."""
+everything. Prints the first difference and exits 1. Paths are walked by descriptors, so that they may be of
+any length."""
 import errno
 import mmap
 import os

@@ -12,8 +12,9 @@ K, M = 1 << 10, 1 << 20
 SIZES = [0, 1, 4095, 4096, 4097, 128 * K - 1, 128 * K, 128 * K + 1, M - 1, M, M + 1,
          4 * M - 1, 4 * M, 4 * M + 1]
 LARGE = [64 * M - 1, 64 * M, 64 * M + 1]
-NAMES = [b'plain.jpg', b'two words', b'new\nline', b'\xff\xfe\x80', 'größe-\u6f22\u5b57'.encode(), b'-rf', b'--', b'a' * 255,
-         b'%2F', b'quote"\'`$x', b'tab\tback\\slash', b'.hidden', b'~', b'*', b'a', b'a-b', b'a.', b' ']
+NAMES = [b'plain.jpg', b'two words', b'new\nline', b'\xff\xfe\x80', 'größe-\u6f22\u5b57'.encode(), b'-rf',
+         b'--', b'a' * 255, b'%2F', b'quote"\'`$x', b'tab\tback\\slash', b'.hidden', b'~', b'*', b'a',
+         b'a-b', b'a.', b' ']
 
 
 def content(rng, size, compressible):
@@ -62,7 +63,8 @@ def fill(directory, rng, depth, args):
         if args['small']:
             size = min(size, 300 * K)
         write(directory, fresh(directory, rng), content(rng, size, args['compressible']), rng)
-    for target in rng.sample([b'plain.jpg', b'..', b'/nowhere/at/all', b'a' * 300, b'dangling', b'.'], rng.randrange(3)):
+    for target in rng.sample([b'plain.jpg', b'..', b'/nowhere/at/all', b'a' * 300, b'dangling', b'.'],
+                             rng.randrange(3)):
         os.symlink(target, fresh(directory, rng), dir_fd=directory)
     if rng.random() < 0.4:
         os.mkfifo(fresh(directory, rng), dir_fd=directory)

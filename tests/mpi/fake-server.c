@@ -15,25 +15,24 @@
  *   last=N          the same as the last thing, before END
  *   room=N          that is left when it is asked in a deal; SIGUSR1 has its courier begin one (100, 101, …)
  *   mute=N          does not answer a deal's first question (1) or second one (2)
- *   wrong=N         computes another directory than the others (1), or none (2)
+ *   wrong=N         computes another layout than the others (1), or none (2)
  *
  * It prints a line for what happens: "live N nodes", "fetched: R right, W waits, T timeouts, D down, B bad,
  * E errors in S seconds, median M us", "command C from N token T", "news from N", "resumed", "hang-up", "room asked
  * D", "deal D of ROOM", "gone N", "settled R as before", "settled R anew". SIGTERM: it says END and ends. SIGKILL is a
  * crash; the next one with the same STATE takes over. One thread. */
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/file.h"
 #include "fs/store/value.h"
-#include "fs/world/attach.h"
-#include "fs/world/ring.h"
+#include "fs/wire/message.h"
+#include "fs/wire/ring.h"
 
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/uio.h>
-
-#define MILLISECOND UINT64_C(1000000)
 
 enum { FILES = 1000, OWED = 4096 };
 
@@ -71,7 +70,7 @@ static size_t owes;
 static uint64_t took[1 << 16]; /* of the first fetches: nanoseconds */
 static uint64_t next_at, asked, ended, right, waits, timeouts, down, bad, errors, last_token, pulse;
 static volatile sig_atomic_t stop, deals;
-static struct digest directory, computed;
+static struct digest layout, computed;
 
 static _Noreturn void die(const char *what, int error)
 {
@@ -116,7 +115,7 @@ static bool check_payload(const void *slot, size_t n, const struct ring_message 
 
 static void push(const struct ring_message *m)
 {
-    while (ring_push(&ring.shared->to_courier, ring.bell_courier, m) == -EAGAIN)
+    while (ring_push(&ring.shared->to_courier, ring.fd[RING_BELL_COURIER], m) == -EAGAIN)
         ;
 }
 
@@ -307,30 +306,29 @@ static bool take_ring(uint64_t now)
 
 /* --- the socket --- */
 
-static void answer(enum attach_kind kind, const void *bytes, size_t n)
+static void answer(enum message_kind kind, const void *bytes, size_t n)
 {
-    int error = attach_send(courier, kind, bytes, n, NULL);
+    int error = message_send(courier, kind, bytes, n, NULL);
     if (error)
         die("answer the courier", error);
 }
 
 static void welcome(void)
 {
-    struct attach_welcome w = {.version = ATTACH_VERSION,
-                               .waiting = (uint32_t)o.waiting,
-                               .release = DEALFS_VERSION,
-                               .node = {.host = "fake", .capacity = o.capacity},
-                               .options = o.options,
-                               .extents = o.extents,
-                               .peer_timeout = o.timeout_ms * MILLISECOND,
-                               .mountpoint = "/nowhere"};
+    struct message_welcome w = {.version = MESSAGE_VERSION,
+                                .waiting = (uint32_t)o.waiting,
+                                .release = DEALFS_VERSION,
+                                .node = {.host = "fake", .capacity = o.capacity},
+                                .options = o.options,
+                                .extents = o.extents,
+                                .peer_timeout = o.timeout_ms * MILLISECOND};
     struct digest d = hash128(id, strlen(id), 0);
     digest_format(&d, w.node.id);
     if (!o.waiting)
-        w.catalog = hash128(catalog, strlen(catalog), 0);
+        w.catalog = w.versions = hash128(catalog, strlen(catalog), 0);
     else
         w.extents = 0;
-    answer(ATTACH_WELCOME, &w, sizeof w);
+    answer(MESSAGE_WELCOME, &w, sizeof w);
 }
 
 static void tell_holdings(void)
@@ -343,16 +341,16 @@ static void tell_holdings(void)
         holding.cost += 1000;
     }
     struct iovec part[] = {{&holding, sizeof holding}, {held, words * sizeof *held}};
-    int error = attach_sendv(courier, ATTACH_HOLDINGS, part, 2, NULL);
+    int error = message_sendv(courier, MESSAGE_HOLDINGS, part, 2, NULL);
     if (error)
         die("answer the courier", error);
 }
 
-static void open_ring(const int fds[ATTACH_FDS], uint32_t number, uint32_t count)
+static void open_ring(const int fds[MESSAGE_FDS], uint32_t number, uint32_t count)
 {
     if (has_ring)
         ring_close(&ring);
-    int error = ring_open(&ring, fds[0], fds[1], fds[2]);
+    int error = ring_open(&ring, fds);
     if (error)
         die("open the ring", error);
     has_ring = true;
@@ -360,52 +358,53 @@ static void open_ring(const int fds[ATTACH_FDS], uint32_t number, uint32_t count
     nodes = count;
 }
 
-static void take_world(const void *payload, size_t n, const int fds[ATTACH_FDS])
+static void take_world(const void *payload, size_t n, const int fds[MESSAGE_FDS])
 {
-    const struct attach_world *w = payload;
-    if (n < sizeof *w || n != sizeof *w + w->nodes * sizeof(struct attach_member) + w->held * w->groups * o.extents * 2)
+    const struct message_world *w = payload;
+    if (n < sizeof *w ||
+        n != sizeof *w + w->nodes * sizeof(struct message_member) + w->held * w->groups * o.extents * 2)
         die("WORLD", -EPROTO);
     open_ring(fds, w->me, w->nodes);
     printf("groups %" PRIu32 "\n", w->groups);
-    const struct attach_member *member = (const void *)(w + 1);
+    const struct message_member *member = (const void *)(w + 1);
     const uint16_t *holder = (const void *)(member + w->nodes);
     for (uint64_t i = 0; w->held && i < w->groups * o.extents; i++)
         if (holder[i] != NO_OWNER)
             printf("held %" PRIu64 " by %u\n", i % o.extents, holder[i]);
-    directory = hash128((const char *)payload + sizeof *w, n - sizeof *w, w->groups);
-    answer(ATTACH_DIRECTORY, &directory, sizeof directory);
+    layout = hash128((const char *)payload + sizeof *w, n - sizeof *w, w->groups);
+    answer(MESSAGE_LAYOUT, &layout, sizeof layout);
 }
 
 static void tell_room(const void *payload)
 {
-    struct attach_room r = {.room = o.room};
+    struct message_room r = {.room = o.room};
     memcpy(&r.number, payload, sizeof r.number);
     printf("room asked %" PRIu64 "\n", r.number);
     if (o.mute != 1)
-        answer(ATTACH_ROOM, &r, sizeof r);
+        answer(MESSAGE_ROOM, &r, sizeof r);
 }
 
-/* A directory that is made of the rooms, or stays where there are none. */
+/* A layout that is made of the rooms, or stays where there are none. */
 static void deal(const uint64_t *payload, size_t n)
 {
-    struct attach_dealt dealt = {.number = payload[0]};
+    struct message_dealt dealt = {.number = payload[0]};
     uint64_t sum = 0;
     if (n != (nodes + 1) * sizeof *payload)
         die("DEAL", -EPROTO);
     for (uint32_t i = 0; i < nodes; i++)
         sum += payload[1 + i];
     printf("deal %" PRIu64 " of %" PRIu64 "\n", payload[0], sum);
-    computed = sum ? hash128(payload, n, o.wrong == 1) : directory;
+    computed = sum ? hash128(payload, n, o.wrong == 1) : layout;
     if (o.wrong != 2)
-        dealt.directory = computed;
+        dealt.layout = computed;
     if (o.mute != 2)
-        answer(ATTACH_DEALT, &dealt, sizeof dealt);
+        answer(MESSAGE_DEALT, &dealt, sizeof dealt);
 }
 
-static void settle(const struct attach_settled *settled)
+static void settle(const struct message_settled *settled)
 {
-    bool before = memcmp(&settled->directory, &directory, sizeof directory) == 0;
-    directory = settled->directory;
+    bool before = memcmp(&settled->layout, &layout, sizeof layout) == 0;
+    layout = settled->layout;
     printf("settled %" PRIu64 " %s\n", settled->round, before ? "as before" : "anew");
 }
 
@@ -423,7 +422,7 @@ static void go_live(void)
     fetching = nodes > 1 && (o.fetch || o.seconds);
     memset(in_slot, 0, sizeof in_slot);
     printf("live %" PRIu32 " of %" PRIu32 " nodes\n", me, nodes);
-    answer(ATTACH_OK, NULL, 0);
+    answer(MESSAGE_OK, NULL, 0);
     say_command(o.command, 77);
 }
 
@@ -433,7 +432,7 @@ static void take_catalog(const char *path)
     printf("catalog %zd bytes\n", file_read(-1, path, 1 << 20, &bytes) ? (ssize_t)-1 : (ssize_t)bytes.length);
     str_fini(&bytes);
     o.waiting = 0;
-    answer(ATTACH_OK, NULL, 0);
+    answer(MESSAGE_OK, NULL, 0);
 }
 
 static void forget_courier(void)
@@ -449,41 +448,41 @@ static void take_frame(void)
     CLEANUP_FREE void *payload = NULL;
     uint32_t kind;
     size_t n;
-    int fds[ATTACH_FDS];
-    int error = attach_receive(courier, &kind, &payload, &n, fds);
+    int fds[MESSAGE_FDS];
+    int error = message_receive(courier, &kind, &payload, &n, fds);
     if (error) {
         forget_courier();
         return;
     }
     switch (kind) {
-    case ATTACH_HELLO:
+    case MESSAGE_HELLO:
         welcome();
         break;
-    case ATTACH_CATALOG:
+    case MESSAGE_CATALOG:
         take_catalog(payload);
         break;
-    case ATTACH_HOLDINGS:
+    case MESSAGE_HOLDINGS:
         tell_holdings();
         break;
-    case ATTACH_WORLD:
+    case MESSAGE_WORLD:
         take_world(payload, n, fds);
         break;
-    case ATTACH_ROOM:
+    case MESSAGE_ROOM:
         tell_room(payload);
         break;
-    case ATTACH_DEAL:
+    case MESSAGE_DEAL:
         deal(payload, n);
         break;
-    case ATTACH_SETTLED:
+    case MESSAGE_SETTLED:
         settle(payload);
         break;
-    case ATTACH_RESUME:
-        directory = ((struct attach_resume *)payload)->directory;
-        open_ring(fds, ((struct attach_resume *)payload)->me, ((struct attach_resume *)payload)->nodes);
+    case MESSAGE_RESUME:
+        layout = ((struct message_resume *)payload)->layout;
+        open_ring(fds, ((struct message_resume *)payload)->me, ((struct message_resume *)payload)->nodes);
         printf("resumed\n");
         go_live();
         break;
-    case ATTACH_LIVE:
+    case MESSAGE_LIVE:
         go_live();
         break;
     default:
@@ -494,12 +493,13 @@ static void take_frame(void)
 static void sleep_on(int ms)
 {
     bool asleep = live && ring_may_sleep(&ring.shared->to_server);
-    struct pollfd fd[] = {{listening, POLLIN, 0}, {courier, POLLIN, 0}, {live ? ring.bell_server : -1, POLLIN, 0}};
+    struct pollfd fd[] = {
+        {listening, POLLIN, 0}, {courier, POLLIN, 0}, {live ? ring.fd[RING_BELL_SERVER] : -1, POLLIN, 0}};
     int n = poll(fd, 3, live && !asleep ? 0 : ms);
     if (asleep)
-        ring_awake(&ring.shared->to_server, ring.bell_server);
+        ring_awake(&ring.shared->to_server, ring.fd[RING_BELL_SERVER]);
     if (n > 0 && fd[0].revents) {
-        int fresh = attach_accept(listening);
+        int fresh = message_accept(listening);
         if (fresh >= 0 && courier >= 0)
             forget_courier();
         if (fresh >= 0)
@@ -522,14 +522,16 @@ static void run(void)
         }
         if (live && fetching)
             fetch_more(now);
-        if (dealt < (uint64_t)deals)
-            say_command(WORLD_DEAL, 100 + dealt++);
+        if (dealt < (uint64_t)deals) {
+            say_command(WORLD_DEAL, 100 + dealt);
+            printf("wanted %" PRIu64 "\n", 100 + dealt++);
+        }
         if (!some)
             sleep_on(o.pause_ms ? 1 : 10);
     }
     say_command(o.last, 77);
     if (courier >= 0)
-        attach_send(courier, ATTACH_END, NULL, 0, NULL);
+        message_send(courier, MESSAGE_END, NULL, 0, NULL);
 }
 
 static void on_signal(int number)
@@ -587,7 +589,7 @@ int main(int argc, char **argv)
     signal(SIGTERM, on_signal);
     signal(SIGUSR1, on_deal);
     signal(SIGPIPE, SIG_IGN);
-    listening = attach_listen(state);
+    listening = message_listen(state);
     if (listening < 0)
         die("listen", listening);
     printf("listening\n");

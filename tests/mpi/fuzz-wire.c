@@ -1,4 +1,4 @@
-/* libFuzzer target: any bytes as messages between couriers. What is taken is what wire_make would have made: it has its
+/* libFuzzer target: any bytes as messages between couriers. What is taken is what a courier would have made: it has its
  * own length, and only numbers that can be. Half of the inputs get the right magic number first. */
 #include "mpi/wire.h"
 

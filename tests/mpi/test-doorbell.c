@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 5000 };
+enum { PATIENCE_MS = 5000, SECRET = 4711 };
 
 static const uint8_t world[16] = {1, 2, 3}, other_world[16] = {9};
 
@@ -36,7 +36,7 @@ struct pair {
 static bool make_pair(struct pair *p)
 {
     for (uint32_t i = 0; i < 2; i++)
-        if (doorbell_create(i, world, &p->all[i], &p->d[i]))
+        if (doorbell_create(i, world, SECRET, &p->all[i], &p->d[i]))
             return false;
     return true;
 }
@@ -148,6 +148,8 @@ static void test_quiet(void)
     ok(!doorbell_is_idle(p.d[1]), "nor does it know yet whom they reach");
     ok(rings(&p, PATIENCE_MS) && declines(&p), "who is reached by a socket says so, which is no bell");
     ok(doorbell_is_idle(p.d[1]) && !doorbell_is_idle(p.d[0]), "and needs no bell of anybody");
+    ok(doorbell_reaches(p.d[1], 0) && !doorbell_reaches(p.d[0], 1), "it reaches the other, which has no socket to it");
+    ok(doorbell_answered(p.d[0], 1) == 0 && doorbell_answered(p.d[1], 0) == 0, "one answer takes no time");
     int tries = 0;
     while (tries < TRIES && rings(&p, SOON_MS) && (right &= declines(&p)))
         tries++;
@@ -155,6 +157,7 @@ static void test_quiet(void)
     while (!rings(&p, 1))
         ;
     ok(declines(&p), "but after a while again");
+    ok(doorbell_answered(p.d[0], 1) > 0, "by then it has answered for a time");
     destroy_pair(&p);
     close(fd[0]);
     close(fd[1]);
@@ -164,7 +167,8 @@ static void test_quiet(void)
 static void test_strangers(void)
 {
     struct pair p, q;
-    if (!ok(make_pair(&p) && doorbell_create(1, other_world, &q.all[1], &q.d[1]) == 0, "a bell of another world"))
+    if (!ok(make_pair(&p) && doorbell_create(1, other_world, SECRET + 1, &q.all[1], &q.d[1]) == 0,
+            "a bell of another world"))
         return;
     q.d[0] = NULL;
     q.all[0] = p.all[0];
@@ -181,9 +185,29 @@ static void test_strangers(void)
     doorbell_ring(q.d[1], 0);
     ok(wait_for_bell(p.d[0], PATIENCE_MS) && !doorbell_answer(p.d[0]), "a bell of another world is not heard");
     doorbell_ring(p.d[1], 0);
-    ok(doorbell_create(0, world, &q.all[0], &q.d[0]) == -EADDRINUSE, "no two in one world have one number");
+    ok(doorbell_create(0, world, SECRET, &q.all[0], &q.d[0]) == -EADDRINUSE, "no two in one world have one number");
     destroy_pair(&p);
     doorbell_destroy(q.d[1]);
+}
+
+/* Of the same user, on the same machine, it has read the world's uuid in /proc/net/unix. */
+static void test_spy(void)
+{
+    struct wire_bell all[3];
+    struct doorbell *d[3] = {NULL};
+    bool made = true;
+    for (uint32_t i = 0; i < 3; i++)
+        made &= doorbell_create(i, world, SECRET + (i == 2), &all[i], &d[i]) == 0;
+    for (uint32_t i = 0; i < 3 && made; i++)
+        made = doorbell_connect(d[i], all, 3) == 0;
+    if (!ok(made, "two bells, and one that knows no more than the name of their world"))
+        return;
+    doorbell_ring(d[2], 0);
+    ok(wait_for_bell(d[0], PATIENCE_MS) && !doorbell_answer(d[0]), "it is not heard");
+    doorbell_ring(d[1], 0);
+    ok(heard(d[0]), "they hear each other");
+    for (uint32_t i = 0; i < 3; i++)
+        doorbell_destroy(d[i]);
 }
 
 int main(void)
@@ -193,5 +217,6 @@ int main(void)
     test_udp();
     test_quiet();
     test_strangers();
+    test_spy();
     return done_testing();
 }

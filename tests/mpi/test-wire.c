@@ -1,19 +1,19 @@
 /* Messages between couriers: what is made is understood, and nothing that was altered anywhere is taken for another. */
 #include "mpi/wire.h"
 
-#include "mpi/faults.h"
+#include "mpi/spoil.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
 #include <string.h>
 
-static const uint32_t kinds[] = {WIRE_FETCH, WIRE_WAIT, WIRE_GONE, WIRE_COMMAND, WIRE_NEWS,
-                                 WIRE_QUIT,  WIRE_DEAL, WIRE_ROOM, WIRE_DEALT,   WIRE_SETTLED};
+static const uint32_t kinds[] = {WIRE_FETCH, WIRE_WAIT, WIRE_GONE,  WIRE_COMMAND, WIRE_NEWS, WIRE_QUIT,
+                                 WIRE_DEAL,  WIRE_ROOM, WIRE_DEALT, WIRE_SETTLED, WIRE_PING, WIRE_PONG};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static struct wire_message example(uint32_t kind)
 {
-    struct wire_message m = wire_make((enum wire_kind)kind);
+    struct wire_message m = {.magic = WIRE_MAGIC, .kind = kind};
     if (kind == WIRE_FETCH || kind == WIRE_WAIT)
         m.tag = TAG_ANSWER + 5;
     if (kind == WIRE_FETCH) {
@@ -25,14 +25,14 @@ static struct wire_message example(uint32_t kind)
         m.command = WORLD_STAGE;
         m.token = UINT64_MAX;
     }
-    if (kind >= WIRE_DEAL)
+    if (kind >= WIRE_DEAL && kind <= WIRE_SETTLED)
         m.token = 12;
     if (kind == WIRE_ROOM)
         m.room = UINT64_MAX;
     if (kind == WIRE_DEALT)
         m.status = -EIO;
-    if (kind >= WIRE_DEALT)
-        memset(&m.directory, 0x21, sizeof m.directory);
+    if (kind == WIRE_DEALT || kind == WIRE_SETTLED)
+        memset(&m.layout, 0x21, sizeof m.layout);
     if (kind == WIRE_NEWS)
         memset(&m.news, 0xab, sizeof m.news);
     return m;
@@ -77,7 +77,7 @@ static void test_wrong(void)
 {
     REFUSE(WIRE_FETCH, magic++, "another magic number");
     REFUSE(WIRE_FETCH, kind = 0, "no kind");
-    REFUSE(WIRE_FETCH, kind = WIRE_SETTLED + 1, "an unknown kind");
+    REFUSE(WIRE_FETCH, kind = WIRE_PONG + 1, "an unknown kind");
     REFUSE(WIRE_FETCH, tag = TAG_ANSWER - 1, "a tag that is not an answer's");
     REFUSE(WIRE_FETCH, tag = (uint32_t)INT32_MAX + 1, "a tag that MPI cannot have");
     REFUSE(WIRE_FETCH, count = 0, "no values");
@@ -94,11 +94,13 @@ static void test_wrong(void)
     REFUSE(WIRE_COMMAND, status = -EIO, "a command with an error");
     REFUSE(WIRE_NEWS, tag = TAG_ANSWER, "news with a tag");
     REFUSE(WIRE_QUIT, token = 1, "QUIT with a token");
+    REFUSE(WIRE_PING, token = 1, "PING with a token");
+    REFUSE(WIRE_PONG, status = -EIO, "PONG with an error");
     REFUSE(WIRE_DEAL, room = 1, "a question for room that has some");
     REFUSE(WIRE_ROOM, status = 1, "a positive error");
     REFUSE(WIRE_ROOM, status = -4096, "an error that there is not");
-    REFUSE(WIRE_ROOM, directory.byte[15] = 1, "room with a directory");
-    REFUSE(WIRE_DEALT, room = 1, "a directory with room");
+    REFUSE(WIRE_ROOM, layout.byte[15] = 1, "room with a layout");
+    REFUSE(WIRE_DEALT, room = 1, "a layout with room");
     REFUSE(WIRE_SETTLED, status = -EIO, "a settlement that failed");
 }
 
@@ -206,19 +208,19 @@ static void test_member(void)
     is_int(wire_bell_check(&b), -EBADMSG, "with a network that cannot be");
 }
 
-static void test_faults(void)
+static void test_spoil(void)
 {
-    struct faults f;
+    struct spoil f;
     static const char *const wrong[] = {"damage",  "damage:",  "damage:0", "damage:x",
                                         "often:3", "short:1x", ":3",       "short:1 "};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        is_int(faults_parse(wrong[i], &f), -EINVAL, "faults: %s", wrong[i]);
-    is_int(faults_parse(NULL, &f), 0, "no faults");
-    is_int(faults_next(&f), FAULT_NONE, "are none");
-    is_int(faults_parse("damage:2,never:3", &f), 0, "two");
-    static const enum fault come[] = {FAULT_NONE, FAULT_DAMAGE, FAULT_NEVER, FAULT_DAMAGE, FAULT_NONE, FAULT_NEVER};
+        is_int(spoil_parse(wrong[i], &f), -EINVAL, "spoilt answers: %s", wrong[i]);
+    is_int(spoil_parse(NULL, &f), 0, "none are spoilt");
+    is_int(spoil_next(&f), SPOIL_NONE, "are none");
+    is_int(spoil_parse("damage:2,never:3", &f), 0, "two");
+    static const enum spoil_way come[] = {SPOIL_NONE, SPOIL_DAMAGE, SPOIL_NEVER, SPOIL_DAMAGE, SPOIL_NONE, SPOIL_NEVER};
     for (size_t i = 0; i < sizeof come / sizeof *come; i++)
-        is_int(faults_next(&f), come[i], "answer %zu", i + 1);
+        is_int(spoil_next(&f), come[i], "answer %zu", i + 1);
 }
 
 int main(void)
@@ -230,6 +232,6 @@ int main(void)
     test_news();
     test_join();
     test_member();
-    test_faults();
+    test_spoil();
     return done_testing();
 }

@@ -1,5 +1,6 @@
 /* fs/base/file.h: whole files, and folders made and removed. */
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/file.h"
 #include "tests/lib/tap.h"
 
@@ -150,13 +151,6 @@ static void test_remove_mounted(void)
     is_int(dir_remove_tree(AT_FDCWD, test_path("m")), 0, "all goes");
 }
 
-static void test_network(void)
-{
-    is_int(file_on_network(test_path("none")), -ENOENT, "a missing path");
-    is_int(file_on_network("/proc"), 0, "/proc is local");
-    is_int(file_on_network("/dev"), 0, "/dev is local");
-}
-
 static void test_clocks(void)
 {
     uint64_t a = clock_now(), b = clock_now();
@@ -172,7 +166,6 @@ int main(void)
     test_make();
     test_remove();
     test_remove_mounted();
-    test_network();
     test_clocks();
     return done_testing();
 }

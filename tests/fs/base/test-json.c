@@ -9,7 +9,7 @@
 static void test_writer(void)
 {
     CLEANUP_STR struct str s = STR_INIT;
-    struct json j = {&s, false};
+    struct json j = {.out = &s};
     json_begin_object(&j, NULL);
     json_begin_object(&j, "empty");
     json_end_object(&j);
@@ -34,6 +34,53 @@ static void test_writer(void)
            "commas are where they belong");
 }
 
+static void test_indented(void)
+{
+    static const char *const hundred =
+        "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789";
+    CLEANUP_STR struct str s = STR_INIT;
+    struct json j = {.out = &s, .indent = true};
+
+    json_uint(&j, NULL, 1);
+    is_str(s.data, "1", "a value alone");
+    str_clear(&s);
+    j = (struct json){.out = &s, .indent = true};
+    json_begin_object(&j, NULL);
+    json_begin_object(&j, "none");
+    json_end_object(&j);
+    json_begin_object(&j, "outer");
+    json_begin_array(&j, "small");
+    json_uint(&j, NULL, 1);
+    json_string(&j, NULL, "{,:}\"\n");
+    json_end_array(&j);
+    json_uint(&j, "after", 2);
+    json_end_object(&j);
+    json_begin_array(&j, "long");
+    json_string(&j, NULL, hundred);
+    json_string(&j, NULL, hundred + 40);
+    json_end_array(&j);
+    json_end_object(&j);
+    is_str(s.data,
+           "{\n"
+           "  \"none\": {},\n"
+           "  \"outer\": {\n"
+           "    \"small\": [1, \"{,:}\\\"\\n\"],\n"
+           "    \"after\": 2\n"
+           "  },\n"
+           "  \"long\": [\n"
+           "    "
+           "\"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\",\n"
+           "    \"012345678901234567890123456789012345678901234567890123456789\"\n"
+           "  ]\n"
+           "}",
+           "a line each value, or small group");
+    str_clear(&s);
+    j = (struct json){.out = &s, .indent = true};
+    json_begin_array(&j, NULL);
+    json_end_array(&j);
+    is_str(s.data, "[]", "an empty group");
+}
+
 static void test_strings(void)
 {
     static const struct {
@@ -43,37 +90,40 @@ static void test_strings(void)
     } cases[] = {
         {"plain", 5, "\"plain\""},
         {"\"\\/\b\f\n\r\t", 8, "\"\\\"\\\\/\\b\\f\\n\\r\\t\""},
-        {"\0\x1f\x7f", 3, "\"\\u0000\\u001f\x7f\""},
+        {"\x01\x1f\x7f", 3, "\"\\u0001\\u001f\x7f\""},
         {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x9f", 9, "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x9f\""},
         {"\xe9", 1, "\"\\u00e9\""},
         {"\xc3", 1, "\"\\u00c3\""},
         {"\xc0\x80", 2, "\"\\u00c0\\u0080\""},
         {"\xed\xa0\x80", 3, "\"\\u00ed\\u00a0\\u0080\""},
         {"\xf4\x90\x80\x80", 4, "\"\\u00f4\\u0090\\u0080\\u0080\""},
-        {"\xe2\x82" "a", 3, "\"\\u00e2\\u0082a\""},
+        {"\xe2\x82"
+         "a",
+         3, "\"\\u00e2\\u0082a\""},
         {"\xff\xfe", 2, "\"\\u00ff\\u00fe\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CLEANUP_STR struct str s = STR_INIT, back = STR_INIT;
-        struct json j = {&s, false};
-        json_bytes(&j, NULL, cases[i].bytes, cases[i].n);
+        struct json j = {.out = &s};
+        json_string(&j, NULL, cases[i].bytes);
         is_str(s.data, cases[i].text, "string %zu is escaped", i);
         is_int(json_find_string(s.data, s.length, "", &back), 0, "and read");
         ok(back.length == cases[i].n && memcmp(back.data, cases[i].bytes, back.length) == 0, "as the same bytes");
     }
 }
 
-static const char text[] = " { \"a\" : { \"b\" : [ 10 , {\"c\\u0064\":\"x\\u20ac\\ud83d\\udc1f\\n\"}, -1.5e+3, true ] } ,"
-                           "\"n\":null,\"big\":18446744073709551616,\"f\":1.5,\"\":{\"\":3}}";
+static const char text[] =
+    " { \"a\" : { \"b\" : [ 10 , {\"c\\u0064\":\"x\\u20ac\\ud83d\\udc1f\\n\"}, -1.5e+3, true ] } ,"
+    "\"n\":null,\"big\":18446744073709551616,\"f\":1.5,\"\":{\"\":3}}";
 
 static void test_find(void)
 {
     static const struct {
         const char *path, *value;
     } found[] = {
-        {"a.b.0", "10"},   {"a.b.1.cd", "\"x\\u20ac\\ud83d\\udc1f\\n\""},
+        {"a.b.0", "10"},      {"a.b.1.cd", "\"x\\u20ac\\ud83d\\udc1f\\n\""},
         {"a.b.2", "-1.5e+3"}, {"a.b.3", "true"},
-        {"n", "null"},     {"a.b.1", "{\"c\\u0064\":\"x\\u20ac\\ud83d\\udc1f\\n\"}"},
+        {"n", "null"},        {"a.b.1", "{\"c\\u0064\":\"x\\u20ac\\ud83d\\udc1f\\n\"}"},
     };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
         const char *value = NULL;
@@ -81,8 +131,8 @@ static void test_find(void)
         ok(n == (long)strlen(found[i].value) && value && memcmp(value, found[i].value, (size_t)n) == 0, "%s is %s",
            found[i].path, found[i].value);
     }
-    static const char *const missing[] = {"b", "a.c", "a.b.4", "a.b.x", "a.b.-1", "a.b.0.0", "n.x", "a.b.1.c",
-                                          "a.b.99999999999999999999"};
+    static const char *const missing[] = {
+        "b", "a.c", "a.b.4", "a.b.x", "a.b.-1", "a.b.0.0", "n.x", "a.b.1.c", "a.b.99999999999999999999"};
     const char *value = text;
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
         is_int(json_find(text, sizeof text - 1, missing[i], &value), -ENOENT, "%s is not there", missing[i]);
@@ -110,9 +160,13 @@ static void test_types(void)
 static void test_malformed(void)
 {
     static const char *const bad[] = {
-        "", " ", "{", "[", "[1", "[1,", "[1,]", "{\"a\"", "{\"a\":", "{\"a\":}", "{\"a\":1,}", "{a:1}", "\"", "\"\\",
-        "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"\\ud800\"", "\"\\udc00\"", "\"\\ud800\\u0041\"", "\"\n\"", "-",
-        "1.", "1e", "1e+", "tru", "nul", "nope", "'a'", "}", ":",
+        "",           " ",           "{",           "[",           "[1",
+        "[1,",        "[1,]",        "{\"a\"",      "{\"a\":",     "{\"a\":}",
+        "{\"a\":1,}", "{a:1}",       "\"",          "\"\\",        "\"\\x\"",
+        "\"\\u12\"",  "\"\\u12g4\"", "\"\\ud800\"", "\"\\udc00\"", "\"\\ud800\\u0041\"",
+        "\"\n\"",     "-",           "1.",          "1e",          "1e+",
+        "tru",        "nul",         "nope",        "'a'",         "}",
+        ":",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         /* A copy of exactly this length, so that a sanitizer sees a look past it. */
@@ -134,7 +188,8 @@ static void test_malformed(void)
 static void test_next(void)
 {
     static const char array[] = " [1, \"a]\" ,{\"b\":[2,3]} ]", empty[] = "[ ]";
-    static const char *const expected[] = {"1", "\"a]\"", "{\"b\":[2,3]}"}, *const bad[] = {"", "1", "[", "[1 2]", "[1,]"};
+    static const char *const expected[] = {"1", "\"a]\"", "{\"b\":[2,3]}"}, *const bad[] = {"", "1", "[", "[1 2]",
+                                                                                            "[1,]"};
     const char *rest = array, *value;
     size_t n = sizeof array - 1;
     for (size_t i = 0; i < 3; i++) {
@@ -162,6 +217,7 @@ int main(void)
     test_next();
     test_malformed();
     test_writer();
+    test_indented();
     test_strings();
     test_find();
     test_types();

@@ -1,4 +1,5 @@
 /* fs/base/log.h: lines, levels, areas, limits; from several threads and processes. */
+#include "fs/base/clock.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "tests/lib/tap.h"
@@ -57,7 +58,8 @@ static void test_lines(int fd)
     log_info("hello %d", 7);
     is_int(errno, EXDEV, "errno is left alone");
     ok(matches(logged(fd), "^20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3}Z info tester: "
-                           "hello 7\n$"), "a line has time, level and program");
+                           "hello 7\n$"),
+       "a line has time, level and program");
     char now[32];
     time_t t = time(NULL);
     strftime(now, sizeof now, "%Y-%m-%dT%H:%M", gmtime(&t));
@@ -76,18 +78,24 @@ static void test_lines(int fd)
        "a message too long is cut and says so");
 }
 
+static void want(int fd, const char *areas)
+{
+    setenv("DEALFS_DEBUG", areas, 1);
+    log_open("tester", fd, false);
+}
+
 static void test_debug(int fd)
 {
     log_debug("scan", "unwanted");
     ok(!log_wants("scan"), "no area is wanted at first");
-    log_set_debug("scan,slots");
+    want(fd, "scan,slots");
     ok(log_wants("scan") && log_wants("slots") && !log_wants("sca") && !log_wants("slot"), "areas are whole words");
     log_debug("scan", "wanted %d", 1);
     log_debug("other", "unwanted");
     ok(matches(logged(fd), "^[^ ]+ debug tester: scan: wanted 1\n$"), "only the area that is wanted is logged");
-    log_set_debug("all");
+    want(fd, "all");
     ok(log_wants("anything"), "all are wanted");
-    log_set_debug("");
+    want(fd, "");
     ok(!log_wants("scan"), "and none again");
 }
 

@@ -1,11 +1,11 @@
 /* fs/base/size.h: what people write, and what they are shown. */
+#include "fs/base/clock.h"
 #include "fs/base/size.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
 
 #define K UINT64_C(1024)
-#define SECOND UINT64_C(1000000000)
 
 static void test_size_parse(void)
 {
@@ -116,15 +116,9 @@ static void test_format(void)
         uint64_t size;
         const char *text;
     } sizes[] = {
-        {0, "0 B"},
-        {1023, "1023 B"},
-        {1024, "1 KiB"},
-        {1536, "1.5 KiB"},
-        {112 * K, "112 KiB"},
-        {K * K - 1, "1.0 MiB"},
-        {K * K, "1 MiB"},
-        {1503238553, "1.4 GiB"},
-        {UINT64_MAX, "16.0 EiB"},
+        {0, "0 B"},        {1023, "1023 B"},        {1024, "1 KiB"},
+        {1536, "1.5 KiB"}, {112 * K, "112 KiB"},    {K * K - 1, "1.0 MiB"},
+        {K * K, "1 MiB"},  {1503238553, "1.4 GiB"}, {UINT64_MAX, "16.0 EiB"},
     };
     static const struct {
         uint64_t nanoseconds;

@@ -68,6 +68,7 @@ static void mend(char *image, size_t n)
     if (format_layout(header->section) != n)
         return;
     header->digest = format_digest(image);
+    header->versions = format_versions(image);
     header->checksum = format_checksum(image);
 }
 

@@ -2,7 +2,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/catalog/samples.h"
-#include "fs/catalog/scan.h"
+#include "fs/catalog/scanner.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -12,8 +12,9 @@ int main(int argc, char **argv)
     CLEANUP_STR struct str text = STR_INIT;
     CLEANUP_CLOSE int fd = argc == 4 ? open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     struct catalog *c;
+    struct scan_progress progress;
     struct samples_table *table = NULL;
-    if (fd < 0 || scan_source(fd, argv[2], NULL, &c, &text, NULL)) {
+    if (fd < 0 || scan_source(fd, argv[2], &(struct scan_options){0}, &c, &text, &progress)) {
         fprintf(stderr, "list-samples: %s\n", text.data ? text.data : "usage: list-samples SOURCE CATALOG NAME");
         return 1;
     }

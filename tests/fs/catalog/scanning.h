@@ -9,7 +9,6 @@ extern char scanning_root[256], scanning_path[256]; /* of the source and the cat
 
 void scanning_begin(const char *name); /* an empty source for another test */
 void scanning_add_classes(void);       /* 100 files of 200 bytes in 20 directories */
-void scanning_settle(void);            /* until time stamps of what was made before are trusted */
 struct catalog *scanning_run(enum rescan how, struct scan_progress *result);
 
 struct digest scanning_digest(const struct catalog *c);

@@ -3,13 +3,15 @@
 #define TESTS_FS_CATALOG_SOURCE_H
 
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/file.h"
-#include "fs/catalog/scan.h"
+#include "fs/catalog/scanner.h"
 #include "tests/lib/tap.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 /* A file of `size` bytes (a hole) with its parents; a path that ends with a slash is a directory. */
 static inline void source_add(const char *root, const char *path, off_t size)
@@ -47,6 +49,14 @@ static inline void source_age(const char *root, const char *path, long seconds)
         bail_out("touch %s: %s", whole.data, strerror(errno));
 }
 
+/* Until time stamps of what was made before are trusted. */
+static inline void source_settle(void)
+{
+    uint64_t until = clock_realtime() + 2100000000u;
+    while (clock_realtime() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+}
+
 static inline int source_scan(const char *root, const char *path, const struct scan_options *options,
                               struct catalog **c, struct scan_progress *result)
 {
@@ -55,7 +65,9 @@ static inline int source_scan(const char *root, const char *path, const struct s
     *c = NULL;
     if (fd < 0)
         bail_out("open %s: %s", root, strerror(errno));
-    int error = scan_source(fd, path, options, c, &why, result);
+    struct scan_progress unwanted;
+    int error =
+        scan_source(fd, path, options ? options : &(struct scan_options){0}, c, &why, result ? result : &unwanted);
     if (error && why.length == 0)
         fail("a scan that fails says why");
     if (why.length)

@@ -238,15 +238,12 @@ static void test_lookup(const struct catalog *c)
 static void test_numbers(const struct catalog *c)
 {
     uint64_t d = source_find(c, "d"), file = source_find(c, "d/e/file"), link = source_find(c, "d/link");
-    uint32_t number = 99, first = 99, count = 99;
+    uint32_t number = 99;
     is_int(catalog_ino_file(c, file, &number), 0, "the number of a file");
     is_uint(number, 0, "is that of the sample");
     is_int(catalog_ino_file(c, d, &number), -EISDIR, "a directory has none");
     is_int(catalog_ino_file(c, link, &number), -EINVAL, "a symlink has none");
     is_int(catalog_ino_file(c, 7, &number), -ENOENT, "nor what is not there");
-    is_int(catalog_directory_files(c, catalog_parent(c, file), &first, &count), 0, "the files of a directory");
-    ok(first == 0 && count == 1, "are a slice");
-    is_int(catalog_directory_files(c, link, &first, &count), -ENOTDIR, "a symlink has none");
 }
 
 static void test_stat(const struct catalog *c)
@@ -256,7 +253,8 @@ static void test_stat(const struct catalog *c)
     is_int(catalog_stat(c, source_find(c, "d"), &st), 0, "stat of a directory");
     is_uint(st.st_nlink, 3, "counts its subdirectories");
     is_int(catalog_stat(c, source_find(c, "d/e/file"), &st), 0, "stat of a file");
-    ok(st.st_blksize >= 128 << 10 && st.st_blocks == 3 && st.st_nlink == 1, "has blocks and a large block size");
+    ok(st.st_blksize >= 128 << 10 && st.st_nlink == 1, "has a large block size");
+    is_int(st.st_blocks, 0, "and the blocks of its source: it is a hole");
 }
 
 static void test_find(const struct catalog *c)
@@ -317,7 +315,7 @@ static void test_identity(void)
     catalog_ino_file(c, source_find(c, "a/larger/x"), &larger);
     uint64_t seed = catalog_file_seed(c, ax);
     struct digest id = catalog_file_identity(c, ax), other = catalog_file_identity(c, bx);
-    is_uint(catalog_file_seed(c, bx), seed, "the seed is of name, size and mtime");
+    ok(catalog_file_seed(c, bx) != seed, "the seed is of the path: a file of the same name elsewhere has another");
     ok(catalog_file_seed(c, ay) != seed, "another name has another seed");
     ok(catalog_file_seed(c, larger) != seed, "another size has another seed");
     ok(memcmp(&id, &other, sizeof id) != 0, "the identity is of the path");

@@ -25,6 +25,7 @@ static void reset(void)
 static void reseal(void)
 {
     header()->digest = format_digest(image);
+    header()->versions = format_versions(image);
     header()->checksum = format_checksum(image);
 }
 
@@ -108,8 +109,10 @@ static void test_header(void)
     refused("another byte order");
     header()->bytes++;
     refused("another sum of sizes");
-    header()->zero[0] = 1;
-    refused("something in the reserved bytes");
+    header()->section[PART_SEEN].count--;
+    refused("fewer records of what was seen");
+    header()->section[PART_VERSIONS].count--;
+    refused("fewer versions");
     header()->section[PART_NAMES].count--;
     refused("fewer names");
     header()->section[PART_FILES].count--;

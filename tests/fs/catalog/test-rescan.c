@@ -1,11 +1,26 @@
-/* fs/catalog/scan.h: what the next scan takes over, and what happens when something is in the way. */
+/* fs/catalog/scanner.h: what the next scan takes over, and what happens when something is in the way. */
+#include "fs/base/clock.h"
 #include "tests/fs/catalog/scanning.h"
 
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+/* What a client of NFS remembers is told to who does not insist. */
+static struct stat remembered;
+
+int statx(int fd, const char *path, int flags, unsigned mask, struct statx *x)
+{
+    long error = syscall(SYS_statx, fd, path, flags, mask, x);
+    if (!error && x->stx_ino == remembered.st_ino && !(flags & AT_STATX_FORCE_SYNC))
+        x->stx_ctime = (struct statx_timestamp){.tv_sec = remembered.st_ctim.tv_sec,
+                                                .tv_nsec = (uint32_t)remembered.st_ctim.tv_nsec};
+    return (int)error;
+}
 
 static ino_t inode_of(const char *name)
 {
@@ -40,7 +55,7 @@ static struct before scan_twice(void)
 static void scan_unchanged(const struct before *before)
 {
     struct scan_progress found;
-    scanning_settle();
+    source_settle();
     catalog_close(scanning_run(RESCAN_AUTO, NULL));
     uint64_t scanned = clock_realtime();
     struct catalog *c = scanning_run(RESCAN_AUTO, &found);
@@ -96,7 +111,7 @@ static void test_swapped(void)
     scanning_begin("swapped");
     source_add(scanning_root, "a/x", 1);
     source_add(scanning_root, "b/y", 1);
-    scanning_settle();
+    source_settle();
     source_age(scanning_root, "a", 1000);
     source_age(scanning_root, "b", 1000);
     catalog_close(scanning_run(RESCAN_AUTO, NULL));
@@ -122,6 +137,244 @@ static void test_chmod(void)
     is_uint(st.st_mode & 07777, 0700, "a directory's mode is seen");
     ok(!same_digest(before, scanning_digest(c)), "and part of the digest");
     catalog_close(c);
+}
+
+/* ---- files that were rewritten ---- */
+
+/* What a file is known by to those who keep its bytes; `how` the source is looked at. */
+static struct digest identity_after(enum rescan how, const char *path)
+{
+    uint32_t file;
+    struct catalog *c = scanning_run(how, NULL);
+    catalog_ino_file(c, source_find(c, path), &file);
+    struct digest identity = catalog_file_version(c, file);
+    catalog_close(c);
+    return identity;
+}
+
+static void rewrite(const char *path, bool put_back)
+{
+    CLEANUP_STR struct str whole = STR_INIT;
+    struct stat st;
+    str_addf(&whole, "%s/%s", scanning_root, path);
+    CLEANUP_CLOSE int fd = open(whole.data, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) || pwrite(fd, "new", 3, 0) != 3)
+        bail_out("write %s: %s", whole.data, strerror(errno));
+    if (put_back && futimens(fd, (struct timespec[2]){st.st_atim, st.st_mtim}))
+        bail_out("touch %s: %s", whole.data, strerror(errno));
+}
+
+static void test_rewritten(void)
+{
+    scanning_begin("rewritten");
+    scanning_add_classes();
+    source_settle();
+    struct digest other = identity_after(RESCAN_AUTO, "c2/2"), first = identity_after(RESCAN_AUTO, "c1/1");
+    rewrite("c1/1", false);
+    ok(same_digest(identity_after(RESCAN_NAMES, "c1/1"), first), "names alone do not say that a file was rewritten");
+    struct scan_progress found;
+    struct catalog *c = scanning_run(RESCAN_AUTO, &found);
+    is_uint(found.rewritten, 1, "a look at each file does");
+    is_uint(found.reused, 21, "though no directory has changed");
+    struct digest before = scanning_digest(c), versions = *catalog_versions(c);
+    catalog_close(c);
+    struct digest second = identity_after(RESCAN_NEVER, "c1/1");
+    ok(!same_digest(second, first), "and what was kept of it is of another file");
+
+    rewrite("c1/1", true);
+    c = scanning_run(RESCAN_AUTO, &found);
+    is_uint(found.rewritten, 1, "a file with its size and its mtime put back is seen by its ctime");
+    ok(same_digest(scanning_digest(c), before), "though the dataset looks the same");
+    ok(!same_digest(*catalog_versions(c), versions), "what was kept is not trusted as a whole");
+    catalog_close(c);
+    ok(!same_digest(identity_after(RESCAN_NEVER, "c1/1"), second), "nor what was kept of this file");
+    ok(same_digest(identity_after(RESCAN_NEVER, "c2/2"), other), "but that of the others");
+    source_add(scanning_root, "c1/more", 1);
+    rewrite("c1/2", true);
+    catalog_close(scanning_run(RESCAN_AUTO, &found));
+    is_uint(found.rewritten, 1, "also in a directory that is listed anew");
+}
+
+/* Where bytes of before may be kept, what is remembered of a file is perhaps what they are of. */
+static void test_remembered(void)
+{
+    struct catalog *c;
+    uint32_t file;
+    scanning_begin("remembered");
+    source_add(scanning_root, "a/x", 3);
+    struct digest first = identity_after(RESCAN_AUTO, "a/x");
+    if (stat(test_path("remembered/a/x"), &remembered))
+        bail_out("stat: %s", strerror(errno));
+    rewrite("a/x", true);
+    struct digest second = identity_after(RESCAN_AUTO, "a/x");
+    ok(!same_digest(second, first), "a file that was rewritten elsewhere is seen at once");
+    ok(same_digest(identity_after(RESCAN_ALWAYS, "a/x"), second), "also when nothing is taken over");
+    unlink(scanning_path);
+    struct scan_options options = {.kept = true};
+    if (source_scan(scanning_root, scanning_path, &options, &c, NULL))
+        bail_out("scan %s", scanning_root);
+    catalog_ino_file(c, source_find(c, "a/x"), &file);
+    ok(same_digest(catalog_file_version(c, file), second), "or when the catalog is lost, and bytes may be kept");
+    catalog_close(c);
+    remembered.st_ino = 0;
+}
+
+/* Two nodes look at a part each; the one that scans looks at what they found. */
+static struct catalog *scan_looked(int looked, struct scan_progress *found)
+{
+    struct catalog *c;
+    struct scan_options options = {.looked = looked};
+    if (source_scan(scanning_root, scanning_path, &options, &c, found))
+        bail_out("scan %s", scanning_root);
+    return c;
+}
+
+static int look_at_portions(void)
+{
+    CLEANUP_CLOSE int source = open(scanning_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = memfd_create("looked", MFD_CLOEXEC);
+    struct scan_options options = {.threads = 4};
+    for (unsigned i = 0; i < 2; i++)
+        is_int(scan_portion(source, scanning_path, &options, (struct scan_part){i, 2}, fd), 0, "a half is looked at");
+    return fd;
+}
+
+static void test_portions(void)
+{
+    struct scan_progress found;
+    scanning_begin("portions");
+    scanning_add_classes();
+    source_settle();
+    catalog_close(scanning_run(RESCAN_AUTO, NULL));
+    rewrite("c1/1", false);
+    rewrite("c8/sub/3", true);
+    unlink(test_path("portions/c2/2"));
+    source_add(scanning_root, "c3/new", 1);
+    CLEANUP_CLOSE int fd = look_at_portions();
+    rewrite("c9/4", false); /* too late for this scan */
+    struct catalog *c = scan_looked(fd, &found);
+    is_uint(found.shared, 97, "all files but three were as before");
+    is_uint(found.rewritten, 2, "those that were rewritten are looked at");
+    is_uint(catalog_files(c), 100, "with what came and went");
+    catalog_close(c);
+    c = scan_looked(fd, &found);
+    is_uint(found.shared, 0, "of another catalog nothing is believed");
+    is_uint(found.rewritten, 1, "and all is looked at");
+    catalog_close(c);
+    CLEANUP_CLOSE int torn = look_at_portions();
+    if (ftruncate(torn, 30))
+        bail_out("truncate: %s", strerror(errno));
+    c = scan_looked(torn, &found);
+    is_uint(found.shared, 0, "nor what is not whole");
+    catalog_close(c);
+}
+
+/* A node that has seen a link come and go knows a later ctime than the one that scans. */
+static void test_portions_differ(void)
+{
+    struct catalog *c;
+    struct stat st;
+    char kept[300];
+    uint32_t file;
+    scanning_begin("differ");
+    source_add(scanning_root, "a/x", 3);
+    source_settle();
+    catalog_close(scanning_run(RESCAN_AUTO, NULL));
+    CLEANUP_CLOSE int from = open(scanning_path, O_RDONLY | O_CLOEXEC);
+    snprintf(kept, sizeof kept, "%s.kept", scanning_path);
+    if (from < 0 || file_copy_atomic(from, kept) || link(test_path("differ/a/x"), test_path("differ-x")))
+        bail_out("copy %s: %s", scanning_path, strerror(errno));
+    catalog_close(scanning_run(RESCAN_AUTO, NULL));
+    unlink(test_path("differ-x"));
+    catalog_close(scanning_run(RESCAN_AUTO, NULL));
+    CLEANUP_CLOSE int fd = look_at_portions();
+    if (rename(kept, scanning_path))
+        bail_out("rename %s: %s", kept, strerror(errno));
+    c = scan_looked(fd, NULL);
+    catalog_ino_file(c, source_find(c, "a/x"), &file);
+    struct file_state known = catalog_state(c, file);
+    if (stat(test_path("differ/a/x"), &st))
+        bail_out("stat: %s", strerror(errno));
+    struct file_state is = state_from(&st);
+    ok(state_compare(&known, &is) == STATE_SAME, "of a node that knows another ctime nothing is believed");
+    catalog_close(c);
+}
+
+static void test_attributes(void)
+{
+    struct stat st;
+    scanning_begin("attributes");
+    source_add(scanning_root, "a/x", 3);
+    source_add(scanning_root, "a/y", 3);
+    struct digest x = identity_after(RESCAN_AUTO, "a/x"), y = identity_after(RESCAN_AUTO, "a/y");
+    chmod(test_path("attributes/a/x"), 0600);
+    struct scan_progress found;
+    struct catalog *c = scanning_run(RESCAN_AUTO, &found);
+    catalog_stat(c, source_find(c, "a/x"), &st);
+    ok((st.st_mode & 0777) == 0600 && found.rewritten == 0, "another mode is seen, and is no other file");
+    catalog_close(c);
+    if (link(test_path("attributes/a/y"), test_path("attributes-y")))
+        bail_out("link: %s", strerror(errno));
+    c = scanning_run(RESCAN_AUTO, &found);
+    is_uint(catalog_notes(c)->linked, 1, "a file with two links is counted");
+    catalog_close(c);
+    ok(same_digest(identity_after(RESCAN_AUTO, "a/x"), x), "what was kept stays good: after a chmod");
+    ok(same_digest(identity_after(RESCAN_AUTO, "a/y"), y), "after a link");
+    source_add(scanning_root, "a/y", 3); /* truncated and made longer again */
+    source_age(scanning_root, "a/y", 1000);
+    ok(!same_digest(identity_after(RESCAN_AUTO, "a/y"), y), "but not after it was written");
+}
+
+static struct digest identity_by_mtime(enum rescan how, const char *path)
+{
+    struct catalog *c;
+    uint32_t file;
+    struct scan_options options = {.rescan = how, .ignore_ctime = true};
+    if (source_scan(scanning_root, scanning_path, &options, &c, NULL))
+        bail_out("scan %s", scanning_root);
+    catalog_ino_file(c, source_find(c, path), &file);
+    struct digest identity = catalog_file_version(c, file);
+    is_int(catalog_state(c, file).ctime, 0, "no ctime is in the catalog");
+    catalog_close(c);
+    return identity;
+}
+
+/* Bytes read while another change could leave the file's time as it is are not trusted later. */
+static void test_unsettled(void)
+{
+    scanning_begin("unsettled");
+    source_add(scanning_root, "a/x", 3);
+    source_settle();
+    source_age(scanning_root, "a/x", (long)(clock_realtime() / 1000000000)); /* as a source with whole seconds has it */
+    struct digest fresh = identity_by_mtime(RESCAN_AUTO, "a/x");
+    source_settle();
+    struct digest settled = identity_by_mtime(RESCAN_NAMES, "a/x");
+    ok(!same_digest(fresh, settled), "what changed just before the scan is another file to the next, also by names");
+    ok(same_digest(identity_by_mtime(RESCAN_NAMES, "a/x"), settled) &&
+           same_digest(identity_by_mtime(RESCAN_AUTO, "a/x"), settled) &&
+           same_digest(identity_by_mtime(RESCAN_ALWAYS, "a/x"), settled),
+       "and then the same");
+    rewrite("a/x", false);
+    fresh = identity_after(RESCAN_AUTO, "a/x");
+    rewrite("a/x", false);
+    ok(!same_digest(identity_after(RESCAN_NAMES, "a/x"), fresh),
+       "a file that changed just before the scan is looked at again");
+}
+
+static void test_mtime_alone(void)
+{
+    scanning_begin("mtime");
+    source_add(scanning_root, "a/x", 3);
+    source_add(scanning_root, "a/future", 3);
+    source_age(scanning_root, "a/future", 4000000000);
+    struct digest x = identity_by_mtime(RESCAN_AUTO, "a/x"), future = identity_by_mtime(RESCAN_AUTO, "a/future");
+    rewrite("a/x", true);
+    ok(same_digest(identity_by_mtime(RESCAN_AUTO, "a/x"), x),
+       "by the mtime alone a file with its mtime put back is the same");
+    ok(same_digest(identity_by_mtime(RESCAN_AUTO, "a/future"), future), "an mtime in the future is one");
+    rewrite("a/x", false);
+    ok(!same_digest(identity_by_mtime(RESCAN_AUTO, "a/x"), x), "with another mtime it is not");
+    ok(!same_digest(identity_after(RESCAN_AUTO, "a/future"), future), "what was kept so is not trusted by ctime");
 }
 
 /* ---- what is in the way ---- */
@@ -271,6 +524,13 @@ int main(void)
     test_incremental();
     test_swapped();
     test_chmod();
+    test_rewritten();
+    test_remembered();
+    test_portions();
+    test_portions_differ();
+    test_attributes();
+    test_unsettled();
+    test_mtime_alone();
     test_damaged();
     test_progress();
     test_cannot_write();

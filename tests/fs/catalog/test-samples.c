@@ -140,7 +140,7 @@ static void accepts(const char *payload, size_t n, char separator, const char *e
 {
     struct samples *s;
     CLEANUP_STR struct str why = STR_INIT;
-    int error = samples_from_paths(catalog, payload, n, separator, prefixes, &s, &why);
+    int error = samples_from_paths(catalog, &(struct samples_upload){payload, n, separator, prefixes}, &s, &why);
     if (!is_int(error, 0, "%s", what)) {
         diag("%s", why.data);
         return;
@@ -154,7 +154,8 @@ static void refuses(const char *payload, size_t n, char separator, int error, co
 {
     struct samples *s = NULL;
     CLEANUP_STR struct str why = STR_INIT;
-    is_int(samples_from_paths(catalog, payload, n, separator, prefixes, &s, &why), error, "refused");
+    is_int(samples_from_paths(catalog, &(struct samples_upload){payload, n, separator, prefixes}, &s, &why), error,
+           "refused");
     is_str(why.data, reason, "with the reason");
 }
 #define REFUSES(payload, separator, error, reason) refuses(payload, sizeof(payload) - 1, separator, error, reason)
@@ -192,10 +193,11 @@ static void test_round_trip(void)
     struct samples *all = samples_all(catalog), *back;
     CLEANUP_STR struct str text = STR_INIT, why = STR_INIT;
     text_of(all, &text);
-    is_int(samples_from_paths(catalog, text.data, text.length, '\n', NULL, &back, &why), 0, "the list all given back");
+    struct samples_upload given = {text.data, text.length, '\n', NULL}, one = {"top.jpg\n", 8, '\n', NULL};
+    is_int(samples_from_paths(catalog, &given, &back, &why), 0, "the list all given back");
     is_mem(samples_digest(back), samples_digest(all), sizeof(struct digest), "is the same list");
     samples_put(back);
-    samples_from_paths(catalog, "top.jpg\n", 8, '\n', NULL, &back, &why);
+    samples_from_paths(catalog, &one, &back, &why);
     ok(memcmp(samples_digest(back), samples_digest(all), sizeof(struct digest)) != 0, "another has another digest");
     samples_put(back);
     samples_put(all);
@@ -207,7 +209,7 @@ static struct samples *one(const char *path)
 {
     struct samples *s;
     struct str why = STR_INIT;
-    if (samples_from_paths(catalog, path, strlen(path), '\n', NULL, &s, &why))
+    if (samples_from_paths(catalog, &(struct samples_upload){path, strlen(path), '\n', NULL}, &s, &why))
         bail_out("%s", why.data);
     return s;
 }
@@ -260,7 +262,13 @@ static void test_table_names(struct samples_table *t)
 static void test_table(const char *directory)
 {
     struct samples_table *t;
+    is_int(samples_table_create(catalog, directory, &t), 0, "a table whose directory's directory is gone");
+    ok(access(test_path("state"), F_OK) < 0, "does not make that anew");
+    is_int(samples_table_put(t, "z", one("top.jpg")), 0, "and takes lists");
+    samples_table_destroy(t);
+    mkdir(test_path("state"), 0700);
     is_int(samples_table_create(catalog, directory, &t), 0, "a table makes its directory");
+    ok(!samples_table_find(t, "z"), "which has nothing of before");
     test_table_names(t);
     is_int(samples_table_put(t, "z", one("top.jpg")), 0, "a list");
     is_int(samples_table_put(t, "Val-1.0_x", one("a/1.png")), 0, "another");
@@ -304,7 +312,9 @@ static void test_table_nowhere(void)
     samples_put(z);
     samples_table_destroy(t);
     file_write_atomic(AT_FDCWD, test_path("plain"), "", 0, 0600);
-    ok(samples_table_create(catalog, test_path("plain"), &t) < 0, "a directory that is none");
+    is_int(samples_table_create(catalog, test_path("plain"), &t), 0, "a directory that is none");
+    is_int(samples_table_put(t, "z", one("top.jpg")), 0, "is not used");
+    samples_table_destroy(t);
 }
 
 /* Readers and writers of one name. */

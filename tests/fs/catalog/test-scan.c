@@ -1,4 +1,4 @@
-/* fs/catalog/scan.h: what a scan finds, and what cannot be read. */
+/* fs/catalog/scanner.h: what a scan finds, and what cannot be read. */
 #include "tests/fs/catalog/scanning.h"
 
 #include <sys/resource.h>
@@ -82,7 +82,7 @@ static bool are_noted(const struct catalog *c)
 static void test_kinds_again(void)
 {
     struct scan_progress found;
-    scanning_settle();
+    source_settle();
     catalog_close(scanning_run(RESCAN_AUTO, NULL));
     struct catalog *c = scanning_run(RESCAN_AUTO, &found);
     is_uint(found.reused, 2, "all is taken over");
@@ -205,12 +205,11 @@ static void test_wide(void)
     }
     struct catalog *c = scanning_run(RESCAN_AUTO, NULL);
     is_uint(catalog_files(c), FILES + DIRECTORIES, "a directory of many files and one of many directories");
-    uint32_t first, count;
-    catalog_directory_files(c, source_find(c, "big"), &first, &count);
-    bool sorted = count == FILES;
-    for (uint32_t i = 0; sorted && i < count; i++) {
+    uint64_t big = source_find(c, "big"), ino;
+    bool sorted = catalog_child(c, big, FILES, &ino) == -ENOENT;
+    for (uint32_t i = 0; sorted && i < FILES; i++) {
         snprintf(name, sizeof name, "big/prefix_%05u", i);
-        sorted = strcmp(source_path(c, catalog_file_ino(c, first + i)), name) == 0;
+        sorted = catalog_child(c, big, i, &ino) == 0 && strcmp(source_path(c, ino), name) == 0;
     }
     ok(sorted, "are sorted");
     catalog_close(c);
@@ -259,12 +258,14 @@ static void test_root_unreadable(void)
     source_add(scanning_root, "x", 1);
     struct catalog *c;
     struct str why = STR_INIT;
+    struct scan_progress progress;
     int fd = open(scanning_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    is_int(scan_source(fd, scanning_path, NULL, &c, &why, NULL), 0, "a source opened O_PATH");
+    is_int(scan_source(fd, scanning_path, &(struct scan_options){0}, &c, &why, &progress), 0, "a source opened O_PATH");
     catalog_close(c);
     close(fd);
     fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    is_int(scan_source(fd, scanning_path, NULL, &c, &why, NULL), -ENOTDIR, "a source that is none");
+    is_int(scan_source(fd, scanning_path, &(struct scan_options){0}, &c, &why, &progress), -ENOTDIR,
+           "a source that is none");
     ok(why.length > 0, "is refused: %s", why.data);
     close(fd);
     c = scanning_run(RESCAN_NEVER, NULL);

@@ -1,11 +1,10 @@
 /* Fuzz target: `plan` requests as the control file takes them, with the verb's real keys. The line, the values of its
  * keys, the names of `nodes`, the order in the payload; and where all that is accepted, the plan, of a small list on a
  * few nodes, whose lists must be of samples that there are, as long as the plan said, and the same once more. */
-#include "fs/mount/control/plan.h"
-#include "fs/mount/control/request.h"
-#include "fs/plan/format.h"
+#include "fs/control/protocol.h"
+#include "fs/plan/list-format.h"
 #include "fs/plan/order.h"
-#include "fs/plan/request.h"
+#include "fs/plan/plan-request.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 /* What is planned is kept small: RANKS by BATCH may be absurd in a request, and that is the parser's to bear. */
 enum { SAMPLES = 97, NODES = 3, RANKS_PLANNED = 512, ENTRIES_MOST = 1 << 16 };
 
+static const struct verb verb_plan = {.name = "plan", .keys = plan_keys, .payload_most = 1 << 20};
 static const struct verb *const verbs[] = {&verb_plan, NULL};
 static const char *const hosts[NODES] = {"alpha", "beta", "beta"};
 
@@ -42,22 +42,26 @@ static void check_values(const struct plan_request *r)
 }
 
 /* The same lists once more, and as text. */
-static void check_lists(struct plan *plan, const struct plan_request *r, const uint32_t *list, const struct digest *digest)
+static void check_lists(struct plan *plan, const struct plan_request *r, const uint32_t *list,
+                        const struct digest *digest)
 {
     CLEANUP_STR struct str text = STR_INIT;
     struct plan_shape shape = plan_shape(plan);
-    struct plan_summary again;
+    struct plan_summary summary;
     uint64_t all = plan_length_all(plan), sum = 0;
+    uint32_t *again = malloc((all + 1) * sizeof *again);
 
     for (uint64_t i = 0; i < all; i++)
         if (list[i] >= SAMPLES)
             abort();
     for (uint32_t rank = 0; rank < r->ranks; rank++)
-        sum += plan_length(plan, rank);
+        sum += plan_shape_length(&shape, rank);
     if (sum != all || plan_shape_place(&shape, r->ranks) != all)
         abort();
-    if (plan_run(plan, PLAN_ALL_RANKS, NULL, &go_on, &again) != 0 || memcmp(&again.digest, digest, sizeof *digest) != 0)
+    if (again && (plan_run(plan, again, &go_on, &summary) != 0 ||
+                  memcmp(&summary.digest, digest, sizeof *digest) != 0 || memcmp(again, list, all * sizeof *list) != 0))
         abort();
+    free(again);
     format_lists(&text, r->reply == REPLY_SUMMARY ? REPLY_TEXT : r->reply, &shape, list, r->rank);
 }
 
@@ -69,14 +73,22 @@ static void make(const struct plan_request *r, const uint32_t *order, uint32_t c
     struct plan *plan;
 
     for (int i = 0; i < SAMPLES; i++) {
-        owner[0][i] = i % 11 == 0 ? PLAN_NOBODY : (uint16_t)(i % NODES);
+        owner[0][i] = i % 11 == 0 ? 0xffff : (uint16_t)(i % NODES);
         owner[1][i] = (uint16_t)(i / 33);
     }
-    const struct plan_input in = {
-        .order = order, .count = count, .ranks = r->ranks, .batch = r->batch, .mode = r->mode, .tail = r->tail,
-        .skip = r->skip, .echo_at = r->echo_at, .echo = r->echo, .echo_buffer = r->echo_buffer,
-        .seed = r->seed + r->epoch, .owners = {.nodes = NODES, .groups = 1 + r->seed % 2, .of = {owner[0], owner[1]}},
-        .node_of_rank = node_of_rank};
+    const struct plan_input in = {.order = order,
+                                  .count = count,
+                                  .ranks = r->ranks,
+                                  .batch = r->batch,
+                                  .mode = r->mode,
+                                  .tail = r->tail,
+                                  .skip = r->skip,
+                                  .echo_at = r->echo_at,
+                                  .echo = r->echo,
+                                  .echo_buffer = r->echo_buffer,
+                                  .seed = r->seed + r->epoch,
+                                  .owners = {.nodes = NODES, .groups = 1 + r->seed % 2, .of = {owner[0], owner[1]}},
+                                  .node_of_rank = node_of_rank};
     int error = plan_create(&in, &go_on, &plan, &why);
     if (error) {
         check_reason(error, &why);
@@ -85,7 +97,7 @@ static void make(const struct plan_request *r, const uint32_t *order, uint32_t c
     uint64_t all = plan_length_all(plan);
     uint32_t *list = all <= ENTRIES_MOST ? malloc((all + 1) * sizeof *list) : NULL;
     if (list) {
-        if (plan_run(plan, PLAN_ALL_RANKS, list, &go_on, &summary) != 0)
+        if (plan_run(plan, list, &go_on, &summary) != 0)
             abort();
         check_lists(plan, r, list, &summary.digest);
     }
@@ -131,12 +143,9 @@ static void plan_it(const struct plan_request *r, const struct request *request)
 static void ask(const struct request *request)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    const char *value[PLAN_KEYS];
     struct plan_request r;
+    int error = plan_request_parse(request->value, &r, &why);
 
-    for (int i = 0; i < PLAN_KEYS; i++)
-        value[i] = request->value[i].text;
-    int error = plan_request_parse(value, &r, &why);
     if (error) {
         check_reason(error, &why);
         return;
@@ -149,7 +158,7 @@ static void ask(const struct request *request)
 /* A name below plan/: the same keys, with commas between them. */
 static void ask_by_name(const char *bytes, size_t n)
 {
-    CLEANUP_REQUEST struct request request = REQUEST_INIT;
+    struct request request = REQUEST_INIT;
     CLEANUP_STR struct str why = STR_INIT;
     char *text = malloc(n + 1);
 
@@ -157,12 +166,11 @@ static void ask_by_name(const char *bytes, size_t n)
         return;
     memcpy(text, bytes, n);
     text[n] = '\0';
-    int error = request_parse_pairs(&verb_plan, text, n, ',', &request, &why);
+    int error = keys_parse(plan_keys, "plan", text, n, ',', request.value, &why);
     if (error)
         check_reason(error, &why);
     else
         ask(&request);
-    request_fini(&request);
     free(text);
 }
 
@@ -182,7 +190,8 @@ static void parse(const char *bytes, size_t n)
 static void frame(const uint8_t *data, size_t n)
 {
     static const char *const mode[] = {"locality", "regular", "local"}, *const tail[] = {"pad", "drop", "short"};
-    static const char *const order[] = {"", " order=u32", " order=u64", " order=text", " order=natural", " nodes=0,2,1"};
+    static const char *const order[] = {
+        "", " order=u32", " order=u64", " order=text", " order=natural", " nodes=0,2,1"};
     CLEANUP_STR struct str text = STR_INIT;
     enum { HEAD = 8 };
 

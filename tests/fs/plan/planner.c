@@ -1,14 +1,14 @@
 /* The planner as a program, for tests in other languages. Reads requests from stdin until its end:
  *
  *   order N SEED\n                      reply: N raw u32
- *   plan KEY=NUMBER …\n                 then raw: owners (groups × samples u16), the order (count u32), and with placed=1 the
- *                                       node of each rank (ranks u32)
+ *   plan KEY=NUMBER …\n                 then raw: owners (groups × samples u16), the order (count u32), and with
+ *                                       placed=1 the node of each rank (ranks u32)
  *
- * The reply to a plan is `refused ERRNO WHY\n`, or a line of KEY=VALUE pairs and then for each rank the length of its list
- * (u64) and the list (u32). With rank=R only that one's list. */
+ * The reply to a plan is `refused ERRNO WHY\n`, or a line of KEY=VALUE pairs and then for each rank the length of its
+ * list (u64) and the list (u32). */
 #include "fs/base/cleanup.h"
 #include "fs/plan/order.h"
-#include "fs/plan/plan.h"
+#include "fs/plan/epoch-plan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,15 +37,15 @@ static uint64_t number(const char *line, const char *key, uint64_t otherwise)
     return at ? strtoull(at + strlen(wanted), NULL, 10) : otherwise;
 }
 
-static void put_lists(const struct plan *plan, uint32_t rank, uint32_t ranks, const uint32_t *list)
+static void put_lists(const struct plan *plan, uint32_t ranks, const uint32_t *list)
 {
-    for (uint32_t r = rank == PLAN_ALL_RANKS ? 0 : rank; r < ranks; r++) {
-        uint64_t length = plan_length(plan, r);
+    struct plan_shape shape = plan_shape(plan);
+
+    for (uint32_t r = 0; r < ranks; r++) {
+        uint64_t length = plan_shape_length(&shape, r);
         fwrite(&length, sizeof length, 1, stdout);
         fwrite(list, sizeof *list, length, stdout);
         list += length;
-        if (rank != PLAN_ALL_RANKS)
-            break;
     }
 }
 
@@ -55,7 +55,7 @@ static uint64_t one_and(void *user, uint32_t sample)
     return sample + 1;
 }
 
-static int answer(const struct plan_input *input, uint32_t rank)
+static int answer(const struct plan_input *input)
 {
     CLEANUP_STR struct str why = STR_INIT;
     CLEANUP_FREE uint32_t *list = NULL;
@@ -69,13 +69,14 @@ static int answer(const struct plan_input *input, uint32_t rank)
         return 0;
     }
     list = malloc((plan_length_all(plan) + 1) * sizeof *list);
-    error = list ? plan_run(plan, rank, list, NULL, &s) : -1;
+    error = list ? plan_run(plan, list, NULL, &s) : -1;
     if (error)
         return 1;
-    printf("steps=%" PRIu64 " samples=%" PRIu64 " local=%" PRIu64 " moved=%" PRIu64 " unowned=%" PRIu64 " transfers=%" PRIu64
-           " moved_bytes=%" PRIu64 " unowned_bytes=%" PRIu64 " unread=%" PRIu64 " digest=%s\n", s.steps, s.samples, s.local,
-           s.moved, s.unowned, s.transfers, s.moved_bytes, s.unowned_bytes, s.unread, digest_format(&s.digest, digest));
-    put_lists(plan, rank, input->ranks, list);
+    printf("steps=%" PRIu64 " samples=%" PRIu64 " local=%" PRIu64 " moved=%" PRIu64 " unowned=%" PRIu64
+           " transfers=%" PRIu64 " moved_bytes=%" PRIu64 " unowned_bytes=%" PRIu64 " unread=%" PRIu64 " digest=%s\n",
+           s.steps, s.samples, s.local, s.moved, s.unowned, s.transfers, s.moved_bytes, s.unowned_bytes, s.unread,
+           digest_format(&s.digest, digest));
+    put_lists(plan, input->ranks, list);
     plan_destroy(plan);
     return 0;
 }
@@ -105,7 +106,7 @@ static int plan(const char *line)
         input.owners.of[g] = owner + (size_t)g * samples;
     input.order = order;
     input.node_of_rank = placed;
-    return answer(&input, (uint32_t)number(line, "rank", PLAN_ALL_RANKS));
+    return answer(&input);
 }
 
 static int order(const char *line)

@@ -3,7 +3,7 @@
 
 #include "fs/base/file.h"
 #include "fs/base/log.h"
-#include "fs/catalog/scan.h"
+#include "fs/catalog/scanner.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -101,6 +102,17 @@ void dataset_add(struct dataset *d, const char *name, uint64_t size)
             bail_out("write %s: %s", path, strerror(errno));
     }
     close(fd);
+}
+
+void dataset_add_namesakes(struct dataset *d, uint64_t size)
+{
+    static const char *const name[] = {NAMESAKE_A, NAMESAKE_B};
+    const struct timespec then[2] = {{1000000000, 0}, {1000000000, 0}};
+    for (int i = 0; i < 2; i++) {
+        dataset_add(d, name[i], size);
+        if (utimensat(AT_FDCWD, dataset_path(d, name[i]), then, 0) < 0)
+            bail_out("set the time of %s: %s", name[i], strerror(errno));
+    }
 }
 
 void dataset_scan(struct dataset *d)

@@ -10,6 +10,11 @@ struct dataset {
     struct catalog *catalog;
 };
 
+/* Two files of the same base name, size and time. */
+#define NAMESAKE_A "a/0.npy"
+#define NAMESAKE_B "b/0.npy"
+void dataset_add_namesakes(struct dataset *d, uint64_t size);
+
 /* Make the directory; files are added by name and size, then it is scanned. Files whose name holds "sparse" are mostly
  * holes, others random. All of these end the program when they fail. */
 void dataset_begin(struct dataset *d);

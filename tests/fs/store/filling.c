@@ -3,7 +3,7 @@
 
 #include "fs/base/file.h"
 #include "fs/base/log.h"
-#include "fs/catalog/scan.h"
+#include "fs/catalog/scanner.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -96,11 +96,6 @@ uint64_t filling_size(const struct filling *f, uint32_t file)
     return catalog_file(f->catalog, file).size;
 }
 
-uint64_t filling_part(const struct filling *f, uint32_t file, uint64_t offset)
-{
-    return cut_at(&f->parts, file, offset);
-}
-
 static uint64_t word_at(uint64_t seed, bool text, uint64_t index)
 {
     uint64_t z = seed + (text ? index / 512 : index) * 0x9e3779b97f4a7c15u;
@@ -151,9 +146,9 @@ const char *filling_ram(void)
 struct shard *filling_open(const struct filling *f, const char *ram, uint64_t ram_bytes, const char *ssd,
                            uint64_t ssd_bytes)
 {
-    struct shard_config config = {.catalog = f->catalog, .parts = &f->parts, .zstd_level = 1};
-    config.tier[TIER_RAM] = (struct tier_config){ram, ram_bytes};
-    config.tier[TIER_SSD] = (struct tier_config){ssd, ssd_bytes};
+    struct shard_config config = {.catalog = f->catalog};
+    config.tier[TIER_RAM] = (struct tier_config){.directory = ram, .capacity = ram_bytes};
+    config.tier[TIER_SSD] = (struct tier_config){.directory = ssd, .capacity = ssd_bytes};
     struct shard *s;
     int error = shard_open(&config, &s);
     if (error)
@@ -192,7 +187,8 @@ int filling_put(const struct filling *f, struct shard *s, struct value_codec_sta
         filling_bytes(f, file, offset, room.value[i].iov_base, room.value[i].iov_len);
         offset += room.value[i].iov_len;
     }
-    return shard_commit(s, codec, &room);
+    shard_commit(codec, &room);
+    return 0;
 }
 
 int filling_put_file(const struct filling *f, struct shard *s, uint32_t file)
@@ -238,15 +234,12 @@ static bool is_right(const struct filling *f, uint32_t file, uint64_t offset, ui
 int filling_check(const struct filling *f, struct shard *s, uint32_t file, uint64_t offset, uint32_t length)
 {
     struct span span = {file, length, offset};
-    int error = -ENOENT;
-    for (int i = 0; i < TIERS && error == -ENOENT; i++) {
-        struct answer answer = {0};
-        struct layer *layer = shard_layer(s, (enum tier_name)i);
-        error = layer->ops->get(layer, &span, &answer);
-        if (!error && !is_right(f, file, offset, length, &answer))
-            error = -EBADMSG;
-        answer_release(&answer);
-    }
+    struct answer answer = {0};
+    enum tier_name slowest;
+    int error = shard_get(s, &span, TIER_SSD, &answer, &slowest);
+    if (!error && !is_right(f, file, offset, length, &answer))
+        error = -EBADMSG;
+    answer_release(&answer);
     return error;
 }
 

@@ -22,7 +22,6 @@ void filling_end(struct filling *f);
 
 uint32_t filling_file(const struct filling *f, const char *name);
 uint64_t filling_size(const struct filling *f, uint32_t file);
-uint64_t filling_part(const struct filling *f, uint32_t file, uint64_t offset);
 void filling_bytes(const struct filling *f, uint32_t file, uint64_t offset, void *out, size_t n);
 
 /* A fresh directory on a tmpfs, removed with all in it when the program exits; forked children do not remove it. */

@@ -1,7 +1,7 @@
 /* libFuzzer target: no bytes, however made, may lead the reader of stored values outside its buffers. Half of the
  * inputs get a right checksum, so that the decoder behind it is reached. */
 #include "fs/base/hash.h"
-#include "fs/store/span.h"
+#include "fs/store/answer.h"
 #include "fs/store/value.h"
 
 #include <stdlib.h>

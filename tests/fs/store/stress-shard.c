@@ -2,7 +2,7 @@
  * end the counts agree. `stress-shard SECONDS` goes on for longer. */
 #include "tests/fs/store/filling.h"
 
-#include "fs/base/file.h"
+#include "fs/base/clock.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static void *fill(void *number)
         uint32_t file = any_file(&seed), length;
         uint64_t offset = any_piece(file, &seed, &length);
         if (rand_r(&seed) % 10 == 0 && shard_reserve(shard, file, offset, length, &room) == 0) {
-            shard_abandon(shard, &room);
+            shard_abandon(&room);
             continue;
         }
         int error = filling_put(&filling, shard, codec, file, offset, length);
@@ -75,9 +75,7 @@ static void *drop(void *number)
     unsigned seed = (unsigned)(uintptr_t)number;
     while (!atomic_load(&stop)) {
         uint32_t file = any_file(&seed);
-        uint64_t first = cut_first(&filling.parts, file);
-        uint64_t parts = cut_at(&filling.parts, file, filling_size(&filling, file) - 1) - first + 1;
-        atomic_fetch_add(&drops, shard_drop(shard, first + (uint64_t)rand_r(&seed) % parts));
+        atomic_fetch_add(&drops, shard_drop(shard, file, (uint64_t)rand_r(&seed) % filling_size(&filling, file)));
         unsigned what = (unsigned)rand_r(&seed) % 256;
         if (what == 0)
             shard_flush(shard);
@@ -89,9 +87,11 @@ static void *drop(void *number)
 
 static uint64_t held_parts(void)
 {
-    uint64_t held = 0;
-    for (uint64_t part = 0; part < filling.parts.pieces; part++)
-        held += shard_holds(shard, part, NULL);
+    uint64_t held = 0, from;
+    for (uint64_t part = 0; part < filling.parts.pieces; part++) {
+        uint32_t file = cut_file(&filling.parts, part, &from);
+        held += shard_where(shard, file, from) != TIERS;
+    }
     return held;
 }
 

@@ -2,7 +2,7 @@
  *
  *   stress-store [SECONDS]     after the first round goes on for so long, with a source that fails and comes back,
  * tiers that lose what they hold, staging that starts and stops, and stores that close and open */
-#include "fs/base/file.h"
+#include "fs/base/clock.h"
 #include "tests/fs/store/dataset.h"
 #include "tests/lib/tap.h"
 

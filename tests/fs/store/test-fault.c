@@ -1,7 +1,7 @@
 /* The fault layer over a source. */
 #include "fs/store/source.h"
 
-#include "fs/base/file.h"
+#include "fs/base/clock.h"
 #include "tests/fs/store/dataset.h"
 #include "tests/lib/tap.h"
 
@@ -18,7 +18,7 @@ static struct dataset d;
 static struct layer *make(const char *specification)
 {
     struct layer *source, *fault;
-    if (source_create(d.catalog, d.root, &source) < 0)
+    if (source_create(d.catalog, d.root, NULL, NULL, &source) < 0)
         bail_out("no source");
     if (fault_create(d.catalog, specification, source, &fault) < 0)
         bail_out("no fault layer of %s", specification);
@@ -50,7 +50,7 @@ static void test_refused(void)
     static const char *const bad[] = {"errno=ENOSUCH", "delay=soon", "delay=-1", "every",
                                       "every=",        "what=1",     "=",        "hang=x,flip=y"};
     struct layer *source, *fault;
-    source_create(d.catalog, d.root, &source);
+    source_create(d.catalog, d.root, NULL, NULL, &source);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         log_text();
         is_int(fault_create(d.catalog, bad[i], source, &fault), -EINVAL, "\"%s\" is refused", bad[i]);

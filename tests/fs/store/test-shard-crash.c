@@ -4,6 +4,7 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "fs/store/rocks.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ static void work_forever(const struct filling *f, struct deeds *deeds, unsigned 
         uint32_t file = (uint32_t)rand_r(&seed) % FILES;
         if (rand_r(&seed) % 3 == 0) {
             deeds->file[file] = NOTHING;
-            shard_drop(s, filling_part(f, file, 0));
+            shard_drop(s, file, 0);
         } else if (!filling_put_file(f, s, file) && deeds->file[file] == NOTHING) {
             deeds->file[file] = PUT;
         }
@@ -63,7 +64,7 @@ static int leftovers(const char *directory)
     CLEANUP_CLOSEDIR DIR *d = opendir(directory);
     struct dirent *e;
     while (d && (e = readdir(d)))
-        count += e->d_name[0] != '.' && strcmp(e->d_name, "db") != 0 && strcmp(e->d_name, "lock") != 0;
+        count += e->d_name[0] != '.' && strcmp(e->d_name, ROCKS_DATABASE) != 0 && strcmp(e->d_name, "lock") != 0;
     return count;
 }
 
@@ -135,18 +136,18 @@ static void reclaim_and_linger(const struct filling *f, struct deeds *deeds, int
     static struct answer answer[FILES];
     char byte = 0;
     struct shard *s = open_both(f);
-    struct layer *layer = shard_layer(s, TIER_RAM);
     for (uint32_t file = 0; file < FILES; file++)
         if (filling_put_file(f, s, file) == 0)
             deeds->file[file] = STORED;
     shard_flush(s);
     for (uint32_t file = 0; file < FILES; file++) {
         struct span span = {file, 1, 0};
-        layer->ops->get(layer, &span, &answer[file]);
+        enum tier_name slowest;
+        shard_get(s, &span, TIER_RAM, &answer[file], &slowest);
     }
     for (uint32_t file = FILES / 2; file < FILES; file += 2) { /* the oldest segments stay whole */
         deeds->file[file] = NOTHING;
-        shard_drop(s, filling_part(f, file, 0));
+        shard_drop(s, file, 0);
     }
     shard_reclaim(s);
     if (write(ready, &byte, 1) == 1)

@@ -4,6 +4,8 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "fs/base/hash.h"
+#include "fs/store/rocks.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -62,7 +64,7 @@ static void take_images(enum tier_name tier)
 {
     char db[512];
     images = 0;
-    snprintf(db, sizeof db, "%s/db", directory[tier]);
+    snprintf(db, sizeof db, "%s/" ROCKS_DATABASE, directory[tier]);
     CLEANUP_CLOSEDIR DIR *d = opendir(db);
     struct dirent *e;
     while (d && (e = readdir(d))) {
@@ -87,7 +89,7 @@ static void put_images_back(enum tier_name tier)
 {
     char db[512];
     dir_remove_tree(AT_FDCWD, directory[tier]);
-    snprintf(db, sizeof db, "%s/db", directory[tier]);
+    snprintf(db, sizeof db, "%s/" ROCKS_DATABASE, directory[tier]);
     dir_make(db, 0700);
     for (int i = 0; i < images; i++)
         write_file(image[i].path, image[i].bytes.data ? image[i].bytes.data : "", image[i].bytes.length);
@@ -225,13 +227,57 @@ static void test_open_everywhere(enum tier_name tier, bool restarted)
     end(&f, tier);
 }
 
+/* The index record of a segment is given other contents, and the checksum of those. */
+static void forge_index(const char *path)
+{
+    enum { SUM = 48, RUNS = 56, RUN = 32, RUN_FILE = 16 };
+    CLEANUP_STR struct str bytes = STR_INIT;
+    uint32_t runs, values, segment, no_file = 1000000;
+    if (file_read(AT_FDCWD, path, 64 * MIB, &bytes))
+        bail_out("read %s", path);
+    char *record = bytes.data + bytes.length - 8;
+    while (record > bytes.data && memcmp(record, "dealfsIX", 8) != 0)
+        record--;
+    memcpy(&segment, record + 12, sizeof segment);
+    memcpy(&runs, record + 16, sizeof runs);
+    memcpy(&values, record + 20, sizeof values);
+    for (uint32_t i = 0; i < runs; i++)
+        memcpy(record + RUNS + i * RUN + RUN_FILE, &no_file, sizeof no_file);
+    memset(record + SUM, 0, sizeof(uint64_t));
+    uint64_t sum = hash64(record, RUNS + runs * RUN + values * 8, segment);
+    memcpy(record + SUM, &sum, sizeof sum);
+    CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || file_write_all(fd, bytes.data, bytes.length))
+        bail_out("write %s", path);
+}
+
+/* It says that the segment has nothing of what was read from it before. */
+static void test_forged(enum tier_name tier)
+{
+    struct filling f;
+    struct shard *s = begin_filled(&f, tier);
+    shard_flush(s);
+    take_images(tier);
+    for (int i = 0; i < images; i++)
+        if (is_segment(image[i].path))
+            forge_index(image[i].path);
+    ok(shard_drop(s, FILES - 1, 0), "%s tier: a file is dropped", tier_names[tier]);
+    is_int(shard_reclaim(s), 0, "and an index that was forged is read");
+    struct outcome o = filling_check_all(&f, s);
+    ok(o.wrong == 0 && o.absent == FILES, "what it does not name is not there: %d", o.absent);
+    is_int(filling_put_all(&f, s), 0, "it is put again");
+    is_int(filling_check_all(&f, s).right, FILES, "and is there");
+    shard_close(s);
+    end(&f, tier);
+}
+
 static void count_held(const struct filling *f, struct shard *s, int *held, int *wrong)
 {
     for (uint32_t file = 0; file < catalog_files(f->catalog); file++) {
         int error = filling_check_file(f, s, file);
         *held += error == 0;
         *wrong += error != 0 && error != -ENOENT;
-        *wrong += (error == 0) != shard_holds(s, filling_part(f, file, 0), NULL);
+        *wrong += (error == 0) != (shard_where(s, file, 0) != TIERS);
     }
 }
 
@@ -302,6 +348,7 @@ int main(void)
         test_open((enum tier_name)tier);
         test_open_everywhere((enum tier_name)tier, false);
         test_open_everywhere((enum tier_name)tier, true);
+        test_forged((enum tier_name)tier);
         test_full((enum tier_name)tier, "1M");
         test_full((enum tier_name)tier, "12M");
         test_full((enum tier_name)tier, "30M");

@@ -4,6 +4,7 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "fs/store/rocks.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -99,11 +100,11 @@ static uint64_t find_bad_sectors(void)
 {
     char path[8192];
     uint64_t last = 0, length = 0, n;
-    snprintf(path, sizeof path, "%s/db", tier);
+    snprintf(path, sizeof path, "%s/" ROCKS_DATABASE, tier);
     CLEANUP_CLOSEDIR DIR *d = opendir(path);
     struct dirent *e;
     while (d && (e = readdir(d))) {
-        snprintf(path, sizeof path, "%s/db/%s", tier, e->d_name);
+        snprintf(path, sizeof path, "%s/" ROCKS_DATABASE "/%s", tier, e->d_name);
         uint64_t at = strstr(e->d_name, ".sst") ? last_extent(path, &n) : 0;
         if (at > last) {
             last = at;

@@ -4,6 +4,7 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "fs/store/rocks.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -113,7 +114,7 @@ static int count_in(const char *path)
 static int count_files(const char *tier)
 {
     char path[4200];
-    snprintf(path, sizeof path, "%s/db", tier);
+    snprintf(path, sizeof path, "%s/" ROCKS_DATABASE, tier);
     return count_in(tier) ? 0 : count_in(path);
 }
 
@@ -204,7 +205,7 @@ static void test_quota(enum tier_name tier)
 }
 
 /* Returns how much is wrong; see test_few_descriptors. */
-static int read_by_rocks(const struct filling *f, enum tier_name tier)
+static int read_all(const struct filling *f, enum tier_name tier)
 {
     int files = (int)catalog_files(f->catalog), wrong = 0;
     uint32_t large = filling_file(f, "random-large");
@@ -214,7 +215,7 @@ static int read_by_rocks(const struct filling *f, enum tier_name tier)
     wrong += files - count_right(f, s);
     for (uint64_t at = 0; at + 10000 < filling_size(f, large); at += 99991)
         wrong += filling_check(f, s, large, at, 10000) != 0;
-    shard_drop(s, filling_part(f, filling_file(f, "text-large"), 0));
+    shard_drop(s, filling_file(f, "text-large"), 0);
     shard_reclaim(s);
     shard_close(s);
     s = open_one(f, tier);
@@ -223,7 +224,7 @@ static int read_by_rocks(const struct filling *f, enum tier_name tier)
     return wrong;
 }
 
-/* Too few to have the segments' files open: RocksDB reads them. By a child, which does not get its limit back. */
+/* Too few to keep the segments' files open: each read opens one. By a child, which does not get its limit back. */
 static void test_few_descriptors(enum tier_name tier)
 {
     struct filling f;
@@ -236,9 +237,9 @@ static void test_few_descriptors(enum tier_name tier)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0)
-        _exit(setrlimit(RLIMIT_NOFILE, &few) < 0 ? 99 : read_by_rocks(&f, tier));
+        _exit(setrlimit(RLIMIT_NOFILE, &few) < 0 ? 99 : read_all(&f, tier));
     waitpid(child, &status, 0);
-    is_int(status, 0, "%s tier, few descriptors: all can be read by RocksDB", tier_names[tier]);
+    is_int(status, 0, "%s tier, few descriptors: all can be read", tier_names[tier]);
     dir_remove_tree(AT_FDCWD, directory[tier]);
     filling_end(&f);
 }

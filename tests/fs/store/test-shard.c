@@ -1,7 +1,9 @@
 /* The shard: fill, read, drop, reclaim, restart, another catalog, the budget; each on tmpfs and on a disk. */
 #include "tests/fs/store/filling.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "fs/store/rocks.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -80,7 +82,7 @@ static void test_bad_arguments(const struct filling *f, struct shard *s)
     is_int(shard_reserve(s, big, 0, PIECE_BYTES + VALUE_BYTES, &room), -EINVAL, "room above a piece");
     is_int(shard_reserve(s, big, 11 * MIB, VALUE_BYTES, &room), -EINVAL, "room past the end");
     is_int(filling_check(f, s, big, 0, 1), -ENOENT, "nothing is held at first");
-    ok(!shard_drop(s, filling_part(f, big, 0)), "what is not held cannot be dropped");
+    ok(!shard_drop(s, big, 0), "what is not held cannot be dropped");
 }
 
 static void check_spans(const struct filling *f, struct shard *s, uint32_t file)
@@ -112,7 +114,7 @@ static void test_fill_and_restart(enum tier_name tier)
     is_int(filling_put_file(&f, s, 1), 0, "a file is put a second time");
     is_uint(filling_status(s, tier).held, held, "which takes nothing");
     is_int(shard_reserve(s, 1, 0, (uint32_t)filling_size(&f, 1), &room), 0, "a room");
-    shard_abandon(s, &room);
+    shard_abandon(&room);
     is_uint(filling_status(s, tier).held, held, "that is abandoned");
     is_int(shard_flush(s), 0, "flush");
     is_int(count_right(&f, s), 2 * KINDS, "read from RocksDB");
@@ -124,8 +126,7 @@ static void test_fill_and_restart(enum tier_name tier)
     is_uint(filling_status(s, tier).parts, parts, "all parts are there after a restart");
     is_int(count_right(&f, s), 2 * KINDS, "and right");
     is_uint(filling_status(s, tier).bad_values, 0, "no value was bad");
-    enum tier_name where = TIERS;
-    ok(shard_holds(s, filling_part(&f, 1, 0), &where) && where == tier, "held by the %s tier", tier_names[tier]);
+    ok(shard_where(s, 1, 0) == tier, "held by the %s tier", tier_names[tier]);
     shard_close(s);
     filling_end(&f);
 }
@@ -144,8 +145,8 @@ static void test_other_catalog(enum tier_name tier)
     filling_scan(&f);
     s = open_one(&f, tier, 256 * MIB);
     is_int(count_right(&f, s), 2 * KINDS - 3, "all unchanged files are kept, no other");
-    ok(!shard_holds(s, filling_part(&f, filling_file(&f, "a-new-one"), 0), NULL), "a new file is not held");
-    ok(!shard_holds(s, filling_part(&f, filling_file(&f, "random-03"), 0), NULL), "nor a changed one");
+    ok(shard_where(s, filling_file(&f, "a-new-one"), 0) == TIERS, "a new file is not held");
+    ok(shard_where(s, filling_file(&f, "random-03"), 0) == TIERS, "nor a changed one");
     is_int(shard_reclaim(s), 0, "reclaim");
     is_int(count_right(&f, s), 2 * KINDS - 3, "still there");
     filling_put_all(&f, s);
@@ -179,7 +180,7 @@ static void test_reclaim(enum tier_name tier)
     uint64_t held = filling_status(s, tier).held;
     int wrong = 0;
     for (uint32_t file = 0; file < FILES; file += 2)
-        wrong += !shard_drop(s, filling_part(&f, file, 0));
+        wrong += !shard_drop(s, file, 0);
     is_int(wrong, 0, "every second file is dropped");
     is_int(shard_reclaim(s), 0, "reclaim");
     for (uint32_t file = 0; file < FILES; file++)
@@ -196,7 +197,7 @@ static void test_reclaim(enum tier_name tier)
         wrong += filling_check_file(&f, s, file) != (file % 2 ? 0 : -ENOENT);
     is_int(wrong, 0, "and after a restart");
     for (uint32_t file = 1; file < FILES; file += 2)
-        wrong += !shard_drop(s, filling_part(&f, file, 0));
+        wrong += !shard_drop(s, file, 0);
     shard_reclaim(s);
     is_int(shard_reclaim(s), 0, "all dropped");
     is_uint(filling_status(s, tier).held, 0, "nothing is held");
@@ -217,9 +218,9 @@ static void test_pins(enum tier_name tier, bool stored)
         shard_flush(s);
     struct answer answer = {0};
     struct span span = {0, SIZE, 0};
-    struct layer *layer = shard_layer(s, tier);
-    is_int(layer->ops->get(layer, &span, &answer), 0, "an answer is held on to");
-    shard_drop(s, filling_part(&f, 0, 0));
+    enum tier_name slowest;
+    is_int(shard_get(s, &span, tier, &answer, &slowest), 0, "an answer is held on to");
+    shard_drop(s, 0, 0);
     is_int(shard_flush(s), 0, "its segment is stored or dropped");
     shard_reclaim(s);
     for (uint32_t file = 1; file < FILES; file++)
@@ -253,10 +254,7 @@ static void test_budget(void)
     ok(a.held <= ram_bytes && a.held > ram_bytes - 2 * SIZE, "the RAM tier is full: %ju", (uintmax_t)a.held);
     ok(b.held <= ssd_bytes && b.held > ssd_bytes - 2 * SIZE, "the SSD tier is full: %ju", (uintmax_t)b.held);
     is_uint(a.parts + b.parts, put, "each part is in one of them");
-    enum tier_name first = TIERS, last = TIERS;
-    shard_holds(s, filling_part(&f, 0, 0), &first);
-    shard_holds(s, filling_part(&f, put - 1, 0), &last);
-    ok(first == TIER_RAM && last == TIER_SSD, "the RAM tier came first");
+    ok(shard_where(s, 0, 0) == TIER_RAM && shard_where(s, put - 1, 0) == TIER_SSD, "the RAM tier came first");
     is_int(count_right(&f, s), (int)put, "all are right");
     shard_flush(s);
     ok(disk_use(ram) <= ram_bytes + shard_overhead(ram_bytes), "within capacity and overhead");
@@ -302,6 +300,73 @@ static void test_exact_budget(void)
     filling_end(&f);
 }
 
+static bool is_there(const char *name)
+{
+    struct stat st;
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s", ssd, name);
+    return stat(path, &st) == 0;
+}
+
+static void make_form(const char *name)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s/000001.sst", ssd, name);
+    dir_make(path, 0700);
+}
+
+static void test_forms(void)
+{
+    struct filling f;
+    begin_many(&f, 10, 100000);
+    make_form("db");
+    struct shard *s = open_one(&f, TIER_SSD, 64 * MIB);
+    ok(filling_status(s, TIER_SSD).state == TIER_OPEN && !is_there("db"), "what an older version stored is dropped");
+    filling_put_all(&f, s);
+    shard_close(s);
+    make_form("db-3");
+    s = open_one(&f, TIER_SSD, 64 * MIB);
+    struct tier_status status = filling_status(s, TIER_SSD);
+    ok(status.state == TIER_FAILED && status.reason, "what a newer version stored is not used: %s", status.reason);
+    is_int(count_right(&f, s), 0, "nor what is there beside it");
+    shard_close(s);
+    ok(is_there("db-3/000001.sst") && is_there(ROCKS_DATABASE "/CURRENT"), "nothing was touched");
+    dir_remove_tree(AT_FDCWD, test_path("ssd/db-3"));
+    s = open_one(&f, TIER_SSD, 64 * MIB);
+    is_int(count_right(&f, s), 10, "without the newer one, the next opening has it all");
+    shard_close(s);
+    filling_end(&f);
+}
+
+/* The bytes that this process has read from files so far. */
+static uint64_t bytes_read(void)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    uintmax_t bytes = 0;
+    if (file_read(AT_FDCWD, "/proc/self/io", 4096, &text) || sscanf(text.data, "rchar: %ju", &bytes) != 1)
+        bail_out("read /proc/self/io");
+    return bytes;
+}
+
+/* So many values in one segment that their index is long. */
+static void test_many_values(void)
+{
+    enum { MANY = 5000, SIZE = 4500 };
+    struct filling f;
+    begin_many(&f, MANY, SIZE);
+    struct shard *s = open_one(&f, TIER_SSD, 1024 * MIB);
+    is_int(filling_put_all(&f, s), 0, "%d small files are put", MANY);
+    shard_close(s);
+    uint64_t before = bytes_read();
+    s = open_one(&f, TIER_SSD, 1024 * MIB);
+    uint64_t read = bytes_read() - before;
+    is_uint(filling_status(s, TIER_SSD).segments, 1, "one segment has them");
+    is_int(count_right(&f, s), MANY, "all are there after a restart");
+    ok(read < (uint64_t)MANY * SIZE / 8, "for which little of it was read: %ju bytes", (uintmax_t)read);
+    shard_close(s);
+    filling_end(&f);
+}
+
 int main(void)
 {
     ram = filling_ram();
@@ -313,6 +378,8 @@ int main(void)
         test_pins((enum tier_name)tier, false);
         test_pins((enum tier_name)tier, true);
     }
+    test_forms();
+    test_many_values();
     test_budget();
     test_exact_budget();
     return done_testing();

@@ -1,9 +1,9 @@
 /* The source layer: right bytes, and the right error when the source is not as the catalog says. */
 #include "fs/store/source.h"
 
+#include "fs/base/beneath.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
-#include "fs/store/beneath.h"
 #include "tests/fs/store/dataset.h"
 #include "tests/lib/tap.h"
 
@@ -30,7 +30,29 @@ static struct {
     int interruptions; /* so many calls fail with EINTR first */
     int error;         /* each call fails with this errno */
     const char *touch; /* this file changes with the call */
+    bool remembers;    /* what the file was is still told who does not insist, as by a client of NFS */
 } hook;
+static struct stat remembered;
+
+int fstat(int fd, struct stat *st)
+{
+    int error = fstatat(fd, "", st, AT_EMPTY_PATH);
+    if (!error && hook.remembers && st->st_ino == remembered.st_ino)
+        *st = remembered;
+    return error;
+}
+
+int statx(int fd, const char *path, int flags, unsigned mask, struct statx *x)
+{
+    long error = syscall(SYS_statx, fd, path, flags, mask, x);
+    if (!error && hook.remembers && !(flags & AT_STATX_FORCE_SYNC) && x->stx_ino == remembered.st_ino) {
+        x->stx_mtime = (struct statx_timestamp){.tv_sec = remembered.st_mtim.tv_sec,
+                                                .tv_nsec = (uint32_t)remembered.st_mtim.tv_nsec};
+        x->stx_ctime = (struct statx_timestamp){.tv_sec = remembered.st_ctim.tv_sec,
+                                                .tv_nsec = (uint32_t)remembered.st_ctim.tv_nsec};
+    }
+    return (int)error;
+}
 
 ssize_t preadv(int fd, const struct iovec *into, int count, off_t offset)
 {
@@ -122,26 +144,24 @@ static void test_vector(struct layer *source, const struct dataset *d)
     struct span span = {.file = dataset_file(d, "size-4194304"), .length = PIECE_BYTES};
     for (size_t i = 0; i < PIECE_BYTES / VALUE_BYTES; i++)
         into[i] = (struct iovec){bytes + i * VALUE_BYTES, VALUE_BYTES};
-    struct source_counts before, after;
-    source_counts(source, &before);
+    static struct source_counts counts;
+    source_count_in(source, &counts);
     is_int(source->ops->read(source, &span, into, PIECE_BYTES / VALUE_BYTES), 0, "a whole piece into a vector");
     ok(dataset_matches_bytes(d, &span, bytes), "its bytes are right");
-    source_counts(source, &after);
-    is_uint(after.bytes - before.bytes, PIECE_BYTES, "its bytes are counted");
-    is_uint(after.samples - before.samples, 1, "the open is counted");
+    is_uint(counts.bytes, PIECE_BYTES, "its bytes are counted");
+    is_uint(counts.samples, 1, "the open is counted");
 }
 
 static void test_kept_open(struct layer *source, const struct dataset *d)
 {
-    struct source_counts before, after;
+    static struct source_counts counts;
+    source_count_in(source, &counts);
     struct span span = {.file = dataset_file(d, "size-4194305"), .length = 4096};
-    source_counts(source, &before);
     int error = 0;
     for (int i = 0; i < 10 && !error; i++, span.offset += 300000)
         error = get_check(source, d, &span);
-    source_counts(source, &after);
     is_int(error, 0, "ten pieces of a large file");
-    ok(after.samples - before.samples <= 2, "it was not opened for each");
+    ok(counts.samples <= 2, "it was not opened for each");
     wait_until((layer_idle(source), dataset_open_files(d) == 0));
     pass("an idle source keeps no file open");
 }
@@ -169,6 +189,16 @@ static void touch(const char *path)
 {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1000000000, .tv_nsec = 1}};
     utimensat(AT_FDCWD, path, times, 0);
+}
+
+static void put_back(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || pwrite(fd, "other", 5, 100) != 5 ||
+        futimens(fd, (struct timespec[2]){st.st_atim, st.st_mtim}) < 0)
+        bail_out("write %s", path);
+    close(fd);
 }
 
 static void replace(const char *path)
@@ -231,6 +261,7 @@ static const struct change {
     {"changed/grown", grow, "its size was 5000 and is 5004"},
     {"changed/shrunk", shrink, "its size was 5000 and is 10"},
     {"changed/touched", touch, "it was changed since the scan"},
+    {"changed/put-back", put_back, "its ctime was changed since the scan"},
     {"changed/replaced", replace, "its size was 5000 and is 14"},
     {"changed/removed", remove_file, "it is gone"},
     {"changed/linked", become_symlink, "it or a folder above it was replaced"},
@@ -249,6 +280,18 @@ static void test_changes(struct layer *source, const struct dataset *d)
         ok(fails_with(source, d, c->path, -ESTALE, c->log), "%s is stale afterwards, and the log says why", c->path);
         is_int(get_file(source, d, "size-4096"), 0, "another file can still be read");
     }
+}
+
+/* What changes the ctime and not the bytes. */
+static void test_attributes(struct layer *source, const struct dataset *d)
+{
+    const char *path = dataset_path(d, "attributes");
+    if (chmod(path, 0600) < 0)
+        bail_out("chmod %s", path);
+    is_int(get_file(source, d, "attributes"), 0, "a file with another mode is the same");
+    if (link(path, test_path("another-name")) < 0)
+        bail_out("link %s", path);
+    is_int(get_file(source, d, "attributes"), 0, "with another link, too");
 }
 
 /* The handle that is kept for a moment must not outlive the file by more than that. */
@@ -281,6 +324,12 @@ static void test_interrupted(struct layer *source, const struct dataset *d)
     hook.error = 0;
     hook.touch = dataset_path(d, "in/a/folder");
     is_int(get_file(source, d, "in/a/folder"), -ESTALE, "a file that changes while it is read");
+    hook.touch = dataset_path(d, "remembered");
+    if (stat(hook.touch, &remembered))
+        bail_out("stat %s", hook.touch);
+    hook.remembers = true;
+    is_int(get_file(source, d, "remembered"), -ESTALE, "also where a network file system remembers what it was");
+    hook.remembers = false;
     hook.touch = NULL;
 }
 
@@ -428,18 +477,21 @@ int main(void)
         dataset_add(&d, changes[i].path, 5000);
     dataset_add(&d, "kept", 10 << 20);
     dataset_add(&d, "in/a/folder", 5000);
+    dataset_add(&d, "remembered", 5000);
     dataset_add(&d, "another/folder/file", 5000);
     dataset_add(&d, "moved", 10 << 20);
     dataset_add(&d, "forbidden", 5000);
     dataset_add(&d, "leased", 5000);
+    dataset_add(&d, "attributes", 5000);
     dataset_scan(&d);
-    is_int(source_create(d.catalog, d.root, &source), 0, "a source");
+    is_int(source_create(d.catalog, d.root, NULL, NULL, &source), 0, "a source");
 
     test_arguments(source, &d);
     test_bytes(source, &d);
     test_vector(source, &d);
     test_kept_open(source, &d);
     test_changes(source, &d);
+    test_attributes(source, &d);
     test_interrupted(source, &d);
     test_replaced_while_kept(source, &d);
     test_leased(source, &d);

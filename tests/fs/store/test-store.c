@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MIB ((uint64_t)1 << 20)
@@ -282,6 +284,30 @@ static void test_parked(const char *what, uint64_t ram)
     store_close(store);
 }
 
+/* Every other one gives up. Those that a worker takes at this moment are not to be had, but there are few workers. */
+static void test_cancel(const char *what, uint64_t ram)
+{
+    faults_set("hang=slow/*");
+    struct store *store = dataset_store(&d, ram, 0, "file=FILE", false);
+    struct parked *parked = park(store, PARKED);
+    int taken = 0;
+    for (int i = 0; i < PARKED; i += 2) {
+        if (!store_cancel(store, &parked[i].read))
+            continue;
+        atomic_store(&parked[i].error, 0);
+        taken++;
+    }
+    is_int(taken, PARKED / 2, "%s: reads that are parked are taken back", what);
+    is_uint(stats_of(store).parked, PARKED / 2, "%s: the others wait", what);
+    ok(!store_cancel(store, &parked[0].read), "%s: nothing is taken back twice", what);
+    for (int i = 0; i < PARKED; i += 2) /* `done` on one of these would write here */
+        parked[i].read.done = NULL;
+    faults_set("");
+    check_parked(parked, PARKED, 0, what);
+    wait_until(stats_of(store).parked == 0);
+    store_close(store);
+}
+
 static void *close_store(void *store)
 {
     store_close(store);
@@ -299,6 +325,43 @@ static void test_close_while_parked(const char *what, uint64_t ram)
     faults_set("");
     pthread_join(closer, NULL);
     pass("%s: and the store is closed when the source answers again", what);
+}
+
+struct halting {
+    struct store_read read; /* first */
+    sem_t ended, go_on;
+};
+
+static void halting_done(struct store_read *read, int error)
+{
+    struct halting *h = (struct halting *)read;
+    (void)error;
+    answer_release(&read->answer);
+    sem_post(&h->ended);
+    sem_wait(&h->go_on);
+}
+
+/* A load has ended, and the thread that answers its readers is slow. The one whom it comes to last asks for the SSD. */
+static void test_close_while_answering(void)
+{
+    struct halting first = {.read.done = halting_done, .read.span = whole("slow/one")};
+    struct parked last = {.read.done = parked_done, .read.span = first.read.span, .error = 1};
+    pthread_t closer;
+    sem_init(&first.ended, 0, 0);
+    sem_init(&first.go_on, 0, 0);
+    faults_set("hang=slow/*");
+    struct store *store = dataset_store(&d, 0, 64 * MIB, "file=FILE", false);
+    is_int(store_load(store, &first.read), -EINPROGRESS, "a load is waited for");
+    is_int(store_read(store, &last.read), -EINPROGRESS, "by two");
+    faults_set("");
+    sem_wait(&first.ended);
+    pthread_create(&closer, NULL, close_store, store);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* it is closed as far as it can be */
+    sem_post(&first.go_on);
+    pthread_join(closer, NULL);
+    is_int(atomic_load(&last.error), -ESHUTDOWN, "the store is closed while they are answered");
+    sem_destroy(&first.ended);
+    sem_destroy(&first.go_on);
 }
 
 static void test_errors(void)
@@ -346,6 +409,53 @@ static void test_tier_faults(void)
     is_int(store_open(&config, &store), -EINVAL, "so are faults that nobody understands");
 }
 
+static bool read_from(struct store *store, const struct span *span, enum place wanted)
+{
+    enum place place;
+    return read_check(store, &d, span, &place) == 0 && place == wanted;
+}
+
+/* Reads of what lies on an SSD that hangs are served from the source, which keeps nothing; in memory nobody notices. */
+static void test_ssd_hangs(void)
+{
+    enum { READS = 40 };
+    faults_set("");
+    struct store *store = dataset_store(&d, 5 * MIB, 64 * MIB, "on=ssd,file=FILE", false);
+    struct span in_memory = whole("size/1M");
+    is_int(read_check(store, &d, &in_memory, NULL), 0, "a file is held in memory");
+    ok(read_from(store, &in_memory, PLACE_RAM), "there");
+    is_int(read_all(store, "slow/three"), 0, "another one is held");
+    is_int(read_all(store, "slow/two"), 0, "one more");
+    struct span on_ssd = whole("slow/two");
+    ok(read_from(store, &on_ssd, PLACE_SSD), "on the SSD");
+
+    faults_set("hang");
+    struct parked *parked = calloc(READS, sizeof *parked);
+    for (int i = 0; i < READS; i++) {
+        atomic_init(&parked[i].error, 1);
+        parked[i].read.done = parked_done;
+        parked[i].read.span = on_ssd;
+        if (store_read(store, &parked[i].read) != -EINPROGRESS)
+            fail("a read of what hangs takes the caller's thread");
+    }
+    ok(read_from(store, &in_memory, PLACE_RAM), "the SSD hangs: what is in memory is read");
+    ok(store_cancel(store, &parked[READS - 1].read), "a read that is queued can be taken back");
+    ok(store_cancel(store, &parked[0].read), "and one that waits for the SSD");
+    atomic_store(&parked[0].error, 0);
+    atomic_store(&parked[READS - 1].error, 0);
+    check_parked(parked, READS, 0, "the SSD hangs");
+    wait_until(stats_of(store).parked == 0);
+    ok(read_from(store, &on_ssd, PLACE_SOURCE), "then it is passed by");
+    ok(strstr(log_text(), "passed by"), "and the log says so");
+    faults_set("");
+    wait_until(read_from(store, &on_ssd, PLACE_SSD));
+    pass("once it answers, it is used again");
+    uint64_t before = stats_of(store).tier[TIER_SSD].parts;
+    is_int(read_all(store, "slow/two"), 0, "all is there still");
+    is_uint(stats_of(store).tier[TIER_SSD].parts, before, "and nothing was kept twice");
+    store_close(store);
+}
+
 static void test_no_room_reads_little(void)
 {
     struct store *store = dataset_store(&d, 0, 0, NULL, false);
@@ -378,10 +488,14 @@ int main(void)
     test_changed();
     test_parked("with room", 64 * MIB);
     test_parked("without room", 0);
+    test_cancel("cancel, with room", 64 * MIB);
+    test_cancel("cancel, without room", 0);
     test_close_while_parked("close, with room", 64 * MIB);
     test_close_while_parked("close, without room", 0);
+    test_close_while_answering();
     test_errors();
     test_tier_faults();
+    test_ssd_hangs();
     test_no_room_reads_little();
 
     dataset_end(&d);

@@ -27,7 +27,7 @@ static struct {
     struct ring_message message;
 } held[HELD_MOST];
 static int holds;
-static atomic_int asked; /* the status of fake_ask's question; 1: not answered yet */
+static atomic_int asked;               /* the status of fake_ask's question; 1: not answered yet */
 enum { BY_HAND = FAKE_NODES, SILENT }; /* who asks there, and in fake_ask_silently */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t courier;
@@ -109,7 +109,7 @@ void fake_begin(struct fake *f, struct dataset *d, uint32_t nodes, const uint64_
 static void deliver(struct fake *f, uint32_t node, const struct ring_message *m)
 {
     struct fake_node *n = &f->node[node];
-    if (n->socket >= 0 && ring_push(&n->ring.shared->to_server, n->ring.bell_server, m))
+    if (n->socket >= 0 && ring_push(&n->ring.shared->to_server, n->ring.fd[RING_BELL_SERVER], m))
         bail_out("the queue to node %u is full", node);
 }
 
@@ -157,9 +157,20 @@ static uint32_t fault_of(struct fake_node *n, bool final)
     return fault;
 }
 
-static void harm(uint32_t fault, char *slot, struct ring_message *m)
+static void lend_namesake(const struct dataset *d, char *slot)
 {
     struct payload_header *h = (struct payload_header *)slot;
+    uint32_t raw = h->length[0] - VALUE_HEADER;
+    char *value = slot + payload_begin(h->length, 0);
+    value[VALUE_HEADER] ^= 1;
+    value_seal(NULL, value, raw, value_seed(catalog_file_seed(d->catalog, dataset_file(d, NAMESAKE_B)), 0), 0);
+}
+
+static void harm(const struct fake *f, uint32_t fault, char *slot, struct ring_message *m)
+{
+    struct payload_header *h = (struct payload_header *)slot;
+    if (fault == FAKE_NAMESAKE)
+        lend_namesake(f->dataset, slot);
     if (fault == FAKE_DAMAGE)
         slot[m->length / 2] ^= 1;
     if (fault == FAKE_SHORT)
@@ -203,7 +214,7 @@ static void bring_answer(struct fake *f, uint32_t owner, const struct ring_messa
         m.length = reply->length;
         if (to) {
             memcpy(to, ring_slot(&n->ring, reply->slot), reply->length);
-            harm(fault, to, &m);
+            harm(f, fault, to, &m);
         }
         deliver(f, owner, &(struct ring_message){.kind = RING_SENT, .slot = reply->slot});
         atomic_fetch_add(&n->served, 1);
@@ -225,8 +236,8 @@ static void carry(struct fake *f, uint32_t from, const struct ring_message *m)
     if (m->kind == RING_REPLY) {
         bring_answer(f, from, m);
     } else if (m->kind == RING_FETCH && (m->node >= f->nodes || f->node[m->node].socket < 0)) {
-        deliver(f, from, &(struct ring_message){.kind = RING_FETCHED, .slot = m->slot, .token = m->token,
-                                                .status = -EHOSTDOWN});
+        deliver(f, from,
+                &(struct ring_message){.kind = RING_FETCHED, .slot = m->slot, .token = m->token, .status = -EHOSTDOWN});
     } else if (m->kind == RING_FETCH) {
         struct ring_message serve = *m;
         uint64_t token = tokens++;
@@ -295,52 +306,43 @@ static void *play(void *argument)
 
 /* Conversations. */
 
-static void *ask(int socket, enum attach_kind kind, const void *payload, size_t n, const int *fds,
-                 enum attach_kind expected, size_t *length)
+static void *ask(int socket, enum message_kind kind, const void *payload, size_t n, const int *fds,
+                 enum message_kind expected, size_t *length)
 {
     uint32_t got;
     void *answer;
-    int error = attach_send(socket, kind, payload, n, fds);
+    int error = message_send(socket, kind, payload, n, fds);
     if (!error)
-        error = attach_receive(socket, &got, &answer, length, NULL);
+        error = message_receive(socket, &got, &answer, length, NULL);
     if (error)
         bail_out("frame %d: %s", (int)kind, strerror(-error));
-    if (got == ATTACH_REFUSED)
+    if (got == MESSAGE_REFUSED)
         bail_out("frame %d refused: %s", (int)kind, (char *)answer + sizeof(uint32_t));
     if (got != expected)
         bail_out("frame %d answered by %u", (int)kind, got);
     return answer;
 }
 
-int fake_hello(struct fake *f, uint32_t node, struct attach_welcome *welcome)
+int fake_hello(struct fake *f, uint32_t node, struct message_welcome *welcome)
 {
-    int socket = attach_connect(f->node[node].state);
-    struct attach_hello hello = {.version = ATTACH_VERSION, .release = DEALFS_VERSION};
+    int socket = message_connect(f->node[node].state);
+    struct message_hello hello = {.version = MESSAGE_VERSION, .release = DEALFS_VERSION};
     size_t n;
     if (socket < 0)
         bail_out("connect to node %u: %s", node, strerror(-socket));
     memcpy(hello.world, f->uuid, sizeof hello.world);
-    CLEANUP_FREE void *answer = ask(socket, ATTACH_HELLO, &hello, sizeof hello, NULL, ATTACH_WELCOME, &n);
+    CLEANUP_FREE void *answer = ask(socket, MESSAGE_HELLO, &hello, sizeof hello, NULL, MESSAGE_WELCOME, &n);
     if (n != sizeof *welcome)
         bail_out("a welcome of %zu bytes", n);
     memcpy(welcome, answer, sizeof *welcome);
     return socket;
 }
 
-static int *descriptors(const struct ring *ring, int fds[ATTACH_FDS])
-{
-    fds[0] = ring->memory;
-    fds[1] = ring->bell_server;
-    fds[2] = ring->bell_courier;
-    return fds;
-}
-
-static void send_world(struct fake *f, uint32_t number, const struct attach_member *members, const struct str *holder)
+static void send_world(struct fake *f, uint32_t number, const struct message_member *members, const struct str *holder)
 {
     struct fake_node *n = &f->node[number];
-    struct attach_world head = {.nodes = f->nodes, .groups = f->groups, .me = number, .held = 1};
+    struct message_world head = {.nodes = f->nodes, .groups = f->groups, .me = number, .held = 1};
     CLEANUP_STR struct str frame = STR_INIT;
-    int fds[ATTACH_FDS];
     size_t length;
     memcpy(head.world, f->uuid, sizeof head.world);
     str_add(&frame, &head, sizeof head);
@@ -349,11 +351,11 @@ static void send_world(struct fake *f, uint32_t number, const struct attach_memb
     if (ring_create(&n->ring, f->nodes))
         bail_out("a ring");
     CLEANUP_FREE struct digest *digest =
-        ask(n->socket, ATTACH_WORLD, frame.data, frame.length, descriptors(&n->ring, fds), ATTACH_DIRECTORY, &length);
+        ask(n->socket, MESSAGE_WORLD, frame.data, frame.length, n->ring.fd, MESSAGE_LAYOUT, &length);
     if (number == 0)
-        f->directory = *digest;
-    else if (memcmp(digest, &f->directory, sizeof *digest))
-        bail_out("node %u has another directory", number);
+        f->layout = *digest;
+    else if (memcmp(digest, &f->layout, sizeof *digest))
+        bail_out("node %u has another layout", number);
 }
 
 static void start_courier(struct fake *f)
@@ -371,24 +373,24 @@ static void ask_holdings(const struct fake *f, uint32_t number, int socket, uint
                          uint16_t *holder)
 {
     size_t n;
-    CLEANUP_FREE struct holding *answer = ask(socket, ATTACH_HOLDINGS, NULL, 0, NULL, ATTACH_HOLDINGS, &n);
+    CLEANUP_FREE struct holding *answer = ask(socket, MESSAGE_HOLDINGS, NULL, 0, NULL, MESSAGE_HOLDINGS, &n);
     if (n != sizeof *answer + (extents + 63) / 64 * sizeof(uint64_t))
         bail_out("holdings of %zu bytes", n);
     *holding = *answer;
-    directory_note_held(holder, extents, f->nodes, f->groups, number, (const uint64_t *)(answer + 1));
+    holders_note(holder, extents, f->nodes, f->groups, number, (const uint64_t *)(answer + 1));
 }
 
 void fake_join(struct fake *f, uint32_t groups)
 {
     static uint8_t worlds;
-    struct attach_member members[FAKE_NODES];
+    struct message_member members[FAKE_NODES];
     int sockets[FAKE_NODES];
     CLEANUP_STR struct str holder = STR_INIT;
     memset(members, 0, sizeof members);
     memset(f->uuid, ++worlds, sizeof f->uuid);
     f->groups = groups;
     for (uint32_t i = 0; i < f->nodes; i++) {
-        struct attach_welcome welcome;
+        struct message_welcome welcome;
         sockets[i] = fake_hello(f, i, &welcome);
         members[i].node = welcome.node;
         for (uint64_t e = 0; i == 0 && e < groups * welcome.extents; e++)
@@ -404,15 +406,15 @@ void fake_join(struct fake *f, uint32_t groups)
     start_courier(f);
     for (uint32_t i = 0; i < f->nodes; i++) {
         size_t n;
-        free(ask(f->node[i].socket, ATTACH_LIVE, NULL, 0, NULL, ATTACH_OK, &n));
+        free(ask(f->node[i].socket, MESSAGE_LIVE, NULL, 0, NULL, MESSAGE_OK, &n));
     }
 }
 
 uint64_t fake_room(struct fake *f, uint32_t number, uint64_t deal)
 {
     size_t n;
-    CLEANUP_FREE struct attach_room *room =
-        ask(f->node[number].socket, ATTACH_ROOM, &deal, sizeof deal, NULL, ATTACH_ROOM, &n);
+    CLEANUP_FREE struct message_room *room =
+        ask(f->node[number].socket, MESSAGE_ROOM, &deal, sizeof deal, NULL, MESSAGE_ROOM, &n);
     if (n != sizeof *room || room->number != deal)
         bail_out("a room of %zu bytes", n);
     return room->room;
@@ -423,33 +425,33 @@ struct digest fake_deal(struct fake *f, uint32_t number, uint64_t deal, const ui
     uint64_t frame[1 + FAKE_NODES] = {deal};
     size_t n;
     memcpy(frame + 1, room, f->nodes * sizeof *room);
-    CLEANUP_FREE struct attach_dealt *dealt =
-        ask(f->node[number].socket, ATTACH_DEAL, frame, (1 + f->nodes) * sizeof *frame, NULL, ATTACH_DEALT, &n);
+    CLEANUP_FREE struct message_dealt *dealt =
+        ask(f->node[number].socket, MESSAGE_DEAL, frame, (1 + f->nodes) * sizeof *frame, NULL, MESSAGE_DEALT, &n);
     if (n != sizeof *dealt || dealt->number != deal)
         bail_out("an answer to DEAL of %zu bytes", n);
-    return dealt->directory;
+    return dealt->layout;
 }
 
-void fake_settle(struct fake *f, uint32_t number, uint64_t round, const struct digest *directory)
+void fake_settle(struct fake *f, uint32_t number, uint64_t round, const struct digest *layout)
 {
-    struct attach_settled settled = {round, *directory};
-    if (attach_send(f->node[number].socket, ATTACH_SETTLED, &settled, sizeof settled, NULL))
+    struct message_settled settled = {round, *layout};
+    if (message_send(f->node[number].socket, MESSAGE_SETTLED, &settled, sizeof settled, NULL))
         bail_out("SETTLED is not taken");
-    f->directory = *directory;
+    f->layout = *layout;
 }
 
 void fake_resume(struct fake *f, uint32_t number)
 {
     struct fake_node *n = &f->node[number];
-    struct attach_welcome welcome;
-    int fds[ATTACH_FDS], socket = fake_hello(f, number, &welcome);
-    struct attach_resume resume = {.nodes = f->nodes, .me = number, .directory = f->directory};
+    struct message_welcome welcome;
+    int socket = fake_hello(f, number, &welcome);
+    struct message_resume resume = {.nodes = f->nodes, .me = number, .layout = f->layout};
     size_t length;
     memcpy(resume.world, f->uuid, sizeof resume.world);
     struct ring ring;
     if (ring_create(&ring, f->nodes))
         bail_out("a ring");
-    free(ask(socket, ATTACH_RESUME, &resume, sizeof resume, descriptors(&ring, fds), ATTACH_OK, &length));
+    free(ask(socket, MESSAGE_RESUME, &resume, sizeof resume, ring.fd, MESSAGE_OK, &length));
     pthread_mutex_lock(&lock);
     n->ring = ring;
     n->socket = socket;

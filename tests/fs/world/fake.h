@@ -1,8 +1,9 @@
-/* A world in one process: nodes with stores and peers of their own, joined by a thread that plays all their couriers. */
+/* A world in one process: nodes with stores and peers of their own, joined by a thread that plays all their
+ * couriers. */
 #ifndef TESTS_FS_WORLD_FAKE_H
 #define TESTS_FS_WORLD_FAKE_H
 
-#include "fs/world/attach.h"
+#include "fs/wire/message.h"
 #include "fs/world/peers.h"
 #include "tests/fs/store/dataset.h"
 
@@ -14,6 +15,7 @@ enum fake_fault {
     FAKE_DAMAGE,     /* a bit is flipped */
     FAKE_SHORT,      /* the length is wrong */
     FAKE_OTHER_FILE, /* a reply of another file */
+    FAKE_NAMESAKE,   /* the first value is one of dataset's NAMESAKE_B, said to be of the file that was asked for */
     FAKE_TWICE,      /* answered twice */
     FAKE_SWALLOW,    /* never answered, nor is anything else said */
     FAKE_HOLD,       /* held back until fake_let_go */
@@ -42,7 +44,7 @@ struct fake {
     uint32_t nodes, groups;
     uint8_t uuid[16];
     struct fake_node node[FAKE_NODES];
-    struct digest directory;
+    struct digest layout;
     _Atomic uint32_t stuck, refused; /* what came of fake_ask_silently: answers that are not sent, and -EBUSY */
 };
 
@@ -53,18 +55,18 @@ void fake_open(struct fake *f, uint32_t node, bool restarted); /* its store and 
 void fake_close(struct fake *f, uint32_t node);                /* and as fake_end does */
 void fake_end(struct fake *f);
 
-/* A world of all of them, in this order. The program ends when one refuses, or the directories differ. */
+/* A world of all of them, in this order. The program ends when one refuses, or the layouts differ. */
 void fake_join(struct fake *f, uint32_t groups);
 /* The parts of a deal, with one node's server; the last one says nothing, and may be before the server has turned. */
 uint64_t fake_room(struct fake *f, uint32_t node, uint64_t deal);
 struct digest fake_deal(struct fake *f, uint32_t node, uint64_t deal, const uint64_t *room);
-void fake_settle(struct fake *f, uint32_t node, uint64_t round, const struct digest *directory);
-void fake_resume(struct fake *f, uint32_t node); /* after its server was closed and opened again */
-void fake_leave(struct fake *f, uint32_t node);  /* its courier hangs up */
-void fake_let_one_go(struct fake *f);            /* only the first of it */
+void fake_settle(struct fake *f, uint32_t node, uint64_t round, const struct digest *layout);
+void fake_resume(struct fake *f, uint32_t node);        /* after its server was closed and opened again */
+void fake_leave(struct fake *f, uint32_t node);         /* its courier hangs up */
+void fake_let_one_go(struct fake *f);                   /* only the first of it */
 void fake_swap(struct fake *f, uint32_t a, uint32_t b); /* their numbers in the next world */
-void fake_let_go(struct fake *f);                /* what was held back arrives */
-int fake_hello(struct fake *f, uint32_t node, struct attach_welcome *welcome); /* a socket */
+void fake_let_go(struct fake *f);                       /* what was held back arrives */
+int fake_hello(struct fake *f, uint32_t node, struct message_welcome *welcome); /* a socket */
 /* What a node answers to a question of node 1: the final status. */
 int fake_ask(struct fake *f, uint32_t node, uint32_t file, uint32_t value, uint32_t count);
 /* A question of a node whose courier is silent: its answer takes a slot and does not get away. */

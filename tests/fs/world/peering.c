@@ -1,6 +1,7 @@
 /* See peering.h. */
 #include "tests/fs/world/peering.h"
 
+#include "fs/world/layout.h"
 #include "tests/lib/tap.h"
 
 #include <stdio.h>
@@ -17,6 +18,7 @@ void peering_set_up(void)
         snprintf(name, sizeof name, "d%d/%s-%02d", i % 4, i % 3 ? "random" : "sparse", i);
         dataset_add(&dataset, name, i ? (uint64_t)i * 9973 + 1 : 1);
     }
+    dataset_add_namesakes(&dataset, 20000);
     dataset_add(&dataset, "empty", 0);
     dataset_add(&dataset, "middle", 5 * MIB + 77);
     dataset_add(&dataset, "sparse-large", 65 * MIB + 12345);
@@ -118,7 +120,7 @@ struct counts peering_counts(struct fake *f, uint32_t node)
 
 /* Reads. */
 
-static uint32_t find_owned(const struct directory *owners, uint32_t owner, uint32_t skip)
+static uint32_t find_owned(const struct layout *owners, uint32_t owner, uint32_t skip)
 {
     struct extents *e;
     uint32_t found = UINT32_MAX;
@@ -126,7 +128,7 @@ static uint32_t find_owned(const struct directory *owners, uint32_t owner, uint3
         bail_out("extents");
     for (uint32_t file = 0; file < catalog_files(dataset.catalog) && found == UINT32_MAX; file++) {
         uint64_t size = dataset_size(&dataset, file);
-        if (size > 100000 && size < MIB && directory_owner(owners, 0, extents_first(e, file)) == owner && !skip--)
+        if (size > 100000 && size < MIB && layout_owner(owners, 0, extents_first(e, file)) == owner && !skip--)
             found = file;
     }
     extents_destroy(e);

@@ -3,17 +3,18 @@
 #ifndef TESTS_FS_WORLD_PEERING_H
 #define TESTS_FS_WORLD_PEERING_H
 
+#include "fs/base/clock.h"
 #include "tests/fs/world/fake.h"
 
 #include <pthread.h>
 
 #define MIB (1ull << 20)
-#define SECOND 1000000000ull
 #define LONG (60 * SECOND) /* a timeout that no test waits for */
 
 enum { SMALL_FILES = 40, PEERING_RAM = 120 << 20 };
 
-extern struct dataset dataset; /* of all worlds: SMALL_FILES, "empty", "middle", and "sparse-large" of two extents */
+extern struct dataset dataset; /* of all worlds: SMALL_FILES, the namesakes, "empty", "middle", and
+                                * "sparse-large" of two extents */
 
 void peering_set_up(void); /* the data set, and the log in a file */
 int peering_done(void);    /* main's status */

@@ -1,6 +1,6 @@
 /* Extents: their numbers are dense and in order, each knows its file and its bytes, and what is dealt by their cost
  * fits into a tier. */
-#include "fs/store/tier.h"
+#include "fs/store/shard.h"
 #include "tests/fs/world/worlds.h"
 #include "tests/lib/tap.h"
 

@@ -17,6 +17,23 @@ static void test_bad(enum fake_fault fault, const char *what)
     fake_end(&f);
 }
 
+/* Of the same base name, size and time: only the directory tells them apart. */
+static void test_namesake(void)
+{
+    struct fake f;
+    enum place place;
+    peering_join(&f, 2, LONG);
+    uint32_t file = dataset_file(&dataset, NAMESAKE_A);
+    for (uint32_t node = 0; node < 2; node++)
+        peering_harm(&f, node, 1, FAKE_NAMESAKE);
+    bool right = true;
+    for (uint32_t node = 0; node < 2; node++)
+        right &= peering_read(&f, node, file, &place) == 0;
+    ok(right, "a namesake's value in place of the file's: every read is right");
+    is_uint(peering_counts(&f, 0).bad + peering_counts(&f, 1).bad, 1, "it was counted");
+    fake_end(&f);
+}
+
 static void test_twice(void)
 {
     struct fake f;
@@ -97,8 +114,8 @@ static void test_wrong_questions(void)
     static const struct {
         uint32_t file, value, count;
     } wrong[] = {
-        {4000000000u, 0, 1}, {0, 4000000000u, 1}, {0, 0, RING_VALUES + 1}, {0, 0, 0}, {0, 0, 4000000000u}, {0, 1, 1},
-        {0, UINT32_MAX, RING_VALUES},
+        {4000000000u, 0, 1}, {0, 4000000000u, 1}, {0, 0, RING_VALUES + 1},      {0, 0, 0},
+        {0, 0, 4000000000u}, {0, 1, 1},           {0, UINT32_MAX, RING_VALUES},
     };
     struct fake f;
     peering_join(&f, 2, LONG);
@@ -119,6 +136,7 @@ int main(void)
     test_bad(FAKE_SHORT, "a wrong length: the read is right");
     test_bad(FAKE_OTHER_FILE, "another file: the read is right");
     test_bad(FAKE_ERROR, "an error: the read is right");
+    test_namesake();
     test_twice();
     test_gone();
     test_source_again();

@@ -17,28 +17,28 @@
 static void test_refusals(void)
 {
     struct fake f;
-    struct attach_welcome welcome;
+    struct message_welcome welcome;
     peering_begin(&f, 2, LONG);
     int first = fake_hello(&f, 0, &welcome);
     is_str(welcome.node.id, f.node[0].id, "a welcome says who it is");
     is_uint(welcome.node.capacity, PEERING_RAM, "and how much it holds");
     ok(!memcmp(&welcome.catalog, catalog_digest(dataset.catalog), sizeof welcome.catalog) && !welcome.waiting,
        "and its catalog");
-    int second = attach_connect(f.node[0].state);
-    struct attach_hello hello = {.version = ATTACH_VERSION};
+    int second = message_connect(f.node[0].state);
+    struct message_hello hello = {.version = MESSAGE_VERSION};
     uint32_t kind = 0;
     void *payload = NULL;
     size_t n = 0;
-    attach_send(second, ATTACH_HELLO, &hello, sizeof hello, NULL);
-    attach_receive(second, &kind, &payload, &n, NULL);
+    message_send(second, MESSAGE_HELLO, &hello, sizeof hello, NULL);
+    message_receive(second, &kind, &payload, &n, NULL);
     uint32_t number = 0;
     if (payload && n >= sizeof number)
         memcpy(&number, payload, sizeof number);
-    ok(kind == ATTACH_REFUSED && number == EBUSY, "a second courier is told EBUSY");
+    ok(kind == MESSAGE_REFUSED && number == EBUSY, "a second courier is told EBUSY");
     free(payload);
     close(second);
-    attach_send(first, ATTACH_LIVE, NULL, 0, NULL);
-    is_int(attach_receive(first, &kind, &payload, &n, NULL), -ECONNRESET, "frames out of order end a conversation");
+    message_send(first, MESSAGE_LIVE, NULL, 0, NULL);
+    is_int(message_receive(first, &kind, &payload, &n, NULL), -ECONNRESET, "frames out of order end a conversation");
     close(first);
     fake_join(&f, 1);
     is_int(peering_state(&f, 0), WORLD_JOINED, "and the next one can be held");
@@ -82,18 +82,17 @@ static void test_hang_up(void)
 
 static void resume_another_world(struct fake *f)
 {
-    struct attach_welcome welcome;
+    struct message_welcome welcome;
     int socket = fake_hello(f, 0, &welcome);
     struct ring ring;
     ring_create(&ring, 2);
-    struct attach_resume wrong = {.nodes = 2, .me = 0, .directory = f->directory};
-    int fds[ATTACH_FDS] = {ring.memory, ring.bell_server, ring.bell_courier};
+    struct message_resume wrong = {.nodes = 2, .me = 0, .layout = f->layout};
     uint32_t kind = 0;
     void *payload = NULL;
     size_t n;
-    attach_send(socket, ATTACH_RESUME, &wrong, sizeof wrong, fds);
-    attach_receive(socket, &kind, &payload, &n, NULL);
-    is_int((int)kind, ATTACH_REFUSED, "a courier of another world cannot resume");
+    message_send(socket, MESSAGE_RESUME, &wrong, sizeof wrong, ring.fd);
+    message_receive(socket, &kind, &payload, &n, NULL);
+    is_int((int)kind, MESSAGE_REFUSED, "a courier of another world cannot resume");
     free(payload);
     close(socket);
     ring_close(&ring);
@@ -149,8 +148,8 @@ static void test_rejoin(void)
     fake_end(&f);
 }
 
-/* Worlds that never came to life save directories, too. */
-static void test_directories(void)
+/* Worlds that never came to life save layouts, too. */
+static void test_layouts(void)
 {
     struct fake f;
     struct world_view other, last;
@@ -165,11 +164,11 @@ static void test_directories(void)
     if (peers_view(f.node[0].peers, &last))
         bail_out("no view");
     peering_part(&f);
-    snprintf(path, sizeof path, "%s/directory-third", state);
+    snprintf(path, sizeof path, "%s/layout-third", state);
     file_write_atomic(AT_FDCWD, path, "", 0, 0600);
-    snprintf(path, sizeof path, "%s/directory-%s", state, digest_format(&last.directory, text));
+    snprintf(path, sizeof path, "%s/layout-%s", state, digest_format(&last.layout, text));
     utimensat(AT_FDCWD, path, (struct timespec[2]){{0}, {0}}, 0);
-    is_int(world_save_directory(state, other.owners), 0, "a directory of a world that does not come to life is saved");
+    is_int(world_save_layout(state, other.owners), 0, "a layout of a world that does not come to life is saved");
     peers_view_release(&other);
     peers_view_release(&last);
     fake_close(&f, 0);
@@ -178,7 +177,7 @@ static void test_directories(void)
     fake_close(&f, 0);
     is_int(unlink(path), 0, "where it is missing");
     fake_open(&f, 0, true);
-    ok(strstr(log_text(), "the directory of the world before cannot be used"), "the log says so");
+    ok(strstr(log_text(), "the layout of the world before cannot be used"), "the log says so");
     fake_end(&f);
 }
 
@@ -189,6 +188,6 @@ int main(void)
     test_hang_up();
     test_restart();
     test_rejoin();
-    test_directories();
+    test_layouts();
     return peering_done();
 }

@@ -1,7 +1,7 @@
 /* Peers that do not answer, answer late, or answer some: nobody waits beyond the timeout, and who is asked again. */
 #include "tests/fs/world/peering.h"
 
-#include "fs/base/file.h"
+#include "fs/base/clock.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "fs/world/layout.h"
 #include "tests/lib/tap.h"
 
 #include <pthread.h>
@@ -38,10 +39,10 @@ static struct world_view view_of(struct fake *f, uint32_t node)
     return view;
 }
 
-static struct digest directory_of(struct fake *f, uint32_t node)
+static struct digest layout_of(struct fake *f, uint32_t node)
 {
     struct world_view view = view_of(f, node);
-    struct digest digest = view.directory;
+    struct digest digest = view.layout;
     peers_view_release(&view);
     return digest;
 }
@@ -49,7 +50,7 @@ static struct digest directory_of(struct fake *f, uint32_t node)
 static uint64_t unowned(struct fake *f, uint32_t node)
 {
     struct world_view view = view_of(f, node);
-    uint64_t count = directory_unowned(view.owners);
+    uint64_t count = layout_unowned(view.owners);
     peers_view_release(&view);
     return count;
 }
@@ -69,7 +70,7 @@ static bool same(const struct digest *a, const struct digest *b)
 
 static bool has(struct fake *f, uint32_t node, const struct digest *digest)
 {
-    struct digest now = directory_of(f, node);
+    struct digest now = layout_of(f, node);
     return same(&now, digest);
 }
 
@@ -95,8 +96,8 @@ static void begin(struct fake *f)
     fake_join(f, 1);
 }
 
-/* One deal up to what would be the directory; false: the servers do not agree. */
-static bool deal(struct fake *f, uint64_t round, struct digest *directory)
+/* One deal up to what would be the layout; false: the servers do not agree. */
+static bool deal(struct fake *f, uint64_t round, struct digest *layout)
 {
     uint64_t room[FAKE_NODES];
     bool agree = true;
@@ -104,16 +105,16 @@ static bool deal(struct fake *f, uint64_t round, struct digest *directory)
         room[i] = fake_room(f, i, round);
     for (uint32_t i = 0; i < f->nodes; i++) {
         struct digest one = fake_deal(f, i, round, room);
-        agree &= i == 0 || same(directory, &one);
-        *directory = one;
+        agree &= i == 0 || same(layout, &one);
+        *layout = one;
     }
     return agree;
 }
 
-static void turn_all(struct fake *f, uint64_t round, const struct digest *directory)
+static void turn_all(struct fake *f, uint64_t round, const struct digest *layout)
 {
     for (uint32_t i = 0; i < f->nodes; i++)
-        fake_settle(f, i, round, directory);
+        fake_settle(f, i, round, layout);
     for (uint32_t i = 0; i < f->nodes; i++)
         wait_until(settled(f, i) >= round);
 }
@@ -131,12 +132,12 @@ static bool read_all(struct fake *f, uint32_t node)
 /* Until nothing changes any more. Returns how often the world turned. */
 static int deal_until_settled(struct fake *f, uint64_t round)
 {
-    struct digest directory;
+    struct digest layout;
     for (int turns = 0;; turns++, round++) {
-        if (!deal(f, round, &directory))
+        if (!deal(f, round, &layout))
             bail_out("the servers do not agree");
-        bool over = has(f, 0, &directory);
-        turn_all(f, round, &directory);
+        bool over = has(f, 0, &layout);
+        turn_all(f, round, &layout);
         if (over)
             return turns;
         for (uint32_t i = 0; i < f->nodes; i++)
@@ -168,19 +169,19 @@ static void test_all(void)
 static void test_nothing_before(void)
 {
     struct fake f;
-    struct digest directory, before;
+    struct digest layout, before;
     begin(&f);
     stage(&f, 10);
-    before = directory_of(&f, 0);
-    ok(deal(&f, 10, &directory) && !same(&before, &directory), "the servers agree on another directory");
+    before = layout_of(&f, 0);
+    ok(deal(&f, 10, &layout) && !same(&before, &layout), "the servers agree on another layout");
     ok(has(&f, 0, &before) && has(&f, 1, &before), "and still have that before");
     turn_all(&f, 10, &before);
     ok(has(&f, 0, &before) && has(&f, 1, &before), "which they keep when it is settled so");
     ok(is_staged(&f, 0, 10) && is_staged(&f, 1, 10), "nothing more is staged then");
-    ok(deal(&f, 11, &directory), "another deal");
+    ok(deal(&f, 11, &layout), "another deal");
     store_stage_stop(f.node[1].store);
-    turn_all(&f, 11, &directory);
-    ok(has(&f, 0, &directory) && has(&f, 1, &directory), "the servers turn");
+    turn_all(&f, 11, &layout);
+    ok(has(&f, 0, &layout) && has(&f, 1, &layout), "the servers turn");
     wait_until(is_staged(&f, 0, 12));
     ok(is_staged(&f, 1, 10), "but who has stopped staging does not begin again");
     ok(read_all(&f, 0) && read_all(&f, 1), "all bytes are right");
@@ -200,19 +201,19 @@ static void restart(struct fake *f, uint32_t node)
 static void test_restarted(void)
 {
     struct fake f;
-    struct digest directory;
+    struct digest layout;
     begin(&f);
     stage(&f, 10);
-    deal(&f, 10, &directory);
+    deal(&f, 10, &layout);
     restart(&f, 1);
-    ok(!has(&f, 1, &directory), "a new server comes with the directory before");
-    turn_all(&f, 10, &directory);
-    ok(has(&f, 1, &directory), "and finds the new one where the one before has saved it");
-    deal(&f, 11, &directory);
-    fake_settle(&f, 0, 11, &directory);
+    ok(!has(&f, 1, &layout), "a new server comes with the layout before");
+    turn_all(&f, 10, &layout);
+    ok(has(&f, 1, &layout), "and finds the new one where the one before has saved it");
+    deal(&f, 11, &layout);
+    fake_settle(&f, 0, 11, &layout);
     wait_until(settled(&f, 0) == 11);
     restart(&f, 1);
-    ok(has(&f, 1, &directory), "one that comes when all have turned resumes with the new one");
+    ok(has(&f, 1, &layout), "one that comes when all have turned resumes with the new one");
     ok(read_all(&f, 0) && read_all(&f, 1), "all bytes are right");
     fake_end(&f);
 }
@@ -229,26 +230,26 @@ static bool is_degraded(struct fake *f, uint32_t node)
 static void test_resumed(void)
 {
     struct fake f;
-    struct digest directory;
+    struct digest layout;
     begin(&f);
     stage(&f, 10);
-    deal(&f, 10, &directory);
+    deal(&f, 10, &layout);
     fake_leave(&f, 1);
-    fake_settle(&f, 0, 10, &directory);
+    fake_settle(&f, 0, 10, &layout);
     wait_until(is_staged(&f, 0, 11));
     wait_until(is_degraded(&f, 1));
     fake_resume(&f, 1);
-    ok(has(&f, 1, &directory), "a server whose link was broken resumes with what the others have");
-    fake_settle(&f, 1, 10, &directory);
+    ok(has(&f, 1, &layout), "a server whose link was broken resumes with what the others have");
+    fake_settle(&f, 1, 10, &layout);
     wait_until(is_staged(&f, 1, 11));
     is_uint(fake_samples(&f), FILES - unowned(&f, 0), "and stages what was dealt to it meanwhile");
     fake_end(&f);
 }
 
-static void send_nonsense(struct fake *f, uint32_t node, enum attach_kind kind, const void *bytes, size_t n,
+static void send_nonsense(struct fake *f, uint32_t node, enum message_kind kind, const void *bytes, size_t n,
                           const char *what)
 {
-    if (attach_send(f->node[node].socket, kind, bytes, n, NULL))
+    if (message_send(f->node[node].socket, kind, bytes, n, NULL))
         bail_out("a frame is not taken");
     wait_until(is_degraded(f, node));
     pass("%s ends the conversation", what);
@@ -262,22 +263,22 @@ static void send_nonsense(struct fake *f, uint32_t node, enum attach_kind kind, 
 static void test_nonsense(void)
 {
     struct fake f;
-    static const struct attach_settled unknown = {.round = 5, .directory = {{1, 2, 3}}};
+    static const struct message_settled unknown = {.round = 5, .layout = {{1, 2, 3}}};
     static const uint64_t words[NODES + 2] = {1};
     begin(&f);
-    send_nonsense(&f, 1, ATTACH_ROOM, words, 4, "a question for room without a round");
-    send_nonsense(&f, 0, ATTACH_DEAL, words, sizeof words, "rooms of more nodes than there are");
-    send_nonsense(&f, 0, ATTACH_DEAL, words, 8, "or of fewer");
-    send_nonsense(&f, 0, ATTACH_SETTLED, words, 8, "a settlement without a directory");
-    send_nonsense(&f, 1, ATTACH_SETTLED, &unknown, sizeof unknown, "a directory that nobody has computed");
-    send_nonsense(&f, 1, ATTACH_LIVE, NULL, 0, "what has its place before a world lives");
-    struct digest alone = directory_of(&f, 0);
-    struct attach_settled other = {.round = 5, .directory = alone};
+    send_nonsense(&f, 1, MESSAGE_ROOM, words, 4, "a question for room without a round");
+    send_nonsense(&f, 0, MESSAGE_DEAL, words, sizeof words, "rooms of more nodes than there are");
+    send_nonsense(&f, 0, MESSAGE_DEAL, words, 8, "or of fewer");
+    send_nonsense(&f, 0, MESSAGE_SETTLED, words, 8, "a settlement without a layout");
+    send_nonsense(&f, 1, MESSAGE_SETTLED, &unknown, sizeof unknown, "a layout that nobody has computed");
+    send_nonsense(&f, 1, MESSAGE_LIVE, NULL, 0, "what has its place before a world lives");
+    struct digest alone = layout_of(&f, 0);
+    struct message_settled other = {.round = 5, .layout = alone};
     fake_leave(&f, 0);
     fake_leave(&f, 1);
     wait_until(is_degraded(&f, 0) && is_degraded(&f, 1));
     fake_join(&f, 2);
-    send_nonsense(&f, 1, ATTACH_SETTLED, &other, sizeof other, "a directory of other groups, which is there");
+    send_nonsense(&f, 1, MESSAGE_SETTLED, &other, sizeof other, "a layout of other groups, which is there");
     ok(read_all(&f, 0) && read_all(&f, 1), "a new world can be joined each time, and all bytes are right");
     fake_end(&f);
 }

@@ -33,6 +33,7 @@ static void fill_image(struct format_header *h, const uint64_t *size, uint32_t f
     }
     fill_names(image + h->section[PART_NAMES].offset, files);
     h->digest = format_digest(image);
+    h->versions = format_versions(image);
     h->checksum = format_checksum(image);
 }
 
@@ -41,7 +42,7 @@ void sizes_begin(struct sizes *s, const uint64_t *size, uint32_t files)
     struct format_header h = {.version = FORMAT_VERSION, .endian = FORMAT_ENDIAN};
     memcpy(h.magic, FORMAT_MAGIC, sizeof h.magic);
     h.section[PART_SCAN].count = h.section[PART_DIRECTORIES].count = h.section[PART_ATTRIBUTES].count = 1;
-    h.section[PART_FILES].count = files;
+    h.section[PART_FILES].count = h.section[PART_VERSIONS].count = h.section[PART_SEEN].count = files;
     h.section[PART_NAMES].count = 1 + (uint64_t)files * (NAME + 1);
     h.length = format_layout(h.section);
     s->image = calloc(1, h.length);
@@ -63,12 +64,12 @@ void sizes_end(struct sizes *s)
     free(s->image);
 }
 
-void world_begin(struct world *w, const struct sizes *sizes, uint32_t groups)
+void world_begin(struct dealt_world *w, const struct sizes *sizes, uint32_t groups)
 {
-    *w = (struct world){.sizes = sizes, .groups = groups};
+    *w = (struct dealt_world){.sizes = sizes, .groups = groups};
 }
 
-uint32_t world_add(struct world *w, uint32_t name, uint64_t capacity)
+uint32_t world_add(struct dealt_world *w, uint32_t name, uint64_t capacity)
 {
     if (w->nodes == WORLD_NODES)
         bail_out("more than %d nodes", WORLD_NODES);
@@ -82,17 +83,17 @@ uint32_t world_add(struct world *w, uint32_t name, uint64_t capacity)
     return w->nodes++;
 }
 
-void world_hold(struct world *w, uint32_t node, uint64_t extent)
+void world_hold(struct dealt_world *w, uint32_t node, uint64_t extent)
 {
     w->holdings[node][extent / 64] |= (uint64_t)1 << extent % 64;
 }
 
-bool world_holds(const struct world *w, uint32_t node, uint64_t extent)
+bool world_holds(const struct dealt_world *w, uint32_t node, uint64_t extent)
 {
     return w->holdings[node][extent / 64] >> extent % 64 & 1;
 }
 
-static struct holding holding_of(const struct world *w, uint32_t node)
+static struct holding holding_of(const struct dealt_world *w, uint32_t node)
 {
     struct holding h = {.room = w->node[node].capacity};
     for (uint64_t e = 0; e < extents_count(w->sizes->extents); e++)
@@ -101,43 +102,50 @@ static struct holding holding_of(const struct world *w, uint32_t node)
     return h;
 }
 
-int world_try(const struct world *w, struct directory **directory)
+uint64_t world_extents(const struct layout *layout, const struct dealt_world *w, uint32_t node)
+{
+    uint64_t owned = 0;
+    for (uint64_t e = 0; e < extents_count(w->sizes->extents); e++)
+        owned += layout_owner(layout, layout_group(layout, node), e) == node;
+    return owned;
+}
+
+int world_try(const struct dealt_world *w, struct layout **layout)
 {
     uint64_t extents = extents_count(w->sizes->extents);
-    struct holding holding[WORLD_NODES];
+    struct message_member member[WORLD_NODES];
     uint16_t *holder = malloc((w->groups * extents + 1) * sizeof *holder);
     if (!holder)
         bail_out("no memory for holders");
     memset(holder, 0xff, w->groups * extents * sizeof *holder);
     for (uint32_t i = 0; i < w->nodes; i++) {
-        holding[i] = holding_of(w, i);
+        member[i] = (struct message_member){w->node[i], holding_of(w, i)};
         if (w->groups > 0 && w->groups <= w->nodes)
-            directory_note_held(holder, extents, w->nodes, w->groups, i, w->holdings[i]);
+            holders_note(holder, extents, w->nodes, w->groups, i, w->holdings[i]);
     }
-    struct directory_input input = {
+    struct layout_input input = {
         .catalog = w->sizes->catalog,
         .extents = w->sizes->extents,
         .nodes = w->nodes,
         .groups = w->groups,
-        .node = w->node,
-        .holding = holding,
+        .member = member,
         .holder = holder,
     };
-    int error = directory_compute(&input, directory);
+    int error = layout_compute(&input, layout);
     free(holder);
     return error;
 }
 
-struct directory *world_deal(const struct world *w)
+struct layout *world_deal(const struct dealt_world *w)
 {
-    struct directory *d;
+    struct layout *d;
     int error = world_try(w, &d);
     if (error)
-        bail_out("a directory of %u nodes: %s", w->nodes, strerror(-error));
+        bail_out("a layout of %u nodes: %s", w->nodes, strerror(-error));
     return d;
 }
 
-void world_end(struct world *w)
+void world_end(struct dealt_world *w)
 {
     for (uint32_t i = 0; i < w->nodes; i++)
         free(w->holdings[i]);

@@ -1,0 +1,87 @@
+/* How a subcommand speaks: one line, with the program's name before it. */
+#include "cli/base/command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A path in a message must not begin another line, nor steer the terminal. */
+static void add_line(struct str *line, const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        if (*p < 0x20 || *p == 0x7f)
+            str_addf(line, "\\x%02x", *p);
+        else
+            str_add(line, p, 1);
+    str_adds(line, "\n");
+}
+
+static void command_say(FILE *to, const char *name, const char *format, va_list args)
+{
+    CLEANUP_STR struct str text = STR_INIT, line = STR_INIT;
+
+    str_addf(&text, "dealfs%s%s: ", name ? " " : "", name ? name : "");
+    str_addv(&text, format, args);
+    add_line(&line, text.failed ? "" : text.data);
+    fputs(text.failed || line.failed ? "dealfs: out of memory\n" : line.data, to);
+    fflush(to);
+}
+
+int command_usage(const struct command *command, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    command_say(stderr, command->name, format, args);
+    va_end(args);
+    fprintf(stderr, "usage: dealfs %s %s\n", command->name, command->arguments);
+    return COMMAND_USAGE;
+}
+
+int command_bad_option(const struct command *command, int option, char **argv)
+{
+    return command_usage(command, "option %s: %s", argv[optind - 1],
+                         option == ':' ? "its value is missing" : "is not known");
+}
+
+int command_fail(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    command_say(stderr, NULL, format, args);
+    va_end(args);
+    return COMMAND_FAILED;
+}
+
+const char *command_why(const struct str *why, int error)
+{
+    return why->failed ? "out of memory" : why->length > 0 ? why->data : strerror(-error);
+}
+
+int command_bad_value(const struct str *why)
+{
+    command_fail("%s", command_why(why, -EINVAL));
+    return COMMAND_USAGE;
+}
+
+int command_execute(char **words)
+{
+    enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+
+    execvp(words[0], words);
+    int error = errno;
+    command_fail("run %s: %s", words[0], strerror(error));
+    return error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
+}
+
+void command_note(FILE *to, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    command_say(to, NULL, format, args);
+    va_end(args);
+}

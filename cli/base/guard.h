@@ -1,0 +1,15 @@
+/* A child that may hang in our place: whoever must come back in any case lets it touch a mount. */
+#ifndef CLI_BASE_GUARD_H
+#define CLI_BASE_GUARD_H
+
+#include "fs/base/str.h"
+
+/* `work` runs in a child and may append to its `out`; both its result and that text come back (the text is appended to
+ * `out` also when the result is an error). The child's standard files are /dev/null. -ETIMEDOUT: it had not ended after
+ * `seconds`; it is killed, and left behind where it cannot be. */
+int guard_run(int (*work)(void *user, struct str *out), void *user, unsigned seconds, struct str *out);
+
+/* The whole of a file. */
+int guard_read(const char *path, unsigned seconds, struct str *out);
+
+#endif

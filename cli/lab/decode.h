@@ -1,0 +1,16 @@
+/* How fast this node decodes pictures: what a loader does to them at least. */
+#ifndef CLI_LAB_DECODE_H
+#define CLI_LAB_DECODE_H
+
+#include "fs/base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+bool decode_is_picture(const struct str *bytes); /* by its first bytes: JPEG */
+
+/* Decodes the pictures over and over for some seconds, a thread on each processor that we may use: pictures a second. 0
+ * where none can be decoded. */
+double decode_rate(const struct str *picture, uint32_t pictures, unsigned seconds);
+
+#endif

@@ -1,0 +1,276 @@
+/* The mounts of the demonstration. Several nodes are so many mounts of this machine, made by one mpirun that is a
+ * process of its own beside us; it ends when they are taken away. */
+#include "cli/lab/demo.h"
+
+#include "cli/base/command.h"
+#include "cli/base/interrupt.h"
+#include "cli/base/place.h"
+#include "cli/lab/lab.h"
+#include "cli/live/live.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/process.h"
+#include "fs/wire/handover.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { READY_SECONDS = 60, END_SECONDS = 20, TICK_MS = 50, MIB = 1 << 20 };
+
+int demo_dealfs(char *const argv[], bool whole)
+{
+    int status;
+
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGPIPE, SIG_DFL);
+        if (whole)
+            signal(SIGINT, SIG_IGN);
+        execv(lab_dealfs, argv);
+        _exit(127);
+    }
+    if (pid < 0)
+        return -errno;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR)
+            return -errno;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* --- a world --- */
+
+static const char *missing_for_world(void)
+{
+    char path[PATH_MAX];
+
+    if (handover_find_program("dealfs-courier", path, sizeof path))
+        return "this dealfs was built without Open MPI";
+    return place_in_path("mpirun", path, sizeof path) ? "mpirun is not installed" : NULL;
+}
+
+/* Its signals are ours to send: Ctrl-C at the terminal is meant for the demonstration, which then takes all away in
+ * order. */
+static _Noreturn void become_mpirun(const struct demo *demo, int output)
+{
+    char options[2 * PATH_MAX], mountpoint[PATH_MAX];
+    char nodes[16];
+
+    snprintf(nodes, sizeof nodes, "%d", demo->nodes);
+    snprintf(options, sizeof options, "state=%s/state.%%r,ram=%" PRIu64 "M", demo->directory,
+             demo->bytes / 2 / MIB + 1);
+    snprintf(mountpoint, sizeof mountpoint, "%s/node%%r", demo->directory);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (geteuid() == 0) {
+        setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+        setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    }
+    int null = open("/dev/null", O_RDONLY);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
+        _exit(127);
+    execlp("mpirun", "mpirun", "-q", "-n", nodes, "--oversubscribe", "--bind-to", "none", lab_dealfs, "mount", "-o",
+           options, demo->source, mountpoint, (char *)NULL);
+    _exit(127);
+}
+
+static int start_mpirun(struct demo *demo)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        become_mpirun(demo, ends[1]);
+    int error = pid < 0 ? -errno : 0;
+    close(ends[1]);
+    if (error) {
+        close(ends[0]);
+        return error;
+    }
+    demo->mpirun = pid;
+    demo->output = ends[0];
+    return 0;
+}
+
+/* Shows what mpirun says, a line at a time, until one of them is `ready`. 0, or why not: -ECANCELED, -ETIMEDOUT,
+ * -EIO. */
+static int await_ready(const struct demo *demo)
+{
+    CLEANUP_STR struct str line = STR_INIT;
+    uint64_t deadline = clock_now() + READY_SECONDS * SECOND;
+
+    while (!interrupted) {
+        struct pollfd more = {.fd = demo->output, .events = POLLIN};
+        char byte;
+        if (clock_now() > deadline)
+            return -ETIMEDOUT;
+        if (poll(&more, 1, TICK_MS) <= 0)
+            continue;
+        if (read(demo->output, &byte, 1) != 1)
+            return -EIO;
+        if (byte != '\n') {
+            str_add(&line, &byte, 1);
+            continue;
+        }
+        if (line.length > 0)
+            printf("  %s\n", line.data);
+        fflush(stdout);
+        if (line.length > 0 && strcmp(line.data, "ready") == 0)
+            return 0;
+        str_clear(&line);
+    }
+    return -ECANCELED;
+}
+
+static bool mpirun_has_ended(struct demo *demo, unsigned seconds)
+{
+    uint64_t deadline = clock_now() + seconds * SECOND;
+
+    while (demo->mpirun && waitpid(demo->mpirun, NULL, WNOHANG) == 0) {
+        char text[4096];
+        struct pollfd more = {.fd = demo->output, .events = POLLIN};
+        if (clock_now() > deadline)
+            return false;
+        if (poll(&more, 1, TICK_MS) > 0 && read(demo->output, text, sizeof text) <= 0)
+            clock_sleep(TICK_MS * MILLISECOND);
+    }
+    demo->mpirun = 0;
+    return true;
+}
+
+static void end_mpirun(struct demo *demo)
+{
+    if (demo->mpirun && !mpirun_has_ended(demo, END_SECONDS)) {
+        kill(demo->mpirun, SIGTERM);
+        if (!mpirun_has_ended(demo, END_SECONDS)) {
+            kill(demo->mpirun, SIGKILL);
+            mpirun_has_ended(demo, END_SECONDS);
+        }
+    }
+    if (demo->output >= 0)
+        close(demo->output);
+    demo->output = -1;
+}
+
+static int open_roots(struct demo *demo)
+{
+    for (int i = 0; i < demo->nodes; i++) {
+        demo->root[i] = open(demo->mountpoint[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (demo->root[i] < 0)
+            return command_fail("open %s: %s", demo->mountpoint[i], strerror(errno));
+    }
+    return COMMAND_DONE;
+}
+
+static int make_mountpoints(struct demo *demo)
+{
+    for (int i = 0; i < demo->nodes; i++) {
+        snprintf(demo->mountpoint[i], PATH_MAX, "%s/node%d", demo->directory, i);
+        snprintf(demo->control[i], PATH_MAX, "%s/node%d/.dealfs", demo->directory, i);
+        if (mkdir(demo->mountpoint[i], 0755) < 0 && errno != EEXIST)
+            return command_fail("make %s: %s", demo->mountpoint[i], strerror(errno));
+    }
+    return COMMAND_DONE;
+}
+
+/* --- one node --- */
+
+static int mount_one(struct demo *demo)
+{
+    char options[PATH_MAX + 16];
+    char *const argv[] = {"dealfs", "mount", "-o", options, demo->source, demo->mountpoint[0], NULL};
+
+    snprintf(options, sizeof options, "state=%s/state", demo->directory);
+    printf("$ dealfs mount %s \\\n               %s\n", demo->source, demo->mountpoint[0]);
+    int status = demo_dealfs(argv, false);
+    if (status != 0)
+        return command_fail("the demonstration ends here: `dealfs mount` ended with status %d; `dealfs doctor` may "
+                            "know why",
+                            status);
+    return open_roots(demo);
+}
+
+/* --- both --- */
+
+static void take_away_each(struct demo *demo)
+{
+    for (int i = 0; i < demo->nodes; i++) {
+        CLEANUP_STR struct str nothing = STR_INIT;
+        char *const argv[] = {"dealfs", "umount", demo->mountpoint[i], NULL};
+        struct live live;
+        if (!demo->mountpoint[i][0] || live_find(demo->mountpoint[i], &live, &nothing))
+            continue;
+        live_fini(&live);
+        demo_dealfs(argv, true);
+    }
+}
+
+static int mount_world(struct demo *demo)
+{
+    printf("$ %smpirun -n %d --oversubscribe --bind-to none \\\n    dealfs mount -o ram=%" PRIu64
+           "M,state=%s/state.%%r \\\n"
+           "    %s %s/node%%r &\n",
+           geteuid() == 0 ? "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n$ " : "", demo->nodes,
+           demo->bytes / 2 / MIB + 1, demo->directory, demo->source, demo->directory);
+    int error = start_mpirun(demo);
+    if (!error)
+        error = await_ready(demo);
+    if (!error)
+        return open_roots(demo);
+    if (error == -ECANCELED)
+        return command_fail("interrupted");
+    const char *why = error == -EIO ? "the world did not come up" : strerror(-error);
+    if (demo->mpirun)
+        kill(demo->mpirun, SIGTERM);
+    end_mpirun(demo);
+    take_away_each(demo);
+    printf("\nGoing on with one node: %s\n\n", why);
+    demo->nodes = 1;
+    return mount_one(demo);
+}
+
+int demo_mount(struct demo *demo)
+{
+    const char *why = missing_for_world();
+
+    process_leave_launcher();
+    demo->nodes = why ? 1 : DEMO_NODES;
+    int status = make_mountpoints(demo);
+    if (status != COMMAND_DONE)
+        return status;
+    if (why)
+        printf("One node only, for %s.\n\n", why);
+    return why ? mount_one(demo) : mount_world(demo);
+}
+
+/* mpirun ends by itself when its world's mounts are gone. */
+int demo_unmount(struct demo *demo)
+{
+    char *const world[] = {"dealfs", "umount", "--world", demo->mountpoint[0], NULL};
+    char *const one[] = {"dealfs", "umount", demo->mountpoint[0], NULL};
+    int status = 0;
+
+    for (int i = 0; i < DEMO_NODES; i++) {
+        if (demo->root[i] >= 0)
+            close(demo->root[i]);
+    }
+    if (demo->root[0] >= 0) {
+        printf("$ dealfs umount %s%s\n", demo->nodes > 1 ? "--world " : "", demo->mountpoint[0]);
+        status = demo_dealfs(demo->nodes > 1 ? world : one, true);
+        end_mpirun(demo);
+    } else if (demo->mpirun) {
+        kill(demo->mpirun, SIGTERM);
+        end_mpirun(demo);
+    }
+    take_away_each(demo);
+    return status == 0 ? COMMAND_DONE : COMMAND_FAILED;
+}

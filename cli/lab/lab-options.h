@@ -1,0 +1,35 @@
+/* The options of `simulate` and `model`, read by a table. */
+#ifndef CLI_LAB_LAB_OPTIONS_H
+#define CLI_LAB_LAB_OPTIONS_H
+
+#include "cli/base/command.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { NUMBERS_MOST = 64 };
+struct lab_numbers {
+    int count;
+    uint32_t number[NUMBERS_MOST];
+};
+
+/* What a value is and where it goes: a bool, a const char *, a uint64_t of 1 to `most`, a struct lab_numbers of such, a
+ * double of `least` to `most`. */
+enum lab_kind { LAB_FLAG, LAB_TEXT, LAB_NUMBER, LAB_NUMBERS, LAB_REAL };
+
+enum { LAB_OPTIONS_MOST = 16 };
+struct lab_option {
+    const char *name; /* NULL: the table ends */
+    char letter;
+    enum lab_kind kind;
+    size_t place; /* in the structure of the values */
+    double least, most;
+    bool required; /* for the command to see to */
+};
+
+/* `letters`: those that may stand for the names, as getopt has them. An exit status; optind is at the first
+ * argument. */
+int lab_options_parse(const struct command *command, const struct lab_option *table, const char *letters, void *values,
+                      int argc, char **argv);
+
+#endif

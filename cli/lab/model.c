@@ -1,0 +1,321 @@
+/* `dealfs model`: what an epoch costs by the performance model of Yang and Cong (equations 1 to 8), over numbers of
+ * nodes.
+ *
+ *   training      D/(pV)                          (1)     preprocessing  D/(pU)              (3)
+ *   regular       D/R                             (2)     loading        one of these + (3)  (4)
+ *   distributed   (1-a)D/R + aD/Rc (p-1)/p        (7)     epoch          max(training, loading)  (6)
+ *   locality      (1-a)D/R + aD/Rb b              (8)     storage binds  p > R/V             (5) */
+#include "cli/base/command.h"
+
+#include "cli/lab/calibrate.h"
+#include "cli/lab/chart.h"
+#include "cli/lab/imbalance.h"
+#include "cli/lab/lab-options.h"
+#include "cli/lab/lab.h"
+#include "fs/base/json.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum way { REGULAR, DISTRIBUTED, LOCALITY, WAYS };
+static const char *const way_names[WAYS] = {"regular", "distributed", "locality"};
+
+enum {
+    NODES_LIMIT = 16384,
+    BATCH_LIMIT = 1 << 20,
+    SECONDS_LIMIT = 3600,
+    SIMULATED_STEPS = 200,
+    SIMULATED_SAMPLES = 1281167
+};
+
+struct modelled {
+    double samples; /* D */
+    double train, storage, cache, balance,
+        preprocess; /* V, R, Rc, Rb, U: samples a second; U infinite when not given */
+    double cached;  /* alpha; below 0: not given */
+    double beta;    /* below 0: simulated */
+    uint64_t batch, seconds;
+    struct lab_numbers nodes;
+    bool json;
+    const char *plot;
+    const char *mount; /* to be measured; NULL: none */
+    struct calibration measured;
+};
+
+struct cost {
+    double beta, training, preprocessing;
+    struct {
+        double io, loading, epoch;
+    } way[WAYS];
+};
+
+/* The samples beyond what a simulation needs only make it slow; fewer than a batch cannot be simulated. */
+static int find_beta(const struct modelled *w, uint32_t nodes, double *beta)
+{
+    struct imbalance box;
+    uint64_t least = nodes * w->batch;
+    double samples = w->samples < SIMULATED_SAMPLES ? w->samples : SIMULATED_SAMPLES;
+
+    if (w->beta >= 0) {
+        *beta = w->beta;
+        return 0;
+    }
+    if (samples < (double)least)
+        samples = (double)least < w->samples ? (double)least : w->samples;
+    int error = imbalance_simulate(nodes, (uint32_t)w->batch, (uint32_t)samples, SIMULATED_STEPS, &box);
+    *beta = error ? 0 : box.mean / 100;
+    return error;
+}
+
+static struct cost cost_of(const struct modelled *w, uint32_t nodes, double beta)
+{
+    double d = w->samples, p = nodes;
+    struct cost c = {.beta = beta, .training = d / (p * w->train), .preprocessing = d / (p * w->preprocess)};
+    double missing = (1 - w->cached) * d / w->storage;
+
+    c.way[REGULAR].io = d / w->storage;
+    c.way[DISTRIBUTED].io = missing + w->cached * d / w->cache * (p - 1) / p;
+    c.way[LOCALITY].io = missing + w->cached * d * beta / w->balance;
+    for (int i = 0; i < WAYS; i++) {
+        c.way[i].loading = c.way[i].io + c.preprocessing;
+        c.way[i].epoch = fmax(c.training, c.way[i].loading);
+    }
+    return c;
+}
+
+static void print_table(const struct modelled *w, const struct cost *cost)
+{
+    double binds = w->storage / w->train;
+
+    printf("seconds for an epoch; * where loading costs more than training\n\n");
+    printf("%6s %7s %11s %12s %12s %12s\n", "nodes", "beta", "training", way_names[REGULAR], way_names[DISTRIBUTED],
+           way_names[LOCALITY]);
+    for (int i = 0; i < w->nodes.count; i++) {
+        printf("%6" PRIu32 " %6.2f%% %11.4g", w->nodes.number[i], 100 * cost[i].beta, cost[i].training);
+        for (int way = 0; way < WAYS; way++)
+            printf(" %11.4g%s", cost[i].way[way].epoch, cost[i].way[way].loading > cost[i].training ? "*" : " ");
+        printf("\n");
+    }
+    printf("\nStorage binds regular loading above R/V = %.4g nodes: an epoch then costs D/R = %.4g s, however many "
+           "there are.\n",
+           binds, w->samples / w->storage);
+}
+
+static void add_cost(struct json *json, const struct modelled *w, uint32_t nodes, const struct cost *cost)
+{
+    json_begin_object(json, NULL);
+    json_uint(json, "nodes", nodes);
+    json_fixed(json, "beta", cost->beta, 6);
+    json_fixed(json, "training", cost->training, 6);
+    json_fixed(json, "preprocessing", cost->preprocessing, 6);
+    json_bool(json, "storage_binds", nodes > w->storage / w->train);
+    for (int way = 0; way < WAYS; way++) {
+        json_begin_object(json, way_names[way]);
+        json_fixed(json, "io", cost->way[way].io, 6);
+        json_fixed(json, "loading", cost->way[way].loading, 6);
+        json_fixed(json, "epoch", cost->way[way].epoch, 6);
+        json_end_object(json);
+    }
+    json_end_object(json);
+}
+
+static bool print_json(const struct modelled *w, const struct cost *cost)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    struct json json = {.out = &text};
+
+    json_begin_object(&json, NULL);
+    if (w->mount) {
+        json_begin_object(&json, "measured");
+        calibration_add(&json, &w->measured);
+        json_end_object(&json);
+    }
+    if (w->nodes.count > 0) {
+        json_fixed(&json, "binds_above", w->storage / w->train, 6);
+        json_begin_array(&json, "costs");
+        for (int i = 0; i < w->nodes.count; i++)
+            add_cost(&json, w, w->nodes.number[i], &cost[i]);
+        json_end_array(&json);
+    }
+    json_end_object(&json);
+    str_adds(&text, "\n");
+    if (text.failed)
+        return false;
+    fwrite(text.data, 1, text.length, stdout);
+    return true;
+}
+
+/* The edges: whole decades around all epochs, the numbers of nodes given with a little room. */
+static void set_edges(const struct modelled *w, const struct cost *cost, struct chart *c)
+{
+    double low = cost[0].training, high = low;
+
+    c->left = c->right = w->nodes.number[0];
+    for (int i = 0; i < w->nodes.count; i++) {
+        c->left = fmin(c->left, w->nodes.number[i]);
+        c->right = fmax(c->right, w->nodes.number[i]);
+        low = fmin(low, cost[i].training);
+        for (int way = 0; way < WAYS; way++)
+            high = fmax(high, cost[i].way[way].epoch);
+    }
+    c->left /= 1.3;
+    c->right *= 1.3;
+    c->bottom = pow(10, floor(log10(low)));
+    c->top = pow(10, ceil(log10(high)));
+    if (c->top <= c->bottom)
+        c->top = 10 * c->bottom;
+}
+
+static void draw_costs(const struct modelled *w, const struct cost *cost, struct chart *c)
+{
+    double x[NUMBERS_MOST], y[NUMBERS_MOST], binds = w->storage / w->train;
+    char label[64];
+
+    chart_begin(c, "What an epoch costs", "nodes", "seconds");
+    for (double tick = c->bottom; tick <= c->top * 1.01; tick *= 10) {
+        snprintf(label, sizeof label, "%g", tick);
+        chart_tick_y(c, tick, label);
+    }
+    for (int i = 0; i < w->nodes.count; i++) {
+        x[i] = w->nodes.number[i];
+        snprintf(label, sizeof label, "%" PRIu32, w->nodes.number[i]);
+        chart_tick_x(c, x[i], label);
+    }
+    if (binds > c->left && binds < c->right)
+        chart_rule(c, binds, "storage binds: p = R/V");
+    for (int i = 0; i < w->nodes.count; i++)
+        y[i] = cost[i].training;
+    chart_line(c, CHART_COLOURS - 1, x, y, w->nodes.count);
+    chart_legend(c, CHART_COLOURS - 1, "training alone");
+    for (int way = 0; way < WAYS; way++) {
+        for (int i = 0; i < w->nodes.count; i++)
+            y[i] = cost[i].way[way].epoch;
+        chart_line(c, way, x, y, w->nodes.count);
+        chart_legend(c, way, way_names[way]);
+    }
+}
+
+static int plot_costs(const struct modelled *w, const struct cost *cost)
+{
+    struct chart chart = {.logarithmic = true};
+
+    set_edges(w, cost, &chart);
+    draw_costs(w, cost, &chart);
+    return chart_write(&chart, w->plot);
+}
+
+static int evaluate_costs(const struct modelled *w, struct cost *cost)
+{
+    for (int i = 0; i < w->nodes.count; i++) {
+        double beta;
+        int error = find_beta(w, w->nodes.number[i], &beta);
+        if (error == -ERANGE)
+            return command_fail("model: a batch of %" PRIu64 " on %" PRIu32 " nodes is more than the samples", w->batch,
+                                w->nodes.number[i]);
+        if (error)
+            return command_fail("model: %s", strerror(-error));
+        cost[i] = cost_of(w, w->nodes.number[i], beta);
+    }
+    return w->plot ? plot_costs(w, cost) : COMMAND_DONE;
+}
+
+static int print_costs(const struct modelled *w, const struct cost *cost)
+{
+    if (w->json)
+        return print_json(w, cost) ? COMMAND_DONE : command_fail("model: out of memory");
+    if (w->mount) {
+        calibration_print(&w->measured);
+        if (w->nodes.count > 0)
+            printf("\n");
+    }
+    if (w->nodes.count > 0)
+        print_table(w, cost);
+    return COMMAND_DONE;
+}
+
+#define AT(member) .place = offsetof(struct modelled, member)
+#define RATE LAB_REAL, .least = 1e-9, .most = 1e15
+static const struct lab_option options[] = {
+    {"samples", 'd', LAB_REAL, AT(samples), .least = 1, .most = 1e12, .required = true},
+    {"train-rate", 'v', RATE, AT(train), .required = true},
+    {"storage-rate", 'r', RATE, AT(storage), .required = true},
+    {"cache-rate", 'c', RATE, AT(cache), .required = true},
+    {"balance-rate", 'b', RATE, AT(balance)},
+    {"preprocess-rate", 'u', RATE, AT(preprocess)},
+    {"cached", 'a', LAB_REAL, AT(cached), .most = 1},
+    {"beta", 'e', LAB_REAL, AT(beta), .most = 1},
+    {"nodes", 'n', LAB_NUMBERS, AT(nodes), .most = NODES_LIMIT},
+    {"batch", 'B', LAB_NUMBER, AT(batch), .most = BATCH_LIMIT},
+    {"calibrate", 'C', LAB_TEXT, AT(mount)},
+    {"seconds", 's', LAB_NUMBER, AT(seconds), .most = SECONDS_LIMIT},
+    {"json", 'j', LAB_FLAG, AT(json)},
+    {"plot", 'p', LAB_TEXT, AT(plot)},
+    {0},
+};
+
+/* What is measured need not be given, and what is given is not taken from what is measured. */
+static void take_measured(struct modelled *w)
+{
+    const struct calibration *c = &w->measured;
+
+    w->samples = w->samples > 0 ? w->samples : (double)c->samples;
+    w->cached = w->cached >= 0 ? w->cached : c->cached;
+    w->storage = w->storage > 0 ? w->storage : c->storage;
+    w->cache = w->cache > 0 ? w->cache : c->cache;
+    w->balance = w->balance > 0 ? w->balance : c->balance;
+    w->preprocess = w->preprocess > 0 ? w->preprocess : c->preprocess;
+}
+
+static int check_given(struct modelled *w)
+{
+    for (const struct lab_option *o = options; o->name; o++)
+        if (o->required && *(const double *)(const void *)((const char *)w + o->place) == 0)
+            return command_usage(&command_model, "--%s is needed%s", o->name,
+                                 !w->mount ? ""
+                                 : w->measured.nodes < 2
+                                     ? ": this mount is in no world, so there are no other nodes to measure it on"
+                                     : ": it was not to be measured");
+    if (w->nodes.count == 0)
+        return command_usage(&command_model, "--nodes is needed");
+    if (w->balance == 0)
+        w->balance = w->cache;
+    if (w->preprocess == 0)
+        w->preprocess = INFINITY;
+    if (w->cached < 0)
+        w->cached = 1;
+    return COMMAND_DONE;
+}
+
+static int answer_model(struct modelled *w)
+{
+    struct cost cost[NUMBERS_MOST] = {0};
+    bool model = !w->mount || w->nodes.count > 0 || w->train > 0 || w->plot; /* else only the measured is asked for */
+
+    if (model && w->mount && (w->nodes.count == 0 || w->train == 0))
+        return command_usage(&command_model, "--%s is needed", w->nodes.count == 0 ? "nodes" : "train-rate");
+    int status = w->mount ? calibrate(w->mount, (unsigned)w->seconds, &w->measured) : COMMAND_DONE;
+    if (status)
+        return status;
+    if (w->mount)
+        take_measured(w);
+    status = model ? check_given(w) : COMMAND_DONE;
+    if (!status)
+        status = evaluate_costs(w, cost);
+    return status ? status : print_costs(w, cost);
+}
+
+int model_command(int argc, char **argv)
+{
+    struct modelled w = {.cached = -1, .beta = -1, .batch = 32, .seconds = CALIBRATE_SECONDS};
+
+    int status = lab_options_parse(&command_model, options, ":", &w, argc, argv);
+    if (status)
+        return status;
+    if (optind < argc)
+        return command_usage(&command_model, "%s: no such argument", argv[optind]);
+    return answer_model(&w);
+}

@@ -1,0 +1,155 @@
+/* Pictures as a photograph has them, as far as a JPEG codec can tell: large soft areas, a few edges, and grain.
+ *
+ * Integer arithmetic and a generator of our own, so that the pixels are the same everywhere. */
+#include "cli/lab/picture.h"
+
+#include "cli/lab/escape.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    WIDTH = 600,
+    HEIGHT = 428,
+    QUALITY = 92,
+    CELL = 64, /* of the grid of random colours that the soft areas are blended from */
+    GRID_X = WIDTH / CELL + 2,
+    GRID_Y = HEIGHT / CELL + 2,
+    GRAIN = 40,
+};
+
+struct picture {
+    uint64_t random;
+    unsigned class;
+    int centre_x, centre_y, size;
+    unsigned char colour[3];
+    unsigned char grid[GRID_Y][GRID_X][3];
+};
+
+/* splitmix64 */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+static void picture_init(struct picture *p, uint64_t number, unsigned class)
+{
+    p->random = number * 0x2545f4914f6cdd1d + 1;
+    p->class = class;
+    p->size = 60 + (int)(next_random(&p->random) % 80);
+    p->centre_x = WIDTH / 4 + (int)(next_random(&p->random) % (WIDTH / 2));
+    p->centre_y = HEIGHT / 4 + (int)(next_random(&p->random) % (HEIGHT / 2));
+    for (int i = 0; i < 3; i++)
+        p->colour[i] = (unsigned char)next_random(&p->random);
+    for (int y = 0; y < GRID_Y; y++) {
+        for (int x = 0; x < GRID_X; x++) {
+            for (int i = 0; i < 3; i++)
+                p->grid[y][x][i] = (unsigned char)(32 + next_random(&p->random) % 192);
+        }
+    }
+}
+
+/* The figure of the class. */
+static bool in_figure(const struct picture *p, int x, int y)
+{
+    int dx = x - p->centre_x, dy = y - p->centre_y, size = p->size;
+
+    switch (p->class % 6) {
+    case 0: /* disc */
+        return dx * dx + dy * dy < size * size;
+    case 1: /* square */
+        return abs(dx) < size && abs(dy) < size;
+    case 2: /* diamond */
+        return abs(dx) + abs(dy) < size;
+    case 3: /* ring */
+        return dx * dx + dy * dy < size * size && 4 * (dx * dx + dy * dy) > size * size;
+    case 4: /* cross */
+        return (abs(dx) < size / 4 && abs(dy) < size) || (abs(dy) < size / 4 && abs(dx) < size);
+    default: /* stripes */
+        return abs(dx) < size && abs(dy) < size && (dx + WIDTH) / 12 % 2 == 0;
+    }
+}
+
+static int picture_blend(const struct picture *p, int x, int y, int i)
+{
+    int column = x / CELL, row = y / CELL, fx = x % CELL, fy = y % CELL;
+    int top = p->grid[row][column][i] * (CELL - fx) + p->grid[row][column + 1][i] * fx;
+    int bottom = p->grid[row + 1][column][i] * (CELL - fx) + p->grid[row + 1][column + 1][i] * fx;
+
+    return (top * (CELL - fy) + bottom * fy) / (CELL * CELL);
+}
+
+static void draw_line(struct picture *p, int y, unsigned char *line)
+{
+    for (int x = 0; x < WIDTH; x++) {
+        bool figure = in_figure(p, x, y);
+        uint64_t random = next_random(&p->random);
+        int grain = (int)(random % GRAIN) - GRAIN / 2;
+        for (int i = 0; i < 3; i++) {
+            int value = picture_blend(p, x, y, i) + grain;
+            if (figure)
+                value = (value + 3 * p->colour[i]) / 4;
+            *line++ = (unsigned char)(value < 0 ? 0 : value > 255 ? 255 : value);
+        }
+    }
+}
+
+/* The encoded picture, malloc'd: the caller frees it, also after an error. Memory is all that can be lacking. */
+static int picture_encode(struct picture *picture, unsigned char **bytes, unsigned long *length)
+{
+    struct jpeg_compress_struct codec;
+    struct escape escape;
+    unsigned char line[WIDTH * 3], *row = line;
+
+    codec.err = escape_from(&escape);
+    jpeg_create_compress(&codec);
+    if (setjmp(escape.back)) {
+        jpeg_destroy_compress(&codec);
+        return -ENOMEM;
+    }
+    jpeg_mem_dest(&codec, bytes, length);
+    codec.image_width = WIDTH;
+    codec.image_height = HEIGHT;
+    codec.input_components = 3;
+    codec.in_color_space = JCS_RGB;
+    jpeg_set_defaults(&codec);
+    jpeg_set_quality(&codec, QUALITY, TRUE);
+    jpeg_start_compress(&codec, TRUE);
+    for (int y = 0; y < HEIGHT; y++) {
+        draw_line(picture, y, line);
+        jpeg_write_scanlines(&codec, &row, 1);
+    }
+    jpeg_finish_compress(&codec);
+    jpeg_destroy_compress(&codec);
+    return 0;
+}
+
+int picture_write(int directory, const char *name, uint64_t number, unsigned class)
+{
+    struct picture picture;
+    unsigned long length = 0;
+    CLEANUP_FREE unsigned char *bytes = NULL;
+    CLEANUP_CLOSE int fd = -1;
+
+    picture_init(&picture, number, class);
+    int error = picture_encode(&picture, &bytes, &length);
+    if (error)
+        return error;
+    fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return -errno;
+    error = file_write_all(fd, bytes, length);
+    if (error)
+        unlinkat(directory, name, 0);
+    return error;
+}

@@ -1,0 +1,156 @@
+/* `dealfs simulate imbalance`: what share of a batch must move between nodes, as the paper's Figure 6 has it. */
+#include "cli/base/command.h"
+
+#include "cli/lab/chart.h"
+#include "cli/lab/imbalance.h"
+#include "cli/lab/lab-options.h"
+#include "cli/lab/lab.h"
+#include "fs/base/json.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    NODES_LIMIT = 16384,
+    BATCH_LIMIT = 1 << 20,
+    SAMPLES_DEFAULT = 1281167,
+    SAMPLES_LIMIT = 1000000000,
+    STEPS_DEFAULT = 1000,
+    STEPS_LIMIT = 1000000
+};
+
+struct simulated {
+    struct lab_numbers nodes, batch;
+    uint64_t samples, steps;
+    bool json;
+    const char *plot;
+};
+
+static void print_table(const struct simulated *w, const struct imbalance *box)
+{
+    printf("percent of a global batch that must move, %" PRIu64 " samples, %" PRIu64 " steps\n\n", w->samples,
+           w->steps);
+    printf("%6s %6s %8s %8s %8s %8s %8s\n", "nodes", "batch", "min", "q1", "median", "q3", "max");
+    for (int i = 0; i < w->nodes.count * w->batch.count; i++, box++)
+        printf("%6" PRIu32 " %6" PRIu32 " %8.2f %8.2f %8.2f %8.2f %8.2f\n", w->nodes.number[i / w->batch.count],
+               w->batch.number[i % w->batch.count], box->min, box->q1, box->median, box->q3, box->max);
+}
+
+static bool print_json(const struct simulated *w, const struct imbalance *box)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    struct json json = {.out = &text};
+
+    json_begin_array(&json, NULL);
+    for (int i = 0; i < w->nodes.count * w->batch.count; i++, box++) {
+        json_begin_object(&json, NULL);
+        json_uint(&json, "nodes", w->nodes.number[i / w->batch.count]);
+        json_uint(&json, "batch", w->batch.number[i % w->batch.count]);
+        json_fixed(&json, "median", box->median, 3);
+        json_fixed(&json, "q1", box->q1, 3);
+        json_fixed(&json, "q3", box->q3, 3);
+        json_fixed(&json, "min", box->min, 3);
+        json_fixed(&json, "max", box->max, 3);
+        json_end_object(&json);
+    }
+    json_end_array(&json);
+    str_adds(&text, "\n");
+    if (text.failed)
+        return false;
+    fwrite(text.data, 1, text.length, stdout);
+    return true;
+}
+
+static double highest(const struct simulated *w, const struct imbalance *box)
+{
+    double max = 1;
+
+    for (int i = 0; i < w->nodes.count * w->batch.count; i++)
+        if (box[i].max > max)
+            max = box[i].max;
+    return max;
+}
+
+static void draw_boxes(const struct simulated *w, const struct imbalance *box, struct chart *c)
+{
+    char label[64];
+    double width = 1.0 / (w->batch.count + 1);
+    int every = c->top > 20 ? 5 : c->top > 10 ? 2 : 1;
+
+    chart_begin(c, "Imbalance of global batches before balancing", "nodes", "% of the global batch that must move");
+    for (int y = 0; y <= c->top; y += every) {
+        snprintf(label, sizeof label, "%d", y);
+        chart_tick_y(c, y, label);
+    }
+    for (int n = 0; n < w->nodes.count; n++) {
+        snprintf(label, sizeof label, "%" PRIu32, w->nodes.number[n]);
+        chart_tick_x(c, n, label);
+        for (int b = 0; b < w->batch.count; b++, box++) {
+            const double quartile[5] = {box->min, box->q1, box->median, box->q3, box->max};
+            chart_box(c, b, n + (b - (w->batch.count - 1) / 2.0) * width, width * 0.8, quartile);
+        }
+    }
+    for (int b = 0; b < w->batch.count; b++) {
+        snprintf(label, sizeof label, "local batch %" PRIu32, w->batch.number[b]);
+        chart_legend(c, b, label);
+    }
+}
+
+static int plot_boxes(const struct simulated *w, const struct imbalance *box)
+{
+    struct chart chart = {.left = -0.5, .right = w->nodes.count - 0.5, .bottom = 0, .top = highest(w, box) * 1.15};
+
+    draw_boxes(w, box, &chart);
+    return chart_write(&chart, w->plot);
+}
+
+static int simulate_boxes(const struct simulated *w)
+{
+    static struct imbalance box[NUMBERS_MOST * NUMBERS_MOST];
+
+    for (int i = 0; i < w->nodes.count * w->batch.count; i++) {
+        uint32_t nodes = w->nodes.number[i / w->batch.count], batch = w->batch.number[i % w->batch.count];
+        int error = imbalance_simulate(nodes, batch, (uint32_t)w->samples, (uint32_t)w->steps, &box[i]);
+        if (error == -ERANGE)
+            return command_fail("simulate: a batch of %" PRIu32 " on %" PRIu32 " nodes is more than the %" PRIu64
+                                " samples",
+                                batch, nodes, w->samples);
+        if (error)
+            return command_fail("simulate: %s", strerror(-error));
+    }
+    if (w->plot) {
+        int status = plot_boxes(w, box);
+        if (status)
+            return status;
+    }
+    if (!w->json)
+        print_table(w, box);
+    else if (!print_json(w, box))
+        return command_fail("simulate: out of memory");
+    return COMMAND_DONE;
+}
+
+int simulate_command(int argc, char **argv)
+{
+#define AT(member) .place = offsetof(struct simulated, member)
+    static const struct lab_option options[] = {
+        {"nodes", 'n', LAB_NUMBERS, AT(nodes), .most = NODES_LIMIT},
+        {"batch", 'b', LAB_NUMBERS, AT(batch), .most = BATCH_LIMIT},
+        {"samples", 's', LAB_NUMBER, AT(samples), .most = SAMPLES_LIMIT},
+        {"steps", 't', LAB_NUMBER, AT(steps), .most = STEPS_LIMIT},
+        {"json", 'j', LAB_FLAG, AT(json)},
+        {"plot", 'p', LAB_TEXT, AT(plot)},
+        {0},
+    };
+    struct simulated w = {
+        .nodes = {3, {16, 64, 256}}, .batch = {3, {32, 64, 128}}, .samples = SAMPLES_DEFAULT, .steps = STEPS_DEFAULT};
+
+    int status = lab_options_parse(&command_simulate, options, ":n:b:s:t:jp:", &w, argc, argv);
+    if (status)
+        return status;
+    if (argc - optind != 1 || strcmp(argv[optind], "imbalance") != 0)
+        return command_usage(&command_simulate, "what is to be simulated must be `imbalance`");
+    return simulate_boxes(&w);
+}

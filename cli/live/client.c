@@ -1,0 +1,91 @@
+/* Requests and their replies, by way of a guarded child. */
+#include "cli/live/client.h"
+
+#include "cli/base/command.h"
+#include "cli/base/guard.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { REPLY_MOST = 64 << 20 };
+
+int client_find(const char *mountpoint, enum live_health worst, struct live *live)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+
+    int error = live_find(mountpoint, live, &why);
+    if (error)
+        return command_fail("%s", command_why(&why, error));
+    if (live->health <= worst)
+        return COMMAND_DONE;
+    command_fail("%s: %s", mountpoint, live_health_text(live->health));
+    live_fini(live);
+    return COMMAND_FAILED;
+}
+
+struct control_request {
+    const char *control;
+    const void *text;
+    size_t length;
+};
+
+static int send_and_receive(void *user, struct str *out)
+{
+    const struct control_request *request = user;
+    CLEANUP_STR struct str path = STR_INIT;
+    CLEANUP_CLOSE int fd = -1;
+
+    str_addf(&path, "%s/control", request->control);
+    if (path.failed)
+        return -ENOMEM;
+    fd = open(path.data, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        int error = -errno;
+        str_addf(out, "open %s: %s", path.data, strerror(-error));
+        return error;
+    }
+    int error = file_write_all(fd, request->text, request->length);
+    if (!error)
+        error = file_read_fd(fd, REPLY_MOST, out);
+    if (error) {
+        /* The read after the one that failed gives the reason. */
+        str_clear(out);
+        file_read_fd(fd, REPLY_MOST, out);
+    }
+    return error;
+}
+
+int client_send(const char *control, const void *request, size_t n, struct str *reply, struct str *why)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    struct control_request exchange = {control, request, n};
+    int error = guard_run(send_and_receive, &exchange, REQUEST_SECONDS, &text);
+
+    while (error && text.length > 0 && text.data[text.length - 1] == '\n')
+        text.data[--text.length] = '\0';
+    if (error && text.length == 0)
+        str_addf(why, "%s/control: %s", control, error == -ETIMEDOUT ? "the mount does not answer" : strerror(-error));
+    else if (text.length > 0)
+        str_add(error ? why : reply, text.data, text.length);
+    return error;
+}
+
+int client_file(const char *control, const char *name, struct str *out)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+
+    str_addf(&path, "%s/%s", control, name);
+    return path.failed ? -ENOMEM : guard_read(path.data, REQUEST_FILE_SECONDS, out);
+}
+
+uint64_t client_number(const struct str *status, const char *path)
+{
+    uint64_t number = 0;
+
+    return json_find_uint(status->data, status->length, path, &number) < 0 ? 0 : number;
+}

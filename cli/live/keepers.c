@@ -1,0 +1,151 @@
+/* Keepers are known by their command line, `dealfs-keeper STATE`. Anybody can give a process such a name, also one that
+ * runs as root (a link of that name to a setuid program): whoever uses what is found here must look whose it is, and of
+ * those that this user can look into, only what executes a program of that name without such rights is one. */
+#include "cli/live/keepers.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool has_name(int process, const char *name)
+{
+    CLEANUP_STR struct str comm = STR_INIT;
+
+    return file_read(process, "comm", 64, &comm) == 0 && comm.length == strlen(name) + 1 &&
+           memcmp(comm.data, name, strlen(name)) == 0;
+}
+
+static bool is_fake(int process, const char *name)
+{
+    char path[PATH_MAX];
+    struct statx st;
+    ssize_t n = readlinkat(process, "exe", path, sizeof path - 1);
+
+    if (n < 0)
+        return errno != EACCES && errno != EPERM; /* root's, seen by others */
+    path[n] = '\0';
+    const char *base = strrchr(path, '/');
+    if (!base || strncmp(base + 1, name, strlen(name)) != 0)
+        return true;
+    /* It may lie on a FUSE mount that hangs: what the kernel knows is enough. */
+    return statx(process, "exe", AT_STATX_DONT_SYNC, STATX_MODE, &st) == 0 && (st.stx_mode & (S_ISUID | S_ISGID));
+}
+
+/* Of one whose ids differ, another user has begun a setuid program. */
+static bool find_uid(int process, uid_t *uid)
+{
+    CLEANUP_STR struct str status = STR_INIT;
+    unsigned id[4];
+
+    if (file_read(process, "status", 1 << 16, &status) || status.length == 0)
+        return false;
+    const char *line = strstr(status.data, "\nUid:");
+    if (!line || sscanf(line, "\nUid: %u %u %u %u", &id[0], &id[1], &id[2], &id[3]) != 4)
+        return false;
+    *uid = id[0];
+    return id[0] == id[1] && id[0] == id[2] && id[0] == id[3];
+}
+
+/* The process may end at any time: what cannot be read is passed over. */
+static int look_at_process(int proc, const char *pid, const char *name,
+                           int (*each)(void *user, const struct keeper_seen *keeper), void *user)
+{
+    CLEANUP_STR struct str line = STR_INIT;
+    CLEANUP_CLOSE int process = openat(proc, pid, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    uid_t uid;
+
+    if (process < 0 || !has_name(process, name) || !find_uid(process, &uid) || is_fake(process, name) ||
+        file_read(process, "cmdline", 1 << 16, &line) || line.length == 0)
+        return 0;
+    const char *state = memchr(line.data, 0, line.length);
+    if (!state || state + 1 >= line.data + line.length || state[1] != '/')
+        return 0;
+    struct keeper_seen seen = {.pid = (pid_t)atoi(pid), .uid = uid, .state = state + 1};
+    return each(user, &seen);
+}
+
+static int each_process(const char *name, int (*each)(void *user, const struct keeper_seen *process), void *user)
+{
+    CLEANUP_CLOSEDIR DIR *d = opendir("/proc");
+    struct dirent *e;
+    int result = 0;
+
+    if (!d)
+        return -errno;
+    while (result == 0 && (e = readdir(d)))
+        if (isdigit((unsigned char)e->d_name[0]))
+            result = look_at_process(dirfd(d), e->d_name, name, each, user);
+    return result;
+}
+
+int keepers_each(int (*each)(void *user, const struct keeper_seen *keeper), void *user)
+{
+    return each_process("dealfs-keeper", each, user);
+}
+
+struct keeper_wanted {
+    const char *state;
+    uid_t uid; /* (uid_t)-1: whoever's */
+    pid_t pid;
+};
+
+static int match_state(void *user, const struct keeper_seen *keeper)
+{
+    struct keeper_wanted *w = user;
+
+    if (strcmp(keeper->state, w->state) == 0 && (w->uid == (uid_t)-1 || w->uid == keeper->uid))
+        w->pid = keeper->pid;
+    return 0;
+}
+
+pid_t keepers_of_state(const char *state)
+{
+    struct keeper_wanted w = {.state = state, .uid = (uid_t)-1};
+
+    keepers_each(match_state, &w);
+    return w.pid;
+}
+
+pid_t keepers_server(const char *state, uid_t owner)
+{
+    struct keeper_wanted w = {.state = state, .uid = owner};
+
+    each_process("dealfs-server", match_state, &w);
+    return w.pid;
+}
+
+bool keepers_here(pid_t keeper)
+{
+    char path[64];
+    struct stat ours, its;
+
+    snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)keeper);
+    return stat("/proc/self/ns/mnt", &ours) == 0 && stat(path, &its) == 0 && ours.st_ino == its.st_ino;
+}
+
+struct keeper_count {
+    const struct memory *memory;
+    unsigned mounts;
+};
+
+/* Others cannot be trusted to be what they say. What their mounts hold is not available any more in any case. */
+static int count_keeper(void *user, const struct keeper_seen *keeper)
+{
+    struct keeper_count *c = user;
+
+    c->mounts += keeper->uid == geteuid() && memory_has("", c->memory, keeper->pid);
+    return 0;
+}
+
+unsigned keepers_count(const struct memory *memory)
+{
+    struct keeper_count c = {.memory = memory};
+
+    keepers_each(count_keeper, &c);
+    return c.mounts;
+}

@@ -1,0 +1,25 @@
+/* The keepers that run on this host, as /proc shows them. */
+#ifndef CLI_LIVE_KEEPERS_H
+#define CLI_LIVE_KEEPERS_H
+
+#include "cli/base/memory.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct keeper_seen {
+    pid_t pid;
+    uid_t uid;         /* as whom it runs: root's may keep another user's mount */
+    const char *state; /* its state directory */
+};
+
+/* Every process that seems to be one, whoever's; non-zero ends it and is returned. */
+int keepers_each(int (*each)(void *user, const struct keeper_seen *keeper), void *user);
+/* The one of a state directory, or 0. */
+pid_t keepers_of_state(const char *state);
+/* The server that runs for it, as the mount's owner, or 0. */
+pid_t keepers_server(const char *state, uid_t owner);
+bool keepers_here(pid_t keeper);                     /* in our mount namespace */
+unsigned keepers_count(const struct memory *memory); /* this user's, that share this memory with us */
+
+#endif

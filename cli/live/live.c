@@ -1,0 +1,351 @@
+/* Put together what mountinfo and the keepers tell. */
+#include "cli/live/live.h"
+
+#include "cli/base/guard.h"
+#include "cli/base/launcher.h"
+#include "cli/base/place.h"
+#include "cli/live/keepers.h"
+#include "fs/attach/attach.h"
+#include "fs/base/array.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/process.h"
+#include "fs/wire/handover.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+const char *live_health_text(enum live_health health)
+{
+    static const char *const texts[] = {
+        [LIVE_UP] = "up", [LIVE_ELSEWHERE] = "in another namespace", [LIVE_HUNG] = "hangs", [LIVE_DEAD] = "dead"};
+
+    return texts[health];
+}
+
+static bool is_stopped(pid_t id)
+{
+    struct process p;
+
+    if (process_watch(id, &p) < 0)
+        return false;
+    bool stopped = process_is_stopped(&p);
+    process_forget(&p);
+    return stopped;
+}
+
+void live_say_health(const struct live *live, struct str *out)
+{
+    str_adds(out, live_health_text(live->health));
+    pid_t server =
+        live->health == LIVE_HUNG && live->configured ? keepers_server(live->config.state, live->config.owner_uid) : 0;
+    if (!is_stopped(server))
+        return;
+    str_addf(out, ": its server %d is stopped (by SIGSTOP or the like)", (int)server);
+    if (is_stopped(live->keeper))
+        str_addf(out, ", and so is its keeper: `kill -CONT %d %d` lets them go on", (int)live->keeper, (int)server);
+    else
+        str_addf(out, "; the keeper replaces it %d s after that, unless it goes on", SERVER_PATIENCE_S);
+}
+
+void live_fini(struct live *live)
+{
+    free(live->mountpoint);
+    free(live->source);
+    free(live->control);
+    config_fini(&live->config);
+    memset(live, 0, sizeof *live);
+}
+
+/* --- its keeper --- */
+
+struct keeper_search {
+    struct live *live;
+    uid_t owner; /* whose mount it is; (uid_t)-1: not known */
+};
+
+/* What a keeper's configuration says is acted upon; so it must be root's, ours, or the mount's owner's. */
+static bool keeper_is_trusted(const struct keeper_seen *keeper, uid_t owner)
+{
+    return keeper->uid == 0 || keeper->uid == (owner != (uid_t)-1 ? owner : geteuid());
+}
+
+static int match_keeper(void *user, const struct keeper_seen *keeper)
+{
+    struct keeper_search *s = user;
+    struct mount_config config;
+
+    if (!keeper_is_trusted(keeper, s->owner) || config_of_keeper(keeper->pid, keeper->state, &config))
+        return 0;
+    /* Another namespace may have a mount of the same name; one of ours goes first. */
+    if (strcmp(config.mountpoint, s->live->mountpoint) != 0 || (s->live->keeper && keepers_here(s->live->keeper))) {
+        config_fini(&config);
+        return 0;
+    }
+    if (s->live->configured)
+        config_fini(&s->live->config);
+    s->live->config = config;
+    s->live->configured = true;
+    s->live->keeper = keeper->pid;
+    return 0;
+}
+
+/* --- does it answer? --- */
+
+struct live_question {
+    const char *path;
+    const struct attach_mount_info *info;
+};
+
+/* The attributes of its root are cached for ever, also when its processes are gone; statfs always asks the server. Of a
+ * mount that this user may not enter it tells nothing, and stat says so. */
+static int look_at_root(const char *path)
+{
+    struct statfs fs;
+    struct stat st;
+
+    if (statfs(path, &fs) < 0)
+        return -errno;
+    return stat(path, &st) < 0 ? -errno : 0;
+}
+
+/* Root may not enter a mount that is its user's alone: then this child becomes that user. */
+static int ask_server(void *user, struct str *out)
+{
+    const struct live_question *q = user;
+    int error = look_at_root(q->path);
+
+    (void)out;
+    if (error != -EACCES || geteuid() != 0 || process_become(q->info->uid, q->info->gid))
+        return error;
+    return look_at_root(q->path);
+}
+
+static enum live_health probe_health(const struct live *live, const struct attach_mount_info *info)
+{
+    CLEANUP_STR struct str nothing = STR_INIT;
+    struct live_question question = {live->mountpoint, info};
+
+    switch (guard_run(ask_server, &question, LIVE_PROBE_SECONDS, &nothing)) {
+    case 0:
+        return LIVE_UP;
+    case -ETIMEDOUT:
+        return LIVE_HUNG;
+    case -EACCES:
+    case -EPERM:
+        return live->keeper ? LIVE_UP : LIVE_DEAD;
+    default:
+        return LIVE_DEAD;
+    }
+}
+
+/* --- one mount --- */
+
+static int set_control(struct live *live)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+
+    if (live->health == LIVE_DEAD)
+        return 0;
+    if (live->health == LIVE_ELSEWHERE)
+        str_addf(&path, "/proc/%d/root", (int)live->keeper);
+    if (live->health == LIVE_ELSEWHERE && !live->config.nested)
+        str_adds(&path, live->config.control);
+    else
+        str_addf(&path, "%s/.dealfs", live->mountpoint);
+    live->control = str_steal(&path);
+    return live->control ? 0 : -ENOMEM;
+}
+
+/* Takes `path` over. */
+static int live_gather(struct live *live, char *path, const struct attach_mount_info *info)
+{
+    struct keeper_search s = {.live = live, .owner = info ? info->uid : (uid_t)-1};
+
+    memset(live, 0, sizeof *live);
+    live->mountpoint = path;
+    keepers_each(match_keeper, &s);
+    if (!info && (!live->keeper || keepers_here(live->keeper)))
+        return -ENOENT;
+    live->source = strdup(info ? info->source : live->config.source);
+    if (!live->source)
+        return -ENOMEM;
+    if (info) {
+        live->major = info->major;
+        live->minor = info->minor;
+    }
+    live->health = info ? probe_health(live, info) : LIVE_ELSEWHERE;
+    return set_control(live);
+}
+
+static int is_ours(const struct attach_mount_info *info)
+{
+    return strcmp(info->type, "fuse.dealfs") == 0;
+}
+
+/* Where a mount of ours stands on the path as it was given, nothing needs to be resolved. */
+static int find_path(const char *given, char **path, struct str *why)
+{
+    CLEANUP_FREE char *plain = place_as_given(given);
+
+    if (!plain)
+        return -ENOMEM;
+    int error = place_mountpoint(given, path, why);
+    if (error == -ENOENT || error == -EACCES) {
+        /* A mount of another namespace may stand where there is nothing here. */
+        str_clear(why);
+        *path = steal_pointer(plain);
+        error = 0;
+    }
+    return error;
+}
+
+static int find_given(const char *mountpoint, struct live *live, struct str *why)
+{
+    struct attach_mount_info info = {.source = NULL};
+    char *path;
+
+    memset(live, 0, sizeof *live);
+    int error = find_path(mountpoint, &path, why);
+    if (error)
+        return error;
+    bool mounted = attach_find(path, &info) == 0;
+    bool ours = mounted && is_ours(&info);
+    error = live_gather(live, path, ours ? &info : NULL);
+    if (error) {
+        str_add_printable(why, path, strlen(path));
+        str_addf(why, ": %s",
+                 error == -ENOENT ? mounted ? "what is mounted there is not dealfs's" : "nothing is mounted there"
+                                  : strerror(-error));
+        live_fini(live);
+    }
+    free(info.source);
+    return error;
+}
+
+/* Under a launcher each rank may be given the same words, `dealfs umount /mnt/%r` for one. */
+int live_find(const char *mountpoint, struct live *live, struct str *why)
+{
+    struct launcher launcher;
+
+    int error = find_given(mountpoint, live, why);
+    if (error != -ENOENT || !strchr(mountpoint, '%'))
+        return error;
+    launcher_find(&launcher);
+    CLEANUP_FREE char *path = place_absolute(mountpoint, launcher.rank);
+    if (!path)
+        return -ENOMEM;
+    str_clear(why);
+    return find_given(path, live, why);
+}
+
+/* --- all --- */
+
+struct live_list {
+    struct live *live;
+    size_t count, room;
+    bool mine_only;
+};
+
+static int list_gather(struct live_list *l, const char *path, const struct attach_mount_info *info)
+{
+    char *copy = strdup(path);
+
+    if (!copy || array_reserve(l->live, l->room, l->count + 1)) {
+        free(copy);
+        return -ENOMEM;
+    }
+    int error = live_gather(&l->live[l->count], copy, info);
+    if (error)
+        live_fini(&l->live[l->count]);
+    else
+        l->count++;
+    return error == -ENOENT ? 0 : error;
+}
+
+static bool list_has(const struct live_list *l, const char *path)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (strcmp(l->live[i].mountpoint, path) == 0)
+            return true;
+    return false;
+}
+
+static int add_mounted(void *user, const char *path, const struct attach_mount_info *info)
+{
+    struct live_list *l = user;
+
+    if ((l->mine_only && info->uid != geteuid()) || list_has(l, path))
+        return 0;
+    return list_gather(l, path, info);
+}
+
+static int add_elsewhere(void *user, const struct keeper_seen *keeper)
+{
+    struct live_list *l = user;
+    struct mount_config config;
+    int error = 0;
+
+    if (!keeper_is_trusted(keeper, (uid_t)-1) || config_of_keeper(keeper->pid, keeper->state, &config))
+        return 0;
+    if ((!l->mine_only || config.owner_uid == geteuid()) && !list_has(l, config.mountpoint))
+        error = list_gather(l, config.mountpoint, NULL);
+    config_fini(&config);
+    return error;
+}
+
+static int by_mountpoint(const void *a, const void *b)
+{
+    return strcmp(((const struct live *)a)->mountpoint, ((const struct live *)b)->mountpoint);
+}
+
+int live_each(int (*each)(void *user, const struct live *live), void *user)
+{
+    struct live_list l = {.mine_only = geteuid() != 0};
+    int result = attach_each("fuse.dealfs", add_mounted, &l);
+
+    if (result == 0)
+        result = keepers_each(add_elsewhere, &l);
+    if (l.count > 0)
+        qsort(l.live, l.count, sizeof *l.live, by_mountpoint);
+    for (size_t i = 0; result == 0 && i < l.count; i++)
+        result = each(user, &l.live[i]);
+    for (size_t i = 0; i < l.count; i++)
+        live_fini(&l.live[i]);
+    free(l.live);
+    return result;
+}
+
+/* --- its end --- */
+
+/* Keeper and server hold STATE/lock as long as they live. The owner may have put a pipe there. */
+static bool lock_is_free(const struct live *live)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+
+    str_addf(&path, "%s/lock", live->config.state);
+    CLEANUP_CLOSE int fd = path.failed ? -1 : open(path.data, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0;
+}
+
+int live_wait_gone(const struct live *live, unsigned seconds)
+{
+    enum { TICK_MS = 10 };
+    uint64_t deadline = clock_now() + seconds * SECOND;
+    CLEANUP_CLOSE int pidfd = live->keeper > 0 ? (int)syscall(SYS_pidfd_open, live->keeper, 0) : -1;
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+
+    if (pidfd >= 0 && poll(&end, 1, (int)seconds * 1000) == 0)
+        return -ETIMEDOUT;
+    while (live->configured && !lock_is_free(live)) {
+        if (clock_now() > deadline)
+            return -ETIMEDOUT;
+        clock_sleep(TICK_MS * MILLISECOND);
+    }
+    return 0;
+}

@@ -1,0 +1,290 @@
+/* The checks of `dealfs doctor`. */
+#include "cli/mount/checks.h"
+
+#include "cli/base/guard.h"
+#include "cli/base/memory.h"
+#include "cli/base/place.h"
+#include "cli/mount/namespace.h"
+#include "fs/attach/attach.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/size.h"
+#include "fs/wire/handover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { CONF_MOST = 1 << 20, TRY_SECONDS = 10, FILES_WANTED = 4096 };
+static const uint64_t GIB = 1ull << 30;
+
+static void finding_say(struct finding *f, enum check_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void finding_say(struct finding *f, enum check_level level, const char *format, ...)
+{
+    va_list args;
+
+    f->level = level;
+    va_start(args, format);
+    str_addv(&f->text, format, args);
+    va_end(args);
+}
+
+static void check_programs(struct finding *f)
+{
+    static const char *const names[] = {"dealfs-keeper", "dealfs-server"};
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (handover_find_program(names[i], path, sizeof path) == 0)
+            continue;
+        finding_say(f, CHECK_PROBLEM, "%s: not found beside dealfs, nor in ../libexec/dealfs", names[i]);
+        f->advice = "install dealfs whole, or run it where it was built";
+        return;
+    }
+    finding_say(f, CHECK_OK, "dealfs-keeper and dealfs-server are there");
+}
+
+static void check_device(struct finding *f)
+{
+    CLEANUP_CLOSE int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    int error = fd < 0 ? errno : 0;
+
+    if (error == 0) {
+        finding_say(f, CHECK_OK, "/dev/fuse can be opened");
+    } else if (error == EACCES && geteuid() != 0) {
+        finding_say(f, CHECK_WARNING, "open /dev/fuse: %s: only fusermount3 can, so `dealfs run` cannot work",
+                    strerror(error));
+        f->advice = "chmod 666 /dev/fuse, as udev does";
+    } else {
+        finding_say(f, CHECK_PROBLEM, "open /dev/fuse: %s", strerror(error));
+        f->advice = "modprobe fuse; a container needs the device passed in: --device /dev/fuse";
+    }
+}
+
+static void check_fusermount(struct finding *f)
+{
+    bool privileged = attach_privileged();
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (place_in_path("fusermount3", path, sizeof path) || stat(path, &st) < 0) {
+        finding_say(f, privileged ? CHECK_NOTE : CHECK_WARNING, "fusermount3 is not there%s",
+                    privileged ? ", and not needed by root" : ": an ordinary user cannot mount");
+        f->advice = "install fuse3, or use `dealfs run`";
+    } else if (st.st_uid != 0 || !(st.st_mode & S_ISUID)) {
+        finding_say(f, privileged ? CHECK_NOTE : CHECK_WARNING, "%s is not setuid root%s", path,
+                    privileged ? ", which root does not need" : ": an ordinary user cannot mount");
+        f->advice = "chown root, chmod u+s it, or use `dealfs run`";
+    } else {
+        finding_say(f, CHECK_OK, "%s is setuid root: ordinary users can mount", path);
+    }
+}
+
+static void check_kernel(struct finding *f)
+{
+    struct utsname name;
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    CLEANUP_CLOSE int fd = (int)syscall(SYS_openat2, AT_FDCWD, ".", &how, sizeof how);
+    int error = fd < 0 ? errno : 0;
+
+    uname(&name);
+    if (error == 0) {
+        finding_say(f, CHECK_OK, "Linux %s, with openat2", name.release);
+        return;
+    }
+    finding_say(f, CHECK_PROBLEM, "Linux %s: openat2: %s", name.release, strerror(error));
+    f->advice = error == ENOSYS ? "Linux 5.6 or later is needed" : "let the container's seccomp profile pass openat2";
+}
+
+static int try_namespaces(void *user, struct str *out)
+{
+    (void)user;
+    (void)out;
+    return unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 ? -errno : 0;
+}
+
+static void check_namespaces(struct finding *f)
+{
+    CLEANUP_STR struct str nothing = STR_INIT;
+    int error = guard_run(try_namespaces, NULL, TRY_SECONDS, &nothing);
+
+    if (error == 0) {
+        finding_say(f, CHECK_OK, "user namespaces can be made: `dealfs run` needs neither root nor fusermount3");
+        return;
+    }
+    finding_say(f, CHECK_WARNING, "make a user namespace: %s: `dealfs run` cannot work", strerror(-error));
+    f->advice = "sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, or the seccomp profile";
+}
+
+static int try_tmpfs(void *user, struct str *out)
+{
+    bool mapped;
+    int fd, error = attach_privileged() ? 0 : namespace_make(&mapped, out);
+
+    (void)user;
+    if (!error)
+        error = attach_private_tmpfs(1 << 20, geteuid(), getegid(), &fd);
+    if (!error)
+        close(fd);
+    return error;
+}
+
+static void check_tmpfs(struct finding *f)
+{
+    CLEANUP_STR struct str nothing = STR_INIT;
+    int error = guard_run(try_tmpfs, NULL, TRY_SECONDS, &nothing);
+
+    if (error == 0) {
+        finding_say(f, CHECK_OK, "a private tmpfs can be made for the RAM tier%s",
+                    attach_privileged() ? "" : " in a user namespace");
+        return;
+    }
+    finding_say(f, CHECK_WARNING, "make a private tmpfs: %s: the RAM tier will be in /dev/shm", strerror(-error));
+    f->advice = "see to it that /dev/shm is large enough";
+}
+
+static void check_shm(struct finding *f)
+{
+    struct statvfs fs;
+    char size[SIZE_TEXT], free_text[SIZE_TEXT];
+
+    if (statvfs("/dev/shm", &fs) < 0) {
+        finding_say(f, attach_privileged() ? CHECK_NOTE : CHECK_WARNING, "/dev/shm: %s", strerror(errno));
+        f->advice = "mount a tmpfs there; without it ordinary users have no RAM tier";
+        return;
+    }
+    uint64_t all = (uint64_t)fs.f_blocks * fs.f_frsize, left = (uint64_t)fs.f_bavail * fs.f_frsize;
+    bool small = left < GIB;
+    finding_say(f,
+                !small                ? CHECK_OK
+                : attach_privileged() ? CHECK_NOTE
+                                      : CHECK_WARNING,
+                "/dev/shm has %s, %s of them free", size_format(all, size, sizeof size),
+                size_format(left, free_text, sizeof free_text));
+    if (small)
+        f->advice = "mount -o remount,size=… /dev/shm; in a container, --shm-size";
+}
+
+static void check_memory(struct finding *f)
+{
+    struct memory memory;
+    char available[SIZE_TEXT], total[SIZE_TEXT];
+    int error = memory_look("", &memory);
+
+    if (error) {
+        finding_say(f, CHECK_WARNING, "how much memory there is: %s", strerror(-error));
+        f->advice = "mount /proc; without it, give each mount its ram=SIZE";
+        return;
+    }
+    bool small = memory.available < GIB;
+    finding_say(f, small ? CHECK_WARNING : CHECK_OK, "%s of %s of memory are available%s",
+                size_format(memory.available, available, sizeof available),
+                size_format(memory.total, total, sizeof total), memory.by_group ? ", as the control group says" : "");
+    if (small)
+        f->advice = "give it more: the RAM tier takes a quarter of that by default";
+}
+
+static void check_files(struct finding *f)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        limit.rlim_max = 0;
+    if (limit.rlim_max >= FILES_WANTED) {
+        finding_say(f, CHECK_OK, "a process may open enough files");
+        return;
+    }
+    finding_say(f, CHECK_WARNING, "a process may open %llu files only", (unsigned long long)limit.rlim_max);
+    f->advice = "raise the hard limit (ulimit -Hn) to 4096 or more";
+}
+
+bool prunefs_names(const char *conf, const char *word)
+{
+    for (const char *line = conf; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+        const char *at = line + strspn(line, " \t");
+        if (strncmp(at, "PRUNEFS", 7) != 0)
+            continue;
+        at += 7 + strspn(at + 7, " \t=\"");
+        while (*at && *at != '"' && *at != '\n') {
+            size_t n = strcspn(at, " \t\"\n");
+            if (n == strlen(word) && strncasecmp(at, word, n) == 0)
+                return true;
+            at += n + strspn(at + n, " \t");
+        }
+    }
+    return false;
+}
+
+static void check_locate(struct finding *f)
+{
+    CLEANUP_STR struct str conf = STR_INIT;
+
+    if (file_read(AT_FDCWD, "/etc/updatedb.conf", CONF_MOST, &conf) < 0 || !conf.data) {
+        finding_say(f, CHECK_OK, "no updatedb that would crawl the mounts");
+    } else if (prunefs_names(conf.data, "fuse.dealfs")) {
+        finding_say(f, CHECK_OK, "updatedb leaves fuse.dealfs out");
+    } else {
+        finding_say(f, CHECK_WARNING, "/etc/updatedb.conf: updatedb will crawl the mounts of ordinary users");
+        f->advice = "add fuse.dealfs to PRUNEFS in it";
+    }
+}
+
+static void check_mpi(struct finding *f)
+{
+    char path[PATH_MAX];
+
+    if (place_in_path("mpirun", path, sizeof path) == 0)
+        finding_say(f, CHECK_OK, "%s is there", path);
+    else
+        finding_say(f, CHECK_NOTE, "mpirun is not there: one node at a time");
+}
+
+/* Some file systems refuse direct I/O when a file is opened. */
+static bool direct_works(const char *directory)
+{
+    CLEANUP_CLOSE int fd = open(directory, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
+
+    return fd >= 0 || errno != EINVAL;
+}
+
+void check_ssd(const char *ssd, struct finding *f)
+{
+    struct statvfs fs;
+    struct stat st;
+    char left[SIZE_TEXT];
+
+    if (stat(ssd, &st) < 0 || statvfs(ssd, &fs) < 0 || access(ssd, W_OK | X_OK) < 0) {
+        finding_say(f, CHECK_PROBLEM, "%s: %s", ssd, strerror(errno));
+        f->advice = "name a directory that this user may write to";
+    } else if (!S_ISDIR(st.st_mode)) {
+        finding_say(f, CHECK_PROBLEM, "%s: %s", ssd, strerror(ENOTDIR));
+        f->advice = "name a directory on a local disk";
+    } else if (attach_on_network(ssd) == 1) {
+        finding_say(f, CHECK_PROBLEM, "%s is on a network file system", ssd);
+        f->advice = "name a directory on a local disk";
+    } else {
+        uint64_t bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+        bool direct = direct_works(ssd);
+        finding_say(f, !direct || bytes < GIB ? CHECK_WARNING : CHECK_OK, "%s has %s free%s", ssd,
+                    size_format(bytes, left, sizeof left), direct ? "" : ", and no direct I/O");
+        f->advice = direct ? "make room in it; `dealfs clean --ssd` removes the shards that no mount uses there"
+                           : "name a directory on a disk (ext4, xfs)";
+    }
+}
+
+machine_check *const checks[] = {
+    check_programs, check_kernel, check_device, check_fusermount, check_namespaces, check_tmpfs,
+    check_shm,      check_memory, check_files,  check_locate,     check_mpi,        NULL,
+};

@@ -1,0 +1,24 @@
+/* What a machine needs to run dealfs, one check each. */
+#ifndef CLI_MOUNT_CHECKS_H
+#define CLI_MOUNT_CHECKS_H
+
+#include "fs/base/str.h"
+
+#include <stdbool.h>
+
+enum check_level { CHECK_OK, CHECK_NOTE, CHECK_WARNING, CHECK_PROBLEM };
+
+struct finding {
+    enum check_level level;
+    struct str text;    /* what was found; whoever has asked frees it */
+    const char *advice; /* what to do about it; of warnings and problems */
+};
+
+typedef void machine_check(struct finding *finding);
+extern machine_check *const checks[];                           /* ends with NULL */
+void check_ssd(const char *directory, struct finding *finding); /* as a place for the SSD tier */
+
+/* Is `word` one of those in the list PRUNEFS="…" of an updatedb.conf? */
+bool prunefs_names(const char *conf, const char *word);
+
+#endif

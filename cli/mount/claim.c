@@ -1,0 +1,157 @@
+/* A lock on each says that a folder is in use: flock, which goes with the processes of a mount, however they end, and
+ * which cleaners of temporary directories honour. One that was removed between our look and our lock is nobody's. */
+#include "cli/mount/folder.h"
+
+#include "cli/base/place.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+static char *claim_path(const struct folder_wish *w, unsigned number)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+
+    str_addf(&path, "%s.%u", w->prefix, number);
+    return path.failed ? NULL : str_steal(&path);
+}
+
+int folder_number(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    unsigned number;
+    int end = 0;
+
+    if (!dot || sscanf(dot + 1, "%4u%n", &number, &end) != 1 || dot[1 + end] || number >= FOLDER_CLAIMS)
+        return -1;
+    return (int)number;
+}
+
+static bool is_there(const struct folder_wish *w, unsigned number)
+{
+    CLEANUP_FREE char *path = claim_path(w, number);
+    struct stat st;
+
+    return path && lstat(path, &st) == 0;
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+int folder_open_lock(int folder, const char *lock)
+{
+    int flags = lock ? O_RDWR | O_CREAT | O_NONBLOCK : O_RDONLY | O_DIRECTORY;
+    CLEANUP_CLOSE int fd = openat(folder, lock ? lock : ".", flags | O_NOFOLLOW | O_CLOEXEC, 0600);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    return lock && !S_ISREG(st.st_mode) ? -EINVAL : steal_fd(fd);
+}
+
+/* A mount holds its state directory as well, which tells also when a cleaner has removed the lock from it. */
+static bool is_held(int folder)
+{
+    CLEANUP_CLOSE int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return again >= 0 && flock(again, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+/* -EAGAIN: somebody has it, or it has just gone. */
+static int lock_folder(const char *path, const char *lock, int *locked)
+{
+    CLEANUP_CLOSE int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd = -1;
+    struct stat opened, now, file, file_now;
+
+    fd = folder < 0 ? -errno : folder_open_lock(folder, lock);
+    if (fd < 0)
+        return fd == -ENOENT ? -EAGAIN : fd;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+    if (lock && is_held(folder))
+        return -EAGAIN;
+    if (fstat(folder, &opened) < 0 || lstat(path, &now) < 0 || !same_file(&opened, &now) || fstat(fd, &file) < 0 ||
+        fstatat(folder, lock ? lock : ".", &file_now, AT_SYMLINK_NOFOLLOW) < 0 || !same_file(&file, &file_now))
+        return -EAGAIN;
+    futimens(folder, NULL); /* when it was used last */
+    *locked = steal_fd(fd);
+    return 0;
+}
+
+/* Another's folder, or what is no folder, only stands in the way of this number. */
+static bool is_foreign(const char *path, uid_t uid)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && (st.st_uid != uid || !S_ISDIR(st.st_mode));
+}
+
+static int claim_one(const struct folder_wish *w, unsigned number, struct folder_claim *claim, struct str *why)
+{
+    CLEANUP_FREE char *path = claim_path(w, number);
+    bool made = false;
+    int lock = -1;
+
+    if (!path)
+        return -ENOMEM;
+    if (is_foreign(path, w->uid))
+        return -EAGAIN;
+    int error = folder_make(w, path, &made, why);
+    if (error && is_foreign(path, w->uid)) {
+        str_clear(why);
+        return -EAGAIN;
+    }
+    if (error)
+        return error;
+    error = lock_folder(path, w->lock, &lock);
+    if (error == -EAGAIN)
+        return error;
+    if (error)
+        return place_fail(why, "lock", path, strerror(-error), error);
+    *claim = (struct folder_claim){.path = steal_pointer(path), .lock = lock, .made = made};
+    return 0;
+}
+
+void folder_discard(const char *path, const char *lock)
+{
+    int locked;
+
+    if (lock_folder(path, lock, &locked))
+        return;
+    dir_remove_tree(AT_FDCWD, path);
+    close(locked);
+}
+
+static int claim_any(const struct folder_wish *w, bool there, struct folder_claim *claim, struct str *why)
+{
+    for (unsigned i = 0; i < FOLDER_CLAIMS; i++) {
+        int error = is_there(w, i) == there ? claim_one(w, i, claim, why) : -EAGAIN;
+        if (error != -EAGAIN)
+            return error;
+    }
+    return -EAGAIN;
+}
+
+int folder_claim(const struct folder_wish *w, struct folder_claim *claim, struct str *why)
+{
+    CLEANUP_STR struct str reason = STR_INIT;
+    int error = -EAGAIN;
+
+    if (w->number >= 0 && (w->own || is_there(w, (unsigned)w->number)))
+        error = claim_one(w, (unsigned)w->number, claim, why);
+    if (error == -EAGAIN)
+        error = claim_any(w, true, claim, why);
+    /* Others who make theirs now may be faster. */
+    if (error == -EAGAIN)
+        error = claim_any(w, false, claim, why);
+    if (error != -EAGAIN)
+        return error;
+    str_addf(&reason, "all %d of them, from .0 on, are in use or another user's", FOLDER_CLAIMS);
+    return place_fail(why, w->what, w->prefix, reason.failed ? "all in use" : reason.data, -EBUSY);
+}

@@ -1,0 +1,110 @@
+/* That the catalog is of this source is seen from some of its files: were one of them not as it says, every read of it
+ * would fail later, and nobody would know why. A whole comparison would be the scan that is to be saved. */
+#include "cli/mount/steps.h"
+
+#include "cli/base/command.h"
+#include "cli/base/place.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/size.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LOOKS = 32 };
+
+static bool is_same(int fd, const char *path)
+{
+    struct stat a, b;
+
+    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static int fail_file(const struct start *s, const char *path, const char *reason, int error, struct str *why)
+{
+    str_adds(why, "source ");
+    str_add_printable(why, s->config.source, strlen(s->config.source));
+    str_adds(why, ": is not the dataset that the world has: ");
+    str_add_printable(why, path, strlen(path));
+    str_addf(why, ": %s", reason);
+    return error;
+}
+
+static int check_file(const struct start *s, uint32_t file, char path[CATALOG_PATH_MAX], struct str *why)
+{
+    struct statx fresh;
+    struct stat st;
+
+    if (catalog_path(s->catalog, catalog_file_ino(s->catalog, file), path, CATALOG_PATH_MAX) < 0)
+        return 0;
+    /* What a network file system still remembers may be older than what the world has seen. */
+    statx(s->source_fd, path, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &fresh);
+    if (fstatat(s->source_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENAMETOOLONG ? 0 : fail_file(s, path, strerror(errno), -errno, why);
+    struct file_state want = catalog_state(s->catalog, file), is = state_from(&st);
+    enum state_change change = S_ISREG(st.st_mode) ? state_compare(&want, &is) : STATE_SIZE;
+    if (change == STATE_SAME)
+        return 0;
+    const char *reason = change == STATE_CTIME
+                             ? "has another ctime here (between replicas of a source, use identity=mtime)"
+                             : "has another size or time of change here";
+    return fail_file(s, path, reason, -ESTALE, why);
+}
+
+static int check_source(const struct start *s, struct str *why)
+{
+    CLEANUP_FREE char *path = malloc(CATALOG_PATH_MAX);
+    uint32_t files = catalog_files(s->catalog);
+    int error = path ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; i < LOOKS && i < files && !error; i++) {
+        uint32_t file = files <= LOOKS ? i : (uint32_t)((uint64_t)i * (files - 1) / (LOOKS - 1));
+        error = check_file(s, file, path, why);
+    }
+    return error;
+}
+
+static int install_catalog(struct start *s, int from, const char *path, struct str *why)
+{
+    int error = is_same(from, path) ? 0 : file_copy_atomic(from, path);
+
+    if (error)
+        return place_fail(why, "write", path, strerror(-error), error);
+    error = catalog_open(path, &s->catalog);
+    if (error)
+        return place_fail(why, "catalog", s->options.catalog,
+                          error == -EBADMSG ? "is damaged, or of another version" : strerror(-error), error);
+    return check_source(s, why);
+}
+
+static void say_given(const struct start *s)
+{
+    CLEANUP_STR struct str line = STR_INIT;
+    char size[SIZE_TEXT];
+
+    str_add_printable(&line, s->config.source, strlen(s->config.source));
+    str_addf(&line, ": %u files, %s, as the world has it", catalog_files(s->catalog),
+             size_format(catalog_bytes(s->catalog), size, sizeof size));
+    if (!line.failed && s->options.local == 0)
+        command_note(s->to, "%s", line.data);
+}
+
+int given_install(struct start *s, struct str *why)
+{
+    CLEANUP_FREE char *path = place_join(s->config.state, "catalog");
+    CLEANUP_CLOSE int from = open(s->options.catalog, O_RDONLY | O_CLOEXEC);
+
+    if (!path)
+        return -ENOMEM;
+    if (from < 0)
+        return place_fail(why, "catalog", s->options.catalog, strerror(errno), -errno);
+    int error = owner_assume(&s->owner, why);
+    if (error)
+        return error;
+    error = install_catalog(s, from, path, why);
+    owner_leave(&s->owner);
+    if (!error)
+        say_given(s);
+    return error;
+}

@@ -1,0 +1,150 @@
+/* The child takes a new session, so that Ctrl-C at our terminal is not meant for it, and keeps no file of ours open. */
+#include "cli/mount/keeper-start.h"
+
+#include "cli/base/place.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/process.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+enum { ABOVE_ALL = 64, TICK_MS = 200, LINE_MOST = 16 << 10 };
+
+void launch_init(struct launch *l)
+{
+    memset(l, 0, sizeof *l);
+    for (int i = 0; i <= FD_LAST; i++)
+        l->fd[i] = -1;
+}
+
+/* A program that is executed by an ordinary user loses its capabilities, but for the ambient ones. */
+static int keep_sys_admin(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+
+    if (syscall(SYS_capget, &header, data) < 0)
+        return -errno;
+    data[0].inheritable |= 1u << CAP_SYS_ADMIN;
+    if (syscall(SYS_capset, &header, data) < 0 || prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SYS_ADMIN, 0, 0) < 0)
+        return -errno;
+    return 0;
+}
+
+/* First all out of the way, for one's place may be another's present number. */
+static int place_descriptors(const int from[], int ready)
+{
+    int high[FD_LAST + 1];
+
+    for (int i = 0; i <= FD_LAST; i++) {
+        int fd = i == FD_READY ? ready : from[i];
+        high[i] = fd < 0 ? -1 : fcntl(fd, F_DUPFD, ABOVE_ALL);
+        if (fd >= 0 && high[i] < 0)
+            return -errno;
+    }
+    int null = open("/dev/null", O_RDWR);
+    int log = high[FD_LOG] >= 0 ? high[FD_LOG] : null;
+    if (null < 0 || dup2(null, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+        return -errno;
+    for (int i = 3; i <= FD_LAST; i++) {
+        close(i);
+        if (high[i] >= 0 && dup2(high[i], i) < 0)
+            return -errno;
+    }
+    return close_range(FD_LAST + 1, ~0u, 0) < 0 ? -errno : 0;
+}
+
+static _Noreturn void become_keeper(const struct launch *l, const char *program, int ready)
+{
+    char line[PATH_MAX + 64];
+
+    process_reset_signals();
+    setsid();
+    umask(077);
+    int error = l->may_mount ? keep_sys_admin() : 0;
+    if (!error)
+        error = place_descriptors(l->fd, ready);
+    if (!error) {
+        ready = FD_READY;
+        execl(program, "dealfs-keeper", l->state, (char *)NULL);
+        error = -errno;
+    }
+    int n = snprintf(line, sizeof line, "start %s: %s\n", program, strerror(-error));
+    file_write_all(ready, line, (size_t)n);
+    _exit(1);
+}
+
+/* One line, or what there is of it when the other end is closed. The server may write to it, and be another user's. */
+static int read_line(int fd, const volatile sig_atomic_t *stop, struct str *line)
+{
+    for (;;) {
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        char byte;
+
+        if (stop && *stop)
+            return -EINTR;
+        int n = poll(&ready, 1, TICK_MS);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n <= 0)
+            continue;
+        ssize_t got = read(fd, &byte, 1);
+        if (got < 0 && errno != EINTR)
+            return -errno;
+        if (got == 0 || (got == 1 && (byte == '\n' || line->length == LINE_MOST)))
+            return line->failed ? -ENOMEM : 0;
+        if (got == 1)
+            str_add(line, &byte, 1);
+    }
+}
+
+static int await_ready(int fd, const struct launch *l, struct str *why)
+{
+    CLEANUP_STR struct str line = STR_INIT;
+    int error = read_line(fd, l->stop, &line);
+
+    if (error == -EINTR)
+        str_adds(why, "interrupted");
+    if (error)
+        return error;
+    if (line.length > 0 && strcmp(line.data, "ready") == 0)
+        return 0;
+    if (line.length > 0)
+        str_add_printable(why, line.data, line.length);
+    else
+        str_adds(why, "the keeper ended without a word");
+    return -EIO;
+}
+
+int launch_keeper(const struct launch *l, pid_t *pid, struct str *why)
+{
+    char program[PATH_MAX];
+    int ends[2];
+
+    *pid = 0;
+    int error = handover_find_program("dealfs-keeper", program, sizeof program);
+    if (error) {
+        str_adds(why, "find dealfs-keeper beside dealfs or in ../libexec/dealfs: not there");
+        return error;
+    }
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return place_fail(why, "make", "a pipe", strerror(errno), -errno);
+    CLEANUP_CLOSE int from = ends[0];
+    *pid = fork();
+    if (*pid == 0)
+        become_keeper(l, program, ends[1]);
+    error = *pid < 0 ? -errno : 0;
+    close(ends[1]);
+    if (error) {
+        *pid = 0;
+        return place_fail(why, "start", program, strerror(-error), error);
+    }
+    return await_ready(from, l, why);
+}

@@ -1,0 +1,317 @@
+/* A state is in use while somebody holds its lock; a shard, while somebody holds a lock on its folder, or RocksDB's. */
+#include "cli/mount/leavings.h"
+
+#include "cli/base/command.h"
+#include "cli/base/place.h"
+#include "cli/mount/folder.h"
+#include "cli/mount/owner.h"
+#include "fs/attach/config.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/wire/units.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+enum { HASH_DIGITS = 16 };
+static const char SHM[] = "/dev/shm";
+/* A mount that is just starting has made its folder, and not yet what tells that it is of worth. */
+#define JUST_MADE (60 * SECOND)
+
+/* A folder that is looked at. */
+struct leaving {
+    int parent;     /* borrowed */
+    const char *at; /* the parent's path */
+    const char *name;
+    struct stat st;
+    char path[PATH_MAX];
+};
+
+/* --- what is said --- */
+
+static void say_path(const char *what, const char *path, const char *why)
+{
+    CLEANUP_STR struct str line = STR_INIT;
+
+    str_addf(&line, "%s ", what);
+    str_add_printable(&line, path, strlen(path));
+    if (why)
+        str_addf(&line, ": %s", why);
+    if (!line.failed)
+        printf("%s\n", line.data);
+}
+
+void clean_removed(struct clean *clean, const char *path, const char *why)
+{
+    say_path(clean->dry_run ? "would remove" : "removed", path, why);
+    clean->removed++;
+}
+
+void clean_failed(struct clean *clean, const char *path, const char *why)
+{
+    say_path("cannot remove", path, why);
+    clean->failed++;
+}
+
+static void clean_kept(const char *path, const char *why)
+{
+    say_path("kept", path, why);
+}
+
+/* --- folders --- */
+
+/* dealfs-…-HASH, and with .NUMBER */
+static bool named_like_ours(const char *name)
+{
+    size_t length = strlen(name);
+    const char *dot = strrchr(name, '.');
+
+    if (dot && folder_number(name) >= 0)
+        length = (size_t)(dot - name);
+    if (strncmp(name, "dealfs-", 7) != 0 || length < 7 + HASH_DIGITS || name[length - HASH_DIGITS - 1] != '-')
+        return false;
+    for (size_t i = length - HASH_DIGITS; i < length; i++)
+        if (!isxdigit((unsigned char)name[i]))
+            return false;
+    return true;
+}
+
+static int folder_open(const struct leaving *f)
+{
+    return openat(f->parent, f->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* In a directory that only root may write to, the owner can empty his folder, and the name is root's to remove. */
+static int remove_folder(const struct leaving *f, int fd, const struct owner *owner)
+{
+    CLEANUP_CLOSEDIR DIR *dir = folder_list(fd);
+    struct dirent *d;
+    int error = dir ? 0 : -errno;
+
+    while (!error && (d = readdir(dir)))
+        if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+            error = dir_remove_tree(fd, d->d_name);
+    if (!error && unlinkat(f->parent, f->name, AT_REMOVEDIR) < 0)
+        error = -errno;
+    if ((error != -EACCES && error != -EPERM) || !owner->another)
+        return error;
+    CLEANUP_STR struct str ignored = STR_INIT;
+    owner_leave(owner);
+    error = unlinkat(f->parent, f->name, AT_REMOVEDIR) < 0 ? -errno : 0;
+    return owner_assume(owner, &ignored) ? -EPERM : error;
+}
+
+static void take_away(struct clean *clean, const struct leaving *f, int fd, const struct owner *owner)
+{
+    int error = clean->dry_run ? 0 : remove_folder(f, fd, owner);
+
+    if (error)
+        clean_failed(clean, f->path, strerror(-error));
+    else
+        clean_removed(clean, f->path, NULL);
+}
+
+static void take_cache(struct clean *clean, const struct leaving *f, int fd, const struct owner *owner)
+{
+    uint64_t bytes = folder_bytes(f->path);
+    int failed = clean->failed;
+
+    take_away(clean, f, fd, owner);
+    if (clean->failed == failed) {
+        clean->bytes += bytes;
+        clean->caches_removed++;
+    }
+}
+
+/* Since when nothing has been written to a state folder or a shard, as far as their known files tell. */
+static bool is_younger(int fd, uint64_t age)
+{
+    static const char *const names[] = {
+        ".", "log", "lock", "config", ROCKS_DATABASE, ROCKS_DATABASE "/LOG", ROCKS_DATABASE "/CURRENT"};
+    uint64_t newest = 0;
+    struct stat st;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        uint64_t changed = (uint64_t)st.st_mtim.tv_sec * SECOND + (uint64_t)st.st_mtim.tv_nsec;
+        newest = changed > newest ? changed : newest;
+    }
+    return newest + age > clock_realtime();
+}
+
+/* --- shards --- */
+
+/* RocksDB's locks are fcntl's. */
+static bool rocksdb_locked(int fd, const char *name)
+{
+    CLEANUP_CLOSE int lock = openat(fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct flock probe = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return lock >= 0 && fcntl(lock, F_OFD_GETLK, &probe) == 0 && probe.l_type != F_UNLCK;
+}
+
+/* The lock, held: nobody begins to use it now. -1: it is in use. */
+static int lock_shard(int fd)
+{
+    CLEANUP_CLOSE int lock = folder_open_lock(fd, NULL);
+
+    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0 || rocksdb_locked(fd, "lock") ||
+        rocksdb_locked(fd, ROCKS_DATABASE "/LOCK"))
+        return -1;
+    return steal_fd(lock);
+}
+
+/* On an SSD it is a cache, with which the next mount begins. In memory its mount is dead, and nothing finds it again
+ * but by chance. */
+static void clean_shard(struct clean *clean, const struct leaving *f, const struct owner *owner)
+{
+    CLEANUP_CLOSE int fd = folder_open(f), lock = -1;
+    bool in_memory = strcmp(f->at, SHM) == 0;
+    uint64_t age = in_memory ? JUST_MADE : clean->older;
+
+    if (fd < 0)
+        return;
+    lock = lock_shard(fd);
+    if (lock < 0)
+        clean_kept(f->path, "in use");
+    else if (age > 0 && is_younger(fd, age))
+        clean_kept(f->path, in_memory ? "just used" : "younger than --older");
+    else if (in_memory)
+        take_away(clean, f, fd, owner);
+    else
+        take_cache(clean, f, fd, owner);
+}
+
+/* --- states --- */
+
+/* The one that a state names: with the rights of its owner, of whom it must be. */
+static void clean_shard_of(struct clean *clean, const char *state, const struct owner *owner)
+{
+    struct mount_config config;
+    struct leaving f = {.parent = -1, .at = ""};
+
+    if (config_read(state, &config) < 0)
+        return;
+    CLEANUP_FREE char *parent = config.ssd_path ? strdup(config.ssd_path) : NULL;
+    config_fini(&config);
+    char *slash = parent ? strrchr(parent, '/') : NULL;
+    if (!slash || slash == parent || !named_like_ours(slash + 1))
+        return;
+    snprintf(f.path, sizeof f.path, "%s", parent);
+    *slash = '\0';
+    CLEANUP_CLOSE int at = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    f.parent = at;
+    f.name = slash + 1;
+    if (at >= 0 && fstatat(at, f.name, &f.st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(f.st.st_mode) &&
+        f.st.st_uid == owner->uid)
+        clean_shard(clean, &f, owner);
+}
+
+static bool has_file(int fd, const char *name)
+{
+    struct stat st;
+
+    return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* What is not named by a file that every state folder has may be anything. */
+static void clean_state(struct clean *clean, const struct leaving *f, const struct owner *owner)
+{
+    CLEANUP_CLOSE int fd = folder_open(f), lock = -1;
+
+    if (fd < 0 || (!has_file(fd, "lock") && !has_file(fd, "config") && !has_file(fd, "catalog")))
+        return;
+    bool worthless = !has_file(fd, "catalog");
+    if (worthless && is_younger(fd, JUST_MADE)) {
+        clean_kept(f->path, "just made");
+        return;
+    }
+    lock = openat(fd, "lock", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    /* A mount holds both; the lock may have been removed. */
+    if ((lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0) || flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        clean_kept(f->path, "its mount is up");
+    } else if (worthless) {
+        take_away(clean, f, fd, owner);
+    } else if (!clean->caches) {
+        if (!clean->dry_run)
+            unlinkat(fd, "courier", 0); /* its socket */
+        clean->caches_kept++;
+    } else if (clean->older > 0 && is_younger(fd, clean->older)) {
+        clean_kept(f->path, "younger than --older");
+    } else {
+        clean_shard_of(clean, f->path, owner);
+        take_cache(clean, f, fd, owner);
+    }
+}
+
+/* --- directories of them --- */
+
+typedef void clean_one(struct clean *clean, const struct leaving *f, const struct owner *owner);
+
+static void clean_as_owner(struct clean *clean, const struct leaving *f, clean_one *each)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct owner owner = {0};
+
+    if (owner_become(f->st.st_uid, &owner, &why) == 0) {
+        each(clean, f, &owner);
+        owner_leave(&owner);
+    } else {
+        clean_failed(clean, f->path, command_why(&why, 0));
+    }
+    owner_fini(&owner);
+}
+
+static int clean_parent(struct clean *clean, const char *at, clean_one *each)
+{
+    CLEANUP_CLOSEDIR DIR *dir = opendir(at);
+    struct dirent *d;
+
+    if (!dir)
+        return -errno;
+    while ((d = readdir(dir))) {
+        struct leaving f = {.parent = dirfd(dir), .at = at, .name = d->d_name};
+        snprintf(f.path, sizeof f.path, "%s/%s", at, d->d_name);
+        if (named_like_ours(d->d_name) && fstatat(f.parent, f.name, &f.st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISDIR(f.st.st_mode) && (geteuid() == 0 || f.st.st_uid == geteuid()))
+            clean_as_owner(clean, &f, each);
+    }
+    return 0;
+}
+
+/* A folder is cleaned once, also where two variables name the same. */
+void leavings_states(struct clean *clean)
+{
+    const char *const parents[] = {getenv("SLURM_TMPDIR"), getenv("TMPDIR"), "/var/tmp"};
+    enum { PARENTS = sizeof parents / sizeof *parents };
+    char *seen[PARENTS] = {NULL};
+
+    for (int i = 0; i < PARENTS; i++) {
+        bool twice = false;
+        seen[i] = parents[i] && *parents[i] ? realpath(parents[i], NULL) : NULL;
+        for (int j = 0; j < i && seen[i]; j++)
+            twice |= seen[j] && strcmp(seen[i], seen[j]) == 0;
+        if (seen[i] && !twice)
+            clean_parent(clean, seen[i], clean_state);
+    }
+    for (int i = 0; i < PARENTS; i++)
+        free(seen[i]);
+}
+
+void leavings_memory(struct clean *clean)
+{
+    clean_parent(clean, SHM, clean_shard);
+}
+
+int leavings_shards(struct clean *clean, const char *directory)
+{
+    CLEANUP_FREE char *real = realpath(directory, NULL);
+
+    return real ? clean_parent(clean, real, clean_shard) : -errno;
+}

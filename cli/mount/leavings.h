@@ -1,0 +1,26 @@
+/* What `dealfs clean` works on: the folders that mounts make, and what is to be done about them. */
+#ifndef CLI_MOUNT_LEAVINGS_H
+#define CLI_MOUNT_LEAVINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct clean {
+    bool dry_run, yes;
+    bool caches;     /* those that are found by their states, too */
+    bool aged;       /* --older was given */
+    const char *ssd; /* a directory whose shards go, too; NULL: none */
+    uint64_t older;  /* nanoseconds; younger caches stay */
+    int removed, failed, caches_removed, caches_kept;
+    uint64_t bytes; /* of the caches */
+};
+
+/* Said, and counted. */
+void clean_removed(struct clean *clean, const char *path, const char *why);
+void clean_failed(struct clean *clean, const char *path, const char *why);
+
+void leavings_states(struct clean *clean);                       /* in $SLURM_TMPDIR, $TMPDIR, /var/tmp */
+void leavings_memory(struct clean *clean);                       /* shards in /dev/shm */
+int leavings_shards(struct clean *clean, const char *directory); /* 0, or -errno when it cannot be listed */
+
+#endif

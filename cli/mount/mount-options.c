@@ -1,0 +1,362 @@
+/* A table of options: each has a name, what it takes, and where that goes. What belongs to mount(8) and fstab alone is
+ * passed over; what belongs to a later dealfs is refused with the reason. */
+#include "cli/mount/mount-options.h"
+
+#include "fs/attach/config.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/size.h"
+#include "fs/wire/node.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { ZSTD_DEFAULT = 1, ZSTD_MOST = 19, SOURCE_THREADS_DEFAULT = 16, SOURCE_THREADS_MOST = 256 };
+static const uint64_t peer_timeout_default = 5000000000;
+
+enum kind {
+    PATH,
+    SIZE,
+    NAME,
+    NUMBER, /* an int, of `least` to `most` */
+    FLAG,
+    SPECIAL, /* `set` looks at the value */
+    LATER,   /* not in this version */
+};
+
+struct mount_option {
+    const char *name;
+    enum kind kind;
+    size_t place;
+    int (*set)(struct mount_options *o, const char *value, struct str *why);
+    const char *text; /* LATER: the reason; NUMBER: what is counted */
+    uint64_t least, most;
+    bool hidden; /* what a courier adds: in no manual */
+};
+
+static int set_rescan(struct mount_options *o, const char *value, struct str *why)
+{
+    static const char *const names[] = {
+        [RESCAN_AUTO] = "auto", [RESCAN_NEVER] = "never", [RESCAN_ALWAYS] = "always", [RESCAN_NAMES] = "names"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(value, names[i]) == 0) {
+            o->rescan = (enum rescan)i;
+            return 0;
+        }
+    str_adds(why, "must be auto, names, always or never");
+    return -EINVAL;
+}
+
+static int set_identity(struct mount_options *o, const char *value, struct str *why)
+{
+    if (strcmp(value, "mtime") != 0) {
+        str_adds(why, "must be mtime");
+        return -EINVAL;
+    }
+    o->identity_mtime = true;
+    return 0;
+}
+
+static int set_zstd(struct mount_options *o, const char *value, struct str *why)
+{
+    uint64_t level = 0;
+
+    if (strcmp(value, "off") != 0 && number_parse(value, 1, ZSTD_MOST, &level)) {
+        str_addf(why, "must be off or a level from 1 to %d", ZSTD_MOST);
+        return -EINVAL;
+    }
+    o->zstd_level = (int)level;
+    return 0;
+}
+
+static int set_peer_timeout(struct mount_options *o, const char *value, struct str *why)
+{
+    uint64_t time;
+
+    if (duration_parse(value, &time) || time == 0) {
+        str_adds(why, "must be a time above zero, such as 5 or 0.5s");
+        return -EINVAL;
+    }
+    o->peer_timeout = time;
+    return 0;
+}
+
+static int set_request_memory(struct mount_options *o, const char *value, struct str *why)
+{
+    enum { LEAST = 1 << 20 };
+    uint64_t size;
+
+    if (strchr(value, '%') || size_parse(value, 0, &size) || size < LEAST) {
+        str_adds(why, "must be a size of 1M at least, such as 256M or 1G");
+        return -EINVAL;
+    }
+    o->request_memory = size;
+    return 0;
+}
+
+/* node=NUMBER/NODES-ON-THIS-HOST */
+static int set_node(struct mount_options *o, const char *value, struct str *why)
+{
+    CLEANUP_FREE char *number = strdup(value);
+    char *slash = number ? strchr(number, '/') : NULL;
+    uint64_t node, local;
+
+    if (!number)
+        return -ENOMEM;
+    if (slash)
+        *slash++ = '\0';
+    if (!slash || number_parse(number, 0, NODES_MOST - 1, &node) || number_parse(slash, 1, NODES_MOST, &local)) {
+        str_adds(why, "must be a node's number and how many of them are on this host");
+        return -EINVAL;
+    }
+    o->node = (unsigned)node;
+    o->local = (unsigned)local;
+    return 0;
+}
+
+/* portion=NUMBER/COUNT */
+static int set_portion(struct mount_options *o, const char *value, struct str *why)
+{
+    if (sscanf(value, "%u/%u", &o->part.number, &o->part.count) == 2 && o->part.number < o->part.count)
+        return 0;
+    str_adds(why, "must be the number of a part and how many there are");
+    return -EINVAL;
+}
+
+#define AT(member) .place = offsetof(struct mount_options, member)
+
+static const struct mount_option table[] = {
+    {"ram", SIZE, AT(ram)},
+    {"ssd", PATH, AT(ssd)},
+    {"ssd_size", SIZE, AT(ssd_size)},
+    {"state", PATH, AT(state)},
+    {"control", PATH, AT(control)},
+    {"metrics_file", PATH, AT(metrics_file)},
+    {"owner", NAME, AT(owner)},
+    {"cache_id", PATH, AT(cache_id)},
+    {"rescan", SPECIAL, .set = set_rescan},
+    {"identity", SPECIAL, .set = set_identity},
+    {"zstd", SPECIAL, .set = set_zstd},
+    {"source_threads", NUMBER, AT(source_threads), .text = "", .least = 1, .most = SOURCE_THREADS_MOST},
+    {"peer_timeout", SPECIAL, .set = set_peer_timeout},
+    {"request_memory", SPECIAL, .set = set_request_memory},
+    {"nodes", NUMBER, AT(nodes), .text = " of nodes", .least = 1, .most = NODES_MOST},
+    {"groups", NUMBER, AT(groups), .text = " of groups", .least = 1, .most = NODES_MOST},
+    {"node", SPECIAL, .set = set_node, .hidden = true},
+    {"catalog", PATH, AT(catalog), .hidden = true},
+    {"lock", NUMBER, AT(lock), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
+    {"portion", SPECIAL, .set = set_portion, .hidden = true},
+    {"looked", NUMBER, AT(looked), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
+    {"allow_other", FLAG, AT(allow_other)},
+    {"noexec", FLAG, AT(no_exec)},
+    {"wait_join", FLAG, AT(wait_join)},
+    {"resize", LATER, .text = "resizing images is not available in this version"},
+    {"remount", LATER, .text = "a mount cannot be changed; unmount it and mount again"},
+};
+
+/* Of mount(8), fstab and the kernel: nothing for us to do, or always so. Each may have a value, but for `owner`, which
+ * fstab knows without one. */
+static const char *const ignored[] = {
+    "_netdev",     "async",
+    "atime",       "auto",
+    "comment",     "default_permissions",
+    "defaults",    "dev",
+    "diratime",    "dirsync",
+    "exec",        "group",
+    "iversion",    "lazytime",
+    "loud",        "mand",
+    "noatime",     "noauto",
+    "nodev",       "nodiratime",
+    "nofail",      "noiversion",
+    "nolazytime",  "nomand",
+    "norelatime",  "nostrictatime",
+    "nosuid",      "nouser",
+    "nousers",     "owner",
+    "relatime",    "ro",
+    "rw",          "silent",
+    "strictatime", "suid",
+    "sync",        "user",
+    "users",
+};
+
+static bool is_ignored(const char *name)
+{
+    if (strncmp(name, "x-", 2) == 0 || strncmp(name, "X-", 2) == 0)
+        return true;
+    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+        if (strcmp(name, ignored[i]) == 0)
+            return true;
+    return false;
+}
+
+static int keep_text(char **to, const char *value)
+{
+    char *copy = strdup(value);
+
+    if (!copy)
+        return -ENOMEM;
+    free(*to);
+    *to = copy;
+    return 0;
+}
+
+static int set_size(struct mount_options *o, const struct mount_option *option, const char *value, struct str *why)
+{
+    uint64_t size;
+    int error = size_parse(value, UINT64_C(1) << 40, &size);
+
+    if (!error)
+        return keep_text((char **)((char *)o + option->place), value);
+    str_adds(why, error == -ERANGE ? "is too large" : "must be a size, such as 512M, 10G or 25%");
+    return -EINVAL;
+}
+
+static int set_number(struct mount_options *o, const struct mount_option *option, const char *value, struct str *why)
+{
+    uint64_t number;
+
+    if (number_parse(value, option->least, option->most, &number)) {
+        str_addf(why, "must be a number%s from %ju to %ju", option->text, (uintmax_t)option->least,
+                 (uintmax_t)option->most);
+        return -EINVAL;
+    }
+    *(int *)(void *)((char *)o + option->place) = (int)number;
+    return 0;
+}
+
+static int set_value(struct mount_options *o, const struct mount_option *option, const char *value, struct str *why)
+{
+    char *member = (char *)o + option->place;
+
+    if (option->kind == LATER) {
+        str_adds(why, option->text);
+        return -EINVAL;
+    }
+    if (option->kind == FLAG) {
+        if (value)
+            str_adds(why, "takes no value");
+        else
+            *(bool *)member = true;
+        return value ? -EINVAL : 0;
+    }
+    if (!value || !*value) {
+        str_adds(why, "needs a value");
+        return -EINVAL;
+    }
+    switch (option->kind) {
+    case SIZE:
+        return set_size(o, option, value, why);
+    case NUMBER:
+        return set_number(o, option, value, why);
+    case SPECIAL:
+        return option->set(o, value, why);
+    default:
+        return keep_text((char **)member, value);
+    }
+}
+
+static void refuse_option(struct str *why, const char *name, const char *value, const char *reason)
+{
+    str_adds(why, "option ");
+    str_add_printable(why, name, strlen(name));
+    if (value) {
+        str_adds(why, "=");
+        str_add_printable(why, value, strlen(value));
+    }
+    str_addf(why, ": %s", reason);
+}
+
+static int set_one(struct mount_options *o, char *text, struct str *why)
+{
+    CLEANUP_STR struct str reason = STR_INIT;
+    char *value = strchr(text, '=');
+
+    if (value)
+        *value++ = '\0';
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if (strcmp(text, table[i].name) != 0 || (table[i].kind == NAME && !value))
+            continue;
+        int error = set_value(o, &table[i], value, &reason);
+        if (error == -EINVAL)
+            refuse_option(why, text, value, reason.data);
+        return error;
+    }
+    if (is_ignored(text))
+        return 0;
+    refuse_option(why, text, value, "is not known");
+    return -EINVAL;
+}
+
+/* Cuts the next option off, and takes the backslashes out of it. */
+static char *next_option(char **rest)
+{
+    char *first = *rest, *to = first, *from = first;
+
+    for (; *from && *from != ','; from++) {
+        if (*from == '\\' && (from[1] == ',' || from[1] == '\\'))
+            from++;
+        *to++ = *from;
+    }
+    *rest = *from ? from + 1 : NULL;
+    *to = '\0';
+    return first;
+}
+
+int options_parse(struct mount_options *o, const char *list, struct str *why)
+{
+    CLEANUP_FREE char *copy = strdup(list);
+    char *rest = copy;
+
+    if (!copy)
+        return -ENOMEM;
+    while (rest) {
+        char *one = next_option(&rest);
+        int error = *one ? set_one(o, one, why) : 0;
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+static int check_world(const struct mount_options *o, struct str *why)
+{
+    if (o->wait_join && o->nodes)
+        str_adds(why,
+                 "options wait_join and nodes: do not go together; `dealfs join --nodes N` checks the world's size");
+    else if (o->wait_join && o->catalog)
+        str_adds(why, "options wait_join and catalog: do not go together");
+    else if (o->nodes && o->groups > o->nodes)
+        str_addf(why, "option groups=%u: more groups than nodes, which are %u", o->groups, o->nodes);
+    else
+        return 0;
+    return -EINVAL;
+}
+
+int options_check(const struct mount_options *o, struct str *why)
+{
+    if (!o->ssd_size || o->ssd)
+        return check_world(o, why);
+    refuse_option(why, "ssd_size", o->ssd_size, "needs ssd=DIR");
+    return -EINVAL;
+}
+
+void options_init(struct mount_options *o)
+{
+    *o = (struct mount_options){
+        .rescan = RESCAN_AUTO,
+        .zstd_level = ZSTD_DEFAULT,
+        .source_threads = SOURCE_THREADS_DEFAULT,
+        .peer_timeout = peer_timeout_default,
+        .request_memory = REQUEST_MEMORY_DEFAULT,
+    };
+}
+
+void options_fini(struct mount_options *o)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].kind == PATH || table[i].kind == SIZE || table[i].kind == NAME)
+            free(*(char **)((char *)o + table[i].place));
+    options_init(o);
+}

@@ -1,0 +1,165 @@
+/* The two mounts of a start, and their end when it fails. */
+#include "cli/mount/steps.h"
+
+#include "cli/base/place.h"
+#include "cli/live/live.h"
+#include "cli/mount/folder.h"
+#include "fs/attach/attach.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { TICK_MS = 10, END_SECONDS = 10 };
+
+/* One that is left from before: our lock says that nobody serves it any more. */
+static int clear_control_place(const char *path, struct str *why)
+{
+    struct attach_mount_info info;
+
+    if (attach_find(path, &info))
+        return 0;
+    bool dead = strcmp(info.type, "fuse.dealfs-ctl") == 0;
+    free(info.source);
+    return dead ? attach_unmount(path, info.minor, true, why)
+                : place_fail(why, "control mount's place", path, "something is mounted there", -EBUSY);
+}
+
+static int choose_users_place(struct start *s, struct str *why)
+{
+    CLEANUP_FREE char *path = place_absolute(s->options.control, s->options.node), *real = NULL;
+
+    int error = path ? owner_assume(&s->owner, why) : -ENOMEM;
+    if (error)
+        return error;
+    s->control_made = mkdir(path, 0755) == 0;
+    owner_leave(&s->owner);
+    error = place_mountpoint(path, &real, why);
+    if (error)
+        return error;
+    start_keep(&s->config.control, steal_pointer(real));
+    if (!place_lies_in(s->config.control, s->config.mountpoint))
+        return 0;
+    return place_fail(why, "option control", s->config.control,
+                      "lies inside the mountpoint, which the mount would hide", -EINVAL);
+}
+
+static int make_our_place(struct start *s, struct str *why)
+{
+    const struct folder_wish wish = {.what = "control mount's place", .uid = s->owner.uid, .gid = s->owner.gid};
+
+    return folder_make(&wish, s->config.control, &s->control_made, why);
+}
+
+static int make_control_place(struct start *s, struct str *why)
+{
+    if (s->config.nested)
+        return start_keep(&s->config.control, place_join(s->config.mountpoint, ".dealfs"));
+    int error = s->options.control ? choose_users_place(s, why)
+                                   : start_keep(&s->config.control, place_join(s->config.state, "control"));
+
+    if (!error)
+        error = clear_control_place(s->config.control, why);
+    if (!error && !s->options.control)
+        error = start_as_owner(s, make_our_place, why);
+    return error;
+}
+
+static int attach_one(struct start *s, const char *path, bool data, struct attach_mount *made, struct str *why)
+{
+    struct attach_options options = {
+        .subtype = data ? "dealfs" : "dealfs-ctl",
+        .source = s->config.source,
+        .read_only = data,
+        .allow_other = s->config.allow_other,
+        .no_exec = s->options.no_exec || !data,
+        /* Groups of the user that the namespace does not map would count for nothing. */
+        .unchecked = data && s->namespaced && !s->config.allow_other,
+        .uid = s->owner.uid,
+        .gid = s->owner.gid,
+    };
+
+    return attach_mount(path, &options, made, why);
+}
+
+/* The control mount first: until the data mount stands, nobody can come upon something that does not answer yet. Where
+ * we are privileged, neither can be come upon before a server answers. */
+int mounts_put_up(struct start *s, struct str *why)
+{
+    int error = make_control_place(s, why);
+
+    if (!error)
+        error = attach_one(s, s->config.control, false, &s->control, why);
+    if (!error)
+        error = attach_one(s, s->config.mountpoint, true, &s->data, why);
+    s->config.control_minor = s->control.minor;
+    s->config.data_minor = s->data.minor;
+    return error;
+}
+
+static void unmount_ours(const char *path, const struct attach_mount *made)
+{
+    CLEANUP_STR struct str nothing = STR_INIT;
+    struct attach_mount_info info;
+
+    if (made->device < 0 || attach_find(path, &info))
+        return;
+    bool ours = strncmp(info.type, "fuse.dealfs", strlen("fuse.dealfs")) == 0 && info.minor == made->minor;
+    free(info.source);
+    if (ours)
+        attach_unmount(path, made->minor, true, &nothing);
+}
+
+void mounts_take_away(struct start *s)
+{
+    if (s->config.mountpoint)
+        unmount_ours(s->config.mountpoint, &s->data);
+    if (s->config.control)
+        unmount_ours(s->config.control, &s->control);
+}
+
+/* A server that has not come up may be stuck in anything; and a keeper would start another, a server another keeper. */
+static void kill_both(pid_t keeper)
+{
+    CLEANUP_STR struct str children = STR_INIT;
+    char path[64], *rest;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)keeper, (int)keeper);
+    int error = file_read(AT_FDCWD, path, 4096, &children);
+    kill(keeper, SIGKILL);
+    if (error || children.length == 0)
+        return;
+    rest = children.data;
+    for (char *word; (word = strsep(&rest, " "));)
+        if (atoi(word) > 0)
+            kill(atoi(word), SIGKILL);
+}
+
+static bool await_child(pid_t pid, int milliseconds)
+{
+    for (int waited = 0; waitpid(pid, NULL, WNOHANG) == 0; waited += TICK_MS) {
+        if (waited >= milliseconds)
+            return false;
+        clock_sleep(TICK_MS * MILLISECOND);
+    }
+    return true;
+}
+
+/* The keeper sees that its mounts are gone, and ends by itself. */
+void mounts_await_end(struct start *s)
+{
+    struct live gone = {.configured = true, .config = {.state = s->config.state}};
+
+    if (s->keeper <= 0)
+        return;
+    if (!await_child(s->keeper, END_SECONDS * 1000)) {
+        kill_both(s->keeper);
+        await_child(s->keeper, END_SECONDS * 1000);
+    }
+    live_wait_gone(&gone, END_SECONDS);
+}

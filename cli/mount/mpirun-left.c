@@ -1,0 +1,91 @@
+/* A segment, /dev/shm/vader_segment.HOST.…, is in use while a process has it mapped. A session directory,
+ * $TMPDIR/ompi.HOST.UID/pid.PID, is mpirun's with that number. Others (jf.…) do not tell whose they are, and stay. */
+#include "cli/mount/mpirun-left.h"
+
+#include "cli/base/place.h"
+#include "cli/live/users.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/base/size.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A process that starts has made its segment and not yet mapped it. */
+static const int64_t JUST_MADE_S = 60;
+
+static bool is_ours(int dir, const char *name, mode_t type)
+{
+    struct stat st;
+
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == geteuid() &&
+           (st.st_mode & S_IFMT) == type && st.st_mtim.tv_sec + JUST_MADE_S < (int64_t)(clock_realtime() / 1000000000);
+}
+
+static void take_left(struct clean *clean, int dir, const char *at, const char *name)
+{
+    CLEANUP_FREE char *path = place_join(at, name);
+    int error = clean->dry_run ? 0 : dir_remove_tree(dir, name);
+
+    if (error)
+        clean_failed(clean, path ? path : name, strerror(-error));
+    else
+        clean_removed(clean, path ? path : name, "Open MPI's, of a job that is gone");
+}
+
+static void clean_segments(struct clean *clean)
+{
+    static const char at[] = "/dev/shm";
+    CLEANUP_CLOSEDIR DIR *d = opendir(at);
+    struct dirent *e;
+
+    while (d && (e = readdir(d))) {
+        CLEANUP_STR struct str users = STR_INIT;
+        CLEANUP_FREE char *path = place_join(at, e->d_name);
+        if (path && strncmp(e->d_name, "vader_segment.", 14) == 0 && is_ours(dirfd(d), e->d_name, S_IFREG) &&
+            users_of_mount(path, &users) == 0)
+            take_left(clean, dirfd(d), at, e->d_name);
+    }
+}
+
+static bool is_gone(const char *session)
+{
+    uint64_t pid;
+
+    return strncmp(session, "pid.", 4) == 0 && number_parse(session + 4, 1, INT32_MAX, &pid) == 0 &&
+           kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
+static void clean_sessions(struct clean *clean, const char *temporary)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    struct dirent *e;
+
+    str_addf(&path, "%s/ompi.%s.%u", temporary, place_host(), (unsigned)geteuid());
+    CLEANUP_CLOSE int fd = path.failed ? -1 : open(path.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid())
+        return;
+    CLEANUP_CLOSEDIR DIR *d = fdopendir(fd);
+    if (!d)
+        return;
+    steal_fd(fd);
+    while ((e = readdir(d)))
+        if (is_gone(e->d_name) && is_ours(dirfd(d), e->d_name, S_IFDIR))
+            take_left(clean, dirfd(d), path.data, e->d_name);
+    if (!clean->dry_run)
+        rmdir(path.data); /* where it is empty now */
+}
+
+void mpirun_left_clean(struct clean *clean)
+{
+    const char *temporary = getenv("TMPDIR");
+
+    clean_segments(clean);
+    clean_sessions(clean, "/tmp");
+    if (temporary && *temporary && strcmp(temporary, "/tmp") != 0)
+        clean_sessions(clean, temporary);
+}

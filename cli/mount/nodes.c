@@ -1,0 +1,268 @@
+/* The courier is a program of its own, so that only who joins a world needs MPI. It is given a command line that
+ * prepares this node: `dealfs mount` where nothing is mounted, and it adds -o catalog=FILE to it where another node has
+ * the catalog already; else `dealfs scan`, for mounts that wait for their first world, and it adds the name of a file
+ * to that. */
+#include "cli/mount/nodes.h"
+
+#include "cli/base/command.h"
+#include "cli/base/place.h"
+#include "cli/live/live.h"
+#include "cli/mount/steps.h"
+#include "fs/base/cleanup.h"
+#include "fs/wire/handover.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+/* --- a command line --- */
+
+/* Words, each with its NUL. */
+static void line_add(struct str *line, const char *word)
+{
+    str_add(line, word, strlen(word) + 1);
+}
+
+static void line_addu(struct str *line, uint64_t number)
+{
+    str_addf(line, "%" PRIu64, number);
+    str_add(line, "", 1);
+}
+
+/* --- the courier --- */
+
+struct task {
+    const char *state, *mountpoint;
+    int lock; /* of `state`, for the mount; -1: it takes it itself */
+    unsigned nodes, groups;
+    uint64_t timeout;
+    bool mount;
+};
+
+static int find_courier(char path[PATH_MAX], struct str *why)
+{
+    int error = handover_find_program("dealfs-courier", path, PATH_MAX);
+
+    if (error)
+        str_adds(why,
+                 "find dealfs-courier: neither beside dealfs nor in ../libexec/dealfs; this dealfs was built without "
+                 "Open MPI, and can mount on one node only");
+    return error;
+}
+
+static void begin_line(struct str *l, const struct task *t)
+{
+    line_add(l, "dealfs-courier");
+    line_add(l, "--state");
+    line_add(l, t->state);
+    line_add(l, "--mountpoint");
+    line_add(l, t->mountpoint);
+    line_add(l, "--nodes");
+    line_addu(l, t->nodes);
+    line_add(l, "--groups");
+    line_addu(l, t->groups);
+    line_add(l, "--timeout");
+    line_addu(l, t->timeout);
+    if (t->lock >= 0) {
+        line_add(l, "--lock");
+        line_addu(l, (uint64_t)t->lock);
+    }
+    line_add(l, t->mount ? "--mount" : "--scan");
+    line_add(l, "--");
+}
+
+/* This program, by the name that it has now. */
+static void add_self(struct str *l)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+
+    path[n > 0 ? n : 0] = '\0';
+    line_add(l, n > 0 ? path : "dealfs");
+}
+
+static int become_courier(const struct str *l, const char *courier, struct str *why)
+{
+    /* No word is shorter than its NUL: there is room for all, and for the NULL at the end. */
+    CLEANUP_FREE char **words = l->failed ? NULL : calloc(l->length, sizeof *words);
+    size_t count = 0;
+
+    if (!words)
+        return -ENOMEM;
+    for (char *word = l->data; word < l->data + l->length; word += strlen(word) + 1)
+        words[count++] = word;
+    fflush(NULL);
+    execv(courier, words);
+    int error = -errno;
+    return place_fail(why, "start", courier, strerror(-error), error);
+}
+
+static int check_launcher(const struct launcher *l, const char *command, unsigned nodes, struct str *why)
+{
+    if (l->deaf) {
+        launcher_say_deaf(l, command, why);
+        return -ENOSYS;
+    }
+    if (nodes && l->size && l->size != nodes) {
+        str_addf(why, "%s: a world of %u nodes is wanted, and %s has started %u", command, nodes, l->name, l->size);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* --- join --- */
+
+/* A mount that waits for its first world may not answer yet. */
+static int check_live(const struct live *live, struct str *why)
+{
+    bool waits = live->health == LIVE_HUNG && live->configured && live->config.wait_join;
+
+    if (live->configured && (live->health == LIVE_UP || waits))
+        return 0;
+    if (live->health == LIVE_ELSEWHERE)
+        return place_fail(why, "join", live->mountpoint,
+                          "it is in the namespace of `dealfs run`, and a world of its own", -EINVAL);
+    return place_fail(why, "join", live->mountpoint,
+                      live->configured ? live_health_text(live->health) : "it is dead, or another user's", -ENOTCONN);
+}
+
+static int join_live(const struct live *live, const struct world_wish *wish, struct str *why)
+{
+    CLEANUP_STR struct str line = STR_INIT;
+    const struct mount_config *c = &live->config;
+    const struct task task = {
+        .state = c->state,
+        .mountpoint = live->mountpoint,
+        .nodes = wish->nodes,
+        .groups = wish->groups ? wish->groups : (unsigned)c->groups,
+        .timeout = c->peer_timeout,
+        .lock = -1,
+    };
+    char courier[PATH_MAX];
+
+    int error = find_courier(courier, why);
+    if (error)
+        return error;
+    begin_line(&line, &task);
+    add_self(&line);
+    line_add(&line, "scan");
+    line_add(&line, c->state);
+    return become_courier(&line, courier, why);
+}
+
+int world_join(const char *mountpoint, const struct launcher *launcher, const struct world_wish *wish, struct str *why)
+{
+    CLEANUP_FREE char *path = place_absolute(mountpoint, launcher->rank);
+    struct live live;
+
+    if (!path)
+        return -ENOMEM;
+    int error = check_launcher(launcher, "join", wish->nodes, why);
+    if (!error)
+        error = live_find(path, &live, why);
+    if (error)
+        return error;
+    error = check_live(&live, why);
+    if (!error)
+        error = join_live(&live, wish, why);
+    live_fini(&live);
+    return error;
+}
+
+/* --- mount --- */
+
+/* Escaped so that it is read as it is, also as the value of an option in a list. */
+static void add_path(struct str *l, const char *path, bool in_list)
+{
+    for (; *path; path++) {
+        str_adds(l, *path == '%' ? "%" : in_list && strchr(",\\", *path) ? "\\" : "");
+        str_add(l, path, 1);
+    }
+    str_add(l, "", 1);
+}
+
+static int mount_new(struct start *s, const struct launcher *launcher, char *const list[], int lists, struct str *why)
+{
+    CLEANUP_STR struct str line = STR_INIT;
+    struct task task = {
+        .mountpoint = s->config.mountpoint,
+        .nodes = s->options.nodes,
+        .groups = s->options.groups,
+        .timeout = s->options.peer_timeout,
+        .mount = true,
+    };
+    char courier[PATH_MAX];
+
+    int error = find_courier(courier, why);
+    if (!error)
+        error = prepare_check(s, why);
+    if (!error)
+        error = prepare_state_name(s, why);
+    if (error)
+        return error;
+    task.state = s->config.state;
+    task.lock = s->lock >= 0 ? fcntl(s->lock, F_DUPFD, 3) : -1;
+    begin_line(&line, &task);
+    add_self(&line);
+    line_add(&line, "mount");
+    for (int i = 0; i < lists; i++) {
+        line_add(&line, "-o");
+        line_add(&line, list[i]);
+    }
+    if (task.lock >= 0) {
+        line_add(&line, "-o");
+        str_adds(&line, "state=");
+        add_path(&line, task.state, true);
+    }
+    line_add(&line, "-o");
+    str_addf(&line, "node=%u/%u", launcher->rank, launcher->local);
+    str_add(&line, "", 1);
+    line_add(&line, s->config.source);
+    add_path(&line, s->config.mountpoint, false);
+    return become_courier(&line, courier, why);
+}
+
+static int say_other(const struct live *live, struct str *why)
+{
+    CLEANUP_STR struct str reason = STR_INIT;
+
+    str_add_printable(&reason, live->config.source, strlen(live->config.source));
+    str_adds(&reason, " is mounted there, not this source");
+    return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
+}
+
+static int mount_or_join(struct start *s, const struct launcher *launcher, char *const list[], int lists,
+                         struct str *why)
+{
+    const struct world_wish wish = {s->options.nodes, s->options.groups};
+    CLEANUP_STR struct str nothing = STR_INIT;
+    struct live live;
+
+    int error = live_find(s->config.mountpoint, &live, &nothing);
+    if (error && error != -ENOENT)
+        return place_fail(why, "mountpoint", s->config.mountpoint, strerror(-error), error);
+    if (error || live.health == LIVE_DEAD || live.health == LIVE_ELSEWHERE) {
+        if (!error)
+            live_fini(&live);
+        return mount_new(s, launcher, list, lists, why);
+    }
+    error = check_live(&live, why);
+    if (!error && strcmp(live.config.source, s->config.source) != 0)
+        error = say_other(&live, why);
+    if (!error)
+        error = join_live(&live, &wish, why);
+    live_fini(&live);
+    return error;
+}
+
+int world_mount(struct start *s, const struct launcher *launcher, char *const list[], int lists, struct str *why)
+{
+    int error = check_launcher(launcher, "mount", s->options.nodes, why);
+
+    s->options.node = launcher->rank;
+    s->slot = launcher->slot;
+    if (!error)
+        error = prepare_names(s, why);
+    return error ? error : mount_or_join(s, launcher, list, lists, why);
+}

@@ -1,0 +1,416 @@
+/* The first steps of a mount: what can be known to fail before a long scan is found here. */
+#include "cli/mount/steps.h"
+
+#include "cli/base/command.h"
+#include "cli/base/interrupt.h"
+#include "cli/base/place.h"
+#include "cli/live/keepers.h"
+#include "cli/live/live.h"
+#include "cli/mount/folder.h"
+#include "cli/mount/limits.h"
+#include "fs/attach/attach.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/wire/handover.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+enum { LOCK_WAIT_MS = 5000, TICK_MS = 10, END_SECONDS = 30 };
+enum { LOG_MOST = 16 << 20, CONF_MOST = 1 << 20 };
+
+/* --- check --- */
+
+static int check_programs(struct str *why)
+{
+    static const char *const names[] = {"dealfs-keeper", "dealfs-server"};
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (handover_find_program(names[i], path, sizeof path))
+            return place_fail(why, "find", names[i], "neither beside dealfs nor in ../libexec/dealfs", -ENOENT);
+    return 0;
+}
+
+static int check_device(struct str *why)
+{
+    if (!attach_privileged())
+        return 0; /* fusermount3 opens it with rights that we do not have */
+    CLEANUP_CLOSE int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    if (fd >= 0)
+        return 0;
+    int error = -errno;
+    bool absent = error == -ENOENT || error == -ENODEV || error == -ENXIO;
+    str_addf(why, "open /dev/fuse: %s (%s)", strerror(-error),
+             absent ? "load the fuse module; a container needs the device passed in"
+                    : "this user may not open it: it wants mode 0666, and a container must allow the device");
+    return error;
+}
+
+/* fusermount3's own rule, with its own words; it would say so after the scan. */
+static int check_allow_other(const struct mount_options *o, struct str *why)
+{
+    CLEANUP_STR struct str conf = STR_INIT;
+
+    if (!o->allow_other || attach_privileged())
+        return 0;
+    int error = file_read(AT_FDCWD, "/etc/fuse.conf", CONF_MOST, &conf);
+    if (error && error != -ENOENT)
+        return 0;
+    for (char *rest = conf.length ? conf.data : NULL, *line; (line = strsep(&rest, "\n"));)
+        if (strncmp(line + strspn(line, " \t"), "user_allow_other", strlen("user_allow_other")) == 0)
+            return 0;
+    str_adds(why, "option allow_other: only allowed if 'user_allow_other' is set in /etc/fuse.conf");
+    return -EPERM;
+}
+
+int prepare_check(struct start *s, struct str *why)
+{
+    int error = limits_raise(why);
+    if (!error)
+        error = check_programs(why);
+    if (!error)
+        error = check_device(why);
+    if (!error)
+        error = check_allow_other(&s->options, why);
+    return error ? error : tiers_check(&s->options, why);
+}
+
+/* --- places --- */
+
+static int refuse_live(const struct live *live, struct str *why)
+{
+    CLEANUP_STR struct str reason = STR_INIT;
+
+    if (live->health == LIVE_HUNG) {
+        str_addf(&reason, "a dealfs mount of %s stands there and does not answer; `dealfs umount --lazy` takes it away",
+                 live->source);
+        return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
+    }
+    str_add_printable(&reason, live->source, strlen(live->source));
+    str_adds(&reason, " is mounted there already");
+    return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
+}
+
+/* A dead mount is replaced: nobody can do anything with it but leave. */
+static int clear_mountpoint(struct start *s, struct str *why)
+{
+    CLEANUP_STR struct str nothing = STR_INIT;
+    struct live live;
+
+    int error = live_find(s->config.mountpoint, &live, &nothing);
+    if (error == -ENOENT || (!error && live.health == LIVE_ELSEWHERE)) {
+        if (!error)
+            live_fini(&live);
+        return 0;
+    }
+    if (error)
+        return place_fail(why, "mountpoint", s->config.mountpoint, strerror(-error), error);
+    if (live.health == LIVE_DEAD) {
+        command_note(s->to, "%s: replacing a dead mount", live.mountpoint);
+        error = attach_unmount(live.mountpoint, live.minor, true, why);
+        if (!error)
+            live_wait_gone(&live, END_SECONDS);
+    } else {
+        error = refuse_live(&live, why);
+    }
+    live_fini(&live);
+    return error;
+}
+
+/* Root mounts for a user where root was told to, not where a link of that user's leads. */
+static int check_way(const struct start *s, struct str *why)
+{
+    CLEANUP_FREE char *given = place_absolute(s->mountpoint, s->options.node);
+    CLEANUP_STR struct str reason = STR_INIT;
+    struct stat st;
+
+    if (!given)
+        return -ENOMEM;
+    if (!s->owner.another || strcmp(given, s->config.mountpoint) == 0)
+        return 0;
+    if (stat(s->config.mountpoint, &st) == 0 && st.st_uid == s->owner.uid)
+        return 0;
+    str_adds(&reason, "is reached by another name and does not belong to the mount's owner; its own name is ");
+    str_add_printable(&reason, s->config.mountpoint, strlen(s->config.mountpoint));
+    return place_fail(why, "mountpoint", given, reason.failed ? "" : reason.data, -EPERM);
+}
+
+/* An empty source over something is a slip of the hand, or a source whose own mount is missing. */
+static int check_order(const struct start *s, struct str *why)
+{
+    CLEANUP_STR struct str ignored = STR_INIT, reason = STR_INIT;
+    bool empty = false;
+
+    if (place_look(s->config.source, &empty, &ignored) || !empty)
+        return 0;
+    str_adds(&reason, "is empty, and would hide what is in the mountpoint ");
+    str_add_printable(&reason, s->config.mountpoint, strlen(s->config.mountpoint));
+    str_adds(&reason, ": is it mounted, and are the two in the right order?");
+    return place_fail(why, "source", s->config.source, reason.failed ? "is empty" : reason.data, -EINVAL);
+}
+
+static int open_source(struct start *s, struct str *why)
+{
+    char **path = &s->config.source;
+    int error = place_source(s->source, path, why);
+
+    if (error)
+        return error;
+    s->source_fd = open(*path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return s->source_fd < 0 ? place_fail(why, "source", *path, strerror(errno), -errno) : 0;
+}
+
+int prepare_names(struct start *s, struct str *why)
+{
+    CLEANUP_FREE char *mountpoint = place_absolute(s->mountpoint, s->options.node);
+
+    if (!mountpoint)
+        return -ENOMEM;
+    if (!*s->source || !*s->mountpoint) {
+        str_adds(why, *s->source ? "mountpoint: an empty name" : "source: an empty name");
+        return -EINVAL;
+    }
+    int error = owner_find(s->options.owner, &s->owner, why);
+    if (!error)
+        error = start_as_owner(s, open_source, why);
+    return error ? error : place_mountpoint(mountpoint, &s->config.mountpoint, why);
+}
+
+int prepare_places(struct start *s, struct str *why)
+{
+    bool empty;
+
+    int error = prepare_names(s, why);
+    if (!error)
+        error = clear_mountpoint(s, why);
+    if (!error)
+        error = place_look(s->config.mountpoint, &empty, why);
+    if (!error)
+        error = check_way(s, why);
+    if (!error)
+        error = place_apart(s->config.source, s->config.mountpoint, why);
+    if (!error && !attach_privileged() && faccessat(AT_FDCWD, s->config.mountpoint, W_OK, AT_EACCESS) < 0)
+        error = place_fail(why, "mountpoint", s->config.mountpoint, "this user may not write there, nor mount on it",
+                           -EACCES);
+    if (!error && !empty)
+        error = check_order(s, why);
+    if (!error && !empty)
+        command_note(s->to, "warning: %s is not empty: the mount hides what is in it", s->config.mountpoint);
+    return error;
+}
+
+/* --- state --- */
+
+/* Was it the state of a mount on this mountpoint the last time? */
+static bool was_here(const struct start *s, const char *state)
+{
+    struct mount_config config;
+    struct stat st;
+
+    if (lstat(state, &st) < 0 || st.st_uid != s->owner.uid || config_read(state, &config))
+        return false;
+    bool same = strcmp(config.mountpoint, s->config.mountpoint) == 0;
+    config_fini(&config);
+    return same;
+}
+
+/* What is just ending is waited for. */
+static int wait_for_lock(int fd)
+{
+    for (int waited = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited += TICK_MS) {
+        if (errno != EWOULDBLOCK || waited >= LOCK_WAIT_MS || interrupted)
+            return -errno;
+        clock_sleep(TICK_MS * MILLISECOND);
+    }
+    return 0;
+}
+
+/* A mount of another namespace, as `dealfs run` makes them, is not about to end. */
+static void await_end(const char *state)
+{
+    pid_t keeper = keepers_of_state(state);
+    CLEANUP_CLOSE int folder = open(state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), lock = -1;
+
+    if (keeper && !keepers_here(keeper))
+        return;
+    lock = folder < 0 ? -1 : folder_open_lock(folder, "lock");
+    if (lock >= 0)
+        wait_for_lock(lock);
+}
+
+/* Which of the states of this source was this mountpoint's; -1: none, then any that is free is as good. */
+static int find_number(const struct start *s, const char *prefix)
+{
+    for (int i = 0; i < FOLDER_CLAIMS; i++) {
+        CLEANUP_STR struct str path = STR_INIT;
+        str_addf(&path, "%s.%d", prefix, i);
+        if (path.failed || !was_here(s, path.data))
+            continue;
+        await_end(path.data);
+        return i;
+    }
+    return -1;
+}
+
+static void note_if_new(struct start *s)
+{
+    CLEANUP_FREE char *id = place_join(s->config.state, "id");
+
+    s->state_made = id && access(id, F_OK) < 0;
+}
+
+static int claim_state(struct start *s, struct str *why)
+{
+    const struct folder_key key = start_key(s);
+    CLEANUP_STR struct str prefix = STR_INIT;
+    CLEANUP_FREE char *parent = place_absolute(folder_state_parent(), s->options.node);
+    struct folder_claim claim;
+
+    str_addf(&prefix, "%s/", parent ? parent : "");
+    folder_add_name(&prefix, &key);
+    if (prefix.failed || !parent)
+        return -ENOMEM;
+    struct folder_wish wish = {
+        .what = "state directory",
+        .prefix = prefix.data,
+        .lock = "lock",
+        .number = find_number(s, prefix.data),
+        .uid = s->owner.uid,
+        .gid = s->owner.gid,
+    };
+    if (wish.number < 0) {
+        wish.number = s->slot;
+        wish.own = s->slot >= 0;
+    }
+    int error = folder_claim(&wish, &claim, why);
+    if (error)
+        return error;
+    s->lock = claim.lock;
+    start_keep(&s->config.state, claim.path);
+    note_if_new(s);
+    return 0;
+}
+
+static int say_locked(const struct start *s, struct str *why)
+{
+    CLEANUP_STR struct str reason = STR_INIT;
+    pid_t keeper = keepers_of_state(s->config.state);
+
+    str_addf(&reason, "is mounted on %s already", s->config.mountpoint);
+    if (keeper)
+        str_addf(&reason, " by process %d (dealfs-keeper), in another namespace or by another way to it", (int)keeper);
+    else
+        str_addf(&reason, ": somebody holds %s/lock", s->config.state);
+    str_adds(&reason, "; with another state=DIR it can be mounted beside that");
+    return place_fail(why, "source", s->config.source, reason.data, -EBUSY);
+}
+
+/* Cleaners of temporary directories pass over what is locked like this (tmpfiles.d(5)). */
+static int open_state(struct start *s, struct str *why)
+{
+    s->state_fd = open(s->config.state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (s->state_fd < 0)
+        return place_fail(why, "open", s->config.state, strerror(errno), -errno);
+    flock(s->state_fd, LOCK_SH | LOCK_NB);
+    return 0;
+}
+
+static int take_lock(struct start *s, struct str *why)
+{
+    CLEANUP_CLOSE int folder = open(s->config.state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    s->lock = folder < 0 ? -errno : folder_open_lock(folder, "lock");
+    if (s->lock < 0)
+        return place_fail(why, "open the lock in", s->config.state, strerror(-s->lock), s->lock);
+    int error = wait_for_lock(s->lock);
+    if (error == -EWOULDBLOCK)
+        return say_locked(s, why);
+    return error ? place_fail(why, "lock", s->config.state, strerror(-error), error) : 0;
+}
+
+/* The command that became our courier has claimed it, and left us the lock. */
+static int take_over_lock(struct start *s, struct str *why)
+{
+    CLEANUP_FREE char *path = place_join(s->config.state, "lock");
+    struct stat given, named;
+
+    if (!path)
+        return -ENOMEM;
+    if (fstat(s->options.lock, &given) < 0 || lstat(path, &named) < 0 || given.st_dev != named.st_dev ||
+        given.st_ino != named.st_ino || flock(s->options.lock, LOCK_EX | LOCK_NB) < 0)
+        return place_fail(why, "lock", path, "is not what was claimed", -EBUSY);
+    s->lock = fcntl(s->options.lock, F_DUPFD_CLOEXEC, 3);
+    close(s->options.lock);
+    note_if_new(s);
+    return s->lock < 0 ? -errno : 0;
+}
+
+static int make_state(struct start *s, struct str *why)
+{
+    const struct folder_wish wish = {
+        .what = "state directory", .mark = "lock", .uid = s->owner.uid, .gid = s->owner.gid};
+
+    if (!s->options.state)
+        return claim_state(s, why);
+    int error = start_keep(&s->config.state, place_absolute(s->options.state, s->options.node));
+    if (!error && s->options.lock)
+        return take_over_lock(s, why);
+    if (!error)
+        error = folder_make(&wish, s->config.state, &s->state_made, why);
+    return error ? error : take_lock(s, why);
+}
+
+int prepare_state_name(struct start *s, struct str *why)
+{
+    if (s->options.state)
+        return start_keep(&s->config.state, place_absolute(s->options.state, s->options.node));
+    return start_as_owner(s, claim_state, why);
+}
+
+static int open_log(struct start *s, struct str *why)
+{
+    CLEANUP_FREE char *path = place_join(s->config.state, "log"), *old = place_join(s->config.state, "log.1");
+    struct stat st;
+
+    if (!path || !old)
+        return -ENOMEM;
+    if (stat(path, &st) == 0 && st.st_size > LOG_MOST)
+        rename(path, old);
+    s->log = s->foreground ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)
+                           : open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (s->log < 0)
+        return place_fail(why, "open", path, strerror(errno), -errno);
+    if (!s->foreground && (fstat(s->log, &st) < 0 || !S_ISREG(st.st_mode))) /* a full pipe would stop the keeper */
+        return place_fail(why, "log", path, "is no regular file", -EINVAL);
+    s->log_before = lseek(s->log, 0, SEEK_END);
+    return 0;
+}
+
+static int set_id(struct start *s, struct str *why)
+{
+    char id[DIGEST_TEXT];
+    int error = folder_id(s->config.state, id, why);
+
+    return error ? error : start_keep(&s->config.id, strdup(id));
+}
+
+static int state_as_owner(struct start *s, struct str *why)
+{
+    int error = make_state(s, why);
+
+    if (!error)
+        error = open_state(s, why);
+    if (!error)
+        error = set_id(s, why);
+    return error ? error : open_log(s, why);
+}
+
+int prepare_state(struct start *s, struct str *why)
+{
+    return start_as_owner(s, state_as_owner, why);
+}

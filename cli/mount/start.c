@@ -1,0 +1,401 @@
+/* The steps in their order, and the way back. */
+#include "cli/mount/start.h"
+
+#include "cli/base/command.h"
+#include "cli/base/interrupt.h"
+#include "cli/base/place.h"
+#include "cli/mount/keeper-start.h"
+#include "cli/mount/survey.h"
+#include "fs/attach/utab.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/size.h"
+#include "fs/catalog/copy.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+int start_keep(char **to, char *value)
+{
+    free(*to);
+    *to = value;
+    return value ? 0 : -ENOMEM;
+}
+
+int start_as_owner(struct start *s, int (*step)(struct start *, struct str *), struct str *why)
+{
+    int error = owner_assume(&s->owner, why);
+
+    if (error)
+        return error;
+    error = step(s, why);
+    owner_leave(&s->owner);
+    return error;
+}
+
+struct folder_key start_key(const struct start *s)
+{
+    return (struct folder_key){s->owner.name, place_host(), s->config.source, s->options.cache_id};
+}
+
+static void say_lines(const struct start *s, const struct str *lines)
+{
+    for (const char *line = lines->length ? lines->data : ""; *line;) {
+        size_t n = strcspn(line, "\n");
+        command_note(s->to, "warning: %.*s", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+}
+
+/* --- scan --- */
+
+static int survey_source(struct start *s, struct str *why)
+{
+    CLEANUP_FREE char *path = place_join(s->config.state, "catalog");
+    struct survey survey = {
+        .source = s->config.source,
+        .path = path,
+        .source_fd = s->source_fd,
+        .rescan = s->options.rescan,
+        .kept = s->options.ssd,
+        .ignore_ctime = s->options.identity_mtime,
+        .threads = s->options.source_threads,
+        .looked = s->options.looked,
+        .stop = &interrupted,
+        .to = s->to,
+    };
+
+    if (!path)
+        return -ENOMEM;
+    return s->options.part.count ? survey_part(&survey, s->options.part) : survey_run(&survey, &s->catalog, why);
+}
+
+static int step_scan(struct start *s, struct str *why)
+{
+    if (s->options.wait_join)
+        return 0; /* the first world brings it */
+    return s->options.catalog ? given_install(s, why) : start_as_owner(s, survey_source, why);
+}
+
+/* The mount's own, which all of it uses from here on: what lies in the state directory may change or go. */
+static int copy_catalog(struct start *s, struct str *why)
+{
+    CLEANUP_CLOSE int from = -1;
+    uint64_t bytes = s->catalog ? catalog_memory(s->catalog) : 0;
+
+    (void)why;
+    int error = copy_make(s->state_fd, bytes, &s->copy);
+    if (error || !s->catalog)
+        return error; /* the first world brings it */
+    from = openat(s->state_fd, "catalog", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    error = from < 0 ? -errno : copy_fill(s->copy, from, bytes);
+    if (error)
+        return error;
+    catalog_close(s->catalog);
+    s->catalog = NULL;
+    return catalog_open_fd(s->copy, &s->catalog);
+}
+
+static int step_copy(struct start *s, struct str *why)
+{
+    int error = start_as_owner(s, copy_catalog, why);
+
+    if (!error || why->length > 0)
+        return error;
+    return place_fail(why, "copy the catalog in", s->config.state, strerror(-error), error);
+}
+
+/* --- tiers --- */
+
+static int step_tiers(struct start *s, struct str *why)
+{
+    const struct folder_key key = start_key(s);
+    struct mount_config *c = &s->config;
+    struct tiers_wish wish = {
+        .options = &s->options,
+        .owner = &s->owner,
+        .key = &key,
+        .number = folder_number(c->state) >= 0 ? folder_number(c->state) : s->slot,
+        .own = s->slot >= 0,
+        .files = s->catalog ? catalog_files(s->catalog) : 0,
+        .bytes = s->catalog ? catalog_bytes(s->catalog) : TIERS_ANY,
+        .beside = s->options.local,
+    };
+
+    int error = tiers_make(&wish, &s->tiers, why);
+    if (error)
+        return error;
+    say_lines(s, &s->tiers.warning);
+    c->ram_bytes = s->tiers.ram_bytes;
+    c->ssd_bytes = s->tiers.ssd_bytes;
+    if (s->tiers.ram_path)
+        error = start_keep(&c->ram_path, strdup(s->tiers.ram_path));
+    if (!error && s->tiers.ssd_path)
+        error = start_keep(&c->ssd_path, strdup(s->tiers.ssd_path));
+    return error;
+}
+
+/* --- keeper --- */
+
+static int fill_config(struct start *s)
+{
+    struct mount_config *c = &s->config;
+    const struct mount_options *o = &s->options;
+    CLEANUP_STR struct str identity = STR_INIT;
+
+    if (attach_identify(s->source_fd, &identity) == 0 && start_keep(&c->source_identity, str_steal(&identity)))
+        return -ENOMEM;
+    c->nested = !o->control && attach_privileged();
+    c->zstd_level = o->zstd_level;
+    c->source_threads = o->source_threads;
+    c->peer_timeout = o->peer_timeout;
+    c->request_memory = o->request_memory;
+    c->owner_uid = s->owner.uid;
+    c->owner_gid = s->owner.gid;
+    c->allow_other = o->allow_other || s->owner.another;
+    c->foreground = s->foreground;
+    c->syslog = !s->foreground;
+    c->wait_join = o->wait_join;
+    c->rescan = (int)o->rescan;
+    c->identity_mtime = o->identity_mtime;
+    c->groups = (int)o->groups;
+    return o->metrics_file ? start_keep(&c->metrics_file, place_absolute(o->metrics_file, o->node)) : 0;
+}
+
+static int write_config_file(struct start *s, struct str *why)
+{
+    int error = config_write(&s->config);
+
+    return error ? place_fail(why, "write the configuration in", s->config.state, strerror(-error), error) : 0;
+}
+
+/* What the mount goes by, and a file that tells it. */
+static int write_config(struct start *s, struct str *why)
+{
+    int error = config_seal(&s->config, &s->config_fd);
+
+    if (error)
+        return place_fail(why, "seal the configuration of", s->config.mountpoint, strerror(-error), error);
+    return start_as_owner(s, write_config_file, why);
+}
+
+static int make_life(struct start *s)
+{
+    int ends[2];
+
+    if (!s->attached)
+        return 0;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    s->life_theirs = ends[0];
+    s->life = ends[1];
+    return 0;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* From here on they are the keeper's alone: its end is theirs. */
+static void let_go(struct start *s)
+{
+    int *const fds[] = {&s->data.device, &s->data.root, &s->control.device, &s->control.root, &s->lock, &s->state_fd,
+                        &s->life_theirs, &s->source_fd, &s->config_fd,      &s->copy,         &s->log};
+
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        close_fd(fds[i]);
+    tiers_let_go(&s->tiers);
+}
+
+/* What a server said before it died tells more than that it did. */
+static void add_logged_error(const struct start *s, struct str *why)
+{
+    CLEANUP_STR struct str said = STR_INIT;
+    static const char mark[] = " error dealfs-server: ";
+    char *end;
+
+    if (s->foreground || s->log < 0 || lseek(s->log, s->log_before, SEEK_SET) < 0 ||
+        file_read_fd(s->log, 1 << 20, &said) || said.length == 0)
+        return;
+    char *first = strstr(said.data, mark);
+    if (!first)
+        return;
+    first += strlen(mark);
+    if ((end = strchr(first, '\n')))
+        *end = '\0';
+    str_addf(why, " (%s)", first);
+}
+
+static int step_keeper(struct start *s, struct str *why)
+{
+    struct launch launch;
+
+    int error = write_config(s, why);
+    if (!error)
+        error = make_life(s);
+    if (error)
+        return error;
+    launch_init(&launch);
+    launch.fd[FD_DATA] = s->data.device;
+    launch.fd[FD_CONTROL] = s->control.device;
+    launch.fd[FD_DATA_MOUNT] = s->data.root;
+    launch.fd[FD_CONTROL_MOUNT] = s->control.root;
+    launch.fd[FD_CONFIG] = s->config_fd;
+    launch.fd[FD_CATALOG] = s->copy;
+    launch.fd[FD_STATE] = s->state_fd;
+    launch.fd[FD_LOCK] = s->lock;
+    launch.fd[FD_LIFE] = s->life_theirs;
+    launch.fd[FD_RAM] = s->tiers.ram_fd;
+    launch.fd[FD_SSD] = s->tiers.ssd_fd;
+    launch.fd[FD_SOURCE] = s->source_fd;
+    launch.fd[FD_LOG] = s->log;
+    launch.state = s->config.state;
+    launch.may_mount = s->namespaced;
+    launch.stop = &interrupted;
+    error = launch_keeper(&launch, &s->keeper, why);
+    if (error)
+        add_logged_error(s, why);
+    return error;
+}
+
+/* --- finish --- */
+
+static void say_tier(struct str *line, const char *name, uint64_t bytes, const struct str *reason)
+{
+    char size[SIZE_TEXT];
+
+    str_addf(line, ", %s %s", name, bytes ? size_format(bytes, size, sizeof size) : "none");
+    if (bytes && reason->length)
+        str_addf(line, " (%s)", reason->data);
+}
+
+static void say_mounted(const struct start *s)
+{
+    CLEANUP_STR struct str line = STR_INIT;
+
+    str_add_printable(&line, s->config.source, strlen(s->config.source));
+    str_adds(&line, " is mounted on ");
+    str_add_printable(&line, s->config.mountpoint, strlen(s->config.mountpoint));
+    if (s->options.local)
+        str_addf(&line, ": node %u", s->options.node);
+    else
+        str_adds(&line, s->options.wait_join ? ": waits for its first `dealfs join`" : ": 1 node");
+    say_tier(&line, "RAM", s->config.ram_bytes, &s->tiers.ram_reason);
+    say_tier(&line, "SSD", s->config.ssd_bytes, &s->tiers.ssd_reason);
+    if (!line.failed)
+        command_note(s->to, "%s", line.data);
+}
+
+static int step_finish(struct start *s, struct str *why)
+{
+    (void)why;
+    if (s->config.nested && !s->attached) /* nobody unmounts what ends with a command */
+        utab_note(s->config.source, s->config.mountpoint);
+    say_mounted(s);
+    return 0;
+}
+
+/* --- the way back --- */
+
+/* As the owner, who may have put something else on the way to each of them. Where root alone could make the SSD tier's
+ * folder, root takes its name away. */
+static void remove_made(struct start *s)
+{
+    CLEANUP_STR struct str ignored = STR_INIT;
+    bool roots = s->tiers.ssd_made && s->owner.another;
+
+    if (owner_assume(&s->owner, &ignored))
+        return;
+    tiers_undo(&s->tiers);
+    if (s->control_made && s->config.control)
+        rmdir(s->config.control);
+    if (s->state_made)
+        folder_discard(s->config.state, "lock");
+    owner_leave(&s->owner);
+    if (roots)
+        rmdir(s->tiers.ssd_path);
+}
+
+static void take_back(struct start *s)
+{
+    mounts_take_away(s);
+    close_fd(&s->life);
+    let_go(s);
+    mounts_await_end(s);
+    remove_made(s);
+}
+
+/* For tests: DEALFS_START_FAULT=N kills the command when its Nth step is done. */
+static void die_after(size_t step)
+{
+    const char *fault = getenv("DEALFS_START_FAULT");
+
+    if (fault && strtoul(fault, NULL, 10) == step)
+        raise(SIGKILL);
+}
+
+void start_init(struct start *s)
+{
+    *s = (struct start){.to = stdout};
+    options_init(&s->options);
+    s->slot = s->tiers.ram_fd = s->tiers.ssd_fd = s->life = s->lock = s->log = s->state_fd = s->source_fd = -1;
+    s->config_fd = s->copy = s->life_theirs = -1;
+    s->data = s->control = (struct attach_mount){.device = -1, .root = -1};
+}
+
+int start_look(struct start *s, struct str *why)
+{
+    int error = prepare_names(s, why);
+
+    if (!error)
+        error = prepare_state_name(s, why);
+    if (!error)
+        error = step_scan(s, why);
+    return error;
+}
+
+int start_mount(struct start *s, struct str *why)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    static int (*const steps[])(struct start *, struct str *) = {
+        prepare_check, prepare_places, prepare_state, step_scan,   step_copy,
+        step_tiers,    mounts_put_up,  step_keeper,   step_finish,
+    };
+
+    int error = 0;
+
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        interrupt_catch(ends[i]);
+    for (size_t i = 0; !error && i < sizeof steps / sizeof steps[0]; i++) {
+        if (steps[i] == mounts_put_up)
+            error = fill_config(s);
+        if (!error)
+            error = steps[i](s, why);
+        if (!error)
+            die_after(i + 1);
+        if (!error && interrupted) {
+            str_adds(why, "interrupted");
+            error = -EINTR;
+        }
+    }
+    if (error)
+        take_back(s);
+    else
+        let_go(s);
+    return error;
+}
+
+void start_fini(struct start *s)
+{
+    let_go(s);
+    close_fd(&s->life);
+    catalog_close(s->catalog);
+    s->catalog = NULL;
+    tiers_fini(&s->tiers);
+    owner_fini(&s->owner);
+    config_fini(&s->config);
+    options_fini(&s->options);
+}

@@ -1,0 +1,69 @@
+/* What the steps of a mount work on, and what there is of them beside start.c: see start.h. */
+#ifndef CLI_MOUNT_STEPS_H
+#define CLI_MOUNT_STEPS_H
+
+#include "cli/mount/mount-options.h"
+#include "cli/mount/owner.h"
+#include "cli/mount/tiers.h"
+#include "fs/attach/attach.h"
+#include "fs/attach/config.h"
+#include "fs/catalog/catalog.h"
+
+#include <stdio.h>
+
+struct start {
+    /* given: */
+    const char *source, *mountpoint;
+    struct mount_options options;
+    bool foreground; /* the log goes to stderr */
+    bool attached;   /* the mount ends when the last copy of `life` is closed */
+    bool namespaced; /* in a user namespace of our own: the keeper gets the right to unmount there */
+    FILE *to;        /* what there is to say */
+    int slot;        /* which of several nodes that start on this host; -1: the only one */
+    /* made: */
+    struct mount_config config;
+    int life; /* attached: our end; -1. POLLERR on it says that all processes of the mount have ended */
+    pid_t keeper;
+    /* on the way: */
+    struct owner owner;
+    struct tiers tiers;
+    struct catalog *catalog;
+    int lock, log, state_fd, source_fd, config_fd, copy, life_theirs;
+    struct attach_mount data, control;
+    off_t log_before; /* how long the log was */
+    bool state_made, control_made;
+};
+
+/* Where the names of its folders come from; and a member of `config` is `value` now (NULL: -ENOMEM). */
+struct folder_key start_key(const struct start *s);
+int start_keep(char **to, char *value);
+/* A step, or a part of one, with the owner's rights. */
+int start_as_owner(struct start *s, int (*step)(struct start *, struct str *), struct str *why);
+
+/* --- before the scan (prepare.c) --- */
+
+/* Programs, device and directories that it needs are there. */
+int prepare_check(struct start *s, struct str *why);
+/* Owner, source and mountpoint are found. */
+int prepare_names(struct start *s, struct str *why);
+/* The same, and they fit together; a dead mount on the mountpoint is taken away. */
+int prepare_places(struct start *s, struct str *why);
+/* Where the state directory is, or will be: a default one is claimed, and `lock` holds it. */
+int prepare_state_name(struct start *s, struct str *why);
+/* The state directory, its lock, the node's id and the log. */
+int prepare_state(struct start *s, struct str *why);
+
+/* In place of a scan (given-catalog.c): installs `options.catalog`, which the world has already, as the state's
+ * catalog, and opens it. Refused: what is no catalog, and one of another dataset than the source as this node sees
+ * it. */
+int given_install(struct start *s, struct str *why);
+
+/* --- the two mounts (mounts.c) --- */
+
+int mounts_put_up(struct start *s, struct str *why);
+/* Both, lazily, where they are ours. */
+void mounts_take_away(struct start *s);
+/* Returns when the keeper and its server have ended; by force if they do not by themselves. */
+void mounts_await_end(struct start *s);
+
+#endif

@@ -1,0 +1,133 @@
+/* The scan as people see it. */
+#include "cli/mount/survey.h"
+
+#include "cli/base/command.h"
+#include "cli/base/progress.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/size.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { LOOKS = 64 }; /* at a time: of a slow source each takes a millisecond, and next to nothing of it */
+
+struct survey_show {
+    const volatile sig_atomic_t *stop;
+    struct progress_bar progress;
+};
+
+static int show_progress(void *user, const struct scan_progress *now)
+{
+    struct survey_show *show = user;
+
+    if (show->progress.terminal) /* a log gets the summary alone */
+        progress_show(&show->progress, &(struct progress_now){.files = now->files});
+    return show->stop && *show->stop;
+}
+
+static const char *plural(uint64_t n, const char *one, const char *many)
+{
+    return n == 1 ? one : many;
+}
+
+static void say_found(const struct survey *s, const struct catalog *c, const struct scan_progress *result)
+{
+    char files[COUNT_TEXT], directories[COUNT_TEXT], bytes[SIZE_TEXT], age[SIZE_TEXT];
+    CLEANUP_STR struct str line = STR_INIT;
+    uint64_t all = catalog_directories(c), now = clock_realtime(), then = catalog_scanned(c);
+
+    str_add_printable(&line, s->source, strlen(s->source));
+    str_addf(&line, ": %s %s, %s in %s %s", count_format(catalog_files(c), files, sizeof files),
+             plural(catalog_files(c), "file", "files"), size_format(catalog_bytes(c), bytes, sizeof bytes),
+             count_format(all, directories, sizeof directories), plural(all, "directory", "directories"));
+    if (s->rescan == RESCAN_NEVER && result->reused >= all)
+        str_addf(&line, ", as of %s ago", duration_format(now > then ? now - then : 0, age, sizeof age));
+    else if (result->reused >= all && result->rewritten == 0)
+        str_adds(&line, "; nothing has changed there since the last mount");
+    else if (result->reused > 0)
+        str_addf(&line, "; %s of them unchanged", count_format(result->reused, directories, sizeof directories));
+    if (result->shared > 0)
+        str_addf(&line, "; other nodes looked at %s of the files", count_format(result->shared, files, sizeof files));
+    if (result->rewritten > 0)
+        str_addf(&line, "; %s %s since the last mount", count_format(result->rewritten, files, sizeof files),
+                 plural(result->rewritten, "file was rewritten", "files were rewritten"));
+    if (!line.failed)
+        command_note(s->to, "%s", line.data);
+    if (s->rescan == RESCAN_NAMES && result->reused > 0)
+        command_note(
+            s->to, "rescan=names: a file that was rewritten in place was not looked for, and its old bytes are served");
+}
+
+static void note_count(FILE *to, uint64_t n, const char *one, const char *many)
+{
+    char number[COUNT_TEXT];
+
+    if (n > 0)
+        command_note(to, "%s %s", count_format(n, number, sizeof number), plural(n, one, many));
+}
+
+static uint64_t count_unkept(const struct catalog *c)
+{
+    uint64_t count = 0;
+
+    for (uint32_t file = 0; file < catalog_files(c); file++)
+        count += catalog_file(c, file).size > CATALOG_KEPT_MOST;
+    return count;
+}
+
+static void say_notes(FILE *to, const struct catalog *c)
+{
+    const struct catalog_notes *n = catalog_notes(c);
+
+    note_count(to, count_unkept(c), "file is larger than 16 TiB: no tier keeps any of it",
+               "files are larger than 16 TiB: no tier keeps any of them");
+    note_count(to, n->links_to_files, "symlink to a file is shown as a symlink, and is no sample",
+               "symlinks to files are shown as symlinks, and are no samples");
+    note_count(to, n->specials, "socket, fifo or device is left out", "sockets, fifos and devices are left out");
+    note_count(to, n->linked,
+               "file has other hard links: each name in the source is a sample, and is cached, by itself",
+               "files have other hard links: each name in the source is a sample, and is cached, by itself");
+    note_count(to, n->unreadable, "directory could not be read and is shown empty; a line above names it",
+               "directories could not be read and are shown empty; lines above name them");
+    if (n->hidden)
+        command_note(to, "the source has a .dealfs of its own, which the mount hides");
+}
+
+static struct scan_options options_of(const struct survey *s)
+{
+    return (struct scan_options){.threads = s->threads > LOOKS ? s->threads : LOOKS,
+                                 .rescan = s->rescan,
+                                 .looked = s->looked,
+                                 .kept = s->kept,
+                                 .ignore_ctime = s->ignore_ctime};
+}
+
+int survey_part(const struct survey *s, struct scan_part part)
+{
+    struct scan_options options = options_of(s);
+
+    return scan_portion(s->source_fd, s->path, &options, part, s->looked);
+}
+
+int survey_run(const struct survey *s, struct catalog **catalog, struct str *why)
+{
+    struct survey_show show = {.stop = s->stop};
+    struct scan_options options = options_of(s);
+    options.progress = show_progress;
+    options.user = &show;
+    struct scan_progress result = {0};
+
+    progress_begin(&show.progress, "scanning", stderr);
+    int error = scan_source(s->source_fd, s->path, &options, catalog, why, &result);
+    progress_end(&show.progress);
+    if (error == -ECANCELED) {
+        str_clear(why);
+        str_adds(why, "interrupted");
+    }
+    if (error)
+        return error;
+    say_found(s, *catalog, &result);
+    say_notes(s->to, *catalog);
+    return 0;
+}

@@ -1,0 +1,333 @@
+/* The RAM tier lies on a tmpfs that no path leads to where this process may mount one, else in /dev/shm, which it
+ * shares with others (NCCL, loader workers): there it takes at most half of what is free. The SSD tier is a folder in
+ * the user's directory, found again by user and source whatever the mountpoint. What a folder of ours holds already
+ * counts as room. */
+#include "cli/mount/tiers.h"
+
+#include "cli/base/memory.h"
+#include "cli/base/place.h"
+#include "cli/live/keepers.h"
+#include "fs/attach/attach.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/size.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+enum {
+    VALUE = 128 << 10,
+    BESIDE_A_VALUE = 384, /* a whole one, with the checksums of its blocks */
+    BESIDE_A_FILE = 128,  /* its last value's */
+    SSD_PERCENT = 90,
+};
+static const uint64_t MIB = UINT64_C(1) << 20;
+static const char shm[] = "/dev/shm";
+
+/* What the whole dataset takes in a tier, with all that is stored beside it. */
+static uint64_t tiers_need(uint64_t files, uint64_t bytes)
+{
+    return bytes + bytes / VALUE * BESIDE_A_VALUE + files * BESIDE_A_FILE + 64 * MIB;
+}
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- room --- */
+
+struct tier_room {
+    uint64_t free, whole; /* free: with what we hold already */
+};
+
+static int room_look(const char *folder, struct tier_room *room, struct str *why)
+{
+    struct statvfs fs;
+
+    if (statvfs(folder, &fs) < 0)
+        return place_fail(why, "look for room in", folder, strerror(errno), -errno);
+    room->free = (uint64_t)fs.f_bavail * fs.f_frsize + folder_bytes(folder);
+    room->whole = (uint64_t)fs.f_blocks * fs.f_frsize;
+    return 0;
+}
+
+/* --- folders --- */
+
+static int claim_folder(const struct tiers_wish *w, const char *what, const char *parent, struct folder_claim *claim,
+                        struct str *why)
+{
+    CLEANUP_STR struct str prefix = STR_INIT;
+
+    str_addf(&prefix, "%s/", strcmp(parent, "/") == 0 ? "" : parent);
+    folder_add_short_name(&prefix, w->key);
+    if (prefix.failed)
+        return -ENOMEM;
+    const struct folder_wish wish = {
+        .what = what,
+        .prefix = prefix.data,
+        .number = w->number,
+        .own = w->own,
+        .uid = w->owner->uid,
+        .gid = w->owner->gid,
+    };
+    return folder_claim(&wish, claim, why);
+}
+
+/* --- RAM --- */
+
+static int parse_size(const char *name, const char *text, uint64_t whole, uint64_t *size, struct str *why)
+{
+    int error = size_parse(text, whole, size);
+
+    if (error)
+        str_addf(why, "option %s=%s: %s", name, text, strerror(-error));
+    return error;
+}
+
+static void say_share(const struct memory *m, unsigned mounts, struct str *reason)
+{
+    char size[SIZE_TEXT];
+
+    str_addf(reason, "a quarter of the %s %s", size_format(m->available, size, sizeof size),
+             m->by_group ? "that the control group leaves" : "available");
+    if (mounts > 1)
+        str_addf(reason, ", shared by %u mounts", mounts);
+}
+
+static int ram_capacity(const struct tiers_wish *w, struct tiers *t, struct str *why)
+{
+    uint64_t need = tiers_need(w->files, w->bytes);
+    char asked[SIZE_TEXT], available[SIZE_TEXT];
+    struct memory m;
+
+    int error = memory_look("", &m);
+    if (error)
+        return place_fail(why, "read", "/proc/meminfo", strerror(-error), error);
+    if (!w->options->ram) {
+        unsigned mounts = keepers_count(&m) + 1;
+        if (mounts < w->beside)
+            mounts = w->beside;
+        t->ram_bytes = memory_share(&m, mounts, need);
+        if (t->ram_bytes == need)
+            str_adds(&t->ram_reason, "room for all of the dataset");
+        else
+            say_share(&m, mounts, &t->ram_reason);
+        return 0;
+    }
+    error = parse_size("ram", w->options->ram, m.total, &t->ram_bytes, why);
+    if (!error && t->ram_bytes > m.available && need > m.available)
+        str_addf(&t->warning, "ram=%s is more than the %s of memory available\n",
+                 size_format(t->ram_bytes, asked, sizeof asked), size_format(m.available, available, sizeof available));
+    return error;
+}
+
+/* A tmpfs gives pages only to what is written: room beside the values costs nothing until it is used. */
+static uint64_t with_overhead(uint64_t capacity)
+{
+    return capacity + capacity / 8 + 256 * MIB;
+}
+
+static int ram_in_shm(const struct tiers_wish *w, struct tiers *t, struct str *why)
+{
+    char asked[SIZE_TEXT], free[SIZE_TEXT];
+    struct folder_claim claim;
+    struct tier_room room;
+
+    int error = claim_folder(w, "RAM tier's folder", shm, &claim, why);
+    if (error)
+        return error;
+    t->ram_path = claim.path;
+    t->ram_fd = claim.lock;
+    t->ram_made = claim.made;
+    error = room_look(t->ram_path, &room, why);
+    if (error)
+        return error;
+    size_format(room.free, free, sizeof free);
+    if (w->options->ram && t->ram_bytes + t->ram_bytes / 8 > room.free) {
+        str_addf(why,
+                 "option ram=%s: %s has room for %s only, and this user may not mount a tmpfs; ask for less, or use "
+                 "`dealfs run`",
+                 size_format(t->ram_bytes, asked, sizeof asked), shm, free);
+        return -ENOSPC;
+    }
+    if (t->ram_bytes > room.free / 2 && !w->options->ram) {
+        t->ram_bytes = room.free / 2;
+        str_clear(&t->ram_reason);
+        str_addf(&t->ram_reason, "half of the %s free in %s", free, shm);
+    }
+    return 0;
+}
+
+static int make_ram(const struct tiers_wish *w, struct tiers *t, struct str *why)
+{
+    int error = ram_capacity(w, t, why);
+
+    if (error || t->ram_bytes == 0)
+        return error;
+    if (attach_privileged() &&
+        attach_private_tmpfs(with_overhead(t->ram_bytes), w->owner->uid, w->owner->gid, &t->ram_fd) == 0)
+        return 0;
+    return ram_in_shm(w, t, why);
+}
+
+/* --- SSD --- */
+
+/* Is every directory on the way one that nobody but root can change or replace? From the top on, so that what was
+ * looked at stays what it is. Others may have things of their own beside it (/tmp). */
+static bool is_roots_alone(const char *directory)
+{
+    CLEANUP_FREE char *path = strdup(directory);
+    struct stat st;
+
+    for (char *end = path; end;) {
+        end = strchr(end + 1, '/');
+        if (end)
+            *end = '\0';
+        if (lstat(path, &st) < 0 || st.st_uid != 0 || !S_ISDIR(st.st_mode) ||
+            ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)))
+            return false;
+        if (end)
+            *end = '/';
+    }
+    return path;
+}
+
+/* In a directory of the owner's it is the owner who makes the folder; in one that only root may write to, root. */
+static int ssd_folder(const struct tiers_wish *w, const char *directory, struct tiers *t, struct str *why)
+{
+    static const char what[] = "SSD tier's folder";
+    struct folder_claim claim;
+
+    int error = owner_assume(w->owner, why);
+    if (error)
+        return error;
+    error = claim_folder(w, what, directory, &claim, why);
+    owner_leave(w->owner);
+    if (error == -EACCES && w->owner->another && is_roots_alone(directory)) {
+        str_clear(why);
+        error = claim_folder(w, what, directory, &claim, why);
+    }
+    if (error)
+        return error;
+    t->ssd_path = claim.path;
+    t->ssd_fd = claim.lock;
+    t->ssd_made = claim.made;
+    return 0;
+}
+
+/* What the tier needs beside its capacity (shard_overhead): segments that are not stored yet, which are at least 4 MiB
+ * and at most 64, and RocksDB's own. */
+static uint64_t ssd_share(uint64_t free)
+{
+    uint64_t own = 32 * MIB, share = free / 100 * SSD_PERCENT;
+    uint64_t fitting = free > own ? (free - own) / 9 * 8 : 0; /* an eighth of it for segments: up to 2 GiB */
+    return share > 2048 * MIB && free - share >= own + 256 * MIB ? share : least_of(share, fitting);
+}
+
+static int ssd_capacity(const struct tiers_wish *w, struct tiers *t, struct str *why)
+{
+    uint64_t need = tiers_need(w->files, w->bytes);
+    char asked[SIZE_TEXT], free[SIZE_TEXT];
+    struct tier_room room;
+
+    int error = room_look(t->ssd_path, &room, why);
+    if (error)
+        return error;
+    if (!w->options->ssd_size) {
+        t->ssd_bytes = least_of(ssd_share(room.free), need);
+        size_format(room.free, free, sizeof free);
+        if (t->ssd_bytes == need)
+            str_adds(&t->ssd_reason, "room for all of the dataset");
+        else if (t->ssd_bytes == room.free / 100 * SSD_PERCENT)
+            str_addf(&t->ssd_reason, "%d %% of the %s free", SSD_PERCENT, free);
+        else
+            str_addf(&t->ssd_reason, "of the %s free, less what segments take while they are filled", free);
+        return 0;
+    }
+    error = parse_size("ssd_size", w->options->ssd_size, room.whole, &t->ssd_bytes, why);
+    if (!error && t->ssd_bytes > room.free && need > room.free)
+        str_addf(&t->warning, "ssd_size=%s is more than the %s free there\n",
+                 size_format(t->ssd_bytes, asked, sizeof asked), size_format(room.free, free, sizeof free));
+    return error;
+}
+
+static int find_ssd(const struct mount_options *o, char **real, struct str *why)
+{
+    CLEANUP_FREE char *path = place_absolute(o->ssd, o->node);
+    struct stat st;
+
+    *real = path ? realpath(path, NULL) : NULL;
+    int error = !*real || stat(*real, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+    if (!error)
+        return 0;
+    free(*real);
+    *real = NULL;
+    return place_fail(why, "SSD directory", path ? path : o->ssd, strerror(-error), error);
+}
+
+int tiers_check(const struct mount_options *options, struct str *why)
+{
+    char *real;
+    int error = options->ssd ? find_ssd(options, &real, why) : 0;
+
+    if (!error && options->ssd)
+        free(real);
+    return error;
+}
+
+static int make_ssd(const struct tiers_wish *w, struct tiers *t, struct str *why)
+{
+    CLEANUP_FREE char *real = NULL;
+
+    if (!w->options->ssd)
+        return 0;
+    int error = find_ssd(w->options, &real, why);
+    if (!error)
+        error = ssd_folder(w, real, t, why);
+    return error ? error : ssd_capacity(w, t, why);
+}
+
+/* --- both --- */
+
+int tiers_make(const struct tiers_wish *wish, struct tiers *tiers, struct str *why)
+{
+    *tiers = (struct tiers){.ram_fd = -1, .ssd_fd = -1};
+    int error = make_ram(wish, tiers, why);
+    return error ? error : make_ssd(wish, tiers, why);
+}
+
+void tiers_let_go(struct tiers *t)
+{
+    if (t->ram_fd >= 0)
+        close(t->ram_fd);
+    if (t->ssd_fd >= 0)
+        close(t->ssd_fd);
+    t->ram_fd = t->ssd_fd = -1;
+}
+
+void tiers_undo(struct tiers *t)
+{
+    tiers_let_go(t);
+    if (t->ram_made)
+        folder_discard(t->ram_path, NULL);
+    if (t->ssd_made)
+        folder_discard(t->ssd_path, NULL);
+    t->ram_made = t->ssd_made = false;
+}
+
+void tiers_fini(struct tiers *t)
+{
+    int saved = errno;
+
+    tiers_let_go(t);
+    free(t->ram_path);
+    free(t->ssd_path);
+    str_fini(&t->ram_reason);
+    str_fini(&t->ssd_reason);
+    str_fini(&t->warning);
+    *t = (struct tiers){.ram_fd = -1, .ssd_fd = -1};
+    errno = saved;
+}

@@ -1,0 +1,179 @@
+/* The nested control mount stands in the way of the data mount's end, but must come back if that turns out to be busy.
+ * So a copy of it is held that has no place, and that nobody can be in:
+ *
+ *   copy MOUNTPOINT/.dealfs ─▶ unmount .dealfs ─▶ unmount MOUNTPOINT ─▶ drop the copy
+ *                 ▲                                      │ busy
+ *                 └──────────── nest the copy ◀──────────┘
+ *
+ * Root may unmount what another user owns, whose word on where something stands counts only as far as the mount table
+ * says the same. */
+#include "cli/mount/unmount.h"
+
+#include "cli/base/guard.h"
+#include "cli/live/users.h"
+#include "fs/attach/attach.h"
+#include "fs/attach/utab.h"
+#include "fs/base/cleanup.h"
+
+#include <string.h>
+
+enum { STEP_SECONDS = 20, INSIDE_SECONDS = 1 };
+static const char DATA[] = "fuse.dealfs", CONTROL[] = "fuse.dealfs-ctl";
+
+struct unmount_work {
+    const struct live *live;
+    uid_t uid;              /* whose mount it is */
+    char nested[4096 + 16]; /* MOUNTPOINT/.dealfs, "" when nothing of ours is mounted on it */
+    bool lazy;
+};
+
+/* The minor number of the mount of ours on a path, if it is of the same user as the mount that is to go; 0: none. */
+static unsigned find_on(const struct unmount_work *w, const char *path, const char *type)
+{
+    struct attach_mount_info info;
+
+    if (attach_find(path, &info))
+        return 0;
+    bool ours = strcmp(info.type, type) == 0 && info.uid == w->uid;
+    free(info.source);
+    return ours ? info.minor : 0;
+}
+
+/* Whatever the keeper has taken away meanwhile is as good as taken away here. */
+static int take_mount(const struct unmount_work *w, const char *path, const char *type, bool lazy, struct str *why)
+{
+    unsigned minor = find_on(w, path, type);
+    int error = minor ? attach_unmount(path, minor, lazy, why) : 0;
+
+    if (!error || find_on(w, path, type))
+        return error;
+    str_clear(why);
+    return 0;
+}
+
+static int take_data(const struct unmount_work *w, struct str *why)
+{
+    return take_mount(w, w->live->mountpoint, DATA, w->lazy, why);
+}
+
+/* Where it does not stand in the data mount itself. */
+static int take_aside(const struct unmount_work *w, struct str *why)
+{
+    const struct live *live = w->live;
+
+    return live->configured && live->config.control ? take_mount(w, live->config.control, CONTROL, true, why) : 0;
+}
+
+static void nest_again(const struct unmount_work *w, int copy)
+{
+    CLEANUP_STR struct str ignored = STR_INIT;
+    CLEANUP_CLOSE int data = attach_open(w->live->mountpoint, w->live->minor, &ignored);
+
+    if (data >= 0)
+        attach_nest(copy, data, &ignored);
+}
+
+static int take_nested(const struct unmount_work *w, struct str *why)
+{
+    CLEANUP_CLOSE int copy = attach_copy(w->nested, find_on(w, w->nested, CONTROL), why);
+
+    int error = copy < 0 ? copy : attach_unmount(w->nested, find_on(w, w->nested, CONTROL), false, why);
+    if (error)
+        return error;
+    error = take_data(w, why);
+    if (error)
+        nest_again(w, copy);
+    return error;
+}
+
+static int take_all(const struct unmount_work *w, struct str *why)
+{
+    int error = 0;
+
+    /* A lazy one takes everything below the mountpoint along. */
+    if (w->nested[0] && !w->lazy && attach_privileged())
+        return take_nested(w, why);
+    if (w->nested[0] && !w->lazy)
+        error = take_mount(w, w->nested, CONTROL, false, why);
+    if (!error)
+        error = take_data(w, why);
+    /* The data mount is gone: whoever has a file of the other one open cannot keep it. */
+    return error ? error : take_aside(w, why);
+}
+
+static int take_guarded(void *user, struct str *why)
+{
+    const struct unmount_work *w = user;
+
+    utab_forget(w->live->mountpoint);
+    int error = take_all(w, why);
+    if (error && w->nested[0])
+        utab_note(w->live->source, w->live->mountpoint);
+    return error;
+}
+
+static int say_busy(const struct live *live, struct str *why)
+{
+    CLEANUP_STR struct str users = STR_INIT;
+
+    users_of_mount(live->mountpoint, &users);
+    str_clear(why);
+    str_adds(why, "unmount ");
+    str_add_printable(why, live->mountpoint, strlen(live->mountpoint));
+    if (users.length > 0)
+        str_addf(why, ": in use by %s", users.data);
+    else
+        str_adds(why, ": in use");
+    str_adds(why, " (--lazy takes it away all the same)");
+    return -EBUSY;
+}
+
+/* fusermount3 would say that there is no such mount. */
+static int check_owner(struct unmount_work *w, struct str *why)
+{
+    struct attach_mount_info info;
+
+    if (attach_find(w->live->mountpoint, &info))
+        return 0;
+    free(info.source);
+    w->uid = info.uid;
+    if (attach_privileged() || info.uid == geteuid())
+        return 0;
+    str_addf(why, "unmount %s: it is the mount of another user (uid %u)", w->live->mountpoint, (unsigned)info.uid);
+    return -EPERM;
+}
+
+int unmount_live(const struct live *live, bool lazy, struct str *why)
+{
+    CLEANUP_STR struct str users = STR_INIT, copies = STR_INIT;
+    struct unmount_work w = {.live = live, .lazy = lazy || live->health == LIVE_DEAD || live->health == LIVE_HUNG};
+
+    int error = check_owner(&w, why);
+    if (error)
+        return error;
+    snprintf(w.nested, sizeof w.nested, "%s/.dealfs", live->mountpoint);
+    if (!find_on(&w, w.nested, CONTROL))
+        w.nested[0] = '\0';
+    bool inside = w.lazy && users_of_mount(live->mountpoint, &users) > 0;
+    error = guard_run(take_guarded, &w, STEP_SECONDS, why);
+    if (error == -EBUSY)
+        return say_busy(live, why);
+    if (error && why->length == 0)
+        str_addf(why, "unmount %s: %s", live->mountpoint, error == -ETIMEDOUT ? "it hangs" : strerror(-error));
+    if (error)
+        return error;
+    if (live->health == LIVE_HUNG)
+        attach_abort(live->minor);
+    /* Some other namespace may have a copy, and then waiting is of no use. */
+    bool copied = live_wait_gone(live, INSIDE_SECONDS) && live->source &&
+                  users_of_device(live->major, live->minor, live->source, &copies) > 0;
+    error = live_wait_gone(live, inside || copied ? 0 : UNMOUNT_SECONDS);
+    if (error && inside)
+        str_addf(why, "%s is unmounted, and ends when those inside have left: %s", live->mountpoint, users.data);
+    else if (error && copied)
+        str_addf(why, "%s is unmounted here, but another mount namespace has it still: that of %s", live->mountpoint,
+                 copies.data);
+    else if (error)
+        str_addf(why, "%s is unmounted, but its processes have not ended", live->mountpoint);
+    return error;
+}

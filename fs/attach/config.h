@@ -1,0 +1,54 @@
+/* A mount's configuration: what the command decided, for the keeper and every server of the mount.
+ *
+ * A line `key=value` each, values percent-coded. Keepers and servers have it as sealed memory; `config` in the state
+ * directory tells the same to people, and to commands that may not see the keeper's descriptors. Of another user's
+ * files nobody does what this says without looking whose the things are that it names. */
+#ifndef FS_ATTACH_CONFIG_H
+#define FS_ATTACH_CONFIG_H
+
+#include "fs/base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct mount_config {
+    char *source, *mountpoint; /* absolute, resolved */
+    char *source_identity;     /* attach_identify of the source; NULL: not known */
+    char *state;               /* the state directory */
+    char *control; /* where the control mount stands: MOUNTPOINT/.dealfs, STATE/control, or the user's control=DIR */
+    bool nested;   /* it is the first; else .dealfs is a symlink to it */
+    uint32_t data_minor, control_minor; /* of the two mounts' device numbers, so that nobody else's is taken away */
+    uint64_t ram_bytes;                 /* capacity of the RAM tier; 0: none */
+    char *ram_path;                     /* NULL: the detached tmpfs at FD_RAM; else a folder of ours below /dev/shm */
+    uint64_t ssd_bytes;                 /* capacity of the SSD tier; 0: none */
+    char *ssd_path;                     /* our folder in the SSD directory */
+    int zstd_level;                     /* 0: off */
+    int source_threads;
+    uint64_t peer_timeout;   /* nanoseconds */
+    uint64_t request_memory; /* bytes that requests of the control mount may take */
+    char *metrics_file;      /* NULL: none */
+    uid_t owner_uid;         /* whom the control file belongs to, and as whom the server runs */
+    gid_t owner_gid;
+    bool allow_other;
+    bool foreground; /* log to stderr, unmount when the command ends */
+    bool syslog;
+    bool wait_join;      /* no catalog before the first join, which brings it */
+    int rescan;          /* enum rescan: how that catalog is made where nobody has one */
+    bool identity_mtime; /* and without the ctime of files */
+    int groups;          /* of its world; 0: as the others have it */
+    char *id;            /* the node's id: 32 hexadecimal digits, kept in the state directory across mounts */
+};
+
+#define REQUEST_MEMORY_DEFAULT (UINT64_C(256) << 20)
+
+int config_write(const struct mount_config *config);         /* to STATE/config, atomically */
+int config_seal(const struct mount_config *config, int *fd); /* to sealed memory */
+/* 0; -ENOENT; -EBADMSG: not a configuration, or not a whole one. On failure `config` is empty. */
+int config_read(const char *state, struct mount_config *config);
+int config_read_sealed(int fd, struct mount_config *config); /* -EPERM: it is not sealed */
+/* A keeper's own; where this process may not look at that, or it is of another version, STATE/config. */
+int config_of_keeper(pid_t keeper, const char *state, struct mount_config *config);
+void config_fini(struct mount_config *config);
+
+#endif

@@ -1,0 +1,13 @@
+noinst_LIBRARIES += fs/attach/libattach.a
+
+fs_attach_libattach_a_SOURCES = \
+	fs/attach/attach.c \
+	fs/attach/attach.h \
+	fs/attach/config.c \
+	fs/attach/config.h \
+	fs/attach/fusermount.c \
+	fs/attach/fusermount.h \
+	fs/attach/mountinfo.c \
+	fs/attach/network.c \
+	fs/attach/utab.c \
+	fs/attach/utab.h

@@ -1,0 +1,64 @@
+/* A note is made by mount(8), which is asked to do nothing else (--fake), and no helper of ours (-i). umount(8) takes
+ * none away of a mount that is gone, which most are when their keeper ends: so that is done here, as libmount does it.
+ * A line is
+ *
+ *   SRC=/data TARGET=/mnt/data\040one ROOT=/ OPTS=x-dealfs */
+#include "fs/attach/utab.h"
+
+#include "fs/attach/attach.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+enum { UTAB_MOST = 16 << 20 };
+static const char utab[] = "/run/mount/utab", utab_lock[] = "/run/mount/utab.lock";
+
+static bool has_notes(void)
+{
+    return geteuid() == 0 && access("/run/mount", W_OK) == 0;
+}
+
+void utab_note(const char *source, const char *mountpoint)
+{
+    char *argv[] = {"mount",    "-i", "-f",           "--no-canonicalize", "-t", "fuse.dealfs", "-o",
+                    "x-dealfs", "--", (char *)source, (char *)mountpoint,  NULL};
+    pid_t child;
+
+    if (has_notes() && posix_spawnp(&child, argv[0], NULL, NULL, argv, environ) == 0)
+        waitpid(child, NULL, 0);
+}
+
+static bool is_note(const char *line, const char *mountpoint)
+{
+    const char *target = strstr(line, "TARGET=");
+
+    if (!target || !strstr(line, "OPTS=x-dealfs"))
+        return false;
+    target += strlen("TARGET=");
+    CLEANUP_FREE char *path = strndup(target, strcspn(target, " "));
+    if (path)
+        attach_unescape(path);
+    return path && strcmp(path, mountpoint) == 0;
+}
+
+void utab_forget(const char *mountpoint)
+{
+    CLEANUP_CLOSE int lock = has_notes() ? open(utab_lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644) : -1;
+    CLEANUP_STR struct str text = STR_INIT, left = STR_INIT;
+
+    if (lock < 0 || flock(lock, LOCK_EX) < 0 || file_read(AT_FDCWD, utab, UTAB_MOST, &text) || text.length == 0)
+        return;
+    for (char *rest = text.data, *line; (line = strsep(&rest, "\n"));)
+        if (*line && !is_note(line, mountpoint))
+            str_addf(&left, "%s\n", line);
+    if (!left.failed && left.length < text.length)
+        file_write_atomic(AT_FDCWD, utab, left.length > 0 ? left.data : "", left.length, 0644);
+}

@@ -1,0 +1,24 @@
+/* Arrays that grow. */
+#ifndef FS_BASE_ARRAY_H
+#define FS_BASE_ARRAY_H
+
+#include <errno.h>
+#include <stddef.h>
+
+/* The array with room for `wanted` items, twice as many as before at least; NULL when memory runs out, and the old one
+ * stands. */
+void *array_grown(void *array, size_t *room, size_t wanted, size_t item);
+
+/* Makes room for `wanted` > 0 items: 0 or -ENOMEM. `array` and `room`, of any integer type, are changed in place. */
+#define array_reserve(array, room, wanted)                                                                             \
+    ({                                                                                                                 \
+        size_t room_ = (room);                                                                                         \
+        void *grown_ = array_grown(array, &room_, wanted, sizeof *(array));                                            \
+        if (grown_) {                                                                                                  \
+            (array) = grown_;                                                                                          \
+            (room) = (__typeof__(room))room_;                                                                          \
+        }                                                                                                              \
+        grown_ ? 0 : -ENOMEM;                                                                                          \
+    })
+
+#endif

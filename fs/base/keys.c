@@ -1,0 +1,181 @@
+/* Keys and values. They are written by users: each refusal says what is wrong and what would be right. */
+#include "fs/base/keys.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* How many letters differ between two short words: Levenshtein's distance, over one row. */
+static unsigned word_distance(const char *a, size_t a_length, const char *b)
+{
+    enum { MOST = 32 };
+    size_t b_length = strlen(b);
+    unsigned row[MOST + 1];
+
+    if (a_length > MOST || b_length > MOST)
+        return MOST;
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; i <= a_length; i++) {
+        unsigned diagonal = row[0];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= b_length; j++) {
+            unsigned change = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            unsigned shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            row[j] = change < shorter ? change : shorter;
+        }
+    }
+    return row[b_length];
+}
+
+void nearest_try(struct nearest *best, const char *given, size_t length, const char *known)
+{
+    unsigned distance = word_distance(given, length, known);
+
+    if (!best->word || distance < best->distance)
+        *best = (struct nearest){known, distance};
+}
+
+void str_add_backquoted(struct str *text, const char *word, size_t n)
+{
+    enum { SHOWN = 64 };
+
+    str_adds(text, "`");
+    str_add_printable(text, word, n < SHOWN ? n : SHOWN);
+    str_adds(text, n > SHOWN ? "…`" : "`");
+}
+
+static int refuse_key(const struct key *keys, const char *what, const char *name, size_t n, struct str *why)
+{
+    struct nearest best = {0};
+
+    str_adds(why, "unknown key ");
+    str_add_backquoted(why, name, n);
+    str_addf(why, " for `%s`", what);
+    for (const struct key *key = keys; key->name; key++)
+        nearest_try(&best, name, n, key->name);
+    if (!best.word) {
+        str_adds(why, ", which takes none");
+        return -EINVAL;
+    }
+    str_addf(why, ", the nearest known one is `%s`; it takes: ", best.word);
+    for (const struct key *key = keys; key->name; key++)
+        str_addf(why, "%s%s", key == keys ? "" : ", ", key->name);
+    return -EINVAL;
+}
+
+/* Which of "a|b|c" the value is; -1: none. */
+static int find_choice(const char *choices, const char *value, size_t n)
+{
+    for (int i = 0; *choices; i++) {
+        size_t length = strcspn(choices, "|");
+        if (length == n && memcmp(choices, value, n) == 0)
+            return i;
+        choices += length + (choices[length] == '|');
+    }
+    return -1;
+}
+
+static int take_value(const struct key *key, char *text, size_t n, struct key_value *value, struct str *why)
+{
+    if (value->text) {
+        str_addf(why, "key `%s` is given twice", key->name);
+        return -EINVAL;
+    }
+    long length = percent_decode(text, n);
+    if (length < 0 || memchr(text, '\0', (size_t)length)) {
+        str_addf(why, "the value of `%s` has a bad escape: `%%` must be followed by two hexadecimal digits, not 00",
+                 key->name);
+        return -EINVAL;
+    }
+    text[length] = '\0';
+    int choice = key->choices ? find_choice(key->choices, text, (size_t)length) : 0;
+    if (choice < 0) {
+        str_addf(why, "`%s=", key->name);
+        str_add_printable(why, text, (size_t)length);
+        str_addf(why, "` is not one of %s", key->choices);
+        return -EINVAL;
+    }
+    *value = (struct key_value){text, (size_t)length, (unsigned)choice};
+    return 0;
+}
+
+/* One `key=value`; text[n] may be written to. */
+static int take_pair(const struct key *keys, const char *what, char *text, size_t n, struct key_value *values,
+                     struct str *why)
+{
+    char *equals = memchr(text, '=', n);
+
+    if (!equals || equals == text) {
+        str_add_backquoted(why, text, n);
+        str_adds(why, " is not of the form key=value");
+        return -EINVAL;
+    }
+    size_t length = (size_t)(equals - text);
+    for (size_t i = 0; keys[i].name; i++)
+        if (strlen(keys[i].name) == length && memcmp(keys[i].name, text, length) == 0)
+            return take_value(&keys[i], equals + 1, n - length - 1, &values[i], why);
+    return refuse_key(keys, what, text, length, why);
+}
+
+static int check_required(const struct key *keys, const char *what, const struct key_value *values, struct str *why)
+{
+    for (size_t i = 0; keys[i].name; i++) {
+        if (!keys[i].required || values[i].text)
+            continue;
+        str_addf(why, "`%s` needs `%s=…`; usage: %s", what, keys[i].name, what);
+        for (size_t k = 0; keys[k].name; k++)
+            if (keys[k].required)
+                str_addf(why, " %s=%s", keys[k].name, keys[k].choices ? keys[k].choices : keys[k].value);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static bool separates(char c, char separator)
+{
+    return c == separator || (separator == ' ' && c == '\t');
+}
+
+int keys_parse(const struct key *keys, const char *what, char *text, size_t n, char separator, struct key_value *values,
+               struct str *why)
+{
+    for (size_t at = 0; at < n;) {
+        size_t end = at;
+        while (end < n && !separates(text[end], separator))
+            end++;
+        int error = end > at ? take_pair(keys, what, text + at, end - at, values, why) : 0;
+        if (error)
+            return error;
+        at = end + 1;
+    }
+    return check_required(keys, what, values, why);
+}
+
+void keys_add_usage(const struct key *keys, size_t indent, size_t width, struct str *text)
+{
+    size_t column = indent;
+
+    for (const struct key *key = keys; key->name; key++) {
+        const char *value = key->choices ? key->choices : key->value;
+        size_t n = strlen(key->name) + 1 + strlen(value) + (key->required ? 0 : 2);
+        if (column > indent && column + 1 + n > width) {
+            str_addf(text, "\n%*s", (int)indent, "");
+            column = indent;
+        }
+        str_addf(text, key->required ? "%s%s=%s" : "%s[%s=%s]", column > indent ? " " : "", key->name, value);
+        column += n + (column > indent);
+    }
+}
+
+void keys_add_help(const struct key *keys, struct str *text)
+{
+    enum { COLUMN = 36 };
+
+    for (const struct key *key = keys; key->name; key++) {
+        size_t from = text->length;
+        str_addf(text, "  %s=%s", key->name, key->choices ? key->choices : key->value);
+        size_t n = text->length - from;
+        str_addf(text, "%*s%s\n", (int)(n + 2 < COLUMN ? COLUMN - n : 2), "", key->help);
+    }
+}

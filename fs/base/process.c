@@ -1,0 +1,205 @@
+/* Watch a process by its pidfd and by the state of its leader. */
+#include "fs/base/process.h"
+
+#include "fs/base/cleanup.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+enum { STATUS_MOST = 16384, CPUS = 8192 };
+
+int process_watch(pid_t id, struct process *p)
+{
+    int pidfd = id > 0 ? (int)syscall(SYS_pidfd_open, id, 0) : -1; /* close-on-exec as it is */
+    if (pidfd < 0)
+        return id > 0 ? -errno : -ESRCH;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)id);
+    *p = (struct process){id, pidfd, open(path, O_RDONLY | O_CLOEXEC)};
+    return 0;
+}
+
+void process_forget(struct process *p)
+{
+    if (p->pidfd >= 0)
+        close(p->pidfd);
+    if (p->stat >= 0)
+        close(p->stat);
+    *p = (struct process){0, -1, -1};
+}
+
+static bool is_readable(int pidfd)
+{
+    struct pollfd gone = {.fd = pidfd, .events = POLLIN};
+    return poll(&gone, 1, 0) > 0;
+}
+
+bool process_is_gone(pid_t id)
+{
+    struct process p;
+    int error = process_watch(id, &p);
+    if (error)
+        return error == -ESRCH;
+    bool gone = is_readable(p.pidfd);
+    process_forget(&p);
+    return gone;
+}
+
+/* A line of /proc/PID/status that begins with `name` and has a signal set. */
+static bool signal_set(const char *status, const char *name, uint64_t *set)
+{
+    const char *line = strstr(status, name);
+    return line && sscanf(line + strlen(name), "%" SCNx64, set) == 1;
+}
+
+/* A signal that ends a process by default becomes SIGKILL for each of its threads as soon as it is sent, but for those
+ * that dump core: these end it when they are taken. */
+static bool is_fatal(uint64_t pending, uint64_t harmless)
+{
+    static const int dumping[] = {SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGXCPU, SIGXFSZ, SIGSYS};
+    uint64_t dumps = 0;
+    for (size_t i = 0; i < sizeof dumping / sizeof *dumping; i++)
+        dumps |= UINT64_C(1) << (dumping[i] - 1);
+    return pending & (UINT64_C(1) << (SIGKILL - 1) | (dumps & ~harmless));
+}
+
+static bool read_status(pid_t id, char *status, size_t room)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)id);
+    CLEANUP_CLOSE int fd = id > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t n = fd < 0 ? -1 : read(fd, status, room - 1);
+    if (n < 0)
+        return false;
+    status[n] = '\0';
+    return true;
+}
+
+bool process_is_traced(pid_t id)
+{
+    char status[STATUS_MOST];
+    const char *tracer = read_status(id, status, sizeof status) ? strstr(status, "\nTracerPid:\t") : NULL;
+    return tracer && atoi(tracer + strlen("\nTracerPid:\t")) != 0;
+}
+
+uint64_t process_pending_signals(pid_t thread)
+{
+    char status[STATUS_MOST];
+    uint64_t own, shared;
+    if (!read_status(thread, status, sizeof status) || !signal_set(status, "\nSigPnd:", &own) ||
+        !signal_set(status, "\nShdPnd:", &shared))
+        return 0;
+    return own | shared;
+}
+
+enum thread_fate process_thread_fate(pid_t thread)
+{
+    char status[STATUS_MOST];
+    uint64_t own, shared, blocked, ignored, caught;
+    if (!read_status(thread, status, sizeof status))
+        return THREAD_UNSEEN;
+    if (!signal_set(status, "\nSigPnd:", &own) || !signal_set(status, "\nShdPnd:", &shared) ||
+        !signal_set(status, "\nSigBlk:", &blocked) || !signal_set(status, "\nSigIgn:", &ignored) ||
+        !signal_set(status, "\nSigCgt:", &caught))
+        return THREAD_UNSEEN;
+    return is_fatal(own | shared, blocked | ignored | caught) ? THREAD_DIES : THREAD_LIVES;
+}
+
+/* Its leader's, as a letter of /proc/PID/stat; 'X' when there is none any more, '?' when that cannot be seen. */
+static char state_of(const struct process *p)
+{
+    char line[256];
+    ssize_t n = p->stat >= 0 ? pread(p->stat, line, sizeof line - 1, 0) : -1;
+    if (n < 0)
+        return errno == ESRCH ? 'X' : '?';
+    line[n] = '\0';
+    char *name_end = strrchr(line, ')'); /* the name in it may have parentheses of its own */
+    return name_end && name_end[1] == ' ' ? name_end[2] : '?';
+}
+
+bool process_is_dead(const struct process *p)
+{
+    if (is_readable(p->pidfd))
+        return true;
+    char state = state_of(p);
+    return state == 'Z' || state == 'X';
+}
+
+bool process_is_stopped(const struct process *p)
+{
+    return state_of(p) == 'T';
+}
+
+int process_kill(const struct process *p)
+{
+    return syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0) < 0 ? -errno : 0;
+}
+
+/* The owner of its folder in /proc may be root where its program may not be read. */
+bool process_belongs_to(const struct process *p, uid_t uid)
+{
+    char status[STATUS_MOST];
+    unsigned real;
+    const char *line = read_status(p->id, status, sizeof status) ? strstr(status, "\nUid:") : NULL;
+    return line && sscanf(line, "\nUid: %u", &real) == 1 && real == uid && !is_readable(p->pidfd);
+}
+
+void process_ignore_signals(void)
+{
+    static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGQUIT};
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        signal(ignored[i], SIG_IGN);
+}
+
+int process_become(uid_t uid, gid_t gid)
+{
+    if (geteuid() != 0 || (uid == 0 && gid == getegid()))
+        return 0;
+    struct passwd *user = getpwuid(uid);
+    int error = user ? initgroups(user->pw_name, gid) : setgroups(1, &gid);
+    return error || setgid(gid) || setuid(uid) ? -errno : 0;
+}
+
+static bool is_launchers(const char *variable)
+{
+    static const char *const prefixes[] = {"OMPI_", "ORTE_", "PMIX_", "PMI_", "PRTE_", "HYDRA_", "HYDI_"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+void process_leave_launcher(void)
+{
+    unsigned long all[CPUS / (8 * sizeof(unsigned long))];
+    char name[256];
+    for (char **v = environ; *v;) {
+        size_t n = strcspn(*v, "=");
+        if (!is_launchers(*v) || n >= sizeof name) {
+            v++;
+            continue;
+        }
+        memcpy(name, *v, n);
+        name[n] = '\0';
+        if (unsetenv(name)) /* else the next one comes to its place */
+            v++;
+    }
+    memset(all, 0xff, sizeof all); /* the kernel leaves those that the control group has */
+    syscall(SYS_sched_setaffinity, 0, sizeof all, all);
+}
+
+void process_reset_signals(void)
+{
+    sigset_t none;
+    for (int i = 1; i < NSIG; i++)
+        signal(i, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}

@@ -1,0 +1,172 @@
+/* A portion of a rescan, which another node does: of the files that all nodes have in their kept catalogs, a number of
+ * consecutive ones is looked at. What comes of it is a list of those that are not as the catalog says, or could not be
+ * looked at; the node that scans looks at these itself, and at none of the others.
+ *
+ * Threads: each takes the next batch of files. A batch has one directory open at a time. */
+#include "fs/base/beneath.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/thread.h"
+#include "fs/catalog/crawl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BATCH = 64, THREADS_MOST = 256 };
+
+/* As it is written, with `count` numbers of files behind it. */
+struct portion {
+    struct digest known; /* of the catalog */
+    uint32_t from, to, count, zero;
+};
+
+struct portion_search {
+    const struct crawl *crawl;
+    uint32_t from, to;
+    _Atomic uint64_t next;
+    atomic_uint_fast8_t *differs; /* by file, from `from` on */
+};
+
+/* What was looked at is believed by who knows the same of each file: nodes with the same versions may have seen another
+ * ctime, where only one of them has looked since a link came or went. */
+static struct digest known_digest(const struct catalog *c)
+{
+    return hash128(c->seen, c->files * sizeof *c->seen, hash64(catalog_versions(c), sizeof *catalog_versions(c), 0));
+}
+
+static bool is_as_before(const struct portion_search *s, int directory, uint32_t file)
+{
+    const struct catalog *c = s->crawl->old;
+    struct stat st;
+    int flags = AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC;
+    if (look(s->crawl, directory, catalog_string(c, c->file[file].name), flags, &st) || !S_ISREG(st.st_mode))
+        return false;
+    struct file_state before = catalog_state(c, file), now = look_state(s->crawl, &st);
+    return memcmp(&before, &now, sizeof before) == 0 && (uint64_t)st.st_blocks == c->seen[file].blocks;
+}
+
+static int open_directory(const struct portion_search *s, uint32_t directory)
+{
+    char path[CATALOG_PATH_MAX];
+    long n = catalog_path(s->crawl->old, directory, path, sizeof path);
+    int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    return n < 0 ? (int)n : beneath_open(s->crawl->source, n ? path : ".", flags);
+}
+
+static void look_at_batch(struct portion_search *s, uint32_t from, uint32_t to)
+{
+    uint32_t opened = 0;
+    CLEANUP_CLOSE int fd = -1;
+    for (uint32_t file = from; file < to; file++) {
+        uint32_t parent = s->crawl->old->file[file].parent;
+        if (parent != opened) {
+            if (fd >= 0)
+                close(fd);
+            fd = open_directory(s, parent);
+            opened = parent;
+        }
+        s->differs[file - s->from] = fd < 0 || !is_as_before(s, fd, file);
+    }
+}
+
+static void *search_main(void *arg)
+{
+    struct portion_search *s = arg;
+    uint64_t at;
+    while ((at = atomic_fetch_add(&s->next, BATCH)) < s->to)
+        look_at_batch(s, (uint32_t)at, s->to - at < BATCH ? s->to : (uint32_t)at + BATCH);
+    return NULL;
+}
+
+static void search_all(struct portion_search *s, int threads)
+{
+    pthread_t thread[THREADS_MOST];
+    int n = threads_start(thread, threads < THREADS_MOST ? threads : THREADS_MOST, "search", search_main, s);
+    if (n == 0)
+        search_main(s);
+    threads_join(thread, n);
+}
+
+static int write_found(const struct portion_search *s, int fd)
+{
+    CLEANUP_STR struct str out = STR_INIT;
+    struct portion head = {.known = known_digest(s->crawl->old), .from = s->from, .to = s->to};
+    str_add(&out, (const char *)&head, sizeof head);
+    for (uint32_t file = s->from; file < s->to; file++)
+        if (s->differs[file - s->from]) {
+            str_add(&out, (const char *)&file, sizeof file);
+            head.count++;
+        }
+    if (out.failed)
+        return -ENOMEM;
+    memcpy(out.data, &head, sizeof head);
+    return file_write_all(fd, out.data, out.length);
+}
+
+int scan_portion(int source_fd, const char *path, const struct scan_options *options, struct scan_part part, int fd)
+{
+    struct catalog *c;
+    if (options->rescan != RESCAN_AUTO)
+        return 0;
+    int error = catalog_open(path, &c);
+    if (error)
+        return error;
+    struct crawl crawl = {.source = source_fd, .old = c, .ignores_ctime = options->ignore_ctime, .delay = look_delay()};
+    struct portion_search s = {.crawl = &crawl,
+                               .from = (uint32_t)((uint64_t)c->files * part.number / part.count),
+                               .to = (uint32_t)((uint64_t)c->files * (part.number + 1) / part.count)};
+    atomic_init(&s.next, s.from);
+    s.differs = calloc(s.to - s.from + 1u, sizeof *s.differs);
+    if (s.differs) {
+        search_all(&s, options->threads);
+        error = write_found(&s, fd);
+    } else {
+        error = -ENOMEM;
+    }
+    free(s.differs);
+    catalog_close(c);
+    return error;
+}
+
+/* ---- what the node that scans makes of them ---- */
+
+/* The next portion's files are marked but for those that it names; false: it makes no sense. */
+static bool mark_portion(const char **at, const char *end, const struct catalog *c, uint8_t *looked)
+{
+    struct portion head;
+    struct digest ours = known_digest(c);
+    if ((size_t)(end - *at) < sizeof head)
+        return false;
+    memcpy(&head, *at, sizeof head);
+    *at += sizeof head;
+    if (memcmp(&head.known, &ours, sizeof ours) != 0 || head.from > head.to || head.to > c->files ||
+        head.count > (size_t)(end - *at) / sizeof(uint32_t))
+        return false;
+    memset(looked + head.from, 1, head.to - head.from);
+    for (uint32_t i = 0; i < head.count; i++, *at += sizeof(uint32_t)) {
+        uint32_t file;
+        memcpy(&file, *at, sizeof file);
+        if (file < c->files)
+            looked[file] = 0;
+    }
+    return true;
+}
+
+uint8_t *portions_read(int fd, const struct catalog *c)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    CLEANUP_FREE uint8_t *looked = calloc((size_t)c->files + 1, 1);
+    struct stat st;
+    if (!looked || fstat(fd, &st) < 0 || lseek(fd, 0, SEEK_SET) < 0 || file_read_fd(fd, (size_t)st.st_size, &text) < 0)
+        return NULL;
+    for (const char *at = text.data, *end = at + text.length; at < end;)
+        if (!mark_portion(&at, end, c, looked)) {
+            log_warning("what other nodes looked at makes no sense: all is looked at here");
+            return NULL;
+        }
+    return steal_pointer(looked);
+}

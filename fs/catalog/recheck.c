@@ -1,0 +1,202 @@
+/* Look at the files of a directory whose names are taken over from the catalog of before.
+ *
+ * The directory is as it was, so its names are; but a file can have been rewritten in place. The files are cut into
+ * batches, which any thread looks at; who finishes the last one gives the branch its records. They are copies of those
+ * of before, and are let go when none has changed. A file that is gone means that the directory is to be listed after
+ * all. */
+#include "fs/catalog/crawl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BATCH = 64 };
+
+struct batch {
+    struct crawl_job job;
+    struct recheck *recheck;
+    uint32_t from, to;
+};
+
+struct recheck {
+    struct branch *branch;
+    int fd;
+    atomic_uint left;     /* batches not looked at, and one while they are queued */
+    atomic_bool differs;  /* some record */
+    atomic_bool vanished; /* some file, or it is none any more, or it cannot be looked at */
+    atomic_uint_fast64_t files, bytes;
+    struct format_file *file; /* what becomes the branch's own: the records, one after the other */
+    struct format_seen *seen;
+    int64_t *version;
+    struct batch batch[];
+};
+
+static bool is_due(const struct crawl *c, const struct branch *n, uint32_t i)
+{
+    if (c->looks && !(c->looked && c->looked[n->file - c->old->file + i]))
+        return true;
+    return n->file[i].mtime >= c->settled || n->seen[i].ctime >= c->settled;
+}
+
+bool recheck_is_due(const struct crawl *c, const struct branch *n)
+{
+    for (uint32_t i = 0; i < n->files; i++)
+        if (is_due(c, n, i))
+            return true;
+    return false;
+}
+
+/* ---- one batch ---- */
+
+static int look_at_file(struct crawl_worker *w, struct recheck *r, uint32_t i)
+{
+    struct crawl *c = w->crawl;
+    struct format_file *file = &r->file[i];
+    uint32_t old = (uint32_t)(r->branch->file - c->old->file) + i;
+    struct stat st;
+    int flags = AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC; /* not what a network file system still remembers */
+    int error = look(c, r->fd, catalog_string(c->old, file->name), flags, &st);
+    if (!error && !S_ISREG(st.st_mode))
+        error = -ENOENT;
+    if (error)
+        return error;
+    struct file_state now = look_state(c, &st);
+    file->size = now.size;
+    file->mtime = now.mtime;
+    r->seen[i] = (struct format_seen){.ctime = now.ctime, .blocks = (uint64_t)st.st_blocks, .links = now.links};
+    r->version[i] = look_version(c, &old, &now);
+    return attributes_id(c->attributes, &w->memory, &st, &file->attribute);
+}
+
+static bool differs(const struct recheck *r, uint32_t from, uint32_t n)
+{
+    const struct branch *b = r->branch;
+    return memcmp(r->file + from, b->file + from, n * sizeof *r->file) != 0 ||
+           memcmp(r->seen + from, b->seen + from, n * sizeof *r->seen) != 0 ||
+           memcmp(r->version + from, b->version + from, n * sizeof *r->version) != 0;
+}
+
+static void look_at_batch(struct crawl_worker *w, struct recheck *r, uint32_t from, uint32_t to)
+{
+    struct crawl *c = w->crawl;
+    uint64_t bytes = 0;
+    for (uint32_t i = from; i < to && !atomic_load_explicit(&c->stop, memory_order_relaxed); i++) {
+        int error = is_due(c, r->branch, i) ? look_at_file(w, r, i) : 0;
+        if (error == -ENOMEM)
+            crawl_fail(c, error, "scan: %s", strerror(ENOMEM));
+        if (error) {
+            atomic_store(&r->vanished, true);
+            return;
+        }
+        bytes += r->file[i].size;
+    }
+    if (differs(r, from, to - from))
+        atomic_store(&r->differs, true);
+    atomic_fetch_add(&r->files, to - from);
+    atomic_fetch_add(&r->bytes, bytes);
+    atomic_fetch_add(&c->files, to - from);
+    atomic_fetch_add(&c->bytes, bytes);
+}
+
+/* ---- the end ---- */
+
+static void recheck_free(struct recheck *r)
+{
+    free(r->file);
+    if (r->fd >= 0)
+        close(r->fd);
+    free(r);
+}
+
+static void use_records(struct crawl *c, struct recheck *r)
+{
+    struct branch *n = r->branch;
+    if (!atomic_load(&r->differs))
+        return;
+    n->own = r->file;
+    n->file = r->file;
+    n->seen = r->seen;
+    n->version = r->version;
+    r->file = NULL;
+    atomic_store(&c->changed, true);
+}
+
+static void recheck_finish(struct crawl_worker *w, struct recheck *r)
+{
+    struct crawl *c = w->crawl;
+    struct branch *n = r->branch;
+    int fd = r->fd;
+    if (atomic_load(&c->stop)) {
+        recheck_free(r);
+        return;
+    }
+    r->fd = -1;
+    if (atomic_load(&r->vanished)) {
+        atomic_fetch_sub(&c->files, atomic_load(&r->files));
+        atomic_fetch_sub(&c->bytes, atomic_load(&r->bytes));
+        recheck_free(r);
+        visit_anew(w, n, fd);
+        return;
+    }
+    use_records(c, r);
+    recheck_free(r);
+    visit_keep(c, n, fd);
+    crawl_push_children(c, n);
+}
+
+static void recheck_drop(struct crawl_worker *w, struct recheck *r)
+{
+    if (atomic_fetch_sub(&r->left, 1) == 1)
+        recheck_finish(w, r);
+}
+
+static void batch_run(struct crawl_worker *w, struct crawl_job *job)
+{
+    struct batch *batch = (struct batch *)job;
+    look_at_batch(w, batch->recheck, batch->from, batch->to);
+    recheck_drop(w, batch->recheck);
+}
+
+/* ---- the begin ---- */
+
+static struct recheck *recheck_make(struct branch *n, int fd, uint32_t batches)
+{
+    struct recheck *r = calloc(1, sizeof *r + batches * sizeof r->batch[0]);
+    size_t files = n->files;
+    if (!r)
+        return NULL;
+    r->file = malloc(files * (sizeof *r->file + sizeof *r->seen + sizeof *r->version));
+    if (!r->file) {
+        free(r);
+        return NULL;
+    }
+    r->seen = (void *)(r->file + files);
+    r->version = (void *)(r->seen + files);
+    memcpy(r->file, n->file, files * sizeof *r->file);
+    memcpy(r->seen, n->seen, files * sizeof *r->seen);
+    memcpy(r->version, n->version, files * sizeof *r->version);
+    r->branch = n;
+    r->fd = fd;
+    atomic_store(&r->left, batches);
+    return r;
+}
+
+void recheck_start(struct crawl_worker *w, struct branch *n, int fd)
+{
+    uint32_t files = n->files, batches = files / BATCH + (files % BATCH > 0);
+    struct recheck *r = recheck_make(n, fd, batches);
+    if (!r) {
+        close(fd);
+        crawl_fail(w->crawl, -ENOMEM, "scan: %s", strerror(ENOMEM));
+        return;
+    }
+    for (uint32_t i = 0; i < batches; i++) {
+        uint32_t from = i * BATCH;
+        r->batch[i] = (struct batch){{.run = batch_run}, r, from, files - from < BATCH ? files : from + BATCH};
+        if (i > 0)
+            crawl_push_job(w->crawl, &r->batch[i].job);
+    }
+    batch_run(w, &r->batch[0].job);
+}

@@ -1,0 +1,221 @@
+/* Bring a catalog up to date: scan what changed, write a new file if it makes a difference, put it in place.
+ *
+ * The file is written beside the old one and renamed, without fsync: whatever a crash of the machine leaves there does
+ * not fit its checksum, or is the old one, and a catalog can be made again. If the source is as it was, only the time
+ * of the scan is new, and the header alone, which lies in one sector, is written in place. */
+#include "fs/catalog/scanner.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/log.h"
+#include "fs/catalog/crawl.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+
+struct scan {
+    struct crawl crawl;
+    const char *path;
+    const struct scan_options *options;
+    struct catalog *old; /* NULL: none; or it has become the catalog of now */
+    struct catalog *new;
+    struct str *why;
+};
+
+static int scan_fail(struct scan *s, int error, const char *what, const char *path)
+{
+    str_addf(s->why, "%s %s: %s", what, path, strerror(-error));
+    return error;
+}
+
+/* ---- the catalog of before ---- */
+
+static struct catalog *open_before(const char *path)
+{
+    struct catalog *old = NULL;
+    int error = catalog_open(path, &old);
+    if (error == -EBADMSG)
+        log_warning("catalog %s: damaged, or of another version: built anew", path);
+    else if (error && error != -ENOENT)
+        log_warning("open catalog %s: %s: built anew", path, strerror(-error));
+    return error ? NULL : old;
+}
+
+/* All is as it was, and only the time of the scan is new: a header in place of the header. */
+static void keep_old(struct scan *s)
+{
+    const struct catalog *old = s->old;
+    size_t bytes = old->header->section[PART_DIRECTORIES].offset;
+    CLEANUP_FREE char *copy = malloc(bytes);
+    CLEANUP_CLOSE int fd = open(s->path, O_WRONLY | O_CLOEXEC);
+    s->new = steal_pointer(s->old);
+    if (!copy || fd < 0) {
+        log_warning("write catalog %s: %s", s->path, strerror(copy ? errno : ENOMEM));
+        return;
+    }
+    memcpy(copy, old->header, bytes);
+    struct format_header *header = (void *)copy;
+    header->scanned = (uint64_t)s->crawl.scanned;
+    header->checksum = format_checksum(copy);
+    ssize_t n = pwrite(fd, header, sizeof *header, 0);
+    if (n != (ssize_t)sizeof *header)
+        log_warning("write catalog %s: %s", s->path, strerror(n < 0 ? errno : EIO));
+}
+
+static bool same_catalog(const struct catalog *a, const struct catalog *b)
+{
+    return memcmp(catalog_digest(a), catalog_digest(b), sizeof *catalog_digest(a)) == 0 &&
+           memcmp(a->scan, b->scan, a->directories * sizeof *a->scan) == 0 &&
+           memcmp(a->version, b->version, a->files * sizeof *a->version) == 0 &&
+           memcmp(a->seen, b->seen, a->files * sizeof *a->seen) == 0 &&
+           memcmp(catalog_notes(a), catalog_notes(b), sizeof *catalog_notes(a)) == 0;
+}
+
+/* ---- the new file ---- */
+
+/* One name for all, so that killed scans do not pile up files; its lock keeps two scans apart. */
+static int open_new(const char *name)
+{
+    CLEANUP_CLOSE int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat opened, named;
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) || fstat(fd, &opened) || stat(name, &named))
+        return errno == EWOULDBLOCK ? -EBUSY : -errno;
+    if (opened.st_ino != named.st_ino || opened.st_dev != named.st_dev)
+        return -EBUSY;
+    return ftruncate(fd, 0) ? -errno : steal_fd(fd);
+}
+
+/* Put `name` in the place of the old file, unless that has the same content. */
+static int install_new(struct scan *s, const char *name)
+{
+    int error = catalog_open(name, &s->new);
+    if (error)
+        return error;
+    if (s->old && same_catalog(s->old, s->new)) {
+        catalog_close(s->new);
+        unlink(name);
+        keep_old(s);
+    } else if (rename(name, s->path)) {
+        error = -errno;
+        catalog_close(s->new);
+    }
+    return error;
+}
+
+static int write_new(struct scan *s, const struct tree_order *order)
+{
+    CLEANUP_STR struct str name = STR_INIT;
+    str_addf(&name, "%s.new", s->path);
+    if (name.failed)
+        return scan_fail(s, -ENOMEM, "write", s->path);
+    CLEANUP_CLOSE int fd = open_new(name.data);
+    if (fd < 0)
+        return scan_fail(s, fd, "write", name.data);
+    int error = tree_write(fd, order, s->crawl.attributes, (uint64_t)s->crawl.scanned);
+    if (!error)
+        error = install_new(s, name.data);
+    if (error) {
+        unlink(name.data);
+        return scan_fail(s, error, "write", name.data);
+    }
+    return 0;
+}
+
+/* ---- scan ---- */
+
+static int write_tree(struct scan *s, struct branch *root)
+{
+    struct tree_order order;
+    int error = tree_order_make(root, &order);
+    if (error == -EFBIG)
+        str_addf(s->why,
+                 "scan: the source has %" PRIu64 " files, %" PRIu64 " directories and %" PRIu64
+                 " symlinks: more than %" PRIu64 " of a kind",
+                 order.files, order.directories, order.links, FORMAT_COUNT_MOST);
+    else if (error)
+        str_addf(s->why, "scan: %s", strerror(-error));
+    else
+        error = write_new(s, &order);
+    tree_order_fini(&order);
+    return error;
+}
+
+static int scan_tree(struct scan *s)
+{
+    struct crawl *c = &s->crawl;
+    struct branch root;
+    branch_init(&root, NULL, "", 0, c->old ? CATALOG_ROOT : 0);
+    int error = crawl_run(c, &root, s->options, s->why);
+    if (!error && c->old && !c->changed)
+        keep_old(s);
+    else if (!error)
+        error = write_tree(s, &root);
+    branch_fini(&root);
+    return error;
+}
+
+/* The catalog of before as it is. */
+static int take_kept(struct scan *s, struct scan_progress *result)
+{
+    *result = (struct scan_progress){
+        .directories = catalog_directories(s->old),
+        .files = catalog_files(s->old),
+        .bytes = catalog_bytes(s->old),
+        .reused = catalog_directories(s->old),
+    };
+    if (s->options->progress && s->options->progress(s->options->user, result))
+        return scan_fail(s, -ECANCELED, "scan", "stopped");
+    s->new = steal_pointer(s->old);
+    return 0;
+}
+
+/* What of the catalog of before is to be trusted. */
+static void compare_with_old(struct scan *s)
+{
+    struct crawl *c = &s->crawl;
+    c->old = s->old;
+    c->looks = s->options->rescan == RESCAN_AUTO;
+    c->looked = s->options->looked > 0 ? portions_read(s->options->looked, c->old) : NULL;
+    for (uint32_t file = 0; c->looked && file < c->old->files; file++)
+        c->shared += c->looked[file];
+    c->settled = (int64_t)catalog_scanned(c->old) - SETTLE_NS;
+}
+
+int scan_source(int source_fd, const char *path, const struct scan_options *options, struct catalog **catalog,
+                struct str *why, struct scan_progress *result)
+{
+    struct attributes attributes;
+    struct scan s = {
+        .crawl = {.source = source_fd,
+                  .attributes = &attributes,
+                  .ignores_ctime = options->ignore_ctime,
+                  .scanned = (int64_t)clock_realtime()},
+        .path = path,
+        .options = options,
+        .old = open_before(path),
+        .why = why,
+    };
+    int error;
+    if (s.old && options->rescan == RESCAN_NEVER) {
+        error = take_kept(&s, result);
+    } else {
+        s.crawl.insists = s.old || options->kept;
+        if (s.old && options->rescan != RESCAN_ALWAYS)
+            compare_with_old(&s);
+        error = attributes_init(&attributes, s.crawl.old);
+        if (error) {
+            str_addf(why, "scan: %s", strerror(-error));
+        } else {
+            error = scan_tree(&s);
+            attributes_fini(&attributes);
+        }
+        *result = crawl_progress(&s.crawl);
+        free(s.crawl.looked);
+    }
+    catalog_close(s.old);
+    if (!error)
+        *catalog = s.new;
+    return error;
+}

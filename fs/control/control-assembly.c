@@ -1,0 +1,193 @@
+/* The control mount's beginning and end, and the writer of metrics_file. */
+#include "fs/control/control-private.h"
+
+#include "fs/control/control-handles.h"
+#include "fs/control/jobs.h"
+#include "fs/control/open.h"
+#include "fs/control/owners.h"
+#include "fs/control/plan-files.h"
+#include "fs/control/snapshots.h"
+#include "fs/control/texts.h"
+#include "fs/control/verbs.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/thread.h"
+#include "fs/world/extents.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum { METRICS_EVERY = 10 }; /* seconds */
+/* Bytes of plans, and of their files, that are kept; more where there are many files. */
+enum { PLANS_LEAST = 16 << 20 };
+
+/* Reported once, until it works again. */
+static void write_metrics(struct control *control)
+{
+    const char *path = control->config.mount->metrics_file;
+    CLEANUP_STR struct str text = STR_INIT;
+    int error = control_metrics(control, &text);
+
+    if (!error)
+        error = file_write_atomic(AT_FDCWD, path, text.data, text.length, 0644);
+    if (error && atomic_load(&control->writer_error) != error)
+        log_warning("write metrics file %s: %s", path, strerror(-error));
+    atomic_store(&control->writer_error, error);
+}
+
+/* At once, so that a new mount is seen, and then every few seconds. */
+static void *writer_main(void *user)
+{
+    struct control *control = user;
+    uint64_t next = clock_now();
+    bool stop = false;
+
+    while (!stop) {
+        write_metrics(control);
+        next += METRICS_EVERY * SECOND;
+        pthread_mutex_lock(&control->writer_lock);
+        while (!control->writer_stop && cond_wait_until(&control->writer_wake, &control->writer_lock, next))
+            ;
+        stop = control->writer_stop;
+        pthread_mutex_unlock(&control->writer_lock);
+    }
+    return NULL;
+}
+
+static void writer_stop(struct control *control)
+{
+    if (!control->writing)
+        return;
+    pthread_mutex_lock(&control->writer_lock);
+    control->writer_stop = true;
+    pthread_cond_signal(&control->writer_wake);
+    pthread_mutex_unlock(&control->writer_lock);
+    pthread_join(control->writer, NULL);
+    control->writing = false;
+}
+
+static bool path_below(const char *path, const char *directory)
+{
+    size_t n = strlen(directory);
+
+    return strncmp(path, directory, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+static int writer_start(struct control *control)
+{
+    const struct mount_config *mount = control->config.mount;
+
+    if (!mount->metrics_file)
+        return 0;
+    /* A server that asks its own mount can wait for itself. */
+    if (path_below(mount->metrics_file, mount->mountpoint) || path_below(mount->metrics_file, mount->control)) {
+        log_warning("metrics file %s lies in the mount itself and is not written", mount->metrics_file);
+        atomic_store(&control->writer_error, -EROFS);
+        return 0;
+    }
+    int error = thread_create(&control->writer, "metrics", writer_main, control);
+    control->writing = error == 0;
+    return error;
+}
+
+int control_fill(struct control *control, const struct catalog *catalog, struct store *store)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    struct samples_table *samples;
+    struct extents *extents = NULL;
+
+    str_addf(&path, "%s/samples", control->config.mount->state);
+    int error = path.failed ? -ENOMEM : extents_create(catalog, &extents);
+    if (!error)
+        error = samples_table_create(catalog, path.data, &samples);
+    if (error) {
+        extents_destroy(extents);
+        return error;
+    }
+    control->config.catalog = catalog;
+    control->config.store = store;
+    control->samples = samples;
+    control->extents = extents;
+    control->public = catalog_is_public(catalog);
+    control->plans.most = PLANS_LEAST + 8ull * catalog_files(catalog);
+    plan_files_keep(control->files, control->plans.most);
+    atomic_store_explicit(&control->filled, true, memory_order_release);
+    return 0;
+}
+
+/* What is only kept for the next who asks goes, one thing at a time. */
+static bool drop_one_kept(void *user)
+{
+    struct control *control = user;
+
+    return plan_files_drop(control->files) || plans_drop(&control->plans) || owners_drop(control);
+}
+
+static void control_init(struct control *control, const struct control_config *config)
+{
+    control->config = *config;
+    control->began = clock_now();
+    control->prefixes[0] = config->mount->source;
+    control->prefixes[1] = config->mount->mountpoint;
+    if (gethostname(control->host, sizeof control->host - 1) != 0)
+        strcpy(control->host, "localhost");
+    budget_init(&control->budget, config->mount->request_memory, drop_one_kept, control);
+    refusals_init(&control->refusals);
+    plans_init(&control->plans, PLANS_LEAST);
+    pthread_mutex_init(&control->owners_lock, NULL);
+    pthread_mutex_init(&control->writer_lock, NULL);
+    cond_init(&control->writer_wake);
+}
+
+int control_create(const struct control_config *config, struct control **out)
+{
+    struct control *control = calloc(1, sizeof *control);
+
+    if (!control)
+        return -ENOMEM;
+    control_init(control, config);
+    control->snapshots = snapshots_create();
+    control->files = plan_files_create();
+    int error = control->snapshots && control->files ? 0 : -ENOMEM;
+    if (!error && config->catalog)
+        error = control_fill(control, config->catalog, config->store);
+    if (!error)
+        error = handles_create(control, &verbs_stream_rules, &control->handles);
+    if (!error)
+        error = jobs_create(control, control_drop_parked, &control->workers);
+    if (!error)
+        error = writer_start(control);
+    if (error) {
+        control_destroy(control);
+        return error;
+    }
+    *out = control;
+    return 0;
+}
+
+void control_destroy(struct control *control)
+{
+    if (!control)
+        return;
+    int saved = errno;
+    writer_stop(control);
+    workers_destroy(control->workers);
+    handles_destroy(control->handles);
+    samples_table_destroy(control->samples);
+    extents_destroy(control->extents);
+    refusals_fini(&control->refusals);
+    plan_files_destroy(control->files);
+    plans_fini(&control->plans);
+    owners_put(control->owners);
+    pthread_mutex_destroy(&control->owners_lock);
+    snapshots_destroy(control->snapshots);
+    budget_fini(&control->budget);
+    pthread_cond_destroy(&control->writer_wake);
+    pthread_mutex_destroy(&control->writer_lock);
+    free(control);
+    errno = saved;
+}

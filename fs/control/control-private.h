@@ -1,0 +1,85 @@
+/* What the parts of the control mount share. Not for others: they include control.h.
+ *
+ * Threads: the session's threads call the operations, any number at once; what takes long they leave to the workers;
+ * one thread of control writes metrics_file.
+ *
+ * What stands in `struct control` is set by control_create and does not change. Not so what has a lock of its own:
+ * handles, owners, plans, files, refusals, samples, snapshots, workers; and what control_fill sets, which is only
+ * looked at after control_filled. None of these locks is held while another is taken, except a handle's own, under
+ * which a refusal may be noted and memory charged; and the budget's, which is taken under any. */
+#ifndef FS_CONTROL_CONTROL_PRIVATE_H
+#define FS_CONTROL_CONTROL_PRIVATE_H
+
+#include "fs/control/budget.h"
+#include "fs/control/control.h"
+#include "fs/control/plans.h"
+#include "fs/control/refusals.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+struct control {
+    struct control_config config;
+    char host[256];
+    uint64_t began;          /* clock_now of this server */
+    const char *prefixes[3]; /* absolute paths in requests begin with one of these; NULL-terminated */
+    atomic_bool filled;      /* config.catalog, config.store, public, samples and extents are set */
+    bool public;             /* everybody may read everything in the catalog, and so may know all names */
+    struct samples_table *samples;
+    struct extents *extents;
+    struct control_handles *handles;
+    struct workers *workers;
+    atomic_int parked; /* reads that wait for another one's request on the same handle */
+    struct refusals refusals;
+    pthread_mutex_t owners_lock; /* of owners */
+    struct owner_table *owners;  /* the last one, or NULL */
+    struct plans plans;
+    struct plan_files *files;
+    struct snapshots *snapshots;
+    struct budget budget;
+
+    _Atomic uint64_t stage_told; /* clock_now when the other nodes were last told to stage */
+
+    pthread_t writer; /* of metrics_file */
+    bool writing;     /* there is one */
+    atomic_int writer_error;
+    pthread_mutex_t writer_lock; /* of writer_stop */
+    pthread_cond_t writer_wake;  /* writer_stop was set */
+    bool writer_stop;
+};
+
+struct reply;
+
+static inline struct control *control_of(fuse_req_t req)
+{
+    return fuse_req_userdata(req);
+}
+bool control_filled(const struct control *control);
+#define CONTROL_NOT_FILLED "there is no catalog yet: this node waits for its first world, which brings it"
+
+/* The mount's owner, or root. */
+bool control_is_owner(const struct control *control, uid_t uid);
+/* Nothing yet, for what is made because this user asks. */
+struct charge control_charge(struct control *control, uid_t uid);
+
+/* For the file `errors`: what came to nothing, and why. */
+void control_note(struct control *control, const struct fuse_ctx *who, int error, const char *why, const char *line,
+                  size_t n);
+/* The same of a request of the kernel; `why` may be empty. */
+void control_note_request(fuse_req_t req, int error, const struct str *why, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* A part of a text. */
+void control_reply_part(fuse_req_t req, const struct reply *reply, size_t size, uint64_t offset);
+
+/* Numbers of the store; all zero where there is none. */
+void control_stats(struct control *control, struct store_stats *stats);
+const char *control_version(void);
+uint64_t control_memory(void); /* anonymous memory of this process, bytes */
+/* Of an error that the store has kept, whichever its sign. */
+static inline const char *control_error_text(int error)
+{
+    return strerror(error < 0 ? -error : error);
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* What there always is in the root of the control mount, and what stat(2) says of anything in it. */
+#ifndef FS_CONTROL_ENTRIES_H
+#define FS_CONTROL_ENTRIES_H
+
+#include "fs/base/str.h"
+
+#include <fuse_lowlevel.h>
+
+struct control;
+
+/* Their inodes. */
+enum {
+    INO_ROOT = FUSE_ROOT_ID,
+    INO_CONTROL,
+    INO_STATUS,
+    INO_METRICS,
+    INO_SAMPLES,
+    INO_SAMPLES_D,
+    INO_NODES,
+    INO_NODE,
+    INO_ERRORS,
+    INO_PLAN,
+};
+
+#define INO_LIST (UINT64_C(1) << 63)    /* set in the numbers of sample lists only */
+#define INO_REQUEST (UINT64_C(1) << 62) /* set, and INO_LIST not, in those of the files below plan/ only */
+static inline bool is_list_ino(uint64_t ino)
+{
+    return ino == INO_SAMPLES || ino & INO_LIST;
+}
+static inline bool is_request_ino(uint64_t ino)
+{
+    return (ino & (INO_LIST | INO_REQUEST)) == INO_REQUEST;
+}
+
+static const double FOREVER = 1e9; /* a timeout of what does not change */
+
+struct root_entry {
+    const char *name;
+    uint64_t ino;
+    mode_t mode;
+    bool names; /* tells names of files: for those alone who may know them all */
+    int (*generate)(struct control *control, struct str *text); /* NULL: not a file of this kind */
+};
+
+enum { ROOT_ENTRIES = 9 };
+extern const struct root_entry root_entries[ROOT_ENTRIES];
+const struct root_entry *entry_of(uint64_t ino); /* also of the root; NULL: none */
+
+void entry_stat(const struct control *control, const struct root_entry *entry, off_t size, struct stat *st);
+/* A list, or a file below plan/. */
+void entry_stat_file(const struct control *control, uint64_t ino, off_t size, struct stat *st);
+
+#endif

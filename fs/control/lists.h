@@ -1,0 +1,25 @@
+/* Sample lists as the control mount has them.
+ *
+ * Each version of each list has an inode of its own. The kernel keeps what it has read of a list for ever, so a list
+ * that is replaced must come back as another inode. Its number is made of the list's name and digest, so that the next
+ * server of the mount, and a read without a handle, find it again. */
+#ifndef FS_CONTROL_LISTS_H
+#define FS_CONTROL_LISTS_H
+
+#include "fs/catalog/samples.h"
+#include "fs/control/budget.h"
+#include "fs/plan/plan-request.h"
+
+#include <stdint.h>
+
+uint64_t list_ino(const char *name, const struct samples *list);
+
+struct control;
+/* The list behind `samples` or a file of samples.d: a reference, or NULL, which a version is that has been replaced. */
+struct samples *lists_find(struct control *control, uint64_t ino);
+/* The list that a plan is of: a reference, or what `under` and `match` leave of it, charged for. -ENOENT: there is none
+ * of the name; -EINVAL: it has not `count` samples; -ENOMEM. `why` tells, and then which keys would choose as many. */
+int lists_choose(struct control *control, const struct plan_request *wanted, struct charge *charge,
+                 struct samples **list, struct str *why);
+
+#endif

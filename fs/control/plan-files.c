@@ -1,0 +1,398 @@
+/* The files below plan/: a table of names, and the texts of the last ones. */
+#include "fs/control/plan-files.h"
+
+#include "fs/control/control-private.h"
+#include "fs/control/entries.h"
+#include "fs/control/jobs.h"
+#include "fs/control/stream.h"
+#include "fs/control/verb-plan.h"
+#include "fs/control/world-view.h"
+
+#include "fs/base/cleanup.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { FILES_KNOWN = 4096, FILES_OTHERS = 1024 }; /* the first of them other users than the mount's owner have */
+
+struct request_file {
+    uint64_t ino;          /* 0: none */
+    struct digest meaning; /* of name, layout and list */
+    struct digest layout;  /* zeros: there never was a world */
+    char *name;
+    bool made;         /* `key` and `size` are known, and stay */
+    struct digest key; /* of all that the plan was made of */
+    uint64_t size;
+    struct reply *text; /* NULL: not made, or dropped */
+    uint64_t used;      /* when it was asked for last: a count */
+};
+
+struct plan_files {
+    pthread_mutex_t lock;      /* of all below */
+    struct request_file *file; /* FILES_KNOWN of them; NULL before the first */
+    uint64_t most;             /* bytes of texts that are kept */
+    uint64_t bytes;            /* that are */
+    uint64_t asked;
+    uint64_t entered; /* files, ever */
+};
+
+struct plan_files *plan_files_create(void)
+{
+    struct plan_files *files = calloc(1, sizeof *files);
+
+    if (files)
+        pthread_mutex_init(&files->lock, NULL);
+    return files;
+}
+
+void plan_files_keep(struct plan_files *files, uint64_t most)
+{
+    pthread_mutex_lock(&files->lock);
+    files->most = most;
+    pthread_mutex_unlock(&files->lock);
+}
+
+static void file_forget(struct plan_files *files, struct request_file *file)
+{
+    if (file->text)
+        files->bytes -= file->size;
+    reply_put(file->text);
+    free(file->name);
+    *file = (struct request_file){0};
+}
+
+void plan_files_destroy(struct plan_files *files)
+{
+    if (!files)
+        return;
+    for (int i = 0; files->file && i < FILES_KNOWN; i++)
+        file_forget(files, &files->file[i]);
+    free(files->file);
+    pthread_mutex_destroy(&files->lock);
+    free(files);
+}
+
+/* The part of an inode number that says what the file means. */
+#define INO_MEANING ((UINT64_C(1) << 44) - 1)
+
+static uint64_t ino_of(const struct control *control, const struct digest *meaning, uint64_t entered)
+{
+    uint64_t part = hash64(&entered, sizeof entered, control->config.generation);
+
+    return (hash64(meaning, sizeof *meaning, 0) & INO_MEANING) | (part & ~INO_MEANING & ~INO_LIST) | INO_REQUEST;
+}
+
+static struct request_file *file_find(struct plan_files *files, uint64_t ino)
+{
+    for (int i = 0; files->file && i < FILES_KNOWN; i++)
+        if (files->file[i].ino && ((files->file[i].ino ^ ino) & INO_MEANING) == 0)
+            return &files->file[i];
+    return NULL;
+}
+
+/* A place for another file: free, or of the file that was least recently asked for. The first places are those of other
+ * users, who can push out none of the owner's. */
+static struct request_file *file_place(struct plan_files *files, bool other)
+{
+    if (!files->file)
+        files->file = calloc(FILES_KNOWN, sizeof *files->file);
+    if (!files->file)
+        return NULL;
+    int from = other ? 0 : FILES_OTHERS, to = other ? FILES_OTHERS : FILES_KNOWN;
+    struct request_file *oldest = &files->file[from];
+    for (int i = from; i < to && oldest->ino; i++)
+        if (!files->file[i].ino || files->file[i].used < oldest->used)
+            oldest = &files->file[i];
+    file_forget(files, oldest);
+    return oldest;
+}
+
+static bool drop_text(struct plan_files *files, const struct request_file *but)
+{
+    struct request_file *oldest = NULL;
+
+    for (int i = 0; files->file && i < FILES_KNOWN; i++) {
+        struct request_file *f = &files->file[i];
+        if (f->text && f != but && (!oldest || f->used < oldest->used))
+            oldest = f;
+    }
+    if (!oldest)
+        return false;
+    files->bytes -= oldest->size;
+    reply_put(steal_pointer(oldest->text));
+    return true;
+}
+
+bool plan_files_drop(struct plan_files *files)
+{
+    pthread_mutex_lock(&files->lock);
+    bool dropped = drop_text(files, NULL);
+    pthread_mutex_unlock(&files->lock);
+    return dropped;
+}
+
+/* `text` is the name, which is changed; what is wanted points into it. */
+static int parse_name(const struct control *control, char *text, struct plan_request *wanted, struct str *why)
+{
+    struct key_value value[KEYS_MOST] = {0};
+
+    if (!control_filled(control)) {
+        str_adds(why, CONTROL_NOT_FILLED);
+        return -EAGAIN;
+    }
+    int error = keys_parse(plan_keys, "plan", text, strlen(text), ',', value, why);
+    return error ? error : plan_request_parse(value, wanted, why);
+}
+
+static struct digest current_layout(struct control *control)
+{
+    struct digest layout = {0};
+    struct world_view view;
+
+    world_view_get(control, &view);
+    if (view.known)
+        layout = view.layout;
+    world_view_release(&view);
+    return layout;
+}
+
+/* Zeros for those that never change: making them for the first time takes long. */
+static struct digest list_of(struct control *control, const char *name)
+{
+    struct samples *list = samples_built_in(name) ? NULL : samples_table_find(control->samples, name);
+    struct digest digest = list ? *samples_digest(list) : (struct digest){0};
+
+    samples_put(list);
+    return digest;
+}
+
+/* What a name means now. */
+static int find_meaning(struct control *control, const char *name, struct digest *layout, struct digest *meaning,
+                        struct str *why)
+{
+    CLEANUP_FREE char *text = strdup(name);
+    struct plan_request wanted;
+    int error = text ? parse_name(control, text, &wanted, why) : -ENOMEM;
+
+    if (error)
+        return error;
+    *layout = wanted.pinned ? wanted.layout : current_layout(control);
+    const struct digest parts[] = {*layout, list_of(control, wanted.samples), hash128(name, strlen(name), 0)};
+    *meaning = hash128(parts, sizeof parts, 0);
+    return 0;
+}
+
+/* With the lock. */
+static struct request_file *file_enter(struct control *control, bool other, const char *name,
+                                       const struct digest *layout, const struct digest *meaning)
+{
+    struct plan_files *files = control->files;
+    uint64_t ino = ino_of(control, meaning, ++files->entered);
+    struct request_file *file = file_find(files, ino);
+
+    if (file) /* once in years: another meaning of the same number */
+        return memcmp(&file->meaning, meaning, sizeof *meaning) == 0 ? file : NULL;
+    char *copy = strdup(name);
+    file = copy ? file_place(files, other) : NULL;
+    if (!file) {
+        free(copy);
+        return NULL;
+    }
+    *file = (struct request_file){.ino = ino, .meaning = *meaning, .layout = *layout, .name = copy};
+    return file;
+}
+
+static void refuse_file(fuse_req_t req, const char *name, int error, const struct str *why)
+{
+    if (error != -EINTR)
+        control_note_request(req, error, why, "plan/%s", name);
+}
+
+static int look_up_file(fuse_req_t req, const char *name, struct fuse_entry_param *entry)
+{
+    struct control *control = fuse_req_userdata(req);
+    CLEANUP_STR struct str why = STR_INIT;
+    struct digest layout, meaning;
+    int error = find_meaning(control, name, &layout, &meaning, &why);
+
+    if (error) {
+        refuse_file(req, name, error, &why);
+        return error;
+    }
+    pthread_mutex_lock(&control->files->lock);
+    struct request_file *file =
+        file_enter(control, !control_is_owner(control, fuse_req_ctx(req)->uid), name, &layout, &meaning);
+    if (file) {
+        file->used = ++control->files->asked;
+        entry->ino = file->ino;
+        entry->attr_timeout = file->made ? FOREVER : 0;
+        entry_stat_file(control, file->ino, (off_t)file->size, &entry->attr);
+    }
+    pthread_mutex_unlock(&control->files->lock);
+    return file ? 0 : -ENOMEM;
+}
+
+void plan_files_lookup(fuse_req_t req, const char *name)
+{
+    struct fuse_entry_param entry = {0};
+    int error = strchr(name, '=') ? look_up_file(req, name, &entry) : -ENOENT;
+
+    if (error)
+        fuse_reply_err(req, -error);
+    else
+        fuse_reply_entry(req, &entry);
+}
+
+/* What is known of a file. */
+struct known_file {
+    char *name;
+    struct plan_origin origin; /* its key only when it was made */
+    bool made;
+    off_t size;
+    struct reply *text; /* a reference, or NULL: to be made */
+};
+
+static void known_fini(struct known_file *known)
+{
+    free(known->name);
+    reply_put(known->text);
+}
+
+static int file_recall(struct plan_files *files, uint64_t ino, struct known_file *known)
+{
+    int error = -ESTALE;
+
+    *known = (struct known_file){0};
+    pthread_mutex_lock(&files->lock);
+    struct request_file *file = file_find(files, ino);
+    if (file) {
+        file->used = ++files->asked;
+        *known = (struct known_file){.name = strdup(file->name),
+                                     .origin = {file->layout, file->key},
+                                     .made = file->made,
+                                     .size = (off_t)file->size,
+                                     .text = file->text ? reply_get(file->text) : NULL};
+        error = known->name ? 0 : -ENOMEM;
+    }
+    pthread_mutex_unlock(&files->lock);
+    return error;
+}
+
+/* The size stays what it is, also when others push out the text. */
+static int file_remember(struct plan_files *files, uint64_t ino, const struct plan_origin *origin, struct reply *text)
+{
+    pthread_mutex_lock(&files->lock);
+    struct request_file *file = file_find(files, ino);
+    if (file) {
+        file->made = true;
+        file->key = origin->key;
+        file->size = text->text.length;
+        if (!file->text) {
+            file->text = reply_get(text);
+            files->bytes += file->size;
+        }
+        while (files->bytes > files->most && drop_text(files, file))
+            ;
+    }
+    pthread_mutex_unlock(&files->lock);
+    return file ? 0 : -ESTALE;
+}
+
+/* The reply to the pairs of a name, out of the layout that was meant when it was looked up. */
+static int make_reply(struct request_job *job, const char *name, const struct digest *layout,
+                      struct plan_origin *origin, struct reply **text, struct str *why)
+{
+    struct control *control = fuse_req_userdata(job->req);
+    struct charge charge = control_charge(control, fuse_req_ctx(job->req)->uid);
+    const struct asker asker = {job_gave_up, job, &charge};
+    struct plan_question question = {.asker = &asker};
+    CLEANUP_FREE char *pairs = strdup(name);
+    CLEANUP_STR struct str reply = STR_INIT;
+    int error = pairs ? parse_name(control, pairs, &question.wanted, why) : -ENOMEM;
+
+    if (!error) {
+        question.wanted.pinned = true;
+        question.wanted.layout = *layout;
+        error = plan_answer(control, &question, origin, &reply, why);
+    }
+    if (error) {
+        charge_fini(&charge);
+        return error;
+    }
+    charge_keep(&charge);
+    *text = reply_create(&reply, &charge);
+    return *text ? 0 : -ENOMEM;
+}
+
+/* Again: of the same, or not at all, for a list of the name may be another one by now. */
+static int make_known(struct request_job *job, struct known_file *known)
+{
+    struct control *control = fuse_req_userdata(job->req);
+    CLEANUP_STR struct str why = STR_INIT;
+    struct plan_origin origin;
+    int error = make_reply(job, known->name, &known->origin.layout, &origin, &known->text, &why);
+
+    if (!error && known->made && memcmp(&origin.key, &known->origin.key, sizeof origin.key) != 0) {
+        str_adds(&why, "the sample list is another one than when the file was opened");
+        error = -ESTALE;
+    }
+    if (error)
+        refuse_file(job->req, known->name, error, &why);
+    else
+        error = file_remember(control->files, job->ino, &origin, known->text);
+    known->size = error ? 0 : (off_t)known->text->text.length;
+    return error;
+}
+
+static void reply_known(fuse_req_t req, const struct request_job *job, const struct known_file *known)
+{
+    struct stat st;
+
+    switch ((enum file_operation)job->operation) {
+    case FILE_GETATTR:
+        entry_stat_file(control_of(req), job->ino, known->size, &st);
+        fuse_reply_attr(req, &st, FOREVER);
+        break;
+    case FILE_OPEN:
+        fuse_reply_open(req, &(struct fuse_file_info){.fh = UINT64_MAX, .keep_cache = 1});
+        break;
+    case FILE_READ:
+        control_reply_part(req, known->text, job->size, job->offset);
+        break;
+    }
+}
+
+/* Somebody may have made it meanwhile. */
+static void run_file_job(struct request_job *job)
+{
+    struct known_file known;
+    int error = file_recall(control_of(job->req)->files, job->ino, &known);
+
+    if (!error && !known.text)
+        error = make_known(job, &known);
+    if (error)
+        fuse_reply_err(job->req, -error);
+    else
+        reply_known(job->req, job, &known);
+    known_fini(&known);
+}
+
+void plan_files_answer(fuse_req_t req, enum file_operation operation, uint64_t ino, size_t size, uint64_t offset)
+{
+    const struct request_job job = {.work.class = WORK_LONG,
+                                    .run = run_file_job,
+                                    .operation = operation,
+                                    .ino = ino,
+                                    .size = size,
+                                    .offset = offset};
+    struct known_file known;
+    int error = file_recall(control_of(req)->files, ino, &known);
+
+    if (error)
+        fuse_reply_err(req, -error);
+    else if (operation == FILE_READ ? known.text != NULL : known.made)
+        reply_known(req, &job, &known);
+    else
+        job_defer(req, &job, known.name);
+    known_fini(&known);
+}

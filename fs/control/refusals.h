@@ -1,0 +1,41 @@
+/* The last requests that came to nothing, for the file `errors`. Any thread. */
+#ifndef FS_CONTROL_REFUSALS_H
+#define FS_CONTROL_REFUSALS_H
+
+#include "fs/base/str.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { REFUSALS = 128, REFUSAL_LINE_SHOWN = 256 };
+
+struct refusal {
+    uint64_t time; /* nanoseconds since 1970 */
+    uid_t uid;
+    pid_t pid;
+    char *text; /* request line, a tab, the reason; printable */
+};
+
+struct refusal_ring {
+    struct refusal at[REFUSALS];
+    uint64_t count; /* ever; the newest is at (count - 1) % REFUSALS */
+};
+
+/* Those of the mount's owner, and those of others, so that these cannot push the owner's out. */
+struct refusals {
+    pthread_mutex_t lock; /* of all below */
+    struct refusal_ring own, others;
+};
+
+void refusals_init(struct refusals *r);
+void refusals_fini(struct refusals *r);
+void refusals_add(struct refusals *r, bool other, uint64_t time, uid_t uid, pid_t pid, const char *line, size_t n,
+                  const char *why);
+uint64_t refusals_count(struct refusals *r); /* ever */
+/* Oldest first, a line each: time (UTC), uid, pid, request line, reason, with tabs between them. */
+void refusals_text(struct refusals *r, struct str *text);
+
+#endif

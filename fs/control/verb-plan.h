@@ -1,0 +1,25 @@
+/* The verb `plan`, for the control stream and for the files under plan/. */
+#ifndef FS_CONTROL_VERB_PLAN_H
+#define FS_CONTROL_VERB_PLAN_H
+
+#include "fs/control/verbs.h"
+#include "fs/plan/plan-request.h"
+
+/* What a plan was made of. */
+struct plan_origin {
+    struct digest layout; /* zeros: there never was a world */
+    struct digest key;    /* of all of it, the layout and the list among it */
+};
+
+/* What is asked for, and by whom. */
+struct plan_question {
+    struct plan_request wanted;
+    const char *payload; /* the order, where wanted.order is in it */
+    size_t payload_length;
+    const struct asker *asker;
+};
+/* 0 and `reply`, and sets `origin`; or -errno and why. */
+int plan_answer(struct control *control, const struct plan_question *question, struct plan_origin *origin,
+                struct str *reply, struct str *why);
+
+#endif

@@ -1,0 +1,284 @@
+/* `stage`: fill the shards from the source, stop doing so, or see how far it is: those of all nodes of the world.
+ *
+ * Who starts staging gives it a round, a number greater than all before (the time), and tells the other nodes; each
+ * tells in its news which round it has heard of last, so that what a node says of an earlier one is not taken for this
+ * one's. A node that has not heard of it after a while is told again. A server that dies leaves its round to the next.
+ */
+#include "fs/control/control-private.h"
+#include "fs/control/verbs.h"
+#include "fs/control/world-view.h"
+
+#include "fs/wire/handover.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/json.h"
+#include "fs/base/log.h"
+#include "fs/world/layout.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TELL_AGAIN (3 * SECOND)
+
+static const char *const state_names[] = {
+    [STAGE_IDLE] = "idle",       [STAGE_RUNNING] = "running", [STAGE_DONE] = "done",
+    [STAGE_STOPPED] = "stopped", [STAGE_FAILED] = "failed",
+};
+
+/* How far all nodes that can be asked are. */
+struct whole {
+    struct stage_progress sum;
+    uint32_t nodes;
+    uint32_t unheard; /* nodes that have not heard of this round */
+    int own;          /* this node's state */
+    bool dealing;     /* all are done, and what has no owner is about to be dealt */
+    const struct world_view *view;
+    const struct peer_view *failed_at; /* the first other node that had to pass a file; NULL: none */
+};
+
+static void look_here(struct control *control, struct stage_progress *progress)
+{
+    memset(progress, 0, sizeof *progress);
+    if (control_filled(control) && control->config.store)
+        store_stage_progress(control->config.store, progress);
+}
+
+static void add_stage(struct json *json, const char *key, const struct stage_progress *p, const char *error)
+{
+    json_begin_object(json, key);
+    json_string(json, "state", state_names[p->state]);
+    json_string(json, "error", error);
+    json_uint(json, "failed", p->failed);
+    json_uint(json, "files", p->files);
+    json_uint(json, "files_total", p->files_total);
+    json_uint(json, "bytes", p->bytes);
+    json_uint(json, "bytes_total", p->bytes_total);
+    json_uint(json, "kept", p->kept);
+    json_uint(json, "elapsed", p->elapsed);
+}
+
+void verb_stage_add_status(struct json *json, struct control *control)
+{
+    struct stage_progress p;
+
+    look_here(control, &p);
+    add_stage(json, "stage", &p, p.error ? control_error_text(p.error) : NULL);
+    json_end_object(json);
+}
+
+/* ---- the world's ---- */
+
+/* What runs anywhere runs; else the worst of all. A node that has heard and is idle has been restarted since, too
+ * often to go on. */
+static int worse_state(int a, int b)
+{
+    static const int rank[] = {
+        [STAGE_DONE] = 0, [STAGE_IDLE] = 1, [STAGE_STOPPED] = 2, [STAGE_FAILED] = 3, [STAGE_RUNNING] = 4};
+
+    return rank[b] > rank[a] ? b : a;
+}
+
+static void add_peer(struct whole *whole, const struct peer_view *peer, uint64_t owned)
+{
+    const struct node_news *news = &peer->news;
+    struct stage_progress *sum = &whole->sum;
+
+    if (news->stage_round < sum->round) {
+        whole->unheard++;
+        sum->state = STAGE_RUNNING;
+        if (news->staging != STAGE_DONE) { /* else this is what it had before */
+            sum->bytes_total += owned;
+            return;
+        }
+    } else {
+        sum->state = worse_state(sum->state, news->staging <= STAGE_FAILED ? (int)news->staging : STAGE_FAILED);
+    }
+    sum->bytes += news->stage_bytes;
+    sum->bytes_total += news->stage_total;
+    sum->files += news->stage_files;
+    sum->files_total += news->stage_files_total;
+    sum->kept += news->stage_kept;
+    sum->failed += news->stage_failed;
+    if (news->stage_failed && !whole->failed_at)
+        whole->failed_at = peer;
+}
+
+static bool takes_part(const struct world_view *view, uint32_t node)
+{
+    return view->state != WORLD_ALONE && node != view->me && view->peer && view->peer[node].state != PEER_LOST;
+}
+
+/* All that is staged is staged, and what made room? Node 0 sees to that, as long as it can be asked. */
+static bool is_dealing(const struct world_view *view, const struct stage_progress *sum)
+{
+    if (sum->state != STAGE_DONE || view->state != WORLD_JOINED)
+        return false;
+    bool will_be = view->me == 0 || view->peer[0].state == PEER_GOOD;
+    return view->turning || (will_be && view->settled < sum->round && layout_unowned(view->owners) > 0);
+}
+
+/* This node's, and that of the others where they have a round in common. */
+static void sum_up_world(struct control *control, const struct world_view *view, struct whole *whole)
+{
+    *whole = (struct whole){.view = view, .nodes = 1};
+    look_here(control, &whole->sum);
+    whole->own = (int)whole->sum.state;
+    if (whole->sum.round == 0)
+        return;
+    uint64_t round = whole->sum.round, now = clock_realtime();
+    for (uint32_t i = 0; i < view->nodes; i++) {
+        if (!takes_part(view, i))
+            continue;
+        whole->nodes++;
+        add_peer(whole, &view->peer[i], view->owners ? layout_owned(view->owners, i) : 0);
+    }
+    whole->dealing = is_dealing(view, &whole->sum);
+    if (whole->dealing)
+        whole->sum.state = STAGE_RUNNING;
+    if (whole->sum.state == STAGE_RUNNING && whole->nodes > 1 && now > round)
+        whole->sum.elapsed = now - round;
+    if (whole->sum.state == STAGE_IDLE && whole->nodes > 1)
+        whole->sum.state = STAGE_STOPPED;
+}
+
+static void add_whole(struct json *json, const struct whole *whole)
+{
+    CLEANUP_STR struct str error = STR_INIT;
+
+    if (whole->sum.error)
+        str_adds(&error, control_error_text(whole->sum.error));
+    else if (whole->failed_at)
+        str_addf(&error, "see `dealfs status` on %s", whole->failed_at->node.host);
+    add_stage(json, NULL, &whole->sum, error.length && !error.failed ? error.data : NULL);
+    json_uint(json, "nodes", whole->nodes);
+    json_uint(json, "waiting_for", whole->unheard);
+    json_end_object(json);
+}
+
+/* ---- telling others ---- */
+
+static int tell_others(struct control *control, enum world_command command, uint64_t round)
+{
+    int error = control->config.peers ? peers_command(control->config.peers, command, round) : -ENOTCONN;
+
+    if (!error)
+        atomic_store(&control->stage_told, clock_now());
+    return error == -ENOTCONN ? 0 : error;
+}
+
+static void tell_others_again(struct control *control, const struct whole *whole)
+{
+    bool over = whole->own == STAGE_STOPPED || whole->own == STAGE_FAILED;
+
+    if (over || whole->unheard == 0 || clock_now() - atomic_load(&control->stage_told) < TELL_AGAIN)
+        return;
+    int error = tell_others(control, WORLD_STAGE, whole->sum.round);
+    if (error)
+        log_limited(LOG_LEVEL_WARNING, 1, "tell other nodes to stage: %s", strerror(-error));
+}
+
+/* For the next server. A round that is told again is not a new one. */
+static void note_round(struct control *control, uint64_t round)
+{
+    struct staging *staging = control->config.staging;
+
+    if (!staging || (round && round <= atomic_load(&staging->round)))
+        return;
+    atomic_store(&staging->deaths, 0);
+    atomic_store(&staging->round, round);
+}
+
+static int start_staging(struct control *control)
+{
+    struct stage_progress p;
+
+    look_here(control, &p);
+    uint64_t round = clock_realtime();
+    if (round <= p.round)
+        round = p.round + 1;
+    int error = tell_others(control, WORLD_STAGE, round);
+    if (error)
+        return error;
+    error = store_stage_start(control->config.store, round);
+    if (!error)
+        note_round(control, round);
+    else
+        tell_others(control, WORLD_STAGE_STOP, round);
+    return error;
+}
+
+static int stop_staging(struct control *control)
+{
+    struct stage_progress p;
+
+    store_stage_stop(control->config.store);
+    note_round(control, 0);
+    look_here(control, &p);
+    return tell_others(control, WORLD_STAGE_STOP, p.round);
+}
+
+void control_command(void *user, enum world_command command, uint64_t token)
+{
+    struct control *control = user;
+
+    if (!control_filled(control) || !control->config.store)
+        return;
+    if (command == WORLD_STAGE) {
+        int error = store_stage_start(control->config.store, token);
+        if (error)
+            log_error("stage as another node asked: %s", strerror(-error));
+        else
+            note_round(control, token);
+    } else if (command == WORLD_STAGE_STOP) {
+        store_stage_stop(control->config.store);
+        note_round(control, 0);
+    }
+}
+
+/* ---- the request ---- */
+
+static void reply_whole(struct control *control, struct str *reply)
+{
+    struct json json = {.out = reply};
+    struct world_view view;
+    struct whole whole;
+
+    world_view_get(control, &view);
+    sum_up_world(control, &view, &whole);
+    tell_others_again(control, &whole);
+    add_whole(&json, &whole);
+    world_view_release(&view);
+    str_adds(reply, "\n");
+}
+
+enum { ACTION_START, ACTION_STOP }; /* who looks changes nothing */
+static const struct key keys[] = {{.name = "action", .choices = "start|stop|look"}, {0}};
+
+static int stage_run(struct control *control, const struct request *request, const struct asker *asker,
+                     struct str *reply, struct str *why)
+{
+    unsigned action = request->value[0].choice;
+    int error = 0;
+
+    (void)asker;
+    if (!control->config.store)
+        error = -ENODEV;
+    else if (action == ACTION_START)
+        error = start_staging(control);
+    else if (action == ACTION_STOP)
+        error = stop_staging(control);
+    if (error) {
+        str_addf(why, "cannot %s staging: %s", request->value[0].text ? request->value[0].text : "start",
+                 strerror(-error));
+        return error;
+    }
+    reply_whole(control, reply);
+    return 0;
+}
+
+const struct verb verb_stage = {
+    .name = "stage",
+    .about = "reply: JSON, how far the filling of the world's shards is",
+    .keys = keys,
+    .run = stage_run,
+};

@@ -1,0 +1,142 @@
+/* `where`: which sample a path is, who owns it, and where its bytes lie. */
+#include "fs/control/control-private.h"
+#include "fs/control/verbs.h"
+#include "fs/control/world-view.h"
+#include "fs/world/extents.h"
+#include "fs/world/layout.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    LOOK_UP_EVERY = 4096, /* paths between two questions whether anybody still waits */
+    PLAIN_MOST = 2 * CATALOG_PATH_MAX,
+    FIELDS_MOST = 64, /* bytes of a line beside its path */
+};
+
+/* What is behind the prefix, slash included, or NULL when the path does not lie there. */
+static const char *path_behind(const char *prefix, const char *path, size_t n)
+{
+    size_t length = strlen(prefix);
+
+    while (length > 0 && prefix[length - 1] == '/')
+        length--;
+    return n > length && memcmp(path, prefix, length) == 0 && path[length] == '/' ? path + length : NULL;
+}
+
+static int find_relative(const struct catalog *c, const char *path, size_t n, uint32_t *file)
+{
+    uint64_t ino;
+    int error = catalog_find(c, path, n, &ino);
+
+    return error ? error : catalog_ino_file(c, ino, file);
+}
+
+/* A path is relative, or absolute in the source or the mount. */
+static int find_file(const struct control *control, const char *path, size_t n, uint32_t *file)
+{
+    int error = -ENOENT;
+
+    if (n == 0 || path[0] != '/')
+        return find_relative(control->config.catalog, path, n, file);
+    for (const char *const *prefix = control->prefixes; error && *prefix; prefix++) {
+        const char *rest = path_behind(*prefix, path, n);
+        if (rest)
+            error = find_relative(control->config.catalog, rest, n - (size_t)(rest - path), file);
+    }
+    return error;
+}
+
+/* Lines are written as in the file `samples`; one may also have been written by somebody who does not escape. */
+static int find_line(const struct control *control, const char *path, size_t n, uint32_t *file)
+{
+    char plain[PLAIN_MOST];
+
+    if (n > 0 && n <= sizeof plain && memchr(path, '\\', n) &&
+        find_file(control, plain, samples_text_unescape(path, n, plain), file) == 0)
+        return 0;
+    return find_file(control, path, n, file);
+}
+
+/* The node that keeps the file's first extent: as the layout says, also while its world is gone. Where there never
+ * was one it is this node, of what it holds. */
+static void add_owner(const struct control *control, const struct world_view *view, uint32_t file, bool held,
+                      struct str *reply)
+{
+    uint32_t owner = held ? 0 : NO_OWNER;
+
+    if (view->owners)
+        owner = layout_owner(view->owners, layout_group(view->owners, view->me), extents_first(control->extents, file));
+    if (owner == NO_OWNER)
+        str_adds(reply, "-");
+    else
+        str_addf(reply, "%u", owner);
+}
+
+static void add_line(const struct control *control, const struct world_view *view, const char *path, size_t n,
+                     bool line, struct str *reply)
+{
+    enum tier_name tier;
+    uint32_t file;
+
+    if ((line ? find_line : find_file)(control, path, n, &file) == 0) {
+        bool held = control->config.store && store_where(control->config.store, file, &tier) == 0;
+        str_addf(reply, "%u\t", file);
+        add_owner(control, view, file, held, reply);
+        str_addf(reply, "\t%s\t", held ? tier_names[tier] : "-");
+    } else {
+        str_adds(reply, "-\t-\t-\t");
+    }
+    if (line)
+        str_add(reply, path, n);
+    else
+        samples_text_escape(path, n, reply);
+    str_adds(reply, "\n");
+}
+
+static int add_lines(const struct control *control, const struct world_view *view, const struct request *request,
+                     const struct asker *asker, struct str *reply, struct str *why)
+{
+    const char *rest = request->payload, *path;
+    size_t left = request->payload_length, n;
+    char separator = request_separator(&request->value[0]);
+
+    for (uint64_t i = 1; request_record(&rest, &left, separator, &path, &n); i++) {
+        int error = charge_reach(asker->charge, reply->length + 2 * n + FIELDS_MOST, why);
+        if (error)
+            return error;
+        add_line(control, view, path, n, separator == '\n', reply);
+        if (i % LOOK_UP_EVERY == 0 && asker_gave_up(asker)) {
+            str_adds(why, "interrupted");
+            return -EINTR;
+        }
+    }
+    return 0;
+}
+
+static int where_run(struct control *control, const struct request *request, const struct asker *asker,
+                     struct str *reply, struct str *why)
+{
+    struct world_view view;
+
+    world_view_get(control, &view);
+    int error = add_lines(control, &view, request, asker, reply, why);
+    world_view_release(&view);
+    if (error)
+        return error;
+    if (!reply->length) {
+        str_adds(why, "`where` needs paths after its first line");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static const struct key keys[] = {REQUEST_SEP, {0}};
+
+const struct verb verb_where = {
+    .name = "where",
+    .about = "payload: paths; reply: sample, owner, tier, path",
+    .keys = keys,
+    .payload_most = PAYLOAD_MOST,
+    .run = where_run,
+};

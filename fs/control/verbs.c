@@ -1,0 +1,132 @@
+/* The table of verbs, with the smallest of them, and how requests reach them from a stream. */
+#include "fs/control/verbs.h"
+
+#include "fs/control/control-handles.h"
+#include "fs/control/control-private.h"
+
+#include "fs/world/peers.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int umount_run(struct control *control, const struct request *request, const struct asker *asker,
+                      struct str *reply, struct str *why)
+{
+    int error = control->config.peers ? peers_command(control->config.peers, WORLD_UMOUNT, 0) : -ENOTCONN;
+
+    (void)request, (void)asker, (void)reply;
+    if (error == -ENOTCONN)
+        str_adds(why, "this node is alone: there is nobody to be told");
+    else if (error)
+        str_addf(why, "cannot tell the other nodes: %s", strerror(-error));
+    return error;
+}
+
+static const struct key no_keys[] = {{0}};
+
+/* This node's mount is taken away by who asks. */
+static const struct verb verb_umount = {
+    .name = "umount",
+    .about = "every other node of the world takes its mount away",
+    .keys = no_keys,
+    .run = umount_run,
+};
+
+static const struct verb *const verbs[] = {&verb_plan, &verb_where, &verb_samples, &verb_stage, &verb_umount, NULL};
+
+enum {
+    STRAY_MOST = 4096, /* what may follow the line of a verb that takes no payload, until it is refused with words */
+    EXAMPLES_TRIED = 100,
+};
+
+int verbs_run(struct control *control, const char *bytes, size_t n, const struct asker *asker, struct str *reply,
+              struct str *why)
+{
+    CLEANUP_REQUEST struct request request = REQUEST_INIT;
+    int error = request_parse(verbs, bytes, n, &request, why);
+
+    if (!error && !control_filled(control) && request.verb != &verb_umount) {
+        str_adds(why, CONTROL_NOT_FILLED);
+        return -EAGAIN;
+    }
+    return error ? error : request.verb->run(control, &request, asker, reply, why);
+}
+
+static int64_t check_line(void *user, const char *line, size_t n, struct str *why)
+{
+    CLEANUP_REQUEST struct request request = REQUEST_INIT;
+    int error = request_parse_line(verbs, line, n, &request, why);
+
+    (void)user;
+    if (error)
+        return error;
+    return request.verb->payload_most ? (int64_t)request.verb->payload_most : STRAY_MOST;
+}
+
+static void note_refused(void *user, const char *line, size_t n, int error, const char *why)
+{
+    struct control_handle *handle = user;
+    const struct fuse_ctx who = {.uid = handle->uid, .pid = handle->pid};
+
+    control_note(handle->control, &who, error, why, line, n);
+}
+
+static bool plain_text(const char *path)
+{
+    for (; *path; path++)
+        if ((unsigned char)*path < ' ' || (unsigned char)*path > '~')
+            return false;
+    return true;
+}
+
+/* A file that is there, so that the example gives something; one that a terminal shows as it is. */
+static void add_example_path(struct str *text, const struct catalog *c)
+{
+    char path[1024];
+
+    for (uint32_t file = 0; c && file < catalog_files(c) && file < EXAMPLES_TRIED; file++)
+        if (catalog_path(c, catalog_file_ino(c, file), path, sizeof path) >= 0 && plain_text(path)) {
+            str_add_shell_quoted(text, path);
+            return;
+        }
+    str_adds(text, "'class/file'");
+}
+
+/* "  where [sep=lf|nul]      payload: …": the keys, and in another column, or below them, what it is about. */
+static void add_verb(struct str *text, const struct verb *verb)
+{
+    enum { ABOUT = 37, WIDTH = 110 };
+    size_t from = text->length;
+
+    str_addf(text, "  %s ", verb->name);
+    size_t indent = text->length - from;
+    keys_add_usage(verb->keys, indent, WIDTH, text);
+    size_t n = text->length - from;
+    str_addf(text, "%s%*s%s\n", n < ABOUT ? "" : "\n", (int)(n < ABOUT ? ABOUT - n : indent), "", verb->about);
+}
+
+static void add_usage(void *user, struct str *text)
+{
+    const struct control_handle *handle = user;
+    const struct control_config *config = &handle->control->config;
+    CLEANUP_STR struct str path = STR_INIT;
+
+    str_addf(&path, "%s/.dealfs/control", config->mount->mountpoint);
+    str_adds(text, "dealfs control file. Write one request, then read its reply, on the same open file.\n\n"
+                   "A request is one line, VERB key=value ..., and for some verbs a payload after it:\n\n");
+    for (size_t i = 0; verbs[i]; i++)
+        add_verb(text, verbs[i]);
+    str_adds(text, "\nValues are percent-decoded: %20 is a space. A request that is refused makes the read fail; the\n"
+                   "next read tells why. See dealfs-control(5).\n\nExample, for bash:\n\n  exec 3<>");
+    str_add_shell_quoted(text, path.failed ? "" : path.data);
+    str_adds(text, "\n  printf 'where\\n%s\\n' ");
+    add_example_path(text, control_filled(handle->control) ? config->catalog : NULL);
+    str_adds(text, " >&3\n  cat <&3\n  exec 3>&-\n");
+}
+
+const struct stream_rules verbs_stream_rules = {
+    .check = check_line,
+    .usage = add_usage,
+    .refused = note_refused,
+    .line_most = REQUEST_LINE_MOST,
+};

@@ -1,0 +1,23 @@
+/* What can be asked of `control`: the verbs, and how requests reach them. */
+#ifndef FS_CONTROL_VERBS_H
+#define FS_CONTROL_VERBS_H
+
+#include "fs/control/protocol.h"
+#include "fs/control/stream.h"
+
+struct json;
+
+extern const struct verb verb_plan, verb_samples, verb_stage, verb_where;
+enum { PAYLOAD_MOST = 1 << 30 }; /* for verbs that take long ones */
+
+extern const struct stream_rules verbs_stream_rules; /* user: struct control_handle */
+
+/* Run one whole request. */
+int verbs_run(struct control *control, const char *bytes, size_t n, const struct asker *asker, struct str *reply,
+              struct str *why);
+
+/* What `status` says of them. */
+void verb_stage_add_status(struct json *json, struct control *control);
+void verb_plan_add_status(struct json *json, struct control *control);
+
+#endif

@@ -1,0 +1,200 @@
+/* A queue for each class of work, and its threads.
+ *
+ * Threads: those of the classes, which wait for `more`; and the tender, which looks now and then whether what is queued
+ * is still wanted. */
+#include "fs/control/workers.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* Together less than CONTROL_SLOTS, so that some are always free to be read into. */
+static const struct {
+    int threads, wait;
+} bounds[WORK_CLASSES] = {[WORK_QUICK] = {1, 32}, [WORK_LONG] = {2, 512}, [WORK_OTHERS] = {1, 16}};
+enum { THREADS = 1 + 2 + 1 + 1, TICK_MS = 50 };
+
+TAILQ_HEAD(work_list, request_work);
+
+struct queue {
+    struct workers *workers;
+    struct work_list waiting;
+    int count;
+    pthread_cond_t more; /* a work came, or the end */
+};
+
+struct workers {
+    struct work_rules rules;
+    pthread_mutex_t lock; /* of all below */
+    struct queue queue[WORK_CLASSES];
+    int running;
+    pthread_cond_t begun; /* there is work, or the end */
+    atomic_bool stopping;
+    pthread_t thread[THREADS];
+    int threads;
+};
+
+bool workers_stopping(const struct workers *w)
+{
+    return atomic_load(&w->stopping);
+}
+
+static bool any_work(const struct workers *w)
+{
+    int count = w->running;
+
+    for (int i = 0; i < WORK_CLASSES; i++)
+        count += w->queue[i].count;
+    return count > 0;
+}
+
+static void queue_remove(struct queue *queue, struct request_work *work)
+{
+    TAILQ_REMOVE(&queue->waiting, work, next);
+    queue->count--;
+}
+
+static void *worker_main(void *user)
+{
+    struct queue *queue = user;
+    struct workers *w = queue->workers;
+
+    pthread_mutex_lock(&w->lock);
+    while (!workers_stopping(w)) {
+        struct request_work *work = TAILQ_FIRST(&queue->waiting);
+        if (!work) {
+            pthread_cond_wait(&queue->more, &w->lock);
+            continue;
+        }
+        queue_remove(queue, work);
+        w->running++;
+        pthread_mutex_unlock(&w->lock);
+        w->rules.run(work);
+        pthread_mutex_lock(&w->lock);
+        w->running--;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* What is taken off the queues is in a list of its own, to be dropped without the lock. */
+static void drop_unwanted(struct workers *w)
+{
+    struct work_list unwanted = TAILQ_HEAD_INITIALIZER(unwanted);
+    struct request_work *work, *next;
+
+    pthread_mutex_lock(&w->lock);
+    for (int i = 0; i < WORK_CLASSES; i++)
+        for (work = TAILQ_FIRST(&w->queue[i].waiting); work; work = next) {
+            next = TAILQ_NEXT(work, next);
+            if (!workers_stopping(w) && !w->rules.gave_up(work))
+                continue;
+            queue_remove(&w->queue[i], work);
+            TAILQ_INSERT_TAIL(&unwanted, work, next);
+        }
+    pthread_mutex_unlock(&w->lock);
+    while ((work = TAILQ_FIRST(&unwanted))) {
+        TAILQ_REMOVE(&unwanted, work, next);
+        w->rules.drop(work);
+    }
+}
+
+static void *tender_main(void *user)
+{
+    struct workers *w = user;
+
+    pthread_mutex_lock(&w->lock);
+    while (!workers_stopping(w)) {
+        if (!any_work(w)) {
+            pthread_cond_wait(&w->begun, &w->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&w->lock);
+        drop_unwanted(w);
+        w->rules.tick(w->rules.user);
+        clock_sleep(TICK_MS * MILLISECOND);
+        pthread_mutex_lock(&w->lock);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+static int start_thread(struct workers *w, const char *name, void *(*body)(void *), void *user)
+{
+    int error = thread_create(&w->thread[w->threads], name, body, user);
+
+    w->threads += error == 0;
+    return error;
+}
+
+static int start_all(struct workers *w)
+{
+    int error = start_thread(w, "requests", tender_main, w);
+
+    for (int class = 0; class < WORK_CLASSES; class ++)
+        for (int i = 0; i < bounds[class].threads && !error; i++)
+            error = start_thread(w, "request", worker_main, &w->queue[class]);
+    return error;
+}
+
+int workers_create(const struct work_rules *rules, struct workers **workers)
+{
+    struct workers *w = calloc(1, sizeof *w);
+
+    if (!w)
+        return -ENOMEM;
+    w->rules = *rules;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->begun, NULL);
+    for (int i = 0; i < WORK_CLASSES; i++) {
+        w->queue[i].workers = w;
+        TAILQ_INIT(&w->queue[i].waiting);
+        pthread_cond_init(&w->queue[i].more, NULL);
+    }
+    int error = start_all(w);
+    if (error)
+        workers_destroy(w);
+    else
+        *workers = w;
+    return error;
+}
+
+void workers_destroy(struct workers *w)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    atomic_store(&w->stopping, true);
+    pthread_cond_broadcast(&w->begun);
+    for (int i = 0; i < WORK_CLASSES; i++)
+        pthread_cond_broadcast(&w->queue[i].more);
+    pthread_mutex_unlock(&w->lock);
+    while (w->threads > 0)
+        pthread_join(w->thread[--w->threads], NULL);
+    drop_unwanted(w);
+    for (int i = 0; i < WORK_CLASSES; i++)
+        pthread_cond_destroy(&w->queue[i].more);
+    pthread_cond_destroy(&w->begun);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+int workers_add(struct workers *w, struct request_work *work)
+{
+    struct queue *queue = &w->queue[work->class];
+
+    pthread_mutex_lock(&w->lock);
+    int error = queue->count < bounds[work->class].wait && !workers_stopping(w) ? 0 : -EBUSY;
+    if (!error) {
+        TAILQ_INSERT_TAIL(&queue->waiting, work, next);
+        queue->count++;
+        pthread_cond_signal(&queue->more);
+        pthread_cond_signal(&w->begun);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return error;
+}

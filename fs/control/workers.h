@@ -1,0 +1,36 @@
+/* The threads that run requests. Those that read /dev/fuse never do: they answer what is answered at once, whatever
+ * requests others run, and hear of signals meanwhile.
+ *
+ * Each class of work has threads of its own, so that what is long does not hold up what is quick, nor what others ask
+ * what the mount's owner does. What waits for a thread is given up as soon as nobody waits for it any more. */
+#ifndef FS_CONTROL_WORKERS_H
+#define FS_CONTROL_WORKERS_H
+
+#include <stdbool.h>
+#include <sys/queue.h>
+
+enum work_class { WORK_QUICK, WORK_LONG, WORK_OTHERS, WORK_CLASSES };
+
+struct request_work {
+    enum work_class class;
+    TAILQ_ENTRY(request_work) next;
+};
+
+struct work_rules {
+    void (*run)(struct request_work *work);     /* the work is done with */
+    void (*drop)(struct request_work *work);    /* the same, without being run */
+    bool (*gave_up)(struct request_work *work); /* nobody waits for it any more; asked while it waits */
+    void (*tick)(void *user);                   /* some times a second while there is any work */
+    void *user;
+};
+
+struct workers;
+
+int workers_create(const struct work_rules *rules, struct workers **workers);
+/* What waits is dropped; what runs is waited for. */
+void workers_destroy(struct workers *workers);
+bool workers_stopping(const struct workers *workers);
+/* 0; or -EBUSY: too many of its class wait. */
+int workers_add(struct workers *workers, struct request_work *work);
+
+#endif

@@ -1,0 +1,183 @@
+/* The world as the control mount shows it: `nodes`, `node`, and the parts of `status` and `metrics` about it. */
+#include "fs/control/world-view.h"
+
+#include "fs/control/control-private.h"
+#include "fs/control/texts.h"
+
+#include "fs/base/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+static const char *const peer_state_names[] = {
+    [PEER_GOOD] = "joined", [PEER_SUSPECT] = "suspect", [PEER_LOST] = "lost"};
+
+uint32_t world_view_gone(const struct world_view *view)
+{
+    uint32_t gone = 0;
+
+    for (uint32_t i = 0; i < view->nodes && view->peer; i++)
+        gone += i != view->me && (view->state == WORLD_ALONE || view->peer[i].state == PEER_LOST);
+    return gone;
+}
+
+/* For who looks on, a world that has lost a node is degraded, too. */
+void world_view_get(struct control *control, struct world_view *view)
+{
+    if (!control->config.peers || peers_view(control->config.peers, view) != 0)
+        *view = (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1};
+    else if (view->state == WORLD_JOINED && world_view_gone(view) > 0)
+        view->state = WORLD_DEGRADED;
+}
+
+void world_view_release(struct world_view *view)
+{
+    if (view->hold)
+        peers_view_release(view);
+}
+
+/* ---- a node ---- */
+
+struct node_line {
+    uint32_t number;
+    const char *id, *host, *state;
+    uint64_t held, capacity;
+    const uint64_t *reads, *bytes; /* PLACES of each */
+};
+
+static void describe_own(struct control *control, const struct world_view *view, const struct store_stats *stats,
+                         struct node_line *line)
+{
+    line->id = control->config.mount->id;
+    line->host = control->host;
+    line->state = world_state_names[view->state];
+    for (int i = 0; i < TIERS; i++) {
+        line->held += stats->tier[i].held;
+        line->capacity += stats->tier[i].capacity;
+    }
+    line->reads = stats->reads;
+    line->bytes = stats->bytes;
+}
+
+static void describe_other(const struct world_view *view, uint32_t number, struct node_line *line)
+{
+    const struct peer_view *peer = &view->peer[number];
+
+    line->id = peer->node.id;
+    line->host = peer->node.host;
+    line->state = peer_state_names[view->state == WORLD_ALONE ? PEER_LOST : peer->state];
+    line->held = peer->news.held;
+    line->capacity = peer->news.capacity ? peer->news.capacity : peer->node.capacity;
+    line->reads = peer->news.reads;
+    line->bytes = peer->news.bytes;
+}
+
+static struct node_line describe_node(struct control *control, const struct world_view *view,
+                                      const struct store_stats *stats, uint32_t number)
+{
+    struct node_line line = {.number = number};
+
+    if (number == view->me || !view->peer)
+        describe_own(control, view, stats, &line);
+    else
+        describe_other(view, number, &line);
+    return line;
+}
+
+/* ---- files ---- */
+
+int control_nodes(struct control *control, struct str *text)
+{
+    struct store_stats stats;
+    struct world_view view;
+
+    control_stats(control, &stats);
+    world_view_get(control, &view);
+    for (uint32_t i = 0; i < view.nodes; i++) {
+        struct node_line line = describe_node(control, &view, &stats, i);
+        str_addf(text, "%u\t%s\t", i, line.id);
+        str_add_printable(text, line.host, strlen(line.host));
+        str_addf(text, "\t%s\t%" PRIu64 "\t%" PRIu64 "\n", line.state, line.capacity, line.held);
+    }
+    world_view_release(&view);
+    return text->failed ? -ENOMEM : 0;
+}
+
+int control_node(struct control *control, struct str *text)
+{
+    struct world_view view;
+
+    world_view_get(control, &view);
+    str_addf(text, "%u\n", view.me);
+    world_view_release(&view);
+    return text->failed ? -ENOMEM : 0;
+}
+
+/* ---- status ---- */
+
+void world_view_add_places(struct json *j, const char *key, const uint64_t number[PLACES])
+{
+    json_begin_object(j, key);
+    for (int i = 0; i < PLACES; i++)
+        json_uint(j, place_names[i], number[i]);
+    json_end_object(j);
+}
+
+static void add_line(struct json *j, const struct node_line *line)
+{
+    json_begin_object(j, NULL);
+    json_uint(j, "node", line->number);
+    json_string(j, "id", line->id);
+    json_string(j, "host", line->host);
+    json_string(j, "state", line->state);
+    json_uint(j, "held", line->held);
+    json_uint(j, "capacity", line->capacity);
+    world_view_add_places(j, "reads", line->reads);
+    world_view_add_places(j, "bytes", line->bytes);
+    json_end_object(j);
+}
+
+uint64_t world_view_lost_share(const struct control *control, const struct world_view *view)
+{
+    uint64_t whole = control_filled(control) ? catalog_bytes(control->config.catalog) : 0;
+    double share = whole ? 1000.0 * (double)view->lost_bytes / (double)whole : 0;
+
+    return share > 1000 ? 1000 : (uint64_t)(share + 0.5);
+}
+
+void world_view_add_rejoin(const struct control *control, const struct world_view *view, struct str *text)
+{
+    str_addf(text, "mpirun -n %u --map-by ppr:1:node dealfs join ", view->nodes);
+    str_add_shell_quoted(text, control->config.mount->mountpoint);
+}
+
+static void add_lost(struct json *j, const struct control *control, const struct world_view *view)
+{
+    CLEANUP_STR struct str rejoin = STR_INIT;
+
+    json_begin_object(j, "lost");
+    json_uint(j, "nodes", world_view_gone(view));
+    json_uint(j, "bytes", view->lost_bytes);
+    json_fixed(j, "percent", (double)world_view_lost_share(control, view) / 10, 1);
+    if (view->state != WORLD_JOINED && view->nodes > 1)
+        world_view_add_rejoin(control, view, &rejoin);
+    json_string(j, "rejoin", rejoin.length && !rejoin.failed ? rejoin.data : NULL);
+    json_end_object(j);
+}
+
+void world_view_add_status(struct json *j, struct control *control, const struct world_view *view,
+                           const struct store_stats *stats)
+{
+    json_begin_array(j, "world");
+    for (uint32_t i = 0; i < view->nodes; i++) {
+        struct node_line line = describe_node(control, view, stats, i);
+        add_line(j, &line);
+    }
+    json_end_array(j);
+    add_lost(j, control, view);
+    json_begin_object(j, "peers");
+    json_uint(j, "timeouts", view->timeouts);
+    json_uint(j, "bad", view->bad);
+    json_end_object(j);
+}

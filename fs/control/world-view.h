@@ -1,0 +1,27 @@
+/* The world as the control mount shows it. */
+#ifndef FS_CONTROL_WORLD_VIEW_H
+#define FS_CONTROL_WORLD_VIEW_H
+
+#include "fs/store/store.h"
+#include "fs/world/peers.h"
+
+struct control;
+struct json;
+struct str;
+
+/* Always gives one: of a node without peers, a world of one. */
+void world_view_get(struct control *control, struct world_view *view);
+void world_view_release(struct world_view *view);
+
+uint32_t world_view_gone(const struct world_view *view); /* other nodes that cannot be asked */
+/* What they own, in tenths of a percent of the dataset. */
+uint64_t world_view_lost_share(const struct control *control, const struct world_view *view);
+/* The command that would form the world again. */
+void world_view_add_rejoin(const struct control *control, const struct world_view *view, struct str *text);
+
+void world_view_add_places(struct json *json, const char *key, const uint64_t number[PLACES]);
+/* `world`, a line a node, and what is lost of it. */
+void world_view_add_status(struct json *json, struct control *control, const struct world_view *view,
+                           const struct store_stats *stats);
+
+#endif

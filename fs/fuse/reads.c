@@ -1,0 +1,423 @@
+/* Threads: any begins a READ and any ends it; one of our own gives back. One that is answered at once touches nothing
+ * shared. `lock` guards everything below it and what the structs `pending` say under that name; the store is called
+ * without it.
+ *
+ * Which READ may be answered with an error? One that nobody waits for in the foreground: that error would be the
+ * reader's. FUSE does not tell them apart, but two things do:
+ *
+ *   - The kernel reads in the foreground, by read_folio, one folio; as long as the page cache of FUSE has small folios
+ *     only, that is one page. So what is longer is readahead, or direct I/O, which shows: it names its lock owner.
+ *   - A thread waits for one foreground READ at a time. So when it has asked for something later, it does not wait
+ *     for what it asked before: that is readahead, of whatever length. What is later has the greater number; but
+ *     readahead that found the limit reached is numbered when it is sent, after what its thread has asked for since.
+ *     A thread has one such READ at most, for it must wait before the next: so two later ones prove it.
+ *
+ * With large folios the first rule ends: read_folio of a large folio is as long as readahead. But it comes only for a
+ * folio that readahead has made and left without bytes, because we gave it back: so a READ within a range that was
+ * given back lately is no proof, and the first of these that is longer than a page, yet not what was given back, says
+ * that this kernel has large folios. From then on only the second rule counts. */
+#include "fs/fuse/reads.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/log.h"
+#include "fs/base/thread.h"
+#include "fs/fuse/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#define MOST_BYTES (UINT64_C(512) << 20)
+enum { ASKERS = 1024, NUMBERS = 1024, LATER = 2, GIVEN_SETS = 512, GIVEN_WAYS = 8, AGAIN_MS = 10 };
+
+struct pending_read {
+    struct store_read read;
+    fuse_req_t req;
+    struct reads *reads;
+    struct store *store;
+    uint64_t unique;
+    pid_t asker;
+    size_t size;
+    bool direct;
+    /* lock: */
+    bool listed;    /* else it has ended, or is being taken back */
+    bool ended;     /* while it was being taken back */
+    bool proven;    /* to be readahead */
+    bool is_ahead;  /* in `ahead` */
+    int later;      /* READs of its asker that were noted and have greater numbers */
+    bool is_latest; /* in `latest` */
+    TAILQ_ENTRY(pending_read) in_order;
+    LIST_ENTRY(pending_read) same_bucket;
+    LIST_ENTRY(pending_read) same_number;
+};
+
+/* What was given back. */
+struct given {
+    uint64_t offset;
+    size_t size;
+    uint32_t file;
+};
+
+/* Who is answered at once uses the same memory again and again: it is large, for it has room for the answer. */
+struct spare {
+    _Alignas(CACHE_LINE) _Atomic(struct pending_read *) pending;
+};
+
+struct reads {
+    struct spare spare[THREAD_STRIPES];
+    unsigned most;       /* of `ahead` */
+    uint64_t most_bytes; /* the kernel holds these pages locked: they cannot be reclaimed */
+    size_t page;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* for the thread: there is more readahead than there may be, or `stopping` */
+    bool stopping;
+    bool strained;                             /* readahead is given back at once */
+    uint64_t since;                            /* when there began to be too much of it; 0: there is not */
+    unsigned count;                            /* of `ahead` */
+    uint64_t bytes;                            /* of them */
+    TAILQ_HEAD(, pending_read) ahead;          /* proven readahead that waits, oldest first */
+    LIST_HEAD(, pending_read) latest[ASKERS];  /* that wait and are not proven, by thread */
+    LIST_HEAD(, pending_read) listed[NUMBERS]; /* by number */
+    bool large_folios;
+    unsigned givens;
+    struct given given[GIVEN_SETS][GIVEN_WAYS]; /* by where they begin: the latest of them */
+};
+
+/* What counts as readahead. With the lock. */
+
+static bool is_too_much(const struct reads *r)
+{
+    return r->count > r->most || r->bytes > r->most_bytes;
+}
+
+static void begin_ahead(struct reads *r, struct pending_read *p)
+{
+    p->proven = true;
+    if (p->is_ahead || p->direct)
+        return;
+    p->is_ahead = true;
+    TAILQ_INSERT_TAIL(&r->ahead, p, in_order);
+    r->count++;
+    r->bytes += p->size;
+    if (r->since || !is_too_much(r))
+        return;
+    r->since = clock_now();
+    pthread_cond_signal(&r->changed);
+}
+
+static void end_ahead(struct reads *r, struct pending_read *p)
+{
+    if (!p->is_ahead)
+        return;
+    p->is_ahead = false;
+    TAILQ_REMOVE(&r->ahead, p, in_order);
+    r->count--;
+    r->bytes -= p->size;
+    if (!is_too_much(r))
+        r->since = 0;
+    if (r->count <= r->most / 2 && r->bytes <= r->most_bytes / 2)
+        r->strained = false;
+}
+
+static struct given *given_set(struct reads *r, uint32_t file, uint64_t offset)
+{
+    uint64_t key = ((uint64_t)file << 32) + offset / SPAN_BYTES;
+    return r->given[key * 0x9e3779b97f4a7c15u >> 55];
+}
+_Static_assert(GIVEN_SETS == 1 << (64 - 55), "given_set takes the upper nine bits");
+
+static void given_note(struct reads *r, const struct pending_read *p)
+{
+    const struct span *span = &p->read.span;
+    given_set(r, span->file, span->offset)[r->givens++ % GIVEN_WAYS] =
+        (struct given){span->offset, p->size, span->file};
+}
+
+static bool given_overlaps(const struct given *g, const struct pending_read *p)
+{
+    uint64_t offset = p->read.span.offset;
+    return g->size && g->file == p->read.span.file && offset < g->offset + g->size && g->offset < offset + p->size;
+}
+
+/* A part of what was given back, of a folio's size and where such a folio may lie. */
+static bool is_folio(const struct given *g, const struct pending_read *p)
+{
+    uint64_t offset = p->read.span.offset;
+    return p->size < g->size && !(p->size & (p->size - 1)) && offset % p->size == 0 && offset >= g->offset &&
+           offset + p->size <= g->offset + g->size;
+}
+
+static bool was_given_back(struct reads *r, const struct pending_read *p)
+{
+    uint64_t first = p->read.span.offset / SPAN_BYTES, last = (p->read.span.offset + p->size - 1) / SPAN_BYTES;
+    bool found = false;
+    for (uint64_t block = first ? first - 1 : 0; block <= last; block++) {
+        const struct given *g = given_set(r, p->read.span.file, block * SPAN_BYTES);
+        for (int i = 0; i < GIVEN_WAYS; i++) {
+            if (!given_overlaps(&g[i], p))
+                continue;
+            found = true;
+            r->large_folios |= is_folio(&g[i], p);
+        }
+    }
+    return found;
+}
+
+static bool is_readahead(struct reads *r, const struct pending_read *p)
+{
+    return p->size > r->page && !r->large_folios && !(r->givens && was_given_back(r, p));
+}
+
+static unsigned number_bucket(uint64_t unique)
+{
+    return (unsigned)(unique >> 1) % NUMBERS; /* they are even */
+}
+
+static void pending_enlist(struct reads *r, struct pending_read *p)
+{
+    p->listed = true;
+    LIST_INSERT_HEAD(&r->listed[number_bucket(p->unique)], p, same_number);
+    if (p->proven || is_readahead(r, p))
+        begin_ahead(r, p);
+}
+
+static void pending_prove(struct reads *r, struct pending_read *p)
+{
+    if (p->is_latest)
+        LIST_REMOVE(p, same_bucket);
+    p->is_latest = false;
+    begin_ahead(r, p);
+}
+
+/* Requests may get here in another order than they were sent in. */
+static void note_asker(struct reads *r, struct pending_read *p)
+{
+    unsigned bucket = (unsigned)p->asker % ASKERS;
+    struct pending_read *other = LIST_FIRST(&r->latest[bucket]);
+    for (struct pending_read *next; other; other = next) {
+        next = LIST_NEXT(other, same_bucket);
+        if (other->asker != p->asker)
+            continue;
+        if (other->unique > p->unique)
+            p->later++;
+        else if (++other->later == LATER)
+            pending_prove(r, other);
+    }
+    if (p->later >= LATER)
+        pending_prove(r, p);
+    if (p->proven)
+        return;
+    LIST_INSERT_HEAD(&r->latest[bucket], p, same_bucket);
+    p->is_latest = true;
+}
+
+static void pending_delist(struct reads *r, struct pending_read *p)
+{
+    end_ahead(r, p);
+    LIST_REMOVE(p, same_number);
+    if (p->is_latest)
+        LIST_REMOVE(p, same_bucket);
+    p->listed = p->is_latest = false;
+}
+
+/* One READ. */
+
+/* Not all zero: the store sets what it needs of the answer. */
+static struct pending_read *pending_get(struct reads *r)
+{
+    struct pending_read *p = atomic_exchange(&r->spare[thread_stripe()].pending, NULL);
+    if (!p && !(p = malloc(sizeof *p)))
+        return NULL;
+    p->read.here = p->read.quiet = p->read.waiting = false;
+    p->listed = p->ended = p->proven = p->is_ahead = p->is_latest = false;
+    p->later = 0;
+    return p;
+}
+
+static void pending_put(struct reads *r, struct pending_read *p)
+{
+    free(atomic_exchange(&r->spare[thread_stripe()].pending, p));
+}
+
+static void pending_answer(struct pending_read *p, int error)
+{
+    if (error)
+        fuse_reply_err(p->req, -error);
+    else
+        fuse_reply_iov(p->req, p->read.answer.piece, p->read.answer.pieces);
+    answer_release(&p->read.answer);
+}
+
+static void read_waits(struct store_read *read)
+{
+    struct pending_read *p = (struct pending_read *)((char *)read - offsetof(struct pending_read, read));
+    pthread_mutex_lock(&p->reads->lock);
+    pending_enlist(p->reads, p);
+    if (p->asker && p->unique)
+        note_asker(p->reads, p);
+    pthread_mutex_unlock(&p->reads->lock);
+}
+
+static void end_waiting(struct pending_read *p)
+{
+    struct reads *r = p->reads;
+    pthread_mutex_lock(&r->lock);
+    bool ours = p->listed;
+    if (ours)
+        pending_delist(r, p);
+    p->ended = true;
+    pthread_mutex_unlock(&r->lock);
+    if (ours)
+        free(p);
+}
+
+static void read_done(struct store_read *read, int error)
+{
+    struct pending_read *p = (struct pending_read *)((char *)read - offsetof(struct pending_read, read));
+    pending_answer(p, error);
+    if (read->waiting)
+        end_waiting(p);
+    else
+        pending_put(p->reads, p);
+}
+
+void reads_begin(struct reads *r, struct store *store, const struct reads_request *request)
+{
+    const struct fuse_file_info *info = request->info;
+    struct pending_read *p = pending_get(r);
+    if (!p) {
+        fuse_reply_err(request->req, ENOMEM);
+        return;
+    }
+    p->req = request->req;
+    p->reads = r;
+    p->store = store;
+    p->unique = session_request().unique;
+    p->asker = fuse_req_ctx(request->req)->pid;
+    p->size = request->size;
+    p->direct = !info || info->lock_owner || info->flags & O_DIRECT; /* not known: rather yes */
+    p->read.span = request->span;
+    p->read.waits = read_waits;
+    p->read.done = read_done;
+    int error = store_read(store, &p->read);
+    if (error != -EINPROGRESS)
+        read_done(&p->read, error);
+}
+
+/* Taking back. */
+
+/* With the lock, which is let go in between. False: it is just ending, or on its way to wait for something else. */
+static bool take_back(struct reads *r, struct pending_read *p, int error)
+{
+    pending_delist(r, p);
+    pthread_mutex_unlock(&r->lock);
+    bool taken = store_cancel(p->store, &p->read);
+    if (taken)
+        pending_answer(p, error);
+    pthread_mutex_lock(&r->lock);
+    bool over = taken || p->ended;
+    if (over)
+        free(p);
+    else
+        pending_enlist(r, p);
+    return over;
+}
+
+bool reads_cancel(void *reads, uint64_t unique)
+{
+    struct reads *r = reads;
+    struct pending_read *p;
+    pthread_mutex_lock(&r->lock);
+    LIST_FOREACH(p, &r->listed[number_bucket(unique)], same_number)
+    if (p->unique == unique)
+        break;
+    bool over = p && take_back(r, p, -EINTR);
+    pthread_mutex_unlock(&r->lock);
+    return over;
+}
+
+static bool give_back(struct reads *r, struct pending_read *p)
+{
+    given_note(r, p); /* before anybody can ask again */
+    return take_back(r, p, -EIO);
+}
+
+static void reads_strain(struct reads *r)
+{
+    if (!r->strained)
+        log_limited(LOG_LEVEL_WARNING, 1,
+                    "%u requests of readahead have waited for a second: the oldest are given back", r->count);
+    r->strained = true;
+}
+
+static void *reads_main(void *argument)
+{
+    struct reads *r = argument;
+    pthread_mutex_lock(&r->lock);
+    while (!r->stopping) {
+        uint64_t now = clock_now();
+        if (!r->since) {
+            pthread_cond_wait(&r->changed, &r->lock);
+        } else if (!r->strained && now < r->since + SECOND) {
+            cond_wait_until(&r->changed, &r->lock, r->since + SECOND);
+        } else {
+            reads_strain(r);
+            if (!give_back(r, TAILQ_FIRST(&r->ahead)))
+                cond_wait_until(&r->changed, &r->lock, now + AGAIN_MS * MILLISECOND);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+int reads_create(unsigned limit, struct reads **reads)
+{
+    struct reads *r = aligned_alloc(CACHE_LINE, sizeof *r);
+    if (!r)
+        return -ENOMEM;
+    memset(r, 0, sizeof *r);
+    r->page = (size_t)sysconf(_SC_PAGESIZE);
+    r->most = limit / 2;
+    r->most_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 8;
+    if (r->most_bytes > MOST_BYTES)
+        r->most_bytes = MOST_BYTES;
+    TAILQ_INIT(&r->ahead);
+    pthread_mutex_init(&r->lock, NULL);
+    cond_init(&r->changed);
+    int error = thread_create(&r->thread, "reads", reads_main, r);
+    if (error) {
+        free(r);
+        return error;
+    }
+    *reads = r;
+    return 0;
+}
+
+void reads_stop(struct reads *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool again = r->stopping;
+    r->stopping = true;
+    pthread_cond_signal(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+    if (!again)
+        pthread_join(r->thread, NULL);
+}
+
+void reads_destroy(struct reads *r)
+{
+    if (!r)
+        return;
+    reads_stop(r);
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->lock);
+    for (int i = 0; i < THREAD_STRIPES; i++)
+        free(atomic_load(&r->spare[i].pending));
+    free(r);
+}

@@ -1,0 +1,448 @@
+/* A FUSE session over slots.
+ *
+ * Threads: `config.threads` readers, each with a slot of its own that it reads into; they run the handlers. Until INIT
+ * has been answered only the first of them reads. The tender, which exists only where the server before died with
+ * threads in the kernel, looks after the slots that these may still fill. Replies come from any thread, through
+ * write_reply, which libfuse calls; the watch answers for whoever dies, and the handler's own reply then comes too
+ * late.
+ *
+ * `lock` guards `initialised` and `ended`; `changed` says that one of them, or `stopping`, has changed. */
+#include "fs/fuse/session.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/log.h"
+#include "fs/fuse/init.h"
+#include "fs/fuse/watch.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+enum {
+    SESSION_FDS = 64,
+    KICK = SIGUSR1,
+};
+
+struct session {
+    struct session_config config;
+    struct fuse_session *fuse;
+    struct slots *slots;
+    struct watch *watch; /* NULL: none */
+    pthread_t *thread;
+    int threads; /* started, the tender included */
+    atomic_int exited;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool initialised, ended; /* lock */
+    atomic_bool stopping;
+};
+
+/* libfuse gives its hooks the descriptor and the user's data, so the session is found by the former. Set before the
+ * threads of the session start. */
+static struct session *session_of_fd[SESSION_FDS];
+/* This thread is inside libfuse's handling of INIT. */
+static _Thread_local bool in_init;
+/* What this thread's handler is in. */
+static _Thread_local struct session_request current;
+
+static void session_end(struct session *s, int error)
+{
+    pthread_mutex_lock(&s->lock);
+    bool first = !s->ended;
+    s->ended = true;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    slots_stop(s->slots);
+    if (first && s->config.ended)
+        s->config.ended(s->config.ended_user, error);
+}
+
+/* The connection is gone, and with it everybody who could want an answer. */
+static bool is_end(int error)
+{
+    return error == ENODEV || error == ECONNABORTED || error == ENOTCONN || error == ECONNRESET || error == EPIPE;
+}
+
+static ssize_t write_iov(int fd, const struct iovec *iov, int count)
+{
+    ssize_t n;
+    do
+        n = writev(fd, iov, count);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
+ssize_t session_write_error(int fd, uint64_t unique, int error)
+{
+    struct fuse_out_header out = {.len = sizeof out, .error = error, .unique = unique};
+    return write_iov(fd, &(struct iovec){&out, sizeof out}, 1);
+}
+
+/* The kernel takes each reply once: ENOENT says that the server before had sent this one. */
+static ssize_t write_init(struct session *s, const struct iovec *iov, int count)
+{
+    struct init_record *r = &s->config.lane->init;
+    int error = init_record_reply(r, iov, count, s->config.lane->room);
+    if (error) {
+        log_error("%s mount: the kernel's FUSE protocol is not one that libfuse speaks", s->config.name);
+        write_iov(s->config.fd, iov, count);
+        session_end(s, error);
+        return 0;
+    }
+    if (atomic_load(&r->state) != INIT_ANSWERED) {
+        struct iovec reply = {r->reply, atomic_load(&r->reply_length)};
+        if (write_iov(s->config.fd, &reply, 1) < 0 && errno != ENOENT) {
+            error = errno;
+            if (!is_end(error))
+                log_error("answer INIT of the %s mount: %s", s->config.name, strerror(error));
+            session_end(s, is_end(error) ? 0 : -error);
+            return 0;
+        }
+        atomic_store(&r->state, INIT_ANSWERED);
+    }
+    pthread_mutex_lock(&s->lock);
+    s->initialised = true;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    return 0;
+}
+
+static ssize_t write_reply(int fd, struct iovec *iov, int count, void *user)
+{
+    (void)user;
+    struct session *s = session_of_fd[fd];
+    const struct fuse_out_header *out = iov[0].iov_base;
+    if (in_init)
+        return write_init(s, iov, count);
+    uint64_t unique = out->unique;
+    ssize_t n = write_iov(fd, iov, count);
+    int error = n < 0 ? errno : 0;
+    if (unique == 0) /* a notification: nobody waits for it */
+        goto out;
+    if (error && error != ENOENT && !is_end(error)) {
+        /* The kernel refused the reply as it is; whoever waits for it must not wait for ever. */
+        log_limited(LOG_LEVEL_ERROR, 5, "%s mount: reply of %u bytes refused: %s", s->config.name, out->len,
+                    strerror(error));
+        session_write_error(fd, unique, -EIO);
+    }
+    if (!slots_answered(s->slots, unique) && s->watch)
+        watch_late_reply(s->watch);
+out:
+    errno = error;
+    return n;
+}
+
+/* libfuse asks for it, but requests do not come through libfuse. */
+static ssize_t read_request(int fd, void *buffer, size_t n, void *user)
+{
+    (void)user;
+    return read(fd, buffer, n);
+}
+
+static void pass_on(struct session *s, void *request, size_t n)
+{
+    struct fuse_buf buffer = {.size = n, .mem = request};
+    fuse_session_process_buf(s->fuse, &buffer);
+}
+
+static void handle_init(struct session *s, const void *request, size_t n)
+{
+    struct init_record *r = &s->config.lane->init;
+    int error = init_record_request(r, request, n);
+    if (error) {
+        session_end(s, error);
+        return;
+    }
+    unsigned char copy[sizeof r->request];
+    memcpy(copy, r->request, r->request_length);
+    in_init = true;
+    pass_on(s, copy, r->request_length);
+    in_init = false;
+}
+
+static void handle_interrupt(struct session *s, const struct fuse_in_header *in)
+{
+    if (s->watch)
+        watch_interrupt(s->watch, in);
+    if (!s->config.interrupts)
+        return;
+    /* libfuse may keep it for later, and its reply, if any, is for no slot. */
+    struct {
+        struct fuse_in_header header;
+        struct fuse_interrupt_in body;
+    } copy;
+    if (in->len == sizeof copy) {
+        memcpy(&copy, in, sizeof copy);
+        pass_on(s, &copy, sizeof copy);
+    }
+}
+
+static void refuse_poison(struct session *s, const struct fuse_in_header *in)
+{
+    log_error("%s mount: request %u on inode %llu was in hand when %d servers in a row died: answered with EIO",
+              s->config.name, in->opcode, (unsigned long long)in->nodeid, POISON_DEATHS);
+    session_write_error(s->config.fd, in->unique, -EIO);
+    slots_answered(s->slots, in->unique);
+}
+
+/* Answer the request in a slot, or see that somebody will. True: the slot is the caller's again. */
+static bool session_handle(struct session *s, int slot)
+{
+    struct fuse_in_header *in = lane_request(s->config.lane, slot);
+    log_debug("session", "%s: slot %d, request %" PRIu64 ", opcode %u, inode %" PRIu64 ", process %u", s->config.name,
+              slot, (uint64_t)in->unique, in->opcode, (uint64_t)in->nodeid, in->pid);
+    switch (in->opcode) {
+    case FUSE_INIT:
+        handle_init(s, in, in->len);
+        return true;
+    case FUSE_INTERRUPT:
+        handle_interrupt(s, in);
+        return true;
+    case FUSE_FORGET:
+    case FUSE_BATCH_FORGET: /* inodes are numbers here, nothing is counted */
+    case FUSE_NOTIFY_REPLY:
+        return true;
+    }
+    slots_begin(s->slots, slot);
+    current = (struct session_request){s, in->unique};
+    if (slots_deaths(s->slots, slot) >= POISON_DEATHS)
+        refuse_poison(s, in);
+    else
+        pass_on(s, in, in->len);
+    current = (struct session_request){0};
+    return slots_end(s->slots, slot);
+}
+
+/* 0: the slot has a request. -EAGAIN: look again whether there is something to do. -ENODEV: the end. */
+static int session_receive(struct session *s, int slot)
+{
+    struct fuse_in_header *in = lane_request(s->config.lane, slot);
+    ssize_t n = read(s->config.fd, in, s->config.lane->room);
+    if (n >= (ssize_t)sizeof *in && (size_t)n == in->len)
+        return 0;
+    int error = n > 0 ? EIO : n == 0 ? ENODEV : errno;
+    if (error == EINTR || error == EAGAIN || error == ENOENT)
+        return -EAGAIN;
+    if (!is_end(error))
+        log_error("read a request of the %s mount: %s", s->config.name, strerror(error));
+    session_end(s, is_end(error) ? 0 : -error);
+    return -ENODEV;
+}
+
+static bool wait_initialised(struct session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (!s->initialised && !s->ended && !atomic_load(&s->stopping))
+        pthread_cond_wait(&s->changed, &s->lock);
+    bool initialised = s->initialised;
+    pthread_mutex_unlock(&s->lock);
+    return initialised;
+}
+
+int session_wait(struct session *s)
+{
+    return wait_initialised(s) ? 0 : -ENODEV;
+}
+
+/* A slot with a request: one to replay, else one just read, for which `mine` is used up. SLOT_NONE: look again. */
+static int next_request(struct session *s, int *mine, bool *over)
+{
+    int slot = slots_replay(s->slots);
+    if (slot != SLOT_NONE)
+        return slot;
+    if (*mine == SLOT_NONE)
+        *mine = slots_take(s->slots);
+    else
+        slots_ready(s->slots, *mine);
+    int error = *mine == SLOT_NONE ? -ENODEV : session_receive(s, *mine);
+    *over = error == -ENODEV;
+    if (error)
+        return SLOT_NONE;
+    slot = *mine;
+    *mine = SLOT_NONE;
+    return slot;
+}
+
+/* A slot whose request was answered at once is read into again by the same thread. */
+static void session_serve(struct session *s)
+{
+    int mine = SLOT_NONE;
+    bool over = false;
+    while (!over && !atomic_load_explicit(&s->stopping, memory_order_relaxed)) {
+        int slot = next_request(s, &mine, &over);
+        if (slot == SLOT_NONE || !session_handle(s, slot))
+            continue;
+        if (mine == SLOT_NONE)
+            mine = slot;
+        else
+            slots_put(s->slots, slot);
+    }
+    if (mine != SLOT_NONE)
+        slots_put(s->slots, mine);
+}
+
+static void *first_thread(void *arg)
+{
+    struct session *s = arg;
+    const struct init_record *r = &s->config.lane->init;
+    prctl(PR_SET_NAME, s->config.name);
+    if (atomic_load(&r->state) != INIT_NONE)
+        handle_init(s, r->request, r->request_length);
+    session_serve(s);
+    atomic_fetch_add(&s->exited, 1);
+    return NULL;
+}
+
+static void *other_thread(void *arg)
+{
+    struct session *s = arg;
+    prctl(PR_SET_NAME, s->config.name);
+    if (wait_initialised(s))
+        session_serve(s);
+    atomic_fetch_add(&s->exited, 1);
+    return NULL;
+}
+
+static void *tender_thread(void *arg)
+{
+    struct session *s = arg;
+    prctl(PR_SET_NAME, "late");
+    for (int left = 1; left > 0 && !atomic_load(&s->stopping);) {
+        int slot = slots_late(s->slots, &left);
+        if (slot == SLOT_NONE) {
+            clock_sleep(10 * MILLISECOND);
+            continue;
+        }
+        left++; /* there may be more that have a request by now */
+        if (lane_request(s->config.lane, slot)->opcode != FUSE_INIT && !wait_initialised(s))
+            break;
+        if (session_handle(s, slot))
+            slots_put(s->slots, slot);
+    }
+    atomic_fetch_add(&s->exited, 1);
+    return NULL;
+}
+
+static void kicked(int signal)
+{
+    (void)signal;
+}
+
+static int start_thread(struct session *s, void *(*body)(void *))
+{
+    int error = pthread_create(&s->thread[s->threads], NULL, body, s);
+    if (!error)
+        s->threads++;
+    return -error;
+}
+
+int session_start(struct session *s)
+{
+    sigaction(KICK, &(struct sigaction){.sa_handler = kicked}, NULL); /* no SA_RESTART: it ends a read */
+    session_of_fd[s->config.fd] = s;
+    int error = start_thread(s, first_thread);
+    for (int i = 1; i < s->config.threads && !error; i++)
+        error = start_thread(s, other_thread);
+    if (!error && slots_late_count(s->slots) > 0)
+        error = start_thread(s, tender_thread);
+    if (error)
+        session_stop(s);
+    return error;
+}
+
+void session_stop(struct session *s)
+{
+    if (!s || s->threads == 0)
+        return;
+    pthread_mutex_lock(&s->lock);
+    atomic_store(&s->stopping, true);
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    slots_stop(s->slots);
+    /* A thread that looked at `stopping` just before goes into one more read: so kick until all are out. */
+    while (atomic_load(&s->exited) < s->threads) {
+        for (int i = 0; i < s->threads; i++)
+            pthread_kill(s->thread[i], KICK);
+        clock_sleep(MILLISECOND);
+    }
+    while (s->threads > 0)
+        pthread_join(s->thread[--s->threads], NULL);
+    watch_stop(s->watch);
+}
+
+static void to_log(enum fuse_log_level level, const char *format, va_list args)
+{
+    char line[256];
+    vsnprintf(line, sizeof line, format, args);
+    line[strcspn(line, "\n")] = '\0';
+    log_line(level <= FUSE_LOG_ERR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "%s", line);
+}
+
+static const struct fuse_custom_io hooks = {.writev = write_reply, .read = read_request};
+
+int session_create(const struct session_config *config, struct session **session)
+{
+    if (config->fd < 0 || config->fd >= SESSION_FDS || config->threads < 1)
+        return -EINVAL;
+    struct session *s = calloc(1, sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    s->config = *config;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    fuse_set_log_func(to_log);
+    char *name = (char *)config->name;
+    struct fuse_args args = FUSE_ARGS_INIT(1, &name);
+    int error = slots_create(config->lane, &s->slots);
+    if (error)
+        goto error;
+    error = -ENOMEM;
+    s->thread = calloc((size_t)config->threads + 1, sizeof *s->thread);
+    s->fuse = fuse_session_new(&args, config->ops, sizeof *config->ops, config->user);
+    fuse_opt_free_args(&args);
+    if (!s->thread || !s->fuse)
+        goto error;
+    error = fuse_session_custom_io(s->fuse, &hooks, config->fd);
+    if (!error && config->pulse)
+        error = watch_create(&(struct watch_config){s->slots, config->fd, config->threads, config->pulse,
+                                                    config->cancel, config->cancel_user},
+                             &s->watch);
+    if (error)
+        goto error;
+    *session = s;
+    return 0;
+error:
+    session_destroy(s);
+    return error;
+}
+
+void session_destroy(struct session *s)
+{
+    if (!s)
+        return;
+    session_stop(s);
+    watch_destroy(s->watch);
+    if (session_of_fd[s->config.fd] == s)
+        session_of_fd[s->config.fd] = NULL;
+    if (s->fuse)
+        fuse_session_destroy(s->fuse);
+    slots_destroy(s->slots);
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->changed);
+    free(s->thread);
+    free(s);
+}
+
+struct session_request session_request(void)
+{
+    return current;
+}
+
+void session_resume(const struct session_request *request)
+{
+    if (request->session)
+        slots_resume(request->session->slots, request->unique);
+}

@@ -1,0 +1,455 @@
+/* Requests in shared memory: the private view of one server.
+ *
+ * Threads: any. `lock` guards the lists of free and waiting slots; a stripe of `index` guards the chains of its buckets
+ * and the private entries of the slots in them. The two are never held together. The words in shared memory are written
+ * by whoever owns the slot at the time; nobody reads them but a later server. */
+#include "fs/fuse/slots.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/process.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { BUCKETS = 1024, STRIPES = 32, PAGE = 4096 };
+
+struct slot_entry {
+    uint64_t unique;
+    int next;      /* in the bucket's chain */
+    bool busy;     /* its handler has not returned */
+    bool answered; /* while it is busy: the slot goes back to the handler's thread */
+    bool resumed;  /* another thread has gone on with it */
+    bool suspect;
+};
+
+struct slot_stripe {
+    _Alignas(64) pthread_mutex_t lock;
+};
+
+struct slot_stack {
+    int *slot, count;
+};
+
+struct slots {
+    struct lane *lane;
+    uint32_t self; /* process id */
+    pthread_mutex_t lock;
+    pthread_cond_t freed;                         /* a slot was put back, or stop */
+    bool stopping;                                /* lock */
+    struct slot_stack free, fresh, suspect, late; /* lock */
+    bool suspect_running;                         /* lock */
+    atomic_int to_replay;                         /* fresh and suspects: spares the lock once there are none */
+    int *stacked;                                 /* the memory of the stacks */
+    struct slot_entry *entry;
+    int *bucket;
+    struct slot_stripe *stripe;
+};
+
+static void stack_push(struct slot_stack *s, int slot)
+{
+    s->slot[s->count++] = slot;
+}
+
+static int stack_pop(struct slot_stack *s)
+{
+    return s->count > 0 ? s->slot[--s->count] : SLOT_NONE;
+}
+
+static enum slot_state state_of(const struct slot *slot)
+{
+    return atomic_load_explicit(&slot->word, memory_order_acquire) & 255;
+}
+
+unsigned slots_deaths(const struct slots *s, int slot)
+{
+    return atomic_load_explicit(&lane_slot(s->lane, slot)->word, memory_order_relaxed) >> 8;
+}
+
+/* A header is there, and leads nowhere outside the slot. */
+static bool has_request(const struct lane *lane, int i)
+{
+    const struct fuse_in_header *in = lane_request(lane, i);
+    return in->unique != 0 && in->len >= sizeof *in && in->len <= lane->room;
+}
+
+/* The table in lane.h. */
+static void check_state(const struct slots *s, int i, enum slot_state state)
+{
+#ifdef DEALFS_CHECKS
+    enum {
+        FREE = 1 << SLOT_FREE,
+        READING = 1 << SLOT_READING,
+        RUNNING = 1 << SLOT_RUNNING,
+        PARKED = 1 << SLOT_PARKED,
+        WAITING = 1 << SLOT_WAITING
+    };
+    static const int before[] = {
+        [SLOT_READING] = FREE | READING | WAITING,
+        [SLOT_RUNNING] = READING | RUNNING | PARKED | WAITING,
+        [SLOT_PARKED] = RUNNING,
+        [SLOT_WAITING] = READING | RUNNING | PARKED | WAITING,
+    };
+    const struct slot_entry *e = &s->entry[i];
+    /* Free may become what a server before left in any state. */
+    assert(state == SLOT_FREE || before[state] & 1 << state_of(lane_slot(s->lane, i)));
+    assert(state == SLOT_FREE || has_request(s->lane, i) == (state != SLOT_READING));
+    assert(state != SLOT_READING || atomic_load(&lane_slot(s->lane, i)->reader) == s->self);
+    assert(state != SLOT_PARKED || (!e->busy && !e->answered && !e->resumed));
+#endif
+    (void)s, (void)i, (void)state;
+}
+
+static void set_state(struct slots *s, int i, enum slot_state state, unsigned deaths)
+{
+    check_state(s, i, state);
+    atomic_store_explicit(&lane_slot(s->lane, i)->word, state | (deaths > 255 ? 255 : deaths) << 8,
+                          memory_order_release);
+}
+
+static bool reader_lingers(const struct slot *slot)
+{
+    return !process_is_gone((pid_t)atomic_load_explicit(&slot->reader, memory_order_relaxed));
+}
+
+static void slot_recover(struct slots *s, int i)
+{
+    struct slot *slot = lane_slot(s->lane, i);
+    unsigned deaths = slots_deaths(s, i);
+    switch (state_of(slot)) {
+    case SLOT_READING:
+        if (has_request(s->lane, i)) {
+            deaths = 0;
+            break;
+        }
+        if (reader_lingers(slot)) {
+            stack_push(&s->late, i);
+            return;
+        }
+        goto free;
+    case SLOT_RUNNING:
+        deaths++;
+        break;
+    case SLOT_PARKED:
+        deaths = 0;
+        break;
+    case SLOT_WAITING:
+        break;
+    default:
+        goto free;
+    }
+    if (!has_request(s->lane, i))
+        goto free;
+    set_state(s, i, SLOT_WAITING, deaths);
+    stack_push(deaths ? &s->suspect : &s->fresh, i);
+    return;
+free:
+    set_state(s, i, SLOT_FREE, 0);
+    stack_push(&s->free, i);
+}
+
+int slots_create(struct lane *lane, struct slots **slots)
+{
+    struct slots *s = calloc(1, sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    s->lane = lane;
+    s->self = (uint32_t)getpid();
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->freed, NULL);
+    s->stacked = calloc(4 * (size_t)lane->count, sizeof *s->stacked);
+    s->entry = calloc(lane->count, sizeof *s->entry);
+    s->bucket = malloc(BUCKETS * sizeof *s->bucket);
+    s->stripe = aligned_alloc(64, STRIPES * sizeof *s->stripe);
+    if (!s->stacked || !s->entry || !s->bucket || !s->stripe) {
+        free(steal_pointer(s->stripe)); /* its locks are not made yet */
+        slots_destroy(s);
+        return -ENOMEM;
+    }
+    s->free.slot = s->stacked;
+    s->fresh.slot = s->free.slot + lane->count;
+    s->suspect.slot = s->fresh.slot + lane->count;
+    s->late.slot = s->suspect.slot + lane->count;
+    for (int i = 0; i < STRIPES; i++)
+        pthread_mutex_init(&s->stripe[i].lock, NULL);
+    for (int i = 0; i < BUCKETS; i++)
+        s->bucket[i] = SLOT_NONE;
+    for (int i = (int)lane->count - 1; i >= 0; i--)
+        slot_recover(s, i);
+    atomic_store(&s->to_replay, s->fresh.count + s->suspect.count);
+    *slots = s;
+    return 0;
+}
+
+void slots_destroy(struct slots *s)
+{
+    if (!s)
+        return;
+    for (int i = 0; s->stripe && i < STRIPES; i++)
+        pthread_mutex_destroy(&s->stripe[i].lock);
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->freed);
+    free(s->stacked);
+    free(s->entry);
+    free(s->bucket);
+    free(s->stripe);
+    free(s);
+}
+
+size_t slots_count(const struct slots *s)
+{
+    return s->lane->count;
+}
+
+void slots_ready(struct slots *s, int i)
+{
+    char *buffer = (char *)lane_request(s->lane, i);
+    struct slot *slot = lane_slot(s->lane, i);
+    memset(buffer, 0, sizeof(struct fuse_in_header));
+    /* A copy by the kernel into a page that is not there fails when the reader is killed at this moment, and the kernel
+     * then ends the request with EIO: so every page is there, and writable, before the read. */
+    for (size_t at = PAGE; at < s->lane->room; at += PAGE)
+        *(volatile char *)(buffer + at) = 0;
+    atomic_store_explicit(&slot->reader, s->self, memory_order_relaxed);
+    atomic_store_explicit(&slot->since, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->interrupted, 0, memory_order_relaxed);
+    set_state(s, i, SLOT_READING, 0);
+}
+
+int slots_take(struct slots *s)
+{
+    int slot = SLOT_NONE;
+    pthread_mutex_lock(&s->lock);
+    while (!s->stopping && s->free.count == 0)
+        pthread_cond_wait(&s->freed, &s->lock);
+    if (!s->stopping)
+        slot = stack_pop(&s->free);
+    pthread_mutex_unlock(&s->lock);
+    if (slot != SLOT_NONE)
+        slots_ready(s, slot);
+    return slot;
+}
+
+void slots_put(struct slots *s, int i)
+{
+    set_state(s, i, SLOT_FREE, 0);
+    pthread_mutex_lock(&s->lock);
+    stack_push(&s->free, i);
+    pthread_cond_signal(&s->freed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void slots_stop(struct slots *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->stopping = true;
+    pthread_cond_broadcast(&s->freed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+int slots_replay(struct slots *s)
+{
+    if (atomic_load_explicit(&s->to_replay, memory_order_acquire) == 0)
+        return SLOT_NONE;
+    int slot = SLOT_NONE;
+    pthread_mutex_lock(&s->lock);
+    if (s->suspect.count > 0 && !s->suspect_running) {
+        slot = stack_pop(&s->suspect);
+        s->suspect_running = s->entry[slot].suspect = true;
+    } else {
+        slot = stack_pop(&s->fresh);
+    }
+    if (slot != SLOT_NONE)
+        atomic_fetch_sub(&s->to_replay, 1);
+    pthread_mutex_unlock(&s->lock);
+    return slot;
+}
+
+int slots_late(struct slots *s, int *left)
+{
+    int found = SLOT_NONE;
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < s->late.count && found == SLOT_NONE;) {
+        int slot = s->late.slot[i];
+        /* Asked before the header is looked at: who is gone now wrote before. */
+        bool open = reader_lingers(lane_slot(s->lane, slot));
+        bool request = has_request(s->lane, slot);
+        if (open && !request) {
+            i++;
+            continue;
+        }
+        s->late.slot[i] = s->late.slot[s->late.count - 1];
+        s->late.count--;
+        if (request) {
+            found = slot;
+        } else {
+            set_state(s, slot, SLOT_FREE, 0);
+            stack_push(&s->free, slot);
+            pthread_cond_signal(&s->freed);
+        }
+    }
+    *left = s->late.count;
+    pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
+int slots_late_count(struct slots *s)
+{
+    pthread_mutex_lock(&s->lock);
+    int count = s->late.count;
+    pthread_mutex_unlock(&s->lock);
+    return count;
+}
+
+/* Uniques grow by two; interrupts, which have odd ones, are never in here. */
+static unsigned bucket_of(uint64_t unique)
+{
+    return (unsigned)(unique >> 1) % BUCKETS;
+}
+
+static pthread_mutex_t *stripe_of(struct slots *s, uint64_t unique)
+{
+    return &s->stripe[bucket_of(unique) % STRIPES].lock;
+}
+
+void slots_begin(struct slots *s, int i)
+{
+    struct slot_entry *e = &s->entry[i];
+    e->unique = lane_request(s->lane, i)->unique;
+    unsigned bucket = bucket_of(e->unique);
+    pthread_mutex_t *lock = stripe_of(s, e->unique);
+    set_state(s, i, SLOT_RUNNING, slots_deaths(s, i));
+    pthread_mutex_lock(lock);
+    e->busy = true;
+    e->answered = false;
+    e->resumed = false;
+    e->next = s->bucket[bucket];
+    s->bucket[bucket] = i;
+    pthread_mutex_unlock(lock);
+}
+
+/* Many may wait: of a slot made for long writes what the request does not fill has no need of memory. */
+static void give_rest_back(const struct lane *lane, int i)
+{
+    char *request = (char *)lane_request(lane, i);
+    size_t used = (lane_request(lane, i)->len + PAGE - 1) & ~(size_t)(PAGE - 1);
+
+    if (lane->room > DATA_ROOM && used < lane->room / PAGE * PAGE)
+        madvise(request + used, lane->room / PAGE * PAGE - used, MADV_REMOVE);
+}
+
+bool slots_end(struct slots *s, int i)
+{
+    struct slot_entry *e = &s->entry[i];
+    pthread_mutex_t *lock = stripe_of(s, e->unique);
+    bool suspect = e->suspect;
+    e->suspect = false;
+    pthread_mutex_lock(lock);
+    bool answered = e->answered;
+    e->busy = false;
+    if (!answered) {
+        give_rest_back(s->lane, i);
+        if (!e->resumed)
+            set_state(s, i, SLOT_PARKED, slots_deaths(s, i));
+    }
+    pthread_mutex_unlock(lock);
+    if (suspect) {
+        pthread_mutex_lock(&s->lock);
+        s->suspect_running = false;
+        pthread_mutex_unlock(&s->lock);
+    }
+    return answered;
+}
+
+bool slots_answered(struct slots *s, uint64_t unique)
+{
+    pthread_mutex_t *lock = stripe_of(s, unique);
+    int found = SLOT_NONE;
+    bool put = false;
+    pthread_mutex_lock(lock);
+    for (int *link = &s->bucket[bucket_of(unique)]; *link != SLOT_NONE; link = &s->entry[*link].next) {
+        struct slot_entry *e = &s->entry[*link];
+        if (e->unique != unique)
+            continue;
+        found = *link;
+        *link = e->next;
+        e->answered = true;
+        put = !e->busy;
+        if (!put)
+            set_state(s, found, SLOT_FREE, 0);
+        break;
+    }
+    pthread_mutex_unlock(lock);
+    if (found == SLOT_NONE)
+        return false;
+    atomic_fetch_add_explicit(&s->lane->answered, 1, memory_order_relaxed);
+    if (put)
+        slots_put(s, found);
+    return true;
+}
+
+/* The entry of a request in hand, or SLOT_NONE. With its stripe's lock. */
+static int find_entry(const struct slots *s, uint64_t unique)
+{
+    int i = s->bucket[bucket_of(unique)];
+
+    while (i != SLOT_NONE && s->entry[i].unique != unique)
+        i = s->entry[i].next;
+    return i;
+}
+
+void slots_resume(struct slots *s, uint64_t unique)
+{
+    pthread_mutex_t *lock = stripe_of(s, unique);
+    pthread_mutex_lock(lock);
+    int i = find_entry(s, unique);
+    if (i != SLOT_NONE) {
+        s->entry[i].resumed = true;
+        set_state(s, i, SLOT_RUNNING, slots_deaths(s, i));
+    }
+    pthread_mutex_unlock(lock);
+}
+
+bool slots_interrupt(struct slots *s, uint64_t unique)
+{
+    pthread_mutex_t *lock = stripe_of(s, unique);
+    pthread_mutex_lock(lock);
+    int i = find_entry(s, unique);
+    if (i != SLOT_NONE)
+        atomic_store_explicit(&lane_slot(s->lane, i)->interrupted, 1, memory_order_relaxed);
+    pthread_mutex_unlock(lock);
+    return i != SLOT_NONE;
+}
+
+/* With its stripe's lock: what is in a chain stays in its slot. */
+static struct slots_request look_at(struct slots *s, int i, uint64_t now)
+{
+    struct slot *slot = lane_slot(s->lane, i);
+    uint64_t since = atomic_load_explicit(&slot->since, memory_order_relaxed);
+    if (!since) {
+        since = now;
+        atomic_store_explicit(&slot->since, since, memory_order_relaxed);
+    }
+    return (struct slots_request){
+        .unique = s->entry[i].unique,
+        .since = since,
+        .asker = lane_request(s->lane, i)->pid,
+        .busy = s->entry[i].busy,
+        .interrupted = atomic_load_explicit(&slot->interrupted, memory_order_relaxed),
+    };
+}
+
+/* A slot that is freed and taken again meanwhile is seen twice: so there may be more than there are slots. */
+int slots_look(struct slots *s, uint64_t now, struct slots_request *seen)
+{
+    int count = 0;
+    for (int stripe = 0; stripe < STRIPES; stripe++) {
+        pthread_mutex_lock(&s->stripe[stripe].lock);
+        for (int bucket = stripe; bucket < BUCKETS; bucket += STRIPES)
+            for (int i = s->bucket[bucket]; i != SLOT_NONE && count < (int)s->lane->count; i = s->entry[i].next)
+                seen[count++] = look_at(s, i, now);
+        pthread_mutex_unlock(&s->stripe[stripe].lock);
+    }
+    return count;
+}

@@ -1,0 +1,214 @@
+/* The watch over the requests in hand.
+ *
+ * Threads: one of its own; `lock` guards what it waits for. It holds no lock while it looks into /proc. */
+#include "fs/fuse/watch.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/log.h"
+#include "fs/base/process.h"
+#include "fs/base/thread.h"
+#include "fs/fuse/session.h"
+#include "fs/wire/handover.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SPARE = 50,         /* it pauses so many times as long as it looked */
+    MOST_LET_GO = 4096, /* requests that handlers still work at though nobody waits for them */
+    EARLY_MS = 1,
+};
+/* An asker that was interrupted and cannot be looked at may be dead: it is let go after so long, not at once, since a
+ * live one would see EINTR. */
+#define UNSEEN (5000 * MILLISECOND)
+/* Between two looks. */
+#define LEAST_PAUSE (250 * MILLISECOND)
+#define MOST_PAUSE (5000 * MILLISECOND)
+
+struct watch {
+    struct watch_config config;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake; /* `look` or `stopping` was set */
+    bool look, stopping; /* lock */
+    bool stopped;        /* joined */
+    atomic_int let_go;   /* requests whose handlers' replies are still to come */
+    struct slots_request seen[];
+};
+
+static int by_asker(const void *a, const void *b)
+{
+    uint32_t left = ((const struct slots_request *)a)->asker, right = ((const struct slots_request *)b)->asker;
+    return left < right ? -1 : left > right;
+}
+
+static bool is_over(const struct slots_request *r, enum thread_fate fate, uint64_t now)
+{
+    if (fate == THREAD_UNSEEN)
+        return r->interrupted && now - r->since >= UNSEEN;
+    return fate == THREAD_DIES;
+}
+
+/* What cannot be taken back is answered past libfuse, whose handler has the request still and is not disturbed: the
+ * kernel and the slots know it by its number, and take the reply that comes later for none. */
+static void let_go(struct watch *w, uint64_t unique)
+{
+    if (w->config.cancel && w->config.cancel(w->config.cancel_user, unique))
+        return;
+    if (atomic_load(&w->let_go) >= MOST_LET_GO)
+        return;
+    session_write_error(w->config.fd, unique, -EINTR);
+    if (slots_answered(w->config.slots, unique))
+        atomic_fetch_add(&w->let_go, 1);
+}
+
+void watch_late_reply(struct watch *w)
+{
+    atomic_fetch_sub(&w->let_go, 1);
+}
+
+/* Of many requests of one asker only the first costs a look. */
+static void let_dying_go(struct watch *w, int count, uint64_t now)
+{
+    enum thread_fate fate = THREAD_LIVES;
+    qsort(w->seen, (size_t)count, sizeof *w->seen, by_asker);
+    for (int i = 0; i < count; i++) {
+        const struct slots_request *r = &w->seen[i];
+        if (i == 0 || r->asker != r[-1].asker)
+            fate = process_thread_fate((pid_t)r->asker);
+        if (!is_over(r, fate, now))
+            continue;
+        log_debug("session", "request %" PRIu64 ": its process %u dies, nobody waits for it", r->unique, r->asker);
+        let_go(w, r->unique);
+    }
+}
+
+/* Those that were in hand at the last look as well, or were interrupted; to the front. */
+static int keep_waiting(struct watch *w, int count, uint64_t now)
+{
+    int kept = 0;
+    for (int i = 0; i < count; i++)
+        if (w->seen[i].since != now || w->seen[i].interrupted)
+            w->seen[kept++] = w->seen[i];
+    return kept;
+}
+
+static void watch_say(struct watch *w, int count)
+{
+    struct pulse *pulse = w->config.pulse;
+    uint64_t oldest = 0;
+    int busy = 0;
+    for (int i = 0; i < count; i++) {
+        busy += w->seen[i].busy;
+        if (!oldest || w->seen[i].since < oldest)
+            oldest = w->seen[i].since;
+    }
+    atomic_store(&pulse->oldest, oldest);
+    /* When each reader is with the request that it was with a while ago, nobody reads new ones. */
+    if (busy < w->config.readers)
+        atomic_fetch_add(&pulse->beats, 1);
+}
+
+static void watch_look(struct watch *w)
+{
+    uint64_t now = clock_now();
+    int count = keep_waiting(w, slots_look(w->config.slots, now, w->seen), now);
+    watch_say(w, count);
+    let_dying_go(w, count, now);
+}
+
+/* False: it is to end. */
+static bool watch_rest(struct watch *w, uint64_t nanoseconds)
+{
+    uint64_t end = clock_now() + nanoseconds;
+    pthread_mutex_lock(&w->lock);
+    while (!w->stopping && !w->look && cond_wait_until(&w->wake, &w->lock, end))
+        ;
+    w->look = false;
+    bool go_on = !w->stopping;
+    pthread_mutex_unlock(&w->lock);
+    return go_on;
+}
+
+static void *watch_main(void *arg)
+{
+    struct watch *w = arg;
+    uint64_t pause = LEAST_PAUSE;
+    while (watch_rest(w, pause)) {
+        uint64_t began = clock_now();
+        watch_look(w);
+        pause = SPARE * (clock_now() - began);
+        pause = pause < LEAST_PAUSE ? LEAST_PAUSE : pause > MOST_PAUSE ? MOST_PAUSE : pause;
+    }
+    return NULL;
+}
+
+static void watch_free(struct watch *w)
+{
+    pthread_cond_destroy(&w->wake);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+int watch_create(const struct watch_config *config, struct watch **watch)
+{
+    struct watch *w = calloc(1, sizeof *w + slots_count(config->slots) * sizeof w->seen[0]);
+    if (!w)
+        return -ENOMEM;
+    w->config = *config;
+    pthread_mutex_init(&w->lock, NULL);
+    cond_init(&w->wake);
+    int error = thread_create(&w->thread, "watch", watch_main, w);
+    if (error)
+        watch_free(w);
+    else
+        *watch = w;
+    return error;
+}
+
+static void look_soon(struct watch *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->look = true;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* The kernel may send it before the reader of the request has seen that, and after a restart before the request has
+ * been replayed: then it is asked to send it again. */
+void watch_interrupt(struct watch *w, const struct fuse_in_header *in)
+{
+    struct fuse_interrupt_in body;
+    if (in->len != sizeof *in + sizeof body)
+        return;
+    memcpy(&body, in + 1, sizeof body);
+    if (slots_interrupt(w->config.slots, body.unique)) {
+        look_soon(w);
+    } else {
+        clock_sleep(EARLY_MS * MILLISECOND);
+        session_write_error(w->config.fd, in->unique, -EAGAIN);
+    }
+}
+
+void watch_stop(struct watch *w)
+{
+    if (!w || w->stopped)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->stopping = true;
+    pthread_cond_signal(&w->wake);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    w->stopped = true;
+}
+
+void watch_destroy(struct watch *w)
+{
+    watch_stop(w);
+    if (w)
+        watch_free(w);
+}

@@ -1,0 +1,438 @@
+/* dealfs-keeper STATE: holds a mount's descriptors and shared memory, starts its server, and starts the next one when
+ * that dies. STATE is for those who look for it: what it does, it does by FD_CONFIG alone.
+ *
+ * One thread, nothing that can block on the mount: short-lived children do what could. It links neither RocksDB nor
+ * libfuse, so that what can go wrong here is on these pages. It is started by the command, or by the server when the
+ * keeper before died; then that server is not its child, and is watched all the same. */
+#include "fs/attach/config.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/process.h"
+#include "fs/keeper/putup.h"
+#include "fs/keeper/standby.h"
+#include "fs/keeper/takedown.h"
+#include "fs/wire/handover.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum {
+    TICK_MS = 100, /* how often the leader's state is looked at */
+    SECOND_TICKS = 1000 / TICK_MS,
+    COMING_MS = 5,     /* the same until the mount is up */
+    MOST_FAILURES = 5, /* servers in a row that died before they answered a request */
+    YOUNG_S = 10,      /* an idle server that lived longer is no failure */
+    CLOSING_S = 60,    /* for a server to store what it holds after the mount ended */
+    LOOK_S = 2,        /* how often it is looked whether a mount whose reads wait is there */
+    ABANDONED_S = 10,  /* for reads in one that was taken away */
+    PUTUP_S = 60,      /* for one that puts them up */
+    KEEPER_OOM = -500,
+};
+
+enum coming { COMING_WAITS /* for a server that answers */, COMING_PUT_UP /* by a child */, COMING_DONE };
+
+struct keeper {
+    char *name; /* argv[0] */
+    pid_t standby;
+    struct mount_config config;
+    struct handover *handover;
+    char program[PATH_MAX]; /* dealfs-server */
+    char oom[16];           /* the score that the server is to have again */
+    struct process server;
+    enum coming coming;
+    pid_t putting_up;
+    uint64_t put_up_at;          /* when that child was made */
+    uint64_t ended_at;           /* 0: not seen yet */
+    bool leaving;                /* FD_LIFE has hung up, or the server was told to leave */
+    int status;                  /* of wait; -1: not known */
+    enum ending_how fault;       /* that it was killed for; ENDING_UNSEEN: none */
+    uint64_t beats;              /* of the server, when last looked at */
+    int silent, patience;        /* ticks: since it last beat, and before it is replaced */
+    pid_t looker;                /* a child that looks whether the mount is there; 0: none */
+    uint64_t looked_at, gone_at; /* when it last began; when the mount was first seen to be gone, 0: it was there */
+};
+
+static bool has_flag(const struct keeper *k, enum handover_flags flag)
+{
+    return atomic_load(&k->handover->flags) & flag;
+}
+
+/* Once. */
+static bool tell_command(const char *line)
+{
+    bool told = handover_tell(line);
+    handover_drop(FD_READY);
+    return told;
+}
+
+static void keeper_fail(const char *what, int error)
+{
+    char line[256];
+    snprintf(line, sizeof line, "%s: %s", what, strerror(-error));
+    log_error("%s", line);
+    tell_command(line);
+    exit(1);
+}
+
+/* --- the server --- */
+
+static int set_oom(const char *text)
+{
+    CLEANUP_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+static void execute_server(struct keeper *k)
+{
+    char line[PATH_MAX + 64];
+    if (k->oom[0])
+        set_oom(k->oom);
+    int error = process_become(k->config.owner_uid, k->config.owner_gid);
+    if (!error) {
+        close(FD_DATA_MOUNT);
+        close(FD_CONTROL_MOUNT);
+        handover_close_others();
+        execl(k->program, "dealfs-server", k->config.state, (char *)NULL);
+        error = -errno;
+    }
+    snprintf(line, sizeof line, "start %s: %s", k->program, strerror(-error));
+    log_error("%s", line);
+    tell_command(line);
+    _exit(SERVER_REFUSED);
+}
+
+static int start_server(struct keeper *k)
+{
+    struct handover *h = k->handover;
+    atomic_fetch_add(&h->generation, 1);
+    atomic_store(&h->started, clock_now());
+    atomic_store(&h->answered, handover_answered(h));
+    atomic_store(&h->pulse.beats, 0);
+    atomic_store(&h->pulse.oldest, 0);
+    k->status = -1;
+    k->fault = ENDING_UNSEEN;
+    k->silent = 0;
+    pid_t child = fork();
+    if (child == 0)
+        execute_server(k);
+    if (child < 0)
+        return -errno;
+    atomic_store(&h->server, (uint32_t)child);
+    log_debug("keeper", "server %d begins, the mount's number %u", (int)child, atomic_load(&h->generation));
+    int error = process_watch(child, &k->server);
+    if (error) {
+        kill(child, SIGKILL);
+        waitpid(child, &k->status, 0);
+    }
+    return error;
+}
+
+/* The server of the keeper before, if it is alive. Its number is what its user says it is. */
+static bool adopt_server(struct keeper *k)
+{
+    if (process_watch((pid_t)atomic_load(&k->handover->server), &k->server))
+        return false;
+    if (process_is_dead(&k->server) || !process_belongs_to(&k->server, k->config.owner_uid)) {
+        process_forget(&k->server);
+        return false;
+    }
+    k->status = -1;
+    log_info("the keeper before died: this one watches server %d", (int)k->server.id);
+    return true;
+}
+
+static void keeper_leave(struct keeper *k, const char *why)
+{
+    k->leaving = true;
+    log_info("%s: unmounting", why);
+    handover_drop(FD_DATA_MOUNT);
+    handover_drop(FD_CONTROL_MOUNT);
+    takedown_start(&k->config, TAKEDOWN_LIVE);
+}
+
+/* --- the mount comes up --- */
+
+static void put_up(struct keeper *k)
+{
+    k->coming = COMING_PUT_UP;
+    k->put_up_at = clock_now();
+    k->putting_up = putup_start(&k->config);
+    log_debug("keeper", "a server answers: child %d puts the mounts in their places", (int)k->putting_up);
+}
+
+/* Nobody has heard of a mount whose command is gone by now: it would be left for ever. */
+static void put_up_ended(struct keeper *k, int status)
+{
+    k->coming = COMING_DONE;
+    handover_drop(FD_DATA_MOUNT);
+    handover_drop(FD_CONTROL_MOUNT);
+    if (status != 0)
+        keeper_leave(k, "the mounts cannot be put up");
+    else if (handover_has(FD_READY) && !tell_command("ready"))
+        keeper_leave(k, "the command that made the mount is gone");
+    handover_drop(FD_READY);
+}
+
+static void come_up(struct keeper *k)
+{
+    if (k->coming == COMING_WAITS && has_flag(k, HANDOVER_READY) && !k->leaving)
+        put_up(k);
+    else if (k->coming == COMING_PUT_UP && clock_now() - k->put_up_at > PUTUP_S * SECOND)
+        kill(k->putting_up, SIGKILL);
+    if (k->coming == COMING_PUT_UP && k->putting_up < 0)
+        put_up_ended(k, -1);
+}
+
+/* --- its days --- */
+
+/* Children of before: servers that lingered, takers-away of mounts. */
+static void reap_children(struct keeper *k)
+{
+    int status;
+    for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;) {
+        log_debug("keeper", "child %d has ended, wait says 0x%x", (int)child, (unsigned)status);
+        if (child == k->server.id)
+            k->status = status;
+        if (child == k->standby)
+            k->standby = 0;
+        if (k->coming == COMING_PUT_UP && child == k->putting_up)
+            put_up_ended(k, status);
+        if (child != k->looker)
+            continue;
+        bool gone = WIFEXITED(status) && WEXITSTATUS(status) == 1;
+        k->looker = 0;
+        k->gone_at = !gone ? 0 : k->gone_at ? k->gone_at : k->looked_at;
+    }
+    if (k->standby <= 0) /* there may be no room for a process now, and be some later */
+        k->standby = standby_start(k->handover, k->config.state, k->name);
+}
+
+/* Who is inside a mount that was taken away stays inside, for as long as the reads are answered. */
+static void end_abandoned(struct keeper *k, uint64_t now)
+{
+    uint64_t oldest = atomic_load(&k->handover->pulse.oldest);
+    if (!oldest || now - oldest < ABANDONED_S * SECOND || has_flag(k, HANDOVER_ABANDONED))
+        return;
+    if (k->gone_at && now - k->gone_at > ABANDONED_S * SECOND) {
+        log_warning("the mount was taken away, and a read in it has waited for %d s: the reads that wait fail",
+                    ABANDONED_S);
+        atomic_fetch_or(&k->handover->flags, HANDOVER_ABANDONED);
+    } else if (k->looker <= 0 && now - k->looked_at > LOOK_S * SECOND) {
+        k->looked_at = now;
+        k->looker = takedown_look(&k->config);
+    }
+}
+
+static void keeper_tick(struct keeper *k)
+{
+    reap_children(k);
+    come_up(k);
+    uint64_t now = clock_now();
+    end_abandoned(k, now);
+    if (!has_flag(k, HANDOVER_ENDED))
+        return;
+    if (k->ended_at == 0) {
+        k->ended_at = now;
+    } else if (now - k->ended_at > CLOSING_S * SECOND) {
+        log_error("server %d does not end though its mount has: killed", (int)k->server.id);
+        process_kill(&k->server);
+        k->ended_at = now;
+    }
+}
+
+static void replace_silent(struct keeper *k, enum ending_how fault)
+{
+    k->silent = 0;
+    if (process_is_traced(k->server.id)) {
+        log_warning("server %d answers nothing, but a debugger has it: left alone", (int)k->server.id);
+        return;
+    }
+    log_error("server %d is %s: killed", (int)k->server.id, fault == ENDING_STOPPED ? "stopped" : "stuck");
+    k->fault = fault;
+    process_kill(&k->server);
+}
+
+/* A server that is stopped, or whose readers do not come back, is replaced: the next one answers what it has in hand.
+ * What only waits for the source does not count. Ticks are counted and not time: of a keeper that was frozen together
+ * with its server, or whose machine slept, none has passed. Before it serves, only being stopped is a fault. */
+static void look_after(struct keeper *k)
+{
+    if (k->coming != COMING_DONE || has_flag(k, HANDOVER_ENDED)) /* its ticks are shorter; keeper_tick() sees to it */
+        return;
+    uint64_t beats = atomic_load(&k->handover->pulse.beats);
+    bool stopped = process_is_stopped(&k->server), beat = beats != k->beats || beats == 0;
+    k->beats = beats;
+    k->silent = stopped || !beat ? k->silent + 1 : 0;
+    if (stopped && k->silent == SECOND_TICKS)
+        log_warning("server %d is stopped (by SIGSTOP or the like): it is replaced in %d s unless it goes on",
+                    (int)k->server.id, (k->patience - k->silent) / SECOND_TICKS);
+    if (k->silent >= k->patience)
+        replace_silent(k, stopped ? ENDING_STOPPED : ENDING_STUCK);
+}
+
+/* Returns when the server is dead. */
+static void watch_server(struct keeper *k)
+{
+    while (!process_is_dead(&k->server)) {
+        bool waits = k->coming == COMING_WAITS && !k->leaving && handover_has(FD_READY);
+        struct pollfd fd[] = {
+            {.fd = k->server.pidfd, .events = POLLIN},
+            {.fd = k->leaving || !handover_has(FD_LIFE) ? -1 : FD_LIFE},
+            {.fd = waits ? FD_READY : -1},
+        };
+        int ready = poll(fd, 3, k->coming == COMING_DONE ? TICK_MS : COMING_MS);
+        if (ready > 0 && fd[1].revents)
+            keeper_leave(k, "whom the mount was made for is gone");
+        else if (ready > 0 && fd[2].revents)
+            keeper_leave(k, "the command that made the mount is gone");
+        if (!k->leaving && has_flag(k, HANDOVER_LEAVE))
+            keeper_leave(k, "another node of the world has ended it");
+        look_after(k);
+        keeper_tick(k);
+    }
+    /* The leader may be dead a moment before the others, and only when all are there is a status. */
+    poll(&(struct pollfd){.fd = k->server.pidfd, .events = POLLIN}, 1, TICK_MS);
+    reap_children(k);
+}
+
+static void note_death(const struct keeper *k, char *text, size_t n)
+{
+    struct ending ending = {.how = k->fault};
+    if (!k->fault && k->status != -1) {
+        ending.how = WIFSIGNALED(k->status) ? ENDING_SIGNAL : ENDING_EXIT;
+        ending.number = WIFSIGNALED(k->status) ? WTERMSIG(k->status) : WEXITSTATUS(k->status);
+    }
+    endings_add(&k->handover->endings, ending.how, ending.number);
+    ending_describe(&ending, text, n);
+}
+
+/* True: enough of them. */
+static bool count_failure(struct keeper *k, const char *death)
+{
+    struct handover *h = k->handover;
+    uint64_t answered = handover_answered(h) - atomic_load(&h->answered);
+    uint64_t lived = clock_now() - atomic_load(&h->started);
+    bool failure = answered == 0 && lived < YOUNG_S * SECOND;
+    unsigned failures = failure ? atomic_fetch_add(&h->failures, 1) + 1 : 0;
+    if (!failure)
+        atomic_store(&h->failures, 0);
+    log_error("server %d %s after %" PRIu64 " ms and %" PRIu64 " requests", (int)k->server.id, death,
+              lived / (SECOND / 1000), answered);
+    return failures >= MOST_FAILURES;
+}
+
+/* --- the end --- */
+
+static int give_up(struct keeper *k, const char *why)
+{
+    log_error("%s: giving up, the mount is taken away", why);
+    tell_command(why);
+    takedown_await(takedown_start(&k->config, TAKEDOWN_ABORT));
+    takedown_files(&k->config);
+    return 1;
+}
+
+static int keeper_finish(struct keeper *k)
+{
+    log_info("the mount has ended");
+    if (handover_has(FD_SSD))
+        futimens(FD_SSD, NULL); /* `dealfs clean --older` asks when it was used last */
+    tell_command("the mount was taken away before it was ready");
+    takedown_await(takedown_start(&k->config, TAKEDOWN_ENDED));
+    takedown_files(&k->config);
+    return 0;
+}
+
+static int keeper_run(struct keeper *k)
+{
+    bool running = adopt_server(k);
+    for (;;) {
+        int error = running ? 0 : start_server(k);
+        if (error) {
+            log_limited(LOG_LEVEL_ERROR, 1, "start a server: %s", strerror(-error));
+            clock_sleep(TICK_MS * MILLISECOND);
+            continue;
+        }
+        running = false;
+        watch_server(k);
+        char death[128];
+        if (has_flag(k, HANDOVER_ENDED))
+            return keeper_finish(k);
+        note_death(k, death, sizeof death);
+        bool refused = has_flag(k, HANDOVER_REFUSED) ||
+                       (k->status != -1 && WIFEXITED(k->status) && WEXITSTATUS(k->status) == SERVER_REFUSED);
+        if (refused)
+            return give_up(k, "the server cannot run");
+        if (count_failure(k, death))
+            return give_up(k, "five servers in a row died before they answered one request");
+        process_forget(&k->server);
+    }
+}
+
+static void protect_from_oom(struct keeper *k)
+{
+    CLEANUP_STR struct str now = STR_INIT;
+    char text[16];
+    if (geteuid() != 0 || file_read(AT_FDCWD, "/proc/self/oom_score_adj", sizeof k->oom - 1, &now))
+        return;
+    snprintf(text, sizeof text, "%d", KEEPER_OOM);
+    if (atoi(now.data) > KEEPER_OOM && set_oom(text) == 0)
+        snprintf(k->oom, sizeof k->oom, "%s", now.data);
+}
+
+static void keeper_prepare(struct keeper *k)
+{
+    process_ignore_signals();
+    signal(SIGCHLD, SIG_DFL);
+    prctl(PR_SET_NAME, "dealfs-keeper"); /* by which it is found; a standby was executed as another name */
+    handover_close_others();
+    int error = handover_reserve();
+    int log = handover_has(FD_LOG) ? FD_LOG : STDERR_FILENO;
+    log_open("dealfs-keeper", log, false);
+    if (error)
+        keeper_fail("reserve descriptors", error);
+    error = config_read_sealed(FD_CONFIG, &k->config);
+    if (error)
+        keeper_fail("read the mount's configuration", error);
+    log_open("dealfs-keeper", log, k->config.syslog);
+    error = handover_find_program("dealfs-server", k->program, sizeof k->program);
+    if (error)
+        keeper_fail("find dealfs-server beside dealfs-keeper", error);
+    error = handover_open(true, &k->handover);
+    if (error)
+        keeper_fail("make the memory that the servers share", error);
+    if (chdir("/"))
+        keeper_fail("change to /", -errno);
+    protect_from_oom(k);
+    const char *patience = getenv("DEALFS_PATIENCE"); /* seconds; for tests */
+    k->patience = SECOND_TICKS * (patience && atoi(patience) > 0 ? atoi(patience) : SERVER_PATIENCE_S);
+    atomic_store(&k->handover->keeper, (uint32_t)getpid());
+}
+
+int main(int argc, char **argv)
+{
+    static struct keeper k = {.server = {0, -1, -1}};
+    if (argc != 2) {
+        fprintf(stderr, "usage: dealfs-keeper STATE (it is started by `dealfs mount`)\n");
+        return 2;
+    }
+    keeper_prepare(&k);
+    k.name = argv[0];
+    k.standby = standby_start(k.handover, k.config.state, k.name);
+    if (k.standby < 0)
+        log_warning("start a standby: %s", strerror(-k.standby));
+    int status = keeper_run(&k);
+    standby_stop(k.standby);
+    config_fini(&k.config);
+    handover_close(k.handover);
+    return status;
+}

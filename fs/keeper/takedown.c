@@ -1,0 +1,205 @@
+/* Take away what a mount leaves. */
+#include "fs/keeper/takedown.h"
+
+#include "fs/attach/attach.h"
+#include "fs/attach/utab.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/process.h"
+#include "fs/wire/handover.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+
+enum { CHILD_S = 20, MOUNTS_MOST = 4 << 20 };
+
+/* --- children --- */
+
+static pid_t fork_child(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        handover_let_go(false);
+        prctl(PR_SET_NAME, "dealfs-takedown");
+    } else if (child < 0) {
+        log_error("fork: %s", strerror(errno));
+    }
+    return child;
+}
+
+void takedown_await(pid_t child)
+{
+    struct process p;
+    if (child <= 0 || process_watch(child, &p))
+        return;
+    struct pollfd done = {.fd = p.pidfd, .events = POLLIN};
+    if (poll(&done, 1, CHILD_S * 1000) == 0) {
+        log_warning("a child that takes mounts away hangs: left behind");
+        kill(child, SIGKILL);
+    }
+    waitpid(child, NULL, WNOHANG);
+    process_forget(&p);
+}
+
+/* --- mounts --- */
+
+/* Device numbers are used again at once: by the time that a server has stored what it held, another mount may stand on
+ * the same path under the same number. The source tells them apart, or that it answers (see below). */
+static bool find_ours(const struct mount_config *config, const char *path, unsigned *minor)
+{
+    struct attach_mount_info info = {0};
+    if (attach_find(path, &info))
+        return false;
+    bool ours = strncmp(info.type, "fuse.dealfs", strlen("fuse.dealfs")) == 0 || strcmp(info.type, "fuse") == 0;
+    ours = ours && strcmp(info.source, config->source) == 0;
+    *minor = info.minor;
+    free(info.source);
+    return ours;
+}
+
+static void unmount_ours(const struct mount_config *config, const char *path, unsigned expected)
+{
+    unsigned minor;
+    if (!expected || !find_ours(config, path, &minor) || minor != expected)
+        return;
+    CLEANUP_STR struct str why = STR_INIT;
+    if (attach_unmount(path, expected, true, &why))
+        log_error("%s", why.data ? why.data : "unmount: out of memory");
+}
+
+/* Ours has ended, and gives an error at once: what answers is another's. */
+static bool is_anothers(const struct mount_config *config)
+{
+    struct statfs fs;
+    return statfs(config->mountpoint, &fs) == 0;
+}
+
+static void unmount_both(const struct mount_config *config, enum takedown how)
+{
+    bool anothers = how == TAKEDOWN_ENDED && is_anothers(config);
+    if (!anothers || !config->nested)
+        unmount_ours(config, config->control, config->control_minor);
+    if (!anothers)
+        unmount_ours(config, config->mountpoint, config->data_minor);
+}
+
+/* The number of a connection that has ended may be another's by now. */
+static unsigned live_minor(int device, unsigned minor)
+{
+    struct pollfd ended = {.fd = device};
+    return poll(&ended, 1, 0) == 0 ? minor : 0;
+}
+
+pid_t takedown_start(const struct mount_config *config, enum takedown how)
+{
+    unsigned data = live_minor(FD_DATA, config->data_minor), control = live_minor(FD_CONTROL, config->control_minor);
+    pid_t child = fork_child();
+    if (child == 0) {
+        if (how == TAKEDOWN_ABORT && data)
+            attach_abort(data);
+        if (how == TAKEDOWN_ABORT && control)
+            attach_abort(control);
+        unmount_both(config, how);
+        _exit(0);
+    }
+    return child;
+}
+
+/* --- is it there? --- */
+
+static int is_device(void *user, const char *path, const struct attach_mount_info *info)
+{
+    (void)path;
+    return info->major == 0 && info->minor == *(const unsigned *)user;
+}
+
+/* `process` is a folder of /proc. Who cannot be looked into is another user's, who cannot have this mount's files. */
+static bool has_mounted(int process, const char *device)
+{
+    CLEANUP_STR struct str mounts = STR_INIT;
+    return file_read(process, "mountinfo", MOUNTS_MOST, &mounts) == 0 && mounts.length > 0 &&
+           strstr(mounts.data, device);
+}
+
+static bool is_mounted_elsewhere(unsigned minor)
+{
+    CLEANUP_CLOSEDIR DIR *d = opendir("/proc");
+    char device[32];
+    snprintf(device, sizeof device, " 0:%u ", minor);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        CLEANUP_CLOSE int process =
+            isdigit((unsigned char)e->d_name[0]) ? openat(dirfd(d), e->d_name, O_DIRECTORY | O_CLOEXEC) : -1;
+        if (process >= 0 && has_mounted(process, device))
+            return true;
+    }
+    return false;
+}
+
+pid_t takedown_look(const struct mount_config *config)
+{
+    pid_t child = fork_child();
+    if (child == 0) {
+        unsigned minor = config->data_minor;
+        _exit(!minor || attach_each(NULL, is_device, &minor) != 0 || is_mounted_elsewhere(minor) ? 0 : 1);
+    }
+    return child;
+}
+
+/* --- files --- */
+
+static void warn_of(const char *what, const char *path, int error)
+{
+    CLEANUP_STR struct str name = STR_INIT;
+    str_add_printable(&name, path, strlen(path));
+    log_warning("%s %s: %s", what, name.data ? name.data : "", strerror(error));
+}
+
+static void remove_files(const struct mount_config *config)
+{
+    if (config->ram_path) {
+        int error = dir_remove_tree(AT_FDCWD, config->ram_path);
+        if (error && error != -ENOENT)
+            warn_of("remove", config->ram_path, -error);
+    }
+    CLEANUP_STR struct str courier = STR_INIT;
+    str_addf(&courier, "%s/courier", config->state);
+    if (!courier.failed && unlink(courier.data) && errno != ENOENT)
+        warn_of("remove", courier.data, errno);
+    size_t state = strlen(config->state);
+    bool in_state = strncmp(config->control, config->state, state) == 0 && config->control[state] == '/';
+    if (in_state && rmdir(config->control) && errno != ENOENT)
+        warn_of("remove", config->control, errno);
+}
+
+/* By now another mount may stand there, and have a note of its own. */
+static void forget_note(const struct mount_config *config)
+{
+    struct attach_mount_info info;
+    if (attach_find(config->mountpoint, &info))
+        utab_forget(config->mountpoint);
+    else
+        free(info.source);
+}
+
+void takedown_files(const struct mount_config *config)
+{
+    pid_t child = fork_child();
+    if (child == 0) {
+        forget_note(config);
+        int error = process_become(config->owner_uid, config->owner_gid);
+        if (error)
+            log_error("act as the mount's owner: %s", strerror(-error));
+        else
+            remove_files(config);
+        _exit(0);
+    }
+    takedown_await(child);
+}

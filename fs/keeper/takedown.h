@@ -1,0 +1,24 @@
+/* Take away what a mount leaves: mounts, sockets, folders. All of it can block on a mount that hangs, so each of these
+ * runs in a short-lived child, which holds nothing of the mount. */
+#ifndef FS_KEEPER_TAKEDOWN_H
+#define FS_KEEPER_TAKEDOWN_H
+
+#include "fs/attach/config.h"
+
+enum takedown {
+    TAKEDOWN_LIVE,
+    TAKEDOWN_ENDED, /* the data session has: another mount may stand there by now */
+    TAKEDOWN_ABORT, /* both connections are ended first, and every request in them fails */
+};
+/* Both mounts, lazily: whoever is inside stays inside. The end of the sessions follows when they leave. Returns the
+ * child, or -1. */
+pid_t takedown_start(const struct mount_config *config, enum takedown how);
+void takedown_await(pid_t child); /* for 20 s; then it is left behind */
+/* Is the data mount still to be seen, here or in the mount namespace of any process that can be looked into? Who is
+ * inside one that is not has it all the same. The child ends with 1 when it is not. */
+pid_t takedown_look(const struct mount_config *config);
+/* The RAM tier's folder, the courier's socket and the control mount's place: with the owner's rights, whose they are.
+ * Waits for its child. */
+void takedown_files(const struct mount_config *config);
+
+#endif

@@ -1,0 +1,36 @@
+/* What deal.c and choose.c share. */
+#ifndef FS_PLAN_DEAL_STATE_H
+#define FS_PLAN_DEAL_STATE_H
+
+#include "fs/plan/balance.h"
+#include "fs/plan/placement.h"
+
+#define NO_LEG UINT32_MAX
+
+struct leg {
+    uint32_t left; /* samples that still go this way */
+    uint32_t next; /* the transfer after it, or NO_LEG */
+    uint16_t to;
+};
+
+struct seat {
+    uint32_t at, from, to; /* in placement->rank: next, first, behind the last */
+};
+
+struct deal {
+    const struct placement *placement;
+    const struct owners *owners;
+    struct balance balance;
+    uint16_t *home;      /* by position; the number of nodes: nobody's */
+    uint32_t *count;     /* by node: of the batch, what it owns; at the end nobody's */
+    uint32_t *target;    /* by node: what its ranks get */
+    struct leg *leg;     /* by node, and nobody's */
+    uint32_t *following; /* by transfer: the giver's next */
+    struct seat *seat;   /* by node */
+    uint32_t **to;       /* by place in placement->rank: where that rank's next sample goes */
+};
+
+/* Sets home and count, where a sample has an owner in each of several groups. */
+void choose_owners(struct deal *d, const uint32_t *batch, uint32_t n);
+
+#endif

@@ -1,0 +1,366 @@
+/* The pipeline assembled: what can be prepared is made by plan_create, then the steps are dealt one by one. */
+#include "fs/plan/epoch-plan.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/plan/echo.h"
+#include "fs/plan/local.h"
+#include "fs/plan/order.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "lists and digests are little-endian");
+
+struct plan {
+    struct plan_input input;
+    uint32_t *echoed; /* the order after echoing of examples; NULL: it is input.order */
+    struct batches batches;
+    struct placement placement;
+    struct deal *deal;
+    struct local *local; /* in that mode */
+    uint64_t steps;      /* echoes included */
+    uint64_t last_at;    /* the batches before the last one, echoes included */
+};
+
+void plan_destroy(struct plan *plan)
+{
+    int saved = errno;
+
+    if (!plan)
+        return;
+    local_destroy(plan->local);
+    deal_destroy(plan->deal);
+    placement_fini(&plan->placement);
+    free(plan->echoed);
+    free(plan);
+    errno = saved;
+}
+
+/* As often as anything is echoed, at most. */
+static uint64_t echoes_most(const struct plan_input *in, enum plan_echo_at at)
+{
+    return in->echo_at == at ? (in->echo + (uint64_t)ECHO_ONE - 1) / ECHO_ONE : 1;
+}
+
+/* Of the sequence that is dealt: the tail may be filled up until ranks divide it. */
+static uint64_t dealt_most(const struct plan_input *in)
+{
+    return in->count * echoes_most(in, ECHO_AT_EXAMPLE) + in->ranks;
+}
+
+uint64_t plan_entries_most(const struct plan_input *in)
+{
+    return dealt_most(in) * echoes_most(in, ECHO_AT_BATCH);
+}
+
+uint64_t plan_memory_most(const struct plan_input *in)
+{
+    enum { A_STEP = 10, A_RANK = 48, A_NODE = 192 }; /* bytes for each sample of the longest step, rank and node */
+    uint64_t dealt = dealt_most(in), batch = (uint64_t)in->ranks * in->batch, longest = dealt < batch ? dealt : batch;
+    uint64_t bytes = longest * A_STEP + (uint64_t)in->ranks * A_RANK + (uint64_t)in->owners.nodes * A_NODE;
+
+    if (echoes_most(in, ECHO_AT_EXAMPLE) > 1)
+        bytes += dealt * sizeof(uint32_t);
+    if (in->mode == PLAN_LOCAL)
+        bytes += dealt * in->owners.groups * sizeof(uint32_t);
+    return bytes;
+}
+
+static int check_input(const struct plan_input *in, struct str *why)
+{
+    if (in->ranks == 0 || in->ranks > PLAN_RANKS_MOST) {
+        str_addf(why, "ranks must be 1 to %d", PLAN_RANKS_MOST);
+        return -ERANGE;
+    }
+    if (in->batch == 0) {
+        str_adds(why, "batch must be 1 at least");
+        return -ERANGE;
+    }
+    if (in->owners.nodes == 0 || in->owners.nodes > PLAN_NODES_MOST || in->owners.groups == 0 ||
+        in->owners.groups > PLAN_GROUPS_MOST) {
+        str_addf(why, "%" PRIu32 " nodes in %" PRIu32 " groups: at most %d in %d can be planned for", in->owners.nodes,
+                 in->owners.groups, PLAN_NODES_MOST, PLAN_GROUPS_MOST);
+        return -ERANGE;
+    }
+    if (in->echo < ECHO_ONE || in->echo > ECHO_MOST) {
+        str_addf(why, "echo must be 1 to %d", ECHO_MOST / ECHO_ONE);
+        return -ERANGE;
+    }
+    if (in->count > PLAN_ENTRIES_MOST) {
+        str_addf(why, "the order has %" PRIu32 " entries; at most %u can be planned", in->count, PLAN_ENTRIES_MOST);
+        return -E2BIG;
+    }
+    return 0;
+}
+
+static int place_ranks(struct plan *plan, struct str *why)
+{
+    const struct plan_input *in = &plan->input;
+    int error = placement_init(&plan->placement, in->owners.nodes, in->ranks, in->node_of_rank);
+
+    if (error == -EDOM)
+        str_addf(why,
+                 "%" PRIu32 " ranks cannot be divided evenly over %" PRIu32 " nodes: say with nodes= where each runs",
+                 in->ranks, in->owners.nodes);
+    if (error == -ERANGE)
+        str_addf(why, "a rank is on a node that the world has not: its nodes are 0 to %" PRIu32, in->owners.nodes - 1);
+    return error;
+}
+
+static int echo_order(struct plan *plan, const struct plan_stop *stop, struct str *why)
+{
+    struct plan_input *in = &plan->input;
+
+    if (in->echo == ECHO_ONE || in->echo_at != ECHO_AT_EXAMPLE)
+        return 0;
+    int error =
+        echo_examples(in->order, in->count, in->echo, in->echo_buffer, in->seed, stop, &plan->echoed, &in->count);
+    if (error == -E2BIG)
+        str_addf(why, "the order with its echoes has more than %u entries", PLAN_ENTRIES_MOST);
+    if (!error)
+        in->order = plan->echoed;
+    return error;
+}
+
+static int cut_batches(struct plan *plan, struct str *why)
+{
+    const struct plan_input *in = &plan->input;
+    int error = in->skip > in->count ? -ERANGE
+                                     : batches_init(&plan->batches, in->order, in->count, (uint32_t)in->skip, in->ranks,
+                                                    in->batch, in->tail);
+
+    if (error == -ERANGE)
+        str_addf(why, "skip=%" PRIu64 " is past the end: there are %" PRIu32 " samples in the order", in->skip,
+                 in->count);
+    return error;
+}
+
+/* How often the batch of a step is used. */
+static uint32_t step_uses(const struct plan *plan, uint64_t step)
+{
+    const struct plan_input *in = &plan->input;
+
+    if (in->echo == ECHO_ONE || in->echo_at != ECHO_AT_BATCH)
+        return 1;
+    return echo_repeats(in->echo, in->seed, RANDOM_BATCHES, in->skip + step * plan->batches.size);
+}
+
+static int count_steps(struct plan *plan, const struct plan_stop *stop)
+{
+    for (uint64_t step = 0; step < plan->batches.steps; step++) {
+        if (step % PLAN_SLICE == 0 && plan_stopped(stop))
+            return -EINTR;
+        plan->last_at = plan->steps;
+        plan->steps += step_uses(plan, step);
+    }
+    return 0;
+}
+
+static int plan_prepare(struct plan *plan, const struct plan_stop *stop, struct str *why)
+{
+    int error = check_input(&plan->input, why);
+
+    if (!error)
+        error = place_ranks(plan, why);
+    if (!error)
+        error = echo_order(plan, stop, why);
+    if (!error)
+        error = cut_batches(plan, why);
+    if (!error)
+        error = count_steps(plan, stop);
+    if (!error && plan->input.mode == PLAN_LOCAL)
+        error = local_create(&plan->batches, &plan->placement, &plan->input.owners, stop, &plan->local);
+    if (!error)
+        error = deal_create(&plan->placement, &plan->input.owners, batches_length(&plan->batches, 0), &plan->deal);
+    return error == -ENOMEM ? str_no_memory(why) : error;
+}
+
+int plan_create(const struct plan_input *input, const struct plan_stop *stop, struct plan **plan, struct str *why)
+{
+    struct plan *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return str_no_memory(why);
+    p->input = *input;
+    int error = plan_prepare(p, stop, why);
+    if (error) {
+        plan_destroy(p);
+        return error;
+    }
+    *plan = p;
+    return 0;
+}
+
+/* All batches but the last have the same share for every rank. */
+struct plan_shape plan_shape(const struct plan *plan)
+{
+    const struct batches *b = &plan->batches;
+    struct plan_shape shape = {.ranks = b->ranks};
+
+    if (b->steps > 0) {
+        shape.last = batches_length(b, b->steps - 1);
+        shape.full = plan->last_at * (b->size / b->ranks);
+        shape.uses = plan->steps - plan->last_at;
+    }
+    return shape;
+}
+
+uint64_t plan_shape_length(const struct plan_shape *s, uint32_t rank)
+{
+    return s->full + s->uses * batches_share(s->last, s->ranks, rank);
+}
+
+uint64_t plan_shape_place(const struct plan_shape *s, uint32_t rank)
+{
+    uint64_t last = rank < s->ranks ? batches_place(s->last, s->ranks, rank) : s->last;
+
+    return rank * s->full + s->uses * last;
+}
+
+uint64_t plan_length_all(const struct plan *plan)
+{
+    struct plan_shape shape = plan_shape(plan);
+
+    return plan_shape_place(&shape, shape.ranks);
+}
+
+/* One run: the step's batch in the order of ranks, behind room for the digest of those before. */
+struct running {
+    struct plan *plan;
+    uint32_t *lists;
+    uint64_t *at;    /* by rank: where its next batch goes */
+    uint8_t *hashed; /* the digest, then `out` */
+    uint32_t *out;
+    uint32_t *filled_up; /* scratch for the last batch */
+    struct plan_summary *summary;
+};
+
+static void count_elsewhere(void *user, uint32_t sample, bool owned)
+{
+    struct running *run = user;
+    const struct plan_input *in = &run->plan->input;
+
+    *(owned ? &run->summary->moved_bytes : &run->summary->unowned_bytes) += in->bytes(in->user, sample);
+}
+
+static void add_tally(struct running *run, uint32_t n, const struct deal_tally *tally)
+{
+    struct plan_summary *s = run->summary;
+
+    s->samples += n;
+    s->local += tally->local;
+    s->moved += tally->moved;
+    s->unowned += tally->unowned;
+    s->transfers += tally->transfers;
+    if ((unsigned __int128)tally->moved * s->worst_of > (unsigned __int128)s->worst_moved * n || s->worst_of == 0) {
+        s->worst_moved = tally->moved;
+        s->worst_of = n;
+    }
+}
+
+static void put_step(struct running *run, uint32_t n, uint32_t uses)
+{
+    uint32_t ranks = run->plan->batches.ranks;
+
+    for (uint32_t r = 0; r < ranks; r++) {
+        uint32_t share = batches_share(n, ranks, r);
+        const uint32_t *from = run->out + batches_place(n, ranks, r);
+        for (uint32_t left = uses; left > 0; left--, run->at[r] += share)
+            memcpy(run->lists + run->at[r], from, share * sizeof *from);
+    }
+}
+
+static void add_digest(struct running *run, uint32_t n, uint32_t uses)
+{
+    for (; uses > 0; uses--) {
+        struct digest d = hash128(run->hashed, sizeof d.byte + (size_t)n * sizeof *run->out, 0);
+        memcpy(run->hashed, d.byte, sizeof d.byte);
+    }
+}
+
+static void run_step(struct running *run, uint64_t step)
+{
+    struct plan *plan = run->plan;
+    const struct plan_input *in = &plan->input;
+    const struct deal_watch bytes = {count_elsewhere, run}, *watch = in->bytes ? &bytes : NULL;
+    uint32_t n = batches_length(&plan->batches, step), uses = step_uses(plan, step);
+    struct deal_tally tally;
+
+    if (in->mode == PLAN_LOCAL)
+        local_deal(plan->local, step, run->out);
+    else if (in->mode == PLAN_REGULAR)
+        deal_regular(plan->deal, batches_at(&plan->batches, step, run->filled_up), n, run->out);
+    else
+        deal_locality(plan->deal, batches_at(&plan->batches, step, run->filled_up), n, run->out, watch, &tally);
+    if (in->mode != PLAN_LOCALITY)
+        deal_count(plan->deal, run->out, n, watch, &tally);
+    add_tally(run, n, &tally);
+    add_digest(run, n, uses);
+    put_step(run, n, uses);
+}
+
+static int run_steps(struct running *run, const struct plan_stop *stop)
+{
+    const struct batches *b = &run->plan->batches;
+    uint64_t done = PLAN_SLICE;
+
+    for (uint64_t step = 0; step < b->steps; step++) {
+        /* A step costs something for each rank, however small it is. */
+        done += b->size + run->plan->placement.nodes;
+        if (done >= PLAN_SLICE) {
+            if (plan_stopped(stop))
+                return -EINTR;
+            done = 0;
+        }
+        run_step(run, step);
+    }
+    return 0;
+}
+
+/* What the lists are of begins the chain of digests. */
+static void begin_digest(struct running *run)
+{
+    const struct batches *b = &run->plan->batches;
+    const uint64_t head[] = {1, b->ranks, b->size, b->total, run->plan->steps};
+    struct digest d = hash128(head, sizeof head, 0);
+
+    memcpy(run->hashed, d.byte, sizeof d.byte);
+}
+
+static bool run_init(struct running *run)
+{
+    const struct batches *b = &run->plan->batches;
+    const struct plan_shape shape = plan_shape(run->plan);
+    bool fills_up = b->skip + (uint64_t)b->total > b->count;
+
+    run->hashed = malloc(sizeof run->summary->digest + (size_t)batches_length(b, 0) * sizeof *run->out);
+    run->at = malloc(b->ranks * sizeof *run->at);
+    run->filled_up = fills_up ? malloc((shape.last + !shape.last) * sizeof *run->filled_up) : NULL;
+    if (!run->hashed || !run->at || (fills_up && !run->filled_up))
+        return false;
+    run->out = (uint32_t *)(void *)(run->hashed + sizeof run->summary->digest);
+    for (uint32_t r = 0; r < b->ranks; r++)
+        run->at[r] = plan_shape_place(&shape, r);
+    return true;
+}
+
+int plan_run(struct plan *plan, uint32_t *lists, const struct plan_stop *stop, struct plan_summary *summary)
+{
+    struct running run = {.plan = plan, .lists = lists, .summary = summary};
+    const struct batches *b = &plan->batches;
+    uint32_t left = b->count - b->skip;
+    int error = -ENOMEM;
+
+    *summary = (struct plan_summary){.steps = plan->steps};
+    if (run_init(&run)) {
+        begin_digest(&run);
+        error = run_steps(&run, stop);
+        memcpy(summary->digest.byte, run.hashed, sizeof summary->digest.byte);
+    }
+    summary->unread = plan->local ? local_unread(plan->local) : left > b->total ? left - b->total : 0;
+    free(run.hashed);
+    free(run.at);
+    free(run.filled_up);
+    return error;
+}

@@ -1,0 +1,75 @@
+/* A plan: what each rank reads in an epoch, in which order. A pure function of order, owners and parameters, in
+ * integers.
+ *
+ *   order → echo (example) → cut into global batches → deal (locality, regular or local) → echo (batch)
+ *
+ * A list is a rank's local batches, one after the other. The digest is over all ranks' lists: the XXH3-128 hashes of
+ * the steps, each over the hash before it and the step's batches, rank after rank. */
+#ifndef FS_PLAN_EPOCH_PLAN_H
+#define FS_PLAN_EPOCH_PLAN_H
+
+#include "fs/base/hash.h"
+#include "fs/base/str.h"
+#include "fs/plan/batches.h"
+#include "fs/plan/deal.h"
+#include "fs/plan/stop.h"
+
+enum plan_mode { PLAN_LOCALITY, PLAN_REGULAR, PLAN_LOCAL };
+enum plan_echo_at { ECHO_AT_EXAMPLE, ECHO_AT_BATCH };
+
+/* The arrays are borrowed for as long as the plan lives. */
+struct plan_input {
+    const uint32_t *order; /* indices of samples that `owners` has */
+    uint32_t count;
+    uint32_t ranks, batch; /* batch: of one rank */
+    enum plan_mode mode;
+    enum plan_tail tail;
+    uint64_t skip; /* entries of the sequence that is cut into batches */
+    enum plan_echo_at echo_at;
+    uint32_t echo; /* in millionths; ECHO_ONE: none */
+    uint32_t echo_buffer;
+    uint64_t seed; /* of echoes */
+    struct owners owners;
+    const uint32_t *node_of_rank;                   /* NULL: evenly */
+    uint64_t (*bytes)(void *user, uint32_t sample); /* NULL: bytes are not counted */
+    void *user;
+};
+
+struct plan_summary {
+    struct digest digest;
+    uint64_t steps, samples; /* samples: that all ranks read, each echoed batch once */
+    uint64_t local, moved, unowned;
+    uint64_t moved_bytes, unowned_bytes;
+    uint64_t transfers;             /* between nodes; locality only */
+    uint64_t worst_moved, worst_of; /* of the step where most of the batch moves */
+    uint64_t unread;                /* entries of the order that are not read: by the tail, or in the mode local */
+};
+
+struct plan;
+
+/* What can be said before anything is made: at most so many entries have all lists together, and at most so many bytes
+ * beside order, owners and lists does it take to make them. The input's order and owners need not be there yet, but for
+ * their numbers. */
+uint64_t plan_entries_most(const struct plan_input *input);
+uint64_t plan_memory_most(const struct plan_input *input);
+
+/* -EINVAL, -ERANGE, -EDOM, -E2BIG, -ENOMEM: `why` tells; -EINTR. */
+int plan_create(const struct plan_input *input, const struct plan_stop *stop, struct plan **plan, struct str *why);
+void plan_destroy(struct plan *plan);
+
+/* Where each rank's list lies among all, one after the other. */
+struct plan_shape {
+    uint32_t ranks;
+    uint32_t last; /* samples of the last batch */
+    uint64_t full; /* entries of a list before it */
+    uint64_t uses; /* of the last batch */
+};
+struct plan_shape plan_shape(const struct plan *plan);
+uint64_t plan_shape_length(const struct plan_shape *shape, uint32_t rank);
+uint64_t plan_shape_place(const struct plan_shape *shape, uint32_t rank); /* of ranks: where all end */
+uint64_t plan_length_all(const struct plan *plan);
+
+/* All ranks' lists. -EINTR, -ENOMEM. */
+int plan_run(struct plan *plan, uint32_t *lists, const struct plan_stop *stop, struct plan_summary *summary);
+
+#endif

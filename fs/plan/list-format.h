@@ -1,0 +1,15 @@
+/* Lists as the reply to a request has them. */
+#ifndef FS_PLAN_LIST_FORMAT_H
+#define FS_PLAN_LIST_FORMAT_H
+
+#include "fs/plan/epoch-plan.h"
+#include "fs/plan/plan-request.h"
+
+/* Appends a rank's list, or all of them: text has one index a line, or one line a rank; u32 and u64 are the lists one
+ * after the other. `lists` has those of all ranks. */
+void format_lists(struct str *out, enum plan_reply reply, const struct plan_shape *shape, const uint32_t *lists,
+                  uint32_t rank);
+/* That is at most so many bytes; of a list of so many samples. */
+uint64_t format_most(enum plan_reply reply, const struct plan_shape *shape, uint32_t samples, uint32_t rank);
+
+#endif

@@ -1,0 +1,192 @@
+/* The catalog of a server, the store over it, and the peers that both are for.
+ *
+ * Threads: main, and the peers' own, in which a courier's commands and the catalog that it brings arrive. */
+#include "fs/server/server.h"
+
+#include "fs/attach/attach.h"
+#include "fs/base/beneath.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/catalog/catalog.h"
+#include "fs/catalog/copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool server_waits_for_catalog(const struct server *s)
+{
+    return s->config.wait_join && !file_is_sealed(FD_CATALOG);
+}
+
+/* The folder that the mount has locked from its beginning on, and no other one that its path may lead to by now. */
+static struct tier_config ssd_config(const struct mount_config *c)
+{
+    struct tier_config ssd = {.directory = c->ssd_bytes ? c->ssd_path : NULL, .capacity = c->ssd_bytes};
+    struct stat st;
+    if (handover_has(FD_SSD) && fstat(FD_SSD, &st) == 0) {
+        ssd.device = st.st_dev;
+        ssd.inode = st.st_ino;
+    }
+    return ssd;
+}
+
+/* The path may lead anywhere by now: to nothing, to what a user put there. What is found counts only as the same. */
+static int reopen_source(void *user)
+{
+    const struct mount_config *c = &((struct server *)user)->config;
+    CLEANUP_STR struct str identity = STR_INIT;
+    CLEANUP_CLOSE int top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (top < 0)
+        return -errno;
+    if (!c->source_identity || !c->source[1])
+        return -EOPNOTSUPP;
+    CLEANUP_CLOSE int fd = beneath_open(top, c->source + 1, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = fd < 0 ? fd : attach_identify(fd, &identity);
+    if (!error && strcmp(identity.data, c->source_identity) != 0)
+        error = -EXDEV;
+    if (!error && dup2(fd, FD_SOURCE) < 0)
+        error = -errno;
+    return error;
+}
+
+static int open_store(struct server *s)
+{
+    const struct mount_config *c = &s->config;
+    char detached[32];
+    snprintf(detached, sizeof detached, "/proc/self/fd/%d", FD_RAM);
+    const char *ram = c->ram_path ? c->ram_path : handover_has(FD_RAM) ? detached : NULL;
+    _Static_assert((int)STORE_COUNTS <= (int)COUNTS_ROOM, "the store's counts have room");
+    struct store_config config = {
+        .catalog = s->catalog,
+        .source = FD_SOURCE,
+        .source_reopen = reopen_source,
+        .source_user = s,
+        .tier[TIER_RAM] = {.directory = c->ram_bytes ? ram : NULL, .capacity = c->ram_bytes},
+        .tier[TIER_SSD] = ssd_config(c),
+        .zstd_level = c->zstd_level,
+        .source_threads = c->source_threads,
+        .disk_callers = server_data_threads() - 2, /* the last two are for what is at hand */
+        .faults = getenv("DEALFS_SOURCE_FAULTS"),
+        .counts = handover_counts(s->handover),
+    };
+    return store_open(&config, &s->store);
+}
+
+/* Opens the catalog, the store over it, and gives both to whom they are for. `what` says what failed. */
+static int open_all(struct server *s, const char **what)
+{
+    *what = "the catalog";
+    int error = catalog_open_fd(FD_CATALOG, &s->catalog);
+    if (!error) {
+        *what = "the store";
+        error = open_store(s);
+    }
+    if (!error) {
+        *what = "the extents";
+        error = peers_fill(s->peers, s->catalog, s->store);
+    }
+    return error;
+}
+
+/* --- what couriers bring --- */
+
+/* From another node. The keeper takes mounts away, this process never does. */
+static void obey_world(void *user, enum world_command command, uint64_t token)
+{
+    struct server *s = user;
+    if (command == WORLD_UMOUNT)
+        atomic_fetch_or(&s->handover->flags, HANDOVER_LEAVE);
+    else if (s->control)
+        control_command(s->control, command, token);
+}
+
+/* For the next mount of this source, which is then quick. This one can do without. */
+static void keep_catalog(struct server *s, int from)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    struct stat a, b;
+    str_addf(&path, "%s/catalog", s->config.state);
+    if (path.failed ||
+        (fstat(from, &a) == 0 && stat(path.data, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino))
+        return;
+    int error = lseek(from, 0, SEEK_SET) < 0 ? -errno : file_copy_atomic(from, path.data);
+    if (error)
+        log_warning("keep the catalog in %s: %s", s->config.state, strerror(-error));
+}
+
+/* A courier brings the catalog that the mount waits for. */
+static int install_catalog(void *user, const char *from)
+{
+    struct server *s = user;
+    const char *what = "the file";
+    CLEANUP_CLOSE int fd = open(from, O_RDONLY | O_CLOEXEC);
+    int error = fd < 0 ? -errno : copy_fill(FD_CATALOG, fd, UINT64_MAX - 1);
+    if (!error)
+        error = open_all(s, &what);
+    if (!error) {
+        what = "the control tree";
+        error = control_fill(s->control, s->catalog, s->store);
+    }
+    if (error) {
+        /* Half of it is open and in use by nobody knows whom: the next server begins anew. */
+        log_error("open %s of the catalog that a courier brought: %s", what, strerror(-error));
+        if (s->catalog)
+            _exit(1);
+        return error;
+    }
+    keep_catalog(s, fd);
+    gate_open(s->gate, s->catalog, s->store);
+    log_info("the catalog is here: the mount serves");
+    return 0;
+}
+
+/* --- start --- */
+
+/* Nodes that differ in these read different bytes, or wait for each other for different times. */
+static uint64_t options_hash(const struct mount_config *c)
+{
+    return hash64(&c->peer_timeout, sizeof c->peer_timeout, 0);
+}
+
+void server_make_peers(struct server *s)
+{
+    if (gethostname(s->host, sizeof s->host - 1))
+        strcpy(s->host, "?");
+    struct peers_config config = {
+        .state = s->config.state,
+        .id = s->config.id,
+        .host = s->host,
+        .options = options_hash(&s->config),
+        .peer_timeout = s->config.peer_timeout,
+        .mountpoint = s->config.mountpoint,
+        .groups = (uint32_t)s->config.groups,
+        .restarted = atomic_load(&s->handover->generation) > 1,
+        .command = obey_world,
+        .install = install_catalog,
+        .user = s,
+    };
+    int error = peers_create(&config, &s->peers);
+    if (error)
+        server_refuse(s, "listen for couriers in", s->config.state, error);
+}
+
+void server_open_store(struct server *s)
+{
+    const char *what;
+    if (server_waits_for_catalog(s))
+        return;
+    int error = open_all(s, &what);
+    if (error)
+        server_refuse(s, "open", what, error);
+}
+
+void server_start_peers(struct server *s)
+{
+    int error = peers_start(s->peers);
+    if (error)
+        server_refuse(s, "start", "the threads for couriers", error);
+}

@@ -1,0 +1,353 @@
+/* dealfs-server STATE: answers the requests of a mount.
+ *
+ * Threads: the sessions' readers, which run the handlers; the store's, the peers' and RocksDB's own; and the main
+ * thread, which starts it all and then only waits: for the end of the data mount, and for the death of the keeper, whom
+ * it replaces. The main thread never touches the mount: its death is how the keeper sees that the server is dead, so it
+ * must be able to die.
+ *
+ * A mount made with wait_join begins without a catalog: its data session stands behind a gate, and the peers' thread
+ * opens the rest when a courier brings the catalog. */
+#include "fs/server/server.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/thread.h"
+#include "fs/catalog/catalog.h"
+#include "fs/server/faults.h"
+#include "fs/keeper/standby.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    CONTROL_THREADS = 2,
+    LEAST_THREADS = 4,
+    MOST_THREADS = 64,
+    ARENAS = 4,
+    KEPT_BYTES = 2 << 20,
+    CLOSE_SECONDS = 15,
+    RETRY_SECONDS = 2,
+    TICK_MS = 100,
+    LOOK_MS = 1000, /* for what no descriptor tells */
+    STAGING_DEATHS = 3,
+};
+
+static bool may_pass(int error)
+{
+    return error == -ENOMEM || error == -EAGAIN || error == -EMFILE || error == -ENFILE;
+}
+
+/* Before the command has its answer, one line says why there will be none. Nobody restarts a server that refused; but a
+ * mount that has been up outlives what may pass: the next server tries a moment later. */
+void server_refuse(struct server *s, const char *what, const char *on, int error)
+{
+    char line[PATH_MAX + 256];
+    snprintf(line, sizeof line, "%s %s: %s", what, on, strerror(-error));
+    log_error("%s", line);
+    if (s->handover && (atomic_load(&s->handover->flags) & HANDOVER_READY) && may_pass(error)) {
+        sleep(RETRY_SECONDS);
+        _exit(1);
+    }
+    handover_tell(line);
+    if (s->handover)
+        atomic_fetch_or(&s->handover->flags, HANDOVER_REFUSED);
+    _exit(SERVER_REFUSED);
+}
+
+/* --- start --- */
+
+static void server_prepare(struct server *s)
+{
+    process_ignore_signals();
+    mallopt(M_ARENA_MAX, ARENAS);
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES); /* buffers of reads are used again rather than mapped and faulted anew */
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+    handover_reserve();
+    int log = handover_has(FD_LOG) ? FD_LOG : STDERR_FILENO;
+    log_open("dealfs-server", log, false);
+    int error = handover_open(false, &s->handover);
+    if (error)
+        server_refuse(s, "map", "the memory of the server before", error);
+    atomic_store(&s->handover->server, (uint32_t)getpid());
+    error = config_read_sealed(FD_CONFIG, &s->config);
+    if (error)
+        server_refuse(s, "read", "the mount's configuration", error);
+    log_open("dealfs-server", log, s->config.syslog);
+    s->ended = eventfd(0, EFD_CLOEXEC);
+    if (s->ended < 0)
+        server_refuse(s, "make", "an eventfd", -errno);
+}
+
+static void open_control(struct server *s)
+{
+    struct control_config config = {
+        .mount = &s->config,
+        .catalog = s->catalog,
+        .store = s->store,
+        .peers = s->peers,
+        .generation = atomic_load(&s->handover->generation),
+        .keeper = (const uint32_t *)&s->handover->keeper,
+        .staging = &s->handover->staging,
+        .state = handover_has(FD_STATE) ? FD_STATE : 0,
+        .handover = s->handover,
+    };
+    int error = control_create(&config, &s->control);
+    if (error)
+        server_refuse(s, "make", "the control tree", error);
+}
+
+/* Before anybody asks how far it is. */
+static void go_on_staging(struct server *s)
+{
+    struct staging *staging = &s->handover->staging;
+    uint64_t round = atomic_load(&staging->round);
+    if (!round || !s->store)
+        return;
+    if (atomic_fetch_add(&staging->deaths, 1) >= STAGING_DEATHS) {
+        log_error("%d servers have died since staging began: it is not taken up again", STAGING_DEATHS);
+        atomic_store(&staging->round, 0);
+        return;
+    }
+    int error = store_stage_start(s->store, round);
+    if (error)
+        log_error("go on staging: %s", strerror(-error));
+}
+
+/* --- sessions --- */
+
+static void data_ended(void *user, int error)
+{
+    struct server *s = user;
+    uint64_t one = 1;
+    atomic_store(&s->end_error, error);
+    if (write(s->ended, &one, sizeof one) < 0)
+        abort();
+}
+
+/* The data mount goes on without it: `dealfs umount` takes it away as well. */
+static void control_ended(void *user, int error)
+{
+    (void)user;
+    log_info("the control mount has ended%s%s", error ? ": " : "", error ? strerror(-error) : "");
+}
+
+int server_data_threads(void)
+{
+    int threads = 2 * (int)processors_count();
+    return threads < LEAST_THREADS ? LEAST_THREADS : threads > MOST_THREADS ? MOST_THREADS : threads;
+}
+
+static void start_session(struct server *s, const struct session_config *config, struct session **session)
+{
+    int error = session_create(config, session);
+    if (!error)
+        error = session_start(*session);
+    if (error)
+        server_refuse(s, "start the session of", config->name, error);
+}
+
+/* What the kernel grants an ordinary user's mount of what is asked for; root's has more, and needs no more. */
+static unsigned background_limit(void)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    unsigned long limit = 0;
+    if (file_read(AT_FDCWD, "/sys/module/fuse/parameters/max_user_bgreq", 64, &text) == 0 && text.data)
+        limit = strtoul(text.data, NULL, 10);
+    return limit && limit < DATA_BACKGROUND ? (unsigned)limit : DATA_BACKGROUND;
+}
+
+/* Whom the data session asks: the data mount, or the gate before it. */
+static void choose_data(struct server *s, struct session_config *data)
+{
+    const char *control = s->config.nested ? NULL : s->config.control;
+    data->ops = faults_apply(&s->config, atomic_load(&s->handover->generation));
+    s->data = (struct data_mount){.catalog = s->catalog, .store = s->store, .reads = s->reads, .control = control};
+    data->user = &s->data;
+    if (!server_waits_for_catalog(s))
+        return;
+    struct gate_config gate = {
+        .uid = s->config.owner_uid,
+        .gid = s->config.owner_gid,
+        .control = control,
+        .reads = s->reads,
+        .below = data->ops,
+    };
+    int error = gate_create(&gate, &s->gate);
+    if (error)
+        server_refuse(s, "make", "the gate before the data mount", error);
+    data->ops = &gate_ops;
+    data->user = s->gate;
+}
+
+static void start_sessions(struct server *s)
+{
+    int error = reads_create(background_limit(), &s->reads);
+    if (error)
+        server_refuse(s, "start", "the thread that looks after READs", error);
+    struct session_config data = {
+        .name = "data",
+        .fd = FD_DATA,
+        .lane = handover_data(s->handover),
+        .threads = server_data_threads(),
+        .pulse = &s->handover->pulse,
+        .ended = data_ended,
+        .ended_user = s,
+        .cancel = reads_cancel,
+        .cancel_user = s->reads,
+    };
+    choose_data(s, &data);
+    start_session(s, &data, &s->data_session);
+    if (!handover_has(FD_CONTROL))
+        return;
+    struct session_config control = {
+        .name = "control",
+        .fd = FD_CONTROL,
+        .lane = handover_control(s->handover),
+        .threads = CONTROL_THREADS,
+        .ops = &control_ops,
+        .user = s->control,
+        .interrupts = true,
+        .ended = control_ended,
+        .ended_user = s,
+    };
+    start_session(s, &control, &s->control_session);
+}
+
+static void say_ready(struct server *s)
+{
+    if (session_wait(s->data_session))
+        return; /* server_run() says why */
+    if (s->control_session)
+        session_wait(s->control_session);
+    log_info("server %u of this mount serves", atomic_load(&s->handover->generation));
+    handover_drop(FD_READY); /* the keeper says so, when both mounts stand in their places */
+    atomic_fetch_or(&s->handover->flags, HANDOVER_READY);
+}
+
+/* --- the keeper --- */
+
+static int start_keeper(struct server *s)
+{
+    char program[PATH_MAX];
+    int error = handover_find_program("dealfs-keeper", program, sizeof program);
+    if (error)
+        return error;
+    pid_t keeper;
+    char *argv[] = {"dealfs-keeper", s->config.state, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addclosefrom_np(&actions, FD_LAST + 1);
+    /* vfork inside: this process may be large, and its threads must not be copied. */
+    error = -posix_spawn(&keeper, program, &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error)
+        return error;
+    atomic_store(&s->handover->keeper, (uint32_t)keeper);
+    return process_watch(keeper, &s->keeper);
+}
+
+static void replace_keeper(struct server *s)
+{
+    pid_t dead = s->keeper.id ? s->keeper.id : (pid_t)atomic_load(&s->handover->keeper);
+    if (s->keeper.pidfd >= 0) {
+        log_error("keeper %d is dead: another takes its place", (int)dead);
+        waitpid(dead, NULL, WNOHANG); /* it may be our child */
+        process_forget(&s->keeper);
+    }
+    int error = standby_claim(s->handover, dead) ? start_keeper(s)
+                                                 : process_watch((pid_t)atomic_load(&s->handover->keeper), &s->keeper);
+    if (error)
+        log_limited(LOG_LEVEL_ERROR, 1, "start a keeper: %s", strerror(-error));
+}
+
+/* --- run --- */
+
+/* Returns when the data mount has ended, or nobody but those that wait is left in it. */
+static void server_run(struct server *s)
+{
+    if (process_watch((pid_t)atomic_load(&s->handover->keeper), &s->keeper))
+        s->keeper = (struct process){0, -1, -1};
+    while (!(atomic_load(&s->handover->flags) & HANDOVER_ABANDONED)) {
+        if (s->keeper.pidfd < 0 || process_is_dead(&s->keeper))
+            replace_keeper(s);
+        struct pollfd fd[] = {
+            {.fd = s->ended, .events = POLLIN},
+            {.fd = s->keeper.pidfd, .events = POLLIN},
+        };
+        poll(fd, 2, LOOK_MS);
+        if (fd[0].revents & POLLIN)
+            return;
+    }
+}
+
+/* A source that hangs must not keep the mount's memory: what is not stored by then is fetched again. */
+static void *end_anyway(void *unused)
+{
+    (void)unused;
+    sleep(CLOSE_SECONDS);
+    log_warning("a read of the source, or a disk, does not come back: ended without storing the last segments");
+    _exit(SERVER_ENDED);
+}
+
+/* Connections that are gone let go of every thread that was stuck in them, so nothing here waits for the mount. */
+static int server_finish(struct server *s)
+{
+    int error = atomic_load(&s->end_error);
+    if (error) {
+        log_error("the data mount cannot be served: %s", strerror(-error));
+        _exit(1); /* the next server may */
+    }
+    atomic_fetch_or(&s->handover->flags, HANDOVER_ENDED);
+    pthread_t bound;
+    if (thread_create(&bound, "end", end_anyway, NULL) == 0)
+        pthread_detach(bound);
+    session_stop(s->data_session);
+    session_stop(s->control_session);
+    reads_stop(s->reads);
+    peers_stop(s->peers);
+    gate_close(s->gate);
+    control_destroy(s->control);
+    store_close(s->store);
+    peers_destroy(s->peers);
+    session_destroy(s->control_session);
+    session_destroy(s->data_session);
+    reads_destroy(s->reads);
+    gate_destroy(s->gate);
+    catalog_close(s->catalog);
+    process_forget(&s->keeper);
+    config_fini(&s->config);
+    close(s->ended);
+    handover_close(s->handover);
+    return SERVER_ENDED;
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    static struct server s = {.keeper = {0, -1, -1}};
+    if (argc != 2) {
+        fprintf(stderr, "usage: dealfs-server STATE (it is started by dealfs-keeper)\n");
+        return SERVER_REFUSED;
+    }
+    server_prepare(&s);
+    server_make_peers(&s);
+    server_open_store(&s);
+    open_control(&s);
+    go_on_staging(&s);
+    start_sessions(&s);
+    server_start_peers(&s);
+    say_ready(&s);
+    server_run(&s);
+    return server_finish(&s);
+}

@@ -1,0 +1,352 @@
+/* Threads: DISK_THREADS serve the queue; the watch looks every WATCH_MS at what waits, and sleeps while nothing does.
+ *
+ * A thread that reads has a slot, a cache line of its own, so that reads which go well share nothing. `began` is not 0
+ * while it is taken, `ended` says when it last was; `read` is what it reads for, and belongs to whoever changes it to
+ * NULL: the thread when it is done, the watch when that takes too long, or who cancels. The thread that finds NULL does
+ * not touch the read any more. (The read may have come to stand there anew since somebody looked: who takes it has a
+ * read that waits all the same.) */
+#include "fs/store/disk.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/log.h"
+#include "fs/base/thread.h"
+#include "fs/store/loads.h"
+#include "fs/store/store-inside.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define MOST_WAIT SECOND
+enum { DISK_THREADS = 6, WATCH_MS = 200 };
+
+struct disk_slot {
+    _Alignas(CACHE_LINE) _Atomic uint64_t began, ended;
+    _Atomic(struct store_read *) read;
+};
+
+struct disk_thread {
+    struct disk *disk;
+    struct disk_slot *slot;
+    pthread_t thread;
+};
+
+struct disk {
+    struct store *store;
+    int callers;
+    atomic_bool hangs, watched; /* the tier is passed by; the watch does not sleep */
+    _Atomic uint64_t waiting;
+
+    pthread_mutex_t lock;
+    pthread_cond_t work;    /* for the threads: a read is queued, or `stopping` */
+    pthread_cond_t wake;    /* for the watch: somebody reads, or `stopping` */
+    struct read_list queue; /* lock */
+    atomic_bool stopping;   /* changed with the lock */
+
+    struct disk_thread own[DISK_THREADS];
+    pthread_t watch;
+    int threads; /* started, the watch last */
+    int slots;   /* callers' first */
+    struct disk_slot *slot;
+};
+
+/* Slots. */
+
+static bool slot_take(struct disk_slot *slot)
+{
+    uint64_t none = 0;
+    return !atomic_load_explicit(&slot->began, memory_order_relaxed) &&
+           atomic_compare_exchange_strong(&slot->began, &none, clock_now());
+}
+
+/* Each thread begins to look at its own place, so that it mostly has the same slot. */
+static struct disk_slot *slot_of_caller(struct disk *d)
+{
+    unsigned number = thread_number();
+    for (int i = 0; i < d->callers; i++) {
+        struct disk_slot *slot = &d->slot[(number + (unsigned)i) % (unsigned)d->callers];
+        if (slot_take(slot))
+            return slot;
+    }
+    return NULL;
+}
+
+static void slot_fill(struct disk *d, struct disk_slot *slot, struct store_read *read)
+{
+    atomic_store(&slot->read, read);
+    if (atomic_load(&d->watched))
+        return;
+    pthread_mutex_lock(&d->lock);
+    atomic_store(&d->watched, true);
+    pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* False: the read was taken away. */
+static bool slot_empty(struct disk_slot *slot)
+{
+    bool ours = atomic_exchange(&slot->read, NULL);
+    atomic_store_explicit(&slot->ended, clock_now(), memory_order_relaxed);
+    atomic_store(&slot->began, 0);
+    return ours;
+}
+
+static bool slot_steal(struct disk_slot *slot, struct store_read *read)
+{
+    return atomic_compare_exchange_strong(&slot->read, &read, NULL);
+}
+
+/* Reading. The slot is the caller's. */
+
+static int get_in_slot(struct disk *d, struct disk_slot *slot, struct store_read *read)
+{
+    struct span span = read->span;
+    struct answer got;
+    enum tier_name slowest;
+    answer_init(&got);
+    slot_fill(d, slot, read);
+    int error = shard_get(d->store->shard, &span, TIER_SSD, &got, &slowest);
+    if (!slot_empty(slot)) {
+        answer_release(&got);
+        return -EINPROGRESS;
+    }
+    if (!error) {
+        read->place = slowest == TIER_RAM ? PLACE_RAM : PLACE_SSD;
+        error = answer_append(&read->answer, &got, &span);
+    }
+    return error;
+}
+
+static int queue_add(struct disk *d, struct store_read *read)
+{
+    int error = -EINPROGRESS;
+    pthread_mutex_lock(&d->lock);
+    if (atomic_load(&d->stopping)) {
+        error = -ESHUTDOWN;
+    } else {
+        TAILQ_INSERT_TAIL(&d->queue, read, parked);
+        atomic_fetch_add_explicit(&d->waiting, 1, memory_order_relaxed);
+        pthread_cond_signal(&d->work);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return error;
+}
+
+int disk_get(struct disk *d, struct store_read *read, bool may_wait)
+{
+    if (atomic_load_explicit(&d->stopping, memory_order_relaxed))
+        return -ESHUTDOWN;
+    if (atomic_load_explicit(&d->hangs, memory_order_relaxed))
+        return -EBUSY;
+    struct disk_slot *slot = may_wait ? slot_of_caller(d) : NULL;
+    return slot ? get_in_slot(d, slot, read) : queue_add(d, read);
+}
+
+/* With the lock. */
+static struct store_read *queue_take(struct disk *d)
+{
+    struct store_read *read = read_list_take(&d->queue);
+    if (read)
+        atomic_fetch_sub_explicit(&d->waiting, 1, memory_order_relaxed);
+    return read;
+}
+
+static void *thread_main(void *argument)
+{
+    struct disk_thread *own = argument;
+    struct disk *d = own->disk;
+    pthread_mutex_lock(&d->lock);
+    while (!atomic_load(&d->stopping)) {
+        struct store_read *read = queue_take(d);
+        if (!read) {
+            pthread_cond_wait(&d->work, &d->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&d->lock);
+        slot_take(own->slot);
+        int error = get_in_slot(d, own->slot, read);
+        if (error != -EINPROGRESS)
+            store_got(d->store, read, error);
+        pthread_mutex_lock(&d->lock);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+/* Watching. */
+
+static bool anybody_reads(struct disk *d)
+{
+    for (int i = 0; i < d->slots; i++)
+        if (atomic_load(&d->slot[i].began))
+            return true;
+    return false;
+}
+
+/* Somebody waits for too long, and nobody was answered meanwhile. (One bad sector is no hanging disk.) */
+static bool nobody_is_answered(struct disk *d, bool *late)
+{
+    uint64_t before = clock_now() - MOST_WAIT, ended = 0;
+    *late = false;
+    for (int i = 0; i < d->slots; i++) {
+        uint64_t began = atomic_load(&d->slot[i].began), last = atomic_load(&d->slot[i].ended);
+        *late |= began && began < before;
+        ended = last > ended ? last : ended;
+    }
+    return *late && ended < before;
+}
+
+static void take_late(struct disk *d, uint64_t most, int error)
+{
+    uint64_t before = clock_now() - most;
+    for (int i = 0; i < d->slots; i++) {
+        uint64_t began = atomic_load(&d->slot[i].began);
+        struct store_read *read = atomic_load(&d->slot[i].read);
+        if (began && began <= before && read && slot_steal(&d->slot[i], read))
+            store_got(d->store, read, error);
+    }
+}
+
+static void take_queued(struct disk *d, int error)
+{
+    struct store_read *read;
+    do {
+        pthread_mutex_lock(&d->lock);
+        read = queue_take(d);
+        pthread_mutex_unlock(&d->lock);
+        if (read)
+            store_got(d->store, read, error);
+    } while (read);
+}
+
+static void watch(struct disk *d)
+{
+    bool late, hangs = nobody_is_answered(d, &late);
+    if (hangs != atomic_exchange(&d->hangs, hangs))
+        log_limited(LOG_LEVEL_WARNING, 5,
+                    hangs ? "the SSD has not answered for a second: it is passed by until it does"
+                          : "the SSD answers again");
+    if (late)
+        take_late(d, MOST_WAIT, -EBUSY);
+    if (hangs)
+        take_queued(d, -EBUSY);
+}
+
+static void *watch_main(void *argument)
+{
+    struct disk *d = argument;
+    pthread_mutex_lock(&d->lock);
+    while (!atomic_load(&d->stopping)) {
+        /* Who begins now finds `watched` false, or is seen here. */
+        if (!atomic_load_explicit(&d->hangs, memory_order_relaxed))
+            atomic_store(&d->watched, false);
+        if (!atomic_load(&d->watched) && !anybody_reads(d))
+            pthread_cond_wait(&d->wake, &d->lock);
+        atomic_store(&d->watched, true);
+        cond_wait_until(&d->wake, &d->lock, clock_now() + WATCH_MS * MILLISECOND);
+        pthread_mutex_unlock(&d->lock);
+        watch(d);
+        pthread_mutex_lock(&d->lock);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+bool disk_cancel(struct disk *d, struct store_read *read)
+{
+    pthread_mutex_lock(&d->lock);
+    bool found = read_list_remove(&d->queue, read);
+    pthread_mutex_unlock(&d->lock);
+    if (found)
+        atomic_fetch_sub_explicit(&d->waiting, 1, memory_order_relaxed);
+    for (int i = 0; i < d->slots && !found; i++)
+        found = slot_steal(&d->slot[i], read);
+    return found;
+}
+
+uint64_t disk_waiting(struct disk *d)
+{
+    return atomic_load_explicit(&d->waiting, memory_order_relaxed);
+}
+
+/* Beginning and end. */
+
+static void init_sync(struct disk *d)
+{
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->work, NULL);
+    cond_init(&d->wake);
+}
+
+static int start_threads(struct disk *d)
+{
+    int error = 0;
+    for (; !error && d->threads < DISK_THREADS; d->threads += !error) {
+        struct disk_thread *own = &d->own[d->threads];
+        *own = (struct disk_thread){.disk = d, .slot = &d->slot[d->callers + d->threads]};
+        error = thread_create(&own->thread, "disk", thread_main, own);
+    }
+    if (!error) {
+        error = thread_create(&d->watch, "disk-watch", watch_main, d);
+        d->threads += !error;
+    }
+    return error;
+}
+
+int disk_create(struct store *store, int callers, struct disk **disk)
+{
+    struct disk *d = calloc(1, sizeof *d);
+    if (!d)
+        return -ENOMEM;
+    d->store = store;
+    d->callers = callers;
+    d->slots = callers + DISK_THREADS;
+    TAILQ_INIT(&d->queue);
+    init_sync(d);
+    d->slot = aligned_alloc(CACHE_LINE, (size_t)d->slots * sizeof *d->slot);
+    int error = d->slot ? 0 : -ENOMEM;
+    for (int i = 0; d->slot && i < d->slots; i++)
+        d->slot[i] = (struct disk_slot){0};
+    if (!error)
+        error = start_threads(d);
+    if (error) {
+        disk_destroy(d);
+        return error;
+    }
+    *disk = d;
+    return 0;
+}
+
+void disk_stop(struct disk *d)
+{
+    pthread_mutex_lock(&d->lock);
+    atomic_store(&d->stopping, true);
+    pthread_cond_broadcast(&d->work);
+    pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->lock);
+    if (d->slot)
+        take_late(d, 0, -ESHUTDOWN);
+    take_queued(d, -ESHUTDOWN);
+}
+
+void disk_join(struct disk *d)
+{
+    if (!d)
+        return;
+    disk_stop(d);
+    for (; d->threads; d->threads--)
+        pthread_join(d->threads > DISK_THREADS ? d->watch : d->own[d->threads - 1].thread, NULL);
+}
+
+void disk_destroy(struct disk *d)
+{
+    if (!d)
+        return;
+    disk_join(d);
+    pthread_cond_destroy(&d->work);
+    pthread_cond_destroy(&d->wake);
+    pthread_mutex_destroy(&d->lock);
+    free(d->slot);
+    free(d);
+}

@@ -1,0 +1,161 @@
+/* A table by place of 64 bits each: where the value begins in the file, and its length. Zero: no value is there.
+ *
+ * The index record is the last value of the file; RocksDB's own index and a few words more follow it. So it is looked
+ * for from the end of the file on. */
+#include "fs/store/segment-file.h"
+
+#include "fs/base/cleanup.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum {
+    LENGTH_BITS = 20,
+    TAIL_FIRST = 128 << 10, /* so much of the file's end has the record, where values are large; */
+    TAIL_STEP = 8,          /* so many times more is looked at where it has not; */
+    TAIL_MOST = 16 << 20,   /* so much has it always */
+};
+
+struct segment_file {
+    struct rocks *rocks;
+    struct rocks_file which;
+    int fd;          /* -1: opened for each read */
+    const char *map; /* NULL: the file is read */
+    uint32_t places;
+    uint64_t *spot;
+};
+
+static int map_file(struct segment_file *f, int fd)
+{
+    void *map = mmap(NULL, f->which.bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return -errno;
+    f->map = map;
+    return 0;
+}
+
+int segment_file_open(struct rocks *rocks, const struct rocks_file *which, bool mapped, struct segment_file **out)
+{
+    struct stat st;
+    bool spare;
+    CLEANUP_CLOSE int fd = rocks_open_file(rocks, which->name, &spare);
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if ((uint64_t)st.st_size < which->bytes)
+        return -EBADMSG;
+    struct segment_file *f = calloc(1, sizeof *f);
+    if (!f)
+        return -ENOMEM;
+    *f = (struct segment_file){.rocks = rocks, .which = *which, .fd = -1};
+    int error = mapped ? map_file(f, fd) : 0;
+    if (error) {
+        segment_file_close(f);
+        return error;
+    }
+    if (!mapped && spare)
+        f->fd = steal_fd(fd);
+    *out = f;
+    return 0;
+}
+
+void segment_file_close(struct segment_file *f)
+{
+    if (!f)
+        return;
+    if (f->map)
+        munmap((void *)f->map, f->which.bytes);
+    if (f->fd >= 0)
+        close(f->fd);
+    free(f->spot);
+    free(f);
+}
+
+/* -ENOENT: it does not begin in the last bytes of this number. */
+static int look_in_tail(const struct segment_file *f, uint64_t tail, struct index *index)
+{
+    uint64_t from = f->which.bytes - tail;
+    if (f->map)
+        return index_find(index, f->which.segment, f->map + from, tail);
+    int error = -ENOMEM;
+    size_t room = (tail / SEGMENT_FILE_ALIGN + 3) * SEGMENT_FILE_ALIGN;
+    CLEANUP_FREE char *buffer = aligned_alloc(SEGMENT_FILE_ALIGN, room);
+    const char *bytes = buffer ? segment_file_read(f, from, f->which.bytes, buffer, &error) : NULL;
+    return bytes ? index_find(index, f->which.segment, bytes, tail) : error;
+}
+
+int segment_file_index(const struct segment_file *f, struct index *index)
+{
+    uint64_t most = f->which.bytes < TAIL_MOST ? f->which.bytes : TAIL_MOST;
+    uint64_t tail = most < TAIL_FIRST ? most : TAIL_FIRST;
+    int error = look_in_tail(f, tail, index);
+    while (error == -ENOENT && tail < most) {
+        tail = tail * TAIL_STEP < most ? tail * TAIL_STEP : most;
+        error = look_in_tail(f, tail, index);
+    }
+    const struct index_value *last = !error && index->values ? &index->value[index->values - 1] : NULL;
+    if (last && (uint64_t)last->at + last->length > f->which.bytes) {
+        index_fini(index);
+        error = -EBADMSG;
+    }
+    return error == -ENOENT ? -EBADMSG : error;
+}
+
+int segment_file_learn(struct segment_file *f, const struct index *index)
+{
+    const struct index_run *last = index->runs ? &index->run[index->runs - 1] : NULL;
+    const struct index_value *value = index->value;
+    f->places = last ? last->place + last->count : 0;
+    f->spot = calloc(f->places + 1, sizeof *f->spot);
+    if (!f->spot)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < index->runs; i++)
+        for (uint32_t j = 0; j < index->run[i].count; j++, value++)
+            f->spot[index->run[i].place + j] = (uint64_t)value->at << LENGTH_BITS | value->length;
+    return 0;
+}
+
+const struct rocks_file *segment_file_which(const struct segment_file *f)
+{
+    return &f->which;
+}
+
+bool segment_file_find(const struct segment_file *f, uint32_t place, uint64_t *at, size_t *n)
+{
+    uint64_t spot = place < f->places ? f->spot[place] : 0;
+    *at = spot >> LENGTH_BITS;
+    *n = spot & ((1u << LENGTH_BITS) - 1);
+    return spot != 0;
+}
+
+const char *segment_file_bytes(const struct segment_file *f, uint64_t at)
+{
+    return f->map ? f->map + at : NULL;
+}
+
+static int read_aligned(int fd, uint64_t begin, uint64_t to, char *buffer)
+{
+    uint64_t end = (to + SEGMENT_FILE_ALIGN - 1) / SEGMENT_FILE_ALIGN * SEGMENT_FILE_ALIGN;
+    for (uint64_t at = begin; at < to;) {
+        ssize_t n = pread(fd, buffer + (at - begin), end - at, (off_t)at);
+        bool more = n > 0 && (n % SEGMENT_FILE_ALIGN == 0 || at + (uint64_t)n >= to);
+        if (!more && !(n < 0 && errno == EINTR))
+            return n < 0 ? -errno : -EBADMSG;
+        at += n > 0 ? (uint64_t)n : 0;
+    }
+    return 0;
+}
+
+const char *segment_file_read(const struct segment_file *f, uint64_t from, uint64_t to, char *buffer, int *error)
+{
+    uint64_t begin = from / SEGMENT_FILE_ALIGN * SEGMENT_FILE_ALIGN;
+    bool spare;
+    int fd = f->fd >= 0 ? f->fd : rocks_open_file(f->rocks, f->which.name, &spare);
+    *error = fd < 0 ? fd : read_aligned(fd, begin, to, buffer);
+    if (fd >= 0 && fd != f->fd)
+        close(fd);
+    return *error ? NULL : buffer + (from - begin);
+}

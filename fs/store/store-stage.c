@@ -1,0 +1,395 @@
+/* Staging.
+ *
+ * Threads: one driver, which walks the catalog and asks the loader for piece after piece, with at most MOST_LOADS on
+ * their way; it waits for `moved`. Workers of the loader report in stage_loaded. Any thread starts, stops and looks.
+ *
+ *   idle ──start──▶ running ──▶ done, or stopped ──start──▶ running …
+ *
+ * Each start is a stage with a number of its own, so that what still comes back from one that was stopped is not taken
+ * for the next one's. What is held already is only counted, so staging goes on where it stopped. When load after load
+ * finds no room the tiers are full: the rest of the catalog is only counted too. A file that fails is counted and
+ * passed. What is another node's is not even counted.
+ *
+ * Lock order: `control`, then `lock`; the loader is called without `lock`. */
+#include "fs/store/store-stage.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/log.h"
+#include "fs/base/thread.h"
+#include "fs/store/loader.h"
+#include "fs/store/store-inside.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_LOADS = 64,
+    FEW_LOADS = 32,    /* the driver goes on when no more are on their way */
+    MOST_REFUSED = 64, /* loads in a row without room; a smaller one may still fit after a few */
+    LOCKED_POLL_MS = 50,
+};
+
+struct stage {
+    struct store *store;
+
+    pthread_mutex_t control; /* starts and joins the driver */
+    pthread_t driver;        /* control */
+    bool started;            /* control: `driver` is to be joined */
+
+    pthread_mutex_t lock;
+    pthread_cond_t moved;           /* loads came back, or `stop` */
+    struct stage_progress progress; /* lock; elapsed: only when not running */
+    uint64_t began;                 /* lock */
+    uint32_t number;                /* lock: of this stage; from 1 */
+    int loads;                      /* lock: on their way; a notice can come before its load is counted */
+    int refused;                    /* lock: in a row */
+    bool stop;                      /* lock */
+    bool unwanted;                  /* lock: it was stopped since it was started, even if it was done by then */
+    bool again;                     /* lock: when the driver has ended there is more to stage */
+    uint32_t failed[MOST_LOADS];    /* lock: the files that failed last, so that each counts once */
+};
+
+/* How many of its bytes this node keeps. */
+static uint64_t kept_bytes(const struct store *store, uint32_t file)
+{
+    uint64_t bytes = 0, size = catalog_kept_size(store->catalog, file);
+    if (!store->peers.keeps)
+        return size;
+    for (uint64_t from = 0; from < size; from += EXTENT_BYTES) {
+        uint64_t rest = size - from;
+        if (store_keeps(store, file, from))
+            bytes += rest < EXTENT_BYTES ? rest : EXTENT_BYTES;
+    }
+    return bytes;
+}
+
+/* What there is to do: a walk over the catalog, for which nobody waits. A file counts where its first byte is kept, so
+ * that it counts once in a world. */
+static void count_totals(struct stage *s)
+{
+    uint64_t files = 0, bytes = 0;
+    for (uint32_t file = 0; file < catalog_files(s->store->catalog); file++) {
+        files += store_keeps(s->store, file, 0);
+        bytes += kept_bytes(s->store, file);
+    }
+    pthread_mutex_lock(&s->lock);
+    s->progress.files_total = files;
+    s->progress.bytes_total = bytes;
+    pthread_mutex_unlock(&s->lock);
+}
+
+int stage_create(struct store *store, struct stage **stage)
+{
+    struct stage *s = calloc(1, sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    s->store = store;
+    pthread_mutex_init(&s->control, NULL);
+    pthread_mutex_init(&s->lock, NULL);
+    cond_init(&s->moved);
+    count_totals(s);
+    *stage = s;
+    return 0;
+}
+
+static bool is_stopped(struct stage *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool stop = s->stop;
+    pthread_mutex_unlock(&s->lock);
+    return stop;
+}
+
+/* ---- the driver ---- */
+
+static bool is_full(const struct stage *s)
+{
+    return s->refused >= MOST_REFUSED;
+}
+
+static void stage_fail(struct stage *s, int error)
+{
+    pthread_mutex_lock(&s->lock);
+    s->progress.state = STAGE_FAILED;
+    s->progress.error = error;
+    s->stop = true;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void wait_for_loads(struct stage *s, int most)
+{
+    while (s->loads > most && !s->stop)
+        pthread_cond_wait(&s->moved, &s->lock);
+}
+
+static void stage_piece(struct stage *s, uint32_t file, uint64_t offset)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->loads >= MOST_LOADS)
+        wait_for_loads(s, FEW_LOADS);
+    uint32_t number = is_full(s) ? 0 : s->number;
+    pthread_mutex_unlock(&s->lock);
+
+    uint64_t held = 0;
+    int loads = loader_stage(s->store->loader, number, file, offset, &held);
+    if (loads < 0) {
+        stage_fail(s, loads);
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->loads += loads;
+    s->progress.kept += held;
+    s->progress.bytes += held;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void stage_file(struct stage *s, uint32_t file)
+{
+    uint64_t size = catalog_kept_size(s->store->catalog, file);
+    bool first = store_keeps(s->store, file, 0), ours = first;
+    for (uint64_t at = 0; at < size && !is_stopped(s); at += PIECE_BYTES) {
+        if (at > 0 && at % EXTENT_BYTES == 0)
+            ours = store_keeps(s->store, file, at);
+        if (ours)
+            stage_piece(s, file, at);
+    }
+    pthread_mutex_lock(&s->lock);
+    s->progress.files += first && !s->stop;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void wait_for_tiers(struct stage *s)
+{
+    while (!is_stopped(s) && shard_is_locked(s->store->shard)) {
+        pthread_mutex_lock(&s->lock);
+        if (!s->stop)
+            cond_wait_until(&s->moved, &s->lock, clock_now() + LOCKED_POLL_MS * MILLISECOND);
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+/* With the lock. The totals are those of before, until they are counted. */
+static void stage_begin(struct stage *s)
+{
+    const struct stage_progress *before = &s->progress;
+    s->progress = (struct stage_progress){.state = STAGE_RUNNING,
+                                          .round = before->round,
+                                          .files_total = before->files_total,
+                                          .bytes_total = before->bytes_total};
+    s->began = clock_now();
+    s->loads = s->refused = 0;
+    s->again = false;
+    s->number++;
+    memset(s->failed, 0xff, sizeof s->failed);
+}
+
+/* False: there is more to stage. */
+static bool stage_finish(struct stage *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct stage_progress *p = &s->progress;
+    bool again = s->again && p->state == STAGE_RUNNING && !s->stop;
+    if (again) {
+        stage_begin(s);
+    } else {
+        if (p->state == STAGE_RUNNING)
+            p->state = s->stop ? STAGE_STOPPED : STAGE_DONE;
+        if (p->state == STAGE_DONE)
+            p->bytes = p->bytes_total;
+        p->elapsed = clock_now() - s->began;
+        s->number++;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return !again;
+}
+
+static void stage_files(struct stage *s)
+{
+    for (uint32_t file = 0; file < catalog_files(s->store->catalog) && !is_stopped(s); file++)
+        stage_file(s, file);
+    pthread_mutex_lock(&s->lock);
+    wait_for_loads(s, 0);
+    uint32_t number = s->number;
+    bool stop = s->stop;
+    pthread_mutex_unlock(&s->lock);
+    int error = 0;
+    if (stop)
+        loader_forget(s->store->loader, number);
+    else
+        error = shard_flush(s->store->shard);
+    if (error)
+        log_warning("store what was staged: %s", strerror(-error));
+}
+
+static void *driver_main(void *argument)
+{
+    struct stage *s = argument;
+    wait_for_tiers(s);
+    do {
+        count_totals(s);
+        stage_files(s);
+    } while (!stage_finish(s));
+    return NULL;
+}
+
+static void count_failed(struct stage *s, uint32_t file, int error)
+{
+    for (int i = 0; i < MOST_LOADS; i++)
+        if (s->failed[i] == file)
+            return;
+    s->failed[s->progress.failed++ % MOST_LOADS] = file;
+    if (!s->progress.error)
+        s->progress.error = error;
+}
+
+void stage_loaded(struct stage *s, uint32_t number, uint32_t file, uint32_t length, int error)
+{
+    pthread_mutex_lock(&s->lock);
+    if (number == s->number) {
+        struct stage_progress *p = &s->progress;
+        s->loads--;
+        p->bytes += length;
+        if (!error)
+            p->kept += length;
+        s->refused = error == -ENOSPC ? s->refused + 1 : 0;
+        if (error && error != -ENOSPC)
+            count_failed(s, file, error);
+        if (s->loads <= FEW_LOADS)
+            pthread_cond_signal(&s->moved);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- from outside ---- */
+
+/* With the lock. */
+static void note_round(struct stage *s, uint64_t round)
+{
+    if (round > s->progress.round)
+        s->progress.round = round;
+    s->unwanted = false;
+}
+
+/* Is there nothing to start? One that was told of already, or an earlier one, is nothing new; what runs goes on, now
+ * under this round as well. */
+static bool joins_stage(struct stage *s, uint64_t round)
+{
+    pthread_mutex_lock(&s->lock);
+    bool known = round > 0 && round <= s->progress.round;
+    bool runs = s->progress.state == STAGE_RUNNING && !s->stop;
+    if (runs && !known)
+        note_round(s, round);
+    pthread_mutex_unlock(&s->lock);
+    return known || runs;
+}
+
+static void join_driver(struct stage *s)
+{
+    if (s->started)
+        pthread_join(s->driver, NULL);
+    s->started = false;
+}
+
+/* No driver runs, or one that has been stopped. A round is never seen with the state of the one before. */
+static int start_round(struct stage *s, uint64_t round)
+{
+    join_driver(s);
+    pthread_mutex_lock(&s->lock);
+    note_round(s, round);
+    s->stop = false;
+    stage_begin(s);
+    pthread_mutex_unlock(&s->lock);
+    int error = thread_create(&s->driver, "stage", driver_main, s);
+    s->started = !error;
+    if (error)
+        stage_fail(s, error);
+    return error;
+}
+
+int store_stage_start(struct store *store, uint64_t round)
+{
+    struct stage *s = store->stage;
+    int error = 0;
+    pthread_mutex_lock(&s->control);
+    if (!joins_stage(s, round))
+        error = start_round(s, round);
+    pthread_mutex_unlock(&s->control);
+    return error;
+}
+
+/* Is there anything to be gone on with? A driver that runs goes on by itself. */
+static bool take_more(struct stage *s, uint64_t round, bool *runs)
+{
+    pthread_mutex_lock(&s->lock);
+    *runs = s->progress.state == STAGE_RUNNING;
+    bool more = (*runs || s->progress.state == STAGE_DONE) && !s->unwanted;
+    if (more && *runs) {
+        note_round(s, round);
+        s->again = true;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return more;
+}
+
+int store_stage_again(struct store *store, uint64_t round)
+{
+    struct stage *s = store->stage;
+    bool runs;
+    int error = 0;
+    pthread_mutex_lock(&s->control);
+    if (take_more(s, round, &runs) && !runs)
+        error = start_round(s, round);
+    pthread_mutex_unlock(&s->control);
+    return error;
+}
+
+/* Does not wait for what is being read. */
+static void stage_stop(struct stage *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->unwanted = true;
+    if (s->progress.state == STAGE_RUNNING)
+        s->stop = true;
+    pthread_cond_signal(&s->moved);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void store_stage_stop(struct store *store)
+{
+    stage_stop(store->stage);
+}
+
+void stage_join(struct stage *s)
+{
+    if (!s)
+        return;
+    stage_stop(s);
+    pthread_mutex_lock(&s->control);
+    join_driver(s);
+    pthread_mutex_unlock(&s->control);
+}
+
+void stage_destroy(struct stage *s)
+{
+    if (!s)
+        return;
+    int saved = errno;
+    stage_join(s);
+    pthread_cond_destroy(&s->moved);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->control);
+    free(s);
+    errno = saved;
+}
+
+void store_stage_progress(struct store *store, struct stage_progress *progress)
+{
+    struct stage *s = store->stage;
+    pthread_mutex_lock(&s->lock);
+    *progress = s->progress;
+    if (progress->state == STAGE_RUNNING)
+        progress->elapsed = clock_now() - s->began;
+    pthread_mutex_unlock(&s->lock);
+}

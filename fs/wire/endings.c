@@ -1,0 +1,62 @@
+/* How servers ended. One keeper at a time writes; whoever reads gets, at worst, one that is just being written. */
+#include "fs/wire/endings.h"
+
+#include "fs/base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+void endings_add(struct endings *e, enum ending_how how, int number)
+{
+    unsigned i = (unsigned)(atomic_load(&e->count) % ENDINGS_KEPT);
+    atomic_store(&e->last[i].at, clock_realtime());
+    atomic_store(&e->last[i].how, how);
+    atomic_store(&e->last[i].number, (uint32_t)number);
+    atomic_fetch_add(&e->count, 1);
+}
+
+int endings_get(const struct endings *e, unsigned back, struct ending *ending)
+{
+    uint64_t count = atomic_load(&e->count);
+    if (back >= count || back >= ENDINGS_KEPT)
+        return -ENOENT;
+    unsigned i = (unsigned)((count - 1 - back) % ENDINGS_KEPT);
+    *ending = (struct ending){
+        .at = atomic_load(&e->last[i].at),
+        .how = atomic_load(&e->last[i].how),
+        .number = (int)atomic_load(&e->last[i].number),
+    };
+    return 0;
+}
+
+unsigned endings_lately(const struct endings *e)
+{
+    uint64_t now = clock_realtime();
+    struct ending ending;
+    unsigned n = 0;
+    while (endings_get(e, n, &ending) == 0 && ending.at + ENDINGS_LATELY_S * SECOND > now)
+        n++;
+    return n;
+}
+
+void ending_describe(const struct ending *e, char *text, size_t n)
+{
+    switch (e->how) {
+    case ENDING_UNSEEN:
+        snprintf(text, n, "died unseen");
+        break;
+    case ENDING_SIGNAL:
+        snprintf(text, n, "was killed by signal %d (%s)", e->number, strsignal(e->number));
+        break;
+    case ENDING_EXIT:
+        snprintf(text, n, "exited with status %d", e->number);
+        break;
+    case ENDING_STOPPED:
+        snprintf(text, n, "was stopped (by SIGSTOP or the like) and did not go on, so it was replaced");
+        break;
+    case ENDING_STUCK:
+        snprintf(text, n, "was stuck, so it was replaced");
+        break;
+    }
+}

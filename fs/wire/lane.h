@@ -1,0 +1,86 @@
+/* Requests in shared memory: a lane has the slots of one FUSE connection and its recorded INIT.
+ *
+ * A request is read from /dev/fuse straight into a slot, and the slot is free again when its reply has been written. So
+ * whatever instruction a server dies at, every request that the kernel has handed out and not got an answer to stands
+ * in a slot, and the next server answers it.
+ *
+ *            take             read returned      handler returned unanswered
+ *    FREE ─────────▶ READING ──────────────▶ RUNNING ──────────────────────▶ PARKED
+ *      ▲                │                      │ ▲   ◀──────── resume ──────── │
+ *      │                │ (server died)        │ │ replay                      │
+ *      │                └──────────▶ WAITING ◀─┘─┘◀────────────────────────────┘
+ *      └──────────────── reply written ◀── RUNNING, PARKED
+ *
+ * READING with a header that is not zero is a request as well: its reader died on the way to the next store. READING
+ * with a zero header belongs to its reader as long as any thread of that process lingers in the kernel, for a read may
+ * still be completed by it; then it is free.
+ *
+ *              deaths           the buffer                   who has it, in the server that runs
+ *     FREE     0                means nothing                the stack of free ones, or a reader that goes on with it
+ *     READING  0                a header of zeros at first   `reader`, a process; the thread of it that reads
+ *     RUNNING  of those before  the request                  a handler, or who has resumed it
+ *     PARKED   of those before  the request                  whoever will answer; `since` and `interrupted` go on
+ *     WAITING  counted anew     the request                  the stack of fresh ones (no deaths) or of suspects
+ *
+ * `since` and `interrupted` are those of the request, from READING to its answer, across servers.
+ *
+ * `deaths` counts the servers in a row that died while they ran the request. Parked and waiting ones are innocent.
+ * State and deaths are one word, so that they cannot disagree. */
+#ifndef FS_WIRE_LANE_H
+#define FS_WIRE_LANE_H
+
+#include <linux/fuse.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    DATA_SLOTS = 4096,
+    DATA_ROOM = 8192,                  /* the least that the kernel accepts: FUSE_MIN_READ_BUFFER */
+    CONTROL_SLOTS = 640,               /* more than wait in fs/control/workers.c */
+    CONTROL_ROOM = (256 << 10) + 8192, /* writes of 256 KiB */
+    SLOT_HEADROOM = 4096,              /* what a request may have beside the bytes of a write */
+};
+
+enum slot_state { SLOT_FREE, SLOT_READING, SLOT_RUNNING, SLOT_PARKED, SLOT_WAITING };
+
+struct slot {
+    _Alignas(64) _Atomic uint32_t word; /* enum slot_state, deaths << 8 */
+    _Atomic uint32_t reader;            /* process id; valid in READING */
+    _Atomic uint64_t since;       /* when a look first found the request in hand: nanoseconds, monotonic; 0: none did */
+    _Atomic uint32_t interrupted; /* an INTERRUPT for it has come. The kernel sends one only */
+};
+
+enum init_state { INIT_NONE, INIT_READ, INIT_ANSWERED };
+
+/* The INIT of the connection. What was once recorded as its reply is what the kernel has or will get: a server that
+ * finds a reply here sends this one and not its own. */
+struct init_record {
+    _Atomic uint32_t state;
+    uint32_t request_length;
+    _Atomic uint32_t reply_length;
+    unsigned char request[512];
+    unsigned char reply[256];
+};
+
+struct lane {
+    uint32_t count, room;
+    uint64_t slots, buffers; /* offsets from the lane */
+    struct init_record init;
+    _Alignas(64) _Atomic uint64_t answered;
+};
+
+size_t lane_size(uint32_t count, uint32_t room);
+void lane_init(struct lane *lane, uint32_t count, uint32_t room);
+
+static inline struct slot *lane_slot(const struct lane *lane, int i)
+{
+    return (struct slot *)((char *)lane + lane->slots) + i;
+}
+
+static inline struct fuse_in_header *lane_request(const struct lane *lane, int i)
+{
+    return (struct fuse_in_header *)((char *)lane + lane->buffers + (size_t)i * lane->room);
+}
+
+#endif

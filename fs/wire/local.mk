@@ -1,0 +1,17 @@
+noinst_LIBRARIES += fs/wire/libwire.a
+
+fs_wire_libwire_a_SOURCES = \
+	fs/wire/endings.c \
+	fs/wire/endings.h \
+	fs/wire/handover.c \
+	fs/wire/handover.h \
+	fs/wire/lane.c \
+	fs/wire/lane.h \
+	fs/wire/message.c \
+	fs/wire/message.h \
+	fs/wire/node.c \
+	fs/wire/node.h \
+	fs/wire/payload.c \
+	fs/wire/ring.c \
+	fs/wire/ring.h \
+	fs/wire/units.h

@@ -1,0 +1,287 @@
+/* Frames on the socket between courier and server, and how the two find each other.
+ *
+ * The socket is reached through /proc/self/fd, since the path of a state directory may be longer than a socket's may
+ * be. A new server puts its socket in the place of the old one: whoever has the state directory's lock is the one that
+ * listens, and a server that lingers in the kernel after its death may still hold the old one. */
+#include "fs/wire/message.h"
+
+#include "fs/base/cleanup.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+enum { BACKLOG = 4 };
+
+_Static_assert(sizeof(struct message_frame) == 16, "a frame's head is 16 bytes");
+
+/* Frames. */
+
+/* The descriptors go with the first byte. */
+static int send_all(int socket, const void *bytes, size_t n, const int *fds)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(MESSAGE_FDS * sizeof(int))];
+    } control = {.room = {0}};
+    struct iovec rest = {(void *)bytes, n};
+    struct msghdr message = {.msg_iov = &rest, .msg_iovlen = 1};
+    size_t count = 0;
+    while (fds && count < MESSAGE_FDS && fds[count] >= 0)
+        count++;
+    if (count > 0) {
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(count * sizeof *fds);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(count * sizeof *fds);
+        memcpy(CMSG_DATA(c), fds, count * sizeof *fds);
+    }
+    while (rest.iov_len > 0) {
+        ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return errno == EPIPE ? -ECONNRESET : -errno;
+        rest.iov_base = (char *)rest.iov_base + sent;
+        rest.iov_len -= (size_t)sent;
+        message.msg_control = NULL;
+        message.msg_controllen = 0;
+    }
+    return 0;
+}
+
+int message_sendv(int socket, enum message_kind kind, const struct iovec *part, int parts, const int fds[MESSAGE_FDS])
+{
+    struct message_frame frame = {.kind = kind};
+    for (int i = 0; i < parts; i++)
+        frame.length += part[i].iov_len;
+    if (frame.length > MESSAGE_MOST)
+        return -EMSGSIZE;
+    int error = send_all(socket, &frame, sizeof frame, fds);
+    for (int i = 0; i < parts && !error; i++)
+        error = send_all(socket, part[i].iov_base, part[i].iov_len, NULL);
+    return error;
+}
+
+int message_send(int socket, enum message_kind kind, const void *payload, size_t n, const int fds[MESSAGE_FDS])
+{
+    return message_sendv(socket, kind, &(struct iovec){(void *)payload, n}, 1, fds);
+}
+
+/* Put what was passed into free places; what has none is closed. */
+static void keep_descriptors(const struct cmsghdr *c, int fds[MESSAGE_FDS], bool *bad)
+{
+    size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; i++) {
+        int fd, place = 0;
+        memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+        while (place < MESSAGE_FDS && fds[place] >= 0)
+            place++;
+        if (place < MESSAGE_FDS) {
+            fds[place] = fd;
+            continue;
+        }
+        close(fd);
+        *bad = true;
+    }
+}
+
+static ssize_t receive_some(int socket, char *to, size_t n, int fds[MESSAGE_FDS], bool *bad)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(MESSAGE_FDS * sizeof(int))];
+    } control;
+    struct msghdr message = {
+        .msg_iov = &(struct iovec){to, n},
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof control,
+    };
+    ssize_t got;
+    do
+        got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return -errno;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c))
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+            keep_descriptors(c, fds, bad);
+    if (message.msg_flags & MSG_CTRUNC)
+        *bad = true;
+    return got ? got : -ECONNRESET;
+}
+
+static int receive_all(int socket, void *to, size_t n, int fds[MESSAGE_FDS], bool *bad)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t got = receive_some(socket, (char *)to + at, n - at, fds, bad);
+        if (got < 0)
+            return (int)got;
+        at += (size_t)got;
+    }
+    return 0;
+}
+
+static int receive_frame(int socket, struct message_frame *frame, void **payload, int fds[MESSAGE_FDS])
+{
+    bool bad = false;
+    int error = receive_all(socket, frame, sizeof *frame, fds, &bad);
+    if (error)
+        return error;
+    if (bad || frame->zero)
+        return -EBADMSG;
+    if (frame->length > MESSAGE_MOST)
+        return -EMSGSIZE;
+    CLEANUP_FREE char *bytes = malloc(frame->length + 1); /* a text ends */
+    if (!bytes)
+        return -ENOMEM;
+    error = receive_all(socket, bytes, frame->length, fds, &bad);
+    if (error || bad)
+        return error ? error : -EBADMSG;
+    bytes[frame->length] = '\0';
+    *payload = steal_pointer(bytes);
+    return 0;
+}
+
+int message_receive(int socket, uint32_t *kind, void **payload, size_t *n, int fds[MESSAGE_FDS])
+{
+    struct message_frame frame;
+    int passed[MESSAGE_FDS];
+    memset(passed, 0xff, sizeof passed);
+    int error = receive_frame(socket, &frame, payload, passed);
+    for (int i = 0; i < MESSAGE_FDS; i++)
+        if ((error || !fds) && passed[i] >= 0)
+            close(passed[i]);
+    if (error)
+        return error;
+    if (fds)
+        memcpy(fds, passed, sizeof passed);
+    *kind = frame.kind;
+    *n = frame.length;
+    return 0;
+}
+
+/* What stands in them. */
+
+int message_refusal(const void *payload, size_t n, struct str *why)
+{
+    uint32_t code;
+    if (n < sizeof code) {
+        str_addf(why, "its server refuses: %s", strerror(EIO));
+        return -EIO;
+    }
+    memcpy(&code, payload, sizeof code);
+    const char *words = (const char *)payload + sizeof code;
+    n = strnlen(words, n - sizeof code);
+    if (n)
+        str_add_printable(why, words, n);
+    else
+        str_addf(why, "its server refuses: %s", strerror((int)code));
+    return code && code < 4096 ? -(int)code : -EIO;
+}
+
+static bool is_text(const char *text, size_t room)
+{
+    return strnlen(text, room) < room;
+}
+
+int message_check_welcome(const void *payload, size_t n, struct message_welcome *to)
+{
+    struct message_welcome w = {.release = ""};
+    memcpy(&w, payload, n < sizeof w ? n : sizeof w);
+    *to = w;
+    if (!is_text(w.release, sizeof w.release))
+        return -EPROTO;
+    if (n >= offsetof(struct message_welcome, release) + sizeof w.release && strcmp(w.release, DEALFS_VERSION) != 0)
+        return -ESTALE;
+    bool right = n == sizeof w && w.version == MESSAGE_VERSION && w.waiting <= 1 &&
+                 is_text(w.node.id, sizeof w.node.id) && is_text(w.node.host, sizeof w.node.host);
+    return right ? 0 : -EPROTO;
+}
+
+/* The socket. */
+
+static int open_state(const char *state)
+{
+    int fd = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static struct sockaddr_un address_of(int directory, const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", directory, name);
+    return address;
+}
+
+/* Whoever may enter the state directory is root or its owner; the kernel says who it is. */
+static int check_peer(int socket, uid_t other)
+{
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
+        return -errno;
+    return peer.uid == 0 || peer.uid == geteuid() || peer.uid == other ? 0 : -EPERM;
+}
+
+int message_connect(const char *state)
+{
+    CLEANUP_CLOSE int directory = open_state(state);
+    if (directory < 0)
+        return directory;
+    CLEANUP_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    struct sockaddr_un address = address_of(directory, "courier");
+    int r;
+    do /* -EAGAIN where a server listens and does not accept: whoever asks has better things to do than to wait here */
+        r = connect(fd, (struct sockaddr *)&address, sizeof address);
+    while (r < 0 && errno == EINTR);
+    if (r < 0 || fcntl(fd, F_SETFL, 0) < 0)
+        return -errno;
+    /* Root may form a world over the mounts of others (owner=USER). */
+    struct stat st;
+    bool root = geteuid() == 0 && fstat(directory, &st) == 0;
+    int error = check_peer(fd, root ? st.st_uid : 0);
+    return error ? error : steal_fd(fd);
+}
+
+int message_listen(const char *state)
+{
+    CLEANUP_CLOSE int directory = open_state(state);
+    if (directory < 0)
+        return directory;
+    CLEANUP_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    struct sockaddr_un address = address_of(directory, "new-courier");
+    if (unlinkat(directory, "new-courier", 0) < 0 && errno != ENOENT)
+        return -errno;
+    /* The mode of a socket that is not bound yet becomes that of its name. */
+    if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, BACKLOG) < 0 ||
+        renameat(directory, "new-courier", directory, "courier") < 0) {
+        int error = -errno;
+        unlinkat(directory, "new-courier", 0);
+        return error;
+    }
+    return steal_fd(fd);
+}
+
+int message_accept(int listening)
+{
+    int r;
+    do
+        r = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+    while (r < 0 && errno == EINTR);
+    if (r < 0)
+        return -errno;
+    CLEANUP_CLOSE int fd = r;
+    int error = check_peer(fd, 0);
+    return error ? error : steal_fd(fd);
+}

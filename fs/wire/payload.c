@@ -1,0 +1,47 @@
+/* Replies between nodes: made in a slot, taken apart by the node that asked. See ring.h for their form. */
+#include "fs/wire/ring.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { PAYLOAD_MAGIC = 0x6c617664, ALIGN = 16 };
+
+static size_t align_value(size_t n)
+{
+    return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+size_t payload_begin(const uint32_t *length, uint32_t count)
+{
+    size_t at = align_value(sizeof(struct payload_header));
+    for (uint32_t i = 0; i < count; i++)
+        at += align_value(length[i]);
+    return at;
+}
+
+void payload_finish(void *slot, uint32_t file, uint32_t value, uint32_t count, const uint32_t *length)
+{
+    struct payload_header h = {.magic = PAYLOAD_MAGIC, .file = file, .value = value, .count = count};
+    memcpy(h.length, length, count * sizeof *length);
+    memcpy(slot, &h, sizeof h);
+}
+
+int payload_parse(const void *bytes, size_t n, uint32_t file, uint32_t value, uint32_t count,
+                  struct payload_value values[RING_VALUES])
+{
+    struct payload_header h;
+    if (n < sizeof h || n > RING_SLOT)
+        return -EBADMSG;
+    memcpy(&h, bytes, sizeof h);
+    if (h.magic != PAYLOAD_MAGIC || h.file != file || h.value != value || h.count != count || !count ||
+        count > RING_VALUES)
+        return -EBADMSG;
+    for (uint32_t i = 0; i < count; i++)
+        if (h.length[i] <= VALUE_HEADER || h.length[i] > VALUE_MOST)
+            return -EBADMSG;
+    if (payload_begin(h.length, count) != n)
+        return -EBADMSG;
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = (struct payload_value){(const char *)bytes + payload_begin(h.length, i), h.length[i]};
+    return 0;
+}

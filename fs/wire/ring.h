@@ -1,0 +1,160 @@
+/* The ring between a server and a courier: shared memory that belongs to one pair of them. The courier makes it and
+ * passes it over; it keeps its mapping until what it has in flight has ended. Neither believes what stands in it: a
+ * number out of bounds is an error of the other side, and the end of the ring.
+ *
+ *   part         written by                 holds
+ *   to_courier   the server, one thread     FETCH, REPLY, COMMAND
+ *                at a time
+ *   to_server    the courier                FETCHED, SERVE, SENT, GONE, COMMAND; read by the server's threads, one at a
+ *                                           time
+ *   news         the courier; our own       what each node tells of itself, by number
+ *                place the server
+ *   slots        the courier, [0, in)       what is fetched: RING_SLOT bytes each. The server gives them out, and has
+ *                                           one back when FETCHED (other than -EAGAIN) names it
+ *                the server, [in, in+out)   what is sent; free again when SENT names it
+ *
+ * A queue is full when its reader is dead or far behind: pushing then fails with -EAGAIN. A side sleeps on its eventfd
+ * after it has said so in `asleep`; who pushes rings only where the other side sleeps, and for SENT only every
+ * RING_SENT_BELL-th time: slots that are free may lie there, but fewer than anybody who waits for one has in use.
+ *
+ * A fetch has a number, its `token`, which FETCHED repeats, so that one that is answered twice is not taken for the
+ * next one in the same slot. */
+#ifndef FS_WIRE_RING_H
+#define FS_WIRE_RING_H
+
+#include "fs/wire/node.h"
+#include "fs/wire/units.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum ring_kind {
+    /* To the courier: */
+    /* node, slot, token, file, value, count: fetch these values of a file from a node into a slot */
+    RING_FETCH = 1,
+    /* node, token, status: 0: length bytes in slot are the answer; -EAGAIN: it will come, say WAIT; other -errno: it
+     * will not */
+    RING_REPLY = 2,
+
+    /* To the server: */
+    /* slot, token, status: 0: length bytes are in the slot, not checked; -EAGAIN: the other node waits for the source;
+     * -EHOSTDOWN: the node or its server is gone; other -errno: as it answered */
+    RING_FETCHED = 3,
+    RING_SERVE = 4, /* node, token, file, value, count: another node wants these. Asked again after a restart */
+    RING_SENT = 5,  /* slot: what was replied is on its way, the slot is free. Most do not wake the server */
+    RING_GONE = 7,  /* node: its server has ended */
+
+    /* Either way: value: enum world_command; token: what goes with it; node: who began it. To the courier: tell all
+     * others */
+    RING_COMMAND = 6,
+};
+
+/* The token of WORLD_STAGE is its round: see store_stage_start. */
+enum world_command {
+    WORLD_STAGE = 1,
+    WORLD_STAGE_STOP = 2,
+    WORLD_UMOUNT = 3,
+    WORLD_DEAL = 4, /* to the courier of node 0 only: the round has ended everywhere, deal what has no owner */
+};
+
+struct ring_message {
+    uint32_t kind, node;
+    uint32_t slot, length;
+    uint64_t token;
+    uint32_t file, value; /* value: number of the first in the file */
+    uint32_t count;
+    int32_t status;
+    uint64_t reserved[3];
+};
+
+enum {
+    RING_QUEUE = 1024,                          /* messages */
+    RING_VALUES = SPAN_BYTES / VALUE_BYTES + 1, /* at most so many in one fetch */
+    RING_SLOT = (RING_VALUES * (VALUE_MOST + 16) + 4096 + 4095) / 4096 * 4096,
+    RING_IN = 128,
+    RING_OUT = 64,
+    RING_SENT_BELL = 8,
+};
+
+/* What a node tells the others about once a second where it changed. Torn reads are harmless but for `version`. */
+struct node_news {
+    _Atomic uint64_t version; /* odd while it is written */
+    uint64_t held, capacity;
+    uint64_t reads[4], bytes[4]; /* by place, as in fs/store/store.h */
+    uint64_t source_samples, source_bytes;
+    uint32_t staging; /* as stage_progress.state */
+    uint32_t zero;
+    uint64_t stage_bytes, stage_total;                                              /* of this node's share */
+    uint64_t stage_files, stage_files_total, stage_kept, stage_failed, stage_round; /* as in stage_progress */
+};
+
+struct ring_queue {
+    _Atomic uint32_t head __attribute__((aligned(64))); /* taken */
+    _Atomic uint32_t tail __attribute__((aligned(64))); /* put */
+    _Atomic uint32_t asleep;                            /* how many threads of its reader */
+    struct ring_message message[RING_QUEUE] __attribute__((aligned(64)));
+};
+
+struct ring_shared {
+    uint32_t magic, form, nodes, in, out;
+    uint64_t size;
+    struct ring_queue to_courier, to_server;
+    /* then struct node_news[nodes], then the slots, from a page on */
+};
+
+/* A memfd, sealed against shrinking, and two eventfds: in this order they are passed over. */
+enum { RING_MEMORY, RING_BELL_SERVER, RING_BELL_COURIER, RING_FDS };
+
+/* One side's view. The descriptors are its own; so are the numbers, which the other side could change in `shared`. */
+struct ring {
+    struct ring_shared *shared;
+    uint32_t nodes;
+    uint64_t size;
+    int fd[RING_FDS];
+};
+
+int ring_create(struct ring *ring, uint32_t nodes);
+/* Takes the descriptors over, also when it fails: -EBADMSG: not a ring of this form. */
+int ring_open(struct ring *ring, const int fd[RING_FDS]);
+void ring_close(struct ring *ring);
+
+static inline struct node_news *ring_news(const struct ring *r, uint32_t node) /* below `nodes` */
+{
+    return (struct node_news *)(r->shared + 1) + node;
+}
+void *ring_slot(const struct ring *r, uint32_t slot); /* NULL: out of bounds */
+
+/* One thread at a time pushes into a queue, one takes. -EAGAIN: full; empty. -EBADMSG: the other side has set its
+ * number to what cannot be. */
+int ring_push(struct ring_queue *queue, int bell, const struct ring_message *message);
+int ring_take(struct ring_queue *queue, struct ring_message *message);
+/* Before sleeping on the bell: false: there is something to take, do not sleep. After it: ring_awake, which also resets
+ * the bell (-1: none). Any thread of the reader. */
+bool ring_may_sleep(struct ring_queue *queue);
+void ring_awake(struct ring_queue *queue, int bell);
+
+void news_write(struct node_news *to, const struct node_news *from);
+bool news_read(const struct node_news *from, struct node_news *to); /* false: being written all the time */
+
+/* The bytes of a reply, in a slot: a header, then for each value its length with header, then the stored values
+ * (fs/store/FORMAT) one after the other, each from a multiple of 16 on. Made and taken apart in payload.c. */
+struct payload_header {
+    uint32_t magic, file, value, count;
+    uint32_t length[RING_VALUES];
+    uint32_t zero;
+};
+struct payload_value {
+    const void *bytes;
+    uint32_t length;
+};
+/* Where the i-th value goes in a slot, given the lengths of those before it. */
+size_t payload_begin(const uint32_t *length, uint32_t count);
+/* Write the header, when the values are in place; the length of the whole is payload_begin(length, count). */
+void payload_finish(void *slot, uint32_t file, uint32_t value, uint32_t count, const uint32_t *length);
+/* Nothing in it is believed: 0 when it is exactly these values, at least one, each of a length that can be;
+ * -EBADMSG. */
+int payload_parse(const void *bytes, size_t n, uint32_t file, uint32_t value, uint32_t count,
+                  struct payload_value values[RING_VALUES]);
+
+#endif

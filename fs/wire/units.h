@@ -1,0 +1,33 @@
+/* The units that bytes are kept and asked for in.
+ *
+ *   extent   the unit of ownership: a file of up to 64 MiB, else each 64 MiB stripe of it
+ *   part     the unit that is held or not: a whole file of up to 4 MiB, else one value of it
+ *   value    up to 128 KiB of a file, as it is stored: a header and its bytes, raw, compressed or in blocks
+ *   span     any bytes of one file: what a reader asks for
+ */
+#ifndef FS_WIRE_UNITS_H
+#define FS_WIRE_UNITS_H
+
+#include <stdint.h>
+
+#define VALUE_BYTES (128u << 10)
+#define PIECE_BYTES (4u << 20) /* at most this much is read from the source at once */
+#define EXTENT_BYTES (64u << 20)
+#define SPAN_BYTES (1u << 20) /* the longest span: the longest READ */
+
+#define ROCKS_DATABASE "db-2" /* a shard's database, in its folder; the number is ROCKS_FORM */
+
+struct span {
+    uint32_t file;
+    uint32_t length; /* 1…SPAN_BYTES; the span lies within the file */
+    uint64_t offset;
+};
+
+enum {
+    VALUE_HEADER = 16,
+    VALUE_BLOCK = 4096,
+    VALUE_SUM = 8,                                              /* before each block */
+    VALUE_MOST = VALUE_HEADER + 32 * (VALUE_SUM + VALUE_BLOCK), /* the longest stored value */
+};
+
+#endif

@@ -1,0 +1,226 @@
+#include "fs/world/joining.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/log.h"
+#include "fs/world/holdings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+
+static int refuse_for_memory(const struct talk *t)
+{
+    return talk_refuse(t->courier, -ENOMEM, "the server of %s has no memory", t->self->config.mountpoint);
+}
+
+static int on_hello(struct talk *t, const struct talk_frame *f)
+{
+    const struct self *self = t->self;
+    const struct peers_config *c = &self->config;
+    struct message_welcome w = {.version = MESSAGE_VERSION, .waiting = !self->store, .options = c->options};
+    struct message_hello hello = {0};
+    if (f->n < offsetof(struct message_hello, world)) /* so much is the same in every version */
+        return -EBADMSG;
+    memcpy(&hello, f->payload, f->n < sizeof hello ? f->n : sizeof hello);
+    hello.release[VERSION_TEXT - 1] = '\0';
+    if (hello.version != MESSAGE_VERSION)
+        return talk_refuse(t->courier, -EPROTO, "the server of %s is dealfs %s, the courier dealfs %s", c->mountpoint,
+                           DEALFS_VERSION, hello.release);
+    if (f->n != sizeof hello)
+        return -EBADMSG;
+    snprintf(w.release, sizeof w.release, "%s", DEALFS_VERSION);
+    snprintf(w.node.id, sizeof w.node.id, "%s", c->id);
+    snprintf(w.node.host, sizeof w.node.host, "%s", c->host);
+    w.peer_timeout = c->peer_timeout;
+    if (self->store) {
+        w.node.capacity = holdings_capacity(self);
+        w.catalog = *catalog_digest(c->catalog);
+        w.versions = *catalog_versions(c->catalog);
+        w.extents = extents_count(self->extents);
+    }
+    t->state = TALK_GREETED;
+    return message_send(t->courier, MESSAGE_WELCOME, &w, sizeof w, NULL);
+}
+
+static int on_holdings(struct talk *t)
+{
+    const struct self *self = t->self;
+    holdings_wait(t);
+    size_t bytes = (extents_count(self->extents) + 63) / 64 * sizeof(uint64_t);
+    CLEANUP_FREE uint64_t *bits = calloc(1, bytes + 1);
+    struct holding holding;
+    if (!bits)
+        return refuse_for_memory(t);
+    int error = holdings_look(t, bits, &holding);
+    if (error)
+        return error;
+    struct iovec part[] = {{&holding, sizeof holding}, {bits, bytes}};
+    return message_sendv(t->courier, MESSAGE_HOLDINGS, part, 2, NULL);
+}
+
+/* What the frame holds, which must be exactly that many nodes and, where anything is held, holders. */
+struct told_world {
+    struct message_world head;
+    const struct message_member *member;
+    const uint16_t *holder; /* NULL: nobody holds anything */
+};
+
+static bool take_world(const struct talk_frame *f, uint64_t extents, struct told_world *w)
+{
+    if (f->n < sizeof w->head)
+        return false;
+    memcpy(&w->head, f->payload, sizeof w->head);
+    uint64_t nodes = w->head.nodes, groups = w->head.groups, holders = w->head.held ? groups * extents : 0;
+    if (!nodes || nodes > NODES_MOST || !groups || groups > nodes || w->head.me >= nodes || w->head.held > 1 ||
+        holders > MESSAGE_MOST || f->n != sizeof w->head + nodes * sizeof *w->member + holders * sizeof *w->holder)
+        return false;
+    w->member = (const struct message_member *)((const char *)f->payload + sizeof w->head);
+    w->holder = w->head.held ? (const uint16_t *)(w->member + nodes) : NULL;
+    for (uint32_t i = 0; i < nodes; i++)
+        if (w->member[i].node.id[NODE_ID - 1] || w->member[i].node.host[NODE_HOST - 1])
+            return false;
+    return true;
+}
+_Static_assert(sizeof(struct message_world) % 8 == 0 && sizeof(struct message_member) % 8 == 0, "all is aligned");
+
+/* The world that is told, with its layout, which is saved; the courier has heard why where it fails. */
+static int make_world(struct talk *t, const struct told_world *told, struct world **world)
+{
+    const struct self *self = t->self;
+    struct layout_input input = {
+        .catalog = self->config.catalog,
+        .extents = self->extents,
+        .nodes = told->head.nodes,
+        .groups = told->head.groups,
+        .member = told->member,
+        .holder = told->holder,
+    };
+    struct layout *layout;
+    int error = layout_compute(&input, &layout);
+    if (error)
+        return talk_refuse(t->courier, error, "compute the layout: %s", strerror(-error));
+    error = world_save_layout(self->config.state, layout);
+    if (error) {
+        layout_close(layout);
+        return talk_refuse(t->courier, error, "save the layout in %s: %s", self->config.state, strerror(-error));
+    }
+    error = world_create(told->head.world, told->head.me, layout, world);
+    return error ? refuse_for_memory(t) : 0;
+}
+
+/* The ring goes with the frame. */
+static int make_living(struct talk *t, struct world *w, struct talk_frame *f)
+{
+    struct ring ring;
+    int error = ring_open(&ring, f->fds);
+    memset(f->fds, 0xff, sizeof f->fds);
+    if (error)
+        return error;
+    if (ring.nodes != w->nodes) {
+        ring_close(&ring);
+        return -EBADMSG;
+    }
+    error = living_create(t->self, w, &ring, t->wake, &t->living);
+    return error == -ENOMEM ? refuse_for_memory(t) : error;
+}
+
+static int on_world(struct talk *t, struct talk_frame *f)
+{
+    const struct peers_config *c = &t->self->config;
+    struct told_world told;
+    struct world *w;
+    if (!take_world(f, extents_count(t->self->extents), &told))
+        return -EBADMSG;
+    if (strcmp(told.member[told.head.me].node.id, c->id))
+        return talk_refuse(t->courier, -EINVAL, "node %u is not this node, %s", told.head.me, c->mountpoint);
+    if (c->groups && c->groups != told.head.groups)
+        return talk_refuse(t->courier, -EINVAL, "%s was mounted with groups=%u, the world has %u", c->mountpoint,
+                           c->groups, told.head.groups);
+    int error = make_world(t, &told, &w);
+    if (error)
+        return error;
+    error = make_living(t, w, f);
+    world_put(w);
+    if (error)
+        return error;
+    t->state = TALK_READY;
+    t->turned = false;
+    return message_send(t->courier, MESSAGE_LAYOUT, layout_digest(w->layout), sizeof(struct digest), NULL);
+}
+
+static int go_live(struct talk *t)
+{
+    struct living *l = t->living;
+    int error = world_save(t->self->config.state, l->world);
+    if (!error)
+        error = link_start(&l->link);
+    if (error)
+        return talk_refuse(t->courier, error, "join the world: %s", strerror(-error));
+    t->state = TALK_LIVE;
+    membership_join(t->membership, l, t->process);
+    log_info("joined: node %u of %u", l->world->me, l->world->nodes);
+    error = message_send(t->courier, MESSAGE_OK, NULL, 0, NULL);
+    if (!error)
+        holdings_trim(t, l->world, false);
+    return error;
+}
+
+/* The world that the server before this one was in, which may have dealt again since it saved it; or NULL. */
+static struct world *resumed_world(struct talk *t, const struct message_resume *r)
+{
+    const struct peers_config *c = &t->self->config;
+    struct world *w = membership_world(t->membership), *after = NULL;
+    struct layout *layout;
+    bool same = w && memcmp(w->uuid, r->world, sizeof r->world) == 0 && w->nodes == r->nodes && w->me == r->me;
+    if (same && layout_is(w->layout, &r->layout))
+        return w;
+    if (same && !world_open_layout(c->state, c->catalog, &r->layout, &layout))
+        t->turned = world_turn(w, layout, &after) == 0;
+    world_put(w);
+    return after;
+}
+
+static int on_resume(struct talk *t, struct talk_frame *f)
+{
+    struct message_resume r;
+    if (f->n != sizeof r)
+        return -EBADMSG;
+    memcpy(&r, f->payload, sizeof r);
+    struct world *w = resumed_world(t, &r);
+    if (!w)
+        return talk_refuse(t->courier, -ESTALE, "%s is in another world, or in none", t->self->config.mountpoint);
+    int error = make_living(t, w, f);
+    world_put(w);
+    return error ? error : go_live(t);
+}
+
+static int on_catalog(struct talk *t, const struct talk_frame *f)
+{
+    const struct peers_config *c = &t->self->config;
+    if (!f->n || memchr(f->payload, 0, f->n))
+        return -EBADMSG;
+    int error = c->install(c->user, f->payload);
+    if (error)
+        return talk_refuse(t->courier, error, "%s: install the catalog %s: %s", c->mountpoint, (const char *)f->payload,
+                           strerror(-error));
+    return message_send(t->courier, MESSAGE_OK, NULL, 0, NULL);
+}
+
+int joining_answer(struct talk *t, struct talk_frame *f)
+{
+    bool filled = t->self->store;
+    if (f->kind == MESSAGE_HELLO && t->state <= TALK_GREETED)
+        return on_hello(t, f);
+    if (f->kind == MESSAGE_CATALOG && t->state == TALK_GREETED && !filled)
+        return on_catalog(t, f);
+    if (f->kind == MESSAGE_HOLDINGS && t->state == TALK_GREETED && filled)
+        return on_holdings(t);
+    if (f->kind == MESSAGE_WORLD && t->state == TALK_GREETED && filled)
+        return on_world(t, f);
+    if (f->kind == MESSAGE_LIVE && t->state == TALK_READY)
+        return go_live(t);
+    if (f->kind == MESSAGE_RESUME && t->state == TALK_GREETED && filled)
+        return on_resume(t, f);
+    return -EBADMSG;
+}

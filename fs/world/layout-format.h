@@ -1,0 +1,47 @@
+/* The layout file as C sees it; FORMAT beside this describes it byte by byte. For the layout's files and their
+ * tests only. */
+#ifndef FS_WORLD_LAYOUT_FORMAT_H
+#define FS_WORLD_LAYOUT_FORMAT_H
+
+#include "fs/world/layout.h"
+
+#define LAYOUT_MAGIC "DEALFSLT"
+enum { LAYOUT_VERSION = 1, LAYOUT_ENDIAN = 0x01020304 };
+
+struct layout_header {
+    char magic[8];
+    uint32_t version, endian;
+    uint64_t length;
+    struct digest checksum, digest, catalog;
+    uint64_t extents;
+    uint32_t nodes, groups;
+    uint8_t zero[40];
+};
+
+_Static_assert(sizeof(struct layout_header) == 128, "header");
+_Static_assert(sizeof(struct layout_record) == 128, "node record");
+_Static_assert(NODE_ID <= 40 && NODE_HOST <= 72, "they fit");
+
+/* An image in memory: header, a record a node, then for each group an owner an extent. */
+struct layout {
+    const struct layout_header *header;
+    const struct layout_record *record;
+    const uint16_t *owner;
+    uint64_t *owned;  /* bytes, by node */
+    uint64_t unowned; /* extents, of all groups */
+    void *map;        /* mapped from a file, */
+    void *image;      /* or made here, */
+    size_t length;    /* or, if both are NULL, borrowed */
+};
+
+uint64_t layout_length(uint64_t extents, uint32_t nodes, uint32_t groups); /* of the file; 0: too much */
+bool layout_is_id(const char *id);                                         /* 32 hexadecimal digits */
+struct digest layout_digest_of(const void *image);
+struct digest layout_checksum_of(const void *image);
+
+/* Check all of an image and look it over; it is borrowed. -EBADMSG, -ENOMEM. */
+int layout_from_memory(const void *image, size_t n, const struct catalog *catalog, struct layout **layout);
+/* The same of one whose header and hashes fit. */
+int layout_from_image(const void *image, size_t n, const struct extents *extents, struct layout **layout);
+
+#endif

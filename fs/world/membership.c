@@ -1,0 +1,210 @@
+#include "fs/world/membership.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/log.h"
+#include "fs/base/thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What lives. */
+
+static int obey(const struct self *self, const struct ring_message *m)
+{
+    if (m->value < WORLD_STAGE || m->value > WORLD_UMOUNT)
+        return -EBADMSG;
+    self->config.command(self->config.user, (enum world_command)m->value, m->token);
+    return 0;
+}
+
+static int take_message(struct link *link, const struct ring_message *m)
+{
+    struct living *l = (struct living *)link;
+    switch (m->kind) {
+    case RING_FETCHED:
+        return fetch_answered(l->fetches, m);
+    case RING_SERVE:
+        return serve_asked(l->serves, m);
+    case RING_SENT:
+        return serve_sent(l->serves, m);
+    case RING_GONE:
+        return fetch_lost(l->fetches, m->node);
+    case RING_COMMAND:
+        return obey(l->self, m);
+    default:
+        return -EBADMSG;
+    }
+}
+
+static void living_gone(struct link *link)
+{
+    struct living *l = (struct living *)link;
+    fetches_destroy(l->fetches);
+    serves_destroy(l->serves);
+    link_fini(&l->link);
+    world_put(l->world);
+    free(l);
+}
+_Static_assert(offsetof(struct living, link) == 0, "a link is a living's");
+
+int living_create(struct self *self, struct world *world, struct ring *ring, int alarm, struct living **living)
+{
+    struct living *l = calloc(1, sizeof *l);
+    if (!l) {
+        ring_close(ring);
+        return -ENOMEM;
+    }
+    l->self = self;
+    l->world = world_get(world);
+    l->link.take = take_message;
+    l->link.gone = living_gone;
+    l->link.alarm = alarm;
+    int error = link_init(&l->link, ring);
+    if (!error)
+        error = fetches_create(&l->link, self, world, &l->fetches);
+    if (!error)
+        error = serves_create(&l->link, self, world, &l->serves);
+    if (error)
+        living_put(l);
+    else
+        *living = l;
+    return error;
+}
+
+struct living *living_get(struct living *l)
+{
+    if (l)
+        link_get(&l->link);
+    return l;
+}
+
+void living_put(struct living *l)
+{
+    if (l)
+        link_put(&l->link);
+}
+
+/* The membership. */
+
+void membership_init(struct membership *m)
+{
+    *m = (struct membership){.over = false};
+    pthread_mutex_init(&m->lock, NULL);
+    cond_init(&m->changed);
+}
+
+void membership_fini(struct membership *m)
+{
+    world_put(m->world);
+    free(m->heard);
+    pthread_cond_destroy(&m->changed);
+    pthread_mutex_destroy(&m->lock);
+}
+
+struct world *membership_world(struct membership *m)
+{
+    pthread_mutex_lock(&m->lock);
+    struct world *w = world_get(m->world);
+    pthread_mutex_unlock(&m->lock);
+    return w;
+}
+
+struct living *membership_living(struct membership *m)
+{
+    pthread_mutex_lock(&m->lock);
+    struct living *l = living_get(m->living);
+    pthread_mutex_unlock(&m->lock);
+    return l;
+}
+
+struct living *membership_await(struct membership *m, uint64_t nanoseconds)
+{
+    pthread_mutex_lock(&m->lock);
+    if (m->living && !m->over)
+        cond_wait_until(&m->changed, &m->lock, clock_now() + nanoseconds);
+    while (!m->living && !m->over)
+        pthread_cond_wait(&m->changed, &m->lock);
+    struct living *l = m->over ? NULL : living_get(m->living);
+    pthread_mutex_unlock(&m->lock);
+    return l;
+}
+
+void membership_end(struct membership *m)
+{
+    pthread_mutex_lock(&m->lock);
+    m->over = true;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+}
+
+static void replace_world(struct membership *m, struct world *w, bool turning)
+{
+    pthread_mutex_lock(&m->lock);
+    struct world *before = m->world;
+    struct node_news *heard = m->heard;
+    m->world = world_get(w);
+    m->heard = NULL;
+    m->turning = turning;
+    pthread_mutex_unlock(&m->lock);
+    world_put(before);
+    free(heard);
+}
+
+void membership_remember(struct membership *m, struct world *w)
+{
+    replace_world(m, w, false);
+    log_set_node((int)w->me);
+}
+
+void membership_join(struct membership *m, struct living *l, uint32_t courier)
+{
+    membership_remember(m, l->world);
+    pthread_mutex_lock(&m->lock);
+    m->living = living_get(l);
+    m->courier = courier;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+}
+
+static struct node_news *copy_news(const struct living *l)
+{
+    struct node_news *news = calloc(l->world->nodes, sizeof *news);
+    for (uint32_t node = 0; news && node < l->world->nodes; node++)
+        if (!news_read(ring_news(&l->link.ring, node), &news[node]))
+            memset(&news[node], 0, sizeof news[node]);
+    return news;
+}
+
+void membership_leave(struct membership *m)
+{
+    struct living *l = membership_living(m);
+    struct node_news *heard = copy_news(l);
+    pthread_mutex_lock(&m->lock);
+    m->living = NULL;
+    m->courier = 0;
+    m->heard = heard;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+    fetch_end(l->fetches);
+    serve_end(l->serves);
+    living_put(l);
+    living_put(l);
+}
+
+void membership_turn(struct membership *m, struct world *w)
+{
+    struct living *l = membership_living(m);
+    replace_world(m, w, true);
+    fetch_turn(l->fetches, w);
+    living_put(l);
+    log_info("what had no owner has been dealt");
+}
+
+void membership_settle(struct membership *m, uint64_t round)
+{
+    pthread_mutex_lock(&m->lock);
+    m->settled = round > m->settled ? round : m->settled;
+    m->turning = false;
+    pthread_mutex_unlock(&m->lock);
+}

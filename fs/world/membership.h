@@ -1,0 +1,61 @@
+/* Which world this node is in: the one that lives now, or the last one that did, or none.
+ *
+ *   world   living
+ *   NULL    NULL      there never was one
+ *   set     NULL      its courier is gone: what others keep is read from the source
+ *   set     set       joined
+ *
+ * Any thread looks; the conversation with the courier (talk.h) makes the changes. Whoever uses a world or what lives of
+ * it has a reference, so that both can end at any moment. */
+#ifndef FS_WORLD_MEMBERSHIP_H
+#define FS_WORLD_MEMBERSHIP_H
+
+#include "fs/world/fetch.h"
+#include "fs/world/serve.h"
+
+/* What lives while a courier is here: the ring to it, what is asked over it, and what is answered. */
+struct living {
+    struct link link; /* has the references */
+    struct self *self;
+    struct world *world; /* as it was joined: its layout may have turned since */
+    struct fetches *fetches;
+    struct serves *serves;
+    uint64_t told; /* the timer's: when it told this node's news last */
+};
+
+/* With one reference; link_start lets it go. Takes the ring over, also when it fails. `alarm`: see link.h. */
+int living_create(struct self *self, struct world *world, struct ring *ring, int alarm, struct living **living);
+struct living *living_get(struct living *living); /* one more reference; NULL is NULL */
+void living_put(struct living *living);
+
+struct membership {
+    pthread_mutex_t lock;   /* all below; held for moments only */
+    pthread_cond_t changed; /* for who awaits a living world: there is one, or the end */
+    struct world *world;
+    struct living *living;
+    uint32_t courier;        /* its process; 0: none */
+    struct node_news *heard; /* the last news of the world's nodes, when its courier went; or NULL */
+    uint64_t settled;        /* the last round after which all agreed on who owns what had no owner */
+    bool turning;            /* the layout has changed, and staging not yet gone on with it */
+    bool over;
+};
+
+void membership_init(struct membership *m);
+void membership_fini(struct membership *m);
+
+/* Referenced, or NULL. */
+struct world *membership_world(struct membership *m);
+struct living *membership_living(struct membership *m);
+/* The living world, or NULL at the end. Where there is one, waits so long before; where there is none, until there is.
+ *  */
+struct living *membership_await(struct membership *m, uint64_t nanoseconds);
+void membership_end(struct membership *m);
+
+void membership_remember(struct membership *m, struct world *world); /* after a restart */
+void membership_join(struct membership *m, struct living *living, uint32_t courier);
+void membership_leave(struct membership *m); /* nothing is asked or answered any more; who waits goes to the source */
+/* From now on this world, which differs from the living one by its layout only; until settled it is turning. */
+void membership_turn(struct membership *m, struct world *world);
+void membership_settle(struct membership *m, uint64_t round);
+
+#endif

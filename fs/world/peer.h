@@ -1,0 +1,33 @@
+/* Another node, as this one knows it: can it be asked?
+ *
+ *   state         pause          until                    probing
+ *   PEER_GOOD     0              -                        false
+ *   PEER_SUSPECT  how long       not asked before then    one fetch is on its way, to see whether it answers
+ *   PEER_LOST     -              -                        false; it stays lost as long as this courier lives
+ *
+ * A suspected node is good again when it says anything. Each pause is twice as long as the one before it. */
+#ifndef FS_WORLD_PEER_H
+#define FS_WORLD_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum peer_state { PEER_GOOD, PEER_SUSPECT, PEER_LOST };
+
+struct peer_record {
+    enum peer_state state;
+    bool probing;
+    uint64_t heard; /* when it last said anything */
+    uint64_t pause, until;
+};
+
+bool peer_may_be_asked(const struct peer_record *peer, uint64_t now);
+void peer_asked(struct peer_record *peer);
+void peer_heard(struct peer_record *peer, uint64_t now);
+/* True: that is news. */
+bool peer_suspect(struct peer_record *peer, uint64_t now);
+bool peer_lose(struct peer_record *peer);
+
+bool peer_is_sound(const struct peer_record *peer); /* as the table says */
+
+#endif

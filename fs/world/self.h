@@ -1,0 +1,34 @@
+/* This node, for all that works on its part in a world. */
+#ifndef FS_WORLD_SELF_H
+#define FS_WORLD_SELF_H
+
+#include "fs/store/store.h"
+#include "fs/wire/ring.h"
+#include "fs/world/extents.h"
+
+/* Borrowed, all of it, until peers_destroy. */
+struct peers_config {
+    const char *state;
+    const struct catalog *catalog; /* NULL: the first courier brings it, see `install` */
+    const char *id, *host;
+    uint64_t options;      /* hash of those that must be the same everywhere */
+    uint64_t peer_timeout; /* nanoseconds */
+    const char *mountpoint;
+    uint32_t groups; /* as this node was told; 0: as the others */
+    bool restarted;  /* not the mount's first server: the world that the one before was in is still this node's */
+    void (*command)(void *user, enum world_command command, uint64_t token); /* from another node */
+    /* The catalog lies at `path`: put it into the state directory, open it and a store, and call peers_fill. Called
+     * once, unless it fails. */
+    int (*install)(void *user, const char *path);
+    void *user;
+};
+
+struct self {
+    struct peers_config config;
+    /* Set by peers_fill, before there is a world, and constant from then on: */
+    struct store *store;
+    struct extents *extents;
+    _Atomic uint64_t timeouts, bad; /* so far: fetches that timed out, replies that did not verify */
+};
+
+#endif

@@ -1,0 +1,72 @@
+#include "mpi/arguments.h"
+
+#include "fs/base/log.h"
+#include "fs/base/size.h"
+#include "fs/wire/node.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stddef.h>
+
+static const char usage[] =
+    "usage: dealfs-courier --state DIR --mountpoint DIR [--nodes N] [--groups G] [--timeout NS] "
+    "[--lock FD] [--mount -- COMMAND… | --scan -- COMMAND…]";
+
+enum { STATE = 1, MOUNTPOINT, NODES, GROUPS, TIMEOUT, LOCK, MOUNT, SCAN };
+static const struct option known[] = {
+    {"state", required_argument, NULL, STATE},
+    {"mountpoint", required_argument, NULL, MOUNTPOINT},
+    {"nodes", required_argument, NULL, NODES},
+    {"groups", required_argument, NULL, GROUPS},
+    {"timeout", required_argument, NULL, TIMEOUT},
+    {"lock", required_argument, NULL, LOCK},
+    {"mount", no_argument, NULL, MOUNT},
+    {"scan", no_argument, NULL, SCAN},
+    {NULL, 0, NULL, 0},
+};
+
+static bool take_argument(struct arguments *a, int which, const char *value)
+{
+    uint64_t n = 0;
+    switch (which) {
+    case STATE:
+        a->state = value;
+        return true;
+    case MOUNTPOINT:
+        a->mountpoint = value;
+        return true;
+    case NODES:
+        return number_parse(value, 0, NODES_MOST, &a->nodes) == 0;
+    case GROUPS:
+        return number_parse(value, 0, NODES_MOST, &a->groups) == 0;
+    case TIMEOUT:
+        return number_parse(value, 0, INT64_MAX, &a->timeout) == 0;
+    case LOCK:
+        if (number_parse(value, 0, INT_MAX, &n))
+            return false;
+        a->lock = (int)n;
+        return true;
+    case MOUNT:
+    case SCAN:
+        *(which == MOUNT ? &a->mount : &a->scan) = true;
+        return true;
+    }
+    return false;
+}
+
+int arguments_parse(int argc, char **argv, struct arguments *a)
+{
+    *a = (struct arguments){.lock = -1};
+    int which;
+    bool right = true;
+    while (right && (which = getopt_long(argc, argv, "+", known, NULL)) != -1)
+        right = take_argument(a, which, optarg);
+    a->command = argv + optind;
+    int words = argc - optind;
+    if (right && a->state && a->mountpoint && !(a->mount && a->scan) && (words > 0) == (a->mount || a->scan) &&
+        (!a->mount || words > 1))
+        return 0;
+    log_error("%s", usage);
+    return -EINVAL;
+}

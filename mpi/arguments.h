@@ -1,0 +1,21 @@
+/* The arguments of dealfs-courier. `dealfs mount` and `dealfs join` execute it under a launcher, so they are few and
+ * plain. */
+#ifndef MPI_ARGUMENTS_H
+#define MPI_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct arguments {
+    const char *state, *mountpoint;
+    uint64_t nodes, groups; /* 0: any */
+    uint64_t timeout;       /* nanoseconds; 0: as the server says */
+    int lock;               /* of the state directory, held; -1: none */
+    bool mount, scan;       /* what `command` does; neither: there is none */
+    char **command;
+};
+
+/* 0; else it has said what is wrong: -EINVAL. */
+int arguments_parse(int argc, char **argv, struct arguments *arguments);
+
+#endif

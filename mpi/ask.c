@@ -1,0 +1,148 @@
+#include "mpi/ask.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+
+#include <string.h>
+#include <sys/uio.h>
+
+enum { PATIENCE_S = 10, ANSWER_S = 120, RETRY_MS = 20, PARTS = 3 };
+
+/* One question and its answer. */
+struct asking {
+    enum message_kind say, hear;
+    struct iovec part[PARTS];
+    int parts;
+    const int *fds;
+    void *payload; /* of the answer */
+    size_t n;
+};
+
+static void asking_fini(struct asking *a)
+{
+    free(a->payload);
+}
+#define CLEANUP_ASKING __attribute__((cleanup(asking_fini)))
+
+static int ask_fail(struct str *why, int error, const char *what)
+{
+    str_addf(why, "%s: %s", what, strerror(-error));
+    return error;
+}
+
+static int ask_server(struct home *h, struct asking *a, struct str *why)
+{
+    uint32_t kind;
+    int error = message_sendv(h->socket, a->say, a->part, a->parts, a->fds);
+    if (error)
+        return ask_fail(why, error, "speak to the mount's server");
+    error = message_receive(h->socket, &kind, &a->payload, &a->n, NULL);
+    if (error)
+        return ask_fail(why, error == -EAGAIN ? -ETIMEDOUT : error, "the mount's server does not answer");
+    if (kind == a->hear)
+        return 0;
+    if (kind == MESSAGE_REFUSED)
+        return message_refusal(a->payload, a->n, why);
+    if (kind == MESSAGE_END)
+        return ask_fail(why, -ESHUTDOWN, "the mount ends");
+    return ask_fail(why, -EPROTO, "the mount's server answers something else");
+}
+
+static int say_hello(struct home *h, struct str *why)
+{
+    struct message_hello hello = home_hello(h);
+    CLEANUP_ASKING struct asking a = {
+        .say = MESSAGE_HELLO, .hear = MESSAGE_WELCOME, .part = {{&hello, sizeof hello}}, .parts = 1};
+    int error = ask_server(h, &a, why);
+    if (error)
+        return error;
+    error = message_check_welcome(a.payload, a.n, &h->welcome);
+    if (error == -ESTALE)
+        str_addf(why, "its mount was made by dealfs %s, its courier is of dealfs %s: mount it again",
+                 h->welcome.release, DEALFS_VERSION);
+    else if (error)
+        ask_fail(why, error, "the mount's server says nonsense");
+    return error;
+}
+
+int ask_hello(struct home *h, struct str *why)
+{
+    uint64_t deadline = clock_now() + PATIENCE_S * SECOND;
+    int error;
+    while (home_may_come(error = home_connect(h)) && clock_now() < deadline)
+        clock_sleep(RETRY_MS * MILLISECOND);
+    if (home_may_come(error))
+        str_addf(why, "no live mount answers at %s/courier", h->path);
+    else if (error)
+        str_addf(why, "connect to the mount at %s/courier: %s", h->path, strerror(-error));
+    if (error)
+        return error;
+    home_limit(h, ANSWER_S);
+    error = say_hello(h, why);
+    if (error)
+        home_hang_up(h);
+    return error;
+}
+
+int ask_take_catalog(struct home *h, const char *path, struct str *why)
+{
+    CLEANUP_ASKING struct asking a = {
+        .say = MESSAGE_CATALOG, .hear = MESSAGE_OK, .part = {{(void *)path, strlen(path)}}, .parts = 1};
+    int error = ask_server(h, &a, why);
+    return error ? error : say_hello(h, why);
+}
+
+int ask_holdings(struct home *h, struct holding *holding, uint64_t **words, struct str *why)
+{
+    CLEANUP_ASKING struct asking a = {.say = MESSAGE_HOLDINGS, .hear = MESSAGE_HOLDINGS};
+    size_t bytes = (h->welcome.extents + 63) / 64 * sizeof **words;
+    int error = ask_server(h, &a, why);
+    if (error)
+        return error;
+    if (a.n != sizeof *holding + bytes)
+        return ask_fail(why, -EPROTO, "the mount's server says nonsense about what it holds");
+    *words = malloc(bytes + 1);
+    if (!*words)
+        return -ENOMEM;
+    memcpy(holding, a.payload, sizeof *holding);
+    memcpy(*words, (struct holding *)a.payload + 1, bytes);
+    return 0;
+}
+
+int ask_layout(struct home *h, const struct ask_world *w, struct str *why)
+{
+    struct message_world head = {.nodes = w->nodes, .groups = w->groups, .me = w->me, .held = w->holder != NULL};
+    CLEANUP_ASKING struct asking a = {
+        .say = MESSAGE_WORLD,
+        .hear = MESSAGE_LAYOUT,
+        .part = {{&head, sizeof head},
+                 {(void *)w->member, w->nodes * sizeof *w->member},
+                 {(void *)w->holder, w->groups * h->welcome.extents * sizeof *w->holder}},
+        .parts = w->holder ? 3 : 2,
+    };
+    int error = hold_create(w->nodes, &h->hold);
+    if (error)
+        return ask_fail(why, error, "make the ring");
+    memcpy(head.world, h->world, sizeof head.world);
+    a.fds = h->hold->ring.fd;
+    error = ask_server(h, &a, why);
+    if (!error && a.n != sizeof h->layout)
+        error = ask_fail(why, -EPROTO, "the mount's server says nonsense about the layout");
+    if (error)
+        return error;
+    memcpy(&h->layout, a.payload, a.n);
+    h->me = w->me;
+    h->nodes = w->nodes;
+    return 0;
+}
+
+int ask_live(struct home *h, struct str *why)
+{
+    CLEANUP_ASKING struct asking a = {.say = MESSAGE_LIVE, .hear = MESSAGE_OK};
+    int error = ask_server(h, &a, why);
+    if (error)
+        return error;
+    h->state = HOME_LIVE;
+    home_limit(h, 1); /* only what can be read is read from now on */
+    return 0;
+}

@@ -1,0 +1,399 @@
+/* The leader is the node that has the catalog, or makes it. A file is mapped at both ends and broadcast in pieces.
+ *
+ * Catalogs are compared by the digest of their versions, which includes that of the dataset. */
+#include "mpi/broadcast.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/catalog/catalog.h"
+#include "mpi/ask.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define LOOKED_MOST (UINT64_C(64) << 20) /* where more has changed, the leader looks for itself */
+
+/* The way of the catalog in one join. */
+struct broadcast {
+    const struct members *members;
+    const struct nodes *nodes;
+    struct courier_helper *helper;
+    uint32_t leader;
+    struct offer { /* the leader's */
+        struct digest versions;
+        uint64_t size; /* of the file, where anybody needs it */
+    } offer;
+    char path[PATH_MAX]; /* of the file that is given to this node's server, or was scanned into; "": none */
+    int fd;              /* of a file of it; -1: none */
+    int looked;          /* what the nodes have looked at, for the one that scans; -1: nothing */
+};
+
+static enum member_state my_state(const struct broadcast *b)
+{
+    return members_mine(b->members)->state;
+}
+
+static bool is_leader(const struct broadcast *b)
+{
+    return b->nodes->me == b->leader;
+}
+
+/* A kept catalog of the same dataset may be of before a file was rewritten and its mtime put back. */
+static bool needs_catalog(const struct broadcast *b, uint32_t node)
+{
+    const struct wire_member *m = &b->members->member[node];
+    return node != b->leader && (m->state == MEMBER_WAITING ||
+                                 (m->state == MEMBER_UNMOUNTED && !digest_equal(&m->versions, &b->offer.versions)));
+}
+
+static bool anybody_needs_it(const struct broadcast *b)
+{
+    for (uint32_t i = 0; i < b->nodes->count; i++)
+        if (needs_catalog(b, i))
+            return true;
+    return false;
+}
+
+static int fail_on(struct str *why, const char *what, const char *on, int error)
+{
+    str_addf(why, "%s ", what);
+    str_add_printable(why, on, strlen(on));
+    str_addf(why, ": %s", strerror(-error));
+    return error;
+}
+
+/* --- who has it --- */
+
+/* Nodes that looked at the source by themselves may have done so before and after a file was rewritten and its mtime
+ * put back: what one holds of it would be wrong for the other. */
+static int refuse_versions(const struct nodes *nodes, uint32_t first, uint32_t other)
+{
+    return agree_refuse(nodes,
+                        "%s: its catalog is that of %s, but for other versions of some files: mount one of them again, "
+                        "with rescan=always (or all with identity=mtime, where the source's ctimes wander)",
+                        agree_name(nodes, other), agree_name(nodes, first));
+}
+
+static int compare_live(const struct broadcast *b)
+{
+    const struct wire_member *first = &b->members->member[b->leader];
+    char ours[DIGEST_TEXT], its[DIGEST_TEXT];
+    for (uint32_t i = b->leader + 1; i < b->nodes->count; i++) {
+        const struct wire_member *m = &b->members->member[i];
+        if (m->state != MEMBER_LIVE)
+            continue;
+        if (!digest_equal(&m->catalog, &first->catalog))
+            return agree_refuse(b->nodes,
+                                "%s: its catalog (%.8s) is not that of %s (%.8s): another source, or another state of "
+                                "it; unmount one of them",
+                                agree_name(b->nodes, i), digest_format(&m->catalog, its),
+                                agree_name(b->nodes, b->leader), digest_format(&first->catalog, ours));
+        if (!digest_equal(&m->versions, &first->versions))
+            return refuse_versions(b->nodes, b->leader, i);
+    }
+    return 0;
+}
+
+static uint32_t first_that(const struct broadcast *b, enum member_state state, bool scans)
+{
+    uint32_t i = 0;
+    while (i < b->nodes->count && (b->members->member[i].state != state || (scans && !b->members->member[i].scans)))
+        i++;
+    return i;
+}
+
+static int choose_leader(struct broadcast *b)
+{
+    b->leader = first_that(b, MEMBER_LIVE, false);
+    if (b->leader < b->nodes->count)
+        return compare_live(b);
+    b->leader = first_that(b, MEMBER_UNMOUNTED, false);
+    if (b->leader == b->nodes->count)
+        b->leader = first_that(b, MEMBER_WAITING, true);
+    if (b->leader < b->nodes->count)
+        return 0;
+    return agree_refuse(b->nodes, "all mounts wait for a catalog, and no node was told how to scan the source");
+}
+
+/* --- all look at the source before the leader mounts --- */
+
+/* Those that have kept what the leader has: they know which files to look at. */
+static bool can_look(const struct broadcast *b, uint32_t node)
+{
+    static const struct digest none;
+    const struct wire_member *m = &b->members->member[node], *leader = &b->members->member[b->leader];
+    return m->state == MEMBER_UNMOUNTED && leader->state == MEMBER_UNMOUNTED &&
+           digest_equal(&m->versions, &leader->versions) && !digest_equal(&m->versions, &none);
+}
+
+/* Where this fails, the leader looks at this part as well. */
+static uint64_t look_here(struct broadcast *b, uint32_t part, uint32_t parts)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct stat st = {.st_size = 0};
+    b->looked = memfd_create("dealfs-looked", MFD_CLOEXEC);
+    int error = b->looked < 0 ? -errno : helper_look(b->helper, part, parts, b->looked, &why);
+    if (!error && fstat(b->looked, &st) == 0 && (uint64_t)st.st_size <= LOOKED_MOST)
+        return (uint64_t)st.st_size;
+    if (error)
+        log_warning("look at a part of the source: %s", why.length ? why.data : strerror(-error));
+    if (b->looked >= 0 && ftruncate(b->looked, 0) < 0)
+        close(steal_fd(b->looked));
+    return 0;
+}
+
+/* What one node wrote is added to what the leader has. */
+static int hand_over(const struct broadcast *b, uint32_t from, uint64_t size)
+{
+    bool has = b->nodes->me == from;
+    CLEANUP_FREE char *bytes = is_leader(b) || has ? malloc(size) : NULL;
+    int mine = (is_leader(b) || has) && !bytes ? -ENOMEM : 0;
+    if (!mine && has && pread(b->looked, bytes, size, 0) != (ssize_t)size)
+        mine = -EIO;
+    int error = agree_on(b->nodes, mine, NULL);
+    if (!error)
+        error = agree_share_some(b->nodes, from, is_leader(b), bytes, size);
+    if (!error && is_leader(b) && b->looked >= 0 && lseek(b->looked, 0, SEEK_END) >= 0 &&
+        file_write_all(b->looked, bytes, size) < 0)
+        log_warning("note what %s has looked at: %s", agree_name(b->nodes, from), strerror(errno));
+    return error;
+}
+
+static int share_looks(struct broadcast *b)
+{
+    uint32_t parts = 0, part = 0;
+    uint64_t size = 0;
+    CLEANUP_FREE uint64_t *sizes = NULL;
+    for (uint32_t i = 0; i < b->nodes->count; i++) {
+        part += i < b->nodes->me && can_look(b, i);
+        parts += can_look(b, i);
+    }
+    if (parts < 2)
+        return 0;
+    if (can_look(b, b->nodes->me))
+        size = look_here(b, part, parts);
+    int error = agree_collect(b->nodes, 0, NULL, &size, sizeof size, &sizes);
+    for (uint32_t i = 0; i < b->nodes->count && !error; i++)
+        if (i != b->leader && sizes[i] > 0)
+            error = hand_over(b, i, sizes[i]);
+    return error;
+}
+
+/* --- the leader has it, or makes it --- */
+
+static int greet_mounted(const struct broadcast *b, struct str *why)
+{
+    struct home *home = b->members->home;
+    int error = ask_hello(home, why);
+    if (!error && home->welcome.waiting) {
+        str_adds(why, "it was mounted, and yet waits for a catalog");
+        return -EPROTO;
+    }
+    return error;
+}
+
+/* NAME in the state directory. */
+static int state_path(const struct broadcast *b, const char *name, char path[PATH_MAX], struct str *why)
+{
+    const char *state = b->members->arguments->state;
+    int n = snprintf(path, PATH_MAX, "%s/%s", state, name);
+    if (n < PATH_MAX)
+        return 0;
+    path[0] = '\0';
+    return fail_on(why, "a file in", state, -ENAMETOOLONG);
+}
+
+/* Both ends of its way check it: the file as a whole, and that it is the one. */
+static int read_versions(const char *path, struct digest *versions, struct str *why)
+{
+    struct catalog *c;
+    int error = catalog_open(path, &c);
+    if (error)
+        return fail_on(why, "open the catalog", path, error);
+    *versions = *catalog_versions(c);
+    catalog_close(c);
+    return 0;
+}
+
+static int make_offer(struct broadcast *b, struct str *why)
+{
+    int error = 0;
+    if (my_state(b) == MEMBER_WAITING) {
+        error = state_path(b, "catalog.joined", b->path, why);
+        if (!error)
+            error = helper_scan(b->helper, b->path, why);
+        return error ? error : read_versions(b->path, &b->offer.versions, why);
+    }
+    if (my_state(b) == MEMBER_UNMOUNTED) {
+        error = helper_mount(b->helper, -1, b->looked, why);
+        if (!error)
+            error = greet_mounted(b, why);
+    }
+    b->offer.versions = b->members->home->welcome.versions;
+    return error;
+}
+
+static int open_offered(struct broadcast *b, struct str *why)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    struct digest versions;
+    const char *from = b->path[0] ? b->path : path;
+    int error = state_path(b, "catalog", path, why);
+    if (error)
+        return error;
+    b->fd = open(from, O_RDONLY | O_CLOEXEC);
+    if (b->fd < 0 || fstat(b->fd, &st) < 0)
+        return fail_on(why, "open the catalog", from, -errno);
+    b->offer.size = (uint64_t)st.st_size;
+    error = read_versions(from, &versions, why);
+    if (!error && !digest_equal(&versions, &b->offer.versions)) {
+        str_adds(why, "its state directory has another catalog than its server");
+        return -ESTALE;
+    }
+    return error;
+}
+
+static int share_offer(struct broadcast *b)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    int error = is_leader(b) ? make_offer(b, &why) : 0;
+    if (!error && is_leader(b) && anybody_needs_it(b))
+        error = open_offered(b, &why);
+    error = agree_on(b->nodes, error, &why);
+    return error ? error : agree_share(b->nodes, b->leader, &b->offer, sizeof b->offer);
+}
+
+/* --- its way --- */
+
+/* A node without a mount has perhaps no state directory yet; then the file has no name either, and is passed on by its
+ * descriptor. */
+static int open_temporary(const char *state)
+{
+    const char *tmp = getenv("TMPDIR");
+    const char *slash = strrchr(state, '/');
+    CLEANUP_STR struct str path = STR_INIT;
+    for (int i = 0; i < 3; i++) {
+        str_clear(&path);
+        if (i == 0 && slash && slash > state)
+            str_add(&path, state, (size_t)(slash - state));
+        else
+            str_adds(&path, i == 1 && tmp && *tmp == '/' ? tmp : "/var/tmp");
+        str_adds(&path, "/.dealfs-catalog.XXXXXX");
+        int fd = path.failed ? -1 : mkostemp(path.data, O_CLOEXEC);
+        if (fd >= 0) {
+            unlink(path.data);
+            return fd;
+        }
+    }
+    return -errno;
+}
+
+static int make_file(struct broadcast *b, struct str *why)
+{
+    const char *state = b->members->arguments->state;
+    if (my_state(b) == MEMBER_WAITING) {
+        int error = state_path(b, "catalog.joined", b->path, why);
+        if (error)
+            return error;
+        unlink(b->path);
+        b->fd = open(b->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    } else {
+        b->fd = open_temporary(state);
+    }
+    if (b->fd < 0)
+        return fail_on(why, "make a file for the catalog beside", state, -errno);
+    int error = -posix_fallocate(b->fd, 0, (off_t)b->offer.size); /* a full disk is told here, and not by a signal */
+    return error ? fail_on(why, "make room for the catalog beside", state, error) : 0;
+}
+
+static int transfer_file(struct broadcast *b)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    bool wants = needs_catalog(b, b->nodes->me);
+    void *bytes = MAP_FAILED;
+    int error = wants ? make_file(b, &why) : 0;
+    if (!error && (wants || is_leader(b))) {
+        bytes = mmap(NULL, b->offer.size, is_leader(b) ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED, b->fd, 0);
+        error = bytes == MAP_FAILED ? fail_on(&why, "map", "the catalog", -errno) : 0;
+    }
+    error = agree_on(b->nodes, error, &why);
+    if (!error)
+        error = agree_share_some(b->nodes, b->leader, wants, bytes, b->offer.size);
+    if (bytes != MAP_FAILED)
+        munmap(bytes, b->offer.size);
+    return error;
+}
+
+/* --- where it ends --- */
+
+static int check_received(const struct broadcast *b, struct str *why)
+{
+    char path[64];
+    struct digest versions;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", b->fd);
+    int error = read_versions(path, &versions, why);
+    if (!error && !digest_equal(&versions, &b->offer.versions)) {
+        str_adds(why, "the catalog was received damaged");
+        return -EBADMSG;
+    }
+    return error;
+}
+
+static int use_kept(struct broadcast *b, struct str *why)
+{
+    char path[PATH_MAX];
+    int error = state_path(b, "catalog", path, why);
+    if (error)
+        return error;
+    b->fd = open(path, O_RDONLY | O_CLOEXEC);
+    return b->fd < 0 ? fail_on(why, "open the kept catalog", path, -errno) : 0;
+}
+
+static int take_offer(struct broadcast *b, struct str *why)
+{
+    bool mounts = my_state(b) == MEMBER_UNMOUNTED && !is_leader(b);
+    int error = 0;
+    if (needs_catalog(b, b->nodes->me))
+        error = check_received(b, why);
+    else if (mounts)
+        error = use_kept(b, why);
+    if (!error && my_state(b) == MEMBER_WAITING)
+        error = ask_take_catalog(b->members->home, b->path, why);
+    if (!error && mounts)
+        error = helper_mount(b->helper, b->fd, -1, why);
+    return error || !mounts ? error : greet_mounted(b, why);
+}
+
+static int broadcast_steps(struct broadcast *b)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    int error = choose_leader(b);
+    if (!error)
+        error = share_looks(b);
+    if (!error)
+        error = share_offer(b);
+    if (!error && anybody_needs_it(b))
+        error = transfer_file(b);
+    if (error)
+        return error;
+    error = take_offer(b, &why);
+    return agree_on(b->nodes, error, &why);
+}
+
+int broadcast_catalog(const struct members *members, struct courier_helper *helper)
+{
+    struct broadcast b = {.members = members, .nodes = members->nodes, .helper = helper, .fd = -1, .looked = -1};
+    int error = broadcast_steps(&b);
+    if (b.fd >= 0)
+        close(b.fd);
+    if (b.looked >= 0)
+        close(b.looked);
+    if (b.path[0])
+        unlink(b.path); /* a server that wanted it has it by now */
+    return error;
+}

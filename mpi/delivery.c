@@ -1,0 +1,289 @@
+#include "mpi/delivery.h"
+
+#include "fs/base/array.h"
+#include "fs/base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPEN_A_PEER = 2 * WIRE_IN_FLIGHT, /* it may ask for the next before we have seen that the last has left */
+    WAITS_A_TIMEOUT = 4,
+};
+
+enum delivery_state { DELIVERY_FREE, DELIVERY_OPEN, DELIVERY_WAITING, DELIVERY_ANSWERING };
+
+struct delivery {
+    struct deliveries *all;
+    enum delivery_state state;
+    struct delivery *next_free;
+    uint32_t place; /* the lower half of its token; the upper one: */
+    uint32_t generation;
+    uint32_t peer;
+    struct wire_message asked;
+    uint64_t wait_at; /* when WAIT is to be said again */
+    bool wait_busy;   /* the last one has not left yet */
+    bool again;       /* sent twice: the slot is not free before the second has left */
+    uint32_t slot;
+    struct hold *hold;
+    struct wire_failure failure;
+};
+
+struct deliveries {
+    struct mail *mail;
+    struct home *home;
+    struct spoil *spoil;
+    uint64_t timeout;
+    bool live;                  /* the server has been given what is open */
+    struct delivery **delivery; /* by the lower half of its token */
+    size_t count, room;
+    struct delivery *free;
+    unsigned open;
+    uint8_t busy[RING_OUT]; /* slots of the present ring that MPI has */
+    uint64_t wait_next;     /* the earliest wait_at, or earlier */
+    unsigned of_peer[];     /* how many are open, by number */
+};
+
+int deliveries_create(struct mail *mail, struct home *home, struct spoil *spoil, uint64_t timeout,
+                      struct deliveries **deliveries)
+{
+    struct deliveries *d = calloc(1, sizeof *d + mail->nodes * sizeof *d->of_peer);
+    if (!d)
+        return -ENOMEM;
+    d->mail = mail;
+    d->home = home;
+    d->spoil = spoil;
+    d->timeout = timeout;
+    d->wait_next = UINT64_MAX;
+    *deliveries = d;
+    return 0;
+}
+
+void deliveries_destroy(struct deliveries *d)
+{
+    if (!d)
+        return;
+    for (size_t i = 0; i < d->count; i++) {
+        hold_put(d->delivery[i]->hold);
+        free(d->delivery[i]);
+    }
+    free(d->delivery);
+    free(d);
+}
+
+static struct delivery *delivery_find(const struct deliveries *d, uint64_t token)
+{
+    uint32_t place = (uint32_t)token;
+    struct delivery *it = place < d->count ? d->delivery[place] : NULL;
+    return it && it->state != DELIVERY_FREE && it->generation == token >> 32 ? it : NULL;
+}
+
+static struct delivery *delivery_new(struct deliveries *d)
+{
+    struct delivery *it = d->free;
+    if (it) {
+        d->free = it->next_free;
+        return it;
+    }
+    if (array_reserve(d->delivery, d->room, d->count + 1))
+        return NULL;
+    it = calloc(1, sizeof *it);
+    if (!it)
+        return NULL;
+    it->place = (uint32_t)d->count;
+    return d->delivery[d->count++] = it;
+}
+
+static void delivery_end(struct delivery *it)
+{
+    struct deliveries *d = it->all;
+    d->of_peer[it->peer]--;
+    d->open--;
+    hold_put(it->hold);
+    it->hold = NULL;
+    it->state = DELIVERY_FREE;
+    it->next_free = d->free;
+    d->free = it;
+}
+
+static void answer_left(void *user, int status, uint32_t from, size_t n)
+{
+    struct delivery *it = user;
+    struct deliveries *d = it->all;
+    (void)status, (void)from, (void)n;
+    if (it->again) {
+        it->again = false;
+        return;
+    }
+    if (it->hold && it->hold == d->home->hold) {
+        d->busy[it->slot - RING_IN] = 0;
+        home_push(d->home, &(struct ring_message){.kind = RING_SENT, .node = it->peer, .slot = it->slot});
+    }
+    delivery_end(it);
+}
+
+static void answer_peer(struct delivery *it, const void *bytes, size_t n)
+{
+    struct mail *mail = it->all->mail;
+    it->state = DELIVERY_ANSWERING;
+    mail_want_bell(mail, it->peer);
+    int error = post_send(mail->post, bytes, n, it->peer, (int)it->asked.tag, answer_left, it);
+    if (error)
+        mail_fail(mail, error, "send an answer");
+}
+
+static void answer_failure(struct delivery *it, int status)
+{
+    it->failure = wire_failure_make(status);
+    answer_peer(it, &it->failure, sizeof it->failure);
+}
+
+static void answer_payload(struct delivery *it, uint32_t slot, size_t n)
+{
+    struct deliveries *d = it->all;
+    it->slot = slot;
+    it->hold = hold_get(d->home->hold);
+    d->busy[slot - RING_IN] = 1;
+    void *payload = ring_slot(&it->hold->ring, slot);
+    switch (spoil_next(d->spoil)) {
+    case SPOIL_DAMAGE:
+        spoil_damage(payload, n);
+        break;
+    case SPOIL_SHORT:
+        n -= n / 4;
+        break;
+    case SPOIL_NEVER:
+        answer_left(it, 0, 0, 0);
+        return;
+    case SPOIL_TWICE:
+        it->again = true;
+        answer_peer(it, payload, n);
+        break;
+    default:
+        break;
+    }
+    answer_peer(it, payload, n);
+}
+
+static void say_wait(struct delivery *it)
+{
+    struct deliveries *d = it->all;
+    it->wait_at = clock_now() + d->timeout / WAITS_A_TIMEOUT;
+    if (it->wait_at < d->wait_next)
+        d->wait_next = it->wait_at;
+    if (!it->wait_busy)
+        mail_say(d->mail, it->peer, &(struct wire_message){.kind = WIRE_WAIT, .tag = it->asked.tag}, &it->wait_busy);
+}
+
+static void give_to_server(struct delivery *it)
+{
+    it->state = DELIVERY_OPEN;
+    home_push(it->all->home, &(struct ring_message){.kind = RING_SERVE,
+                                                    .node = it->peer,
+                                                    .token = (uint64_t)it->generation << 32 | it->place,
+                                                    .file = it->asked.file,
+                                                    .value = it->asked.value,
+                                                    .count = it->asked.count});
+}
+
+void deliveries_add(struct deliveries *d, uint32_t from, const struct wire_message *m)
+{
+    struct delivery *it = delivery_new(d);
+    if (!it) {
+        mail_fail(d->mail, -ENOMEM, "a question of a peer");
+        return;
+    }
+    *it = (struct delivery){.all = d,
+                            .state = DELIVERY_OPEN,
+                            .place = it->place,
+                            .peer = from,
+                            .generation = it->generation + 1,
+                            .asked = *m,
+                            .wait_busy = it->wait_busy,
+                            .wait_at = UINT64_MAX};
+    d->open++;
+    if (++d->of_peer[from] > OPEN_A_PEER)
+        answer_failure(it, -EBUSY);
+    else if (d->home->state == HOME_ENDED)
+        answer_failure(it, -EHOSTDOWN);
+    else if (d->live)
+        give_to_server(it);
+    else
+        say_wait(it);
+}
+
+void deliveries_reply(struct deliveries *d, const struct ring_message *m)
+{
+    struct delivery *it = delivery_find(d, m->token);
+    bool right = it && it->state != DELIVERY_ANSWERING && m->node == it->peer && m->status <= 0;
+    if (right && m->status == 0)
+        right = m->slot >= RING_IN && m->slot < RING_IN + RING_OUT && !d->busy[m->slot - RING_IN] &&
+                m->length >= sizeof(struct payload_header) && m->length <= RING_SLOT;
+    if (!right) {
+        home_end(d->home, "it answers what was not asked");
+    } else if (m->status == 0) {
+        answer_payload(it, m->slot, m->length);
+    } else if (m->status == -EAGAIN) {
+        it->state = DELIVERY_WAITING;
+        say_wait(it);
+    } else {
+        answer_failure(it, m->status);
+    }
+}
+
+static bool is_unanswered(const struct delivery *it)
+{
+    return it->state == DELIVERY_OPEN || it->state == DELIVERY_WAITING;
+}
+
+void deliveries_server_came(struct deliveries *d)
+{
+    memset(d->busy, 0, sizeof d->busy);
+    d->live = true;
+    for (size_t i = 0; i < d->count; i++)
+        if (is_unanswered(d->delivery[i]))
+            give_to_server(d->delivery[i]);
+}
+
+void deliveries_server_left(struct deliveries *d)
+{
+    d->live = false;
+    for (size_t i = 0; i < d->count; i++)
+        if (is_unanswered(d->delivery[i]))
+            say_wait(d->delivery[i]);
+}
+
+void deliveries_server_ended(struct deliveries *d)
+{
+    d->live = false;
+    for (size_t i = 0; i < d->count; i++)
+        if (is_unanswered(d->delivery[i]))
+            answer_failure(d->delivery[i], -EHOSTDOWN);
+}
+
+void deliveries_tick(struct deliveries *d, uint64_t now, bool beats)
+{
+    if (now < d->wait_next)
+        return;
+    d->wait_next = UINT64_MAX;
+    for (size_t i = 0; i < d->count; i++) {
+        struct delivery *it = d->delivery[i];
+        if (it->state != DELIVERY_WAITING && (it->state != DELIVERY_OPEN || d->live))
+            continue;
+        if (now >= it->wait_at && (beats || !d->live))
+            say_wait(it);
+        else if (it->wait_at < d->wait_next)
+            d->wait_next = now >= it->wait_at ? now + d->timeout / WAITS_A_TIMEOUT : it->wait_at;
+    }
+}
+
+uint64_t deliveries_next(const struct deliveries *d)
+{
+    return d->wait_next;
+}
+
+unsigned deliveries_open(const struct deliveries *d)
+{
+    return d->open;
+}

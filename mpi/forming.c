@@ -1,0 +1,160 @@
+#include "mpi/forming.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/size.h"
+#include "mpi/ask.h"
+#include "mpi/broadcast.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* --- what they hold --- */
+
+struct holdings {
+    uint64_t *mine;      /* a bitmap */
+    struct holding *all; /* by number */
+    uint16_t *holder;    /* as in struct layout_input; NULL: nobody holds anything */
+};
+
+static int gather_holdings(const struct members *m, struct holdings *h)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct holding mine = {0};
+    int error = ask_holdings(m->home, &mine, &h->mine, &why);
+    return agree_collect(m->nodes, error, &why, &mine, sizeof mine, &h->all);
+}
+
+static int make_holders(const struct members *m, struct holdings *h)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    uint64_t extents = members_mine(m)->extents, bytes = members_groups(m) * extents * sizeof *h->holder;
+    int error = 0;
+    if (bytes > MESSAGE_MOST / 2) {
+        str_addf(&why, "%" PRIu32 " groups with %" PRIu64 " extents each are more than can be told a server",
+                 members_groups(m), extents);
+        error = -E2BIG;
+    } else if (!(h->holder = malloc(bytes + 1))) {
+        error = -ENOMEM;
+    } else {
+        memset(h->holder, 0xff, bytes);
+    }
+    return agree_on(m->nodes, error, &why);
+}
+
+/* One bitmap after the other comes by; what stays is who holds an extent first. */
+static int note_holders(const struct members *m, struct holdings *h)
+{
+    uint64_t extents = members_mine(m)->extents;
+    size_t bytes = (extents + 63) / 64 * sizeof(uint64_t);
+    CLEANUP_FREE uint64_t *others = malloc(bytes + 1);
+    int error = agree_on(m->nodes, others ? 0 : -ENOMEM, NULL);
+    for (uint32_t i = 0; !error && i < m->nodes->count; i++) {
+        uint64_t *bits = i == m->nodes->me ? h->mine : others;
+        if (h->all[i].cost == 0)
+            continue;
+        error = agree_share(m->nodes, i, bits, bytes);
+        if (!error)
+            holders_note(h->holder, extents, m->nodes->count, members_groups(m), i, bits);
+    }
+    return error;
+}
+
+static int share_holdings(const struct members *m, struct holdings *h)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < m->nodes->count; i++)
+        any |= h->all[i].cost > 0;
+    if (!any)
+        return 0;
+    int error = make_holders(m, h);
+    return error ? error : note_holders(m, h);
+}
+
+/* --- one layout --- */
+
+static int ask_for_layout(const struct members *m, const struct holdings *h, struct str *why)
+{
+    CLEANUP_FREE struct message_member *member = calloc(m->nodes->count, sizeof *member);
+    if (!member)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < m->nodes->count; i++)
+        member[i] = (struct message_member){.node = m->member[i].node, .holding = h->all[i]};
+    struct ask_world world = {.me = m->nodes->me,
+                              .nodes = m->nodes->count,
+                              .groups = members_groups(m),
+                              .member = member,
+                              .holder = h->holder};
+    return ask_layout(m->home, &world, why);
+}
+
+static int compare_layouts(const struct members *m, const struct holdings *h)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    CLEANUP_FREE struct digest *all = NULL;
+    int error = ask_for_layout(m, h, &why);
+    error = agree_collect(m->nodes, error, &why, &m->home->layout, sizeof *all, &all);
+    for (uint32_t i = 1; !error && i < m->nodes->count; i++)
+        if (!digest_equal(&all[i], &all[0]))
+            error = agree_refuse(m->nodes, "%s: it computed another layout than %s; this is a fault of dealfs",
+                                 agree_name(m->nodes, i), agree_name(m->nodes, 0));
+    return error;
+}
+
+static int agree_on_layout(const struct members *m)
+{
+    struct holdings h = {0};
+    int error = gather_holdings(m, &h);
+    if (!error)
+        error = share_holdings(m, &h);
+    if (!error)
+        error = compare_layouts(m, &h);
+    free(h.mine);
+    free(h.all);
+    free(h.holder);
+    return error;
+}
+
+/* --- all of it --- */
+
+static int exchange_bells(const struct nodes *nodes, struct doorbell **doorbell)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    CLEANUP_FREE struct wire_bell *all = NULL;
+    struct wire_bell mine;
+    int error = doorbell_create(nodes->me, nodes->world, nodes->secret, &mine, doorbell);
+    if (error)
+        str_addf(&why, "make a socket to be woken by: %s", strerror(-error));
+    error = agree_collect(nodes, error, &why, &mine, sizeof mine, &all);
+    for (uint32_t i = 0; !error && i < nodes->count; i++)
+        if (wire_bell_check(&all[i]))
+            error = agree_refuse(nodes, "%s: its address makes no sense", agree_name(nodes, i));
+    return error ? error : agree_on(nodes, doorbell_connect(*doorbell, all, nodes->count), NULL);
+}
+
+int forming_begin(struct members *m, struct courier_helper *helper, struct doorbell **doorbell)
+{
+    int error = members_gather(m);
+    if (!error)
+        error = broadcast_catalog(m, helper);
+    if (!error)
+        error = members_gather_mounted(m);
+    if (!error)
+        error = agree_on_layout(m);
+    return error ? error : exchange_bells(m->nodes, doorbell);
+}
+
+int forming_live(const struct members *m)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    int error = agree_on(m->nodes, ask_live(m->home, &why), &why);
+    if (error || m->nodes->me != 0)
+        return error;
+    for (uint32_t i = 0; i < m->nodes->count; i++) {
+        char capacity[SIZE_TEXT];
+        const struct world_node *node = &m->member[i].node;
+        printf("node %" PRIu32 " %s %s\n", i, node->host, size_format(node->capacity, capacity, sizeof capacity));
+    }
+    printf("ready\n");
+    fflush(stdout);
+    return 0;
+}

@@ -1,0 +1,37 @@
+/* The helper that executes `dealfs mount` for the courier. It is forked before MPI_Init, so that nothing of MPI and of
+ * the launcher is in the processes of the mount: no descriptors, no threads' memory, no binding to one processor, no
+ * session that is ended with the job.
+ *
+ * It executes the command when it is asked to, and passes on what that says on stderr: each line with `name` before it,
+ * but for the last one of a command that fails: those are the words of `why`. */
+#ifndef MPI_HELPER_H
+#define MPI_HELPER_H
+
+#include "fs/base/str.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct courier_helper {
+    pid_t pid;
+    int socket; /* -1: there is no helper */
+    char **command;
+    bool locks;     /* it has the lock */
+    char name[160]; /* who we are, for people; "": nobody else is there */
+    bool mounted;   /* by it, and not undone */
+};
+
+/* 0 or -errno. `lock` (-1: none) is for the mount that the command makes: the helper alone has it from here on. */
+int helper_start(struct courier_helper *helper, char **command, int lock);
+/* All of these wait, and return 0; else -EIO and why. */
+/* `catalog` (-1: it scans) is what the mount is to have; `looked` (-1: nothing), what other nodes have looked at
+ * already (scanner.h, scan_portion): one of the two. Both stay the caller's. */
+int helper_mount(struct courier_helper *helper, int catalog, int looked, struct str *why);
+/* No mount: this node's part of the files is looked at, and what comes of it is written to `looked`. */
+int helper_look(struct courier_helper *helper, uint32_t part, uint32_t parts, int looked, struct str *why);
+int helper_scan(struct courier_helper *helper, const char *path, struct str *why);
+/* Take the mount away again that it has made, if it has. */
+void helper_undo(struct courier_helper *helper, const char *mountpoint);
+void helper_end(struct courier_helper *helper);
+
+#endif

@@ -1,0 +1,92 @@
+#!/bin/bash
+# Files of the source that are rewritten in place: a mount gives their bytes as of the mount or fails, and the next one
+# gives the new ones, also of what an SSD held.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_root
+require_fuse
+src=$tmp/src mnt=$tmp/mnt ssd=$tmp/ssd
+make_files "$src" 40 150000
+mkdir "$mnt" "$ssd"
+settle "$src"
+directories=$(find "$src" -type d -printf '%p %T@ %C@\n' | sort)
+
+up() { # options
+    dealfs mount -o "ram=0,ssd=$ssd,state=$tmp/state${1:+,$1}" "$src" "$mnt" >"$tmp/said" 2>&1
+}
+down() { dealfs umount "$mnt"; }
+file() { printf '%s/class%d/%03d.bin' "$1" $(($2 % 4)) "$2"; }
+rewrite() { # number: other bytes in the middle, nothing else
+    dd if=/dev/urandom of="$(file "$src" "$1")" bs=1000 seek=20 count=1 conv=notrunc status=none
+}
+put_back() { # number, command…: rewritten, with the mtime of before
+    local f time
+    f=$(file "$src" "$1")
+    time=$(stat -c %y "$f")
+    rewrite "$1" && touch -d "$time" "$f"
+}
+refused_read() { # what, number, cause
+    ok "$1: fails" sh -c "! cat '$(file "$mnt" "$2")' >/dev/null 2>'$tmp/error'"
+    like 'as a file that is not as it was' "$(cat "$tmp/error")" 'Stale file handle'
+    like 'and the log says why' "$(cat "$tmp/state/log")" "$3"
+}
+
+ok 'mount' up ''
+cat "$mnt"/class[012]/* >/dev/null # class 3 is not held
+down
+ok 'mount again' up ''
+like 'nothing has changed' "$(cat "$tmp/said")" 'nothing has changed'
+cat "$mnt"/class[012]/* >/dev/null
+is 'what was read is held' "$(value "$mnt" source.bytes)" 0
+
+# --- while it is mounted ---
+rewrite 3
+refused_read 'a file that is not held and was rewritten' 3 'changed since the scan'
+put_back 7
+refused_read 'one with its mtime put back' 7 'ctime'
+chmod 600 "$(file "$src" 11)"
+ln "$(file "$src" 15)" "$tmp/link"
+ok 'another mode is no other file' cmp "$(file "$src" 11)" "$(file "$mnt" 11)"
+ok 'nor is a hard link' cmp "$(file "$src" 15)" "$(file "$mnt" 15)"
+rewrite 0
+put_back 1
+cp "$(file "$src" 6)" "$(file "$src" 2)"
+touch -r "$(file "$src" 5)" "$tmp/new" && head -c 150000 /dev/urandom >"$tmp/new" &&
+    touch -r "$(file "$src" 5)" "$tmp/new"
+cp -p "$tmp/new" "$(file "$src" 5)"
+chmod 640 "$(file "$src" 4)"
+down
+
+# --- mounted again ---
+is 'no directory has changed' "$(find "$src" -type d -printf '%p %T@ %C@\n' | sort)" "$directories"
+ok 'mount by names' up rescan=names
+like 'says what it does not see' "$(cat "$tmp/said")" 'rewritten in place was not looked for'
+down
+ok 'mount' up ''
+like 'a file with hard links is said' "$(cat "$tmp/said")" '1 file has other hard links'
+like 'the rewritten files are counted' "$(cat "$tmp/said")" '6 files were rewritten'
+same 'all is as it is in the source' "$src" "$mnt"
+read_again=$(($(value "$mnt" source.samples)))
+is 'and what did not change is still held' $((read_again <= 6 + 10)) 1
+down
+ok 'mount' up ''
+same 'once more' "$src" "$mnt"
+is 'from the SSD alone' "$(value "$mnt" source.bytes)" 0
+down
+
+# --- by the mtime alone ---
+ok 'mount with identity=mtime' up identity=mtime
+cat "$mnt"/class*/* >/dev/null
+cp "$(file "$src" 8)" "$tmp/before"
+put_back 8
+ok 'a file with its mtime put back is the same' cmp "$tmp/before" "$(file "$mnt" 8)"
+down
+ok 'mount so again' up identity=mtime
+is 'what is held stays' "$(cat "$mnt"/class*/* >/dev/null; value "$mnt" source.bytes)" 0
+down
+ok 'mount with the ctime again' up ''
+same 'nothing of it is trusted' "$src" "$mnt"
+down
+nothing_left
+done_testing

@@ -1,0 +1,168 @@
+#!/bin/bash
+# owner=USER: what the mount's user does with what is his never leads root anywhere.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+user_setup
+require python3
+src=$tmp/src mnt=$tmp/user/place/mnt victim=$tmp/victim state=$tmp/user/state
+make_files "$src" 20 50000
+chmod -R go+rX "$src"
+mkdir "$victim" "$victim"/{control,mnt,ram}
+echo precious | tee "$victim/file" "$victim/control/file" >"$victim/ram/file"
+# The user's own: all but the mountpoint's own directory can be swapped at any time.
+as_user mkdir "$tmp/user/place" "$mnt"
+
+there() { nsenter -t "$user_namespace" -m env TMPDIR="$tmp" "$@"; }
+mounts() { there cat /proc/self/mountinfo; }
+precious() {
+    [ "$(there cat "$victim/file" "$victim/control/file" "$victim/ram/file" | sort -u)" = precious ] && ! mounts |
+        grep -F " $victim"
+}
+up() { there dealfs mount -o "owner=$mount_user,state=$state" "$src" "$mnt"; }
+down() { there timeout 60 dealfs umount "$mnt"; }
+pid_of() { processes "dealfs-$1" | head -1; }
+no_processes() { [ -z "$(processes dealfs-keeper)$(processes dealfs-server)" ]; }
+serves() { as_user cmp "$src/class0/000.bin" "$mnt/class0/000.bin"; }
+another() { local now; now=$(pid_of "$1"); [ -n "$now" ] && [ "$now" != "$2" ]; }
+
+# --- the state directory is his ---
+
+ok 'mount for a user' up
+ok 'the user reads' as_user diff -r -x .dealfs "$src" "$mnt"
+is 'the keeper is root' "$(stat -c %u "/proc/$(pid_of keeper)")" 0
+is 'the server is the user' "$(stat -c %u "/proc/$(pid_of server)")" "$mount_user"
+as_user sh -c 'rm -rf "$1/control" && ln -s "$2" "$1/control"' - "$state" "$victim/control"
+ok 'umount, where STATE/control has become a symlink to what is not his' down
+ok 'nothing was mounted there' precious
+as_user rm -f "$state/control"
+
+as_user ln -s "$victim/control" "$state/control"
+ok 'mount, where it is one from the beginning' up
+ok 'nothing was mounted there' precious
+ok 'umount' down
+as_user rm -f "$state/control"
+
+ok 'mount' up
+as_user sh -c 'rm "$1/lock" && mkfifo "$1/lock"' - "$state"
+ok 'umount does not wait for a pipe in the place of the lock' down
+as_user sh -c 'rm "$1/lock" && : >"$1/lock"' - "$state"
+as_user sh -c 'rm "$1/log" && mkfifo "$1/log"' - "$state"
+one_line 'mount does not write into a pipe' 'log: is no regular file' up
+as_user rm -r "$state"
+
+# What root makes for the user on an SSD it makes where the user can put no link: not in what is his and closed.
+as_user mkdir -p "$tmp/user/closed" && as_user chmod 555 "$tmp/user/closed"
+one_line 'an SSD directory of the user'\''s that he may not write to' 'Permission denied' \
+    there dealfs mount -o "owner=$mount_user,state=$state,ssd=$tmp/user/closed" "$src" "$mnt"
+is 'root made nothing in it' "$(ls -A "$tmp/user/closed")" ''
+as_user chmod 755 "$tmp/user/closed"
+mkdir -m 755 "$tmp/disk"
+ok 'one of root'\''s' there dealfs mount -o "owner=$mount_user,state=$state,ssd=$tmp/disk" "$src" "$mnt"
+is 'has the user'\''s folder' "$(stat -c %u "$tmp"/disk/dealfs-*)" "$mount_user"
+ok 'umount' down
+
+# A mount that is given up removes what it made, while the user puts a link in the way. Its words wait for a full pipe.
+as_user mkdir "$tmp/user/way"
+mkdir "$victim/state" && echo precious | tee "$victim/state/lock" >"$victim/state/file"
+mkfifo "$tmp/words"
+exec 5<>"$tmp/words"
+head -c 65536 /dev/zero >&5
+there dealfs mount -o "owner=$mount_user,state=$tmp/user/way/state" "$src" "$mnt" >&5 2>&5 &
+begun=$!
+tap_pids+=("$begun")
+ok 'a mount begins' wait_for 20 test -s "$tmp/user/way/state/catalog"
+as_user sh -c 'mv "$1/way" "$1/away" && ln -s "$2" "$1/way"' - "$tmp/user" "$victim"
+pkill -INT -f "dealfs mount .*$tmp/user/way/state"
+cat <&5 >"$tmp/.output" &
+drain=$!
+tap_pids+=("$drain")
+wait "$begun"
+is 'and is interrupted' $? 1
+kill "$drain"
+is 'root has not followed a link to remove its state' \
+    "$(cat "$victim/state/file" "$victim/state/lock")" $'precious\nprecious'
+exec 5>&-
+as_user sh -c 'rm "$1/way" && rm -r "$1/away"' - "$tmp/user"
+
+# --- the configuration ---
+
+as_user sed -e 's/^owner_uid=.*/owner_uid=0/' -e 's/^owner_gid=.*/owner_gid=0/' "$state/config" >"$tmp/evil"
+echo "ram_path=$victim/ram" >>"$tmp/evil"
+chmod 644 "$tmp/evil"
+# The user puts his own in the place of every configuration, faster than a keeper can start.
+as_user python3 -c '
+import os, sys
+state, evil = sys.argv[1], open(sys.argv[2], "rb").read()
+while True:
+    with open(state + "/evil", "wb") as f:
+        f.write(evil)
+    os.rename(state + "/evil", state + "/config")' "$state" "$tmp/evil" &
+tap_pids+=($!)
+ok 'mount, while the user swaps the configuration' up
+is 'the server is not root' "$(stat -c %u "/proc/$(pid_of server)")" "$mount_user"
+server=$(pid_of server)
+kill -9 "$server"
+ok 'another comes' wait_for 10 another server "$server"
+ok 'and serves' wait_for 10 serves
+is 'it is not root' "$(stat -c %u "/proc/$(pid_of server)")" "$mount_user"
+ok 'umount takes this mount away' down
+ok 'its processes end' wait_for 10 no_processes
+ok 'root has removed nothing that the configuration named' precious
+# shellcheck disable=SC2046
+kill $(processes evil)
+wait_for 10 sh -c '! pgrep -f "$1/evil"' - "$tmp"
+as_user rm -rf "$state"
+
+# --- the shared memory ---
+
+# Another mount, root's: its connection's number is what the user writes over the memory, over offsets and flags as
+# well.
+other=$tmp/other
+mkdir "$other"
+ok 'a mount of root' there dealfs mount "$src" "$other"
+minor=$(mounts | awk -v path="$other" '$5 == path { split($3, n, ":"); print n[2] }')
+ok 'mount' up
+server=$(as_user pgrep -u $mount_user -f "dealfs-server $state")
+ok 'the user writes over what his server shares with the keeper' as_user python3 -c '
+import mmap, os, struct, sys
+memory = mmap.mmap(os.open(f"/proc/{sys.argv[1]}/fd/5", os.O_RDWR), 4096)
+for at in range(56, 68, 4): # offsets of the lanes; these numbers, once
+    memory[at:at + 4] = struct.pack("<I", int(sys.argv[2]))
+memory[28:32] = struct.pack("<I", 4) # flags: the server cannot run' "$server" "$minor"
+as_user kill -9 "$server" 2>"$tmp/.output" # it may have died of that
+gone() { ! mounts | grep -F " $mnt "; }
+ok 'his mount is taken away' wait_for 30 gone
+ok 'the other lives' there cmp "$src/class0/000.bin" "$other/class0/000.bin"
+ok 'and answers' there dealfs verify "$other"
+ok 'umount the other' there dealfs umount "$other"
+ok 'all processes end' wait_for 20 no_processes
+
+# --- the way to the mountpoint ---
+
+as_user sh -c 'mv "$1/place" "$1/away" && ln -s "$2" "$1/place"' - "$tmp/user" "$victim"
+one_line 'mount does not follow a link of the user'\''s to what is not his' "$victim/mnt" there \
+    dealfs mount -o "owner=$mount_user,state=$state" "$src" "$mnt"
+ok 'nothing was mounted there' precious
+as_user sh -c 'rm "$1/place" && mv "$1/away" "$1/place"' - "$tmp/user"
+
+# --- a keeper of his own making ---
+
+ok 'mount' up
+as_user mkdir -p "$tmp/user/fake"
+as_user mkfifo "$tmp/user/fake/config"
+as_user tee "$tmp/user/fake/__main__.py" >"$tmp/.output" <<'END'
+import os, sys, time
+open("/proc/self/comm", "w").write("dealfs-keeper")
+os.dup2(os.open(sys.argv[0] + "/config", os.O_RDWR), 12)
+open(sys.argv[0] + "/ready", "w")
+time.sleep(1000)
+END
+as_user bash -c 'exec -a dealfs-keeper python3 "$1"' - "$tmp/user/fake" &
+tap_pids+=($!)
+ok 'a process that looks like a keeper' wait_for 10 test -e "$tmp/user/fake/ready"
+ok 'and has a pipe for a configuration stops nobody' there timeout 20 dealfs status "$mnt"
+ok 'umount' down
+kill "$(processes user/fake)"
+nothing_left
+done_testing

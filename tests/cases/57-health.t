@@ -1,0 +1,97 @@
+#!/bin/bash
+# Servers that end, stop or stick, and reads that wait: readers notice nothing, and `status` tells.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_root
+require_fuse
+src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults
+make_files "$src" 16 100000
+: >"$faults"
+export DEALFS_SOURCE_FAULTS="file=$faults" DEALFS_FAULTS='stuck_lookup=stuck*@1' DEALFS_PATIENCE=2
+
+health() { value "$mnt" health; }
+server() { value "$mnt" pids.server; }
+another() { now=$(timeout 20 python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["pids"]["server"])' \
+    "$mnt/.dealfs/status") && [ "$now" != "$1" ]; }
+says() { health | grep -q "$1"; }
+
+ok 'mount' mount_up "$src" "$mnt"
+exits 0 'all is well' dealfs status "$mnt"
+log=$(value "$mnt" log)
+ok 'status names the log' grep -q 'serves' "$log"
+is 'no server has ended' "$(value "$mnt" restarts)" '{"count": 0, "last": []}'
+
+# Every reader of the first server sticks in the kernel, whatever their number.
+first=$(server)
+lookups=()
+for ((i = 0; i < 70; i++)); do
+    stat "$mnt/stuck$i" >/dev/null 2>&1 &
+    lookups+=($!)
+done
+tap_pids+=("${lookups[@]}")
+stuck_ends() { for pid in "${lookups[@]}"; do ! kill -0 "$pid" || return 1; done; }
+ok 'a server whose readers are stuck is replaced' wait_for 40 stuck_ends
+ok 'by another' another "$first"
+like 'that is said' "$(health)" '1 server of this mount ended .* was stuck'
+exits 3 'and is no good health' dealfs status "$mnt"
+
+second=$(server)
+kill -STOP "$second"
+cat "$mnt/class0/000.bin" >"$tmp/read" &
+reader=$!
+tap_pids+=("$reader")
+ok 'a server that is stopped is replaced' wait_for 40 another "$second"
+ok 'a read meanwhile succeeds' wait "$reader"
+ok 'with the right bytes' cmp "$tmp/read" "$src/class0/000.bin"
+like 'that is said' "$(health)" '2 servers of this mount ended .* was stopped'
+ok 'and was said before' grep -q "server $second is stopped" "$log"
+
+# In the hands of a debugger it is nobody else's.
+third=$(server)
+mkfifo "$tmp/hold"
+python3 -c '
+import ctypes, os, signal, sys, time
+pid, libc = int(sys.argv[1]), ctypes.CDLL(None, use_errno=True)
+os.kill(pid, signal.SIGSTOP)
+while any(open(f"/proc/{pid}/task/{task}/stat").read().split(") ")[1][0] != "T"
+          for task in os.listdir(f"/proc/{pid}/task")):
+    time.sleep(0.001)
+if libc.ptrace(0x4206, pid, None, None):  # SEIZE
+    sys.exit(os.strerror(ctypes.get_errno()))
+print("seized", flush=True)
+sys.stdin.read()' "$third" <"$tmp/hold" >"$tmp/seized" 2>&1 &
+debugger=$!
+tap_pids+=("$debugger")
+exec 7>"$tmp/hold"
+ok 'a debugger stops the server' wait_for 20 grep -q seized "$tmp/seized"
+ok 'the keeper sees that' wait_for 40 grep -q "a debugger has it" "$log"
+ok 'and leaves it alone' kill -0 "$third"
+exec 7>&-
+wait "$debugger"
+kill -CONT "$third"
+is 'it goes on' "$(timeout 40 cat "$mnt/.dealfs/status" | grep -c "\"server\": $third")" 1
+
+cat "$mnt"/class[023]/* >/dev/null
+counted() { for key in reads bytes source; do value "$mnt" $key; done; }
+before=$(counted)
+ok 'reads are counted' test "$(value "$mnt" source.samples)" -ge 12
+kill -9 "$third"
+ok 'a server is killed' wait_for 40 another "$third"
+is 'what was counted is not lost' "$(counted)" "$before"
+like 'memory is thought of' "$(health)" 'signal 9 .Killed.: if nobody did that, memory ran out'
+is 'all are counted' "$(value "$mnt" restarts.count)" 3
+
+# What waits for the source is no fault of the server's.
+fourth=$(server)
+set_faults 'hang=*'
+cat "$mnt/class1/001.bin" >"$tmp/read" &
+reader=$!
+tap_pids+=("$reader")
+ok 'a read that waits long is said, with what it waits for' \
+    wait_for 40 says 'reads\? waits\? for the source, the longest for'
+ok 'the server stays' test "$(server)" = "$fourth"
+set_faults ''
+ok 'the read ends' wait "$reader"
+ok 'nothing waits' wait_for 10 sh -c '! grep -q "wait for the source" "$0/.dealfs/status"' "$mnt"
+done_testing

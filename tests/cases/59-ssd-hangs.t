@@ -1,0 +1,116 @@
+#!/bin/bash
+# Forty readers of what lies on an SSD that hangs: what is held in memory, names and status are there all the while, the
+# readers get their bytes from the source, and the SSD is used again once it answers.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_fuse
+src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults
+make_files "$src" 200 200000
+mkdir "$tmp/ssd"
+export DEALFS_SOURCE_FAULTS="on=ssd,file=$faults"
+at_exit set_faults ''
+set_faults ''
+ok 'mount' mount_up -o "ram=16M,ssd=$tmp/ssd,ssd_size=64M" "$src" "$mnt"
+ok 'stage' dealfs stage "$mnt"
+held_in() {
+    (cd "$src" && find . -type f -printf '%P\n') | sort | xargs dealfs where "$mnt" |
+        awk -v tier="$1" '$3 == tier { print $4 }'
+}
+mapfile -t in_ram < <(held_in ram)
+mapfile -t on_ssd < <(held_in ssd | head -40)
+ok 'some of it lies in memory' test ${#in_ram[@]} -ge 20
+is 'and more than forty files on the SSD' ${#on_ssd[@]} 40
+
+cat >"$tmp/read.py" <<'END'
+"""Reads files past the page cache; prints the longest time that one took, in ms."""
+import os, sys, time
+src, mnt = sys.argv[1:3]
+longest = 0
+for name in sys.argv[3:]:
+    with open(f'{src}/{name}', 'rb') as f:
+        want = f.read()
+    began = time.monotonic()
+    fd = os.open(f'{mnt}/{name}', os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    got = os.read(fd, 1 << 20)
+    os.close(fd)
+    os.stat(f'{mnt}/{name}')
+    longest = max(longest, time.monotonic() - began)
+    assert got == want, name
+print(int(longest * 1000))
+END
+all_end() { wait_for 60 none_left && wait_well; }
+none_left() { ! kill -0 "${readers[@]}"; }
+wait_well() { local pid; for pid in "${readers[@]}"; do wait "$pid" || return; done; }
+
+before=$(answered "$mnt" ssd)
+ok 'the SSD is read from' python3 "$tmp/read.py" "$src" "$mnt" "${on_ssd[@]}"
+ok 'as is counted' test $(($(answered "$mnt" ssd) - before)) -ge 8000000
+
+drop_cache "${on_ssd[@]/#/$mnt/}"
+set_faults hang
+readers=()
+for name in "${on_ssd[@]}"; do
+    cmp "$mnt/$name" "$src/$name" &
+    readers+=($!)
+done
+tap_pids+=("${readers[@]}")
+ok 'the SSD hangs: what is in memory is read' timeout 60 python3 "$tmp/read.py" "$src" "$mnt" "${in_ram[@]}"
+longest=$(cat "$tmp/.output")
+diag "the longest took $longest ms"
+ok 'each file within five seconds' test "${longest:-9999}" -lt 5000
+ok 'names and attributes' timeout 20 ls -lR "$mnt"
+ok 'status' timeout 20 cat "$mnt/.dealfs/status"
+ok 'who reads what is on the SSD gets its bytes' all_end
+ok 'from the source' test "$(answered "$mnt" source)" -ge 8000000
+ok 'which the log says' grep -q 'passed by' "$tmp"/dealfs-*/log
+drop_cache "${on_ssd[@]/#/$mnt/}"
+ok 'later readers do not wait at all' timeout 60 python3 "$tmp/read.py" "$src" "$mnt" "${on_ssd[@]}"
+ok 'a server that dies with all this' kill -9 "$(value "$mnt" pids.server)"
+ok 'leaves what is in memory readable' timeout 60 python3 "$tmp/read.py" "$src" "$mnt" "${in_ram[@]}"
+
+set_faults ''
+used_again() {
+    local before
+    before=$(answered "$mnt" ssd)
+    python3 "$tmp/read.py" "$src" "$mnt" "${on_ssd[@]}" && [ $(($(answered "$mnt" ssd) - before)) -ge 8000000 ]
+}
+ok 'the SSD answers: it is used again' wait_for 30 used_again
+is 'no read has failed' "$(value "$mnt" errors)" '{}'
+ok 'unmount' dealfs umount "$mnt"
+nothing_left
+
+# One that takes nothing: what would be written to it is read from the source, and not kept.
+if [ "$(id -u)" != 0 ] || ! command -v mkfs.ext4 losetup fsfreeze >/dev/null; then
+    skip 1 'needs root, mkfs.ext4, losetup and fsfreeze'
+    done_testing
+fi
+mkdir "$tmp/disk"
+truncate -s 200M "$tmp/image"
+mkfs.ext4 -q -F -m 0 "$tmp/image"
+if ! loop=$(losetup -f --show "$tmp/image") || ! at_exit losetup -d "$loop" || ! mount "$loop" "$tmp/disk"; then
+    skip 1 'no loop device'
+    done_testing
+fi
+at_exit umount -l "$tmp/disk"
+mkdir "$tmp/disk/ssd"
+ok 'mount' mount_up -o "ram=16M,ssd=$tmp/disk/ssd,ssd_size=64M" "$src" "$mnt"
+at_exit fsfreeze -u "$tmp/disk"
+fsfreeze -f "$tmp/disk"
+# The load that meets it first waits for it; nobody else does.
+(cd "$src" && find . -type f) >"$tmp/names"
+# shellcheck disable=SC2016
+read_all() {
+    xargs -P 40 -a "$tmp/names" -I{} sh -c 'timeout -s KILL 30 cmp "$1/{}" "$2/{}" && echo' sh "$src" "$mnt" |
+        wc -l
+}
+read=$(read_all 2>/dev/null)
+ok "an SSD that takes nothing: $read of 200 files are read" test "$read" -ge 199
+fsfreeze -u "$tmp/disk"
+reads 'it takes something again: all are read' "$src" "$mnt"
+is 'no read has failed' "$(value "$mnt" errors)" '{}'
+ok 'unmount' dealfs umount "$mnt"
+umount "$tmp/disk"
+nothing_left
+done_testing

@@ -1,0 +1,69 @@
+#!/bin/bash
+# What the README shows works as it stands there, but for the paths: a world on one machine, as root too, the sampler on
+# a part of a mount, the model's calibration.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "$top_srcdir/tests/lib/sh-world" || exit 99
+require_fuse
+exclusive world
+
+block() { # a language, a pattern of a line: the block of code with such a line, with the paths of this test
+    awk -v language="$1" -v pattern="$2" '
+        /^```/ {
+            if (within && found) { printf "%s", text; exit }
+            within = !within && $0 == "```" language
+            text = ""
+            found = 0
+            next
+        }
+        within { text = text $0 "\n"; found = found || $0 ~ pattern }' "$top_srcdir/README.md" |
+        sed "s|/data/small|$tmp/src|g; s|/tmp/node|$tmp/node|g; s|/mnt/imagenet|$tmp/node0|g"
+}
+
+src=$tmp/src
+mkdir -p "$src"/{train,val}/{a,b}
+for i in $(seq 700); do
+    printf 'P6 2 2 255\n%012d' "$i" | tee "$src/train/a/$i.ppm" "$src/train/b/$i.ppm" >"$src/val/a/$i.ppm"
+done
+
+# --- a world on one machine ---
+unset OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
+block sh '^mpirun .*oversubscribe' >"$tmp/world"
+is 'the README has a world to try' "$(grep -c '^mpirun' "$tmp/world")" 1
+world_count=4
+# shellcheck disable=SC2016
+ok 'which comes up and goes' timeout 100 bash -euc '. "$1"; wait' - "$tmp/world"
+nothing_left 'nothing is left of it'
+
+# --- the sampler ---
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+ok 'mount' mount_up -o "state=$tmp/state,ram=16M" "$src" "$tmp/node0"
+block python 'DealfsSampler\(' | sed 's/^\( *\)\.\.\.$/\1seen.append(len(labels))/' >"$tmp/snippet"
+is 'the README has a sampler' "$(grep -c 'seen.append' "$tmp/snippet")" 1
+cat >"$tmp/try.py" <<'END'
+import sys, torch, torchvision
+import torchvision.transforms as t
+transform, batch_size, epochs, seen, orders = t.ToTensor(), 16, 2, [], []
+exec(open(sys.argv[1]).read().replace(
+    '    sampler.set_epoch(epoch)', '    sampler.set_epoch(epoch); orders.append(list(sampler))'))
+assert sum(seen) == epochs * len(dataset) == 2800, seen
+assert sorted(orders[0]) == list(range(1400)) and orders[0] != orders[1], orders
+END
+if /usr/bin/python3 -c 'import torch, torchvision, numpy' 2>/dev/null; then
+    ok 'it reads each sample once an epoch, in another order each' \
+        env PYTHONPATH="$top_srcdir/etc/examples" PYTHONDONTWRITEBYTECODE=1 \
+        timeout 100 /usr/bin/python3 "$tmp/try.py" "$tmp/snippet"
+else
+    skip 1 'python3-torch, python3-torchvision or python3-numpy is not installed'
+fi
+
+# --- the model ---
+# shellcheck disable=SC2016
+calibrate=$(grep -o '`dealfs model --calibrate[^`]*' "$top_srcdir/README.md" | tr -d '`' |
+    sed "s|/mnt/imagenet|$tmp/node0|")
+fails 'calibrating for a world on a mount that is alone' bash -c "$calibrate --seconds 1"
+like 'says what lacks' "$(cat "$tmp/.output")" '--cache-rate is needed: .* in no world'
+ok 'and takes it' bash -c "$calibrate --seconds 1 --cache-rate 5000"
+ok 'unmount' dealfs umount "$tmp/node0"
+nothing_left
+done_testing

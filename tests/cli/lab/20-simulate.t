@@ -1,0 +1,93 @@
+#!/bin/bash
+# `dealfs simulate imbalance` against the paper's Figure 6, `dealfs model` against its equations.
+. "${top_srcdir:-$(dirname "$0")/../../..}/tests/lib/sh-tap" || exit 99
+require python3
+
+# --- simulate ---
+ok 'simulate, JSON and picture' sh -c "dealfs simulate imbalance --json --plot '$tmp/boxes.svg' >'$tmp/boxes.json'"
+cat >"$tmp/boxes.py" <<'END'
+import json, sys
+import xml.etree.ElementTree as xml
+boxes = json.load(open(sys.argv[1]))
+assert [(b['nodes'], b['batch']) for b in boxes] == [(p, b) for p in (16, 64, 256) for b in (32, 64, 128)], 'the pairs'
+for b in boxes:
+    expected = {32: 6.9, 64: 4.8, 128: 3.4}[b['batch']]
+    assert abs(b['median'] - expected) <= 0.3, b
+    assert b['min'] <= b['q1'] <= b['median'] <= b['q3'] <= b['max'], b
+    assert set(b) == {'nodes', 'batch', 'median', 'q1', 'q3', 'min', 'max'}, b
+tree = xml.parse(sys.argv[2]).getroot()
+space = '{http://www.w3.org/2000/svg}'
+assert tree.tag == space + 'svg'
+assert len([r for r in tree.iter(space + 'rect') if r.get('fill-opacity')]) == 9, 'nine boxes'
+END
+ok 'the medians are the figures of the paper' python3 "$tmp/boxes.py" "$tmp/boxes.json" "$tmp/boxes.svg"
+table=$(dealfs simulate imbalance --nodes 2,3 --batch 5 --samples 1000 --steps 10)
+like 'a table' "$table" 'nodes +batch +min +q1 +median +q3 +max'
+is 'a line each' "$(grep -cE '^ +[0-9]+ +5 ' <<<"$table")" 2
+is 'the same again' "$(dealfs simulate imbalance --nodes 2,3 --batch 5 --samples 1000 --steps 10)" "$table"
+is 'one node: nothing moves' "$(dealfs simulate imbalance --nodes 1 --batch 5 --samples 10 --steps 3 --json)" \
+    '[{"nodes":1,"batch":5,"median":0.000,"q1":0.000,"q3":0.000,"min":0.000,"max":0.000}]'
+exits 1 'a batch larger than the dataset' dealfs simulate imbalance --nodes 4 --batch 5 --samples 19
+like 'is named' "$(dealfs simulate imbalance --nodes 4 --batch 5 --samples 19 2>&1)" '5 on 4 nodes .*19 samples'
+exits 1 'a picture that cannot be written' \
+    dealfs simulate imbalance --nodes 2 --batch 5 --steps 2 --plot "$tmp/none/x.svg"
+for wrong in '' 'deals' 'imbalance more' 'imbalance --nodes 0' 'imbalance --nodes 1,,2' 'imbalance --nodes 16385' \
+    'imbalance --nodes' 'imbalance --batch x' 'imbalance --samples 0' 'imbalance --steps 0' 'imbalance --nodes 1,' \
+    'imbalance --fast'; do
+    read -ra words <<<"$wrong"
+    exits 2 "simulate $wrong" dealfs simulate "${words[@]}"
+done
+
+# --- model ---
+cat >"$tmp/model.py" <<'END'
+import json, math, subprocess, sys
+import xml.etree.ElementTree as xml
+D, V, R, Rc, Rb, U, A = 1281167, 1400, 20000, 300000, 250000, 9000, 0.75
+nodes = [1, 2, 14, 15, 64, 256]
+base = ['dealfs', 'model', '--samples', D, '--nodes', ','.join(map(str, nodes)), '--train-rate', V, '--storage-rate', R,
+        '--cache-rate', Rc]
+def model(*more):
+    return json.loads(subprocess.run([str(a) for a in [*base, '--json', *more]],
+                                     check=True, stdout=subprocess.PIPE).stdout)
+def near(a, b):
+    assert math.isclose(a, b, rel_tol=1e-5, abs_tol=2e-6), (a, b)
+def check(got, Rb, U, A, beta):
+    near(got['binds_above'], R / V)
+    for p, c in zip(nodes, got['costs']):
+        assert c['nodes'] == p
+        b = c['beta'] if beta is None else beta
+        near(c['beta'], b)
+        near(c['training'], D / (p * V))
+        io = {'regular': D / R, 'distributed': (1 - A) * D / R + A * D / Rc * (p - 1) / p,
+              'locality': (1 - A) * D / R + A * D / Rb * b}
+        for way, seconds in io.items():
+            near(c[way]['io'], seconds)
+            near(c[way]['loading'], seconds + D / (p * U))
+            near(c[way]['epoch'], max(D / (p * V), seconds + D / (p * U)))
+        assert c['storage_binds'] == (p > R / V), p
+check(model('--balance-rate', Rb, '--preprocess-rate', U, '--cached', A, '--beta', 0.05, '--plot', sys.argv[1]),
+      Rb, U, A, 0.05)
+check(model('--beta', 0), Rc, math.inf, 1, 0)
+simulated = model('--batch', 64)
+check(simulated, Rc, math.inf, 1, None)
+assert abs(simulated['costs'][-1]['beta'] - 0.048) < 0.003, simulated
+space = '{http://www.w3.org/2000/svg}'
+assert len(list(xml.parse(sys.argv[1]).getroot().iter(space + 'polyline'))) == 4, 'four lines'
+END
+ok 'equations 1 to 8' python3 "$tmp/model.py" "$tmp/lines.svg"
+given=(--samples 1281167 --nodes "16,256" --train-rate 1400 --storage-rate 20000 --cache-rate 200000)
+like 'the table says where storage binds' "$(dealfs model "${given[@]}")" 'above R/V = 14\.29 nodes: .*64\.06 s'
+like 'and marks what loading costs more' "$(dealfs model "${given[@]}")" ' 256 .* 64\.06\* .*\* +3\.575 '
+for missing in samples nodes train-rate storage-rate cache-rate; do
+    words=()
+    for ((i = 0; i < ${#given[@]}; i += 2)); do
+        [ "${given[i]}" = "--$missing" ] || words+=("${given[@]:i:2}")
+    done
+    exits 2 "model without $missing" dealfs model "${words[@]}"
+done
+for wrong in '--beta 2' '--cached -1' '--train-rate 0' '--train-rate nan' '--train-rate 1x' \
+    '--batch 0' '--nodes 0' 'more'; do
+    read -ra words <<<"$wrong"
+    exits 2 "model $wrong" dealfs model "${given[@]}" "${words[@]}"
+done
+done_testing

@@ -1,0 +1,417 @@
+/* The texts of the control mount, over a catalog of a few files and a store that says what the test wants it to say. */
+#include "fs/control/control-private.h"
+#include "fs/control/entries.h"
+#include "fs/control/texts.h"
+#include "fs/control/verbs.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/json.h"
+#include "fs/catalog/scanner.h"
+#include "fs/world/peers.h"
+#include "tests/lib/tap.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* --- the store: it stands here instead of the real one --- */
+
+const char *const place_names[PLACES] = {"ram", "ssd", "peer", "source"};
+
+static struct store_stats said;
+static struct stage_progress progress;
+static int start_error;
+
+void store_stats(struct store *store, struct store_stats *stats)
+{
+    (void)store;
+    *stats = said;
+}
+
+int store_where(struct store *store, uint32_t file, enum tier_name *tier)
+{
+    (void)store;
+    *tier = TIER_SSD;
+    return file == 1 ? 0 : -ENOENT;
+}
+
+int store_stage_start(struct store *store, uint64_t round)
+{
+    (void)store;
+    if (!start_error) {
+        progress.state = STAGE_RUNNING;
+        progress.round = round;
+    }
+    return start_error;
+}
+
+void store_stage_stop(struct store *store)
+{
+    (void)store;
+    progress.state = STAGE_STOPPED;
+}
+
+void store_stage_progress(struct store *store, struct stage_progress *now)
+{
+    (void)store;
+    *now = progress;
+}
+
+/* --- peers: there are none, as in a mount of its own; see test-world.c for others --- */
+
+int peers_view(struct peers *peers, struct world_view *view)
+{
+    (void)peers, (void)view;
+    return -ENOTCONN;
+}
+
+void peers_view_release(struct world_view *view)
+{
+    (void)view;
+}
+
+int peers_command(struct peers *peers, enum world_command command, uint64_t token)
+{
+    (void)peers, (void)command, (void)token;
+    return -ENOTCONN;
+}
+
+/* --- a mount --- */
+
+struct fixture {
+    struct catalog *catalog;
+    struct mount_config mount;
+    struct control_config config;
+    uint32_t keeper;
+};
+
+static void make_file(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (fd < 0 || file_write_all(fd, "0123456789", 10) != 0)
+        bail_out("cannot write %s", path);
+    close(fd);
+}
+
+static void setup(struct fixture *f)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct scan_options options = {.threads = 1, .rescan = RESCAN_ALWAYS};
+    struct scan_progress result;
+
+    memset(f, 0, sizeof *f);
+    mkdir(test_path("source"), 0755);
+    mkdir(test_path("source/a"), 0755);
+    make_file(test_path("source/a/1.jpg"));
+    make_file(test_path("source/a/2.jpg"));
+    make_file(test_path("source/b"));
+    CLEANUP_CLOSE int fd = open(test_path("source"), O_RDONLY | O_DIRECTORY);
+    if (scan_source(fd, test_path("catalog"), &options, &f->catalog, &why, &result) != 0)
+        bail_out("scan: %s", why.data);
+    f->keeper = 77;
+    f->mount = (struct mount_config){
+        .source = strdup(test_path("source")),
+        .mountpoint = strdup(test_path("mnt")),
+        .state = strdup(test_directory()),
+        .control = strdup(test_path("control")),
+        .id = strdup("c0ffee"),
+    };
+    f->config = (struct control_config){
+        .mount = &f->mount,
+        .catalog = f->catalog,
+        .store = (struct store *)&said,
+        .generation = 3,
+        .keeper = &f->keeper,
+    };
+}
+
+static void fini(struct fixture *f)
+{
+    catalog_close(f->catalog);
+    config_fini(&f->mount);
+}
+
+static struct control *create(struct fixture *f)
+{
+    struct control *control = NULL;
+    int error = control_create(&f->config, &control);
+    if (error)
+        bail_out("control_create: %s", strerror(-error));
+    return control;
+}
+
+/* --- status --- */
+
+static void check_uint(const struct str *json, const char *path, uint64_t expected)
+{
+    uint64_t value = ~expected;
+    json_find_uint(json->data, json->length, path, &value);
+    is_uint(value, expected, "status %s", path);
+}
+
+static void check_string(const struct str *json, const char *path, const char *expected)
+{
+    CLEANUP_STR struct str value = STR_INIT;
+    json_find_string(json->data, json->length, path, &value);
+    is_str(value.length ? value.data : "", expected, "status %s", path);
+}
+
+static void check_literal(const struct str *json, const char *path, const char *expected)
+{
+    const char *value = NULL;
+    long n = json_find(json->data, json->length, path, &value);
+    ok(n == (long)strlen(expected) && memcmp(value, expected, (size_t)n) == 0, "status %s is %s", path, expected);
+}
+
+static void test_status(struct fixture *f)
+{
+    CLEANUP_STR struct str json = STR_INIT;
+    struct control *control = create(f);
+
+    memset(&said, 0, sizeof said);
+    said.reads[PLACE_RAM] = 5;
+    said.bytes[PLACE_SOURCE] = 1 << 20;
+    said.source_samples = 2;
+    said.tier[TIER_RAM] = (struct tier_status){.state = TIER_OPEN, .capacity = 100, .held = 60};
+    is_int(control_status(control, &json), 0, "status");
+    check_uint(&json, "node", 0);
+    check_uint(&json, "nodes", 1);
+    check_string(&json, "id", "c0ffee");
+    check_string(&json, "state", "alone");
+    check_literal(&json, "layout", "null");
+    check_uint(&json, "pids.keeper", 77);
+    check_uint(&json, "pids.server", (uint64_t)getpid());
+    check_literal(&json, "pids.courier", "null");
+    check_uint(&json, "catalog.files", 3);
+    check_uint(&json, "catalog.bytes", 30);
+    check_uint(&json, "ram.capacity", 100);
+    check_uint(&json, "ram.held", 60);
+    check_string(&json, "ram.state", "open");
+    check_uint(&json, "ssd.capacity", 0);
+    check_uint(&json, "reads.ram", 5);
+    check_uint(&json, "bytes.source", 1 << 20);
+    check_uint(&json, "source.samples", 2);
+    check_string(&json, "samples.1", "imagefolder");
+    check_literal(&json, "errors", "{}");
+    check_literal(&json, "health", "[]");
+    check_uint(&json, "generation", 3);
+    f->keeper = 78;
+    str_clear(&json);
+    control_status(control, &json);
+    check_uint(&json, "pids.keeper", 78);
+    control_destroy(control);
+}
+
+static void test_health(struct fixture *f)
+{
+    CLEANUP_STR struct str json = STR_INIT;
+    struct control *control = create(f);
+
+    memset(&said, 0, sizeof said);
+    said.tier[TIER_RAM] = (struct tier_status){.state = TIER_CLOSED, .error = ENOSPC, .bad_values = 4};
+    said.tier[TIER_SSD] = (struct tier_status){.state = TIER_FAILED, .error = -EIO};
+    said.errors[EIO] = 2;
+    progress = (struct stage_progress){.state = STAGE_FAILED, .failed = 9, .error = -EACCES};
+    control_status(control, &json);
+    check_string(&json, "health.0",
+                 "the ram tier takes nothing more: No space left on device; what it holds is served");
+    check_string(&json, "health.1", "the ram tier returned 4 damaged values; they were dropped and fetched afresh");
+    check_string(&json, "health.2",
+                 "the ssd tier is not used until the next mount: Input/output error; its files are left as they are");
+    check_string(&json, "health.3", "2 reads failed: Input/output error");
+    check_string(&json, "health.4", "9 files could not be staged, the first: Permission denied");
+    check_string(&json, "ram.error", "No space left on device");
+    check_uint(&json, "errors.EIO", 2);
+    check_string(&json, "stage.state", "failed");
+    memset(&progress, 0, sizeof progress);
+    control_destroy(control);
+}
+
+static void test_no_store(struct fixture *f)
+{
+    CLEANUP_STR struct str json = STR_INIT, text = STR_INIT, nodes = STR_INIT;
+    struct control_config config = f->config;
+    struct control *control;
+
+    config.store = NULL;
+    config.keeper = NULL;
+    is_int(control_create(&config, &control), 0, "a control without a store");
+    is_int(control_status(control, &json), 0, "has a status");
+    check_uint(&json, "reads.ram", 0);
+    is_int(control_metrics(control, &text), 0, "and metrics");
+    is_int(control_nodes(control, &nodes), 0, "and nodes");
+    control_destroy(control);
+    control_destroy(NULL);
+}
+
+/* --- metrics --- */
+
+static void has(const struct str *text, const char *line)
+{
+    ok(strstr(text->data, line) != NULL, "metrics have %.60s", line);
+}
+
+static void test_metrics(struct fixture *f)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    struct control *control = create(f);
+
+    memset(&said, 0, sizeof said);
+    said.reads[PLACE_RAM] = 6;
+    said.latency[PLACE_RAM][0] = 1;
+    said.latency[PLACE_RAM][3] = 2;
+    said.latency[PLACE_RAM][STORE_BUCKETS - 1] = 3;
+    said.latency_sum[PLACE_RAM] = UINT64_C(12000000345);
+    said.errors[ESTALE] = 7;
+    said.errors[ETIMEDOUT] = 8;
+    is_int(control_metrics(control, &text), 0, "metrics");
+    has(&text, "# TYPE dealfs_reads_total counter\ndealfs_reads_total{from=\"ram\"} 6\n");
+    has(&text, "\ndealfs_read_seconds_bucket{from=\"ram\",le=\"0.000001\"} 1\n");
+    has(&text, "\ndealfs_read_seconds_bucket{from=\"ram\",le=\"0.000004\"} 1\n");
+    has(&text, "\ndealfs_read_seconds_bucket{from=\"ram\",le=\"0.000008\"} 3\n");
+    has(&text, "\ndealfs_read_seconds_bucket{from=\"ram\",le=\"1073.741824\"} 3\n");
+    has(&text, "\ndealfs_read_seconds_bucket{from=\"ram\",le=\"+Inf\"} 6\n");
+    has(&text, "\ndealfs_read_seconds_sum{from=\"ram\"} 12.000000345\n");
+    has(&text, "\ndealfs_read_seconds_count{from=\"ram\"} 6\n");
+    has(&text, "\ndealfs_errors_total{errno=\"ESTALE\"} 7\n");
+    has(&text, "\ndealfs_timeouts_total 8\n");
+    has(&text, "dealfs_info{version=\"");
+    is_int(text.data[text.length - 1], '\n', "a newline at the end");
+    control_destroy(control);
+}
+
+static void test_metrics_file(struct fixture *f)
+{
+    CLEANUP_STR struct str text = STR_INIT, json = STR_INIT;
+    struct control *control;
+
+    memset(&said, 0, sizeof said);
+    f->mount.metrics_file = (char *)test_path("node.prom");
+    control = create(f);
+    control_destroy(control); /* joins the writer, which begins with writing */
+    f->mount.metrics_file = NULL;
+    is_int(file_read(AT_FDCWD, test_path("node.prom"), 1 << 20, &text), 0, "metrics_file is written at once");
+    has(&text, "dealfs_info{");
+
+    f->mount.metrics_file = (char *)test_path("mnt/.dealfs/x.prom");
+    control = create(f);
+    control_status(control, &json);
+    check_string(&json, "health.0", "the metrics file cannot be written: Read-only file system");
+    control_destroy(control);
+    f->mount.metrics_file = NULL;
+}
+
+/* --- requests --- */
+
+static void run(struct control *control, const char *request, int expected, const char *text)
+{
+    CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
+    struct asker asker = {0};
+    int error = verbs_run(control, request, strlen(request), &asker, &reply, &why);
+    const struct str *got = error ? &why : &reply;
+
+    is_int(error, expected, "%.40s", request);
+    if (text)
+        is_str(got->length ? got->data : "", text, "its text");
+}
+
+static bool always(void *user)
+{
+    ++*(int *)user;
+    return true;
+}
+
+static void test_verbs(struct fixture *f)
+{
+    CLEANUP_STR struct str request = STR_INIT, reply = STR_INIT, why = STR_INIT;
+    struct control *control = create(f);
+    int asked = 0;
+    struct asker asker = {always, &asked, NULL};
+
+    memset(&said, 0, sizeof said);
+    run(control, "where\na/1.jpg\na/2.jpg\n./a//2.jpg\nnothing\na\n\nb\n", 0,
+        "0\t-\t-\ta/1.jpg\n"
+        "1\t0\tssd\ta/2.jpg\n"
+        "1\t0\tssd\t./a//2.jpg\n"
+        "-\t-\t-\tnothing\n"
+        "-\t-\t-\ta\n"
+        "-\t-\t-\t\n"
+        "2\t-\t-\tb\n");
+    run(control, "where\na/../b\n", 0, "-\t-\t-\ta/../b\n");
+    run(control, "stage", 0, NULL);
+    is_int(progress.state, STAGE_RUNNING, "staging was started");
+    run(control, "stage action=stop\n", 0, NULL);
+    is_int(progress.state, STAGE_STOPPED, "and stopped");
+    start_error = -ENOSPC;
+    run(control, "stage action=start\n", -ENOSPC, "cannot start staging: No space left on device");
+    start_error = 0;
+    run(control, "samples name=two\nb\na/1.jpg\n", 0, NULL);
+    run(control, "samples name=two\n\n", -EINVAL, NULL);
+    run(control, "samples name=a%2Fb\nb\n", -EINVAL, NULL);
+
+    str_adds(&request, "where\n");
+    for (int i = 0; i < 10000; i++)
+        str_adds(&request, "b\n");
+    is_int(verbs_run(control, request.data, request.length, &asker, &reply, &why), -EINTR, "nobody waits: given up");
+    is_int(asked, 1, "at the first question");
+    control_destroy(control);
+
+    control = create(f);
+    struct samples *list = samples_table_find(control->samples, "two");
+    ok(list && samples_count(list) == 2 && samples_file(list, 0) == 2, "an uploaded list is there for the next server");
+    if (list)
+        samples_put(list);
+    control_destroy(control);
+}
+
+/* --- small parts --- */
+
+static void test_refusals(void)
+{
+    struct refusals r;
+    CLEANUP_STR struct str text = STR_INIT;
+    char line[400];
+    int lines = 0;
+
+    refusals_init(&r);
+    refusals_text(&r, &text);
+    is_str(text.data, "", "no refusals, no text");
+    refusals_add(&r, false, UINT64_C(1000000000123456789), 12, 34, "a\tb\n", 4, "because");
+    refusals_text(&r, &text);
+    is_str(text.data, "2001-09-09T01:46:40.123Z\t12\t34\ta\\x09b\\x0a\tbecause\n", "one line");
+    memset(line, 'x', sizeof line);
+    for (int i = 0; i < 1000; i++)
+        refusals_add(&r, false, 1, 1, 1, line, sizeof line, "again");
+    str_clear(&text);
+    refusals_text(&r, &text);
+    for (size_t i = 0; i < text.length; i++)
+        lines += text.data[i] == '\n';
+    is_int(lines, REFUSALS, "the last ones are kept");
+    is_uint(refusals_count(&r), 1001, "all are counted");
+    ok(text.length < (size_t)REFUSALS * 400, "long lines are cut");
+    refusals_add(&r, false, 3, 1, 1, "mine", 4, "third");
+    for (int i = 0; i < 1000; i++)
+        refusals_add(&r, true, 2, 2, 2, "theirs", 6, "second");
+    str_clear(&text);
+    refusals_text(&r, &text);
+    ok(strstr(text.data, "second\n1970-01-01T00:00:00.000Z\t1\t1\tmine\tthird\n") && strstr(text.data, "again"),
+       "those of others push out none of the owner's, and all stand in order");
+    refusals_fini(&r);
+}
+
+int main(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    test_status(&f);
+    test_health(&f);
+    test_no_store(&f);
+    test_metrics(&f);
+    test_metrics_file(&f);
+    test_verbs(&f);
+    test_refusals();
+    fini(&f);
+    return done_testing();
+}

@@ -1,0 +1,572 @@
+/* What the control mount says of a world, against one that is made up: its status, nodes, owners, and how all stage. */
+#include "fs/control/control-private.h"
+#include "fs/control/entries.h"
+#include "fs/control/lists.h"
+#include "fs/control/texts.h"
+#include "fs/control/verbs.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/base/json.h"
+#include "fs/catalog/scanner.h"
+#include "fs/world/extents.h"
+#include "fs/world/layout.h"
+#include "fs/world/peers.h"
+#include "tests/lib/tap.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- the store and the peers, as they are wanted ---- */
+
+const char *const place_names[PLACES] = {"ram", "ssd", "peer", "source"};
+
+enum { NODES = 3 };
+
+static struct stage_progress progress;
+static int start_error, stops;
+
+void store_stats(struct store *store, struct store_stats *stats)
+{
+    (void)store;
+    *stats = (struct store_stats){
+        .reads = {1, 2, 3, 4},
+        .tier[TIER_RAM] = {.state = TIER_OPEN, .capacity = 1000, .held = 10},
+    };
+}
+
+int store_where(struct store *store, uint32_t file, enum tier_name *tier)
+{
+    (void)store;
+    *tier = TIER_RAM;
+    return file == 0 ? 0 : -ENOENT;
+}
+
+int store_stage_start(struct store *store, uint64_t round)
+{
+    (void)store;
+    if (start_error)
+        return start_error;
+    progress.state = STAGE_RUNNING;
+    progress.round = round;
+    return 0;
+}
+
+void store_stage_stop(struct store *store)
+{
+    (void)store;
+    stops++;
+    progress.state = STAGE_STOPPED;
+}
+
+void store_stage_progress(struct store *store, struct stage_progress *now)
+{
+    (void)store;
+    *now = progress;
+}
+
+static struct world_view world;
+static struct peer_view peer[NODES];
+static int views, told, tell_error;
+static enum world_command last_command;
+static uint64_t last_token;
+
+int peers_view(struct peers *peers, struct world_view *view)
+{
+    (void)peers;
+    views++;
+    *view = world;
+    view->peer = peer;
+    view->hold = &world;
+    return 0;
+}
+
+void peers_view_release(struct world_view *view)
+{
+    views--;
+    view->hold = NULL;
+}
+
+int peers_command(struct peers *peers, enum world_command command, uint64_t token)
+{
+    (void)peers;
+    told++;
+    last_command = command;
+    last_token = token;
+    return tell_error;
+}
+
+/* ---- a mount in a world ---- */
+
+static struct catalog *catalog;
+static struct mount_config mount;
+static struct layout *layout;
+
+static void make_file(const char *path, size_t n)
+{
+    char bytes[200] = "";
+    if (file_write_atomic(AT_FDCWD, path, bytes, n, 0644))
+        bail_out("cannot write %s", path);
+}
+
+static void make_catalog(void)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct scan_options options = {.threads = 1, .rescan = RESCAN_ALWAYS};
+    struct scan_progress result;
+    mkdir(test_path("source"), 0755);
+    make_file(test_path("source/a"), 100);
+    make_file(test_path("source/b"), 150);
+    make_file(test_path("source/c"), 50);
+    CLEANUP_CLOSE int fd = open(test_path("source"), O_RDONLY | O_DIRECTORY);
+    if (scan_source(fd, test_path("catalog"), &options, &catalog, &why, &result) != 0)
+        bail_out("scan: %s", why.data);
+}
+
+/* The second file finds no room. */
+static void make_layout(void)
+{
+    static const struct message_member member[NODES] = {
+        {{"00000000000000000000000000000000", "alpha", 0}, {.room = 0}},
+        {{"11111111111111111111111111111111", "beta", 250}, {.room = 250}},
+        {{"22222222222222222222222222222222", "ga\nmma", 230}, {.room = 230}},
+    };
+    struct extents *extents;
+    if (extents_create(catalog, &extents))
+        bail_out("no memory");
+    struct layout_input input = {catalog, extents, NODES, 1, member, NULL};
+    if (layout_compute(&input, &layout))
+        bail_out("no layout");
+    extents_destroy(extents);
+    for (int i = 0; i < NODES; i++)
+        peer[i].node = *layout_node(layout, (uint32_t)i);
+}
+
+static void reset(void)
+{
+    progress = (struct stage_progress){.state = STAGE_IDLE};
+    start_error = stops = told = tell_error = 0;
+    last_command = 0;
+    for (int i = 0; i < NODES; i++) {
+        peer[i].state = PEER_GOOD;
+        peer[i].news = (struct node_news){.held = 100 + (uint64_t)i, .capacity = 2000, .reads = {5, 0, 6, 0}};
+    }
+    world = (struct world_view){
+        .state = WORLD_JOINED,
+        .nodes = NODES,
+        .me = 1,
+        .groups = 1,
+        .layout = *layout_digest(layout),
+        .known = true,
+        .courier = 4711,
+        .timeouts = 8,
+        .bad = 9,
+        .owners = layout,
+        .settled = UINT64_MAX, /* which extents have no owner */
+    };
+}
+
+static struct control *create(bool filled)
+{
+    struct control_config config = {
+        .mount = &mount,
+        .catalog = filled ? catalog : NULL,
+        .store = filled ? (struct store *)&progress : NULL,
+        .peers = (struct peers *)&world,
+        .generation = 1,
+    };
+    struct control *control = NULL;
+    int error = control_create(&config, &control);
+    if (error)
+        bail_out("control_create: %s", strerror(-error));
+    return control;
+}
+
+/* ---- looking ---- */
+
+static void check(const struct str *json, const char *path, const char *expected)
+{
+    const char *value = "";
+    long n = json_find(json->data, json->length, path, &value);
+    CLEANUP_STR struct str text = STR_INIT;
+    str_add(&text, value, n > 0 ? (size_t)n : 0);
+    is_str(text.data, expected, "%s", path);
+}
+
+static void get_status(struct control *control, struct str *json)
+{
+    str_clear(json);
+    is_int(control_status(control, json), 0, "status");
+}
+
+static void test_joined(struct control *control)
+{
+    CLEANUP_STR struct str json = STR_INIT, quoted = STR_INIT;
+    char digest[DIGEST_TEXT];
+    reset();
+    get_status(control, &json);
+    str_addf(&quoted, "\"%s\"", digest_format(layout_digest(layout), digest));
+    check(&json, "node", "1");
+    check(&json, "nodes", "3");
+    check(&json, "state", "\"joined\"");
+    check(&json, "layout", quoted.data);
+    check(&json, "pids.courier", "4711");
+    check(&json, "world.0.host", "\"alpha\"");
+    check(&json, "world.0.state", "\"joined\"");
+    check(&json, "world.0.held", "100");
+    check(&json, "world.0.capacity", "2000");
+    check(&json, "world.0.reads.peer", "6");
+    check(&json, "world.1.id", "\"my id\"");
+    check(&json, "world.1.held", "10");
+    check(&json, "world.1.reads.source", "4");
+    check(&json, "world.3", "");
+    check(&json, "lost.bytes", "0");
+    check(&json, "lost.rejoin", "null");
+    check(&json, "peers.timeouts", "8");
+    check(&json, "peers.bad", "9");
+    check(&json, "health", "[]");
+    peer[2].state = PEER_SUSPECT;
+    get_status(control, &json);
+    check(&json, "world.2.state", "\"suspect\"");
+    check(&json, "health.0",
+          "\"node 2 (ga\\\\x0amma) did not answer in time: for a while what it owns is read from "
+          "the source\"");
+}
+
+static void test_degraded(struct control *control)
+{
+    CLEANUP_STR struct str json = STR_INIT;
+    reset();
+    world.state = WORLD_DEGRADED;
+    world.courier = 0;
+    world.lost_bytes = 75;
+    peer[0].state = peer[2].state = PEER_LOST;
+    get_status(control, &json);
+    check(&json, "state", "\"degraded\"");
+    check(&json, "pids.courier", "null");
+    check(&json, "world.0.state", "\"lost\"");
+    check(&json, "world.1.state", "\"degraded\"");
+    check(&json, "lost.nodes", "2");
+    check(&json, "lost.bytes", "75");
+    check(&json, "lost.percent", "25.0");
+    CLEANUP_STR struct str rejoin = STR_INIT, sentence = STR_INIT;
+    str_addf(&rejoin, "\"mpirun -n 3 --map-by ppr:1:node dealfs join '%s'\"", mount.mountpoint);
+    check(&json, "lost.rejoin", rejoin.data);
+    str_addf(&sentence,
+             "\"2 of 3 nodes cannot be asked: what they own, 75 B (25.0%% of the dataset), is read from the source; to "
+             "form a "
+             "world again: mpirun -n 3 --map-by ppr:1:node dealfs join '%s'\"",
+             mount.mountpoint);
+    check(&json, "health.0", sentence.data);
+    world.state = WORLD_JOINED;
+    peer[0].state = PEER_GOOD;
+    get_status(control, &json);
+    check(&json, "state", "\"degraded\"");
+    check(&json, "world.0.state", "\"joined\"");
+    check(&json, "lost.nodes", "1");
+    world.lost_bytes = 100000;
+    get_status(control, &json);
+    check(&json, "lost.percent", "100.0");
+}
+
+static void test_files(struct control *control)
+{
+    CLEANUP_STR struct str nodes = STR_INIT, node = STR_INIT, metrics = STR_INIT;
+    reset();
+    peer[2].state = PEER_LOST;
+    is_int(control_nodes(control, &nodes), 0, "nodes");
+    CLEANUP_STR struct str expected = STR_INIT;
+    str_adds(&expected, "0\t00000000000000000000000000000000\talpha\tjoined\t2000\t100\n");
+    ok(strncmp(nodes.data, expected.data, expected.length) == 0, "another node's line");
+    ok(strstr(nodes.data, "\n1\tmy id\t") && strstr(nodes.data, "\tdegraded\t1000\t10\n"), "this node's");
+    ok(strstr(nodes.data, "\tga\\x0amma\tlost\t2000\t102\n"), "one that is lost, with its odd name on one line");
+    is_int(control_node(control, &node), 0, "node");
+    is_str(node.data, "1\n", "this node's number");
+    is_int(control_metrics(control, &metrics), 0, "metrics");
+    ok(strstr(metrics.data, "\ndealfs_nodes 3\n") && strstr(metrics.data, "\ndealfs_nodes_gone 1\n"), "nodes");
+    ok(strstr(metrics.data, "\ndealfs_state{state=\"alone\"} 0\ndealfs_state{state=\"joined\"} 0\n"), "the state");
+    ok(strstr(metrics.data, "\ndealfs_peer_timeouts_total 8\n"), "timeouts");
+    ok(strstr(metrics.data, "\ndealfs_peer_bad_replies_total 9\n"), "bad replies");
+    ok(strstr(metrics.data, "\ndealfs_reads_total{from=\"peer\"} 3\n"), "reads from peers");
+}
+
+/* ---- requests ---- */
+
+static int run(struct control *control, const char *request, struct str *reply)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct asker asker = {0};
+    str_clear(reply);
+    int error = verbs_run(control, request, strlen(request), &asker, reply, &why);
+    if (error)
+        str_add(reply, why.data, why.length);
+    return error;
+}
+
+static void test_where(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT, expected = STR_INIT;
+    reset();
+    is_int(run(control, "where\na\nb\nc\nd\n", &reply), 0, "where");
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t owner = layout_owner(layout, 0, i);
+        str_addf(&expected, "%u\t", i);
+        if (owner == NO_OWNER)
+            str_adds(&expected, "-");
+        else
+            str_addf(&expected, "%u", owner);
+        str_addf(&expected, "\t%s\t%c\n", i == 0 ? "ram" : "-", 'a' + (int)i);
+    }
+    str_adds(&expected, "-\t-\t-\td\n");
+    is_str(reply.data, expected.data, "owners are those of the layout");
+    ok(strstr(expected.data, "\t2\t") && strstr(expected.data, "\t1\t") && strstr(expected.data, "\n1\t-\t"),
+       "two have one, one has none");
+    world.state = WORLD_DEGRADED;
+    is_int(run(control, "where\na\nb\nc\nd\n", &reply), 0, "where in a world that is gone");
+    is_str(reply.data, expected.data, "says the same");
+}
+
+static void hear(int node, uint32_t state, uint64_t bytes)
+{
+    peer[node].news.stage_round = progress.round;
+    peer[node].news.staging = state;
+    peer[node].news.stage_bytes = peer[node].news.stage_kept = bytes;
+    peer[node].news.stage_total = 100;
+    peer[node].news.stage_files = 1;
+}
+
+static void look(struct control *control, struct str *reply)
+{
+    run(control, "stage action=look\n", reply);
+}
+
+static void test_stage(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
+    reset();
+    is_int(run(control, "stage action=look\n", &reply), 0, "look, before anything");
+    check(&reply, "state", "\"idle\"");
+    check(&reply, "nodes", "1");
+    uint64_t before = clock_realtime();
+    is_int(run(control, "stage\n", &reply), 0, "stage");
+    is_uint(told, 1, "the others are told");
+    ok(last_command == WORLD_STAGE && last_token >= before && last_token == progress.round, "the same round as here");
+    check(&reply, "state", "\"running\"");
+    check(&reply, "nodes", "3");
+    check(&reply, "waiting_for", "2");
+}
+
+/* Goes on from there: this node is done, the others are heard of. */
+static void test_stage_sums(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
+    progress =
+        (struct stage_progress){.state = STAGE_DONE, .bytes = 50, .bytes_total = 60, .files = 7, .round = last_token};
+    peer[0].news.staging = peer[2].news.staging = STAGE_DONE; /* of an earlier one */
+    look(control, &reply);
+    check(&reply, "state", "\"running\"");
+    hear(0, STAGE_RUNNING, 30);
+    hear(2, STAGE_DONE, 100);
+    look(control, &reply);
+    check(&reply, "state", "\"running\"");
+    check(&reply, "waiting_for", "0");
+    check(&reply, "bytes", "180");
+    check(&reply, "bytes_total", "260");
+    check(&reply, "kept", "130");
+    check(&reply, "files", "9");
+    hear(0, STAGE_DONE, 100);
+    look(control, &reply);
+    check(&reply, "state", "\"done\"");
+    is_uint(told, 1, "nobody was told again");
+}
+
+static void test_stage_ends(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
+    hear(2, STAGE_STOPPED, 5);
+    look(control, &reply);
+    check(&reply, "state", "\"stopped\"");
+    hear(2, STAGE_IDLE, 0); /* restarted since */
+    look(control, &reply);
+    check(&reply, "state", "\"stopped\"");
+    peer[2].state = PEER_LOST;
+    look(control, &reply);
+    check(&reply, "state", "\"done\"");
+    check(&reply, "nodes", "2");
+    peer[0].news.stage_failed = 3;
+    look(control, &reply);
+    check(&reply, "failed", "3");
+    check(&reply, "error", "\"see `dealfs status` on alpha\"");
+    hear(0, 77, 0);
+    look(control, &reply);
+    check(&reply, "state", "\"failed\"");
+}
+
+static void test_stage_round(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
+    uint64_t round = progress.round = clock_realtime() + UINT64_C(3600000000000); /* by a node with another clock */
+    run(control, "stage\n", &reply);
+    is_uint(progress.round, round + 1, "a new round is greater than all before");
+}
+
+/* All are done, and one file has no owner: node 0 has that dealt first. */
+static void test_deal(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
+    reset();
+    run(control, "stage\n", &reply);
+    progress = (struct stage_progress){.state = STAGE_DONE, .round = last_token};
+    hear(0, STAGE_DONE, 100);
+    hear(2, STAGE_DONE, 100);
+    world.settled = last_token - 1;
+    run(control, "stage action=look\n", &reply);
+    check(&reply, "state", "\"running\"");
+    check(&reply, "waiting_for", "0");
+    peer[0].state = PEER_SUSPECT;
+    run(control, "stage action=look\n", &reply);
+    check(&reply, "state", "\"done\"");
+    peer[0].state = PEER_GOOD;
+    world.state = WORLD_DEGRADED;
+    run(control, "stage action=look\n", &reply);
+    check(&reply, "state", "\"done\"");
+    world.state = WORLD_JOINED;
+    world.settled = last_token;
+    run(control, "stage action=look\n", &reply);
+    check(&reply, "state", "\"done\"");
+    world.turning = true;
+    run(control, "stage action=look\n", &reply);
+    check(&reply, "state", "\"running\"");
+    world.turning = false;
+    peer[0].news.stage_round = last_token - 1; /* it has not turned yet: what it had before counts */
+    run(control, "stage action=look\n", &reply);
+    check(&reply, "state", "\"running\"");
+    check(&reply, "waiting_for", "1");
+    check(&reply, "bytes", "200");
+}
+
+static void test_told_again(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
+    reset();
+    run(control, "stage\n", &reply);
+    look(control, &reply);
+    is_uint(told, 1, "those that have not heard are given time");
+    atomic_store(&control->stage_told, clock_now() - UINT64_C(4000000000));
+    look(control, &reply);
+    is_uint(told, 2, "and are then told again");
+    ok(last_command == WORLD_STAGE && last_token == progress.round, "of the same round");
+    look(control, &reply);
+    is_uint(told, 2, "but not all the time");
+}
+
+static void test_stop(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
+    reset();
+    run(control, "stage\n", &reply);
+    is_int(run(control, "stage action=stop\n", &reply), 0, "stop");
+    ok(stops == 1 && told == 2 && last_command == WORLD_STAGE_STOP && last_token == progress.round, "all are stopped");
+
+    reset();
+    tell_error = -EAGAIN;
+    is_int(run(control, "stage\n", &reply), -EAGAIN, "others that cannot be told");
+    is_str(reply.data, "cannot start staging: Resource temporarily unavailable", "are a reason");
+    is_int(progress.state, STAGE_IDLE, "and nothing is begun");
+    tell_error = -ENOTCONN;
+    is_int(run(control, "stage\n", &reply), 0, "a node that is alone stages alone");
+    is_int(progress.state, STAGE_RUNNING, "as it should");
+    reset();
+    start_error = -ENOMEM;
+    is_int(run(control, "stage\n", &reply), -ENOMEM, "when it fails here");
+    ok(told == 2 && last_command == WORLD_STAGE_STOP, "it is called off elsewhere");
+}
+
+static void test_command(struct control *control)
+{
+    reset();
+    control_command(control, WORLD_STAGE, 12345);
+    ok(progress.state == STAGE_RUNNING && progress.round == 12345, "another node's round begins here");
+    is_int(told, 0, "and is not passed on");
+    control_command(control, WORLD_STAGE_STOP, 12345);
+    is_int(stops, 1, "and stops");
+    control_command(control, WORLD_UMOUNT, 0);
+    ok(stops == 1 && progress.state == STAGE_STOPPED, "other commands are not for us");
+}
+
+static void test_umount(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
+    reset();
+    is_int(run(control, "umount\n", &reply), 0, "umount");
+    is_uint(reply.length, 0, "says nothing");
+    ok(told == 1 && last_command == WORLD_UMOUNT, "the others are told");
+    tell_error = -ENOTCONN;
+    is_int(run(control, "umount\n", &reply), -ENOTCONN, "nobody is told by a node that is alone");
+    is_int(run(control, "umount now=1\n", &reply), -EINVAL, "it has no keys");
+}
+
+/* ---- before the first world ---- */
+
+static void test_waiting(void)
+{
+    CLEANUP_STR struct str json = STR_INIT, text = STR_INIT, reply = STR_INIT;
+    struct control *control = create(false);
+    reset();
+    world = (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1};
+    get_status(control, &json);
+    check(&json, "catalog", "");
+    check(&json, "health.0", "\"there is no catalog yet: this node waits for its first world, which brings it\"");
+    is_int(control_metrics(control, &text), 0, "metrics without a catalog");
+    is_int(control_nodes(control, &text), 0, "nodes without one");
+    is_int(run(control, "where\na\n", &reply), -EAGAIN, "what needs it says so");
+    is_str(reply.data, "there is no catalog yet: this node waits for its first world, which brings it", "in words");
+    control_command(control, WORLD_STAGE, 1);
+    is_int(progress.state, STAGE_IDLE, "nothing is staged");
+    ok(lists_find(control, INO_SAMPLES) == NULL, "there are no samples");
+    is_int(control_fill(control, catalog, (struct store *)&progress), 0, "then it comes");
+    get_status(control, &json);
+    check(&json, "catalog.files", "3");
+    check(&json, "health", "[]");
+    is_int(run(control, "where\na\n", &reply), 0, "and can be asked about");
+    is_str(reply.data, "0\t0\tram\ta\n", "with itself as the owner of what it holds");
+    control_destroy(control);
+    control_destroy(create(false));
+}
+
+int main(void)
+{
+    mount = (struct mount_config){
+        .source = strdup(test_path("source")),
+        .mountpoint = strdup(test_path("mnt")),
+        .state = strdup(test_directory()),
+        .control = strdup(test_path("control")),
+        .id = strdup("my id"),
+    };
+    make_catalog();
+    make_layout();
+    struct control *control = create(true);
+    test_joined(control);
+    test_degraded(control);
+    test_files(control);
+    test_where(control);
+    test_stage(control);
+    test_stage_sums(control);
+    test_stage_ends(control);
+    test_stage_round(control);
+    test_deal(control);
+    test_told_again(control);
+    test_stop(control);
+    test_command(control);
+    test_umount(control);
+    control_destroy(control);
+    test_waiting();
+    is_int(views, 0, "every view was released");
+    layout_close(layout);
+    catalog_close(catalog);
+    config_fini(&mount);
+    return done_testing();
+}

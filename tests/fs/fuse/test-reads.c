@@ -1,0 +1,107 @@
+/* READs that wait: which are given back, seen by a store that holds all of them. */
+#include "fs/fuse/reads.h"
+
+#include "fs/fuse/session.h"
+#include "tests/lib/tap.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LIMIT = 8, AHEAD = 128 << 10, PATIENCE_MS = 20000 };
+
+struct fuse_req {
+    atomic_int error; /* of the reply */
+};
+
+/* The one who asks. */
+static struct fuse_ctx asker;
+static uint64_t unique;
+static atomic_int replies;
+
+const struct fuse_ctx *fuse_req_ctx(fuse_req_t req)
+{
+    (void)req;
+    return &asker;
+}
+
+struct session_request session_request(void)
+{
+    return (struct session_request){.unique = unique};
+}
+
+int fuse_reply_err(fuse_req_t req, int error)
+{
+    atomic_store(&req->error, error);
+    atomic_fetch_add(&replies, 1);
+    return 0;
+}
+
+int fuse_reply_iov(fuse_req_t req, const struct iovec *iov, int count)
+{
+    (void)iov;
+    (void)count;
+    return fuse_reply_err(req, 0);
+}
+
+int store_read(struct store *store, struct store_read *read)
+{
+    (void)store;
+    answer_init(&read->answer);
+    read->waiting = true;
+    read->waits(read);
+    return -EINPROGRESS;
+}
+
+bool store_cancel(struct store *store, struct store_read *read)
+{
+    (void)store;
+    (void)read;
+    return true;
+}
+
+static void ask(struct reads *r, struct fuse_req *req, pid_t thread, uint64_t number, size_t size)
+{
+    const struct fuse_file_info cached = {0};
+    const struct reads_request request = {
+        .req = req,
+        .span = {.file = 1, .offset = number * AHEAD, .length = (uint32_t)size},
+        .size = size,
+        .info = &cached,
+    };
+    asker.pid = thread;
+    unique = number;
+    reads_begin(r, NULL, &request);
+}
+
+static bool come(int count)
+{
+    for (int waited = 0; atomic_load(&replies) < count && waited < PATIENCE_MS; waited++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return atomic_load(&replies) >= count;
+}
+
+int main(void)
+{
+    struct fuse_req waits = {0}, late = {0}, later = {0}, others[2 * LIMIT] = {{0}};
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct reads *r;
+    if (reads_create(LIMIT, &r))
+        bail_out("reads_create");
+    ask(r, &waits, 7, 10, page);
+    ask(r, &late, 7, 12, AHEAD); /* asked for before, and sent when there was room again */
+    for (int i = 0; i < LIMIT; i++)
+        ask(r, &others[i], 8, 20 + 2 * (uint64_t)i, AHEAD);
+    ok(come(1 + LIMIT - LIMIT / 2), "readahead beyond half of the limit is given back");
+    is_int(atomic_load(&late.error), EIO, "the oldest first");
+    is_int(atomic_load(&waits.error), 0, "but none that its thread may wait for, though it was numbered before");
+    ask(r, &later, 7, 60, page);
+    for (int i = LIMIT; i < 2 * LIMIT; i++)
+        ask(r, &others[i], 8, 60 + 2 * (uint64_t)i, AHEAD);
+    ok(come(2 + LIMIT + LIMIT / 2), "more is");
+    is_int(atomic_load(&waits.error), EIO, "with what two later ones show not to be waited for");
+    is_int(atomic_load(&later.error), 0, "and without what may be");
+    _exit(done_testing()); /* the rest waits still */
+}

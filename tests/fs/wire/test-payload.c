@@ -1,0 +1,87 @@
+/* Replies between nodes: what is made is taken apart again, and nothing else is. */
+#include "fs/wire/ring.h"
+
+#include "fs/store/value.h"
+#include "tests/lib/tap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILE_NUMBER = 7, VALUE = 3 };
+
+static const uint32_t lengths[] = {VALUE_HEADER + 1, VALUE_MOST, 999, VALUE_HEADER + 16};
+enum { COUNT = sizeof lengths / sizeof *lengths };
+
+static size_t make(char *slot)
+{
+    for (uint32_t i = 0; i < COUNT; i++)
+        memset(slot + payload_begin(lengths, i), (int)('a' + i), lengths[i]);
+    payload_finish(slot, FILE_NUMBER, VALUE, COUNT, lengths);
+    return payload_begin(lengths, COUNT);
+}
+
+static void test_right(char *slot)
+{
+    size_t n = make(slot);
+    struct payload_value v[RING_VALUES];
+    is_int(payload_parse(slot, n, FILE_NUMBER, VALUE, COUNT, v), 0, "a reply is taken apart");
+    for (int i = 0; i < COUNT; i++) {
+        const char *bytes = v[i].bytes;
+        ok(v[i].length == lengths[i] && bytes[0] == 'a' + i && bytes[lengths[i] - 1] == 'a' + i, "value %d is there",
+           i);
+        is_uint((uintptr_t)(bytes - slot) % 16, 0, "aligned");
+    }
+    uint32_t most[RING_VALUES];
+    for (int i = 0; i < RING_VALUES; i++)
+        most[i] = VALUE_MOST;
+    ok(payload_begin(most, RING_VALUES) <= RING_SLOT, "the longest reply fits a slot");
+    payload_finish(slot, 0, 0, RING_VALUES, most);
+    is_int(payload_parse(slot, payload_begin(most, RING_VALUES), 0, 0, RING_VALUES, v), 0, "and is taken apart");
+}
+
+static void refuse(char *slot, size_t n, uint32_t file, uint32_t value, uint32_t count, const char *why)
+{
+    struct payload_value v[RING_VALUES];
+    is_int(payload_parse(slot, n, file, value, count, v), -EBADMSG, "%s", why);
+}
+
+static void test_wrong(char *slot)
+{
+    size_t n = make(slot);
+    struct payload_header *h = (struct payload_header *)slot;
+    refuse(slot, n, FILE_NUMBER + 1, VALUE, COUNT, "of another file");
+    refuse(slot, n, FILE_NUMBER, VALUE + 1, COUNT, "of another value");
+    refuse(slot, n, FILE_NUMBER, VALUE, COUNT - 1, "of more values than were asked for");
+    refuse(slot, n, FILE_NUMBER, VALUE, COUNT + 1, "of fewer");
+    refuse(slot, n - 1, FILE_NUMBER, VALUE, COUNT, "cut off");
+    refuse(slot, n + 16, FILE_NUMBER, VALUE, COUNT, "with something behind it");
+    refuse(slot, 0, FILE_NUMBER, VALUE, COUNT, "empty");
+    refuse(slot, sizeof *h, FILE_NUMBER, VALUE, COUNT, "a header alone");
+    refuse(slot, (size_t)RING_SLOT + 1, FILE_NUMBER, VALUE, COUNT, "longer than a slot");
+    h->count = 0;
+    refuse(slot, 64, FILE_NUMBER, VALUE, 0, "of no values");
+    h->count = 1000000;
+    refuse(slot, n, FILE_NUMBER, VALUE, 1000000, "of a million");
+    h->count = COUNT;
+    h->length[1] = VALUE_HEADER;
+    refuse(slot, n, FILE_NUMBER, VALUE, COUNT, "with a value that is all header");
+    h->length[1] = VALUE_MOST + 1;
+    refuse(slot, n, FILE_NUMBER, VALUE, COUNT, "with a value that is too long");
+    h->length[1] = UINT32_MAX;
+    refuse(slot, n, FILE_NUMBER, VALUE, COUNT, "and far too long");
+    h->length[1] = lengths[1];
+    h->magic++;
+    refuse(slot, n, FILE_NUMBER, VALUE, COUNT, "not a reply at all");
+}
+
+int main(void)
+{
+    char *slot = aligned_alloc(4096, RING_SLOT);
+    if (!slot)
+        bail_out("no memory");
+    test_right(slot);
+    test_wrong(slot);
+    free(slot);
+    return done_testing();
+}
