@@ -54,7 +54,7 @@ is 'and removes nothing' "$(states) $(shards)" '1 1'
 
 # --- on a terminal it asks ---
 answer() { # answer, words
-    printf '%s\n' "$1" | script -qec "timeout 60 dealfs clean ${*:2}" /dev/null
+    printf "%s\n" "$1" | script -qec "exec timeout 60 dealfs clean ${*:2}" /dev/null
 }
 like 'it asks' "$(answer n --caches)" 'Remove 2 caches, .* \[y/N\]'
 is 'n: nothing is removed' "$(states) $(shards)" '1 1'
