@@ -14,4 +14,6 @@ fs_wire_libwire_a_SOURCES = \
 	fs/wire/payload.c \
 	fs/wire/ring.c \
 	fs/wire/ring.h \
+	fs/wire/turn.c \
+	fs/wire/turn.h \
 	fs/wire/units.h

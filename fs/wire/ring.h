@@ -23,6 +23,7 @@
 #define FS_WIRE_RING_H
 
 #include "fs/wire/node.h"
+#include "fs/wire/turn.h"
 #include "fs/wire/units.h"
 
 #include <stdatomic.h>
@@ -50,12 +51,19 @@ enum ring_kind {
     RING_COMMAND = 6,
 };
 
+/* While samples move (fs/world/FORMAT). */
+enum fetch_flags {
+    FETCH_BEFORE = 1, /* by who owns it now, of who owned it before: what is held, or -ENOENT at once */
+    FETCH_STORED = 2, /* which of `count` extents, from file | value << 32 on, are stored? Answered by payload_stored */
+};
+
 /* The token of WORLD_STAGE is its round: see store_stage_start. */
 enum world_command {
     WORLD_STAGE = 1,
     WORLD_STAGE_STOP = 2,
     WORLD_UMOUNT = 3,
     WORLD_DEAL = 4, /* to the courier of node 0 only: the round has ended everywhere, deal what has no owner */
+    WORLD_TURN = 5, /* to its courier, for that of node 0: `turn` is asked for */
 };
 
 struct ring_message {
@@ -65,8 +73,12 @@ struct ring_message {
     uint32_t file, value; /* value: number of the first in the file */
     uint32_t count;
     int32_t status;
-    uint64_t reserved[3];
+    union {
+        struct turn turn; /* COMMAND: WORLD_TURN */
+        uint32_t flags;   /* FETCH, SERVE: enum fetch_flags */
+    };
 };
+_Static_assert(sizeof(struct ring_message) == 64, "a line");
 
 enum {
     RING_QUEUE = 1024,                          /* messages */
@@ -87,6 +99,8 @@ struct node_news {
     uint32_t zero;
     uint64_t stage_bytes, stage_total;                                              /* of this node's share */
     uint64_t stage_files, stage_files_total, stage_kept, stage_failed, stage_round; /* as in stage_progress */
+    uint64_t turn, moved; /* k: of its layout, and of the last one whose bytes have all come */
+    struct move_news move;
 };
 
 struct ring_queue {

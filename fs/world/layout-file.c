@@ -129,6 +129,7 @@ int layout_from_image(const void *image, size_t n, const struct extents *extents
     struct layout *l = calloc(1, sizeof *l);
     if (!l)
         return -ENOMEM;
+    l->refs = 1;
     l->header = image;
     l->record = (const void *)(l->header + 1);
     l->owner = (const void *)(l->record + l->header->nodes);
@@ -186,9 +187,15 @@ int layout_open(const char *path, const struct catalog *catalog, struct layout *
     return error;
 }
 
+struct layout *layout_get(struct layout *l)
+{
+    atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
+    return l;
+}
+
 void layout_close(struct layout *l)
 {
-    if (!l)
+    if (!l || atomic_fetch_sub_explicit(&l->refs, 1, memory_order_acq_rel) != 1)
         return;
     int saved = errno;
     if (l->map)

@@ -5,6 +5,8 @@
 
 #include "fs/world/layout.h"
 
+#include <stdatomic.h>
+
 #define LAYOUT_MAGIC "DEALFSLT"
 enum { LAYOUT_VERSION = 1, LAYOUT_ENDIAN = 0x01020304 };
 
@@ -24,6 +26,7 @@ _Static_assert(NODE_ID <= 40 && NODE_HOST <= 72, "they fit");
 
 /* An image in memory: header, a record a node, then for each group an owner an extent. */
 struct layout {
+    _Atomic uint32_t refs;
     const struct layout_header *header;
     const struct layout_record *record;
     const uint16_t *owner;

@@ -34,6 +34,7 @@ int layout_extend(const struct layout *layout, const struct extents *extents, co
 int layout_save(const struct layout *layout, const char *path); /* atomically */
 /* -ENOENT; -EBADMSG: damaged, or of another catalog than this one. */
 int layout_open(const char *path, const struct catalog *catalog, struct layout **layout);
+struct layout *layout_get(struct layout *layout); /* one more reference, for each a layout_close */
 void layout_close(struct layout *layout);
 
 const struct digest *layout_digest(const struct layout *layout);

@@ -202,6 +202,9 @@ static int view_world(struct peers *p, struct living *l, struct world *w, struct
     view->groups = layout_groups(w->layout);
     view->layout = *layout_digest(w->layout);
     view->owners = w->layout;
+    view->before = w->before;
+    view->k = w->k;
+    view->history = w->history;
     view->hold = world_get(w);
     return 0;
 }
@@ -248,6 +251,33 @@ int peers_command(struct peers *p, enum world_command command, uint64_t token)
     link_send(&l->link, &m);
     living_put(l);
     return 0;
+}
+
+int peers_turn(struct peers *p, const struct turn *turn)
+{
+    if (!turn_is_sound(turn))
+        return -EINVAL;
+    struct living *l = membership_living(&p->membership);
+    int error = l ? -EBUSY : -ENOTCONN;
+    living_put(l);
+    return error;
+}
+
+bool peers_turned(struct peers *p, const struct turn *turn, struct turn_record *record)
+{
+    struct world *w = membership_world(&p->membership);
+    const struct turn_record *found = w ? turn_find(&w->history, turn) : NULL;
+    if (found)
+        *record = *found;
+    world_put(w);
+    return found;
+}
+
+void peers_epoch(struct peers *p, uint64_t epoch)
+{
+    uint64_t before = atomic_load(&p->self.planned);
+    while (before < epoch + 1 && !atomic_compare_exchange_weak(&p->self.planned, &before, epoch + 1))
+        ;
 }
 
 /* Beginning and end. */

@@ -52,6 +52,9 @@ struct world_view {
     bool turning;               /* another layout came into force just now, what it brings is not yet being staged */
     uint64_t timeouts, bad;     /* so far: fetches that timed out, replies that did not verify */
     const struct layout *owners;
+    const struct layout *before; /* the layout that the last turn has replaced; NULL: there was none */
+    uint64_t k;                  /* of the last turn; news have those of all nodes, and how their moves go */
+    struct turn_history history;
     struct peer_view *peer; /* nodes of them */
     void *hold;
 };
@@ -60,5 +63,13 @@ void peers_view_release(struct world_view *view);
 
 /* Tell all other nodes. -ENOTCONN: alone; else -errno. */
 int peers_command(struct peers *peers, enum world_command command, uint64_t token);
+
+/* Ask once for a turn. 0: it is asked for, or taken already; whoever waits for it looks with peers_turned and asks
+ * again about once a second, for what is asked may get lost with a server or a courier. -EBUSY: not all nodes have done
+ * the turn and the move before it, ask again; -ENOTCONN: alone; -EINVAL: no such turn. */
+int peers_turn(struct peers *peers, const struct turn *turn);
+/* Whether it is among the last turns of the world, and then what came of it. */
+bool peers_turned(struct peers *peers, const struct turn *turn, struct turn_record *record);
+void peers_epoch(struct peers *peers, uint64_t epoch); /* it was planned here */
 
 #endif

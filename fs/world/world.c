@@ -68,6 +68,7 @@ void world_put(struct world *w)
     if (!w || atomic_fetch_sub_explicit(&w->refs, 1, memory_order_acq_rel) != 1)
         return;
     layout_close(w->layout);
+    layout_close(w->before);
     free(w);
 }
 

@@ -2,6 +2,7 @@
 #ifndef FS_WORLD_WORLD_H
 #define FS_WORLD_WORLD_H
 
+#include "fs/wire/turn.h"
 #include "fs/world/layout.h"
 
 #include <stdatomic.h>
@@ -11,6 +12,9 @@ struct world {
     uint8_t uuid[16];
     uint32_t nodes, me, group; /* group: of this node */
     struct layout *layout;
+    struct layout *before; /* the one that the last turn has replaced; NULL: it has not turned yet */
+    uint64_t k;            /* of the last turn */
+    struct turn_history history;
 };
 
 /* How this node stands to a world: see membership.h. */
