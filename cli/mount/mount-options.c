@@ -83,7 +83,7 @@ static int set_peer_timeout(struct mount_options *o, const char *value, struct s
     return 0;
 }
 
-static int set_request_memory(struct mount_options *o, const char *value, struct str *why)
+static int set_megabytes(uint64_t *to, const char *value, struct str *why)
 {
     enum { LEAST = 1 << 20 };
     uint64_t size;
@@ -92,8 +92,18 @@ static int set_request_memory(struct mount_options *o, const char *value, struct
         str_adds(why, "must be a size of 1M at least, such as 256M or 1G");
         return -EINVAL;
     }
-    o->request_memory = size;
+    *to = size;
     return 0;
+}
+
+static int set_request_memory(struct mount_options *o, const char *value, struct str *why)
+{
+    return set_megabytes(&o->request_memory, value, why);
+}
+
+static int set_exchange_rate(struct mount_options *o, const char *value, struct str *why)
+{
+    return set_megabytes(&o->exchange_rate, value, why);
 }
 
 /* node=NUMBER/NODES-ON-THIS-HOST */
@@ -142,6 +152,8 @@ static const struct mount_option table[] = {
     {"source_threads", NUMBER, AT(source_threads), .text = "", .least = 1, .most = SOURCE_THREADS_MOST},
     {"peer_timeout", SPECIAL, .set = set_peer_timeout},
     {"request_memory", SPECIAL, .set = set_request_memory},
+    {"exchange", FLAG, AT(exchange)},
+    {"exchange_rate", SPECIAL, .set = set_exchange_rate},
     {"nodes", NUMBER, AT(nodes), .text = " of nodes", .least = 1, .most = NODES_MOST},
     {"groups", NUMBER, AT(groups), .text = " of groups", .least = 1, .most = NODES_MOST},
     {"node", SPECIAL, .set = set_node, .hidden = true},

@@ -22,6 +22,8 @@ struct mount_options {
     int source_threads;
     uint64_t peer_timeout; /* nanoseconds */
     uint64_t request_memory;
+    bool exchange;          /* samples will move: room is left for it */
+    uint64_t exchange_rate; /* bytes a second; 0: no bound */
     bool allow_other, no_exec;
     unsigned nodes, groups; /* of the world; 0: not given */
     bool wait_join;

@@ -150,6 +150,8 @@ static int fill_config(struct start *s)
     c->source_threads = o->source_threads;
     c->peer_timeout = o->peer_timeout;
     c->request_memory = o->request_memory;
+    c->exchange = o->exchange;
+    c->exchange_rate = o->exchange_rate;
     c->owner_uid = s->owner.uid;
     c->owner_gid = s->owner.gid;
     c->allow_other = o->allow_other || s->owner.another;

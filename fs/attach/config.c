@@ -44,6 +44,8 @@ static const struct field fields[] = {
     FIELD(source_threads, INT),
     FIELD(peer_timeout, U64),
     FIELD(request_memory, U64),
+    FIELD(exchange, FLAG),
+    FIELD(exchange_rate, U64),
     FIELD(metrics_file, OPTIONAL_TEXT),
     FIELD(owner_uid, ID),
     FIELD(owner_gid, ID),

@@ -27,6 +27,8 @@ struct mount_config {
     int source_threads;
     uint64_t peer_timeout;   /* nanoseconds */
     uint64_t request_memory; /* bytes that requests of the control mount may take */
+    bool exchange;           /* room is left free, so that samples can move */
+    uint64_t exchange_rate;  /* bytes a second that this node receives while samples move; 0: no bound */
     char *metrics_file;      /* NULL: none */
     uid_t owner_uid;         /* whom the control file belongs to, and as whom the server runs */
     gid_t owner_gid;

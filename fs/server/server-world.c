@@ -146,10 +146,12 @@ static int install_catalog(void *user, const char *from)
 
 /* --- start --- */
 
-/* Nodes that differ in these read different bytes, or wait for each other for different times. */
+/* Nodes that differ in these wait for each other for different times, or deal by different rules. */
 static uint64_t options_hash(const struct mount_config *c)
 {
-    return hash64(&c->peer_timeout, sizeof c->peer_timeout, 0);
+    const uint64_t alike[] = {c->peer_timeout, c->exchange};
+
+    return hash64(alike, sizeof alike, 0);
 }
 
 void server_make_peers(struct server *s)

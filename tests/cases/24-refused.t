@@ -93,11 +93,12 @@ is 'has it' "$(value "$tmp/node2" id)" "$(value "$tmp/node0" id)"
 two join "$tmp/node0" join "$tmp/node2"
 world_refused 'the same id twice' 'node [01].*id'
 ok 'unmount' dealfs umount "$tmp/node2"
-ok 'a mount that waits for others for another time' \
-    dealfs mount -o "state=$tmp/state1,ram=8M,peer_timeout=7" "$src" "$tmp/node1"
-two join "$tmp/node0" join "$tmp/node1"
-world_refused 'options that differ' 'node 1.*its mount options .* are not those of node 0'
-ok 'unmount' dealfs umount "$tmp/node1"
+for option in peer_timeout=7 exchange; do # it waits for others for another time, it deals by another rule
+    ok "a mount with $option" dealfs mount -o "state=$tmp/state1,ram=8M,$option" "$src" "$tmp/node1"
+    two join "$tmp/node0" join "$tmp/node1"
+    world_refused 'options that differ' 'node 1.*its mount options .* are not those of node 0'
+    ok 'unmount' dealfs umount "$tmp/node1"
+done
 ok 'another mount' dealfs mount -o "state=$tmp/state1,ram=8M,groups=2" "$src" "$tmp/node1"
 two join --groups 1 "$tmp/node0" join --groups 2 "$tmp/node1"
 world_refused 'groups that differ' 'node [01].*group'

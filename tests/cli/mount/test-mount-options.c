@@ -41,6 +41,8 @@ static void test_refused(void)
         {"nodes=16385", "option nodes=16385: must be a number of nodes from 1 to 16384"},
         {"groups=0", "option groups=0: must be a number of groups from 1 to 16384"},
         {"groups=two", "option groups=two: must be a number of groups from 1 to 16384"},
+        {"exchange=1", "option exchange=1: takes no value"},
+        {"exchange_rate=1K", "option exchange_rate=1K: must be a size of 1M at least, such as 256M or 1G"},
         {"wait_join=1", "option wait_join=1: takes no value"},
         {"node=1", "option node=1: must be a node's number and how many of them are on this host"},
         {"node=1/0", "option node=1/0: must be a node's number and how many of them are on this host"},
@@ -97,6 +99,7 @@ static void test_defaults(void)
     ok(!o.ram && !o.ssd && !o.state && !o.owner && !o.allow_other && !o.no_exec && o.rescan == RESCAN_AUTO,
        "the defaults");
     ok(o.zstd_level > 0 && o.source_threads > 1 && o.peer_timeout > 0, "also the numbers");
+    ok(!o.exchange && o.exchange_rate == 0, "nothing is set apart for moves");
     options_fini(&o);
     str_fini(&why);
 }
@@ -109,7 +112,7 @@ static void test_taken(void)
     is_int(parse(&o,
                  "ram=25%,ssd=/s,ssd_size=1.5T,state=/st,control=/c,metrics_file=/"
                  "m.prom,owner=joe,rescan=never,identity=mtime,zstd=off,"
-                 "source_threads=3,peer_timeout=0.5,allow_other,noexec",
+                 "source_threads=3,peer_timeout=0.5,allow_other,noexec,exchange,exchange_rate=2.5M",
                  &why),
            0, "all of them");
     is_str(o.ram, "25%", "ram");
@@ -124,7 +127,8 @@ static void test_taken(void)
     is_int(o.zstd_level, 0, "zstd");
     is_int(o.source_threads, 3, "source_threads");
     is_uint(o.peer_timeout, 500000000, "peer_timeout");
-    ok(o.allow_other && o.no_exec, "flags");
+    ok(o.allow_other && o.no_exec && o.exchange, "flags");
+    is_uint(o.exchange_rate, 5 << 19, "exchange_rate");
     is_int(options_check(&o, &why), 0, "they go together");
 
     is_int(options_parse(&o, "ram=1G,rescan=always", &why), 0, "another list");

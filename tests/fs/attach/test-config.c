@@ -45,6 +45,8 @@ static struct mount_config sample(const char *state)
         .identity_mtime = true,
         .groups = 3,
         .request_memory = 1 << 20,
+        .exchange = true,
+        .exchange_rate = 5 << 20,
         .id = copy("0123456789abcdef0123456789abcdef"),
     };
 }
@@ -72,6 +74,8 @@ static void test_round(const char *state)
     is_int(b.source_threads, 16, "source_threads");
     is_uint(b.peer_timeout, 5000000000, "peer_timeout");
     is_uint(b.request_memory, 1 << 20, "request_memory");
+    ok(b.exchange, "exchange");
+    is_uint(b.exchange_rate, 5 << 20, "exchange_rate");
     is_uint(b.owner_uid, 4294967294u, "owner_uid");
     is_uint(b.owner_gid, 12, "owner_gid");
     ok(b.nested && b.allow_other && b.syslog && !b.foreground, "flags");
