@@ -184,7 +184,8 @@ static void give_to_server(struct delivery *it)
                                                     .token = (uint64_t)it->generation << 32 | it->place,
                                                     .file = it->asked.file,
                                                     .value = it->asked.value,
-                                                    .count = it->asked.count});
+                                                    .count = it->asked.count,
+                                                    .flags = it->asked.flags});
 }
 
 void deliveries_add(struct deliveries *d, uint32_t from, const struct wire_message *m)
@@ -219,7 +220,7 @@ void deliveries_reply(struct deliveries *d, const struct ring_message *m)
     bool right = it && it->state != DELIVERY_ANSWERING && m->node == it->peer && m->status <= 0;
     if (right && m->status == 0)
         right = m->slot >= RING_IN && m->slot < RING_IN + RING_OUT && !d->busy[m->slot - RING_IN] &&
-                m->length >= sizeof(struct payload_header) && m->length <= RING_SLOT;
+                m->length > sizeof(struct wire_failure) && m->length <= RING_SLOT;
     if (!right) {
         home_end(d->home, "it answers what was not asked");
     } else if (m->status == 0) {

@@ -127,7 +127,8 @@ static void ask_peer(struct pickups *p, struct pickup *pickup)
                                     .tag = (uint32_t)pickup->tag,
                                     .file = asked->file,
                                     .value = asked->value,
-                                    .count = asked->count},
+                                    .count = asked->count,
+                                    .flags = asked->flags},
              NULL);
 }
 
@@ -149,7 +150,7 @@ static void ask_queued(struct pickups *p, uint32_t node)
 void pickups_add(struct pickups *p, const struct ring_message *m)
 {
     bool right = m->node < p->mail->nodes && m->node != p->mail->me && m->slot < RING_IN && !p->busy[m->slot] &&
-                 m->count > 0 && m->count <= RING_VALUES && m->value <= UINT32_MAX - m->count;
+                 fetch_is_sound(m->flags, m->value, m->count);
     if (!right) {
         home_end(p->home, "it asks for what cannot be");
         return;

@@ -29,7 +29,8 @@ static bool check_fields(const struct wire_message *m, struct wire_message *used
         used->file = m->file;
         used->value = m->value;
         used->count = m->count;
-        return is_tag(m->tag) && m->count > 0 && m->count <= RING_VALUES && m->value <= UINT32_MAX - m->count;
+        used->flags = m->flags;
+        return is_tag(m->tag) && fetch_is_sound(m->flags, m->value, m->count);
     case WIRE_WAIT:
         used->tag = m->tag;
         return is_tag(m->tag);

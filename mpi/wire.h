@@ -7,7 +7,7 @@
 #include "fs/base/hash.h"
 #include "fs/wire/ring.h"
 
-enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 4, RELEASE_TEXT = 32, WHY_TEXT = 400 };
+enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 5, RELEASE_TEXT = 32, WHY_TEXT = 400 };
 enum { WIRE_IN_FLIGHT = 64 }; /* FETCHes of one node to another without an answer, at most */
 
 /* Tags of MPI messages. That of an answer is chosen by who asks, a new one each time. */
@@ -40,8 +40,10 @@ struct wire_message {
     uint32_t magic, kind;
     uint32_t tag;                /* FETCH, WAIT */
     uint32_t file, value, count; /* FETCH */
+    uint32_t flags;              /* FETCH: enum fetch_flags */
     uint32_t command;            /* COMMAND: enum world_command */
     int32_t status;              /* ROOM, DEALT: 0, or -errno */
+    uint32_t zero;
     uint64_t token;       /* COMMAND: what goes with it; DEAL, ROOM, DEALT: the deal; SETTLED: the round of staging */
     uint64_t room;        /* ROOM */
     struct digest layout; /* DEALT, SETTLED */

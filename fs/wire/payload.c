@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-enum { PAYLOAD_MAGIC = 0x6c617664, ALIGN = 16 };
+enum { PAYLOAD_MAGIC = 0x6c617664, STORED_MAGIC = 0x74737664, ALIGN = 16 };
+
+_Static_assert(sizeof(struct payload_stored) + STORED_MOST / 8 <= RING_SLOT, "it fits into a slot");
 
 static size_t align_value(size_t n)
 {
@@ -44,4 +46,25 @@ int payload_parse(const void *bytes, size_t n, uint32_t file, uint32_t value, ui
     for (uint32_t i = 0; i < count; i++)
         values[i] = (struct payload_value){(const char *)bytes + payload_begin(h.length, i), h.length[i]};
     return 0;
+}
+
+size_t payload_stored_length(uint32_t count)
+{
+    return sizeof(struct payload_stored) + (count + 63) / 64 * sizeof(uint64_t);
+}
+
+struct payload_stored *payload_stored_begin(void *slot, uint64_t first, uint32_t count)
+{
+    struct payload_stored *p = slot;
+    memset(p, 0, payload_stored_length(count));
+    *p = (struct payload_stored){.magic = STORED_MAGIC, .count = count, .first = first};
+    return p;
+}
+
+const uint64_t *payload_stored_parse(const void *bytes, size_t n, uint64_t first, uint32_t count)
+{
+    const struct payload_stored *p = bytes;
+    bool right = count <= STORED_MOST && n == payload_stored_length(count) && p->magic == STORED_MAGIC &&
+                 p->count == count && p->first == first;
+    return right ? p->word : NULL;
 }

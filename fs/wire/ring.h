@@ -32,7 +32,7 @@
 
 enum ring_kind {
     /* To the courier: */
-    /* node, slot, token, file, value, count: fetch these values of a file from a node into a slot */
+    /* node, slot, token, file, value, count, flags: fetch these values of a file from a node into a slot */
     RING_FETCH = 1,
     /* node, token, status: 0: length bytes in slot are the answer; -EAGAIN: it will come, say WAIT; other -errno: it
      * will not */
@@ -42,7 +42,7 @@ enum ring_kind {
     /* slot, token, status: 0: length bytes are in the slot, not checked; -EAGAIN: the other node waits for the source;
      * -EHOSTDOWN: the node or its server is gone; other -errno: as it answered */
     RING_FETCHED = 3,
-    RING_SERVE = 4, /* node, token, file, value, count: another node wants these. Asked again after a restart */
+    RING_SERVE = 4, /* node, token, file, value, count, flags: another node wants these. Asked again after a restart */
     RING_SENT = 5,  /* slot: what was replied is on its way, the slot is free. Most do not wake the server */
     RING_GONE = 7,  /* node: its server has ended */
 
@@ -51,11 +51,29 @@ enum ring_kind {
     RING_COMMAND = 6,
 };
 
+enum {
+    RING_QUEUE = 1024,                          /* messages */
+    RING_VALUES = SPAN_BYTES / VALUE_BYTES + 1, /* at most so many in one fetch */
+    RING_SLOT = (RING_VALUES * (VALUE_MOST + 16) + 4096 + 4095) / 4096 * 4096,
+    RING_IN = 128,
+    RING_OUT = 64,
+    RING_SENT_BELL = 8,
+};
+
 /* While samples move (fs/world/FORMAT). */
 enum fetch_flags {
     FETCH_BEFORE = 1, /* by who owns it now, of who owned it before: what is held, or -ENOENT at once */
     FETCH_STORED = 2, /* which of `count` extents, from file | value << 32 on, are stored? Answered by payload_stored */
 };
+
+enum { STORED_MOST = 1 << 16 }; /* extents in one question for what is stored */
+
+static inline bool fetch_is_sound(uint32_t flags, uint32_t value, uint32_t count)
+{
+    if (flags == FETCH_STORED)
+        return count > 0 && count <= STORED_MOST;
+    return flags <= FETCH_BEFORE && count > 0 && count <= RING_VALUES && value <= UINT32_MAX - count;
+}
 
 /* The token of WORLD_STAGE is its round: see store_stage_start. */
 enum world_command {
@@ -79,15 +97,6 @@ struct ring_message {
     };
 };
 _Static_assert(sizeof(struct ring_message) == 64, "a line");
-
-enum {
-    RING_QUEUE = 1024,                          /* messages */
-    RING_VALUES = SPAN_BYTES / VALUE_BYTES + 1, /* at most so many in one fetch */
-    RING_SLOT = (RING_VALUES * (VALUE_MOST + 16) + 4096 + 4095) / 4096 * 4096,
-    RING_IN = 128,
-    RING_OUT = 64,
-    RING_SENT_BELL = 8,
-};
 
 /* What a node tells the others about once a second where it changed. Torn reads are harmless but for `version`. */
 struct node_news {
@@ -170,5 +179,17 @@ void payload_finish(void *slot, uint32_t file, uint32_t value, uint32_t count, c
  * -EBADMSG. */
 int payload_parse(const void *bytes, size_t n, uint32_t file, uint32_t value, uint32_t count,
                   struct payload_value values[RING_VALUES]);
+
+/* The answer to FETCH_STORED: a bit for each of the extents [first, first + count), from the lowest of the first word
+ * on. */
+struct payload_stored {
+    uint32_t magic, count;
+    uint64_t first;
+    uint64_t word[];
+};
+size_t payload_stored_length(uint32_t count);
+struct payload_stored *payload_stored_begin(void *slot, uint64_t first, uint32_t count); /* no bit is set */
+/* The bits, or NULL: it is not of these extents. */
+const uint64_t *payload_stored_parse(const void *bytes, size_t n, uint64_t first, uint32_t count);
 
 #endif

@@ -20,6 +20,7 @@ static struct wire_message example(uint32_t kind)
         m.file = UINT32_MAX;
         m.value = 17;
         m.count = RING_VALUES;
+        m.flags = FETCH_BEFORE;
     }
     if (kind == WIRE_COMMAND) {
         m.command = WORLD_STAGE;
@@ -85,6 +86,19 @@ static void test_wrong(void)
     REFUSE(WIRE_FETCH, value = UINT32_MAX - 3, "values beyond the last number");
     REFUSE(WIRE_FETCH, command = WORLD_STAGE, "a fetch with a command");
     REFUSE(WIRE_FETCH, token = 1, "a fetch with a token");
+    REFUSE(WIRE_FETCH, flags = 4, "a fetch with a flag that there is not");
+    REFUSE(WIRE_FETCH, flags = FETCH_BEFORE | FETCH_STORED, "a fetch with all flags");
+    REFUSE(WIRE_FETCH, zero = 1, "something in a place for nothing");
+    struct wire_message stored = example(WIRE_FETCH);
+    stored.flags = FETCH_STORED;
+    stored.value = UINT32_MAX;
+    stored.count = STORED_MOST;
+    is_int(parse(&stored, WIRE_SHORT), 0, "a question for what is stored");
+    stored.count++;
+    refuse(stored, "one for too much");
+    stored.count = 0;
+    refuse(stored, "one for nothing");
+    REFUSE(WIRE_WAIT, flags = FETCH_BEFORE, "WAIT with flags");
     REFUSE(WIRE_WAIT, tag = 0, "WAIT for nothing");
     REFUSE(WIRE_WAIT, file = 1, "WAIT with a file");
     REFUSE(WIRE_GONE, tag = TAG_ANSWER, "GONE with a tag");
@@ -121,7 +135,10 @@ static void test_failures(void)
     is_int(wire_failure_parse(&f, sizeof f - 1, &status), -EBADMSG, "a failure that is cut off is none");
     f.zero = 1;
     is_int(wire_failure_parse(&f, sizeof f, &status), -EBADMSG, "nor one with something behind it");
-    ok(sizeof f < sizeof(struct payload_header), "no payload is as short as a failure");
+    ok(sizeof f < sizeof(struct payload_header) && sizeof f < payload_stored_length(1),
+       "no payload is as short as a failure");
+    f = wire_failure_make(-ENOENT);
+    ok(wire_failure_parse(&f, sizeof f, &status) == 0 && status == -ENOENT, "that nothing is held is a failure");
 }
 
 static void test_rooms(void)

@@ -75,6 +75,22 @@ static void test_wrong(char *slot)
     refuse(slot, n, FILE_NUMBER, VALUE, COUNT, "not a reply at all");
 }
 
+static void test_stored(char *slot)
+{
+    const uint64_t first = UINT64_C(5) << 32;
+    const uint32_t count = 65;
+    size_t n = payload_stored_length(count);
+    memset(slot, 0xff, 64);
+    payload_stored_begin(slot, first, count)->word[1] |= 1;
+    const uint64_t *word = payload_stored_parse(slot, n, first, count);
+    ok(word && word[0] == 0 && word[1] == 1, "what is stored is told");
+    ok(!payload_stored_parse(slot, n, first + 1, count), "not of other extents");
+    ok(!payload_stored_parse(slot, n, first, count - 1), "nor of fewer");
+    ok(!payload_stored_parse(slot, n - 8, first, count), "nor cut off");
+    ok(!payload_stored_parse(slot, payload_stored_length(STORED_MOST + 1), first, STORED_MOST + 1), "nor of too many");
+    ok(!payload_stored_parse(slot, make(slot), first, count), "nor values");
+}
+
 int main(void)
 {
     char *slot = aligned_alloc(4096, RING_SLOT);
@@ -82,6 +98,7 @@ int main(void)
         bail_out("no memory");
     test_right(slot);
     test_wrong(slot);
+    test_stored(slot);
     free(slot);
     return done_testing();
 }
