@@ -5,12 +5,16 @@
  * directly, loads that readers wait for, and other loads, which at most `most_later` workers do at a time, so that a
  * reader never waits for a whole round of staging.
  *
- * A load that found room ends with its bytes in a tier: its waiters then ask the tiers again. One that found none ends
- * before it read anything: each of its waiters is served directly, by reading from the source just what it asked for
- * into memory of its own, and nothing is kept. So is a read that gets no further though its loads succeed, because a
- * tier loses what it is given. What is being read directly is bounded by MOST_DIRECT bytes.
+ * What a load brings comes from the node that kept it before, as far as that has it, else from the source. What is only
+ * pulled, and not found there, is not brought: who has come to wait for it meanwhile asks anew.
  *
- * store_resume, store_end and stage_loaded are called without the lock. */
+ * A load that found room ends with its bytes in a tier: its waiters then ask the tiers again. One that found none ends
+ * before it read anything: each of its waiters is given back, to be answered by the node that kept it before or
+ * directly, by reading from the source just what it asked for into memory of its own, and nothing is kept. So is a read
+ * that gets no further though its loads succeed, because a tier loses what it is given. What is being read directly is
+ * bounded by MOST_DIRECT bytes.
+ *
+ * store_resume, store_refused, store_end, stage_loaded and the peers are called without the lock. */
 #include "fs/store/loader.h"
 
 #include "fs/base/clock.h"
@@ -28,7 +32,8 @@
 
 enum {
     MOST_DIRECT = 24 << 20,
-    MOST_TRIES = 4, /* of a read, without getting further */
+    AT_ONCE = SPAN_BYTES / VALUE_BYTES, /* values that another node is asked for */
+    MOST_TRIES = 4,                     /* of a read, without getting further */
     IDLE_MS = 1500,
 };
 
@@ -139,23 +144,82 @@ static void serve_direct(struct load_worker *w, struct store_read *read)
 
 /* Running loads. */
 
-/* `refused`: there was no room, and nothing was read. */
-static int load_into_tier(struct load_worker *w, const struct load *load, bool *refused)
+/* Values of another node on their way into a room. */
+struct values_in {
+    struct room *room;
+    uint32_t first;
+    int error;
+};
+
+static void take_value(void *user, uint32_t i, const void *bytes, uint32_t length)
+{
+    struct values_in *in = user;
+    if (!in->error)
+        in->error = shard_take(in->room, in->first + i, bytes, length);
+}
+
+/* How many values the node that kept them before has given, from the first on; the error is why not all. */
+static int bring_values(const struct store *store, const struct load *load, struct room *room, int *error)
+{
+    const struct store_peers *peers = &store->peers;
+    struct values_in in = {.room = room};
+    uint32_t first = (uint32_t)(load->offset / VALUE_BYTES), values = (uint32_t)room->values;
+    *error = peers->before ? 0 : -ENOENT;
+    while (!*error && in.first < values) {
+        uint32_t count = values - in.first < AT_ONCE ? values - in.first : AT_ONCE;
+        *error = peers->before(peers->user, load->file, first + in.first, count, take_value, &in);
+        if (!*error)
+            *error = in.error;
+        in.first += *error ? 0 : count;
+    }
+    return (int)in.first;
+}
+
+/* Does anybody want it who takes it from the source, too? */
+static bool is_only_pulled(struct loader *l, const struct load *load)
+{
+    pthread_mutex_lock(&l->lock);
+    bool pulled = load->pulled;
+    pthread_mutex_unlock(&l->lock);
+    return pulled;
+}
+
+/* The rest of a room. */
+static int read_values(const struct store *store, const struct load *load, struct room *room, int have)
+{
+    struct layer *source = store->source;
+    uint32_t done = (uint32_t)have * VALUE_BYTES;
+    struct span span = {.file = load->file, .offset = load->offset + done, .length = load->length - done};
+    for (int i = have; i < room->values; i++)
+        room->sealed[i] = 0;
+    return source->ops->read(source, &span, room->value + have, room->values - have);
+}
+
+static int fill_room(struct load_worker *w, struct load *load, struct room *room)
+{
+    int error, have = bring_values(w->loader->store, load, room, &error);
+    load->from = PLACE_PEER;
+    if (have == room->values || is_only_pulled(w->loader, load))
+        return error;
+    load->from = PLACE_SOURCE;
+    return read_values(w->loader->store, load, room, have);
+}
+
+/* -ENOSPC: there was no room, and nothing was read. */
+static int load_into_tier(struct load_worker *w, struct load *load)
 {
     const struct store *store = w->loader->store;
-    struct layer *source = store->source;
     struct room room;
-    *refused = shard_reserve(store->shard, load->file, load->offset, load->length, &room) < 0;
-    atomic_store_explicit(&w->loader->full, *refused, memory_order_relaxed);
-    if (*refused)
-        return 0;
-    struct span span = {.file = load->file, .offset = load->offset, .length = load->length};
-    int error = source->ops->read(source, &span, room.value, room.values);
+    bool refused = shard_reserve(store->shard, load->file, load->offset, load->length, &room) < 0;
+    atomic_store_explicit(&w->loader->full, refused, memory_order_relaxed);
+    if (refused)
+        return -ENOSPC;
+    int error = fill_room(w, load, &room);
     if (error)
         shard_abandon(&room);
     else
         shard_commit(w->codec, &room);
-    return error;
+    return error == -ENOSPC ? -EIO : error;
 }
 
 /* A load that fails at a bad sector fails for who asked for that only: who wants less than all of it reads for itself.
@@ -166,15 +230,28 @@ static void divide_waiting(struct load *load, struct read_list *direct, struct r
         TAILQ_INSERT_TAIL(read->span.length < load->length ? direct : failed, read, parked);
 }
 
-static void resume_waiting(struct loader *l, struct read_list *waiting, int error)
+/* -ENOSPC: there is no room for what they wait for. */
+static void resume_waiting(struct loader *l, struct read_list *waiting, enum place from, int error)
 {
     for (struct store_read *read; (read = read_list_take(waiting));) {
         count_unparked(l);
-        if (error)
+        read->brought = from > read->brought ? from : read->brought;
+        if (error == -ENOSPC)
+            store_refused(l->store, read);
+        else if (error)
             store_end(l->store, read, error);
         else
             store_resume(l->store, read);
     }
+}
+
+static void tell_wishes(const struct loader *l, const struct load *load, int error)
+{
+    const struct store_peers *peers = &l->store->peers;
+    if (load->told[LOAD_STAGE])
+        stage_loaded(l->store->stage, load->told[LOAD_STAGE], load->file, load->length, error);
+    if (load->told[LOAD_PULL])
+        peers->pulled(peers->user, load->told[LOAD_PULL], load->file, load->offset, load->length, error);
 }
 
 /* With the lock, which is let go in between. */
@@ -184,28 +261,24 @@ static void run_load(struct load_worker *w, struct load *load)
     l->touched = true;
     pthread_mutex_unlock(&l->lock);
 
-    bool refused;
-    int error = load_into_tier(w, load, &refused);
+    int error = load_into_tier(w, load);
     log_debug("loader", "file %u, %u bytes at %llu: %s", load->file, load->length, (unsigned long long)load->offset,
-              refused ? "no room"
-              : error ? strerror(-error)
-                      : "stored");
+              error ? strerror(-error) : "stored");
 
     pthread_mutex_lock(&l->lock);
     struct read_list waiting = TAILQ_HEAD_INITIALIZER(waiting);
     loads_remove(load);
-    if (error == -EIO && !l->stopping)
+    bool anew = load->from == PLACE_PEER && error != -ENOSPC; /* they came when it was known that it is not brought */
+    if (error == -EIO && !anew && !l->stopping)
         divide_waiting(load, &l->direct, &waiting);
     else
-        TAILQ_CONCAT(refused && !l->stopping ? &l->direct : &waiting, &load->waiting, parked);
-    uint32_t stage = load->staged;
+        TAILQ_CONCAT(&waiting, &load->waiting, parked);
     if (!TAILQ_EMPTY(&l->direct))
         pthread_cond_broadcast(&l->work);
     pthread_mutex_unlock(&l->lock);
 
-    if (stage)
-        stage_loaded(l->store->stage, stage, load->file, load->length, refused ? -ENOSPC : error);
-    resume_waiting(l, &waiting, error);
+    tell_wishes(l, load, error);
+    resume_waiting(l, &waiting, load->from, anew ? 0 : error);
     free(load);
     pthread_mutex_lock(&l->lock);
 }
@@ -326,7 +399,7 @@ void loader_stop(struct loader *l)
     }
     pthread_cond_broadcast(&l->work);
     pthread_mutex_unlock(&l->lock);
-    resume_waiting(l, &waiting, -ESHUTDOWN);
+    resume_waiting(l, &waiting, PLACE_RAM, -ESHUTDOWN);
 }
 
 void loader_destroy(struct loader *l)
@@ -430,19 +503,19 @@ uint64_t loader_parked(struct loader *l)
     return n > 0 ? (uint64_t)n : 0;
 }
 
-int loader_stage(struct loader *l, uint32_t stage, uint32_t file, uint64_t offset, uint64_t *held)
+int loader_wish(struct loader *l, enum load_wish wish, uint32_t number, uint32_t file, uint64_t offset, uint64_t *held)
 {
     pthread_mutex_lock(&l->lock);
-    int notices = l->stopping ? -ESHUTDOWN : wants_piece(&l->wants, file, offset, stage, held);
+    int notices = l->stopping ? -ESHUTDOWN : wants_piece(&l->wants, wish, number, file, offset, held);
     if (notices > 0)
         wake_workers(l, 1);
     pthread_mutex_unlock(&l->lock);
     return notices;
 }
 
-void loader_forget(struct loader *l, uint32_t stage)
+void loader_forget(struct loader *l, enum load_wish wish, uint32_t number)
 {
     pthread_mutex_lock(&l->lock);
-    wants_forget(&l->wants, stage);
+    wants_forget(&l->wants, wish, number);
     pthread_mutex_unlock(&l->lock);
 }

@@ -3,7 +3,7 @@
 #ifndef FS_STORE_LOADER_H
 #define FS_STORE_LOADER_H
 
-#include "fs/store/store.h"
+#include "fs/store/loads.h"
 
 struct loader;
 
@@ -23,11 +23,12 @@ int loader_direct(struct loader *loader, struct store_read *read);
 bool loader_cancel(struct loader *loader, struct store_read *read);
 uint64_t loader_parked(struct loader *loader); /* how many wait now */
 
-/* For the stage numbered `stage` (not 0): load what is missing of the piece of PIECE_BYTES that begins at `offset`,
- * after what readers wait for. Returns how many times stage_loaded will be called for it, -ESHUTDOWN or -ENOMEM; `held`
- * counts the bytes that a tier holds already. Stage 0 only counts. */
-int loader_stage(struct loader *loader, uint32_t stage, uint32_t file, uint64_t offset, uint64_t *held);
-/* Drop what is queued for it only; what runs still ends with a call of stage_loaded. */
-void loader_forget(struct loader *loader, uint32_t stage);
+/* For the stage or the pull of this number (not 0): load what is missing of the piece of PIECE_BYTES that begins at
+ * `offset`, after what readers wait for. Returns how many times its end will be told, by stage_loaded or to the peers,
+ * -ESHUTDOWN or -ENOMEM; `held` counts the bytes that a tier holds already. Number 0 only counts. */
+int loader_wish(struct loader *loader, enum load_wish wish, uint32_t number, uint32_t file, uint64_t offset,
+                uint64_t *held);
+/* Drop what is queued for it only; what runs still ends with that call. */
+void loader_forget(struct loader *loader, enum load_wish wish, uint32_t number);
 
 #endif

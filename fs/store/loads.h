@@ -8,6 +8,9 @@
 struct store_read *read_list_take(struct read_list *list);              /* the first, or NULL */
 bool read_list_remove(struct read_list *list, struct store_read *read); /* false: it is not in there */
 
+/* Who has something loaded though no reader waits for it. */
+enum load_wish { LOAD_STAGE, LOAD_PULL, LOAD_WISHES };
+
 /* A run of whole parts of one file that no tier held and no other load brings; it never crosses a multiple of
  * PIECE_BYTES in the file.
  *
@@ -20,7 +23,9 @@ struct load {
     struct read_list waiting;
     uint64_t offset;
     uint32_t file, length;
-    uint32_t staged; /* the stage that wants to hear of its end; 0: none */
+    uint32_t told[LOAD_WISHES]; /* who wants to hear of its end: the number of the stage, and of the pull; 0: nobody */
+    enum place from;            /* running: where its bytes come from */
+    bool pulled;                /* nobody wants it from the source: if it cannot be had from another node, it ends */
 };
 
 struct load_queue {

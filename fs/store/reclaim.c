@@ -12,9 +12,10 @@
 #include <stdlib.h>
 
 enum {
-    WORN_PART = 4,   /* worth moving when one of so many bytes is dead */
-    CHOSEN = 64,     /* at most so many segments become one at once */
-    SMALL_PART = 16, /* a segment is small when it has at most this part of what one can have */
+    WORN_PART = 4,    /* worth moving when one of so many bytes is dead */
+    LEAST_PART = 256, /* where room is wanted: one of so many */
+    CHOSEN = 64,      /* at most so many segments become one at once */
+    SMALL_PART = 16,  /* a segment is small when it has at most this part of what one can have */
     MANY_SMALL = 32,
     PART_VALUES = PIECE_BYTES / VALUE_BYTES,
     BETWEEN = 128, /* at most so many bytes lie between two values */
@@ -25,7 +26,7 @@ struct move {
     uint64_t part, from, to;
 };
 
-struct mover {
+struct part_mover {
     struct stock *stock;
     char *buffer; /* of BUFFER bytes, aligned: the values of a part that are not mapped */
     struct segment_writer writer;
@@ -96,7 +97,7 @@ static int count_dead(struct stock *k, struct segment *s, struct match **match)
     return 0;
 }
 
-static int note_move(struct mover *m, const struct stored_part *p)
+static int note_move(struct part_mover *m, const struct stored_part *p)
 {
     if (array_reserve(m->move, m->room, m->moves + 1))
         return -ENOMEM;
@@ -105,7 +106,8 @@ static int note_move(struct mover *m, const struct stored_part *p)
 }
 
 /* Where the part's values are: one after the other in the file, `bytes` is the first. */
-static int find_part(struct mover *m, const struct segment_file *file, const struct stored_part *p, const char **bytes)
+static int find_part(struct part_mover *m, const struct segment_file *file, const struct stored_part *p,
+                     const char **bytes)
 {
     const struct index_value *last = &p->stored[p->values - 1];
     uint64_t from = p->stored->at, to = (uint64_t)last->at + last->length;
@@ -120,7 +122,7 @@ static int find_part(struct mover *m, const struct segment_file *file, const str
 }
 
 /* All of the part's values are checked before the first is written: a part moves whole or not at all. */
-static int check_part(const struct mover *m, const struct stored_part *p, const char *bytes)
+static int check_part(const struct part_mover *m, const struct stored_part *p, const char *bytes)
 {
     const struct catalog *c = m->stock->map->catalog;
     uint64_t seed = catalog_file_seed(c, p->file);
@@ -133,7 +135,7 @@ static int check_part(const struct mover *m, const struct stored_part *p, const 
     return error;
 }
 
-static int write_part(struct mover *m, const struct stored_part *p, const char *bytes)
+static int write_part(struct part_mover *m, const struct stored_part *p, const char *bytes)
 {
     int error = note_move(m, p);
     for (uint32_t i = 0; i < p->values && !error; i++) {
@@ -143,7 +145,7 @@ static int write_part(struct mover *m, const struct stored_part *p, const char *
     return error;
 }
 
-static int move_part(struct mover *m, const struct segment_file *file, const struct stored_part *p)
+static int move_part(struct part_mover *m, const struct segment_file *file, const struct stored_part *p)
 {
     const char *bytes;
     int error = find_part(m, file, p, &bytes);
@@ -159,7 +161,7 @@ static int move_part(struct mover *m, const struct segment_file *file, const str
 }
 
 /* Also what the replaced one replaced, where its file is still there because a reader holds it. */
-static int note_replaced(struct mover *m, uint32_t segment, const struct index *index)
+static int note_replaced(struct part_mover *m, uint32_t segment, const struct index *index)
 {
     struct index *replacing = &m->writer.index;
     struct rocks_file there;
@@ -174,7 +176,7 @@ static int note_replaced(struct mover *m, uint32_t segment, const struct index *
     return error;
 }
 
-static int move_segment(struct mover *m, const struct segment *s, struct match **match)
+static int move_segment(struct part_mover *m, const struct segment *s, struct match **match)
 {
     struct index index;
     int error = contents_read(s->file, m->stock->map->catalog, match, &index);
@@ -190,12 +192,13 @@ static int move_segment(struct mover *m, const struct segment *s, struct match *
     return error;
 }
 
-static int turn_map(struct mover *m, struct segment_file *file)
+static int turn_map(struct part_mover *m, struct segment_file *file)
 {
     struct stock *k = m->stock;
     bool worn = false;
     pthread_mutex_lock(&k->lock);
     struct segment *s = stock_add(k, file);
+    k->rewritten += s ? s->held : 0;
     pthread_mutex_unlock(&k->lock);
     if (!s) {
         segment_file_close(file);
@@ -251,7 +254,7 @@ static uint32_t choose_segments(const struct stock *k, struct segment **chosen)
 
 static int move_segments(struct stock *k, struct segment **chosen, uint32_t count, struct match **match)
 {
-    struct mover m = {.stock = k, .buffer = aligned_alloc(SEGMENT_FILE_ALIGN, BUFFER)};
+    struct part_mover m = {.stock = k, .buffer = aligned_alloc(SEGMENT_FILE_ALIGN, BUFFER)};
     struct segment_file *file;
     pthread_mutex_lock(&k->lock);
     uint32_t number = k->next_segment++;
@@ -271,13 +274,17 @@ static int move_segments(struct stock *k, struct segment **chosen, uint32_t coun
     return error;
 }
 
-static void retire_dead(struct stock *k)
+static bool retire_dead(struct stock *k)
 {
+    bool any = false;
     for (struct segment *s = TAILQ_FIRST(&k->stored), *next; s; s = next) {
         next = TAILQ_NEXT(s, link);
-        if (s->dead == s->held)
+        if (s->dead == s->held) {
             stock_retire(k, s);
+            any = true;
+        }
     }
+    return any;
 }
 
 static int count_worn(struct stock *k, struct match **match)
@@ -290,6 +297,13 @@ static int count_worn(struct stock *k, struct match **match)
             error = count_dead(k, s, match);
     /* what was given up since, because the disk fails, may be counted as dead */
     return error ? error : -atomic_load(&k->failing);
+}
+
+static void end_round(struct stock *k, struct match *match, int error)
+{
+    match_destroy(match);
+    if (error && !stock_may_recover(error))
+        stock_close(k, error);
 }
 
 int reclaim_round(struct stock *k)
@@ -305,8 +319,29 @@ int reclaim_round(struct stock *k)
         for (uint32_t i = 0; i < count && !error; i++)
             stock_retire(k, chosen[i]);
     }
-    match_destroy(match);
-    if (error && !stock_may_recover(error))
-        stock_close(k, error);
+    end_round(k, match, error);
     return error;
+}
+
+/* Less than a part of it is not worth the writing. */
+static struct segment *most_dead(const struct stock *k)
+{
+    struct segment *most = NULL, *s;
+    TAILQ_FOREACH(s, &k->stored, link)
+        if (s->dead * LEAST_PART >= s->held && s->dead > (most ? most->dead : 0))
+            most = s;
+    return most;
+}
+
+void reclaim_one(struct stock *k)
+{
+    struct match *match = NULL;
+    bool retired = false;
+    int error = count_worn(k, &match);
+    if (!error)
+        retired = retire_dead(k);
+    struct segment *s = error || retired ? NULL : most_dead(k);
+    if (s && !(error = move_segments(k, &s, 1, &match)))
+        stock_retire(k, s);
+    end_round(k, match, error);
 }

@@ -7,6 +7,9 @@
 #include "fs/store/stock.h"
 
 int reclaim_round(struct stock *k);
+/* Where room is wanted: what is dead as a whole goes, else the live values of the one segment with the most dead bytes
+ * move, however few they are. */
+void reclaim_one(struct stock *k);
 bool reclaim_wants_merge(const struct stock *k);
 
 #endif

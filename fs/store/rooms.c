@@ -4,6 +4,7 @@
 #include "fs/base/clock.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define PATIENCE (5 * SECOND)
 #define DISK_PATIENCE (10 * SECOND)
@@ -268,12 +269,28 @@ static void end_room(struct room *room, uint64_t kept)
     room->segment = NULL;
 }
 
+/* Copied first and checked then: what is checked is what is kept. */
+int rooms_take(struct room *room, uint32_t i, const void *bytes, uint32_t length)
+{
+    const struct catalog *c = room->rooms->stock->map->catalog;
+    uint64_t seed = value_seed(catalog_file_seed(c, room->file), room->offset / VALUE_BYTES + i);
+    size_t raw = room->value[i].iov_len;
+    char *at = (char *)room->value[i].iov_base - VALUE_HEADER;
+    if (length > VALUE_HEADER + raw + (file_in_blocks(c, room->file) ? value_sums(raw) : 0))
+        return -EBADMSG;
+    memcpy(at, bytes, length);
+    int error = value_check(at, length, seed, raw);
+    room->sealed[i] = error ? 0 : length;
+    return error;
+}
+
 static bool worth_trying(const struct catalog *c, const struct room *room)
 {
     size_t n;
     const char *name = catalog_name(c, catalog_file_ino(c, room->file), &n);
     const struct iovec *first = &room->value[0];
-    size_t head = room->offset ? 0 : first->iov_len; /* only a file's first bytes tell its format */
+    /* only a file's first bytes tell its format */
+    size_t head = room->offset || room->sealed[0] ? 0 : first->iov_len;
     return value_worth_trying(name, first->iov_base, head, catalog_file(c, room->file).size);
 }
 
@@ -286,6 +303,9 @@ static void seal_values(const struct catalog *c, struct value_codec_state *codec
     for (int i = 0; i < room->values; i++) {
         size_t raw = room->value[i].iov_len;
         void *at = (char *)room->value[i].iov_base - VALUE_HEADER;
+        length[i] = room->sealed[i];
+        if (length[i])
+            continue;
         length[i] = (uint32_t)value_seal(codec, at, raw, value_seed(seed, value + (uint64_t)i), wish);
         if (length[i] >= VALUE_HEADER + raw)
             wish &= ~(unsigned)VALUE_TRY;

@@ -27,6 +27,7 @@ void rooms_init(struct tier_rooms *r, struct stock *stock, const char *folder);
 void rooms_fini(struct tier_rooms *r);
 
 int rooms_reserve(struct tier_rooms *r, uint32_t file, uint64_t offset, uint32_t length, struct room *room);
+int rooms_take(struct room *room, uint32_t i, const void *bytes, uint32_t length);
 void rooms_commit(struct value_codec_state *codec, struct room *room);
 void rooms_abandon(struct room *room);
 

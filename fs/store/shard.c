@@ -83,6 +83,31 @@ bool shard_drop(struct shard *s, uint32_t file, uint64_t offset)
     return false;
 }
 
+/* What is moved meanwhile is looked at again. */
+static bool part_is_stored(const struct shard *s, uint64_t part)
+{
+    uint64_t entry;
+    while (entry_held(entry = map_get(&s->map, part))) {
+        struct segment *in = stock_pin(&s->tier[entry_tier(entry)]->stock, entry_segment(entry));
+        bool stored = in && in->file;
+        if (in)
+            stock_unpin(in);
+        if (in || map_get(&s->map, part) == entry)
+            return stored;
+    }
+    return false;
+}
+
+bool shard_is_stored(const struct shard *s, uint32_t file, uint64_t from, uint64_t to)
+{
+    bool stored = true;
+    for (uint64_t at = from, begin; at < to && stored;) {
+        stored = part_is_stored(s, cut_at(&s->parts, file, at));
+        cut_bytes(&s->parts, file, at, &begin, &at);
+    }
+    return stored;
+}
+
 /* Reading. */
 
 static enum tier_name where_up_to(const struct shard *s, uint32_t file, uint64_t offset, enum tier_name most)
@@ -194,6 +219,11 @@ int shard_reserve(struct shard *s, uint32_t file, uint64_t offset, uint32_t leng
     return error;
 }
 
+int shard_take(struct room *room, uint32_t i, const void *bytes, uint32_t length)
+{
+    return rooms_take(room, i, bytes, length);
+}
+
 void shard_commit(struct value_codec_state *codec, struct room *room)
 {
     rooms_commit(codec, room);
@@ -221,6 +251,14 @@ int shard_reclaim(struct shard *s)
     return ask_both(s, tier_reclaim);
 }
 
+uint64_t shard_make_room(struct shard *s)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < TIERS && !bytes; i++)
+        bytes = tier_make_room(s->tier[i]);
+    return bytes;
+}
+
 void shard_status(struct shard *s, enum tier_name tier, struct tier_status *status)
 {
     tier_get_status(s->tier[tier], status);
@@ -231,6 +269,13 @@ uint64_t shard_room(uint64_t capacity)
     /* What comes next may not fit into a segment that is more than half empty. */
     uint64_t segments = capacity ? 2 * (capacity / tier_segment_bytes(capacity) + 1) : 0;
     return capacity > segments * SEGMENT_COST ? capacity - segments * SEGMENT_COST : 0;
+}
+
+uint64_t shard_kept_free(uint64_t capacity)
+{
+    enum { SEGMENTS = 4, PERCENT = 3 };
+    uint64_t segments = SEGMENTS * (uint64_t)tier_segment_bytes(capacity), part = capacity / 100 * PERCENT;
+    return segments > part ? segments : part;
 }
 
 uint64_t shard_overhead(uint64_t capacity)

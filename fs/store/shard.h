@@ -36,6 +36,8 @@ struct layer **shard_layer(struct shard *shard, enum tier_name tier);
 void shard_part(const struct shard *shard, uint32_t file, uint64_t offset, uint64_t *from, uint64_t *to);
 enum tier_name shard_where(const struct shard *shard, uint32_t file, uint64_t offset);
 bool shard_drop(struct shard *shard, uint32_t file, uint64_t offset); /* holds it no more; false: was not held */
+/* Is each part of these bytes of a file in the file of a segment, and not in memory only? */
+bool shard_is_stored(const struct shard *shard, uint32_t file, uint64_t from, uint64_t to);
 
 /* The bytes of a span out of the tiers up to `most`, into an empty answer; `slowest`: of those that were asked. Waits
  * for nothing but the tiers' own storage. -ENOENT, and an empty answer: some part is not held there, or its value is
@@ -57,6 +59,9 @@ int shard_stored(struct shard *shard, uint32_t file, uint32_t value, uint32_t co
  * no tier has room, now or ever: serve without keeping. Where the parts are held already by the time of the commit,
  * all of the room is given back. */
 int shard_reserve(struct shard *shard, uint32_t file, uint64_t offset, uint32_t length, struct room *room);
+/* The room's i-th value as another node has stored it: checked, and kept as it is. -EBADMSG: the raw bytes are still to
+ * be put there. */
+int shard_take(struct room *room, uint32_t i, const void *bytes, uint32_t length);
 void shard_commit(struct value_codec_state *codec, struct room *room);
 void shard_abandon(struct room *room);
 
@@ -64,6 +69,10 @@ void shard_abandon(struct room *room);
 int shard_flush(struct shard *shard);
 /* Move the live values out of segments that are a quarter dead, and drop those; waits. Also runs by itself. */
 int shard_reclaim(struct shard *shard);
+/* For what found no room: store what is in memory only, drop segments without live values, or where there is none move
+ * the live values out of the one with the most dead bytes, in the RAM tier, else in the SSD tier; waits. Returns the
+ * bytes that have become free. */
+uint64_t shard_make_room(struct shard *shard);
 
 struct pool *shard_pool(struct shard *shard); /* for unpack_value */
 void shard_status(struct shard *shard, enum tier_name tier, struct tier_status *status);
@@ -72,6 +81,9 @@ bool shard_is_locked(struct shard *shard); /* some tier is: nothing is taken yet
 /* The bytes of values, with VALUE_COST for each, that surely fit into a tier of this capacity, but for a rest that is
  * smaller than what is reserved at once. */
 uint64_t shard_room(uint64_t capacity);
+/* What of that is left free where samples are to change their nodes: they come before the room is back of those that
+ * leave. */
+uint64_t shard_kept_free(uint64_t capacity);
 /* What a tier of this capacity takes at most beyond it: the values of segments that are not stored yet, one
  * segment that is being moved, RocksDB's own files. A tmpfs for it is capacity + shard_overhead(capacity). */
 uint64_t shard_overhead(uint64_t capacity);

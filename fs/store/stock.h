@@ -34,6 +34,7 @@ struct stock {
     int error;
     const char *reason; /* in words, where the error alone does not tell; NULL: none */
     uint64_t held, dead, files;
+    uint64_t rewritten; /* bytes of live values that were moved, so far */
     uint32_t next_segment;
     struct segment_list doomed;
     uint64_t busy;     /* since when the tier's thread stores, reclaims or drops; 0: it does not */

@@ -27,6 +27,8 @@ static inline bool store_keeps(const struct store *s, uint32_t file, uint64_t of
 
 /* For the loader: what the read waited for has come: it asks the tiers again, and may wait again. */
 void store_resume(struct store *store, struct store_read *read);
+/* For the loader: there is no room for what the read waited for. */
+void store_refused(struct store *store, struct store_read *read);
 /* For the disk: as disk_get would have returned. */
 void store_got(struct store *store, struct store_read *read, int error);
 /* The read is over. */

@@ -2,7 +2,8 @@
  *
  *   held in RAM ────────────▶ answered at once, without a lock
  *   held on the SSD ────────▶ disk: a thread that may wait for it
- *   kept here, not held ────▶ loader_park: loaded from the source into a tier, then again from the beginning
+ *   kept here, not held ────▶ loader_park: loaded into a tier, from who kept it before or from the source, then again
+ *                             from the beginning; where no tier has room: asked of who kept it before
  *   kept by another node ───▶ the peers; where nobody can be asked:
  *   any other ──────────────▶ loader_direct: read from the source for this once
  *
@@ -72,7 +73,9 @@ static int bring_read(struct store *s, struct store_read *read, bool past)
     bool ours = store_keeps(s, read->span.file, read->span.offset);
     if (ours && !past)
         return loader_park(s->loader, read);
-    if (!ours && !read->here && fetch_from_peer(s, read) == -EINPROGRESS)
+    if (!ours && read->here)
+        return -ENOENT;
+    if (!ours && fetch_from_peer(s, read) == -EINPROGRESS)
         return -EINPROGRESS;
     return loader_direct(s->loader, read);
 }
@@ -85,7 +88,7 @@ static int after_tiers(struct store *s, struct store_read *read, int error)
     if (error)
         return bring_read(s, read, error == -EBUSY);
     if (read->lacked)
-        read->place = PLACE_SOURCE;
+        read->place = read->brought;
     return 0;
 }
 
@@ -108,6 +111,16 @@ void store_end(struct store *s, struct store_read *read, int error)
 void store_resume(struct store *s, struct store_read *read)
 {
     int error = try_read(s, read, false);
+    if (error != -EINPROGRESS)
+        store_end(s, read, error);
+}
+
+void store_refused(struct store *s, struct store_read *read)
+{
+    read->before = true;
+    int error = s->peers.before ? fetch_from_peer(s, read) : -ENOENT;
+    if (error != -EINPROGRESS)
+        error = loader_direct(s->loader, read);
     if (error != -EINPROGRESS)
         store_end(s, read, error);
 }
@@ -223,7 +236,8 @@ static void begin_read(struct store_read *read)
     answer_init(&read->answer);
     read->lacked = 0;
     read->tries = 0;
-    read->waiting = false;
+    read->waiting = read->before = false;
+    read->brought = PLACE_RAM;
     read->began = clock_now();
 }
 

@@ -133,7 +133,7 @@ static void stage_piece(struct stage *s, uint32_t file, uint64_t offset)
     pthread_mutex_unlock(&s->lock);
 
     uint64_t held = 0;
-    int loads = loader_stage(s->store->loader, number, file, offset, &held);
+    int loads = loader_wish(s->store->loader, LOAD_STAGE, number, file, offset, &held);
     if (loads < 0) {
         stage_fail(s, loads);
         return;
@@ -216,7 +216,7 @@ static void stage_files(struct stage *s)
     pthread_mutex_unlock(&s->lock);
     int error = 0;
     if (stop)
-        loader_forget(s->store->loader, number);
+        loader_forget(s->store->loader, LOAD_STAGE, number);
     else
         error = shard_flush(s->store->shard);
     if (error)

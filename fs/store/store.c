@@ -176,6 +176,45 @@ uint64_t store_trim(struct store *s, uint32_t first, uint32_t files, bool only_c
     return bytes;
 }
 
+/* While samples move. */
+
+int store_pull(struct store *s, uint32_t number, uint32_t file, uint64_t from, uint64_t to, uint64_t *held)
+{
+    int notices = 0;
+    for (uint64_t at = from; at < to; at += PIECE_BYTES) {
+        int error = loader_wish(s->loader, LOAD_PULL, number, file, at, held);
+        if (error < 0)
+            return notices ? notices : error;
+        notices += error;
+    }
+    return notices;
+}
+
+void store_forget_pull(struct store *s, uint32_t number)
+{
+    loader_forget(s->loader, LOAD_PULL, number);
+}
+
+bool store_is_stored(struct store *s, uint32_t file, uint64_t from, uint64_t to)
+{
+    return shard_is_stored(s->shard, file, from, to);
+}
+
+uint64_t store_drop(struct store *s, uint32_t file, uint64_t from, uint64_t to)
+{
+    uint64_t bytes = 0, begin, end;
+    for (uint64_t at = from; at < to; at = end) {
+        shard_part(s->shard, file, at, &begin, &end);
+        bytes += shard_drop(s->shard, file, at) ? end - begin : 0;
+    }
+    return bytes;
+}
+
+uint64_t store_make_room(struct store *s)
+{
+    return shard_make_room(s->shard);
+}
+
 /* Looking. */
 
 int store_where(struct store *s, uint32_t file, enum tier_name *tier)

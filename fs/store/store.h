@@ -2,7 +2,9 @@
  *
  *   store_read ─▶ RAM tier ─▶ SSD tier ─┬─ kept here ──▶ loader ─▶ source, and into a tier
  *                                       └─ another's ──▶ its node, or the source for this once
- */
+ *
+ * While samples move (fs/world/FORMAT), what is kept here may still be with the node that kept it before: the loader
+ * asks that one first. */
 #ifndef FS_STORE_STORE_H
 #define FS_STORE_STORE_H
 
@@ -50,11 +52,13 @@ struct store_read {
     /* the store's own: */
     TAILQ_ENTRY(store_read) parked; /* where it waits */
     uint64_t began;
-    uint64_t lacked; /* 1 + offset of the furthest byte that it parked for; 0: never parked */
-    int tries;       /* how often it got no further than that */
-    bool waiting;    /* `waits` was called */
-    bool here;       /* for another node, see store_load */
-    bool quiet;      /* is not counted */
+    uint64_t lacked;    /* 1 + offset of the furthest byte that it parked for; 0: never parked */
+    int tries;          /* how often it got no further than that */
+    bool waiting;       /* `waits` was called */
+    bool here;          /* for another node, see store_load */
+    bool before;        /* kept here, and to be asked of who kept it before */
+    enum place brought; /* the slowest of what loads that it waited for came from */
+    bool quiet;         /* is not counted */
     /* the peers' own: */
     uint32_t peer;
     uint64_t asked;
@@ -70,17 +74,28 @@ int store_read(struct store *store, struct store_read *read);
  * going from one to whom it waits for to the next: ask again while `done` does not come. */
 bool store_cancel(struct store *store, struct store_read *read);
 
+/* Given a stored value as it lies, the i-th of those asked for, for as long as the call lasts. */
+typedef void (*stored_put)(void *user, uint32_t i, const void *bytes, uint32_t length);
+
 /* Other nodes, that keep what this one does not. A read asks the tiers, then the node that keeps the extent, then the
  * source. What this node does not keep never enters its tiers. */
 struct store_peers {
     void *user;
     /* Does this node keep the extent that has this byte? Any thread, at any time. */
     bool (*keeps)(void *user, uint32_t file, uint64_t offset);
-    /* Bring a span of one extent that is not kept here: -EINPROGRESS: store_fetched will be called once, with the
-     * answer filled or an error. Anything else: nobody can be asked now. Never waits. */
+    /* Bring a span of one extent that is not kept here, or with read->before from who kept it before: -EINPROGRESS:
+     * store_fetched will be called once, with the answer filled or an error. Anything else: nobody can be asked now.
+     * Never waits. */
     int (*fetch)(void *user, struct store_read *read);
     /* As store_cancel, for what waits there. NULL: nothing can be taken back. */
     bool (*cancel)(void *user, struct store_read *read);
+    /* Stored values of one extent that is kept here, from the node that kept it before, each handed to `put`: 0. Waits,
+     * but not without end; a thread of the loader's asks. -ENOENT: there was none, or it has not all of them; else they
+     * cannot be had now. Some may have been put. NULL: nobody kept anything before. */
+    int (*before)(void *user, uint32_t file, uint32_t value, uint32_t count, stored_put put, void *to);
+    /* A load of a pull has ended: 0; -ENOSPC: no tier had room; -ENOENT: who kept it before has not all of it; else it
+     * could not be had now. */
+    void (*pulled)(void *user, uint32_t number, uint32_t file, uint64_t offset, uint32_t length, int error);
 };
 /* Before anything is read or staged. */
 void store_set_peers(struct store *store, const struct store_peers *peers);
@@ -88,17 +103,27 @@ void store_fetched(struct store *store, struct store_read *read, int error);
 
 /* For other nodes: the stored values of a file as they lie in the tiers, checked: `put` is called for each in turn.
  * -ENOENT: one is not held; some may have been put. Waits for nothing but the tier's storage. */
-typedef void (*stored_put)(void *user, uint32_t i, const void *bytes, uint32_t length);
 int store_stored(struct store *store, uint32_t file, uint32_t value, uint32_t count, stored_put put, void *user);
 struct pool *store_pool(struct store *store); /* to open stored values of others: see unpack.h */
-/* Have these values, up to ANSWER_VALUES of one extent, loaded as a reader of this node would, but not from a third
- * one: as store_read. Then the tiers hold them and the answer is empty, or no tier keeps them and they are the answer.
- */
+/* Have these values, up to ANSWER_VALUES of one extent, loaded as a reader of this node would, but of other nodes only
+ * from the one that kept it before: as store_read. Then the tiers hold them and the answer is empty, or no tier keeps
+ * them and they are the answer. -ENOENT: they are neither held nor kept here. */
 int store_load(struct store *store, struct store_read *read);
 bool store_holds(struct store *store, uint32_t file, uint64_t offset); /* the part that has this byte */
 /* Give up what is held and not kept of these files; its room comes back in the background. Returns its bytes, raw. */
 uint64_t store_trim(struct store *store, uint32_t first, uint32_t files, bool only_count);
 void store_reclaim(struct store *store); /* waits until that room is there, but for what is left in segments in use */
+
+/* While samples move. Bytes from…to are an extent of the file. */
+
+/* What this node keeps of them and lacks is to come from the node that kept it before, after all that readers wait for.
+ * Returns how often `pulled` will be called with this number (not 0), -ESHUTDOWN or -ENOMEM; `held` counts the bytes
+ * that are held already. */
+int store_pull(struct store *store, uint32_t number, uint32_t file, uint64_t from, uint64_t to, uint64_t *held);
+void store_forget_pull(struct store *store, uint32_t number); /* of what does not run yet nothing is told any more */
+bool store_is_stored(struct store *store, uint32_t file, uint64_t from, uint64_t to); /* all of it, where it lasts */
+uint64_t store_drop(struct store *store, uint32_t file, uint64_t from, uint64_t to);  /* returns bytes, raw */
+uint64_t store_make_room(struct store *store);                                        /* see shard_make_room */
 
 /* Fill the shards from the source. Loads that readers wait for go first. Totals are of what this node is to keep. */
 struct stage_progress {

@@ -29,6 +29,7 @@ struct tier_status {
     const char *reason;      /* and in words where that does not tell; NULL: it does */
     uint64_t capacity, held; /* held: stored bytes, as budgeted */
     uint64_t parts, segments, dead, bad_values;
+    uint64_t rewritten; /* bytes of live values that were moved to new segments, so far */
 };
 
 /* What a tier's budget counts beside the stored bytes of values. */
@@ -42,6 +43,7 @@ size_t tier_segment_bytes(uint64_t capacity); /* about the length of a segment's
 struct room {
     int values;
     struct iovec value[PIECE_BYTES / VALUE_BYTES]; /* where the raw bytes go, one value each */
+    uint32_t sealed[PIECE_BYTES / VALUE_BYTES];    /* the length of one that lies there as it is stored; 0: raw bytes */
     struct tier_rooms *rooms;
     struct segment *segment;
     uint32_t place;

@@ -52,6 +52,21 @@ static void reclaim(struct tier *t)
 }
 
 /* With the lock, which is given up meanwhile. */
+static void squeeze(struct tier *t)
+{
+    struct stock *k = &t->stock;
+    uint64_t held = k->held;
+    t->cramped = false;
+    pthread_mutex_unlock(&k->lock);
+    reclaim_one(k);
+    pthread_mutex_lock(&k->lock);
+    stock_drop_doomed(k);
+    t->squeezed = held > k->held ? held - k->held : 0;
+    t->squeezes++;
+    pthread_cond_broadcast(&k->changed);
+}
+
+/* With the lock, which is given up meanwhile. */
 static void store_segment(struct stock *k, struct segment *s)
 {
     pthread_mutex_unlock(&k->lock);
@@ -72,6 +87,8 @@ static bool do_something(struct tier *t)
         stock_drop_doomed(k);
     else if (!k->resting && (s = rooms_next(&t->rooms)))
         store_segment(k, s);
+    else if (t->cramped && !k->resting)
+        squeeze(t);
     else if ((k->worn && !k->resting) || t->reclaims_done < t->reclaims_asked)
         reclaim(t);
     else
@@ -197,6 +214,25 @@ int tier_reclaim(struct tier *t)
     return error;
 }
 
+/* What is in memory only goes first: others may wait to hear that it is stored. A tier that rests gives nothing now. */
+uint64_t tier_make_room(struct tier *t)
+{
+    struct stock *k = &t->stock;
+    uint64_t bytes = 0;
+    if (tier_flush(t))
+        return 0;
+    pthread_mutex_lock(&k->lock);
+    uint64_t squeezes = t->squeezes;
+    t->cramped = k->state == TIER_OPEN && !k->resting;
+    pthread_cond_signal(&k->work);
+    while (t->squeezes == squeezes && k->state == TIER_OPEN && !k->resting)
+        pthread_cond_wait(&k->changed, &k->lock);
+    if (t->squeezes != squeezes)
+        bytes = t->squeezed;
+    pthread_mutex_unlock(&k->lock);
+    return bytes;
+}
+
 void tier_get_status(struct tier *t, struct tier_status *status)
 {
     struct stock *k = &t->stock;
@@ -211,6 +247,7 @@ void tier_get_status(struct tier *t, struct tier_status *status)
         .segments = k->files + (uint64_t)rooms_segments(&t->rooms),
         .dead = k->dead,
         .bad_values = atomic_load(&k->bad_values),
+        .rewritten = k->rewritten,
     };
     pthread_mutex_unlock(&k->lock);
 }

@@ -19,6 +19,9 @@ struct tier {
     bool stop;
     uint64_t reclaims_asked, reclaims_done;
     int reclaim_error; /* of the last one */
+    bool cramped;      /* some want room, */
+    uint64_t squeezes; /* so often it was looked for, */
+    uint64_t squeezed; /* and the last time so many bytes became free */
 };
 
 int tier_create(enum tier_name name, const struct tier_config *config, struct map *map, struct pool *pool,
@@ -26,6 +29,7 @@ int tier_create(enum tier_name name, const struct tier_config *config, struct ma
 
 int tier_flush(struct tier *t);
 int tier_reclaim(struct tier *t);
+uint64_t tier_make_room(struct tier *t); /* as shard_make_room */
 void tier_get_status(struct tier *t, struct tier_status *status);
 
 #endif

@@ -91,9 +91,12 @@ int wants_span(struct wants *w, const struct span *span, bool ahead, struct load
             if (is_large(w, span->file))
                 recent_add(&w->recent, span->file, load->offset, loaded);
         }
-        if (load && load->queued == &w->later)
+        if (!load)
+            continue;
+        load->pulled = false;
+        if (load->queued == &w->later)
             load_queue_add(&w->urgent, load);
-        if (load && !*first)
+        if (!*first)
             *first = load;
     }
     if (sequence && ahead)
@@ -101,7 +104,7 @@ int wants_span(struct wants *w, const struct span *span, bool ahead, struct load
     return 0;
 }
 
-int wants_piece(struct wants *w, uint32_t file, uint64_t offset, uint32_t stage, uint64_t *held)
+int wants_piece(struct wants *w, enum load_wish wish, uint32_t number, uint32_t file, uint64_t offset, uint64_t *held)
 {
     uint64_t end = piece_end(w, file, offset);
     int notices = 0;
@@ -111,14 +114,15 @@ int wants_piece(struct wants *w, uint32_t file, uint64_t offset, uint32_t stage,
             *held += part_end(w, file, at) - at;
             continue;
         }
-        if (!stage)
+        if (!number)
             continue;
-        if (!load)
-            load = add_run(w, file, at, end, &w->later);
+        if (!load && (load = add_run(w, file, at, end, &w->later)))
+            load->pulled = true;
         if (!load)
             return notices ? notices : -ENOMEM;
-        notices += load->staged != stage;
-        load->staged = stage;
+        load->pulled &= wish == LOAD_PULL;
+        notices += load->told[wish] != number;
+        load->told[wish] = number;
     }
     return notices;
 }
@@ -130,6 +134,11 @@ static void load_drop(struct load *load)
     free(load);
 }
 
+static bool is_wished(const struct load *load)
+{
+    return load->told[LOAD_STAGE] || load->told[LOAD_PULL];
+}
+
 bool wants_abandon(struct wants *w, struct store_read *read)
 {
     uint64_t end = read->span.offset + read->span.length;
@@ -137,19 +146,22 @@ bool wants_abandon(struct wants *w, struct store_read *read)
         struct load *load = loads_at(&w->loads, read->span.file, at);
         if (!load || !read_list_remove(&load->waiting, read))
             continue;
-        if (load->queued && TAILQ_EMPTY(&load->waiting) && !load->staged)
+        if (load->queued && TAILQ_EMPTY(&load->waiting) && !is_wished(load))
             load_drop(load);
         return true;
     }
     return false;
 }
 
-void wants_forget(struct wants *w, uint32_t stage)
+void wants_forget(struct wants *w, enum load_wish wish, uint32_t number)
 {
     struct load *load, *next;
     for (load = TAILQ_FIRST(&w->later.loads); load; load = next) {
         next = TAILQ_NEXT(load, same_queue);
-        if (load->staged == stage)
+        if (load->told[wish] != number)
+            continue;
+        load->told[wish] = 0;
+        if (!is_wished(load))
             load_drop(load);
     }
 }

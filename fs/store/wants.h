@@ -23,15 +23,16 @@ void wants_fini(struct wants *w); /* nobody waits any more and nothing runs */
  * reads is loaded too. 0 or -ENOMEM. */
 int wants_span(struct wants *w, const struct span *span, bool ahead, struct load **first);
 
-/* For a stage: the piece of PIECE_BYTES of a file that begins at `offset`. Returns how many loads will end with notice
- * to `stage`, or -ENOMEM; `held` counts the bytes that are held already. With stage 0 nothing is loaded. */
-int wants_piece(struct wants *w, uint32_t file, uint64_t offset, uint32_t stage, uint64_t *held);
+/* For a stage or a pull: the piece of PIECE_BYTES of a file that begins at `offset`. Returns how many loads will end
+ * with notice to `number`, or -ENOMEM; `held` counts the bytes that are held already. With number 0 nothing is loaded.
+ */
+int wants_piece(struct wants *w, enum load_wish wish, uint32_t number, uint32_t file, uint64_t offset, uint64_t *held);
 
 /* The read waits no more for what it parked for; a load that nobody wants now is dropped if it does not run. False: it
  * waits for no load. */
 bool wants_abandon(struct wants *w, struct store_read *read);
 
-/* The stage is not interested any more: what is only queued for it is dropped. */
-void wants_forget(struct wants *w, uint32_t stage);
+/* It is not interested any more: what is only queued for it is dropped. */
+void wants_forget(struct wants *w, enum load_wish wish, uint32_t number);
 
 #endif

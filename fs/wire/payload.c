@@ -53,18 +53,18 @@ size_t payload_stored_length(uint32_t count)
     return sizeof(struct payload_stored) + (count + 63) / 64 * sizeof(uint64_t);
 }
 
-struct payload_stored *payload_stored_begin(void *slot, uint64_t first, uint32_t count)
+struct payload_stored *payload_stored_begin(void *slot, uint64_t first, uint32_t count, uint64_t k)
 {
     struct payload_stored *p = slot;
     memset(p, 0, payload_stored_length(count));
-    *p = (struct payload_stored){.magic = STORED_MAGIC, .count = count, .first = first};
+    *p = (struct payload_stored){.magic = STORED_MAGIC, .count = count, .first = first, .k = k};
     return p;
 }
 
-const uint64_t *payload_stored_parse(const void *bytes, size_t n, uint64_t first, uint32_t count)
+const uint64_t *payload_stored_parse(const void *bytes, size_t n, uint64_t first, uint32_t count, uint64_t k)
 {
     const struct payload_stored *p = bytes;
     bool right = count <= STORED_MOST && n == payload_stored_length(count) && p->magic == STORED_MAGIC &&
-                 p->count == count && p->first == first;
+                 p->count == count && p->first == first && p->k == k;
     return right ? p->word : NULL;
 }

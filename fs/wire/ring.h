@@ -185,11 +185,12 @@ int payload_parse(const void *bytes, size_t n, uint32_t file, uint32_t value, ui
 struct payload_stored {
     uint32_t magic, count;
     uint64_t first;
+    uint64_t k; /* of the turn that they are stored under */
     uint64_t word[];
 };
 size_t payload_stored_length(uint32_t count);
-struct payload_stored *payload_stored_begin(void *slot, uint64_t first, uint32_t count); /* no bit is set */
-/* The bits, or NULL: it is not of these extents. */
-const uint64_t *payload_stored_parse(const void *bytes, size_t n, uint64_t first, uint32_t count);
+struct payload_stored *payload_stored_begin(void *slot, uint64_t first, uint32_t count, uint64_t k); /* no bit is set */
+/* The bits, or NULL: it is not of these extents and this turn. */
+const uint64_t *payload_stored_parse(const void *bytes, size_t n, uint64_t first, uint32_t count, uint64_t k);
 
 #endif
