@@ -156,17 +156,38 @@ tests_mpi_test_mail_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_test_sockets_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_test_wire_LDADD = mpi/libcourier.a $(LDADD)
 
-SCRIPT_TESTS = \
-	tests/cases/01-mount.t \
-	tests/cases/30-plan.t \
-	tests/cases/54-hostile.t \
+# Those that begin with `exclusive world`.
+WORLD_TESTS = \
+	tests/cases/20-world.t \
+	tests/cases/21-uneven.t \
+	tests/cases/22-loss.t \
+	tests/cases/23-rejoin.t \
+	tests/cases/24-refused.t \
+	tests/cases/26-slurm.t \
+	tests/cases/27-show.t \
+	tests/cases/28-many.t \
+	tests/cases/29-redeal.t \
 	tests/cases/31-plan-world.t \
 	tests/cases/32-examples.t \
 	tests/cases/33-train.t \
 	tests/cases/34-calibrate.t \
-	tests/cases/64-readme.t \
-	tests/cases/50-rewritten.t \
+	tests/cases/40-storm.t \
+	tests/cases/41-peers.t \
+	tests/cases/42-versions.t \
 	tests/cases/50-rewritten-world.t \
+	tests/cases/64-readme.t
+
+SCRIPT_TESTS = \
+	tests/cases/25-network.t \
+	tests/cases/13-care.t \
+	tests/fs/server/10-crash.t \
+	tests/fuzz.t \
+	tests/mpi/10-courier.t \
+	tests/model/model.t \
+	tests/cases/01-mount.t \
+	tests/cases/30-plan.t \
+	tests/cases/54-hostile.t \
+	tests/cases/50-rewritten.t \
 	tests/cases/51-handles.t \
 	tests/cases/02-tools.t \
 	tests/cases/03-umount.t \
@@ -179,30 +200,16 @@ SCRIPT_TESTS = \
 	tests/cases/10-install.t \
 	tests/cases/11-names.t \
 	tests/cases/12-blocked.t \
-	tests/cases/13-care.t \
 	tests/cases/14-parked.t \
 	tests/cases/15-odd.t \
 	tests/cases/16-manual.t \
 	tests/cases/17-stage.t \
-	tests/cases/20-world.t \
-	tests/cases/21-uneven.t \
-	tests/cases/22-loss.t \
-	tests/cases/23-rejoin.t \
-	tests/cases/24-refused.t \
-	tests/cases/25-network.t \
-	tests/cases/26-slurm.t \
-	tests/cases/27-show.t \
-	tests/cases/28-many.t \
-	tests/cases/29-redeal.t \
-	tests/cases/42-versions.t \
 	tests/cases/52-hostile.t \
 	tests/cases/53-vanished.t \
 	tests/cases/56-killed.t \
 	tests/cases/57-health.t \
 	tests/cases/58-ahead.t \
 	tests/cases/59-ssd-hangs.t \
-	tests/cases/40-storm.t \
-	tests/cases/41-peers.t \
 	tests/cases/60-disk.t \
 	tests/cases/61-source.t \
 	tests/cases/62-warm.t \
@@ -211,13 +218,9 @@ SCRIPT_TESTS = \
 	tests/cli/mount/10-start.t \
 	tests/cli/mount/11-held.t \
 	tests/fs/catalog/10-imagefolder.t \
-	tests/fs/server/10-crash.t \
 	tests/fs/control/10-control.t \
 	tests/fs/plan/10-model.t \
 	tests/fs/plan/11-torch.t \
-	tests/fuzz.t \
-	tests/model/model.t \
-	tests/mpi/10-courier.t \
 	tests/tree.t
 
 # What script tests and benchmarks run.
@@ -262,9 +265,15 @@ tests_other_dealfs_server_LDADD = $(dealfs_server_LDADD)
 
 check_PROGRAMS += $(UNIT_TESTS) $(TEST_TOOLS)
 # The long ones begin first.
-TESTS = $(SCRIPT_TESTS) $(UNIT_TESTS)
+TESTS = $(WORLD_TESTS) $(SCRIPT_TESTS) $(UNIT_TESTS)
+
+# Worlds run one at a time (`exclusive world`). Each of their tests follows the one before it, so that none of make's
+# jobs waits for another one.
+WORLD_LOGS = $(filter $(WORLD_TESTS:.t=.log),$(TEST_LOGS))
+$(foreach log,$(WORLD_LOGS),$(eval $(log): | $(world_before))$(eval world_before = $(log)))
 
 EXTRA_DIST += \
+	$(WORLD_TESTS) \
 	$(SCRIPT_TESTS) \
 	tests/bench/run \
 	tests/bench/worlds.py \
@@ -313,15 +322,17 @@ check-kernel: all $(TEST_TOOLS)
 # Sanitizers ---------------------------------------------------------------------------------------------------------
 
 # The whole is built again in build-asan/ and build-tsan/, and these tests run there.
-ASAN_TESTS = $(UNIT_TESTS) \
-	tests/cases/01-mount.t \
+ASAN_TESTS = \
 	tests/fs/server/10-crash.t \
-	tests/fs/control/10-control.t \
+	tests/mpi/10-courier.t \
 	tests/model/model.t \
-	tests/mpi/10-courier.t
-TSAN_TESTS = $(UNIT_TESTS) \
+	tests/fs/control/10-control.t \
 	tests/cases/01-mount.t \
-	tests/fs/control/10-control.t
+	$(UNIT_TESTS)
+TSAN_TESTS = \
+	tests/fs/control/10-control.t \
+	tests/cases/01-mount.t \
+	$(UNIT_TESTS)
 
 SUB_BUILD = SOURCES='$(DISTFILES)' $(srcdir)/tests/lib/sub-build '$(abs_top_srcdir)'
 

@@ -41,6 +41,11 @@ executable() {
         [ -x "$file" ] || { echo "$file: not executable"; return 1; }
     done
 }
+of_worlds() {
+    diff <(files -name '*.t' -exec grep -lx 'exclusive world' {} +) \
+        <(sed -n '/^WORLD_TESTS/,/[^\\]$/p' tests/local.mk | grep -o 'tests/.*[.]t' | sort)
+}
+ok 'tests that run one at a time are listed as such' of_worlds
 mapfile -t scripts < <(files -name '*.t')
 ok 'every script test can be executed' executable bootstrap .ci/run tests/tidy "${scripts[@]}"
 

@@ -33,14 +33,32 @@ all_stopped() { ! for p in $pids; do cat /proc/"$p"/task/*/status; done | grep '
 kill -STOP $pids
 at_exit kill -CONT $pids
 wait_for 10 all_stopped
-one_line 'status of a mount that hangs' \
-    'hangs: its server .* is stopped .*: `kill -CONT [0-9]+ [0-9]+` lets them go on' timeout 30 dealfs status "$mnt"
-exits 3 'status of all' timeout 40 dealfs status
-one_line 'wait for it' 'hangs' timeout 30 dealfs wait --timeout 1 "$mnt"
-one_line 'stage it' "$mnt" timeout 30 dealfs stage "$mnt"
-one_line 'verify it' "$mnt" timeout 30 dealfs verify "$mnt"
-like 'doctor finds it' "$(timeout 60 dealfs doctor 2>&1)" "problem .*$mnt: hangs"
-is 'clean leaves it alone' "$(timeout 40 dealfs clean -n | grep -c "would remove $mnt")" 0
+# Each waits for some seconds: all of them at once.
+ask() { # name, command…
+    timeout 60 "${@:2}" >"$tmp/$1.out" 2>"$tmp/$1.err" </dev/null
+    echo $? >"$tmp/$1.status"
+}
+asked=()
+ask status dealfs status "$mnt" & asked+=($!)
+ask all dealfs status & asked+=($!)
+ask wait dealfs wait --timeout 1 "$mnt" & asked+=($!)
+ask stage dealfs stage "$mnt" & asked+=($!)
+ask verify dealfs verify "$mnt" & asked+=($!)
+ask doctor dealfs doctor & asked+=($!)
+ask clean dealfs clean -n & asked+=($!)
+wait "${asked[@]}"
+refused() { # what, name, regex: it has failed with one line on stderr
+    like "$1" "$(cat "$tmp/$2.status" "$tmp/$2.err")" $'^1\n[^\n]*'"$3"$'[^\n]*$'
+}
+refused 'status of a mount that hangs' status \
+    'hangs: its server .* is stopped .*: `kill -CONT [0-9]+ [0-9]+` lets them go on'
+is 'status of all' "$(cat "$tmp/all.status")" 3
+refused 'wait for it' wait 'hangs'
+refused 'stage it' stage "$mnt"
+refused 'verify it' verify "$mnt"
+like 'doctor finds it' "$(cat "$tmp/doctor.out" "$tmp/doctor.err")" "problem .*$mnt: hangs"
+is 'clean leaves it alone' "$(grep -c "would remove $mnt" "$tmp/clean.out")" 0
+is 'and ends well' "$(cat "$tmp/clean.status")" 0
 kill -CONT $pids
 ok 'it goes on' wait_for 20 dealfs status "$mnt"
 

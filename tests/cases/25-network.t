@@ -9,7 +9,6 @@
 require_root
 require_fuse
 require ip nsenter unshare
-exclusive world
 
 src=$tmp/src
 make_files "$src" 100 114688
