@@ -88,6 +88,22 @@ int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *number)
     return 0;
 }
 
+int millionths_parse(const char *text, uint64_t min, uint64_t max, uint64_t *millionths)
+{
+    struct decimal d;
+    uint64_t value;
+    int error;
+    const char *p = decimal_parse(text, &d, &error);
+    if (!p)
+        return error;
+    if (*p != '\0' || d.scale > MILLION)
+        return -EINVAL;
+    if (decimal_times(&d, MILLION, 1, &value) || value < min || value > max)
+        return -ERANGE;
+    *millionths = value;
+    return 0;
+}
+
 int duration_parse(const char *text, uint64_t *nanoseconds)
 {
     static const struct {

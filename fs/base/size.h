@@ -11,6 +11,10 @@ int size_parse(const char *text, uint64_t whole, uint64_t *size);
 /* An unsigned decimal number that is the whole text and lies in min…max. 0, -EINVAL, or -ERANGE. */
 int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *number);
 
+/* "2", "0.25" in millionths, without floating point: at most six decimals, in min…max. 0, -EINVAL, or -ERANGE. */
+enum { MILLION = 1000000 };
+int millionths_parse(const char *text, uint64_t min, uint64_t max, uint64_t *millionths);
+
 /* "7d", "12h", "30m", "10s", "200ms", "10", "0.5" (seconds) in nanoseconds. 0, -EINVAL, or -ERANGE. */
 int duration_parse(const char *text, uint64_t *nanoseconds);
 

@@ -8,6 +8,7 @@
 #include "fs/control/plan-files.h"
 #include "fs/control/snapshots.h"
 #include "fs/control/texts.h"
+#include "fs/control/turns.h"
 #include "fs/control/verbs.h"
 
 #include "fs/base/cleanup.h"
@@ -158,6 +159,8 @@ int control_create(const struct control_config *config, struct control **out)
     if (!error)
         error = handles_create(control, &verbs_stream_rules, &control->handles);
     if (!error)
+        error = turns_create(control, &control->turns);
+    if (!error)
         error = jobs_create(control, control_drop_parked, &control->workers);
     if (!error)
         error = writer_start(control);
@@ -176,6 +179,7 @@ void control_destroy(struct control *control)
     int saved = errno;
     writer_stop(control);
     workers_destroy(control->workers);
+    turns_destroy(control->turns);
     handles_destroy(control->handles);
     samples_table_destroy(control->samples);
     extents_destroy(control->extents);

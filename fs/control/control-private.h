@@ -38,6 +38,7 @@ struct control {
     struct plan_files *files;
     struct snapshots *snapshots;
     struct budget budget;
+    struct turns *turns;
 
     _Atomic uint64_t stage_told; /* clock_now when the other nodes were last told to stage */
 

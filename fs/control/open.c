@@ -231,13 +231,21 @@ void control_drop_parked(void *user)
         handles_visit(control->handles, drop_parked);
 }
 
+static bool begins_with(const struct str *request, const char *word)
+{
+    size_t n = strlen(word), blank = request->length ? strspn(request->data, " \t") : 0;
+
+    return request->length - blank >= n && memcmp(request->data + blank, word, n) == 0;
+}
+
 /* Long ones wait for each other. */
 static enum work_class class_of(const struct str *request)
 {
     enum { QUICK_MOST = 64 << 10 };
-    bool plan = request->length >= 4 && memcmp(request->data, "plan", 4) == 0;
 
-    return plan || request->length > QUICK_MOST ? WORK_LONG : WORK_QUICK;
+    if (begins_with(request, "exchange") || begins_with(request, "shuffle"))
+        return WORK_TURN;
+    return begins_with(request, "plan") || request->length > QUICK_MOST ? WORK_LONG : WORK_QUICK;
 }
 
 /* Takes the reference to the handle over. */

@@ -32,7 +32,8 @@ static const struct verb verb_umount = {
     .run = umount_run,
 };
 
-static const struct verb *const verbs[] = {&verb_plan, &verb_where, &verb_samples, &verb_stage, &verb_umount, NULL};
+static const struct verb *const verbs[] = {&verb_plan,     &verb_where,   &verb_samples, &verb_stage,
+                                           &verb_exchange, &verb_shuffle, &verb_umount,  NULL};
 
 enum {
     STRAY_MOST = 4096, /* what may follow the line of a verb that takes no payload, until it is refused with words */

@@ -15,8 +15,9 @@
 /* Together less than CONTROL_SLOTS, so that some are always free to be read into. */
 static const struct {
     int threads, wait;
-} bounds[WORK_CLASSES] = {[WORK_QUICK] = {1, 32}, [WORK_LONG] = {2, 512}, [WORK_OTHERS] = {1, 16}};
-enum { THREADS = 1 + 2 + 1 + 1, TICK_MS = 50 };
+} bounds[WORK_CLASSES] = {
+    [WORK_QUICK] = {1, 32}, [WORK_LONG] = {2, 256}, [WORK_TURN] = {1, 256}, [WORK_OTHERS] = {1, 16}};
+enum { THREADS = 1 + 1 + 2 + 1 + 1, TICK_MS = 50 };
 
 TAILQ_HEAD(work_list, request_work);
 

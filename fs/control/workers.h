@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-enum work_class { WORK_QUICK, WORK_LONG, WORK_OTHERS, WORK_CLASSES };
+/* WORK_TURN: what may wait until the world has turned. */
+enum work_class { WORK_QUICK, WORK_LONG, WORK_TURN, WORK_OTHERS, WORK_CLASSES };
 
 struct request_work {
     enum work_class class;

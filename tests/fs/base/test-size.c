@@ -78,6 +78,36 @@ static void test_number_parse(void)
     is_uint(n, 7, "do not matter");
 }
 
+static void test_millionths_parse(void)
+{
+    static const struct {
+        const char *text;
+        int error;
+        uint64_t millionths;
+    } cases[] = {
+        {"", -EINVAL, 77},
+        {".5", -EINVAL, 77},
+        {"0.", -EINVAL, 77},
+        {"1e0", -EINVAL, 77},
+        {"0.1234567", -EINVAL, 77},
+        {"-0.1", -EINVAL, 77},
+        {"0.000001", -ERANGE, 77},
+        {"2.000001", -ERANGE, 77},
+        {"99999999999999999999", -ERANGE, 77},
+        {"18446744073709551615", -ERANGE, 77},
+        {"0.000002", 0, 2},
+        {"0.25", 0, 250000},
+        {"1", 0, 1000000},
+        {"2.000000", 0, 2000000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t n = 77;
+        is_int(millionths_parse(cases[i].text, 2, 2 * MILLION, &n), cases[i].error, "millionths of \"%s\"",
+               cases[i].text);
+        is_uint(n, cases[i].millionths, "are as they should be");
+    }
+}
+
 static void test_duration_parse(void)
 {
     static const struct {
@@ -146,6 +176,7 @@ int main(void)
 {
     test_size_parse();
     test_number_parse();
+    test_millionths_parse();
     test_duration_parse();
     test_format();
     return done_testing();

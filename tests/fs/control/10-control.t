@@ -314,7 +314,7 @@ def test_where():
 
 def test_usage():
     text = read('control').decode()
-    for verb in ('where', 'samples', 'stage'):
+    for verb in ('where', 'samples', 'stage', 'exchange', 'shuffle'):
         ok(re.search(rf'^  {verb} ', text, re.M), f'the usage names {verb}')
     example = '\n'.join(line.strip() for line in text.split('Example')[1].splitlines()[1:])
     equal(shell(example).encode(), WHERE_HELD, 'its example works as shown')
@@ -391,6 +391,8 @@ def test_refused():
             (b'samples name=all\nroot.txt\n', errno.EEXIST, 'cannot be replaced'),
             (b'samples name=x\nroot.txt\nnothing\n', errno.ENOENT, 'line 2'),
             (b'samples name=x\n', errno.EINVAL, 'needs paths'),
+            (b'exchange epoch=1 fraction=1.5\n', errno.ERANGE, '0 to 1'),
+            (b'shuffle\n', errno.EINVAL, 'needs `seed='),
             (b'stage\nnow', errno.EINVAL, 'takes nothing after'),
     ]:
         got, reason = ask(request)
@@ -398,7 +400,7 @@ def test_refused():
            f'refused: {request!r}: {reason.strip()}')
     equal(sorted(os.listdir(path('samples.d'))), before, 'nothing was changed')
     lines = errors()
-    equal(len(lines) - count, 9, 'each has a line in errors')
+    equal(len(lines) - count, 11, 'each has a line in errors')
     ok(re.fullmatch(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z', lines[-1][0]) and lines[-1][1] == str(os.getuid())
        and lines[-1][2] == str(os.getpid()) and lines[-1][3] == 'stage' and len(lines[-1]) == 5,
        'time, uid, pid, request line, reason')
@@ -409,6 +411,24 @@ def test_refused():
     ok('unread' not in os.listdir(path('samples.d')), 'and not run')
     ask(b'bad\x1b[2J\n')
     ok('\\x1b' in errors()[-1][3], 'what users write cannot steer a terminal')
+
+
+def test_alone():
+    """Without another node nothing moves; and only the mount's owner may ask."""
+    for request in (b'exchange epoch=1 fraction=0.5\n', b'shuffle seed=1'):
+        equal(json.loads(ask(request)), {'nodes': 1, 'turn': 0, 'layout': None, 'samples': 0, 'bytes': 0},
+              f'{request.split()[0].decode()} alone')
+    root = os.open(CONTROL, os.O_PATH)
+    child = os.fork()
+    if child == 0:
+        os.setuid(33)
+        try:
+            os.open('control', os.O_RDWR, dir_fd=root)
+        except OSError as e:
+            os._exit(e.errno)
+        os._exit(0)
+    os.close(root)
+    equal(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), errno.EACCES, 'another user cannot ask')
 
 
 def test_lists():
@@ -737,6 +757,7 @@ test_usage()
 test_shell()
 test_python()
 test_refused()
+test_alone()
 test_copies()
 test_crowd()
 test_lists()

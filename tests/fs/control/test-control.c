@@ -71,6 +71,18 @@ void peers_view_release(struct world_view *view)
     (void)view;
 }
 
+int peers_turn(struct peers *peers, const struct turn *turn)
+{
+    (void)peers, (void)turn;
+    return -ENOTCONN;
+}
+
+bool peers_turned(struct peers *peers, const struct turn *turn, struct turn_record *record)
+{
+    (void)peers, (void)turn, (void)record;
+    return false;
+}
+
 int peers_command(struct peers *peers, enum world_command command, uint64_t token)
 {
     (void)peers, (void)command, (void)token;

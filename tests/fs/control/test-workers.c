@@ -163,7 +163,7 @@ static bool task_is(struct task *task, int state)
 
 static void test_classes(void)
 {
-    struct task plan[4], other[2], quick;
+    struct task plan[4], other[2], quick, turn;
     atomic_int ticks = 0;
     const struct work_rules rules = {.run = run, .drop = drop, .gave_up = gave_up, .tick = tick, .user = &ticks};
     struct workers *w;
@@ -175,6 +175,8 @@ static void test_classes(void)
     task_add(w, &other[0], WORK_OTHERS);
     task_add(w, &other[1], WORK_OTHERS);
     ok(task_is(&other[0], RUNNING), "and one of others beside them");
+    task_add(w, &turn, WORK_TURN);
+    ok(task_is(&turn, RUNNING), "and one that waits for a turn");
     task_add(w, &quick, WORK_QUICK);
     ok(task_is(&quick, RUNNING), "and a quick one");
     is_int(atomic_load(&plan[2].state) + atomic_load(&other[1].state), 2 * QUEUED, "the rest waits");
@@ -189,6 +191,7 @@ static void test_classes(void)
     for (int i = 0; i < 4; i++)
         task_end(&plan[i]);
     task_end(&quick);
+    task_end(&turn);
     task_end(&other[0]);
     ok(task_is(&other[1], RUNNING), "others, too, one after the other");
     task_end(&other[1]);

@@ -3,6 +3,7 @@
 #include "fs/control/entries.h"
 #include "fs/control/lists.h"
 #include "fs/control/texts.h"
+#include "fs/control/turns.h"
 #include "fs/control/verbs.h"
 
 #include "fs/base/cleanup.h"
@@ -13,6 +14,7 @@
 #include "fs/world/extents.h"
 #include "fs/world/layout.h"
 #include "fs/world/peers.h"
+#include "fs/world/world.h"
 #include "tests/lib/tap.h"
 
 #include <fcntl.h>
@@ -68,6 +70,8 @@ void store_stage_progress(struct store *store, struct stage_progress *now)
     *now = progress;
 }
 
+/* Of all that follows, since wishes have a thread of their own. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct world_view world;
 static struct peer_view peer[NODES];
 static int views, told, tell_error;
@@ -77,16 +81,20 @@ static uint64_t last_token;
 int peers_view(struct peers *peers, struct world_view *view)
 {
     (void)peers;
+    pthread_mutex_lock(&lock);
     views++;
     *view = world;
     view->peer = peer;
     view->hold = &world;
+    pthread_mutex_unlock(&lock);
     return 0;
 }
 
 void peers_view_release(struct world_view *view)
 {
+    pthread_mutex_lock(&lock);
     views--;
+    pthread_mutex_unlock(&lock);
     view->hold = NULL;
 }
 
@@ -99,11 +107,40 @@ int peers_command(struct peers *peers, enum world_command command, uint64_t toke
     return tell_error;
 }
 
+static int asked, takes_after, turn_error; /* after so many questions the world turns */
+static struct turn_record next_turn;
+
+int peers_turn(struct peers *peers, const struct turn *turn)
+{
+    (void)peers;
+    pthread_mutex_lock(&lock);
+    asked++;
+    if (takes_after > 0 && asked >= takes_after) {
+        next_turn.turn = *turn;
+        next_turn.k = ++world.k;
+        turn_note(&world.history, &next_turn);
+    }
+    int error = turn_error;
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+bool peers_turned(struct peers *peers, const struct turn *turn, struct turn_record *record)
+{
+    (void)peers;
+    pthread_mutex_lock(&lock);
+    const struct turn_record *found = turn_find(&world.history, turn);
+    if (found)
+        *record = *found;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
 /* ---- a mount in a world ---- */
 
 static struct catalog *catalog;
 static struct mount_config mount;
-static struct layout *layout;
+static struct layout *layout, *layout_after; /* of three files: owned by 2, none, 1; and by 1, none, 2 */
 
 static void make_file(const char *path, size_t n)
 {
@@ -131,14 +168,16 @@ static void make_layout(void)
 {
     static const struct message_member member[NODES] = {
         {{"00000000000000000000000000000000", "alpha", 0}, {.room = 0}},
-        {{"11111111111111111111111111111111", "beta", 250}, {.room = 250}},
-        {{"22222222222222222222222222222222", "ga\nmma", 230}, {.room = 230}},
+        {{"11111111111111111111111111111111", "beta", 120}, {.room = 120}},
+        {{"22222222222222222222222222222222", "ga\nmma", 120}, {.room = 120}},
     };
+    static const uint16_t holder[] = {2, NO_OWNER, 1}, holder_after[] = {1, NO_OWNER, 2};
     struct extents *extents;
     if (extents_create(catalog, &extents))
         bail_out("no memory");
-    struct layout_input input = {catalog, extents, NODES, 1, member, NULL};
-    if (layout_compute(&input, &layout))
+    struct layout_input input = {catalog, extents, NODES, 1, member, holder};
+    struct layout_input after = {catalog, extents, NODES, 1, member, holder_after};
+    if (layout_compute(&input, &layout) || layout_compute(&after, &layout_after))
         bail_out("no layout");
     extents_destroy(extents);
     for (int i = 0; i < NODES; i++)
@@ -149,6 +188,7 @@ static void reset(void)
 {
     progress = (struct stage_progress){.state = STAGE_IDLE};
     start_error = stops = told = tell_error = 0;
+    asked = takes_after = turn_error = 0;
     last_command = 0;
     for (int i = 0; i < NODES; i++) {
         peer[i].state = PEER_GOOD;
@@ -509,6 +549,149 @@ static void test_umount(struct control *control)
     is_int(run(control, "umount now=1\n", &reply), -EINVAL, "it has no keys");
 }
 
+/* ---- turns ---- */
+
+static void test_turn_refused(struct control *control)
+{
+    static const struct {
+        const char *request;
+        int error;
+        const char *why;
+    } refused[] = {
+        {"exchange fraction=0.1\n", -EINVAL, "`exchange` needs `epoch="},
+        {"exchange epoch=1\n", -EINVAL, "`exchange` needs `fraction="},
+        {"exchange epoch=-1 fraction=0.1\n", -EINVAL, "`epoch=-1`: must be a whole number"},
+        {"exchange epoch=1 fraction=1.1\n", -ERANGE, "`fraction=1.1`: must be a number of 0 to 1"},
+        {"exchange epoch=1 fraction=.1\n", -EINVAL, "`fraction=.1`"},
+        {"exchange epoch=1 fraction=0.1234567\n", -EINVAL, "at most six decimals"},
+        {"exchange epoch=1 fraction=0.1 seed=x\n", -EINVAL, "`seed=x`"},
+        {"exchange epoch=1 fraction=0.1\nmore\n", -EINVAL, "takes nothing after"},
+        {"shuffle\n", -EINVAL, "`shuffle` needs `seed="},
+        {"shuffle seed=\n", -EINVAL, "`seed=`"},
+        {"shuffle seed=1 fraction=0.1\n", -EINVAL, "fraction"},
+    };
+    CLEANUP_STR struct str reply = STR_INIT;
+    reset();
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        is_int(run(control, refused[i].request, &reply), refused[i].error, "refused: %s", refused[i].request);
+        ok(strstr(reply.data, refused[i].why), "says why: %s", reply.data);
+    }
+    is_int(asked, 0, "nobody was asked for anything");
+}
+
+static void set_next_turn(const struct layout *before, const struct layout *after)
+{
+    next_turn.before = *layout_digest(before);
+    next_turn.after = *layout_digest(after);
+}
+
+static void check_reply(const struct str *reply, const char *turn, const char *samples, const char *bytes)
+{
+    CLEANUP_STR struct str quoted = STR_INIT;
+    char digest[DIGEST_TEXT];
+    str_addf(&quoted, "\"%s\"", digest_format(&next_turn.after, digest));
+    check(reply, "nodes", "3");
+    check(reply, "turn", turn);
+    check(reply, "layout", quoted.data);
+    check(reply, "samples", samples);
+    check(reply, "bytes", bytes);
+    is_int(reply->data[reply->length - 1], '\n', "a line");
+}
+
+static void test_turn(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
+    reset();
+    set_next_turn(layout, layout_after);
+    takes_after = 1;
+    is_int(run(control, "exchange epoch=7 fraction=0.25 seed=5\n", &reply), 0, "exchange");
+    check_reply(&reply, "1", "2", "150");
+    const struct turn *turn = &world.history.record[0].turn;
+    ok(turn->cause == TURN_EXCHANGE && turn->fraction == 250000 && turn->epoch == 7 && turn->seed == 5,
+       "as it was meant");
+    is_int(run(control, "exchange epoch=7 fraction=0.25 seed=5\n", &reply), 0, "the same again");
+    check_reply(&reply, "1", "2", "150");
+    is_int(asked, 1, "is not asked for again");
+    set_next_turn(layout_after, layout_after);
+    is_int(run(control, "exchange epoch=8 fraction=0\n", &reply), 0, "one that moves nothing");
+    check_reply(&reply, "2", "0", "0");
+    takes_after = asked + 2;
+    turn_error = -EBUSY;
+    set_next_turn(layout_after, layout);
+    is_int(run(control, "shuffle seed=3\n", &reply), 0, "shuffle, which is asked for again while all are busy");
+    is_int(asked, 4, "once a second");
+    check_reply(&reply, "3", "2", "150");
+    turn = &world.history.record[0].turn;
+    ok(turn->cause == TURN_SHUFFLE && turn->fraction == TURN_WHOLE && turn->epoch == 0 && turn->seed == 3, "is whole");
+    next_turn.before.byte[0] ^= 1;
+    turn_error = 0;
+    is_int(run(control, "shuffle seed=4\n", &reply), 0, "from a layout that is not kept any more");
+    check(&reply, "turn", "4");
+    check(&reply, "samples", "");
+}
+
+static int patience;
+
+static bool loses_patience(void *user)
+{
+    (void)user;
+    return patience-- == 0;
+}
+
+static void test_turn_in_vain(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
+    static const char request[] = "shuffle seed=9";
+    const struct asker asker = {.gave_up = loses_patience};
+    reset();
+    patience = 2;
+    is_int(verbs_run(control, request, strlen(request), &asker, &reply, &why), -EINTR, "who waits can be interrupted");
+    is_int(asked, 1, "having asked");
+    turn_error = -EINVAL;
+    is_int(run(control, request, &reply), -EINVAL, "what peers refuse");
+    turn_error = -ENOTCONN;
+    world.state = WORLD_DEGRADED;
+    is_int(run(control, request, &reply), -ENOTCONN, "without the others");
+    is_str(reply.data, "not all of the 3 nodes can be asked: nothing moves until they are joined again", "says so");
+    turn_error = -EBUSY;
+    world.state = WORLD_JOINED;
+    peer[2].state = PEER_LOST;
+    is_int(run(control, request, &reply), -ENOTCONN, "one lost node is enough");
+    reset();
+    world = (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1};
+    is_int(run(control, request, &reply), 0, "alone");
+    is_str(reply.data, "{\"nodes\":1,\"turn\":0,\"layout\":null,\"samples\":0,\"bytes\":0}\n", "nothing moves");
+    is_int(asked, 0, "nor is anybody asked");
+}
+
+static bool await_wish(int questions, uint64_t epoch)
+{
+    for (int i = 0; i < 60000; i++) {
+        pthread_mutex_lock(&lock);
+        bool so = asked >= questions && (epoch == 0 || (world.k == 1 && world.history.record[0].turn.epoch == epoch));
+        pthread_mutex_unlock(&lock);
+        if (so)
+            return true;
+        clock_sleep(MILLISECOND);
+    }
+    return false;
+}
+
+static void test_wish(struct control *control)
+{
+    const struct turn four = {.cause = TURN_EXCHANGE, .fraction = 1, .epoch = 4};
+    const struct turn five = {.cause = TURN_EXCHANGE, .fraction = 1, .epoch = 5};
+    reset();
+    turn_error = -EBUSY;
+    turns_wish(control->turns, &four);
+    ok(await_wish(2, 0), "a wish is repeated");
+    pthread_mutex_lock(&lock);
+    takes_after = 1;
+    pthread_mutex_unlock(&lock);
+    turns_wish(control->turns, &five);
+    ok(await_wish(1, 5), "until another one takes its place and is taken");
+}
+
 /* ---- before the first world ---- */
 
 static void test_waiting(void)
@@ -548,6 +731,8 @@ int main(void)
     };
     make_catalog();
     make_layout();
+    if (world_save_layout(mount.state, layout) || world_save_layout(mount.state, layout_after))
+        bail_out("cannot save layouts");
     struct control *control = create(true);
     test_joined(control);
     test_degraded(control);
@@ -562,10 +747,15 @@ int main(void)
     test_stop(control);
     test_command(control);
     test_umount(control);
+    test_turn_refused(control);
+    test_turn(control);
+    test_turn_in_vain(control);
+    test_wish(control);
     control_destroy(control);
     test_waiting();
     is_int(views, 0, "every view was released");
     layout_close(layout);
+    layout_close(layout_after);
     catalog_close(catalog);
     config_fini(&mount);
     return done_testing();

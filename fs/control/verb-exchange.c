@@ -1,0 +1,187 @@
+/* `exchange` and `shuffle`: samples change their node. A request waits until all nodes have turned to the next layout;
+ * the bytes follow after its reply (`move` of `status`). */
+#include "fs/control/control-private.h"
+#include "fs/control/turns.h"
+#include "fs/control/verbs.h"
+#include "fs/control/world-view.h"
+
+#include "fs/base/json.h"
+#include "fs/base/size.h"
+#include "fs/world/extents.h"
+#include "fs/world/world.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* How much changes its node by a turn, in all groups together. A sample does with its first extent. */
+struct moved {
+    bool known; /* both layouts are still there */
+    uint64_t samples, bytes;
+};
+
+static void count_moved(const struct extents *extents, const struct layout *before, const struct layout *after,
+                        struct moved *moved)
+{
+    for (uint64_t e = 0; e < extents_count(extents); e++)
+        for (uint32_t g = 0; g < layout_groups(after); g++) {
+            uint64_t from, to;
+            if (layout_owner(before, g, e) == layout_owner(after, g, e))
+                continue;
+            extents_file(extents, e, &from, &to);
+            moved->samples += from == 0;
+            moved->bytes += to - from;
+        }
+}
+
+static struct moved find_moved(const struct control *control, const struct turn_record *record)
+{
+    const char *state = control->config.mount->state;
+    struct moved moved = {.known = true};
+    struct layout *before = NULL, *after = NULL;
+
+    if (memcmp(&record->before, &record->after, sizeof record->before) == 0)
+        return moved;
+    moved.known = world_open_layout(state, control->config.catalog, &record->before, &before) == 0 &&
+                  world_open_layout(state, control->config.catalog, &record->after, &after) == 0;
+    if (moved.known)
+        count_moved(control->extents, before, after, &moved);
+    layout_close(before);
+    layout_close(after);
+    return moved;
+}
+
+static uint32_t count_nodes(struct control *control)
+{
+    struct world_view view;
+
+    world_view_get(control, &view);
+    uint32_t nodes = view.nodes;
+    world_view_release(&view);
+    return nodes;
+}
+
+static void reply_turn(uint32_t nodes, const struct turn_record *record, const struct moved *moved, struct str *reply)
+{
+    struct json json = {.out = reply};
+    char layout[DIGEST_TEXT];
+
+    json_begin_object(&json, NULL);
+    json_uint(&json, "nodes", nodes);
+    json_uint(&json, "turn", record->k);
+    json_string(&json, "layout", record->k ? digest_format(&record->after, layout) : NULL);
+    if (moved->known) {
+        json_uint(&json, "samples", moved->samples);
+        json_uint(&json, "bytes", moved->bytes);
+    }
+    json_end_object(&json);
+    str_adds(reply, "\n");
+}
+
+static int run_turn(struct control *control, const struct turn *turn, const struct asker *asker, struct str *reply,
+                    struct str *why)
+{
+    struct turn_record record = {0};
+    struct moved moved = {.known = true};
+    uint32_t nodes = count_nodes(control);
+    int error = nodes > 1 ? turns_await(control, turn, asker, &record) : 0;
+
+    if (error == -ENOTCONN)
+        str_addf(why, "not all of the %" PRIu32 " nodes can be asked: nothing moves until they are joined again",
+                 nodes);
+    else if (error)
+        str_addf(why, "the samples stay where they are: %s", strerror(-error));
+    if (error)
+        return error;
+    if (record.k)
+        moved = find_moved(control, &record);
+    reply_turn(nodes, &record, &moved, reply);
+    return 0;
+}
+
+static int take_number(const struct key *key, const struct key_value *value, uint64_t *number, struct str *why)
+{
+    int error = value->text ? number_parse(value->text, 0, UINT64_MAX, number) : 0;
+
+    if (!error)
+        return 0;
+    str_addf(why, "`%s=", key->name);
+    str_add_printable(why, value->text, value->length);
+    str_addf(why, "`: must be a whole number of 0 to %" PRIu64, UINT64_MAX);
+    return error;
+}
+
+/* ---- exchange ---- */
+
+enum { EXCHANGE_EPOCH, EXCHANGE_FRACTION, EXCHANGE_SEED };
+static const struct key exchange_keys[] = {
+    [EXCHANGE_EPOCH] = {.name = "epoch",
+                        .value = "E",
+                        .required = true,
+                        .help = "the number of the epoch that the samples move for; once for each"},
+    [EXCHANGE_FRACTION] = {.name = "fraction",
+                           .value = "Q",
+                           .required = true,
+                           .help = "the part of each node's samples that moves: 0 to 1"},
+    [EXCHANGE_SEED] = {.name = "seed", .value = "S", .help = "which samples these are, and where they go (0)"},
+    {0},
+};
+
+static int take_fraction(const struct key_value *value, uint32_t *fraction, struct str *why)
+{
+    uint64_t millionths;
+    int error = millionths_parse(value->text, 0, TURN_WHOLE, &millionths);
+
+    if (!error) {
+        *fraction = (uint32_t)millionths;
+        return 0;
+    }
+    str_adds(why, "`fraction=");
+    str_add_printable(why, value->text, value->length);
+    str_adds(why, "`: must be a number of 0 to 1 such as 0.1, of at most six decimals");
+    return error;
+}
+
+static int exchange_run(struct control *control, const struct request *request, const struct asker *asker,
+                        struct str *reply, struct str *why)
+{
+    const struct key_value *value = request->value;
+    struct turn turn = {.cause = TURN_EXCHANGE};
+    int error = take_number(&exchange_keys[EXCHANGE_EPOCH], &value[EXCHANGE_EPOCH], &turn.epoch, why);
+
+    if (!error)
+        error = take_fraction(&value[EXCHANGE_FRACTION], &turn.fraction, why);
+    if (!error)
+        error = take_number(&exchange_keys[EXCHANGE_SEED], &value[EXCHANGE_SEED], &turn.seed, why);
+    return error ? error : run_turn(control, &turn, asker, reply, why);
+}
+
+const struct verb verb_exchange = {
+    .name = "exchange",
+    .about = "a part of each node's samples moves; reply: JSON, when the owners have changed",
+    .keys = exchange_keys,
+    .run = exchange_run,
+};
+
+/* ---- shuffle ---- */
+
+static const struct key shuffle_keys[] = {
+    {.name = "seed", .value = "S", .required = true, .help = "where each sample goes; once for each"},
+    {0},
+};
+
+static int shuffle_run(struct control *control, const struct request *request, const struct asker *asker,
+                       struct str *reply, struct str *why)
+{
+    struct turn turn = {.cause = TURN_SHUFFLE, .fraction = TURN_WHOLE};
+    int error = take_number(&shuffle_keys[0], &request->value[0], &turn.seed, why);
+
+    return error ? error : run_turn(control, &turn, asker, reply, why);
+}
+
+const struct verb verb_shuffle = {
+    .name = "shuffle",
+    .about = "all samples may change their node; reply: the same",
+    .keys = shuffle_keys,
+    .run = shuffle_run,
+};
