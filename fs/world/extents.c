@@ -62,12 +62,17 @@ uint64_t extents_at(const struct extents *e, uint32_t file, uint64_t offset)
     return cut_at(&e->cut, file, offset);
 }
 
+/* The bytes of the extent that begins there, of a file of this size. */
+static uint64_t length_at(uint64_t size, uint64_t from)
+{
+    uint64_t left = size <= CATALOG_KEPT_MOST ? size - from : 0; /* nothing of a larger one can be had here */
+    return left < EXTENT_BYTES ? left : EXTENT_BYTES;
+}
+
 uint32_t extents_file(const struct extents *e, uint64_t extent, uint64_t *from, uint64_t *to)
 {
     uint32_t file = cut_file(&e->cut, extent, from);
-    cut_bytes(&e->cut, file, *from, from, to);
-    if (catalog_kept_size(e->cut.catalog, file) == 0)
-        *to = *from; /* nothing of it can be had here */
+    *to = *from + length_at(catalog_file(e->cut.catalog, file).size, *from);
     return file;
 }
 
@@ -86,9 +91,9 @@ static uint64_t cost_of(uint64_t bytes, uint64_t file_size)
 
 uint64_t extents_cost(const struct extents *e, uint64_t extent)
 {
-    uint64_t from, to;
-    uint32_t file = extents_file(e, extent, &from, &to);
-    return from < to ? cost_of(to - from, catalog_file(e->cut.catalog, file).size) : 1;
+    uint64_t from, size = catalog_file(e->cut.catalog, cut_file(&e->cut, extent, &from)).size;
+    uint64_t length = length_at(size, from);
+    return length ? cost_of(length, size) : 1;
 }
 
 uint64_t extents_room(const struct extents *e, uint64_t capacity)
