@@ -142,6 +142,7 @@ tests_fs_store_test_stage_SOURCES = tests/fs/store/test-stage.c $(DATASET)
 tests_fs_store_test_store_SOURCES = tests/fs/store/test-store.c $(DATASET)
 tests_fs_world_test_redeal_SOURCES = tests/fs/world/test-redeal.c tests/fs/world/fake.c tests/fs/world/fake.h $(DATASET)
 tests_fs_world_test_room_SOURCES = tests/fs/world/test-room.c $(DATASET)
+tests_fs_world_layouts_SOURCES = tests/fs/world/layouts.c $(WORLDS)
 tests_fs_world_test_layout_SOURCES = tests/fs/world/test-layout.c $(WORLDS)
 tests_fs_world_test_layout_file_SOURCES = tests/fs/world/test-layout-file.c $(WORLDS)
 tests_fs_world_test_extents_SOURCES = tests/fs/world/test-extents.c $(WORLDS)
@@ -221,6 +222,7 @@ SCRIPT_TESTS = \
 	tests/fs/control/10-control.t \
 	tests/fs/plan/10-model.t \
 	tests/fs/plan/11-torch.t \
+	tests/fs/world/10-layout.t \
 	tests/tree.t
 
 # What script tests and benchmarks run.
@@ -231,9 +233,11 @@ TEST_TOOLS = \
 	tests/bench/maker \
 	tests/bench/pingpong \
 	tests/bench/reader \
+	tests/bench/turner \
 	tests/fs/catalog/list-samples \
 	tests/fs/server/bring-up \
 	tests/fs/plan/planner \
+	tests/fs/world/layouts \
 	tests/mpi/fake-server \
 	tests/other/dealfs \
 	tests/other/dealfs-courier \
@@ -246,6 +250,7 @@ tests_bench_maker_LDADD =
 tests_bench_pingpong_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
 tests_bench_pingpong_LDADD = $(MPI_LIBS)
 tests_bench_reader_LDADD =
+tests_bench_turner_SOURCES = tests/bench/turner.c $(WORLDS)
 
 # The same programs as another version: what names the version is compiled again, the rest comes from the archives.
 OTHER_CPPFLAGS = $(AM_CPPFLAGS) -UDEALFS_VERSION -DDEALFS_VERSION='"$(PACKAGE_VERSION)-other"'
@@ -282,6 +287,7 @@ EXTRA_DIST += \
 	tests/fs/catalog/source.h \
 	tests/fs/plan/model.py \
 	tests/fs/plan/torch-order.py \
+	tests/fs/world/layouts.py \
 	tests/lib/crowd.py \
 	tests/lib/fuzz \
 	tests/lib/reader.py \

@@ -13,6 +13,8 @@ fs_plan_libplan_a_SOURCES = \
 	fs/plan/echo.h \
 	fs/plan/epoch-plan.c \
 	fs/plan/epoch-plan.h \
+	fs/plan/exchange.c \
+	fs/plan/exchange.h \
 	fs/plan/list-format.c \
 	fs/plan/list-format.h \
 	fs/plan/local.c \

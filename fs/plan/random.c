@@ -1,4 +1,4 @@
-/* MT19937 (Matsumoto and Nishimura, 1998) and SplitMix64 (Steele, Lea and Flood, 2014). */
+/* MT19937 (Matsumoto and Nishimura, 1998). */
 #include "fs/plan/random.h"
 
 void mt_seed(struct mt19937 *mt, uint64_t seed)
@@ -33,18 +33,4 @@ void mt_refill(struct mt19937 *mt)
         mt->drawn[i] = y ^ y >> 18;
     }
     mt->next = 0;
-}
-
-static const uint64_t GOLDEN = 0x9e3779b97f4a7c15u;
-
-static uint64_t splitmix(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-uint64_t random_at(uint64_t seed, enum random_use use, uint64_t position)
-{
-    return splitmix(splitmix(seed + (uint64_t)use * GOLDEN) + (position + 1) * GOLDEN);
 }

@@ -22,9 +22,45 @@ static inline uint32_t mt_next(struct mt19937 *mt)
     return mt->drawn[mt->next++];
 }
 
-/* What is drawn at a place of a sequence, whatever was drawn elsewhere: SplitMix64's number `position` of the stream
- * that seed and use name. */
-enum random_use { RANDOM_EXAMPLES = 1, RANDOM_BATCHES, RANDOM_BUFFER };
-uint64_t random_at(uint64_t seed, enum random_use use, uint64_t position);
+/* SplitMix64 (Steele, Lea and Flood, 2014): what is drawn at a place of a stream, whatever was drawn elsewhere. A seed
+ * and a use name a stream. */
+enum random_use {
+    RANDOM_EXAMPLES = 1,
+    RANDOM_BATCHES,
+    RANDOM_BUFFER,
+    RANDOM_EXCHANGE,
+    RANDOM_GROUP,
+    RANDOM_DRAWS,
+    RANDOM_PLACES,
+};
+#define RANDOM_STEP 0x9e3779b97f4a7c15u
+
+static inline uint64_t random_mix(uint64_t z)
+{
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static inline uint64_t random_stream(uint64_t seed, enum random_use use)
+{
+    return random_mix(seed + (uint64_t)use * RANDOM_STEP);
+}
+
+static inline uint64_t random_in(uint64_t stream, uint64_t position)
+{
+    return random_mix(stream + (position + 1) * RANDOM_STEP);
+}
+
+static inline uint64_t random_at(uint64_t seed, enum random_use use, uint64_t position)
+{
+    return random_in(random_stream(seed, use), position);
+}
+
+/* A number below n, from one of 64 bits. */
+static inline uint64_t random_pick(uint64_t random, uint64_t n)
+{
+    return (uint64_t)((unsigned __int128)random * n >> 64);
+}
 
 #endif

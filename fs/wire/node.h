@@ -25,6 +25,11 @@ static inline uint32_t node_group(uint32_t node, uint32_t nodes, uint32_t groups
 {
     return (uint32_t)((uint64_t)node * groups / nodes);
 }
+/* The first node of a group; those of a group stand in a row. */
+static inline uint32_t node_first(uint32_t group, uint32_t nodes, uint32_t groups)
+{
+    return (uint32_t)(((uint64_t)group * nodes + groups - 1) / groups);
+}
 
 /* Note that a node holds some bytes of the extents whose bits are set; call it for the nodes in their order. `holder`
  * is NO_OWNER everywhere at first. */

@@ -93,10 +93,13 @@ static bool check_owners(const struct layout *l)
 {
     const struct layout_header *h = l->header;
     const uint16_t *owner = l->owner;
-    for (uint32_t group = 0; group < h->groups; group++)
+    for (uint32_t group = 0; group < h->groups; group++) {
+        uint32_t first = node_first(group, h->nodes, h->groups),
+                 nodes = node_first(group + 1, h->nodes, h->groups) - first;
         for (uint64_t extent = 0; extent < h->extents; extent++, owner++)
-            if (*owner != NO_OWNER && (*owner >= h->nodes || layout_group(l, *owner) != group))
+            if (*owner != NO_OWNER && *owner - first >= nodes)
                 return false;
+    }
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include "fs/world/layout-format.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/plan/exchange.h"
 #include "fs/world/spread.h"
 
 #include <errno.h>
@@ -87,15 +88,22 @@ static int spread_rest(struct layout_deal *d)
     return 0;
 }
 
-static int deal_begin(struct layout_deal *d, const struct extents *extents, void *image, uint32_t group)
+static uint16_t *image_owners(void *image, uint32_t group)
 {
     const struct layout_header *h = image;
     uint16_t *owner = (void *)((struct layout_record *)(h + 1) + h->nodes);
-    *d = (struct layout_deal){.extents = extents, .owner = owner + group * h->extents};
-    while (node_group(d->first, h->nodes, h->groups) < group)
-        d->first++;
-    while (d->first + d->nodes < h->nodes && node_group(d->first + d->nodes, h->nodes, h->groups) == group)
-        d->nodes++;
+    return owner + group * h->extents;
+}
+
+static int deal_begin(struct layout_deal *d, const struct extents *extents, void *image, uint32_t group)
+{
+    const struct layout_header *h = image;
+    *d = (struct layout_deal){
+        .extents = extents,
+        .owner = image_owners(image, group),
+        .first = node_first(group, h->nodes, h->groups),
+    };
+    d->nodes = node_first(group + 1, h->nodes, h->groups) - d->first;
     d->room = calloc(d->nodes, sizeof *d->room);
     return d->room ? 0 : -ENOMEM;
 }
@@ -175,16 +183,50 @@ int layout_compute(const struct layout_input *in, struct layout **out)
     return error ? error : finish_image(&image, in->extents, out);
 }
 
+static void *layout_copy(const struct layout *l)
+{
+    void *image = malloc(l->header->length);
+    return image ? memcpy(image, l->header, l->header->length) : NULL;
+}
+
 int layout_extend(const struct layout *l, const struct extents *extents, const uint64_t *room, struct layout **out)
 {
-    size_t n = l->header->length;
-    CLEANUP_FREE void *image = malloc(n);
+    CLEANUP_FREE void *image = layout_copy(l);
     if (!image)
         return -ENOMEM;
-    memcpy(image, l->header, n);
     int error = 0;
     for (uint32_t group = 0; !error && group < l->header->groups; group++)
         error = deal_group(image, extents, group, NULL, room);
+    return error ? error : finish_image(&image, extents, out);
+}
+
+static uint64_t cost_of_extent(const void *extents, uint64_t extent)
+{
+    return extents_cost(extents, extent);
+}
+
+int layout_exchange(const struct layout *l, const struct extents *extents, const struct turn *turn, struct layout **out)
+{
+    if (turn->cause == TURN_ROOM || !turn_is_sound(turn))
+        return -EINVAL;
+    CLEANUP_FREE void *image = layout_copy(l);
+    if (!image)
+        return -ENOMEM;
+    const struct layout_header *h = image;
+    struct exchange exchange = {
+        .extents = h->extents,
+        .fraction = turn->fraction,
+        .seed = turn->seed,
+        .epoch = turn->epoch,
+        .cost = cost_of_extent,
+        .user = extents,
+    };
+    int error = 0;
+    for (; !error && exchange.group < h->groups; exchange.group++) {
+        exchange.first = node_first(exchange.group, h->nodes, h->groups);
+        exchange.nodes = node_first(exchange.group + 1, h->nodes, h->groups) - exchange.first;
+        error = exchange_run(&exchange, image_owners(image, exchange.group));
+    }
     return error ? error : finish_image(&image, extents, out);
 }
 

@@ -383,6 +383,50 @@ static void test_extend(void)
     ok(more > ROUNDS / 2, "in %u of them more has owners than before", more);
 }
 
+/* ---- exchange ---- */
+
+static struct layout *exchanged(const struct layout *d, const struct sizes *s, struct turn turn)
+{
+    struct layout *next;
+    if (layout_exchange(d, s->extents, &turn, &next))
+        bail_out("no memory");
+    return next;
+}
+
+/* The rule itself is checked by 10-layout.t. */
+static void test_exchange(void)
+{
+    static uint64_t size[2000];
+    uint64_t random = 4;
+    struct sizes s;
+    struct dealt_world w;
+    char text[DIGEST_TEXT];
+    for (int i = 0; i < 2000; i++)
+        size[i] = i % 200 ? random_below(&random, 200000) : random_below(&random, 1000 * MIB);
+    sizes_begin(&s, size, 2000);
+    world_begin(&w, &s, 2);
+    for (uint32_t i = 0; i < 5; i++)
+        world_add(&w, i, (1 + i) * 2000 * MIB);
+    struct layout *d = world_deal(&w), *same = exchanged(d, &s, (struct turn){TURN_EXCHANGE, 0, 3, 1});
+    struct layout *tenth = exchanged(d, &s, (struct turn){TURN_EXCHANGE, 100000, 3, 1});
+    struct layout *shuffled = exchanged(tenth, &s, (struct turn){TURN_SHUFFLE, TURN_WHOLE, 0, 1});
+    struct layout *other = exchanged(d, &s, (struct turn){TURN_EXCHANGE, 100000, 4, 1});
+    ok(same_digest(d, same), "an exchange of nothing leaves the layout as it is");
+    ok(!same_digest(tenth, other), "each epoch has an exchange of its own");
+    is_str(digest_format(layout_digest(tenth), text), "b0ff67534450c3abd0b8474eef25d69a",
+           "the digest after a certain exchange");
+    is_str(digest_format(layout_digest(shuffled), text), "eebadb0f7ce5ec8d378187afe695b7e5", "and after a shuffle");
+    is_int(layout_exchange(d, s.extents, &(struct turn){.cause = TURN_ROOM}, &other), -EINVAL,
+           "what room makes is no exchange");
+    layout_close(d);
+    layout_close(same);
+    layout_close(tenth);
+    layout_close(shuffled);
+    layout_close(other);
+    world_end(&w);
+    sizes_end(&s);
+}
+
 /* ---- forming again ---- */
 
 /* The nodes of `names`, in that order; each holds what it owned in the world before, where it was in that. */
@@ -524,6 +568,7 @@ int main(void)
     test_refused();
     test_compressed();
     test_extend();
+    test_exchange();
     test_again("the same nodes", same, 6);
     test_again("one node less", fewer, 5);
     test_again("one node more", more, 7);
