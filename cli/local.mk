@@ -105,8 +105,6 @@ dealfs_lab_SOURCES = \
 	cli/lab/demo.h \
 	cli/lab/epoch.c \
 	cli/lab/epoch.h \
-	cli/lab/escape.c \
-	cli/lab/escape.h \
 	cli/lab/imbalance.c \
 	cli/lab/imbalance.h \
 	cli/lab/lab-options.c \
@@ -118,6 +116,7 @@ dealfs_lab_SOURCES = \
 	cli/lab/picture.h \
 	cli/lab/simulate.c
 dealfs_lab_LDADD = \
+	fs/image/libimage.a \
 	$(CLI_LIBS) \
 	$(JPEG_LIBS)
 

@@ -18,7 +18,7 @@ AC_DEFUN([DEALFS_ROCKSDB], [
     LIBS=$dealfs_saved_LIBS
 ])
 
-# DEALFS_JPEG: libjpeg, for dealfs-lab alone: the pictures of `dealfs demo` and `model --calibrate`.
+# DEALFS_JPEG: libjpeg, for pictures (fs/image).
 AC_DEFUN([DEALFS_JPEG], [
     AC_ARG_VAR([JPEG_LIBS], [linker flags for libjpeg [-ljpeg]])
     AS_IF([test -z "$JPEG_LIBS"], [JPEG_LIBS=-ljpeg])

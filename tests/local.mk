@@ -56,6 +56,7 @@ UNIT_TESTS = \
 	tests/fs/fuse/test-reads \
 	tests/fs/fuse/test-session \
 	tests/fs/fuse/test-slots \
+	tests/fs/image/test-image \
 	tests/fs/plan/test-order \
 	tests/fs/plan/test-plan \
 	tests/fs/plan/test-plan-request \
@@ -97,8 +98,8 @@ tests_cli_base_test_launcher_LDADD = $(CLI_LDADD)
 tests_cli_base_test_memory_LDADD = $(CLI_LDADD)
 tests_cli_base_test_place_LDADD = $(CLI_LDADD)
 tests_cli_base_test_progress_LDADD = $(CLI_LDADD)
-tests_cli_lab_test_epoch_SOURCES = tests/cli/lab/test-epoch.c cli/lab/epoch.c cli/lab/escape.c cli/lab/picture.c
-tests_cli_lab_test_epoch_LDADD = $(CLI_LDADD) $(JPEG_LIBS)
+tests_cli_lab_test_epoch_SOURCES = tests/cli/lab/test-epoch.c cli/lab/epoch.c cli/lab/picture.c
+tests_cli_lab_test_epoch_LDADD = fs/image/libimage.a $(CLI_LDADD) $(JPEG_LIBS)
 tests_cli_live_test_walk_LDADD = $(CLI_LDADD)
 tests_cli_mount_test_checks_LDADD = $(CLI_LDADD)
 tests_cli_mount_test_folder_LDADD = $(CLI_LDADD)
@@ -267,6 +268,8 @@ tests_other_dealfs_keeper_LDADD = $(dealfs_keeper_LDADD)
 tests_other_dealfs_server_SOURCES = $(dealfs_server_SOURCES) fs/control/control-private.c $(fs_world_libworld_a_SOURCES) $(fs_wire_libwire_a_SOURCES)
 tests_other_dealfs_server_CPPFLAGS = $(OTHER_CPPFLAGS)
 tests_other_dealfs_server_LDADD = $(dealfs_server_LDADD)
+
+tests_fs_image_test_image_SOURCES = tests/fs/image/test-image.c tests/fs/image/photo.c tests/fs/image/photo.h
 
 check_PROGRAMS += $(UNIT_TESTS) $(TEST_TOOLS)
 # The long ones begin first.

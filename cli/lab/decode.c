@@ -4,18 +4,16 @@
  * nobody writes it. */
 #include "cli/lab/decode.h"
 
-#include "cli/lab/escape.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/thread.h"
+#include "fs/image/image.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { THREADS_MOST = 256, ROW_MOST = 1 << 18 };
+enum { THREADS_MOST = 256 };
 
 struct decoding {
     const struct str *picture;
@@ -26,38 +24,27 @@ struct decoding {
 
 bool decode_is_picture(const struct str *bytes)
 {
-    return bytes->length > 3 && memcmp(bytes->data, "\xff\xd8\xff", 3) == 0;
+    return image_is_jpeg(bytes->data, bytes->length);
 }
 
-/* `row` has ROW_MOST bytes. */
-static bool decode_picture(const struct str *bytes, unsigned char *row)
+static bool decode_picture(const struct str *bytes)
 {
-    struct jpeg_decompress_struct codec = {0};
-    struct escape escape;
+    const struct image_wish wish = {.channels = 3, .lenient = true};
+    struct image_info info;
 
-    codec.err = escape_from(&escape);
-    if (setjmp(escape.back)) {
-        jpeg_destroy_decompress(&codec);
+    if (image_probe(bytes->data, bytes->length, NULL, &info, NULL) != IMAGE_FINE)
         return false;
-    }
-    jpeg_create_decompress(&codec);
-    jpeg_mem_src(&codec, (const unsigned char *)bytes->data, bytes->length);
-    jpeg_read_header(&codec, TRUE);
-    jpeg_start_decompress(&codec);
-    bool fits = (uint64_t)codec.output_width * (unsigned)codec.output_components <= ROW_MOST;
-    while (fits && codec.output_scanline < codec.output_height)
-        jpeg_read_scanlines(&codec, &row, 1);
-    jpeg_destroy_decompress(&codec);
-    return fits;
+    struct image_pixels pixels = image_decoded(&info, &wish);
+    CLEANUP_FREE uint8_t *memory = pixels.data = malloc(image_pixels_size(&pixels));
+    return memory && image_decode(bytes->data, bytes->length, &wish, &pixels, NULL) == IMAGE_FINE;
 }
 
 static void *decode_body(void *user)
 {
     struct decoding *d = user;
-    CLEANUP_FREE unsigned char *row = malloc(ROW_MOST);
 
-    while (row && clock_now() < d->end)
-        if (decode_picture(&d->picture[atomic_fetch_add(&d->next, 1) % d->pictures], row))
+    while (clock_now() < d->end)
+        if (decode_picture(&d->picture[atomic_fetch_add(&d->next, 1) % d->pictures]))
             atomic_fetch_add(&d->done, 1);
     return NULL;
 }

@@ -3,15 +3,13 @@
  * Integer arithmetic and a generator of our own, so that the pixels are the same everywhere. */
 #include "cli/lab/picture.h"
 
-#include "cli/lab/escape.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "fs/image/image.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -104,51 +102,26 @@ static void draw_line(struct picture *p, int y, unsigned char *line)
     }
 }
 
-/* The encoded picture, malloc'd: the caller frees it, also after an error. Memory is all that can be lacking. */
-static int picture_encode(struct picture *picture, unsigned char **bytes, unsigned long *length)
-{
-    struct jpeg_compress_struct codec;
-    struct escape escape;
-    unsigned char line[WIDTH * 3], *row = line;
-
-    codec.err = escape_from(&escape);
-    jpeg_create_compress(&codec);
-    if (setjmp(escape.back)) {
-        jpeg_destroy_compress(&codec);
-        return -ENOMEM;
-    }
-    jpeg_mem_dest(&codec, bytes, length);
-    codec.image_width = WIDTH;
-    codec.image_height = HEIGHT;
-    codec.input_components = 3;
-    codec.in_color_space = JCS_RGB;
-    jpeg_set_defaults(&codec);
-    jpeg_set_quality(&codec, QUALITY, TRUE);
-    jpeg_start_compress(&codec, TRUE);
-    for (int y = 0; y < HEIGHT; y++) {
-        draw_line(picture, y, line);
-        jpeg_write_scanlines(&codec, &row, 1);
-    }
-    jpeg_finish_compress(&codec);
-    jpeg_destroy_compress(&codec);
-    return 0;
-}
-
 int picture_write(int directory, const char *name, uint64_t number, unsigned class)
 {
+    const struct image_encoding encoding = {.quality = QUALITY};
     struct picture picture;
-    unsigned long length = 0;
-    CLEANUP_FREE unsigned char *bytes = NULL;
+    CLEANUP_FREE uint8_t *memory = malloc((size_t)WIDTH * HEIGHT * 3);
+    CLEANUP_STR struct str bytes = STR_INIT;
     CLEANUP_CLOSE int fd = -1;
 
+    if (!memory)
+        return -ENOMEM;
     picture_init(&picture, number, class);
-    int error = picture_encode(&picture, &bytes, &length);
-    if (error)
-        return error;
+    for (int y = 0; y < HEIGHT; y++)
+        draw_line(&picture, y, memory + (size_t)y * WIDTH * 3);
+    const struct image_pixels pixels = {memory, WIDTH, HEIGHT, 3};
+    if (image_encode(&pixels, &encoding, &bytes, NULL) != IMAGE_FINE)
+        return -ENOMEM;
     fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
         return -errno;
-    error = file_write_all(fd, bytes, length);
+    int error = file_write_all(fd, bytes.data, bytes.length);
     if (error)
         unlinkat(directory, name, 0);
     return error;

@@ -1,0 +1,10 @@
+noinst_LIBRARIES += fs/image/libimage.a
+
+fs_image_libimage_a_SOURCES = \
+	fs/image/codec-inside.h \
+	fs/image/codec.c \
+	fs/image/image-decode.c \
+	fs/image/image-encode.c \
+	fs/image/image-probe.c \
+	fs/image/image-resize.c \
+	fs/image/image.h
