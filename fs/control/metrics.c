@@ -150,6 +150,20 @@ static void add_world(struct str *out, struct control *control)
     world_view_release(&view);
 }
 
+/* What an epoch takes: with echo more steps, and fewer fresh bytes for each. */
+static void add_plans(struct str *out, struct plans *plans)
+{
+    pthread_mutex_lock(&plans->lock);
+    const struct plan_summary last = plans->last;
+    uint64_t made = plans->made;
+    pthread_mutex_unlock(&plans->lock);
+    add_number(out, "plans_total", "counter", "Plans made.", made);
+    add_number(out, "plan_steps", "gauge", "Steps of the plan that was made last.", last.steps);
+    add_number(out, "plan_samples", "gauge", "Samples of it, echoes among them.", last.samples);
+    add_number(out, "plan_fresh_samples", "gauge", "Samples of it at their first use.", last.fresh);
+    add_number(out, "plan_fresh_bytes", "gauge", "Bytes of these.", last.fresh_bytes);
+}
+
 int control_metrics(struct control *control, struct str *out)
 {
     struct store_stats stats;
@@ -165,6 +179,7 @@ int control_metrics(struct control *control, struct str *out)
     add_number(out, "memory_bytes", "gauge", "Anonymous memory of the server.", control_memory());
     add_number(out, "refused_requests_total", "counter", "Control requests that came to nothing.",
                refusals_count(&control->refusals));
+    add_plans(out, &control->plans);
     add_store(out, &stats);
     return out->failed ? -ENOMEM : 0;
 }

@@ -149,6 +149,7 @@ void plans_made(struct plans *plans, struct planned *planned)
     pthread_mutex_lock(&plans->lock);
     planned->ready = true;
     plans->made++;
+    plans->last = planned->summary;
     keep_to_most(plans);
     pthread_cond_broadcast(&plans->changed);
     pthread_mutex_unlock(&plans->lock);

@@ -42,6 +42,7 @@ struct plans {
     struct planned *plan[PLANS_KEPT];
     uint64_t most; /* bytes of lists that are kept */
     uint64_t asked, made, misplaced;
+    struct plan_summary last; /* of the plan that was made last */
 };
 
 void plans_init(struct plans *plans, uint64_t most);

@@ -157,9 +157,8 @@ static int make_plan(struct making *m, struct planned *planned)
                                      .tail = w->tail,
                                      .skip = w->skip,
                                      .echo_at = w->echo_at,
-                                     .echo = w->echo,
-                                     .echo_buffer = w->echo_buffer,
-                                     .seed = w->seed + w->epoch,
+                                     .echo = {w->echo, w->echo_buffer, w->seed + w->epoch},
+                                     .samples = samples_count(m->list),
                                      .owners = m->table->owners,
                                      .node_of_rank = m->node_of_rank,
                                      .bytes = file_bytes,
@@ -219,6 +218,10 @@ static void add_summary(struct json *json, const struct planned *p)
     json_string(json, "layout", known ? digest_format(&p->layout, layout) : NULL);
     json_uint(json, "steps", s->steps);
     json_uint(json, "samples", s->samples);
+    json_uint(json, "fresh", s->fresh);
+    json_uint(json, "fresh_bytes", s->fresh_bytes);
+    json_fixed(json, "duplicates_percent", percent(s->duplicates, s->samples), 3);
+    json_uint(json, "refetched", s->refetched);
     json_fixed(json, "local_percent", percent(s->local, s->samples), 3);
     json_uint(json, "moved", s->moved);
     json_uint(json, "moved_bytes", s->moved_bytes);

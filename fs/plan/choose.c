@@ -36,7 +36,7 @@ static uint32_t change_owners(struct deal *d, const uint32_t *batch, uint32_t n,
 
     for (uint32_t i = 0; i < n; i++) {
         uint32_t from = d->home[i];
-        if (from == d->owners->nodes || (surplus_only && node_room(d, from) >= 0))
+        if (from >= d->owners->nodes || (surplus_only && node_room(d, from) >= 0))
             continue;
         uint32_t to = roomiest_owner(d, batch[i]);
         if (to == from || node_room(d, to) - node_room(d, from) < least)
@@ -60,6 +60,10 @@ static bool has_surplus(const struct deal *d)
 void choose_owners(struct deal *d, const uint32_t *batch, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
+        if (d->uses.first && d->home[i] & STAYS) {
+            d->count[d->home[i] & ~STAYS]++;
+            continue;
+        }
         uint32_t v = roomiest_owner(d, batch[i]);
         d->home[i] = (uint16_t)v;
         d->count[v]++;

@@ -4,8 +4,11 @@
 
 #include "fs/plan/balance.h"
 #include "fs/plan/placement.h"
+#include "fs/plan/uses.h"
 
 #define NO_LEG UINT32_MAX
+/* In `home`, beside the node: what was used before, so that others move in its place. */
+enum { STAYS = 0x8000 };
 
 struct leg {
     uint32_t left; /* samples that still go this way */
@@ -21,6 +24,7 @@ struct deal {
     const struct placement *placement;
     const struct owners *owners;
     struct balance balance;
+    struct uses uses;    /* `first` NULL: the order is not echoed */
     uint16_t *home;      /* by position; the number of nodes: nobody's */
     uint32_t *count;     /* by node: of the batch, what it owns; at the end nobody's */
     uint32_t *target;    /* by node: what its ranks get */
@@ -30,7 +34,7 @@ struct deal {
     uint32_t **to;       /* by place in placement->rank: where that rank's next sample goes */
 };
 
-/* Sets home and count, where a sample has an owner in each of several groups. */
+/* Sets home and count, where a sample has an owner in each of several groups. What stays has its home already. */
 void choose_owners(struct deal *d, const uint32_t *batch, uint32_t n);
 
 #endif

@@ -1,7 +1,7 @@
 /* Dealing by locality, in two passes over a batch: count what each node owns and agree on the transfers, then hand out
  * by position.
  *
- *   home[i]      whose sample i is; with several groups: whom choose.c takes for it
+ *   home[i]      whose sample i is; with several groups: whom choose.c takes for it; a repeat: who used it first
  *   leg[v]       where the next sample of node v goes: to itself while its share lasts, then along its transfers
  *   seat[v]      the ranks of node v, served in turn */
 #include "fs/plan/deal.h"
@@ -20,6 +20,7 @@ void deal_destroy(struct deal *deal)
     if (!deal)
         return;
     balance_fini(&deal->balance);
+    uses_fini(&deal->uses);
     free(deal->home);
     free(deal->count);
     free(deal->target);
@@ -31,7 +32,8 @@ void deal_destroy(struct deal *deal)
     errno = saved;
 }
 
-int deal_create(const struct placement *placement, const struct owners *owners, uint32_t longest, struct deal **deal)
+int deal_create(const struct placement *placement, const struct owners *owners, uint32_t longest, uint32_t echoed,
+                struct deal **deal)
 {
     struct deal *d = calloc(1, sizeof *d);
     uint32_t nodes = placement->nodes;
@@ -47,13 +49,19 @@ int deal_create(const struct placement *placement, const struct owners *owners, 
     d->following = calloc(2 * (size_t)nodes, sizeof *d->following);
     d->seat = calloc(nodes, sizeof *d->seat);
     d->to = calloc(placement->ranks, sizeof *d->to);
-    if (balance_init(&d->balance, nodes) || !d->home || !d->count || !d->target || !d->leg || !d->following ||
-        !d->seat || !d->to) {
+    if (balance_init(&d->balance, nodes) || (echoed && uses_init(&d->uses, echoed)) || !d->home || !d->count ||
+        !d->target || !d->leg || !d->following || !d->seat || !d->to) {
         deal_destroy(d);
         return -ENOMEM;
     }
     *deal = d;
     return 0;
+}
+
+void deal_begin(struct deal *d)
+{
+    if (d->uses.first)
+        uses_forget(&d->uses);
 }
 
 /* Each node's target, the sum of its ranks' shares. */
@@ -71,6 +79,25 @@ static void set_targets(struct deal *d, uint32_t n)
     memset(d->count, 0, (p->nodes + 1) * sizeof *d->count);
 }
 
+/* The home of repeats; of all else 0. */
+static void pin_repeats(struct deal *d, const uint32_t *batch, uint32_t n, struct deal_tally *tally)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t first = d->uses.first[batch[i]];
+        d->home[i] = first != NOT_USED ? (uint16_t)(first | STAYS) : 0;
+        tally->duplicates += uses_mark(&d->uses, batch[i]);
+    }
+}
+
+/* What the batch has twice stays with its owner, too, and what nobody owns goes to one node. */
+static void pin_duplicates(struct deal *d, const uint32_t *batch, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (d->uses.here[batch[i]] > 1)
+            d->home[i] |= STAYS;
+    uses_unmark(&d->uses, batch, n);
+}
+
 /* Of one group there is nothing to choose. */
 static void look_up(struct deal *d, const uint32_t *batch, uint32_t n)
 {
@@ -82,6 +109,20 @@ static void look_up(struct deal *d, const uint32_t *batch, uint32_t n)
         v = v < nodes ? v : nodes;
         d->home[i] = (uint16_t)v;
         d->count[v]++;
+    }
+}
+
+static void look_up_echoed(struct deal *d, const uint32_t *batch, uint32_t n)
+{
+    const uint16_t *owner = d->owners->of[0];
+    uint32_t nodes = d->owners->nodes;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (!(d->home[i] & STAYS)) {
+            uint32_t v = owner[batch[i]];
+            d->home[i] = (uint16_t)(v < nodes ? v : nodes);
+        }
+        d->count[d->home[i] & ~STAYS]++;
     }
 }
 
@@ -133,49 +174,94 @@ static bool is_local(const struct owners *owners, uint32_t sample, uint32_t node
 }
 
 /* A sample that is dealt to a node which is not its home: another of its owners, perhaps. */
-static void count_elsewhere(const struct deal *d, uint32_t sample, uint32_t node, const struct deal_watch *watch,
+static bool count_elsewhere(const struct deal *d, uint32_t sample, uint32_t node, const struct deal_watch *watch,
                             struct deal_tally *tally)
 {
     bool owned;
 
     if (is_local(d->owners, sample, node, &owned))
-        return;
+        return false;
     tally->moved += owned;
     tally->unowned += !owned;
     if (watch)
         watch->elsewhere(watch->user, sample, owned);
+    return true;
+}
+
+/* The same of an echoed order, wherever it goes. */
+static void count_use(struct deal *d, uint32_t sample, uint32_t node, const struct deal_watch *watch,
+                      struct deal_tally *tally)
+{
+    uint16_t *first = &d->uses.first[sample];
+    bool elsewhere = *first != node && count_elsewhere(d, sample, node, watch, tally);
+
+    if (*first != NOT_USED) {
+        tally->repeats++;
+        tally->refetched += elsewhere;
+        return;
+    }
+    *first = (uint16_t)node;
+    if (watch)
+        watch->fresh(watch->user, sample);
+}
+
+/* The node that the next sample of this home goes to, at a rank of it. */
+static uint32_t hand_one(struct deal *d, uint32_t sample, uint32_t home)
+{
+    struct leg *leg = &d->leg[home];
+
+    while (leg->left == 0)
+        next_leg(d, leg);
+    leg->left--;
+    struct seat *seat = &d->seat[leg->to];
+    *d->to[seat->at]++ = sample;
+    if (++seat->at == seat->to)
+        seat->at = seat->from;
+    return leg->to;
 }
 
 static void hand_out(struct deal *d, const uint32_t *batch, uint32_t n, const struct deal_watch *watch,
                      struct deal_tally *tally)
 {
     for (uint32_t i = 0; i < n; i++) {
-        struct leg *leg = &d->leg[d->home[i]];
-        while (leg->left == 0)
-            next_leg(d, leg);
-        leg->left--;
-        if (leg->to != d->home[i])
-            count_elsewhere(d, batch[i], leg->to, watch, tally);
-        struct seat *seat = &d->seat[leg->to];
-        *d->to[seat->at]++ = batch[i];
-        if (++seat->at == seat->to)
-            seat->at = seat->from;
+        uint32_t to = hand_one(d, batch[i], d->home[i]);
+        if (to != d->home[i])
+            count_elsewhere(d, batch[i], to, watch, tally);
     }
+}
+
+/* What stays comes first, so that it is what a node keeps. */
+static void hand_out_echoed(struct deal *d, const uint32_t *batch, uint32_t n, const struct deal_watch *watch,
+                            struct deal_tally *tally)
+{
+    for (int turn = 0; turn < 2; turn++)
+        for (uint32_t i = 0; i < n; i++)
+            if ((d->home[i] < STAYS) == turn)
+                count_use(d, batch[i], hand_one(d, batch[i], d->home[i] & ~STAYS), watch, tally);
 }
 
 void deal_locality(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *out, const struct deal_watch *watch,
                    struct deal_tally *tally)
 {
+    bool echoed = d->uses.first != NULL;
+
+    *tally = (struct deal_tally){0};
     set_targets(d, n);
-    if (d->owners->groups == 1)
-        look_up(d, batch, n);
-    else
+    if (echoed)
+        pin_repeats(d, batch, n, tally);
+    if (d->owners->groups > 1)
         choose_owners(d, batch, n);
+    else if (echoed)
+        look_up_echoed(d, batch, n);
+    else
+        look_up(d, batch, n);
+    if (echoed)
+        pin_duplicates(d, batch, n);
     balance_run(&d->balance, d->count, d->target);
     lay_legs(d);
     take_seats(d, n, out);
-    *tally = (struct deal_tally){.transfers = d->balance.transfers - d->balance.first};
-    hand_out(d, batch, n, watch, tally);
+    tally->transfers = d->balance.transfers - d->balance.first;
+    (echoed ? hand_out_echoed : hand_out)(d, batch, n, watch, tally);
     tally->local = n - tally->unowned - tally->moved;
 }
 
@@ -188,14 +274,24 @@ void deal_regular(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *o
             *out++ = batch[i];
 }
 
-void deal_count(const struct deal *d, const uint32_t *out, uint32_t n, const struct deal_watch *watch,
+void deal_count(struct deal *d, const uint32_t *out, uint32_t n, const struct deal_watch *watch,
                 struct deal_tally *tally)
 {
     const struct placement *p = d->placement;
+    const uint32_t *at = out;
+    bool echoed = d->uses.first != NULL;
 
     *tally = (struct deal_tally){0};
     for (uint32_t r = 0; r < p->ranks; r++)
-        for (uint32_t i = batches_share(n, p->ranks, r); i > 0; i--, out++)
-            count_elsewhere(d, *out, p->node[r], watch, tally);
+        for (uint32_t i = batches_share(n, p->ranks, r); i > 0; i--, at++) {
+            if (!echoed) {
+                count_elsewhere(d, *at, p->node[r], watch, tally);
+                continue;
+            }
+            tally->duplicates += uses_mark(&d->uses, *at);
+            count_use(d, *at, p->node[r], watch, tally);
+        }
+    if (echoed)
+        uses_unmark(&d->uses, out, n);
     tally->local = n - tally->unowned - tally->moved;
 }

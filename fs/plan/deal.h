@@ -1,5 +1,6 @@
 /* To deal a global batch: which rank gets which of its samples. A batch is dealt without a look at any other, so that
- * every node and every slice of a plan comes to the same.
+ * every node and every slice of a plan comes to the same; but for an echoed order, whose batches are dealt one after
+ * the other: a repeat belongs to the node that used the sample first (uses.h).
  *
  * The result is the batch in another order, rank after rank; batches_share and batches_place say which part is whose.
  */
@@ -19,27 +20,36 @@ struct deal_tally {
     uint32_t unowned;   /* of nobody */
     uint32_t moved;     /* at a rank of another node than their owner */
     uint32_t transfers; /* between nodes, where deal_locality counted them */
+    /* of an echoed order: */
+    uint32_t repeats;    /* samples that were used before */
+    uint32_t refetched;  /* of those, at a node that neither used the sample first nor owns it */
+    uint32_t duplicates; /* samples that the same batch has already */
 };
 
-/* Both are borrowed; batches have at most `longest` samples. 2 bytes a sample of it are used. -ENOMEM. */
-int deal_create(const struct placement *placement, const struct owners *owners, uint32_t longest, struct deal **deal);
+/* Both are borrowed; batches have at most `longest` samples. 2 bytes a sample of it are used. `echoed`: the order
+ * repeats some of so many samples; 0: it is not echoed. -ENOMEM. */
+int deal_create(const struct placement *placement, const struct owners *owners, uint32_t longest, uint32_t echoed,
+                struct deal **deal);
 void deal_destroy(struct deal *deal);
+void deal_begin(struct deal *deal); /* once more from the first batch */
 
-/* Who wants to know of each dealt sample that is not at a rank of its owner. NULL in place of the struct: nobody. */
+/* Who wants to know of each dealt sample that is not at a rank of its owner, and of each that is used first. NULL in
+ * place of the struct: nobody. */
 struct deal_watch {
     void (*elsewhere)(void *user, uint32_t sample, bool owned);
+    void (*fresh)(void *user, uint32_t sample); /* told of echoed orders only */
     void *user;
 };
 
 /* Each to a rank of its owner as far as the ranks' shares go; the rest as balance.h has it. Of an owner's samples the
- * last ones by position move. */
+ * last ones by position move, repeats after all others. */
 void deal_locality(struct deal *deal, const uint32_t *batch, uint32_t n, uint32_t *out, const struct deal_watch *watch,
                    struct deal_tally *tally);
 /* As DistributedSampler: position i to rank i mod ranks. */
 void deal_regular(struct deal *deal, const uint32_t *batch, uint32_t n, uint32_t *out);
 
 /* Of samples that were dealt in any way, rank after rank: where are they? */
-void deal_count(const struct deal *deal, const uint32_t *out, uint32_t n, const struct deal_watch *watch,
+void deal_count(struct deal *deal, const uint32_t *out, uint32_t n, const struct deal_watch *watch,
                 struct deal_tally *tally);
 
 #endif

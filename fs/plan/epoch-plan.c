@@ -2,9 +2,9 @@
 #include "fs/plan/epoch-plan.h"
 
 #include "fs/base/cleanup.h"
-#include "fs/plan/echo.h"
 #include "fs/plan/local.h"
 #include "fs/plan/order.h"
+#include "fs/plan/uses.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,9 +18,9 @@ struct plan {
     struct batches batches;
     struct placement placement;
     struct deal *deal;
-    struct local *local; /* in that mode */
-    uint64_t steps;      /* echoes included */
-    uint64_t last_at;    /* the batches before the last one, echoes included */
+    struct local *local;    /* in that mode */
+    struct echo_steps echo; /* of batches; `batch` NULL: each is used once */
+    uint64_t steps;         /* echoes included */
 };
 
 void plan_destroy(struct plan *plan)
@@ -32,6 +32,7 @@ void plan_destroy(struct plan *plan)
     local_destroy(plan->local);
     deal_destroy(plan->deal);
     placement_fini(&plan->placement);
+    free(plan->echo.batch);
     free(plan->echoed);
     free(plan);
     errno = saved;
@@ -40,7 +41,12 @@ void plan_destroy(struct plan *plan)
 /* As often as anything is echoed, at most. */
 static uint64_t echoes_most(const struct plan_input *in, enum plan_echo_at at)
 {
-    return in->echo_at == at ? (in->echo + (uint64_t)ECHO_ONE - 1) / ECHO_ONE : 1;
+    return in->echo_at == at ? (in->echo.factor + (uint64_t)ECHO_ONE - 1) / ECHO_ONE : 1;
+}
+
+static bool is_echoed(const struct plan_input *in, enum plan_echo_at at)
+{
+    return in->echo.factor != ECHO_ONE && in->echo_at == at;
 }
 
 /* Of the sequence that is dealt: the tail may be filled up until ranks divide it. */
@@ -60,8 +66,10 @@ uint64_t plan_memory_most(const struct plan_input *in)
     uint64_t dealt = dealt_most(in), batch = (uint64_t)in->ranks * in->batch, longest = dealt < batch ? dealt : batch;
     uint64_t bytes = longest * A_STEP + (uint64_t)in->ranks * A_RANK + (uint64_t)in->owners.nodes * A_NODE;
 
-    if (echoes_most(in, ECHO_AT_EXAMPLE) > 1)
-        bytes += dealt * sizeof(uint32_t);
+    if (is_echoed(in, ECHO_AT_EXAMPLE))
+        bytes += dealt * sizeof(uint32_t) + uses_bytes(in->samples);
+    if (is_echoed(in, ECHO_AT_BATCH))
+        bytes += (dealt / batch + 1) * (echoes_most(in, ECHO_AT_BATCH) * sizeof(uint32_t) + sizeof(bool));
     if (in->mode == PLAN_LOCAL)
         bytes += dealt * in->owners.groups * sizeof(uint32_t);
     return bytes;
@@ -83,7 +91,7 @@ static int check_input(const struct plan_input *in, struct str *why)
                  in->owners.groups, PLAN_NODES_MOST, PLAN_GROUPS_MOST);
         return -ERANGE;
     }
-    if (in->echo < ECHO_ONE || in->echo > ECHO_MOST) {
+    if (in->echo.factor < ECHO_ONE || in->echo.factor > ECHO_MOST) {
         str_addf(why, "echo must be 1 to %d", ECHO_MOST / ECHO_ONE);
         return -ERANGE;
     }
@@ -112,10 +120,9 @@ static int echo_order(struct plan *plan, const struct plan_stop *stop, struct st
 {
     struct plan_input *in = &plan->input;
 
-    if (in->echo == ECHO_ONE || in->echo_at != ECHO_AT_EXAMPLE)
+    if (!is_echoed(in, ECHO_AT_EXAMPLE))
         return 0;
-    int error =
-        echo_examples(in->order, in->count, in->echo, in->echo_buffer, in->seed, stop, &plan->echoed, &in->count);
+    int error = echo_examples(&in->echo, in->order, in->count, stop, &plan->echoed, &in->count);
     if (error == -E2BIG)
         str_addf(why, "the order with its echoes has more than %u entries", PLAN_ENTRIES_MOST);
     if (!error)
@@ -126,35 +133,38 @@ static int echo_order(struct plan *plan, const struct plan_stop *stop, struct st
 static int cut_batches(struct plan *plan, struct str *why)
 {
     const struct plan_input *in = &plan->input;
-    int error = in->skip > in->count ? -ERANGE
-                                     : batches_init(&plan->batches, in->order, in->count, (uint32_t)in->skip, in->ranks,
-                                                    in->batch, in->tail);
+    uint64_t skip = is_echoed(in, ECHO_AT_BATCH) ? 0 : in->skip;
+    int error = skip > in->count ? -ERANGE
+                                 : batches_init(&plan->batches, in->order, in->count, (uint32_t)skip, in->ranks,
+                                                in->batch, in->tail);
 
     if (error == -ERANGE)
         str_addf(why, "skip=%" PRIu64 " is past the end: there are %" PRIu32 " samples in the order", in->skip,
                  in->count);
+    plan->steps = plan->batches.steps;
     return error;
 }
 
-/* How often the batch of a step is used. */
-static uint32_t step_uses(const struct plan *plan, uint64_t step)
+/* What is skipped was used in whole steps: only so many are the same again. */
+static int echo_steps(struct plan *plan, const struct plan_stop *stop, struct str *why)
 {
     const struct plan_input *in = &plan->input;
+    uint64_t size = plan->batches.size;
 
-    if (in->echo == ECHO_ONE || in->echo_at != ECHO_AT_BATCH)
-        return 1;
-    return echo_repeats(in->echo, in->seed, RANDOM_BATCHES, in->skip + step * plan->batches.size);
-}
-
-static int count_steps(struct plan *plan, const struct plan_stop *stop)
-{
-    for (uint64_t step = 0; step < plan->batches.steps; step++) {
-        if (step % PLAN_SLICE == 0 && plan_stopped(stop))
-            return -EINTR;
-        plan->last_at = plan->steps;
-        plan->steps += step_uses(plan, step);
+    if (!is_echoed(in, ECHO_AT_BATCH))
+        return 0;
+    if (in->skip % size) {
+        str_addf(why, "skip=%" PRIu64 ": where batches are echoed it must be whole global batches of %" PRIu64,
+                 in->skip, size);
+        return -EINVAL;
     }
-    return 0;
+    int error = echo_batches(&in->echo, &plan->batches, in->skip / size, stop, &plan->echo);
+    if (error == -ERANGE)
+        str_addf(why, "skip=%" PRIu64 " is past the end, echoes included", in->skip);
+    if (error == -E2BIG)
+        str_addf(why, "there are more than %u batches with their echoes", ECHO_BATCHES_MOST);
+    plan->steps = plan->echo.count;
+    return error;
 }
 
 static int plan_prepare(struct plan *plan, const struct plan_stop *stop, struct str *why)
@@ -168,11 +178,12 @@ static int plan_prepare(struct plan *plan, const struct plan_stop *stop, struct 
     if (!error)
         error = cut_batches(plan, why);
     if (!error)
-        error = count_steps(plan, stop);
+        error = echo_steps(plan, stop, why);
     if (!error && plan->input.mode == PLAN_LOCAL)
         error = local_create(&plan->batches, &plan->placement, &plan->input.owners, stop, &plan->local);
     if (!error)
-        error = deal_create(&plan->placement, &plan->input.owners, batches_length(&plan->batches, 0), &plan->deal);
+        error = deal_create(&plan->placement, &plan->input.owners, batches_length(&plan->batches, 0),
+                            plan->echoed ? plan->input.samples : 0, &plan->deal);
     return error == -ENOMEM ? str_no_memory(why) : error;
 }
 
@@ -192,16 +203,16 @@ int plan_create(const struct plan_input *input, const struct plan_stop *stop, st
     return 0;
 }
 
-/* All batches but the last have the same share for every rank. */
+/* All batches but the last, which is used at the end, have the same share for every rank. */
 struct plan_shape plan_shape(const struct plan *plan)
 {
     const struct batches *b = &plan->batches;
     struct plan_shape shape = {.ranks = b->ranks};
 
-    if (b->steps > 0) {
-        shape.last = batches_length(b, b->steps - 1);
-        shape.full = plan->last_at * (b->size / b->ranks);
-        shape.uses = plan->steps - plan->last_at;
+    if (plan->steps > 0) {
+        shape.uses = plan->echo.short_uses ? plan->echo.short_uses : 1;
+        shape.last = plan->echo.batch && !plan->echo.short_uses ? (uint32_t)b->size : batches_length(b, b->steps - 1);
+        shape.full = (plan->steps - shape.uses) * (b->size / b->ranks);
     }
     return shape;
 }
@@ -244,11 +255,22 @@ static void count_elsewhere(void *user, uint32_t sample, bool owned)
     *(owned ? &run->summary->moved_bytes : &run->summary->unowned_bytes) += in->bytes(in->user, sample);
 }
 
+static void count_fresh(void *user, uint32_t sample)
+{
+    struct running *run = user;
+    const struct plan_input *in = &run->plan->input;
+
+    run->summary->fresh_bytes += in->bytes(in->user, sample);
+}
+
 static void add_tally(struct running *run, uint32_t n, const struct deal_tally *tally)
 {
     struct plan_summary *s = run->summary;
 
     s->samples += n;
+    s->fresh += n - tally->repeats;
+    s->refetched += tally->refetched;
+    s->duplicates += tally->duplicates;
     s->local += tally->local;
     s->moved += tally->moved;
     s->unowned += tally->unowned;
@@ -259,34 +281,37 @@ static void add_tally(struct running *run, uint32_t n, const struct deal_tally *
     }
 }
 
-static void put_step(struct running *run, uint32_t n, uint32_t uses)
+static void put_step(struct running *run, uint32_t n)
 {
     uint32_t ranks = run->plan->batches.ranks;
 
     for (uint32_t r = 0; r < ranks; r++) {
         uint32_t share = batches_share(n, ranks, r);
         const uint32_t *from = run->out + batches_place(n, ranks, r);
-        for (uint32_t left = uses; left > 0; left--, run->at[r] += share)
-            memcpy(run->lists + run->at[r], from, share * sizeof *from);
+        memcpy(run->lists + run->at[r], from, share * sizeof *from);
+        run->at[r] += share;
     }
 }
 
-static void add_digest(struct running *run, uint32_t n, uint32_t uses)
+static void add_digest(struct running *run, uint32_t n)
 {
-    for (; uses > 0; uses--) {
-        struct digest d = hash128(run->hashed, sizeof d.byte + (size_t)n * sizeof *run->out, 0);
-        memcpy(run->hashed, d.byte, sizeof d.byte);
-    }
+    struct digest d = hash128(run->hashed, sizeof d.byte + (size_t)n * sizeof *run->out, 0);
+
+    memcpy(run->hashed, d.byte, sizeof d.byte);
 }
 
 static void run_step(struct running *run, uint64_t step)
 {
     struct plan *plan = run->plan;
     const struct plan_input *in = &plan->input;
-    const struct deal_watch bytes = {count_elsewhere, run}, *watch = in->bytes ? &bytes : NULL;
-    uint32_t n = batches_length(&plan->batches, step), uses = step_uses(plan, step);
+    uint32_t use = plan->echo.batch ? plan->echo.batch[step] : 0;
+    bool again = use & ECHO_AGAIN;
+    const struct deal_watch bytes = {count_elsewhere, count_fresh, run}, *watch = in->bytes && !again ? &bytes : NULL;
     struct deal_tally tally;
 
+    if (plan->echo.batch)
+        step = use & ~ECHO_AGAIN;
+    uint32_t n = batches_length(&plan->batches, step);
     if (in->mode == PLAN_LOCAL)
         local_deal(plan->local, step, run->out);
     else if (in->mode == PLAN_REGULAR)
@@ -295,9 +320,14 @@ static void run_step(struct running *run, uint64_t step)
         deal_locality(plan->deal, batches_at(&plan->batches, step, run->filled_up), n, run->out, watch, &tally);
     if (in->mode != PLAN_LOCALITY)
         deal_count(plan->deal, run->out, n, watch, &tally);
+    if (again) /* dealt as at its first use, so that all of it is where it was */
+        tally = (struct deal_tally){.local = n, .repeats = n};
+    if (watch && !plan->echoed)
+        for (uint32_t i = 0; i < n; i++)
+            count_fresh(run, run->out[i]);
     add_tally(run, n, &tally);
-    add_digest(run, n, uses);
-    put_step(run, n, uses);
+    add_digest(run, n);
+    put_step(run, n);
 }
 
 static int run_steps(struct running *run, const struct plan_stop *stop)
@@ -305,7 +335,7 @@ static int run_steps(struct running *run, const struct plan_stop *stop)
     const struct batches *b = &run->plan->batches;
     uint64_t done = PLAN_SLICE;
 
-    for (uint64_t step = 0; step < b->steps; step++) {
+    for (uint64_t step = 0; step < run->plan->steps; step++) {
         /* A step costs something for each rank, however small it is. */
         done += b->size + run->plan->placement.nodes;
         if (done >= PLAN_SLICE) {
@@ -354,6 +384,7 @@ int plan_run(struct plan *plan, uint32_t *lists, const struct plan_stop *stop, s
 
     *summary = (struct plan_summary){.steps = plan->steps};
     if (run_init(&run)) {
+        deal_begin(plan->deal);
         begin_digest(&run);
         error = run_steps(&run, stop);
         memcpy(summary->digest.byte, run.hashed, sizeof summary->digest.byte);

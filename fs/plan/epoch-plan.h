@@ -1,7 +1,7 @@
 /* A plan: what each rank reads in an epoch, in which order. A pure function of order, owners and parameters, in
  * integers.
  *
- *   order → echo (example) → cut into global batches → deal (locality, regular or local) → echo (batch)
+ *   order → echo (example) → cut into global batches → echo (batch) → deal (locality, regular or local)
  *
  * A list is a rank's local batches, one after the other. The digest is over all ranks' lists: the XXH3-128 hashes of
  * the steps, each over the hash before it and the step's batches, rank after rank. */
@@ -12,6 +12,7 @@
 #include "fs/base/str.h"
 #include "fs/plan/batches.h"
 #include "fs/plan/deal.h"
+#include "fs/plan/echo.h"
 #include "fs/plan/stop.h"
 
 enum plan_mode { PLAN_LOCALITY, PLAN_REGULAR, PLAN_LOCAL };
@@ -24,11 +25,10 @@ struct plan_input {
     uint32_t ranks, batch; /* batch: of one rank */
     enum plan_mode mode;
     enum plan_tail tail;
-    uint64_t skip; /* entries of the sequence that is cut into batches */
+    uint64_t skip; /* entries of the sequence that is dealt, echoes among them */
     enum plan_echo_at echo_at;
-    uint32_t echo; /* in millionths; ECHO_ONE: none */
-    uint32_t echo_buffer;
-    uint64_t seed; /* of echoes */
+    struct echo echo; /* ECHO_ONE: none */
+    uint32_t samples; /* indices are below it */
     struct owners owners;
     const uint32_t *node_of_rank;                   /* NULL: evenly */
     uint64_t (*bytes)(void *user, uint32_t sample); /* NULL: bytes are not counted */
@@ -37,8 +37,11 @@ struct plan_input {
 
 struct plan_summary {
     struct digest digest;
-    uint64_t steps, samples; /* samples: that all ranks read, each echoed batch once */
+    uint64_t steps, samples; /* samples: that all ranks read, echoes among them */
     uint64_t local, moved, unowned;
+    uint64_t fresh, fresh_bytes; /* samples at their first use; where nothing is echoed, all are */
+    uint64_t refetched,
+        duplicates; /* repeats that another node than before reads; samples that their batch has twice */
     uint64_t moved_bytes, unowned_bytes;
     uint64_t transfers;             /* between nodes; locality only */
     uint64_t worst_moved, worst_of; /* of the step where most of the batch moves */

@@ -28,4 +28,6 @@ fs_plan_libplan_a_SOURCES = \
 	fs/plan/plan-request.h \
 	fs/plan/random.c \
 	fs/plan/random.h \
-	fs/plan/stop.h
+	fs/plan/stop.h \
+	fs/plan/uses.c \
+	fs/plan/uses.h

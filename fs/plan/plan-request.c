@@ -2,7 +2,6 @@
 #include "fs/plan/plan-request.h"
 
 #include "fs/base/size.h"
-#include "fs/plan/echo.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -36,7 +35,7 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
     KEY(ECHO_AT) = {.name = "echo_at", .choices = "example|batch", .help = "what is repeated"},
     KEY(ECHO_BUFFER) = {.name = "echo_buffer",
                         .value = "K",
-                        .help = "repeated examples are shuffled in a buffer of so many"},
+                        .help = "what is echoed is shuffled in a buffer of so many samples (100000)"},
     KEY(NODES) = {.name = "nodes", .value = "N,...", .help = "the node of each rank: its number, or its host"},
     KEY(LAYOUT) = {.name = "layout", .value = "DIGEST", .help = "plan from this layout and no other"},
     [PLAN_KEYS] = {0},
@@ -154,7 +153,7 @@ int plan_request_parse(const struct key_value value[PLAN_KEYS], struct plan_requ
     take_samples(&p, &r);
     r.skip = take_number(&p, PLAN_KEY_SKIP, 0, UINT64_MAX, 0);
     r.echo = take_echo(&p);
-    r.echo_buffer = (uint32_t)take_number(&p, PLAN_KEY_ECHO_BUFFER, 0, UINT32_MAX, 0);
+    r.echo_buffer = (uint32_t)take_number(&p, PLAN_KEY_ECHO_BUFFER, 0, UINT32_MAX, ECHO_BUFFER);
     take_layout(&p, &r);
     if (!p.error)
         *request = r;

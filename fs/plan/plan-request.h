@@ -51,9 +51,9 @@ struct plan_request {
     uint64_t skip;
     uint32_t echo; /* in millionths */
     enum plan_echo_at echo_at;
-    uint32_t echo_buffer;
-    const char *nodes; /* NULL: evenly */
-    bool pinned;       /* `layout` was given */
+    uint32_t echo_buffer; /* in samples */
+    const char *nodes;    /* NULL: evenly */
+    bool pinned;          /* `layout` was given */
     struct digest layout;
 };
 

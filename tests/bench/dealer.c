@@ -99,7 +99,7 @@ int main(int argc, char **argv)
                                .count = samples,
                                .ranks = ranks,
                                .batch = batch,
-                               .echo = 1000000,
+                               .echo = {ECHO_ONE},
                                .owners = {.nodes = nodes, .groups = 1, .of = {owner}}};
     struct plan_summary summary;
     uint64_t before = most_memory();

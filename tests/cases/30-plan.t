@@ -70,8 +70,15 @@ cat <&3 >/dev/null
 exec 3>&-
 is 'which follows the list' "$(cat "$mine")" '0 1 2'
 is 'skipped and echoed' \
-    "$(ask epoch=0 ranks=1 batch=2 order=natural skip=97 echo=2 echo_at=batch rank=0 | tr '\n' ' ')" \
-    '97 98 97 98 99 99 '
+    "$(ask epoch=0 ranks=1 batch=4 order=natural skip=194 echo=2 echo_buffer=0 rank=0 | tr '\n' ' ')" \
+    '97 97 98 98 99 99 '
+echoed=(epoch=0 ranks=1 batch=4 order=natural echo=2 echo_at=batch rank=0)
+is 'batches echoed, and skipped with their echoes' "$(ask "${echoed[@]}" echo_buffer=0 skip=188 | tr '\n' ' ')" \
+    '92 93 94 95 96 97 98 99 96 97 98 99 '
+isnt 'the buffer shuffles batches' "$(ask "${echoed[@]}")" "$(ask "${echoed[@]}" echo_buffer=0)"
+is 'whole ones' \
+    "$(ask "${echoed[@]}" | xargs -n4 | sort -n | uniq -c | awk '{ print $1 }' | sort | uniq -c | xargs)" '25 2'
+is 'and goes on after some' "$(ask "${echoed[@]}" skip=100)" "$(ask "${echoed[@]}" | tail -n +101)"
 
 # --- the summary ---
 summary=$(ask "${base[@]}" reply=summary)
@@ -90,6 +97,23 @@ is 'what is there is not planned again' "$(value "$mnt" plans.made)" "$made"
 for rank in 0 1 2 3; do ask epoch=77 ranks=4 batch=8 "rank=$rank" >/dev/null & done
 wait
 is 'asked for by four at once: planned once' "$(value "$mnt" plans.made)" $((made + 1))
+
+# --- echo ---
+numbers() {
+    ask epoch=0 ranks=4 batch=5 reply=summary "$@" | grep -Eo '"(steps|samples|fresh)":[0-9]*' | xargs
+}
+is 'twice the steps, as much that is fresh' "$(numbers) $(numbers echo=2) $(numbers echo=2 echo_at=batch)" \
+    'steps:5 samples:100 fresh:100 steps:10 samples:200 fresh:100 steps:10 samples:200 fresh:100'
+metric() { sed -n "s/^dealfs_plan_$1 //p" "$mnt/.dealfs/metrics"; }
+ask epoch=9 ranks=4 batch=5 >/dev/null
+once="$(metric steps) $(metric fresh_bytes)"
+ask epoch=9 ranks=4 batch=5 echo=2 >/dev/null
+is 'metrics: twice the steps for the same bytes' "$(metric steps) $(metric fresh_bytes)" \
+    "$((2 * ${once% *})) ${once#* }"
+like 'duplicates in percent' "$(ask epoch=0 ranks=4 batch=5 echo=2 echo_buffer=0 reply=summary)" \
+    '"duplicates_percent":50.000'
+like 'a large buffer makes fewer' "$(ask epoch=0 ranks=4 batch=5 echo=2 reply=summary)" \
+    '"duplicates_percent":[12]?[0-9]\.'
 
 # --- refusals ---
 refuse() { # errno's name, regex of the reason, words
@@ -113,6 +137,8 @@ refuse EINVAL 'has 25 samples; as many has `samples=mine`' "${base[@]}" under=cl
 refuse EINVAL 'has 3 samples; as many has `samples=mine under=class0`' "${base[@]}" samples=mine count=1
 refuse ENOENT 'no sample list `none`' "${base[@]}" samples=none
 refuse ERANGE 'past the end' "${base[@]}" skip=101
+refuse ERANGE 'past the end' "${base[@]}" echo=2 echo_at=batch skip=288
+refuse EINVAL 'whole global batches of 32' "${base[@]}" echo=2 echo_at=batch skip=33
 refuse ERANGE '1 to 1000' "${base[@]}" echo=0.9
 refuse ESTALE '0123456789abcdef0123456789abcdef is not known' "${base[@]}" layout=0123456789abcdef0123456789abcdef
 refuse ENOENT 'rank 1 is on `7`' epoch=0 ranks=2 batch=8 nodes=0,7

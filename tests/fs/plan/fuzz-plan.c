@@ -84,9 +84,8 @@ static void make(const struct plan_request *r, const uint32_t *order, uint32_t c
                                   .tail = r->tail,
                                   .skip = r->skip,
                                   .echo_at = r->echo_at,
-                                  .echo = r->echo,
-                                  .echo_buffer = r->echo_buffer,
-                                  .seed = r->seed + r->epoch,
+                                  .echo = {r->echo, r->echo_buffer, r->seed + r->epoch},
+                                  .samples = SAMPLES,
                                   .owners = {.nodes = NODES, .groups = 1 + r->seed % 2, .of = {owner[0], owner[1]}},
                                   .node_of_rank = node_of_rank};
     int error = plan_create(&in, &go_on, &plan, &why);

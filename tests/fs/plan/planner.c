@@ -73,9 +73,10 @@ static int answer(const struct plan_input *input)
     if (error)
         return 1;
     printf("steps=%" PRIu64 " samples=%" PRIu64 " local=%" PRIu64 " moved=%" PRIu64 " unowned=%" PRIu64
-           " transfers=%" PRIu64 " moved_bytes=%" PRIu64 " unowned_bytes=%" PRIu64 " unread=%" PRIu64 " digest=%s\n",
+           " transfers=%" PRIu64 " moved_bytes=%" PRIu64 " unowned_bytes=%" PRIu64 " unread=%" PRIu64 " fresh=%" PRIu64
+           " fresh_bytes=%" PRIu64 " refetched=%" PRIu64 " duplicates=%" PRIu64 " digest=%s\n",
            s.steps, s.samples, s.local, s.moved, s.unowned, s.transfers, s.moved_bytes, s.unowned_bytes, s.unread,
-           digest_format(&s.digest, digest));
+           s.fresh, s.fresh_bytes, s.refetched, s.duplicates, digest_format(&s.digest, digest));
     put_lists(plan, input->ranks, list);
     plan_destroy(plan);
     return 0;
@@ -92,9 +93,9 @@ static int plan(const char *line)
         .tail = (enum plan_tail)number(line, "tail", TAIL_PAD),
         .skip = number(line, "skip", 0),
         .echo_at = (enum plan_echo_at)number(line, "echo_at", ECHO_AT_EXAMPLE),
-        .echo = (uint32_t)number(line, "echo", 1000000),
-        .echo_buffer = (uint32_t)number(line, "echo_buffer", 0),
-        .seed = number(line, "seed", 0),
+        .echo = {(uint32_t)number(line, "echo", ECHO_ONE), (uint32_t)number(line, "echo_buffer", 0),
+                 number(line, "seed", 0)},
+        .samples = samples,
         .owners = {.nodes = (uint32_t)number(line, "nodes", 1), .groups = (uint32_t)number(line, "groups", 1)},
         .bytes = number(line, "bytes", 0) ? one_and : NULL,
     };

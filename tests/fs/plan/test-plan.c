@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ECHO_NONE = 1000000 };
-
 static uint32_t *list_of(const struct plan_input *in, struct plan_summary *summary)
 {
     CLEANUP_STR struct str why = STR_INIT;
@@ -35,7 +33,7 @@ static void test_paper(void)
                             .count = 12,
                             .ranks = 3,
                             .batch = 4,
-                            .echo = ECHO_NONE,
+                            .echo = {ECHO_ONE},
                             .owners = {.nodes = 3, .groups = 1, .of = {owner}}};
     struct plan_summary s;
     uint32_t *list = list_of(&in, &s);
@@ -78,17 +76,20 @@ struct golden {
     enum plan_tail tail;
     uint32_t echo;
     enum plan_echo_at at;
+    uint32_t buffer;
 };
 
 /* Every node, build and machine must come to these. */
 static const struct golden golden[] = {
-    {"locality", "5dcdd69c8bb96cfeba8e9a85dd304466", PLAN_LOCALITY, TAIL_PAD, ECHO_NONE, 0},
-    {"locality, short", "c5a0ccf96cfcc1fa6c856436e4ea946e", PLAN_LOCALITY, TAIL_SHORT, ECHO_NONE, 0},
-    {"regular", "b375ca974ba92e6568629a3085b93d5e", PLAN_REGULAR, TAIL_PAD, ECHO_NONE, 0},
-    {"regular, drop", "f45bffca5ce65ac456b4fa9c16442812", PLAN_REGULAR, TAIL_DROP, ECHO_NONE, 0},
-    {"local", "cba3ae05320b33e87e0a66a1d1018fee", PLAN_LOCAL, TAIL_PAD, ECHO_NONE, 0},
-    {"echoed examples", "27a7399698f72e121553ae4dd67a789f", PLAN_LOCALITY, TAIL_PAD, 2500000, ECHO_AT_EXAMPLE},
-    {"echoed batches", "b1d4ea2540c7e9b6421bdabfedc8049d", PLAN_LOCALITY, TAIL_PAD, 2500000, ECHO_AT_BATCH},
+    {"locality", "5dcdd69c8bb96cfeba8e9a85dd304466", PLAN_LOCALITY, TAIL_PAD, ECHO_ONE, 0, 0},
+    {"locality, short", "c5a0ccf96cfcc1fa6c856436e4ea946e", PLAN_LOCALITY, TAIL_SHORT, ECHO_ONE, 0, 0},
+    {"regular", "b375ca974ba92e6568629a3085b93d5e", PLAN_REGULAR, TAIL_PAD, ECHO_ONE, 0, 0},
+    {"regular, drop", "f45bffca5ce65ac456b4fa9c16442812", PLAN_REGULAR, TAIL_DROP, ECHO_ONE, 0, 0},
+    {"local", "cba3ae05320b33e87e0a66a1d1018fee", PLAN_LOCAL, TAIL_PAD, ECHO_ONE, 0, 0},
+    {"echoed examples", "4d0dab3dc2a3e52987d0765ff1cee386", PLAN_LOCALITY, TAIL_PAD, 2500000, ECHO_AT_EXAMPLE, 100},
+    {"echoed batches", "b1d4ea2540c7e9b6421bdabfedc8049d", PLAN_LOCALITY, TAIL_PAD, 2500000, ECHO_AT_BATCH, 100},
+    {"echoed batches, shuffled", "3df918eb8727f45268c60c82341de81a", PLAN_LOCALITY, TAIL_PAD, 2500000, ECHO_AT_BATCH,
+     500},
 };
 
 /* The digest as plan.h says, from the lists alone. */
@@ -127,10 +128,9 @@ static void test_golden(void)
                                 .batch = 8,
                                 .mode = g->mode,
                                 .tail = g->tail,
-                                .echo = g->echo,
+                                .echo = {g->echo, g->buffer, 42},
                                 .echo_at = g->at,
-                                .echo_buffer = 100,
-                                .seed = 42,
+                                .samples = N,
                                 .owners = {.nodes = 5, .groups = 1, .of = {owner}}};
         struct plan_summary s;
         uint32_t *list = list_of(&in, &s);
@@ -169,8 +169,8 @@ static void test_interrupt(void)
                                 .ranks = 16,
                                 .batch = 8,
                                 .mode = (enum plan_mode)mode,
-                                .echo = 1500000,
-                                .echo_buffer = 1000,
+                                .echo = {1500000, 1000, 0},
+                                .samples = N,
                                 .owners = {.nodes = 16, .groups = 1, .of = {owner}}};
         struct plan_summary s;
         int until = 0, interrupted = 0, error = -EINTR;
@@ -210,7 +210,7 @@ static void test_imbalance(void)
                                     .ranks = nodes,
                                     .batch = paper[i].batch,
                                     .tail = TAIL_DROP,
-                                    .echo = ECHO_NONE,
+                                    .echo = {ECHO_ONE},
                                     .owners = {.nodes = nodes, .groups = 1, .of = {owner}}};
             struct plan_summary s;
             fill(order, owner, N, nodes, nodes + i);
@@ -232,7 +232,7 @@ static void test_odd(void)
                             .count = 1,
                             .ranks = 1000,
                             .batch = 1u << 30,
-                            .echo = ECHO_NONE,
+                            .echo = {ECHO_ONE},
                             .owners = {.nodes = 1, .groups = 1, .of = {owner}}};
     struct plan_summary s;
     uint32_t *list = list_of(&in, &s);
