@@ -148,14 +148,12 @@ static void serve_direct(struct load_worker *w, struct store_read *read)
 struct values_in {
     struct room *room;
     uint32_t first;
-    int error;
 };
 
-static void take_value(void *user, uint32_t i, const void *bytes, uint32_t length)
+static int take_value(void *user, uint32_t i, const void *bytes, uint32_t length)
 {
     struct values_in *in = user;
-    if (!in->error)
-        in->error = shard_take(in->room, in->first + i, bytes, length);
+    return shard_take(in->room, in->first + i, bytes, length);
 }
 
 /* How many values the node that kept them before has given, from the first on; the error is why not all. */
@@ -168,8 +166,6 @@ static int bring_values(const struct store *store, const struct load *load, stru
     while (!*error && in.first < values) {
         uint32_t count = values - in.first < AT_ONCE ? values - in.first : AT_ONCE;
         *error = peers->before(peers->user, load->file, first + in.first, count, take_value, &in);
-        if (!*error)
-            *error = in.error;
         in.first += *error ? 0 : count;
     }
     return (int)in.first;

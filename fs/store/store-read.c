@@ -238,6 +238,8 @@ static void begin_read(struct store_read *read)
     read->tries = 0;
     read->waiting = read->before = false;
     read->brought = PLACE_RAM;
+    read->pull = NULL;
+    read->peer = UINT32_MAX;
     read->began = clock_now();
 }
 

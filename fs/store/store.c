@@ -215,6 +215,16 @@ uint64_t store_make_room(struct store *s)
     return shard_make_room(s->shard);
 }
 
+int store_flush(struct store *s)
+{
+    return shard_flush(s->shard);
+}
+
+bool store_is_opening(struct store *s)
+{
+    return shard_is_locked(s->shard);
+}
+
 /* Looking. */
 
 int store_where(struct store *s, uint32_t file, enum tier_name *tier)

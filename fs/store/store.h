@@ -60,7 +60,8 @@ struct store_read {
     enum place brought; /* the slowest of what loads that it waited for came from */
     bool quiet;         /* is not counted */
     /* the peers' own: */
-    uint32_t peer;
+    struct peer_pull *pull; /* a thread waits for it, and not the store */
+    uint32_t peer;          /* who was asked last */
     uint64_t asked;
 };
 
@@ -76,6 +77,7 @@ bool store_cancel(struct store *store, struct store_read *read);
 
 /* Given a stored value as it lies, the i-th of those asked for, for as long as the call lasts. */
 typedef void (*stored_put)(void *user, uint32_t i, const void *bytes, uint32_t length);
+typedef int (*stored_take)(void *user, uint32_t i, const void *bytes, uint32_t length);
 
 /* Other nodes, that keep what this one does not. A read asks the tiers, then the node that keeps the extent, then the
  * source. What this node does not keep never enters its tiers. */
@@ -89,10 +91,10 @@ struct store_peers {
     int (*fetch)(void *user, struct store_read *read);
     /* As store_cancel, for what waits there. NULL: nothing can be taken back. */
     bool (*cancel)(void *user, struct store_read *read);
-    /* Stored values of one extent that is kept here, from the node that kept it before, each handed to `put`: 0. Waits,
+    /* Stored values of one extent that is kept here, from the node that kept it before, each handed to `take`: 0. Waits,
      * but not without end; a thread of the loader's asks. -ENOENT: there was none, or it has not all of them; else they
-     * cannot be had now. Some may have been put. NULL: nobody kept anything before. */
-    int (*before)(void *user, uint32_t file, uint32_t value, uint32_t count, stored_put put, void *to);
+     * cannot be had now, or what `take` has returned. Some may have been taken. NULL: nobody kept anything before. */
+    int (*before)(void *user, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to);
     /* A load of a pull has ended: 0; -ENOSPC: no tier had room; -ENOENT: who kept it before has not all of it; else it
      * could not be had now. */
     void (*pulled)(void *user, uint32_t number, uint32_t file, uint64_t offset, uint32_t length, int error);
@@ -124,6 +126,8 @@ void store_forget_pull(struct store *store, uint32_t number); /* of what does no
 bool store_is_stored(struct store *store, uint32_t file, uint64_t from, uint64_t to); /* all of it, where it lasts */
 uint64_t store_drop(struct store *store, uint32_t file, uint64_t from, uint64_t to);  /* returns bytes, raw */
 uint64_t store_make_room(struct store *store);                                        /* see shard_make_room */
+int store_flush(struct store *store);       /* store what is in memory only; waits */
+bool store_is_opening(struct store *store); /* a tier is not known yet */
 
 /* Fill the shards from the source. Loads that readers wait for go first. Totals are of what this node is to keep. */
 struct stage_progress {

@@ -12,22 +12,40 @@
  *   FREE    NULL    -              fetches.free
  *   ASKED   waits   the fetch's    the node's slots
  *   LEFT    NULL    the fetch's    the node's slots and left, fetches.left
- *   HELD    NULL    -              nothing; an answer points into the slot, and has a reference to the link */
+ *   HELD    NULL    -              nothing; an answer points into the slot, and has a reference to the link
+ *
+ * A pull is asked as a read is, of which the store knows nothing: its thread waits until it has ended, and then takes
+ * what it wants out of the slot.
+ *
+ * Who is asked for what it neither holds nor owns says so (-ENOENT): then the one is asked that owns it now, where the
+ * layout has turned meanwhile, else, once, who owned it before. */
 #include "fs/world/fetch.h"
 
 #include "fs/base/check.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
+#include "fs/base/thread.h"
 #include "fs/store/loads.h"
 #include "fs/world/receive.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     PEER_FETCHES = 32,
     AT_ONCE = 8,
     MOST_LEFT = RING_IN / 2, /* where silent nodes have more of the slots, nobody waits for one */
+};
+
+struct peer_pull {
+    struct store_read read; /* stands for it where it waits */
+    struct ring_message question;
+    pthread_cond_t ended;
+    bool over; /* lock, as the rest: */
+    int error;
+    struct fetch *fetch; /* has the answer, of `length` bytes; NULL: there is none */
+    uint32_t length;
 };
 
 struct fetch {
@@ -148,16 +166,31 @@ static void suspect(struct fetches *f, uint32_t node, uint64_t now)
                     (unsigned long long)(peer->pause / SECOND));
 }
 
+static struct asked_peer *peer_if_asked(struct fetches *f, uint32_t node, uint64_t now)
+{
+    return node < f->nodes && node != f->me && peer_may_be_asked(&f->peer[node].peer, now) ? &f->peer[node] : NULL;
+}
+
+static uint32_t owner_before(const struct fetches *f, uint32_t file, uint64_t offset)
+{
+    const struct world *w = f->world;
+    return w->before ? layout_owner(w->before, w->group, extents_at(f->self->extents, file, offset)) : NO_OWNER;
+}
+
 /* The owner in this node's group, else in another one that can be asked. */
 static struct asked_peer *choose_peer(struct fetches *f, const struct store_read *read, uint64_t now)
 {
     const struct world *w = f->world;
     uint32_t groups = layout_groups(w->layout);
+    if (read->pull)
+        return peer_if_asked(f, read->pull->question.node, now);
+    if (read->before)
+        return peer_if_asked(f, owner_before(f, read->span.file, read->span.offset), now);
     uint64_t extent = extents_at(f->self->extents, read->span.file, read->span.offset);
     for (uint32_t i = 0; i < groups; i++) {
-        uint32_t node = layout_owner(w->layout, (w->group + i) % groups, extent);
-        if (node < f->nodes && node != f->me && peer_may_be_asked(&f->peer[node].peer, now))
-            return &f->peer[node];
+        struct asked_peer *p = peer_if_asked(f, layout_owner(w->layout, (w->group + i) % groups, extent), now);
+        if (p)
+            return p;
     }
     return NULL;
 }
@@ -168,6 +201,20 @@ static void note_hungry(struct fetches *f, struct asked_peer *p)
         return;
     p->hungry = true;
     TAILQ_INSERT_TAIL(&f->hungry, p, same_queue);
+}
+
+/* Reads before pulls. */
+static void wait_for_slot(struct fetches *f, struct asked_peer *p, struct store_read *read)
+{
+    struct store_read *last = TAILQ_LAST(&p->waiting, read_list);
+    while (!read->pull && last && last->pull)
+        last = TAILQ_PREV(last, read_list, parked);
+    if (last)
+        TAILQ_INSERT_AFTER(&p->waiting, last, read, parked);
+    else
+        TAILQ_INSERT_HEAD(&p->waiting, read, parked);
+    f->waiting++;
+    note_hungry(f, p);
 }
 
 static void expel_waiting(struct fetches *f, struct asked_peer *p, struct read_list *expelled)
@@ -206,14 +253,16 @@ static void occupy_slot(struct fetches *f, struct asked_peer *p, struct store_re
     fetch->node = (uint32_t)(p - f->peer);
     p->slots++;
     peer_asked(&p->peer);
-    *m = (struct ring_message){
-        .kind = RING_FETCH,
-        .node = fetch->node,
-        .slot = slot,
-        .token = fetch->number,
-        .file = read->span.file,
-    };
-    receive_values_of(&read->span, &m->value, &m->count);
+    if (read->pull) {
+        *m = read->pull->question;
+    } else {
+        *m = (struct ring_message){.file = read->span.file, .flags = read->before ? FETCH_BEFORE : 0};
+        receive_values_of(&read->span, &m->value, &m->count);
+    }
+    m->kind = RING_FETCH;
+    m->node = read->peer = fetch->node;
+    m->slot = slot;
+    m->token = fetch->number;
 }
 
 static void vacate_slot(struct fetches *f, struct fetch *fetch)
@@ -267,6 +316,21 @@ static bool is_asked(const struct fetch *fetch, uint64_t number)
     return fetch->number == number && (fetch->state == FETCH_ASKED || fetch->state == FETCH_LEFT);
 }
 
+/* To the store, or the thread that waits. */
+static void end_read(struct fetches *f, struct store_read *read, int error)
+{
+    struct peer_pull *pull = read->pull;
+    if (!pull) {
+        store_fetched(f->self->store, read, error);
+        return;
+    }
+    pthread_mutex_lock(&f->lock);
+    pull->error = error;
+    pull->over = true;
+    pthread_cond_signal(&pull->ended);
+    pthread_mutex_unlock(&f->lock);
+}
+
 /* A message that the ring has no room for was never heard of by the courier. */
 static void ask_courier(struct fetches *f, const struct ring_message *m)
 {
@@ -286,7 +350,7 @@ static void ask_courier(struct fetches *f, const struct ring_message *m)
     }
     fetches_unlock(f);
     if (read)
-        store_fetched(f->self->store, read, error);
+        end_read(f, read, error);
 }
 
 /* Once something was given back. */
@@ -312,9 +376,7 @@ int fetch_ask(struct fetches *f, struct store_read *read)
     if (p && f->free && p->slots < PEER_FETCHES && TAILQ_EMPTY(&p->waiting)) {
         occupy_slot(f, p, read, now, &message);
     } else if (p && may_wait(f, p)) {
-        TAILQ_INSERT_TAIL(&p->waiting, read, parked);
-        f->waiting++;
-        note_hungry(f, p);
+        wait_for_slot(f, p, read);
     } else {
         p = NULL;
     }
@@ -324,12 +386,27 @@ int fetch_ask(struct fetches *f, struct store_read *read)
     return p ? -EINPROGRESS : -EHOSTUNREACH;
 }
 
-/* To the source; but of several groups another one may have what a lost node had. */
+/* Of several groups another one may have what a lost node had. Who says that it has it not is not asked again. */
+static bool has_another(struct fetches *f, struct store_read *read, int error)
+{
+    if (read->pull || (error != -EHOSTDOWN && error != -ENOENT))
+        return false;
+    pthread_mutex_lock(&f->lock);
+    uint32_t asked = read->peer, before = owner_before(f, read->span.file, read->span.offset);
+    const struct asked_peer *p = choose_peer(f, read, clock_now());
+    bool another = p && (uint32_t)(p - f->peer) != asked;
+    if (error == -ENOENT && !another && !read->before && before != asked)
+        another = read->before = before < f->nodes && before != f->me;
+    pthread_mutex_unlock(&f->lock);
+    return another;
+}
+
+/* To the source where nobody else has it. */
 static void give_back(struct fetches *f, struct read_list *reads, int error)
 {
     for (struct store_read *read; (read = read_list_take(reads));)
-        if (error != -EHOSTDOWN || fetch_ask(f, read) != -EINPROGRESS)
-            store_fetched(f->self->store, read, error);
+        if (!has_another(f, read, error) || fetch_ask(f, read) != -EINPROGRESS)
+            end_read(f, read, error);
 }
 
 /* Answers. */
@@ -356,13 +433,24 @@ static void count_bad(struct fetches *f, uint32_t node)
     pthread_mutex_unlock(&f->lock);
 }
 
-/* The bytes stay in the slot for as long as the answer lasts, where they are not packed. */
+static const void *slot_of(const struct fetches *f, const struct fetch *fetch)
+{
+    return ring_slot(&f->link->ring, (uint32_t)(fetch - f->fetch));
+}
+
+/* The bytes stay in the slot for as long as the answer lasts, where they are not packed; those of a pull until its
+ * thread has taken them. */
 static void complete_read(struct fetches *f, struct fetch *fetch, struct store_read *read, uint32_t length)
 {
     uint32_t node = fetch->node;
     bool in_slot = false;
-    int error =
-        receive_payload(f->self, ring_slot(&f->link->ring, (uint32_t)(fetch - f->fetch)), length, read, &in_slot);
+    if (read->pull) {
+        read->pull->fetch = fetch;
+        read->pull->length = length;
+        end_read(f, read, 0);
+        return;
+    }
+    int error = receive_payload(f->self, slot_of(f, fetch), length, read, &in_slot);
     if (in_slot)
         answer_pin(&read->answer, release_slot, fetch);
     else
@@ -432,6 +520,67 @@ int fetch_lost(struct fetches *f, uint32_t node)
     fetches_unlock(f);
     give_back(f, &expelled, -EHOSTDOWN);
     return 0;
+}
+
+/* Pulls. */
+
+/* 0: the answer is in pull->fetch's slot, until pull_end. */
+static int pull_wait(struct fetches *f, struct peer_pull *pull)
+{
+    pull->read.pull = pull;
+    cond_init(&pull->ended);
+    if (fetch_ask(f, &pull->read) != -EINPROGRESS)
+        return -EHOSTUNREACH;
+    pthread_mutex_lock(&f->lock);
+    while (!pull->over)
+        pthread_cond_wait(&pull->ended, &f->lock);
+    pthread_mutex_unlock(&f->lock);
+    return pull->error;
+}
+
+static void pull_end(struct fetches *f, struct peer_pull *pull, int error)
+{
+    uint32_t node = pull->question.node;
+    if (pull->fetch)
+        release_slot(pull->fetch);
+    if (error == -EBADMSG)
+        count_bad(f, node);
+    pthread_cond_destroy(&pull->ended);
+}
+
+int fetch_before(struct fetches *f, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to)
+{
+    struct peer_pull pull = {.question = {.file = file, .value = value, .count = count, .flags = FETCH_BEFORE}};
+    struct payload_value values[RING_VALUES];
+    pthread_mutex_lock(&f->lock);
+    uint32_t node = pull.question.node = owner_before(f, file, (uint64_t)value * VALUE_BYTES);
+    pthread_mutex_unlock(&f->lock);
+    if (node >= f->nodes || node == f->me)
+        return -ENOENT;
+    int error = pull_wait(f, &pull);
+    if (!error)
+        error = payload_parse(slot_of(f, pull.fetch), pull.length, file, value, count, values);
+    for (uint32_t i = 0; i < count && !error; i++)
+        error = take(to, i, values[i].bytes, values[i].length);
+    pull_end(f, &pull, error);
+    return error;
+}
+
+int fetch_stored(struct fetches *f, uint32_t node, uint64_t first, uint32_t count, uint64_t k, uint64_t *bits)
+{
+    struct peer_pull pull = {.question = {.node = node,
+                                          .file = (uint32_t)first,
+                                          .value = (uint32_t)(first >> 32),
+                                          .count = count,
+                                          .flags = FETCH_STORED}};
+    int error = pull_wait(f, &pull);
+    const uint64_t *words = error ? NULL : payload_stored_parse(slot_of(f, pull.fetch), pull.length, first, count, k);
+    if (words)
+        memcpy(bits, words, (count + 63) / 64 * sizeof *words);
+    else if (!error)
+        error = -EAGAIN; /* it has not turned yet, or has again */
+    pull_end(f, &pull, error);
+    return error;
 }
 
 /* Giving up. */

@@ -21,6 +21,14 @@ void fetches_destroy(struct fetches *fetches);
 int fetch_ask(struct fetches *fetches, struct store_read *read);
 bool fetch_cancel(struct fetches *fetches, struct store_read *read); /* for store_peers.cancel */
 
+/* Questions for which the thread waits, no longer than peer_timeout where the other node is silent. They have slots
+ * after the reads. -ENOENT: it has not all of them, or nobody kept them before; -EHOSTUNREACH: it cannot be asked now.
+ */
+/* For store_peers.before. */
+int fetch_before(struct fetches *fetches, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to);
+/* Which of the extents [first, first + count) has this node stored under turn k? In words of 64. */
+int fetch_stored(struct fetches *fetches, uint32_t node, uint64_t first, uint32_t count, uint64_t k, uint64_t *bits);
+
 /* From the ring: -EBADMSG: the courier errs. */
 int fetch_answered(struct fetches *fetches, const struct ring_message *message);
 int fetch_lost(struct fetches *fetches, uint32_t node); /* its server has ended */

@@ -19,6 +19,8 @@ fs_world_libworld_a_SOURCES = \
 	fs/world/listener.h \
 	fs/world/membership.c \
 	fs/world/membership.h \
+	fs/world/mover.c \
+	fs/world/mover.h \
 	fs/world/peer.c \
 	fs/world/peer.h \
 	fs/world/peers.c \

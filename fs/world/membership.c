@@ -130,6 +130,37 @@ struct living *membership_await(struct membership *m, uint64_t nanoseconds)
     return l;
 }
 
+bool membership_next(struct membership *m, uint64_t *changes, struct world **world, struct living **living)
+{
+    pthread_mutex_lock(&m->lock);
+    while (!m->over && (!m->living || m->changes == *changes))
+        pthread_cond_wait(&m->changed, &m->lock);
+    bool over = m->over;
+    *changes = m->changes;
+    *world = over ? NULL : world_get(m->world);
+    *living = over ? NULL : living_get(m->living);
+    pthread_mutex_unlock(&m->lock);
+    return !over;
+}
+
+bool membership_stays(struct membership *m, uint64_t changes, uint64_t nanoseconds)
+{
+    uint64_t deadline = clock_now() + nanoseconds;
+    pthread_mutex_lock(&m->lock);
+    while (!m->over && m->changes == changes && nanoseconds && cond_wait_until(&m->changed, &m->lock, deadline))
+        ;
+    bool stays = !m->over && m->changes == changes;
+    pthread_mutex_unlock(&m->lock);
+    return stays;
+}
+
+/* With the lock. */
+static void note_change(struct membership *m)
+{
+    m->changes++;
+    pthread_cond_broadcast(&m->changed);
+}
+
 void membership_end(struct membership *m)
 {
     pthread_mutex_lock(&m->lock);
@@ -146,6 +177,7 @@ static void replace_world(struct membership *m, struct world *w, bool turning)
     m->world = world_get(w);
     m->heard = NULL;
     m->turning = turning;
+    note_change(m);
     pthread_mutex_unlock(&m->lock);
     world_put(before);
     free(heard);
@@ -163,7 +195,7 @@ void membership_join(struct membership *m, struct living *l, uint32_t courier)
     pthread_mutex_lock(&m->lock);
     m->living = living_get(l);
     m->courier = courier;
-    pthread_cond_broadcast(&m->changed);
+    note_change(m);
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -184,7 +216,7 @@ void membership_leave(struct membership *m)
     m->living = NULL;
     m->courier = 0;
     m->heard = heard;
-    pthread_cond_broadcast(&m->changed);
+    note_change(m);
     pthread_mutex_unlock(&m->lock);
     fetch_end(l->fetches);
     serve_end(l->serves);

@@ -38,6 +38,7 @@ struct membership {
     uint64_t settled;        /* the last round after which all agreed on who owns what had no owner */
     bool turning;            /* the layout has changed, and staging not yet gone on with it */
     bool over;
+    uint64_t changes; /* of the world, and of what lives of it */
 };
 
 void membership_init(struct membership *m);
@@ -50,6 +51,10 @@ struct living *membership_living(struct membership *m);
  *  */
 struct living *membership_await(struct membership *m, uint64_t nanoseconds);
 void membership_end(struct membership *m);
+/* The living world, once there is one and it has changed since `changes` said so; false: the end. Referenced. */
+bool membership_next(struct membership *m, uint64_t *changes, struct world **world, struct living **living);
+/* True: it has not changed after so many nanoseconds. */
+bool membership_stays(struct membership *m, uint64_t changes, uint64_t nanoseconds);
 
 void membership_remember(struct membership *m, struct world *world); /* after a restart */
 void membership_join(struct membership *m, struct living *living, uint32_t courier);

@@ -9,6 +9,7 @@
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
 #include "fs/world/listener.h"
+#include "fs/world/mover.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct peers {
     struct self self;
     struct membership membership;
     struct courier_listener *listener;
+    struct mover *mover;
     bool keeps_time;
     pthread_t timer;
     uint64_t deal_round, deal_asked; /* the timer's: for which round it asked for a deal last, and when */
@@ -54,11 +56,26 @@ static bool peers_cancel(void *user, struct store_read *read)
     return found;
 }
 
+static int peers_before(void *user, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to)
+{
+    struct peers *p = user;
+    struct living *l = membership_living(&p->membership);
+    int error = l ? fetch_before(l->fetches, file, value, count, take, to) : -ENOENT;
+    living_put(l);
+    return error;
+}
+
+static void peers_pulled(void *user, uint32_t number, uint32_t file, uint64_t offset, uint32_t length, int error)
+{
+    mover_pulled(((struct peers *)user)->mover, number, file, offset, length, error);
+}
+
 /* News, and the time. */
 
 /* What all nodes are told of this one. */
-static void peers_news(const struct self *self, struct node_news *news)
+static void peers_news(struct peers *p, const struct world *w, struct node_news *news)
 {
+    const struct self *self = &p->self;
     struct store_stats stats;
     struct stage_progress stage;
     store_stats(self->store, &stats);
@@ -75,6 +92,8 @@ static void peers_news(const struct self *self, struct node_news *news)
         .stage_failed = stage.failed,
         .stage_round = stage.round,
     };
+    news->turn = w->k;
+    news->moved = mover_look(p->mover, w, &news->move);
     for (enum tier_name tier = 0; tier < TIERS; tier++) {
         news->held += stats.tier[tier].held;
         news->capacity += stats.tier[tier].capacity;
@@ -86,11 +105,13 @@ static void peers_news(const struct self *self, struct node_news *news)
 }
 
 /* Also when there is nothing new: its version tells the courier that this server lives. */
-static void tell_news(const struct self *self, struct living *l)
+static void tell_news(struct peers *p, struct living *l)
 {
     struct node_news now;
-    peers_news(self, &now);
+    struct world *w = membership_world(&p->membership);
+    peers_news(p, w, &now);
     news_write(ring_news(&l->link.ring, l->world->me), &now);
+    world_put(w);
 }
 
 static bool others_are_done(struct living *l, uint64_t round)
@@ -153,7 +174,7 @@ static void *keep_time(void *argument)
         fetch_tick(l->fetches, now + 2 * tick);
         serve_tick(l->serves, now);
         if (now - l->told >= news) {
-            tell_news(&p->self, l);
+            tell_news(p, l);
             look_after_deal(p, l, now);
             l->told = now;
         }
@@ -170,7 +191,7 @@ static void view_peer(struct peers *p, struct living *l, const struct world *w, 
     view->node = *layout_node(w->layout, node);
     view->state = l ? fetch_peer_state(l->fetches, node) : node == w->me ? PEER_GOOD : PEER_LOST;
     if (node == w->me && p->self.store)
-        peers_news(&p->self, &view->news);
+        peers_news(p, w, &view->news);
     else if (l && !news_read(ring_news(&l->link.ring, node), &view->news))
         memset(&view->news, 0, sizeof view->news);
 }
@@ -290,6 +311,8 @@ int peers_create(const struct peers_config *config, struct peers **peers)
     p->self.config = *config;
     membership_init(&p->membership);
     int error = listener_create(&p->self, &p->membership, &p->listener);
+    if (!error)
+        error = mover_create(&p->self, &p->membership, &p->mover);
     if (error) {
         peers_destroy(p);
         return error;
@@ -326,8 +349,12 @@ int peers_fill(struct peers *p, const struct catalog *catalog, struct store *sto
     p->self.config.catalog = catalog;
     recall_world(p);
     p->self.store = store;
-    store_set_peers(
-        store, &(struct store_peers){.user = p, .keeps = peers_keep, .fetch = peers_fetch, .cancel = peers_cancel});
+    store_set_peers(store, &(struct store_peers){.user = p,
+                                                 .keeps = peers_keep,
+                                                 .fetch = peers_fetch,
+                                                 .cancel = peers_cancel,
+                                                 .before = peers_before,
+                                                 .pulled = peers_pulled});
     return 0;
 }
 
@@ -335,6 +362,8 @@ int peers_start(struct peers *p)
 {
     int error = thread_create(&p->timer, "peers-time", keep_time, p);
     p->keeps_time = !error;
+    if (!error)
+        error = mover_start(p->mover);
     if (!error)
         error = listener_start(p->listener);
     if (error)
@@ -351,6 +380,7 @@ void peers_stop(struct peers *p)
     if (p->keeps_time)
         pthread_join(p->timer, NULL);
     p->keeps_time = false;
+    mover_stop(p->mover);
 }
 
 void peers_destroy(struct peers *p)
@@ -361,6 +391,7 @@ void peers_destroy(struct peers *p)
     if (p->listener)
         peers_stop(p);
     listener_destroy(p->listener);
+    mover_destroy(p->mover);
     membership_fini(&p->membership);
     extents_destroy(p->self.extents);
     free(p);

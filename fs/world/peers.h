@@ -10,6 +10,7 @@
  *   fetch       what this node asks others for; peer: who can be asked; unpack: what they sent
  *   serve       what others ask this node for
  *   membership  the world that this node is in, now or last, and what lives of it as long as a courier is here
+ *   mover       its thread: the bytes follow when the layout has turned
  *   talk        the conversation with the courier, which makes a world live and ends it: joining, redeal, holdings
  *   listener    its thread
  *   peers       assembly, the thread that keeps time, the store's questions, and what others see of it

@@ -11,8 +11,9 @@ struct peers_config {
     const char *state;
     const struct catalog *catalog; /* NULL: the first courier brings it, see `install` */
     const char *id, *host;
-    uint64_t options;      /* hash of those that must be the same everywhere */
-    uint64_t peer_timeout; /* nanoseconds */
+    uint64_t options;       /* hash of those that must be the same everywhere */
+    uint64_t peer_timeout;  /* nanoseconds */
+    uint64_t exchange_rate; /* bytes a second that are pulled while samples move; 0: no bound */
     const char *mountpoint;
     uint32_t groups; /* as this node was told; 0: as the others */
     bool restarted;  /* not the mount's first server: the world that the one before was in is still this node's */
@@ -28,8 +29,9 @@ struct self {
     /* Set by peers_fill, before there is a world, and constant from then on: */
     struct store *store;
     struct extents *extents;
-    _Atomic uint64_t planned;       /* the newest epoch that was planned here, and 1; 0: none yet */
-    _Atomic uint64_t timeouts, bad; /* so far: fetches that timed out, replies that did not verify */
+    _Atomic uint64_t planned;                  /* the newest epoch that was planned here, and 1; 0: none yet */
+    _Atomic uint64_t sent_samples, sent_bytes; /* so far: to who owns it now, and asked BEFORE */
+    _Atomic uint64_t timeouts, bad;            /* so far: fetches that timed out, replies that did not verify */
 };
 
 #endif

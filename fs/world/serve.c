@@ -22,7 +22,7 @@ _Static_assert((int)RING_SENT_BELL <= (int)ASKER_SLOTS, "who waits for a slot he
 
 struct peer_question {
     uint64_t token;
-    uint32_t node, file, value, count;
+    uint32_t node, file, value, count, flags;
 };
 
 struct serve_job {
@@ -44,6 +44,7 @@ struct serves {
 
     pthread_mutex_t lock; /* all below */
     bool over;
+    struct world *world; /* by whose layout it is told what is stored */
     int free;
     uint32_t free_slot[RING_OUT];
     uint32_t asker[RING_OUT]; /* whose answer is in the slot; NODES_MOST: nobody's */
@@ -52,7 +53,7 @@ struct serves {
     size_t kept;                /* bytes of answers among them that no tier has */
 };
 
-int serves_create(struct link *link, struct self *self, const struct world *world, struct serves **serves)
+int serves_create(struct link *link, struct self *self, struct world *world, struct serves **serves)
 {
     struct serves *s = calloc(1, sizeof *s);
     if (!s)
@@ -61,6 +62,7 @@ int serves_create(struct link *link, struct self *self, const struct world *worl
     s->self = self;
     s->nodes = world->nodes;
     s->me = world->me;
+    s->world = world_get(world);
     pthread_mutex_init(&s->lock, NULL);
     TAILQ_INIT(&s->pending);
     for (uint32_t slot = 0; slot < RING_OUT; slot++) {
@@ -75,8 +77,18 @@ void serves_destroy(struct serves *s)
 {
     if (!s)
         return;
+    world_put(s->world);
     pthread_mutex_destroy(&s->lock);
     free(s);
+}
+
+void serve_turn(struct serves *s, struct world *world)
+{
+    pthread_mutex_lock(&s->lock);
+    struct world *before = s->world;
+    s->world = world_get(world);
+    pthread_mutex_unlock(&s->lock);
+    world_put(before);
 }
 
 /* The slots, with the lock. */
@@ -119,15 +131,14 @@ static void put_value(void *user, uint32_t i, const void *bytes, uint32_t length
     f->length[i] = length;
 }
 
-static void send_slot(struct serves *s, const struct peer_question *q, uint32_t slot, struct slot_filling *f)
+static void send_bytes(struct serves *s, const struct peer_question *q, uint32_t slot, size_t length)
 {
-    payload_finish(f->slot, q->file, q->value, q->count, f->length);
     struct ring_message m = {
         .kind = RING_REPLY,
         .node = q->node,
         .token = q->token,
         .slot = RING_IN + slot,
-        .length = (uint32_t)payload_begin(f->length, q->count),
+        .length = (uint32_t)length,
     };
     pthread_mutex_lock(&s->lock);
     s->sending[slot] = true;
@@ -135,9 +146,51 @@ static void send_slot(struct serves *s, const struct peer_question *q, uint32_t 
     link_send(s->link, &m);
 }
 
+static uint64_t question_bytes(const struct serves *s, const struct peer_question *q)
+{
+    uint64_t size = catalog_file(s->self->config.catalog, q->file).size;
+    uint64_t begin = (uint64_t)q->value * VALUE_BYTES, end = begin + (uint64_t)q->count * VALUE_BYTES;
+    return (end < size ? end : size) - begin;
+}
+
+static void send_slot(struct serves *s, const struct peer_question *q, uint32_t slot, struct slot_filling *f)
+{
+    payload_finish(f->slot, q->file, q->value, q->count, f->length);
+    send_bytes(s, q, slot, payload_begin(f->length, q->count));
+    if (q->flags != FETCH_BEFORE)
+        return;
+    atomic_fetch_add(&s->self->sent_samples, q->value == 0);
+    atomic_fetch_add(&s->self->sent_bytes, question_bytes(s, q));
+}
+
+/* Of extents that this node owns, whether they are stored. */
+static void send_stored(struct serves *s, const struct peer_question *q, uint32_t slot)
+{
+    const struct self *self = s->self;
+    uint64_t first = (uint64_t)q->value << 32 | q->file;
+    pthread_mutex_lock(&s->lock);
+    struct world *w = world_get(s->world);
+    pthread_mutex_unlock(&s->lock);
+    struct payload_stored *p = payload_stored_begin(ring_slot(&s->link->ring, RING_IN + slot), first, q->count, w->k);
+    for (uint32_t i = 0; i < q->count; i++) {
+        uint64_t from, to;
+        if (!world_keeps(w, first + i))
+            continue;
+        uint32_t file = extents_file(self->extents, first + i, &from, &to);
+        if (store_is_stored(self->store, file, from, to))
+            p->word[i / 64] |= UINT64_C(1) << i % 64;
+    }
+    world_put(w);
+    send_bytes(s, q, slot, payload_stored_length(q->count));
+}
+
 /* -ENOENT: the tiers have not all of it; the slot is still the caller's. */
 static int send_held(struct serves *s, const struct peer_question *q, uint32_t slot)
 {
+    if (q->flags == FETCH_STORED) {
+        send_stored(s, q, slot);
+        return 0;
+    }
     struct slot_filling f = {.slot = ring_slot(&s->link->ring, RING_IN + slot)};
     int error = store_stored(s->self->store, q->file, q->value, q->count, put_value, &f);
     if (!error)
@@ -214,6 +267,18 @@ static void lighten_job(struct serves *s, struct serve_job *job)
     job->loaded = false;
 }
 
+/* What readers wait for goes first. With the lock. */
+static void queue_job(struct serves *s, struct serve_job *job)
+{
+    struct serve_job *last = TAILQ_LAST(&s->pending, serve_queue);
+    while (!job->question.flags && last && last->question.flags)
+        last = TAILQ_PREV(last, serve_queue, same_queue);
+    if (last)
+        TAILQ_INSERT_AFTER(&s->pending, last, job, same_queue);
+    else
+        TAILQ_INSERT_HEAD(&s->pending, job, same_queue);
+}
+
 /* NO_SLOT: the job waits for one, and is the caller's no more. */
 static uint32_t slot_or_wait(struct serves *s, struct serve_job *job)
 {
@@ -230,7 +295,7 @@ static uint32_t slot_or_wait(struct serves *s, struct serve_job *job)
     slot = pop_slot(s, job->question.node);
     if (slot == NO_SLOT && !over) {
         s->kept += job->loaded ? job->read.span.length : 0;
-        TAILQ_INSERT_TAIL(&s->pending, job, same_queue);
+        queue_job(s, job);
     }
     pthread_mutex_unlock(&s->lock);
     if (over)
@@ -280,18 +345,20 @@ static void job_loaded(struct store_read *read, int error)
     job_go_on(job);
 }
 
-/* A tier that loses what it is given again and again is no help: the other node has the source, too. */
+/* A tier that loses what it is given again and again is no help: the other node has the source, too. A tier that is not
+ * open yet may hold what is asked for. */
 static void job_load(struct serve_job *job)
 {
     const struct peer_question *q = &job->question;
     const struct self *self = job->serves->self;
-    uint64_t size = catalog_file(self->config.catalog, q->file).size;
-    uint64_t begin = (uint64_t)q->value * VALUE_BYTES, end = begin + (uint64_t)q->count * VALUE_BYTES;
-    job->read.span =
-        (struct span){.file = q->file, .offset = begin, .length = (uint32_t)((end < size ? end : size) - begin)};
+    job->read.span = (struct span){.file = q->file,
+                                   .offset = (uint64_t)q->value * VALUE_BYTES,
+                                   .length = (uint32_t)question_bytes(job->serves, q)};
     job->read.done = job_loaded;
     int error = -EIO;
-    if (job->loads++ < MOST_LOADS) {
+    if (q->flags == FETCH_BEFORE) {
+        error = store_is_opening(self->store) ? -EBUSY : -ENOENT;
+    } else if (job->loads++ < MOST_LOADS) {
         reply_status(job->serves, q, -EAGAIN);
         error = store_load(self->store, &job->read);
     }
@@ -338,7 +405,12 @@ static void give_slot(struct serves *s, uint32_t slot)
 static bool is_sound(const struct serves *s, const struct peer_question *q)
 {
     const struct catalog *c = s->self->config.catalog;
-    if (q->file >= catalog_files(c) || !q->count || q->count > RING_VALUES)
+    uint64_t first = (uint64_t)q->value << 32 | q->file, extents = extents_count(s->self->extents);
+    if (!fetch_is_sound(q->flags, q->value, q->count))
+        return false;
+    if (q->flags == FETCH_STORED)
+        return first < extents && q->count <= extents - first;
+    if (q->file >= catalog_files(c))
         return false;
     uint64_t last = (uint64_t)q->value + q->count - 1, values = EXTENT_BYTES / VALUE_BYTES;
     return last < file_values(c, q->file) && q->value / values == last / values;
@@ -346,7 +418,7 @@ static bool is_sound(const struct serves *s, const struct peer_question *q)
 
 int serve_asked(struct serves *s, const struct ring_message *m)
 {
-    struct peer_question q = {m->token, m->node, m->file, m->value, m->count};
+    struct peer_question q = {m->token, m->node, m->file, m->value, m->count, m->flags};
     if (m->node >= s->nodes || m->node == s->me)
         return -EBADMSG;
     if (!is_sound(s, &q)) {

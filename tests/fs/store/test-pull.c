@@ -24,22 +24,25 @@ static struct {
     uint64_t pulled_bytes;
 } before;
 
-struct lie {
-    stored_put put;
+struct taker {
+    stored_take take;
     void *to;
+    int error;
 };
 
-static void put_lie(void *user, uint32_t i, const void *bytes, uint32_t length)
+static void put_value(void *user, uint32_t i, const void *bytes, uint32_t length)
 {
-    static char damaged[VALUE_MOST];
-    struct lie *lie = user;
-    memcpy(damaged, bytes, length);
-    damaged[length - 1] ^= 1;
-    lie->put(lie->to, i, damaged, length);
+    char value[VALUE_MOST];
+    struct taker *t = user;
+    memcpy(value, bytes, length);
+    value[length - 1] ^= atomic_load(&before.mood) == LIES;
+    t->error = t->error ? t->error : t->take(t->to, i, value, length);
 }
 
-static int ask_before(void *user, uint32_t file, uint32_t value, uint32_t count, stored_put put, void *to)
+static int ask_before(void *user, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to)
 {
+    struct taker t = {take, to, 0};
+    int error;
     (void)user;
     atomic_fetch_add(&before.asked, 1);
     while (atomic_load(&before.held_up))
@@ -51,10 +54,9 @@ static int ask_before(void *user, uint32_t file, uint32_t value, uint32_t count,
         return -ETIMEDOUT;
     case BUSY:
         return -EBUSY;
-    case LIES:
-        return store_stored(before.store, file, value, count, put_lie, &(struct lie){put, to});
     default:
-        return store_stored(before.store, file, value, count, put, to);
+        error = store_stored(before.store, file, value, count, put_value, &t);
+        return error ? error : t.error;
     }
 }
 
