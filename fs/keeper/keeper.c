@@ -269,7 +269,8 @@ static void look_after(struct keeper *k)
     if (k->coming != COMING_DONE || has_flag(k, HANDOVER_ENDED)) /* its ticks are shorter; keeper_tick() sees to it */
         return;
     uint64_t beats = atomic_load(&k->handover->pulse.beats);
-    bool stopped = process_is_stopped(&k->server), beat = beats != k->beats || beats == 0;
+    bool stopped = process_is_stopped(&k->server);
+    bool beat = beats != k->beats || (beats == 0 && !process_is_traced(k->server.id));
     k->beats = beats;
     k->silent = stopped || !beat ? k->silent + 1 : 0;
     if (stopped && k->silent == SECOND_TICKS)
