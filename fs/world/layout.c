@@ -19,8 +19,8 @@
 struct layout_deal {
     const struct extents *extents;
     uint16_t *owner;
-    uint64_t *room;        /* a node of the group: what is still free of it */
-    uint32_t first, nodes; /* of the group */
+    struct spread_node *node; /* of the group */
+    uint32_t first, nodes;
 };
 
 static bool is_valid(const struct layout_input *in)
@@ -58,7 +58,7 @@ static int keep_held(struct layout_deal *d, const uint16_t *holder, const struct
         kept[holder[extent] - d->first] += extents_cost(d->extents, extent);
     }
     for (uint32_t i = 0; i < d->nodes; i++)
-        d->room[i] = room_left(&member[d->first + i].holding, kept[i]);
+        d->node[i].room = room_left(&member[d->first + i].holding, kept[i]);
     return 0;
 }
 
@@ -66,15 +66,17 @@ static int spread_rest(struct layout_deal *d)
 {
     uint64_t extents = extents_count(d->extents), left = 0, cost = 0;
     for (uint64_t extent = 0; extent < extents; extent++) {
-        if (d->owner[extent] != NO_OWNER)
+        if (d->owner[extent] != NO_OWNER) {
+            d->node[d->owner[extent] - d->first].count++;
             continue;
+        }
         left++;
         cost += extents_cost(d->extents, extent);
     }
     if (!left)
         return 0;
     struct spread *spread;
-    int error = spread_create(d->room, d->nodes, cost / left, &spread);
+    int error = spread_create(d->node, d->nodes, left, cost / left, &spread);
     if (error)
         return error;
     for (uint64_t extent = 0; extent < extents; extent++) {
@@ -104,8 +106,8 @@ static int deal_begin(struct layout_deal *d, const struct extents *extents, void
         .first = node_first(group, h->nodes, h->groups),
     };
     d->nodes = node_first(group + 1, h->nodes, h->groups) - d->first;
-    d->room = calloc(d->nodes, sizeof *d->room);
-    return d->room ? 0 : -ENOMEM;
+    d->node = calloc(d->nodes, sizeof *d->node);
+    return d->node ? 0 : -ENOMEM;
 }
 
 /* `room`: of each node; NULL: what `in` says that is held leaves of it. */
@@ -116,13 +118,13 @@ static int deal_group(void *image, const struct extents *extents, uint32_t group
     int error = deal_begin(&d, extents, image, group);
     if (error)
         return error;
-    if (room)
-        memcpy(d.room, room + d.first, d.nodes * sizeof *d.room);
-    else
+    for (uint32_t i = 0; room && i < d.nodes; i++)
+        d.node[i].room = room[d.first + i];
+    if (!room)
         error = keep_held(&d, in->holder ? in->holder + group * extents_count(extents) : NULL, in->member);
     if (!error)
         error = spread_rest(&d);
-    free(d.room);
+    free(d.node);
     return error;
 }
 

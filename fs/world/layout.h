@@ -25,8 +25,8 @@ struct layout_record {
     uint64_t zero;
 };
 
-/* What is held stays with its holder, of several in a group with the lowest number; the rest is spread by bytes over
- * the room that is left, until that is spent. -EINVAL: no nodes, more groups than nodes, a holder of another group;
+/* What is held stays with its holder, of several in a group with the lowest number; the rest is spread: all own as many
+ * extents, as far as the room goes that is left. -EINVAL: no nodes, more groups than nodes, a holder of another group;
  * -ENOMEM. */
 int layout_compute(const struct layout_input *input, struct layout **layout);
 /* The same owners, and what had none is spread over the room that is left, by number. */

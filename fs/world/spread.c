@@ -1,4 +1,4 @@
-/* Spreading, by a tournament: a binary tree over the nodes, where each inner place knows who is least full below it,
+/* Spreading, by a tournament: a binary tree over the nodes, where each inner place knows whose turn it is below it,
  * and the most that is free below it. Nearly always who wins at the top has room. Where not, the search goes down only
  * into places that could give a better one with room; those with little room lie side by side, so that it leaves them
  * out together. */
@@ -11,44 +11,95 @@
 __extension__ typedef unsigned __int128 wide;
 
 struct contender {
-    uint64_t room, dealt;
+    uint64_t free, share, given;
     uint32_t number;
 };
 
 struct place {
     uint64_t free; /* the most of all below */
-    uint32_t best; /* the contender that is least full, with room or without; SPREAD_NONE: nobody is below */
+    uint32_t best; /* the contender whose turn it is, with room or without; SPREAD_NONE: nobody is below */
 };
 
 struct spread {
-    uint64_t typical;
     uint32_t contenders, leaves; /* leaves: a power of two */
     struct contender *contender; /* those with any room, by room, then by number */
     struct place *place;         /* 1 is the top; below n are 2n and 2n + 1; leaf i is leaves + i */
 };
 
+/* ---- shares ---- */
+
+/* What a node is given when all are filled up to this many. */
+static uint64_t share_at(const struct spread_node *node, uint64_t mean, uint64_t level)
+{
+    uint64_t lacks = level > node->count ? level - node->count : 0, fits = node->room / mean;
+    return lacks < fits ? lacks : fits;
+}
+
+static uint64_t shares_at(const struct spread_node *node, uint32_t nodes, uint64_t mean, uint64_t level)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < nodes; i++)
+        sum += share_at(&node[i], mean, level);
+    return sum;
+}
+
+/* The highest level that all extents are enough for; there is always one above that changes nothing any more. */
+static uint64_t find_level(const struct spread_node *node, uint32_t nodes, uint64_t extents, uint64_t mean)
+{
+    uint64_t low = 0, high = extents;
+    for (uint32_t i = 0; i < nodes; i++)
+        high = node[i].count + extents > high ? node[i].count + extents : high;
+    while (low < high) {
+        uint64_t middle = low + (high - low + 1) / 2;
+        if (shares_at(node, nodes, mean, middle) <= extents)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* What is left over below the next level goes to the first ones that can have one more. */
+static void set_shares(struct spread *s, const struct spread_node *node, uint32_t nodes, uint64_t extents,
+                       uint64_t mean)
+{
+    uint64_t level = find_level(node, nodes, extents, mean), over = extents - shares_at(node, nodes, mean, level);
+    for (uint32_t i = 0; i < nodes; i++) {
+        uint64_t share = share_at(&node[i], mean, level), more = share_at(&node[i], mean, level + 1) - share;
+        if (over < more)
+            more = over;
+        over -= more;
+        if (node[i].room)
+            s->contender[s->contenders++] =
+                (struct contender){.free = node[i].room, .share = share + more, .number = i};
+    }
+}
+
+/* ---- the tournament ---- */
+
 static int by_room(const void *a, const void *b)
 {
     const struct contender *x = a, *y = b;
-    if (x->room != y->room)
-        return x->room < y->room ? -1 : 1;
+    if (x->free != y->free)
+        return x->free < y->free ? -1 : 1;
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Is a less full than b? Nobody is fuller than anybody. */
+/* Is it a's turn before b's? Nobody has none. */
 static bool before(const struct spread *s, uint32_t a, uint32_t b)
 {
     if (a == SPREAD_NONE || b == SPREAD_NONE)
         return b == SPREAD_NONE && a != SPREAD_NONE;
     const struct contender *x = &s->contender[a], *y = &s->contender[b];
-    wide left = (wide)(x->dealt + s->typical) * y->room, right = (wide)(y->dealt + s->typical) * x->room;
-    return left != right ? left < right : x->number < y->number;
+    wide left = (wide)(x->given + 1) * y->share, right = (wide)(y->given + 1) * x->share;
+    if (left != right)
+        return left < right;
+    return x->given != y->given ? x->given < y->given : x->number < y->number;
 }
 
 static void set_leaf(struct spread *s, uint32_t i)
 {
-    const struct contender *c = &s->contender[i];
-    s->place[s->leaves + i] = (struct place){c->room - c->dealt, i};
+    s->place[s->leaves + i] = (struct place){s->contender[i].free, i};
 }
 
 static void set_inner(struct spread *s, uint32_t at)
@@ -58,19 +109,9 @@ static void set_inner(struct spread *s, uint32_t at)
     s->place[at].best = before(s, right->best, left->best) ? right->best : left->best;
 }
 
-static void take_contenders(struct spread *s, const uint64_t *room, uint32_t nodes)
-{
-    for (uint32_t i = 0; i < nodes; i++)
-        if (room[i])
-            s->contender[s->contenders++] =
-                (struct contender){.room = room[i] < SPREAD_MOST ? room[i] : SPREAD_MOST, .number = i};
-    qsort(s->contender, s->contenders, sizeof *s->contender, by_room);
-    for (s->leaves = 1; s->leaves < s->contenders;)
-        s->leaves *= 2;
-}
-
 static void build(struct spread *s)
 {
+    qsort(s->contender, s->contenders, sizeof *s->contender, by_room);
     for (uint32_t i = 0; i < s->leaves; i++)
         s->place[s->leaves + i] = (struct place){0, SPREAD_NONE};
     for (uint32_t i = 0; i < s->contenders; i++)
@@ -79,15 +120,16 @@ static void build(struct spread *s)
         set_inner(s, at);
 }
 
-int spread_create(const uint64_t *room, uint32_t nodes, uint64_t typical, struct spread **out)
+int spread_create(const struct spread_node *node, uint32_t nodes, uint64_t extents, uint64_t mean, struct spread **out)
 {
     struct spread *s = calloc(1, sizeof *s);
     if (s)
         s->contender = calloc(nodes + 1, sizeof *s->contender);
     if (!s || !s->contender)
         goto error;
-    s->typical = typical < SPREAD_MOST ? typical : SPREAD_MOST;
-    take_contenders(s, room, nodes);
+    set_shares(s, node, nodes, extents, mean);
+    for (s->leaves = 1; s->leaves < s->contenders;)
+        s->leaves *= 2;
     s->place = calloc(2 * (size_t)s->leaves, sizeof *s->place);
     if (!s->place)
         goto error;
@@ -131,7 +173,8 @@ uint32_t spread_next(struct spread *s, uint64_t cost)
     search(s, 1, cost, &found);
     if (found == SPREAD_NONE)
         return SPREAD_NONE;
-    s->contender[found].dealt += cost;
+    s->contender[found].free -= cost;
+    s->contender[found].given++;
     set_leaf(s, found);
     for (uint32_t at = (s->leaves + found) / 2; at > 0; at /= 2)
         set_inner(s, at);

@@ -1,8 +1,10 @@
-/* Spreading extents over nodes in proportion to their room: each goes to the node that is least full, counted in parts
- * of the room it had at first, where it still fits. Exact in integers, so the same everywhere.
+/* Spreading extents over nodes: all end up with the same number of them, those that they had at first included, as far
+ * as their room goes; what a full node cannot have goes evenly to the others. Exact in integers, so the same
+ * everywhere.
  *
- * Least full is the smallest (dealt + typical) / room, ties to the lower number, where `typical` is the cost of a
- * typical extent: a node with little room has its turn when it is due, not before all others. */
+ * A node's share is the number that it is due, where each extent costs the mean of all. Each extent in turn goes to the
+ * node with the smallest (given + 1) / share that has room for it: nodes with small shares have extents of the whole
+ * sequence, not of its beginning. Ties go to who was given least, then to the lower number. */
 #ifndef FS_WORLD_SPREAD_H
 #define FS_WORLD_SPREAD_H
 
@@ -11,9 +13,15 @@
 struct spread;
 
 #define SPREAD_NONE UINT32_MAX
-#define SPREAD_MOST ((uint64_t)1 << 62) /* of any room; more counts as this */
 
-int spread_create(const uint64_t *room, uint32_t nodes, uint64_t typical, struct spread **spread);
+struct spread_node {
+    uint64_t room;  /* the cost that it can be given */
+    uint64_t count; /* of extents that it has already */
+};
+
+/* For so many extents, whose costs have this mean, rounded down. -ENOMEM. */
+int spread_create(const struct spread_node *node, uint32_t nodes, uint64_t extents, uint64_t mean,
+                  struct spread **spread);
 void spread_destroy(struct spread *spread);
 
 /* The node that has the next extent, of this cost, or SPREAD_NONE: it fits nowhere. */

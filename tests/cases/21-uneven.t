@@ -23,7 +23,7 @@ owners() { # how many files each node owns: "NODE COUNT" a line, `-` for none
 fresh() { rm -rf "$tmp"/state*; }
 
 # --- uneven, and one with none ---
-world_options=([0]=ram=12M [1]=ram=0 [2]=ram=40M)
+world_options=([0]=ram=4M [1]=ram=0 [2]=ram=40M)
 ok 'uneven capacities: mount' world_mount 3
 everywhere 'the first time'
 everywhere 'the second time'

@@ -8,6 +8,7 @@ import random
 import struct
 import subprocess
 import sys
+from fractions import Fraction
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
 from tap import diag, done_testing, ok  # noqa: E402
@@ -31,6 +32,55 @@ def extents_of(sizes):
             values = -(-n // (128 * K))
             costs.append(n + values * (384 if size > 4 * M else 128) if n else 1)
     return costs
+
+
+def room_left(room, cost, taken, kept):
+    most = kept + kept // 3
+    if kept < cost and most < taken:
+        taken = most
+    return max(room - taken, 0)
+
+
+def shares_of(rooms, had, n, mean):
+    fits = [room // mean for room in rooms]
+
+    def at(level):
+        return [min(max(level - h, 0), f) for h, f in zip(had, fits)]
+
+    level, step = 0, 1 << 40
+    while step:
+        if sum(at(level + step)) <= n:
+            level += step
+        step //= 2
+    shares, higher = at(level), at(level + 1)
+    over = n - sum(shares)
+    for v in range(len(shares)):
+        if over and higher[v] > shares[v]:
+            shares[v] += 1
+            over -= 1
+    return shares
+
+
+def spread_group(owners, costs, nodes, rooms):
+    """Point 2 of the rule: what has no owner. `rooms`: what is left, by node of the group."""
+    left = [e for e, v in enumerate(owners) if v == NOBODY]
+    after = list(owners)
+    if not left:
+        return after
+    free = list(rooms)
+    had = [owners.count(v) for v in nodes]
+    shares = shares_of(rooms, had, len(left), sum(costs[e] for e in left) // len(left))
+    given = [0] * len(free)
+    for e in left:
+        able = [v for v in range(len(free)) if free[v] > 0 and free[v] >= costs[e]]
+        if not able:
+            continue
+        due = [Fraction(given[v] + 1, shares[v]) if shares[v] else 1 << 200 for v in range(len(free))]
+        v = min(able, key=lambda v: (due[v], given[v], v))
+        given[v] += 1
+        free[v] -= costs[e]
+        after[e] = nodes[v]
+    return after
 
 
 def mix(z):
@@ -116,14 +166,16 @@ class World:
                             for mine in self.members]
         self.__dict__.update(given)
 
-    def holdings(self):
-        """Of each node: room, and cost and taken of what it holds, of which it is the only holder."""
-        cost = [0] * self.nodes
+        self.kept = [0] * self.nodes
         for owners in self.holders or []:
             for e, v in enumerate(owners):
                 if v != NOBODY:
-                    cost[v] += self.costs[e]
-        return [(room, c, c) for room, c in zip(self.rooms, cost)]
+                    self.kept[v] += self.costs[e]
+        # What a node holds: all that it keeps, perhaps more that another one keeps, perhaps compressed.
+        self.holdings = []
+        for room, kept in zip(self.rooms, self.kept):
+            cost = kept + rng.choice([0, 0, rng.randrange(whole)])
+            self.holdings.append((room, cost, rng.choice([cost, cost * rng.randrange(100) // 100])))
 
     def __str__(self):
         return (f'{self.nodes} nodes, {self.groups} groups, {len(self.sizes)} files, {len(self.costs)} extents, '
@@ -153,7 +205,10 @@ class Layouts:
         held = [struct.pack(f'<{len(one)}H', *one) for one in w.holders or []]
         return self.ask(w, f'deal nodes={w.nodes} groups={w.groups} files={len(w.sizes)} held={int(bool(held))}',
                         struct.pack(f'<{len(w.sizes)}Q', *w.sizes),
-                        *(struct.pack('<3Q', *h) for h in w.holdings()), *held)
+                        *(struct.pack('<3Q', *h) for h in w.holdings), *held)
+
+    def extend(self, w, rooms):
+        return self.ask(w, f'extend nodes={w.nodes}', struct.pack(f'<{w.nodes}Q', *rooms))
 
     def exchange(self, w, cause, fraction, epoch, seed):
         return self.ask(w, f'exchange cause={cause} fraction={fraction} epoch={epoch} seed={seed}')
@@ -193,6 +248,20 @@ def check_turn(w, before, after, fraction, epoch, seed):
         drawn = sum(map(len, classes))
         must(moved <= drawn, 'none changes that is not drawn')
         must(all((a == NOBODY) == (b == NOBODY) for a, b in zip(before[group], after[group])), 'without an owner')
+
+
+def check_deal(layouts, rng, w):
+    rooms = [room_left(*h, kept) for h, kept in zip(w.holdings, w.kept)]
+    owners = layouts.deal(w)
+    for _ in range(2):
+        for group, mine in enumerate(w.members):
+            if before := w.holders and w.holders[group]:
+                must(all(b == NOBODY or a == b for a, b in zip(owners[group], before)), 'what is held stays')
+            expected = spread_group(before or [NOBODY] * len(w.costs), w.costs, mine, [rooms[v] for v in mine])
+            must(owners[group] == expected, f'owners in group {group}')
+        w.holders = owners
+        rooms = [rng.choice([0, rng.randrange(sum(w.costs))]) for _ in rooms]
+        owners = layouts.extend(w, rooms)
 
 
 def check_exchanges(layouts, rng, w):
@@ -281,6 +350,7 @@ def main():
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     rng = random.Random(seed)
     diag(f'seed {seed}')
+    test('100 random worlds: dealt, and dealt again with new room', many, 100, check_deal, layouts, rng)
     test('100 random worlds: exchanges and shuffles', many, 100, check_exchanges, layouts, rng)
     test('an exchange of all, and of a part, mixes', check_mixing, layouts, rng, EXCHANGE)
     test('a shuffle mixes', check_mixing, layouts, rng, SHUFFLE)
