@@ -19,6 +19,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/lists.c \
 	fs/control/lists.h \
 	fs/control/metrics.c \
+	fs/control/move-view.c \
+	fs/control/move-view.h \
 	fs/control/open.c \
 	fs/control/open.h \
 	fs/control/owners.c \

@@ -2,6 +2,7 @@
 #include "fs/control/texts.h"
 
 #include "fs/control/control-private.h"
+#include "fs/control/move-view.h"
 #include "fs/control/world-view.h"
 
 #include "fs/base/clock.h"
@@ -147,6 +148,7 @@ static void add_world(struct str *out, struct control *control)
     add_number(out, "peer_timeouts_total", "counter", "Values asked of other nodes that did not come in time.",
                view.timeouts);
     add_number(out, "peer_bad_replies_total", "counter", "Replies of other nodes that did not verify.", view.bad);
+    move_view_add_metrics(out, &view);
     world_view_release(&view);
 }
 

@@ -2,6 +2,7 @@
 #include "fs/control/world-view.h"
 
 #include "fs/control/control-private.h"
+#include "fs/control/move-view.h"
 #include "fs/control/texts.h"
 
 #include "fs/base/json.h"
@@ -44,6 +45,7 @@ struct node_line {
     const char *id, *host, *state;
     uint64_t held, capacity;
     const uint64_t *reads, *bytes; /* PLACES of each */
+    const struct node_news *news;  /* NULL: of a node without a world */
 };
 
 static void describe_own(struct control *control, const struct world_view *view, const struct store_stats *stats,
@@ -82,6 +84,7 @@ static struct node_line describe_node(struct control *control, const struct worl
         describe_own(control, view, stats, &line);
     else
         describe_other(view, number, &line);
+    line.news = view->peer ? &view->peer[number].news : NULL;
     return line;
 }
 
@@ -135,6 +138,8 @@ static void add_line(struct json *j, const struct node_line *line)
     json_uint(j, "capacity", line->capacity);
     world_view_add_places(j, "reads", line->reads);
     world_view_add_places(j, "bytes", line->bytes);
+    if (line->news)
+        move_view_add_node(j, line->news);
     json_end_object(j);
 }
 
@@ -176,6 +181,7 @@ void world_view_add_status(struct json *j, struct control *control, const struct
     }
     json_end_array(j);
     add_lost(j, control, view);
+    move_view_add_status(j, view);
     json_begin_object(j, "peers");
     json_uint(j, "timeouts", view->timeouts);
     json_uint(j, "bad", view->bad);

@@ -664,6 +664,48 @@ static void test_turn_in_vain(struct control *control)
     is_int(asked, 0, "nor is anybody asked");
 }
 
+static void test_move(struct control *control)
+{
+    CLEANUP_STR struct str json = STR_INIT, metrics = STR_INIT;
+    reset();
+    get_status(control, &json);
+    check(&json, "turn", "{\"number\": 0, \"cause\": null, \"before\": null}");
+    check(&json, "move.state", "\"none\"");
+    world.k = 4;
+    turn_note(&world.history, &(struct turn_record){.k = 4, .turn = {TURN_EXCHANGE, 250000, 9, 2}});
+    peer[0].news.turn = peer[1].news.turn = 4;
+    peer[0].news.move = (struct move_news){.samples = 5, .bytes = 100, .come_bytes = 40, .nanoseconds = 70};
+    peer[1].news.move = (struct move_news){.samples = 6, .bytes = 200, .come_bytes = 200, .nanoseconds = 60};
+    peer[1].news.moved = 4;
+    peer[2].news.turn = peer[2].news.moved = 3;
+    peer[2].news.move.bytes = 1000;
+    get_status(control, &json);
+    check(&json, "turn.number", "4");
+    check(&json, "turn.cause", "\"exchange\"");
+    check(&json, "turn.epoch", "9");
+    check(&json, "turn.fraction", "0.250000");
+    check(&json, "turn.seed", "2");
+    check(&json, "move.state", "\"moving\"");
+    check(&json, "move.waiting_for", "2");
+    check(&json, "move.samples", "11");
+    check(&json, "move.bytes", "300");
+    check(&json, "move.come_bytes", "240");
+    check(&json, "move.elapsed", "70");
+    check(&json, "world.2.turn", "3");
+    check(&json, "world.1.moved", "4");
+    check(&json, "world.1.move.bytes", "200");
+    is_int(control_metrics(control, &metrics), 0, "metrics");
+    ok(strstr(metrics.data, "\ndealfs_turn 4\n") && strstr(metrics.data, "\ndealfs_moving 0\n"), "the turn");
+    ok(strstr(metrics.data, "\ndealfs_move_bytes{of=\"come\"} 200\n"), "and this node's move");
+    world.state = WORLD_DEGRADED;
+    get_status(control, &json);
+    check(&json, "move.state", "\"ended\"");
+    peer[0].news.moved = peer[2].news.turn = peer[2].news.moved = 4;
+    get_status(control, &json);
+    check(&json, "move.state", "\"done\"");
+    check(&json, "move.bytes", "1300");
+}
+
 static bool await_wish(int questions, uint64_t epoch)
 {
     for (int i = 0; i < 60000; i++) {
@@ -750,6 +792,7 @@ int main(void)
     test_turn_refused(control);
     test_turn(control);
     test_turn_in_vain(control);
+    test_move(control);
     test_wish(control);
     control_destroy(control);
     test_waiting();

@@ -1,0 +1,138 @@
+/* Turn and move, out of a view of the world: each node tells in its news how its own move goes. */
+#include "fs/control/move-view.h"
+
+#include "fs/base/json.h"
+#include "fs/base/size.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+
+static const char *const cause_names[] = {
+    [TURN_ROOM] = "room", [TURN_EXCHANGE] = "exchange", [TURN_SHUFFLE] = "shuffle"};
+
+#define NUMBER(member)                                                                                                 \
+    {                                                                                                                  \
+#member, offsetof(struct move_news, member)                                                                    \
+    }
+static const struct {
+    const char *name;
+    size_t place;
+} numbers[] = {
+    NUMBER(samples),       NUMBER(bytes),        NUMBER(come_samples), NUMBER(come_bytes),    NUMBER(refused_samples),
+    NUMBER(refused_bytes), NUMBER(sent_samples), NUMBER(sent_bytes),   NUMBER(dropped_bytes), NUMBER(rewritten_bytes),
+};
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
+
+static uint64_t *number_of(struct move_news *move, int i)
+{
+    return (uint64_t *)(void *)((char *)move + numbers[i].place);
+}
+
+/* The move of the last turn, of all nodes together. */
+struct whole_move {
+    struct move_news sum;
+    uint32_t waiting_for; /* nodes that have not all that is to come */
+};
+
+static struct whole_move sum_up(const struct world_view *view)
+{
+    struct whole_move whole = {0};
+
+    for (uint32_t node = 0; node < view->nodes && view->peer; node++) {
+        struct node_news news = view->peer[node].news;
+        whole.waiting_for += news.moved < view->k;
+        if (news.turn != view->k) /* these are the numbers of the move before */
+            continue;
+        for (int i = 0; i < NUMBERS; i++)
+            *number_of(&whole.sum, i) += *number_of(&news.move, i);
+        if (news.move.nanoseconds > whole.sum.nanoseconds)
+            whole.sum.nanoseconds = news.move.nanoseconds;
+    }
+    return whole;
+}
+
+static void add_numbers(struct json *json, struct move_news *move)
+{
+    for (int i = 0; i < NUMBERS; i++)
+        json_uint(json, numbers[i].name, *number_of(move, i));
+    json_uint(json, "elapsed", move->nanoseconds);
+}
+
+/* Where not all nodes can be asked, nothing moves any more. */
+static const char *state_of(const struct world_view *view, const struct whole_move *whole)
+{
+    if (view->k == 0)
+        return "none";
+    if (whole->waiting_for == 0)
+        return "done";
+    return view->state == WORLD_JOINED ? "moving" : "ended";
+}
+
+static void add_turn(struct json *json, const struct world_view *view)
+{
+    const struct turn_record *last = view->history.count ? &view->history.record[0] : NULL;
+    char before[DIGEST_TEXT];
+
+    json_begin_object(json, "turn");
+    json_uint(json, "number", view->k);
+    json_string(json, "cause", last ? cause_names[last->turn.cause] : NULL);
+    if (last) {
+        json_uint(json, "epoch", last->turn.epoch);
+        json_fixed(json, "fraction", (double)last->turn.fraction / TURN_WHOLE, 6);
+        json_uint(json, "seed", last->turn.seed);
+    }
+    json_string(json, "before", last ? digest_format(&last->before, before) : NULL);
+    json_end_object(json);
+}
+
+void move_view_add_status(struct json *json, const struct world_view *view)
+{
+    struct whole_move whole = sum_up(view);
+
+    add_turn(json, view);
+    json_begin_object(json, "move");
+    json_string(json, "state", state_of(view, &whole));
+    json_uint(json, "waiting_for", whole.waiting_for);
+    add_numbers(json, &whole.sum);
+    json_end_object(json);
+}
+
+void move_view_add_node(struct json *json, const struct node_news *news)
+{
+    struct move_news move = news->move;
+
+    json_uint(json, "turn", news->turn);
+    json_uint(json, "moved", news->moved);
+    json_begin_object(json, "move");
+    add_numbers(json, &move);
+    json_end_object(json);
+}
+
+void move_view_add_metrics(struct str *out, const struct world_view *view)
+{
+    const struct node_news *news = view->peer ? &view->peer[view->me].news : &(struct node_news){0};
+    const struct {
+        const char *of;
+        uint64_t bytes;
+    } parts[] = {
+        {"all", news->move.bytes},
+        {"come", news->move.come_bytes},
+        {"refused", news->move.refused_bytes},
+        {"sent", news->move.sent_bytes},
+        {"dropped", news->move.dropped_bytes},
+        {"rewritten", news->move.rewritten_bytes},
+    };
+
+    str_addf(out,
+             "# HELP dealfs_turn How often the world has changed its layout.\n# TYPE dealfs_turn gauge\n"
+             "dealfs_turn %" PRIu64 "\n",
+             view->k);
+    str_addf(out,
+             "# HELP dealfs_moving 1: samples are still to come to this node.\n# TYPE dealfs_moving gauge\n"
+             "dealfs_moving %d\n",
+             news->moved < news->turn);
+    str_adds(out, "# HELP dealfs_move_bytes Of the last turn: bytes that come to this node, and what became of them.\n"
+                  "# TYPE dealfs_move_bytes gauge\n");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        str_addf(out, "dealfs_move_bytes{of=\"%s\"} %" PRIu64 "\n", parts[i].of, parts[i].bytes);
+}
