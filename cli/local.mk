@@ -71,6 +71,7 @@ cli_libcli_a_SOURCES = \
 	cli/plan.c \
 	cli/run.c \
 	cli/scan.c \
+	cli/shuffle.c \
 	cli/stage.c \
 	cli/status.c \
 	cli/umount.c \
@@ -126,11 +127,13 @@ dist_man_MANS += \
 	cli/dealfs-demo.1 \
 	cli/dealfs-doctor.1 \
 	cli/dealfs-enter.1 \
+	cli/dealfs-exchange.1 \
 	cli/dealfs-join.1 \
 	cli/dealfs-model.1 \
 	cli/dealfs-mount.1 \
 	cli/dealfs-plan.1 \
 	cli/dealfs-run.1 \
+	cli/dealfs-shuffle.1 \
 	cli/dealfs-simulate.1 \
 	cli/dealfs-stage.1 \
 	cli/dealfs-status.1 \

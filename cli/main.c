@@ -19,6 +19,8 @@ static const struct command *const commands[] = {
     &command_status,
     &command_wait,
     &command_stage,
+    &command_exchange,
+    &command_shuffle,
     &command_where,
     &command_verify,
     &command_doctor,

@@ -19,15 +19,10 @@ static int make_line(int count, char **words, struct str *line, bool *payload)
 {
     str_adds(line, "plan");
     for (int i = 0; i < count; i++) {
-        const char *equals = strchr(words[i], '=');
-        if (!equals || equals == words[i])
+        if (!client_add_pair(line, words[i]))
             return command_usage(&command_plan, "%s: not of the form KEY=VALUE", words[i]);
-        str_adds(line, " ");
-        str_add_percent(line, words[i], (size_t)(equals - words[i]));
-        str_adds(line, "=");
-        str_add_percent(line, equals + 1, strlen(equals + 1));
         if (strncmp(words[i], "order=", 6) == 0)
-            *payload = strcmp(equals, "=natural") != 0;
+            *payload = strcmp(words[i], "order=natural") != 0;
     }
     str_adds(line, "\n");
     return line->failed ? command_fail("plan: out of memory") : COMMAND_DONE;

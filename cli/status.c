@@ -149,6 +149,26 @@ static void add_world(struct str *out, const struct str *status)
     }
 }
 
+/* While samples change their node. */
+static void add_move(struct str *out, const struct str *status)
+{
+    uint64_t come = client_number(status, "move.come_bytes"), all = client_number(status, "move.bytes");
+    double share = all ? (double)come / (double)all : 0;
+    char count[COUNT_TEXT], come_text[SIZE_TEXT], all_text[SIZE_TEXT];
+
+    if (!is_text(status, "move.state", "moving"))
+        return;
+    str_adds(out, "  move      ");
+    progress_add_bar(out, share, BAR);
+    str_addf(out, " %3d%%  %s of %s of %s samples for ", (int)(share * 100),
+             size_format(come, come_text, sizeof come_text), size_format(all, all_text, sizeof all_text),
+             count_format(client_number(status, "move.samples"), count, sizeof count));
+    add_text(out, status, "turn.cause");
+    if (is_text(status, "turn.cause", "exchange"))
+        str_addf(out, " of epoch %" PRIu64, client_number(status, "turn.epoch"));
+    str_adds(out, "\n");
+}
+
 /* Returns whether it is whole. */
 static bool add_status(struct str *out, const struct live *live, const struct str *status)
 {
@@ -167,6 +187,7 @@ static bool add_status(struct str *out, const struct live *live, const struct st
     add_tier(out, status, "ssd");
     add_reads(out, status);
     add_world(out, status);
+    add_move(out, status);
     return add_health(out, status) == 0 && !is_text(status, "state", "degraded");
 }
 

@@ -34,6 +34,8 @@ extern const struct command command_enter;
 extern const struct command command_status;
 extern const struct command command_wait;
 extern const struct command command_stage;
+extern const struct command command_exchange;
+extern const struct command command_shuffle;
 extern const struct command command_where;
 extern const struct command command_verify;
 extern const struct command command_doctor;

@@ -3,6 +3,7 @@
 
 #include "cli/base/command.h"
 #include "cli/base/guard.h"
+#include "cli/base/interrupt.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/json.h"
@@ -73,6 +74,54 @@ int client_send(const char *control, const void *request, size_t n, struct str *
     else if (text.length > 0)
         str_add(error ? why : reply, text.data, text.length);
     return error;
+}
+
+/* To the end of what is there to be read. */
+static int receive(int fd, struct str *out)
+{
+    char piece[4096];
+    ssize_t n;
+
+    while ((n = read(fd, piece, sizeof piece)) != 0)
+        if (n > 0)
+            str_add(out, piece, (size_t)n);
+        else if (errno != EINTR || interrupted)
+            return -errno;
+    return out->failed ? -ENOMEM : 0;
+}
+
+int client_wait(const char *control, const void *request, size_t n, struct str *reply, struct str *why)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    CLEANUP_CLOSE int fd = -1;
+
+    str_addf(&path, "%s/control", control);
+    if (path.failed)
+        return -ENOMEM;
+    fd = open(path.data, O_RDWR | O_CLOEXEC);
+    int error = fd < 0 ? -errno : file_write_all(fd, request, n);
+    if (!error)
+        error = receive(fd, reply);
+    if (error && fd >= 0 && error != -EINTR && receive(fd, why)) /* the reason, or why there is none */
+        str_clear(why);
+    while (why->length > 0 && why->data[why->length - 1] == '\n')
+        why->data[--why->length] = '\0';
+    if (error && why->length == 0)
+        str_addf(why, "%s: %s", path.data, strerror(-error));
+    return error;
+}
+
+bool client_add_pair(struct str *line, const char *word)
+{
+    const char *equals = strchr(word, '=');
+
+    if (!equals || equals == word)
+        return false;
+    str_adds(line, " ");
+    str_add_percent(line, word, (size_t)(equals - word));
+    str_adds(line, "=");
+    str_add_percent(line, equals + 1, strlen(equals + 1));
+    return true;
 }
 
 int client_file(const char *control, const char *name, struct str *out)

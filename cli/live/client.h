@@ -15,6 +15,11 @@ int client_find(const char *mountpoint, enum live_health worst, struct live *liv
  * reason in the mount's words; otherwise what failed. */
 int client_send(const char *control, const void *request, size_t n, struct str *reply, struct str *why);
 
+/* The same for as long as it takes, with no guard: a signal that is caught (interrupt.h) ends it with -EINTR. */
+int client_wait(const char *control, const void *request, size_t n, struct str *reply, struct str *why);
+/* " key=value" of a word KEY=VALUE, with the escapes of a request's line. False: it is no such word. */
+bool client_add_pair(struct str *line, const char *word);
+
 /* The whole of a file of the control mount, such as "status". */
 int client_file(const char *control, const char *name, struct str *out);
 /* A number in the text of `status`; 0 where it has none. */

@@ -6,7 +6,7 @@
 #include "fs/control/world-view.h"
 
 #include "fs/base/json.h"
-#include "fs/base/size.h"
+#include "fs/plan/exchange-request.h"
 #include "fs/world/extents.h"
 #include "fs/world/world.h"
 
@@ -99,60 +99,13 @@ static int run_turn(struct control *control, const struct turn *turn, const stru
     return 0;
 }
 
-static int take_number(const struct key *key, const struct key_value *value, uint64_t *number, struct str *why)
-{
-    int error = value->text ? number_parse(value->text, 0, UINT64_MAX, number) : 0;
-
-    if (!error)
-        return 0;
-    str_addf(why, "`%s=", key->name);
-    str_add_printable(why, value->text, value->length);
-    str_addf(why, "`: must be a whole number of 0 to %" PRIu64, UINT64_MAX);
-    return error;
-}
-
-/* ---- exchange ---- */
-
-enum { EXCHANGE_EPOCH, EXCHANGE_FRACTION, EXCHANGE_SEED };
-static const struct key exchange_keys[] = {
-    [EXCHANGE_EPOCH] = {.name = "epoch",
-                        .value = "E",
-                        .required = true,
-                        .help = "the number of the epoch that the samples move for; once for each"},
-    [EXCHANGE_FRACTION] = {.name = "fraction",
-                           .value = "Q",
-                           .required = true,
-                           .help = "the part of each node's samples that moves: 0 to 1"},
-    [EXCHANGE_SEED] = {.name = "seed", .value = "S", .help = "which samples these are, and where they go (0)"},
-    {0},
-};
-
-static int take_fraction(const struct key_value *value, uint32_t *fraction, struct str *why)
-{
-    uint64_t millionths;
-    int error = millionths_parse(value->text, 0, TURN_WHOLE, &millionths);
-
-    if (!error) {
-        *fraction = (uint32_t)millionths;
-        return 0;
-    }
-    str_adds(why, "`fraction=");
-    str_add_printable(why, value->text, value->length);
-    str_adds(why, "`: must be a number of 0 to 1 such as 0.1, of at most six decimals");
-    return error;
-}
-
 static int exchange_run(struct control *control, const struct request *request, const struct asker *asker,
                         struct str *reply, struct str *why)
 {
-    const struct key_value *value = request->value;
-    struct turn turn = {.cause = TURN_EXCHANGE};
-    int error = take_number(&exchange_keys[EXCHANGE_EPOCH], &value[EXCHANGE_EPOCH], &turn.epoch, why);
+    struct exchange_request wanted = {0};
+    int error = exchange_request_parse(exchange_keys, request->value, &wanted, why);
+    const struct turn turn = {TURN_EXCHANGE, wanted.fraction, wanted.epoch, wanted.seed};
 
-    if (!error)
-        error = take_fraction(&value[EXCHANGE_FRACTION], &turn.fraction, why);
-    if (!error)
-        error = take_number(&exchange_keys[EXCHANGE_SEED], &value[EXCHANGE_SEED], &turn.seed, why);
     return error ? error : run_turn(control, &turn, asker, reply, why);
 }
 
@@ -163,18 +116,12 @@ const struct verb verb_exchange = {
     .run = exchange_run,
 };
 
-/* ---- shuffle ---- */
-
-static const struct key shuffle_keys[] = {
-    {.name = "seed", .value = "S", .required = true, .help = "where each sample goes; once for each"},
-    {0},
-};
-
 static int shuffle_run(struct control *control, const struct request *request, const struct asker *asker,
                        struct str *reply, struct str *why)
 {
-    struct turn turn = {.cause = TURN_SHUFFLE, .fraction = TURN_WHOLE};
-    int error = take_number(&shuffle_keys[0], &request->value[0], &turn.seed, why);
+    struct exchange_request wanted = {0};
+    int error = exchange_request_parse(shuffle_keys, request->value, &wanted, why);
+    const struct turn turn = {TURN_SHUFFLE, TURN_WHOLE, 0, wanted.seed};
 
     return error ? error : run_turn(control, &turn, asker, reply, why);
 }

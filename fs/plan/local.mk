@@ -15,6 +15,8 @@ fs_plan_libplan_a_SOURCES = \
 	fs/plan/epoch-plan.h \
 	fs/plan/exchange.c \
 	fs/plan/exchange.h \
+	fs/plan/exchange-request.c \
+	fs/plan/exchange-request.h \
 	fs/plan/list-format.c \
 	fs/plan/list-format.h \
 	fs/plan/local.c \

@@ -16,7 +16,7 @@ ok 'make install' make -C "$top_builddir" -s install "DESTDIR=$dest"
 # --- what is there ---
 commands=$(dealfs --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
 like 'the commands' " $(tr '\n' ' ' <<<"$commands")" \
-    ' mount join umount run enter status wait stage where verify doctor clean plan simulate model demo '
+    ' mount join umount run enter status wait stage exchange shuffle where verify doctor clean plan simulate '
 installed() { # pattern of a path, executable or not
     local found
     found=$(find "$dest" \( -type f -o -type l \) -path "$dest$1")
@@ -97,6 +97,12 @@ ok 'the keys of plan were found' test "$(wc -w <<<"$keys")" -ge 20
 is 'keys of plan in its page' "$(groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$top_srcdir/cli/dealfs-plan.1" |
     sed -n '/^KEYS/,/^EXIT/s/^ \{7\}\([a-z_]*=[^ ]*\)\( .*\)*$/\1/p' | sort)" "$(sort <<<"$keys")"
 
+for command in exchange shuffle; do
+    keys_of=$(dealfs "$command" --help | sed -n 's/^  \([a-z]*\)=.*/\1/p' | sort)
+    is "keys of $command in its page" "$(groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$top_srcdir/cli/dealfs-$command.1" |
+        sed -n '/^KEYS/,/^EXIT/s/^ \{7\}\([a-z]*\)=.*/\1/p' | sort)" "$keys_of"
+done
+
 like 'dealfs --version' "$(dealfs --version)" '^dealfs [0-9]+\.[0-9]'
 
 # --- mount options: what the command takes is in the page, the README, the completion; and the other way round ---
@@ -146,13 +152,17 @@ complete_line() { bash "$tmp/complete" "$installed_completion" "$1"; }
 ok 'it can be loaded' bash -uc '. "$1" && complete -p dealfs' bash "$installed_completion"
 is 'every command' "$(complete_line 'dealfs ' | grep -xF "$commands" | wc -l)" "$(wc -w <<<"$commands")"
 is 'keys of plan' "$(complete_line "dealfs plan $tmp/mnt " | sort)" "$(sed 's/=.*/=/' <<<"$keys" | sort)"
+for command in exchange shuffle; do
+    is "keys of $command" "$(complete_line "dealfs $command $tmp/mnt " | sort)" \
+        "$(dealfs "$command" --help | sed -n 's/^  \([a-z]*=\).*/\1/p' | sort)"
+done
 is 'part of a command' "$(complete_line 'dealfs um')" umount
 is 'an option of mount' "$(complete_line 'dealfs mount -o sour')" source_threads=
 is 'a second option' "$(complete_line 'dealfs mount -o ram=1G,sour' | sed 's/.*,//')" source_threads=
 is 'the values of an option' \
     "$(complete_line 'dealfs mount -o rescan=' | sort | tr '\n' ' ')" 'always auto names never '
 is 'a directory' "$(complete_line "dealfs mount $tmp/sr")" "$tmp/src"
-for command in join umount status wait verify clean simulate model; do
+for command in join umount status wait exchange shuffle verify clean simulate model; do
     for word in $(dealfs "$command" --help | grep -oE -- '--[a-z-]+' | sort -u); do
         like "$command $word" " $(complete_line "dealfs $command --" | tr '\n' ' ')" " $word "
     done
@@ -161,7 +171,7 @@ ok 'mount' mount_up "$src" "$tmp/mounted"
 ok 'mount with a blank in its name' mount_up "$src" "$tmp/with blank"
 # shellcheck disable=SC2016
 ok 'mount with a command in its name' mount_up "$src" "$tmp/"'evil $(touch $TMPDIR_EVIL) * `touch $TMPDIR_EVIL`'
-for command in umount status wait stage where verify enter; do
+for command in umount status wait stage exchange shuffle where verify enter; do
     like "$command: mountpoints" "$(complete_line "dealfs $command $tmp/m")" "^$tmp/mounted"
 done
 like 'one with a blank' "$(complete_line "dealfs status $tmp/w")" 'with.? blank'

@@ -561,7 +561,7 @@ static void test_turn_refused(struct control *control)
         {"exchange fraction=0.1\n", -EINVAL, "`exchange` needs `epoch="},
         {"exchange epoch=1\n", -EINVAL, "`exchange` needs `fraction="},
         {"exchange epoch=-1 fraction=0.1\n", -EINVAL, "`epoch=-1`: must be a whole number"},
-        {"exchange epoch=1 fraction=1.1\n", -ERANGE, "`fraction=1.1`: must be a number of 0 to 1"},
+        {"exchange epoch=1 fraction=1.1\n", -ERANGE, "`fraction=1.1`: must be 0 to 1"},
         {"exchange epoch=1 fraction=.1\n", -EINVAL, "`fraction=.1`"},
         {"exchange epoch=1 fraction=0.1234567\n", -EINVAL, "at most six decimals"},
         {"exchange epoch=1 fraction=0.1 seed=x\n", -EINVAL, "`seed=x`"},

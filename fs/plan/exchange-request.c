@@ -1,0 +1,62 @@
+#include "fs/plan/exchange-request.h"
+
+#include "fs/base/size.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+const struct key exchange_keys[] = {
+    {.name = "epoch",
+     .value = "E",
+     .required = true,
+     .help = "the epoch that the samples move for: once for each of them"},
+    {.name = "fraction", .value = "Q", .required = true, .help = "the part of each node's samples that moves, 0 to 1"},
+    {.name = "seed", .value = "S", .help = "which samples these are, and where they go (0)"},
+    {0},
+};
+
+const struct key shuffle_keys[] = {
+    {.name = "seed", .value = "S", .required = true, .help = "where each sample goes: once for each seed"},
+    {0},
+};
+
+static int refuse_value(int error, const char *name, const struct key_value *value, const char *what, struct str *why)
+{
+    str_addf(why, "`%s=", name);
+    str_add_printable(why, value->text, value->length);
+    str_addf(why, "`: must be %s", what);
+    return error;
+}
+
+static int take_fraction(const struct key_value *value, uint32_t *fraction, struct str *why)
+{
+    uint64_t millionths = 0;
+    int error = millionths_parse(value->text, 0, MILLION, &millionths);
+
+    *fraction = (uint32_t)millionths;
+    return error ? refuse_value(error, "fraction", value, "0 to 1, such as 0.1, with at most six decimals", why) : 0;
+}
+
+static int take_number(const char *name, const struct key_value *value, uint64_t *number, struct str *why)
+{
+    int error = value->text ? number_parse(value->text, 0, UINT64_MAX, number) : 0;
+
+    return error ? refuse_value(error, name, value, "a whole number, below 2 to the power of 64", why) : 0;
+}
+
+int exchange_request_parse(const struct key *keys, const struct key_value *value, struct exchange_request *request,
+                           struct str *why)
+{
+    struct exchange_request r = {0};
+    int error = 0;
+
+    for (int i = 0; keys[i].name && !error; i++)
+        if (strcmp(keys[i].name, "fraction") == 0)
+            error = take_fraction(&value[i], &r.fraction, why);
+        else
+            error = take_number(keys[i].name, &value[i], keys[i].name[0] == 'e' ? &r.epoch : &r.seed, why);
+    if (!error)
+        *request = r;
+    return error;
+}

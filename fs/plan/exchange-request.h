@@ -1,0 +1,21 @@
+/* What can be said in `exchange` and `shuffle` requests: their keys, and the values made into numbers. Pure. */
+#ifndef FS_PLAN_EXCHANGE_REQUEST_H
+#define FS_PLAN_EXCHANGE_REQUEST_H
+
+#include "fs/base/keys.h"
+
+#include <stdint.h>
+
+extern const struct key exchange_keys[], shuffle_keys[];
+
+struct exchange_request {
+    uint64_t epoch, seed;
+    uint32_t fraction; /* in millionths */
+};
+
+/* Of values that keys_parse took out of `keys`, one of the two; what these do not have is 0. 0; -EINVAL, -ERANGE and
+ * why. */
+int exchange_request_parse(const struct key *keys, const struct key_value *value, struct exchange_request *request,
+                           struct str *why);
+
+#endif
