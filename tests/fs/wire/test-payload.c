@@ -81,14 +81,16 @@ static void test_stored(char *slot)
     const uint32_t count = 65;
     size_t n = payload_stored_length(count);
     memset(slot, 0xff, 64);
-    payload_stored_begin(slot, first, count)->word[1] |= 1;
-    const uint64_t *word = payload_stored_parse(slot, n, first, count);
+    payload_stored_begin(slot, first, count, 7)->word[1] |= 1;
+    const uint64_t *word = payload_stored_parse(slot, n, first, count, 7);
     ok(word && word[0] == 0 && word[1] == 1, "what is stored is told");
-    ok(!payload_stored_parse(slot, n, first + 1, count), "not of other extents");
-    ok(!payload_stored_parse(slot, n, first, count - 1), "nor of fewer");
-    ok(!payload_stored_parse(slot, n - 8, first, count), "nor cut off");
-    ok(!payload_stored_parse(slot, payload_stored_length(STORED_MOST + 1), first, STORED_MOST + 1), "nor of too many");
-    ok(!payload_stored_parse(slot, make(slot), first, count), "nor values");
+    ok(!payload_stored_parse(slot, n, first + 1, count, 7), "not of other extents");
+    ok(!payload_stored_parse(slot, n, first, count - 1, 7), "nor of fewer");
+    ok(!payload_stored_parse(slot, n - 8, first, count, 7), "nor cut off");
+    ok(!payload_stored_parse(slot, payload_stored_length(STORED_MOST + 1), first, STORED_MOST + 1, 7),
+       "nor of too many");
+    ok(!payload_stored_parse(slot, n, first, count, 8), "nor for another turn");
+    ok(!payload_stored_parse(slot, make(slot), first, count, 7), "nor values");
 }
 
 int main(void)
