@@ -205,19 +205,27 @@ static void count_use(struct deal *d, uint32_t sample, uint32_t node, const stru
         watch->fresh(watch->user, sample);
 }
 
-/* The node that the next sample of this home goes to, at a rank of it. */
-static uint32_t hand_one(struct deal *d, uint32_t sample, uint32_t home)
+/* The node that the next sample of this home goes to. */
+static uint32_t take_leg(struct deal *d, uint32_t home)
 {
     struct leg *leg = &d->leg[home];
 
     while (leg->left == 0)
         next_leg(d, leg);
     leg->left--;
-    struct seat *seat = &d->seat[leg->to];
+    return leg->to;
+}
+
+/* The same, at a rank of it. */
+static uint32_t hand_one(struct deal *d, uint32_t sample, uint32_t home)
+{
+    uint32_t node = take_leg(d, home);
+    struct seat *seat = &d->seat[node];
+
     *d->to[seat->at]++ = sample;
     if (++seat->at == seat->to)
         seat->at = seat->from;
-    return leg->to;
+    return node;
 }
 
 static void hand_out(struct deal *d, const uint32_t *batch, uint32_t n, const struct deal_watch *watch,
@@ -263,6 +271,24 @@ void deal_locality(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *
     tally->transfers = d->balance.transfers - d->balance.first;
     (echoed ? hand_out_echoed : hand_out)(d, batch, n, watch, tally);
     tally->local = n - tally->unowned - tally->moved;
+}
+
+void deal_nodes(struct deal *d, const uint32_t *batch, uint32_t n, const uint32_t *target, uint32_t *out)
+{
+    uint32_t nodes = d->placement->nodes, place = 0;
+
+    memcpy(d->target, target, nodes * sizeof *target);
+    memset(d->count, 0, (nodes + 1) * sizeof *d->count);
+    if (d->owners->groups > 1)
+        choose_owners(d, batch, n);
+    else
+        look_up(d, batch, n);
+    balance_run(&d->balance, d->count, d->target);
+    lay_legs(d);
+    for (uint32_t v = 0; v < nodes; place += target[v++])
+        d->seat[v].at = place;
+    for (uint32_t i = 0; i < n; i++)
+        out[d->seat[take_leg(d, d->home[i])].at++] = batch[i];
 }
 
 void deal_regular(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *out)

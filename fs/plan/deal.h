@@ -45,6 +45,9 @@ struct deal_watch {
  * last ones by position move, repeats after all others. */
 void deal_locality(struct deal *deal, const uint32_t *batch, uint32_t n, uint32_t *out, const struct deal_watch *watch,
                    struct deal_tally *tally);
+/* To nodes, not to ranks: node v gets target[v] of them, which add up to n. Which ones stay and which move is as above,
+ * but repeats are like all others. The result is node after node, each by position. */
+void deal_nodes(struct deal *deal, const uint32_t *batch, uint32_t n, const uint32_t *target, uint32_t *out);
 /* As DistributedSampler: position i to rank i mod ranks. */
 void deal_regular(struct deal *deal, const uint32_t *batch, uint32_t n, uint32_t *out);
 

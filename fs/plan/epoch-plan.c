@@ -71,7 +71,7 @@ uint64_t plan_memory_most(const struct plan_input *in)
     if (is_echoed(in, ECHO_AT_BATCH))
         bytes += (dealt / batch + 1) * (echoes_most(in, ECHO_AT_BATCH) * sizeof(uint32_t) + sizeof(bool));
     if (in->mode == PLAN_LOCAL)
-        bytes += dealt * in->owners.groups * sizeof(uint32_t);
+        bytes += dealt * (2 * sizeof(uint32_t) + sizeof(uint16_t));
     return bytes;
 }
 
@@ -389,7 +389,7 @@ int plan_run(struct plan *plan, uint32_t *lists, const struct plan_stop *stop, s
         error = run_steps(&run, stop);
         memcpy(summary->digest.byte, run.hashed, sizeof summary->digest.byte);
     }
-    summary->unread = plan->local ? local_unread(plan->local) : left > b->total ? left - b->total : 0;
+    summary->unread = left > b->total ? left - b->total : 0;
     free(run.hashed);
     free(run.at);
     free(run.filled_up);

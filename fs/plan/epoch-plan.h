@@ -45,7 +45,7 @@ struct plan_summary {
     uint64_t moved_bytes, unowned_bytes;
     uint64_t transfers;             /* between nodes; locality only */
     uint64_t worst_moved, worst_of; /* of the step where most of the batch moves */
-    uint64_t unread;                /* entries of the order that are not read: by the tail, or in the mode local */
+    uint64_t unread;                /* entries of the order that the tail leaves out */
 };
 
 struct plan;

@@ -1,8 +1,9 @@
-/* Local shuffling (Kumar et al., DIMD): each rank reads its own node's samples, in the order of the epoch.
+/* Local reading (Kumar et al., DIMD; Nguyen et al., partial-local shuffling): each rank reads its own node's samples,
+ * in the order of the epoch, and each sample of the epoch is read once.
  *
- * All ranks get as many as they would of the whole order. Where a node owns more, the last ones of the order are not
- * read in this epoch. Where it owns less it gets of the samples that nobody owns, dealt in turn to the nodes that lack
- * some; after that it repeats what it has. A node without any reads from the whole order. */
+ * The whole epoch is dealt to the nodes like one batch by locality: what a node owns beyond its ranks' share goes to
+ * nodes that lack some, by balance.h. Where several groups own the dataset a sample goes to one of its owners. The tail
+ * is that of the order: `pad` fills up as DistributedSampler does, from the order's beginning. */
 #ifndef FS_PLAN_LOCAL_H
 #define FS_PLAN_LOCAL_H
 
@@ -12,12 +13,11 @@
 
 struct local;
 
-/* All are borrowed. 4 bytes a sample are used. -ENOMEM, -EINTR. */
+/* All are borrowed. 4 bytes a sample are used, and 6 more while it is made. -ENOMEM, -EINTR. */
 int local_create(const struct batches *batches, const struct placement *placement, const struct owners *owners,
                  const struct plan_stop *stop, struct local **local);
 void local_destroy(struct local *local);
 /* What the ranks read in a step, rank after rank: batches_length of it. */
 void local_deal(const struct local *local, uint64_t step, uint32_t *out);
-uint32_t local_unread(const struct local *local); /* entries of the order that no rank reads */
 
 #endif

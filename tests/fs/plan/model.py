@@ -120,18 +120,12 @@ def share(w, n, rank):
     return len(range(rank, n, w.ranks))
 
 
-def locality(w, batch, used):
-    """Algorithm 1 by looking for the largest each time. One group. What was used is at home where it was; it and what
-    the batch has twice are the last to move."""
-    target = [sum(share(w, len(batch), r) for r in w.ranks_of(v)) for v in range(w.nodes)]
-    stays = [w.echoes() and (x in used or batch.count(x) > 1) for x in batch]
-    batch = [x for x, s in zip(batch, stays) if s] + [x for x, s in zip(batch, stays) if not s]
-    home = [used.get(x, w.owners[0][x]) for x in batch]
+def algorithm_1(w, batch, home, target):
+    """Looking for the largest each time. Where each of the batch goes, and how many transfers that takes."""
     count = [home.count(v) for v in range(w.nodes)]
     nobodys = len(batch) - sum(count)
     lack = [max(0, t - c) for t, c in zip(target, count)]
     excess = [max(0, c - t) for t, c in zip(target, count)]
-    moved = sum(excess)
     gifts = {v: [] for v in [*range(w.nodes), NOBODY]}
 
     def give(giver, most):
@@ -149,7 +143,6 @@ def locality(w, batch, used):
         excess[giver] -= give(giver, excess[giver])
         transfers += 1
     keeps = [min(t, c) for t, c in zip(target, count)]
-    hands = [[] for _ in range(w.nodes)]
     goes = []
     for x, v in zip(batch, home):
         if v < w.nodes and keeps[v]:
@@ -157,6 +150,16 @@ def locality(w, batch, used):
             goes.append((x, v))
         else:
             goes.append((x, gifts[v if v < w.nodes else NOBODY].pop(0)))
+    return goes, transfers
+
+
+def locality(w, batch, used):
+    """One group. What was used is at home where it was; it and what the batch has twice are the last to move."""
+    target = [sum(share(w, len(batch), r) for r in w.ranks_of(v)) for v in range(w.nodes)]
+    stays = [w.echoes() and (x in used or batch.count(x) > 1) for x in batch]
+    batch = [x for x, s in zip(batch, stays) if s] + [x for x, s in zip(batch, stays) if not s]
+    goes, transfers = algorithm_1(w, batch, [used.get(x, w.owners[0][x]) for x in batch], target)
+    hands = [[] for _ in range(w.nodes)]
     for x, v in goes:
         hands[v].append(x)
     lists = [None] * w.ranks
@@ -167,56 +170,50 @@ def locality(w, batch, used):
     return lists, goes, transfers
 
 
+def choose_owners(w, order, room):
+    """Of several groups, whose sample each is: one owner after the other takes what evens the nodes out."""
+    homes = []
+
+    def roomiest(x):
+        return max((o[x] for o in w.owners if o[x] < w.nodes), key=lambda v: room[v], default=NOBODY)
+
+    def change(least, surplus_only):
+        changes = 0
+        for i, x in enumerate(order):
+            v = homes[i]
+            if v == NOBODY or surplus_only and room[v] >= 0:
+                continue
+            to = roomiest(x)
+            if to != v and room[to] - room[v] >= least:
+                room[v] += 1
+                room[to] -= 1
+                homes[i] = to
+                changes += 1
+        return changes
+
+    for x in order:
+        homes.append(roomiest(x))
+        if homes[-1] != NOBODY:
+            room[homes[-1]] -= 1
+    for _ in range(16):
+        if min(room) >= 0 or not (change(2, False) or change(1, True)):
+            break
+    return homes
+
+
 def local_lists(w, order, batches):
-    """Each node's list, and what its ranks read of it."""
-    total = sum(map(len, batches))
-    left = {}
-    skipped = [first_entry(w) * len(w.ranks_of(v)) // w.ranks for v in range(w.nodes)]
-    need = [skipped[v] + sum(share(w, total, r) for r in w.ranks_of(v)) for v in range(w.nodes)]
-    own = [0] * w.nodes
-    free = 0
-    for x in order:
-        at = [o[x] for o in w.owners if o[x] < w.nodes]
-        free += not at
-        for v in at:
-            own[v] += 1
-    own = [min(a, b) for a, b in zip(own, need)]
-    more = [0] * w.nodes
-    while free and any(o + m < n for o, m, n in zip(own, more, need)):
-        for v in range(w.nodes):
-            if free and own[v] + more[v] < need[v]:
-                more[v] += 1
-                free -= 1
-    lists = [[] for _ in range(w.nodes)]
-    turn, lacking = 0, [v for v in range(w.nodes) if more[v]]
-    for x in order:
-        at = [o[x] for o in w.owners if o[x] < w.nodes]
-        for v in at:
-            if own[v]:
-                own[v] -= 1
-                lists[v].append(x)
-        if not at and lacking:
-            turn = turn if turn < len(lacking) else 0
-            v = lacking[turn]
-            lists[v].append(x)
-            more[v] -= 1
-            if more[v]:
-                turn += 1
-            else:
-                lacking[turn] = lacking[-1]
-                lacking.pop()
+    """The whole epoch is dealt to the nodes; of that each rank reads what is not skipped."""
+    total, skip = sum(map(len, batches)), first_entry(w)
+    whole = [order[i % len(order)] for i in range(skip + total)]
+    skipped = [sum(share(w, skip, r) for r in w.ranks_of(v)) for v in range(w.nodes)]
+    target = [k + sum(share(w, total, r) for r in w.ranks_of(v)) for v, k in enumerate(skipped)]
+    goes, _ = algorithm_1(w, whole, choose_owners(w, whole, list(target)), target)
     reads = [None] * w.ranks
-    before = 0
     for v in range(w.nodes):
         mine = w.ranks_of(v)
-        length = need[v]
-        if lists[v]:
-            stream = [lists[v][k % len(lists[v])] for k in range(length)]
-        else:
-            stream = [order[(before * len(order) // w.ranks + k) % len(order)] for k in range(length)] if order else []
-        before += len(mine)
+        read = [x for x, to in goes if to == v][skipped[v]:]
         for place, r in enumerate(mine):
-            reads[r] = stream[skipped[v]:][place::len(mine)]
+            reads[r] = read[place::len(mine)]
     return reads
 
 
@@ -507,6 +504,20 @@ def resumes_local(planner, rng, worlds):
         must([x[done * w.batch:] for x in first] == rest, f'{w}')
 
 
+def local_once(planner, rng, worlds):
+    """Each sample once, but for the tail, and no more of them elsewhere than what nodes own beyond their share."""
+    for _ in range(worlds):
+        w = World(rng, echo=ONE, skip=0, mode=LOCAL)
+        facts, lists = planner.plan(w)
+        read = [x for batch in cut(w, w.order) for x in batch]
+        must(sorted(x for one in lists for x in one) == sorted(read), f'what is read: {w}')
+        must(facts['unread'] == max(0, len(w.order) - len(read)), f'unread: {w}')
+        must(facts['unread'] < w.ranks and (w.tail == DROP or facts['unread'] == 0), f'left out: {w}')
+        target = [sum(share(w, len(read), r) for r in w.ranks_of(v)) for v in range(w.nodes)]
+        surplus = sum(max(0, sum(w.owners[0][x] == v for x in read) - target[v]) for v in range(w.nodes))
+        must(facts['moved'] == surplus, f'{facts["moved"]} moved, {surplus} are surplus: {w}')
+
+
 def groups(planner, rng, worlds):
     """Not only right, but near to the least that must move."""
     ours = least = 0
@@ -570,6 +581,7 @@ def main():
     test('several groups: little is moved', groups, planner, rng, 20)
     test('resumed in mid-epoch', resumes, planner, rng, worlds)
     test('resumed in mid-epoch, local', resumes_local, planner, rng, worlds)
+    test('local: each sample once', local_once, planner, rng, worlds)
     test('repeats stay where they were', repeats_stay, planner)
     test('refusals', refusals, planner)
     print(f'1..{count}')
