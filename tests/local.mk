@@ -221,6 +221,7 @@ SCRIPT_TESTS = \
 	tests/cli/mount/11-held.t \
 	tests/fs/catalog/10-imagefolder.t \
 	tests/fs/control/10-control.t \
+	tests/fs/image/10-pillow.t \
 	tests/fs/plan/10-model.t \
 	tests/fs/plan/11-torch.t \
 	tests/fs/world/10-layout.t \
@@ -234,6 +235,7 @@ TEST_TOOLS = \
 	tests/bench/maker \
 	tests/bench/pingpong \
 	tests/bench/reader \
+	tests/bench/shrinker \
 	tests/bench/turner \
 	tests/fs/catalog/list-samples \
 	tests/fs/server/bring-up \
@@ -288,6 +290,7 @@ EXTRA_DIST += \
 	tests/kernel/check-kernel \
 	tests/fs/catalog/imagefolder.py \
 	tests/fs/catalog/source.h \
+	tests/fs/image/pillow.py \
 	tests/fs/plan/model.py \
 	tests/fs/plan/torch-order.py \
 	tests/fs/world/layouts.py \
@@ -364,6 +367,7 @@ check-tsan:
 FUZZ_TARGETS = \
 	tests/fs/catalog/fuzz-catalog \
 	tests/fs/control/fuzz-protocol \
+	tests/fs/image/fuzz-image \
 	tests/fs/plan/fuzz-plan \
 	tests/fs/store/fuzz-value \
 	tests/fs/world/fuzz-layout \
@@ -374,6 +378,8 @@ FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
 
 tests_fs_catalog_fuzz_catalog_LDFLAGS = $(FUZZ_LINK)
 tests_fs_control_fuzz_protocol_LDFLAGS = $(FUZZ_LINK)
+tests_fs_image_fuzz_image_SOURCES = tests/fs/image/fuzz-image.c tests/fs/image/photo.c
+tests_fs_image_fuzz_image_LDFLAGS = $(FUZZ_LINK)
 tests_fs_plan_fuzz_plan_LDFLAGS = $(FUZZ_LINK)
 tests_fs_store_fuzz_value_LDFLAGS = $(FUZZ_LINK)
 tests_fs_world_fuzz_layout_SOURCES = tests/fs/world/fuzz-layout.c $(WORLDS)
