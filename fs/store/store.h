@@ -91,9 +91,10 @@ struct store_peers {
     int (*fetch)(void *user, struct store_read *read);
     /* As store_cancel, for what waits there. NULL: nothing can be taken back. */
     bool (*cancel)(void *user, struct store_read *read);
-    /* Stored values of one extent that is kept here, from the node that kept it before, each handed to `take`: 0. Waits,
-     * but not without end; a thread of the loader's asks. -ENOENT: there was none, or it has not all of them; else they
-     * cannot be had now, or what `take` has returned. Some may have been taken. NULL: nobody kept anything before. */
+    /* Stored values of one extent that is kept here, from the node that kept it before, each handed to `take`: 0.
+     * Waits, but not without end; a thread of the loader's asks. -ENOENT: there was none, or it has not all of them;
+     * else they cannot be had now, or what `take` has returned. Some may have been taken. NULL: nobody kept anything
+     * before. */
     int (*before)(void *user, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to);
     /* A load of a pull has ended: 0; -ENOSPC: no tier had room; -ENOENT: who kept it before has not all of it; else it
      * could not be had now. */

@@ -227,8 +227,8 @@ void membership_leave(struct membership *m)
 void membership_turn(struct membership *m, struct world *w)
 {
     struct living *l = membership_living(m);
+    fetch_turn(l->fetches, w); /* before anybody pulls what is to come */
     replace_world(m, w, true);
-    fetch_turn(l->fetches, w);
     living_put(l);
     log_info("what had no owner has been dealt");
 }

@@ -4,8 +4,8 @@
  * It is loaded as a reader of this node would have it loaded, so that all who ask wait for the same load; meanwhile the
  * other node is told to wait. A node that falls silent keeps the slots of its answers: it has a part of them at most.
  *
- * Who owns an extent now asks BEFORE for what this node owned: that is answered from the tiers, or at once with -ENOENT;
- * so is a question for what this node neither holds nor owns. */
+ * Who owns an extent now asks BEFORE for what this node owned: that is answered from the tiers, or at once with
+ * -ENOENT; so is a question for what this node neither holds nor owns. */
 #ifndef FS_WORLD_SERVE_H
 #define FS_WORLD_SERVE_H
 

@@ -150,9 +150,9 @@ uint32_t peering_owned(struct fake *f, uint32_t owner, uint32_t n)
 
 int peering_read(struct fake *f, uint32_t node, uint32_t file, enum place *place)
 {
-    uint64_t size = dataset_size(&dataset, file);
+    uint64_t size = dataset_size(f->dataset, file);
     struct span span = {.file = file, .length = (uint32_t)(size < SPAN_BYTES ? size : SPAN_BYTES)};
-    return read_check(f->node[node].store, &dataset, &span, place);
+    return read_check(f->node[node].store, f->dataset, &span, place);
 }
 
 void peering_reads(struct fake *f, uint32_t node, uint32_t file, enum place from, const char *right, const char *where)
