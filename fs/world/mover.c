@@ -333,12 +333,18 @@ static bool is_foreign(const struct course *c, uint64_t extent)
     return c->foreign[extent / 64] >> extent % 64 & 1;
 }
 
-static uint64_t drop_stored(struct course *c, uint32_t owner, uint64_t first, uint32_t count, const uint64_t *bits)
+static bool may_go(const struct course *c, uint64_t extent, bool all)
+{
+    return is_foreign(c, extent) && (all || !stays_for_now(c, extent));
+}
+
+static uint64_t drop_stored(struct course *c, uint32_t owner, uint64_t first, uint32_t count, const uint64_t *bits,
+                            bool all)
 {
     const struct self *self = c->mover->self;
     uint64_t bytes = 0, from, to;
     for (uint64_t e = first; e < first + count; e++) {
-        if (!is_foreign(c, e) || owner_now(c, e) != owner || !(bits[(e - first) / 64] >> (e - first) % 64 & 1))
+        if (!may_go(c, e, all) || owner_now(c, e) != owner || !(bits[(e - first) / 64] >> (e - first) % 64 & 1))
             continue;
         uint32_t file = extents_file(self->extents, e, &from, &to);
         bytes += store_drop(self->store, file, from, to);
@@ -353,13 +359,15 @@ static uint64_t drop_window(struct course *c, uint64_t first, uint32_t count, bo
 {
     uint64_t bits[WINDOW / 64], dropped = 0;
     uint64_t asked[(NODES_MOST + 63) / 64] = {0};
-    for (uint64_t e = first; e < first + count && !is_over(c); e++) {
-        uint32_t owner = is_foreign(c, e) ? owner_now(c, e) : NO_OWNER;
-        if (owner == NO_OWNER || asked[owner / 64] >> owner % 64 & 1 || (!all && stays_for_now(c, e)))
+    for (uint64_t e = first; e < first + count; e++) {
+        uint32_t owner = may_go(c, e, all) ? owner_now(c, e) : NO_OWNER;
+        if (owner == NO_OWNER || asked[owner / 64] >> owner % 64 & 1)
             continue;
+        if (is_over(c))
+            break;
         asked[owner / 64] |= UINT64_C(1) << owner % 64;
         if (fetch_stored(c->living->fetches, owner, first, count, c->world->k, bits) == 0)
-            dropped += drop_stored(c, owner, first, count, bits);
+            dropped += drop_stored(c, owner, first, count, bits, all);
     }
     return dropped;
 }

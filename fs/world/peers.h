@@ -15,8 +15,9 @@
  *   listener    its thread
  *   peers       assembly, the thread that keeps time, the store's questions, and what others see of it
  *
- * Locks, all held for moments only: membership->lock, fetches->lock, serves->lock, link->taking, link->pushing. None is
- * taken while another is held, but `pushing`, which is innermost. Nobody calls the store with one. */
+ * Locks, all held for moments only: membership->lock, mover->lock, fetches->lock, serves->lock, link->taking,
+ * link->pushing. None is taken while another is held, but `pushing`, which is innermost. Nobody calls the store
+ * with one. */
 #ifndef FS_WORLD_PEERS_H
 #define FS_WORLD_PEERS_H
 
