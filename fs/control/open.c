@@ -238,6 +238,14 @@ static bool begins_with(const struct str *request, const char *word)
     return request->length - blank >= n && memcmp(request->data + blank, word, n) == 0;
 }
 
+/* Does its first line ask for an exchange? Such a plan may wait for a turn. */
+static bool asks_for_exchange(const struct str *request)
+{
+    const char *end = memchr(request->data, '\n', request->length);
+
+    return memmem(request->data, end ? (size_t)(end - request->data) : request->length, "exchange=", 9);
+}
+
 /* Long ones wait for each other. */
 static enum work_class class_of(const struct str *request)
 {
@@ -245,7 +253,9 @@ static enum work_class class_of(const struct str *request)
 
     if (begins_with(request, "exchange") || begins_with(request, "shuffle"))
         return WORK_TURN;
-    return begins_with(request, "plan") || request->length > QUICK_MOST ? WORK_LONG : WORK_QUICK;
+    if (begins_with(request, "plan"))
+        return asks_for_exchange(request) ? WORK_TURN : WORK_LONG;
+    return request->length > QUICK_MOST ? WORK_LONG : WORK_QUICK;
 }
 
 /* Takes the reference to the handle over. */

@@ -6,7 +6,6 @@
 #include "fs/control/jobs.h"
 #include "fs/control/stream.h"
 #include "fs/control/verb-plan.h"
-#include "fs/control/world-view.h"
 
 #include "fs/base/cleanup.h"
 
@@ -19,6 +18,7 @@ struct request_file {
     uint64_t ino;          /* 0: none */
     struct digest meaning; /* of name, layout and list */
     struct digest layout;  /* zeros: there never was a world */
+    bool later;            /* `layout` is set when it is made: it waits for an exchange */
     char *name;
     bool made;         /* `key` and `size` are known, and stay */
     struct digest key; /* of all that the plan was made of */
@@ -144,18 +144,6 @@ static int parse_name(const struct control *control, char *text, struct plan_req
     return error ? error : plan_request_parse(value, wanted, why);
 }
 
-static struct digest current_layout(struct control *control)
-{
-    struct digest layout = {0};
-    struct world_view view;
-
-    world_view_get(control, &view);
-    if (view.known)
-        layout = view.layout;
-    world_view_release(&view);
-    return layout;
-}
-
 /* Zeros for those that never change: making them for the first time takes long. */
 static struct digest list_of(struct control *control, const char *name)
 {
@@ -166,9 +154,8 @@ static struct digest list_of(struct control *control, const char *name)
     return digest;
 }
 
-/* What a name means now. */
-static int find_meaning(struct control *control, const char *name, struct digest *layout, struct digest *meaning,
-                        struct str *why)
+/* What a name means now: sets meaning, layout and later. */
+static int find_meaning(struct control *control, const char *name, struct request_file *file, struct str *why)
 {
     CLEANUP_FREE char *text = strdup(name);
     struct plan_request wanted;
@@ -176,29 +163,31 @@ static int find_meaning(struct control *control, const char *name, struct digest
 
     if (error)
         return error;
-    *layout = wanted.pinned ? wanted.layout : current_layout(control);
-    const struct digest parts[] = {*layout, list_of(control, wanted.samples), hash128(name, strlen(name), 0)};
-    *meaning = hash128(parts, sizeof parts, 0);
+    file->later = plan_layout(control, &wanted, &file->layout) == -EAGAIN;
+    const struct digest parts[] = {file->layout, list_of(control, wanted.samples), hash128(name, strlen(name), 0)};
+    file->meaning = hash128(parts, sizeof parts, file->later);
     return 0;
 }
 
 /* With the lock. */
 static struct request_file *file_enter(struct control *control, bool other, const char *name,
-                                       const struct digest *layout, const struct digest *meaning)
+                                       const struct request_file *meant)
 {
     struct plan_files *files = control->files;
-    uint64_t ino = ino_of(control, meaning, ++files->entered);
+    uint64_t ino = ino_of(control, &meant->meaning, ++files->entered);
     struct request_file *file = file_find(files, ino);
 
     if (file) /* once in years: another meaning of the same number */
-        return memcmp(&file->meaning, meaning, sizeof *meaning) == 0 ? file : NULL;
+        return memcmp(&file->meaning, &meant->meaning, sizeof meant->meaning) == 0 ? file : NULL;
     char *copy = strdup(name);
     file = copy ? file_place(files, other) : NULL;
     if (!file) {
         free(copy);
         return NULL;
     }
-    *file = (struct request_file){.ino = ino, .meaning = *meaning, .layout = *layout, .name = copy};
+    *file = *meant;
+    file->ino = ino;
+    file->name = copy;
     return file;
 }
 
@@ -212,16 +201,15 @@ static int look_up_file(fuse_req_t req, const char *name, struct fuse_entry_para
 {
     struct control *control = fuse_req_userdata(req);
     CLEANUP_STR struct str why = STR_INIT;
-    struct digest layout, meaning;
-    int error = find_meaning(control, name, &layout, &meaning, &why);
+    struct request_file meant = {0};
+    int error = find_meaning(control, name, &meant, &why);
 
     if (error) {
         refuse_file(req, name, error, &why);
         return error;
     }
     pthread_mutex_lock(&control->files->lock);
-    struct request_file *file =
-        file_enter(control, !control_is_owner(control, fuse_req_ctx(req)->uid), name, &layout, &meaning);
+    struct request_file *file = file_enter(control, !control_is_owner(control, fuse_req_ctx(req)->uid), name, &meant);
     if (file) {
         file->used = ++control->files->asked;
         entry->ino = file->ino;
@@ -247,7 +235,7 @@ void plan_files_lookup(fuse_req_t req, const char *name)
 struct known_file {
     char *name;
     struct plan_origin origin; /* its key only when it was made */
-    bool made;
+    bool made, later;
     off_t size;
     struct reply *text; /* a reference, or NULL: to be made */
 };
@@ -270,6 +258,7 @@ static int file_recall(struct plan_files *files, uint64_t ino, struct known_file
         *known = (struct known_file){.name = strdup(file->name),
                                      .origin = {file->layout, file->key},
                                      .made = file->made,
+                                     .later = file->later,
                                      .size = (off_t)file->size,
                                      .text = file->text ? reply_get(file->text) : NULL};
         error = known->name ? 0 : -ENOMEM;
@@ -285,6 +274,8 @@ static int file_remember(struct plan_files *files, uint64_t ino, const struct pl
     struct request_file *file = file_find(files, ino);
     if (file) {
         file->made = true;
+        file->later = false;
+        file->layout = origin->layout;
         file->key = origin->key;
         file->size = text->text.length;
         if (!file->text) {
@@ -299,20 +290,20 @@ static int file_remember(struct plan_files *files, uint64_t ino, const struct pl
 }
 
 /* The reply to the pairs of a name, out of the layout that was meant when it was looked up. */
-static int make_reply(struct request_job *job, const char *name, const struct digest *layout,
-                      struct plan_origin *origin, struct reply **text, struct str *why)
+static int make_reply(struct request_job *job, const struct known_file *known, struct plan_origin *origin,
+                      struct reply **text, struct str *why)
 {
     struct control *control = fuse_req_userdata(job->req);
     struct charge charge = control_charge(control, fuse_req_ctx(job->req)->uid);
     const struct asker asker = {job_gave_up, job, &charge};
     struct plan_question question = {.asker = &asker};
-    CLEANUP_FREE char *pairs = strdup(name);
+    CLEANUP_FREE char *pairs = strdup(known->name);
     CLEANUP_STR struct str reply = STR_INIT;
     int error = pairs ? parse_name(control, pairs, &question.wanted, why) : -ENOMEM;
 
     if (!error) {
-        question.wanted.pinned = true;
-        question.wanted.layout = *layout;
+        question.wanted.pinned = !known->later;
+        question.wanted.layout = known->origin.layout;
         error = plan_answer(control, &question, origin, &reply, why);
     }
     if (error) {
@@ -330,7 +321,7 @@ static int make_known(struct request_job *job, struct known_file *known)
     struct control *control = fuse_req_userdata(job->req);
     CLEANUP_STR struct str why = STR_INIT;
     struct plan_origin origin;
-    int error = make_reply(job, known->name, &known->origin.layout, &origin, &known->text, &why);
+    int error = make_reply(job, known, &origin, &known->text, &why);
 
     if (!error && known->made && memcmp(&origin.key, &known->origin.key, sizeof origin.key) != 0) {
         str_adds(&why, "the sample list is another one than when the file was opened");
@@ -379,15 +370,17 @@ static void run_file_job(struct request_job *job)
 
 void plan_files_answer(fuse_req_t req, enum file_operation operation, uint64_t ino, size_t size, uint64_t offset)
 {
-    const struct request_job job = {.work.class = WORK_LONG,
-                                    .run = run_file_job,
-                                    .operation = operation,
-                                    .ino = ino,
-                                    .size = size,
-                                    .offset = offset};
+    struct request_job job = {.work.class = WORK_LONG,
+                              .run = run_file_job,
+                              .operation = operation,
+                              .ino = ino,
+                              .size = size,
+                              .offset = offset};
     struct known_file known;
     int error = file_recall(control_of(req)->files, ino, &known);
 
+    if (!error && strstr(known.name, "exchange="))
+        job.work.class = WORK_TURN;
     if (error)
         fuse_reply_err(req, -error);
     else if (operation == FILE_READ ? known.text != NULL : known.made)

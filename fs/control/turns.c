@@ -72,6 +72,23 @@ int turns_await(struct control *control, const struct turn *turn, const struct a
     return error;
 }
 
+int turns_layout(const struct world_view *view, const struct turn *exchange, struct digest *layout)
+{
+    const struct turn_record *own = turn_find(&view->history, exchange), *last = NULL;
+    struct turn next = *exchange, before = *exchange;
+
+    next.epoch++;
+    before.epoch--;
+    const struct turn_record *following = turn_find(&view->history, &next);
+    for (uint64_t i = 0; i < view->history.count && !last; i++)
+        if (view->history.record[i].turn.cause == TURN_EXCHANGE)
+            last = &view->history.record[i];
+    if (!own && !following && last && turn_same(&last->turn, &before))
+        return -EAGAIN;
+    *layout = own ? own->after : following ? following->before : view->known ? view->layout : (struct digest){0};
+    return 0;
+}
+
 /* ---- wishes ---- */
 
 /* With the lock, which is let go of meanwhile. */

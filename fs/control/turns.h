@@ -13,6 +13,11 @@ struct turns;
 int turns_create(struct control *control, struct turns **turns);
 void turns_destroy(struct turns *turns); /* NULL is nothing */
 
+/* With an exchange before each epoch, which layout an epoch is planned from, as the last turns tell. `exchange` is the
+ * turn for this epoch. All who ask get the same, whether that for the next one has been taken by then or not. 0 and
+ * `layout` (zeros: there never was a world); -EAGAIN: the exchange for this epoch is still to be taken. */
+int turns_layout(const struct world_view *view, const struct turn *exchange, struct digest *layout);
+
 /* Ask for a turn and wait until it is taken. 0 and `record`; -EINTR: the asker gave up; -ENOTCONN: nobody is there to
  * turn with, or not all nodes of the world are; -EINVAL. */
 int turns_await(struct control *control, const struct turn *turn, const struct asker *asker,

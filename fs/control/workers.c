@@ -16,8 +16,8 @@
 static const struct {
     int threads, wait;
 } bounds[WORK_CLASSES] = {
-    [WORK_QUICK] = {1, 32}, [WORK_LONG] = {2, 256}, [WORK_TURN] = {1, 256}, [WORK_OTHERS] = {1, 16}};
-enum { THREADS = 1 + 1 + 2 + 1 + 1, TICK_MS = 50 };
+    [WORK_QUICK] = {1, 32}, [WORK_LONG] = {2, 256}, [WORK_TURN] = {2, 256}, [WORK_OTHERS] = {1, 16}};
+enum { THREADS = 1 + 1 + 2 + 2 + 1, TICK_MS = 50 };
 
 TAILQ_HEAD(work_list, request_work);
 

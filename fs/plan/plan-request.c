@@ -36,12 +36,15 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
     KEY(ECHO_BUFFER) = {.name = "echo_buffer",
                         .value = "K",
                         .help = "what is echoed is shuffled in a buffer of so many samples (100000)"},
+    KEY(EXCHANGE) = {.name = "exchange",
+                     .value = "Q",
+                     .help = "of each node's samples this part changes its node before the next epoch (0)"},
     KEY(NODES) = {.name = "nodes", .value = "N,...", .help = "the node of each rank: its number, or its host"},
     KEY(LAYOUT) = {.name = "layout", .value = "DIGEST", .help = "plan from this layout and no other"},
     [PLAN_KEYS] = {0},
 };
 
-enum { BATCH_MOST = 1 << 30, ECHO_DIGITS = 6 };
+enum { BATCH_MOST = 1 << 30 };
 
 struct parsing {
     const struct key_value *value;
@@ -72,33 +75,25 @@ static uint64_t take_number(struct parsing *p, enum plan_key key, uint64_t min, 
     return otherwise;
 }
 
-/* "1.5" in millionths, without floating point: every node must come to the same. */
-static uint32_t take_echo(struct parsing *p)
+/* `what` says what is allowed where the number is out of its range. */
+static uint32_t take_millionths(struct parsing *p, enum plan_key key, uint32_t min, uint32_t max, const char *what)
 {
-    const char *text = p->value[PLAN_KEY_ECHO].text;
-    uint64_t value = 0;
-    int decimals = -1;
+    const char *text = p->value[key].text;
+    uint64_t value = min;
+    int error = text ? millionths_parse(text, min, max, &value) : 0;
 
-    if (!text)
-        return ECHO_ONE;
-    for (const char *c = text; *c; c++) {
-        if (*c == '.' && decimals < 0 && c > text) {
-            decimals = 0;
-        } else if (*c < '0' || *c > '9' || decimals == ECHO_DIGITS) {
-            decimals = 0; /* as after a point without digits */
-            break;
-        } else {
-            value = value > ECHO_MOST ? value : value * 10 + (uint64_t)(*c - '0');
-            decimals += decimals >= 0;
-        }
-    }
-    for (int i = decimals < 0 ? 0 : decimals; i < ECHO_DIGITS && value <= ECHO_MOST; i++)
-        value *= 10;
-    if (!*text || decimals == 0)
-        refuse_value(p, -EINVAL, PLAN_KEY_ECHO, "must be a number such as 2 or 1.5, of at most six decimals");
-    else if (value < ECHO_ONE || value > ECHO_MOST)
-        refuse_value(p, -ERANGE, PLAN_KEY_ECHO, "must be 1 to 1000");
+    if (error)
+        refuse_value(p, error, key,
+                     error == -ERANGE ? what : "must be a number such as 1 or 0.5, of at most six decimals");
     return (uint32_t)value;
+}
+
+/* What moves for an epoch is decided by the owners, which other modes pay no heed to. */
+static void take_exchange(struct parsing *p, struct plan_request *r)
+{
+    r->exchange = take_millionths(p, PLAN_KEY_EXCHANGE, 0, MILLION, "must be 0 to 1");
+    if (r->exchange > 0 && r->mode != PLAN_LOCAL)
+        refuse_value(p, -EINVAL, PLAN_KEY_EXCHANGE, "is for mode=local, where each rank reads what its node owns");
 }
 
 static void take_order(struct parsing *p, struct plan_request *r)
@@ -152,7 +147,8 @@ int plan_request_parse(const struct key_value value[PLAN_KEYS], struct plan_requ
     take_order(&p, &r);
     take_samples(&p, &r);
     r.skip = take_number(&p, PLAN_KEY_SKIP, 0, UINT64_MAX, 0);
-    r.echo = take_echo(&p);
+    r.echo = take_millionths(&p, PLAN_KEY_ECHO, ECHO_ONE, ECHO_MOST, "must be 1 to 1000");
+    take_exchange(&p, &r);
     r.echo_buffer = (uint32_t)take_number(&p, PLAN_KEY_ECHO_BUFFER, 0, UINT32_MAX, ECHO_BUFFER);
     take_layout(&p, &r);
     if (!p.error)

@@ -83,6 +83,11 @@ bool peers_turned(struct peers *peers, const struct turn *turn, struct turn_reco
     return false;
 }
 
+void peers_epoch(struct peers *peers, uint64_t epoch)
+{
+    (void)peers, (void)epoch;
+}
+
 int peers_command(struct peers *peers, enum world_command command, uint64_t token)
 {
     (void)peers, (void)command, (void)token;

@@ -90,6 +90,14 @@ int peers_view(struct peers *peers, struct world_view *view)
     return 0;
 }
 
+static atomic_ullong planned; /* the last epoch */
+
+void peers_epoch(struct peers *peers, uint64_t epoch)
+{
+    (void)peers;
+    atomic_store(&planned, epoch);
+}
+
 void peers_view_release(struct world_view *view)
 {
     pthread_mutex_lock(&lock);
@@ -107,7 +115,8 @@ int peers_command(struct peers *peers, enum world_command command, uint64_t toke
     return tell_error;
 }
 
-static int asked, takes_after, turn_error; /* after so many questions the world turns */
+static int asked, takes_after, turn_error; /* after so many questions the world turns, once; 0: it does not */
+static uint64_t takes_only;                /* for this epoch; 0: for any */
 static struct turn_record next_turn;
 
 int peers_turn(struct peers *peers, const struct turn *turn)
@@ -115,10 +124,11 @@ int peers_turn(struct peers *peers, const struct turn *turn)
     (void)peers;
     pthread_mutex_lock(&lock);
     asked++;
-    if (takes_after > 0 && asked >= takes_after) {
+    if (takes_after > 0 && asked >= takes_after && (!takes_only || turn->epoch == takes_only)) {
         next_turn.turn = *turn;
         next_turn.k = ++world.k;
         turn_note(&world.history, &next_turn);
+        takes_after = 0;
     }
     int error = turn_error;
     pthread_mutex_unlock(&lock);
@@ -189,6 +199,7 @@ static void reset(void)
     progress = (struct stage_progress){.state = STAGE_IDLE};
     start_error = stops = told = tell_error = 0;
     asked = takes_after = turn_error = 0;
+    takes_only = 0;
     last_command = 0;
     for (int i = 0; i < NODES; i++) {
         peer[i].state = PEER_GOOD;
@@ -612,6 +623,7 @@ static void test_turn(struct control *control)
     is_int(run(control, "exchange epoch=7 fraction=0.25 seed=5\n", &reply), 0, "the same again");
     check_reply(&reply, "1", "2", "150");
     is_int(asked, 1, "is not asked for again");
+    takes_after = 1;
     set_next_turn(layout_after, layout_after);
     is_int(run(control, "exchange epoch=8 fraction=0\n", &reply), 0, "one that moves nothing");
     check_reply(&reply, "2", "0", "0");
@@ -624,6 +636,7 @@ static void test_turn(struct control *control)
     turn = &world.history.record[0].turn;
     ok(turn->cause == TURN_SHUFFLE && turn->fraction == TURN_WHOLE && turn->epoch == 0 && turn->seed == 3, "is whole");
     next_turn.before.byte[0] ^= 1;
+    takes_after = 1;
     turn_error = 0;
     is_int(run(control, "shuffle seed=4\n", &reply), 0, "from a layout that is not kept any more");
     check(&reply, "turn", "4");
@@ -734,6 +747,79 @@ static void test_wish(struct control *control)
     ok(await_wish(1, 5), "until another one takes its place and is taken");
 }
 
+/* A plan of an epoch with exchanges: from which layout? */
+static void check_plan(struct control *control, const char *keys, const struct layout *expected, const char *what)
+{
+    CLEANUP_STR struct str request = STR_INIT, reply = STR_INIT, quoted = STR_INIT;
+    char digest[DIGEST_TEXT];
+    str_addf(&request, "plan ranks=3 batch=1 mode=local reply=summary %s\n", keys);
+    is_int(run(control, request.data, &reply), 0, "plan %s, %s", keys, what);
+    str_addf(&quoted, "\"%s\"", digest_format(layout_digest(expected), digest));
+    check(&reply, "layout", quoted.data);
+}
+
+/* All that is taken turns from one layout to the other, and back. */
+static void turn_to(const struct layout *before, const struct layout *after, int questions, uint64_t only)
+{
+    pthread_mutex_lock(&lock);
+    takes_only = only;
+    set_next_turn(before, after);
+    takes_after = questions ? asked + questions : 0;
+    pthread_mutex_unlock(&lock);
+}
+
+static void now_in(const struct layout *now)
+{
+    pthread_mutex_lock(&lock);
+    world.layout = *layout_digest(now);
+    world.owners = now;
+    pthread_mutex_unlock(&lock);
+}
+
+static void test_exchanging_plans(struct control *control)
+{
+    reset();
+    check_plan(control, "epoch=0 exchange=0", layout, "without exchange");
+    turn_to(layout, layout_after, 1, 1);
+    check_plan(control, "epoch=0 exchange=0.5 seed=2", layout, "the first");
+    ok(await_wish(1, 1), "begins the exchange for the next");
+    const struct turn *turn = &world.history.record[0].turn;
+    ok(turn->cause == TURN_EXCHANGE && turn->fraction == 500000 && turn->seed == 2, "of the same part and seed");
+    is_int(asked, 1, "nothing else was asked for");
+    is_uint(atomic_load(&planned), 0, "what is planned is told");
+    now_in(layout_after);
+    check_plan(control, "epoch=0 exchange=0.5 seed=2", layout, "once more, after the turn");
+    turn_error = -EBUSY;
+    turn_to(layout_after, layout, 0, 0);
+    check_plan(control, "epoch=1 exchange=0.5 seed=2", layout_after, "while the one for epoch 2 waits");
+    ok(await_wish(2, 0), "which is asked for");
+    check_plan(control, "epoch=0 exchange=0.5 seed=3", layout_after, "of another seed: the current layout");
+    check_plan(control, "epoch=1 exchange=0.25 seed=2", layout_after, "of another part");
+    check_plan(control, "epoch=7 exchange=0.5 seed=2", layout_after, "of an epoch without history");
+    turn_to(layout_after, layout, 2, 2);
+    check_plan(control, "epoch=2 exchange=0.5 seed=2", layout, "waits for the exchange for it");
+    is_uint(atomic_load(&planned), 2, "and is told");
+    world.state = WORLD_DEGRADED;
+    turn_to(layout, layout_after, 0, 0);
+    check_plan(control, "epoch=3 exchange=0.5 seed=2", layout_after, "where nodes are lost: the current layout");
+}
+
+static void test_plans_of_others(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
+    static const char request[] = "plan epoch=0 ranks=3 batch=1 mode=local exchange=0.5";
+    struct charge charge = {.other = true};
+    const struct asker asker = {.charge = &charge};
+    reset();
+    is_int(verbs_run(control, request, strlen(request), &asker, &reply, &why), -EPERM, "another user's exchange");
+    ok(strstr(why.data, "for the mount's owner"), "is refused: %s", why.data);
+    is_int(asked, 0, "and nothing moves");
+    reset();
+    world = (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1};
+    is_int(run(control, "plan epoch=0 ranks=1 batch=1 mode=local exchange=0.5 rank=0", &reply), 0, "alone");
+    is_int(asked, 0, "nothing moves, either");
+}
+
 /* ---- before the first world ---- */
 
 static void test_waiting(void)
@@ -794,6 +880,8 @@ int main(void)
     test_turn_in_vain(control);
     test_move(control);
     test_wish(control);
+    test_exchanging_plans(control);
+    test_plans_of_others(control);
     control_destroy(control);
     test_waiting();
     is_int(views, 0, "every view was released");

@@ -1,6 +1,7 @@
 /* Fuzz target: `plan` requests as the control file takes them, with the verb's real keys. The line, the values of its
  * keys, the names of `nodes`, the order in the payload; and where all that is accepted, the plan, of a small list on a
  * few nodes, whose lists must be of samples that there are, as long as the plan said, and the same once more. */
+#include "fs/base/size.h"
 #include "fs/control/protocol.h"
 #include "fs/plan/list-format.h"
 #include "fs/plan/order.h"
@@ -34,6 +35,8 @@ static void check_reason(int error, const struct str *why)
 static void check_values(const struct plan_request *r)
 {
     if (r->ranks < 1 || r->ranks > PLAN_RANKS_MOST || r->batch < 1 || r->echo < 1000000 || r->echo > 1000000000)
+        abort();
+    if (r->exchange > MILLION || (r->exchange > 0 && r->mode != PLAN_LOCAL))
         abort();
     if ((r->rank != PLAN_ALL_RANKS && r->rank >= r->ranks) || !r->samples)
         abort();
