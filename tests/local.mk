@@ -87,6 +87,7 @@ UNIT_TESTS = \
 	tests/fs/wire/test-ring \
 	tests/fs/world/test-room \
 	tests/fs/world/test-spread \
+	tests/fs/world/test-turn-model \
 	tests/mpi/test-doorbell \
 	tests/mpi/test-mail \
 	tests/mpi/test-sockets \
