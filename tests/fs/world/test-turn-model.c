@@ -1,9 +1,9 @@
 /* The rules of a turn and of the move after it (fs/world/FORMAT), as a small state machine whose every interleaving is
- * looked at: three nodes, extents that go to another node, back, and on, losses and restarts at any moment, and a reader at
- * any node.
+ * looked at: three nodes, extents that go to another node, back, and on, losses and restarts at any moment, and a
+ * reader at any node.
  *
- * A state is expanded by all actions that are possible in it; each action is one message that arrives, or one step of one
- * node. In every state these hold:
+ * A state is expanded by all actions that are possible in it; each action is one message that arrives, or one step of
+ * one node. In every state these hold:
  *
  *   - an extent that had a holder has one, unless its last one was lost, or restarted with it in a staging;
  *   - what is dropped is another node's, which has stored it;
@@ -142,7 +142,7 @@ static void excuse(struct state *s)
     }
 }
 
-/* Nothing went wrong, and all has room: then a turn costs the source nothing, but for a read that was asked before it. */
+/* Nothing went wrong, and all has room: then a turn costs the source nothing, but for reads that were asked before. */
 static void check_source(const struct state *s)
 {
     bool overtaken = s->read.phase != IDLE && s->read.k != s->turn;
