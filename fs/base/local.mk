@@ -10,6 +10,8 @@ fs_base_libbase_a_SOURCES = \
 	fs/base/clock.c \
 	fs/base/clock.h \
 	fs/base/dir.c \
+	fs/base/halt.c \
+	fs/base/halt.h \
 	fs/base/file.c \
 	fs/base/file.h \
 	fs/base/hash-avx2.c \
