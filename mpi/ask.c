@@ -95,7 +95,7 @@ int ask_take_catalog(struct home *h, const char *path, struct str *why)
 int ask_holdings(struct home *h, struct holding *holding, uint64_t **words, struct str *why)
 {
     CLEANUP_ASKING struct asking a = {.say = MESSAGE_HOLDINGS, .hear = MESSAGE_HOLDINGS};
-    size_t bytes = (h->welcome.extents + 63) / 64 * sizeof **words;
+    size_t bytes = claims_words(h->welcome.extents) * sizeof **words;
     int error = ask_server(h, &a, why);
     if (error)
         return error;

@@ -1,6 +1,7 @@
 #include "mpi/conductor.h"
 
 #include "fs/base/clock.h"
+#include "fs/base/halt.h"
 #include "fs/base/log.h"
 
 #include <errno.h>
@@ -8,10 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 
-enum { DEAL_MOST_S = 120 };
-
-static const struct digest no_layout;
+enum { TURN_MOST_S = 120 };
 
 /* The rooms of all, while they are sent. */
 struct rooms {
@@ -24,20 +24,19 @@ struct conductor {
     struct home *home;
     enum {
         STEP_NONE,
-        STEP_ASKED, /* the server counts its room */
-        STEP_TOLD,  /* the rooms of all are awaited */
-        STEP_DEAL,  /* the server deals */
-        STEP_DEALT, /* what becomes of it is awaited */
+        STEP_BEGUN,    /* the server says whether it is ready */
+        STEP_READY,    /* the rooms of all are awaited */
+        STEP_COMPUTE,  /* the server computes */
+        STEP_COMPUTED, /* what becomes of it is awaited */
     } step;
-    uint64_t number;          /* of the deal */
-    uint64_t settled;         /* the round of staging after which there was one; 0: none yet */
-    struct wire_rooms *inbox; /* other nodes: for the rooms of all; made at the first deal */
-    bool receiving;           /* it is posted */
+    struct message_turn now;    /* in which this node takes part, or has */
+    struct turn_record settled; /* what came of the last one; cause 0: there was none */
+    struct wire_rooms *inbox;   /* other nodes: for the rooms of all; made at the first turn */
+    bool receiving;             /* it is posted */
     /* node 0: */
-    uint64_t deals;      /* so far */
-    struct rooms *rooms; /* as they are told; NULL: no deal is under way */
-    uint64_t round;      /* of staging, that it follows */
-    bool dealing;        /* the rooms are known, layouts are awaited */
+    uint64_t begun;      /* turns so far */
+    struct rooms *rooms; /* as they are told; NULL: no turn is under way */
+    bool computing;      /* the rooms are known, layouts are awaited */
     uint64_t deadline;
     uint32_t answers;     /* to the present question */
     struct digest layout; /* as the first has told it */
@@ -55,9 +54,9 @@ int conductor_create(struct mail *mail, struct home *home, struct conductor **co
     return 0;
 }
 
-static size_t told_bytes(const struct conductor *c)
+static size_t rooms_bytes(const struct conductor *c)
 {
-    return sizeof(struct wire_rooms) + c->mail->nodes * sizeof(uint64_t);
+    return c->mail->nodes * sizeof(uint64_t);
 }
 
 static void rooms_put(struct rooms *rooms)
@@ -77,9 +76,9 @@ void conductor_destroy(struct conductor *c)
 
 /* --- node 0 --- */
 
-static void take_part_in(struct conductor *c, uint64_t number);
-static void deal_here(struct conductor *c, const struct wire_rooms *rooms);
-static void settle_here(struct conductor *c, uint64_t round, const struct digest *layout);
+static void take_part_in(struct conductor *c, const struct message_turn *turn);
+static void compute_here(struct conductor *c, const struct wire_rooms *rooms);
+static void settle_here(struct conductor *c, const struct turn_record *record);
 
 static void forget_answers(struct conductor *c)
 {
@@ -88,37 +87,45 @@ static void forget_answers(struct conductor *c)
         c->told[i] = false;
 }
 
-void conductor_begin(struct conductor *c, uint64_t round)
+static void begin_turn(struct conductor *c, const struct turn *turn)
 {
-    if (c->rooms || c->home->ending)
+    if (c->rooms || c->home->ending || turn_find(&c->home->history, turn))
         return;
-    struct rooms *rooms = calloc(1, sizeof *rooms + c->mail->nodes * sizeof(uint64_t));
-    if (!rooms) /* the server asks again */
+    struct rooms *rooms = calloc(1, sizeof *rooms + rooms_bytes(c));
+    if (!rooms) /* it is asked for again */
         return;
-    uint64_t number = ++c->deals;
+    struct message_turn now = {++c->begun, turn_number(&c->home->history) + 1, *turn};
     rooms->users = 1;
-    rooms->told = (struct wire_rooms){.magic = WIRE_MAGIC, .nodes = c->mail->nodes, .number = number};
+    rooms->told = (struct wire_rooms){.magic = WIRE_MAGIC, .nodes = c->mail->nodes, .number = now.number};
     c->rooms = rooms;
-    c->round = round;
-    c->dealing = false;
-    c->deadline = clock_now() + DEAL_MOST_S * SECOND;
+    c->computing = false;
+    c->deadline = clock_now() + TURN_MOST_S * SECOND;
     forget_answers(c);
-    mail_say_all(c->mail, &(struct wire_message){.kind = WIRE_DEAL, .token = number});
-    take_part_in(c, number);
+    mail_say_all(c->mail,
+                 &(struct wire_message){.kind = WIRE_BEGIN, .token = now.number, .k = now.k, .turn = now.turn});
+    take_part_in(c, &now);
 }
 
-static void conclude_deal(struct conductor *c, struct digest layout)
+static void conclude_turn(struct conductor *c, uint64_t k, struct digest layout)
 {
+    struct turn_record record = {c->now.turn, k, c->home->layout, layout};
     rooms_put(c->rooms);
     c->rooms = NULL;
-    mail_say_all(c->mail, &(struct wire_message){.kind = WIRE_SETTLED, .token = c->round, .layout = layout});
-    settle_here(c, c->round, &layout);
+    halt_at("conclude");
+    mail_say_all(c->mail, &(struct wire_message){.kind = WIRE_SETTLED, .k = k, .turn = record.turn, .layout = layout});
+    settle_here(c, &record);
 }
 
-static void give_deal_up(struct conductor *c, const char *why)
+static void give_turn_up(struct conductor *c, const char *why, bool busy)
 {
-    log_info("what has no owner is not dealt: %s", why);
-    conclude_deal(c, c->home->layout);
+    if (!busy)
+        log_limited(LOG_LEVEL_INFO, 5, "the layout does not turn: %s", why);
+    if (c->now.turn.cause == TURN_ROOM && !busy) {
+        conclude_turn(c, turn_number(&c->home->history), c->home->layout);
+        return;
+    }
+    rooms_put(c->rooms);
+    c->rooms = NULL;
 }
 
 static void rooms_left(void *user, int status, uint32_t from, size_t n)
@@ -129,11 +136,13 @@ static void rooms_left(void *user, int status, uint32_t from, size_t n)
 
 static void tell_rooms(struct conductor *c)
 {
-    c->dealing = true;
+    c->computing = true;
     forget_answers(c);
+    halt_at("rooms");
     for (uint32_t i = 1; i < c->mail->nodes; i++) {
         c->rooms->users++;
-        int error = post_send(c->mail->post, &c->rooms->told, told_bytes(c), i, TAG_ROOMS, rooms_left, c->rooms);
+        int error = post_send(c->mail->post, &c->rooms->told, sizeof c->rooms->told + rooms_bytes(c), i, TAG_ROOMS,
+                              rooms_left, c->rooms);
         if (error) {
             rooms_put(c->rooms);
             mail_fail(c->mail, error, "send the rooms of all nodes");
@@ -141,25 +150,25 @@ static void tell_rooms(struct conductor *c)
         }
         mail_want_bell(c->mail, i);
     }
-    deal_here(c, &c->rooms->told);
+    compute_here(c, &c->rooms->told);
 }
 
 /* An answer to the present question: false: it is not, or it has failed. */
-static bool note_answer(struct conductor *c, uint32_t from, const struct wire_message *m, bool dealt)
+static bool note_answer(struct conductor *c, uint32_t from, const struct wire_message *m, bool computed)
 {
     char why[64];
-    if (!c->rooms || c->rooms->told.number != m->token || c->dealing != dealt || c->told[from])
+    if (!c->rooms || c->rooms->told.number != m->token || c->computing != computed || c->told[from])
         return false;
     c->told[from] = true;
     c->answers++;
     if (!m->status)
         return true;
     snprintf(why, sizeof why, "node %" PRIu32 ": %s", from, strerror(-m->status));
-    give_deal_up(c, why);
+    give_turn_up(c, why, m->status == -EBUSY);
     return false;
 }
 
-static void note_room(struct conductor *c, uint32_t from, const struct wire_message *m)
+static void note_ready(struct conductor *c, uint32_t from, const struct wire_message *m)
 {
     if (!note_answer(c, from, m, false))
         return;
@@ -168,7 +177,7 @@ static void note_room(struct conductor *c, uint32_t from, const struct wire_mess
         tell_rooms(c);
 }
 
-static void note_dealt(struct conductor *c, uint32_t from, const struct wire_message *m)
+static void note_computed(struct conductor *c, uint32_t from, const struct wire_message *m)
 {
     if (!note_answer(c, from, m, true))
         return;
@@ -176,46 +185,55 @@ static void note_dealt(struct conductor *c, uint32_t from, const struct wire_mes
         c->layout = m->layout;
     if (!digest_equal(&c->layout, &m->layout)) {
         log_error("node %" PRIu32 " computed another layout than those before it; this is a fault of dealfs", from);
-        give_deal_up(c, "nodes do not agree");
+        give_turn_up(c, "nodes do not agree", false);
     } else if (c->answers == c->mail->nodes) {
-        conclude_deal(c, c->layout);
+        conclude_turn(c, c->now.k, c->layout);
     }
 }
 
 void conductor_tick(struct conductor *c, uint64_t now)
 {
     if (c->rooms && now > c->deadline)
-        give_deal_up(c, "not all nodes have answered");
+        give_turn_up(c, "not all nodes have answered", false);
 }
 
 /* --- every node --- */
+
+void conductor_ask(struct conductor *c, const struct turn *turn)
+{
+    if (c->mail->me == 0)
+        begin_turn(c, turn);
+    else
+        mail_say(c->mail, 0, &(struct wire_message){.kind = WIRE_TURN, .turn = *turn}, NULL);
+}
 
 static void to_conductor(struct conductor *c, const struct wire_message *m)
 {
     if (c->mail->me != 0)
         mail_say(c->mail, 0, m, NULL);
-    else if (m->kind == WIRE_ROOM)
-        note_room(c, 0, m);
+    else if (m->kind == WIRE_READY)
+        note_ready(c, 0, m);
     else
-        note_dealt(c, 0, m);
+        note_computed(c, 0, m);
 }
 
-static void tell_room(struct conductor *c, int status, uint64_t room)
+static void tell_ready(struct conductor *c, int status, uint64_t room)
 {
-    c->step = STEP_TOLD;
-    to_conductor(c, &(struct wire_message){.kind = WIRE_ROOM, .token = c->number, .status = status, .room = room});
+    c->step = STEP_READY;
+    to_conductor(c, &(struct wire_message){
+                        .kind = WIRE_READY, .token = c->now.number, .status = status, .room = status ? 0 : room});
 }
 
-/* layout: zeros where there is none. */
-static void tell_dealt(struct conductor *c, int status, struct digest layout)
+static void tell_computed(struct conductor *c, int status, struct digest layout)
 {
-    c->step = STEP_DEALT;
-    to_conductor(c, &(struct wire_message){.kind = WIRE_DEALT, .token = c->number, .status = status, .layout = layout});
+    c->step = STEP_COMPUTED;
+    to_conductor(
+        c, &(struct wire_message){.kind = WIRE_COMPUTED, .token = c->now.number, .status = status, .layout = layout});
 }
 
 static void await_rooms(struct conductor *c);
 
-/* Those of a deal that was over before they came leave us without a receive for the next. */
+/* Those of a turn that was over before they came leave us without a receive for the next. */
 static void rooms_came(void *user, int status, uint32_t from, size_t n)
 {
     struct conductor *c = user;
@@ -224,95 +242,102 @@ static void rooms_came(void *user, int status, uint32_t from, size_t n)
     c->receiving = false;
     if (!right)
         log_warning("node 0 sent rooms that make no sense");
-    if (right && c->step == STEP_TOLD && c->inbox->number == c->number)
-        deal_here(c, c->inbox);
-    else if (c->step == STEP_ASKED || c->step == STEP_TOLD)
+    if (right && c->step == STEP_READY && c->inbox->number == c->now.number)
+        compute_here(c, c->inbox);
+    else if (c->step == STEP_BEGUN || c->step == STEP_READY)
         await_rooms(c);
 }
 
 static void await_rooms(struct conductor *c)
 {
+    size_t bytes = sizeof *c->inbox + rooms_bytes(c);
     if (c->mail->me == 0 || c->receiving)
         return;
-    int error = c->inbox || (c->inbox = malloc(told_bytes(c))) ? 0 : -ENOMEM;
+    int error = c->inbox || (c->inbox = malloc(bytes)) ? 0 : -ENOMEM;
     if (!error)
-        error = post_receive(c->mail->post, c->inbox, told_bytes(c), 0, TAG_ROOMS, rooms_came, c);
+        error = post_receive(c->mail->post, c->inbox, bytes, 0, TAG_ROOMS, rooms_came, c);
     c->receiving = !error;
     if (error)
         mail_fail(c->mail, error, "receive the rooms of all nodes");
 }
 
-static void take_part_in(struct conductor *c, uint64_t number)
+static void take_part_in(struct conductor *c, const struct message_turn *turn)
 {
-    c->number = number;
-    c->step = STEP_ASKED;
+    c->now = *turn;
+    c->step = STEP_BEGUN;
+    halt_at("begin");
     await_rooms(c);
-    home_say(c->home, MESSAGE_ROOM, &number, sizeof number);
+    home_say(c->home, MESSAGE_BEGIN, &c->now, sizeof c->now);
     if (c->home->state != HOME_LIVE)
-        tell_room(c, -EHOSTDOWN, 0);
+        tell_ready(c, -EHOSTDOWN, 0);
 }
 
-static void deal_here(struct conductor *c, const struct wire_rooms *rooms)
+static void compute_here(struct conductor *c, const struct wire_rooms *rooms)
 {
-    c->step = STEP_DEAL;
-    home_say(c->home, MESSAGE_DEAL, &rooms->number, told_bytes(c) - offsetof(struct wire_rooms, number));
+    c->step = STEP_COMPUTE;
+    halt_at("compute");
+    struct iovec part[] = {{&c->now, sizeof c->now}, {(void *)rooms->room, rooms_bytes(c)}};
+    home_sayv(c->home, MESSAGE_COMPUTE, part, 2);
     if (c->home->state != HOME_LIVE)
-        tell_dealt(c, -EHOSTDOWN, no_layout);
+        tell_computed(c, -EHOSTDOWN, (struct digest){{0}});
 }
 
+/* A server that is between two lives hears of a turn when it resumes, and of one that failed when it has. */
 static void tell_settled(struct conductor *c)
 {
-    struct message_settled settled = {c->settled, c->home->layout};
-    home_say(c->home, MESSAGE_SETTLED, &settled, sizeof settled);
+    if (c->settled.turn.cause)
+        home_say(c->home, MESSAGE_SETTLED, &c->settled, sizeof c->settled);
 }
 
-/* A server that is between two lives is given the layout when it resumes. */
-static void settle_here(struct conductor *c, uint64_t round, const struct digest *layout)
+static void settle_here(struct conductor *c, const struct turn_record *record)
 {
     c->step = STEP_NONE;
-    c->settled = round;
-    c->home->layout = *layout;
+    c->settled = *record;
+    if (record->k > turn_number(&c->home->history)) {
+        turn_note(&c->home->history, record);
+        c->home->layout = record->after;
+    }
+    halt_at("settle");
     tell_settled(c);
 }
 
 void conductor_take(struct conductor *c, uint32_t from, const struct wire_message *m)
 {
-    bool from_conductor = m->kind == WIRE_DEAL || m->kind == WIRE_SETTLED;
+    bool from_conductor = m->kind == WIRE_BEGIN || m->kind == WIRE_SETTLED;
     if (from_conductor ? from != 0 : c->mail->me != 0)
-        log_limited(LOG_LEVEL_WARNING, 5, "node %" PRIu32 " takes part in a deal as it must not", from);
-    else if (m->kind == WIRE_DEAL)
-        take_part_in(c, m->token);
-    else if (m->kind == WIRE_ROOM)
-        note_room(c, from, m);
-    else if (m->kind == WIRE_DEALT)
-        note_dealt(c, from, m);
+        log_limited(LOG_LEVEL_WARNING, 5, "node %" PRIu32 " takes part in a turn as it must not", from);
+    else if (m->kind == WIRE_TURN)
+        begin_turn(c, &m->turn);
+    else if (m->kind == WIRE_BEGIN)
+        take_part_in(c, &(struct message_turn){m->token, m->k, m->turn});
+    else if (m->kind == WIRE_READY)
+        note_ready(c, from, m);
+    else if (m->kind == WIRE_COMPUTED)
+        note_computed(c, from, m);
     else
-        settle_here(c, m->token, &m->layout);
+        settle_here(c, &(struct turn_record){m->turn, m->k, c->home->layout, m->layout});
 }
 
 void conductor_look(struct conductor *c)
 {
-    struct message_room room = c->home->room;
-    struct message_dealt dealt = c->home->dealt;
-    c->home->room.number = c->home->dealt.number = 0;
-    if (room.number && room.number == c->number && c->step == STEP_ASKED)
-        tell_room(c, 0, room.room);
-    if (dealt.number && dealt.number == c->number && c->step == STEP_DEAL) {
-        bool failed = digest_equal(&dealt.layout, &no_layout);
-        tell_dealt(c, failed ? -EIO : 0, dealt.layout);
-    }
+    struct message_ready ready = c->home->ready;
+    struct message_computed computed = c->home->computed;
+    c->home->ready.number = c->home->computed.number = 0;
+    if (ready.number && ready.number == c->now.number && c->step == STEP_BEGUN)
+        tell_ready(c, ready.status, ready.room);
+    if (computed.number && computed.number == c->now.number && c->step == STEP_COMPUTE)
+        tell_computed(c, computed.status, computed.layout);
 }
 
 void conductor_server_left(struct conductor *c)
 {
-    if (c->step == STEP_ASKED)
-        tell_room(c, -EHOSTDOWN, 0);
-    else if (c->step == STEP_DEAL)
-        tell_dealt(c, -EHOSTDOWN, no_layout);
+    if (c->step == STEP_BEGUN)
+        tell_ready(c, -EHOSTDOWN, 0);
+    else if (c->step == STEP_COMPUTE)
+        tell_computed(c, -EHOSTDOWN, (struct digest){{0}});
 }
 
 void conductor_server_came(struct conductor *c)
 {
-    if (c->step == STEP_NONE && c->settled)
-        tell_settled(c);
+    tell_settled(c);
 }

@@ -49,8 +49,8 @@ struct flight {
 
 static void take_command(struct flight *f, const struct ring_message *m)
 {
-    if (m->value == WORLD_DEAL && f->c.me == 0) {
-        conductor_begin(f->conductor, m->token);
+    if (m->value == WORLD_TURN && turn_is_sound(&m->turn)) {
+        conductor_ask(f->conductor, &m->turn);
     } else if (m->value >= WORLD_STAGE && m->value <= WORLD_UMOUNT) {
         mail_say_all(&f->mail, &(struct wire_message){.kind = WIRE_COMMAND, .command = m->value, .token = m->token});
         f->c.home->ending |= m->value == WORLD_UMOUNT;

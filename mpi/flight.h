@@ -1,4 +1,4 @@
-/* What goes between this node's server and its peers: pickups, deliveries, deals, and beside them commands, news, the
+/* What goes between this node's server and its peers: pickups, deliveries, turns, and beside them commands, news, the
  * end of a server, of a node, of the world. Here it is told whose each message is. */
 #ifndef MPI_FLIGHT_H
 #define MPI_FLIGHT_H

@@ -11,9 +11,9 @@
 /* --- what they hold --- */
 
 struct holdings {
-    uint64_t *mine;      /* a bitmap */
-    struct holding *all; /* by number */
-    uint16_t *holder;    /* as in struct layout_input; NULL: nobody holds anything */
+    uint64_t *mine;              /* its claims */
+    struct holding *all;         /* by number */
+    struct claims_merged merged; /* holder: as in struct layout_input; NULL: nobody holds anything */
 };
 
 static int gather_holdings(const struct members *m, struct holdings *h)
@@ -24,37 +24,40 @@ static int gather_holdings(const struct members *m, struct holdings *h)
     return agree_collect(m->nodes, error, &why, &mine, sizeof mine, &h->all);
 }
 
-static int make_holders(const struct members *m, struct holdings *h)
+static int make_holders(const struct members *m, struct claims_merged *merged)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    uint64_t extents = members_mine(m)->extents, bytes = members_groups(m) * extents * sizeof *h->holder;
+    uint32_t groups = members_groups(m);
+    uint64_t extents = members_mine(m)->extents, bytes = groups * extents * sizeof *merged->holder;
     int error = 0;
     if (bytes > MESSAGE_MOST / 2) {
-        str_addf(&why, "%" PRIu32 " groups with %" PRIu64 " extents each are more than can be told a server",
-                 members_groups(m), extents);
+        str_addf(&why, "%" PRIu32 " groups with %" PRIu64 " extents each are more than can be told a server", groups,
+                 extents);
         error = -E2BIG;
-    } else if (!(h->holder = malloc(bytes + 1))) {
-        error = -ENOMEM;
     } else {
-        memset(h->holder, 0xff, bytes);
+        merged->extents = extents;
+        merged->holder = malloc(bytes + 1);
+        merged->best = calloc(groups * claims_words(extents) + 1, sizeof *merged->best);
+        error = merged->holder && merged->best ? 0 : -ENOMEM;
     }
+    if (!error)
+        memset(merged->holder, 0xff, bytes);
     return agree_on(m->nodes, error, &why);
 }
 
-/* One bitmap after the other comes by; what stays is who holds an extent first. */
-static int note_holders(const struct members *m, struct holdings *h)
+/* The claims of one node after the other come by. */
+static int merge_claims(const struct members *m, struct holdings *h)
 {
-    uint64_t extents = members_mine(m)->extents;
-    size_t bytes = (extents + 63) / 64 * sizeof(uint64_t);
+    size_t bytes = claims_words(members_mine(m)->extents) * sizeof *h->mine;
     CLEANUP_FREE uint64_t *others = malloc(bytes + 1);
     int error = agree_on(m->nodes, others ? 0 : -ENOMEM, NULL);
     for (uint32_t i = 0; !error && i < m->nodes->count; i++) {
-        uint64_t *bits = i == m->nodes->me ? h->mine : others;
+        uint64_t *claims = i == m->nodes->me ? h->mine : others;
         if (h->all[i].cost == 0)
             continue;
-        error = agree_share(m->nodes, i, bits, bytes);
+        error = agree_share(m->nodes, i, claims, bytes);
         if (!error)
-            holders_note(h->holder, extents, m->nodes->count, members_groups(m), i, bits);
+            claims_merge(&h->merged, m->nodes->count, members_groups(m), i, claims);
     }
     return error;
 }
@@ -66,8 +69,8 @@ static int share_holdings(const struct members *m, struct holdings *h)
         any |= h->all[i].cost > 0;
     if (!any)
         return 0;
-    int error = make_holders(m, h);
-    return error ? error : note_holders(m, h);
+    int error = make_holders(m, &h->merged);
+    return error ? error : merge_claims(m, h);
 }
 
 /* --- one layout --- */
@@ -83,7 +86,7 @@ static int ask_for_layout(const struct members *m, const struct holdings *h, str
                               .nodes = m->nodes->count,
                               .groups = members_groups(m),
                               .member = member,
-                              .holder = h->holder};
+                              .holder = h->merged.holder};
     return ask_layout(m->home, &world, why);
 }
 
@@ -110,7 +113,8 @@ static int agree_on_layout(const struct members *m)
         error = compare_layouts(m, &h);
     free(h.mine);
     free(h.all);
-    free(h.holder);
+    free(h.merged.holder);
+    free(h.merged.best);
     return error;
 }
 

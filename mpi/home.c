@@ -8,8 +8,9 @@
 
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
-enum { GONE_S = 10, RETRY_MS = 20, PATIENCE_MS = 2000, LOOK_MS = 200 };
+enum { GONE_S = 10, RETRY_MS = 20, PATIENCE_MS = 2000, LOOK_MS = 200, ERRNO_MOST = 4095 };
 
 struct late_message {
     STAILQ_ENTRY(late_message) next;
@@ -54,7 +55,7 @@ void home_init(struct home *h, const char *state, const uint8_t world[16])
 
 void home_hang_up(struct home *h)
 {
-    h->room.number = h->dealt.number = 0;
+    h->ready.number = h->computed.number = 0;
     if (h->socket >= 0)
         close(h->socket);
     h->socket = -1;
@@ -160,7 +161,7 @@ static void carry_news(const struct ring *from, const struct ring *to, uint32_t 
 
 static void give_ring(struct home *h)
 {
-    struct message_resume resume = {.nodes = h->nodes, .me = h->me, .layout = h->layout};
+    struct message_resume resume = {.nodes = h->nodes, .me = h->me, .layout = h->layout, .history = h->history};
     struct hold *hold;
     int error = hold_create(h->nodes, &hold);
     if (error) {
@@ -199,16 +200,23 @@ static void take_refusal(struct home *h, const void *payload, size_t n)
     home_end(h, why.data ? why.data : "it refuses");
 }
 
-/* In a deal, once each. */
+static bool is_status(int32_t status)
+{
+    return status <= 0 && status >= -ERRNO_MOST;
+}
+
+/* In a turn, once each. */
 static bool take_answer(struct home *h, uint32_t kind, const void *payload, size_t n)
 {
-    if (kind == MESSAGE_ROOM && !h->room.number && n == sizeof h->room)
-        memcpy(&h->room, payload, n);
-    else if (kind == MESSAGE_DEALT && !h->dealt.number && n == sizeof h->dealt)
-        memcpy(&h->dealt, payload, n);
-    else
-        return false;
-    return true;
+    if (kind == MESSAGE_READY && !h->ready.number && n == sizeof h->ready) {
+        memcpy(&h->ready, payload, n);
+        return is_status(h->ready.status);
+    }
+    if (kind == MESSAGE_COMPUTED && !h->computed.number && n == sizeof h->computed) {
+        memcpy(&h->computed, payload, n);
+        return is_status(h->computed.status);
+    }
+    return false;
 }
 
 static void take_frame(struct home *h, uint32_t kind, const void *payload, size_t n)
@@ -245,10 +253,15 @@ void home_readable(struct home *h)
         take_frame(h, kind, payload, n);
 }
 
+void home_sayv(struct home *h, enum message_kind kind, const struct iovec *part, int parts)
+{
+    if (h->state == HOME_LIVE && message_sendv(h->socket, kind, part, parts, NULL))
+        home_lose(h, "it does not take a word");
+}
+
 void home_say(struct home *h, enum message_kind kind, const void *payload, size_t n)
 {
-    if (h->state == HOME_LIVE && message_send(h->socket, kind, payload, n, NULL))
-        home_lose(h, "it does not take a word");
+    home_sayv(h, kind, &(struct iovec){(void *)payload, n}, 1);
 }
 
 void home_tick(struct home *h, uint64_t now)

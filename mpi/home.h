@@ -42,14 +42,15 @@ struct home {
     int socket;          /* -1: none */
     uint32_t connection; /* counts them */
     struct message_welcome welcome;
-    struct digest layout;
+    struct digest layout; /* of now, and the turns that led to it */
+    struct turn_history history;
     struct hold *hold;
     struct process server;            /* who is at the other end */
     STAILQ_HEAD(, late_message) late; /* what did not fit into the ring */
     uint64_t lost_at, next_at;
-    /* LIVE: what it has answered in a deal, until somebody takes it; number 0: nothing */
-    struct message_room room;
-    struct message_dealt dealt;
+    /* LIVE: what it has answered in a turn, until somebody takes it; number 0: nothing */
+    struct message_ready ready;
+    struct message_computed computed;
     bool ending; /* the world is being taken down: who hangs up does not come back */
 };
 
@@ -74,6 +75,8 @@ bool home_flush(struct home *home); /* true: something has gone, false: nothing 
 bool home_take(struct home *home, struct ring_message *message);
 /* A frame to a server that is LIVE; one that does not take it is LOST. */
 void home_say(struct home *home, enum message_kind kind, const void *payload, size_t n);
+struct iovec;
+void home_sayv(struct home *home, enum message_kind kind, const struct iovec *part, int parts);
 /* The server has written what cannot be, or is no longer wanted: hang up, for good. */
 void home_end(struct home *home, const char *why);
 

@@ -34,23 +34,29 @@ static bool check_fields(const struct wire_message *m, struct wire_message *used
     case WIRE_WAIT:
         used->tag = m->tag;
         return is_tag(m->tag);
-    case WIRE_DEAL:
+    case WIRE_TURN:
+        used->turn = m->turn;
+        return turn_is_sound(&m->turn);
+    case WIRE_BEGIN:
         used->token = m->token;
-        return true;
-    case WIRE_ROOM:
+        used->k = m->k;
+        used->turn = m->turn;
+        return m->k > 0 && turn_is_sound(&m->turn);
+    case WIRE_READY:
         used->token = m->token;
         used->status = m->status;
         used->room = m->room;
         return m->status <= 0 && m->status >= -ERRNO_MOST;
-    case WIRE_DEALT:
+    case WIRE_COMPUTED:
         used->token = m->token;
         used->status = m->status;
         used->layout = m->layout;
         return m->status <= 0 && m->status >= -ERRNO_MOST;
     case WIRE_SETTLED:
-        used->token = m->token;
+        used->k = m->k;
+        used->turn = m->turn;
         used->layout = m->layout;
-        return true;
+        return turn_is_sound(&m->turn);
     case WIRE_COMMAND:
         used->command = m->command;
         used->token = m->token;

@@ -20,11 +20,12 @@ enum wire_kind {
     WIRE_COMMAND,   /* from a server to all others */
     WIRE_NEWS,      /* what a node tells of itself */
     WIRE_QUIT,      /* this courier leaves: the world ends */
-    /* a deal of what has no owner (mpi/conductor.h); of node 0, or to it: */
-    WIRE_DEAL,    /* how much room is left to you? */
-    WIRE_ROOM,    /* so much */
-    WIRE_DEALT,   /* by the rooms of all, this would be the layout */
-    WIRE_SETTLED, /* this is the layout */
+    /* a turn (mpi/conductor.h); of node 0, or to it: */
+    WIRE_TURN,     /* this one is asked for */
+    WIRE_BEGIN,    /* are you ready for it, and how much room is left to you? */
+    WIRE_READY,    /* yes, so much; or why not */
+    WIRE_COMPUTED, /* by the rooms of all, this would be the layout */
+    WIRE_SETTLED,  /* this is the layout */
     /* mpi/mail.h */
     WIRE_PING, /* do you hear me? */
     WIRE_PONG, /* yes */
@@ -42,11 +43,13 @@ struct wire_message {
     uint32_t file, value, count; /* FETCH */
     uint32_t flags;              /* FETCH: enum fetch_flags */
     uint32_t command;            /* COMMAND: enum world_command */
-    int32_t status;              /* ROOM, DEALT: 0, or -errno */
+    int32_t status;              /* READY, COMPUTED: 0, or -errno */
     uint32_t zero;
-    uint64_t token;       /* COMMAND: what goes with it; DEAL, ROOM, DEALT: the deal; SETTLED: the round of staging */
-    uint64_t room;        /* ROOM */
-    struct digest layout; /* DEALT, SETTLED */
+    uint64_t token;       /* COMMAND: what goes with it; BEGIN, READY, COMPUTED: the number of the try */
+    uint64_t room;        /* READY */
+    struct digest layout; /* COMPUTED, SETTLED */
+    uint64_t k;           /* BEGIN, SETTLED */
+    struct turn turn;     /* TURN, BEGIN, SETTLED */
     struct wire_news news;
 };
 enum { WIRE_SHORT = offsetof(struct wire_message, news), WIRE_LONG = sizeof(struct wire_message) };
@@ -58,10 +61,10 @@ struct wire_failure {
     uint64_t zero;
 };
 
-/* From node 0 to all others in a deal, with TAG_ROOMS: what each has told. */
+/* From node 0 to all others in a turn, with TAG_ROOMS: what each has told. */
 struct wire_rooms {
     uint32_t magic, nodes;
-    uint64_t number; /* of the deal */
+    uint64_t number; /* of the try */
     uint64_t room[]; /* by number */
 };
 

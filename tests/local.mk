@@ -78,12 +78,13 @@ UNIT_TESTS = \
 	tests/fs/world/test-layout \
 	tests/fs/world/test-layout-file \
 	tests/fs/world/test-extents \
+	tests/fs/wire/test-node \
 	tests/fs/wire/test-payload \
 	tests/fs/world/test-peers \
 	tests/fs/world/test-peers-faults \
 	tests/fs/world/test-peers-join \
 	tests/fs/world/test-peers-silence \
-	tests/fs/world/test-redeal \
+	tests/fs/world/test-turning \
 	tests/fs/wire/test-ring \
 	tests/fs/world/test-room \
 	tests/fs/world/test-spread \
@@ -142,7 +143,7 @@ tests_fs_store_test_pull_SOURCES = tests/fs/store/test-pull.c $(DATASET)
 tests_fs_store_test_source_SOURCES = tests/fs/store/test-source.c $(DATASET)
 tests_fs_store_test_stage_SOURCES = tests/fs/store/test-stage.c $(DATASET)
 tests_fs_store_test_store_SOURCES = tests/fs/store/test-store.c $(DATASET)
-tests_fs_world_test_redeal_SOURCES = tests/fs/world/test-redeal.c tests/fs/world/fake.c tests/fs/world/fake.h $(DATASET)
+tests_fs_world_test_turning_SOURCES = tests/fs/world/test-turning.c tests/fs/world/fake.c tests/fs/world/fake.h $(DATASET)
 tests_fs_world_test_room_SOURCES = tests/fs/world/test-room.c $(DATASET)
 tests_fs_world_layouts_SOURCES = tests/fs/world/layouts.c $(WORLDS)
 tests_fs_world_test_layout_SOURCES = tests/fs/world/test-layout.c $(WORLDS)

@@ -4,19 +4,20 @@
  *
  *   courier                                   server
  *   HELLO  struct message_hello         ──▶   WELCOME  struct message_welcome, or REFUSED with words
- *   HOLDINGS                            ──▶   HOLDINGS  struct holding, and a bitmap, an extent a bit
+ *   HOLDINGS                            ──▶   HOLDINGS  struct holding, and claims (node.h), two bits for each extent
  *   WORLD  struct message_world,        ──▶   LAYOUT  its digest: computed and saved as STATE/layout-DIGEST
  *          members, holders; with the
  *          ring's three descriptors
  *   LIVE                                ──▶   OK: from now on peers are asked
  *
- *   live, when the shards were filled and some extents have no owner (a deal, which has a number):
- *   ROOM  number                        ──▶   ROOM  struct message_room
- *   DEAL  number, each node's room      ──▶   DEALT  struct message_dealt: the layout that would be, saved
- *   SETTLED  struct message_settled           all nodes have this layout from now on: the new one, or that before
+ *   live, when the layout is to turn:
+ *   BEGIN  struct message_turn          ──▶   READY  struct message_ready
+ *   COMPUTE  struct message_turn,       ──▶   COMPUTED  struct message_computed: the layout that would be, saved
+ *            each node's room
+ *   SETTLED  struct turn_record               all nodes have the layout `after` from now on; no news are none
  *
  *   after a restart of the server, to the new one, with a new ring:
- *   HELLO, RESUME struct message_resume ──▶   OK: live again with the layout that is saved
+ *   HELLO, RESUME struct message_resume ──▶   OK: live again with the last layout, which is saved
  *
  *   CATALOG  path                       ──▶   OK, from a server that waits for its first world (wait_join) only: the
  *                                             catalog is in place; then HELLO goes on as above
@@ -30,6 +31,7 @@
 #include "fs/base/hash.h"
 #include "fs/base/str.h"
 #include "fs/wire/node.h"
+#include "fs/wire/turn.h"
 
 #include <stddef.h>
 
@@ -45,12 +47,13 @@ enum message_kind {
     MESSAGE_OK,
     MESSAGE_CATALOG,
     MESSAGE_END,
-    MESSAGE_ROOM,
-    MESSAGE_DEAL,
-    MESSAGE_DEALT,
+    MESSAGE_BEGIN,
+    MESSAGE_READY,
+    MESSAGE_COMPUTE,
+    MESSAGE_COMPUTED,
     MESSAGE_SETTLED,
 };
-enum { MESSAGE_VERSION = 4, MESSAGE_FDS = 3, MESSAGE_MOST = 1 << 30, VERSION_TEXT = 32 };
+enum { MESSAGE_VERSION = 5, MESSAGE_FDS = 3, MESSAGE_MOST = 1 << 30, VERSION_TEXT = 32 };
 
 struct message_frame {
     uint32_t kind, zero;
@@ -90,19 +93,26 @@ struct message_resume {
     uint8_t world[16];
     uint32_t nodes, me;
     struct digest layout;
+    struct turn_history history; /* of this world */
 };
 
-struct message_room {
-    uint64_t number, room;
+struct message_turn {
+    uint64_t number; /* of this try of it */
+    uint64_t k;
+    struct turn turn;
 };
 
-struct message_dealt {
+struct message_ready {
     uint64_t number;
-    struct digest layout; /* zeros: it failed */
+    int32_t status; /* -EBUSY: the move of the turn before is not done here; other -errno */
+    uint32_t zero;
+    uint64_t room; /* for TURN_ROOM: the cost that still has room */
 };
 
-struct message_settled {
-    uint64_t round; /* of the staging after which it was dealt */
+struct message_computed {
+    uint64_t number;
+    int32_t status; /* 0, or -errno */
+    uint32_t zero;
     struct digest layout;
 };
 

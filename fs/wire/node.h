@@ -31,9 +31,26 @@ static inline uint32_t node_first(uint32_t group, uint32_t nodes, uint32_t group
     return (uint32_t)(((uint64_t)group * nodes + groups - 1) / groups);
 }
 
-/* Note that a node holds some bytes of the extents whose bits are set; call it for the nodes in their order. `holder`
- * is NO_OWNER everywhere at first. */
-void holders_note(uint16_t *holder, uint64_t extents, uint32_t nodes, uint32_t groups, uint32_t node,
-                  const uint64_t *bits);
+/* What a node claims of an extent at a join, two bits for each, from the lowest of the first word on. */
+enum claim {
+    CLAIM_NONE,
+    CLAIM_PART,  /* it holds some bytes */
+    CLAIM_WHOLE, /* it holds all */
+    CLAIM_OWNED, /* and was the owner in the last layout that it knows */
+};
+enum { CLAIMS_A_WORD = 32 };
+static inline uint64_t claims_words(uint64_t extents)
+{
+    return (extents + CLAIMS_A_WORD - 1) / CLAIMS_A_WORD;
+}
+
+/* Who keeps what is held: in each group the highest claim wins, of equal ones that of the lowest number. */
+struct claims_merged {
+    uint64_t extents;
+    uint16_t *holder; /* groups times `extents`; NO_OWNER everywhere at first */
+    uint64_t *best;   /* groups times claims_words, of the holders; zeros at first */
+};
+/* To be called for the nodes in their order. */
+void claims_merge(struct claims_merged *merged, uint32_t nodes, uint32_t groups, uint32_t node, const uint64_t *claims);
 
 #endif

@@ -80,8 +80,7 @@ enum world_command {
     WORLD_STAGE = 1,
     WORLD_STAGE_STOP = 2,
     WORLD_UMOUNT = 3,
-    WORLD_DEAL = 4, /* to the courier of node 0 only: the round has ended everywhere, deal what has no owner */
-    WORLD_TURN = 5, /* to its courier, for that of node 0: `turn` is asked for */
+    WORLD_TURN = 4, /* to its courier, for that of node 0: `turn` is asked for */
 };
 
 struct ring_message {

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+const char *const turn_names[] = {[TURN_ROOM] = "room", [TURN_EXCHANGE] = "exchange", [TURN_SHUFFLE] = "shuffle"};
+
 bool turn_is_sound(const struct turn *t)
 {
     switch (t->cause) {

@@ -48,6 +48,7 @@ struct move_news {
     uint64_t nanoseconds;                    /* since the turn; when the move is done: how long it took */
 };
 
+extern const char *const turn_names[]; /* by cause: "room", "exchange", "shuffle" */
 bool turn_is_sound(const struct turn *turn);
 bool turn_same(const struct turn *a, const struct turn *b);
 void turn_note(struct turn_history *history, const struct turn_record *record);

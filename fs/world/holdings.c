@@ -16,8 +16,13 @@ __extension__ typedef unsigned __int128 wide;
 
 struct extent_held {
     uint64_t cost, missing; /* missing: the part of the cost that is not held */
-    bool any;               /* a byte of it is held */
+    enum claim claim;       /* CLAIM_OWNED is not known here */
 };
+
+static enum claim claim_of(uint64_t held, uint64_t bytes)
+{
+    return held == 0 ? CLAIM_NONE : held < bytes ? CLAIM_PART : CLAIM_WHOLE;
+}
 
 static struct extent_held look_at_extent(const struct self *self, uint64_t number)
 {
@@ -29,7 +34,7 @@ static struct extent_held look_at_extent(const struct self *self, uint64_t numbe
             held += to - at < step ? to - at : step;
     uint64_t cost = extents_cost(self->extents, number);
     uint64_t kept = held ? (uint64_t)((wide)cost * held / (to - from)) : 0;
-    return (struct extent_held){.cost = cost, .missing = cost - kept, .any = held > 0};
+    return (struct extent_held){.cost = cost, .missing = cost - kept, .claim = claim_of(held, to - from)};
 }
 
 /* What is dead is reclaimed where it is a quarter of a segment; less may stay. */
@@ -82,7 +87,7 @@ void holdings_wait(const struct talk *t)
     }
 }
 
-int holdings_look(const struct talk *t, uint64_t *bits, struct holding *holding)
+int holdings_look(const struct talk *t, const struct world *last, uint64_t *claims, struct holding *holding)
 {
     const struct self *self = t->self;
     uint64_t extents = extents_count(self->extents);
@@ -91,9 +96,11 @@ int holdings_look(const struct talk *t, uint64_t *bits, struct holding *holding)
         if (e % STEP == 0 && talk_is_over(t))
             return -ECONNRESET;
         struct extent_held extent = look_at_extent(self, e);
-        if (!extent.any)
+        if (extent.claim == CLAIM_NONE)
             continue;
-        bits[e / 64] |= UINT64_C(1) << e % 64;
+        if (extent.claim == CLAIM_WHOLE && last && world_keeps(last, e))
+            extent.claim = CLAIM_OWNED;
+        claims[e / CLAIMS_A_WORD] |= (uint64_t)extent.claim << e % CLAIMS_A_WORD * 2;
         h.cost += extent.cost;
         h.taken += extent.missing;
     }
@@ -129,13 +136,11 @@ static uint64_t trim_all(const struct talk *t, bool only_count)
     return bytes;
 }
 
-void holdings_trim(const struct talk *t, const struct world *w, bool always)
+void holdings_trim(const struct talk *t, const struct world *w)
 {
     uint64_t foreign = trim_all(t, true);
-    if (!foreign || (!always && layout_owned(w->layout, w->me) + foreign <= look_at_tiers(t->self, false).room))
+    if (!foreign || layout_owned(w->layout, w->me) + foreign <= look_at_tiers(t->self, false).room)
         return;
     uint64_t dropped = trim_all(t, false);
-    if (always)
-        store_reclaim(t->self->store);
     log_info("%llu bytes that other nodes keep were dropped", (unsigned long long)dropped);
 }

@@ -3,6 +3,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/log.h"
 #include "fs/world/holdings.h"
+#include "fs/world/turning.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -47,15 +48,17 @@ static int on_holdings(struct talk *t)
 {
     const struct self *self = t->self;
     holdings_wait(t);
-    size_t bytes = (extents_count(self->extents) + 63) / 64 * sizeof(uint64_t);
-    CLEANUP_FREE uint64_t *bits = calloc(1, bytes + 1);
+    size_t bytes = claims_words(extents_count(self->extents)) * sizeof(uint64_t);
+    CLEANUP_FREE uint64_t *claims = calloc(1, bytes + 1);
     struct holding holding;
-    if (!bits)
+    if (!claims)
         return refuse_for_memory(t);
-    int error = holdings_look(t, bits, &holding);
+    struct world *last = membership_world(t->membership);
+    int error = holdings_look(t, last, claims, &holding);
+    world_put(last);
     if (error)
         return error;
-    struct iovec part[] = {{&holding, sizeof holding}, {bits, bytes}};
+    struct iovec part[] = {{&holding, sizeof holding}, {claims, bytes}};
     return message_sendv(t->courier, MESSAGE_HOLDINGS, part, 2, NULL);
 }
 
@@ -145,7 +148,7 @@ static int on_world(struct talk *t, struct talk_frame *f)
     if (error)
         return error;
     t->state = TALK_READY;
-    t->turned = false;
+    atomic_store(&t->self->moved, 0);
     return message_send(t->courier, MESSAGE_LAYOUT, layout_digest(w->layout), sizeof(struct digest), NULL);
 }
 
@@ -161,22 +164,21 @@ static int go_live(struct talk *t)
     membership_join(t->membership, l, t->process);
     log_info("joined: node %u of %u", l->world->me, l->world->nodes);
     error = message_send(t->courier, MESSAGE_OK, NULL, 0, NULL);
-    if (!error)
-        holdings_trim(t, l->world, false);
+    if (!error && l->world->k == 0) /* after a turn new owners confirm what they have */
+        holdings_trim(t, l->world);
     return error;
 }
 
-/* The world that the server before this one was in, which may have dealt again since it saved it; or NULL. */
-static struct world *resumed_world(struct talk *t, const struct message_resume *r)
+/* The world that the server before this one was in, which may have turned since it saved it; or NULL. */
+static struct world *resumed_world(struct talk *t, const struct message_resume *r, bool *turned)
 {
-    const struct peers_config *c = &t->self->config;
     struct world *w = membership_world(t->membership), *after = NULL;
-    struct layout *layout;
     bool same = w && memcmp(w->uuid, r->world, sizeof r->world) == 0 && w->nodes == r->nodes && w->me == r->me;
-    if (same && layout_is(w->layout, &r->layout))
+    *turned = same && turn_number(&r->history) != w->k;
+    if (same && !*turned && layout_is(w->layout, &r->layout))
         return w;
-    if (same && !world_open_layout(c->state, c->catalog, &r->layout, &layout))
-        t->turned = world_turn(w, layout, &after) == 0;
+    if (*turned && turning_world(t->self, w, &r->history, &after))
+        after = NULL;
     world_put(w);
     return after;
 }
@@ -184,15 +186,22 @@ static struct world *resumed_world(struct talk *t, const struct message_resume *
 static int on_resume(struct talk *t, struct talk_frame *f)
 {
     struct message_resume r;
+    bool turned;
     if (f->n != sizeof r)
         return -EBADMSG;
     memcpy(&r, f->payload, sizeof r);
-    struct world *w = resumed_world(t, &r);
+    if (r.history.count > TURNS_KEPT)
+        return -EBADMSG;
+    struct world *w = resumed_world(t, &r, &turned);
     if (!w)
         return talk_refuse(t->courier, -ESTALE, "%s is in another world, or in none", t->self->config.mountpoint);
     int error = make_living(t, w, f);
+    if (!error)
+        error = go_live(t);
+    if (!error && turned)
+        turning_follow(t, w);
     world_put(w);
-    return error ? error : go_live(t);
+    return error;
 }
 
 static int on_catalog(struct talk *t, const struct talk_frame *f)

@@ -14,7 +14,7 @@ struct layout_input {
     const struct extents *extents;
     uint32_t nodes, groups;
     const struct message_member *member; /* by number */
-    const uint16_t *holder;              /* for each group, of each extent: see holders_note; NULL: all NO_OWNER */
+    const uint16_t *holder;              /* for each group, of each extent: see claims_merge; NULL: all NO_OWNER */
 };
 
 struct layout;

@@ -7,7 +7,7 @@
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
 #include "fs/world/joining.h"
-#include "fs/world/redeal.h"
+#include "fs/world/turning.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -44,7 +44,7 @@ static void answer_frame(struct talk *t)
     struct talk_frame f;
     int error = receive_frame(t->courier, &f);
     if (!error)
-        error = t->state == TALK_LIVE ? redeal_answer(t, &f) : joining_answer(t, &f);
+        error = t->state == TALK_LIVE ? turning_answer(t, &f) : joining_answer(t, &f);
     frame_fini(&f);
     if (error && error != -ECONNRESET && error != -ECANCELED)
         log_error("the conversation with the courier: %s", strerror(-error));

@@ -27,8 +27,6 @@ fs_world_libworld_a_SOURCES = \
 	fs/world/peers.h \
 	fs/world/receive.c \
 	fs/world/receive.h \
-	fs/world/redeal.c \
-	fs/world/redeal.h \
 	fs/world/self.h \
 	fs/world/serve.c \
 	fs/world/serve.h \
@@ -36,6 +34,8 @@ fs_world_libworld_a_SOURCES = \
 	fs/world/spread.h \
 	fs/world/talk.c \
 	fs/world/talk.h \
+	fs/world/turning.c \
+	fs/world/turning.h \
 	fs/world/world.c \
 	fs/world/world.h
 

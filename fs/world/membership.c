@@ -5,6 +5,7 @@
 #include "fs/base/thread.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,6 +170,13 @@ void membership_end(struct membership *m)
     pthread_mutex_unlock(&m->lock);
 }
 
+/* With the lock. */
+static void note_settled(struct membership *m, const struct turn *turn)
+{
+    if (turn->cause == TURN_ROOM && turn->epoch > m->settled)
+        m->settled = turn->epoch;
+}
+
 static void replace_world(struct membership *m, struct world *w, bool turning)
 {
     pthread_mutex_lock(&m->lock);
@@ -178,6 +186,8 @@ static void replace_world(struct membership *m, struct world *w, bool turning)
     m->heard = NULL;
     m->turning = turning;
     note_change(m);
+    for (uint64_t i = 0; i < w->history.count; i++)
+        note_settled(m, &w->history.record[i].turn);
     pthread_mutex_unlock(&m->lock);
     world_put(before);
     free(heard);
@@ -230,13 +240,13 @@ void membership_turn(struct membership *m, struct world *w)
     fetch_turn(l->fetches, w); /* before anybody pulls what is to come */
     replace_world(m, w, true);
     living_put(l);
-    log_info("what had no owner has been dealt");
+    log_info("turn %" PRIu64 ": %s", w->k, turn_names[w->history.record[0].turn.cause]);
 }
 
-void membership_settle(struct membership *m, uint64_t round)
+void membership_settle(struct membership *m, const struct turn *turn)
 {
     pthread_mutex_lock(&m->lock);
-    m->settled = round > m->settled ? round : m->settled;
+    note_settled(m, turn);
     m->turning = false;
     pthread_mutex_unlock(&m->lock);
 }

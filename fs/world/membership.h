@@ -35,7 +35,7 @@ struct membership {
     struct living *living;
     uint32_t courier;        /* its process; 0: none */
     struct node_news *heard; /* the last news of the world's nodes, when its courier went; or NULL */
-    uint64_t settled;        /* the last round after which all agreed on who owns what had no owner */
+    uint64_t settled;        /* the last round of staging after which a turn for room was tried */
     bool turning;            /* the layout has changed, and staging not yet gone on with it */
     bool over;
     uint64_t changes; /* of the world, and of what lives of it */
@@ -59,8 +59,8 @@ bool membership_stays(struct membership *m, uint64_t changes, uint64_t nanosecon
 void membership_remember(struct membership *m, struct world *world); /* after a restart */
 void membership_join(struct membership *m, struct living *living, uint32_t courier);
 void membership_leave(struct membership *m); /* nothing is asked or answered any more; who waits goes to the source */
-/* From now on this world, which differs from the living one by its layout only; until settled it is turning. */
+/* From now on this world, which the living one has turned to; until settled it is turning. */
 void membership_turn(struct membership *m, struct world *world);
-void membership_settle(struct membership *m, uint64_t round);
+void membership_settle(struct membership *m, const struct turn *turn);
 
 #endif

@@ -1,7 +1,7 @@
 /* Peers: assembly, the time, the store's questions, and what others see of it.
  *
  * The time's thread ends what is silent, sends what the ring had no room for, writes this node's news, and has node 0
- * ask for a deal when the shards of all are filled. It looks often enough that a reader waits no longer than
+ * ask for a turn when the shards of all are filled. It looks often enough that a reader waits no longer than
  * peer_timeout, and sleeps while no world lives. */
 #include "fs/world/peers.h"
 
@@ -24,7 +24,7 @@ struct peers {
     struct mover *mover;
     bool keeps_time;
     pthread_t timer;
-    uint64_t deal_round, deal_asked; /* the timer's: for which round it asked for a deal last, and when */
+    uint64_t room_round, room_asked; /* the timer's: after which round it asked for a turn last, and when */
 };
 
 /* For the store. */
@@ -111,6 +111,7 @@ static void tell_news(struct peers *p, struct living *l)
     struct world *w = membership_world(&p->membership);
     peers_news(p, w, &now);
     news_write(ring_news(&l->link.ring, l->world->me), &now);
+    atomic_store(&p->self.moved, now.moved);
     world_put(w);
 }
 
@@ -126,29 +127,34 @@ static bool others_are_done(struct living *l, uint64_t round)
     return true;
 }
 
-static bool is_dealt(struct membership *m, uint64_t round)
+static void ask_courier(struct living *l, const struct turn *turn)
 {
-    pthread_mutex_lock(&m->lock);
-    bool dealt = m->settled >= round || !layout_unowned(m->world->layout);
-    pthread_mutex_unlock(&m->lock);
-    return dealt;
+    link_send(&l->link, &(struct ring_message){.kind = RING_COMMAND, .value = WORLD_TURN, .turn = *turn});
 }
 
-/* When the shards of all have been filled, and not all has an owner, node 0 has that dealt. The courier may have lost
+static bool has_tried(struct membership *m, uint64_t round)
+{
+    pthread_mutex_lock(&m->lock);
+    bool tried = m->settled >= round || !layout_unowned(m->world->layout);
+    pthread_mutex_unlock(&m->lock);
+    return tried;
+}
+
+/* When the shards of all have been filled, and not all has an owner, node 0 asks for a turn. The courier may have lost
  * what it was told, with a ring; so it is told again. */
-static void look_after_deal(struct peers *p, struct living *l, uint64_t now)
+static void look_after_room(struct peers *p, struct living *l, uint64_t now)
 {
     struct stage_progress stage;
     if (l->world->me != 0)
         return;
     store_stage_progress(p->self.store, &stage);
-    if (stage.round == p->deal_round && now - p->deal_asked < ASK_AGAIN_MS * MILLISECOND)
+    if (stage.round == p->room_round && now - p->room_asked < ASK_AGAIN_MS * MILLISECOND)
         return;
-    if (stage.state != STAGE_DONE || is_dealt(&p->membership, stage.round) || !others_are_done(l, stage.round))
+    if (stage.state != STAGE_DONE || has_tried(&p->membership, stage.round) || !others_are_done(l, stage.round))
         return;
-    p->deal_round = stage.round;
-    p->deal_asked = now;
-    link_send(&l->link, &(struct ring_message){.kind = RING_COMMAND, .value = WORLD_DEAL, .token = stage.round});
+    p->room_round = stage.round;
+    p->room_asked = now;
+    ask_courier(l, &(struct turn){.cause = TURN_ROOM, .epoch = stage.round});
 }
 
 static uint64_t at_least(uint64_t a, uint64_t b)
@@ -175,7 +181,7 @@ static void *keep_time(void *argument)
         serve_tick(l->serves, now);
         if (now - l->told >= news) {
             tell_news(p, l);
-            look_after_deal(p, l, now);
+            look_after_room(p, l, now);
             l->told = now;
         }
         wait = link_flush(&l->link) ? tick : MILLISECOND;
@@ -274,12 +280,33 @@ int peers_command(struct peers *p, enum world_command command, uint64_t token)
     return 0;
 }
 
+/* -EINPROGRESS: all nodes could. */
+static int can_turn(const struct self *self, struct living *l, uint64_t k)
+{
+    int error = atomic_load(&self->moved) < k ? -EBUSY : -EINPROGRESS;
+    for (uint32_t node = 0; node < l->world->nodes; node++) {
+        struct node_news news;
+        if (fetch_peer_state(l->fetches, node) == PEER_LOST)
+            return -EHOSTDOWN;
+        if (node != l->world->me &&
+            (!news_read(ring_news(&l->link.ring, node), &news) || news.turn != k || news.moved < k))
+            error = -EBUSY;
+    }
+    return error;
+}
+
 int peers_turn(struct peers *p, const struct turn *turn)
 {
     if (!turn_is_sound(turn))
         return -EINVAL;
     struct living *l = membership_living(&p->membership);
-    int error = l ? -EBUSY : -ENOTCONN;
+    struct world *w = membership_world(&p->membership);
+    int error = !l ? -ENOTCONN : turn_find(&w->history, turn) ? 0 : can_turn(&p->self, l, w->k);
+    if (l && error == -EINPROGRESS) {
+        ask_courier(l, turn);
+        error = 0;
+    }
+    world_put(w);
     living_put(l);
     return error;
 }

@@ -11,7 +11,7 @@
  *   serve       what others ask this node for
  *   membership  the world that this node is in, now or last, and what lives of it as long as a courier is here
  *   mover       its thread: the bytes follow when the layout has turned
- *   talk        the conversation with the courier, which makes a world live and ends it: joining, redeal, holdings
+ *   talk        the conversation with the courier, which makes a world live and ends it: joining, turning, holdings
  *   listener    its thread
  *   peers       assembly, the thread that keeps time, the store's questions, and what others see of it
  *
@@ -68,7 +68,8 @@ int peers_command(struct peers *peers, enum world_command command, uint64_t toke
 
 /* Ask once for a turn. 0: it is asked for, or taken already; whoever waits for it looks with peers_turned and asks
  * again about once a second, for what is asked may get lost with a server or a courier. -EBUSY: not all nodes have done
- * the turn and the move before it, ask again; -ENOTCONN: alone; -EINVAL: no such turn. */
+ * the turn and the move before it, ask again; -EHOSTDOWN: one of them is lost, so nothing turns before the next join;
+ * -ENOTCONN: alone; -EINVAL: no such turn. */
 int peers_turn(struct peers *peers, const struct turn *turn);
 /* Whether it is among the last turns of the world, and then what came of it. */
 bool peers_turned(struct peers *peers, const struct turn *turn, struct turn_record *record);

@@ -29,6 +29,7 @@ struct self {
     /* Set by peers_fill, before there is a world, and constant from then on: */
     struct store *store;
     struct extents *extents;
+    _Atomic uint64_t moved;                    /* k of the last turn whose bytes have all come here */
     _Atomic uint64_t planned;                  /* the newest epoch that was planned here, and 1; 0: none yet */
     _Atomic uint64_t sent_samples, sent_bytes; /* so far: to who owns it now, and asked BEFORE */
     _Atomic uint64_t timeouts, bad;            /* so far: fetches that timed out, replies that did not verify */

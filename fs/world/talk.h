@@ -2,11 +2,11 @@
  *
  *   nobody ──▶ TALK_NEW ──HELLO──▶ TALK_GREETED ──WORLD──▶ TALK_READY ──LIVE──▶ TALK_LIVE
  *                     (CATALOG, HELLO again) │                                      ▲
- *                                            └────────────────RESUME────────────────┘ ROOM, DEAL, SETTLED
+ *                                            └────────────────RESUME────────────────┘ BEGIN, COMPUTE, SETTLED
  *
  *   listener.c  the thread: whom it talks to, and that a frame comes
  *   joining.c   what is said until the world lives
- *   redeal.c    what is said when a living world deals what had no owner
+ *   turning.c   what is said when the layout of a living world turns
  *   holdings.c  what this node holds, and what has room */
 #ifndef FS_WORLD_TALK_H
 #define FS_WORLD_TALK_H
@@ -25,7 +25,6 @@ struct talk {
     enum { TALK_NEW, TALK_GREETED, TALK_READY, TALK_LIVE } state;
     struct living *living;   /* from READY on */
     struct layout *computed; /* LIVE: what may follow the world's layout; or NULL */
-    bool turned;             /* by RESUME: what was dealt meanwhile is not staged yet */
 };
 
 /* What the courier said. */

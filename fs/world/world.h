@@ -23,8 +23,10 @@ extern const char *const world_state_names[]; /* "alone", "joined", "degraded" *
 
 /* Takes the layout over, also when it fails: -EINVAL: `me` is not in it. */
 int world_create(const uint8_t uuid[16], uint32_t me, struct layout *layout, struct world **world);
-/* The same world with another layout. Takes it over, also when it fails: -EBADMSG: it is of other nodes or groups. */
-int world_turn(const struct world *before, struct layout *layout, struct world **after);
+/* The same world with the layout that its last turn has led to, and all its turns. Takes the layout over, also when it
+ * fails: -EBADMSG: it is of other nodes or groups, or not that one. */
+int world_turn(const struct world *before, struct layout *layout, const struct turn_history *history,
+               struct world **after);
 struct world *world_get(struct world *world); /* one more reference; NULL is NULL */
 void world_put(struct world *world);
 
@@ -33,8 +35,8 @@ static inline bool world_keeps(const struct world *w, uint64_t extent)
     return layout_owner(w->layout, w->group, extent) == w->me;
 }
 
-/* For the servers after this one: STATE/world names the layout beside it, STATE/layout-DIGEST. Of these the last few
- * are kept, the last world's too. */
+/* For the servers after this one: STATE/world has the turns, and names the layouts beside it, STATE/layout-DIGEST. Of
+ * these the last few are kept, those of the last world too. */
 int world_save_layout(const char *state, const struct layout *layout);
 int world_open_layout(const char *state, const struct catalog *catalog, const struct digest *digest,
                       struct layout **layout); /* -ENOENT; -EBADMSG: damaged, or another one */

@@ -99,6 +99,28 @@ for groups in 1 3; do
     ok 'leave in order' ended 0
 done
 
+new_world
+serve 0 held=3 claim=1
+serve 1 held=3 claim=2
+serve 2 held=4 claim=3
+launch 3 --
+ok 'nodes with other claims: ready' live
+is 'who holds all goes before who holds a part, then who was the owner' \
+    "$(grep ^held "$w/out0" | paste -sd ';')" 'held 3 by 1;held 4 by 2;held 5 by 2'
+end_servers
+ok 'leave in order' ended 0
+
+# --- what is asked while samples move ---
+new_world
+serve 0 fetch=20 flags=1
+serve 1 fetch=20 flags=2 values=60000
+launch 2 --
+ok 'what is held of what was kept before: nothing' wait_for 30 said out0 \
+    '^fetched: 0 right, 0 waits, 0 timeouts, 0 down, 0 bad, 20 errors'
+ok 'what is stored of many extents' wait_for 30 said out1 '^fetched: 20 right'
+end_servers
+ok 'leave in order' ended 0
+
 # --- what is slow, what fails ---
 new_world
 serve_all 2 fetch=8 depth=8 slow_ms=2500 timeout_ms=400 patience_ms=400
@@ -178,59 +200,59 @@ end_servers
 ok 'the world ends in order' ended 0
 unlike 'without a word after ready' "$(sed '1,/^ready$/d' "$w/mpi")" .
 
-# --- what has no owner is dealt ---
-begin_deal() { kill -USR1 "${server[0]}"; }
+# --- the layout turns ---
+ask_turn() { kill -USR1 "${server[${1-0}]}"; }
 new_world
 serve 0 room=10
 serve 1 room=0
 serve 2 room=5
 launch 3 --
-ok 'a world that deals: ready' live
-begin_deal
+ok 'a world that turns: ready' live
+ask_turn
 ok 'all are asked, hear of all rooms, and turn' wait_for 30 all_said 3 '^settled 100 anew'
-ok 'the rooms are those of all' all_said 3 '^deal 1 of 15'
-begin_deal
+ok 'the rooms are those of all' all_said 3 '^compute 100 of 15'
+ask_turn
 ok 'and once more' wait_for 30 all_said 3 '^settled 101'
 kill -9 "${server[1]}"
 wait "${server[1]}" 2>/dev/null
 serve 1 room=1 wrong=1
 ok 'a new server comes with the layout of now' wait_for 20 said out1 '^settled 101 as before'
-begin_deal
+ask_turn
 ok 'one that computes another one: all stay' wait_for 30 all_said 3 '^settled 102 as before'
 ok 'and it is said' said mpi 'computed another layout' # of whichever answers last
 kill -9 "${server[1]}"
 wait "${server[1]}" 2>/dev/null
 serve 1 room=1 mute=1
 ok 'another server' wait_for 20 eval '[ "$(grep -c resumed "$w/out1")" = 2 ]'
-begin_deal
-ok 'it does not answer' wait_for 20 said out1 '^room asked 4'
+ask_turn
+ok 'it does not answer' wait_for 20 said out1 '^ready? 103'
 kill -9 "${server[1]}"
 wait "${server[1]}" 2>/dev/null
 ok 'a server that dies when it is asked for its room: all stay' wait_for 30 eval \
     'said out0 "^settled 103 as before" && said out2 "^settled 103 as before"'
 serve 1 room=1 mute=2
 ok 'another server' wait_for 20 said out1 '^settled 103 as before'
-begin_deal
-ok 'it deals and does not say what came of it; meanwhile another deal is wanted' wait_for 20 said out1 '^deal 5'
-begin_deal
+ask_turn
+ok 'it computes and does not say what came of it; meanwhile another turn is wanted' wait_for 20 said out1 '^compute 104'
+ask_turn
 wait_for 20 said out0 '^wanted 105'
 kill -9 "${server[1]}"
 wait "${server[1]}" 2>/dev/null
-ok 'a server that dies while it deals: all stay' wait_for 30 eval \
+ok 'a server that dies while it computes: all stay' wait_for 30 eval \
     'said out0 "^settled 104 as before" && said out2 "^settled 104 as before"'
 serve 1 room=1 wrong=2
 ok 'another server' wait_for 20 eval '[ "$(grep -c "^settled 104 as before" "$w/out1")" = 1 ]'
-begin_deal
-ok 'a server that cannot deal: all stay' wait_for 30 all_said 3 '^settled 106 as before'
+ask_turn
+ok 'a server that cannot compute: all stay' wait_for 30 all_said 3 '^settled 106 as before'
 kill -TERM "${server[2]}"
 ok 'a node leaves' wait_for 20 said mpi 'node 2 has no server any more'
-begin_deal
-ok 'without it nothing is dealt' wait_for 30 eval \
+ask_turn
+ok 'without it nothing turns' wait_for 30 eval \
     'said out0 "^settled 107 as before" && said out1 "^settled 107 as before"'
 end_servers
 ok 'the world ends in order' ended 0
 
-# What node 0 sent in a deal that is over reaches a courier together with the next one.
+# What node 0 sent in a turn that is over reaches a courier together with the next one.
 new_world
 serve 0 room=1
 serve 1 room=1 wrong=2
@@ -238,19 +260,19 @@ serve 2 room=1
 launch 3 --
 ok 'a world with a slow courier: ready' live
 kill -STOP "${server[1]}"
-begin_deal
-ok 'a deal waits for one server' wait_for 20 said out2 '^room asked 1'
+ask_turn
+ok 'a turn waits for one server' wait_for 20 said out2 '^ready? 100'
 kill -STOP "$(cat "$w/pid2")"
 kill -CONT "${server[1]}"
-ok 'the deal fails, while a courier does not look' wait_for 20 said out0 '^settled 100 as before'
+ok 'the turn fails, while a courier does not look' wait_for 20 said out0 '^settled 100 as before'
 kill -9 "${server[1]}"
 wait "${server[1]}" 2>/dev/null
 serve 1 room=1
-ok 'a server that can deal comes' wait_for 20 eval '[ "$(grep -c "^settled 100 as before" "$w/out1")" = 2 ]'
-begin_deal
-ok 'another one has begun' wait_for 20 said out0 '^room asked 2'
+ok 'a server that can compute comes' wait_for 20 eval '[ "$(grep -c "^settled 100 as before" "$w/out1")" = 2 ]'
+ask_turn
+ok 'another one has begun' wait_for 20 said out0 '^ready? 101'
 kill -CONT "$(cat "$w/pid2")"
-ok 'it finds its way through both' wait_for 20 said out2 '^deal 2 of 3'
+ok 'it finds its way through both' wait_for 20 said out2 '^compute 101 of 3'
 ok 'and comes to an end' wait_for 20 said out2 '^settled 101 anew'
 kill -TERM "${server[1]}"
 ok 'a node leaves' wait_for 20 said mpi 'node 1 has no server any more'
@@ -262,12 +284,55 @@ ok 'and new ones as well' wait_for 20 eval '[ "$(grep -c "^gone 1" "$w/out2")" =
 end_servers
 ok 'the world ends in order' ended 0
 
+# An exchange: any node asks, and asks again; one that fails is as if it had not been asked for.
+new_world
+serve 0 room=1 cause=2 epoch=102
+serve 1 room=1 cause=2
+serve 2 room=1 cause=2 epoch=100
+launch 3 --
+ok 'a world with an exchange: ready' live
+ask_turn 2
+ok 'any node asks for it' wait_for 20 all_said 3 '^settled 100 anew'
+ask_turn 1
+wait_for 20 said out1 '^wanted 100'
+ask_turn 2
+wait_for 20 eval '[ "$(grep -c "^wanted 100" "$w/out2")" = 2 ]'
+ask_turn 1
+ok 'another one' wait_for 20 all_said 3 '^settled 101 anew'
+is 'what was asked for again was not done again' "$(cat "$w"/out? | grep -c '^ready? 100')" 3
+kill -9 "${server[1]}"
+wait "${server[1]}" 2>/dev/null
+serve 1 room=1 wrong=3 cause=2
+ok 'a new server knows where the world is' wait_for 20 said out1 '^resumed at 2'
+ask_turn
+ok 'a server that is busy' wait_for 20 said out1 '^ready? 102'
+kill -9 "${server[1]}"
+wait "${server[1]}" 2>/dev/null
+serve 1 room=1 mute=2 cause=2
+ok 'another one' wait_for 20 eval '[ "$(grep -c "^resumed at 2" "$w/out1")" = 2 ]'
+ask_turn
+ok 'one that does not say what it computed' wait_for 20 said out1 '^compute 102'
+kill -9 "${server[1]}"
+wait "${server[1]}" 2>/dev/null
+serve 1 room=1 cause=2
+ok 'is followed by another one' wait_for 20 eval '[ "$(grep -c "^resumed at 2" "$w/out1")" = 3 ]'
+unlike 'nobody has turned' "$(cat "$w"/out?)" 'settled 102'
+asked_until_settled() {
+    ask_turn
+    said out2 '^settled 102 anew'
+}
+ok 'the same is asked for until it is done' wait_for 20 asked_until_settled
+ok 'on all nodes' wait_for 20 all_said 3 '^settled 102 anew'
+unlike 'what failed is said once, what was busy is not' "$(grep -c 'does not turn' "$w/mpi")" '[2-9]'
+end_servers
+ok 'the world ends in order' ended 0
+
 new_world
 serve_all 1 room=7
 launch 1 --
 ok 'a world of one: ready' live
-begin_deal
-ok 'deals as well' wait_for 20 said out0 '^settled 100 anew'
+ask_turn
+ok 'turns as well' wait_for 20 said out0 '^settled 100 anew'
 end_servers
 ok 'and ends in order' ended 0
 
@@ -275,9 +340,9 @@ new_world
 serve 0 room=1
 serve 1 room=1 mute=1
 launch 2 --
-ok 'a world with a deal that does not end: ready' live
-begin_deal
-ok 'it has begun' wait_for 20 said out1 '^room asked 1'
+ok 'a world with a turn that does not end: ready' live
+ask_turn
+ok 'it has begun' wait_for 20 said out1 '^ready? 100'
 kill -TERM "$(cat "$w/pid0")"
 ok 'can be left in order' ended 0
 end_servers

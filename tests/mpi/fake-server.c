@@ -4,23 +4,25 @@
  *   fake-server STATE ID [KEY=VALUE…]
  *
  *   extents=N capacity=N options=N timeout_ms=N catalog=TEXT waiting=0|1
- *   held=N          holds the extents N and N+1
+ *   held=N          holds the extents N and N+1    claim=N (enum claim)
  *   value=BYTES     length of a value          values=N        in one fetch
  *   slow_ms=N       answers first -EAGAIN, then after this time
  *   error=N         answers every question with -N
  *   fetch=N         when live, fetch as many times from the other nodes in turn, `depth` at a time
+ *   flags=N         of all fetches; what is fetched with 1 gets -ENOENT, with 2 a bit for each third extent
  *   depth=N seconds=N (0: as `fetch` says)   patience_ms=N (a fetch silent for longer counts as a timeout)
  *   pause_ms=N      between a fetch and the next, so that all couriers sleep again
  *   command=N       when live, tell all others
  *   last=N          the same as the last thing, before END
- *   room=N          that is left when it is asked in a deal; SIGUSR1 has its courier begin one (100, 101, …)
- *   mute=N          does not answer a deal's first question (1) or second one (2)
- *   wrong=N         computes another layout than the others (1), or none (2)
+ *   room=N          that is left when it is asked; SIGUSR1 has it ask for a turn (epoch 100, 101, …)
+ *   cause=N         of these turns (enum turn_cause); epoch=N: always this one
+ *   mute=N          does not answer a turn's first question (1) or second one (2)
+ *   wrong=N         computes another layout than the others (1), or none (2); is busy (3)
  *
  * It prints a line for what happens: "live N nodes", "fetched: R right, W waits, T timeouts, D down, B bad,
- * E errors in S seconds, median M us", "command C from N token T", "news from N", "resumed", "hang-up", "room asked
- * D", "deal D of ROOM", "gone N", "settled R as before", "settled R anew". SIGTERM: it says END and ends. SIGKILL is a
- * crash; the next one with the same STATE takes over. One thread. */
+ * E errors in S seconds, median M us", "command C from N token T", "news from N", "resumed at K", "hang-up", "ready?
+ * E", "compute E of ROOM", "gone N", "settled E as before", "settled E anew", E being the epoch. SIGTERM: it says END
+ * and ends. SIGKILL is a crash; the next one with the same STATE takes over. One thread. */
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/file.h"
@@ -38,7 +40,7 @@ enum { FILES = 1000, OWED = 4096 };
 
 static struct {
     uint64_t extents, capacity, options, timeout_ms, held, waiting, value, values, slow_ms, error, fetch, depth,
-        seconds, patience_ms, pause_ms, command, last, room, mute, wrong;
+        seconds, patience_ms, pause_ms, command, last, room, mute, wrong, claim, flags, cause, epoch;
 } o = {.extents = 1000,
        .capacity = 1 << 30,
        .timeout_ms = 5000,
@@ -46,7 +48,9 @@ static struct {
        .value = 100000,
        .values = 1,
        .depth = 4,
-       .patience_ms = 5000};
+       .patience_ms = 5000,
+       .claim = CLAIM_WHOLE,
+       .cause = TURN_ROOM};
 static const char *state, *id, *catalog = "one";
 
 static int listening = -1, courier = -1;
@@ -69,8 +73,9 @@ static struct owed {
 static size_t owes;
 static uint64_t took[1 << 16]; /* of the first fetches: nanoseconds */
 static uint64_t next_at, asked, ended, right, waits, timeouts, down, bad, errors, last_token, pulse;
-static volatile sig_atomic_t stop, deals;
+static volatile sig_atomic_t stop, wants;
 static struct digest layout, computed;
+static uint64_t k; /* of the layout */
 
 static _Noreturn void die(const char *what, int error)
 {
@@ -99,8 +104,37 @@ static size_t make_payload(void *slot, const struct ring_message *m)
     return payload_begin(length, m->count);
 }
 
+static uint64_t first_extent(const struct ring_message *m)
+{
+    return m->file | (uint64_t)m->value << 32;
+}
+
+static size_t make_stored(void *slot, const struct ring_message *m)
+{
+    struct payload_stored *p = payload_stored_begin(slot, first_extent(m), m->count, 0);
+    for (uint32_t i = 0; i < m->count; i += 3)
+        p->word[i / 64] |= UINT64_C(1) << i % 64;
+    return payload_stored_length(m->count);
+}
+
+static size_t make_answer(void *slot, const struct ring_message *m)
+{
+    return m->flags & FETCH_STORED ? make_stored(slot, m) : make_payload(slot, m);
+}
+
+static bool check_stored(const void *slot, size_t n, const struct ring_message *m)
+{
+    const uint64_t *word = payload_stored_parse(slot, n, first_extent(m), m->count, 0);
+    for (uint32_t i = 0; word && i < m->count; i++)
+        if ((word[i / 64] >> i % 64 & 1) != (i % 3 == 0))
+            return false;
+    return word;
+}
+
 static bool check_payload(const void *slot, size_t n, const struct ring_message *m)
 {
+    if (m->flags & FETCH_STORED)
+        return check_stored(slot, n, m);
     struct payload_value v[RING_VALUES];
     if (payload_parse(slot, n, m->file, m->value, m->count, v))
         return false;
@@ -133,7 +167,8 @@ static void fetch_one(uint32_t slot, uint64_t now)
                              .token = ++last_token,
                              .file = (uint32_t)(asked % FILES),
                              .value = (uint32_t)(asked % 5),
-                             .count = (uint32_t)o.values};
+                             .count = (uint32_t)o.values,
+                             .flags = (uint32_t)o.flags};
     asked++;
     in_slot[slot] = (struct out){true, m, now, now, false};
     next_at = now + o.pause_ms * MILLISECOND;
@@ -223,7 +258,7 @@ static bool reply_payload(const struct ring_message *asked_for)
                                      .node = asked_for->node,
                                      .token = asked_for->token,
                                      .slot = RING_IN + i,
-                                     .length = (uint32_t)make_payload(ring_slot(&ring, RING_IN + i), asked_for)};
+                                     .length = (uint32_t)make_answer(ring_slot(&ring, RING_IN + i), asked_for)};
             push(&m);
             return true;
         }
@@ -239,8 +274,8 @@ static void owe(const struct ring_message *m, uint64_t due)
 
 static void serve(const struct ring_message *m, uint64_t now)
 {
-    if (o.error) {
-        reply(m, -(int)o.error);
+    if (o.error || m->flags & FETCH_BEFORE) {
+        reply(m, o.error ? -(int)o.error : -ENOENT);
         return;
     }
     if (o.slow_ms)
@@ -333,14 +368,14 @@ static void welcome(void)
 
 static void tell_holdings(void)
 {
-    size_t words = (o.extents + 63) / 64;
-    CLEANUP_FREE uint64_t *held = calloc(words + 1, sizeof *held);
+    size_t words = claims_words(o.extents);
+    CLEANUP_FREE uint64_t *claims = calloc(words + 1, sizeof *claims);
     struct holding holding = {.room = o.capacity};
-    for (uint64_t i = o.held; held && i < o.extents && i < o.held + 2; i++) {
-        held[i / 64] |= UINT64_C(1) << i % 64;
+    for (uint64_t i = o.held; claims && i < o.extents && i < o.held + 2; i++) {
+        claims[i / CLAIMS_A_WORD] |= o.claim << i % CLAIMS_A_WORD * 2;
         holding.cost += 1000;
     }
-    struct iovec part[] = {{&holding, sizeof holding}, {held, words * sizeof *held}};
+    struct iovec part[] = {{&holding, sizeof holding}, {claims, words * sizeof *claims}};
     int error = message_sendv(courier, MESSAGE_HOLDINGS, part, 2, NULL);
     if (error)
         die("answer the courier", error);
@@ -372,40 +407,64 @@ static void take_world(const void *payload, size_t n, const int fds[MESSAGE_FDS]
         if (holder[i] != NO_OWNER)
             printf("held %" PRIu64 " by %u\n", i % o.extents, holder[i]);
     layout = hash128((const char *)payload + sizeof *w, n - sizeof *w, w->groups);
+    k = 0;
     answer(MESSAGE_LAYOUT, &layout, sizeof layout);
 }
 
-static void tell_room(const void *payload)
+static void tell_ready(const struct message_turn *turn)
 {
-    struct message_room r = {.room = o.room};
-    memcpy(&r.number, payload, sizeof r.number);
-    printf("room asked %" PRIu64 "\n", r.number);
+    struct message_ready r = {.number = turn->number, .room = o.room, .status = o.wrong == 3 ? -EBUSY : 0};
+    printf("ready? %" PRIu64 "\n", turn->turn.epoch);
+    if (turn->k != k + 1)
+        die("the number of a turn", -EPROTO);
     if (o.mute != 1)
-        answer(MESSAGE_ROOM, &r, sizeof r);
+        answer(MESSAGE_READY, &r, sizeof r);
 }
 
 /* A layout that is made of the rooms, or stays where there are none. */
-static void deal(const uint64_t *payload, size_t n)
+static void compute(const struct message_turn *turn, size_t n)
 {
-    struct message_dealt dealt = {.number = payload[0]};
+    struct message_computed c = {.number = turn->number};
+    const uint64_t *room = (const uint64_t *)(turn + 1);
     uint64_t sum = 0;
-    if (n != (nodes + 1) * sizeof *payload)
-        die("DEAL", -EPROTO);
+    if (n != sizeof *turn + nodes * sizeof *room)
+        die("COMPUTE", -EPROTO);
     for (uint32_t i = 0; i < nodes; i++)
-        sum += payload[1 + i];
-    printf("deal %" PRIu64 " of %" PRIu64 "\n", payload[0], sum);
-    computed = sum ? hash128(payload, n, o.wrong == 1) : layout;
-    if (o.wrong != 2)
-        dealt.layout = computed;
+        sum += room[i];
+    printf("compute %" PRIu64 " of %" PRIu64 "\n", turn->turn.epoch, sum);
+    computed = sum ? hash128(turn, n, o.wrong == 1) : layout;
+    c.layout = computed;
+    if (o.wrong == 2)
+        c = (struct message_computed){.number = turn->number, .status = -ENOSPC};
     if (o.mute != 2)
-        answer(MESSAGE_DEALT, &dealt, sizeof dealt);
+        answer(MESSAGE_COMPUTED, &c, sizeof c);
 }
 
-static void settle(const struct message_settled *settled)
+static void settle(const struct turn_record *record)
 {
-    bool before = memcmp(&settled->layout, &layout, sizeof layout) == 0;
-    layout = settled->layout;
-    printf("settled %" PRIu64 " %s\n", settled->round, before ? "as before" : "anew");
+    bool before = memcmp(&record->after, &layout, sizeof layout) == 0;
+    layout = record->after;
+    k = record->k;
+    printf("settled %" PRIu64 " %s\n", record->turn.epoch, before ? "as before" : "anew");
+}
+
+static void resume(const struct message_resume *r, const int fds[MESSAGE_FDS])
+{
+    layout = r->layout;
+    k = turn_number(&r->history);
+    open_ring(fds, r->me, r->nodes);
+    printf("resumed at %" PRIu64 "\n", k);
+}
+
+static void ask_turn(uint64_t epoch)
+{
+    struct turn turn = {.cause = (uint32_t)o.cause,
+                        .epoch = o.epoch ? o.epoch : epoch,
+                        .fraction = o.cause == TURN_EXCHANGE ? TURN_WHOLE / 2 : 0};
+    struct ring_message m = {.kind = RING_COMMAND, .node = me, .value = WORLD_TURN, .turn = turn};
+    if (live)
+        push(&m);
+    printf("wanted %" PRIu64 "\n", turn.epoch);
 }
 
 static void say_command(uint64_t command, uint64_t token)
@@ -467,19 +526,17 @@ static void take_frame(void)
     case MESSAGE_WORLD:
         take_world(payload, n, fds);
         break;
-    case MESSAGE_ROOM:
-        tell_room(payload);
+    case MESSAGE_BEGIN:
+        tell_ready(payload);
         break;
-    case MESSAGE_DEAL:
-        deal(payload, n);
+    case MESSAGE_COMPUTE:
+        compute(payload, n);
         break;
     case MESSAGE_SETTLED:
         settle(payload);
         break;
     case MESSAGE_RESUME:
-        layout = ((struct message_resume *)payload)->layout;
-        open_ring(fds, ((struct message_resume *)payload)->me, ((struct message_resume *)payload)->nodes);
-        printf("resumed\n");
+        resume(payload, fds);
         go_live();
         break;
     case MESSAGE_LIVE:
@@ -511,7 +568,7 @@ static void sleep_on(int ms)
 
 static void run(void)
 {
-    uint64_t dealt = 0;
+    uint64_t asked_for = 0;
     while (!stop) {
         uint64_t now = clock_now();
         bool some = live && take_ring(now);
@@ -522,9 +579,8 @@ static void run(void)
         }
         if (live && fetching)
             fetch_more(now);
-        if (dealt < (uint64_t)deals) {
-            say_command(WORLD_DEAL, 100 + dealt);
-            printf("wanted %" PRIu64 "\n", 100 + dealt++);
+        if (asked_for < (uint64_t)wants) {
+            ask_turn(100 + asked_for++);
         }
         if (!some)
             sleep_on(o.pause_ms ? 1 : 10);
@@ -540,10 +596,10 @@ static void on_signal(int number)
     stop = 1;
 }
 
-static void on_deal(int number)
+static void on_want(int number)
 {
     (void)number;
-    deals++;
+    wants++;
 }
 
 static void take_argument(char *word)
@@ -560,7 +616,9 @@ static void take_argument(char *word)
                 {"seconds", &o.seconds},   {"patience_ms", &o.patience_ms},
                 {"pause_ms", &o.pause_ms}, {"command", &o.command},
                 {"last", &o.last},         {"room", &o.room},
-                {"mute", &o.mute},         {"wrong", &o.wrong}};
+                {"mute", &o.mute},         {"wrong", &o.wrong},
+                {"claim", &o.claim},       {"flags", &o.flags},
+                {"cause", &o.cause},       {"epoch", &o.epoch}};
     char *value = strchr(word, '=');
     if (!value)
         die(word, -EINVAL);
@@ -587,7 +645,7 @@ int main(int argc, char **argv)
         take_argument(argv[i]);
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGTERM, on_signal);
-    signal(SIGUSR1, on_deal);
+    signal(SIGUSR1, on_want);
     signal(SIGPIPE, SIG_IGN);
     listening = message_listen(state);
     if (listening < 0)

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-static const uint32_t kinds[] = {WIRE_FETCH, WIRE_WAIT, WIRE_GONE,  WIRE_COMMAND, WIRE_NEWS, WIRE_QUIT,
-                                 WIRE_DEAL,  WIRE_ROOM, WIRE_DEALT, WIRE_SETTLED, WIRE_PING, WIRE_PONG};
+static const uint32_t kinds[] = {WIRE_FETCH, WIRE_WAIT,  WIRE_GONE,     WIRE_COMMAND, WIRE_NEWS, WIRE_QUIT, WIRE_TURN,
+                                 WIRE_BEGIN, WIRE_READY, WIRE_COMPUTED, WIRE_SETTLED, WIRE_PING, WIRE_PONG};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static struct wire_message example(uint32_t kind)
@@ -26,13 +26,17 @@ static struct wire_message example(uint32_t kind)
         m.command = WORLD_STAGE;
         m.token = UINT64_MAX;
     }
-    if (kind >= WIRE_DEAL && kind <= WIRE_SETTLED)
+    if (kind >= WIRE_BEGIN && kind <= WIRE_COMPUTED)
         m.token = 12;
-    if (kind == WIRE_ROOM)
+    if (kind == WIRE_TURN || kind == WIRE_BEGIN || kind == WIRE_SETTLED)
+        m.turn = (struct turn){TURN_EXCHANGE, TURN_WHOLE / 10, UINT64_MAX, UINT64_MAX};
+    if (kind == WIRE_BEGIN || kind == WIRE_SETTLED)
+        m.k = UINT64_MAX;
+    if (kind == WIRE_READY)
         m.room = UINT64_MAX;
-    if (kind == WIRE_DEALT)
+    if (kind == WIRE_COMPUTED)
         m.status = -EIO;
-    if (kind == WIRE_DEALT || kind == WIRE_SETTLED)
+    if (kind == WIRE_COMPUTED || kind == WIRE_SETTLED)
         memset(&m.layout, 0x21, sizeof m.layout);
     if (kind == WIRE_NEWS)
         memset(&m.news, 0xab, sizeof m.news);
@@ -104,17 +108,26 @@ static void test_wrong(void)
     REFUSE(WIRE_GONE, tag = TAG_ANSWER, "GONE with a tag");
     REFUSE(WIRE_COMMAND, command = 0, "no command");
     REFUSE(WIRE_COMMAND, command = WORLD_UMOUNT + 1, "an unknown command");
-    REFUSE(WIRE_COMMAND, command = WORLD_DEAL, "a command that is no command between couriers");
+    REFUSE(WIRE_COMMAND, command = WORLD_TURN, "a command that is no command between couriers");
     REFUSE(WIRE_COMMAND, status = -EIO, "a command with an error");
     REFUSE(WIRE_NEWS, tag = TAG_ANSWER, "news with a tag");
     REFUSE(WIRE_QUIT, token = 1, "QUIT with a token");
     REFUSE(WIRE_PING, token = 1, "PING with a token");
     REFUSE(WIRE_PONG, status = -EIO, "PONG with an error");
-    REFUSE(WIRE_DEAL, room = 1, "a question for room that has some");
-    REFUSE(WIRE_ROOM, status = 1, "a positive error");
-    REFUSE(WIRE_ROOM, status = -4096, "an error that there is not");
-    REFUSE(WIRE_ROOM, layout.byte[15] = 1, "room with a layout");
-    REFUSE(WIRE_DEALT, room = 1, "a layout with room");
+    REFUSE(WIRE_TURN, k = 1, "a turn that is asked for with a number");
+    REFUSE(WIRE_TURN, turn.cause = 0, "one without a cause");
+    REFUSE(WIRE_TURN, turn.cause = TURN_SHUFFLE + 1, "or with an unknown one");
+    REFUSE(WIRE_TURN, turn.cause = TURN_SHUFFLE, "a shuffle of a part");
+    REFUSE(WIRE_TURN, turn.cause = TURN_ROOM, "a turn for room of a part");
+    REFUSE(WIRE_TURN, turn.fraction = TURN_WHOLE + 1, "an exchange of more than all");
+    REFUSE(WIRE_BEGIN, room = 1, "a question for room that has some");
+    REFUSE(WIRE_BEGIN, k = 0, "a turn to the layout that was joined with");
+    REFUSE(WIRE_READY, status = 1, "a positive error");
+    REFUSE(WIRE_READY, status = -4096, "an error that there is not");
+    REFUSE(WIRE_READY, layout.byte[15] = 1, "room with a layout");
+    REFUSE(WIRE_READY, turn.seed = 1, "or with a turn");
+    REFUSE(WIRE_COMPUTED, room = 1, "a layout with room");
+    REFUSE(WIRE_COMPUTED, k = 1, "or with the number of a turn");
     REFUSE(WIRE_SETTLED, status = -EIO, "a settlement that failed");
 }
 

@@ -249,6 +249,9 @@ static void carry(struct fake *f, uint32_t from, const struct ring_message *m)
         serve.node = from;
         serve.token = token;
         deliver(f, m->node, &serve);
+    } else if (m->kind == RING_COMMAND && m->value == WORLD_TURN) {
+        f->asked = m->turn;
+        atomic_fetch_add(&f->turns_asked, 1);
     } else if (m->kind == RING_COMMAND) {
         for (uint32_t i = 0; i < f->nodes; i++)
             if (i != from)
@@ -338,7 +341,8 @@ int fake_hello(struct fake *f, uint32_t node, struct message_welcome *welcome)
     return socket;
 }
 
-static void send_world(struct fake *f, uint32_t number, const struct message_member *members, const struct str *holder)
+static void send_world(struct fake *f, uint32_t number, const struct message_member *members,
+                       const struct claims_merged *merged)
 {
     struct fake_node *n = &f->node[number];
     struct message_world head = {.nodes = f->nodes, .groups = f->groups, .me = number, .held = 1};
@@ -347,7 +351,7 @@ static void send_world(struct fake *f, uint32_t number, const struct message_mem
     memcpy(head.world, f->uuid, sizeof head.world);
     str_add(&frame, &head, sizeof head);
     str_add(&frame, members, f->nodes * sizeof *members);
-    str_add(&frame, holder->data, holder->length);
+    str_add(&frame, merged->holder, f->groups * merged->extents * sizeof *merged->holder);
     if (ring_create(&n->ring, f->nodes))
         bail_out("a ring");
     CLEANUP_FREE struct digest *digest =
@@ -370,14 +374,24 @@ static void start_courier(struct fake *f)
 }
 
 static void ask_holdings(const struct fake *f, uint32_t number, int socket, uint64_t extents, struct holding *holding,
-                         uint16_t *holder)
+                         struct claims_merged *merged)
 {
     size_t n;
     CLEANUP_FREE struct holding *answer = ask(socket, MESSAGE_HOLDINGS, NULL, 0, NULL, MESSAGE_HOLDINGS, &n);
-    if (n != sizeof *answer + (extents + 63) / 64 * sizeof(uint64_t))
+    if (n != sizeof *answer + claims_words(extents) * sizeof(uint64_t))
         bail_out("holdings of %zu bytes", n);
     *holding = *answer;
-    holders_note(holder, extents, f->nodes, f->groups, number, (const uint64_t *)(answer + 1));
+    claims_merge(merged, f->nodes, f->groups, number, (const uint64_t *)(answer + 1));
+}
+
+static void begin_merge(struct claims_merged *m, uint32_t groups, uint64_t extents)
+{
+    m->extents = extents;
+    m->holder = malloc(groups * extents * sizeof *m->holder + 1);
+    m->best = calloc(groups * claims_words(extents) + 1, sizeof *m->best);
+    if (!m->holder || !m->best)
+        bail_out("no memory for holders");
+    memset(m->holder, 0xff, groups * extents * sizeof *m->holder);
 }
 
 void fake_join(struct fake *f, uint32_t groups)
@@ -385,24 +399,27 @@ void fake_join(struct fake *f, uint32_t groups)
     static uint8_t worlds;
     struct message_member members[FAKE_NODES];
     int sockets[FAKE_NODES];
-    CLEANUP_STR struct str holder = STR_INIT;
+    struct claims_merged merged = {.extents = 0};
     memset(members, 0, sizeof members);
     memset(f->uuid, ++worlds, sizeof f->uuid);
     f->groups = groups;
+    f->history.count = 0;
     for (uint32_t i = 0; i < f->nodes; i++) {
         struct message_welcome welcome;
         sockets[i] = fake_hello(f, i, &welcome);
         members[i].node = welcome.node;
-        for (uint64_t e = 0; i == 0 && e < groups * welcome.extents; e++)
-            str_add(&holder, &(uint16_t){NO_OWNER}, sizeof(uint16_t));
-        ask_holdings(f, i, sockets[i], welcome.extents, &members[i].holding, (uint16_t *)(void *)holder.data);
+        if (i == 0)
+            begin_merge(&merged, groups, welcome.extents);
+        ask_holdings(f, i, sockets[i], welcome.extents, &members[i].holding, &merged);
     }
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < f->nodes; i++)
         f->node[i].socket = sockets[i];
     for (uint32_t i = 0; i < f->nodes; i++)
-        send_world(f, i, members, &holder);
+        send_world(f, i, members, &merged);
     pthread_mutex_unlock(&lock);
+    free(merged.holder);
+    free(merged.best);
     start_courier(f);
     for (uint32_t i = 0; i < f->nodes; i++) {
         size_t n;
@@ -410,34 +427,51 @@ void fake_join(struct fake *f, uint32_t groups)
     }
 }
 
-uint64_t fake_room(struct fake *f, uint32_t number, uint64_t deal)
+static struct message_turn next_turn(const struct fake *f, const struct turn *turn)
 {
-    size_t n;
-    CLEANUP_FREE struct message_room *room =
-        ask(f->node[number].socket, MESSAGE_ROOM, &deal, sizeof deal, NULL, MESSAGE_ROOM, &n);
-    if (n != sizeof *room || room->number != deal)
-        bail_out("a room of %zu bytes", n);
-    return room->room;
+    static uint64_t number;
+    return (struct message_turn){++number, turn_number(&f->history) + 1, *turn};
 }
 
-struct digest fake_deal(struct fake *f, uint32_t number, uint64_t deal, const uint64_t *room)
+int fake_ready(struct fake *f, uint32_t number, const struct turn *turn, uint64_t *room)
 {
-    uint64_t frame[1 + FAKE_NODES] = {deal};
+    struct message_turn m = next_turn(f, turn);
     size_t n;
-    memcpy(frame + 1, room, f->nodes * sizeof *room);
-    CLEANUP_FREE struct message_dealt *dealt =
-        ask(f->node[number].socket, MESSAGE_DEAL, frame, (1 + f->nodes) * sizeof *frame, NULL, MESSAGE_DEALT, &n);
-    if (n != sizeof *dealt || dealt->number != deal)
-        bail_out("an answer to DEAL of %zu bytes", n);
-    return dealt->layout;
+    CLEANUP_FREE struct message_ready *ready =
+        ask(f->node[number].socket, MESSAGE_BEGIN, &m, sizeof m, NULL, MESSAGE_READY, &n);
+    if (n != sizeof *ready || ready->number != m.number)
+        bail_out("READY of %zu bytes", n);
+    *room = ready->room;
+    return ready->status;
 }
 
-void fake_settle(struct fake *f, uint32_t number, uint64_t round, const struct digest *layout)
+int fake_compute(struct fake *f, uint32_t number, const struct turn *turn, const uint64_t *room, struct digest *layout)
 {
-    struct message_settled settled = {round, *layout};
-    if (message_send(f->node[number].socket, MESSAGE_SETTLED, &settled, sizeof settled, NULL))
+    struct {
+        struct message_turn turn;
+        uint64_t room[FAKE_NODES];
+    } frame = {.turn = next_turn(f, turn)};
+    size_t n, length = sizeof frame.turn + f->nodes * sizeof *room;
+    memcpy(frame.room, room, f->nodes * sizeof *room);
+    CLEANUP_FREE struct message_computed *computed =
+        ask(f->node[number].socket, MESSAGE_COMPUTE, &frame, length, NULL, MESSAGE_COMPUTED, &n);
+    if (n != sizeof *computed || computed->number != frame.turn.number)
+        bail_out("COMPUTED of %zu bytes", n);
+    *layout = computed->layout;
+    return computed->status;
+}
+
+void fake_settle(struct fake *f, uint32_t number, const struct turn *turn, uint64_t k, const struct digest *layout)
+{
+    struct turn_record record = {*turn, k, f->layout, *layout};
+    if (k > turn_number(&f->history)) {
+        turn_note(&f->history, &record);
+        f->layout = *layout;
+    } else if (f->history.count) {
+        record.before = f->history.record[0].before;
+    }
+    if (message_send(f->node[number].socket, MESSAGE_SETTLED, &record, sizeof record, NULL))
         bail_out("SETTLED is not taken");
-    f->layout = *layout;
 }
 
 void fake_resume(struct fake *f, uint32_t number)
@@ -445,7 +479,7 @@ void fake_resume(struct fake *f, uint32_t number)
     struct fake_node *n = &f->node[number];
     struct message_welcome welcome;
     int socket = fake_hello(f, number, &welcome);
-    struct message_resume resume = {.nodes = f->nodes, .me = number, .layout = f->layout};
+    struct message_resume resume = {.nodes = f->nodes, .me = number, .layout = f->layout, .history = f->history};
     size_t length;
     memcpy(resume.world, f->uuid, sizeof resume.world);
     struct ring ring;

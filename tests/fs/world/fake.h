@@ -45,6 +45,9 @@ struct fake {
     uint8_t uuid[16];
     struct fake_node node[FAKE_NODES];
     struct digest layout;
+    struct turn_history history;
+    _Atomic uint32_t turns_asked; /* by their servers; the last one, when there is one: */
+    struct turn asked;
     _Atomic uint32_t stuck, refused; /* what came of fake_ask_silently: answers that are not sent, and -EBUSY */
 };
 
@@ -57,10 +60,11 @@ void fake_end(struct fake *f);
 
 /* A world of all of them, in this order. The program ends when one refuses, or the layouts differ. */
 void fake_join(struct fake *f, uint32_t groups);
-/* The parts of a deal, with one node's server; the last one says nothing, and may be before the server has turned. */
-uint64_t fake_room(struct fake *f, uint32_t node, uint64_t deal);
-struct digest fake_deal(struct fake *f, uint32_t node, uint64_t deal, const uint64_t *room);
-void fake_settle(struct fake *f, uint32_t node, uint64_t round, const struct digest *layout);
+/* The parts of the next turn, with one node's server; the last one says nothing, and may be before the server has
+ * turned. Status 0 or -errno; with a `layout` as it was, or k as it is, the turn has failed. */
+int fake_ready(struct fake *f, uint32_t node, const struct turn *turn, uint64_t *room);
+int fake_compute(struct fake *f, uint32_t node, const struct turn *turn, const uint64_t *room, struct digest *layout);
+void fake_settle(struct fake *f, uint32_t node, const struct turn *turn, uint64_t k, const struct digest *layout);
 void fake_resume(struct fake *f, uint32_t node);        /* after its server was closed and opened again */
 void fake_leave(struct fake *f, uint32_t node);         /* its courier hangs up */
 void fake_let_one_go(struct fake *f);                   /* only the first of it */

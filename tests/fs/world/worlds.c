@@ -110,6 +110,13 @@ uint64_t world_extents(const struct layout *layout, const struct dealt_world *w,
     return owned;
 }
 
+static void note_holder(uint16_t *of_group, uint64_t extents, uint32_t node, const uint64_t *bits)
+{
+    for (uint64_t e = 0; e < extents; e++)
+        if (bits[e / 64] >> e % 64 & 1 && of_group[e] == NO_OWNER)
+            of_group[e] = (uint16_t)node;
+}
+
 int world_try(const struct dealt_world *w, struct layout **layout)
 {
     uint64_t extents = extents_count(w->sizes->extents);
@@ -121,7 +128,7 @@ int world_try(const struct dealt_world *w, struct layout **layout)
     for (uint32_t i = 0; i < w->nodes; i++) {
         member[i] = (struct message_member){w->node[i], holding_of(w, i)};
         if (w->groups > 0 && w->groups <= w->nodes)
-            holders_note(holder, extents, w->nodes, w->groups, i, w->holdings[i]);
+            note_holder(holder + node_group(i, w->nodes, w->groups) * extents, extents, i, w->holdings[i]);
     }
     struct layout_input input = {
         .catalog = w->sizes->catalog,

@@ -1,5 +1,4 @@
-/* Dealing in a living world what had no owner: what servers answer, when they turn, and that reads are right meanwhile.
- */
+/* A turn of the layout in a living world: what servers answer, when they turn, and that reads are right meanwhile. */
 #include "tests/fs/world/fake.h"
 
 #include "fs/base/cleanup.h"
@@ -7,6 +6,7 @@
 #include "fs/world/layout.h"
 #include "tests/lib/tap.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,27 +96,58 @@ static void begin(struct fake *f)
     fake_join(f, 1);
 }
 
-/* One deal up to what would be the layout; false: the servers do not agree. */
-static bool deal(struct fake *f, uint64_t round, struct digest *layout)
+static struct turn for_room(uint64_t round)
+{
+    return (struct turn){.cause = TURN_ROOM, .epoch = round};
+}
+
+/* Once it has seen that the move before is done. */
+static bool is_ready(struct fake *f, uint32_t node, const struct turn *turn, uint64_t *room)
+{
+    int status = fake_ready(f, node, turn, room);
+    if (status && status != -EBUSY)
+        bail_out("node %u is not ready: %s", node, strerror(-status));
+    return status == 0;
+}
+
+/* A turn up to what would be the layout; false: the servers do not agree. */
+static bool compute(struct fake *f, const struct turn *turn, struct digest *layout)
 {
     uint64_t room[FAKE_NODES];
     bool agree = true;
     for (uint32_t i = 0; i < f->nodes; i++)
-        room[i] = fake_room(f, i, round);
+        wait_until(is_ready(f, i, turn, &room[i]));
     for (uint32_t i = 0; i < f->nodes; i++) {
-        struct digest one = fake_deal(f, i, round, room);
-        agree &= i == 0 || same(layout, &one);
+        struct digest one;
+        agree &= fake_compute(f, i, turn, room, &one) == 0 && (i == 0 || same(layout, &one));
         *layout = one;
     }
     return agree;
 }
 
-static void turn_all(struct fake *f, uint64_t round, const struct digest *layout)
+static bool deal(struct fake *f, uint64_t round, struct digest *layout)
+{
+    struct turn turn = for_room(round);
+    return compute(f, &turn, layout);
+}
+
+static void settle_one(struct fake *f, uint32_t node, uint64_t round, uint64_t k, const struct digest *layout)
+{
+    struct turn turn = for_room(round);
+    fake_settle(f, node, &turn, k, layout);
+}
+
+static void settle_all(struct fake *f, uint64_t round, uint64_t k, const struct digest *layout)
 {
     for (uint32_t i = 0; i < f->nodes; i++)
-        fake_settle(f, i, round, layout);
+        settle_one(f, i, round, k, layout);
     for (uint32_t i = 0; i < f->nodes; i++)
         wait_until(settled(f, i) >= round);
+}
+
+static void turn_all(struct fake *f, uint64_t round, const struct digest *layout)
+{
+    settle_all(f, round, turn_number(&f->history) + 1, layout);
 }
 
 static bool read_all(struct fake *f, uint32_t node)
@@ -153,7 +184,9 @@ static void test_all(void)
     ok(none > FILES / 3, "%ju of %d files find no room, as they are", (uintmax_t)none, FILES);
     stage(&f, 10);
     is_uint(fake_samples(&f), FILES - none, "staging reads what has an owner");
-    ok(fake_room(&f, 0, 10) > ram[0] / 2, "and more than half of the room is left");
+    struct turn turn = for_room(10);
+    uint64_t room;
+    ok(fake_ready(&f, 0, &turn, &room) == 0 && room > ram[0] / 2, "and more than half of the room is left");
     int turns = deal_until_settled(&f, 10);
     ok(turns >= 1, "dealt in %d turns", turns);
     is_uint(unowned(&f, 0), 0, "everything has an owner");
@@ -175,8 +208,8 @@ static void test_nothing_before(void)
     before = layout_of(&f, 0);
     ok(deal(&f, 10, &layout) && !same(&before, &layout), "the servers agree on another layout");
     ok(has(&f, 0, &before) && has(&f, 1, &before), "and still have that before");
-    turn_all(&f, 10, &before);
-    ok(has(&f, 0, &before) && has(&f, 1, &before), "which they keep when it is settled so");
+    settle_all(&f, 10, 0, &before);
+    ok(has(&f, 0, &before) && has(&f, 1, &before), "which they keep when it has failed");
     ok(is_staged(&f, 0, 10) && is_staged(&f, 1, 10), "nothing more is staged then");
     ok(deal(&f, 11, &layout), "another deal");
     store_stage_stop(f.node[1].store);
@@ -210,7 +243,7 @@ static void test_restarted(void)
     turn_all(&f, 10, &layout);
     ok(has(&f, 1, &layout), "and finds the new one where the one before has saved it");
     deal(&f, 11, &layout);
-    fake_settle(&f, 0, 11, &layout);
+    settle_one(&f, 0, 11, 2, &layout);
     wait_until(settled(&f, 0) == 11);
     restart(&f, 1);
     ok(has(&f, 1, &layout), "one that comes when all have turned resumes with the new one");
@@ -235,12 +268,11 @@ static void test_resumed(void)
     stage(&f, 10);
     deal(&f, 10, &layout);
     fake_leave(&f, 1);
-    fake_settle(&f, 0, 10, &layout);
+    settle_one(&f, 0, 10, 1, &layout);
     wait_until(is_staged(&f, 0, 11));
     wait_until(is_degraded(&f, 1));
     fake_resume(&f, 1);
     ok(has(&f, 1, &layout), "a server whose link was broken resumes with what the others have");
-    fake_settle(&f, 1, 10, &layout);
     wait_until(is_staged(&f, 1, 11));
     is_uint(fake_samples(&f), FILES - unowned(&f, 0), "and stages what was dealt to it meanwhile");
     fake_end(&f);
@@ -263,22 +295,29 @@ static void send_nonsense(struct fake *f, uint32_t node, enum message_kind kind,
 static void test_nonsense(void)
 {
     struct fake f;
-    static const struct message_settled unknown = {.round = 5, .layout = {{1, 2, 3}}};
-    static const uint64_t words[NODES + 2] = {1};
+    static const struct digest nobodys = {{1, 2, 3}};
+    struct {
+        struct message_turn turn;
+        uint64_t room[NODES + 1];
+    } m = {.turn = {1, 1, for_room(5)}};
+    struct turn_record record = {.turn = m.turn.turn, .k = 1, .after = nobodys};
     begin(&f);
-    send_nonsense(&f, 1, MESSAGE_ROOM, words, 4, "a question for room without a round");
-    send_nonsense(&f, 0, MESSAGE_DEAL, words, sizeof words, "rooms of more nodes than there are");
-    send_nonsense(&f, 0, MESSAGE_DEAL, words, 8, "or of fewer");
-    send_nonsense(&f, 0, MESSAGE_SETTLED, words, 8, "a settlement without a layout");
-    send_nonsense(&f, 1, MESSAGE_SETTLED, &unknown, sizeof unknown, "a layout that nobody has computed");
+    record.before = layout_of(&f, 0);
+    send_nonsense(&f, 1, MESSAGE_BEGIN, &m, sizeof m.turn - 8, "the beginning of no turn");
+    send_nonsense(&f, 0, MESSAGE_COMPUTE, &m, sizeof m, "rooms of more nodes than there are");
+    send_nonsense(&f, 0, MESSAGE_COMPUTE, &m, sizeof m.turn + 8, "or of fewer");
+    send_nonsense(&f, 0, MESSAGE_SETTLED, &record, 8, "a settlement without a layout");
+    send_nonsense(&f, 1, MESSAGE_SETTLED, &record, sizeof record, "a layout that nobody has computed");
     send_nonsense(&f, 1, MESSAGE_LIVE, NULL, 0, "what has its place before a world lives");
-    struct digest alone = layout_of(&f, 0);
-    struct message_settled other = {.round = 5, .layout = alone};
+    m.turn.turn.cause = 0;
+    send_nonsense(&f, 1, MESSAGE_BEGIN, &m, sizeof m.turn, "a turn without a cause");
+    record.after = layout_of(&f, 0);
     fake_leave(&f, 0);
     fake_leave(&f, 1);
     wait_until(is_degraded(&f, 0) && is_degraded(&f, 1));
     fake_join(&f, 2);
-    send_nonsense(&f, 1, MESSAGE_SETTLED, &other, sizeof other, "a layout of other groups, which is there");
+    record.before = layout_of(&f, 1);
+    send_nonsense(&f, 1, MESSAGE_SETTLED, &record, sizeof record, "a layout of other groups, which is there");
     ok(read_all(&f, 0) && read_all(&f, 1), "a new world can be joined each time, and all bytes are right");
     fake_end(&f);
 }
