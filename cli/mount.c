@@ -228,6 +228,7 @@ const struct command command_mount = {
             "  -o groups=G         G groups of nodes that each keep the whole dataset\n"
             "  -o wait_join        no scan: the first `dealfs join` brings the catalog; reads wait for it\n"
             "  -o peer_timeout=SEC how long another node may be silent\n"
+            "  -o decoded=SIZE     what is kept of pictures that were decoded\n"
             "  -o request_memory=SIZE   what plans, uploads and replies may take\n"
             "  -o exchange         leave room in the tiers for samples that move between nodes\n"
             "  -o exchange_rate=SIZE    bytes a second that this node takes while they move\n"

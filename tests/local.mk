@@ -219,6 +219,7 @@ SCRIPT_TESTS = \
 	tests/cases/61-source.t \
 	tests/cases/62-warm.t \
 	tests/cases/63-clean.t \
+	tests/cases/71-decoded.t \
 	tests/cli/lab/20-simulate.t \
 	tests/cli/mount/10-start.t \
 	tests/cli/mount/11-held.t \

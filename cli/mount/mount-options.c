@@ -101,6 +101,11 @@ static int set_request_memory(struct mount_options *o, const char *value, struct
     return set_megabytes(&o->request_memory, value, why);
 }
 
+static int set_decoded(struct mount_options *o, const char *value, struct str *why)
+{
+    return set_megabytes(&o->decoded, value, why);
+}
+
 static int set_exchange_rate(struct mount_options *o, const char *value, struct str *why)
 {
     return set_megabytes(&o->exchange_rate, value, why);
@@ -151,6 +156,7 @@ static const struct mount_option table[] = {
     {"zstd", SPECIAL, .set = set_zstd},
     {"source_threads", NUMBER, AT(source_threads), .text = "", .least = 1, .most = SOURCE_THREADS_MOST},
     {"peer_timeout", SPECIAL, .set = set_peer_timeout},
+    {"decoded", SPECIAL, .set = set_decoded},
     {"request_memory", SPECIAL, .set = set_request_memory},
     {"exchange", FLAG, AT(exchange)},
     {"exchange_rate", SPECIAL, .set = set_exchange_rate},
@@ -361,6 +367,7 @@ void options_init(struct mount_options *o)
         .zstd_level = ZSTD_DEFAULT,
         .source_threads = SOURCE_THREADS_DEFAULT,
         .peer_timeout = peer_timeout_default,
+        .decoded = DECODED_DEFAULT,
         .request_memory = REQUEST_MEMORY_DEFAULT,
     };
 }

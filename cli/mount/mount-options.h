@@ -21,6 +21,7 @@ struct mount_options {
     int zstd_level;      /* 0: off */
     int source_threads;
     uint64_t peer_timeout; /* nanoseconds */
+    uint64_t decoded;
     uint64_t request_memory;
     bool exchange;          /* samples will move: room is left for it */
     uint64_t exchange_rate; /* bytes a second; 0: no bound */

@@ -149,6 +149,7 @@ static int fill_config(struct start *s)
     c->zstd_level = o->zstd_level;
     c->source_threads = o->source_threads;
     c->peer_timeout = o->peer_timeout;
+    c->decoded = o->decoded;
     c->request_memory = o->request_memory;
     c->exchange = o->exchange;
     c->exchange_rate = o->exchange_rate;

@@ -27,6 +27,7 @@ struct field {
 #name, kind, offsetof(struct mount_config, name)                                                               \
     }
 
+/* clang-format off */
 static const struct field fields[] = {
     FIELD(source, TEXT),
     FIELD(source_identity, OPTIONAL_TEXT),
@@ -43,6 +44,7 @@ static const struct field fields[] = {
     FIELD(zstd_level, INT),
     FIELD(source_threads, INT),
     FIELD(peer_timeout, U64),
+    FIELD(decoded, U64),
     FIELD(request_memory, U64),
     FIELD(exchange, FLAG),
     FIELD(exchange_rate, U64),
@@ -58,6 +60,7 @@ static const struct field fields[] = {
     FIELD(groups, INT),
     FIELD(id, TEXT),
 };
+/* clang-format on */
 enum { FIELDS = sizeof fields / sizeof fields[0], MOST = 1 << 20 };
 
 _Static_assert(FIELDS <= 32, "a bit each");

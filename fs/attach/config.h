@@ -26,6 +26,7 @@ struct mount_config {
     int zstd_level;                     /* 0: off */
     int source_threads;
     uint64_t peer_timeout;   /* nanoseconds */
+    uint64_t decoded;        /* bytes of decoded pictures that are kept */
     uint64_t request_memory; /* bytes that requests of the control mount may take */
     bool exchange;           /* room is left free, so that samples can move */
     uint64_t exchange_rate;  /* bytes a second that this node receives while samples move; 0: no bound */
@@ -42,6 +43,7 @@ struct mount_config {
     char *id;            /* the node's id: 32 hexadecimal digits, kept in the state directory across mounts */
 };
 
+#define DECODED_DEFAULT (UINT64_C(32) << 20)
 #define REQUEST_MEMORY_DEFAULT (UINT64_C(256) << 20)
 
 int config_write(const struct mount_config *config);         /* to STATE/config, atomically */

@@ -5,6 +5,7 @@
 #include "fs/control/jobs.h"
 #include "fs/control/open.h"
 #include "fs/control/owners.h"
+#include "fs/control/pictures.h"
 #include "fs/control/plan-files.h"
 #include "fs/control/snapshots.h"
 #include "fs/control/texts.h"
@@ -125,7 +126,8 @@ static bool drop_one_kept(void *user)
 {
     struct control *control = user;
 
-    return plan_files_drop(control->files) || plans_drop(&control->plans) || owners_drop(control);
+    return pictures_drop(control->pictures) || plan_files_drop(control->files) || plans_drop(&control->plans) ||
+           owners_drop(control);
 }
 
 static void control_init(struct control *control, const struct control_config *config)
@@ -153,7 +155,8 @@ int control_create(const struct control_config *config, struct control **out)
     control_init(control, config);
     control->snapshots = snapshots_create();
     control->files = plan_files_create();
-    int error = control->snapshots && control->files ? 0 : -ENOMEM;
+    control->pictures = pictures_create(config->mount->decoded);
+    int error = control->snapshots && control->files && control->pictures ? 0 : -ENOMEM;
     if (!error && config->catalog)
         error = control_fill(control, config->catalog, config->store);
     if (!error)
@@ -185,6 +188,7 @@ void control_destroy(struct control *control)
     extents_destroy(control->extents);
     refusals_fini(&control->refusals);
     plan_files_destroy(control->files);
+    pictures_destroy(control->pictures);
     plans_fini(&control->plans);
     owners_put(control->owners);
     pthread_mutex_destroy(&control->owners_lock);

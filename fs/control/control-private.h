@@ -37,6 +37,7 @@ struct control {
     struct plans plans;
     struct plan_files *files;
     struct snapshots *snapshots;
+    struct pictures *pictures;
     struct budget budget;
     struct turns *turns;
 
@@ -50,6 +51,7 @@ struct control {
     bool writer_stop;
 };
 
+struct pictures;
 struct reply;
 
 static inline struct control *control_of(fuse_req_t req)

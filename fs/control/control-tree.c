@@ -1,6 +1,7 @@
 /* The tree of the control mount, and the table of its operations. */
 #include "fs/control/control-private.h"
 #include "fs/control/control-handles.h"
+#include "fs/control/decoded.h"
 #include "fs/control/entries.h"
 #include "fs/control/jobs.h"
 #include "fs/control/lists.h"
@@ -9,6 +10,7 @@
 #include "fs/control/snapshots.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 static void tree_init(void *userdata, struct fuse_conn_info *conn)
@@ -28,6 +30,8 @@ static int stat_inode(struct control *control, uint64_t ino, struct stat *st)
 {
     const struct root_entry *entry = entry_of(ino);
 
+    if (is_decoded_ino(ino))
+        return decoded_root(control, st);
     if (entry && ino != INO_SAMPLES) {
         entry_stat(control, entry, 0, st);
         return 0;
@@ -116,6 +120,8 @@ static void tree_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     if (parent == INO_PLAN)
         plan_files_lookup(req, name);
+    else if (is_decoded_ino(parent))
+        decoded_lookup(req, parent, name);
     else if (parent == INO_SAMPLES_D || (parent == INO_ROOT && strcmp(name, "samples") == 0))
         job_defer(req, &(struct request_job){LIST_JOB, .run = run_lookup, .ino = parent}, name);
     else
@@ -171,6 +177,8 @@ static void tree_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *
         fuse_reply_err(req, ESTALE);
     else if (is_request_ino(ino))
         plan_files_answer(req, FILE_GETATTR, ino, 0, 0);
+    else if (is_decoded_ino(ino))
+        decoded_getattr(req, ino);
     else if (is_list_ino(ino))
         job_defer(req, &(struct request_job){LIST_JOB, .run = run_getattr, .ino = ino}, "samples");
     else if (entry && entry->generate)
@@ -233,6 +241,21 @@ static void add_lists(struct tree_listing *list, struct control *control)
             return;
 }
 
+static void add_decoded(struct tree_listing *list, const struct control *control, uint64_t ino)
+{
+    char name[NAME_MAX + 1];
+    uint64_t child;
+    mode_t type;
+
+    /* What has been given is skipped without a look at its name. */
+    uint64_t place = list->skip > list->at ? (uint64_t)(list->skip - list->at) : 0;
+    for (list->at += (off_t)place; decoded_child(control, ino, place, name, sizeof name, &child, &type); place++)
+        if (!name[0])
+            list->at++;
+        else if (!add_name(list, name, child, type))
+            return;
+}
+
 static void tree_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
     CLEANUP_STR struct str buffer = STR_INIT;
@@ -244,6 +267,8 @@ static void tree_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offs
             add_root(&list);
         else if (ino == INO_SAMPLES_D)
             add_lists(&list, control_of(req));
+        else if (is_decoded_ino(ino))
+            add_decoded(&list, control_of(req), ino);
     }
     fuse_reply_buf(req, buffer.data, buffer.length);
 }

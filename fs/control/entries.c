@@ -2,6 +2,7 @@
 #include "fs/control/entries.h"
 
 #include "fs/control/control-private.h"
+#include "fs/control/decoded.h"
 #include "fs/control/texts.h"
 
 #include "fs/base/clock.h"
@@ -16,6 +17,7 @@ const struct root_entry root_entries[ROOT_ENTRIES] = {
     {"node", INO_NODE, S_IFREG | 0444, false, control_node},
     {"errors", INO_ERRORS, S_IFREG | 0444, true, control_errors},
     {"plan", INO_PLAN, S_IFDIR | 0555, true, NULL},
+    {"decoded", INO_DECODED | CATALOG_ROOT, S_IFDIR | 0555, true, NULL},
 };
 
 static const struct root_entry root = {"", INO_ROOT, S_IFDIR | 0555, false, NULL};
@@ -41,7 +43,7 @@ static void stat_at(const struct control *control, const struct root_entry *entr
         .st_ino = entry->ino,
         .st_mode = hidden ? entry->mode & (S_IFMT | S_IRWXU) : entry->mode,
         .st_nlink = !S_ISDIR(entry->mode)    ? 1
-                    : entry->ino == INO_ROOT ? 4
+                    : entry->ino == INO_ROOT ? 5
                                              : 2,
         .st_uid = control->config.mount->owner_uid,
         .st_gid = control->config.mount->owner_gid,

@@ -21,6 +21,7 @@ enum {
     INO_ERRORS,
     INO_PLAN,
 };
+/* Those of decoded/ are in decoded.h. */
 
 #define INO_LIST (UINT64_C(1) << 63)    /* set in the numbers of sample lists only */
 #define INO_REQUEST (UINT64_C(1) << 62) /* set, and INO_LIST not, in those of the files below plan/ only */
@@ -43,7 +44,7 @@ struct root_entry {
     int (*generate)(struct control *control, struct str *text); /* NULL: not a file of this kind */
 };
 
-enum { ROOT_ENTRIES = 9 };
+enum { ROOT_ENTRIES = 10 };
 extern const struct root_entry root_entries[ROOT_ENTRIES];
 const struct root_entry *entry_of(uint64_t ino); /* also of the root; NULL: none */
 

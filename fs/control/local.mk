@@ -10,6 +10,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/control-private.h \
 	fs/control/control-tree.c \
 	fs/control/control.h \
+	fs/control/decoded.c \
+	fs/control/decoded.h \
 	fs/control/entries.c \
 	fs/control/entries.h \
 	fs/control/health.c \
@@ -25,6 +27,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/open.h \
 	fs/control/owners.c \
 	fs/control/owners.h \
+	fs/control/pictures.c \
+	fs/control/pictures.h \
 	fs/control/plan-files.c \
 	fs/control/plan-files.h \
 	fs/control/plans.c \

@@ -6,6 +6,7 @@
 
 #include "fs/control/control-handles.h"
 #include "fs/control/control-private.h"
+#include "fs/control/decoded.h"
 #include "fs/control/entries.h"
 #include "fs/control/jobs.h"
 #include "fs/control/lists.h"
@@ -91,6 +92,8 @@ void control_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         open_generated(req, entry, fi);
     else if (is_request_ino(ino))
         plan_files_answer(req, FILE_OPEN, ino, 0, 0);
+    else if (is_decoded_ino(ino))
+        fuse_reply_open(req, &(struct fuse_file_info){.keep_cache = 1, .fh = NO_HANDLE});
     else
         job_defer(req, &(struct request_job){LIST_JOB, .run = run_open_list, .ino = ino}, "samples");
 }
@@ -327,6 +330,10 @@ void control_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, str
         plan_files_answer(req, FILE_READ, ino, size, (uint64_t)offset);
         return;
     }
+    if (is_decoded_ino(ino)) {
+        decoded_read(req, ino, size, (uint64_t)offset);
+        return;
+    }
     int error = handles_get(control_of(req)->handles, fi->fh, &handle);
     if (!error)
         read_handle(req, handle, size, offset);
@@ -374,5 +381,7 @@ void control_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 void control_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
     (void)datasync;
-    fuse_reply_err(req, is_list_ino(ino) || is_request_ino(ino) ? 0 : -handles_check(control_of(req)->handles, fi->fh));
+    fuse_reply_err(req, is_list_ino(ino) || is_request_ino(ino) || is_decoded_ino(ino)
+                            ? 0
+                            : -handles_check(control_of(req)->handles, fi->fh));
 }

@@ -2,6 +2,7 @@
 #include "fs/control/texts.h"
 
 #include "fs/control/control-private.h"
+#include "fs/control/decoded.h"
 #include "fs/control/health.h"
 #include "fs/control/verbs.h"
 #include "fs/control/world-view.h"
@@ -179,6 +180,7 @@ int control_status(struct control *control, struct str *out)
     world_view_add_status(&json, control, &view, &stats);
     verb_stage_add_status(&json, control);
     verb_plan_add_status(&json, control);
+    decoded_add_status(&json, control, &stats);
     add_samples(&json, control);
     health_add_status(&json, control, &view, &stats);
     json_end_object(&json);

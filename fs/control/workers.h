@@ -10,7 +10,7 @@
 #include <sys/queue.h>
 
 /* WORK_TURN: what may wait until the world has turned. */
-enum work_class { WORK_QUICK, WORK_LONG, WORK_TURN, WORK_OTHERS, WORK_CLASSES };
+enum work_class { WORK_QUICK, WORK_LONG, WORK_TURN, WORK_OTHERS, WORK_DECODE, WORK_DECODE_OTHERS, WORK_CLASSES };
 
 struct request_work {
     enum work_class class;

@@ -37,7 +37,7 @@
 enum {
     DATA_SLOTS = 4096,
     DATA_ROOM = 8192,                  /* the least that the kernel accepts: FUSE_MIN_READ_BUFFER */
-    CONTROL_SLOTS = 640,               /* more than wait in fs/control/workers.c */
+    CONTROL_SLOTS = 1024,              /* more than wait in fs/control/workers.c */
     CONTROL_ROOM = (256 << 10) + 8192, /* writes of 256 KiB */
     SLOT_HEADROOM = 4096,              /* what a request may have beside the bytes of a write */
 };

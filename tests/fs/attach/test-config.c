@@ -44,6 +44,7 @@ static struct mount_config sample(const char *state)
         .rescan = 2,
         .identity_mtime = true,
         .groups = 3,
+        .decoded = 3 << 20,
         .request_memory = 1 << 20,
         .exchange = true,
         .exchange_rate = 5 << 20,
@@ -73,6 +74,7 @@ static void test_round(const char *state)
     ok(b.wait_join && b.rescan == 2 && b.identity_mtime && b.groups == 3, "what its first join needs");
     is_int(b.source_threads, 16, "source_threads");
     is_uint(b.peer_timeout, 5000000000, "peer_timeout");
+    is_uint(b.decoded, 3 << 20, "decoded");
     is_uint(b.request_memory, 1 << 20, "request_memory");
     ok(b.exchange, "exchange");
     is_uint(b.exchange_rate, 5 << 20, "exchange_rate");

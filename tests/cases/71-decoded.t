@@ -1,0 +1,148 @@
+#!/bin/bash
+# Pictures as arrays: what decoded/ gives equals what Pillow decodes; what is no picture is refused with its reason.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_fuse
+python=${PYTHON:-/usr/bin/python3}
+"$python" -c 'import numpy, PIL' 2>/dev/null || plan_skip 'no numpy or no Pillow'
+src=$tmp/src mnt=$tmp/mnt
+cat >"$tmp/make.py" <<'END'
+import os, sys
+import numpy as np
+from PIL import Image
+root = sys.argv[1]
+rng = np.random.default_rng(1)
+
+def photo(width, height):
+    """Soft areas and an edge."""
+    y, x = np.mgrid[0:height, 0:width]
+    a = np.stack([128 + 100 * np.sin(x / 23 + y / 31), 255 * x / width, 255 * y / height], axis=-1)
+    a[height // 3:height // 2, width // 4:width // 2] = rng.integers(0, 255, 3)
+    return Image.fromarray(a.clip(0, 255).astype(np.uint8))
+
+for c in 'cat', 'dog', '7':
+    os.makedirs(f'{root}/{c}')
+for i in range(12):
+    of = 'cat' if i % 2 else 'dog'
+    photo(200 + 37 * i, 150 + 11 * i).save(f'{root}/{of}/{i:02}.jpg', quality=90, subsampling=i % 3)
+photo(1600, 1200).save(f'{root}/cat/large.jpg', quality=85)
+photo(300, 200).save(f'{root}/cat/new\nline.jpg')
+photo(301, 203).convert('L').save(f'{root}/dog/grey.jpg')
+photo(400, 300).save(f'{root}/dog/progressive.jpg', progressive=True)
+for o in range(1, 9):
+    exif = Image.Exif()
+    exif[0x112] = o
+    photo(120, 80).save(f'{root}/7/turned{o}.jpg', exif=exif)
+photo(100, 100).save(f'{root}/dog/png.JPEG', 'PNG')
+photo(100, 100).convert('CMYK').save(f'{root}/dog/cmyk.jpg')
+whole = open(f'{root}/cat/01.jpg', 'rb').read()
+open(f'{root}/dog/cut.jpg', 'wb').write(whole[:len(whole) // 2])
+open(f'{root}/dog/headless.jpg', 'wb').write(whole[:100])
+open(f'{root}/dog/empty.jpg', 'wb').write(b'')
+END
+cat >"$tmp/compare.py" <<'END'
+"""compare.py SOURCE DECODED [PIXELS]: every picture against Pillow, read and mapped."""
+import os, sys
+import numpy as np
+from PIL import Image, ImageOps
+source, decoded, side = sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 0
+good = bad = 0
+for at, _, names in sorted(os.walk(source)):
+    for name in sorted(names):
+        path = os.path.relpath(os.path.join(at, name), source)
+        try:
+            with Image.open(os.path.join(source, path)) as opened:
+                assert opened.format == 'JPEG' and opened.mode != 'CMYK'
+                picture = ImageOps.exif_transpose(opened.convert('RGB'))
+        except Exception:
+            continue
+        if side and min(picture.size) > side:
+            w, h = picture.size
+            size = (side, int(side * h / w)) if w < h else (int(side * w / h), side)
+            picture = picture.resize(size, Image.LANCZOS, reducing_gap=3)
+        expected = np.asarray(picture).astype(int)
+        file = os.path.join(decoded, path + '.npy')
+        for mode in 'r', None:
+            a = np.load(file, mmap_mode=mode)
+            assert a.shape == expected.shape and a.dtype == np.uint8, (path, a.shape, expected.shape)
+            off = np.abs(a.astype(int) - expected)
+            limit_ok = off.max() <= 1 if not side else 10 * np.log10(255 ** 2 / max((off ** 2).mean(), 1e-9)) >= 35
+            good, bad = good + limit_ok, bad + (not limit_ok)
+            if not limit_ok:
+                print(f'# {path!r}: up to {off.max()} off', file=sys.stderr)
+        assert os.stat(file).st_size == 128 + expected.size, (path, os.stat(file).st_size)
+print(good, bad)
+END
+ok 'pictures' "$python" "$tmp/make.py" "$src"
+chmod 640 "$src/dog/00.jpg"
+ok 'mount' mount_up -o ram=64M,allow_other "$src" "$mnt"
+view=$mnt/.dealfs/decoded
+compare() { "$python" "$tmp/compare.py" "$src" "$@"; }
+is 'all equal Pillow within a level, read and mapped' "$(compare "$view")" '48 0'
+is 'scaled as Pillow would, by 35 dB' "$(compare "$view/64" 64)" '48 0'
+is 'PIXELS larger than any change nothing' "$(compare "$view/65535")" '48 0'
+
+# --- the tree ---
+is 'the root lists directories' "$(cd "$view" && echo *)" '7 cat dog'
+is 'which list every file' "$(ls "$view/dog" | sort | xargs)" "$(ls "$src/dog" | sed 's/$/.npy/' | sort | xargs)"
+is 'no attributes are asked for' \
+    "$(find "$view" -name '*.npy' -printf x | wc -c)" "$(find "$src" -type f -printf x | wc -c)"
+is 'a directory of the dataset goes before PIXELS' "$(ls "$view/7" | wc -l)" 8
+is 'which has zeros before it then' "$(cd "$view/007" && echo *)" '7 cat dog'
+fails 'there is nothing else' stat "$view/nothing.npy"
+fails 'nor a number too large' stat "$view/65536"
+fails 'nor the file itself' stat "$view/dog/grey.jpg"
+fails 'it cannot be written' sh -c "echo x >'$view/dog/grey.jpg.npy'"
+is 'modes are those of the source' "$(stat -c %a "$view/dog/00.jpg.npy" "$view/dog/grey.jpg.npy" | xargs)" '440 444'
+
+# --- what is no picture ---
+refused() { # name, errno's name, regex of the reason
+    fails "$1 is refused" stat "$view/dog/$1.npy"
+    like 'with its reason' "$(grep -F "decoded/dog/$1.npy" "$mnt/.dealfs/errors" | tail -1)" "$2.*$3"
+}
+refused png.JPEG EIO 'not-jpeg: '
+refused cmyk.jpg EIO 'colours: is CMYK'
+refused headless.jpg EIO 'truncated: '
+refused empty.jpg EIO 'not-jpeg: |truncated: '
+ok 'a picture cut short shows its size' stat "$view/dog/cut.jpg.npy"
+like 'and fails when read' "$(cat "$view/dog/cut.jpg.npy" 2>&1 >/dev/null)" 'Input/output error'
+like 'with its reason' "$(tail -1 "$mnt/.dealfs/errors")" 'decoded/dog/cut.jpg.npy.*truncated: '
+ok 'status tells what it took to decode' test "$(value "$mnt" upstream.decode_ns)" -gt 0
+ok 'and to fetch' test "$(value "$mnt" upstream.fetch_ns)" -gt 0
+
+# --- users ---
+if [ "$(id -u)" = 0 ]; then
+    as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+    chmod 711 "$tmp"
+    if as_nobody test -r "$view/dog/grey.jpg.npy"; then
+        ok 'another user may read what he may read' as_nobody cat "$view/dog/grey.jpg.npy" >"$tmp/grey"
+        fails 'and not what he may not' as_nobody cat "$view/dog/00.jpg.npy"
+        fails 'nor scaled' as_nobody cat "$view/32/dog/00.jpg.npy"
+    else
+        skip 'other users' 'cannot get here'
+    fi
+fi
+ok 'umount' dealfs umount "$mnt"
+
+# --- a small cache, eight readers ---
+ok 'mount with a small cache' mount_up -o ram=64M,decoded=1M "$src" "$mnt"
+for i in 1 2 3 4 5 6 7 8; do compare "$view" >"$tmp/out$i" & done
+wait
+is 'eight readers' "$(cat "$tmp"/out? | sort -u)" '48 0'
+ok 'little is kept' test "$(value "$mnt" decoded.kept)" -le $((1600 * 1200 * 3 + (1 << 20)))
+ok 'umount' dealfs umount "$mnt"
+
+# --- crashes ---
+DEALFS_FAULTS=abort_decode=large.jpg@1 ok 'mount, where the codec dies' mount_up -o ram=64M "$src" "$mnt"
+is 'the next server decodes it' "$(compare "$view")" '48 0'
+is 'the one after the first' "$(value "$mnt" restarts.count)" 1
+ok 'umount' dealfs umount "$mnt"
+DEALFS_FAULTS=abort_decode=large.jpg ok 'mount, where it always dies' mount_up -o ram=64M "$src" "$mnt"
+like 'its reader gets EIO' "$(cat "$view/cat/large.jpg.npy" 2>&1 >/dev/null)" 'Input/output error'
+ok 'all others are read' "$python" -c 'import numpy, sys; numpy.load(sys.argv[1])' "$view/dog/grey.jpg.npy"
+is 'and the data' "$(cksum <"$mnt/cat/large.jpg")" "$(cksum <"$src/cat/large.jpg")"
+ok 'umount' dealfs umount "$mnt"
+
+nothing_left
+done_testing
