@@ -5,6 +5,7 @@ dist_completion_DATA = \
 	etc/completion/dealfs
 
 dist_doc_DATA = \
+	etc/exchange.md \
 	etc/fstab.example \
 	etc/loaders.md \
 	etc/systemd/dealfs.service

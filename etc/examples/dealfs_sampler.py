@@ -18,31 +18,35 @@ from torch.utils.data import Sampler
 
 class DealfsSampler(Sampler):
     def __init__(self, mount, count, batch, epoch=0, consumed=0, group=None, **keys):
-        """keys: others of the request `plan`, such as seed=, mode=, tail=, under=; samples= if not ImageFolder's."""
+        """keys: others of the request `plan`: seed=, mode=, exchange=, tail=, under=; samples= if not ImageFolder's."""
         self.mount, self.group = mount, group
         self.keys = {'samples': 'imagefolder', 'count': count, 'batch': batch, **keys}
         self.set_epoch(epoch, consumed)
 
-    def set_epoch(self, epoch, consumed=0):
+    def set_epoch(self, epoch, consumed=0, layout=None):
         """All ranks call it together, also to go on in mid-epoch: consumed is what their trainers (and not the
         samplers, which run ahead) had taken of this epoch, in sum over the ranks. There may be more or fewer ranks
-        now."""
+        now. With mode=local the rest is what it would have been only with the layout of then, which self.layout
+        is after this."""
         with open(f'{self.mount}/.dealfs/status') as f:
-            status = json.load(f)
-        places = self._gather((status['node'], status['layout']))
+            nodes = self._gather(json.load(f)['node'])
         plan = {**self.keys, 'epoch': epoch, 'skip': min(consumed, self.keys['count']),
-                'ranks': len(places), 'nodes': ','.join(str(node) for node, _ in places)}
-        if places[0][1]:
-            plan['layout'] = places[0][1]
-        try:
-            digest = json.loads(self._ask(plan, reply='summary'))['digest']
-        except (OSError, RuntimeError) as error:
-            digest = f'{self.mount}: {error}'
-        digests = self._gather(digest)
+                'ranks': len(nodes), 'nodes': ','.join(map(str, nodes))}
+        # All plan from the owners that rank 0 sees: these may change at any time.
+        rank = dist.get_rank(self.group) if dist.is_initialized() else 0
+        self.layout = layout or self._gather(rank == 0 and self._summary(plan)['layout'])[0]
+        if self.layout:
+            plan['layout'] = self.layout
+        digests = self._gather(self._summary(plan)['digest'])
         if len(set(digests)) > 1:
             raise RuntimeError(f'the ranks have different plans: {digests}')
-        rank = dist.get_rank(self.group) if dist.is_initialized() else 0
         self.indices = numpy.frombuffer(self._ask(plan, reply='u32', rank=rank), '<u4').tolist()
+
+    def _summary(self, plan):
+        try:
+            return json.loads(self._ask(plan, reply='summary'))
+        except (OSError, RuntimeError) as error:
+            return {'digest': f'{self.mount}: {error}', 'layout': None}
 
     def _gather(self, value):
         values = [value] * (dist.get_world_size(self.group) if dist.is_initialized() else 1)

@@ -4,8 +4,9 @@
     torchrun --nnodes N --nproc-per-node R ... train.py MOUNTPOINT [--epochs E] [--batch B] [--checkpoint FILE]
 
 The mount is a folder for each class, as torchvision's ImageFolder reads it. With a checkpoint a run that was ended goes
-on where it was, in mid-epoch, also with other ranks. --mode regular gives each rank what DistributedSampler gives it:
-the weights are the same, the way that the samples come is longer."""
+on where it was, in mid-epoch, also with other ranks. --order regular gives each rank what DistributedSampler gives it:
+the weights are the same, the way that the samples come is longer. --order local --exchange 0.1 has each rank read what
+its node keeps, of which a tenth changes its node before each epoch; see exchange.md."""
 import argparse
 import os
 
@@ -54,17 +55,22 @@ def train(args, sampler_of=DealfsSampler, each_epoch=say):
     dataset = ImageFolder(args.mount, shape)
     network = make_network(len(dataset.classes))
     optimizer = torch.optim.SGD(network.parameters(), lr=args.rate, momentum=0.9)
-    state = {'epoch': 0, 'consumed': 0}
+    state = {'epoch': 0, 'consumed': 0, 'layout': None, 'ranks': 0}
     load(args.checkpoint, state, network, optimizer)
     replicas = DistributedDataParallel(network)
 
-    keys = {'mode': args.mode, 'seed': args.seed}
+    keys = {'mode': args.order, 'seed': args.seed}
+    if args.exchange:
+        keys['exchange'] = args.exchange
     sampler = sampler_of(args.mount, len(dataset), args.batch, state['epoch'], state['consumed'], **keys)
     loader = DataLoader(dataset, args.batch, sampler=sampler, num_workers=args.workers,
                         persistent_workers=args.workers > 0)
     steps = 0
     while state['epoch'] < args.epochs:
-        sampler.set_epoch(state['epoch'], state['consumed'])
+        # In mid-epoch the same ranks go on with the same lists, whoever owns the samples by now.
+        same = state['consumed'] > 0 and state['ranks'] == dist.get_world_size()
+        sampler.set_epoch(state['epoch'], state['consumed'], state['layout'] if same else None)
+        state['layout'], state['ranks'] = sampler.layout, dist.get_world_size()
         total = torch.zeros(2, dtype=torch.double)
         for images, labels in loader:
             optimizer.zero_grad()
@@ -93,7 +99,8 @@ def parse(words=None):
     parser.add_argument('--pixels', type=int, default=64)
     parser.add_argument('--rate', type=float, default=0.05, help='of learning')
     parser.add_argument('--seed', type=int, default=0, help='of the order')
-    parser.add_argument('--mode', choices=['locality', 'regular', 'local'], default='locality')
+    parser.add_argument('--order', choices=['locality', 'regular', 'local'], default='locality')
+    parser.add_argument('--exchange', metavar='Q', help='with --order local: the part of the samples that changes node')
     parser.add_argument('--workers', type=int, default=2)
     parser.add_argument('--checkpoint', metavar='FILE', help='written after each epoch, read at the start')
     parser.add_argument('--steps', type=int, default=0, help='end after so many; 0: only after the last epoch')
