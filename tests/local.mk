@@ -86,6 +86,7 @@ UNIT_TESTS = \
 	tests/fs/world/test-peers-silence \
 	tests/fs/world/test-turning \
 	tests/fs/wire/test-ring \
+	tests/fs/world/test-mover \
 	tests/fs/world/test-room \
 	tests/fs/world/test-spread \
 	tests/fs/world/test-turn-model \
@@ -153,6 +154,7 @@ tests_fs_world_test_peers_SOURCES = tests/fs/world/test-peers.c $(PEERING)
 tests_fs_world_test_peers_faults_SOURCES = tests/fs/world/test-peers-faults.c $(PEERING)
 tests_fs_world_test_peers_join_SOURCES = tests/fs/world/test-peers-join.c $(PEERING)
 tests_fs_world_test_peers_silence_SOURCES = tests/fs/world/test-peers-silence.c $(PEERING)
+tests_fs_world_test_mover_SOURCES = tests/fs/world/test-mover.c $(PEERING)
 tests_fs_world_test_spread_SOURCES = tests/fs/world/test-spread.c $(WORLDS)
 tests_mpi_test_doorbell_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_test_mail_SOURCES = tests/mpi/test-mail.c mpi/mail.c

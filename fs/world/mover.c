@@ -14,6 +14,7 @@
 #include "fs/world/mover.h"
 
 #include "fs/base/clock.h"
+#include "fs/base/halt.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
 
@@ -265,6 +266,7 @@ static int pull_piece(struct course *c, uint32_t file, uint64_t from, uint64_t t
 static int pull_extent(struct course *c, uint64_t extent)
 {
     uint64_t from, to;
+    halt_at("pull");
     uint32_t file = extents_file(c->mover->self->extents, extent, &from, &to);
     int error = 0;
     for (uint64_t at = from; at < to && !error; at += PIECE_BYTES)
@@ -343,6 +345,7 @@ static uint64_t drop_stored(struct course *c, uint32_t owner, uint64_t first, ui
 {
     const struct self *self = c->mover->self;
     uint64_t bytes = 0, from, to;
+    halt_at("drop");
     for (uint64_t e = first; e < first + count; e++) {
         if (!may_go(c, e, all) || owner_now(c, e) != owner || !(bits[(e - first) / 64] >> (e - first) % 64 & 1))
             continue;
@@ -501,6 +504,7 @@ static int move_bytes(struct course *c)
         if (!error)
             error = count_all(c, &now);
     }
+    halt_at("come");
     if (!error)
         end_counting(c, &now);
     return error;
@@ -516,6 +520,18 @@ static void drop_all(struct course *c)
     }
 }
 
+/* What is owned and did not come, and nobody had, is staged where all was. A turn for room stages what it brings at
+ * once. */
+static void stage_rest(const struct course *c)
+{
+    struct store *store = c->mover->self->store;
+    struct stage_progress progress;
+    store_stage_progress(store, &progress);
+    int error = store_stage_again(store, progress.round);
+    if (error)
+        log_error("stage what has become this node's: %s", strerror(-error));
+}
+
 static void run_course(struct course *c)
 {
     struct mover *m = c->mover;
@@ -523,7 +539,10 @@ static void run_course(struct course *c)
     c->foreign = calloc((c->extents + 63) / 64 + 1, sizeof *c->foreign);
     if (!c->foreign)
         log_error("samples are moved, but not dropped where they were: %s", strerror(ENOMEM));
-    if (move_bytes(c) == 0 && c->foreign)
+    bool moved = move_bytes(c) == 0;
+    if (moved && c->world->history.record[0].turn.cause != TURN_ROOM)
+        stage_rest(c);
+    if (moved && c->foreign)
         drop_all(c);
     free(c->foreign);
 }

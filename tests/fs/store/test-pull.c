@@ -21,7 +21,7 @@ static struct {
     _Atomic enum { HAS_ALL, HAS_NOTHING, LIES, IS_SILENT, BUSY } mood;
     atomic_bool held_up; /* it does not answer */
     atomic_int asked, pulled, failed, refused;
-    uint64_t pulled_bytes;
+    _Atomic uint64_t pulled_bytes;
 } before;
 
 struct taker {

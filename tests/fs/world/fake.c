@@ -239,6 +239,8 @@ static void carry(struct fake *f, uint32_t from, const struct ring_message *m)
         deliver(f, from,
                 &(struct ring_message){.kind = RING_FETCHED, .slot = m->slot, .token = m->token, .status = -EHOSTDOWN});
     } else if (m->kind == RING_FETCH) {
+        atomic_fetch_add(&f->node[from].asks, 1);
+        atomic_fetch_add(&f->node[from].asks_before, m->flags == FETCH_BEFORE);
         struct ring_message serve = *m;
         uint64_t token = tokens++;
         struct flying *q = &flying[token % MOST_FLYING];
@@ -298,12 +300,29 @@ static bool carry_all(struct fake *f)
     return any;
 }
 
+static void carry_news(struct fake *f)
+{
+    pthread_mutex_lock(&lock);
+    for (uint32_t from = 0; from < f->nodes; from++) {
+        struct node_news news;
+        if (f->node[from].socket < 0 || !news_read(ring_news(&f->node[from].ring, from), &news))
+            continue;
+        for (uint32_t to = 0; to < f->nodes; to++)
+            if (to != from && f->node[to].socket >= 0)
+                news_write(ring_news(&f->node[to].ring, from), &news);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 static void *play(void *argument)
 {
     struct fake *f = argument;
-    while (!atomic_load(&stop))
-        if (!carry_all(f))
-            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    while (!atomic_load(&stop)) {
+        if (carry_all(f))
+            continue;
+        carry_news(f);
+        nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
     return NULL;
 }
 
@@ -472,6 +491,30 @@ void fake_settle(struct fake *f, uint32_t number, const struct turn *turn, uint6
     }
     if (message_send(f->node[number].socket, MESSAGE_SETTLED, &record, sizeof record, NULL))
         bail_out("SETTLED is not taken");
+}
+
+static uint64_t turns_of(struct fake *f, uint32_t node)
+{
+    struct world_view view;
+    if (peers_view(f->node[node].peers, &view))
+        bail_out("node %u has no view", node);
+    peers_view_release(&view);
+    return view.k;
+}
+
+void fake_turn(struct fake *f, const struct turn *turn)
+{
+    uint64_t room[FAKE_NODES], k = turn_number(&f->history) + 1;
+    struct digest layout, other;
+    for (uint32_t i = 0; i < f->nodes; i++)
+        wait_until(fake_ready(f, i, turn, &room[i]) == 0);
+    for (uint32_t i = 0; i < f->nodes; i++)
+        if (fake_compute(f, i, turn, room, i ? &other : &layout) || (i && memcmp(&layout, &other, sizeof layout)))
+            bail_out("the next layout");
+    for (uint32_t i = 0; i < f->nodes; i++)
+        fake_settle(f, i, turn, k, &layout);
+    for (uint32_t i = 0; i < f->nodes; i++)
+        wait_until(turns_of(f, i) == k);
 }
 
 void fake_resume(struct fake *f, uint32_t number)

@@ -33,9 +33,10 @@ struct fake_node {
     struct peers_config config;
     int socket; /* to its server; -1: not joined */
     struct ring ring;
-    _Atomic uint32_t fault, times; /* of what this node answers */
-    _Atomic uint32_t waits;        /* -EAGAINs that it said */
-    _Atomic uint32_t served;       /* answers that it gave */
+    _Atomic uint32_t fault, times;      /* of what this node answers */
+    _Atomic uint32_t waits;             /* -EAGAINs that it said */
+    _Atomic uint32_t served;            /* answers that it gave */
+    _Atomic uint32_t asks, asks_before; /* questions that it asked: all, and BEFORE */
     _Atomic uint32_t commands;
 };
 
@@ -65,11 +66,12 @@ void fake_join(struct fake *f, uint32_t groups);
 int fake_ready(struct fake *f, uint32_t node, const struct turn *turn, uint64_t *room);
 int fake_compute(struct fake *f, uint32_t node, const struct turn *turn, const uint64_t *room, struct digest *layout);
 void fake_settle(struct fake *f, uint32_t node, const struct turn *turn, uint64_t k, const struct digest *layout);
-void fake_resume(struct fake *f, uint32_t node);        /* after its server was closed and opened again */
-void fake_leave(struct fake *f, uint32_t node);         /* its courier hangs up */
-void fake_let_one_go(struct fake *f);                   /* only the first of it */
-void fake_swap(struct fake *f, uint32_t a, uint32_t b); /* their numbers in the next world */
-void fake_let_go(struct fake *f);                       /* what was held back arrives */
+void fake_turn(struct fake *f, const struct turn *turn); /* all of them, and waits until they have */
+void fake_resume(struct fake *f, uint32_t node);         /* after its server was closed and opened again */
+void fake_leave(struct fake *f, uint32_t node);          /* its courier hangs up */
+void fake_let_one_go(struct fake *f);                    /* only the first of it */
+void fake_swap(struct fake *f, uint32_t a, uint32_t b);  /* their numbers in the next world */
+void fake_let_go(struct fake *f);                        /* what was held back arrives */
 int fake_hello(struct fake *f, uint32_t node, struct message_welcome *welcome); /* a socket */
 /* What a node answers to a question of node 1: the final status. */
 int fake_ask(struct fake *f, uint32_t node, uint32_t file, uint32_t value, uint32_t count);
