@@ -112,6 +112,8 @@ dealfs_lab_SOURCES = \
 	cli/lab/lab-options.h \
 	cli/lab/lab.c \
 	cli/lab/lab.h \
+	cli/lab/model-echo.c \
+	cli/lab/model-echo.h \
 	cli/lab/model.c \
 	cli/lab/picture.c \
 	cli/lab/picture.h \

@@ -52,11 +52,15 @@ const struct command command_model = {
             "  --preprocess-rate U   that a node preprocesses; no limit\n"
             "  --cached A            share of the dataset that the nodes keep, 0 to 1; 1\n"
             "  --beta B              share of the kept that must move; simulated\n"
-            "  --batch N             samples of a step on one node, for that simulation; 32\n"
+            "  --batch N             samples of a step on one node, for that simulation and echoes; 32\n"
+            "  --exchange Q          also local reading, with this share exchanged for each epoch, 0 to 1\n"
+            "  --echo E,...          also data echoing with these factors\n"
+            "  --upstream-rate U     samples per second that a node reads and decodes, for that\n"
             "  --calibrate MOUNT     measure the rates of a mount, and take them where none is given\n"
             "  --seconds S           how long each of them is measured; 3\n"
             "  --json                JSON instead of a table\n"
-            "  --plot FILE           also draw lines, as SVG\n",
+            "  --plot FILE           also draw lines, as SVG\n"
+            "  --plot-echo FILE      the same of --echo\n",
     .run = lab_execute,
 };
 

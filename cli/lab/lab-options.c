@@ -8,15 +8,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool real_parse(const char *text, double min, double max, double *value)
+/* What follows it; NULL: it is none. */
+static const char *real_end(const char *text, double min, double max, double *value)
 {
     char *end;
 
     if (!strchr("0123456789.", *text) || !*text)
-        return false;
+        return NULL;
     errno = 0;
     *value = strtod(text, &end);
-    return !errno && !*end && *value >= min && *value <= max;
+    return !errno && *value >= min && *value <= max ? end : NULL;
+}
+
+static bool real_parse(const char *text, double min, double max, double *value)
+{
+    const char *end = real_end(text, min, max, value);
+
+    return end && !*end;
+}
+
+/* "1,1.5,2" */
+static bool reals_parse(const char *text, double min, double max, struct lab_reals *reals)
+{
+    for (reals->count = 0; reals->count < NUMBERS_MOST; text++) {
+        text = real_end(text, min, max, &reals->number[reals->count++]);
+        if (!text || !*text)
+            return text;
+        if (*text != ',')
+            return false;
+    }
+    return false;
 }
 
 /* "16,64,256" */
@@ -57,6 +78,11 @@ static int take_value(const struct command *command, const struct lab_option *o,
         if (real_parse(optarg, o->least, o->most, value))
             return COMMAND_DONE;
         return command_usage(command, "--%s %s: not a number of %g to %g", o->name, optarg, o->least, o->most);
+    case LAB_REALS:
+        if (reals_parse(optarg, o->least, o->most, value))
+            return COMMAND_DONE;
+        return command_usage(command, "--%s %s: not 1 to %d numbers of %g to %g with commas between them", o->name,
+                             optarg, NUMBERS_MOST, o->least, o->most);
     default:
         if (number_parse(optarg, 1, (uint64_t)o->most, value) == 0)
             return COMMAND_DONE;

@@ -12,12 +12,16 @@ struct lab_numbers {
     int count;
     uint32_t number[NUMBERS_MOST];
 };
+struct lab_reals {
+    int count;
+    double number[NUMBERS_MOST];
+};
 
 /* What a value is and where it goes: a bool, a const char *, a uint64_t of 1 to `most`, a struct lab_numbers of such, a
- * double of `least` to `most`. */
-enum lab_kind { LAB_FLAG, LAB_TEXT, LAB_NUMBER, LAB_NUMBERS, LAB_REAL };
+ * double of `least` to `most`, a struct lab_reals of such. */
+enum lab_kind { LAB_FLAG, LAB_TEXT, LAB_NUMBER, LAB_NUMBERS, LAB_REAL, LAB_REALS };
 
-enum { LAB_OPTIONS_MOST = 16 };
+enum { LAB_OPTIONS_MOST = 24 };
 struct lab_option {
     const char *name; /* NULL: the table ends */
     char letter;

@@ -4,7 +4,12 @@
  *   training      D/(pV)                          (1)     preprocessing  D/(pU)              (3)
  *   regular       D/R                             (2)     loading        one of these + (3)  (4)
  *   distributed   (1-a)D/R + aD/Rc (p-1)/p        (7)     epoch          max(training, loading)  (6)
- *   locality      (1-a)D/R + aD/Rb b              (8)     storage binds  p > R/V             (5) */
+ *   locality      (1-a)D/R + aD/Rb b              (8)     storage binds  p > R/V             (5)
+ *
+ * and of partial-local shuffling (Nguyen et al.): each node reads its own samples, and between epochs the part Q of
+ * them changes its node. The exchange overlaps with an epoch; what it takes longer stays visible.
+ *
+ *   local         (1-a)D/R                                exchange       aQD/Rc (p-1)/p */
 #include "cli/base/command.h"
 
 #include "cli/lab/calibrate.h"
@@ -12,6 +17,7 @@
 #include "cli/lab/imbalance.h"
 #include "cli/lab/lab-options.h"
 #include "cli/lab/lab.h"
+#include "cli/lab/model-echo.h"
 #include "fs/base/json.h"
 
 #include <errno.h>
@@ -21,13 +27,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum way { REGULAR, DISTRIBUTED, LOCALITY, WAYS };
-static const char *const way_names[WAYS] = {"regular", "distributed", "locality"};
+enum way { REGULAR, DISTRIBUTED, LOCALITY, LOCAL, WAYS };
+static const char *const way_names[WAYS] = {"regular", "distributed", "locality", "local"};
 
 enum {
     NODES_LIMIT = 16384,
     BATCH_LIMIT = 1 << 20,
     SECONDS_LIMIT = 3600,
+    ECHO_FACTOR_MOST = 1000,
     SIMULATED_STEPS = 200,
     SIMULATED_SAMPLES = 1281167
 };
@@ -35,23 +42,31 @@ enum {
 struct modelled {
     double samples; /* D */
     double train, storage, cache, balance,
-        preprocess; /* V, R, Rc, Rb, U: samples a second; U infinite when not given */
-    double cached;  /* alpha; below 0: not given */
-    double beta;    /* below 0: simulated */
+        preprocess;  /* V, R, Rc, Rb, U: samples a second; U infinite when not given */
+    double cached;   /* alpha; below 0: not given */
+    double beta;     /* below 0: simulated */
+    double exchange; /* Q; below 0: not given, and there is no way LOCAL */
     uint64_t batch, seconds;
     struct lab_numbers nodes;
+    struct model_echo echo; /* without factors: not asked for */
     bool json;
-    const char *plot;
+    const char *plot, *plot_echo;
     const char *mount; /* to be measured; NULL: none */
     struct calibration measured;
 };
 
 struct cost {
     double beta, training, preprocessing;
+    double exchange, visible; /* visible: what it takes longer than training and loading */
     struct {
         double io, loading, epoch;
     } way[WAYS];
 };
+
+static int ways_of(const struct modelled *w)
+{
+    return w->exchange >= 0 ? WAYS : LOCAL;
+}
 
 /* The samples beyond what a simulation needs only make it slow; fewer than a batch cannot be simulated. */
 static int find_beta(const struct modelled *w, uint32_t nodes, double *beta)
@@ -80,10 +95,14 @@ static struct cost cost_of(const struct modelled *w, uint32_t nodes, double beta
     c.way[REGULAR].io = d / w->storage;
     c.way[DISTRIBUTED].io = missing + w->cached * d / w->cache * (p - 1) / p;
     c.way[LOCALITY].io = missing + w->cached * d * beta / w->balance;
+    c.way[LOCAL].io = missing;
     for (int i = 0; i < WAYS; i++) {
         c.way[i].loading = c.way[i].io + c.preprocessing;
         c.way[i].epoch = fmax(c.training, c.way[i].loading);
     }
+    c.exchange = w->cached * w->exchange * d / w->cache * (p - 1) / p;
+    c.visible = fmax(0, c.exchange - c.way[LOCAL].epoch);
+    c.way[LOCAL].epoch += c.visible;
     return c;
 }
 
@@ -92,12 +111,16 @@ static void print_table(const struct modelled *w, const struct cost *cost)
     double binds = w->storage / w->train;
 
     printf("seconds for an epoch; * where loading costs more than training\n\n");
-    printf("%6s %7s %11s %12s %12s %12s\n", "nodes", "beta", "training", way_names[REGULAR], way_names[DISTRIBUTED],
-           way_names[LOCALITY]);
+    printf("%6s %7s %11s", "nodes", "beta", "training");
+    for (int way = 0; way < ways_of(w); way++)
+        printf(" %12s", way_names[way]);
+    printf("%s\n", w->exchange >= 0 ? "    exchange    visible" : "");
     for (int i = 0; i < w->nodes.count; i++) {
         printf("%6" PRIu32 " %6.2f%% %11.4g", w->nodes.number[i], 100 * cost[i].beta, cost[i].training);
-        for (int way = 0; way < WAYS; way++)
+        for (int way = 0; way < ways_of(w); way++)
             printf(" %11.4g%s", cost[i].way[way].epoch, cost[i].way[way].loading > cost[i].training ? "*" : " ");
+        if (w->exchange >= 0)
+            printf(" %11.4g %10.4g", cost[i].exchange, cost[i].visible);
         printf("\n");
     }
     printf("\nStorage binds regular loading above R/V = %.4g nodes: an epoch then costs D/R = %.4g s, however many "
@@ -113,7 +136,11 @@ static void add_cost(struct json *json, const struct modelled *w, uint32_t nodes
     json_fixed(json, "training", cost->training, 6);
     json_fixed(json, "preprocessing", cost->preprocessing, 6);
     json_bool(json, "storage_binds", nodes > w->storage / w->train);
-    for (int way = 0; way < WAYS; way++) {
+    if (w->exchange >= 0) {
+        json_fixed(json, "exchange", cost->exchange, 6);
+        json_fixed(json, "visible", cost->visible, 6);
+    }
+    for (int way = 0; way < ways_of(w); way++) {
         json_begin_object(json, way_names[way]);
         json_fixed(json, "io", cost->way[way].io, 6);
         json_fixed(json, "loading", cost->way[way].loading, 6);
@@ -141,6 +168,8 @@ static bool print_json(const struct modelled *w, const struct cost *cost)
             add_cost(&json, w, w->nodes.number[i], &cost[i]);
         json_end_array(&json);
     }
+    if (w->echo.factors.count > 0)
+        model_echo_add(&json, &w->echo);
     json_end_object(&json);
     str_adds(&text, "\n");
     if (text.failed)
@@ -159,7 +188,7 @@ static void set_edges(const struct modelled *w, const struct cost *cost, struct 
         c->left = fmin(c->left, w->nodes.number[i]);
         c->right = fmax(c->right, w->nodes.number[i]);
         low = fmin(low, cost[i].training);
-        for (int way = 0; way < WAYS; way++)
+        for (int way = 0; way < ways_of(w); way++)
             high = fmax(high, cost[i].way[way].epoch);
     }
     c->left /= 1.3;
@@ -191,7 +220,7 @@ static void draw_costs(const struct modelled *w, const struct cost *cost, struct
         y[i] = cost[i].training;
     chart_line(c, CHART_COLOURS - 1, x, y, w->nodes.count);
     chart_legend(c, CHART_COLOURS - 1, "training alone");
-    for (int way = 0; way < WAYS; way++) {
+    for (int way = 0; way < ways_of(w); way++) {
         for (int i = 0; i < w->nodes.count; i++)
             y[i] = cost[i].way[way].epoch;
         chart_line(c, way, x, y, w->nodes.count);
@@ -220,7 +249,8 @@ static int evaluate_costs(const struct modelled *w, struct cost *cost)
             return command_fail("model: %s", strerror(-error));
         cost[i] = cost_of(w, w->nodes.number[i], beta);
     }
-    return w->plot ? plot_costs(w, cost) : COMMAND_DONE;
+    int status = w->plot ? plot_costs(w, cost) : COMMAND_DONE;
+    return !status && w->plot_echo ? model_echo_plot(&w->echo, w->plot_echo) : status;
 }
 
 static int print_costs(const struct modelled *w, const struct cost *cost)
@@ -234,6 +264,10 @@ static int print_costs(const struct modelled *w, const struct cost *cost)
     }
     if (w->nodes.count > 0)
         print_table(w, cost);
+    if (w->echo.factors.count > 0) {
+        printf("\n");
+        model_echo_print(&w->echo);
+    }
     return COMMAND_DONE;
 }
 
@@ -250,6 +284,10 @@ static const struct lab_option options[] = {
     {"beta", 'e', LAB_REAL, AT(beta), .most = 1},
     {"nodes", 'n', LAB_NUMBERS, AT(nodes), .most = NODES_LIMIT},
     {"batch", 'B', LAB_NUMBER, AT(batch), .most = BATCH_LIMIT},
+    {"exchange", 'x', LAB_REAL, AT(exchange), .most = 1},
+    {"echo", 'E', LAB_REALS, AT(echo.factors), .least = 1, .most = ECHO_FACTOR_MOST},
+    {"upstream-rate", 'U', RATE, AT(echo.upstream)},
+    {"plot-echo", 'P', LAB_TEXT, AT(plot_echo)},
     {"calibrate", 'C', LAB_TEXT, AT(mount)},
     {"seconds", 's', LAB_NUMBER, AT(seconds), .most = SECONDS_LIMIT},
     {"json", 'j', LAB_FLAG, AT(json)},
@@ -281,19 +319,26 @@ static int check_given(struct modelled *w)
                                      : ": it was not to be measured");
     if (w->nodes.count == 0)
         return command_usage(&command_model, "--nodes is needed");
+    if ((w->echo.factors.count > 0) != (w->echo.upstream > 0))
+        return command_usage(&command_model, "--echo and --upstream-rate belong together");
+    if (w->plot_echo && w->echo.factors.count == 0)
+        return command_usage(&command_model, "--plot-echo needs --echo");
     if (w->balance == 0)
         w->balance = w->cache;
     if (w->preprocess == 0)
         w->preprocess = INFINITY;
     if (w->cached < 0)
         w->cached = 1;
+    w->echo.train = w->train;
+    w->echo.batch = (double)w->batch;
     return COMMAND_DONE;
 }
 
 static int answer_model(struct modelled *w)
 {
     struct cost cost[NUMBERS_MOST] = {0};
-    bool model = !w->mount || w->nodes.count > 0 || w->train > 0 || w->plot; /* else only the measured is asked for */
+    /* Else only the measured is asked for. */
+    bool model = !w->mount || w->nodes.count > 0 || w->train > 0 || w->plot || w->echo.factors.count > 0;
 
     if (model && w->mount && (w->nodes.count == 0 || w->train == 0))
         return command_usage(&command_model, "--%s is needed", w->nodes.count == 0 ? "nodes" : "train-rate");
@@ -310,7 +355,7 @@ static int answer_model(struct modelled *w)
 
 int model_command(int argc, char **argv)
 {
-    struct modelled w = {.cached = -1, .beta = -1, .batch = 32, .seconds = CALIBRATE_SECONDS};
+    struct modelled w = {.cached = -1, .beta = -1, .exchange = -1, .batch = 32, .seconds = CALIBRATE_SECONDS};
 
     int status = lab_options_parse(&command_model, options, ":", &w, argc, argv);
     if (status)

@@ -72,12 +72,43 @@ simulated = model('--batch', 64)
 check(simulated, Rc, math.inf, 1, None)
 assert abs(simulated['costs'][-1]['beta'] - 0.048) < 0.003, simulated
 space = '{http://www.w3.org/2000/svg}'
-assert len(list(xml.parse(sys.argv[1]).getroot().iter(space + 'polyline'))) == 4, 'four lines'
+def lines_in(svg):
+    return len(list(xml.parse(svg).getroot().iter(space + 'polyline')))
+assert lines_in(sys.argv[1]) == 4, 'four lines'
+
+# Partial-local shuffling: what an exchange takes, and what of it an epoch does not hide.
+for Q in 0, 0.01, 0.1, 0.3, 1:
+    got = model('--preprocess-rate', U, '--cached', A, '--beta', 0.05, '--exchange', Q, '--plot', sys.argv[1])
+    check(got, Rc, U, A, 0.05)
+    for p, c in zip(nodes, got['costs']):
+        exchange = A * Q * D / Rc * (p - 1) / p
+        hidden = max(D / (p * V), (1 - A) * D / R + D / (p * U))
+        near(c['exchange'], exchange)
+        near(c['visible'], max(0, exchange - hidden))
+        near(c['local']['epoch'], max(exchange, hidden))
+visible = model('--beta', 0, '--exchange', 1)['costs']
+assert visible[0]['visible'] == 0 and visible[-1]['visible'] > 0, visible
+assert lines_in(sys.argv[1]) == 5, 'five lines'
+
+# Echoes.
+factors, batch, upstream = [1, 1.5, 3.5, 4, 8], 256, 400
+got = model('--beta', 0, '--batch', batch, '--echo', ','.join(map(str, factors)), '--upstream-rate', upstream,
+            '--plot-echo', sys.argv[1])['echo']
+near(got['free_up_to'], V / upstream)
+for e, c in zip(factors, got['costs'], strict=True):
+    near(c['e'], e)
+    near(c['upstream'], batch / upstream)
+    near(c['training'], e * batch / V)
+    near(c['step'], max(batch / upstream, e * batch / V))
+    near(c['fresh'], batch / c['step'])
+assert lines_in(sys.argv[1]) == 2, 'two lines'
 END
-ok 'equations 1 to 8' python3 "$tmp/model.py" "$tmp/lines.svg"
+ok 'equations 1 to 8, exchange and echo' python3 "$tmp/model.py" "$tmp/lines.svg"
 given=(--samples 1281167 --nodes "16,256" --train-rate 1400 --storage-rate 20000 --cache-rate 200000)
 like 'the table says where storage binds' "$(dealfs model "${given[@]}")" 'above R/V = 14\.29 nodes: .*64\.06 s'
 like 'and marks what loading costs more' "$(dealfs model "${given[@]}")" ' 256 .* 64\.06\* .*\* +3\.575 '
+like 'an exchange has its columns' "$(dealfs model "${given[@]}" --exchange 1)" ' 256 .* 3\.575 +6\.381 +6\.381 +2\.806'
+like 'echoes have a table' "$(dealfs model "${given[@]}" --echo 1,4 --upstream-rate 700)" ' 4 .*\* .*Up to e = V/U = 2 '
 for missing in samples nodes train-rate storage-rate cache-rate; do
     words=()
     for ((i = 0; i < ${#given[@]}; i += 2)); do
@@ -86,7 +117,8 @@ for missing in samples nodes train-rate storage-rate cache-rate; do
     exits 2 "model without $missing" dealfs model "${words[@]}"
 done
 for wrong in '--beta 2' '--cached -1' '--train-rate 0' '--train-rate nan' '--train-rate 1x' \
-    '--batch 0' '--nodes 0' 'more'; do
+    '--batch 0' '--nodes 0' '--exchange 1.1' '--exchange -1' '--echo 2' '--upstream-rate 5' '--plot-echo x' \
+    '--echo 1,,2 --upstream-rate 5' '--echo 0.5 --upstream-rate 5' '--echo 1x --upstream-rate 5' 'more'; do
     read -ra words <<<"$wrong"
     exits 2 "model $wrong" dealfs model "${given[@]}" "${words[@]}"
 done
