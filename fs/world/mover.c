@@ -340,14 +340,33 @@ static bool may_go(const struct course *c, uint64_t extent, bool all)
     return is_foreign(c, extent) && (all || !stays_for_now(c, extent));
 }
 
-static uint64_t drop_stored(struct course *c, uint32_t owner, uint64_t first, uint32_t count, const uint64_t *bits,
-                            bool all)
+/* Which of a window's extents their owners have stored, of each that has some that may go. */
+static void ask_window(struct course *c, uint64_t first, uint32_t count, bool all, uint64_t *stored)
+{
+    uint64_t bits[WINDOW / 64], asked[(NODES_MOST + 63) / 64] = {0};
+    for (uint64_t e = first; e < first + count; e++) {
+        uint32_t owner = may_go(c, e, all) ? owner_now(c, e) : NO_OWNER;
+        if (owner == NO_OWNER || asked[owner / 64] >> owner % 64 & 1)
+            continue;
+        if (is_over(c))
+            break;
+        asked[owner / 64] |= UINT64_C(1) << owner % 64;
+        if (fetch_stored(c->living->fetches, owner, first, count, c->world->k, bits))
+            continue;
+        for (uint32_t i = 0; i < (count + 63) / 64; i++)
+            stored[i] |= bits[i]; /* each tells of its own alone */
+    }
+}
+
+/* All of a window at once: a segment is then written again once. Returns the bytes. */
+static uint64_t drop_window(struct course *c, uint64_t first, uint32_t count, bool all)
 {
     const struct self *self = c->mover->self;
-    uint64_t bytes = 0, from, to;
+    uint64_t stored[WINDOW / 64] = {0}, bytes = 0, from, to;
+    ask_window(c, first, count, all, stored);
     halt_at("drop");
     for (uint64_t e = first; e < first + count; e++) {
-        if (!may_go(c, e, all) || owner_now(c, e) != owner || !(bits[(e - first) / 64] >> (e - first) % 64 & 1))
+        if (!may_go(c, e, all) || !(stored[(e - first) / 64] >> (e - first) % 64 & 1))
             continue;
         uint32_t file = extents_file(self->extents, e, &from, &to);
         bytes += store_drop(self->store, file, from, to);
@@ -357,30 +376,12 @@ static uint64_t drop_stored(struct course *c, uint32_t owner, uint64_t first, ui
     return bytes;
 }
 
-/* The owners of what is foreign in a window, each asked once. Returns the bytes that were dropped. */
-static uint64_t drop_window(struct course *c, uint64_t first, uint32_t count, bool all)
-{
-    uint64_t bits[WINDOW / 64], dropped = 0;
-    uint64_t asked[(NODES_MOST + 63) / 64] = {0};
-    for (uint64_t e = first; e < first + count; e++) {
-        uint32_t owner = may_go(c, e, all) ? owner_now(c, e) : NO_OWNER;
-        if (owner == NO_OWNER || asked[owner / 64] >> owner % 64 & 1)
-            continue;
-        if (is_over(c))
-            break;
-        asked[owner / 64] |= UINT64_C(1) << owner % 64;
-        if (fetch_stored(c->living->fetches, owner, first, count, c->world->k, bits) == 0)
-            dropped += drop_stored(c, owner, first, count, bits, all);
-    }
-    return dropped;
-}
-
-/* `all`: also what would rather stay for now. */
+/* `all`: also what would rather stay for now, and before all has moved. */
 static uint64_t drop_round(struct course *c, bool all)
 {
     struct mover *m = c->mover;
     uint64_t dropped = 0;
-    if (!c->foreigners || !all_are_there(c, false))
+    if (!c->foreigners || !all_are_there(c, !all))
         return 0;
     for (uint64_t first = 0; first < c->extents && !is_over(c); first += WINDOW)
         dropped += drop_window(c, first, (uint32_t)(c->extents - first < WINDOW ? c->extents - first : WINDOW), all);
@@ -513,11 +514,8 @@ static int move_bytes(struct course *c)
 /* Until nothing is foreign, or the next turn comes. */
 static void drop_all(struct course *c)
 {
-    uint64_t wait = SOON_MS;
-    while (c->foreigners && pause_course(c, wait)) {
-        wait = drop_round(c, false) ? SOON_MS : 2 * wait;
-        wait = wait < LATER_MS ? wait : LATER_MS;
-    }
+    while (c->foreigners && pause_course(c, LATER_MS))
+        drop_round(c, false);
 }
 
 /* What is owned and did not come, and nobody had, is staged where all was. A turn for room stages what it brings at
