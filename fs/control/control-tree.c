@@ -13,12 +13,15 @@
 #include <limits.h>
 #include <string.h>
 
+enum { READAHEAD = 1 << 20 };
+
 static void tree_init(void *userdata, struct fuse_conn_info *conn)
 {
     (void)userdata;
     /* Parts of one direct read must come in order, for the first one runs the request. Lists never change. */
     conn->want &= ~(unsigned)(FUSE_CAP_ASYNC_DIO | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
                               FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_READDIRPLUS);
+    conn->max_readahead = READAHEAD;
 }
 
 static void stat_list(const struct control *control, uint64_t ino, struct samples *list, struct stat *st)

@@ -29,6 +29,7 @@ static int put_both(const struct mount_config *config, struct str *why)
     CLEANUP_STR struct str ignored = STR_INIT;
 
     raise_read_ahead(config->data_minor);
+    raise_read_ahead(config->control_minor); /* decoded pictures are as large as files */
     if (!handover_has(FD_DATA_MOUNT))
         return 0; /* fusermount3 has put them up */
     int error = attach_put(FD_DATA_MOUNT, config->mountpoint, why);
