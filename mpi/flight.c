@@ -29,7 +29,7 @@ struct server_pulse {
     uint64_t next_at;       /* before it news are not passed on, but for urgent ones */
     struct wire_news said;  /* zeros: not all have heard the last */
     uint32_t staging;       /* as they were said last */
-    uint64_t stage_round;
+    uint64_t stage_round, turn, moved;
 };
 
 struct flight {
@@ -230,6 +230,8 @@ static void say_news(struct flight *f, const struct node_news *news, bool urgent
     wire_news_from(&m.news, news);
     p->staging = news->staging;
     p->stage_round = news->stage_round;
+    p->turn = news->turn;
+    p->moved = news->moved;
     if (memcmp(&m.news, &p->said, sizeof m.news) == 0)
         return;
     p->said = m.news;
@@ -248,8 +250,8 @@ static void say_news(struct flight *f, const struct node_news *news, bool urgent
 }
 
 /* The server writes its news every second, also when they are the same: that is its pulse, and one that has stopped
- * gets no more WAITs said in its name. They are passed on as often where they changed, but at once what staging waits
- * for. */
+ * gets no more WAITs said in its name. They are passed on as often where they changed, but at once what staging or the
+ * next turn waits for. */
 static void tick_news(struct flight *f, uint64_t now)
 {
     struct server_pulse *p = &f->pulse;
@@ -260,7 +262,8 @@ static void tick_news(struct flight *f, uint64_t now)
     if (news.version != p->beat)
         p->beat_at = now;
     p->beat = news.version;
-    bool urgent = news.staging != p->staging || news.stage_round != p->stage_round;
+    bool urgent = news.staging != p->staging || news.stage_round != p->stage_round || news.turn != p->turn ||
+                  news.moved != p->moved;
     if (!urgent && now < p->next_at)
         return; /* to be looked at again when it is time */
     p->seen = news.version;

@@ -87,6 +87,7 @@ UNIT_TESTS = \
 	tests/fs/world/test-turning \
 	tests/fs/wire/test-ring \
 	tests/fs/world/test-mover \
+	tests/fs/wire/test-turn \
 	tests/fs/world/test-room \
 	tests/fs/world/test-spread \
 	tests/fs/world/test-turn-model \

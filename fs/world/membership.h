@@ -20,7 +20,8 @@ struct living {
     struct world *world; /* as it was joined: its layout may have turned since */
     struct fetches *fetches;
     struct serves *serves;
-    uint64_t told; /* the timer's: when it told this node's news last */
+    uint64_t told; /* the timer's: when it told this node's news last, and the turn then */
+    uint64_t turn;
 };
 
 /* With one reference; link_start lets it go. Takes the ring over, also when it fails. `alarm`: see link.h. */

@@ -112,7 +112,18 @@ static void tell_news(struct peers *p, struct living *l)
     peers_news(p, w, &now);
     news_write(ring_news(&l->link.ring, l->world->me), &now);
     atomic_store(&p->self.moved, now.moved);
+    l->turn = now.turn;
     world_put(w);
+}
+
+/* Others wait for that. */
+static bool has_turned(struct peers *p, const struct living *l)
+{
+    struct move_news move;
+    struct world *w = membership_world(&p->membership);
+    bool turned = l->turn != w->k || mover_look(p->mover, w, &move) != atomic_load(&p->self.moved);
+    world_put(w);
+    return turned;
 }
 
 static bool others_are_done(struct living *l, uint64_t round)
@@ -179,7 +190,7 @@ static void *keep_time(void *argument)
         uint64_t now = clock_now();
         fetch_tick(l->fetches, now + 2 * tick);
         serve_tick(l->serves, now);
-        if (now - l->told >= news) {
+        if (now - l->told >= news || has_turned(p, l)) {
             tell_news(p, l);
             look_after_room(p, l, now);
             l->told = now;

@@ -7,6 +7,7 @@
 #include "tests/lib/tap.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -322,6 +323,166 @@ static void test_nonsense(void)
     fake_end(&f);
 }
 
+/* ---- any cause ---- */
+
+static struct turn an_exchange(uint64_t epoch)
+{
+    return (struct turn){.cause = TURN_EXCHANGE, .fraction = TURN_WHOLE / 2, .epoch = epoch, .seed = 3};
+}
+
+static bool is_asked(struct fake *f, uint32_t node, const struct turn *turn)
+{
+    uint32_t before = atomic_load(&f->turns_asked);
+    int error = peers_turn(f->node[node].peers, turn);
+    if (error && error != -EBUSY)
+        bail_out("node %u cannot ask: %s", node, strerror(-error));
+    if (error)
+        return false;
+    wait_until(atomic_load(&f->turns_asked) != before);
+    return true;
+}
+
+static uint64_t number_of(struct fake *f, uint32_t node)
+{
+    struct world_view view = view_of(f, node);
+    uint64_t k = view.k;
+    peers_view_release(&view);
+    return k;
+}
+
+/* Asked for by node 1, and taken by all. */
+static void exchange(struct fake *f, uint64_t epoch)
+{
+    struct turn turn = an_exchange(epoch);
+    struct digest layout;
+    uint64_t k = turn_number(&f->history) + 1;
+    wait_until(is_asked(f, 1, &turn));
+    if (!turn_same(&f->asked, &turn) || !compute(f, &turn, &layout))
+        bail_out("no turn");
+    for (uint32_t i = 0; i < f->nodes; i++)
+        fake_settle(f, i, &turn, k, &layout);
+    for (uint32_t i = 0; i < f->nodes; i++)
+        wait_until(number_of(f, i) == k);
+}
+
+static void test_exchange(void)
+{
+    struct fake f;
+    struct turn turn = an_exchange(1), none = {0};
+    struct turn_record record;
+    uint64_t room;
+    fake_begin(&f, &set, NODES, ram, LONG, NULL);
+    is_int(peers_turn(f.node[0].peers, &turn), -ENOTCONN, "nobody can be asked for a turn alone");
+    is_int(peers_turn(f.node[0].peers, &none), -EINVAL, "nor for one without a cause");
+    fake_join(&f, 1);
+    stage(&f, 10);
+    deal_until_settled(&f, 10);
+    struct digest before = layout_of(&f, 0);
+    uint64_t k = number_of(&f, 0), samples = fake_samples(&f);
+    exchange(&f, 1);
+    ok(peers_turned(f.node[0].peers, &turn, &record) && record.k == k + 1 && same(&record.before, &before),
+       "it is known which turn that was");
+    ok(has(&f, 0, &record.after) && has(&f, 1, &record.after) && !same(&record.after, &before),
+       "and all have its layout");
+    struct world_view view = view_of(&f, 1);
+    ok(view.before && same(layout_digest(view.before), &before), "and still that before");
+    peers_view_release(&view);
+    uint32_t asked = atomic_load(&f.turns_asked);
+    is_int(peers_turn(f.node[1].peers, &turn), 0, "one that was taken");
+    is_uint(atomic_load(&f.turns_asked), asked, "is not asked for again");
+    ok(read_all(&f, 0) && read_all(&f, 1), "all bytes are right");
+    f.history.record[0].k += 5;
+    is_int(fake_ready(&f, 0, &turn, &room), -ESTALE, "a server that has missed turns is not ready");
+    f.history.record[0].k -= 5;
+    exchange(&f, 2);
+    ok(read_all(&f, 0) && read_all(&f, 1), "and after another one");
+    is_uint(fake_samples(&f), samples, "and nothing came from the source");
+    restart(&f, 1);
+    ok(peers_turned(f.node[1].peers, &turn, &record) && record.k == k + 1 && number_of(&f, 1) == k + 2,
+       "the next server knows of all that");
+    fake_push(&f, 0, &(struct ring_message){.kind = RING_GONE, .node = 1});
+    turn = an_exchange(100);
+    wait_until(peers_turn(f.node[0].peers, &turn) == -EHOSTDOWN);
+    pass("nothing turns without a node");
+    fake_end(&f);
+}
+
+/* A server dies when it has computed, others turn, and its successor comes when that is over. */
+static void test_left_behind(void)
+{
+    struct fake f;
+    struct turn turn = an_exchange(1);
+    struct digest layout;
+    begin(&f);
+    stage(&f, 10);
+    deal_until_settled(&f, 10);
+    struct store_stats stats;
+    fake_stats(&f, 0, &stats);
+    uint64_t k = number_of(&f, 0), samples = stats.source_samples;
+    if (!compute(&f, &turn, &layout))
+        bail_out("no turn");
+    fake_leave(&f, 1);
+    fake_close(&f, 1);
+    turn_note(&f.history, &(struct turn_record){turn, k + 1, f.layout, layout});
+    f.layout = layout;
+    fake_open(&f, 1, true);
+    is_uint(number_of(&f, 1), k, "a server that is started anew is where the one before was");
+    fake_resume(&f, 1);
+    fake_settle(&f, 0, &turn, k + 1, &layout);
+    ok(number_of(&f, 1) == k + 1 && has(&f, 1, &layout), "and turns when it hears what the others did");
+    exchange(&f, 2);
+    is_uint(number_of(&f, 1), k + 2, "the next turn is all nodes' again");
+    ok(read_all(&f, 0) && read_all(&f, 1), "all bytes are right");
+    fake_stats(&f, 0, &stats);
+    is_uint(stats.source_samples, samples, "and nothing came from the source");
+    fake_end(&f);
+}
+
+static void write_world(const char *path, const char *text)
+{
+    if (file_write_atomic(AT_FDCWD, path, text, strlen(text), 0600))
+        bail_out("write %s", path);
+}
+
+static void test_file(void)
+{
+    struct fake f;
+    struct world *w;
+    char path[sizeof f.node[1].state + 8], a[DIGEST_TEXT], b[DIGEST_TEXT], text[2048], whole[2048];
+    begin(&f);
+    stage(&f, 10);
+    deal_until_settled(&f, 10);
+    snprintf(path, sizeof path, "%s/world", f.node[1].state);
+    CLEANUP_STR struct str saved = STR_INIT;
+    if (file_read(AT_FDCWD, path, sizeof whole - 100, &saved) || !saved.data)
+        bail_out("read %s", path);
+    is_int(world_load(f.node[1].state, set.catalog, &w), 0, "a world is loaded");
+    ok(w->k == turn_number(&f.history) && w->history.count == f.history.count && w->before &&
+           !memcmp(&w->history, &f.history, sizeof f.history),
+       "with its turns");
+    world_put(w);
+    digest_format(&f.layout, a);
+    digest_format(&f.history.record[0].before, b);
+    static const char *const turns[] = {"turn 1 2 1000001 1 1", "turn 1 4 0 1 1", "turn x 2 0 1 1", "turns 1 2 0 1 1",
+                                        "turn 1 2 0 1"};
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+        snprintf(text, sizeof text, "world 2 %s %s 1\n%s %s %s\n", a, a, turns[i], b, a);
+        write_world(path, text);
+        is_int(world_load(f.node[1].state, set.catalog, &w), -EBADMSG, "no world: %s", turns[i]);
+    }
+    static const char *const heads[][2] = {{"world 1 ", " 1\n"}, {"", " 1\n"},          {"world 2 ", "\n"},
+                                           {"world 2 ", " 1"},   {"world 2 ", " 1 \n"}, {"world 2 ", " 7\n"}};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        snprintf(text, sizeof text, "%s%s %s%s", heads[i][0], a, a, heads[i][1]);
+        write_world(path, text);
+        ok(world_load(f.node[1].state, set.catalog, &w) < 0, "nor with another head: %zu", i);
+    }
+    snprintf(whole, sizeof whole, "%s\n", saved.data);
+    write_world(path, whole);
+    is_int(world_load(f.node[1].state, set.catalog, &w), -EBADMSG, "nor with more behind it");
+    fake_end(&f);
+}
+
 static struct {
     struct fake *f;
     _Atomic uint32_t wrong, rounds;
@@ -368,6 +529,9 @@ int main(void)
     test_restarted();
     test_resumed();
     test_nonsense();
+    test_exchange();
+    test_left_behind();
+    test_file();
     test_readers();
     dataset_end(&set);
     return done_testing();
