@@ -1,5 +1,5 @@
 #!/bin/bash
-# Nodes of uneven capacity, one with none, all together too small; a file larger than any node; groups; stage.
+# Nodes of uneven capacity, one with none, all together too small; a file larger than any node; groups; stage; shares.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
@@ -90,6 +90,22 @@ is 'nothing more comes from the source' "$(world_sum source.samples 0 1 2)" 80
 ok 'staging again' timeout 20 dealfs stage "$tmp/node0"
 is 'is done at once' "$(world_sum source.samples 0 1 2)" 80
 ok 'verify' timeout 120 dealfs verify "$tmp/node2"
+ok 'unmount' world_umount
+
+# --- one with twice the room of the others ---
+fresh
+src=$tmp/even
+mkdir "$src"
+head -c $((4000 * 24117)) /dev/urandom | (cd "$src" && split -d -a 4 -b 24117)
+world_options=([0]=ram=88M [1]=ram=44M [2]=ram=44M [3]=ram=44M)
+ok 'one with twice the room: mount' world_mount 4 "$src"
+is 'all own as many samples' "$(owners | tr '\n' ' ')" '0 1000 1 1000 2 1000 3 1000 '
+field() { grep -o "\"$1\":[0-9.]*" | head -n 1 | sed 's/.*://'; }
+moved=$(dealfs plan "$tmp/node0" epoch=0 ranks=4 batch=64 reply=summary | field moved)
+ok "by locality few are moved: $moved of 4000" test "${moved:-4000}" -le 260
+summary=$(dealfs plan "$tmp/node3" epoch=0 ranks=4 batch=64 mode=local reply=summary)
+is 'reading locally all are read' "$(field unread <<<"$summary") $(field samples <<<"$summary")" '0 4000'
+is 'by their owners' "$(field moved <<<"$summary")" 0
 ok 'unmount' world_umount
 nothing_left 'nothing is left'
 done_testing
