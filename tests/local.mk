@@ -174,6 +174,7 @@ WORLD_TESTS = \
 	tests/cases/27-show.t \
 	tests/cases/28-many.t \
 	tests/cases/29-redeal.t \
+	tests/cases/30-move.t \
 	tests/cases/30-turn.t \
 	tests/cases/31-plan-world.t \
 	tests/cases/32-examples.t \
