@@ -263,7 +263,7 @@ static void plan_epoch(const struct sizes *s, const struct layout *d, enum plan_
                                .ranks = layout_nodes(d),
                                .batch = batch,
                                .mode = mode,
-                               .echo = 1000000,
+                               .echo = {.factor = ECHO_ONE},
                                .owners = {.nodes = layout_nodes(d), .groups = 1, .of = {owner}}};
     if (plan_create(&input, NULL, &plan, &why) || plan_run(plan, lists, NULL, summary))
         bail_out("no plan: %s", why.length ? why.data : "");
