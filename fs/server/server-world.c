@@ -164,6 +164,7 @@ void server_make_peers(struct server *s)
         .host = s->host,
         .options = options_hash(&s->config),
         .peer_timeout = s->config.peer_timeout,
+        .exchange = s->config.exchange,
         .exchange_rate = s->config.exchange_rate,
         .mountpoint = s->config.mountpoint,
         .groups = (uint32_t)s->config.groups,

@@ -2,6 +2,7 @@
 
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
+#include "fs/store/shard.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -50,6 +51,14 @@ struct tiers_look {
 };
 
 /* `now`: what is taken now; else when all is reclaimed. */
+/* What moves comes before the room of what leaves is back. */
+static uint64_t room_of(const struct self *self, uint64_t capacity)
+{
+    uint64_t room = extents_room(self->extents, capacity);
+    uint64_t stays_free = self->config.exchange ? shard_kept_free(capacity) : 0;
+    return room > stays_free ? room - stays_free : 0;
+}
+
 static struct tiers_look look_at_tiers(const struct self *self, bool now)
 {
     struct tiers_look look = {0};
@@ -62,7 +71,7 @@ static struct tiers_look look_at_tiers(const struct self *self, bool now)
         look.opening |= t->state == TIER_LOCKED;
         if (t->state == TIER_OPEN || t->state == TIER_LOCKED) {
             look.capacity += t->capacity;
-            look.room += extents_room(self->extents, t->capacity);
+            look.room += room_of(self, t->capacity);
         } else if (t->state == TIER_CLOSED) {
             look.capacity += t->held;
             look.room += its;

@@ -13,6 +13,7 @@ struct peers_config {
     const char *id, *host;
     uint64_t options;       /* hash of those that must be the same everywhere */
     uint64_t peer_timeout;  /* nanoseconds */
+    bool exchange;          /* samples are to move: dealing leaves room for that */
     uint64_t exchange_rate; /* bytes a second that are pulled while samples move; 0: no bound */
     const char *mountpoint;
     uint32_t groups; /* as this node was told; 0: as the others */

@@ -361,6 +361,45 @@ static void test_refused(void)
     fake_end(&f);
 }
 
+static uint64_t unowned(struct fake *f)
+{
+    struct world_view view = view_of(f, 0);
+    uint64_t count = layout_unowned(view.owners);
+    peers_view_release(&view);
+    return count;
+}
+
+/* With the mount options `exchange` and `exchange_rate`. */
+static void test_options(void)
+{
+    enum { RATE = 20 << 20 };
+    static const uint64_t ram[FAKE_NODES] = {36 * MIB, 36 * MIB};
+    struct fake f;
+    fake_begin(&f, &tight, 2, ram, LONG, NULL);
+    fake_join(&f, 1);
+    is_uint(unowned(&f), 0, "all has an owner");
+    fake_end(&f);
+    fake_begin(&f, &tight, 2, ram, LONG, NULL);
+    for (uint32_t i = 0; i < 2; i++) {
+        f.node[i].config.exchange = true;
+        f.node[i].config.exchange_rate = RATE;
+        fake_close(&f, i);
+        fake_open(&f, i, false);
+    }
+    fake_join(&f, 1);
+    ok(unowned(&f) > 0, "but not where room is left for an exchange");
+    stage_all(&f);
+    fake_turn(&f, &exchange);
+    wait_until(all_moved(&f, 1));
+    for (uint32_t i = 0; i < 2; i++) {
+        struct move_news n = news_of(&f, i).move;
+        ok(n.bytes > 0 && n.come_bytes == n.bytes, "node %u has what was to come", i);
+        ok((double)n.nanoseconds / 1e9 > (double)n.bytes / RATE - 0.2, "node %u: no faster than the rate: %.3f s", i,
+           (double)n.nanoseconds / 1e9);
+    }
+    fake_end(&f);
+}
+
 int main(void)
 {
     peering_set_up();
@@ -379,6 +418,7 @@ int main(void)
     test_confirm();
     test_room();
     test_refused();
+    test_options();
     dataset_end(&tight);
     return peering_done();
 }
