@@ -9,11 +9,34 @@
 Each step has the samples that DistributedSampler would give to it; who of the ranks reads which is dealt so that nearly
 all of them lie on the rank's own node. See dealfs-control(5)."""
 import json
+import time
 from urllib.parse import quote
 
 import numpy
 import torch.distributed as dist
 from torch.utils.data import Sampler
+
+
+class Pace:
+    """How long steps wait for their data, and how long they take themselves: for images, labels in pace.over(loader)."""
+
+    def __init__(self):
+        self.wait = self.step = 0
+
+    def over(self, loader):
+        before = time.monotonic()
+        for batch in loader:
+            came = time.monotonic()
+            yield batch
+            done = time.monotonic()
+            self.wait, self.step, before = self.wait + came - before, self.step + done - came, done
+
+    def ratio(self, echo=1):
+        """The time to bring a sample over the time to train with it, 1 to 16, since it was asked last. Where each
+        sample was used `echo` times, bringing it took so many steps."""
+        ratio = echo * (self.wait + self.step) / self.step if self.step else 1
+        self.wait = self.step = 0
+        return round(min(max(ratio, 1), 16), 2)
 
 
 class DealfsSampler(Sampler):
@@ -30,7 +53,8 @@ class DealfsSampler(Sampler):
         is after this."""
         with open(f'{self.mount}/.dealfs/status') as f:
             nodes = self._gather(json.load(f)['node'])
-        plan = {**self.keys, 'epoch': epoch, 'skip': min(consumed, self.keys['count']),
+        entries = int(self.keys['count'] * float(self.keys.get('echo', 1)))
+        plan = {**self.keys, 'epoch': epoch, 'skip': min(consumed, entries),
                 'ranks': len(nodes), 'nodes': ','.join(map(str, nodes))}
         # All plan from the owners that rank 0 sees: these may change at any time.
         rank = dist.get_rank(self.group) if dist.is_initialized() else 0
@@ -41,6 +65,11 @@ class DealfsSampler(Sampler):
         if len(set(digests)) > 1:
             raise RuntimeError(f'the ranks have different plans: {digests}')
         self.indices = numpy.frombuffer(self._ask(plan, reply='u32', rank=rank), '<u4').tolist()
+
+    def fix_echo(self, pace):
+        """All ranks call it together, between epochs: from the next one on each sample is used as often as rank 0's
+        trainer can while the next is read and decoded. Every rank's plan has that number."""
+        self.keys['echo'] = self._gather(pace.ratio(float(self.keys.get('echo', 1))))[0]
 
     def _summary(self, plan):
         try:

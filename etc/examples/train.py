@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 from torchvision import transforms
 from torchvision.datasets import ImageFolder
 
-from dealfs_sampler import DealfsSampler
+from dealfs_sampler import DealfsSampler, Pace
 
 
 def make_network(classes):
@@ -55,24 +55,26 @@ def train(args, sampler_of=DealfsSampler, each_epoch=say):
     dataset = ImageFolder(args.mount, shape)
     network = make_network(len(dataset.classes))
     optimizer = torch.optim.SGD(network.parameters(), lr=args.rate, momentum=0.9)
-    state = {'epoch': 0, 'consumed': 0, 'layout': None, 'ranks': 0}
+    state = {'epoch': 0, 'consumed': 0, 'layout': None, 'ranks': 0, 'echo': None}
     load(args.checkpoint, state, network, optimizer)
     replicas = DistributedDataParallel(network)
 
     keys = {'mode': args.order, 'seed': args.seed}
     if args.exchange:
         keys['exchange'] = args.exchange
+    if args.echo or state['echo']:
+        keys['echo'] = state['echo'] or (1 if args.echo == 'measure' else args.echo)
     sampler = sampler_of(args.mount, len(dataset), args.batch, state['epoch'], state['consumed'], **keys)
     loader = DataLoader(dataset, args.batch, sampler=sampler, num_workers=args.workers,
                         persistent_workers=args.workers > 0)
-    steps = 0
+    steps, pace = 0, Pace()
     while state['epoch'] < args.epochs:
         # In mid-epoch the same ranks go on with the same lists, whoever owns the samples by now.
         same = state['consumed'] > 0 and state['ranks'] == dist.get_world_size()
         sampler.set_epoch(state['epoch'], state['consumed'], state['layout'] if same else None)
         state['layout'], state['ranks'] = sampler.layout, dist.get_world_size()
         total = torch.zeros(2, dtype=torch.double)
-        for images, labels in loader:
+        for images, labels in pace.over(loader):
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(replicas(images), labels)
             loss.backward()
@@ -87,6 +89,9 @@ def train(args, sampler_of=DealfsSampler, each_epoch=say):
         dist.all_reduce(total)
         each_epoch(state['epoch'], (total[0] / total[1].clamp(min=1)).item(), network)
         state['epoch'], state['consumed'] = state['epoch'] + 1, 0
+        if args.echo == 'measure':
+            sampler.fix_echo(pace)
+            state['echo'] = sampler.keys['echo']
         save(args.checkpoint, state, network, optimizer)
     return network
 
@@ -101,6 +106,7 @@ def parse(words=None):
     parser.add_argument('--seed', type=int, default=0, help='of the order')
     parser.add_argument('--order', choices=['locality', 'regular', 'local'], default='locality')
     parser.add_argument('--exchange', metavar='Q', help='with --order local: the part of the samples that changes node')
+    parser.add_argument('--echo', metavar='F', help='use each sample F times; measure: as often as costs no time')
     parser.add_argument('--workers', type=int, default=2)
     parser.add_argument('--checkpoint', metavar='FILE', help='written after each epoch, read at the start')
     parser.add_argument('--steps', type=int, default=0, help='end after so many; 0: only after the last epoch')

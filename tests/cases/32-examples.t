@@ -71,11 +71,11 @@ is 'nobody is misplaced' "$(world_sum plans.misplaced 0 1 2 3)" 0
 
 # --- the sampler ---
 cat >"$tmp/sampler.py" <<'END'
-import os, subprocess, sys
+import os, subprocess, sys, time
 sys.path.insert(0, os.environ['examples'])
 import torch.distributed as dist
 from torch.utils.data import DataLoader
-from dealfs_sampler import DealfsSampler
+from dealfs_sampler import DealfsSampler, Pace
 rank, tmp, meet = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 # Rank 0 and 1 run on node 2, the others each on one.
 place = ['node2', 'node2', 'node0', 'node3'][rank]
@@ -119,6 +119,20 @@ assert 'different plans' in refused(lambda: DealfsSampler(mount, count, batch, s
 assert 'different plans' in refused(lambda: DealfsSampler(mount, count - (rank == 1), batch)), 'one that is refused'
 sampler.set_epoch(8)
 assert list(sampler) == plan('epoch=8', *where), 'and on'
+pace = Pace()
+for wait, step in ((3, 1), (1, 1), (0, 1), (100, 1)):  # as many upstream steps as the paper has downstream ones
+    pace.wait, pace.step = wait, step
+    assert pace.ratio(2) == min(2 * (wait + step), 16), 'ratio'
+assert pace.ratio() == 1, 'nothing was measured'
+for batch in pace.over([1, 2]):
+    time.sleep(0.01)
+assert pace.step >= 0.02 and pace.wait < pace.step, 'over'
+pace.wait, pace.step = rank + 1, 1
+sampler.fix_echo(pace)
+sampler.set_epoch(9)
+assert len(sampler) == 61 and list(sampler) == plan('epoch=9', 'echo=2', *where), 'all ranks with the echo of rank 0'
+sampler.set_epoch(9, consumed=8 * 4)
+assert len(sampler) == 53, 'resumed within an echoed epoch'
 dist.destroy_process_group()
 END
 if $python -c 'import torch, numpy' 2>/dev/null; then
