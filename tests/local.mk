@@ -56,6 +56,7 @@ UNIT_TESTS = \
 	tests/fs/fuse/test-reads \
 	tests/fs/fuse/test-session \
 	tests/fs/fuse/test-slots \
+	tests/fs/image/test-crew \
 	tests/fs/image/test-image \
 	tests/fs/plan/test-order \
 	tests/fs/plan/test-plan \
@@ -279,6 +280,7 @@ tests_other_dealfs_server_SOURCES = $(dealfs_server_SOURCES) fs/control/control-
 tests_other_dealfs_server_CPPFLAGS = $(OTHER_CPPFLAGS)
 tests_other_dealfs_server_LDADD = $(dealfs_server_LDADD)
 
+tests_fs_image_test_crew_SOURCES = tests/fs/image/test-crew.c tests/fs/image/photo.c tests/fs/image/photo.h
 tests_fs_image_test_image_SOURCES = tests/fs/image/test-image.c tests/fs/image/photo.c tests/fs/image/photo.h
 
 check_PROGRAMS += $(UNIT_TESTS) $(TEST_TOOLS)

@@ -17,6 +17,8 @@ static const char *const verdict_names[IMAGE_VERDICTS] = {
     [IMAGE_UNSUPPORTED] = "unsupported",
     [IMAGE_LIMIT] = "limit",
     [IMAGE_NO_MEMORY] = "no-memory",
+    [IMAGE_SMALL] = "small",
+    [IMAGE_CRASHED] = "crashed",
 };
 
 const char *image_verdict_name(enum image_verdict verdict)

@@ -151,8 +151,8 @@ enum image_verdict image_encode(const struct image_pixels *pixels, const struct 
 const char *image_library(void)
 {
 #ifdef LIBJPEG_TURBO_VERSION
-    return "libjpeg-turbo " TEXT_OF(LIBJPEG_TURBO_VERSION);
+    return "libjpeg-turbo " TEXT_OF(LIBJPEG_TURBO_VERSION) ", filter 1";
 #else
-    return "libjpeg " TEXT_OF(JPEG_LIB_VERSION);
+    return "libjpeg " TEXT_OF(JPEG_LIB_VERSION) ", filter 1";
 #endif
 }

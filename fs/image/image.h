@@ -22,9 +22,11 @@ enum image_verdict {
     IMAGE_COLOURS,     /* neither grey nor three colours: CMYK and the like */
     IMAGE_UNSUPPORTED, /* a kind of JPEG that the library cannot decode: 12 bits, lossless, hierarchical */
     IMAGE_LIMIT,       /* more pixels, scans or memory than the limits say */
-    IMAGE_NO_MEMORY,
+    IMAGE_SMALL,       /* nothing to do: not larger than asked for */
+    IMAGE_NO_MEMORY,   /* this and the next may be otherwise another time */
+    IMAGE_CRASHED,     /* the process that worked on it has died, or was stopped: see crew.h */
 };
-enum { IMAGE_VERDICTS = IMAGE_NO_MEMORY + 1 };
+enum { IMAGE_VERDICTS = IMAGE_CRASHED + 1 };
 
 const char *image_verdict_name(enum image_verdict verdict); /* a word, to be counted by: "truncated" */
 
@@ -101,7 +103,16 @@ struct image_encoding {
 enum image_verdict image_encode(const struct image_pixels *pixels, const struct image_encoding *encoding,
                                 struct str *out, struct image_reason *reason);
 
-/* The library and its version, as far as it decides which bytes image_encode makes. */
+/* All of it: appended to `out` is the file of the picture with that shorter side. IMAGE_SMALL: it has no longer one. */
+struct image_shrinking {
+    uint32_t side;
+    unsigned quality;
+    struct image_limits limits; /* all zero: the usual ones */
+};
+enum image_verdict image_shrink(const void *bytes, size_t n, const struct image_shrinking *wanted, struct str *out,
+                                struct image_reason *reason);
+
+/* What decides, beside size and quality, which bytes image_shrink makes: the library's version, and our filter's. */
 const char *image_library(void);
 
 #endif

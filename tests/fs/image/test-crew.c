@@ -1,0 +1,75 @@
+/* Pictures made smaller in processes of their own, some of which die. This program is such a process, too. */
+#include "fs/base/cleanup.h"
+#include "fs/base/thread.h"
+#include "fs/image/crew.h"
+#include "tests/fs/image/photo.h"
+#include "tests/lib/tap.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { THREADS = 4, ROUNDS = 20 };
+
+static const struct image_shrinking wanted = {.side = 100, .quality = 90};
+static struct crew *crew;
+static struct str large, small, deadly, expected;
+static atomic_int wrong;
+
+static void *ask_often(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < ROUNDS; i++) {
+        CLEANUP_STR struct str out = STR_INIT;
+        struct image_reason reason;
+        if (i % 5 == 3) {
+            wrong += crew_shrink(crew, deadly.data, deadly.length, &wanted, &out, &reason) != IMAGE_CRASHED;
+            wrong += out.length != 0;
+            continue;
+        }
+        wrong += crew_shrink(crew, large.data, large.length, &wanted, &out, &reason) != IMAGE_FINE;
+        wrong += out.length != expected.length || memcmp(out.data, expected.data, out.length) != 0;
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    CLEANUP_STR struct str out = STR_INIT;
+    struct image_reason reason;
+    char fault[64];
+
+    if (argc > 1 && strcmp(argv[1], "--worker") == 0)
+        return crew_work();
+    photo_make(&(struct photo){.width = 400, .height = 300, .orientation = 6}, &large);
+    photo_make(&(struct photo){.width = 80, .height = 100}, &small);
+    photo_make(&(struct photo){.width = 401, .height = 300}, &deadly);
+    snprintf(fault, sizeof fault, "crash=%zu", deadly.length);
+    setenv("DEALFS_IMAGE_FAULT", fault, 1);
+    is_int(image_shrink(large.data, large.length, &wanted, &expected, &reason), IMAGE_FINE, "made here");
+    is_int(crew_create("/proc/self/exe", &crew), 0, "a crew");
+    is_int(crew_shrink(crew, large.data, large.length, &wanted, &out, &reason), IMAGE_FINE, "made there");
+    ok(out.length == expected.length && memcmp(out.data, expected.data, out.length) == 0, "the same");
+    is_int(crew_shrink(crew, small.data, small.length, &wanted, &out, &reason), IMAGE_SMALL, "one that is small");
+    is_int(crew_shrink(crew, large.data, large.length / 2, &wanted, &out, &reason), IMAGE_TRUNCATED, "half of one");
+    ok(strstr(reason.text, "end") != NULL, "the reason comes, too: %s", reason.text);
+    is_int(crew_shrink(crew, deadly.data, deadly.length, &wanted, &out, &reason), IMAGE_CRASHED, "one that kills");
+    ok(strstr(reason.text, "died") != NULL, "its reason: %s", reason.text);
+    is_uint(out.length, expected.length, "nothing is added by any of them");
+
+    pthread_t thread[THREADS];
+    threads_join(thread, threads_start(thread, THREADS, "asker", ask_often, NULL));
+    is_int(wrong, 0, "by %d threads, every fifth kills: each has its own", THREADS);
+    crew_destroy(crew);
+
+    is_int(crew_create("/nonexistent/program", &crew), 0, "a crew without a program");
+    ok(crew_shrink(crew, large.data, large.length, &wanted, &out, &reason) != IMAGE_FINE, "makes nothing: %s",
+       reason.text);
+    crew_destroy(crew);
+    str_fini(&large);
+    str_fini(&small);
+    str_fini(&deadly);
+    str_fini(&expected);
+    return done_testing();
+}
