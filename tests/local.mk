@@ -40,6 +40,7 @@ UNIT_TESTS = \
 	tests/fs/base/test-utf8 \
 	tests/fs/catalog/test-catalog \
 	tests/fs/catalog/test-damage \
+	tests/fs/catalog/test-derived \
 	tests/fs/catalog/test-glob \
 	tests/fs/catalog/test-rescan \
 	tests/fs/catalog/test-samples \

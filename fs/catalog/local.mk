@@ -10,6 +10,8 @@ fs_catalog_libcatalog_a_SOURCES = \
 	fs/catalog/crawl.h \
 	fs/catalog/cut.c \
 	fs/catalog/cut.h \
+	fs/catalog/derived.c \
+	fs/catalog/derived.h \
 	fs/catalog/entry.c \
 	fs/catalog/entry.h \
 	fs/catalog/file-state.c \
