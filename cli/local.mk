@@ -59,6 +59,7 @@ cli_libcli_a_SOURCES = \
 	cli/mount/owner.c \
 	cli/mount/owner.h \
 	cli/mount/prepare.c \
+	cli/mount/resize-step.c \
 	cli/mount/start.c \
 	cli/mount/start.h \
 	cli/mount/steps.h \
@@ -84,6 +85,7 @@ CLI_LIBS = \
 	fs/wire/libwire.a \
 	fs/catalog/libcatalog.a \
 	fs/plan/libplan.a \
+	fs/image/libimage.a \
 	fs/base/libbase.a \
 	$(XXHASH_LIBS) \
 	-lm \
@@ -119,7 +121,6 @@ dealfs_lab_SOURCES = \
 	cli/lab/picture.h \
 	cli/lab/simulate.c
 dealfs_lab_LDADD = \
-	fs/image/libimage.a \
 	$(CLI_LIBS) \
 	$(JPEG_LIBS)
 

@@ -232,6 +232,8 @@ const struct command command_mount = {
             "  -o request_memory=SIZE   what plans, uploads and replies may take\n"
             "  -o exchange         leave room in the tiers for samples that move between nodes\n"
             "  -o exchange_rate=SIZE    bytes a second that this node takes while they move\n"
+            "  -o resize=PIXELS    JPEG images with this shorter side, made before the mount is live\n"
+            "  -o quality=Q        their quality (90)\n"
             "  -o metrics_file=PATH  also write the metrics there\n"
             "\n`mpirun -n 4 --map-by ppr:1:node dealfs mount …` makes the mounts of four nodes one cache, and stays "
             "until that\n"

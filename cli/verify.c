@@ -6,11 +6,15 @@
 #include "cli/live/walk.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/size.h"
+#include "fs/catalog/derived.h"
+#include "fs/image/crew.h"
+#include "fs/wire/handover.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 enum { JOBS_DEFAULT = 4, JOBS_MOST = 256 };
@@ -41,24 +45,43 @@ static struct progress_now read_totals(const struct live *live)
                                  .bytes_total = client_number(&status, "catalog.bytes")};
 }
 
-static int verify_live(const struct live *live, int jobs)
+/* Of a mount with resize=: what was made of its source, and who makes it again. */
+static int find_resized(const struct live *live, struct walk_options *options, struct derived **derived)
+{
+    CLEANUP_CLOSE int state = -1, fd = -1;
+    char program[PATH_MAX];
+
+    if (!live->configured || !live->config.resize)
+        return COMMAND_DONE;
+    state = open(live->config.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    fd = state < 0 ? -1 : openat(state, "resized", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int error = fd < 0 ? -errno : derived_open(fd, derived);
+    if (!error)
+        error = handover_find_program("dealfs-resizer", program, sizeof program);
+    if (!error)
+        error = crew_create(program, &options->crew);
+    options->derived = *derived;
+    return error ? command_fail("read what was resized in %s: %s", live->config.state, strerror(-error)) : COMMAND_DONE;
+}
+
+static int compare_live(const struct live *live, struct walk_options *options)
 {
     CLEANUP_STR struct str difference = STR_INIT;
     CLEANUP_CLOSE int source = open(live->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC), mount = -1;
     struct walk_counts counts = {0};
     struct progress_bar progress;
-    struct walk_options options = {.jobs = jobs, .progress = &progress, .stop = &interrupted};
 
     if (source < 0)
         return command_fail("open %s: %s", live->source, strerror(errno));
     mount = open(live->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (mount < 0)
         return command_fail("open %s: %s", live->mountpoint, strerror(errno));
-    options.total = read_totals(live);
+    options->progress = &progress;
+    options->total = read_totals(live);
     interrupt_catch(SIGINT);
     interrupt_catch(SIGTERM);
     progress_begin(&progress, "verifying", stderr);
-    int result = walk_compare(source, mount, &options, &counts, &difference);
+    int result = walk_compare(source, mount, options, &counts, &difference);
     progress_end(&progress);
     if (result == 1)
         return command_fail("%s differs from its source: %s", live->mountpoint, command_why(&difference, 0));
@@ -66,6 +89,19 @@ static int verify_live(const struct live *live, int jobs)
         return command_fail("verify %s: %s", live->mountpoint,
                             result == -ECANCELED ? "interrupted" : strerror(-result));
     return print_counts(live, &counts);
+}
+
+static int verify_live(const struct live *live, int jobs)
+{
+    struct walk_options options = {.jobs = jobs, .stop = &interrupted};
+    struct derived *derived = NULL;
+
+    int status = find_resized(live, &options, &derived);
+    if (!status)
+        status = compare_live(live, &options);
+    crew_destroy(options.crew);
+    derived_close(derived);
+    return status;
 }
 
 static int verify_command(int argc, char **argv)

@@ -225,6 +225,7 @@ SCRIPT_TESTS = \
 	tests/cases/61-source.t \
 	tests/cases/62-warm.t \
 	tests/cases/63-clean.t \
+	tests/cases/70-resize.t \
 	tests/cases/71-decoded.t \
 	tests/cli/lab/20-simulate.t \
 	tests/cli/mount/10-start.t \
@@ -248,6 +249,7 @@ TEST_TOOLS = \
 	tests/bench/shrinker \
 	tests/bench/turner \
 	tests/fs/catalog/list-samples \
+	tests/fs/image/pictures \
 	tests/fs/server/bring-up \
 	tests/fs/plan/planner \
 	tests/fs/world/layouts \
@@ -281,6 +283,7 @@ tests_other_dealfs_server_SOURCES = $(dealfs_server_SOURCES) fs/control/control-
 tests_other_dealfs_server_CPPFLAGS = $(OTHER_CPPFLAGS)
 tests_other_dealfs_server_LDADD = $(dealfs_server_LDADD)
 
+tests_fs_image_pictures_SOURCES = tests/fs/image/pictures.c tests/fs/image/photo.c tests/fs/image/photo.h
 tests_fs_image_test_crew_SOURCES = tests/fs/image/test-crew.c tests/fs/image/photo.c tests/fs/image/photo.h
 tests_fs_image_test_image_SOURCES = tests/fs/image/test-image.c tests/fs/image/photo.c tests/fs/image/photo.h
 

@@ -3,6 +3,7 @@
 
 #include "fs/base/beneath.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,14 +42,22 @@ static const char *type_name(mode_t mode)
     }
 }
 
-static enum compare_result compare_attributes(struct compare *c, const char *path, const struct stat *a,
-                                              const struct stat *b)
+static const char *source_name(const struct derived_record *made)
 {
+    return made ? "what was resized" : "the source";
+}
+
+/* `made`: NULL where the file is to be as it is in the source. */
+static enum compare_result compare_attributes(struct compare *c, const char *path, const struct stat *a,
+                                              const struct stat *b, const struct derived_record *made)
+{
+    off_t size = made ? (off_t)made->size : a->st_size;
+
     if ((a->st_mode & S_IFMT) != (b->st_mode & S_IFMT))
         return differs(c, path, "type: %s in the source, %s in the mount", type_name(a->st_mode),
                        type_name(b->st_mode));
-    if (!S_ISDIR(a->st_mode) && a->st_size != b->st_size)
-        return differs(c, path, "size: %jd in the source, %jd in the mount", (intmax_t)a->st_size,
+    if (!S_ISDIR(a->st_mode) && size != b->st_size)
+        return differs(c, path, "size: %jd in %s, %jd in the mount", (intmax_t)size, source_name(made),
                        (intmax_t)b->st_size);
     if (a->st_mtim.tv_sec != b->st_mtim.tv_sec || a->st_mtim.tv_nsec != b->st_mtim.tv_nsec)
         return differs(c, path, "mtime: %jd.%09ld in the source, %jd.%09ld in the mount", (intmax_t)a->st_mtim.tv_sec,
@@ -119,7 +128,38 @@ static int open_below(int root, const char *path, int flags)
     return beneath_open(root, *path ? path : ".", flags | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static enum compare_result compare_file(struct compare *c, const char *path)
+static int read_whole(int fd, struct str *bytes)
+{
+    enum { MOST = 1 << 30 };
+
+    return file_read_fd(fd, MOST, bytes);
+}
+
+/* Makes it again, and compares that with the mount and with what is known of it. */
+static enum compare_result compare_made(struct compare *c, const char *path, const struct derived_record *record,
+                                        int source, int mount)
+{
+    const struct image_shrinking wanted = {.side = c->derived->terms.side, .quality = c->derived->terms.quality};
+    CLEANUP_STR struct str original = STR_INIT, made = STR_INIT, shown = STR_INIT;
+    struct image_reason reason;
+
+    int error = read_whole(source, &original);
+    if (error)
+        return differs(c, path, "read from the source: %s", strerror(-error));
+    if (crew_shrink(c->crew, original.data, original.length, &wanted, &made, &reason) != IMAGE_FINE)
+        return differs(c, path, "cannot be resized again: %s", reason.text);
+    if (made.length != record->size || hash64(made.data, made.length, 0) != record->hash)
+        return differs(c, path, "is resized to other bytes than when it was mounted");
+    error = read_whole(mount, &shown);
+    if (error)
+        return differs(c, path, "read from the mount: %s", strerror(-error));
+    if (shown.length != made.length || memcmp(shown.data, made.data, made.length) != 0)
+        return differs(c, path, "its bytes are not what it is resized to");
+    atomic_fetch_add(c->bytes, made.length);
+    return COMPARE_SAME;
+}
+
+static enum compare_result compare_file(struct compare *c, const char *path, const struct derived_record *made)
 {
     CLEANUP_CLOSE int source = open_below(c->source, path, O_RDONLY | O_NONBLOCK);
     CLEANUP_CLOSE int mount = open_below(c->mount, path, O_RDONLY | O_NONBLOCK);
@@ -132,7 +172,7 @@ static enum compare_result compare_file(struct compare *c, const char *path)
         return differs(c, path, "open in the mount: %s", strerror(-mount));
     posix_fadvise(mount, 0, 0, POSIX_FADV_DONTNEED);
     posix_fadvise(source, 0, 0, POSIX_FADV_SEQUENTIAL);
-    return compare_bytes(c, path, source, mount);
+    return made ? compare_made(c, path, made, source, mount) : compare_bytes(c, path, source, mount);
 }
 
 static enum compare_result compare_link(struct compare *c, const char *path, int source, int mount)
@@ -161,8 +201,21 @@ static int look_at(int root, const char *path, struct stat *st)
     return fstat(fd, st) < 0 ? -errno : steal_fd(fd);
 }
 
+/* What was made of a file; NULL: nothing, it is as it is in the source. */
+static const struct derived_record *find_made(const struct compare *c, const char *path)
+{
+    uint64_t ino;
+    uint32_t file;
+
+    if (!c->derived || catalog_find(c->derived->original, path, strlen(path), &ino) ||
+        catalog_ino_file(c->derived->original, ino, &file) || c->derived->record[file].outcome != DERIVED_MADE)
+        return NULL;
+    return &c->derived->record[file];
+}
+
 enum compare_result compare_entry(struct compare *c, const char *path)
 {
+    const struct derived_record *made = find_made(c, path);
     CLEANUP_CLOSE int source = -1, mount = -1;
     struct stat a, b;
 
@@ -172,8 +225,8 @@ enum compare_result compare_entry(struct compare *c, const char *path)
     mount = look_at(c->mount, path, &b);
     if (mount < 0)
         return differs(c, path, "in the mount: %s", strerror(-mount));
-    enum compare_result result = compare_attributes(c, path, &a, &b);
+    enum compare_result result = compare_attributes(c, path, &a, &b, made);
     if (result == COMPARE_SAME && S_ISREG(a.st_mode))
-        return compare_file(c, path);
+        return compare_file(c, path, made);
     return result == COMPARE_SAME && S_ISLNK(a.st_mode) ? compare_link(c, path, source, mount) : result;
 }

@@ -1,8 +1,10 @@
-/* Is an entry of the mount what the source has: type, attributes and every byte? */
+/* Is an entry of the mount what the source has: type, attributes and every byte? Of a mount with resize=, what is made
+ * of the source again? */
 #ifndef CLI_LIVE_COMPARE_H
 #define CLI_LIVE_COMPARE_H
 
-#include "fs/base/str.h"
+#include "fs/catalog/derived.h"
+#include "fs/image/crew.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,6 +19,9 @@ struct compare {
     _Atomic uint64_t *bytes;  /* counts what has been compared */
     bool (*stop)(void *user); /* asked for every piece: has the rest become pointless? */
     void *user;
+    /* A mount with resize=: what was made of which file, and who makes it again; else NULL. */
+    const struct derived *derived;
+    struct crew *crew;
     struct str difference; /* a line that names path, place and both sides */
 };
 

@@ -121,6 +121,8 @@ static void *worker_body(void *user)
     struct walk_worker worker = {.walk = w};
     CLEANUP_FREE char *left = malloc(COMPARE_BYTES), *right = malloc(COMPARE_BYTES);
     struct compare compare = {.source = w->source,
+                              .derived = w->options->derived,
+                              .crew = w->options->crew,
                               .mount = w->mount,
                               .buffer = {left, right},
                               .bytes = &w->counts->bytes,

@@ -17,8 +17,10 @@ struct walk_counts {
 
 struct walk_options {
     int jobs;
-    struct progress_bar *progress;     /* shown by the calling thread; NULL: not shown */
-    struct progress_now total;         /* its totals */
+    struct progress_bar *progress; /* shown by the calling thread; NULL: not shown */
+    struct progress_now total;     /* its totals */
+    const struct derived *derived; /* see compare.h */
+    struct crew *crew;
     const volatile sig_atomic_t *stop; /* becomes non-zero: -ECANCELED */
 };
 

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
+enum { RESIZE_MOST = 16384, QUALITY_DEFAULT = 90 };
 enum { ZSTD_DEFAULT = 1, ZSTD_MOST = 19, SOURCE_THREADS_DEFAULT = 16, SOURCE_THREADS_MOST = 256 };
 static const uint64_t peer_timeout_default = 5000000000;
 
@@ -170,7 +171,8 @@ static const struct mount_option table[] = {
     {"allow_other", FLAG, AT(allow_other)},
     {"noexec", FLAG, AT(no_exec)},
     {"wait_join", FLAG, AT(wait_join)},
-    {"resize", LATER, .text = "resizing images is not available in this version"},
+    {"resize", NUMBER, AT(resize), .text = " of pixels", .least = 16, .most = RESIZE_MOST},
+    {"quality", NUMBER, AT(quality), .text = "", .least = 1, .most = 100},
     {"remount", LATER, .text = "a mount cannot be changed; unmount it and mount again"},
 };
 
@@ -338,6 +340,8 @@ int options_parse(struct mount_options *o, const char *list, struct str *why)
     return 0;
 }
 
+const char options_resize_alone[] = "option resize: is not yet possible with several nodes, nor with wait_join";
+
 static int check_world(const struct mount_options *o, struct str *why)
 {
     if (o->wait_join && o->nodes)
@@ -347,6 +351,10 @@ static int check_world(const struct mount_options *o, struct str *why)
         str_adds(why, "options wait_join and catalog: do not go together");
     else if (o->nodes && o->groups > o->nodes)
         str_addf(why, "option groups=%u: more groups than nodes, which are %u", o->groups, o->nodes);
+    else if (o->resize && (o->wait_join || o->nodes > 1 || o->local || o->catalog))
+        str_adds(why, options_resize_alone);
+    else if (o->quality && !o->resize)
+        str_adds(why, "option quality: needs resize=PIXELS");
     else
         return 0;
     return -EINVAL;

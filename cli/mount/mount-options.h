@@ -25,6 +25,7 @@ struct mount_options {
     uint64_t request_memory;
     bool exchange;          /* samples will move: room is left for it */
     uint64_t exchange_rate; /* bytes a second; 0: no bound */
+    int resize, quality;    /* images: their shorter side, in pixels, 0: as they are; JPEG's, 1 to 100 */
     bool allow_other, no_exec;
     unsigned nodes, groups; /* of the world; 0: not given */
     bool wait_join;
@@ -44,6 +45,7 @@ void options_init(struct mount_options *o); /* the defaults */
 int options_parse(struct mount_options *o, const char *list, struct str *why);
 /* Do they go together? To be asked once all lists are parsed. 0 or -EINVAL. */
 int options_check(const struct mount_options *o, struct str *why);
+extern const char options_resize_alone[]; /* why not */
 void options_fini(struct mount_options *o);
 
 #endif

@@ -141,6 +141,8 @@ static int join_live(const struct live *live, const struct world_wish *wish, str
     };
     char courier[PATH_MAX];
 
+    if (c->resize)
+        return place_fail(why, "join", live->mountpoint, "a mount with resize= cannot join others yet", -EINVAL);
     int error = find_courier(courier, why);
     if (error)
         return error;
@@ -260,6 +262,10 @@ int world_mount(struct start *s, const struct launcher *launcher, char *const li
 {
     int error = check_launcher(launcher, "mount", s->options.nodes, why);
 
+    if (!error && s->options.resize) {
+        str_adds(why, options_resize_alone);
+        error = -EINVAL;
+    }
     s->options.node = launcher->rank;
     s->slot = launcher->slot;
     if (!error)

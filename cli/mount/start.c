@@ -161,6 +161,7 @@ static int fill_config(struct start *s)
     c->wait_join = o->wait_join;
     c->rescan = (int)o->rescan;
     c->identity_mtime = o->identity_mtime;
+    c->resize = o->resize;
     c->groups = (int)o->groups;
     return o->metrics_file ? start_keep(&c->metrics_file, place_absolute(o->metrics_file, o->node)) : 0;
 }
@@ -206,7 +207,7 @@ static void close_fd(int *fd)
 static void let_go(struct start *s)
 {
     int *const fds[] = {&s->data.device, &s->data.root, &s->control.device, &s->control.root, &s->lock, &s->state_fd,
-                        &s->life_theirs, &s->source_fd, &s->config_fd,      &s->copy,         &s->log};
+                        &s->life_theirs, &s->source_fd, &s->config_fd,      &s->copy,         &s->log,  &s->resized};
 
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         close_fd(fds[i]);
@@ -248,6 +249,7 @@ static int step_keeper(struct start *s, struct str *why)
     launch.fd[FD_CONTROL_MOUNT] = s->control.root;
     launch.fd[FD_CONFIG] = s->config_fd;
     launch.fd[FD_CATALOG] = s->copy;
+    launch.fd[FD_RESIZED] = s->resized;
     launch.fd[FD_STATE] = s->state_fd;
     launch.fd[FD_LOCK] = s->lock;
     launch.fd[FD_LIFE] = s->life_theirs;
@@ -345,7 +347,7 @@ void start_init(struct start *s)
     *s = (struct start){.to = stdout};
     options_init(&s->options);
     s->slot = s->tiers.ram_fd = s->tiers.ssd_fd = s->life = s->lock = s->log = s->state_fd = s->source_fd = -1;
-    s->config_fd = s->copy = s->life_theirs = -1;
+    s->config_fd = s->copy = s->resized = s->life_theirs = -1;
     s->data = s->control = (struct attach_mount){.device = -1, .root = -1};
 }
 
@@ -365,7 +367,7 @@ int start_mount(struct start *s, struct str *why)
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     static int (*const steps[])(struct start *, struct str *) = {
         prepare_check, prepare_places, prepare_state, step_scan,   step_copy,
-        step_tiers,    mounts_put_up,  step_keeper,   step_finish,
+        step_tiers,    resize_source,  mounts_put_up, step_keeper, step_finish,
     };
 
     int error = 0;

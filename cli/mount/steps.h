@@ -28,7 +28,7 @@ struct start {
     struct owner owner;
     struct tiers tiers;
     struct catalog *catalog;
-    int lock, log, state_fd, source_fd, config_fd, copy, life_theirs;
+    int lock, log, state_fd, source_fd, config_fd, copy, resized, life_theirs;
     struct attach_mount data, control;
     off_t log_before; /* how long the log was */
     bool state_made, control_made;
@@ -57,6 +57,10 @@ int prepare_state(struct start *s, struct str *why);
  * catalog, and opens it. Refused: what is no catalog, and one of another dataset than the source as this node sees
  * it. */
 int given_install(struct start *s, struct str *why);
+
+/* With resize=PIXELS (resize-step.c): makes of the source what the mount shows of it, into the tiers, and puts the
+ * catalog of that in the place of the source's. */
+int resize_source(struct start *s, struct str *why);
 
 /* --- the two mounts (mounts.c) --- */
 

@@ -57,6 +57,7 @@ static const struct field fields[] = {
     FIELD(wait_join, FLAG),
     FIELD(rescan, INT),
     FIELD(identity_mtime, FLAG),
+    FIELD(resize, INT),
     FIELD(groups, INT),
     FIELD(id, TEXT),
 };

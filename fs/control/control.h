@@ -22,6 +22,8 @@ struct control_config {
     const uint32_t *keeper;          /* its process id, which changes when it is replaced */
     struct staging *staging;         /* where to note it; NULL: nowhere */
     int state;                       /* the state directory, to see whether it is still there; 0: not looked at */
+    const struct derived *derived;   /* NULL: files are as the source has them */
+    struct derived_counts *remade;   /* with that */
     const struct handover *handover; /* what is said of the servers; NULL: nothing */
 };
 

@@ -6,6 +6,7 @@
 #include "fs/base/clock.h"
 #include "fs/base/json.h"
 #include "fs/base/size.h"
+#include "fs/catalog/derived.h"
 #include "fs/wire/handover.h"
 
 #include <errno.h>
@@ -192,6 +193,9 @@ void health_add_status(struct json *j, const struct control *control, const stru
     if (stage.failed > 0)
         add_sentence(j, "%" PRIu64 " files could not be staged, the first: %s", stage.failed,
                      control_error_text(stage.error));
+    if (control->config.derived && atomic_load(&control->config.remade->failed) > 0)
+        add_sentence(j, "%" PRIu64 " images could not be resized again, and reads of them failed: the log says why",
+                     atomic_load(&control->config.remade->failed));
     if (metrics)
         add_sentence(j, "the metrics file cannot be written: %s", control_error_text(metrics));
     json_end_array(j);

@@ -9,6 +9,8 @@
 
 #include "fs/base/clock.h"
 #include "fs/base/json.h"
+#include "fs/catalog/derived.h"
+#include "fs/resize/originals.h"
 #include "fs/wire/handover.h"
 
 #include <errno.h>
@@ -56,6 +58,37 @@ static void add_catalog(struct json *j, const struct catalog *c)
     json_uint(j, "hidden", notes->hidden);
     json_uint(j, "unreadable", notes->unreadable);
     json_end_object(j);
+    json_end_object(j);
+}
+
+/* What images became smaller, and why the others did not. */
+static void add_resize(struct json *j, const struct derived *d, struct derived_counts *counts)
+{
+    uint64_t files[OUTCOMES] = {0}, before = 0, after = 0;
+    struct digest digest = derived_digest(d);
+    char text[DIGEST_TEXT];
+
+    for (uint32_t file = 0; file < d->files; file++) {
+        const struct derived_record *r = &d->record[file];
+        files[r->outcome < OUTCOMES ? r->outcome : DERIVED_UNKNOWN]++;
+        before += r->outcome == DERIVED_MADE ? catalog_file(d->original, file).size : 0;
+        after += r->outcome == DERIVED_MADE ? r->size : 0;
+    }
+    json_begin_object(j, "resize");
+    json_uint(j, "pixels", d->terms.side);
+    json_uint(j, "quality", d->terms.quality);
+    json_string(j, "library", d->terms.library);
+    json_string(j, "digest", digest_format(&digest, text));
+    json_uint(j, "images", files[DERIVED_MADE]);
+    json_uint(j, "before", before);
+    json_uint(j, "after", after);
+    json_begin_object(j, "passed");
+    for (uint32_t outcome = OUTCOME_PASSES; outcome < OUTCOMES; outcome++)
+        if (files[outcome] > 0)
+            json_uint(j, outcome_name(outcome), files[outcome]);
+    json_end_object(j);
+    json_uint(j, "remade", atomic_load(&counts->remade));
+    json_uint(j, "failed", atomic_load(&counts->failed));
     json_end_object(j);
 }
 
@@ -176,6 +209,8 @@ int control_status(struct control *control, struct str *out)
     add_node(&json, control, &view);
     if (control_filled(control))
         add_catalog(&json, control->config.catalog);
+    if (control->config.derived)
+        add_resize(&json, control->config.derived, control->config.remade);
     add_store(&json, &stats);
     world_view_add_status(&json, control, &view, &stats);
     verb_stage_add_status(&json, control);

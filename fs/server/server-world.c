@@ -10,6 +10,7 @@
 #include "fs/base/log.h"
 #include "fs/catalog/catalog.h"
 #include "fs/catalog/copy.h"
+#include "fs/resize/remake.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,6 +54,15 @@ static int reopen_source(void *user)
     return error;
 }
 
+/* Over the source of a mount with resize=. */
+static int put_remaker(void *user, struct layer *below, struct layer **layer)
+{
+    struct server *s = user;
+    char program[PATH_MAX];
+    int error = handover_find_program("dealfs-resizer", program, sizeof program);
+    return error ? error : remake_create(s->derived, program, &s->remade, below, layer);
+}
+
 static int open_store(struct server *s)
 {
     const struct mount_config *c = &s->config;
@@ -65,6 +75,8 @@ static int open_store(struct server *s)
         .source = FD_SOURCE,
         .source_reopen = reopen_source,
         .source_user = s,
+        .original = s->derived ? s->derived->original : NULL,
+        .over_source = s->derived ? put_remaker : NULL,
         .tier[TIER_RAM] = {.directory = c->ram_bytes ? ram : NULL, .capacity = c->ram_bytes},
         .tier[TIER_SSD] = ssd_config(c),
         .zstd_level = c->zstd_level,
@@ -81,6 +93,10 @@ static int open_all(struct server *s, const char **what)
 {
     *what = "the catalog";
     int error = catalog_open_fd(FD_CATALOG, &s->catalog);
+    if (!error && handover_has(FD_RESIZED)) {
+        *what = "what was resized";
+        error = derived_open(FD_RESIZED, &s->derived);
+    }
     if (!error) {
         *what = "the store";
         error = open_store(s);

@@ -101,6 +101,8 @@ static void open_control(struct server *s)
         .staging = &s->handover->staging,
         .state = handover_has(FD_STATE) ? FD_STATE : 0,
         .handover = s->handover,
+        .derived = s->derived,
+        .remade = &s->remade,
     };
     int error = control_create(&config, &s->control);
     if (error)
@@ -324,6 +326,7 @@ static int server_finish(struct server *s)
     session_destroy(s->data_session);
     reads_destroy(s->reads);
     gate_destroy(s->gate);
+    derived_close(s->derived);
     catalog_close(s->catalog);
     process_forget(&s->keeper);
     config_fini(&s->config);

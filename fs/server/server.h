@@ -3,6 +3,7 @@
 #define FS_SERVER_SERVER_H
 
 #include "fs/attach/config.h"
+#include "fs/catalog/derived.h"
 #include "fs/control/control.h"
 #include "fs/fuse/data.h"
 #include "fs/fuse/gate.h"
@@ -19,6 +20,8 @@ struct server {
     struct handover *handover;
     char host[HOST_NAME_MAX + 1];
     struct peers *peers;
+    struct derived *derived; /* NULL: files are as the source has them */
+    struct derived_counts remade;
     struct catalog *catalog; /* these two by the peers' thread in a mount that waits for its first world */
     struct store *store;
     struct control *control;

@@ -73,11 +73,16 @@ static int open_layers(struct store *s, const struct store_config *config)
     memcpy(shard.tier, config->tier, sizeof shard.tier);
     int error = shard_open(&shard, &s->shard);
     if (!error)
-        error = source_create(config->catalog, config->source, config->source_reopen, config->source_user, &s->origin);
+        error = source_create(config->original ? config->original : config->catalog, config->source,
+                              config->source_reopen, config->source_user, &s->origin);
     if (error)
         return error;
     s->source = s->origin;
     source_count_in(s->origin, stats_source(s->stats));
+    if (config->over_source)
+        error = config->over_source(config->source_user, s->origin, &s->source);
+    if (error)
+        return error;
     return config->faults ? add_faults(s, config->faults) : 0;
 }
 

@@ -17,7 +17,11 @@ struct store;
 
 struct store_config {
     const struct catalog *catalog;
-    int source;               /* the source's root, borrowed */
+    int source; /* the source's root, borrowed */
+    /* Where files have other bytes than in the source: its own catalog, with the same numbers, and what makes a layer
+     * over the source, which it then owns, that gives them. Else NULL. */
+    const struct catalog *original;
+    int (*over_source)(void *user, struct layer *below, struct layer **layer);
     root_open *source_reopen; /* NULL: it cannot be */
     void *source_user;
     struct tier_config tier[TIERS];

@@ -26,9 +26,10 @@ enum handover_fd {
     FD_CONFIG = 13,  /* sealed memory: struct mount_config as text. All that a keeper goes by */
     FD_CATALOG = 14, /* the mount's own copy of its catalog: fs/catalog/copy.h */
     FD_STATE = 15,   /* the state directory, flock held, which cleaners of temporary directories respect */
+    FD_RESIZED = 16, /* sealed memory: what the catalog was derived of (fs/catalog/derived.h); none: it was not */
     /* The two mounts until the keeper has put them in their places, when a server answers; no server has these. */
-    FD_DATA_MOUNT = 16,
-    FD_CONTROL_MOUNT = 17,
+    FD_DATA_MOUNT = 17,
+    FD_CONTROL_MOUNT = 18,
     FD_LAST = FD_CONTROL_MOUNT
 };
 

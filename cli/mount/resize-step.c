@@ -1,0 +1,261 @@
+/* Resizing as people see it: dealfs-resizer does it, with the owner's rights, and tells how far it is. */
+#include "cli/base/command.h"
+#include "cli/base/interrupt.h"
+#include "cli/base/place.h"
+#include "cli/base/progress.h"
+#include "cli/mount/steps.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/base/process.h"
+#include "fs/base/size.h"
+#include "fs/catalog/copy.h"
+#include "fs/catalog/derived.h"
+#include "fs/wire/handover.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+enum { QUALITY = 90, ABOVE_ALL = 64, LINE_MOST = 4096, FD_OF_STATE = 3, FD_OF_SOURCE = 4, FD_OF_RAM = 5 };
+
+struct resize_run {
+    struct start *start;
+    pid_t pid;
+    bool stopped; /* it was told to end */
+    struct progress_bar progress;
+    char label[80];
+    uint32_t made, all;
+    uint64_t began;
+};
+
+/* --- the program --- */
+
+static int quality_of(const struct start *s)
+{
+    return s->options.quality ? s->options.quality : QUALITY;
+}
+
+static int take_descriptors(const struct start *s, int out)
+{
+    const int from[] = {out, s->log, s->state_fd, s->source_fd, s->tiers.ram_fd};
+    const int to[] = {STDOUT_FILENO, STDERR_FILENO, FD_OF_STATE, FD_OF_SOURCE, FD_OF_RAM};
+    int high[5];
+
+    for (int i = 0; i < 5; i++)
+        if ((high[i] = fcntl(from[i] < 0 ? out : from[i], F_DUPFD, ABOVE_ALL)) < 0)
+            return -errno;
+    for (int i = 0; i < 5; i++)
+        if (dup2(high[i], to[i]) < 0)
+            return -errno;
+    return close_range(FD_OF_RAM + 1, ~0u, 0) < 0 ? -errno : 0;
+}
+
+static _Noreturn void become_resizer(const struct start *s, const char *program, int out)
+{
+    char text[4][32], detached[32];
+    const struct tiers *t = &s->tiers;
+
+    snprintf(text[0], sizeof text[0], "%d", s->options.resize);
+    snprintf(text[1], sizeof text[1], "%d", quality_of(s));
+    snprintf(text[2], sizeof text[2], "%" PRIu64, t->ram_bytes);
+    snprintf(text[3], sizeof text[3], "%" PRIu64, t->ssd_bytes);
+    snprintf(detached, sizeof detached, "/proc/self/fd/%d", FD_OF_RAM);
+    process_reset_signals();
+    setsid();
+    umask(077);
+    int error = process_become(s->owner.uid, s->owner.gid);
+    if (!error)
+        error = take_descriptors(s, out);
+    if (!error) {
+        execl(program, "dealfs-resizer", text[0], text[1], t->ram_path ? t->ram_path : detached, text[2],
+              t->ssd_path ? t->ssd_path : "", text[3], (char *)NULL);
+        error = -errno;
+    }
+    dprintf(STDOUT_FILENO, "e start %s: %s\n", program, strerror(-error));
+    _exit(1);
+}
+
+static int start_resizer(struct resize_run *r, int *from, struct str *why)
+{
+    char program[PATH_MAX];
+    int ends[2];
+
+    int error = handover_find_program("dealfs-resizer", program, sizeof program);
+    if (error)
+        return place_fail(why, "find", "dealfs-resizer", "neither beside dealfs nor in ../libexec/dealfs", error);
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return place_fail(why, "make", "a pipe", strerror(errno), -errno);
+    r->pid = fork();
+    if (r->pid == 0)
+        become_resizer(r->start, program, ends[1]);
+    close(ends[1]);
+    *from = ends[0];
+    return r->pid < 0 ? place_fail(why, "start", program, strerror(errno), -errno) : 0;
+}
+
+/* --- what it says --- */
+
+static void show_progress(struct resize_run *r, const char *line)
+{
+    char before[SIZE_TEXT], after[SIZE_TEXT];
+    uint64_t from, to;
+
+    if (sscanf(line, "p %u %u %" SCNu64 " %" SCNu64, &r->made, &r->all, &from, &to) != 4)
+        return;
+    snprintf(r->label, sizeof r->label, "resizing %s -> %s", size_format(from, before, sizeof before),
+             size_format(to, after, sizeof after));
+    progress_show(&r->progress, &(struct progress_now){.files = r->made, .files_total = r->all});
+}
+
+/* A line at a time; a signal to us is passed on once. */
+static void follow_resizer(struct resize_run *r, int from, struct str *why)
+{
+    CLEANUP_FCLOSE FILE *lines = fdopen(from, "r");
+    char line[LINE_MOST];
+
+    if (!lines)
+        close(from);
+    while (lines && fgets(line, sizeof line, lines)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (line[0] == 'p')
+            show_progress(r, line);
+        else if (line[0] == 'e' && line[1] == ' ' && why->length == 0)
+            str_add_printable(why, line + 2, strlen(line + 2));
+        if (interrupted && !r->stopped) {
+            r->stopped = true;
+            kill(r->pid, SIGTERM);
+        }
+    }
+}
+
+static int run_resizer(struct resize_run *r, struct str *why)
+{
+    int from, status = 0;
+
+    progress_begin(&r->progress, r->label, stderr);
+    r->began = clock_now();
+    int error = start_resizer(r, &from, why);
+    if (error)
+        return error;
+    follow_resizer(r, from, why);
+    progress_end(&r->progress);
+    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (interrupted) {
+        str_clear(why);
+        str_adds(why, "interrupted");
+        return -EINTR;
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    if (why->length == 0)
+        str_addf(why, "dealfs-resizer has ended without a word (status 0x%x)", status);
+    return -EIO;
+}
+
+/* --- what has come of it --- */
+
+static int open_resized(struct start *s, struct str *why)
+{
+    CLEANUP_CLOSE int from = openat(s->state_fd, "resized", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    (void)why;
+    s->resized = memfd_create("dealfs-resized", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int error = from < 0 || s->resized < 0 ? -errno : file_copy(from, s->resized, UINT64_MAX - 1);
+    return error ? error : file_seal(s->resized);
+}
+
+/* The derived catalog takes the place of the source's. */
+static int install_derived(struct start *s, const struct derived *d)
+{
+    CLEANUP_CLOSE int from = memfd_create("dealfs-derived", MFD_CLOEXEC);
+    CLEANUP_FREE void *bytes = NULL;
+    size_t length;
+
+    int error = from < 0 ? -errno : derived_catalog(d, &bytes, &length);
+    if (!error)
+        error = file_write_all(from, bytes, length);
+    if (!error)
+        error = lseek(from, 0, SEEK_SET) < 0 ? -errno : 0;
+    if (error)
+        return error;
+    close(steal_fd(s->copy));
+    error = copy_make(s->state_fd, length, &s->copy);
+    if (!error)
+        error = copy_fill(s->copy, from, length);
+    if (error)
+        return error;
+    catalog_close(s->catalog);
+    s->catalog = NULL;
+    return catalog_open_fd(s->copy, &s->catalog);
+}
+
+static void say_resized(const struct resize_run *r, const struct derived *d)
+{
+    char made[COUNT_TEXT], before[SIZE_TEXT], after[SIZE_TEXT], anew[COUNT_TEXT];
+    uint64_t files = 0, from = 0, to = 0, passed = 0, unknown = 0;
+    double seconds = (double)(clock_now() - r->began) / 1e9;
+
+    for (uint32_t file = 0; file < d->files; file++) {
+        const struct derived_record *record = &d->record[file];
+        bool is_made = record->outcome == DERIVED_MADE;
+        files += is_made;
+        from += is_made ? catalog_file(d->original, file).size : 0;
+        to += is_made ? record->size : 0;
+        passed += record->outcome > DERIVED_MADE;
+        unknown += record->outcome == DERIVED_UNKNOWN;
+    }
+    count_format(files, made, sizeof made);
+    size_format(from, before, sizeof before);
+    size_format(to, after, sizeof after);
+    if (r->all > 0)
+        command_note(r->start->to, "%s images are resized to %u pixels, %s -> %s; %s files were new, %.0f/s", made,
+                     d->terms.side, before, after, count_format(r->made, anew, sizeof anew),
+                     (double)r->made / (seconds > 0.001 ? seconds : 0.001));
+    else
+        command_note(r->start->to, "%s images are resized to %u pixels, %s -> %s, as at the last mount%s", made,
+                     d->terms.side, before, after,
+                     r->start->options.ssd ? "" : "; what was kept in RAM alone is made again as it is read");
+    if (passed > 0)
+        command_note(r->start->to,
+                     "%" PRIu64 " files pass as they are; `dealfs status --json` counts why, the log has names",
+                     passed);
+}
+
+static int take_resized(struct resize_run *r, struct str *why)
+{
+    struct start *s = r->start;
+    struct derived *d;
+
+    int error = start_as_owner(s, open_resized, why);
+    if (!error)
+        error = derived_open(s->resized, &d);
+    if (error)
+        return place_fail(why, "read what was resized in", s->config.state, strerror(-error), error);
+    if (d->terms.side != (uint32_t)s->options.resize || d->terms.quality != (uint32_t)quality_of(s) ||
+        memcmp(catalog_versions(d->original), catalog_versions(s->catalog), sizeof(struct digest)) != 0)
+        error = place_fail(why, "what was resized in", s->config.state, "is of something else", -ESTALE);
+    if (!error)
+        error = install_derived(s, d);
+    if (!error)
+        say_resized(r, d);
+    derived_close(d);
+    return error && why->length == 0
+               ? place_fail(why, "install the catalog in", s->config.state, strerror(-error), error)
+               : error;
+}
+
+int resize_source(struct start *s, struct str *why)
+{
+    struct resize_run r = {.start = s};
+
+    if (!s->options.resize)
+        return 0;
+    int error = run_resizer(&r, why);
+    return error ? error : take_resized(&r, why);
+}

@@ -1,0 +1,14 @@
+noinst_LIBRARIES += fs/resize/libresize.a
+
+fs_resize_libresize_a_SOURCES = \
+	fs/resize/originals.c \
+	fs/resize/originals.h \
+	fs/resize/remake.c \
+	fs/resize/remake.h
+
+pkglibexec_PROGRAMS += dealfs-resizer
+
+dealfs_resizer_SOURCES = fs/resize/resizer.c
+dealfs_resizer_LDADD = \
+	$(ARCHIVES) \
+	$(ARCHIVES_NEED)

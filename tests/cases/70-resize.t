@@ -1,0 +1,128 @@
+#!/bin/bash
+# Mounts with resize=: JPEG files are made smaller before the mount is live; all others pass as they are.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+require_root
+require_fuse
+pictures=$top_builddir/tests/fs/image/pictures
+src=$tmp/src mnt=$tmp/mnt ssd=$tmp/ssd state=$tmp/state log=$tmp/state/log
+count=30
+"$pictures" make "$src" $count || bail_out 'no pictures'
+echo 'no picture' >"$src/a.txt"
+settle "$src"
+mkdir "$ssd" "$mnt"
+at_exit dealfs umount "$mnt"
+resized() { # side, quality; are all files what they are to be?
+    local file name wrong=0
+    for file in "$src"/*; do
+        name=${file##*/}
+        "$pictures" shrink "$1" "$2" "$file" >"$tmp/expected" || cp "$file" "$tmp/expected"
+        cmp "$tmp/expected" "$mnt/$name" || wrong=$((wrong + 1))
+    done
+    return $((wrong > 0))
+}
+up() { dealfs mount -o "state=$state,$1" "$src" "$mnt" >"$tmp/said" 2>&1 || { cat "$tmp/said"; return 1; }; }
+down() { dealfs umount "$mnt"; }
+no_resizer() { ! processes dealfs-resizer | grep -q .; }
+fails_quietly() { ! "$@"; }
+length() { stat -c %s "$1"; }
+
+# --- the first time ---
+good=$((count + 4)) # and arithmetic, grey, progressive, turned
+ok 'it mounts' up "resize=64,quality=80,ssd=$ssd,ram=0"
+like 'it says so' "$(cat "$tmp/said")" "$good images are resized to 64 pixels, .* -> .*; $((count + 14)) files were new"
+ok 'each image is what it is resized to, each other file as it was' resized 64 80
+is 'status counts the images' "$(value "$mnt" resize.images)" $good
+is 'and what passes, by reason' "$(value "$mnt" resize.passed)" \
+    '{"not-jpeg": 3, "empty": 1, "truncated": 1, "corrupt": 1, "colours": 1, "unsupported": 1, "small": 2}'
+like 'and says how' "$(value "$mnt" resize)" '"pixels": 64, "quality": 80, "library": "libjpeg'
+like 'the log names what passes, and why' "$(cat "$log")" 'cut.jpg is not resized .*: truncated: Premature end'
+unlike 'but not what is small, or no JPEG file' "$(cat "$log")" 'small.jpg|a.txt'
+is 'images were read from the shard' "$(value "$mnt" resize.remade)" 0
+ok 'verify makes each again' dealfs verify "$mnt"
+is 'ls shows the sizes' "$(length "$mnt/grey.jpg")" "$("$pictures" shrink 64 80 "$src/grey.jpg" | wc -c)"
+digest=$(value "$mnt" catalog.digest)
+kill -9 "$(value "$mnt" pids.server)"
+drop_cache "$mnt"/*
+ok 'the next server has them, too' resized 64 80
+ok 'unmount' down
+
+# --- again ---
+ok 'it mounts again' up "resize=64,quality=80,ssd=$ssd,ram=0"
+like 'without making anything' "$(cat "$tmp/said")" 'as at the last mount'
+ok 'the same' resized 64 80
+is 'out of the shard' "$(value "$mnt" resize.remade)" 0
+is 'with the same catalog' "$(value "$mnt" catalog.digest)" "$digest"
+ok 'unmount' down
+"$pictures" make "$tmp/more" $((count + 1)) && cp "$tmp/more/good0$count.jpg" "$src/new.jpg"
+cp "$tmp/more/good029.jpg" "$src/good000.jpg"
+rm "$src/good001.jpg"
+settle "$src"
+ok 'the source changes: mount' up "resize=64,quality=80,ssd=$ssd,ram=0"
+like 'only what is new is made' "$(cat "$tmp/said")" '; 2 files were new'
+ok 'all are right' resized 64 80
+is 'and out of the shard' "$(value "$mnt" resize.remade)" 0
+ok 'unmount' down
+
+# --- what is lost is made again ---
+ok 'without the shard' up 'resize=64,quality=80,ram=64M'
+like 'it says so' "$(cat "$tmp/said")" 'made again as it is read'
+ok 'the same bytes' resized 64 80
+is 'each was made again once' "$(value "$mnt" resize.remade)" $good
+drop_cache "$mnt"/*
+ok 'and is kept then' resized 64 80
+is 'so that it is not made again' "$(value "$mnt" resize.remade)" $good
+ok 'unmount' down
+deadly=$src/good007.jpg
+ok 'a codec that dies of one image' env DEALFS_IMAGE_FAULT="crash=$(length "$deadly")" \
+    dealfs mount -o "state=$state,resize=64,quality=80,ram=64M" "$src" "$mnt"
+fails 'does not give its original' cat "$mnt/good007.jpg"
+ok 'nor harms another' cmp "$mnt/good008.jpg" <("$pictures" shrink 64 80 "$src/good008.jpg")
+like 'status has it' "$(value "$mnt" resize.failed) $(value "$mnt" health)" '^[1-9].*could not be resized again'
+like 'the log says why' "$(cat "$log")" 'resize good007.jpg again: the process that worked on it has died'
+one_line 'verify finds it' 'good007.jpg: cannot be resized again' \
+    env DEALFS_IMAGE_FAULT="crash=$(length "$deadly")" dealfs verify "$mnt"
+ok 'unmount' down
+
+# --- other terms, and what dies meanwhile ---
+ok 'another size, and a codec that dies of one image' env DEALFS_IMAGE_FAULT="crash=$(length "$deadly")" \
+    dealfs mount -o "state=$state,resize=50,ssd=$ssd" "$src" "$mnt"
+ok 'that one passes as it is' cmp "$deadly" "$mnt/good007.jpg"
+is 'and is counted' "$(value "$mnt" resize.passed.crashed)" 1
+ok 'the others are resized' cmp "$mnt/turned" <("$pictures" shrink 50 90 "$src/turned")
+ok 'unmount' down
+ok 'the next mount tries it again' up "resize=50,ssd=$ssd"
+like 'it alone' "$(cat "$tmp/said")" '; 1 files were new'
+ok 'all are right' resized 50 90
+ok 'unmount' down
+ok 'without resize=' up "ssd=$ssd"
+ok 'files are as they are in the source' diff -r -x .dealfs "$src" "$mnt"
+ok 'unmount' down
+hanging() { processes 'dealfs-resizer 40' | grep -q . && grep -q resizing "$tmp/hung"; }
+for signal in KILL TERM; do
+    DEALFS_IMAGE_FAULT="hang=$(length "$deadly")" dealfs mount -o "state=$state,resize=40,ssd=$ssd" "$src" "$mnt" \
+        >"$tmp/hung" 2>&1 &
+    command=$!
+    ok 'an image that hangs: it waits' wait_for 20 hanging
+    if [ $signal = KILL ]; then
+        diag "resizer: $(processes 'dealfs-resizer 40' | tr '\n' ' ')"
+        processes 'dealfs-resizer 40' | xargs kill -9
+    else
+        kill -TERM $command
+    fi
+    wait $command
+    isnt "SIG$signal meanwhile: it fails" $? 0
+    ok 'nothing is mounted' fails_quietly mountpoint -q "$mnt"
+    ok 'no process is left' wait_for 10 no_resizer
+done
+ok 'then it mounts' up "resize=40,ssd=$ssd"
+ok 'and is right' resized 40 90
+ok 'unmount' down
+
+# --- what is refused ---
+one_line 'too little room' 'the resized images take about .*, and the tiers have room for' \
+    dealfs mount -o "state=$tmp/state2,resize=200,ram=100K" "$src" "$mnt"
+one_line 'several nodes' 'not yet possible with several nodes' dealfs mount -o resize=64,nodes=2 "$src" "$mnt"
+one_line 'no catalog' 'not yet possible with several nodes' dealfs mount -o resize=64,wait_join "$src" "$mnt"
+one_line 'a quality alone' 'needs resize=PIXELS' dealfs mount -o quality=80 "$src" "$mnt"
+done_testing
