@@ -452,6 +452,14 @@ static struct message_turn next_turn(const struct fake *f, const struct turn *tu
     return (struct message_turn){++number, turn_number(&f->history) + 1, *turn};
 }
 
+struct turn fake_asked(struct fake *f)
+{
+    pthread_mutex_lock(&lock);
+    struct turn turn = f->asked;
+    pthread_mutex_unlock(&lock);
+    return turn;
+}
+
 int fake_ready(struct fake *f, uint32_t number, const struct turn *turn, uint64_t *room)
 {
     struct message_turn m = next_turn(f, turn);

@@ -357,7 +357,8 @@ static void exchange(struct fake *f, uint64_t epoch)
     struct digest layout;
     uint64_t k = turn_number(&f->history) + 1;
     wait_until(is_asked(f, 1, &turn));
-    if (!turn_same(&f->asked, &turn) || !compute(f, &turn, &layout))
+    struct turn asked = fake_asked(f);
+    if (!turn_same(&asked, &turn) || !compute(f, &turn, &layout))
         bail_out("no turn");
     for (uint32_t i = 0; i < f->nodes; i++)
         fake_settle(f, i, &turn, k, &layout);
