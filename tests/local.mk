@@ -182,6 +182,8 @@ WORLD_TESTS = \
 	tests/cases/32-examples.t \
 	tests/cases/33-train.t \
 	tests/cases/34-calibrate.t \
+	tests/cases/35-move.t \
+	tests/cases/36-partial.t \
 	tests/cases/40-storm.t \
 	tests/cases/41-peers.t \
 	tests/cases/42-versions.t \
@@ -309,7 +311,11 @@ EXTRA_DIST += \
 	tests/fs/plan/torch-order.py \
 	tests/fs/world/layouts.py \
 	tests/lib/crowd.py \
+	tests/figures/plot.py \
+	tests/figures/run \
+	tests/figures/training.py \
 	tests/lib/fuzz \
+	tests/lib/moved.py \
 	tests/lib/reader.py \
 	tests/lib/run-test \
 	tests/lib/sh-mount \
@@ -329,6 +335,12 @@ EXTRA_DIST += \
 bench: all $(TEST_TOOLS)
 	DEALFS='$(abs_top_builddir)/dealfs' BENCH_PROGRAMS='$(abs_top_builddir)/tests/bench' \
 	    $(srcdir)/tests/bench/run $(BENCH_ARGUMENTS)
+
+# The figures of two papers, measured here; minutes, into etc/figures.
+.PHONY: figures
+figures: all
+	DEALFS='$(abs_top_builddir)/dealfs' FIGURES='$(abs_top_srcdir)/etc/figures' \
+	    $(srcdir)/tests/figures/run $(FIGURE_ARGUMENTS)
 
 # Valgrind -----------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,131 @@
+#!/bin/bash
+# Samples on the move: exchanges and shuffles of a world of four nodes, under readers that check every byte. Who owns
+# what afterwards is computed once more by moved.py. Groups.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "$top_srcdir/tests/lib/sh-world" || exit 99
+require_fuse
+exclusive world
+
+src=$tmp/src all=(0 1 2 3)
+for size in 20000 50000 90000 140000; do make_files "$src/s$size" 40 $size; done
+head -c 70000000 /dev/urandom >"$src/striped" # two extents
+settle "$src"
+mapfile -t paths < <(cd "$src" && find . -type f -printf '%P\n' | sort)
+
+layout() { value "$tmp/node${1-0}" layout; }
+turn() { value "$tmp/node0" turn.number; }
+all_alike() {
+    local i
+    for i in "${all[@]}"; do [ "$(layout "$i")" = "$(layout)" ] || return; done
+}
+at_rest() { # all nodes are at this turn, and have what they own
+    local i
+    for i in "${all[@]}"; do
+        [ "$(value "$tmp/node$i" "turn.number") $(value "$tmp/node$i" move.state)" = "$1 done" ] || return
+    done
+}
+from_source() { world_sum source.bytes "${all[@]}"; }
+moved() { python3 -B "$top_srcdir/tests/lib/moved.py" "$src" "$tmp/node0" "$tmp/state0" "$@"; }
+# One turn: begun at a node with these words; the model's name of it. It has moved what the model says.
+turns() { # what, node, model, words…
+    local before k
+    before=$(layout) k=$(turn)
+    ok "$1" timeout 60 dealfs "$4" --wait "$tmp/node$2" "${@:5}" || return
+    ok 'all nodes are there' wait_for 20 at_rest $((k + 1))
+    ok 'as the model says' moved "$before" "$3" -- "$(layout)"
+    diag "$(cat "$tmp/.output")"
+    ok 'on all nodes alike' all_alike
+}
+# Each node reads its lists of an epoch, given by `plan … mode=local`; of which what comes from a peer or the source?
+read_own() {
+    local i
+    for i in "${all[@]}"; do
+        drop_cache "${paths[@]/#/$tmp/node$i/}"
+        dealfs plan "$tmp/node$i" "epoch=$1" ranks=4 batch=8 mode=local tail=short rank="$i" |
+            python3 -c '
+import sys
+mount, source = sys.argv[1:]
+names = open(mount + "/.dealfs/samples").read().split("\n")
+for i in sys.stdin.read().split():
+    one, other = [open(f"{tree}/{names[int(i)]}", "rb").read() for tree in (mount, source)]
+    if one != other:
+        sys.exit(names[int(i)])' "$tmp/node$i" "$src" || return
+    done
+}
+
+# --- a world of uneven nodes ---
+# shellcheck disable=SC2054
+world_options=(ram=224M,exchange ram=96M,exchange ram=128M,exchange ram=96M,exchange)
+ok 'four nodes' world_mount 4
+ok 'stage' timeout 60 dealfs stage "$tmp/node0"
+source=$(from_source)
+readers_start "${all[@]}"
+seed=1
+for q in 0 0.01 0.1 0.3 1; do
+    turns "exchange of $q" $((seed % 4)) "$q:$seed:$((7 * seed))" \
+        exchange "epoch=$seed" "fraction=$q" "seed=$((7 * seed))"
+    seed=$((seed + 1))
+done
+turns 'shuffle' 3 shuffle:9 shuffle seed=9
+k=$(turn) before=$(layout)
+ok 'the same again' timeout 60 dealfs exchange "$tmp/node1" epoch=5 fraction=1 seed=35
+is 'does nothing' "$(turn) $(layout)" "$k $before"
+readers_end 'no reader saw anything'
+is 'nothing came from the source' "$(from_source)" "$source"
+
+# --- an epoch of local reads ---
+peers=$(world_sum bytes.peer "${all[@]}")
+ok 'each node reads its own samples' read_own 1
+came=$(($(world_sum bytes.peer "${all[@]}") - peers))
+ok "and asks nobody, but for a part of a file that has two: $came bytes" \
+    test $((came == 0 || came == 70000000 - 67108864)) = 1
+is 'nor the source' "$(from_source)" "$source"
+for i in "${all[@]}"; do reads "every byte of node $i" "$src" "$tmp/node$i"; done
+is 'all of it is held' "$(from_source)" "$source"
+
+# --- several at once ---
+k=$(turn) before=$(layout)
+asking=()
+for i in 0 1 2 3; do
+    timeout 60 dealfs exchange "$tmp/node$i" "epoch=$((20 + i % 3))" fraction=0.2 >"$tmp/asked$i" 2>&1 &
+    asking+=($!)
+done
+asked() {
+    local pid status=0
+    for pid in "${asking[@]}"; do wait "$pid" || status=1; done
+    cat "$tmp"/asked?
+    return "$status"
+}
+ok 'four ask at once, two of them the same' asked
+ok 'they have had their turns' wait_for 30 at_rest $((k + 3))
+any_order() { # of the three exchanges the model has led to what is
+    local o
+    for o in '20 21 22' '20 22 21' '21 20 22' '21 22 20' '22 20 21' '22 21 20'; do
+        # shellcheck disable=SC2046,SC2086
+        moved "$before" $(printf '0.2:%s:0 ' $o) -- "$(layout)" && return
+    done
+    return 1
+}
+ok 'one after the other, as the model says' any_order
+is 'nothing came from the source' "$(from_source)" "$source"
+ok 'a shuffle' timeout 20 dealfs shuffle "$tmp/node0" seed=77
+ok 'unmount in the midst of it' timeout 20 dealfs umount --world "$tmp/node0"
+ok 'all are gone' wait_for 20 world_unmounted
+ok 'mpirun ends' wait_for 30 world_gone
+world_pid='' world_options=()
+rm -rf "$tmp"/state*
+
+# --- groups ---
+world_default=ram=160M,exchange,groups=2
+ok 'two groups of two' world_mount 4
+ok 'stage' timeout 60 dealfs stage "$tmp/node0"
+source=$(from_source)
+turns 'exchange' 2 0.5:1:0 exchange epoch=1 fraction=0.5
+turns 'shuffle' 1 shuffle:5 shuffle seed=5
+for i in 0 3; do reads "every byte of node $i" "$src" "$tmp/node$i"; done
+is 'nothing came from the source' "$(from_source)" "$source"
+ok 'unmount' world_umount
+rm -rf "$tmp"/state*
+nothing_left 'nothing is left'
+done_testing
