@@ -7,6 +7,7 @@
 
 #include "fs/base/clock.h"
 #include "fs/base/utf8.h"
+#include "fs/catalog/derived.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -103,6 +104,14 @@ static void add_times(struct str *out, const char *from, const uint64_t latency[
     str_addf(out, "dealfs_read_seconds_count{from=\"%s\"} %" PRIu64 "\n", from, count);
 }
 
+static void add_resize(struct str *out, struct derived_counts *counts)
+{
+    add_number(out, "images_remade_total", "counter", "Images resized again since the mount.",
+               atomic_load(&counts->remade));
+    add_number(out, "images_failed_total", "counter", "Images that could not be resized again: reads failed.",
+               atomic_load(&counts->failed));
+}
+
 static void add_store(struct str *out, const struct store_stats *stats)
 {
     add_places(out, "reads_total", "READs answered, by where their bytes were.", stats->reads);
@@ -182,6 +191,8 @@ int control_metrics(struct control *control, struct str *out)
     add_number(out, "refused_requests_total", "counter", "Control requests that came to nothing.",
                refusals_count(&control->refusals));
     add_plans(out, &control->plans);
+    if (control->config.derived)
+        add_resize(out, control->config.remade);
     add_store(out, &stats);
     return out->failed ? -ENOMEM : 0;
 }

@@ -84,6 +84,38 @@ one_line 'verify finds it' 'good007.jpg: cannot be resized again' \
     env DEALFS_IMAGE_FAULT="crash=$(length "$deadly")" dealfs verify "$mnt"
 ok 'unmount' down
 
+# --- a loader that knows nothing of it ---
+python=${PYTHON:-/usr/bin/python3}
+if $python -c 'import torch, torchvision' 2>/dev/null; then
+    mkdir "$tmp/classes" && "$pictures" make "$tmp/classes/a" 8 && "$pictures" make "$tmp/classes/b" 8
+    rm "$tmp/classes"/?/{cut,damaged,nothing,flat,twelve}.jpg "$tmp/classes"/?/png.JPEG
+    cat >"$tmp/train.py" <<'END'
+import sys
+import numpy, torch
+from torchvision import transforms
+from torchvision.datasets import ImageFolder
+mnt = sys.argv[1]
+shape = transforms.Compose([transforms.CenterCrop(64), transforms.ToTensor()])
+data = ImageFolder(mnt, shape)
+model = torch.nn.Linear(3 * 64 * 64, 2)
+step = torch.optim.SGD(model.parameters(), lr=.001)
+seen = 0
+for images, labels in torch.utils.data.DataLoader(data, batch_size=8, shuffle=True, num_workers=2):
+    loss = torch.nn.functional.cross_entropy(model(images.flatten(1)), labels)
+    step.zero_grad(), loss.backward(), step.step()
+    seen += len(labels)
+assert seen == len(data) == 28, seen
+pixels = numpy.load(mnt + '/.dealfs/decoded/a/good003.jpg.npy', mmap_mode='r')
+assert pixels.shape == (64, 82, 3), pixels.shape
+END
+    ok 'classes: mount' dealfs mount -o "state=$tmp/state3,resize=64" "$tmp/classes" "$mnt"
+    ok 'ImageFolder trains, and sees what is decoded' $python "$tmp/train.py" "$mnt"
+    like 'metrics have it' "$(cat "$mnt/.dealfs/metrics")" 'dealfs_images_remade_total 0'
+    ok 'unmount' down
+else
+    skip 4 'python3-torchvision is not installed'
+fi
+
 # --- other terms, and what dies meanwhile ---
 ok 'another size, and a codec that dies of one image' env DEALFS_IMAGE_FAULT="crash=$(length "$deadly")" \
     dealfs mount -o "state=$state,resize=50,ssd=$ssd" "$src" "$mnt"
