@@ -311,6 +311,7 @@ EXTRA_DIST += \
 	tests/fs/plan/torch-order.py \
 	tests/fs/world/layouts.py \
 	tests/lib/crowd.py \
+	tests/figures/echoing.py \
 	tests/figures/plot.py \
 	tests/figures/run \
 	tests/figures/training.py \
@@ -336,7 +337,7 @@ bench: all $(TEST_TOOLS)
 	DEALFS='$(abs_top_builddir)/dealfs' BENCH_PROGRAMS='$(abs_top_builddir)/tests/bench' \
 	    $(srcdir)/tests/bench/run $(BENCH_ARGUMENTS)
 
-# The figures of two papers, measured here; minutes, into etc/figures.
+# The figures of three papers, measured here; minutes, into etc/figures.
 .PHONY: figures
 figures: all
 	DEALFS='$(abs_top_builddir)/dealfs' FIGURES='$(abs_top_srcdir)/etc/figures' \

@@ -18,7 +18,7 @@ from torch.utils.data import Sampler
 
 
 class Pace:
-    """How long steps wait for their data, and how long they take themselves: for images, labels in pace.over(loader)."""
+    """How long steps wait for their data, and how long they take themselves: for batch in pace.over(loader)."""
 
     def __init__(self):
         self.wait = self.step = 0

@@ -116,7 +116,8 @@ if [ "$(id -u)" = 0 ]; then
     as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
     chmod 711 "$tmp"
     if as_nobody test -r "$view/dog/grey.jpg.npy"; then
-        ok 'another user may read what he may read' as_nobody cmp -n 4 "$view/dog/grey.jpg.npy" "$view/7/turned1.jpg.npy"
+        ok 'another user may read what he may read' \
+            as_nobody cmp -n 4 "$view/dog/grey.jpg.npy" "$view/7/turned1.jpg.npy"
         fails 'and not what he may not' as_nobody cat "$view/dog/00.jpg.npy"
         fails 'nor scaled' as_nobody cat "$view/32/dog/00.jpg.npy"
     else
