@@ -184,6 +184,7 @@ WORLD_TESTS = \
 	tests/cases/34-calibrate.t \
 	tests/cases/35-move.t \
 	tests/cases/36-partial.t \
+	tests/cases/37-move-loss.t \
 	tests/cases/40-storm.t \
 	tests/cases/41-peers.t \
 	tests/cases/42-versions.t \
