@@ -57,6 +57,20 @@ static int add_health(struct str *out, const struct str *status)
     return count;
 }
 
+static void add_images(struct str *out, const struct str *status)
+{
+    char images[COUNT_TEXT], before[SIZE_TEXT], after[SIZE_TEXT], remade[COUNT_TEXT];
+    uint64_t pixels = client_number(status, "resize.pixels");
+
+    if (pixels == 0)
+        return;
+    str_addf(out, "  images    %s resized to %" PRIu64 " pixels, %s -> %s; %s of them made again since the mount\n",
+             count_format(client_number(status, "resize.images"), images, sizeof images), pixels,
+             size_format(client_number(status, "resize.before"), before, sizeof before),
+             size_format(client_number(status, "resize.after"), after, sizeof after),
+             count_format(client_number(status, "resize.remade"), remade, sizeof remade));
+}
+
 static void add_tier(struct str *out, const struct str *status, const char *tier)
 {
     char path[32], held_text[SIZE_TEXT], capacity_text[SIZE_TEXT];
@@ -183,6 +197,7 @@ static bool add_status(struct str *out, const struct live *live, const struct st
         str_addf(out, ", courier %" PRIu64, client_number(status, "pids.courier"));
     str_adds(out, "\n");
     add_catalog(out, status);
+    add_images(out, status);
     add_tier(out, status, "ram");
     add_tier(out, status, "ssd");
     add_reads(out, status);

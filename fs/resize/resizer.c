@@ -268,6 +268,7 @@ static void open_tier(struct pass *p, enum tier_name tier, const char *folder, c
         fail("open a tier", error);
     for (int waited = 0; shard_is_locked(p->shard[tier]) && waited < LOCKED_MS && !ended; waited += TICK_MS)
         clock_sleep(TICK_MS * MILLISECOND);
+    shard_reclaim(p->shard[tier]); /* looks at all of the catalog, and nothing is dropped from here on */
     p->room += shard_room(capacity);
 }
 

@@ -36,6 +36,8 @@ is 'status counts the images' "$(value "$mnt" resize.images)" $good
 is 'and what passes, by reason' "$(value "$mnt" resize.passed)" \
     '{"not-jpeg": 3, "empty": 1, "truncated": 1, "corrupt": 1, "colours": 1, "unsupported": 1, "small": 2}'
 like 'and says how' "$(value "$mnt" resize)" '"pixels": 64, "quality": 80, "library": "libjpeg'
+line=$(dealfs status "$mnt")
+like 'dealfs status has a line of it' "$line" "images    $good resized to 64 pixels, .*; 0 of them made again"
 like 'the log names what passes, and why' "$(cat "$log")" 'cut.jpg is not resized .*: truncated: Premature end'
 unlike 'but not what is small, or no JPEG file' "$(cat "$log")" 'small.jpg|a.txt'
 is 'images were read from the shard' "$(value "$mnt" resize.remade)" 0
