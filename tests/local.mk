@@ -185,6 +185,7 @@ WORLD_TESTS = \
 	tests/cases/35-move.t \
 	tests/cases/36-partial.t \
 	tests/cases/37-move-loss.t \
+	tests/cases/38-exchange.t \
 	tests/cases/40-storm.t \
 	tests/cases/41-peers.t \
 	tests/cases/42-versions.t \

@@ -1,11 +1,11 @@
 /* What the parts of the control mount share. Not for others: they include control.h.
  *
  * Threads: the session's threads call the operations, any number at once; what takes long they leave to the workers;
- * one thread of control writes metrics_file.
+ * one thread of control writes metrics_file, another asks for turns.
  *
  * What stands in `struct control` is set by control_create and does not change. Not so what has a lock of its own:
- * handles, owners, plans, files, refusals, samples, snapshots, workers; and what control_fill sets, which is only
- * looked at after control_filled. None of these locks is held while another is taken, except a handle's own, under
+ * handles, owners, plans, files, refusals, samples, snapshots, workers, turns; and what control_fill sets, which is
+ * only looked at after control_filled. None of these locks is held while another is taken, except a handle's own, under
  * which a refusal may be noted and memory charged; and the budget's, which is taken under any. */
 #ifndef FS_CONTROL_CONTROL_PRIVATE_H
 #define FS_CONTROL_CONTROL_PRIVATE_H

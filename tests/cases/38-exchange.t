@@ -1,0 +1,125 @@
+#!/bin/bash
+# Samples change their node, as people ask for it: dealfs exchange and shuffle, --wait and its end, what status says
+# meanwhile, and plans that have samples exchanged before each epoch.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "$top_srcdir/tests/lib/sh-world" || exit 99
+require_fuse
+exclusive world
+
+src=$tmp/src nodes=(0 1 2)
+make_files "$src" 90 200000
+world_default=ram=32M,exchange,exchange_rate=1M
+ok 'mount' world_mount 3
+ok 'stage' timeout 60 dealfs stage "$tmp/node0"
+move() { value "$tmp/node0" "move.$1"; }
+moves() { [ "$(move state)" = moving ]; }
+moved() { [ "$(move state)" = 'done' ]; }
+
+# --- to the end ---
+is 'nothing has moved yet' "$(move state)" none
+ok 'exchange --wait' timeout 60 dealfs exchange --wait "$tmp/node1" epoch=1 fraction=0.25
+said=$(cat "$tmp/.output")
+diag "$said"
+says() { grep -Eq "$1" <<<"$said"; }
+ok 'says what moves' says '^turn 1, layout [0-9a-f]{32}: [0-9]+ samples, [0-9.]+ MiB, change their node$'
+ok 'how fast it came' says '^[0-9]+ samples, [0-9.]+ MiB, came to their new nodes in [0-9.]+ s \([0-9.]+ [KMG]iB/s\)$'
+like 'and what was rewritten' "$said" 'write amplification [0-9.]+: '
+is 'everything has come' "$(move state) $(move waiting_for) $(move refused_samples)" 'done 0 0'
+is 'as many samples as were said' "$(move come_samples)" "$(sed -n 's/^turn.*: \([0-9]*\) samples.*/\1/p' <<<"$said")"
+sent() { [ "$(move sent_samples)" -gt 0 ]; }
+ok 'and were sent' wait_for 20 sent
+is 'status says nothing of it any more' "$(dealfs status "$tmp/node0" | grep -c '^  move')" 0
+like 'metrics have it' "$(cat "$tmp/node2/.dealfs/metrics")" 'dealfs_turn 1'
+ok 'the same again' timeout 20 dealfs exchange "$tmp/node2" epoch=1 fraction=0.25
+like 'is the same turn' "$(cat "$tmp/.output")" '^turn 1, '
+one_line 'refused: half of nothing' 'fraction=half.: must be 0 to 1' dealfs exchange "$tmp/node0" epoch=2 fraction=half
+one_line 'refused: what is no key' 'unknown key .sed' dealfs shuffle "$tmp/node0" sed=1
+
+# --- Ctrl-C, and who waits for the move before ---
+set -m # what is in the background hears SIGINT
+dealfs shuffle --wait "$tmp/node0" seed=3 >"$tmp/wait.log" 2>&1 &
+waiting=$!
+tap_pids+=("$waiting")
+ok 'a shuffle moves' wait_for 20 moves
+ok 'which the command waits for' wait_for 20 grep -q ^moving "$tmp/wait.log"
+like 'status has a line' "$(dealfs status "$tmp/node1" | grep '^  move')" \
+    '\[[#.]+\] +[0-9]+%  .* of .* samples for shuffle$'
+dealfs exchange "$tmp/node2" epoch=9 fraction=0.1 >"$tmp/later.log" 2>&1 &
+later=$!
+dealfs exchange "$tmp/node1" epoch=9 fraction=0.2 >"$tmp/killed.log" 2>&1 &
+killed=$!
+tap_pids+=("$later" "$killed")
+ok 'other requests are answered meanwhile' timeout 20 dealfs plan "$tmp/node2" epoch=1 ranks=3 batch=4
+kill -INT $waiting
+wait $waiting
+is 'Ctrl-C ends the wait' $? 1
+like 'and says so' "$(tail -n 1 "$tmp/wait.log")" 'the samples go on moving; .dealfs status'
+waits() { grep -q '^State:.*S' "/proc/$1/status"; }
+ok 'another one waits for the move' waits $later
+kill -INT $later
+wait $later
+is 'and can be interrupted' $? 1
+like 'with a word' "$(cat "$tmp/later.log")" 'nobody waits for it any more'
+server=$(pid_of 1 server)
+kill -9 "$server"
+wait $killed
+is 'whose server is killed fails' $? 1
+like 'with an errno' "$(cat "$tmp/killed.log")" 'Stale file handle'
+set +m
+ok 'the move comes to its end' wait_for 60 moved
+for i in "${nodes[@]}"; do reads "node $i" "$src" "$tmp/node$i"; done
+
+# --- plans ---
+from_source=$(world_sum source.bytes "${nodes[@]}")
+planned() { # node, epoch, keys: the digest of the plan, and its layout
+    dealfs plan "$tmp/node$1" epoch="$2" ranks=3 batch=5 mode=local reply=summary "${@:3}" |
+        python3 -c 'import json, sys; p = json.load(sys.stdin); print(p["digest"], p["layout"], p["unread"])'
+}
+file() { echo "$tmp/node$1/.dealfs/plan/epoch=$2,ranks=3,batch=5,mode=local,exchange=0.5,reply=u32"; }
+turn() { [ "$(value "$tmp/node0" turn.epoch)" = "$1" ]; }
+is 'exchange=0 is as without' "$(planned 0 20 exchange=0)" "$(planned 1 20)"
+first=$(planned 0 20 exchange=0.5)
+ok 'a plan begins the exchange for the next epoch' wait_for 60 turn 21
+for i in "${nodes[@]}"; do
+    is "node $i plans epoch 20 from the layout before all the same" "$(planned "$i" 20 exchange=0.5)" "$first"
+done
+second=$(planned 1 21 exchange=0.5)
+isnt 'epoch 21 has another layout' "$(cut -d ' ' -f 2 <<<"$second")" "$(cut -d ' ' -f 2 <<<"$first")"
+is 'the one that was turned to' "$(cut -d ' ' -f 2 <<<"$second")" "$(value "$tmp/node0" layout)"
+# Epoch 22 is asked for while the samples for 21 still move, as a file, on all nodes; it waits for its own exchange.
+for i in "${nodes[@]}"; do timeout 90 cat "$(file "$i" 22)" >"$tmp/file$i" & files[i]=$!; done
+for i in "${nodes[@]}"; do
+    wait "${files[i]}"
+    is "node $i has a file of epoch 22" $? 0
+done
+ok 'the same everywhere' cmp "$tmp/file0" "$tmp/file1"
+ok 'on each node' cmp "$tmp/file0" "$tmp/file2"
+dealfs plan "$tmp/node2" epoch=22 ranks=3 batch=5 mode=local exchange=0.5 reply=u32 >"$tmp/request"
+ok 'and that of the request' cmp "$tmp/file0" "$tmp/request"
+is 'its size is known' "$(stat -c %s "$(file 0 22)")" "$(wc -c <"$tmp/file0")"
+ok 'once a move is done' wait_for 60 moved
+is 'nothing came from the source' "$(world_sum source.bytes "${nodes[@]}")" "$from_source"
+ok 'unmount' world_umount
+
+# --- each node a group of its own: what it keeps is everything ---
+world_default=ram=32M,groups=3
+ok 'mount' world_mount 3
+ok 'all of a local plan is local' eval "dealfs plan '$tmp/node1' epoch=1 ranks=3 batch=5 mode=local reply=summary |
+    grep -q '\"local_percent\":100.000,.*\"unread\":0'"
+is 'and has all samples' \
+    "$(dealfs plan "$tmp/node2" epoch=1 ranks=3 batch=5 mode=local | tr ' ' '\n' | sort -nu | wc -l)" 90
+ok 'shuffle' timeout 30 dealfs shuffle --wait "$tmp/node0" seed=1
+like 'moves nothing' "$(cat "$tmp/.output")" ': 0 samples, 0 B, change their node'
+ok 'unmount' world_umount
+
+# --- without others ---
+ok 'alone' mount_up "$src" "$tmp/alone"
+ok 'exchange' dealfs exchange --wait "$tmp/alone" epoch=1 fraction=1
+is 'moves nothing' "$(cat "$tmp/.output")" 'this node is alone: nothing moves'
+ok 'unmount' dealfs umount "$tmp/alone"
+exits 1 'where nothing is mounted' dealfs shuffle "$tmp/alone" seed=1
+exits 2 'without keys' dealfs shuffle "$tmp/alone"
+exits 2 'what is no key' dealfs exchange "$tmp/alone" now
+nothing_left 'nothing is left'
+done_testing
