@@ -190,7 +190,7 @@ def panels(plot, found, learned):
         cost.line(line, colour, f'R = {r}', marks=True)
     most = max(n for runs in learned.values() for n in runs if n)
     need = plot.Panel(f'to {TARGET:.0%} of held-out pictures, e = 2', '', 'fresh samples', (-0.6, len(PLACES) - 0.4),
-                      (0, 1.2 * most), list(enumerate(PLACES)))
+                      (0, 1.2 * most), [(i, place.replace('augmentation', 'augm.')) for i, place in enumerate(PLACES)])
     for i, place in enumerate(PLACES):
         runs = sorted(n for n in learned[place] if n)
         need.bar(i, 0.6, [0] * i + [runs[len(runs) // 2]])
