@@ -749,7 +749,7 @@ static void test_wish(struct control *control)
     const struct turn four = {.cause = TURN_EXCHANGE, .fraction = 1, .epoch = 4};
     const struct turn five = {.cause = TURN_EXCHANGE, .fraction = 1, .epoch = 5};
     reset();
-    turn_error = -EBUSY;
+    turn_error = -EBUSY; /* before there is a wish */
     turns_wish(control->turns, &four);
     ok(await_wish(2, 0), "a wish is repeated");
     pthread_mutex_lock(&lock);
@@ -788,6 +788,28 @@ static void now_in(const struct layout *now)
     pthread_mutex_unlock(&lock);
 }
 
+static int questions(void)
+{
+    pthread_mutex_lock(&lock);
+    int count = asked;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+static void set_turn_error(int error)
+{
+    pthread_mutex_lock(&lock);
+    turn_error = error;
+    pthread_mutex_unlock(&lock);
+}
+
+static void lose_nodes(void)
+{
+    pthread_mutex_lock(&lock);
+    world.state = WORLD_DEGRADED;
+    pthread_mutex_unlock(&lock);
+}
+
 static void test_exchanging_plans(struct control *control)
 {
     reset();
@@ -795,14 +817,15 @@ static void test_exchanging_plans(struct control *control)
     turn_to(layout, layout_after, 1, 1);
     check_plan(control, "epoch=0 exchange=0.5 seed=2", layout, "the first");
     ok(await_wish(1, 1), "begins the exchange for the next");
-    const struct turn *turn = &world.history.record[0].turn;
-    ok(turn->cause == TURN_EXCHANGE && turn->fraction == 500000 && turn->seed == 2, "of the same part and seed");
-    is_int(asked, 1, "nothing else was asked for");
+    const struct turn same = {TURN_EXCHANGE, 500000, 1, 2};
+    struct turn_record taken;
+    ok(peers_turned(NULL, &same, &taken), "of the same part and seed");
+    is_int(questions(), 1, "nothing else was asked for");
     is_uint(atomic_load(&planned), 0, "what is planned is told");
     now_in(layout_after);
     check_plan(control, "epoch=0 exchange=0.5 seed=2", layout, "once more, after the turn");
-    turn_error = -EBUSY;
     turn_to(layout_after, layout, 0, 0);
+    set_turn_error(-EBUSY);
     check_plan(control, "epoch=1 exchange=0.5 seed=2", layout_after, "while the one for epoch 2 waits");
     ok(await_wish(2, 0), "which is asked for");
     check_plan(control, "epoch=0 exchange=0.5 seed=3", layout_after, "of another seed: the current layout");
@@ -811,8 +834,8 @@ static void test_exchanging_plans(struct control *control)
     turn_to(layout_after, layout, 2, 2);
     check_plan(control, "epoch=2 exchange=0.5 seed=2", layout, "waits for the exchange for it");
     is_uint(atomic_load(&planned), 2, "and is told");
-    world.state = WORLD_DEGRADED;
     turn_to(layout, layout_after, 0, 0);
+    lose_nodes();
     check_plan(control, "epoch=3 exchange=0.5 seed=2", layout_after, "where nodes are lost: the current layout");
 }
 
@@ -825,11 +848,11 @@ static void test_plans_of_others(struct control *control)
     reset();
     is_int(verbs_run(control, request, strlen(request), &asker, &reply, &why), -EPERM, "another user's exchange");
     ok(strstr(why.data, "for the mount's owner"), "is refused: %s", why.data);
-    is_int(asked, 0, "and nothing moves");
+    is_int(questions(), 0, "and nothing moves");
     reset();
     world = (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1};
     is_int(run(control, "plan epoch=0 ranks=1 batch=1 mode=local exchange=0.5 rank=0", &reply), 0, "alone");
-    is_int(asked, 0, "nothing moves, either");
+    is_int(questions(), 0, "nothing moves, either");
 }
 
 /* ---- before the first world ---- */
@@ -858,6 +881,14 @@ static void test_waiting(void)
     is_str(reply.data, "0\t0\tram\ta\n", "with itself as the owner of what it holds");
     control_destroy(control);
     control_destroy(create(false));
+}
+
+/* What is wished for ends with it. */
+static void with_its_own(void (*test)(struct control *control))
+{
+    struct control *control = create(true);
+    test(control);
+    control_destroy(control);
 }
 
 int main(void)
@@ -891,10 +922,10 @@ int main(void)
     test_turn(control);
     test_turn_in_vain(control);
     test_move(control);
-    test_wish(control);
-    test_exchanging_plans(control);
-    test_plans_of_others(control);
     control_destroy(control);
+    with_its_own(test_wish);
+    with_its_own(test_exchanging_plans);
+    with_its_own(test_plans_of_others);
     test_waiting();
     is_int(views, 0, "every view was released");
     layout_close(layout);
