@@ -244,6 +244,7 @@ SCRIPT_TESTS = \
 
 # What script tests and benchmarks run.
 TEST_TOOLS = \
+	tests/bench/alltoall \
 	tests/bench/bare \
 	tests/bench/dealer \
 	tests/bench/hits \
@@ -263,6 +264,8 @@ TEST_TOOLS = \
 	tests/other/dealfs-keeper \
 	tests/other/dealfs-server
 
+tests_bench_alltoall_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
+tests_bench_alltoall_LDADD = $(MPI_LIBS)
 tests_bench_bare_LDADD = $(FUSE_LIBS)
 tests_bench_hits_SOURCES = tests/bench/hits.c $(DATASET)
 tests_bench_maker_LDADD =

@@ -5,6 +5,7 @@ what bare MPI does, and what a sample costs each process. Four nodes that join w
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import statistics
@@ -107,8 +108,9 @@ def remote_lines(bench, source, size, what, need, mpirun=(), prefix=()):
 
 
 @contextlib.contextmanager
-def machines(count):
-    """Network namespaces on a bridge in one more; yields an agent for mpirun, as ssh is called."""
+def machines(count, rate=None):
+    """Network namespaces on a bridge in one more, each with a link of this rate; yields an agent for mpirun, as ssh is
+    called."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as ends:
         def machine():
             process = subprocess.Popen(['unshare', '-n', '-u', 'sh', '-c',
@@ -134,6 +136,9 @@ def machines(count):
             at(switch, 'ip', 'link', 'set', f'port{i}', 'master', 'bridge', 'up')
             at(pid, 'ip', 'address', 'add', NETWORK.replace('.0/', f'.{i}/'), 'dev', 'eth0')
             at(pid, 'ip', 'link', 'set', 'eth0', 'up')
+            for end, device in ((pid, 'eth0'), (switch, f'port{i}')) if rate else ():
+                at(end, 'tc', 'qdisc', 'add', 'dev', device, 'root', 'tbf', 'rate', rate, 'burst', '1mb', 'latency',
+                   '50ms')
             os.symlink(f'/proc/{pid}/ns', f'{folder}/{i}')
         agent = f'{folder}/agent'
         with open(agent, 'w') as f:
@@ -171,4 +176,88 @@ def line_join(bench):
               statistics.median(took) / 2, 1, 's', at_most=True)
 
 
-LINES = {'remote': line_remote, 'join': line_join}
+def moved(bench, world, *command):
+    """MiB/s of a turn's move, by the nodes' own clocks."""
+    bench.sh(bench.DEALFS, command[0], '--wait', world.path(0), *command[1:])
+    move = world.status(0)['move']
+    assert move['refused_samples'] == 0 and move['come_bytes'] == move['bytes'], move
+    return move['come_bytes'] / move['elapsed'] * 1e9 / bench.M
+
+
+def exchange_lines(bench, source, total):
+    """A world a turn: filled, exchanged, shuffled."""
+    staged, exchanged, shuffled = [], [], []
+    for turn in range(bench.TURNS):
+        with World(bench, 4, source, 'ram=2G,exchange') as world:
+            bench.sh(bench.DEALFS, 'stage', world.path(0))
+            staged.append(total / world.status(0)['stage']['elapsed'] * 1e9 / bench.M)
+            exchanged.append(moved(bench, world, 'exchange', f'epoch={turn}', 'fraction=1'))
+            shuffled.append(moved(bench, world, 'shuffle', f'seed={turn}'))
+    for what, values in ('exchange of all', exchanged), ('shuffle', shuffled):
+        bench.row(f'{what}, 4 nodes here / staging', statistics.median(values), statistics.median(staged),
+                  statistics.median(a / b for a, b in zip(values, staged)), 0.5, 'MiB/s')
+
+
+def exchange_links(bench, source, total):
+    with machines(4, '1gbit') as (switch, mpirun):
+        with World(bench, 4, source, 'ram=2G,exchange', mpirun, switch) as world:
+            bench.sh(bench.DEALFS, 'stage', world.path(0))
+            ours = [moved(bench, world, 'shuffle', f'seed={turn}') for turn in range(bench.TURNS)]
+        theirs = float(bench.sh(*switch, 'mpirun', '-q', '--bind-to', 'none', *mpirun, bench.program('alltoall'),
+                                str(total // 4), '4', str(bench.TURNS), env=environment()))
+    ours = statistics.median(ours)
+    bench.row('shuffle, 4 nodes, links of 1 Gbit/s / MPI_Alltoallv', ours, theirs, ours / theirs, 0.8, 'MiB/s')
+
+
+def own_files(bench, world):
+    """A list of all files, each in the mount of its owner."""
+    names = os.path.join(bench.HERE, 'list-own')
+    with open(bench.list_of(world.path(0))) as f:
+        paths = f.read().split('\n')[:-1]
+    with open(names, 'w') as f:
+        for i in range(0, len(paths), 1000):
+            for line in bench.sh(bench.DEALFS, 'where', world.path(0), *paths[i:i + 1000]).splitlines():
+                _, owner, _, path = line.split('\t')
+                f.write(f'{world.path(int(owner))}/{os.path.relpath(path, world.path(0))}\n'
+                        if path.startswith('/') else f'{world.path(int(owner))}/{path}\n')
+    return names
+
+
+def exchange_behind(bench, source):
+    """One reader, which with the server that answers it keeps half of two cores busy, reads what each node owns."""
+    def epoch():
+        said = bench.sh(bench.program('reader'), '-c', '-r', '1', '-t', '1', names)
+        return [float(re.search(rf'{key}=([\d.]+)', said).group(1)) for key in ('median', 'p99us')]
+    rates, tails, ends = [], [], []
+    with World(bench, 4, source, 'ram=2G,exchange') as world:
+        bench.sh(bench.DEALFS, 'stage', world.path(0))
+        for turn in range(bench.TURNS):
+            names = own_files(bench, world)
+            alone = epoch()
+            began = time.monotonic()
+            with subprocess.Popen([bench.DEALFS, 'exchange', '--wait', world.path(0), f'epoch={turn}', 'fraction=0.3'],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+                beside = epoch()
+                took = time.monotonic() - began
+            rates.append((beside[0], alone[0]))
+            tails.append((beside[1], alone[1]))
+            ends.append((world.status(0)['move']['elapsed'] / 1e9, took))
+    for what, pairs, need, unit, at_most in (
+            ('reads beside an exchange of 0.3 / without it', rates, 0.8, 'files/s', False),
+            ('their p99 / without it', tails, 2, 'us', True),
+            ('the exchange / the epoch', ends, 1, 's', True)):
+        bench.row(what, *(statistics.median(column) for column in zip(*pairs)),
+                  statistics.median(a / b for a, b in pairs), need, unit, at_most=at_most)
+
+
+def line_exchange(bench):
+    """samples on the move: four nodes, against staging, against MPI_Alltoallv, behind an epoch's reads"""
+    _, files, size = bench.sizes()[0]
+    source = bench.tree('112K', files, size)
+    exchange_lines(bench, source, files * size)
+    exchange_behind(bench, source)
+    if os.geteuid() == 0:
+        exchange_links(bench, source, files * size)
+
+
+LINES = {'remote': line_remote, 'join': line_join, 'exchange': line_exchange}
