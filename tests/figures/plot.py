@@ -18,7 +18,7 @@ class Panel:
     """One frame with its axes. x are numbers, or positions of bars that have names."""
 
     def __init__(self, title, x, y, x_range, y_range, x_ticks=None):
-        self.parts, self.legend = [], []
+        self.parts, self.legend, self.legend_at = [], [], None
         (self.x0, self.x1), (self.y0, self.y1) = x_range, y_range
         self.text(WIDTH / 2, 20, title, size=13)
         self.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, x)
@@ -39,9 +39,8 @@ class Panel:
         return HEIGHT - BOTTOM - (y - self.y0) / (self.y1 - self.y0) * (HEIGHT - TOP - BOTTOM)
 
     def text(self, x, y, text, size=11, anchor='middle', turn=False):
-        turned = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turn else ''
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"{turned}>'
-                          f'{escape(str(text))}</text>')
+        place = f'transform="translate({x:.1f} {y:.1f}) rotate(-90)"' if turn else f'x="{x:.1f}" y="{y:.1f}"'
+        self.parts.append(f'<text {place} font-size="{size}" text-anchor="{anchor}">{escape(str(text))}</text>')
 
     def rule(self, y, colour='#ddd', label=None):
         dashes = ' stroke-dasharray="5 3"' if label else ''
@@ -75,7 +74,7 @@ class Panel:
     def svg(self, x, y, legend_at):
         out = list(self.parts)
         for i, (colour, name) in enumerate(self.legend):
-            at = (LEFT + 12, TOP + 14 + 14 * i) if legend_at == 'top' else \
+            at = (LEFT + 12, TOP + 14 + 14 * i) if (self.legend_at or legend_at) == 'top' else \
                 (WIDTH - RIGHT - 120, HEIGHT - BOTTOM - 14 * (len(self.legend) - i) + 4)
             out.append(f'<rect x="{at[0]}" y="{at[1] - 8}" width="14" height="8" fill="{COLOURS[colour]}"/>'
                        f'<text x="{at[0] + 19}" y="{at[1]}" font-size="10">{escape(name)}</text>')
