@@ -17,7 +17,7 @@
 
 _Static_assert((int)TURN_WHOLE == (int)MILLION, "fractions of requests are in millionths");
 
-enum { ASK_AGAIN_MS = 1000, LOOK_MS = 50, COURIER_BACK_S = 5 };
+enum { ASK_AGAIN_MS = 200, LOOK_MS = 50, COURIER_BACK_S = 5 };
 
 struct turns {
     struct control *control;
