@@ -40,6 +40,8 @@ static int by_value(const void *a, const void *b)
 int main(int argc, char **argv)
 {
     double took[MOST];
+    setenv("OMPI_MCA_btl_tcp_eager_limit", "262144", 0); /* as couriers have it */
+    setenv("OMPI_MCA_btl_tcp_max_send_size", "262144", 0);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &count);

@@ -204,7 +204,7 @@ def exchange_links(bench, source, total):
             bench.sh(bench.DEALFS, 'stage', world.path(0))
             ours = [moved(bench, world, 'shuffle', f'seed={turn}') for turn in range(bench.TURNS)]
         theirs = float(bench.sh(*switch, 'mpirun', '-q', '--bind-to', 'none', *mpirun, bench.program('alltoall'),
-                                str(total // 4), '4', str(bench.TURNS), env=environment()))
+                                str(total // 4), '1', str(bench.TURNS), env=environment()))
     ours = statistics.median(ours)
     bench.row('shuffle, 4 nodes, links of 1 Gbit/s / MPI_Alltoallv', ours, theirs, ours / theirs, 0.8, 'MiB/s')
 
