@@ -41,3 +41,11 @@ uint64_t turn_number(const struct turn_history *h)
 {
     return h->count ? h->record[0].k : 0;
 }
+
+bool turn_history_is_sound(const struct turn_history *h)
+{
+    for (uint64_t i = 0; i < TURNS_KEPT && i < h->count; i++)
+        if (!turn_is_sound(&h->record[i].turn))
+            return false;
+    return h->count <= TURNS_KEPT;
+}

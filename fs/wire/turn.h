@@ -54,6 +54,7 @@ bool turn_same(const struct turn *a, const struct turn *b);
 void turn_note(struct turn_history *history, const struct turn_record *record);
 /* NULL: not among the last ones. */
 const struct turn_record *turn_find(const struct turn_history *history, const struct turn *turn);
+bool turn_history_is_sound(const struct turn_history *history);
 uint64_t turn_number(const struct turn_history *history); /* k: of the last one; 0: there was none */
 
 #endif

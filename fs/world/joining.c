@@ -190,7 +190,7 @@ static int on_resume(struct talk *t, struct talk_frame *f)
     if (f->n != sizeof r)
         return -EBADMSG;
     memcpy(&r, f->payload, sizeof r);
-    if (r.history.count > TURNS_KEPT)
+    if (!turn_history_is_sound(&r.history))
         return -EBADMSG;
     struct world *w = resumed_world(t, &r, &turned);
     if (!w)

@@ -240,8 +240,11 @@ int world_save(const char *state, const struct world *w)
 static int add_turns(const char *state, const struct catalog *catalog, const struct turn_history *history,
                      struct world *w)
 {
-    int error = world_open_layout(state, catalog, &history->record[0].before, &w->before);
-    if (!error && !same_nodes(w->before, w->layout))
+    struct layout *before;
+    int error = world_open_layout(state, catalog, &history->record[0].before, &before);
+    if (!error)
+        w->before = before;
+    if (!error && !same_nodes(before, w->layout))
         error = -EBADMSG;
     w->history = *history;
     w->k = turn_number(history);

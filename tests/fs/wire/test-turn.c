@@ -52,6 +52,11 @@ static void test_history(void)
     turn = number(3);
     turn.fraction++;
     ok(!turn_find(&h, &turn), "so is one of more");
+    ok(turn_history_is_sound(&h), "that is a history");
+    h.record[TURNS_KEPT - 1].turn.cause = TURN_SHUFFLE + 1;
+    ok(!turn_history_is_sound(&h), "not with what cannot be asked");
+    h = (struct turn_history){.count = TURNS_KEPT + 1};
+    ok(!turn_history_is_sound(&h), "nor of more turns than are kept");
 }
 
 int main(void)
