@@ -35,6 +35,7 @@
 enum {
     PEER_FETCHES = 32,
     AT_ONCE = 8,
+    OVERTAKE_MS = 50,        /* a pull that waits longer is overtaken no more */
     MOST_LEFT = RING_IN / 2, /* where silent nodes have more of the slots, nobody waits for one */
 };
 
@@ -203,11 +204,11 @@ static void note_hungry(struct fetches *f, struct asked_peer *p)
     TAILQ_INSERT_TAIL(&f->hungry, p, same_queue);
 }
 
-/* Reads before pulls. */
+/* Reads before pulls; but a reader may wait for what is pulled, too. */
 static void wait_for_slot(struct fetches *f, struct asked_peer *p, struct store_read *read)
 {
     struct store_read *last = TAILQ_LAST(&p->waiting, read_list);
-    while (!read->pull && last && last->pull)
+    while (!read->pull && last && last->pull && read->asked - last->asked < OVERTAKE_MS * MILLISECOND)
         last = TAILQ_PREV(last, read_list, parked);
     if (last)
         TAILQ_INSERT_AFTER(&p->waiting, last, read, parked);

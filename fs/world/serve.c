@@ -16,7 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_KEPT = 16 << 20, MOST_LOADS = 3, ASKER_SLOTS = RING_OUT / 4 };
+enum {
+    MOST_KEPT = 16 << 20,
+    MOST_LOADS = 3,
+    ASKER_SLOTS = RING_OUT / 4,
+    OVERTAKE_MS = 50, /* what waits longer is overtaken no more */
+};
 #define NO_SLOT UINT32_MAX
 _Static_assert((int)RING_SENT_BELL <= (int)ASKER_SLOTS, "who waits for a slot hears of one that is free");
 
@@ -271,7 +276,7 @@ static void lighten_job(struct serves *s, struct serve_job *job)
 static void queue_job(struct serves *s, struct serve_job *job)
 {
     struct serve_job *last = TAILQ_LAST(&s->pending, serve_queue);
-    while (!job->question.flags && last && last->question.flags)
+    while (!job->question.flags && last && last->question.flags && job->since - last->since < OVERTAKE_MS * MILLISECOND)
         last = TAILQ_PREV(last, serve_queue, same_queue);
     if (last)
         TAILQ_INSERT_AFTER(&s->pending, last, job, same_queue);
