@@ -30,6 +30,9 @@ enum {
     MOST_PASSES = 30,     /* over what could not be had */
     SOON_MS = 20,
     LATER_MS = 1000,
+    SELDOM_MS = 30000, /* where those that were asked have stored nothing new */
+    OPENING_MS = 15000,
+    REST_PART = 8,       /* of each round of questions: rest so many times as long as it took */
     HOPELESS_MS = 10000, /* without room, and nothing moves anywhere */
     BURST_MS = 100,      /* of what may come in a second */
 };
@@ -65,7 +68,9 @@ struct course {
     uint64_t extents;
     uint64_t *foreign; /* bits */
     uint64_t foreigners;
-    uint64_t paid; /* until when the rate is used up */
+    uint64_t asked; /* questions in the last round of dropping */
+    uint64_t rests; /* until when there should be no other */
+    uint64_t paid;  /* until when the rate is used up */
 };
 
 static bool is_over(const struct course *c)
@@ -110,11 +115,18 @@ static uint64_t held_bytes(const struct self *self, uint32_t file, uint64_t from
     return held;
 }
 
+static size_t foreign_bytes(const struct course *c)
+{
+    return (c->extents / 64 + 1) * sizeof *c->foreign;
+}
+
 /* A walk over all: what is to come, and has come; and what is foreign. A sample counts with its first byte. */
 static int count_all(struct course *c, struct move_news *n)
 {
     const struct self *self = c->mover->self;
     c->foreigners = 0;
+    if (c->foreign)
+        memset(c->foreign, 0, foreign_bytes(c));
     for (uint64_t e = 0; e < c->extents; e++) {
         uint64_t from, to;
         if (e % STEP == 0 && is_over(c))
@@ -192,6 +204,12 @@ uint64_t mover_look(struct mover *m, const struct world *w, struct move_news *ne
 
 /* Pulling. */
 
+/* With the lock: it is tried again. */
+static void note_failed(struct mover *m, uint64_t extent)
+{
+    m->first_failed = m->first_failed < extent ? m->first_failed : extent;
+}
+
 void mover_pulled(struct mover *m, uint32_t number, uint32_t file, uint64_t offset, uint32_t length, int error)
 {
     uint64_t extent = extents_at(m->self->extents, file, offset);
@@ -209,8 +227,8 @@ void mover_pulled(struct mover *m, uint32_t number, uint32_t file, uint64_t offs
         } else if (error == -ENOSPC) {
             m->first_cramped = m->cramped && m->first_cramped < extent ? m->first_cramped : extent;
             m->cramped = true;
-        } else if (error == -EBUSY || error == -ETIMEDOUT || error == -EHOSTUNREACH) {
-            m->first_failed = m->first_failed < extent ? m->first_failed : extent;
+        } else if (error == -EBUSY || error == -EAGAIN || error == -ETIMEDOUT || error == -EHOSTUNREACH) {
+            note_failed(m, extent);
         }
         pthread_cond_signal(&m->back);
     }
@@ -222,7 +240,7 @@ static void wait_for_pulls(struct course *c, uint64_t bytes, int loads)
 {
     struct mover *m = c->mover;
     pthread_mutex_lock(&m->lock);
-    while (!atomic_load(&m->stop) && (m->out > bytes || m->loads > loads))
+    while (!atomic_load(&m->stop) && m->loads && (m->out > bytes || m->loads > loads))
         pthread_cond_wait(&m->back, &m->lock);
     pthread_mutex_unlock(&m->lock);
 }
@@ -235,10 +253,8 @@ static void pay(struct course *c, uint64_t bytes)
         return;
     c->paid = c->paid > now ? c->paid : now;
     c->paid += (uint64_t)((double)bytes / (double)rate * (double)SECOND);
-    pthread_mutex_lock(&m->lock);
-    while (!atomic_load(&m->stop) && c->paid > clock_now() + burst)
-        cond_wait_until(&m->back, &m->lock, c->paid - burst);
-    pthread_mutex_unlock(&m->lock);
+    if (c->paid > now + burst)
+        membership_stays(m->membership, c->changes, c->paid - burst - now);
 }
 
 /* Pieces are small enough for the bound on what is on its way. What is counted first may come back earlier. */
@@ -271,7 +287,12 @@ static int pull_extent(struct course *c, uint64_t extent)
     int error = 0;
     for (uint64_t at = from; at < to && !error; at += PIECE_BYTES)
         error = pull_piece(c, file, at, to - at < PIECE_BYTES ? to : at + PIECE_BYTES);
-    return error;
+    if (error != -ENOMEM)
+        return error;
+    pthread_mutex_lock(&c->mover->lock);
+    note_failed(c->mover, extent);
+    pthread_mutex_unlock(&c->mover->lock);
+    return 0;
 }
 
 static bool is_cramped(struct mover *m)
@@ -351,6 +372,7 @@ static void ask_window(struct course *c, uint64_t first, uint32_t count, bool al
         if (is_over(c))
             break;
         asked[owner / 64] |= UINT64_C(1) << owner % 64;
+        c->asked++;
         if (fetch_stored(c->living->fetches, owner, first, count, c->world->k, bits))
             continue;
         for (uint32_t i = 0; i < (count + 63) / 64; i++)
@@ -380,7 +402,8 @@ static uint64_t drop_window(struct course *c, uint64_t first, uint32_t count, bo
 static uint64_t drop_round(struct course *c, bool all)
 {
     struct mover *m = c->mover;
-    uint64_t dropped = 0;
+    uint64_t dropped = 0, began = clock_now();
+    c->asked = 0;
     if (!c->foreigners || !all_are_there(c, !all))
         return 0;
     for (uint64_t first = 0; first < c->extents && !is_over(c); first += WINDOW)
@@ -388,6 +411,7 @@ static uint64_t drop_round(struct course *c, bool all)
     pthread_mutex_lock(&m->lock);
     m->news.dropped_bytes += dropped;
     pthread_mutex_unlock(&m->lock);
+    c->rests = clock_now() + REST_PART * (clock_now() - began);
     return dropped;
 }
 
@@ -417,15 +441,25 @@ static uint64_t bytes_in_tiers(const struct self *self)
     return stats.tier[TIER_RAM].held + stats.tier[TIER_SSD].held;
 }
 
+/* What is dead is won back; more dies first, but where that was looked at just now only if there is nothing else. */
+static bool win_room(struct course *c, uint64_t held)
+{
+    struct store *store = c->mover->self->store;
+    bool first = clock_now() >= c->rests;
+    uint64_t dropped = first ? drop_round(c, true) : 0;
+    if (store_make_room(store) || dropped || bytes_in_tiers(c->mover->self) < held)
+        return true;
+    return !first && drop_round(c, true) > 0;
+}
+
 /* False: there will be none. Others store what they pull, and drop what this node has stored: so there is hope as long
  * as anything moves anywhere. A tier also wins room by itself, or a while later, where a reader was at what goes. */
 static bool find_room(struct course *c)
 {
-    const struct self *self = c->mover->self;
-    uint64_t held = bytes_in_tiers(self), since = clock_now(), others = progress_of_others(c), wait = SOON_MS;
+    uint64_t held = bytes_in_tiers(c->mover->self), since = clock_now(), others = progress_of_others(c), wait = SOON_MS;
     for (;;) {
-        bool last = all_are_there(c, true), dropped = drop_round(c, true) > 0;
-        if (store_make_room(self->store) || dropped || bytes_in_tiers(self) < held)
+        bool last = all_are_there(c, true);
+        if (win_room(c, held))
             return true;
         uint64_t now = progress_of_others(c);
         if (now != others)
@@ -511,11 +545,14 @@ static int move_bytes(struct course *c)
     return error;
 }
 
-/* Until nothing is foreign, or the next turn comes. */
+/* Until nothing is foreign, or the next turn comes. What found no room with its owner may stay for ever. */
 static void drop_all(struct course *c)
 {
-    while (c->foreigners && pause_course(c, LATER_MS))
-        drop_round(c, false);
+    uint64_t wait = LATER_MS;
+    while (c->foreigners && pause_course(c, wait)) {
+        bool dropped = drop_round(c, false) > 0, vain = c->asked && !dropped;
+        wait = !vain ? LATER_MS : 2 * wait < SELDOM_MS ? 2 * wait : SELDOM_MS;
+    }
 }
 
 /* What is owned and did not come, and nobody had, is staged where all was. A turn for room stages what it brings at
@@ -530,13 +567,24 @@ static void stage_rest(const struct course *c)
         log_error("stage what has become this node's: %s", strerror(-error));
 }
 
+/* A tier that the server before this one still has open seems empty. */
+static void wait_for_tiers(struct course *c)
+{
+    uint64_t began = clock_now();
+    while (store_is_opening(c->mover->self->store) && clock_now() - began < OPENING_MS * MILLISECOND &&
+           pause_course(c, SOON_MS))
+        ;
+}
+
 static void run_course(struct course *c)
 {
     struct mover *m = c->mover;
     c->extents = extents_count(m->self->extents);
-    c->foreign = calloc((c->extents + 63) / 64 + 1, sizeof *c->foreign);
+    c->foreign = malloc(foreign_bytes(c));
+    c->foreigners = c->rests = 0;
     if (!c->foreign)
         log_error("samples are moved, but not dropped where they were: %s", strerror(ENOMEM));
+    wait_for_tiers(c);
     bool moved = move_bytes(c) == 0;
     if (moved && c->world->history.record[0].turn.cause != TURN_ROOM)
         stage_rest(c);
