@@ -14,6 +14,8 @@ static void fault_at(uint64_t length)
     if (!fault || strtoull(fault + 6 * (strncmp(fault, "crash=", 6) == 0) + 5 * (strncmp(fault, "hang=", 5) == 0), NULL,
                            10) != length)
         return;
+    if (*fault == 'h')
+        dprintf(STDERR_FILENO, "it hangs, as it is told to\n");
     while (*fault == 'h')
         pause();
     raise(SIGKILL);
@@ -50,12 +52,16 @@ static void end_with_parent(int signal)
         _exit(1);
 }
 
-/* Also one whose codec goes round for ever ends when nobody waits for it any more. */
+/* Also one whose codec goes round for ever ends when nobody waits for it any more. Signals to all of a job, or of a
+ * terminal, are its parent's to heed. */
 static void watch_parent(void)
 {
+    static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     const struct sigaction action = {.sa_handler = end_with_parent, .sa_flags = SA_RESTART};
     const struct itimerval second = {{1, 0}, {1, 0}};
 
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        signal(ends[i], SIG_IGN);
     parent = getppid();
     sigaction(SIGALRM, &action, NULL);
     setitimer(ITIMER_REAL, &second, NULL);

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { PATIENCE_MS = 60000, ANSWER_MOST = 64 << 20 };
+enum { PATIENCE = 60, ANSWER_MOST = 64 << 20 }; /* seconds; bytes */
 
 struct crew_worker {
     LIST_ENTRY(crew_worker) link; /* of the crew's lists */
@@ -49,22 +49,31 @@ int crew_create(const char *program, struct crew **crew)
 
 /* --- processes --- */
 
+/* Our threads may block all signals; the worker's are to reach it. */
 static int worker_spawn(const char *program, int theirs, pid_t *pid)
 {
-    char *argv[] = {(char *)program, "--worker", NULL};
+    char *argv[] = {"dealfs-resizer", "--worker", NULL};
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
 
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, theirs, STDIN_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0); /* our own has a reader */
     posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-    int error = -posix_spawn(pid, program, &actions, NULL, argv, environ);
+    int error = -posix_spawn(pid, program, &actions, &attributes, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
     return error;
 }
 
 static struct crew_worker *worker_start(const struct crew *c)
 {
+    const struct timeval patience = {.tv_sec = PATIENCE};
     struct crew_worker *w = calloc(1, sizeof *w);
     int ends[2];
 
@@ -75,6 +84,7 @@ static struct crew_worker *worker_start(const struct crew *c)
     int error = worker_spawn(c->program, ends[1], &w->pid);
     close(ends[1]);
     w->fd = ends[0];
+    setsockopt(w->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     if (!error)
         return w;
     close(w->fd);
@@ -190,14 +200,16 @@ static int worker_ask(const struct crew_worker *w, const struct crew_question *q
     if (!error)
         error = crew_send(w->fd, bytes, question->length);
     if (!error)
-        error = crew_receive(w->fd, answer, sizeof *answer, PATIENCE_MS);
-    if (!error && (answer->length > ANSWER_MOST || (unsigned)answer->verdict >= IMAGE_VERDICTS))
+        error = crew_receive(w->fd, answer, sizeof *answer, PATIENCE * 1000);
+    answer->reason.text[sizeof answer->reason.text - 1] = '\0';
+    if (!error && (answer->length > ANSWER_MOST || (unsigned)answer->verdict >= IMAGE_VERDICTS ||
+                   (answer->verdict == IMAGE_FINE) != (answer->length > 0)))
         error = -EPROTO;
     char *room = error ? NULL : str_reserve(out, answer->length);
     if (!error && !room)
         error = -ENOMEM;
     if (!error)
-        error = crew_receive(w->fd, room, answer->length, PATIENCE_MS);
+        error = crew_receive(w->fd, room, answer->length, PATIENCE * 1000);
     out->length = error ? before : before + answer->length;
     return error;
 }
@@ -215,9 +227,9 @@ enum image_verdict crew_shrink(struct crew *c, const void *bytes, size_t n, cons
     if (error) {
         answer.verdict = w && error != -ENOMEM ? IMAGE_CRASHED : IMAGE_NO_MEMORY;
         snprintf(answer.reason.text, sizeof answer.reason.text, "%s",
-                 !w                    ? "no process can be started for it"
-                 : error == -ETIMEDOUT ? "the process that worked on it did not come back"
-                                       : "the process that worked on it has died");
+                 !w                                        ? "no process can be started for it"
+                 : error == -ETIMEDOUT || error == -EAGAIN ? "the process that worked on it did not come back"
+                                                           : "the process that worked on it has died");
     }
     if (reason)
         *reason = answer.reason;

@@ -5,10 +5,14 @@
 #include "tests/fs/image/photo.h"
 #include "tests/lib/tap.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { THREADS = 4, ROUNDS = 20 };
@@ -35,6 +39,55 @@ static void *ask_often(void *unused)
     return NULL;
 }
 
+static void *ask_deadly(void *unused)
+{
+    CLEANUP_STR struct str out = STR_INIT;
+
+    (void)unused;
+    crew_shrink(crew, deadly.data, deadly.length, &wanted, &out, NULL);
+    return NULL;
+}
+
+/* Asks for what hangs, on a thread that takes no signals. Its process has our stderr, and says so there. */
+static int hang(const char *self)
+{
+    pthread_t thread;
+
+    photo_make(&(struct photo){.width = 401, .height = 300}, &deadly);
+    if (crew_create(self, &crew) || thread_create(&thread, "asker", ask_deadly, NULL))
+        return 1;
+    pthread_join(thread, NULL);
+    return 1;
+}
+
+/* The other end of the pipe is closed when both are gone. */
+static void test_orphan(const char *self)
+{
+    enum { PATIENCE_MS = 30000 };
+    char fault[64], said;
+    int ends[2], status;
+
+    snprintf(fault, sizeof fault, "hang=%zu", deadly.length);
+    setenv("DEALFS_IMAGE_FAULT", fault, 1);
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        bail_out("no pipe");
+    pid_t pid = fork();
+    if (pid == 0 && dup2(ends[1], STDERR_FILENO) == STDERR_FILENO)
+        execl(self, self, "--hang", self, (char *)NULL);
+    if (pid == 0)
+        _exit(1);
+    close(ends[1]);
+    struct pollfd ready = {.fd = ends[0], .events = POLLIN};
+    ok(poll(&ready, 1, PATIENCE_MS) == 1 && read(ends[0], &said, 1) == 1, "one that hangs");
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    ssize_t n = 1;
+    while (n == 1 && poll(&ready, 1, PATIENCE_MS) == 1)
+        n = read(ends[0], &said, 1);
+    is_int(n, 0, "ends when who asked is killed");
+    close(ends[0]);
+}
+
 int main(int argc, char **argv)
 {
     CLEANUP_STR struct str out = STR_INIT;
@@ -43,11 +96,14 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "--worker") == 0)
         return crew_work();
+    if (argc > 2 && strcmp(argv[1], "--hang") == 0)
+        return hang(argv[2]);
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) /* in the child that is another program, with valgrind */
         bail_out("no name of this program");
     photo_make(&(struct photo){.width = 400, .height = 300, .orientation = 6}, &large);
     photo_make(&(struct photo){.width = 80, .height = 100}, &small);
     photo_make(&(struct photo){.width = 401, .height = 300}, &deadly);
+    test_orphan(self);
     snprintf(fault, sizeof fault, "crash=%zu", deadly.length);
     setenv("DEALFS_IMAGE_FAULT", fault, 1);
     is_int(image_shrink(large.data, large.length, &wanted, &expected, &reason), IMAGE_FINE, "made here");
