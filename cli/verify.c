@@ -5,6 +5,7 @@
 #include "cli/live/client.h"
 #include "cli/live/walk.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/file.h"
 #include "fs/base/size.h"
 #include "fs/catalog/derived.h"
 #include "fs/image/crew.h"
@@ -16,6 +17,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { JOBS_DEFAULT = 4, JOBS_MOST = 256 };
 
@@ -48,14 +50,18 @@ static struct progress_now read_totals(const struct live *live)
 /* Of a mount with resize=: what was made of its source, and who makes it again. */
 static int find_resized(const struct live *live, struct walk_options *options, struct derived **derived)
 {
-    CLEANUP_CLOSE int state = -1, fd = -1;
+    static const uint64_t most = UINT64_C(16) << 30;
+    CLEANUP_CLOSE int state = -1, fd = -1, copy = memfd_create("dealfs-resized", MFD_CLOEXEC);
     char program[PATH_MAX];
 
     if (!live->configured || !live->config.resize)
         return COMMAND_DONE;
     state = open(live->config.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    fd = state < 0 ? -1 : openat(state, "resized", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    int error = fd < 0 ? -errno : derived_open(fd, derived);
+    fd = state < 0 ? -1 : openat(state, "resized", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    /* The mount's owner can write it while we, who may be root, look at it. */
+    int error = fd < 0 || copy < 0 ? -errno : file_copy(fd, copy, most);
+    if (!error)
+        error = derived_open(copy, derived);
     if (!error)
         error = handover_find_program("dealfs-resizer", program, sizeof program);
     if (!error)

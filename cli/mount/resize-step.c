@@ -163,11 +163,13 @@ static int run_resizer(struct resize_run *r, struct str *why)
 static int open_resized(struct start *s, struct str *why)
 {
     CLEANUP_CLOSE int from = openat(s->state_fd, "resized", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    uint64_t length = derived_length(s->catalog);
 
     (void)why;
-    s->resized = memfd_create("dealfs-resized", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    int error = from < 0 || s->resized < 0 ? -errno : file_copy(from, s->resized, UINT64_MAX - 1);
-    return error ? error : file_seal(s->resized);
+    int error = from < 0 ? -errno : copy_make(s->state_fd, length, &s->resized);
+    if (!error)
+        error = file_copy(from, s->resized, length);
+    return error || fcntl(s->resized, F_GET_SEALS) < 0 ? error : file_seal(s->resized);
 }
 
 /* The derived catalog takes the place of the source's. */

@@ -178,9 +178,14 @@ uint32_t derived_adopt(struct derived *d, const struct derived *old, uint32_t mo
     return unknown;
 }
 
+uint64_t derived_length(const struct catalog *original)
+{
+    return catalog_at(catalog_files(original)) + original->header->length;
+}
+
 int derived_write(const struct derived *d, int directory, const char *name)
 {
-    size_t catalog = catalog_at(d->files), length = catalog + d->original->header->length;
+    size_t catalog = catalog_at(d->files), length = derived_length(d->original);
     CLEANUP_FREE char *bytes = calloc(1, length);
     struct derived_header header = {.magic = DERIVED_MAGIC,
                                     .version = DERIVED_VERSION,

@@ -47,6 +47,8 @@ void derived_close(struct derived *derived);
 /* What an earlier one (or NULL) knows of files that are still the same, up to this outcome, if it was made on the same
  * terms. Returns how many files are unknown after it. */
 uint32_t derived_adopt(struct derived *derived, const struct derived *old, uint32_t most);
+/* Of the file that this writes. */
+uint64_t derived_length(const struct catalog *original);
 int derived_write(const struct derived *derived, int directory, const char *name); /* atomically */
 
 /* The derived catalog, as a catalog's file in memory that the caller frees. What is unknown has size 0. */
