@@ -105,6 +105,31 @@ static bool pass_put(struct shard *shard, struct value_codec_state *codec, uint3
     return true;
 }
 
+/* A tier took nothing: because it is slow, or rests? */
+static bool has_room(struct shard *shard, enum tier_name tier, uint64_t bytes)
+{
+    struct tier_status status;
+
+    if (!shard)
+        return false;
+    shard_status(shard, tier, &status);
+    return status.state == TIER_OPEN && status.held + bytes + SEGMENT_COST + VALUE_BYTES <= status.capacity;
+}
+
+static void pass_store(struct pass *p, struct value_codec_state *codec, uint32_t file, const struct str *made)
+{
+    while (!pass_put(p->shard[TIER_SSD], codec, file, made) && !pass_put(p->shard[TIER_RAM], codec, file, made)) {
+        if (ended || atomic_load(&p->stop))
+            return;
+        if (!has_room(p->shard[TIER_SSD], TIER_SSD, made->length) &&
+            !has_room(p->shard[TIER_RAM], TIER_RAM, made->length)) {
+            atomic_store(&p->full, true);
+            return;
+        }
+        clock_sleep(TICK_MS * MILLISECOND);
+    }
+}
+
 static void pass_made(struct pass *p, struct value_codec_state *codec, uint32_t file, const struct str *made)
 {
     struct derived_record *record = &p->derived->record[file];
@@ -114,8 +139,7 @@ static void pass_made(struct pass *p, struct value_codec_state *codec, uint32_t 
     record->outcome = DERIVED_MADE;
     if (made->length <= PIECE_BYTES) { /* else it is left to the server */
         derived_put(p->derived, file, p->bytes);
-        if (!pass_put(p->shard[TIER_SSD], codec, file, made) && !pass_put(p->shard[TIER_RAM], codec, file, made))
-            atomic_store(&p->full, true);
+        pass_store(p, codec, file, made);
     }
     atomic_fetch_add(&p->before, catalog_file(p->derived->original, file).size);
     atomic_fetch_add(&p->after, made->length);
