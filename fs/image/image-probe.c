@@ -80,6 +80,7 @@ void codec_reader_open(struct codec_reader *reader, unsigned profile, struct ima
     info->height = codec->image_height;
     info->components = (unsigned)codec->num_components;
     info->progressive = codec->progressive_mode;
+    info->scans = jpeg_has_multiple_scans(codec);
     info->arithmetic = codec->arith_code;
     if (codec->jpeg_color_space != JCS_GRAYSCALE && codec->jpeg_color_space != JCS_YCbCr &&
         codec->jpeg_color_space != JCS_RGB)

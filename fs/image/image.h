@@ -49,6 +49,7 @@ struct image_info {
     unsigned components;    /* 1 or 3 */
     unsigned orientation;   /* EXIF's, 1 to 8; 1 where there is none */
     bool progressive, arithmetic, profile;
+    bool scans; /* several: its coefficients are in memory while it is decoded; also of one that is not progressive */
 };
 
 struct image_pixels {

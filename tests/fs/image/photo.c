@@ -51,6 +51,11 @@ static void set_up(struct jpeg_compress_struct *codec, const struct photo *photo
     jpeg_set_quality(codec, 90, TRUE);
     if (photo->plain_chroma)
         codec->comp_info[0].h_samp_factor = codec->comp_info[0].v_samp_factor = 1;
+    static const jpeg_scan_info apart[] = {{1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
+    if (photo->apart) {
+        codec->scan_info = apart;
+        codec->num_scans = 3;
+    }
     if (photo->progressive)
         jpeg_simple_progression(codec);
     codec->arith_code = photo->arithmetic;

@@ -10,6 +10,7 @@
 struct photo {
     uint32_t width, height;
     unsigned channels; /* 1, 3, or 4 for CMYK; 0 is 3 */
+    bool apart;        /* a scan for each component */
     bool progressive, arithmetic, plain_chroma /* 4:4:4 */;
     unsigned orientation; /* 0: no EXIF data */
     bool intel;           /* the order of its numbers */

@@ -61,8 +61,12 @@ static void test_probe(void)
         &(struct photo){.width = 64, .height = 64, .channels = 1, .progressive = true, .intel = true, .orientation = 8},
         &file);
     is_int(image_probe(file.data, file.length, NULL, &info, NULL), IMAGE_FINE, "a grey, progressive one is fine");
-    ok(info.progressive && info.components == 1 && !info.profile, "and so it is said to be");
+    ok(info.progressive && info.scans && info.components == 1 && !info.profile, "and so it is said to be");
     is_uint(info.orientation, 8, "its orientation, in the other order of bytes");
+    str_clear(&file);
+    photo_make(&(struct photo){.width = 64, .height = 64, .apart = true}, &file);
+    image_probe(file.data, file.length, NULL, &info, NULL);
+    ok(!info.progressive && info.scans, "a scan for each component is not progressive, but takes memory");
     str_clear(&file);
     photo_make(&(struct photo){.width = 64, .height = 64, .orientation = 9}, &file);
     image_probe(file.data, file.length, NULL, &info, NULL);
