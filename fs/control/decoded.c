@@ -134,6 +134,20 @@ static int stat_picture(struct request_job *job, struct stat *st)
     return error ? error : place_stat(control, place, length, st);
 }
 
+/* What is kept is answered at once, also while all workers wait for the source. */
+static bool stat_kept(fuse_req_t req, uint64_t ino, struct stat *st)
+{
+    struct control *control = control_of(req);
+    struct decoded_place place = place_of(ino);
+    struct decoded_picture *picture = pictures_kept(control->pictures, key_of(control, place));
+
+    if (!picture)
+        return false;
+    int error = place_stat(control, place, picture->length, st);
+    pictures_put(control->pictures, picture);
+    return error == 0;
+}
+
 static void run_entry(struct request_job *job)
 {
     struct fuse_entry_param e = {.ino = job->ino, .attr_timeout = FOREVER, .entry_timeout = FOREVER};
@@ -156,6 +170,15 @@ static void run_attributes(struct request_job *job)
         fuse_reply_attr(job->req, &st, FOREVER);
 }
 
+static void reply_pixels(fuse_req_t req, struct decoded_picture *picture, size_t size, uint64_t offset)
+{
+    size_t at = offset < picture->length ? (size_t)offset : picture->length, left = picture->length - at;
+    struct pictures *pictures = control_of(req)->pictures;
+
+    fuse_reply_buf(req, picture->bytes + at, size < left ? size : left);
+    pictures_put(pictures, picture);
+}
+
 static void run_pixels(struct request_job *job)
 {
     struct control *control = control_of(job->req);
@@ -169,9 +192,7 @@ static void run_pixels(struct request_job *job)
         fuse_reply_err(job->req, -error);
         return;
     }
-    size_t at = job->offset < picture->length ? (size_t)job->offset : picture->length, left = picture->length - at;
-    fuse_reply_buf(job->req, picture->bytes + at, job->size < left ? job->size : left);
-    pictures_put(control->pictures, picture);
+    reply_pixels(job->req, picture, job->size, job->offset);
 }
 
 static void defer(fuse_req_t req, struct request_job *job)
@@ -190,11 +211,11 @@ void decoded_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     int error = control_filled(control) ? find_place(control->config.catalog, name, &place, &is_file) : -EAGAIN;
 
     e.ino = number_of(place);
-    if (!error && is_file) {
+    if (!error && is_file && !stat_kept(req, e.ino, &e.attr)) {
         defer(req, &(struct request_job){.run = run_entry, .ino = e.ino});
         return;
     }
-    if (!error)
+    if (!error && !is_file)
         error = place_stat(control, place, 0, &e.attr);
     if (error)
         fuse_reply_err(req, -error);
@@ -212,11 +233,12 @@ void decoded_getattr(fuse_req_t req, fuse_ino_t ino)
         fuse_reply_err(req, EAGAIN);
         return;
     }
-    if (catalog_ino_file(control->config.catalog, place_of(ino).ino, &file) == 0) {
+    bool is_file = catalog_ino_file(control->config.catalog, place_of(ino).ino, &file) == 0;
+    if (is_file && !stat_kept(req, ino, &st)) {
         defer(req, &(struct request_job){.run = run_attributes, .ino = ino});
         return;
     }
-    int error = place_stat(control, place_of(ino), 0, &st);
+    int error = is_file ? 0 : place_stat(control, place_of(ino), 0, &st);
     if (error)
         fuse_reply_err(req, -error);
     else
@@ -226,11 +248,15 @@ void decoded_getattr(fuse_req_t req, fuse_ino_t ino)
 void decoded_read(fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t offset)
 {
     struct control *control = control_of(req);
-    uint32_t file;
-    int error = control_filled(control) ? catalog_ino_file(control->config.catalog, place_of(ino).ino, &file) : -EAGAIN;
+    struct picture_key key = {.side = place_of(ino).side};
+    struct decoded_picture *picture;
+    int error =
+        control_filled(control) ? catalog_ino_file(control->config.catalog, place_of(ino).ino, &key.file) : -EAGAIN;
 
     if (error)
         fuse_reply_err(req, -error);
+    else if ((picture = pictures_kept(control->pictures, key)))
+        reply_pixels(req, picture, size, offset);
     else
         defer(req, &(struct request_job){.run = run_pixels, .ino = ino, .size = size, .offset = offset});
 }

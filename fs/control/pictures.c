@@ -27,8 +27,9 @@ enum {
     BUCKETS = 4096,
     HEAD_FIRST = 64 << 10, /* bytes of a file that are looked at for its header; then four times as many */
     NPY_ALIGN = 64,
-    COEFFICIENTS = 8, /* bytes that a progressive picture takes for a pixel, at most */
+    COEFFICIENTS = 8, /* bytes that a picture of several scans takes for a pixel, at most */
     LOOK_EVERY_MS = 50,
+    MEMORY_PATIENCE = 30, /* seconds that memory in others' hands is waited for */
 };
 
 struct kept {
@@ -181,6 +182,7 @@ struct picture_making {
     char head[256];                    /* of the .npy file */
     size_t head_length;
     struct charge charge;
+    uint64_t needed; /* memory, in all; 0: not yet known */
     struct str *why;
 };
 
@@ -316,7 +318,7 @@ static int decode_into(struct picture_making *m, char *array)
 static uint64_t working_memory(struct picture_making *m)
 {
     uint64_t pixels = (uint64_t)m->info.width * m->info.height;
-    uint64_t coefficients = m->info.progressive ? pixels * COEFFICIENTS : 0;
+    uint64_t coefficients = m->info.scans ? pixels * COEFFICIENTS : 0;
 
     m->wish.limits = image_limits_usual;
     m->wish.limits.memory = coefficients + (16 << 20);
@@ -353,16 +355,40 @@ static int make_array(struct picture_making *m, struct kept *k, uint64_t *took)
 }
 
 static int make_picture(struct control *control, struct request_job *job, struct kept *k, uint64_t *took,
-                        struct str *why)
+                        uint64_t *needed, struct str *why)
 {
     struct picture_making m = {.control = control, .job = job, .key = k->picture.key, .why = why};
     int error = making_begin(&m);
 
-    if (!error)
+    if (!error) {
+        m.needed = m.size + working_memory(&m) + making_length(&m);
         error = fetch_up_to(&m, m.size);
+    }
     if (!error)
         error = make_array(&m, k, took);
+    *needed = m.needed;
     making_fini(&m);
+    return error;
+}
+
+/* Pictures that are made at once may together need more memory than there is: one that found too little gives all of
+ * its own back, and begins again when another is made. */
+static int make_in_turn(struct control *control, struct request_job *job, struct kept *k, uint64_t *took,
+                        struct str *why)
+{
+    struct pictures *p = control->pictures;
+    uint64_t until = clock_now() + MEMORY_PATIENCE * SECOND, needed;
+    int error;
+
+    while ((error = make_picture(control, job, k, took, &needed, why)) == -ENOMEM && clock_now() < until &&
+           needed <= control->config.mount->request_memory) {
+        if (job_gave_up(job))
+            return -EINTR;
+        str_clear(why);
+        pthread_mutex_lock(&p->lock);
+        cond_wait_until(&p->changed, &p->lock, clock_now() + LOOK_EVERY_MS * MILLISECOND);
+        pthread_mutex_unlock(&p->lock);
+    }
     return error;
 }
 
@@ -424,6 +450,14 @@ static void kept_made(struct pictures *p, struct kept *k, int error, uint64_t to
         ;
 }
 
+static void kept_use(struct pictures *p, struct kept *k)
+{
+    k->references++;
+    p->stats.hits++;
+    TAILQ_REMOVE(&p->order, k, by_use);
+    TAILQ_INSERT_TAIL(&p->order, k, by_use);
+}
+
 /* A reference to one that is ready; NULL and `*error` 0: the caller makes it and has entered `*made`. */
 static struct kept *kept_get(struct pictures *p, struct request_job *job, struct picture_key key, struct kept **made,
                              int *error)
@@ -443,10 +477,7 @@ static struct kept *kept_get(struct pictures *p, struct request_job *job, struct
         }
     }
     if (k) {
-        k->references++;
-        p->stats.hits++;
-        TAILQ_REMOVE(&p->order, k, by_use);
-        TAILQ_INSERT_TAIL(&p->order, k, by_use);
+        kept_use(p, k);
         return k;
     }
     *made = kept_enter(p, key);
@@ -466,7 +497,7 @@ int pictures_get(struct control *control, struct request_job *job, struct pictur
     struct kept *k = kept_get(p, job, key, &made, &error);
     pthread_mutex_unlock(&p->lock);
     if (made) {
-        error = make_picture(control, job, made, &took, why);
+        error = make_in_turn(control, job, made, &took, why);
         pthread_mutex_lock(&p->lock);
         kept_made(p, made, error, took);
         pthread_mutex_unlock(&p->lock);
@@ -475,6 +506,18 @@ int pictures_get(struct control *control, struct request_job *job, struct pictur
     if (!error)
         *picture = &k->picture;
     return error;
+}
+
+struct decoded_picture *pictures_kept(struct pictures *p, struct picture_key key)
+{
+    pthread_mutex_lock(&p->lock);
+    struct kept *k = kept_find(p, key);
+    if (k && !k->ready)
+        k = NULL;
+    if (k)
+        kept_use(p, k);
+    pthread_mutex_unlock(&p->lock);
+    return k ? &k->picture : NULL;
 }
 
 void pictures_put(struct pictures *p, struct decoded_picture *picture)

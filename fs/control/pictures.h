@@ -42,6 +42,8 @@ int pictures_length(struct control *control, struct request_job *job, struct pic
 /* The same, and a reference to the picture itself. */
 int pictures_get(struct control *control, struct request_job *job, struct picture_key key,
                  struct decoded_picture **picture, struct str *why);
+/* The same where it is kept; else NULL. Does not wait. */
+struct decoded_picture *pictures_kept(struct pictures *pictures, struct picture_key key);
 void pictures_put(struct pictures *pictures, struct decoded_picture *picture);
 bool pictures_drop(struct pictures *pictures); /* the least recently used that nobody reads; false: there is none */
 

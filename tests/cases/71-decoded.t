@@ -6,7 +6,7 @@
 require_fuse
 python=${PYTHON:-/usr/bin/python3}
 "$python" -c 'import numpy, PIL' 2>/dev/null || plan_skip 'no numpy or no Pillow'
-src=$tmp/src mnt=$tmp/mnt
+src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults
 cat >"$tmp/make.py" <<'END'
 import os, sys
 import numpy as np
@@ -126,8 +126,24 @@ if [ "$(id -u)" = 0 ]; then
 fi
 ok 'umount' dealfs umount "$mnt"
 
-# --- a small cache, eight readers ---
-ok 'mount with a small cache' mount_up -o ram=64M,decoded=1M "$src" "$mnt"
+# --- a small cache and little memory: a source that hangs, pictures too large for each other, eight readers ---
+: >"$faults"
+DEALFS_SOURCE_FAULTS=file=$faults ok 'mount with a small cache' \
+    mount_up -o ram=64M,decoded=1M,request_memory=16M "$src" "$mnt"
+cat "$view/dog/grey.jpg.npy" >"$tmp/grey.npy"
+set_faults hang
+for file in "$src"/*/*.jpg; do cat "$view/${file#"$src/"}.npy" >/dev/null 2>&1 & done
+all_wait() { [ "$(value "$mnt" parked)" -ge 16 ]; }
+ok 'all that decode wait for the source' wait_for 20 all_wait
+drop_cache "$view/dog/grey.jpg.npy"
+ok 'what is kept is read meanwhile' timeout 20 cmp "$view/dog/grey.jpg.npy" "$tmp/grey.npy"
+set_faults ''
+wait
+for side in 700 800 900 1000; do
+    { cat "$view/$side/cat/large.jpg.npy" || touch "$tmp/failed"; } >/dev/null 2>&1 &
+done
+wait
+ok 'each waits for memory that another has' test ! -e "$tmp/failed"
 for i in 1 2 3 4 5 6 7 8; do compare "$view" >"$tmp/out$i" & done
 wait
 is 'eight readers' "$(cat "$tmp"/out? | sort -u)" '48 0'
