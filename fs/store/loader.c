@@ -6,7 +6,7 @@
  * reader never waits for a whole round of staging.
  *
  * What a load brings comes from the node that kept it before, as far as that has it, else from the source. What is only
- * pulled, and not found there, is not brought: who has come to wait for it meanwhile asks anew.
+ * pulled, and not found there, is not brought, unless somebody else has come for it meanwhile: then it runs again.
  *
  * A load that found room ends with its bytes in a tier: its waiters then ask the tiers again. One that found none ends
  * before it read anything: each of its waiters is given back, to be answered by the node that kept it before or
@@ -262,10 +262,14 @@ static void run_load(struct load_worker *w, struct load *load)
               error ? strerror(-error) : "stored");
 
     pthread_mutex_lock(&l->lock);
+    if (error && load->from == PLACE_PEER && !load->pulled && !l->stopping) {
+        load->from = PLACE_RAM;
+        load_queue_add(TAILQ_EMPTY(&load->waiting) ? &l->wants.later : &l->wants.urgent, load);
+        return;
+    }
     struct read_list waiting = TAILQ_HEAD_INITIALIZER(waiting);
     loads_remove(load);
-    bool anew = load->from == PLACE_PEER && error != -ENOSPC; /* they came when it was known that it is not brought */
-    if (error == -EIO && !anew && !l->stopping)
+    if (error == -EIO && !l->stopping)
         divide_waiting(load, &l->direct, &waiting);
     else
         TAILQ_CONCAT(&waiting, &load->waiting, parked);
@@ -274,7 +278,7 @@ static void run_load(struct load_worker *w, struct load *load)
     pthread_mutex_unlock(&l->lock);
 
     tell_wishes(l, load, error);
-    resume_waiting(l, &waiting, load->from, anew ? 0 : error);
+    resume_waiting(l, &waiting, load->from, error);
     free(load);
     pthread_mutex_lock(&l->lock);
 }
