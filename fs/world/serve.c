@@ -49,7 +49,7 @@ struct serves {
 
     pthread_mutex_t lock; /* all below */
     bool over;
-    struct world *world; /* by whose layout it is told what is stored */
+    struct world *world; /* by whose layout it is told what is stored; NULL: by none yet */
     int free;
     uint32_t free_slot[RING_OUT];
     uint32_t asker[RING_OUT]; /* whose answer is in the slot; NODES_MOST: nobody's */
@@ -67,7 +67,6 @@ int serves_create(struct link *link, struct self *self, struct world *world, str
     s->self = self;
     s->nodes = world->nodes;
     s->me = world->me;
-    s->world = world_get(world);
     pthread_mutex_init(&s->lock, NULL);
     TAILQ_INIT(&s->pending);
     for (uint32_t slot = 0; slot < RING_OUT; slot++) {
@@ -176,8 +175,9 @@ static void send_stored(struct serves *s, const struct peer_question *q, uint32_
     pthread_mutex_lock(&s->lock);
     struct world *w = world_get(s->world);
     pthread_mutex_unlock(&s->lock);
-    struct payload_stored *p = payload_stored_begin(ring_slot(&s->link->ring, RING_IN + slot), first, q->count, w->k);
-    for (uint32_t i = 0; i < q->count; i++) {
+    struct payload_stored *p =
+        payload_stored_begin(ring_slot(&s->link->ring, RING_IN + slot), first, q->count, w ? w->k : UINT64_MAX);
+    for (uint32_t i = 0; w && i < q->count; i++) {
         uint64_t from, to;
         if (!world_keeps(w, first + i))
             continue;
