@@ -26,7 +26,7 @@ enum { QUALITY = 90, ABOVE_ALL = 64, LINE_MOST = 4096, FD_OF_STATE = 3, FD_OF_SO
 struct resize_run {
     struct start *start;
     pid_t pid;
-    bool stopped; /* it was told to end */
+    int stopped; /* by this signal it was told to end */
     struct progress_bar progress;
     char label[80];
     uint32_t made, all;
@@ -112,7 +112,27 @@ static void show_progress(struct resize_run *r, const char *line)
     progress_show(&r->progress, &(struct progress_now){.files = r->made, .files_total = r->all});
 }
 
-/* A line at a time; a signal to us is passed on once. */
+/* The first lets it store what it has; a second one does not wait for that, nor for a source that hangs. */
+static void pass_signal_on(struct resize_run *r)
+{
+    if (!interrupted)
+        return;
+    kill(r->pid, r->stopped ? SIGKILL : SIGTERM);
+    r->stopped = interrupted;
+    interrupted = 0;
+}
+
+static bool next_line(struct resize_run *r, FILE *lines, char *line)
+{
+    for (;;) {
+        bool good = fgets(line, LINE_MOST, lines), again = !good && ferror(lines) && errno == EINTR;
+        pass_signal_on(r);
+        if (!again)
+            return good;
+        clearerr(lines);
+    }
+}
+
 static void follow_resizer(struct resize_run *r, int from, struct str *why)
 {
     CLEANUP_FCLOSE FILE *lines = fdopen(from, "r");
@@ -120,17 +140,14 @@ static void follow_resizer(struct resize_run *r, int from, struct str *why)
 
     if (!lines)
         close(from);
-    while (lines && fgets(line, sizeof line, lines)) {
+    while (lines && next_line(r, lines, line)) {
         line[strcspn(line, "\n")] = '\0';
         if (line[0] == 'p')
             show_progress(r, line);
         else if (line[0] == 'e' && line[1] == ' ' && why->length == 0)
             str_add_printable(why, line + 2, strlen(line + 2));
-        if (interrupted && !r->stopped) {
-            r->stopped = true;
-            kill(r->pid, SIGTERM);
-        }
     }
+    interrupted = r->stopped ? r->stopped : interrupted;
 }
 
 static int run_resizer(struct resize_run *r, struct str *why)
@@ -259,5 +276,7 @@ int resize_source(struct start *s, struct str *why)
     if (!s->options.resize)
         return 0;
     int error = run_resizer(&r, why);
+    if (faccessat(s->state_fd, "resized", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        s->state_made = s->tiers.ssd_made = false; /* what was made is worth keeping, whatever comes */
     return error ? error : take_resized(&r, why);
 }

@@ -132,10 +132,11 @@ ok 'unmount' down
 ok 'without resize=' up "ssd=$ssd"
 ok 'files are as they are in the source' diff -r -x .dealfs "$src" "$mnt"
 ok 'unmount' down
-hanging() { processes 'dealfs-resizer 40' | grep -q . && grep -q resizing "$tmp/hung"; }
+hanging() { processes 'dealfs-resizer 40' | grep -q . && grep -q 'it hangs' "$tmp/state4/log"; }
+mkdir "$tmp/ssd4"
 for signal in KILL TERM; do
-    DEALFS_IMAGE_FAULT="hang=$(length "$deadly")" dealfs mount -o "state=$state,resize=40,ssd=$ssd" "$src" "$mnt" \
-        >"$tmp/hung" 2>&1 &
+    DEALFS_IMAGE_FAULT="hang=$(length "$deadly")" \
+        dealfs mount -o "state=$tmp/state4,resize=40,ssd=$tmp/ssd4" "$src" "$mnt" >"$tmp/hung" 2>&1 &
     command=$!
     ok 'an image that hangs: it waits' wait_for 20 hanging
     if [ $signal = KILL ]; then
@@ -149,8 +150,11 @@ for signal in KILL TERM; do
     ok 'nothing is mounted' fails_quietly mountpoint -q "$mnt"
     ok 'no process is left' wait_for 10 no_resizer
 done
-ok 'then it mounts' up "resize=40,ssd=$ssd"
+state=$tmp/state4 ok 'then it mounts' up "resize=40,ssd=$tmp/ssd4"
+new=$(sed -n 's/.*; \([0-9]*\) files were new.*/\1/p' "$tmp/said")
+ok 'and goes on with what was made until SIGTERM' test "${new:-0}" -lt "$(find "$src" -type f | wc -l)"
 ok 'and is right' resized 40 90
+is 'out of the shard' "$(value "$mnt" resize.remade)" 0
 ok 'unmount' down
 
 # --- what is refused ---
