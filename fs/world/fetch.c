@@ -178,7 +178,8 @@ static uint32_t owner_before(const struct fetches *f, uint32_t file, uint64_t of
     return w->before ? layout_owner(w->before, w->group, extents_at(f->self->extents, file, offset)) : NO_OWNER;
 }
 
-/* The owner in this node's group, else in another one that can be asked. */
+/* The owner in this node's group, else in another one that can be asked. What has become this node's since the store
+ * looked is with who owned it before. */
 static struct asked_peer *choose_peer(struct fetches *f, const struct store_read *read, uint64_t now)
 {
     const struct world *w = f->world;
@@ -189,7 +190,10 @@ static struct asked_peer *choose_peer(struct fetches *f, const struct store_read
         return peer_if_asked(f, owner_before(f, read->span.file, read->span.offset), now);
     uint64_t extent = extents_at(f->self->extents, read->span.file, read->span.offset);
     for (uint32_t i = 0; i < groups; i++) {
-        struct asked_peer *p = peer_if_asked(f, layout_owner(w->layout, (w->group + i) % groups, extent), now);
+        uint32_t owner = layout_owner(w->layout, (w->group + i) % groups, extent);
+        if (owner == f->me)
+            owner = owner_before(f, read->span.file, read->span.offset);
+        struct asked_peer *p = peer_if_asked(f, owner, now);
         if (p)
             return p;
     }
