@@ -482,13 +482,13 @@ static void test_file(void)
     snprintf(whole, sizeof whole, "%s\n", saved.data);
     write_world(path, whole);
     is_int(world_load(f.node[1].state, set.catalog, &w), -EBADMSG, "nor with more behind it");
-    CLEANUP_STR struct str layout = STR_INIT;
-    char from[PATH_MAX], to[PATH_MAX];
+    CLEANUP_STR struct str layout = STR_INIT, from = STR_INIT, to = STR_INIT;
     memset(b, '1', sizeof b - 1);
-    snprintf(from, sizeof from, "%s/layout-%s", f.node[1].state, a);
-    snprintf(to, sizeof to, "%s/layout-%s", f.node[1].state, b);
-    if (file_read(AT_FDCWD, from, MIB, &layout) || file_write_atomic(AT_FDCWD, to, layout.data, layout.length, 0600))
-        bail_out("copy %s", from);
+    str_addf(&from, "%s/layout-%s", f.node[1].state, a);
+    str_addf(&to, "%s/layout-%s", f.node[1].state, b);
+    if (file_read(AT_FDCWD, from.data, MIB, &layout) ||
+        file_write_atomic(AT_FDCWD, to.data, layout.data, layout.length, 0600))
+        bail_out("copy %s", from.data);
     snprintf(text, sizeof text, "world 2 %s %s 1\nturn 1 2 0 1 1 %s %s\n", a, a, b, a);
     write_world(path, text);
     is_int(world_load(f.node[1].state, set.catalog, &w), -EBADMSG, "nor where the layout before is another one");
