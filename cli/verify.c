@@ -66,6 +66,8 @@ static int find_resized(const struct live *live, struct walk_options *options, s
         error = handover_find_program("dealfs-resizer", program, sizeof program);
     if (!error)
         error = crew_create(program, &options->crew);
+    if (!error)
+        crew_become(options->crew, live->config.owner_uid, live->config.owner_gid);
     options->derived = *derived;
     return error ? command_fail("read what was resized in %s: %s", live->config.state, strerror(-error)) : COMMAND_DONE;
 }

@@ -1,11 +1,17 @@
 /* What a process of a crew does: see crew.h. */
 #include "fs/base/cleanup.h"
+#include "fs/base/process.h"
 #include "fs/image/crew-inside.h"
 #include "fs/image/crew.h"
 
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/time.h>
+
+/* A picture of the most pixels, and its coefficients, take about 2 GiB. */
+static const rlim_t MEMORY_MOST = (rlim_t)3 << 30;
 
 static void fault_at(uint64_t length)
 {
@@ -67,10 +73,42 @@ static void watch_parent(void)
     setitimer(ITIMER_REAL, &second, NULL);
 }
 
-int crew_work(void)
+static int limit(int resource, rlim_t most)
+{
+    struct rlimit now;
+
+    if (getrlimit(resource, &now) < 0)
+        return -errno;
+    now.rlim_max = now.rlim_max < most ? now.rlim_max : most;
+    now.rlim_cur = now.rlim_cur < most ? now.rlim_cur : most;
+    return setrlimit(resource, &now) < 0 ? -errno : 0;
+}
+
+/* A file may take over the library that decodes it. Then it has little: not the rights of root, nor a way to win any,
+ * no terminal to type into, and no more memory than the limits of a picture allow. Becoming another user
+ * comes first: it makes a process one that others may look at. */
+static int lay_down_rights(char **user)
+{
+    int error = 0;
+
+    if (user[0] && user[1])
+        error = process_become((uid_t)strtoul(user[0], NULL, 10), (gid_t)strtoul(user[1], NULL, 10));
+    setsid();
+    if (!error)
+        error = limit(RLIMIT_CORE, 0);
+#ifndef DEALFS_CHECKS /* a sanitizer takes terabytes of addresses */
+    if (!error)
+        error = limit(RLIMIT_AS, MEMORY_MOST);
+#endif
+    if (!error && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
+        error = -errno;
+    return error;
+}
+
+int crew_work(char **user)
 {
     CLEANUP_STR struct str file = STR_INIT, out = STR_INIT;
-    int error = 0;
+    int error = lay_down_rights(user);
 
     watch_parent();
     while (!error)

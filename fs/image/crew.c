@@ -27,6 +27,7 @@ struct crew_worker {
 
 struct crew {
     char *program;
+    char uid[16], gid[16]; /* empty: ours */
     pthread_mutex_t lock;
     LIST_HEAD(, crew_worker) idle, busy; /* lock */
     bool stopped;                        /* lock */
@@ -47,12 +48,18 @@ int crew_create(const char *program, struct crew **crew)
     return 0;
 }
 
+void crew_become(struct crew *c, uid_t uid, gid_t gid)
+{
+    snprintf(c->uid, sizeof c->uid, "%u", uid);
+    snprintf(c->gid, sizeof c->gid, "%u", gid);
+}
+
 /* --- processes --- */
 
 /* Our threads may block all signals; the worker's are to reach it. */
-static int worker_spawn(const char *program, int theirs, pid_t *pid)
+static int worker_spawn(struct crew *c, int theirs, pid_t *pid)
 {
-    char *argv[] = {"dealfs-resizer", "--worker", NULL};
+    char *argv[] = {"dealfs-resizer", "--worker", c->uid[0] ? c->uid : NULL, c->gid, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
@@ -65,13 +72,13 @@ static int worker_spawn(const char *program, int theirs, pid_t *pid)
     posix_spawn_file_actions_adddup2(&actions, theirs, STDIN_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0); /* our own has a reader */
     posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-    int error = -posix_spawn(pid, program, &actions, &attributes, argv, environ);
+    int error = -posix_spawn(pid, c->program, &actions, &attributes, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return error;
 }
 
-static struct crew_worker *worker_start(const struct crew *c)
+static struct crew_worker *worker_start(struct crew *c)
 {
     const struct timeval patience = {.tv_sec = PATIENCE};
     struct crew_worker *w = calloc(1, sizeof *w);
@@ -81,7 +88,7 @@ static struct crew_worker *worker_start(const struct crew *c)
         free(w);
         return NULL;
     }
-    int error = worker_spawn(c->program, ends[1], &w->pid);
+    int error = worker_spawn(c, ends[1], &w->pid);
     close(ends[1]);
     w->fd = ends[0];
     setsockopt(w->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);

@@ -1,7 +1,7 @@
 /* dealfs-resizer: makes the pictures of a source smaller before it is mounted.
  *
  *   dealfs-resizer SIDE QUALITY RAM-FOLDER RAM-BYTES SSD-FOLDER SSD-BYTES
- *   dealfs-resizer --worker              see crew.h
+ *   dealfs-resizer --worker [UID GID]    see crew.h
  *
  * Descriptor 3 is the state directory with the source's catalog, 4 the source. What is made goes into segments of the
  * tiers (0 bytes: none), where the server finds it as after a remount, and what there is to know of it into the file
@@ -372,8 +372,8 @@ int main(int argc, char **argv)
 {
     static struct pass pass;
 
-    if (argc == 2 && strcmp(argv[1], "--worker") == 0)
-        return crew_work();
+    if (argc > 1 && strcmp(argv[1], "--worker") == 0)
+        return crew_work(argv + 2);
     if (argc != 7) {
         fprintf(stderr, "usage: dealfs-resizer SIDE QUALITY RAM RAM-BYTES SSD SSD-BYTES (dealfs mount starts it)\n");
         return 2;

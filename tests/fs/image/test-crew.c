@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,6 +89,55 @@ static void test_orphan(const char *self)
     close(ends[0]);
 }
 
+/* The one process that we have; 0: none is to be found. */
+static int find_worker(void)
+{
+    CLEANUP_CLOSE int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+    char text[64] = "";
+
+    return fd < 0 || read(fd, text, sizeof text - 1) < 0 ? 0 : atoi(text);
+}
+
+static bool worker_has(int pid, const char *name, const char *line)
+{
+    CLEANUP_FREE char *text = calloc(1, 16384);
+    char path[64];
+    size_t n = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    for (ssize_t got = 1; fd >= 0 && got > 0; n += got > 0 ? (size_t)got : 0)
+        got = read(fd, text + n, 16383 - n);
+    return strstr(text, line) != NULL;
+}
+
+/* What a file that takes its process over could still do. */
+static void test_rights(const char *self)
+{
+    enum { NOBODY = 65534 };
+    CLEANUP_STR struct str out = STR_INIT;
+    char path[64];
+    struct stat status;
+
+    if (crew_create(self, &crew) < 0)
+        bail_out("no crew");
+    crew_become(crew, NOBODY, NOBODY);
+    is_int(crew_shrink(crew, large.data, large.length, &wanted, &out, NULL), IMAGE_FINE, "made by another user");
+    int pid = find_worker();
+    if (pid == 0) {
+        skip(6, "this kernel names no children");
+    } else {
+        snprintf(path, sizeof path, "/proc/%d/status", pid);
+        ok(worker_has(pid, "status", "NoNewPrivs:\t1"), "a worker wins no rights");
+        ok(worker_has(pid, "limits", "Max core file size        0                    0"), "leaves no core");
+        ok(stat(path, &status) == 0 && status.st_uid == 0, "shows itself to nobody");
+        ok(getsid(pid) == pid, "has no terminal");
+        ok(geteuid() != 0 || worker_has(pid, "status", "Uid:\t65534\t65534\t65534\t65534"), "is not root");
+        ok(geteuid() != 0 || worker_has(pid, "status", "CapEff:\t0000000000000000"), "nor can do what root can");
+    }
+    crew_destroy(crew);
+}
+
 int main(int argc, char **argv)
 {
     CLEANUP_STR struct str out = STR_INIT;
@@ -95,7 +145,7 @@ int main(int argc, char **argv)
     char fault[64], self[PATH_MAX] = "";
 
     if (argc > 1 && strcmp(argv[1], "--worker") == 0)
-        return crew_work();
+        return crew_work(argv + 2);
     if (argc > 2 && strcmp(argv[1], "--hang") == 0)
         return hang(argv[2]);
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) /* in the child that is another program, with valgrind */
@@ -104,6 +154,7 @@ int main(int argc, char **argv)
     photo_make(&(struct photo){.width = 80, .height = 100}, &small);
     photo_make(&(struct photo){.width = 401, .height = 300}, &deadly);
     test_orphan(self);
+    test_rights(self);
     snprintf(fault, sizeof fault, "crash=%zu", deadly.length);
     setenv("DEALFS_IMAGE_FAULT", fault, 1);
     is_int(image_shrink(large.data, large.length, &wanted, &expected, &reason), IMAGE_FINE, "made here");
