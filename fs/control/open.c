@@ -234,33 +234,6 @@ void control_drop_parked(void *user)
         handles_visit(control->handles, drop_parked);
 }
 
-static bool begins_with(const struct str *request, const char *word)
-{
-    size_t n = strlen(word), blank = request->length ? strspn(request->data, " \t") : 0;
-
-    return request->length - blank >= n && memcmp(request->data + blank, word, n) == 0;
-}
-
-/* Does its first line ask for an exchange? Such a plan may wait for a turn. */
-static bool asks_for_exchange(const struct str *request)
-{
-    const char *end = memchr(request->data, '\n', request->length);
-
-    return memmem(request->data, end ? (size_t)(end - request->data) : request->length, "exchange=", 9);
-}
-
-/* Long ones wait for each other. */
-static enum work_class class_of(const struct str *request)
-{
-    enum { QUICK_MOST = 64 << 10 };
-
-    if (begins_with(request, "exchange") || begins_with(request, "shuffle"))
-        return WORK_TURN;
-    if (begins_with(request, "plan"))
-        return asks_for_exchange(request) ? WORK_TURN : WORK_LONG;
-    return request->length > QUICK_MOST ? WORK_LONG : WORK_QUICK;
-}
-
 /* Takes the reference to the handle over. */
 static void read_stream(fuse_req_t req, struct control_handle *handle, size_t size, off_t offset)
 {
@@ -268,7 +241,9 @@ static void read_stream(fuse_req_t req, struct control_handle *handle, size_t si
 
     pthread_mutex_lock(&handle->lock);
     enum stream_turn turn = stream_read(&handle->stream, (uint64_t)offset, size, &piece);
-    enum work_class class = class_of(&handle->stream.request);
+    const struct str *request = &handle->stream.request;
+    enum work_class class =
+        turn == STREAM_RUN ? verbs_class(handle->control, request->data, request->length) : WORK_QUICK;
     if (turn == STREAM_WAIT)
         piece.error = park_read(handle, req, size, offset);
     pthread_mutex_unlock(&handle->lock);

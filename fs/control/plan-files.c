@@ -370,17 +370,11 @@ static void run_file_job(struct request_job *job)
 
 void plan_files_answer(fuse_req_t req, enum file_operation operation, uint64_t ino, size_t size, uint64_t offset)
 {
-    struct request_job job = {.work.class = WORK_LONG,
-                              .run = run_file_job,
-                              .operation = operation,
-                              .ino = ino,
-                              .size = size,
-                              .offset = offset};
+    struct request_job job = {.run = run_file_job, .operation = operation, .ino = ino, .size = size, .offset = offset};
     struct known_file known;
     int error = file_recall(control_of(req)->files, ino, &known);
 
-    if (!error && strstr(known.name, "exchange="))
-        job.work.class = WORK_TURN;
+    job.work.class = known.later ? WORK_TURN : WORK_LONG;
     if (error)
         fuse_reply_err(req, -error);
     else if (operation == FILE_READ ? known.text != NULL : known.made)

@@ -3,6 +3,7 @@
 
 #include "fs/control/control-handles.h"
 #include "fs/control/control-private.h"
+#include "fs/control/verb-plan.h"
 
 #include "fs/world/peers.h"
 
@@ -51,6 +52,32 @@ int verbs_run(struct control *control, const char *bytes, size_t n, const struct
         return -EAGAIN;
     }
     return error ? error : request.verb->run(control, &request, asker, reply, why);
+}
+
+static bool plan_waits(struct control *control, const struct request *request)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct plan_request wanted;
+    struct digest layout;
+
+    return plan_request_parse(request->value, &wanted, &why) == 0 && plan_layout(control, &wanted, &layout) == -EAGAIN;
+}
+
+/* Long ones wait for each other. */
+enum work_class verbs_class(struct control *control, const char *bytes, size_t n)
+{
+    enum { QUICK_MOST = 64 << 10 };
+    CLEANUP_REQUEST struct request request = REQUEST_INIT;
+    CLEANUP_STR struct str why = STR_INIT;
+    const char *end = n ? memchr(bytes, '\n', n) : NULL;
+
+    if (n && request_parse_line(verbs, bytes, end ? (size_t)(end - bytes) : n, &request, &why) == 0) {
+        if (request.verb == &verb_exchange || request.verb == &verb_shuffle)
+            return WORK_TURN;
+        if (request.verb == &verb_plan)
+            return plan_waits(control, &request) ? WORK_TURN : WORK_LONG;
+    }
+    return n > QUICK_MOST ? WORK_LONG : WORK_QUICK;
 }
 
 static int64_t check_line(void *user, const char *line, size_t n, struct str *why)

@@ -4,6 +4,7 @@
 
 #include "fs/control/protocol.h"
 #include "fs/control/stream.h"
+#include "fs/control/workers.h"
 
 struct json;
 
@@ -15,6 +16,10 @@ extern const struct stream_rules verbs_stream_rules; /* user: struct control_han
 /* Run one whole request. */
 int verbs_run(struct control *control, const char *bytes, size_t n, const struct asker *asker, struct str *reply,
               struct str *why);
+
+/* Who should run it. It is told before, at once: a plan may wait for a turn all the same, where another one is taken
+ * meanwhile. */
+enum work_class verbs_class(struct control *control, const char *bytes, size_t n);
 
 /* What `status` says of them. */
 void verb_stage_add_status(struct json *json, struct control *control);

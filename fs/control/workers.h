@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-/* WORK_TURN: what may wait until the world has turned. */
+/* WORK_TURN: what waits until the world has turned. */
 enum work_class { WORK_QUICK, WORK_LONG, WORK_TURN, WORK_OTHERS, WORK_DECODE, WORK_DECODE_OTHERS, WORK_CLASSES };
 
 struct request_work {

@@ -810,6 +810,31 @@ static void lose_nodes(void)
     pthread_mutex_unlock(&lock);
 }
 
+static void check_class(struct control *control, const char *request, enum work_class class, const char *what)
+{
+    is_int(verbs_class(control, request, strlen(request)), class, "%s: %s", what, request);
+}
+
+/* The newest exchange is for epoch 1: only who plans epoch 2 with the same one must wait, and holds up nobody else. */
+static void check_classes(struct control *control)
+{
+    CLEANUP_STR struct str pinned = STR_INIT;
+    char digest[DIGEST_TEXT];
+#define PLAN "plan ranks=3 batch=1 mode=local "
+    check_class(control, "exchange epoch=9 fraction=0.1\n", WORK_TURN, "waits for a turn");
+    check_class(control, " shuffle seed=1", WORK_TURN, "this, too");
+    check_class(control, PLAN "epoch=2 exchange=0.5 seed=2\n", WORK_TURN, "and a plan whose layout is to come");
+    check_class(control, PLAN "epoch=1 exchange=0.5 seed=2\n", WORK_LONG, "not one whose layout is there");
+    check_class(control, PLAN "epoch=2 exchange=0.5 seed=3\n", WORK_LONG, "nor of another exchange");
+    check_class(control, PLAN "epoch=2\nexchange=0.5 seed=2\n", WORK_LONG, "nor without one");
+    str_addf(&pinned, PLAN "epoch=2 exchange=0.5 seed=2 layout=%s\n", digest_format(layout_digest(layout), digest));
+    check_class(control, pinned.data, WORK_LONG, "nor with a layout");
+#undef PLAN
+    check_class(control, "where\na\n", WORK_QUICK, "other verbs are quick");
+    check_class(control, "exchanges\n", WORK_QUICK, "so is what is refused");
+    is_int(verbs_class(control, NULL, 0), WORK_QUICK, "and nothing at all");
+}
+
 static void test_exchanging_plans(struct control *control)
 {
     reset();
@@ -828,6 +853,7 @@ static void test_exchanging_plans(struct control *control)
     set_turn_error(-EBUSY);
     check_plan(control, "epoch=1 exchange=0.5 seed=2", layout_after, "while the one for epoch 2 waits");
     ok(await_wish(2, 0), "which is asked for");
+    check_classes(control);
     check_plan(control, "epoch=0 exchange=0.5 seed=3", layout_after, "of another seed: the current layout");
     check_plan(control, "epoch=1 exchange=0.25 seed=2", layout_after, "of another part");
     check_plan(control, "epoch=7 exchange=0.5 seed=2", layout_after, "of an epoch without history");
