@@ -76,6 +76,23 @@ uint32_t extents_file(const struct extents *e, uint64_t extent, uint64_t *from, 
     return file;
 }
 
+static uint64_t parts_of(const struct extents *e, uint64_t extent)
+{
+    uint64_t from, size = catalog_file(e->cut.catalog, cut_file(&e->cut, extent, &from)).size;
+    return size <= PIECE_BYTES ? 1 : (length_at(size, from) + VALUE_BYTES - 1) / VALUE_BYTES;
+}
+
+uint32_t extents_run(const struct extents *e, uint64_t first, uint32_t most, uint64_t parts)
+{
+    uint32_t count = 0;
+    for (uint64_t sum = 0; count < most && first + count < e->cut.pieces; count++) {
+        sum += parts_of(e, first + count);
+        if (count && sum > parts)
+            break;
+    }
+    return count;
+}
+
 /* Numbers of its own, so that what the store really takes may change a little without another dealing. */
 enum {
     COST_OF_VALUE = 128,  /* header, keys, index, and its part of what a segment costs that is full of values */

@@ -25,9 +25,10 @@
 enum {
     MOST_OUT = 64 << 20, /* bytes that are pulled at once */
     MOST_LOADS = 256,
-    WINDOW = STORED_MOST, /* extents in one question */
-    STEP = 4096,          /* extents between two looks at whether it is over */
-    MOST_PASSES = 30,     /* over what could not be had */
+    WINDOW = STORED_MOST,    /* extents in one question */
+    WINDOW_PARTS = 64 << 10, /* and their parts: who is asked looks at each, while others wait for its answers */
+    STEP = 4096,             /* extents between two looks at whether it is over */
+    MOST_PASSES = 30,        /* over what could not be had */
     SOON_MS = 20,
     LATER_MS = 1000,
     SELDOM_MS = 30000, /* where those that were asked have stored nothing new */
@@ -406,8 +407,10 @@ static uint64_t drop_round(struct course *c, bool all)
     c->asked = 0;
     if (!c->foreigners || !all_are_there(c, !all))
         return 0;
-    for (uint64_t first = 0; first < c->extents && !is_over(c); first += WINDOW)
-        dropped += drop_window(c, first, (uint32_t)(c->extents - first < WINDOW ? c->extents - first : WINDOW), all);
+    for (uint64_t first = 0, count; first < c->extents && !is_over(c); first += count) {
+        count = extents_run(m->self->extents, first, WINDOW, WINDOW_PARTS);
+        dropped += drop_window(c, first, (uint32_t)count, all);
+    }
     pthread_mutex_lock(&m->lock);
     m->news.dropped_bytes += dropped;
     pthread_mutex_unlock(&m->lock);

@@ -104,11 +104,29 @@ static void test_room(void)
     sizes_end(&s);
 }
 
+/* A window of extents, for a question about each part of them. */
+static void test_run(void)
+{
+    static const uint64_t size[] = {0, 1, PIECE_BYTES, PIECE_BYTES + 1, EXTENT_BYTES, 3 * (uint64_t)EXTENT_BYTES, 5};
+    struct sizes s;
+    sizes_begin(&s, size, sizeof size / sizeof *size);
+    is_uint(extents_run(s.extents, 0, 100, 3), 3, "a whole file is one part");
+    is_uint(extents_run(s.extents, 0, 2, 3), 2, "no more than are wanted");
+    is_uint(extents_run(s.extents, 0, 100, 3 + 32), 3, "a larger file has one for each value");
+    is_uint(extents_run(s.extents, 0, 100, 3 + 33), 4, "with the last one");
+    is_uint(extents_run(s.extents, 4, 100, 1), 1, "there is one at least");
+    is_uint(extents_run(s.extents, 4, 100, 3 * 512), 3, "or as many as there is room for");
+    is_uint(extents_run(s.extents, 4, 100, 10000), 5, "but none behind the last one");
+    is_uint(extents_run(s.extents, 9, 100, 10000), 0, "where there is nothing");
+    sizes_end(&s);
+}
+
 int main(void)
 {
     test_table();
     test_random();
     test_cost();
     test_room();
+    test_run();
     return done_testing();
 }
