@@ -330,13 +330,14 @@ static void test_room(void)
     fake_end(&f);
 }
 
-static uint32_t refused_file(struct fake *f, uint32_t node)
+/* The n-th of the files that should have come and did not; TIGHT: there are no more. */
+static uint32_t refused_file(struct fake *f, uint32_t node, uint32_t n)
 {
     for (uint32_t file = 0; file < TIGHT; file++)
         if (owner_of(f, file, true) == node && owner_of(f, file, false) != node &&
-            !store_holds(f->node[node].store, file, 0))
+            !store_holds(f->node[node].store, file, 0) && !n--)
             return file;
-    bail_out("nothing was refused");
+    return TIGHT;
 }
 
 /* Node 0 gets nothing, so node 1 has no room. */
@@ -353,11 +354,23 @@ static void test_refused(void)
     struct move_news n = news_of(&f, 1).move;
     ok(n.refused_samples > 0 && n.come_bytes + n.refused_bytes == n.bytes, "what finds no room is refused");
     uint64_t source = peering_source_bytes(&f);
-    is_int(peering_read(&f, 1, refused_file(&f, 1), &place), 0, "it can be read there");
+    uint32_t file = refused_file(&f, 1, 0), refused = 0, held = 0;
+    is_int(peering_read(&f, 1, file, &place), 0, "it can be read there");
     is_int(place, PLACE_PEER, "from who owned it before");
-    is_int(peering_read(&f, 0, refused_file(&f, 1), &place), 0, "and there");
+    is_int(peering_read(&f, 0, file, &place), 0, "and there");
     is_int(place, PLACE_RAM, "where it is held");
     is_uint(peering_source_bytes(&f), source, "without the source");
+    peering_harm(&f, 1, 0, FAKE_NONE);
+    peers_epoch(f.node[0].peers, EPOCH);
+    for (; (file = refused_file(&f, 1, refused)) < TIGHT; refused++)
+        held += store_holds(f.node[0].store, file, 0);
+    is_uint(refused, n.refused_samples, "as many as were counted did not come");
+    is_uint(held, refused, "all of them are held by who owned them before");
+    wait_until(foreign_files(&f, 0) == refused);
+    pass("who goes on to hold them, when it has dropped what came");
+    for (uint32_t i = 0; i < refused; i++)
+        held -= peering_read(&f, 1, refused_file(&f, 1, i), &place) == 0 && place == PLACE_PEER;
+    is_uint(held, 0, "and serves them all");
     fake_end(&f);
 }
 
