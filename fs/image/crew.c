@@ -120,15 +120,26 @@ void crew_stop(struct crew *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+void crew_rest(struct crew *c)
+{
+    for (struct crew_worker *w = NULL;;) {
+        pthread_mutex_lock(&c->lock);
+        w = LIST_FIRST(&c->idle);
+        if (w)
+            LIST_REMOVE(w, link);
+        pthread_mutex_unlock(&c->lock);
+        if (!w)
+            return;
+        worker_end(w);
+    }
+}
+
 void crew_destroy(struct crew *c)
 {
     if (!c)
         return;
     int saved = errno;
-    for (struct crew_worker *w; (w = LIST_FIRST(&c->idle));) {
-        LIST_REMOVE(w, link);
-        worker_end(w);
-    }
+    crew_rest(c);
     pthread_mutex_destroy(&c->lock);
     free(c->program);
     free(c);

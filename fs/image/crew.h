@@ -14,6 +14,7 @@ struct crew;
 int crew_create(const char *program, struct crew **crew);
 /* Its processes are this user's where ours is root's: before the first picture. */
 void crew_become(struct crew *crew, uid_t uid, gid_t gid);
+void crew_rest(struct crew *crew);    /* ends those that have nothing to do, until there is more */
 void crew_stop(struct crew *crew);    /* ends the processes: who waits for one is told that it has died */
 void crew_destroy(struct crew *crew); /* no caller is in it any more; ends the processes */
 

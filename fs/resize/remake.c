@@ -1,7 +1,7 @@
 /* See remake.h.
  *
  * Threads: any number read at once. Two that want the same file may both make it. A few of what was made last are kept,
- * for who reads a file piece by piece; `lock` is for these. */
+ * for who reads a file piece by piece, until the layer is idle; `lock` is for these. */
 #include "fs/resize/remake.h"
 
 #include "fs/base/cleanup.h"
@@ -174,17 +174,40 @@ static int remake_read(struct layer *layer, const struct span *span, const struc
     return 0;
 }
 
+static void drop_kept(struct remaking *r)
+{
+    struct remade *dropped[KEPT];
+
+    pthread_mutex_lock(&r->lock);
+    memcpy(dropped, r->kept, sizeof dropped);
+    memset(r->kept, 0, sizeof r->kept);
+    pthread_mutex_unlock(&r->lock);
+    for (int i = 0; i < KEPT; i++)
+        remade_release(dropped[i]);
+}
+
 static void remake_idle(struct layer *layer)
 {
-    layer_idle(remaking_of(layer)->below);
+    struct remaking *r = remaking_of(layer);
+
+    drop_kept(r);
+    crew_rest(r->crew);
+    layer_idle(r->below);
+}
+
+static void remake_stop(struct layer *layer)
+{
+    struct remaking *r = remaking_of(layer);
+
+    crew_stop(r->crew);
+    layer_stop(r->below);
 }
 
 static void remake_destroy(struct layer *layer)
 {
     struct remaking *r = remaking_of(layer);
 
-    for (int i = 0; i < KEPT; i++)
-        remade_release(r->kept[i]);
+    drop_kept(r);
     crew_destroy(r->crew);
     sem_destroy(&r->slots);
     layer_destroy(r->below);
@@ -193,7 +216,7 @@ static void remake_destroy(struct layer *layer)
 }
 
 static const struct layer_ops remake_ops = {
-    .get = remake_get, .read = remake_read, .idle = remake_idle, .destroy = remake_destroy};
+    .get = remake_get, .read = remake_read, .idle = remake_idle, .stop = remake_stop, .destroy = remake_destroy};
 
 int remake_create(const struct derived *derived, const char *program, struct derived_counts *counts,
                   struct layer *below, struct layer **layer)

@@ -236,6 +236,11 @@ static void fault_idle(struct layer *layer)
     layer_idle(fault_of(layer)->below);
 }
 
+static void fault_stop(struct layer *layer)
+{
+    layer_stop(fault_of(layer)->below);
+}
+
 static void fault_destroy(struct layer *layer)
 {
     struct fault *f = fault_of(layer);
@@ -256,6 +261,7 @@ int fault_create(const struct catalog *catalog, const char *specification, struc
         .get = fault_get,
         .read = below->ops->read ? fault_read : NULL,
         .idle = fault_idle,
+        .stop = fault_stop,
         .destroy = fault_destroy,
     };
     f->layer.ops = &f->ops;

@@ -16,6 +16,9 @@ struct layer_ops {
     int (*read)(struct layer *layer, const struct span *span, const struct iovec *into, int count);
     /* Nothing was asked of it for more than a second: give back what is kept open. May be NULL. */
     void (*idle)(struct layer *layer);
+    /* From now on every answer may be an error: whoever waits in `get` or `read` is let go where that can be. Any
+     * thread, once, before `destroy`. May be NULL. */
+    void (*stop)(struct layer *layer);
     void (*destroy)(struct layer *layer);
 };
 
@@ -27,6 +30,12 @@ static inline void layer_idle(struct layer *layer)
 {
     if (layer->ops->idle)
         layer->ops->idle(layer);
+}
+
+static inline void layer_stop(struct layer *layer)
+{
+    if (layer->ops->stop)
+        layer->ops->stop(layer);
 }
 
 static inline void layer_destroy(struct layer *layer)

@@ -118,6 +118,8 @@ void store_close(struct store *s)
     int saved = errno;
     if (s->loader)
         loader_stop(s->loader);
+    if (s->source)
+        layer_stop(s->source);
     if (s->disk)
         disk_stop(s->disk);
     stage_join(s->stage);

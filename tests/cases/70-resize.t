@@ -26,6 +26,7 @@ down() { dealfs umount "$mnt"; }
 no_resizer() { ! processes dealfs-resizer | grep -q .; }
 fails_quietly() { ! "$@"; }
 length() { stat -c %s "$1"; }
+made_again() { ! pgrep -P "$(value "$mnt" pids.server)" dealfs-resizer; } # by nobody now
 
 # --- the first time ---
 good=$((count + 4)) # and arithmetic, grey, progressive, turned
@@ -74,8 +75,17 @@ is 'each was made again once' "$(value "$mnt" resize.remade)" $good
 drop_cache "$mnt"/*
 ok 'and is kept then' resized 64 80
 is 'so that it is not made again' "$(value "$mnt" resize.remade)" $good
+ok 'no process is kept for it' wait_for 20 made_again
 ok 'unmount' down
 deadly=$src/good007.jpg
+ok 'a codec that does not come back' env DEALFS_IMAGE_FAULT="hang=$(length "$deadly")" \
+    dealfs mount -o "state=$state,resize=64,quality=80,ram=64M" "$src" "$mnt"
+cat "$mnt/good007.jpg" >/dev/null 2>&1 &
+reader=$!
+ok 'a read waits for it' wait_for 20 grep -q 'it hangs' "$log"
+kill -9 $reader
+ok 'unmount' down
+unlike 'does not wait for it' "$(cat "$log")" 'does not come back: ended without storing'
 ok 'a codec that dies of one image' env DEALFS_IMAGE_FAULT="crash=$(length "$deadly")" \
     dealfs mount -o "state=$state,resize=64,quality=80,ram=64M" "$src" "$mnt"
 fails 'does not give its original' cat "$mnt/good007.jpg"
