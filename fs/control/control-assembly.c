@@ -134,6 +134,8 @@ static void control_init(struct control *control, const struct control_config *c
 {
     control->config = *config;
     control->began = clock_now();
+    if (config->derived)
+        outcomes_count(config->derived, &control->resized);
     control->prefixes[0] = config->mount->source;
     control->prefixes[1] = config->mount->mountpoint;
     if (gethostname(control->host, sizeof control->host - 1) != 0)

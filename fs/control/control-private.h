@@ -14,6 +14,7 @@
 #include "fs/control/control.h"
 #include "fs/control/plans.h"
 #include "fs/control/refusals.h"
+#include "fs/resize/originals.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,10 +23,11 @@
 struct control {
     struct control_config config;
     char host[256];
-    uint64_t began;          /* clock_now of this server */
-    const char *prefixes[3]; /* absolute paths in requests begin with one of these; NULL-terminated */
-    atomic_bool filled;      /* config.catalog, config.store, public, samples and extents are set */
-    bool public;             /* everybody may read everything in the catalog, and so may know all names */
+    uint64_t began;                /* clock_now of this server */
+    struct outcome_counts resized; /* of config.derived */
+    const char *prefixes[3];       /* absolute paths in requests begin with one of these; NULL-terminated */
+    atomic_bool filled;            /* config.catalog, config.store, public, samples and extents are set */
+    bool public;                   /* everybody may read everything in the catalog, and so may know all names */
     struct samples_table *samples;
     struct extents *extents;
     struct control_handles *handles;

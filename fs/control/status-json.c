@@ -9,8 +9,6 @@
 
 #include "fs/base/clock.h"
 #include "fs/base/json.h"
-#include "fs/catalog/derived.h"
-#include "fs/resize/originals.h"
 #include "fs/wire/handover.h"
 
 #include <errno.h>
@@ -62,33 +60,27 @@ static void add_catalog(struct json *j, const struct catalog *c)
 }
 
 /* What images became smaller, and why the others did not. */
-static void add_resize(struct json *j, const struct derived *d, struct derived_counts *counts)
+static void add_resize(struct json *j, const struct control *control)
 {
-    uint64_t files[OUTCOMES] = {0}, before = 0, after = 0;
-    struct digest digest = derived_digest(d);
+    const struct derived_terms *terms = &control->config.derived->terms;
+    const struct outcome_counts *resized = &control->resized;
     char text[DIGEST_TEXT];
 
-    for (uint32_t file = 0; file < d->files; file++) {
-        const struct derived_record *r = &d->record[file];
-        files[r->outcome < OUTCOMES ? r->outcome : DERIVED_UNKNOWN]++;
-        before += r->outcome == DERIVED_MADE ? catalog_file(d->original, file).size : 0;
-        after += r->outcome == DERIVED_MADE ? r->size : 0;
-    }
     json_begin_object(j, "resize");
-    json_uint(j, "pixels", d->terms.side);
-    json_uint(j, "quality", d->terms.quality);
-    json_string(j, "library", d->terms.library);
-    json_string(j, "digest", digest_format(&digest, text));
-    json_uint(j, "images", files[DERIVED_MADE]);
-    json_uint(j, "before", before);
-    json_uint(j, "after", after);
+    json_uint(j, "pixels", terms->side);
+    json_uint(j, "quality", terms->quality);
+    json_string(j, "library", terms->library);
+    json_string(j, "digest", digest_format(&resized->digest, text));
+    json_uint(j, "images", resized->files[DERIVED_MADE]);
+    json_uint(j, "before", resized->before);
+    json_uint(j, "after", resized->after);
     json_begin_object(j, "passed");
     for (uint32_t outcome = OUTCOME_PASSES; outcome < OUTCOMES; outcome++)
-        if (files[outcome] > 0)
-            json_uint(j, outcome_name(outcome), files[outcome]);
+        if (resized->files[outcome] > 0)
+            json_uint(j, outcome_name(outcome), resized->files[outcome]);
     json_end_object(j);
-    json_uint(j, "remade", atomic_load(&counts->remade));
-    json_uint(j, "failed", atomic_load(&counts->failed));
+    json_uint(j, "remade", atomic_load(&control->config.remade->remade));
+    json_uint(j, "failed", atomic_load(&control->config.remade->failed));
     json_end_object(j);
 }
 
@@ -210,7 +202,7 @@ int control_status(struct control *control, struct str *out)
     if (control_filled(control))
         add_catalog(&json, control->config.catalog);
     if (control->config.derived)
-        add_resize(&json, control->config.derived, control->config.remade);
+        add_resize(&json, control);
     add_store(&json, &stats);
     world_view_add_status(&json, control, &view, &stats);
     verb_stage_add_status(&json, control);

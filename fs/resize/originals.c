@@ -1,8 +1,6 @@
 /* See originals.h. */
 #include "fs/resize/originals.h"
 
-#include "fs/catalog/derived.h"
-
 #include <errno.h>
 
 const char *outcome_name(uint32_t outcome)
@@ -13,6 +11,17 @@ const char *outcome_name(uint32_t outcome)
         return "resized";
     return outcome == OUTCOME_UNREADABLE ? "unreadable"
                                          : image_verdict_name((enum image_verdict)(outcome - OUTCOME_PASSES));
+}
+
+void outcomes_count(const struct derived *derived, struct outcome_counts *counts)
+{
+    *counts = (struct outcome_counts){.digest = derived_digest(derived)};
+    for (uint32_t file = 0; file < derived->files; file++) {
+        const struct derived_record *r = &derived->record[file];
+        counts->files[r->outcome < OUTCOMES ? r->outcome : DERIVED_UNKNOWN]++;
+        counts->before += r->outcome == DERIVED_MADE ? catalog_file(derived->original, file).size : 0;
+        counts->after += r->outcome == DERIVED_MADE ? r->size : 0;
+    }
 }
 
 static int read_on(struct layer *source, uint32_t file, uint64_t to, struct str *out)

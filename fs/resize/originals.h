@@ -3,6 +3,7 @@
 #define FS_RESIZE_ORIGINALS_H
 
 #include "fs/base/str.h"
+#include "fs/catalog/derived.h"
 #include "fs/image/image.h"
 #include "fs/store/layer.h"
 
@@ -17,6 +18,14 @@ enum {
     OUTCOMES
 };
 const char *outcome_name(uint32_t outcome); /* a word */
+
+/* Of all files, by looking at each. */
+struct outcome_counts {
+    uint64_t files[OUTCOMES];
+    uint64_t before, after; /* bytes of what was made */
+    struct digest digest;
+};
+void outcomes_count(const struct derived *derived, struct outcome_counts *counts);
 
 /* Appends the file: 0, or the source's -errno. */
 int original_read(struct layer *source, const struct catalog *catalog, uint32_t file, struct str *out);

@@ -279,6 +279,18 @@ static void pass_run(struct pass *p)
 
 /* --- before and after --- */
 
+/* While it is locked it takes nothing, which is no lack of room. */
+static void await_lock(struct shard *shard, const char *folder)
+{
+    for (int waited = 0; shard_is_locked(shard) && !ended; waited += TICK_MS) {
+        if (waited >= LOCKED_MS) {
+            printf("e open the tier in %s: another process has locked it\n", folder);
+            exit(1);
+        }
+        clock_sleep(TICK_MS * MILLISECOND);
+    }
+}
+
 static void open_tier(struct pass *p, enum tier_name tier, const char *folder, const char *bytes)
 {
     struct shard_config config = {.catalog = p->catalog};
@@ -290,8 +302,7 @@ static void open_tier(struct pass *p, enum tier_name tier, const char *folder, c
     int error = shard_open(&config, &p->shard[tier]);
     if (error)
         fail("open a tier", error);
-    for (int waited = 0; shard_is_locked(p->shard[tier]) && waited < LOCKED_MS && !ended; waited += TICK_MS)
-        clock_sleep(TICK_MS * MILLISECOND);
+    await_lock(p->shard[tier], folder);
     shard_reclaim(p->shard[tier]); /* looks at all of the catalog, and nothing is dropped from here on */
     p->room += shard_room(capacity);
 }

@@ -23,7 +23,7 @@ resized() { # side, quality; are all files what they are to be?
 }
 up() { dealfs mount -o "state=$state,$1" "$src" "$mnt" >"$tmp/said" 2>&1 || { cat "$tmp/said"; return 1; }; }
 down() { dealfs umount "$mnt"; }
-no_resizer() { ! processes dealfs-resizer | grep -q .; }
+no_resizer() { ! processes "dealfs-resizer 40" | grep -q .; }
 fails_quietly() { ! "$@"; }
 length() { stat -c %s "$1"; }
 made_again() { ! pgrep -P "$(value "$mnt" pids.server)" dealfs-resizer; } # by nobody now
@@ -44,6 +44,20 @@ unlike 'but not what is small, or no JPEG file' "$(cat "$log")" 'small.jpg|a.txt
 is 'images were read from the shard' "$(value "$mnt" resize.remade)" 0
 ok 'verify makes each again' dealfs verify "$mnt"
 is 'ls shows the sizes' "$(length "$mnt/grey.jpg")" "$("$pictures" shrink 64 80 "$src/grey.jpg" | wc -c)"
+# One that finds its tier locked waits for half a minute, meanwhile: it is looked at further down.
+mkdir "$tmp/locked"
+python3 - "$tmp/locked/lock" "$tmp/locked.now" <<'END' &
+import fcntl, signal, sys
+lock = open(sys.argv[1], 'w')
+fcntl.lockf(lock, fcntl.LOCK_EX)
+open(sys.argv[2], 'w')
+signal.pause()
+END
+holder=$!
+tap_pids+=("$holder")
+ok 'a tier is locked' wait_for 20 test -e "$tmp/locked.now"
+dealfs-resizer 41 80 "" 0 "$tmp/locked" 1000000 3<"$state" 4<"$src" >"$tmp/locked.said" 2>&1 &
+locked=$!
 digest=$(value "$mnt" catalog.digest)
 kill -9 "$(value "$mnt" pids.server)"
 drop_cache "$mnt"/*
@@ -168,6 +182,10 @@ is 'out of the shard' "$(value "$mnt" resize.remade)" 0
 ok 'unmount' down
 
 # --- what is refused ---
+wait $locked
+isnt 'a tier that stays locked: it fails' $? 0
+is 'and says so' "$(cat "$tmp/locked.said")" "e open the tier in $tmp/locked: another process has locked it"
+kill $holder
 one_line 'too little room' 'the resized images take about .*, and the tiers have room for' \
     dealfs mount -o "state=$tmp/state2,resize=200,ram=100K" "$src" "$mnt"
 one_line 'several nodes' 'not yet possible with several nodes' dealfs mount -o resize=64,nodes=2 "$src" "$mnt"
