@@ -241,13 +241,12 @@ static void read_stream(fuse_req_t req, struct control_handle *handle, size_t si
 
     pthread_mutex_lock(&handle->lock);
     enum stream_turn turn = stream_read(&handle->stream, (uint64_t)offset, size, &piece);
-    const struct str *request = &handle->stream.request;
-    enum work_class class =
-        turn == STREAM_RUN ? verbs_class(handle->control, request->data, request->length) : WORK_QUICK;
     if (turn == STREAM_WAIT)
         piece.error = park_read(handle, req, size, offset);
     pthread_mutex_unlock(&handle->lock);
-    if (turn == STREAM_RUN) {
+    if (turn == STREAM_RUN) { /* the request is this one's until there is a job */
+        const struct str *request = &handle->stream.request;
+        enum work_class class = verbs_class(handle->control, request->data, request->length);
         job_defer(req,
                   &(struct request_job){.work.class = class,
                                         .run = run_stream_job,
