@@ -164,5 +164,24 @@ ok 'a process that looks like a keeper' wait_for 10 test -e "$tmp/user/fake/read
 ok 'and has a pipe for a configuration stops nobody' there timeout 20 dealfs status "$mnt"
 ok 'umount' down
 kill "$(processes user/fake)"
+
+# --- pictures, which root verifies ---
+
+cp "$top_builddir/dealfs-resizer" "$tmp/bin"
+images=$tmp/images
+"$top_builddir/tests/fs/image/pictures" make "$images" 3
+chmod -R go+rX "$images"
+ok 'mount pictures' there dealfs mount -o "owner=$mount_user,state=$tmp/user/images,resize=64,ram=8M" "$images" "$mnt"
+ok 'root verifies them' there dealfs verify "$mnt"
+DEALFS_IMAGE_FAULT="hang=$(stat -c %s "$images/good001.jpg")" there dealfs verify "$mnt" 2>"$tmp/verify.said" &
+tap_pids+=($!)
+ok 'one hangs in a decoder' wait_for 20 grep -q 'it hangs' "$tmp/verify.said"
+verify=$(processes 'dealfs verify')
+of_workers() { pgrep -P "$verify" dealfs-resizer | while read -r pid; do grep "^$1:" "/proc/$pid/status"; done; }
+is 'whose process is the user' "$(of_workers Uid | tr -s '\t' ' ' | sort -u)" \
+    "Uid: $mount_user $mount_user $mount_user $mount_user"
+kill -9 "$verify"
+ok 'root gives it up' wait_for 10 test ! -e "/proc/$verify"
+ok 'umount' down
 nothing_left
 done_testing
