@@ -93,13 +93,13 @@ fi
 mkfifo "$tmp/go"
 exec 5<>"$tmp/go"
 # shellcheck disable=SC2016
-other bash -c 'n=0; while exec {fd}<"$1"; do n=$((n + 1)); done; echo $n; read -r' hold "$dealfs/status" \
+other bash -c 'n=0; while exec {fd}<"$1"; do n=$((n + 1)); done; echo $n; read -r' hold "$dealfs/node" \
     <"$tmp/go" >"$tmp/held" 2>"$tmp/held.error" 5>&- &
 holder=$!
-ok 'another user opens status as often as can be' wait_for 20 test -s "$tmp/held"
+ok 'another user opens a file as often as can be' wait_for 20 test -s "$tmp/held"
 is 'which is bounded' "$(cat "$tmp/held")" 512
 like 'by the mount' "$(cat "$tmp/held.error")" 'Too many open files in system'
-like 'and in errors' "$(tail -1 "$dealfs/errors")" '33.*open status.*ENFILE: too many files'
+like 'and in errors' "$(tail -1 "$dealfs/errors")" '33.*open node.*ENFILE: too many files'
 is 'the owner asks as ever' "$(ask 0 x 'stage action=look' | grep -c '^[0-9]')" 1
 ok 'also for a list' cat "$dealfs/samples"
 kill $holder

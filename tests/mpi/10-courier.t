@@ -257,11 +257,12 @@ new_world
 serve 0 room=1
 serve 1 room=1 wrong=2
 serve 2 room=1
-launch 3 --
+DEALFS_DEBUG=courier launch 3 --
 ok 'a world with a slow courier: ready' live
 kill -STOP "${server[1]}"
 ask_turn
-ok 'a turn waits for one server' wait_for 20 said out2 '^ready? 100'
+# WIRE_READY is 9: the courier that is stopped next has said it.
+ok 'a turn waits for one server' wait_for 20 said mpi 'courier 0: courier: node 2 says 9,'
 kill -STOP "$(cat "$w/pid2")"
 kill -CONT "${server[1]}"
 ok 'the turn fails, while a courier does not look' wait_for 20 said out0 '^settled 100 as before'
