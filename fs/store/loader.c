@@ -271,6 +271,8 @@ static void run_load(struct load_worker *w, struct load *load)
     loads_remove(load);
     if (error == -EIO && !l->stopping)
         divide_waiting(load, &l->direct, &waiting);
+    else if (error == -ENOSPC && !l->store->peers.before && !l->stopping)
+        TAILQ_CONCAT(&l->direct, &load->waiting, parked);
     else
         TAILQ_CONCAT(&waiting, &load->waiting, parked);
     if (!TAILQ_EMPTY(&l->direct))
