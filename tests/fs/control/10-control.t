@@ -706,7 +706,7 @@ def test_status():
     equal(now['catalog']['links'], 1, 'links')
     ok(0 <= now['catalog']['age'] < 600, 'age is sensible')
     # A sanitizer takes more than the server, and the more threads there are.
-    limit = 1 << 30 if 'TEST_SANITIZER' in os.environ else 64 << 20
+    limit = (256 if 'TEST_SANITIZER' in os.environ else 64) << 20
     ok(0 < now['memory'] < limit, f"memory is sensible: {now['memory']}")
     equal(set(now['reads']), {'ram', 'ssd', 'peer', 'source'}, 'places')
     equal(ask(b'stage\n')[:9], b'{"state":', 'stage starts')

@@ -284,17 +284,20 @@ static void test_parked(const char *what, uint64_t ram)
     store_close(store);
 }
 
-/* Every other one gives up; asked again while it is on its way from one to whom it waits for to the next. */
+/* Every other one gives up. Those that a worker takes at this moment are not to be had, but there are few workers. */
 static void test_cancel(const char *what, uint64_t ram)
 {
     faults_set("hang=slow/*");
     struct store *store = dataset_store(&d, ram, 0, "file=FILE", false);
     struct parked *parked = park(store, PARKED);
+    int taken = 0;
     for (int i = 0; i < PARKED; i += 2) {
-        wait_until(store_cancel(store, &parked[i].read));
+        if (!store_cancel(store, &parked[i].read))
+            continue;
         atomic_store(&parked[i].error, 0);
+        taken++;
     }
-    pass("%s: reads that are parked are taken back", what);
+    is_int(taken, PARKED / 2, "%s: reads that are parked are taken back", what);
     is_uint(stats_of(store).parked, PARKED / 2, "%s: the others wait", what);
     ok(!store_cancel(store, &parked[0].read), "%s: nothing is taken back twice", what);
     for (int i = 0; i < PARKED; i += 2) /* `done` on one of these would write here */
