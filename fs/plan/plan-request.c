@@ -41,6 +41,7 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
                      .help = "of each node's samples this part changes its node before the next epoch (0)"},
     KEY(NODES) = {.name = "nodes", .value = "N,...", .help = "the node of each rank: its number, or its host"},
     KEY(LAYOUT) = {.name = "layout", .value = "DIGEST", .help = "plan from this layout and no other"},
+    KEY(FEED) = {.name = "feed", .choices = "no|yes", .help = "read ahead of the ranks on this node"},
     [PLAN_KEYS] = {0},
 };
 
@@ -140,6 +141,7 @@ int plan_request_parse(const struct key_value value[PLAN_KEYS], struct plan_requ
         .mode = value[PLAN_KEY_MODE].choice,
         .tail = value[PLAN_KEY_TAIL].choice,
         .echo_at = value[PLAN_KEY_ECHO_AT].choice,
+        .feed = value[PLAN_KEY_FEED].choice == 1,
     };
 
     r.epoch = take_number(&p, PLAN_KEY_EPOCH, 0, UINT64_MAX, 0);

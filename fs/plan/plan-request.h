@@ -28,6 +28,7 @@ enum plan_key {
     PLAN_KEY_EXCHANGE,
     PLAN_KEY_NODES,
     PLAN_KEY_LAYOUT,
+    PLAN_KEY_FEED,
     PLAN_KEYS,
 };
 /* Choices are in the order of the enum that the key sets. */
@@ -57,6 +58,7 @@ struct plan_request {
     const char *nodes;    /* NULL: evenly */
     bool pinned;          /* `layout` was given */
     struct digest layout;
+    bool feed; /* no part of the plan: its ranks on this node want to find what they read in the page cache */
 };
 
 /* Of values that keys_parse took out of `plan_keys`. 0; -EINVAL, -ERANGE and why. */

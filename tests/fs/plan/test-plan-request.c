@@ -67,6 +67,7 @@ static const struct {
     {BASE "mode=regular exchange=0.1", -EINVAL, "is for mode=local"},
     {BASE "echo_at=sample", -EINVAL, "example|batch"},
     {BASE "echo_buffer=-1", -EINVAL, "`echo_buffer=-1`"},
+    {BASE "feed=maybe", -EINVAL, "no|yes"},
     {BASE "layout=abc", -EINVAL, "32 hexadecimal"},
 };
 
@@ -102,6 +103,7 @@ static void test_defaults(void)
     is_uint(r.skip, 0, "from the beginning");
     is_uint(r.echo, 1000000, "no echo");
     is_int(r.echo_at, ECHO_AT_EXAMPLE, "of examples");
+    ok(!r.feed, "nothing is read ahead");
     ok(!plan_request_has_payload(&r), "no payload");
 }
 
@@ -113,7 +115,7 @@ static void test_all(void)
     is_int(parse("epoch=18446744073709551615 ranks=1048576 batch=1073741824 rank=1048575 reply=summary order=text "
                  "samples=mine under=a/b match=*.jpg count=0 distinct=no mode=local tail=short skip=5 echo=2.25 "
                  "echo_at=batch exchange=0.000001 "
-                 "echo_buffer=7 nodes=0,1 layout=0123456789abcdef0123456789ABCDEF",
+                 "echo_buffer=7 nodes=0,1 layout=0123456789abcdef0123456789ABCDEF feed=yes",
                  &r, &why),
            0, "all of them");
     is_uint(r.epoch, UINT64_MAX, "epoch");
@@ -130,6 +132,7 @@ static void test_all(void)
     is_uint(r.exchange, 1, "exchange");
     is_uint(r.echo_buffer, 7, "echo_buffer");
     ok(r.pinned && r.layout.byte[0] == 0x01 && r.layout.byte[15] == 0xef, "layout");
+    ok(r.feed, "feed");
     ok(plan_request_has_payload(&r), "payload");
     is_int(parse(BASE "echo=1000", &r, &why), 0, "echo=1000");
     is_uint(r.echo, 1000000000, "is the most");
