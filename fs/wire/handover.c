@@ -3,6 +3,7 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "fs/wire/feed.h"
 #include "fs/wire/lane.h"
 
 #include <fcntl.h>
@@ -11,9 +12,17 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { MAGIC = 0x6465616c /* "deal" */, FORM = 6, PAGE = 4096, DATA_OFFSET = PAGE + COUNTS_ROOM };
+enum {
+    MAGIC = 0x6465616c, /* "deal" */
+    FORM = 7,
+    PAGE = 4096,
+    FEED_OFFSET = PAGE + COUNTS_ROOM,
+    FEED_ROOM = 128 << 10,
+    DATA_OFFSET = FEED_OFFSET + FEED_ROOM,
+};
 
 _Static_assert(sizeof(struct handover) <= PAGE, "the counts follow it");
+_Static_assert(sizeof(struct feed) <= FEED_ROOM, "the lanes follow it");
 
 static uint64_t control_offset(void)
 {
@@ -79,6 +88,11 @@ void handover_close(struct handover *h)
 void *handover_counts(struct handover *h)
 {
     return (char *)h + PAGE;
+}
+
+struct feed *handover_feed(struct handover *h)
+{
+    return (struct feed *)((char *)h + FEED_OFFSET);
 }
 
 struct lane *handover_data(struct handover *h)

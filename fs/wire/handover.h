@@ -77,6 +77,7 @@ struct handover {
     _Atomic uint32_t standby; /* process id: fs/keeper/standby.h */
 };
 
+struct feed;
 struct lane;
 
 enum { COUNTS_ROOM = 64 << 10 };
@@ -86,6 +87,7 @@ enum { COUNTS_ROOM = 64 << 10 };
 int handover_open(bool create, struct handover **handover);
 void handover_close(struct handover *handover);
 void *handover_counts(struct handover *handover); /* COUNTS_ROOM bytes, zeros at first: what the store has counted */
+struct feed *handover_feed(struct handover *handover); /* fs/wire/feed.h */
 struct lane *handover_data(struct handover *handover);
 struct lane *handover_control(struct handover *handover);
 uint64_t handover_answered(struct handover *handover); /* requests, by all servers so far */

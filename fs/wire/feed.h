@@ -1,0 +1,105 @@
+/* Feeding: what the feeder, the server and the keeper of a mount tell each other, in the memory of handover.h. It is
+ * zeros at first.
+ *
+ * The server writes down which plans are to be fed. The keeper starts a feeder when there are any, and another when it
+ * dies. The feeder opens the coming files of these plans through the mount and asks for readahead; the server knows its
+ * READs by their process, lets all others go before them, and counts them, for their end is invisible to a client. What
+ * the feeder sees of the loaders it leaves here for `status` and for reports.
+ *
+ * All of it can be cut off between two stores by a kill -9, and all of it can be written by the mount's user: who reads
+ * it takes numbers for what they claim to be only after looking whether they are in bounds. */
+#ifndef FS_WIRE_FEED_H
+#define FS_WIRE_FEED_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    FEED_PLANS = 8,   /* that are fed at a time: the latest that were asked for */
+    FEED_RANKS = 64,  /* of one plan, on this node; those after them are not fed */
+    FEED_TEXT = 2048, /* of a plan's pairs */
+    FEED_PLACES = 4,  /* RAM, SSD, peer, source, as in fs/store/store.h */
+    FEED_REPORTS = 16,
+    FEED_NAMED = 256, /* samples that a report names of each kind */
+};
+
+/* Written under `version`: odd while it is being written, and greater by 2 after. */
+struct feed_plan {
+    _Atomic uint32_t version;
+    uint32_t ranks;  /* of this node: how many of `rank` count */
+    uint64_t number; /* of the asking: it grows with each; 0: none. The same plan asked for again keeps its own */
+    uint64_t epoch;
+    uint32_t rank[FEED_RANKS]; /* in their order */
+    char pairs[FEED_TEXT]; /* the file plan/PAIRS of the control mount, but for rank= and reply=; ends with a zero */
+};
+
+/* What is in the hands of a server now of the feeder's READs: zeros when a server begins. */
+struct feed_waits {
+    _Atomic uint32_t all;                  /* received and not answered */
+    _Atomic uint32_t waiting[FEED_PLACES]; /* of these, by whom they wait for */
+};
+
+struct feed_served {
+    struct feed_waits waits;
+    _Atomic uint64_t begun, done; /* READs, by all servers so far */
+    _Atomic uint64_t reads[FEED_PLACES], bytes[FEED_PLACES];
+    _Atomic uint64_t errors;
+};
+
+/* One rank of a plan, as the feeder sees it. */
+struct feed_rank {
+    _Atomic uint64_t number; /* of the plan; 0: nothing is here */
+    _Atomic uint32_t rank;
+    _Atomic uint32_t samples; /* of its list */
+    _Atomic uint32_t reached; /* how far the loader is */
+    _Atomic uint32_t fed;     /* how far the feeder is */
+    _Atomic uint32_t read;    /* different positions of the list that were read */
+    _Atomic uint32_t late;    /* of them, before they had been fed */
+    _Atomic uint32_t again;   /* reads of what had been read */
+    _Atomic uint32_t flags;   /* enum feed_flag */
+    _Atomic uint64_t ahead;   /* bytes fed and not read yet */
+    _Atomic uint64_t seen;    /* when it was last seen to read: nanoseconds, monotonic */
+};
+
+enum feed_flag {
+    FEED_OVERFLOWED = 1, /* events were lost, or the feeder was not there all the time: what was read is not known */
+    FEED_MAPPED = 2,     /* files are opened and never read: they are mapped, and their reading cannot be seen */
+    FEED_PARTLY = 4,     /* not all directories are watched */
+    FEED_GUESSED = 8,    /* nobody asked for this plan */
+    FEED_ENDED = 16,     /* the report is whole: the epoch has been left */
+};
+
+/* A rank's epoch: what became of its list. The Nth is at N modulo FEED_REPORTS; written under `version` as a plan is. */
+struct feed_report {
+    _Atomic uint32_t version;
+    uint32_t rank, flags;
+    uint64_t number, epoch;
+    uint64_t began, ended;                   /* nanoseconds, of the day's clock */
+    uint64_t samples, bytes;                 /* of the list; repeats count */
+    uint64_t read, again, unread, unplanned; /* positions; reads of them again; positions; files of no list */
+    uint64_t late, late_sum, late_most;      /* reads that waited, nanoseconds */
+    uint64_t late_from[FEED_PLACES];
+    uint64_t reads[FEED_PLACES], read_bytes[FEED_PLACES]; /* where samples came from, feeding and loaders together */
+    uint32_t unread_named, unplanned_named;
+    uint32_t unread_sample[FEED_NAMED]; /* positions in the list of samples */
+    uint32_t unplanned_file[FEED_NAMED];
+};
+
+struct feed {
+    _Atomic uint32_t feeder;  /* process id, written by the keeper; 0: none runs */
+    _Atomic uint32_t deaths;  /* of feeders */
+    _Atomic uint32_t off;     /* 1: they died over and over, none is started any more */
+    _Atomic uint32_t pauses;  /* who takes the mount away: the feeder has nothing open and opens nothing while not 0 */
+    _Atomic uint32_t paused;  /* the feeder's answer: it has seen that */
+    _Atomic uint64_t window;  /* bytes that it may be ahead, as it has chosen */
+    _Atomic uint64_t ahead;   /* bytes that it is ahead */
+    _Atomic uint64_t numbers; /* the last plan's number */
+    struct feed_plan plan[FEED_PLANS];
+    struct feed_served served;
+    struct feed_rank rank[FEED_PLANS][FEED_RANKS];
+    _Atomic uint64_t reports; /* so many there have been */
+    struct feed_report report[FEED_REPORTS];
+};
+
+#endif
