@@ -70,7 +70,7 @@ enum feed_flag {
     FEED_ENDED = 16,     /* the report is whole: the epoch has been left */
 };
 
-/* What became of a rank's list in an epoch. The Nth is at N modulo FEED_REPORTS; written under `version` as a plan is. */
+/* What became of a rank's list in an epoch. The Nth is at N modulo FEED_REPORTS; `version` is as that of a plan. */
 struct feed_report {
     _Atomic uint32_t version;
     uint32_t rank, flags;
