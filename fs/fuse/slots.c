@@ -13,7 +13,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { BUCKETS = 1024, STRIPES = 32, PAGE = 4096 };
+enum {
+    BUCKETS = 1024,
+    STRIPES = 32,
+    PAGE = 4096,
+    FILLED_MOST = 16, /* slots made for long writes whose memory is kept while they are parked */
+};
 
 struct slot_entry {
     uint64_t unique;
@@ -22,6 +27,7 @@ struct slot_entry {
     bool answered; /* while it is busy: the slot goes back to the handler's thread */
     bool resumed;  /* another thread has gone on with it */
     bool suspect;
+    bool filled; /* all its pages are there; of whoever has the slot */
 };
 
 struct slot_stripe {
@@ -41,6 +47,7 @@ struct slots {
     struct slot_stack free, fresh, suspect, late; /* lock */
     bool suspect_running;                         /* lock */
     atomic_int to_replay;                         /* fresh and suspects: spares the lock once there are none */
+    atomic_int filled;                            /* how many are */
     int *stacked;                                 /* the memory of the stacks */
     struct slot_entry *entry;
     int *bucket;
@@ -211,6 +218,8 @@ void slots_ready(struct slots *s, int i)
      * then ends the request with EIO: so every page is there, and writable, before the read. */
     for (size_t at = PAGE; at < s->lane->room; at += PAGE)
         *(volatile char *)(buffer + at) = 0;
+    atomic_fetch_add_explicit(&s->filled, !s->entry[i].filled, memory_order_relaxed);
+    s->entry[i].filled = true;
     atomic_store_explicit(&slot->reader, s->self, memory_order_relaxed);
     atomic_store_explicit(&slot->since, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->interrupted, 0, memory_order_relaxed);
@@ -329,14 +338,20 @@ void slots_begin(struct slots *s, int i)
     pthread_mutex_unlock(lock);
 }
 
-/* Many may wait: of a slot made for long writes what the request does not fill has no need of memory. */
-static void give_rest_back(const struct lane *lane, int i)
+/* Many may wait: of a slot made for long writes what the request does not fill has no need of memory. A few keep theirs:
+ * to give it back and have it made anew takes longer than most requests. */
+static void give_rest_back(struct slots *s, int i)
 {
+    const struct lane *lane = s->lane;
     char *request = (char *)lane_request(lane, i);
     size_t used = (lane_request(lane, i)->len + PAGE - 1) & ~(size_t)(PAGE - 1);
 
-    if (lane->room > DATA_ROOM && used < lane->room / PAGE * PAGE)
-        madvise(request + used, lane->room / PAGE * PAGE - used, MADV_REMOVE);
+    if (lane->room <= DATA_ROOM || used >= lane->room / PAGE * PAGE ||
+        atomic_load_explicit(&s->filled, memory_order_relaxed) <= FILLED_MOST)
+        return;
+    madvise(request + used, lane->room / PAGE * PAGE - used, MADV_REMOVE);
+    s->entry[i].filled = false;
+    atomic_fetch_sub_explicit(&s->filled, 1, memory_order_relaxed);
 }
 
 bool slots_end(struct slots *s, int i)
@@ -349,7 +364,7 @@ bool slots_end(struct slots *s, int i)
     bool answered = e->answered;
     e->busy = false;
     if (!answered) {
-        give_rest_back(s->lane, i);
+        give_rest_back(s, i);
         if (!e->resumed)
             set_state(s, i, SLOT_PARKED, slots_deaths(s, i));
     }

@@ -80,6 +80,49 @@ static void test_life(void)
 }
 
 /* One slot in each state, then the server dies: a new view of the same lane. */
+/* Pages of the slots that are there. */
+static size_t count_pages(const struct lane *lane, size_t size)
+{
+    CLEANUP_FREE unsigned char *there = malloc(size / 4096 + 1);
+    size_t count = 0;
+
+    if (!there || mincore((void *)(uintptr_t)lane, size, there) < 0)
+        bail_out("mincore");
+    for (size_t i = 0; i < size / 4096; i++)
+        count += there[i] & 1;
+    return count;
+}
+
+/* Slots for long writes, all with short requests that wait. */
+static void test_memory(void)
+{
+    enum { MANY = 64, KEPT = 16, PAGES = CONTROL_ROOM / 4096 };
+    size_t size = (lane_size(MANY, CONTROL_ROOM) + 4095) / 4096 * 4096;
+    struct lane *lane = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (lane == MAP_FAILED)
+        bail_out("mmap");
+    lane_init(lane, MANY, CONTROL_ROOM);
+    struct slots *s = open_slots(lane);
+    for (uint64_t unique = 2; unique < 6; unique += 2) {
+        int slot = slots_take(s);
+        put_request(lane, slot, unique);
+        slots_begin(s, slot);
+        slots_end(s, slot);
+        ok(count_pages(lane, size) >= PAGES, "a slot that waits alone keeps its memory");
+        slots_answered(s, unique);
+    }
+    for (uint64_t unique = 10; unique < 10 + 2 * MANY; unique += 2) {
+        int slot = slots_take(s);
+        put_request(lane, slot, unique);
+        slots_begin(s, slot);
+        slots_end(s, slot);
+    }
+    ok(count_pages(lane, size) <= (KEPT + 1) * PAGES + 4 * MANY, "of many that wait all but a few give it back");
+    slots_destroy(s);
+    munmap(lane, size);
+}
+
 static void test_recovery(void)
 {
     struct lane *lane = fresh_lane();
@@ -352,6 +395,7 @@ static void test_look(void)
 int main(void)
 {
     test_life();
+    test_memory();
     test_recovery();
     test_resumed();
     test_suspects();
