@@ -338,8 +338,8 @@ void slots_begin(struct slots *s, int i)
     pthread_mutex_unlock(lock);
 }
 
-/* Many may wait: of a slot made for long writes what the request does not fill has no need of memory. A few keep theirs:
- * to give it back and have it made anew takes longer than most requests. */
+/* Many may wait: of a slot made for long writes what the request does not fill has no need of memory. A few keep
+ * theirs: to give it back and have it made anew takes longer than most requests. */
 static void give_rest_back(struct slots *s, int i)
 {
     const struct lane *lane = s->lane;
