@@ -72,6 +72,7 @@ UNIT_TESTS = \
 	tests/fs/store/test-shard-disk \
 	tests/fs/store/test-shard-passing \
 	tests/fs/store/test-shard-scarce \
+	tests/fs/store/test-fed \
 	tests/fs/store/test-pull \
 	tests/fs/store/test-source \
 	tests/fs/store/test-stage \
@@ -143,6 +144,7 @@ tests_fs_store_test_shard_damage_SOURCES = tests/fs/store/test-shard-damage.c $(
 tests_fs_store_test_shard_disk_SOURCES = tests/fs/store/test-shard-disk.c $(FILLING)
 tests_fs_store_test_shard_passing_SOURCES = tests/fs/store/test-shard-passing.c $(FILLING)
 tests_fs_store_test_shard_scarce_SOURCES = tests/fs/store/test-shard-scarce.c $(FILLING)
+tests_fs_store_test_fed_SOURCES = tests/fs/store/test-fed.c $(DATASET)
 tests_fs_store_test_pull_SOURCES = tests/fs/store/test-pull.c $(DATASET)
 tests_fs_store_test_source_SOURCES = tests/fs/store/test-source.c $(DATASET)
 tests_fs_store_test_stage_SOURCES = tests/fs/store/test-stage.c $(DATASET)

@@ -93,18 +93,21 @@ static void add_waits(struct json *j, const struct control *control, const struc
     static const char *const whom[PLACES] = {"memory", "the SSD", "other nodes", "the source"};
     uint64_t oldest = atomic_load(&control->config.handover->pulse.oldest), now = clock_now();
     uint64_t longest = oldest ? seconds_since(oldest, now) : 0;
+    uint64_t waits[PLACES] = {0};
     enum place most = PLACE_SOURCE;
 
-    for (int place = 0; place < PLACES; place++)
-        if (stats->waits[place] > stats->waits[most])
+    for (int place = 0; place < PLACES; place++) {
+        waits[place] = stats->waits[place] + stats->fed.waits[place]; /* a loader may wait for what is fed */
+        if (waits[place] > waits[most])
             most = place;
+    }
     if (longest < WAIT_S)
         return;
     if (!control_filled(control))
         add_sentence(j, "requests wait for the first join, the longest for %" PRIu64 " s", longest);
-    else if (stats->waits[most] > 0)
-        add_sentence(j, "%" PRIu64 " read%s for %s, the longest for %" PRIu64 " s", stats->waits[most],
-                     stats->waits[most] == 1 ? " waits" : "s wait", whom[most], longest);
+    else if (waits[most] > 0)
+        add_sentence(j, "%" PRIu64 " read%s for %s, the longest for %" PRIu64 " s", waits[most],
+                     waits[most] == 1 ? " waits" : "s wait", whom[most], longest);
     else
         add_sentence(j, "a request has been in hand for %" PRIu64 " s", longest);
 }

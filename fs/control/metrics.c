@@ -123,6 +123,9 @@ static void add_store(struct str *out, const struct store_stats *stats)
     add_tiers(out, "bad_values_total", "counter", "Stored values that failed their checksum and were dropped.", stats,
               offsetof(struct tier_status, bad_values));
     add_admitting(out, stats);
+    add_places(out, "fed_reads_total", "The feeder's READs answered, by where their bytes were.", stats->fed.reads);
+    add_places(out, "fed_bytes_total", "Bytes of them.", stats->fed.bytes);
+    add_number(out, "fed_errors_total", "counter", "The feeder's READs that failed.", stats->fed.errors);
     add_number(out, "parked_reads", "gauge", "READs that wait for a load now.", stats->parked);
     add_errors(out, stats->errors);
     add_number(out, "timeouts_total", "counter", "READs that failed because no answer came in time.",

@@ -175,6 +175,16 @@ static void add_node(struct json *j, struct control *control, const struct world
     add_log(j);
 }
 
+static void add_fed(struct json *j, const struct store_stats *stats)
+{
+    json_begin_object(j, "fed");
+    world_view_add_places(j, "reads", stats->fed.reads);
+    world_view_add_places(j, "bytes", stats->fed.bytes);
+    world_view_add_places(j, "waits", stats->fed.waits);
+    json_uint(j, "errors", stats->fed.errors);
+    json_end_object(j);
+}
+
 static void add_store(struct json *j, const struct store_stats *stats)
 {
     for (int i = 0; i < TIERS; i++)
@@ -182,6 +192,7 @@ static void add_store(struct json *j, const struct store_stats *stats)
     world_view_add_places(j, "reads", stats->reads);
     world_view_add_places(j, "bytes", stats->bytes);
     json_uint(j, "parked", stats->parked);
+    add_fed(j, stats);
     json_begin_object(j, "source");
     json_uint(j, "samples", stats->source_samples);
     json_uint(j, "bytes", stats->source_bytes);

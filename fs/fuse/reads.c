@@ -22,6 +22,7 @@
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
 #include "fs/fuse/session.h"
+#include "fs/wire/feed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,6 +71,7 @@ struct spare {
 
 struct reads {
     struct spare spare[THREAD_STRIPES];
+    struct feed *feed;
     unsigned most;       /* of `ahead` */
     uint64_t most_bytes; /* the kernel holds these pages locked: they cannot be reclaimed */
     size_t page;
@@ -245,6 +247,25 @@ static void pending_put(struct reads *r, struct pending_read *p)
     free(atomic_exchange(&r->spare[thread_stripe()].pending, p));
 }
 
+/* Who the feeder is can be said by whoever writes to the mount's memory: it is no more than a wish to wait. */
+static bool is_fed(const struct reads *r, pid_t asker)
+{
+    uint32_t feeder = atomic_load_explicit(&r->feed->feeder, memory_order_relaxed);
+    return feeder && feeder == (uint32_t)asker;
+}
+
+static void fed_begin(struct feed_served *served)
+{
+    atomic_fetch_add_explicit(&served->waits.all, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&served->begun, 1, memory_order_relaxed);
+}
+
+static void fed_end(struct feed_served *served)
+{
+    atomic_fetch_sub_explicit(&served->waits.all, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&served->done, 1, memory_order_relaxed);
+}
+
 static void pending_answer(struct pending_read *p, int error)
 {
     if (error)
@@ -252,6 +273,8 @@ static void pending_answer(struct pending_read *p, int error)
     else
         fuse_reply_iov(p->req, p->read.answer.piece, p->read.answer.pieces);
     answer_release(&p->read.answer);
+    if (p->read.fed)
+        fed_end(&p->reads->feed->served);
 }
 
 static void read_waits(struct store_read *read)
@@ -303,6 +326,9 @@ void reads_begin(struct reads *r, struct store *store, const struct reads_reques
     p->size = request->size;
     p->direct = !info || info->lock_owner || info->flags & O_DIRECT; /* not known: rather yes */
     p->read.span = request->span;
+    p->read.fed = is_fed(r, p->asker);
+    if (p->read.fed)
+        fed_begin(&r->feed->served);
     p->read.waits = read_waits;
     p->read.done = read_done;
     int error = store_read(store, &p->read);
@@ -376,12 +402,13 @@ static void *reads_main(void *argument)
     return NULL;
 }
 
-int reads_create(unsigned limit, struct reads **reads)
+int reads_create(unsigned limit, struct feed *feed, struct reads **reads)
 {
     struct reads *r = aligned_alloc(CACHE_LINE, sizeof *r);
     if (!r)
         return -ENOMEM;
     memset(r, 0, sizeof *r);
+    r->feed = feed;
     r->page = (size_t)sysconf(_SC_PAGESIZE);
     r->most = limit / 2;
     r->most_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 8;

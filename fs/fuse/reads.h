@@ -13,10 +13,12 @@
 
 #include "fs/store/store.h"
 
+struct feed;
 struct reads;
 
-/* `limit`: how many READs the kernel sends in the background. */
-int reads_create(unsigned limit, struct reads **reads);
+/* `limit`: how many READs the kernel sends in the background. The feed says who the feeder is, and is told what is in
+ * hand of its READs. */
+int reads_create(unsigned limit, struct feed *feed, struct reads **reads);
 void reads_stop(struct reads *reads);    /* nothing is given back any more; before the store is closed */
 void reads_destroy(struct reads *reads); /* nothing waits any more */
 

@@ -11,6 +11,7 @@
 #include "fs/catalog/catalog.h"
 #include "fs/catalog/copy.h"
 #include "fs/resize/remake.h"
+#include "fs/wire/feed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,6 +85,7 @@ static int open_store(struct server *s)
         .disk_callers = server_data_threads() - 2, /* the last two are for what is at hand */
         .faults = getenv("DEALFS_SOURCE_FAULTS"),
         .counts = handover_counts(s->handover),
+        .served = &handover_feed(s->handover)->served,
     };
     return store_open(&config, &s->store);
 }

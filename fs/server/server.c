@@ -16,6 +16,7 @@
 #include "fs/catalog/catalog.h"
 #include "fs/server/faults.h"
 #include "fs/keeper/standby.h"
+#include "fs/wire/feed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,6 +68,14 @@ void server_refuse(struct server *s, const char *what, const char *on, int error
 
 /* --- start --- */
 
+/* What the server before had in hand comes again, and is counted again. */
+static void forget_waits(struct feed_waits *waits)
+{
+    atomic_store(&waits->all, 0);
+    for (int place = 0; place < FEED_PLACES; place++)
+        atomic_store(&waits->waiting[place], 0);
+}
+
 static void server_prepare(struct server *s)
 {
     process_ignore_signals();
@@ -80,6 +89,7 @@ static void server_prepare(struct server *s)
     if (error)
         server_refuse(s, "map", "the memory of the server before", error);
     atomic_store(&s->handover->server, (uint32_t)getpid());
+    forget_waits(&handover_feed(s->handover)->served.waits);
     error = config_read_sealed(FD_CONFIG, &s->config);
     if (error)
         server_refuse(s, "read", "the mount's configuration", error);
@@ -194,7 +204,7 @@ static void choose_data(struct server *s, struct session_config *data)
 
 static void start_sessions(struct server *s)
 {
-    int error = reads_create(background_limit(), &s->reads);
+    int error = reads_create(background_limit(), handover_feed(s->handover), &s->reads);
     if (error)
         server_refuse(s, "start", "the thread that looks after READs", error);
     struct session_config data = {

@@ -36,7 +36,6 @@ struct disk {
     struct store *store;
     int callers;
     atomic_bool hangs, watched; /* the tier is passed by; the watch does not sleep */
-    _Atomic uint64_t waiting;
 
     pthread_mutex_t lock;
     pthread_cond_t work;    /* for the threads: a read is queued, or `stopping` */
@@ -126,7 +125,7 @@ static int queue_add(struct disk *d, struct store_read *read)
         error = -ESHUTDOWN;
     } else {
         TAILQ_INSERT_TAIL(&d->queue, read, parked);
-        atomic_fetch_add_explicit(&d->waiting, 1, memory_order_relaxed);
+        store_waits(d->store, read, PLACE_SSD);
         pthread_cond_signal(&d->work);
     }
     pthread_mutex_unlock(&d->lock);
@@ -148,7 +147,7 @@ static struct store_read *queue_take(struct disk *d)
 {
     struct store_read *read = read_list_take(&d->queue);
     if (read)
-        atomic_fetch_sub_explicit(&d->waiting, 1, memory_order_relaxed);
+        store_waits_no_more(d->store, read, PLACE_SSD);
     return read;
 }
 
@@ -259,15 +258,10 @@ bool disk_cancel(struct disk *d, struct store_read *read)
     bool found = read_list_remove(&d->queue, read);
     pthread_mutex_unlock(&d->lock);
     if (found)
-        atomic_fetch_sub_explicit(&d->waiting, 1, memory_order_relaxed);
+        store_waits_no_more(d->store, read, PLACE_SSD);
     for (int i = 0; i < d->slots && !found; i++)
         found = slot_steal(&d->slot[i], read);
     return found;
-}
-
-uint64_t disk_waiting(struct disk *d)
-{
-    return atomic_load_explicit(&d->waiting, memory_order_relaxed);
 }
 
 /* Beginning and end. */

@@ -19,6 +19,5 @@ void disk_destroy(struct disk *disk);
  * `may_wait` the caller's thread may be one of those that wait. */
 int disk_get(struct disk *disk, struct store_read *read, bool may_wait);
 bool disk_cancel(struct disk *disk, struct store_read *read); /* as store_cancel */
-uint64_t disk_waiting(struct disk *disk);                     /* reads that are queued */
 
 #endif

@@ -47,7 +47,6 @@ struct load_worker {
 struct loader {
     struct store *store;
     atomic_bool full; /* the last load that asked for room got none */
-    _Atomic int64_t parked;
 
     pthread_mutex_t lock;
     pthread_cond_t work;     /* something to do for a worker, or `stopping` */
@@ -97,11 +96,6 @@ static int gather_direct(const struct store *store, const struct span *span, str
     return error;
 }
 
-static void count_unparked(struct loader *l)
-{
-    atomic_fetch_sub_explicit(&l->parked, 1, memory_order_relaxed);
-}
-
 /* Unless the read was taken away meanwhile: then it may not exist any more. */
 static void end_direct(struct load_worker *w, struct store_read *read, struct answer *answer, int error)
 {
@@ -116,7 +110,7 @@ static void end_direct(struct load_worker *w, struct store_read *read, struct an
     }
     read->answer = *answer;
     read->place = PLACE_SOURCE;
-    count_unparked(l);
+    store_waits_no_more(l->store, read, PLACE_SOURCE);
     store_end(l->store, read, error);
 }
 
@@ -230,7 +224,7 @@ static void divide_waiting(struct load *load, struct read_list *direct, struct r
 static void resume_waiting(struct loader *l, struct read_list *waiting, enum place from, int error)
 {
     for (struct store_read *read; (read = read_list_take(waiting));) {
-        count_unparked(l);
+        store_waits_no_more(l->store, read, PLACE_SOURCE);
         read->brought = from > read->brought ? from : read->brought;
         if (error == -ENOSPC)
             store_refused(l->store, read);
@@ -459,7 +453,7 @@ int loader_park(struct loader *l, struct store_read *read)
     else
         error = park_on_load(l, read);
     if (error == -EINPROGRESS)
-        atomic_fetch_add_explicit(&l->parked, 1, memory_order_relaxed);
+        store_waits(l->store, read, PLACE_SOURCE);
     wake_workers(l, l->wants.urgent.count + l->wants.later.count + !TAILQ_EMPTY(&l->direct));
     pthread_mutex_unlock(&l->lock);
     return error;
@@ -471,7 +465,7 @@ int loader_direct(struct loader *l, struct store_read *read)
     bool stopping = l->stopping;
     if (!stopping) {
         TAILQ_INSERT_TAIL(&l->direct, read, parked);
-        atomic_fetch_add_explicit(&l->parked, 1, memory_order_relaxed);
+        store_waits(l->store, read, PLACE_SOURCE);
         wake_workers(l, 1);
     }
     pthread_mutex_unlock(&l->lock);
@@ -495,14 +489,8 @@ bool loader_cancel(struct loader *l, struct store_read *read)
     bool found = wants_abandon(&l->wants, read) || read_list_remove(&l->direct, read) || take_from_worker(l, read);
     pthread_mutex_unlock(&l->lock);
     if (found)
-        count_unparked(l);
+        store_waits_no_more(l->store, read, PLACE_SOURCE);
     return found;
-}
-
-uint64_t loader_parked(struct loader *l)
-{
-    int64_t n = atomic_load_explicit(&l->parked, memory_order_relaxed);
-    return n > 0 ? (uint64_t)n : 0;
 }
 
 int loader_wish(struct loader *l, enum load_wish wish, uint32_t number, uint32_t file, uint64_t offset, uint64_t *held)

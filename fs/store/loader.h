@@ -21,7 +21,6 @@ int loader_direct(struct loader *loader, struct store_read *read);
 /* Give a read that is parked back to the caller, neither resumed nor ended. False: it is not here, or is just
  * ending. */
 bool loader_cancel(struct loader *loader, struct store_read *read);
-uint64_t loader_parked(struct loader *loader); /* how many wait now */
 
 /* For the stage or the pull of this number (not 0): load what is missing of the piece of PIECE_BYTES that begins at
  * `offset`, after what readers wait for. Returns how many times its end will be told, by stage_loaded or to the peers,

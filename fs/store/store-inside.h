@@ -4,6 +4,7 @@
 #define FS_STORE_STORE_INSIDE_H
 
 #include "fs/store/store.h"
+#include "fs/wire/feed.h"
 
 #include <stdatomic.h>
 
@@ -16,13 +17,32 @@ struct store {
     struct disk *disk; /* NULL: there is no SSD tier */
     struct stage *stage;
     struct stats *stats;
-    struct store_peers peers;  /* constant once anything is read or staged */
-    _Atomic uint64_t fetching; /* reads that wait for peers */
+    struct store_peers peers; /* constant once anything is read or staged */
+    _Atomic int64_t waiting[PLACES];
+    struct feed_served *served;
+    struct feed_served own_served; /* where the caller has none */
 };
 
 static inline bool store_keeps(const struct store *s, uint32_t file, uint64_t offset)
 {
     return !s->peers.keeps || s->peers.keeps(s->peers.user, file, offset);
+}
+
+/* Whoever has the read counts it: for how many the place keeps waiting. */
+static inline void store_waits(struct store *s, const struct store_read *read, enum place place)
+{
+    if (!read->fed)
+        atomic_fetch_add_explicit(&s->waiting[place], 1, memory_order_relaxed);
+    else if (!read->quiet)
+        atomic_fetch_add_explicit(&s->served->waits.waiting[place], 1, memory_order_relaxed);
+}
+
+static inline void store_waits_no_more(struct store *s, const struct store_read *read, enum place place)
+{
+    if (!read->fed)
+        atomic_fetch_sub_explicit(&s->waiting[place], 1, memory_order_relaxed);
+    else if (!read->quiet)
+        atomic_fetch_sub_explicit(&s->served->waits.waiting[place], 1, memory_order_relaxed);
 }
 
 /* For the loader: what the read waited for has come: it asks the tiers again, and may wait again. */

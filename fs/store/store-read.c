@@ -21,11 +21,20 @@
 #include <errno.h>
 #include <stdlib.h>
 
+static void count_fed(struct feed_served *served, const struct store_read *read, int error)
+{
+    atomic_fetch_add_explicit(error ? &served->errors : &served->reads[read->place], 1, memory_order_relaxed);
+    if (!error)
+        atomic_fetch_add_explicit(&served->bytes[read->place], read->span.length, memory_order_relaxed);
+}
+
 static void count_read(struct store *s, const struct store_read *read, int error)
 {
     if (read->quiet)
         return;
-    if (error)
+    if (read->fed)
+        count_fed(s->served, read, error);
+    else if (error)
         stats_error(s->stats, error);
     else
         stats_read(s->stats, read->place, read->span.length, clock_now() - read->began);
@@ -57,10 +66,10 @@ static int ask_tiers(struct store *s, struct store_read *read, bool caller)
 
 static int fetch_from_peer(struct store *s, struct store_read *read)
 {
-    atomic_fetch_add_explicit(&s->fetching, 1, memory_order_relaxed);
+    store_waits(s, read, PLACE_PEER);
     int error = s->peers.fetch(s->peers.user, read);
     if (error != -EINPROGRESS)
-        atomic_fetch_sub_explicit(&s->fetching, 1, memory_order_relaxed);
+        store_waits_no_more(s, read, PLACE_PEER);
     return error;
 }
 
@@ -136,7 +145,7 @@ void store_got(struct store *s, struct store_read *read, int error)
 
 void store_fetched(struct store *s, struct store_read *read, int error)
 {
-    atomic_fetch_sub_explicit(&s->fetching, 1, memory_order_relaxed);
+    store_waits_no_more(s, read, PLACE_PEER);
     if (error)
         error = loader_direct(s->loader, read);
     else
@@ -203,6 +212,7 @@ static int read_halves(struct store *s, struct store_read *whole)
             .read = {.span = {.file = whole->span.file, .length = first, .offset = whole->span.offset},
                      .done = half_done,
                      .began = whole->began,
+                     .fed = whole->fed,
                      .quiet = true},
             .split = split,
         };
@@ -267,7 +277,7 @@ static bool cancel_fetch(struct store *s, struct store_read *read)
 {
     if (!s->peers.cancel || !s->peers.cancel(s->peers.user, read))
         return false;
-    atomic_fetch_sub_explicit(&s->fetching, 1, memory_order_relaxed);
+    store_waits_no_more(s, read, PLACE_PEER);
     return true;
 }
 

@@ -94,6 +94,7 @@ int store_open(const struct store_config *config, struct store **store)
     if (!s)
         return -ENOMEM;
     s->catalog = config->catalog;
+    s->served = config->served ? config->served : &s->own_served;
     int error = stats_create(config->counts, &s->stats);
     if (!error)
         error = open_layers(s, config);
@@ -242,14 +243,28 @@ int store_where(struct store *s, uint32_t file, enum tier_name *tier)
     return *tier != TIERS ? 0 : -ENOENT;
 }
 
+_Static_assert((int)PLACES == (int)FEED_PLACES, "places are the same");
+
+static void sum_fed(struct feed_served *served, struct store_stats *stats)
+{
+    for (enum place place = 0; place < PLACES; place++) {
+        stats->fed.reads[place] = atomic_load_explicit(&served->reads[place], memory_order_relaxed);
+        stats->fed.bytes[place] = atomic_load_explicit(&served->bytes[place], memory_order_relaxed);
+        stats->fed.waits[place] = atomic_load_explicit(&served->waits.waiting[place], memory_order_relaxed);
+    }
+    stats->fed.errors = atomic_load_explicit(&served->errors, memory_order_relaxed);
+}
+
 void store_stats(struct store *s, struct store_stats *stats)
 {
     stats_sum(s->stats, stats);
-    stats->waits[PLACE_RAM] = 0;
-    stats->waits[PLACE_SSD] = s->disk ? disk_waiting(s->disk) : 0;
-    stats->waits[PLACE_PEER] = atomic_load_explicit(&s->fetching, memory_order_relaxed);
-    stats->waits[PLACE_SOURCE] = loader_parked(s->loader);
-    stats->parked = stats->waits[PLACE_SSD] + stats->waits[PLACE_PEER] + stats->waits[PLACE_SOURCE];
+    sum_fed(s->served, stats);
+    stats->parked = 0;
+    for (enum place place = 0; place < PLACES; place++) {
+        int64_t waits = atomic_load_explicit(&s->waiting[place], memory_order_relaxed);
+        stats->waits[place] = waits > 0 ? (uint64_t)waits : 0;
+        stats->parked += stats->waits[place];
+    }
     source_root(s->origin, &stats->root);
     for (enum tier_name tier = 0; tier < TIERS; tier++)
         shard_status(s->shard, tier, &stats->tier[tier]);

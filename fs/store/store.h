@@ -13,6 +13,7 @@
 
 #include <sys/queue.h>
 
+struct feed_served;
 struct store;
 
 struct store_config {
@@ -30,7 +31,8 @@ struct store_config {
     /* Zeros at first, STORE_COUNTS bytes on a line of the cache: where reads are counted; the next store goes on from
      * what is in there. NULL: from nothing. */
     void *counts;
-    int disk_callers; /* so many threads that call store_read may wait for an SSD at once */
+    struct feed_served *served; /* fs/wire/feed.h: where reads that are `fed` are counted. NULL: in memory of its own */
+    int disk_callers;           /* so many threads that call store_read may wait for an SSD at once */
     /* For tests: fault layers, separated by semicolons, each a specification as in fs/store/fault.c; over the source,
      * or where it begins with on=ram, on=ssd or on=source over that. NULL: none */
     const char *faults;
@@ -46,6 +48,7 @@ extern const char *const place_names[PLACES];
  * -EINPROGRESS. */
 struct store_read {
     struct span span;
+    bool fed; /* the feeder's: all others go before it wherever it waits */
     void (*done)(struct store_read *read, int error);
     /* NULL, or called once in store_read, before anything that may take its time. From then on, and until `done` is
      * called or store_read returns otherwise than with -EINPROGRESS, store_cancel may be asked. */
@@ -157,6 +160,7 @@ void store_stage_progress(struct store *store, struct stage_progress *progress);
 int store_where(struct store *store, uint32_t file, enum tier_name *tier);
 
 enum { STORE_COUNTS = 64 << 10, STORE_BUCKETS = 32, STORE_ERRNOS = 134 };
+/* Of reads that are not fed, but for `fed`, for `source_` and the tiers. */
 struct store_stats {
     uint64_t reads[PLACES], bytes[PLACES];
     uint64_t latency[PLACES][STORE_BUCKETS]; /* READs that took less than 2^i microseconds, not cumulative */
@@ -166,6 +170,10 @@ struct store_stats {
     struct root_state root; /* the source's */
     uint64_t parked;        /* readers waiting now */
     uint64_t waits[PLACES]; /* of them, by what they wait for */
+    struct {
+        uint64_t reads[PLACES], bytes[PLACES], errors;
+        uint64_t waits[PLACES];
+    } fed;
     struct tier_status tier[TIERS];
 };
 void store_stats(struct store *store, struct store_stats *stats);

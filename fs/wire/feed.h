@@ -37,7 +37,7 @@ struct feed_plan {
 /* What is in the hands of a server now of the feeder's READs: zeros when a server begins. */
 struct feed_waits {
     _Atomic uint32_t all;                  /* received and not answered */
-    _Atomic uint32_t waiting[FEED_PLACES]; /* of these, by whom they wait for */
+    _Atomic uint32_t waiting[FEED_PLACES]; /* of these, by whom they wait for; one that is at hand waits for nobody */
 };
 
 struct feed_served {
@@ -86,18 +86,19 @@ struct feed_report {
     uint32_t unplanned_file[FEED_NAMED];
 };
 
+/* Each READ looks at `feeder`: what is written often lies on other lines of the cache. */
 struct feed {
-    _Atomic uint32_t feeder;  /* process id, written by the keeper; 0: none runs */
-    _Atomic uint32_t deaths;  /* of feeders */
-    _Atomic uint32_t off;     /* 1: they died over and over, none is started any more */
-    _Atomic uint32_t pauses;  /* who takes the mount away: the feeder has nothing open and opens nothing while not 0 */
-    _Atomic uint32_t paused;  /* the feeder's answer: it has seen that */
-    _Atomic uint64_t window;  /* bytes that it may be ahead, as it has chosen */
-    _Atomic uint64_t ahead;   /* bytes that it is ahead */
-    _Atomic uint64_t numbers; /* the last plan's number */
+    _Alignas(64) _Atomic uint32_t feeder; /* process id, written by the keeper; 0: none runs */
+    _Atomic uint32_t deaths;              /* of feeders */
+    _Atomic uint32_t off;                 /* 1: they died over and over, none is started any more */
+    _Atomic uint32_t pauses; /* who takes the mount away: the feeder has nothing open and opens nothing while not 0 */
+    _Atomic uint32_t paused; /* the feeder's answer: it has seen that */
+    _Alignas(64) _Atomic uint64_t window; /* bytes that it may be ahead, as it has chosen */
+    _Atomic uint64_t ahead;               /* bytes that it is ahead */
+    _Atomic uint64_t numbers;             /* the last plan's number */
     struct feed_plan plan[FEED_PLANS];
-    struct feed_served served;
-    struct feed_rank rank[FEED_PLANS][FEED_RANKS];
+    _Alignas(64) struct feed_served served;
+    _Alignas(64) struct feed_rank rank[FEED_PLANS][FEED_RANKS];
     _Atomic uint64_t reports; /* so many there have been */
     struct feed_report report[FEED_REPORTS];
 };

@@ -2,6 +2,7 @@
 #include "fs/fuse/reads.h"
 
 #include "fs/fuse/session.h"
+#include "fs/wire/feed.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -46,10 +47,17 @@ int fuse_reply_iov(fuse_req_t req, const struct iovec *iov, int count)
     return fuse_reply_err(req, 0);
 }
 
+static struct feed feed;
+static bool at_hand; /* is what is asked for */
+static bool was_fed; /* the latest */
+
 int store_read(struct store *store, struct store_read *read)
 {
     (void)store;
     answer_init(&read->answer);
+    was_fed = read->fed;
+    if (at_hand)
+        return 0;
     read->waiting = true;
     read->waits(read);
     return -EINPROGRESS;
@@ -83,12 +91,49 @@ static bool come(int count)
     return atomic_load(&replies) >= count;
 }
 
+static void test_fed(void)
+{
+    const struct feed_served *served = &feed.served;
+    struct fuse_req kept = {0}, now = {0}, other = {0}, nobody = {0};
+    struct reads *r;
+    if (reads_create(LIMIT, &feed, &r))
+        bail_out("reads_create");
+    at_hand = true;
+    ask(r, &nobody, 0, 100, AHEAD);
+    ok(!was_fed, "while there is no feeder, nobody is it, also not who has no number");
+    atomic_store(&feed.feeder, 9);
+    ask(r, &other, 8, 102, AHEAD);
+    ok(!was_fed, "who is not the feeder");
+    ask(r, &now, 9, 104, AHEAD);
+    ok(was_fed, "the feeder");
+    is_int(atomic_load(&served->waits.all), 0, "what is answered is not in hand");
+    at_hand = false;
+    ask(r, &kept, 9, 106, AHEAD);
+    is_int(atomic_load(&served->waits.all), 1, "what waits is");
+    is_int((int)atomic_load(&served->begun), 2, "its READs are counted");
+    is_int((int)atomic_load(&served->done), 1, "and those that are answered");
+    ok(reads_cancel(r, 106), "it gives up");
+    is_int(atomic_load(&served->waits.all), 0, "that counts as an answer, too");
+    is_int((int)atomic_load(&served->done), 2, "which is counted");
+    ask(r, &other, 8, 108, AHEAD);
+    at_hand = true;
+    ask(r, &now, 8, 110, AHEAD);
+    ok(!was_fed, "who reads after the feeder is not taken for it");
+    ok(reads_cancel(r, 108), "a reader gives up");
+    is_int((int)atomic_load(&served->done), 2, "of whom nothing is counted here");
+    at_hand = false;
+    atomic_store(&feed.feeder, 0);
+    atomic_store(&replies, 0);
+    reads_destroy(r);
+}
+
 int main(void)
 {
+    test_fed();
     struct fuse_req waits = {0}, late = {0}, later = {0}, others[2 * LIMIT] = {{0}};
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct reads *r;
-    if (reads_create(LIMIT, &r))
+    if (reads_create(LIMIT, &feed, &r))
         bail_out("reads_create");
     ask(r, &waits, 7, 10, page);
     ask(r, &late, 7, 12, AHEAD); /* asked for before, and sent when there was room again */
