@@ -81,6 +81,7 @@ UNIT_TESTS = \
 	tests/fs/world/test-layout \
 	tests/fs/world/test-layout-file \
 	tests/fs/world/test-extents \
+	tests/fs/wire/test-feed \
 	tests/fs/wire/test-node \
 	tests/fs/wire/test-payload \
 	tests/fs/world/test-peers \

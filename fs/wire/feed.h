@@ -20,8 +20,9 @@ enum {
     FEED_RANKS = 64,  /* of one plan, on this node; those after them are not fed */
     FEED_TEXT = 2048, /* of a plan's pairs */
     FEED_PLACES = 4,  /* RAM, SSD, peer, source, as in fs/store/store.h */
-    FEED_REPORTS = 16,
-    FEED_NAMED = 256, /* samples that a report names of each kind */
+    FEED_REPORTS = 256,
+    FEED_NAMED = 256,  /* samples that a report names of each kind */
+    FEED_NOTES = 8192, /* a power of two */
 };
 
 /* Written under `version`: odd while it is being written, and greater by 2 after. */
@@ -70,19 +71,40 @@ enum feed_flag {
     FEED_ENDED = 16,     /* the report is whole: the epoch has been left */
 };
 
-/* What became of a rank's list in an epoch. The Nth is at N modulo FEED_REPORTS; `version` is as that of a plan. */
+/* A READ that the server has answered, for who looks where samples came from and who waited for them. A ring: the
+ * feeder that does not come in time misses some. */
+struct feed_note {
+    _Atomic uint64_t turn; /* of the note, from 1: written last; 0 while it is being written */
+    _Atomic uint64_t what; /* file << 32, bytes */
+    _Atomic uint64_t how;  /* nanoseconds from the READ to its answer << 8, fed << 7, place */
+};
+
+struct feed_missed {
+    uint32_t sample, file; /* its position in the list of samples; its number in the catalog */
+};
+
+/* What became of a rank's list in an epoch, or has become of it so far. The Nth is at N modulo FEED_REPORTS; `version`
+ * is as that of a plan. Who counts where not all was seen counts at least so many. */
 struct feed_report {
     _Atomic uint32_t version;
     uint32_t rank, flags;
-    uint64_t number, epoch;
-    uint64_t began, ended;                   /* nanoseconds, of the day's clock */
-    uint64_t samples, bytes;                 /* of the list; repeats count */
-    uint64_t read, again, unread, unplanned; /* positions; reads of them again; positions; files of no list */
-    uint64_t late, late_sum, late_most;      /* reads that waited, nanoseconds */
+    uint32_t loaders;        /* ranks of the plan on this node */
+    uint64_t number, epoch;  /* of the plan */
+    uint64_t began, ended;   /* nanoseconds, of the day's clock: first and last read */
+    uint64_t samples, bytes; /* of the list; repeats count */
+    uint64_t read;           /* positions of the list */
+    uint64_t unread;         /* files of the list that were not read at all */
+    uint64_t unsure;         /* of these, such that may have been read unseen */
+    uint64_t repeats;        /* positions not read whose file was read at another */
+    uint64_t again;          /* reads of what had been read as often as planned */
+    uint64_t unplanned;      /* reads of files that no list of this node has: the same number for all its ranks */
+    uint64_t late, late_sum, late_most; /* samples that waited for a server, nanoseconds */
     uint64_t late_from[FEED_PLACES];
-    uint64_t reads[FEED_PLACES], read_bytes[FEED_PLACES]; /* where samples came from, feeding and loaders together */
+    uint64_t reads[FEED_PLACES], read_bytes[FEED_PLACES]; /* READs of these samples, feeding and loaders together */
+    uint64_t looks, behind, behind_most; /* at all ranks of the node; this one was last; by so many samples */
+    uint64_t lost;                       /* notes that did not come in time */
     uint32_t unread_named, unplanned_named;
-    uint32_t unread_sample[FEED_NAMED]; /* positions in the list of samples */
+    struct feed_missed missed[FEED_NAMED];
     uint32_t unplanned_file[FEED_NAMED];
 };
 
@@ -101,6 +123,26 @@ struct feed {
     _Alignas(64) struct feed_rank rank[FEED_PLANS][FEED_RANKS];
     _Atomic uint64_t reports; /* so many there have been */
     struct feed_report report[FEED_REPORTS];
+    _Atomic uint64_t notes; /* so many there have been */
+    struct feed_note note[FEED_NOTES];
 };
+
+/* A copy of what one process writes and others read, taken between two writings. False: it is being written all the
+ * time. One process writes a plan or a report at a time, by one thread. */
+bool feed_plan_get(const struct feed *feed, unsigned i, struct feed_plan *copy);
+void feed_plan_put(struct feed *feed, unsigned i, const struct feed_plan *plan);
+bool feed_report_get(const struct feed *feed, unsigned i, struct feed_report *copy);
+void feed_report_put(struct feed *feed, unsigned i, const struct feed_report *report);
+
+/* Any thread of a server. */
+struct feed_answer {
+    uint32_t file, bytes;
+    uint64_t waited; /* nanoseconds */
+    unsigned place;
+    bool fed; /* the feeder asked */
+};
+void feed_note_add(struct feed *feed, const struct feed_answer *answer);
+/* The next one after `*taken`, which grows; false: there is none yet. `*lost` grows by those that are gone. */
+bool feed_note_take(const struct feed *feed, uint64_t *taken, struct feed_answer *answer, uint64_t *lost);
 
 #endif

@@ -14,10 +14,10 @@
 
 enum {
     MAGIC = 0x6465616c, /* "deal" */
-    FORM = 7,
+    FORM = 8,
     PAGE = 4096,
     FEED_OFFSET = PAGE + COUNTS_ROOM,
-    FEED_ROOM = 128 << 10,
+    FEED_ROOM = 2 << 20,
     DATA_OFFSET = FEED_OFFSET + FEED_ROOM,
 };
 

@@ -3,6 +3,7 @@ noinst_LIBRARIES += fs/wire/libwire.a
 fs_wire_libwire_a_SOURCES = \
 	fs/wire/endings.c \
 	fs/wire/endings.h \
+	fs/wire/feed.c \
 	fs/wire/feed.h \
 	fs/wire/handover.c \
 	fs/wire/handover.h \
