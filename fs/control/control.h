@@ -10,6 +10,7 @@
 #include "fs/wire/ring.h"
 
 struct control;
+struct feed;
 struct handover;
 struct peers;
 
@@ -25,6 +26,7 @@ struct control_config {
     const struct derived *derived;   /* NULL: files are as the source has them */
     struct derived_counts *remade;   /* with that */
     const struct handover *handover; /* what is said of the servers; NULL: nothing */
+    struct feed *feed;               /* NULL: none */
 };
 
 int control_create(const struct control_config *config, struct control **control);

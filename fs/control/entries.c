@@ -16,6 +16,7 @@ const struct root_entry root_entries[ROOT_ENTRIES] = {
     {"nodes", INO_NODES, S_IFREG | 0444, false, control_nodes},
     {"node", INO_NODE, S_IFREG | 0444, false, control_node},
     {"errors", INO_ERRORS, S_IFREG | 0444, true, control_errors},
+    {"epochs", INO_EPOCHS, S_IFREG | 0444, true, control_epochs},
     {"plan", INO_PLAN, S_IFDIR | 0555, true, NULL},
     {"decoded", INO_DECODED | CATALOG_ROOT, S_IFDIR | 0555, true, NULL},
 };

@@ -19,6 +19,7 @@ enum {
     INO_NODES,
     INO_NODE,
     INO_ERRORS,
+    INO_EPOCHS,
     INO_PLAN,
 };
 /* Those of decoded/ are in decoded.h. */
@@ -44,7 +45,7 @@ struct root_entry {
     int (*generate)(struct control *control, struct str *text); /* NULL: not a file of this kind */
 };
 
-enum { ROOT_ENTRIES = 10 };
+enum { ROOT_ENTRIES = 11 };
 extern const struct root_entry root_entries[ROOT_ENTRIES];
 const struct root_entry *entry_of(uint64_t ino); /* also of the root; NULL: none */
 

@@ -14,6 +14,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/decoded.h \
 	fs/control/entries.c \
 	fs/control/entries.h \
+	fs/control/feed-view.c \
+	fs/control/feed-view.h \
 	fs/control/health.c \
 	fs/control/health.h \
 	fs/control/jobs.c \

@@ -2,6 +2,7 @@
 #include "fs/control/texts.h"
 
 #include "fs/control/control-private.h"
+#include "fs/control/feed-view.h"
 #include "fs/control/move-view.h"
 #include "fs/control/world-view.h"
 
@@ -197,5 +198,6 @@ int control_metrics(struct control *control, struct str *out)
     if (control->config.derived)
         add_resize(out, control->config.remade);
     add_store(out, &stats);
+    feed_view_add_metrics(out, control);
     return out->failed ? -ENOMEM : 0;
 }

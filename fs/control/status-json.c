@@ -3,6 +3,7 @@
 
 #include "fs/control/control-private.h"
 #include "fs/control/decoded.h"
+#include "fs/control/feed-view.h"
 #include "fs/control/health.h"
 #include "fs/control/verbs.h"
 #include "fs/control/world-view.h"
@@ -219,6 +220,7 @@ int control_status(struct control *control, struct str *out)
     verb_stage_add_status(&json, control);
     verb_plan_add_status(&json, control);
     decoded_add_status(&json, control, &stats);
+    feed_view_add_status(&json, control);
     add_samples(&json, control);
     health_add_status(&json, control, &view, &stats);
     json_end_object(&json);

@@ -11,5 +11,6 @@ int control_metrics(struct control *control, struct str *text); /* also for metr
 int control_nodes(struct control *control, struct str *text);
 int control_node(struct control *control, struct str *text);
 int control_errors(struct control *control, struct str *text);
+int control_epochs(struct control *control, struct str *json);
 
 #endif

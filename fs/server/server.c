@@ -111,6 +111,7 @@ static void open_control(struct server *s)
         .staging = &s->handover->staging,
         .state = handover_has(FD_STATE) ? FD_STATE : 0,
         .handover = s->handover,
+        .feed = handover_feed(s->handover),
         .derived = s->derived,
         .remade = &s->remade,
     };

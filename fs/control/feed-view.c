@@ -1,0 +1,266 @@
+/* The feeder's part of `status` and `metrics`, and `epochs`: its reports, the oldest first. */
+#include "fs/control/feed-view.h"
+
+#include "fs/control/control-private.h"
+#include "fs/control/texts.h"
+#include "fs/control/world-view.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/json.h"
+#include "fs/wire/feed.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+static void load_places(const _Atomic uint64_t from[FEED_PLACES], uint64_t to[FEED_PLACES])
+{
+    for (int i = 0; i < FEED_PLACES; i++)
+        to[i] = atomic_load(&from[i]);
+}
+
+/* "known": all that was read was seen; "partly": not of every directory; "unknown". */
+static const char *coverage_of(uint32_t flags)
+{
+    if (flags & (FEED_OVERFLOWED | FEED_MAPPED))
+        return "unknown";
+    return flags & FEED_PARTLY ? "partly" : "known";
+}
+
+/* ---- status ---- */
+
+/* The rank that has this number of the plan; the feeder may have another order than the plan. */
+static const struct feed_rank *find_rank(const struct feed *feed, unsigned slot, uint64_t number, uint32_t rank)
+{
+    for (int i = 0; i < FEED_RANKS; i++) {
+        const struct feed_rank *r = &feed->rank[slot][i];
+        if (atomic_load(&r->number) == number && atomic_load(&r->rank) == rank)
+            return r;
+    }
+    return NULL;
+}
+
+static void add_rank(struct json *j, const struct feed_rank *r)
+{
+    uint64_t seen = atomic_load(&r->seen), now = clock_now();
+    uint32_t flags = atomic_load(&r->flags);
+
+    json_begin_object(j, NULL);
+    json_uint(j, "rank", atomic_load(&r->rank));
+    json_uint(j, "samples", atomic_load(&r->samples));
+    json_uint(j, "reached", atomic_load(&r->reached));
+    json_uint(j, "fed", atomic_load(&r->fed));
+    json_uint(j, "read", atomic_load(&r->read));
+    json_uint(j, "late", atomic_load(&r->late));
+    json_uint(j, "again", atomic_load(&r->again));
+    json_uint(j, "ahead", atomic_load(&r->ahead));
+    if (seen > 0)
+        json_uint(j, "idle_ms", now > seen ? (now - seen) / MILLISECOND : 0);
+    json_string(j, "coverage", coverage_of(flags));
+    json_bool(j, "ended", flags & FEED_ENDED);
+    json_end_object(j);
+}
+
+static void add_plan(struct json *j, const struct feed *feed, unsigned slot, const struct feed_plan *plan)
+{
+    uint32_t ranks = plan->ranks < FEED_RANKS ? plan->ranks : FEED_RANKS, flags = 0;
+
+    json_begin_object(j, NULL);
+    json_uint(j, "number", plan->number);
+    json_uint(j, "epoch", plan->epoch);
+    json_begin_array(j, "ranks");
+    for (uint32_t i = 0; i < ranks; i++) {
+        const struct feed_rank *r = find_rank(feed, slot, plan->number, plan->rank[i]);
+        if (r) {
+            flags |= atomic_load(&r->flags);
+            add_rank(j, r);
+        }
+    }
+    json_end_array(j);
+    json_bool(j, "guessed", flags & FEED_GUESSED);
+    json_end_object(j);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct feed_plan *x = a, *y = b;
+
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static void add_plans(struct json *j, const struct feed *feed)
+{
+    struct {
+        struct feed_plan plan;
+        unsigned slot;
+    } *all = calloc(FEED_PLANS, sizeof *all);
+    unsigned n = 0;
+
+    json_begin_array(j, "plans");
+    for (unsigned slot = 0; all && slot < FEED_PLANS; slot++)
+        if (feed_plan_get(feed, slot, &all[n].plan) && all[n].plan.number != 0)
+            all[n++].slot = slot;
+    if (n > 0)
+        qsort(all, n, sizeof *all, by_number);
+    for (unsigned i = 0; i < n; i++)
+        add_plan(j, feed, all[i].slot, &all[i].plan);
+    json_end_array(j);
+    free(all);
+}
+
+void feed_view_add_status(struct json *j, const struct control *control)
+{
+    const struct feed *feed = control->config.feed;
+    uint64_t reads[FEED_PLACES], bytes[FEED_PLACES];
+
+    if (!feed)
+        return;
+    load_places(feed->served.reads, reads);
+    load_places(feed->served.bytes, bytes);
+    json_begin_object(j, "feed");
+    json_uint(j, "feeder", atomic_load(&feed->feeder));
+    json_uint(j, "deaths", atomic_load(&feed->deaths));
+    json_bool(j, "off", atomic_load(&feed->off) != 0);
+    json_bool(j, "paused", atomic_load(&feed->pauses) != 0);
+    json_uint(j, "window", atomic_load(&feed->window));
+    json_uint(j, "ahead", atomic_load(&feed->ahead));
+    json_uint(j, "waiting", atomic_load(&feed->served.waits.all));
+    world_view_add_places(j, "reads", reads);
+    world_view_add_places(j, "bytes", bytes);
+    json_uint(j, "errors", atomic_load(&feed->served.errors));
+    add_plans(j, feed);
+    json_end_object(j);
+}
+
+/* ---- metrics ---- */
+
+static void add_metric(struct str *out, const char *name, const char *type, const char *help, uint64_t value)
+{
+    str_addf(out, "# HELP dealfs_feed_%s %s\n# TYPE dealfs_feed_%s %s\ndealfs_feed_%s %" PRIu64 "\n", name, help, name,
+             type, name, value);
+}
+
+static void add_by_place(struct str *out, const char *name, const char *help,
+                         const _Atomic uint64_t number[FEED_PLACES])
+{
+    str_addf(out, "# HELP dealfs_feed_%s %s\n# TYPE dealfs_feed_%s counter\n", name, help, name);
+    for (int i = 0; i < FEED_PLACES; i++)
+        str_addf(out, "dealfs_feed_%s{from=\"%s\"} %" PRIu64 "\n", name, place_names[i], atomic_load(&number[i]));
+}
+
+void feed_view_add_metrics(struct str *out, const struct control *control)
+{
+    const struct feed *feed = control->config.feed;
+
+    if (!feed)
+        return;
+    add_metric(out, "running", "gauge", "1: a feeder runs.", atomic_load(&feed->feeder) != 0);
+    add_metric(out, "off", "gauge", "1: feeders died over and over, and none is started any more.",
+               atomic_load(&feed->off) != 0);
+    add_metric(out, "deaths_total", "counter", "Feeders that died.", atomic_load(&feed->deaths));
+    add_metric(out, "window_bytes", "gauge", "How far it may be ahead of the loaders.", atomic_load(&feed->window));
+    add_metric(out, "ahead_bytes", "gauge", "How far it is ahead of them.", atomic_load(&feed->ahead));
+    add_metric(out, "waiting_reads", "gauge", "Its READs that are not answered.", atomic_load(&feed->served.waits.all));
+    add_metric(out, "errors_total", "counter", "Its READs that failed.", atomic_load(&feed->served.errors));
+    add_by_place(out, "reads_total", "READs of the feeder, by where their bytes were.", feed->served.reads);
+    add_by_place(out, "read_bytes_total", "Bytes of READs of the feeder, by where they were.", feed->served.bytes);
+}
+
+/* ---- epochs ---- */
+
+static void add_path(struct json *j, const struct control *control, const char *key, uint32_t file)
+{
+    const struct catalog *c = control_filled(control) ? control->config.catalog : NULL;
+    char path[CATALOG_PATH_MAX];
+    bool known = c && file < catalog_files(c) && catalog_path(c, catalog_file_ino(c, file), path, sizeof path) >= 0;
+
+    json_string(j, key, known ? path : NULL);
+}
+
+static void add_missed(struct json *j, const struct control *control, const struct feed_report *r)
+{
+    json_begin_array(j, "missed");
+    for (uint32_t i = 0; i < r->unread_named && i < FEED_NAMED; i++) {
+        json_begin_object(j, NULL);
+        json_uint(j, "sample", r->missed[i].sample);
+        add_path(j, control, "path", r->missed[i].file);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_begin_array(j, "strange");
+    for (uint32_t i = 0; i < r->unplanned_named && i < FEED_NAMED; i++)
+        add_path(j, control, NULL, r->unplanned_file[i]);
+    json_end_array(j);
+}
+
+static void add_flags(struct json *j, uint32_t flags)
+{
+    static const char *const names[] = {"overflowed", "mapped", "partly", "guessed", "ended"};
+
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        json_bool(j, names[i], flags >> i & 1);
+}
+
+/* Whatever was lost: when all has been seen to be read, all has been read. */
+static const char *verdict_of(const struct feed_report *r)
+{
+    if (r->unread == 0)
+        return "complete";
+    if (r->unread > r->unsure && coverage_of(r->flags)[0] == 'k')
+        return "incomplete";
+    return "unknown";
+}
+
+static void add_report(struct json *j, const struct control *control, const struct feed_report *r)
+{
+    json_begin_object(j, NULL);
+    json_uint(j, "epoch", r->epoch);
+    json_uint(j, "number", r->number);
+    json_uint(j, "rank", r->rank);
+    json_uint(j, "ranks", r->loaders);
+    json_string(j, "coverage", verdict_of(r));
+    add_flags(j, r->flags);
+    json_uint(j, "began", r->began / SECOND);
+    json_uint(j, "took_ms", r->ended > r->began ? (r->ended - r->began) / MILLISECOND : 0);
+    json_uint(j, "samples", r->samples);
+    json_uint(j, "bytes", r->bytes);
+    json_uint(j, "read", r->read);
+    json_uint(j, "unread", r->unread);
+    json_uint(j, "unsure", r->unsure);
+    json_uint(j, "repeats", r->repeats);
+    json_uint(j, "again", r->again);
+    json_uint(j, "unplanned", r->unplanned);
+    add_missed(j, control, r);
+    json_begin_object(j, "late");
+    json_uint(j, "samples", r->late);
+    json_uint(j, "sum_us", r->late_sum / 1000);
+    json_uint(j, "most_us", r->late_most / 1000);
+    world_view_add_places(j, "from", r->late_from);
+    json_end_object(j);
+    world_view_add_places(j, "reads", r->reads);
+    world_view_add_places(j, "read_bytes", r->read_bytes);
+    json_uint(j, "notes_lost", r->lost);
+    json_uint(j, "looks", r->looks);
+    json_uint(j, "behind", r->behind);
+    json_uint(j, "behind_most", r->behind_most);
+    json_end_object(j);
+}
+
+int control_epochs(struct control *control, struct str *text)
+{
+    const struct feed *feed = control->config.feed;
+    struct json json = {.out = text, .indent = true};
+    struct feed_report *report = malloc(sizeof *report);
+
+    if (!report)
+        return -ENOMEM;
+    json_begin_array(&json, NULL);
+    uint64_t end = feed ? atomic_load(&feed->reports) : 0;
+    for (uint64_t i = end > FEED_REPORTS ? end - FEED_REPORTS : 0; i < end; i++)
+        if (feed_report_get(feed, (unsigned)(i % FEED_REPORTS), report) && report->number != 0)
+            add_report(&json, control, report);
+    json_end_array(&json);
+    str_adds(text, "\n");
+    free(report);
+    return text->failed ? -ENOMEM : 0;
+}
