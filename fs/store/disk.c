@@ -1,4 +1,5 @@
-/* Threads: DISK_THREADS serve the queue; the watch looks every WATCH_MS at what waits, and sleeps while nothing does.
+/* Threads: DISK_THREADS serve the queues; the watch looks every WATCH_MS at what waits, and sleeps while nothing does.
+ * What is fed yields to all others, and has no more than MOST_FED of the threads and half of the callers' slots.
  *
  * A thread that reads has a slot, a cache line of its own, so that reads which go well share nothing. `began` is not 0
  * while it is taken, `ended` says when it last was; `read` is what it reads for, and belongs to whoever changes it to
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 
 #define MOST_WAIT SECOND
-enum { DISK_THREADS = 6, WATCH_MS = 200 };
+enum { DISK_THREADS = 6, MOST_FED = 4, WATCH_MS = 200 };
 
 struct disk_slot {
     _Alignas(CACHE_LINE) _Atomic uint64_t began, ended;
@@ -40,7 +41,10 @@ struct disk {
     pthread_mutex_t lock;
     pthread_cond_t work;    /* for the threads: a read is queued, or `stopping` */
     pthread_cond_t wake;    /* for the watch: somebody reads, or `stopping` */
-    struct read_list queue; /* lock */
+    struct read_list queue; /* lock, as the rest: */
+    struct read_list fed;   /* those that are fed */
+    int fed_running;        /* by DISK_THREADS */
+    int yields;             /* of `fed` to `queue` */
     atomic_bool stopping;   /* changed with the lock */
 
     struct disk_thread own[DISK_THREADS];
@@ -60,11 +64,12 @@ static bool slot_take(struct disk_slot *slot)
 }
 
 /* Each thread begins to look at its own place, so that it mostly has the same slot. */
-static struct disk_slot *slot_of_caller(struct disk *d)
+static struct disk_slot *slot_of_caller(struct disk *d, bool fed)
 {
     unsigned number = thread_number();
-    for (int i = 0; i < d->callers; i++) {
-        struct disk_slot *slot = &d->slot[(number + (unsigned)i) % (unsigned)d->callers];
+    int slots = fed ? d->callers / 2 : d->callers;
+    for (int i = 0; i < slots; i++) {
+        struct disk_slot *slot = &d->slot[(number + (unsigned)i) % (unsigned)slots];
         if (slot_take(slot))
             return slot;
     }
@@ -124,7 +129,7 @@ static int queue_add(struct disk *d, struct store_read *read)
     if (atomic_load(&d->stopping)) {
         error = -ESHUTDOWN;
     } else {
-        TAILQ_INSERT_TAIL(&d->queue, read, parked);
+        TAILQ_INSERT_TAIL(read->fed ? &d->fed : &d->queue, read, parked);
         store_waits(d->store, read, PLACE_SSD);
         pthread_cond_signal(&d->work);
     }
@@ -138,17 +143,31 @@ int disk_get(struct disk *d, struct store_read *read, bool may_wait)
         return -ESHUTDOWN;
     if (atomic_load_explicit(&d->hangs, memory_order_relaxed))
         return -EBUSY;
-    struct disk_slot *slot = may_wait ? slot_of_caller(d) : NULL;
+    struct disk_slot *slot = may_wait ? slot_of_caller(d, read->fed) : NULL;
     return slot ? get_in_slot(d, slot, read) : queue_add(d, read);
 }
 
 /* With the lock. */
-static struct store_read *queue_take(struct disk *d)
+static struct store_read *queue_take(struct disk *d, struct read_list *queue)
 {
-    struct store_read *read = read_list_take(&d->queue);
+    struct store_read *read = read_list_take(queue);
     if (read)
         store_waits_no_more(d->store, read, PLACE_SSD);
     return read;
+}
+
+static struct read_list *next_queue(struct disk *d)
+{
+    bool fed = d->fed_running < MOST_FED && !TAILQ_EMPTY(&d->fed);
+    return turn_comes(&d->yields, !TAILQ_EMPTY(&d->queue), fed) ? &d->fed : &d->queue;
+}
+
+static void get_queued(struct disk *d, struct disk_slot *slot, struct store_read *read)
+{
+    slot_take(slot);
+    int error = get_in_slot(d, slot, read);
+    if (error != -EINPROGRESS)
+        store_got(d->store, read, error);
 }
 
 static void *thread_main(void *argument)
@@ -157,17 +176,19 @@ static void *thread_main(void *argument)
     struct disk *d = own->disk;
     pthread_mutex_lock(&d->lock);
     while (!atomic_load(&d->stopping)) {
-        struct store_read *read = queue_take(d);
+        struct store_read *read = queue_take(d, next_queue(d));
         if (!read) {
             pthread_cond_wait(&d->work, &d->lock);
             continue;
         }
+        bool fed = read->fed;
+        d->fed_running += fed;
         pthread_mutex_unlock(&d->lock);
-        slot_take(own->slot);
-        int error = get_in_slot(d, own->slot, read);
-        if (error != -EINPROGRESS)
-            store_got(d->store, read, error);
+        get_queued(d, own->slot, read);
         pthread_mutex_lock(&d->lock);
+        d->fed_running -= fed;
+        if (fed && !TAILQ_EMPTY(&d->fed))
+            pthread_cond_signal(&d->work);
     }
     pthread_mutex_unlock(&d->lock);
     return NULL;
@@ -212,7 +233,7 @@ static void take_queued(struct disk *d, int error)
     struct store_read *read;
     do {
         pthread_mutex_lock(&d->lock);
-        read = queue_take(d);
+        read = queue_take(d, TAILQ_EMPTY(&d->queue) ? &d->fed : &d->queue);
         pthread_mutex_unlock(&d->lock);
         if (read)
             store_got(d->store, read, error);
@@ -255,7 +276,7 @@ static void *watch_main(void *argument)
 bool disk_cancel(struct disk *d, struct store_read *read)
 {
     pthread_mutex_lock(&d->lock);
-    bool found = read_list_remove(&d->queue, read);
+    bool found = read_list_remove(read->fed ? &d->fed : &d->queue, read);
     pthread_mutex_unlock(&d->lock);
     if (found)
         store_waits_no_more(d->store, read, PLACE_SSD);
@@ -297,6 +318,7 @@ int disk_create(struct store *store, int callers, struct disk **disk)
     d->callers = callers;
     d->slots = callers + DISK_THREADS;
     TAILQ_INIT(&d->queue);
+    TAILQ_INIT(&d->fed);
     init_sync(d);
     d->slot = aligned_alloc(CACHE_LINE, (size_t)d->slots * sizeof *d->slot);
     int error = d->slot ? 0 : -ENOMEM;

@@ -2,8 +2,8 @@
  *
  * Threads: `threads` workers. One that has nothing to do waits for `work`; the others hold no lock while they read the
  * source, compress, or answer. Readers only take the lock to park. A worker takes, in this order: reads to be served
- * directly, loads that readers wait for, and other loads, which at most `most_later` workers do at a time, so that a
- * reader never waits for a whole round of staging.
+ * directly, loads that readers wait for, what only the feeder waits for, of either kind, and other loads. The last two
+ * at most `most_later` workers do at a time, so that a reader never waits for a whole round of feeding or staging.
  *
  * What a load brings comes from the node that kept it before, as far as that has it, else from the source. What is only
  * pulled, and not found there, is not brought, unless somebody else has come for it meanwhile: then it runs again.
@@ -52,8 +52,11 @@ struct loader {
     pthread_cond_t work;     /* something to do for a worker, or `stopping` */
     struct wants wants;      /* lock */
     struct read_list direct; /* lock */
+    struct read_list fed;    /* lock: to be served directly to the feeder */
     size_t direct_bytes;     /* lock: being read directly */
-    int later_running;       /* lock */
+    int fed_yields;          /* lock: to readers */
+    int later_yields;        /* lock: to the feeder */
+    int later_running;       /* lock: for the feeder, too */
     int most_later;
     int sleeping;  /* lock: workers that wait for `work` */
     bool touched;  /* lock: the source was used since it was last told to be idle */
@@ -70,6 +73,11 @@ static void wake_workers(struct loader *l, int workers)
 }
 
 /* Serving directly. */
+
+static struct read_list *direct_list(struct loader *l, const struct store_read *read)
+{
+    return read->fed ? &l->fed : &l->direct;
+}
 
 /* From memory what is there, the rest from the source. What an SSD holds is rather read from the source, with what lies
  * around it, than that a worker waits for the SSD. */
@@ -214,10 +222,16 @@ static int load_into_tier(struct load_worker *w, struct load *load)
 
 /* A load that fails at a bad sector fails for who asked for that only: who wants less than all of it reads for itself.
  */
-static void divide_waiting(struct load *load, struct read_list *direct, struct read_list *failed)
+static void divide_waiting(struct loader *l, struct load *load, struct read_list *failed)
 {
     for (struct store_read *read; (read = read_list_take(&load->waiting));)
-        TAILQ_INSERT_TAIL(read->span.length < load->length ? direct : failed, read, parked);
+        TAILQ_INSERT_TAIL(read->span.length < load->length ? direct_list(l, read) : failed, read, parked);
+}
+
+static void serve_waiting(struct loader *l, struct load *load)
+{
+    for (struct store_read *read; (read = read_list_take(&load->waiting));)
+        TAILQ_INSERT_TAIL(direct_list(l, read), read, parked);
 }
 
 /* -ENOSPC: there is no room for what they wait for. */
@@ -258,18 +272,18 @@ static void run_load(struct load_worker *w, struct load *load)
     pthread_mutex_lock(&l->lock);
     if (error && load->from == PLACE_PEER && !load->pulled && !l->stopping) {
         load->from = PLACE_RAM;
-        load_queue_add(TAILQ_EMPTY(&load->waiting) ? &l->wants.later : &l->wants.urgent, load);
+        wants_queue(&l->wants, load);
         return;
     }
     struct read_list waiting = TAILQ_HEAD_INITIALIZER(waiting);
     loads_remove(load);
     if (error == -EIO && !l->stopping)
-        divide_waiting(load, &l->direct, &waiting);
+        divide_waiting(l, load, &waiting);
     else if (error == -ENOSPC && !l->store->peers.before && !l->stopping)
-        TAILQ_CONCAT(&l->direct, &load->waiting, parked);
+        serve_waiting(l, load);
     else
         TAILQ_CONCAT(&waiting, &load->waiting, parked);
-    if (!TAILQ_EMPTY(&l->direct))
+    if (!TAILQ_EMPTY(&l->direct) || !TAILQ_EMPTY(&l->fed))
         pthread_cond_broadcast(&l->work);
     pthread_mutex_unlock(&l->lock);
 
@@ -281,20 +295,46 @@ static void run_load(struct load_worker *w, struct load *load)
 
 /* The workers. */
 
-static struct store_read *take_direct(struct loader *l)
+static bool may_serve(const struct loader *l, const struct read_list *list, size_t most)
 {
-    const struct store_read *first = TAILQ_FIRST(&l->direct);
-    if (!first || (l->direct_bytes && l->direct_bytes + first->span.length > MOST_DIRECT))
-        return NULL;
-    return read_list_take(&l->direct);
+    const struct store_read *first = TAILQ_FIRST(list);
+    return first && (!l->direct_bytes || l->direct_bytes + first->span.length <= most);
 }
 
-static void run_later(struct load_worker *w, struct load *load)
+enum turn { TURN_NOBODY, TURN_READERS, TURN_FED, TURN_LATER };
+
+static enum turn whose_turn(struct loader *l)
 {
-    w->loader->later_running++;
-    run_load(w, load);
-    w->loader->later_running--;
-    wake_workers(w->loader, 1);
+    bool readers = may_serve(l, &l->direct, MOST_DIRECT) || l->wants.urgent.count;
+    bool may = l->later_running < l->most_later;
+    bool fed = may && (may_serve(l, &l->fed, MOST_DIRECT / 2) || l->wants.fed.count);
+    bool later = may && l->wants.later.count;
+    if (turn_comes(&l->fed_yields, readers, fed))
+        return !readers && turn_comes(&l->later_yields, true, later) ? TURN_LATER : TURN_FED;
+    return readers ? TURN_READERS : later ? TURN_LATER : TURN_NOBODY;
+}
+
+static void work_for_readers(struct load_worker *w)
+{
+    struct loader *l = w->loader;
+    if (may_serve(l, &l->direct, MOST_DIRECT))
+        serve_direct(w, read_list_take(&l->direct));
+    else
+        run_load(w, load_queue_take(&l->wants.urgent));
+}
+
+static void work_for_others(struct load_worker *w, enum turn turn)
+{
+    struct loader *l = w->loader;
+    l->later_running++;
+    if (turn == TURN_LATER)
+        run_load(w, load_queue_take(&l->wants.later));
+    else if (may_serve(l, &l->fed, MOST_DIRECT / 2))
+        serve_direct(w, read_list_take(&l->fed));
+    else
+        run_load(w, load_queue_take(&l->wants.fed));
+    l->later_running--;
+    wake_workers(l, 1);
 }
 
 /* The first worker that had nothing to do for a while tells the source so; the others then sleep for good. */
@@ -322,16 +362,13 @@ static void *worker_main(void *argument)
     struct loader *l = w->loader;
     pthread_mutex_lock(&l->lock);
     while (!l->stopping) {
-        struct store_read *read = take_direct(l);
-        struct load *load = read ? NULL : load_queue_take(&l->wants.urgent);
-        if (read)
-            serve_direct(w, read);
-        else if (load)
-            run_load(w, load);
-        else if (l->later_running < l->most_later && (load = load_queue_take(&l->wants.later)))
-            run_later(w, load);
-        else
+        enum turn turn = whose_turn(l);
+        if (turn == TURN_NOBODY)
             sleep_for_work(l);
+        else if (turn == TURN_READERS)
+            work_for_readers(w);
+        else
+            work_for_others(w, turn);
     }
     pthread_mutex_unlock(&l->lock);
     return NULL;
@@ -360,6 +397,7 @@ int loader_create(struct store *store, int threads, int zstd_level, struct loade
         return -ENOMEM;
     l->store = store;
     TAILQ_INIT(&l->direct);
+    TAILQ_INIT(&l->fed);
     wants_init(&l->wants, store->catalog, store->shard);
     l->wants.most_ahead = 2 * threads;
     int for_readers = threads / 4 > 0 ? threads / 4 : 1;
@@ -388,6 +426,7 @@ void loader_stop(struct loader *l)
         TAILQ_CONCAT(&waiting, &load->waiting, parked);
     }
     TAILQ_CONCAT(&waiting, &l->direct, parked);
+    TAILQ_CONCAT(&waiting, &l->fed, parked);
     for (int i = 0; i < l->workers; i++) {
         if (l->worker[i].serving)
             TAILQ_INSERT_TAIL(&waiting, l->worker[i].serving, parked);
@@ -430,7 +469,7 @@ static int park_on_load(struct loader *l, struct store_read *read)
 {
     struct load *load;
     bool ahead = !atomic_load_explicit(&l->full, memory_order_relaxed);
-    int error = wants_span(&l->wants, &read->span, ahead, &load);
+    int error = wants_read(&l->wants, read, ahead, &load);
     if (error)
         return error;
     if (!load) {
@@ -449,12 +488,13 @@ int loader_park(struct loader *l, struct store_read *read)
     if (l->stopping)
         error = -ESHUTDOWN;
     else if (read->tries >= MOST_TRIES)
-        TAILQ_INSERT_TAIL(&l->direct, read, parked);
+        TAILQ_INSERT_TAIL(direct_list(l, read), read, parked);
     else
         error = park_on_load(l, read);
     if (error == -EINPROGRESS)
         store_waits(l->store, read, PLACE_SOURCE);
-    wake_workers(l, l->wants.urgent.count + l->wants.later.count + !TAILQ_EMPTY(&l->direct));
+    wake_workers(l, l->wants.urgent.count + l->wants.fed.count + l->wants.later.count + !TAILQ_EMPTY(&l->direct) +
+                        !TAILQ_EMPTY(&l->fed));
     pthread_mutex_unlock(&l->lock);
     return error;
 }
@@ -464,7 +504,7 @@ int loader_direct(struct loader *l, struct store_read *read)
     pthread_mutex_lock(&l->lock);
     bool stopping = l->stopping;
     if (!stopping) {
-        TAILQ_INSERT_TAIL(&l->direct, read, parked);
+        TAILQ_INSERT_TAIL(direct_list(l, read), read, parked);
         store_waits(l->store, read, PLACE_SOURCE);
         wake_workers(l, 1);
     }
@@ -486,7 +526,8 @@ static bool take_from_worker(struct loader *l, const struct store_read *read)
 bool loader_cancel(struct loader *l, struct store_read *read)
 {
     pthread_mutex_lock(&l->lock);
-    bool found = wants_abandon(&l->wants, read) || read_list_remove(&l->direct, read) || take_from_worker(l, read);
+    bool found = wants_abandon(&l->wants, read) || read_list_remove(direct_list(l, read), read) ||
+                 take_from_worker(l, read);
     pthread_mutex_unlock(&l->lock);
     if (found)
         store_waits_no_more(l->store, read, PLACE_SOURCE);

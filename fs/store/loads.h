@@ -8,6 +8,17 @@
 struct store_read *read_list_take(struct read_list *list);              /* the first, or NULL */
 bool read_list_remove(struct read_list *list, struct store_read *read); /* false: it is not in there */
 
+/* What yields to `others` and waits, too: is it its turn? Whenever they have been so many times before it, for somebody
+ * may wait for it after all: a loader for a page that is being fed. */
+enum { MOST_YIELDS = 8 };
+static inline bool turn_comes(int *yields, bool others, bool waits)
+{
+    if (!waits || (others && ++*yields <= MOST_YIELDS))
+        return false;
+    *yields = 0;
+    return true;
+}
+
 /* Who has something loaded though no reader waits for it. */
 enum load_wish { LOAD_STAGE, LOAD_PULL, LOAD_WISHES };
 
@@ -15,7 +26,7 @@ enum load_wish { LOAD_STAGE, LOAD_PULL, LOAD_WISHES };
  * PIECE_BYTES in the file.
  *
  *   queued ──▶ running ──▶ gone       in the table from beginning to end
- *     `queued` says in which queue; readers join in both states; a reader moves a queued one to the urgent queue */
+ *     `queued` says in which queue; readers join in both states, and move a queued one to the best queue of theirs */
 struct load {
     LIST_ENTRY(load) same_bucket;
     TAILQ_ENTRY(load) same_queue;

@@ -11,15 +11,28 @@ void wants_init(struct wants *w, const struct catalog *catalog, const struct sha
     w->catalog = catalog;
     w->shard = shard;
     load_queue_init(&w->urgent);
+    load_queue_init(&w->fed);
     load_queue_init(&w->later);
 }
 
 void wants_fini(struct wants *w)
 {
-    for (struct load *load; (load = load_queue_take(&w->urgent)) || (load = load_queue_take(&w->later));) {
+    struct load *load;
+    while ((load = load_queue_take(&w->urgent)) || (load = load_queue_take(&w->fed)) ||
+           (load = load_queue_take(&w->later))) {
         loads_remove(load);
         free(load);
     }
+}
+
+void wants_queue(struct wants *w, struct load *load)
+{
+    const struct store_read *read = TAILQ_FIRST(&load->waiting);
+    struct load_queue *queue = read ? &w->fed : &w->later;
+    for (; read; read = TAILQ_NEXT(read, parked))
+        if (!read->fed)
+            queue = &w->urgent;
+    load_queue_add(queue, load);
 }
 
 static bool is_held(struct wants *w, uint32_t file, uint64_t offset)
@@ -65,24 +78,29 @@ static bool is_large(struct wants *w, uint32_t file)
     return catalog_file(w->catalog, file).size > PIECE_BYTES;
 }
 
-static void load_ahead(struct wants *w, uint32_t file, uint64_t at)
+/* How much is fed at a time is for the feeder to bound. */
+static void load_ahead(struct wants *w, uint32_t file, uint64_t at, bool fed)
 {
-    if (w->later.count >= w->most_ahead || at == catalog_file(w->catalog, file).size || !is_missing(w, file, at))
+    if (!fed && w->later.count >= w->most_ahead)
         return;
-    struct load *load = add_run(w, file, at, piece_end(w, file, at), &w->later);
+    if (at == catalog_file(w->catalog, file).size || !is_missing(w, file, at))
+        return;
+    struct load *load = add_run(w, file, at, piece_end(w, file, at), fed ? &w->fed : &w->later);
     if (load)
         recent_add(&w->recent, file, at, at + load->length);
 }
 
-int wants_span(struct wants *w, const struct span *span, bool ahead, struct load **first)
+int wants_read(struct wants *w, const struct store_read *read, bool ahead, struct load **first)
 {
+    const struct span *span = &read->span;
+    struct load_queue *queue = read->fed ? &w->fed : &w->urgent;
     uint64_t end = span->offset + span->length, loaded = 0;
     bool sequence = false;
     *first = NULL;
     for (uint64_t at = span->offset; at < end; at = part_end(w, span->file, at)) {
         struct load *load = loads_at(&w->loads, span->file, at);
         if (!load && !is_held(w, span->file, at)) {
-            load = add_run(w, span->file, at, end, &w->urgent);
+            load = add_run(w, span->file, at, end, queue);
             if (!load)
                 return -ENOMEM;
             if (!loaded && span->offset <= load->offset)
@@ -94,13 +112,13 @@ int wants_span(struct wants *w, const struct span *span, bool ahead, struct load
         if (!load)
             continue;
         load->pulled = false;
-        if (load->queued == &w->later)
-            load_queue_add(&w->urgent, load);
+        if (load->queued && load->queued != queue && load->queued != &w->urgent)
+            load_queue_add(queue, load);
         if (!*first)
             *first = load;
     }
     if (sequence && ahead)
-        load_ahead(w, span->file, loaded);
+        load_ahead(w, span->file, loaded, read->fed);
     return 0;
 }
 

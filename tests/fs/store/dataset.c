@@ -222,6 +222,13 @@ static struct tier_config tier_of(const char *name, uint64_t capacity, bool keep
     return (struct tier_config){.directory = capacity ? path : NULL, .capacity = capacity};
 }
 
+static int source_threads = 4;
+
+void dataset_threads(int threads)
+{
+    source_threads = threads;
+}
+
 struct store *dataset_store(const struct dataset *d, uint64_t ram, uint64_t ssd, const char *faults, bool keep)
 {
     char with_file[2 * PATH_MAX] = "";
@@ -233,7 +240,7 @@ struct store *dataset_store(const struct dataset *d, uint64_t ram, uint64_t ssd,
         .source = d->root,
         .tier = {[TIER_RAM] = tier_of("ram", ram, keep), [TIER_SSD] = tier_of("ssd", ssd, keep)},
         .zstd_level = 1,
-        .source_threads = 4,
+        .source_threads = source_threads,
         .faults = at ? with_file : faults,
     };
     struct store *store;
