@@ -526,8 +526,8 @@ static bool take_from_worker(struct loader *l, const struct store_read *read)
 bool loader_cancel(struct loader *l, struct store_read *read)
 {
     pthread_mutex_lock(&l->lock);
-    bool found = wants_abandon(&l->wants, read) || read_list_remove(direct_list(l, read), read) ||
-                 take_from_worker(l, read);
+    bool found =
+        wants_abandon(&l->wants, read) || read_list_remove(direct_list(l, read), read) || take_from_worker(l, read);
     pthread_mutex_unlock(&l->lock);
     if (found)
         store_waits_no_more(l->store, read, PLACE_SOURCE);

@@ -19,7 +19,7 @@ struct wants {
 void wants_init(struct wants *w, const struct catalog *catalog, const struct shard *shard);
 void wants_fini(struct wants *w); /* nobody waits any more and nothing runs */
 
-/* Every byte of the read is held or brought by a load afterwards, and what it needs is urgent, or is fed. `first` is the
+/* Every byte of the read is held or brought by a load afterwards, and what it needs is urgent, or fed. `first` is the
  * load that brings the first byte which is not held; NULL: all of it is held by now. With `ahead`, what follows a
  * sequence of reads is loaded too. 0 or -ENOMEM. */
 int wants_read(struct wants *w, const struct store_read *read, bool ahead, struct load **first);
