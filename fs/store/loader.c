@@ -2,8 +2,9 @@
  *
  * Threads: `threads` workers. One that has nothing to do waits for `work`; the others hold no lock while they read the
  * source, compress, or answer. Readers only take the lock to park. A worker takes, in this order: reads to be served
- * directly, loads that readers wait for, what only the feeder waits for, of either kind, and other loads. The last two
- * at most `most_later` workers do at a time, so that a reader never waits for a whole round of feeding or staging.
+ * directly, loads that readers wait for, what only the feeder waits for, of either kind, and other loads. What is
+ * fed may take all workers but one, for a loader comes for it soon, and the rest `most_later` of them: so a reader never
+ * waits for a whole round of feeding or staging.
  *
  * What a load brings comes from the node that kept it before, as far as that has it, else from the source. What is only
  * pulled, and not found there, is not brought, unless somebody else has come for it meanwhile: then it runs again.
@@ -57,7 +58,7 @@ struct loader {
     int fed_yields;          /* lock: to readers */
     int later_yields;        /* lock: to the feeder */
     int later_running;       /* lock: for the feeder, too */
-    int most_later;
+    int most_fed, most_later;
     int sleeping;  /* lock: workers that wait for `work` */
     bool touched;  /* lock: the source was used since it was last told to be idle */
     bool stopping; /* lock */
@@ -306,9 +307,8 @@ enum turn { TURN_NOBODY, TURN_READERS, TURN_FED, TURN_LATER };
 static enum turn whose_turn(struct loader *l)
 {
     bool readers = may_serve(l, &l->direct, MOST_DIRECT) || l->wants.urgent.count;
-    bool may = l->later_running < l->most_later;
-    bool fed = may && (may_serve(l, &l->fed, MOST_DIRECT / 2) || l->wants.fed.count);
-    bool later = may && l->wants.later.count;
+    bool fed = l->later_running < l->most_fed && (may_serve(l, &l->fed, MOST_DIRECT / 2) || l->wants.fed.count);
+    bool later = l->later_running < l->most_later && l->wants.later.count;
     if (turn_comes(&l->fed_yields, readers, fed))
         return !readers && turn_comes(&l->later_yields, true, later) ? TURN_LATER : TURN_FED;
     return readers ? TURN_READERS : later ? TURN_LATER : TURN_NOBODY;
@@ -402,6 +402,7 @@ int loader_create(struct store *store, int threads, int zstd_level, struct loade
     l->wants.most_ahead = 2 * threads;
     int for_readers = threads / 4 > 0 ? threads / 4 : 1;
     l->most_later = threads > for_readers ? threads - for_readers : 1;
+    l->most_fed = threads > 1 ? threads - 1 : 1;
     pthread_mutex_init(&l->lock, NULL);
     cond_init(&l->work);
     for (int i = 0; i < threads; i++) {
