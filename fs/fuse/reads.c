@@ -266,8 +266,23 @@ static void fed_end(struct feed_served *served)
     atomic_fetch_add_explicit(&served->done, 1, memory_order_relaxed);
 }
 
+/* While somebody follows what loaders read. */
+static void note_answer(const struct pending_read *p)
+{
+    struct feed *feed = p->reads->feed;
+
+    if (atomic_load_explicit(&feed->feeder, memory_order_relaxed) != 0)
+        feed_note_add(feed, &(struct feed_answer){.file = p->read.span.file,
+                                                  .bytes = (uint32_t)p->read.span.length,
+                                                  .waited = clock_now() - p->read.began,
+                                                  .place = p->read.place,
+                                                  .fed = p->read.fed});
+}
+
 static void pending_answer(struct pending_read *p, int error)
 {
+    if (!error)
+        note_answer(p);
     if (error)
         fuse_reply_err(p->req, -error);
     else
