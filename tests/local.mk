@@ -54,6 +54,7 @@ UNIT_TESTS = \
 	tests/fs/attach/test-config \
 	tests/fs/attach/test-network \
 	tests/fs/catalog/test-copy \
+	tests/fs/feed/test-coverage \
 	tests/fs/fuse/test-reads \
 	tests/fs/fuse/test-session \
 	tests/fs/fuse/test-slots \

@@ -13,12 +13,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static void load_places(const _Atomic uint64_t from[FEED_PLACES], uint64_t to[FEED_PLACES])
-{
-    for (int i = 0; i < FEED_PLACES; i++)
-        to[i] = atomic_load(&from[i]);
-}
-
 /* "known": all that was read was seen; "partly": not of every directory; "unknown". */
 static const char *coverage_of(uint32_t flags)
 {
@@ -111,12 +105,9 @@ static void add_plans(struct json *j, const struct feed *feed)
 void feed_view_add_status(struct json *j, const struct control *control)
 {
     const struct feed *feed = control->config.feed;
-    uint64_t reads[FEED_PLACES], bytes[FEED_PLACES];
 
     if (!feed)
         return;
-    load_places(feed->served.reads, reads);
-    load_places(feed->served.bytes, bytes);
     json_begin_object(j, "feed");
     json_uint(j, "feeder", atomic_load(&feed->feeder));
     json_uint(j, "deaths", atomic_load(&feed->deaths));
@@ -125,9 +116,6 @@ void feed_view_add_status(struct json *j, const struct control *control)
     json_uint(j, "window", atomic_load(&feed->window));
     json_uint(j, "ahead", atomic_load(&feed->ahead));
     json_uint(j, "waiting", atomic_load(&feed->served.waits.all));
-    world_view_add_places(j, "reads", reads);
-    world_view_add_places(j, "bytes", bytes);
-    json_uint(j, "errors", atomic_load(&feed->served.errors));
     add_plans(j, feed);
     json_end_object(j);
 }
@@ -138,14 +126,6 @@ static void add_metric(struct str *out, const char *name, const char *type, cons
 {
     str_addf(out, "# HELP dealfs_feed_%s %s\n# TYPE dealfs_feed_%s %s\ndealfs_feed_%s %" PRIu64 "\n", name, help, name,
              type, name, value);
-}
-
-static void add_by_place(struct str *out, const char *name, const char *help,
-                         const _Atomic uint64_t number[FEED_PLACES])
-{
-    str_addf(out, "# HELP dealfs_feed_%s %s\n# TYPE dealfs_feed_%s counter\n", name, help, name);
-    for (int i = 0; i < FEED_PLACES; i++)
-        str_addf(out, "dealfs_feed_%s{from=\"%s\"} %" PRIu64 "\n", name, place_names[i], atomic_load(&number[i]));
 }
 
 void feed_view_add_metrics(struct str *out, const struct control *control)
@@ -161,9 +141,6 @@ void feed_view_add_metrics(struct str *out, const struct control *control)
     add_metric(out, "window_bytes", "gauge", "How far it may be ahead of the loaders.", atomic_load(&feed->window));
     add_metric(out, "ahead_bytes", "gauge", "How far it is ahead of them.", atomic_load(&feed->ahead));
     add_metric(out, "waiting_reads", "gauge", "Its READs that are not answered.", atomic_load(&feed->served.waits.all));
-    add_metric(out, "errors_total", "counter", "Its READs that failed.", atomic_load(&feed->served.errors));
-    add_by_place(out, "reads_total", "READs of the feeder, by where their bytes were.", feed->served.reads);
-    add_by_place(out, "read_bytes_total", "Bytes of READs of the feeder, by where they were.", feed->served.bytes);
 }
 
 /* ---- epochs ---- */
@@ -182,7 +159,7 @@ static void add_missed(struct json *j, const struct control *control, const stru
     json_begin_array(j, "missed");
     for (uint32_t i = 0; i < r->unread_named && i < FEED_NAMED; i++) {
         json_begin_object(j, NULL);
-        json_uint(j, "sample", r->missed[i].sample);
+        json_uint(j, "position", r->missed[i].position);
         add_path(j, control, "path", r->missed[i].file);
         json_end_object(j);
     }

@@ -80,7 +80,7 @@ struct feed_note {
 };
 
 struct feed_missed {
-    uint32_t sample, file; /* its position in the list of samples; its number in the catalog */
+    uint32_t position, file; /* its first one in the list; its number in the catalog */
 };
 
 /* What became of a rank's list in an epoch, or has become of it so far. The Nth is at N modulo FEED_REPORTS; `version`
