@@ -107,6 +107,16 @@ static int set_decoded(struct mount_options *o, const char *value, struct str *w
     return set_megabytes(&o->decoded, value, why);
 }
 
+/* 0 or off: none. Less than a few files are no window. */
+static int set_feed(struct mount_options *o, const char *value, struct str *why)
+{
+    if (strcmp(value, "0") == 0 || strcmp(value, "off") == 0) {
+        o->feed = 0;
+        return 0;
+    }
+    return set_megabytes(&o->feed, value, why);
+}
+
 static int set_exchange_rate(struct mount_options *o, const char *value, struct str *why)
 {
     return set_megabytes(&o->exchange_rate, value, why);
@@ -159,6 +169,7 @@ static const struct mount_option table[] = {
     {"peer_timeout", SPECIAL, .set = set_peer_timeout},
     {"decoded", SPECIAL, .set = set_decoded},
     {"request_memory", SPECIAL, .set = set_request_memory},
+    {"feed", SPECIAL, .set = set_feed},
     {"exchange", FLAG, AT(exchange)},
     {"exchange_rate", SPECIAL, .set = set_exchange_rate},
     {"nodes", NUMBER, AT(nodes), .text = " of nodes", .least = 1, .most = NODES_MOST},
@@ -377,6 +388,7 @@ void options_init(struct mount_options *o)
         .peer_timeout = peer_timeout_default,
         .decoded = DECODED_DEFAULT,
         .request_memory = REQUEST_MEMORY_DEFAULT,
+        .feed = UINT64_MAX,
     };
 }
 

@@ -3,6 +3,7 @@
 
 #include "cli/base/command.h"
 #include "cli/base/interrupt.h"
+#include "cli/base/memory.h"
 #include "cli/base/place.h"
 #include "cli/mount/keeper-start.h"
 #include "cli/mount/survey.h"
@@ -137,6 +138,20 @@ static int step_tiers(struct start *s, struct str *why)
 
 /* --- keeper --- */
 
+/* The window's pages are charged to the control group that the feeder is in, as the RAM tier's and the server's are. */
+static uint64_t feed_room(const struct start *s)
+{
+    enum { SHARE = 16 };
+    struct memory memory;
+    uint64_t room = s->options.feed;
+
+    if (room != UINT64_MAX || memory_look("", &memory))
+        return room == UINT64_MAX ? FEED_DEFAULT : room;
+    uint64_t ram = s->config.ram_bytes < memory.available ? s->config.ram_bytes : memory.available;
+    room = (memory.available - ram) / SHARE;
+    return room < FEED_DEFAULT ? room : FEED_DEFAULT;
+}
+
 static int fill_config(struct start *s)
 {
     struct mount_config *c = &s->config;
@@ -151,6 +166,7 @@ static int fill_config(struct start *s)
     c->peer_timeout = o->peer_timeout;
     c->decoded = o->decoded;
     c->request_memory = o->request_memory;
+    c->feed = feed_room(s);
     c->exchange = o->exchange;
     c->exchange_rate = o->exchange_rate;
     c->owner_uid = s->owner.uid;

@@ -48,6 +48,7 @@ static const struct field fields[] = {
     FIELD(request_memory, U64),
     FIELD(exchange, FLAG),
     FIELD(exchange_rate, U64),
+    FIELD(feed, U64),
     FIELD(metrics_file, OPTIONAL_TEXT),
     FIELD(owner_uid, ID),
     FIELD(owner_gid, ID),
@@ -64,7 +65,7 @@ static const struct field fields[] = {
 /* clang-format on */
 enum { FIELDS = sizeof fields / sizeof fields[0], MOST = 1 << 20 };
 
-_Static_assert(FIELDS <= 32, "a bit each");
+_Static_assert(FIELDS <= 64, "a bit each");
 _Static_assert(sizeof(uid_t) == sizeof(uint32_t) && sizeof(gid_t) == sizeof(uint32_t), "ids are 32 bits");
 
 static void *field_member(const struct mount_config *config, const struct field *f)
@@ -168,7 +169,7 @@ static int read_field(struct mount_config *config, const struct field *f, char *
 }
 
 /* A key that is not known was written by a version with more to say; it may be passed over. */
-static int read_line(struct mount_config *config, char *line, unsigned *seen)
+static int read_line(struct mount_config *config, char *line, uint64_t *seen)
 {
     char *equals = strchr(line, '=');
 
@@ -177,7 +178,7 @@ static int read_line(struct mount_config *config, char *line, unsigned *seen)
     *equals = '\0';
     for (int i = 0; i < FIELDS; i++)
         if (strcmp(fields[i].key, line) == 0) {
-            *seen |= 1u << i;
+            *seen |= UINT64_C(1) << i;
             return read_field(config, &fields[i], equals + 1);
         }
     return 0;
@@ -185,7 +186,7 @@ static int read_line(struct mount_config *config, char *line, unsigned *seen)
 
 static int read_lines(struct mount_config *config, char *text)
 {
-    unsigned seen = 0;
+    uint64_t seen = 0;
 
     for (char *line = text, *end; *line; line = end) {
         end = strchr(line, '\n');
@@ -197,7 +198,7 @@ static int read_lines(struct mount_config *config, char *text)
             return error;
     }
     for (int i = 0; i < FIELDS; i++)
-        if (fields[i].kind != OPTIONAL_TEXT && !(seen & 1u << i))
+        if (fields[i].kind != OPTIONAL_TEXT && !(seen & UINT64_C(1) << i))
             return -EBADMSG;
     return 0;
 }

@@ -30,6 +30,7 @@ struct mount_config {
     uint64_t request_memory; /* bytes that requests of the control mount may take */
     bool exchange;           /* room is left free, so that samples can move */
     uint64_t exchange_rate;  /* bytes a second that this node receives while samples move; 0: no bound */
+    uint64_t feed;           /* bytes that the feeder may be ahead of the loaders; 0: there is none */
     char *metrics_file;      /* NULL: none */
     uid_t owner_uid;         /* whom the control file belongs to, and as whom the server runs */
     gid_t owner_gid;
@@ -46,6 +47,7 @@ struct mount_config {
 
 #define DECODED_DEFAULT (UINT64_C(32) << 20)
 #define REQUEST_MEMORY_DEFAULT (UINT64_C(256) << 20)
+#define FEED_DEFAULT (UINT64_C(256) << 20)
 
 int config_write(const struct mount_config *config);         /* to STATE/config, atomically */
 int config_seal(const struct mount_config *config, int *fd); /* to sealed memory */

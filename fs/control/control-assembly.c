@@ -144,6 +144,7 @@ static void control_init(struct control *control, const struct control_config *c
     refusals_init(&control->refusals);
     plans_init(&control->plans, PLANS_LEAST);
     pthread_mutex_init(&control->owners_lock, NULL);
+    pthread_mutex_init(&control->feed_lock, NULL);
     pthread_mutex_init(&control->writer_lock, NULL);
     cond_init(&control->writer_wake);
 }
@@ -194,6 +195,7 @@ void control_destroy(struct control *control)
     plans_fini(&control->plans);
     owners_put(control->owners);
     pthread_mutex_destroy(&control->owners_lock);
+    pthread_mutex_destroy(&control->feed_lock);
     snapshots_destroy(control->snapshots);
     budget_fini(&control->budget);
     pthread_cond_destroy(&control->writer_wake);

@@ -37,6 +37,7 @@ struct control {
     pthread_mutex_t owners_lock; /* of owners */
     struct owner_table *owners;  /* the last one, or NULL */
     struct plans plans;
+    pthread_mutex_t feed_lock; /* of the plans in config.feed, against other threads of this server */
     struct plan_files *files;
     struct snapshots *snapshots;
     struct pictures *pictures;

@@ -16,6 +16,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/entries.h \
 	fs/control/feed-view.c \
 	fs/control/feed-view.h \
+	fs/control/feed-table.c \
+	fs/control/feed-table.h \
 	fs/control/health.c \
 	fs/control/health.h \
 	fs/control/jobs.c \

@@ -3,6 +3,7 @@
 #include "fs/control/verb-plan.h"
 
 #include "fs/control/control-private.h"
+#include "fs/control/feed-table.h"
 #include "fs/control/lists.h"
 #include "fs/control/owners.h"
 #include "fs/control/turns.h"
@@ -337,6 +338,22 @@ static int check_asker(const struct making *m)
     return -EPERM;
 }
 
+/* For the mount's owner: what is fed for one is not there for another. */
+static void wish_feed(const struct making *m, const struct planned *planned)
+{
+    const struct feed_wish wish = {
+        .wanted = m->wanted,
+        .layout = &planned->layout,
+        .digest = &planned->summary.digest,
+        .node_of_rank = m->node_of_rank,
+        .nodes = m->table->owners.nodes,
+        .me = m->table->me,
+    };
+
+    if (m->wanted->feed && !m->charge.other)
+        feed_table_ask(m->control, &wish);
+}
+
 int plan_answer(struct control *control, const struct plan_question *question, struct plan_origin *origin,
                 struct str *reply, struct str *why)
 {
@@ -361,6 +378,7 @@ int plan_answer(struct control *control, const struct plan_question *question, s
         if (!error) {
             count_misplaced(&m);
             begin_exchange(&m);
+            wish_feed(&m, planned);
         }
         str_add(reply, "", 0);
     }
