@@ -55,6 +55,7 @@ UNIT_TESTS = \
 	tests/fs/attach/test-network \
 	tests/fs/catalog/test-copy \
 	tests/fs/feed/test-coverage \
+	tests/fs/feed/test-window \
 	tests/fs/fuse/test-reads \
 	tests/fs/fuse/test-session \
 	tests/fs/fuse/test-slots \

@@ -10,6 +10,7 @@
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/base/process.h"
+#include "fs/keeper/feeding.h"
 #include "fs/keeper/putup.h"
 #include "fs/keeper/standby.h"
 #include "fs/keeper/takedown.h"
@@ -48,6 +49,7 @@ struct keeper {
     char program[PATH_MAX]; /* dealfs-server */
     char oom[16];           /* the score that the server is to have again */
     struct process server;
+    struct feeding feeding;
     enum coming coming;
     pid_t putting_up;
     uint64_t put_up_at;          /* when that child was made */
@@ -204,6 +206,7 @@ static void reap_children(struct keeper *k)
             k->status = status;
         if (child == k->standby)
             k->standby = 0;
+        feeding_reaped(&k->feeding, child, status);
         if (k->coming == COMING_PUT_UP && child == k->putting_up)
             put_up_ended(k, status);
         if (child != k->looker)
@@ -238,6 +241,10 @@ static void keeper_tick(struct keeper *k)
     come_up(k);
     uint64_t now = clock_now();
     end_abandoned(k, now);
+    if (k->leaving || has_flag(k, HANDOVER_ENDED))
+        feeding_stop(&k->feeding);
+    else if (k->coming == COMING_DONE)
+        feeding_tick(&k->feeding);
     if (!has_flag(k, HANDOVER_ENDED))
         return;
     if (k->ended_at == 0) {
@@ -336,6 +343,7 @@ static bool count_failure(struct keeper *k, const char *death)
 static int give_up(struct keeper *k, const char *why)
 {
     log_error("%s: giving up, the mount is taken away", why);
+    feeding_stop(&k->feeding);
     tell_command(why);
     takedown_await(takedown_start(&k->config, TAKEDOWN_ABORT));
     takedown_files(&k->config);
@@ -345,6 +353,7 @@ static int give_up(struct keeper *k, const char *why)
 static int keeper_finish(struct keeper *k)
 {
     log_info("the mount has ended");
+    feeding_stop(&k->feeding);
     if (handover_has(FD_SSD))
         futimens(FD_SSD, NULL); /* `dealfs clean --older` asks when it was used last */
     tell_command("the mount was taken away before it was ready");
@@ -417,6 +426,7 @@ static void keeper_prepare(struct keeper *k)
     const char *patience = getenv("DEALFS_PATIENCE"); /* seconds; for tests */
     k->patience = SECOND_TICKS * (patience && atoi(patience) > 0 ? atoi(patience) : SERVER_PATIENCE_S);
     atomic_store(&k->handover->keeper, (uint32_t)getpid());
+    feeding_init(&k->feeding, &k->config, k->handover, k->oom);
 }
 
 int main(int argc, char **argv)

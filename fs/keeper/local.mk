@@ -1,6 +1,8 @@
 noinst_LIBRARIES += fs/keeper/libkeeper.a
 
 fs_keeper_libkeeper_a_SOURCES = \
+	fs/keeper/feeding.c \
+	fs/keeper/feeding.h \
 	fs/keeper/putup.c \
 	fs/keeper/putup.h \
 	fs/keeper/standby.c \

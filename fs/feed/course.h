@@ -1,0 +1,40 @@
+/* A plan that is fed: the lists of this node's ranks, as file numbers, with a window each; and which positions of them
+ * a file has. */
+#ifndef FS_FEED_COURSE_H
+#define FS_FEED_COURSE_H
+
+#include "fs/feed/window.h"
+#include "fs/wire/feed.h"
+
+struct feed_course {
+    uint64_t number, epoch;
+    uint64_t kind;  /* a hash of the pairs but for what differs from one epoch to the next */
+    bool guessed;   /* nobody asked for it */
+    int slot;       /* in feed->plan and feed->rank; -1: none */
+    uint32_t ranks; /* how many lists there are */
+    uint32_t rank[FEED_RANKS];
+    uint32_t start[FEED_RANKS + 1]; /* where each list begins in `file`; and its end */
+    uint32_t *file;                 /* of each position of each list, one list after the other */
+    uint32_t *sorted;               /* the places in `file`, by file, and then as they are */
+    struct window window[FEED_RANKS];
+    uint64_t seen[FEED_RANKS];  /* when a read of the list was last seen, 0: never */
+    uint64_t began;             /* when it was asked for */
+    bool left[FEED_RANKS];      /* the loader of this rank is in a later epoch */
+    struct feed_course *before; /* the same kind's epoch before this one, if it is there */
+};
+
+/* `file` is the course's from then on, also on failure; files are below `files`. */
+int course_create(uint32_t *file, const uint32_t *counts, uint32_t ranks, uint32_t files,
+                  const struct window_files *window_files, struct feed_course **course);
+void course_destroy(struct feed_course *course);
+
+/* Where a file is in the lists: a slice of `sorted`. */
+struct course_places {
+    const uint32_t *place;
+    uint32_t count;
+};
+struct course_places course_find(const struct feed_course *c, uint32_t file);
+/* Whose list a place belongs to: an index into `rank`. */
+uint32_t course_list(const struct feed_course *c, uint32_t place);
+
+#endif

@@ -1,0 +1,35 @@
+/* All that is fed: the courses, which of them a read belongs to, and which list is next.
+ *
+ * Lists of one kind and rank are one after the other, by epoch: the next epoch's is fed when all of the one before has
+ * been, in what its window leaves. Lists of different ranks, and of different jobs, share the room evenly. */
+#ifndef FS_FEED_COURSES_H
+#define FS_FEED_COURSES_H
+
+#include "fs/feed/course.h"
+
+enum { COURSES_MOST = 2 * FEED_PLANS }; /* those that were asked for, and as many guesses */
+
+struct feed_courses {
+    struct feed_course *course[COURSES_MOST]; /* by number of the asking: the first ones came first */
+    int count;
+    uint64_t room; /* bytes that all of them may be ahead */
+};
+
+/* Takes it over. */
+void courses_add(struct feed_courses *courses, struct feed_course *course);
+void courses_remove(struct feed_courses *courses, struct feed_course *course);
+void courses_clear(struct feed_courses *courses);
+
+/* A file was read. What it was taken for: NULL: nothing that was foreseen. */
+struct course_read {
+    struct feed_course *course;
+    uint32_t list, position;
+    enum window_rate rate;
+};
+struct course_read courses_read(struct feed_courses *courses, uint32_t file, uint64_t now);
+
+/* The next to be fed. False: nothing, until something is read. */
+bool courses_take(struct feed_courses *courses, uint64_t now, struct course_read *next);
+uint64_t courses_ahead(const struct feed_courses *courses);
+
+#endif

@@ -1,0 +1,365 @@
+/* dealfs-feeder STATE: reads ahead of the loaders of a mount, through the mount.
+ *
+ * It takes the plans that the server wrote down, asks for their lists as a loader does, sees by inotify how far loaders
+ * are, and opens the files that come next, for as long as it takes to ask for their readahead. What it knows can all be
+ * asked for again: a feeder that was killed is replaced by the keeper, and goes on where the loaders are.
+ *
+ * One thread. It waits for the mount like any other client, and is killed when that takes too long for somebody. */
+#include "fs/feed/feeder.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+enum {
+    IDLE_MS = 100,    /* between two looks at the plans */
+    GATHER_US = 1000, /* for reads to come together */
+    PAUSE_MS = 10,
+    PAUSE_S = 3, /* after one signal: who took the mount away is done by then, or asks again */
+    START_MS = 2000,
+    ATTEMPTS_MOST = 8, /* to get the lists of a plan */
+    AGAIN_S = 1,
+    FILE_SHARE = 8, /* of a file more than this part of the window is not fed */
+    NICE = 5,
+    OOM_SCORE = 500,
+};
+
+/* Who takes the mount away sends SIGUSR1, waits until this process shows itself as paused, and if it came to nothing
+ * sends SIGUSR2. */
+static const char shown[] = "dealfs-feeder", shown_paused[] = "dealfs-paused";
+static volatile sig_atomic_t pause_asked, resume_asked;
+
+static void take_signal(int number)
+{
+    if (number == SIGUSR1)
+        pause_asked = 1;
+    else
+        resume_asked = 1;
+}
+
+/* --- start --- */
+
+static uint64_t bytes_of(void *user, uint32_t file)
+{
+    const struct feeder *f = user;
+    uint64_t size = catalog_file(f->catalog, file).size;
+    return size < f->file_most ? size : f->file_most;
+}
+
+static bool sees_file(void *user, uint32_t file)
+{
+    const struct feeder *f = user;
+    return f->pace && pace_sees(f->pace, file);
+}
+
+static _Noreturn void feeder_fail(const char *what, int error)
+{
+    log_error("%s: %s", what, strerror(-error));
+    exit(1);
+}
+
+/* All of this only makes it cheaper for others; none of it has to work. */
+static void step_back(void)
+{
+    char score[16];
+    int n = snprintf(score, sizeof score, "%d", OOM_SCORE);
+    CLEANUP_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0)
+        file_write_all(fd, score, (size_t)n);
+    sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+    setpriority(PRIO_PROCESS, 0, NICE);
+}
+
+/* The server knows this process by its number, which the keeper writes down. */
+static void await_number(const struct feeder *f)
+{
+    for (int i = 0; i < START_MS && atomic_load(&f->feed->feeder) != (uint32_t)getpid(); i++)
+        clock_sleep(MILLISECOND);
+    if (atomic_load(&f->feed->feeder) != (uint32_t)getpid())
+        exit(1);
+}
+
+static void feeder_prepare(struct feeder *f)
+{
+    process_ignore_signals();
+    prctl(PR_SET_NAME, shown);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    f->keeper = getppid();
+    int log = handover_has(FD_LOG) ? FD_LOG : STDERR_FILENO;
+    log_open("dealfs-feeder", log, false);
+    int error = handover_open(false, &f->handover);
+    if (error)
+        feeder_fail("map the mount's memory", error);
+    f->feed = handover_feed(f->handover);
+    error = config_read_sealed(FD_CONFIG, &f->config);
+    if (error)
+        feeder_fail("read the mount's configuration", error);
+    log_open("dealfs-feeder", log, f->config.syslog);
+    if (f->keeper != (pid_t)atomic_load(&f->handover->keeper))
+        exit(1);
+    const struct sigaction action = {.sa_handler = take_signal};
+    sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGUSR2, &action, NULL);
+    if (chdir("/"))
+        feeder_fail("change to /", -errno);
+    step_back();
+    await_number(f);
+}
+
+static void feeder_open(struct feeder *f)
+{
+    int error = catalog_open_fd(FD_CATALOG, &f->catalog);
+    if (error)
+        feeder_fail("open the catalog", error);
+    error = pour_init(&f->pour, f->catalog, f->config.mountpoint, f->config.data_minor);
+    if (error)
+        feeder_fail(f->config.mountpoint, error);
+    f->files = (struct window_files){bytes_of, sees_file, f};
+    f->book = (struct recipe_book){.catalog = f->catalog, .control = f->config.control};
+    f->courses.room = f->config.feed;
+    f->file_most = f->config.feed / FILE_SHARE;
+    atomic_store(&f->feed->window, f->config.feed);
+    throttle_init(&f->throttle, &f->feed->served, f->config.source_threads);
+    error = pace_create(f->catalog, f->config.mountpoint, &f->pace);
+    if (error)
+        log_warning("how far loaders are cannot be seen (inotify: %s): only the first files of a plan are read ahead",
+                    strerror(-error));
+}
+
+/* --- what others are told --- */
+
+static void publish_list(struct feeder *f, const struct feed_course *c, uint32_t list)
+{
+    struct feed_rank *r = &f->feed->rank[c->slot][list];
+    const struct window *w = &c->window[list];
+    atomic_store_explicit(&r->rank, c->rank[list], memory_order_relaxed);
+    atomic_store_explicit(&r->samples, w->count, memory_order_relaxed);
+    atomic_store_explicit(&r->reached, w->reached, memory_order_relaxed);
+    atomic_store_explicit(&r->fed, w->fed, memory_order_relaxed);
+    atomic_store_explicit(&r->read, w->read, memory_order_relaxed);
+    atomic_store_explicit(&r->late, w->late, memory_order_relaxed);
+    atomic_store_explicit(&r->again, w->again, memory_order_relaxed);
+    atomic_store_explicit(&r->ahead, w->ahead, memory_order_relaxed);
+    atomic_store_explicit(&r->seen, c->seen[list], memory_order_relaxed);
+    atomic_store_explicit(&r->number, c->number, memory_order_release);
+}
+
+static void feeder_publish(struct feeder *f)
+{
+    for (int i = 0; i < f->courses.count; i++) {
+        const struct feed_course *c = f->courses.course[i];
+        for (uint32_t list = 0; c->slot >= 0 && list < c->ranks; list++)
+            publish_list(f, c, list);
+    }
+    atomic_store_explicit(&f->feed->ahead, courses_ahead(&f->courses), memory_order_relaxed);
+}
+
+static void set_flags(struct feeder *f, const struct feed_course *c, uint32_t flags)
+{
+    for (uint32_t list = 0; c->slot >= 0 && list < c->ranks; list++)
+        atomic_fetch_or(&f->feed->rank[c->slot][list].flags, flags);
+}
+
+/* --- plans --- */
+
+static void drop_course(struct feeder *f, int slot)
+{
+    for (int i = 0; i < f->courses.count; i++)
+        if (f->courses.course[i]->slot == slot) {
+            courses_remove(&f->courses, f->courses.course[i]);
+            break;
+        }
+    for (int list = 0; list < FEED_RANKS; list++)
+        atomic_store(&f->feed->rank[slot][list].number, 0);
+}
+
+/* The feeder before this one left flags that stay true, and what it saw is not known here. */
+static void begin_course(struct feeder *f, struct feed_course *c, int slot)
+{
+    struct pace_watched watched = {0};
+    c->slot = slot;
+    c->began = clock_now();
+    for (uint32_t list = 0; list < c->ranks; list++) {
+        bool anew = atomic_load(&f->feed->deaths) > 0;
+        atomic_store(&f->feed->rank[slot][list].flags, anew ? FEED_OVERFLOWED : 0);
+    }
+    int error = f->pace ? pace_watch(f->pace, c->file, c->start[c->ranks], &watched) : -EMFILE;
+    if (error || watched.watched < watched.directories)
+        set_flags(f, c, FEED_PARTLY);
+    courses_add(&f->courses, c);
+    log_debug("feeder", "plan %" PRIu64 ", epoch %" PRIu64 ": %u lists, %u samples, %u of %u directories watched",
+              c->number, c->epoch, c->ranks, c->start[c->ranks], watched.watched, watched.directories);
+}
+
+static void try_plan(struct feeder *f, int slot, const struct recipe *recipe)
+{
+    struct feeder_plan *plan = &f->plan[slot];
+    struct feed_course *course;
+    int error = recipe_make(&f->book, recipe, &f->files, &course);
+    plan->again = 0;
+    if (!error) {
+        begin_course(f, course, slot);
+        return;
+    }
+    if (++plan->attempts < ATTEMPTS_MOST)
+        plan->again = clock_now() + AGAIN_S * SECOND;
+    else
+        log_warning("epoch %" PRIu64 " is not read ahead: its lists cannot be had: %s", recipe->epoch,
+                    strerror(-error));
+}
+
+static void look_at_plan(struct feeder *f, int slot, uint64_t now)
+{
+    struct feeder_plan *plan = &f->plan[slot];
+    struct recipe recipe;
+    uint32_t version = atomic_load_explicit(&f->feed->plan[slot].version, memory_order_acquire);
+    if (version == plan->version && !(plan->again && now >= plan->again))
+        return;
+    if (!recipe_take(f->feed, (unsigned)slot, &recipe))
+        return;
+    plan->version = version;
+    if (recipe.number != plan->number) {
+        drop_course(f, slot);
+        *plan = (struct feeder_plan){.version = version, .number = recipe.number, .again = now};
+    }
+    if (plan->again)
+        try_plan(f, slot, &recipe);
+}
+
+/* --- reads --- */
+
+static void note_read(void *user, uint32_t file)
+{
+    struct feeder *f = user;
+    f->events++;
+    f->read_at = clock_now();
+    courses_read(&f->courses, file, f->read_at);
+}
+
+static void note_lost(void *user)
+{
+    struct feeder *f = user;
+    log_limited(LOG_LEVEL_WARNING, 1,
+                "more reads than the queue of inotify holds (fs.inotify.max_queued_events): some were not seen");
+    for (int i = 0; i < f->courses.count; i++)
+        set_flags(f, f->courses.course[i], FEED_OVERFLOWED);
+}
+
+/* --- feeding --- */
+
+/* False: the data mount is not there any more. */
+static bool feed_file(struct feeder *f, const struct course_read *next)
+{
+    const struct feed_course *c = next->course;
+    uint32_t file = c->file[c->start[next->list] + next->position];
+    uint64_t bytes = bytes_of(f, file);
+    int error = bytes ? pour_file(&f->pour, file, bytes) : 0;
+    if (error)
+        log_debug("feeder", "file %u: %s", file, strerror(-error));
+    return error != -ENODEV && error != -ENOTCONN;
+}
+
+/* Nanoseconds until there may be something to do. */
+static uint64_t feeder_burst(struct feeder *f)
+{
+    const uint64_t idle = IDLE_MS * MILLISECOND;
+    uint64_t now = clock_now();
+    uint64_t wait = f->courses.count ? throttle_wait(&f->throttle, now) : idle;
+    struct course_read next;
+    for (int i = 0; !wait && i < THROTTLE_BURST && !pause_asked; i++) {
+        if (!courses_take(&f->courses, now, &next))
+            wait = idle;
+        else if (!feed_file(f, &next))
+            wait = SECOND;
+    }
+    return wait;
+}
+
+/* Nothing of the mount is open here. */
+static void feeder_pause(struct feeder *f)
+{
+    uint64_t end = 0;
+    prctl(PR_SET_NAME, shown_paused);
+    atomic_store(&f->feed->paused, 1);
+    do {
+        if (pause_asked)
+            end = clock_now() + PAUSE_S * SECOND;
+        pause_asked = 0;
+        poll(NULL, 0, PAUSE_MS);
+    } while ((!resume_asked && clock_now() < end) || atomic_load(&f->feed->pauses) > 0);
+    resume_asked = 0;
+    atomic_store(&f->feed->paused, 0);
+    prctl(PR_SET_NAME, shown);
+}
+
+static bool feeder_goes_on(const struct feeder *f)
+{
+    uint32_t flags = atomic_load(&f->handover->flags);
+    return getppid() == f->keeper && !(flags & (HANDOVER_ENDED | HANDOVER_LEAVE | HANDOVER_ABANDONED));
+}
+
+/* Reads come one by one: they are let come together, so that each of them does not cost a loader a switch of tasks. */
+static void feeder_sleep(const struct feeder *f, uint64_t wait)
+{
+    struct pollfd seen = {.fd = f->pace ? pace_fd(f->pace) : -1, .events = POLLIN};
+    const struct timespec time = {(time_t)(wait / SECOND), (long)(wait % SECOND)};
+    if (wait >= IDLE_MS * MILLISECOND && ppoll(&seen, 1, &time, NULL) > 0)
+        clock_sleep(GATHER_US * 1000);
+    else if (wait < IDLE_MS * MILLISECOND)
+        clock_sleep(wait);
+}
+
+static void feeder_run(struct feeder *f)
+{
+    const struct pace_events events = {note_read, note_lost, f};
+    uint64_t looked = 0;
+    while (feeder_goes_on(f)) {
+        uint64_t now = clock_now();
+        if (pause_asked || atomic_load(&f->feed->pauses) > 0)
+            feeder_pause(f);
+        for (int slot = 0; now - looked >= IDLE_MS * MILLISECOND / 2 && slot < FEED_PLANS && !pause_asked; slot++)
+            look_at_plan(f, slot, now);
+        if (now - looked >= IDLE_MS * MILLISECOND / 2) {
+            feeder_publish(f);
+            looked = now;
+        }
+        if (f->pace && !pace_take(f->pace, &events))
+            break;
+        uint64_t wait = feeder_burst(f);
+        if (wait)
+            feeder_sleep(f, wait);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    static struct feeder f;
+    if (argc != 2) {
+        fprintf(stderr, "usage: dealfs-feeder STATE (it is started by dealfs-keeper)\n");
+        return 2;
+    }
+    feeder_prepare(&f);
+    feeder_open(&f);
+    feeder_run(&f);
+    courses_clear(&f.courses);
+    recipe_book_fini(&f.book);
+    throttle_fini(&f.throttle);
+    pace_destroy(f.pace);
+    catalog_close(f.catalog);
+    config_fini(&f.config);
+    handover_close(f.handover);
+    return 0;
+}

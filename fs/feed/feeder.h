@@ -1,0 +1,39 @@
+/* What the parts of dealfs-feeder share: its whole state, none of which outlives it. */
+#ifndef FS_FEED_FEEDER_H
+#define FS_FEED_FEEDER_H
+
+#include "fs/attach/config.h"
+#include "fs/feed/courses.h"
+#include "fs/feed/pace.h"
+#include "fs/feed/pour.h"
+#include "fs/feed/recipe.h"
+#include "fs/feed/throttle.h"
+#include "fs/wire/handover.h"
+
+/* A plan that was asked for, in the order of feed->plan. */
+struct feeder_plan {
+    uint32_t version; /* that was looked at last */
+    uint64_t number;  /* whose course there is, or whose lists could not be had: 0: none */
+    int attempts;
+    uint64_t again; /* when to try again; 0: not needed */
+};
+
+struct feeder {
+    struct handover *handover;
+    struct feed *feed;
+    struct mount_config config;
+    struct catalog *catalog;
+    struct window_files files;
+    struct feed_courses courses;
+    struct recipe_book book;
+    struct feeder_plan plan[FEED_PLANS];
+    struct pace *pace; /* NULL: nothing can be seen, or nothing is to be fed yet */
+    struct pour pour;
+    struct throttle throttle;
+    uint64_t file_most; /* bytes of a file that are fed */
+    uint64_t read_at;   /* when a read was last seen */
+    uint64_t events;
+    pid_t keeper;
+};
+
+#endif

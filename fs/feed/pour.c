@@ -1,0 +1,49 @@
+/* A path, a descriptor for a moment, and WILLNEED. */
+#include "fs/feed/pour.h"
+
+#include "fs/base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+int pour_init(struct pour *p, const struct catalog *catalog, const char *mountpoint, unsigned minor_number)
+{
+    *p = (struct pour){.catalog = catalog, .minor = minor_number};
+    int n = snprintf(p->path, sizeof p->path, "%s/", mountpoint);
+    p->prefix = (size_t)n;
+    return n < 0 || p->prefix >= sizeof p->path ? -ENAMETOOLONG : 0;
+}
+
+static int ask_for(int fd, const struct pour *p, uint64_t bytes)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return -errno;
+    if (major(st.st_dev) != 0 || minor(st.st_dev) != p->minor)
+        return -ENODEV;
+    for (uint64_t at = 0; at < bytes; at += POUR_PIECE) {
+        uint64_t left = bytes - at;
+        int error = posix_fadvise(fd, (off_t)at, (off_t)(left < POUR_PIECE ? left : POUR_PIECE), POSIX_FADV_WILLNEED);
+        if (error)
+            return -error;
+    }
+    return 0;
+}
+
+int pour_file(struct pour *p, uint32_t file, uint64_t bytes)
+{
+    long n =
+        catalog_path(p->catalog, catalog_file_ino(p->catalog, file), p->path + p->prefix, sizeof p->path - p->prefix);
+    if (n < 0)
+        return -ENAMETOOLONG;
+    CLEANUP_CLOSE int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    int error = fd < 0 ? -errno : ask_for(fd, p, bytes);
+    p->failed += error != 0;
+    p->files += error == 0;
+    p->bytes += error == 0 ? bytes : 0;
+    return error;
+}

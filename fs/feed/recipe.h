@@ -1,0 +1,34 @@
+/* A plan's pairs, and what they make: the lists of its ranks, read from the control mount like any loader reads them,
+ * as file numbers. */
+#ifndef FS_FEED_RECIPE_H
+#define FS_FEED_RECIPE_H
+
+#include "fs/catalog/samples.h"
+#include "fs/feed/course.h"
+
+struct recipe {
+    uint64_t number, epoch;
+    uint32_t ranks, rank[FEED_RANKS];
+    char pairs[FEED_TEXT];
+};
+
+/* What the server wrote, as far as it can be right. False: nothing is there, or it is being written. */
+bool recipe_take(const struct feed *feed, unsigned slot, struct recipe *recipe);
+/* Plans that differ in this alone are the epochs of one job: a hash of the pairs without epoch, layout and digest. */
+uint64_t recipe_kind(const struct recipe *recipe);
+
+/* Lists of samples, the last one kept. */
+struct recipe_book {
+    const struct catalog *catalog;
+    const char *control; /* the control mount */
+    char *key;           /* what the kept one is of; NULL: none is */
+    uint64_t version;    /* of a list that was uploaded: its inode */
+    struct samples *samples;
+};
+void recipe_book_fini(struct recipe_book *book);
+
+/* Asks the server, and waits for it. 0 or -errno. */
+int recipe_make(struct recipe_book *book, const struct recipe *recipe, const struct window_files *files,
+                struct feed_course **course);
+
+#endif

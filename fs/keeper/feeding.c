@@ -1,0 +1,135 @@
+/* Start the feeder, and count its deaths. */
+#include "fs/keeper/feeding.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/process.h"
+#include "fs/wire/feed.h"
+#include "fs/wire/handover.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+enum { AGAIN_MS = 100 };
+
+void feeding_init(struct feeding *f, const struct mount_config *config, struct handover *handover, const char *oom)
+{
+    struct feed *feed = handover_feed(handover);
+    *f = (struct feeding){.config = config, .handover = handover, .oom = oom};
+    atomic_store(&feed->feeder, 0); /* that of a keeper before died with it */
+    if (handover_find_program("dealfs-feeder", f->program, sizeof f->program))
+        f->program[0] = '\0';
+}
+
+/* --- start --- */
+
+static _Noreturn void execute_feeder(const struct feeding *f, pid_t keeper)
+{
+    static const int needed[] = {FD_SHARED, FD_CONFIG, FD_CATALOG, FD_LOG};
+    if (f->oom[0]) {
+        CLEANUP_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+        if (fd >= 0)
+            file_write_all(fd, f->oom, strlen(f->oom));
+    }
+    int error = process_become(f->config->owner_uid, f->config->owner_gid);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* which becoming another user would have undone */
+    if (error || getppid() != keeper)
+        _exit(1);
+    for (int fd = FD_DATA; fd <= FD_LAST; fd++) {
+        bool kept = false;
+        for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+            kept |= fd == needed[i];
+        if (!kept)
+            close(fd);
+    }
+    handover_close_others();
+    execl(f->program, "dealfs-feeder", f->config->state, (char *)NULL);
+    log_error("start %s: %s", f->program, strerror(errno));
+    _exit(1);
+}
+
+static void start_feeder(struct feeding *f, uint64_t now)
+{
+    pid_t keeper = getpid();
+    pid_t child = fork();
+    if (child == 0)
+        execute_feeder(f, keeper);
+    f->next = now + SECOND; /* there may be no room for a process now */
+    if (child < 0)
+        return;
+    f->feeder = child;
+    atomic_store(&handover_feed(f->handover)->feeder, (uint32_t)child); /* which it waits for */
+    log_debug("keeper", "feeder %d begins", (int)child);
+}
+
+static bool is_wanted(const struct feeding *f)
+{
+    const struct feed *feed = handover_feed(f->handover);
+    bool plans = false;
+    for (int i = 0; i < FEED_PLANS; i++)
+        plans |= atomic_load_explicit(&feed->plan[i].version, memory_order_acquire) != 0;
+    return plans && !atomic_load(&feed->off);
+}
+
+void feeding_tick(struct feeding *f)
+{
+    uint64_t now = clock_now();
+    if (f->feeder || now < f->next || !is_wanted(f))
+        return;
+    if (f->program[0]) {
+        start_feeder(f, now);
+        return;
+    }
+    log_warning("there is no dealfs-feeder beside dealfs-keeper: nothing is read ahead of loaders");
+    atomic_store(&handover_feed(f->handover)->off, 1);
+}
+
+/* --- the end --- */
+
+static unsigned count_recent(const struct feeding *f, uint64_t now)
+{
+    unsigned n = 0;
+    for (int i = 0; i < FEEDING_DEATHS; i++)
+        n += f->died[i] && now - f->died[i] < FEEDING_S * SECOND;
+    return n;
+}
+
+static void count_death(struct feeding *f, const char *how, int number)
+{
+    struct feed *feed = handover_feed(f->handover);
+    uint64_t now = clock_now();
+    f->died[f->deaths++ % FEEDING_DEATHS] = now;
+    atomic_fetch_add(&feed->deaths, 1);
+    unsigned recent = count_recent(f, now);
+    if (recent == FEEDING_DEATHS) {
+        atomic_store(&feed->off, 1);
+        log_error("the feeder %s %d: it dies over and over, so nothing is read ahead of loaders any more", how, number);
+        return;
+    }
+    f->next = now + (AGAIN_MS * MILLISECOND << recent);
+    log_warning("the feeder %s %d: another takes its place", how, number);
+}
+
+bool feeding_reaped(struct feeding *f, pid_t child, int status)
+{
+    if (child <= 0 || child != f->feeder)
+        return false;
+    f->feeder = 0;
+    atomic_store(&handover_feed(f->handover)->feeder, 0);
+    if (WIFSIGNALED(status))
+        count_death(f, "was killed by signal", WTERMSIG(status));
+    else if (WEXITSTATUS(status) != 0)
+        count_death(f, "ended with", WEXITSTATUS(status));
+    return true;
+}
+
+void feeding_stop(struct feeding *f)
+{
+    if (f->feeder > 0)
+        kill(f->feeder, SIGKILL);
+}
