@@ -27,5 +27,23 @@ dist_examples_SCRIPTS = \
 	etc/examples/read_plan.py \
 	etc/examples/train.py
 dist_examples_DATA = \
-	etc/examples/dealfs_sampler.py \
 	etc/examples/read-plan.c
+
+# The Python package, as `pip install etc/python` installs it, too.
+if PYTHON_PACKAGE
+packagedir = $(pythondir)/dealfs
+dist_package_DATA = \
+	etc/python/dealfs/__init__.py \
+	etc/python/dealfs/echo.py \
+	etc/python/dealfs/mount.py \
+	etc/python/dealfs/version.py
+packagetorchdir = $(pythondir)/dealfs/torch
+dist_packagetorch_DATA = \
+	etc/python/dealfs/torch/__init__.py \
+	etc/python/dealfs/torch/echo.py \
+	etc/python/dealfs/torch/pace.py \
+	etc/python/dealfs/torch/sampler.py
+endif
+EXTRA_DIST += \
+	etc/python/README.md \
+	etc/python/pyproject.toml

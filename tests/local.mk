@@ -239,6 +239,7 @@ SCRIPT_TESTS = \
 	tests/cli/lab/20-simulate.t \
 	tests/cli/mount/10-start.t \
 	tests/cli/mount/11-held.t \
+	tests/etc/python/10-units.t \
 	tests/fs/catalog/10-imagefolder.t \
 	tests/fs/control/10-control.t \
 	tests/fs/image/10-pillow.t \
@@ -314,6 +315,8 @@ EXTRA_DIST += \
 	tests/bench/run \
 	tests/bench/worlds.py \
 	tests/kernel/check-kernel \
+	tests/etc/python/restoring.py \
+	tests/etc/python/units.py \
 	tests/fs/catalog/imagefolder.py \
 	tests/fs/catalog/source.h \
 	tests/fs/image/pillow.py \

@@ -9,6 +9,7 @@ the weights are the same, the way that the samples come is longer. --order local
 its node keeps, of which a tenth changes its node before each epoch; see exchange.md."""
 import argparse
 import os
+import sys
 
 import torch
 import torch.distributed as dist
@@ -18,7 +19,9 @@ from torch.utils.data import DataLoader
 from torchvision import transforms
 from torchvision.datasets import ImageFolder
 
-from dealfs_sampler import DealfsSampler, Pace
+# Where the package is not installed: that of the tree this file is in.
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../python'))
+from dealfs.torch import Sampler  # noqa: E402
 
 
 def make_network(classes):
@@ -28,18 +31,16 @@ def make_network(classes):
                          nn.Linear(128, classes))
 
 
-def load(path, state, network, optimizer):
+def load(path, parts):
     if path and os.path.exists(path):
         saved = torch.load(path, map_location='cpu')
-        network.load_state_dict(saved['network'])
-        optimizer.load_state_dict(saved['optimizer'])
-        state.update(saved['state'])
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
 
 
-def save(path, state, network, optimizer):
+def save(path, parts):
     if path and dist.get_rank() == 0:
-        saved = {'network': network.state_dict(), 'optimizer': optimizer.state_dict(), 'state': state}
-        torch.save(saved, path + '.new')
+        torch.save({name: part.state_dict() for name, part in parts.items()}, path + '.new')
         os.replace(path + '.new', path)
 
 
@@ -48,51 +49,44 @@ def say(epoch, loss, network):
         print(f'epoch {epoch}: loss {loss:.6f}', flush=True)
 
 
-def train(args, sampler_of=DealfsSampler, each_epoch=say):
+def train(args, sampler_of=Sampler, each_epoch=say):
     """The network after args.epochs, or after args.steps of the last run's steps."""
     shape = transforms.Compose([transforms.Resize(args.pixels), transforms.CenterCrop(args.pixels),
                                 transforms.ToTensor()])
     dataset = ImageFolder(args.mount, shape)
     network = make_network(len(dataset.classes))
     optimizer = torch.optim.SGD(network.parameters(), lr=args.rate, momentum=0.9)
-    state = {'epoch': 0, 'consumed': 0, 'layout': None, 'ranks': 0, 'echo': None}
-    load(args.checkpoint, state, network, optimizer)
-    replicas = DistributedDataParallel(network)
-
-    keys = {'mode': args.order, 'seed': args.seed}
+    keys = {'mode': args.order}
     if args.exchange:
         keys['exchange'] = args.exchange
-    if args.echo or state['echo']:
-        keys['echo'] = state['echo'] or (1 if args.echo == 'measure' else args.echo)
-    sampler = sampler_of(args.mount, len(dataset), args.batch, state['epoch'], state['consumed'], **keys)
+    if args.echo and args.echo != 'measure':
+        keys['echo'] = args.echo
+    sampler = sampler_of(dataset, seed=args.seed, batch_size=args.batch, **keys)
+    parts = {'network': network, 'optimizer': optimizer, 'sampler': sampler}
+    load(args.checkpoint, parts)
+    replicas = DistributedDataParallel(network)
+
     loader = DataLoader(dataset, args.batch, sampler=sampler, num_workers=args.workers,
                         persistent_workers=args.workers > 0)
-    steps, pace = 0, Pace()
-    while state['epoch'] < args.epochs:
-        # In mid-epoch the same ranks go on with the same lists, whoever owns the samples by now.
-        same = state['consumed'] > 0 and state['ranks'] == dist.get_world_size()
-        sampler.set_epoch(state['epoch'], state['consumed'], state['layout'] if same else None)
-        state['layout'], state['ranks'] = sampler.layout, dist.get_world_size()
+    steps = 0
+    for epoch in range(sampler.next_epoch, args.epochs):
+        sampler.set_epoch(epoch)
         total = torch.zeros(2, dtype=torch.double)
-        for images, labels in pace.over(loader):
+        for images, labels in sampler.over(loader):
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(replicas(images), labels)
             loss.backward()
             optimizer.step()
             total += torch.tensor([loss.item() * len(labels), len(labels)])
-            # What was trained with counts, not what the sampler has handed out: workers read ahead of it.
-            state['consumed'] += len(labels) * dist.get_world_size()
             steps += 1
             if steps == args.steps:
-                save(args.checkpoint, state, network, optimizer)
+                save(args.checkpoint, parts)
                 return network
         dist.all_reduce(total)
-        each_epoch(state['epoch'], (total[0] / total[1].clamp(min=1)).item(), network)
-        state['epoch'], state['consumed'] = state['epoch'] + 1, 0
+        each_epoch(epoch, (total[0] / total[1].clamp(min=1)).item(), network)
         if args.echo == 'measure':
-            sampler.fix_echo(pace)
-            state['echo'] = sampler.keys['echo']
-        save(args.checkpoint, state, network, optimizer)
+            sampler.fix_echo()
+        save(args.checkpoint, parts)
     return network
 
 

@@ -24,6 +24,11 @@ ok 'unmount' env PATH=/usr/bin:/bin:/usr/sbin:/sbin "$dest/$bin" umount "$mnt"
 for page in dealfs-status.1 dealfs-mount.1; do
     ok "man page $page" sh -c 'find "$1" -name "$2*" | grep -q .' sh "$dest" "$page"
 done
+package=$(dirname "$(find "$dest" -path '*/dealfs/mount.py')")
+like 'the Python package is where this Python looks beneath the prefix' "$package" '(dist|site)-packages/dealfs$'
+is 'it can be imported' \
+    "$(cd / && PYTHONPATH=${package%/*} "${PYTHON:-/usr/bin/python3}" -c 'import dealfs; print(dealfs.__file__)')" \
+    "$package/__init__.py"
 helper=$(cd "$dest" && find . -name mount.fuse.dealfs | head -1)
 ok "the helper of mount(8) is installed: $helper" test -n "$helper"
 
@@ -72,6 +77,7 @@ fs() { findmnt -nfo FSTYPE "$mnt"; }
 try 'mount -t' mount -t fuse.dealfs "$src" "$mnt" -o ram=32M
 try 'type' test "$(fs)" = fuse.dealfs
 try 'reads' diff -r -x .dealfs "$src" "$mnt"
+try 'Python finds the package' /usr/bin/python3 -c 'import dealfs, sys; dealfs.Mount(sys.argv[1]).status()' "$mnt"
 try 'umount' umount "$mnt"
 try 'gone' test -z "$(fs)"
 clear
@@ -107,9 +113,10 @@ PATH_INSTALLED=$(dirname "${bin#.}"):/usr/sbin:/usr/bin:/sbin:/bin \
 while IFS= read -r line; do
     is "mount(8): ${line#* }" "${line%% *}" ok
 done <"$tmp/results"
-is 'all of it was tried' "$(wc -l <"$tmp/results")" 16 || diag "$(cat "$tmp/results.err")"
+is 'all of it was tried' "$(wc -l <"$tmp/results")" 17 || diag "$(cat "$tmp/results.err")"
 ok 'make uninstall' make -C "$top_builddir" -s uninstall "DESTDIR=$dest"
 is 'leaves no file' "$(find "$dest" ! -type d | head -3)" ''
+fails 'nor the folder of the package' test -e "$package"
 umount "$tmp/overlay"
 nothing_left
 done_testing

@@ -25,7 +25,7 @@ installed() { # pattern of a path, executable or not
 for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-lab' '*/dealfs/dealfs-server' \
     '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' '*/bash-completion/completions/dealfs' '*/fstab.example' \
     '*/dealfs.service' '*/loaders.md' '*/exchange.md' '*/slurm/train.sbatch' '*/slurm/join-loop' \
-    '*/slurm/prolog' '*/slurm/epilog' '*/examples/dealfs_sampler.py' '*/examples/train.py' \
+    '*/slurm/prolog' '*/slurm/epilog' '*/examples/train.py' '*-packages/dealfs/torch/sampler.py' \
     '*/examples/read_plan.py' '*/examples/read-plan.sh' '*/examples/read-plan.c' \
     '*/mount.fuse.dealfs' '*/umount.fuse.dealfs'; do
     ok "installed: $path" installed "$path"
@@ -34,7 +34,8 @@ for command in $commands; do ok "installed: a page for $command" installed "*/ma
 is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
     -e '/bin/dealfs$|/dealfs/dealfs-(keeper|lab|resizer|server|courier)$' \
     -e '/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$|/(fstab\.example|dealfs\.service|(loaders|exchange)\.md)$' \
-    -e '/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$')" ''
+    -e '/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$' \
+    -e '-packages/dealfs/(torch/)?[a-z_]*\.py$')" ''
 
 # --- manual pages ---
 well_formed() { # a page: groff has nothing to say, and what it makes has the sections

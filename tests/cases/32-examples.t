@@ -57,12 +57,14 @@ try() { # what, the example as a function of node and rank
     done
 }
 by_shell() { timeout 60 "$examples/read-plan.sh" "$1" "${keys[@]}" "rank=$2"; }
-by_python() { timeout 60 "$examples/read_plan.py" "$1" "${keys[@]}" "rank=$2"; }
+by_python() { timeout 60 $python "$examples/read_plan.py" "$1" "${keys[@]}" "rank=$2"; }
 by_c() { timeout 60 "$tmp/read-plan" "$1" "$(IFS=,; echo "${keys[*]}"),rank=$2"; }
 try shell by_shell
 try Python by_python
 try C by_c
 one_line 'shell: a refusal has its reason' 'needs `batch=' "$examples/read-plan.sh" "$tmp/node1" epoch=0 ranks=4
+one_line 'Python: so has it' 'read_plan.py: .*: plan: .*needs `batch=' $python "$examples/read_plan.py" "$tmp/node1" \
+    epoch=0 ranks=4
 is 'shell: an empty list is none' \
     "$("$examples/read-plan.sh" "$tmp/node1" epoch=0 ranks=4 batch=8 rank=1 skip=122; echo $?)" 0
 one_line 'C: a refusal is led to its reason' 'the reason is in .*/errors' "$tmp/read-plan" "$tmp/node1" epoch=0,ranks=4
@@ -71,11 +73,10 @@ is 'nobody is misplaced' "$(world_sum plans.misplaced 0 1 2 3)" 0
 
 # --- the sampler ---
 cat >"$tmp/sampler.py" <<'END'
-import os, subprocess, sys, time
-sys.path.insert(0, os.environ['examples'])
+import os, subprocess, sys
 import torch.distributed as dist
 from torch.utils.data import DataLoader
-from dealfs_sampler import DealfsSampler, Pace
+from dealfs.torch import PlansDiffer, Sampler
 rank, tmp, meet = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 # Rank 0 and 1 run on node 2, the others each on one.
 place = ['node2', 'node2', 'node0', 'node3'][rank]
@@ -84,59 +85,69 @@ def plan(*words):
     out = subprocess.run(['dealfs', 'plan', mount, 'samples=imagefolder', 'batch=8', *words],
                          check=True, stdout=subprocess.PIPE)
     return [int(x) for x in out.stdout.split()]
-def refused(make):
+def make(count=count, batch=batch, **keys):
+    return Sampler(range(count), batch_size=batch, mount=mount, **keys)
+def refused(sampler):
     try:
-        make()
-    except RuntimeError as error:
+        sampler.set_epoch(0)
+    except PlansDiffer as error:
         return str(error)
     raise AssertionError('not refused')
 
 if meet == 'alone':
-    sampler = DealfsSampler(mount, count, batch)
+    sampler = make()
     assert list(sampler) == plan('epoch=0', 'ranks=1', 'rank=0', 'nodes=2') and len(sampler) == count
     sys.exit()
 dist.init_process_group('gloo', init_method=meet, rank=rank, world_size=4)
 where = ['ranks=4', f'rank={rank}', 'nodes=2,2,0,3']
-sampler = DealfsSampler(mount, count, batch)
-assert list(sampler) == list(sampler) == plan('epoch=0', *where), 'epoch 0'
+sampler = make()
 assert len(sampler) == 31, len(sampler)
+assert list(sampler) == list(sampler) == plan('epoch=0', *where), 'epoch 0'
 sampler.set_epoch(7)
 whole = list(sampler)
 assert whole == plan('epoch=7', *where), 'epoch 7'
-steps = [indices.tolist() for indices in DataLoader(range(count), batch, sampler=sampler)]
+steps = [indices.tolist() for indices in sampler.over(DataLoader(range(count), batch, sampler=sampler))]
 assert sum(steps, []) == whole and [len(step) for step in steps] == [8, 8, 8, 7], 'steps'
-sampler.set_epoch(7, consumed=2 * 4 * batch)
-assert list(sampler) == whole[2 * batch:], 'resumed'
-sampler.set_epoch(7, consumed=124)
-assert list(sampler) == [], 'the end, with what it was filled up by'
-other = DealfsSampler(mount, count, batch, epoch=1, seed=6, mode='regular')
+for steps, _ in enumerate(sampler.over(DataLoader(range(count), batch, sampler=sampler)), 1):
+    if steps == 2:
+        break
+half, resumed = sampler.state_dict(), make()
+resumed.load_state_dict(half)
+resumed.set_epoch(7)
+assert list(resumed) == whole[2 * batch:], 'resumed'
+other = make(seed=6, mode='regular')
+other.set_epoch(1)
 everyone = [None] * 4
-dist.all_gather_object(everyone, (list(other), list(sampler)))
-sampler.set_epoch(7)
+dist.all_gather_object(everyone, (list(other), list(resumed)))
 assert list(other) == plan('epoch=7', 'mode=regular', *where), 'keys'
-assert 'has 122 samples' in refused(lambda: DealfsSampler(mount, count - 1, batch)), 'count'
-assert 'different plans' in refused(lambda: DealfsSampler(mount, count, batch, seed=rank // 3)), 'digests'
-assert 'different plans' in refused(lambda: DealfsSampler(mount, count - (rank == 1), batch)), 'one that is refused'
+why = refused(make(count - 1))
+assert 'has 122 samples' in why and '1 of 4' in why, why
+why = refused(make(seed=rank // 3))
+assert 'different plans' in why and 'rank 3' in why, why
+why = refused(make(count - (rank == 1)))
+assert '1 of 4' in why and 'rank 1: ' in why and 'has 122 samples' in why, why
 sampler.set_epoch(8)
 assert list(sampler) == plan('epoch=8', *where), 'and on'
-pace = Pace()
-for wait, step in ((3, 1), (1, 1), (0, 1), (100, 1)):  # as many upstream steps as the paper has downstream ones
-    pace.wait, pace.step = wait, step
-    assert pace.ratio(2) == min(2 * (wait + step), 16), 'ratio'
-assert pace.ratio() == 1, 'nothing was measured'
-for batch in pace.over([1, 2]):
-    time.sleep(0.01)
-assert pace.step >= 0.02 and pace.wait < pace.step, 'over'
-pace.wait, pace.step = rank + 1, 1
-sampler.fix_echo(pace)
+try:
+    make(num_replicas=8)
+    raise AssertionError('not of the process group')
+except ValueError as error:
+    assert 'give group=' in str(error), error
+pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+pair = make(group=pairs[rank // 2])
+assert (pair.rank, pair.num_replicas) == (rank % 2, 2), 'of a group'
+assert list(pair) == plan('epoch=0', 'ranks=2', f'rank={rank % 2}', f'nodes={["2,2", "0,3"][rank // 2]}'), 'group'
+sampler.pace.wait, sampler.pace.step = rank + 1, 1
+sampler.fix_echo()
 sampler.set_epoch(9)
 assert len(sampler) == 61 and list(sampler) == plan('epoch=9', 'echo=2', *where), 'all ranks with the echo of rank 0'
-sampler.set_epoch(9, consumed=8 * 4)
-assert len(sampler) == 53, 'resumed within an echoed epoch'
+resumed = make()
+resumed.load_state_dict({**half, 'epoch': 9, 'consumed': 8 * 4, 'echo': 2})
+assert len(list(resumed)) == 53, 'resumed within an echoed epoch'
 dist.destroy_process_group()
 END
 if $python -c 'import torch, numpy' 2>/dev/null; then
-    export examples OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo
+    export PYTHONPATH=$top_srcdir/etc/python OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo
     ranks=()
     for rank in 0 1 2 3; do
         timeout 120 $python "$tmp/sampler.py" $rank "$tmp" "file://$tmp/meet" >"$tmp/sampler$rank.log" 2>&1 &

@@ -38,7 +38,7 @@ nothing_left 'nothing is left of it'
 # --- the sampler ---
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ok 'mount' mount_up -o "state=$tmp/state,ram=16M" "$src" "$tmp/node0"
-block python 'DealfsSampler\(' | sed 's/^\( *\)\.\.\.$/\1seen.append(len(labels))/' >"$tmp/snippet"
+block python ' Sampler\(' | sed 's/^\( *\)\.\.\.$/\1seen.append(len(labels))/' >"$tmp/snippet"
 is 'the README has a sampler' "$(grep -c 'seen.append' "$tmp/snippet")" 1
 cat >"$tmp/try.py" <<'END'
 import sys, torch, torchvision
@@ -51,7 +51,7 @@ assert sorted(orders[0]) == list(range(1400)) and orders[0] != orders[1], orders
 END
 if /usr/bin/python3 -c 'import torch, torchvision, numpy' 2>/dev/null; then
     ok 'it reads each sample once an epoch, in another order each' \
-        env PYTHONPATH="$top_srcdir/etc/examples" PYTHONDONTWRITEBYTECODE=1 \
+        env PYTHONPATH="$top_srcdir/etc/python" PYTHONDONTWRITEBYTECODE=1 \
         timeout 100 /usr/bin/python3 "$tmp/try.py" "$tmp/snippet"
 else
     skip 1 'python3-torch, python3-torchvision or python3-numpy is not installed'

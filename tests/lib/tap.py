@@ -1,5 +1,8 @@
-"""TAP for tests in Python. A test ends with sys.exit(done_testing())."""
+"""TAP for tests in Python. A test ends with sys.exit(done_testing()), one of unittest's classes with
+sys.exit(run_units())."""
 import time
+import traceback
+import unittest
 
 PATIENCE = 60  # seconds, for what should take milliseconds
 ran = failed = 0
@@ -36,3 +39,29 @@ def wait_for(condition, seconds=PATIENCE, pause=0.001):
 def done_testing():
     print(f'1..{ran}', flush=True)
     return 1 if failed else 0
+
+
+class Units(unittest.TestResult):
+    """A line for each method: its class and name in words."""
+
+    @staticmethod
+    def words(test):
+        method = test.id().split('.')
+        return f"{method[-2]}: {method[-1][len('test_'):].replace('_', ' ')}"
+
+    def addSuccess(self, test):
+        ok(True, self.words(test))
+
+    def addFailure(self, test, err):
+        ok(False, self.words(test))
+        diag(''.join(traceback.format_exception(*err)))
+
+    addError = addFailure
+
+    def addSkip(self, test, reason):
+        self.addFailure(test, (AssertionError, AssertionError(f'skipped: {reason}'), None))
+
+
+def run_units(module='__main__'):
+    unittest.defaultTestLoader.loadTestsFromName(module).run(Units())
+    return done_testing()

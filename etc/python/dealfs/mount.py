@@ -1,0 +1,158 @@
+"""A mount by its control files: see dealfs-control(5). Nothing is kept between calls, so a mount that is gone, or has
+another server now, costs the call that meets it and no other."""
+import collections
+import errno
+import json
+import os
+import re
+from urllib.parse import quote
+
+import numpy
+
+Where = collections.namedtuple('Where', 'sample owner tier path')
+ESCAPED = {'n': '\n', 'r': '\r', '\\': '\\'}
+SERVERS = 5  # that die under one request; more of them make it fail
+
+
+class NotMounted(FileNotFoundError):
+    """There is no dealfs mount at a path, or around it."""
+
+
+class Refused(OSError):
+    """The mount refused a request: `errno` is the kernel's number, `reason` says why, in words."""
+
+    @property
+    def reason(self):
+        return self.strerror
+
+    def __str__(self):
+        return f'{self.filename}: {self.strerror}'
+
+
+class ServerGone(Exception):
+    """The server that had taken the request is no more, and the next one knows nothing of it."""
+
+
+class Mount:
+    """The mount whose root is `path`."""
+
+    def __init__(self, path):
+        self.path = os.fspath(path)
+        self.control = os.path.join(self.path, '.dealfs')
+        try:
+            os.stat(os.path.join(self.control, 'status'))
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotMounted(errno.ENOENT, 'no dealfs mount', self.path) from None
+
+    @classmethod
+    def around(cls, path):
+        """The mount that `path` is in, and where in it: '' is its root."""
+        path = os.path.realpath(path)
+        folder = path
+        while True:
+            try:
+                mount = cls(folder)
+                return mount, '' if folder == path else os.path.relpath(path, folder)
+            except NotMounted:
+                if folder == os.path.dirname(folder):
+                    raise NotMounted(errno.ENOENT, 'not in a dealfs mount', path) from None
+            folder = os.path.dirname(folder)
+
+    def __repr__(self):
+        return f'dealfs.Mount({self.path!r})'
+
+    def status(self):
+        """The state of this node, as a dictionary."""
+        with open(os.path.join(self.control, 'status'), encoding='utf-8') as f:
+            return json.load(f)
+
+    def samples(self, name='all'):
+        """The paths of a sample list, relative to the mount: item i is sample i."""
+        with open(os.path.join(self.control, 'samples.d', name), 'rb') as f:
+            return [unescape(line) for line in f.read().split(b'\n')[:-1]]
+
+    def plan(self, order=None, **keys):
+        """A rank's samples of an epoch, in their order, as an array; of all ranks, without rank=, a list of arrays.
+
+        The keys are those of dealfs-plan(1): epoch=, ranks= and batch= must be there. order= is 'natural', or the order
+        itself: numbers in any form that NumPy takes."""
+        if keys.get('rank') is None:
+            lists = self._plan(order, reply='text', **keys).decode().split('\n')[:-1]
+            return [numpy.array(line.split(), numpy.uint32) for line in lists]
+        return numpy.frombuffer(self._plan(order, reply='u32', **keys), '<u4')
+
+    def summary(self, order=None, **keys):
+        """What a plan comes to, as a dictionary: its `digest`, the `layout` that it is made from, `steps`…"""
+        return json.loads(self._plan(order, reply='summary', **keys))
+
+    def where(self, paths):
+        """For each path, relative to the mount or absolute, a tuple (sample, owner, tier, path); None is for what it
+        has not: the number of a file that is no sample, the owner where there is none…"""
+        payload = b''.join(os.fsencode(path) + b'\0' for path in paths)
+        lines = (line.split(b'\t', 3) for line in self.ask('where', payload, sep='nul').split(b'\n')[:-1])
+        return [Where(number_or_none(sample), number_or_none(owner), None if tier == b'-' else tier.decode(),
+                      unescape(path)) for sample, owner, tier, path in lines]
+
+    def ask(self, verb, payload=b'', **keys):
+        """The reply to any request, in bytes. A value may be text, a number, yes or no, a path, or a list of such."""
+        words = [verb] + [f'{key}={written(value)}' for key, value in keys.items() if value is not None]
+        request = ' '.join(words).encode() + b'\n' + payload
+        for _ in range(SERVERS):
+            try:
+                return self._exchange(request, verb)
+            except ServerGone:
+                pass
+        raise Refused(errno.ESTALE, f'the server died {SERVERS} times', f'{self.path}: {verb}')
+
+    def _plan(self, order, **keys):
+        if order is None or isinstance(order, str):
+            return self.ask('plan', order=order, **keys)
+        return self.ask('plan', numpy.asarray(order).astype('<u4', casting='same_kind').tobytes(), order='u32', **keys)
+
+    def _exchange(self, request, verb):
+        with open(os.path.join(self.control, 'control'), 'r+b', buffering=0) as f:
+            try:
+                view = memoryview(request)
+                while view:
+                    view = view[f.write(view):]
+                return f.read()
+            except OSError as error:
+                refusal = error
+            reason = reason_from(f)
+        if reason is None and refusal.errno == errno.ESTALE:
+            raise ServerGone from refusal
+        if not reason:
+            raise refusal
+        raise Refused(refusal.errno, reason, f'{self.path}: {verb}') from refusal
+
+
+def reason_from(control):
+    """Why the request on this open file was refused. Where the write failed, so does the next read, once."""
+    for _ in range(2):
+        try:
+            return control.read().decode(errors='replace').strip()
+        except OSError:
+            pass
+    return None
+
+
+def unescape(line):
+    """A path as the mount writes it, in which newline, carriage return and backslash are escaped."""
+    return re.sub(r'\\(.)', lambda match: ESCAPED[match[1]], os.fsdecode(line))
+
+
+def number_or_none(word):
+    return None if word == b'-' else int(word)
+
+
+def written(value):
+    """A value of a key, as a request has it."""
+    if isinstance(value, bool):
+        return 'yes' if value else 'no'
+    if isinstance(value, float):
+        return f'{value:.6f}'.rstrip('0').rstrip('.')
+    if isinstance(value, (list, tuple)):
+        return ','.join(written(item) for item in value)
+    if isinstance(value, (str, bytes, os.PathLike)):
+        return quote(os.fsencode(value), safe='')
+    return str(value)

@@ -1,0 +1,322 @@
+"""The order of an epoch for torch's DataLoader, dealt by a dealfs mount: in the place of DistributedSampler.
+
+    sampler = Sampler(dataset, batch_size=batch)            # on every rank, after init_process_group
+    loader = DataLoader(dataset, batch, sampler=sampler, num_workers=8)
+    for epoch in range(sampler.next_epoch, epochs):
+        sampler.set_epoch(epoch)
+        for images, labels in sampler.over(loader):
+            ...
+
+Each step has the samples that DistributedSampler would give to it; who of the ranks reads which is dealt so that nearly
+all of them lie on the rank's own node. See dealfs-plan(1)."""
+import collections
+import errno
+import sys
+import warnings
+
+import torch.distributed as dist
+from torch.utils.data.distributed import DistributedSampler
+
+from dealfs.mount import Mount, Refused
+from dealfs.torch.echo import Echo
+from dealfs.torch.pace import Pace
+
+# Where a pass over an epoch begins: after so many samples of all ranks, with the layout of then; or it is over.
+Start = collections.namedtuple('Start', 'consumed finished layout')
+BEGINNING = Start(0, False, None)
+NOT_TOLD = ('nobody told the sampler what the trainer has consumed, and what the loader has asked for may be more: '
+            'iterate over sampler.over(loader), or call sampler.step() after each batch')
+
+
+class PlansDiffer(RuntimeError):
+    """The ranks would not read one and the same plan, or one of them gets none."""
+
+
+class ShardedAgain(RuntimeError):
+    """What the loader brings is not this rank's list, but a part of it, or something else."""
+
+
+class Sampler(DistributedSampler):
+    """A rank's list of an epoch.
+
+    It is a DistributedSampler, so that Lightning and others that shard a loader for its ranks leave it as it is, and
+    call set_epoch. All ranks have to call together, as with any collective: set_epoch, the first step of a pass that
+    set_epoch was not called for, ratio and fix_echo.
+
+    dataset         as for DistributedSampler. If it has a `root`, as ImageFolder has, the mount is found by that
+    batch_size      the loader's: samples of one rank in a step
+    mount           a Mount, or the path of a mount or of a directory in it, whose samples are meant then
+    group           the ranks that share the dataset, where these are not all. One of gloo's needs no GPU here
+    feed            let the mount read ahead of this rank
+    others          keys of dealfs-plan(1): mode=, exchange=, echo=, tail=; samples= where it is not ImageFolder's list
+    """
+
+    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False, *, batch_size,
+                 mount=None, group=None, feed=True, **others):
+        self.group, self.together = group, dist.is_available() and dist.is_initialized()
+        if self.together:
+            ranks, me = dist.get_world_size(group), dist.get_rank(group)
+            if num_replicas not in (None, ranks) or rank not in (None, me):
+                raise ValueError(f'num_replicas={num_replicas}, rank={rank}, but this is rank {me} of the {ranks} of '
+                                 'the process group: give group=, the one of the ranks that share the dataset')
+            num_replicas, rank = ranks, me
+        super().__init__(dataset, num_replicas or 1, rank or 0, shuffle, seed, drop_last)
+        self.mount, under = self._find_mount(mount)
+        self.batch_size, self.feed = batch_size, feed
+        self.keys = {'samples': 'imagefolder', 'under': under or None, 'count': len(dataset),
+                     'tail': 'drop' if drop_last else 'pad',
+                     **({'seed': seed} if shuffle else {'order': 'natural'}), **others}
+        self.pace, self._factor = Pace(), 1  # as often as an Echo uses what the loader brings
+        self.layout = self.digest = None
+        self._resume = None  # the Start of a state that was loaded and not gone on with
+        self._agreed = None  # what the plan at hand is of
+        self._list = None
+        self._pass, self._passes = None, 0  # the last iterator that has begun, and how many have
+        self._steps = None  # batches of that pass that the trainer has taken; None: nobody says so
+        self._counted = False  # by itself, with step()
+
+    def _find_mount(self, mount):
+        if isinstance(mount, Mount):
+            return mount, None
+        path = mount if mount is not None else getattr(self.dataset, 'root', None)
+        if path is None:
+            raise TypeError('the dataset has no `root` that its mount could be found by: give mount=')
+        return Mount.around(path)
+
+    # --- the plan ---
+
+    def set_epoch(self, epoch):
+        """What the next pass reads: this epoch; or the rest of it, where load_state_dict was of the same one."""
+        self._check_last()
+        self._pass = None
+        if epoch != self.epoch:
+            self._resume = None
+        self.epoch = epoch
+        self._agree()
+
+    def _agree(self):
+        """All ranks plan from the owners that rank 0 sees, which may change at any time, and compare the digests."""
+        start = self._resume or BEGINNING
+        wanted = (self.epoch, start, *self.keys.items())
+        if wanted == self._agreed:
+            return
+        if start.consumed is None:
+            raise RuntimeError(f'this state cannot be gone on from: {NOT_TOLD}')
+        self._agreed = self._list = None
+        plan = {**self.keys, 'epoch': self.epoch, 'skip': start.consumed, 'ranks': self.num_replicas,
+                'batch': self.batch_size}
+        length = 0
+        if not start.finished:
+            nodes = self._all(lambda: self.mount.status()['node'])
+            plan['nodes'] = nodes if len(nodes) == self.num_replicas else None
+            plan['layout'] = start.layout or self._all(
+                lambda: self.mount.summary(**plan)['layout'] if self.rank == 0 or not self.together else None)[0]
+            summaries = self._all(lambda: self.mount.summary(**plan))
+            self.layout, self.digest = plan['layout'], summaries[0]['digest']
+            if len({summary['digest'] for summary in summaries}) > 1:
+                raise PlansDiffer('the ranks have different plans: ' + ', '.join(
+                    f"{summary['digest']} rank {rank}" for rank, summary in enumerate(summaries)))
+            length = -(-summaries[0]['samples'] // self.num_replicas)
+        self.num_samples, self.total_size = length, length * self.num_replicas
+        self._start, self._plan, self._agreed = start, plan, wanted
+
+    def _all(self, make):
+        """What `make` gives on each rank. What fails on one of them fails on all, with the reason."""
+        if not self.together:
+            return [make()]
+        mine = [None, None]
+        try:
+            mine[0] = make()
+        except OSError as error:
+            mine[1] = str(error)
+        everyone = [None] * self.num_replicas
+        dist.all_gather_object(everyone, mine, self.group)
+        failed = [f'rank {rank}: {why}' for rank, (_, why) in enumerate(everyone) if why]
+        if failed:
+            raise PlansDiffer(f"{len(failed)} of {self.num_replicas} ranks have no plan: {'; '.join(failed[:4])}")
+        return [value for value, _ in everyone]
+
+    def _read_list(self):
+        if self._start.finished:
+            return []
+        if self.feed:
+            try:
+                return self.mount.plan(rank=self.rank, feed=True, **self._plan).tolist()
+            except Refused as error:
+                if error.errno != errno.EINVAL or 'unknown key' not in error.reason:
+                    raise
+                self.feed = False  # a mount of before this key
+        return self.mount.plan(rank=self.rank, **self._plan).tolist()
+
+    def __len__(self):
+        """Of the pass at hand, or the next one: the rest of an epoch is shorter."""
+        return self.num_samples
+
+    def __iter__(self):
+        return Positions(self)
+
+    def _begin(self, positions):
+        """The list that an iterator goes over. A state that was loaded is good for one pass."""
+        self._check_last()
+        self._agree()
+        self._resume = None
+        if self._list is None:
+            self._list = self._read_list()
+            self.num_samples = len(self._list)
+        self._pass, self._steps, self._counted = positions, None, False
+        self._passes += 1
+        return self._list
+
+    # --- what the trainer has consumed ---
+
+    def over(self, loader):
+        """The batches of a loader that has this sampler, or of an Echo of it; each counts as consumed once it is handed
+        out. Waits and steps are measured, and that the loader brings this rank's list, all of it, is checked: it is not
+        when a framework has sharded it again."""
+        echo = loader if isinstance(loader, Echo) else None
+        plain = echo.loader if echo else loader
+        size = getattr(plain, 'batch_size', None)
+        if size not in (None, self.batch_size):
+            raise ValueError(f'the loader has batches of {size}, and the plan of {self.batch_size}')
+        if echo:
+            echo.set_epoch(self.epoch)
+        self._factor = echo.factor if echo else 1
+        before, taken = self._passes, 0
+        for batch in self.pace.over(loader):
+            if taken == 0:
+                self._check_loader(plain, before)
+            taken += 1
+            self._steps = echo.batches_used if echo else taken
+            yield batch
+        if taken == 0:
+            self._check_loader(plain, before)
+        self._check_count(plain, echo.batches_used if echo else taken)
+
+    def step(self):
+        """The trainer has consumed a batch; for who iterates over the loader itself."""
+        self._steps, self._counted = (self._steps or 0) + 1, True
+
+    def _check_loader(self, loader, before):
+        if self._passes == before:
+            raise ShardedAgain('the loader brings batches that it has not asked this sampler for: another sampler has '
+                               'taken its place, or another rank reads for this one')
+        try:
+            length = len(loader)
+        except TypeError:
+            return
+        self._check_count(loader, length)
+
+    def _check_count(self, loader, batches):
+        most = self.num_samples // self.batch_size
+        if self.num_samples % self.batch_size and not getattr(loader, 'drop_last', False):
+            most += 1
+        if batches != most:
+            raise ShardedAgain(f'the list of rank {self.rank} has {most} batches of {self.batch_size}, and the loader '
+                               f'brings {batches}: was it sharded again among the {self.num_replicas} ranks, each of '
+                               'which has its own list here? Leave it out of what a framework prepares')
+
+    def _check_last(self):
+        """Where the trainer itself counts: a list that was asked for to its end, of which it got one R-th."""
+        if not self._counted or self._pass is None or self.num_replicas == 1 or not self._pass.ended():
+            return
+        all_of_it = -(-self.num_samples // self.batch_size)
+        if self._steps < all_of_it and self._steps in (all_of_it // self.num_replicas,
+                                                       -(-all_of_it // self.num_replicas)):
+            self._check_count(None, self._steps)
+
+    # --- ends and resumes ---
+
+    def state_dict(self):
+        """Where the trainer is: the same on every rank, and for any number of ranks to go on from."""
+        if self._pass is None:
+            return self._state(self._resume or BEGINNING)
+        if self._steps is not None or self._pass.at == 0:
+            return self._state(self._after(self._steps or 0))
+        # torchdata's loader saves the iterator's state beside this one, and that tells.
+        if 'torchdata' not in sys.modules:
+            raise RuntimeError(NOT_TOLD)
+        return self._state(Start(None, False, None))
+
+    @property
+    def next_epoch(self):
+        """The epoch to begin with, or to go on in: the next one where a state was loaded that is of the end of one."""
+        return self.epoch + 1 if self._resume and self._resume.finished else self.epoch
+
+    def load_state_dict(self, state):
+        mine = self._meant()
+        other = sorted(key for key in {*mine, *state['of']} if mine.get(key) != state['of'].get(key))
+        if other:
+            raise ValueError('this state is of another order: ' + ', '.join(
+                f"{key} was {state['of'].get(key)} and is {mine.get(key)}" for key in other))
+        self.epoch, self._pass = state['epoch'], None
+        self.keys.pop('echo', None)
+        if state['echo'] is not None:
+            self.keys['echo'] = state['echo']
+        layout = None
+        if self.keys.get('mode') == 'local' and state['consumed'] and not state['finished']:
+            # Batches are of what each node owns: the rest of the epoch is one only with the same ranks and owners.
+            if (state['ranks'], state['batch']) == (self.num_replicas, self.batch_size):
+                layout = state['layout']
+            else:
+                warnings.warn(f"mode=local, {state['ranks']} ranks of {state['batch']} before, {self.num_replicas} of "
+                              f'{self.batch_size} now: some samples of this epoch will be read twice, some not at all')
+        self._resume = Start(state['consumed'], state['finished'], layout)
+
+    def _meant(self):
+        """What makes the order, whoever reads it."""
+        return {key: value for key, value in self.keys.items() if key != 'echo' and value is not None}
+
+    def _after(self, batches):
+        """The Start after so many batches of each rank."""
+        if batches * self.batch_size >= self.num_samples:
+            return Start(self._start.consumed, True, None)
+        return Start(self._start.consumed + batches * self.batch_size * self.num_replicas, False, None)
+
+    def _state(self, start):
+        return {'epoch': self.epoch, 'consumed': start.consumed, 'finished': start.finished, 'layout': self.layout,
+                'ranks': self.num_replicas, 'batch': self.batch_size, 'echo': self.keys.get('echo'),
+                'of': self._meant()}
+
+    # --- echo ---
+
+    def ratio(self):
+        """R: the time to bring a batch over the time of a step with it, as rank 0 measured it in over() since the last
+        call, 1 to 16. That many times a batch can be used while the next one is prepared."""
+        echo = float(self.keys.get('echo') or 1) * self._factor
+        return self._all(lambda: self.pace.ratio(echo))[0]
+
+    def fix_echo(self):
+        """From the next epoch on each sample is read and used `ratio()` times, by the plan of all ranks."""
+        self.keys['echo'] = self.ratio()
+
+
+class Positions:
+    """One pass over the list, which is asked for at its first step: loaders that go on from a state make iterators that
+    they never use. torchdata's StatefulDataLoader saves the state as of each batch that it hands out."""
+
+    def __init__(self, sampler):
+        self.sampler, self.list, self.at = sampler, None, 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.list is None:
+            self.list = self.sampler._begin(self)
+        if self.at == len(self.list):
+            raise StopIteration
+        self.at += 1
+        return self.list[self.at - 1]
+
+    def ended(self):
+        return self.list is not None and self.at == len(self.list)
+
+    def state_dict(self):
+        if self.list is None:
+            return self.sampler._state(self.sampler._resume or BEGINNING)
+        batches = -(-self.at // self.sampler.batch_size) if self.ended() else self.at // self.sampler.batch_size
+        return self.sampler._state(self.sampler._after(batches))
+
+    def load_state_dict(self, state):
+        self.sampler.load_state_dict(state)
+        self.list, self.at = None, 0
