@@ -30,6 +30,8 @@ cli_libcli_a_SOURCES = \
 	cli/live/keepers.h \
 	cli/live/live.c \
 	cli/live/live.h \
+	cli/live/reports.c \
+	cli/live/reports.h \
 	cli/live/users.c \
 	cli/live/users.h \
 	cli/live/walk.c \

@@ -3,6 +3,7 @@
 
 #include "cli/base/progress.h"
 #include "cli/live/client.h"
+#include "cli/live/reports.h"
 #include "fs/base/json.h"
 #include "fs/base/size.h"
 
@@ -15,6 +16,8 @@ enum { BAR = 20 };
 
 struct status_show {
     bool json;
+    bool epochs; /* reports of epochs instead: */
+    struct reports_wish wish;
     int shown;
     int status; /* the worst so far */
 };
@@ -264,6 +267,74 @@ static void print_status(struct status_show *show, const struct live *live, cons
         printf("%s%s", show->shown > 0 ? "\n" : "", text.data);
 }
 
+/* ---- reports of epochs ---- */
+
+static void print_reports(struct status_show *show, const struct live *live, const struct str *reports, bool list)
+{
+    CLEANUP_STR struct str words = STR_INIT;
+    bool incomplete = reports_add_words(live->mountpoint, reports, &words);
+
+    if (show->json && list) {
+        CLEANUP_STR struct str object = STR_INIT;
+        struct json j = {.out = &object};
+        json_begin_object(&j, NULL);
+        json_string(&j, "mountpoint", live->mountpoint);
+        json_end_object(&j);
+        object.length -= object.length > 0; /* the reports stand before its end */
+        str_adds(&object, ",\"epochs\":");
+        str_add(&object, reports->data, reports->length);
+        str_adds(&object, "}");
+        print_json(show, &object, true);
+    } else if (show->json) {
+        print_json(show, reports, false);
+    } else {
+        printf("%s%s", show->shown > 0 ? "\n" : "", words.failed ? "?" : words.data);
+    }
+    if (incomplete)
+        worsen_status(show, COMMAND_DEGRADED);
+    show->shown++;
+}
+
+static int get_reports(const struct status_show *show, const struct live *live, struct str *reports)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    int error = live->control ? client_file(live->control, "epochs", &text) : -ENOENT;
+
+    return error ? error : reports_select(&text, &show->wish, reports);
+}
+
+static int show_epochs_of(struct status_show *show, const char *mountpoint)
+{
+    CLEANUP_STR struct str reports = STR_INIT;
+    struct live live;
+
+    if (client_find(mountpoint, LIVE_HUNG, &live))
+        return COMMAND_FAILED;
+    int count = get_reports(show, &live, &reports);
+    if (count < 0)
+        command_fail("%s: %s", mountpoint, strerror(-count));
+    else if (count > 0 || show->json)
+        print_reports(show, &live, &reports, false);
+    else if (show->wish.latest)
+        command_fail("%s: no list of a plan with feed=yes has been read yet", mountpoint);
+    else
+        command_fail("%s: there is no report of epoch %" PRIu64, mountpoint, show->wish.epoch);
+    live_fini(&live);
+    return count < 0 || (count == 0 && !show->json) ? COMMAND_FAILED : show->status;
+}
+
+static int show_epochs_each(void *user, const struct live *live)
+{
+    struct status_show *show = user;
+    CLEANUP_STR struct str reports = STR_INIT;
+
+    if (get_reports(show, live, &reports) > 0)
+        print_reports(show, live, &reports, true);
+    return 0;
+}
+
+/* ---- all that there is ---- */
+
 static int show_each(void *user, const struct live *live)
 {
     struct status_show *show = user;
@@ -279,14 +350,14 @@ static int show_each(void *user, const struct live *live)
 
 static int show_all(struct status_show *show)
 {
-    int error = live_each(show_each, show);
+    int error = live_each(show->epochs ? show_epochs_each : show_each, show);
 
     if (error)
         return command_fail("list the mounts: %s", strerror(-error));
     if (show->json)
         printf("%s]\n", show->shown > 0 ? "" : "[");
     else if (show->shown == 0)
-        command_note(stderr, "no mount is up");
+        command_note(stderr, show->epochs ? "no mount has such a report" : "no mount is up");
     return show->status;
 }
 
@@ -308,27 +379,46 @@ static int show_one(struct status_show *show, const char *mountpoint)
     return error ? COMMAND_FAILED : show->status;
 }
 
+/* `--epoch=N`, `--epoch N` or `--epoch`: a mountpoint of digits alone is written with its path. */
+static int take_epoch(struct status_show *show, int argc, char **argv)
+{
+    const char *text = optarg;
+
+    if (!text && optind < argc && argv[optind][0] && strspn(argv[optind], "0123456789") == strlen(argv[optind]))
+        text = argv[optind++];
+    show->epochs = true;
+    show->wish.latest = !text;
+    return text ? number_parse(text, 0, UINT64_MAX, &show->wish.epoch) : 0;
+}
+
 static int status_command(int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {0}};
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'}, {"epoch", optional_argument, NULL, 'e'}, {0}};
     struct status_show show = {0};
     int option;
 
     while ((option = getopt_long(argc, argv, ":j", options, NULL)) != -1) {
-        if (option != 'j')
+        if (option == 'j')
+            show.json = true;
+        else if (option != 'e')
             return command_bad_option(&command_status, option, argv);
-        show.json = true;
+        else if (take_epoch(&show, argc, argv))
+            return command_usage(&command_status, "--epoch takes the number of an epoch");
     }
     if (argc - optind > 1)
         return command_usage(&command_status, "more than one MOUNTPOINT");
-    return argc > optind ? show_one(&show, argv[optind]) : show_all(&show);
+    if (argc == optind)
+        return show_all(&show);
+    return show.epochs ? show_epochs_of(&show, argv[optind]) : show_one(&show, argv[optind]);
 }
 
 const struct command command_status = {
     .name = "status",
-    .arguments = "[--json] [MOUNTPOINT]",
+    .arguments = "[--json] [--epoch [N]] [MOUNTPOINT]",
     .summary = "show what mounts keep and have answered from where",
-    .help = "  --json   the mount's status as it is; without MOUNTPOINT, a list of all of them\n"
-            "  The exit status is 3 when a mount is degraded.\n",
+    .help = "  --json        the mount's status as it is; without MOUNTPOINT, a list of all of them\n"
+            "  --epoch [N]   what was read of the lists of epoch N, or of the one that was planned last (feed=yes)\n"
+            "  The exit status is 3 when a mount is degraded, or a list was not read as a whole.\n",
     .run = status_command,
 };
