@@ -6,6 +6,7 @@
 #include "fs/feed/window.h"
 #include "fs/wire/feed.h"
 
+struct coverage_plan;
 struct feed_course {
     uint64_t number, epoch;
     uint64_t kind;  /* a hash of the pairs but for what differs from one epoch to the next */
@@ -17,10 +18,11 @@ struct feed_course {
     uint32_t *file;                 /* of each position of each list, one list after the other */
     uint32_t *sorted;               /* the places in `file`, by file, and then as they are */
     struct window window[FEED_RANKS];
-    uint64_t seen[FEED_RANKS];  /* when a read of the list was last seen, 0: never */
-    uint64_t began;             /* when it was asked for */
-    bool left[FEED_RANKS];      /* the loader of this rank is in a later epoch */
-    struct feed_course *before; /* the same kind's epoch before this one, if it is there */
+    uint64_t seen[FEED_RANKS];      /* when a read of the list was last seen, 0: never */
+    uint64_t began;                 /* when it was asked for */
+    bool left[FEED_RANKS];          /* the loader of this rank is in a later epoch */
+    struct coverage_plan *coverage; /* NULL: none */
+    struct feed_course *before;     /* the same kind's epoch before this one, if it is there */
 };
 
 /* `file` is the course's from then on, also on failure; files are below `files`. */

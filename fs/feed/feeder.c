@@ -51,6 +51,12 @@ static void take_signal(int number)
 
 /* --- start --- */
 
+static uint64_t size_of(void *user, uint32_t file)
+{
+    const struct feeder *f = user;
+    return catalog_file(f->catalog, file).size;
+}
+
 static uint64_t bytes_of(void *user, uint32_t file)
 {
     const struct feeder *f = user;
@@ -123,6 +129,9 @@ static void feeder_open(struct feeder *f)
     int error = catalog_open_fd(FD_CATALOG, &f->catalog);
     if (error)
         feeder_fail("open the catalog", error);
+    error = coverage_create(f->feed, catalog_files(f->catalog), &f->coverage);
+    if (error)
+        feeder_fail("count what is read", error);
     error = pour_init(&f->pour, f->catalog, f->config.mountpoint, f->config.data_minor);
     if (error)
         feeder_fail(f->config.mountpoint, error);
@@ -140,64 +149,67 @@ static void feeder_open(struct feeder *f)
 
 /* --- what others are told --- */
 
-static void publish_list(struct feeder *f, const struct feed_course *c, uint32_t list)
-{
-    struct feed_rank *r = &f->feed->rank[c->slot][list];
-    const struct window *w = &c->window[list];
-    atomic_store_explicit(&r->rank, c->rank[list], memory_order_relaxed);
-    atomic_store_explicit(&r->samples, w->count, memory_order_relaxed);
-    atomic_store_explicit(&r->reached, w->reached, memory_order_relaxed);
-    atomic_store_explicit(&r->fed, w->fed, memory_order_relaxed);
-    atomic_store_explicit(&r->read, w->read, memory_order_relaxed);
-    atomic_store_explicit(&r->late, w->late, memory_order_relaxed);
-    atomic_store_explicit(&r->again, w->again, memory_order_relaxed);
-    atomic_store_explicit(&r->ahead, w->ahead, memory_order_relaxed);
-    atomic_store_explicit(&r->seen, c->seen[list], memory_order_relaxed);
-    atomic_store_explicit(&r->number, c->number, memory_order_release);
-}
-
+/* The rest coverage tells. */
 static void feeder_publish(struct feeder *f)
 {
+    coverage_look(f->coverage);
     for (int i = 0; i < f->courses.count; i++) {
         const struct feed_course *c = f->courses.course[i];
-        for (uint32_t list = 0; c->slot >= 0 && list < c->ranks; list++)
-            publish_list(f, c, list);
+        for (uint32_t list = 0; c->slot >= 0 && list < c->ranks; list++) {
+            struct feed_rank *r = &f->feed->rank[c->slot][list];
+            atomic_store_explicit(&r->fed, c->window[list].fed, memory_order_relaxed);
+            atomic_store_explicit(&r->ahead, c->window[list].ahead, memory_order_relaxed);
+        }
     }
     atomic_store_explicit(&f->feed->ahead, courses_ahead(&f->courses), memory_order_relaxed);
-}
-
-static void set_flags(struct feeder *f, const struct feed_course *c, uint32_t flags)
-{
-    for (uint32_t list = 0; c->slot >= 0 && list < c->ranks; list++)
-        atomic_fetch_or(&f->feed->rank[c->slot][list].flags, flags);
 }
 
 /* --- plans --- */
 
 static void drop_course(struct feeder *f, int slot)
 {
-    for (int i = 0; i < f->courses.count; i++)
-        if (f->courses.course[i]->slot == slot) {
-            courses_remove(&f->courses, f->courses.course[i]);
-            break;
-        }
+    for (int i = 0; i < f->courses.count; i++) {
+        struct feed_course *c = f->courses.course[i];
+        if (c->slot != slot)
+            continue;
+        if (c->coverage)
+            coverage_end(f->coverage, c->coverage);
+        courses_remove(&f->courses, c);
+        break;
+    }
     for (int list = 0; list < FEED_RANKS; list++)
         atomic_store(&f->feed->rank[slot][list].number, 0);
 }
 
-/* The feeder before this one left flags that stay true, and what it saw is not known here. */
+static void cover_course(struct feeder *f, struct feed_course *c, uint32_t flags, bool unwatched)
+{
+    const struct coverage_lists lists = {
+        .number = c->number,
+        .epoch = c->epoch,
+        .slot = (unsigned)c->slot,
+        .flags = flags,
+        .unwatched = unwatched,
+        .asked = c->began,
+        .ranks = c->ranks,
+        .rank = c->rank,
+        .start = c->start,
+        .file = c->file,
+        .size = size_of,
+        .user = f,
+    };
+    int error = coverage_begin(f->coverage, &lists, &c->coverage);
+    if (error)
+        log_warning("what is read of epoch %" PRIu64 " is not counted: %s", c->epoch, strerror(-error));
+}
+
 static void begin_course(struct feeder *f, struct feed_course *c, int slot)
 {
     struct pace_watched watched = {0};
     c->slot = slot;
     c->began = clock_now();
-    for (uint32_t list = 0; list < c->ranks; list++) {
-        bool anew = atomic_load(&f->feed->deaths) > 0;
-        atomic_store(&f->feed->rank[slot][list].flags, anew ? FEED_OVERFLOWED : 0);
-    }
     int error = f->pace ? pace_watch(f->pace, c->file, c->start[c->ranks], &watched) : -EMFILE;
-    if (error || watched.watched < watched.directories)
-        set_flags(f, c, FEED_PARTLY);
+    bool partly = error || watched.watched < watched.directories;
+    cover_course(f, c, partly ? FEED_PARTLY : 0, watched.fresh > 0);
     courses_add(&f->courses, c);
     log_debug("feeder", "plan %" PRIu64 ", epoch %" PRIu64 ": %u lists, %u samples, %u of %u directories watched",
               c->number, c->epoch, c->ranks, c->start[c->ranks], watched.watched, watched.directories);
@@ -243,9 +255,14 @@ static void look_at_plan(struct feeder *f, int slot, uint64_t now)
 static void note_read(void *user, uint32_t file)
 {
     struct feeder *f = user;
-    f->events++;
-    f->read_at = clock_now();
-    courses_read(&f->courses, file, f->read_at);
+    coverage_event(f->coverage, file, COVERAGE_ACCESS, f->now, NULL);
+    courses_read(&f->courses, file, f->now);
+}
+
+static void note_closed(void *user, uint32_t file)
+{
+    struct feeder *f = user;
+    coverage_event(f->coverage, file, COVERAGE_CLOSE, f->now, NULL);
 }
 
 static void note_lost(void *user)
@@ -253,8 +270,7 @@ static void note_lost(void *user)
     struct feeder *f = user;
     log_limited(LOG_LEVEL_WARNING, 1,
                 "more reads than the queue of inotify holds (fs.inotify.max_queued_events): some were not seen");
-    for (int i = 0; i < f->courses.count; i++)
-        set_flags(f, f->courses.course[i], FEED_OVERFLOWED);
+    coverage_lost(f->coverage, FEED_OVERFLOWED);
 }
 
 /* --- feeding --- */
@@ -265,7 +281,11 @@ static bool feed_file(struct feeder *f, const struct course_read *next)
     const struct feed_course *c = next->course;
     uint32_t file = c->file[c->start[next->list] + next->position];
     uint64_t bytes = bytes_of(f, file);
-    int error = bytes ? pour_file(&f->pour, file, bytes) : 0;
+    if (bytes == 0)
+        return true;
+    if (sees_file(f, file))
+        coverage_own(f->coverage, file);
+    int error = pour_file(&f->pour, file, bytes);
     if (error)
         log_debug("feeder", "file %u: %s", file, strerror(-error));
     return error != -ENODEV && error != -ENOTCONN;
@@ -323,7 +343,7 @@ static void feeder_sleep(const struct feeder *f, uint64_t wait)
 
 static void feeder_run(struct feeder *f)
 {
-    const struct pace_events events = {note_read, note_lost, f};
+    const struct pace_events events = {note_read, note_closed, note_lost, f};
     uint64_t looked = 0;
     while (feeder_goes_on(f)) {
         uint64_t now = clock_now();
@@ -335,6 +355,7 @@ static void feeder_run(struct feeder *f)
             feeder_publish(f);
             looked = now;
         }
+        f->now = now;
         if (f->pace && !pace_take(f->pace, &events))
             break;
         uint64_t wait = feeder_burst(f);
@@ -354,7 +375,10 @@ int main(int argc, char **argv)
     feeder_prepare(&f);
     feeder_open(&f);
     feeder_run(&f);
+    for (int slot = 0; slot < FEED_PLANS; slot++)
+        drop_course(&f, slot);
     courses_clear(&f.courses);
+    coverage_destroy(f.coverage);
     recipe_book_fini(&f.book);
     throttle_fini(&f.throttle);
     pace_destroy(f.pace);

@@ -3,6 +3,7 @@
 #define FS_FEED_FEEDER_H
 
 #include "fs/attach/config.h"
+#include "fs/feed/coverage.h"
 #include "fs/feed/courses.h"
 #include "fs/feed/pace.h"
 #include "fs/feed/pour.h"
@@ -28,11 +29,11 @@ struct feeder {
     struct recipe_book book;
     struct feeder_plan plan[FEED_PLANS];
     struct pace *pace; /* NULL: nothing can be seen, or nothing is to be fed yet */
+    struct coverage *coverage;
     struct pour pour;
     struct throttle throttle;
     uint64_t file_most; /* bytes of a file that are fed */
-    uint64_t read_at;   /* when a read was last seen */
-    uint64_t events;
+    uint64_t now;       /* when events were last taken */
     pid_t keeper;
 };
 

@@ -99,7 +99,7 @@ static int watch_directory(struct pace *p, uint64_t directory)
     size_t n = (size_t)snprintf(path, sizeof path, "%s/", p->mountpoint);
     if (n >= sizeof path || catalog_path(p->catalog, directory, path + n, sizeof path - n) < 0)
         return -ENAMETOOLONG;
-    int watch = inotify_add_watch(p->fd, path, IN_ACCESS | IN_ONLYDIR | IN_DONT_FOLLOW);
+    int watch = inotify_add_watch(p->fd, path, IN_ACCESS | IN_CLOSE_NOWRITE | IN_ONLYDIR | IN_DONT_FOLLOW);
     return watch < 0 ? -errno : remember_watch(p, watch, directory);
 }
 
@@ -148,6 +148,7 @@ int pace_watch(struct pace *p, const uint32_t *file, uint32_t count, struct pace
     *watched = (struct pace_watched){.directories = directories};
     if (!counted)
         return -ENOMEM;
+    uint32_t before = p->count;
     for (uint32_t i = 0; i < directories; i++) {
         if (!is_watched(p, counted[i].directory) && !p->full) {
             int error = p->count < DIRECTORIES_MOST ? watch_directory(p, counted[i].directory) : -ENOSPC;
@@ -156,6 +157,7 @@ int pace_watch(struct pace *p, const uint32_t *file, uint32_t count, struct pace
         }
         watched->watched += is_watched(p, counted[i].directory);
     }
+    watched->fresh = p->count - before;
     return 0;
 }
 
@@ -169,13 +171,17 @@ static void take_event(const struct pace *p, const struct inotify_event *event, 
         events->lost(events->user);
         return;
     }
-    if (!(event->mask & IN_ACCESS) || (event->mask & IN_ISDIR) || event->len == 0 || event->wd < 0 ||
-        (uint32_t)event->wd >= p->watches || !p->directory[event->wd])
+    if ((event->mask & IN_ISDIR) || event->len == 0 || event->wd < 0 || (uint32_t)event->wd >= p->watches ||
+        !p->directory[event->wd])
         return;
     size_t n = strnlen(event->name, event->len);
-    if (catalog_lookup(p->catalog, p->directory[event->wd], event->name, n, &ino) == 0 &&
-        catalog_ino_file(p->catalog, ino, &file) == 0)
+    if (catalog_lookup(p->catalog, p->directory[event->wd], event->name, n, &ino) ||
+        catalog_ino_file(p->catalog, ino, &file))
+        return;
+    if (event->mask & IN_ACCESS)
         events->read(events->user, file);
+    if (event->mask & IN_CLOSE_NOWRITE)
+        events->closed(events->user, file);
 }
 
 bool pace_take(struct pace *p, const struct pace_events *events)

@@ -1,5 +1,5 @@
-/* Where the loaders are: inotify watches on directories of the data mount report each read of a file in them, by
- * whichever process, also where the page cache answers it. A watch keeps no mount from being taken away. */
+/* Where the loaders are: inotify watches on directories of the data mount report each read and close of a file in them,
+ * by whichever process, also where the page cache answers it. A watch keeps no mount from being taken away. */
 #ifndef FS_FEED_PACE_H
 #define FS_FEED_PACE_H
 
@@ -13,19 +13,20 @@ struct pace;
 /* -EMFILE and others: nothing can be seen. `mountpoint` is the caller's. */
 int pace_create(const struct catalog *catalog, const char *mountpoint, struct pace **pace);
 void pace_destroy(struct pace *pace);
-int pace_fd(const struct pace *pace); /* readable: somebody has read */
+int pace_fd(const struct pace *pace); /* readable: there are events */
 
 /* Watch the directories of these files; where that is not possible for all, those that have most of them. How many
- * there are, and how many of them are watched. */
+ * there are, how many of them are watched, and how many since now. */
 struct pace_watched {
-    uint32_t directories, watched;
+    uint32_t directories, watched, fresh;
 };
 int pace_watch(struct pace *pace, const uint32_t *file, uint32_t count, struct pace_watched *watched);
 bool pace_sees(const struct pace *pace, uint32_t file); /* its directory is watched */
 
 struct pace_events {
     void (*read)(void *user, uint32_t file);
-    void (*lost)(void *user); /* there were more than the queue holds */
+    void (*closed)(void *user, uint32_t file); /* also by the feeder */
+    void (*lost)(void *user);                  /* there were more than the queue holds */
     void *user;
 };
 /* Those that have come. False: the mount is gone. */
