@@ -89,6 +89,7 @@ UNIT_TESTS = \
 	tests/fs/wire/test-payload \
 	tests/fs/world/test-peers \
 	tests/fs/world/test-peers-faults \
+	tests/fs/world/test-feeding \
 	tests/fs/world/test-peers-join \
 	tests/fs/world/test-peers-silence \
 	tests/fs/world/test-turning \
@@ -162,6 +163,7 @@ tests_fs_world_test_layout_file_SOURCES = tests/fs/world/test-layout-file.c $(WO
 tests_fs_world_test_extents_SOURCES = tests/fs/world/test-extents.c $(WORLDS)
 tests_fs_world_test_peers_SOURCES = tests/fs/world/test-peers.c $(PEERING)
 tests_fs_world_test_peers_faults_SOURCES = tests/fs/world/test-peers-faults.c $(PEERING)
+tests_fs_world_test_feeding_SOURCES = tests/fs/world/test-feeding.c $(PEERING)
 tests_fs_world_test_peers_join_SOURCES = tests/fs/world/test-peers-join.c $(PEERING)
 tests_fs_world_test_peers_silence_SOURCES = tests/fs/world/test-peers-silence.c $(PEERING)
 tests_fs_world_test_mover_SOURCES = tests/fs/world/test-mover.c $(PEERING)

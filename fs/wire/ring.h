@@ -60,10 +60,11 @@ enum {
     RING_SENT_BELL = 8,
 };
 
-/* While samples move (fs/world/FORMAT). */
+/* The first two while samples move (fs/world/FORMAT). */
 enum fetch_flags {
     FETCH_BEFORE = 1, /* by who owns it now, of who owned it before: what is held, or -ENOENT at once */
     FETCH_STORED = 2, /* which of `count` extents, from file | value << 32 on, are stored? Answered by payload_stored */
+    FETCH_FED = 4,    /* with BEFORE or without: for the feeder, after all that readers wait for */
 };
 
 enum { STORED_MOST = 1 << 16 }; /* extents in one question for what is stored */
@@ -72,7 +73,8 @@ static inline bool fetch_is_sound(uint32_t flags, uint32_t value, uint32_t count
 {
     if (flags == FETCH_STORED)
         return count > 0 && count <= STORED_MOST;
-    return flags <= FETCH_BEFORE && count > 0 && count <= RING_VALUES && value <= UINT32_MAX - count;
+    const uint32_t others = ~(uint32_t)(FETCH_BEFORE | FETCH_FED);
+    return !(flags & others) && count > 0 && count <= RING_VALUES && value <= UINT32_MAX - count;
 }
 
 /* The token of WORLD_STAGE is its round: see store_stage_start. */

@@ -17,6 +17,9 @@
  * A pull is asked as a read is, of which the store knows nothing: its thread waits until it has ended, and then takes
  * what it wants out of the slot.
  *
+ * What is fed yields: it has the slots that readers leave, as far as the node's, and all, are not nearly taken; after
+ * eight others it has one all the same, for a loader may wait for it.
+ *
  * Who is asked for what it neither holds nor owns says so (-ENOENT): then the one is asked that owns it now, where the
  * layout has turned meanwhile, else, once, who owned it before. */
 #include "fs/world/fetch.h"
@@ -34,6 +37,8 @@
 
 enum {
     PEER_FETCHES = 32,
+    FED_FETCHES = PEER_FETCHES * 3 / 4, /* nothing is fed where a node has more in its hands, */
+    KEPT_FREE = RING_IN / 4,            /* or fewer are free */
     AT_ONCE = 8,
     OVERTAKE_MS = 50,        /* a pull that waits longer is overtaken no more */
     MOST_LEFT = RING_IN / 2, /* where silent nodes have more of the slots, nobody waits for one */
@@ -62,9 +67,9 @@ struct fetch {
 /* A node that is asked. At most PEER_FETCHES slots are in its hands, so that one that is silent leaves some. */
 struct asked_peer {
     struct peer_record peer;
-    bool hungry;     /* in the queue of that name */
-    int slots, left; /* asked or left; left */
-    struct read_list waiting;
+    bool hungry;                   /* in the queue of that name */
+    int slots, left;               /* asked or left; left */
+    struct read_list waiting, fed; /* for slots */
     TAILQ_ENTRY(asked_peer) same_queue;
 };
 
@@ -78,6 +83,7 @@ struct fetches {
     struct world *world; /* whose layout says who is asked */
     uint64_t number;     /* of the last fetch */
     uint64_t waiting;    /* reads that wait for slots */
+    int yields;          /* slots that were given to others since one was fed; up to MOST_YIELDS */
     int free, left;      /* slots in these states */
     uint32_t free_slot[RING_IN];
     struct fetch fetch[RING_IN];
@@ -98,8 +104,10 @@ int fetches_create(struct link *link, struct self *self, struct world *world, st
     pthread_mutex_init(&f->lock, NULL);
     TAILQ_INIT(&f->hungry);
     f->peer = calloc(f->nodes, sizeof *f->peer);
-    for (uint32_t node = 0; f->peer && node < f->nodes; node++)
+    for (uint32_t node = 0; f->peer && node < f->nodes; node++) {
         TAILQ_INIT(&f->peer[node].waiting);
+        TAILQ_INIT(&f->peer[node].fed);
+    }
     for (uint32_t slot = 0; slot < RING_IN; slot++) {
         f->fetch[slot].fetches = f;
         f->free_slot[f->free++] = RING_IN - 1 - slot;
@@ -200,9 +208,15 @@ static struct asked_peer *choose_peer(struct fetches *f, const struct store_read
     return NULL;
 }
 
+static bool is_hungry(const struct asked_peer *p)
+{
+    bool waits = !TAILQ_EMPTY(&p->waiting) || !TAILQ_EMPTY(&p->fed);
+    return waits && p->slots < PEER_FETCHES && p->peer.state == PEER_GOOD;
+}
+
 static void note_hungry(struct fetches *f, struct asked_peer *p)
 {
-    if (p->hungry || TAILQ_EMPTY(&p->waiting) || p->slots >= PEER_FETCHES)
+    if (p->hungry || !is_hungry(p))
         return;
     p->hungry = true;
     TAILQ_INSERT_TAIL(&f->hungry, p, same_queue);
@@ -211,20 +225,22 @@ static void note_hungry(struct fetches *f, struct asked_peer *p)
 /* Reads before pulls; but a reader may wait for what is pulled, too. */
 static void wait_for_slot(struct fetches *f, struct asked_peer *p, struct store_read *read)
 {
-    struct store_read *last = TAILQ_LAST(&p->waiting, read_list);
+    struct read_list *list = read->fed ? &p->fed : &p->waiting;
+    struct store_read *last = TAILQ_LAST(list, read_list);
     while (!read->pull && last && last->pull && read->asked - last->asked < OVERTAKE_MS * MILLISECOND)
         last = TAILQ_PREV(last, read_list, parked);
     if (last)
-        TAILQ_INSERT_AFTER(&p->waiting, last, read, parked);
+        TAILQ_INSERT_AFTER(list, last, read, parked);
     else
-        TAILQ_INSERT_HEAD(&p->waiting, read, parked);
+        TAILQ_INSERT_HEAD(list, read, parked);
     f->waiting++;
     note_hungry(f, p);
 }
 
 static void expel_waiting(struct fetches *f, struct asked_peer *p, struct read_list *expelled)
 {
-    for (struct store_read *read; (read = read_list_take(&p->waiting)); f->waiting--)
+    struct store_read *read;
+    for (; (read = read_list_take(&p->waiting)) || (read = read_list_take(&p->fed)); f->waiting--)
         TAILQ_INSERT_TAIL(expelled, read, parked);
 }
 
@@ -244,6 +260,28 @@ static uint64_t heard_since(const struct asked_peer *p, const struct store_read 
     return p->peer.heard > read->asked ? p->peer.heard : read->asked;
 }
 
+static bool may_feed(const struct fetches *f, const struct asked_peer *p)
+{
+    return f->yields >= MOST_YIELDS || (p->slots < FED_FETCHES && f->free > KEPT_FREE);
+}
+
+/* Without waiting. */
+static bool has_slot(const struct fetches *f, const struct asked_peer *p, const struct store_read *read)
+{
+    if (!f->free || p->slots >= PEER_FETCHES || !TAILQ_EMPTY(&p->waiting))
+        return false;
+    return !read->fed || (TAILQ_EMPTY(&p->fed) && may_feed(f, p));
+}
+
+/* Which list of a node the next slot is for; NULL: none may have it now. */
+static struct read_list *next_list(const struct fetches *f, struct asked_peer *p)
+{
+    bool others = !TAILQ_EMPTY(&p->waiting);
+    if (!TAILQ_EMPTY(&p->fed) && (f->yields >= MOST_YIELDS || (!others && may_feed(f, p))))
+        return &p->fed;
+    return others ? &p->waiting : NULL;
+}
+
 /* Put a read into a slot; there is room. */
 static void occupy_slot(struct fetches *f, struct asked_peer *p, struct store_read *read, uint64_t now,
                         struct ring_message *m)
@@ -257,11 +295,13 @@ static void occupy_slot(struct fetches *f, struct asked_peer *p, struct store_re
     fetch->heard = heard_since(p, read);
     fetch->node = (uint32_t)(p - f->peer);
     p->slots++;
+    f->yields = read->fed ? 0 : f->yields + (f->yields < MOST_YIELDS);
     peer_asked(&p->peer);
     if (read->pull) {
         *m = read->pull->question;
     } else {
-        *m = (struct ring_message){.file = read->span.file, .flags = read->before ? FETCH_BEFORE : 0};
+        uint32_t flags = (read->before ? FETCH_BEFORE : 0) | (read->fed ? FETCH_FED : 0);
+        *m = (struct ring_message){.file = read->span.file, .flags = flags};
         receive_values_of(&read->span, &m->value, &m->count);
     }
     m->kind = RING_FETCH;
@@ -296,17 +336,29 @@ static bool may_wait(const struct fetches *f, const struct asked_peer *p)
     return p->peer.state == PEER_GOOD && p->left <= PEER_FETCHES / 2 && (f->free || f->left <= MOST_LEFT);
 }
 
+/* Out of the queue: the first that may have a slot, and those before it that need none. */
+static struct asked_peer *next_hungry(struct fetches *f, struct read_list **list)
+{
+    struct asked_peer *p = TAILQ_FIRST(&f->hungry), *next;
+    for (*list = NULL; p && !*list; p = *list ? p : next) {
+        next = TAILQ_NEXT(p, same_queue);
+        bool hungry = is_hungry(p);
+        if (hungry && !(*list = next_list(f, p)))
+            continue;
+        TAILQ_REMOVE(&f->hungry, p, same_queue);
+        p->hungry = false;
+    }
+    return p;
+}
+
 /* Free slots go to the nodes whose reads wait, in turn. Returns how many messages there are to send. */
 static int feed_hungry(struct fetches *f, struct ring_message message[AT_ONCE])
 {
     struct asked_peer *p;
+    struct read_list *list;
     int n = 0;
-    while (n < AT_ONCE && f->free && (p = TAILQ_FIRST(&f->hungry))) {
-        TAILQ_REMOVE(&f->hungry, p, same_queue);
-        p->hungry = false;
-        if (p->slots >= PEER_FETCHES || p->peer.state != PEER_GOOD || TAILQ_EMPTY(&p->waiting))
-            continue;
-        struct store_read *read = read_list_take(&p->waiting);
+    while (n < AT_ONCE && f->free && (p = next_hungry(f, &list))) {
+        struct store_read *read = read_list_take(list);
         f->waiting--;
         occupy_slot(f, p, read, clock_now(), &message[n++]);
         note_hungry(f, p);
@@ -378,7 +430,7 @@ int fetch_ask(struct fetches *f, struct store_read *read)
     uint64_t now = read->asked = clock_now();
     pthread_mutex_lock(&f->lock);
     struct asked_peer *p = f->over ? NULL : choose_peer(f, read, now);
-    if (p && f->free && p->slots < PEER_FETCHES && TAILQ_EMPTY(&p->waiting)) {
+    if (p && has_slot(f, p, read)) {
         occupy_slot(f, p, read, now, &message);
     } else if (p && may_wait(f, p)) {
         wait_for_slot(f, p, read);
@@ -601,7 +653,7 @@ bool fetch_cancel(struct fetches *f, struct store_read *read)
             leave_slot(f, &f->fetch[slot], &left);
     }
     for (uint32_t node = 0; node < f->nodes && f->waiting && !found; node++) {
-        found = read_list_remove(&f->peer[node].waiting, read);
+        found = read_list_remove(read->fed ? &f->peer[node].fed : &f->peer[node].waiting, read);
         f->waiting -= found;
     }
     fetches_unlock(f);
@@ -625,20 +677,27 @@ static void end_silent(struct fetches *f, uint64_t now, struct read_list *left)
     }
 }
 
+static void expel_late_of(struct fetches *f, const struct asked_peer *p, struct read_list *list, uint64_t now,
+                          struct read_list *left)
+{
+    for (struct store_read *read = TAILQ_FIRST(list), *next; read; read = next) {
+        uint64_t since = heard_since(p, read);
+        next = TAILQ_NEXT(read, parked);
+        if (now <= since || now - since < f->self->config.peer_timeout)
+            continue;
+        TAILQ_REMOVE(list, read, parked);
+        TAILQ_INSERT_TAIL(left, read, parked);
+        f->waiting--;
+    }
+}
+
 /* Reads that wait for a slot of a node that answers others wait on; those that get none from anybody do not. */
 static void expel_late(struct fetches *f, uint64_t now, struct read_list *left)
 {
     for (uint32_t node = 0; node < f->nodes && f->waiting; node++) {
         struct asked_peer *p = &f->peer[node];
-        for (struct store_read *read = TAILQ_FIRST(&p->waiting), *next; read; read = next) {
-            uint64_t since = heard_since(p, read);
-            next = TAILQ_NEXT(read, parked);
-            if (now <= since || now - since < f->self->config.peer_timeout)
-                continue;
-            TAILQ_REMOVE(&p->waiting, read, parked);
-            TAILQ_INSERT_TAIL(left, read, parked);
-            f->waiting--;
-        }
+        expel_late_of(f, p, &p->waiting, now, left);
+        expel_late_of(f, p, &p->fed, now, left);
     }
 }
 

@@ -5,12 +5,15 @@
  *
  *   waits for a slot ──▶ answered from a tier, or ──▶ is loaded ──▶ answered, after it waited for a slot again
  *
+ * What is fed over there yields as in fetch.c, and is loaded as what is fed here.
+ *
  * What no tier keeps is answered out of the load's own memory: of jobs that wait for slots with such memory there are
  * at most MOST_KEPT bytes, the others load again. A job waits for a slot no longer than peer_timeout: who asked has the
  * source, too. */
 #include "fs/world/serve.h"
 
 #include "fs/base/clock.h"
+#include "fs/store/loads.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,10 +23,12 @@ enum {
     MOST_KEPT = 16 << 20,
     MOST_LOADS = 3,
     ASKER_SLOTS = RING_OUT / 4,
-    OVERTAKE_MS = 50, /* what waits longer is overtaken no more */
+    FED_SLOTS = ASKER_SLOTS * 3 / 4, /* nothing fed gets one where the asker has more, */
+    KEPT_FREE = RING_OUT / 4,        /* or fewer are free */
+    OVERTAKE_MS = 50,                /* what waits longer is overtaken no more */
 };
 #define NO_SLOT UINT32_MAX
-_Static_assert((int)RING_SENT_BELL <= (int)ASKER_SLOTS, "who waits for a slot hears of one that is free");
+_Static_assert((int)RING_SENT_BELL <= (int)FED_SLOTS, "who waits for a slot hears of one that is free");
 
 struct peer_question {
     uint64_t token;
@@ -55,7 +60,9 @@ struct serves {
     uint32_t asker[RING_OUT]; /* whose answer is in the slot; NODES_MOST: nobody's */
     bool sending[RING_OUT];
     struct serve_queue pending; /* wait for a slot that they may have, in the order in which they came */
-    size_t kept;                /* bytes of answers among them that no tier has */
+    struct serve_queue fed;     /* so do these */
+    int yields;                 /* slots that others got since one was fed; up to MOST_YIELDS */
+    size_t kept;                /* bytes of answers among all of them that no tier has */
 };
 
 int serves_create(struct link *link, struct self *self, struct world *world, struct serves **serves)
@@ -69,6 +76,7 @@ int serves_create(struct link *link, struct self *self, struct world *world, str
     s->me = world->me;
     pthread_mutex_init(&s->lock, NULL);
     TAILQ_INIT(&s->pending);
+    TAILQ_INIT(&s->fed);
     for (uint32_t slot = 0; slot < RING_OUT; slot++) {
         s->asker[slot] = NODES_MOST;
         s->free_slot[s->free++] = RING_OUT - 1 - slot;
@@ -97,20 +105,27 @@ void serve_turn(struct serves *s, struct world *world)
 
 /* The slots, with the lock. */
 
-static bool may_have_slot(const struct serves *s, uint32_t node)
+static bool may_have_slot(const struct serves *s, const struct peer_question *q)
 {
+    bool yields = q->flags & FETCH_FED && s->yields < MOST_YIELDS;
     int has = 0;
     for (uint32_t slot = 0; slot < RING_OUT; slot++)
-        has += s->asker[slot] == node;
-    return has < ASKER_SLOTS;
+        has += s->asker[slot] == q->node;
+    return yields ? has < FED_SLOTS && s->free >= KEPT_FREE : has < ASKER_SLOTS;
 }
 
-static uint32_t pop_slot(struct serves *s, uint32_t node)
+static void take_slot(struct serves *s, uint32_t slot, const struct peer_question *q)
 {
-    if (s->over || !s->free || !may_have_slot(s, node))
+    s->asker[slot] = q->node;
+    s->yields = q->flags & FETCH_FED ? 0 : s->yields + (s->yields < MOST_YIELDS);
+}
+
+static uint32_t pop_slot(struct serves *s, const struct peer_question *q)
+{
+    if (s->over || !s->free || !may_have_slot(s, q))
         return NO_SLOT;
     uint32_t slot = s->free_slot[--s->free];
-    s->asker[slot] = node;
+    take_slot(s, slot, q);
     return slot;
 }
 
@@ -161,7 +176,7 @@ static void send_slot(struct serves *s, const struct peer_question *q, uint32_t 
 {
     payload_finish(f->slot, q->file, q->value, q->count, f->length);
     send_bytes(s, q, slot, payload_begin(f->length, q->count));
-    if (q->flags != FETCH_BEFORE)
+    if (!(q->flags & FETCH_BEFORE))
         return;
     atomic_fetch_add(&s->self->sent_samples, q->value == 0);
     atomic_fetch_add(&s->self->sent_bytes, question_bytes(s, q));
@@ -272,23 +287,29 @@ static void lighten_job(struct serves *s, struct serve_job *job)
     job->loaded = false;
 }
 
+static struct serve_queue *queue_of(struct serves *s, const struct serve_job *job)
+{
+    return job->question.flags & FETCH_FED ? &s->fed : &s->pending;
+}
+
 /* What readers wait for goes first. With the lock. */
 static void queue_job(struct serves *s, struct serve_job *job)
 {
-    struct serve_job *last = TAILQ_LAST(&s->pending, serve_queue);
+    struct serve_queue *queue = queue_of(s, job);
+    struct serve_job *last = TAILQ_LAST(queue, serve_queue);
     while (!job->question.flags && last && last->question.flags && job->since - last->since < OVERTAKE_MS * MILLISECOND)
         last = TAILQ_PREV(last, serve_queue, same_queue);
     if (last)
-        TAILQ_INSERT_AFTER(&s->pending, last, job, same_queue);
+        TAILQ_INSERT_AFTER(queue, last, job, same_queue);
     else
-        TAILQ_INSERT_HEAD(&s->pending, job, same_queue);
+        TAILQ_INSERT_HEAD(queue, job, same_queue);
 }
 
 /* NO_SLOT: the job waits for one, and is the caller's no more. */
 static uint32_t slot_or_wait(struct serves *s, struct serve_job *job)
 {
     pthread_mutex_lock(&s->lock);
-    uint32_t slot = pop_slot(s, job->question.node);
+    uint32_t slot = pop_slot(s, &job->question);
     pthread_mutex_unlock(&s->lock);
     if (slot != NO_SLOT)
         return slot;
@@ -297,7 +318,7 @@ static uint32_t slot_or_wait(struct serves *s, struct serve_job *job)
     job->told = false;
     pthread_mutex_lock(&s->lock);
     bool over = s->over;
-    slot = pop_slot(s, job->question.node);
+    slot = pop_slot(s, &job->question);
     if (slot == NO_SLOT && !over) {
         s->kept += job->loaded ? job->read.span.length : 0;
         queue_job(s, job);
@@ -360,8 +381,9 @@ static void job_load(struct serve_job *job)
                                    .offset = (uint64_t)q->value * VALUE_BYTES,
                                    .length = (uint32_t)question_bytes(job->serves, q)};
     job->read.done = job_loaded;
+    job->read.fed = q->flags & FETCH_FED;
     int error = -EIO;
-    if (q->flags == FETCH_BEFORE) {
+    if (q->flags & FETCH_BEFORE) {
         error = store_is_opening(self->store) ? -EBUSY : -ENOENT;
     } else if (job->loads++ < MOST_LOADS) {
         reply_status(job->serves, q, -EAGAIN);
@@ -373,21 +395,31 @@ static void job_load(struct serve_job *job)
 
 static void stop_waiting(struct serves *s, struct serve_job *job)
 {
-    TAILQ_REMOVE(&s->pending, job, same_queue);
+    TAILQ_REMOVE(queue_of(s, job), job, same_queue);
     s->kept -= job->loaded ? job->read.span.length : 0;
+}
+
+static struct serve_job *first_job(const struct serves *s, const struct serve_queue *queue)
+{
+    struct serve_job *job = TAILQ_FIRST(queue);
+    while (job && !may_have_slot(s, &job->question))
+        job = TAILQ_NEXT(job, same_queue);
+    return job;
 }
 
 /* The job that waits longest of those that may have the slot gets it; NULL: there is none, and the slot is free. */
 static struct serve_job *next_job(struct serves *s, uint32_t slot)
 {
     pthread_mutex_lock(&s->lock);
-    struct serve_job *job = TAILQ_FIRST(&s->pending);
     s->asker[slot] = NODES_MOST;
-    while (job && !may_have_slot(s, job->question.node))
-        job = TAILQ_NEXT(job, same_queue);
+    struct serve_job *job = first_job(s, &s->pending);
+    if (!job || s->yields >= MOST_YIELDS) {
+        struct serve_job *fed = first_job(s, &s->fed);
+        job = fed ? fed : job;
+    }
     if (job) {
         stop_waiting(s, job);
-        s->asker[slot] = job->question.node;
+        take_slot(s, slot, &job->question);
     } else {
         s->free_slot[s->free++] = slot;
     }
@@ -431,7 +463,7 @@ int serve_asked(struct serves *s, const struct ring_message *m)
         return 0;
     }
     pthread_mutex_lock(&s->lock);
-    uint32_t slot = pop_slot(s, q.node);
+    uint32_t slot = pop_slot(s, &q);
     pthread_mutex_unlock(&s->lock);
     if (slot != NO_SLOT && !send_held(s, &q, slot))
         return 0;
@@ -473,21 +505,28 @@ static void drop_jobs(struct serve_queue *jobs, int status)
     }
 }
 
-/* A job that was taken out of the queue gets its answer after what is said here: so that is said with the lock. */
-void serve_tick(struct serves *s, uint64_t now)
+/* With the lock. */
+static void look_at_jobs(struct serves *s, struct serve_queue *queue, uint64_t now, struct serve_queue *late)
 {
-    struct serve_queue late = TAILQ_HEAD_INITIALIZER(late);
-    pthread_mutex_lock(&s->lock);
-    for (struct serve_job *job = TAILQ_FIRST(&s->pending), *next; job; job = next) {
+    for (struct serve_job *job = TAILQ_FIRST(queue), *next; job; job = next) {
         next = TAILQ_NEXT(job, same_queue);
         if (now > job->since && now - job->since >= s->self->config.peer_timeout) {
             stop_waiting(s, job);
-            TAILQ_INSERT_TAIL(&late, job, same_queue);
+            TAILQ_INSERT_TAIL(late, job, same_queue);
         } else if (!job->told) {
             reply_status(s, &job->question, -EAGAIN);
             job->told = true;
         }
     }
+}
+
+/* A job that was taken out of the queue gets its answer after what is said here: so that is said with the lock. */
+void serve_tick(struct serves *s, uint64_t now)
+{
+    struct serve_queue late = TAILQ_HEAD_INITIALIZER(late);
+    pthread_mutex_lock(&s->lock);
+    look_at_jobs(s, &s->pending, now, &late);
+    look_at_jobs(s, &s->fed, now, &late);
     pthread_mutex_unlock(&s->lock);
     drop_jobs(&late, -EBUSY);
 }
@@ -498,6 +537,7 @@ void serve_end(struct serves *s)
     pthread_mutex_lock(&s->lock);
     s->over = true;
     TAILQ_CONCAT(&left, &s->pending, same_queue);
+    TAILQ_CONCAT(&left, &s->fed, same_queue);
     s->kept = 0;
     pthread_mutex_unlock(&s->lock);
     drop_jobs(&left, 0);

@@ -90,8 +90,9 @@ static void test_wrong(void)
     REFUSE(WIRE_FETCH, value = UINT32_MAX - 3, "values beyond the last number");
     REFUSE(WIRE_FETCH, command = WORLD_STAGE, "a fetch with a command");
     REFUSE(WIRE_FETCH, token = 1, "a fetch with a token");
-    REFUSE(WIRE_FETCH, flags = 4, "a fetch with a flag that there is not");
-    REFUSE(WIRE_FETCH, flags = FETCH_BEFORE | FETCH_STORED, "a fetch with all flags");
+    REFUSE(WIRE_FETCH, flags = 8, "a fetch with a flag that there is not");
+    REFUSE(WIRE_FETCH, flags = FETCH_BEFORE | FETCH_STORED, "a fetch with two flags that exclude each other");
+    REFUSE(WIRE_FETCH, flags = FETCH_FED | FETCH_STORED, "and two others");
     REFUSE(WIRE_FETCH, zero = 1, "something in a place for nothing");
     struct wire_message stored = example(WIRE_FETCH);
     stored.flags = FETCH_STORED;

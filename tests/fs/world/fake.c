@@ -241,6 +241,7 @@ static void carry(struct fake *f, uint32_t from, const struct ring_message *m)
     } else if (m->kind == RING_FETCH) {
         atomic_fetch_add(&f->node[from].asks, 1);
         atomic_fetch_add(&f->node[from].asks_before, m->flags == FETCH_BEFORE);
+        atomic_fetch_add(&f->node[from].asks_fed, m->flags == FETCH_FED);
         struct ring_message serve = *m;
         uint64_t token = tokens++;
         struct flying *q = &flying[token % MOST_FLYING];
@@ -271,9 +272,9 @@ static void serve(struct fake *f, uint32_t node, struct ring_message m, uint32_t
     pthread_mutex_unlock(&lock);
 }
 
-void fake_ask_silently(struct fake *f, uint32_t node, uint32_t from, uint32_t file)
+void fake_ask_silently(struct fake *f, uint32_t node, uint32_t from, uint32_t file, enum fetch_flags flags)
 {
-    serve(f, node, (struct ring_message){.node = from, .file = file, .count = 1}, SILENT);
+    serve(f, node, (struct ring_message){.node = from, .file = file, .count = 1, .flags = flags}, SILENT);
 }
 
 int fake_ask(struct fake *f, uint32_t node, uint32_t file, uint32_t value, uint32_t count)

@@ -33,10 +33,12 @@ struct fake_node {
     struct peers_config config;
     int socket; /* to its server; -1: not joined */
     struct ring ring;
-    _Atomic uint32_t fault, times;      /* of what this node answers */
-    _Atomic uint32_t waits;             /* -EAGAINs that it said */
-    _Atomic uint32_t served;            /* answers that it gave */
-    _Atomic uint32_t asks, asks_before; /* questions that it asked: all, and BEFORE */
+    _Atomic uint32_t fault, times; /* of what this node answers */
+    _Atomic uint32_t waits;        /* -EAGAINs that it said */
+    _Atomic uint32_t served;       /* answers that it gave */
+    _Atomic uint32_t asks;         /* questions that it asked */
+    _Atomic uint32_t asks_before;  /* of them BEFORE */
+    _Atomic uint32_t asks_fed;     /* of them FED */
     _Atomic uint32_t commands;
 };
 
@@ -77,7 +79,7 @@ int fake_hello(struct fake *f, uint32_t node, struct message_welcome *welcome); 
 /* What a node answers to a question of node 1: the final status. */
 int fake_ask(struct fake *f, uint32_t node, uint32_t file, uint32_t value, uint32_t count);
 /* A question of a node whose courier is silent: its answer takes a slot and does not get away. */
-void fake_ask_silently(struct fake *f, uint32_t node, uint32_t from, uint32_t file);
+void fake_ask_silently(struct fake *f, uint32_t node, uint32_t from, uint32_t file, enum fetch_flags flags);
 void fake_push(struct fake *f, uint32_t node, const struct ring_message *message);
 
 uint64_t fake_samples(const struct fake *f); /* files opened at the source by all */

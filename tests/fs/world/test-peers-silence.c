@@ -154,7 +154,7 @@ static void test_lost_answers(void)
 static void ask_silently(struct fake *f, uint32_t nodes, uint32_t questions, uint32_t file)
 {
     for (uint32_t i = 0; i < nodes * questions; i++)
-        fake_ask_silently(f, 0, i % nodes + 1, file);
+        fake_ask_silently(f, 0, i % nodes + 1, file, 0);
 }
 
 static void test_silent_askers(void)
