@@ -3,8 +3,8 @@
  * Threads: `threads` workers. One that has nothing to do waits for `work`; the others hold no lock while they read the
  * source, compress, or answer. Readers only take the lock to park. A worker takes, in this order: reads to be served
  * directly, loads that readers wait for, what only the feeder waits for, of either kind, and other loads. What is
- * fed may take all workers but one, for a loader comes for it soon, and the rest `most_later` of them: so a reader never
- * waits for a whole round of feeding or staging.
+ * fed may take all workers but one, for a loader comes for it soon, and the rest `most_later` of them: so a reader
+ * never waits for a whole round of feeding or staging.
  *
  * What a load brings comes from the node that kept it before, as far as that has it, else from the source. What is only
  * pulled, and not found there, is not brought, unless somebody else has come for it meanwhile: then it runs again.
