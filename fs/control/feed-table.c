@@ -4,6 +4,7 @@
 #include "fs/control/control-private.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/size.h"
 
@@ -119,6 +120,7 @@ static void write_plan(struct feed *feed, const struct feed_wish *wish, const st
     unsigned place = find_place(feed, pairs->data, &there);
     plan.asked = atomic_fetch_add(&feed->numbers, 1) + 1;
     plan.number = there.number ? there.number : plan.asked;
+    plan.since = clock_now();
     plan.epoch = wish->wanted->epoch;
     plan.ranks = ranks;
     memcpy(plan.pairs, pairs->data, pairs->length);

@@ -9,6 +9,7 @@
 struct coverage_plan;
 struct feed_course {
     uint64_t number, epoch;
+    uint64_t since; /* when it was asked for */
     uint64_t kind;  /* a hash of the pairs but for what differs from one epoch to the next */
     bool guessed;   /* nobody asked for it */
     int slot;       /* in feed->plan and feed->rank; -1: none */

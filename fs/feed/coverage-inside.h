@@ -14,6 +14,7 @@ enum {
     NEAR = 64,    /* positions between a loader and what it reads; workers read batches beside each other */
     AFRESH = 32,  /* reads by which a list is seen to have been left, or begun again; less for short lists */
     RECENT = 256, /* reads of files of no list */
+    REPORT_S = 1, /* between two reports of a list */
 };
 
 struct coverage_list {
@@ -24,6 +25,7 @@ struct coverage_list {
     uint32_t latest[AFRESH]; /* positions of the last reads */
     uint64_t reads;          /* all, repeats among them */
     uint32_t read, files, files_read;
+    uint32_t mapped;             /* files that others have closed and not read */
     uint64_t again, again_since; /* again_since: the end of the list */
     uint64_t late, late_sum, late_most, late_from[FEED_PLACES];
     uint64_t note_reads[FEED_PLACES], note_bytes[FEED_PLACES];
@@ -63,6 +65,7 @@ struct coverage {
     uint64_t strangers;            /* reads of files of no list */
     struct strange recent[RECENT]; /* the last of them */
     uint64_t taken, lost;          /* notes */
+    uint64_t reported;             /* when; monotonic */
 };
 
 /* The lower bits count closes by the feeder that have not been seen yet. */

@@ -44,26 +44,12 @@ static void add_missed(const struct coverage *c, const struct coverage_plan *p, 
     }
 }
 
-/* Until the list is over nothing of it has been missed, and to look for what is mapped a few positions are enough. */
-static void add_mapped(const struct coverage *c, const struct coverage_plan *p, struct coverage_list *l)
-{
-    uint32_t opened = 0;
-
-    for (uint32_t e = l->base; e < l->base + l->length; e++)
-        opened += !bit_get(p->is_read, e) && c->state[p->file[e]] & STATE_FOREIGN;
-    if (opened >= list_few(l) / 4 + 1 && opened > l->read / 16)
-        l->flags |= FEED_MAPPED;
-}
-
 /* ---- the report ---- */
 
 static void add_strange(const struct coverage *c, const struct coverage_list *l, struct feed_report *r)
 {
     uint64_t from = c->strangers > RECENT ? c->strangers - RECENT : 0;
 
-    if (l->reads == 0)
-        return;
-    r->unplanned = 0;
     for (uint64_t i = l->unplanned_from > from ? l->unplanned_from : from; i < c->strangers; i++)
         if (c->recent[i % RECENT].time > 0 && r->unplanned_named < FEED_NAMED)
             r->unplanned_file[r->unplanned_named++] = c->recent[i % RECENT].file;
@@ -131,13 +117,12 @@ static void fill_report(const struct coverage *c, const struct coverage_plan *p,
 
 void list_report(struct coverage *c, struct coverage_plan *p, struct coverage_list *l)
 {
-    struct feed_report *report = l->reads > 0 ? malloc(sizeof *report) : NULL;
+    struct feed_report *report = l->reads + l->mapped > 0 ? malloc(sizeof *report) : NULL;
 
     if (!report)
         return;
     if (l->report == 0)
         l->report = atomic_fetch_add(&c->feed->reports, 1) + 1;
-    add_mapped(c, p, l);
     fill_report(c, p, l, report);
     feed_report_put(c->feed, (unsigned)((l->report - 1) % FEED_REPORTS), report);
     l->dirty = false;
@@ -213,18 +198,22 @@ static void look_who_is_behind(struct coverage_plan *p)
         p->list[last].behind_most = most - least;
 }
 
-void coverage_look(struct coverage *c)
+void coverage_look(struct coverage *c, uint64_t now)
 {
+    bool report = now - c->reported >= REPORT_S * SECOND;
     struct feed_answer answer;
 
     while (feed_note_take(c->feed, &c->taken, &answer, &c->lost))
         coverage_answered(c, &answer);
     for (struct coverage_plan *p = c->plans; p; p = p->newer) {
-        look_who_is_behind(p);
+        if (report)
+            look_who_is_behind(p);
         for (uint32_t i = 0; i < p->lists && i < FEED_RANKS; i++) {
-            if (p->list[i].dirty)
+            if (report && p->list[i].dirty)
                 list_report(c, p, &p->list[i]);
             publish_rank(c, p, i);
         }
     }
+    if (report)
+        c->reported = now;
 }

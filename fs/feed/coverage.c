@@ -254,7 +254,7 @@ static void count_read(struct coverage *c, const struct choice *at, uint64_t now
 {
     struct coverage_list *l = at->list;
 
-    if (l->reads == 0)
+    if (l->reads == 0 && l->mapped == 0)
         list_start(c, l);
     mark_read(at->plan, l, (uint32_t)at->entry - l->base);
     if (l->reads == LATEST)
@@ -317,6 +317,23 @@ static bool access_file(struct coverage *c, uint32_t file, uint64_t now, struct 
     return false;
 }
 
+static void close_unread(struct coverage *c, uint32_t file, uint64_t now)
+{
+    struct choice at;
+
+    c->state[file] |= STATE_FOREIGN;
+    if (!choose_entry(c, file, true, &at))
+        return;
+    struct coverage_list *l = at.list;
+    if (l->reads == 0 && l->mapped == 0)
+        list_start(c, l);
+    if (++l->mapped >= list_few(l) / 4 + 1 && l->mapped > l->read / 16)
+        l->flags |= FEED_MAPPED;
+    l->seen = now;
+    l->ended = clock_realtime();
+    l->dirty = true;
+}
+
 bool coverage_event(struct coverage *c, uint32_t file, enum coverage_event event, uint64_t now,
                     struct coverage_hit *hit)
 {
@@ -327,8 +344,10 @@ bool coverage_event(struct coverage *c, uint32_t file, enum coverage_event event
     unsigned char *state = &c->state[file], own = *state & STATE_OWN;
     if (own > 0)
         *state = (unsigned char)((*state - 1) | (*state & STATE_BUSY ? STATE_DOUBT : 0));
-    else
-        *state = *state & STATE_BUSY ? 0 : STATE_FOREIGN;
+    else if (*state & STATE_BUSY)
+        *state = 0;
+    else if (!(*state & STATE_FOREIGN))
+        close_unread(c, file, now);
     return false;
 }
 

@@ -52,8 +52,9 @@ bool coverage_event(struct coverage *coverage, uint32_t file, enum coverage_even
                     struct coverage_hit *hit);
 void coverage_answered(struct coverage *coverage, const struct feed_answer *answer);
 void coverage_lost(struct coverage *coverage, uint32_t flag); /* from now on: FEED_OVERFLOWED, FEED_PARTLY */
-/* About once a second: says in `feed` how far all are, and writes reports. Takes the notes of the server. */
-void coverage_look(struct coverage *coverage);
+/* A few times a second: says in `feed` how far all are, and once a second writes reports. Takes the notes of the
+ * server. */
+void coverage_look(struct coverage *coverage, uint64_t now);
 
 uint32_t coverage_reached(const struct coverage_plan *plan, uint32_t list); /* the loader's next position, about */
 bool coverage_is_read(const struct coverage_plan *plan, uint32_t list, uint32_t position);

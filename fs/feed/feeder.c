@@ -152,7 +152,7 @@ static void feeder_open(struct feeder *f)
 /* The rest coverage tells. */
 static void feeder_publish(struct feeder *f)
 {
-    coverage_look(f->coverage);
+    coverage_look(f->coverage, clock_now());
     for (int i = 0; i < f->courses.count; i++) {
         const struct feed_course *c = f->courses.course[i];
         for (uint32_t list = 0; c->slot >= 0 && list < c->ranks; list++) {
@@ -189,7 +189,7 @@ static void cover_course(struct feeder *f, struct feed_course *c, uint32_t flags
         .slot = (unsigned)c->slot,
         .flags = flags,
         .unwatched = unwatched,
-        .asked = c->began,
+        .asked = c->since,
         .ranks = c->ranks,
         .rank = c->rank,
         .start = c->start,

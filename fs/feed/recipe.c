@@ -19,6 +19,7 @@ bool recipe_take(const struct feed *feed, unsigned slot, struct recipe *r)
         return false;
     r->number = plan.number;
     r->epoch = plan.epoch;
+    r->since = plan.since;
     r->ranks = plan.ranks;
     memcpy(r->rank, plan.rank, sizeof r->rank);
     memcpy(r->pairs, plan.pairs, sizeof r->pairs);
@@ -186,6 +187,7 @@ int recipe_make(struct recipe_book *book, const struct recipe *r, const struct w
         return error;
     (*course)->number = r->number;
     (*course)->epoch = r->epoch;
+    (*course)->since = r->since;
     (*course)->kind = recipe_kind(r);
     memcpy((*course)->rank, r->rank, sizeof r->rank);
     return 0;

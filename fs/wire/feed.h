@@ -31,6 +31,7 @@ struct feed_plan {
     uint32_t ranks;  /* of this node: how many of `rank` count */
     uint64_t number; /* of the asking: it grows with each; 0: none. The same plan asked for again keeps its own */
     uint64_t asked;  /* likewise, of the last asking: the server's alone */
+    uint64_t since;  /* when that was: nanoseconds, monotonic */
     uint64_t epoch;
     uint32_t rank[FEED_RANKS]; /* in their order */
     char pairs[FEED_TEXT]; /* the file plan/PAIRS of the control mount, but for rank= and reply=; ends with a zero */

@@ -79,7 +79,7 @@ static void feed_file(struct loading *l, uint32_t file)
 
 static const struct feed_report *get_report(struct loading *l, unsigned i)
 {
-    coverage_look(l->coverage);
+    coverage_look(l->coverage, l->now += 2 * SECOND);
     memset(&report, 0, sizeof report);
     feed_report_get(feed, i, &report);
     return &report;
@@ -107,7 +107,7 @@ static void test_whole(void)
         feed_file(&l, file[i]);
         all &= read_file(&l, file[i], &hit) && hit.plan == l.plan && hit.list == 0 && hit.position == i;
         if (i == 40) {
-            coverage_look(l.coverage);
+            coverage_look(l.coverage, l.now += 2 * SECOND);
             is_int(atomic_load(&feed->rank[1][0].reached), 39, "said on its way: where it is");
             is_int(get_report(&l, 0)->read, 41, "and what it has read");
             ok(!(report.flags & FEED_ENDED), "in a report that goes on");
@@ -268,6 +268,8 @@ static void test_unknown(void)
         else
             coverage_event(l.coverage, file[i], COVERAGE_CLOSE, 1, NULL);
     }
+    get_report(&l, 0);
+    ok(report.flags & FEED_MAPPED && !(report.flags & FEED_ENDED) && report.read == 1, "said while it goes on");
     coverage_end(l.coverage, l.plan);
     get_report(&l, 0);
     ok(report.flags & FEED_MAPPED && report.unsure == 99 && report.unread == 99, "files that are mapped");
@@ -311,7 +313,7 @@ static void test_killed(void)
     l.plan = begin_plan(&l, 1, 1, 100, file, false);
     for (uint32_t i = 0; i < 60; i++)
         read_file(&l, file[i], NULL);
-    coverage_look(l.coverage);
+    coverage_look(l.coverage, l.now += 2 * SECOND);
     coverage_destroy(l.coverage);
     if (coverage_create(feed, FILES, &l.coverage) != 0)
         exit(1);
