@@ -240,6 +240,7 @@ SCRIPT_TESTS = \
 	tests/cases/63-clean.t \
 	tests/cases/70-resize.t \
 	tests/cases/71-decoded.t \
+	tests/cases/73-package.t \
 	tests/cli/lab/20-simulate.t \
 	tests/cli/mount/10-start.t \
 	tests/cli/mount/11-held.t \

@@ -86,10 +86,11 @@ class Mount:
         return json.loads(self._plan(order, reply='summary', **keys))
 
     def where(self, paths):
-        """For each path, relative to the mount or absolute, a tuple (sample, owner, tier, path); None is for what it
-        has not: the number of a file that is no sample, the owner where there is none…"""
+        """For each path, relative to the mount or absolute, a tuple (sample, owner, tier, path). None is what it has
+        not: a number, where it is no sample; an owner; a tier of this node."""
         payload = b''.join(os.fsencode(path) + b'\0' for path in paths)
-        lines = (line.split(b'\t', 3) for line in self.ask('where', payload, sep='nul').split(b'\n')[:-1])
+        reply = self.ask('where', payload, sep='nul') if payload else b''
+        lines = (line.split(b'\t', 3) for line in reply.split(b'\n')[:-1])
         return [Where(number_or_none(sample), number_or_none(owner), None if tier == b'-' else tier.decode(),
                       unescape(path)) for sample, owner, tier, path in lines]
 
@@ -107,7 +108,10 @@ class Mount:
     def _plan(self, order, **keys):
         if order is None or isinstance(order, str):
             return self.ask('plan', order=order, **keys)
-        return self.ask('plan', numpy.asarray(order).astype('<u4', casting='same_kind').tobytes(), order='u32', **keys)
+        order = numpy.asarray(order)
+        if order.size and (order.dtype.kind not in 'iu' or order.min() < 0 or order.max() >= 1 << 32):
+            raise ValueError('an order is made of numbers of samples')
+        return self.ask('plan', order.astype('<u4').tobytes(), order='u32', **keys)
 
     def _exchange(self, request, verb):
         with open(os.path.join(self.control, 'control'), 'r+b', buffering=0) as f:
