@@ -236,6 +236,28 @@ done
 unset PYTHONPATH
 is 'nobody is misplaced' "$(value "$mnt" plans.misplaced)" "$misplaced"
 
+# --- what its README says ---
+awk '/^```python/ { within = 1; next } /^```/ && within { within = 0; print "# end" } within' "$package/README.md" |
+    sed "s|/mnt/imagenet|$mnt|; s|^\( *\)\.\.\.$|\1seen += images.tolist()|" >"$tmp/readme"
+cat >"$tmp/readme.py" <<'EOF'
+import functools, sys
+from torch.utils.data import DataLoader
+from torchvision.datasets import ImageFolder
+from dealfs.torch import Echo
+def read(path):
+    with open(path) as f:
+        return int(f.read())
+ImageFolder = functools.partial(ImageFolder, loader=read)
+transform, epochs, seen, permutation = None, 2, [], list(range(102, -1, -1))
+with open(sys.argv[1]) as f:
+    blocks = f.read().split('# end\n')
+for block in blocks[:3]:
+    exec(block + '    pass' * (block is blocks[2]))
+assert list(mount.plan(epoch=0, ranks=2, batch=4, order=permutation, rank=1)) != [], 'an array'
+assert sorted(seen) == sorted(2 * list(range(97))), seen
+EOF
+ok 'the blocks of its README do what they say' run "$tmp/readme.py" "$tmp/readme"
+
 # --- pip ---
 cp -r "$package" "$tmp/package"
 ok 'pip installs it, without a network' env HOME="$tmp" PIP_NO_INDEX=1 PIP_ROOT_USER_ACTION=ignore \

@@ -2,7 +2,7 @@
 
 It saves the state of the sampler and of the iterator over it whenever it draws a batch, which with workers is long
 before that batch is handed out, and keeps each state until its batch is. A state is loaded into the sampler first, then
-into a new iterator."""
+into a new iterator; where the loop had ended another one is made after that."""
 import collections
 import sys
 import types
@@ -17,16 +17,21 @@ except ImportError:
     class Drawing:
         def __init__(self, batches):
             self.batches, self.items = batches, iter(batches.sampler)
-            if batches.pending:
-                batches.sampler.load_state_dict(batches.pending['sampler'])
-                self.items = iter(batches.sampler)
-                self.items.load_state_dict(batches.pending['items'])
-                batches.pending = None
+
+        def load(self, state):
+            self.batches.sampler.load_state_dict(state['sampler'])
+            self.items = iter(self.batches.sampler)
+            self.items.load_state_dict(state['items'])
+            if state['finished']:
+                self.items = iter(self.batches.sampler)
 
         def __iter__(self):
             return self
 
         def __next__(self):
+            pending, self.batches.pending = self.batches.pending, None
+            if pending:
+                self.load(pending)
             batch = [item for _, item in zip(range(self.batches.batch_size), self.items)]
             if not batch:
                 raise StopIteration
@@ -34,7 +39,7 @@ except ImportError:
             return batch
 
         def state_dict(self):
-            return {'sampler': self.batches.sampler.state_dict(), 'items': self.items.state_dict()}
+            return {'sampler': self.batches.sampler.state_dict(), 'items': self.items.state_dict(), 'finished': False}
 
     class Batches(BatchSampler):
         def __init__(self, *arguments):
@@ -54,6 +59,7 @@ except ImportError:
             for batch in super().__iter__():
                 self.state = self.batch_sampler.drawn.popleft()
                 yield batch
+            self.state['finished'] = True
 
         def state_dict(self):
             return self.state or iter(self.batch_sampler).state_dict()

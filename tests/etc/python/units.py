@@ -434,15 +434,15 @@ class Resume(unittest.TestCase):
 
     def test_a_stateful_loader(self):
         for workers in (0, 2):
-            for steps in (0, 1, 5, 13):
+            for steps in (0, 1, 5, 7):
                 sampler = make(50, 4, 2, 1)
                 sampler.set_epoch(4)
                 whole = list(sampler)
                 loader = restoring.StatefulDataLoader(range(50), 4, sampler=sampler, num_workers=workers)
                 seen = []
-                for batch in loader if steps else ():
+                for done, batch in enumerate(loader if steps else (), 1):
                     seen += batch.tolist()
-                    if len(seen) >= 4 * steps:
+                    if done == steps:
                         break
                 state = pickle.loads(pickle.dumps(loader.state_dict()))
                 sampler = make(50, 4, 2, 1)
@@ -453,6 +453,21 @@ class Resume(unittest.TestCase):
                 self.assertEqual(seen, whole)
                 sampler.set_epoch(5)
                 self.assertEqual(len(list(loader)), 7)
+
+    def test_a_stateful_loader_whose_loop_had_ended(self):
+        for workers in (0, 2):
+            sampler = make()
+            sampler.set_epoch(4)
+            loader = restoring.StatefulDataLoader(range(50), 4, sampler=sampler, num_workers=workers)
+            self.assertEqual(len(list(sampler.over(loader))), 13)
+            state = pickle.loads(pickle.dumps(loader.state_dict()))
+            for epoch in (4, 5):
+                sampler = make()
+                loader = restoring.StatefulDataLoader(range(50), 4, sampler=sampler, num_workers=workers)
+                loader.load_state_dict(state)
+                sampler.set_epoch(epoch)
+                seen = torch.cat(list(sampler.over(loader))).tolist()
+                self.assertEqual(seen, sampler.mount.order(epoch, 0, 1).tolist())
 
 
 # --- what frameworks do with a loader that they take for one of the whole dataset ---
@@ -468,6 +483,19 @@ class EveryRth(BatchSampler):
 
     def __len__(self):
         return len(self.inner) // self.ranks
+
+
+class Split(BatchSampler):
+    """Keeps a part of each batch: Accelerate, with split_batches."""
+
+    def __init__(self, inner, ranks, rank):
+        self.inner, self.part = inner, slice(rank * inner.batch_size // ranks, (rank + 1) * inner.batch_size // ranks)
+
+    def __iter__(self):
+        return (batch[self.part] for batch in self.inner)
+
+    def __len__(self):
+        return len(self.inner)
 
 
 class Materialised(DistributedSampler):
@@ -496,6 +524,13 @@ class SecondSharding(unittest.TestCase):
         sampler = self.sampler()
         inner = BatchSampler(sampler, 4, False)
         self.assert_noticed(sampler, DataLoader(range(48), batch_sampler=EveryRth(inner, 2, 1)), '6 batches.*brings 3')
+
+    def test_one_rth_of_each_batch(self):
+        sampler = self.sampler()
+        inner = BatchSampler(sampler, 4, False)
+        self.assert_noticed(sampler, DataLoader(range(48), batch_sampler=Split(inner, 2, 1)), 'has 2 samples and not 4')
+        for odd in (None, 3, (), {}, [None], 'text', {'a': 7}):
+            sampler._check_batch(odd)
 
     def test_one_of_r_samples(self):
         sampler = self.sampler()

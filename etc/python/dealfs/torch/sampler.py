@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch.utils.data.distributed import DistributedSampler
 
 from dealfs.mount import Mount, Refused
-from dealfs.torch.echo import Echo
+from dealfs.torch.echo import Echo, length_of
 from dealfs.torch.pace import Pace
 
 # Where a pass over an epoch begins: after so many samples of all ranks, with the layout of then; or it is over.
@@ -69,6 +69,7 @@ class Sampler(DistributedSampler):
         self.pace, self._factor = Pace(), 1  # as often as an Echo uses what the loader brings
         self.layout = self.digest = None
         self._resume = None  # the Start of a state that was loaded and not gone on with
+        self._set = None  # the epoch that set_epoch was given last
         self._agreed = None  # what the plan at hand is of
         self._list = None
         self._pass, self._passes = None, 0  # the last iterator that has begun, and how many have
@@ -91,12 +92,14 @@ class Sampler(DistributedSampler):
         self._pass = None
         if epoch != self.epoch:
             self._resume = None
-        self.epoch = epoch
-        self._agree()
+        self.epoch = self._set = epoch
+        self._agree(self._next_start())
 
-    def _agree(self):
+    def _next_start(self):
+        return self._resume or BEGINNING
+
+    def _agree(self, start):
         """All ranks plan from the owners that rank 0 sees, which may change at any time, and compare the digests."""
-        start = self._resume or BEGINNING
         wanted = (self.epoch, start, *self.keys.items())
         if wanted == self._agreed:
             return
@@ -158,7 +161,7 @@ class Sampler(DistributedSampler):
     def _begin(self, positions):
         """The list that an iterator goes over. A state that was loaded is good for one pass."""
         self._check_last()
-        self._agree()
+        self._agree(positions.start or self._next_start())
         self._resume = None
         if self._list is None:
             self._list = self._read_list()
@@ -185,6 +188,7 @@ class Sampler(DistributedSampler):
         for batch in self.pace.over(loader):
             if taken == 0:
                 self._check_loader(plain, before)
+                self._check_batch(batch)
             taken += 1
             self._steps = echo.batches_used if echo else taken
             yield batch
@@ -205,6 +209,17 @@ class Sampler(DistributedSampler):
         except TypeError:
             return
         self._check_count(loader, length)
+
+    def _check_batch(self, batch):
+        """Accelerate's split_batches leaves as many batches as there were, with one R-th of their samples. What a
+        collate function of the user's makes may have any length, so that only just this one is suspect."""
+        try:
+            length = length_of(batch)
+        except (TypeError, IndexError, KeyError, StopIteration):
+            return
+        if self.num_replicas > 1 and length * self.num_replicas == min(self.batch_size, self.num_samples):
+            raise ShardedAgain(f'the first batch has {length} samples and not {self.batch_size}: each was split among '
+                               f'the {self.num_replicas} ranks, each of which has its own list here')
 
     def _check_count(self, loader, batches):
         most = self.num_samples // self.batch_size
@@ -229,7 +244,7 @@ class Sampler(DistributedSampler):
     def state_dict(self):
         """Where the trainer is: the same on every rank, and for any number of ranks to go on from."""
         if self._pass is None:
-            return self._state(self._resume or BEGINNING)
+            return self._state(self._next_start())
         if self._steps is not None or self._pass.at == 0:
             return self._state(self._after(self._steps or 0))
         # torchdata's loader saves the iterator's state beside this one, and that tells.
@@ -261,6 +276,15 @@ class Sampler(DistributedSampler):
                 warnings.warn(f"mode=local, {state['ranks']} ranks of {state['batch']} before, {self.num_replicas} of "
                               f'{self.batch_size} now: some samples of this epoch will be read twice, some not at all')
         self._resume = Start(state['consumed'], state['finished'], layout)
+
+    def _load_iterator(self, state):
+        """The Start of an iterator whose state this is. One that had ended is not gone on with: torchdata takes a new
+        one, for the epoch that was set meanwhile."""
+        self.load_state_dict(state)
+        start, self._resume = self._resume, None
+        if start.finished and self._set is not None:
+            self.epoch = self._set
+        return start
 
     def _meant(self):
         """What makes the order, whoever reads it."""
@@ -295,7 +319,7 @@ class Positions:
     they never use. torchdata's StatefulDataLoader saves the state as of each batch that it hands out."""
 
     def __init__(self, sampler):
-        self.sampler, self.list, self.at = sampler, None, 0
+        self.sampler, self.start, self.list, self.at = sampler, None, None, 0
 
     def __iter__(self):
         return self
@@ -313,10 +337,9 @@ class Positions:
 
     def state_dict(self):
         if self.list is None:
-            return self.sampler._state(self.sampler._resume or BEGINNING)
+            return self.sampler._state(self.start or self.sampler._next_start())
         batches = -(-self.at // self.sampler.batch_size) if self.ended() else self.at // self.sampler.batch_size
         return self.sampler._state(self.sampler._after(batches))
 
     def load_state_dict(self, state):
-        self.sampler.load_state_dict(state)
-        self.list, self.at = None, 0
+        self.start, self.list, self.at = self.sampler._load_iterator(state), None, 0
