@@ -13,6 +13,7 @@ FACTORS, RATIOS = (1, 1.5, 2, 4, 8), (1, 2, 4, 8)
 BATCH, DELAY_MS = 4, 5  # a read of the source takes so long
 BUFFER = 32  # samples: far fewer than an epoch, so that what is fresh comes evenly
 TARGET, CLASSES, SIDE = 0.9, 8, 32
+LEARNED, LEARNED_BUFFER = 16, 128  # a batch of what is learned from, and the buffer that its echoes are shuffled in
 
 
 def plan(mount, **keys):
@@ -110,11 +111,33 @@ def augmented(picture, rng):
     return numpy.roll(picture, (rng.randrange(-8, 9), rng.randrange(-8, 9)), (0, 1)) + rng.gauss(0, 12)
 
 
-def fresh_to_target(mount, names, tests, place, seed, most):
-    """Fresh samples until the held-out pictures are told apart, or None. After augmentation is the loader's own echo:
-    what came out at the first use is used again."""
+class Augmented:
+    """A loader of one epoch's batches, and how many fresh samples are in them."""
+
+    def __init__(self, mount, names, order, rng):
+        self.mount, self.names, self.order, self.rng, self.seen = mount, names, order, rng, set()
+
+    def __iter__(self):
+        import numpy
+        import torch
+        for at in range(0, len(self.order), LEARNED):
+            part = self.order[at:at + LEARNED]
+            self.seen.update(part)
+            pictures = [numpy.load(f'{self.mount}/.dealfs/decoded/{self.names[i]}.npy') for i in part]
+            yield (as_tensor([augmented(picture.astype('float32'), self.rng) for picture in pictures]),
+                   torch.tensor([int(self.names[i].split('/')[0][5:]) for i in part]))
+
+
+def as_tensor(pictures):
     import numpy
     import torch
+    return torch.from_numpy(numpy.stack(pictures).astype('float32') / 128 - 1).permute(0, 3, 1, 2).contiguous()
+
+
+def fresh_to_target(mount, names, tests, place, seed, most):
+    """Fresh samples until the held-out pictures are told apart, or None."""
+    import torch
+    from dealfs.torch import Echo
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     rng = random.Random(seed)
@@ -122,35 +145,27 @@ def fresh_to_target(mount, names, tests, place, seed, most):
                                   torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(2), torch.nn.Flatten(),
                                   torch.nn.Linear(96, CLASSES))
     optimizer = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9)
-
-    def tensor(pictures):
-        return torch.from_numpy(numpy.stack(pictures).astype('float32') / 128 - 1).permute(0, 3, 1, 2).contiguous()
-    held = tensor([p for p, _ in tests])
+    held = as_tensor([p for p, _ in tests])
     truth = torch.tensor([c for _, c in tests])
-    keys = {} if place == 'no echo' else {'echo': 2, 'echo_buffer': 128}
+    keys = {} if place in ('no echo', 'after augmentation') else {'echo': 2, 'echo_buffer': LEARNED_BUFFER}
     if place == 'batch':
         keys['echo_at'] = 'batch'
-    fresh, steps, batch = 0, 0, 16
+    fresh, steps = 0, 0
     for epoch in range(most):
-        order = plan(mount, epoch=epoch, seed=100 * seed, samples='train', ranks=1, batch=batch, rank=0, **keys)
-        seen = {}
-        for at in range(0, len(order), batch):
-            pictures, labels = [], []
-            for i in order[at:at + batch]:
-                fresh += i not in seen
-                if i not in seen or place != 'after augmentation':
-                    picture = numpy.load(f'{mount}/.dealfs/decoded/{names[i]}.npy')
-                    seen[i] = augmented(picture.astype('float32'), rng)
-                pictures.append(seen[i])
-                labels.append(int(names[i].split('/')[0][5:]))
+        loader = Augmented(mount, names, plan(mount, epoch=epoch, seed=100 * seed, samples='train', ranks=1,
+                                              batch=LEARNED, rank=0, **keys), rng)
+        echo = Echo(loader, 2 if place == 'after augmentation' else 1, LEARNED_BUFFER, seed=seed)
+        echo.set_epoch(epoch)
+        for pictures, labels in echo if echo.factor > 1 else loader:
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(network(tensor(pictures)), torch.tensor(labels)).backward()
+            torch.nn.functional.cross_entropy(network(pictures), labels).backward()
             optimizer.step()
             steps += 1
             if steps % 5 == 0:
                 with torch.no_grad():
                     if (network(held).argmax(1) == truth).float().mean() >= TARGET:
-                        return fresh
+                        return fresh + len(loader.seen)
+        fresh += len(loader.seen)
     return None
 
 
