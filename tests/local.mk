@@ -241,6 +241,7 @@ SCRIPT_TESTS = \
 	tests/cases/70-resize.t \
 	tests/cases/71-decoded.t \
 	tests/cases/73-package.t \
+	tests/cases/74-epochs.t \
 	tests/cli/lab/20-simulate.t \
 	tests/cli/mount/10-start.t \
 	tests/cli/mount/11-held.t \

@@ -9,17 +9,29 @@
 
 enum {
     NO_ENTRY = -1,
-    LATEST = 8,   /* reads of a list by which it is said where its loader is */
-    STRAYS = 3,   /* of these; so many may lie anywhere, less one */
-    NEAR = 64,    /* positions between a loader and what it reads; workers read batches beside each other */
-    AFRESH = 32,  /* reads by which a list is seen to have been left, or begun again; less for short lists */
+    LATEST = 8,  /* reads of a list by which it is said where its loader is */
+    STRAYS = 3,  /* of these; so many may lie anywhere, less one */
+    NEAR = 64,   /* positions between a loader and what it reads; workers read batches beside each other */
+    AFRESH = 32, /* reads by which a list is seen to have been left, or begun again; less for short lists */
+    BORROWED = 16,
     RECENT = 256, /* reads of files of no list */
     REPORT_S = 1, /* between two reports of a list */
+};
+
+/* A read that a newer plan could have had as well. */
+struct borrowed {
+    struct coverage_plan *plan;
+    struct coverage_list *list;
+    uint32_t own, position; /* in the list that got it; in the newer one */
 };
 
 struct coverage_list {
     uint32_t rank, length, base; /* base: its first entry */
     uint32_t flags;
+    uint32_t resumed;                   /* where its loader was when the feeder before this one died */
+    uint32_t others;                    /* reads of newer lists of its rank, less those of its own */
+    struct borrowed borrowed[BORROWED]; /* the last ones, since a read that is this list's for sure */
+    uint32_t borrows;
     uint32_t first_reached; /* where the first reads were; with `unwatched` */
     uint64_t bytes;
     uint32_t latest[AFRESH]; /* positions of the last reads */
@@ -89,6 +101,6 @@ static inline uint32_t list_few(const struct coverage_list *list)
 struct coverage_list *list_of(struct coverage_plan *plan, uint32_t entry);
 int32_t entry_first(const struct coverage_plan *plan, uint32_t file); /* NO_ENTRY: the plan has none of it */
 void list_report(struct coverage *coverage, struct coverage_plan *plan, struct coverage_list *list);
-void list_go_on(struct coverage *coverage, const struct coverage_plan *plan, struct coverage_list *list);
+void list_go_on(struct coverage *coverage, struct coverage_plan *plan, struct coverage_list *list);
 
 #endif

@@ -129,8 +129,28 @@ void list_report(struct coverage *c, struct coverage_plan *p, struct coverage_li
     free(report);
 }
 
+static uint32_t reached_before(const struct coverage *c, const struct coverage_plan *p, uint32_t rank)
+{
+    for (int i = 0; i < FEED_RANKS; i++) {
+        const struct feed_rank *r = &c->feed->rank[p->slot][i];
+        if (atomic_load(&r->number) == p->number && atomic_load(&r->rank) == rank)
+            return atomic_load(&r->reached);
+    }
+    return 0;
+}
+
+/* As if it had been read: who reads it again is seen to. */
+static void list_pass(struct coverage_plan *p, struct coverage_list *l)
+{
+    for (uint32_t e = l->base; e < l->base + l->length; e++)
+        p->is_read[e / 64] |= UINT64_C(1) << e % 64;
+    l->read = l->length;
+    l->files_read = l->files;
+    l->over = true;
+}
+
 /* A feeder that died has left a report of the same list. What was read while none was there is not known. */
-void list_go_on(struct coverage *c, const struct coverage_plan *p, struct coverage_list *l)
+void list_go_on(struct coverage *c, struct coverage_plan *p, struct coverage_list *l)
 {
     uint64_t end = atomic_load(&c->feed->reports);
     struct feed_report *r = malloc(sizeof *r);
@@ -139,13 +159,15 @@ void list_go_on(struct coverage *c, const struct coverage_plan *p, struct covera
         if (!feed_report_get(c->feed, (unsigned)((i - 1) % FEED_REPORTS), r) || r->number != p->number ||
             r->rank != l->rank || r->samples != l->length)
             continue;
-        if (!(r->flags & FEED_ENDED)) {
-            l->before = r;
-            l->report = i;
-            l->flags |= (r->flags & ~FEED_ENDED) | FEED_OVERFLOWED;
-            return;
+        if (r->flags & FEED_ENDED) {
+            list_pass(p, l);
+            break;
         }
-        break;
+        l->before = r;
+        l->report = i;
+        l->resumed = reached_before(c, p, l->rank);
+        l->flags |= r->flags | FEED_OVERFLOWED;
+        return;
     }
     free(r);
 }

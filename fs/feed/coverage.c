@@ -137,8 +137,12 @@ static uint32_t list_reached(const struct coverage_list *l)
 {
     uint32_t last[LATEST], n = l->reads < LATEST ? (uint32_t)l->reads : LATEST;
 
-    if (n == 0 || l->read == l->length)
-        return l->read;
+    if (l->read == l->length)
+        return l->length;
+    if (n < STRAYS && l->resumed > 0)
+        return l->resumed;
+    if (n == 0)
+        return 0;
     for (uint32_t i = 0; i < n; i++)
         last[i] = l->latest[(l->reads - 1 - i) % AFRESH];
     qsort(last, n, sizeof *last, by_position);
@@ -169,7 +173,7 @@ static bool is_better(const struct choice *a, const struct choice *than)
     bool near = a->distance < NEAR, other = than->distance < NEAR;
 
     if (near && other && a->plan != than->plan)
-        return a->list->reads >= LATEST && a->list->seen > than->list->seen;
+        return than->list->others >= LATEST;
     return a->distance < than->distance;
 }
 
@@ -187,19 +191,6 @@ static bool choose_entry(struct coverage *c, uint32_t file, bool unread_only, st
                 *best = at;
         }
     return best->entry != NO_ENTRY;
-}
-
-/* What a loader has left: it is well into a list of the same rank that was planned later. */
-static void leave_older(struct coverage *c, const struct coverage_plan *newer, const struct coverage_list *into)
-{
-    if (into->read != list_few(into))
-        return;
-    for (struct coverage_plan *p = c->plans; p && p != newer; p = p->newer)
-        for (uint32_t i = 0; i < p->lists; i++) {
-            struct coverage_list *l = &p->list[i];
-            if (l->rank == into->rank && l->reads > 0 && l->seen < into->seen - (into->ended - into->began))
-                l->over = l->dirty = true;
-        }
 }
 
 static void list_start(struct coverage *c, struct coverage_list *l)
@@ -250,13 +241,70 @@ static void list_begin_again(struct coverage *c, struct coverage_plan *p, struct
         mark_read(p, l, old.latest[(old.reads - since) % AFRESH]);
 }
 
-static void count_read(struct coverage *c, const struct choice *at, uint64_t now)
+static void mark_unread(struct coverage_plan *p, struct coverage_list *l, uint32_t position)
+{
+    uint32_t entry = l->base + position;
+
+    p->is_read[entry / 64] &= ~(UINT64_C(1) << entry % 64);
+    l->read--;
+    l->files_read -= !file_is_read(p, p->file[entry], l);
+}
+
+/* Reads after its last sure one were not of its end, but of the beginning of a newer list. */
+static void leave_list(struct coverage_plan *p, struct coverage_list *l)
+{
+    l->over = l->dirty = true;
+    for (uint32_t i = 0; i < l->borrows && i < BORROWED; i++) {
+        const struct borrowed *b = &l->borrowed[i];
+        if (bit_get(b->plan->is_read, b->list->base + b->position))
+            continue;
+        mark_unread(p, l, b->own);
+        mark_read(b->plan, b->list, b->position);
+        b->list->dirty = true;
+    }
+    l->borrows = 0;
+}
+
+/* A loader leaves a list when it is well into one of the same rank that was planned later. */
+static void leave_older(struct coverage *c, const struct coverage_plan *newer, const struct coverage_list *into)
+{
+    for (struct coverage_plan *p = c->plans; p && p != newer; p = p->newer)
+        for (uint32_t i = 0; i < p->lists; i++) {
+            struct coverage_list *l = &p->list[i];
+            if (l->rank == into->rank && (!l->over || l->borrows > 0) && l->reads + l->mapped > 0 &&
+                ++l->others >= list_few(l))
+                leave_list(p, l);
+        }
+}
+
+static void note_borrowed(const struct choice *at, uint32_t file)
+{
+    struct coverage_list *l = at->list;
+    bool sure = true;
+
+    for (struct coverage_plan *p = at->plan->newer; p; p = p->newer)
+        for (int32_t e = entry_first(p, file); e != NO_ENTRY; e = entry_next(p, e)) {
+            struct coverage_list *other = list_of(p, (uint32_t)e);
+            if (bit_get(p->is_read, (uint32_t)e) || other->over || distance_to(other, e) >= NEAR)
+                continue;
+            sure = false;
+            l->borrowed[l->borrows++ % BORROWED] =
+                (struct borrowed){p, other, (uint32_t)at->entry - l->base, (uint32_t)e - other->base};
+        }
+    if (!sure)
+        return;
+    l->borrows = 0;
+    l->others -= l->others < 4 ? l->others : 4;
+}
+
+static void count_read(struct coverage *c, const struct choice *at, uint32_t file, uint64_t now)
 {
     struct coverage_list *l = at->list;
 
     if (l->reads == 0 && l->mapped == 0)
         list_start(c, l);
     mark_read(at->plan, l, (uint32_t)at->entry - l->base);
+    note_borrowed(at, file);
     if (l->reads == LATEST)
         l->first_reached = list_reached(l);
     l->seen = now;
@@ -288,7 +336,7 @@ static bool begin_read(struct coverage *c, uint32_t file, bool sure, uint64_t no
     }
     if (!fresh && at.list->over && at.list->again_since + 1 >= list_few(at.list))
         list_begin_again(c, at.plan, at.list);
-    count_read(c, &at, now);
+    count_read(c, &at, file, now);
     if (hit)
         *hit = (struct coverage_hit){at.plan, (uint32_t)(at.list - at.plan->list), (uint32_t)at.entry - at.list->base};
     return true;
@@ -481,6 +529,9 @@ void coverage_end(struct coverage *c, struct coverage_plan *plan)
         at = &(*at)->newer;
     if (!*at)
         return;
+    for (struct coverage_plan *p = c->plans; p && p != plan; p = p->newer)
+        for (uint32_t i = 0; i < p->lists; i++)
+            p->list[i].borrows = 0;
     for (uint32_t i = 0; i < plan->lists; i++) {
         plan->list[i].over = true;
         list_report(c, plan, &plan->list[i]);

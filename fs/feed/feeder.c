@@ -209,6 +209,8 @@ static void begin_course(struct feeder *f, struct feed_course *c, int slot)
     c->began = clock_now();
     int error = f->pace ? pace_watch(f->pace, c->file, c->start[c->ranks], &watched) : -EMFILE;
     bool partly = error || watched.watched < watched.directories;
+    if (f->pace && !partly)
+        pace_watch_rest(f->pace);
     cover_course(f, c, partly ? FEED_PARTLY : 0, watched.fresh > 0);
     courses_add(&f->courses, c);
     log_debug("feeder", "plan %" PRIu64 ", epoch %" PRIu64 ": %u lists, %u samples, %u of %u directories watched",

@@ -15,6 +15,7 @@
 enum {
     DIRECTORIES_MOST = 1 << 18, /* the kernel holds about a kilobyte for each watch */
     BUFFER = 64 << 10,
+    REST_MOST = 16384,
     PIECES = 16, /* of the queue, at a time */
 };
 
@@ -159,6 +160,16 @@ int pace_watch(struct pace *p, const uint32_t *file, uint32_t count, struct pace
     }
     watched->fresh = p->count - before;
     return 0;
+}
+
+void pace_watch_rest(struct pace *p)
+{
+    uint64_t directories = catalog_directories(p->catalog);
+    if (directories > REST_MOST || p->count >= directories)
+        return;
+    for (uint64_t d = 1; d <= directories && !p->full; d++)
+        if (!is_watched(p, d) && watch_directory(p, d) == -ENOSPC)
+            p->full = true; /* nobody misses them much: it is not said */
 }
 
 /* --- events --- */

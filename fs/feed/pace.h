@@ -21,6 +21,8 @@ struct pace_watched {
     uint32_t directories, watched, fresh;
 };
 int pace_watch(struct pace *pace, const uint32_t *file, uint32_t count, struct pace_watched *watched);
+/* And all others, where they are few: that reads of files which nobody planned are seen. */
+void pace_watch_rest(struct pace *pace);
 bool pace_sees(const struct pace *pace, uint32_t file); /* its directory is watched */
 
 struct pace_events {

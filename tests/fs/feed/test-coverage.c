@@ -167,6 +167,24 @@ static void test_skips_and_repeats(void)
     ok(report.number == 2 && report.read == 40 && report.unplanned == 0, "the next epoch has a report of its own");
     read_file(&l, file[17], NULL);
     is_int(get_report(&l, 0)->read, 97, "what is left stays as it was");
+    coverage_destroy(l.coverage);
+
+    /* The last one is skipped, and is the first of the next epoch. */
+    uint32_t other[100];
+    for (uint32_t i = 0; i < 100; i++)
+        other[i] = file[(i + 99) % 100];
+    loading_init(&l);
+    begin_plan(&l, 1, 1, 100, file, false);
+    for (uint32_t i = 0; i < 99; i++)
+        read_file(&l, file[i], NULL);
+    next = begin_plan(&l, 2, 1, 100, other, false);
+    for (uint32_t i = 0; i < 100; i++)
+        read_file(&l, other[i], NULL);
+    get_report(&l, 0);
+    ok(report.flags & FEED_ENDED && report.unread == 1 && report.missed[0].position == 99,
+       "what the next epoch begins with was not the end of the last");
+    get_report(&l, 1);
+    ok(report.unread == 0 && report.read == 100, "but of that");
     coverage_end(l.coverage, next);
     coverage_destroy(l.coverage);
     free(file);
@@ -306,7 +324,7 @@ static void test_unknown(void)
 
 static void test_killed(void)
 {
-    uint32_t *file = make_files(100);
+    uint32_t *file = make_files(200);
     struct loading l;
 
     loading_init(&l);
@@ -323,6 +341,21 @@ static void test_killed(void)
     get_report(&l, 0);
     ok(atomic_load(&feed->reports) == 1 && report.read == 90 && report.flags & FEED_OVERFLOWED,
        "the next feeder goes on with the report, and does not know all");
+    for (uint32_t i = 90; i < 100; i++)
+        read_file(&l, file[i], NULL);
+    begin_plan(&l, 2, 1, 100, file + 100, false);
+    for (uint32_t i = 100; i < 150; i++)
+        read_file(&l, file[i], NULL);
+    get_report(&l, 0);
+    ok(report.flags & FEED_ENDED, "until it is over");
+    coverage_destroy(l.coverage);
+    if (coverage_create(feed, FILES, &l.coverage) != 0)
+        exit(1);
+    begin_plan(&l, 1, 1, 100, file, true);
+    begin_plan(&l, 2, 1, 100, file + 100, true);
+    for (uint32_t i = 150; i < 190; i++)
+        read_file(&l, file[i], NULL);
+    is_int(get_report(&l, 1)->read, 90, "a third one goes on with the second plan alone");
     coverage_destroy(l.coverage);
     free(file);
 }
