@@ -242,6 +242,7 @@ SCRIPT_TESTS = \
 	tests/cases/71-decoded.t \
 	tests/cases/73-package.t \
 	tests/cases/74-epochs.t \
+	tests/cases/81-feed-first.t \
 	tests/cli/lab/20-simulate.t \
 	tests/cli/mount/10-start.t \
 	tests/cli/mount/11-held.t \
@@ -267,6 +268,7 @@ TEST_TOOLS = \
 	tests/bench/turner \
 	tests/fs/catalog/list-samples \
 	tests/fs/image/pictures \
+	tests/fs/server/as-feeder \
 	tests/fs/server/bring-up \
 	tests/fs/plan/planner \
 	tests/fs/world/layouts \
