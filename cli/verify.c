@@ -47,6 +47,12 @@ static struct progress_now read_totals(const struct live *live)
                                  .bytes_total = client_number(&status, "catalog.bytes")};
 }
 
+static bool is_interrupted(void *user)
+{
+    (void)user;
+    return interrupted;
+}
+
 /* Of a mount with resize=: what was made of its source, and who makes it again. */
 static int find_resized(const struct live *live, struct walk_options *options, struct derived **derived)
 {
@@ -66,6 +72,8 @@ static int find_resized(const struct live *live, struct walk_options *options, s
         error = handover_find_program("dealfs-resizer", program, sizeof program);
     if (!error)
         error = crew_create(program, &options->crew);
+    if (!error)
+        crew_heed(options->crew, (struct crew_care){is_interrupted, NULL});
     if (!error)
         crew_become(options->crew, live->config.owner_uid, live->config.owner_gid);
     options->derived = *derived;

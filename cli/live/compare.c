@@ -147,7 +147,7 @@ static enum compare_result compare_made(struct compare *c, const char *path, con
     if (error)
         return differs(c, path, "read from the source: %s", strerror(-error));
     if (crew_shrink(c->crew, original.data, original.length, &wanted, &made, &reason) != IMAGE_FINE)
-        return differs(c, path, "cannot be resized again: %s", reason.text);
+        return c->stop(c->user) ? COMPARE_STOPPED : differs(c, path, "cannot be resized again: %s", reason.text);
     if (made.length != record->size || hash64(made.data, made.length, 0) != record->hash)
         return differs(c, path, "is resized to other bytes than when it was mounted");
     error = read_whole(mount, &shown);

@@ -5,7 +5,7 @@
 
 #include <jerror.h>
 
-const struct image_limits image_limits_usual = {.pixels = 256 << 20, .memory = 1 << 30, .scans = 100};
+const struct image_limits image_limits_usual = {.pixels = IMAGE_PIXELS_MOST, .memory = 1 << 30, .scans = 100};
 
 static const char *const verdict_names[IMAGE_VERDICTS] = {
     [IMAGE_FINE] = "fine",

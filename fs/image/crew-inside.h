@@ -2,21 +2,33 @@
 #ifndef FS_IMAGE_CREW_INSIDE_H
 #define FS_IMAGE_CREW_INSIDE_H
 
-#include "fs/image/image.h"
+#include "fs/image/crew.h"
+
+enum crew_task { CREW_SHRINK, CREW_PROBE, CREW_DECODE };
 
 struct crew_question {
-    struct image_shrinking wanted;
+    enum crew_task task;
+    union {
+        struct image_shrinking shrinking;
+        struct {
+            struct crew_decoding wanted;
+            uint64_t frame;  /* which, */
+            uint64_t mapped; /* and how long: its descriptor comes with the question */
+        } decoding;
+    };
     uint64_t length;
-}; /* and the file */
+}; /* and the file; but where it is decoded that lies in the frame */
 
 struct crew_answer {
     enum image_verdict verdict;
     struct image_reason reason;
+    struct image_info info;
     uint64_t length;
 }; /* and the file */
 
 int crew_send(int fd, const void *bytes, size_t n);
-/* -EPIPE: the other end is gone; -ETIMEDOUT. `patience` in milliseconds; -1: waits without end. */
-int crew_receive(int fd, void *bytes, size_t n, int patience);
+/* -EPIPE: the other end is gone; -EAGAIN: the socket's patience is at its end. `got`, which may be NULL and is 0 at
+ * first, says how much has come, for another call to go on with. */
+int crew_receive(int fd, void *bytes, size_t n, size_t *got);
 
 #endif

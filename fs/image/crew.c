@@ -5,10 +5,10 @@
 #include "fs/image/crew.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/image/crew-inside.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -17,7 +17,12 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { PATIENCE = 60, ANSWER_MOST = 64 << 20 }; /* seconds; bytes */
+enum {
+    PATIENCE = 60,          /* seconds */
+    LOOK_EVERY_MS = 50,     /* whether it has come to an end */
+    ANSWER_MOST = 64 << 20, /* bytes */
+    TRIES = 3,              /* idle processes that were found dead */
+};
 
 struct crew_worker {
     LIST_ENTRY(crew_worker) link; /* of the crew's lists */
@@ -28,6 +33,8 @@ struct crew_worker {
 struct crew {
     char *program;
     char uid[16], gid[16]; /* empty: ours */
+    uint64_t patience;     /* nanoseconds */
+    struct crew_care care; /* of crew_shrink */
     pthread_mutex_t lock;
     LIST_HEAD(, crew_worker) idle, busy; /* lock */
     bool stopped;                        /* lock */
@@ -43,9 +50,16 @@ int crew_create(const char *program, struct crew **crew)
         free(c);
         return -ENOMEM;
     }
+    const char *patience = getenv("DEALFS_IMAGE_PATIENCE");
+    c->patience = (patience && atoi(patience) > 0 ? (uint64_t)atoi(patience) : PATIENCE) * SECOND;
     pthread_mutex_init(&c->lock, NULL);
     *crew = c;
     return 0;
+}
+
+void crew_heed(struct crew *c, struct crew_care care)
+{
+    c->care = care;
 }
 
 void crew_become(struct crew *c, uid_t uid, gid_t gid)
@@ -80,7 +94,7 @@ static int worker_spawn(struct crew *c, int theirs, pid_t *pid)
 
 static struct crew_worker *worker_start(struct crew *c)
 {
-    const struct timeval patience = {.tv_sec = PATIENCE};
+    const struct timeval patience = {.tv_usec = LOOK_EVERY_MS * 1000};
     struct crew_worker *w = calloc(1, sizeof *w);
     int ends[2];
 
@@ -92,6 +106,7 @@ static struct crew_worker *worker_start(struct crew *c)
     close(ends[1]);
     w->fd = ends[0];
     setsockopt(w->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    setsockopt(w->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (!error)
         return w;
     close(w->fd);
@@ -179,6 +194,21 @@ static void worker_give(struct crew *c, struct crew_worker *w, bool good)
 
 /* --- what is said --- */
 
+/* One call of a process, and until when it is waited for. */
+struct crew_call {
+    const struct crew_worker *worker;
+    const struct crew_care *care;
+    uint64_t until;
+};
+
+/* After a wait: 0, or the reason to wait no more. */
+static int call_look(const struct crew_call *call)
+{
+    if (call->care->gave_up && call->care->gave_up(call->care->user))
+        return -EINTR;
+    return clock_now() < call->until ? 0 : -ETIMEDOUT;
+}
+
 int crew_send(int fd, const void *bytes, size_t n)
 {
     for (const char *at = bytes; n > 0;) {
@@ -191,65 +221,180 @@ int crew_send(int fd, const void *bytes, size_t n)
     return 0;
 }
 
-int crew_receive(int fd, void *bytes, size_t n, int patience)
+int crew_receive(int fd, void *bytes, size_t n, size_t *got)
 {
-    for (char *at = bytes; n > 0;) {
-        struct pollfd ready = {.fd = fd, .events = POLLIN};
-        int count = poll(&ready, 1, patience);
-        if (count == 0)
-            return -ETIMEDOUT;
-        ssize_t got = count < 0 ? -1 : recv(fd, at, n, 0);
-        if (got == 0)
+    size_t none = 0;
+
+    for (got = got ? got : &none; *got < n;) {
+        ssize_t more = recv(fd, (char *)bytes + *got, n - *got, 0);
+        if (more == 0)
             return -EPIPE;
-        if (got < 0 && errno != EINTR)
+        if (more < 0 && errno != EINTR)
             return -errno;
-        at += got > 0 ? got : 0;
-        n -= got > 0 ? (size_t)got : 0;
+        *got += more > 0 ? (size_t)more : 0;
     }
     return 0;
 }
 
-static int worker_ask(const struct crew_worker *w, const struct crew_question *question, const void *bytes,
-                      struct crew_answer *answer, struct str *out)
+static int call_send(const struct crew_call *call, const char *bytes, size_t n)
 {
-    size_t before = out->length;
+    int error = 0;
 
-    int error = crew_send(w->fd, question, sizeof *question);
-    if (!error)
-        error = crew_send(w->fd, bytes, question->length);
-    if (!error)
-        error = crew_receive(w->fd, answer, sizeof *answer, PATIENCE * 1000);
-    answer->reason.text[sizeof answer->reason.text - 1] = '\0';
-    if (!error && (answer->length > ANSWER_MOST || (unsigned)answer->verdict >= IMAGE_VERDICTS ||
-                   (answer->verdict == IMAGE_FINE) != (answer->length > 0)))
-        error = -EPROTO;
-    char *room = error ? NULL : str_reserve(out, answer->length);
-    if (!error && !room)
-        error = -ENOMEM;
-    if (!error)
-        error = crew_receive(w->fd, room, answer->length, PATIENCE * 1000);
-    out->length = error ? before : before + answer->length;
+    while (n > 0 && !error) {
+        ssize_t sent = send(call->worker->fd, bytes, n, MSG_NOSIGNAL);
+        if (sent > 0) {
+            bytes += sent;
+            n -= (size_t)sent;
+        } else {
+            error = errno == EAGAIN ? call_look(call) : errno == EINTR ? 0 : -errno;
+        }
+    }
     return error;
+}
+
+static int call_receive(const struct crew_call *call, void *bytes, size_t n)
+{
+    size_t got = 0;
+    int error;
+
+    while ((error = crew_receive(call->worker->fd, bytes, n, &got)) == -EAGAIN)
+        if ((error = call_look(call)))
+            break;
+    return error;
+}
+
+/* The question, with a descriptor or without. It is so short that it goes whole or not at all. */
+static int call_ask(const struct crew_call *call, const struct crew_question *question, int fd)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {0};
+    struct iovec iov = {(void *)(uintptr_t)question, sizeof *question};
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t sent;
+
+    if (fd >= 0) {
+        struct cmsghdr *head = (struct cmsghdr *)(void *)control;
+        *head = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+        memcpy(CMSG_DATA(head), &fd, sizeof fd);
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+    }
+    while ((sent = sendmsg(call->worker->fd, &message, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+        ;
+    return sent < 0 ? -errno : sent < (ssize_t)sizeof *question ? -EPROTO : 0;
+}
+
+static bool answer_is_sound(const struct crew_question *question, const struct crew_answer *answer)
+{
+    const struct image_info *info = &answer->info;
+
+    if ((unsigned)answer->verdict >= IMAGE_VERDICTS || answer->length > ANSWER_MOST)
+        return false;
+    if (answer->verdict != IMAGE_FINE)
+        return answer->length == 0;
+    switch (question->task) {
+    case CREW_SHRINK:
+        return answer->length > 0;
+    case CREW_PROBE:
+        return info->width - 1 < IMAGE_SIDE_MOST && info->height - 1 < IMAGE_SIDE_MOST &&
+               (uint64_t)info->width * info->height <= IMAGE_PIXELS_MOST &&
+               (info->components == 1 || info->components == 3) && info->orientation - 1 < 8;
+    default:
+        return answer->length == 0;
+    }
+}
+
+static int call_answer(const struct crew_call *call, const struct crew_question *question, struct crew_answer *answer,
+                       struct str *out)
+{
+    int error = call_receive(call, answer, sizeof *answer);
+
+    answer->reason.text[sizeof answer->reason.text - 1] = '\0';
+    if (!error && !answer_is_sound(question, answer))
+        error = -EPROTO;
+    if (error || answer->length == 0 || !out)
+        return error;
+    char *room = str_reserve(out, answer->length);
+    error = room ? call_receive(call, room, answer->length) : -ENOMEM;
+    out->length += error ? 0 : answer->length;
+    return error;
+}
+
+/* What a caller asks of the crew. */
+struct crew_order {
+    struct crew_question question;
+    const void *bytes; /* that follow; NULL: none */
+    int fd;            /* that goes with it; -1: none */
+    struct crew_care care;
+    struct crew_answer answer;
+    struct str *out; /* NULL: no bytes come */
+};
+
+static void say_failed(struct crew_answer *answer, bool started, int error)
+{
+    answer->verdict = started && error != -ENOMEM ? IMAGE_CRASHED : IMAGE_NO_MEMORY;
+    snprintf(answer->reason.text, sizeof answer->reason.text, "%s",
+             !started              ? "no process can be started for it"
+             : error == -EINTR     ? "nobody waits for it any more"
+             : error == -ETIMEDOUT ? "the process that worked on it did not come back"
+                                   : "the process that worked on it has died");
+}
+
+/* One that is found dead before it has the question died of something else: another one is asked. */
+static enum image_verdict crew_ask(struct crew *c, struct crew_order *order, struct image_reason *reason)
+{
+    int error = -EPIPE;
+    bool asked = false, started = true;
+
+    for (int i = 0; i < TRIES && error == -EPIPE && !asked; i++) {
+        struct crew_worker *w = worker_take(c);
+        const struct crew_call call = {.worker = w, .care = &order->care, .until = clock_now() + c->patience};
+        started = w;
+        error = w ? call_ask(&call, &order->question, order->fd) : -errno;
+        if (!error && order->bytes)
+            error = call_send(&call, order->bytes, order->question.length);
+        asked = !error;
+        if (!error)
+            error = call_answer(&call, &order->question, &order->answer, order->out);
+        if (w)
+            worker_give(c, w, !error);
+    }
+    if (error)
+        say_failed(&order->answer, started, error);
+    if (reason)
+        *reason = order->answer.reason;
+    return order->answer.verdict;
 }
 
 enum image_verdict crew_shrink(struct crew *c, const void *bytes, size_t n, const struct image_shrinking *wanted,
                                struct str *out, struct image_reason *reason)
 {
-    const struct crew_question question = {.wanted = *wanted, .length = n};
-    struct crew_answer answer = {.verdict = IMAGE_CRASHED};
-    struct crew_worker *w = worker_take(c);
+    struct crew_order order = {.question = {.task = CREW_SHRINK, .shrinking = *wanted, .length = n},
+                               .bytes = bytes,
+                               .fd = -1,
+                               .care = c->care,
+                               .out = out};
 
-    int error = w ? worker_ask(w, &question, bytes, &answer, out) : -errno;
-    if (w)
-        worker_give(c, w, !error);
-    if (error) {
-        answer.verdict = w && error != -ENOMEM ? IMAGE_CRASHED : IMAGE_NO_MEMORY;
-        snprintf(answer.reason.text, sizeof answer.reason.text, "%s",
-                 !w                                        ? "no process can be started for it"
-                 : error == -ETIMEDOUT || error == -EAGAIN ? "the process that worked on it did not come back"
-                                                           : "the process that worked on it has died");
-    }
-    if (reason)
-        *reason = answer.reason;
-    return answer.verdict;
+    return crew_ask(c, &order, reason);
+}
+
+enum image_verdict crew_probe(struct crew *c, const void *bytes, size_t n, struct crew_care care,
+                              struct image_info *info, struct image_reason *reason)
+{
+    struct crew_order order = {.question = {.task = CREW_PROBE, .length = n}, .bytes = bytes, .fd = -1, .care = care};
+    enum image_verdict verdict = crew_ask(c, &order, reason);
+
+    *info = order.answer.info;
+    return verdict;
+}
+
+enum image_verdict crew_decode(struct crew *c, const struct image_frame *frame, const struct crew_decoding *wanted,
+                               struct crew_care care, struct image_reason *reason)
+{
+    struct crew_order order = {
+        .question = {.task = CREW_DECODE, .length = wanted->length}, .fd = frame->fd, .care = care};
+
+    order.question.decoding.wanted = *wanted;
+    order.question.decoding.frame = frame->id;
+    order.question.decoding.mapped = frame->mapped;
+    return crew_ask(c, &order, reason);
 }

@@ -1,30 +1,54 @@
-/* Processes that make pictures smaller. One that dies, or does not come back, costs the picture that it worked on:
- * another takes its place. Nothing here calls libjpeg. */
+/* Processes that work on pictures. One that dies, or does not come back, costs the picture that it worked on: another
+ * takes its place. Nothing here calls libjpeg. */
 #ifndef FS_IMAGE_CREW_H
 #define FS_IMAGE_CREW_H
 
+#include "fs/image/frame.h"
 #include "fs/image/image.h"
 
 #include <sys/types.h>
 
 struct crew;
 
+/* Asked some times a second while a process is waited for: true, and it is ended. */
+struct crew_care {
+    bool (*gave_up)(void *user); /* NULL: nobody gives up */
+    void *user;
+};
+
 /* `program` is executed as `program --worker`, which calls crew_work; processes are started when they are needed, as
  * many as there are callers at once. */
 int crew_create(const char *program, struct crew **crew);
 /* Its processes are this user's where ours is root's: before the first picture. */
 void crew_become(struct crew *crew, uid_t uid, gid_t gid);
-void crew_rest(struct crew *crew);    /* ends those that have nothing to do, until there is more */
+void crew_heed(struct crew *crew, struct crew_care care); /* for crew_shrink; before the first picture */
+void crew_rest(struct crew *crew);                        /* ends those that have nothing to do, until there is more */
 void crew_stop(struct crew *crew);    /* ends the processes: who waits for one is told that it has died */
 void crew_destroy(struct crew *crew); /* no caller is in it any more; ends the processes */
 
-/* image_shrink, in another process. Any thread; waits. IMAGE_CRASHED: it died of it, or was killed after a minute. */
+/* These are done by another process. Any thread; they wait. IMAGE_CRASHED: it died of it, or was ended after a minute
+ * (DEALFS_IMAGE_PATIENCE, in seconds), or because nobody wanted the answer any more. */
+
+/* image_shrink */
 enum image_verdict crew_shrink(struct crew *crew, const void *bytes, size_t n, const struct image_shrinking *wanted,
                                struct str *out, struct image_reason *reason);
+/* image_probe, with the usual limits. */
+enum image_verdict crew_probe(struct crew *crew, const void *bytes, size_t n, struct crew_care care,
+                              struct image_info *info, struct image_reason *reason);
+
+/* What of a frame is what. Pixels are decoded, in the size that image_decoded tells, and then resized, if need be. */
+struct crew_decoding {
+    size_t file, length; /* the picture's file */
+    size_t array;        /* where its pixels go */
+    struct image_wish wish;
+    struct image_pixels decoded, shown; /* without `data` */
+};
+enum image_verdict crew_decode(struct crew *crew, const struct image_frame *frame, const struct crew_decoding *wanted,
+                               struct crew_care care, struct image_reason *reason);
 
 /* In the process, with what follows `--worker` in its arguments: lays down what rights it has, and answers on stdin, a
  * socket, until that is closed. Its exit status. For tests the environment has DEALFS_IMAGE_FAULT=crash=LENGTH or
- * hang=LENGTH: what becomes of a file of that length. */
+ * hang=LENGTH: what becomes of a file of that length when it is shrunk or decoded. */
 int crew_work(char **user);
 
 #endif

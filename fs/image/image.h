@@ -40,6 +40,7 @@ struct image_limits {
     uint64_t memory; /* for the coefficients of progressive pictures */
     unsigned scans;  /* of progressive pictures: a small file can have very many */
 };
+enum { IMAGE_PIXELS_MOST = 256 << 20 };
 extern const struct image_limits image_limits_usual; /* 256 Mi pixels, 1 GiB, 100 scans */
 
 enum { IMAGE_SIDE_MOST = 65535 };

@@ -7,6 +7,8 @@ fs_image_libimage_a_SOURCES = \
 	fs/image/crew-work.c \
 	fs/image/crew.c \
 	fs/image/crew.h \
+	fs/image/frame.c \
+	fs/image/frame.h \
 	fs/image/image-decode.c \
 	fs/image/image-encode.c \
 	fs/image/image-probe.c \

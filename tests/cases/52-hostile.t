@@ -180,8 +180,9 @@ verify=$(processes 'dealfs verify')
 of_workers() { pgrep -P "$verify" dealfs-resizer | while read -r pid; do grep "^$1:" "/proc/$pid/status"; done; }
 is 'whose process is the user' "$(of_workers Uid | tr -s '\t' ' ' | sort -u)" \
     "Uid: $mount_user $mount_user $mount_user $mount_user"
-kill -9 "$verify"
+kill "$verify"
 ok 'root gives it up' wait_for 10 test ! -e "/proc/$verify"
+like 'and says so' "$(cat "$tmp/verify.said")" 'verify .*: interrupted'
 ok 'umount' down
 nothing_left
 done_testing

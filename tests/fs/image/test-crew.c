@@ -138,6 +138,104 @@ static void test_rights(const char *self)
     crew_destroy(crew);
 }
 
+/* Decodes in a frame, and here: the same? */
+static bool decode_same(struct image_frame *frame, const struct str *file, uint32_t side)
+{
+    const struct crew_care nobody = {0};
+    struct crew_decoding d = {.length = file->length, .array = 128, .wish = {.channels = 3, .side = 2 * side}};
+    struct image_info info;
+
+    if (crew_probe(crew, file->data, file->length, nobody, &info, NULL) != IMAGE_FINE)
+        return false;
+    d.decoded = d.shown = image_decoded(&info, &d.wish);
+    bool smaller = side && image_fit(side, &d.shown.width, &d.shown.height);
+    struct image_pixels decoded = d.decoded, shown = d.shown;
+    size_t size = image_pixels_size(&shown);
+    CLEANUP_FREE uint8_t *here = decoded.data = malloc(image_pixels_size(&decoded));
+    CLEANUP_FREE uint8_t *resized = shown.data = malloc(size);
+    d.file = d.array + size;
+    if (!here || !resized || frame_resize(frame, d.file + d.length) < 0)
+        return false;
+    memcpy(frame->bytes + d.file, file->data, file->length);
+    frame->bytes[d.array - 1] = 'x';
+    if (image_decode(file->data, file->length, &d.wish, &decoded, NULL) != IMAGE_FINE ||
+        (smaller && !image_resize(&decoded, &shown)) || crew_decode(crew, frame, &d, nobody, NULL) != IMAGE_FINE)
+        return false;
+    return memcmp(frame->bytes + d.array, smaller ? resized : here, size) == 0 && frame->bytes[d.array - 1] == 'x';
+}
+
+static void *decode_often(void *file)
+{
+    struct image_frame *frame;
+
+    if (frame_create(1, &frame) < 0)
+        bail_out("no frame");
+    for (int i = 0; i < ROUNDS; i++)
+        wrong += !decode_same(frame, file, i % 3 ? 0 : 50);
+    frame_destroy(frame);
+    return NULL;
+}
+
+static bool give_up(void *times)
+{
+    return ++*(int *)times > 1;
+}
+
+static void test_frames(const char *self)
+{
+    CLEANUP_STR struct str wide = STR_INIT;
+    struct image_frame *frame = NULL, *other = NULL;
+    struct image_reason reason;
+    struct image_info info;
+    pthread_t thread[THREADS];
+    char fault[64];
+    int times = 0;
+
+    is_int(crew_create(self, &crew), 0, "a crew that decodes");
+    is_int(frame_create(0, &frame), 0, "a frame");
+    ok(decode_same(frame, &small, 0), "pixels are those that are decoded here");
+    photo_make(&(struct photo){.width = 900, .height = 700}, &wide);
+    ok(decode_same(frame, &wide, 0), "in a frame that has grown");
+    ok(frame->size >= 900 * 700 * 3, "by so much");
+    ok(decode_same(frame, &wide, 100), "resized, in one that has shrunk");
+    ok(frame->size < 900 * 700, "by so much");
+    ok(frame_create(frame->size, &other) == 0 && decode_same(other, &small, 20) && decode_same(frame, &small, 0),
+       "two in turn");
+    is_int(ftruncate(other->fd, 0), -1, "nobody can make one shorter");
+    frame_destroy(other);
+    frame_destroy(NULL);
+    is_int(crew_probe(crew, "no picture", 10, (struct crew_care){0}, &info, &reason), IMAGE_NOT_JPEG, "what is none");
+    int pid = find_worker();
+    siginfo_t end;
+    if (pid == 0 || kill(pid, SIGKILL) < 0 || waitid(P_PID, (id_t)pid, &end, WEXITED | WNOWAIT) < 0)
+        skip(1, "this kernel names no children");
+    else
+        ok(decode_same(frame, &wide, 0), "one that was killed while it had nothing to do is no matter");
+    wrong = 0;
+    threads_join(thread, threads_start(thread, THREADS, "decoder", decode_often, &wide));
+    is_int(wrong, 0, "%d threads", THREADS);
+    crew_destroy(crew);
+
+    snprintf(fault, sizeof fault, "hang=%zu", wide.length);
+    setenv("DEALFS_IMAGE_FAULT", fault, 1);
+    setenv("DEALFS_IMAGE_PATIENCE", "1", 1);
+    crew_create(self, &crew);
+    const struct crew_decoding hangs = {.length = wide.length};
+    is_int(crew_decode(crew, frame, &hangs, (struct crew_care){0}, &reason), IMAGE_CRASHED, "one that hangs");
+    is_str(reason.text, "the process that worked on it did not come back", "is not waited for for ever");
+    unsetenv("DEALFS_IMAGE_PATIENCE");
+    crew_destroy(crew);
+    crew_create(self, &crew);
+    is_int(crew_decode(crew, frame, &hangs, (struct crew_care){give_up, &times}, &reason), IMAGE_CRASHED,
+           "nor any longer than somebody wants it");
+    is_str(reason.text, "nobody waits for it any more", "in words");
+    crew_heed(crew, (struct crew_care){give_up, &times});
+    CLEANUP_STR struct str out = STR_INIT;
+    is_int(crew_shrink(crew, wide.data, wide.length, &wanted, &out, &reason), IMAGE_CRASHED, "nor where it shrinks");
+    crew_destroy(crew);
+    frame_destroy(frame);
+}
+
 int main(int argc, char **argv)
 {
     CLEANUP_STR struct str out = STR_INIT;
@@ -155,6 +253,8 @@ int main(int argc, char **argv)
     photo_make(&(struct photo){.width = 401, .height = 300}, &deadly);
     test_orphan(self);
     test_rights(self);
+    unsetenv("DEALFS_IMAGE_FAULT");
+    test_frames(self);
     snprintf(fault, sizeof fault, "crash=%zu", deadly.length);
     setenv("DEALFS_IMAGE_FAULT", fault, 1);
     is_int(image_shrink(large.data, large.length, &wanted, &expected, &reason), IMAGE_FINE, "made here");
