@@ -17,10 +17,12 @@
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
+#include "fs/wire/handover.h"
 #include "fs/world/extents.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 enum { METRICS_EVERY = 10 }; /* seconds */
@@ -149,6 +151,22 @@ static void control_init(struct control *control, const struct control_config *c
     cond_init(&control->writer_wake);
 }
 
+/* Without the program nothing can be decoded, as who asks is told. */
+static int pictures_start(struct control *control)
+{
+    char program[PATH_MAX] = "dealfs-resizer";
+
+    handover_find_program("dealfs-resizer", program, sizeof program);
+    return pictures_create(control->config.mount->decoded, program, &control->pictures);
+}
+
+static void rest(void *user)
+{
+    struct control *control = user;
+
+    pictures_rest(control->pictures);
+}
+
 int control_create(const struct control_config *config, struct control **out)
 {
     struct control *control = calloc(1, sizeof *control);
@@ -158,8 +176,7 @@ int control_create(const struct control_config *config, struct control **out)
     control_init(control, config);
     control->snapshots = snapshots_create();
     control->files = plan_files_create();
-    control->pictures = pictures_create(config->mount->decoded);
-    int error = control->snapshots && control->files && control->pictures ? 0 : -ENOMEM;
+    int error = control->snapshots && control->files ? pictures_start(control) : -ENOMEM;
     if (!error && config->catalog)
         error = control_fill(control, config->catalog, config->store);
     if (!error)
@@ -167,7 +184,7 @@ int control_create(const struct control_config *config, struct control **out)
     if (!error)
         error = turns_create(control, &control->turns);
     if (!error)
-        error = jobs_create(control, control_drop_parked, &control->workers);
+        error = jobs_create(control, control_drop_parked, rest, &control->workers);
     if (!error)
         error = writer_start(control);
     if (error) {

@@ -134,18 +134,16 @@ static int stat_picture(struct request_job *job, struct stat *st)
     return error ? error : place_stat(control, place, length, st);
 }
 
-/* What is kept is answered at once, also while all workers wait for the source. */
-static bool stat_kept(fuse_req_t req, uint64_t ino, struct stat *st)
+/* What is known is answered at once, also while all workers wait for the source: the kernel asks again after each read,
+ * for the time of access. */
+static bool stat_known(fuse_req_t req, uint64_t ino, struct stat *st)
 {
     struct control *control = control_of(req);
     struct decoded_place place = place_of(ino);
-    struct decoded_picture *picture = pictures_kept(control->pictures, key_of(control, place));
+    uint64_t length;
 
-    if (!picture)
-        return false;
-    int error = place_stat(control, place, picture->length, st);
-    pictures_put(control->pictures, picture);
-    return error == 0;
+    return pictures_known(control->pictures, key_of(control, place), &length) &&
+           place_stat(control, place, length, st) == 0;
 }
 
 static void run_entry(struct request_job *job)
@@ -174,9 +172,11 @@ static void reply_pixels(fuse_req_t req, struct decoded_picture *picture, size_t
 {
     size_t at = offset < picture->length ? (size_t)offset : picture->length, left = picture->length - at;
     struct pictures *pictures = control_of(req)->pictures;
+    pid_t reader = fuse_req_ctx(req)->pid;
 
-    fuse_reply_buf(req, picture->bytes + at, size < left ? size : left);
-    pictures_put(pictures, picture);
+    left = size < left ? size : left;
+    fuse_reply_buf(req, picture->bytes + at, left);
+    pictures_put(pictures, picture, left, reader);
 }
 
 static void run_pixels(struct request_job *job)
@@ -211,7 +211,7 @@ void decoded_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     int error = control_filled(control) ? find_place(control->config.catalog, name, &place, &is_file) : -EAGAIN;
 
     e.ino = number_of(place);
-    if (!error && is_file && !stat_kept(req, e.ino, &e.attr)) {
+    if (!error && is_file && !stat_known(req, e.ino, &e.attr)) {
         defer(req, &(struct request_job){.run = run_entry, .ino = e.ino});
         return;
     }
@@ -234,7 +234,7 @@ void decoded_getattr(fuse_req_t req, fuse_ino_t ino)
         return;
     }
     bool is_file = catalog_ino_file(control->config.catalog, place_of(ino).ino, &file) == 0;
-    if (is_file && !stat_kept(req, ino, &st)) {
+    if (is_file && !stat_known(req, ino, &st)) {
         defer(req, &(struct request_job){.run = run_attributes, .ino = ino});
         return;
     }

@@ -69,10 +69,11 @@ static bool is_unwanted(struct request_work *work)
     return job_gave_up(job_of(work));
 }
 
-int jobs_create(struct control *control, void (*tick)(void *control), struct workers **workers)
+int jobs_create(struct control *control, void (*tick)(void *control), void (*rest)(void *control),
+                struct workers **workers)
 {
     const struct work_rules rules = {
-        .run = job_run, .drop = job_drop, .gave_up = is_unwanted, .tick = tick, .user = control};
+        .run = job_run, .drop = job_drop, .gave_up = is_unwanted, .tick = tick, .rest = rest, .user = control};
 
     return workers_create(&rules, workers);
 }

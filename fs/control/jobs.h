@@ -30,8 +30,9 @@ struct request_job {
     char name[]; /* a copy */
 };
 
-/* The workers of a control; `tick` as work_rules have it. */
-int jobs_create(struct control *control, void (*tick)(void *control), struct workers **workers);
+/* The workers of a control; `tick` and `rest` as work_rules have them. */
+int jobs_create(struct control *control, void (*tick)(void *control), void (*rest)(void *control),
+                struct workers **workers);
 /* The first to ask for a list has it made; that is of use to all, and a look-up that waits for a turn would hold up
  * others in its directory. */
 #define LIST_JOB .work.class = WORK_QUICK, .of_anybody = true

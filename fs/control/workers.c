@@ -19,7 +19,7 @@ static const struct {
     int threads, wait;
 } bounds[WORK_CLASSES] = {[WORK_QUICK] = {1, 32},  [WORK_LONG] = {2, 256},          [WORK_TURN] = {2, 256},
                           [WORK_OTHERS] = {1, 16}, [WORK_DECODE] = {DECODERS, 256}, [WORK_DECODE_OTHERS] = {2, 64}};
-enum { THREADS = 1 + 1 + 2 + 2 + 1 + DECODERS + 2, TICK_MS = 50 };
+enum { THREADS = 1 + 1 + 2 + 2 + 1 + DECODERS + 2, TICK_MS = 50, REST_AFTER = 5 /* seconds */ };
 
 TAILQ_HEAD(work_list, request_work);
 
@@ -106,6 +106,23 @@ static void drop_unwanted(struct workers *w)
     }
 }
 
+/* With the lock, which it lets go of. */
+static void wait_for_work(struct workers *w)
+{
+    uint64_t until = clock_now() + REST_AFTER * SECOND;
+
+    while (!any_work(w) && !workers_stopping(w))
+        if (until == 0)
+            pthread_cond_wait(&w->begun, &w->lock);
+        else if (!cond_wait_until(&w->begun, &w->lock, until)) {
+            until = 0;
+            pthread_mutex_unlock(&w->lock);
+            if (w->rules.rest)
+                w->rules.rest(w->rules.user);
+            pthread_mutex_lock(&w->lock);
+        }
+}
+
 static void *tender_main(void *user)
 {
     struct workers *w = user;
@@ -113,7 +130,7 @@ static void *tender_main(void *user)
     pthread_mutex_lock(&w->lock);
     while (!workers_stopping(w)) {
         if (!any_work(w)) {
-            pthread_cond_wait(&w->begun, &w->lock);
+            wait_for_work(w);
             continue;
         }
         pthread_mutex_unlock(&w->lock);
@@ -152,7 +169,7 @@ int workers_create(const struct work_rules *rules, struct workers **workers)
         return -ENOMEM;
     w->rules = *rules;
     pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->begun, NULL);
+    cond_init(&w->begun);
     for (int i = 0; i < WORK_CLASSES; i++) {
         w->queue[i].workers = w;
         TAILQ_INIT(&w->queue[i].waiting);

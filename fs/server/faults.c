@@ -5,14 +5,13 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/log.h"
-#include "fs/control/pictures.h"
 
 #include <fnmatch.h>
 #include <string.h>
 
 static struct {
     const struct mount_config *config;
-    char *abort_read, *abort_decode, *stuck_lookup;
+    char *abort_read, *stuck_lookup;
     struct fuse_lowlevel_ops ops;
 } faults;
 
@@ -37,12 +36,6 @@ static void aborting_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off
     data_ops.read(req, ino, size, offset, fi);
 }
 
-static void aborting_decode(const char *name)
-{
-    if (faults.abort_decode && strcmp(name, faults.abort_decode) == 0)
-        abort();
-}
-
 static void stuck_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     if (parent == CATALOG_ROOT && fnmatch(faults.stuck_lookup, name, 0) == 0) {
@@ -64,10 +57,6 @@ static void fault_apply(const char *fault, const char *value)
     if (strcmp(fault, "abort_read") == 0 && value) {
         faults.abort_read = strdup(value);
         faults.ops.read = faults.abort_read ? aborting_read : data_ops.read;
-    }
-    if (strcmp(fault, "abort_decode") == 0 && value) {
-        faults.abort_decode = strdup(value);
-        pictures_fault = aborting_decode;
     }
     if (strcmp(fault, "stuck_lookup") == 0 && value) {
         faults.stuck_lookup = strdup(value);

@@ -4,7 +4,6 @@
  *     abort_start          the server aborts before it serves
  *     abort_init           it aborts when it has read INIT and not answered it
  *     abort_read=NAME      it aborts on READ of a file of that name
- *     abort_decode=NAME    it aborts where it would decode a picture of that name
  *     stuck_lookup=GLOB    the thread that is to answer LOOKUP of such a name in the root asks its own mount for it,
  *                          and hangs in the kernel
  *

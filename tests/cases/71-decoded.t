@@ -150,15 +150,106 @@ is 'eight readers' "$(cat "$tmp"/out? | sort -u)" '48 0'
 ok 'little is kept' test "$(value "$mnt" decoded.kept)" -le $((1600 * 1200 * 3 + (1 << 20)))
 ok 'umount' dealfs umount "$mnt"
 
-# --- crashes ---
-DEALFS_FAULTS=abort_decode=large.jpg@1 ok 'mount, where the codec dies' mount_up -o ram=64M "$src" "$mnt"
-is 'the next server decodes it' "$(compare "$view")" '48 0'
-is 'the one after the first' "$(value "$mnt" restarts.count)" 1
+# --- pictures larger than the cache, eight readers, each in an order of its own ---
+mkdir "$tmp/wide"
+for i in 1 2 3 4 5 6 7 8 9 a b c; do cp "$src/cat/large.jpg" "$tmp/wide/$i.jpg"; done
+cat >"$tmp/read.py" <<'END'
+"""read.py SEED FILE…: each file in turn, piece by piece; is it long enough?"""
+import os, random, sys
+names = sys.argv[2:]
+random.Random(int(sys.argv[1])).shuffle(names)
+for name in names:
+    fd, got = os.open(name, os.O_RDONLY), 0
+    while piece := os.read(fd, 50000):
+        got += len(piece)
+    assert got == os.fstat(fd).st_size == 128 + 1600 * 1200 * 3, got
+    os.close(fd)
+END
+ok 'mount' mount_up -o ram=64M,decoded=1M "$tmp/wide" "$mnt"
+readers() { # status by status
+    local i failed=0 jobs=()
+    for i in 1 2 3 4 5 6 7 8; do "$python" "$tmp/read.py" $i "$view"/*.npy & jobs+=($!); done
+    for i in "${jobs[@]}"; do wait "$i" || failed=1; done
+    return $failed
+}
+ok 'eight readers of what is never kept' readers
+ok 'each is decoded about once' test "$(value "$mnt" decoded.pictures)" -le 24
+ok 'and no more is kept than one' test "$(value "$mnt" decoded.kept)" -le $((1600 * 1200 * 4 + (1 << 20)))
+server=$(value "$mnt" pids.server)
+memory() { awk '/RssAnon|RssShmem/ { n += $2 } END { print n }' "/proc/$server/status"; } # KiB
 ok 'umount' dealfs umount "$mnt"
-DEALFS_FAULTS=abort_decode=large.jpg ok 'mount, where it always dies' mount_up -o ram=64M "$src" "$mnt"
+ok 'mount' mount_up -o ram=8M,decoded=16M "$tmp/wide" "$mnt"
+server=$(value "$mnt" pids.server)
+readers &
+reading=$! most=0
+while kill -0 $reading 2>/dev/null; do
+    now=$(memory)
+    [ "${now:-0}" -le $most ] || most=$now
+    drop_cache "$view"/*.npy
+done
+wait $reading
+ok "the server's memory has its bound: $((most >> 10)) MiB" \
+    test $most -le $(((${TEST_SANITIZER:+1000} + 64 + 16 + 8) << 10))
+ok 'umount' dealfs umount "$mnt"
+
+# --- processes that die, or do not come back: each costs one picture ---
+log=$tmp/state/log
+length=$(stat -c %s "$src/cat/large.jpg")
+reason() { grep -F 'decoded/cat/large.jpg.npy' "$mnt/.dealfs/errors" | tail -1; }
+others() { [ "$(compare_in dog) $(compare_in 7)" = '16 0 16 0' ]; }
+compare_in() { "$python" "$tmp/compare.py" "$src/$1" "$view/$1"; }
+workers() { pgrep -P "$server" dealfs-resizer; }
+begin_hanging() { # a reader that waits for a picture
+    hung=$(grep -c 'it hangs' "$log")
+    cat "$view/cat/large.jpg.npy" >/dev/null 2>"$tmp/said" &
+    reader=$!
+    wait_for 20 hangs_again
+}
+hangs_again() { [ "$(grep -c 'it hangs' "$log")" -gt "$hung" ]; }
+DEALFS_IMAGE_FAULT=crash=$length ok 'mount, where the codec dies' mount_up -o "state=$tmp/state,ram=64M" "$src" "$mnt"
+server=$(value "$mnt" pids.server)
 like 'its reader gets EIO' "$(cat "$view/cat/large.jpg.npy" 2>&1 >/dev/null)" 'Input/output error'
-ok 'all others are read' "$python" -c 'import numpy, sys; numpy.load(sys.argv[1])' "$view/dog/grey.jpg.npy"
+like 'with the reason' "$(reason)" 'EIO.*crashed: the process that worked on it has died'
+ok 'all others are decoded' others
+all_dead() { ! ps -o stat= -p "$(workers | paste -sd,)" | grep -qv Z; }
+ok 'what is idle is killed' sh -c "kill -9 $(workers | xargs)"
+ok 'and dead' wait_for 20 all_dead
+drop_cache "$view"/*/*.npy
+is 'nobody sees that' "$("$python" "$tmp/compare.py" "$src/dog" "$view/33/dog" 33)" '16 0'
 is 'and the data' "$(cksum <"$mnt/cat/large.jpg")" "$(cksum <"$src/cat/large.jpg")"
+is 'the server is the same' "$(value "$mnt" pids.server) $(value "$mnt" restarts.count)" "$server 0"
+no_workers() { ! workers >/dev/null; }
+ok 'no process is kept for nothing' wait_for 30 no_workers
+ok 'umount' dealfs umount "$mnt"
+
+DEALFS_IMAGE_FAULT=hang=$length ok 'mount, where the codec hangs' mount_up -o "state=$tmp/state,ram=64M" "$src" "$mnt"
+server=$(value "$mnt" pids.server)
+ok 'a reader waits' begin_hanging
+ok 'others are decoded meanwhile' others
+ok 'the process is killed' sh -c "kill -9 $(workers | xargs)"
+fails 'the reader is not left waiting' wait $reader
+like 'it gets EIO' "$(cat "$tmp/said")" 'Input/output error'
+ok 'another reader waits' begin_hanging
+kill -9 $reader
+wait $reader 2>/dev/null
+nobody_waits() { [ "$(value "$mnt" parked)" = 0 ]; }
+ok 'one that is killed takes the process with it' wait_for 20 nobody_waits
+ok 'a third one waits' begin_hanging
+ok 'the mount is taken away' dealfs umount --lazy "$mnt"
+wait $reader
+unlike 'and did not wait for it' "$(cat "$log")" 'does not come back: ended without storing'
+DEALFS_IMAGE_PATIENCE=2 ok 'mount, with less patience' mount_up -o "state=$tmp/state,ram=64M" "$src" "$mnt"
+server=$(value "$mnt" pids.server)
+ok 'a picture is decoded' cksum "$view/cat/01.jpg.npy"
+kill -STOP $(workers)
+like 'a process that is stopped costs its picture' \
+    "$(cat "$view/cat/large.jpg.npy" 2>&1 >/dev/null)" 'Input/output error'
+like 'with the reason' "$(reason)" 'crashed: the process that worked on it did not come back'
+ok 'not another' others
+kill -STOP $(workers)
+drop_cache "$view/cat/01.jpg.npy"
+ok 'nor is one needed for what was looked at before' timeout 20 stat "$view/cat/01.jpg.npy"
+is 'the server is the same' "$(value "$mnt" pids.server) $(value "$mnt" restarts.count)" "$server 0"
 ok 'umount' dealfs umount "$mnt"
 
 nothing_left

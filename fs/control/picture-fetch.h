@@ -1,0 +1,14 @@
+/* What a picture is made of. */
+#ifndef FS_CONTROL_PICTURE_FETCH_H
+#define FS_CONTROL_PICTURE_FETCH_H
+
+#include "fs/store/store.h"
+
+#include <stdint.h>
+
+struct request_job;
+
+/* The bytes of a file from `from` to `to`. Waits; -EINTR: the job gave up; or the store's errors. */
+int picture_fetch(struct store *store, struct request_job *job, uint32_t file, uint64_t from, uint64_t to, char *bytes);
+
+#endif
