@@ -235,6 +235,7 @@ for rank in 0 1 2; do
 done
 unset PYTHONPATH
 is 'nobody is misplaced' "$(value "$mnt" plans.misplaced)" "$misplaced"
+like 'their lists may be read ahead' "$(value "$mnt" feed.plans)" '"epoch": 7,'
 
 # --- what its README says ---
 awk '/^```python/ { within = 1; next } /^```/ && within { within = 0; print "# end" } within' "$package/README.md" |

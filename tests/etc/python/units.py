@@ -210,10 +210,10 @@ class MadeUp(dealfs.Mount):
     """A mount that deals regular lists, of an order that only the epoch makes."""
 
     def __init__(self, count, old=False):
-        self.path, self.count, self.old, self.asked = '/made/up', count, old, []
+        self.path, self.count, self.old, self.asked, self.node = '/made/up', count, old, [], 3
 
     def status(self):
-        return {'node': 3}
+        return {'node': self.node, 'nodes': 4}
 
     def order(self, epoch, skip, ranks, tail='pad', **_):
         order = numpy.random.RandomState(epoch).permutation(self.count)[skip:]
@@ -269,6 +269,16 @@ class TheSampler(unittest.TestCase):
         list(sampler)
         self.assertEqual(sampler.mount.asked[-1]['order'], 'natural')
         self.assertNotIn('seed', sampler.mount.asked[-1])
+
+    def test_nodes_are_named_where_they_are_not_as_expected(self):
+        sampler = make(ranks=8)
+        sampler.together = True
+        for nodes, expected in (([0, 0, 1, 1, 2, 2, 3, 3], None), ([0, 1, 2, 3] * 2, [0, 1, 2, 3] * 2),
+                                ([1, 1, 0, 0, 2, 2, 3, 3], [1, 1, 0, 0, 2, 2, 3, 3])):
+            sampler._all = lambda make: [[node, 4] for node in nodes]
+            self.assertEqual(sampler._nodes(), expected)
+        sampler._all, sampler.num_replicas = lambda make: [[0, 4], [1, 4]], 2
+        self.assertEqual(sampler._nodes(), [0, 1])
 
     def test_an_epoch_is_asked_for_once(self):
         sampler = make()

@@ -110,8 +110,7 @@ class Sampler(DistributedSampler):
                 'batch': self.batch_size}
         length = 0
         if not start.finished:
-            nodes = self._all(lambda: self.mount.status()['node'])
-            plan['nodes'] = nodes if len(nodes) == self.num_replicas else None
+            plan['nodes'] = self._nodes()
             plan['layout'] = start.layout or self._all(
                 lambda: self.mount.summary(**plan)['layout'] if self.rank == 0 or not self.together else None)[0]
             summaries = self._all(lambda: self.mount.summary(**plan))
@@ -122,6 +121,15 @@ class Sampler(DistributedSampler):
             length = -(-summaries[0]['samples'] // self.num_replicas)
         self.num_samples, self.total_size = length, length * self.num_replicas
         self._start, self._plan, self._agreed = start, plan, wanted
+
+    def _nodes(self):
+        """The node of each rank, or None where they are spread as a plan takes it for granted: so many ranks on node 0,
+        as many on the next. A request of a thousand ranks is short then."""
+        if not self.together and self.num_replicas > 1:
+            return None
+        found = self._all(lambda: [self.mount.status()[key] for key in ('node', 'nodes')])
+        nodes, each = [node for node, _ in found], self.num_replicas // found[0][1]
+        return None if nodes == [node for node in range(found[0][1]) for _ in range(each)] else nodes
 
     def _all(self, make):
         """What `make` gives on each rank. What fails on one of them fails on all, with the reason."""
