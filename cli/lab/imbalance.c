@@ -11,9 +11,26 @@
 struct simulation {
     uint32_t nodes, batch, samples, steps;
     uint32_t *order, *count, *target;
-    double *percent; /* by step */
+    double *percent;                           /* by step */
+    double transfers, transfers_least, excess; /* sums over the steps; excess: of the fullest node, in samples */
     struct balance balance;
 };
+
+/* Each node that has too many gives at least once, each that has too few takes at least once. And without balancing
+ * all would wait for the node that has most. */
+static void count_step(struct simulation *s)
+{
+    uint32_t givers = 0, takers = 0, most = 0;
+
+    for (uint32_t v = 0; v < s->nodes; v++) {
+        givers += s->count[v] > s->batch;
+        takers += s->count[v] < s->batch;
+        most = s->count[v] > most ? s->count[v] : most;
+    }
+    s->transfers += s->balance.transfers;
+    s->transfers_least += givers > takers ? givers : takers;
+    s->excess += most - s->batch;
+}
 
 static double simulation_step(struct simulation *s, const uint32_t *batch, uint32_t n)
 {
@@ -21,6 +38,7 @@ static double simulation_step(struct simulation *s, const uint32_t *batch, uint3
     for (uint32_t i = 0; i < n; i++)
         s->count[(uint64_t)batch[i] * s->nodes / s->samples]++;
     balance_run(&s->balance, s->count, s->target);
+    count_step(s);
     return 100.0 * (double)s->balance.moved / n;
 }
 
@@ -68,6 +86,9 @@ static void simulation_summarise(struct simulation *s, struct imbalance *result)
         .min = s->percent[0],
         .max = s->percent[n - 1],
         .mean = sum / n,
+        .transfers = s->transfers / n,
+        .transfers_least = s->transfers_least / n,
+        .lost = 100 * s->excess / s->batch / n,
     };
 }
 

@@ -7,6 +7,9 @@
 struct imbalance {
     double median, q1, q3, min, max; /* percent of a global batch that must move to another node, over the steps */
     double mean;
+    double transfers;       /* between nodes in a step, on average, as they are planned */
+    double transfers_least; /* what no planning could do with fewer, on average */
+    double lost;            /* percent of a step's time that it would take longer without balancing, on average */
 };
 
 /* Samples are spread evenly over the nodes; global batches of batch · nodes are cut from shuffled epochs, as many as

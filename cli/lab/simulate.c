@@ -32,10 +32,14 @@ static void print_table(const struct simulated *w, const struct imbalance *box)
 {
     printf("percent of a global batch that must move, %" PRIu64 " samples, %" PRIu64 " steps\n\n", w->samples,
            w->steps);
-    printf("%6s %6s %8s %8s %8s %8s %8s\n", "nodes", "batch", "min", "q1", "median", "q3", "max");
+    printf("%6s %6s %8s %8s %8s %8s %8s %10s %8s %8s\n", "nodes", "batch", "min", "q1", "median", "q3", "max",
+           "transfers", "at least", "lost");
     for (int i = 0; i < w->nodes.count * w->batch.count; i++, box++)
-        printf("%6" PRIu32 " %6" PRIu32 " %8.2f %8.2f %8.2f %8.2f %8.2f\n", w->nodes.number[i / w->batch.count],
-               w->batch.number[i % w->batch.count], box->min, box->q1, box->median, box->q3, box->max);
+        printf("%6" PRIu32 " %6" PRIu32 " %8.2f %8.2f %8.2f %8.2f %8.2f %10.1f %8.1f %8.2f\n",
+               w->nodes.number[i / w->batch.count], w->batch.number[i % w->batch.count], box->min, box->q1, box->median,
+               box->q3, box->max, box->transfers, box->transfers_least, box->lost);
+    printf("\ntransfers: between nodes, on average of the steps; at least: the fewest that could do\n"
+           "lost: percent that a step would take longer, on average, if nothing moved\n");
 }
 
 static bool print_json(const struct simulated *w, const struct imbalance *box)
@@ -53,6 +57,9 @@ static bool print_json(const struct simulated *w, const struct imbalance *box)
         json_fixed(&json, "q3", box->q3, 3);
         json_fixed(&json, "min", box->min, 3);
         json_fixed(&json, "max", box->max, 3);
+        json_fixed(&json, "transfers", box->transfers, 3);
+        json_fixed(&json, "transfers_least", box->transfers_least, 3);
+        json_fixed(&json, "lost", box->lost, 3);
         json_end_object(&json);
     }
     json_end_array(&json);

@@ -14,7 +14,8 @@ for b in boxes:
     expected = {32: 6.9, 64: 4.8, 128: 3.4}[b['batch']]
     assert abs(b['median'] - expected) <= 0.3, b
     assert b['min'] <= b['q1'] <= b['median'] <= b['q3'] <= b['max'], b
-    assert set(b) == {'nodes', 'batch', 'median', 'q1', 'q3', 'min', 'max'}, b
+    assert set(b) == {'nodes', 'batch', 'median', 'q1', 'q3', 'min', 'max', 'transfers', 'transfers_least', 'lost'}, b
+    assert b['transfers_least'] <= b['transfers'] <= min(2 * b['transfers_least'], b['nodes'] - 1), b
 tree = xml.parse(sys.argv[2]).getroot()
 space = '{http://www.w3.org/2000/svg}'
 assert tree.tag == space + 'svg'
@@ -22,11 +23,40 @@ assert len([r for r in tree.iter(space + 'rect') if r.get('fill-opacity')]) == 9
 END
 ok 'the medians are the figures of the paper' python3 "$tmp/boxes.py" "$tmp/boxes.json" "$tmp/boxes.svg"
 table=$(dealfs simulate imbalance --nodes 2,3 --batch 5 --samples 1000 --steps 10)
-like 'a table' "$table" 'nodes +batch +min +q1 +median +q3 +max'
+like 'a table' "$table" 'nodes +batch +min +q1 +median +q3 +max +transfers +at least +lost'
 is 'a line each' "$(grep -cE '^ +[0-9]+ +5 ' <<<"$table")" 2
 is 'the same again' "$(dealfs simulate imbalance --nodes 2,3 --batch 5 --samples 1000 --steps 10)" "$table"
 is 'one node: nothing moves' "$(dealfs simulate imbalance --nodes 1 --batch 5 --samples 10 --steps 3 --json)" \
-    '[{"nodes":1,"batch":5,"median":0.000,"q1":0.000,"q3":0.000,"min":0.000,"max":0.000}]'
+    '[{"nodes":1,"batch":5,"median":0.000,"q1":0.000,"q3":0.000,"min":0.000,"max":0.000,"transfers":0.000,'\
+'"transfers_least":0.000,"lost":0.000}]'
+cat >"$tmp/steps.py" <<'END'
+import json, sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+from model import randperm
+nodes, batch, samples, steps = 7, 5, 200, 12
+each, moved, transfers, least, lost = samples // (nodes * batch), [], 0, 0, 0
+for step in range(steps):
+    at = step % each * nodes * batch
+    part = randperm(samples, step // each)[at:at + nodes * batch]
+    surplus = [sum(i * nodes // samples == v for i in part) - batch for v in range(nodes)]
+    moved.append(100 * sum(x for x in surplus if x > 0) / len(part))
+    least += max(sum(x > 0 for x in surplus), sum(x < 0 for x in surplus))
+    lost += 100 * max(surplus) / batch
+    while max(surplus) > 0:
+        size, giver, taker = min(max(surplus), -min(surplus)), surplus.index(max(surplus)), surplus.index(min(surplus))
+        surplus[giver] -= size
+        surplus[taker] += size
+        transfers += 1
+got, = json.load(open(sys.argv[2]))
+for key, value in ('min', min(moved)), ('max', max(moved)), ('transfers', transfers / steps), \
+        ('transfers_least', least / steps), ('lost', lost / steps):
+    assert abs(got[key] - value) < 0.001, (key, got[key], value)
+assert got['transfers'] > got['transfers_least'] > 0, got
+END
+dealfs simulate imbalance --nodes 7 --batch 5 --samples 200 --steps 12 --json >"$tmp/steps.json"
+ok 'transfers, the least of them, and what is lost, step by step' \
+    python3 "$tmp/steps.py" "$top_srcdir/tests/fs/plan" "$tmp/steps.json"
 exits 1 'a batch larger than the dataset' dealfs simulate imbalance --nodes 4 --batch 5 --samples 19
 like 'is named' "$(dealfs simulate imbalance --nodes 4 --batch 5 --samples 19 2>&1)" '5 on 4 nodes .*19 samples'
 exits 1 'a picture that cannot be written' \
