@@ -265,6 +265,8 @@ TEST_TOOLS = \
 	tests/bench/pingpong \
 	tests/bench/reader \
 	tests/bench/shrinker \
+	tests/bench/throttle \
+	tests/bench/trainer \
 	tests/bench/turner \
 	tests/fs/catalog/list-samples \
 	tests/fs/image/pictures \
@@ -286,6 +288,8 @@ tests_bench_maker_LDADD =
 tests_bench_pingpong_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
 tests_bench_pingpong_LDADD = $(MPI_LIBS)
 tests_bench_reader_LDADD =
+tests_bench_throttle_LDADD = $(FUSE_LIBS)
+tests_bench_trainer_LDADD =
 tests_bench_turner_SOURCES = tests/bench/turner.c $(WORLDS)
 
 # The same programs as another version: what names the version is compiled again, the rest comes from the archives.
@@ -321,6 +325,7 @@ EXTRA_DIST += \
 	$(WORLD_TESTS) \
 	$(SCRIPT_TESTS) \
 	tests/bench/run \
+	tests/bench/slow.py \
 	tests/bench/worlds.py \
 	tests/kernel/check-kernel \
 	tests/etc/python/restoring.py \
@@ -332,10 +337,13 @@ EXTRA_DIST += \
 	tests/fs/plan/torch-order.py \
 	tests/fs/world/layouts.py \
 	tests/lib/crowd.py \
+	tests/figures/accelerators.py \
 	tests/figures/echoing.py \
+	tests/figures/instead.py \
 	tests/figures/plot.py \
 	tests/figures/run \
 	tests/figures/training.py \
+	tests/figures/wall.py \
 	tests/lib/fuzz \
 	tests/lib/moved.py \
 	tests/lib/reader.py \
@@ -358,11 +366,11 @@ bench: all $(TEST_TOOLS)
 	DEALFS='$(abs_top_builddir)/dealfs' BENCH_PROGRAMS='$(abs_top_builddir)/tests/bench' \
 	    $(srcdir)/tests/bench/run $(BENCH_ARGUMENTS)
 
-# The figures of three papers, measured here; minutes, into etc/figures.
+# The papers' figures, measured here; minutes, into etc/figures.
 .PHONY: figures
-figures: all
-	DEALFS='$(abs_top_builddir)/dealfs' FIGURES='$(abs_top_srcdir)/etc/figures' \
-	    $(srcdir)/tests/figures/run $(FIGURE_ARGUMENTS)
+figures: all $(TEST_TOOLS)
+	DEALFS='$(abs_top_builddir)/dealfs' BENCH_PROGRAMS='$(abs_top_builddir)/tests/bench' \
+	    FIGURES='$(abs_top_srcdir)/etc/figures' $(srcdir)/tests/figures/run $(FIGURE_ARGUMENTS)
 
 # Valgrind -----------------------------------------------------------------------------------------------------------
 

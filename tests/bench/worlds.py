@@ -108,7 +108,7 @@ def remote_lines(bench, source, size, what, need, mpirun=(), prefix=()):
 
 
 @contextlib.contextmanager
-def machines(count, rate=None):
+def machines(count, rate=None, burst='1mb', latency='50ms'):
     """Network namespaces on a bridge in one more, each with a link of this rate; yields an agent for mpirun, as ssh is
     called."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as ends:
@@ -137,8 +137,8 @@ def machines(count, rate=None):
             at(pid, 'ip', 'address', 'add', NETWORK.replace('.0/', f'.{i}/'), 'dev', 'eth0')
             at(pid, 'ip', 'link', 'set', 'eth0', 'up')
             for end, device in ((pid, 'eth0'), (switch, f'port{i}')) if rate else ():
-                at(end, 'tc', 'qdisc', 'add', 'dev', device, 'root', 'tbf', 'rate', rate, 'burst', '1mb', 'latency',
-                   '50ms')
+                at(end, 'tc', 'qdisc', 'add', 'dev', device, 'root', 'tbf', 'rate', rate, 'burst', burst, 'latency',
+                   latency)
             os.symlink(f'/proc/{pid}/ns', f'{folder}/{i}')
         agent = f'{folder}/agent'
         with open(agent, 'w') as f:

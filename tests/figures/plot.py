@@ -1,4 +1,5 @@
 """Plots as SVG: panels of lines or of stacked bars, side by side and below each other, with what they were made by."""
+import math
 from xml.sax.saxutils import escape
 
 COLOURS = ['#1b6ca8', '#d1495b', '#3a9d5d', '#e0a030', '#7b5ea7', '#505050', '#00a0a0', '#a05030']
@@ -14,11 +15,19 @@ def ticks(most, n=5):
     return [i * step for i in range(int(most / step + 1e-9) + 1)]
 
 
+def decades(least, most):
+    """1, 10, 100 … and what is between them, where there are few."""
+    low, high = math.floor(math.log10(least)), math.ceil(math.log10(most))
+    steps = (1, 2, 5) if high - low <= 3 else (1,)
+    return [10 ** n * step for n in range(low, high + 1) for step in steps if least <= 10 ** n * step <= most]
+
+
 class Panel:
     """One frame with its axes. x are numbers, or positions of bars that have names."""
 
-    def __init__(self, title, x, y, x_range, y_range, x_ticks=None):
+    def __init__(self, title, x, y, x_range, y_range, x_ticks=None, logarithmic=False):
         self.parts, self.legend, self.legend_at = [], [], None
+        self.scale = math.log if logarithmic else float
         (self.x0, self.x1), (self.y0, self.y1) = x_range, y_range
         self.text(WIDTH / 2, 20, title, size=13)
         self.text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, x)
@@ -27,16 +36,19 @@ class Panel:
                           f'height="{HEIGHT - TOP - BOTTOM}" fill="none" stroke="#333"/>')
         for value, label in x_ticks or [(v, f'{v:g}') for v in ticks(self.x1)]:
             self.text(self.px(value), HEIGHT - BOTTOM + 15, label, size=10)
-        for value in ticks(self.y1):
+        for value in decades(self.y0, self.y1) if logarithmic else ticks(self.y1):
             if value >= self.y0:
                 self.rule(value)
                 self.text(LEFT - 5, self.py(value) + 4, f'{value:g}', size=10, anchor='end')
 
+    def part(self, value, low, high):
+        return (self.scale(value) - self.scale(low)) / (self.scale(high) - self.scale(low))
+
     def px(self, x):
-        return LEFT + (x - self.x0) / (self.x1 - self.x0) * (WIDTH - LEFT - RIGHT)
+        return LEFT + self.part(x, self.x0, self.x1) * (WIDTH - LEFT - RIGHT)
 
     def py(self, y):
-        return HEIGHT - BOTTOM - (y - self.y0) / (self.y1 - self.y0) * (HEIGHT - TOP - BOTTOM)
+        return HEIGHT - BOTTOM - self.part(y, self.y0, self.y1) * (HEIGHT - TOP - BOTTOM)
 
     def text(self, x, y, text, size=11, anchor='middle', turn=False):
         place = f'transform="translate({x:.1f} {y:.1f}) rotate(-90)"' if turn else f'x="{x:.1f}" y="{y:.1f}"'
@@ -49,18 +61,22 @@ class Panel:
         if label:
             self.text(WIDTH - RIGHT - 4, self.py(y) - 4, label, size=10, anchor='end')
 
-    def line(self, points, colour, name=None, marks=False):
+    def line(self, points, colour, name=None, marks=False, dashed=False):
         places = [(self.px(x), self.py(y)) for x, y in points]
-        self.parts.append(f'<polyline fill="none" stroke="{COLOURS[colour]}" stroke-width="1.6" points="'
+        dashes = ' stroke-dasharray="4 3"' if dashed else ''
+        self.parts.append(f'<polyline fill="none" stroke="{COLOURS[colour]}" stroke-width="1.6"{dashes} points="'
                           + ' '.join(f'{x:.1f},{y:.1f}' for x, y in places) + '"/>')
         for x, y in places if marks else []:
             self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{COLOURS[colour]}"/>')
         self.name(colour, name)
 
-    def bar(self, x, width, heights):
+    def mark(self, x, y, colour):
+        self.parts.append(f'<circle cx="{self.px(x):.1f}" cy="{self.py(y):.1f}" r="3.5" fill="{COLOURS[colour]}"/>')
+
+    def bar(self, x, width, heights, colours=range(len(COLOURS))):
         """Parts on top of each other, the colours in turn."""
         base = self.y0
-        for colour, height in enumerate(heights):
+        for colour, height in zip(colours, heights):
             top = self.py(base + height)
             self.parts.append(f'<rect x="{self.px(x - width / 2):.1f}" y="{top:.1f}" fill="{COLOURS[colour]}" '
                               f'width="{self.px(x + width / 2) - self.px(x - width / 2):.1f}" '
