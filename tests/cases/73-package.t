@@ -76,6 +76,7 @@ for bad in [1.5], [-1], [1 << 32], ['x']:
         ok(False, f'{bad} is no order')
     except ValueError:
         ok(True, f'{bad} is no order')
+one[0] = one[0]
 equal(mount.plan([], epoch=0, ranks=1, batch=8, rank=0, distinct=False).tolist(), [], 'an empty one is')
 
 odd = [name for name in names if name.endswith('%,\t.jpg')]
@@ -138,8 +139,14 @@ from torchvision.datasets import ImageFolder
 from dealfs.torch import Echo, Sampler, ShardedAgain
 from restoring import StatefulDataLoader
 rank, meet, mount = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+early = Sampler(range(103), batch_size=4, mount=mount)
 dist.init_process_group('gloo', init_method=meet, rank=rank, world_size=3)
-two, three = dist.new_group([0, 1]), None
+try:
+    list(early)
+    raise AssertionError('three ranks with the whole list')
+except RuntimeError as error:
+    assert 'before init_process_group' in str(error), error
+two = dist.new_group([0, 1])
 
 def read(path):
     with open(path) as f:

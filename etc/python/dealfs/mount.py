@@ -79,7 +79,7 @@ class Mount:
         if keys.get('rank') is None:
             lists = self._plan(order, reply='text', **keys).decode().split('\n')[:-1]
             return [numpy.array(line.split(), numpy.uint32) for line in lists]
-        return numpy.frombuffer(self._plan(order, reply='u32', **keys), '<u4')
+        return numpy.frombuffer(bytearray(self._plan(order, reply='u32', **keys)), '<u4')
 
     def summary(self, order=None, **keys):
         """What a plan comes to, as a dictionary: its `digest`, the `layout` that it is made from, `steps`…"""

@@ -28,6 +28,10 @@ NOT_TOLD = ('nobody told the sampler what the trainer has consumed, and what the
             'iterate over sampler.over(loader), or call sampler.step() after each batch')
 
 
+def are_together():
+    return dist.is_available() and dist.is_initialized()
+
+
 class PlansDiffer(RuntimeError):
     """The ranks would not read one and the same plan, or one of them gets none."""
 
@@ -53,7 +57,8 @@ class Sampler(DistributedSampler):
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False, *, batch_size,
                  mount=None, group=None, feed=True, **others):
-        self.group, self.together = group, dist.is_available() and dist.is_initialized()
+        self.group, self.together = group, are_together()
+        self._alone = num_replicas is None and not self.together
         if self.together:
             ranks, me = dist.get_world_size(group), dist.get_rank(group)
             if num_replicas not in (None, ranks) or rank not in (None, me):
@@ -103,6 +108,9 @@ class Sampler(DistributedSampler):
         wanted = (self.epoch, start, *self.keys.items())
         if wanted == self._agreed:
             return
+        if self._alone and are_together() and dist.get_world_size() > 1:
+            raise RuntimeError('this sampler was made before init_process_group, for one rank: each of the '
+                               f'{dist.get_world_size()} that there are now would read the whole list')
         if start.consumed is None:
             raise RuntimeError(f'this state cannot be gone on from: {NOT_TOLD}')
         self._agreed = self._list = None
@@ -115,9 +123,11 @@ class Sampler(DistributedSampler):
                 lambda: self.mount.summary(**plan)['layout'] if self.rank == 0 or not self.together else None)[0]
             summaries = self._all(lambda: self.mount.summary(**plan))
             self.layout, self.digest = plan['layout'], summaries[0]['digest']
-            if len({summary['digest'] for summary in summaries}) > 1:
-                raise PlansDiffer('the ranks have different plans: ' + ', '.join(
-                    f"{summary['digest']} rank {rank}" for rank, summary in enumerate(summaries)))
+            other = [f"rank {rank} {summary['digest']}" for rank, summary in enumerate(summaries)
+                     if summary['digest'] != self.digest]
+            if other:
+                raise PlansDiffer(f'the ranks have different plans: rank 0 {self.digest}, and {len(other)} of '
+                                  f"{self.num_replicas} another one: {', '.join(other[:4])}")
             length = -(-summaries[0]['samples'] // self.num_replicas)
         self.num_samples, self.total_size = length, length * self.num_replicas
         self._start, self._plan, self._agreed = start, plan, wanted
@@ -138,8 +148,8 @@ class Sampler(DistributedSampler):
         mine = [None, None]
         try:
             mine[0] = make()
-        except OSError as error:
-            mine[1] = str(error)
+        except Exception as error:  # of any kind: the others would wait for ever
+            mine[1] = str(error) or repr(error)
         everyone = [None] * self.num_replicas
         dist.all_gather_object(everyone, mine, self.group)
         failed = [f'rank {rank}: {why}' for rank, (_, why) in enumerate(everyone) if why]
