@@ -9,17 +9,19 @@
 #include <limits.h>
 #include <stddef.h>
 
-static const char usage[] =
-    "usage: dealfs-courier --state DIR --mountpoint DIR [--nodes N] [--groups G] [--timeout NS] "
-    "[--lock FD] [--mount -- COMMAND… | --scan -- COMMAND…]";
+static const char usage[] = "usage: dealfs-courier --state DIR --mountpoint DIR [--nodes N] [--groups G] [--timeout "
+                            "NS] [--resize PIXELS --quality Q] "
+                            "[--lock FD] [--mount -- COMMAND… | --scan -- COMMAND…]";
 
-enum { STATE = 1, MOUNTPOINT, NODES, GROUPS, TIMEOUT, LOCK, MOUNT, SCAN };
+enum { STATE = 1, MOUNTPOINT, NODES, GROUPS, TIMEOUT, RESIZE, QUALITY, LOCK, MOUNT, SCAN };
 static const struct option known[] = {
     {"state", required_argument, NULL, STATE},
     {"mountpoint", required_argument, NULL, MOUNTPOINT},
     {"nodes", required_argument, NULL, NODES},
     {"groups", required_argument, NULL, GROUPS},
     {"timeout", required_argument, NULL, TIMEOUT},
+    {"resize", required_argument, NULL, RESIZE},
+    {"quality", required_argument, NULL, QUALITY},
     {"lock", required_argument, NULL, LOCK},
     {"mount", no_argument, NULL, MOUNT},
     {"scan", no_argument, NULL, SCAN},
@@ -42,6 +44,10 @@ static bool take_argument(struct arguments *a, int which, const char *value)
         return number_parse(value, 0, NODES_MOST, &a->groups) == 0;
     case TIMEOUT:
         return number_parse(value, 0, INT64_MAX, &a->timeout) == 0;
+    case RESIZE:
+        return number_parse(value, 1, UINT16_MAX, &a->resize) == 0;
+    case QUALITY:
+        return number_parse(value, 1, 100, &a->quality) == 0;
     case LOCK:
         if (number_parse(value, 0, INT_MAX, &n))
             return false;
@@ -64,8 +70,8 @@ int arguments_parse(int argc, char **argv, struct arguments *a)
         right = take_argument(a, which, optarg);
     a->command = argv + optind;
     int words = argc - optind;
-    if (right && a->state && a->mountpoint && !(a->mount && a->scan) && (words > 0) == (a->mount || a->scan) &&
-        (!a->mount || words > 1))
+    if (right && a->state && !a->resize == !a->quality && a->mountpoint && !(a->mount && a->scan) &&
+        (words > 0) == (a->mount || a->scan) && (!a->mount || words > 1))
         return 0;
     log_error("%s", usage);
     return -EINVAL;

@@ -8,10 +8,11 @@
 
 struct arguments {
     const char *state, *mountpoint;
-    uint64_t nodes, groups; /* 0: any */
-    uint64_t timeout;       /* nanoseconds; 0: as the server says */
-    int lock;               /* of the state directory, held; -1: none */
-    bool mount, scan;       /* what `command` does; neither: there is none */
+    uint64_t nodes, groups;   /* 0: any */
+    uint64_t timeout;         /* nanoseconds; 0: as the server says */
+    uint64_t resize, quality; /* what the command mounts with; 0: without */
+    int lock;                 /* of the state directory, held; -1: none */
+    bool mount, scan;         /* what `command` does; neither: there is none */
     char **command;
 };
 

@@ -84,6 +84,14 @@ int ask_hello(struct home *h, struct str *why)
     return error;
 }
 
+int ask_resize(struct home *h, const char *path, int courier, struct str *why)
+{
+    const int fds[MESSAGE_FDS] = {courier, -1, -1};
+    CLEANUP_ASKING struct asking a = {
+        .say = MESSAGE_RESIZE, .hear = MESSAGE_OK, .part = {{(void *)path, strlen(path)}}, .parts = 1, .fds = fds};
+    return ask_server(h, &a, why);
+}
+
 int ask_take_catalog(struct home *h, const char *path, struct str *why)
 {
     CLEANUP_ASKING struct asking a = {

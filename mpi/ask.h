@@ -7,6 +7,9 @@
 
 /* Connect, for some seconds if there is nobody, and HELLO: `welcome` is set. */
 int ask_hello(struct home *home, struct str *why);
+/* A server that waits for a catalog and is to resize: this node's part of what the source's catalog at `path` has, over
+ * `courier` (resizing.h). */
+int ask_resize(struct home *home, const char *path, int courier, struct str *why);
 /* A server that waits for a catalog takes this one; `welcome` is new. */
 int ask_take_catalog(struct home *home, const char *path, struct str *why);
 /* The bitmap has (extents + 63) / 64 words, malloc'd. */

@@ -7,7 +7,9 @@
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/catalog/catalog.h"
+#include "fs/catalog/derived.h"
 #include "mpi/ask.h"
+#include "mpi/images.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -30,6 +32,7 @@ struct broadcast {
     char path[PATH_MAX]; /* of the file that is given to this node's server, or was scanned into; "": none */
     int fd;              /* of a file of it; -1: none */
     int looked;          /* what the nodes have looked at, for the one that scans; -1: nothing */
+    struct images images;
 };
 
 static enum member_state my_state(const struct broadcast *b)
@@ -42,10 +45,29 @@ static bool is_leader(const struct broadcast *b)
     return b->nodes->me == b->leader;
 }
 
+static bool with_resize(const struct broadcast *b)
+{
+    return members_mine(b->members)->resize > 0;
+}
+
+/* Images are made smaller now; else a live mount has what was made. */
+static bool makes_images(const struct broadcast *b)
+{
+    return with_resize(b) && b->members->member[b->leader].state != MEMBER_LIVE;
+}
+
+/* What is offered is the catalog with what it was derived of. */
+static bool offers_made(const struct broadcast *b)
+{
+    return with_resize(b) && !makes_images(b);
+}
+
 /* A kept catalog of the same dataset may be of before a file was rewritten and its mtime put back. */
 static bool needs_catalog(const struct broadcast *b, uint32_t node)
 {
     const struct wire_member *m = &b->members->member[node];
+    if (offers_made(b))
+        return m->state != MEMBER_LIVE;
     return node != b->leader && (m->state == MEMBER_WAITING ||
                                  (m->state == MEMBER_UNMOUNTED && !digest_equal(&m->versions, &b->offer.versions)));
 }
@@ -207,16 +229,51 @@ static int state_path(const struct broadcast *b, const char *name, char path[PAT
     return fail_on(why, "a file in", state, -ENAMETOOLONG);
 }
 
-/* Both ends of its way check it: the file as a whole, and that it is the one. */
-static int read_versions(const char *path, struct digest *versions, struct str *why)
+static int open_made(const char *path, struct catalog **catalog, void **bytes)
 {
+    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct derived *d;
+    size_t length;
+    int error = fd < 0 ? -errno : derived_open(fd, &d);
+    if (error)
+        return error;
+    error = derived_catalog(d, bytes, &length);
+    derived_close(d);
+    return error ? error : catalog_open_memory(*bytes, length, catalog);
+}
+
+/* Both ends of its way check it: the file as a whole, and that it is the one. */
+static int read_versions(const struct broadcast *b, const char *path, struct digest *versions, struct str *why)
+{
+    CLEANUP_FREE void *bytes = NULL;
     struct catalog *c;
-    int error = catalog_open(path, &c);
+    int error = offers_made(b) ? open_made(path, &c, &bytes) : catalog_open(path, &c);
     if (error)
         return fail_on(why, "open the catalog", path, error);
     *versions = *catalog_versions(c);
     catalog_close(c);
     return 0;
+}
+
+/* `catalog` (-1: it scans): until this node's resizer knows it. */
+static int begin_mount(struct broadcast *b, int catalog, int looked, struct str *why)
+{
+    CLEANUP_CLOSE int theirs = images_open(&b->images);
+    if (theirs < 0)
+        return fail_on(why, "make a socket for", "dealfs-resizer", theirs);
+    int error = helper_begin_mount(b->helper, catalog, looked, theirs, why);
+    close(steal_fd(theirs));
+    return error ? error : images_hear(&b->images, why);
+}
+
+static int begin_waiting(struct broadcast *b, struct str *why)
+{
+    CLEANUP_CLOSE int theirs = images_open(&b->images);
+    if (theirs < 0)
+        return fail_on(why, "make a socket for", "dealfs-resizer", theirs);
+    int error = ask_resize(b->members->home, b->path, theirs, why);
+    close(steal_fd(theirs));
+    return error ? error : images_hear(&b->images, why);
 }
 
 static int make_offer(struct broadcast *b, struct str *why)
@@ -226,7 +283,12 @@ static int make_offer(struct broadcast *b, struct str *why)
         error = state_path(b, "catalog.joined", b->path, why);
         if (!error)
             error = helper_scan(b->helper, b->path, why);
-        return error ? error : read_versions(b->path, &b->offer.versions, why);
+        return error ? error : read_versions(b, b->path, &b->offer.versions, why);
+    }
+    if (makes_images(b)) {
+        error = begin_mount(b, -1, b->looked, why);
+        b->offer.versions = b->images.mine.catalog;
+        return error;
     }
     if (my_state(b) == MEMBER_UNMOUNTED) {
         error = helper_mount(b->helper, -1, b->looked, why);
@@ -243,14 +305,14 @@ static int open_offered(struct broadcast *b, struct str *why)
     struct stat st;
     struct digest versions;
     const char *from = b->path[0] ? b->path : path;
-    int error = state_path(b, "catalog", path, why);
+    int error = state_path(b, offers_made(b) ? "resized" : "catalog", path, why);
     if (error)
         return error;
     b->fd = open(from, O_RDONLY | O_CLOEXEC);
     if (b->fd < 0 || fstat(b->fd, &st) < 0)
         return fail_on(why, "open the catalog", from, -errno);
     b->offer.size = (uint64_t)st.st_size;
-    error = read_versions(from, &versions, why);
+    error = read_versions(b, from, &versions, why);
     if (!error && !digest_equal(&versions, &b->offer.versions)) {
         str_adds(why, "its state directory has another catalog than its server");
         return -ESTALE;
@@ -336,7 +398,7 @@ static int check_received(const struct broadcast *b, struct str *why)
     char path[64];
     struct digest versions;
     snprintf(path, sizeof path, "/proc/self/fd/%d", b->fd);
-    int error = read_versions(path, &versions, why);
+    int error = read_versions(b, path, &versions, why);
     if (!error && !digest_equal(&versions, &b->offer.versions)) {
         str_adds(why, "the catalog was received damaged");
         return -EBADMSG;
@@ -362,11 +424,41 @@ static int take_offer(struct broadcast *b, struct str *why)
         error = check_received(b, why);
     else if (mounts)
         error = use_kept(b, why);
-    if (!error && my_state(b) == MEMBER_WAITING)
-        error = ask_take_catalog(b->members->home, b->path, why);
-    if (!error && mounts)
-        error = helper_mount(b->helper, b->fd, -1, why);
-    return error || !mounts ? error : greet_mounted(b, why);
+    if (error)
+        return error;
+    if (my_state(b) == MEMBER_WAITING)
+        return makes_images(b) ? begin_waiting(b, why) : ask_take_catalog(b->members->home, b->path, why);
+    if (!mounts)
+        return 0;
+    if (makes_images(b))
+        return begin_mount(b, b->fd, -1, why);
+    error = helper_mount(b->helper, b->fd, -1, why);
+    return error ? error : greet_mounted(b, why);
+}
+
+/* --- what was made of it --- */
+
+static int take_made(struct broadcast *b, struct str *why)
+{
+    char path[PATH_MAX];
+    int error;
+    if (b->helper->begun) {
+        error = helper_end_mount(b->helper, why);
+        return error ? error : greet_mounted(b, why);
+    }
+    images_await(&b->images);
+    error = state_path(b, "resized", path, why);
+    return error ? error : ask_take_catalog(b->members->home, path, why);
+}
+
+static int make_images(struct broadcast *b)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    int error = images_together(&b->images);
+    if (error)
+        return error;
+    error = take_made(b, &why);
+    return agree_on(b->nodes, error, &why);
 }
 
 static int broadcast_steps(struct broadcast *b)
@@ -382,13 +474,16 @@ static int broadcast_steps(struct broadcast *b)
     if (error)
         return error;
     error = take_offer(b, &why);
-    return agree_on(b->nodes, error, &why);
+    error = agree_on(b->nodes, error, &why);
+    return error || !makes_images(b) ? error : make_images(b);
 }
 
 int broadcast_catalog(const struct members *members, struct courier_helper *helper)
 {
     struct broadcast b = {.members = members, .nodes = members->nodes, .helper = helper, .fd = -1, .looked = -1};
+    images_init(&b.images, members, helper);
     int error = broadcast_steps(&b);
+    images_end(&b.images);
     if (b.fd >= 0)
         close(b.fd);
     if (b.looked >= 0)

@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-/* GIVEN_FD: where the command finds a descriptor that it is given. */
-enum { GIVEN_FD = 3, LOCK_FD = 4, HIGH_FD = 16, LINE_MOST = 2000, TICK_MS = 50 };
+/* GIVEN_FD, TALK_FD: where the command finds descriptors that it is given. */
+enum { GIVEN_FD = 3, LOCK_FD = 4, TALK_FD = 5, HIGH_FD = 16, LINE_MOST = 2000, TICK_MS = 50 };
 
 /* --- in the helper --- */
 
@@ -96,7 +96,7 @@ static void place_descriptor(int fd, int number)
         close(number);
 }
 
-static _Noreturn void execute_words(const char *words, size_t n, int given, int said)
+static _Noreturn void execute_words(const char *words, size_t n, const int given[2], int said)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     char **all = calloc(n + 1, sizeof *all);
@@ -105,8 +105,11 @@ static _Noreturn void execute_words(const char *words, size_t n, int given, int 
         size_t count = 0;
         for (size_t at = 0; at < n; at += strlen(words + at) + 1)
             all[count++] = (char *)words + at;
-        place_descriptor(given < 0 ? -1 : fcntl(given, F_DUPFD, HIGH_FD), GIVEN_FD);
-        close_range(LOCK_FD + 1, ~0u, 0);
+        int high[] = {given[0] < 0 ? -1 : fcntl(given[0], F_DUPFD, HIGH_FD),
+                      given[1] < 0 ? -1 : fcntl(given[1], F_DUPFD, HIGH_FD)};
+        place_descriptor(high[0], GIVEN_FD);
+        place_descriptor(high[1], TALK_FD);
+        close_range(TALK_FD + 1, ~0u, 0);
         execvp(all[0], all);
         error = -errno;
     }
@@ -115,7 +118,7 @@ static _Noreturn void execute_words(const char *words, size_t n, int given, int 
 }
 
 /* The status, and into `l->last` the last line of a command that failed. */
-static int run_words(struct listener *l, const char *words, size_t n, int given)
+static int run_words(struct listener *l, const char *words, size_t n, int given[2])
 {
     int said[2];
     if (pipe2(said, O_CLOEXEC) < 0)
@@ -125,6 +128,11 @@ static int run_words(struct listener *l, const char *words, size_t n, int given)
         execute_words(words, n, given, said[1]);
     int status = child < 0 ? -errno : 0;
     close(said[1]);
+    for (int i = 0; i < 2; i++) { /* whoever is at its other end is to see when the command has ended */
+        if (given[i] >= 0)
+            close(given[i]);
+        given[i] = -1;
+    }
     if (!status)
         status = listen_to(l, child, said[0]);
     close(said[0]);
@@ -133,7 +141,7 @@ static int run_words(struct listener *l, const char *words, size_t n, int given)
     return status;
 }
 
-static void answer_request(const char *request, size_t n, int given)
+static void answer_request(const char *request, size_t n, int given[2])
 {
     struct listener l = {.name = request};
     size_t name = strlen(request) + 1;
@@ -162,7 +170,7 @@ static _Noreturn void be_helper(int lock, int socket)
     close_range(LOCK_FD + 1, HIGH_FD - 1, 0);
     close_range(HIGH_FD + 1, ~0u, 0);
     while (message_receive(HIGH_FD, &kind, &request, &n, fds) == 0) {
-        answer_request(request, n, fds[0]);
+        answer_request(request, n, fds);
         free(request);
         for (int i = 0; i < MESSAGE_FDS; i++)
             if (fds[i] >= 0)
@@ -210,7 +218,7 @@ static struct str make_request(const struct courier_helper *h, const char *optio
     add_word(&s, h->name);
     for (size_t i = 0; h->command[i]; i++) {
         add_word(&s, h->command[i]);
-        if (i == 1 && option)
+        if (i == 1 && option && *option)
             add_option(&s, option);
         if (i == 1 && h->locks)
             add_option(&s, "lock=4");
@@ -231,21 +239,34 @@ static void add_end(struct str *why, const struct courier_helper *h, int status)
         str_addf(why, "ended with status %d", WEXITSTATUS(status));
 }
 
-/* Frees the request. */
-static int helper_run(struct courier_helper *h, struct str request, int fd, struct str *why)
+/* Frees the request. A descriptor of -1 in the first place: none is given. */
+static int send_request(struct courier_helper *h, struct str request, const int fds[MESSAGE_FDS], struct str *why)
 {
     CLEANUP_STR struct str words = request;
+    int error = words.failed ? -ENOMEM : h->socket < 0 ? -ESRCH : h->begun ? -EBUSY : 0;
+    if (!error)
+        error = message_send(h->socket, 0, words.data, words.length, fds);
+    if (error)
+        str_adds(why, "the helper that mounts has ended");
+    return error ? -EIO : 0;
+}
+
+bool helper_has_ended(const struct courier_helper *h)
+{
+    struct pollfd ready = {.fd = h->socket, .events = POLLIN};
+    return !h->begun || poll(&ready, 1, 0) > 0;
+}
+
+static int hear_answer(struct courier_helper *h, struct str *why)
+{
     CLEANUP_FREE void *reply = NULL;
     struct pollfd ready = {.fd = h->socket, .events = POLLIN};
     uint32_t kind;
     size_t n;
-    int status, error = words.failed ? -ENOMEM : h->socket < 0 ? -ESRCH : 0;
-    if (!error)
-        error = message_send(h->socket, 0, words.data, words.length, (const int[MESSAGE_FDS]){fd, -1, -1});
-    while (!error && poll(&ready, 1, TICK_MS) <= 0)
+    int status;
+    while (poll(&ready, 1, TICK_MS) <= 0)
         signals_obey();
-    if (!error)
-        error = message_receive(h->socket, &kind, &reply, &n, NULL);
+    int error = message_receive(h->socket, &kind, &reply, &n, NULL);
     if (error || n < sizeof status) {
         str_adds(why, "the helper that mounts has ended");
         return -EIO;
@@ -260,10 +281,42 @@ static int helper_run(struct courier_helper *h, struct str request, int fd, stru
     return -EIO;
 }
 
+/* Frees the request. */
+static int helper_run(struct courier_helper *h, struct str request, int fd, struct str *why)
+{
+    int error = send_request(h, request, (const int[MESSAGE_FDS]){fd, -1, -1}, why);
+    return error ? error : hear_answer(h, why);
+}
+
+static const char *mount_option(int catalog, int looked)
+{
+    return catalog >= 0 ? "catalog=/proc/self/fd/3" : looked >= 0 ? "looked=3" : "";
+}
+
 int helper_mount(struct courier_helper *h, int catalog, int looked, struct str *why)
 {
-    const char *option = catalog >= 0 ? "catalog=/proc/self/fd/3" : looked >= 0 ? "looked=3" : NULL;
-    int error = helper_run(h, make_request(h, option, NULL), catalog >= 0 ? catalog : looked, why);
+    int error =
+        helper_run(h, make_request(h, mount_option(catalog, looked), NULL), catalog >= 0 ? catalog : looked, why);
+    h->mounted = !error;
+    return error;
+}
+
+/* Descriptors are told by their places: where there is nothing else to give, the socket is in both. */
+int helper_begin_mount(struct courier_helper *h, int catalog, int looked, int courier, struct str *why)
+{
+    char option[64];
+    const char *first = mount_option(catalog, looked);
+    int given = catalog >= 0 ? catalog : looked >= 0 ? looked : courier;
+    snprintf(option, sizeof option, "%s%scourier=%d", first, *first ? "," : "", TALK_FD);
+    int error = send_request(h, make_request(h, option, NULL), (const int[MESSAGE_FDS]){given, courier, -1}, why);
+    h->begun = !error;
+    return error;
+}
+
+int helper_end_mount(struct courier_helper *h, struct str *why)
+{
+    int error = hear_answer(h, why);
+    h->begun = false;
     h->mounted = !error;
     return error;
 }

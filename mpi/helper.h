@@ -19,6 +19,7 @@ struct courier_helper {
     bool locks;     /* it has the lock */
     char name[160]; /* who we are, for people; "": nobody else is there */
     bool mounted;   /* by it, and not undone */
+    bool begun;     /* a mount that is not ended */
 };
 
 /* 0 or -errno. `lock` (-1: none) is for the mount that the command makes: the helper alone has it from here on. */
@@ -27,6 +28,11 @@ int helper_start(struct courier_helper *helper, char **command, int lock);
 /* `catalog` (-1: it scans) is what the mount is to have; `looked` (-1: nothing), what other nodes have looked at
  * already (scanner.h, scan_portion): one of the two. Both stay the caller's. */
 int helper_mount(struct courier_helper *helper, int catalog, int looked, struct str *why);
+/* The same in two steps, for a mount that resizes: its command is given `courier`, the other end of a socket to us
+ * (fs/wire/resizing.h), and ends when the mount is up. Between the two nothing else is asked of the helper. */
+int helper_begin_mount(struct courier_helper *helper, int catalog, int looked, int courier, struct str *why);
+int helper_end_mount(struct courier_helper *helper, struct str *why);
+bool helper_has_ended(const struct courier_helper *helper); /* its command has, begun or not */
 /* No mount: this node's part of the files is looked at, and what comes of it is written to `looked`. */
 int helper_look(struct courier_helper *helper, uint32_t part, uint32_t parts, int looked, struct str *why);
 int helper_scan(struct courier_helper *helper, const char *path, struct str *why);

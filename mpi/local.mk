@@ -36,6 +36,8 @@ dealfs_courier_SOURCES = \
 	mpi/helper.h \
 	mpi/home.c \
 	mpi/home.h \
+	mpi/images.c \
+	mpi/images.h \
 	mpi/loop.c \
 	mpi/loop.h \
 	mpi/mail.c \

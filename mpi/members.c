@@ -32,9 +32,13 @@ static struct wire_member describe_node(const struct members *m)
                                .state = w->waiting ? MEMBER_WAITING : MEMBER_LIVE,
                                .nodes = (uint32_t)a->nodes,
                                .groups = (uint32_t)a->groups,
-                               .scans = a->scan};
+                               .scans = a->scan,
+                               .resize = w->resize,
+                               .quality = w->quality};
     if (m->home->socket < 0) {
         mine.state = MEMBER_UNMOUNTED;
+        mine.resize = (uint32_t)a->resize;
+        mine.quality = (uint32_t)a->quality;
         mine.versions = kept_versions(a->state);
         return mine;
     }
@@ -83,6 +87,28 @@ static int check_launcher(const struct nodes *nodes, struct str *why)
     return 0;
 }
 
+static const char *resize_text(const struct wire_member *m, char text[64])
+{
+    if (m->resize)
+        snprintf(text, 64, "with resize=%" PRIu32 ",quality=%" PRIu32, m->resize, m->quality);
+    return m->resize ? text : "without resize=";
+}
+
+/* They would have other bytes for the same files. */
+static int check_resize(const struct members *m)
+{
+    const struct wire_member *first = &m->member[0];
+    for (uint32_t i = 1; i < m->nodes->count; i++) {
+        const struct wire_member *it = &m->member[i];
+        char its[64], ours[64];
+        if (it->resize != first->resize || it->quality != first->quality)
+            return agree_refuse(m->nodes, "%s: its mount is %s, that of %s %s: unmount one of them",
+                                agree_name(m->nodes, i), resize_text(it, its), agree_name(m->nodes, 0),
+                                resize_text(first, ours));
+    }
+    return 0;
+}
+
 static int check_told(const struct members *m)
 {
     uint32_t groups = members_groups(m);
@@ -98,7 +124,7 @@ static int check_told(const struct members *m)
     if (groups > m->nodes->count)
         return agree_refuse(m->nodes, "groups=%" PRIu32 " are more than there are nodes: %" PRIu32, groups,
                             m->nodes->count);
-    return 0;
+    return check_resize(m);
 }
 
 int members_gather(struct members *m)

@@ -163,7 +163,8 @@ static bool is_id(const char id[NODE_ID])
 int wire_member_check(const struct wire_member *m)
 {
     if (m->magic != WIRE_MAGIC || m->state > MEMBER_LIVE || m->scans > 1 || m->zero || m->nodes > NODES_MOST ||
-        m->groups > NODES_MOST || !check_text(m->node.host, sizeof m->node.host))
+        m->groups > NODES_MOST || (m->resize == 0) != (m->quality == 0) || m->quality > 100 ||
+        !check_text(m->node.host, sizeof m->node.host))
         return -EBADMSG;
     bool named = m->state == MEMBER_UNMOUNTED ? are_zeros((const uint8_t *)m->node.id, NODE_ID) : is_id(m->node.id);
     return named ? 0 : -EBADMSG;

@@ -91,8 +91,9 @@ enum member_state {
 };
 struct wire_member {
     uint32_t magic, state;
-    uint32_t nodes, groups; /* as it was told; 0: any */
-    uint32_t scans, zero;   /* scans: it has a command that does */
+    uint32_t nodes, groups;   /* as it was told; 0: any */
+    uint32_t scans, zero;     /* scans: it has a command that does */
+    uint32_t resize, quality; /* its images; 0: as they are */
     struct world_node node;
     struct digest catalog; /* MEMBER_LIVE */
     /* Of its files, and so of the whole catalog. MEMBER_UNMOUNTED: of one that it has kept, or zeros. */

@@ -7,6 +7,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/size.h"
+#include "fs/catalog/derived.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -65,10 +66,27 @@ static int check_source(const struct start *s, struct str *why)
     return error;
 }
 
+/* What other nodes have made of the source: it has the catalog that it was made of. */
+static int install_made(struct start *s, int from, const struct derived *made, const char *path)
+{
+    CLEANUP_FREE char *resized = place_join(s->config.state, "resized");
+
+    s->resized_given = true;
+    int error = !resized ? -ENOMEM : lseek(from, 0, SEEK_SET) < 0 ? -errno : file_copy_atomic(from, resized);
+    return error ? error : derived_write_original(made, path);
+}
+
 static int install_catalog(struct start *s, int from, const char *path, struct str *why)
 {
-    int error = is_same(from, path) ? 0 : file_copy_atomic(from, path);
+    struct derived *made;
+    int error;
 
+    if (s->options.resize && derived_open(from, &made) == 0) {
+        error = install_made(s, from, made, path);
+        derived_close(made);
+    } else {
+        error = is_same(from, path) ? 0 : file_copy_atomic(from, path);
+    }
     if (error)
         return place_fail(why, "write", path, strerror(-error), error);
     error = catalog_open(path, &s->catalog);

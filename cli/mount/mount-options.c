@@ -179,6 +179,7 @@ static const struct mount_option table[] = {
     {"lock", NUMBER, AT(lock), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
     {"portion", SPECIAL, .set = set_portion, .hidden = true},
     {"looked", NUMBER, AT(looked), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
+    {"courier", NUMBER, AT(courier), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
     {"allow_other", FLAG, AT(allow_other)},
     {"noexec", FLAG, AT(no_exec)},
     {"wait_join", FLAG, AT(wait_join)},
@@ -351,8 +352,6 @@ int options_parse(struct mount_options *o, const char *list, struct str *why)
     return 0;
 }
 
-const char options_resize_alone[] = "option resize: is not yet possible with several nodes, nor with wait_join";
-
 static int check_world(const struct mount_options *o, struct str *why)
 {
     if (o->wait_join && o->nodes)
@@ -362,8 +361,6 @@ static int check_world(const struct mount_options *o, struct str *why)
         str_adds(why, "options wait_join and catalog: do not go together");
     else if (o->nodes && o->groups > o->nodes)
         str_addf(why, "option groups=%u: more groups than nodes, which are %u", o->groups, o->nodes);
-    else if (o->resize && (o->wait_join || o->nodes > 1 || o->local || o->catalog))
-        str_adds(why, options_resize_alone);
     else if (o->quality && !o->resize)
         str_adds(why, "option quality: needs resize=PIXELS");
     else
@@ -377,6 +374,11 @@ int options_check(const struct mount_options *o, struct str *why)
         return check_world(o, why);
     refuse_option(why, "ssd_size", o->ssd_size, "needs ssd=DIR");
     return -EINVAL;
+}
+
+int options_quality(const struct mount_options *o)
+{
+    return o->quality ? o->quality : QUALITY_DEFAULT;
 }
 
 void options_init(struct mount_options *o)

@@ -35,9 +35,10 @@ struct mount_options {
     unsigned local; /* nodes of its world on this host; 0: no courier has asked for this mount */
     char *catalog;  /* the world's, instead of a scan */
     struct scan_part
-        part;   /* only look at this part of the files, and write to `looked` what has changed; count 0: mount */
-    int looked; /* descriptor of what other nodes wrote so; 0: none */
-    int lock;   /* that of `state`, held; 0: not given */
+        part;    /* only look at this part of the files, and write to `looked` what has changed; count 0: mount */
+    int looked;  /* descriptor of what other nodes wrote so; 0: none */
+    int courier; /* descriptor to it, by which nodes resize images together; 0: none */
+    int lock;    /* that of `state`, held; 0: not given */
 };
 
 void options_init(struct mount_options *o); /* the defaults */
@@ -46,7 +47,7 @@ void options_init(struct mount_options *o); /* the defaults */
 int options_parse(struct mount_options *o, const char *list, struct str *why);
 /* Do they go together? To be asked once all lists are parsed. 0 or -EINVAL. */
 int options_check(const struct mount_options *o, struct str *why);
-extern const char options_resize_alone[]; /* why not */
+int options_quality(const struct mount_options *o); /* of images that are made smaller */
 void options_fini(struct mount_options *o);
 
 #endif

@@ -37,6 +37,7 @@ struct task {
     int lock; /* of `state`, for the mount; -1: it takes it itself */
     unsigned nodes, groups;
     uint64_t timeout;
+    int resize, quality; /* 0: as they are */
     bool mount;
 };
 
@@ -64,6 +65,12 @@ static void begin_line(struct str *l, const struct task *t)
     line_addu(l, t->groups);
     line_add(l, "--timeout");
     line_addu(l, t->timeout);
+    if (t->resize) {
+        line_add(l, "--resize");
+        line_addu(l, (uint64_t)t->resize);
+        line_add(l, "--quality");
+        line_addu(l, (uint64_t)t->quality);
+    }
     if (t->lock >= 0) {
         line_add(l, "--lock");
         line_addu(l, (uint64_t)t->lock);
@@ -141,8 +148,6 @@ static int join_live(const struct live *live, const struct world_wish *wish, str
     };
     char courier[PATH_MAX];
 
-    if (c->resize)
-        return place_fail(why, "join", live->mountpoint, "a mount with resize= cannot join others yet", -EINVAL);
     int error = find_courier(courier, why);
     if (error)
         return error;
@@ -192,6 +197,8 @@ static int mount_new(struct start *s, const struct launcher *launcher, char *con
         .nodes = s->options.nodes,
         .groups = s->options.groups,
         .timeout = s->options.peer_timeout,
+        .resize = s->options.resize,
+        .quality = s->options.resize ? options_quality(&s->options) : 0,
         .mount = true,
     };
     char courier[PATH_MAX];
@@ -234,6 +241,22 @@ static int say_other(const struct live *live, struct str *why)
     return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
 }
 
+static int say_images(const struct live *live, struct str *why)
+{
+    CLEANUP_STR struct str reason = STR_INIT;
+
+    if (live->config.resize)
+        str_addf(&reason, "it is mounted there with resize=%d,quality=%d", live->config.resize, live->config.quality);
+    else
+        str_adds(&reason, "it is mounted there without resize=");
+    return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
+}
+
+static bool has_other_images(const struct live *live, const struct mount_options *o)
+{
+    return live->config.resize != o->resize || (o->resize && live->config.quality != options_quality(o));
+}
+
 static int mount_or_join(struct start *s, const struct launcher *launcher, char *const list[], int lists,
                          struct str *why)
 {
@@ -252,6 +275,8 @@ static int mount_or_join(struct start *s, const struct launcher *launcher, char 
     error = check_live(&live, why);
     if (!error && strcmp(live.config.source, s->config.source) != 0)
         error = say_other(&live, why);
+    if (!error && has_other_images(&live, &s->options))
+        error = say_images(&live, why);
     if (!error)
         error = join_live(&live, &wish, why);
     live_fini(&live);
@@ -262,10 +287,6 @@ int world_mount(struct start *s, const struct launcher *launcher, char *const li
 {
     int error = check_launcher(launcher, "mount", s->options.nodes, why);
 
-    if (!error && s->options.resize) {
-        str_adds(why, options_resize_alone);
-        error = -EINVAL;
-    }
     s->options.node = launcher->rank;
     s->slot = launcher->slot;
     if (!error)

@@ -21,7 +21,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-enum { QUALITY = 90, ABOVE_ALL = 64, LINE_MOST = 4096, FD_OF_STATE = 3, FD_OF_SOURCE = 4, FD_OF_RAM = 5 };
+enum { ABOVE_ALL = 64, LINE_MOST = 4096 };
+enum { FD_OF_STATE = 3, FD_OF_SOURCE = 4, FD_OF_RAM = 5, FD_OF_COURIER = 6 };
 
 struct resize_run {
     struct start *start;
@@ -35,35 +36,33 @@ struct resize_run {
 
 /* --- the program --- */
 
-static int quality_of(const struct start *s)
-{
-    return s->options.quality ? s->options.quality : QUALITY;
-}
-
 static int take_descriptors(const struct start *s, int out)
 {
-    const int from[] = {out, s->log, s->state_fd, s->source_fd, s->tiers.ram_fd};
-    const int to[] = {STDOUT_FILENO, STDERR_FILENO, FD_OF_STATE, FD_OF_SOURCE, FD_OF_RAM};
-    int high[5];
+    enum { COUNT = 6 };
+    const int courier = s->options.courier ? s->options.courier : -1;
+    const int from[COUNT] = {out, s->log, s->state_fd, s->source_fd, s->tiers.ram_fd, courier};
+    const int to[COUNT] = {STDOUT_FILENO, STDERR_FILENO, FD_OF_STATE, FD_OF_SOURCE, FD_OF_RAM, FD_OF_COURIER};
+    int high[COUNT];
 
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < COUNT; i++)
         if ((high[i] = fcntl(from[i] < 0 ? out : from[i], F_DUPFD, ABOVE_ALL)) < 0)
             return -errno;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < COUNT; i++)
         if (dup2(high[i], to[i]) < 0)
             return -errno;
-    return close_range(FD_OF_RAM + 1, ~0u, 0) < 0 ? -errno : 0;
+    return close_range(FD_OF_COURIER + 1, ~0u, 0) < 0 ? -errno : 0;
 }
 
 static _Noreturn void become_resizer(const struct start *s, const char *program, int out)
 {
-    char text[4][32], detached[32];
+    char text[5][32], detached[32];
     const struct tiers *t = &s->tiers;
 
     snprintf(text[0], sizeof text[0], "%d", s->options.resize);
-    snprintf(text[1], sizeof text[1], "%d", quality_of(s));
+    snprintf(text[1], sizeof text[1], "%d", options_quality(&s->options));
     snprintf(text[2], sizeof text[2], "%" PRIu64, t->ram_bytes);
     snprintf(text[3], sizeof text[3], "%" PRIu64, t->ssd_bytes);
+    snprintf(text[4], sizeof text[4], "%d", FD_OF_COURIER);
     snprintf(detached, sizeof detached, "/proc/self/fd/%d", FD_OF_RAM);
     process_reset_signals();
     setsid();
@@ -73,7 +72,7 @@ static _Noreturn void become_resizer(const struct start *s, const char *program,
         error = take_descriptors(s, out);
     if (!error) {
         execl(program, "dealfs-resizer", text[0], text[1], t->ram_path ? t->ram_path : detached, text[2],
-              t->ssd_path ? t->ssd_path : "", text[3], (char *)NULL);
+              t->ssd_path ? t->ssd_path : "", text[3], s->options.courier ? text[4] : NULL, (char *)NULL);
         error = -errno;
     }
     dprintf(STDOUT_FILENO, "e start %s: %s\n", program, strerror(-error));
@@ -94,6 +93,8 @@ static int start_resizer(struct resize_run *r, int *from, struct str *why)
     if (r->pid == 0)
         become_resizer(r->start, program, ends[1]);
     close(ends[1]);
+    if (r->start->options.courier)
+        close(r->start->options.courier); /* it is to see when the resizer has ended */
     *from = ends[0];
     return r->pid < 0 ? place_fail(why, "start", program, strerror(errno), -errno) : 0;
 }
@@ -107,6 +108,8 @@ static void show_progress(struct resize_run *r, const char *line)
 
     if (sscanf(line, "p %u %u %" SCNu64 " %" SCNu64, &r->made, &r->all, &from, &to) != 4)
         return;
+    if (r->start->options.courier)
+        return; /* which shows it for all nodes */
     snprintf(r->label, sizeof r->label, "resizing %s -> %s", size_format(from, before, sizeof before),
              size_format(to, after, sizeof after));
     progress_show(&r->progress, &(struct progress_now){.files = r->made, .files_total = r->all});
@@ -184,29 +187,16 @@ static int open_resized(struct start *s, struct str *why)
 
     (void)why;
     int error = from < 0 ? -errno : copy_make(s->state_fd, length, &s->resized);
-    if (!error)
-        error = file_copy(from, s->resized, length);
-    return error || fcntl(s->resized, F_GET_SEALS) < 0 ? error : file_seal(s->resized);
+    return error ? error : copy_fill_derived(s->resized, from, length);
 }
 
 /* The derived catalog takes the place of the source's. */
 static int install_derived(struct start *s, const struct derived *d)
 {
-    CLEANUP_CLOSE int from = memfd_create("dealfs-derived", MFD_CLOEXEC);
-    CLEANUP_FREE void *bytes = NULL;
-    size_t length;
-
-    int error = from < 0 ? -errno : derived_catalog(d, &bytes, &length);
-    if (!error)
-        error = file_write_all(from, bytes, length);
-    if (!error)
-        error = lseek(from, 0, SEEK_SET) < 0 ? -errno : 0;
-    if (error)
-        return error;
     close(steal_fd(s->copy));
-    error = copy_make(s->state_fd, length, &s->copy);
+    int error = copy_make(s->state_fd, catalog_memory(d->original), &s->copy);
     if (!error)
-        error = copy_fill(s->copy, from, length);
+        error = copy_derive(s->copy, d);
     if (error)
         return error;
     catalog_close(s->catalog);
@@ -256,12 +246,12 @@ static int take_resized(struct resize_run *r, struct str *why)
         error = derived_open(s->resized, &d);
     if (error)
         return place_fail(why, "read what was resized in", s->config.state, strerror(-error), error);
-    if (d->terms.side != (uint32_t)s->options.resize || d->terms.quality != (uint32_t)quality_of(s) ||
+    if (d->terms.side != (uint32_t)s->options.resize || d->terms.quality != (uint32_t)options_quality(&s->options) ||
         memcmp(catalog_versions(d->original), catalog_versions(s->catalog), sizeof(struct digest)) != 0)
         error = place_fail(why, "what was resized in", s->config.state, "is of something else", -ESTALE);
     if (!error)
         error = install_derived(s, d);
-    if (!error)
+    if (!error && (!s->options.local || s->options.node == 0))
         say_resized(r, d);
     derived_close(d);
     return error && why->length == 0
@@ -275,7 +265,9 @@ int resize_source(struct start *s, struct str *why)
 
     if (!s->options.resize)
         return 0;
-    int error = run_resizer(&r, why);
+    if (s->options.wait_join) /* the first world brings it */
+        return copy_make(s->state_fd, 0, &s->resized);
+    int error = s->resized_given ? 0 : run_resizer(&r, why);
     if (faccessat(s->state_fd, "resized", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         s->state_made = s->tiers.ssd_made = false; /* what was made is worth keeping, whatever comes */
     return error ? error : take_resized(&r, why);

@@ -178,6 +178,7 @@ static int fill_config(struct start *s)
     c->rescan = (int)o->rescan;
     c->identity_mtime = o->identity_mtime;
     c->resize = o->resize;
+    c->quality = o->resize ? options_quality(o) : 0;
     c->groups = (int)o->groups;
     return o->metrics_file ? start_keep(&c->metrics_file, place_absolute(o->metrics_file, o->node)) : 0;
 }

@@ -32,6 +32,7 @@ struct start {
     struct attach_mount data, control;
     off_t log_before; /* how long the log was */
     bool state_made, control_made;
+    bool resized_given; /* the world has made its images, and what it knows of them lies in the state directory */
 };
 
 /* Where the names of its folders come from; and a member of `config` is `value` now (NULL: -ENOMEM). */
@@ -54,8 +55,8 @@ int prepare_state_name(struct start *s, struct str *why);
 int prepare_state(struct start *s, struct str *why);
 
 /* In place of a scan (given-catalog.c): installs `options.catalog`, which the world has already, as the state's
- * catalog, and opens it. Refused: what is no catalog, and one of another dataset than the source as this node sees
- * it. */
+ * catalog, and opens it; with resize= that may be a file `resized`, which has it, and what was made of it. Refused:
+ * what is no catalog, and one of another dataset than the source as this node sees it. */
 int given_install(struct start *s, struct str *why);
 
 /* With resize=PIXELS (resize-step.c): makes of the source what the mount shows of it, into the tiers, and puts the

@@ -59,6 +59,7 @@ static const struct field fields[] = {
     FIELD(rescan, INT),
     FIELD(identity_mtime, FLAG),
     FIELD(resize, INT),
+    FIELD(quality, INT),
     FIELD(groups, INT),
     FIELD(id, TEXT),
 };

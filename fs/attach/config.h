@@ -40,7 +40,7 @@ struct mount_config {
     bool wait_join;      /* no catalog before the first join, which brings it */
     int rescan;          /* enum rescan: how that catalog is made where nobody has one */
     bool identity_mtime; /* and without the ctime of files */
-    int resize;          /* images are made smaller: to this many pixels; 0: they are not */
+    int resize, quality; /* images are made smaller: to this many pixels, with this quality; 0: they are not */
     int groups;          /* of its world; 0: as the others have it */
     char *id;            /* the node's id: 32 hexadecimal digits, kept in the state directory across mounts */
 };

@@ -3,10 +3,9 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
-#include "fs/catalog/catalog.h"
+#include "fs/catalog/derived.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
 #include <sys/mman.h>
 
 enum { MEMORY_MOST = 256 << 20 };
@@ -28,6 +27,11 @@ int copy_make(int state, uint64_t bytes, int *copy)
     return 0;
 }
 
+static int seal_memory(int copy)
+{
+    return fcntl(copy, F_GET_SEALS) >= 0 ? file_seal(copy) : 0;
+}
+
 /* What was copied is what is checked: the file may change under our eyes, or be replaced by one without end, while root
  * copies it for the mount's owner. */
 int copy_fill(int copy, int from, uint64_t most)
@@ -42,6 +46,34 @@ int copy_fill(int copy, int from, uint64_t most)
     if (error)
         return error;
     catalog_close(catalog);
-    bool is_memory = fcntl(copy, F_GET_SEALS) >= 0;
-    return is_memory ? file_seal(copy) : 0;
+    return seal_memory(copy);
+}
+
+int copy_derive(int copy, const struct derived *derived)
+{
+    CLEANUP_CLOSE int from = memfd_create("dealfs-derived", MFD_CLOEXEC);
+    CLEANUP_FREE void *bytes = NULL;
+    size_t length;
+
+    int error = from < 0 ? -errno : derived_catalog(derived, &bytes, &length);
+    if (!error)
+        error = file_write_all(from, bytes, length);
+    if (!error)
+        error = lseek(from, 0, SEEK_SET) < 0 ? -errno : 0;
+    return error ? error : copy_fill(copy, from, length);
+}
+
+int copy_fill_derived(int copy, int from, uint64_t most)
+{
+    struct derived *derived;
+
+    if (ftruncate(copy, 0) < 0 || lseek(copy, 0, SEEK_SET) < 0)
+        return -errno;
+    int error = file_copy(from, copy, most);
+    if (!error)
+        error = derived_open(copy, &derived);
+    if (error)
+        return error;
+    derived_close(derived);
+    return seal_memory(copy);
 }

@@ -11,5 +11,10 @@ int copy_make(int state, uint64_t bytes, int *copy);
 /* From a catalog's file. -EBADMSG: that is none, or damaged; -EFBIG: larger than `most`. After a failure it can be
  * filled again. */
 int copy_fill(int copy, int from, uint64_t most);
+/* The same from what it is derived of. */
+struct derived;
+int copy_derive(int copy, const struct derived *derived);
+/* From a file that tells what a catalog is derived of, as it is. */
+int copy_fill_derived(int copy, int from, uint64_t most);
 
 #endif

@@ -5,6 +5,7 @@
 #include "fs/base/file.h"
 #include "fs/catalog/format.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -202,6 +203,13 @@ int derived_write(const struct derived *d, int directory, const char *name)
     header.checksum = checksum_of(bytes, length);
     memcpy(bytes, &header, sizeof header);
     return file_write_atomic(directory, name, bytes, length, 0600);
+}
+
+int derived_write_original(const struct derived *d, const char *path)
+{
+    const struct format_header *header = d->original->header;
+
+    return file_write_atomic(AT_FDCWD, path, header, header->length, 0600);
 }
 
 struct digest derived_digest(const struct derived *d)

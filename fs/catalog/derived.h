@@ -51,6 +51,8 @@ uint32_t derived_adopt(struct derived *derived, const struct derived *old, uint3
 uint64_t derived_length(const struct catalog *original);
 int derived_write(const struct derived *derived, int directory, const char *name); /* atomically */
 
+int derived_write_original(const struct derived *derived, const char *path); /* its catalog, atomically */
+
 /* The derived catalog, as a catalog's file in memory that the caller frees. What is unknown has size 0. */
 int derived_catalog(const struct derived *derived, void **bytes, size_t *length);
 /* In these bytes, while they are open as a catalog: what was made of one file. Sizes above 4 MiB must not change. */

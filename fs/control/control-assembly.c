@@ -98,7 +98,8 @@ static int writer_start(struct control *control)
     return error;
 }
 
-int control_fill(struct control *control, const struct catalog *catalog, struct store *store)
+int control_fill(struct control *control, const struct catalog *catalog, struct store *store,
+                 const struct derived *derived)
 {
     CLEANUP_STR struct str path = STR_INIT;
     struct samples_table *samples;
@@ -114,6 +115,9 @@ int control_fill(struct control *control, const struct catalog *catalog, struct 
     }
     control->config.catalog = catalog;
     control->config.store = store;
+    control->config.derived = derived;
+    if (derived)
+        outcomes_count(derived, &control->resized);
     control->samples = samples;
     control->extents = extents;
     control->public = catalog_is_public(catalog);
@@ -136,8 +140,6 @@ static void control_init(struct control *control, const struct control_config *c
 {
     control->config = *config;
     control->began = clock_now();
-    if (config->derived)
-        outcomes_count(config->derived, &control->resized);
     control->prefixes[0] = config->mount->source;
     control->prefixes[1] = config->mount->mountpoint;
     if (gethostname(control->host, sizeof control->host - 1) != 0)
@@ -178,7 +180,7 @@ int control_create(const struct control_config *config, struct control **out)
     control->files = plan_files_create();
     int error = control->snapshots && control->files ? pictures_start(control) : -ENOMEM;
     if (!error && config->catalog)
-        error = control_fill(control, config->catalog, config->store);
+        error = control_fill(control, config->catalog, config->store, config->derived);
     if (!error)
         error = handles_create(control, &verbs_stream_rules, &control->handles);
     if (!error)

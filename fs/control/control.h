@@ -32,7 +32,8 @@ struct control_config {
 int control_create(const struct control_config *config, struct control **control);
 void control_destroy(struct control *control);
 /* Once, from any thread: what was not there yet when control was made. Before, what needs it says EAGAIN. */
-int control_fill(struct control *control, const struct catalog *catalog, struct store *store);
+int control_fill(struct control *control, const struct catalog *catalog, struct store *store,
+                 const struct derived *derived);
 
 /* What another node has begun; as peers_config.command. */
 void control_command(void *control, enum world_command command, uint64_t token);

@@ -196,7 +196,7 @@ void health_add_status(struct json *j, const struct control *control, const stru
     if (stage.failed > 0)
         add_sentence(j, "%" PRIu64 " files could not be staged, the first: %s", stage.failed,
                      control_error_text(stage.error));
-    if (control->config.derived && atomic_load(&control->config.remade->failed) > 0)
+    if (control_filled(control) && control->config.derived && atomic_load(&control->config.remade->failed) > 0)
         add_sentence(j, "%" PRIu64 " images could not be resized again, and reads of them failed: the log says why",
                      atomic_load(&control->config.remade->failed));
     if (metrics)

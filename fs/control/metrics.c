@@ -195,7 +195,7 @@ int control_metrics(struct control *control, struct str *out)
     add_number(out, "refused_requests_total", "counter", "Control requests that came to nothing.",
                refusals_count(&control->refusals));
     add_plans(out, &control->plans);
-    if (control->config.derived)
+    if (control_filled(control) && control->config.derived)
         add_resize(out, control->config.remade);
     add_store(out, &stats);
     feed_view_add_metrics(out, control);

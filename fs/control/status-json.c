@@ -211,10 +211,11 @@ int control_status(struct control *control, struct str *out)
     world_view_get(control, &view);
     json_begin_object(&json, NULL);
     add_node(&json, control, &view);
-    if (control_filled(control))
+    if (control_filled(control)) {
         add_catalog(&json, control->config.catalog);
-    if (control->config.derived)
-        add_resize(&json, control);
+        if (control->config.derived)
+            add_resize(&json, control);
+    }
     add_store(&json, &stats);
     world_view_add_status(&json, control, &view, &stats);
     verb_stage_add_status(&json, control);

@@ -8,7 +8,12 @@ fs_resize_libresize_a_SOURCES = \
 
 pkglibexec_PROGRAMS += dealfs-resizer
 
-dealfs_resizer_SOURCES = fs/resize/resizer.c
+dealfs_resizer_SOURCES = \
+	fs/resize/partners.c \
+	fs/resize/partners.h \
+	fs/resize/pass.c \
+	fs/resize/pass.h \
+	fs/resize/resizer.c
 dealfs_resizer_LDADD = \
 	$(ARCHIVES) \
 	$(ARCHIVES_NEED)

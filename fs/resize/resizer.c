@@ -1,65 +1,53 @@
 /* dealfs-resizer: makes the pictures of a source smaller before it is mounted.
  *
- *   dealfs-resizer SIDE QUALITY RAM-FOLDER RAM-BYTES SSD-FOLDER SSD-BYTES
+ *   dealfs-resizer SIDE QUALITY RAM-FOLDER RAM-BYTES SSD-FOLDER SSD-BYTES [COURIER]
  *   dealfs-resizer --worker [UID GID]    see crew.h
  *
- * Descriptor 3 is the state directory with the source's catalog, 4 the source. What is made goes into segments of the
- * tiers (0 bytes: none), where the server finds it as after a remount, and what there is to know of it into the file
- * `resized` of the state directory. Lines on stdout tell how far it is:
+ * Descriptor 3 is the state directory with the source's catalog, 4 the source; COURIER is the number of one to this
+ * node's courier, by which several nodes do it together, each its part. What is made goes into segments of the tiers (0
+ * bytes: none), where the server finds it as after a remount, and what there is to know of it into the file `resized`
+ * of the state directory. Lines on stdout tell how far it is:
  *
- *   p DONE ALL BEFORE AFTER      files, and the bytes of what was made
+ *   p DONE ALL BEFORE AFTER      files, and the bytes of what was made; of several nodes: once, at the end, of all
  *   e REASON                     it has failed
  *
- * Threads: one a processor, each takes file after file: at first a sample from everywhere, which tells what all will
- * take, then what is left in its order. The main thread says how far they are. SIGTERM ends it early, with what there
- * is by then: the next one goes on from there. */
+ * Threads: those of the pass; the main thread says how far they are. SIGTERM, or the end of the courier, ends it early,
+ * with what there is by then: the next one goes on from there. */
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/size.h"
-#include "fs/base/thread.h"
 #include "fs/catalog/derived.h"
 #include "fs/image/crew.h"
 #include "fs/resize/originals.h"
+#include "fs/resize/partners.h"
+#include "fs/resize/pass.h"
 #include "fs/store/shard.h"
 #include "fs/store/source.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    FD_OF_STATE = 3,
-    FD_OF_SOURCE = 4,
-    SAMPLES = 1000,
-    THREADS_MOST = 256,
-    TICK_MS = 50,
-    LOCKED_MS = 30000,
-    NAMED_MOST = 1000
-};
+enum { FD_OF_STATE = 3, FD_OF_SOURCE = 4, TICK_MS = 50, LOCKED_MS = 30000, END_S = 60 };
 
-struct pass {
+struct resizer {
     struct derived *derived;
-    void *bytes; /* the derived catalog as far as it is known: sizes change under the shard's eyes */
+    void *bytes; /* the derived catalog as far as it is known */
     struct catalog *catalog;
-    struct shard *shard[TIERS]; /* of one tier each: the SSD, which lasts, first; NULL: none */
+    struct shard *shard[TIERS];
     struct layer *source;
     struct crew *crew;
     uint64_t room;
-    uint32_t unknown;
-    uint64_t known;     /* bytes that were made earlier */
-    atomic_bool *taken; /* by file: somebody makes it, or it is known */
-    _Atomic uint64_t next;
-    _Atomic uint32_t done, named;
-    _Atomic uint32_t sampled;       /* of the sample, done */
-    _Atomic uint64_t sample;        /* what these take in a tier */
-    _Atomic uint64_t before, after; /* bytes of what is made, also earlier */
-    atomic_bool stop, full;
+    uint32_t *file;          /* to be done: here */
+    uint32_t files, unknown; /* unknown: to all nodes */
+    uint64_t known;          /* what is made already takes so much in tiers */
+    uint64_t before, after;  /* bytes of that */
 };
 
+static int courier = -1;
 static volatile sig_atomic_t ended;
 
 static void note_end(int signal)
@@ -68,213 +56,111 @@ static void note_end(int signal)
     ended = 1;
 }
 
-static _Noreturn void fail(const char *what, int error)
+static _Noreturn void fail_with(const char *line)
 {
-    printf("e %s: %s\n", what, strerror(-error));
+    printf("e %s\n", line);
+    if (courier >= 0)
+        partners_fail(courier, line);
     exit(1);
 }
 
-/* --- one file --- */
-
-static void name_outcome(struct pass *p, uint32_t file, uint32_t outcome, const char *why)
+static _Noreturn void fail(const char *what, int error)
 {
-    CLEANUP_STR struct str name = STR_INIT;
-    char path[CATALOG_PATH_MAX];
-    const struct catalog *c = p->derived->original;
-    long n = catalog_path(c, catalog_file_ino(c, file), path, sizeof path);
-    uint32_t named = atomic_fetch_add(&p->named, 1);
+    char line[512];
 
-    str_add_printable(&name, path, n < 0 ? 0 : (size_t)n);
-    if (named < NAMED_MOST)
-        log_warning("%s is not resized and passes as it is: %s: %s", name.data ? name.data : "?", outcome_name(outcome),
-                    why);
-    else if (named == NAMED_MOST)
-        log_warning("more files are not resized than are named here");
+    snprintf(line, sizeof line, "%s: %s", what, strerror(-error));
+    fail_with(line);
 }
 
-static bool pass_put(struct shard *shard, struct value_codec_state *codec, uint32_t file, const struct str *made)
-{
-    struct room room;
-    size_t at = 0;
+/* --- the pass --- */
 
-    if (!shard || shard_reserve(shard, file, 0, (uint32_t)made->length, &room) < 0)
-        return false;
-    for (int i = 0; i < room.values; at += room.value[i++].iov_len)
-        memcpy(room.value[i].iov_base, made->data + at, room.value[i].iov_len);
-    shard_commit(codec, &room);
-    return true;
+static struct resizing_progress progress_of(const struct resizer *r, const struct pass_state *now)
+{
+    return (struct resizing_progress){.done = now->done,
+                                      .all = r->files,
+                                      .before = now->before,
+                                      .after = now->after,
+                                      .known = r->known,
+                                      .needed = now->needed,
+                                      .estimated = now->estimated,
+                                      .unstored = now->unstored};
 }
 
-/* A tier took nothing: because it is slow, or rests? */
-static bool has_room(struct shard *shard, enum tier_name tier, uint64_t bytes)
+/* A courier that has gone is no end of ours: there may be a lot to store before. But it may hang, as a source can. */
+static void note_courier(int error)
 {
-    struct tier_status status;
-
-    if (!shard)
-        return false;
-    shard_status(shard, tier, &status);
-    return status.state == TIER_OPEN && status.held + bytes + SEGMENT_COST + VALUE_BYTES <= status.capacity;
+    if (!error || ended)
+        return;
+    log_warning("the courier: %s: ended, with what was made by now", strerror(-error));
+    ended = 1;
+    alarm(END_S);
 }
 
-static void pass_store(struct pass *p, struct value_codec_state *codec, uint32_t file, const struct str *made)
+static void say_progress(const struct resizer *r, const struct pass_state *now)
 {
-    while (!pass_put(p->shard[TIER_SSD], codec, file, made) && !pass_put(p->shard[TIER_RAM], codec, file, made)) {
-        if (ended || atomic_load(&p->stop))
-            return;
-        if (!has_room(p->shard[TIER_SSD], TIER_SSD, made->length) &&
-            !has_room(p->shard[TIER_RAM], TIER_RAM, made->length)) {
-            atomic_store(&p->full, true);
-            return;
-        }
-        clock_sleep(TICK_MS * MILLISECOND);
-    }
-}
+    const struct resizing_progress progress = progress_of(r, now);
 
-static void pass_made(struct pass *p, struct value_codec_state *codec, uint32_t file, const struct str *made)
-{
-    struct derived_record *record = &p->derived->record[file];
-
-    record->size = (uint32_t)made->length;
-    record->hash = hash64(made->data, made->length, 0);
-    record->outcome = DERIVED_MADE;
-    if (made->length <= PIECE_BYTES) { /* else it is left to the server */
-        derived_put(p->derived, file, p->bytes);
-        pass_store(p, codec, file, made);
-    }
-    atomic_fetch_add(&p->before, catalog_file(p->derived->original, file).size);
-    atomic_fetch_add(&p->after, made->length);
-}
-
-static void pass_file(struct pass *p, struct value_codec_state *codec, uint32_t file, struct str *original,
-                      struct str *made)
-{
-    const struct derived *d = p->derived;
-    const struct image_shrinking wanted = {.side = d->terms.side, .quality = d->terms.quality};
-    struct image_reason reason = {.text = "it is too large"};
-
-    str_clear(original);
-    str_clear(made);
-    int error = original_read_picture(p->source, d->original, file, original);
-    if (error) {
-        d->record[file].outcome = OUTCOME_UNREADABLE;
-        name_outcome(p, file, OUTCOME_UNREADABLE, strerror(-error));
+    if (courier >= 0) {
+        note_courier(partners_left(courier) ? -ECONNRESET : partners_tell(courier, &progress, false));
         return;
     }
-    enum image_verdict verdict = IMAGE_NOT_JPEG;
-    if (image_is_jpeg(original->data, original->length))
-        verdict = original->length < catalog_file(d->original, file).size
-                      ? IMAGE_LIMIT
-                      : crew_shrink(p->crew, original->data, original->length, &wanted, made, &reason);
-    if (verdict == IMAGE_FINE) {
-        pass_made(p, codec, file, made);
-        return;
-    }
-    d->record[file].outcome = OUTCOME_PASSES + verdict;
-    if (verdict != IMAGE_NOT_JPEG && verdict != IMAGE_SMALL)
-        name_outcome(p, file, OUTCOME_PASSES + verdict, reason.text);
-}
-
-/* --- all of them --- */
-
-static uint32_t samples_of(const struct pass *p)
-{
-    return p->derived->files < SAMPLES ? p->derived->files : SAMPLES;
-}
-
-/* The next file that nobody has taken; false: there is none. */
-static bool pass_take(struct pass *p, uint32_t *file, bool *sample)
-{
-    uint32_t samples = samples_of(p), files = p->derived->files;
-
-    while (!atomic_load(&p->stop) && !atomic_load(&p->full)) {
-        uint64_t i = atomic_fetch_add(&p->next, 1);
-        if (i >= (uint64_t)files + samples)
-            return false;
-        *sample = i < samples;
-        *file = (uint32_t)(*sample ? i * files / samples : i - samples);
-        if (!atomic_exchange(&p->taken[*file], true))
-            return true;
-    }
-    return false;
-}
-
-/* What a made file takes in a tier. */
-static uint64_t cost_of(const struct derived_record *r)
-{
-    return r->outcome == DERIVED_MADE ? r->size + VALUE_COST * (1 + (uint64_t)r->size / VALUE_BYTES) : 0;
-}
-
-static void *pass_body(void *user)
-{
-    struct pass *p = user;
-    struct value_codec_state *codec = value_codec_create(0);
-    CLEANUP_STR struct str original = STR_INIT, made = STR_INIT;
-    uint32_t file;
-    bool sample;
-
-    if (!codec)
-        fail("start a thread", -ENOMEM);
-    while (pass_take(p, &file, &sample)) {
-        pass_file(p, codec, file, &original, &made);
-        if (sample) {
-            atomic_fetch_add(&p->sample, cost_of(&p->derived->record[file]));
-            atomic_fetch_add(&p->sampled, 1);
-        }
-        atomic_fetch_add(&p->done, 1);
-    }
-    value_codec_destroy(codec);
-    return NULL;
-}
-
-/* What all of it will take, once a sample is done; else 0. */
-static uint64_t estimate(struct pass *p)
-{
-    uint32_t sampled = atomic_load(&p->sampled);
-
-    if (sampled == 0 || (atomic_load(&p->next) < samples_of(p) + THREADS_MOST && atomic_load(&p->done) < p->unknown))
-        return 0;
-    return p->known + (uint64_t)((double)atomic_load(&p->sample) * p->unknown / sampled);
-}
-
-static void say_progress(const struct pass *p)
-{
-    printf("p %u %u %" PRIu64 " %" PRIu64 "\n", atomic_load(&p->done), p->unknown, atomic_load(&p->before),
-           atomic_load(&p->after));
+    printf("p %u %u %" PRIu64 " %" PRIu64 "\n", now->done, r->files, r->before + now->before, r->after + now->after);
     fflush(stdout);
 }
 
-static void refuse_room(const struct pass *p, uint64_t needed)
+static void refuse_room(const struct resizer *r, uint64_t needed)
 {
-    char need[SIZE_TEXT], room[SIZE_TEXT];
+    char need[SIZE_TEXT], room[SIZE_TEXT], line[512];
 
-    printf(
-        "e the resized images take about %s, and the tiers have room for %s: ask for more (ram=, ssd=, ssd_size=), or "
-        "for smaller images\n",
-        size_format(needed, need, sizeof need), size_format(p->room, room, sizeof room));
-    exit(1);
+    snprintf(line, sizeof line,
+             "the resized images take about %s, and the tiers have room for %s: ask for more (ram=, ssd=, ssd_size=), "
+             "or for smaller images",
+             size_format(needed, need, sizeof need), size_format(r->room, room, sizeof room));
+    fail_with(line);
 }
 
-static void pass_run(struct pass *p)
+/* Several nodes have room together: their couriers judge. */
+static bool is_too_much(const struct resizer *r, const struct pass_state *now)
 {
-    pthread_t thread[THREADS_MOST];
-    int wanted = (int)processors_count();
-    uint64_t needed = 0;
+    return courier < 0 && ((now->estimated && r->known + now->needed > r->room) || now->full);
+}
 
-    int count = threads_start(thread, wanted < THREADS_MOST ? wanted : THREADS_MOST, "resize", pass_body, p);
-    if (count == 0)
-        fail("start threads", -EAGAIN);
-    while (atomic_load(&p->done) < p->unknown && !ended && !atomic_load(&p->full) && needed <= p->room) {
-        say_progress(p);
+static void run_pass(struct resizer *r)
+{
+    const struct pass_config config = {
+        .derived = r->derived,
+        .bytes = r->bytes,
+        .shard = {r->shard[TIER_RAM], r->shard[TIER_SSD]},
+        .source = r->source,
+        .crew = r->crew,
+        .file = r->file,
+        .files = r->files,
+        .passes_full = courier >= 0,
+    };
+    struct pass *pass;
+    struct pass_state now;
+
+    int error = pass_start(&config, &pass);
+    if (error)
+        fail("start threads", error);
+    for (pass_look(pass, &now); now.done < r->files && !now.error && !ended && !is_too_much(r, &now);
+         pass_look(pass, &now)) {
+        say_progress(r, &now);
         clock_sleep(TICK_MS * MILLISECOND);
-        needed = needed ? needed : estimate(p);
     }
-    atomic_store(&p->stop, ended || needed > p->room);
-    if (ended)
-        crew_stop(p->crew);
-    threads_join(thread, count);
-    say_progress(p);
-    if (atomic_load(&p->full) || needed > p->room)
-        refuse_room(p, needed > p->room ? needed : p->room + 1);
+    uint64_t needed = now.estimated && is_too_much(r, &now) ? r->known + now.needed : 0;
+    if (now.done < r->files)
+        pass_stop(pass, ended);
+    pass_end(pass, &now);
+    if (now.error)
+        fail("start threads", now.error);
+    say_progress(r, &now);
+    if (courier < 0 && (now.full || needed > r->room))
+        refuse_room(r, needed > r->room ? needed : r->room + 1);
+    if (courier >= 0 && !ended) {
+        const struct resizing_progress last = progress_of(r, &now);
+        note_courier(partners_tell(courier, &last, true));
+    }
 }
 
 /* --- before and after --- */
@@ -291,114 +177,165 @@ static void await_lock(struct shard *shard, const char *folder)
     }
 }
 
-static void open_tier(struct pass *p, enum tier_name tier, const char *folder, const char *bytes)
+static void open_tier(struct resizer *r, enum tier_name tier, const char *folder, uint64_t capacity)
 {
-    struct shard_config config = {.catalog = p->catalog};
-    uint64_t capacity = strtoull(bytes, NULL, 10);
+    struct shard_config config = {.catalog = r->catalog};
 
     if (capacity == 0)
         return;
     config.tier[tier] = (struct tier_config){.directory = folder, .capacity = capacity};
-    int error = shard_open(&config, &p->shard[tier]);
+    int error = shard_open(&config, &r->shard[tier]);
     if (error)
         fail("open a tier", error);
-    await_lock(p->shard[tier], folder);
-    shard_reclaim(p->shard[tier]); /* looks at all of the catalog, and nothing is dropped from here on */
-    p->room += shard_room(capacity);
+    await_lock(r->shard[tier], folder);
+    shard_reclaim(r->shard[tier]); /* looks at all of the catalog, and nothing is dropped from here on */
 }
 
-static void close_tiers(struct pass *p)
+static void close_tiers(struct resizer *r)
 {
     for (int i = 0; i < TIERS; i++) {
-        int error = p->shard[i] ? shard_flush(p->shard[i]) : 0;
+        int error = r->shard[i] ? shard_flush(r->shard[i]) : 0;
         if (error)
             fail("store what was made", error);
-        if (p->shard[i])
-            shard_close(p->shard[i]);
+        if (r->shard[i])
+            shard_close(r->shard[i]);
     }
 }
 
-static void load_old(struct pass *p)
-{
-    CLEANUP_CLOSE int fd = openat(FD_OF_STATE, "resized", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    struct derived *old = NULL;
-
-    if (fd >= 0)
-        derived_open(fd, &old); /* what is damaged is made anew */
-    p->unknown = derived_adopt(p->derived, old, OUTCOME_LASTING);
-    derived_close(old);
-    for (uint32_t file = 0; file < p->derived->files; file++) {
-        const struct derived_record *r = &p->derived->record[file];
-        if (r->outcome != DERIVED_MADE)
-            continue;
-        p->before += catalog_file(p->derived->original, file).size;
-        p->after += r->size;
-        p->known += cost_of(r);
-    }
-}
-
-static void load_catalog(struct pass *p, const char *side, const char *quality)
+static void load_catalog(struct resizer *r, const char *side, const char *quality)
 {
     CLEANUP_CLOSE int fd = openat(FD_OF_STATE, "catalog", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct derived_terms terms = {.side = (uint32_t)strtoul(side, NULL, 10),
                                   .quality = (uint32_t)strtoul(quality, NULL, 10)};
 
     snprintf(terms.library, sizeof terms.library, "%s", image_library());
-    int error = fd < 0 ? -errno : derived_create(fd, &terms, &p->derived);
+    int error = fd < 0 ? -errno : derived_create(fd, &terms, &r->derived);
     if (error)
         fail("open the catalog", error);
-    load_old(p);
 }
 
-static void pass_all(struct pass *p, char **argv)
+static void load_old(struct resizer *r)
+{
+    CLEANUP_CLOSE int fd = openat(FD_OF_STATE, "resized", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct derived *old = NULL;
+
+    if (fd >= 0)
+        derived_open(fd, &old); /* what is damaged is made anew */
+    derived_adopt(r->derived, old, OUTCOME_LASTING);
+    derived_close(old);
+}
+
+/* What nobody knows, as far as it is this node's. */
+static void list_files(struct resizer *r, const struct resizing_part *part)
+{
+    r->file = malloc(((size_t)r->derived->files + 1) * sizeof *r->file);
+    if (!r->file)
+        fail("list files", -ENOMEM);
+    for (uint32_t file = 0; file < r->derived->files; file++) {
+        const struct derived_record *record = &r->derived->record[file];
+        if (record->outcome == DERIVED_UNKNOWN && partners_is_mine(part, r->unknown++))
+            r->file[r->files++] = file;
+        if (record->outcome != DERIVED_MADE)
+            continue;
+        r->before += catalog_file(r->derived->original, file).size;
+        r->after += record->size;
+        r->known += pass_cost(record);
+    }
+}
+
+static void prepare_pass(struct resizer *r)
 {
     char program[64];
     size_t length;
 
-    int error = derived_catalog(p->derived, &p->bytes, &length);
+    int error = derived_catalog(r->derived, &r->bytes, &length);
     if (!error)
-        error = catalog_open_memory(p->bytes, length, &p->catalog);
+        error = catalog_open_memory(r->bytes, length, &r->catalog);
     if (!error)
-        error = source_create(p->derived->original, FD_OF_SOURCE, NULL, NULL, &p->source);
+        error = source_create(r->derived->original, FD_OF_SOURCE, NULL, NULL, &r->source);
     snprintf(program, sizeof program, "/proc/%d/exe", (int)getpid());
     if (!error)
-        error = crew_create(program, &p->crew);
-    p->taken = calloc(p->derived->files + 1, sizeof *p->taken);
-    if (error || !p->taken)
-        fail("prepare", error ? error : -ENOMEM);
-    for (uint32_t file = 0; file < p->derived->files; file++)
-        p->taken[file] = p->derived->record[file].outcome != DERIVED_UNKNOWN;
-    open_tier(p, TIER_RAM, argv[0], argv[1]);
-    open_tier(p, TIER_SSD, argv[2], argv[3]);
-    pass_run(p);
-    close_tiers(p);
-    crew_destroy(p->crew);
-    layer_destroy(p->source);
-    catalog_close(p->catalog);
-    free(p->bytes);
-    free(p->taken);
+        error = crew_create(program, &r->crew);
+    if (error)
+        fail("prepare", error);
+}
+
+static void end_pass(struct resizer *r)
+{
+    close_tiers(r);
+    crew_destroy(r->crew);
+    layer_destroy(r->source);
+    catalog_close(r->catalog);
+    free(r->bytes);
+}
+
+/* --- all of it --- */
+
+static uint32_t count_known(const struct derived *d)
+{
+    uint32_t known = 0;
+
+    for (uint32_t file = 0; file < d->files; file++)
+        known += d->record[file].outcome != DERIVED_UNKNOWN;
+    return known;
+}
+
+static void resize_here(struct resizer *r, char **tiers)
+{
+    const uint64_t ram = strtoull(tiers[1], NULL, 10), ssd = strtoull(tiers[3], NULL, 10);
+    struct resizing_part part = {0, UINT64_C(1) << 32};
+
+    r->room = (ram ? shard_room(ram) : 0) + (ssd ? shard_room(ssd) : 0);
+    int error = courier >= 0 ? partners_begin(courier, r->derived, r->room, &part) : 0;
+    if (error && error != -ECONNRESET)
+        fail("agree with other nodes", error);
+    note_courier(error);
+    if (ended)
+        return;
+    list_files(r, &part);
+    if (r->files > 0) {
+        prepare_pass(r);
+        open_tier(r, TIER_RAM, tiers[0], ram);
+        open_tier(r, TIER_SSD, tiers[2], ssd);
+        run_pass(r);
+        end_pass(r);
+    } else if (courier >= 0) {
+        const struct pass_state nothing = {.estimated = true};
+        const struct resizing_progress last = progress_of(r, &nothing);
+        note_courier(partners_tell(courier, &last, true));
+    }
+    if (courier >= 0 && !ended)
+        note_courier(partners_end(courier, r->derived, r->file, r->files));
+    if (!ended && count_known(r->derived) < r->derived->files)
+        fail("agree with other nodes", -EPROTO);
+    if (courier >= 0)
+        printf("p %u %u 0 0\n", r->unknown, r->unknown);
 }
 
 int main(int argc, char **argv)
 {
-    static struct pass pass;
+    static struct resizer resizer;
 
     if (argc > 1 && strcmp(argv[1], "--worker") == 0)
         return crew_work(argv + 2);
-    if (argc != 7) {
-        fprintf(stderr, "usage: dealfs-resizer SIDE QUALITY RAM RAM-BYTES SSD SSD-BYTES (dealfs mount starts it)\n");
+    if (argc != 7 && argc != 8) {
+        fprintf(stderr,
+                "usage: dealfs-resizer SIDE QUALITY RAM RAM-BYTES SSD SSD-BYTES [COURIER] (dealfs mount starts it)\n");
         return 2;
     }
+    if (argc == 8)
+        courier = (int)strtol(argv[7], NULL, 10);
     log_open("dealfs-resizer", STDERR_FILENO, false);
     signal(SIGTERM, note_end);
     signal(SIGINT, SIG_IGN);
-    load_catalog(&pass, argv[1], argv[2]);
-    if (pass.unknown)
-        pass_all(&pass, argv + 3);
-    int error = derived_write(pass.derived, FD_OF_STATE, "resized");
+    load_catalog(&resizer, argv[1], argv[2]);
+    load_old(&resizer);
+    resize_here(&resizer, argv + 3);
+    int error = !ended || count_known(resizer.derived) > 0 ? derived_write(resizer.derived, FD_OF_STATE, "resized") : 0;
     if (error)
         fail("write what was made into the state directory", error);
-    derived_close(pass.derived);
+    derived_close(resizer.derived);
+    free(resizer.file);
     if (ended)
         fail("resize", -EINTR);
     return 0;

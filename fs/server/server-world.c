@@ -142,12 +142,14 @@ static int install_catalog(void *user, const char *from)
     struct server *s = user;
     const char *what = "the file";
     CLEANUP_CLOSE int fd = open(from, O_RDONLY | O_CLOEXEC);
-    int error = fd < 0 ? -errno : copy_fill(FD_CATALOG, fd, UINT64_MAX - 1);
+    int error = fd < 0             ? -errno
+                : s->config.resize ? server_take_resized(s, fd)
+                                   : copy_fill(FD_CATALOG, fd, UINT64_MAX - 1);
     if (!error)
         error = open_all(s, &what);
     if (!error) {
         what = "the control tree";
-        error = control_fill(s->control, s->catalog, s->store);
+        error = control_fill(s->control, s->catalog, s->store, s->derived);
     }
     if (error) {
         /* Half of it is open and in use by nobody knows whom: the next server begins anew. */
@@ -156,7 +158,8 @@ static int install_catalog(void *user, const char *from)
             _exit(1);
         return error;
     }
-    keep_catalog(s, fd);
+    if (!s->config.resize)
+        keep_catalog(s, fd);
     gate_open(s->gate, s->catalog, s->store);
     log_info("the catalog is here: the mount serves");
     return 0;
@@ -189,6 +192,9 @@ void server_make_peers(struct server *s)
         .restarted = atomic_load(&s->handover->generation) > 1,
         .command = obey_world,
         .install = install_catalog,
+        .resize = (uint32_t)s->config.resize,
+        .quality = (uint32_t)s->config.quality,
+        .resizes = server_resize,
         .user = s,
     };
     int error = peers_create(&config, &s->peers);

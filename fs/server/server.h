@@ -22,6 +22,7 @@ struct server {
     struct peers *peers;
     struct derived *derived; /* NULL: files are as the source has them */
     struct derived_counts remade;
+    pid_t resizer;           /* while it waits for its first world, by the peers' thread; 0: none */
     struct catalog *catalog; /* these two by the peers' thread in a mount that waits for its first world */
     struct store *store;
     struct control *control;
@@ -44,5 +45,9 @@ bool server_waits_for_catalog(const struct server *s);
 void server_make_peers(struct server *s);
 void server_open_store(struct server *s);
 void server_start_peers(struct server *s);
+
+/* While it waits: peers_config's `resizes`; and what comes of it, or was brought, becomes the mount's catalog. */
+int server_resize(void *server, const char *catalog, int courier);
+int server_take_resized(struct server *s, int from);
 
 #endif

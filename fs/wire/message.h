@@ -19,8 +19,12 @@
  *   after a restart of the server, to the new one, with a new ring:
  *   HELLO, RESUME struct message_resume ──▶   OK: live again with the last layout, which is saved
  *
- *   CATALOG  path                       ──▶   OK, from a server that waits for its first world (wait_join) only: the
- *                                             catalog is in place; then HELLO goes on as above
+ *   RESIZE  path of the source's        ──▶   OK, from a server of a mount with resize= that waits for its first world
+ *          catalog; with a descriptor         (wait_join): the program that resizes this node's part has it, and talks
+ *                                             over that (resizing.h); `resized` in STATE is what comes of it
+ *   CATALOG  path                       ──▶   OK, from a server that waits for its first world only: the catalog is in
+ *                                             place (with resize=: a file `resized`, which has it); then HELLO goes on
+ *                                             as above
  *
  *   at any time, unasked                      END: this mount has ended, no other server will come
  *
@@ -52,6 +56,7 @@ enum message_kind {
     MESSAGE_COMPUTE,
     MESSAGE_COMPUTED,
     MESSAGE_SETTLED,
+    MESSAGE_RESIZE,
 };
 enum { MESSAGE_VERSION = 6, MESSAGE_FDS = 3, MESSAGE_MOST = 1 << 30, VERSION_TEXT = 32 };
 
@@ -74,7 +79,8 @@ struct message_welcome {
     struct digest catalog, versions; /* of the dataset, and of its files' versions here */
     uint64_t options;                /* hash of the options that must be the same on all nodes */
     uint64_t extents;
-    uint64_t peer_timeout; /* nanoseconds */
+    uint64_t peer_timeout;    /* nanoseconds */
+    uint32_t resize, quality; /* as it was mounted with; 0: without */
 };
 
 struct message_world {

@@ -34,6 +34,8 @@ static int on_hello(struct talk *t, const struct talk_frame *f)
     snprintf(w.node.id, sizeof w.node.id, "%s", c->id);
     snprintf(w.node.host, sizeof w.node.host, "%s", c->host);
     w.peer_timeout = c->peer_timeout;
+    w.resize = c->resize;
+    w.quality = c->quality;
     if (self->store) {
         w.node.capacity = holdings_capacity(self);
         w.catalog = *catalog_digest(c->catalog);
@@ -216,6 +218,17 @@ static int on_catalog(struct talk *t, const struct talk_frame *f)
     return message_send(t->courier, MESSAGE_OK, NULL, 0, NULL);
 }
 
+static int on_resize(struct talk *t, const struct talk_frame *f)
+{
+    const struct peers_config *c = &t->self->config;
+    if (!f->n || memchr(f->payload, 0, f->n) || f->fds[0] < 0)
+        return -EBADMSG;
+    int error = c->resizes ? c->resizes(c->user, f->payload, f->fds[0]) : -EOPNOTSUPP;
+    if (error)
+        return talk_refuse(t->courier, error, "%s: resize images: %s", c->mountpoint, strerror(-error));
+    return message_send(t->courier, MESSAGE_OK, NULL, 0, NULL);
+}
+
 int joining_answer(struct talk *t, struct talk_frame *f)
 {
     bool filled = t->self->store;
@@ -223,6 +236,8 @@ int joining_answer(struct talk *t, struct talk_frame *f)
         return on_hello(t, f);
     if (f->kind == MESSAGE_CATALOG && t->state == TALK_GREETED && !filled)
         return on_catalog(t, f);
+    if (f->kind == MESSAGE_RESIZE && t->state == TALK_GREETED && !filled)
+        return on_resize(t, f);
     if (f->kind == MESSAGE_HOLDINGS && t->state == TALK_GREETED && filled)
         return on_holdings(t);
     if (f->kind == MESSAGE_WORLD && t->state == TALK_GREETED && filled)

@@ -16,12 +16,16 @@ struct peers_config {
     bool exchange;          /* samples are to move: dealing leaves room for that */
     uint64_t exchange_rate; /* bytes a second that are pulled while samples move; 0: no bound */
     const char *mountpoint;
-    uint32_t groups; /* as this node was told; 0: as the others */
-    bool restarted;  /* not the mount's first server: the world that the one before was in is still this node's */
+    uint32_t groups;          /* as this node was told; 0: as the others */
+    uint32_t resize, quality; /* how images are shown; 0: as they are */
+    bool restarted; /* not the mount's first server: the world that the one before was in is still this node's */
     void (*command)(void *user, enum world_command command, uint64_t token); /* from another node */
     /* The catalog lies at `path`: put it into the state directory, open it and a store, and call peers_fill. Called
      * once, unless it fails. */
     int (*install)(void *user, const char *path);
+    /* Before that, with `resize`: the source's catalog lies at `path`; this node's part is to be resized, by what
+     * `courier`, a descriptor of the caller's, is for. */
+    int (*resizes)(void *user, const char *path, int courier);
     void *user;
 };
 

@@ -1,7 +1,7 @@
 /* The conversation with the courier, over STATE/courier; what is said in which order stands in fs/wire/message.h.
  *
  *   nobody ──▶ TALK_NEW ──HELLO──▶ TALK_GREETED ──WORLD──▶ TALK_READY ──LIVE──▶ TALK_LIVE
- *                     (CATALOG, HELLO again) │                                      ▲
+ *             (RESIZE, CATALOG, HELLO again) │                                      ▲
  *                                            └────────────────RESUME────────────────┘ BEGIN, COMPUTE, SETTLED
  *
  *   listener.c  the thread: whom it talks to, and that a frame comes

@@ -98,6 +98,7 @@ cat "$mnt/good007.jpg" >/dev/null 2>&1 &
 reader=$!
 ok 'a read waits for it' wait_for 20 grep -q 'it hangs' "$log"
 kill -9 $reader
+wait $reader 2>/dev/null
 ok 'unmount' down
 unlike 'does not wait for it' "$(cat "$log")" 'does not come back: ended without storing'
 ok 'a codec that dies of one image' env DEALFS_IMAGE_FAULT="crash=$(length "$deadly")" \
@@ -188,7 +189,5 @@ is 'and says so' "$(cat "$tmp/locked.said")" "e open the tier in $tmp/locked: an
 kill $holder
 one_line 'too little room' 'the resized images take about .*, and the tiers have room for' \
     dealfs mount -o "state=$tmp/state2,resize=200,ram=100K" "$src" "$mnt"
-one_line 'several nodes' 'not yet possible with several nodes' dealfs mount -o resize=64,nodes=2 "$src" "$mnt"
-one_line 'no catalog' 'not yet possible with several nodes' dealfs mount -o resize=64,wait_join "$src" "$mnt"
 one_line 'a quality alone' 'needs resize=PIXELS' dealfs mount -o quality=80 "$src" "$mnt"
 done_testing

@@ -227,6 +227,12 @@ static void test_member(void)
     m.groups = NODES_MOST + 1;
     is_int(wire_member_check(&m), -EBADMSG, "more groups than nodes can be");
     m.groups = 0;
+    m.resize = 256;
+    is_int(wire_member_check(&m), -EBADMSG, "images without a quality");
+    m.quality = 101;
+    is_int(wire_member_check(&m), -EBADMSG, "of too high a one");
+    m.quality = 100;
+    is_int(wire_member_check(&m), 0, "of the highest");
     m.zero = 1;
     is_int(wire_member_check(&m), -EBADMSG, "something in a place for nothing");
 

@@ -899,7 +899,7 @@ static void test_waiting(void)
     control_command(control, WORLD_STAGE, 1);
     is_int(progress.state, STAGE_IDLE, "nothing is staged");
     ok(lists_find(control, INO_SAMPLES) == NULL, "there are no samples");
-    is_int(control_fill(control, catalog, (struct store *)&progress), 0, "then it comes");
+    is_int(control_fill(control, catalog, (struct store *)&progress, NULL), 0, "then it comes");
     get_status(control, &json);
     check(&json, "catalog.files", "3");
     check(&json, "health", "[]");

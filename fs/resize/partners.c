@@ -1,0 +1,164 @@
+/* See partners.h. */
+#include "fs/resize/partners.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/resize/originals.h"
+#include "fs/wire/message.h"
+
+#include <poll.h>
+#include <string.h>
+
+_Static_assert(sizeof((struct resizing_record *)0)->word == sizeof(struct derived_record), "a record is what it is");
+_Static_assert(sizeof((struct resizing_knows *)0)->library == sizeof((struct derived_terms *)0)->library, "a library");
+
+static int say(int courier, enum resizing_kind kind, const void *payload, size_t n)
+{
+    return message_send(courier, (enum message_kind)kind, payload, n, NULL);
+}
+
+/* --- records --- */
+
+static void pack_record(const struct derived *d, uint32_t file, struct resizing_record *to)
+{
+    *to = (struct resizing_record){.file = file};
+    memcpy(to->word, &d->record[file], sizeof to->word);
+}
+
+static bool record_is_sound(const struct derived *d, const struct resizing_record *r)
+{
+    struct derived_record record;
+
+    memcpy(&record, r->word, sizeof record);
+    return r->file < d->files && r->zero == 0 && record.key == d->record[r->file].key &&
+           record.outcome > DERIVED_UNKNOWN && record.outcome < OUTCOMES;
+}
+
+/* What is known already stays. */
+static int take_records(struct derived *d, const void *bytes, size_t n)
+{
+    const struct resizing_record *r = bytes;
+    size_t count = n / sizeof *r;
+
+    for (size_t i = 0; i < count; i++)
+        if (!record_is_sound(d, &r[i]))
+            return -EBADMSG;
+    for (size_t i = 0; i < count; i++)
+        if (d->record[r[i].file].outcome == DERIVED_UNKNOWN)
+            memcpy(&d->record[r[i].file], r[i].word, sizeof r[i].word);
+    return n % sizeof *r ? -EBADMSG : 0;
+}
+
+/* Of these files (NULL: of all), as far as they are known: *count of them, to be freed; NULL: no memory. */
+static struct resizing_record *pack_records(const struct derived *d, const uint32_t *file, uint32_t n, size_t *count)
+{
+    struct resizing_record *records = malloc(((size_t)n + 1) * sizeof *records);
+
+    *count = 0;
+    for (uint32_t i = 0; records && i < n; i++)
+        if (d->record[file ? file[i] : i].outcome != DERIVED_UNKNOWN)
+            pack_record(d, file ? file[i] : i, &records[(*count)++]);
+    return records;
+}
+
+static void forget_records(struct derived *d, const uint32_t *file, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct derived_record *r = &d->record[file ? file[i] : i];
+        *r = (struct derived_record){.key = r->key};
+    }
+}
+
+/* Until the courier says `last`, with a payload of this length. What this node tells comes back to it in its turn, so
+ * that of two that contradict each other the same one counts everywhere. */
+static int hear_records(int courier, struct derived *d, const struct resizing_record *mine, size_t count,
+                        enum resizing_kind last, void *payload, size_t length)
+{
+    for (;;) {
+        CLEANUP_FREE void *bytes = NULL;
+        uint32_t kind;
+        size_t n;
+        int error = message_receive(courier, &kind, &bytes, &n, NULL);
+        if (!error && kind == last && n == length) {
+            if (length > 0)
+                memcpy(payload, bytes, length);
+            return 0;
+        }
+        if (!error && kind == RESIZING_SHARE)
+            error = say(courier, RESIZING_RECORDS, mine, count * sizeof *mine);
+        else if (!error)
+            error = kind == RESIZING_RECORDS ? take_records(d, bytes, n) : -EBADMSG;
+        if (error)
+            return error;
+    }
+}
+
+/* What is known of these files (NULL: of all) is told, where the courier wants it, and known is what all tell. */
+static int exchange_records(int courier, struct derived *d, const uint32_t *file, uint32_t n, enum resizing_kind last,
+                            void *payload, size_t length)
+{
+    size_t count;
+    CLEANUP_FREE struct resizing_record *mine = pack_records(d, file, n, &count);
+
+    if (!mine)
+        return -ENOMEM;
+    forget_records(d, file, n);
+    int error = hear_records(courier, d, mine, count, last, payload, length);
+    take_records(d, mine, count * sizeof *mine); /* where nobody wanted any, or the courier has gone */
+    return error;
+}
+
+/* --- the conversation --- */
+
+static struct resizing_knows knows_of(const struct derived *d, uint64_t room)
+{
+    struct resizing_knows knows = {.catalog = *catalog_versions(d->original),
+                                   .records = derived_digest(d),
+                                   .bytes = catalog_bytes(d->original),
+                                   .room = room,
+                                   .side = d->terms.side,
+                                   .quality = d->terms.quality};
+
+    memcpy(knows.library, d->terms.library, sizeof knows.library);
+    for (uint32_t file = 0; file < d->files; file++)
+        knows.known += d->record[file].outcome != DERIVED_UNKNOWN;
+    return knows;
+}
+
+int partners_begin(int courier, struct derived *d, uint64_t room, struct resizing_part *part)
+{
+    const struct resizing_knows knows = knows_of(d, room);
+
+    int error = say(courier, RESIZING_KNOWS, &knows, sizeof knows);
+    return error ? error : exchange_records(courier, d, NULL, d->files, RESIZING_BEGIN, part, sizeof *part);
+}
+
+int partners_tell(int courier, const struct resizing_progress *now, bool made)
+{
+    return say(courier, made ? RESIZING_MADE : RESIZING_PROGRESS, now, sizeof *now);
+}
+
+/* It says nothing while it is told how far this node is. */
+bool partners_left(int courier)
+{
+    struct pollfd ready = {.fd = courier, .events = POLLIN | POLLRDHUP};
+
+    return poll(&ready, 1, 0) > 0 && (ready.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+int partners_end(int courier, struct derived *d, const uint32_t *file, uint32_t n)
+{
+    return exchange_records(courier, d, file, n, RESIZING_END, NULL, 0);
+}
+
+void partners_fail(int courier, const char *why)
+{
+    say(courier, RESIZING_FAILED, why, strlen(why));
+}
+
+/* Whatever is known and whatever the order of the catalog: neighbours go to different nodes. */
+bool partners_is_mine(const struct resizing_part *part, uint32_t place)
+{
+    uint32_t at = place * UINT32_C(2654435769);
+
+    return at >= part->from && at < part->to;
+}
