@@ -199,7 +199,8 @@ WORLD_TESTS = \
 	tests/cases/41-peers.t \
 	tests/cases/42-versions.t \
 	tests/cases/50-rewritten-world.t \
-	tests/cases/64-readme.t
+	tests/cases/64-readme.t \
+	tests/cases/72-resize-world.t
 
 SCRIPT_TESTS = \
 	tests/cases/25-network.t \
