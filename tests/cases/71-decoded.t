@@ -241,12 +241,13 @@ unlike 'and did not wait for it' "$(cat "$log")" 'does not come back: ended with
 DEALFS_IMAGE_PATIENCE=2 ok 'mount, with less patience' mount_up -o "state=$tmp/state,ram=64M" "$src" "$mnt"
 server=$(value "$mnt" pids.server)
 ok 'a picture is decoded' cksum "$view/cat/01.jpg.npy"
-kill -STOP $(workers)
+stop_workers() { workers | xargs kill -STOP; }
+stop_workers
 like 'a process that is stopped costs its picture' \
     "$(cat "$view/cat/large.jpg.npy" 2>&1 >/dev/null)" 'Input/output error'
 like 'with the reason' "$(reason)" 'crashed: the process that worked on it did not come back'
 ok 'not another' others
-kill -STOP $(workers)
+stop_workers
 drop_cache "$view/cat/01.jpg.npy"
 ok 'nor is one needed for what was looked at before' timeout 20 stat "$view/cat/01.jpg.npy"
 is 'the server is the same' "$(value "$mnt" pids.server) $(value "$mnt" restarts.count)" "$server 0"
