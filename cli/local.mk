@@ -17,6 +17,8 @@ cli_libcli_a_SOURCES = \
 	cli/base/place.h \
 	cli/base/progress.c \
 	cli/base/progress.h \
+	cli/base/screen.c \
+	cli/base/screen.h \
 	cli/clean.c \
 	cli/doctor.c \
 	cli/enter.c \
@@ -26,6 +28,8 @@ cli_libcli_a_SOURCES = \
 	cli/live/client.h \
 	cli/live/compare.c \
 	cli/live/compare.h \
+	cli/live/gauges.c \
+	cli/live/gauges.h \
 	cli/live/keepers.c \
 	cli/live/keepers.h \
 	cli/live/live.c \
@@ -77,6 +81,7 @@ cli_libcli_a_SOURCES = \
 	cli/shuffle.c \
 	cli/stage.c \
 	cli/status.c \
+	cli/top.c \
 	cli/umount.c \
 	cli/verify.c \
 	cli/wait.c \
@@ -142,6 +147,7 @@ dist_man_MANS += \
 	cli/dealfs-simulate.1 \
 	cli/dealfs-stage.1 \
 	cli/dealfs-status.1 \
+	cli/dealfs-top.1 \
 	cli/dealfs-umount.1 \
 	cli/dealfs-verify.1 \
 	cli/dealfs-wait.1 \

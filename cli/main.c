@@ -17,6 +17,7 @@ static const struct command *const commands[] = {
     &command_run,
     &command_enter,
     &command_status,
+    &command_top,
     &command_wait,
     &command_stage,
     &command_exchange,

@@ -32,6 +32,7 @@ extern const struct command command_umount;
 extern const struct command command_run;
 extern const struct command command_enter;
 extern const struct command command_status;
+extern const struct command command_top;
 extern const struct command command_wait;
 extern const struct command command_stage;
 extern const struct command command_exchange;

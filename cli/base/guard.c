@@ -43,64 +43,104 @@ static _Noreturn void guard_child(int (*work)(void *, struct str *), void *user,
     _exit(0);
 }
 
-/* Everything that comes through the pipe before the deadline. */
-static int listen_until(int fd, uint64_t deadline, struct str *reply)
+int guard_start(int (*work)(void *user, struct str *out), void *user, struct guard *guard)
 {
-    for (;;) {
-        uint64_t now = clock_now();
-        struct pollfd ready = {.fd = fd, .events = POLLIN};
-        int left = now < deadline ? (int)((deadline - now) / MILLISECOND) + 1 : 0;
-        int count = poll(&ready, 1, left);
+    int ends[2];
 
-        if (count < 0 && errno != EINTR)
-            return -errno;
-        if (count < 0)
-            continue;
-        if (count == 0)
-            return -ETIMEDOUT;
-        char *room = str_reserve(reply, 65536);
-        if (!room)
-            return -ENOMEM;
-        ssize_t n = read(fd, room, 65536);
-        if (n == 0)
-            return 0;
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n > 0)
-            reply->length += (size_t)n;
-        if (reply->length > REPLY_MOST)
-            return -EFBIG;
+    *guard = (struct guard){.fd = -1};
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    guard->pid = fork();
+    if (guard->pid == 0)
+        guard_child(work, user, ends[1]);
+    int error = guard->pid < 0 ? -errno : 0;
+    close(ends[1]);
+    if (error)
+        close(ends[0]);
+    else
+        guard->fd = ends[0];
+    return error;
+}
+
+void guard_end(struct guard *guard)
+{
+    int status;
+
+    if (guard->fd < 0)
+        return;
+    close(guard->fd);
+    guard->fd = -1;
+    kill(guard->pid, SIGKILL);
+    waitpid(guard->pid, &status, WNOHANG);
+    str_fini(&guard->reply);
+}
+
+/* What has come; 0: that is all. */
+static int take_piece(struct guard *guard)
+{
+    char *room = str_reserve(&guard->reply, 65536);
+
+    if (!room)
+        return -ENOMEM;
+    ssize_t n = read(guard->fd, room, 65536);
+    if (n < 0)
+        return errno == EINTR ? -EAGAIN : -errno;
+    guard->reply.length += (size_t)n;
+    return guard->reply.length > REPLY_MOST ? -EFBIG : n > 0 ? -EAGAIN : 0;
+}
+
+static int guard_result(struct guard *guard, struct str *out)
+{
+    int32_t result;
+    int status;
+
+    waitpid(guard->pid, &status, 0);
+    if (guard->reply.length < sizeof result)
+        return -EIO;
+    memcpy(&result, guard->reply.data, sizeof result);
+    str_add(out, guard->reply.data + sizeof result, guard->reply.length - sizeof result);
+    return out->failed ? -ENOMEM : result;
+}
+
+bool guard_take(struct guard *guard, struct str *out, int *result)
+{
+    struct pollfd ready = {.fd = guard->fd, .events = POLLIN};
+    int error = -EAGAIN;
+
+    while (error == -EAGAIN && poll(&ready, 1, 0) > 0)
+        error = take_piece(guard);
+    if (error == -EAGAIN)
+        return false;
+    *result = error;
+    if (error == 0) {
+        *result = guard_result(guard, out);
+        close(guard->fd);
+        guard->fd = -1;
+        str_fini(&guard->reply);
     }
+    guard_end(guard);
+    return true;
 }
 
 int guard_run(int (*work)(void *user, struct str *out), void *user, unsigned seconds, struct str *out)
 {
-    CLEANUP_STR struct str reply = STR_INIT;
-    CLEANUP_CLOSE int from = -1;
-    int ends[2], status;
-    int32_t result;
+    uint64_t deadline = clock_now() + seconds * SECOND;
+    struct guard guard;
+    int result = guard_start(work, user, &guard);
 
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return -errno;
-    from = ends[0];
-    pid_t pid = fork();
-    if (pid == 0)
-        guard_child(work, user, ends[1]);
-    int error = pid < 0 ? -errno : 0;
-    close(ends[1]);
-    if (error)
-        return error;
-    error = listen_until(from, clock_now() + seconds * SECOND, &reply);
-    if (error)
-        kill(pid, SIGKILL);
-    waitpid(pid, &status, error ? WNOHANG : 0);
-    if (error)
-        return error;
-    if (reply.length < sizeof result)
-        return -EIO;
-    memcpy(&result, reply.data, sizeof result);
-    str_add(out, reply.data + sizeof result, reply.length - sizeof result);
-    return out->failed ? -ENOMEM : result;
+    if (result)
+        return result;
+    while (!guard_take(&guard, out, &result)) {
+        uint64_t now = clock_now();
+        struct pollfd ready = {.fd = guard.fd, .events = POLLIN};
+        int count = now < deadline ? poll(&ready, 1, (int)((deadline - now) / MILLISECOND) + 1) : 0;
+        if (count > 0 || (count < 0 && errno == EINTR))
+            continue;
+        result = count < 0 ? -errno : -ETIMEDOUT;
+        guard_end(&guard);
+        break;
+    }
+    return result;
 }
 
 static int read_path(void *user, struct str *out)

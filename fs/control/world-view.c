@@ -46,6 +46,7 @@ struct node_line {
     uint64_t held, capacity;
     const uint64_t *reads, *bytes; /* PLACES of each */
     const struct node_news *news;  /* NULL: of a node without a world */
+    struct peer_times times;
 };
 
 static void describe_own(struct control *control, const struct world_view *view, const struct store_stats *stats,
@@ -73,6 +74,7 @@ static void describe_other(const struct world_view *view, uint32_t number, struc
     line->capacity = peer->news.capacity ? peer->news.capacity : peer->node.capacity;
     line->reads = peer->news.reads;
     line->bytes = peer->news.bytes;
+    line->times = peer->times;
 }
 
 static struct node_line describe_node(struct control *control, const struct world_view *view,
@@ -138,6 +140,8 @@ static void add_line(struct json *j, const struct node_line *line)
     json_uint(j, "capacity", line->capacity);
     world_view_add_places(j, "reads", line->reads);
     world_view_add_places(j, "bytes", line->bytes);
+    json_uint(j, "answers", line->times.answers);
+    json_uint(j, "answer_us", line->times.sum / 1000);
     if (line->news)
         move_view_add_node(j, line->news);
     json_end_object(j);

@@ -69,6 +69,7 @@ struct asked_peer {
     struct peer_record peer;
     bool hungry;                   /* in the queue of that name */
     int slots, left;               /* asked or left; left */
+    struct peer_times times;
     struct read_list waiting, fed; /* for slots */
     TAILQ_ENTRY(asked_peer) same_queue;
 };
@@ -551,6 +552,8 @@ int fetch_answered(struct fetches *f, const struct ring_message *m)
     bool known = is_asked(fetch, m->token);
     if (known && m->status != -EHOSTDOWN)
         peer_heard(&f->peer[fetch->node].peer, now);
+    if (known && m->status == 0)
+        peer_answered(&f->peer[fetch->node].times, now - fetch->asked);
     if (known && m->status == -EAGAIN)
         fetch->heard = now;
     else if (known)
@@ -740,4 +743,12 @@ enum peer_state fetch_peer_state(struct fetches *f, uint32_t node)
     enum peer_state state = f->peer[node].peer.state;
     pthread_mutex_unlock(&f->lock);
     return state;
+}
+
+struct peer_times fetch_peer_times(struct fetches *f, uint32_t node)
+{
+    pthread_mutex_lock(&f->lock);
+    struct peer_times times = f->peer[node].times;
+    pthread_mutex_unlock(&f->lock);
+    return times;
 }

@@ -38,5 +38,6 @@ void fetch_turn(struct fetches *fetches, struct world *world); /* from now on by
 void fetch_tick(struct fetches *fetches, uint64_t now);
 void fetch_end(struct fetches *fetches); /* all reads go to the source; no more are taken */
 enum peer_state fetch_peer_state(struct fetches *fetches, uint32_t node);
+struct peer_times fetch_peer_times(struct fetches *fetches, uint32_t node);
 
 #endif

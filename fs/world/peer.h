@@ -21,6 +21,16 @@ struct peer_record {
     uint64_t pause, until;
 };
 
+/* Of its answers since it joined. */
+struct peer_times {
+    uint64_t answers, sum; /* nanoseconds from the question to the answer */
+};
+static inline void peer_answered(struct peer_times *times, uint64_t after)
+{
+    times->answers++;
+    times->sum += after;
+}
+
 bool peer_may_be_asked(const struct peer_record *peer, uint64_t now);
 void peer_asked(struct peer_record *peer);
 void peer_heard(struct peer_record *peer, uint64_t now);

@@ -207,6 +207,7 @@ static void view_peer(struct peers *p, struct living *l, const struct world *w, 
 {
     view->node = *layout_node(w->layout, node);
     view->state = l ? fetch_peer_state(l->fetches, node) : node == w->me ? PEER_GOOD : PEER_LOST;
+    view->times = l && node != w->me ? fetch_peer_times(l->fetches, node) : (struct peer_times){0};
     if (node == w->me && p->self.store)
         peers_news(p, w, &view->news);
     else if (l && !news_read(ring_news(&l->link.ring, node), &view->news))

@@ -39,6 +39,7 @@ void peers_destroy(struct peers *peers); /* after the store is closed */
 struct peer_view {
     struct layout_record node;
     enum peer_state state;
+    struct peer_times times; /* zeros of this node itself */
     struct node_news news;
 };
 

@@ -130,7 +130,7 @@ usage demo more
 usage run "$src" "$mnt"
 usage enter "$mnt"
 like 'it names the option' "$(dealfs clean --frob 2>&1)" '--frob'
-for command in mount join umount run enter status wait stage where verify doctor clean demo; do
+for command in mount join umount run enter status top wait stage where verify doctor clean demo; do
     like "$command --help" "$(dealfs $command --help)" "^usage: dealfs $command"
 done
 nothing_left

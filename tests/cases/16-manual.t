@@ -16,7 +16,7 @@ ok 'make install' make -C "$top_builddir" -s install "DESTDIR=$dest"
 # --- what is there ---
 commands=$(dealfs --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
 like 'the commands' " $(tr '\n' ' ' <<<"$commands")" \
-    ' mount join umount run enter status wait stage exchange shuffle where verify doctor clean plan simulate '
+    ' mount join umount run enter status top wait stage exchange shuffle where verify doctor clean plan simulate '
 installed() { # pattern of a path, executable or not
     local found
     found=$(find "$dest" \( -type f -o -type l \) -path "$dest$1")

@@ -10,7 +10,7 @@ make_files "$src" 400 20000
 mkdir "$src/val"
 echo other >"$src/val/other"
 
-# A loader of both ranks of an epoch, in turns. It waits until its plan is followed, as a loader whose workers start does.
+# A loader of both ranks of an epoch, in turns. It waits until its plan is followed.
 cat >"$tmp/loader.py" <<'END'
 import json, mmap, os, sys, time
 mnt, epoch, how = sys.argv[1], int(sys.argv[2]), sys.argv[3:]

@@ -1,0 +1,45 @@
+/* What live mounts do just now: the difference of two looks at `status`, made a second apart. Pure. */
+#ifndef CLI_LIVE_GAUGES_H
+#define CLI_LIVE_GAUGES_H
+
+#include "fs/base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { GAUGE_PLACES = 4, GAUGE_RANKS = 64 };
+
+/* A rank's list of the plan that it reads. */
+struct rank_gauge {
+    uint64_t rank, epoch, samples, reached, fed, read, late, again, ahead;
+    double files; /* a second */
+    bool guessed, ended;
+};
+
+struct node_gauge {
+    char *mountpoint;
+    bool known; /* the rest is */
+    char state[16], host[64];
+    uint64_t node, nodes;
+    double files;                 /* samples of lists a second; where nothing is fed, reads of the server */
+    double bytes[GAUGE_PLACES];   /* a second, loaders' and the feeder's */
+    uint64_t window, ahead, late; /* late: samples of the lists below */
+    uint64_t waiting;             /* reads of the feeder */
+    bool off;
+    uint64_t slowest;  /* the node whose answers took longest; with: */
+    double slowest_ms; /* each of them; 0: none answered */
+    unsigned ranks;
+    struct rank_gauge rank[GAUGE_RANKS];
+};
+
+/* Of two statuses, `seconds` apart; `before` may be empty: then rates are zero. `mountpoint` stays the caller's. */
+void gauge_read(const struct str *before, const struct str *status, double seconds, struct node_gauge *gauge);
+
+enum gauge_order { GAUGE_BY_NAME, GAUGE_BY_FILES, GAUGE_BY_BYTES, GAUGE_BY_LATE, GAUGE_ORDERS };
+extern const char *const gauge_order_names[GAUGE_ORDERS];
+void gauges_sort(struct node_gauge *gauges, unsigned n, enum gauge_order by);
+void gauges_add_head(struct str *out);
+void gauges_add_lines(struct str *out, const struct node_gauge *gauge);
+void gauges_add_json(struct str *out, const struct node_gauge *gauges, unsigned n);
+
+#endif
