@@ -200,7 +200,8 @@ WORLD_TESTS = \
 	tests/cases/42-versions.t \
 	tests/cases/50-rewritten-world.t \
 	tests/cases/64-readme.t \
-	tests/cases/72-resize-world.t
+	tests/cases/72-resize-world.t \
+	tests/cases/82-feed-world.t
 
 SCRIPT_TESTS = \
 	tests/cases/25-network.t \
@@ -338,6 +339,7 @@ EXTRA_DIST += \
 	tests/fs/plan/model.py \
 	tests/fs/plan/torch-order.py \
 	tests/fs/world/layouts.py \
+	tests/lib/asks.py \
 	tests/lib/crowd.py \
 	tests/figures/accelerators.py \
 	tests/figures/echoing.py \

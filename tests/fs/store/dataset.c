@@ -269,9 +269,9 @@ static void wake(struct store_read *read, int error)
     sem_post(&w->done);
 }
 
-int read_wait(struct store *store, struct store_read *read, uint32_t file, uint64_t offset, uint32_t length)
+static int wait_as(struct store *store, struct store_read *read, const struct span *span, bool fed)
 {
-    struct waiter w = {.read = {.span = {.file = file, .offset = offset, .length = length}, .done = wake}};
+    struct waiter w = {.read = {.span = *span, .fed = fed, .done = wake}};
     sem_init(&w.done, 0, 0);
     int error = store_read(store, &w.read);
     if (error == -EINPROGRESS) {
@@ -288,10 +288,15 @@ int read_wait(struct store *store, struct store_read *read, uint32_t file, uint6
     return error;
 }
 
-int read_check(struct store *store, const struct dataset *d, const struct span *span, enum place *place)
+int read_wait(struct store *store, struct store_read *read, uint32_t file, uint64_t offset, uint32_t length)
+{
+    return wait_as(store, read, &(struct span){.file = file, .offset = offset, .length = length}, false);
+}
+
+static int check_as(struct store *store, const struct dataset *d, const struct span *span, enum place *place, bool fed)
 {
     struct store_read read;
-    int error = read_wait(store, &read, span->file, span->offset, span->length);
+    int error = wait_as(store, &read, span, fed);
     if (error)
         return error;
     if (!dataset_matches(d, span, &read.answer))
@@ -300,6 +305,16 @@ int read_check(struct store *store, const struct dataset *d, const struct span *
     if (place)
         *place = read.place;
     return error;
+}
+
+int read_check(struct store *store, const struct dataset *d, const struct span *span, enum place *place)
+{
+    return check_as(store, d, span, place, false);
+}
+
+int read_check_fed(struct store *store, const struct dataset *d, const struct span *span)
+{
+    return check_as(store, d, span, NULL, true);
 }
 
 void wait_step(int steps, const char *condition)

@@ -44,6 +44,7 @@ void dataset_threads(int threads); /* for the source, of stores to come; 4 */
 int read_wait(struct store *store, struct store_read *read, uint32_t file, uint64_t offset, uint32_t length);
 /* 0 when the read succeeded and its bytes are right; -EBADMSG when they are not. Releases. */
 int read_check(struct store *store, const struct dataset *d, const struct span *span, enum place *place);
+int read_check_fed(struct store *store, const struct dataset *d, const struct span *span); /* as the feeder */
 
 /* Wait until the condition holds; the program ends after half a minute without it. */
 #define wait_until(condition)                                                                                          \

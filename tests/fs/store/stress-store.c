@@ -1,4 +1,5 @@
-/* Many threads read at random, and every byte is checked; then each byte must have been read from the source once.
+/* Many threads read at random, a third of them as the feeder, and every byte is checked; then each byte must have been
+ * read from the source once.
  *
  *   stress-store [SECONDS]     after the first round goes on for so long, with a source that fails and comes back,
  * tiers that lose what they hold, staging that starts and stops, and stores that close and open */
@@ -25,6 +26,7 @@ struct reader {
     uint64_t random, bytes;
     const atomic_bool *stop; /* NULL: read every file once, in an order of one's own, and end */
     bool forgiving;          /* a read may fail, but never be wrong */
+    bool fed;                /* it is the feeder */
     int failed;
 };
 
@@ -33,7 +35,7 @@ static int read_one(struct reader *r, uint32_t file)
     if (!dataset_size(&d, file))
         return 0;
     struct span span = dataset_random_span(&d, file, &r->random);
-    int error = read_check(r->store, &d, &span, NULL);
+    int error = r->fed ? read_check_fed(r->store, &d, &span) : read_check(r->store, &d, &span, NULL);
     r->bytes += span.length;
     return error == -EBADMSG || !r->forgiving ? error : 0;
 }
@@ -52,7 +54,8 @@ static void *reader_main(void *argument)
 static void begin_readers(struct reader *readers, int count, struct store *store, const atomic_bool *stop)
 {
     for (int i = 0; i < count; i++) {
-        readers[i] = (struct reader){.store = store, .random = (uint64_t)i, .stop = stop, .forgiving = stop != NULL};
+        readers[i] = (struct reader){
+            .store = store, .random = (uint64_t)i, .stop = stop, .forgiving = stop != NULL, .fed = i % 3 == 0};
         if (pthread_create(&readers[i].thread, NULL, reader_main, &readers[i]))
             bail_out("no thread");
     }
@@ -96,6 +99,8 @@ static void test_once(const char *what, uint64_t ram, uint64_t ssd, bool staging
     store_stats(store, &stats);
     is_uint(stats.source_bytes, catalog_bytes(d.catalog), "%s: each byte was read from the source once", what);
     is_uint(stats.parked, 0, "%s: nobody waits", what);
+    for (enum place place = 0; place < PLACES; place++)
+        is_uint(stats.fed.waits[place], 0, "%s: nor does what is fed, for %s", what, place_names[place]);
     store_close(store);
 }
 
