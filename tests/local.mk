@@ -201,6 +201,8 @@ WORLD_TESTS = \
 	tests/cases/50-rewritten-world.t \
 	tests/cases/64-readme.t \
 	tests/cases/72-resize-world.t \
+	tests/cases/75-resize-room.t \
+	tests/cases/76-resize-damage.t \
 	tests/cases/82-feed-world.t
 
 SCRIPT_TESTS = \

@@ -96,6 +96,20 @@ like 'nothing is made' "$(cat "$tmp/world.log")" ', as at the last mount'
 ok 'all is right' resized 0 1 2
 is 'and from the shards' "$(world_sum resize.remade 0 1 2)" 0
 ok 'unmount all' world_umount
+cp "$src/good003.jpg" "$src/new.jpg"
+cp "$src/good004.jpg" "$src/good005.jpg"
+settle "$src"
+for name in new.jpg good005.jpg; do
+    "$pictures" shrink 64 80 "$src/$name" >"$tmp/expected/$name"
+    touch -r "$src/$name" "$tmp/expected/$name"
+done
+ok 'the source changes' world_mount 2
+like 'only what is new is made' "$(cat "$tmp/world.log")" '; 2 files were new'
+ok 'all is right' resized 0 1
+is 'and from the shards' "$(world_sum resize.remade 0 1)" 0
+ok 'unmount all' world_umount
+files=$((files + 1))
+digests=()
 
 # --- what dies meanwhile: nothing is left, and the next one goes on ---
 hangs_at() { grep -qs 'it hangs' "$tmp"/state?/log; }
@@ -130,6 +144,7 @@ is 'one line says so' "$(grep -c 'node 1' "$tmp/world.log")" 1
 ok 'nothing is left' wait_for 30 none_left
 ok 'the next one mounts' world_mount 2
 ok 'all is right' resized 0 1
+digests+=("$(digests_of 1)")
 
 # --- who does not fit ---
 world_leave
@@ -148,9 +163,16 @@ done
 one_line 'a mount with other images there' 'node0: it is mounted there with resize=64,quality=80' \
     mpirun -q "${world_mpirun[@]}" -n 1 dealfs mount -o resize=65 "$src" "$tmp/node0"
 ok 'unmount' dealfs umount "$tmp/node0"
+mkdir "$tmp/bin"
+cp "$top_builddir"/dealfs{,-courier,-keeper,-server} "$tmp/bin"
+sed 's/libjpeg-turbo/libjpeg-other/g' "$top_builddir/dealfs-resizer" >"$tmp/bin/dealfs-resizer"
+chmod +x "$tmp/bin/dealfs-resizer"
+world_options=() words=(mount -o "state=$tmp/other%r,$world_default" "$src" "$tmp/node%r")
+world_launch -n 1 dealfs "${words[@]}" : -n 1 "$tmp/bin/dealfs" "${words[@]}"
+world_refused 'another library' 'node 1 .*: it resizes images by libjpeg-other .*, node 0 .* by libjpeg-turbo .*; install'
+ok 'leaves nothing' wait_for 30 none_left
 
 # --- mounts that wait for their first join ---
-world_options=()
 for i in 0 1; do
     ok "node $i waits" dealfs mount -o "state=$tmp/wait$i,wait_join,ram=16M,resize=64,quality=80" "$src" "$tmp/node$i"
 done
