@@ -67,8 +67,8 @@ struct fetch {
 /* A node that is asked. At most PEER_FETCHES slots are in its hands, so that one that is silent leaves some. */
 struct asked_peer {
     struct peer_record peer;
-    bool hungry;                   /* in the queue of that name */
-    int slots, left;               /* asked or left; left */
+    bool hungry;     /* in the queue of that name */
+    int slots, left; /* asked or left; left */
     struct peer_times times;
     struct read_list waiting, fed; /* for slots */
     TAILQ_ENTRY(asked_peer) same_queue;
