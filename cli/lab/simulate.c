@@ -52,6 +52,7 @@ static bool print_json(const struct simulated *w, const struct imbalance *box)
         json_begin_object(&json, NULL);
         json_uint(&json, "nodes", w->nodes.number[i / w->batch.count]);
         json_uint(&json, "batch", w->batch.number[i % w->batch.count]);
+        json_fixed(&json, "mean", box->mean, 3);
         json_fixed(&json, "median", box->median, 3);
         json_fixed(&json, "q1", box->q1, 3);
         json_fixed(&json, "q3", box->q3, 3);

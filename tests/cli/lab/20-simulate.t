@@ -14,7 +14,8 @@ for b in boxes:
     expected = {32: 6.9, 64: 4.8, 128: 3.4}[b['batch']]
     assert abs(b['median'] - expected) <= 0.3, b
     assert b['min'] <= b['q1'] <= b['median'] <= b['q3'] <= b['max'], b
-    assert set(b) == {'nodes', 'batch', 'median', 'q1', 'q3', 'min', 'max', 'transfers', 'transfers_least', 'lost'}, b
+    assert set(b) == {'nodes', 'batch', 'mean', 'median', 'q1', 'q3', 'min', 'max', 'transfers', 'transfers_least',
+                      'lost'}, b
     assert b['transfers_least'] <= b['transfers'] <= min(2 * b['transfers_least'], b['nodes'] - 1), b
 tree = xml.parse(sys.argv[2]).getroot()
 space = '{http://www.w3.org/2000/svg}'
@@ -27,8 +28,8 @@ like 'a table' "$table" 'nodes +batch +min +q1 +median +q3 +max +transfers +at l
 is 'a line each' "$(grep -cE '^ +[0-9]+ +5 ' <<<"$table")" 2
 is 'the same again' "$(dealfs simulate imbalance --nodes 2,3 --batch 5 --samples 1000 --steps 10)" "$table"
 is 'one node: nothing moves' "$(dealfs simulate imbalance --nodes 1 --batch 5 --samples 10 --steps 3 --json)" \
-    '[{"nodes":1,"batch":5,"median":0.000,"q1":0.000,"q3":0.000,"min":0.000,"max":0.000,"transfers":0.000,'\
-'"transfers_least":0.000,"lost":0.000}]'
+    '[{"nodes":1,"batch":5,"mean":0.000,"median":0.000,"q1":0.000,"q3":0.000,"min":0.000,"max":0.000,'\
+'"transfers":0.000,"transfers_least":0.000,"lost":0.000}]'
 cat >"$tmp/steps.py" <<'END'
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -49,8 +50,8 @@ for step in range(steps):
         surplus[taker] += size
         transfers += 1
 got, = json.load(open(sys.argv[2]))
-for key, value in ('min', min(moved)), ('max', max(moved)), ('transfers', transfers / steps), \
-        ('transfers_least', least / steps), ('lost', lost / steps):
+for key, value in ('mean', sum(moved) / steps), ('min', min(moved)), ('max', max(moved)), \
+        ('transfers', transfers / steps), ('transfers_least', least / steps), ('lost', lost / steps):
     assert abs(got[key] - value) < 0.001, (key, got[key], value)
 assert got['transfers'] > got['transfers_least'] > 0, got
 END
