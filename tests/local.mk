@@ -344,6 +344,7 @@ EXTRA_DIST += \
 	tests/lib/asks.py \
 	tests/lib/crowd.py \
 	tests/figures/accelerators.py \
+	tests/figures/beta.py \
 	tests/figures/echoing.py \
 	tests/figures/instead.py \
 	tests/figures/plot.py \

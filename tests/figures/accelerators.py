@@ -73,7 +73,7 @@ def mounted(bench, source, options):
 def bound(bench, source):
     path = f'{bench.HERE}/bound'
     os.makedirs(path)
-    with subprocess.Popen(['bindfs', '-f', '-o', 'ro', source, path]) as process:
+    with subprocess.Popen(['bindfs', '-f', '--multithreaded', '-o', 'ro', source, path]) as process:
         while not os.path.ismount(path) and process.poll() is None:
             time.sleep(0.01)
         try:

@@ -13,7 +13,7 @@ import wall
 from slow import Slow
 
 # Three workers per node, as loaders of pictures have; the storage takes 20 ms for each read.
-LOAD = wall.Workload('', 117000, 1, 0, 2000, 2400)
+LOAD = wall.Workload('', 117000, 1, 0, 2000, 1200)
 RATE, DELAY, WORKERS, EPOCHS = 600, 20, 3, 3
 
 
@@ -49,7 +49,8 @@ def copied(bench, source):
 
 @contextlib.contextmanager
 def bound(bench, source):
-    with client(f'{bench.HERE}/bound', 'bindfs', '-f', '-o', 'ro', source, f'{bench.HERE}/bound') as path:
+    path = f'{bench.HERE}/bound'
+    with client(path, 'bindfs', '-f', '--multithreaded', '-o', 'ro', source, path):
         yield path
 
 
@@ -57,7 +58,7 @@ def bound(bench, source):
 def cloned(bench, source):
     path = f'{bench.HERE}/cloned'
     with client(path, 'rclone', 'mount', source, path, '--read-only', '--vfs-cache-mode', 'full', '--cache-dir',
-                f'{bench.HERE}/rclone', '--config', '/dev/null') as path:
+                f'{bench.HERE}/rclone', '--config', '/dev/null'):
         yield path
 
 
