@@ -1,6 +1,6 @@
 #!/bin/bash
-# What the README shows works as it stands there, but for the paths: a world on one machine, as root too, the sampler on
-# a part of a mount, the model's calibration.
+# What the README shows works as it stands there, but for the paths: one node, with a training program that is stood in
+# for; a world on one machine, as root too; the control file; the sampler on a part of a mount; the model's calibration.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
@@ -17,7 +17,8 @@ block() { # a language, a pattern of a line: the block of code with such a line,
             next
         }
         within { text = text $0 "\n"; found = found || $0 ~ pattern }' "$top_srcdir/README.md" |
-        sed "s|/data/small|$tmp/src|g; s|/tmp/node|$tmp/node|g; s|/mnt/imagenet|$tmp/node0|g"
+        sed "s|/data/small|$tmp/src|g; s|/tmp/node|$tmp/node|g; s|/mnt/imagenet|$tmp/node0|g" |
+        sed "s|/data/imagenet|$tmp/src|g; s|/tmp/imagenet|$tmp/imagenet|g"
 }
 
 src=$tmp/src
@@ -34,6 +35,47 @@ world_count=4
 # shellcheck disable=SC2016
 ok 'which comes up and goes' timeout 100 bash -euc '. "$1"; wait' - "$tmp/world"
 nothing_left 'nothing is left of it'
+
+# --- one node ---
+mkdir -p "$tmp"/{programs,imagenet,node0}
+printf '#!/bin/sh\nfind "$3" -name .dealfs -prune -o -type f -exec cat {} + | wc -c >%s\n' "$tmp/trained" \
+    >"$tmp/programs/python"
+chmod +x "$tmp/programs/python"
+bytes=$(cat "$src"/*/*/* | wc -c)
+run_block() { # what, the pattern of a line
+    block sh "$2" >"$tmp/block"
+    : >"$tmp/trained"
+    # shellcheck disable=SC2016
+    ok "$1" env PATH="$tmp/programs:$PATH" timeout 100 bash -euc '. "$1"' - "$tmp/block"
+}
+at_exit dealfs umount "$tmp/node0"
+run_block 'mount, stage, train, status, unmount' '^dealfs mount /data'
+is 'the training program read all' "$(cat "$tmp/trained")" "$bytes"
+is 'the status is shown' "$(grep -c 'joined\|alone' "$tmp/.output")" 1
+run_block 'the same in a namespace of its own' '^dealfs run '
+is 'the training program read all' "$(cat "$tmp/trained")" "$bytes"
+nothing_left 'nothing is left of them'
+
+# --- the control file ---
+mount_up -o "state=$tmp/state,ram=16M" "$src" "$tmp/node0" >/dev/null 2>&1
+sed -i 's|train/n[^\\]*JPEG|train/a/7.ppm|' "$(block sh '^exec 3<>' >"$tmp/block"; echo "$tmp/block")"
+# shellcheck disable=SC2016
+ok 'a request by the shell' bash -euc '. "$1"' - "$tmp/block"
+like 'and its reply' "$(cat "$tmp/.output")" '^[0-9]+.*train/a/7\.ppm$'
+if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+    block python 'order=u32' >"$tmp/snippet"
+    cat >>"$tmp/snippet" <<'END'
+assert sorted(order) == list(range(2100)), samples
+assert len(mine) == 2100 // 4, len(mine)
+for step in range(2100 // 128):
+    theirs, batch = set(order[128 * step:128 * (step + 1)]), set(mine[32 * step:32 * (step + 1)])
+    assert len(batch) == 32 and batch <= theirs, step
+END
+    ok 'one rank of an own permutation' /usr/bin/python3 "$tmp/snippet"
+else
+    skip 1 'numpy is not installed'
+fi
+ok 'unmount' dealfs umount "$tmp/node0"
 
 # --- the sampler ---
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
