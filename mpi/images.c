@@ -17,8 +17,6 @@
 
 enum { TICK_MS = 50, ROUND_MS = 200, NAMED = 8 };
 
-__extension__ typedef unsigned __int128 wide;
-
 struct round {
     uint64_t made, failed; /* 1: it is, it has */
     struct resizing_progress now;
@@ -231,7 +229,7 @@ static int share_made(struct images *r)
     return error ? error : share_records(r, tells);
 }
 
-/* --- parts --- */
+/* --- groups --- */
 
 struct span_of_nodes {
     uint32_t first, end;
@@ -243,36 +241,6 @@ static struct span_of_nodes group_of(const struct images *r, uint32_t node)
     uint32_t nodes = r->members->nodes->count, groups = members_groups(r->members);
     uint32_t group = node_group(node, nodes, groups);
     return (struct span_of_nodes){node_first(group, nodes, groups), node_first(group + 1, nodes, groups)};
-}
-
-static uint64_t share_of(const struct resizing_knows *all, uint32_t node, uint64_t level)
-{
-    return all[node].room < level ? all[node].room : level;
-}
-
-static wide filled_to(const struct resizing_knows *all, struct span_of_nodes of, uint64_t level)
-{
-    wide sum = 0;
-    for (uint32_t i = of.first; i < of.end; i++)
-        sum += share_of(all, i, level);
-    return sum;
-}
-
-/* As many files for each as for every other, but where a node would not have room for them if they became no smaller:
- * it gets so much less as that room is smaller than the others'. So water stands in vessels of different heights. */
-static struct resizing_part part_of(const struct resizing_knows *all, struct span_of_nodes of, uint32_t node)
-{
-    uint64_t level = all[of.first].bytes, low = 0;
-    while (level - low > 1) {
-        uint64_t middle = low + (level - low) / 2;
-        *(filled_to(all, of, middle) < all[of.first].bytes ? &low : &level) = middle;
-    }
-    wide sum = filled_to(all, of, level);
-    struct span_of_nodes before = {of.first, node};
-    wide from = sum ? filled_to(all, before, level) : node - of.first;
-    wide to = from + (sum ? share_of(all, node, level) : 1);
-    sum = sum ? sum : of.end - of.first;
-    return (struct resizing_part){.from = (uint64_t)((from << 32) / sum), .to = (uint64_t)((to << 32) / sum)};
 }
 
 /* --- rounds --- */
@@ -447,7 +415,8 @@ int images_together(struct images *r)
         error = share_known(r, all);
     if (error)
         return error;
-    const struct resizing_part part = part_of(all, group_of(r, nodes->me), nodes->me);
+    struct span_of_nodes of = group_of(r, nodes->me);
+    const struct resizing_part part = resizing_part_of(&all[of.first], of.end - of.first, nodes->me - of.first);
     say(r, RESIZING_BEGIN, &part, sizeof part); /* one that is gone is seen in the rounds */
     error = await_all(r, all);
     if (!error)

@@ -39,13 +39,15 @@ static int take_records(struct derived *d, const void *bytes, size_t n)
     const struct resizing_record *r = bytes;
     size_t count = n / sizeof *r;
 
+    if (n % sizeof *r)
+        return -EBADMSG;
     for (size_t i = 0; i < count; i++)
         if (!record_is_sound(d, &r[i]))
             return -EBADMSG;
     for (size_t i = 0; i < count; i++)
         if (d->record[r[i].file].outcome == DERIVED_UNKNOWN)
             memcpy(&d->record[r[i].file], r[i].word, sizeof r[i].word);
-    return n % sizeof *r ? -EBADMSG : 0;
+    return 0;
 }
 
 /* Of these files (NULL: of all), as far as they are known: *count of them, to be freed; NULL: no memory. */
@@ -153,12 +155,4 @@ int partners_end(int courier, struct derived *d, const uint32_t *file, uint32_t 
 void partners_fail(int courier, const char *why)
 {
     say(courier, RESIZING_FAILED, why, strlen(why));
-}
-
-/* Whatever is known and whatever the order of the catalog: neighbours go to different nodes. */
-bool partners_is_mine(const struct resizing_part *part, uint32_t place)
-{
-    uint32_t at = place * UINT32_C(2654435769);
-
-    return at >= part->from && at < part->to;
 }

@@ -17,6 +17,4 @@ bool partners_left(int courier); /* the courier has gone */
 int partners_end(int courier, struct derived *derived, const uint32_t *file, uint32_t n);
 void partners_fail(int courier, const char *why);
 
-bool partners_is_mine(const struct resizing_part *part, uint32_t place);
-
 #endif

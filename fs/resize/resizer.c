@@ -233,7 +233,7 @@ static void list_files(struct resizer *r, const struct resizing_part *part)
         fail("list files", -ENOMEM);
     for (uint32_t file = 0; file < r->derived->files; file++) {
         const struct derived_record *record = &r->derived->record[file];
-        if (record->outcome == DERIVED_UNKNOWN && partners_is_mine(part, r->unknown++))
+        if (record->outcome == DERIVED_UNKNOWN && resizing_is_in(part, r->unknown++))
             r->file[r->files++] = file;
         if (record->outcome != DERIVED_MADE)
             continue;

@@ -14,6 +14,7 @@ fs_wire_libwire_a_SOURCES = \
 	fs/wire/node.c \
 	fs/wire/node.h \
 	fs/wire/payload.c \
+	fs/wire/resizing.c \
 	fs/wire/resizing.h \
 	fs/wire/ring.c \
 	fs/wire/ring.h \

@@ -24,6 +24,7 @@
 
 #include "fs/base/hash.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum resizing_kind {
@@ -52,9 +53,9 @@ struct resizing_record {
     uint64_t word[3]; /* struct derived_record */
 };
 
-/* The n-th file that is not known is its affair where n · 2654435769 mod 2^32 lies in it. */
+/* Of what is to be done, in 2^32 parts: 0 to 2^32. */
 struct resizing_part {
-    uint64_t from, to; /* 0 to 2^32 */
+    uint64_t from, to;
 };
 
 struct resizing_progress {
@@ -65,5 +66,11 @@ struct resizing_progress {
     uint64_t estimated;     /* if this is 1 */
     uint64_t unstored;      /* bytes that found no room here */
 };
+
+/* What one of these nodes does: as many files as every other, but where it would not have room for them if they became
+ * no smaller. Then it does so much less as its room is smaller than that of the others. */
+struct resizing_part resizing_part_of(const struct resizing_knows *nodes, uint32_t count, uint32_t node);
+/* Of the files that are to be done, the one at this place: neighbours are in different parts. */
+bool resizing_is_in(const struct resizing_part *part, uint32_t place);
 
 #endif
