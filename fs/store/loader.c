@@ -4,7 +4,8 @@
  * source, compress, or answer. Readers only take the lock to park. A worker takes, in this order: reads to be served
  * directly, loads that readers wait for, what only the feeder waits for, of either kind, and other loads. What is
  * fed may take all workers but one, for a loader comes for it soon, and the rest `most_later` of them: so a reader
- * never waits for a whole round of feeding or staging.
+ * never waits for a whole round of feeding or staging. Where one of these is stuck, more may be, and what is fed has
+ * no more than the rest.
  *
  * What a load brings comes from the node that kept it before, as far as that has it, else from the source. What is only
  * pulled, and not found there, is not brought, unless somebody else has come for it meanwhile: then it runs again.
@@ -36,6 +37,7 @@ enum {
     AT_ONCE = SPAN_BYTES / VALUE_BYTES, /* values that another node is asked for */
     MOST_TRIES = 4,                     /* of a read, without getting further */
     IDLE_MS = 1500,
+    STUCK_MS = 1000,
 };
 
 struct load_worker {
@@ -43,6 +45,7 @@ struct load_worker {
     pthread_t thread;
     struct value_codec_state *codec;
     struct store_read *serving; /* loader's lock: being served directly; NULL: none, or loader_stop took it away */
+    uint64_t since; /* loader's lock: when it began what no reader waited for; 0: that is not what it does */
 };
 
 struct loader {
@@ -302,12 +305,28 @@ static bool may_serve(const struct loader *l, const struct read_list *list, size
     return first && (!l->direct_bytes || l->direct_bytes + first->span.length <= most);
 }
 
+static bool is_stuck(const struct loader *l)
+{
+    uint64_t before = clock_now() - STUCK_MS * MILLISECOND;
+    bool stuck = false;
+    for (int i = 0; i < l->workers; i++)
+        stuck |= l->worker[i].since && l->worker[i].since < before;
+    return stuck;
+}
+
+static bool may_feed(const struct loader *l)
+{
+    if (!may_serve(l, &l->fed, MOST_DIRECT / 2) && !l->wants.fed.count)
+        return false;
+    return l->later_running < l->most_later || (l->later_running < l->most_fed && !is_stuck(l));
+}
+
 enum turn { TURN_NOBODY, TURN_READERS, TURN_FED, TURN_LATER };
 
 static enum turn whose_turn(struct loader *l)
 {
     bool readers = may_serve(l, &l->direct, MOST_DIRECT) || l->wants.urgent.count;
-    bool fed = l->later_running < l->most_fed && (may_serve(l, &l->fed, MOST_DIRECT / 2) || l->wants.fed.count);
+    bool fed = may_feed(l);
     bool later = l->later_running < l->most_later && l->wants.later.count;
     if (turn_comes(&l->fed_yields, readers, fed))
         return !readers && turn_comes(&l->later_yields, true, later) ? TURN_LATER : TURN_FED;
@@ -327,12 +346,14 @@ static void work_for_others(struct load_worker *w, enum turn turn)
 {
     struct loader *l = w->loader;
     l->later_running++;
+    w->since = clock_now();
     if (turn == TURN_LATER)
         run_load(w, load_queue_take(&l->wants.later));
     else if (may_serve(l, &l->fed, MOST_DIRECT / 2))
         serve_direct(w, read_list_take(&l->fed));
     else
         run_load(w, load_queue_take(&l->wants.fed));
+    w->since = 0;
     l->later_running--;
     wake_workers(l, 1);
 }

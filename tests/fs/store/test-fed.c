@@ -1,4 +1,5 @@
 /* What the feeder asks for: counted apart, and behind everybody else. */
+#include "fs/base/clock.h"
 #include "fs/wire/feed.h"
 #include "tests/fs/store/dataset.h"
 #include "tests/lib/tap.h"
@@ -156,6 +157,28 @@ static void test_behind_hanging(const char *what, uint64_t ram)
     store_close(store);
 }
 
+/* Of eight threads those that hang for the feeder are six at most, when one of them has been seen to hang. */
+static void test_stuck(const char *what, uint64_t ram)
+{
+    enum { MANY = 8, STUCK = 4 };
+    struct asked fed[FED], other[2];
+    faults_set("hang=*/0*");
+    dataset_threads(MANY);
+    struct store *store = dataset_store(&d, ram, 0, "file=FILE", false);
+    dataset_threads(THREADS);
+    uint64_t began = clock_now();
+    ask_files(store, fed, "fed", 0, STUCK);
+    wait_until(clock_now() - began > 5 * SECOND / 4);
+    ask_files(store, fed + STUCK, "fed", STUCK, FED - STUCK);
+    ask_files(store, &other[0], "other", 0, 1);
+    ask_files(store, &other[1], "other", 10, 1);
+    is_int(answer_of(&other[1]), 0, "%s: beside a reader and a feeder that hang another reader is answered", what);
+    is_int(atomic_load(&other[0].error), 1, "%s: while they do", what);
+    faults_set("");
+    is_int(answer_of(&other[0]) + wrong_answers(fed, FED), 0, "%s: and they are, in the end", what);
+    store_close(store);
+}
+
 /* With one thread, which is busy meanwhile, all are answered in the order in which they are taken. */
 static struct store *open_busy(struct asked *busy, uint64_t ram)
 {
@@ -299,6 +322,8 @@ int main(void)
     test_counts();
     test_behind_hanging("loads", 16 * MIB);
     test_behind_hanging("directly", 0);
+    test_stuck("loads", 16 * MIB);
+    test_stuck("directly", 0);
     test_order("loads", 16 * MIB);
     test_order("directly", 0);
     test_turn("loads", 16 * MIB);

@@ -216,6 +216,26 @@ static void test_lost(void)
     fake_end(&f);
 }
 
+/* Two extents may have two owners: the read is two, and counts as one. */
+static void test_crossing(void)
+{
+    struct fake f;
+    struct store_stats stats;
+    uint64_t reads = 0;
+    peering_join(&f, 3, LONG);
+    struct span span = {dataset_file(&dataset, "sparse-large"), 128 << 10, EXTENT_BYTES - (64 << 10)};
+    for (uint32_t node = 0; node < 3; node++) {
+        struct asked *fed = calloc(1, sizeof *fed);
+        ask(&f, node, fed, span, true);
+        ok(are_right(fed, 1, PLACES), "node %u is fed across the end of an extent", node);
+        fake_stats(&f, node, &stats);
+        for (enum place place = 0; place < PLACES; place++)
+            reads += stats.fed.reads[place] + 10 * stats.reads[place] + 10 * stats.fed.waits[place];
+    }
+    is_uint(reads, 3, "each as one read");
+    fake_end(&f);
+}
+
 /* All nodes feed and read all of it, each from another place on. */
 
 struct node_feed {
@@ -285,6 +305,7 @@ int main(void)
     test_owner();
     test_answers();
     test_lost();
+    test_crossing();
     test_once(2);
     test_once(4);
     return peering_done();
