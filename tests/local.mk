@@ -247,8 +247,8 @@ SCRIPT_TESTS = \
 	tests/cases/71-decoded.t \
 	tests/cases/73-package.t \
 	tests/cases/74-epochs.t \
-	tests/cases/81-feed-first.t \
 	tests/cases/75-top.t \
+	tests/cases/81-feed-first.t \
 	tests/cli/lab/20-simulate.t \
 	tests/cli/mount/10-start.t \
 	tests/cli/mount/11-held.t \

@@ -11,8 +11,8 @@ cp -r "$src" "$tmp/src2"
 mount_up -o ram=20M "$src" "$tmp/one"
 mount_up -o ram=20M "$tmp/src2" "$tmp/two"
 
-# A terminal of its own for `dealfs top ARGUMENTS`, and what is done there: `see TEXT`, `keys TEXT`, `size ROWS COLUMNS`,
-# `signal NUMBER`, `run COMMAND`, `end STATUS`.
+# A terminal of its own for `dealfs top ARGUMENTS`, and what is done there: `see TEXT`, `keys TEXT`, `signal NUMBER`,
+# `size ROWS COLUMNS`, `stopped`, `run COMMAND`, `end STATUS`.
 cat >"$tmp/terminal.py" <<'END'
 import fcntl, os, pty, re, select, struct, subprocess, sys, termios, time
 cut = sys.argv.index('--')
@@ -119,7 +119,8 @@ out=$(timeout 20 dealfs top "$tmp/one" </dev/null | head -8)
 is 'again and again' "$(grep -c '^NODE' <<<"$out")" 2
 is 'as JSON' "$(dealfs top --once --json | python3 -c '
 import json, sys
-print(*[len(node["ranks"]) for node in json.load(sys.stdin) if node["mountpoint"].startswith(sys.argv[1])])' "$tmp")" '1 0'
+mounts = [node for node in json.load(sys.stdin) if node["mountpoint"].startswith(sys.argv[1])]
+print(*[len(node["ranks"]) for node in mounts])' "$tmp")" '1 0'
 one_line 'no mount' 'nothing is mounted there' dealfs top "$tmp/src"
 exits 2 'two mountpoints' dealfs top a b
 ok 'a mount that goes away ends it' terminal "$tmp/two" -- see '/two' run "dealfs umount $tmp/two" end 1
