@@ -14,6 +14,8 @@ fs_feed_libfeed_a_SOURCES = \
 	fs/feed/pace.h \
 	fs/feed/pour.c \
 	fs/feed/pour.h \
+	fs/feed/predict.c \
+	fs/feed/predict.h \
 	fs/feed/recipe.c \
 	fs/feed/recipe.h \
 	fs/feed/throttle.c \
@@ -29,5 +31,6 @@ dealfs_feeder_LDADD = \
 	fs/attach/libattach.a \
 	fs/wire/libwire.a \
 	fs/catalog/libcatalog.a \
+	fs/plan/libplan.a \
 	fs/base/libbase.a \
 	$(XXHASH_LIBS)

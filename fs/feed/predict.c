@@ -1,0 +1,203 @@
+/* Try epochs, and count the reads that come after the one before them. */
+#include "fs/feed/predict.h"
+
+#include "fs/plan/random.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WORKERS = 8,            /* of a rank, with */
+    PREFETCH = 2,           /* batches each of them */
+    SPREAD = 2,             /* positions by which reads may have changed their places, in long lists */
+    FOLLOW_TENTHS = 6,      /* so many tenths of the reads must follow others */
+    DRAWS_MOST = 200000000, /* of each part of the search: a second or two */
+};
+#define NOWHERE UINT32_MAX
+
+struct predict {
+    struct predict_terms terms;
+    uint32_t sample[PREDICT_READS], reads, enough;
+    uint64_t likely;
+    uint64_t tried;    /* epochs, in the order of the search */
+    uint32_t *order;   /* 0, 1, 2 …, but while an epoch is tried */
+    uint32_t *swapped; /* with what each place was, to undo it */
+    unsigned char *at; /* of each sample: which of the reads it is, from 1 */
+    uint64_t drawn;    /* in this part of the search */
+    bool whole;        /* its second part */
+    struct mt19937 random;
+};
+
+int predict_create(const struct predict_terms *terms, struct predict **predict)
+{
+    uint32_t n = terms->samples;
+    struct predict *p = n >= PREDICT_SAMPLES_LEAST && terms->ranks > 0 ? calloc(1, sizeof *p) : NULL;
+
+    if (!p)
+        return n >= PREDICT_SAMPLES_LEAST && terms->ranks > 0 ? -ENOMEM : -EINVAL;
+    p->terms = *terms;
+    p->enough = n / 3 < PREDICT_READS ? n / 3 : PREDICT_READS;
+    p->order = malloc(n * sizeof *p->order);
+    p->swapped = malloc(n * sizeof *p->swapped);
+    p->at = calloc(n, 1);
+    if (!p->order || !p->swapped || !p->at) {
+        predict_destroy(p);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        p->order[i] = i;
+    *predict = p;
+    return 0;
+}
+
+void predict_destroy(struct predict *p)
+{
+    if (!p)
+        return;
+    free(p->order);
+    free(p->swapped);
+    free(p->at);
+    free(p);
+}
+
+void predict_restart(struct predict *p, uint64_t likely)
+{
+    for (uint32_t i = 0; i < p->reads; i++)
+        p->at[p->sample[i]] = 0;
+    p->reads = 0;
+    p->tried = 0;
+    p->drawn = 0;
+    p->whole = false;
+    p->likely = likely;
+}
+
+bool predict_read(struct predict *p, uint32_t sample)
+{
+    if (sample < p->terms.samples && p->reads < p->enough && p->at[sample] == 0) {
+        p->sample[p->reads++] = sample;
+        p->at[sample] = (unsigned char)p->reads;
+    }
+    return p->reads == p->enough;
+}
+
+/* ---- do reads follow each other? ---- */
+
+/* In long lists the neighbours of a place are seldom read by chance, and small changes of the order are let pass. */
+static uint32_t spread_in(uint64_t places, uint32_t reads)
+{
+    return places > (uint64_t)reads * 2 * SPREAD * 20 ? SPREAD : 0;
+}
+
+/* How many come after one that stands before them, `stride` or a few times that. */
+static uint32_t count_followers(const uint32_t *place, uint32_t n, uint32_t stride, uint32_t spread)
+{
+    uint32_t followers = 0;
+
+    for (uint32_t i = 1; i < n; i++) {
+        bool follows = false;
+        for (uint32_t j = 0; j < i && !follows && place[i] != NOWHERE; j++) {
+            if (place[j] == NOWHERE || place[i] % stride != place[j] % stride)
+                continue;
+            int64_t steps = ((int64_t)place[i] - (int64_t)place[j]) / (int64_t)stride;
+            follows = steps == 1 || (steps != 0 && steps >= -(int64_t)spread && steps <= (int64_t)spread);
+        }
+        followers += follows;
+    }
+    return followers;
+}
+
+static bool is_followed(uint32_t followers, uint32_t n)
+{
+    return n > 1 && followers * 10 >= (n - 1) * FOLLOW_TENTHS;
+}
+
+/* DistributedSampler without shuffling gives rank, rank + R, …; a plain loader all. */
+bool predict_is_natural(const uint32_t *sample, uint32_t n, uint32_t ranks)
+{
+    return is_followed(count_followers(sample, n, 1, 0), n) ||
+           (ranks > 1 && is_followed(count_followers(sample, n, ranks, 0), n));
+}
+
+/* ---- epochs ---- */
+
+/* The first `count` places of an epoch's order, as torch.randperm draws them; and where the reads are in it. */
+static void draw_epoch(struct predict *p, uint64_t epoch, uint32_t count, uint32_t *place)
+{
+    uint32_t n = p->terms.samples;
+
+    mt_seed(&p->random, p->terms.seed + epoch);
+    for (uint32_t i = 0; i < p->reads; i++)
+        place[i] = NOWHERE;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t other = i + 1 < n ? i + mt_next(&p->random) % (n - i) : i, sample = p->order[other];
+        p->order[other] = p->order[i];
+        p->order[i] = sample;
+        p->swapped[i] = other;
+        if (p->at[sample])
+            place[p->at[sample] - 1] = i;
+    }
+    for (uint32_t i = count; i-- > 0;) {
+        uint32_t other = p->swapped[i], sample = p->order[other];
+        p->order[other] = p->order[i];
+        p->order[i] = sample;
+    }
+}
+
+static bool epoch_fits(struct predict *p, uint64_t epoch, uint32_t count)
+{
+    uint32_t place[PREDICT_READS];
+
+    draw_epoch(p, epoch, count, place);
+    uint32_t there = 0;
+    for (uint32_t i = 0; i < p->reads; i++)
+        there += place[i] != NOWHERE;
+    if (!is_followed(there, p->reads))
+        return false;
+    uint32_t spread = spread_in(p->terms.samples / p->terms.ranks, p->reads);
+    return is_followed(count_followers(place, p->reads, p->terms.ranks, spread), p->reads);
+}
+
+/* The samples among which the first reads of an epoch are. */
+static uint32_t first_places(const struct predict *p)
+{
+    uint64_t batches = WORKERS * PREFETCH + p->enough / p->terms.batch + 1;
+    uint64_t places = batches * p->terms.batch * p->terms.ranks;
+
+    return places < p->terms.samples ? (uint32_t)places : p->terms.samples;
+}
+
+/* By their beginnings, the likely one first; then as a whole. False: that is all. */
+static bool next_try(struct predict *p, uint64_t *epoch, uint32_t *count)
+{
+    uint32_t few = first_places(p), all = p->terms.samples;
+
+    if (!p->whole && (p->tried > PREDICT_EPOCHS || p->drawn > DRAWS_MOST)) {
+        p->whole = true;
+        p->tried = p->drawn = 0;
+    }
+    if (p->whole && (few == all || p->tried > PREDICT_WHOLE || p->drawn > DRAWS_MOST))
+        return false;
+    *count = p->whole ? all : few;
+    *epoch = p->tried == 0 ? p->likely : p->tried - 1;
+    p->tried++;
+    p->drawn += *count + MT_WORDS;
+    return true;
+}
+
+enum predict_result predict_step(struct predict *p, uint64_t draws, uint64_t *epoch)
+{
+    uint32_t count = 0;
+
+    if (p->reads < p->enough)
+        return PREDICT_READING;
+    if (p->tried == 0 && !p->whole && predict_is_natural(p->sample, p->reads, p->terms.ranks))
+        return PREDICT_NATURAL;
+    for (uint64_t drawn = 0; drawn < draws; drawn += count + MT_WORDS) {
+        if (!next_try(p, epoch, &count))
+            return PREDICT_NONE;
+        if (epoch_fits(p, *epoch, count))
+            return PREDICT_FOUND;
+    }
+    return PREDICT_SEARCHING;
+}
