@@ -243,6 +243,7 @@ SCRIPT_TESTS = \
 	tests/cases/60-disk.t \
 	tests/cases/61-source.t \
 	tests/cases/62-warm.t \
+	tests/cases/80-feed.t \
 	tests/cases/63-clean.t \
 	tests/cases/70-resize.t \
 	tests/cases/71-decoded.t \
@@ -353,6 +354,7 @@ EXTRA_DIST += \
 	tests/figures/run \
 	tests/figures/training.py \
 	tests/figures/wall.py \
+	tests/lib/feeding.py \
 	tests/lib/fuzz \
 	tests/lib/moved.py \
 	tests/lib/reader.py \

@@ -4,13 +4,17 @@
 #include "cli/live/keepers.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/file.h"
 
 #include <ctype.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+
+static const char feeder_name[] = "dealfs-feeder", feeder_paused[] = "dealfs-paused";
 
 static bool has_name(int process, const char *name)
 {
@@ -51,6 +55,12 @@ static bool find_uid(int process, uid_t *uid)
     return id[0] == id[1] && id[0] == id[2] && id[0] == id[3];
 }
 
+/* A feeder says with its name that it is paused: see fs/feed/feeder.c. */
+static bool shows_name(int process, const char *name)
+{
+    return has_name(process, name) || (strcmp(name, feeder_name) == 0 && has_name(process, feeder_paused));
+}
+
 /* The process may end at any time: what cannot be read is passed over. */
 static int look_at_process(int proc, const char *pid, const char *name,
                            int (*each)(void *user, const struct keeper_seen *keeper), void *user)
@@ -59,7 +69,7 @@ static int look_at_process(int proc, const char *pid, const char *name,
     CLEANUP_CLOSE int process = openat(proc, pid, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     uid_t uid;
 
-    if (process < 0 || !has_name(process, name) || !find_uid(process, &uid) || is_fake(process, name) ||
+    if (process < 0 || !shows_name(process, name) || !find_uid(process, &uid) || is_fake(process, name) ||
         file_read(process, "cmdline", 1 << 16, &line) || line.length == 0)
         return 0;
     const char *state = memchr(line.data, 0, line.length);
@@ -117,6 +127,36 @@ pid_t keepers_server(const char *state, uid_t owner)
 
     each_process("dealfs-server", match_state, &w);
     return w.pid;
+}
+
+enum { PAUSE_TRIES = 200, PAUSE_MS = 5 };
+static bool is_paused(pid_t feeder)
+{
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/%d", (int)feeder);
+    CLEANUP_CLOSE int process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return process < 0 || has_name(process, feeder_paused);
+}
+
+pid_t keepers_pause_feeder(const char *state, uid_t owner)
+{
+    struct keeper_wanted w = {.state = state, .uid = owner};
+
+    each_process(feeder_name, match_state, &w);
+    if (!w.pid || kill(w.pid, SIGUSR1))
+        return 0;
+    for (int i = 0; i < PAUSE_TRIES && !is_paused(w.pid); i++)
+        clock_sleep(PAUSE_MS * MILLISECOND);
+    if (!is_paused(w.pid))
+        kill(w.pid, SIGKILL); /* stopped, or it waits for a server that hangs */
+    return w.pid;
+}
+
+void keepers_resume_feeder(pid_t feeder)
+{
+    if (feeder > 0 && is_paused(feeder))
+        kill(feeder, SIGUSR2);
 }
 
 bool keepers_here(pid_t keeper)

@@ -19,6 +19,11 @@ int keepers_each(int (*each)(void *user, const struct keeper_seen *keeper), void
 pid_t keepers_of_state(const char *state);
 /* The server that runs for it, as the mount's owner, or 0. */
 pid_t keepers_server(const char *state, uid_t owner);
+/* Have the feeder that runs for it, as the mount's owner, have nothing of the mount open, for some seconds or until it
+ * is told to go on: a feeder that goes on opening files would keep the mount busy. Returns the feeder, or 0; one that
+ * does not answer is killed, and started again by its keeper. */
+pid_t keepers_pause_feeder(const char *state, uid_t owner);
+void keepers_resume_feeder(pid_t feeder);
 bool keepers_here(pid_t keeper);                     /* in our mount namespace */
 unsigned keepers_count(const struct memory *memory); /* this user's, that share this memory with us */
 

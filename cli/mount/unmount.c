@@ -10,6 +10,7 @@
 #include "cli/mount/unmount.h"
 
 #include "cli/base/guard.h"
+#include "cli/live/keepers.h"
 #include "cli/live/users.h"
 #include "fs/attach/attach.h"
 #include "fs/attach/utab.h"
@@ -143,6 +144,12 @@ static int check_owner(struct unmount_work *w, struct str *why)
     return -EPERM;
 }
 
+/* It opens files of the mount, each for a moment, and the mount would be busy then. */
+static pid_t pause_feeder(const struct live *live)
+{
+    return live->configured && live->config.feed ? keepers_pause_feeder(live->config.state, live->config.owner_uid) : 0;
+}
+
 int unmount_live(const struct live *live, bool lazy, struct str *why)
 {
     CLEANUP_STR struct str users = STR_INIT, copies = STR_INIT;
@@ -155,7 +162,10 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
     if (!find_on(&w, w.nested, CONTROL))
         w.nested[0] = '\0';
     bool inside = w.lazy && users_of_mount(live->mountpoint, &users) > 0;
+    pid_t feeder = pause_feeder(live);
     error = guard_run(take_guarded, &w, STEP_SECONDS, why);
+    if (error)
+        keepers_resume_feeder(feeder);
     if (error == -EBUSY)
         return say_busy(live, why);
     if (error && why->length == 0)

@@ -13,7 +13,7 @@ struct key {
     bool required;
 };
 
-enum { KEYS_MOST = 24 }; /* of one table, which ends with a name of NULL */
+enum { KEYS_MOST = 32 }; /* of one table, which ends with a name of NULL */
 
 struct key_value {
     const char *text; /* NULL: not given. Decoded, NUL-terminated, without NUL bytes in it */

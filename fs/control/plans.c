@@ -174,6 +174,24 @@ void plans_put(struct plans *plans, struct planned *planned)
     pthread_mutex_unlock(&plans->lock);
 }
 
+struct planned *plans_find(struct plans *plans, const struct digest *digest)
+{
+    struct planned *found = NULL;
+
+    pthread_mutex_lock(&plans->lock);
+    for (int i = 0; i < PLANS_KEPT && !found; i++) {
+        struct planned *p = plans->plan[i];
+        if (p && p->ready && memcmp(&p->summary.digest, digest, sizeof *digest) == 0)
+            found = p;
+    }
+    if (found) {
+        found->references++;
+        found->used = ++plans->asked;
+    }
+    pthread_mutex_unlock(&plans->lock);
+    return found;
+}
+
 bool plans_drop(struct plans *plans)
 {
     pthread_mutex_lock(&plans->lock);

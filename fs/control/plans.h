@@ -51,6 +51,8 @@ void plans_fini(struct plans *plans);
 /* 0 and `*planned`, a reference: it is READY. 1 and one that the caller must make and give to plans_made or
  * plans_failed. -EINTR, -ENOMEM. */
 int plans_get(struct plans *plans, const struct digest *key, const struct asker *asker, struct planned **planned);
+/* One that is READY, a reference, by what its summary says; NULL: none is kept. */
+struct planned *plans_find(struct plans *plans, const struct digest *digest);
 void plans_made(struct plans *plans, struct planned *planned); /* it stays referred to */
 void plans_failed(struct plans *plans, struct planned *planned);
 void plans_put(struct plans *plans, struct planned *planned);

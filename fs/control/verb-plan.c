@@ -239,9 +239,21 @@ static int make_plan(struct making *m, struct planned *planned)
     return error;
 }
 
+static bool has_digest(const struct planned *planned, const struct digest *digest)
+{
+    return memcmp(&planned->summary.digest, digest, sizeof *digest) == 0;
+}
+
+/* With `digest` the order need not be given once more: the plan may be kept. */
 static int find_plan(struct making *m, struct planned **planned)
 {
     struct plans *plans = &m->control->plans;
+
+    if (m->wanted->digested && (*planned = plans_find(plans, &m->wanted->digest))) {
+        if ((*planned)->shape.ranks == m->wanted->ranks)
+            return 0;
+        plans_put(plans, *planned);
+    }
     struct digest key = making_key(m);
     int turn = plans_get(plans, &key, m->question->asker, planned);
 
@@ -372,7 +384,12 @@ int plan_answer(struct control *control, const struct plan_question *question, s
     if (!error)
         error = find_plan(&m, &planned);
     if (!error) {
-        error = reply_with(&m, planned, reply);
+        if (m.wanted->digested && !has_digest(planned, &m.wanted->digest)) {
+            str_adds(why, "`digest`: the plan is another, and that one is not kept");
+            error = -ESTALE;
+        } else {
+            error = reply_with(&m, planned, reply);
+        }
         *origin = (struct plan_origin){planned->layout, planned->key};
         plans_put(&control->plans, planned);
         if (!error) {

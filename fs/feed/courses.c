@@ -9,6 +9,7 @@
 enum {
     PLACES_MOST = 64, /* of a file in one course that are looked at */
     ALIVE_S = 60,     /* a rank that has not read for so long does not count */
+    AHEAD_SHARE = 8,  /* of the room, for what is not read yet beside what is */
     CONFIRMED = 4,    /* reads of a list that tell that the one before has been left */
 };
 
@@ -71,24 +72,36 @@ uint64_t courses_ahead(const struct feed_courses *cs)
 
 /* --- reads --- */
 
-/* Of a list that is to be read after another one nothing is expected before that is at its end. */
+/* Of a list that is to be read after another one nothing is expected before that is at its end. Where nobody has read
+ * either, any of them may be the first. */
 static bool is_open(const struct feed_course *c, uint32_t list)
 {
     int b = same_rank(c->before, c->rank[list]);
-    if (b < 0 || c->before->left[b] || c->seen[list])
+    if (b < 0 || c->before->left[b] || c->seen[list] || !c->before->seen[b])
         return true;
     const struct window *w = &c->before->window[b];
     return w->reached + w->count / 16 + 1 >= w->count;
 }
 
+static uint32_t distance_of(const struct course_read *read)
+{
+    uint32_t reached = read->course->window[read->list].reached;
+    return read->position > reached ? read->position - reached : reached - read->position;
+}
+
+/* Of several places that it may be, the one that is nearest to its loader. */
 static void rate_place(struct feed_course *c, uint32_t place, struct course_read *best)
 {
-    uint32_t list = course_list(c, place), position = place - c->start[list];
-    enum window_rate rate = window_rate(&c->window[list], position);
-    if (c->left[list] || (rate != WINDOW_RECENTLY && !is_open(c, list)))
-        rate = WINDOW_STRAY;
-    if (!best->course || rate > best->rate)
-        *best = (struct course_read){c, list, position, rate};
+    uint32_t list = course_list(c, place);
+    struct course_read read = {c, list, place - c->start[list], WINDOW_STRAY};
+    enum window_rate rate = window_rate(&c->window[list], read.position);
+    if (rate == WINDOW_RECENTLY || (!c->left[list] && is_open(c, list)))
+        read.rate = rate;
+    bool foreseen = read.rate == WINDOW_NEAR || read.rate == WINDOW_AHEAD;
+    if (!best->course ||
+        (foreseen && (best->rate == WINDOW_NEAR || best->rate == WINDOW_AHEAD) ? distance_of(&read) < distance_of(best)
+                                                                               : read.rate > best->rate))
+        *best = read;
 }
 
 static void leave_before(struct feed_course *c, uint32_t list)
@@ -155,33 +168,36 @@ static bool is_alive(const struct feed_course *c, uint32_t list, uint64_t now)
     return !c->left[list] && now - last < ALIVE_S * SECOND;
 }
 
-/* Lists of one kind and rank count once. */
+/* The list waits for that of the epoch before, which is being read. */
+static bool is_next(const struct feed_course *c, uint32_t list, uint64_t now)
+{
+    int b = same_rank(c->before, c->rank[list]);
+    return b >= 0 && c->before->seen[b] && is_alive(c->before, (uint32_t)b, now);
+}
+
 static uint32_t count_sharers(const struct feed_courses *cs, uint64_t now)
 {
     uint32_t sharers = 0;
-    for (int i = 0; i < cs->count; i++) {
-        const struct feed_course *c = cs->course[i];
-        for (uint32_t r = 0; r < c->ranks; r++) {
-            int b = same_rank(c->before, c->rank[r]);
-            bool counted = b >= 0 && is_alive(c->before, (uint32_t)b, now);
-            sharers += is_alive(c, r, now) && !counted;
-        }
-    }
+    for (int i = 0; i < cs->count; i++)
+        for (uint32_t r = 0; r < cs->course[i]->ranks; r++)
+            sharers += is_alive(cs->course[i], r, now) && !is_next(cs->course[i], r, now);
     return sharers ? sharers : 1;
 }
 
-/* What lies before a list takes of the room that they have together. False: all of that is to be fed first. */
-static bool room_after(const struct feed_course *c, uint32_t list, uint64_t *room)
+/* What the epochs before leave of the room that they have together. While the one that is read has something to feed,
+ * the next gets a little of its own: that one may be left at any time. */
+static uint64_t room_after(const struct feed_course *c, uint32_t list, uint64_t share)
 {
+    uint64_t room = share;
     for (const struct feed_course *b = c->before; b; b = b->before) {
         int r = same_rank(b, c->rank[list]);
-        if (r < 0 || b->left[r])
+        if (r < 0 || b->left[r] || !b->seen[r])
             continue;
         if (b->window[r].fed < b->window[r].count)
-            return false;
-        *room -= b->window[r].ahead < *room ? b->window[r].ahead : *room;
+            return share / AHEAD_SHARE;
+        room -= b->window[r].ahead < room ? b->window[r].ahead : room;
     }
-    return true;
+    return room;
 }
 
 /* The list that is least far ahead, of those with something to feed and room for it. */
@@ -193,9 +209,9 @@ static struct course_read choose_list(struct feed_courses *cs, uint64_t share)
         struct feed_course *c = cs->course[i];
         for (uint32_t r = 0; r < c->ranks; r++) {
             struct window *w = &c->window[r];
-            w->room = share;
-            if (c->left[r] || w->fed >= w->count || !room_after(c, r, &w->room) || w->ahead >= w->room ||
-                w->ahead >= least || w->fed - w->reached >= w->trust)
+            w->room = room_after(c, r, share);
+            if (c->left[r] || w->fed >= w->count || w->ahead >= w->room || w->ahead >= least ||
+                w->fed - w->reached >= w->trust)
                 continue;
             least = w->ahead;
             chosen = (struct course_read){.course = c, .list = r};

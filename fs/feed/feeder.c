@@ -177,8 +177,6 @@ static void drop_course(struct feeder *f, int slot)
         courses_remove(&f->courses, c);
         break;
     }
-    for (int list = 0; list < FEED_RANKS; list++)
-        atomic_store(&f->feed->rank[slot][list].number, 0);
 }
 
 static void cover_course(struct feeder *f, struct feed_course *c, uint32_t flags, bool unwatched)
@@ -202,11 +200,25 @@ static void cover_course(struct feeder *f, struct feed_course *c, uint32_t flags
         log_warning("what is read of epoch %" PRIu64 " is not counted: %s", c->epoch, strerror(-error));
 }
 
+/* A feeder before this one may have followed the plan. */
+static void resume_course(struct feeder *f, struct feed_course *c)
+{
+    for (uint32_t list = 0; list < c->ranks; list++) {
+        const struct feed_rank *r = &f->feed->rank[c->slot][list];
+        if (atomic_load(&r->number) != c->number || atomic_load(&r->rank) != c->rank[list])
+            continue;
+        window_resume(&c->window[list], atomic_load(&r->reached));
+        c->seen[list] = atomic_load(&r->seen);
+        c->left[list] = atomic_load(&r->flags) & FEED_ENDED;
+    }
+}
+
 static void begin_course(struct feeder *f, struct feed_course *c, int slot)
 {
     struct pace_watched watched = {0};
     c->slot = slot;
     c->began = clock_now();
+    resume_course(f, c);
     int error = f->pace ? pace_watch(f->pace, c->file, c->start[c->ranks], &watched) : -EMFILE;
     bool partly = error || watched.watched < watched.directories;
     if (f->pace && !partly)
@@ -245,7 +257,8 @@ static void look_at_plan(struct feeder *f, int slot, uint64_t now)
         return;
     plan->version = version;
     if (recipe.number != plan->number) {
-        drop_course(f, slot);
+        if (plan->number)
+            drop_course(f, slot);
         *plan = (struct feeder_plan){.version = version, .number = recipe.number, .again = now};
     }
     if (plan->again)

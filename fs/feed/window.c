@@ -78,6 +78,11 @@ void window_restart(struct window *w)
         .files = w->files, .file = w->file, .count = w->count, .room = w->room, .trust = UINT32_MAX, .marks = marks};
 }
 
+void window_resume(struct window *w, uint32_t reached)
+{
+    w->base = w->reached = w->fed = reached < w->count ? reached : w->count;
+}
+
 void window_leave(struct window *w)
 {
     memset(fed_bits(w), 0, words_of(w) * sizeof *w->marks);

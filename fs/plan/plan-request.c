@@ -41,6 +41,7 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
                      .help = "of each node's samples this part changes its node before the next epoch (0)"},
     KEY(NODES) = {.name = "nodes", .value = "N,...", .help = "the node of each rank: its number, or its host"},
     KEY(LAYOUT) = {.name = "layout", .value = "DIGEST", .help = "plan from this layout and no other"},
+    KEY(DIGEST) = {.name = "digest", .value = "DIGEST", .help = "answer with the plan of this digest or not at all"},
     KEY(FEED) = {.name = "feed", .choices = "no|yes", .help = "read ahead of the ranks on this node"},
     [PLAN_KEYS] = {0},
 };
@@ -124,13 +125,14 @@ static void take_samples(struct parsing *p, struct plan_request *r)
     r->count = take_number(p, PLAN_KEY_COUNT, 0, UINT32_MAX, UINT64_MAX);
 }
 
-static void take_layout(struct parsing *p, struct plan_request *r)
+/* Is it given? */
+static bool take_digest(struct parsing *p, enum plan_key key, struct digest *digest)
 {
-    const char *text = p->value[PLAN_KEY_LAYOUT].text;
+    const char *text = p->value[key].text;
 
-    r->pinned = text != NULL;
-    if (text && digest_parse(text, &r->layout))
-        refuse_value(p, -EINVAL, PLAN_KEY_LAYOUT, "must be a digest of 32 hexadecimal digits, as `status` shows it");
+    if (text && digest_parse(text, digest))
+        refuse_value(p, -EINVAL, key, "must be a digest of 32 hexadecimal digits, as `status` shows it");
+    return text != NULL;
 }
 
 int plan_request_parse(const struct key_value value[PLAN_KEYS], struct plan_request *request, struct str *why)
@@ -152,7 +154,8 @@ int plan_request_parse(const struct key_value value[PLAN_KEYS], struct plan_requ
     r.echo = take_millionths(&p, PLAN_KEY_ECHO, ECHO_ONE, ECHO_MOST, "must be 1 to 1000");
     take_exchange(&p, &r);
     r.echo_buffer = (uint32_t)take_number(&p, PLAN_KEY_ECHO_BUFFER, 0, UINT32_MAX, ECHO_BUFFER);
-    take_layout(&p, &r);
+    r.pinned = take_digest(&p, PLAN_KEY_LAYOUT, &r.layout);
+    r.digested = take_digest(&p, PLAN_KEY_DIGEST, &r.digest);
     if (!p.error)
         *request = r;
     return p.error;

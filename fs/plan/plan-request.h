@@ -28,6 +28,7 @@ enum plan_key {
     PLAN_KEY_EXCHANGE,
     PLAN_KEY_NODES,
     PLAN_KEY_LAYOUT,
+    PLAN_KEY_DIGEST,
     PLAN_KEY_FEED,
     PLAN_KEYS,
 };
@@ -58,6 +59,8 @@ struct plan_request {
     const char *nodes;    /* NULL: evenly */
     bool pinned;          /* `layout` was given */
     struct digest layout;
+    bool digested; /* `digest` was given: of the whole plan, which is this one or none */
+    struct digest digest;
     bool feed; /* no part of the plan: its ranks on this node want to find what they read in the page cache */
 };
 

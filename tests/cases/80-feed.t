@@ -1,0 +1,196 @@
+#!/bin/bash
+# Reading ahead: what the ranks of this node read next is in the page cache before they ask, whatever becomes of who
+# puts it there, and however they read.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_fuse
+src=$tmp/src mnt=$tmp/mnt list=$tmp/list
+# 4 MiB are 64 files.
+files=640 window=64
+python3 - "$src" $files <<'END'
+import os, sys
+for i in range(int(sys.argv[2])):
+    folder = f'{sys.argv[1]}/class{i % 5}'
+    os.makedirs(folder, exist_ok=True)
+    with open(f'{folder}/{i:04d}', 'wb') as f:
+        f.write(os.urandom(65536))
+END
+settle "$src"
+
+feeding() { python3 "$top_srcdir/tests/lib/feeding.py" "$@"; }
+feeder() { processes "dealfs-feeder $state"; }
+server() { processes "dealfs-server $state"; }
+keeper() { processes "dealfs-keeper $state"; }
+start_mount() { # options
+    state=$tmp/state.$RANDOM
+    mkdir -p "$mnt"
+    dealfs mount -o "state=$state,feed=4M,$1" "$src" "$mnt"
+}
+end_mount() { dealfs umount "$mnt"; }
+at_exit end_mount
+plan_epoch() { dealfs plan "$mnt" ranks=1 batch=8 rank=0 "$@" | tr '\n' ' ' >"$list"; }
+epoch=0
+next_epoch() { # keys: the list of the next epoch, of which nothing is in the page cache
+    epoch=$((epoch + 1))
+    plan_epoch epoch=$epoch "$@"
+    feeding drop "$mnt" "$list"
+    plan_epoch epoch=$epoch feed=yes "$@"
+}
+cached() { # from to how many at least, at most
+    local n
+    n=$(feeding cached "$mnt" "$list" "$1" "$2")
+    echo "$n cached of $1 to $2"
+    [ "$n" -ge "$3" ] && [ "$n" -le "${4:-$n}" ]
+}
+fed_to() { [ "$(value "$mnt" feed.plans | python3 -c 'import json, sys
+print(max(r["fed"] for p in json.load(sys.stdin) for r in p["ranks"] if p["epoch"] == int(sys.argv[1])))' "$epoch")" -ge "$1" ]; }
+reached() { value "$mnt" feed.plans | python3 -c 'import json, sys
+print(max(r["reached"] for p in json.load(sys.stdin) for r in p["ranks"] if p["epoch"] == int(sys.argv[1])))' "$epoch"; }
+
+# --- it feeds ---
+
+start_mount ram=64M
+plan_epoch epoch=0
+ok 'a plan that is not to be fed' test -z "$(feeder)"
+next_epoch
+ok 'the first window is fed before anything is read' wait_for 10 cached 0 $window $window
+ok 'and what lies beyond it is not' cached $((window + 8)) $files 0 0
+number=$(value "$mnt" feed.feeder)
+is 'by the feeder' "$number" "$(feeder)"
+ok 'the loader reads to the 200th file' feeding read "$mnt" "$list" 0 200 --source "$src"
+ok 'the next window is fed' wait_for 10 cached 200 $((200 + window - 8)) $((window - 8))
+ok 'and not what lies beyond it' cached $((200 + window + 16)) $files 0 0
+like 'where the loader is is known' "$(reached)" '^(19[0-9]|200)$'
+ok 'it jumps' feeding read "$mnt" "$list" 400 420 --source "$src"
+ok 'and is fed there' wait_for 10 cached 420 460 40
+ok 'it reads to the end' feeding read "$mnt" "$list" 420 $files --source "$src"
+ok 'the window is empty then' wait_for 10 eval '[ "$(value "$mnt" feed.ahead)" = 0 ]'
+is 'and the feeder the same' "$(value "$mnt" feed.feeder)" "$number"
+
+number_of() { value "$mnt" feed.plans | python3 -c 'import json, sys
+print([p["number"] for p in json.load(sys.stdin) if p["epoch"] == 77])'; }
+cat "$mnt/.dealfs/plan/epoch=77,ranks=1,batch=8,rank=0,feed=yes" >/dev/null
+first=$(number_of)
+dealfs plan "$mnt" epoch=77 ranks=1 batch=8 feed=yes reply=summary >/dev/null
+exec 3<>"$mnt/.dealfs/control"
+echo 'plan epoch=77 ranks=1 batch=8 rank=0 feed=yes reply=u32' >&3
+cat <&3 >/dev/null
+exec 3>&-
+is 'a plan asked for as a file, by the command and on the control file is one' "$(number_of)" "$first"
+for ((i = 100; i < 108; i++)); do dealfs plan "$mnt" epoch=$i ranks=1 batch=8 feed=yes reply=summary; done >/dev/null
+is 'eight plans are fed at most' "$(value "$mnt" feed.plans | grep -o '"epoch"' | wc -l)" 8
+epoch=200
+
+# --- orders of all kinds ---
+
+next_epoch under=class3
+ok 'a part of the files is fed' wait_for 10 fed_to 8
+seq $((files - 1)) -1 0 | tr '\n' ' ' >"$tmp/order"
+epoch=201
+dealfs plan "$mnt" ranks=1 batch=8 rank=0 epoch=201 order=text <"$tmp/order" | tr '\n' ' ' >"$list"
+feeding drop "$mnt" "$list"
+dealfs plan "$mnt" ranks=1 batch=8 rank=0 epoch=201 order=text feed=yes <"$tmp/order" >/dev/null
+ok 'an order that was given is fed' wait_for 10 cached 0 $window $window
+find "$src" -name '*[05]' -type f -printf '%P\n' | sort -R >"$tmp/names"
+{ echo "samples name=some"; cat "$tmp/names"; } >"$tmp/request"
+exec 3<>"$mnt/.dealfs/control"
+cat "$tmp/request" >&3
+cat <&3 >/dev/null
+exec 3>&-
+dealfs plan "$mnt" epoch=0 ranks=1 batch=8 samples=some feed=yes reply=summary >/dev/null
+ok 'and a list that was uploaded' wait_for 10 eval 'value "$mnt" feed.plans | grep -q "\"samples\": $(wc -l <"$tmp/names"),"'
+next_epoch echo=2
+ok 'repeats' feeding read "$mnt" "$list" 0 400 --source "$src"
+ok 'are fed' wait_for 10 fed_to 404
+
+# --- loaders of all kinds ---
+
+next_epoch
+ok 'backwards, all bytes are right' feeding read "$mnt" "$list" 0 $files --reverse --source "$src"
+next_epoch
+ok 'in another order, in pieces, by eight readers' \
+    feeding read "$mnt" "$list" 0 $files --random 1 --threads 8 --pieces 5000 --source "$src"
+next_epoch
+epoch=$((epoch + 1000))
+plan_epoch seed=5 epoch=$epoch feed=yes
+feeding read "$mnt" "$list" 0 300 --source "$src" >"$tmp/one" 2>&1 &
+one=$!
+plan_epoch epoch=$((epoch - 1000)) feed=yes
+ok 'two jobs with two plans' feeding read "$mnt" "$list" 0 300 --source "$src"
+ok 'both are right' wait $one
+# Readahead that is thrown away is read anew by who needs it.
+next_epoch
+while :; do feeding drop "$mnt" "$list"; sleep 0.1; done &
+dropper=$!
+ok 'what is dropped from the page cache all the time' feeding read "$mnt" "$list" 0 $files --threads 2 --source "$src"
+kill $dropper
+wait $dropper 2>/dev/null
+
+# --- faults ---
+
+killer() {
+    while sleep 0.15; do "$1" | xargs -r kill -9; done
+}
+for victim in feeder server keeper; do
+    next_epoch
+    wait_for 10 fed_to 8
+    killer $victim 2>/dev/null &
+    pid=$!
+    # The feeder is not to be switched off by this.
+    [ $victim != feeder ] || { sleep 0.4; kill $pid; }
+    ok "the $victim is killed: no read fails" \
+        feeding read "$mnt" "$list" 0 $files --random 2 --threads 8 --pieces 20000 --source "$src"
+    kill $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    wait_for 10 eval '[ -n "$(server)" ]'
+    next_epoch
+    ok 'and feeding goes on' wait_for 20 cached 0 8 8
+done
+kill -STOP "$(feeder)"
+next_epoch
+ok 'a feeder that is stopped keeps nobody' feeding read "$mnt" "$list" 0 $files --source "$src"
+ok 'nor the mount' dealfs umount "$mnt"
+nothing_left 'and nothing is left'
+
+# --- its end ---
+
+start_mount ram=64M
+next_epoch
+busy=0
+for ((i = 0; i < 10; i++)); do
+    next_epoch
+    python3 "$top_srcdir/tests/lib/feeding.py" read "$mnt" "$list" 0 $files &
+    reader=$!
+    wait_for 10 fed_to 100
+    kill $reader
+    wait $reader 2>/dev/null
+    dealfs umount "$mnt" 2>"$tmp/why" || { busy=$((busy + 1)) && diag "$(cat "$tmp/why")"; }
+    mounted "$mnt" || start_mount ram=64M
+done
+is 'a mount that is being fed is unmounted at once' $busy 0
+next_epoch
+wait_for 10 fed_to 8
+ok 'one that is in use is not' eval '(cd "$mnt/class0" && ! dealfs umount "$mnt")'
+next_epoch
+ok 'and is fed on' wait_for 10 cached 0 8 8
+
+for ((i = 0; i < 5; i++)); do
+    wait_for 20 eval '[ -n "$(feeder)" ] && [ "$(feeder)" != "${last-}" ]'
+    last=$(feeder)
+    kill -9 "$last"
+done
+ok 'a feeder that dies over and over is switched off' wait_for 10 eval '[ "$(value "$mnt" feed.off)" = True ]'
+ok 'with a line in the log' grep -q 'nothing is read ahead of loaders any more' "$state/log"
+next_epoch
+ok 'and reads are as without it' feeding read "$mnt" "$list" 0 $files --source "$src"
+end_mount
+
+start_mount ram=64M,feed=0
+plan_epoch epoch=0 feed=yes
+feeding read "$mnt" "$list" 0 20
+is 'feed=0: there is none' "$(feeder)" ''
+end_mount
+one_line 'a window that is no size' 'option feed=lots' dealfs mount -o feed=lots "$src" "$mnt"
+nothing_left
+done_testing
