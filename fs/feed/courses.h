@@ -1,7 +1,8 @@
 /* All that is fed: the courses, which of them a read belongs to, and which list is next.
  *
  * Lists of one kind and rank are read one after the other, by epoch: when all of one has been fed, the next gets what
- * its window leaves, and until then only a little. Lists of different ranks, and of different jobs, share the room evenly. */
+ * its window leaves, and until then only a little. Lists of different ranks, and of different jobs, share the room
+ * evenly. */
 #ifndef FS_FEED_COURSES_H
 #define FS_FEED_COURSES_H
 

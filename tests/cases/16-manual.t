@@ -22,8 +22,8 @@ installed() { # pattern of a path, executable or not
     found=$(find "$dest" \( -type f -o -type l \) -path "$dest$1")
     [ -n "$found" ] || { echo "no $1 is installed"; return 1; }
 }
-for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-lab' '*/dealfs/dealfs-server' \
-    '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' '*/bash-completion/completions/dealfs' '*/fstab.example' \
+for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-feeder' '*/dealfs/dealfs-lab' \
+    '*/dealfs/dealfs-server' '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' '*/bash-completion/completions/dealfs' '*/fstab.example' \
     '*/dealfs.service' '*/loaders.md' '*/exchange.md' '*/slurm/train.sbatch' '*/slurm/join-loop' \
     '*/slurm/prolog' '*/slurm/epilog' '*/examples/train.py' '*-packages/dealfs/torch/sampler.py' \
     '*/examples/read_plan.py' '*/examples/read-plan.sh' '*/examples/read-plan.c' \
@@ -32,7 +32,7 @@ for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-lab' '*/dea
 done
 for command in $commands; do ok "installed: a page for $command" installed "*/man1/dealfs-$command.1*"; done
 is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
-    -e '/bin/dealfs$|/dealfs/dealfs-(keeper|lab|resizer|server|courier)$' \
+    -e '/bin/dealfs$|/dealfs/dealfs-(keeper|feeder|lab|resizer|server|courier)$' \
     -e '/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$|/(fstab\.example|dealfs\.service|(loaders|exchange)\.md)$' \
     -e '/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$' \
     -e '-packages/dealfs/(torch/)?[a-z_]*\.py$')" ''

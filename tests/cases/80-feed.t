@@ -29,7 +29,10 @@ start_mount() { # options
 }
 end_mount() { dealfs umount "$mnt"; }
 at_exit end_mount
-plan_epoch() { dealfs plan "$mnt" ranks=1 batch=8 rank=0 "$@" | tr '\n' ' ' >"$list"; }
+plan_epoch() { # again where a server has just been killed
+    wait_for 10 eval 'dealfs plan "$mnt" ranks=1 batch=8 rank=0 '"${*@Q}"' >"$list.lines"' || return
+    tr '\n' ' ' <"$list.lines" >"$list"
+}
 epoch=0
 next_epoch() { # keys: the list of the next epoch, of which nothing is in the page cache
     epoch=$((epoch + 1))
@@ -43,10 +46,12 @@ cached() { # from to how many at least, at most
     echo "$n cached of $1 to $2"
     [ "$n" -ge "$3" ] && [ "$n" -le "${4:-$n}" ]
 }
-fed_to() { [ "$(value "$mnt" feed.plans | python3 -c 'import json, sys
-print(max(r["fed"] for p in json.load(sys.stdin) for r in p["ranks"] if p["epoch"] == int(sys.argv[1])))' "$epoch")" -ge "$1" ]; }
-reached() { value "$mnt" feed.plans | python3 -c 'import json, sys
-print(max(r["reached"] for p in json.load(sys.stdin) for r in p["ranks"] if p["epoch"] == int(sys.argv[1])))' "$epoch"; }
+of_epoch() { # the greatest value of a key among the lists of the epoch
+    value "$mnt" feed.plans | python3 -c 'import json, sys
+print(max(r[sys.argv[1]] for p in json.load(sys.stdin) for r in p["ranks"] if p["epoch"] == int(sys.argv[2])))' \
+        "$1" "$epoch"
+}
+fed_to() { [ "$(of_epoch fed)" -ge "$1" ]; }
 
 # --- it feeds ---
 
@@ -54,14 +59,15 @@ start_mount ram=64M
 plan_epoch epoch=0
 ok 'a plan that is not to be fed' test -z "$(feeder)"
 next_epoch
-ok 'the first window is fed before anything is read' wait_for 10 cached 0 $window $window
+# Readahead that waits for long is given back, and not asked for again.
+ok 'the first window is fed before anything is read' wait_for 10 cached 0 $window $((window - 4)) $window
 ok 'and what lies beyond it is not' cached $((window + 8)) $files 0 0
 number=$(value "$mnt" feed.feeder)
 is 'by the feeder' "$number" "$(feeder)"
 ok 'the loader reads to the 200th file' feeding read "$mnt" "$list" 0 200 --source "$src"
 ok 'the next window is fed' wait_for 10 cached 200 $((200 + window - 8)) $((window - 8))
 ok 'and not what lies beyond it' cached $((200 + window + 16)) $files 0 0
-like 'where the loader is is known' "$(reached)" '^(19[0-9]|200)$'
+like 'where the loader is is known' "$(of_epoch reached)" '^(19[0-9]|200)$'
 ok 'it jumps' feeding read "$mnt" "$list" 400 420 --source "$src"
 ok 'and is fed there' wait_for 10 cached 420 460 40
 ok 'it reads to the end' feeding read "$mnt" "$list" 420 $files --source "$src"
@@ -91,7 +97,7 @@ epoch=201
 dealfs plan "$mnt" ranks=1 batch=8 rank=0 epoch=201 order=text <"$tmp/order" | tr '\n' ' ' >"$list"
 feeding drop "$mnt" "$list"
 dealfs plan "$mnt" ranks=1 batch=8 rank=0 epoch=201 order=text feed=yes <"$tmp/order" >/dev/null
-ok 'an order that was given is fed' wait_for 10 cached 0 $window $window
+ok 'an order that was given is fed' wait_for 10 cached 0 4 4
 find "$src" -name '*[05]' -type f -printf '%P\n' | sort -R >"$tmp/names"
 { echo "samples name=some"; cat "$tmp/names"; } >"$tmp/request"
 exec 3<>"$mnt/.dealfs/control"
@@ -99,7 +105,8 @@ cat "$tmp/request" >&3
 cat <&3 >/dev/null
 exec 3>&-
 dealfs plan "$mnt" epoch=0 ranks=1 batch=8 samples=some feed=yes reply=summary >/dev/null
-ok 'and a list that was uploaded' wait_for 10 eval 'value "$mnt" feed.plans | grep -q "\"samples\": $(wc -l <"$tmp/names"),"'
+ok 'and a list that was uploaded' \
+    wait_for 10 eval 'value "$mnt" feed.plans | grep -q "\"samples\": $(wc -l <"$tmp/names"),"'
 next_epoch echo=2
 ok 'repeats' feeding read "$mnt" "$list" 0 400 --source "$src"
 ok 'are fed' wait_for 10 fed_to 404
@@ -145,7 +152,7 @@ for victim in feeder server keeper; do
     wait $pid 2>/dev/null
     wait_for 10 eval '[ -n "$(server)" ]'
     next_epoch
-    ok 'and feeding goes on' wait_for 20 cached 0 8 8
+    ok 'and feeding goes on' wait_for 20 cached 0 8 2
 done
 kill -STOP "$(feeder)"
 next_epoch
@@ -173,12 +180,16 @@ next_epoch
 wait_for 10 fed_to 8
 ok 'one that is in use is not' eval '(cd "$mnt/class0" && ! dealfs umount "$mnt")'
 next_epoch
-ok 'and is fed on' wait_for 10 cached 0 8 8
+ok 'and is fed on' wait_for 10 cached 0 8 2
 
+another_feeder() {
+    local now
+    now=$(feeder)
+    [ -n "$now" ] && [ "$now" != "$last" ] && last=$now
+}
+last=
 for ((i = 0; i < 5; i++)); do
-    wait_for 20 eval '[ -n "$(feeder)" ] && [ "$(feeder)" != "${last-}" ]'
-    last=$(feeder)
-    kill -9 "$last"
+    wait_for 20 another_feeder && kill -9 "$last"
 done
 ok 'a feeder that dies over and over is switched off' wait_for 10 eval '[ "$(value "$mnt" feed.off)" = True ]'
 ok 'with a line in the log' grep -q 'nothing is read ahead of loaders any more' "$state/log"
