@@ -1,6 +1,7 @@
 """What balancing moves (Yang and Cong, figure 6), on nodes that read: by the plans, by what crossed the links, by
 `dealfs simulate imbalance`, and by the paper."""
 import json
+import subprocess
 import types
 
 import wall
@@ -21,7 +22,7 @@ def measure(bench, source, nodes):
     load = wall.Workload('', SIZE, nodes, 0, 25 * max(PAPER), SAMPLES)
     load.link = None
     with wall.Cluster(bench, nodes, slow, load) as cluster:
-        bench.sh(bench.DEALFS, 'stage', cluster.world.path(0))
+        bench.sh(bench.DEALFS, 'stage', cluster.world.path(0), stderr=subprocess.DEVNULL)
         pids = [cluster.world.status(node)['pids']['courier'] for node in range(nodes)]
         for load.batch in PAPER:
             plans = [json.loads(bench.sh(
