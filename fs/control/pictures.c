@@ -50,6 +50,9 @@ struct kept {
     TAILQ_ENTRY(kept) by_use;
 };
 
+/* What is not in the table any more, to be destroyed without the lock. */
+TAILQ_HEAD(kept_list, kept);
+
 /* Who waits for room. */
 struct room_waiter {
     TAILQ_ENTRY(room_waiter) next;
@@ -68,7 +71,7 @@ struct pictures {
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t changed;
     LIST_HEAD(, kept) bucket[BUCKETS];
-    TAILQ_HEAD(, kept) order;
+    struct kept_list order;
     TAILQ_HEAD(, room_waiter) waiting;
     struct picture_look look[LOOKS];
     struct picture_stats stats;
@@ -92,30 +95,43 @@ int pictures_create(uint64_t most, const char *program, struct pictures **pictur
     return 0;
 }
 
-/* With the lock, here and below. */
+/* With the lock. */
 static void room_give(struct pictures *p, struct kept *k)
 {
-    frame_destroy(steal_pointer(k->frame));
-    charge_fini(&k->charge);
     p->stats.kept -= k->room;
     k->room = 0;
     pthread_cond_broadcast(&p->changed);
 }
 
-static void kept_free(struct pictures *p, struct kept *k)
+/* With the lock. */
+static void kept_leave(struct pictures *p, struct kept *k, struct kept_list *gone)
 {
     LIST_REMOVE(k, same_bucket);
     TAILQ_REMOVE(&p->order, k, by_use);
+    TAILQ_INSERT_TAIL(gone, k, by_use);
     room_give(p, k);
-    free(k);
+}
+
+static void memory_free(struct kept *k)
+{
+    frame_destroy(steal_pointer(k->frame));
+    charge_fini(&k->charge);
+}
+
+static void kept_destroy(struct kept_list *gone)
+{
+    for (struct kept *k; (k = TAILQ_FIRST(gone));) {
+        TAILQ_REMOVE(gone, k, by_use);
+        memory_free(k);
+        free(k);
+    }
 }
 
 void pictures_destroy(struct pictures *p)
 {
     if (!p)
         return;
-    for (struct kept *k; (k = TAILQ_FIRST(&p->order));)
-        kept_free(p, k);
+    kept_destroy(&p->order);
     crew_destroy(p->crew);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
@@ -127,7 +143,7 @@ void pictures_rest(struct pictures *p)
     crew_rest(p->crew);
 }
 
-/* --- the table --- */
+/* --- the table; with the lock --- */
 
 static unsigned bucket_of(struct picture_key key)
 {
@@ -179,7 +195,7 @@ static bool may_go(const struct kept *k, pid_t asker, uint64_t now)
             now - k->made >= READING_MOST * SECOND);
 }
 
-static bool room_make(struct pictures *p, struct kept *k, size_t room, pid_t asker)
+static bool room_make(struct pictures *p, struct kept *k, size_t room, pid_t asker, struct kept_list *gone)
 {
     uint64_t now = clock_now(), most = p->most > room ? p->most - room : 0, going = 0;
     struct kept *old, *next;
@@ -197,7 +213,7 @@ static bool room_make(struct pictures *p, struct kept *k, size_t room, pid_t ask
             k->frame = old->frame;
             old->frame = frame;
         }
-        kept_free(p, old);
+        kept_leave(p, old, gone);
     }
     /* A frame that is not much too large stays so: to make memory anew, for the next picture, takes longer. */
     if (k->frame && k->frame->size > room && k->frame->size <= room + room / 2 &&
@@ -212,26 +228,29 @@ static bool room_make(struct pictures *p, struct kept *k, size_t room, pid_t ask
 static int room_take(struct pictures *p, struct request_job *job, struct kept *k, size_t room)
 {
     pid_t asker = fuse_req_ctx(job->req)->pid;
+    struct kept_list gone = TAILQ_HEAD_INITIALIZER(gone);
     struct room_waiter me;
-    bool gone = false;
+    bool given_up = false;
 
     pthread_mutex_lock(&p->lock);
     TAILQ_INSERT_TAIL(&p->waiting, &me, next);
-    while (!gone && (TAILQ_FIRST(&p->waiting) != &me || !room_make(p, k, room, asker))) {
+    while (!given_up && (TAILQ_FIRST(&p->waiting) != &me || !room_make(p, k, room, asker, &gone))) {
         if (cond_wait_until(&p->changed, &p->lock, clock_now() + LOOK_EVERY_MS * MILLISECOND))
             continue;
         pthread_mutex_unlock(&p->lock);
-        gone = job_gave_up(job);
+        given_up = job_gave_up(job);
         pthread_mutex_lock(&p->lock);
     }
     TAILQ_REMOVE(&p->waiting, &me, next);
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
-    return gone ? -EINTR : 0;
+    kept_destroy(&gone);
+    return given_up ? -EINTR : 0;
 }
 
 bool pictures_drop(struct pictures *p)
 {
+    struct kept_list gone = TAILQ_HEAD_INITIALIZER(gone);
     struct kept *k;
 
     pthread_mutex_lock(&p->lock);
@@ -239,9 +258,11 @@ bool pictures_drop(struct pictures *p)
         if (k->ready && k->references == 0)
             break;
     if (k)
-        kept_free(p, k);
+        kept_leave(p, k, &gone);
     pthread_mutex_unlock(&p->lock);
-    return k;
+    bool dropped = k;
+    kept_destroy(&gone);
+    return dropped;
 }
 
 /* --- making one --- */
@@ -313,6 +334,7 @@ static int make_in_turn(struct control *control, struct request_job *job, struct
         if (job_gave_up(job))
             return -EINTR;
         str_clear(why);
+        memory_free(k);
         pthread_mutex_lock(&p->lock);
         room_give(p, k);
         cond_wait_until(&p->changed, &p->lock, clock_now() + LOOK_EVERY_MS * MILLISECOND);
@@ -321,12 +343,13 @@ static int make_in_turn(struct control *control, struct request_job *job, struct
     return error == -EAGAIN ? -ENOMEM : error;
 }
 
-static void kept_made(struct pictures *p, struct kept *k, int error, uint64_t took)
+/* With the lock. */
+static void kept_made(struct pictures *p, struct kept *k, int error, uint64_t took, struct kept_list *gone)
 {
     pthread_cond_broadcast(&p->changed);
     if (error) {
         p->stats.failed += error != -EINTR;
-        kept_free(p, k);
+        kept_leave(p, k, gone);
         return;
     }
     k->ready = true;
@@ -367,6 +390,7 @@ static struct kept *kept_get(struct pictures *p, struct request_job *job, struct
 int pictures_get(struct control *control, struct request_job *job, struct picture_key key,
                  struct decoded_picture **picture, struct str *why)
 {
+    struct kept_list gone = TAILQ_HEAD_INITIALIZER(gone);
     struct pictures *p = control->pictures;
     struct kept *made = NULL;
     uint64_t took = 0;
@@ -378,8 +402,9 @@ int pictures_get(struct control *control, struct request_job *job, struct pictur
     if (made) {
         error = make_in_turn(control, job, made, &took, why);
         pthread_mutex_lock(&p->lock);
-        kept_made(p, made, error, took);
+        kept_made(p, made, error, took, &gone);
         pthread_mutex_unlock(&p->lock);
+        kept_destroy(&gone);
         k = made;
     }
     if (!error)
