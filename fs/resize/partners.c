@@ -50,31 +50,58 @@ static int take_records(struct derived *d, const void *bytes, size_t n)
     return 0;
 }
 
-/* Of these files (NULL: of all), as far as they are known: *count of them, to be freed; NULL: no memory. */
-static struct resizing_record *pack_records(const struct derived *d, const uint32_t *file, uint32_t n, size_t *count)
-{
-    struct resizing_record *records = malloc(((size_t)n + 1) * sizeof *records);
+/* What this node has to tell: of these files (NULL: of all). */
+struct told {
+    const uint32_t *file;
+    uint32_t files;
+    struct resizing_record *record; /* NULL until it is wanted */
+    size_t count;
+};
 
-    *count = 0;
-    for (uint32_t i = 0; records && i < n; i++)
-        if (d->record[file ? file[i] : i].outcome != DERIVED_UNKNOWN)
-            pack_record(d, file ? file[i] : i, &records[(*count)++]);
-    return records;
+static int pack_records(struct told *t, const struct derived *d)
+{
+    if (t->record)
+        return 0;
+    t->record = malloc(((size_t)t->files + 1) * sizeof *t->record);
+    for (uint32_t i = 0; t->record && i < t->files; i++)
+        if (d->record[t->file ? t->file[i] : i].outcome != DERIVED_UNKNOWN)
+            pack_record(d, t->file ? t->file[i] : i, &t->record[t->count++]);
+    return t->record ? 0 : -ENOMEM;
 }
 
-static void forget_records(struct derived *d, const uint32_t *file, uint32_t n)
+static int tell_records(int courier, struct told *t, const struct derived *d)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        struct derived_record *r = &d->record[file ? file[i] : i];
+    int error = pack_records(t, d);
+
+    return error ? error : say(courier, RESIZING_RECORDS, t->record, t->count * sizeof *t->record);
+}
+
+static void forget_records(const struct told *t, struct derived *d)
+{
+    for (uint32_t i = 0; i < t->files; i++) {
+        struct derived_record *r = &d->record[t->file ? t->file[i] : i];
         *r = (struct derived_record){.key = r->key};
     }
 }
 
-/* Until the courier says `last`, with a payload of this length. What this node tells comes back to it in its turn, so
- * that of two that contradict each other the same one counts everywhere. */
-static int hear_records(int courier, struct derived *d, const struct resizing_record *mine, size_t count,
-                        enum resizing_kind last, void *payload, size_t length)
+/* What is known here is forgotten when the first node tells what it knows: what this one tells comes back to it in its
+ * turn, so that of two that contradict each other the same one counts everywhere. */
+static int hear_record(struct derived *d, struct told *mine, bool *forgotten, const void *bytes, size_t n)
 {
+    int error = pack_records(mine, d);
+
+    if (!error && !*forgotten)
+        forget_records(mine, d);
+    *forgotten |= !error;
+    return error ? error : take_records(d, bytes, n);
+}
+
+/* Until the courier says `last`, with a payload of this length. */
+static int hear_records(int courier, struct derived *d, struct told *mine, enum resizing_kind last, void *payload,
+                        size_t length)
+{
+    bool forgotten = false;
+
     for (;;) {
         CLEANUP_FREE void *bytes = NULL;
         uint32_t kind;
@@ -86,26 +113,24 @@ static int hear_records(int courier, struct derived *d, const struct resizing_re
             return 0;
         }
         if (!error && kind == RESIZING_SHARE)
-            error = say(courier, RESIZING_RECORDS, mine, count * sizeof *mine);
+            error = tell_records(courier, mine, d);
         else if (!error)
-            error = kind == RESIZING_RECORDS ? take_records(d, bytes, n) : -EBADMSG;
+            error = kind == RESIZING_RECORDS ? hear_record(d, mine, &forgotten, bytes, n) : -EBADMSG;
         if (error)
             return error;
     }
 }
 
-/* What is known of these files (NULL: of all) is told, where the courier wants it, and known is what all tell. */
+/* What is known of these files is told, where the courier wants it, and known is what all tell. */
 static int exchange_records(int courier, struct derived *d, const uint32_t *file, uint32_t n, enum resizing_kind last,
                             void *payload, size_t length)
 {
-    size_t count;
-    CLEANUP_FREE struct resizing_record *mine = pack_records(d, file, n, &count);
+    struct told mine = {.file = file, .files = n};
 
-    if (!mine)
-        return -ENOMEM;
-    forget_records(d, file, n);
-    int error = hear_records(courier, d, mine, count, last, payload, length);
-    take_records(d, mine, count * sizeof *mine); /* where nobody wanted any, or the courier has gone */
+    int error = hear_records(courier, d, &mine, last, payload, length);
+    if (mine.record)
+        take_records(d, mine.record, mine.count * sizeof *mine.record); /* the courier may have gone before its turn */
+    free(mine.record);
     return error;
 }
 

@@ -169,12 +169,40 @@ sed 's/libjpeg-turbo/libjpeg-other/g' "$top_builddir/dealfs-resizer" >"$tmp/bin/
 chmod +x "$tmp/bin/dealfs-resizer"
 world_options=() words=(mount -o "state=$tmp/other%r,$world_default" "$src" "$tmp/node%r")
 world_launch -n 1 dealfs "${words[@]}" : -n 1 "$tmp/bin/dealfs" "${words[@]}"
-world_refused 'another library' 'node 1 .*: it resizes images by libjpeg-other .*, node 0 .* by libjpeg-turbo .*; install'
+world_refused 'another library' 'node 1 .*: it resizes images by libjpeg-other .*, node 0 .* by libjpeg-turbo .*;'
 ok 'leaves nothing' wait_for 30 none_left
 
 # --- mounts that wait for their first join ---
 for i in 0 1; do
-    ok "node $i waits" dealfs mount -o "state=$tmp/wait$i,wait_join,ram=16M,resize=64,quality=80" "$src" "$tmp/node$i"
+    ok "node $i waits" env DEALFS_IMAGE_FAULT="hang=$(length "$deadly")" dealfs mount -o \
+        "state=$tmp/wait$i,wait_join,ram=16M,resize=64,quality=80" "$src" "$tmp/node$i"
+done
+joining() {
+    : >"$tmp/wait0/log"
+    : >"$tmp/wait1/log"
+    world_launch -n 1 dealfs join "$tmp/node0" : -n 1 dealfs join "$tmp/node1"
+    ok 'an image that hangs: the join waits' wait_for 20 grep -qs 'it hangs' "$tmp/wait0/log" "$tmp/wait1/log"
+    mapfile -t resizers < <(pgrep -P "$(pid_of 0 server),$(pid_of 1 server)" dealfs-resizer)
+    is 'each node has a resizer' ${#resizers[@]} 2
+}
+none_lives() { # of the resizers; their servers may not have looked yet
+    local pid
+    for pid in "${resizers[@]}"; do
+        ! ps -o stat= -p "$pid" | grep -qv Z || return
+    done
+}
+joining
+ok 'a join that is ended' world_leave
+ok 'leaves no resizer' wait_for 20 none_lives
+unlike 'and mounts that wait still' "$(cat "$tmp/node1/.dealfs/status")" '"catalog"'
+joining
+kill -9 "$(pid_of 1 server)" "${resizers[1]}"
+world_refused 'a server and its resizer die: the join fails' 'node . .*: the process that resizes images has died'
+ok 'no resizer is left' wait_for 20 none_lives
+for i in 0 1; do
+    ok "node $i is unmounted" dealfs umount "$tmp/node$i"
+    rm -r "$tmp/wait$i"
+    ok "and waits again" dealfs mount -o "state=$tmp/wait$i,wait_join,ram=16M,resize=64,quality=80" "$src" "$tmp/node$i"
 done
 ok 'they join' world_join 0 1
 like 'it says what was made' "$(cat "$tmp/world.log")" "images of $files files are resized"
