@@ -265,7 +265,21 @@ static void look_at_plan(struct feeder *f, int slot, uint64_t now)
         try_plan(f, slot, &recipe);
 }
 
+static void look_at_plans(struct feeder *f)
+{
+    uint64_t now = clock_now();
+    for (int slot = 0; slot < FEED_PLANS && !pause_asked; slot++)
+        look_at_plan(f, slot, now);
+}
+
 /* --- reads --- */
+
+/* A loader reads what it has planned at once. Its plan was written down before: so it is looked for once the reads have
+ * come, and before they are taken for another epoch's. */
+static void note_taken(void *user)
+{
+    look_at_plans(user);
+}
 
 static void note_read(void *user, uint32_t file)
 {
@@ -358,15 +372,14 @@ static void feeder_sleep(const struct feeder *f, uint64_t wait)
 
 static void feeder_run(struct feeder *f)
 {
-    const struct pace_events events = {note_read, note_closed, note_lost, f};
+    const struct pace_events events = {note_taken, note_read, note_closed, note_lost, f};
     uint64_t looked = 0;
     while (feeder_goes_on(f)) {
         uint64_t now = clock_now();
         if (pause_asked || atomic_load(&f->feed->pauses) > 0)
             feeder_pause(f);
-        for (int slot = 0; now - looked >= IDLE_MS * MILLISECOND / 2 && slot < FEED_PLANS && !pause_asked; slot++)
-            look_at_plan(f, slot, now);
         if (now - looked >= IDLE_MS * MILLISECOND / 2) {
+            look_at_plans(f);
             feeder_publish(f);
             looked = now;
         }

@@ -202,6 +202,7 @@ bool pace_take(struct pace *p, const struct pace_events *events)
         ssize_t n = read(p->fd, p->buffer, sizeof p->buffer);
         if (n <= 0)
             break;
+        events->taken(events->user);
         for (ssize_t at = 0; at < n;) {
             const struct inotify_event *event = (const void *)(p->buffer + at);
             gone |= (event->mask & IN_UNMOUNT) != 0;

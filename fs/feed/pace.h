@@ -26,6 +26,7 @@ void pace_watch_rest(struct pace *pace);
 bool pace_sees(const struct pace *pace, uint32_t file); /* its directory is watched */
 
 struct pace_events {
+    void (*taken)(void *user); /* some have come, which the others are told of after this */
     void (*read)(void *user, uint32_t file);
     void (*closed)(void *user, uint32_t file); /* also by the feeder */
     void (*lost)(void *user);                  /* there were more than the queue holds */
