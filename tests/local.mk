@@ -251,6 +251,7 @@ SCRIPT_TESTS = \
 	tests/cases/74-epochs.t \
 	tests/cases/75-top.t \
 	tests/cases/81-feed-first.t \
+	tests/bench/10-throttle.t \
 	tests/cli/lab/20-simulate.t \
 	tests/cli/mount/10-start.t \
 	tests/cli/mount/11-held.t \
