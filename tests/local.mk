@@ -352,6 +352,7 @@ EXTRA_DIST += \
 	tests/figures/echoing.py \
 	tests/figures/instead.py \
 	tests/figures/plot.py \
+	tests/figures/resizing.py \
 	tests/figures/run \
 	tests/figures/training.py \
 	tests/figures/wall.py \
