@@ -277,6 +277,7 @@ TEST_TOOLS = \
 	tests/bench/throttle \
 	tests/bench/trainer \
 	tests/bench/turner \
+	tests/bench/wire \
 	tests/fs/catalog/list-samples \
 	tests/fs/image/pictures \
 	tests/fs/server/as-feeder \
@@ -300,6 +301,7 @@ tests_bench_reader_LDADD =
 tests_bench_throttle_LDADD = $(FUSE_LIBS)
 tests_bench_trainer_LDADD =
 tests_bench_turner_SOURCES = tests/bench/turner.c $(WORLDS)
+tests_bench_wire_LDADD =
 
 # The same programs as another version: what names the version is compiled again, the rest comes from the archives.
 OTHER_CPPFLAGS = $(AM_CPPFLAGS) -UDEALFS_VERSION -DDEALFS_VERSION='"$(PACKAGE_VERSION)-other"'
@@ -333,6 +335,7 @@ $(foreach log,$(WORLD_LOGS),$(eval $(log): | $(world_before))$(eval world_before
 EXTRA_DIST += \
 	$(WORLD_TESTS) \
 	$(SCRIPT_TESTS) \
+	tests/bench/ahead.py \
 	tests/bench/run \
 	tests/bench/slow.py \
 	tests/bench/worlds.py \

@@ -108,9 +108,9 @@ def remote_lines(bench, source, size, what, need, mpirun=(), prefix=()):
 
 
 @contextlib.contextmanager
-def machines(count, rate=None, burst='1mb', latency='50ms'):
+def machines(count, rate=None, burst='1mb', latency='50ms', wire=None, delay=0):
     """Network namespaces on a bridge in one more, each with a link of this rate; yields an agent for mpirun, as ssh is
-    called."""
+    called. Through `wire`, which program is given (wire.c), what a machine sends comes `delay` microseconds later."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as ends:
         def machine():
             process = subprocess.Popen(['unshare', '-n', '-u', 'sh', '-c',
@@ -125,6 +125,16 @@ def machines(count, rate=None, burst='1mb', latency='50ms'):
         def at(pid, *command):
             subprocess.run(['nsenter', f'--net=/proc/{pid}/ns/net', f'--uts=/proc/{pid}/ns/uts', *command], check=True)
 
+        def link(pid, port):
+            if not delay:
+                at(switch, 'ip', 'link', 'add', port, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', str(pid))
+                return
+            process = subprocess.Popen([wire, str(delay), str(pid), 'eth0', str(switch), port],
+                                       stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            ends.callback(lambda: (process.kill(), process.wait()))
+            if not process.stdout.readline():
+                raise RuntimeError('there is no wire')
+
         pids = []
         switch = machine()
         at(switch, 'ip', 'link', 'add', 'bridge', 'type', 'bridge')
@@ -132,7 +142,7 @@ def machines(count, rate=None, burst='1mb', latency='50ms'):
         at(switch, 'ip', 'link', 'set', 'bridge', 'up')
         for i in range(1, count + 1):
             pid = machine()
-            at(switch, 'ip', 'link', 'add', f'port{i}', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', str(pid))
+            link(pid, f'port{i}')
             at(switch, 'ip', 'link', 'set', f'port{i}', 'master', 'bridge', 'up')
             at(pid, 'ip', 'address', 'add', NETWORK.replace('.0/', f'.{i}/'), 'dev', 'eth0')
             at(pid, 'ip', 'link', 'set', 'eth0', 'up')
