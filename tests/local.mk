@@ -205,7 +205,8 @@ WORLD_TESTS = \
 	tests/cases/72-resize-world.t \
 	tests/cases/75-resize-room.t \
 	tests/cases/76-resize-damage.t \
-	tests/cases/82-feed-world.t
+	tests/cases/82-feed-world.t \
+	tests/cases/83-feed-nodes.t
 
 SCRIPT_TESTS = \
 	tests/cases/25-network.t \
@@ -359,6 +360,7 @@ EXTRA_DIST += \
 	tests/figures/run \
 	tests/figures/training.py \
 	tests/figures/wall.py \
+	tests/lib/epochs.py \
 	tests/lib/feeding.py \
 	tests/lib/fuzz \
 	tests/lib/moved.py \
