@@ -121,7 +121,8 @@ pid_at() { # the process of this name with that in its command line
 }
 begins_to_hang() {
     rm -rf "$tmp"/state? "$tmp"/ssd?/*
-    export DEALFS_IMAGE_FAULT="hang=$(length "$deadly")"
+    DEALFS_IMAGE_FAULT=hang=$(length "$deadly")
+    export DEALFS_IMAGE_FAULT
     world_launch -n 1 dealfs mount -o "state=$tmp/state%r,${world_options[0]}" "$src" "$tmp/node0" : \
         -n 1 dealfs mount -o "state=$tmp/state%r,${world_options[1]}" "$src" "$tmp/node1"
     ok "an image that hangs: the world waits" wait_for 20 hangs_at
@@ -147,7 +148,7 @@ ok 'all is right' resized 0 1
 digests+=("$(digests_of 1)")
 
 # --- who does not fit ---
-world_leave
+world_leave -TERM
 isnt 'the world has ended' "$(value "$tmp/node0" state)" joined
 dealfs umount "$tmp/node1"
 for with in 'resize=50,quality=80' 'resize=64,quality=70' 'ram=16M'; do
@@ -215,7 +216,7 @@ ok 'the next server has it, too' resized 1
 ok 'a mount that waits comes to them' dealfs mount -o \
     "state=$tmp/wait2,wait_join,ram=16M,resize=64,quality=80" "$src" "$tmp/node2"
 world_count=3
-world_leave
+world_leave -TERM
 ok 'they join' world_join 0 1 2
 ok 'and all have the same' resized 0 2
 is 'with the same catalog' "$(digests_of 2)" "${digests[0]}"

@@ -39,9 +39,9 @@ is 'too little room: it is refused' $? 1
 like 'with what it would take' "$(tail -n 1 "$tmp/refused")" \
     '^e the resized images take about .*, and the tiers have room for'
 ok 'nearly' nearly "$(told "$tmp/refused")"
-read -r _ done all _ < <(grep '^p' "$tmp/refused" | tail -n 1)
-ok 'after a sample of them' test "$done" -ge 1000 -a "$done" -lt "$all"
-diag "$done of $all files"
+read -r _ seen all _ < <(grep '^p' "$tmp/refused" | tail -n 1)
+ok 'after a sample of them' test "$seen" -ge 1000 -a "$seen" -lt "$all"
+diag "$seen of $all files"
 is 'which was of all' "$all" $count
 rm -r "$tmp/state" "$tmp/ssd"
 one_line 'a mount says so' "^dealfs: the resized images take about .* room for" \
