@@ -43,7 +43,7 @@ static void finding_say(struct finding *f, enum check_level level, const char *f
 
 static void check_programs(struct finding *f)
 {
-    static const char *const names[] = {"dealfs-keeper", "dealfs-server"};
+    static const char *const names[] = {"dealfs-keeper", "dealfs-server", "dealfs-feeder"};
     char path[PATH_MAX];
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -53,7 +53,7 @@ static void check_programs(struct finding *f)
         f->advice = "install dealfs whole, or run it where it was built";
         return;
     }
-    finding_say(f, CHECK_OK, "dealfs-keeper and dealfs-server are there");
+    finding_say(f, CHECK_OK, "dealfs-keeper, dealfs-server and dealfs-feeder are there");
 }
 
 static void check_device(struct finding *f)

@@ -41,7 +41,8 @@ static void look_at_places(struct throttle *t)
     t->ram = ram;
 }
 
-/* Since the last look it waited for a core for half as long as it ran: all of them are wanted. */
+/* Since the last look it waited for a core for more than twice as long as it ran. It waits about as long as it runs for
+ * the server that answers its own READs; more than that is others'. */
 static bool is_crowded(struct throttle *t)
 {
     char text[96];
@@ -52,7 +53,7 @@ static bool is_crowded(struct throttle *t)
     text[n] = '\0';
     if (sscanf(text, "%" SCNu64 " %" SCNu64, &ran, &waited) != 2)
         return false;
-    bool crowded = (waited - t->waited) * 2 > ran - t->ran;
+    bool crowded = waited - t->waited > 2 * (ran - t->ran);
     t->ran = ran;
     t->waited = waited;
     return crowded;

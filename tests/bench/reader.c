@@ -1,11 +1,12 @@
 /* The reader of `make bench`: T threads read the files of a list in random order, and time it.
  *
- *   reader [-t THREADS] [-r ROUNDS] [-a] [-c] [-d] [-k BYTES] [-n READS] [-s SEED] LIST
+ *   reader [-t THREADS] [-r ROUNDS] [-a] [-c] [-d] [-k BYTES] [-n READS] [-s SEED] [-o] [-u TIME] [-w READS] LIST
  *
  * LIST has a path a line. Every file is read whole by open, read, close; -c drops the files' page cache before each
  * round (names and inodes stay known), outside the timing; -d reads with O_DIRECT; -k BYTES reads -n READS random
  * blocks of that size with pread instead; -a asks for attributes by stat instead, and -c then drops the kernel's names
- * and inodes, of the whole machine. Prints one line: files/s (or reads/s) of the fastest, median and slowest
+ * and inodes, of the whole machine; -o reads in the list's own order; -u computes for so many microseconds after each
+ * file; -w leaves the first reads out of what is said about their times. Prints one line: files/s (or reads/s) of the fastest, median and slowest
  * round, MiB/s of the median, and the median's p50 and p99 in microseconds. A short read is an error: exit status 1. */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +29,9 @@ static struct {
     size_t count;
     size_t reads; /* of a round */
     size_t block; /* 0: whole files */
-    bool direct, attributes;
+    bool direct, attributes, in_order;
+    uint64_t compute; /* nanoseconds */
+    size_t skipped;   /* of the latencies */
     float *latency; /* microseconds, one a read */
 } job;
 static _Atomic size_t next_read;
@@ -54,6 +57,8 @@ static void shuffle(uint64_t seed)
 {
     for (size_t i = 0; i < job.reads; i++)
         job.order[i] = i % job.count;
+    if (job.in_order)
+        return;
     for (size_t i = job.reads; i > 1; i--) {
         size_t j = mix(&seed) % i;
         uint32_t swap = job.order[i - 1];
@@ -110,7 +115,10 @@ static void *reader(void *number)
         uint64_t began = now();
         if (!read_one(job.order[i], buffer, &seed) && !failed++)
             fprintf(stderr, "reader: %s: %s\n", job.path[job.order[i]], strerror(errno));
-        job.latency[i] = (now() - began) / 1e3;
+        uint64_t ended = now();
+        job.latency[i] = (ended - began) / 1e3;
+        while (job.compute && now() - ended < job.compute)
+            ;
     }
     free(buffer);
     return NULL;
@@ -190,7 +198,7 @@ int main(int argc, char **argv)
     int threads = 2, rounds = 3, option;
     bool cold = false;
     uint64_t seed = 1;
-    while ((option = getopt(argc, argv, "t:r:acdk:n:s:")) != -1) {
+    while ((option = getopt(argc, argv, "t:r:acdk:n:s:ou:w:")) != -1) {
         switch (option) {
         case 't':
             threads = atoi(optarg);
@@ -216,12 +224,22 @@ int main(int argc, char **argv)
         case 's':
             seed = strtoul(optarg, NULL, 10);
             break;
+        case 'o':
+            job.in_order = true;
+            break;
+        case 'u':
+            job.compute = strtoul(optarg, NULL, 10) * 1000;
+            break;
+        case 'w':
+            job.skipped = strtoul(optarg, NULL, 10);
+            break;
         default:
             return 2;
         }
     }
     if (optind + 1 != argc || threads < 1 || threads > THREADS_MOST || rounds < 1 || rounds > ROUNDS_MOST) {
-        fprintf(stderr, "usage: reader [-t THREADS] [-r ROUNDS] [-a] [-c] [-d] [-k BYTES] [-n READS] [-s SEED] LIST\n");
+        fprintf(stderr, "usage: reader [-t THREADS] [-r ROUNDS] [-a] [-c] [-d] [-k BYTES] [-n READS] [-s SEED] [-o] "
+                        "[-u TIME] [-w READS] LIST\n");
         return 2;
     }
     load_list(argv[optind]);
@@ -229,7 +247,7 @@ int main(int argc, char **argv)
         job.reads = job.count;
     job.order = malloc(job.reads * sizeof *job.order);
     job.latency = malloc(job.reads * sizeof *job.latency);
-    if (job.count == 0 || !job.order || !job.latency)
+    if (job.count == 0 || !job.order || !job.latency || job.skipped >= job.reads)
         return 1;
 
     float rate[ROUNDS_MOST];
@@ -243,9 +261,11 @@ int main(int argc, char **argv)
     }
     double mean = (double)bytes_read / job.reads;
     qsort(rate, rounds, sizeof *rate, compare_float);
-    qsort(job.latency, job.reads, sizeof *job.latency, compare_float);
+    float *latency = job.latency + job.skipped;
+    size_t counted = job.reads - job.skipped;
+    qsort(latency, counted, sizeof *latency, compare_float);
     printf("best=%.0f median=%.0f worst=%.0f MiB/s=%.0f p50us=%.1f p99us=%.1f failed=%d\n", rate[rounds - 1],
-           rate[rounds / 2], rate[0], rate[rounds / 2] * mean / (1 << 20), job.latency[job.reads / 2],
-           job.latency[job.reads * 99 / 100], failed);
+           rate[rounds / 2], rate[0], rate[rounds / 2] * mean / (1 << 20), latency[counted / 2],
+           latency[counted * 99 / 100], failed);
     return failed ? 1 : 0;
 }
