@@ -115,6 +115,30 @@ static void add_reads(struct str *out, const struct str *status)
     }
 }
 
+/* Only where something is read ahead, or was to be. */
+static void add_feed(struct str *out, const struct str *status)
+{
+    char window[SIZE_TEXT], ahead[SIZE_TEXT];
+    uint64_t plans = client_number(status, "feed.plans.0.number");
+    const char *value;
+    bool sampler = json_find(status->data, status->length, "feed.sampler", &value) > 0;
+
+    if (plans == 0 && !sampler)
+        return;
+    str_addf(out, "  feed      %s ahead of loaders, window %s",
+             size_format(client_number(status, "feed.ahead"), ahead, sizeof ahead),
+             size_format(client_number(status, "feed.window"), window, sizeof window));
+    if (json_find(status->data, status->length, "feed.off", &value) == 4)
+        str_adds(out, "; off, for feeders died over and over");
+    if (is_text(status, "feed.sampler.state", "following"))
+        str_addf(out, "; epoch %" PRIu64 " of the sampler is read", client_number(status, "feed.sampler.epoch"));
+    else if (is_text(status, "feed.sampler.state", "lost"))
+        str_adds(out, "; what is read is no epoch of the sampler");
+    else if (sampler)
+        str_adds(out, "; which epoch of the sampler is read is not known yet");
+    str_adds(out, "\n");
+}
+
 static void add_catalog(struct str *out, const struct str *status)
 {
     char files[COUNT_TEXT], bytes[SIZE_TEXT], age[SIZE_TEXT], opened[COUNT_TEXT], read[SIZE_TEXT];
@@ -204,6 +228,7 @@ static bool add_status(struct str *out, const struct live *live, const struct st
     add_tier(out, status, "ram");
     add_tier(out, status, "ssd");
     add_reads(out, status);
+    add_feed(out, status);
     add_world(out, status);
     add_move(out, status);
     return add_health(out, status) == 0 && !is_text(status, "state", "degraded");

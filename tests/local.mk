@@ -251,6 +251,7 @@ SCRIPT_TESTS = \
 	tests/cases/73-package.t \
 	tests/cases/74-epochs.t \
 	tests/cases/75-top.t \
+	tests/cases/76-sampler.t \
 	tests/cases/81-feed-first.t \
 	tests/bench/10-throttle.t \
 	tests/cli/lab/20-simulate.t \

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
+enum { RANKS_MOST = 1 << 20, BATCH_MOST = 1 << 30 };
 enum { RESIZE_MOST = 16384, QUALITY_DEFAULT = 90 };
 enum { ZSTD_DEFAULT = 1, ZSTD_MOST = 19, SOURCE_THREADS_DEFAULT = 16, SOURCE_THREADS_MOST = 256 };
 static const uint64_t peer_timeout_default = 5000000000;
@@ -117,6 +118,34 @@ static int set_feed(struct mount_options *o, const char *value, struct str *why)
     return set_megabytes(&o->feed, value, why);
 }
 
+static int set_sampler(struct mount_options *o, const char *value, struct str *why)
+{
+    o->sampler = strcmp(value, "torch") == 0;
+    if (o->sampler)
+        return 0;
+    str_adds(why, "must be torch: only the lists of its DistributedSampler can be foreseen");
+    return -EINVAL;
+}
+
+static int set_seed(struct mount_options *o, const char *value, struct str *why)
+{
+    o->seeded = number_parse(value, 0, UINT64_MAX, &o->seed) == 0;
+    if (o->seeded)
+        return 0;
+    str_adds(why, "must be a number from 0 on");
+    return -EINVAL;
+}
+
+static int set_tail(struct mount_options *o, const char *value, struct str *why)
+{
+    o->drop = strcmp(value, "drop") == 0;
+    o->tail_given = true;
+    if (o->drop || strcmp(value, "pad") == 0)
+        return 0;
+    str_adds(why, "must be pad or drop");
+    return -EINVAL;
+}
+
 static int set_exchange_rate(struct mount_options *o, const char *value, struct str *why)
 {
     return set_megabytes(&o->exchange_rate, value, why);
@@ -170,6 +199,12 @@ static const struct mount_option table[] = {
     {"decoded", SPECIAL, .set = set_decoded},
     {"request_memory", SPECIAL, .set = set_request_memory},
     {"feed", SPECIAL, .set = set_feed},
+    {"sampler", SPECIAL, .set = set_sampler},
+    {"ranks", NUMBER, AT(ranks), .text = " of ranks", .least = 1, .most = RANKS_MOST},
+    {"batch", NUMBER, AT(batch), .text = " of samples", .least = 1, .most = BATCH_MOST},
+    {"seed", SPECIAL, .set = set_seed},
+    {"tail", SPECIAL, .set = set_tail},
+    {"under", PATH, AT(under)},
     {"exchange", FLAG, AT(exchange)},
     {"exchange_rate", SPECIAL, .set = set_exchange_rate},
     {"nodes", NUMBER, AT(nodes), .text = " of nodes", .least = 1, .most = NODES_MOST},
@@ -368,8 +403,34 @@ static int check_world(const struct mount_options *o, struct str *why)
     return -EINVAL;
 }
 
+/* What a prediction needs, and what is for one alone. */
+static int check_sampler(const struct mount_options *o, struct str *why)
+{
+    const char *alone = o->ranks        ? "ranks"
+                        : o->batch      ? "batch"
+                        : o->seeded     ? "seed"
+                        : o->tail_given ? "tail"
+                        : o->under      ? "under"
+                                        : NULL;
+
+    if (!o->sampler && !alone)
+        return 0;
+    if (!o->sampler)
+        refuse_option(why, alone, NULL, "needs sampler=torch");
+    else if (!o->ranks || !o->batch)
+        refuse_option(why, "sampler", "torch",
+                      o->ranks ? "needs batch=B, of one rank" : "needs ranks=R, all of the job");
+    else if (o->feed == 0)
+        refuse_option(why, "sampler", "torch", "needs a window, and feed=0 has none");
+    else
+        return 0;
+    return -EINVAL;
+}
+
 int options_check(const struct mount_options *o, struct str *why)
 {
+    if (check_sampler(o, why))
+        return -EINVAL;
     if (!o->ssd_size || o->ssd)
         return check_world(o, why);
     refuse_option(why, "ssd_size", o->ssd_size, "needs ssd=DIR");

@@ -23,7 +23,12 @@ struct mount_options {
     uint64_t peer_timeout; /* nanoseconds */
     uint64_t decoded;
     uint64_t request_memory;
-    uint64_t feed;          /* bytes; UINT64_MAX: not given */
+    uint64_t feed;    /* bytes; UINT64_MAX: not given */
+    bool sampler;     /* torch's: of a training whose lists are foreseen, with: */
+    int ranks, batch; /* 0: not given */
+    uint64_t seed;
+    bool seeded, tail_given, drop;
+    char *under;
     bool exchange;          /* samples will move: room is left for it */
     uint64_t exchange_rate; /* bytes a second; 0: no bound */
     int resize, quality;    /* images: their shorter side, in pixels, 0: as they are; JPEG's, 1 to 100 */

@@ -167,6 +167,12 @@ static int fill_config(struct start *s)
     c->decoded = o->decoded;
     c->request_memory = o->request_memory;
     c->feed = feed_room(s);
+    c->sampler_ranks = o->sampler && c->feed > 0 ? o->ranks : 0;
+    c->sampler_batch = o->batch;
+    c->sampler_seed = o->seed;
+    c->sampler_drop = o->drop;
+    if (o->under && start_keep(&c->sampler_under, strdup(o->under)))
+        return -ENOMEM;
     c->exchange = o->exchange;
     c->exchange_rate = o->exchange_rate;
     c->owner_uid = s->owner.uid;

@@ -31,8 +31,13 @@ struct mount_config {
     bool exchange;           /* room is left free, so that samples can move */
     uint64_t exchange_rate;  /* bytes a second that this node receives while samples move; 0: no bound */
     uint64_t feed;           /* bytes that the feeder may be ahead of the loaders; 0: there is none */
-    char *metrics_file;      /* NULL: none */
-    uid_t owner_uid;         /* whom the control file belongs to, and as whom the server runs */
+    int sampler_ranks;       /* of the DistributedSampler whose lists are foreseen; 0: none is */
+    int sampler_batch;
+    uint64_t sampler_seed;
+    bool sampler_drop;   /* tail=drop */
+    char *sampler_under; /* the directory of its dataset; NULL: the root */
+    char *metrics_file;  /* NULL: none */
+    uid_t owner_uid;     /* whom the control file belongs to, and as whom the server runs */
     gid_t owner_gid;
     bool allow_other;
     bool foreground; /* log to stderr, unmount when the command ends */

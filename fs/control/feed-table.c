@@ -121,6 +121,7 @@ static void write_plan(struct feed *feed, const struct feed_wish *wish, const st
     plan.asked = atomic_fetch_add(&feed->numbers, 1) + 1;
     plan.number = there.number ? there.number : plan.asked;
     plan.since = clock_now();
+    plan.exchanges = wish->wanted->exchange > 0;
     plan.epoch = wish->wanted->epoch;
     plan.ranks = ranks;
     memcpy(plan.pairs, pairs->data, pairs->length);

@@ -102,6 +102,21 @@ static void add_plans(struct json *j, const struct feed *feed)
     free(all);
 }
 
+static void add_foresight(struct json *j, const struct feed *feed)
+{
+    static const char *const states[] = {NULL, "reading", "searching", "following", "lost"};
+    uint32_t state = atomic_load(&feed->foresight);
+
+    if (state == FORESIGHT_NONE || state >= sizeof states / sizeof *states)
+        return;
+    json_begin_object(j, "sampler");
+    json_string(j, "state", states[state]);
+    if (state == FORESIGHT_FOLLOWING)
+        json_uint(j, "epoch", atomic_load(&feed->foreseen));
+    json_uint(j, "wrong", atomic_load(&feed->wrong));
+    json_end_object(j);
+}
+
 void feed_view_add_status(struct json *j, const struct control *control)
 {
     const struct feed *feed = control->config.feed;
@@ -116,6 +131,7 @@ void feed_view_add_status(struct json *j, const struct control *control)
     json_uint(j, "window", atomic_load(&feed->window));
     json_uint(j, "ahead", atomic_load(&feed->ahead));
     json_uint(j, "waiting", atomic_load(&feed->served.waits.all));
+    add_foresight(j, feed);
     add_plans(j, feed);
     json_end_object(j);
 }

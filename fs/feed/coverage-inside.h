@@ -14,6 +14,7 @@ enum {
     NEAR = 64,   /* positions between a loader and what it reads; workers read batches beside each other */
     AFRESH = 32, /* reads by which a list is seen to have been left, or begun again; less for short lists */
     BORROWED = 16,
+    LITTLE = 64,
     RECENT = 256, /* reads of files of no list */
     REPORT_S = 1, /* between two reports of a list */
 };

@@ -215,6 +215,23 @@ static void mark_read(struct coverage_plan *p, struct coverage_list *l, uint32_t
     l->latest[l->reads++ % AFRESH] = position;
 }
 
+/* As it was before anything was read of it. */
+static void list_clear(struct coverage_plan *p, struct coverage_list *l)
+{
+    struct coverage_list fresh = {.rank = l->rank,
+                                  .length = l->length,
+                                  .base = l->base,
+                                  .flags = l->flags & (FEED_PARTLY | FEED_GUESSED),
+                                  .bytes = l->bytes,
+                                  .files = l->files,
+                                  .report = l->report};
+    *l = fresh;
+    for (uint32_t e = l->base; e < l->base + l->length; e++) {
+        p->is_read[e / 64] &= ~(UINT64_C(1) << e % 64);
+        p->is_late[e / 64] &= ~(UINT64_C(1) << e % 64);
+    }
+}
+
 /* Its files are read all over again: so the last reads were not the old ones again, but the first ones of these. */
 static void list_begin_again(struct coverage *c, struct coverage_plan *p, struct coverage_list *l)
 {
@@ -224,18 +241,9 @@ static void list_begin_again(struct coverage *c, struct coverage_plan *p, struct
     l->again -= since;
     list_report(c, p, l);
     free(l->before);
-    struct coverage_list fresh = {.rank = l->rank,
-                                  .length = l->length,
-                                  .base = l->base,
-                                  .flags = l->flags & FEED_PARTLY,
-                                  .bytes = l->bytes,
-                                  .files = l->files,
-                                  .begun_again = true};
-    *l = fresh;
-    for (uint32_t e = l->base; e < l->base + l->length; e++) {
-        p->is_read[e / 64] &= ~(UINT64_C(1) << e % 64);
-        p->is_late[e / 64] &= ~(UINT64_C(1) << e % 64);
-    }
+    list_clear(p, l);
+    l->begun_again = true;
+    l->report = 0;
     list_start(c, l);
     for (; since > 0; since--)
         mark_read(p, l, old.latest[(old.reads - since) % AFRESH]);
@@ -519,6 +527,19 @@ int coverage_begin(struct coverage *c, const struct coverage_lists *lists, struc
         take_recent(c, lists->asked);
     *plan = p;
     return 0;
+}
+
+void coverage_forget(struct coverage_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->lists; i++)
+        if (plan->list[i].reads <= LITTLE && !plan->list[i].before)
+            list_clear(plan, &plan->list[i]);
+}
+
+void coverage_confirm(struct coverage_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->lists; i++)
+        plan->list[i].flags &= ~(uint32_t)FEED_GUESSED;
 }
 
 void coverage_end(struct coverage *c, struct coverage_plan *plan)

@@ -37,6 +37,8 @@ void coverage_destroy(struct coverage *coverage);
 
 /* -ENOMEM. Where a feeder before this one has followed the plan its report is gone on with. */
 int coverage_begin(struct coverage *coverage, const struct coverage_lists *lists, struct coverage_plan **plan);
+void coverage_confirm(struct coverage_plan *plan); /* it is no guess any more */
+void coverage_forget(struct coverage_plan *plan);  /* lists of which little was read: those reads were none of it */
 void coverage_end(struct coverage *coverage, struct coverage_plan *plan); /* the plan is fed no more; it is freed */
 
 /* What happens to a file: IN_ACCESS, IN_CLOSE_NOWRITE. coverage_own: the feeder will close it; said before it does. */

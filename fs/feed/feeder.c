@@ -132,6 +132,9 @@ static void feeder_open(struct feeder *f)
     error = coverage_create(f->feed, catalog_files(f->catalog), &f->coverage);
     if (error)
         feeder_fail("count what is read", error);
+    error = foresee_create(&f->config, f->catalog, f->feed, &f->foresight);
+    if (error)
+        feeder_fail("foresee what is read", error);
     error = pour_init(&f->pour, f->catalog, f->config.mountpoint, f->config.data_minor);
     if (error)
         feeder_fail(f->config.mountpoint, error);
@@ -145,6 +148,8 @@ static void feeder_open(struct feeder *f)
     if (error)
         log_warning("how far loaders are cannot be seen (inotify: %s): only the first files of a plan are read ahead",
                     strerror(-error));
+    else if (f->config.sampler_ranks > 0)
+        pace_watch_rest(f->pace);
 }
 
 /* --- what others are told --- */
@@ -223,7 +228,8 @@ static void begin_course(struct feeder *f, struct feed_course *c, int slot)
     bool partly = error || watched.watched < watched.directories;
     if (f->pace && !partly)
         pace_watch_rest(f->pace);
-    cover_course(f, c, partly ? FEED_PARTLY : 0, watched.fresh > 0);
+    c->guessed = foresee_guessed(f->foresight, c->kind, c->epoch);
+    cover_course(f, c, (partly ? FEED_PARTLY : 0) | (c->guessed ? FEED_GUESSED : 0), watched.fresh > 0);
     courses_add(&f->courses, c);
     log_debug("feeder", "plan %" PRIu64 ", epoch %" PRIu64 ": %u lists, %u samples, %u of %u directories watched",
               c->number, c->epoch, c->ranks, c->start[c->ranks], watched.watched, watched.directories);
@@ -246,6 +252,31 @@ static void try_plan(struct feeder *f, int slot, const struct recipe *recipe)
                     strerror(-error));
 }
 
+/* Of a kind, the guessed ones. */
+static void drop_guesses(struct feeder *f, uint64_t kind)
+{
+    for (int i = f->courses.count; i-- > 0;) {
+        const struct feed_course *c = f->courses.course[i];
+        if (c->kind == kind && c->guessed && c->slot >= 0)
+            drop_course(f, c->slot);
+    }
+}
+
+/* A plan is asked for again: if it was guessed, by the loader itself now. False: it was dropped. */
+static bool confirm_plan(struct feeder *f, int slot)
+{
+    for (int i = 0; i < f->courses.count; i++) {
+        struct feed_course *c = f->courses.course[i];
+        if (c->slot != slot)
+            continue;
+        c->guessed = false;
+        if (c->coverage)
+            coverage_confirm(c->coverage);
+        return true;
+    }
+    return false;
+}
+
 static void look_at_plan(struct feeder *f, int slot, uint64_t now)
 {
     struct feeder_plan *plan = &f->plan[slot];
@@ -260,6 +291,9 @@ static void look_at_plan(struct feeder *f, int slot, uint64_t now)
         if (plan->number)
             drop_course(f, slot);
         *plan = (struct feeder_plan){.version = version, .number = recipe.number, .again = now};
+    } else if (!plan->again && !confirm_plan(f, slot)) {
+        plan->attempts = 0;
+        plan->again = now;
     }
     if (plan->again)
         try_plan(f, slot, &recipe);
@@ -284,6 +318,13 @@ static void note_taken(void *user)
 static void note_read(void *user, uint32_t file)
 {
     struct feeder *f = user;
+    bool began;
+    bool validation = foresee_read(f->foresight, file, &began);
+    for (int i = 0; began && i < f->courses.count; i++)
+        if (f->courses.course[i]->guessed && f->courses.course[i]->coverage)
+            coverage_forget(f->courses.course[i]->coverage);
+    if (validation)
+        return;
     coverage_event(f->coverage, file, COVERAGE_ACCESS, f->now, NULL);
     courses_read(&f->courses, file, f->now);
 }
@@ -381,6 +422,9 @@ static void feeder_run(struct feeder *f)
         if (now - looked >= IDLE_MS * MILLISECOND / 2) {
             look_at_plans(f);
             feeder_publish(f);
+            uint64_t wrong = foresee_step(f->foresight, &f->courses, now);
+            if (wrong)
+                drop_guesses(f, wrong);
             looked = now;
         }
         f->now = now;
@@ -407,6 +451,7 @@ int main(int argc, char **argv)
         drop_course(&f, slot);
     courses_clear(&f.courses);
     coverage_destroy(f.coverage);
+    foresee_destroy(f.foresight);
     recipe_book_fini(&f.book);
     throttle_fini(&f.throttle);
     pace_destroy(f.pace);

@@ -5,6 +5,7 @@
 #include "fs/attach/config.h"
 #include "fs/feed/coverage.h"
 #include "fs/feed/courses.h"
+#include "fs/feed/foresee.h"
 #include "fs/feed/pace.h"
 #include "fs/feed/pour.h"
 #include "fs/feed/recipe.h"
@@ -30,6 +31,7 @@ struct feeder {
     struct feeder_plan plan[FEED_PLANS];
     struct pace *pace; /* NULL: nothing can be seen, or nothing is to be fed yet */
     struct coverage *coverage;
+    struct foresight *foresight;
     struct pour pour;
     struct throttle throttle;
     uint64_t file_most; /* bytes of a file that are fed */

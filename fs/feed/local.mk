@@ -10,6 +10,8 @@ fs_feed_libfeed_a_SOURCES = \
 	fs/feed/courses.c \
 	fs/feed/courses.h \
 	fs/feed/feeder.h \
+	fs/feed/foresee.c \
+	fs/feed/foresee.h \
 	fs/feed/pace.c \
 	fs/feed/pace.h \
 	fs/feed/pour.c \

@@ -70,7 +70,7 @@ static void start_feeder(struct feeding *f, uint64_t now)
 static bool is_wanted(const struct feeding *f)
 {
     const struct feed *feed = handover_feed(f->handover);
-    bool plans = false;
+    bool plans = f->config->sampler_ranks > 0;
     for (int i = 0; i < FEED_PLANS; i++)
         plans |= atomic_load_explicit(&feed->plan[i].version, memory_order_acquire) != 0;
     return plans && !atomic_load(&feed->off);

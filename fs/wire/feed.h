@@ -33,6 +33,7 @@ struct feed_plan {
     uint64_t asked;  /* likewise, of the last asking: the server's alone */
     uint64_t since;  /* when that was: nanoseconds, monotonic */
     uint64_t epoch;
+    uint32_t exchanges;        /* 1: the plan began an exchange, so the next one is dealt anew */
     uint32_t rank[FEED_RANKS]; /* in their order */
     char pairs[FEED_TEXT]; /* the file plan/PAIRS of the control mount, but for rank= and reply=; ends with a zero */
 };
@@ -81,6 +82,15 @@ struct feed_note {
     _Atomic uint64_t how;  /* nanoseconds from the READ to its answer << 8, fed << 7, place */
 };
 
+/* Whether the lists of a sampler are foreseen (the mount's sampler=). */
+enum feed_foresight {
+    FORESIGHT_NONE,      /* the mount has none */
+    FORESIGHT_READING,   /* too little has been read yet */
+    FORESIGHT_SEARCHING, /* which epoch is that? */
+    FORESIGHT_FOLLOWING, /* that one */
+    FORESIGHT_LOST,      /* what is read is no epoch; it is tried again after a while */
+};
+
 struct feed_missed {
     uint32_t position, file; /* its first one in the list; its number in the catalog */
 };
@@ -123,7 +133,10 @@ struct feed {
     struct feed_plan plan[FEED_PLANS];
     _Alignas(64) struct feed_served served;
     _Alignas(64) struct feed_rank rank[FEED_PLANS][FEED_RANKS];
-    _Atomic uint64_t reports; /* so many there have been */
+    _Atomic uint32_t foresight; /* enum feed_foresight */
+    _Atomic uint32_t wrong;     /* predictions that turned out so */
+    _Atomic uint64_t foreseen;  /* the last epoch that was found */
+    _Atomic uint64_t reports;   /* so many there have been */
     struct feed_report report[FEED_REPORTS];
     _Atomic uint64_t notes; /* so many there have been */
     struct feed_note note[FEED_NOTES];

@@ -1,0 +1,85 @@
+#!/bin/bash
+# Loaders that know nothing of dealfs, and read as PyTorch's DistributedSampler has them: which epoch that is, is found by
+# the reads; validation in between is left alone, and a wrong order noticed.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_fuse
+src=$tmp/src mnt=$tmp/mnt
+python3 - "$src" <<'END'
+import os, sys
+for i in range(2000):
+    folder = f'{sys.argv[1]}/train/class{i % 5}'
+    os.makedirs(folder, exist_ok=True)
+    with open(f'{folder}/{i:04}.bin', 'wb') as f:
+        f.write(i.to_bytes(4, 'little') * 1000)
+os.makedirs(sys.argv[1] + '/val')
+open(sys.argv[1] + '/val/one', 'w').write('1')
+END
+
+# Two ranks with two workers each, which read a batch each at the same time. The lists come from the plans that the
+# orders of torch are tested by.
+cat >"$tmp/train.py" <<'END'
+import os, subprocess, sys, threading
+mnt, epoch, seed, part = sys.argv[1], int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
+names = [n for n in open(mnt + '/.dealfs/samples').read().splitlines() if n.startswith('train/')]
+def read(batches):
+    for batch in batches:
+        for sample in batch:
+            with open(f'{mnt}/{names[sample]}', 'rb') as f:
+                f.read()
+if seed == 'validation':
+    lists = [list(range(2000))]
+else:
+    lists = [[int(i) for i in open(f'{mnt}/.dealfs/plan/epoch={epoch},ranks=2,batch=8,seed={seed},mode=regular,'
+                                   f'under=train,rank={rank}')] for rank in (0, 1)]
+workers = []
+for order in lists:
+    order = order[:int(len(order) * part)]
+    batches = [order[at:at + 8] for at in range(0, len(order), 8)]
+    workers += [threading.Thread(target=read, args=(batches[w::2],)) for w in (0, 1)]
+for worker in workers: worker.start()
+for worker in workers: worker.join()
+END
+train() { timeout 60 python3 "$tmp/train.py" "$mnt" "$@"; }
+state() { [ "$(value "$mnt" feed.sampler.state)" = "$1" ]; }
+follows() { state following && [ "$(value "$mnt" feed.sampler.epoch)" = "$1" ]; }
+fed() { value "$mnt" fed.reads | python3 -c 'import json, sys; print(sum(json.load(sys.stdin).values()))'; }
+fed_more() { [ "$(fed)" -gt "$1" ]; }
+
+one_line 'it needs ranks' 'sampler=torch.* needs ranks=' dealfs mount -o sampler=torch,batch=8 "$src" "$tmp"
+one_line 'and batches' 'sampler=torch.* needs batch=' dealfs mount -o sampler=torch,ranks=2 "$src" "$tmp"
+one_line 'and a window' 'feed=0 has none' dealfs mount -o feed=0,sampler=torch,ranks=2,batch=8 "$src" "$tmp"
+one_line 'no other sampler' 'must be torch' dealfs mount -o sampler=other "$src" "$tmp"
+one_line 'nothing without it' 'needs sampler=torch' dealfs mount -o ranks=3 "$src" "$tmp"
+one_line 'a tail that torch has' 'must be pad or drop' dealfs mount -o tail=short "$src" "$tmp"
+
+mount_up -o ram=100M,feed=1M,sampler=torch,ranks=2,batch=8,seed=3,under=train "$src" "$mnt"
+feeder_runs() { [ "$(value "$mnt" feed.feeder)" != 0 ]; }
+ok 'a feeder runs from the beginning' wait_for 10 feeder_runs
+ok 'which waits for reads' wait_for 10 state reading
+
+ok 'a part of epoch 5' train 5 3 0.3
+ok 'is recognized' wait_for 10 follows 5
+ok 'more of it' train 5 3 0.6
+ok 'and what comes next is read ahead' wait_for 10 fed_more 50
+ok 'all of it' train 5 3 1
+next_is_guessed() { [ "$(value "$mnt" feed.plans | grep -c '"epoch": 6')" = 1 ]; }
+ok 'the next epoch is guessed' wait_for 10 next_is_guessed
+cat "$src"/val/one "$mnt/val/one" >/dev/null
+ok 'validation' train 0 validation 1
+before=$(value "$mnt" feed.sampler.wrong)
+ok 'the next epoch' train 6 3 0.5
+ok 'is followed' wait_for 10 follows 6
+is 'nothing was wrong' "$(value "$mnt" feed.sampler.wrong)$before" 00
+like 'status says so' "$(dealfs status "$mnt")" 'feed .*epoch 6 of the sampler'
+like 'and top' "$(dealfs top --once "$mnt")" 'rank 0 +6\?'
+ok 'another order' train 0 77 0.5
+wrong() { [ "$(value "$mnt" feed.sampler.wrong)" = 1 ]; }
+ok 'is noticed' wait_for 10 wrong
+ok 'and said' grep -q 'what is read is not epoch 6' "$(value "$mnt" log)"
+again() { train 8 3 1 && follows 8; }
+ok 'the right one is found again' wait_for 20 again
+ok 'umount' dealfs umount "$mnt"
+nothing_left
+done_testing
