@@ -2,9 +2,9 @@
  *
  * The order of an epoch is known: it is drawn from seed + epoch. A loader reads batches of it, with several workers
  * beside each other; but in a batch one sample comes after the other. So in the right epoch nearly each read comes soon
- * after the one that stands before it in its rank's list, and in a wrong one hardly any does. Of an epoch that has just begun the
- * first reads are among the first samples of its order, and these are drawn without the others: many epochs are tried
- * for little. For one that is joined in the middle a few are drawn as a whole.
+ * after the one that stands before it in its rank's list, and in a wrong one hardly any does. Of an epoch that has just
+ * begun the first reads are among the first samples of its order, and these are drawn without the others: many epochs
+ * are tried for little. For one that is joined in the middle a few are drawn as a whole.
  *
  * What is read in the natural order, as for validation, is no epoch. */
 #ifndef FS_FEED_PREDICT_H
