@@ -24,28 +24,26 @@ class Epochs:
         with open(f'{paths[0]}/.dealfs/samples', 'rb') as f:
             self.names = os.fsdecode(f.read()).split('\n')
 
-    def plan(self, node, *more):
+    def command(self, node, *more):
         ranks = len(self.paths)
-        return self.bench.sh(self.bench.DEALFS, 'plan', self.paths[node], f'ranks={ranks}', f'batch={8 * ranks}',
-                             f'rank={node}', f'epoch={self.number}', 'tail=drop', *self.keys, *more).split()
+        return [self.bench.DEALFS, 'plan', self.paths[node], f'ranks={ranks}', f'batch={8 * ranks}', f'rank={node}',
+                f'epoch={self.number}', 'tail=drop', *self.keys, *more]
 
     def read(self, fed):
         """Seconds until all ranks have read their lists."""
         self.number += 1
-        counts = []
+        commands = []
         for node, path in enumerate(self.paths):
             name = os.path.join(self.bench.HERE, f'list-ahead{node}')
+            places = self.bench.sh(*self.command(node)).split()
             with open(name, 'w') as f:
-                places = self.plan(node)
                 f.writelines(f'{path}/{self.names[int(i)]}\n' for i in places)
-            counts.append((name, len(places)))
+            if fed:
+                commands.append(self.command(node, 'feed=yes'))
+            commands.append([self.bench.program('trainer'), '1', '0', '1', '64', str(len(places)), name])
         began = time.monotonic()
-        if fed:
-            for node in range(len(self.paths)):
-                self.plan(node, 'feed=yes')
-        readers = [subprocess.Popen([self.bench.program('trainer'), '1', '0', '1', '64', str(count), name],
-                                    stdout=subprocess.DEVNULL) for name, count in counts]
-        if any([reader.wait() for reader in readers]):
+        processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands]
+        if any([process.wait() for process in processes]):
             raise RuntimeError('a reader failed')
         return time.monotonic() - began
 
