@@ -18,7 +18,7 @@ from slow import Slow
 
 WAYS = ['source', 'regular', 'locality']
 FURTHER = [1, 2, 4, 8, 16, 32, 64, 128, 256]
-PAPER_BATCH, PAPER_SAMPLES = 512, 1281167  # of a node, of ImageNet-1K
+PAPER_SAMPLES = 1281167  # of ImageNet-1K: enough for a batch of 256 nodes
 LINK = 0.7  # of what a node trains with, its link carries: less than regular lists need, more than locality does
 WORKERS, AHEAD = 16, 16  # of a rank; batches
 
@@ -68,9 +68,6 @@ class Cluster:
             f'tail=drop reply=u32 {keys}')]
                 for rank, mount in enumerate(mounts)]
 
-    def source_bytes(self):
-        return sum(self.world.status(node)['source']['bytes'] for node in range(self.nodes))
-
     def model(self, alone=False):
         """By what is measured here: seconds of an epoch by way, and the measured. Alone: others have nothing to
         give."""
@@ -84,7 +81,7 @@ class Cluster:
                 'locality': cost['locality']['epoch']}, out['measured']
 
 
-def train(bench, load, lists, epochs=1, step=None, workers=WORKERS, ahead=AHEAD):
+def train(bench, load, lists, epochs=1, step=None, workers=WORKERS):
     """Seconds of each epoch, of computing, of waiting, and of the wait for its first batch."""
     steps, files = len(lists[0]) // epochs // load.batch, []
     for rank, paths in enumerate(lists):
@@ -92,7 +89,7 @@ def train(bench, load, lists, epochs=1, step=None, workers=WORKERS, ahead=AHEAD)
         with open(files[-1], 'w') as f:
             f.writelines(f'{path}\n' for path in paths[:epochs * steps * load.batch])
     out = bench.sh(f'{bench.PROGRAMS}/trainer', str(load.batch), str(int(1e6 * (load.step if step is None else step))),
-                   str(workers), str(ahead), str(steps), *files)
+                   str(workers), str(AHEAD), str(steps), *files)
     return [[float(x) for x in line.split()] for line in out.splitlines()]
 
 
@@ -127,7 +124,7 @@ def dataset(bench, load):
 def measure_nodes(bench, load, source, nodes):
     """Of one number of nodes: by way, seconds of computing and of waiting of an epoch after the first, and those of
     the model; what was calibrated; the parts of the dataset that the first epoch and the later ones read from the
-    source; seconds of loading alone."""
+    source."""
     total, bars, epochs = load.samples * load.size, {}, range(1, 1 + (nodes if nodes < 3 else nodes + 1))
     with Slow(bench, source, load.source * load.size) as slow:
         bars['source'] = mean(train(bench, load, plain_lists(slow.path, nodes)))
@@ -137,11 +134,10 @@ def measure_nodes(bench, load, source, nodes):
             filled = slow.read()
             for way in 'regular', 'locality':
                 bars[way] = mean(train(bench, load, cluster.lists(epochs, f'mode={way}'), len(epochs)))
-            alone = train(bench, load, cluster.lists([9], 'mode=locality'), step=0)[0][0]
             later = slow.read()
             by_model, measured = cluster.model(nodes == 1)
-    return {'bars': bars, 'model': by_model, 'measured': measured, 'alone': alone,
-            'first': (filled - before) / total, 'later': (later - filled) / total}
+    return {'bars': bars, 'model': by_model, 'measured': measured, 'first': (filled - before) / total,
+            'later': (later - filled) / total}
 
 
 def measure(bench, say, load, nodes=(1, 2, 4, 8)):
@@ -154,22 +150,20 @@ def measure(bench, say, load, nodes=(1, 2, 4, 8)):
         say(f'{p} nodes:', ', '.join(
             f'{way} {sum(f["bars"][way]):.2f} s (model {f["model"][way]:.2f}, '
             f'{sum(f["bars"][way]) / f["model"][way] - 1:+.0%})' for way in WAYS),
-            f'; read from the source: first epoch {f["first"]:.3f} x, later {f["later"]:.3f} x; '
-            f'loading alone {f["alone"]:.2f} s')
+            f'; read from the source: first epoch {f["first"]:.3f} x, later {f["later"]:.3f} x')
     return found
 
 
-def further(bench, load, measured, nodes, batch, samples):
-    """The model's costs for these numbers of nodes, by the rates of a node that were measured."""
+def further(bench, load, measured):
+    """By way, the model's seconds of an epoch for more nodes, by the rates of a node that were measured."""
     p, costs = measured['nodes'], []
-    for n in nodes:
+    for n in FURTHER:
         out = json.loads(bench.sh(
-            bench.DEALFS, 'model', '--json', '--nodes', str(n), '--samples', str(PAPER_SAMPLES), '--batch', str(batch),
-            '--train-rate', str(load.speed), '--storage-rate', str(measured['storage_rate']),
+            bench.DEALFS, 'model', '--json', '--nodes', str(n), '--samples', str(PAPER_SAMPLES), '--batch',
+            str(load.batch), '--train-rate', str(load.speed), '--storage-rate', str(measured['storage_rate']),
             '--cache-rate', str(measured['cache_rate'] / p * n),
-            '--balance-rate', str(measured['balance_rate'] / p * n),
-            '--preprocess-rate', str(measured['local_rate'])))
-        costs.append({way: {key: samples / PAPER_SAMPLES * out['costs'][0][name][key] for key in ('epoch', 'loading')}
+            '--balance-rate', str(measured['balance_rate'] / p * n)))
+        costs.append({way: load.samples / PAPER_SAMPLES * out['costs'][0][name]['epoch']
                       for way, name in zip(WAYS, ('regular', 'distributed', 'locality'))})
     return costs
 
@@ -263,12 +257,12 @@ NAMES = {'source': 'the source alone', 'regular': 'dealfs, regular lists', 'loca
 
 def line_panel(plot, bench, load, found):
     """Measured points on the model's lines."""
-    costs = further(bench, load, found[max(found)]['measured'], FURTHER, load.batch, load.samples)
-    values = [cost[way]['epoch'] for cost in costs for way in WAYS]
+    costs = further(bench, load, found[max(found)]['measured'])
+    values = [cost[way] for cost in costs for way in WAYS]
     panel = plot.Panel(load.name, 'nodes', 'seconds an epoch', (0.8, 320), (min(values) / 4, max(values) * 2),
                        NODE_TICKS, logarithmic=True)
     for colour, way in enumerate(WAYS):
-        panel.line([(n, cost[way]['epoch']) for n, cost in zip(FURTHER, costs)], colour, dashed=True)
+        panel.line([(n, cost[way]) for n, cost in zip(FURTHER, costs)], colour, dashed=True)
         for p, f in found.items():
             panel.mark(p, sum(f['bars'][way]), colour)
         panel.name(colour, NAMES[way])
@@ -289,16 +283,15 @@ def bar_panel(plot, load, found):
 
 
 def gain_panel(plot, bench, found):
-    """Loading alone: how many times as fast as from the source."""
-    gains = {load.name: [cost['source']['loading'] / cost['locality']['loading'] for cost in further(
-        bench, load, found[load][max(found[load])]['measured'], FURTHER, PAPER_BATCH, load.samples)] for load in found}
-    most = max(max(max(line) for line in gains.values()), 130)
-    panel = plot.Panel('loading alone, by locality', 'nodes', 'times as fast as from the source', (0.8, 320),
-                       (0.5, most * 8), NODE_TICKS, logarithmic=True)
-    for colour, load in enumerate(found):
-        panel.line(list(zip(FURTHER, gains[load.name])), colour, load.name, dashed=True)
-        for p, f in found[load].items():
-            panel.mark(p, load.samples / load.source / f['alone'], colour)
+    """How many times as fast an epoch is by locality as from the source."""
+    panel = plot.Panel('an epoch by locality', 'nodes', 'times as fast as from the source', (0.8, 320), (0.5, 3000),
+                       NODE_TICKS, logarithmic=True)
+    for colour, (load, by_nodes) in enumerate(found.items()):
+        costs = further(bench, load, by_nodes[max(by_nodes)]['measured'])
+        panel.line([(n, cost['source'] / cost['locality']) for n, cost in zip(FURTHER, costs)], colour, load.name,
+                   dashed=True)
+        for p, f in by_nodes.items():
+            panel.mark(p, sum(f['bars']['source']) / sum(f['bars']['locality']), colour)
         panel.text(panel.px(load.nodes), panel.py(load.times) + 4, '×', size=15)
         panel.text(panel.px(load.nodes) - 8, panel.py(load.times) + 4, load.times, size=10, anchor='end')
     panel.legend_at = 'top'
@@ -322,5 +315,4 @@ def figure_sizes(bench, plot, say, made_by, figures):
                [[line_panel(plot, bench, load, found[load]) for load in OTHERS],
                 [bar_panel(plot, load, found[load]) for load in OTHERS],
                 [gain_panel(plot, bench, {IMAGENET: measure(bench, say, IMAGENET, (8,)), **found})]],
-               [*NOTES, f'Loading alone: lines with batches of {PAPER_BATCH} per node and reading of the own shard as '
-                'measured; × is what the paper has.', made_by])
+               [*NOTES, '×: what the paper has, on its machine, for loading without training.', made_by])
