@@ -362,6 +362,7 @@ static uint32_t count_right(const struct foresight *f, const struct feed_course 
  * one that most of them are of. */
 static bool is_wrong(struct foresight *f, const struct feed_courses *courses)
 {
+    uint64_t epoch = f->epoch;
     uint32_t most = 0, all = 0;
     bool right[JUDGED];
 
@@ -375,13 +376,16 @@ static bool is_wrong(struct foresight *f, const struct feed_courses *courses)
         uint32_t count = c->kind == f->kind ? count_right(f, c, right) : 0;
         if (count > most) {
             most = count;
-            f->epoch = c->epoch;
+            epoch = c->epoch;
         }
     }
     for (uint32_t i = 0; i < JUDGED; i++)
         all += right[i];
-    atomic_store(&f->feed->foreseen, f->epoch);
-    return all < RIGHT_LEAST;
+    if (all < RIGHT_LEAST)
+        return true;
+    f->epoch = epoch;
+    atomic_store(&f->feed->foreseen, epoch);
+    return false;
 }
 
 /* The course of the prediction; the one of the next epoch is of the same kind. */

@@ -81,5 +81,48 @@ ok 'and said' grep -q 'what is read is not epoch 6' "$(value "$mnt" log)"
 again() { train 8 3 1 && follows 8; }
 ok 'the right one is found again' wait_for 20 again
 ok 'umount' dealfs umount "$mnt"
+
+# PyTorch itself: two ranks, each a process with two workers.
+cat >"$tmp/torch_train.py" <<'END'
+import os, sys, time
+import torch
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
+class Files(Dataset):
+    def __init__(self, root):
+        self.paths = sorted(os.path.join(d, n) for d, _, names in os.walk(root) for n in names)
+    def __len__(self):
+        return len(self.paths)
+    def __getitem__(self, i):
+        time.sleep(0.001)
+        with open(self.paths[i], 'rb') as f:
+            return torch.frombuffer(bytearray(f.read(4)), dtype=torch.int32)[0]
+torch.set_num_threads(1)
+files = Files(sys.argv[1])
+sampler = DistributedSampler(files, num_replicas=2, rank=int(sys.argv[2]), seed=3)
+loader = DataLoader(files, batch_size=8, num_workers=2, sampler=sampler)
+seen = 0
+for epoch in range(40, 43):
+    sampler.set_epoch(epoch)
+    seen += sum(len(batch) for batch in loader)
+assert seen == 3000
+END
+if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+    mnt=$tmp/torch
+    mount_up -o ram=100M,feed=1M,sampler=torch,ranks=2,batch=8,seed=3,under=train "$src" "$mnt"
+    ok 'another feeder runs' wait_for 10 state reading
+    background env OMP_NUM_THREADS=1 timeout 100 /usr/bin/python3 "$tmp/torch_train.py" "$mnt/train" 0
+    other=$!
+    ok 'PyTorch trains' env OMP_NUM_THREADS=1 timeout 100 /usr/bin/python3 "$tmp/torch_train.py" "$mnt/train" 1
+    ok 'on both ranks' wait "$other"
+    ok 'its epoch is found' wait_for 10 follows 42
+    ok 'and was fed' fed_more 50
+    is 'nothing was wrong' "$(value "$mnt" feed.sampler.wrong)" 0
+    said() { dealfs status --epoch 41 "$mnt"; }
+    like 'its lists were read as foreseen' "$(said)" 'rank 0 .*1,000 samples, .*: every planned sample was read'
+    like 'on both ranks' "$(said)" 'rank 1 .*1,000 samples, .*: every planned sample was read'
+    ok 'umount' dealfs umount "$mnt"
+else
+    skip 9 'python3-torch is not installed'
+fi
 nothing_left
 done_testing
