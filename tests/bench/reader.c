@@ -6,8 +6,9 @@
  * round (names and inodes stay known), outside the timing; -d reads with O_DIRECT; -k BYTES reads -n READS random
  * blocks of that size with pread instead; -a asks for attributes by stat instead, and -c then drops the kernel's names
  * and inodes, of the whole machine; -o reads in the list's own order; -u computes for so many microseconds after each
- * file; -w leaves the first reads out of what is said about their times. Prints one line: files/s (or reads/s) of the fastest, median and slowest
- * round, MiB/s of the median, and the median's p50 and p99 in microseconds. A short read is an error: exit status 1. */
+ * file; -w leaves the first reads out of what is said about their times. Prints one line: files/s (or reads/s) of the
+ * fastest, median and slowest round, MiB/s of the median, and the median's p50 and p99 in microseconds. A short read is
+ * an error: exit status 1. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,7 +33,7 @@ static struct {
     bool direct, attributes, in_order;
     uint64_t compute; /* nanoseconds */
     size_t skipped;   /* of the latencies */
-    float *latency; /* microseconds, one a read */
+    float *latency;   /* microseconds, one a read */
 } job;
 static _Atomic size_t next_read;
 static _Atomic uint64_t bytes_read;

@@ -23,7 +23,8 @@ installed() { # pattern of a path, executable or not
     [ -n "$found" ] || { echo "no $1 is installed"; return 1; }
 }
 for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-feeder' '*/dealfs/dealfs-lab' \
-    '*/dealfs/dealfs-server' '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' '*/bash-completion/completions/dealfs' '*/fstab.example' \
+    '*/dealfs/dealfs-server' \
+    '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' '*/bash-completion/completions/dealfs' '*/fstab.example' \
     '*/dealfs.service' '*/loaders.md' '*/exchange.md' '*/slurm/train.sbatch' '*/slurm/join-loop' \
     '*/slurm/prolog' '*/slurm/epilog' '*/examples/train.py' '*-packages/dealfs/torch/sampler.py' \
     '*/examples/read_plan.py' '*/examples/read-plan.sh' '*/examples/read-plan.c' \

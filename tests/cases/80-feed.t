@@ -1,6 +1,7 @@
 #!/bin/bash
 # Reading ahead: what the ranks of this node read next is in the page cache before they ask, whatever becomes of who
 # puts it there, and however they read.
+# shellcheck disable=SC2016 # wait_for evaluates anew each time
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
