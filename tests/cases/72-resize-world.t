@@ -221,6 +221,11 @@ ok 'they join' world_join 0 1 2
 ok 'and all have the same' resized 0 2
 is 'with the same catalog' "$(digests_of 2)" "${digests[0]}"
 ok 'unmount all' world_umount
+ok 'one waits' dealfs mount -o "state=$tmp/state1,wait_join,$world_default" "$src" "$tmp/node1"
+ok 'one is mounted with it' world_mount 2
+ok 'and both have the same' resized 0 1
+is 'with the same catalog' "$(digests_of 1)" "${digests[0]}"
+ok 'unmount all' world_umount
 
 # --- groups: each makes all ---
 rm -rf "$tmp"/state*
