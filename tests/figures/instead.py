@@ -87,6 +87,7 @@ def dealt_ssd(bench, source):
 
 WAYS = {'the storage itself': itself, 'bindfs': bound, '`cp` to the local disk first': copied,
         '`rclone mount`, full cache': cloned, 'dealfs, SSD tier': dealt_ssd, 'dealfs, RAM tier': dealt}
+SHORT = dict(zip(WAYS, ('storage', 'bindfs', 'cp first', 'rclone', 'dealfs, SSD', 'dealfs, RAM')))
 NEED = {'bindfs': bound, 'rclone': cloned}
 
 
@@ -140,14 +141,14 @@ def draw(plot, found, path, made_by):
     panels = []
     for i, title in enumerate(('to the end of the first epoch', 'a later epoch')):
         panel = plot.Panel(title, '', 'seconds', (-0.6, len(found) - 0.4), (0, 1.3 * max(t[i] for t in found.values())),
-                           [(at, name.split(',')[0].split()[-1].strip('`')) for at, name in enumerate(found)])
+                           [(at, SHORT[name]) for at, name in enumerate(found)])
         for at, times in enumerate(found.values()):
             panel.bar(at, 0.6, [times[i]])
             panel.text(panel.px(at), panel.py(times[i]) - 5, f'{times[i]:.1f}')
         panels.append(panel)
     plot.write(path, [panels],
                [f'{LOAD.samples} files of {LOAD.size // 1000} KB on storage that gives {RATE} of them a second, each '
-                f'after {DELAY} ms; {WORKERS} workers. dealfs: its SSD tier, then its RAM tier.', made_by])
+                f'after {DELAY} ms; {WORKERS} workers.', made_by])
 
 
 def figure(bench, plot, say, made_by, figures):
