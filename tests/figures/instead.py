@@ -87,7 +87,7 @@ def dealt_ssd(bench, source):
 
 WAYS = {'the storage itself': itself, 'bindfs': bound, '`cp` to the local disk first': copied,
         '`rclone mount`, full cache': cloned, 'dealfs, SSD tier': dealt_ssd, 'dealfs, RAM tier': dealt}
-SHORT = dict(zip(WAYS, ('storage', 'bindfs', 'cp first', 'rclone', 'dealfs, SSD', 'dealfs, RAM')))
+SHORT = dict(zip(WAYS, ('storage', 'bindfs', 'cp first', 'rclone', 'SSD tier', 'RAM tier')))
 NEED = {'bindfs': bound, 'rclone': cloned}
 
 
@@ -148,7 +148,7 @@ def draw(plot, found, path, made_by):
         panels.append(panel)
     plot.write(path, [panels],
                [f'{LOAD.samples} files of {LOAD.size // 1000} KB on storage that gives {RATE} of them a second, each '
-                f'after {DELAY} ms; {WORKERS} workers.', made_by])
+                f'after {DELAY} ms; {WORKERS} workers. The tiers are those of dealfs.', made_by])
 
 
 def figure(bench, plot, say, made_by, figures):
