@@ -132,7 +132,7 @@ static void feeder_open(struct feeder *f)
     error = coverage_create(f->feed, catalog_files(f->catalog), &f->coverage);
     if (error)
         feeder_fail("count what is read", error);
-    error = foresee_create(&f->config, f->catalog, f->feed, &f->foresight);
+    error = foresee_create(&f->config, f->catalog, f->feed, &f->courses, &f->foresight);
     if (error)
         feeder_fail("foresee what is read", error);
     error = pour_init(&f->pour, f->catalog, f->config.mountpoint, f->config.data_minor);
@@ -422,7 +422,7 @@ static void feeder_run(struct feeder *f)
         if (now - looked >= IDLE_MS * MILLISECOND / 2) {
             look_at_plans(f);
             feeder_publish(f);
-            uint64_t wrong = foresee_step(f->foresight, &f->courses, now);
+            uint64_t wrong = foresee_step(f->foresight, now);
             if (wrong)
                 drop_guesses(f, wrong);
             looked = now;

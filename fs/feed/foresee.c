@@ -19,6 +19,7 @@ enum {
     DRAWS = 150000,    /* numbers drawn in a step: one or two milliseconds of fifty */
     JUDGED = 192,      /* the last reads, by which a prediction is judged; of these: */
     RIGHT_LEAST = 115, /* are right, or it is wrong: six tenths */
+    WRONG_MOST = 2,    /* judgements in a row: where an epoch ends reads are of two */
     NATURAL = 32,      /* reads by which a natural order is seen */
     PAUSE_LEAST_S = 2, /* before the next search, twice as long each time, up to */
     PAUSE_MOST_S = 64,
@@ -33,6 +34,7 @@ struct guess {
 
 struct foresight {
     const struct mount_config *config;
+    const struct feed_courses *courses;
     struct feed *feed;
     struct guess guess[GUESSES];
     unsigned guesses;
@@ -48,7 +50,8 @@ struct foresight {
         bool natural; /* it came after another one in the natural order */
     } last[JUDGED];
     uint64_t reads, judged;
-    bool natural; /* they are in a natural order */
+    unsigned wrong; /* judgements, in a row */
+    bool natural;   /* they are in a natural order */
 };
 
 /* ---- asking ---- */
@@ -107,17 +110,15 @@ static bool add_next(const struct recipe *r, uint64_t epoch, struct str *request
 
 /* ---- the next epoch ---- */
 
+/* One rank may be ahead of the others. */
 static bool is_at_its_end(const struct feed_course *c)
 {
-    bool read = false;
-
     for (uint32_t i = 0; i < c->ranks; i++) {
         const struct window *w = &c->window[i];
-        if (w->count - w->reached > w->count / END_PART + 1 && !c->left[i])
-            return false;
-        read |= c->seen[i] > 0;
+        if (c->seen[i] > 0 && w->count - w->reached <= w->count / END_PART + 1)
+            return true;
     }
-    return read;
+    return false;
 }
 
 static bool has_next(const struct feed_courses *courses, const struct feed_course *c)
@@ -128,8 +129,10 @@ static bool has_next(const struct feed_courses *courses, const struct feed_cours
     return false;
 }
 
-static void guess_next(struct foresight *f, const struct feed_courses *courses)
+static void guess_next(struct foresight *f)
 {
+    const struct feed_courses *courses = f->courses;
+
     for (int i = 0; i < courses->count; i++) {
         const struct feed_course *c = courses->course[i];
         CLEANUP_STR struct str request = STR_INIT;
@@ -189,13 +192,13 @@ static void set_state(struct foresight *f, enum feed_foresight state)
 }
 
 int foresee_create(const struct mount_config *config, const struct catalog *catalog, struct feed *feed,
-                   struct foresight **foresight)
+                   const struct feed_courses *courses, struct foresight **foresight)
 {
     struct foresight *f = calloc(1, sizeof *f);
 
     if (!f)
         return -ENOMEM;
-    *f = (struct foresight){.config = config, .feed = feed, .files = catalog_files(catalog)};
+    *f = (struct foresight){.config = config, .courses = courses, .feed = feed, .files = catalog_files(catalog)};
     *foresight = f;
     if (config->sampler_ranks == 0)
         return 0;
@@ -312,34 +315,6 @@ static bool are_natural(const struct foresight *f, uint32_t n)
     return f->reads >= n && predict_is_natural(in_order, n, (uint32_t)f->config->sampler_ranks);
 }
 
-/* What begins after it has no read before it, and is not taken for it. */
-static bool follow_read(struct foresight *f, uint32_t file, uint32_t sample, bool *began)
-{
-    const struct seen_read *before = &f->last[(f->reads - 1) % JUDGED];
-    bool was = f->natural, after = comes_after(f, sample);
-
-    if (f->reads > 0 && before->sample == sample)
-        return was && before->natural;
-    f->last[f->reads++ % JUDGED] = (struct seen_read){file, sample, after};
-    if (f->reads % (NATURAL / 4) == 0)
-        f->natural = are_natural(f, NATURAL);
-    *began = f->natural && !was;
-    return f->natural && after;
-}
-
-bool foresee_read(struct foresight *f, uint32_t file, bool *began)
-{
-    uint32_t sample = f->predict && file < f->files ? f->sample[file] : NO_SAMPLE;
-    uint32_t state = atomic_load(&f->feed->foresight);
-
-    *began = false;
-    if (sample == NO_SAMPLE)
-        return false;
-    if (state == FORESIGHT_READING)
-        predict_read(f->predict, sample);
-    return state == FORESIGHT_FOLLOWING && follow_read(f, file, sample, began);
-}
-
 /* Which of the last reads come, in a course, after one that stands before them in its list: they get a bit. */
 static uint32_t count_right(const struct foresight *f, const struct feed_course *c, bool *right)
 {
@@ -360,14 +335,13 @@ static uint32_t count_right(const struct foresight *f, const struct feed_course 
 
 /* By an epoch of this kind, at its end by two of them; validation is not against it. The epoch that is read now is the
  * one that most of them are of. */
-static bool is_wrong(struct foresight *f, const struct feed_courses *courses)
+static void judge_reads(struct foresight *f)
 {
+    const struct feed_courses *courses = f->courses;
     uint64_t epoch = f->epoch;
     uint32_t most = 0, all = 0;
     bool right[JUDGED];
 
-    if (f->reads < JUDGED || f->reads - f->judged < JUDGED / 2)
-        return false;
     f->judged = f->reads;
     for (uint32_t i = 0; i < JUDGED; i++)
         right[i] = f->last[(f->reads + i) % JUDGED].natural;
@@ -381,16 +355,48 @@ static bool is_wrong(struct foresight *f, const struct feed_courses *courses)
     }
     for (uint32_t i = 0; i < JUDGED; i++)
         all += right[i];
-    if (all < RIGHT_LEAST)
-        return true;
+    f->wrong = all < RIGHT_LEAST ? f->wrong + 1 : 0;
+    if (f->wrong > 0)
+        return;
     f->epoch = epoch;
     atomic_store(&f->feed->foreseen, epoch);
-    return false;
+}
+
+/* What begins after it has no read before it, and is not taken for it. */
+static bool follow_read(struct foresight *f, uint32_t file, uint32_t sample, bool *began)
+{
+    const struct seen_read *before = &f->last[(f->reads - 1) % JUDGED];
+    bool was = f->natural, after = comes_after(f, sample);
+
+    if (f->reads > 0 && before->sample == sample)
+        return was && before->natural;
+    f->last[f->reads++ % JUDGED] = (struct seen_read){file, sample, after};
+    if (f->kind && f->reads - f->judged >= JUDGED)
+        judge_reads(f);
+    if (f->reads % (NATURAL / 4) == 0)
+        f->natural = are_natural(f, NATURAL);
+    *began = f->natural && !was;
+    return f->natural && after;
+}
+
+bool foresee_read(struct foresight *f, uint32_t file, bool *began)
+{
+    uint32_t sample = f->predict && file < f->files ? f->sample[file] : NO_SAMPLE;
+    uint32_t state = atomic_load(&f->feed->foresight);
+
+    *began = false;
+    if (sample == NO_SAMPLE)
+        return false;
+    if (state == FORESIGHT_READING)
+        predict_read(f->predict, sample);
+    return state == FORESIGHT_FOLLOWING && follow_read(f, file, sample, began);
 }
 
 /* The course of the prediction; the one of the next epoch is of the same kind. */
-static const struct feed_course *find_course(const struct foresight *f, const struct feed_courses *courses)
+static const struct feed_course *find_course(const struct foresight *f)
 {
+    const struct feed_courses *courses = f->courses;
+
     for (int i = 0; i < courses->count; i++) {
         struct recipe recipe;
         const struct feed_course *c = courses->course[i];
@@ -401,16 +407,16 @@ static const struct feed_course *find_course(const struct foresight *f, const st
     return NULL;
 }
 
-static uint64_t judge_epoch(struct foresight *f, const struct feed_courses *courses, uint64_t now)
+static uint64_t judge_epoch(struct foresight *f, uint64_t now)
 {
-    const struct feed_course *c = f->kind ? NULL : find_course(f, courses);
+    const struct feed_course *c = f->kind ? NULL : find_course(f);
 
     if (c) {
         f->kind = c->kind;
-        f->reads = f->judged = 0;
+        f->reads = f->judged = f->wrong = 0;
         note_guess(f, c->kind, c->epoch);
     }
-    if (!f->kind || !is_wrong(f, courses))
+    if (!f->kind || f->wrong < WRONG_MOST)
         return 0;
     log_warning("sampler=torch: what is read is not epoch %" PRIu64 ": it is read ahead no more", f->epoch);
     atomic_fetch_add(&f->feed->wrong, 1);
@@ -418,15 +424,15 @@ static uint64_t judge_epoch(struct foresight *f, const struct feed_courses *cour
     return f->kind;
 }
 
-uint64_t foresee_step(struct foresight *f, const struct feed_courses *courses, uint64_t now)
+uint64_t foresee_step(struct foresight *f, uint64_t now)
 {
     uint32_t state = atomic_load(&f->feed->foresight);
 
-    guess_next(f, courses);
+    guess_next(f);
     if (!f->predict)
         return 0;
     if (state == FORESIGHT_FOLLOWING)
-        return judge_epoch(f, courses, now);
+        return judge_epoch(f, now);
     if (state == FORESIGHT_LOST && now - f->searched >= f->pause * SECOND)
         set_state(f, FORESIGHT_READING);
     else if (state != FORESIGHT_LOST)

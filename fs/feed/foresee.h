@@ -11,15 +11,15 @@
 
 struct foresight;
 
-/* -ENOMEM. A sampler whose dataset is too small, or not there, is said in the log and not foreseen. */
+/* All is borrowed. -ENOMEM. A sampler whose dataset is too small, or not there, is said in the log and not foreseen. */
 int foresee_create(const struct mount_config *config, const struct catalog *catalog, struct feed *feed,
-                   struct foresight **foresight);
+                   const struct feed_courses *courses, struct foresight **foresight);
 void foresee_destroy(struct foresight *foresight);
 /* A file was read. True: in a natural order, as for validation: no list is meant. `began`: from now on. */
 bool foresee_read(struct foresight *foresight, uint32_t file, bool *began);
 /* A few times a second: searches for a while, asks for what comes next. Returns the kind of a prediction that turned
  * out wrong, whose courses are to be dropped; else 0. */
-uint64_t foresee_step(struct foresight *foresight, const struct feed_courses *courses, uint64_t now);
+uint64_t foresee_step(struct foresight *foresight, uint64_t now);
 /* Was this plan asked for here? */
 bool foresee_guessed(const struct foresight *foresight, uint64_t kind, uint64_t epoch);
 
