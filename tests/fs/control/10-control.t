@@ -138,7 +138,8 @@ WHERE = b'0\t-\t-\tclass 0/f0000.jpg\n'
 
 def test_tree():
     equal(sorted(os.listdir(CONTROL)),
-          ['control', 'decoded', 'errors', 'metrics', 'node', 'nodes', 'plan', 'samples', 'samples.d', 'status'],
+          ['control', 'decoded', 'epochs', 'errors', 'metrics', 'node', 'nodes', 'plan', 'samples', 'samples.d',
+           'status'],
           'the root')
     equal([oct(os.stat(path(name)).st_mode) for name in ('.', 'control', 'status', 'samples', 'samples.d')],
           ['0o40555', '0o100600', '0o100444', '0o100444', '0o40555'], 'modes')
