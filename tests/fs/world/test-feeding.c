@@ -70,7 +70,7 @@ static void wait_asks(struct fake *f, uint32_t node, uint32_t asks)
 /* Node 1 answers nobody for a while. */
 static void test_share(void)
 {
-    enum { FED = 60, TAKEN_BACK = 10 };
+    enum { FED = 60, TAKEN_BACK = 10, ELSEWHERE = 5 };
     struct fake f;
     struct store_stats stats;
     peering_join(&f, 3, LONG);
@@ -84,6 +84,8 @@ static void test_share(void)
     wait_asks(&f, 0, FED_FETCHES + 1);
     is_uint(atomic_load(&f.node[0].asks_fed), FED_FETCHES, "a reader asks a node that is fed from at once");
     peering_reads(&f, 0, other, PLACE_PEER, "another node is asked, too", "and answers");
+    ok(are_right(ask_many(&f, 0, other, ELSEWHERE, true), ELSEWHERE, PLACE_PEER),
+       "what is fed from another node does not wait for what was asked before");
     int taken = 0;
     for (int i = FED - TAKEN_BACK; i < FED; i++)
         taken += store_cancel(f.node[0].store, &fed[i].read);
@@ -95,7 +97,7 @@ static void test_share(void)
     ok(are_right(fed, FED, PLACES), "all is answered in turn");
     for (int i = 0; atomic_load(&reader.error) == 1; i++)
         wait_step(i, "the reader is answered");
-    is_uint(atomic_load(&f.node[0].asks_fed), FED - TAKEN_BACK, "and was asked for the feeder");
+    is_uint(atomic_load(&f.node[0].asks_fed), FED - TAKEN_BACK + ELSEWHERE, "and was asked for the feeder");
     fake_stats(&f, 0, &stats);
     is_uint(stats.reads[PLACE_PEER], 2, "readers' reads are counted apart");
     fake_end(&f);
