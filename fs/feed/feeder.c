@@ -269,6 +269,10 @@ static bool confirm_plan(struct feeder *f, int slot)
         struct feed_course *c = f->courses.course[i];
         if (c->slot != slot)
             continue;
+        /* What was fed for a guess may have left the page cache since. */
+        for (uint32_t list = 0; c->guessed && list < c->ranks; list++)
+            if (c->seen[list] == 0)
+                window_restart(&c->window[list]);
         c->guessed = false;
         if (c->coverage)
             coverage_confirm(c->coverage);
