@@ -9,6 +9,7 @@
 enum {
     PLACES_MOST = 64, /* of a file in one course that are looked at */
     ALIVE_S = 60,     /* a rank that has not read for so long does not count */
+    CLEAR = 64,       /* positions from its loader within which a read is no other list's */
     AHEAD_SHARE = 8,  /* of the room, for what is not read yet beside what is */
     CONFIRMED = 4,    /* reads of a list that tell that the one before has been left */
 };
@@ -49,6 +50,7 @@ void courses_remove(struct feed_courses *cs, struct feed_course *course)
         if (cs->course[i] == course) {
             memmove(&cs->course[i], &cs->course[i + 1], (size_t)(cs->count - i - 1) * sizeof *cs->course);
             cs->count--;
+            cs->last = cs->last == course ? NULL : cs->last;
             course_destroy(course);
             break;
         }
@@ -145,18 +147,30 @@ static void take_stray(struct feed_courses *cs, uint32_t file, uint64_t now)
     }
 }
 
+static void rate_in(struct feed_course *c, uint32_t file, struct course_read *best)
+{
+    struct course_places places = course_find(c, file);
+    for (uint32_t p = 0; p < places.count && p < PLACES_MOST; p++)
+        rate_place(c, places.place[p], best);
+}
+
+/* Nearly all reads are of the list that the one before was of, and of what was fed for it: then no other is asked. */
 struct course_read courses_read(struct feed_courses *cs, uint32_t file, uint64_t now)
 {
     struct course_read best = {0};
-    for (int i = 0; i < cs->count; i++) {
-        struct course_places places = course_find(cs->course[i], file);
-        for (uint32_t p = 0; p < places.count && p < PLACES_MOST; p++)
-            rate_place(cs->course[i], places.place[p], &best);
-    }
-    if (best.course && best.rate != WINDOW_STRAY)
+    if (cs->last)
+        rate_in(cs->last, file, &best);
+    bool clear =
+        best.course && (best.rate == WINDOW_AHEAD || best.rate == WINDOW_RECENTLY) && distance_of(&best) < CLEAR;
+    for (int i = 0; !clear && i < cs->count; i++)
+        if (cs->course[i] != cs->last)
+            rate_in(cs->course[i], file, &best);
+    if (best.course && best.rate != WINDOW_STRAY) {
+        cs->last = best.course;
         take_read(&best, now);
-    else if (best.course)
+    } else if (best.course) {
         take_stray(cs, file, now);
+    }
     return best;
 }
 

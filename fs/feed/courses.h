@@ -13,7 +13,8 @@ enum { COURSES_MOST = 2 * FEED_PLANS }; /* those that were asked for, and as man
 struct feed_courses {
     struct feed_course *course[COURSES_MOST]; /* by number of the asking: the first ones came first */
     int count;
-    uint64_t room; /* bytes that all of them may be ahead */
+    struct feed_course *last; /* that the last read was of; NULL: none */
+    uint64_t room;            /* bytes that all of them may be ahead */
 };
 
 /* Takes it over. */
