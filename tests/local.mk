@@ -26,6 +26,7 @@ UNIT_TESTS = \
 	tests/cli/base/test-place \
 	tests/cli/base/test-progress \
 	tests/cli/lab/test-epoch \
+	tests/cli/live/test-gauges \
 	tests/cli/live/test-reports \
 	tests/cli/live/test-walk \
 	tests/cli/mount/test-checks \
@@ -114,6 +115,7 @@ tests_cli_base_test_place_LDADD = $(CLI_LDADD)
 tests_cli_base_test_progress_LDADD = $(CLI_LDADD)
 tests_cli_lab_test_epoch_SOURCES = tests/cli/lab/test-epoch.c cli/lab/epoch.c cli/lab/picture.c
 tests_cli_lab_test_epoch_LDADD = fs/image/libimage.a $(CLI_LDADD) $(JPEG_LIBS)
+tests_cli_live_test_gauges_LDADD = $(CLI_LDADD)
 tests_cli_live_test_reports_LDADD = $(CLI_LDADD)
 tests_cli_live_test_walk_LDADD = $(CLI_LDADD)
 tests_cli_mount_test_checks_LDADD = $(CLI_LDADD)

@@ -2,8 +2,10 @@
 #include "cli/live/gauges.h"
 
 #include "cli/live/client.h"
+#include "fs/base/cleanup.h"
 #include "fs/base/json.h"
 #include "fs/base/size.h"
+#include "fs/wire/node.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -50,21 +52,64 @@ static double rate_of(uint64_t before, uint64_t now, double seconds)
 
 /* ---- ranks ---- */
 
-/* The same rank of the same plan in the status before: how many of its samples had been read. */
-static uint64_t read_before(const struct str *before, uint64_t number, uint64_t rank, uint64_t otherwise)
+/* What a status has more of is passed over: it was written by whoever runs the mount. */
+enum { PLANS_MOST = 8, LISTS_MOST = PLANS_MOST * GAUGE_RANKS };
+
+/* How much a list had been read in the status before. */
+struct list_before {
+    uint64_t number, rank, read;
+};
+
+struct lists_before {
+    struct list_before list[LISTS_MOST];
+    unsigned count;
+};
+
+/* One element after the other of an array. */
+struct element_cursor {
+    const char *rest;
+    size_t left;
+};
+
+static struct element_cursor open_array(const struct str *text, const char *path)
 {
-    for (unsigned p = 0; before->length > 0; p++) {
-        uint64_t there = number_at(before, "feed.plans.%u.number", p);
-        if (there == 0)
-            break;
-        for (unsigned r = 0; there == number && r < GAUGE_RANKS; r++) {
-            if (number_at(before, "feed.plans.%u.ranks.%u.samples", p, r) == 0)
-                break;
-            if (number_at(before, "feed.plans.%u.ranks.%u.rank", p, r) == rank)
-                return number_at(before, "feed.plans.%u.ranks.%u.read", p, r);
-        }
+    struct element_cursor c = {0};
+    long n = text->length > 0 ? json_find(text->data, text->length, path, &c.rest) : 0;
+
+    c.left = n > 0 ? (size_t)n : 0;
+    return c;
+}
+
+static bool next_element(struct element_cursor *c, struct str *element)
+{
+    const char *value;
+    long n = c->left > 0 ? json_next(&c->rest, &c->left, &value) : -ENOENT;
+
+    if (n > 0)
+        *element = (struct str){.data = (char *)value, .length = (size_t)n}; /* a slice */
+    return n > 0;
+}
+
+static void read_before(const struct str *before, struct lists_before *b)
+{
+    struct element_cursor plans = open_array(before, "feed.plans");
+    struct str plan, rank;
+
+    for (unsigned p = 0; p < PLANS_MOST && next_element(&plans, &plan); p++) {
+        struct element_cursor ranks = open_array(&plan, "ranks");
+        uint64_t number = client_number(&plan, "number");
+        while (b->count < LISTS_MOST && next_element(&ranks, &rank))
+            b->list[b->count++] =
+                (struct list_before){number, client_number(&rank, "rank"), client_number(&rank, "read")};
     }
-    return otherwise;
+}
+
+static uint64_t find_before(const struct lists_before *b, uint64_t number, uint64_t rank)
+{
+    for (unsigned i = 0; i < b->count; i++)
+        if (b->list[i].number == number && b->list[i].rank == rank)
+            return b->list[i].read;
+    return 0;
 }
 
 /* Of a rank the list that it reads counts: the first one that is not over, else the last. */
@@ -76,36 +121,37 @@ static struct rank_gauge *choose_rank(struct node_gauge *g, const struct rank_ga
     return g->ranks < GAUGE_RANKS ? &g->rank[g->ranks++] : NULL;
 }
 
-static bool read_rank(const struct str *before, const struct str *status, unsigned p, unsigned r, double seconds,
-                      struct node_gauge *g)
+static void read_rank(const struct str *rank, struct rank_gauge *r)
 {
-    char path[64];
-    struct rank_gauge found = {
-        .epoch = number_at(status, "feed.plans.%u.epoch", p),
-        .rank = number_at(status, "feed.plans.%u.ranks.%u.rank", p, r),
-        .samples = number_at(status, "feed.plans.%u.ranks.%u.samples", p, r),
-        .reached = number_at(status, "feed.plans.%u.ranks.%u.reached", p, r),
-        .fed = number_at(status, "feed.plans.%u.ranks.%u.fed", p, r),
-        .read = number_at(status, "feed.plans.%u.ranks.%u.read", p, r),
-        .late = number_at(status, "feed.plans.%u.ranks.%u.late", p, r),
-        .again = number_at(status, "feed.plans.%u.ranks.%u.again", p, r),
-        .ahead = number_at(status, "feed.plans.%u.ranks.%u.ahead", p, r),
-    };
+    r->rank = client_number(rank, "rank");
+    r->samples = client_number(rank, "samples");
+    r->reached = client_number(rank, "reached");
+    r->fed = client_number(rank, "fed");
+    r->read = client_number(rank, "read");
+    r->late = client_number(rank, "late");
+    r->again = client_number(rank, "again");
+    r->ahead = client_number(rank, "ahead");
+    r->ended = true_at(rank, "ended");
+}
 
-    if (found.samples == 0)
-        return false;
-    snprintf(path, sizeof path, "feed.plans.%u.guessed", p);
-    found.guessed = true_at(status, path);
-    snprintf(path, sizeof path, "feed.plans.%u.ranks.%u.ended", p, r);
-    found.ended = true_at(status, path);
-    uint64_t number = number_at(status, "feed.plans.%u.number", p);
-    uint64_t was = read_before(before, number, found.rank, before->length > 0 ? 0 : found.read);
-    found.files = rate_of(was, found.read, seconds);
-    g->files += found.files;
-    struct rank_gauge *to = choose_rank(g, &found);
-    if (to)
-        *to = found;
-    return true;
+/* `b`: NULL: there is no status before. */
+static void read_plan(const struct lists_before *b, const struct str *plan, double seconds, struct node_gauge *g)
+{
+    struct element_cursor ranks = open_array(plan, "ranks");
+    uint64_t number = client_number(plan, "number");
+    struct rank_gauge found = {.epoch = client_number(plan, "epoch"), .guessed = true_at(plan, "guessed")};
+    struct str rank;
+
+    for (unsigned r = 0; r < GAUGE_RANKS && next_element(&ranks, &rank); r++) {
+        read_rank(&rank, &found);
+        if (found.samples == 0)
+            continue;
+        found.files = b ? rate_of(find_before(b, number, found.rank), found.read, seconds) : 0;
+        g->files += found.files;
+        struct rank_gauge *to = choose_rank(g, &found);
+        if (to)
+            *to = found;
+    }
 }
 
 static int by_rank(const void *a, const void *b)
@@ -117,9 +163,14 @@ static int by_rank(const void *a, const void *b)
 
 static void read_ranks(const struct str *before, const struct str *status, double seconds, struct node_gauge *g)
 {
-    for (unsigned p = 0; number_at(status, "feed.plans.%u.number", p) > 0; p++)
-        for (unsigned r = 0; read_rank(before, status, p, r, seconds, g); r++)
-            ;
+    CLEANUP_FREE struct lists_before *b = before->length > 0 ? calloc(1, sizeof *b) : NULL;
+    struct element_cursor plans = open_array(status, "feed.plans");
+    struct str plan;
+
+    if (b)
+        read_before(before, b);
+    for (unsigned p = 0; p < PLANS_MOST && next_element(&plans, &plan); p++)
+        read_plan(b, &plan, seconds, g);
     if (g->ranks > 0)
         qsort(g->rank, g->ranks, sizeof *g->rank, by_rank);
     for (unsigned i = 0; i < g->ranks; i++)
@@ -130,9 +181,14 @@ static void read_ranks(const struct str *before, const struct str *status, doubl
 
 static void read_peers(const struct str *before, const struct str *status, struct node_gauge *g)
 {
-    for (unsigned i = 0; i < g->nodes; i++) {
-        uint64_t answers = number_at(status, "world.%u.answers", i) - number_at(before, "world.%u.answers", i);
-        uint64_t us = number_at(status, "world.%u.answer_us", i) - number_at(before, "world.%u.answer_us", i);
+    struct element_cursor now = open_array(status, "world"), then = open_array(before, "world");
+    struct str peer, was;
+
+    for (unsigned i = 0; i < NODES_MOST && next_element(&now, &peer); i++) {
+        if (!next_element(&then, &was))
+            was = (struct str)STR_INIT;
+        uint64_t answers = number_at(&peer, "answers") - number_at(&was, "answers");
+        uint64_t us = number_at(&peer, "answer_us") - number_at(&was, "answer_us");
         double ms = answers > 0 && answers < INT64_MAX && us < INT64_MAX ? (double)us / (double)answers / 1000 : 0;
         if (ms > g->slowest_ms) {
             g->slowest_ms = ms;
@@ -242,8 +298,10 @@ static void add_node(struct str *out, const struct node_gauge *g)
         str_addf(&line, "node %" PRIu64 " %.1f ms", g->slowest, g->slowest_ms);
     else
         str_addf(&line, "-");
-    if (g->nodes > 1 || strcmp(g->state, "alone") != 0)
-        str_addf(&line, "   node %" PRIu64 " of %" PRIu64 " %s", g->node, g->nodes, g->state);
+    if (g->nodes > 1 || strcmp(g->state, "alone") != 0) {
+        str_addf(&line, "   node %" PRIu64 " of %" PRIu64 " ", g->node, g->nodes);
+        str_add_printable(&line, g->state, strlen(g->state));
+    }
     add_line(out, &line);
 }
 
@@ -254,7 +312,8 @@ static void add_rank(struct str *out, const struct rank_gauge *r)
     uint64_t files = r->fed > r->reached ? r->fed - r->reached : 0;
 
     str_addf(&line, "  rank %-17" PRIu64 " %4" PRIu64 "%s %4d%% %9.0f %8s %8s %8s %8s %8s %8s %7" PRIu64, r->rank,
-             r->epoch, r->guessed ? "?" : " ", (int)(100 * r->read / r->samples), r->files, "", "", "", "",
+             r->epoch, r->guessed ? "?" : " ",
+             (int)(r->read < r->samples ? 100 * (double)r->read / (double)r->samples : 100), r->files, "", "", "", "",
              size_format(r->ahead, bytes, sizeof bytes), "", r->late);
     str_addf(&line, "  %" PRIu64 " files ahead", files);
     add_line(out, &line);

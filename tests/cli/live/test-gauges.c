@@ -1,0 +1,73 @@
+/* What two statuses tell: rates, each rank's list; and statuses that nobody should believe. */
+#include "cli/live/gauges.h"
+
+#include "tests/lib/tap.h"
+
+#include <string.h>
+
+static const struct str nothing = STR_INIT;
+
+/* So many plans of so many ranks, of which each list has been read up to `read`. */
+static void write_plans(struct str *text, unsigned plans, unsigned ranks, unsigned read)
+{
+    str_adds(text, "{\"state\":\"alone\",\"nodes\":1,\"node\":0,\"feed\":{\"plans\":[");
+    for (unsigned p = 0; p < plans; p++) {
+        str_addf(text, "%s{\"number\":%u,\"epoch\":%u,\"ranks\":[", p ? "," : "", p + 1, p);
+        for (unsigned r = 0; r < ranks; r++)
+            str_addf(text, "%s{\"rank\":%u,\"samples\":1000,\"read\":%u,\"ended\":%s}", r ? "," : "", r,
+                     p + 1 < plans ? 1000 : read, p + 1 < plans ? "true" : "false");
+        str_adds(text, "],\"guessed\":false}");
+    }
+    str_adds(text, "]}}");
+}
+
+static void test_ranks(void)
+{
+    CLEANUP_STR struct str before = STR_INIT, now = STR_INIT;
+    struct node_gauge g = {.mountpoint = "/m"};
+
+    write_plans(&before, 8, GAUGE_RANKS, 100);
+    write_plans(&now, 8, GAUGE_RANKS, 300);
+    gauge_read(&before, &now, 2, &g);
+    ok(g.ranks == GAUGE_RANKS && g.rank[63].rank == 63 && g.rank[63].epoch == 7, "each rank's list that is read");
+    ok(g.rank[63].files == 100 && g.files == 6400, "how fast");
+    gauge_read(&nothing, &now, 0, &g);
+    ok(g.ranks == GAUGE_RANKS && g.files == 0, "nothing before: no rates");
+    str_clear(&now);
+    write_plans(&now, 300, 100, 300);
+    gauge_read(&now, &now, 1, &g);
+    ok(g.ranks == GAUGE_RANKS, "more than there can be");
+}
+
+static void test_odd(void)
+{
+    static const char *const odd[] = {
+        "{\"nodes\":18446744073709551615,\"world\":[{\"answers\":1,\"answer_us\":5},7,null]}",
+        "{\"feed\":{\"plans\":[{\"ranks\":[{\"samples\":1,\"read\":18446744073709551615}]},3]},\"world\":3}",
+        "{\"feed\":{\"plans\":[{\"ranks\":[",
+        "[",
+        "",
+    };
+    for (unsigned i = 0; i < sizeof odd / sizeof *odd; i++) {
+        CLEANUP_STR struct str text = STR_INIT, out = STR_INIT;
+        struct node_gauge g = {.mountpoint = "/m"};
+        str_adds(&text, odd[i]);
+        gauge_read(&nothing, &text, 1, &g);
+        gauge_read(&text, &text, 1, &g);
+        gauges_add_lines(&out, &g);
+        ok(!out.failed && strncmp(out.data, "/m ", 3) == 0, "an odd status: %s", odd[i]);
+    }
+    CLEANUP_STR struct str text = STR_INIT, out = STR_INIT;
+    struct node_gauge g = {.mountpoint = "/m"};
+    str_adds(&text, "{\"nodes\":2,\"state\":\"\\u001b[2Jgone\"}");
+    gauge_read(&nothing, &text, 1, &g);
+    gauges_add_lines(&out, &g);
+    ok(!strchr(out.data, 27) && strstr(out.data, "gone"), "what a terminal would obey is not said to it");
+}
+
+int main(void)
+{
+    test_ranks();
+    test_odd();
+    return done_testing();
+}
