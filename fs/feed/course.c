@@ -74,7 +74,7 @@ static uint32_t lower_bound(const struct feed_course *c, uint64_t file)
 struct course_places course_find(const struct feed_course *c, uint32_t file)
 {
     uint32_t first = lower_bound(c, file), last = first, n = c->start[c->ranks];
-    while (last < n && c->file[c->sorted[last]] == file)
+    while (last < n && last - first < COURSE_PLACES && c->file[c->sorted[last]] == file)
         last++;
     return (struct course_places){c->sorted + first, last - first};
 }

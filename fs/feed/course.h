@@ -31,7 +31,8 @@ int course_create(uint32_t *file, const uint32_t *counts, uint32_t ranks, uint32
                   const struct window_files *window_files, struct feed_course **course);
 void course_destroy(struct feed_course *course);
 
-/* Where a file is in the lists: a slice of `sorted`. */
+/* Where a file is in the lists: a slice of `sorted`, of its first places there. */
+enum { COURSE_PLACES = 64 };
 struct course_places {
     const uint32_t *place;
     uint32_t count;

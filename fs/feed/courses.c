@@ -7,11 +7,10 @@
 #include <string.h>
 
 enum {
-    PLACES_MOST = 64, /* of a file in one course that are looked at */
-    ALIVE_S = 60,     /* a rank that has not read for so long does not count */
-    CLEAR = 64,       /* positions from its loader within which a read is no other list's */
-    AHEAD_SHARE = 8,  /* of the room, for what is not read yet beside what is */
-    CONFIRMED = 4,    /* reads of a list that tell that the one before has been left */
+    ALIVE_S = 60,    /* a rank that has not read for so long does not count */
+    CLEAR = 64,      /* positions from its loader within which a read is no other list's */
+    AHEAD_SHARE = 8, /* of the room, for what is not read yet beside what is */
+    CONFIRMED = 4,   /* reads of a list that tell that the one before has been left */
 };
 
 /* The same rank's list in another course of the same kind: an index, or -1. */
@@ -135,7 +134,7 @@ static void take_stray(struct feed_courses *cs, uint32_t file, uint64_t now)
     for (int i = 0; i < cs->count; i++) {
         struct feed_course *c = cs->course[i];
         struct course_places places = course_find(c, file);
-        for (uint32_t p = 0; p < places.count && p < PLACES_MOST; p++) {
+        for (uint32_t p = 0; p < places.count; p++) {
             uint32_t list = course_list(c, places.place[p]);
             if (!window_stray(&c->window[list], places.place[p] - c->start[list]))
                 continue;
@@ -150,7 +149,7 @@ static void take_stray(struct feed_courses *cs, uint32_t file, uint64_t now)
 static void rate_in(struct feed_course *c, uint32_t file, struct course_read *best)
 {
     struct course_places places = course_find(c, file);
-    for (uint32_t p = 0; p < places.count && p < PLACES_MOST; p++)
+    for (uint32_t p = 0; p < places.count; p++)
         rate_place(c, places.place[p], best);
 }
 

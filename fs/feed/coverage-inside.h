@@ -15,8 +15,9 @@ enum {
     AFRESH = 32, /* reads by which a list is seen to have been left, or begun again; less for short lists */
     BORROWED = 16,
     LITTLE = 64,
-    RECENT = 256, /* reads of files of no list */
-    REPORT_S = 1, /* between two reports of a list */
+    RECENT = 256,        /* reads of files of no list */
+    ENTRIES_MOST = 1024, /* of a file, in all lists of a plan */
+    REPORT_S = 1,        /* between two reports of a list */
 };
 
 /* A read that a newer plan could have had as well. */

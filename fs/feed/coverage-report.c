@@ -115,8 +115,20 @@ static void fill_report(const struct coverage *c, const struct coverage_plan *p,
         r->repeats--;
 }
 
+/* There have been so many since that its place is another one's. */
+static bool is_overtaken(const struct coverage *c, const struct coverage_list *l)
+{
+    return l->report > 0 && atomic_load(&c->feed->reports) >= l->report + FEED_REPORTS;
+}
+
+/* A list that is still read gets another place then; the end of one that was left long ago is not written down. */
 void list_report(struct coverage *c, struct coverage_plan *p, struct coverage_list *l)
 {
+    if (is_overtaken(c, l)) {
+        if (!l->dirty)
+            return;
+        l->report = 0;
+    }
     struct feed_report *report = l->reads + l->mapped > 0 ? malloc(sizeof *report) : NULL;
 
     if (!report)

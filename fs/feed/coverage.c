@@ -96,6 +96,27 @@ static int plan_reserve(struct coverage_plan *p, const struct coverage_lists *li
     return 0;
 }
 
+/* In how many lists each file stands, and -E2BIG: one stands in them so often that to look for each of its reads among
+ * its entries would take too long. */
+static int count_files(const struct coverage *c, struct coverage_plan *p)
+{
+    struct counted_file {
+        uint32_t entries, list; /* the last list it was found in, from 1 */
+    } *counted = calloc(c->files + 1ul, sizeof *counted);
+    int error = counted ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; !error && i < p->lists; i++)
+        for (uint32_t e = p->list[i].base; !error && e < p->list[i].base + p->list[i].length; e++) {
+            struct counted_file *f = &counted[p->file[e] < c->files ? p->file[e] : c->files];
+            p->list[i].files += f->list != i + 1;
+            f->list = i + 1;
+            if (++f->entries > ENTRIES_MOST)
+                error = -E2BIG;
+        }
+    free(counted);
+    return error;
+}
+
 static void plan_fill(struct coverage_plan *p, const struct coverage_lists *lists)
 {
     for (uint32_t i = 0; i < lists->ranks; i++) {
@@ -113,13 +134,6 @@ static void plan_fill(struct coverage_plan *p, const struct coverage_lists *list
         p->next[e] = *first;
         *first = (int32_t)e;
     }
-    for (uint32_t i = 0; i < p->lists; i++) /* a file counts at its first entry in the list */
-        for (uint32_t e = p->list[i].base; e < p->list[i].base + p->list[i].length; e++) {
-            int32_t at = entry_first(p, p->file[e]);
-            while (!list_has(&p->list[i], at))
-                at = entry_next(p, at);
-            p->list[i].files += (uint32_t)at == e;
-        }
 }
 
 /* ---- where a loader is ---- */
@@ -508,6 +522,10 @@ int coverage_begin(struct coverage *c, const struct coverage_lists *lists, struc
     struct coverage_plan *p = calloc(1, sizeof *p), **end = &c->plans;
     int error = p ? plan_reserve(p, lists) : -ENOMEM;
 
+    if (!error) {
+        plan_fill(p, lists);
+        error = count_files(c, p);
+    }
     if (error) {
         plan_free(p);
         return error;
@@ -516,7 +534,6 @@ int coverage_begin(struct coverage *c, const struct coverage_lists *lists, struc
     p->epoch = lists->epoch;
     p->slot = lists->slot % FEED_PLANS;
     p->unwatched = lists->unwatched;
-    plan_fill(p, lists);
     for (uint32_t i = 0; i < p->lists; i++)
         list_go_on(c, p, &p->list[i]);
     while (*end && (*end)->number < p->number)

@@ -35,7 +35,8 @@ struct coverage_lists {
 int coverage_create(struct feed *feed, uint32_t files, struct coverage **coverage);
 void coverage_destroy(struct coverage *coverage);
 
-/* -ENOMEM. Where a feeder before this one has followed the plan its report is gone on with. */
+/* -ENOMEM, -EFBIG; -E2BIG: it has a file too often. Where a feeder before this one has followed the plan its report is
+ * gone on with. */
 int coverage_begin(struct coverage *coverage, const struct coverage_lists *lists, struct coverage_plan **plan);
 void coverage_confirm(struct coverage_plan *plan); /* it is no guess any more */
 void coverage_forget(struct coverage_plan *plan);  /* lists of which little was read: those reads were none of it */
