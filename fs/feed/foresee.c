@@ -239,8 +239,16 @@ static void add_plan(const struct foresight *f, uint64_t epoch, struct str *requ
     str_adds(request, "\n");
 }
 
+static void pause_search(struct foresight *f, uint64_t now)
+{
+    f->pause = f->pause == 0 ? PAUSE_LEAST_S : f->pause < PAUSE_MOST_S ? f->pause * 2 : PAUSE_MOST_S;
+    f->searched = now;
+    predict_restart(f->predict, f->epoch + 1);
+    set_state(f, FORESIGHT_LOST);
+}
+
 /* The kind of the plan is known when it has a course. */
-static void follow_epoch(struct foresight *f, uint64_t epoch)
+static void follow_epoch(struct foresight *f, uint64_t epoch, uint64_t now)
 {
     CLEANUP_STR struct str request = STR_INIT;
 
@@ -248,7 +256,7 @@ static void follow_epoch(struct foresight *f, uint64_t epoch)
     int error = ask_plan(f, &request);
     if (error) {
         log_warning("epoch %" PRIu64 " is read, and cannot be planned: %s", epoch, strerror(-error));
-        set_state(f, FORESIGHT_LOST);
+        pause_search(f, now);
         return;
     }
     log_info("sampler=torch: epoch %" PRIu64 " is read, and is read ahead from now on", epoch);
@@ -261,21 +269,13 @@ static void follow_epoch(struct foresight *f, uint64_t epoch)
     set_state(f, FORESIGHT_FOLLOWING);
 }
 
-static void pause_search(struct foresight *f, uint64_t now)
-{
-    f->pause = f->pause == 0 ? PAUSE_LEAST_S : f->pause < PAUSE_MOST_S ? f->pause * 2 : PAUSE_MOST_S;
-    f->searched = now;
-    predict_restart(f->predict, f->epoch + 1);
-    set_state(f, FORESIGHT_LOST);
-}
-
 static void search_epoch(struct foresight *f, uint64_t now)
 {
     uint64_t epoch = 0;
 
     switch (predict_step(f->predict, DRAWS, &epoch)) {
     case PREDICT_FOUND:
-        follow_epoch(f, epoch);
+        follow_epoch(f, epoch, now);
         break;
     case PREDICT_NATURAL: /* validation */
         predict_restart(f->predict, f->epoch + 1);

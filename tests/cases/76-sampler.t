@@ -59,6 +59,17 @@ feeder_runs() { [ "$(value "$mnt" feed.feeder)" != 0 ]; }
 ok 'a feeder runs from the beginning' wait_for 10 feeder_runs
 ok 'which waits for reads' wait_for 10 state reading
 
+# What the feeder asks for cannot be written.
+refusals() { grep -c 'cannot be planned' "$(value "$mnt" log)"; }
+mount --bind /dev/full "$mnt/.dealfs/control"
+ok 'an epoch that cannot be planned' train 5 3 0.3
+ok 'is seen' wait_for 10 eval '[ "$(refusals)" -gt 0 ]'
+ok 'and looked for again after a while' wait_for 10 state reading
+before=$(refusals)
+for _ in 1 2 3 4 5 6 7 8; do state reading; done
+is 'when more is read' "$(refusals)" "$before"
+umount "$mnt/.dealfs/control"
+
 ok 'a part of epoch 5' train 5 3 0.3
 ok 'is recognized' wait_for 10 follows 5
 ok 'more of it' train 5 3 0.6
