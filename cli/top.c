@@ -326,6 +326,7 @@ static int top_of(struct top *t)
     interrupt_catch(SIGHUP);
     if (t->terminal)
         interrupt_catch(SIGTSTP);
+    signal(SIGCHLD, SIG_IGN); /* one that hangs is ended, and nobody waits until it is gone */
     int status = run_top(t);
     if (t->terminal)
         screen_end();

@@ -34,6 +34,7 @@ static _Noreturn void guard_child(int (*work)(void *, struct str *), void *user,
 
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    signal(SIGCHLD, SIG_DFL);
     leave_standard_files();
     int32_t result = work(user, &out);
     if (result == 0 && out.failed)
