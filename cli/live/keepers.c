@@ -139,6 +139,17 @@ static bool is_paused(pid_t feeder)
     return process < 0 || has_name(process, feeder_paused);
 }
 
+/* Or until it has ended. */
+static bool await_pause(pid_t feeder)
+{
+    for (int i = 0; i < PAUSE_TRIES; i++) {
+        if (is_paused(feeder))
+            return true;
+        clock_sleep(PAUSE_MS * MILLISECOND);
+    }
+    return is_paused(feeder);
+}
+
 pid_t keepers_pause_feeder(const char *state, uid_t owner)
 {
     struct keeper_wanted w = {.state = state, .uid = owner};
@@ -146,11 +157,11 @@ pid_t keepers_pause_feeder(const char *state, uid_t owner)
     each_process(feeder_name, match_state, &w);
     if (!w.pid || kill(w.pid, SIGUSR1))
         return 0;
-    for (int i = 0; i < PAUSE_TRIES && !is_paused(w.pid); i++)
-        clock_sleep(PAUSE_MS * MILLISECOND);
-    if (!is_paused(w.pid))
-        kill(w.pid, SIGKILL); /* stopped, or it waits for a server that hangs */
-    return w.pid;
+    if (await_pause(w.pid))
+        return w.pid;
+    kill(w.pid, SIGKILL); /* stopped, or it waits for a server that hangs */
+    await_pause(w.pid);   /* what it has open, it has until its end */
+    return 0;
 }
 
 void keepers_resume_feeder(pid_t feeder)

@@ -127,7 +127,7 @@ void feed_view_add_status(struct json *j, const struct control *control)
     json_uint(j, "feeder", atomic_load(&feed->feeder));
     json_uint(j, "deaths", atomic_load(&feed->deaths));
     json_bool(j, "off", atomic_load(&feed->off) != 0);
-    json_bool(j, "paused", atomic_load(&feed->pauses) != 0);
+    json_bool(j, "paused", atomic_load(&feed->feeder) != 0 && atomic_load(&feed->paused) != 0);
     json_uint(j, "window", atomic_load(&feed->window));
     json_uint(j, "ahead", atomic_load(&feed->ahead));
     json_uint(j, "waiting", atomic_load(&feed->served.waits.all));

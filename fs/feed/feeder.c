@@ -37,16 +37,14 @@ enum {
 };
 
 /* Who takes the mount away sends SIGUSR1, waits until this process shows itself as paused, and if it came to nothing
- * sends SIGUSR2. */
+ * sends SIGUSR2. The later of the two counts. */
 static const char shown[] = "dealfs-feeder", shown_paused[] = "dealfs-paused";
 static volatile sig_atomic_t pause_asked, resume_asked;
 
 static void take_signal(int number)
 {
-    if (number == SIGUSR1)
-        pause_asked = 1;
-    else
-        resume_asked = 1;
+    pause_asked = number == SIGUSR1;
+    resume_asked = number == SIGUSR2;
 }
 
 /* --- start --- */
@@ -97,9 +95,24 @@ static void await_number(const struct feeder *f)
         exit(1);
 }
 
+/* The keeper has had them wait. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = take_signal};
+    sigset_t both;
+    sigemptyset(&both);
+    sigaddset(&both, SIGUSR1);
+    sigaddset(&both, SIGUSR2);
+    action.sa_mask = both;
+    sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGUSR2, &action, NULL);
+    sigprocmask(SIG_UNBLOCK, &both, NULL);
+}
+
 static void feeder_prepare(struct feeder *f)
 {
     process_ignore_signals();
+    catch_signals();
     prctl(PR_SET_NAME, shown);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     f->keeper = getppid();
@@ -109,15 +122,13 @@ static void feeder_prepare(struct feeder *f)
     if (error)
         feeder_fail("map the mount's memory", error);
     f->feed = handover_feed(f->handover);
+    atomic_store(&f->feed->paused, 0);
     error = config_read_sealed(FD_CONFIG, &f->config);
     if (error)
         feeder_fail("read the mount's configuration", error);
     log_open("dealfs-feeder", log, f->config.syslog);
     if (f->keeper != (pid_t)atomic_load(&f->handover->keeper))
         exit(1);
-    const struct sigaction action = {.sa_handler = take_signal};
-    sigaction(SIGUSR1, &action, NULL);
-    sigaction(SIGUSR2, &action, NULL);
     if (chdir("/"))
         feeder_fail("change to /", -errno);
     step_back();
@@ -392,8 +403,7 @@ static void feeder_pause(struct feeder *f)
             end = clock_now() + PAUSE_S * SECOND;
         pause_asked = 0;
         poll(NULL, 0, PAUSE_MS);
-    } while ((!resume_asked && clock_now() < end) || atomic_load(&f->feed->pauses) > 0);
-    resume_asked = 0;
+    } while (!resume_asked && clock_now() < end);
     atomic_store(&f->feed->paused, 0);
     prctl(PR_SET_NAME, shown);
 }
@@ -421,7 +431,7 @@ static void feeder_run(struct feeder *f)
     uint64_t looked = 0;
     while (feeder_goes_on(f)) {
         uint64_t now = clock_now();
-        if (pause_asked || atomic_load(&f->feed->pauses) > 0)
+        if (pause_asked)
             feeder_pause(f);
         if (now - looked >= IDLE_MS * MILLISECOND / 2) {
             look_at_plans(f);

@@ -53,12 +53,25 @@ static _Noreturn void execute_feeder(const struct feeding *f, pid_t keeper)
     _exit(1);
 }
 
-static void start_feeder(struct feeding *f, uint64_t now)
+/* What asks it to pause must not end it before it can understand: these signals wait until then. */
+static pid_t fork_feeder(const struct feeding *f)
 {
     pid_t keeper = getpid();
+    sigset_t pauses, before;
+    sigemptyset(&pauses);
+    sigaddset(&pauses, SIGUSR1);
+    sigaddset(&pauses, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &pauses, &before);
     pid_t child = fork();
     if (child == 0)
         execute_feeder(f, keeper);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return child;
+}
+
+static void start_feeder(struct feeding *f, uint64_t now)
+{
+    pid_t child = fork_feeder(f);
     f->next = now + SECOND; /* there may be no room for a process now */
     if (child < 0)
         return;

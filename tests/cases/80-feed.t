@@ -182,6 +182,37 @@ wait_for 10 fed_to 8
 ok 'one that is in use is not' eval '(cd "$mnt/class0" && ! dealfs umount "$mnt")'
 next_epoch
 ok 'and is fed on' wait_for 10 cached 0 8 2
+shows_paused() { [ "$(cat "/proc/$1/comm")" = dealfs-paused ]; }
+stays_paused() {
+    for _ in 1 2 3 4 5; do
+        [ "$(value "$mnt" feed.paused)" = True ] || return
+    done
+}
+pid=$(feeder)
+kill -USR2 "$pid"
+wait_for 10 grep -q '^ShdPnd:[[:space:]]*0*$' "/proc/$pid/status"
+kill -USR1 "$pid"
+ok 'one that need not pause does when it must' wait_for 10 shows_paused "$pid"
+ok 'and stays so' stays_paused
+kill -USR2 "$pid"
+ok 'until it is over' wait_for 10 eval '! shows_paused "$pid"'
+died=$(value "$mnt" feed.deaths)
+pid=$(python3 - "$(keeper)" "$pid" <<'END'
+import os, signal, sys, time
+keeper, old = sys.argv[1:]
+children = lambda: set(open(f'/proc/{keeper}/task/{keeper}/children').read().split())
+before = children()
+os.kill(int(old), signal.SIGKILL)
+deadline = time.monotonic() + 20
+while not (new := children() - before) and time.monotonic() < deadline:
+    pass
+for pid in new:
+    os.kill(int(pid), signal.SIGUSR1)
+    print(pid)
+END
+)
+ok 'one that has hardly begun pauses' wait_for 10 shows_paused "$pid"
+is 'and lives' "$(value "$mnt" feed.deaths)" $((died + 1))
 
 another_feeder() {
     local now
