@@ -13,6 +13,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+enum { NAMES_MOST = 4 << 20 }; /* bytes of names in `epochs` */
+
 /* "known": all that was read was seen; "partly": not of every directory; "unknown". */
 static const char *coverage_of(uint32_t flags)
 {
@@ -161,19 +163,44 @@ void feed_view_add_metrics(struct str *out, const struct control *control)
 
 /* ---- epochs ---- */
 
-static void add_path(struct json *j, const struct control *control, const char *key, uint32_t file)
+/* Its length, or -1. */
+static long find_path(const struct control *control, uint32_t file, char path[CATALOG_PATH_MAX])
 {
     const struct catalog *c = control_filled(control) ? control->config.catalog : NULL;
-    char path[CATALOG_PATH_MAX];
-    bool known = c && file < catalog_files(c) && catalog_path(c, catalog_file_ino(c, file), path, sizeof path) >= 0;
 
-    json_string(j, key, known ? path : NULL);
+    return c && file < catalog_files(c) ? catalog_path(c, catalog_file_ino(c, file), path, CATALOG_PATH_MAX) : -1;
+}
+
+static void add_path(struct json *j, const struct control *control, const char *key, uint32_t file)
+{
+    char path[CATALOG_PATH_MAX];
+
+    json_string(j, key, find_path(control, file, path) >= 0 ? path : NULL);
+}
+
+static uint32_t names_of(uint32_t named)
+{
+    return named < FEED_NAMED ? named : FEED_NAMED;
+}
+
+/* About how much text the names of a report are. */
+static size_t measure_names(const struct control *control, const struct feed_report *r)
+{
+    enum { AROUND = 64 };
+    char path[CATALOG_PATH_MAX];
+    size_t size = 0;
+
+    for (uint32_t i = 0; i < names_of(r->unread_named); i++)
+        size += AROUND + (size_t)(find_path(control, r->missed[i].file, path) + 1);
+    for (uint32_t i = 0; i < names_of(r->unplanned_named); i++)
+        size += AROUND + (size_t)(find_path(control, r->unplanned_file[i], path) + 1);
+    return size;
 }
 
 static void add_missed(struct json *j, const struct control *control, const struct feed_report *r)
 {
     json_begin_array(j, "missed");
-    for (uint32_t i = 0; i < r->unread_named && i < FEED_NAMED; i++) {
+    for (uint32_t i = 0; i < names_of(r->unread_named); i++) {
         json_begin_object(j, NULL);
         json_uint(j, "position", r->missed[i].position);
         add_path(j, control, "path", r->missed[i].file);
@@ -181,7 +208,7 @@ static void add_missed(struct json *j, const struct control *control, const stru
     }
     json_end_array(j);
     json_begin_array(j, "strange");
-    for (uint32_t i = 0; i < r->unplanned_named && i < FEED_NAMED; i++)
+    for (uint32_t i = 0; i < names_of(r->unplanned_named); i++)
         add_path(j, control, NULL, r->unplanned_file[i]);
     json_end_array(j);
 }
@@ -239,6 +266,24 @@ static void add_report(struct json *j, const struct control *control, const stru
     json_end_object(j);
 }
 
+static bool get_report(const struct feed *feed, uint64_t i, struct feed_report *report)
+{
+    return feed_report_get(feed, (unsigned)(i % FEED_REPORTS), report) && report->number != 0;
+}
+
+/* The first report that names samples: the names of all would be too much text for the server to hold. */
+static uint64_t first_named(const struct control *control, uint64_t begin, uint64_t end, struct feed_report *report)
+{
+    size_t size = 0;
+
+    for (uint64_t i = end; i-- > begin;) {
+        size += get_report(control->config.feed, i, report) ? measure_names(control, report) : 0;
+        if (size > NAMES_MOST)
+            return i + 1;
+    }
+    return begin;
+}
+
 int control_epochs(struct control *control, struct str *text)
 {
     const struct feed *feed = control->config.feed;
@@ -248,10 +293,15 @@ int control_epochs(struct control *control, struct str *text)
     if (!report)
         return -ENOMEM;
     json_begin_array(&json, NULL);
-    uint64_t end = feed ? atomic_load(&feed->reports) : 0;
-    for (uint64_t i = end > FEED_REPORTS ? end - FEED_REPORTS : 0; i < end; i++)
-        if (feed_report_get(feed, (unsigned)(i % FEED_REPORTS), report) && report->number != 0)
-            add_report(&json, control, report);
+    uint64_t end = feed ? atomic_load(&feed->reports) : 0, begin = end > FEED_REPORTS ? end - FEED_REPORTS : 0;
+    uint64_t named = first_named(control, begin, end, report);
+    for (uint64_t i = begin; i < end; i++) {
+        if (!get_report(feed, i, report))
+            continue;
+        if (i < named)
+            report->unread_named = report->unplanned_named = 0;
+        add_report(&json, control, report);
+    }
     json_end_array(&json);
     str_adds(text, "\n");
     free(report);

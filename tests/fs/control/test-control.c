@@ -8,9 +8,11 @@
 #include "fs/base/file.h"
 #include "fs/base/json.h"
 #include "fs/catalog/scanner.h"
+#include "fs/wire/feed.h"
 #include "fs/world/peers.h"
 #include "tests/lib/tap.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -429,6 +431,35 @@ static void test_refusals(void)
     refusals_fini(&r);
 }
 
+/* Reports with as many names as there can be. */
+static void test_epochs(struct fixture *f)
+{
+    struct feed *feed = calloc(1, sizeof *feed);
+    struct feed_report *report = calloc(1, sizeof *report);
+    CLEANUP_STR struct str text = STR_INIT;
+    const char *value;
+
+    if (!feed || !report)
+        bail_out("no memory");
+    f->config.feed = feed;
+    struct control *control = create(f);
+    *report = (struct feed_report){.unread_named = UINT32_MAX, .unplanned_named = FEED_NAMED};
+    for (uint64_t n = 1; n <= FEED_REPORTS; n++) {
+        report->number = n;
+        feed_report_put(feed, (unsigned)(n - 1), report);
+    }
+    atomic_store(&feed->reports, FEED_REPORTS);
+    is_int(control_epochs(control, &text), 0, "reports that name all they can");
+    ok(text.length < 16 << 20, "are no more text than the server may hold");
+    ok(json_find(text.data, text.length, "255.missed.255.path", &value) > 0, "the latest one names all");
+    ok(json_find(text.data, text.length, "0.number", &value) > 0, "the first one is there");
+    is_int(json_find(text.data, text.length, "0.missed.0", &value), -ENOENT, "and names none");
+    control_destroy(control);
+    f->config.feed = NULL;
+    free(report);
+    free(feed);
+}
+
 int main(void)
 {
     struct fixture f;
@@ -436,6 +467,7 @@ int main(void)
     setup(&f);
     test_status(&f);
     test_health(&f);
+    test_epochs(&f);
     test_no_store(&f);
     test_metrics(&f);
     test_metrics_file(&f);
