@@ -96,10 +96,28 @@ static void test_select(void)
     is_int(count_of("[{\"number\": 1,", true, 0, &array), 0, "cut short");
 }
 
+/* Each of a plan of its own: the words go through all of them for each plan. */
+static void test_too_many(void)
+{
+    CLEANUP_STR struct str text = STR_INIT, array = STR_INIT;
+
+    for (unsigned n = 1; n <= 100000; n++) {
+        CLEANUP_STR struct str numbers = STR_INIT;
+        str_addf(&numbers, "\"number\": %u, \"epoch\": 7, \"rank\": 0", n);
+        add(&text, numbers.data, "\"ended\": true");
+    }
+    str_adds(&text, "]\n");
+    is_int(reports_select(&text, &(struct reports_wish){.epoch = 7}, &array), 256, "more than a mount keeps");
+    str_clear(&words);
+    reports_add_words("/mnt/data", &array, &words);
+    ok(!words.failed && words.length > 0, "said in words");
+}
+
 int main(void)
 {
     test_words();
     test_select();
+    test_too_many();
     str_fini(&words);
     return done_testing();
 }
