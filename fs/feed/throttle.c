@@ -41,8 +41,8 @@ static void look_at_places(struct throttle *t)
     t->ram = ram;
 }
 
-/* Since the last look it waited for a core for more than twice as long as it ran. It waits about as long as it runs for
- * the server that answers its own READs; more than that is others'. */
+/* Since the last look it waited for a core for three quarters of the time that it ran. One that shares two cores with
+ * the server and one reader waits for half of that; more than that is other readers'. */
 static bool is_crowded(struct throttle *t)
 {
     char text[96];
@@ -53,7 +53,7 @@ static bool is_crowded(struct throttle *t)
     text[n] = '\0';
     if (sscanf(text, "%" SCNu64 " %" SCNu64, &ran, &waited) != 2)
         return false;
-    bool crowded = waited - t->waited > 2 * (ran - t->ran);
+    bool crowded = (waited - t->waited) * 4 > (ran - t->ran) * 3;
     t->ran = ran;
     t->waited = waited;
     return crowded;
