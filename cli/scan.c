@@ -53,10 +53,10 @@ static int survey_as_owner(const struct mount_config *c, const char *to, struct 
     int error = owner_become(c->owner_uid, &owner, why);
     if (!error) {
         error = survey_source(c, why);
+        if (!error)
+            error = hand_out(c, to, why); /* his server reads it */
         owner_leave(&owner);
     }
-    if (!error)
-        error = hand_out(c, to, why);
     owner_fini(&owner);
     return error;
 }

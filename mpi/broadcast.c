@@ -14,8 +14,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define LOOKED_MOST (UINT64_C(64) << 20) /* where more has changed, the leader looks for itself */
 
@@ -218,6 +221,21 @@ static int greet_mounted(const struct broadcast *b, struct str *why)
     return error;
 }
 
+/* Files that are made for a server are its user's, as its state directory is: root's courier makes them by that user's
+ * rights, so that the server can read them, and a link that the user has laid leads nowhere where he may not go. The
+ * end of the socket that a server listens at tells who it is. Only this thread's rights change. */
+static void act_as_server(const struct broadcast *b, bool begin)
+{
+    struct ucred server = {.uid = 0, .gid = 0};
+    socklen_t n = sizeof server;
+    if (geteuid() != 0)
+        return;
+    if (begin && getsockopt(b->members->home->socket, SOL_SOCKET, SO_PEERCRED, &server, &n) < 0)
+        return;
+    setfsgid(begin ? server.gid : getegid());
+    setfsuid(begin ? server.uid : geteuid());
+}
+
 /* NAME in the state directory. */
 static int state_path(const struct broadcast *b, const char *name, char path[PATH_MAX], struct str *why)
 {
@@ -362,8 +380,13 @@ static int make_file(struct broadcast *b, struct str *why)
         int error = state_path(b, "catalog.joined", b->path, why);
         if (error)
             return error;
+        act_as_server(b, true);
         unlink(b->path);
         b->fd = open(b->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        error = b->fd < 0 ? -errno : 0;
+        act_as_server(b, false);
+        if (error)
+            return fail_on(why, "make", b->path, error);
     } else {
         b->fd = open_temporary(state);
     }
@@ -488,7 +511,10 @@ int broadcast_catalog(const struct members *members, struct courier_helper *help
         close(b.fd);
     if (b.looked >= 0)
         close(b.looked);
-    if (b.path[0])
-        unlink(b.path); /* a server that wanted it has it by now */
+    if (b.path[0]) { /* a server that wanted it has it by now */
+        act_as_server(&b, true);
+        unlink(b.path);
+        act_as_server(&b, false);
+    }
     return error;
 }

@@ -205,6 +205,7 @@ WORLD_TESTS = \
 	tests/cases/50-rewritten-world.t \
 	tests/cases/64-readme.t \
 	tests/cases/72-resize-world.t \
+	tests/cases/73-join-users.t \
 	tests/cases/75-resize-room.t \
 	tests/cases/76-resize-damage.t \
 	tests/cases/82-feed-world.t \
