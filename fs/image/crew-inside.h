@@ -27,8 +27,6 @@ struct crew_answer {
 }; /* and the file */
 
 int crew_send(int fd, const void *bytes, size_t n);
-/* -EPIPE: the other end is gone; -EAGAIN: the socket's patience is at its end. `got`, which may be NULL and is 0 at
- * first, says how much has come, for another call to go on with. */
-int crew_receive(int fd, void *bytes, size_t n, size_t *got);
+int crew_receive(int fd, void *bytes, size_t n); /* -EPIPE: the other end is gone */
 
 #endif

@@ -142,7 +142,7 @@ static int work_once(struct crew_member *m)
     int error = receive_question(&question, &fd);
     if (!error && question.task != CREW_DECODE) {
         char *room = str_reserve(&m->file, question.length);
-        error = room ? crew_receive(STDIN_FILENO, room, question.length, NULL) : -ENOMEM;
+        error = room ? crew_receive(STDIN_FILENO, room, question.length) : -ENOMEM;
     }
     if (error)
         return error;

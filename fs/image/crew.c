@@ -201,7 +201,7 @@ struct crew_call {
     uint64_t until;
 };
 
-/* After a wait: 0, or the reason to wait no more. */
+/* After a wait, or a part of what is wanted: one may also come byte by byte. 0, or the reason to wait no more. */
 static int call_look(const struct crew_call *call)
 {
     if (call->care->gave_up && call->care->gave_up(call->care->user))
@@ -221,17 +221,16 @@ int crew_send(int fd, const void *bytes, size_t n)
     return 0;
 }
 
-int crew_receive(int fd, void *bytes, size_t n, size_t *got)
+int crew_receive(int fd, void *bytes, size_t n)
 {
-    size_t none = 0;
-
-    for (got = got ? got : &none; *got < n;) {
-        ssize_t more = recv(fd, (char *)bytes + *got, n - *got, 0);
+    for (char *at = bytes; n > 0;) {
+        ssize_t more = recv(fd, at, n, 0);
         if (more == 0)
             return -EPIPE;
         if (more < 0 && errno != EINTR)
             return -errno;
-        *got += more > 0 ? (size_t)more : 0;
+        at += more > 0 ? more : 0;
+        n -= more > 0 ? (size_t)more : 0;
     }
     return 0;
 }
@@ -242,24 +241,25 @@ static int call_send(const struct crew_call *call, const char *bytes, size_t n)
 
     while (n > 0 && !error) {
         ssize_t sent = send(call->worker->fd, bytes, n, MSG_NOSIGNAL);
-        if (sent > 0) {
-            bytes += sent;
-            n -= (size_t)sent;
-        } else {
-            error = errno == EAGAIN ? call_look(call) : errno == EINTR ? 0 : -errno;
-        }
+        int failed = sent < 0 && errno != EAGAIN && errno != EINTR ? -errno : 0;
+        bytes += sent > 0 ? sent : 0;
+        n -= sent > 0 ? (size_t)sent : 0;
+        error = failed || n == 0 ? failed : call_look(call);
     }
     return error;
 }
 
 static int call_receive(const struct crew_call *call, void *bytes, size_t n)
 {
-    size_t got = 0;
-    int error;
+    int error = 0;
 
-    while ((error = crew_receive(call->worker->fd, bytes, n, &got)) == -EAGAIN)
-        if ((error = call_look(call)))
-            break;
+    for (char *at = bytes; n > 0 && !error;) {
+        ssize_t more = recv(call->worker->fd, at, n, 0);
+        int failed = more == 0 ? -EPIPE : more < 0 && errno != EAGAIN && errno != EINTR ? -errno : 0;
+        at += more > 0 ? more : 0;
+        n -= more > 0 ? (size_t)more : 0;
+        error = failed || n == 0 ? failed : call_look(call);
+    }
     return error;
 }
 
@@ -319,6 +319,14 @@ static int call_answer(const struct crew_call *call, const struct crew_question 
     return error;
 }
 
+/* What nobody has asked for would be taken for the answer to the next question. */
+static bool says_more(const struct crew_worker *w)
+{
+    char byte;
+
+    return recv(w->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
 /* What a caller asks of the crew. */
 struct crew_order {
     struct crew_question question;
@@ -339,7 +347,7 @@ static void say_failed(struct crew_answer *answer, bool started, int error)
                                    : "the process that worked on it has died");
 }
 
-/* One that is found dead before it has the question died of something else: another one is asked. */
+/* One that is found dead, or talking, before it has the question is so of something else: another one is asked. */
 static enum image_verdict crew_ask(struct crew *c, struct crew_order *order, struct image_reason *reason)
 {
     int error = -EPIPE;
@@ -349,7 +357,7 @@ static enum image_verdict crew_ask(struct crew *c, struct crew_order *order, str
         struct crew_worker *w = worker_take(c);
         const struct crew_call call = {.worker = w, .care = &order->care, .until = clock_now() + c->patience};
         started = w;
-        error = w ? call_ask(&call, &order->question, order->fd) : -errno;
+        error = !w ? -errno : says_more(w) ? -EPIPE : call_ask(&call, &order->question, order->fd);
         if (!error && order->bytes)
             error = call_send(&call, order->bytes, order->question.length);
         asked = !error;

@@ -1,6 +1,7 @@
 /* Pictures made smaller in processes of their own, some of which die. This program is such a process, too. */
 #include "fs/base/cleanup.h"
 #include "fs/base/thread.h"
+#include "fs/image/crew-inside.h"
 #include "fs/image/crew.h"
 #include "tests/fs/image/photo.h"
 #include "tests/lib/tap.h"
@@ -12,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,6 +89,45 @@ static void test_orphan(const char *self)
         n = read(ends[0], &said, 1);
     is_int(n, 0, "ends when who asked is killed");
     close(ends[0]);
+}
+
+/* Does what a process could do that a file has taken over. */
+static int lie(const char *how)
+{
+    enum { DRIP_US = 20000, PATIENCE_MS = 30000 };
+    const struct crew_answer answer[] = {{.verdict = IMAGE_SMALL, .reason = {"first"}},
+                                         {.verdict = IMAGE_SMALL, .reason = {"second"}}};
+    struct pollfd asked = {.fd = STDIN_FILENO, .events = POLLIN};
+
+    if (poll(&asked, 1, PATIENCE_MS) != 1)
+        return 1;
+    if (strcmp(how, "twice") == 0 && send(STDIN_FILENO, answer, sizeof answer, MSG_NOSIGNAL) < 0)
+        return 1;
+    while (strcmp(how, "drip") == 0 && send(STDIN_FILENO, answer, 1, MSG_NOSIGNAL) == 1)
+        usleep(DRIP_US);
+    return pause();
+}
+
+static void test_lies(const char *self)
+{
+    CLEANUP_STR struct str out = STR_INIT;
+    struct image_reason reason;
+
+    setenv("TEST_CREW_LIES", "drip", 1);
+    setenv("DEALFS_IMAGE_PATIENCE", "1", 1);
+    crew_create(self, &crew);
+    is_int(crew_shrink(crew, large.data, large.length, &wanted, &out, &reason), IMAGE_CRASHED, "one byte at a time");
+    is_str(reason.text, "the process that worked on it did not come back", "is not waited for for ever");
+    unsetenv("DEALFS_IMAGE_PATIENCE");
+    crew_destroy(crew);
+    setenv("TEST_CREW_LIES", "twice", 1);
+    crew_create(self, &crew);
+    for (int i = 0; i < 2; i++) {
+        crew_shrink(crew, small.data, small.length, &wanted, &out, &reason);
+        is_str(reason.text, "first", "what was said before the question is no answer to it");
+    }
+    unsetenv("TEST_CREW_LIES");
+    crew_destroy(crew);
 }
 
 /* The one process that we have; 0: none is to be found. */
@@ -243,7 +284,7 @@ int main(int argc, char **argv)
     char fault[64], self[PATH_MAX] = "";
 
     if (argc > 1 && strcmp(argv[1], "--worker") == 0)
-        return crew_work(argv + 2);
+        return getenv("TEST_CREW_LIES") ? lie(getenv("TEST_CREW_LIES")) : crew_work(argv + 2);
     if (argc > 2 && strcmp(argv[1], "--hang") == 0)
         return hang(argv[2]);
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) /* in the child that is another program, with valgrind */
@@ -255,6 +296,7 @@ int main(int argc, char **argv)
     test_rights(self);
     unsetenv("DEALFS_IMAGE_FAULT");
     test_frames(self);
+    test_lies(self);
     snprintf(fault, sizeof fault, "crash=%zu", deadly.length);
     setenv("DEALFS_IMAGE_FAULT", fault, 1);
     is_int(image_shrink(large.data, large.length, &wanted, &expected, &reason), IMAGE_FINE, "made here");
