@@ -57,6 +57,7 @@ UNIT_TESTS = \
 	tests/fs/attach/test-network \
 	tests/fs/catalog/test-copy \
 	tests/fs/feed/test-coverage \
+	tests/fs/feed/test-courses \
 	tests/fs/feed/test-predict \
 	tests/fs/feed/test-window \
 	tests/fs/fuse/test-reads \

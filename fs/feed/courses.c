@@ -62,6 +62,24 @@ void courses_clear(struct feed_courses *cs)
         courses_remove(cs, cs->course[0]);
 }
 
+static bool is_left(const struct feed_course *c)
+{
+    for (uint32_t r = 0; r < c->ranks; r++)
+        if (!c->left[r])
+            return false;
+    return true;
+}
+
+struct feed_course *courses_stale(const struct feed_courses *cs)
+{
+    for (int i = 0; i < cs->count; i++)
+        for (int j = 0; j < cs->count; j++)
+            if (cs->course[j]->kind == cs->course[i]->kind && cs->course[j]->epoch > cs->course[i]->epoch + 1 &&
+                is_left(cs->course[i]))
+                return cs->course[i];
+    return NULL;
+}
+
 uint64_t courses_ahead(const struct feed_courses *cs)
 {
     uint64_t ahead = 0;

@@ -31,7 +31,6 @@ enum {
     ATTEMPTS_MOST = 8, /* to get the lists of a plan */
     AGAIN_S = 1,
     FILE_SHARE = 8, /* of a file more than this part of the window is not fed */
-    NICE = 0,
     OOM_SCORE = 500,
 };
 
@@ -227,6 +226,13 @@ static void resume_course(struct feeder *f, struct feed_course *c)
     }
 }
 
+/* A course takes 20 bytes and more for each sample. Who comes back to one asks for its plan again. */
+static void drop_stale(struct feeder *f)
+{
+    for (const struct feed_course *c; (c = courses_stale(&f->courses)) && c->slot >= 0;)
+        drop_course(f, c->slot);
+}
+
 static void begin_course(struct feeder *f, struct feed_course *c, int slot)
 {
     struct pace_watched watched = {0};
@@ -240,6 +246,7 @@ static void begin_course(struct feeder *f, struct feed_course *c, int slot)
     c->guessed = foresee_guessed(f->foresight, c->kind, c->epoch);
     cover_course(f, c, (partly ? FEED_PARTLY : 0) | (c->guessed ? FEED_GUESSED : 0), watched.fresh > 0);
     courses_add(&f->courses, c);
+    drop_stale(f);
     log_debug("feeder", "plan %" PRIu64 ", epoch %" PRIu64 ": %u lists, %u samples, %u of %u directories watched",
               c->number, c->epoch, c->ranks, c->start[c->ranks], watched.watched, watched.directories);
 }
