@@ -112,12 +112,21 @@ static uint64_t find_before(const struct lists_before *b, uint64_t number, uint6
     return 0;
 }
 
-/* Of a rank the list that it reads counts: the first one that is not over, else the last. */
+/* Of a rank that list counts which was read last of those that are being read; else the next, else the last. */
+static bool is_rather(const struct rank_gauge *a, const struct rank_gauge *b)
+{
+    int place_a = a->ended ? 2 : a->read == 0, place_b = b->ended ? 2 : b->read == 0;
+
+    if (place_a != place_b)
+        return place_a < place_b;
+    return place_a == 1 ? a->epoch < b->epoch : a->idle < b->idle;
+}
+
 static struct rank_gauge *choose_rank(struct node_gauge *g, const struct rank_gauge *found)
 {
     for (unsigned i = 0; i < g->ranks; i++)
         if (g->rank[i].rank == found->rank)
-            return g->rank[i].ended || (g->rank[i].read == 0 && found->read > 0) ? &g->rank[i] : NULL;
+            return is_rather(found, &g->rank[i]) ? &g->rank[i] : NULL;
     return g->ranks < GAUGE_RANKS ? &g->rank[g->ranks++] : NULL;
 }
 
@@ -131,6 +140,7 @@ static void read_rank(const struct str *rank, struct rank_gauge *r)
     r->late = client_number(rank, "late");
     r->again = client_number(rank, "again");
     r->ahead = client_number(rank, "ahead");
+    r->idle = client_number(rank, "idle_ms");
     r->ended = true_at(rank, "ended");
 }
 

@@ -12,7 +12,8 @@ enum { GAUGE_PLACES = 4, GAUGE_RANKS = 64 };
 /* A rank's list of the plan that it reads. */
 struct rank_gauge {
     uint64_t rank, epoch, samples, reached, fed, read, late, again, ahead;
-    double files; /* a second */
+    uint64_t idle; /* milliseconds since it was last read */
+    double files;  /* a second */
     bool guessed, ended;
 };
 

@@ -3,6 +3,7 @@
 
 #include "tests/lib/tap.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct str nothing = STR_INIT;
@@ -39,6 +40,39 @@ static void test_ranks(void)
     ok(g.ranks == GAUGE_RANKS, "more than there can be");
 }
 
+static void test_choice(void)
+{
+    static const struct {
+        const char *lists;
+        uint64_t epoch;
+        const char *what;
+    } cases[] = {
+        {"1 10 500 false, 2 0 0 false", 1, "the one that is read, not the next"},
+        {"2 40 900 false, 1 60 5 false", 1, "that which was read last, in whatever order they stand"},
+        {"1 10 5 true, 3 0 0 false, 2 0 0 false", 2, "the next, where one is over"},
+        {"1 10 900 true, 2 10 5 true", 2, "the last, where all are"},
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CLEANUP_STR struct str text = STR_INIT;
+        struct node_gauge g = {.mountpoint = "/m"};
+        unsigned epoch, read, idle, number = 0;
+        char ended[8];
+        int used;
+        str_adds(&text, "{\"feed\":{\"plans\":[");
+        for (const char *at = cases[i].lists;
+             sscanf(at, " %u %u %u %5[a-z]%n", &epoch, &read, &idle, ended, &used) == 4; at += used, at += *at == ',')
+            str_addf(&text,
+                     "%s{\"number\":%u,\"epoch\":%u,\"ranks\":[{\"rank\":0,\"samples\":100,\"read\":%u,"
+                     "\"idle_ms\":%u,\"ended\":%s}]}",
+                     number ? "," : "", number + 1, epoch, read, idle, ended),
+                number++;
+        str_adds(&text, "]}}");
+        gauge_read(&nothing, &text, 0, &g);
+        is_uint(g.ranks, 1, "one line for a rank");
+        is_uint(g.rank[0].epoch, cases[i].epoch, "%s", cases[i].what);
+    }
+}
+
 static void test_odd(void)
 {
     static const char *const odd[] = {
@@ -68,6 +102,7 @@ static void test_odd(void)
 int main(void)
 {
     test_ranks();
+    test_choice();
     test_odd();
     return done_testing();
 }
