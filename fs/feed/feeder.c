@@ -147,7 +147,7 @@ static void feeder_open(struct feeder *f)
     if (error)
         feeder_fail(f->config.mountpoint, error);
     f->files = (struct window_files){bytes_of, sees_file, f};
-    f->book = (struct recipe_book){.catalog = f->catalog, .control = f->config.control};
+    f->book = (struct recipe_book){.catalog = f->catalog, .desk = {f->config.control, f->config.control_minor}};
     f->courses.room = f->config.feed;
     f->file_most = f->config.feed / FILE_SHARE;
     atomic_store(&f->feed->window, f->config.feed);

@@ -5,6 +5,7 @@
 #include "fs/base/clock.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"
+#include "fs/feed/desk.h"
 #include "fs/feed/predict.h"
 
 #include <errno.h>
@@ -59,12 +60,15 @@ struct foresight {
 /* 0, or why not: nothing is lost but speed. */
 static int ask_plan(const struct foresight *f, const struct str *request)
 {
-    CLEANUP_STR struct str path = STR_INIT, answer = STR_INIT;
+    const struct desk control = {f->config->control, f->config->control_minor};
+    CLEANUP_STR struct str answer = STR_INIT;
 
-    str_addf(&path, "%s/control", f->config->control);
-    if (path.failed || request->failed)
+    if (request->failed)
         return -ENOMEM;
-    CLEANUP_CLOSE int fd = open(path.data, O_RDWR | O_CLOEXEC);
+    CLEANUP_CLOSE int desk = desk_open(&control);
+    if (desk < 0)
+        return desk;
+    CLEANUP_CLOSE int fd = openat(desk, "control", O_RDWR | O_CLOEXEC);
     int error = fd < 0 ? -errno : file_write_all(fd, request->data, request->length);
     return error ? error : file_read_fd(fd, ANSWER_MOST, &answer);
 }

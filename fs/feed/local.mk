@@ -9,6 +9,8 @@ fs_feed_libfeed_a_SOURCES = \
 	fs/feed/course.h \
 	fs/feed/courses.c \
 	fs/feed/courses.h \
+	fs/feed/desk.c \
+	fs/feed/desk.h \
 	fs/feed/feeder.h \
 	fs/feed/foresee.c \
 	fs/feed/foresee.h \

@@ -72,11 +72,17 @@ void recipe_book_fini(struct recipe_book *book)
     book->key = NULL;
 }
 
+static int read_from(const struct recipe_book *book, const char *path, struct str *text)
+{
+    CLEANUP_CLOSE int desk = desk_open(&book->desk);
+    return desk < 0 ? desk : file_read(desk, path, LIST_MOST, text);
+}
+
 static int read_uploaded(const struct recipe_book *book, const char *name, struct samples **list)
 {
     CLEANUP_STR struct str path = STR_INIT, text = STR_INIT, why = STR_INIT;
-    str_addf(&path, "%s/samples.d/%s", book->control, name);
-    int error = path.failed ? -ENOMEM : file_read(AT_FDCWD, path.data, LIST_MOST, &text);
+    str_addf(&path, "samples.d/%s", name);
+    int error = path.failed ? -ENOMEM : read_from(book, path.data, &text);
     if (error)
         return error;
     const struct samples_upload upload = {text.length ? text.data : "", text.length, '\n', NULL};
@@ -111,8 +117,9 @@ static uint64_t version_of(const struct recipe_book *book, const char *name)
     struct stat st;
     if (samples_built_in(name))
         return 0;
-    str_addf(&path, "%s/samples.d/%s", book->control, name);
-    return !path.failed && stat(path.data, &st) == 0 ? st.st_ino : 0;
+    CLEANUP_CLOSE int desk = desk_open(&book->desk);
+    str_addf(&path, "samples.d/%s", name);
+    return desk >= 0 && !path.failed && fstatat(desk, path.data, &st, 0) == 0 ? st.st_ino : 0;
 }
 
 static int choose_samples(struct recipe_book *book, const char *pairs)
@@ -144,8 +151,8 @@ static int choose_samples(struct recipe_book *book, const char *pairs)
 static int read_list(const struct recipe_book *book, const struct recipe *r, uint32_t rank, struct str *lists)
 {
     CLEANUP_STR struct str path = STR_INIT;
-    str_addf(&path, "%s/plan/%s,rank=%u,reply=u32", book->control, r->pairs, rank);
-    return path.failed ? -ENOMEM : file_read(AT_FDCWD, path.data, LIST_MOST, lists);
+    str_addf(&path, "plan/%s,rank=%u,reply=u32", r->pairs, rank);
+    return path.failed ? -ENOMEM : read_from(book, path.data, lists);
 }
 
 static int number_files(const struct recipe_book *book, uint32_t *position, size_t count)

@@ -5,6 +5,7 @@
 
 #include "fs/catalog/samples.h"
 #include "fs/feed/course.h"
+#include "fs/feed/desk.h"
 
 struct recipe {
     uint64_t number, epoch;
@@ -22,9 +23,9 @@ uint64_t recipe_kind(const struct recipe *recipe);
 /* Lists of samples, the last one kept. */
 struct recipe_book {
     const struct catalog *catalog;
-    const char *control; /* the control mount */
-    char *key;           /* what the kept one is of; NULL: none is */
-    uint64_t version;    /* of a list that was uploaded: its inode */
+    struct desk desk;
+    char *key;        /* what the kept one is of; NULL: none is */
+    uint64_t version; /* of a list that was uploaded: its inode */
     struct samples *samples;
 };
 void recipe_book_fini(struct recipe_book *book);

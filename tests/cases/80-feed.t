@@ -161,6 +161,30 @@ ok 'a feeder that is stopped keeps nobody' feeding read "$mnt" "$list" 0 $files 
 ok 'nor the mount' dealfs umount "$mnt"
 nothing_left 'and nothing is left'
 
+# --- something else in place of the control mount ---
+
+if [ "$(id -u)" != 0 ]; then
+    skip 5 'only root mounts something over it'
+else
+    export DEALFS_DEBUG=feeder
+    start_mount ram=64M
+    next_epoch
+    wait_for 10 fed_to 8
+    mkdir "$tmp/other"
+    : >"$tmp/other/control"
+    cp "$mnt/.dealfs/samples" "$tmp/other"
+    ok 'something is mounted over the control mount' mount --bind "$tmp/other" "$mnt/.dealfs"
+    ok 'the epoch is read to its end' feeding read "$mnt" "$list" 0 $files --source "$src"
+    ok 'the next one is not asked for there' \
+        wait_for 10 grep -q "epoch $((epoch + 1)) is guessed: No such device" "$state/log"
+    is 'nothing is written there' "$(cat "$tmp/other/control")" ''
+    umount "$mnt/.dealfs"
+    next_epoch
+    ok 'where it is again, feeding goes on' wait_for 10 cached 0 8 2
+    end_mount
+    unset DEALFS_DEBUG
+fi
+
 # --- its end ---
 
 start_mount ram=64M
