@@ -250,6 +250,7 @@ SCRIPT_TESTS = \
 	tests/cases/62-warm.t \
 	tests/cases/80-feed.t \
 	tests/cases/83-feed-mounts.t \
+	tests/cases/84-feed-memory.t \
 	tests/cases/63-clean.t \
 	tests/cases/70-resize.t \
 	tests/cases/71-decoded.t \

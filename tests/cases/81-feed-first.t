@@ -114,29 +114,12 @@ is 'no read has failed but that one' "$(value "$mnt" errors)" '{"EIO": 1}'
 ok 'unmount' dealfs umount "$mnt"
 
 # --- memory ---
-group_memory() { # FILE VALUE, in either version
-    local file
-    for file in memory.max memory.limit_in_bytes; do
-        [ ! -e "$1/$file" ] || { echo "$2" >"$1/$file" && return; }
-    done
-    return 1
-}
-group=
-while read -r root; do
-    mkdir "$root/dealfs-test-$$" 2>/dev/null || continue
-    group=$root/dealfs-test-$$
-    at_exit rmdir "$group"
-    group_memory "$group" $((96 << 20)) 2>/dev/null && break
-    rmdir "$group"
-    group=
-done < <(awk -F ' - ' '{ split($1, at, " "); split($2, what, " ") }
-    what[1] == "cgroup2" || (what[1] == "cgroup" && what[3] ~ /memory/) { print at[5] }' /proc/self/mountinfo)
 mount_inside() (echo "$BASHPID" >"$group/cgroup.procs" && dealfs mount -o ram=32M "$src" "$mnt")
 group_is_empty() { [ ! -s "$group/cgroup.procs" ]; }
 fill() { cat "$mnt"/many/* >/dev/null; }
 if [ -n "${TEST_SANITIZER-}" ]; then
     skip 11 'sanitizers need more memory'
-elif [ -n "$group" ]; then
+elif memory_group $((96 << 20)); then
     ok 'mount with 64 MiB beside the tier' mount_inside
     at_exit dealfs umount "$mnt"
     server=$(value "$mnt" pids.server)

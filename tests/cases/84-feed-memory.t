@@ -1,0 +1,66 @@
+#!/bin/bash
+# The loader, the mount and its feeder in a memory control group that has no room for an epoch: pages are reclaimed all
+# the time, and nobody dies of it.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_root
+require_fuse
+limit=$((96 << 20)) files=2048
+[ -z "${TEST_SANITIZER-}" ] || plan_skip 'sanitizers need more memory'
+memory_group $limit || plan_skip 'no memory control group can be made'
+src=$tmp/src mnt=$tmp/mnt list=$tmp/list state=$tmp/state
+# 128 MiB.
+python3 - "$src" $files <<'END'
+import os, sys
+for i in range(int(sys.argv[2])):
+    folder = f'{sys.argv[1]}/class{i % 4}'
+    os.makedirs(folder, exist_ok=True)
+    with open(f'{folder}/{i:04d}', 'wb') as f:
+        f.write(os.urandom(65536))
+END
+settle "$src"
+mkdir "$mnt"
+
+inside() (echo "$BASHPID" >"$group/cgroup.procs" && exec "$@")
+feeding() { inside python3 "$top_srcdir/tests/lib/feeding.py" "$@"; }
+plan_epoch() { dealfs plan "$mnt" ranks=1 batch=8 rank=0 "$@" | tr '\n' ' ' >"$list"; }
+cached() { [ "$(feeding cached "$mnt" "$list" "$1" "$2")" -ge "$3" ]; }
+group_number() { # KEY FILE…, of the group: the number behind the key, in the first file that there is
+    local key=$1 file
+    shift
+    for file; do
+        [ ! -e "$group/$file" ] || { awk -v key="$key" '$1 == key { print $2 } !key' "$group/$file" && return; }
+    done
+}
+refused() { [ -e "$group/memory.failcnt" ] && group_number '' memory.failcnt || group_number max memory.events; }
+killed() { group_number oom_kill memory.events memory.oom_control; }
+group_is_empty() { [ ! -s "$group/cgroup.procs" ]; }
+
+ok 'mount in a group of 96 MiB' inside dealfs mount -o "ram=16M,state=$state" "$src" "$mnt"
+at_exit dealfs umount "$mnt"
+server=$(value "$mnt" pids.server)
+plan_epoch epoch=0 feed=yes
+ok 'the first files are fed' wait_for 20 cached 0 16 14
+feeder=$(value "$mnt" feed.feeder)
+like 'the feeder is in the group' "$(cat "/proc/$feeder/cgroup")" "${group##*/}"
+window=$(value "$mnt" feed.window)
+ok 'the window is a sixteenth of it at most' test "$window" -gt 0 -a "$window" -le $((limit / 16))
+for epoch in 0 2; do
+    [ $epoch = 0 ] || plan_epoch epoch=$epoch feed=yes
+    ok 'all bytes of an epoch are right' feeding read "$mnt" "$list" 0 $files --threads 4 --pieces 20000 --source "$src"
+done
+diag "the limit was met $(refused) times"
+ok 'pages had to be reclaimed for it' test "$(refused)" -gt 0
+is 'nobody was killed for memory' "$(killed)" 0
+is 'the server lives' "$(value "$mnt" pids.server)" "$server"
+is 'the feeder, too' "$(value "$mnt" feed.feeder)" "$feeder"
+is 'none has died' "$(value "$mnt" feed.deaths)" 0
+plan_epoch epoch=4
+feeding drop "$mnt" "$list"
+plan_epoch epoch=4 feed=yes
+ok 'the next epoch is fed' wait_for 20 cached 0 16 14
+ok 'unmount' dealfs umount "$mnt"
+ok 'all processes of it end' wait_for 20 group_is_empty
+nothing_left
+done_testing
