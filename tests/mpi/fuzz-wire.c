@@ -14,7 +14,10 @@ static void try_message(const uint8_t *bytes, size_t n)
         return;
     if (wire_length(&m) != n || memcmp(&m, bytes, n) != 0)
         abort();
-    if (m.kind == WIRE_FETCH && (m.count == 0 || m.count > RING_VALUES || m.value + m.count < m.value))
+    bool stored = m.flags == FETCH_STORED; /* then value and count are of extents, not of a file's values */
+    if (m.kind == WIRE_FETCH && (m.count == 0 || m.count > (stored ? (uint32_t)STORED_MOST : RING_VALUES)))
+        abort();
+    if (m.kind == WIRE_FETCH && !stored && m.value + m.count < m.value)
         abort();
     if ((m.kind == WIRE_FETCH || m.kind == WIRE_WAIT) != (m.tag != 0) || m.tag > INT32_MAX)
         abort();
