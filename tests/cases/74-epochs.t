@@ -119,7 +119,7 @@ kill -STOP "$feeder"
 python3 - "$mnt" <<'END'
 import os, sys
 paths = [f'{sys.argv[1]}/class{i}/{i:03}.bin' for i in range(4)]
-for i in range(20000):
+for i in range(int(open('/proc/sys/fs/inotify/max_queued_events').read())):
     fd = os.open(paths[i % 4], os.O_RDONLY)
     os.read(fd, 10)
     os.close(fd)

@@ -44,7 +44,7 @@ python3 - "$mnt" <<'END'
 import os, sys
 with open(sys.argv[1] + '/.dealfs/samples') as f:
     a, b = (os.open(sys.argv[1] + '/' + f.readline().strip(), os.O_RDONLY) for _ in range(2))
-for i in range(20000):
+for i in range(int(open('/proc/sys/fs/inotify/max_queued_events').read())):
     os.pread(a, 1, 0)
     os.pread(b, 1, 0)
 END

@@ -49,6 +49,7 @@ ok 'the window is a sixteenth of it at most' test "$window" -gt 0 -a "$window" -
 for epoch in 0 2; do
     [ $epoch = 0 ] || plan_epoch epoch=$epoch feed=yes
     ok 'all bytes of an epoch are right' feeding read "$mnt" "$list" 0 $files --threads 4 --pieces 20000 --source "$src"
+    diag "so far READs of loaders: $(value "$mnt" reads), of the feeder: $(value "$mnt" fed.reads)"
 done
 diag "the limit was met $(refused) times"
 ok 'pages had to be reclaimed for it' test "$(refused)" -gt 0
