@@ -19,6 +19,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -27,6 +28,7 @@
 #include <unistd.h>
 
 enum { CONF_MOST = 1 << 20, TRY_SECONDS = 10, FILES_WANTED = 4096 };
+enum { WATCHES_WANTED = 8192, EVENTS_WANTED = 16384, LIMIT_MOST = 64 }; /* Linux's own, on the smallest machine */
 static const uint64_t GIB = 1ull << 30;
 
 static void finding_say(struct finding *f, enum check_level level, const char *format, ...)
@@ -210,6 +212,59 @@ static void check_files(struct finding *f)
     f->advice = "raise the hard limit (ulimit -Hn) to 4096 or more";
 }
 
+static int read_limit(const char *directory, const char *name, unsigned long long *limit)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    char path[PATH_MAX], *end;
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    int error = file_read(AT_FDCWD, path, LIMIT_MOST, &text);
+    if (error)
+        return error;
+    *limit = strtoull(text.data ? text.data : "", &end, 10);
+    return *end == '\n' ? 0 : -EINVAL;
+}
+
+void check_inotify_in(const char *directory, struct finding *f)
+{
+    unsigned long long watches, events;
+    CLEANUP_CLOSE int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    int error = fd < 0 ? -errno : 0;
+
+    if (error) {
+        finding_say(f, CHECK_WARNING, "make an inotify instance: %s: of plans only the first files are read ahead",
+                    strerror(-error));
+        f->advice = "raise fs.inotify.max_user_instances (sysctl), or end programs that watch files";
+        return;
+    }
+    error = read_limit(directory, "max_user_watches", &watches);
+    if (!error)
+        error = read_limit(directory, "max_queued_events", &events);
+    if (error) {
+        finding_say(f, CHECK_NOTE, "how much inotify may watch: %s", strerror(-error));
+    } else if (watches < WATCHES_WANTED) {
+        finding_say(f, CHECK_WARNING,
+                    "fs.inotify.max_user_watches is %llu: the feeder sees less exactly how far loaders are in a "
+                    "dataset of more directories",
+                    watches);
+        f->advice = "set it to 8192 or more, with sysctl";
+    } else if (events < EVENTS_WANTED) {
+        finding_say(f, CHECK_WARNING,
+                    "fs.inotify.max_queued_events is %llu: the feeder may miss reads, and `dealfs status --epoch` "
+                    "cannot tell then which samples were read",
+                    events);
+        f->advice = "set it to 16384 or more, with sysctl";
+    } else {
+        finding_say(f, CHECK_OK, "inotify may watch %llu directories and queue %llu events: enough for the feeder",
+                    watches, events);
+    }
+}
+
+static void check_inotify(struct finding *f)
+{
+    check_inotify_in("/proc/sys/fs/inotify", f);
+}
+
 bool prunefs_names(const char *conf, const char *word)
 {
     for (const char *line = conf; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
@@ -285,6 +340,6 @@ void check_ssd(const char *ssd, struct finding *f)
 }
 
 machine_check *const checks[] = {
-    check_programs, check_kernel, check_device, check_fusermount, check_namespaces, check_tmpfs,
-    check_shm,      check_memory, check_files,  check_locate,     check_mpi,        NULL,
+    check_programs, check_kernel, check_device,  check_fusermount, check_namespaces, check_tmpfs, check_shm,
+    check_memory,   check_files,  check_inotify, check_locate,     check_mpi,        NULL,
 };

@@ -15,8 +15,9 @@ struct finding {
 };
 
 typedef void machine_check(struct finding *finding);
-extern machine_check *const checks[];                           /* ends with NULL */
-void check_ssd(const char *directory, struct finding *finding); /* as a place for the SSD tier */
+extern machine_check *const checks[];                                  /* ends with NULL */
+void check_ssd(const char *directory, struct finding *finding);        /* as a place for the SSD tier */
+void check_inotify_in(const char *directory, struct finding *finding); /* which has the limits, as files */
 
 /* Is `word` one of those in the list PRUNEFS="…" of an updatedb.conf? */
 bool prunefs_names(const char *conf, const char *word);

@@ -25,6 +25,16 @@ like 'and at an SSD directory' "$(dealfs doctor "$tmp" 2>&1)" "$tmp has"
 exits 1 'one that is not there is a problem' dealfs doctor "$tmp/absent"
 like 'with what to do' "$(dealfs doctor "$tmp/absent" 2>/dev/null)" 'to do: '
 unlike 'no colours where there is no terminal' "$(dealfs doctor 2>&1)" $'\033'
+like 'it looks at the limits of inotify' "$(dealfs doctor 2>&1)" 'inotify'
+echo 1 >"$tmp/one"
+ok 'where a user may watch one directory' mount --bind "$tmp/one" /proc/sys/fs/inotify/max_user_watches
+like 'it warns, and says what to do' "$(dealfs doctor 2>&1)" \
+    $'warning  fs.inotify.max_user_watches is 1: [^\n]*\n *to do: set it to 8192'
+ok 'take that back' umount /proc/sys/fs/inotify/max_user_watches
+# A limit of a user namespace's own: the machine's stay as they are.
+without_inotify() { unshare -U -r sh -c 'echo 0 >/proc/sys/user/max_inotify_instances && exec dealfs doctor' 2>&1; }
+like 'it warns where no instance can be had' "$(without_inotify)" \
+    'warning  make an inotify instance: Too many open files'
 
 # --- a mount that hangs ---
 ok 'mount' dealfs mount "$src" "$mnt"

@@ -2,7 +2,9 @@
 #include "cli/mount/checks.h"
 #include "tests/lib/tap.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static void test_prunefs(void)
 {
@@ -44,11 +46,47 @@ static void test_ssd_refused(const char *directory)
     str_fini(&finding.text);
 }
 
+static void write_limit(const char *name, const char *text)
+{
+    unlink(test_path("%s", name));
+    FILE *f = text ? fopen(test_path("%s", name), "w") : NULL;
+    if (text && (!f || fputs(text, f) < 0 || fclose(f) != 0))
+        bail_out("write %s", name);
+}
+
+static void test_inotify(void)
+{
+    static const struct {
+        const char *watches, *events;
+        enum check_level level;
+        const char *says;
+    } table[] = {
+        {"8192\n", "16384\n", CHECK_OK, "8192 directories and queue 16384 events"},
+        {"8191\n", "16384\n", CHECK_WARNING, "max_user_watches is 8191:"},
+        {"8192\n", "16\n", CHECK_WARNING, "max_queued_events is 16:"},
+        {"1\n", "16\n", CHECK_WARNING, "max_user_watches is 1:"},
+        {"many\n", "16384\n", CHECK_NOTE, "Invalid argument"},
+        {"8192\n", "", CHECK_NOTE, "Invalid argument"},
+        {NULL, "16384\n", CHECK_NOTE, "No such file"},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct finding finding = {0};
+        write_limit("max_user_watches", table[i].watches);
+        write_limit("max_queued_events", table[i].events);
+        check_inotify_in(test_directory(), &finding);
+        is_int(finding.level, table[i].level, "limits of inotify, case %zu: the level", i);
+        ok(strstr(finding.text.data, table[i].says), "and it says: %s", finding.text.data);
+        str_fini(&finding.text);
+    }
+}
+
 int main(void)
 {
     struct finding finding = {0};
 
     test_prunefs();
+    test_inotify();
     for (machine_check *const *one = checks; *one; one++) {
         (*one)(&finding);
         examine(&finding, CHECK_PROBLEM);
