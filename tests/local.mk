@@ -346,7 +346,7 @@ EXTRA_DIST += \
 	tests/bench/ahead.py \
 	tests/bench/run \
 	tests/bench/slow.py \
-	tests/bench/training.py \
+	tests/bench/waits.py \
 	tests/bench/worlds.py \
 	tests/kernel/check-kernel \
 	tests/etc/python/restoring.py \

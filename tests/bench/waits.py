@@ -1,7 +1,7 @@
 """The line of `make bench` about a PyTorch training: how long its loop waits for batches, unfed against fed.
 
 Run as a program it is that training, and prints the seconds that it has waited:
-    training.py MOUNT unfed|fed|warm RANKS EPOCH BATCHES STEP
+    waits.py MOUNT unfed|fed|warm RANKS EPOCH BATCHES STEP
 
 Two workers turn JPEG files into tensors, and each step computes for STEP seconds, which is a sleep. Nothing is in the
 page cache at the beginning, unless it is to be warm. The first batch is left out: nobody can be ahead of it."""
