@@ -6,9 +6,9 @@
 
 require_root
 require_fuse
-limit=$((96 << 20)) files=2048
+most=$((96 << 20)) files=2048
 [ -z "${TEST_SANITIZER-}" ] || plan_skip 'sanitizers need more memory'
-memory_group $limit || plan_skip 'no memory control group can be made'
+memory_group $most || plan_skip 'no memory control group can be made'
 src=$tmp/src mnt=$tmp/mnt list=$tmp/list state=$tmp/state
 # 128 MiB.
 python3 - "$src" $files <<'END'
@@ -45,7 +45,7 @@ ok 'the first files are fed' wait_for 20 cached 0 16 14
 feeder=$(value "$mnt" feed.feeder)
 like 'the feeder is in the group' "$(cat "/proc/$feeder/cgroup")" "${group##*/}"
 window=$(value "$mnt" feed.window)
-ok 'the window is a sixteenth of it at most' test "$window" -gt 0 -a "$window" -le $((limit / 16))
+ok 'the window is a sixteenth of it at most' test "$window" -gt 0 -a "$window" -le $((most / 16))
 for epoch in 0 2; do
     [ $epoch = 0 ] || plan_epoch epoch=$epoch feed=yes
     ok 'all bytes of an epoch are right' feeding read "$mnt" "$list" 0 $files --threads 4 --pieces 20000 --source "$src"
