@@ -137,6 +137,14 @@ void turns_wish(struct turns *t, const struct turn *turn)
     pthread_mutex_unlock(&t->lock);
 }
 
+bool turns_wishes(struct turns *t, const struct turn *turn)
+{
+    pthread_mutex_lock(&t->lock);
+    bool wishes = t->wishing && turn_same(&t->wish, turn);
+    pthread_mutex_unlock(&t->lock);
+    return wishes;
+}
+
 int turns_create(struct control *control, struct turns **turns)
 {
     struct turns *t = calloc(1, sizeof *t);

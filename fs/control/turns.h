@@ -24,5 +24,6 @@ int turns_await(struct control *control, const struct turn *turn, const struct a
                 struct turn_record *record);
 /* The same without waiting, and also when the asker is gone, while the world is whole. Of several the newest counts. */
 void turns_wish(struct turns *turns, const struct turn *turn);
+bool turns_wishes(struct turns *turns, const struct turn *turn); /* it still does so */
 
 #endif

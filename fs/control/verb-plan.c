@@ -75,6 +75,9 @@ int plan_layout(struct control *control, const struct plan_request *wanted, stru
     else if (wanted->exchange > 0)
         error = turns_layout(&view, &turn, layout);
     world_view_release(&view);
+    /* The plan of the epoch before may have asked for it a moment ago. */
+    if (!error && !wanted->pinned && wanted->exchange > 0 && turns_wishes(control->turns, &turn))
+        error = -EAGAIN;
     return error;
 }
 

@@ -55,8 +55,8 @@ kill -INT $waiting
 wait $waiting
 is 'Ctrl-C ends the wait' $? 1
 like 'and says so' "$(tail -n 1 "$tmp/wait.log")" 'the samples go on moving; .dealfs status'
-waits() { grep -q '^State:.*S' "/proc/$1/status"; }
-ok 'another one waits for the move' waits $later
+waits() { readlink "/proc/$1/fd/"* | grep -q 'control$' && grep -q '^State:.*S' "/proc/$1/status"; }
+ok 'another one waits for the move' wait_for 20 waits $later
 kill -INT $later
 wait $later
 is 'and can be interrupted' $? 1
@@ -99,6 +99,20 @@ dealfs plan "$tmp/node2" epoch=22 ranks=3 batch=5 mode=local exchange=0.5 reply=
 ok 'and that of the request' cmp "$tmp/file0" "$tmp/request"
 is 'its size is known' "$(stat -c %s "$(file 0 22)")" "$(wc -c <"$tmp/file0")"
 ok 'once a move is done' wait_for 60 moved
+# Of epochs that no exchange is known of, the second is asked for before the exchange for it can have been taken.
+cat >"$tmp/two.py" <<'END'
+import json, os, sys
+control = os.open(sys.argv[1], os.O_RDWR)
+for epoch in 30, 31:
+    os.write(control, f'plan epoch={epoch} ranks=3 batch=5 mode=local exchange=0.5 reply=summary\n'.encode())
+    plan = json.loads(os.read(control, 1 << 16))
+    print(plan['digest'], plan['layout'], plan['unread'])
+END
+python3 "$tmp/two.py" "$tmp/node0/.dealfs/control" >"$tmp/two"
+isnt 'epoch 31, planned at once after 30, waits for its exchange' \
+    "$(cut -d ' ' -f 2 "$tmp/two" | sed -n 2p)" "$(cut -d ' ' -f 2 "$tmp/two" | sed -n 1p)"
+is 'and is the same on another node' "$(planned 1 31 exchange=0.5)" "$(sed -n 2p "$tmp/two")"
+ok 'once that has moved' wait_for 60 moved
 is 'nothing came from the source' "$(world_sum source.bytes "${nodes[@]}")" "$from_source"
 ok 'unmount' world_umount
 
