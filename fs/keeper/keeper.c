@@ -93,12 +93,22 @@ static int set_oom(const char *text)
     return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-static void execute_server(struct keeper *k)
+/* Parent and child both do it: else a keeper that dies between fork and this would leave a server that the next keeper
+ * does not know of. False: there is another one, or the next keeper is about to start it. */
+static bool register_server(struct handover *h, uint32_t before, pid_t server)
+{
+    return atomic_compare_exchange_strong(&h->server, &before, (uint32_t)server) || before == (uint32_t)server;
+}
+
+/* `before`: what was registered before the fork. */
+static void execute_server(struct keeper *k, uint32_t before)
 {
     char line[PATH_MAX + 64];
     if (k->oom[0])
         set_oom(k->oom);
     int error = process_become(k->config.owner_uid, k->config.owner_gid);
+    if (!error && !register_server(k->handover, before, getpid()))
+        _exit(0);
     if (!error) {
         close(FD_DATA_MOUNT);
         close(FD_CONTROL_MOUNT);
@@ -123,12 +133,13 @@ static int start_server(struct keeper *k)
     k->status = -1;
     k->fault = ENDING_UNSEEN;
     k->silent = 0;
+    uint32_t before = atomic_load(&h->server);
     pid_t child = fork();
     if (child == 0)
-        execute_server(k);
+        execute_server(k, before);
     if (child < 0)
         return -errno;
-    atomic_store(&h->server, (uint32_t)child);
+    register_server(h, before, child);
     log_debug("keeper", "server %d begins, the mount's number %u", (int)child, atomic_load(&h->generation));
     int error = process_watch(child, &k->server);
     if (error) {
@@ -138,18 +149,30 @@ static int start_server(struct keeper *k)
     return error;
 }
 
-/* The server of the keeper before, if it is alive. Its number is what its user says it is. */
-static bool adopt_server(struct keeper *k)
+/* The server with this number, if it is alive. The number is what its user says it is. */
+static bool watch_adopted(struct keeper *k, uint32_t server)
 {
-    if (process_watch((pid_t)atomic_load(&k->handover->server), &k->server))
+    if (process_watch((pid_t)server, &k->server))
         return false;
     if (process_is_dead(&k->server) || !process_belongs_to(&k->server, k->config.owner_uid)) {
         process_forget(&k->server);
         return false;
     }
-    k->status = -1;
-    log_info("the keeper before died: this one watches server %d", (int)k->server.id);
     return true;
+}
+
+/* The server of the keeper before, if it is alive; if not, one that is just being forked is no server any more. */
+static bool adopt_server(struct keeper *k)
+{
+    uint32_t server = atomic_load(&k->handover->server);
+    do {
+        if (watch_adopted(k, server)) {
+            k->status = -1;
+            log_info("the keeper before died: this one watches server %d", (int)k->server.id);
+            return true;
+        }
+    } while (!atomic_compare_exchange_strong(&k->handover->server, &server, 0));
+    return false;
 }
 
 static void keeper_leave(struct keeper *k, const char *why)
