@@ -114,12 +114,12 @@ static bool add_next(const struct recipe *r, uint64_t epoch, struct str *request
 
 /* ---- the next epoch ---- */
 
-/* One rank may be ahead of the others. */
+/* One rank may be ahead of the others. Where reads do not fit, the end is perhaps just where a stray one lies. */
 static bool is_at_its_end(const struct feed_course *c)
 {
     for (uint32_t i = 0; i < c->ranks; i++) {
         const struct window *w = &c->window[i];
-        if (c->seen[i] > 0 && w->count - w->reached <= w->count / END_PART + 1)
+        if (c->seen[i] > 0 && w->strays == 0 && w->count - w->reached <= w->count / END_PART + 1)
             return true;
     }
     return false;
