@@ -320,9 +320,9 @@ static void say_mounted(const struct start *s)
 static int step_finish(struct start *s, struct str *why)
 {
     (void)why;
+    say_mounted(s);
     if (s->config.nested && !s->attached) /* nobody unmounts what ends with a command */
         utab_note(s->config.source, s->config.mountpoint);
-    say_mounted(s);
     return 0;
 }
 

@@ -106,10 +106,9 @@ static int take_guarded(void *user, struct str *why)
 {
     const struct unmount_work *w = user;
 
-    utab_forget(w->live->mountpoint);
     int error = take_all(w, why);
-    if (error && w->nested[0])
-        utab_note(w->live->source, w->live->mountpoint);
+    if (!error)
+        utab_forget(w->live->mountpoint);
     return error;
 }
 

@@ -2,14 +2,21 @@
  * none away of a mount that is gone, which most are when their keeper ends: so that is done here, as libmount does it.
  * A line is
  *
- *   SRC=/data TARGET=/mnt/data\040one ROOT=/ OPTS=x-dealfs */
+ *   SRC=/data TARGET=/mnt/data\040one ROOT=/ OPTS=x-dealfs
+ *
+ * Everybody may read utab.lock, and so hold a lock on it. Nobody waits longer than WAIT_MS for that: the note is left
+ * as it is then, which matters only to a later umount(8). */
 #include "fs/attach/utab.h"
 
 #include "fs/attach/attach.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/file.h"
+#include "fs/base/process.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <string.h>
@@ -18,12 +25,39 @@
 
 extern char **environ;
 
-enum { UTAB_MOST = 16 << 20 };
+enum { UTAB_MOST = 16 << 20, WAIT_MS = 1000, AGAIN_MS = 10 };
 static const char utab[] = "/run/mount/utab", utab_lock[] = "/run/mount/utab.lock";
 
 static bool has_notes(void)
 {
     return geteuid() == 0 && access("/run/mount", W_OK) == 0;
+}
+
+/* mount(8) waits for the lock without end. */
+static void await_mount(pid_t child)
+{
+    struct process p;
+
+    if (process_watch(child, &p) == 0) {
+        struct pollfd done = {.fd = p.pidfd, .events = POLLIN};
+        if (poll(&done, 1, WAIT_MS) == 0)
+            kill(child, SIGKILL);
+        process_forget(&p);
+    }
+    waitpid(child, NULL, 0);
+}
+
+static int lock_notes(void)
+{
+    CLEANUP_CLOSE int lock = open(utab_lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    uint64_t deadline = clock_now() + WAIT_MS * MILLISECOND;
+
+    while (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK || clock_now() > deadline)
+            return -1;
+        clock_sleep(AGAIN_MS * MILLISECOND);
+    }
+    return steal_fd(lock);
 }
 
 void utab_note(const char *source, const char *mountpoint)
@@ -33,7 +67,7 @@ void utab_note(const char *source, const char *mountpoint)
     pid_t child;
 
     if (has_notes() && posix_spawnp(&child, argv[0], NULL, NULL, argv, environ) == 0)
-        waitpid(child, NULL, 0);
+        await_mount(child);
 }
 
 static bool is_note(const char *line, const char *mountpoint)
@@ -49,12 +83,22 @@ static bool is_note(const char *line, const char *mountpoint)
     return path && strcmp(path, mountpoint) == 0;
 }
 
+static bool is_mounted(const char *path)
+{
+    struct attach_mount_info info;
+
+    if (attach_find(path, &info))
+        return false;
+    free(info.source);
+    return true;
+}
+
 void utab_forget(const char *mountpoint)
 {
-    CLEANUP_CLOSE int lock = has_notes() ? open(utab_lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644) : -1;
+    CLEANUP_CLOSE int lock = has_notes() ? lock_notes() : -1;
     CLEANUP_STR struct str text = STR_INIT, left = STR_INIT;
 
-    if (lock < 0 || flock(lock, LOCK_EX) < 0 || file_read(AT_FDCWD, utab, UTAB_MOST, &text) || text.length == 0)
+    if (lock < 0 || is_mounted(mountpoint) || file_read(AT_FDCWD, utab, UTAB_MOST, &text) || text.length == 0)
         return;
     for (char *rest = text.data, *line; (line = strsep(&rest, "\n"));)
         if (*line && !is_note(line, mountpoint))

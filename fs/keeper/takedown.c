@@ -179,26 +179,21 @@ static void remove_files(const struct mount_config *config)
         warn_of("remove", config->control, errno);
 }
 
-/* By now another mount may stand there, and have a note of its own. */
-static void forget_note(const struct mount_config *config)
-{
-    struct attach_mount_info info;
-    if (attach_find(config->mountpoint, &info))
-        utab_forget(config->mountpoint);
-    else
-        free(info.source);
-}
-
 void takedown_files(const struct mount_config *config)
 {
     pid_t child = fork_child();
     if (child == 0) {
-        forget_note(config);
         int error = process_become(config->owner_uid, config->owner_gid);
         if (error)
             log_error("act as the mount's owner: %s", strerror(-error));
         else
             remove_files(config);
+        _exit(0);
+    }
+    takedown_await(child);
+    child = fork_child();
+    if (child == 0) {
+        utab_forget(config->mountpoint);
         _exit(0);
     }
     takedown_await(child);

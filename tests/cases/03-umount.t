@@ -128,4 +128,19 @@ kill -INT $foreground
 ok 'Ctrl-C unmounts' wait_for 20 sh -c "! kill -0 $foreground"
 fails 'it is gone' mounted "$mnt"
 nothing_left
+
+# Any user can hold the lock of mount(8)'s notes: then no note is made, and all else works. In a namespace with notes
+# of its own, for other tests mount, too.
+cat >"$tmp/locked.sh" <<'END'
+mount -t tmpfs tmpfs /run && mkdir /run/mount && : >/run/mount/utab.lock || exit 99
+setpriv --reuid=65534 --regid=65534 --clear-groups flock -F /run/mount/utab.lock sleep 100 &
+while flock -n /run/mount/utab.lock true; do sleep 0.02; done
+timeout 30 dealfs mount "$1" "$2" && cmp "$1/class1/001.bin" "$2/class1/001.bin" && timeout 30 dealfs umount "$2"
+status=$?
+kill $!
+exit $status
+END
+ok "while a user holds the lock of mount(8)'s notes, a mount comes and goes" \
+    unshare -m bash "$tmp/locked.sh" "$src" "$mnt"
+nothing_left
 done_testing
