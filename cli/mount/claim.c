@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 static char *claim_path(const struct folder_wish *w, unsigned number)
@@ -26,7 +27,7 @@ int folder_number(const char *path)
     unsigned number;
     int end = 0;
 
-    if (!dot || sscanf(dot + 1, "%4u%n", &number, &end) != 1 || dot[1 + end] || number >= FOLDER_CLAIMS)
+    if (!dot || sscanf(dot + 1, "%9u%n", &number, &end) != 1 || dot[1 + end])
         return -1;
     return (int)number;
 }
@@ -138,9 +139,40 @@ static int claim_any(const struct folder_wish *w, bool there, struct folder_clai
     return -EAGAIN;
 }
 
+static int claim_listed(const struct folder_wish *w, struct folder_claim *claim, struct str *why)
+{
+    const char *slash = strrchr(w->prefix, '/'), *name = slash ? slash + 1 : w->prefix;
+    CLEANUP_FREE char *parent = strndup(w->prefix, (size_t)(name - w->prefix));
+    CLEANUP_CLOSEDIR DIR *dir = parent ? opendir(*parent ? parent : ".") : NULL;
+    struct dirent *d;
+
+    while (dir && (d = readdir(dir))) {
+        size_t n = strlen(name);
+        int number = strncmp(d->d_name, name, n) == 0 && d->d_name[n] == '.' ? folder_number(d->d_name + n) : -1;
+        int error = number >= FOLDER_CLAIMS ? claim_one(w, (unsigned)number, claim, why) : -EAGAIN;
+        if (error != -EAGAIN)
+            return error;
+    }
+    return -EAGAIN;
+}
+
+/* Anybody can make all the folders that are looked for in /var/tmp, but not those that have a random name. */
+static int claim_random(const struct folder_wish *w, struct folder_claim *claim, struct str *why)
+{
+    enum { TRIES = 8, NUMBERS = 1000000000 };
+    int error = -EAGAIN;
+    unsigned random;
+
+    for (int i = 0; error == -EAGAIN && i < TRIES; i++) {
+        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+            return -EIO;
+        error = claim_one(w, FOLDER_CLAIMS + random % (NUMBERS - FOLDER_CLAIMS), claim, why);
+    }
+    return error;
+}
+
 int folder_claim(const struct folder_wish *w, struct folder_claim *claim, struct str *why)
 {
-    CLEANUP_STR struct str reason = STR_INIT;
     int error = -EAGAIN;
 
     if (w->number >= 0 && (w->own || is_there(w, (unsigned)w->number)))
@@ -150,8 +182,9 @@ int folder_claim(const struct folder_wish *w, struct folder_claim *claim, struct
     /* Others who make theirs now may be faster. */
     if (error == -EAGAIN)
         error = claim_any(w, false, claim, why);
-    if (error != -EAGAIN)
-        return error;
-    str_addf(&reason, "all %d of them, from .0 on, are in use or another user's", FOLDER_CLAIMS);
-    return place_fail(why, w->what, w->prefix, reason.failed ? "all in use" : reason.data, -EBUSY);
+    if (error == -EAGAIN)
+        error = claim_listed(w, claim, why);
+    if (error == -EAGAIN)
+        error = claim_random(w, claim, why);
+    return error != -EAGAIN ? error : place_fail(why, w->what, w->prefix, "others make each one first", -EBUSY);
 }

@@ -7,7 +7,6 @@
 #include "fs/base/file.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/random.h>
@@ -74,23 +73,6 @@ DIR *folder_list(int folder)
     if (dir)
         steal_fd(copy);
     return dir;
-}
-
-static uint64_t counted_bytes; /* nftw passes no argument on */
-
-static int count_file(const char *path, const struct stat *st, int type, struct FTW *place)
-{
-    (void)path;
-    (void)place;
-    counted_bytes += type == FTW_F ? (uint64_t)st->st_blocks * 512 : 0;
-    return 0;
-}
-
-uint64_t folder_bytes(const char *path)
-{
-    counted_bytes = 0;
-    nftw(path, count_file, 16, FTW_PHYS | FTW_MOUNT);
-    return counted_bytes;
 }
 
 static int make_with_parents(const char *path, bool *made)

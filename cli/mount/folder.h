@@ -41,7 +41,9 @@ int folder_make(const struct folder_wish *wish, const char *path, bool *made, st
 /* Several mounts of one source each have a folder of their own, PREFIX.0, PREFIX.1, …: the first of these that goes:
  *   PREFIX.number, where it is there, or `own` says that it is ours to make;
  *   the first that is there, and that nobody has open: it may be warm;
- *   the first that is not there.
+ *   the first that is not there;
+ *   where all FOLDER_CLAIMS are taken, others' among them: one with a greater number, found in the directory, or made
+ *   with a random one.
  * Others' folders are passed over. What was claimed is locked until the last copy of `lock` is closed. */
 struct folder_claim {
     char *path; /* malloc'd */
@@ -53,8 +55,7 @@ void folder_discard(const char *path, const char *lock); /* remove one, unless s
 int folder_number(const char *path);                     /* PREFIX.number's, or -1 */
 int folder_open_lock(int folder, const char *lock);      /* the descriptor to lock, or -errno; never waits */
 
-DIR *folder_list(int folder);            /* NULL: errno */
-uint64_t folder_bytes(const char *path); /* that its files take */
+DIR *folder_list(int folder); /* NULL: errno */
 
 /* The node's id, kept in STATE/id: made once, from the kernel's random numbers. */
 int folder_id(const char *state, char text[DIGEST_TEXT], struct str *why);

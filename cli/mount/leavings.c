@@ -111,14 +111,14 @@ static void take_away(struct clean *clean, const struct leaving *f, int fd, cons
     int error = clean->dry_run ? 0 : remove_folder(f, fd, owner);
 
     if (error)
-        clean_failed(clean, f->path, strerror(-error));
+        clean_failed(clean, f->path, error == -ENAMETOOLONG ? "directories are nested too deep" : strerror(-error));
     else
         clean_removed(clean, f->path, NULL);
 }
 
 static void take_cache(struct clean *clean, const struct leaving *f, int fd, const struct owner *owner)
 {
-    uint64_t bytes = folder_bytes(f->path);
+    uint64_t bytes = dir_bytes(f->parent, f->name);
     int failed = clean->failed;
 
     take_away(clean, f, fd, owner);

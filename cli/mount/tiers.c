@@ -49,7 +49,7 @@ static int room_look(const char *folder, struct tier_room *room, struct str *why
 
     if (statvfs(folder, &fs) < 0)
         return place_fail(why, "look for room in", folder, strerror(errno), -errno);
-    room->free = (uint64_t)fs.f_bavail * fs.f_frsize + folder_bytes(folder);
+    room->free = (uint64_t)fs.f_bavail * fs.f_frsize + dir_bytes(AT_FDCWD, folder);
     room->whole = (uint64_t)fs.f_blocks * fs.f_frsize;
     return 0;
 }

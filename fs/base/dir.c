@@ -41,53 +41,11 @@ int dir_make(const char *path, mode_t mode)
     return make_one(buffer, mode);
 }
 
-static int remove_entry(int dir, const char *name);
-
-/* One pass over a folder's entries; goes on past what cannot be removed and returns the first error. */
-static int remove_entries(DIR *d)
-{
-    int first = 0;
-    rewinddir(d);
-    for (;;) {
-        errno = 0;
-        struct dirent *e = readdir(d);
-        if (!e)
-            return first ? first : -errno;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        int error = remove_entry(dirfd(d), e->d_name);
-        if (error && !first)
-            first = error;
-    }
-}
-
-static int remove_full_directory(int dir, const char *name)
-{
-    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : -errno;
-    CLEANUP_CLOSEDIR DIR *d = fdopendir(fd);
-    if (!d) {
-        int error = -errno;
-        close(fd);
-        return error;
-    }
-    /* Somebody may add entries meanwhile: a few rounds, not for ever. */
-    for (int round = 0; round < 10; round++) {
-        int error = remove_entries(d);
-        if (error)
-            return error;
-        if (unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
-            return 0;
-        if (errno != ENOTEMPTY && errno != EEXIST)
-            return -errno;
-    }
-    return -ENOTEMPTY;
-}
+/* --- trees --- */
 
 /* Neither unlink nor rmdir goes into what is mounted on a name: both fail with EBUSY before anything in it is
- * touched, also when it is a FUSE mount that hangs. Only what rmdir found full is opened. */
-static int remove_entry(int dir, const char *name)
+ * touched, also when it is a FUSE mount that hangs. -ENOTEMPTY: a directory, and it is full. */
+static int remove_one(int dir, const char *name)
 {
     if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
         return 0;
@@ -98,12 +56,132 @@ static int remove_entry(int dir, const char *name)
         return 0;
     if (errno == ENOTDIR)
         return error;
-    if (errno != ENOTEMPTY && errno != EEXIST)
+    return errno == EEXIST ? -ENOTEMPTY : -errno;
+}
+
+/* The directories from the top of a tree down to where a walk is, all open. Whose tree it is may have nested them as
+ * deep as he likes, so the walk has a limit, and does not recurse. */
+struct walk {
+    struct walk_level {
+        DIR *dir;
+        int error; /* the first below it */
+        char name[NAME_MAX + 1];
+    } level[DIR_DEEPEST];
+    int depth;
+    int error;
+    int rounds; /* somebody may add entries meanwhile: so often is a directory gone through again */
+};
+#define CLEANUP_WALK __attribute__((cleanup(walk_end)))
+
+static void walk_leave(struct walk *w)
+{
+    closedir(w->level[--w->depth].dir);
+}
+
+static void walk_end(struct walk *w)
+{
+    int saved = errno;
+    while (w->depth > 0)
+        walk_leave(w);
+    errno = saved;
+}
+
+static int walk_parent(const struct walk *w, int top)
+{
+    return w->depth > 1 ? dirfd(w->level[w->depth - 2].dir) : top;
+}
+
+/* Below the directory where the walk is; at first, below `top`. */
+static int walk_enter(struct walk *w, int top, const char *name)
+{
+    if (w->depth == DIR_DEEPEST)
+        return -ENAMETOOLONG;
+    CLEANUP_CLOSE int fd = openat(w->depth > 0 ? dirfd(w->level[w->depth - 1].dir) : top, name,
+                                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct walk_level *l = &w->level[w->depth];
+    if (fd < 0 || !(l->dir = fdopendir(fd)))
         return -errno;
-    return remove_full_directory(dir, name);
+    steal_fd(fd);
+    l->error = 0;
+    if (w->depth++ > 0) /* that of the top may be a path */
+        snprintf(l->name, sizeof l->name, "%s", name);
+    return 0;
+}
+
+static struct dirent *walk_next(struct walk *w)
+{
+    struct dirent *e;
+    do
+        e = readdir(w->level[w->depth - 1].dir);
+    while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
+    return e;
+}
+
+/* When all of a directory has been gone through. */
+static void remove_emptied(struct walk *w, int dir, const char *path)
+{
+    struct walk_level *l = &w->level[w->depth - 1];
+    int error = l->error ? l->error : remove_one(walk_parent(w, dir), w->depth > 1 ? l->name : path);
+    if (error == -ENOTEMPTY && !l->error && w->rounds-- > 0) {
+        rewinddir(l->dir);
+        return;
+    }
+    walk_leave(w);
+    int *above = w->depth > 0 ? &w->level[w->depth - 1].error : &w->error;
+    *above = *above ? *above : error;
 }
 
 int dir_remove_tree(int dir, const char *path)
 {
-    return remove_entry(dir, path);
+    enum { ROUNDS = 10 };
+    CLEANUP_WALK struct walk w = {.depth = 0, .rounds = ROUNDS};
+    int error = remove_one(dir, path);
+    if (error == -ENOTEMPTY)
+        error = walk_enter(&w, dir, path);
+    if (error)
+        return error;
+    while (w.depth > 0) {
+        struct walk_level *l = &w.level[w.depth - 1];
+        struct dirent *e = walk_next(&w);
+        if (!e) {
+            remove_emptied(&w, dir, path);
+            continue;
+        }
+        error = remove_one(dirfd(l->dir), e->d_name);
+        if (error == -ENOTEMPTY)
+            error = walk_enter(&w, dir, e->d_name);
+        l->error = l->error ? l->error : error;
+    }
+    return w.error;
+}
+
+/* Of a directory's entry, without going to a server that may hang: what is mounted there is passed over. */
+static uint64_t entry_bytes(int dir, const char *name, bool *enter)
+{
+    struct statx st;
+    int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+    *enter = false;
+    if (statx(dir, name, flags, STATX_TYPE | STATX_BLOCKS, &st) || st.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+        return 0;
+    *enter = S_ISDIR(st.stx_mode);
+    return S_ISREG(st.stx_mode) ? st.stx_blocks * 512 : 0;
+}
+
+uint64_t dir_bytes(int dir, const char *path)
+{
+    CLEANUP_WALK struct walk w = {.depth = 0};
+    uint64_t bytes = 0;
+    bool enter;
+    walk_enter(&w, dir, path);
+    while (w.depth > 0) {
+        struct dirent *e = walk_next(&w);
+        if (!e) {
+            walk_leave(&w);
+            continue;
+        }
+        bytes += entry_bytes(dirfd(w.level[w.depth - 1].dir), e->d_name, &enter);
+        if (enter)
+            walk_enter(&w, dir, e->d_name);
+    }
+    return bytes;
 }

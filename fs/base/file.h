@@ -26,7 +26,10 @@ bool file_is_sealed(int fd);
 
 int dir_make(const char *path, mode_t mode); /* with its parents, of the same mode; 0 when it is there */
 /* rm -rf of one name, never entering a mount nor following a link: 0, also when it was not there, or the first error
- * after all that could be removed has been. -EBUSY: something is mounted there. */
+ * after all that could be removed has been. -EBUSY: something is mounted there. -ENAMETOOLONG: directories are nested
+ * deeper than DIR_DEEPEST; they are left. */
+enum { DIR_DEEPEST = 64 };
 int dir_remove_tree(int dir, const char *path);
+uint64_t dir_bytes(int dir, const char *path); /* that the files of such a tree take */
 
 #endif

@@ -141,6 +141,19 @@ done
 ok 'root cleans, and does not hang' timeout 60 dealfs clean --caches --yes
 is 'what lies beyond is as it was' "$(cat "$tmp/victim/file")" precious
 is 'the traps are gone' "$(find /var/tmp /dev/shm -name 'dealfs-*')" ''
+state=/var/tmp/dealfs-nobody-x-0123456789abcdef.6
+other mkdir -m 700 $state
+other sh -c ': >"$1/catalog"' - $state
+python3 -c '
+import os, sys
+os.setuid(65534)
+os.chdir(sys.argv[1])
+for _ in range(60000):
+    os.mkdir("d")
+    os.chdir("d")' $state
+deep=$(ulimit -n "$(ulimit -Hn)" && clean --caches --yes)
+like 'directories without end are left' "$deep" "cannot remove $state: directories are nested too deep"
+rm -r $state
 mkdir -m 755 "$tmp/roots"
 other mkdir -m 700 /var/tmp/made && other mkdir /var/tmp/made/db &&
     mv /var/tmp/made "$tmp/roots/dealfs-0123456789abcdef.0"

@@ -126,6 +126,35 @@ static void test_folder(void)
     str_fini(&why);
 }
 
+/* Others have made all the names that are looked for first. */
+static void test_claim(void)
+{
+    CLEANUP_FREE char *prefix = strdup(test_path("claims/dealfs-x"));
+    const struct folder_wish wish = {
+        .what = "state", .prefix = prefix, .lock = "lock", .number = -1, .uid = getuid(), .gid = getgid()};
+    struct folder_claim first = {0}, second = {0};
+    struct str why = STR_INIT;
+
+    mkdir(test_path("claims"), 0700);
+    for (int i = 0; i < FOLDER_CLAIMS; i++)
+        make_file(test_path("claims/dealfs-x.%d", i), "");
+    is_int(folder_claim(&wish, &first, &why), 0, "with all names taken, another one is found");
+    is_int(folder_claim(&wish, &second, &why), 0, "and one more");
+    ok(first.path && second.path && strcmp(first.path, second.path) != 0, "%s is not %s", first.path, second.path);
+    ok(first.made && folder_number(first.path) >= FOLDER_CLAIMS, "made with a number that is not looked for: %s",
+       first.path);
+    close(first.lock);
+    free(second.path);
+    close(second.lock);
+    folder_discard(first.path, "lock"); /* the second one is left */
+    is_int(folder_claim(&wish, &second, &why), 0, "later, the one that is left");
+    ok(!second.made, "is used again");
+    free(first.path);
+    free(second.path);
+    close(second.lock);
+    str_fini(&why);
+}
+
 static void test_id(void)
 {
     char first[DIGEST_TEXT], second[DIGEST_TEXT];
@@ -148,6 +177,7 @@ int main(void)
     test_names();
     test_parent();
     test_folder();
+    test_claim();
     test_id();
     return done_testing();
 }

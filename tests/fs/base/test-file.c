@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -135,6 +136,62 @@ static void test_remove(void)
     ok(!exists(test_path("outside")), "as well");
 }
 
+/* With a number of levels below `name`. */
+static void nest(const char *name, int levels)
+{
+    CLEANUP_CLOSE int dir = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (mkdirat(dir, name, 0700))
+        bail_out("mkdir: %s", strerror(errno));
+    for (int i = 0; i < levels; i++) {
+        int next = openat(dir, i == 0 ? name : "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (next < 0 || mkdirat(next, "d", 0700))
+            bail_out("mkdir: %s", strerror(errno));
+        close(dir);
+        dir = next;
+    }
+}
+
+/* The test's own end goes down by paths. */
+static void remove_nested(const char *name)
+{
+    pid_t child = fork();
+    int status;
+    if (child == 0) {
+        execlp("rm", "rm", "-rf", test_path("%s", name), NULL);
+        _exit(127);
+    }
+    ok(waitpid(child, &status, 0) == child && status == 0, "rm can");
+}
+
+static void test_nested(void)
+{
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    nest("most", DIR_DEEPEST - 1);
+    is_int(dir_remove_tree(AT_FDCWD, test_path("most")), 0, "%d levels are removed", DIR_DEEPEST);
+    ok(!exists(test_path("most")), "and gone");
+    nest("deep", 60000);
+    touch(test_path("deep/file"));
+    is_int(dir_remove_tree(AT_FDCWD, test_path("deep")), -ENAMETOOLONG, "60,000 are refused");
+    ok(exists(test_path("deep/d")) && !exists(test_path("deep/file")), "what lies beside them is removed");
+    is_int(dir_bytes(AT_FDCWD, test_path("deep")), 0, "no files are counted in them");
+    remove_nested("deep");
+}
+
+static void test_bytes(void)
+{
+    dir_make(test_path("b/1/2"), 0700);
+    char *block = calloc(1, 8192);
+    CLEANUP_CLOSE int fd = open(test_path("b/1/2/f"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    is_int(file_write_all(fd, block, 8192), 0, "8 KiB");
+    is_int(fsync(fd), 0, "on the disk");
+    ok(dir_bytes(AT_FDCWD, test_path("b")) >= 8192, "are counted");
+    is_int((int)dir_bytes(AT_FDCWD, test_path("absent")), 0, "nothing in what is not there");
+    free(block);
+}
+
 static void test_remove_mounted(void)
 {
     dir_make(test_path("m/on/top"), 0700);
@@ -165,6 +222,8 @@ int main(void)
     test_write_atomic();
     test_make();
     test_remove();
+    test_nested();
+    test_bytes();
     test_remove_mounted();
     test_clocks();
     return done_testing();
