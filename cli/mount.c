@@ -220,7 +220,7 @@ const struct command command_mount = {
             "  -o control=DIR      where the control mount stands (default: in the mount, as .dealfs)\n"
             "  -o rescan=WHEN      look at the source again: auto, names, always, never\n"
             "  -o identity=mtime   a file's ctime says nothing: replicas, sources whose ctime wanders\n"
-            "  -o owner=USER       mount for USER (root only)\n"
+            "  -o owner=USER       mount for USER, who alone may enter it (root only)\n"
             "  -o allow_other      let other users in\n"
             "  -o zstd=LEVEL       compress what shrinks, 1 to 19, or off\n"
             "  -o source_threads=N max concurrent reads of the source\n"

@@ -107,7 +107,9 @@ static int plan_command(int argc, char **argv)
         return status;
     if (client_find(argv[first], LIVE_ELSEWHERE, &live))
         return COMMAND_FAILED;
-    status = plan_ask(&live, &line, payload);
+    status = client_become(&live);
+    if (!status)
+        status = plan_ask(&live, &line, payload);
     live_fini(&live);
     return status;
 }

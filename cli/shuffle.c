@@ -57,7 +57,7 @@ static void print_turn(const struct shuffle *x, const struct str *reply)
 static int shuffle_ask(struct shuffle *x)
 {
     CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
-    int error = client_wait(x->live.control, x->line.data, x->line.length, &reply, &why);
+    int error = client_wait(&x->live, x->line.data, x->line.length, &reply, &why);
 
     if (error == -EINTR)
         return command_fail("%s %s: nobody waits for it any more; the layout may still change", x->command->name,
@@ -77,7 +77,7 @@ static int shuffle_ask(struct shuffle *x)
 static int look_at_move(const struct shuffle *x, struct move_look *look)
 {
     CLEANUP_STR struct str status = STR_INIT, state = STR_INIT;
-    int error = client_file(x->live.control, "status", &status);
+    int error = client_file(&x->live, "status", &status);
 
     if (error)
         return error;
@@ -198,7 +198,7 @@ static int shuffle_with(const struct command *command, int argc, char **argv)
     if (argc - optind < 2)
         return command_usage(command, "a MOUNTPOINT and KEY=VALUE words are needed");
     int status = make_line(&x, argc - optind - 1, argv + optind + 1);
-    if (!status && client_find(argv[optind], LIVE_ELSEWHERE, &x.live))
+    if (!status && (client_find(argv[optind], LIVE_ELSEWHERE, &x.live) || client_become(&x.live)))
         status = COMMAND_FAILED;
     else if (!status) {
         status = shuffle_live(&x, wait);

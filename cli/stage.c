@@ -61,7 +61,7 @@ static int stage_request(struct stage_view *stage, const char *action, struct st
     str_addf(&line, "stage action=%s\n", action);
     if (line.failed)
         return -ENOMEM;
-    int error = client_send(stage->live.control, line.data, line.length, &reply, why);
+    int error = client_send(&stage->live, line.data, line.length, &reply, why);
     if (!error)
         parse_reply(stage, &reply);
     return error;
@@ -127,7 +127,7 @@ static void print_tiers(const struct stage_view *stage)
 {
     CLEANUP_STR struct str status = STR_INIT;
 
-    if (client_file(stage->live.control, "status", &status) < 0)
+    if (client_file(&stage->live, "status", &status) < 0)
         return;
     if (stage->nodes > 1) {
         print_world(stage, &status);

@@ -323,7 +323,7 @@ static void print_reports(struct status_show *show, const struct live *live, con
 static int get_reports(const struct status_show *show, const struct live *live, struct str *reports)
 {
     CLEANUP_STR struct str text = STR_INIT;
-    int error = live->control ? client_file(live->control, "epochs", &text) : -ENOENT;
+    int error = live->control ? client_file(live, "epochs", &text) : -ENOENT;
 
     return error ? error : reports_select(&text, &show->wish, reports);
 }
@@ -365,7 +365,7 @@ static int show_each(void *user, const struct live *live)
     struct status_show *show = user;
     CLEANUP_STR struct str status = STR_INIT;
 
-    if (live->control && client_file(live->control, "status", &status) == 0)
+    if (live->control && client_file(live, "status", &status) == 0)
         print_status(show, live, &status, true);
     else
         show_unreachable(show, live);
@@ -393,7 +393,7 @@ static int show_one(struct status_show *show, const char *mountpoint)
 
     if (client_find(mountpoint, LIVE_DEAD, &live))
         return COMMAND_FAILED;
-    int error = live.control ? client_file(live.control, "status", &status) : -ENOENT;
+    int error = live.control ? client_file(&live, "status", &status) : -ENOENT;
     if (error) {
         live_say_health(&live, &health);
         command_fail("%s: %s", mountpoint, live.health == LIVE_UP || health.failed ? strerror(-error) : health.data);

@@ -28,7 +28,7 @@ enum {
 };
 
 struct top_mount {
-    char *mountpoint, *control; /* control: NULL: dead */
+    struct live live; /* only what client_file needs; control: NULL: dead */
     struct guard guard;
     uint64_t asked;           /* when; 0: it is not being asked */
     uint64_t answered, since; /* when the last two answers came; 0: none has */
@@ -55,6 +55,8 @@ static int list_mount(void *user, const struct live *live)
 
     str_add(out, live->mountpoint, strlen(live->mountpoint) + 1);
     str_add(out, live->control ? live->control : "", live->control ? strlen(live->control) + 1 : 1);
+    const struct live asked = {.keeper = live->keeper, .uid = live->uid, .gid = live->gid, .health = live->health};
+    str_add(out, (const char *)&asked, sizeof asked);
     return 0;
 }
 
@@ -77,25 +79,26 @@ static int look_for_mounts(void *user, struct str *out)
 static void forget_mount(struct top_mount *m)
 {
     guard_end(&m->guard);
-    free(m->mountpoint);
-    free(m->control);
+    free(m->live.mountpoint);
+    free(m->live.control);
     str_fini(&m->status);
     str_fini(&m->before);
 }
 
-static void note_mount(struct top *t, const char *mountpoint, const char *control)
+static void note_mount(struct top *t, const char *mountpoint, const char *control, const struct live *asked)
 {
     for (size_t i = 0; i < t->count; i++)
-        if (strcmp(t->mount[i].mountpoint, mountpoint) == 0) {
+        if (strcmp(t->mount[i].live.mountpoint, mountpoint) == 0) {
             t->mount[i].listed = true;
             return;
         }
     if (array_reserve(t->mount, t->room, t->count + 1))
         return;
     struct top_mount *m = &t->mount[t->count];
-    *m = (struct top_mount){.mountpoint = strdup(mountpoint), .guard = {.fd = -1}, .listed = true};
-    m->control = control[0] ? strdup(control) : NULL;
-    if (m->mountpoint)
+    *m = (struct top_mount){.live = *asked, .guard = {.fd = -1}, .listed = true};
+    m->live.mountpoint = strdup(mountpoint);
+    m->live.control = control[0] ? strdup(control) : NULL;
+    if (m->live.mountpoint)
         t->count++;
     else
         forget_mount(m);
@@ -107,8 +110,11 @@ static void take_list(struct top *t, const struct str *list)
         t->mount[i].listed = false;
     for (size_t at = 0; at < list->length;) {
         const char *mountpoint = list->data + at, *control = mountpoint + strlen(mountpoint) + 1;
-        note_mount(t, mountpoint, control);
-        at = (size_t)(control - list->data) + strlen(control) + 1;
+        const char *rest = control + strlen(control) + 1;
+        struct live asked;
+        memcpy(&asked, rest, sizeof asked);
+        note_mount(t, mountpoint, control, &asked);
+        at = (size_t)(rest - list->data) + sizeof asked;
     }
     for (size_t i = 0; i < t->count;)
         if (t->mount[i].listed) {
@@ -149,7 +155,7 @@ static int read_status(void *user, struct str *out)
 {
     const struct top_mount *m = user;
 
-    return client_file(m->control, "status", out);
+    return client_file(&m->live, "status", out);
 }
 
 static void take_status(struct top_mount *m, struct str *status, uint64_t now)
@@ -168,9 +174,9 @@ static void look_at_mount(struct top_mount *m, uint64_t now, bool ask)
     CLEANUP_STR struct str status = STR_INIT;
     int error = 0;
 
-    if (ask && !m->asked && m->control && guard_start(read_status, m, &m->guard) == 0)
+    if (ask && !m->asked && m->live.control && guard_start(read_status, m, &m->guard) == 0)
         m->asked = now;
-    if (!m->control)
+    if (!m->live.control)
         m->silent = true;
     if (!m->asked)
         return;
@@ -214,7 +220,7 @@ static struct node_gauge *read_gauges(const struct top *t)
 
     for (size_t i = 0; gauges && i < t->count; i++) {
         const struct top_mount *m = &t->mount[i];
-        gauges[i].mountpoint = m->mountpoint;
+        gauges[i].mountpoint = m->live.mountpoint;
         gauge_read(&m->before, m->silent ? &nothing : &m->status,
                    m->since ? (double)(m->answered - m->since) / (double)SECOND : 0, &gauges[i]);
     }

@@ -34,7 +34,7 @@ static int tell_world(const struct live *live, struct str *why)
     CLEANUP_STR struct str status = STR_INIT, state = STR_INIT, reply = STR_INIT;
     static const char request[] = "umount\n";
 
-    int error = live->control ? client_file(live->control, "status", &status) : -ENOTCONN;
+    int error = live->control ? client_file(live, "status", &status) : -ENOTCONN;
     if (!error)
         error = json_find_string(status.data, status.length, "state", &state);
     if (error) {
@@ -43,7 +43,7 @@ static int tell_world(const struct live *live, struct str *why)
     }
     if (strcmp(state.data, "alone") == 0)
         return 0;
-    error = client_send(live->control, request, sizeof request - 1, &reply, why);
+    error = client_send(live, request, sizeof request - 1, &reply, why);
     if (error == -ENOTCONN) {
         str_clear(why);
         str_adds(why, "its world has ended");

@@ -41,7 +41,7 @@ static struct progress_now read_totals(const struct live *live)
 {
     CLEANUP_STR struct str status = STR_INIT;
 
-    if (client_file(live->control, "status", &status) < 0)
+    if (client_file(live, "status", &status) < 0)
         return (struct progress_now){0};
     return (struct progress_now){.files_total = client_number(&status, "catalog.files"),
                                  .bytes_total = client_number(&status, "catalog.bytes")};
@@ -107,12 +107,14 @@ static int compare_live(const struct live *live, struct walk_options *options)
     return print_counts(live, &counts);
 }
 
-static int verify_live(const struct live *live, int jobs)
+static int verify_live(struct live *live, int jobs)
 {
     struct walk_options options = {.jobs = jobs, .stop = &interrupted};
     struct derived *derived = NULL;
 
     int status = find_resized(live, &options, &derived);
+    if (!status)
+        status = client_become(live);
     if (!status)
         status = compare_live(live, &options);
     crew_destroy(options.crew);

@@ -54,7 +54,7 @@ static int look_at_mount(const struct wait_wish *wanted, struct str *why)
     error = -EAGAIN;
     if (!live.control || live.health == LIVE_HUNG || live.health == LIVE_DEAD) {
         str_addf(why, "%s: %s", wanted->mountpoint, live_health_text(live.health));
-    } else if (client_file(live.control, "status", &status) < 0) {
+    } else if (client_file(&live, "status", &status) < 0) {
         str_addf(why, "%s: its status cannot be read yet", wanted->mountpoint);
     } else {
         error = look_at_status(wanted, &status, why);

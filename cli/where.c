@@ -42,7 +42,7 @@ static int where_ask(const struct live *live, const char *given, char **paths, i
     }
     if (request.failed)
         return command_fail("where %s: out of memory", live->mountpoint);
-    int error = client_send(live->control, request.data, request.length, &reply, &why);
+    int error = client_send(live, request.data, request.length, &reply, &why);
     if (error)
         return command_fail("where %s: %s", live->mountpoint, command_why(&why, error));
     if (reply.length > 0)

@@ -143,13 +143,3 @@ int guard_run(int (*work)(void *user, struct str *out), void *user, unsigned sec
     }
     return result;
 }
-
-static int read_path(void *user, struct str *out)
-{
-    return file_read(AT_FDCWD, user, REPLY_MOST, out);
-}
-
-int guard_read(const char *path, unsigned seconds, struct str *out)
-{
-    return guard_run(read_path, (void *)path, seconds, out);
-}

@@ -22,7 +22,4 @@ bool guard_take(struct guard *guard, struct str *out, int *result);
 /* Kills it; one that cannot be killed is left behind. */
 void guard_end(struct guard *guard);
 
-/* The whole of a file. */
-int guard_read(const char *path, unsigned seconds, struct str *out);
-
 #endif

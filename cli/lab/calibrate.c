@@ -119,7 +119,7 @@ static int ask_where(struct measuring *m)
     str_adds(&request, "where sep=nul\n");
     for (uint32_t i = 0; i < m->count; i++)
         str_add(&request, m->chosen[i].path, strlen(m->chosen[i].path) + 1);
-    int error = request.failed ? -ENOMEM : client_send(m->live.control, request.data, request.length, &reply, &why);
+    int error = request.failed ? -ENOMEM : client_send(&m->live, request.data, request.length, &reply, &why);
     if (error)
         return command_fail("where %s: %s", m->live.mountpoint, command_why(&why, error));
     const char *line = reply.data, *end = line + reply.length;
@@ -274,7 +274,7 @@ static int measure_decoding(const struct measuring *m)
 static int look_at_mount(struct measuring *m)
 {
     CLEANUP_STR struct str status = STR_INIT;
-    int error = client_file(m->live.control, "status", &status);
+    int error = client_file(&m->live, "status", &status);
 
     if (!error)
         error = json_find_uint(status.data, status.length, "node", &m->node);
@@ -301,6 +301,8 @@ static void find_share(struct measuring *m)
 static int calibrate_mount(struct measuring *m, const char *mountpoint)
 {
     int status = client_find(mountpoint, LIVE_UP, &m->live);
+    if (!status)
+        status = client_become(&m->live);
     if (!status)
         status = look_at_mount(m);
     if (!status)

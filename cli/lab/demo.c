@@ -94,6 +94,11 @@ static int make_pictures(struct demo *demo)
 
 /* --- what came from where --- */
 
+static struct live demo_live(const struct demo *demo, int node)
+{
+    return (struct live){.control = (char *)demo->control[node], .uid = geteuid(), .gid = getegid()};
+}
+
 /* Of all nodes together. */
 static int read_places(const struct demo *demo, uint64_t bytes[PLACES])
 {
@@ -102,7 +107,8 @@ static int read_places(const struct demo *demo, uint64_t bytes[PLACES])
     memset(bytes, 0, PLACES * sizeof *bytes);
     for (int node = 0; node < demo->nodes && !error; node++) {
         CLEANUP_STR struct str status = STR_INIT;
-        error = client_file(demo->control[node], "status", &status);
+        struct live live = demo_live(demo, node);
+        error = client_file(&live, "status", &status);
         for (int i = 0; i < PLACES && !error; i++) {
             char path[32];
             uint64_t now = 0;
@@ -207,12 +213,13 @@ static int read_plan(struct demo *demo, const char *name, const char *mode, uint
 {
     CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
     struct epoch epoch = make_epoch(demo, 0);
+    struct live live = demo_live(demo, 0);
     uint32_t order[FILES], each = FILES / (uint32_t)demo->nodes;
     char request[128];
 
     int n = snprintf(request, sizeof request, "plan epoch=1 ranks=%d batch=%d mode=%s reply=u32\n", demo->nodes, BATCH,
                      mode);
-    if (client_send(demo->control[0], request, (size_t)n, &reply, &why) < 0 || reply.length != sizeof order)
+    if (client_send(&live, request, (size_t)n, &reply, &why) < 0 || reply.length != sizeof order)
         return command_fail("plan the epoch: %s", why.length > 0 ? why.data : "not the lists that were asked for");
     for (uint32_t i = 0; i < FILES; i++) {
         uint32_t at = i % each * (uint32_t)demo->nodes + i / each;
@@ -279,9 +286,10 @@ static int read_epochs(struct demo *demo)
 
 static int ask_control(const struct demo *demo, const char *request)
 {
+    struct live live = demo_live(demo, 0);
     CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
 
-    if (client_send(demo->control[0], request, strlen(request), &reply, &why) < 0)
+    if (client_send(&live, request, strlen(request), &reply, &why) < 0)
         return command_fail("%s", why.length > 0 ? why.data : strerror(ENOMEM));
     printf("%s\n", reply.length > 0 ? reply.data : "");
     return COMMAND_DONE;

@@ -7,6 +7,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/json.h"
+#include "fs/base/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,8 +30,37 @@ int client_find(const char *mountpoint, enum live_health worst, struct live *liv
     return COMMAND_FAILED;
 }
 
-struct control_request {
+/* `control` is where the control files are from then on: what root may pass in /proc, its user may not. */
+static int become_user(const struct live *live, const char **control)
+{
+    char root[64];
+    int n = snprintf(root, sizeof root, "/proc/%d/root", (int)live->keeper);
+
+    *control = live->control;
+    if (geteuid() != 0)
+        return 0;
+    if (live->health == LIVE_ELSEWHERE) {
+        if (chdir(root) < 0)
+            return -errno;
+        *control += n + 1;
+    }
+    return process_become(live->uid, live->gid);
+}
+
+int client_become(struct live *live)
+{
     const char *control;
+    int error = become_user(live, &control);
+
+    if (error)
+        return command_fail("%s: become its user (uid %u): %s", live->mountpoint, (unsigned)live->uid,
+                            strerror(-error));
+    memmove(live->control, control, strlen(control) + 1);
+    return COMMAND_DONE;
+}
+
+struct control_request {
+    const struct live *live;
     const void *text;
     size_t length;
 };
@@ -40,17 +70,21 @@ static int send_and_receive(void *user, struct str *out)
     const struct control_request *request = user;
     CLEANUP_STR struct str path = STR_INIT;
     CLEANUP_CLOSE int fd = -1;
+    const char *control;
 
-    str_addf(&path, "%s/control", request->control);
+    int error = become_user(request->live, &control);
+    if (error)
+        return error;
+    str_addf(&path, "%s/control", control);
     if (path.failed)
         return -ENOMEM;
     fd = open(path.data, O_RDWR | O_CLOEXEC);
     if (fd < 0) {
-        int error = -errno;
-        str_addf(out, "open %s: %s", path.data, strerror(-error));
+        error = -errno;
+        str_addf(out, "open %s/control: %s", request->live->control, strerror(-error));
         return error;
     }
-    int error = file_write_all(fd, request->text, request->length);
+    error = file_write_all(fd, request->text, request->length);
     if (!error)
         error = file_read_fd(fd, REPLY_MOST, out);
     if (error) {
@@ -61,16 +95,17 @@ static int send_and_receive(void *user, struct str *out)
     return error;
 }
 
-int client_send(const char *control, const void *request, size_t n, struct str *reply, struct str *why)
+int client_send(const struct live *live, const void *request, size_t n, struct str *reply, struct str *why)
 {
     CLEANUP_STR struct str text = STR_INIT;
-    struct control_request exchange = {control, request, n};
+    struct control_request exchange = {live, request, n};
     int error = guard_run(send_and_receive, &exchange, REQUEST_SECONDS, &text);
 
     while (error && text.length > 0 && text.data[text.length - 1] == '\n')
         text.data[--text.length] = '\0';
     if (error && text.length == 0)
-        str_addf(why, "%s/control: %s", control, error == -ETIMEDOUT ? "the mount does not answer" : strerror(-error));
+        str_addf(why, "%s/control: %s", live->control,
+                 error == -ETIMEDOUT ? "the mount does not answer" : strerror(-error));
     else if (text.length > 0)
         str_add(error ? why : reply, text.data, text.length);
     return error;
@@ -90,12 +125,12 @@ static int receive(int fd, struct str *out)
     return out->failed ? -ENOMEM : 0;
 }
 
-int client_wait(const char *control, const void *request, size_t n, struct str *reply, struct str *why)
+int client_wait(const struct live *live, const void *request, size_t n, struct str *reply, struct str *why)
 {
     CLEANUP_STR struct str path = STR_INIT;
     CLEANUP_CLOSE int fd = -1;
 
-    str_addf(&path, "%s/control", control);
+    str_addf(&path, "%s/control", live->control);
     if (path.failed)
         return -ENOMEM;
     fd = open(path.data, O_RDWR | O_CLOEXEC);
@@ -124,12 +159,22 @@ bool client_add_pair(struct str *line, const char *word)
     return true;
 }
 
-int client_file(const char *control, const char *name, struct str *out)
+static int read_control_file(void *user, struct str *out)
 {
+    const struct control_request *request = user;
     CLEANUP_STR struct str path = STR_INIT;
+    const char *control;
 
-    str_addf(&path, "%s/%s", control, name);
-    return path.failed ? -ENOMEM : guard_read(path.data, REQUEST_FILE_SECONDS, out);
+    int error = become_user(request->live, &control);
+    str_addf(&path, "%s/%s", control, (const char *)request->text);
+    if (!error && path.failed)
+        error = -ENOMEM;
+    return error ? error : file_read(AT_FDCWD, path.data, REPLY_MOST, out);
+}
+
+int client_file(const struct live *live, const char *name, struct str *out)
+{
+    return guard_run(read_control_file, &(struct control_request){live, name, 0}, REQUEST_FILE_SECONDS, out);
 }
 
 uint64_t client_number(const struct str *status, const char *path)

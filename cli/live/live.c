@@ -175,6 +175,8 @@ static int live_gather(struct live *live, char *path, const struct attach_mount_
     live->source = strdup(info ? info->source : live->config.source);
     if (!live->source)
         return -ENOMEM;
+    live->uid = info ? info->uid : live->config.owner_uid;
+    live->gid = info ? info->gid : live->config.owner_gid;
     if (info) {
         live->major = info->major;
         live->minor = info->minor;

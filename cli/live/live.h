@@ -26,6 +26,8 @@ struct live {
     char *source;
     char *control; /* the folder with `control`, `status` … as reached from here; NULL: not reachable (dead) */
     pid_t keeper;  /* 0: none found */
+    uid_t uid;     /* whose it is */
+    gid_t gid;
     enum live_health health;
     unsigned major, minor;      /* st_dev of the data mount; 0:0 when elsewhere. The minor is what attach_abort takes */
     bool configured;            /* `config` has been read; only with a keeper */

@@ -177,7 +177,7 @@ static int fill_config(struct start *s)
     c->exchange_rate = o->exchange_rate;
     c->owner_uid = s->owner.uid;
     c->owner_gid = s->owner.gid;
-    c->allow_other = o->allow_other || s->owner.another;
+    c->allow_other = o->allow_other;
     c->foreground = s->foreground;
     c->syslog = !s->foreground;
     c->wait_join = o->wait_join;

@@ -15,6 +15,7 @@
 #include "fs/attach/attach.h"
 #include "fs/attach/utab.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/process.h"
 
 #include <string.h>
 
@@ -23,7 +24,8 @@ static const char DATA[] = "fuse.dealfs", CONTROL[] = "fuse.dealfs-ctl";
 
 struct unmount_work {
     const struct live *live;
-    uid_t uid;              /* whose mount it is */
+    uid_t uid; /* whose mount it is */
+    gid_t gid;
     char nested[4096 + 16]; /* MOUNTPOINT/.dealfs, "" when nothing of ours is mounted on it */
     bool lazy;
 };
@@ -106,10 +108,8 @@ static int take_guarded(void *user, struct str *why)
 {
     const struct unmount_work *w = user;
 
-    int error = take_all(w, why);
-    if (!error)
-        utab_forget(w->live->mountpoint);
-    return error;
+    int error = w->nested[0] ? process_become_mounter(w->uid, w->gid) : 0;
+    return error ? error : take_all(w, why);
 }
 
 static int say_busy(const struct live *live, struct str *why)
@@ -137,6 +137,7 @@ static int check_owner(struct unmount_work *w, struct str *why)
         return 0;
     free(info.source);
     w->uid = info.uid;
+    w->gid = info.gid;
     if (attach_privileged() || info.uid == geteuid())
         return 0;
     str_addf(why, "unmount %s: it is the mount of another user (uid %u)", w->live->mountpoint, (unsigned)info.uid);
@@ -165,6 +166,8 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
     error = guard_run(take_guarded, &w, STEP_SECONDS, why);
     if (error)
         keepers_resume_feeder(feeder);
+    else
+        utab_forget(live->mountpoint);
     if (error == -EBUSY)
         return say_busy(live, why);
     if (error && why->length == 0)

@@ -6,11 +6,13 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 enum { STATUS_MOST = 16384, CPUS = 8192 };
@@ -165,6 +167,20 @@ int process_become(uid_t uid, gid_t gid)
     struct passwd *user = getpwuid(uid);
     int error = user ? initgroups(user->pw_name, gid) : setgroups(1, &gid);
     return error || setgid(gid) || setuid(uid) ? -errno : 0;
+}
+
+int process_become_mounter(uid_t uid, gid_t gid)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{0}};
+    bool root = geteuid() == 0;
+    if (root && prctl(PR_SET_KEEPCAPS, 1))
+        return -errno;
+    int error = process_become(uid, gid);
+    if (error || !root || geteuid() == 0)
+        return error;
+    data[0].permitted = data[0].effective = 1u << CAP_DAC_READ_SEARCH | 1u << CAP_SYS_ADMIN;
+    return syscall(SYS_capset, &header, data) ? -errno : 0;
 }
 
 static bool is_launchers(const char *variable)

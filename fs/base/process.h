@@ -37,6 +37,9 @@ void process_ignore_signals(void);
 
 /* To go on as a user, with the groups that the system knows of it; what is not root is left as it is. */
 int process_become(uid_t uid, gid_t gid);
+/* The same, but that root may still mount and pass any directory: to name what lies in a FUSE mount that lets nobody in
+ * but its user. */
+int process_become_mounter(uid_t uid, gid_t gid);
 /* What is started from here on is nobody's rank any more, and may use every processor that the control group has:
  * mpirun pins a process to a core, and children inherit that. */
 void process_leave_launcher(void);

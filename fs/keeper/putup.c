@@ -5,6 +5,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"
+#include "fs/base/process.h"
 #include "fs/wire/handover.h"
 
 #include <fcntl.h>
@@ -35,8 +36,10 @@ static int put_both(const struct mount_config *config, struct str *why)
     int error = attach_put(FD_DATA_MOUNT, config->mountpoint, why);
     if (error)
         return error;
-    error = config->nested ? attach_nest(FD_CONTROL_MOUNT, FD_DATA_MOUNT, why)
-                           : attach_put(FD_CONTROL_MOUNT, config->control, why);
+    if (!config->nested)
+        error = attach_put(FD_CONTROL_MOUNT, config->control, why);
+    else if (!(error = process_become_mounter(config->owner_uid, config->owner_gid)))
+        error = attach_nest(FD_CONTROL_MOUNT, FD_DATA_MOUNT, why);
     if (error)
         attach_unmount(config->mountpoint, config->data_minor, true, &ignored);
     return error;

@@ -85,7 +85,7 @@ static bool is_anothers(const struct mount_config *config)
 static void unmount_both(const struct mount_config *config, enum takedown how)
 {
     bool anothers = how == TAKEDOWN_ENDED && is_anothers(config);
-    if (!anothers || !config->nested)
+    if (!config->nested) /* else it goes with the data mount */
         unmount_ours(config, config->control, config->control_minor);
     if (!anothers)
         unmount_ours(config, config->mountpoint, config->data_minor);

@@ -87,9 +87,23 @@ is 'the server is the user' "$(stat -c %u "/proc/$(processes dealfs-server | hea
 ok 'the user reads' as_user diff -r -x .dealfs "$src" "$mnt"
 is 'the control file is his' "$(as_user stat -c '%u %a' "$mnt/.dealfs/control")" "$mount_user 600"
 ok 'and answers him' as_user dealfs where "$mnt" class0/000.bin
-fails 'another user: what the modes keep from him' as_other cat "$mnt/class0/secret"
+fails 'another user may not enter' as_other cat "$mnt/class1/001.bin"
+for command in "status $mnt" "wait --timeout 9 $mnt" "stage $mnt" "where $mnt class0/000.bin" "verify $mnt" \
+    "plan $mnt epoch=0 ranks=1 batch=4 order=natural" "exchange $mnt epoch=1 fraction=0.1"; do
+    # shellcheck disable=SC2086
+    ok "root works in it as the user: ${command%% *}" as_id 0 dealfs $command
+done
+like 'root works in it as the user: top' "$(as_id 0 dealfs top --once "$mnt")" "user/mnt +[0-9]"
+ok 'root unmounts' as_id 0 dealfs umount "$mnt"
+nothing_left
+mkdir -m 700 "$tmp/closed"
+cp -r "$src" "$tmp/closed/src"
+chown -R $mount_user "$tmp/closed"
+ok 'allow_other lets others in' as_id 0 dealfs mount -o owner=$mount_user,allow_other "$tmp/closed/src" "$mnt"
+ok 'also where a directory above the source does not' as_other cat "$mnt/class1/001.bin"
+fails 'but not to what the modes keep from them' as_other cat "$mnt/class0/secret"
 ok 'the user reads that' as_user cat "$mnt/class0/secret"
-fails 'another user: control' as_other dealfs where "$mnt" class0/000.bin
+fails 'nor to control' as_other dealfs where "$mnt" class0/000.bin
 ok 'root unmounts' as_id 0 dealfs umount "$mnt"
 nothing_left
 done_testing

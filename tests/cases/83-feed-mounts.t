@@ -29,7 +29,7 @@ ok 'and unmounted at once' as_user dealfs umount "$mnt"
 nothing_left 'a mount of a user leaves nothing'
 
 ok 'a mount of root for another user' \
-    dealfs mount -o "ram=4M,owner=$mount_user,state=$tmp/user/state2" "$src" "$mnt"
+    dealfs mount -o "ram=4M,owner=$mount_user,allow_other,state=$tmp/user/state2" "$src" "$mnt"
 at_exit dealfs umount "$mnt"
 feeder() { processes "dealfs-feeder $tmp/user/state2"; }
 dealfs plan "$mnt" epoch=1 ranks=1 batch=4 feed=yes >"$tmp/plan"
