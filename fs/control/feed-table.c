@@ -84,9 +84,8 @@ static void write_pairs(struct str *pairs, const struct feed_wish *wish)
 static uint32_t list_ranks(const struct feed_wish *wish, uint32_t rank[FEED_RANKS])
 {
     uint32_t ranks = wish->wanted->ranks, n = 0;
-    uint32_t each = wish->nodes && ranks >= wish->nodes ? ranks / wish->nodes : 1;
     for (uint32_t r = 0; r < ranks && n < FEED_RANKS; r++)
-        if ((wish->node_of_rank ? wish->node_of_rank[r] : r / each) == wish->me)
+        if ((wish->node_of_rank ? wish->node_of_rank[r] : placement_even(wish->nodes, ranks, r)) == wish->me)
             rank[n++] = r;
     return n;
 }

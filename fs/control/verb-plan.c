@@ -328,7 +328,7 @@ static int reply_with(const struct making *m, const struct planned *planned, str
     return 0;
 }
 
-/* Does the rank that asks run here? */
+/* Does the rank that asks run here? A plan found by its digest may be of another world, where nobody knows that. */
 static void count_misplaced(const struct making *m)
 {
     const struct plan_request *w = m->wanted;
@@ -336,8 +336,9 @@ static void count_misplaced(const struct making *m)
 
     if (w->rank == PLAN_ALL_RANKS || w->reply == REPLY_SUMMARY)
         return;
-    uint32_t node = m->node_of_rank ? m->node_of_rank[w->rank] : w->rank / (w->ranks / t->owners.nodes);
-    if (node == t->me)
+    uint32_t nodes = t->owners.nodes;
+    uint32_t node = m->node_of_rank ? m->node_of_rank[w->rank] : placement_even(nodes, w->ranks, w->rank);
+    if (node == t->me || node == UINT32_MAX)
         return;
     pthread_mutex_lock(&m->control->plans.lock);
     m->control->plans.misplaced++;

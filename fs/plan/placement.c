@@ -4,6 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+uint32_t placement_even(uint32_t nodes, uint32_t ranks, uint32_t rank)
+{
+    return nodes == 0 || ranks < nodes || ranks % nodes ? UINT32_MAX : rank / (ranks / nodes);
+}
+
 static int placement_check(uint32_t nodes, uint32_t ranks, const uint32_t *node_of_rank)
 {
     if (!node_of_rank)
@@ -30,7 +35,7 @@ int placement_init(struct placement *p, uint32_t nodes, uint32_t ranks, const ui
         return -ENOMEM;
     }
     for (uint32_t r = 0; r < ranks; r++) {
-        made.node[r] = (uint16_t)(node_of_rank ? node_of_rank[r] : r / (ranks / nodes));
+        made.node[r] = (uint16_t)(node_of_rank ? node_of_rank[r] : placement_even(nodes, ranks, r));
         made.first[made.node[r] + 2]++;
     }
     for (uint32_t v = 2; v <= nodes; v++)

@@ -18,6 +18,8 @@ struct placement {
  * such node; -ENOMEM. */
 int placement_init(struct placement *p, uint32_t nodes, uint32_t ranks, const uint32_t *node_of_rank);
 void placement_fini(struct placement *p);
+/* The node of a rank where node_of_rank is NULL. UINT32_MAX: the ranks cannot be divided so. */
+uint32_t placement_even(uint32_t nodes, uint32_t ranks, uint32_t rank);
 
 /* Who owns each sample of the list: in each group of the world a node, or nobody (a number that is none of a node).
  * Borrowed. */

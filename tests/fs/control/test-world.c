@@ -511,6 +511,23 @@ static void test_deal(struct control *control)
     check(&reply, "bytes", "200");
 }
 
+/* What this node planned alone is still known by its digest once the world has more nodes than the plan has ranks. */
+static void test_digest_after_join(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT, request = STR_INIT;
+    const char *digest;
+    reset();
+    world = (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1};
+    is_int(run(control, "plan epoch=7 ranks=1 batch=1 reply=summary\n", &reply), 0, "planned before there is a world");
+    long n = json_find(reply.data, reply.length, "digest", &digest);
+    str_addf(&request, "plan epoch=7 ranks=1 batch=1 rank=0 digest=%.*s\n", (int)n - 2, digest + 1);
+    reset();
+    is_int(run(control, request.data, &reply), 0, "asked for by its digest in a world of three nodes");
+    str_addf(&request, "plan epoch=7 ranks=1 batch=1 rank=0 feed=yes digest=%.*s\n", (int)n - 2, digest + 1);
+    is_int(run(control, strchr(request.data, '\n') + 1, &reply), 0, "and to be read ahead");
+    is_str(reply.data, "0\n1\n2\n", "the list is the same");
+}
+
 static void test_told_again(struct control *control)
 {
     CLEANUP_STR struct str reply = STR_INIT;
@@ -940,6 +957,7 @@ int main(void)
     test_stage_ends(control);
     test_stage_round(control);
     test_deal(control);
+    test_digest_after_join(control);
     test_told_again(control);
     test_stop(control);
     test_command(control);
