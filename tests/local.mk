@@ -68,6 +68,7 @@ UNIT_TESTS = \
 	tests/fs/plan/test-order \
 	tests/fs/plan/test-plan \
 	tests/fs/plan/test-plan-request \
+	tests/fs/plan/test-skip \
 	tests/fs/resize/test-partners \
 	tests/fs/store/stress-shard \
 	tests/fs/store/stress-store \

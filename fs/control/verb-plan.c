@@ -111,6 +111,18 @@ static void begin_exchange(const struct making *m)
     turns_wish(m->control->turns, &next);
 }
 
+/* What was read of a local epoch before a `skip` goes by the layout, which may have changed since. */
+static int check_skip(const struct making *m)
+{
+    const struct plan_request *w = m->wanted;
+
+    if (w->mode != PLAN_LOCAL || w->skip == 0 || w->pinned || w->digested || m->table->owners.nodes == 1)
+        return 0;
+    str_adds(m->why, "`skip` with `mode=local` needs `layout=`, the `layout` of the summary that the epoch began with: "
+                     "from another layout samples would be lost or repeated");
+    return -EINVAL;
+}
+
 static int making_prepare(struct making *m)
 {
     struct digest layout;
@@ -120,6 +132,8 @@ static int making_prepare(struct making *m)
         error = await_layout(m, &layout);
     if (!error)
         error = owners_find(m->control, m->list, &layout, m->question->asker, &m->table, m->why);
+    if (!error)
+        error = check_skip(m);
     return error ? error : place_ranks(m);
 }
 

@@ -273,11 +273,14 @@ void deal_locality(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *
     tally->local = n - tally->unowned - tally->moved;
 }
 
-void deal_nodes(struct deal *d, const uint32_t *batch, uint32_t n, const uint32_t *target, uint32_t *out)
+void deal_merged(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *out)
 {
-    uint32_t nodes = d->placement->nodes, place = 0;
+    uint32_t nodes = d->placement->nodes;
 
-    memcpy(d->target, target, nodes * sizeof *target);
+    for (uint32_t v = 0; v < nodes; v++) {
+        d->target[v] = n / nodes + (v < n % nodes);
+        d->seat[v].at = v;
+    }
     memset(d->count, 0, (nodes + 1) * sizeof *d->count);
     if (d->owners->groups > 1)
         choose_owners(d, batch, n);
@@ -285,10 +288,11 @@ void deal_nodes(struct deal *d, const uint32_t *batch, uint32_t n, const uint32_
         look_up(d, batch, n);
     balance_run(&d->balance, d->count, d->target);
     lay_legs(d);
-    for (uint32_t v = 0; v < nodes; place += target[v++])
-        d->seat[v].at = place;
-    for (uint32_t i = 0; i < n; i++)
-        out[d->seat[take_leg(d, d->home[i])].at++] = batch[i];
+    for (uint32_t i = 0; i < n; i++) {
+        struct seat *seat = &d->seat[take_leg(d, d->home[i])];
+        out[seat->at] = batch[i];
+        seat->at += nodes;
+    }
 }
 
 void deal_regular(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *out)

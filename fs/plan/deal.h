@@ -19,7 +19,7 @@ struct deal_tally {
     uint32_t local;     /* samples at a rank of their owner */
     uint32_t unowned;   /* of nobody */
     uint32_t moved;     /* at a rank of another node than their owner */
-    uint32_t transfers; /* between nodes, where deal_locality counted them */
+    uint32_t transfers; /* between nodes; deal_locality counts them */
     /* of an echoed order: */
     uint32_t repeats;    /* samples that were used before */
     uint32_t refetched;  /* of those, at a node that neither used the sample first nor owns it */
@@ -45,9 +45,9 @@ struct deal_watch {
  * last ones by position move, repeats after all others. */
 void deal_locality(struct deal *deal, const uint32_t *batch, uint32_t n, uint32_t *out, const struct deal_watch *watch,
                    struct deal_tally *tally);
-/* To nodes, not to ranks: node v gets target[v] of them, which add up to n. Which ones stay and which move is as above,
- * but repeats are like all others. The result is node after node, each by position. */
-void deal_nodes(struct deal *deal, const uint32_t *batch, uint32_t n, const uint32_t *target, uint32_t *out);
+/* To nodes, not to ranks, in equal parts: out[i] is of node i mod nodes, whose samples are by position. Which samples
+ * stay with their owner and which move is as above, but repeats are like all others. */
+void deal_merged(struct deal *deal, const uint32_t *batch, uint32_t n, uint32_t *out);
 /* As DistributedSampler: position i to rank i mod ranks. */
 void deal_regular(struct deal *deal, const uint32_t *batch, uint32_t n, uint32_t *out);
 

@@ -14,11 +14,11 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "lists and digests are
 
 struct plan {
     struct plan_input input;
-    uint32_t *echoed; /* the order after echoing of examples; NULL: it is input.order */
+    uint32_t *echoed; /* the order after echoing of examples; NULL: nothing is echoed */
+    uint32_t *local;  /* the order of mode=local; NULL: another mode */
     struct batches batches;
     struct placement placement;
     struct deal *deal;
-    struct local *local;    /* in that mode */
     struct echo_steps echo; /* of batches; `batch` NULL: each is used once */
     uint64_t steps;         /* echoes included */
 };
@@ -29,11 +29,11 @@ void plan_destroy(struct plan *plan)
 
     if (!plan)
         return;
-    local_destroy(plan->local);
     deal_destroy(plan->deal);
     placement_fini(&plan->placement);
     free(plan->echo.batch);
     free(plan->echoed);
+    free(plan->local);
     free(plan);
     errno = saved;
 }
@@ -71,7 +71,7 @@ uint64_t plan_memory_most(const struct plan_input *in)
     if (is_echoed(in, ECHO_AT_BATCH))
         bytes += (dealt / batch + 1) * (echoes_most(in, ECHO_AT_BATCH) * sizeof(uint32_t) + sizeof(bool));
     if (in->mode == PLAN_LOCAL)
-        bytes += dealt * (2 * sizeof(uint32_t) + sizeof(uint16_t));
+        bytes += dealt * (sizeof(uint32_t) + sizeof(uint16_t));
     return bytes;
 }
 
@@ -130,6 +130,18 @@ static int echo_order(struct plan *plan, const struct plan_stop *stop, struct st
     return error;
 }
 
+static int order_locally(struct plan *plan, const struct plan_stop *stop)
+{
+    struct plan_input *in = &plan->input;
+
+    if (in->mode != PLAN_LOCAL)
+        return 0;
+    int error = local_order(&plan->placement, &in->owners, in->order, in->count, stop, &plan->local);
+    if (!error)
+        in->order = plan->local;
+    return error;
+}
+
 static int cut_batches(struct plan *plan, struct str *why)
 {
     const struct plan_input *in = &plan->input;
@@ -176,11 +188,11 @@ static int plan_prepare(struct plan *plan, const struct plan_stop *stop, struct 
     if (!error)
         error = echo_order(plan, stop, why);
     if (!error)
+        error = order_locally(plan, stop);
+    if (!error)
         error = cut_batches(plan, why);
     if (!error)
         error = echo_steps(plan, stop, why);
-    if (!error && plan->input.mode == PLAN_LOCAL)
-        error = local_create(&plan->batches, &plan->placement, &plan->input.owners, stop, &plan->local);
     if (!error)
         error = deal_create(&plan->placement, &plan->input.owners, batches_length(&plan->batches, 0),
                             plan->echoed ? plan->input.samples : 0, &plan->deal);
@@ -312,14 +324,13 @@ static void run_step(struct running *run, uint64_t step)
     if (plan->echo.batch)
         step = use & ~ECHO_AGAIN;
     uint32_t n = batches_length(&plan->batches, step);
-    if (in->mode == PLAN_LOCAL)
-        local_deal(plan->local, step, run->out);
-    else if (in->mode == PLAN_REGULAR)
-        deal_regular(plan->deal, batches_at(&plan->batches, step, run->filled_up), n, run->out);
-    else
-        deal_locality(plan->deal, batches_at(&plan->batches, step, run->filled_up), n, run->out, watch, &tally);
-    if (in->mode != PLAN_LOCALITY)
+    const uint32_t *batch = batches_at(&plan->batches, step, run->filled_up);
+    if (in->mode == PLAN_REGULAR) {
+        deal_regular(plan->deal, batch, n, run->out);
         deal_count(plan->deal, run->out, n, watch, &tally);
+    } else {
+        deal_locality(plan->deal, batch, n, run->out, watch, &tally);
+    }
     if (again) /* dealt as at its first use, so that all of it is where it was */
         tally = (struct deal_tally){.local = n, .repeats = n};
     if (watch && !plan->echoed)

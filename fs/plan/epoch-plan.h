@@ -1,7 +1,7 @@
 /* A plan: what each rank reads in an epoch, in which order. A pure function of order, owners and parameters, in
  * integers.
  *
- *   order → echo (example) → cut into global batches → echo (batch) → deal (locality, regular or local)
+ *   order → echo (example) → merge by nodes (local) → cut into global batches → echo (batch) → deal to ranks
  *
  * A list is a rank's local batches, one after the other. The digest is over all ranks' lists: the XXH3-128 hashes of
  * the steps, each over the hash before it and the step's batches, rank after rank. */
@@ -43,7 +43,7 @@ struct plan_summary {
     uint64_t refetched,
         duplicates; /* repeats that another node than before reads; samples that their batch has twice */
     uint64_t moved_bytes, unowned_bytes;
-    uint64_t transfers;             /* between nodes; locality only */
+    uint64_t transfers;             /* between nodes; not in mode=regular */
     uint64_t worst_moved, worst_of; /* of the step where most of the batch moves */
     uint64_t unread;                /* entries of the order that the tail leaves out */
 };

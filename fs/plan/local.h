@@ -1,23 +1,24 @@
 /* Local reading (Kumar et al., DIMD; Nguyen et al., partial-local shuffling): each rank reads its own node's samples,
  * in the order of the epoch, and each sample of the epoch is read once.
  *
- * The whole epoch is dealt to the nodes like one batch by locality: what a node owns beyond its ranks' share goes to
- * nodes that lack some, by balance.h. Where several groups own the dataset a sample goes to one of its owners. The tail
- * is that of the order: `pad` fills up as DistributedSampler does, from the order's beginning. */
+ * The order is dealt to the nodes in equal parts, like one batch by locality: what a node owns beyond its part goes to
+ * nodes that lack some, by balance.h. Where several groups own the dataset a sample goes to one of its owners. The
+ * nodes' lists are then merged, one sample of each node in turn:
+ *
+ *   order    a1 b1 b2 a2 a3 b3 b4 a4
+ *   merged   a1 b1 a2 b2 a3 b3 a4 b4
+ *
+ * A global batch cut from that has equally many samples of each node. Where these have equally many ranks, dealing it
+ * by locality moves nothing more. The sequence does not depend on the ranks, so an epoch can be resumed with any
+ * others: what was read before is its beginning. It does depend on the layout. */
 #ifndef FS_PLAN_LOCAL_H
 #define FS_PLAN_LOCAL_H
 
-#include "fs/plan/batches.h"
 #include "fs/plan/placement.h"
 #include "fs/plan/stop.h"
 
-struct local;
-
-/* All are borrowed. 4 bytes a sample are used, and 6 more while it is made. -ENOMEM, -EINTR. */
-int local_create(const struct batches *batches, const struct placement *placement, const struct owners *owners,
-                 const struct plan_stop *stop, struct local **local);
-void local_destroy(struct local *local);
-/* What the ranks read in a step, rank after rank: batches_length of it. */
-void local_deal(const struct local *local, uint64_t step, uint32_t *out);
+/* The merged order; `*out` is the caller's to free. 4 bytes per entry, and 2 more while it is made. -ENOMEM, -EINTR. */
+int local_order(const struct placement *placement, const struct owners *owners, const uint32_t *order, uint32_t count,
+                const struct plan_stop *stop, uint32_t **out);
 
 #endif

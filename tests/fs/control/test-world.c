@@ -528,6 +528,22 @@ static void test_digest_after_join(struct control *control)
     is_str(reply.data, "0\n1\n2\n", "the list is the same");
 }
 
+/* Of a local epoch the rest is refused unless it is said from which layout the epoch began. */
+static void test_skip_needs_layout(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT, request = STR_INIT;
+    char digest[DIGEST_TEXT];
+    reset();
+    is_int(run(control, "plan epoch=8 ranks=3 batch=1 mode=local skip=1 tail=short\n", &reply), -EINVAL,
+           "the rest of a local epoch, of any layout");
+    ok(strstr(reply.data, "needs `layout=`"), "the reason is said");
+    str_addf(&request, "plan epoch=8 ranks=3 batch=1 mode=local skip=1 tail=short layout=%s\n",
+             digest_format(layout_digest(layout), digest));
+    is_int(run(control, request.data, &reply), 0, "of the layout that it began with");
+    is_int(run(control, "plan epoch=8 ranks=3 batch=1 skip=1 tail=short\n", &reply), 0,
+           "other modes do not go by the layout");
+}
+
 static void test_told_again(struct control *control)
 {
     CLEANUP_STR struct str reply = STR_INIT;
@@ -958,6 +974,7 @@ int main(void)
     test_stage_round(control);
     test_deal(control);
     test_digest_after_join(control);
+    test_skip_needs_layout(control);
     test_told_again(control);
     test_stop(control);
     test_command(control);
