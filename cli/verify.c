@@ -74,8 +74,6 @@ static int find_resized(const struct live *live, struct walk_options *options, s
         error = crew_create(program, &options->crew);
     if (!error)
         crew_heed(options->crew, (struct crew_care){is_interrupted, NULL});
-    if (!error)
-        crew_become(options->crew, live->config.owner_uid, live->config.owner_gid);
     options->derived = *derived;
     return error ? command_fail("read what was resized in %s: %s", live->config.state, strerror(-error)) : COMMAND_DONE;
 }

@@ -9,8 +9,8 @@
 
 bool decode_is_picture(const struct str *bytes); /* by its first bytes: JPEG */
 
-/* Decodes the pictures over and over for some seconds, a thread on each processor that we may use: pictures a second. 0
- * where none can be decoded. */
+/* Decodes the pictures over and over for some seconds, a process on each processor that we may use: pictures per
+ * second. 0 where none can be decoded. The caller has one thread. */
 double decode_rate(const struct str *picture, uint32_t pictures, unsigned seconds);
 
 #endif

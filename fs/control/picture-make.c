@@ -1,8 +1,9 @@
 /* See picture-make.h. In a frame lie
  *
- *     │ header of the array │ pixels │ the picture's file │
+ *     │ header of the array │ pixels │
  *
- * and processes of the crew look at headers and decode: the library that does so is never called in the server. */
+ * and processes of the crew look at headers and decode: the library that does so is never called in the server. They
+ * never have a frame: what they make is copied into it. */
 #include "fs/control/picture-make.h"
 
 #include "fs/control/control-private.h"
@@ -108,9 +109,6 @@ static void choose_sizes(struct picture_making *m)
     d->wish.limits = image_limits_usual;
     d->wish.limits.memory = (m->info.scans ? pixels * COEFFICIENTS : 0) + MEMORY_LEAST;
     write_head(m, &d->shown);
-    d->array = m->npy_length;
-    d->file = m->npy_length + image_pixels_size(&d->shown);
-    d->length = m->size;
 }
 
 int making_begin(struct picture_making *m)
@@ -125,18 +123,23 @@ int making_begin(struct picture_making *m)
 
 size_t making_length(const struct picture_making *m)
 {
-    return m->decoding.file;
+    return m->npy_length + image_pixels_size(&m->decoding.shown);
 }
 
 /* Rounded, so that a frame is of use to the next picture as well, which is about as large. */
 size_t making_room(const struct picture_making *m)
 {
     enum { STEPS = 4 };
-    size_t needed = m->decoding.file + m->size, step = ROOM_LEAST;
+    size_t needed = making_length(m), step = ROOM_LEAST;
 
     while (step * STEPS * 2 < needed)
         step *= 2;
     return (needed + step - 1) / step * step;
+}
+
+size_t making_slot(const struct picture_making *m)
+{
+    return crew_decoding_slot(&m->decoding, m->size);
 }
 
 size_t making_expect(struct picture_making *m)
@@ -148,7 +151,7 @@ size_t making_expect(struct picture_making *m)
 int making_charge(struct picture_making *m, size_t room, struct charge *frame)
 {
     const struct crew_decoding *d = &m->decoding;
-    uint64_t beside = d->wish.limits.memory - MEMORY_LEAST;
+    uint64_t beside = d->wish.limits.memory - MEMORY_LEAST + making_slot(m);
 
     beside += is_scaled(d) ? image_pixels_size(&d->decoded) : 0;
     *frame = charge_like(&m->charge);
@@ -165,15 +168,14 @@ int making_fetch(struct picture_making *m)
 int making_decode(struct picture_making *m, const struct image_frame *frame, uint64_t *took)
 {
     struct image_reason reason = {""};
-    char *file = frame->bytes + m->decoding.file;
+    int error = fetch_up_to(m, m->size);
 
-    memcpy(frame->bytes, m->npy, m->npy_length);
-    memcpy(file, m->bytes, m->have);
-    int error = picture_fetch(m->control->config.store, m->job, m->key.file, m->have, m->size, file + m->have);
     if (error)
         return error;
+    memcpy(frame->bytes, m->npy, m->npy_length);
     uint64_t began = clock_now();
-    enum image_verdict verdict = crew_decode(m->crew, frame, &m->decoding, care_of(m), &reason);
+    enum image_verdict verdict =
+        crew_decode(m->crew, m->bytes, m->size, &m->decoding, care_of(m), frame->bytes + m->npy_length, &reason);
     *took = clock_now() - began;
     return verdict == IMAGE_FINE ? 0 : say_verdict(m, verdict, &reason);
 }

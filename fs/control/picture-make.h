@@ -5,6 +5,7 @@
 #include "fs/control/budget.h"
 #include "fs/control/pictures.h"
 #include "fs/image/crew.h"
+#include "fs/image/frame.h"
 
 struct picture_making {
     /* The caller's: */
@@ -29,7 +30,8 @@ struct picture_making {
  * errors; -EINTR: the job gave up; -ENOMEM; -EAGAIN: others have the memory. */
 int making_begin(struct picture_making *m);
 size_t making_length(const struct picture_making *m); /* of the array's file */
-size_t making_room(const struct picture_making *m);   /* of a frame: for the array's file, and then the picture's */
+size_t making_room(const struct picture_making *m);   /* of a frame, for the array's file */
+size_t making_slot(const struct picture_making *m);   /* of the memory that the process that decodes and we both have */
 size_t making_expect(struct picture_making *m);       /* making_length, of one that is not begun but has `info` */
 /* Charges the requests' memory for the frame, which has so much, and for what else decoding takes. -ENOMEM; -EAGAIN: it
  * is not too much, but others have it. */

@@ -40,7 +40,8 @@ struct kept {
     bool ready;
     unsigned references;
     struct image_frame *frame;
-    size_t room;   /* that it takes */
+    size_t room;   /* that it takes, */
+    size_t slot;   /* and that of who decodes it, until it is made */
     size_t left;   /* bytes that nobody has read */
     pid_t reader;  /* the last one, */
     uint64_t used; /* and when */
@@ -98,8 +99,8 @@ int pictures_create(uint64_t most, const char *program, struct pictures **pictur
 /* With the lock. */
 static void room_give(struct pictures *p, struct kept *k)
 {
-    p->stats.kept -= k->room;
-    k->room = 0;
+    p->stats.kept -= k->room + k->slot;
+    k->room = k->slot = 0;
     pthread_cond_broadcast(&p->changed);
 }
 
@@ -195,9 +196,10 @@ static bool may_go(const struct kept *k, pid_t asker, uint64_t now)
             now - k->made >= READING_MOST * SECOND);
 }
 
-static bool room_make(struct pictures *p, struct kept *k, size_t room, pid_t asker, struct kept_list *gone)
+/* For `k`, which is to have so much room, and a slot of so much. */
+static bool room_make(struct pictures *p, struct kept *k, size_t room, size_t slot, pid_t asker, struct kept_list *gone)
 {
-    uint64_t now = clock_now(), most = p->most > room ? p->most - room : 0, going = 0;
+    uint64_t now = clock_now(), most = p->most > room + slot ? p->most - room - slot : 0, going = 0;
     struct kept *old, *next;
 
     TAILQ_FOREACH(old, &p->order, by_use)
@@ -217,15 +219,16 @@ static bool room_make(struct pictures *p, struct kept *k, size_t room, pid_t ask
     }
     /* A frame that is not much too large stays so: to make memory anew, for the next picture, takes longer. */
     if (k->frame && k->frame->size > room && k->frame->size <= room + room / 2 &&
-        p->stats.kept + k->frame->size <= p->most)
+        p->stats.kept + k->frame->size + slot <= p->most)
         room = k->frame->size;
     k->room = room;
-    p->stats.kept += room;
+    k->slot = slot;
+    p->stats.kept += room + slot;
     return true;
 }
 
 /* Room, and perhaps a frame, of any size. */
-static int room_take(struct pictures *p, struct request_job *job, struct kept *k, size_t room)
+static int room_take(struct pictures *p, struct request_job *job, struct kept *k, size_t room, size_t slot)
 {
     pid_t asker = fuse_req_ctx(job->req)->pid;
     struct kept_list gone = TAILQ_HEAD_INITIALIZER(gone);
@@ -234,7 +237,7 @@ static int room_take(struct pictures *p, struct request_job *job, struct kept *k
 
     pthread_mutex_lock(&p->lock);
     TAILQ_INSERT_TAIL(&p->waiting, &me, next);
-    while (!given_up && (TAILQ_FIRST(&p->waiting) != &me || !room_make(p, k, room, asker, &gone))) {
+    while (!given_up && (TAILQ_FIRST(&p->waiting) != &me || !room_make(p, k, room, slot, asker, &gone))) {
         if (cond_wait_until(&p->changed, &p->lock, clock_now() + LOOK_EVERY_MS * MILLISECOND))
             continue;
         pthread_mutex_unlock(&p->lock);
@@ -305,7 +308,7 @@ static int make_picture(struct control *control, struct request_job *job, struct
     if (!error)
         error = making_fetch(&m);
     if (!error)
-        error = room_take(p, job, k, making_room(&m));
+        error = room_take(p, job, k, making_room(&m), making_slot(&m));
     if (!error)
         error = making_charge(&m, k->room, &k->charge);
     if (!error)
@@ -352,6 +355,8 @@ static void kept_made(struct pictures *p, struct kept *k, int error, uint64_t to
         kept_leave(p, k, gone);
         return;
     }
+    p->stats.kept -= k->slot;
+    k->slot = 0;
     k->ready = true;
     k->used = k->made = clock_now();
     p->stats.decoded++;

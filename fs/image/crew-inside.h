@@ -12,12 +12,11 @@ struct crew_question {
         struct image_shrinking shrinking;
         struct {
             struct crew_decoding wanted;
-            uint64_t frame;  /* which, */
-            uint64_t mapped; /* and how long: its descriptor comes with the question */
+            uint64_t mapped; /* the length of the slot: its descriptor comes with the question where that is new */
         } decoding;
     };
     uint64_t length;
-}; /* and the file; but where it is decoded that lies in the frame */
+}; /* and the file; but where it is decoded that lies in the slot, behind the room for its pixels */
 
 struct crew_answer {
     enum image_verdict verdict;
@@ -25,8 +24,5 @@ struct crew_answer {
     struct image_info info;
     uint64_t length;
 }; /* and the file */
-
-int crew_send(int fd, const void *bytes, size_t n);
-int crew_receive(int fd, void *bytes, size_t n); /* -EPIPE: the other end is gone */
 
 #endif

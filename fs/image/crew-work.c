@@ -1,15 +1,18 @@
 /* What a process of a crew does: see crew.h. */
 #include "fs/base/cleanup.h"
-#include "fs/base/process.h"
+#include "fs/image/confine.h"
 #include "fs/image/crew-inside.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+
+#include <linux/futex.h>
 
 #ifdef DEALFS_CHECKS /* a sanitizer takes terabytes of addresses */
 static const rlim_t MEMORY_MOST = RLIM_INFINITY;
@@ -18,67 +21,102 @@ static const rlim_t MEMORY_MOST = RLIM_INFINITY;
 static const rlim_t MEMORY_MOST = (rlim_t)3 << 30;
 #endif
 
+/* --- faults, for tests: what a file could do that takes the process over --- */
+
+static void cause_crash(void)
+{
+    __builtin_trap();
+}
+
+static void cause_hang(void)
+{
+    static const char line[] = "it hangs, as it is told to\n";
+    const uint32_t word = 0;
+
+    bool said = write(STDERR_FILENO, line, sizeof line - 1) > 0;
+    while (said)
+        syscall(SYS_futex, &word, FUTEX_WAIT, word, NULL, NULL, 0);
+}
+
+static void cause_open(void)
+{
+    close(open("/etc/passwd", O_RDONLY | O_CLOEXEC));
+}
+
+static void cause_socket(void)
+{
+    close(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+static void cause_execve(void)
+{
+    execl("/nonexistent/program", "program", (char *)NULL);
+}
+
+static void cause_kill(void)
+{
+    kill(getppid(), 0);
+}
+
+static void cause_code(void)
+{
+    enum { SIZE = 4096 };
+
+    munmap(mmap(NULL, SIZE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), SIZE);
+}
+
+static const struct crew_fault {
+    const char *name;
+    void (*cause)(void);
+} faults[] = {{"crash", cause_crash},   {"hang", cause_hang}, {"open", cause_open}, {"socket", cause_socket},
+              {"execve", cause_execve}, {"kill", cause_kill}, {"code", cause_code}};
+
 static void fault_at(uint64_t length)
 {
-    const char *fault = getenv("DEALFS_IMAGE_FAULT");
+    const char *fault = getenv("DEALFS_IMAGE_FAULT"), *of = fault ? strchr(fault, '=') : NULL;
 
-    if (!fault || strtoull(fault + 6 * (strncmp(fault, "crash=", 6) == 0) + 5 * (strncmp(fault, "hang=", 5) == 0), NULL,
-                           10) != length)
+    if (!of || strtoull(of + 1, NULL, 10) != length)
         return;
-    if (*fault == 'h')
-        dprintf(STDERR_FILENO, "it hangs, as it is told to\n");
-    while (*fault == 'h')
-        pause();
-    raise(SIGKILL);
-}
-
-/* --- frames: what was mapped stays so, for they come again --- */
-
-enum { FRAMES = 64 };
-static const size_t MAPPED_MOST = (size_t)512 << 20;
-
-struct mapped_frame {
-    uint64_t id;
-    size_t size;
-    char *bytes;
-};
-
-struct mapped_frames {
-    struct mapped_frame frame[FRAMES];
-    unsigned count;
-    size_t size;
-};
-
-static void unmap_all(struct mapped_frames *m)
-{
-    for (unsigned i = 0; i < m->count; i++)
-        munmap(m->frame[i].bytes, m->frame[i].size);
-    m->count = 0;
-    m->size = 0;
-}
-
-/* A frame that has grown is mapped anew; where it was before is forgotten with the others, some time. */
-static char *map_frame(struct mapped_frames *m, uint64_t id, size_t size, int fd)
-{
-    for (unsigned i = 0; i < m->count; i++)
-        if (m->frame[i].id == id && m->frame[i].size == size)
-            return m->frame[i].bytes;
-    if (m->count == FRAMES || m->size + size > MAPPED_MOST)
-        unmap_all(m);
-    char *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-    if (bytes == MAP_FAILED)
-        return NULL;
-    m->frame[m->count++] = (struct mapped_frame){id, size, bytes};
-    m->size += size;
-    return bytes;
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        if (strncmp(fault, faults[i].name, (size_t)(of - fault)) == 0)
+            faults[i].cause();
 }
 
 /* --- one question after another --- */
 
 struct crew_member {
     struct str file, out;
-    struct mapped_frames frames;
+    char *slot; /* mapped; what is decoded goes there and comes from there */
+    size_t mapped;
+    const char *failed; /* what of its rights it could not lay down: then it decodes nothing, */
+    int error;          /* because of that */
 };
+
+static int member_receive(void *bytes, size_t n)
+{
+    for (char *at = bytes; n > 0;) {
+        ssize_t more = read(STDIN_FILENO, at, n);
+        if (more == 0)
+            return -EPIPE;
+        if (more < 0 && errno != EINTR)
+            return -errno;
+        at += more > 0 ? more : 0;
+        n -= more > 0 ? (size_t)more : 0;
+    }
+    return 0;
+}
+
+static int member_send(const void *bytes, size_t n)
+{
+    for (const char *at = bytes; n > 0;) {
+        ssize_t sent = write(STDIN_FILENO, at, n);
+        if (sent < 0 && errno != EINTR)
+            return -errno;
+        at += sent > 0 ? sent : 0;
+        n -= sent > 0 ? (size_t)sent : 0;
+    }
+    return 0;
+}
 
 /* The question, and the descriptor that came with it or -1. */
 static int receive_question(struct crew_question *question, int *fd)
@@ -99,26 +137,45 @@ static int receive_question(struct crew_question *question, int *fd)
     return n < (ssize_t)sizeof *question ? -EPROTO : 0;
 }
 
+/* A descriptor comes with the first question of this kind, and when the slot has grown. */
+static bool map_slot(struct crew_member *m, size_t size, int fd)
+{
+    if (fd < 0)
+        return m->slot && m->mapped == size;
+    if (m->slot)
+        munmap(m->slot, m->mapped);
+    char *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    m->slot = bytes == MAP_FAILED ? NULL : bytes;
+    m->mapped = size;
+    return m->slot;
+}
+
 static enum image_verdict decode(struct crew_member *m, const struct crew_question *question, int fd,
                                  struct image_reason *reason)
 {
     const struct crew_decoding *wanted = &question->decoding.wanted;
-    char *frame = map_frame(&m->frames, question->decoding.frame, question->decoding.mapped, fd);
     struct image_pixels decoded = wanted->decoded, shown = wanted->shown;
     bool same = decoded.width == shown.width && decoded.height == shown.height;
     CLEANUP_FREE uint8_t *between = same ? NULL : malloc(image_pixels_size(&decoded));
 
-    if (!frame || (!same && !between))
+    if (!map_slot(m, question->decoding.mapped, fd) || (!same && !between))
         return IMAGE_NO_MEMORY;
-    shown.data = (uint8_t *)frame + wanted->array;
+    shown.data = (uint8_t *)m->slot;
     decoded.data = same ? shown.data : between;
-    enum image_verdict verdict = image_decode(frame + wanted->file, wanted->length, &wanted->wish, &decoded, reason);
+    const char *file = m->slot + image_pixels_size(&shown);
+    enum image_verdict verdict = image_decode(file, question->length, &wanted->wish, &decoded, reason);
     return verdict == IMAGE_FINE && !same && !image_resize(&decoded, &shown) ? IMAGE_NO_MEMORY : verdict;
 }
 
 static void answer_question(struct crew_member *m, const struct crew_question *question, int fd,
                             struct crew_answer *answer)
 {
+    if (m->error) {
+        answer->verdict = IMAGE_CRASHED;
+        snprintf(answer->reason.text, sizeof answer->reason.text,
+                 "nothing is decoded with rights: %s: %s: see Security in dealfs(1)", m->failed, strerror(-m->error));
+        return;
+    }
     if (question->task != CREW_PROBE)
         fault_at(question->length);
     switch (question->task) {
@@ -146,13 +203,13 @@ static int work_once(struct crew_member *m)
     int error = receive_question(&question, &fd);
     if (!error && question.task != CREW_DECODE) {
         char *room = str_reserve(&m->file, question.length);
-        error = room ? crew_receive(STDIN_FILENO, room, question.length) : -ENOMEM;
+        error = room ? member_receive(room, question.length) : -ENOMEM;
     }
     if (error)
         return error;
     answer_question(m, &question, fd, &answer);
-    error = crew_send(STDIN_FILENO, &answer, sizeof answer);
-    return error ? error : crew_send(STDIN_FILENO, m->out.data, m->out.length);
+    error = member_send(&answer, sizeof answer);
+    return error ? error : member_send(m->out.data, m->out.length);
 }
 
 static pid_t parent;
@@ -168,7 +225,7 @@ static void end_with_parent(int signal)
  * terminal, are its parent's to heed. */
 static void watch_parent(void)
 {
-    static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
     const struct sigaction action = {.sa_handler = end_with_parent, .sa_flags = SA_RESTART};
     const struct itimerval second = {{1, 0}, {1, 0}};
 
@@ -179,45 +236,30 @@ static void watch_parent(void)
     setitimer(ITIMER_REAL, &second, NULL);
 }
 
-static int limit(int resource, rlim_t most)
+/* No more memory than the limits of a picture allow; nor a log to write into, but where tests look for faults. */
+static int limit_itself(const char **what)
 {
-    struct rlimit now;
+    struct rlimit most = {MEMORY_MOST, MEMORY_MOST}, now;
 
-    if (getrlimit(resource, &now) < 0)
+    *what = "limit memory";
+    if (getrlimit(RLIMIT_AS, &now) < 0 || (now.rlim_max > MEMORY_MOST && setrlimit(RLIMIT_AS, &most) < 0))
         return -errno;
-    now.rlim_max = now.rlim_max < most ? now.rlim_max : most;
-    now.rlim_cur = now.rlim_cur < most ? now.rlim_cur : most;
-    return setrlimit(resource, &now) < 0 ? -errno : 0;
+#ifndef DEALFS_CHECKS
+    if (!getenv("DEALFS_IMAGE_FAULT"))
+        dup2(STDOUT_FILENO, STDERR_FILENO);
+#endif
+    return confine_process(what);
 }
 
-/* A file may take over the library that decodes it. Then it has little: not the rights of root, nor a way to win any,
- * no terminal to type into, and no more memory than the limits of a picture allow. Becoming another user
- * comes first: it makes a process one that others may look at. */
-static int lay_down_rights(char **user)
-{
-    int error = 0;
-
-    if (user[0] && user[1])
-        error = process_become((uid_t)strtoul(user[0], NULL, 10), (gid_t)strtoul(user[1], NULL, 10));
-    setsid();
-    if (!error)
-        error = limit(RLIMIT_CORE, 0);
-    if (!error)
-        error = limit(RLIMIT_AS, MEMORY_MOST);
-    if (!error && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
-        error = -errno;
-    return error;
-}
-
-int crew_work(char **user)
+int crew_work(void)
 {
     struct crew_member m = {0};
-    int error = lay_down_rights(user);
+    int error = 0;
 
     watch_parent();
+    m.error = limit_itself(&m.failed);
     while (!error)
         error = work_once(&m);
-    unmap_all(&m.frames);
     str_fini(&m.file);
     str_fini(&m.out);
     return error == -EPIPE ? 0 : 1;

@@ -7,6 +7,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/image/crew-inside.h"
+#include "fs/image/frame.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,17 +23,19 @@ enum {
     LOOK_EVERY_MS = 50,     /* whether it has come to an end */
     ANSWER_MOST = 64 << 20, /* bytes */
     TRIES = 3,              /* idle processes that were found dead */
+    SLOT_KEPT = 2 << 20,    /* bytes of an idle process's slot */
 };
 
 struct crew_worker {
     LIST_ENTRY(crew_worker) link; /* of the crew's lists */
     pid_t pid;
     int fd;
+    struct image_frame *slot; /* its own; NULL until it decodes */
+    size_t told;              /* what it has mapped of that */
 };
 
 struct crew {
     char *program;
-    char uid[16], gid[16]; /* empty: ours */
     uint64_t patience;     /* nanoseconds */
     struct crew_care care; /* of crew_shrink */
     pthread_mutex_t lock;
@@ -62,18 +65,12 @@ void crew_heed(struct crew *c, struct crew_care care)
     c->care = care;
 }
 
-void crew_become(struct crew *c, uid_t uid, gid_t gid)
-{
-    snprintf(c->uid, sizeof c->uid, "%u", uid);
-    snprintf(c->gid, sizeof c->gid, "%u", gid);
-}
-
 /* --- processes --- */
 
 /* Our threads may block all signals; the worker's are to reach it. */
 static int worker_spawn(struct crew *c, int theirs, pid_t *pid)
 {
-    char *argv[] = {"dealfs-resizer", "--worker", c->uid[0] ? c->uid : NULL, c->gid, NULL};
+    char *argv[] = {"dealfs-resizer", "--worker", NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
@@ -121,6 +118,7 @@ static void worker_end(struct crew_worker *w)
     kill(w->pid, SIGKILL);
     while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
         ;
+    frame_destroy(w->slot);
     free(w);
 }
 
@@ -209,32 +207,6 @@ static int call_look(const struct crew_call *call)
     return clock_now() < call->until ? 0 : -ETIMEDOUT;
 }
 
-int crew_send(int fd, const void *bytes, size_t n)
-{
-    for (const char *at = bytes; n > 0;) {
-        ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
-        if (sent < 0 && errno != EINTR)
-            return -errno;
-        at += sent > 0 ? sent : 0;
-        n -= sent > 0 ? (size_t)sent : 0;
-    }
-    return 0;
-}
-
-int crew_receive(int fd, void *bytes, size_t n)
-{
-    for (char *at = bytes; n > 0;) {
-        ssize_t more = recv(fd, at, n, 0);
-        if (more == 0)
-            return -EPIPE;
-        if (more < 0 && errno != EINTR)
-            return -errno;
-        at += more > 0 ? more : 0;
-        n -= more > 0 ? (size_t)more : 0;
-    }
-    return 0;
-}
-
 static int call_send(const struct crew_call *call, const char *bytes, size_t n)
 {
     int error = 0;
@@ -303,12 +275,20 @@ static bool answer_is_sound(const struct crew_question *question, const struct c
     }
 }
 
+/* It goes into logs, and a picture may have written it. */
+static void make_printable(struct image_reason *reason)
+{
+    reason->text[sizeof reason->text - 1] = '\0';
+    for (char *at = reason->text; *at; at++)
+        *at = *at < ' ' || *at > '~' ? '?' : *at;
+}
+
 static int call_answer(const struct crew_call *call, const struct crew_question *question, struct crew_answer *answer,
                        struct str *out)
 {
     int error = call_receive(call, answer, sizeof *answer);
 
-    answer->reason.text[sizeof answer->reason.text - 1] = '\0';
+    make_printable(&answer->reason);
     if (!error && !answer_is_sound(question, answer))
         error = -EPROTO;
     if (error || answer->length == 0 || !out)
@@ -330,12 +310,48 @@ static bool says_more(const struct crew_worker *w)
 /* What a caller asks of the crew. */
 struct crew_order {
     struct crew_question question;
-    const void *bytes; /* that follow; NULL: none */
-    int fd;            /* that goes with it; -1: none */
+    const void *bytes; /* the file */
     struct crew_care care;
     struct crew_answer answer;
     struct str *out; /* NULL: no bytes come */
+    void *pixels;    /* NULL: none are wanted */
 };
+
+size_t crew_decoding_slot(const struct crew_decoding *wanted, size_t n)
+{
+    return image_pixels_size(&wanted->shown) + n;
+}
+
+static int slot_fill(struct crew_worker *w, struct crew_order *order)
+{
+    const struct crew_decoding *wanted = &order->question.decoding.wanted;
+    size_t n = order->question.length, size = crew_decoding_slot(wanted, n);
+
+    int error = !w->slot ? frame_create(size, &w->slot) : w->slot->size < size ? frame_resize(w->slot, size) : 0;
+    if (error)
+        return error;
+    memcpy(w->slot->bytes + size - n, order->bytes, n);
+    order->question.decoding.mapped = w->slot->mapped;
+    return 0;
+}
+
+static void slot_empty(struct crew_worker *w, const struct crew_order *order)
+{
+    if (order->answer.verdict == IMAGE_FINE)
+        memcpy(order->pixels, w->slot->bytes, image_pixels_size(&order->question.decoding.wanted.shown));
+    if (w->slot->size > SLOT_KEPT)
+        frame_resize(w->slot, SLOT_KEPT);
+}
+
+static int call_order(const struct crew_call *call, struct crew_worker *w, const struct crew_order *order)
+{
+    bool known = !order->pixels || w->told == w->slot->mapped;
+
+    int error = call_ask(call, &order->question, known ? -1 : w->slot->fd);
+    if (!error && order->pixels)
+        w->told = w->slot->mapped;
+    return error || order->pixels ? error : call_send(call, order->bytes, order->question.length);
+}
 
 static void say_failed(struct crew_answer *answer, bool started, int error)
 {
@@ -357,12 +373,14 @@ static enum image_verdict crew_ask(struct crew *c, struct crew_order *order, str
         struct crew_worker *w = worker_take(c);
         const struct crew_call call = {.worker = w, .care = &order->care, .until = clock_now() + c->patience};
         started = w;
-        error = !w ? -errno : says_more(w) ? -EPIPE : call_ask(&call, &order->question, order->fd);
-        if (!error && order->bytes)
-            error = call_send(&call, order->bytes, order->question.length);
+        error = !w ? -errno : says_more(w) ? -EPIPE : order->pixels ? slot_fill(w, order) : 0;
+        if (!error)
+            error = call_order(&call, w, order);
         asked = !error;
         if (!error)
             error = call_answer(&call, &order->question, &order->answer, order->out);
+        if (!error && order->pixels)
+            slot_empty(w, order);
         if (w)
             worker_give(c, w, !error);
     }
@@ -378,7 +396,6 @@ enum image_verdict crew_shrink(struct crew *c, const void *bytes, size_t n, cons
 {
     struct crew_order order = {.question = {.task = CREW_SHRINK, .shrinking = *wanted, .length = n},
                                .bytes = bytes,
-                               .fd = -1,
                                .care = c->care,
                                .out = out};
 
@@ -388,21 +405,19 @@ enum image_verdict crew_shrink(struct crew *c, const void *bytes, size_t n, cons
 enum image_verdict crew_probe(struct crew *c, const void *bytes, size_t n, struct crew_care care,
                               struct image_info *info, struct image_reason *reason)
 {
-    struct crew_order order = {.question = {.task = CREW_PROBE, .length = n}, .bytes = bytes, .fd = -1, .care = care};
+    struct crew_order order = {.question = {.task = CREW_PROBE, .length = n}, .bytes = bytes, .care = care};
     enum image_verdict verdict = crew_ask(c, &order, reason);
 
     *info = order.answer.info;
     return verdict;
 }
 
-enum image_verdict crew_decode(struct crew *c, const struct image_frame *frame, const struct crew_decoding *wanted,
-                               struct crew_care care, struct image_reason *reason)
+enum image_verdict crew_decode(struct crew *c, const void *bytes, size_t n, const struct crew_decoding *wanted,
+                               struct crew_care care, void *pixels, struct image_reason *reason)
 {
     struct crew_order order = {
-        .question = {.task = CREW_DECODE, .length = wanted->length}, .fd = frame->fd, .care = care};
+        .question = {.task = CREW_DECODE, .length = n}, .bytes = bytes, .care = care, .pixels = pixels};
 
     order.question.decoding.wanted = *wanted;
-    order.question.decoding.frame = frame->id;
-    order.question.decoding.mapped = frame->mapped;
     return crew_ask(c, &order, reason);
 }

@@ -3,10 +3,7 @@
 #ifndef FS_IMAGE_CREW_H
 #define FS_IMAGE_CREW_H
 
-#include "fs/image/frame.h"
 #include "fs/image/image.h"
-
-#include <sys/types.h>
 
 struct crew;
 
@@ -19,8 +16,6 @@ struct crew_care {
 /* `program` is executed as `program --worker`, which calls crew_work; processes are started when they are needed, as
  * many as there are callers at once. */
 int crew_create(const char *program, struct crew **crew);
-/* Its processes are this user's where ours is root's: before the first picture. */
-void crew_become(struct crew *crew, uid_t uid, gid_t gid);
 void crew_heed(struct crew *crew, struct crew_care care); /* for crew_shrink; before the first picture */
 void crew_rest(struct crew *crew);                        /* ends those that have nothing to do, until there is more */
 void crew_stop(struct crew *crew);    /* ends the processes: who waits for one is told that it has died */
@@ -36,19 +31,21 @@ enum image_verdict crew_shrink(struct crew *crew, const void *bytes, size_t n, c
 enum image_verdict crew_probe(struct crew *crew, const void *bytes, size_t n, struct crew_care care,
                               struct image_info *info, struct image_reason *reason);
 
-/* What of a frame is what. Pixels are decoded, in the size that image_decoded tells, and then resized, if need be. */
+/* Pixels are decoded, in the size that image_decoded tells, and then resized, if need be. */
 struct crew_decoding {
-    size_t file, length; /* the picture's file */
-    size_t array;        /* where its pixels go */
     struct image_wish wish;
     struct image_pixels decoded, shown; /* without `data` */
 };
-enum image_verdict crew_decode(struct crew *crew, const struct image_frame *frame, const struct crew_decoding *wanted,
-                               struct crew_care care, struct image_reason *reason);
+/* `pixels`: as many bytes as `shown` has. Each process writes into a slot of its own, and what is in there is copied:
+ * one that a picture has taken over reaches no other, but those that it is asked for itself. crew_decoding_slot: how
+ * much that takes; a process keeps a part of it for the next picture. */
+enum image_verdict crew_decode(struct crew *crew, const void *bytes, size_t n, const struct crew_decoding *wanted,
+                               struct crew_care care, void *pixels, struct image_reason *reason);
+size_t crew_decoding_slot(const struct crew_decoding *wanted, size_t n);
 
-/* In the process, with what follows `--worker` in its arguments: lays down what rights it has, and answers on stdin, a
- * socket, until that is closed. Its exit status. For tests the environment has DEALFS_IMAGE_FAULT=crash=LENGTH or
- * hang=LENGTH: what becomes of a file of that length when it is shrunk or decoded. */
-int crew_work(char **user);
+/* In the process: lays down what rights it has (confine.h), and answers on stdin, a socket, until that is closed. Its
+ * exit status. For tests the environment has DEALFS_IMAGE_FAULT=FAULT=LENGTH, by the table in crew-work.c: what becomes
+ * of a file of that length when it is shrunk or decoded. */
+int crew_work(void);
 
 #endif

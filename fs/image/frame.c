@@ -4,7 +4,6 @@
 #include "fs/base/cleanup.h"
 
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 
 static size_t whole_pages(size_t size)
@@ -52,12 +51,10 @@ int frame_resize(struct image_frame *f, size_t size)
 
 int frame_create(size_t size, struct image_frame **frame)
 {
-    static _Atomic uint64_t last;
     struct image_frame *f = calloc(1, sizeof *f);
 
     if (!f)
         return -ENOMEM;
-    f->id = atomic_fetch_add(&last, 1) + 1;
     f->fd = memfd_create("dealfs-picture", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     int error = f->fd < 0 || fcntl(f->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) < 0 ? -errno : 0;
     if (!error)

@@ -1,16 +1,14 @@
-/* Memory that is shown to a process of a crew: a file, and the pixels made of it. It lasts from one picture to the
- * next, since to have it made anew takes a tenth of the time of decoding into it. */
+/* Memory for pixels, with a descriptor by which one process of a crew may have it as well. It lasts from one picture to
+ * the next, since to have it made anew takes a tenth of the time of decoding into it. */
 #ifndef FS_IMAGE_FRAME_H
 #define FS_IMAGE_FRAME_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 struct image_frame {
     char *bytes;   /* begins with a page */
     size_t size;   /* bytes of memory that it has, whole pages */
     size_t mapped; /* as much or more */
-    uint64_t id;   /* no other of this process has had it */
     int fd;
 };
 

@@ -58,7 +58,10 @@ struct image_pixels {
     uint32_t width, height;
     unsigned channels;
 };
-size_t image_pixels_size(const struct image_pixels *p);
+static inline size_t image_pixels_size(const struct image_pixels *p)
+{
+    return (size_t)p->width * p->height * p->channels;
+}
 
 /* By the first bytes alone. */
 bool image_is_jpeg(const void *bytes, size_t n);

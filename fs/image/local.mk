@@ -3,6 +3,8 @@ noinst_LIBRARIES += fs/image/libimage.a
 fs_image_libimage_a_SOURCES = \
 	fs/image/codec-inside.h \
 	fs/image/codec.c \
+	fs/image/confine.c \
+	fs/image/confine.h \
 	fs/image/crew-inside.h \
 	fs/image/crew-work.c \
 	fs/image/crew.c \

@@ -1,7 +1,7 @@
 /* dealfs-resizer: makes the pictures of a source smaller before it is mounted.
  *
  *   dealfs-resizer SIDE QUALITY RAM-FOLDER RAM-BYTES SSD-FOLDER SSD-BYTES [COURIER]
- *   dealfs-resizer --worker [UID GID]    see crew.h
+ *   dealfs-resizer --worker    see crew.h
  *
  * Descriptor 3 is the state directory with the source's catalog, 4 the source; COURIER is the number of one to this
  * node's courier, by which several nodes do it together, each its part. What is made goes into segments of the tiers (0
@@ -317,7 +317,7 @@ int main(int argc, char **argv)
     static struct resizer resizer;
 
     if (argc > 1 && strcmp(argv[1], "--worker") == 0)
-        return crew_work(argv + 2);
+        return crew_work();
     if (argc != 7 && argc != 8) {
         fprintf(stderr,
                 "usage: dealfs-resizer SIDE QUALITY RAM RAM-BYTES SSD SSD-BYTES [COURIER] (dealfs mount starts it)\n");

@@ -108,6 +108,30 @@ refused empty.jpg EIO 'not-jpeg: |truncated: '
 ok 'a picture cut short shows its size' stat "$view/dog/cut.jpg.npy"
 like 'and fails when read' "$(cat "$view/dog/cut.jpg.npy" 2>&1 >/dev/null)" 'Input/output error'
 like 'with its reason' "$(tail -1 "$mnt/.dealfs/errors")" 'decoded/dog/cut.jpg.npy.*truncated: '
+# Processes that decode have no rights, and write into nothing that another one, or the server, still needs.
+cat "$view/80/cat/large.jpg.npy" >/dev/null &
+ok 'two decode at once' cksum "$view/90/cat/large.jpg.npy"
+wait
+server=$(value "$mnt" pids.server)
+workers() { pgrep -P "$server" dealfs-resizer; }
+lines() { # that all decoders' /proc/PID/status show
+    local pid
+    for pid in $(workers); do grep -E "^($1):" "/proc/$pid/status" | xargs; done | sort -u | xargs
+}
+is 'who decodes has no capability and can win none' "$(lines 'CapInh|CapPrm|CapEff|CapAmb|NoNewPrivs' | tr -s 0)" \
+    'CapInh: 0 CapPrm: 0 CapEff: 0 CapAmb: 0 NoNewPrivs: 1'
+[ -n "${TEST_SANITIZER-}" ] || is 'makes few system calls' "$(lines Seccomp)" 'Seccomp: 2'
+[ "$(id -u)" != 0 ] || is 'and is nobody where root mounts' "$(lines 'Uid|Gid|CapBnd' | tr -s 0)" \
+    'Uid: 65534 65534 65534 65534 Gid: 65534 65534 65534 65534 CapBnd: 0'
+shared() { # memory that decoders can write and somebody else sees, process by process
+    local pid
+    for pid in $(workers); do
+        awk '$2 ~ /w.s/ { print $5 }' "/proc/$pid/maps" | sort -u
+    done
+}
+is 'none has more of it than its own slot' "$(shared | sort | uniq -d)" ''
+[ "$(id -u)" != 0 ] || ok 'and some have one' test "$(shared | wc -l)" -gt 0
+ok 'one each' test "$(shared | wc -l)" -le "$(workers | wc -l)"
 ok 'status tells what it took to decode' test "$(value "$mnt" upstream.decode_ns)" -gt 0
 ok 'and to fetch' test "$(value "$mnt" upstream.fetch_ns)" -gt 0
 
@@ -198,7 +222,6 @@ length=$(stat -c %s "$src/cat/large.jpg")
 reason() { grep -F 'decoded/cat/large.jpg.npy' "$mnt/.dealfs/errors" | tail -1; }
 others() { [ "$(compare_in dog) $(compare_in 7)" = '16 0 16 0' ]; }
 compare_in() { "$python" "$tmp/compare.py" "$src/$1" "$view/$1"; }
-workers() { pgrep -P "$server" dealfs-resizer; }
 begin_hanging() { # a reader that waits for a picture
     hung=$(grep -c 'it hangs' "$log")
     cat "$view/cat/large.jpg.npy" >/dev/null 2>"$tmp/said" &
