@@ -71,7 +71,7 @@ static uint64_t seconds_since(uint64_t then, uint64_t now)
 
 static void add_endings(struct json *j, const struct endings *endings)
 {
-    unsigned lately = endings_lately(endings);
+    unsigned lately = endings_lately(endings, ENDINGS_LATELY_S * SECOND);
     struct ending last;
     char cause[128];
 
@@ -85,6 +85,29 @@ static void add_endings(struct json *j, const struct endings *endings)
         last.how == ENDING_SIGNAL && last.number == SIGKILL
             ? ": if nobody did that, memory ran out (see dmesg): give the job more, or the mount a smaller ram="
             : "");
+}
+
+static void add_level(struct json *j, const struct handover *h)
+{
+    static const char *const without[] = {
+        [LEVEL_NO_TIERS] = "its tiers: reads are answered by other nodes and the source",
+        [LEVEL_NO_PEERS] = "its tiers and without other nodes: all reads are answered by the source",
+    };
+    uint32_t level = atomic_load(&h->level), lingering = atomic_load(&h->lingering);
+    uint64_t stranded = atomic_load(&h->stranded);
+
+    if (level == LEVEL_NO_TIERS || level == LEVEL_NO_PEERS)
+        add_sentence(j,
+                     "servers of this mount died again and again, so this one works without %s; all comes back after a "
+                     "minute without a death",
+                     without[level]);
+    if (lingering > 0)
+        add_sentence(j, "%u killed server%s cannot end: a disk or the source hangs", lingering,
+                     lingering == 1 ? "" : "s");
+    if (stranded > 0)
+        add_sentence(j,
+                     "%" PRIu64 " request%s failed with EIO while no server could live, the last one %" PRIu64 " s ago",
+                     stranded, stranded == 1 ? "" : "s", seconds_since(atomic_load(&h->stranded_at), clock_realtime()));
 }
 
 /* The store knows what its reads wait for; what else waits, does so for a first join, or in its reader's hands. */
@@ -119,9 +142,9 @@ const char *health_tier_error(const struct tier_status *tier)
     return tier->reason ? tier->reason : tier->error ? control_error_text(tier->error) : NULL;
 }
 
-static void add_tier_health(struct json *j, const char *name, const struct tier_status *tier)
+static void add_tier_health(struct json *j, const char *name, const struct tier_status *tier, bool shut)
 {
-    if (tier->state == TIER_LOCKED)
+    if (tier->state == TIER_LOCKED && !shut)
         add_sentence(j, "the %s tier is not open yet: the server before this one still has it", name);
     if (tier->state == TIER_CLOSED)
         add_sentence(j, "the %s tier takes nothing more: %s; what it holds is served", name, health_tier_error(tier));
@@ -176,6 +199,7 @@ void health_add_status(struct json *j, const struct control *control, const stru
                        const struct store_stats *stats)
 {
     int metrics = atomic_load(&control->writer_error);
+    bool shut = control->config.handover && atomic_load(&control->config.handover->level) >= LEVEL_NO_TIERS;
     struct stage_progress stage = {0};
 
     json_begin_array(j, "health");
@@ -183,10 +207,11 @@ void health_add_status(struct json *j, const struct control *control, const stru
     add_state_health(j, control);
     if (control->config.handover) {
         add_endings(j, &control->config.handover->endings);
+        add_level(j, control->config.handover);
         add_waits(j, control, stats);
     }
     for (int i = 0; i < TIERS; i++)
-        add_tier_health(j, tier_names[i], &stats->tier[i]);
+        add_tier_health(j, tier_names[i], &stats->tier[i], shut);
     add_source_health(j, control, &stats->root);
     for (int i = 1; i < STORE_ERRNOS; i++)
         if (stats->errors[i] > 0)

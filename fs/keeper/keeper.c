@@ -7,18 +7,20 @@
 #include "fs/attach/config.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
-#include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/base/process.h"
+#include "fs/keeper/backoff.h"
 #include "fs/keeper/feeding.h"
+#include "fs/keeper/oom.h"
 #include "fs/keeper/putup.h"
+#include "fs/keeper/servers.h"
 #include "fs/keeper/standby.h"
+#include "fs/keeper/stranded.h"
 #include "fs/keeper/takedown.h"
 #include "fs/wire/handover.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -30,13 +32,13 @@ enum {
     TICK_MS = 100, /* how often the leader's state is looked at */
     SECOND_TICKS = 1000 / TICK_MS,
     COMING_MS = 5,     /* the same until the mount is up */
-    MOST_FAILURES = 5, /* servers in a row that died before they answered a request */
-    YOUNG_S = 10,      /* an idle server that lived longer is no failure */
+    MOST_FAILURES = 5, /* servers in a row that died before the mount was up */
+    YOUNG_PART = 3,    /* a server that has lived for this part of the patience could live */
+    DYING_S = 5,       /* for one that is killed; then the next one starts */
     CLOSING_S = 60,    /* for a server to store what it holds after the mount ended */
     LOOK_S = 2,        /* how often it is looked whether a mount whose reads wait is there */
     ABANDONED_S = 10,  /* for reads in one that was taken away */
     PUTUP_S = 60,      /* for one that puts them up */
-    KEEPER_OOM = -500,
 };
 
 enum coming { COMING_WAITS /* for a server that answers */, COMING_PUT_UP /* by a child */, COMING_DONE };
@@ -46,19 +48,22 @@ struct keeper {
     pid_t standby;
     struct mount_config config;
     struct handover *handover;
-    char program[PATH_MAX]; /* dealfs-server */
-    char oom[16];           /* the score that the server is to have again */
-    struct process server;
+    char oom[OOM_TEXT]; /* the score of its children */
+    struct servers servers;
     struct feeding feeding;
+    struct stranded stranded;
+    uint64_t young;    /* nanoseconds: a server that died sooner could not live */
+    uint64_t lived_at; /* when one was last seen that could */
+    bool renewing;     /* the server was killed for the next one to have tiers and peers again */
     enum coming coming;
     pid_t putting_up;
     uint64_t put_up_at;          /* when that child was made */
     uint64_t ended_at;           /* 0: not seen yet */
     bool leaving;                /* FD_LIFE has hung up, or the server was told to leave */
-    int status;                  /* of wait; -1: not known */
     enum ending_how fault;       /* that it was killed for; ENDING_UNSEEN: none */
     uint64_t beats;              /* of the server, when last looked at */
     int silent, patience;        /* ticks: since it last beat, and before it is replaced */
+    uint64_t killed_at;          /* 0: it was not killed */
     pid_t looker;                /* a child that looks whether the mount is there; 0: none */
     uint64_t looked_at, gone_at; /* when it last began; when the mount was first seen to be gone, 0: it was there */
 };
@@ -85,94 +90,12 @@ static void keeper_fail(const char *what, int error)
     exit(1);
 }
 
-/* --- the server --- */
+/* --- it goes --- */
 
-static int set_oom(const char *text)
+static void kill_server(struct keeper *k)
 {
-    CLEANUP_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
-}
-
-/* Parent and child both do it: else a keeper that dies between fork and this would leave a server that the next keeper
- * does not know of. False: there is another one, or the next keeper is about to start it. */
-static bool register_server(struct handover *h, uint32_t before, pid_t server)
-{
-    return atomic_compare_exchange_strong(&h->server, &before, (uint32_t)server) || before == (uint32_t)server;
-}
-
-/* `before`: what was registered before the fork. */
-static void execute_server(struct keeper *k, uint32_t before)
-{
-    char line[PATH_MAX + 64];
-    if (k->oom[0])
-        set_oom(k->oom);
-    int error = process_become(k->config.owner_uid, k->config.owner_gid);
-    if (!error && !register_server(k->handover, before, getpid()))
-        _exit(0);
-    if (!error) {
-        close(FD_DATA_MOUNT);
-        close(FD_CONTROL_MOUNT);
-        handover_close_others();
-        execl(k->program, "dealfs-server", k->config.state, (char *)NULL);
-        error = -errno;
-    }
-    snprintf(line, sizeof line, "start %s: %s", k->program, strerror(-error));
-    log_error("%s", line);
-    tell_command(line);
-    _exit(SERVER_REFUSED);
-}
-
-static int start_server(struct keeper *k)
-{
-    struct handover *h = k->handover;
-    atomic_fetch_add(&h->generation, 1);
-    atomic_store(&h->started, clock_now());
-    atomic_store(&h->answered, handover_answered(h));
-    atomic_store(&h->pulse.beats, 0);
-    atomic_store(&h->pulse.oldest, 0);
-    k->status = -1;
-    k->fault = ENDING_UNSEEN;
-    k->silent = 0;
-    uint32_t before = atomic_load(&h->server);
-    pid_t child = fork();
-    if (child == 0)
-        execute_server(k, before);
-    if (child < 0)
-        return -errno;
-    register_server(h, before, child);
-    log_debug("keeper", "server %d begins, the mount's number %u", (int)child, atomic_load(&h->generation));
-    int error = process_watch(child, &k->server);
-    if (error) {
-        kill(child, SIGKILL);
-        waitpid(child, &k->status, 0);
-    }
-    return error;
-}
-
-/* The server with this number, if it is alive. The number is what its user says it is. */
-static bool watch_adopted(struct keeper *k, uint32_t server)
-{
-    if (process_watch((pid_t)server, &k->server))
-        return false;
-    if (process_is_dead(&k->server) || !process_belongs_to(&k->server, k->config.owner_uid)) {
-        process_forget(&k->server);
-        return false;
-    }
-    return true;
-}
-
-/* The server of the keeper before, if it is alive; if not, one that is just being forked is no server any more. */
-static bool adopt_server(struct keeper *k)
-{
-    uint32_t server = atomic_load(&k->handover->server);
-    do {
-        if (watch_adopted(k, server)) {
-            k->status = -1;
-            log_info("the keeper before died: this one watches server %d", (int)k->server.id);
-            return true;
-        }
-    } while (!atomic_compare_exchange_strong(&k->handover->server, &server, 0));
-    return false;
+    process_kill(&k->servers.server);
+    k->killed_at = clock_now();
 }
 
 static void keeper_leave(struct keeper *k, const char *why)
@@ -225,8 +148,8 @@ static void reap_children(struct keeper *k)
     int status;
     for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;) {
         log_debug("keeper", "child %d has ended, wait says 0x%x", (int)child, (unsigned)status);
-        if (child == k->server.id)
-            k->status = status;
+        if (child == k->servers.server.id)
+            k->servers.status = status;
         if (child == k->standby)
             k->standby = 0;
         feeding_reaped(&k->feeding, child, status);
@@ -273,8 +196,8 @@ static void keeper_tick(struct keeper *k)
     if (k->ended_at == 0) {
         k->ended_at = now;
     } else if (now - k->ended_at > CLOSING_S * SECOND) {
-        log_error("server %d does not end though its mount has: killed", (int)k->server.id);
-        process_kill(&k->server);
+        log_error("server %d does not end though its mount has: killed", (int)k->servers.server.id);
+        kill_server(k);
         k->ended_at = now;
     }
 }
@@ -282,13 +205,13 @@ static void keeper_tick(struct keeper *k)
 static void replace_silent(struct keeper *k, enum ending_how fault)
 {
     k->silent = 0;
-    if (process_is_traced(k->server.id)) {
-        log_warning("server %d answers nothing, but a debugger has it: left alone", (int)k->server.id);
+    if (process_is_traced(k->servers.server.id)) {
+        log_warning("server %d answers nothing, but a debugger has it: left alone", (int)k->servers.server.id);
         return;
     }
-    log_error("server %d is %s: killed", (int)k->server.id, fault == ENDING_STOPPED ? "stopped" : "stuck");
+    log_error("server %d is %s: killed", (int)k->servers.server.id, fault == ENDING_STOPPED ? "stopped" : "stuck");
     k->fault = fault;
-    process_kill(&k->server);
+    kill_server(k);
 }
 
 /* A server that is stopped, or whose readers do not come back, is replaced: the next one answers what it has in hand.
@@ -299,66 +222,114 @@ static void look_after(struct keeper *k)
     if (k->coming != COMING_DONE || has_flag(k, HANDOVER_ENDED)) /* its ticks are shorter; keeper_tick() sees to it */
         return;
     uint64_t beats = atomic_load(&k->handover->pulse.beats);
-    bool stopped = process_is_stopped(&k->server);
-    bool beat = beats != k->beats || (beats == 0 && !process_is_traced(k->server.id));
+    bool stopped = process_is_stopped(&k->servers.server);
+    bool beat = beats != k->beats || (beats == 0 && !process_is_traced(k->servers.server.id));
     k->beats = beats;
     k->silent = stopped || !beat ? k->silent + 1 : 0;
     if (stopped && k->silent == SECOND_TICKS)
         log_warning("server %d is stopped (by SIGSTOP or the like): it is replaced in %d s unless it goes on",
-                    (int)k->server.id, (k->patience - k->silent) / SECOND_TICKS);
+                    (int)k->servers.server.id, (k->patience - k->silent) / SECOND_TICKS);
     if (k->silent >= k->patience)
         replace_silent(k, stopped ? ENDING_STOPPED : ENDING_STUCK);
+}
+
+/* One turn of the loops below. `server`: what tells its end; -1: none runs. False: the data mount has ended. */
+static bool keeper_turn(struct keeper *k, int server)
+{
+    bool waits = k->coming == COMING_WAITS && !k->leaving && handover_has(FD_READY);
+    struct pollfd fd[] = {
+        {.fd = server, .events = POLLIN},
+        {.fd = k->leaving || !handover_has(FD_LIFE) ? -1 : FD_LIFE},
+        {.fd = waits ? FD_READY : -1},
+        {.fd = server < 0 ? FD_DATA : -1},
+    };
+    int ready = poll(fd, 4, k->coming == COMING_DONE ? TICK_MS : COMING_MS);
+    if (ready > 0 && fd[1].revents)
+        keeper_leave(k, "whom the mount was made for is gone");
+    else if (ready > 0 && fd[2].revents)
+        keeper_leave(k, "the command that made the mount is gone");
+    if (!k->leaving && has_flag(k, HANDOVER_LEAVE))
+        keeper_leave(k, "another node of the world has ended it");
+    return ready <= 0 || !fd[3].revents;
+}
+
+/* A server that has done without tiers or peers for a minute is replaced by one that has them. */
+static void renew_server(struct keeper *k)
+{
+    if (k->renewing || k->coming != COMING_DONE || has_flag(k, HANDOVER_ENDED) || !backoff_is_over(k->handover))
+        return;
+    log_info("server %d has lived for a minute: the next one has all tiers and peers again", (int)k->servers.server.id);
+    k->renewing = true;
+    kill_server(k);
+}
+
+/* Killed and not dead, its main thread hangs in the kernel: as good as dead. */
+static bool server_is_dead(const struct keeper *k)
+{
+    return process_is_dead(&k->servers.server) || (k->killed_at && clock_now() - k->killed_at > DYING_S * SECOND);
 }
 
 /* Returns when the server is dead. */
 static void watch_server(struct keeper *k)
 {
-    while (!process_is_dead(&k->server)) {
-        bool waits = k->coming == COMING_WAITS && !k->leaving && handover_has(FD_READY);
-        struct pollfd fd[] = {
-            {.fd = k->server.pidfd, .events = POLLIN},
-            {.fd = k->leaving || !handover_has(FD_LIFE) ? -1 : FD_LIFE},
-            {.fd = waits ? FD_READY : -1},
-        };
-        int ready = poll(fd, 3, k->coming == COMING_DONE ? TICK_MS : COMING_MS);
-        if (ready > 0 && fd[1].revents)
-            keeper_leave(k, "whom the mount was made for is gone");
-        else if (ready > 0 && fd[2].revents)
-            keeper_leave(k, "the command that made the mount is gone");
-        if (!k->leaving && has_flag(k, HANDOVER_LEAVE))
-            keeper_leave(k, "another node of the world has ended it");
+    k->killed_at = 0;
+    while (!server_is_dead(k)) {
+        keeper_turn(k, k->servers.server.pidfd);
+        if (clock_now() - atomic_load(&k->handover->started) > k->young)
+            k->lived_at = clock_now();
         look_after(k);
+        renew_server(k);
         keeper_tick(k);
     }
     /* The leader may be dead a moment before the others, and only when all are there is a status. */
-    poll(&(struct pollfd){.fd = k->server.pidfd, .events = POLLIN}, 1, TICK_MS);
+    poll(&(struct pollfd){.fd = k->servers.server.pidfd, .events = POLLIN}, 1, TICK_MS);
     reap_children(k);
+    if (atomic_load(&k->handover->pulse.beats) > 0)
+        stranded_forget(&k->stranded);
+}
+
+/* No server runs: until one may be started. False: the mount has ended meanwhile. */
+static bool await_start(struct keeper *k, uint64_t pause)
+{
+    uint64_t end = clock_now() + pause;
+    while (clock_now() < end || !servers_may_start(&k->servers)) {
+        if (!keeper_turn(k, -1)) {
+            atomic_fetch_or(&k->handover->flags, HANDOVER_ENDED);
+            return false;
+        }
+        keeper_tick(k);
+        stranded_look(&k->stranded, k->lived_at);
+        if (clock_now() >= end)
+            log_limited(LOG_LEVEL_ERROR, 60,
+                        "%d killed servers cannot end (a disk or the source hangs): none is started", LINGERING_MOST);
+    }
+    return true;
 }
 
 static void note_death(const struct keeper *k, char *text, size_t n)
 {
     struct ending ending = {.how = k->fault};
-    if (!k->fault && k->status != -1) {
-        ending.how = WIFSIGNALED(k->status) ? ENDING_SIGNAL : ENDING_EXIT;
-        ending.number = WIFSIGNALED(k->status) ? WTERMSIG(k->status) : WEXITSTATUS(k->status);
+    if (!k->fault && k->servers.status != -1) {
+        ending.how = WIFSIGNALED(k->servers.status) ? ENDING_SIGNAL : ENDING_EXIT;
+        ending.number = WIFSIGNALED(k->servers.status) ? WTERMSIG(k->servers.status) : WEXITSTATUS(k->servers.status);
     }
     endings_add(&k->handover->endings, ending.how, ending.number);
     ending_describe(&ending, text, n);
 }
 
-/* True: enough of them. */
-static bool count_failure(struct keeper *k, const char *death)
+/* Returns how many in a row could not live. */
+static unsigned count_failure(struct keeper *k, const char *death)
 {
     struct handover *h = k->handover;
     uint64_t answered = handover_answered(h) - atomic_load(&h->answered);
     uint64_t lived = clock_now() - atomic_load(&h->started);
-    bool failure = answered == 0 && lived < YOUNG_S * SECOND;
+    bool failure = answered == 0 && lived < k->young;
     unsigned failures = failure ? atomic_fetch_add(&h->failures, 1) + 1 : 0;
     if (!failure)
         atomic_store(&h->failures, 0);
-    log_error("server %d %s after %" PRIu64 " ms and %" PRIu64 " requests", (int)k->server.id, death,
+    log_error("server %d %s after %" PRIu64 " ms and %" PRIu64 " requests", (int)k->servers.server.id, death,
               lived / (SECOND / 1000), answered);
-    return failures >= MOST_FAILURES;
+    return failures;
 }
 
 /* --- the end --- */
@@ -385,41 +356,56 @@ static int keeper_finish(struct keeper *k)
     return 0;
 }
 
-static int keeper_run(struct keeper *k)
+static bool has_refused(const struct keeper *k)
 {
-    bool running = adopt_server(k);
-    for (;;) {
-        int error = running ? 0 : start_server(k);
-        if (error) {
-            log_limited(LOG_LEVEL_ERROR, 1, "start a server: %s", strerror(-error));
-            clock_sleep(TICK_MS * MILLISECOND);
-            continue;
-        }
-        running = false;
-        watch_server(k);
-        char death[128];
-        if (has_flag(k, HANDOVER_ENDED))
-            return keeper_finish(k);
-        note_death(k, death, sizeof death);
-        bool refused = has_flag(k, HANDOVER_REFUSED) ||
-                       (k->status != -1 && WIFEXITED(k->status) && WEXITSTATUS(k->status) == SERVER_REFUSED);
-        if (refused)
-            return give_up(k, "the server cannot run");
-        if (count_failure(k, death))
-            return give_up(k, "five servers in a row died before they answered one request");
-        process_forget(&k->server);
-    }
+    int status = k->servers.status;
+    return has_flag(k, HANDOVER_REFUSED) ||
+           (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == SERVER_REFUSED);
 }
 
-static void protect_from_oom(struct keeper *k)
+/* A server is dead. The pause before the next one; -1: there is none, `why` not. */
+static int64_t server_died(struct keeper *k, const char **why)
 {
-    CLEANUP_STR struct str now = STR_INIT;
-    char text[16];
-    if (geteuid() != 0 || file_read(AT_FDCWD, "/proc/self/oom_score_adj", sizeof k->oom - 1, &now))
-        return;
-    snprintf(text, sizeof text, "%d", KEEPER_OOM);
-    if (atoi(now.data) > KEEPER_OOM && set_oom(text) == 0)
-        snprintf(k->oom, sizeof k->oom, "%s", now.data);
+    char death[128];
+    if (k->renewing) {
+        k->renewing = false;
+        atomic_store(&k->handover->level, LEVEL_WHOLE);
+        return 0;
+    }
+    note_death(k, death, sizeof death);
+    bool enough = count_failure(k, death) >= MOST_FAILURES;
+    *why = has_refused(k) ? "the server cannot run"
+           : enough       ? "five servers in a row died before they answered one request"
+                          : NULL;
+    if (*why && !has_flag(k, HANDOVER_READY)) /* a mount that was up is for its owner to end */
+        return -1;
+    return (int64_t)backoff_died(k->handover);
+}
+
+static int keeper_run(struct keeper *k)
+{
+    bool running = servers_adopt(&k->servers);
+    int64_t pause = 0;
+    const char *why;
+    for (;; running = false) {
+        if (!running && !await_start(k, (uint64_t)pause))
+            return keeper_finish(k);
+        int error = running ? 0 : servers_start(&k->servers);
+        if (error) {
+            log_limited(LOG_LEVEL_ERROR, 1, "start a server: %s", strerror(-error));
+            pause = TICK_MS * MILLISECOND;
+            continue;
+        }
+        k->fault = ENDING_UNSEEN;
+        k->silent = 0;
+        watch_server(k);
+        if (has_flag(k, HANDOVER_ENDED))
+            return keeper_finish(k);
+        pause = server_died(k, &why);
+        if (pause < 0)
+            return give_up(k, why);
+        servers_bury(&k->servers);
+    }
 }
 
 static void keeper_prepare(struct keeper *k)
@@ -437,24 +423,28 @@ static void keeper_prepare(struct keeper *k)
     if (error)
         keeper_fail("read the mount's configuration", error);
     log_open("dealfs-keeper", log, k->config.syslog);
-    error = handover_find_program("dealfs-server", k->program, sizeof k->program);
-    if (error)
-        keeper_fail("find dealfs-server beside dealfs-keeper", error);
     error = handover_open(true, &k->handover);
     if (error)
         keeper_fail("make the memory that the servers share", error);
+    error = servers_init(&k->servers, &k->config, k->handover, k->oom);
+    if (error)
+        keeper_fail("find dealfs-server beside dealfs-keeper", error);
     if (chdir("/"))
         keeper_fail("change to /", -errno);
-    protect_from_oom(k);
-    const char *patience = getenv("DEALFS_PATIENCE"); /* seconds; for tests */
-    k->patience = SECOND_TICKS * (patience && atoi(patience) > 0 ? atoi(patience) : SERVER_PATIENCE_S);
+    oom_protect(k->oom);
+    const char *text = getenv("DEALFS_PATIENCE"); /* seconds; for tests */
+    int patience = text && atoi(text) > 0 ? atoi(text) : SERVER_PATIENCE_S;
+    k->patience = SECOND_TICKS * patience;
+    k->young = (unsigned)patience * SECOND / YOUNG_PART;
+    k->lived_at = clock_now();
+    stranded_init(&k->stranded, k->handover, (unsigned)patience * SECOND);
     atomic_store(&k->handover->keeper, (uint32_t)getpid());
     feeding_init(&k->feeding, &k->config, k->handover, k->oom);
 }
 
 int main(int argc, char **argv)
 {
-    static struct keeper k = {.server = {0, -1, -1}};
+    static struct keeper k;
     if (argc != 2) {
         fprintf(stderr, "usage: dealfs-keeper STATE (it is started by `dealfs mount`)\n");
         return 2;

@@ -1,12 +1,20 @@
 noinst_LIBRARIES += fs/keeper/libkeeper.a
 
 fs_keeper_libkeeper_a_SOURCES = \
+	fs/keeper/backoff.c \
+	fs/keeper/backoff.h \
 	fs/keeper/feeding.c \
 	fs/keeper/feeding.h \
+	fs/keeper/oom.c \
+	fs/keeper/oom.h \
 	fs/keeper/putup.c \
 	fs/keeper/putup.h \
+	fs/keeper/servers.c \
+	fs/keeper/servers.h \
 	fs/keeper/standby.c \
 	fs/keeper/standby.h \
+	fs/keeper/stranded.c \
+	fs/keeper/stranded.h \
 	fs/keeper/takedown.c \
 	fs/keeper/takedown.h
 

@@ -87,6 +87,8 @@ static int open_store(struct server *s)
         .counts = handover_counts(s->handover),
         .served = &handover_feed(s->handover)->served,
     };
+    for (int i = 0; i < TIERS; i++)
+        config.tier[i].shut = atomic_load(&s->handover->level) >= LEVEL_NO_TIERS;
     return store_open(&config, &s->store);
 }
 

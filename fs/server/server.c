@@ -38,28 +38,18 @@ enum {
     ARENAS = 4,
     KEPT_BYTES = 2 << 20,
     CLOSE_SECONDS = 15,
-    RETRY_SECONDS = 2,
     TICK_MS = 100,
     LOOK_MS = 1000, /* for what no descriptor tells */
     STAGING_DEATHS = 3,
 };
 
-static bool may_pass(int error)
-{
-    return error == -ENOMEM || error == -EAGAIN || error == -EMFILE || error == -ENFILE;
-}
-
-/* Before the command has its answer, one line says why there will be none. Nobody restarts a server that refused; but a
- * mount that has been up outlives what may pass: the next server tries a moment later. */
+/* Before the command has its answer, one line says why there will be none. In a mount that has been up another server
+ * tries later. */
 void server_refuse(struct server *s, const char *what, const char *on, int error)
 {
     char line[PATH_MAX + 256];
     snprintf(line, sizeof line, "%s %s: %s", what, on, strerror(-error));
     log_error("%s", line);
-    if (s->handover && (atomic_load(&s->handover->flags) & HANDOVER_READY) && may_pass(error)) {
-        sleep(RETRY_SECONDS);
-        _exit(1);
-    }
     handover_tell(line);
     if (s->handover)
         atomic_fetch_or(&s->handover->flags, HANDOVER_REFUSED);
@@ -360,7 +350,8 @@ int main(int argc, char **argv)
     open_control(&s);
     go_on_staging(&s);
     start_sessions(&s);
-    server_start_peers(&s);
+    if (atomic_load(&s.handover->level) < LEVEL_NO_PEERS)
+        server_start_peers(&s);
     say_ready(&s);
     server_run(&s);
     return server_finish(&s);

@@ -11,7 +11,7 @@ extern const char *const tier_names[TIERS]; /* "ram", "ssd" */
 /* Why a tier takes nothing more, or nothing at all. */
 enum tier_state {
     TIER_ABSENT, /* not configured */
-    TIER_LOCKED, /* the server before us still has it open, or descriptors or memory are short: tried again */
+    TIER_LOCKED, /* the server before us still has it open, or descriptors or memory are short: tried again; or shut */
     TIER_OPEN,   /* holds and admits */
     TIER_CLOSED, /* holds, admits no more: an error stopped admission (ENOSPC, EDQUOT, EIO) */
     TIER_FAILED, /* cannot be opened: holds nothing; its files are left as they are */
@@ -21,6 +21,7 @@ struct tier_config {
     const char *directory;  /* NULL: absent. RAM: a tmpfs, whose files are mapped; SSD: direct reads */
     uint64_t capacity;      /* bytes of values */
     uint64_t device, inode; /* the directory's: no other one is used, and none is made; 0: any */
+    bool shut;              /* it is never opened, and stays locked: servers have died, perhaps of it */
 };
 
 struct tier_status {

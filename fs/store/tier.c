@@ -169,7 +169,7 @@ int tier_create(enum tier_name name, const struct tier_config *config, struct ma
     rooms_init(&t->rooms, &t->stock, t->folder.path);
     int error = stock_init(&t->stock, name, config, map, pool);
     t->config.directory = t->stock.directory;
-    if (!error && config->directory) {
+    if (!error && config->directory && !config->shut) {
         open_tier(t);
         error = thread_create(&t->thread, tier_names[name], tier_thread, t);
         t->running = !error;

@@ -30,12 +30,12 @@ int endings_get(const struct endings *e, unsigned back, struct ending *ending)
     return 0;
 }
 
-unsigned endings_lately(const struct endings *e)
+unsigned endings_lately(const struct endings *e, uint64_t time)
 {
     uint64_t now = clock_realtime();
     struct ending ending;
     unsigned n = 0;
-    while (endings_get(e, n, &ending) == 0 && ending.at + ENDINGS_LATELY_S * SECOND > now)
+    while (endings_get(e, n, &ending) == 0 && ending.at + time > now)
         n++;
     return n;
 }

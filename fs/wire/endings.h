@@ -34,7 +34,8 @@ struct ending {
 void endings_add(struct endings *endings, enum ending_how how, int number);
 /* The `back`th from the last one, 0 is that; -ENOENT: there were fewer, or it is not kept. */
 int endings_get(const struct endings *endings, unsigned back, struct ending *ending);
-unsigned endings_lately(const struct endings *endings); /* in the last ENDINGS_LATELY_S seconds, of those kept */
+unsigned endings_lately(const struct endings *endings,
+                        uint64_t time); /* in the last `time` nanoseconds, of those kept */
 
 /* "was killed by signal 9 (Killed)" */
 void ending_describe(const struct ending *ending, char *text, size_t n);

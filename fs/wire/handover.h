@@ -34,12 +34,12 @@ enum handover_fd {
 };
 
 /* Exit statuses of the server that mean something to the keeper. */
-enum { SERVER_ENDED = 0, SERVER_REFUSED = 2 /* it said why, and would say the same again: do not restart */ };
+enum { SERVER_ENDED = 0, SERVER_REFUSED = 2 /* it said why: where the mount is not up yet, do not restart */ };
 
 enum handover_flags {
     HANDOVER_READY = 1,      /* a server answers */
     HANDOVER_ENDED = 2,      /* the data mount is gone */
-    HANDOVER_REFUSED = 4,    /* as SERVER_REFUSED, for a keeper that is not the server's parent */
+    HANDOVER_REFUSED = 4,    /* as SERVER_REFUSED, for a keeper that is not the server's parent; of the last server */
     HANDOVER_LEAVE = 16,     /* the keeper is to take the mount away */
     HANDOVER_ABANDONED = 32, /* the mount was taken away, and those who are inside wait in vain: the server is to end */
 };
@@ -50,7 +50,10 @@ struct staging {
     _Atomic uint32_t deaths; /* of servers since */
 };
 
-enum { SERVER_PATIENCE_S = 30 }; /* which a keeper has with a server that does nothing */
+enum { SERVER_PATIENCE_S = 30 }; /* of a keeper with a server that does nothing, and of requests with no server */
+
+/* What a server does without after others died (fs/keeper/backoff.h). */
+enum server_level { LEVEL_WHOLE, LEVEL_NO_TIERS, LEVEL_NO_PEERS /* nor tiers */ };
 
 /* What a server lets its keeper and those who ask for `status` know while it runs. */
 struct pulse {
@@ -74,7 +77,11 @@ struct handover {
     struct staging staging;
     struct pulse pulse;
     struct endings endings;
-    _Atomic uint32_t standby; /* process id: fs/keeper/standby.h */
+    _Atomic uint32_t standby;     /* process id: fs/keeper/standby.h */
+    _Atomic uint32_t level;       /* enum server_level, of the running server */
+    _Atomic uint32_t lingering;   /* killed servers that cannot end yet: a thread of theirs hangs in the kernel */
+    _Atomic uint64_t stranded;    /* requests that the keeper answered with EIO because no server lived */
+    _Atomic uint64_t stranded_at; /* the last one: nanoseconds, of the day's clock */
 };
 
 struct feed;

@@ -50,12 +50,13 @@ class Tree:
 
 class Mount:
     def __init__(self, base, tree, name, faults='', source_faults='', life=None, owner=0, expect=True,
-                 keeper=KEEPER):
+                 keeper=KEEPER, minute=0, patience=30):
         self.path = os.path.join(base, name)
         self.state = os.path.join(base, name + '.state')
         self.memory = None
         os.mkdir(self.path)
-        env = dict(os.environ, DEALFS_FAULTS=faults, OWNER=str(owner))
+        env = dict(os.environ, DEALFS_FAULTS=faults, OWNER=str(owner), DEALFS_MINUTE=str(minute),
+                   DEALFS_PATIENCE=str(patience))
         if source_faults:
             env['DEALFS_SOURCE_FAULTS'] = source_faults
         if life is not None:
@@ -94,6 +95,14 @@ class Mount:
                 return f.read()
         except OSError as e:
             return str(e)
+
+    def status(self):
+        with open(self.state + '/control/status') as f:
+            return json.load(f)
+
+    def healthy(self, text):
+        """The sentences of health have this in them."""
+        return text in '; '.join(self.status()['health'])
 
     def processes(self):
         found = []
@@ -330,12 +339,108 @@ def gives_up(base, tree):
     ok(not m.up and 'five servers' in m.message, 'five servers that die at their start: the command is told')
     diag(m.message)
     ok(m.gone(), 'and nothing is left')
-    m = Mount(base, tree, 'later', faults=','.join(f'abort_start@{i}' for i in range(2, 9)))
-    path = os.path.join(m.path, 'd0/f0')
+
+
+def outlives_deaths(base, tree):
+    """Twelve servers in a row, each killed at once: the later ones after a pause, without tiers or peers."""
+    m = Mount(base, tree, 'dozen', minute=4)
+    for deaths, state, text in (2, 'open', '2 servers'), (1, 'locked', 'without its tiers:'), (
+            2, 'locked', 'without other nodes:'):
+        killed = all(m.kill_server() for _ in range(deaths))
+        ok(killed and all_right(m.path, tree), f'{deaths} more killed: reads are right')
+        ok(m.status()['ram']['state'] == state and m.healthy(text), f'the RAM tier is {state}, and health has "{text}"')
+    ok(wait_for(lambda: m.status()['ram']['state'] == 'open' and not m.healthy('without')),
+       'when none has died for a while, the tiers are open again')
+    ok('has lived for a minute' in m.log(), 'by another server, as the log says')
+    generation, began = m.generation, time.monotonic()
+    for _ in range(12):
+        last, server = m.generation, m.server
+        kill(server)
+        wait_for(lambda: m.generation > last and m.server not in (0, server))
+    ok(m.generation == generation + 12 and m.mounted(), 'twelve killed at once: the mount stays')
+    took = time.monotonic() - began
+    ok(took > 1.5, f'they were not started at once each time ({took:.1f} s)')
+    ok(all_right(m.path, tree), 'and reads are right')
+    subprocess.run(['umount', m.path], check=False)
+    ok(m.gone(), 'umount: nothing is left')
+
+
+def dies_of_each_answer(base, tree):
+    m = Mount(base, tree, 'answer', minute=12)
+    readers, began = Readers(m, tree, 2), time.monotonic()
+    generation = m.generation
+    while time.monotonic() < began + 4:
+        server, answered = m.server, m.answered
+        if wait_for(lambda: m.answered > answered or m.server != server, 1):
+            kill(server)
+    started = m.generation - generation
+    ok(started <= 9, f'killed after each first answer, it was started {started} times in 4 s')
+    reads, errors = readers.finish()
+    ok(not errors and reads > 0, 'readers do not notice')
+    for e in errors[:8]:
+        diag(e)
+    m.take_down()
+
+
+class Programs:
+    """Keeper and server in a folder of their own, where the server can be made to fail."""
+
+    def __init__(self, base, name):
+        self.folder = os.path.join(base, name + '.programs')
+        os.mkdir(self.folder)
+        for program in 'dealfs-keeper', 'dealfs-server':
+            shutil.copy(os.path.join(BUILD, program), self.folder)
+        self.keeper = os.path.join(self.folder, 'dealfs-keeper')
+        self.server = os.path.join(self.folder, 'dealfs-server')
+
+    def break_server(self, instead=None):
+        os.rename(self.server, self.server + '.kept')
+        if instead:
+            shutil.copy(instead, self.server)
+
+    def mend_server(self):
+        os.rename(self.server + '.kept', self.server)
+
+
+def no_server_lives(base, tree):
+    """Requests in slots and in the kernel get EIO in time, and the mount stays."""
+    faults = os.path.join(base, 'no.faults')
+    with open(faults, 'w') as f:
+        f.write('hang=*')
+    programs = Programs(base, 'no')
+    m = Mount(base, tree, 'no', keeper=programs.keeper, minute=6, patience=4, source_faults='file=' + faults)
+    name = next(n for n, data in tree.content.items() if len(data) == 114688)
+    attempt(os.path.join(m.path, 'd0/f0'))  # empty: with a first close the kernel tries FLUSH
+    waits, dies = (spawn(lambda: open(os.path.join(m.path, n), 'rb').read()) for n in (name, 'poison'))
+    ok(wait_for(lambda: m.slots_in_use() >= 2), 'two readers wait for the source')
+    programs.break_server('/bin/false')
     kill(m.server)
-    result = attempt(path)
-    ok(result in ('ENOTCONN', 'ECONNABORTED', 'ENOENT'), f'five in a row later: a reader gets an error ({result})')
-    ok(m.gone() and 'giving up' in m.log(), 'the mount is taken away, and the log says why')
+    began = time.monotonic()
+    wait_for(lambda: m.generation > 4)
+    kill(dies)
+    result = outcome(dies)
+    ok(result == '-9' and 'failed with EIO' not in m.log(), f'one of them is killed, and need not wait ({result})')
+    result = attempt(os.path.join(m.path, 'none'))
+    took = time.monotonic() - began
+    ok(result == 'EIO' and took > 2, f'no server can live: another one gets EIO ({result} after {took:.1f} s)')
+    ok(outcome(waits) == 'EIO', 'so does the one that waited before')
+    ok(attempt(m.state + '/control/status') == 'EIO', 'and who asks for status')
+    ok(m.mounted(), 'the mount stays')
+    os.remove(faults)
+    programs.mend_server()
+    ok(wait_for(lambda: attempt(os.path.join(m.path, 'none')) == 'ENOENT') and all_right(m.path, tree),
+       'a server can live again: reads are right')
+    ok(m.healthy('failed with EIO while no server could live'), 'and health has it')
+    programs.break_server()
+    kill(m.server)
+    ok(wait_for(lambda: 'No such file' in m.log()), 'a later server is refused')
+    reader = spawn(lambda: open(os.path.join(m.path, name), 'rb').read() == tree.content[name])
+    programs.mend_server()
+    ok(outcome(reader) == 'ok' and m.mounted(), 'the mount stays, and the next one serves')
+    programs.break_server('/bin/false')
+    kill(m.server)
+    subprocess.run(['umount', '-l', m.path], check=False)
+    ok(m.gone(), 'umount while no server lives: nothing is left')
 
 
 def poison(base, tree):
@@ -466,7 +571,8 @@ def main():
     tree = Tree(os.path.join(base, 'source'))
     ordinary.extend(n for n in tree.content if '/' in n)
     wanted = sys.argv[1:]
-    for test in (survives_under_load, waiting_requests_survive, init_is_replayed, gives_up, poison, stuck, both_killed,
+    for test in (survives_under_load, waiting_requests_survive, init_is_replayed, gives_up, outlives_deaths,
+                 dies_of_each_answer, no_server_lives, poison, stuck, both_killed,
                  life_line, ways_to_unmount, runs_as_its_owner, signals_are_ignored):
         if not wanted or test.__name__ in wanted:
             try:

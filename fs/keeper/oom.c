@@ -1,0 +1,54 @@
+/* When memory runs out, the kernel adds oom_score_adj, in thousandths of all memory, to the memory of each process, and
+ * kills the largest. Root lowers the keeper's score to the minimum: then the kernel never kills it, even where
+ * memory.oom.group kills all of a group. Other users may not lower it: there the children's score is raised. */
+#include "fs/keeper/oom.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { KEEPER_OOM = -1000, ABOVE_KEEPER = 100, MOST_OOM = 1000 };
+
+static const char path[] = "/proc/self/oom_score_adj", variable[] = "DEALFS_OOM_SCORE";
+
+static int write_score(int score)
+{
+    char text[OOM_TEXT];
+    CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int n = snprintf(text, sizeof text, "%d", score);
+    return fd < 0 ? -errno : file_write_all(fd, text, (size_t)n);
+}
+
+void oom_set(const char *score)
+{
+    if (score[0])
+        write_score(atoi(score));
+}
+
+/* The score that the mount's first keeper was started with. Later keepers start with that of a standby or of a server,
+ * and find the first one's in the environment. */
+static int first_score(void)
+{
+    CLEANUP_STR struct str now = STR_INIT;
+    const char *known = getenv(variable);
+    if (known)
+        return atoi(known);
+    if (file_read(AT_FDCWD, path, OOM_TEXT - 1, &now) || !now.data)
+        return 0;
+    setenv(variable, now.data, 1);
+    return atoi(now.data);
+}
+
+void oom_protect(char children[OOM_TEXT])
+{
+    int first = first_score();
+    int raised = first + ABOVE_KEEPER < MOST_OOM ? first + ABOVE_KEEPER : MOST_OOM;
+    bool lowered = write_score(KEEPER_OOM) == 0;
+    if (!lowered)
+        write_score(first); /* a server that started this keeper had more */
+    snprintf(children, OOM_TEXT, "%d", lowered ? first : raised);
+}

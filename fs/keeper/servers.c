@@ -1,0 +1,140 @@
+/* Start servers, one at a time. */
+#include "fs/keeper/servers.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/log.h"
+#include "fs/keeper/oom.h"
+#include "fs/wire/handover.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { ADOPT_TRIES = 100, BURY_MS = 100 };
+
+int servers_init(struct servers *s, const struct mount_config *config, struct handover *handover, const char *oom)
+{
+    *s = (struct servers){.config = config, .handover = handover, .oom = oom, .server = {0, -1, -1}, .status = -1};
+    return handover_find_program("dealfs-server", s->program, sizeof s->program);
+}
+
+/* --- adopt --- */
+
+/* The server with this number, if it is alive. The number is what its user says it is. */
+static bool watch_adopted(struct servers *s, uint32_t server)
+{
+    if (process_watch((pid_t)server, &s->server))
+        return false;
+    if (process_is_dead(&s->server) || !process_belongs_to(&s->server, s->config->owner_uid)) {
+        process_forget(&s->server);
+        return false;
+    }
+    return true;
+}
+
+/* The server of the keeper before, if it is alive; if not, one that is just being forked is no server any more. The
+ * number changes once at most, unless the mount's user plays with it: then another server is started. */
+bool servers_adopt(struct servers *s)
+{
+    uint32_t server = atomic_load(&s->handover->server);
+    for (int i = 0; i < ADOPT_TRIES; i++) {
+        if (watch_adopted(s, server)) {
+            s->status = -1;
+            log_info("the keeper before died: this one watches server %d", (int)s->server.id);
+            return true;
+        }
+        if (atomic_compare_exchange_strong(&s->handover->server, &server, 0))
+            return false;
+    }
+    log_warning("the number of the server changes all the time: another one is started");
+    return false;
+}
+
+/* --- start --- */
+
+/* Parent and child both do it: else a keeper that dies between fork and this would leave a server that the next keeper
+ * does not know of. False: there is another one, or the next keeper is about to start it. */
+static bool register_server(struct handover *h, uint32_t before, pid_t server)
+{
+    return atomic_compare_exchange_strong(&h->server, &before, (uint32_t)server) || before == (uint32_t)server;
+}
+
+/* `before`: what was registered before the fork. */
+static _Noreturn void execute_server(const struct servers *s, uint32_t before)
+{
+    char line[PATH_MAX + 64];
+    oom_set(s->oom);
+    int error = process_become(s->config->owner_uid, s->config->owner_gid);
+    if (!error && !register_server(s->handover, before, getpid()))
+        _exit(0);
+    if (!error) {
+        close(FD_DATA_MOUNT);
+        close(FD_CONTROL_MOUNT);
+        handover_close_others();
+        execl(s->program, "dealfs-server", s->config->state, (char *)NULL);
+        error = -errno;
+    }
+    snprintf(line, sizeof line, "start %s: %s", s->program, strerror(-error));
+    log_error("%s", line);
+    handover_tell(line);
+    _exit(SERVER_REFUSED);
+}
+
+int servers_start(struct servers *s)
+{
+    struct handover *h = s->handover;
+    atomic_fetch_add(&h->generation, 1);
+    atomic_fetch_and(&h->flags, ~(uint32_t)HANDOVER_REFUSED);
+    atomic_store(&h->started, clock_now());
+    atomic_store(&h->answered, handover_answered(h));
+    atomic_store(&h->pulse.beats, 0);
+    atomic_store(&h->pulse.oldest, 0);
+    s->status = -1;
+    uint32_t before = atomic_load(&h->server);
+    pid_t child = fork();
+    if (child == 0)
+        execute_server(s, before);
+    if (child < 0)
+        return -errno;
+    register_server(h, before, child);
+    log_debug("keeper", "server %d begins, the mount's number %u", (int)child, atomic_load(&h->generation));
+    int error = process_watch(child, &s->server);
+    if (error) {
+        kill(child, SIGKILL);
+        waitpid(child, &s->status, 0);
+    }
+    return error;
+}
+
+/* --- the dead --- */
+
+static bool has_ended(const struct process *p, int ms)
+{
+    return poll(&(struct pollfd){.fd = p->pidfd, .events = POLLIN}, 1, ms) != 0;
+}
+
+void servers_bury(struct servers *s)
+{
+    if (has_ended(&s->server, BURY_MS) || s->lingerers == LINGERING_MOST)
+        process_forget(&s->server);
+    else
+        s->lingering[s->lingerers++] = s->server;
+    s->server = (struct process){0, -1, -1};
+}
+
+bool servers_may_start(struct servers *s)
+{
+    for (unsigned i = 0; i < s->lingerers;) {
+        if (!has_ended(&s->lingering[i], 0)) {
+            i++;
+            continue;
+        }
+        process_forget(&s->lingering[i]);
+        s->lingering[i] = s->lingering[--s->lingerers];
+    }
+    atomic_store(&s->handover->lingering, s->lingerers);
+    return s->lingerers < LINGERING_MOST;
+}

@@ -1,0 +1,35 @@
+/* The server of a mount, for its keeper: starts it, or adopts the one of the keeper before, and knows which killed ones
+ * cannot die yet because a thread of theirs hangs in the kernel. */
+#ifndef FS_KEEPER_SERVERS_H
+#define FS_KEEPER_SERVERS_H
+
+#include "fs/attach/config.h"
+#include "fs/base/process.h"
+#include "fs/wire/endings.h"
+
+#include <limits.h>
+
+enum { LINGERING_MOST = 4 /* while this many dead servers linger, no other one is started */ };
+
+struct handover;
+struct servers {
+    const struct mount_config *config;
+    struct handover *handover;
+    char program[PATH_MAX]; /* dealfs-server */
+    const char *oom;        /* the score that a child is to have again; "": its own */
+    struct process server;  /* the one that runs */
+    int status;             /* of wait; -1: not known */
+    struct process lingering[LINGERING_MOST];
+    unsigned lingerers;
+};
+
+int servers_init(struct servers *servers, const struct mount_config *config, struct handover *handover,
+                 const char *oom);
+bool servers_adopt(struct servers *servers);
+int servers_start(struct servers *servers);
+/* The server is dead, or was killed and does not die. */
+void servers_bury(struct servers *servers);
+/* False: LINGERING_MOST of them have not ended yet. */
+bool servers_may_start(struct servers *servers);
+
+#endif
