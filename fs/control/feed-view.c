@@ -153,7 +153,7 @@ void feed_view_add_metrics(struct str *out, const struct control *control)
     if (!feed)
         return;
     add_metric(out, "running", "gauge", "1: a feeder runs.", atomic_load(&feed->feeder) != 0);
-    add_metric(out, "off", "gauge", "1: feeders died over and over, and none is started any more.",
+    add_metric(out, "off", "gauge", "1: feeders died over and over, and none runs for a while.",
                atomic_load(&feed->off) != 0);
     add_metric(out, "deaths_total", "counter", "Feeders that died.", atomic_load(&feed->deaths));
     add_metric(out, "window_bytes", "gauge", "How far it may be ahead of the loaders.", atomic_load(&feed->window));

@@ -7,6 +7,7 @@
 #include "fs/base/json.h"
 #include "fs/base/size.h"
 #include "fs/catalog/derived.h"
+#include "fs/wire/feed.h"
 #include "fs/wire/handover.h"
 
 #include <errno.h>
@@ -110,6 +111,22 @@ static void add_level(struct json *j, const struct handover *h)
                      stranded, stranded == 1 ? "" : "s", seconds_since(atomic_load(&h->stranded_at), clock_realtime()));
 }
 
+static void add_feeder(struct json *j, const struct feed *feed)
+{
+    uint64_t again = feed ? atomic_load(&feed->again) : 0;
+
+    if (!feed || !atomic_load(&feed->off))
+        return;
+    if (again)
+        add_sentence(
+            j,
+            "the feeder died again and again, %u times so far: nothing is read ahead of loaders; it is started "
+            "again in %" PRIu64 " s",
+            atomic_load(&feed->deaths), seconds_since(clock_now(), again));
+    else
+        add_sentence(j, "dealfs-feeder is not installed: nothing is read ahead of loaders");
+}
+
 /* The store knows what its reads wait for; what else waits, does so for a first join, or in its reader's hands. */
 static void add_waits(struct json *j, const struct control *control, const struct store_stats *stats)
 {
@@ -208,6 +225,7 @@ void health_add_status(struct json *j, const struct control *control, const stru
     if (control->config.handover) {
         add_endings(j, &control->config.handover->endings);
         add_level(j, control->config.handover);
+        add_feeder(j, control->config.feed);
         add_waits(j, control, stats);
     }
     for (int i = 0; i < TIERS; i++)

@@ -1,27 +1,30 @@
 /* Start the feeder, and count its deaths. */
 #include "fs/keeper/feeding.h"
 
-#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
-#include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/base/process.h"
+#include "fs/keeper/backoff.h"
+#include "fs/keeper/oom.h"
 #include "fs/wire/feed.h"
 #include "fs/wire/handover.h"
 
-#include <fcntl.h>
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-enum { AGAIN_MS = 100 };
+/* The first rest is a part of the minute of backoff.h; each is twice as long as the one before, up to ten minutes. */
+enum { AGAIN_MS = 100, REST_PART = 4, REST_MINUTES = 10, DOUBLINGS = 10 };
 
 void feeding_init(struct feeding *f, const struct mount_config *config, struct handover *handover, const char *oom)
 {
     struct feed *feed = handover_feed(handover);
     *f = (struct feeding){.config = config, .handover = handover, .oom = oom};
     atomic_store(&feed->feeder, 0); /* that of a keeper before died with it */
+    if (!atomic_load(&feed->again))
+        atomic_store(&feed->off, 0); /* the program may be there by now */
     if (handover_find_program("dealfs-feeder", f->program, sizeof f->program))
         f->program[0] = '\0';
 }
@@ -31,11 +34,7 @@ void feeding_init(struct feeding *f, const struct mount_config *config, struct h
 static _Noreturn void execute_feeder(const struct feeding *f, pid_t keeper)
 {
     static const int needed[] = {FD_SHARED, FD_CONFIG, FD_CATALOG, FD_LOG};
-    if (f->oom[0]) {
-        CLEANUP_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-        if (fd >= 0)
-            file_write_all(fd, f->oom, strlen(f->oom));
-    }
+    oom_set(f->oom);
     int error = process_become(f->config->owner_uid, f->config->owner_gid);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* which becoming another user would have undone */
     if (error || getppid() != keeper)
@@ -73,6 +72,7 @@ static void start_feeder(struct feeding *f, uint64_t now)
 {
     pid_t child = fork_feeder(f);
     f->next = now + SECOND; /* there may be no room for a process now */
+    f->started = now;
     if (child < 0)
         return;
     f->feeder = child;
@@ -91,7 +91,12 @@ static bool is_wanted(const struct feeding *f)
 
 void feeding_tick(struct feeding *f)
 {
-    uint64_t now = clock_now();
+    struct feed *feed = handover_feed(f->handover);
+    uint64_t now = clock_now(), again = atomic_load(&feed->again);
+    if (again && now >= again) {
+        atomic_store(&feed->again, 0);
+        atomic_store(&feed->off, 0);
+    }
     if (f->feeder || now < f->next || !is_wanted(f))
         return;
     if (f->program[0]) {
@@ -99,7 +104,7 @@ void feeding_tick(struct feeding *f)
         return;
     }
     log_warning("there is no dealfs-feeder beside dealfs-keeper: nothing is read ahead of loaders");
-    atomic_store(&handover_feed(f->handover)->off, 1);
+    atomic_store(&feed->off, 1);
 }
 
 /* --- the end --- */
@@ -108,8 +113,16 @@ static unsigned count_recent(const struct feeding *f, uint64_t now)
 {
     unsigned n = 0;
     for (int i = 0; i < FEEDING_DEATHS; i++)
-        n += f->died[i] && now - f->died[i] < FEEDING_S * SECOND;
+        n += f->died[i] && now - f->died[i] < backoff_minute();
     return n;
+}
+
+static uint64_t take_rest(struct feeding *f, uint64_t now)
+{
+    uint64_t minute = backoff_minute(), most = minute * REST_MINUTES;
+    f->rests = now - f->started > minute ? 0 : f->rests < DOUBLINGS ? f->rests : DOUBLINGS;
+    uint64_t rest = minute / REST_PART << f->rests++;
+    return rest < most ? rest : most;
 }
 
 static void count_death(struct feeding *f, const char *how, int number)
@@ -120,8 +133,11 @@ static void count_death(struct feeding *f, const char *how, int number)
     atomic_fetch_add(&feed->deaths, 1);
     unsigned recent = count_recent(f, now);
     if (recent == FEEDING_DEATHS) {
+        uint64_t rest = take_rest(f, now);
+        atomic_store(&feed->again, now + rest);
         atomic_store(&feed->off, 1);
-        log_error("the feeder %s %d: it dies over and over, so nothing is read ahead of loaders any more", how, number);
+        log_error("the feeder %s %d: it dies over and over, so nothing is read ahead of loaders for %u s", how, number,
+                  (unsigned)(rest / SECOND));
         return;
     }
     f->next = now + (AGAIN_MS * MILLISECOND << recent);

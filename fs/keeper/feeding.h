@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { FEEDING_DEATHS = 5 /* within FEEDING_S: it is not started again */, FEEDING_S = 60 };
+enum { FEEDING_DEATHS = 5 /* within the minute of fs/keeper/backoff.h: it is started again only after a rest */ };
 
 struct handover;
 struct feeding {
@@ -20,6 +20,8 @@ struct feeding {
     const char *oom;               /* the score that a child is to have again, "": its own */
     pid_t feeder;                  /* 0: none runs */
     uint64_t next;                 /* when one may be started */
+    uint64_t started;              /* when the last one was */
+    unsigned rests;                /* since one has lived for a minute */
     uint64_t died[FEEDING_DEATHS]; /* when the last ones did */
     unsigned deaths;
 };

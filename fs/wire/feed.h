@@ -124,8 +124,9 @@ struct feed_report {
 struct feed {
     _Alignas(64) _Atomic uint32_t feeder; /* process id, written by the keeper; 0: none runs */
     _Atomic uint32_t deaths;              /* of feeders */
-    _Atomic uint32_t off;                 /* 1: they died over and over, none is started any more */
+    _Atomic uint32_t off;                 /* 1: they died over and over, or there is no program: none is started, */
     _Atomic uint32_t paused;              /* 1: the mount is being taken away, and it opens nothing */
+    _Atomic uint64_t again;               /* off: until then: nanoseconds, monotonic; 0: for good */
     _Alignas(64) _Atomic uint64_t window; /* bytes that it may be ahead, as it has chosen */
     _Atomic uint64_t ahead;               /* bytes that it is ahead */
     _Atomic uint64_t numbers;             /* the last plan's number */

@@ -243,14 +243,24 @@ another_feeder() {
     now=$(feeder)
     [ -n "$now" ] && [ "$now" != "$last" ] && last=$now
 }
+end_mount
+DEALFS_MINUTE=16 start_mount ram=64M
+next_epoch
 last=
 for ((i = 0; i < 5; i++)); do
     wait_for 20 another_feeder && kill -9 "$last"
 done
 ok 'a feeder that dies over and over is switched off' wait_for 10 eval '[ "$(value "$mnt" feed.off)" = True ]'
-ok 'with a line in the log' grep -q 'nothing is read ahead of loaders any more' "$state/log"
+like 'health has it' "$(value "$mnt" health)" 'the feeder died again and again, 5 times so far: .* started again in'
+ok 'with a line in the log' grep -q 'nothing is read ahead of loaders for 4 s' "$state/log"
 next_epoch
 ok 'and reads are as without it' feeding read "$mnt" "$list" 0 $files --source "$src"
+ok 'it is started again after a rest' wait_for 20 another_feeder
+kill -9 "$last"
+ok 'also when that one dies' wait_for 40 another_feeder
+next_epoch
+ok 'and it feeds' wait_for 20 fed_to 1
+unlike 'health is good again' "$(value "$mnt" health)" 'the feeder'
 end_mount
 
 start_mount ram=64M,feed=0
