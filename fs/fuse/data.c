@@ -40,9 +40,9 @@ static void data_init(void *user, struct fuse_conn_info *conn)
     /* Nothing changes, so nothing is to be invalidated; replies come from memory, so nothing is spliced. */
     conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_SPLICE_READ |
                               FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_HANDLE_KILLPRIV |
-                              FUSE_CAP_READDIRPLUS_AUTO); /* listing.c decides */
-    conn->want |= conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_CACHE_SYMLINKS |
-                                   FUSE_CAP_READDIRPLUS | FUSE_CAP_EXPORT_SUPPORT);
+                              FUSE_CAP_READDIRPLUS_AUTO /* listing.c decides */ | FUSE_CAP_ASYNC_DIO /* reads.h */);
+    conn->want |= conn->capable &
+                  (FUSE_CAP_ASYNC_READ | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_READDIRPLUS | FUSE_CAP_EXPORT_SUPPORT);
     conn->max_background = DATA_BACKGROUND;
     conn->congestion_threshold = DATA_BACKGROUND;
     conn->max_readahead = READAHEAD;

@@ -5,6 +5,8 @@ fs_fuse_libfuse_a_SOURCES = \
 	fs/fuse/data.h \
 	fs/fuse/gate.c \
 	fs/fuse/gate.h \
+	fs/fuse/given.c \
+	fs/fuse/given.h \
 	fs/fuse/init.c \
 	fs/fuse/init.h \
 	fs/fuse/listing.c \

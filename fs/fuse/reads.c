@@ -21,8 +21,10 @@
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
+#include "fs/fuse/given.h"
 #include "fs/fuse/session.h"
 #include "fs/wire/feed.h"
+#include "fs/wire/lane.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +36,7 @@
 #include <unistd.h>
 
 #define MOST_BYTES (UINT64_C(512) << 20)
-enum { ASKERS = 1024, NUMBERS = 1024, LATER = 2, GIVEN_SETS = 512, GIVEN_WAYS = 8, AGAIN_MS = 10 };
+enum { ASKERS = 1024, NUMBERS = 1024, USERS = 1024, LATER = 2, AGAIN_MS = 10 };
 
 struct pending_read {
     struct store_read read;
@@ -43,6 +45,7 @@ struct pending_read {
     struct store *store;
     uint64_t unique;
     pid_t asker;
+    unsigned user; /* the bucket of it */
     size_t size;
     bool direct;
     /* lock: */
@@ -50,18 +53,13 @@ struct pending_read {
     bool ended;     /* while it was being taken back */
     bool proven;    /* to be readahead */
     bool is_ahead;  /* in `ahead` */
+    bool is_wanted; /* counted in `wanted` */
+    bool is_excess; /* in `excess` */
     int later;      /* READs of its asker that were noted and have greater numbers */
     bool is_latest; /* in `latest` */
     TAILQ_ENTRY(pending_read) in_order;
     LIST_ENTRY(pending_read) same_bucket;
     LIST_ENTRY(pending_read) same_number;
-};
-
-/* What was given back. */
-struct given {
-    uint64_t offset;
-    size_t size;
-    uint32_t file;
 };
 
 /* Who is answered at once uses the same memory again and again: it is large, for it has room for the answer. */
@@ -77,18 +75,20 @@ struct reads {
     size_t page;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* for the thread: there is more readahead than there may be, or `stopping` */
+    pthread_cond_t changed; /* for the thread: there is more readahead than there may be, or `excess`, or `stopping` */
     bool stopping;
     bool strained;                             /* readahead is given back at once */
     uint64_t since;                            /* when there began to be too much of it; 0: there is not */
     unsigned count;                            /* of `ahead` */
     uint64_t bytes;                            /* of them */
     TAILQ_HEAD(, pending_read) ahead;          /* proven readahead that waits, oldest first */
+    unsigned wanted, room;                     /* those that wait and are not in `ahead`, and how many there may be */
+    unsigned wanted_by[USERS];                 /* the same by user */
+    TAILQ_HEAD(, pending_read) excess;         /* of them, beyond their user's share */
     LIST_HEAD(, pending_read) latest[ASKERS];  /* that wait and are not proven, by thread */
     LIST_HEAD(, pending_read) listed[NUMBERS]; /* by number */
     bool large_folios;
-    unsigned givens;
-    struct given given[GIVEN_SETS][GIVEN_WAYS]; /* by where they begin: the latest of them */
+    struct given_table given;
 };
 
 /* What counts as readahead. With the lock. */
@@ -98,11 +98,37 @@ static bool is_too_much(const struct reads *r)
     return r->count > r->most || r->bytes > r->most_bytes;
 }
 
+/* What somebody waits for has a slot until it is answered, and there are so many. A user has a share of them that is as
+ * large as what is left: half of all when alone, a quarter beside one who has half, and so on. So there is always
+ * some left for the next user. */
+static void begin_wanted(struct reads *r, struct pending_read *p)
+{
+    p->is_wanted = true;
+    r->wanted++;
+    if (++r->wanted_by[p->user] + r->wanted <= r->room)
+        return;
+    p->is_excess = true;
+    TAILQ_INSERT_TAIL(&r->excess, p, in_order);
+    pthread_cond_signal(&r->changed);
+}
+
+static void end_wanted(struct reads *r, struct pending_read *p)
+{
+    if (!p->is_wanted)
+        return;
+    if (p->is_excess)
+        TAILQ_REMOVE(&r->excess, p, in_order);
+    p->is_wanted = p->is_excess = false;
+    r->wanted--;
+    r->wanted_by[p->user]--;
+}
+
 static void begin_ahead(struct reads *r, struct pending_read *p)
 {
     p->proven = true;
     if (p->is_ahead || p->direct)
         return;
+    end_wanted(r, p);
     p->is_ahead = true;
     TAILQ_INSERT_TAIL(&r->ahead, p, in_order);
     r->count++;
@@ -127,53 +153,15 @@ static void end_ahead(struct reads *r, struct pending_read *p)
         r->strained = false;
 }
 
-static struct given *given_set(struct reads *r, uint32_t file, uint64_t offset)
-{
-    uint64_t key = ((uint64_t)file << 32) + offset / SPAN_BYTES;
-    return r->given[key * 0x9e3779b97f4a7c15u >> 55];
-}
-_Static_assert(GIVEN_SETS == 1 << (64 - 55), "given_set takes the upper nine bits");
-
-static void given_note(struct reads *r, const struct pending_read *p)
-{
-    const struct span *span = &p->read.span;
-    given_set(r, span->file, span->offset)[r->givens++ % GIVEN_WAYS] =
-        (struct given){span->offset, p->size, span->file};
-}
-
-static bool given_overlaps(const struct given *g, const struct pending_read *p)
-{
-    uint64_t offset = p->read.span.offset;
-    return g->size && g->file == p->read.span.file && offset < g->offset + g->size && g->offset < offset + p->size;
-}
-
-/* A part of what was given back, of a folio's size and where such a folio may lie. */
-static bool is_folio(const struct given *g, const struct pending_read *p)
-{
-    uint64_t offset = p->read.span.offset;
-    return p->size < g->size && !(p->size & (p->size - 1)) && offset % p->size == 0 && offset >= g->offset &&
-           offset + p->size <= g->offset + g->size;
-}
-
 static bool was_given_back(struct reads *r, const struct pending_read *p)
 {
-    uint64_t first = p->read.span.offset / SPAN_BYTES, last = (p->read.span.offset + p->size - 1) / SPAN_BYTES;
-    bool found = false;
-    for (uint64_t block = first ? first - 1 : 0; block <= last; block++) {
-        const struct given *g = given_set(r, p->read.span.file, block * SPAN_BYTES);
-        for (int i = 0; i < GIVEN_WAYS; i++) {
-            if (!given_overlaps(&g[i], p))
-                continue;
-            found = true;
-            r->large_folios |= is_folio(&g[i], p);
-        }
-    }
-    return found;
+    const struct given range = {p->read.span.offset, p->size, p->read.span.file};
+    return given_find(&r->given, &range, &r->large_folios);
 }
 
 static bool is_readahead(struct reads *r, const struct pending_read *p)
 {
-    return p->size > r->page && !r->large_folios && !(r->givens && was_given_back(r, p));
+    return p->size > r->page && !r->large_folios && !was_given_back(r, p);
 }
 
 static unsigned number_bucket(uint64_t unique)
@@ -187,6 +175,8 @@ static void pending_enlist(struct reads *r, struct pending_read *p)
     LIST_INSERT_HEAD(&r->listed[number_bucket(p->unique)], p, same_number);
     if (p->proven || is_readahead(r, p))
         begin_ahead(r, p);
+    if (!p->is_ahead)
+        begin_wanted(r, p);
 }
 
 static void pending_prove(struct reads *r, struct pending_read *p)
@@ -222,6 +212,7 @@ static void note_asker(struct reads *r, struct pending_read *p)
 static void pending_delist(struct reads *r, struct pending_read *p)
 {
     end_ahead(r, p);
+    end_wanted(r, p);
     LIST_REMOVE(p, same_number);
     if (p->is_latest)
         LIST_REMOVE(p, same_bucket);
@@ -237,7 +228,7 @@ static struct pending_read *pending_get(struct reads *r)
     if (!p && !(p = malloc(sizeof *p)))
         return NULL;
     p->read.here = p->read.quiet = p->read.waiting = false;
-    p->listed = p->ended = p->proven = p->is_ahead = p->is_latest = false;
+    p->listed = p->ended = p->proven = p->is_ahead = p->is_wanted = p->is_excess = p->is_latest = false;
     p->later = 0;
     return p;
 }
@@ -338,6 +329,7 @@ void reads_begin(struct reads *r, struct store *store, const struct reads_reques
     p->store = store;
     p->unique = session_request().unique;
     p->asker = fuse_req_ctx(request->req)->pid;
+    p->user = fuse_req_ctx(request->req)->uid % USERS;
     p->size = request->size;
     p->direct = !info || info->lock_owner || info->flags & O_DIRECT; /* not known: rather yes */
     p->read.span = request->span;
@@ -385,7 +377,8 @@ bool reads_cancel(void *reads, uint64_t unique)
 
 static bool give_back(struct reads *r, struct pending_read *p)
 {
-    given_note(r, p); /* before anybody can ask again */
+    given_note(&r->given,
+               &(struct given){p->read.span.offset, p->size, p->read.span.file}); /* before anybody can ask again */
     return take_back(r, p, -EIO);
 }
 
@@ -397,13 +390,22 @@ static void reads_strain(struct reads *r)
     r->strained = true;
 }
 
+static bool refuse(struct reads *r, struct pending_read *p)
+{
+    log_limited(LOG_LEVEL_WARNING, 1, "a user's reads are refused (EBUSY): %u of them wait", r->wanted_by[p->user]);
+    return take_back(r, p, -EBUSY);
+}
+
 static void *reads_main(void *argument)
 {
     struct reads *r = argument;
     pthread_mutex_lock(&r->lock);
     while (!r->stopping) {
         uint64_t now = clock_now();
-        if (!r->since) {
+        if (!TAILQ_EMPTY(&r->excess)) {
+            if (!refuse(r, TAILQ_FIRST(&r->excess)))
+                cond_wait_until(&r->changed, &r->lock, now + AGAIN_MS * MILLISECOND);
+        } else if (!r->since) {
             pthread_cond_wait(&r->changed, &r->lock);
         } else if (!r->strained && now < r->since + SECOND) {
             cond_wait_until(&r->changed, &r->lock, r->since + SECOND);
@@ -429,7 +431,9 @@ int reads_create(unsigned limit, struct feed *feed, struct reads **reads)
     r->most_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 8;
     if (r->most_bytes > MOST_BYTES)
         r->most_bytes = MOST_BYTES;
+    r->room = DATA_SLOTS - r->most;
     TAILQ_INIT(&r->ahead);
+    TAILQ_INIT(&r->excess);
     pthread_mutex_init(&r->lock, NULL);
     cond_init(&r->changed);
     int error = thread_create(&r->thread, "reads", reads_main, r);

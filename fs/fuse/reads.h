@@ -5,7 +5,11 @@
  * So readahead that waits is given back before: when for a second it has been more than half of the limit, or more
  * memory than should be locked, the oldest is answered with an error. The kernel then unlocks its pages, without their
  * bytes; nobody hears of the error. Who wants them after all asks again in the foreground, a folio at a time, outside
- * of the limit, and waits. */
+ * of the limit, and waits.
+ *
+ * Direct I/O is no readahead and cannot be given back, so the kernel must not send it in the background: data.c does
+ * not ask for FUSE_CAP_ASYNC_DIO, and io_submit waits for each such read. Reads in the foreground take a slot each
+ * (fs/wire/lane.h): what one user has waiting beyond a share of them is refused with EBUSY. */
 #ifndef FS_FUSE_READS_H
 #define FS_FUSE_READS_H
 

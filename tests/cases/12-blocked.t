@@ -59,6 +59,58 @@ ok '256 readers are blocked, and others go on' \
 diag "$(cat "$tmp/.output")"
 reads 'all is read' "$src" "$mnt"
 
+# Asynchronous direct I/O: what it asks of the source hangs, and is no readahead that could be given back.
+cat >"$tmp/aio.py" <<'END'
+"""Threads that each submit many asynchronous direct reads of a file, all of which hang; until killed."""
+import ctypes, mmap, os, sys, threading
+libc = ctypes.CDLL(None, use_errno=True)
+IO_SETUP, IO_SUBMIT, THREADS, EACH = 206, 209, 8, 425
+class Iocb(ctypes.Structure):
+    _fields_ = [('data', ctypes.c_uint64), ('key', ctypes.c_uint32), ('flags', ctypes.c_int), ('op', ctypes.c_uint16),
+                ('priority', ctypes.c_int16), ('fd', ctypes.c_uint32), ('buffer', ctypes.c_uint64),
+                ('bytes', ctypes.c_uint64), ('offset', ctypes.c_int64), ('more', ctypes.c_uint64 * 2)]
+fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+memory = mmap.mmap(-1, 4096)
+at = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+def submit(first):
+    context = ctypes.c_ulong(0)
+    assert libc.syscall(IO_SETUP, EACH, ctypes.byref(context)) == 0
+    for i in range(first, first + EACH):
+        one = Iocb(op=0, fd=fd, buffer=at, bytes=4096, offset=i * 4096)
+        libc.syscall(IO_SUBMIT, context, ctypes.c_long(1), ctypes.byref(ctypes.pointer(one)))
+threads = [threading.Thread(target=submit, args=(i * EACH,)) for i in range(THREADS)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+threading.Event().wait()
+END
+truncate -s 20M "$src/slow/large"
+ok 'unmount' dealfs umount "$mnt"
+ok 'mount again' mount_up "$src" "$mnt"
+find "$mnt" -path "$mnt/class*" -type f -exec cat {} + >/dev/null
+set_faults 'hang=slow/*'
+if [ "$(uname -m)" = x86_64 ]; then
+    background python3 "$tmp/aio.py" "$mnt/slow/large"
+    aio=$!
+    eight() { [ "$(value "$mnt" parked)" -ge 8 ]; }
+    ok '3,400 asynchronous direct reads hang' wait_for 20 eight
+    held() {
+        local file
+        for file in "$mnt"/class0/*; do
+            drop_cache "$file"
+            timeout 10 cmp "$file" "$src/${file#"$mnt"/}" || return
+        done
+    }
+    ok 'what is kept is read' held
+    ok 'again' held
+    kill -9 "$aio"
+    ok 'they can be killed' wait_for 20 sh -c "! kill -0 $aio"
+else
+    skip 4 'the numbers of system calls are those of x86_64'
+fi
+set_faults ''
+
 # Slow, not hanging: the others go on, and each file is read once.
 ok 'unmount' dealfs umount "$mnt"
 set_faults 'delay=30,delay_match=slow/*'

@@ -3,6 +3,7 @@
 
 #include "fs/fuse/session.h"
 #include "fs/wire/feed.h"
+#include "fs/wire/lane.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
@@ -127,9 +128,51 @@ static void test_fed(void)
     reads_destroy(r);
 }
 
+static int count_errors(struct fuse_req *req, int count, int error)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++)
+        found += atomic_load(&req[i].error) == error;
+    return found;
+}
+
+/* READs in the foreground, of as many threads: half of the slots that readahead leaves, and no more. */
+static void test_users(void)
+{
+    enum { ROOM = DATA_SLOTS - LIMIT / 2, SHARE = ROOM / 2, MORE = 10 };
+    static struct fuse_req first[SHARE + MORE], second[SHARE / 2 + MORE];
+    struct reads *r;
+    if (reads_create(LIMIT, &feed, &r))
+        bail_out("reads_create");
+    asker.uid = 1000;
+    for (int i = 0; i < SHARE + MORE; i++)
+        ask(r, &first[i], 10000 + i, 1000 + 2 * (uint64_t)i, 4096);
+    ok(come(MORE), "one user's READs beyond half of the slots are answered");
+    is_int(count_errors(first, SHARE + MORE, EBUSY), MORE, "with EBUSY");
+    is_int(count_errors(first, SHARE, EBUSY), 0, "the latest of them");
+    asker.uid = 1001;
+    for (int i = 0; i < SHARE / 2 + MORE; i++)
+        ask(r, &second[i], 20000 + i, 100000 + 2 * (uint64_t)i, 4096);
+    ok(come(2 * MORE), "another user's, beyond half of the rest");
+    is_int(count_errors(second, SHARE / 2 + MORE, EBUSY), MORE, "not sooner");
+    for (uint64_t i = 0; i < SHARE / 2; i++)
+        reads_cancel(r, 100000 + 2 * i);
+    asker.uid = 1000;
+    reads_cancel(r, 1000);
+    atomic_store(&first[SHARE].error, -1);
+    ask(r, &first[SHARE], 10000, 1000, 4096);
+    ok(reads_cancel(r, 1000), "when they have ended, there is room for one in the place of another");
+    is_int(atomic_load(&first[SHARE].error), EINTR, "which waits");
+    for (uint64_t i = 1; i < SHARE; i++)
+        reads_cancel(r, 1000 + 2 * i);
+    atomic_store(&replies, 0);
+    reads_destroy(r);
+}
+
 int main(void)
 {
     test_fed();
+    test_users();
     struct fuse_req waits = {0}, late = {0}, later = {0}, others[2 * LIMIT] = {{0}};
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct reads *r;
