@@ -193,6 +193,7 @@ WORLD_TESTS = \
 	tests/cases/29-redeal.t \
 	tests/cases/30-move.t \
 	tests/cases/30-turn.t \
+	tests/cases/31-lists-world.t \
 	tests/cases/31-plan-world.t \
 	tests/cases/32-examples.t \
 	tests/cases/33-train.t \

@@ -15,7 +15,7 @@ struct list_header {
     char magic[8];
     uint32_t version, endian;
     uint64_t count;
-    uint64_t zero;
+    uint64_t changed; /* the version of what the name stands for */
     struct digest catalog;
     struct digest checksum;
 };
@@ -27,10 +27,10 @@ static struct digest list_checksum(struct list_header header, const uint32_t *fi
     return hash128(file, header.count * sizeof *file, hash64(&header, sizeof header, 0));
 }
 
-int samples_save(const struct samples *s, const char *path)
+static int make_image(const struct samples *s, uint64_t version, char **out, size_t *n)
 {
-    size_t bytes = s->count * sizeof(uint32_t), n = sizeof(struct list_header) + bytes;
-    CLEANUP_FREE char *image = malloc(n);
+    size_t bytes = s->count * sizeof(uint32_t);
+    char *image = malloc(sizeof(struct list_header) + bytes);
     if (!image)
         return -ENOMEM;
     struct list_header header = {
@@ -38,6 +38,7 @@ int samples_save(const struct samples *s, const char *path)
         .version = LIST_VERSION,
         .endian = LIST_ENDIAN,
         .count = s->count,
+        .changed = version,
         .catalog = *catalog_digest(s->catalog),
     };
     uint32_t *file = (void *)(image + sizeof header);
@@ -45,7 +46,31 @@ int samples_save(const struct samples *s, const char *path)
         file[i] = samples_file(s, i);
     header.checksum = list_checksum(header, file);
     memcpy(image, &header, sizeof header);
-    return file_write_atomic(AT_FDCWD, path, image, n, 0600);
+    *out = image;
+    *n = sizeof header + bytes;
+    return 0;
+}
+
+int samples_save(const struct samples *s, uint64_t version, const char *path)
+{
+    CLEANUP_FREE char *image = NULL;
+    size_t n;
+    int error = make_image(s, version, &image, &n);
+    return error ? error : file_write_atomic(AT_FDCWD, path, image, n, 0600);
+}
+
+int samples_hold(const struct samples *s, uint64_t version, struct samples **out)
+{
+    CLEANUP_FREE char *image = NULL;
+    size_t n;
+    int error = make_image(s, version, &image, &n);
+    if (error)
+        return error;
+    CLEANUP_CLOSE int fd = memfd_create("dealfs-samples", MFD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    error = file_write_all(fd, image, n);
+    return error ? error : samples_load_fd(s->catalog, fd, out, &version);
 }
 
 static int check_list(const struct catalog *c, const struct list_header *header, const uint32_t *file, size_t n)
@@ -65,11 +90,10 @@ static int check_list(const struct catalog *c, const struct list_header *header,
     return 0;
 }
 
-int samples_load(const struct catalog *c, const char *path, struct samples **out)
+int samples_load_fd(const struct catalog *c, int fd, struct samples **out, uint64_t *version)
 {
-    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
-    if (fd < 0 || fstat(fd, &st))
+    if (fstat(fd, &st))
         return -errno;
     if (!S_ISREG(st.st_mode) || (size_t)st.st_size < sizeof(struct list_header))
         return -EBADMSG;
@@ -84,6 +108,13 @@ int samples_load(const struct catalog *c, const char *path, struct samples **out
         munmap(map, n);
         return error;
     }
+    *version = header->changed;
     *out = samples_make_mapped(c, file, (uint32_t)header->count, map, n);
     return *out ? 0 : -ENOMEM;
+}
+
+int samples_load(const struct catalog *c, const char *path, struct samples **out, uint64_t *version)
+{
+    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return fd < 0 ? -errno : samples_load_fd(c, fd, out, version);
 }

@@ -4,19 +4,21 @@
  *
  * Lock order: `writing`, which is held over that, then `lock`, which is not. */
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"
-#include "fs/catalog/samples.h"
+#include "fs/catalog/samples-list.h"
 
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NAME_MOST = 64 };
+enum { MOST_BYTES = 64 << 20, MOST_OF_A_FILE = 16 };
 
 struct named_list {
-    char name[NAME_MOST + 1];
-    struct samples *samples; /* NULL: `all` or `imagefolder` that nobody asked for yet */
+    char name[SAMPLES_NAME + 1];
+    uint64_t version;        /* 0: built in */
+    struct samples *samples; /* NULL: removed; or `all` or `imagefolder` that nobody asked for yet */
 };
 
 struct samples_table {
@@ -31,7 +33,7 @@ struct samples_table {
 static bool is_name(const char *name)
 {
     size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-    return n >= 1 && n <= NAME_MOST && name[n] == '\0' && name[0] != '.';
+    return n >= 1 && n <= SAMPLES_NAME && name[n] == '\0' && name[0] != '.';
 }
 
 bool samples_built_in(const char *name)
@@ -60,21 +62,35 @@ static struct named_list *named_add(struct samples_table *t, const char *name)
         place++;
     memmove(&t->list[place + 1], &t->list[place], (t->count - place) * sizeof *t->list);
     t->count++;
-    t->list[place].samples = NULL;
+    t->list[place] = (struct named_list){0};
     snprintf(t->list[place].name, sizeof t->list[place].name, "%s", name);
     return &t->list[place];
 }
 
-/* In the place of the list that had the name; takes the reference over. */
-static int show_list(struct samples_table *t, const char *name, struct samples *kept)
+static void named_drop(struct samples_table *t, struct named_list *named)
+{
+    size_t place = (size_t)(named - t->list);
+    t->count--;
+    memmove(named, named + 1, (t->count - place) * sizeof *named);
+}
+
+static bool is_removed(const struct named_list *named)
+{
+    return named->version > 0 && !named->samples;
+}
+
+/* In the place of the list that had the name; takes the reference over. NULL: the name is removed. */
+static int show_list(struct samples_table *t, const char *name, uint64_t version, struct samples *kept)
 {
     pthread_mutex_lock(&t->lock);
     struct named_list *named = named_find(t, name);
     if (!named)
         named = named_add(t, name);
     struct samples *before = named ? named->samples : kept;
-    if (named)
+    if (named) {
         named->samples = kept;
+        named->version = version;
+    }
     pthread_mutex_unlock(&t->lock);
     samples_put(before);
     return named ? 0 : -ENOMEM;
@@ -92,8 +108,9 @@ static char *path_of(const struct samples_table *t, const char *name)
 static int load_one(struct samples_table *t, const char *name)
 {
     CLEANUP_FREE char *path = path_of(t, name);
-    struct samples *s;
-    int error = path ? samples_load(t->catalog, path, &s) : -ENOMEM;
+    struct samples *s = NULL;
+    uint64_t version;
+    int error = path ? samples_load(t->catalog, path, &s, &version) : -ENOMEM;
     if (error == -ENOMEM)
         return error;
     if (error) {
@@ -103,7 +120,9 @@ static int load_one(struct samples_table *t, const char *name)
                                         : strerror(-error));
         return 0;
     }
-    return show_list(t, name, s);
+    if (samples_count(s) == 0)
+        samples_put(steal_pointer(s));
+    return show_list(t, name, version > 0 ? version : 1, s);
 }
 
 /* The state directory that it stands in may be gone, and is not made anew: then lists are not kept. */
@@ -122,16 +141,22 @@ static int load_all(struct samples_table *t)
     return error;
 }
 
-/* Written, and taken back from disk: what is kept is mapped. Without a directory the list itself. */
-static int keep_list(const struct samples_table *t, const char *name, struct samples *s, struct samples **kept)
+/* Written, and taken back from disk: what is kept is mapped. Without a directory it is in memory. */
+static int keep_list(const struct samples_table *t, const char *name, uint64_t version, struct samples *s,
+                     struct samples **kept)
 {
-    if (!t->directory) {
-        *kept = samples_get(s);
-        return 0;
-    }
+    if (!t->directory)
+        return samples_hold(s, version, kept);
     CLEANUP_FREE char *path = path_of(t, name);
-    int error = path ? samples_save(s, path) : -ENOMEM;
-    return error ? error : samples_load(t->catalog, path, kept);
+    int error = path ? samples_save(s, version, path) : -ENOMEM;
+    return error ? error : samples_load(t->catalog, path, kept, &version);
+}
+
+static void delete_list(const struct samples_table *t, const char *name)
+{
+    CLEANUP_FREE char *path = t->directory ? path_of(t, name) : NULL;
+    if (path && unlink(path) && errno != ENOENT)
+        log_warning("remove the sample list %s: %s", path, strerror(errno));
 }
 
 /* ---- the table ---- */
@@ -189,32 +214,217 @@ struct samples *samples_table_find(struct samples_table *t, const char *name)
 {
     pthread_mutex_lock(&t->lock);
     struct named_list *named = named_find(t, name);
-    bool known = named;
+    bool known = named && !is_removed(named);
     struct samples *s = named && named->samples ? samples_get(named->samples) : NULL;
     pthread_mutex_unlock(&t->lock);
     return s || !known ? s : make_built_in(t, name);
-}
-
-int samples_table_put(struct samples_table *t, const char *name, struct samples *s)
-{
-    struct samples *kept;
-    int error = !is_name(name) ? -EINVAL : samples_built_in(name) ? -EEXIST : 0;
-    if (!error) {
-        pthread_mutex_lock(&t->writing);
-        error = keep_list(t, name, s, &kept);
-        if (!error)
-            error = show_list(t, name, kept);
-        pthread_mutex_unlock(&t->writing);
-    }
-    samples_put(s);
-    return error;
 }
 
 int samples_table_names(struct samples_table *t, struct str *names)
 {
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->count; i++)
-        str_add(names, t->list[i].name, strlen(t->list[i].name) + 1);
+        if (!is_removed(&t->list[i]))
+            str_add(names, t->list[i].name, strlen(t->list[i].name) + 1);
     pthread_mutex_unlock(&t->lock);
     return names->failed ? -ENOMEM : 0;
+}
+
+/* ---- changes; with `writing` held ---- */
+
+uint64_t samples_table_most(const struct samples_table *t)
+{
+    return (MOST_BYTES + (uint64_t)MOST_OF_A_FILE * catalog_files(t->catalog)) / sizeof(uint32_t);
+}
+
+/* For a list of so many samples, in the place of that of its name. */
+static int check_room(struct samples_table *t, const char *name, uint64_t count)
+{
+    uint64_t lists = 0;
+    pthread_mutex_lock(&t->lock);
+    for (size_t i = 0; i < t->count; i++)
+        if (t->list[i].version > 0 && t->list[i].samples && strcmp(t->list[i].name, name) != 0) {
+            lists++;
+            count += samples_count(t->list[i].samples);
+        }
+    pthread_mutex_unlock(&t->lock);
+    return lists >= SAMPLES_LISTS ? -EDQUOT : count > samples_table_most(t) ? -E2BIG : 0;
+}
+
+/* Higher than any that this table knows of. By the clock, so that it is higher than those of nodes that are away. */
+static uint64_t next_version(struct samples_table *t)
+{
+    uint64_t version = clock_realtime();
+    pthread_mutex_lock(&t->lock);
+    for (size_t i = 0; i < t->count; i++)
+        if (t->list[i].version >= version)
+            version = t->list[i].version + 1;
+    pthread_mutex_unlock(&t->lock);
+    return version;
+}
+
+static int write_list(struct samples_table *t, const char *name, uint64_t version, struct samples *s)
+{
+    struct samples *kept;
+    int error = check_room(t, name, samples_count(s));
+    if (!error)
+        error = keep_list(t, name, version, s, &kept);
+    return error ? error : show_list(t, name, version, kept);
+}
+
+/* Of more removed names than nodes tell each other of, the oldest is forgotten. */
+static void forget_oldest(struct samples_table *t)
+{
+    char name[SAMPLES_NAME + 1] = "";
+    struct named_list *oldest = NULL;
+    size_t removed = 0;
+    pthread_mutex_lock(&t->lock);
+    for (size_t i = 0; i < t->count; i++)
+        if (is_removed(&t->list[i])) {
+            removed++;
+            oldest = !oldest || t->list[i].version < oldest->version ? &t->list[i] : oldest;
+        }
+    if (removed > SAMPLES_RECORDS - SAMPLES_LISTS) {
+        memcpy(name, oldest->name, sizeof name);
+        named_drop(t, oldest);
+    }
+    pthread_mutex_unlock(&t->lock);
+    if (*name)
+        delete_list(t, name);
+}
+
+/* A file without samples notes that the name was removed. Where it cannot be written, the list goes all the same. */
+static int write_removal(struct samples_table *t, const char *name, uint64_t version)
+{
+    struct files none = {0};
+    struct samples *empty, *kept = NULL;
+    int error = files_to_samples(&none, 0, t->catalog, &empty);
+    if (error)
+        return error;
+    if (t->directory && keep_list(t, name, version, empty, &kept))
+        delete_list(t, name);
+    samples_put(kept);
+    samples_put(empty);
+    error = show_list(t, name, version, NULL);
+    forget_oldest(t);
+    return error;
+}
+
+static int check_name(const char *name)
+{
+    return !is_name(name) ? -EINVAL : samples_built_in(name) ? -EEXIST : 0;
+}
+
+int samples_table_put(struct samples_table *t, const char *name, struct samples *s)
+{
+    int error = check_name(name);
+    if (!error) {
+        pthread_mutex_lock(&t->writing);
+        error = write_list(t, name, next_version(t), s);
+        pthread_mutex_unlock(&t->writing);
+    }
+    samples_put(s);
+    return error;
+}
+
+int samples_table_remove(struct samples_table *t, const char *name)
+{
+    int error = check_name(name);
+    if (error)
+        return error;
+    pthread_mutex_lock(&t->writing);
+    struct samples *s = samples_table_find(t, name);
+    error = s ? write_removal(t, name, next_version(t)) : -ENOENT;
+    pthread_mutex_unlock(&t->writing);
+    samples_put(s);
+    return error;
+}
+
+/* ---- other nodes' ---- */
+
+static struct samples_record record_of(const struct named_list *named)
+{
+    struct samples_record r = {.version = named->version};
+    memcpy(r.name, named->name, strlen(named->name));
+    if (named->samples) {
+        r.count = samples_count(named->samples);
+        r.digest = *samples_digest(named->samples);
+    }
+    return r;
+}
+
+uint32_t samples_table_records(struct samples_table *t, struct samples_record record[SAMPLES_RECORDS])
+{
+    uint32_t n = 0;
+    pthread_mutex_lock(&t->lock);
+    for (size_t i = 0; i < t->count && n < SAMPLES_RECORDS; i++)
+        if (t->list[i].version > 0)
+            record[n++] = record_of(&t->list[i]);
+    pthread_mutex_unlock(&t->lock);
+    return n;
+}
+
+static bool record_is_sound(const struct samples_table *t, const struct samples_record *r)
+{
+    static const struct digest none;
+    return memchr(r->name, 0, sizeof r->name) && check_name(r->name) == 0 && r->version > 0 &&
+           r->version < UINT64_MAX / 2 && r->count <= samples_table_most(t) &&
+           (r->count > 0 || memcmp(&r->digest, &none, sizeof none) == 0);
+}
+
+bool samples_table_wants(struct samples_table *t, const struct samples_record *record)
+{
+    if (!record_is_sound(t, record))
+        return false;
+    pthread_mutex_lock(&t->lock);
+    const struct named_list *named = named_find(t, record->name);
+    const struct samples_record own = named ? record_of(named) : (struct samples_record){0};
+    pthread_mutex_unlock(&t->lock);
+    return record->version > own.version ||
+           (record->version == own.version && memcmp(&record->digest, &own.digest, sizeof own.digest) > 0);
+}
+
+static int take_list(struct samples_table *t, const struct samples_record *record, int fd)
+{
+    struct samples *s;
+    uint64_t version;
+    int error = samples_load_fd(t->catalog, fd, &s, &version);
+    if (error)
+        return error;
+    if (samples_count(s) != record->count || memcmp(samples_digest(s), &record->digest, sizeof record->digest) != 0)
+        error = -EBADMSG;
+    else
+        error = write_list(t, record->name, record->version, s);
+    samples_put(s);
+    return error;
+}
+
+int samples_table_take(struct samples_table *t, const struct samples_record *record, int fd)
+{
+    int error = 0;
+    pthread_mutex_lock(&t->writing);
+    if (samples_table_wants(t, record))
+        error = record->count > 0 ? take_list(t, record, fd) : write_removal(t, record->name, record->version);
+    pthread_mutex_unlock(&t->writing);
+    return error;
+}
+
+ssize_t samples_table_bytes(struct samples_table *t, uint64_t key, uint64_t offset, void *to, size_t n,
+                            uint64_t *length)
+{
+    struct samples *s = NULL;
+    pthread_mutex_lock(&t->lock);
+    for (size_t i = 0; i < t->count && !s; i++)
+        if (t->list[i].version > 0 && t->list[i].samples && samples_key(samples_digest(t->list[i].samples)) == key)
+            s = samples_get(t->list[i].samples);
+    pthread_mutex_unlock(&t->lock);
+    if (!s || offset >= s->map_length) {
+        samples_put(s);
+        return -ENOENT;
+    }
+    *length = s->map_length;
+    n = n < s->map_length - offset ? n : s->map_length - offset;
+    memcpy(to, (const char *)s->map + offset, n);
+    samples_put(s);
+    return (ssize_t)n;
 }

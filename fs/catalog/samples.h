@@ -8,6 +8,9 @@
 #include "fs/base/str.h"
 #include "fs/catalog/catalog.h"
 
+#include <string.h>
+#include <sys/types.h>
+
 struct samples;
 
 struct samples *samples_all(const struct catalog *c);
@@ -38,9 +41,12 @@ uint32_t samples_count(const struct samples *s);
 uint32_t samples_file(const struct samples *s, uint32_t index);
 const struct digest *samples_digest(const struct samples *s);
 
-/* Kept on disk across servers; refused with -ESTALE when the catalog's digest is another. */
-int samples_save(const struct samples *s, const char *path);
-int samples_load(const struct catalog *c, const char *path, struct samples **out);
+/* Kept on disk across servers; refused with -ESTALE when the catalog's digest is another. `version`: which list of its
+ * name this is. `samples_hold` keeps the same bytes in memory. */
+int samples_save(const struct samples *s, uint64_t version, const char *path);
+int samples_hold(const struct samples *s, uint64_t version, struct samples **out);
+int samples_load(const struct catalog *c, const char *path, struct samples **out, uint64_t *version);
+int samples_load_fd(const struct catalog *c, int fd, struct samples **out, uint64_t *version);
 
 /* As text, a path a line, for samples files in the control mount: length of the whole, and any slice of it, fast.
  * In a path, newline, carriage return and backslash are written \n, \r and \\, so that a line is always one path.
@@ -58,8 +64,38 @@ struct samples_table;
 int samples_table_create(const struct catalog *c, const char *directory, struct samples_table **table);
 void samples_table_destroy(struct samples_table *table);
 struct samples *samples_table_find(struct samples_table *table, const char *name); /* a reference, or NULL */
-/* Names are 1…64 of A-Za-z0-9._- and do not begin with a dot; those two are -EEXIST. Takes the reference over. */
+/* Names are 1…64 of A-Za-z0-9._- and do not begin with a dot; those two are -EEXIST. Takes the reference over.
+ * -EDQUOT: there are SAMPLES_LISTS already; -E2BIG: they would have more than samples_table_most entries together. */
 int samples_table_put(struct samples_table *table, const char *name, struct samples *s);
+int samples_table_remove(struct samples_table *table, const char *name); /* -ENOENT */
 int samples_table_names(struct samples_table *table, struct str *names); /* NUL-separated, sorted */
+enum { SAMPLES_LISTS = 64, SAMPLES_RECORDS = 2 * SAMPLES_LISTS, SAMPLES_NAME = 64 };
+uint64_t samples_table_most(const struct samples_table *table);
+
+/* What nodes tell each other of their lists, and of names that were removed: of two records of a name the one with the
+ * higher version is right, of equal ones that with the higher digest. */
+struct samples_record {
+    char name[SAMPLES_NAME + 8]; /* NULs follow */
+    uint64_t version;
+    uint64_t count; /* 0: removed, the digest is zero */
+    struct digest digest;
+};
+/* All uploaded and removed ones; returns their number. */
+uint32_t samples_table_records(struct samples_table *table, struct samples_record record[SAMPLES_RECORDS]);
+/* Is it newer than what this table has? Nothing in it is believed: false as well when it makes no sense. */
+bool samples_table_wants(struct samples_table *table, const struct samples_record *record);
+/* What such a record says, from now on here, too. `fd` has the list's bytes where it is none of a removed one; 0 also
+ * when something newer has come meanwhile. -EBADMSG: the bytes are of another list. */
+int samples_table_take(struct samples_table *table, const struct samples_record *record, int fd);
+/* The bytes of a list by the beginning of its digest: up to n of them from `offset` on, and how many there are in all.
+ * -ENOENT: there is no such list, or it ends before. */
+ssize_t samples_table_bytes(struct samples_table *table, uint64_t key, uint64_t offset, void *to, size_t n,
+                            uint64_t *length);
+static inline uint64_t samples_key(const struct digest *digest)
+{
+    uint64_t key;
+    memcpy(&key, digest->byte, sizeof key);
+    return key;
+}
 
 #endif

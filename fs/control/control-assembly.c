@@ -3,6 +3,7 @@
 
 #include "fs/control/control-handles.h"
 #include "fs/control/jobs.h"
+#include "fs/control/list-sharing.h"
 #include "fs/control/open.h"
 #include "fs/control/owners.h"
 #include "fs/control/pictures.h"
@@ -186,6 +187,8 @@ int control_create(const struct control_config *config, struct control **out)
     if (!error)
         error = turns_create(control, &control->turns);
     if (!error)
+        error = sharing_create(control, &control->sharing);
+    if (!error)
         error = jobs_create(control, control_drop_parked, rest, &control->workers);
     if (!error)
         error = writer_start(control);
@@ -205,6 +208,7 @@ void control_destroy(struct control *control)
     writer_stop(control);
     workers_destroy(control->workers);
     turns_destroy(control->turns);
+    sharing_destroy(control->sharing);
     handles_destroy(control->handles);
     samples_table_destroy(control->samples);
     extents_destroy(control->extents);

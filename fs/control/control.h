@@ -8,6 +8,7 @@
 #include "fs/attach/config.h"
 #include "fs/store/store.h"
 #include "fs/wire/ring.h"
+#include "fs/world/self.h"
 
 struct control;
 struct feed;
@@ -37,6 +38,9 @@ int control_fill(struct control *control, const struct catalog *catalog, struct 
 
 /* What another node has begun; as peers_config.command. */
 void control_command(void *control, enum world_command command, uint64_t token);
+/* As peers_config.joined and .blob: uploaded lists go to and fro. */
+void control_joined(void *control);
+ssize_t control_blob(void *control, const struct blob_question *question, void *to, size_t room, uint64_t *length);
 
 extern const struct fuse_lowlevel_ops control_ops; /* userdata: struct control */
 

@@ -4,6 +4,7 @@
 
 #include "fs/control/control-private.h"
 #include "fs/control/entries.h"
+#include "fs/control/list-sharing.h"
 #include "fs/control/verbs.h"
 
 #include "fs/base/cleanup.h"
@@ -97,12 +98,16 @@ static void refuse_count(struct control *control, const struct plan_request *wan
         str_adds(why, "; `under=DIR`, `match=GLOB` or `samples=NAME` choose those that the loader has");
 }
 
-int lists_choose(struct control *control, const struct plan_request *wanted, struct charge *charge,
-                 struct samples **list, struct str *why)
+int lists_choose(struct control *control, const struct plan_request *wanted, const struct asker *asker,
+                 struct charge *charge, struct samples **list, struct str *why)
 {
     struct samples *base = samples_table_find(control->samples, wanted->samples);
     int error = 0;
 
+    if (!base) { /* put on another node while this one was away? */
+        sharing_look(control, asker);
+        base = samples_table_find(control->samples, wanted->samples);
+    }
     if (!base) {
         str_adds(why, "there is no sample list `");
         str_add_printable(why, wanted->samples, strlen(wanted->samples));
@@ -126,9 +131,29 @@ int lists_choose(struct control *control, const struct plan_request *wanted, str
 
 /* ---- an upload ---- */
 
-enum { SAMPLES_NAME, SAMPLES_SEP };
-static const struct key keys[] = {
-    [SAMPLES_NAME] = {.name = "name", .value = "NAME", .required = true}, [SAMPLES_SEP] = REQUEST_SEP, {0}};
+enum { KEY_NAME, KEY_SEP, KEY_ACTION };
+static const struct key keys[] = {[KEY_NAME] = {.name = "name", .value = "NAME", .required = true},
+                                  [KEY_SEP] = REQUEST_SEP,
+                                  [KEY_ACTION] = {.name = "action", .choices = "put|remove"},
+                                  {0}};
+
+/* Too many, or too much. */
+static int refuse_more(struct control *control, int error, struct str *why)
+{
+    CLEANUP_STR struct str names = STR_INIT;
+
+    if (error == -EDQUOT)
+        str_addf(why, "%d uploaded lists are kept, which is the most", SAMPLES_LISTS);
+    else
+        str_addf(why, "the uploaded lists together would have more than %" PRIu64 " entries, which is the most",
+                 samples_table_most(control->samples));
+    str_adds(why, ": remove one with `samples name=NAME action=remove`; there are");
+    if (samples_table_names(control->samples, &names) == 0)
+        for (size_t at = 0; at < names.length; at += strlen(names.data + at) + 1)
+            if (!samples_built_in(names.data + at))
+                str_addf(why, " %s", names.data + at);
+    return error;
+}
 
 static int refuse_name(int error, const char *name, struct str *why)
 {
@@ -136,6 +161,8 @@ static int refuse_name(int error, const char *name, struct str *why)
         str_adds(why, "a name is 1 to 64 of A-Za-z0-9._- and does not begin with a dot, unlike `");
     else if (error == -EEXIST)
         str_adds(why, "this list is always there and cannot be replaced: `");
+    else if (error == -ENOENT)
+        str_adds(why, "there is no sample list `");
     else
         str_addf(why, "%s: cannot keep the list `", strerror(-error));
     str_add_printable(why, name, strlen(name));
@@ -156,6 +183,8 @@ static int keep_list(struct control *control, const char *name, struct samples *
         return -EINVAL;
     }
     int error = samples_table_put(control->samples, name, list);
+    if (error == -EDQUOT || error == -E2BIG)
+        return refuse_more(control, error, why);
     if (error)
         return refuse_name(error, name, why);
     str_addf(reply, "%u\t%s\n", count, digest);
@@ -174,11 +203,31 @@ static uint64_t count_paths(const char *payload, size_t n, char separator)
     return records;
 }
 
-static int samples_run(struct control *control, const struct request *request, const struct asker *asker,
+static int remove_list(struct control *control, const struct request *request, const struct asker *asker,
                        struct str *reply, struct str *why)
 {
+    const char *name = request->value[KEY_NAME].text;
+
+    if (!request_only_line_ends(request->payload, request->payload_length)) {
+        str_adds(why, "with `action=remove` nothing may follow the first line of `samples`");
+        return -EINVAL;
+    }
+    int error = samples_table_remove(control->samples, name);
+    if (error == -ENOENT) { /* put on another node while this one was away? */
+        sharing_look(control, asker);
+        error = samples_table_remove(control->samples, name);
+    }
+    if (error)
+        return refuse_name(error, name, why);
+    str_adds(reply, "removed\n");
+    return sharing_spread(control, name, asker, why);
+}
+
+static int put_list(struct control *control, const struct request *request, const struct asker *asker,
+                    struct str *reply, struct str *why)
+{
     const struct samples_upload upload = {request->payload, request->payload_length,
-                                          request_separator(&request->value[SAMPLES_SEP]), control->prefixes};
+                                          request_separator(&request->value[KEY_SEP]), control->prefixes};
     struct charge charge = charge_like(asker->charge);
     struct samples *list;
     uint64_t paths = count_paths(upload.text, upload.length, upload.separator);
@@ -187,14 +236,22 @@ static int samples_run(struct control *control, const struct request *request, c
     if (!error)
         error = samples_from_paths(control->config.catalog, &upload, &list, why);
     if (!error)
-        error = keep_list(control, request->value[SAMPLES_NAME].text, list, reply, why);
+        error = keep_list(control, request->value[KEY_NAME].text, list, reply, why);
     charge_fini(&charge);
-    return error;
+    return error ? error : sharing_spread(control, request->value[KEY_NAME].text, asker, why);
+}
+
+static int samples_run(struct control *control, const struct request *request, const struct asker *asker,
+                       struct str *reply, struct str *why)
+{
+    bool removes = request->value[KEY_ACTION].choice == 1;
+
+    return (removes ? remove_list : put_list)(control, request, asker, reply, why);
 }
 
 const struct verb verb_samples = {
     .name = "samples",
-    .about = "payload: paths; reply: their number, the list's digest",
+    .about = "payload: paths; reply: their number, the list's digest. Kept on all nodes",
     .keys = keys,
     .payload_most = PAYLOAD_MOST,
     .run = samples_run,

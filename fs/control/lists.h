@@ -14,12 +14,13 @@
 
 uint64_t list_ino(const char *name, const struct samples *list);
 
+struct asker;
 struct control;
 /* The list behind `samples` or a file of samples.d: a reference, or NULL, which a version is that has been replaced. */
 struct samples *lists_find(struct control *control, uint64_t ino);
 /* The list that a plan is of: a reference, or what `under` and `match` leave of it, charged for. -ENOENT: there is none
  * of the name; -EINVAL: it has not `count` samples; -ENOMEM. `why` tells, and then which keys would choose as many. */
-int lists_choose(struct control *control, const struct plan_request *wanted, struct charge *charge,
-                 struct samples **list, struct str *why);
+int lists_choose(struct control *control, const struct plan_request *wanted, const struct asker *asker,
+                 struct charge *charge, struct samples **list, struct str *why);
 
 #endif

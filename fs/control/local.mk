@@ -22,6 +22,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/health.h \
 	fs/control/jobs.c \
 	fs/control/jobs.h \
+	fs/control/list-sharing.c \
+	fs/control/list-sharing.h \
 	fs/control/lists.c \
 	fs/control/lists.h \
 	fs/control/metrics.c \

@@ -126,7 +126,7 @@ static int check_skip(const struct making *m)
 static int making_prepare(struct making *m)
 {
     struct digest layout;
-    int error = lists_choose(m->control, m->wanted, &m->charge, &m->list, m->why);
+    int error = lists_choose(m->control, m->wanted, m->question->asker, &m->charge, &m->list, m->why);
 
     if (!error)
         error = await_layout(m, &layout);

@@ -124,6 +124,19 @@ static void obey_world(void *user, enum world_command command, uint64_t token)
         control_command(s->control, command, token);
 }
 
+static void tell_joined(void *user)
+{
+    struct server *s = user;
+    if (s->control)
+        control_joined(s->control);
+}
+
+static ssize_t give_blob(void *user, const struct blob_question *question, void *to, size_t room, uint64_t *length)
+{
+    struct server *s = user;
+    return s->control ? control_blob(s->control, question, to, room, length) : -ENOENT;
+}
+
 /* For the next mount of this source, which is then quick. This one can do without. */
 static void keep_catalog(struct server *s, int from)
 {
@@ -193,6 +206,8 @@ void server_make_peers(struct server *s)
         .groups = (uint32_t)s->config.groups,
         .restarted = atomic_load(&s->handover->generation) > 1,
         .command = obey_world,
+        .joined = tell_joined,
+        .blob = give_blob,
         .install = install_catalog,
         .resize = (uint32_t)s->config.resize,
         .quality = (uint32_t)s->config.quality,

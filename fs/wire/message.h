@@ -58,7 +58,7 @@ enum message_kind {
     MESSAGE_SETTLED,
     MESSAGE_RESIZE,
 };
-enum { MESSAGE_VERSION = 6, MESSAGE_FDS = 3, MESSAGE_MOST = 1 << 30, VERSION_TEXT = 32 };
+enum { MESSAGE_VERSION = 7, MESSAGE_FDS = 3, MESSAGE_MOST = 1 << 30, VERSION_TEXT = 32 };
 
 struct message_frame {
     uint32_t kind, zero;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { PAYLOAD_MAGIC = 0x6c617664, STORED_MAGIC = 0x74737664, ALIGN = 16 };
+enum { PAYLOAD_MAGIC = 0x6c617664, STORED_MAGIC = 0x74737664, BLOB_MAGIC = 0x626c7664, ALIGN = 16 };
 
 _Static_assert(sizeof(struct payload_stored) + STORED_MOST / 8 <= RING_SLOT, "it fits into a slot");
 
@@ -67,4 +67,22 @@ const uint64_t *payload_stored_parse(const void *bytes, size_t n, uint64_t first
     bool right = count <= STORED_MOST && n == payload_stored_length(count) && p->magic == STORED_MAGIC &&
                  p->count == count && p->first == first && p->k == k;
     return right ? p->word : NULL;
+}
+
+struct payload_blob *payload_blob_begin(void *slot, uint64_t key, uint32_t piece, uint64_t length)
+{
+    struct payload_blob *p = slot;
+    *p = (struct payload_blob){.magic = BLOB_MAGIC, .piece = piece, .key = key, .length = length};
+    return p;
+}
+
+const struct payload_blob *payload_blob_parse(const void *bytes, size_t n, uint64_t key, uint32_t piece)
+{
+    const struct payload_blob *p = bytes;
+    uint64_t from = (uint64_t)piece * BLOB_PIECE;
+    if (n < sizeof *p || p->magic != BLOB_MAGIC || p->piece != piece || p->key != key ||
+        (p->length < from && p->length > 0))
+        return NULL;
+    uint64_t rest = p->length > 0 ? p->length - from : 0;
+    return n == sizeof *p + (rest < BLOB_PIECE ? rest : BLOB_PIECE) ? p : NULL;
 }

@@ -65,6 +65,7 @@ enum fetch_flags {
     FETCH_BEFORE = 1, /* by who owns it now, of who owned it before: what is held, or -ENOENT at once */
     FETCH_STORED = 2, /* which of `count` extents, from file | value << 32 on, are stored? Answered by payload_stored */
     FETCH_FED = 4,    /* with BEFORE or without: for the feeder, after all that readers wait for */
+    FETCH_BLOB = 8,   /* piece `count` - 1 of what the key file | value << 32 names. Answered by payload_blob */
 };
 
 enum { STORED_MOST = 1 << 16 }; /* extents in one question for what is stored */
@@ -73,6 +74,8 @@ static inline bool fetch_is_sound(uint32_t flags, uint32_t value, uint32_t count
 {
     if (flags == FETCH_STORED)
         return count > 0 && count <= STORED_MOST;
+    if (flags == FETCH_BLOB)
+        return count > 0;
     const uint32_t others = ~(uint32_t)(FETCH_BEFORE | FETCH_FED);
     return !(flags & others) && count > 0 && count <= RING_VALUES && value <= UINT32_MAX - count;
 }
@@ -189,6 +192,20 @@ struct payload_stored {
     uint64_t k; /* of the turn that they are stored under */
     uint64_t word[];
 };
+/* The answer to FETCH_BLOB: up to BLOB_PIECE bytes of a blob, from `piece` * BLOB_PIECE on. */
+enum { BLOB_PIECE = 1 << 20 };
+struct payload_blob {
+    uint32_t magic, piece;
+    uint64_t key;
+    uint64_t length; /* of the whole blob; 0: there is none */
+    uint64_t zero;
+    uint8_t byte[];
+};
+_Static_assert(sizeof(struct payload_blob) + BLOB_PIECE <= RING_SLOT, "a slot has room for a piece");
+struct payload_blob *payload_blob_begin(void *slot, uint64_t key, uint32_t piece, uint64_t length);
+/* The piece, or NULL: it is of another blob, or of another length than it can be. */
+const struct payload_blob *payload_blob_parse(const void *bytes, size_t n, uint64_t key, uint32_t piece);
+
 size_t payload_stored_length(uint32_t count);
 struct payload_stored *payload_stored_begin(void *slot, uint64_t first, uint32_t count, uint64_t k); /* no bit is set */
 /* The bits, or NULL: it is not of these extents and this turn. */

@@ -643,6 +643,27 @@ int fetch_stored(struct fetches *f, uint32_t node, uint64_t first, uint32_t coun
     return error;
 }
 
+int fetch_blob(struct fetches *f, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length)
+{
+    struct peer_pull pull = {.question = {.node = node,
+                                          .file = (uint32_t)key,
+                                          .value = (uint32_t)(key >> 32),
+                                          .count = piece + 1,
+                                          .flags = FETCH_BLOB}};
+    int error = pull_wait(f, &pull);
+    const struct payload_blob *p = error ? NULL : payload_blob_parse(slot_of(f, pull.fetch), pull.length, key, piece);
+    if (!error && !p)
+        error = -EBADMSG;
+    if (!error && p->length == 0)
+        error = -ENOENT;
+    if (!error) {
+        memcpy(to, p->byte, pull.length - sizeof *p);
+        *length = p->length;
+    }
+    pull_end(f, &pull, error);
+    return error;
+}
+
 /* Giving up. */
 
 bool fetch_cancel(struct fetches *f, struct store_read *read)

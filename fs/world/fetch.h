@@ -28,6 +28,8 @@ bool fetch_cancel(struct fetches *fetches, struct store_read *read); /* for stor
 int fetch_before(struct fetches *fetches, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to);
 /* Which of the extents [first, first + count) has this node stored under turn k? In words of 64. */
 int fetch_stored(struct fetches *fetches, uint32_t node, uint64_t first, uint32_t count, uint64_t k, uint64_t *bits);
+/* A piece of what its node keeps under a key: at most BLOB_PIECE bytes into `to`, and the length of the whole. */
+int fetch_blob(struct fetches *fetches, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length);
 
 /* From the ring: -EBADMSG: the courier errs. */
 int fetch_answered(struct fetches *fetches, const struct ring_message *message);

@@ -165,6 +165,8 @@ static int go_live(struct talk *t)
     t->state = TALK_LIVE;
     membership_join(t->membership, l, t->process);
     log_info("joined: node %u of %u", l->world->me, l->world->nodes);
+    if (t->self->config.joined)
+        t->self->config.joined(t->self->config.user);
     error = message_send(t->courier, MESSAGE_OK, NULL, 0, NULL);
     if (!error && l->world->k == 0) /* after a turn new owners confirm what they have */
         holdings_trim(t, l->world);

@@ -292,6 +292,14 @@ int peers_command(struct peers *p, enum world_command command, uint64_t token)
     return 0;
 }
 
+int peers_blob(struct peers *p, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length)
+{
+    struct living *l = membership_living(&p->membership);
+    int error = l ? fetch_blob(l->fetches, node, key, piece, to, length) : -ENOTCONN;
+    living_put(l);
+    return error;
+}
+
 /* -EINPROGRESS: all nodes could. */
 static int can_turn(const struct self *self, struct living *l, uint64_t k)
 {

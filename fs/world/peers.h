@@ -67,6 +67,10 @@ void peers_view_release(struct world_view *view);
 /* Tell all other nodes. -ENOTCONN: alone; else -errno. */
 int peers_command(struct peers *peers, enum world_command command, uint64_t token);
 
+/* What another node keeps beside samples, by its key: a piece of at most BLOB_PIECE bytes, and the length of the whole.
+ * -ENOENT: it has none; -ENOTCONN: alone; -EHOSTUNREACH: it cannot be asked now; other -errno: the answer is lost. */
+int peers_blob(struct peers *peers, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length);
+
 /* Ask once for a turn. 0: it is asked for, or taken already; whoever waits for it looks with peers_turned and asks
  * again about once a second, for what is asked may get lost with a server or a courier. -EBUSY: not all nodes have done
  * the turn and the move before it, ask again; -EHOSTDOWN: one of them is lost, so nothing turns before the next join;

@@ -6,6 +6,13 @@
 #include "fs/wire/ring.h"
 #include "fs/world/extents.h"
 
+#include <sys/types.h>
+
+struct blob_question {
+    uint32_t node; /* asks */
+    uint64_t key, offset;
+};
+
 /* Borrowed, all of it, until peers_destroy. */
 struct peers_config {
     const char *state;
@@ -20,6 +27,10 @@ struct peers_config {
     uint32_t resize, quality; /* how images are shown; 0: as they are */
     bool restarted; /* not the mount's first server: the world that the one before was in is still this node's */
     void (*command)(void *user, enum world_command command, uint64_t token); /* from another node */
+    void (*joined)(void *user); /* or NULL: a world lives, or lives again after a restart */
+    /* What another node asks for that is no sample: at most `room` bytes of it, whose number is returned, and the
+     * length of the whole. Called by threads that others wait for. -ENOENT: there is none. NULL: none of anything. */
+    ssize_t (*blob)(void *user, const struct blob_question *question, void *to, size_t room, uint64_t *length);
     /* The catalog lies at `path`: put it into the state directory, open it and a store, and call peers_fill. Called
      * once, unless it fails. */
     int (*install)(void *user, const char *path);

@@ -204,11 +204,28 @@ static void send_stored(struct serves *s, const struct peer_question *q, uint32_
     send_bytes(s, q, slot, payload_stored_length(q->count));
 }
 
+/* What this server keeps beside samples. */
+static void send_blob(struct serves *s, const struct peer_question *q, uint32_t slot)
+{
+    const struct peers_config *c = &s->self->config;
+    uint64_t key = (uint64_t)q->value << 32 | q->file, length = 0;
+    uint32_t piece = q->count - 1;
+    struct payload_blob *p = payload_blob_begin(ring_slot(&s->link->ring, RING_IN + slot), key, piece, 0);
+    const struct blob_question blob = {q->node, key, (uint64_t)piece * BLOB_PIECE};
+    ssize_t n = c->blob ? c->blob(c->user, &blob, p->byte, BLOB_PIECE, &length) : -ENOENT;
+    p->length = n >= 0 ? length : 0;
+    send_bytes(s, q, slot, sizeof *p + (n > 0 ? (size_t)n : 0));
+}
+
 /* -ENOENT: the tiers have not all of it; the slot is still the caller's. */
 static int send_held(struct serves *s, const struct peer_question *q, uint32_t slot)
 {
     if (q->flags == FETCH_STORED) {
         send_stored(s, q, slot);
+        return 0;
+    }
+    if (q->flags == FETCH_BLOB) {
+        send_blob(s, q, slot);
         return 0;
     }
     struct slot_filling f = {.slot = ring_slot(&s->link->ring, RING_IN + slot)};
@@ -447,6 +464,8 @@ static bool is_sound(const struct serves *s, const struct peer_question *q)
         return false;
     if (q->flags == FETCH_STORED)
         return first < extents && q->count <= extents - first;
+    if (q->flags == FETCH_BLOB)
+        return true;
     if (q->file >= catalog_files(c))
         return false;
     uint64_t last = (uint64_t)q->value + q->count - 1, values = EXTENT_BYTES / VALUE_BYTES;

@@ -15,9 +15,12 @@ static void try_message(const uint8_t *bytes, size_t n)
     if (wire_length(&m) != n || memcmp(&m, bytes, n) != 0)
         abort();
     bool stored = m.flags == FETCH_STORED; /* then value and count are of extents, not of a file's values */
-    if (m.kind == WIRE_FETCH && (m.count == 0 || m.count > (stored ? (uint32_t)STORED_MOST : RING_VALUES)))
+    bool values = m.kind == WIRE_FETCH && m.flags != FETCH_BLOB;
+    if (m.kind == WIRE_FETCH && m.count == 0)
         abort();
-    if (m.kind == WIRE_FETCH && !stored && m.value + m.count < m.value)
+    if (values && m.count > (stored ? (uint32_t)STORED_MOST : RING_VALUES))
+        abort();
+    if (values && !stored && m.value + m.count < m.value)
         abort();
     if ((m.kind == WIRE_FETCH || m.kind == WIRE_WAIT) != (m.tag != 0) || m.tag > INT32_MAX)
         abort();

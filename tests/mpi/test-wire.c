@@ -90,7 +90,7 @@ static void test_wrong(void)
     REFUSE(WIRE_FETCH, value = UINT32_MAX - 3, "values beyond the last number");
     REFUSE(WIRE_FETCH, command = WORLD_STAGE, "a fetch with a command");
     REFUSE(WIRE_FETCH, token = 1, "a fetch with a token");
-    REFUSE(WIRE_FETCH, flags = 8, "a fetch with a flag that there is not");
+    REFUSE(WIRE_FETCH, flags = 16, "a fetch with a flag that there is not");
     REFUSE(WIRE_FETCH, flags = FETCH_BEFORE | FETCH_STORED, "a fetch with two flags that exclude each other");
     REFUSE(WIRE_FETCH, flags = FETCH_FED | FETCH_STORED, "and two others");
     REFUSE(WIRE_FETCH, zero = 1, "something in a place for nothing");
@@ -103,6 +103,13 @@ static void test_wrong(void)
     refuse(stored, "one for too much");
     stored.count = 0;
     refuse(stored, "one for nothing");
+    struct wire_message blob = example(WIRE_FETCH);
+    blob.flags = FETCH_BLOB;
+    blob.value = blob.count = UINT32_MAX;
+    is_int(parse(&blob, WIRE_SHORT), 0, "a question for a blob");
+    blob.count = 0;
+    refuse(blob, "one for no piece of it");
+    REFUSE(WIRE_FETCH, flags = FETCH_BLOB | FETCH_FED, "a blob for the feeder");
     REFUSE(WIRE_WAIT, flags = FETCH_BEFORE, "WAIT with flags");
     REFUSE(WIRE_WAIT, tag = 0, "WAIT for nothing");
     REFUSE(WIRE_WAIT, file = 1, "WAIT with a file");

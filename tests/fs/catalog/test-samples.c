@@ -1,10 +1,12 @@
 /* fs/catalog/samples.h */
-#include "fs/catalog/samples.h"
+#include "fs/base/file.h"
+#include "fs/catalog/samples-list.h"
 #include "tests/fs/catalog/source.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 static struct catalog *catalog; /* of everything below but the large list */
 static char root[256];
@@ -218,11 +220,13 @@ static void test_save(void)
 {
     struct samples *s = one("top.jpg\na/1.png\ntop.jpg\n"), *loaded;
     char path[256];
+    uint64_t version = 0;
     snprintf(path, sizeof path, "%s", test_path("list"));
-    is_int(samples_load(catalog, path, &loaded), -ENOENT, "a list that is not there");
-    is_int(samples_save(s, path), 0, "saved");
-    is_int(samples_load(catalog, path, &loaded), 0, "and loaded");
+    is_int(samples_load(catalog, path, &loaded, &version), -ENOENT, "a list that is not there");
+    is_int(samples_save(s, 7, path), 0, "saved");
+    is_int(samples_load(catalog, path, &loaded, &version), 0, "and loaded");
     is_list(loaded, "top.jpg\na/1.png\ntop.jpg\n", "is the same");
+    is_uint(version, 7, "of the same version");
     is_mem(samples_digest(loaded), samples_digest(s), sizeof(struct digest), "with the same digest");
     samples_put(loaded);
     CLEANUP_STR struct str image = STR_INIT;
@@ -232,17 +236,17 @@ static void test_save(void)
         image.data[i] ^= 1;
         file_write_atomic(AT_FDCWD, path, image.data, image.length, 0600);
         image.data[i] ^= 1;
-        taken += samples_load(catalog, path, &loaded) != -EBADMSG;
+        taken += samples_load(catalog, path, &loaded, &version) != -EBADMSG;
     }
     for (size_t n = 0; n < image.length; n++) {
         file_write_atomic(AT_FDCWD, path, image.data, n, 0600);
-        taken += samples_load(catalog, path, &loaded) != -EBADMSG;
+        taken += samples_load(catalog, path, &loaded, &version) != -EBADMSG;
     }
     is_uint(taken, 0, "with any byte changed, or cut anywhere, it is refused");
     file_write_atomic(AT_FDCWD, path, image.data, image.length, 0600);
     source_add(test_path("other"), "x", 1);
     struct catalog *other = source_catalog(test_path("other"), test_path("other.catalog"));
-    is_int(samples_load(other, path, &loaded), -ESTALE, "it belongs to its dataset");
+    is_int(samples_load(other, path, &loaded, &version), -ESTALE, "it belongs to its dataset");
     catalog_close(other);
     samples_put(s);
 }
@@ -287,6 +291,94 @@ static void test_table(const char *directory)
     samples_put(again);
     ok(!samples_table_find(t, "none"), "a name that is not there");
     samples_table_destroy(t);
+}
+
+/* As many as there may be, and their bytes. */
+static void test_table_full(void)
+{
+    struct samples_table *t;
+    char name[16];
+    int error = 0;
+    samples_table_create(catalog, test_path("full"), &t);
+    for (int i = 0; i < SAMPLES_LISTS; i++) {
+        snprintf(name, sizeof name, "l%d", i);
+        error = error ? error : samples_table_put(t, name, one("top.jpg"));
+    }
+    is_int(error, 0, "%d lists", SAMPLES_LISTS);
+    is_int(samples_table_put(t, "more", one("top.jpg")), -EDQUOT, "and no more");
+    is_int(samples_table_put(t, "l0", one("c/plain")), 0, "but in the place of one");
+    is_int(samples_table_remove(t, "l1"), 0, "one is removed");
+    is_int(samples_table_put(t, "more", one("top.jpg")), 0, "there is room for another");
+    struct files large = {.count = (uint32_t)samples_table_most(t)};
+    large.file = calloc(large.count, sizeof *large.file);
+    struct samples *s;
+    if (!large.file || files_to_samples(&large, 0, catalog, &s))
+        bail_out("no memory");
+    is_int(samples_table_put(t, "l2", s), -E2BIG, "the lists together are bounded");
+    samples_table_destroy(t);
+}
+
+/* Two tables that look at each other's records. */
+static void look_at(struct samples_table *to, struct samples_table *from)
+{
+    struct samples_record record[SAMPLES_RECORDS];
+    uint32_t n = samples_table_records(from, record);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!samples_table_wants(to, &record[i]))
+            continue;
+        char bytes[1024];
+        uint64_t length = 0;
+        int fd = memfd_create("list", MFD_CLOEXEC);
+        ssize_t some = record[i].count
+                           ? samples_table_bytes(from, samples_key(&record[i].digest), 0, bytes, sizeof bytes, &length)
+                           : 0;
+        if (some != (ssize_t)length || file_write_all(fd, bytes, length))
+            bail_out("the bytes of a list");
+        is_int(samples_table_take(to, &record[i], fd), 0, "%s is taken", record[i].name);
+        close(fd);
+    }
+}
+
+static bool has(struct samples_table *t, const char *name)
+{
+    struct samples *s = samples_table_find(t, name);
+    samples_put(s);
+    return s;
+}
+
+static void test_tables_agree(void)
+{
+    struct samples_table *a, *b;
+    samples_table_create(catalog, test_path("one"), &a);
+    samples_table_create(catalog, NULL, &b);
+    samples_table_put(a, "x", one("top.jpg"));
+    samples_table_put(a, "y", one("top.jpg"));
+    look_at(b, a);
+    ok(has(b, "x") && has(b, "y"), "what one has the other takes");
+    samples_table_remove(b, "x");
+    samples_table_put(b, "y", one("c/plain"));
+    look_at(b, a);
+    ok(!has(b, "x"), "what was removed does not come back");
+    look_at(a, b);
+    ok(!has(a, "x"), "it goes there, too");
+    struct samples *y = samples_table_find(a, "y");
+    is_list(y, "c/plain\n", "the later list is taken");
+    samples_put(y);
+    samples_table_destroy(a);
+    samples_table_create(catalog, test_path("one"), &a);
+    ok(!has(a, "x"), "also by who opens the table again");
+    struct samples_record forged = {.name = "z", .version = UINT64_MAX, .count = 1};
+    ok(!samples_table_wants(a, &forged), "a version beyond all is not believed");
+    forged = (struct samples_record){.name = "../z", .version = 7, .count = 1};
+    ok(!samples_table_wants(a, &forged), "nor a name that is none");
+    forged = (struct samples_record){.name = "z", .version = 7, .count = UINT64_MAX};
+    ok(!samples_table_wants(a, &forged), "nor a list without bounds");
+    forged.count = 1;
+    int fd = memfd_create("list", MFD_CLOEXEC);
+    is_int(samples_table_take(a, &forged, fd), -EBADMSG, "bytes that are no list are not taken");
+    close(fd);
+    samples_table_destroy(a);
+    samples_table_destroy(b);
 }
 
 static void test_table_again(const char *directory)
@@ -415,6 +507,8 @@ int main(void)
     test_table(lists);
     test_table_again(lists);
     test_table_nowhere();
+    test_table_full();
+    test_tables_agree();
     test_threads();
     test_slices();
     catalog_close(catalog);

@@ -108,6 +108,12 @@ int peers_command(struct peers *peers, enum world_command command, uint64_t toke
     return -ENOTCONN;
 }
 
+int peers_blob(struct peers *peers, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length)
+{
+    (void)peers, (void)node, (void)key, (void)piece, (void)to, (void)length;
+    return -ENOTCONN;
+}
+
 /* --- a mount --- */
 
 struct fixture {

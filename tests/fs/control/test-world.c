@@ -102,6 +102,18 @@ int peers_view(struct peers *peers, struct world_view *view)
     return 0;
 }
 
+/* Node 0 has what this node has; node 2 cannot be asked. */
+static struct control *lists_of;
+
+int peers_blob(struct peers *peers, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length)
+{
+    const struct blob_question question = {1, key & ~UINT64_C(1), (uint64_t)piece * BLOB_PIECE};
+    (void)peers;
+    if (node != 0 || !lists_of)
+        return -EHOSTUNREACH;
+    return control_blob(lists_of, &question, to, BLOB_PIECE, length) < 0 ? -ENOENT : 0;
+}
+
 static atomic_ullong planned; /* the last epoch */
 
 void peers_epoch(struct peers *peers, uint64_t epoch)
@@ -526,6 +538,27 @@ static void test_digest_after_join(struct control *control)
     str_addf(&request, "plan epoch=7 ranks=1 batch=1 rank=0 feed=yes digest=%.*s\n", (int)n - 2, digest + 1);
     is_int(run(control, strchr(request.data, '\n') + 1, &reply), 0, "and to be read ahead");
     is_str(reply.data, "0\n1\n2\n", "the list is the same");
+}
+
+/* A list that is put is on all nodes, or those that lack it are named. */
+static void test_lists(struct control *control)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
+    reset();
+    lists_of = control;
+    peer[2].state = PEER_LOST;
+    is_int(run(control, "samples name=mine\nb\na\n", &reply), -EHOSTUNREACH, "a list, where a node is lost");
+    ok(strstr(reply.data, "not yet: node 2 (ga\\x0amma)"), "the node is named: %s", reply.data);
+    is_int(run(control, "plan epoch=1 ranks=3 batch=1 samples=mine rank=0\n", &reply), 0, "it is there all the same");
+    is_int(run(control, "samples name=mine action=remove\n\n", &reply), -EHOSTUNREACH, "it is removed");
+    is_int(run(control, "plan epoch=1 ranks=3 batch=1 samples=mine rank=0\n", &reply), -ENOENT, "and gone");
+    world.courier = 0;
+    is_int(run(control, "samples name=mine\nb\na\n", &reply), 0, "without a world there is nobody to have it");
+    is_int(run(control, "samples name=mine action=remove\nb\n", &reply), -EINVAL, "a removal with paths");
+    is_int(run(control, "samples name=mine action=remove\n", &reply), 0, "a removal");
+    is_int(run(control, "samples name=mine action=remove\n", &reply), -ENOENT, "a second one");
+    is_int(run(control, "samples name=all action=remove\n", &reply), -EEXIST, "of what is always there");
+    lists_of = NULL;
 }
 
 /* Of a local epoch the rest is refused unless it is said from which layout the epoch began. */
@@ -975,6 +1008,7 @@ int main(void)
     test_deal(control);
     test_digest_after_join(control);
     test_skip_needs_layout(control);
+    test_lists(control);
     test_told_again(control);
     test_stop(control);
     test_command(control);

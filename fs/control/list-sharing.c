@@ -1,0 +1,381 @@
+/* Looking at other nodes' lists.
+ *
+ * Threads: workers look and spread for requests; one thread of its own looks at what it is asked to look at. Threads of
+ * peers ask it to, and read records and lists. */
+#include "fs/control/list-sharing.h"
+
+#include "fs/control/control-private.h"
+#include "fs/control/world-view.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/thread.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { KEY_RECORDS, KEY_LOOK }; /* blobs */
+enum { SPREAD_S = 60, LOOK_AGAIN_MS = 500, LOOKS = 60, ASK_AGAIN_MS = 20, NAMED = 4, LIST_HEADER = 64 };
+
+struct sharing {
+    struct control *control;
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock;  /* of all below */
+    pthread_cond_t wanted; /* there is a node to look at, or the end */
+    bool stopping;
+    bool all;                              /* look at all nodes, */
+    uint64_t node[(NODES_MOST + 63) / 64]; /* or at these */
+};
+
+/* Another node's records. */
+struct records {
+    struct samples_record record[SAMPLES_RECORDS];
+    uint32_t count;
+};
+
+static int fetch_records(struct control *control, uint32_t node, uint64_t key, void *piece, struct records *r)
+{
+    uint64_t length;
+    int error = peers_blob(control->config.peers, node, key, 0, piece, &length);
+
+    r->count = 0;
+    if (error)
+        return error == -ENOENT ? 0 : error;
+    if (length % sizeof *r->record || length > sizeof r->record)
+        return -EBADMSG;
+    memcpy(r->record, piece, length);
+    r->count = (uint32_t)(length / sizeof *r->record);
+    return 0;
+}
+
+/* Into memory, since nothing of it is believed yet. */
+static int fetch_list(struct control *control, uint32_t node, const struct samples_record *record, void *piece, int fd)
+{
+    uint64_t key = samples_key(&record->digest), length = LIST_HEADER + record->count * sizeof(uint32_t), said;
+
+    for (uint64_t at = 0; at < length; at += BLOB_PIECE) {
+        size_t n = length - at < BLOB_PIECE ? length - at : BLOB_PIECE;
+        int error = peers_blob(control->config.peers, node, key, (uint32_t)(at / BLOB_PIECE), piece, &said);
+        if (!error && said != length)
+            error = -EBADMSG;
+        if (!error)
+            error = file_write_all(fd, piece, n);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+static int take_record(struct control *control, uint32_t node, const struct samples_record *record, void *piece)
+{
+    CLEANUP_CLOSE int fd = memfd_create("dealfs-samples", MFD_CLOEXEC);
+    int error = fd < 0 ? -errno : record->count > 0 ? fetch_list(control, node, record, piece, fd) : 0;
+
+    if (!error)
+        error = samples_table_take(control->samples, record, fd);
+    if (error)
+        log_warning("sample list %s of node %" PRIu32 ": %s", record->name, node,
+                    error == -EDQUOT  ? "not taken: too many lists are kept here"
+                    : error == -E2BIG ? "not taken: the lists here would be too large"
+                                      : strerror(-error));
+    else
+        log_info("sample list %s: %s, from node %" PRIu32, record->name, record->count > 0 ? "taken" : "removed", node);
+    return error;
+}
+
+/* One node; `piece` has room for one. */
+static int look_at(struct control *control, uint32_t node, void *piece)
+{
+    CLEANUP_FREE struct records *r = malloc(sizeof *r);
+    int error = r ? fetch_records(control, node, KEY_RECORDS, piece, r) : -ENOMEM;
+
+    for (uint32_t i = 0; !error && i < r->count; i++)
+        if (samples_table_wants(control->samples, &r->record[i]))
+            error = take_record(control, node, &r->record[i], piece);
+    return error == -EDQUOT || error == -E2BIG ? 0 : error; /* another look would not help */
+}
+
+static uint32_t count_nodes(struct control *control, uint32_t *me)
+{
+    struct world_view view;
+
+    world_view_get(control, &view);
+    uint32_t nodes = view.courier ? view.nodes : 0;
+    *me = view.me;
+    world_view_release(&view);
+    return nodes;
+}
+
+void sharing_look(struct control *control, const struct asker *asker)
+{
+    CLEANUP_FREE void *piece = control->config.peers ? malloc(BLOB_PIECE) : NULL;
+    uint32_t me, nodes = piece ? count_nodes(control, &me) : 0;
+
+    for (uint32_t node = 0; node < nodes && !asker_gave_up(asker); node++)
+        if (node != me)
+            look_at(control, node, piece);
+}
+
+/* ---- the thread ---- */
+
+/* Takes the nodes out that it is to look at; with the lock. False: there are none. */
+static bool take_wanted(struct sharing *s, uint32_t nodes, uint32_t me, uint64_t *node)
+{
+    bool some = false;
+
+    for (uint32_t v = 0; v < nodes; v++) {
+        bool wanted = v != me && (s->all || s->node[v / 64] >> v % 64 & 1);
+        node[v / 64] |= (uint64_t)wanted << v % 64;
+        some |= wanted;
+    }
+    s->all = false;
+    memset(s->node, 0, sizeof s->node);
+    return some;
+}
+
+static bool is_stopping(struct sharing *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool stopping = s->stopping;
+    pthread_mutex_unlock(&s->lock);
+    return stopping;
+}
+
+/* A node that cannot be asked is looked at again; it may be one whose server has just died. */
+static void look_at_wanted(struct sharing *s, uint32_t nodes, uint64_t *node, void *piece)
+{
+    bool left = true;
+
+    for (int looks = 0; left && looks < LOOKS; looks++) {
+        left = false;
+        for (uint32_t v = 0; v < nodes && !is_stopping(s); v++)
+            if (node[v / 64] >> v % 64 & 1) {
+                int error = look_at(s->control, v, piece);
+                if (!error || error == -ENOTCONN)
+                    node[v / 64] &= ~(UINT64_C(1) << v % 64);
+                left |= node[v / 64] != 0;
+            }
+        pthread_mutex_lock(&s->lock);
+        uint64_t until = clock_now() + LOOK_AGAIN_MS * MILLISECOND;
+        while (left && !s->stopping && !s->all && cond_wait_until(&s->wanted, &s->lock, until))
+            ;
+        left &= !s->stopping && !s->all;
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+static bool has_wanted(const struct sharing *s)
+{
+    bool some = s->all;
+
+    for (size_t i = 0; i < sizeof s->node / sizeof *s->node && !some; i++)
+        some = s->node[i] != 0;
+    return some;
+}
+
+static void *sharing_main(void *user)
+{
+    struct sharing *s = user;
+    CLEANUP_FREE void *piece = malloc(BLOB_PIECE);
+
+    pthread_mutex_lock(&s->lock);
+    while (piece && !s->stopping) {
+        if (!has_wanted(s)) {
+            pthread_cond_wait(&s->wanted, &s->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&s->lock);
+        uint64_t node[(NODES_MOST + 63) / 64] = {0};
+        uint32_t me, nodes = count_nodes(s->control, &me);
+        pthread_mutex_lock(&s->lock);
+        bool some = take_wanted(s, nodes, me, node);
+        pthread_mutex_unlock(&s->lock);
+        if (some && control_filled(s->control))
+            look_at_wanted(s, nodes, node, piece);
+        pthread_mutex_lock(&s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+int sharing_create(struct control *control, struct sharing **sharing)
+{
+    struct sharing *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return -ENOMEM;
+    s->control = control;
+    pthread_mutex_init(&s->lock, NULL);
+    cond_init(&s->wanted);
+    int error = thread_create(&s->thread, "sample-lists", sharing_main, s);
+    s->running = !error;
+    *sharing = s;
+    return error;
+}
+
+void sharing_destroy(struct sharing *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->stopping = true;
+    pthread_cond_signal(&s->wanted);
+    pthread_mutex_unlock(&s->lock);
+    if (s->running)
+        pthread_join(s->thread, NULL);
+    pthread_cond_destroy(&s->wanted);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+/* ---- from other nodes ---- */
+
+static void want(struct sharing *s, bool all, uint32_t node)
+{
+    pthread_mutex_lock(&s->lock);
+    s->all |= all;
+    if (!all && node < NODES_MOST)
+        s->node[node / 64] |= UINT64_C(1) << node % 64;
+    pthread_cond_signal(&s->wanted);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void control_joined(void *user)
+{
+    struct control *control = user;
+
+    want(control->sharing, true, 0);
+}
+
+ssize_t control_blob(void *user, const struct blob_question *q, void *to, size_t room, uint64_t *length)
+{
+    struct control *control = user;
+
+    if (!control_filled(control))
+        return -ENOENT;
+    if (q->key > KEY_LOOK)
+        return samples_table_bytes(control->samples, q->key, q->offset, to, room, length);
+    if (q->key == KEY_LOOK)
+        want(control->sharing, false, q->node);
+    _Static_assert(sizeof(struct samples_record[SAMPLES_RECORDS]) <= BLOB_PIECE, "records are one piece");
+    if (q->offset > 0 || room < sizeof(struct samples_record[SAMPLES_RECORDS]))
+        return -ENOENT;
+    *length = samples_table_records(control->samples, to) * sizeof(struct samples_record);
+    return (ssize_t)*length;
+}
+
+/* ---- to other nodes ---- */
+
+static const struct samples_record *find_record(const struct records *r, const char *name)
+{
+    for (uint32_t i = 0; i < r->count; i++)
+        if (strncmp(r->record[i].name, name, sizeof r->record[i].name) == 0)
+            return &r->record[i];
+    return NULL;
+}
+
+/* What all are to have, and what a node has told. */
+struct spreading {
+    struct samples_record record;
+    struct records told;
+    void *piece;
+};
+
+/* The node has the list, or what came after it. */
+static bool has_record(struct control *control, uint32_t node, uint64_t key, struct spreading *p)
+{
+    if (fetch_records(control, node, key, p->piece, &p->told))
+        return false;
+    const struct samples_record *r = find_record(&p->told, p->record.name);
+    return r && r->version >= p->record.version;
+}
+
+static void name_missing(struct control *control, const bool *missing, uint32_t nodes, struct str *why)
+{
+    struct world_view view;
+    uint32_t named = 0, left = 0;
+
+    world_view_get(control, &view);
+    str_adds(why, "this node has done it, and others do when they can be asked; not yet:");
+    for (uint32_t v = 0; v < nodes; v++) {
+        left += missing[v] && named == NAMED;
+        if (!missing[v] || named == NAMED)
+            continue;
+        str_addf(why, "%s node %" PRIu32, named++ ? "," : "", v);
+        if (view.peer && v < view.nodes) {
+            str_adds(why, " (");
+            str_add_printable(why, view.peer[v].node.host, strlen(view.peer[v].node.host));
+            str_adds(why, ")");
+        }
+    }
+    if (left)
+        str_addf(why, " and %" PRIu32 " more", left);
+    world_view_release(&view);
+}
+
+/* How many of them lack it still. A node that is lost gets it when it joins again. */
+static uint32_t ask_missing(struct control *control, uint32_t nodes, uint64_t key, struct spreading *p, bool *missing,
+                            bool *hopeless)
+{
+    struct world_view view;
+    uint32_t left = 0;
+
+    world_view_get(control, &view);
+    *hopeless = true;
+    for (uint32_t v = 0; v < nodes; v++) {
+        bool lost = !view.peer || v >= view.nodes || view.peer[v].state == PEER_LOST;
+        missing[v] = missing[v] && (lost || !has_record(control, v, key, p));
+        left += missing[v];
+        *hopeless &= !missing[v] || lost;
+    }
+    world_view_release(&view);
+    return left;
+}
+
+static int spread_record(struct control *control, struct spreading *p, const struct asker *asker, struct str *why)
+{
+    uint32_t me, nodes = count_nodes(control, &me);
+    uint64_t until = clock_now() + SPREAD_S * SECOND, key = KEY_LOOK;
+    bool hopeless;
+
+    if (nodes < 2)
+        return 0;
+    CLEANUP_FREE bool *missing = malloc(nodes * sizeof *missing);
+    if (!missing)
+        return str_no_memory(why);
+    for (uint32_t v = 0; v < nodes; v++)
+        missing[v] = v != me;
+    while (ask_missing(control, nodes, key, p, missing, &hopeless) > 0) {
+        if (asker_gave_up(asker))
+            return -EINTR;
+        if (hopeless || clock_now() > until) {
+            name_missing(control, missing, nodes, why);
+            return -EHOSTUNREACH;
+        }
+        clock_sleep(ASK_AGAIN_MS * MILLISECOND);
+        key = KEY_RECORDS;
+    }
+    return 0;
+}
+
+int sharing_spread(struct control *control, const char *name, const struct asker *asker, struct str *why)
+{
+    if (!control->config.peers)
+        return 0;
+    CLEANUP_FREE struct spreading *p = malloc(sizeof *p);
+    CLEANUP_FREE void *piece = malloc(BLOB_PIECE);
+    if (!p || !piece)
+        return str_no_memory(why);
+    p->piece = piece;
+    p->told.count = samples_table_records(control->samples, p->told.record);
+    const struct samples_record *own = find_record(&p->told, name);
+    if (!own)
+        return 0;
+    p->record = *own;
+    return spread_record(control, p, asker, why);
+}

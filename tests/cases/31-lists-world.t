@@ -1,0 +1,76 @@
+#!/bin/bash
+# Sample lists that are uploaded on one node: all nodes of the world have them, and lose them, together.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "$top_srcdir/tests/lib/sh-world" || exit 99
+require_fuse
+exclusive world
+
+src=$tmp/src
+mkdir -p "$src/a"
+for i in {00..59}; do echo "$i" >"$src/a/$i"; done
+request() { # node, payload, words of the first line: the reply, or the reason
+    local reply
+    exec 3<>"$tmp/node$1/.dealfs/control" || return
+    { echo "${*:3}"; cat "$2"; } >&3
+    if reply=$(cat <&3 2>/dev/null) && [ -n "$reply" ]; then echo "$reply"; else cat <&3; fi
+    exec 3>&-
+}
+put() { request "$1" "$tmp/paths" samples "name=$2"; } # node, name; $tmp/paths has the list
+remove() { request "$1" /dev/null samples "name=$2" action=remove; }
+planned() { # node, name
+    dealfs plan "$tmp/node$1" epoch=1 ranks=3 batch=2 samples="$2" reply=summary 2>&1 |
+        grep -o '"digest":"[0-9a-f]*"\|no sample list'
+}
+same() { # what, name, nodes: their plans of the list are the first one's
+    local first i
+    first=$(planned "$3" "$2")
+    like "$1" "$first" '"digest":'
+    for i in "${@:4}"; do is "$1: on node $i, too" "$(planned "$i" "$2")" "$first"; done
+}
+paths() { printf 'a/%s\n' "$@" >"$tmp/paths"; }
+lists() { find "$tmp/node$1/.dealfs/samples.d" -type f -printf '%f ' | tr ' ' '\n' | sort | xargs; }
+
+ok 'three nodes' world_mount 3
+paths {10..39}
+like 'a list is put on node 1' "$(put 1 mine)" '^30.[0-9a-f]{32}$'
+same 'it is planned' mine 1 0 2
+is 'and shown' "$(cat "$tmp/node2/.dealfs/samples.d/mine")" "$(cat "$tmp/paths")"
+before=$(planned 0 mine)
+paths {20..49} 50 50
+like 'replaced on node 2' "$(put 2 mine)" '^32.'
+same 'the new one is planned' mine 2 0 1
+isnt 'which is another' "$(planned 0 mine)" "$before"
+like 'a second one' "$(put 0 other)" '^32.'
+is 'node 1 removes the first' "$(remove 1 mine)" removed
+for i in 0 1 2; do
+    is "node $i has the other alone" "$(lists $i)" 'all imagefolder other'
+    is "node $i has no such list" "$(planned $i mine)" 'no sample list'
+done
+like 'what is not there cannot be removed' "$(remove 0 mine)" 'no sample list'
+
+# --- a server that is away ---
+old=$(pid_of 2 server)
+kill -9 "$old"
+paths {00..59}
+like 'put while a server restarts: the reply waits for it' "$(put 0 late)" '^60.'
+same 'it has the list' late 0 2
+isnt 'it was another server' "$(pid_of 2 server)" "$old"
+
+# --- nodes that are away ---
+ok 'the world ends' world_leave
+wait_for 10 sh -c "grep -q '\"state\": *\"degraded\"' '$tmp/node0/.dealfs/status' '$tmp/node1/.dealfs/status'"
+paths {30..40}
+like 'node 0 puts a list' "$(put 0 alone)" '^11.'
+is 'node 1 removes one' "$(remove 1 other)" removed
+is 'node 2 has it still' "$(lists 2)" 'all imagefolder late other'
+ok 'they join' world_join 2 1 0
+has() { [ "$(lists "$1")" = 'all alone imagefolder late' ]; }
+for i in 0 1 2; do ok "node $i has what was put, and not what was removed" wait_for 20 has "$i"; done
+same 'what was put is planned' alone 0 1 2
+ok 'umount --world' world_umount
+ok 'they are mounted again' world_mount 3
+for i in 0 1 2; do is "node $i still has them" "$(lists $i)" 'all alone imagefolder late'; done
+ok 'umount --world' world_umount
+nothing_left 'nothing is left'
+done_testing
