@@ -79,6 +79,7 @@ UNIT_TESTS = \
 	tests/fs/store/test-shard-damage \
 	tests/fs/store/test-shard-disk \
 	tests/fs/store/test-shard-passing \
+	tests/fs/store/test-shard-poison \
 	tests/fs/store/test-shard-scarce \
 	tests/fs/store/test-fed \
 	tests/fs/store/test-pull \
@@ -155,6 +156,7 @@ tests_fs_store_test_shard_crash_SOURCES = tests/fs/store/test-shard-crash.c $(FI
 tests_fs_store_test_shard_damage_SOURCES = tests/fs/store/test-shard-damage.c $(FILLING)
 tests_fs_store_test_shard_disk_SOURCES = tests/fs/store/test-shard-disk.c $(FILLING)
 tests_fs_store_test_shard_passing_SOURCES = tests/fs/store/test-shard-passing.c $(FILLING)
+tests_fs_store_test_shard_poison_SOURCES = tests/fs/store/test-shard-poison.c $(FILLING)
 tests_fs_store_test_shard_scarce_SOURCES = tests/fs/store/test-shard-scarce.c $(FILLING)
 tests_fs_store_test_fed_SOURCES = tests/fs/store/test-fed.c $(DATASET)
 tests_fs_store_test_pull_SOURCES = tests/fs/store/test-pull.c $(DATASET)
@@ -407,6 +409,13 @@ check-valgrind:
 	@test -n "$(VALGRIND)" || { echo "valgrind is not installed"; exit 1; }
 	TEST_WRAPPER='$(VALGRIND) --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite' \
 	    $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(UNIT_TESTS)'
+
+# Damage -------------------------------------------------------------------------------------------------------------
+
+# Every byte of a small shard flipped, and 2,000 pairs, where `make check` tries some; minutes.
+.PHONY: check-damage
+check-damage:
+	SWEEP=all $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/fs/store/test-shard-poison
 
 # Another kernel -----------------------------------------------------------------------------------------------------
 

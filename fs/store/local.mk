@@ -30,6 +30,8 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/restore.h \
 	fs/store/rocks-anew.c \
 	fs/store/rocks-inside.h \
+	fs/store/rocks-note.c \
+	fs/store/rocks-table.c \
 	fs/store/rocks-write.c \
 	fs/store/rocks.c \
 	fs/store/rocks.h \

@@ -127,9 +127,14 @@ static int adopt_all(struct stock *k)
     return error;
 }
 
-int restore_stock(struct stock *k, const char *folder)
+int restore_stock(struct stock *k, const struct tier_folder *folder)
 {
-    struct rocks_config config = {folder, k->name == TIER_RAM, k->segment_bytes ? k->capacity / k->segment_bytes : 0};
+    struct rocks_config config = {
+        .directory = folder->path,
+        .ram = k->name == TIER_RAM,
+        .segments = k->segment_bytes ? k->capacity / k->segment_bytes : 0,
+        .note = folder->lock,
+    };
     CLEANUP_STR struct str why = STR_INIT;
     int error = rocks_open(&config, &k->rocks, &why);
     if (error && error != -EBUSY && why.length)

@@ -1,7 +1,13 @@
 /* Opening a database. One whose lists (CURRENT, MANIFEST) are damaged or lead to files that are gone, is made anew:
  * the segments' files are set aside, and taken back into an empty database. Each tells itself which segment it is, so
  * that nothing is lost but what is damaged. An opening that was cut short is gone on with by the next one: a file
- * that is set aside has a name of its own for as long as it exists, and while RocksDB has it, a second name there. */
+ * that is set aside has a name of its own for as long as it exists, and while RocksDB has it, a second name there.
+ *
+ * RocksDB aborts the process for some damage. So each file is checked before RocksDB opens it. As that may not find
+ * everything, what RocksDB is about to read is noted. A process that finds a note knows that the one before it died of
+ * that: it makes the lists anew, or drops the files. So no two die of the same file.
+ *
+ * A new segment needs no note. RocksDB reads its file before it lists it, and removes what it has not listed. */
 #include "fs/store/rocks-inside.h"
 
 #include "fs/base/cleanup.h"
@@ -15,7 +21,7 @@
 #include <sys/stat.h>
 
 #define ASIDE ROCKS_DATABASE "-aside"
-enum { TAKEN_AT_ONCE = 256 };
+enum { TAKEN_SINGLY = 256 };
 
 static bool is_segment(const char *name)
 {
@@ -66,64 +72,157 @@ static int set_aside(const char *directory)
     return error ? error : dir_remove_tree(dir, ROCKS_DATABASE);
 }
 
-struct paths {
-    char *path[TAKEN_AT_ONCE];
-    size_t count;
-};
+/* --- what is about to be read --- */
 
-static void free_paths(struct paths *p)
+static bool is_noted(const struct rocks_note *note, ino_t inode)
 {
-    while (p->count)
-        free(p->path[--p->count]);
+    bool noted = false;
+    for (uint32_t i = 0; i < note->files; i++)
+        noted |= note->inode[i] == inode;
+    return noted;
 }
 
-/* The next few files that are set aside; one with a second name was taken back already. */
-static int find_aside(DIR *d, const char *folder, struct paths *p)
+static int drop_file(const char *path, const char *why)
+{
+    log_warning("%s: %s: this segment is dropped", path, why);
+    return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* -EBADMSG: it is damaged. */
+static int check_file(const struct rocks *r, const char *path, bool data)
+{
+    CLEANUP_CLOSE int fd = rocks_open_path(r, path);
+    return fd < 0 ? fd : rocks_check_table(fd, data);
+}
+
+/* A file that is to be read, unless it was dropped: then `dropped` is set. */
+static int look_at_file(const struct rocks *r, const char *path, ino_t inode, const struct rocks_note *before,
+                        bool data, bool *dropped)
+{
+    const char *why = is_noted(before, inode) ? "the server before this one died when it took it in" : NULL;
+    int error = why ? 0 : check_file(r, path, data);
+    if (error == -EBADMSG)
+        why = "it is damaged";
+    *dropped = why;
+    return why ? drop_file(path, why) : error;
+}
+
+/* What the database lists is among its files; RocksDB opens some of them to begin with. */
+static int look_at_database(const struct rocks *r, const struct rocks_note *before)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    str_addf(&path, "%s/" ROCKS_DATABASE, r->directory);
+    CLEANUP_CLOSEDIR DIR *d = opendir(path.failed ? "" : path.data);
+    struct dirent *e;
+    struct stat st;
+    bool dropped;
+    int error = d || errno == ENOENT ? 0 : -errno;
+    while (d && !error && (e = readdir(d))) {
+        if (!is_segment(e->d_name) || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            !S_ISREG(st.st_mode))
+            continue;
+        str_clear(&path);
+        str_addf(&path, "%s/" ROCKS_DATABASE "/%s", r->directory, e->d_name);
+        error = path.failed ? -ENOMEM : look_at_file(r, path.data, st.st_ino, before, false, &dropped);
+    }
+    return error;
+}
+
+/* --- taking back --- */
+
+struct taking {
+    char *path[ROCKS_NOTED];
+    uint64_t inode[ROCKS_NOTED];
+    uint32_t count;
+};
+
+static void free_files(struct taking *f)
+{
+    while (f->count)
+        free(f->path[--f->count]);
+}
+
+static int add_file(const struct rocks *r, const char *folder, const char *name, ino_t inode,
+                    const struct rocks_note *before, struct taking *f)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    str_addf(&path, "%s/%s", folder, name);
+    if (path.failed)
+        return -ENOMEM;
+    bool dropped;
+    int error = look_at_file(r, path.data, inode, before, true, &dropped);
+    if (error || dropped)
+        return error;
+    f->inode[f->count] = inode;
+    f->path[f->count++] = str_steal(&path);
+    return 0;
+}
+
+/* The next files that are set aside; one with a second name was taken back already. */
+static int find_aside(const struct rocks *r, DIR *d, const char *folder, const struct rocks_note *before, uint32_t most,
+                      struct taking *f)
 {
     struct dirent *e;
     struct stat st;
+    int error = 0;
     rewinddir(d);
-    while (p->count < TAKEN_AT_ONCE && (e = readdir(d))) {
+    while (!error && f->count < most && (e = readdir(d))) {
         if (!is_segment(e->d_name))
             continue;
         if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             return -errno;
-        if (st.st_nlink > 1 && unlinkat(dirfd(d), e->d_name, 0) < 0)
-            return -errno;
-        if (st.st_nlink > 1)
-            continue;
-        CLEANUP_STR struct str path = STR_INIT;
-        str_addf(&path, "%s/%s", folder, e->d_name);
-        if (!(p->path[p->count] = str_steal(&path)))
-            return -ENOMEM;
-        p->count++;
+        if (st.st_nlink > 1 || !S_ISREG(st.st_mode))
+            error = unlinkat(dirfd(d), e->d_name, 0) < 0 ? -errno : 0;
+        else
+            error = add_file(r, folder, e->d_name, st.st_ino, before, f);
     }
-    return 0;
+    return error;
 }
 
-/* All at once; where one of them is damaged, by halves until it is found. */
-static int take_files(struct rocks *r, char *const *path, size_t n)
+static int ingest_files(struct rocks *r, const struct taking *f, uint32_t first, uint32_t n, struct str *why)
+{
+    struct rocks_note note = {.files = n};
+    memcpy(note.inode, f->inode + first, n * sizeof *note.inode);
+    int error = rocks_note_write(r, &note);
+    if (error)
+        return error;
+    char *words = NULL;
+    rocksdb_ingest_external_file(r->db, (const char *const *)f->path + first, n, r->ingest, &words);
+    error = rocks_take_error(words, why);
+    int cleared = rocks_note_clear(r);
+    return error ? error : cleared;
+}
+
+/* All at once; where one of them is damaged all the same, by halves until it is found. */
+static int take_files(struct rocks *r, const struct taking *f, uint32_t first, uint32_t n)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    char *words = NULL;
-    rocksdb_ingest_external_file(r->db, (const char *const *)path, n, r->ingest, &words);
-    int error = rocks_take_error(words, &why);
+    int error = ingest_files(r, f, first, n, &why);
     if (!rocks_is_damage(error)) {
         if (error)
-            log_warning("take %s back: %s", path[0], why.data ? why.data : strerror(-error));
-        for (size_t i = 0; i < n && !error; i++)
-            unlink(path[i]);
+            log_warning("take %s back: %s", f->path[first], why.data ? why.data : strerror(-error));
+        for (uint32_t i = first; i < first + n && !error; i++)
+            unlink(f->path[i]);
         return error;
     }
-    if (n == 1) {
-        log_warning("%s: %s: this segment is dropped", path[0], why.data ? why.data : strerror(-error));
-        return unlink(path[0]) < 0 ? -errno : 0;
-    }
-    error = take_files(r, path, n / 2);
-    return error ? error : take_files(r, path + n / 2, n - n / 2);
+    if (n == 1)
+        return drop_file(f->path[first], why.data ? why.data : strerror(-error));
+    error = take_files(r, f, first, n / 2);
+    return error ? error : take_files(r, f, first + n / 2, n - n / 2);
 }
 
-static int take_back(struct rocks *r)
+/* RocksDB looks at all that it has each time that files are taken in. So few files come one by one. Of many, some
+ * come at once, and all of those are lost when one of them kills. */
+static uint32_t count_at_once(DIR *d)
+{
+    uint32_t files = 0;
+    while (readdir(d))
+        files++;
+    uint32_t most = 1 + files / TAKEN_SINGLY;
+    return most < ROCKS_NOTED ? most : ROCKS_NOTED;
+}
+
+static int take_back(struct rocks *r, const struct rocks_note *before)
 {
     CLEANUP_STR struct str folder = STR_INIT;
     str_addf(&folder, "%s/" ASIDE, r->directory);
@@ -133,39 +232,70 @@ static int take_back(struct rocks *r)
     if (!d)
         return errno == ENOENT ? 0 : -errno;
     int error;
-    struct paths paths = {.count = 0};
+    struct taking files = {.count = 0};
+    uint32_t most = count_at_once(d);
     do {
-        free_paths(&paths);
-        error = find_aside(d, folder.data, &paths);
-        if (!error && paths.count)
-            error = take_files(r, paths.path, paths.count);
-    } while (!error && paths.count);
-    free_paths(&paths);
+        free_files(&files);
+        error = find_aside(r, d, folder.data, before, most, &files);
+        if (!error && files.count)
+            error = take_files(r, &files, 0, files.count);
+    } while (!error && files.count);
+    free_files(&files);
     return error ? error : dir_remove_tree(AT_FDCWD, folder.data);
 }
 
-static int open_listed(const struct rocks_config *config, struct rocks **rocks, struct str *why)
+/* --- opening --- */
+
+static int read_lists(struct rocks *r, struct str *why)
 {
-    if (!lost_its_list(config->directory))
-        return rocks_open_once(config, rocks, why);
-    str_adds(why, "CURRENT is gone");
+    static const struct rocks_note lists = {.list = true};
+    int error = rocks_note_write(r, &lists);
+    if (error)
+        return error;
+    error = rocks_open_listed(r, why);
+    int cleared = rocks_note_clear(r);
+    return error ? error : cleared;
+}
+
+static int open_lists(struct rocks *r, const struct rocks_note *before, struct str *why)
+{
+    int error = look_at_database(r, before);
+    if (error)
+        return error;
+    if (before->list)
+        str_adds(why, "the server before this one died when it read them");
+    else if (lost_its_list(r->directory))
+        str_adds(why, "CURRENT is gone");
+    else
+        return read_lists(r, why);
     return -EBADMSG;
+}
+
+static int open_database(struct rocks *r, struct str *why)
+{
+    struct rocks_note before;
+    int error = rocks_note_read(r, &before);
+    if (!error)
+        error = open_lists(r, &before, why);
+    if (rocks_is_damage(error)) {
+        log_warning("%s: %s: its list of segments is made anew", r->directory, why->data ? why->data : "damaged");
+        str_clear(why);
+        error = set_aside(r->directory);
+        if (!error)
+            error = rocks_open_listed(r, why);
+    }
+    if (!error)
+        error = take_back(r, &before);
+    return error ? error : rocks_note_clear(r); /* the numbers of inodes are used again */
 }
 
 int rocks_open(const struct rocks_config *config, struct rocks **rocks, struct str *why)
 {
     struct rocks *r;
-    int error = open_listed(config, &r, why);
-    if (rocks_is_damage(error)) {
-        log_warning("%s: %s: its list of segments is made anew", config->directory, why->data ? why->data : "damaged");
-        str_clear(why);
-        error = set_aside(config->directory);
-        if (!error)
-            error = rocks_open_once(config, &r, why);
-    }
+    int error = rocks_create(config, &r);
     if (error)
         return error;
-    error = take_back(r);
+    error = open_database(r, why);
     if (error)
         rocks_close(r);
     else

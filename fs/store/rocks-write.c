@@ -1,6 +1,7 @@
 /* Writing of segments, and where each value comes to lie in its file: RocksDB tells how far the file was written when a
  * value was put, and that is where the block begins that has it; the rest follows from the form of a block without
- * shared keys. Two values are looked for in each file before any of it is believed. */
+ * shared keys. Two values are looked for in each file before any of it is believed, and all is
+ * checked that RocksDB reads when it takes the file in. */
 #include "fs/store/rocks-inside.h"
 
 #include "fs/base/cleanup.h"
@@ -105,6 +106,17 @@ static int look_for(int fd, const struct sample *s)
     return (size_t)got == n && memcmp(head, s->head, n) == 0 ? 0 : -ENOTSUP;
 }
 
+/* RocksDB is about to read it, from the disk. */
+static int check_file(const struct rocks_writer *w)
+{
+    CLEANUP_CLOSE int fd = rocks_open_path(w->rocks, w->path);
+    int error = fd < 0 ? fd : rocks_check_table(fd, true);
+    if (error != -EBADMSG)
+        return error;
+    log_error("%s: what was written is not what the disk has", w->path);
+    return -EIO;
+}
+
 static int check_samples(const struct rocks_writer *w)
 {
     CLEANUP_CLOSE int fd = open(w->path, O_RDONLY | O_CLOEXEC);
@@ -123,6 +135,8 @@ int rocks_write_end(struct rocks_writer *w, struct rocks_file *file)
     int error = rocks_log_error(words, "write", w->path);
     if (!error)
         error = check_samples(w);
+    if (!error)
+        error = check_file(w);
     if (!error) {
         const char *const list[] = {w->path};
         rocksdb_ingest_external_file(w->rocks->db, list, 1, w->rocks->ingest, &words);

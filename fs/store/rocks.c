@@ -16,11 +16,9 @@
 #include <sys/stat.h>
 
 enum {
-    CHECKSUM_XXH3 = 4,
     BLOCK = 4096,      /* a value of more than this is a block of its own; smaller ones share one */
     BLOCK_RESTART = 1, /* no key shares bytes with the one before */
     INDEX_RESTART = 16,
-    FORMAT_VERSION = 5,
     LOG_FATAL = 4,
     DESCRIPTORS_SPARE = 256,
     TABLES = 64, /* files that RocksDB has open at once */
@@ -102,8 +100,8 @@ static rocksdb_block_based_table_options_t *table_options(void)
     rocksdb_block_based_options_set_block_size(t, BLOCK);
     rocksdb_block_based_options_set_block_restart_interval(t, BLOCK_RESTART);
     rocksdb_block_based_options_set_index_block_restart_interval(t, INDEX_RESTART);
-    rocksdb_block_based_options_set_format_version(t, FORMAT_VERSION);
-    rocksdb_block_based_options_set_checksum(t, CHECKSUM_XXH3);
+    rocksdb_block_based_options_set_format_version(t, ROCKS_TABLE_FORM);
+    rocksdb_block_based_options_set_checksum(t, ROCKS_XXH3);
     return t;
 }
 
@@ -141,29 +139,33 @@ static rocksdb_options_t *database_options(const struct rocks_config *config, bo
     return o;
 }
 
-int rocks_open_once(const struct rocks_config *config, struct rocks **out, struct str *why)
+int rocks_create(const struct rocks_config *config, struct rocks **out)
 {
-    CLEANUP_STR struct str path = STR_INIT;
-    str_addf(&path, "%s/" ROCKS_DATABASE, config->directory);
     struct rocks *r = calloc(1, sizeof *r);
-    if (!r || path.failed || !(r->directory = strdup(config->directory))) {
+    if (!r || !(r->directory = strdup(config->directory))) {
         free(r);
         return -ENOMEM;
     }
-    char *words = NULL;
+    r->note = config->note;
     r->direct = !config->ram && reads_directly(config->directory);
     r->descriptors = descriptors(config);
     r->options = database_options(config, r->direct);
     r->env = rocksdb_envoptions_create();
     r->ingest = rocksdb_ingestexternalfileoptions_create();
     rocksdb_ingestexternalfileoptions_set_move_files(r->ingest, 1);
+    *out = r;
+    return 0;
+}
+
+int rocks_open_listed(struct rocks *r, struct str *why)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    str_addf(&path, "%s/" ROCKS_DATABASE, r->directory);
+    if (path.failed)
+        return -ENOMEM;
+    char *words = NULL;
     r->db = rocksdb_open(r->options, path.data, &words);
-    int error = rocks_take_error(words, why);
-    if (error)
-        rocks_close(r);
-    else
-        *out = r;
-    return error;
+    return rocks_take_error(words, why);
 }
 
 void rocks_close(struct rocks *r)
@@ -226,20 +228,49 @@ int rocks_find(struct rocks *r, uint32_t segment, struct rocks_file *file)
     return error ? error : -ENOENT;
 }
 
-int rocks_open_file(const struct rocks *r, const char *name, bool *spare)
+int rocks_open_path(const struct rocks *r, const char *path)
 {
-    CLEANUP_STR struct str path = STR_INIT;
-    str_addf(&path, "%s/" ROCKS_DATABASE "/%s", r->directory, name);
-    if (path.failed)
-        return -ENOMEM;
-    int fd = open(path.data, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
     int flags = r->direct ? fcntl(fd, F_GETFL) : -1;
     if (flags >= 0)
         (void)!fcntl(fd, F_SETFL, flags | O_DIRECT);
+    return fd;
+}
+
+int rocks_open_file(const struct rocks *r, const char *name, bool *spare)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    str_addf(&path, "%s/" ROCKS_DATABASE "/%s", r->directory, name);
+    int fd = path.failed ? -ENOMEM : rocks_open_path(r, path.data);
     *spare = fd < r->descriptors; /* those with higher numbers are left to others */
     return fd;
+}
+
+char *rocks_buffer(uint64_t bytes)
+{
+    return aligned_alloc(ROCKS_ALIGN, (bytes / ROCKS_ALIGN + 3) * ROCKS_ALIGN);
+}
+
+static int read_aligned(int fd, uint64_t begin, uint64_t to, char *buffer)
+{
+    uint64_t end = (to + ROCKS_ALIGN - 1) / ROCKS_ALIGN * ROCKS_ALIGN;
+    for (uint64_t at = begin; at < to;) {
+        ssize_t n = pread(fd, buffer + (at - begin), end - at, (off_t)at);
+        bool more = n > 0 && (n % ROCKS_ALIGN == 0 || at + (uint64_t)n >= to);
+        if (!more && !(n < 0 && errno == EINTR))
+            return n < 0 ? -errno : -EBADMSG;
+        at += n > 0 ? (uint64_t)n : 0;
+    }
+    return 0;
+}
+
+const char *rocks_read(int fd, uint64_t from, uint64_t to, char *buffer, int *error)
+{
+    uint64_t begin = from / ROCKS_ALIGN * ROCKS_ALIGN;
+    *error = read_aligned(fd, begin, to, buffer);
+    return *error ? NULL : buffer + (from - begin);
 }
 
 int rocks_drop(struct rocks *r, uint32_t segment)

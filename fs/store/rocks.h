@@ -16,7 +16,8 @@
 
 enum {
     ROCKS_NAME = 32,
-    ROCKS_FORM = 2, /* of what is stored: fs/store/FORMAT */
+    ROCKS_FORM = 2,     /* of what is stored: fs/store/FORMAT */
+    ROCKS_ALIGN = 4096, /* of direct reads: in the file and in memory */
 };
 
 struct rocks;
@@ -26,6 +27,7 @@ struct rocks_config {
     const char *directory; /* the database is DIRECTORY/db-2, files under construction DIRECTORY/new-* */
     bool ram;              /* its files are mapped; else they are read, directly where the file system can */
     uint64_t segments;     /* about so many are to be expected */
+    int note;              /* the tier's lock file: what is being taken in is noted there */
 };
 
 /* Does the error prove that something stored is damaged or gone? No other does: what a disk says may pass, and what a
@@ -35,8 +37,9 @@ static inline bool rocks_is_damage(int error)
     return error == -EBADMSG || error == -ENOENT;
 }
 
-/* A database whose lists are damaged is made anew from the segments that are there. -EBUSY: another process, or this
- * one, has it open. Else the errno of what failed; `why` has RocksDB's words for it. */
+/* A database whose lists are damaged is made anew from the segments that are there. Those that are damaged are dropped,
+ * and so are those of which the process before this one died. -EBUSY: another process, or this one, has it open. Else
+ * the errno of what failed; `why` has RocksDB's words for it. */
 int rocks_open(const struct rocks_config *config, struct rocks **rocks, struct str *why);
 void rocks_close(struct rocks *rocks);
 uint64_t rocks_overhead(uint64_t segments); /* at most so many bytes beside the segments' files */
@@ -52,6 +55,9 @@ int rocks_list(struct rocks *rocks, struct rocks_file **files, size_t *count);  
 int rocks_find(struct rocks *rocks, uint32_t segment, struct rocks_file *file); /* -ENOENT */
 /* A descriptor, or -errno. `spare`: it may be kept, there are enough for others. */
 int rocks_open_file(const struct rocks *rocks, const char *name, bool *spare);
+/* Read the file's bytes from…to; returns where the first of them is in `buffer`, which is aligned and has room for
+ * ROCKS_ALIGN bytes more at either end. NULL: `error` says why; -EBADMSG: the file is too short. */
+const char *rocks_read(int fd, uint64_t from, uint64_t to, char *buffer, int *error);
 int rocks_drop(struct rocks *rocks, uint32_t segment);
 
 /* A new segment: values by ascending place; `at` tells where the value begins in the file. After rocks_write_end

@@ -81,8 +81,7 @@ static int look_in_tail(const struct segment_file *f, uint64_t tail, struct inde
     if (f->map)
         return index_find(index, f->which.segment, f->map + from, tail);
     int error = -ENOMEM;
-    size_t room = (tail / SEGMENT_FILE_ALIGN + 3) * SEGMENT_FILE_ALIGN;
-    CLEANUP_FREE char *buffer = aligned_alloc(SEGMENT_FILE_ALIGN, room);
+    CLEANUP_FREE char *buffer = aligned_alloc(SEGMENT_FILE_ALIGN, (tail / SEGMENT_FILE_ALIGN + 3) * SEGMENT_FILE_ALIGN);
     const char *bytes = buffer ? segment_file_read(f, from, f->which.bytes, buffer, &error) : NULL;
     return bytes ? index_find(index, f->which.segment, bytes, tail) : error;
 }
@@ -136,26 +135,16 @@ const char *segment_file_bytes(const struct segment_file *f, uint64_t at)
     return f->map ? f->map + at : NULL;
 }
 
-static int read_aligned(int fd, uint64_t begin, uint64_t to, char *buffer)
-{
-    uint64_t end = (to + SEGMENT_FILE_ALIGN - 1) / SEGMENT_FILE_ALIGN * SEGMENT_FILE_ALIGN;
-    for (uint64_t at = begin; at < to;) {
-        ssize_t n = pread(fd, buffer + (at - begin), end - at, (off_t)at);
-        bool more = n > 0 && (n % SEGMENT_FILE_ALIGN == 0 || at + (uint64_t)n >= to);
-        if (!more && !(n < 0 && errno == EINTR))
-            return n < 0 ? -errno : -EBADMSG;
-        at += n > 0 ? (uint64_t)n : 0;
-    }
-    return 0;
-}
-
 const char *segment_file_read(const struct segment_file *f, uint64_t from, uint64_t to, char *buffer, int *error)
 {
-    uint64_t begin = from / SEGMENT_FILE_ALIGN * SEGMENT_FILE_ALIGN;
     bool spare;
     int fd = f->fd >= 0 ? f->fd : rocks_open_file(f->rocks, f->which.name, &spare);
-    *error = fd < 0 ? fd : read_aligned(fd, begin, to, buffer);
-    if (fd >= 0 && fd != f->fd)
+    if (fd < 0) {
+        *error = fd;
+        return NULL;
+    }
+    const char *bytes = rocks_read(fd, from, to, buffer, error);
+    if (fd != f->fd)
         close(fd);
-    return *error ? NULL : buffer + (from - begin);
+    return bytes;
 }

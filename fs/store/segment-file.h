@@ -11,7 +11,7 @@
 #include "fs/store/index.h"
 #include "fs/store/rocks.h"
 
-enum { SEGMENT_FILE_ALIGN = 4096 }; /* of direct reads: in the file and in memory */
+enum { SEGMENT_FILE_ALIGN = ROCKS_ALIGN };
 
 struct segment_file;
 
@@ -27,8 +27,7 @@ const struct rocks_file *segment_file_which(const struct segment_file *f);
 /* Any thread that has a pin on the segment: */
 bool segment_file_find(const struct segment_file *f, uint32_t place, uint64_t *at, size_t *n);
 const char *segment_file_bytes(const struct segment_file *f, uint64_t at); /* NULL: to be read */
-/* Read the file's bytes from…to; returns where the first of them is in `buffer`, which is aligned and has room for
- * SEGMENT_FILE_ALIGN bytes more at either end. NULL: `error` says why; -EBADMSG: the file is too short. */
+/* As rocks_read. */
 const char *segment_file_read(const struct segment_file *f, uint64_t from, uint64_t to, char *buffer, int *error);
 
 #endif

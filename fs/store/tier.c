@@ -19,7 +19,7 @@ static void open_tier(struct tier *t)
     struct stock *k = &t->stock;
     int error = folder_take(&t->folder, &t->config, &reason);
     if (!error)
-        error = restore_stock(k, t->folder.path);
+        error = restore_stock(k, &t->folder);
     if (error == -EBUSY || stock_may_recover(error))
         return;
     int failing = atomic_load(&k->failing);

@@ -98,6 +98,37 @@ rm "$state/config" && mkfifo "$state/config"
 ok 'a FIFO in the place of the configuration' timeout 60 dealfs mount -o "$options" "$src" "$tmp/a"
 ok 'unmount' dealfs umount "$tmp/a"
 
+# --- a shard that is damaged so that RocksDB aborts costs what is damaged, and no mount ---
+damage() { # where
+    python3 - "$1" "$ssd"/*/db-2 <<'END'
+import glob, sys
+def flip(path, find):
+    with open(path, 'r+b') as file:
+        data = bytearray(file.read())
+        data[find(data)] ^= 0x40
+        file.seek(0)
+        file.write(data)
+if sys.argv[1] == 'footer':
+    find = lambda data: len(data) - 50
+else:
+    find = lambda data: data.rfind(b'dealfsIX') + 20
+    flip(sys.argv[2] + '/CURRENT', lambda data: 3)
+flip(sorted(glob.glob(sys.argv[2] + '/*.sst'))[0], find)
+END
+}
+rm -r "${ssd:?}"/*
+for where in record footer; do
+    ok 'mount' up -o "$options" "$src" "$tmp/a"
+    ok 'stage' dealfs stage "$tmp/a"
+    ok 'unmount' dealfs umount "$tmp/a"
+    ok "damage the shard: a segment's $where" damage $where
+    ok 'mount it' up -o "$options" "$src" "$tmp/a"
+    ok 'every byte is right' same_bytes "$tmp/a"
+    ok 'at most one server died' test "$(value "$tmp/a" restarts.count)" -le 1
+    is 'the tier is open' "$(value "$tmp/a" ssd.state)" open
+    ok 'unmount' dealfs umount "$tmp/a"
+done
+
 # --- a name in the place of the source ---
 rm -r "${ssd:?}"/*
 ok 'mount with a name' up -o "$options,cache_id=pets v1" "$src" "$tmp/a"
