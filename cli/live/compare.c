@@ -3,6 +3,7 @@
 
 #include "fs/base/beneath.h"
 #include "fs/base/cleanup.h"
+#include "fs/catalog/file-state.h"
 #include "fs/base/file.h"
 
 #include <errno.h>
@@ -222,6 +223,7 @@ enum compare_result compare_entry(struct compare *c, const char *path)
     source = look_at(c->source, path, &a);
     if (source < 0)
         return differs(c, path, "in the source: %s", strerror(-source));
+    state_limit_mode(source, NULL, &a);
     mount = look_at(c->mount, path, &b);
     if (mount < 0)
         return differs(c, path, "in the mount: %s", strerror(-mount));

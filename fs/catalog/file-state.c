@@ -1,7 +1,67 @@
 #include "fs/catalog/file-state.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/xattr.h>
+
+/* ---- ACLs ---- */
+
+/* system.posix_acl_access, little-endian: a version, and entries. */
+enum { ACL_VERSION = 2, ACL_USER = 2, ACL_GROUP_OBJ = 4, ACL_GROUP = 8, ACL_MASK = 16, ACL_ENTRIES = 8191 };
+struct acl_entry {
+    uint16_t tag, rights;
+    uint32_t id;
+};
+struct acl {
+    uint32_t version;
+    struct acl_entry entry[ACL_ENTRIES];
+};
+
+static mode_t acl_mask(const struct acl *acl, size_t entries)
+{
+    for (size_t i = 0; i < entries; i++)
+        if (le16toh(acl->entry[i].tag) == ACL_MASK)
+            return le16toh(acl->entry[i].rights);
+    return S_IRWXO;
+}
+
+/* What stat shows for the group is the mask. A named user may be of the group, or not, and then counts among the others
+ * in the mount; a member of a named group as well. Who is of the owning group and of a named one has the rights of
+ * both. */
+static mode_t acl_limit(const struct acl *acl, size_t entries, mode_t mode)
+{
+    mode_t mask = acl_mask(acl, entries), group = mask, other = mode & S_IRWXO;
+    for (size_t i = 0; i < entries; i++) {
+        uint16_t tag = le16toh(acl->entry[i].tag);
+        mode_t rights = le16toh(acl->entry[i].rights) & mask;
+        if (tag == ACL_USER || tag == ACL_GROUP_OBJ)
+            group &= rights;
+        if (tag == ACL_USER || tag == ACL_GROUP)
+            other &= rights;
+    }
+    return (mode & ~(mode_t)(S_IRWXG | S_IRWXO)) | (group & S_IRWXO) << 3 | other;
+}
+
+/* Only what lets in more than the owner can let in too many. */
+void state_limit_mode(int fd, const char *name, struct stat *st)
+{
+    char path[32 + NAME_MAX + 1];
+    struct acl acl;
+    if (!(st->st_mode & (S_IRWXG | S_IRWXO)) || (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode)))
+        return;
+    int n = snprintf(path, sizeof path, "/proc/self/fd/%d%s%s", fd, name ? "/" : "", name ? name : "");
+    if (n >= (int)sizeof path)
+        return;
+    ssize_t bytes = name ? lgetxattr(path, "system.posix_acl_access", &acl, sizeof acl)
+                         : getxattr(path, "system.posix_acl_access", &acl, sizeof acl);
+    if (bytes > (ssize_t)sizeof acl.version && le32toh(acl.version) == ACL_VERSION)
+        st->st_mode = acl_limit(&acl, ((size_t)bytes - sizeof acl.version) / sizeof acl.entry[0], st->st_mode);
+}
+
+/* ---- stat ---- */
 
 int state_look(int fd, const char *name, int flags, struct stat *st)
 {
@@ -20,6 +80,7 @@ int state_look(int fd, const char *name, int flags, struct stat *st)
         .st_mtim = {.tv_sec = x.stx_mtime.tv_sec, .tv_nsec = x.stx_mtime.tv_nsec},
         .st_ctim = {.tv_sec = x.stx_ctime.tv_sec, .tv_nsec = x.stx_ctime.tv_nsec},
     };
+    state_limit_mode(fd, name, st);
     return 0;
 }
 

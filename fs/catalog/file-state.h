@@ -16,8 +16,13 @@ struct file_state {
 enum state_change { STATE_SAME, STATE_SIZE, STATE_MTIME, STATE_CTIME };
 
 /* What a catalog needs of stat, and no more; name NULL: of fd itself. With AT_STATX_FORCE_SYNC not what a network file
- * system still remembers. 0 or -errno. */
+ * system still remembers. 0 or -errno.
+ *
+ * Where a file has a POSIX ACL, its mode is less than stat has it: the mount has no ACLs, so the mode takes a right
+ * from the group or others where the ACL keeps it from anybody who may be one of them. */
 int state_look(int fd, const char *name, int flags, struct stat *st);
+/* The same for what stat has told. */
+void state_limit_mode(int fd, const char *name, struct stat *st);
 int64_t state_time(struct timespec t); /* nanoseconds since 1970, clamped to what fits */
 struct file_state state_from(const struct stat *st);
 /* Of the bytes, as far as it can be seen: a ctime that mode, owner or number of links explain is no change. */

@@ -105,5 +105,42 @@ fails 'but not to what the modes keep from them' as_other cat "$mnt/class0/secre
 ok 'the user reads that' as_user cat "$mnt/class0/secret"
 fails 'nor to control' as_other dealfs where "$mnt" class0/000.bin
 ok 'root unmounts' as_id 0 dealfs umount "$mnt"
+
+# --- ACLs, which the mount has not ---
+cat >"$tmp/acl.py" <<'END'
+"""acl.py FILE TAG:ID:RIGHTS…: a POSIX ACL. Tags: 1 owner, 2 user, 4 the file's group, 8 group, 16 mask, 32 others."""
+import os, struct, sys
+entries = [tuple(map(int, word.split(':'))) for word in sys.argv[2:]]
+os.setxattr(sys.argv[1], 'system.posix_acl_access',
+            struct.pack('<I', 2) + b''.join(struct.pack('<HHI', t, r, i % 2**32) for t, i, r in entries))
+END
+acl() { python3 "$tmp/acl.py" "$@"; }
+closed=$tmp/closed/src
+mkdir "$closed/folder"
+for file in user group plain masked folder/file; do echo "$file" >"$closed/$file"; done
+chmod 644 "$closed"/{user,group,plain,masked}
+chown -R $mount_user:$mount_user "$closed"
+chmod 711 "$tmp/closed"
+if acl "$closed/user" 1:-1:6 2:$mount_other:0 4:-1:4 16:-1:4 32:-1:4 2>/dev/null; then
+    acl "$closed/group" 1:-1:6 4:-1:4 8:$mount_other:0 16:-1:4 32:-1:4
+    acl "$closed/folder" 1:-1:7 2:$mount_other:0 4:-1:5 16:-1:5 32:-1:5
+    acl "$closed/masked" 1:-1:6 2:1:4 4:-1:0 16:-1:4 32:-1:4
+    ok 'mount with ACLs' as_id 0 dealfs mount -o owner=$mount_user,allow_other "$closed" "$mnt"
+    for file in user group folder/file; do
+        fails "the source keeps a user from $file" as_other cat "$closed/$file"
+        fails 'so does the mount' as_other cat "$mnt/$file"
+        ok 'the owner reads it' as_user cmp "$closed/$file" "$mnt/$file"
+    done
+    ok 'what has none is read' as_other cmp "$closed/plain" "$mnt/plain"
+    is "a mask is not the group's right" "$(as_other stat -c %a "$mnt/masked")" 604
+    ok 'verify' as_id 0 dealfs verify "$mnt"
+    ok 'unmount' as_id 0 dealfs umount "$mnt"
+    acl "$closed/plain" 1:-1:6 2:$mount_other:0 4:-1:4 16:-1:4 32:-1:4
+    ok 'mount again' as_id 0 dealfs mount -o owner=$mount_user,allow_other "$closed" "$mnt"
+    fails 'an ACL that came later counts' as_other cat "$mnt/plain"
+    ok 'unmount' as_id 0 dealfs umount "$mnt"
+else
+    skip 17 'the file system has no ACLs'
+fi
 nothing_left
 done_testing
