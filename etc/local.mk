@@ -23,6 +23,7 @@ dist_slurm_DATA = \
 # How programs ask for the order of an epoch.
 examplesdir = $(docdir)/examples
 dist_examples_SCRIPTS = \
+	etc/examples/exchange.sh \
 	etc/examples/read-plan.sh \
 	etc/examples/read_plan.py \
 	etc/examples/train.py
@@ -41,6 +42,7 @@ packagetorchdir = $(pythondir)/dealfs/torch
 dist_packagetorch_DATA = \
 	etc/python/dealfs/torch/__init__.py \
 	etc/python/dealfs/torch/echo.py \
+	etc/python/dealfs/torch/exchange.py \
 	etc/python/dealfs/torch/pace.py \
 	etc/python/dealfs/torch/sampler.py
 endif

@@ -5,6 +5,7 @@
 
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 enum { PATIENCE_S = 10, ANSWER_S = 120, RETRY_MS = 20, PARTS = 3 };
 
@@ -16,11 +17,16 @@ struct asking {
     const int *fds;
     void *payload; /* of the answer */
     size_t n;
+    bool asked;
+    int got[MESSAGE_FDS]; /* once it is */
 };
 
 static void asking_fini(struct asking *a)
 {
     free(a->payload);
+    for (int i = 0; a->asked && i < MESSAGE_FDS; i++)
+        if (a->got[i] >= 0)
+            close(a->got[i]);
 }
 #define CLEANUP_ASKING __attribute__((cleanup(asking_fini)))
 
@@ -34,9 +40,11 @@ static int ask_server(struct home *h, struct asking *a, struct str *why)
 {
     uint32_t kind;
     int error = message_sendv(h->socket, a->say, a->part, a->parts, a->fds);
+    memset(a->got, 0xff, sizeof a->got);
+    a->asked = true;
     if (error)
         return ask_fail(why, error, "speak to the mount's server");
-    error = message_receive(h->socket, &kind, &a->payload, &a->n, NULL);
+    error = message_receive(h->socket, &kind, &a->payload, &a->n, a->got);
     if (error)
         return ask_fail(why, error == -EAGAIN ? -ETIMEDOUT : error, "the mount's server does not answer");
     if (kind == a->hear)
@@ -132,13 +140,16 @@ int ask_layout(struct home *h, const struct ask_world *w, struct str *why)
     if (error)
         return ask_fail(why, error, "make the ring");
     memcpy(head.world, h->world, sizeof head.world);
-    a.fds = h->hold->ring.fd;
+    const int fds[MESSAGE_FDS] = {h->hold->ring.fd[0], h->hold->ring.fd[1], h->hold->ring.fd[2], -1, -1};
+    a.fds = fds;
     error = ask_server(h, &a, why);
     if (!error && a.n != sizeof h->layout)
         error = ask_fail(why, -EPROTO, "the mount's server says nonsense about the layout");
     if (error)
         return error;
     memcpy(&h->layout, a.payload, a.n);
+    home_hold_layout(h, LAYOUT_NOW, &h->layout, a.got[0]);
+    a.got[0] = -1;
     h->me = w->me;
     h->nodes = w->nodes;
     return 0;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-enum { TURN_MOST_S = 120 };
+enum { TURN_MOST_S = 45 };
 
 /* The rooms of all, while they are sent. */
 struct rooms {
@@ -29,10 +29,10 @@ struct conductor {
         STEP_COMPUTE,  /* the server computes */
         STEP_COMPUTED, /* what becomes of it is awaited */
     } step;
-    struct message_turn now;    /* in which this node takes part, or has */
-    struct turn_record settled; /* what came of the last one; cause 0: there was none */
-    struct wire_rooms *inbox;   /* other nodes: for the rooms of all; made at the first turn */
-    bool receiving;             /* it is posted */
+    struct message_turn now;     /* in which this node takes part, or has */
+    struct turn_outcome settled; /* what came of the last one; cause 0: there was none */
+    struct wire_rooms *inbox;    /* other nodes: for the rooms of all; made at the first turn */
+    bool receiving;              /* it is posted */
     /* node 0: */
     uint64_t begun;      /* turns so far */
     struct rooms *rooms; /* as they are told; NULL: no turn is under way */
@@ -78,7 +78,7 @@ void conductor_destroy(struct conductor *c)
 
 static void take_part_in(struct conductor *c, const struct message_turn *turn);
 static void compute_here(struct conductor *c, const struct wire_rooms *rooms);
-static void settle_here(struct conductor *c, const struct turn_record *record);
+static void settle_here(struct conductor *c, const struct turn_outcome *outcome);
 
 static void forget_answers(struct conductor *c)
 {
@@ -87,14 +87,15 @@ static void forget_answers(struct conductor *c)
         c->told[i] = false;
 }
 
-static void begin_turn(struct conductor *c, const struct turn *turn)
+static void begin_turn(struct conductor *c, uint64_t k, const struct turn *turn)
 {
-    if (c->rooms || c->home->ending || turn_find(&c->home->history, turn))
+    const struct turn_record *last = &c->home->last;
+    if (c->rooms || c->home->ending || k != last->k + 1 || (last->k && turn_same(&last->turn, turn)))
         return;
     struct rooms *rooms = calloc(1, sizeof *rooms + rooms_bytes(c));
     if (!rooms) /* it is asked for again */
         return;
-    struct message_turn now = {++c->begun, turn_number(&c->home->history) + 1, *turn};
+    struct message_turn now = {++c->begun, k, *turn};
     rooms->users = 1;
     rooms->told = (struct wire_rooms){.magic = WIRE_MAGIC, .nodes = c->mail->nodes, .number = now.number};
     c->rooms = rooms;
@@ -106,22 +107,32 @@ static void begin_turn(struct conductor *c, const struct turn *turn)
     take_part_in(c, &now);
 }
 
-static void conclude_turn(struct conductor *c, uint64_t k, struct digest layout)
+/* With all as it was where it has failed on a node. */
+static void conclude_turn(struct conductor *c, int status, uint32_t node)
 {
-    struct turn_record record = {c->now.turn, k, c->home->layout, layout};
+    const struct home *h = c->home;
+    struct turn_outcome outcome = {.record = h->last, .status = status, .node = status ? node : 0};
+    outcome.record.turn = c->now.turn;
+    if (!status)
+        outcome.record = (struct turn_record){c->now.turn, c->now.k, h->last.before, h->layout, c->layout};
+    else
+        outcome.record.after = h->layout;
     rooms_put(c->rooms);
     c->rooms = NULL;
     halt_at("conclude");
-    mail_say_all(c->mail, &(struct wire_message){.kind = WIRE_SETTLED, .k = k, .turn = record.turn, .layout = layout});
-    settle_here(c, &record);
+    mail_say_all(c->mail, &(struct wire_message){.kind = WIRE_SETTLED,
+                                                 .k = outcome.record.k,
+                                                 .turn = outcome.record.turn,
+                                                 .layout = outcome.record.after,
+                                                 .status = status,
+                                                 .token = outcome.node});
+    settle_here(c, &outcome);
 }
 
-static void give_turn_up(struct conductor *c, const char *why, bool busy)
+static void give_turn_up(struct conductor *c, uint32_t node, int status)
 {
-    if (!busy)
-        log_limited(LOG_LEVEL_INFO, 5, "the layout does not turn: %s", why);
-    if (c->now.turn.cause == TURN_ROOM && !busy) {
-        conclude_turn(c, turn_number(&c->home->history), c->home->layout);
+    if (status != -EBUSY) {
+        conclude_turn(c, status, node);
         return;
     }
     rooms_put(c->rooms);
@@ -156,15 +167,13 @@ static void tell_rooms(struct conductor *c)
 /* An answer to the present question: false: it is not, or it has failed. */
 static bool note_answer(struct conductor *c, uint32_t from, const struct wire_message *m, bool computed)
 {
-    char why[64];
     if (!c->rooms || c->rooms->told.number != m->token || c->computing != computed || c->told[from])
         return false;
     c->told[from] = true;
     c->answers++;
     if (!m->status)
         return true;
-    snprintf(why, sizeof why, "node %" PRIu32 ": %s", from, strerror(-m->status));
-    give_turn_up(c, why, m->status == -EBUSY);
+    give_turn_up(c, from, m->status);
     return false;
 }
 
@@ -185,26 +194,30 @@ static void note_computed(struct conductor *c, uint32_t from, const struct wire_
         c->layout = m->layout;
     if (!digest_equal(&c->layout, &m->layout)) {
         log_error("node %" PRIu32 " computed another layout than those before it; this is a fault of dealfs", from);
-        give_turn_up(c, "nodes do not agree", false);
+        give_turn_up(c, from, -EBADMSG);
     } else if (c->answers == c->mail->nodes) {
-        conclude_turn(c, c->now.k, c->layout);
+        conclude_turn(c, 0, 0);
     }
 }
 
 void conductor_tick(struct conductor *c, uint64_t now)
 {
-    if (c->rooms && now > c->deadline)
-        give_turn_up(c, "not all nodes have answered", false);
+    uint32_t node = 0;
+    if (!c->rooms || now <= c->deadline)
+        return;
+    while (c->told[node]) /* one at least is awaited */
+        node++;
+    give_turn_up(c, node, -ETIMEDOUT);
 }
 
 /* --- every node --- */
 
-void conductor_ask(struct conductor *c, const struct turn *turn)
+void conductor_ask(struct conductor *c, uint64_t k, const struct turn *turn)
 {
     if (c->mail->me == 0)
-        begin_turn(c, turn);
+        begin_turn(c, k, turn);
     else
-        mail_say(c->mail, 0, &(struct wire_message){.kind = WIRE_TURN, .turn = *turn}, NULL);
+        mail_say(c->mail, 0, &(struct wire_message){.kind = WIRE_TURN, .k = k, .turn = *turn}, NULL);
 }
 
 static void to_conductor(struct conductor *c, const struct wire_message *m)
@@ -285,18 +298,16 @@ static void compute_here(struct conductor *c, const struct wire_rooms *rooms)
 /* A server that is between two lives hears of a turn when it resumes, and of one that failed when it has. */
 static void tell_settled(struct conductor *c)
 {
-    if (c->settled.turn.cause)
-        home_say(c->home, MESSAGE_SETTLED, &c->settled, sizeof c->settled);
+    if (c->settled.record.turn.cause)
+        home_say_settled(c->home, &c->settled);
 }
 
-static void settle_here(struct conductor *c, const struct turn_record *record)
+static void settle_here(struct conductor *c, const struct turn_outcome *outcome)
 {
     c->step = STEP_NONE;
-    c->settled = *record;
-    if (record->k > turn_number(&c->home->history)) {
-        turn_note(&c->home->history, record);
-        c->home->layout = record->after;
-    }
+    c->settled = *outcome;
+    if (outcome->record.k > c->home->last.k)
+        home_turn(c->home, &outcome->record);
     halt_at("settle");
     tell_settled(c);
 }
@@ -307,7 +318,7 @@ void conductor_take(struct conductor *c, uint32_t from, const struct wire_messag
     if (from_conductor ? from != 0 : c->mail->me != 0)
         log_limited(LOG_LEVEL_WARNING, 5, "node %" PRIu32 " takes part in a turn as it must not", from);
     else if (m->kind == WIRE_TURN)
-        begin_turn(c, &m->turn);
+        begin_turn(c, m->k, &m->turn);
     else if (m->kind == WIRE_BEGIN)
         take_part_in(c, &(struct message_turn){m->token, m->k, m->turn});
     else if (m->kind == WIRE_READY)
@@ -315,7 +326,10 @@ void conductor_take(struct conductor *c, uint32_t from, const struct wire_messag
     else if (m->kind == WIRE_COMPUTED)
         note_computed(c, from, m);
     else
-        settle_here(c, &(struct turn_record){m->turn, m->k, c->home->layout, m->layout});
+        settle_here(c,
+                    &(struct turn_outcome){.record = {m->turn, m->k, c->home->last.before, c->home->layout, m->layout},
+                                           .status = m->status,
+                                           .node = (uint32_t)m->token});
 }
 
 void conductor_look(struct conductor *c)

@@ -49,8 +49,8 @@ struct flight {
 
 static void take_command(struct flight *f, const struct ring_message *m)
 {
-    if (m->value == WORLD_TURN && turn_is_sound(&m->turn)) {
-        conductor_ask(f->conductor, &m->turn);
+    if (m->value == WORLD_TURN && m->token > 0 && turn_is_sound(&m->turn)) {
+        conductor_ask(f->conductor, m->token, &m->turn);
     } else if (m->value >= WORLD_STAGE && m->value <= WORLD_UMOUNT) {
         mail_say_all(&f->mail, &(struct wire_message){.kind = WIRE_COMMAND, .command = m->value, .token = m->token});
         f->c.home->ending |= m->value == WORLD_UMOUNT;

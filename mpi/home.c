@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 enum { GONE_S = 10, RETRY_MS = 20, PATIENCE_MS = 2000, LOOK_MS = 200, ERRNO_MOST = 4095 };
 
@@ -49,6 +50,8 @@ void hold_put(struct hold *hold)
 void home_init(struct home *h, const char *state, const uint8_t world[16])
 {
     *h = (struct home){.path = state, .socket = -1, .server = {0, -1, -1}};
+    for (int i = 0; i < LAYOUTS_HELD; i++)
+        h->bytes[i].fd = -1;
     STAILQ_INIT(&h->late);
     memcpy(h->world, world, sizeof h->world);
 }
@@ -71,6 +74,30 @@ void home_fini(struct home *h)
     home_hang_up(h);
     hold_put(h->hold);
     h->hold = NULL;
+    for (int i = 0; i < LAYOUTS_HELD; i++)
+        home_hold_layout(h, i, &h->layout, -1);
+}
+
+void home_hold_layout(struct home *h, int which, const struct digest *layout, int fd)
+{
+    struct layout_bytes *bytes = &h->bytes[which];
+    if (bytes->fd >= 0)
+        close(bytes->fd);
+    *bytes = (struct layout_bytes){*layout, fd};
+}
+
+/* What was computed last is what all have computed, unless our server has died since. */
+void home_turn(struct home *h, const struct turn_record *record)
+{
+    struct layout_bytes *now = &h->bytes[LAYOUT_NOW], *next = &h->bytes[LAYOUT_NEXT];
+    int fd = digest_equal(&next->layout, &record->after) ? next->fd : -1;
+    if (fd >= 0)
+        next->fd = -1;
+    home_hold_layout(h, LAYOUT_BEFORE, &now->layout, now->fd);
+    now->fd = -1;
+    home_hold_layout(h, LAYOUT_NOW, &record->after, fd);
+    h->layout = record->after;
+    h->last = *record;
 }
 
 int home_connect(struct home *h)
@@ -161,7 +188,7 @@ static void carry_news(const struct ring *from, const struct ring *to, uint32_t 
 
 static void give_ring(struct home *h)
 {
-    struct message_resume resume = {.nodes = h->nodes, .me = h->me, .layout = h->layout, .history = h->history};
+    struct message_resume resume = {.nodes = h->nodes, .me = h->me, .layout = h->layout, .last = h->last};
     struct hold *hold;
     int error = hold_create(h->nodes, &hold);
     if (error) {
@@ -173,7 +200,9 @@ static void give_ring(struct home *h)
     carry_news(&h->hold->ring, &hold->ring, h->me);
     hold_put(h->hold);
     h->hold = hold;
-    if (message_send(h->socket, MESSAGE_RESUME, &resume, sizeof resume, hold->ring.fd)) {
+    int fds[MESSAGE_FDS] = {hold->ring.fd[0], hold->ring.fd[1], hold->ring.fd[2], h->bytes[LAYOUT_NOW].fd,
+                            h->bytes[LAYOUT_BEFORE].fd};
+    if (message_send(h->socket, MESSAGE_RESUME, &resume, sizeof resume, fds)) {
         home_lose(h, "it does not take a ring");
         return;
     }
@@ -205,8 +234,8 @@ static bool is_status(int32_t status)
     return status <= 0 && status >= -ERRNO_MOST;
 }
 
-/* In a turn, once each. */
-static bool take_answer(struct home *h, uint32_t kind, const void *payload, size_t n)
+/* In a turn, once each. The descriptor is taken out of `fd`. */
+static bool take_answer(struct home *h, uint32_t kind, const void *payload, size_t n, int *fd)
 {
     if (kind == MESSAGE_READY && !h->ready.number && n == sizeof h->ready) {
         memcpy(&h->ready, payload, n);
@@ -214,14 +243,16 @@ static bool take_answer(struct home *h, uint32_t kind, const void *payload, size
     }
     if (kind == MESSAGE_COMPUTED && !h->computed.number && n == sizeof h->computed) {
         memcpy(&h->computed, payload, n);
+        home_hold_layout(h, LAYOUT_NEXT, &h->computed.layout, *fd);
+        *fd = -1;
         return is_status(h->computed.status);
     }
     return false;
 }
 
-static void take_frame(struct home *h, uint32_t kind, const void *payload, size_t n)
+static void take_frame(struct home *h, uint32_t kind, const void *payload, size_t n, int *fd)
 {
-    if (h->state == HOME_LIVE && take_answer(h, kind, payload, n))
+    if (h->state == HOME_LIVE && take_answer(h, kind, payload, n, fd))
         return;
     if (kind == MESSAGE_END)
         home_end(h, "unmounted");
@@ -241,16 +272,20 @@ void home_readable(struct home *h)
 {
     uint32_t kind;
     size_t n;
+    int fds[MESSAGE_FDS] = {-1, -1, -1, -1, -1};
     if (h->socket < 0)
         return;
     CLEANUP_FREE void *payload = NULL;
-    int error = message_receive(h->socket, &kind, &payload, &n, NULL);
+    int error = message_receive(h->socket, &kind, &payload, &n, fds);
     if (error == -EBADMSG || error == -EMSGSIZE)
         home_end(h, "it breaks the rules of the conversation");
     else if (error)
         home_lose(h, "it hung up");
     else
-        take_frame(h, kind, payload, n);
+        take_frame(h, kind, payload, n, &fds[0]);
+    for (int i = 0; i < MESSAGE_FDS; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
 }
 
 void home_sayv(struct home *h, enum message_kind kind, const struct iovec *part, int parts)
@@ -262,6 +297,13 @@ void home_sayv(struct home *h, enum message_kind kind, const struct iovec *part,
 void home_say(struct home *h, enum message_kind kind, const void *payload, size_t n)
 {
     home_sayv(h, kind, &(struct iovec){(void *)payload, n}, 1);
+}
+
+void home_say_settled(struct home *h, const struct turn_outcome *outcome)
+{
+    const int fds[MESSAGE_FDS] = {h->bytes[LAYOUT_NOW].fd, -1, -1, -1, -1};
+    if (h->state == HOME_LIVE && message_send(h->socket, MESSAGE_SETTLED, outcome, sizeof *outcome, fds))
+        home_lose(h, "it does not take a word");
 }
 
 void home_tick(struct home *h, uint64_t now)

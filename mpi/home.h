@@ -34,6 +34,13 @@ int hold_create(uint32_t nodes, struct hold **hold);
 struct hold *hold_get(struct hold *hold);
 void hold_put(struct hold *hold); /* NULL is taken */
 
+/* Layouts as their server has made them, for the one after it. */
+enum { LAYOUT_NOW, LAYOUT_BEFORE, LAYOUT_NEXT, LAYOUTS_HELD };
+struct layout_bytes {
+    struct digest layout;
+    int fd; /* -1: none */
+};
+
 struct home {
     const char *path; /* the state directory */
     uint8_t world[16];
@@ -42,8 +49,9 @@ struct home {
     int socket;          /* -1: none */
     uint32_t connection; /* counts them */
     struct message_welcome welcome;
-    struct digest layout; /* of now, and the turns that led to it */
-    struct turn_history history;
+    struct digest layout;    /* of now, */
+    struct turn_record last; /* and the turn that led to it */
+    struct layout_bytes bytes[LAYOUTS_HELD];
     struct hold *hold;
     struct process server;            /* who is at the other end */
     STAILQ_HEAD(, late_message) late; /* what did not fit into the ring */
@@ -57,6 +65,11 @@ struct home {
 void home_init(struct home *home, const char *state, const uint8_t world[16]);
 void home_hang_up(struct home *home); /* the ring stays */
 void home_fini(struct home *home);
+
+/* Takes a descriptor over. */
+void home_hold_layout(struct home *home, int which, const struct digest *layout, int fd);
+/* The world has turned: from now on this is its layout. */
+void home_turn(struct home *home, const struct turn_record *record);
 
 /* For ask.c, too. -ENOENT, -ECONNREFUSED, -EAGAIN: there is no server now, but perhaps soon; other -errno. */
 int home_connect(struct home *home);
@@ -77,6 +90,7 @@ bool home_take(struct home *home, struct ring_message *message);
 void home_say(struct home *home, enum message_kind kind, const void *payload, size_t n);
 struct iovec;
 void home_sayv(struct home *home, enum message_kind kind, const struct iovec *part, int parts);
+void home_say_settled(struct home *home, const struct turn_outcome *outcome); /* with the layout's bytes */
 /* The server has written what cannot be, or is no longer wanted: hang up, for good. */
 void home_end(struct home *home, const char *why);
 

@@ -35,8 +35,9 @@ static bool check_fields(const struct wire_message *m, struct wire_message *used
         used->tag = m->tag;
         return is_tag(m->tag);
     case WIRE_TURN:
+        used->k = m->k;
         used->turn = m->turn;
-        return turn_is_sound(&m->turn);
+        return m->k > 0 && turn_is_sound(&m->turn);
     case WIRE_BEGIN:
         used->token = m->token;
         used->k = m->k;
@@ -56,7 +57,9 @@ static bool check_fields(const struct wire_message *m, struct wire_message *used
         used->k = m->k;
         used->turn = m->turn;
         used->layout = m->layout;
-        return turn_is_sound(&m->turn);
+        used->status = m->status;
+        used->token = m->status ? m->token : 0;
+        return m->status <= 0 && m->status >= -ERRNO_MOST && turn_is_sound(&m->turn);
     case WIRE_COMMAND:
         used->command = m->command;
         used->token = m->token;

@@ -7,7 +7,7 @@
 #include "fs/base/hash.h"
 #include "fs/wire/ring.h"
 
-enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 7, RELEASE_TEXT = 32, WHY_TEXT = 400 };
+enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 8, RELEASE_TEXT = 32, WHY_TEXT = 400 };
 enum { WIRE_IN_FLIGHT = 64 }; /* FETCHes of one node to another without an answer, at most */
 
 /* Tags of MPI messages. That of an answer is chosen by who asks, a new one each time. */
@@ -21,11 +21,11 @@ enum wire_kind {
     WIRE_NEWS,      /* what a node tells of itself */
     WIRE_QUIT,      /* this courier leaves: the world ends */
     /* a turn (mpi/conductor.h); of node 0, or to it: */
-    WIRE_TURN,     /* this one is asked for */
+    WIRE_TURN,     /* this one is asked for, as turn k */
     WIRE_BEGIN,    /* are you ready for it, and how much room is left to you? */
     WIRE_READY,    /* yes, so much; or why not */
     WIRE_COMPUTED, /* by the rooms of all, this would be the layout */
-    WIRE_SETTLED,  /* this is the layout */
+    WIRE_SETTLED,  /* this is the layout; or the turn failed, and where */
     /* mpi/mail.h */
     WIRE_PING, /* do you hear me? */
     WIRE_PONG, /* yes */
@@ -43,12 +43,13 @@ struct wire_message {
     uint32_t file, value, count; /* FETCH */
     uint32_t flags;              /* FETCH: enum fetch_flags */
     uint32_t command;            /* COMMAND: enum world_command */
-    int32_t status;              /* READY, COMPUTED: 0, or -errno */
+    int32_t status;              /* READY, COMPUTED, SETTLED: 0, or -errno */
     uint32_t zero;
-    uint64_t token;       /* COMMAND: what goes with it; BEGIN, READY, COMPUTED: the number of the try */
+    uint64_t token;       /* COMMAND: what goes with it; BEGIN, READY, COMPUTED: the number of the try; SETTLED, where
+                             it failed: on which node */
     uint64_t room;        /* READY */
     struct digest layout; /* COMPUTED, SETTLED */
-    uint64_t k;           /* BEGIN, SETTLED */
+    uint64_t k;           /* TURN, BEGIN, SETTLED */
     struct turn turn;     /* TURN, BEGIN, SETTLED */
     struct wire_news news;
 };

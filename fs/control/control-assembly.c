@@ -10,7 +10,6 @@
 #include "fs/control/plan-files.h"
 #include "fs/control/snapshots.h"
 #include "fs/control/texts.h"
-#include "fs/control/turns.h"
 #include "fs/control/verbs.h"
 
 #include "fs/base/cleanup.h"
@@ -185,8 +184,6 @@ int control_create(const struct control_config *config, struct control **out)
     if (!error)
         error = handles_create(control, &verbs_stream_rules, &control->handles);
     if (!error)
-        error = turns_create(control, &control->turns);
-    if (!error)
         error = sharing_create(control, &control->sharing);
     if (!error)
         error = jobs_create(control, control_drop_parked, rest, &control->workers);
@@ -207,7 +204,6 @@ void control_destroy(struct control *control)
     int saved = errno;
     writer_stop(control);
     workers_destroy(control->workers);
-    turns_destroy(control->turns);
     sharing_destroy(control->sharing);
     handles_destroy(control->handles);
     samples_table_destroy(control->samples);

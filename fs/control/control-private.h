@@ -1,10 +1,10 @@
 /* What the parts of the control mount share. Not for others: they include control.h.
  *
  * Threads: the session's threads call the operations, any number at once; what takes long they leave to the workers;
- * one thread of control writes metrics_file, another asks for turns, a third one looks at other nodes' sample lists.
+ * one thread of control writes metrics_file, another looks at other nodes' sample lists.
  *
  * What stands in `struct control` is set by control_create and does not change. Not so what has a lock of its own:
- * handles, owners, plans, files, refusals, samples, snapshots, workers, turns; and what control_fill sets, which is
+ * handles, owners, plans, files, refusals, samples, snapshots, workers; and what control_fill sets, which is
  * only looked at after control_filled. None of these locks is held while another is taken, except a handle's own, under
  * which a refusal may be noted and memory charged; and the budget's, which is taken under any. */
 #ifndef FS_CONTROL_CONTROL_PRIVATE_H
@@ -42,7 +42,6 @@ struct control {
     struct snapshots *snapshots;
     struct pictures *pictures;
     struct budget budget;
-    struct turns *turns;
     struct sharing *sharing;
 
     _Atomic uint64_t stage_told; /* clock_now when the other nodes were last told to stage */

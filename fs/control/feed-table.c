@@ -52,7 +52,7 @@ static void add_order(struct str *pairs, const struct feed_wish *wish)
         str_addf(pairs, ",seed=%" PRIu64, w->seed);
 }
 
-/* Only what is not so by default, and no exchange: the layout is the one that it made. */
+/* Only what is not so by default. */
 static void write_pairs(struct str *pairs, const struct feed_wish *wish)
 {
     static const char *const mode[] = {
@@ -120,7 +120,6 @@ static void write_plan(struct feed *feed, const struct feed_wish *wish, const st
     plan.asked = atomic_fetch_add(&feed->numbers, 1) + 1;
     plan.number = there.number ? there.number : plan.asked;
     plan.since = clock_now();
-    plan.exchanges = wish->wanted->exchange > 0;
     plan.epoch = wish->wanted->epoch;
     plan.ranks = ranks;
     memcpy(plan.pairs, pairs->data, pairs->length);

@@ -47,12 +47,30 @@ static void add_degraded(struct json *j, const struct control *control, const st
                  share % 10, rejoin.failed ? "" : rejoin.data);
 }
 
+static void add_turn_health(struct json *j, const struct control *control, const struct world_view *view)
+{
+    const struct turn_outcome *failed = &view->failed;
+
+    if (failed->status && failed->node < view->nodes)
+        add_sentence(j, "the last change of owners (%s) failed because of node %u: %s",
+                     turn_names[failed->record.turn.cause], failed->node, strerror(-failed->status));
+    else if (failed->status)
+        add_sentence(j, "the last change of owners (%s) took too long; `turn` shows whether it came all the same",
+                     turn_names[failed->record.turn.cause]);
+    if (view->unsaved)
+        add_sentence(j,
+                     "the world cannot be saved in %s: %s; it goes on without that, and the next server gets it from "
+                     "other processes",
+                     control->config.mount->state, strerror(-view->unsaved));
+}
+
 static void add_world_health(struct json *j, const struct control *control, const struct world_view *view)
 {
     if (!control_filled(control))
         add_sentence(j, CONTROL_NOT_FILLED);
     if (view->state == WORLD_DEGRADED)
         add_degraded(j, control, view);
+    add_turn_health(j, control, view);
     for (uint32_t i = 0; i < view->nodes && view->state == WORLD_JOINED && view->peer; i++) {
         CLEANUP_STR struct str host = STR_INIT;
         if (view->peer[i].state != PEER_SUSPECT)

@@ -53,8 +53,6 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/stream.c \
 	fs/control/stream.h \
 	fs/control/texts.h \
-	fs/control/turns.c \
-	fs/control/turns.h \
 	fs/control/verb-exchange.c \
 	fs/control/verb-plan.c \
 	fs/control/verb-plan.h \

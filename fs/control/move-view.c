@@ -7,9 +7,6 @@
 #include <inttypes.h>
 #include <stddef.h>
 
-static const char *const cause_names[] = {
-    [TURN_ROOM] = "room", [TURN_EXCHANGE] = "exchange", [TURN_SHUFFLE] = "shuffle"};
-
 #define NUMBER(member)                                                                                                 \
     {                                                                                                                  \
 #member, offsetof(struct move_news, member)                                                                    \
@@ -40,8 +37,8 @@ static struct whole_move sum_up(const struct world_view *view)
 
     for (uint32_t node = 0; node < view->nodes && view->peer; node++) {
         struct node_news news = view->peer[node].news;
-        whole.waiting_for += news.moved < view->k;
-        if (news.turn != view->k) /* these are the numbers of the move before */
+        whole.waiting_for += news.moved < view->last.k;
+        if (news.turn != view->last.k) /* these are the numbers of the move before */
             continue;
         for (int i = 0; i < NUMBERS; i++)
             *number_of(&whole.sum, i) += *number_of(&news.move, i);
@@ -61,7 +58,7 @@ static void add_numbers(struct json *json, struct move_news *move)
 /* Where not all nodes can be asked, nothing moves any more. */
 static const char *state_of(const struct world_view *view, const struct whole_move *whole)
 {
-    if (view->k == 0)
+    if (view->last.k == 0)
         return "none";
     if (whole->waiting_for == 0)
         return "done";
@@ -70,18 +67,19 @@ static const char *state_of(const struct world_view *view, const struct whole_mo
 
 static void add_turn(struct json *json, const struct world_view *view)
 {
-    const struct turn_record *last = view->history.count ? &view->history.record[0] : NULL;
+    const struct turn_record *last = view->last.k ? &view->last : NULL;
     char before[DIGEST_TEXT];
 
     json_begin_object(json, "turn");
-    json_uint(json, "number", view->k);
-    json_string(json, "cause", last ? cause_names[last->turn.cause] : NULL);
+    json_uint(json, "number", view->last.k);
+    json_string(json, "cause", last ? turn_names[last->turn.cause] : NULL);
     if (last) {
         json_uint(json, "epoch", last->turn.epoch);
         json_fixed(json, "fraction", (double)last->turn.fraction / TURN_WHOLE, 6);
         json_uint(json, "seed", last->turn.seed);
     }
     json_string(json, "before", last ? digest_format(&last->before, before) : NULL);
+    json_string(json, "failed", view->failed.status ? turn_names[view->failed.record.turn.cause] : NULL);
     json_end_object(json);
 }
 
@@ -126,7 +124,7 @@ void move_view_add_metrics(struct str *out, const struct world_view *view)
     str_addf(out,
              "# HELP dealfs_turn How often the world has changed its layout.\n# TYPE dealfs_turn gauge\n"
              "dealfs_turn %" PRIu64 "\n",
-             view->k);
+             view->last.k);
     str_addf(out,
              "# HELP dealfs_moving 1: samples are still to come to this node.\n# TYPE dealfs_moving gauge\n"
              "dealfs_moving %d\n",

@@ -246,7 +246,7 @@ static void read_stream(fuse_req_t req, struct control_handle *handle, size_t si
     pthread_mutex_unlock(&handle->lock);
     if (turn == STREAM_RUN) { /* the request is this one's until there is a job */
         const struct str *request = &handle->stream.request;
-        enum work_class class = verbs_class(handle->control, request->data, request->length);
+        enum work_class class = verbs_class(request->data, request->length);
         job_defer(req,
                   &(struct request_job){.work.class = class,
                                         .run = run_stream_job,

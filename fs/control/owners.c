@@ -28,7 +28,7 @@ void owners_put(struct owner_table *table)
     free(table);
 }
 
-/* The layout that tables are made of: the world's, or one from disk. NULL: there never was a world. */
+/* The layout that tables are made of: the world's, or an earlier one. NULL: there never was a world. */
 struct chosen_layout {
     struct world_view view;
     struct layout *opened;
@@ -55,7 +55,7 @@ static int choose_layout(struct control *control, const struct digest *wanted, s
     }
     if (!wanted || memcmp(wanted, &chosen->digest, sizeof *wanted) == 0)
         return 0;
-    int error = world_open_layout(control->config.mount->state, control->config.catalog, wanted, &chosen->opened);
+    int error = control->config.peers ? peers_layout(control->config.peers, wanted, &chosen->opened) : -ENOENT;
     if (!error) {
         chosen->layout = chosen->opened;
         chosen->digest = *wanted;

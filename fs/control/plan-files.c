@@ -18,7 +18,6 @@ struct request_file {
     uint64_t ino;          /* 0: none */
     struct digest meaning; /* of name, layout and list */
     struct digest layout;  /* zeros: there never was a world */
-    bool later;            /* `layout` is set when it is made: it waits for an exchange */
     char *name;
     bool made;         /* `key` and `size` are known, and stay */
     struct digest key; /* of all that the plan was made of */
@@ -154,7 +153,7 @@ static struct digest list_of(struct control *control, const char *name)
     return digest;
 }
 
-/* What a name means now: sets meaning, layout and later. */
+/* What a name means now: sets meaning and layout. */
 static int find_meaning(struct control *control, const char *name, struct request_file *file, struct str *why)
 {
     CLEANUP_FREE char *text = strdup(name);
@@ -163,9 +162,9 @@ static int find_meaning(struct control *control, const char *name, struct reques
 
     if (error)
         return error;
-    file->later = plan_layout(control, &wanted, &file->layout) == -EAGAIN;
+    file->layout = plan_layout(control, &wanted);
     const struct digest parts[] = {file->layout, list_of(control, wanted.samples), hash128(name, strlen(name), 0)};
-    file->meaning = hash128(parts, sizeof parts, file->later);
+    file->meaning = hash128(parts, sizeof parts, 0);
     return 0;
 }
 
@@ -235,7 +234,7 @@ void plan_files_lookup(fuse_req_t req, const char *name)
 struct known_file {
     char *name;
     struct plan_origin origin; /* its key only when it was made */
-    bool made, later;
+    bool made;
     off_t size;
     struct reply *text; /* a reference, or NULL: to be made */
 };
@@ -258,7 +257,6 @@ static int file_recall(struct plan_files *files, uint64_t ino, struct known_file
         *known = (struct known_file){.name = strdup(file->name),
                                      .origin = {file->layout, file->key},
                                      .made = file->made,
-                                     .later = file->later,
                                      .size = (off_t)file->size,
                                      .text = file->text ? reply_get(file->text) : NULL};
         error = known->name ? 0 : -ENOMEM;
@@ -274,7 +272,6 @@ static int file_remember(struct plan_files *files, uint64_t ino, const struct pl
     struct request_file *file = file_find(files, ino);
     if (file) {
         file->made = true;
-        file->later = false;
         file->layout = origin->layout;
         file->key = origin->key;
         file->size = text->text.length;
@@ -302,7 +299,7 @@ static int make_reply(struct request_job *job, const struct known_file *known, s
     int error = pairs ? parse_name(control, pairs, &question.wanted, why) : -ENOMEM;
 
     if (!error) {
-        question.wanted.pinned = !known->later;
+        question.wanted.pinned = true;
         question.wanted.layout = known->origin.layout;
         error = plan_answer(control, &question, origin, &reply, why);
     }
@@ -374,7 +371,7 @@ void plan_files_answer(fuse_req_t req, enum file_operation operation, uint64_t i
     struct known_file known;
     int error = file_recall(control_of(req)->files, ino, &known);
 
-    job.work.class = known.later ? WORK_TURN : WORK_LONG;
+    job.work.class = WORK_LONG;
     if (error)
         fuse_reply_err(req, -error);
     else if (operation == FILE_READ ? known.text != NULL : known.made)

@@ -1,14 +1,13 @@
-/* `exchange` and `shuffle`: samples change their node. A request waits until all nodes have turned to the next layout;
- * the bytes follow after its reply (`move` of `status`). */
+/* `exchange` and `shuffle`: samples change their node. A request waits until all nodes have the next layout, no longer
+ * than it says; the bytes follow after its reply (`move` of `status`). */
 #include "fs/control/control-private.h"
-#include "fs/control/turns.h"
 #include "fs/control/verbs.h"
 #include "fs/control/world-view.h"
 
+#include "fs/base/clock.h"
 #include "fs/base/json.h"
 #include "fs/plan/exchange-request.h"
 #include "fs/world/extents.h"
-#include "fs/world/world.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -36,14 +35,14 @@ static void count_moved(const struct extents *extents, const struct layout *befo
 
 static struct moved find_moved(const struct control *control, const struct turn_record *record)
 {
-    const char *state = control->config.mount->state;
+    struct peers *peers = control->config.peers;
     struct moved moved = {.known = true};
     struct layout *before = NULL, *after = NULL;
 
-    if (memcmp(&record->before, &record->after, sizeof record->before) == 0)
+    if (digest_equal(&record->before, &record->after))
         return moved;
-    moved.known = world_open_layout(state, control->config.catalog, &record->before, &before) == 0 &&
-                  world_open_layout(state, control->config.catalog, &record->after, &after) == 0;
+    moved.known =
+        peers_layout(peers, &record->before, &before) == 0 && peers_layout(peers, &record->after, &after) == 0;
     if (moved.known)
         count_moved(control->extents, before, after, &moved);
     layout_close(before);
@@ -78,19 +77,15 @@ static void reply_turn(uint32_t nodes, const struct turn_record *record, const s
     str_adds(reply, "\n");
 }
 
-static int run_turn(struct control *control, const struct turn *turn, const struct asker *asker, struct str *reply,
-                    struct str *why)
+static int run_turn(struct control *control, const struct turn *turn, uint64_t seconds, const struct asker *asker,
+                    struct str *reply, struct str *why)
 {
+    struct turn_patience patience = {clock_now() + seconds * SECOND, asker->gave_up, asker->user};
     struct turn_record record = {0};
     struct moved moved = {.known = true};
     uint32_t nodes = count_nodes(control);
-    int error = nodes > 1 ? turns_await(control, turn, asker, &record) : 0;
+    int error = nodes > 1 ? peers_turn(control->config.peers, turn, &patience, &record, why) : 0;
 
-    if (error == -ENOTCONN)
-        str_addf(why, "not all of the %" PRIu32 " nodes can be asked: nothing moves until they are joined again",
-                 nodes);
-    else if (error)
-        str_addf(why, "the samples stay where they are: %s", strerror(-error));
     if (error)
         return error;
     if (record.k)
@@ -106,7 +101,7 @@ static int exchange_run(struct control *control, const struct request *request, 
     int error = exchange_request_parse(exchange_keys, request->value, &wanted, why);
     const struct turn turn = {TURN_EXCHANGE, wanted.fraction, wanted.epoch, wanted.seed};
 
-    return error ? error : run_turn(control, &turn, asker, reply, why);
+    return error ? error : run_turn(control, &turn, wanted.wait, asker, reply, why);
 }
 
 const struct verb verb_exchange = {
@@ -123,7 +118,7 @@ static int shuffle_run(struct control *control, const struct request *request, c
     int error = exchange_request_parse(shuffle_keys, request->value, &wanted, why);
     const struct turn turn = {TURN_SHUFFLE, TURN_WHOLE, 0, wanted.seed};
 
-    return error ? error : run_turn(control, &turn, asker, reply, why);
+    return error ? error : run_turn(control, &turn, wanted.wait, asker, reply, why);
 }
 
 const struct verb verb_shuffle = {

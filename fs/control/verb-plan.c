@@ -6,12 +6,10 @@
 #include "fs/control/feed-table.h"
 #include "fs/control/lists.h"
 #include "fs/control/owners.h"
-#include "fs/control/turns.h"
 #include "fs/control/world-view.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/json.h"
-#include "fs/base/log.h"
 #include "fs/plan/list-format.h"
 
 #include <errno.h>
@@ -55,60 +53,16 @@ static int place_ranks(struct making *m)
     return plan_request_nodes(m->wanted, host, t->owners.nodes, m->node_of_rank, m->why);
 }
 
-/* ---- the exchange for an epoch ---- */
-
-static struct turn exchange_for(const struct plan_request *wanted, uint64_t epoch)
+struct digest plan_layout(struct control *control, const struct plan_request *wanted)
 {
-    return (struct turn){TURN_EXCHANGE, wanted->exchange, epoch, wanted->seed};
-}
-
-int plan_layout(struct control *control, const struct plan_request *wanted, struct digest *layout)
-{
-    const struct turn turn = exchange_for(wanted, wanted->epoch);
     struct world_view view;
-    int error = 0;
 
-    world_view_get(control, &view);
-    *layout = view.known ? view.layout : (struct digest){0};
     if (wanted->pinned)
-        *layout = wanted->layout;
-    else if (wanted->exchange > 0)
-        error = turns_layout(&view, &turn, layout);
+        return wanted->layout;
+    world_view_get(control, &view);
+    struct digest layout = view.known ? view.layout : (struct digest){0};
     world_view_release(&view);
-    /* The plan of the epoch before may have asked for it a moment ago. */
-    if (!error && !wanted->pinned && wanted->exchange > 0 && turns_wishes(control->turns, &turn))
-        error = -EAGAIN;
-    return error;
-}
-
-/* Nodes that are gone do not keep an epoch from being planned: then it is from what there is. */
-static int await_layout(struct making *m, struct digest *layout)
-{
-    const struct turn turn = exchange_for(m->wanted, m->wanted->epoch);
-    struct turn_record record;
-    int error = plan_layout(m->control, m->wanted, layout);
-
-    if (error != -EAGAIN)
-        return error;
-    error = turns_await(m->control, &turn, m->question->asker, &record);
-    if (!error)
-        *layout = record.after;
-    else if (error != -EINTR)
-        log_limited(LOG_LEVEL_WARNING, 1, "epoch %ju is planned without the exchange for it: %s", (uintmax_t)turn.epoch,
-                    strerror(-error));
-    return error == -EINTR ? error : 0;
-}
-
-/* What the next epoch will have been given moves behind this one. */
-static void begin_exchange(const struct making *m)
-{
-    const struct plan_request *w = m->wanted;
-    const struct turn next = exchange_for(w, w->epoch + 1);
-
-    if (w->exchange == 0 || !m->control->config.peers || m->table->owners.nodes < 2)
-        return;
-    peers_epoch(m->control->config.peers, w->epoch);
-    turns_wish(m->control->turns, &next);
+    return layout;
 }
 
 /* What was read of a local epoch before a `skip` goes by the layout, which may have changed since. */
@@ -125,11 +79,9 @@ static int check_skip(const struct making *m)
 
 static int making_prepare(struct making *m)
 {
-    struct digest layout;
+    struct digest layout = plan_layout(m->control, m->wanted);
     int error = lists_choose(m->control, m->wanted, m->question->asker, &m->charge, &m->list, m->why);
 
-    if (!error)
-        error = await_layout(m, &layout);
     if (!error)
         error = owners_find(m->control, m->list, &layout, m->question->asker, &m->table, m->why);
     if (!error)
@@ -359,15 +311,6 @@ static void count_misplaced(const struct making *m)
     pthread_mutex_unlock(&m->control->plans.lock);
 }
 
-/* Who only looks on moves nothing. */
-static int check_asker(const struct making *m)
-{
-    if (m->wanted->exchange == 0 || !m->charge.other)
-        return 0;
-    str_adds(m->why, "`exchange` moves samples between nodes, which is for the mount's owner to ask for");
-    return -EPERM;
-}
-
 /* For the mount's owner: what is fed for one is not there for another. */
 static void wish_feed(const struct making *m, const struct planned *planned)
 {
@@ -395,10 +338,8 @@ int plan_answer(struct control *control, const struct plan_question *question, s
                        .charge = charge_like(asker->charge),
                        .stop = {asker->gave_up, asker->user}};
     struct planned *planned;
-    int error = check_asker(&m);
+    int error = making_prepare(&m);
 
-    if (!error)
-        error = making_prepare(&m);
     if (!error)
         error = find_plan(&m, &planned);
     if (!error) {
@@ -412,7 +353,6 @@ int plan_answer(struct control *control, const struct plan_question *question, s
         plans_put(&control->plans, planned);
         if (!error) {
             count_misplaced(&m);
-            begin_exchange(&m);
             wish_feed(&m, planned);
         }
         str_add(reply, "", 0);

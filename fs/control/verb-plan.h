@@ -18,8 +18,8 @@ struct plan_question {
     size_t payload_length;
     const struct asker *asker;
 };
-/* The layout that it would be planned from. 0; -EAGAIN: one that is still to come; `layout` is the current one. */
-int plan_layout(struct control *control, const struct plan_request *wanted, struct digest *layout);
+/* The layout that it would be planned from: the one that it names, else the current one. */
+struct digest plan_layout(struct control *control, const struct plan_request *wanted);
 /* 0 and `reply`, and sets `origin`; or -errno and why. */
 int plan_answer(struct control *control, const struct plan_question *question, struct plan_origin *origin,
                 struct str *reply, struct str *why);

@@ -54,17 +54,8 @@ int verbs_run(struct control *control, const char *bytes, size_t n, const struct
     return error ? error : request.verb->run(control, &request, asker, reply, why);
 }
 
-static bool plan_waits(struct control *control, const struct request *request)
-{
-    CLEANUP_STR struct str why = STR_INIT;
-    struct plan_request wanted;
-    struct digest layout;
-
-    return plan_request_parse(request->value, &wanted, &why) == 0 && plan_layout(control, &wanted, &layout) == -EAGAIN;
-}
-
 /* Long ones wait for each other. */
-enum work_class verbs_class(struct control *control, const char *bytes, size_t n)
+enum work_class verbs_class(const char *bytes, size_t n)
 {
     enum { QUICK_MOST = 64 << 10 };
     CLEANUP_REQUEST struct request request = REQUEST_INIT;
@@ -75,7 +66,7 @@ enum work_class verbs_class(struct control *control, const char *bytes, size_t n
         if (request.verb == &verb_exchange || request.verb == &verb_shuffle)
             return WORK_TURN;
         if (request.verb == &verb_plan)
-            return plan_waits(control, &request) ? WORK_TURN : WORK_LONG;
+            return WORK_LONG;
     }
     return n > QUICK_MOST ? WORK_LONG : WORK_QUICK;
 }

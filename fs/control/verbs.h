@@ -17,9 +17,7 @@ extern const struct stream_rules verbs_stream_rules; /* user: struct control_han
 int verbs_run(struct control *control, const char *bytes, size_t n, const struct asker *asker, struct str *reply,
               struct str *why);
 
-/* Who should run it. It is told before, at once: a plan may wait for a turn all the same, where another one is taken
- * meanwhile. */
-enum work_class verbs_class(struct control *control, const char *bytes, size_t n);
+enum work_class verbs_class(const char *bytes, size_t n); /* who should run it */
 
 /* What `status` says of them. */
 void verb_stage_add_status(struct json *json, struct control *control);

@@ -13,13 +13,13 @@
 #include <stdlib.h>
 
 /* Some of them wait for the source, so that there are more than most nodes have cores to decode on. */
-enum { DECODERS = 16 };
+enum { DECODERS = 16, TURNERS = 8 /* who waits for a turn should not wait for another who does */ };
 /* Together less than CONTROL_SLOTS, so that some are always free to be read into. */
 static const struct {
     int threads, wait;
-} bounds[WORK_CLASSES] = {[WORK_QUICK] = {1, 32},  [WORK_LONG] = {2, 256},          [WORK_TURN] = {2, 256},
+} bounds[WORK_CLASSES] = {[WORK_QUICK] = {1, 32},  [WORK_LONG] = {2, 256},          [WORK_TURN] = {TURNERS, 8},
                           [WORK_OTHERS] = {1, 16}, [WORK_DECODE] = {DECODERS, 256}, [WORK_DECODE_OTHERS] = {2, 64}};
-enum { THREADS = 1 + 1 + 2 + 2 + 1 + DECODERS + 2, TICK_MS = 50, REST_AFTER = 5 /* seconds */ };
+enum { THREADS = 1 + 1 + 2 + TURNERS + 1 + DECODERS + 2, TICK_MS = 50, REST_AFTER = 5 /* seconds */ };
 
 TAILQ_HEAD(work_list, request_work);
 

@@ -92,12 +92,10 @@ static bool starts_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* The same pairs of another epoch, in the layout that there is then, from its beginning. False: its order is not known,
- * or what is read moves before it. */
+/* The same pairs of another epoch, in the layout that there is then, from its beginning. False: its order is not
+ * known, or the layout decides what is read. */
 static bool add_next(const struct recipe *r, uint64_t epoch, struct str *request)
 {
-    if (r->exchanges)
-        return false;
     str_addf(request, "plan epoch=%" PRIu64 " feed=yes reply=summary", epoch);
     for (const char *at = r->pairs; *at; at += strcspn(at, ","), at += *at == ',') {
         if (starts_with(at, "order=") || starts_with(at, "digest=") || starts_with(at, "mode=local,") ||

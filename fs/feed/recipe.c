@@ -20,7 +20,6 @@ bool recipe_take(const struct feed *feed, unsigned slot, struct recipe *r)
     r->number = plan.number;
     r->epoch = plan.epoch;
     r->since = plan.since;
-    r->exchanges = plan.exchanges != 0;
     r->ranks = plan.ranks;
     memcpy(r->rank, plan.rank, sizeof r->rank);
     memcpy(r->pairs, plan.pairs, sizeof r->pairs);

@@ -10,7 +10,6 @@
 struct recipe {
     uint64_t number, epoch;
     uint64_t since; /* when it was last asked for */
-    bool exchanges; /* with exchange= */
     uint32_t ranks, rank[FEED_RANKS];
     char pairs[FEED_TEXT];
 };

@@ -6,18 +6,23 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { WAIT_DEFAULT = 60, WAIT_MOST = 3600 };
+#define WAIT_KEY                                                                                                       \
+    {                                                                                                                  \
+        .name = "wait", .value = "SEC", .help = "fail when not all nodes have the new layout after so long (60)"       \
+    }
+
 const struct key exchange_keys[] = {
-    {.name = "epoch",
-     .value = "E",
-     .required = true,
-     .help = "the epoch that the samples move for: once for each of them"},
+    {.name = "epoch", .value = "E", .required = true, .help = "the epoch that the samples move for"},
     {.name = "fraction", .value = "Q", .required = true, .help = "the part of each node's samples that moves, 0 to 1"},
     {.name = "seed", .value = "S", .help = "which samples these are, and where they go (0)"},
+    WAIT_KEY,
     {0},
 };
 
 const struct key shuffle_keys[] = {
-    {.name = "seed", .value = "S", .required = true, .help = "where each sample goes: once for each seed"},
+    {.name = "seed", .value = "S", .required = true, .help = "where each sample goes"},
+    WAIT_KEY,
     {0},
 };
 
@@ -45,15 +50,24 @@ static int take_number(const char *name, const struct key_value *value, uint64_t
     return error ? refuse_value(error, name, value, "a whole number, below 2 to the power of 64", why) : 0;
 }
 
+static int take_wait(const struct key_value *value, uint64_t *seconds, struct str *why)
+{
+    int error = value->text ? number_parse(value->text, 1, WAIT_MOST, seconds) : 0;
+
+    return error ? refuse_value(error, "wait", value, "1 to 3600 seconds", why) : 0;
+}
+
 int exchange_request_parse(const struct key *keys, const struct key_value *value, struct exchange_request *request,
                            struct str *why)
 {
-    struct exchange_request r = {0};
+    struct exchange_request r = {.wait = WAIT_DEFAULT};
     int error = 0;
 
     for (int i = 0; keys[i].name && !error; i++)
         if (strcmp(keys[i].name, "fraction") == 0)
             error = take_fraction(&value[i], &r.fraction, why);
+        else if (strcmp(keys[i].name, "wait") == 0)
+            error = take_wait(&value[i], &r.wait, why);
         else
             error = take_number(keys[i].name, &value[i], keys[i].name[0] == 'e' ? &r.epoch : &r.seed, why);
     if (!error)

@@ -10,6 +10,7 @@ extern const struct key exchange_keys[], shuffle_keys[];
 
 struct exchange_request {
     uint64_t epoch, seed;
+    uint64_t wait;     /* seconds */
     uint32_t fraction; /* in millionths */
 };
 

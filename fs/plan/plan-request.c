@@ -36,9 +36,6 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
     KEY(ECHO_BUFFER) = {.name = "echo_buffer",
                         .value = "K",
                         .help = "what is echoed is shuffled in a buffer of so many samples (100000)"},
-    KEY(EXCHANGE) = {.name = "exchange",
-                     .value = "Q",
-                     .help = "of each node's samples this part changes its node before the next epoch (0)"},
     KEY(NODES) = {.name = "nodes", .value = "N,...", .help = "the node of each rank: its number, or its host"},
     KEY(LAYOUT) = {.name = "layout", .value = "DIGEST", .help = "plan from this layout and no other"},
     KEY(DIGEST) = {.name = "digest", .value = "DIGEST", .help = "answer with the plan of this digest or not at all"},
@@ -88,14 +85,6 @@ static uint32_t take_millionths(struct parsing *p, enum plan_key key, uint32_t m
         refuse_value(p, error, key,
                      error == -ERANGE ? what : "must be a number such as 1 or 0.5, of at most six decimals");
     return (uint32_t)value;
-}
-
-/* What moves for an epoch is decided by the owners, which other modes pay no heed to. */
-static void take_exchange(struct parsing *p, struct plan_request *r)
-{
-    r->exchange = take_millionths(p, PLAN_KEY_EXCHANGE, 0, MILLION, "must be 0 to 1");
-    if (r->exchange > 0 && r->mode != PLAN_LOCAL)
-        refuse_value(p, -EINVAL, PLAN_KEY_EXCHANGE, "is for mode=local, where each rank reads what its node owns");
 }
 
 static void take_order(struct parsing *p, struct plan_request *r)
@@ -152,7 +141,6 @@ int plan_request_parse(const struct key_value value[PLAN_KEYS], struct plan_requ
     take_samples(&p, &r);
     r.skip = take_number(&p, PLAN_KEY_SKIP, 0, UINT64_MAX, 0);
     r.echo = take_millionths(&p, PLAN_KEY_ECHO, ECHO_ONE, ECHO_MOST, "must be 1 to 1000");
-    take_exchange(&p, &r);
     r.echo_buffer = (uint32_t)take_number(&p, PLAN_KEY_ECHO_BUFFER, 0, UINT32_MAX, ECHO_BUFFER);
     r.pinned = take_digest(&p, PLAN_KEY_LAYOUT, &r.layout);
     r.digested = take_digest(&p, PLAN_KEY_DIGEST, &r.digest);

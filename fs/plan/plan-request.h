@@ -25,7 +25,6 @@ enum plan_key {
     PLAN_KEY_ECHO,
     PLAN_KEY_ECHO_AT,
     PLAN_KEY_ECHO_BUFFER,
-    PLAN_KEY_EXCHANGE,
     PLAN_KEY_NODES,
     PLAN_KEY_LAYOUT,
     PLAN_KEY_DIGEST,
@@ -55,7 +54,6 @@ struct plan_request {
     uint32_t echo; /* in millionths */
     enum plan_echo_at echo_at;
     uint32_t echo_buffer; /* in samples */
-    uint32_t exchange;    /* in millionths */
     const char *nodes;    /* NULL: evenly */
     bool pinned;          /* `layout` was given */
     struct digest layout;

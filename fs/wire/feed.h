@@ -33,7 +33,6 @@ struct feed_plan {
     uint64_t asked;  /* likewise, of the last asking: the server's alone */
     uint64_t since;  /* when that was: nanoseconds, monotonic */
     uint64_t epoch;
-    uint32_t exchanges;        /* 1: the plan began an exchange, so the next one is dealt anew */
     uint32_t rank[FEED_RANKS]; /* in their order */
     char pairs[FEED_TEXT]; /* the file plan/PAIRS of the control mount, but for rank= and reply=; ends with a zero */
 };

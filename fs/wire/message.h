@@ -5,19 +5,21 @@
  *   courier                                   server
  *   HELLO  struct message_hello         ──▶   WELCOME  struct message_welcome, or REFUSED with words
  *   HOLDINGS                            ──▶   HOLDINGS  struct holding, and claims (node.h), two bits for each extent
- *   WORLD  struct message_world,        ──▶   LAYOUT  its digest: computed and saved as STATE/layout-DIGEST
- *          members, holders; with the
+ *   WORLD  struct message_world,        ──▶   LAYOUT  its digest; with a descriptor of its bytes, which the courier
+ *          members, holders; with the         keeps for the server after this one
  *          ring's three descriptors
  *   LIVE                                ──▶   OK: from now on peers are asked
  *
  *   live, when the layout is to turn:
  *   BEGIN  struct message_turn          ──▶   READY  struct message_ready
- *   COMPUTE  struct message_turn,       ──▶   COMPUTED  struct message_computed: the layout that would be, saved
- *            each node's room
- *   SETTLED  struct turn_record               all nodes have the layout `after` from now on; no news are none
+ *   COMPUTE  struct message_turn,       ──▶   COMPUTED  struct message_computed: the layout that would be; with a
+ *            each node's room                 descriptor of its bytes
+ *   SETTLED  struct turn_outcome; with a      all nodes have the layout `after` from now on, or the turn has failed
+ *            descriptor of the layout's bytes
  *
  *   after a restart of the server, to the new one, with a new ring:
- *   HELLO, RESUME struct message_resume ──▶   OK: live again with the last layout, which is saved
+ *   HELLO, RESUME struct message_resume ──▶   OK: live again with the last layout, whose bytes follow the ring's
+ *                                             descriptors, and then those of the one before it
  *
  *   RESIZE  path of the source's        ──▶   OK, from a server of a mount with resize= that waits for its first world
  *          catalog; with a descriptor         (wait_join): the program that resizes this node's part has it, and talks
@@ -58,7 +60,7 @@ enum message_kind {
     MESSAGE_SETTLED,
     MESSAGE_RESIZE,
 };
-enum { MESSAGE_VERSION = 7, MESSAGE_FDS = 3, MESSAGE_MOST = 1 << 30, VERSION_TEXT = 32 };
+enum { MESSAGE_VERSION = 8, MESSAGE_FDS = 5, MESSAGE_MOST = 1 << 30, VERSION_TEXT = 32 };
 
 struct message_frame {
     uint32_t kind, zero;
@@ -99,7 +101,7 @@ struct message_resume {
     uint8_t world[16];
     uint32_t nodes, me;
     struct digest layout;
-    struct turn_history history; /* of this world */
+    struct turn_record last; /* of this world; k = 0: it has not turned yet */
 };
 
 struct message_turn {

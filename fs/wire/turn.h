@@ -15,7 +15,6 @@ enum turn_cause {
 };
 enum {
     TURN_WHOLE = 1000000, /* fractions are in millionths */
-    TURNS_KEPT = 8,
 };
 
 /* What is asked for. What a cause does not use is 0. */
@@ -28,13 +27,15 @@ struct turn {
 struct turn_record {
     struct turn turn;
     uint64_t k;
+    struct digest earlier;       /* the layout before `before`; zeros: there was none */
     struct digest before, after; /* layouts; the same where nothing had to change */
 };
 
-/* The last turns of a world, the newest first. */
-struct turn_history {
-    uint64_t count;
-    struct turn_record record[TURNS_KEPT];
+/* What became of a turn: it was taken; or it failed on a node, and the record names the layout that stays. */
+struct turn_outcome {
+    struct turn_record record;
+    int32_t status; /* 0, or -errno */
+    uint32_t node;  /* where it failed */
 };
 
 /* How the bytes follow the last turn, as seen by one node. */
@@ -51,10 +52,5 @@ struct move_news {
 extern const char *const turn_names[]; /* by cause: "room", "exchange", "shuffle" */
 bool turn_is_sound(const struct turn *turn);
 bool turn_same(const struct turn *a, const struct turn *b);
-void turn_note(struct turn_history *history, const struct turn_record *record);
-/* NULL: not among the last ones. */
-const struct turn_record *turn_find(const struct turn_history *history, const struct turn *turn);
-bool turn_history_is_sound(const struct turn_history *history);
-uint64_t turn_number(const struct turn_history *history); /* k: of the last one; 0: there was none */
 
 #endif

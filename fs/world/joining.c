@@ -89,7 +89,7 @@ static bool take_world(const struct talk_frame *f, uint64_t extents, struct told
 }
 _Static_assert(sizeof(struct message_world) % 8 == 0 && sizeof(struct message_member) % 8 == 0, "all is aligned");
 
-/* The world that is told, with its layout, which is saved; the courier has heard why where it fails. */
+/* The world that is told, with its layout; the courier has heard why where it fails. */
 static int make_world(struct talk *t, const struct told_world *told, struct world **world)
 {
     const struct self *self = t->self;
@@ -105,11 +105,6 @@ static int make_world(struct talk *t, const struct told_world *told, struct worl
     int error = layout_compute(&input, &layout);
     if (error)
         return talk_refuse(t->courier, error, "compute the layout: %s", strerror(-error));
-    error = world_save_layout(self->config.state, layout);
-    if (error) {
-        layout_close(layout);
-        return talk_refuse(t->courier, error, "save the layout in %s: %s", self->config.state, strerror(-error));
-    }
     error = world_create(told->head.world, told->head.me, layout, world);
     return error ? refuse_for_memory(t) : 0;
 }
@@ -119,7 +114,7 @@ static int make_living(struct talk *t, struct world *w, struct talk_frame *f)
 {
     struct ring ring;
     int error = ring_open(&ring, f->fds);
-    memset(f->fds, 0xff, sizeof f->fds);
+    memset(f->fds, 0xff, RING_FDS * sizeof *f->fds);
     if (error)
         return error;
     if (ring.nodes != w->nodes) {
@@ -146,20 +141,19 @@ static int on_world(struct talk *t, struct talk_frame *f)
     if (error)
         return error;
     error = make_living(t, w, f);
+    if (!error) {
+        t->state = TALK_READY;
+        atomic_store(&t->self->moved, 0);
+        error = talk_say_layout(t, MESSAGE_LAYOUT, layout_digest(w->layout), sizeof(struct digest), w->layout);
+    }
     world_put(w);
-    if (error)
-        return error;
-    t->state = TALK_READY;
-    atomic_store(&t->self->moved, 0);
-    return message_send(t->courier, MESSAGE_LAYOUT, layout_digest(w->layout), sizeof(struct digest), NULL);
+    return error;
 }
 
 static int go_live(struct talk *t)
 {
     struct living *l = t->living;
-    int error = world_save(t->self->config.state, l->world);
-    if (!error)
-        error = link_start(&l->link);
+    int error = link_start(&l->link);
     if (error)
         return talk_refuse(t->courier, error, "join the world: %s", strerror(-error));
     t->state = TALK_LIVE;
@@ -168,37 +162,50 @@ static int go_live(struct talk *t)
     if (t->self->config.joined)
         t->self->config.joined(t->self->config.user);
     error = message_send(t->courier, MESSAGE_OK, NULL, 0, NULL);
-    if (!error && l->world->k == 0) /* after a turn new owners confirm what they have */
+    talk_save(t);
+    if (!error && l->world->last.k == 0) /* after a turn new owners confirm what they have */
         holdings_trim(t, l->world);
     return error;
 }
 
-/* The world that the server before this one was in, which may have turned since it saved it; or NULL. */
-static struct world *resumed_world(struct talk *t, const struct message_resume *r, bool *turned)
+/* The world that the server before this one was in, as it is by now: it may have turned since. Or NULL. */
+static struct world *resumed_world(struct talk *t, const struct message_resume *r, const int fds[MESSAGE_FDS])
 {
-    struct world *w = membership_world(t->membership), *after = NULL;
-    bool same = w && memcmp(w->uuid, r->world, sizeof r->world) == 0 && w->nodes == r->nodes && w->me == r->me;
-    *turned = same && turn_number(&r->history) != w->k;
-    if (same && !*turned && layout_is(w->layout, &r->layout))
-        return w;
-    if (*turned && turning_world(t->self, w, &r->history, &after))
-        after = NULL;
+    struct world *w = membership_world(t->membership), *now;
+    bool other = w && memcmp(w->uuid, r->world, sizeof r->world) != 0;
+    if (w && (other || (w->last.k == r->last.k && layout_is(w->layout, &r->layout)))) {
+        if (other)
+            world_put(w);
+        return other ? NULL : w;
+    }
     world_put(w);
-    return after;
+    struct layout *layout = talk_find_layout(t, fds[RING_FDS], &r->layout), *before = NULL, *earlier = NULL;
+    if (!layout || layout_nodes(layout) != r->nodes || world_create(r->world, r->me, layout, &now))
+        return NULL;
+    if (r->last.k)
+        before = talk_find_layout(t, fds[RING_FDS + 1], &r->last.before);
+    if (r->last.k > 1)
+        earlier = talk_find_layout(t, -1, &r->last.earlier);
+    if (world_recall(now, &r->last, before, earlier)) {
+        world_put(now);
+        return NULL;
+    }
+    return now;
 }
 
 static int on_resume(struct talk *t, struct talk_frame *f)
 {
     struct message_resume r;
-    bool turned;
     if (f->n != sizeof r)
         return -EBADMSG;
     memcpy(&r, f->payload, sizeof r);
-    if (!turn_history_is_sound(&r.history))
-        return -EBADMSG;
-    struct world *w = resumed_world(t, &r, &turned);
+    struct world *w = resumed_world(t, &r, f->fds);
     if (!w)
-        return talk_refuse(t->courier, -ESTALE, "%s is in another world, or in none", t->self->config.mountpoint);
+        return talk_refuse(t->courier, -ESTALE, "%s is in another world, or neither it nor its courier has the layout",
+                           t->self->config.mountpoint);
+    struct world *last = membership_world(t->membership);
+    bool turned = w->last.k && (!last || last->last.k != w->last.k);
+    world_put(last);
     int error = make_living(t, w, f);
     if (!error)
         error = go_live(t);

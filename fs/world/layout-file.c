@@ -170,16 +170,32 @@ int layout_save(const struct layout *l, const char *path)
     return file_write_atomic(AT_FDCWD, path, l->header, l->length, 0600);
 }
 
+int layout_share(const struct layout *l)
+{
+    CLEANUP_CLOSE int fd = memfd_create("dealfs-layout", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -errno;
+    int error = file_write_all(fd, (const char *)l->header, l->length);
+    if (!error && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        error = -errno;
+    return error ? error : steal_fd(fd);
+}
+
 int layout_open(const char *path, const struct catalog *catalog, struct layout **out)
 {
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return fd < 0 ? -errno : layout_open_fd(fd, catalog, out);
+}
+
+int layout_open_fd(int fd, const struct catalog *catalog, struct layout **out)
+{
     struct stat st;
-    if (fd < 0 || fstat(fd, &st))
+    if (fstat(fd, &st))
         return -errno;
     if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < sizeof(struct layout_header))
         return -EBADMSG;
     size_t n = (size_t)st.st_size;
-    void *map = mmap(NULL, n, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+    void *map = mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
     if (map == MAP_FAILED)
         return -errno;
     int error = layout_from_memory(map, n, catalog, out);

@@ -39,6 +39,8 @@ int layout_exchange(const struct layout *layout, const struct extents *extents, 
 int layout_save(const struct layout *layout, const char *path); /* atomically */
 /* -ENOENT; -EBADMSG: damaged, or of another catalog than this one. */
 int layout_open(const char *path, const struct catalog *catalog, struct layout **layout);
+int layout_open_fd(int fd, const struct catalog *catalog, struct layout **layout);
+int layout_share(const struct layout *layout); /* its bytes in memory that nobody can change: a descriptor, or -errno */
 struct layout *layout_get(struct layout *layout); /* one more reference, for each a layout_close */
 void layout_close(struct layout *layout);
 

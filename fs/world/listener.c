@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-enum { FRAME_SECONDS = 30, STRANGER_MS = 1000 };
+enum { FRAME_SECONDS = 30, STRANGER_MS = 1000, SAVE_AGAIN_MS = 5000 };
 
 struct courier_listener {
     int socket;
@@ -27,7 +27,8 @@ struct courier_listener {
 
 static int receive_frame(int courier, struct talk_frame *f)
 {
-    *f = (struct talk_frame){.fds = {-1, -1, -1}};
+    memset(f, 0, sizeof *f);
+    memset(f->fds, 0xff, sizeof f->fds);
     return message_receive(courier, &f->kind, &f->payload, &f->n, f->fds);
 }
 
@@ -113,9 +114,12 @@ static void *listen_and_talk(void *argument)
             {.fd = t->courier, .events = POLLIN},
             {.fd = l->socket, .events = POLLIN},
         };
-        if (poll(fd, 3, -1) < 0)
+        int events = poll(fd, 3, atomic_load(&t->self->unsaved) ? SAVE_AGAIN_MS : -1);
+        if (events == 0)
+            talk_save(t);
+        else if (events < 0)
             continue;
-        if (fd[0].revents)
+        else if (fd[0].revents)
             hear_wake(t);
         else if (fd[1].revents)
             answer_frame(t);

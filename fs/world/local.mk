@@ -30,10 +30,14 @@ fs_world_libworld_a_SOURCES = \
 	fs/world/self.h \
 	fs/world/serve.c \
 	fs/world/serve.h \
+	fs/world/shelf.c \
+	fs/world/shelf.h \
 	fs/world/spread.c \
 	fs/world/spread.h \
 	fs/world/talk.c \
 	fs/world/talk.h \
+	fs/world/turn-wait.c \
+	fs/world/turn-wait.h \
 	fs/world/turning.c \
 	fs/world/turning.h \
 	fs/world/world.c \

@@ -91,6 +91,7 @@ void living_put(struct living *l)
 void membership_init(struct membership *m)
 {
     *m = (struct membership){.over = false};
+    LIST_INIT(&m->waiters);
     pthread_mutex_init(&m->lock, NULL);
     cond_init(&m->changed);
 }
@@ -177,6 +178,19 @@ static void note_settled(struct membership *m, const struct turn *turn)
         m->settled = turn->epoch;
 }
 
+/* With the lock. */
+static void note_taken(struct membership *m, const struct turn_record *record)
+{
+    struct turn_waiter *waiter;
+    if (!record->k)
+        return;
+    note_settled(m, &record->turn);
+    m->failed.status = 0;
+    LIST_FOREACH(waiter, &m->waiters, next)
+    if (turn_same(&waiter->turn, &record->turn))
+        waiter->record = *record;
+}
+
 static void replace_world(struct membership *m, struct world *w, bool turning)
 {
     pthread_mutex_lock(&m->lock);
@@ -186,8 +200,7 @@ static void replace_world(struct membership *m, struct world *w, bool turning)
     m->heard = NULL;
     m->turning = turning;
     note_change(m);
-    for (uint64_t i = 0; i < w->history.count; i++)
-        note_settled(m, &w->history.record[i].turn);
+    note_taken(m, &w->last);
     pthread_mutex_unlock(&m->lock);
     world_put(before);
     free(heard);
@@ -240,7 +253,7 @@ void membership_turn(struct membership *m, struct world *w)
     fetch_turn(l->fetches, w); /* before anybody pulls what is to come */
     replace_world(m, w, true);
     living_put(l);
-    log_info("turn %" PRIu64 ": %s", w->k, turn_names[w->history.record[0].turn.cause]);
+    log_info("turn %" PRIu64 ": %s", w->last.k, turn_names[w->last.turn.cause]);
 }
 
 void membership_settle(struct membership *m, const struct turn *turn)
@@ -249,4 +262,29 @@ void membership_settle(struct membership *m, const struct turn *turn)
     note_settled(m, turn);
     m->turning = false;
     pthread_mutex_unlock(&m->lock);
+}
+
+void membership_fail(struct membership *m, const struct turn_outcome *outcome)
+{
+    const struct turn *turn = &outcome->record.turn;
+    struct turn_waiter *waiter;
+    pthread_mutex_lock(&m->lock);
+    bool again = m->failed.status == outcome->status && m->failed.node == outcome->node &&
+                 turn_same(&m->failed.record.turn, turn);
+    m->failed = *outcome;
+    m->failed_at = clock_now();
+    LIST_FOREACH(waiter, &m->waiters, next)
+    if (turn_same(&waiter->turn, turn)) {
+        waiter->status = outcome->status;
+        waiter->node = outcome->node;
+    }
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+    if (again)
+        return;
+    if (outcome->node == UINT32_MAX)
+        log_warning("the nodes did not agree on a new layout (%s) in time", turn_names[turn->cause]);
+    else
+        log_warning("a new layout (%s) was not taken because of node %" PRIu32 ": %s", turn_names[turn->cause],
+                    outcome->node, strerror(-outcome->status));
 }

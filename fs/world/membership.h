@@ -13,6 +13,8 @@
 #include "fs/world/fetch.h"
 #include "fs/world/serve.h"
 
+#include <sys/queue.h>
+
 /* What lives while a courier is here: the ring to it, what is asked over it, and what is answered. */
 struct living {
     struct link link; /* has the references */
@@ -29,9 +31,22 @@ int living_create(struct self *self, struct world *world, struct ring *ring, int
 struct living *living_get(struct living *living); /* one more reference; NULL is NULL */
 void living_put(struct living *living);
 
+/* Somebody here waits for a turn. */
+struct turn_waiter {
+    struct turn turn;
+    struct turn_record record; /* k = 0: it was not taken yet, */
+    int32_t status;            /* and why not, */
+    uint32_t node;             /* and where */
+    LIST_ENTRY(turn_waiter) next;
+};
+
 struct membership {
-    pthread_mutex_t lock;   /* all below; held for moments only */
-    pthread_cond_t changed; /* for who awaits a living world: there is one, or the end */
+    pthread_mutex_t lock; /* all below; held for moments only */
+    pthread_cond_t
+        changed; /* for who awaits a living world: there is one, or the end; for waiters: their turn's fate */
+    LIST_HEAD(, turn_waiter) waiters;
+    struct turn_outcome failed; /* the last turn that failed, since one was taken; status 0: none */
+    uint64_t failed_at;
     struct world *world;
     struct living *living;
     uint32_t courier;        /* its process; 0: none */
@@ -63,5 +78,6 @@ void membership_leave(struct membership *m); /* nothing is asked or answered any
 /* From now on this world, which the living one has turned to; until settled it is turning. */
 void membership_turn(struct membership *m, struct world *world);
 void membership_settle(struct membership *m, const struct turn *turn);
+void membership_fail(struct membership *m, const struct turn_outcome *outcome); /* a turn has failed: logged once */
 
 #endif

@@ -69,9 +69,11 @@ struct course {
     uint64_t extents;
     uint64_t *foreign; /* bits */
     uint64_t foreigners;
-    uint64_t asked; /* questions in the last round of dropping */
-    uint64_t rests; /* until when there should be no other */
-    uint64_t paid;  /* until when the rate is used up */
+    uint64_t lacking; /* bytes that are owned and not held */
+    bool looked;      /* the last round of dropping looked at all, */
+    uint64_t asked;   /* and asked so many questions */
+    uint64_t rests;   /* until when there should be no other */
+    uint64_t paid;    /* until when the rate is used up */
 };
 
 static bool is_over(const struct course *c)
@@ -125,7 +127,7 @@ static size_t foreign_bytes(const struct course *c)
 static int count_all(struct course *c, struct move_news *n)
 {
     const struct self *self = c->mover->self;
-    c->foreigners = 0;
+    c->foreigners = c->lacking = 0;
     if (c->foreign)
         memset(c->foreign, 0, foreign_bytes(c));
     for (uint64_t e = 0; e < c->extents; e++) {
@@ -134,10 +136,9 @@ static int count_all(struct course *c, struct move_news *n)
             return -ECANCELED;
         uint32_t owner = owner_now(c, e);
         bool ours = owner == c->world->me, comes = ours && is_to_come(c, e);
-        if (ours && !comes)
-            continue;
         uint32_t file = extents_file(self->extents, e, &from, &to);
         uint64_t held = held_bytes(self, file, from, to);
+        c->lacking += ours ? to - from - held : 0;
         if (!ours && held && owner != NO_OWNER && c->foreign) {
             c->foreign[e / 64] |= UINT64_C(1) << e % 64;
             c->foreigners++;
@@ -158,7 +159,7 @@ static void begin_counting(struct course *c)
     uint64_t rewritten = rewritten_bytes(m->self);
     pthread_mutex_lock(&m->lock);
     memcpy(m->uuid, c->world->uuid, sizeof m->uuid);
-    m->k = c->world->k;
+    m->k = c->world->last.k;
     m->moved = c->world->before ? m->k - 1 : m->k;
     m->news = (struct move_news){0};
     m->began = clock_now();
@@ -192,7 +193,7 @@ uint64_t mover_look(struct mover *m, const struct world *w, struct move_news *ne
     bool about = memcmp(m->uuid, w->uuid, sizeof m->uuid) == 0;
     if (about)
         moved = m->moved;
-    if (about && m->k == w->k && m->k) {
+    if (about && m->k == w->last.k && m->k) {
         *news = m->news;
         news->sent_samples = atomic_load(&m->self->sent_samples) - m->sent_samples;
         news->sent_bytes = atomic_load(&m->self->sent_bytes) - m->sent_bytes;
@@ -337,19 +338,19 @@ static bool all_are_there(const struct course *c, bool moved)
         struct node_news news;
         if (node == c->world->me || fetch_peer_state(l->fetches, node) == PEER_LOST)
             continue;
-        if (!news_read(ring_news(&l->link.ring, node), &news) || news.turn != c->world->k ||
-            (moved && news.moved != c->world->k))
+        if (!news_read(ring_news(&l->link.ring, node), &news) || news.turn != c->world->last.k ||
+            (moved && news.moved != c->world->last.k))
             return false;
     }
     return true;
 }
 
-/* What an exchange takes away is read here until its epoch is planned, as far as there is room. */
+/* A copy stays until the second turn after the one that took it away, as far as there is room: epochs that were planned
+ * before it are still read. */
 static bool stays_for_now(const struct course *c, uint64_t extent)
 {
-    const struct turn *turn = &c->world->history.record[0].turn;
-    return turn->cause == TURN_EXCHANGE && owner_before(c, extent) == c->world->me &&
-           atomic_load(&c->mover->self->planned) <= turn->epoch;
+    const struct world *w = c->world;
+    return owner_before(c, extent) == w->me || (w->earlier && layout_owner(w->earlier, w->group, extent) == w->me);
 }
 
 static bool is_foreign(const struct course *c, uint64_t extent)
@@ -374,7 +375,7 @@ static void ask_window(struct course *c, uint64_t first, uint32_t count, bool al
             break;
         asked[owner / 64] |= UINT64_C(1) << owner % 64;
         c->asked++;
-        if (fetch_stored(c->living->fetches, owner, first, count, c->world->k, bits))
+        if (fetch_stored(c->living->fetches, owner, first, count, c->world->last.k, bits))
             continue;
         for (uint32_t i = 0; i < (count + 63) / 64; i++)
             stored[i] |= bits[i]; /* each tells of its own alone */
@@ -405,7 +406,8 @@ static uint64_t drop_round(struct course *c, bool all)
     struct mover *m = c->mover;
     uint64_t dropped = 0, began = clock_now();
     c->asked = 0;
-    if (!c->foreigners || !all_are_there(c, !all))
+    c->looked = c->foreigners && all_are_there(c, !all);
+    if (!c->looked)
         return 0;
     for (uint64_t first = 0, count; first < c->extents && !is_over(c); first += count) {
         count = extents_run(m->self->extents, first, WINDOW, WINDOW_PARTS);
@@ -548,13 +550,27 @@ static int move_bytes(struct course *c)
     return error;
 }
 
-/* Until nothing is foreign, or the next turn comes. What found no room with its owner may stay for ever. */
+/* Is there less of it than is still to be held here? */
+static bool needs_room(const struct course *c)
+{
+    struct store_stats stats;
+    uint64_t room = 0;
+    store_stats(c->mover->self->store, &stats);
+    for (enum tier_name tier = 0; tier < TIERS; tier++)
+        if (stats.tier[tier].state == TIER_OPEN && stats.tier[tier].capacity > stats.tier[tier].held)
+            room += stats.tier[tier].capacity - stats.tier[tier].held;
+    return c->lacking > room;
+}
+
+/* Until nothing is left that should go, or the next turn comes. What found no room with its owner may stay for ever. */
 static void drop_all(struct course *c)
 {
     uint64_t wait = LATER_MS;
-    while (c->foreigners && pause_course(c, wait)) {
-        bool dropped = drop_round(c, false) > 0, vain = c->asked && !dropped;
+    bool all = needs_room(c), over = false;
+    while (c->foreigners && !over && pause_course(c, wait)) {
+        bool dropped = drop_round(c, all) > 0, vain = c->asked && !dropped;
         wait = !vain ? LATER_MS : 2 * wait < SELDOM_MS ? 2 * wait : SELDOM_MS;
+        over = c->looked && !c->asked;
     }
 }
 
@@ -589,7 +605,7 @@ static void run_course(struct course *c)
         log_error("samples are moved, but not dropped where they were: %s", strerror(ENOMEM));
     wait_for_tiers(c);
     bool moved = move_bytes(c) == 0;
-    if (moved && c->world->history.record[0].turn.cause != TURN_ROOM)
+    if (moved && c->world->last.turn.cause != TURN_ROOM)
         stage_rest(c);
     if (moved && c->foreign)
         drop_all(c);

@@ -15,7 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHORTEST_TICK_MS = 2, LONGEST_TICK_MS = 500, NEWS_MS = 1000, TICKS_A_TIMEOUT = 16, ASK_AGAIN_MS = 5000 };
+enum {
+    SHORTEST_TICK_MS = 2,
+    LONGEST_TICK_MS = 500,
+    NEWS_MS = 1000,
+    TICKS_A_TIMEOUT = 16,
+    ASK_AGAIN_MS = 5000,
+    FAILED_NEWS_S = 600
+};
 
 struct peers {
     struct self self;
@@ -92,7 +99,7 @@ static void peers_news(struct peers *p, const struct world *w, struct node_news 
         .stage_failed = stage.failed,
         .stage_round = stage.round,
     };
-    news->turn = w->k;
+    news->turn = w->last.k;
     news->moved = mover_look(p->mover, w, &news->move);
     for (enum tier_name tier = 0; tier < TIERS; tier++) {
         news->held += stats.tier[tier].held;
@@ -121,7 +128,7 @@ static bool has_turned(struct peers *p, const struct living *l)
 {
     struct move_news move;
     struct world *w = membership_world(&p->membership);
-    bool turned = l->turn != w->k || mover_look(p->mover, w, &move) != atomic_load(&p->self.moved);
+    bool turned = l->turn != w->last.k || mover_look(p->mover, w, &move) != atomic_load(&p->self.moved);
     world_put(w);
     return turned;
 }
@@ -136,11 +143,6 @@ static bool others_are_done(struct living *l, uint64_t round)
             return false;
     }
     return true;
-}
-
-static void ask_courier(struct living *l, const struct turn *turn)
-{
-    link_send(&l->link, &(struct ring_message){.kind = RING_COMMAND, .value = WORLD_TURN, .turn = *turn});
 }
 
 static bool has_tried(struct membership *m, uint64_t round)
@@ -165,7 +167,12 @@ static void look_after_room(struct peers *p, struct living *l, uint64_t now)
         return;
     p->room_round = stage.round;
     p->room_asked = now;
-    ask_courier(l, &(struct turn){.cause = TURN_ROOM, .epoch = stage.round});
+    struct world *w = membership_world(&p->membership);
+    link_send(&l->link, &(struct ring_message){.kind = RING_COMMAND,
+                                               .value = WORLD_TURN,
+                                               .token = w->last.k + 1,
+                                               .turn = {.cause = TURN_ROOM, .epoch = stage.round}});
+    world_put(w);
 }
 
 static uint64_t at_least(uint64_t a, uint64_t b)
@@ -242,8 +249,7 @@ static int view_world(struct peers *p, struct living *l, struct world *w, struct
     view->layout = *layout_digest(w->layout);
     view->owners = w->layout;
     view->before = w->before;
-    view->k = w->k;
-    view->history = w->history;
+    view->last = w->last;
     view->hold = world_get(w);
     return 0;
 }
@@ -263,9 +269,13 @@ int peers_view(struct peers *p, struct world_view *view)
         .courier = m->courier,
         .settled = m->settled,
         .turning = m->turning,
+        .failed = m->failed,
+        .unsaved = atomic_load(&p->self.unsaved),
         .timeouts = atomic_load(&p->self.timeouts),
         .bad = atomic_load(&p->self.bad),
     };
+    if (clock_now() - m->failed_at > FAILED_NEWS_S * SECOND)
+        view->failed.status = 0;
     pthread_mutex_unlock(&m->lock);
     int error = w ? view_world(p, l, w, view) : 0;
     living_put(l);
@@ -300,52 +310,24 @@ int peers_blob(struct peers *p, uint32_t node, uint64_t key, uint32_t piece, voi
     return error;
 }
 
-/* -EINPROGRESS: all nodes could. */
-static int can_turn(const struct self *self, struct living *l, uint64_t k)
+int peers_turn(struct peers *p, const struct turn *turn, const struct turn_patience *patience,
+               struct turn_record *record, struct str *trouble)
 {
-    int error = atomic_load(&self->moved) < k ? -EBUSY : -EINPROGRESS;
-    for (uint32_t node = 0; node < l->world->nodes; node++) {
-        struct node_news news;
-        if (fetch_peer_state(l->fetches, node) == PEER_LOST)
-            return -EHOSTDOWN;
-        if (node != l->world->me &&
-            (!news_read(ring_news(&l->link.ring, node), &news) || news.turn != k || news.moved < k))
-            error = -EBUSY;
-    }
-    return error;
+    return turn_wait(&p->self, &p->membership, turn, patience, record, trouble);
 }
 
-int peers_turn(struct peers *p, const struct turn *turn)
-{
-    if (!turn_is_sound(turn))
-        return -EINVAL;
-    struct living *l = membership_living(&p->membership);
-    struct world *w = membership_world(&p->membership);
-    int error = !l ? -ENOTCONN : turn_find(&w->history, turn) ? 0 : can_turn(&p->self, l, w->k);
-    if (l && error == -EINPROGRESS) {
-        ask_courier(l, turn);
-        error = 0;
-    }
-    world_put(w);
-    living_put(l);
-    return error;
-}
-
-bool peers_turned(struct peers *p, const struct turn *turn, struct turn_record *record)
+int peers_layout(struct peers *p, const struct digest *digest, struct layout **layout)
 {
     struct world *w = membership_world(&p->membership);
-    const struct turn_record *found = w ? turn_find(&w->history, turn) : NULL;
-    if (found)
-        *record = *found;
+    struct layout *known = !w                                            ? NULL
+                           : layout_is(w->layout, digest)                ? w->layout
+                           : w->before && layout_is(w->before, digest)   ? w->before
+                           : w->earlier && layout_is(w->earlier, digest) ? w->earlier
+                                                                         : NULL;
+    if (known)
+        *layout = layout_get(known);
     world_put(w);
-    return found;
-}
-
-void peers_epoch(struct peers *p, uint64_t epoch)
-{
-    uint64_t before = atomic_load(&p->self.planned);
-    while (before < epoch + 1 && !atomic_compare_exchange_weak(&p->self.planned, &before, epoch + 1))
-        ;
+    return known ? 0 : shelf_find(p->self.shelf, p->self.config.catalog, digest, layout);
 }
 
 /* Beginning and end. */
@@ -356,8 +338,11 @@ int peers_create(const struct peers_config *config, struct peers **peers)
     if (!p)
         return -ENOMEM;
     p->self.config = *config;
+    p->self.began = clock_now();
     membership_init(&p->membership);
-    int error = listener_create(&p->self, &p->membership, &p->listener);
+    int error = shelf_create(config->state, &p->self.shelf);
+    if (!error)
+        error = listener_create(&p->self, &p->membership, &p->listener);
     if (!error)
         error = mover_create(&p->self, &p->membership, &p->mover);
     if (error) {
@@ -377,7 +362,7 @@ static void recall_world(struct peers *p)
         world_forget(c->state);
         return;
     }
-    int error = world_load(c->state, c->catalog, &w); /* -ENOENT: there was none */
+    int error = world_load(c->state, p->self.shelf, c->catalog, &w); /* -ENOENT: there was none */
     if (error && error != -ENOENT)
         log_warning("the layout of the world before cannot be used: %s", strerror(-error));
     if (error)
@@ -440,6 +425,7 @@ void peers_destroy(struct peers *p)
     listener_destroy(p->listener);
     mover_destroy(p->mover);
     membership_fini(&p->membership);
+    shelf_destroy(p->self.shelf);
     extents_destroy(p->self.extents);
     free(p);
     errno = saved;

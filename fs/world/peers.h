@@ -11,6 +11,7 @@
  *   serve       what others ask this node for
  *   membership  the world that this node is in, now or last, and what lives of it as long as a courier is here
  *   mover       its thread: the bytes follow when the layout has turned
+ *   turn-wait   asking for a turn, and waiting for it; shelf: the last layouts
  *   talk        the conversation with the courier, which makes a world live and ends it: joining, turning, holdings
  *   listener    its thread
  *   peers       assembly, the thread that keeps time, the store's questions, and what others see of it
@@ -23,6 +24,7 @@
 
 #include "fs/world/peer.h"
 #include "fs/world/self.h"
+#include "fs/world/turn-wait.h"
 #include "fs/world/world.h"
 
 struct peers;
@@ -56,9 +58,10 @@ struct world_view {
     uint64_t timeouts, bad;     /* so far: fetches that timed out, replies that did not verify */
     const struct layout *owners;
     const struct layout *before; /* the layout that the last turn has replaced; NULL: there was none */
-    uint64_t k;                  /* of the last turn; news have those of all nodes, and how their moves go */
-    struct turn_history history;
-    struct peer_view *peer; /* nodes of them */
+    struct turn_record last;     /* k = 0: none; news have those of all nodes, and how their moves go */
+    struct turn_outcome failed;  /* the last turn that failed, lately and since one was taken; status 0: none */
+    int unsaved;                 /* why this node cannot save the world; 0: it can */
+    struct peer_view *peer;      /* nodes of them */
     void *hold;
 };
 int peers_view(struct peers *peers, struct world_view *view);
@@ -71,13 +74,9 @@ int peers_command(struct peers *peers, enum world_command command, uint64_t toke
  * -ENOENT: it has none; -ENOTCONN: alone; -EHOSTUNREACH: it cannot be asked now; other -errno: the answer is lost. */
 int peers_blob(struct peers *peers, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length);
 
-/* Ask once for a turn. 0: it is asked for, or taken already; whoever waits for it looks with peers_turned and asks
- * again about once a second, for what is asked may get lost with a server or a courier. -EBUSY: not all nodes have done
- * the turn and the move before it, ask again; -EHOSTDOWN: one of them is lost, so nothing turns before the next join;
- * -ENOTCONN: alone; -EINVAL: no such turn. */
-int peers_turn(struct peers *peers, const struct turn *turn);
-/* Whether it is among the last turns of the world, and then what came of it. */
-bool peers_turned(struct peers *peers, const struct turn *turn, struct turn_record *record);
-void peers_epoch(struct peers *peers, uint64_t epoch); /* it was planned here */
+int peers_turn(struct peers *peers, const struct turn *turn, const struct turn_patience *patience,
+               struct turn_record *record, struct str *trouble); /* see turn_wait */
+/* A layout of this world, or of one before. A reference. -ENOENT: it is not known. */
+int peers_layout(struct peers *peers, const struct digest *digest, struct layout **layout);
 
 #endif

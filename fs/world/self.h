@@ -5,6 +5,7 @@
 #include "fs/store/store.h"
 #include "fs/wire/ring.h"
 #include "fs/world/extents.h"
+#include "fs/world/shelf.h"
 
 #include <sys/types.h>
 
@@ -45,8 +46,10 @@ struct self {
     /* Set by peers_fill, before there is a world, and constant from then on: */
     struct store *store;
     struct extents *extents;
+    struct shelf *shelf;                       /* from the beginning */
+    uint64_t began;                            /* when this server did */
+    atomic_int unsaved;                        /* why the world could not be saved; 0: it is */
     _Atomic uint64_t moved;                    /* k of the last turn whose bytes have all come here */
-    _Atomic uint64_t planned;                  /* the newest epoch that was planned here, and 1; 0: none yet */
     _Atomic uint64_t sent_samples, sent_bytes; /* so far: to who owns it now, and asked BEFORE */
     _Atomic uint64_t timeouts, bad;            /* so far: fetches that timed out, replies that did not verify */
 };

@@ -191,7 +191,7 @@ static void send_stored(struct serves *s, const struct peer_question *q, uint32_
     struct world *w = world_get(s->world);
     pthread_mutex_unlock(&s->lock);
     struct payload_stored *p =
-        payload_stored_begin(ring_slot(&s->link->ring, RING_IN + slot), first, q->count, w ? w->k : UINT64_MAX);
+        payload_stored_begin(ring_slot(&s->link->ring, RING_IN + slot), first, q->count, w ? w->last.k : UINT64_MAX);
     for (uint32_t i = 0; w && i < q->count; i++) {
         uint64_t from, to;
         if (!world_keeps(w, first + i))

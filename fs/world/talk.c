@@ -1,6 +1,7 @@
 #include "fs/world/talk.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/halt.h"
 #include "fs/base/log.h"
 
 #include <errno.h>
@@ -50,4 +51,47 @@ void talk_hang_up(struct talk *t, const char *why)
         close(t->courier);
     t->courier = -1;
     t->state = TALK_NEW;
+}
+
+int talk_say_layout(struct talk *t, enum message_kind kind, const void *payload, size_t n, const struct layout *layout)
+{
+    int fds[MESSAGE_FDS] = {-1, -1, -1, -1, -1};
+    if (layout)
+        fds[0] = layout_share(layout);
+    if (layout && fds[0] < 0)
+        log_warning("a server after this one will look for the layout elsewhere: %s", strerror(-fds[0]));
+    int error = message_send(t->courier, kind, payload, n, fds);
+    if (fds[0] >= 0)
+        close(fds[0]);
+    return error;
+}
+
+struct layout *talk_find_layout(const struct talk *t, int fd, const struct digest *digest)
+{
+    const struct self *self = t->self;
+    struct layout *layout;
+    if (fd >= 0 && layout_open_fd(fd, self->config.catalog, &layout) == 0) {
+        if (layout_is(layout, digest))
+            return layout;
+        layout_close(layout);
+    }
+    return shelf_find(self->shelf, self->config.catalog, digest, &layout) ? NULL : layout;
+}
+
+/* What is not saved of a new world must not be taken for it. */
+void talk_save(struct talk *t)
+{
+    struct self *self = t->self;
+    struct world *w = membership_world(t->membership);
+    int error = w ? shelf_keep(self->shelf, w->layout) : 0;
+    if (!error && w && !(error = halt_fault("save-world")))
+        error = world_save(self->config.state, w);
+    if (error && w->last.k == 0)
+        world_forget(self->config.state);
+    world_put(w);
+    int before = atomic_exchange(&self->unsaved, error);
+    if (error && error != before)
+        log_warning("the world cannot be saved in %s: %s", self->config.state, strerror(-error));
+    else if (!error && before)
+        log_info("the world is saved again in %s", self->config.state);
 }

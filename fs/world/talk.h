@@ -41,5 +41,11 @@ bool talk_is_over(const struct talk *t);
 int talk_refuse(int courier, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The end of a world, or of a conversation before one. */
 void talk_hang_up(struct talk *t, const char *why);
+/* With the bytes of a layout, for the server after this one; NULL, or no memory for that: without. */
+int talk_say_layout(struct talk *t, enum message_kind kind, const void *payload, size_t n, const struct layout *layout);
+/* What came with a frame, else what is on the shelf. NULL: it is not there. */
+struct layout *talk_find_layout(const struct talk *t, int fd, const struct digest *digest);
+/* The world of now is in force already; that it cannot be saved is a line in the log, and in health. */
+void talk_save(struct talk *t);
 
 #endif

@@ -27,9 +27,9 @@ static int on_begin(struct talk *t, const struct talk_frame *f)
     halt_at("begin");
     struct world *w = membership_world(t->membership);
     struct message_ready ready = {.number = m.number};
-    if (m.k != w->k + 1) {
+    if (m.k != w->last.k + 1) {
         ready.status = -ESTALE;
-    } else if (atomic_load(&t->self->moved) < w->k) {
+    } else if (atomic_load(&t->self->moved) < w->last.k) {
         ready.status = -EBUSY;
     } else if (m.turn.cause == TURN_ROOM) {
         holdings_wait(t);
@@ -69,12 +69,7 @@ static int compute_next(struct talk *t, const struct world *w, const struct turn
     struct layout *next;
     int error = turn->cause == TURN_ROOM ? compute_by_room(t, w->layout, room, &next)
                                          : layout_exchange(w->layout, t->self->extents, turn, &next);
-    if (error)
-        return error;
-    error = world_save_layout(t->self->config.state, next);
-    if (error)
-        layout_close(next);
-    else
+    if (!error)
         t->computed = next;
     return error;
 }
@@ -88,56 +83,43 @@ static int on_compute(struct talk *t, const struct talk_frame *f)
     if (!error) {
         struct message_computed computed = {.number = m.number};
         halt_at("compute");
-        computed.status = m.k == w->k + 1
+        computed.status = m.k == w->last.k + 1
                               ? compute_next(t, w, &m.turn, (const void *)((const char *)f->payload + sizeof m))
                               : -ESTALE;
         if (computed.status) /* nobody turns then */
             log_error("compute the next layout: %s", strerror(-computed.status));
         else
             computed.layout = *layout_digest(t->computed);
-        halt_at("saved");
-        error = message_send(t->courier, MESSAGE_COMPUTED, &computed, sizeof computed, NULL);
+        error = talk_say_layout(t, MESSAGE_COMPUTED, &computed, sizeof computed, t->computed);
+        halt_at("computed");
     }
     world_put(w);
     return error;
 }
 _Static_assert(sizeof(struct message_turn) % sizeof(uint64_t) == 0, "rooms are aligned");
 
-int turning_world(const struct self *self, const struct world *before, const struct turn_history *history,
-                  struct world **after)
+/* A server that was started meanwhile has not computed it: then its bytes come with the news. */
+static int turn_to(struct talk *t, const struct world *before, const struct turn_record *record, int bytes)
 {
-    struct layout *layout;
-    int error = world_open_layout(self->config.state, self->config.catalog, &history->record[0].after, &layout);
-    return error ? error : world_turn(before, layout, history, after);
-}
-
-/* A server that was started meanwhile finds the layout where the one before has saved it. */
-static int turn_to(struct talk *t, const struct world *before, const struct turn_record *record)
-{
-    struct turn_history history = before->history;
+    bool ours = t->computed && layout_is(t->computed, &record->after);
+    struct layout *layout = ours ? steal_pointer(t->computed) : talk_find_layout(t, bytes, &record->after);
     struct world *after;
-    int error;
-    turn_note(&history, record);
-    if (t->computed && layout_is(t->computed, &record->after))
-        error = world_turn(before, steal_pointer(t->computed), &history, &after);
-    else
-        error = turning_world(t->self, before, &history, &after);
+    int error = layout ? world_turn(before, layout, record, &after) : -EBADMSG;
     if (error)
         return error;
     halt_at("settled");
-    error = world_save(t->self->config.state, after);
-    if (!error) {
-        membership_turn(t->membership, after);
-        halt_at("taken");
-        turning_follow(t, after);
-    }
+    membership_turn(t->membership, after);
+    halt_at("taken");
+    turning_follow(t, after);
+    talk_save(t);
+    halt_at("saved");
     world_put(after);
-    return error;
+    return 0;
 }
 
 void turning_follow(struct talk *t, const struct world *w)
 {
-    const struct turn_record *last = &w->history.record[0];
+    const struct turn_record *last = &w->last;
     bool more = last->turn.cause == TURN_ROOM && !digest_equal(&last->before, &last->after);
     int error = more ? store_stage_again(t->self->store, last->turn.epoch + 1) : 0;
     if (error)
@@ -148,18 +130,20 @@ void turning_follow(struct talk *t, const struct world *w)
 /* One of a turn that failed, or that a server heard of when it resumed, changes no layout. */
 static int on_settled(struct talk *t, const struct talk_frame *f)
 {
-    struct turn_record record;
+    struct turn_outcome outcome;
     int error = 0;
-    if (f->n != sizeof record)
+    if (f->n != sizeof outcome)
         return -EBADMSG;
-    memcpy(&record, f->payload, sizeof record);
-    if (!turn_is_sound(&record.turn))
+    memcpy(&outcome, f->payload, sizeof outcome);
+    if (!turn_is_sound(&outcome.record.turn) || outcome.status > 0)
         return -EBADMSG;
     struct world *w = membership_world(t->membership);
-    if (record.k > w->k)
-        error = turn_to(t, w, &record);
+    if (outcome.status)
+        membership_fail(t->membership, &outcome);
+    if (!outcome.status && outcome.record.k > w->last.k)
+        error = turn_to(t, w, &outcome.record, f->fds[0]);
     else
-        membership_settle(t->membership, &record.turn);
+        membership_settle(t->membership, &outcome.record.turn);
     world_put(w);
     layout_close(steal_pointer(t->computed));
     return error;

@@ -10,11 +10,8 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 
-enum { WORLD_MOST = 4096, KEPT = 8, SPARES = 3 };
-static const char layout_prefix[] = "layout-";
-enum { SPARED = sizeof layout_prefix + DIGEST_TEXT };
+enum { WORLD_MOST = 4096 };
 
 const char *const world_state_names[] = {
     [WORLD_ALONE] = "alone", [WORLD_JOINED] = "joined", [WORLD_DEGRADED] = "degraded"};
@@ -49,22 +46,36 @@ static bool same_nodes(const struct layout *a, const struct layout *b)
     return true;
 }
 
-int world_turn(const struct world *before, struct layout *layout, const struct turn_history *history,
-               struct world **after)
+int world_recall(struct world *w, const struct turn_record *turn, struct layout *before, struct layout *earlier)
 {
-    const struct turn_record *last = &history->record[0];
-    if (!history->count || !same_nodes(before->layout, layout) || !layout_is(layout, &last->after) ||
-        !layout_is(before->layout, &last->before)) {
+    bool fits = turn->k == 0 || (turn_is_sound(&turn->turn) && layout_is(w->layout, &turn->after));
+    if (!fits || (before && !same_nodes(before, w->layout)) || (earlier && !same_nodes(earlier, w->layout))) {
+        layout_close(before);
+        layout_close(earlier);
+        return -EBADMSG;
+    }
+    w->before = before;
+    w->earlier = earlier;
+    w->last = *turn;
+    return 0;
+}
+
+int world_turn(const struct world *before, struct layout *layout, const struct turn_record *turn, struct world **after)
+{
+    struct world *w;
+    if (!turn->k || !same_nodes(before->layout, layout) || !layout_is(before->layout, &turn->before)) {
         layout_close(layout);
         return -EBADMSG;
     }
-    int error = world_create(before->uuid, before->me, layout, after);
+    int error = world_create(before->uuid, before->me, layout, &w);
     if (error)
         return error;
-    (*after)->before = layout_get(before->layout);
-    (*after)->history = *history;
-    (*after)->k = last->k;
-    return 0;
+    error = world_recall(w, turn, layout_get(before->layout), before->before ? layout_get(before->before) : NULL);
+    if (error)
+        world_put(w);
+    else
+        *after = w;
+    return error;
 }
 
 struct world *world_get(struct world *w)
@@ -80,40 +91,35 @@ void world_put(struct world *w)
         return;
     layout_close(w->layout);
     layout_close(w->before);
+    layout_close(w->earlier);
     free(w);
 }
 
-/* Files. */
-
-static void layout_path(char path[PATH_MAX], const char *state, const struct digest *digest)
-{
-    char text[DIGEST_TEXT];
-    snprintf(path, PATH_MAX, "%s/%s%s", state, layout_prefix, digest_format(digest, text));
-}
+/* Its file. */
 
 /* What STATE/world says. */
 struct last_world {
     struct digest uuid, layout;
     unsigned me;
-    struct turn_history history;
+    struct turn_record turn; /* k = 0: none */
 };
 
 static bool parse_turn(const char *line, struct turn_record *r)
 {
-    char text[2][DIGEST_TEXT];
+    char text[3][DIGEST_TEXT];
     int end = 0;
-    if (sscanf(line, "turn %" SCNu64 " %" SCNu32 " %" SCNu32 " %" SCNu64 " %" SCNu64 " %32s %32s%n", &r->k,
-               &r->turn.cause, &r->turn.fraction, &r->turn.epoch, &r->turn.seed, text[0], text[1], &end) != 7)
+    if (sscanf(line, "turn %" SCNu64 " %" SCNu32 " %" SCNu32 " %" SCNu64 " %" SCNu64 " %32s %32s %32s%n", &r->k,
+               &r->turn.cause, &r->turn.fraction, &r->turn.epoch, &r->turn.seed, text[0], text[1], text[2], &end) != 8)
         return false;
-    return !line[end] && turn_is_sound(&r->turn) && !digest_parse(text[0], &r->before) &&
-           !digest_parse(text[1], &r->after);
+    return !line[end] && turn_is_sound(&r->turn) && !digest_parse(text[0], &r->earlier) &&
+           !digest_parse(text[1], &r->before) && !digest_parse(text[2], &r->after);
 }
 
 static bool parse_world(const char *line, struct last_world *last)
 {
     char text[2][DIGEST_TEXT];
     int end = 0;
-    return sscanf(line, "world 2 %32s %32s %u%n", text[0], text[1], &last->me, &end) == 3 && !line[end] &&
+    return sscanf(line, "world 3 %32s %32s %u%n", text[0], text[1], &last->me, &end) == 3 && !line[end] &&
            !digest_parse(text[0], &last->uuid) && !digest_parse(text[1], &last->layout);
 }
 
@@ -126,145 +132,51 @@ static int read_last(const char *state, struct last_world *last)
     if (error)
         return error;
     char *rest = text.data, *line = rest ? strsep(&rest, "\n") : NULL;
-    memset(&last->history, 0, sizeof last->history);
+    memset(&last->turn, 0, sizeof last->turn);
     if (!line || !parse_world(line, last))
         return -EBADMSG;
-    while ((line = strsep(&rest, "\n")) && *line)
-        if (last->history.count == TURNS_KEPT || !parse_turn(line, &last->history.record[last->history.count++]))
-            return -EBADMSG;
-    return line && !rest ? 0 : -EBADMSG;
-}
-
-struct saved_layout {
-    struct timespec time;
-    char name[NAME_MAX + 1];
-};
-
-static bool is_older(const struct saved_layout *a, const struct saved_layout *b)
-{
-    return a->time.tv_sec != b->time.tv_sec ? a->time.tv_sec < b->time.tv_sec : a->time.tv_nsec < b->time.tv_nsec;
-}
-
-static bool is_spared(const char *name, char spared[SPARES][SPARED])
-{
-    for (int i = 0; i < SPARES; i++)
-        if (strcmp(name, spared[i]) == 0)
-            return true;
-    return false;
-}
-
-static void spare_layout(char spared[SPARED], const struct digest *layout)
-{
-    char text[DIGEST_TEXT];
-    snprintf(spared, SPARED, "%s%s", layout_prefix, digest_format(layout, text));
-}
-
-/* The oldest of the saved layouts but those that are spared, and how many there are. */
-static int find_oldest(DIR *dir, char spared[SPARES][SPARED], struct saved_layout *oldest)
-{
-    int count = 0;
-    oldest->name[0] = '\0';
-    rewinddir(dir);
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        struct saved_layout one;
-        struct stat st;
-        if (strncmp(entry->d_name, layout_prefix, strlen(layout_prefix)) ||
-            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            continue;
-        count++;
-        one.time = st.st_mtim;
-        strcpy(one.name, entry->d_name);
-        if (!is_spared(one.name, spared) && (!oldest->name[0] || is_older(&one, oldest)))
-            *oldest = one;
-    }
-    return count;
-}
-
-/* What the last world has stays, as later ones may not have come to life, and turns not be taken; so does this one. */
-static void prune_layouts(const char *state, const struct layout *saved)
-{
-    CLEANUP_CLOSEDIR DIR *dir = opendir(state);
-    struct last_world last;
-    char spared[SPARES][SPARED] = {"", "", ""};
-    struct saved_layout oldest;
-    spare_layout(spared[0], layout_digest(saved));
-    if (!read_last(state, &last)) {
-        spare_layout(spared[1], &last.layout);
-        spare_layout(spared[2], &last.history.record[0].before);
-    }
-    while (dir && find_oldest(dir, spared, &oldest) > KEPT)
-        if (unlinkat(dirfd(dir), oldest.name, 0) < 0)
-            return;
-}
-
-int world_save_layout(const char *state, const struct layout *layout)
-{
-    char path[PATH_MAX];
-    layout_path(path, state, layout_digest(layout));
-    int error = layout_save(layout, path);
-    if (!error)
-        prune_layouts(state, layout);
-    return error;
-}
-
-int world_open_layout(const char *state, const struct catalog *catalog, const struct digest *digest,
-                      struct layout **layout)
-{
-    char path[PATH_MAX];
-    layout_path(path, state, digest);
-    int error = layout_open(path, catalog, layout);
-    if (error || layout_is(*layout, digest))
-        return error;
-    layout_close(*layout);
-    return -EBADMSG;
+    line = strsep(&rest, "\n");
+    if (line && *line && (!parse_turn(line, &last->turn) || !(line = strsep(&rest, "\n"))))
+        return -EBADMSG;
+    return line && !*line && !rest ? 0 : -EBADMSG;
 }
 
 int world_save(const char *state, const struct world *w)
 {
     CLEANUP_STR struct str text = STR_INIT;
-    char path[PATH_MAX], a[DIGEST_TEXT], b[DIGEST_TEXT];
+    char path[PATH_MAX], a[DIGEST_TEXT], b[DIGEST_TEXT], c[DIGEST_TEXT];
+    const struct turn_record *r = &w->last;
     struct digest world;
     memcpy(world.byte, w->uuid, sizeof world.byte);
     snprintf(path, sizeof path, "%s/world", state);
-    str_addf(&text, "world 2 %s %s %u\n", digest_format(&world, a), digest_format(layout_digest(w->layout), b), w->me);
-    for (uint64_t i = 0; i < w->history.count; i++) {
-        const struct turn_record *r = &w->history.record[i];
-        str_addf(&text, "turn %" PRIu64 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %s %s\n", r->k, r->turn.cause,
-                 r->turn.fraction, r->turn.epoch, r->turn.seed, digest_format(&r->before, a),
-                 digest_format(&r->after, b));
-    }
+    str_addf(&text, "world 3 %s %s %u\n", digest_format(&world, a), digest_format(layout_digest(w->layout), b), w->me);
+    if (r->k)
+        str_addf(&text, "turn %" PRIu64 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %s %s %s\n", r->k,
+                 r->turn.cause, r->turn.fraction, r->turn.epoch, r->turn.seed, digest_format(&r->earlier, a),
+                 digest_format(&r->before, b), digest_format(&r->after, c));
     return text.failed ? -ENOMEM : file_write_atomic(AT_FDCWD, path, text.data, text.length, 0600);
 }
 
-/* The layout before may be gone; then the source has what it tells. */
-static int add_turns(const char *state, const struct catalog *catalog, const struct turn_history *history,
-                     struct world *w)
-{
-    struct layout *before;
-    int error = world_open_layout(state, catalog, &history->record[0].before, &before);
-    if (!error)
-        w->before = before;
-    if (!error && !same_nodes(before, w->layout))
-        error = -EBADMSG;
-    w->history = *history;
-    w->k = turn_number(history);
-    return error == -ENOMEM || error == -EBADMSG ? error : 0;
-}
-
-int world_load(const char *state, const struct catalog *catalog, struct world **world)
+int world_load(const char *state, struct shelf *shelf, const struct catalog *catalog, struct world **world)
 {
     struct last_world last;
-    struct layout *layout;
+    struct layout *layout, *before = NULL, *earlier = NULL;
     struct world *w = NULL;
     int error = read_last(state, &last);
     if (error)
         return error;
-    error = world_open_layout(state, catalog, &last.layout, &layout);
+    error = shelf_find(shelf, catalog, &last.layout, &layout);
     if (error)
         return error == -ENOENT ? -ENODATA : error;
     error = world_create(last.uuid.byte, last.me, layout, &w);
-    if (!error && last.history.count)
-        error = add_turns(state, catalog, &last.history, w);
+    if (error)
+        return error;
+    /* Those before may be gone; then the source has what they name. */
+    if (last.turn.k && shelf_find(shelf, catalog, &last.turn.before, &before))
+        before = NULL;
+    if (last.turn.k > 1 && shelf_find(shelf, catalog, &last.turn.earlier, &earlier))
+        earlier = NULL;
+    error = world_recall(w, &last.turn, before, earlier);
     if (error)
         world_put(w);
     else

@@ -3,7 +3,7 @@
 #define FS_WORLD_WORLD_H
 
 #include "fs/wire/turn.h"
-#include "fs/world/layout.h"
+#include "fs/world/shelf.h"
 
 #include <stdatomic.h>
 
@@ -12,9 +12,9 @@ struct world {
     uint8_t uuid[16];
     uint32_t nodes, me, group; /* group: of this node */
     struct layout *layout;
-    struct layout *before; /* the one that the last turn has replaced; NULL: it has not turned yet */
-    uint64_t k;            /* of the last turn */
-    struct turn_history history;
+    struct layout *before;   /* the one that the last turn has replaced; NULL: none, or it is not known here */
+    struct layout *earlier;  /* the one before that; likewise */
+    struct turn_record last; /* the last turn; k = 0: it has not turned yet */
 };
 
 /* How this node stands to a world: see membership.h. */
@@ -23,10 +23,12 @@ extern const char *const world_state_names[]; /* "alone", "joined", "degraded" *
 
 /* Takes the layout over, also when it fails: -EINVAL: `me` is not in it. */
 int world_create(const uint8_t uuid[16], uint32_t me, struct layout *layout, struct world **world);
-/* The same world with the layout that its last turn has led to, and all its turns. Takes the layout over, also when it
- * fails: -EBADMSG: it is of other nodes or groups, or not that one. */
-int world_turn(const struct world *before, struct layout *layout, const struct turn_history *history,
-               struct world **after);
+/* The same world with the layout that this turn has led to. Takes the layout over, also when it fails: -EBADMSG: it is
+ * of other nodes or groups, or not that one. */
+int world_turn(const struct world *before, struct layout *layout, const struct turn_record *turn, struct world **after);
+/* A world that was created with its layout of now has come there by this turn. Takes over the layouts that it had
+ * before, NULL where they are not known. -EBADMSG: they are not of this world. */
+int world_recall(struct world *world, const struct turn_record *turn, struct layout *before, struct layout *earlier);
 struct world *world_get(struct world *world); /* one more reference; NULL is NULL */
 void world_put(struct world *world);
 
@@ -35,14 +37,10 @@ static inline bool world_keeps(const struct world *w, uint64_t extent)
     return layout_owner(w->layout, w->group, extent) == w->me;
 }
 
-/* For the servers after this one: STATE/world has the turns, and names the layouts beside it, STATE/layout-DIGEST. Of
- * these the last few are kept, those of the last world too. */
-int world_save_layout(const char *state, const struct layout *layout);
-int world_open_layout(const char *state, const struct catalog *catalog, const struct digest *digest,
-                      struct layout **layout); /* -ENOENT; -EBADMSG: damaged, or another one */
+/* For the servers after this one: STATE/world has the last turn, and names layouts of the shelf. */
 int world_save(const char *state, const struct world *world);
 /* -ENOENT: there was none; -ENODATA: its layout is missing. */
-int world_load(const char *state, const struct catalog *catalog, struct world **world);
+int world_load(const char *state, struct shelf *shelf, const struct catalog *catalog, struct world **world);
 void world_forget(const char *state); /* the layouts are kept */
 
 #endif

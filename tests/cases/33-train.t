@@ -1,8 +1,8 @@
 #!/bin/bash
 # A small network, trained by four ranks over the mounts of four nodes: dealt by locality, by DistributedSampler's lists
 # and by DistributedSampler itself it has the same weights after each epoch, but for rounding; and the same again where
-# a run was ended in mid-epoch and half as many ranks went on. With local lists, and samples that change their node
-# before each epoch, it is so where the same ranks go on.
+# a run was ended in mid-epoch and half as many ranks went on. With local lists it is so where the same ranks go on,
+# also when samples have changed their node meanwhile.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
@@ -83,9 +83,9 @@ ranks_run() { # ranks, runs
 source_before=$(world_sum source.bytes 0 1 2 3) made=$(value "$tmp/node0" plans.made)
 if ranks_run 4 'locality:ours:--batch 8' 'regular:ours:--batch 8 --order regular' 'theirs:theirs:--batch 8' \
     'seed:ours:--batch 8 --seed 9' "ended:ours:--batch 8 --checkpoint $tmp/checkpoint --steps 7" \
-    'own:ours:--batch 8 --order local --exchange 0.3' \
-    "own-ended:ours:--batch 8 --order local --exchange 0.3 --checkpoint $tmp/own --steps 7" \
-    "own-ended:ours:--batch 8 --order local --exchange 0.3 --checkpoint $tmp/own"; then
+    'own:ours:--batch 8 --order local' "own-ended:ours:--batch 8 --order local --checkpoint $tmp/own --steps 7" \
+    'moved:ours:--batch 8 --order local --exchange 0.3' \
+    "own-ended:ours:--batch 8 --order local --checkpoint $tmp/own"; then
     pass 'four ranks train'
 else
     fail 'four ranks train'
@@ -118,11 +118,14 @@ near=$(differ locality-1 ended-1)
 diag "ended and gone on with: $near"
 ok 'nor does an end in the middle change them' below "$near" 2e-6
 
-# What each node keeps, and what has come to it for epoch 1: the second run finds owners that have changed.
-near=$(differ own-1 own-ended-1) far=$(differ own-1 locality-1)
-diag "exchanged, ended and gone on with: $near; with other batches: $far"
+# What each node keeps. Between the end of a run and its resumption another one has exchanged samples.
+near=$(differ own-1 own-ended-1) far=$(differ own-1 locality-1) moved=$(differ own-1 moved-1)
+diag "ended and gone on with: $near; with other batches: $far, with samples exchanged: $moved"
 ok 'an end in the middle of local lists changes nothing, whoever owns the samples by then' below "$near" 2e-6
-ok 'they have been exchanged' test "$(value "$tmp/node0" turn.number)" -ge 1
+is 'the exchange was for the second epoch, and then for the third' "$(value "$tmp/node0" turn.epoch)" 2
+is 'before the first epoch nothing moves' "$(differ own-0 moved-0)" 0.0
+ok 'before the second samples did' below 2e-4 "$moved"
+unlike 'nobody was warned' "$(cat "$tmp"/rank?.log)" 'none was exchanged'
 ok 'which are other batches' below 2e-4 "$far"
 
 # --- as a program, as it would be started by hand ---

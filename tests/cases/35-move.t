@@ -69,7 +69,7 @@ for q in 0 0.01 0.1 0.3 1; do
 done
 turns 'shuffle' 3 shuffle:9 shuffle seed=9
 k=$(turn) before=$(layout)
-ok 'the same again' timeout 60 dealfs exchange "$tmp/node1" epoch=5 fraction=1 seed=35
+ok 'the same again' timeout 60 dealfs shuffle "$tmp/node1" seed=9
 is 'does nothing' "$(turn) $(layout)" "$k $before"
 readers_end 'no reader saw anything'
 is 'nothing came from the source' "$(from_source)" "$source"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Samples change their node, as people ask for it: dealfs exchange and shuffle, --wait and its end, what status says
-# meanwhile, and plans that have samples exchanged before each epoch.
+# meanwhile, and an exchange before each epoch, by two requests.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
@@ -76,42 +76,39 @@ planned() { # node, epoch, keys: the digest of the plan, and its layout
     dealfs plan "$tmp/node$1" epoch="$2" ranks=3 batch=5 mode=local reply=summary "${@:3}" |
         python3 -c 'import json, sys; p = json.load(sys.stdin); print(p["digest"], p["layout"], p["unread"])'
 }
-file() { echo "$tmp/node$1/.dealfs/plan/epoch=$2,ranks=3,batch=5,mode=local,exchange=0.5,reply=u32"; }
-turn() { [ "$(value "$tmp/node0" turn.epoch)" = "$1" ]; }
-is 'exchange=0 is as without' "$(planned 0 20 exchange=0)" "$(planned 1 20)"
-first=$(planned 0 20 exchange=0.5)
-ok 'a plan begins the exchange for the next epoch' wait_for 60 turn 21
+layout_now() { value "$tmp/node$1" layout; }
+first=$(layout_now 0)
+one_line 'exchange= is no key of a plan' 'unknown key .exchange' \
+    dealfs plan "$tmp/node0" epoch=20 ranks=3 batch=5 mode=local exchange=0.5
+is 'plans move nothing' "$(planned 0 20 >/dev/null && layout_now 0)" "$first"
+# As the package does: the exchange for an epoch is asked for while the one before is read; all plan with its layout.
+timeout 60 dealfs exchange "$tmp/node1" epoch=21 fraction=0.5 >"$tmp/exchanged"
+second=$(sed -n 's/.*layout \([0-9a-f]*\).*/\1/p' "$tmp/exchanged")
+isnt 'an exchange has another layout' "$second" "$first"
+is 'which all have when its reply comes' "$(layout_now 0) $(layout_now 1) $(layout_now 2)" "$second $second $second"
 for i in "${nodes[@]}"; do
-    is "node $i plans epoch 20 from the layout before all the same" "$(planned "$i" 20 exchange=0.5)" "$first"
+    is "node $i: epoch 20 is planned from the layout before all the same" \
+        "$(planned "$i" 20 layout="$first")" "$(planned 0 20 layout="$first")"
+    is "node $i: epoch 21 from the new one" "$(planned "$i" 21 layout="$second")" "$(planned 0 21 layout="$second")"
+    file="$tmp/node$i/.dealfs/plan/epoch=21,ranks=3,batch=5,mode=local,layout=$second,reply=u32"
+    timeout 20 cat "$file" >"$tmp/file$i"
 done
-second=$(planned 1 21 exchange=0.5)
-isnt 'epoch 21 has another layout' "$(cut -d ' ' -f 2 <<<"$second")" "$(cut -d ' ' -f 2 <<<"$first")"
-is 'the one that was turned to' "$(cut -d ' ' -f 2 <<<"$second")" "$(value "$tmp/node0" layout)"
-# Epoch 22 is asked for while the samples for 21 still move, as a file, on all nodes; it waits for its own exchange.
-for i in "${nodes[@]}"; do timeout 90 cat "$(file "$i" 22)" >"$tmp/file$i" & files[i]=$!; done
-for i in "${nodes[@]}"; do
-    wait "${files[i]}"
-    is "node $i has a file of epoch 22" $? 0
-done
-ok 'the same everywhere' cmp "$tmp/file0" "$tmp/file1"
+ok 'files are the same everywhere' cmp "$tmp/file0" "$tmp/file1"
 ok 'on each node' cmp "$tmp/file0" "$tmp/file2"
-dealfs plan "$tmp/node2" epoch=22 ranks=3 batch=5 mode=local exchange=0.5 reply=u32 >"$tmp/request"
-ok 'and that of the request' cmp "$tmp/file0" "$tmp/request"
-is 'its size is known' "$(stat -c %s "$(file 0 22)")" "$(wc -c <"$tmp/file0")"
-ok 'once a move is done' wait_for 60 moved
-# Of epochs that no exchange is known of, the second is asked for before the exchange for it can have been taken.
-cat >"$tmp/two.py" <<'END'
-import json, os, sys
-control = os.open(sys.argv[1], os.O_RDWR)
-for epoch in 30, 31:
-    os.write(control, f'plan epoch={epoch} ranks=3 batch=5 mode=local exchange=0.5 reply=summary\n'.encode())
-    plan = json.loads(os.read(control, 1 << 16))
-    print(plan['digest'], plan['layout'], plan['unread'])
+# The same in shell: each epoch's plan is the same on all nodes, and each but the first has a layout of its own.
+cat >"$tmp/epoch" <<'END'
+#!/bin/bash
+for i in 0 1 2; do
+    dealfs plan "$tmp/node$i" epoch="$1" ranks=3 batch=5 mode=local layout="$2" | md5sum
+done | sort -u >>"$tmp/shell-plans"
+echo "$2" >>"$tmp/shell-layouts"
 END
-python3 "$tmp/two.py" "$tmp/node0/.dealfs/control" >"$tmp/two"
-isnt 'epoch 31, planned at once after 30, waits for its exchange' \
-    "$(cut -d ' ' -f 2 "$tmp/two" | sed -n 2p)" "$(cut -d ' ' -f 2 "$tmp/two" | sed -n 1p)"
-is 'and is the same on another node' "$(planned 1 31 exchange=0.5)" "$(sed -n 2p "$tmp/two")"
+chmod +x "$tmp/epoch"
+export tmp
+example=$top_srcdir/etc/examples/exchange.sh
+ok 'examples/exchange.sh: three epochs' timeout 100 "$example" "$tmp/node0" 0.5 3 "$tmp/epoch"
+is 'each has one plan' "$(wc -l <"$tmp/shell-plans")" 3
+is 'and a layout of its own' "$(head -n 1 "$tmp/shell-layouts") $(sort -u "$tmp/shell-layouts" | wc -l)" "$second 3"
 ok 'once that has moved' wait_for 60 moved
 is 'nothing came from the source' "$(world_sum source.bytes "${nodes[@]}")" "$from_source"
 ok 'unmount' world_umount

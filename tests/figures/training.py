@@ -7,6 +7,7 @@ The ranks, one for each mount, are simulated in one process, step by step: each 
 so are the statistics of batch normalization, which are what suffers where a rank sees few classes. Their mean is kept
 for the test. It prints a line an epoch: its number, the accuracy on samples that nobody trained with, and the seconds
 of planning, reading and computing. Everything but these is the same each time."""
+import json
 import os
 import sys
 import time
@@ -38,14 +39,13 @@ def make(folder, per_class, size):
 
 
 def ask(mount, request):
-    """A plan's list."""
     fd = os.open(f'{mount}/.dealfs/control', os.O_RDWR)
     try:
         os.write(fd, request.encode() + b'\n')
         parts = []
         while part := os.read(fd, 1 << 20):
             parts.append(part)
-        return np.frombuffer(b''.join(parts), '<u4')
+        return b''.join(parts)
     finally:
         os.close(fd)
 
@@ -101,10 +101,17 @@ class Ranks:
         return right
 
 
-def lists_of(mounts, epoch, batch, how):
-    mode = 'mode=regular' if how == 'global' else f'mode=local exchange={how}'
-    return [ask(mount, f'plan epoch={epoch} ranks={len(mounts)} batch={batch} {mode} rank={rank} reply=u32')
-            for rank, mount in enumerate(mounts)]
+def lists_of(mounts, epoch, batch, mode):
+    request = f'plan epoch={epoch} ranks={len(mounts)} batch={batch} {mode} reply=u32'
+    return [np.frombuffer(ask(mount, f'{request} rank={rank}'), '<u4') for rank, mount in enumerate(mounts)]
+
+
+def local_mode(mounts, epoch, how):
+    """After the exchange for this epoch, where there is one."""
+    if float(how) == 0 or epoch == 0:
+        return 'mode=local'
+    reply = ask(mounts[0], f'exchange epoch={epoch} fraction={how}')
+    return 'mode=local layout=' + json.loads(reply)['layout']
 
 
 def train(mounts, epochs, batch, how, first=0):
@@ -116,7 +123,8 @@ def train(mounts, epochs, batch, how, first=0):
         names = f.read().split('\n')[:-1]
     for epoch in range(first, first + epochs):
         at = time.monotonic()
-        lists = lists_of(mounts, epoch, batch, how)
+        mode = 'mode=regular' if how == 'global' else local_mode(mounts, epoch, how)
+        lists = lists_of(mounts, epoch, batch, mode)
         planning, reading, computing = time.monotonic() - at, 0.0, 0.0
         for i in range(0, len(lists[0]), batch):
             at = time.monotonic()

@@ -440,18 +440,22 @@ static void compute(const struct message_turn *turn, size_t n)
         answer(MESSAGE_COMPUTED, &c, sizeof c);
 }
 
-static void settle(const struct turn_record *record)
+static void settle(const struct turn_outcome *outcome)
 {
+    const struct turn_record *record = &outcome->record;
     bool before = memcmp(&record->after, &layout, sizeof layout) == 0;
     layout = record->after;
     k = record->k;
-    printf("settled %" PRIu64 " %s\n", record->turn.epoch, before ? "as before" : "anew");
+    printf("settled %" PRIu64 " %s%s%s\n", record->turn.epoch, before ? "as before" : "anew",
+           outcome->status ? ": " : "", outcome->status ? strerror(-outcome->status) : "");
+    if (outcome->status)
+        printf("failed %" PRIu64 " on node %" PRIu32 "\n", record->turn.epoch, outcome->node);
 }
 
 static void resume(const struct message_resume *r, const int fds[MESSAGE_FDS])
 {
     layout = r->layout;
-    k = turn_number(&r->history);
+    k = r->last.k;
     open_ring(fds, r->me, r->nodes);
     printf("resumed at %" PRIu64 "\n", k);
 }
@@ -461,7 +465,7 @@ static void ask_turn(uint64_t epoch)
     struct turn turn = {.cause = (uint32_t)o.cause,
                         .epoch = o.epoch ? o.epoch : epoch,
                         .fraction = o.cause == TURN_EXCHANGE ? TURN_WHOLE / 2 : 0};
-    struct ring_message m = {.kind = RING_COMMAND, .node = me, .value = WORLD_TURN, .turn = turn};
+    struct ring_message m = {.kind = RING_COMMAND, .node = me, .value = WORLD_TURN, .token = k + 1, .turn = turn};
     if (live)
         push(&m);
     printf("wanted %" PRIu64 "\n", turn.epoch);

@@ -30,8 +30,12 @@ static struct wire_message example(uint32_t kind)
         m.token = 12;
     if (kind == WIRE_TURN || kind == WIRE_BEGIN || kind == WIRE_SETTLED)
         m.turn = (struct turn){TURN_EXCHANGE, TURN_WHOLE / 10, UINT64_MAX, UINT64_MAX};
-    if (kind == WIRE_BEGIN || kind == WIRE_SETTLED)
+    if (kind == WIRE_TURN || kind == WIRE_BEGIN || kind == WIRE_SETTLED)
         m.k = UINT64_MAX;
+    if (kind == WIRE_SETTLED) {
+        m.status = -ENOMEM;
+        m.token = 3;
+    }
     if (kind == WIRE_READY)
         m.room = UINT64_MAX;
     if (kind == WIRE_COMPUTED)
@@ -122,7 +126,7 @@ static void test_wrong(void)
     REFUSE(WIRE_QUIT, token = 1, "QUIT with a token");
     REFUSE(WIRE_PING, token = 1, "PING with a token");
     REFUSE(WIRE_PONG, status = -EIO, "PONG with an error");
-    REFUSE(WIRE_TURN, k = 1, "a turn that is asked for with a number");
+    REFUSE(WIRE_TURN, k = 0, "a turn that is asked for without a number");
     REFUSE(WIRE_TURN, turn.cause = 0, "one without a cause");
     REFUSE(WIRE_TURN, turn.cause = TURN_SHUFFLE + 1, "or with an unknown one");
     REFUSE(WIRE_TURN, turn.cause = TURN_SHUFFLE, "a shuffle of a part");
@@ -136,7 +140,8 @@ static void test_wrong(void)
     REFUSE(WIRE_READY, turn.seed = 1, "or with a turn");
     REFUSE(WIRE_COMPUTED, room = 1, "a layout with room");
     REFUSE(WIRE_COMPUTED, k = 1, "or with the number of a turn");
-    REFUSE(WIRE_SETTLED, status = -EIO, "a settlement that failed");
+    REFUSE(WIRE_SETTLED, status = 1, "a settlement with a positive error");
+    REFUSE(WIRE_SETTLED, status = 0, "a node where nothing failed");
 }
 
 static void test_failures(void)

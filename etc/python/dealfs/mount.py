@@ -85,6 +85,15 @@ class Mount:
         """What a plan comes to, as a dictionary: its `digest`, the `layout` that it is made from, `steps`…"""
         return json.loads(self._plan(order, reply='summary', **keys))
 
+    def exchange(self, epoch, fraction, seed=0, wait=60):
+        """Have a part of each node's samples change its node; the reply as a dictionary. Its `layout` is the one that
+        all nodes have taken, for plan(layout=...); the bytes follow. Fails after `wait` seconds."""
+        return json.loads(self.ask('exchange', epoch=epoch, fraction=fraction, seed=seed, wait=wait))
+
+    def shuffle(self, seed, wait=60):
+        """Have all samples change their node; the same reply."""
+        return json.loads(self.ask('shuffle', seed=seed, wait=wait))
+
     def where(self, paths):
         """For each path, relative to the mount or absolute, a tuple (sample, owner, tier, path). None is what it has
         not: a number, where it is no sample; an owner; a tier of this node."""
@@ -100,7 +109,7 @@ class Mount:
         request = ' '.join(words).encode() + b'\n' + payload
         for _ in range(SERVERS):
             try:
-                return self._exchange(request, verb)
+                return self._converse(request, verb)
             except ServerGone:
                 pass
         raise Refused(errno.ESTALE, f'the server died {SERVERS} times', f'{self.path}: {verb}')
@@ -113,7 +122,7 @@ class Mount:
             raise ValueError('an order is made of numbers of samples')
         return self.ask('plan', order.astype('<u4').tobytes(), order='u32', **keys)
 
-    def _exchange(self, request, verb):
+    def _converse(self, request, verb):
         with open(os.path.join(self.control, 'control'), 'r+b', buffering=0) as f:
             try:
                 view = memoryview(request)

@@ -211,9 +211,16 @@ class MadeUp(dealfs.Mount):
 
     def __init__(self, count, old=False):
         self.path, self.count, self.old, self.asked, self.node = '/made/up', count, old, [], 3
+        self.exchanges, self.refuses = [], False
 
     def status(self):
         return {'node': self.node, 'nodes': 4}
+
+    def exchange(self, epoch, fraction, seed, wait):
+        self.exchanges.append((epoch, fraction, seed, wait))
+        if self.refuses:
+            raise dealfs.Refused(errno.ETIMEDOUT, 'node 2 does not answer', '/made/up: exchange')
+        return {'layout': f'exchanged for {epoch}'}
 
     def order(self, epoch, skip, ranks, tail='pad', **_):
         order = numpy.random.RandomState(epoch).permutation(self.count)[skip:]
@@ -258,17 +265,47 @@ class TheSampler(unittest.TestCase):
         self.assertEqual(len(list(make(ranks=3, rank=1, drop_last=True))), 16)
 
     def test_what_is_asked_for(self):
-        sampler = make(seed=5, mode='local', exchange=0.1)
+        sampler = make(seed=5, mode='local')
         list(sampler)
         asked = sampler.mount.asked[-1]
-        self.assertEqual({key: asked[key] for key in ('seed', 'mode', 'exchange', 'feed', 'layout', 'nodes', 'batch')},
-                         {'seed': 5, 'mode': 'local', 'exchange': 0.1, 'feed': True, 'layout': 'abc', 'nodes': [3],
-                          'batch': 4})
+        self.assertEqual({key: asked[key] for key in ('seed', 'mode', 'feed', 'layout', 'nodes', 'batch')},
+                         {'seed': 5, 'mode': 'local', 'feed': True, 'layout': 'abc', 'nodes': [3], 'batch': 4})
         self.assertFalse(any('feed' in asked for asked in sampler.mount.asked[:-1]))
         sampler = make(shuffle=False)
         list(sampler)
         self.assertEqual(sampler.mount.asked[-1]['order'], 'natural')
         self.assertNotIn('seed', sampler.mount.asked[-1])
+
+    def test_samples_are_exchanged_before_the_next_epoch(self):
+        sampler = make(seed=5, mode='local', exchange=0.1, exchange_wait=7)
+        mount = sampler.mount
+        for epoch in (3, 4, 5):
+            sampler.set_epoch(epoch)
+            list(sampler)
+            self.assertNotIn('exchange', mount.asked[-1])
+            self.assertEqual(mount.asked[-1]['layout'], 'abc' if epoch == 3 else f'exchanged for {epoch}')
+        sampler.exchange._thread.join()
+        self.assertEqual(mount.exchanges, [(epoch, 0.1, 5, 7) for epoch in (4, 5, 6)])
+        sampler.set_epoch(9)  # the exchange for epoch 6 is not for this one
+        self.assertEqual((sampler.layout, sampler.state_dict()['of']['exchange']), ('abc', '0.1'))
+
+    def test_an_exchange_that_fails_costs_one_warning(self):
+        sampler = make(mode='local', exchange='0.1')
+        sampler.mount.refuses = True
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter('always')
+            for epoch in range(3):
+                sampler.set_epoch(epoch)
+                self.assertEqual(sorted(sampler), list(range(50)))
+                self.assertEqual(sampler.layout, 'abc')
+        self.assertEqual([str(one.message) for one in caught], [
+            'epoch 1 is read from where the samples are, none was exchanged: '
+            '/made/up: exchange: node 2 does not answer'])
+
+    def test_only_local_plans_exchange(self):
+        with self.assertRaisesRegex(ValueError, "for mode='local'"):
+            make(exchange=0.1)
+        self.assertIsNone(make(mode='local', exchange='0').exchange)
 
     def test_nodes_are_named_where_they_are_not_as_expected(self):
         sampler = make(ranks=8)

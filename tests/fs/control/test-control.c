@@ -85,21 +85,17 @@ void peers_view_release(struct world_view *view)
     (void)view;
 }
 
-int peers_turn(struct peers *peers, const struct turn *turn)
+int peers_turn(struct peers *peers, const struct turn *turn, const struct turn_patience *patience,
+               struct turn_record *record, struct str *trouble)
 {
-    (void)peers, (void)turn;
+    (void)peers, (void)turn, (void)patience, (void)record, (void)trouble;
     return -ENOTCONN;
 }
 
-bool peers_turned(struct peers *peers, const struct turn *turn, struct turn_record *record)
+int peers_layout(struct peers *peers, const struct digest *digest, struct layout **found)
 {
-    (void)peers, (void)turn, (void)record;
-    return false;
-}
-
-void peers_epoch(struct peers *peers, uint64_t epoch)
-{
-    (void)peers, (void)epoch;
+    (void)peers, (void)digest, (void)found;
+    return -ENOENT;
 }
 
 int peers_command(struct peers *peers, enum world_command command, uint64_t token)

@@ -3,7 +3,6 @@
 #include "fs/control/entries.h"
 #include "fs/control/lists.h"
 #include "fs/control/texts.h"
-#include "fs/control/turns.h"
 #include "fs/control/verbs.h"
 
 #include "fs/base/cleanup.h"
@@ -82,10 +81,9 @@ void store_stage_progress(struct store *store, struct stage_progress *now)
     *now = progress;
 }
 
-/* Of all that follows, since wishes have a thread of their own. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct world_view world;
 static struct peer_view peer[NODES];
+static struct layout *layout, *layout_after; /* of three files: owned by 2, none, 1; and by 1, none, 2 */
 static int views, told, tell_error;
 static enum world_command last_command;
 static uint64_t last_token;
@@ -93,12 +91,10 @@ static uint64_t last_token;
 int peers_view(struct peers *peers, struct world_view *view)
 {
     (void)peers;
-    pthread_mutex_lock(&lock);
     views++;
     *view = world;
     view->peer = peer;
     view->hold = &world;
-    pthread_mutex_unlock(&lock);
     return 0;
 }
 
@@ -114,19 +110,9 @@ int peers_blob(struct peers *peers, uint32_t node, uint64_t key, uint32_t piece,
     return control_blob(lists_of, &question, to, BLOB_PIECE, length) < 0 ? -ENOENT : 0;
 }
 
-static atomic_ullong planned; /* the last epoch */
-
-void peers_epoch(struct peers *peers, uint64_t epoch)
-{
-    (void)peers;
-    atomic_store(&planned, epoch);
-}
-
 void peers_view_release(struct world_view *view)
 {
-    pthread_mutex_lock(&lock);
     views--;
-    pthread_mutex_unlock(&lock);
     view->hold = NULL;
 }
 
@@ -139,42 +125,42 @@ int peers_command(struct peers *peers, enum world_command command, uint64_t toke
     return tell_error;
 }
 
-static int asked, takes_after, turn_error; /* after so many questions the world turns, once; 0: it does not */
-static uint64_t takes_only;                /* for this epoch; 0: for any */
+static int asked, turn_error; /* turn_error: 0: the world turns */
+static uint64_t asked_seconds;
 static struct turn_record next_turn;
 
-int peers_turn(struct peers *peers, const struct turn *turn)
+int peers_turn(struct peers *peers, const struct turn *turn, const struct turn_patience *patience,
+               struct turn_record *record, struct str *trouble)
 {
     (void)peers;
-    pthread_mutex_lock(&lock);
     asked++;
-    if (takes_after > 0 && asked >= takes_after && (!takes_only || turn->epoch == takes_only)) {
-        next_turn.turn = *turn;
-        next_turn.k = ++world.k;
-        turn_note(&world.history, &next_turn);
-        takes_after = 0;
+    asked_seconds = (patience->deadline - clock_now() + SECOND / 2) / SECOND;
+    if (turn_error) {
+        str_adds(trouble, "told why");
+        return turn_error;
     }
-    int error = turn_error;
-    pthread_mutex_unlock(&lock);
-    return error;
+    if (!world.last.k || !turn_same(&world.last.turn, turn)) {
+        next_turn.turn = *turn;
+        next_turn.k = world.last.k + 1;
+        world.last = next_turn;
+    }
+    *record = world.last;
+    return 0;
 }
 
-bool peers_turned(struct peers *peers, const struct turn *turn, struct turn_record *record)
+int peers_layout(struct peers *peers, const struct digest *digest, struct layout **found)
 {
     (void)peers;
-    pthread_mutex_lock(&lock);
-    const struct turn_record *found = turn_find(&world.history, turn);
-    if (found)
-        *record = *found;
-    pthread_mutex_unlock(&lock);
-    return found;
+    struct layout *known = layout_is(layout, digest) ? layout : layout_is(layout_after, digest) ? layout_after : NULL;
+    if (known)
+        *found = layout_get(known);
+    return known ? 0 : -ENOENT;
 }
 
 /* ---- a mount in a world ---- */
 
 static struct catalog *catalog;
 static struct mount_config mount;
-static struct layout *layout, *layout_after; /* of three files: owned by 2, none, 1; and by 1, none, 2 */
 
 static void make_file(const char *path, size_t n)
 {
@@ -222,8 +208,7 @@ static void reset(void)
 {
     progress = (struct stage_progress){.state = STAGE_IDLE};
     start_error = stops = told = tell_error = 0;
-    asked = takes_after = turn_error = 0;
-    takes_only = 0;
+    asked = turn_error = 0;
     last_command = 0;
     for (int i = 0; i < NODES; i++) {
         peer[i].state = PEER_GOOD;
@@ -655,6 +640,8 @@ static void test_turn_refused(struct control *control)
         {"exchange epoch=1 fraction=0.1234567\n", -EINVAL, "at most six decimals"},
         {"exchange epoch=1 fraction=0.1 seed=x\n", -EINVAL, "`seed=x`"},
         {"exchange epoch=1 fraction=0.1\nmore\n", -EINVAL, "takes nothing after"},
+        {"exchange epoch=1 fraction=0.1 wait=0\n", -ERANGE, "`wait=0`: must be 1 to 3600 seconds"},
+        {"shuffle seed=1 wait=3601\n", -ERANGE, "`wait=3601`"},
         {"shuffle\n", -EINVAL, "`shuffle` needs `seed="},
         {"shuffle seed=\n", -EINVAL, "`seed=`"},
         {"shuffle seed=1 fraction=0.1\n", -EINVAL, "fraction"},
@@ -690,64 +677,38 @@ static void check_reply(const struct str *reply, const char *turn, const char *s
 static void test_turn(struct control *control)
 {
     CLEANUP_STR struct str reply = STR_INIT;
+    const struct turn *turn = &world.last.turn;
     reset();
     set_next_turn(layout, layout_after);
-    takes_after = 1;
     is_int(run(control, "exchange epoch=7 fraction=0.25 seed=5\n", &reply), 0, "exchange");
     check_reply(&reply, "1", "2", "150");
-    const struct turn *turn = &world.history.record[0].turn;
     ok(turn->cause == TURN_EXCHANGE && turn->fraction == 250000 && turn->epoch == 7 && turn->seed == 5,
        "as it was meant");
-    is_int(run(control, "exchange epoch=7 fraction=0.25 seed=5\n", &reply), 0, "the same again");
+    is_uint(asked_seconds, 60, "it waits for a minute");
+    is_int(run(control, "exchange epoch=7 fraction=0.25 seed=5 wait=5\n", &reply), 0, "the same again");
     check_reply(&reply, "1", "2", "150");
-    is_int(asked, 1, "is not asked for again");
-    takes_after = 1;
+    is_uint(asked_seconds, 5, "or as long as is wished");
     set_next_turn(layout_after, layout_after);
     is_int(run(control, "exchange epoch=8 fraction=0\n", &reply), 0, "one that moves nothing");
     check_reply(&reply, "2", "0", "0");
-    takes_after = asked + 2;
-    turn_error = -EBUSY;
     set_next_turn(layout_after, layout);
-    is_int(run(control, "shuffle seed=3\n", &reply), 0, "shuffle, which is asked for again while all are busy");
-    is_int(asked, 4, "once a second");
+    is_int(run(control, "shuffle seed=3\n", &reply), 0, "shuffle");
     check_reply(&reply, "3", "2", "150");
-    turn = &world.history.record[0].turn;
     ok(turn->cause == TURN_SHUFFLE && turn->fraction == TURN_WHOLE && turn->epoch == 0 && turn->seed == 3, "is whole");
     next_turn.before.byte[0] ^= 1;
-    takes_after = 1;
-    turn_error = 0;
     is_int(run(control, "shuffle seed=4\n", &reply), 0, "from a layout that is not kept any more");
     check(&reply, "turn", "4");
     check(&reply, "samples", "");
 }
 
-static int patience;
-
-static bool loses_patience(void *user)
-{
-    (void)user;
-    return patience-- == 0;
-}
-
 static void test_turn_in_vain(struct control *control)
 {
-    CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
+    CLEANUP_STR struct str reply = STR_INIT;
     static const char request[] = "shuffle seed=9";
-    const struct asker asker = {.gave_up = loses_patience};
     reset();
-    patience = 2;
-    is_int(verbs_run(control, request, strlen(request), &asker, &reply, &why), -EINTR, "who waits can be interrupted");
-    is_int(asked, 1, "having asked");
-    turn_error = -EINVAL;
-    is_int(run(control, request, &reply), -EINVAL, "what peers refuse");
-    turn_error = -ENOTCONN;
-    world.state = WORLD_DEGRADED;
-    is_int(run(control, request, &reply), -ENOTCONN, "without the others");
-    is_str(reply.data, "not all of the 3 nodes can be asked: nothing moves until they are joined again", "says so");
-    turn_error = -EBUSY;
-    world.state = WORLD_JOINED;
-    peer[2].state = PEER_LOST;
-    is_int(run(control, request, &reply), -ENOTCONN, "one lost node is enough");
+    turn_error = -ETIMEDOUT;
+    is_int(run(control, request, &reply), -ETIMEDOUT, "what fails");
+    is_str(reply.data, "told why", "fails with the peers' reason");
     reset();
     world = (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1};
     is_int(run(control, request, &reply), 0, "alone");
@@ -755,15 +716,35 @@ static void test_turn_in_vain(struct control *control)
     is_int(asked, 0, "nor is anybody asked");
 }
 
+/* What went wrong is said until it has gone right. */
+static void test_turn_health(struct control *control)
+{
+    CLEANUP_STR struct str json = STR_INIT;
+    reset();
+    world.failed = (struct turn_outcome){.record = {.turn = {TURN_EXCHANGE, 1, 2, 3}}, .status = -ENOMEM, .node = 2};
+    world.unsaved = -ENOSPC;
+    get_status(control, &json);
+    check(&json, "turn.failed", "\"exchange\"");
+    ok(strstr(json.data, "the last change of owners (exchange) failed because of node 2: Cannot allocate memory"),
+       "health names the turn, the node and why");
+    ok(strstr(json.data, "the world cannot be saved in") && strstr(json.data, "No space left on device"),
+       "and the directory that takes nothing");
+    world.failed.node = UINT32_MAX;
+    get_status(control, &json);
+    ok(strstr(json.data, "(exchange) took too long"), "where no node is to blame it names none");
+    reset();
+    get_status(control, &json);
+    ok(!strstr(json.data, "change of owners") && !strstr(json.data, "cannot be saved"), "else it says nothing");
+}
+
 static void test_move(struct control *control)
 {
     CLEANUP_STR struct str json = STR_INIT, metrics = STR_INIT;
     reset();
     get_status(control, &json);
-    check(&json, "turn", "{\"number\": 0, \"cause\": null, \"before\": null}");
+    check(&json, "turn", "{\"number\": 0, \"cause\": null, \"before\": null, \"failed\": null}");
     check(&json, "move.state", "\"none\"");
-    world.k = 4;
-    turn_note(&world.history, &(struct turn_record){.k = 4, .turn = {TURN_EXCHANGE, 250000, 9, 2}});
+    world.last = (struct turn_record){.k = 4, .turn = {TURN_EXCHANGE, 250000, 9, 2}};
     peer[0].news.turn = peer[1].news.turn = 4;
     peer[0].news.move = (struct move_news){.samples = 5, .bytes = 100, .come_bytes = 40, .nanoseconds = 70};
     peer[1].news.move = (struct move_news){.samples = 6, .bytes = 200, .come_bytes = 200, .nanoseconds = 60};
@@ -797,35 +778,7 @@ static void test_move(struct control *control)
     check(&json, "move.bytes", "1300");
 }
 
-static bool await_wish(int questions, uint64_t epoch)
-{
-    for (int i = 0; i < 60000; i++) {
-        pthread_mutex_lock(&lock);
-        bool so = asked >= questions && (epoch == 0 || (world.k == 1 && world.history.record[0].turn.epoch == epoch));
-        pthread_mutex_unlock(&lock);
-        if (so)
-            return true;
-        clock_sleep(MILLISECOND);
-    }
-    return false;
-}
-
-static void test_wish(struct control *control)
-{
-    const struct turn four = {.cause = TURN_EXCHANGE, .fraction = 1, .epoch = 4};
-    const struct turn five = {.cause = TURN_EXCHANGE, .fraction = 1, .epoch = 5};
-    reset();
-    turn_error = -EBUSY; /* before there is a wish */
-    turns_wish(control->turns, &four);
-    ok(await_wish(2, 0), "a wish is repeated");
-    pthread_mutex_lock(&lock);
-    takes_after = 1;
-    pthread_mutex_unlock(&lock);
-    turns_wish(control->turns, &five);
-    ok(await_wish(1, 5), "until another one takes its place and is taken");
-}
-
-/* A plan of an epoch with exchanges: from which layout? */
+/* From which layout is a plan? None is waited for, and nothing is begun. */
 static void check_plan(struct control *control, const char *keys, const struct layout *expected, const char *what)
 {
     CLEANUP_STR struct str request = STR_INIT, reply = STR_INIT, quoted = STR_INIT;
@@ -836,115 +789,42 @@ static void check_plan(struct control *control, const char *keys, const struct l
     check(&reply, "layout", quoted.data);
 }
 
-/* All that is taken turns from one layout to the other, and back. */
-static void turn_to(const struct layout *before, const struct layout *after, int questions, uint64_t only)
-{
-    pthread_mutex_lock(&lock);
-    takes_only = only;
-    set_next_turn(before, after);
-    takes_after = questions ? asked + questions : 0;
-    pthread_mutex_unlock(&lock);
-}
-
 static void now_in(const struct layout *now)
 {
-    pthread_mutex_lock(&lock);
     world.layout = *layout_digest(now);
     world.owners = now;
-    pthread_mutex_unlock(&lock);
 }
 
-static int questions(void)
+static void test_plans(struct control *control)
 {
-    pthread_mutex_lock(&lock);
-    int count = asked;
-    pthread_mutex_unlock(&lock);
-    return count;
-}
-
-static void set_turn_error(int error)
-{
-    pthread_mutex_lock(&lock);
-    turn_error = error;
-    pthread_mutex_unlock(&lock);
-}
-
-static void lose_nodes(void)
-{
-    pthread_mutex_lock(&lock);
-    world.state = WORLD_DEGRADED;
-    pthread_mutex_unlock(&lock);
-}
-
-static void check_class(struct control *control, const char *request, enum work_class class, const char *what)
-{
-    is_int(verbs_class(control, request, strlen(request)), class, "%s: %s", what, request);
-}
-
-/* The newest exchange is for epoch 1: only who plans epoch 2 with the same one must wait, and holds up nobody else. */
-static void check_classes(struct control *control)
-{
-    CLEANUP_STR struct str pinned = STR_INIT;
+    CLEANUP_STR struct str pinned = STR_INIT, reply = STR_INIT;
     char digest[DIGEST_TEXT];
-#define PLAN "plan ranks=3 batch=1 mode=local "
-    check_class(control, "exchange epoch=9 fraction=0.1\n", WORK_TURN, "waits for a turn");
-    check_class(control, " shuffle seed=1", WORK_TURN, "this, too");
-    check_class(control, PLAN "epoch=2 exchange=0.5 seed=2\n", WORK_TURN, "and a plan whose layout is to come");
-    check_class(control, PLAN "epoch=1 exchange=0.5 seed=2\n", WORK_LONG, "not one whose layout is there");
-    check_class(control, PLAN "epoch=2 exchange=0.5 seed=3\n", WORK_LONG, "nor of another exchange");
-    check_class(control, PLAN "epoch=2\nexchange=0.5 seed=2\n", WORK_LONG, "nor without one");
-    str_addf(&pinned, PLAN "epoch=2 exchange=0.5 seed=2 layout=%s\n", digest_format(layout_digest(layout), digest));
-    check_class(control, pinned.data, WORK_LONG, "nor with a layout");
-#undef PLAN
-    check_class(control, "where\na\n", WORK_QUICK, "other verbs are quick");
-    check_class(control, "exchanges\n", WORK_QUICK, "so is what is refused");
-    is_int(verbs_class(control, NULL, 0), WORK_QUICK, "and nothing at all");
-}
-
-static void test_exchanging_plans(struct control *control)
-{
     reset();
-    check_plan(control, "epoch=0 exchange=0", layout, "without exchange");
-    turn_to(layout, layout_after, 1, 1);
-    check_plan(control, "epoch=0 exchange=0.5 seed=2", layout, "the first");
-    ok(await_wish(1, 1), "begins the exchange for the next");
-    const struct turn same = {TURN_EXCHANGE, 500000, 1, 2};
-    struct turn_record taken;
-    ok(peers_turned(NULL, &same, &taken), "of the same part and seed");
-    is_int(questions(), 1, "nothing else was asked for");
-    is_uint(atomic_load(&planned), 0, "what is planned is told");
+    check_plan(control, "epoch=0", layout, "the layout of now");
     now_in(layout_after);
-    check_plan(control, "epoch=0 exchange=0.5 seed=2", layout, "once more, after the turn");
-    turn_to(layout_after, layout, 0, 0);
-    set_turn_error(-EBUSY);
-    check_plan(control, "epoch=1 exchange=0.5 seed=2", layout_after, "while the one for epoch 2 waits");
-    ok(await_wish(2, 0), "which is asked for");
-    check_classes(control);
-    check_plan(control, "epoch=0 exchange=0.5 seed=3", layout_after, "of another seed: the current layout");
-    check_plan(control, "epoch=1 exchange=0.25 seed=2", layout_after, "of another part");
-    check_plan(control, "epoch=7 exchange=0.5 seed=2", layout_after, "of an epoch without history");
-    turn_to(layout_after, layout, 2, 2);
-    check_plan(control, "epoch=2 exchange=0.5 seed=2", layout, "waits for the exchange for it");
-    is_uint(atomic_load(&planned), 2, "and is told");
-    turn_to(layout, layout_after, 0, 0);
-    lose_nodes();
-    check_plan(control, "epoch=3 exchange=0.5 seed=2", layout_after, "where nodes are lost: the current layout");
+    check_plan(control, "epoch=0", layout_after, "when it has changed");
+    str_addf(&pinned, "epoch=1 layout=%s", digest_format(layout_digest(layout), digest));
+    check_plan(control, pinned.data, layout, "from the layout before, as it is named");
+    is_int(run(control, "plan epoch=0 ranks=3 batch=1 mode=local exchange=0.5", &reply), -EINVAL,
+           "exchange= is no key");
+    ok(strstr(reply.data, "unknown key `exchange`"), "of a plan: %s", reply.data);
+    is_int(asked, 0, "no plan asks for a turn");
+    now_in(layout);
 }
 
-static void test_plans_of_others(struct control *control)
+static void check_class(const char *request, enum work_class class, const char *what)
 {
-    CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
-    static const char request[] = "plan epoch=0 ranks=3 batch=1 mode=local exchange=0.5";
-    struct charge charge = {.other = true};
-    const struct asker asker = {.charge = &charge};
-    reset();
-    is_int(verbs_run(control, request, strlen(request), &asker, &reply, &why), -EPERM, "another user's exchange");
-    ok(strstr(why.data, "for the mount's owner"), "is refused: %s", why.data);
-    is_int(questions(), 0, "and nothing moves");
-    reset();
-    world = (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1};
-    is_int(run(control, "plan epoch=0 ranks=1 batch=1 mode=local exchange=0.5 rank=0", &reply), 0, "alone");
-    is_int(questions(), 0, "nothing moves, either");
+    is_int(verbs_class(request, request ? strlen(request) : 0), class, "%s: %s", what, request ? request : "");
+}
+
+static void test_classes(void)
+{
+    check_class("exchange epoch=9 fraction=0.1\n", WORK_TURN, "waits for a turn");
+    check_class(" shuffle seed=1", WORK_TURN, "this, too");
+    check_class("plan ranks=3 batch=1 mode=local epoch=2\n", WORK_LONG, "a plan waits for none");
+    check_class("where\na\n", WORK_QUICK, "other verbs are quick");
+    check_class("exchanges\n", WORK_QUICK, "so is what is refused");
+    check_class(NULL, WORK_QUICK, "and nothing at all");
 }
 
 /* ---- before the first world ---- */
@@ -975,14 +855,6 @@ static void test_waiting(void)
     control_destroy(create(false));
 }
 
-/* What is wished for ends with it. */
-static void with_its_own(void (*test)(struct control *control))
-{
-    struct control *control = create(true);
-    test(control);
-    control_destroy(control);
-}
-
 int main(void)
 {
     mount = (struct mount_config){
@@ -994,8 +866,6 @@ int main(void)
     };
     make_catalog();
     make_layout();
-    if (world_save_layout(mount.state, layout) || world_save_layout(mount.state, layout_after))
-        bail_out("cannot save layouts");
     struct control *control = create(true);
     test_joined(control);
     test_degraded(control);
@@ -1016,11 +886,11 @@ int main(void)
     test_turn_refused(control);
     test_turn(control);
     test_turn_in_vain(control);
+    test_turn_health(control);
+    test_plans(control);
     test_move(control);
     control_destroy(control);
-    with_its_own(test_wish);
-    with_its_own(test_exchanging_plans);
-    with_its_own(test_plans_of_others);
+    test_classes();
     test_waiting();
     is_int(views, 0, "every view was released");
     layout_close(layout);

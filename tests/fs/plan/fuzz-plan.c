@@ -36,8 +36,6 @@ static void check_values(const struct plan_request *r)
 {
     if (r->ranks < 1 || r->ranks > PLAN_RANKS_MOST || r->batch < 1 || r->echo < 1000000 || r->echo > 1000000000)
         abort();
-    if (r->exchange > MILLION || (r->exchange > 0 && r->mode != PLAN_LOCAL))
-        abort();
     if ((r->rank != PLAN_ALL_RANKS && r->rank >= r->ranks) || !r->samples)
         abort();
     if (r->mode > PLAN_LOCAL || r->tail > TAIL_SHORT || r->reply > REPLY_SUMMARY || r->order > PLAN_ORDER_NATURAL)

@@ -61,10 +61,7 @@ static const struct {
     {BASE "echo=.5", -EINVAL, "`echo=.5`"},
     {BASE "echo=", -EINVAL, "`echo=`"},
     {BASE "echo=1.5.5", -EINVAL, "`echo="},
-    {BASE "mode=local exchange=1.5", -ERANGE, "`exchange=1.5`: must be 0 to 1"},
-    {BASE "mode=local exchange=half", -EINVAL, "six decimals"},
-    {BASE "exchange=0.1", -EINVAL, "is for mode=local"},
-    {BASE "mode=regular exchange=0.1", -EINVAL, "is for mode=local"},
+    {BASE "mode=local exchange=0.1", -EINVAL, "unknown key `exchange`"},
     {BASE "echo_at=sample", -EINVAL, "example|batch"},
     {BASE "echo_buffer=-1", -EINVAL, "`echo_buffer=-1`"},
     {BASE "feed=maybe", -EINVAL, "no|yes"},
@@ -114,7 +111,7 @@ static void test_all(void)
 
     is_int(parse("epoch=18446744073709551615 ranks=1048576 batch=1073741824 rank=1048575 reply=summary order=text "
                  "samples=mine under=a/b match=*.jpg count=0 distinct=no mode=local tail=short skip=5 echo=2.25 "
-                 "echo_at=batch exchange=0.000001 "
+                 "echo_at=batch "
                  "echo_buffer=7 nodes=0,1 layout=0123456789abcdef0123456789ABCDEF feed=yes",
                  &r, &why),
            0, "all of them");
@@ -129,7 +126,6 @@ static void test_all(void)
     is_int(r.tail, TAIL_SHORT, "tail");
     is_uint(r.echo, 2250000, "echo");
     is_int(r.echo_at, ECHO_AT_BATCH, "echo_at");
-    is_uint(r.exchange, 1, "exchange");
     is_uint(r.echo_buffer, 7, "echo_buffer");
     ok(r.pinned && r.layout.byte[0] == 0x01 && r.layout.byte[15] == 0xef, "layout");
     ok(r.feed, "feed");
@@ -138,8 +134,6 @@ static void test_all(void)
     is_uint(r.echo, 1000000000, "is the most");
     is_int(parse(BASE "echo=1.000001", &r, &why), 0, "echo=1.000001");
     is_uint(r.echo, 1000001, "is the finest");
-    is_int(parse(BASE "exchange=0", &r, &why), 0, "exchange=0 is for any mode");
-    is_uint(r.exchange, 0, "and nothing");
     is_int(parse(BASE "order=natural", &r, &why), 0, "order=natural");
     ok(!plan_request_has_payload(&r), "has no payload");
 }

@@ -196,6 +196,8 @@ static void make_pair(int pair[2])
         bail_out("socketpair");
 }
 
+#define FDS_OF(ring) ((const int[MESSAGE_FDS]){(ring).fd[0], (ring).fd[1], (ring).fd[2], -1, -1})
+
 static void test_frames(void)
 {
     int pair[2], fds[MESSAGE_FDS];
@@ -210,7 +212,7 @@ static void test_frames(void)
 
     struct ring ring = make();
     struct iovec parts[] = {{"abc", 3}, {"", 0}, {"defg", 4}};
-    is_int(message_sendv(pair[0], MESSAGE_WORLD, parts, 3, ring.fd), 0, "a frame of parts with descriptors");
+    is_int(message_sendv(pair[0], MESSAGE_WORLD, parts, 3, FDS_OF(ring)), 0, "a frame of parts with descriptors");
     is_int(message_receive(pair[1], &kind, &payload, &n, fds), 0, "arrives");
     ok(kind == MESSAGE_WORLD && n == 7 && strcmp(payload, "abcdefg") == 0, "in one piece, and ends with a NUL");
     free(payload);
@@ -238,7 +240,7 @@ static void test_descriptors(void)
     size_t n;
     make_pair(pair);
     struct ring ring = make();
-    is_int(message_send(pair[0], MESSAGE_LIVE, "x", 1, ring.fd), 0, "descriptors where none are expected");
+    is_int(message_send(pair[0], MESSAGE_LIVE, "x", 1, FDS_OF(ring)), 0, "descriptors where none are expected");
     int before = lowest_descriptor();
     is_int(message_receive(pair[1], &kind, &payload, &n, NULL), 0, "are taken");
     free(payload);

@@ -1,4 +1,4 @@
-/* What may be asked of a turn, and which of the last ones are known. */
+/* What may be asked of a turn, and which turns are the same. */
 #include "fs/wire/turn.h"
 
 #include "tests/lib/tap.h"
@@ -26,42 +26,27 @@ static void test_sound(void)
         is_int(turn_is_sound(&table[i].turn), table[i].sound, "%s", table[i].what);
 }
 
-static struct turn number(uint64_t k)
+static void test_same(void)
 {
-    return (struct turn){TURN_EXCHANGE, 10, k, 2};
-}
-
-static void test_history(void)
-{
-    struct turn_history h = {0};
-    struct turn turn = number(1);
-    ok(!turn_find(&h, &turn) && turn_number(&h) == 0, "nothing has turned yet");
-    for (uint64_t k = 1; k <= TURNS_KEPT + 2; k++)
-        turn_note(&h, &(struct turn_record){.turn = number(k), .k = k});
-    is_uint(h.count, TURNS_KEPT, "the last turns are kept");
-    is_uint(turn_number(&h), TURNS_KEPT + 2, "the newest first");
-    turn = number(2);
-    ok(!turn_find(&h, &turn), "those before are not known any more");
-    for (uint64_t k = 3; k <= TURNS_KEPT + 2; k++) {
-        turn = number(k);
-        const struct turn_record *record = turn_find(&h, &turn);
-        ok(record && record->k == k, "turn %ju is", (uintmax_t)k);
-    }
-    turn.seed++;
-    ok(!turn_find(&h, &turn), "one with another seed is another one");
-    turn = number(3);
-    turn.fraction++;
-    ok(!turn_find(&h, &turn), "so is one of more");
-    ok(turn_history_is_sound(&h), "that is a history");
-    h.record[TURNS_KEPT - 1].turn.cause = TURN_SHUFFLE + 1;
-    ok(!turn_history_is_sound(&h), "not with what cannot be asked");
-    h = (struct turn_history){.count = TURNS_KEPT + 1};
-    ok(!turn_history_is_sound(&h), "nor of more turns than are kept");
+    const struct turn turn = {TURN_EXCHANGE, 10, 7, 2};
+    struct turn other = turn;
+    ok(turn_same(&turn, &other), "the same turn");
+    other.seed++;
+    ok(!turn_same(&turn, &other), "one with another seed is another one");
+    other = turn;
+    other.fraction++;
+    ok(!turn_same(&turn, &other), "so is one of more");
+    other = turn;
+    other.epoch++;
+    ok(!turn_same(&turn, &other), "or of another epoch");
+    other = turn;
+    other.cause = TURN_SHUFFLE;
+    ok(!turn_same(&turn, &other), "or of another cause");
 }
 
 int main(void)
 {
     test_sound();
-    test_history();
+    test_same();
     return done_testing();
 }

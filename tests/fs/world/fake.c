@@ -79,6 +79,8 @@ void fake_begin(struct fake *f, struct dataset *d, uint32_t nodes, const uint64_
 {
     static int worlds;
     *f = (struct fake){.dataset = d, .nodes = nodes};
+    memset(f->computed, 0xff, sizeof f->computed);
+    memset(f->bytes, 0xff, sizeof f->bytes);
     worlds++;
     for (uint32_t i = 0; i < nodes; i++) {
         struct fake_node *n = &f->node[i];
@@ -254,6 +256,7 @@ static void carry(struct fake *f, uint32_t from, const struct ring_message *m)
         deliver(f, m->node, &serve);
     } else if (m->kind == RING_COMMAND && m->value == WORLD_TURN) {
         f->asked = m->turn;
+        f->asked_k = m->token;
         atomic_fetch_add(&f->turns_asked, 1);
     } else if (m->kind == RING_COMMAND) {
         for (uint32_t i = 0; i < f->nodes; i++)
@@ -329,21 +332,33 @@ static void *play(void *argument)
 
 /* Conversations. */
 
-static void *ask(int socket, enum message_kind kind, const void *payload, size_t n, const int *fds,
-                 enum message_kind expected, size_t *length)
+/* A descriptor that came with it is `came`. */
+static void *ask_for(int socket, enum message_kind kind, const void *payload, size_t n, const int *fds,
+                     enum message_kind expected, size_t *length, int *came)
 {
     uint32_t got;
     void *answer;
+    int passed[MESSAGE_FDS];
     int error = message_send(socket, kind, payload, n, fds);
     if (!error)
-        error = message_receive(socket, &got, &answer, length, NULL);
+        error = message_receive(socket, &got, &answer, length, came ? passed : NULL);
     if (error)
         bail_out("frame %d: %s", (int)kind, strerror(-error));
     if (got == MESSAGE_REFUSED)
         bail_out("frame %d refused: %s", (int)kind, (char *)answer + sizeof(uint32_t));
     if (got != expected)
         bail_out("frame %d answered by %u", (int)kind, got);
+    if (came && *came >= 0)
+        close(*came);
+    if (came)
+        *came = passed[0];
     return answer;
+}
+
+static void *ask(int socket, enum message_kind kind, const void *payload, size_t n, const int *fds,
+                 enum message_kind expected, size_t *length)
+{
+    return ask_for(socket, kind, payload, n, fds, expected, length, NULL);
 }
 
 int fake_hello(struct fake *f, uint32_t node, struct message_welcome *welcome)
@@ -374,8 +389,9 @@ static void send_world(struct fake *f, uint32_t number, const struct message_mem
     str_add(&frame, merged->holder, f->groups * merged->extents * sizeof *merged->holder);
     if (ring_create(&n->ring, f->nodes))
         bail_out("a ring");
+    const int fds[MESSAGE_FDS] = {n->ring.fd[0], n->ring.fd[1], n->ring.fd[2], -1, -1};
     CLEANUP_FREE struct digest *digest =
-        ask(n->socket, MESSAGE_WORLD, frame.data, frame.length, n->ring.fd, MESSAGE_LAYOUT, &length);
+        ask_for(n->socket, MESSAGE_WORLD, frame.data, frame.length, fds, MESSAGE_LAYOUT, &length, &f->bytes[number]);
     if (number == 0)
         f->layout = *digest;
     else if (memcmp(digest, &f->layout, sizeof *digest))
@@ -423,7 +439,7 @@ void fake_join(struct fake *f, uint32_t groups)
     memset(members, 0, sizeof members);
     memset(f->uuid, ++worlds, sizeof f->uuid);
     f->groups = groups;
-    f->history.count = 0;
+    memset(&f->last, 0, sizeof f->last);
     for (uint32_t i = 0; i < f->nodes; i++) {
         struct message_welcome welcome;
         sockets[i] = fake_hello(f, i, &welcome);
@@ -450,7 +466,7 @@ void fake_join(struct fake *f, uint32_t groups)
 static struct message_turn next_turn(const struct fake *f, const struct turn *turn)
 {
     static uint64_t number;
-    return (struct message_turn){++number, turn_number(&f->history) + 1, *turn};
+    return (struct message_turn){++number, f->last.k + 1, *turn};
 }
 
 struct turn fake_asked(struct fake *f)
@@ -481,24 +497,37 @@ int fake_compute(struct fake *f, uint32_t number, const struct turn *turn, const
     } frame = {.turn = next_turn(f, turn)};
     size_t n, length = sizeof frame.turn + f->nodes * sizeof *room;
     memcpy(frame.room, room, f->nodes * sizeof *room);
-    CLEANUP_FREE struct message_computed *computed =
-        ask(f->node[number].socket, MESSAGE_COMPUTE, &frame, length, NULL, MESSAGE_COMPUTED, &n);
+    CLEANUP_FREE struct message_computed *computed = ask_for(f->node[number].socket, MESSAGE_COMPUTE, &frame, length,
+                                                             NULL, MESSAGE_COMPUTED, &n, &f->computed[number]);
     if (n != sizeof *computed || computed->number != frame.turn.number)
         bail_out("COMPUTED of %zu bytes", n);
-    *layout = computed->layout;
+    *layout = f->would_be[number] = computed->layout;
     return computed->status;
 }
 
 void fake_settle(struct fake *f, uint32_t number, const struct turn *turn, uint64_t k, const struct digest *layout)
 {
-    struct turn_record record = {*turn, k, f->layout, *layout};
-    if (k > turn_number(&f->history)) {
-        turn_note(&f->history, &record);
+    struct turn_outcome outcome = {.record = {*turn, k, f->last.before, f->layout, *layout}};
+    if (k > f->last.k) {
+        f->last = outcome.record;
         f->layout = *layout;
-    } else if (f->history.count) {
-        record.before = f->history.record[0].before;
+    } else if (f->last.k) {
+        outcome.record.earlier = f->last.earlier;
+        outcome.record.before = f->last.before;
     }
-    if (message_send(f->node[number].socket, MESSAGE_SETTLED, &record, sizeof record, NULL))
+    fake_outcome(f, number, &outcome);
+}
+
+void fake_outcome(struct fake *f, uint32_t number, const struct turn_outcome *outcome)
+{
+    if (!outcome->status && f->computed[number] >= 0 && digest_equal(&f->would_be[number], &outcome->record.after)) {
+        if (f->bytes[number] >= 0)
+            close(f->bytes[number]);
+        f->bytes[number] = f->computed[number];
+        f->computed[number] = -1;
+    }
+    const int fds[MESSAGE_FDS] = {f->bytes[number], -1, -1, -1, -1};
+    if (message_send(f->node[number].socket, MESSAGE_SETTLED, outcome, sizeof *outcome, fds))
         bail_out("SETTLED is not taken");
 }
 
@@ -508,12 +537,12 @@ static uint64_t turns_of(struct fake *f, uint32_t node)
     if (peers_view(f->node[node].peers, &view))
         bail_out("node %u has no view", node);
     peers_view_release(&view);
-    return view.k;
+    return view.last.k;
 }
 
 void fake_turn(struct fake *f, const struct turn *turn)
 {
-    uint64_t room[FAKE_NODES], k = turn_number(&f->history) + 1;
+    uint64_t room[FAKE_NODES], k = f->last.k + 1;
     struct digest layout, other;
     for (uint32_t i = 0; i < f->nodes; i++)
         wait_until(fake_ready(f, i, turn, &room[i]) == 0);
@@ -531,13 +560,16 @@ void fake_resume(struct fake *f, uint32_t number)
     struct fake_node *n = &f->node[number];
     struct message_welcome welcome;
     int socket = fake_hello(f, number, &welcome);
-    struct message_resume resume = {.nodes = f->nodes, .me = number, .layout = f->layout, .history = f->history};
+    struct message_resume resume = {.nodes = f->nodes, .me = number, .layout = f->layout, .last = f->last};
     size_t length;
     memcpy(resume.world, f->uuid, sizeof resume.world);
     struct ring ring;
     if (ring_create(&ring, f->nodes))
         bail_out("a ring");
-    free(ask(socket, MESSAGE_RESUME, &resume, sizeof resume, ring.fd, MESSAGE_OK, &length));
+    bool turned = f->computed[number] >= 0 && digest_equal(&f->would_be[number], &f->layout);
+    const int fds[MESSAGE_FDS] = {ring.fd[0], ring.fd[1], ring.fd[2], turned ? f->computed[number] : f->bytes[number],
+                                  -1};
+    free(ask(socket, MESSAGE_RESUME, &resume, sizeof resume, fds, MESSAGE_OK, &length));
     pthread_mutex_lock(&lock);
     n->ring = ring;
     n->socket = socket;
@@ -574,8 +606,13 @@ void fake_end(struct fake *f)
         pthread_join(courier, NULL);
         atomic_store(&running, false);
     }
-    for (uint32_t i = 0; i < f->nodes; i++)
+    for (uint32_t i = 0; i < f->nodes; i++) {
         fake_close(f, i);
+        if (f->computed[i] >= 0)
+            close(f->computed[i]);
+        if (f->bytes[i] >= 0)
+            close(f->bytes[i]);
+    }
 }
 
 void fake_stats(const struct fake *f, uint32_t node, struct store_stats *stats)

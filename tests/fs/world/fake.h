@@ -48,9 +48,13 @@ struct fake {
     uint8_t uuid[16];
     struct fake_node node[FAKE_NODES];
     struct digest layout;
-    struct turn_history history;
+    struct turn_record last;  /* the last turn */
+    int computed[FAKE_NODES]; /* the descriptors that came with the layout: of what would be, */
+    int bytes[FAKE_NODES];    /* and of what is; -1: none */
+    struct digest would_be[FAKE_NODES];
     _Atomic uint32_t turns_asked; /* by their servers; the last one, when there is one: */
     struct turn asked;
+    uint64_t asked_k;
     _Atomic uint32_t stuck, refused; /* what came of fake_ask_silently: answers that are not sent, and -EBUSY */
 };
 
@@ -69,6 +73,7 @@ struct turn fake_asked(struct fake *f); /* the last one that a server asked for 
 int fake_ready(struct fake *f, uint32_t node, const struct turn *turn, uint64_t *room);
 int fake_compute(struct fake *f, uint32_t node, const struct turn *turn, const uint64_t *room, struct digest *layout);
 void fake_settle(struct fake *f, uint32_t node, const struct turn *turn, uint64_t k, const struct digest *layout);
+void fake_outcome(struct fake *f, uint32_t node, const struct turn_outcome *outcome); /* as it is */
 void fake_turn(struct fake *f, const struct turn *turn); /* all of them, and waits until they have */
 void fake_resume(struct fake *f, uint32_t node);         /* after its server was closed and opened again */
 void fake_leave(struct fake *f, uint32_t node);          /* its courier hangs up */

@@ -167,30 +167,60 @@ static bool owned_is_local(struct fake *f, uint32_t node)
     return local;
 }
 
+/* Copies that this node gave away in a turn, and holds still. */
+static uint64_t copies_of(struct fake *f, uint32_t node, const bool *gave)
+{
+    uint64_t copies = 0;
+    for (uint32_t file = 0; file < catalog_files(f->dataset->catalog); file++)
+        copies += gave[file] && store_holds(f->node[node].store, file, 0) && owner_of(f, file, true) != node;
+    return copies;
+}
+
+/* What a node has given away in the last turn. */
+static uint64_t note_given(struct fake *f, uint32_t node, bool *gave)
+{
+    uint64_t count = 0;
+    for (uint32_t file = 0; file < catalog_files(f->dataset->catalog); file++) {
+        uint64_t size = dataset_size(f->dataset, file);
+        gave[file] =
+            size > 0 && size <= EXTENT_BYTES && owner_of(f, file, false) == node && owner_of(f, file, true) != node;
+        count += gave[file];
+    }
+    return count;
+}
+
+/* With room for all of it: what leaves in a turn stays where it was until the second turn after that. */
 static void test_exchange(void)
 {
     struct fake f;
+    static bool gave[2][1 << 16];
     peering_join(&f, 3, LONG);
     stage_all(&f);
     uint64_t source = peering_source_bytes(&f);
+    exchange.fraction = TURN_WHOLE / 4;
     turn_and_read(&f, &exchange, 1);
     check_moved(&f);
-    ok(all_foreign(&f) > 0, "until its epoch is planned, what leaves stays where it was, too");
-    for (uint32_t i = 0; i < f.nodes; i++) {
+    uint64_t given = note_given(&f, 0, gave[0]);
+    ok(given > 0 && copies_of(&f, 0, gave[0]) == given, "what has left stays where it was, too");
+    for (uint32_t i = 0; i < f.nodes; i++)
         ok(owned_is_local(&f, i), "node %u reads what it owns from its tiers", i);
-        peers_epoch(f.node[i].peers, EPOCH);
-    }
-    wait_until(all_foreign(&f) == 0);
+    exchange.epoch = 0; /* turns are counted, not epochs */
+    turn_and_read(&f, &exchange, 2);
+    uint64_t since = note_given(&f, 0, gave[1]), here = copies_of(&f, 0, gave[0]);
+    ok(here > 0 && copies_of(&f, 0, gave[1]) == since, "until the second turn after that: %ju of %ju came back",
+       (uintmax_t)(given - here), (uintmax_t)given);
+    exchange.epoch = 1000;
+    turn_and_read(&f, &exchange, 3);
+    for (uint32_t file = 0; file < catalog_files(f.dataset->catalog); file++)
+        gave[0][file] = gave[0][file] && !gave[1][file] && owner_of(&f, file, false) != 0;
+    wait_until(copies_of(&f, 0, gave[0]) == 0);
     pass("then it is dropped");
+    ok(all_foreign(&f) > 0, "and what left later is not");
     for (uint32_t i = 0; i < f.nodes; i++)
         ok(peering_read_all(&f, i), "every byte is right on node %u", i);
     is_uint(peering_source_bytes(&f), source, "and none came from the source");
-    exchange.epoch++;
-    turn_and_read(&f, &exchange, 2);
-    check_moved(&f);
-    is_uint(peering_source_bytes(&f), source, "nor did the next time");
     fake_end(&f);
-    exchange.epoch = EPOCH;
+    exchange = (struct turn){TURN_EXCHANGE, TURN_WHOLE, EPOCH, 0};
 }
 
 /* A reader asks the owner, and that one the owner before: no one asks any further. */
@@ -283,12 +313,16 @@ static void test_confirm(void)
     stage_all(&f);
     fake_turn(&f, &exchange);
     wait_until(all_moved(&f, 1));
+    exchange.fraction = 0; /* a turn that moves nothing counts, too */
+    exchange.epoch++;
+    fake_turn(&f, &exchange);
+    wait_until(all_moved(&f, 2));
     uint64_t foreign = foreign_files(&f, 0);
     peering_harm(&f, 1, UINT32_MAX, FAKE_HOLD);
-    peers_epoch(f.node[0].peers, EPOCH);
-    peers_epoch(f.node[1].peers, EPOCH);
+    exchange.epoch++;
+    fake_turn(&f, &exchange);
     wait_until(foreign_files(&f, 1) == 0);
-    is_uint(foreign_files(&f, 0), foreign, "what is not confirmed is not dropped");
+    ok(foreign > 0 && foreign_files(&f, 0) == foreign, "what is not confirmed is not dropped");
     peering_harm(&f, 1, 0, FAKE_NONE);
     for (int i = 0; foreign_files(&f, 0); i++) {
         fake_let_go(&f);
@@ -296,6 +330,7 @@ static void test_confirm(void)
     }
     ok(news_of(&f, 0).move.dropped_bytes > 0, "then it is, and counted");
     fake_end(&f);
+    exchange = (struct turn){TURN_EXCHANGE, TURN_WHOLE, EPOCH, 0};
 }
 
 /* Two tiers that are full but for a sixteenth: each file's room comes of another one that has left. */
@@ -361,7 +396,6 @@ static void test_refused(void)
     is_int(place, PLACE_RAM, "where it is held");
     is_uint(peering_source_bytes(&f), source, "without the source");
     peering_harm(&f, 1, 0, FAKE_NONE);
-    peers_epoch(f.node[0].peers, EPOCH);
     for (; (file = refused_file(&f, 1, refused)) < TIGHT; refused++)
         held += store_holds(f.node[0].store, file, 0);
     is_uint(refused, n.refused_samples, "as many as were counted did not come");

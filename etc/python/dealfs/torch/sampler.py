@@ -19,6 +19,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 from dealfs.mount import Mount, Refused
 from dealfs.torch.echo import Echo, length_of
+from dealfs.torch.exchange import Exchange
 from dealfs.torch.pace import Pace
 
 # Where a pass over an epoch begins: after so many samples of all ranks, with the layout of then; or it is over.
@@ -52,11 +53,15 @@ class Sampler(DistributedSampler):
     mount           a Mount, or the path of a mount or of a directory in it, whose samples are meant then
     group           the ranks that share the dataset, where these are not all. One of gloo's needs no GPU here
     feed            let the mount read ahead of this rank
-    others          keys of dealfs-plan(1): mode=, exchange=, echo=, tail=; samples= where it is not ImageFolder's list
+    exchange        with mode='local': the part of each node's samples that changes its node before each epoch. While an
+                    epoch is trained rank 0 asks for the exchange for the next one. If it has failed by then, that epoch
+                    is read from where the samples are, with one warning
+    exchange_wait   seconds that set_epoch may wait for that, counted from the epoch before
+    others          keys of dealfs-plan(1): mode=, echo=, tail=; samples= where it is not ImageFolder's list
     """
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False, *, batch_size,
-                 mount=None, group=None, feed=True, **others):
+                 mount=None, group=None, feed=True, exchange=None, exchange_wait=60, **others):
         self.group, self.together = group, are_together()
         self._alone = num_replicas is None and not self.together
         if self.together:
@@ -71,6 +76,11 @@ class Sampler(DistributedSampler):
         self.keys = {'samples': 'imagefolder', 'under': under or None, 'count': len(dataset),
                      'tail': 'drop' if drop_last else 'pad',
                      **({'seed': seed} if shuffle else {'order': 'natural'}), **others}
+        self.exchange = None
+        if exchange and float(exchange) > 0:
+            if others.get('mode') != 'local':
+                raise ValueError("exchange= is for mode='local', where each rank reads what its node owns")
+            self.exchange = Exchange(self.mount, exchange, seed if shuffle else 0, exchange_wait)
         self.pace, self._factor = Pace(), 1  # as often as an Echo uses what the loader brings
         self.layout = self.digest = None
         self._resume = None  # the Start of a state that was loaded and not gone on with
@@ -119,8 +129,7 @@ class Sampler(DistributedSampler):
         length = 0
         if not start.finished:
             plan['nodes'] = self._nodes()
-            plan['layout'] = start.layout or self._all(
-                lambda: self.mount.summary(**plan)['layout'] if self.rank == 0 or not self.together else None)[0]
+            plan['layout'] = start.layout or self._all(lambda: self._choose_layout(plan) if self._leads() else None)[0]
             summaries = self._all(lambda: self.mount.summary(**plan))
             self.layout, self.digest = plan['layout'], summaries[0]['digest']
             other = [f"rank {rank} {summary['digest']}" for rank, summary in enumerate(summaries)
@@ -129,8 +138,18 @@ class Sampler(DistributedSampler):
                 raise PlansDiffer(f'the ranks have different plans: rank 0 {self.digest}, and {len(other)} of '
                                   f"{self.num_replicas} another one: {', '.join(other[:4])}")
             length = -(-summaries[0]['samples'] // self.num_replicas)
+            if self.exchange and self._leads():
+                self.exchange.ask(self.epoch + 1)
         self.num_samples, self.total_size = length, length * self.num_replicas
         self._start, self._plan, self._agreed = start, plan, wanted
+
+    def _leads(self):
+        return self.rank == 0 or not self.together
+
+    def _choose_layout(self, plan):
+        """The owners that all ranks plan with: those of the exchange for this epoch, else those of now."""
+        exchanged = self.exchange.layout(self.epoch) if self.exchange else None
+        return exchanged or self.mount.summary(**plan)['layout']
 
     def _nodes(self):
         """The node of each rank, or None where they are spread as a plan takes it for granted: so many ranks on node 0,
@@ -306,7 +325,8 @@ class Sampler(DistributedSampler):
 
     def _meant(self):
         """What makes the order, whoever reads it."""
-        return {key: value for key, value in self.keys.items() if key != 'echo' and value is not None}
+        exchange = {'exchange': str(self.exchange.fraction)} if self.exchange else {}
+        return {key: value for key, value in {**self.keys, **exchange}.items() if key != 'echo' and value is not None}
 
     def _after(self, batches):
         """The Start after so many batches of each rank."""
