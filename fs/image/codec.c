@@ -5,7 +5,9 @@
 
 #include <jerror.h>
 
-const struct image_limits image_limits_usual = {.pixels = IMAGE_PIXELS_MOST, .memory = 1 << 30, .scans = 100};
+/* The usual ten scans are within it whatever the pixels are; decoding takes a few seconds at most. */
+const struct image_limits image_limits_usual = {
+    .pixels = IMAGE_PIXELS_MOST, .memory = 1 << 30, .scans = 100, .work = UINT64_C(3) << 30};
 
 static const char *const verdict_names[IMAGE_VERDICTS] = {
     [IMAGE_FINE] = "fine",

@@ -85,8 +85,11 @@ void codec_reader_open(struct codec_reader *reader, unsigned profile, struct ima
     if (codec->jpeg_color_space != JCS_GRAYSCALE && codec->jpeg_color_space != JCS_YCbCr &&
         codec->jpeg_color_space != JCS_RGB)
         codec_give_up(guard, IMAGE_COLOURS, info->components == 4 ? "is CMYK" : "is neither grey nor of three colours");
-    if ((uint64_t)info->width * info->height > reader->limits.pixels)
+    uint64_t pixels = (uint64_t)info->width * info->height, work = reader->limits.work;
+    if (pixels > reader->limits.pixels)
         codec_give_up(guard, IMAGE_LIMIT, "has more pixels than the limit");
+    if (work && work / pixels < guard->scans)
+        guard->scans = (unsigned)(work / pixels);
 }
 
 struct probing {

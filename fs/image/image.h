@@ -38,10 +38,11 @@ struct image_reason {
 struct image_limits {
     uint64_t pixels; /* of the whole picture, as its header says */
     uint64_t memory; /* for the coefficients of progressive pictures */
-    unsigned scans;  /* of progressive pictures: a small file can have very many */
+    unsigned scans;  /* of progressive pictures: a small file can have very many, */
+    uint64_t work;   /* and each goes through all pixels: scans times pixels; 0: no limit */
 };
 enum { IMAGE_PIXELS_MOST = 256 << 20 };
-extern const struct image_limits image_limits_usual; /* 256 Mi pixels, 1 GiB, 100 scans */
+extern const struct image_limits image_limits_usual; /* 256 Mi pixels, 1 GiB, 100 scans, 3 Gi pixels in all */
 
 enum { IMAGE_SIDE_MOST = 65535 };
 

@@ -295,6 +295,10 @@ static void test_limits(void)
     wish.limits.scans = 5;
     is_verdict(judge(&file, &wish, &reason), IMAGE_LIMIT, "too many scans", &reason);
     wish.limits.scans = 100;
+    wish.limits.work = 5 * UINT64_C(60000);
+    is_verdict(judge(&file, &wish, &reason), IMAGE_LIMIT, "too many for so many pixels", &reason);
+    wish.limits.work = 10 * UINT64_C(60000);
+    is_verdict(judge(&file, &wish, &reason), IMAGE_FINE, "not too many", &reason);
     wish.limits.memory = 100 << 10;
     is_verdict(judge(&file, &wish, &reason), IMAGE_LIMIT, "too little memory", &reason);
 }
