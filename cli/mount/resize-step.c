@@ -22,11 +22,13 @@
 #include <sys/wait.h>
 
 enum { ABOVE_ALL = 64, LINE_MOST = 4096 };
-enum { FD_OF_STATE = 3, FD_OF_SOURCE = 4, FD_OF_RAM = 5, FD_OF_COURIER = 6 };
+enum { FD_OF_STATE = 3, FD_OF_SOURCE = 4, FD_OF_RAM = 5, FD_OF_COURIER = 6, FD_OF_NOTES = 7 };
+enum { STARTS_MOST = 4 }; /* one that is killed again and again is so of its work */
 
 struct resize_run {
     struct start *start;
     pid_t pid;
+    int notes;   /* by which the next one goes on where this one dies: fs/resize/notes.h */
     int stopped; /* by this signal it was told to end */
     struct progress_bar progress;
     char label[80];
@@ -36,12 +38,14 @@ struct resize_run {
 
 /* --- the program --- */
 
-static int take_descriptors(const struct start *s, int out)
+static int take_descriptors(const struct resize_run *r, int out)
 {
-    enum { COUNT = 6 };
+    enum { COUNT = 7 };
+    const struct start *s = r->start;
     const int courier = s->options.courier ? s->options.courier : -1;
-    const int from[COUNT] = {out, s->log, s->state_fd, s->source_fd, s->tiers.ram_fd, courier};
-    const int to[COUNT] = {STDOUT_FILENO, STDERR_FILENO, FD_OF_STATE, FD_OF_SOURCE, FD_OF_RAM, FD_OF_COURIER};
+    const int from[COUNT] = {out, s->log, s->state_fd, s->source_fd, s->tiers.ram_fd, courier, r->notes};
+    const int to[COUNT] = {STDOUT_FILENO, STDERR_FILENO, FD_OF_STATE, FD_OF_SOURCE,
+                           FD_OF_RAM,     FD_OF_COURIER, FD_OF_NOTES};
     int high[COUNT];
 
     for (int i = 0; i < COUNT; i++)
@@ -50,29 +54,31 @@ static int take_descriptors(const struct start *s, int out)
     for (int i = 0; i < COUNT; i++)
         if (dup2(high[i], to[i]) < 0)
             return -errno;
-    return close_range(FD_OF_COURIER + 1, ~0u, 0) < 0 ? -errno : 0;
+    return close_range(FD_OF_NOTES + 1, ~0u, 0) < 0 ? -errno : 0;
 }
 
-static _Noreturn void become_resizer(const struct start *s, const char *program, int out)
+static _Noreturn void become_resizer(const struct resize_run *r, const char *program, int out)
 {
-    char text[5][32], detached[32];
+    const struct start *s = r->start;
+    char text[6][32], detached[32];
     const struct tiers *t = &s->tiers;
 
     snprintf(text[0], sizeof text[0], "%d", s->options.resize);
     snprintf(text[1], sizeof text[1], "%d", options_quality(&s->options));
     snprintf(text[2], sizeof text[2], "%" PRIu64, t->ram_bytes);
     snprintf(text[3], sizeof text[3], "%" PRIu64, t->ssd_bytes);
-    snprintf(text[4], sizeof text[4], "%d", FD_OF_COURIER);
+    snprintf(text[4], sizeof text[4], "%d", s->options.courier ? FD_OF_COURIER : -1);
+    snprintf(text[5], sizeof text[5], "%d", FD_OF_NOTES);
     snprintf(detached, sizeof detached, "/proc/self/fd/%d", FD_OF_RAM);
     process_reset_signals();
     setsid();
     umask(077);
     int error = process_become(s->owner.uid, s->owner.gid);
     if (!error)
-        error = take_descriptors(s, out);
+        error = take_descriptors(r, out);
     if (!error) {
         execl(program, "dealfs-resizer", text[0], text[1], t->ram_path ? t->ram_path : detached, text[2],
-              t->ssd_path ? t->ssd_path : "", text[3], s->options.courier ? text[4] : NULL, (char *)NULL);
+              t->ssd_path ? t->ssd_path : "", text[3], text[4], text[5], (char *)NULL);
         error = -errno;
     }
     dprintf(STDOUT_FILENO, "e start %s: %s\n", program, strerror(-error));
@@ -91,10 +97,8 @@ static int start_resizer(struct resize_run *r, int *from, struct str *why)
         return place_fail(why, "make", "a pipe", strerror(errno), -errno);
     r->pid = fork();
     if (r->pid == 0)
-        become_resizer(r->start, program, ends[1]);
+        become_resizer(r, program, ends[1]);
     close(ends[1]);
-    if (r->start->options.courier)
-        close(r->start->options.courier); /* it is to see when the resizer has ended */
     *from = ends[0];
     return r->pid < 0 ? place_fail(why, "start", program, strerror(errno), -errno) : 0;
 }
@@ -153,19 +157,8 @@ static void follow_resizer(struct resize_run *r, int from, struct str *why)
     interrupted = r->stopped ? r->stopped : interrupted;
 }
 
-static int run_resizer(struct resize_run *r, struct str *why)
+static int judge_end(int status, struct str *why)
 {
-    int from, status = 0;
-
-    progress_begin(&r->progress, r->label, stderr);
-    r->began = clock_now();
-    int error = start_resizer(r, &from, why);
-    if (error)
-        return error;
-    follow_resizer(r, from, why);
-    progress_end(&r->progress);
-    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR)
-        ;
     if (interrupted) {
         str_clear(why);
         str_adds(why, "interrupted");
@@ -173,9 +166,36 @@ static int run_resizer(struct resize_run *r, struct str *why)
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
-    if (why->length == 0)
+    if (why->length == 0 && WIFSIGNALED(status))
+        str_addf(why, "dealfs-resizer was killed %d times, at last by signal %d", STARTS_MOST, WTERMSIG(status));
+    else if (why->length == 0)
         str_addf(why, "dealfs-resizer has ended without a word (status 0x%x)", status);
     return -EIO;
+}
+
+/* The courier sees that it has ended when our end of its socket is closed as well. */
+static int run_resizer(struct resize_run *r, struct str *why)
+{
+    CLEANUP_CLOSE int notes = r->notes = memfd_create("dealfs-resizer", MFD_CLOEXEC);
+    int from, status = 0, error = notes < 0 ? place_fail(why, "share", "memory", strerror(errno), -errno) : 0;
+
+    progress_begin(&r->progress, r->label, stderr);
+    r->began = clock_now();
+    for (int starts = 0; !error && starts < STARTS_MOST; starts++) {
+        str_clear(why);
+        error = start_resizer(r, &from, why);
+        if (error)
+            break;
+        follow_resizer(r, from, why);
+        while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR)
+            ;
+        if (interrupted || !WIFSIGNALED(status))
+            break;
+    }
+    progress_end(&r->progress);
+    if (r->start->options.courier)
+        close(r->start->options.courier);
+    return error ? error : judge_end(status, why);
 }
 
 /* --- what has come of it --- */

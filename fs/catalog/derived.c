@@ -141,6 +141,15 @@ void derived_close(struct derived *d)
     errno = saved;
 }
 
+void derived_keep_in(struct derived *d, struct derived_record *memory, bool copied)
+{
+    if (copied)
+        memcpy(memory, d->record, d->files * sizeof *memory);
+    d->record = memory;
+    free(d->bytes);
+    d->bytes = NULL;
+}
+
 /* --- what is known --- */
 
 static int by_key(const void *a, const void *b)

@@ -43,6 +43,9 @@ int derived_create(int catalog, const struct derived_terms *terms, struct derive
 /* Of a file as it was written: 0; -EBADMSG; -errno. */
 int derived_open(int fd, struct derived **derived);
 void derived_close(struct derived *derived);
+/* Of one that was made: the records are in this memory from now on, which the caller keeps; as they are, or where not
+ * `copied`, as they lie there. */
+void derived_keep_in(struct derived *derived, struct derived_record *memory, bool copied);
 
 /* What an earlier one (or NULL) knows of files that are still the same, up to this outcome, if it was made on the same
  * terms. Returns how many files are unknown after it. */

@@ -1,6 +1,8 @@
 noinst_LIBRARIES += fs/resize/libresize.a
 
 fs_resize_libresize_a_SOURCES = \
+	fs/resize/notes.c \
+	fs/resize/notes.h \
 	fs/resize/originals.c \
 	fs/resize/originals.h \
 	fs/resize/partners.c \

@@ -20,7 +20,7 @@ struct pass {
     int threads;
     atomic_bool *taken; /* by place in the list */
     _Atomic uint64_t next;
-    _Atomic uint32_t done, named;
+    _Atomic uint32_t done, named, crashes;
     _Atomic uint32_t sampled;       /* of the sample, done */
     _Atomic uint64_t sample, spent; /* what these take in a tier, and all that is done */
     _Atomic uint64_t before, after, unstored;
@@ -93,6 +93,7 @@ static void pass_made(struct pass *p, struct value_codec_state *codec, uint32_t 
 
     record->size = (uint32_t)made->length;
     record->hash = hash64(made->data, made->length, 0);
+    atomic_thread_fence(memory_order_release); /* a resizer that takes over sees either all of it or nothing */
     record->outcome = DERIVED_MADE;
     if (made->length <= PIECE_BYTES) { /* else it is left to the server */
         derived_put(d, file, p->config.bytes);
@@ -126,7 +127,11 @@ static void pass_file(struct pass *p, struct value_codec_state *codec, uint32_t 
         pass_made(p, codec, file, made);
         return;
     }
+    if (verdict == IMAGE_CRASHED && atomic_load(&p->stop))
+        return; /* we have ended it */
     d->record[file].outcome = OUTCOME_PASSES + verdict;
+    if (verdict == IMAGE_CRASHED && atomic_fetch_add(&p->crashes, 1) + 1 >= PASS_CRASHES_MOST)
+        pass_stop(p, true);
     if (verdict != IMAGE_NOT_JPEG && verdict != IMAGE_SMALL)
         name_outcome(p, file, OUTCOME_PASSES + verdict, reason.text);
 }
@@ -221,7 +226,8 @@ static void pass_estimate(struct pass *p, struct pass_state *now)
 
 void pass_look(struct pass *p, struct pass_state *now)
 {
-    *now = (struct pass_state){.done = atomic_load(&p->done), .full = atomic_load(&p->full)};
+    *now = (struct pass_state){
+        .done = atomic_load(&p->done), .full = atomic_load(&p->full), .crashes = atomic_load(&p->crashes)};
     now->before = atomic_load(&p->before);
     now->after = atomic_load(&p->after);
     now->unstored = atomic_load(&p->unstored);

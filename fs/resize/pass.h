@@ -19,6 +19,9 @@ struct pass_config {
     bool passes_full; /* where nothing has room any more, what is made is not stored; else the pass stops */
 };
 
+/* So many images that stop or kill the process which works on them end a pass: each may take a minute. */
+enum { PASS_CRASHES_MOST = 36 };
+
 struct pass_state {
     uint32_t done;
     uint64_t before, after; /* bytes of what was made */
@@ -26,7 +29,8 @@ struct pass_state {
     bool estimated;         /* `needed` says what all of it will take in a tier */
     uint64_t needed;
     uint64_t unstored; /* bytes that found no room */
-    int error;         /* nothing more will be done */
+    uint32_t crashes;  /* at PASS_CRASHES_MOST nothing more will be done, */
+    int error;         /* as with this */
 };
 
 struct pass;

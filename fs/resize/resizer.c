@@ -1,10 +1,11 @@
 /* dealfs-resizer: makes the pictures of a source smaller before it is mounted.
  *
- *   dealfs-resizer SIDE QUALITY RAM-FOLDER RAM-BYTES SSD-FOLDER SSD-BYTES [COURIER]
+ *   dealfs-resizer SIDE QUALITY RAM-FOLDER RAM-BYTES SSD-FOLDER SSD-BYTES [COURIER [NOTES]]
  *   dealfs-resizer --worker    see crew.h
  *
  * Descriptor 3 is the state directory with the source's catalog, 4 the source; COURIER is the number of one to this
- * node's courier, by which several nodes do it together, each its part. What is made goes into segments of the tiers (0
+ * node's courier (-1: none), by which several nodes do it together, each its part; NOTES that of memory by which the
+ * next one goes on where this one dies (notes.h). What is made goes into segments of the tiers (0
  * bytes: none), where the server finds it as after a remount, and what there is to know of it into the file `resized`
  * of the state directory. Lines on stdout tell how far it is:
  *
@@ -19,6 +20,7 @@
 #include "fs/base/size.h"
 #include "fs/catalog/derived.h"
 #include "fs/image/crew.h"
+#include "fs/resize/notes.h"
 #include "fs/resize/originals.h"
 #include "fs/resize/partners.h"
 #include "fs/resize/pass.h"
@@ -27,6 +29,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,14 +44,17 @@ struct resizer {
     struct layer *source;
     struct crew *crew;
     uint64_t room;
-    uint32_t *file;          /* to be done: here */
-    uint32_t files, unknown; /* unknown: to all nodes */
-    uint64_t known;          /* what is made already takes so much in tiers */
-    uint64_t before, after;  /* bytes of that */
+    struct notes *notes;
+    uint32_t *file; /* to be done here, so many: of the notes */
+    uint32_t files;
+    bool goes_on;              /* with the list of one that has died, */
+    struct pass_state earlier; /* and what that one has done of it */
+    struct resizing_progress last;
 };
 
 static int courier = -1;
 static volatile sig_atomic_t ended;
+static char refused[512]; /* the reason, where it has ended by itself */
 
 static void note_end(int signal)
 {
@@ -80,7 +86,7 @@ static struct resizing_progress progress_of(const struct resizer *r, const struc
                                       .all = r->files,
                                       .before = now->before,
                                       .after = now->after,
-                                      .known = r->known,
+                                      .known = r->notes->known,
                                       .needed = now->needed,
                                       .estimated = now->estimated,
                                       .unstored = now->unstored};
@@ -104,7 +110,8 @@ static void say_progress(const struct resizer *r, const struct pass_state *now)
         note_courier(partners_left(courier) ? -ECONNRESET : partners_tell(courier, &progress, false));
         return;
     }
-    printf("p %u %u %" PRIu64 " %" PRIu64 "\n", now->done, r->files, r->before + now->before, r->after + now->after);
+    printf("p %u %u %" PRIu64 " %" PRIu64 "\n", now->done, r->files, r->notes->before + now->before,
+           r->notes->after + now->after);
     fflush(stdout);
 }
 
@@ -119,13 +126,33 @@ static void refuse_room(const struct resizer *r, uint64_t needed)
     fail_with(line);
 }
 
+/* What was made by now is worth keeping. */
+static void refuse_crashes(void)
+{
+    snprintf(
+        refused, sizeof refused,
+        "%d images have stopped or killed the process that resizes them, so no more are tried: the log names them; "
+        "remove or repair them and mount again, which goes on from here",
+        PASS_CRASHES_MOST);
+    ended = 1;
+}
+
 /* Several nodes have room together: their couriers judge. */
 static bool is_too_much(const struct resizer *r, const struct pass_state *now)
 {
-    return courier < 0 && ((now->estimated && r->known + now->needed > r->room) || now->full);
+    return courier < 0 && ((now->estimated && r->notes->known + now->needed > r->room) || now->full);
 }
 
-static void run_pass(struct resizer *r)
+/* With what was done by one before us. */
+static void look(const struct resizer *r, struct pass_state *now)
+{
+    now->done += r->earlier.done;
+    now->before += r->earlier.before;
+    now->after += r->earlier.after;
+    now->needed += now->estimated ? r->earlier.needed : 0;
+}
+
+static void run_pass(struct resizer *r, const uint32_t *todo, uint32_t count)
 {
     const struct pass_config config = {
         .derived = r->derived,
@@ -133,8 +160,8 @@ static void run_pass(struct resizer *r)
         .shard = {r->shard[TIER_RAM], r->shard[TIER_SSD]},
         .source = r->source,
         .crew = r->crew,
-        .file = r->file,
-        .files = r->files,
+        .file = todo,
+        .files = count,
         .passes_full = courier >= 0,
     };
     struct pass *pass;
@@ -143,24 +170,27 @@ static void run_pass(struct resizer *r)
     int error = pass_start(&config, &pass);
     if (error)
         fail("start threads", error);
-    for (pass_look(pass, &now); now.done < r->files && !now.error && !ended && !is_too_much(r, &now);
-         pass_look(pass, &now)) {
+    for (;;) {
+        pass_look(pass, &now);
+        look(r, &now);
+        if (now.done >= r->files || now.crashes >= PASS_CRASHES_MOST || now.error || ended || is_too_much(r, &now))
+            break;
         say_progress(r, &now);
         clock_sleep(TICK_MS * MILLISECOND);
     }
-    uint64_t needed = now.estimated && is_too_much(r, &now) ? r->known + now.needed : 0;
+    uint64_t needed = now.estimated && is_too_much(r, &now) ? r->notes->known + now.needed : 0;
     if (now.done < r->files)
         pass_stop(pass, ended);
     pass_end(pass, &now);
+    look(r, &now);
     if (now.error)
         fail("start threads", now.error);
+    if (now.crashes >= PASS_CRASHES_MOST)
+        refuse_crashes();
     say_progress(r, &now);
     if (courier < 0 && (now.full || needed > r->room))
         refuse_room(r, needed > r->room ? needed : r->room + 1);
-    if (courier >= 0 && !ended) {
-        const struct resizing_progress last = progress_of(r, &now);
-        note_courier(partners_tell(courier, &last, true));
-    }
+    r->last = progress_of(r, &now);
 }
 
 /* --- before and after --- */
@@ -225,22 +255,78 @@ static void load_old(struct resizer *r)
     derived_close(old);
 }
 
+static void open_notes(struct resizer *r, int fd)
+{
+    int error = notes_open(fd, r->derived, &r->notes);
+
+    if (error)
+        fail("share memory", error);
+    r->goes_on = r->notes->stage != NOTES_EMPTY;
+    if (r->goes_on)
+        log_warning("another dealfs-resizer has died: this one goes on from there");
+    r->file = notes_list(r->notes);
+}
+
 /* What nobody knows, as far as it is this node's. */
 static void list_files(struct resizer *r, const struct resizing_part *part)
 {
-    r->file = malloc(((size_t)r->derived->files + 1) * sizeof *r->file);
-    if (!r->file)
-        fail("list files", -ENOMEM);
+    struct notes *n = r->notes;
     for (uint32_t file = 0; file < r->derived->files; file++) {
         const struct derived_record *record = &r->derived->record[file];
-        if (record->outcome == DERIVED_UNKNOWN && resizing_is_in(part, r->unknown++))
-            r->file[r->files++] = file;
+        if (record->outcome == DERIVED_UNKNOWN && resizing_is_in(part, n->unknown++))
+            r->file[n->listed++] = file;
         if (record->outcome != DERIVED_MADE)
             continue;
-        r->before += catalog_file(r->derived->original, file).size;
-        r->after += record->size;
-        r->known += pass_cost(record);
+        n->before += catalog_file(r->derived->original, file).size;
+        n->after += record->size;
+        n->known += pass_cost(record);
     }
+    notes_reach(n, NOTES_LISTED);
+}
+
+/* What had not come into the file of a segment is lost, and to be made again. */
+static void forget_lost(struct resizer *r)
+{
+    for (uint32_t i = 0; i < r->files; i++) {
+        struct derived_record *record = &r->derived->record[r->file[i]];
+        const struct span all = {.file = r->file[i], .length = record->size};
+        bool held = record->outcome != DERIVED_MADE || record->size > PIECE_BYTES;
+        for (int tier = 0; tier < TIERS && !held; tier++)
+            held = r->shard[tier] && shard_holds(r->shard[tier], &all);
+        if (held)
+            continue;
+        *record = (struct derived_record){.key = record->key};
+        derived_put(r->derived, r->file[i], r->bytes);
+    }
+}
+
+static void count_earlier(struct resizer *r)
+{
+    forget_lost(r);
+    for (uint32_t i = 0; i < r->files; i++) {
+        const struct derived_record *record = &r->derived->record[r->file[i]];
+        r->earlier.done += record->outcome != DERIVED_UNKNOWN;
+        r->earlier.needed += pass_cost(record);
+        if (record->outcome != DERIVED_MADE)
+            continue;
+        r->earlier.before += catalog_file(r->derived->original, r->file[i]).size;
+        r->earlier.after += record->size;
+    }
+    log_warning("%u of %u files are done already", r->earlier.done, r->files);
+}
+
+static void make_listed(struct resizer *r)
+{
+    CLEANUP_FREE uint32_t *todo = malloc(((size_t)r->files + 1) * sizeof *todo);
+    uint32_t count = 0;
+    if (!todo)
+        fail("list files", -ENOMEM);
+    if (r->goes_on)
+        count_earlier(r);
+    for (uint32_t i = 0; i < r->files; i++)
+        if (r->derived->record[r->file[i]].outcome == DERIVED_UNKNOWN)
+            todo[count++] = r->file[i];
+    run_pass(r, todo, count);
 }
 
 static void prepare_pass(struct resizer *r)
@@ -280,36 +366,55 @@ static uint32_t count_known(const struct derived *d)
     return known;
 }
 
+/* The courier says nothing until all nodes have made what is theirs. */
+static void share_made(struct resizer *r)
+{
+    struct pollfd spoken = {.fd = courier, .events = POLLIN | POLLRDHUP};
+
+    if (!ended && r->notes->stage < NOTES_TOLD) {
+        note_courier(partners_tell(courier, &r->last, true));
+        notes_reach(r->notes, NOTES_TOLD);
+    }
+    while (!ended && poll(&spoken, 1, TICK_MS) <= 0)
+        ;
+    if (!ended) {
+        notes_reach(r->notes, NOTES_SHARING);
+        note_courier(partners_end(courier, r->derived, r->file, r->files));
+    }
+}
+
 static void resize_here(struct resizer *r, char **tiers)
 {
     const uint64_t ram = strtoull(tiers[1], NULL, 10), ssd = strtoull(tiers[3], NULL, 10);
     struct resizing_part part = {0, UINT64_C(1) << 32};
 
     r->room = (ram ? shard_room(ram) : 0) + (ssd ? shard_room(ssd) : 0);
-    int error = courier >= 0 ? partners_begin(courier, r->derived, r->room, &part) : 0;
+    int error = courier >= 0 && !r->goes_on ? partners_begin(courier, r->derived, r->room, &part) : 0;
     if (error && error != -ECONNRESET)
         fail("agree with other nodes", error);
     note_courier(error);
     if (ended)
         return;
-    list_files(r, &part);
-    if (r->files > 0) {
+    if (!r->goes_on)
+        list_files(r, &part);
+    else if (r->notes->stage == NOTES_SHARING)
+        fail_with("the process that resizes images has died while nodes told each other what they have made");
+    r->files = r->notes->listed;
+    if (r->files > 0 && r->notes->stage < NOTES_TOLD) {
         prepare_pass(r);
         open_tier(r, TIER_RAM, tiers[0], ram);
         open_tier(r, TIER_SSD, tiers[2], ssd);
-        run_pass(r);
+        make_listed(r);
         end_pass(r);
-    } else if (courier >= 0) {
-        const struct pass_state nothing = {.estimated = true};
-        const struct resizing_progress last = progress_of(r, &nothing);
-        note_courier(partners_tell(courier, &last, true));
+    } else {
+        r->last = progress_of(r, &(struct pass_state){.estimated = true});
     }
-    if (courier >= 0 && !ended)
-        note_courier(partners_end(courier, r->derived, r->file, r->files));
+    if (courier >= 0)
+        share_made(r);
     if (!ended && count_known(r->derived) < r->derived->files)
         fail("agree with other nodes", -EPROTO);
     if (courier >= 0)
-        printf("p %u %u 0 0\n", r->unknown, r->unknown);
+        printf("p %u %u 0 0\n", r->notes->unknown, r->notes->unknown);
 }
 
 int main(int argc, char **argv)
@@ -318,24 +423,27 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "--worker") == 0)
         return crew_work();
-    if (argc != 7 && argc != 8) {
+    if (argc < 7 || argc > 9) {
         fprintf(stderr,
-                "usage: dealfs-resizer SIDE QUALITY RAM RAM-BYTES SSD SSD-BYTES [COURIER] (dealfs mount starts it)\n");
+                "usage: dealfs-resizer SIDE QUALITY RAM RAM-BYTES SSD SSD-BYTES [COURIER [NOTES]] (dealfs mount "
+                "starts it)\n");
         return 2;
     }
-    if (argc == 8)
+    if (argc > 7)
         courier = (int)strtol(argv[7], NULL, 10);
     log_open("dealfs-resizer", STDERR_FILENO, false);
     signal(SIGTERM, note_end);
     signal(SIGINT, SIG_IGN);
     load_catalog(&resizer, argv[1], argv[2]);
     load_old(&resizer);
+    open_notes(&resizer, argc > 8 ? (int)strtol(argv[8], NULL, 10) : -1);
     resize_here(&resizer, argv + 3);
     int error = !ended || count_known(resizer.derived) > 0 ? derived_write(resizer.derived, FD_OF_STATE, "resized") : 0;
     if (error)
         fail("write what was made into the state directory", error);
     derived_close(resizer.derived);
-    free(resizer.file);
+    if (refused[0])
+        fail_with(refused);
     if (ended)
         fail("resize", -EINTR);
     return 0;

@@ -157,29 +157,72 @@ ok 'unmount' down
 ok 'without resize=' up "ssd=$ssd"
 ok 'files are as they are in the source' diff -r -x .dealfs "$src" "$mnt"
 ok 'unmount' down
-hanging() { processes 'dealfs-resizer 40' | grep -q . && grep -q 'it hangs' "$tmp/state4/log"; }
-mkdir "$tmp/ssd4"
-for signal in KILL TERM; do
+hung=0
+hanging() { # another one than before
+    processes 'dealfs-resizer 40' | grep -q . && [ "$(grep -cs 'it hangs' "$tmp/state4/log")" -gt $hung ]
+}
+hangs() { wait_for 30 hanging && hung=$(grep -cs 'it hangs' "$tmp/state4/log"); }
+begin_hanging() {
+    hung=0
     DEALFS_IMAGE_FAULT="hang=$(length "$deadly")" \
         dealfs mount -o "state=$tmp/state4,resize=40,ssd=$tmp/ssd4" "$src" "$mnt" >"$tmp/hung" 2>&1 &
     command=$!
-    ok 'an image that hangs: it waits' wait_for 20 hanging
-    if [ $signal = KILL ]; then
-        diag "resizer: $(processes 'dealfs-resizer 40' | tr '\n' ' ')"
-        processes 'dealfs-resizer 40' | xargs kill -9
-    else
-        kill -TERM $command
-    fi
-    wait $command
-    isnt "SIG$signal meanwhile: it fails" $? 0
-    ok 'nothing is mounted' fails_quietly mountpoint -q "$mnt"
-    ok 'no process is left' wait_for 10 no_resizer
+    ok 'an image that hangs: it waits' hangs
+}
+kill_resizer() { processes 'dealfs-resizer 40' | xargs kill -9; }
+stored() { find "$tmp/ssd4" -name '*.sst' | grep -q .; }
+mkdir "$tmp/ssd4"
+begin_hanging
+ok 'what is made is stored' wait_for 30 stored
+kill_resizer
+ok 'it is killed: another one takes over' hangs
+pgrep -P "$(processes 'dealfs-resizer 40')" dealfs-resizer | xargs kill -9 # the process that hangs
+ok 'and ends what that one began' wait $command
+like 'it did the rest alone' "$(cat "$tmp/state4/log")" "$((count + 13)) of $((count + 14)) files are done already"
+ok 'the image that hung passes as it is' cmp "$deadly" "$mnt/good007.jpg"
+ok 'the others are resized' cmp "$mnt/turned" <("$pictures" shrink 40 90 "$src/turned")
+is 'and nothing is lost' "$(value "$mnt" resize.remade)" 0
+ok 'unmount' down
+rm -r "$tmp/state4" "$tmp/ssd4"
+mkdir "$tmp/ssd4"
+begin_hanging
+for i in 1 2 3; do
+    kill_resizer
+    ok "it is killed again, time $i" hangs
 done
+kill_resizer
+fails 'the fourth time it fails' wait $command
+is 'and says so' "$(tail -n 1 "$tmp/hung")" 'dealfs: dealfs-resizer was killed 4 times, at last by signal 9'
+ok 'nothing is mounted' fails_quietly mountpoint -q "$mnt"
+ok 'no process is left' wait_for 10 no_resizer
+rm -rf "$tmp/state4"
+begin_hanging
+kill -TERM $command
+fails 'SIGTERM meanwhile: it fails' wait $command
+ok 'nothing is mounted' fails_quietly mountpoint -q "$mnt"
+ok 'no process is left' wait_for 10 no_resizer
 state=$tmp/state4 ok 'then it mounts' up "resize=40,ssd=$tmp/ssd4"
 new=$(sed -n 's/.*; \([0-9]*\) files were new.*/\1/p' "$tmp/said")
 ok 'and goes on with what was made until SIGTERM' test "${new:-0}" -lt "$(find "$src" -type f | wc -l)"
 ok 'and is right' resized 40 90
 is 'out of the shard' "$(value "$mnt" resize.remade)" 0
+ok 'unmount' down
+
+# --- images that nobody can resize: it does not try for ever ---
+for ((i = 0; i < 40; i++)); do cp "$deadly" "$src/z$i.jpg"; done
+settle "$src"
+many_kill() {
+    DEALFS_IMAGE_FAULT="crash=$(length "$deadly")" \
+        dealfs mount -o "state=$tmp/state5,resize=40,ssd=$ssd" "$src" "$mnt" >"$tmp/said" 2>&1
+}
+fails 'many images that kill: it fails' many_kill
+like 'with what to do' "$(tail -n 1 "$tmp/said")" '^dealfs: 36 images have stopped .*: the log names them; remove or'
+is 'the log names them' "$(grep -c 'z[0-9]*.jpg is not resized .*: crashed' "$tmp/state5/log")" 35
+rm "$src"/z*.jpg
+settle "$src"
+state=$tmp/state5 ok 'without them it mounts' up "resize=40,ssd=$ssd"
+like 'and goes on' "$(cat "$tmp/said")" '; 1 files were new'
+ok 'all are right' resized 40 90
 ok 'unmount' down
 
 # --- what is refused ---
