@@ -245,6 +245,7 @@ SCRIPT_TESTS = \
 	tests/cases/17-stage.t \
 	tests/cases/52-hostile.t \
 	tests/cases/53-vanished.t \
+	tests/cases/55-oom.t \
 	tests/cases/56-killed.t \
 	tests/cases/57-health.t \
 	tests/cases/58-ahead.t \

@@ -308,11 +308,7 @@ static bool await_start(struct keeper *k, uint64_t pause)
 
 static void note_death(const struct keeper *k, char *text, size_t n)
 {
-    struct ending ending = {.how = k->fault};
-    if (!k->fault && k->servers.status != -1) {
-        ending.how = WIFSIGNALED(k->servers.status) ? ENDING_SIGNAL : ENDING_EXIT;
-        ending.number = WIFSIGNALED(k->servers.status) ? WTERMSIG(k->servers.status) : WEXITSTATUS(k->servers.status);
-    }
+    struct ending ending = servers_ending(&k->servers, k->fault);
     endings_add(&k->handover->endings, ending.how, ending.number);
     ending_describe(&ending, text, n);
 }
@@ -356,13 +352,6 @@ static int keeper_finish(struct keeper *k)
     return 0;
 }
 
-static bool has_refused(const struct keeper *k)
-{
-    int status = k->servers.status;
-    return has_flag(k, HANDOVER_REFUSED) ||
-           (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == SERVER_REFUSED);
-}
-
 /* A server is dead. The pause before the next one; -1: there is none, `why` not. */
 static int64_t server_died(struct keeper *k, const char **why)
 {
@@ -374,9 +363,9 @@ static int64_t server_died(struct keeper *k, const char **why)
     }
     note_death(k, death, sizeof death);
     bool enough = count_failure(k, death) >= MOST_FAILURES;
-    *why = has_refused(k) ? "the server cannot run"
-           : enough       ? "five servers in a row died before they answered one request"
-                          : NULL;
+    *why = servers_refused(&k->servers) ? "the server cannot run"
+           : enough                     ? "five servers in a row died before they answered one request"
+                                        : NULL;
     if (*why && !has_flag(k, HANDOVER_READY)) /* a mount that was up is for its owner to end */
         return -1;
     return (int64_t)backoff_died(k->handover);

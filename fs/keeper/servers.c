@@ -111,6 +111,22 @@ int servers_start(struct servers *s)
 
 /* --- the dead --- */
 
+struct ending servers_ending(const struct servers *s, enum ending_how fault)
+{
+    struct ending ending = {.how = fault};
+    if (!fault && s->status != -1) {
+        ending.how = WIFSIGNALED(s->status) ? ENDING_SIGNAL : ENDING_EXIT;
+        ending.number = WIFSIGNALED(s->status) ? WTERMSIG(s->status) : WEXITSTATUS(s->status);
+    }
+    return ending;
+}
+
+bool servers_refused(const struct servers *s)
+{
+    return (atomic_load(&s->handover->flags) & HANDOVER_REFUSED) ||
+           (s->status != -1 && WIFEXITED(s->status) && WEXITSTATUS(s->status) == SERVER_REFUSED);
+}
+
 static bool has_ended(const struct process *p, int ms)
 {
     return poll(&(struct pollfd){.fd = p->pidfd, .events = POLLIN}, 1, ms) != 0;

@@ -27,6 +27,9 @@ int servers_init(struct servers *servers, const struct mount_config *config, str
                  const char *oom);
 bool servers_adopt(struct servers *servers);
 int servers_start(struct servers *servers);
+/* Of one that is dead: how it ended, where `fault` does not say it; and whether it refused to run. */
+struct ending servers_ending(const struct servers *servers, enum ending_how fault);
+bool servers_refused(const struct servers *servers);
 /* The server is dead, or was killed and does not die. */
 void servers_bury(struct servers *servers);
 /* False: LINGERING_MOST of them have not ended yet. */

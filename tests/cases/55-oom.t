@@ -1,0 +1,51 @@
+#!/bin/bash
+# Memory runs out, and the kernel kills servers again and again: keeper and standby live, and the mount stays.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+
+require_root
+require_fuse
+require python3
+[ -z "${TEST_SANITIZER-}" ] || plan_skip 'sanitizers need more memory'
+memory_group $((62 << 20)) || plan_skip 'no memory control group can be made'
+src=$tmp/src mnt=$tmp/mnt state=$tmp/state
+make_files "$src" 8 50000
+mkdir "$mnt"
+export DEALFS_MINUTE=30
+
+inside() (echo "$BASHPID" >"$group/cgroup.procs" && exec "$@")
+pids() { echo "$(processes "dealfs-keeper $state") $(processes "dealfs-backup $state")"; }
+score() { cat "/proc/$1/oom_score_adj"; }
+deaths() { [ "$(grep -c 'ms and [0-9]* requests' "$state/log")" -ge "$1" ]; }
+group_is_empty() { [ ! -s "$group/cgroup.procs" ]; }
+
+ok 'mount in a group of 62 MiB' inside dealfs mount -o "ram=4M,state=$state" "$src" "$mnt"
+at_exit dealfs umount "$mnt"
+before=$(pids)
+keeper=${before% *}
+ok 'the server is killed before its keeper' test "$(score "$(value "$mnt" pids.server)")" -gt "$(score "$keeper")"
+is 'and before the standby' "$(score "${before#* }")" "$(score "$keeper")"
+# While no server runs, the group's limit becomes too small for one.
+limit() { # bytes, beyond what is used now
+    local file
+    for file in "$group"/memory.{max,limit_in_bytes}; do
+        [ ! -e "$file" ] || echo $(($(cat "$group"/memory.{current,usage_in_bytes} 2>/dev/null) + $1)) >"$file"
+    done
+}
+is_dead() { [ "$(awk '/^State/ { print $2 }' "/proc/$1/status")" = Z ]; }
+kill -STOP "$keeper"
+server=$(processes "dealfs-server $state")
+kill -9 "$server"
+ok 'the server is dead' wait_for 10 is_dead "$server"
+limit $((3 << 20))
+kill -CONT "$keeper"
+ok 'servers die for memory' wait_for 30 deaths 3
+ok 'one without tiers can live, and reads are right' wait_for 30 cmp "$src/class1/005.bin" "$mnt/class1/005.bin"
+like 'health has it' "$(value "$mnt" health)" 'without its tiers'
+limit $((62 << 20))
+is 'keeper and standby live' "$(pids)" "$before"
+ok 'every byte is right' dealfs verify "$mnt"
+ok 'unmount' dealfs umount "$mnt"
+ok 'all processes end' wait_for 20 group_is_empty
+nothing_left
+done_testing
