@@ -341,7 +341,7 @@ static int show_epochs_of(struct status_show *show, const char *mountpoint)
     else if (count > 0 || show->json)
         print_reports(show, &live, &reports, false);
     else if (show->wish.latest)
-        command_fail("%s: no list of a plan with feed=yes has been read yet", mountpoint);
+        command_fail("%s: no list of a plan was requested with feed=yes yet", mountpoint);
     else
         command_fail("%s: there is no report of epoch %" PRIu64, mountpoint, show->wish.epoch);
     live_fini(&live);
@@ -442,8 +442,9 @@ const struct command command_status = {
     .name = "status",
     .arguments = "[--json] [--epoch [N]] [MOUNTPOINT]",
     .summary = "show what mounts keep and have answered from where",
-    .help = "  --json        the mount's status as it is; without MOUNTPOINT, a list of all of them\n"
-            "  --epoch [N]   what was read of the lists of epoch N, or of the one that was planned last (feed=yes)\n"
-            "  The exit status is 3 when a mount is degraded, or a list was not read as a whole.\n",
+    .help =
+        "  --json        the mount's status as it is; without MOUNTPOINT, a list of all of them\n"
+        "  --epoch [N]   what was read of the lists of epoch N, or of the epoch that was requested last (feed=yes)\n"
+        "  The exit status is 3 when a mount is degraded, or a loader has ended its list and left samples unread.\n",
     .run = status_command,
 };

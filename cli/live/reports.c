@@ -59,14 +59,16 @@ int reports_select(const struct str *text, const struct reports_wish *wish, stru
 {
     struct elements e = elements_of(text, NULL);
     struct str report;
-    uint64_t last = 0;
+    uint64_t latest = 0, last = 0;
     int count = 0;
 
     if (!memchr(text->data ? text->data : "", '[', text->length))
         return -EBADMSG;
     while (element_next(&e, &report))
-        if (client_number(&report, "number") > last)
+        if (client_number(&report, "asked") >= latest) {
+            latest = client_number(&report, "asked");
             last = client_number(&report, "number");
+        }
     e = elements_of(text, NULL);
     str_adds(array, "[");
     while (count < FEED_REPORTS && element_next(&e, &report)) { /* who runs the mount may have written more */
@@ -90,57 +92,69 @@ static void add_number(struct str *out, uint64_t n, const char *one, const char 
 
 static void add_why_unknown(struct str *out, const struct str *report)
 {
-    if (is_true(report, "mapped"))
-        str_adds(out, "files are mapped, and their reading cannot be seen");
+    if (is_true(report, "stopped"))
+        str_adds(out, "the loader stopped before the end of its list");
     else if (is_true(report, "overflowed"))
-        str_adds(out, "the kernel dropped events, or no feeder was there for a while");
+        str_adds(out, "the kernel dropped events (fs.inotify.max_queued_events)");
+    else if (is_true(report, "unwatched"))
+        str_adds(out, "the feeder did not watch all the time");
+    else if (is_true(report, "mapped"))
+        str_adds(out, "programs opened files without reading them, as mmap does, which cannot be seen");
     else if (is_true(report, "partly"))
         str_adds(out, "not all directories are watched (fs.inotify.max_user_watches)");
     else
-        str_adds(out, "they may have been read before the feeder began to look");
+        str_adds(out, "another list or program may have read them, or somebody has them mapped");
+}
+
+/* Of a list that is over, with nothing that was certainly not read. */
+static void add_unknown(struct str *out, const struct str *report)
+{
+    uint64_t unsure = client_number(report, "unsure");
+    char count[COUNT_TEXT];
+
+    if (unsure > 0) {
+        str_addf(out, "%s read, at least in part; whether the other ",
+                 count_format(client_number(report, "read"), count, sizeof count));
+        add_number(out, unsure, "sample was is not known: ", "samples were is not known: ");
+        add_why_unknown(out, report);
+    } else {
+        str_adds(out, "somebody read every planned sample; whether this loader did is not known: ");
+        str_adds(out, is_true(report, "stalled") ? "the feeder stood still when the list began or ended"
+                                                 : "files were read more often than planned");
+    }
 }
 
 static void add_verdict(struct str *out, const struct str *report)
 {
-    uint64_t samples = client_number(report, "samples"), read = client_number(report, "read");
-    uint64_t unread = client_number(report, "unread"), unsure = client_number(report, "unsure");
+    uint64_t read = client_number(report, "read"), unsure = client_number(report, "unsure");
+    uint64_t files = read + unsure + client_number(report, "unread");
     char count[COUNT_TEXT];
 
     if (is_word(report, "coverage", "complete")) {
-        str_adds(out, "every planned sample was read");
+        str_adds(out, "every planned sample was read, at least in part");
     } else if (!is_true(report, "ended")) {
         str_addf(out, "%s read so far (%d %%)", count_format(read, count, sizeof count),
-                 samples ? (int)(100 * read / samples) : 0);
-        if (is_word(report, "coverage", "unknown") && (is_true(report, "overflowed") || is_true(report, "mapped"))) {
-            str_adds(out, "; what else was read is not known: ");
-            add_why_unknown(out, report);
-        }
+                 files ? (int)(100 * read / files) : 0);
     } else if (is_word(report, "coverage", "incomplete")) {
-        add_number(out, unread - unsure, "sample was not read", "samples were not read");
+        add_number(out, client_number(report, "unread"), "sample was not read", "samples were not read");
         if (unsure > 0) {
             str_adds(out, "; of ");
             add_number(out, unsure, "more it is not known: ", "more it is not known: ");
             add_why_unknown(out, report);
         }
     } else {
-        str_addf(out, "%s seen to be read; whether the other ", count_format(read, count, sizeof count));
-        add_number(out, unread, "sample was is not known: ", "samples were is not known: ");
-        add_why_unknown(out, report);
+        add_unknown(out, report);
     }
 }
 
 static void add_more_reads(struct str *out, const struct str *report)
 {
-    uint64_t again = client_number(report, "again"), repeats = client_number(report, "repeats");
+    uint64_t again = client_number(report, "again");
 
-    if (again > 0) {
-        str_adds(out, "; ");
-        add_number(out, again, "read of one that had been read", "reads of such as had been read");
-    }
-    if (repeats > 0 && is_true(report, "ended")) {
-        str_adds(out, "; ");
-        add_number(out, repeats, "planned repeat was not seen", "planned repeats were not seen");
-    }
+    if (again == 0)
+        return;
+    str_adds(out, "; ");
+    add_number(out, again, "read of a file that had been read", "reads of files that had been read");
 }
 
 /* The first names; `all` is how many there should be. */

@@ -37,7 +37,8 @@ struct control {
     pthread_mutex_t owners_lock; /* of owners */
     struct owner_table *owners;  /* the last one, or NULL */
     struct plans plans;
-    pthread_mutex_t feed_lock; /* of the plans in config.feed, against other threads of this server */
+    pthread_mutex_t feed_lock;   /* of the plans in config.feed, against other threads of this server */
+    _Atomic uint64_t feed_began; /* when this server was first asked for a plan that is fed; 0: never */
     struct plan_files *files;
     struct snapshots *snapshots;
     struct pictures *pictures;

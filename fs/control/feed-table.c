@@ -8,10 +8,15 @@
 #include "fs/base/log.h"
 #include "fs/base/size.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-enum { NAME_MOST = 1000 /* of a file in the control mount, which also has a rank and a reply */ };
+enum {
+    NAME_MOST = 1000, /* of a file in the control mount, which also has a rank and a reply */
+    WATCHER_S = 1,
+    LEFT_S = 60,
+};
 _Static_assert((int)NAME_MOST < (int)FEED_TEXT, "it ends with a zero");
 
 /* In a name: neither a comma nor a slash. */
@@ -90,46 +95,143 @@ static uint32_t list_ranks(const struct feed_wish *wish, uint32_t rank[FEED_RANK
     return n;
 }
 
-/* The place of the plan, or else the one whose asking is longest ago. */
-static unsigned find_place(struct feed *feed, const char *pairs, struct feed_plan *there)
+/* Nobody has read it for a while, and its loader seems to be in another list. */
+static bool is_left(const struct feed *feed, unsigned slot, const struct feed_plan *plan, uint32_t i)
 {
-    uint64_t least = UINT64_MAX;
-    unsigned oldest = 0;
-    for (unsigned i = 0; i < FEED_PLANS; i++) {
-        bool whole = feed_plan_get(feed, i, there);
-        if (whole && there->number && strncmp(there->pairs, pairs, sizeof there->pairs) == 0)
-            return i;
-        uint64_t asked = whole ? there->asked : 0;
-        if (asked < least) {
-            least = asked;
-            oldest = i;
-        }
-    }
-    there->number = 0;
-    return oldest;
+    const struct feed_rank *r = &feed->rank[slot][i];
+    uint64_t seen = atomic_load(&r->seen), since = plan->asking[i].since;
+    return atomic_load(&r->number) == plan->number && atomic_load(&r->flags) & FEED_LEFT &&
+           clock_now() > (seen > since ? seen : since) + LEFT_S * SECOND;
 }
 
-static void write_plan(struct feed *feed, const struct feed_wish *wish, const struct str *pairs)
+/* Has every loader that asked for a list of it reported the end, or gone on to another epoch? */
+static bool is_done(const struct feed *feed, unsigned slot, const struct feed_plan *plan)
 {
-    struct feed_plan plan = {0};
+    uint32_t asked = 0;
+    for (uint32_t i = 0; i < plan->ranks && i < FEED_RANKS; i++) {
+        if (plan->asking[i].asked && !plan->asking[i].ended && !is_left(feed, slot, plan, i))
+            return false;
+        asked += plan->asking[i].asked != 0;
+    }
+    return asked > 0;
+}
+
+enum place_worth { PLACE_FREE, PLACE_DONE, PLACE_GUESS, PLACE_READ, PLACE_NONE };
+
+static enum place_worth worth_of(const struct feed *feed, unsigned slot, const struct feed_plan *plan)
+{
+    if (plan->number == 0)
+        return PLACE_FREE;
+    return plan->guessed ? PLACE_GUESS : is_done(feed, slot, plan) ? PLACE_DONE : PLACE_READ;
+}
+
+/* The place of the plan, or else the least worth, and of these the oldest. -1: a guess finds none. */
+static int find_place(struct feed *feed, const char *pairs, bool guess, struct feed_plan *there)
+{
+    enum place_worth least = guess ? PLACE_READ : PLACE_NONE;
+    uint64_t oldest = UINT64_MAX;
+    int place = -1;
+    for (unsigned i = 0; i < FEED_PLANS; i++) {
+        if (!feed_plan_get(feed, i, there))
+            there->number = there->asked = 0;
+        if (there->number && strncmp(there->pairs, pairs, sizeof there->pairs) == 0)
+            return (int)i;
+        enum place_worth worth = worth_of(feed, i, there);
+        if (worth > least || (worth == least && there->asked >= oldest))
+            continue;
+        if (guess && worth == PLACE_READ)
+            continue;
+        least = worth;
+        oldest = there->asked;
+        place = (int)i;
+    }
+    there->number = 0;
+    return place;
+}
+
+/* Its process id, while it watches all directories; else 0. */
+static uint32_t find_watcher(const struct feed *feed)
+{
+    uint32_t feeder = atomic_load(&feed->feeder);
+    return feeder && atomic_load(&feed->watcher) == feeder ? feeder : 0;
+}
+
+static void begin_lists(struct feed *feed, const struct feed_wish *wish, struct feed_plan *plan)
+{
+    const struct feed_asking asking = {
+        .asked = plan->asked, .since = clock_now(), .notes = atomic_load(&feed->notes), .watcher = find_watcher(feed)};
+    for (uint32_t i = 0; i < plan->ranks; i++)
+        if (wish->wanted->rank == PLAN_ALL_RANKS || wish->wanted->rank == plan->rank[i])
+            plan->asking[i] = asking;
+}
+
+/* The number of the request; 0: nothing was written. */
+static uint64_t write_plan(struct feed *feed, const struct feed_wish *wish, const struct str *pairs)
+{
+    struct feed_plan plan = {0}, there;
     uint32_t ranks = list_ranks(wish, plan.rank);
-    if (ranks == 0)
-        return;
-    struct feed_plan there;
-    unsigned place = find_place(feed, pairs->data, &there);
+    int place = ranks ? find_place(feed, pairs->data, wish->guess, &there) : -1;
+    if (place < 0 || (wish->guess && there.number))
+        return 0;
     plan.asked = atomic_fetch_add(&feed->numbers, 1) + 1;
     plan.number = there.number ? there.number : plan.asked;
-    plan.since = clock_now();
     plan.epoch = wish->wanted->epoch;
+    plan.guessed = wish->guess;
     plan.ranks = ranks;
+    if (there.number)
+        memcpy(plan.asking, there.asking, sizeof plan.asking);
+    if (!wish->guess)
+        begin_lists(feed, wish, &plan);
+    memcpy(plan.digest, wish->digest->byte, sizeof plan.digest);
     memcpy(plan.pairs, pairs->data, pairs->length);
-    feed_plan_put(feed, place, &plan);
+    atomic_store(&feed->noting, 1);
+    feed_plan_put(feed, (unsigned)place, &plan);
+    return plan.asked;
+}
+
+/* Of the lists that began with this request. */
+static void set_watcher(struct feed *feed, uint64_t asked, uint32_t watcher)
+{
+    struct feed_plan plan;
+    for (unsigned i = 0; i < FEED_PLANS; i++) {
+        bool found = false;
+        if (!feed_plan_get(feed, i, &plan))
+            continue;
+        for (uint32_t r = 0; r < plan.ranks && r < FEED_RANKS; r++)
+            if (plan.asking[r].asked == asked) {
+                plan.asking[r].watcher = watcher;
+                found = true;
+            }
+        if (found)
+            feed_plan_put(feed, i, &plan);
+    }
+}
+
+/* The first plan starts the feeder. Its loader's reads are seen from the first one on when the reply waits for that;
+ * after a second nobody waits any more. */
+static void await_watcher(struct control *control, uint64_t asked)
+{
+    struct feed *feed = control->config.feed;
+    uint32_t watcher = 0;
+    if (find_watcher(feed))
+        return;
+    while (!watcher && !atomic_load(&feed->off) &&
+           clock_now() < atomic_load(&control->feed_began) + WATCHER_S * SECOND) {
+        clock_sleep(MILLISECOND);
+        watcher = find_watcher(feed);
+    }
+    if (!watcher)
+        return;
+    pthread_mutex_lock(&control->feed_lock);
+    set_watcher(feed, asked, watcher);
+    pthread_mutex_unlock(&control->feed_lock);
 }
 
 void feed_table_ask(struct control *control, const struct feed_wish *wish)
 {
     CLEANUP_STR struct str pairs = STR_INIT;
     struct feed *feed = control->config.feed;
+    uint64_t never = 0;
     if (!feed || control->config.mount->feed == 0)
         return;
     write_pairs(&pairs, wish);
@@ -140,7 +242,58 @@ void feed_table_ask(struct control *control, const struct feed_wish *wish)
                     wish->wanted->epoch);
         return;
     }
+    atomic_compare_exchange_strong(&control->feed_began, &never, clock_now());
     pthread_mutex_lock(&control->feed_lock);
-    write_plan(feed, wish, &pairs);
+    uint64_t asked = write_plan(feed, wish, &pairs);
     pthread_mutex_unlock(&control->feed_lock);
+    if (asked && !wish->guess)
+        await_watcher(control, asked);
+}
+
+/* ---- the end of a list ---- */
+
+static bool is_meant(const struct feed_plan *plan, uint32_t i, const struct feed_end *end)
+{
+    const struct feed_asking *asking = &plan->asking[i];
+    return plan->epoch == end->epoch && plan->rank[i] == end->rank && asking->asked && !asking->ended &&
+           (!end->digest || memcmp(end->digest->byte, plan->digest, sizeof plan->digest) == 0);
+}
+
+static bool find_list(struct feed *feed, struct feed_end *end, struct feed_plan *plan, uint32_t *rank)
+{
+    struct feed_plan other;
+    end->asked = 0;
+    for (unsigned slot = 0; slot < FEED_PLANS; slot++) {
+        if (!feed_plan_get(feed, slot, &other) || other.number == 0)
+            continue;
+        for (uint32_t i = 0; i < other.ranks && i < FEED_RANKS; i++)
+            if (is_meant(&other, i, end) && other.asking[i].asked > end->asked) {
+                *plan = other;
+                *rank = i;
+                end->slot = slot;
+                end->number = other.number;
+                end->asked = other.asking[i].asked;
+            }
+    }
+    return end->asked > 0;
+}
+
+int feed_table_end(struct control *control, struct feed_end *end)
+{
+    struct feed *feed = control->config.feed;
+    struct feed_plan plan;
+    uint32_t rank = 0;
+    if (!feed)
+        return -ENOENT;
+    pthread_mutex_lock(&control->feed_lock);
+    bool found = find_list(feed, end, &plan, &rank);
+    if (found) {
+        end->ended = atomic_fetch_add(&feed->numbers, 1) + 1;
+        plan.asking[rank].ended = end->ended;
+        plan.asking[rank].until = clock_now();
+        plan.asking[rank].stopped = end->stopped;
+        feed_plan_put(feed, end->slot, &plan);
+    }
+    pthread_mutex_unlock(&control->feed_lock);
+    return found ? 0 : -ENOENT;
 }

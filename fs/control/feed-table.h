@@ -13,9 +13,25 @@ struct feed_wish {
     const struct digest *digest;  /* of the plan */
     const uint32_t *node_of_rank; /* NULL: evenly */
     uint32_t nodes, me;
+    bool guess; /* the feeder asks, not a loader */
 };
-/* The same plan asked for again keeps its number; another one takes a free place, or that of the one whose asking is
- * longest ago. Any thread of the server. */
+/* Begins the lists of wanted->rank, or of all ranks. The same plan requested again keeps its number. Another one takes
+ * a free place, or that of a plan that nobody reads any more, of a guess, or of the plan whose last request is the
+ * oldest; a guess never takes the place of a plan that is read. The first request waits for a moment until the feeder
+ * watches. Any thread of the server but those that read /dev/fuse. */
 void feed_table_ask(struct control *control, const struct feed_wish *wish);
+
+/* The end of a rank's list. */
+struct feed_end {
+    uint64_t epoch;
+    uint32_t rank;
+    bool stopped;                /* early */
+    const struct digest *digest; /* of the plan; NULL: the plan that was requested last */
+    unsigned slot;               /* set by feed_table_end, as the next two: where the plan is */
+    uint64_t number, asked;      /* of the plan; of the request that began the list */
+    uint64_t ended;              /* of this one: feed_rank.closed becomes this when the report is final */
+};
+/* -ENOENT: no loader has requested such a list, or it has ended already. */
+int feed_table_end(struct control *control, struct feed_end *end);
 
 #endif

@@ -2,6 +2,7 @@
 #include "fs/control/feed-view.h"
 
 #include "fs/control/control-private.h"
+#include "fs/control/feed-table.h"
 #include "fs/control/texts.h"
 #include "fs/control/world-view.h"
 
@@ -18,7 +19,7 @@ enum { NAMES_MOST = 4 << 20 }; /* bytes of names in `epochs` */
 /* "known": all that was read was seen; "partly": not of every directory; "unknown". */
 static const char *coverage_of(uint32_t flags)
 {
-    if (flags & (FEED_OVERFLOWED | FEED_MAPPED))
+    if (flags & (FEED_OVERFLOWED | FEED_MAPPED | FEED_UNWATCHED | FEED_STALLED))
         return "unknown";
     return flags & FEED_PARTLY ? "partly" : "known";
 }
@@ -59,7 +60,7 @@ static void add_rank(struct json *j, const struct feed_rank *r)
 
 static void add_plan(struct json *j, const struct feed *feed, unsigned slot, const struct feed_plan *plan)
 {
-    uint32_t ranks = plan->ranks < FEED_RANKS ? plan->ranks : FEED_RANKS, flags = 0;
+    uint32_t ranks = plan->ranks < FEED_RANKS ? plan->ranks : FEED_RANKS;
 
     json_begin_object(j, NULL);
     json_uint(j, "number", plan->number);
@@ -67,13 +68,11 @@ static void add_plan(struct json *j, const struct feed *feed, unsigned slot, con
     json_begin_array(j, "ranks");
     for (uint32_t i = 0; i < ranks; i++) {
         const struct feed_rank *r = find_rank(feed, slot, plan->number, plan->rank[i]);
-        if (r) {
-            flags |= atomic_load(&r->flags);
+        if (r)
             add_rank(j, r);
-        }
     }
     json_end_array(j);
-    json_bool(j, "guessed", flags & FEED_GUESSED);
+    json_bool(j, "guessed", plan->guessed != 0);
     json_end_object(j);
 }
 
@@ -215,20 +214,21 @@ static void add_missed(struct json *j, const struct control *control, const stru
 
 static void add_flags(struct json *j, uint32_t flags)
 {
-    static const char *const names[] = {"overflowed", "mapped", "partly", "guessed", "ended"};
+    static const char *const names[] = {"overflowed", "mapped", "partly", "unwatched", "stalled", "ended", "stopped"};
 
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         json_bool(j, names[i], flags >> i & 1);
 }
 
-/* Whatever was lost: when all has been seen to be read, all has been read. */
+/* Only of a list whose loader has reported its end. Where a file was read more often than planned other programs read
+ * the same files, and perhaps those that the loader did not. */
 static const char *verdict_of(const struct feed_report *r)
 {
-    if (r->unread == 0)
-        return "complete";
-    if (r->unread > r->unsure && coverage_of(r->flags)[0] == 'k')
+    if (!(r->flags & FEED_ENDED))
+        return "unknown";
+    if (r->unread > 0)
         return "incomplete";
-    return "unknown";
+    return r->unsure > 0 || r->again > 0 || r->flags & FEED_STALLED ? "unknown" : "complete";
 }
 
 static void add_report(struct json *j, const struct control *control, const struct feed_report *r)
@@ -236,6 +236,7 @@ static void add_report(struct json *j, const struct control *control, const stru
     json_begin_object(j, NULL);
     json_uint(j, "epoch", r->epoch);
     json_uint(j, "number", r->number);
+    json_uint(j, "asked", r->asked);
     json_uint(j, "rank", r->rank);
     json_uint(j, "ranks", r->loaders);
     json_string(j, "coverage", verdict_of(r));
@@ -247,7 +248,6 @@ static void add_report(struct json *j, const struct control *control, const stru
     json_uint(j, "read", r->read);
     json_uint(j, "unread", r->unread);
     json_uint(j, "unsure", r->unsure);
-    json_uint(j, "repeats", r->repeats);
     json_uint(j, "again", r->again);
     json_uint(j, "unplanned", r->unplanned);
     add_missed(j, control, r);
@@ -282,6 +282,32 @@ static uint64_t first_named(const struct control *control, uint64_t begin, uint6
             return i + 1;
     }
     return begin;
+}
+
+/* The latest one of the list that this was the end of. */
+static bool find_report(const struct feed *feed, const struct feed_end *end, struct feed_report *report)
+{
+    uint64_t last = atomic_load(&feed->reports);
+
+    for (uint64_t i = last; i > 0 && i + FEED_REPORTS > last; i--)
+        if (get_report(feed, i - 1, report) && report->asked == end->asked && report->rank == end->rank)
+            return true;
+    return false;
+}
+
+int feed_view_add_report(const struct control *control, const struct feed_end *end, struct str *text)
+{
+    struct feed_report *report = malloc(sizeof *report);
+    struct json json = {.out = text, .indent = true};
+
+    if (!report)
+        return -ENOMEM;
+    if (!find_report(control->config.feed, end, report))
+        *report = (struct feed_report){.epoch = end->epoch, .number = end->number, .rank = end->rank};
+    add_report(&json, control, report);
+    str_adds(text, "\n");
+    free(report);
+    return text->failed ? -ENOMEM : 0;
 }
 
 int control_epochs(struct control *control, struct str *text)

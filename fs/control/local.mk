@@ -53,6 +53,7 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/stream.c \
 	fs/control/stream.h \
 	fs/control/texts.h \
+	fs/control/verb-end.c \
 	fs/control/verb-exchange.c \
 	fs/control/verb-plan.c \
 	fs/control/verb-plan.h \

@@ -138,7 +138,7 @@ static void answer_parked(struct parked_read *parked)
 static int run_request(struct control_handle *handle, struct request_job *job)
 {
     struct charge charge = control_charge(handle->control, fuse_req_ctx(job->req)->uid);
-    struct asker asker = {job_gave_up, job, &charge};
+    struct asker asker = {job_gave_up, job, &charge, fuse_req_ctx(job->req)->pid};
     struct str request = STR_INIT, reply = STR_INIT, why = STR_INIT;
 
     stream_take(&handle->stream, &request);

@@ -292,7 +292,7 @@ static int make_reply(struct request_job *job, const struct known_file *known, s
 {
     struct control *control = fuse_req_userdata(job->req);
     struct charge charge = control_charge(control, fuse_req_ctx(job->req)->uid);
-    const struct asker asker = {job_gave_up, job, &charge};
+    const struct asker asker = {job_gave_up, job, &charge, fuse_req_ctx(job->req)->pid};
     struct plan_question question = {.asker = &asker};
     CLEANUP_FREE char *pairs = strdup(known->name);
     CLEANUP_STR struct str reply = STR_INIT;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct charge;
 struct control;
@@ -21,6 +22,7 @@ struct asker {
     bool (*gave_up)(void *user); /* nobody waits for the reply any more; NULL: always somebody does */
     void *user;
     struct charge *charge; /* for the reply, and in whose name anything else is; NULL: without a bound */
+    pid_t pid;             /* as the kernel gives it: 0 where it cannot be known */
 };
 
 static inline bool asker_gave_up(const struct asker *asker)

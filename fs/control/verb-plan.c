@@ -311,9 +311,10 @@ static void count_misplaced(const struct making *m)
     pthread_mutex_unlock(&m->control->plans.lock);
 }
 
-/* For the mount's owner: what is fed for one is not there for another. */
+/* For the mount's owner: what is fed for one is not there for another. What the feeder asks for is a guess. */
 static void wish_feed(const struct making *m, const struct planned *planned)
 {
+    const struct feed *feed = m->control->config.feed;
     const struct feed_wish wish = {
         .wanted = m->wanted,
         .layout = &planned->layout,
@@ -321,6 +322,7 @@ static void wish_feed(const struct making *m, const struct planned *planned)
         .node_of_rank = m->node_of_rank,
         .nodes = m->table->owners.nodes,
         .me = m->table->me,
+        .guess = feed && m->question->asker->pid == (pid_t)atomic_load(&feed->feeder) && m->question->asker->pid > 0,
     };
 
     if (m->wanted->feed && !m->charge.other)

@@ -33,8 +33,8 @@ static const struct verb verb_umount = {
     .run = umount_run,
 };
 
-static const struct verb *const verbs[] = {&verb_plan,     &verb_where,   &verb_samples, &verb_stage,
-                                           &verb_exchange, &verb_shuffle, &verb_umount,  NULL};
+static const struct verb *const verbs[] = {&verb_plan,     &verb_end,     &verb_where,  &verb_samples, &verb_stage,
+                                           &verb_exchange, &verb_shuffle, &verb_umount, NULL};
 
 enum {
     STRAY_MOST = 4096, /* what may follow the line of a verb that takes no payload, until it is refused with words */
@@ -65,6 +65,8 @@ enum work_class verbs_class(const char *bytes, size_t n)
     if (n && request_parse_line(verbs, bytes, end ? (size_t)(end - bytes) : n, &request, &why) == 0) {
         if (request.verb == &verb_exchange || request.verb == &verb_shuffle)
             return WORK_TURN;
+        if (request.verb == &verb_end)
+            return WORK_END;
         if (request.verb == &verb_plan)
             return WORK_LONG;
     }

@@ -17,9 +17,10 @@ enum { DECODERS = 16, TURNERS = 8 /* who waits for a turn should not wait for an
 /* Together less than CONTROL_SLOTS, so that some are always free to be read into. */
 static const struct {
     int threads, wait;
-} bounds[WORK_CLASSES] = {[WORK_QUICK] = {1, 32},  [WORK_LONG] = {2, 256},          [WORK_TURN] = {TURNERS, 8},
-                          [WORK_OTHERS] = {1, 16}, [WORK_DECODE] = {DECODERS, 256}, [WORK_DECODE_OTHERS] = {2, 64}};
-enum { THREADS = 1 + 1 + 2 + TURNERS + 1 + DECODERS + 2, TICK_MS = 50, REST_AFTER = 5 /* seconds */ };
+} bounds[WORK_CLASSES] = {
+    [WORK_QUICK] = {1, 32},  [WORK_LONG] = {2, 256},          [WORK_TURN] = {TURNERS, 8},    [WORK_END] = {4, 128},
+    [WORK_OTHERS] = {1, 16}, [WORK_DECODE] = {DECODERS, 256}, [WORK_DECODE_OTHERS] = {2, 64}};
+enum { THREADS = 1 + 1 + 2 + TURNERS + 4 + 1 + DECODERS + 2, TICK_MS = 50, REST_AFTER = 5 /* seconds */ };
 
 TAILQ_HEAD(work_list, request_work);
 

@@ -9,8 +9,18 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-/* WORK_TURN: what waits until the world has turned. */
-enum work_class { WORK_QUICK, WORK_LONG, WORK_TURN, WORK_OTHERS, WORK_DECODE, WORK_DECODE_OTHERS, WORK_CLASSES };
+/* WORK_TURN: what waits until the world has turned; WORK_END: until the feeder, which itself asks for what is long, has
+ * written a report. */
+enum work_class {
+    WORK_QUICK,
+    WORK_LONG,
+    WORK_TURN,
+    WORK_END,
+    WORK_OTHERS,
+    WORK_DECODE,
+    WORK_DECODE_OTHERS,
+    WORK_CLASSES
+};
 
 struct request_work {
     enum work_class class;

@@ -9,9 +9,9 @@
 struct coverage_plan;
 struct feed_course {
     uint64_t number, epoch;
-    uint64_t since; /* when it was asked for */
     uint64_t kind;  /* a hash of the pairs but for what differs from one epoch to the next */
-    bool guessed;   /* nobody asked for it */
+    uint32_t span;  /* positions from its loader within which reads are its own */
+    bool guessed;   /* no loader has asked for it */
     int slot;       /* in feed->plan and feed->rank; -1: none */
     uint32_t ranks; /* how many lists there are */
     uint32_t rank[FEED_RANKS];
@@ -21,6 +21,7 @@ struct feed_course {
     struct window window[FEED_RANKS];
     uint64_t seen[FEED_RANKS];      /* when a read of the list was last seen, 0: never */
     uint64_t began;                 /* when it was asked for */
+    bool watched;                   /* all directories of its files are */
     bool left[FEED_RANKS];          /* the loader of this rank is in a later epoch */
     struct coverage_plan *coverage; /* NULL: none */
     struct feed_course *before;     /* the same kind's epoch before this one, if it is there */

@@ -75,7 +75,7 @@ struct feed_course *courses_stale(const struct feed_courses *cs)
     for (int i = 0; i < cs->count; i++)
         for (int j = 0; j < cs->count; j++)
             if (cs->course[j]->kind == cs->course[i]->kind && cs->course[j]->epoch > cs->course[i]->epoch + 1 &&
-                is_left(cs->course[i]))
+                (!cs->course[j]->guessed || cs->course[i]->guessed) && is_left(cs->course[i]))
                 return cs->course[i];
     return NULL;
 }

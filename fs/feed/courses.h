@@ -21,7 +21,7 @@ struct feed_courses {
 void courses_add(struct feed_courses *courses, struct feed_course *course);
 void courses_remove(struct feed_courses *courses, struct feed_course *course);
 void courses_clear(struct feed_courses *courses);
-/* One whose loaders have all gone on, to another epoch than the next; NULL: none. */
+/* One whose loaders have all gone on, to another epoch than the next, and asked for that; NULL: none. */
 struct feed_course *courses_stale(const struct feed_courses *courses);
 
 /* A file was read. What it was taken for: NULL: nothing that was foreseen. */

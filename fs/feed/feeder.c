@@ -24,6 +24,7 @@
 
 enum {
     IDLE_MS = 100,    /* between two looks at the plans */
+    END_MS = 10,      /* while lists are read: a loader waits until its end was noticed */
     GATHER_US = 1000, /* for reads to come together */
     PAUSE_MS = 10,
     PAUSE_S = 3, /* after one signal: who took the mount away is done by then, or asks again */
@@ -58,6 +59,14 @@ static uint64_t bytes_of(void *user, uint32_t file)
     const struct feeder *f = user;
     uint64_t size = catalog_file(f->catalog, file).size;
     return size < f->file_most ? size : f->file_most;
+}
+
+/* The feeder opens it for that. */
+static bool is_unopened(void *user, uint32_t file)
+{
+    struct feeder *f = user;
+    coverage_own(f->coverage, file);
+    return pour_unopened(&f->pour, file);
 }
 
 static bool sees_file(void *user, uint32_t file)
@@ -103,6 +112,7 @@ static void catch_signals(void)
     action.sa_mask = both;
     sigaction(SIGUSR1, &action, NULL);
     sigaction(SIGUSR2, &action, NULL);
+    signal(SIGIO, SIG_IGN); /* of leases */
     sigprocmask(SIG_UNBLOCK, &both, NULL);
 }
 
@@ -137,7 +147,8 @@ static void feeder_open(struct feeder *f)
     int error = catalog_open_fd(FD_CATALOG, &f->catalog);
     if (error)
         feeder_fail("open the catalog", error);
-    error = coverage_create(f->feed, catalog_files(f->catalog), &f->coverage);
+    const struct coverage_rules rules = {size_of, is_unopened, f};
+    error = coverage_create(f->feed, catalog_files(f->catalog), &rules, &f->coverage);
     if (error)
         feeder_fail("count what is read", error);
     error = foresee_create(&f->config, f->catalog, f->feed, &f->courses, &f->foresight);
@@ -156,23 +167,44 @@ static void feeder_open(struct feeder *f)
     if (error)
         log_warning("how far loaders are cannot be seen (inotify: %s): only the first files of a plan are read ahead",
                     strerror(-error));
-    else if (f->config.sampler_ranks > 0)
-        pace_watch_rest(f->pace);
+    else if (pace_watch_rest(f->pace))
+        atomic_store(&f->feed->watcher, (uint32_t)getpid());
 }
 
 /* --- what others are told --- */
 
-/* The rest coverage tells. */
+/* Of lists that nobody has requested the windows tell where their loaders are. */
+static void publish_list(const struct feed_course *c, uint32_t list, struct feed_rank *r)
+{
+    const struct window *w = &c->window[list];
+    if (atomic_load(&r->number) != c->number) {
+        atomic_store(&r->number, 0);
+        atomic_store(&r->asked, 0);
+        atomic_store(&r->closed, 0);
+    }
+    atomic_store(&r->rank, c->rank[list]);
+    atomic_store(&r->samples, w->count);
+    if (!c->coverage || !coverage_publish(c->coverage, list, r)) {
+        atomic_store(&r->reached, w->reached);
+        atomic_store(&r->read, w->read < w->count ? w->read : w->count);
+        atomic_store(&r->late, w->late);
+        atomic_store(&r->again, w->again);
+        atomic_store(&r->flags, 0);
+        atomic_store(&r->seen, c->seen[list]);
+    }
+    if (c->left[list])
+        atomic_fetch_or(&r->flags, FEED_LEFT);
+    atomic_store(&r->fed, w->fed);
+    atomic_store(&r->ahead, w->ahead);
+    atomic_store(&r->number, c->number);
+}
+
 static void feeder_publish(struct feeder *f)
 {
-    coverage_look(f->coverage, clock_now());
     for (int i = 0; i < f->courses.count; i++) {
         const struct feed_course *c = f->courses.course[i];
-        for (uint32_t list = 0; c->slot >= 0 && list < c->ranks; list++) {
-            struct feed_rank *r = &f->feed->rank[c->slot][list];
-            atomic_store_explicit(&r->fed, c->window[list].fed, memory_order_relaxed);
-            atomic_store_explicit(&r->ahead, c->window[list].ahead, memory_order_relaxed);
-        }
+        for (uint32_t list = 0; c->slot >= 0 && list < c->ranks; list++)
+            publish_list(c, list, &f->feed->rank[c->slot][list]);
     }
     atomic_store_explicit(&f->feed->ahead, courses_ahead(&f->courses), memory_order_relaxed);
 }
@@ -186,31 +218,54 @@ static void drop_course(struct feeder *f, int slot)
         if (c->slot != slot)
             continue;
         if (c->coverage)
-            coverage_end(f->coverage, c->coverage);
+            coverage_forget(f->coverage, c->coverage);
         courses_remove(&f->courses, c);
         break;
     }
 }
 
-static void cover_course(struct feeder *f, struct feed_course *c, uint32_t flags, bool unwatched)
+/* What was not watched of a list, or not by this feeder all the time. */
+static uint32_t doubts_of(const struct feeder *f, const struct feed_course *c, const struct feed_asking *asking)
 {
-    const struct coverage_lists lists = {
-        .number = c->number,
-        .epoch = c->epoch,
-        .slot = (unsigned)c->slot,
-        .flags = flags,
-        .unwatched = unwatched,
-        .asked = c->since,
-        .ranks = c->ranks,
-        .rank = c->rank,
-        .start = c->start,
-        .file = c->file,
-        .size = size_of,
-        .user = f,
-    };
-    int error = coverage_begin(f->coverage, &lists, &c->coverage);
+    bool here = asking->watcher == (uint32_t)getpid() && asking->since > f->blind;
+    return (here ? 0 : FEED_UNWATCHED) | (c->watched ? 0 : FEED_PARTLY);
+}
+
+/* One that a feeder before this one has ended. */
+static bool is_closed(const struct feeder *f, const struct feed_course *c, uint32_t list,
+                      const struct feed_asking *asking)
+{
+    const struct feed_rank *r = &f->feed->rank[c->slot][list];
+    return asking->ended && atomic_load(&r->number) == c->number && atomic_load(&r->closed) == asking->ended;
+}
+
+static int cover_list(struct feeder *f, struct feed_course *c, uint32_t list, const struct feed_asking *asking)
+{
+    int error = 0;
+    if (asking->asked == 0 || is_closed(f, c, list, asking))
+        return 0;
+    if (!c->coverage)
+        error = coverage_follow(f->coverage, c, &c->coverage);
+    if (!error && coverage_begun(c->coverage, list) != asking->asked)
+        error = coverage_begin(f->coverage, c->coverage, list, asking, doubts_of(f, c, asking));
     if (error)
-        log_warning("what is read of epoch %" PRIu64 " is not counted: %s", c->epoch, strerror(-error));
+        return error;
+    if (asking->watcher == (uint32_t)getpid() && asking->since > f->blind)
+        coverage_watched(c->coverage, list);
+    if (asking->ended)
+        coverage_end(c->coverage, list, asking);
+    return 0;
+}
+
+/* Lists begin and end as the server has written down. */
+static void cover_course(struct feeder *f, struct feed_course *c, const struct recipe *recipe)
+{
+    for (uint32_t list = 0; list < c->ranks; list++) {
+        int error = cover_list(f, c, list, &recipe->asking[list]);
+        if (error)
+            log_warning("what rank %u reads of epoch %" PRIu64 " is not counted: %s", c->rank[list], c->epoch,
+                        strerror(-error));
+    }
 }
 
 /* A feeder before this one may have followed the plan. */
@@ -233,24 +288,24 @@ static void drop_stale(struct feeder *f)
         drop_course(f, c->slot);
 }
 
-static void begin_course(struct feeder *f, struct feed_course *c, int slot)
+static void begin_course(struct feeder *f, struct feed_course *c, int slot, const struct recipe *recipe)
 {
     struct pace_watched watched = {0};
     c->slot = slot;
     c->began = clock_now();
     resume_course(f, c);
     int error = f->pace ? pace_watch(f->pace, c->file, c->start[c->ranks], &watched) : -EMFILE;
-    bool partly = error || watched.watched < watched.directories;
-    if (f->pace && !partly)
-        pace_watch_rest(f->pace);
-    c->guessed = foresee_guessed(f->foresight, c->kind, c->epoch);
-    cover_course(f, c, (partly ? FEED_PARTLY : 0) | (c->guessed ? FEED_GUESSED : 0), watched.fresh > 0);
+    c->watched = !error && watched.watched == watched.directories;
+    if (watched.fresh > 0)
+        f->blind = clock_now();
+    cover_course(f, c, recipe);
     courses_add(&f->courses, c);
     drop_stale(f);
     log_debug("feeder", "plan %" PRIu64 ", epoch %" PRIu64 ": %u lists, %u samples, %u of %u directories watched",
               c->number, c->epoch, c->ranks, c->start[c->ranks], watched.watched, watched.directories);
 }
 
+/* While it is tried again reads pass by. */
 static void try_plan(struct feeder *f, int slot, const struct recipe *recipe)
 {
     struct feeder_plan *plan = &f->plan[slot];
@@ -258,9 +313,10 @@ static void try_plan(struct feeder *f, int slot, const struct recipe *recipe)
     int error = recipe_make(&f->book, recipe, &f->files, &course);
     plan->again = 0;
     if (!error) {
-        begin_course(f, course, slot);
+        begin_course(f, course, slot, recipe);
         return;
     }
+    f->blind = clock_now();
     if (++plan->attempts < ATTEMPTS_MOST)
         plan->again = clock_now() + AGAIN_S * SECOND;
     else
@@ -278,20 +334,19 @@ static void drop_guesses(struct feeder *f, uint64_t kind)
     }
 }
 
-/* A plan is asked for again: if it was guessed, by the loader itself now. False: it was dropped. */
-static bool confirm_plan(struct feeder *f, int slot)
+/* A plan is asked for again, if it was guessed by a loader now; or a list of it has ended. False: it was dropped. */
+static bool confirm_plan(struct feeder *f, int slot, const struct recipe *recipe)
 {
     for (int i = 0; i < f->courses.count; i++) {
         struct feed_course *c = f->courses.course[i];
         if (c->slot != slot)
             continue;
         /* What was fed for a guess may have left the page cache since. */
-        for (uint32_t list = 0; c->guessed && list < c->ranks; list++)
+        for (uint32_t list = 0; c->guessed && !recipe->guessed && list < c->ranks; list++)
             if (c->seen[list] == 0)
                 window_restart(&c->window[list]);
-        c->guessed = false;
-        if (c->coverage)
-            coverage_confirm(c->coverage);
+        c->guessed = recipe->guessed;
+        cover_course(f, c, recipe);
         return true;
     }
     return false;
@@ -311,7 +366,7 @@ static void look_at_plan(struct feeder *f, int slot, uint64_t now)
         if (plan->number)
             drop_course(f, slot);
         *plan = (struct feeder_plan){.version = version, .number = recipe.number, .again = now};
-    } else if (!plan->again && !confirm_plan(f, slot)) {
+    } else if (!plan->again && !confirm_plan(f, slot, &recipe)) {
         plan->attempts = 0;
         plan->again = now;
     }
@@ -324,6 +379,8 @@ static void look_at_plans(struct feeder *f)
     uint64_t now = clock_now();
     for (int slot = 0; slot < FEED_PLANS && !pause_asked; slot++)
         look_at_plan(f, slot, now);
+    if (pause_asked)
+        f->blind = clock_now();
 }
 
 /* --- reads --- */
@@ -338,21 +395,15 @@ static void note_taken(void *user)
 static void note_read(void *user, uint32_t file)
 {
     struct feeder *f = user;
-    bool began;
-    bool validation = foresee_read(f->foresight, file, &began);
-    for (int i = 0; began && i < f->courses.count; i++)
-        if (f->courses.course[i]->guessed && f->courses.course[i]->coverage)
-            coverage_forget(f->courses.course[i]->coverage);
-    if (validation)
-        return;
-    coverage_event(f->coverage, file, COVERAGE_ACCESS, f->now, NULL);
-    courses_read(&f->courses, file, f->now);
+    coverage_event(f->coverage, file, COVERAGE_ACCESS, f->now);
+    if (!foresee_read(f->foresight, file))
+        courses_read(&f->courses, file, f->now);
 }
 
 static void note_closed(void *user, uint32_t file)
 {
     struct feeder *f = user;
-    coverage_event(f->coverage, file, COVERAGE_CLOSE, f->now, NULL);
+    coverage_event(f->coverage, file, COVERAGE_CLOSE, f->now);
 }
 
 static void note_lost(void *user)
@@ -423,23 +474,38 @@ static bool feeder_goes_on(const struct feeder *f)
 static void feeder_sleep(const struct feeder *f, uint64_t wait)
 {
     struct pollfd seen = {.fd = f->pace ? pace_fd(f->pace) : -1, .events = POLLIN};
-    const struct timespec time = {(time_t)(wait / SECOND), (long)(wait % SECOND)};
+    uint64_t longest = coverage_any(f->coverage) ? END_MS * MILLISECOND : wait;
+    const struct timespec time = {0, (long)(longest < wait ? longest : wait)};
     if (wait >= IDLE_MS * MILLISECOND && ppoll(&seen, 1, &time, NULL) > 0)
         clock_sleep(GATHER_US * 1000);
     else if (wait < IDLE_MS * MILLISECOND)
         clock_sleep(wait);
 }
 
-static void feeder_run(struct feeder *f)
+/* Lists that had ended before events were taken, all of them, have their reports then. */
+static bool take_events(struct feeder *f)
 {
     const struct pace_events events = {note_taken, note_read, note_closed, note_lost, f};
-    uint64_t looked = 0;
+    bool drained = true;
+    coverage_arm(f->coverage);
+    if (f->pace && !pace_take(f->pace, &events, &drained))
+        return false;
+    if (drained && coverage_settle(f->coverage, clock_now()))
+        feeder_publish(f);
+    return true;
+}
+
+static void feeder_run(struct feeder *f)
+{
+    uint64_t looked = 0, number = 0;
     while (feeder_goes_on(f)) {
-        uint64_t now = clock_now();
+        uint64_t now = clock_now(), last = atomic_load(&f->feed->numbers);
         if (pause_asked)
             feeder_pause(f);
-        if (now - looked >= IDLE_MS * MILLISECOND / 2) {
+        if (last != number || now - looked >= IDLE_MS * MILLISECOND / 2) {
+            number = last;
             look_at_plans(f);
+            coverage_look(f->coverage, now);
             feeder_publish(f);
             uint64_t wrong = foresee_step(f->foresight, now);
             if (wrong)
@@ -447,7 +513,7 @@ static void feeder_run(struct feeder *f)
             looked = now;
         }
         f->now = now;
-        if (f->pace && !pace_take(f->pace, &events))
+        if (!take_events(f))
             break;
         uint64_t wait = feeder_burst(f);
         if (wait)

@@ -36,6 +36,7 @@ struct feeder {
     struct throttle throttle;
     uint64_t file_most; /* bytes of a file that are fed */
     uint64_t now;       /* when events were last taken */
+    uint64_t blind;     /* until then reads of a plan that was there may have passed unseen */
     pid_t keeper;
 };
 

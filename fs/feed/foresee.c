@@ -78,13 +78,12 @@ static void note_guess(struct foresight *f, uint64_t kind, uint64_t epoch)
     f->guess[f->guesses++ % GUESSES] = (struct guess){kind, epoch};
 }
 
-bool foresee_guessed(const struct foresight *f, uint64_t kind, uint64_t epoch)
+static bool was_guessed(const struct foresight *f, uint64_t kind, uint64_t epoch)
 {
     for (unsigned i = 0; i < f->guesses && i < GUESSES; i++)
         if (f->guess[i].kind == kind && f->guess[i].epoch == epoch)
             return true;
-    /* the prediction's course, which is being made */
-    return f->predict && f->kind == 0 && f->epoch == epoch && atomic_load(&f->feed->foresight) == FORESIGHT_FOLLOWING;
+    return false;
 }
 
 static bool starts_with(const char *text, const char *beginning)
@@ -139,7 +138,7 @@ static void guess_next(struct foresight *f)
         const struct feed_course *c = courses->course[i];
         CLEANUP_STR struct str request = STR_INIT;
         struct recipe recipe;
-        if (c->slot < 0 || has_next(courses, c) || !is_at_its_end(c) || foresee_guessed(f, c->kind, c->epoch + 1))
+        if (c->slot < 0 || has_next(courses, c) || !is_at_its_end(c) || was_guessed(f, c->kind, c->epoch + 1))
             continue;
         note_guess(f, c->kind, c->epoch + 1); /* whatever comes of it: once */
         if (!recipe_take(f->feed, (unsigned)c->slot, &recipe) || recipe.number != c->number ||
@@ -365,33 +364,31 @@ static void judge_reads(struct foresight *f)
 }
 
 /* What begins after it has no read before it, and is not taken for it. */
-static bool follow_read(struct foresight *f, uint32_t file, uint32_t sample, bool *began)
+static bool follow_read(struct foresight *f, uint32_t file, uint32_t sample)
 {
     const struct seen_read *before = &f->last[(f->reads - 1) % JUDGED];
-    bool was = f->natural, after = comes_after(f, sample);
+    bool after = comes_after(f, sample);
 
     if (f->reads > 0 && before->sample == sample)
-        return was && before->natural;
+        return f->natural && before->natural;
     f->last[f->reads++ % JUDGED] = (struct seen_read){file, sample, after};
     if (f->kind && f->reads - f->judged >= JUDGED)
         judge_reads(f);
     if (f->reads % (NATURAL / 4) == 0)
         f->natural = are_natural(f, NATURAL);
-    *began = f->natural && !was;
     return f->natural && after;
 }
 
-bool foresee_read(struct foresight *f, uint32_t file, bool *began)
+bool foresee_read(struct foresight *f, uint32_t file)
 {
     uint32_t sample = f->predict && file < f->files ? f->sample[file] : NO_SAMPLE;
     uint32_t state = atomic_load(&f->feed->foresight);
 
-    *began = false;
     if (sample == NO_SAMPLE)
         return false;
     if (state == FORESIGHT_READING)
         predict_read(f->predict, sample);
-    return state == FORESIGHT_FOLLOWING && follow_read(f, file, sample, began);
+    return state == FORESIGHT_FOLLOWING && follow_read(f, file, sample);
 }
 
 /* The course of the prediction; the one of the next epoch is of the same kind. */

@@ -15,12 +15,9 @@ struct foresight;
 int foresee_create(const struct mount_config *config, const struct catalog *catalog, struct feed *feed,
                    const struct feed_courses *courses, struct foresight **foresight);
 void foresee_destroy(struct foresight *foresight);
-/* A file was read. True: in a natural order, as for validation: no list is meant. `began`: from now on. */
-bool foresee_read(struct foresight *foresight, uint32_t file, bool *began);
+/* A file was read. True: in a natural order, as for validation: no list is meant. */
+bool foresee_read(struct foresight *foresight, uint32_t file);
 /* A few times a second: searches for a while, asks for what comes next. Returns the kind of a prediction that turned
  * out wrong, whose courses are to be dropped; else 0. */
 uint64_t foresee_step(struct foresight *foresight, uint64_t now);
-/* Was this plan asked for here? */
-bool foresee_guessed(const struct foresight *foresight, uint64_t kind, uint64_t epoch);
-
 #endif

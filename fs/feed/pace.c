@@ -162,14 +162,15 @@ int pace_watch(struct pace *p, const uint32_t *file, uint32_t count, struct pace
     return 0;
 }
 
-void pace_watch_rest(struct pace *p)
+bool pace_watch_rest(struct pace *p)
 {
     uint64_t directories = catalog_directories(p->catalog);
     if (directories > REST_MOST || p->count >= directories)
-        return;
+        return p->count >= directories;
     for (uint64_t d = 1; d <= directories && !p->full; d++)
         if (!is_watched(p, d) && watch_directory(p, d) == -ENOSPC)
             p->full = true; /* nobody misses them much: it is not said */
+    return p->count >= directories;
 }
 
 /* --- events --- */
@@ -195,11 +196,13 @@ static void take_event(const struct pace *p, const struct inotify_event *event, 
         events->closed(events->user, file);
 }
 
-bool pace_take(struct pace *p, const struct pace_events *events)
+bool pace_take(struct pace *p, const struct pace_events *events, bool *drained)
 {
     bool gone = false;
-    for (int i = 0; i < PIECES; i++) {
+    *drained = false;
+    for (int i = 0; i < PIECES && !*drained; i++) {
         ssize_t n = read(p->fd, p->buffer, sizeof p->buffer);
+        *drained = n < (ssize_t)(sizeof p->buffer / 2); /* the kernel had room for more */
         if (n <= 0)
             break;
         events->taken(events->user);
@@ -209,8 +212,6 @@ bool pace_take(struct pace *p, const struct pace_events *events)
             take_event(p, event, events);
             at += (ssize_t)(sizeof *event + event->len);
         }
-        if (n < (ssize_t)(sizeof p->buffer / 2))
-            break;
     }
     return !gone;
 }

@@ -21,8 +21,9 @@ struct pace_watched {
     uint32_t directories, watched, fresh;
 };
 int pace_watch(struct pace *pace, const uint32_t *file, uint32_t count, struct pace_watched *watched);
-/* And all others, where they are few: that reads of files which nobody planned are seen. */
-void pace_watch_rest(struct pace *pace);
+/* And all others, where they are few: that reads of files which nobody planned are seen, and those of later plans from
+ * their beginning. True: all directories are watched. */
+bool pace_watch_rest(struct pace *pace);
 bool pace_sees(const struct pace *pace, uint32_t file); /* its directory is watched */
 
 struct pace_events {
@@ -32,7 +33,7 @@ struct pace_events {
     void (*lost)(void *user);                  /* there were more than the queue holds */
     void *user;
 };
-/* Those that have come. False: the mount is gone. */
-bool pace_take(struct pace *pace, const struct pace_events *events);
+/* Those that have come. False: the mount is gone. `drained`: there were no more. */
+bool pace_take(struct pace *pace, const struct pace_events *events, bool *drained);
 
 #endif

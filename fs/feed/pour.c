@@ -18,13 +18,24 @@ int pour_init(struct pour *p, const struct catalog *catalog, const char *mountpo
     return n < 0 || p->prefix >= sizeof p->path ? -ENAMETOOLONG : 0;
 }
 
-static int ask_for(int fd, const struct pour *p, uint64_t bytes)
+/* A descriptor; or -errno. */
+static int open_file(struct pour *p, uint32_t file)
 {
     struct stat st;
-    if (fstat(fd, &st))
+    long n =
+        catalog_path(p->catalog, catalog_file_ino(p->catalog, file), p->path + p->prefix, sizeof p->path - p->prefix);
+    if (n < 0)
+        return -ENAMETOOLONG;
+    CLEANUP_CLOSE int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &st))
         return -errno;
     if (major(st.st_dev) != 0 || minor(st.st_dev) != p->minor)
         return -ENODEV;
+    return steal_fd(fd);
+}
+
+static int ask_for(int fd, uint64_t bytes)
+{
     for (uint64_t at = 0; at < bytes; at += POUR_PIECE) {
         uint64_t left = bytes - at;
         int error = posix_fadvise(fd, (off_t)at, (off_t)(left < POUR_PIECE ? left : POUR_PIECE), POSIX_FADV_WILLNEED);
@@ -36,14 +47,20 @@ static int ask_for(int fd, const struct pour *p, uint64_t bytes)
 
 int pour_file(struct pour *p, uint32_t file, uint64_t bytes)
 {
-    long n =
-        catalog_path(p->catalog, catalog_file_ino(p->catalog, file), p->path + p->prefix, sizeof p->path - p->prefix);
-    if (n < 0)
-        return -ENAMETOOLONG;
-    CLEANUP_CLOSE int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    int error = fd < 0 ? -errno : ask_for(fd, p, bytes);
+    CLEANUP_CLOSE int fd = open_file(p, file);
+    int error = fd < 0 ? fd : ask_for(fd, bytes);
     p->failed += error != 0;
     p->files += error == 0;
     p->bytes += error == 0 ? bytes : 0;
     return error;
+}
+
+/* Who opens the file meanwhile waits until the lease is given back, and the kernel says so by SIGIO. */
+bool pour_unopened(struct pour *p, uint32_t file)
+{
+    CLEANUP_CLOSE int fd = open_file(p, file);
+    if (fd < 0 || fcntl(fd, F_SETLEASE, F_WRLCK))
+        return false;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return true;
 }

@@ -6,6 +6,7 @@
 #include "fs/catalog/catalog.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { POUR_PIECE = 128 << 10 }; /* for one call: the kernel reads no more than the mount's readahead, silently */
@@ -21,5 +22,8 @@ struct pour {
 int pour_init(struct pour *pour, const struct catalog *catalog, const char *mountpoint, unsigned minor);
 /* The first bytes of a file. -ENODEV: another file system stands there; others: this file cannot be opened. */
 int pour_file(struct pour *pour, uint32_t file, uint64_t bytes);
+/* Has nobody else the file open, or mapped? The kernel grants a lease then, to its owner and to root: for others it
+ * stays unknown, which is false. */
+bool pour_unopened(struct pour *pour, uint32_t file);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -19,9 +20,10 @@ bool recipe_take(const struct feed *feed, unsigned slot, struct recipe *r)
         return false;
     r->number = plan.number;
     r->epoch = plan.epoch;
-    r->since = plan.since;
+    r->guessed = plan.guessed != 0;
     r->ranks = plan.ranks;
     memcpy(r->rank, plan.rank, sizeof r->rank);
+    memcpy(r->asking, plan.asking, sizeof r->asking);
     memcpy(r->pairs, plan.pairs, sizeof r->pairs);
     return r->number != 0 && r->ranks > 0 && r->ranks <= FEED_RANKS && memchr(r->pairs, 0, sizeof r->pairs) &&
            !strchr(r->pairs, '/');
@@ -59,6 +61,15 @@ uint64_t recipe_kind(const struct recipe *r)
         if (!differs_by_epoch(at))
             kind = hash64(at, strcspn(at, ","), kind + 1);
     return kind;
+}
+
+/* Eight workers of a loader, who have been asked for two batches each, read within it. */
+static uint32_t recipe_span(const struct recipe *r)
+{
+    enum { SPAN_LEAST = 64, BATCHES = 16, SPAN_MOST = 1 << 24 };
+    CLEANUP_FREE char *text = value_of(r->pairs, "batch");
+    uint64_t batch = text ? strtoull(text, NULL, 10) : 0;
+    return batch < SPAN_MOST / BATCHES ? SPAN_LEAST + BATCHES * (uint32_t)batch : SPAN_MOST;
 }
 
 /* --- samples --- */
@@ -194,7 +205,8 @@ int recipe_make(struct recipe_book *book, const struct recipe *r, const struct w
         return error;
     (*course)->number = r->number;
     (*course)->epoch = r->epoch;
-    (*course)->since = r->since;
+    (*course)->guessed = r->guessed;
+    (*course)->span = recipe_span(r);
     (*course)->kind = recipe_kind(r);
     memcpy((*course)->rank, r->rank, sizeof r->rank);
     return 0;

@@ -9,8 +9,9 @@
 
 struct recipe {
     uint64_t number, epoch;
-    uint64_t since; /* when it was last asked for */
+    bool guessed; /* by the feeder itself */
     uint32_t ranks, rank[FEED_RANKS];
+    struct feed_asking asking[FEED_RANKS];
     char pairs[FEED_TEXT];
 };
 

@@ -257,12 +257,12 @@ static void fed_end(struct feed_served *served)
     atomic_fetch_add_explicit(&served->done, 1, memory_order_relaxed);
 }
 
-/* While somebody follows what loaders read. */
+/* Once there is a list whose reads are counted. Before the reply: whoever gets that finds the read noted. */
 static void note_answer(const struct pending_read *p)
 {
     struct feed *feed = p->reads->feed;
 
-    if (atomic_load_explicit(&feed->feeder, memory_order_relaxed) != 0)
+    if (atomic_load_explicit(&feed->noting, memory_order_relaxed) != 0)
         feed_note_add(feed, &(struct feed_answer){.file = p->read.span.file,
                                                   .bytes = (uint32_t)p->read.span.length,
                                                   .waited = clock_now() - p->read.began,

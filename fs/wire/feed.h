@@ -25,15 +25,27 @@ enum {
     FEED_NOTES = 8192, /* a power of two */
 };
 
+/* One rank's list: the last time that a program asked for it, and its end. Numbers grow with each request, of any list;
+ * times are nanoseconds, monotonic. */
+struct feed_asking {
+    uint64_t asked, since; /* number of the request, 0: none; its time */
+    uint64_t notes;        /* notes of READs before it */
+    uint64_t ended, until; /* number of the request that ended the list, 0: none; its time */
+    uint32_t stopped;      /* 1: its loader left it before the end */
+    uint32_t watcher;      /* process id of the feeder that watched all directories before the reply; 0: none */
+};
+
 /* Written under `version`: odd while it is being written, and greater by 2 after. */
 struct feed_plan {
     _Atomic uint32_t version;
     uint32_t ranks;  /* of this node: how many of `rank` count */
-    uint64_t number; /* of the asking: it grows with each; 0: none. The same plan asked for again keeps its own */
-    uint64_t asked;  /* likewise, of the last asking: the server's alone */
-    uint64_t since;  /* when that was: nanoseconds, monotonic */
+    uint64_t number; /* of the first request; 0: no plan. The same plan requested again keeps its own */
+    uint64_t asked;  /* of the last request: the server's alone */
     uint64_t epoch;
+    uint32_t guessed;          /* 1: only the feeder has asked for it */
     uint32_t rank[FEED_RANKS]; /* in their order */
+    struct feed_asking asking[FEED_RANKS];
+    uint8_t digest[16];    /* of the plan */
     char pairs[FEED_TEXT]; /* the file plan/PAIRS of the control mount, but for rank= and reply=; ends with a zero */
 };
 
@@ -63,15 +75,21 @@ struct feed_rank {
     _Atomic uint32_t flags;   /* enum feed_flag */
     _Atomic uint64_t ahead;   /* bytes fed and not read yet */
     _Atomic uint64_t seen;    /* when it was last seen to read: nanoseconds, monotonic */
+    _Atomic uint64_t asked;   /* number of the request whose reads are counted; 0: none */
+    _Atomic uint64_t closed;  /* number of the request that ended it, once its report is final */
 };
 
 enum feed_flag {
-    FEED_OVERFLOWED = 1, /* events were lost, or the feeder was not there all the time: what was read is not known */
-    FEED_MAPPED = 2,     /* files are opened and never read: they are mapped, and their reading cannot be seen */
+    FEED_OVERFLOWED = 1, /* events were lost */
+    FEED_MAPPED = 2,     /* others opened files of the list and did not read them: perhaps they are mapped */
     FEED_PARTLY = 4,     /* not all directories are watched */
-    FEED_GUESSED = 8,    /* nobody asked for this plan */
-    FEED_ENDED = 16,     /* the report is whole: the epoch has been left */
+    FEED_UNWATCHED = 8,  /* no feeder watched, or not the same one all the time */
+    FEED_STALLED = 16,   /* the feeder stood still when the list began or ended: reads beyond it may be counted */
+    FEED_ENDED = 32,     /* the loader has reported its end: the report is final */
+    FEED_STOPPED = 64,   /* and that it left the list early */
+    FEED_LEFT = 128,     /* nobody reads it any more */
 };
+enum { FEED_END_MS = 1000 }; /* for so long the server waits until the report of an end is final */
 
 /* A READ that the server has answered, for who looks where samples came from and who waited for them. A ring: the
  * feeder that does not come in time misses some. */
@@ -102,12 +120,12 @@ struct feed_report {
     uint32_t loaders;        /* ranks of the plan on this node */
     uint64_t number, epoch;  /* of the plan */
     uint64_t began, ended;   /* nanoseconds, of the day's clock: first and last read */
+    uint64_t asked;          /* number of the request that began the list */
     uint64_t samples, bytes; /* of the list; repeats count */
-    uint64_t read;           /* positions of the list */
-    uint64_t unread;         /* files of the list that were not read at all */
-    uint64_t unsure;         /* of these, such that may have been read unseen */
-    uint64_t repeats;        /* positions not read whose file was read at another */
-    uint64_t again;          /* reads of what had been read as often as planned */
+    uint64_t read;           /* files of the list: read by somebody since it began */
+    uint64_t unread;         /* certainly not read */
+    uint64_t unsure;         /* all others */
+    uint64_t again;          /* reads of files that had been read as often as planned */
     uint64_t unplanned;      /* reads of files that no list of this node has: the same number for all its ranks */
     uint64_t late, late_sum, late_most; /* samples that waited for a server, nanoseconds */
     uint64_t late_from[FEED_PLACES];
@@ -126,6 +144,8 @@ struct feed {
     _Atomic uint32_t off;                 /* 1: they died over and over, or there is no program: none is started, */
     _Atomic uint32_t paused;              /* 1: the mount is being taken away, and it opens nothing */
     _Atomic uint64_t again;               /* off: until then: nanoseconds, monotonic; 0: for good */
+    _Atomic uint32_t noting;              /* 1: a plan was requested, READs are noted from then on */
+    _Atomic uint32_t watcher;             /* the feeder, once it watches all directories */
     _Alignas(64) _Atomic uint64_t window; /* bytes that it may be ahead, as it has chosen */
     _Atomic uint64_t ahead;               /* bytes that it is ahead */
     _Atomic uint64_t numbers;             /* the last plan's number */

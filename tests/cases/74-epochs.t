@@ -1,6 +1,6 @@
 #!/bin/bash
-# What is said of an epoch's lists: that all was read, what was skipped, read again or not planned; and that it is not
-# known, where events were lost, the feeder was killed, or files are mapped.
+# What is said of an epoch's lists: that all was read, what was skipped or not planned; and that it is not known, where
+# events were lost, the feeder was away, files are mapped, or somebody else reads them. No word of it may be false.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
@@ -9,51 +9,67 @@ src=$tmp/src mnt=$tmp/mnt
 make_files "$src" 400 20000
 mkdir "$src/val"
 echo other >"$src/val/other"
+: >"$src/class0/empty.bin"
 
-# A loader of both ranks of an epoch, in turns. It waits until its plan is followed, if it is in no hurry.
+# A loader of both ranks of an epoch, in turns, or of all samples as one rank ("one"). It prints what `end` replies.
 cat >"$tmp/loader.py" <<'END'
 import json, mmap, os, sys, time
 mnt, epoch, how = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 names = open(mnt + '/.dealfs/samples').read().splitlines()
-def ask(rank):
+ranks, batch = (1, 1) if 'one' in how else (2, 8)
+def ask(line):
     with open(mnt + '/.dealfs/control', 'r+b', buffering=0) as f:
-        f.write(b'plan epoch=%d ranks=2 batch=8 count=%d rank=%d feed=yes under=. match=*.bin\n' % (epoch, 400, rank))
-        return [int(line) for line in f.read().split()]
-def followed():
-    plans = json.load(open(mnt + '/.dealfs/status'))['feed']['plans']
-    return any(p['epoch'] == epoch and len(p['ranks']) == 2 for p in plans)
+        f.write(line.encode() + b'\n')
+        return f.read().decode()
+def ask_list(rank):
+    return [int(line) for line in ask(f'plan epoch={epoch} ranks={ranks} batch={batch} rank={rank} feed=yes'
+                                      ' match=*.bin').split()]
+samples = [name for name in names if name.endswith('.bin')]
 def read(sample):
-    path = f'{mnt}/{names[sample]}'
-    with open(path, 'rb') as f:
-        if 'mapped' in how:
+    with open(f'{mnt}/{samples[sample]}', 'rb') as f:
+        if 'mapped' in how and os.fstat(f.fileno()).st_size:
             with mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as m:
                 return sum(m[::4096])
         while f.read(8192):
             pass
-lists = [ask(0), ask(1)]
-deadline = time.monotonic() + 20
-while not ('hurried' in how or followed()):
-    assert time.monotonic() < deadline
-    time.sleep(0.02)
+kept = []
+if 'kept' in how:
+    for name in samples[:100]:
+        with open(f'{mnt}/{name}', 'rb') as f:
+            if os.fstat(f.fileno()).st_size:
+                kept.append(mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ))
+lists = [ask_list(rank) for rank in range(ranks)] if 'rest' not in how else eval(open(mnt + '.lists').read())
+open(mnt + '.lists', 'w').write(repr(lists))
 for at in range(len(lists[0])):
-    if 'half' in how and at == 100:
+    if 'half' in how and at == 100 or 'none' in how:
         break
     if 'rest' in how and at < 100:
         continue
-    for rank in 0, 1:
+    for rank in range(ranks):
+        if at >= len(lists[rank]) or 'kept' in how and lists[rank][at] < 100:
+            continue
         if 'careless' in how and rank == 1 and at in (50, 60, 199):
+            print(samples[lists[1][at]], file=sys.stderr)
             continue
         read(lists[rank][at])
-        if 'careless' in how and rank == 0 and at in (70, 71):
+        if 'twice' in how and at in (70, 71):
             read(lists[rank][at])
 if 'careless' in how:
     open(mnt + '/val/other').read()
-    print(*[names[lists[1][at]] for at in (50, 60, 199)], sep='\n')
+if 'verified' in how:
+    sys.stdin.readline()
+    os.system(sys.argv[-1])
+if 'half' in how:
+    sys.exit(0)
+for rank in range(ranks):
+    r = json.loads(ask(f'end epoch={epoch} rank={rank}'))
+    assert r['read'] + r['unread'] + r['unsure'] == len(set(lists[rank])), r
+    print(rank, r['coverage'], r['unread'], r['again'])
 END
-sed -i "s/ under=. match=/ match=/" "$tmp/loader.py"
-load() { timeout 60 python3 "$tmp/loader.py" "$mnt" "$@"; }
+load() { timeout 60 python3 "$tmp/loader.py" "$mnt" "$@" </dev/null; }
+both() { printf '0 %s\n1 %s\n' "$1" "${2-$1}"; }
 
-# epoch: the report of it says KEY VALUE of a rank
+# epoch rank key: of its report
 report() {
     python3 -c '
 import json, sys
@@ -64,57 +80,80 @@ for r in json.load(open(sys.argv[1] + "/.dealfs/epochs")):
 says() { [ "$(report "$1" "$2" "$3")" = "$4" ]; }
 
 mount_up -o ram=100M "$src" "$mnt"
-one_line 'no epoch has been read' 'no list of a plan' dealfs status --epoch "$mnt"
+one_line 'no epoch was requested' 'no list of a plan' dealfs status --epoch "$mnt"
+exec 3<>"$mnt/.dealfs/control"
+echo 'end epoch=7 rank=0' >&3
+cat <&3 2>"$tmp/refused" && refused=no || refused=yes
+like 'nor can one end' "$refused $(cat <&3)" 'yes no list of epoch 7, rank 0'
+exec 3>&-
 
-ok 'a loader that reads all' load 0
-ok 'is seen to' wait_for 10 says 0 0 coverage complete
-ok 'on both ranks' wait_for 10 says 0 1 coverage complete
-is 'none was read again' "$(report 0 0 again)$(report 0 1 again)" 00
+# --- plain words ---
+
+# Loaders read at once what they have planned, the first one before there is a feeder.
+for epoch in 0 1 2; do
+    is 'all is read, an empty file among it; that is known once the end is' "$(load $epoch)" "$(both 'complete 0 0')"
+done
 out=$(dealfs status --epoch "$mnt")
 is 'that is no failure' $? 0
-like 'and is said' "$out" 'rank 0 .*200 samples, 3.8 MiB: every planned sample was read'
+like 'and is said' "$out" 'rank 0 .*20[01] samples, 3.8 MiB: every planned sample was read'
+is 'the last list has ended' "$(report 2 1 ended)" True
 
-load 1 careless >"$tmp/skipped"
-ok 'the next epoch is left for another' load 2
-ok 'which is followed' wait_for 10 says 2 1 coverage complete
-ok 'three samples that were skipped are known' wait_for 10 says 1 1 unread 3
-is 'so is that it is over' "$(report 1 1 ended)$(report 1 1 coverage)" Trueincomplete
-is 'two were read again' "$(report 1 0 again)" 2
-out=$(dealfs status --epoch 1 "$mnt")
+is 'three samples are skipped' "$(load 3 careless 2>"$tmp/skipped")" "$(both 'complete 0 0' 'incomplete 3 0')"
+out=$(dealfs status --epoch "$mnt")
 is 'the exit status tells' $? 3
 like 'it is said' "$out" 'rank 1 .*: 3 samples were not read'
 while read -r name; do like 'by name' "$out" "$name"; done <"$tmp/skipped"
-like 'what was read twice' "$out" 'rank 0 .*: every planned sample was read; 2 reads of such as had been read'
-like 'what was not planned' "$out" 'not planned val/other'
-is 'as JSON, too' "$(dealfs status --json --epoch=1 "$mnt" | python3 -c '
-import json, sys
-print(sum(len(r["missed"]) for r in json.load(sys.stdin)))')" 3
-is 'of all mounts' "$(dealfs status --json --epoch 1 | python3 -c '
+like 'what was not planned, too' "$out" 'not planned val/other'
+is 'and as JSON, of all mounts' "$(dealfs status --json --epoch 3 | python3 -c '
 import json, sys
 mounts = [m for m in json.load(sys.stdin) if m["mountpoint"] == sys.argv[1]]
 print(sum(len(r["missed"]) for m in mounts for r in m["epochs"]))' "$mnt")" 3
+is 'what was read twice' "$(load 4 twice)" "$(both 'unknown 0 2')"
+like 'may have been read by two' "$(dealfs status --epoch "$mnt")" 'somebody read every .* 2 reads of files that had'
+is 'the same epoch again is another list' "$(load 4)" "$(both 'complete 0 0')"
+is 'that takes the place of the first one' "$(report 4 0 again)" 0
 
-ok 'half of an epoch' load 3 half
-ok 'is seen' wait_for 10 says 3 0 read 100
+load 5 half
+ok 'a list whose end nobody reports' wait_for 10 says 5 0 read 100
+out=$(dealfs status --epoch 5 "$mnt")
+is 'is no failure' $? 0
+like 'but being read' "$out" 'rank 0 .*: 100 read so far'
+is 'of the rest nothing is claimed' "$(report 5 0 unread) $(report 5 0 coverage)" '0 unknown'
+
+# --- other readers ---
+
+for other in "dealfs verify $mnt" "cat $mnt/class*/*.bin"; do
+    is 'what others read is not what a loader reads' \
+        "$(load 6 one none verified "$other >/dev/null" | cut -d ' ' -f 2,3)" 'unknown 0'
+done
+is 'nor beside a loader' "$(load 7 one verified "cat $mnt/class*/*.bin >/dev/null" | cut -d ' ' -f 2,3)" 'unknown 0'
+
+# --- what cannot be seen ---
+
+is 'mapped files' "$(load 8 mapped | cut -d ' ' -f 2,3 | sort -u)" 'unknown 0'
+like 'which is said' "$(dealfs status --epoch 8 "$mnt")" 'as mmap does'
+is 'mapped before' "$(load 9 kept | cut -d ' ' -f 2,3 | sort -u)" 'unknown 0'
+is 'and not any more' "$(load 10)" "$(both 'complete 0 0')"
+
+load 11 half
 feeder=$(value "$mnt" feed.feeder)
 kill -9 "$feeder"
 another() { [ "$(value "$mnt" feed.feeder)" != "$feeder" ] && [ "$(value "$mnt" feed.feeder)" != 0 ]; }
 ok 'a feeder that is killed is replaced' wait_for 20 another
-ok 'the rest of it' load 3 rest
-ok 'is followed' wait_for 10 says 3 0 overflowed True
-load 4 >"$tmp/skipped"
-ok 'what was read is counted on' wait_for 10 says 3 0 ended True
-like 'and it is said that the rest is not known' "$(dealfs status --epoch 3 "$mnt")" \
-    'rank 0 .*(whether the other .* not known|every planned sample)'
+ok 'and follows the list' wait_for 10 says 11 0 unwatched True
+is 'nothing that it did not see counts as unread' "$(load 11 rest | cut -d ' ' -f 2,3 | sort -u)" 'unknown 0'
+is 'what was read is counted on' "$(report 11 0 read)" "$(report 11 1 read)"
 
-ok 'an epoch of mapped files' load 5 mapped
-ok 'is seen to be mapped' wait_for 10 says 5 0 mapped True
-is 'and not known' "$(report 5 0 coverage)" unknown
-like 'as is said' "$(dealfs status --epoch 5 "$mnt")" 'files are mapped'
-
-ok 'half of another one' load 6 half
-ok 'which is seen' wait_for 10 says 6 0 read 100
+load 12 half
 feeder=$(value "$mnt" feed.feeder)
+kill -STOP "$feeder"
+is 'a feeder that is stopped keeps nobody waiting for long' \
+    "$(load 12 rest | cut -d ' ' -f 2,3 | sort -u)" 'unknown 0'
+kill -CONT "$feeder"
+ok 'it reports the end late' wait_for 20 says 12 0 ended True
+is 'with reads from after it, perhaps' "$(report 12 0 coverage) $(report 12 0 unread)" 'unknown 0'
+
+load 13 half
 kill -STOP "$feeder"
 python3 - "$mnt" <<'END'
 import os, sys
@@ -125,17 +164,38 @@ for i in range(int(open('/proc/sys/fs/inotify/max_queued_events').read())):
     os.close(fd)
 END
 kill -CONT "$feeder"
-ok 'events that are lost are noticed' wait_for 20 says 6 0 overflowed True
-is 'what else was read is not known' "$(report 6 0 coverage)" unknown
+ok 'events that are lost are noticed' wait_for 20 says 13 0 overflowed True
+is 'what else was read is not known' "$(load 13 rest | cut -d ' ' -f 3 | sort -u)" 0
+is 'the next list knows all again' "$(load 14)" "$(both 'complete 0 0')"
 
-# Loaders that read at once what they have planned: an epoch of them is over before the next look at the plans.
-for epoch in 10 11 12 13; do
-    load $epoch hurried
-    ok 'an epoch that is read as soon as it is planned is complete' wait_for 10 says $epoch 0 coverage complete
-done
-seen() { for epoch in 10 11 12 13; do echo "$(report $epoch 0 read),$(report $epoch 1 read)"; done; }
-is 'all reads of all of them were seen' "$(seen)" "$(printf '200,200\n%.0s' 1 2 3 4)"
-is 'as reads of their own' "$(report 10 0 again)$(report 11 0 again)$(report 12 0 again)" 000
+# --- guesses and many jobs ---
+
+cat >"$tmp/jobs.py" <<'END'
+import json, sys, time
+mnt = sys.argv[1]
+names = open(mnt + '/.dealfs/samples').read().splitlines()
+def plans():
+    return json.load(open(mnt + '/.dealfs/status'))['feed']['plans']
+def followed(batch):
+    return any(p['epoch'] == 100 + batch and p['ranks'] for p in plans())
+for batch in range(1, 6):  # five jobs, each near the end of an epoch
+    with open(mnt + '/.dealfs/control', 'r+b', buffering=0) as f:
+        f.write(b'plan epoch=%d ranks=1 batch=%d rank=0 feed=yes\n' % (100 + batch, batch))
+        order = [int(line) for line in f.read().split()]
+    deadline = time.monotonic() + 20
+    while not followed(batch):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    for sample in order[:-8]:
+        open(f'{mnt}/{names[sample]}', 'rb').read()
+deadline = time.monotonic() + 20
+while sum(p['guessed'] for p in plans()) < 2 or len(plans()) < 8:
+    assert time.monotonic() < deadline, plans()
+    time.sleep(0.01)
+print(*sorted(p['epoch'] for p in plans() if not p['guessed'] and p['epoch'] > 100))
+END
+is 'guesses take no place of a plan that is read' "$(timeout 60 python3 "$tmp/jobs.py" "$mnt")" '101 102 103 104 105'
+like 'guesses are not reported' "$(dealfs status --epoch "$mnt" | head -1)" 'epoch 105$'
 ok 'umount' dealfs umount "$mnt"
 nothing_left
 done_testing

@@ -128,12 +128,10 @@ if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
     ok 'its epoch is found' wait_for 10 follows 42
     ok 'and was fed' fed_more 50
     is 'nothing was wrong' "$(value "$mnt" feed.sampler.wrong)" 0
-    said() { dealfs status --epoch 41 "$mnt"; }
-    like 'its lists were read as foreseen' "$(said)" 'rank 0 .*1,000 samples, .*: every planned sample was read'
-    like 'on both ranks' "$(said)" 'rank 1 .*1,000 samples, .*: every planned sample was read'
+    one_line 'of guesses nothing is claimed' 'no list of a plan' dealfs status --epoch "$mnt"
     ok 'umount' dealfs umount "$mnt"
 else
-    skip 9 'python3-torch is not installed'
+    skip 8 'python3-torch is not installed'
 fi
 nothing_left
 done_testing

@@ -40,27 +40,35 @@ static void like(const char *rest, bool missing, const char *expected, const cha
 static void test_words(void)
 {
     like("\"coverage\": \"complete\", \"ended\": true", false,
-         "/mnt/data   epoch 7\n  rank 2    1,000 samples, 2 MiB: every planned sample was read\n", "all was read");
-    like("\"coverage\": \"complete\", \"ended\": true, \"again\": 2", false,
-         "was read; 2 reads of such as had been read", "some again");
-    like("\"coverage\": \"complete\", \"ended\": true, \"overflowed\": true", false, "every planned sample was read\n",
-         "all was seen to be read, whatever else was not seen");
+         "/mnt/data   epoch 7\n  rank 2    1,000 samples, 2 MiB: every planned sample was read, at least in part\n",
+         "all was read");
+    like("\"coverage\": \"complete\", \"ended\": true, \"overflowed\": true", false,
+         "every planned sample was read, at least in part\n", "all was seen to be read, whatever else was not seen");
+    like("\"coverage\": \"unknown\", \"ended\": true, \"again\": 2", false,
+         "somebody read every planned sample; whether this loader did is not known: files were read more often than "
+         "planned; 2 reads of files that had been read",
+         "some again");
+    like("\"coverage\": \"unknown\", \"ended\": true, \"stalled\": true", false, "the feeder stood still", "late");
     like("\"coverage\": \"incomplete\", \"ended\": true, \"unread\": 2, \"missed\": "
          "[{\"position\": 3, \"path\": \"a/b.jpg\"}, {\"position\": 5, \"path\": \"c\\nd\"}]",
          true, "2 samples were not read\n            not read    a/b.jpg\n                        c\\x0ad\n",
          "which were not, by names that forge no line");
     like("\"coverage\": \"incomplete\", \"ended\": true, \"unread\": 300, \"missed\": [{\"path\": \"x\"}]", true,
          "and 299 more", "how many are not named");
-    like("\"coverage\": \"incomplete\", \"ended\": true, \"unread\": 5, \"unsure\": 2", true,
-         "3 samples were not read; of 2 more it is not known: they may have been read before", "a part is not known");
-    like("\"coverage\": \"unknown\", \"ended\": true, \"unread\": 3, \"overflowed\": true", false,
-         "997 seen to be read; whether the other 3 samples were is not known: the kernel dropped events",
+    like("\"coverage\": \"incomplete\", \"ended\": true, \"unread\": 3, \"unsure\": 2", true,
+         "3 samples were not read; of 2 more it is not known: another list or program", "a part is not known");
+    like("\"coverage\": \"unknown\", \"ended\": true, \"unsure\": 3, \"overflowed\": true", false,
+         "997 read, at least in part; whether the other 3 samples were is not known: the kernel dropped events",
          "lost events");
-    like("\"coverage\": \"unknown\", \"ended\": true, \"unread\": 3, \"mapped\": true", false,
-         "not known: files are mapped, and their reading cannot be seen", "mapped files");
-    like("\"coverage\": \"unknown\", \"ended\": true, \"unread\": 3, \"partly\": true", false,
+    like("\"coverage\": \"unknown\", \"ended\": true, \"unsure\": 3, \"mapped\": true", false,
+         "not known: programs opened files without reading them", "mapped files");
+    like("\"coverage\": \"unknown\", \"ended\": true, \"unsure\": 3, \"partly\": true", false,
          "not known: not all directories are watched", "too few watches");
-    like("\"coverage\": \"incomplete\", \"ended\": false, \"unread\": 3", false, "997 read so far (99 %)",
+    like("\"coverage\": \"unknown\", \"ended\": true, \"unsure\": 3, \"unwatched\": true", false,
+         "not known: the feeder did not watch all the time", "another feeder");
+    like("\"coverage\": \"unknown\", \"ended\": true, \"unsure\": 3, \"stopped\": true", false,
+         "not known: the loader stopped before the end", "a loader that stops early");
+    like("\"coverage\": \"unknown\", \"ended\": false, \"unsure\": 3", false, "997 read so far (99 %)",
          "an epoch that goes on");
     like("\"coverage\": \"complete\", \"late\": {\"samples\": 3, \"sum_us\": 5000000, \"most_us\": 2000000, "
          "\"from\": {\"ram\": 0, \"ssd\": 0, \"peer\": 1, \"source\": 2}}",
@@ -83,7 +91,8 @@ static int count_of(const char *text, bool latest, uint64_t epoch, struct str *a
 static void test_select(void)
 {
     static const char text[] = "[{\"number\": 1, \"epoch\": 3}, {\"number\": 4, \"epoch\": 4, \"rank\": 0},\n"
-                               " {\"number\": 4, \"epoch\": 4, \"rank\": 1}, {\"number\": 2, \"epoch\": 3}]";
+                               " {\"number\": 4, \"asked\": 9, \"epoch\": 4, \"rank\": 1},\n"
+                               " {\"number\": 7, \"asked\": 8, \"epoch\": 3}]";
     CLEANUP_STR struct str array = STR_INIT;
 
     is_int(count_of("", true, 0, &array), -74, "no array");

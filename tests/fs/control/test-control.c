@@ -360,7 +360,7 @@ static void test_verbs(struct fixture *f)
     CLEANUP_STR struct str request = STR_INIT, reply = STR_INIT, why = STR_INIT;
     struct control *control = create(f);
     int asked = 0;
-    struct asker asker = {always, &asked, NULL};
+    struct asker asker = {.gave_up = always, .user = &asked};
 
     memset(&said, 0, sizeof said);
     run(control, "where\na/1.jpg\na/2.jpg\n./a//2.jpg\nnothing\na\n\nb\n", 0,

@@ -90,6 +90,7 @@ class Sampler(DistributedSampler):
         self._pass, self._passes = None, 0  # the last iterator that has begun, and how many have
         self._steps = None  # batches of that pass that the trainer has taken; None: nobody says so
         self._counted = False  # by itself, with step()
+        self._fed = None  # the list that the mount follows until its end is reported
 
     def _find_mount(self, mount):
         if isinstance(mount, Mount):
@@ -104,6 +105,7 @@ class Sampler(DistributedSampler):
     def set_epoch(self, epoch):
         """What the next pass reads: this epoch; or the rest of it, where load_state_dict was of the same one."""
         self._check_last()
+        self._report_end(stopped=True)
         self._pass = None
         if epoch != self.epoch:
             self._resume = None
@@ -181,12 +183,24 @@ class Sampler(DistributedSampler):
             return []
         if self.feed:
             try:
-                return self.mount.plan(rank=self.rank, feed=True, **self._plan).tolist()
+                found = self.mount.plan(rank=self.rank, feed=True, **self._plan).tolist()
+                self._fed = {'epoch': self._plan['epoch'], 'rank': self.rank, 'digest': self.digest}
+                return found
             except Refused as error:
                 if error.errno != errno.EINVAL or 'unknown key' not in error.reason:
                     raise
                 self.feed = False  # a mount of before this key
         return self.mount.plan(rank=self.rank, **self._plan).tolist()
+
+    def _report_end(self, stopped):
+        """The mount's report of this list is final then. `stopped`: perhaps it was left early."""
+        ended, self._fed = self._fed, None
+        try:
+            if ended:
+                self._list = None  # another pass is another list to the mount
+                self.mount.ask('end', stopped=stopped, **ended)
+        except OSError:
+            pass  # the mount is gone, or does not know the request: nothing depends on it
 
     def __len__(self):
         """Of the pass at hand, or the next one: the rest of an epoch is shorter."""
@@ -198,6 +212,7 @@ class Sampler(DistributedSampler):
     def _begin(self, positions):
         """The list that an iterator goes over. A state that was loaded is good for one pass."""
         self._check_last()
+        self._report_end(stopped=True)
         self._agree(positions.start or self._next_start())
         self._resume = None
         if self._list is None:
@@ -221,17 +236,21 @@ class Sampler(DistributedSampler):
         if echo:
             echo.set_epoch(self.epoch)
         self._factor = echo.factor if echo else 1
-        before, taken = self._passes, 0
-        for batch in self.pace.over(loader):
+        before, taken, stopped = self._passes, 0, True
+        try:
+            for batch in self.pace.over(loader):
+                if taken == 0:
+                    self._check_loader(plain, before)
+                    self._check_batch(batch)
+                taken += 1
+                self._steps = echo.batches_used if echo else taken
+                yield batch
             if taken == 0:
                 self._check_loader(plain, before)
-                self._check_batch(batch)
-            taken += 1
-            self._steps = echo.batches_used if echo else taken
-            yield batch
-        if taken == 0:
-            self._check_loader(plain, before)
-        self._check_count(plain, echo.batches_used if echo else taken)
+            self._check_count(plain, echo.batches_used if echo else taken)
+            stopped = False
+        finally:
+            self._report_end(stopped)
 
     def step(self):
         """The trainer has consumed a batch; for who iterates over the loader itself."""

@@ -1,0 +1,93 @@
+/* `end`: a loader has read its list of an epoch, or leaves it. The reply is the list's report, which is final then:
+ * what is read after it counts for other lists. */
+#include "fs/control/control-private.h"
+#include "fs/control/feed-table.h"
+#include "fs/control/feed-view.h"
+#include "fs/control/verbs.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/size.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+enum { EPOCH, RANK, DIGEST, STOPPED };
+static const struct key keys[] = {
+    [EPOCH] = {.name = "epoch", .value = "E", .required = true},
+    [RANK] = {.name = "rank", .value = "R", .required = true},
+    [DIGEST] = {.name = "digest", .value = "DIGEST"},
+    [STOPPED] = {.name = "stopped", .choices = "no|yes"},
+    {0},
+};
+
+static int refuse_number(const char *key, struct str *why)
+{
+    str_addf(why, "`%s` must be a whole number", key);
+    return -EINVAL;
+}
+
+static int parse_end(const struct key_value *value, struct feed_end *end, struct digest *digest, struct str *why)
+{
+    uint64_t rank;
+
+    if (number_parse(value[EPOCH].text, 0, UINT64_MAX, &end->epoch))
+        return refuse_number("epoch", why);
+    if (number_parse(value[RANK].text, 0, UINT32_MAX - 1, &rank))
+        return refuse_number("rank", why);
+    if (value[DIGEST].text && digest_parse(value[DIGEST].text, digest)) {
+        str_adds(why, "`digest` must be the digest of a plan: 32 hexadecimal digits");
+        return -EINVAL;
+    }
+    end->digest = value[DIGEST].text ? digest : NULL;
+    end->rank = (uint32_t)rank;
+    end->stopped = value[STOPPED].choice == 1;
+    return 0;
+}
+
+/* Until the feeder has taken all events from before the request; for a second at most. */
+static void await_report(const struct control *control, const struct feed_end *end, const struct asker *asker)
+{
+    const struct feed *feed = control->config.feed;
+    uint64_t give_up = clock_now() + FEED_END_MS * MILLISECOND;
+
+    while (clock_now() < give_up && !asker_gave_up(asker) && atomic_load(&feed->feeder) &&
+           !atomic_load(&feed->paused)) {
+        for (int i = 0; i < FEED_RANKS; i++) {
+            const struct feed_rank *r = &feed->rank[end->slot][i];
+            if (atomic_load(&r->number) == end->number && atomic_load(&r->rank) == end->rank &&
+                atomic_load(&r->closed) >= end->ended)
+                return;
+        }
+        clock_sleep(MILLISECOND);
+    }
+}
+
+static int end_run(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
+                   struct str *why)
+{
+    struct feed_end end = {0};
+    struct digest digest;
+    int error = parse_end(request->value, &end, &digest, why);
+
+    if (error)
+        return error;
+    if (asker->charge && asker->charge->other) {
+        str_adds(why, "only the mount's owner may end a list");
+        return -EPERM;
+    }
+    error = feed_table_end(control, &end);
+    if (error) {
+        str_addf(why, "no list of epoch %" PRIu64 ", rank %" PRIu32 " is read that was requested with feed=yes",
+                 end.epoch, end.rank);
+        return error;
+    }
+    await_report(control, &end, asker);
+    return feed_view_add_report(control, &end, reply);
+}
+
+const struct verb verb_end = {
+    .name = "end",
+    .about = "a list that was requested with feed=yes was read; reply: its report, as in `epochs`",
+    .keys = keys,
+    .run = end_run,
+};
