@@ -19,6 +19,12 @@ uint64_t layout_length(uint64_t extents, uint32_t nodes, uint32_t groups)
     return sizeof(struct layout_header) + (uint64_t)nodes * sizeof(struct layout_record) + owners;
 }
 
+uint64_t layout_most(const struct extents *extents)
+{
+    enum { GROUPS_MOST = 64 }; /* plans have no more, either */
+    return layout_length(extents_count(extents), NODES_MOST, GROUPS_MOST);
+}
+
 /* What the nodes of a world must agree on: not what their hosts are called, nor how much room led to this. */
 struct digest layout_digest_of(const void *image)
 {
@@ -168,6 +174,24 @@ int layout_from_memory(const void *image, size_t n, const struct catalog *catalo
 int layout_save(const struct layout *l, const char *path)
 {
     return file_write_atomic(AT_FDCWD, path, l->header, l->length, 0600);
+}
+
+int layout_open_bytes(void *bytes, size_t n, const struct catalog *catalog, struct layout **out)
+{
+    int error = layout_from_memory(bytes, n, catalog, out);
+    if (!error)
+        (*out)->image = bytes;
+    return error;
+}
+
+size_t layout_bytes(const struct layout *l, uint64_t from, void *to, size_t n, uint64_t *length)
+{
+    *length = l->length;
+    if (from >= l->length)
+        return 0;
+    size_t some = l->length - from < n ? l->length - from : n;
+    memcpy(to, (const char *)l->header + from, some);
+    return some;
 }
 
 int layout_share(const struct layout *l)

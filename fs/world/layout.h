@@ -37,9 +37,14 @@ int layout_extend(const struct layout *layout, const struct extents *extents, co
 int layout_exchange(const struct layout *layout, const struct extents *extents, const struct turn *turn,
                     struct layout **next);
 int layout_save(const struct layout *layout, const char *path); /* atomically */
+uint64_t layout_most(const struct extents *extents);            /* no layout of them has more bytes */
 /* -ENOENT; -EBADMSG: damaged, or of another catalog than this one. */
 int layout_open(const char *path, const struct catalog *catalog, struct layout **layout);
 int layout_open_fd(int fd, const struct catalog *catalog, struct layout **layout);
+/* Of bytes that somebody else has sent, which it frees where that goes well. */
+int layout_open_bytes(void *bytes, size_t n, const struct catalog *catalog, struct layout **layout);
+/* A part of the bytes: how many there were, at most n; `length` of all. */
+size_t layout_bytes(const struct layout *layout, uint64_t from, void *to, size_t n, uint64_t *length);
 int layout_share(const struct layout *layout); /* its bytes in memory that nobody can change: a descriptor, or -errno */
 struct layout *layout_get(struct layout *layout); /* one more reference, for each a layout_close */
 void layout_close(struct layout *layout);

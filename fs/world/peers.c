@@ -5,6 +5,7 @@
  * peer_timeout, and sleeps while no world lives. */
 #include "fs/world/peers.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
@@ -21,7 +22,8 @@ enum {
     NEWS_MS = 1000,
     TICKS_A_TIMEOUT = 16,
     ASK_AGAIN_MS = 5000,
-    FAILED_NEWS_S = 600
+    FAILED_NEWS_S = 600,
+    NODES_ASKED = 64
 };
 
 struct peers {
@@ -316,6 +318,52 @@ int peers_turn(struct peers *p, const struct turn *turn, const struct turn_patie
     return turn_wait(&p->self, &p->membership, turn, patience, record, trouble);
 }
 
+/* A layout as another node has it. */
+static int fetch_layout(struct peers *p, struct living *l, uint32_t node, const struct digest *digest,
+                        struct layout **layout)
+{
+    uint64_t key = shelf_key(digest), length = 0, again;
+    CLEANUP_FREE char *piece = malloc(BLOB_PIECE), *bytes = NULL;
+    int error = piece ? fetch_blob(l->fetches, node, key, 0, piece, &length) : -ENOMEM;
+    if (!error && length > layout_most(p->self.extents))
+        error = -EBADMSG;
+    if (!error)
+        error = (bytes = malloc(length)) ? 0 : -ENOMEM;
+    for (uint64_t at = 0; !error && at < length; at += BLOB_PIECE) {
+        error = at ? fetch_blob(l->fetches, node, key, (uint32_t)(at / BLOB_PIECE), piece, &again) : 0;
+        if (!error && at && again != length)
+            error = -EBADMSG;
+        if (!error)
+            memcpy(bytes + at, piece, length - at < BLOB_PIECE ? length - at : BLOB_PIECE);
+    }
+    if (!error)
+        error = layout_open_bytes(bytes, length, p->self.config.catalog, layout);
+    if (error)
+        return error;
+    bytes = NULL;
+    if (layout_is(*layout, digest))
+        return 0;
+    layout_close(*layout);
+    return -EBADMSG;
+}
+
+/* Of the nodes after this one the first that has it. Those that are silent cost no more than one of them would. */
+static int ask_for_layout(struct peers *p, const struct digest *digest, struct layout **layout)
+{
+    struct living *l = membership_living(&p->membership);
+    uint64_t began = clock_now();
+    int error = -ENOENT;
+    for (uint32_t i = 1; l && error && i < l->world->nodes && i <= NODES_ASKED; i++) {
+        if (clock_now() - began > p->self.config.peer_timeout)
+            break;
+        error = fetch_layout(p, l, (l->world->me + i) % l->world->nodes, digest, layout);
+    }
+    living_put(l);
+    if (!error)
+        shelf_keep(p->self.shelf, *layout);
+    return error ? -ENOENT : 0;
+}
+
 int peers_layout(struct peers *p, const struct digest *digest, struct layout **layout)
 {
     struct world *w = membership_world(&p->membership);
@@ -327,7 +375,9 @@ int peers_layout(struct peers *p, const struct digest *digest, struct layout **l
     if (known)
         *layout = layout_get(known);
     world_put(w);
-    return known ? 0 : shelf_find(p->self.shelf, p->self.config.catalog, digest, layout);
+    if (known || shelf_find(p->self.shelf, p->self.config.catalog, digest, layout) == 0)
+        return 0;
+    return ask_for_layout(p, digest, layout);
 }
 
 /* Beginning and end. */

@@ -76,7 +76,7 @@ int peers_blob(struct peers *peers, uint32_t node, uint64_t key, uint32_t piece,
 
 int peers_turn(struct peers *peers, const struct turn *turn, const struct turn_patience *patience,
                struct turn_record *record, struct str *trouble); /* see turn_wait */
-/* A layout of this world, or of one before. A reference. -ENOENT: it is not known. */
+/* A layout of this world, or of one before; other nodes are asked where it is not here. A reference. -ENOENT. */
 int peers_layout(struct peers *peers, const struct digest *digest, struct layout **layout);
 
 #endif

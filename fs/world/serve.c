@@ -204,6 +204,18 @@ static void send_stored(struct serves *s, const struct peer_question *q, uint32_
     send_bytes(s, q, slot, payload_stored_length(q->count));
 }
 
+/* A piece of a layout. */
+static ssize_t read_layout(const struct self *self, const struct blob_question *q, void *to, uint64_t *length)
+{
+    struct layout *layout;
+    int error = shelf_find_key(self->shelf, self->config.catalog, q->key, &layout);
+    if (error)
+        return error;
+    size_t n = layout_bytes(layout, q->offset, to, BLOB_PIECE, length);
+    layout_close(layout);
+    return (ssize_t)n;
+}
+
 /* What this server keeps beside samples. */
 static void send_blob(struct serves *s, const struct peer_question *q, uint32_t slot)
 {
@@ -213,6 +225,8 @@ static void send_blob(struct serves *s, const struct peer_question *q, uint32_t 
     struct payload_blob *p = payload_blob_begin(ring_slot(&s->link->ring, RING_IN + slot), key, piece, 0);
     const struct blob_question blob = {q->node, key, (uint64_t)piece * BLOB_PIECE};
     ssize_t n = c->blob ? c->blob(c->user, &blob, p->byte, BLOB_PIECE, &length) : -ENOENT;
+    if (n < 0)
+        n = read_layout(s->self, &blob, p->byte, &length);
     p->length = n >= 0 ? length : 0;
     send_bytes(s, q, slot, sizeof *p + (n > 0 ? (size_t)n : 0));
 }

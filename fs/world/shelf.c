@@ -154,3 +154,35 @@ int shelf_find(struct shelf *s, const struct catalog *catalog, const struct dige
     layout_close(*layout);
     return -EBADMSG;
 }
+
+uint64_t shelf_key(const struct digest *digest)
+{
+    uint64_t key;
+    memcpy(&key, digest->byte, sizeof key);
+    return key;
+}
+
+static bool find_saved_key(const struct shelf *s, uint64_t key, struct digest *digest)
+{
+    CLEANUP_CLOSEDIR DIR *dir = opendir(s->state);
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
+            digest_parse(entry->d_name + strlen(prefix), digest) == 0 && shelf_key(digest) == key)
+            return true;
+    return false;
+}
+
+int shelf_find_key(struct shelf *s, const struct catalog *catalog, uint64_t key, struct layout **layout)
+{
+    struct digest digest;
+    bool found = false;
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < LAYOUTS_KEPT && s->unsaved[i] && !found; i++) {
+        digest = *layout_digest(s->unsaved[i]);
+        found = shelf_key(&digest) == key;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!found && !find_saved_key(s, key, &digest))
+        return -ENOENT;
+    return shelf_find(s, catalog, &digest, layout);
+}

@@ -16,5 +16,8 @@ void shelf_destroy(struct shelf *shelf);
 int shelf_keep(struct shelf *shelf, struct layout *layout);
 /* A reference. -ENOENT: it is not here; -EBADMSG: its file is damaged, or is another one. */
 int shelf_find(struct shelf *shelf, const struct catalog *catalog, const struct digest *digest, struct layout **layout);
+/* For other nodes, who name a layout by the first half of its digest. */
+uint64_t shelf_key(const struct digest *digest);
+int shelf_find_key(struct shelf *shelf, const struct catalog *catalog, uint64_t key, struct layout **layout);
 
 #endif

@@ -7,6 +7,7 @@
 #include "fs/world/layout.h"
 #include "tests/lib/tap.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -614,7 +615,9 @@ static void test_unsaved(void)
     ok(has(&f, 1, &now), "so it does with those after it");
     is_int(peers_layout(f.node[1].peers, &second, &layout), 0, "it knows the layouts that it has not saved");
     layout_close(layout);
-    is_int(peers_layout(f.node[1].peers, &first, &layout), -ENOENT, "not those that went with the directory");
+    is_int(peers_layout(f.node[1].peers, &first, &layout), 0,
+           "what went with the directory it gets from the other node");
+    layout_close(layout);
     ok(read_all(&f, 0) && read_all(&f, 1), "all bytes are right");
     set_state(&f, true);
     fake_leave(&f, 1);
@@ -626,6 +629,44 @@ static void test_unsaved(void)
     wait_until(unsaved(&f, 1) == 0);
     exchange(&f, 5);
     ok(read_all(&f, 0) && read_all(&f, 1), "all bytes are right");
+    fake_end(&f);
+}
+
+static void remove_layouts(struct fake *f, uint32_t node)
+{
+    const char *state = f->node[node].state;
+    DIR *dir = opendir(state);
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        if (strncmp(entry->d_name, "layout-", 7) == 0)
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+}
+
+/* A node lacks all layouts, also that of the world. */
+static void test_lacking(void)
+{
+    struct fake f;
+    struct layout *layout;
+    begin(&f);
+    struct digest first = layout_of(&f, 0), nobodys = first;
+    for (uint64_t epoch = 1; epoch <= 4; epoch++)
+        exchange(&f, epoch);
+    nobodys.byte[0] ^= 1;
+    struct digest now = layout_of(&f, 0);
+    fake_leave(&f, 1);
+    fake_close(&f, 1);
+    remove_layouts(&f, 1);
+    fake_open(&f, 1, true);
+    fake_resume(&f, 1);
+    ok(has(&f, 1, &now), "a server without any layout has that of now from its courier");
+    is_int(peers_layout(f.node[1].peers, &first, &layout), 0, "and an old one from another node");
+    ok(layout_is(layout, &first), "the right one");
+    layout_close(layout);
+    is_int(peers_layout(f.node[1].peers, &nobodys, &layout), -ENOENT, "what nobody has is not found");
+    fake_leave(&f, 0);
+    is_int(peers_layout(f.node[1].peers, &first, &layout), 0, "it is kept here from now on");
+    layout_close(layout);
     fake_end(&f);
 }
 
@@ -739,6 +780,7 @@ int main(void)
     test_not_all();
     test_two_jobs();
     test_unsaved();
+    test_lacking();
     test_file();
     test_readers();
     dataset_end(&set);
