@@ -525,6 +525,86 @@ static void test_digest_after_join(struct control *control)
     is_str(reply.data, "0\n1\n2\n", "the list is the same");
 }
 
+/* ---- any numbers ---- */
+
+static const char *one_of(const char *const *words, uint64_t *random)
+{
+    size_t n = 0;
+    while (words[n])
+        n++;
+    *random = *random * 6364136223846793005u + 1442695040888963407u;
+    return words[(*random >> 33) % n];
+}
+
+/* The keys of a plan, which may go together or not. */
+static void add_any_request(struct str *request, uint64_t *random)
+{
+    static const char *const ranks[] = {"0", "1", "2", "3", "3", "4", "6", "9", "1000", "1048577", NULL},
+                             *const numbers[] = {"0",
+                                                 "1",
+                                                 "2",
+                                                 "3",
+                                                 "7",
+                                                 "1073741824",
+                                                 "4294967295",
+                                                 "4294967296",
+                                                 "9223372036854775808",
+                                                 "18446744073709551615",
+                                                 "-1",
+                                                 NULL},
+                             *const parts[] = {"1", "1", "1.5", "2", "1000", "1001", "0.5", NULL},
+                             *const keys[] = {" skip=", " count=", " seed=", " echo_buffer=", " rank=", NULL},
+                             *const words[] = {"",
+                                               " mode=local",
+                                               " mode=regular",
+                                               " tail=drop",
+                                               " tail=short",
+                                               " echo_at=batch",
+                                               " order=natural",
+                                               " feed=yes",
+                                               " nodes=0,0,0",
+                                               " nodes=2",
+                                               " under=a",
+                                               NULL};
+    str_addf(request, "plan epoch=%s ranks=%s batch=%s", one_of(numbers, random), one_of(ranks, random),
+             one_of(numbers, random));
+    str_adds(request, one_of(words, random));
+    if (*random >> 40 & 1)
+        return;
+    str_adds(request, one_of(words, random));
+    const char *key = one_of(keys, random);
+    str_addf(request, "%s%s", key, one_of(numbers, random));
+    str_addf(request, " echo=%s", one_of(parts, random));
+}
+
+/* Nothing that is asked ends the server, also when the world changes between requests; what fails has a reason. */
+static void test_any_numbers(struct control *control)
+{
+    uint64_t random = 1, answered = 0, silent = 0;
+    for (int i = 0; i < 1500; i++) {
+        CLEANUP_STR struct str any = STR_INIT, request = STR_INIT, reply = STR_INIT;
+        const char *digest;
+        add_any_request(&any, &random);
+        for (int then = 0; then < 2; then++) { /* then once more, by the digest, in another world */
+            reset();
+            if ((random >> 41 & 1) != (uint64_t)then)
+                world = (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1};
+            str_clear(&request);
+            str_adds(&request, any.data);
+            str_adds(&request, then ? " rank=0\n" : " reply=summary\n");
+            int error = run(control, request.data, &reply);
+            answered += error == 0;
+            silent += error != 0 && reply.length == 0;
+            if (error || then)
+                break;
+            if (json_find(reply.data, reply.length, "digest", &digest) == DIGEST_TEXT + 1)
+                str_addf(&any, " digest=%.*s", DIGEST_TEXT - 1, digest + 1);
+        }
+    }
+    ok(answered > 100, "%d plans of any numbers are answered", (int)answered);
+    is_uint(silent, 0, "the others with a reason");
+}
+
 /* A list that is put is on all nodes, or those that lack it are named. */
 static void test_lists(struct control *control)
 {
@@ -879,6 +959,7 @@ int main(void)
     test_digest_after_join(control);
     test_skip_needs_layout(control);
     test_lists(control);
+    test_any_numbers(control);
     test_told_again(control);
     test_stop(control);
     test_command(control);
