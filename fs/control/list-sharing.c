@@ -79,7 +79,7 @@ static int take_record(struct control *control, uint32_t node, const struct samp
     if (!error)
         error = samples_table_take(control->samples, record, fd);
     if (error)
-        log_warning("sample list %s of node %" PRIu32 ": %s", record->name, node,
+        log_limited(LOG_LEVEL_WARNING, 1, "sample list %s of node %" PRIu32 ": %s", record->name, node,
                     error == -EDQUOT  ? "not taken: too many lists are kept here"
                     : error == -E2BIG ? "not taken: the lists here would be too large"
                                       : strerror(-error));

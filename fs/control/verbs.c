@@ -67,6 +67,8 @@ enum work_class verbs_class(const char *bytes, size_t n)
             return WORK_TURN;
         if (request.verb == &verb_end)
             return WORK_END;
+        if (request.verb == &verb_samples)
+            return WORK_TURN;
         if (request.verb == &verb_plan)
             return WORK_LONG;
     }

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-/* WORK_TURN: what waits until the world has turned; WORK_END: until the feeder, which itself asks for what is long, has
- * written a report. */
+/* WORK_TURN: what waits for other nodes: until the world has turned, or all have a list; WORK_END: until the feeder,
+ * which itself asks for what is long, has written a report. */
 enum work_class {
     WORK_QUICK,
     WORK_LONG,

@@ -623,6 +623,7 @@ static void test_lists(struct control *control)
     is_int(run(control, "samples name=mine action=remove\n", &reply), 0, "a removal");
     is_int(run(control, "samples name=mine action=remove\n", &reply), -ENOENT, "a second one");
     is_int(run(control, "samples name=all action=remove\n", &reply), -EEXIST, "of what is always there");
+    is_int(verbs_class("samples name=x\n", 15), WORK_TURN, "what waits for other nodes holds up nobody else");
     lists_of = NULL;
 }
 
