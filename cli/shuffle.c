@@ -38,14 +38,15 @@ struct move_look {
 
 static void print_turn(const struct shuffle *x, const struct str *reply)
 {
-    CLEANUP_STR struct str layout = STR_INIT;
+    CLEANUP_STR struct str found = STR_INIT, layout = STR_INIT;
     char samples[COUNT_TEXT], bytes[SIZE_TEXT];
 
     if (x->nodes < 2) {
         printf("this node is alone: nothing moves\n");
         return;
     }
-    json_find_string(reply->data, reply->length, "layout", &layout);
+    json_find_string(reply->data, reply->length, "layout", &found);
+    str_add_printable(&layout, found.data ? found.data : "", found.length);
     printf("turn %" PRIu64 ", layout %s", x->turn, layout.length && !layout.failed ? layout.data : "-");
     if (x->counted)
         printf(": %s samples, %s, change their node", count_format(x->samples, samples, sizeof samples),

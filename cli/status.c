@@ -242,13 +242,16 @@ static void worsen_status(struct status_show *show, int status)
 
 static void print_json(struct status_show *show, const struct str *status, bool list)
 {
+    CLEANUP_STR struct str shown = STR_INIT;
     size_t length = status->length;
 
     while (length > 0 && status->data[length - 1] == '\n')
         length--;
     if (list)
         fputs(show->shown > 0 ? ",\n" : "[", stdout);
-    fwrite(status->data, 1, length, stdout);
+    str_add_shown(&shown, status->data, length); /* a server of another user may say anything */
+    if (shown.length > 0)
+        fwrite(shown.data, 1, shown.length, stdout);
     if (!list)
         fputs("\n", stdout);
 }

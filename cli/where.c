@@ -45,8 +45,10 @@ static int where_ask(const struct live *live, const char *given, char **paths, i
     int error = client_send(live, request.data, request.length, &reply, &why);
     if (error)
         return command_fail("where %s: %s", live->mountpoint, command_why(&why, error));
-    if (reply.length > 0)
-        fwrite(reply.data, 1, reply.length, stdout);
+    CLEANUP_STR struct str shown = STR_INIT;
+    str_add_shown(&shown, reply.data ? reply.data : "", reply.length);
+    if (shown.length > 0)
+        fwrite(shown.data, 1, shown.length, stdout);
     return reply.length > 0 && all_samples(&reply) ? COMMAND_DONE : COMMAND_FAILED;
 }
 

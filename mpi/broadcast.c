@@ -203,7 +203,9 @@ static int share_looks(struct broadcast *b)
         size = look_here(b, part, parts);
     int error = agree_collect(b->nodes, 0, NULL, &size, sizeof size, &sizes);
     for (uint32_t i = 0; i < b->nodes->count && !error; i++)
-        if (i != b->leader && sizes[i] > 0)
+        if (sizes[i] > LOOKED_MOST)
+            error = agree_refuse(b->nodes, "%s: what it has looked at makes no sense", agree_name(b->nodes, i));
+        else if (i != b->leader && sizes[i] > 0)
             error = hand_over(b, i, sizes[i]);
     return error;
 }

@@ -10,11 +10,13 @@
 /* A path in a message must not begin another line, nor steer the terminal. */
 static void add_line(struct str *line, const char *text)
 {
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-        if (*p < 0x20 || *p == 0x7f)
-            str_addf(line, "\\x%02x", *p);
-        else
-            str_add(line, p, 1);
+    for (const char *rest = text; *rest;) {
+        size_t n = strcspn(rest, "\n\t");
+        str_add_shown(line, rest, n);
+        rest += n;
+        if (*rest)
+            str_addf(line, "\\x%02x", (unsigned)*rest++);
+    }
     str_adds(line, "\n");
 }
 

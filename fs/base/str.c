@@ -2,6 +2,7 @@
 #include "fs/base/str.h"
 
 #include "fs/base/array.h"
+#include "fs/base/utf8.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -170,6 +171,24 @@ static bool is_printable(unsigned char c)
 void str_add_printable(struct str *s, const void *bytes, size_t n)
 {
     add_coded(s, bytes, n, is_printable, "\\x%02x");
+}
+
+static bool is_control(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= UTF8_ESCAPE && c <= UTF8_ESCAPE + 0xff);
+}
+
+void str_add_shown(struct str *s, const char *text, size_t n)
+{
+    const char *end = text + n;
+    while (text < end) {
+        const char *from = text;
+        uint32_t c = utf8_next(&text, end);
+        if (is_control(c) && c != '\n' && c != '\t')
+            str_addf(s, "\\u%04x", (unsigned)c);
+        else
+            str_add(s, from, (size_t)(text - from));
+    }
 }
 
 void str_add_shell_quoted(struct str *text, const char *word)

@@ -38,6 +38,9 @@ long percent_decode(char *text, size_t n);
 /* A name for people: printable bytes as they are, others and backslash as \xHH, so that a newline in a file's name
  * cannot forge a line of a log. */
 void str_add_printable(struct str *s, const void *bytes, size_t n);
+/* Text of another process, for a terminal: UTF-8, newlines and tabs as they are; other control characters, those of C1
+ * among them, and bytes that are no UTF-8 as \uHHHH, which JSON takes. */
+void str_add_shown(struct str *s, const char *text, size_t n);
 void str_add_shell_quoted(struct str *s, const char *word);
 
 #endif

@@ -37,7 +37,8 @@ static uint64_t whole_size(void)
 static int make_memory(void)
 {
     CLEANUP_CLOSE int fd = memfd_create("dealfs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0 || ftruncate(fd, (off_t)whole_size()) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+    if (fd < 0 || ftruncate(fd, (off_t)whole_size()) ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
         return -errno;
     return dup2(fd, FD_SHARED) < 0 ? -errno : 0; /* its number is reserved, so it is another */
 }

@@ -29,6 +29,14 @@ ok 'one is made when there is room again' wait_for 20 another_backup
 ok 'the user reads' as_user diff -r -x .dealfs "$src" "$mnt"
 ok 'the control mount is reached by a symlink' as_user test -L "$mnt/.dealfs"
 ok 'its status' as_user dealfs status "$mnt"
+seals() { # of its shared memory: nobody can add one
+    python3 -c '
+import fcntl, glob, os, sys
+for path in glob.glob(f"/proc/{sys.argv[1]}/fd/*"):
+    if os.readlink(path) == "/memfd:dealfs (deleted)":
+        print(fcntl.fcntl(os.open(path, os.O_RDWR), 1034) & 7)' "$1"
+}
+is 'no seal can be added to the shared memory' "$(seals "$(processes dealfs-server | head -1)")" 7
 ok 'its control file' as_user dealfs where "$mnt" class0/000.bin
 ok 'stage' as_user dealfs stage "$mnt"
 ok 'verify' as_user dealfs verify "$mnt"
@@ -117,6 +125,7 @@ END
 acl() { python3 "$tmp/acl.py" "$@"; }
 closed=$tmp/closed/src
 mkdir "$closed/folder"
+echo >"$closed/"$'c1\302\2332J'
 for file in user group plain masked folder/file; do echo "$file" >"$closed/$file"; done
 chmod 644 "$closed"/{user,group,plain,masked}
 chown -R $mount_user:$mount_user "$closed"
@@ -133,6 +142,7 @@ if acl "$closed/user" 1:-1:6 2:$mount_other:0 4:-1:4 16:-1:4 32:-1:4 2>/dev/null
     done
     ok 'what has none is read' as_other cmp "$closed/plain" "$mnt/plain"
     is "a mask is not the group's right" "$(as_other stat -c %a "$mnt/masked")" 604
+    like 'the name of a file steers no terminal' "$(as_id 0 dealfs where "$mnt" $'c1\302\2332J')" 'c1\\u009b2J'
     ok 'verify' as_id 0 dealfs verify "$mnt"
     ok 'unmount' as_id 0 dealfs umount "$mnt"
     acl "$closed/plain" 1:-1:6 2:$mount_other:0 4:-1:4 16:-1:4 32:-1:4
@@ -140,7 +150,7 @@ if acl "$closed/user" 1:-1:6 2:$mount_other:0 4:-1:4 16:-1:4 32:-1:4 2>/dev/null
     fails 'an ACL that came later counts' as_other cat "$mnt/plain"
     ok 'unmount' as_id 0 dealfs umount "$mnt"
 else
-    skip 17 'the file system has no ACLs'
+    skip 18 'the file system has no ACLs'
 fi
 nothing_left
 done_testing

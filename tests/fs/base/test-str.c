@@ -95,6 +95,18 @@ static void test_printable(void)
     is_str(s.data, "a b\\x0a\\x5c\\x7f\\xff\\x00~", "a name for people is one line");
 }
 
+static void test_shown(void)
+{
+    static const char said[] = "\x1b]0;owned\a\x7f\xc2\x9b"
+                               "2J \x9b\r\xff caf\xc3\xa9\t\\n\n";
+    CLEANUP_STR struct str s = STR_INIT;
+    str_add_shown(&s, said, sizeof said - 1);
+    is_str(s.data,
+           "\\u001b]0;owned\\u0007\\u007f\\u009b"
+           "2J \\udc9b\\u000d\\udcff caf\xc3\xa9\t\\n\n",
+           "another process's text steers no terminal");
+}
+
 int main(void)
 {
     test_failure();
@@ -102,5 +114,6 @@ int main(void)
     test_steal();
     test_percent();
     test_printable();
+    test_shown();
     return done_testing();
 }

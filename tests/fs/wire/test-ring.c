@@ -273,6 +273,16 @@ static void test_bad_frames(void)
     is_int(message_receive(pair[1], &kind, &payload, &n, NULL), -ECONNRESET, "a frame cut off");
     is_int(message_send(pair[1], MESSAGE_LIVE, "x", 1, NULL), -ECONNRESET, "nobody hears");
     close(pair[1]);
+    make_pair(pair);
+    bad.length = UINT64_C(512) << 20;
+    (void)!write(pair[0], &bad, sizeof bad);
+    close(pair[0]);
+    is_int(message_receive(pair[1], &kind, &payload, &n, NULL), -EMSGSIZE, "no memory for half a GiB on a peer's word");
+    close(pair[1]);
+    struct message_welcome to, welcome = {.version = MESSAGE_VERSION, .extents = 1000, .release = DEALFS_VERSION};
+    is_int(message_check_welcome(&welcome, sizeof welcome, &to), 0, "a welcome");
+    welcome.extents = UINT64_MAX;
+    is_int(message_check_welcome(&welcome, sizeof welcome, &to), -EPROTO, "one of more extents than there can be");
 }
 
 struct sender {
