@@ -275,6 +275,33 @@ static void add_summary(struct json *json, const struct planned *p)
     json_end_object(json);
 }
 
+static uint32_t node_of(const struct making *m, uint32_t rank)
+{
+    return m->node_of_rank ? m->node_of_rank[rank] : placement_even(m->table->owners.nodes, m->wanted->ranks, rank);
+}
+
+/* Of what the ranks on this node read, how much it holds now, whoever owns it by the plan's layout. */
+static void add_held(struct json *json, const struct making *m, const struct planned *p)
+{
+    struct store *store = m->control->config.store;
+    uint64_t samples = 0, held = 0;
+    enum tier_name tier;
+
+    for (uint32_t rank = 0; rank < p->shape.ranks && store; rank++) {
+        if (node_of(m, rank) != m->table->me)
+            continue;
+        const uint32_t *list = p->lists + plan_shape_place(&p->shape, rank);
+        uint64_t length = plan_shape_length(&p->shape, rank);
+        for (uint64_t i = 0; i < length; i++)
+            held += store_where(store, samples_file(m->list, list[i]), &tier) == 0;
+        samples += length;
+    }
+    if (samples)
+        json_fixed(json, "held_percent", percent(held, samples), 3);
+    else
+        json_string(json, "held_percent", NULL);
+}
+
 static int reply_with(const struct making *m, const struct planned *planned, struct str *reply)
 {
     struct json json = {.out = reply};
@@ -289,6 +316,7 @@ static int reply_with(const struct making *m, const struct planned *planned, str
     }
     json_begin_object(&json, NULL);
     add_summary(&json, planned);
+    add_held(&json, m, planned);
     json_end_object(&json);
     str_adds(reply, "\n");
     return 0;
@@ -302,8 +330,7 @@ static void count_misplaced(const struct making *m)
 
     if (w->rank == PLAN_ALL_RANKS || w->reply == REPLY_SUMMARY)
         return;
-    uint32_t nodes = t->owners.nodes;
-    uint32_t node = m->node_of_rank ? m->node_of_rank[w->rank] : placement_even(nodes, w->ranks, w->rank);
+    uint32_t node = node_of(m, w->rank);
     if (node == t->me || node == UINT32_MAX)
         return;
     pthread_mutex_lock(&m->control->plans.lock);

@@ -110,6 +110,14 @@ ok 'examples/exchange.sh: three epochs' timeout 100 "$example" "$tmp/node0" 0.5 
 is 'each has one plan' "$(wc -l <"$tmp/shell-plans")" 3
 is 'and a layout of its own' "$(head -n 1 "$tmp/shell-layouts") $(sort -u "$tmp/shell-layouts" | wc -l)" "$second 3"
 ok 'once that has moved' wait_for 60 moved
+summary() { # layout, field: of node 0
+    dealfs plan "$tmp/node0" epoch=30 ranks=3 batch=5 mode=local reply=summary layout="$1" |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$2"
+}
+is 'by the layout of now a node holds what it reads' "$(summary "$(layout_now 0)" held_percent)" 100.0
+is 'an old layout says that all is local' "$(summary "$first" local_percent)" 100.0
+left() { awk -v held="$(summary "$first" held_percent)" 'BEGIN { exit !(held < 90) }'; }
+ok 'and the summary that not all of it is here any more' wait_for 30 left
 is 'nothing came from the source' "$(world_sum source.bytes "${nodes[@]}")" "$from_source"
 ok 'unmount' world_umount
 
