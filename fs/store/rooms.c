@@ -127,8 +127,7 @@ int rooms_segments(const struct tier_rooms *r)
     return n;
 }
 
-/* Will a staging become free without any filler's help? */
-static bool store_goes_on(const struct tier_rooms *r)
+bool rooms_store_goes_on(const struct tier_rooms *r)
 {
     for (int i = 0; i < r->made; i++) {
         const struct segment *s = r->staging[i]->segment;
@@ -155,7 +154,7 @@ static int step_to_open(struct tier_rooms *r, uint64_t *deadline)
         return make_staging(r);
     if (k->resting || storing_hangs(r))
         return -EBUSY;
-    if (store_goes_on(r))
+    if (rooms_store_goes_on(r))
         *deadline = clock_now() + PATIENCE;
     else if (clock_now() > *deadline)
         return -EBUSY;

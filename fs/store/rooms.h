@@ -39,6 +39,7 @@ uint64_t rooms_look(struct tier_rooms *r);
 /* The oldest sealed segment that waits for nobody's room, now STORING; NULL: none. */
 struct segment *rooms_next(struct tier_rooms *r);
 bool rooms_have_sealed(const struct tier_rooms *r, uint32_t before); /* with a lower number, or being stored */
-int rooms_segments(const struct tier_rooms *r);                      /* whose values lie in a staging alone */
+bool rooms_store_goes_on(const struct tier_rooms *r); /* a staging will become free without any filler's help */
+int rooms_segments(const struct tier_rooms *r);       /* whose values lie in a staging alone */
 
 #endif

@@ -65,7 +65,7 @@ int shard_take(struct room *room, uint32_t i, const void *bytes, uint32_t length
 void shard_commit(struct value_codec_state *codec, struct room *room);
 void shard_abandon(struct room *room);
 
-/* Store what is in memory only; waits. */
+/* Store what is in memory only; waits. -EBUSY: all is stored but segments with rooms that do not come back. */
 int shard_flush(struct shard *shard);
 /* Move the live values out of segments that are a quarter dead, and drop those; waits. Also runs by itself. */
 int shard_reclaim(struct shard *shard);

@@ -8,7 +8,7 @@
  * Each start is a stage with a number of its own, so that what still comes back from one that was stopped is not taken
  * for the next one's. What is held already is only counted, so staging goes on where it stopped. When load after load
  * finds no room the tiers are full: the rest of the catalog is only counted too. A file that fails is counted and
- * passed. What is another node's is not even counted.
+ * passed, and so are the last loads where none comes back for PATIENCE_S. What is another node's is not even counted.
  *
  * Lock order: `control`, then `lock`; the loader is called without `lock`. */
 #include "fs/store/store-stage.h"
@@ -29,6 +29,7 @@ enum {
     FEW_LOADS = 32,    /* the driver goes on when no more are on their way */
     MOST_REFUSED = 64, /* loads in a row without room; a smaller one may still fit after a few */
     LOCKED_POLL_MS = 50,
+    PATIENCE_S = 30,
 };
 
 struct stage {
@@ -124,6 +125,32 @@ static void wait_for_loads(struct stage *s, int most)
         pthread_cond_wait(&s->moved, &s->lock);
 }
 
+/* False: none came back for a while. DEALFS_STAGE_PATIENCE is for how many seconds, in tests. */
+static bool wait_for_last_loads(struct stage *s)
+{
+    const char *seconds = getenv("DEALFS_STAGE_PATIENCE");
+    uint64_t patience = (seconds ? strtoul(seconds, NULL, 10) : PATIENCE_S) * SECOND;
+    uint64_t deadline = clock_now() + patience;
+    for (int before = s->loads; s->loads > 0 && !s->stop; before = s->loads) {
+        bool woken = cond_wait_until(&s->moved, &s->lock, deadline);
+        if (s->loads < before)
+            deadline = clock_now() + patience;
+        else if (!woken)
+            return false;
+    }
+    return true;
+}
+
+/* With the lock. What still comes is kept all the same, but nobody waits for it. */
+static void pass_last_loads(struct stage *s)
+{
+    log_warning("staging: nothing came of %d pieces for long: they are passed by", s->loads);
+    s->progress.failed += (uint64_t)s->loads;
+    if (!s->progress.error)
+        s->progress.error = -ETIMEDOUT;
+    s->loads = 0;
+}
+
 static void stage_piece(struct stage *s, uint32_t file, uint64_t offset)
 {
     pthread_mutex_lock(&s->lock);
@@ -210,14 +237,17 @@ static void stage_files(struct stage *s)
     for (uint32_t file = 0; file < catalog_files(s->store->catalog) && !is_stopped(s); file++)
         stage_file(s, file);
     pthread_mutex_lock(&s->lock);
-    wait_for_loads(s, 0);
     uint32_t number = s->number;
-    bool stop = s->stop;
+    bool passed = !wait_for_last_loads(s), stop = s->stop;
+    if (passed) {
+        pass_last_loads(s);
+        s->number++; /* their notices are not for this one any more */
+    }
     pthread_mutex_unlock(&s->lock);
     int error = 0;
-    if (stop)
+    if (stop || passed)
         loader_forget(s->store->loader, LOAD_STAGE, number);
-    else
+    if (!stop)
         error = shard_flush(s->store->shard);
     if (error)
         log_warning("store what was staged: %s", strerror(-error));

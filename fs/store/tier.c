@@ -11,6 +11,8 @@
 #include <stdlib.h>
 
 #define LOCK_RETRY (50 * MILLISECOND)
+#define ROOM_PATIENCE (2 * SECOND)
+#define ROOM_LOOK (100 * MILLISECOND)
 
 /* Leaves the state LOCKED where it is to be tried again. */
 static void open_tier(struct tier *t)
@@ -182,18 +184,31 @@ int tier_create(enum tier_name name, const struct tier_config *config, struct ma
     return 0;
 }
 
+/* With the lock, which is given up meanwhile. -EBUSY: the segments that are left wait for rooms of others, who may hang
+ * at a dead source. */
+static int wait_for_sealed(struct tier *t, uint32_t before, uint64_t failures)
+{
+    struct stock *k = &t->stock;
+    uint64_t deadline = clock_now() + ROOM_PATIENCE;
+    while (rooms_have_sealed(&t->rooms, before) && k->failures == failures) {
+        uint64_t now = clock_now();
+        if (k->busy || rooms_store_goes_on(&t->rooms))
+            deadline = now + ROOM_PATIENCE;
+        else if (now > deadline)
+            return -EBUSY;
+        cond_wait_until(&k->changed, &k->lock, now + ROOM_LOOK);
+    }
+    return k->failures != failures ? k->failure : -k->error;
+}
+
 int tier_flush(struct tier *t)
 {
     struct stock *k = &t->stock;
     pthread_mutex_lock(&k->lock);
     rooms_seal(&t->rooms);
-    uint32_t number = k->next_segment;
-    uint64_t failures = k->failures;
     k->resting = 0;
     pthread_cond_signal(&k->work);
-    while (rooms_have_sealed(&t->rooms, number) && k->failures == failures)
-        pthread_cond_wait(&k->changed, &k->lock);
-    int error = k->failures != failures ? k->failure : -k->error;
+    int error = wait_for_sealed(t, k->next_segment, k->failures);
     pthread_mutex_unlock(&k->lock);
     return error;
 }
@@ -219,7 +234,8 @@ uint64_t tier_make_room(struct tier *t)
 {
     struct stock *k = &t->stock;
     uint64_t bytes = 0;
-    if (tier_flush(t))
+    int error = tier_flush(t);
+    if (error && error != -EBUSY)
         return 0;
     pthread_mutex_lock(&k->lock);
     uint64_t squeezes = t->squeezes;

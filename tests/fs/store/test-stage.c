@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -130,6 +131,31 @@ static void test_stop(void)
     is_int(p.state, STAGE_DONE, "goes on");
     is_uint(p.kept, p.bytes_total, "to the end");
     is_uint(stats_of(store).source_bytes, p.bytes_total, "each byte was read once in both");
+    store_close(store);
+}
+
+/* One file's load hangs: the rest is staged and stored, and a flush, as a move waits for, does not wait for it. */
+static void test_hang(void)
+{
+    faults_set("hang=middle");
+    setenv("DEALFS_STAGE_PATIENCE", "1", 1);
+    struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
+    struct stage_progress p = stage(store);
+    uint64_t middle = dataset_size(&d, dataset_file(&d, "middle"));
+    is_int(p.state, STAGE_DONE, "a load hangs: staging ends");
+    is_uint(p.failed, 1, "and says that one is left");
+    is_int(p.error, -ETIMEDOUT, "and why");
+    is_uint(p.kept, p.bytes_total - middle, "the rest is kept");
+    is_int(store_flush(store), -EBUSY, "a flush says that not all is stored");
+    uint32_t large = dataset_file(&d, "large");
+    ok(store_is_stored(store, large, 0, 40 * MIB), "what does not share its segment is stored");
+    faults_set("");
+    unsetenv("DEALFS_STAGE_PATIENCE");
+    p = stage(store);
+    is_uint(p.kept, p.bytes_total, "the source answers: the rest comes");
+    is_uint(p.failed, 0, "nothing fails");
+    is_int(store_flush(store), 0, "and is stored");
+    is_uint(stats_of(store).source_bytes, p.bytes_total, "each byte was read once");
     store_close(store);
 }
 
@@ -349,6 +375,7 @@ int main(void)
     test_full("small tiers", 12 * MIB, 16 * MIB);
     test_none();
     test_stop();
+    test_hang();
     test_close();
     test_failures();
     test_readers_first();
