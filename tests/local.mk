@@ -263,6 +263,7 @@ SCRIPT_TESTS = \
 	tests/cases/74-epochs.t \
 	tests/cases/75-top.t \
 	tests/cases/76-sampler.t \
+	tests/cases/77-loops.t \
 	tests/cases/81-feed-first.t \
 	tests/bench/10-throttle.t \
 	tests/cli/lab/20-simulate.t \
@@ -375,6 +376,7 @@ EXTRA_DIST += \
 	tests/figures/wall.py \
 	tests/lib/epochs.py \
 	tests/lib/feeding.py \
+	tests/lib/loops.py \
 	tests/lib/fuzz \
 	tests/lib/moved.py \
 	tests/lib/reader.py \
@@ -424,6 +426,13 @@ check-damage:
 .PHONY: check-kernel
 check-kernel: all $(TEST_TOOLS)
 	$(srcdir)/tests/kernel/check-kernel '$(abs_top_builddir)' '$(abs_top_srcdir)'
+
+# Reports of epochs --------------------------------------------------------------------------------------------------
+
+# tests/cases/77-loops.t with many more runs; minutes.
+.PHONY: check-loops
+check-loops: all $(TEST_TOOLS)
+	LOOPS=$${LOOPS:-200} TEST_TIMEOUT=3600 $(MAKE) $(AM_MAKEFLAGS) check TESTS=tests/cases/77-loops.t
 
 # Sanitizers ---------------------------------------------------------------------------------------------------------
 
