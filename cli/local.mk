@@ -66,6 +66,8 @@ cli_libcli_a_SOURCES = \
 	cli/mount/owner.h \
 	cli/mount/prepare.c \
 	cli/mount/resize-step.c \
+	cli/mount/split.c \
+	cli/mount/split.h \
 	cli/mount/start.c \
 	cli/mount/start.h \
 	cli/mount/steps.h \

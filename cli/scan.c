@@ -3,7 +3,6 @@
 #include "cli/base/command.h"
 #include "cli/base/interrupt.h"
 #include "cli/base/place.h"
-#include "cli/mount/owner.h"
 #include "cli/mount/survey.h"
 #include "fs/attach/config.h"
 #include "fs/base/cleanup.h"
@@ -12,6 +11,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static int survey_source(const struct mount_config *c, struct str *why)
 {
@@ -46,21 +46,6 @@ static int hand_out(const struct mount_config *c, const char *to, struct str *wh
     return error ? place_fail(why, "write", to, strerror(-error), error) : 0;
 }
 
-static int survey_as_owner(const struct mount_config *c, const char *to, struct str *why)
-{
-    struct owner owner = {0};
-
-    int error = owner_become(c->owner_uid, &owner, why);
-    if (!error) {
-        error = survey_source(c, why);
-        if (!error)
-            error = hand_out(c, to, why); /* his server reads it */
-        owner_leave(&owner);
-    }
-    owner_fini(&owner);
-    return error;
-}
-
 static int scan_command(int argc, char **argv)
 {
     CLEANUP_STR struct str why = STR_INIT;
@@ -71,10 +56,15 @@ static int scan_command(int argc, char **argv)
     interrupt_catch(SIGINT);
     interrupt_catch(SIGTERM);
     process_leave_launcher();
+    struct stat st;
+    if (lstat(argv[1], &st) == 0 && st.st_uid != geteuid())
+        return command_fail("%s: belongs to another user, whose configuration nobody else obeys", argv[1]);
     int error = config_read(argv[1], &config);
     if (error)
         return command_fail("read %s/config: %s", argv[1], strerror(-error));
-    error = survey_as_owner(&config, argv[2], &why);
+    error = survey_source(&config, &why);
+    if (!error)
+        error = hand_out(&config, argv[2], &why);
     config_fini(&config);
     return error ? command_fail("%s", command_why(&why, error)) : COMMAND_DONE;
 }

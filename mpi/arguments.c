@@ -9,11 +9,12 @@
 #include <limits.h>
 #include <stddef.h>
 
-static const char usage[] = "usage: dealfs-courier --state DIR --mountpoint DIR [--nodes N] [--groups G] [--timeout "
-                            "NS] [--resize PIXELS --quality Q] "
-                            "[--lock FD] [--mount -- COMMAND… | --scan -- COMMAND…]";
+static const char usage[] =
+    "usage: dealfs-courier --state DIR --mountpoint DIR [--nodes N] [--groups G] [--timeout "
+    "NS] [--resize PIXELS --quality Q] "
+    "[--lock FD] [--mounter FD] [--uid UID --gid GID] [--mount -- COMMAND… | --scan -- COMMAND…]";
 
-enum { STATE = 1, MOUNTPOINT, NODES, GROUPS, TIMEOUT, RESIZE, QUALITY, LOCK, MOUNT, SCAN };
+enum { STATE = 1, MOUNTPOINT, NODES, GROUPS, TIMEOUT, RESIZE, QUALITY, LOCK, MOUNTER, BY_UID, BY_GID, MOUNT, SCAN };
 static const struct option known[] = {
     {"state", required_argument, NULL, STATE},
     {"mountpoint", required_argument, NULL, MOUNTPOINT},
@@ -23,6 +24,9 @@ static const struct option known[] = {
     {"resize", required_argument, NULL, RESIZE},
     {"quality", required_argument, NULL, QUALITY},
     {"lock", required_argument, NULL, LOCK},
+    {"mounter", required_argument, NULL, MOUNTER},
+    {"uid", required_argument, NULL, BY_UID},
+    {"gid", required_argument, NULL, BY_GID},
     {"mount", no_argument, NULL, MOUNT},
     {"scan", no_argument, NULL, SCAN},
     {NULL, 0, NULL, 0},
@@ -49,10 +53,14 @@ static bool take_argument(struct arguments *a, int which, const char *value)
     case QUALITY:
         return number_parse(value, 1, 100, &a->quality) == 0;
     case LOCK:
+    case MOUNTER:
         if (number_parse(value, 0, INT_MAX, &n))
             return false;
-        a->lock = (int)n;
+        *(which == LOCK ? &a->lock : &a->mounter) = (int)n;
         return true;
+    case BY_UID:
+    case BY_GID:
+        return number_parse(value, 0, UINT32_MAX - 1, which == BY_UID ? &a->uid : &a->gid) == 0;
     case MOUNT:
     case SCAN:
         *(which == MOUNT ? &a->mount : &a->scan) = true;
@@ -63,7 +71,7 @@ static bool take_argument(struct arguments *a, int which, const char *value)
 
 int arguments_parse(int argc, char **argv, struct arguments *a)
 {
-    *a = (struct arguments){.lock = -1};
+    *a = (struct arguments){.lock = -1, .mounter = -1};
     int which;
     bool right = true;
     while (right && (which = getopt_long(argc, argv, "+", known, NULL)) != -1)

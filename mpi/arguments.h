@@ -12,6 +12,8 @@ struct arguments {
     uint64_t timeout;         /* nanoseconds; 0: as the server says */
     uint64_t resize, quality; /* what the command mounts with; 0: without */
     int lock;                 /* of the state directory, held; -1: none */
+    int mounter;              /* a socket of dealfs-mounter; -1: none */
+    uint64_t uid, gid;        /* whom root becomes for good; 0: it stays root */
     bool mount, scan;         /* what `command` does; neither: there is none */
     char **command;
 };

@@ -14,9 +14,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -223,21 +221,6 @@ static int greet_mounted(const struct broadcast *b, struct str *why)
     return error;
 }
 
-/* Files that are made for a server are its user's, as its state directory is: root's courier makes them by that user's
- * rights, so that the server can read them, and a link that the user has laid leads nowhere where he may not go. The
- * end of the socket that a server listens at tells who it is. Only this thread's rights change. */
-static void act_as_server(const struct broadcast *b, bool begin)
-{
-    struct ucred server = {.uid = 0, .gid = 0};
-    socklen_t n = sizeof server;
-    if (geteuid() != 0)
-        return;
-    if (begin && getsockopt(b->members->home->socket, SOL_SOCKET, SO_PEERCRED, &server, &n) < 0)
-        return;
-    setfsgid(begin ? server.gid : getegid());
-    setfsuid(begin ? server.uid : geteuid());
-}
-
 /* NAME in the state directory. */
 static int state_path(const struct broadcast *b, const char *name, char path[PATH_MAX], struct str *why)
 {
@@ -328,7 +311,7 @@ static int open_offered(struct broadcast *b, struct str *why)
     int error = state_path(b, offers_made(b) ? "resized" : "catalog", path, why);
     if (error)
         return error;
-    b->fd = open(from, O_RDONLY | O_CLOEXEC);
+    b->fd = open(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (b->fd < 0 || fstat(b->fd, &st) < 0)
         return fail_on(why, "open the catalog", from, -errno);
     b->offer.size = (uint64_t)st.st_size;
@@ -382,13 +365,10 @@ static int make_file(struct broadcast *b, struct str *why)
         int error = state_path(b, "catalog.joined", b->path, why);
         if (error)
             return error;
-        act_as_server(b, true);
         unlink(b->path);
         b->fd = open(b->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        error = b->fd < 0 ? -errno : 0;
-        act_as_server(b, false);
-        if (error)
-            return fail_on(why, "make", b->path, error);
+        if (b->fd < 0)
+            return fail_on(why, "make", b->path, -errno);
     } else {
         b->fd = open_temporary(state);
     }
@@ -437,7 +417,7 @@ static int use_kept(struct broadcast *b, struct str *why)
     int error = state_path(b, "catalog", path, why);
     if (error)
         return error;
-    b->fd = open(path, O_RDONLY | O_CLOEXEC);
+    b->fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     return b->fd < 0 ? fail_on(why, "open the kept catalog", path, -errno) : 0;
 }
 
@@ -513,10 +493,7 @@ int broadcast_catalog(const struct members *members, struct courier_helper *help
         close(b.fd);
     if (b.looked >= 0)
         close(b.looked);
-    if (b.path[0]) { /* a server that wanted it has it by now */
-        act_as_server(&b, true);
+    if (b.path[0]) /* a server that wanted it has it by now */
         unlink(b.path);
-        act_as_server(&b, false);
-    }
     return error;
 }

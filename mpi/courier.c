@@ -6,12 +6,14 @@
  * One thread. Other threads in this process are MPI's, and none of them runs code of ours. */
 #include "fs/base/file.h"
 #include "fs/base/log.h"
+#include "fs/base/process.h"
 #include "mpi/flight.h"
 #include "mpi/forming.h"
 #include "mpi/loop.h"
 #include "mpi/signals.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,7 +38,7 @@ struct courier {
 
 /* Settings that the courier is better off with, where the user has not chosen. Open MPI reads them in MPI_Init; mpirun
  * puts those of its command line there. */
-static void tune_mpi(void)
+static void tune_mpi(const struct arguments *a)
 {
     static const char *const settings[][2] = {
         /* A sample then is one message without a handshake. */
@@ -49,6 +51,19 @@ static void tune_mpi(void)
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         setenv(settings[i][0], settings[i][1], 0);
+    /* The kernel does not let one process that was root read the memory of another: samples go by shared memory. */
+    if (a->uid)
+        setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);
+}
+
+/* Root's courier is of use to MPI_Init alone, which asks a launcher of the same user. It opens no file of the mount's
+ * owner before it has become that user, for good. */
+static int become_owner(const struct arguments *a)
+{
+    int error = a->uid ? process_become((uid_t)a->uid, (gid_t)a->gid) : 0;
+    if (error)
+        log_error("become user %" PRIu64 ": %s", a->uid, strerror(-error));
+    return error;
 }
 
 static int last_tag(void)
@@ -152,7 +167,7 @@ static int prepare_courier(struct courier *c, int argc, char **argv)
     c->helper = (struct courier_helper){.socket = -1};
     if (!c->arguments.command[0])
         return 0;
-    int error = helper_start(&c->helper, c->arguments.command, c->arguments.lock);
+    int error = helper_start(&c->helper, &c->arguments);
     if (error)
         log_error("start a helper: %s", strerror(-error));
     return error;
@@ -164,9 +179,12 @@ int main(int argc, char **argv)
     int error = prepare_courier(&c, argc, argv);
     if (error)
         return error == -EINVAL ? STATUS_USAGE : STATUS_FAILED;
-    tune_mpi();
+    tune_mpi(&c.arguments);
     if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
         return STATUS_FAILED;
+    error = become_owner(&c.arguments);
+    if (error)
+        MPI_Abort(MPI_COMM_WORLD, STATUS_FAILED);
     error = form_world(&c);
     if (!error)
         error = serve_world(&c);

@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-/* GIVEN_FD, TALK_FD: where the command finds descriptors that it is given. */
-enum { GIVEN_FD = 3, LOCK_FD = 4, TALK_FD = 5, HIGH_FD = 16, LINE_MOST = 2000, TICK_MS = 50 };
+/* GIVEN_FD … MOUNTER_FD: where the command finds descriptors that it is given. */
+enum { GIVEN_FD = 3, LOCK_FD = 4, TALK_FD = 5, MOUNTER_FD = 6, HIGH_FD = 16, LINE_MOST = 2000, TICK_MS = 50 };
 
 /* --- in the helper --- */
 
@@ -109,7 +109,7 @@ static _Noreturn void execute_words(const char *words, size_t n, const int given
                       given[1] < 0 ? -1 : fcntl(given[1], F_DUPFD, HIGH_FD)};
         place_descriptor(high[0], GIVEN_FD);
         place_descriptor(high[1], TALK_FD);
-        close_range(TALK_FD + 1, ~0u, 0);
+        close_range(MOUNTER_FD + 1, ~0u, 0);
         execvp(all[0], all);
         error = -errno;
     }
@@ -152,7 +152,7 @@ static void answer_request(const char *request, size_t n, int given[2])
     str_fini(&l.last);
 }
 
-static _Noreturn void be_helper(int lock, int socket)
+static _Noreturn void be_helper(const struct arguments *a, int socket)
 {
     uint32_t kind;
     void *request;
@@ -163,12 +163,17 @@ static _Noreturn void be_helper(int lock, int socket)
     process_leave_launcher();
     setsid();
     /* What is not to be here is closed: by whatever number it came. */
-    lock = lock >= 0 ? fcntl(lock, F_DUPFD, HIGH_FD + 1) : -1;
+    int lock = a->lock >= 0 ? fcntl(a->lock, F_DUPFD, HIGH_FD + 1) : -1;
+    int mounter = a->mounter >= 0 ? fcntl(a->mounter, F_DUPFD, HIGH_FD + 1) : -1;
     dup2(socket, HIGH_FD);
     place_descriptor(lock, LOCK_FD);
+    place_descriptor(mounter, MOUNTER_FD);
     close(GIVEN_FD);
-    close_range(LOCK_FD + 1, HIGH_FD - 1, 0);
+    close(TALK_FD);
+    close_range(MOUNTER_FD + 1, HIGH_FD - 1, 0);
     close_range(HIGH_FD + 1, ~0u, 0);
+    if (a->uid && process_become((uid_t)a->uid, (gid_t)a->gid))
+        _exit(1);
     while (message_receive(HIGH_FD, &kind, &request, &n, fds) == 0) {
         answer_request(request, n, fds);
         free(request);
@@ -181,18 +186,21 @@ static _Noreturn void be_helper(int lock, int socket)
 
 /* --- in the courier --- */
 
-int helper_start(struct courier_helper *h, char **command, int lock)
+int helper_start(struct courier_helper *h, const struct arguments *a)
 {
     int ends[2];
-    *h = (struct courier_helper){.socket = -1, .command = command, .locks = lock >= 0};
+    *h = (struct courier_helper){
+        .socket = -1, .command = a->command, .locks = a->lock >= 0, .has_mounter = a->mounter >= 0};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return -errno;
     h->pid = fork();
     if (h->pid == 0)
-        be_helper(lock, ends[1]);
+        be_helper(a, ends[1]);
     int error = h->pid < 0 ? -errno : 0;
-    if (lock >= 0)
-        close(lock);
+    if (a->lock >= 0)
+        close(a->lock);
+    if (a->mounter >= 0)
+        close(a->mounter);
     close(ends[1]);
     h->socket = ends[0];
     if (error)
@@ -222,6 +230,8 @@ static struct str make_request(const struct courier_helper *h, const char *optio
             add_option(&s, option);
         if (i == 1 && h->locks)
             add_option(&s, "lock=4");
+        if (i == 1 && h->has_mounter)
+            add_option(&s, "mounter=6");
     }
     if (last)
         add_word(&s, last);

@@ -8,6 +8,7 @@
 #define MPI_HELPER_H
 
 #include "fs/base/str.h"
+#include "mpi/arguments.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,14 +17,15 @@ struct courier_helper {
     pid_t pid;
     int socket; /* -1: there is no helper */
     char **command;
-    bool locks;     /* it has the lock */
-    char name[160]; /* who we are, for people; "": nobody else is there */
-    bool mounted;   /* by it, and not undone */
-    bool begun;     /* a mount that is not ended */
+    bool locks, has_mounter; /* it has the lock, and a socket of dealfs-mounter */
+    char name[160];          /* who we are, for people; "": nobody else is there */
+    bool mounted;            /* by it, and not undone */
+    bool begun;              /* a mount that is not ended */
 };
 
-/* 0 or -errno. `lock` (-1: none) is for the mount that the command makes: the helper alone has it from here on. */
-int helper_start(struct courier_helper *helper, char **command, int lock);
+/* 0 or -errno. The lock and the mounter's socket are for the mount that the command makes: the helper alone has them
+ * from here on. It becomes the user that the arguments name. */
+int helper_start(struct courier_helper *helper, const struct arguments *arguments);
 /* All of these wait, and return 0; else -EIO and why. */
 /* `catalog` (-1: it scans) is what the mount is to have; `looked` (-1: nothing), what other nodes have looked at
  * already (scanner.h, scan_portion): one of the two. Both stay the caller's. */

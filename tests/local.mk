@@ -207,6 +207,7 @@ WORLD_TESTS = \
 	tests/cases/40-storm.t \
 	tests/cases/41-peers.t \
 	tests/cases/42-versions.t \
+	tests/cases/43-owner.t \
 	tests/cases/50-rewritten-world.t \
 	tests/cases/64-readme.t \
 	tests/cases/72-resize-world.t \
@@ -387,6 +388,7 @@ EXTRA_DIST += \
 	tests/lib/sub-build \
 	tests/lib/sweep \
 	tests/lib/tap.py \
+	tests/lib/traced.py \
 	tests/lib/tsan.supp \
 	tests/model/check.py \
 	tests/model/tree.py \

@@ -9,7 +9,7 @@
 
 struct keeper_seen {
     pid_t pid;
-    uid_t uid;         /* as whom it runs: root's may keep another user's mount */
+    uid_t uid;         /* as whom it runs, which is whose mount it is */
     const char *state; /* its state directory */
 };
 
@@ -24,6 +24,8 @@ pid_t keepers_server(const char *state, uid_t owner);
  * does not answer is killed, and started again by its keeper. */
 pid_t keepers_pause_feeder(const char *state, uid_t owner);
 void keepers_resume_feeder(pid_t feeder);
+/* Root's process that mounted on MOUNTPOINT for another user, in our mount namespace; or 0. */
+pid_t keepers_mounter(const char *mountpoint);
 bool keepers_here(pid_t keeper);                     /* in our mount namespace */
 unsigned keepers_count(const struct memory *memory); /* this user's, that share this memory with us */
 

@@ -66,13 +66,25 @@ void live_fini(struct live *live)
 
 struct keeper_search {
     struct live *live;
-    uid_t owner; /* whose mount it is; (uid_t)-1: not known */
+    const struct attach_mount_info *info; /* whose mount it is; NULL: it is elsewhere, and ours */
 };
 
-/* What a keeper's configuration says is acted upon; so it must be root's, ours, or the mount's owner's. */
-static bool keeper_is_trusted(const struct keeper_seen *keeper, uid_t owner)
+/* Commands act by what a configuration says: so it must be of a process of the mount's owner, and name that owner. */
+static bool names_owner(const struct mount_config *c, const struct attach_mount_info *info)
 {
-    return keeper->uid == 0 || keeper->uid == (owner != (uid_t)-1 ? owner : geteuid());
+    return info ? c->owner_uid == info->uid && c->owner_gid == info->gid : c->owner_uid == geteuid();
+}
+
+static int read_keeper(const struct keeper_seen *keeper, const struct attach_mount_info *info,
+                       struct mount_config *config)
+{
+    if (keeper->uid != (info ? info->uid : geteuid()))
+        return -EPERM;
+    int error = config_of_keeper(keeper->pid, keeper->state, config);
+    if (error || names_owner(config, info))
+        return error;
+    config_fini(config);
+    return -EPERM;
 }
 
 static int match_keeper(void *user, const struct keeper_seen *keeper)
@@ -80,7 +92,7 @@ static int match_keeper(void *user, const struct keeper_seen *keeper)
     struct keeper_search *s = user;
     struct mount_config config;
 
-    if (!keeper_is_trusted(keeper, s->owner) || config_of_keeper(keeper->pid, keeper->state, &config))
+    if (read_keeper(keeper, s->info, &config))
         return 0;
     /* Another namespace may have a mount of the same name; one of ours goes first. */
     if (strcmp(config.mountpoint, s->live->mountpoint) != 0 || (s->live->keeper && keepers_here(s->live->keeper))) {
@@ -93,6 +105,23 @@ static int match_keeper(void *user, const struct keeper_seen *keeper)
     s->live->configured = true;
     s->live->keeper = keeper->pid;
     return 0;
+}
+
+static void find_mounter(struct live *live, const struct attach_mount_info *info)
+{
+    struct mount_config config;
+
+    live->mounter = info->uid != 0 && geteuid() == 0 ? keepers_mounter(live->mountpoint) : 0;
+    if (!live->mounter || config_of_process(live->mounter, &config))
+        return;
+    if (!names_owner(&config, info)) {
+        config_fini(&config);
+        return;
+    }
+    if (live->configured)
+        config_fini(&live->config);
+    live->config = config;
+    live->configured = true;
 }
 
 /* --- does it answer? --- */
@@ -165,11 +194,13 @@ static int set_control(struct live *live)
 /* Takes `path` over. */
 static int live_gather(struct live *live, char *path, const struct attach_mount_info *info)
 {
-    struct keeper_search s = {.live = live, .owner = info ? info->uid : (uid_t)-1};
+    struct keeper_search s = {.live = live, .info = info};
 
     memset(live, 0, sizeof *live);
     live->mountpoint = path;
     keepers_each(match_keeper, &s);
+    if (info)
+        find_mounter(live, info);
     if (!info && (!live->keeper || keepers_here(live->keeper)))
         return -ENOENT;
     live->source = strdup(info ? info->source : live->config.source);
@@ -293,7 +324,7 @@ static int add_elsewhere(void *user, const struct keeper_seen *keeper)
     struct mount_config config;
     int error = 0;
 
-    if (!keeper_is_trusted(keeper, (uid_t)-1) || config_of_keeper(keeper->pid, keeper->state, &config))
+    if (read_keeper(keeper, NULL, &config))
         return 0;
     if ((!l->mine_only || config.owner_uid == geteuid()) && !list_has(l, config.mountpoint))
         error = list_gather(l, config.mountpoint, NULL);
@@ -325,7 +356,7 @@ int live_each(int (*each)(void *user, const struct live *live), void *user)
 
 /* --- its end --- */
 
-/* Keeper and server hold STATE/lock as long as they live. The owner may have put a pipe there. */
+/* Keeper and server hold STATE/lock as long as they live. */
 static bool lock_is_free(const struct live *live)
 {
     CLEANUP_STR struct str path = STR_INIT;
@@ -335,19 +366,52 @@ static bool lock_is_free(const struct live *live)
     return fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0;
 }
 
-int live_wait_gone(const struct live *live, unsigned seconds)
+struct lock_wait {
+    const struct live *live;
+    uint64_t deadline;
+};
+
+/* By a child, which becomes the owner where that is another user. */
+static int await_lock(void *user, struct str *out)
 {
     enum { TICK_MS = 10 };
-    uint64_t deadline = clock_now() + seconds * SECOND;
-    CLEANUP_CLOSE int pidfd = live->keeper > 0 ? (int)syscall(SYS_pidfd_open, live->keeper, 0) : -1;
-    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+    const struct lock_wait *w = user;
+    const struct mount_config *c = &w->live->config;
 
-    if (pidfd >= 0 && poll(&end, 1, (int)seconds * 1000) == 0)
-        return -ETIMEDOUT;
-    while (live->configured && !lock_is_free(live)) {
-        if (clock_now() > deadline)
+    (void)out;
+    if (geteuid() == 0 && process_become(c->owner_uid, c->owner_gid))
+        return -EPERM;
+    while (!lock_is_free(w->live)) {
+        if (clock_now() > w->deadline)
             return -ETIMEDOUT;
         clock_sleep(TICK_MS * MILLISECOND);
     }
     return 0;
+}
+
+static bool await_end(int pidfd, uint64_t deadline)
+{
+    uint64_t now = clock_now();
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+
+    return pidfd < 0 || poll(&end, 1, deadline > now ? (int)((deadline - now) / MILLISECOND) : 0) != 0;
+}
+
+static int watch_process(pid_t process)
+{
+    return process > 0 ? (int)syscall(SYS_pidfd_open, process, 0) : -1;
+}
+
+int live_wait_gone(const struct live *live, unsigned seconds)
+{
+    struct lock_wait lock = {live, clock_now() + seconds * SECOND};
+    CLEANUP_STR struct str nothing = STR_INIT;
+    CLEANUP_CLOSE int keeper = watch_process(live->keeper), mounter = watch_process(live->mounter);
+
+    if (!await_end(keeper, lock.deadline))
+        return -ETIMEDOUT;
+    if (live->configured && live->config.owner_uid == geteuid())
+        return await_lock(&lock, &nothing);
+    int error = live->configured ? guard_run(await_lock, &lock, seconds + 1, &nothing) : 0;
+    return error ? -ETIMEDOUT : await_end(mounter, lock.deadline) ? 0 : -ETIMEDOUT;
 }

@@ -1,8 +1,9 @@
 /* The mounts that are up, or were: found without ever blocking on one that hangs.
  *
- * A mount is known by its line in /proc/self/mountinfo and by its keeper, a process `dealfs-keeper STATE` whose
- * STATE/config names the mountpoint. A mount made by `dealfs run` has a keeper and no such line. What may block (any
- * look into a mount) is done by a child under a time limit: see guard.h. */
+ * A mount is known by its line in /proc/self/mountinfo, which says whose it is, and by that user's keeper, a process
+ * `dealfs-keeper STATE` whose configuration names the mountpoint. Root takes the configuration of another user's mount
+ * from dealfs-mounter where there is one, and never from a file. A mount made by `dealfs run` has a keeper and no
+ * such line. What may block (any look into a mount) is done by a child under a time limit: see guard.h. */
 #ifndef CLI_LIVE_LIVE_H
 #define CLI_LIVE_LIVE_H
 
@@ -28,6 +29,7 @@ struct live {
     pid_t keeper;  /* 0: none found */
     uid_t uid;     /* whose it is */
     gid_t gid;
+    pid_t mounter; /* root's process that mounted for another user; 0: none */
     enum live_health health;
     unsigned major, minor;      /* st_dev of the data mount; 0:0 when elsewhere. The minor is what attach_abort takes */
     bool configured;            /* `config` has been read; only with a keeper */

@@ -117,11 +117,7 @@ int given_install(struct start *s, struct str *why)
         return -ENOMEM;
     if (from < 0)
         return place_fail(why, "catalog", s->options.catalog, strerror(errno), -errno);
-    int error = owner_assume(&s->owner, why);
-    if (error)
-        return error;
-    error = install_catalog(s, from, path, why);
-    owner_leave(&s->owner);
+    int error = install_catalog(s, from, path, why);
     if (!error)
         say_given(s);
     return error;

@@ -2,6 +2,7 @@
 #include "cli/mount/leavings.h"
 
 #include "cli/base/command.h"
+#include "cli/base/guard.h"
 #include "cli/base/place.h"
 #include "cli/mount/folder.h"
 #include "cli/mount/owner.h"
@@ -9,6 +10,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/file.h"
+#include "fs/base/process.h"
 #include "fs/wire/units.h"
 
 #include <ctype.h>
@@ -18,7 +20,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-enum { HASH_DIGITS = 16 };
+enum { HASH_DIGITS = 16, CLEAN_SECONDS = 24 * 60 * 60 };
 static const char SHM[] = "/dev/shm";
 /* A mount that is just starting has made its folder, and not yet what tells that it is of worth. */
 #define JUST_MADE (60 * SECOND)
@@ -34,7 +36,7 @@ struct leaving {
 
 /* --- what is said --- */
 
-static void say_path(const char *what, const char *path, const char *why)
+static void say_path(struct clean *clean, const char *what, const char *path, const char *why)
 {
     CLEANUP_STR struct str line = STR_INIT;
 
@@ -42,25 +44,30 @@ static void say_path(const char *what, const char *path, const char *why)
     str_add_printable(&line, path, strlen(path));
     if (why)
         str_addf(&line, ": %s", why);
-    if (!line.failed)
-        printf("%s\n", line.data);
+    str_adds(&line, "\n");
+    if (line.failed)
+        return;
+    if (clean->said)
+        str_adds(clean->said, line.data);
+    else
+        fputs(line.data, stdout);
 }
 
 void clean_removed(struct clean *clean, const char *path, const char *why)
 {
-    say_path(clean->dry_run ? "would remove" : "removed", path, why);
+    say_path(clean, clean->dry_run ? "would remove" : "removed", path, why);
     clean->removed++;
 }
 
 void clean_failed(struct clean *clean, const char *path, const char *why)
 {
-    say_path("cannot remove", path, why);
+    say_path(clean, "cannot remove", path, why);
     clean->failed++;
 }
 
-static void clean_kept(const char *path, const char *why)
+static void clean_kept(struct clean *clean, const char *path, const char *why)
 {
-    say_path("kept", path, why);
+    say_path(clean, "kept", path, why);
 }
 
 /* --- folders --- */
@@ -86,8 +93,7 @@ static int folder_open(const struct leaving *f)
     return openat(f->parent, f->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* In a directory that only root may write to, the owner can empty his folder, and the name is root's to remove. */
-static int remove_folder(const struct leaving *f, int fd, const struct owner *owner)
+static int remove_folder(const struct leaving *f, int fd)
 {
     CLEANUP_CLOSEDIR DIR *dir = folder_list(fd);
     struct dirent *d;
@@ -98,17 +104,12 @@ static int remove_folder(const struct leaving *f, int fd, const struct owner *ow
             error = dir_remove_tree(fd, d->d_name);
     if (!error && unlinkat(f->parent, f->name, AT_REMOVEDIR) < 0)
         error = -errno;
-    if ((error != -EACCES && error != -EPERM) || !owner->another)
-        return error;
-    CLEANUP_STR struct str ignored = STR_INIT;
-    owner_leave(owner);
-    error = unlinkat(f->parent, f->name, AT_REMOVEDIR) < 0 ? -errno : 0;
-    return owner_assume(owner, &ignored) ? -EPERM : error;
+    return error;
 }
 
-static void take_away(struct clean *clean, const struct leaving *f, int fd, const struct owner *owner)
+static void take_away(struct clean *clean, const struct leaving *f, int fd)
 {
-    int error = clean->dry_run ? 0 : remove_folder(f, fd, owner);
+    int error = clean->dry_run ? 0 : remove_folder(f, fd);
 
     if (error)
         clean_failed(clean, f->path, error == -ENAMETOOLONG ? "directories are nested too deep" : strerror(-error));
@@ -116,12 +117,12 @@ static void take_away(struct clean *clean, const struct leaving *f, int fd, cons
         clean_removed(clean, f->path, NULL);
 }
 
-static void take_cache(struct clean *clean, const struct leaving *f, int fd, const struct owner *owner)
+static void take_cache(struct clean *clean, const struct leaving *f, int fd)
 {
     uint64_t bytes = dir_bytes(f->parent, f->name);
     int failed = clean->failed;
 
-    take_away(clean, f, fd, owner);
+    take_away(clean, f, fd);
     if (clean->failed == failed) {
         clean->bytes += bytes;
         clean->caches_removed++;
@@ -169,7 +170,7 @@ static int lock_shard(int fd)
 
 /* On an SSD it is a cache, with which the next mount begins. In memory its mount is dead, and nothing finds it again
  * but by chance. */
-static void clean_shard(struct clean *clean, const struct leaving *f, const struct owner *owner)
+static void clean_shard(struct clean *clean, const struct leaving *f)
 {
     CLEANUP_CLOSE int fd = folder_open(f), lock = -1;
     bool in_memory = strcmp(f->at, SHM) == 0;
@@ -179,19 +180,19 @@ static void clean_shard(struct clean *clean, const struct leaving *f, const stru
         return;
     lock = lock_shard(fd);
     if (lock < 0)
-        clean_kept(f->path, "in use");
+        clean_kept(clean, f->path, "in use");
     else if (age > 0 && is_younger(fd, age))
-        clean_kept(f->path, in_memory ? "just used" : "younger than --older");
+        clean_kept(clean, f->path, in_memory ? "just used" : "younger than --older");
     else if (in_memory)
-        take_away(clean, f, fd, owner);
+        take_away(clean, f, fd);
     else
-        take_cache(clean, f, fd, owner);
+        take_cache(clean, f, fd);
 }
 
 /* --- states --- */
 
-/* The one that a state names: with the rights of its owner, of whom it must be. */
-static void clean_shard_of(struct clean *clean, const char *state, const struct owner *owner)
+/* The one that a state names, which must be the same user's. */
+static void clean_shard_of(struct clean *clean, const char *state)
 {
     struct mount_config config;
     struct leaving f = {.parent = -1, .at = ""};
@@ -209,8 +210,8 @@ static void clean_shard_of(struct clean *clean, const char *state, const struct 
     f.parent = at;
     f.name = slash + 1;
     if (at >= 0 && fstatat(at, f.name, &f.st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(f.st.st_mode) &&
-        f.st.st_uid == owner->uid)
-        clean_shard(clean, &f, owner);
+        f.st.st_uid == geteuid())
+        clean_shard(clean, &f);
 }
 
 static bool has_file(int fd, const char *name)
@@ -221,7 +222,7 @@ static bool has_file(int fd, const char *name)
 }
 
 /* What is not named by a file that every state folder has may be anything. */
-static void clean_state(struct clean *clean, const struct leaving *f, const struct owner *owner)
+static void clean_state(struct clean *clean, const struct leaving *f)
 {
     CLEANUP_CLOSE int fd = folder_open(f), lock = -1;
 
@@ -229,46 +230,79 @@ static void clean_state(struct clean *clean, const struct leaving *f, const stru
         return;
     bool worthless = !has_file(fd, "catalog");
     if (worthless && is_younger(fd, JUST_MADE)) {
-        clean_kept(f->path, "just made");
+        clean_kept(clean, f->path, "just made");
         return;
     }
     lock = openat(fd, "lock", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     /* A mount holds both; the lock may have been removed. */
     if ((lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0) || flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        clean_kept(f->path, "its mount is up");
+        clean_kept(clean, f->path, "its mount is up");
     } else if (worthless) {
-        take_away(clean, f, fd, owner);
+        take_away(clean, f, fd);
     } else if (!clean->caches) {
         if (!clean->dry_run)
             unlinkat(fd, "courier", 0); /* its socket */
         clean->caches_kept++;
     } else if (clean->older > 0 && is_younger(fd, clean->older)) {
-        clean_kept(f->path, "younger than --older");
+        clean_kept(clean, f->path, "younger than --older");
     } else {
-        clean_shard_of(clean, f->path, owner);
-        take_cache(clean, f, fd, owner);
+        clean_shard_of(clean, f->path);
+        take_cache(clean, f, fd);
     }
 }
 
 /* --- directories of them --- */
 
-typedef void clean_one(struct clean *clean, const struct leaving *f, const struct owner *owner);
+typedef void clean_one(struct clean *clean, const struct leaving *f);
 
-static void clean_as_owner(struct clean *clean, const struct leaving *f, clean_one *each)
+struct clean_work {
+    struct clean clean;
+    const struct leaving *leaving;
+    clean_one *each;
+};
+
+/* What it has counted, and then its lines. */
+static int clean_in_child(void *user, struct str *out)
 {
-    CLEANUP_STR struct str why = STR_INIT;
-    struct owner owner = {0};
+    CLEANUP_STR struct str said = STR_INIT;
+    struct clean_work *w = user;
+    struct owner owner;
+    char uid[16];
 
-    if (owner_become(f->st.st_uid, &owner, &why) == 0) {
-        each(clean, f, &owner);
-        owner_leave(&owner);
-    } else {
-        clean_failed(clean, f->path, command_why(&why, 0));
-    }
-    owner_fini(&owner);
+    snprintf(uid, sizeof uid, "%u", (unsigned)w->leaving->st.st_uid);
+    int error = owner_find(uid, &owner, out);
+    if (!error)
+        error = process_become(owner.uid, owner.gid);
+    if (error)
+        return error;
+    w->clean.said = &said;
+    w->each(&w->clean, w->leaving);
+    str_add(out, &w->clean, sizeof w->clean);
+    str_add(out, said.data ? said.data : "", said.length);
+    return 0;
 }
 
-static int clean_parent(struct clean *clean, const char *at, clean_one *each)
+/* Another user's is root's to clean: by a child that becomes that user before it opens anything of his. */
+static void clean_as_owner(struct clean *clean, const struct leaving *f, clean_one *each)
+{
+    CLEANUP_STR struct str out = STR_INIT;
+    struct clean_work w = {*clean, f, each};
+
+    if (f->st.st_uid == geteuid()) {
+        each(clean, f);
+        return;
+    }
+    int error = guard_run(clean_in_child, &w, CLEAN_SECONDS, &out);
+    if (error || out.length < sizeof w.clean) {
+        clean_failed(clean, f->path, command_why(&out, error ? error : -EIO));
+        return;
+    }
+    memcpy(clean, out.data, sizeof *clean);
+    clean->said = w.clean.said;
+    fwrite(out.data + sizeof w.clean, 1, out.length - sizeof w.clean, stdout);
+}
+
+static int clean_parent(struct clean *clean, const char *at, bool named(const char *name), clean_one *each)
 {
     CLEANUP_CLOSEDIR DIR *dir = opendir(at);
     struct dirent *d;
@@ -278,8 +312,8 @@ static int clean_parent(struct clean *clean, const char *at, clean_one *each)
     while ((d = readdir(dir))) {
         struct leaving f = {.parent = dirfd(dir), .at = at, .name = d->d_name};
         snprintf(f.path, sizeof f.path, "%s/%s", at, d->d_name);
-        if (named_like_ours(d->d_name) && fstatat(f.parent, f.name, &f.st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISDIR(f.st.st_mode) && (geteuid() == 0 || f.st.st_uid == geteuid()))
+        if (named(d->d_name) && fstatat(f.parent, f.name, &f.st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(f.st.st_mode) &&
+            (geteuid() == 0 || f.st.st_uid == geteuid()))
             clean_as_owner(clean, &f, each);
     }
     return 0;
@@ -298,7 +332,7 @@ void leavings_states(struct clean *clean)
         for (int j = 0; j < i && seen[i]; j++)
             twice |= seen[j] && strcmp(seen[i], seen[j]) == 0;
         if (seen[i] && !twice)
-            clean_parent(clean, seen[i], clean_state);
+            clean_parent(clean, seen[i], named_like_ours, clean_state);
     }
     for (int i = 0; i < PARENTS; i++)
         free(seen[i]);
@@ -306,12 +340,26 @@ void leavings_states(struct clean *clean)
 
 void leavings_memory(struct clean *clean)
 {
-    clean_parent(clean, SHM, clean_shard);
+    clean_parent(clean, SHM, named_like_ours, clean_shard);
+}
+
+/* DIRECTORY/dealfs-USER, which root has made for a user: see split.c. */
+static bool named_like_place(const char *name)
+{
+    return strncmp(name, "dealfs-", 7) == 0 && !named_like_ours(name);
+}
+
+static void clean_place(struct clean *clean, const struct leaving *f)
+{
+    clean_parent(clean, f->path, named_like_ours, clean_shard);
 }
 
 int leavings_shards(struct clean *clean, const char *directory)
 {
     CLEANUP_FREE char *real = realpath(directory, NULL);
 
-    return real ? clean_parent(clean, real, clean_shard) : -errno;
+    if (!real)
+        return -errno;
+    int error = clean_parent(clean, real, named_like_ours, clean_shard);
+    return error ? error : clean_parent(clean, real, named_like_place, clean_place);
 }

@@ -2,6 +2,8 @@
 #ifndef CLI_MOUNT_LEAVINGS_H
 #define CLI_MOUNT_LEAVINGS_H
 
+#include "fs/base/str.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,7 +14,8 @@ struct clean {
     const char *ssd; /* a directory whose shards go, too; NULL: none */
     uint64_t older;  /* nanoseconds; younger caches stay */
     int removed, failed, caches_removed, caches_kept;
-    uint64_t bytes; /* of the caches */
+    uint64_t bytes;   /* of the caches */
+    struct str *said; /* gets the lines; NULL: they are printed */
 };
 
 /* Said, and counted. */

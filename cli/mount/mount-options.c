@@ -212,6 +212,7 @@ static const struct mount_option table[] = {
     {"node", SPECIAL, .set = set_node, .hidden = true},
     {"catalog", PATH, AT(catalog), .hidden = true},
     {"lock", NUMBER, AT(lock), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
+    {"mounter", NUMBER, AT(mounter), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
     {"portion", SPECIAL, .set = set_portion, .hidden = true},
     {"looked", NUMBER, AT(looked), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
     {"courier", NUMBER, AT(courier), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},

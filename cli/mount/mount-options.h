@@ -44,6 +44,7 @@ struct mount_options {
     int looked;  /* descriptor of what other nodes wrote so; 0: none */
     int courier; /* descriptor to it, by which nodes resize images together; 0: none */
     int lock;    /* that of `state`, held; 0: not given */
+    int mounter; /* a socket of dealfs-mounter (fs/attach/mounter.h); 0: not given */
 };
 
 void options_init(struct mount_options *o); /* the defaults */

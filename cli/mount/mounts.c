@@ -5,6 +5,7 @@
 #include "cli/live/live.h"
 #include "cli/mount/folder.h"
 #include "fs/attach/attach.h"
+#include "fs/attach/mounter.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/file.h"
@@ -34,12 +35,12 @@ static int choose_users_place(struct start *s, struct str *why)
 {
     CLEANUP_FREE char *path = place_absolute(s->options.control, s->options.node), *real = NULL;
 
-    int error = path ? owner_assume(&s->owner, why) : -ENOMEM;
-    if (error)
-        return error;
+    if (!path)
+        return -ENOMEM;
     s->control_made = mkdir(path, 0755) == 0;
-    owner_leave(&s->owner);
-    error = place_mountpoint(path, &real, why);
+    int error = place_mountpoint(path, &real, why);
+    if (!error)
+        error = prepare_way(s, "option control", s->options.control, real, why);
     if (error)
         return error;
     start_keep(&s->config.control, steal_pointer(real));
@@ -66,7 +67,7 @@ static int make_control_place(struct start *s, struct str *why)
     if (!error)
         error = clear_control_place(s->config.control, why);
     if (!error && !s->options.control)
-        error = start_as_owner(s, make_our_place, why);
+        error = make_our_place(s, why);
     return error;
 }
 
@@ -88,15 +89,36 @@ static int attach_one(struct start *s, const char *path, bool data, struct attac
 }
 
 /* The control mount first: until the data mount stands, nobody can come upon something that does not answer yet. Where
- * we are privileged, neither can be come upon before a server answers. */
+ * we are privileged, or the mounter is, neither can be come upon before a server answers. */
+static int attach_both(struct start *s, struct str *why)
+{
+    int error = attach_one(s, s->config.control, false, &s->control, why);
+
+    return error ? error : attach_one(s, s->config.mountpoint, true, &s->data, why);
+}
+
+static int ask_for_both(struct start *s, struct str *why)
+{
+    struct mounter_request request = {.verb = MOUNTER_MAKE};
+    struct mounter_reply reply;
+    int device[MOUNTER_FDS];
+
+    if ((size_t)snprintf(request.source, sizeof request.source, "%s", s->config.source) >= sizeof request.source)
+        return place_fail(why, "source", s->config.source, strerror(ENAMETOOLONG), -ENAMETOOLONG);
+    int error = mounter_ask(s->mounter, &request, -1, &reply, device, why);
+    if (error)
+        return error;
+    s->data = (struct attach_mount){device[0], -1, reply.data_minor};
+    s->control = (struct attach_mount){device[1], -1, reply.control_minor};
+    return 0;
+}
+
 int mounts_put_up(struct start *s, struct str *why)
 {
     int error = make_control_place(s, why);
 
     if (!error)
-        error = attach_one(s, s->config.control, false, &s->control, why);
-    if (!error)
-        error = attach_one(s, s->config.mountpoint, true, &s->data, why);
+        error = s->mounter >= 0 ? ask_for_both(s, why) : attach_both(s, why);
     s->config.control_minor = s->control.minor;
     s->config.data_minor = s->data.minor;
     return error;
@@ -117,6 +139,10 @@ static void unmount_ours(const char *path, const struct attach_mount *made)
 
 void mounts_take_away(struct start *s)
 {
+    CLEANUP_STR struct str ignored = STR_INIT;
+
+    if (s->mounter >= 0)
+        mounter_do(s->mounter, MOUNTER_TAKE, TAKE_DATA | TAKE_CONTROL, &ignored);
     if (s->config.mountpoint)
         unmount_ours(s->config.mountpoint, &s->data);
     if (s->config.control)

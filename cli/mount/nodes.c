@@ -7,6 +7,7 @@
 #include "cli/base/command.h"
 #include "cli/base/place.h"
 #include "cli/live/live.h"
+#include "cli/mount/split.h"
 #include "cli/mount/steps.h"
 #include "fs/base/cleanup.h"
 #include "fs/wire/handover.h"
@@ -34,7 +35,10 @@ static void line_addu(struct str *line, uint64_t number)
 
 struct task {
     const char *state, *mountpoint;
-    int lock; /* of `state`, for the mount; -1: it takes it itself */
+    int lock;    /* of `state`, for the mount; -1: it takes it itself */
+    int mounter; /* a socket of dealfs-mounter; -1: none */
+    uid_t uid;   /* root's courier becomes this user; 0: it does not */
+    gid_t gid;
     unsigned nodes, groups;
     uint64_t timeout;
     int resize, quality; /* 0: as they are */
@@ -74,6 +78,16 @@ static void begin_line(struct str *l, const struct task *t)
     if (t->lock >= 0) {
         line_add(l, "--lock");
         line_addu(l, (uint64_t)t->lock);
+    }
+    if (t->mounter >= 0) {
+        line_add(l, "--mounter");
+        line_addu(l, (uint64_t)t->mounter);
+    }
+    if (geteuid() == 0 && t->uid != 0) {
+        line_add(l, "--uid");
+        line_addu(l, t->uid);
+        line_add(l, "--gid");
+        line_addu(l, t->gid);
     }
     line_add(l, t->mount ? "--mount" : "--scan");
     line_add(l, "--");
@@ -145,6 +159,9 @@ static int join_live(const struct live *live, const struct world_wish *wish, str
         .groups = wish->groups ? wish->groups : (unsigned)c->groups,
         .timeout = c->peer_timeout,
         .lock = -1,
+        .mounter = -1,
+        .uid = c->owner_uid,
+        .gid = c->owner_gid,
     };
     char courier[PATH_MAX];
 
@@ -199,6 +216,8 @@ static int mount_new(struct start *s, const struct launcher *launcher, char *con
         .timeout = s->options.peer_timeout,
         .resize = s->options.resize,
         .quality = s->options.resize ? options_quality(&s->options) : 0,
+        .uid = s->owner.uid,
+        .gid = s->owner.gid,
         .mount = true,
     };
     char courier[PATH_MAX];
@@ -207,11 +226,14 @@ static int mount_new(struct start *s, const struct launcher *launcher, char *con
     if (!error)
         error = prepare_check(s, why);
     if (!error)
-        error = prepare_state_name(s, why);
+        error = split_begin(s, why);
+    if (!error)
+        error = split_prepare(s, prepare_state_name, why);
     if (error)
         return error;
     task.state = s->config.state;
     task.lock = s->lock >= 0 ? fcntl(s->lock, F_DUPFD, 3) : -1;
+    task.mounter = s->mounter >= 0 ? fcntl(s->mounter, F_DUPFD, 3) : -1;
     begin_line(&line, &task);
     add_self(&line);
     line_add(&line, "mount");
@@ -223,6 +245,12 @@ static int mount_new(struct start *s, const struct launcher *launcher, char *con
         line_add(&line, "-o");
         str_adds(&line, "state=");
         add_path(&line, task.state, true);
+    }
+    if (task.mounter >= 0 && s->options.ssd) { /* it may be one that was made for the owner */
+        CLEANUP_FREE char *ssd = place_absolute(s->options.ssd, s->options.node);
+        line_add(&line, "-o");
+        str_adds(&line, "ssd=");
+        add_path(&line, ssd ? ssd : "", true);
     }
     line_add(&line, "-o");
     str_addf(&line, "node=%u/%u", launcher->rank, launcher->local);
@@ -290,6 +318,8 @@ int world_mount(struct start *s, const struct launcher *launcher, char *const li
     s->options.node = launcher->rank;
     s->slot = launcher->slot;
     if (!error)
-        error = prepare_names(s, why);
+        error = prepare_owner(s, why);
+    if (!error)
+        error = split_prepare(s, prepare_names, why);
     return error ? error : mount_or_join(s, launcher, list, lists, why);
 }

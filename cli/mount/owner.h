@@ -18,11 +18,4 @@ struct owner {
 int owner_find(const char *given, struct owner *owner, struct str *why);
 void owner_fini(struct owner *owner);
 
-/* Between the two, files are opened and made with the owner's rights. Nothing happens where that is the process's user.
- * For all threads. */
-int owner_assume(const struct owner *owner, struct str *why);
-/* Finds the owner of what a user has made, and assumes it: root any user, others are themselves. */
-int owner_become(uid_t uid, struct owner *owner, struct str *why);
-void owner_leave(const struct owner *owner);
-
 #endif

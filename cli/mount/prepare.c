@@ -8,6 +8,7 @@
 #include "cli/live/live.h"
 #include "cli/mount/folder.h"
 #include "cli/mount/limits.h"
+#include "cli/mount/split.h"
 #include "fs/attach/attach.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
@@ -56,7 +57,7 @@ static int check_allow_other(const struct mount_options *o, struct str *why)
 {
     CLEANUP_STR struct str conf = STR_INIT;
 
-    if (!o->allow_other || attach_privileged())
+    if (!o->allow_other || o->mounter || attach_privileged())
         return 0;
     int error = file_read(AT_FDCWD, "/etc/fuse.conf", CONF_MOST, &conf);
     if (error && error != -ENOENT)
@@ -68,16 +69,23 @@ static int check_allow_other(const struct mount_options *o, struct str *why)
     return -EPERM;
 }
 
+int prepare_owner(struct start *s, struct str *why)
+{
+    return s->owner.name ? 0 : owner_find(s->options.owner, &s->owner, why);
+}
+
 int prepare_check(struct start *s, struct str *why)
 {
-    int error = limits_raise(why);
+    int error = prepare_owner(s, why);
+    if (!error)
+        error = limits_raise(why);
     if (!error)
         error = check_programs(why);
     if (!error)
         error = check_device(why);
     if (!error)
         error = check_allow_other(&s->options, why);
-    return error ? error : tiers_check(&s->options, why);
+    return error;
 }
 
 /* --- places --- */
@@ -97,7 +105,7 @@ static int refuse_live(const struct live *live, struct str *why)
 }
 
 /* A dead mount is replaced: nobody can do anything with it but leave. */
-static int clear_mountpoint(struct start *s, struct str *why)
+int prepare_clear(struct start *s, struct str *why)
 {
     CLEANUP_STR struct str nothing = STR_INIT;
     struct live live;
@@ -122,22 +130,19 @@ static int clear_mountpoint(struct start *s, struct str *why)
     return error;
 }
 
-/* Root mounts for a user where root was told to, not where a link of that user's leads. */
-static int check_way(const struct start *s, struct str *why)
+/* The mounter mounts where root's command line says, not where a link of the user leads. */
+int prepare_way(const struct start *s, const char *what, const char *given, const char *real, struct str *why)
 {
-    CLEANUP_FREE char *given = place_absolute(s->mountpoint, s->options.node);
+    CLEANUP_FREE char *path = place_absolute(given, s->options.node), *plain = path ? split_plain_path(path) : NULL;
     CLEANUP_STR struct str reason = STR_INIT;
-    struct stat st;
 
-    if (!given)
+    if (!plain)
         return -ENOMEM;
-    if (!s->owner.another || strcmp(given, s->config.mountpoint) == 0)
+    if (s->mounter < 0 || strcmp(plain, real) == 0)
         return 0;
-    if (stat(s->config.mountpoint, &st) == 0 && st.st_uid == s->owner.uid)
-        return 0;
-    str_adds(&reason, "is reached by another name and does not belong to the mount's owner; its own name is ");
-    str_add_printable(&reason, s->config.mountpoint, strlen(s->config.mountpoint));
-    return place_fail(why, "mountpoint", given, reason.failed ? "" : reason.data, -EPERM);
+    str_adds(&reason, "a symlink is on the way to it, which root does not follow for another user. Its own name is ");
+    str_add_printable(&reason, real, strlen(real));
+    return place_fail(why, what, plain, reason.failed ? "" : reason.data, -EPERM);
 }
 
 /* An empty source over something is a slip of the hand, or a source whose own mount is missing. */
@@ -175,10 +180,11 @@ int prepare_names(struct start *s, struct str *why)
         str_adds(why, *s->source ? "mountpoint: an empty name" : "source: an empty name");
         return -EINVAL;
     }
-    int error = owner_find(s->options.owner, &s->owner, why);
+    int error = open_source(s, why);
+    free(steal_pointer(s->config.mountpoint));
     if (!error)
-        error = start_as_owner(s, open_source, why);
-    return error ? error : place_mountpoint(mountpoint, &s->config.mountpoint, why);
+        error = place_mountpoint(mountpoint, &s->config.mountpoint, why);
+    return error ? error : tiers_check(&s->options, why);
 }
 
 int prepare_places(struct start *s, struct str *why)
@@ -187,14 +193,15 @@ int prepare_places(struct start *s, struct str *why)
 
     int error = prepare_names(s, why);
     if (!error)
-        error = clear_mountpoint(s, why);
+        error = prepare_clear(s, why);
     if (!error)
         error = place_look(s->config.mountpoint, &empty, why);
     if (!error)
-        error = check_way(s, why);
+        error = prepare_way(s, "mountpoint", s->mountpoint, s->config.mountpoint, why);
     if (!error)
         error = place_apart(s->config.source, s->config.mountpoint, why);
-    if (!error && !attach_privileged() && faccessat(AT_FDCWD, s->config.mountpoint, W_OK, AT_EACCESS) < 0)
+    if (!error && s->mounter < 0 && !attach_privileged() &&
+        faccessat(AT_FDCWD, s->config.mountpoint, W_OK, AT_EACCESS) < 0)
         error = place_fail(why, "mountpoint", s->config.mountpoint, "this user may not write there, nor mount on it",
                            -EACCES);
     if (!error && !empty)
@@ -369,7 +376,7 @@ int prepare_state_name(struct start *s, struct str *why)
 {
     if (s->options.state)
         return start_keep(&s->config.state, place_absolute(s->options.state, s->options.node));
-    return start_as_owner(s, claim_state, why);
+    return claim_state(s, why);
 }
 
 static int open_log(struct start *s, struct str *why)
@@ -399,7 +406,7 @@ static int set_id(struct start *s, struct str *why)
     return error ? error : start_keep(&s->config.id, strdup(id));
 }
 
-static int state_as_owner(struct start *s, struct str *why)
+int prepare_state(struct start *s, struct str *why)
 {
     int error = make_state(s, why);
 
@@ -408,9 +415,4 @@ static int state_as_owner(struct start *s, struct str *why)
     if (!error)
         error = set_id(s, why);
     return error ? error : open_log(s, why);
-}
-
-int prepare_state(struct start *s, struct str *why)
-{
-    return start_as_owner(s, state_as_owner, why);
 }

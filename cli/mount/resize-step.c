@@ -73,9 +73,7 @@ static _Noreturn void become_resizer(const struct resize_run *r, const char *pro
     process_reset_signals();
     setsid();
     umask(077);
-    int error = process_become(s->owner.uid, s->owner.gid);
-    if (!error)
-        error = take_descriptors(r, out);
+    int error = take_descriptors(r, out);
     if (!error) {
         execl(program, "dealfs-resizer", text[0], text[1], t->ram_path ? t->ram_path : detached, text[2],
               t->ssd_path ? t->ssd_path : "", text[3], text[4], text[5], (char *)NULL);
@@ -261,7 +259,7 @@ static int take_resized(struct resize_run *r, struct str *why)
     struct start *s = r->start;
     struct derived *d;
 
-    int error = start_as_owner(s, open_resized, why);
+    int error = open_resized(s, why);
     if (!error)
         error = derived_open(s->resized, &d);
     if (error)

@@ -6,7 +6,9 @@
 #include "cli/base/memory.h"
 #include "cli/base/place.h"
 #include "cli/mount/keeper-start.h"
+#include "cli/mount/split.h"
 #include "cli/mount/survey.h"
+#include "fs/attach/mounter.h"
 #include "fs/attach/utab.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
@@ -21,17 +23,6 @@ int start_keep(char **to, char *value)
     free(*to);
     *to = value;
     return value ? 0 : -ENOMEM;
-}
-
-int start_as_owner(struct start *s, int (*step)(struct start *, struct str *), struct str *why)
-{
-    int error = owner_assume(&s->owner, why);
-
-    if (error)
-        return error;
-    error = step(s, why);
-    owner_leave(&s->owner);
-    return error;
 }
 
 struct folder_key start_key(const struct start *s)
@@ -75,7 +66,7 @@ static int step_scan(struct start *s, struct str *why)
 {
     if (s->options.wait_join)
         return 0; /* the first world brings it */
-    return s->options.catalog ? given_install(s, why) : start_as_owner(s, survey_source, why);
+    return s->options.catalog ? given_install(s, why) : survey_source(s, why);
 }
 
 /* The mount's own, which all of it uses from here on: what lies in the state directory may change or go. */
@@ -99,7 +90,7 @@ static int copy_catalog(struct start *s, struct str *why)
 
 static int step_copy(struct start *s, struct str *why)
 {
-    int error = start_as_owner(s, copy_catalog, why);
+    int error = copy_catalog(s, why);
 
     if (!error || why->length > 0)
         return error;
@@ -115,6 +106,7 @@ static int step_tiers(struct start *s, struct str *why)
     struct tiers_wish wish = {
         .options = &s->options,
         .owner = &s->owner,
+        .mounter = s->mounter,
         .key = &key,
         .number = folder_number(c->state) >= 0 ? folder_number(c->state) : s->slot,
         .own = s->slot >= 0,
@@ -160,7 +152,7 @@ static int fill_config(struct start *s)
 
     if (attach_identify(s->source_fd, &identity) == 0 && start_keep(&c->source_identity, str_steal(&identity)))
         return -ENOMEM;
-    c->nested = !o->control && attach_privileged();
+    c->nested = !o->control && (s->mounter >= 0 || attach_privileged());
     c->zstd_level = o->zstd_level;
     c->source_threads = o->source_threads;
     c->peer_timeout = o->peer_timeout;
@@ -196,14 +188,18 @@ static int write_config_file(struct start *s, struct str *why)
     return error ? place_fail(why, "write the configuration in", s->config.state, strerror(-error), error) : 0;
 }
 
-/* What the mount goes by, and a file that tells it. */
+/* What the mount's processes use, and what root's commands get from the mounter; and a file that tells it. */
 static int write_config(struct start *s, struct str *why)
 {
-    int error = config_seal(&s->config, &s->config_fd);
+    const struct mounter_request request = {.verb = MOUNTER_CONFIG};
+    struct mounter_reply reply;
 
+    int error = config_seal(&s->config, &s->config_fd);
     if (error)
         return place_fail(why, "seal the configuration of", s->config.mountpoint, strerror(-error), error);
-    return start_as_owner(s, write_config_file, why);
+    if (s->mounter >= 0)
+        error = mounter_ask(s->mounter, &request, s->config_fd, &reply, NULL, why);
+    return error ? error : write_config_file(s, why);
 }
 
 static int make_life(struct start *s)
@@ -229,8 +225,9 @@ static void close_fd(int *fd)
 /* From here on they are the keeper's alone: its end is theirs. */
 static void let_go(struct start *s)
 {
-    int *const fds[] = {&s->data.device, &s->data.root, &s->control.device, &s->control.root, &s->lock, &s->state_fd,
-                        &s->life_theirs, &s->source_fd, &s->config_fd,      &s->copy,         &s->log,  &s->resized};
+    int *const fds[] = {&s->data.device, &s->data.root,   &s->control.device, &s->control.root, &s->lock,
+                        &s->state_fd,    &s->life_theirs, &s->source_fd,      &s->config_fd,    &s->copy,
+                        &s->log,         &s->resized,     &s->mounter};
 
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         close_fd(fds[i]);
@@ -280,6 +277,7 @@ static int step_keeper(struct start *s, struct str *why)
     launch.fd[FD_SSD] = s->tiers.ssd_fd;
     launch.fd[FD_SOURCE] = s->source_fd;
     launch.fd[FD_LOG] = s->log;
+    launch.fd[FD_MOUNTER] = s->mounter;
     launch.state = s->config.state;
     launch.may_mount = s->namespaced;
     launch.stop = &interrupted;
@@ -321,30 +319,20 @@ static int step_finish(struct start *s, struct str *why)
 {
     (void)why;
     say_mounted(s);
-    if (s->config.nested && !s->attached) /* nobody unmounts what ends with a command */
+    if (s->config.nested && !s->attached && s->mounter < 0) /* nobody unmounts what ends with a command */
         utab_note(s->config.source, s->config.mountpoint);
     return 0;
 }
 
 /* --- the way back --- */
 
-/* As the owner, who may have put something else on the way to each of them. Where root alone could make the SSD tier's
- * folder, root takes its name away. */
 static void remove_made(struct start *s)
 {
-    CLEANUP_STR struct str ignored = STR_INIT;
-    bool roots = s->tiers.ssd_made && s->owner.another;
-
-    if (owner_assume(&s->owner, &ignored))
-        return;
     tiers_undo(&s->tiers);
     if (s->control_made && s->config.control)
         rmdir(s->config.control);
     if (s->state_made)
         folder_discard(s->config.state, "lock");
-    owner_leave(&s->owner);
-    if (roots)
-        rmdir(s->tiers.ssd_path);
 }
 
 static void take_back(struct start *s)
@@ -370,13 +358,16 @@ void start_init(struct start *s)
     *s = (struct start){.to = stdout};
     options_init(&s->options);
     s->slot = s->tiers.ram_fd = s->tiers.ssd_fd = s->life = s->lock = s->log = s->state_fd = s->source_fd = -1;
-    s->config_fd = s->copy = s->resized = s->life_theirs = -1;
+    s->config_fd = s->copy = s->resized = s->life_theirs = s->mounter = -1;
     s->data = s->control = (struct attach_mount){.device = -1, .root = -1};
 }
 
 int start_look(struct start *s, struct str *why)
 {
-    int error = prepare_names(s, why);
+    int error = prepare_owner(s, why);
+
+    if (!error)
+        error = prepare_names(s, why);
 
     if (!error)
         error = prepare_state_name(s, why);
@@ -389,8 +380,8 @@ int start_mount(struct start *s, struct str *why)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     static int (*const steps[])(struct start *, struct str *) = {
-        prepare_check, prepare_places, prepare_state, step_scan,   step_copy,
-        step_tiers,    resize_source,  mounts_put_up, step_keeper, step_finish,
+        prepare_check, split_begin, split_become,  prepare_places, prepare_state, step_scan,
+        step_copy,     step_tiers,  resize_source, mounts_put_up,  step_keeper,   step_finish,
     };
 
     int error = 0;

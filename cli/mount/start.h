@@ -1,6 +1,6 @@
 /* Bring a mount up: what `mount` and `run` share.
  *
- *   check ─▶ places ─▶ state ─▶ scan ─▶ tiers ─▶ resize ─▶ mounts ─▶ keeper ─▶ finish
+ *   check ─▶ split ─▶ places ─▶ state ─▶ scan ─▶ tiers ─▶ resize ─▶ mounts ─▶ keeper ─▶ finish
  *
  * What a step has made is taken back when a later one fails. */
 #ifndef CLI_MOUNT_START_H

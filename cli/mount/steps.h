@@ -28,6 +28,7 @@ struct start {
     struct owner owner;
     struct tiers tiers;
     struct catalog *catalog;
+    int mounter; /* a socket of dealfs-mounter; -1: this process mounts by itself */
     int lock, log, state_fd, source_fd, config_fd, copy, resized, life_theirs;
     struct attach_mount data, control;
     off_t log_before; /* how long the log was */
@@ -38,16 +39,20 @@ struct start {
 /* Where the names of its folders come from; and a member of `config` is `value` now (NULL: -ENOMEM). */
 struct folder_key start_key(const struct start *s);
 int start_keep(char **to, char *value);
-/* A step, or a part of one, with the owner's rights. */
-int start_as_owner(struct start *s, int (*step)(struct start *, struct str *), struct str *why);
 
 /* --- before the scan (prepare.c) --- */
 
-/* Programs, device and directories that it needs are there. */
+/* Whose mount it is. */
+int prepare_owner(struct start *s, struct str *why);
+/* The owner is found; the programs and the device that it needs are there, and its limits are raised. */
 int prepare_check(struct start *s, struct str *why);
-/* Owner, source and mountpoint are found. */
+/* A dead mount on `config.mountpoint` is taken away. A live one: -EBUSY. */
+int prepare_clear(struct start *s, struct str *why);
+/* Source, mountpoint and SSD directory are found. */
 int prepare_names(struct start *s, struct str *why);
-/* The same, and they fit together; a dead mount on the mountpoint is taken away. */
+/* -EPERM: the mounter is to mount on `real`, and root was `given` a name that leads there by a symlink. */
+int prepare_way(const struct start *s, const char *what, const char *given, const char *real, struct str *why);
+/* The same as prepare_names, and they fit together. */
 int prepare_places(struct start *s, struct str *why);
 /* Where the state directory is, or will be: a default one is claimed, and `lock` holds it. */
 int prepare_state_name(struct start *s, struct str *why);

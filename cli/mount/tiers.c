@@ -8,6 +8,7 @@
 #include "cli/base/place.h"
 #include "cli/live/keepers.h"
 #include "fs/attach/attach.h"
+#include "fs/attach/mounter.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/size.h"
@@ -161,55 +162,37 @@ static int ram_in_shm(const struct tiers_wish *w, struct tiers *t, struct str *w
     return 0;
 }
 
+static bool private_ram(const struct tiers_wish *w, uint64_t bytes, int *fd)
+{
+    const struct mounter_request request = {.verb = MOUNTER_TMPFS, .bytes = bytes};
+    CLEANUP_STR struct str ignored = STR_INIT;
+    struct mounter_reply reply;
+    int root[MOUNTER_FDS];
+
+    if (w->mounter < 0)
+        return attach_privileged() && attach_private_tmpfs(bytes, w->owner->uid, w->owner->gid, fd) == 0;
+    if (mounter_ask(w->mounter, &request, -1, &reply, root, &ignored))
+        return false;
+    *fd = root[0];
+    return true;
+}
+
 static int make_ram(const struct tiers_wish *w, struct tiers *t, struct str *why)
 {
     int error = ram_capacity(w, t, why);
 
     if (error || t->ram_bytes == 0)
         return error;
-    if (attach_privileged() &&
-        attach_private_tmpfs(with_overhead(t->ram_bytes), w->owner->uid, w->owner->gid, &t->ram_fd) == 0)
-        return 0;
-    return ram_in_shm(w, t, why);
+    return private_ram(w, with_overhead(t->ram_bytes), &t->ram_fd) ? 0 : ram_in_shm(w, t, why);
 }
 
 /* --- SSD --- */
 
-/* Is every directory on the way one that nobody but root can change or replace? From the top on, so that what was
- * looked at stays what it is. Others may have things of their own beside it (/tmp). */
-static bool is_roots_alone(const char *directory)
-{
-    CLEANUP_FREE char *path = strdup(directory);
-    struct stat st;
-
-    for (char *end = path; end;) {
-        end = strchr(end + 1, '/');
-        if (end)
-            *end = '\0';
-        if (lstat(path, &st) < 0 || st.st_uid != 0 || !S_ISDIR(st.st_mode) ||
-            ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)))
-            return false;
-        if (end)
-            *end = '/';
-    }
-    return path;
-}
-
-/* In a directory of the owner's it is the owner who makes the folder; in one that only root may write to, root. */
 static int ssd_folder(const struct tiers_wish *w, const char *directory, struct tiers *t, struct str *why)
 {
-    static const char what[] = "SSD tier's folder";
     struct folder_claim claim;
 
-    int error = owner_assume(w->owner, why);
-    if (error)
-        return error;
-    error = claim_folder(w, what, directory, &claim, why);
-    owner_leave(w->owner);
-    if (error == -EACCES && w->owner->another && is_roots_alone(directory)) {
-        str_clear(why);
-        error = claim_folder(w, what, directory, &claim, why);
-    }
+    int error = claim_folder(w, "SSD tier's folder", directory, &claim, why);
     if (error)
         return error;
     t->ssd_path = claim.path;

@@ -14,6 +14,7 @@
 struct tiers_wish {
     const struct mount_options *options;
     const struct owner *owner;
+    int mounter; /* see struct start */
     const struct folder_key *key;
     int number; /* which of the folders of this source it would have: see folder_claim */
     bool own;

@@ -258,7 +258,7 @@ int config_read_sealed(int fd, struct mount_config *config)
 }
 
 /* Never opened by its path in /proc where it may be a file of another user's making, which could hang. */
-static int open_keepers(pid_t keeper)
+static int open_sealed(pid_t keeper)
 {
     char path[64];
     struct stat st;
@@ -277,13 +277,18 @@ static int open_keepers(pid_t keeper)
     return fd < 0 ? -errno : fd;
 }
 
+int config_of_process(pid_t process, struct mount_config *config)
+{
+    CLEANUP_CLOSE int fd = open_sealed(process);
+
+    return fd < 0 ? fd : config_read_sealed(fd, config);
+}
+
 int config_of_keeper(pid_t keeper, const char *state, struct mount_config *config)
 {
-    CLEANUP_CLOSE int fd = open_keepers(keeper);
+    int error = config_of_process(keeper, config);
 
-    if (fd >= 0 && config_read_sealed(fd, config) == 0)
-        return 0;
-    return config_read(state, config);
+    return error && geteuid() != 0 ? config_read(state, config) : error;
 }
 
 void config_fini(struct mount_config *config)

@@ -59,7 +59,10 @@ int config_seal(const struct mount_config *config, int *fd); /* to sealed memory
 /* 0; -ENOENT; -EBADMSG: not a configuration, or not a whole one. On failure `config` is empty. */
 int config_read(const char *state, struct mount_config *config);
 int config_read_sealed(int fd, struct mount_config *config); /* -EPERM: it is not sealed */
-/* A keeper's own; where this process may not look at that, or it is of another version, STATE/config. */
+/* The sealed memory that a keeper or dealfs-mounter has. */
+int config_of_process(pid_t process, struct mount_config *config);
+/* A keeper's own; where this process may not look at that, STATE/config. Root never reads the latter: another user may
+ * have written it. */
 int config_of_keeper(pid_t keeper, const char *state, struct mount_config *config);
 void config_fini(struct mount_config *config);
 

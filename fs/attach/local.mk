@@ -7,7 +7,11 @@ fs_attach_libattach_a_SOURCES = \
 	fs/attach/config.h \
 	fs/attach/fusermount.c \
 	fs/attach/fusermount.h \
+	fs/attach/mounter.c \
+	fs/attach/mounter.h \
 	fs/attach/mountinfo.c \
 	fs/attach/network.c \
+	fs/attach/pair.c \
+	fs/attach/pair.h \
 	fs/attach/utab.c \
 	fs/attach/utab.h

@@ -35,9 +35,8 @@ static _Noreturn void execute_feeder(const struct feeding *f, pid_t keeper)
 {
     static const int needed[] = {FD_SHARED, FD_CONFIG, FD_CATALOG, FD_LOG};
     oom_set(f->oom);
-    int error = process_become(f->config->owner_uid, f->config->owner_gid);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* which becoming another user would have undone */
-    if (error || getppid() != keeper)
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != keeper)
         _exit(1);
     for (int fd = FD_DATA; fd <= FD_LAST; fd++) {
         bool kept = false;

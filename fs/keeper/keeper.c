@@ -411,6 +411,8 @@ static void keeper_prepare(struct keeper *k)
     error = config_read_sealed(FD_CONFIG, &k->config);
     if (error)
         keeper_fail("read the mount's configuration", error);
+    if (geteuid() != k->config.owner_uid) /* nothing of a mount runs with more rights than its owner has */
+        keeper_fail("serve another user's mount", -EPERM);
     log_open("dealfs-keeper", log, k->config.syslog);
     error = handover_open(true, &k->handover);
     if (error)

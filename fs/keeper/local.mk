@@ -26,3 +26,8 @@ dealfs_keeper_LDADD = \
 	fs/attach/libattach.a \
 	fs/wire/libwire.a \
 	fs/base/libbase.a
+
+pkglibexec_PROGRAMS += dealfs-mounter
+
+dealfs_mounter_SOURCES = fs/keeper/mounter-main.c
+dealfs_mounter_LDADD = $(dealfs_keeper_LDADD)

@@ -1,10 +1,13 @@
 /* When memory runs out, the kernel adds oom_score_adj, in thousandths of all memory, to the memory of each process, and
  * kills the largest. Root lowers the keeper's score to the minimum: then the kernel never kills it, even where
- * memory.oom.group kills all of a group. Other users may not lower it: there the children's score is raised. */
+ * memory.oom.group kills all of a group. Other users may not lower it: dealfs-mounter does where there is one, by half
+ * as much; else the children's score is raised. */
 #include "fs/keeper/oom.h"
 
+#include "fs/attach/mounter.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "fs/wire/handover.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -43,11 +46,17 @@ static int first_score(void)
     return atoi(now.data);
 }
 
+static bool ask_mounter(void)
+{
+    CLEANUP_STR struct str ignored = STR_INIT;
+    return handover_has(FD_MOUNTER) && mounter_do(FD_MOUNTER, MOUNTER_PROTECT, 0, &ignored) == 0;
+}
+
 void oom_protect(char children[OOM_TEXT])
 {
     int first = first_score();
     int raised = first + ABOVE_KEEPER < MOST_OOM ? first + ABOVE_KEEPER : MOST_OOM;
-    bool lowered = write_score(KEEPER_OOM) == 0;
+    bool lowered = write_score(KEEPER_OOM) == 0 || ask_mounter();
     if (!lowered)
         write_score(first); /* a server that started this keeper had more */
     snprintf(children, OOM_TEXT, "%d", lowered ? first : raised);

@@ -67,17 +67,13 @@ static _Noreturn void execute_server(const struct servers *s, uint32_t before)
 {
     char line[PATH_MAX + 64];
     oom_set(s->oom);
-    int error = process_become(s->config->owner_uid, s->config->owner_gid);
-    if (!error && !register_server(s->handover, before, getpid()))
+    if (!register_server(s->handover, before, getpid()))
         _exit(0);
-    if (!error) {
-        close(FD_DATA_MOUNT);
-        close(FD_CONTROL_MOUNT);
-        handover_close_others();
-        execl(s->program, "dealfs-server", s->config->state, (char *)NULL);
-        error = -errno;
-    }
-    snprintf(line, sizeof line, "start %s: %s", s->program, strerror(-error));
+    close(FD_DATA_MOUNT);
+    close(FD_CONTROL_MOUNT);
+    handover_close_others();
+    execl(s->program, "dealfs-server", s->config->state, (char *)NULL);
+    snprintf(line, sizeof line, "start %s: %s", s->program, strerror(errno));
     log_error("%s", line);
     handover_tell(line);
     _exit(SERVER_REFUSED);

@@ -2,6 +2,8 @@
 #include "fs/keeper/takedown.h"
 
 #include "fs/attach/attach.h"
+#include "fs/attach/mounter.h"
+#include "fs/attach/pair.h"
 #include "fs/attach/utab.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
@@ -51,30 +53,6 @@ void takedown_await(pid_t child)
 
 /* --- mounts --- */
 
-/* Device numbers are used again at once: by the time that a server has stored what it held, another mount may stand on
- * the same path under the same number. The source tells them apart, or that it answers (see below). */
-static bool find_ours(const struct mount_config *config, const char *path, unsigned *minor)
-{
-    struct attach_mount_info info = {0};
-    if (attach_find(path, &info))
-        return false;
-    bool ours = strncmp(info.type, "fuse.dealfs", strlen("fuse.dealfs")) == 0 || strcmp(info.type, "fuse") == 0;
-    ours = ours && strcmp(info.source, config->source) == 0;
-    *minor = info.minor;
-    free(info.source);
-    return ours;
-}
-
-static void unmount_ours(const struct mount_config *config, const char *path, unsigned expected)
-{
-    unsigned minor;
-    if (!expected || !find_ours(config, path, &minor) || minor != expected)
-        return;
-    CLEANUP_STR struct str why = STR_INIT;
-    if (attach_unmount(path, expected, true, &why))
-        log_error("%s", why.data ? why.data : "unmount: out of memory");
-}
-
 /* Ours has ended, and gives an error at once: what answers is another's. */
 static bool is_anothers(const struct mount_config *config)
 {
@@ -82,13 +60,20 @@ static bool is_anothers(const struct mount_config *config)
     return statfs(config->mountpoint, &fs) == 0;
 }
 
-static void unmount_both(const struct mount_config *config, enum takedown how)
+/* A mounter that was killed is done without: the mounts are this user's, and fusermount3 unmounts them. */
+static void unmount_both(struct mount_config config, enum takedown how, unsigned data, unsigned control)
 {
-    bool anothers = how == TAKEDOWN_ENDED && is_anothers(config);
-    if (!config->nested) /* else it goes with the data mount */
-        unmount_ours(config, config->control, config->control_minor);
-    if (!anothers)
-        unmount_ours(config, config->mountpoint, config->data_minor);
+    CLEANUP_STR struct str ignored = STR_INIT;
+    bool spare = how == TAKEDOWN_ENDED && is_anothers(&config);
+
+    uint64_t left = (spare ? TAKE_SPARES : 0) | (data ? TAKE_DATA : 0) | (control ? TAKE_CONTROL : 0);
+
+    if (handover_has(FD_MOUNTER) && mounter_do(FD_MOUNTER, MOUNTER_TAKE, left, &ignored) == 0)
+        return;
+    config.data_minor = data;
+    config.control_minor = control;
+    const struct pair pair = pair_of(&config);
+    pair_take(&pair, spare);
 }
 
 /* The number of a connection that has ended may be another's by now. */
@@ -107,7 +92,7 @@ pid_t takedown_start(const struct mount_config *config, enum takedown how)
             attach_abort(data);
         if (how == TAKEDOWN_ABORT && control)
             attach_abort(control);
-        unmount_both(config, how);
+        unmount_both(*config, how, data, control);
         _exit(0);
     }
     return child;
@@ -183,11 +168,7 @@ void takedown_files(const struct mount_config *config)
 {
     pid_t child = fork_child();
     if (child == 0) {
-        int error = process_become(config->owner_uid, config->owner_gid);
-        if (error)
-            log_error("act as the mount's owner: %s", strerror(-error));
-        else
-            remove_files(config);
+        remove_files(config);
         _exit(0);
     }
     takedown_await(child);

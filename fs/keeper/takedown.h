@@ -17,8 +17,7 @@ void takedown_await(pid_t child); /* for 20 s; then it is left behind */
 /* Is the data mount still to be seen, here or in the mount namespace of any process that can be looked into? Who is
  * inside one that is not has it all the same. The child ends with 1 when it is not. */
 pid_t takedown_look(const struct mount_config *config);
-/* The RAM tier's folder, the courier's socket and the control mount's place: with the owner's rights, whose they are.
- * Waits for its child. */
+/* The RAM tier's folder, the courier's socket and the control mount's place. Waits for its child. */
 void takedown_files(const struct mount_config *config);
 
 #endif

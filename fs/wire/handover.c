@@ -175,7 +175,7 @@ void handover_let_go(bool puts_up)
 {
     for (int fd = FD_DATA; fd <= FD_LAST; fd++) {
         bool needed = puts_up && (fd == FD_READY || fd == FD_DATA_MOUNT || fd == FD_CONTROL_MOUNT);
-        if (fd != FD_LOG && !needed)
+        if (fd != FD_LOG && fd != FD_MOUNTER && !needed)
             close(fd);
     }
 }

@@ -30,7 +30,8 @@ enum handover_fd {
     /* The two mounts until the keeper has put them in their places, when a server answers; no server has these. */
     FD_DATA_MOUNT = 17,
     FD_CONTROL_MOUNT = 18,
-    FD_LAST = FD_CONTROL_MOUNT
+    FD_MOUNTER = 19, /* a socket of dealfs-mounter, which stays root for them (fs/attach/mounter.h) */
+    FD_LAST = FD_MOUNTER
 };
 
 /* Exit statuses of the server that mean something to the keeper. */
@@ -109,8 +110,8 @@ bool handover_has(int fd);  /* open, and not a placeholder */
 void handover_drop(int fd); /* close it; a placeholder takes its number */
 /* A line for whoever waits for the mount to come up. False: nobody does, or does any more. */
 bool handover_tell(const char *line);
-/* All but the log, for a child of the keeper: so that it cannot keep alive what it takes away. One that `puts_up` the
- * mounts keeps these and FD_READY. */
+/* All but the log and the mounter, for a child of the keeper: so that it cannot keep alive what it takes away. One that
+ * `puts_up` the mounts keeps these and FD_READY. */
 void handover_let_go(bool puts_up);
 /* Close what is above FD_LAST, for a child that is about to execute a program with the descriptors of a mount. */
 void handover_close_others(void);

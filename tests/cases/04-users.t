@@ -60,10 +60,11 @@ fails 'another user cannot unmount' as_other dealfs umount "$mnt"
 is 'nor see it among his own' "$(as_other dealfs status --json)" '[]'
 ok 'it is still there' as_user cmp "$src/class1/001.bin" "$mnt/class1/001.bin"
 # Until another keeper is there, only its server shows that it lives.
-kill -STOP "$(processes dealfs-backup)"
+backup=$(processes dealfs-backup)
+kill -STOP "$backup"
 kill -9 "$(processes dealfs-keeper)"
 unlike 'root takes it for dead not even without a keeper' "$(as_id 0 dealfs clean -n)" "$mnt"
-kill -CONT "$(processes dealfs-backup)"
+kill -CONT "$backup"
 ok 'the user unmounts' as_user dealfs umount "$mnt"
 fails 'it is gone' as_user mountpoint -q "$mnt"
 nothing_left

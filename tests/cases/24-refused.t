@@ -152,7 +152,7 @@ if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
     done_testing
 fi
 mkdir "$tmp/bin" "$tmp/user"
-cp "$top_builddir"/dealfs{,-keeper,-server,-courier} "$tmp/bin"
+cp "$top_builddir"/dealfs{,-keeper,-mounter,-server,-courier} "$tmp/bin"
 chown $mount_user "$tmp/user"
 chmod 755 "$tmp"
 as() { # in `way`: the words that make a command this user's

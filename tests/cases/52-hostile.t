@@ -30,8 +30,17 @@ another() { local now; now=$(pid_of "$1"); [ -n "$now" ] && [ "$now" != "$2" ]; 
 
 ok 'mount for a user' up
 ok 'the user reads' as_user diff -r -x .dealfs "$src" "$mnt"
-is 'the keeper is root' "$(stat -c %u "/proc/$(pid_of keeper)")" 0
+is 'the keeper is the user' "$(stat -c %u "/proc/$(pid_of keeper)")" "$mount_user"
+is 'one process is root' "$(stat -c %u "/proc/$(pid_of mounter)")" 0
 is 'the server is the user' "$(stat -c %u "/proc/$(pid_of server)")" "$mount_user"
+ids() { sed -nE 's/^(Uid|Gid|Groups):\s*//p' "/proc/$(pid_of "$1")/status" | tr -s '\t ' '\n' | sort -u; }
+for process in keeper server; do is "no other id: $process" "$(ids $process)" "$mount_user"; done
+old=$(pid_of keeper) server=$(pid_of server)
+kill -9 "$old" && kill -9 "$server"
+ok 'both are killed: others come' wait_for 20 another keeper "$old"
+ok 'the server, too' wait_for 20 another server "$server"
+ok 'and serve' wait_for 20 serves
+for process in keeper server; do is "no other id: $process" "$(ids $process)" "$mount_user"; done
 as_user sh -c 'rm -rf "$1/control" && ln -s "$2" "$1/control"' - "$state" "$victim/control"
 ok 'umount, where STATE/control has become a symlink to what is not his' down
 ok 'nothing was mounted there' precious

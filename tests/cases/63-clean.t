@@ -154,11 +154,10 @@ for _ in range(60000):
 deep=$(ulimit -n "$(ulimit -Hn)" && clean --caches --yes)
 like 'directories without end are left' "$deep" "cannot remove $state: directories are nested too deep"
 rm -r $state
-mkdir -m 755 "$tmp/roots"
-other mkdir -m 700 /var/tmp/made && other mkdir /var/tmp/made/db &&
-    mv /var/tmp/made "$tmp/roots/dealfs-0123456789abcdef.0"
+mkdir -m 755 "$tmp/roots" && mkdir -m 700 "$tmp/roots/dealfs-other" && chown 65534 "$tmp/roots/dealfs-other"
+other mkdir -p "$tmp/roots/dealfs-other/dealfs-0123456789abcdef.0/db"
 clean --ssd "$tmp/roots" --yes >"$tmp/out"
-is "a user's shard in a directory of root's goes" "$(ls "$tmp/roots")" ''
+is "a user's shard in a directory of root's goes" "$(ls "$tmp/roots/dealfs-other")" ''
 
 # --- processes with a keeper's name, of another user's ---
 mkdir "$tmp/bin" "$tmp/fake"

@@ -49,13 +49,13 @@ class Tree:
 
 
 class Mount:
-    def __init__(self, base, tree, name, faults='', source_faults='', life=None, owner=0, expect=True,
+    def __init__(self, base, tree, name, faults='', source_faults='', life=None, expect=True,
                  keeper=KEEPER, minute=0, patience=30):
         self.path = os.path.join(base, name)
         self.state = os.path.join(base, name + '.state')
         self.memory = None
         os.mkdir(self.path)
-        env = dict(os.environ, DEALFS_FAULTS=faults, OWNER=str(owner), DEALFS_MINUTE=str(minute),
+        env = dict(os.environ, DEALFS_FAULTS=faults, DEALFS_MINUTE=str(minute),
                    DEALFS_PATIENCE=str(patience))
         if source_faults:
             env['DEALFS_SOURCE_FAULTS'] = source_faults
@@ -524,34 +524,6 @@ def ways_to_unmount(base, tree):
         ok(not os.path.exists(m.state + '/control'), 'nor the place of the control mount')
 
 
-def runs_as_its_owner(base, tree):
-    for folder in (base, os.path.dirname(base)):  # of the test, 0700 as it was made
-        if folder.startswith(os.environ.get('TEST_DIRECTORY', base)):
-            os.chmod(folder, 0o755)
-    programs = os.path.join(base, 'programs')  # the build may stand where an ordinary user cannot go
-    os.mkdir(programs)
-    for name in 'dealfs-keeper', 'dealfs-server':
-        shutil.copy(os.path.join(BUILD, name), programs)
-    m = Mount(base, tree, 'owner', owner=65534, keeper=os.path.join(programs, 'dealfs-keeper'))
-
-    def uid(pid):
-        with open(f'/proc/{pid}/status') as f:
-            fields = dict(line.rstrip('\n').split(':\t', 1) for line in f if ':\t' in line)
-        return fields['Uid'].split() + fields['Gid'].split() + fields['Groups'].split()
-    ok(m.up and set(uid(m.server)) == {'65534'}, "the server has its owner's user and groups, and no other")
-    ok(m.up and all_right(m.path, tree), 'and serves')
-    fine = m.up
-    for _ in range(3):
-        keeper = m.keeper
-        kill(keeper)
-        fine = fine and wait_for(lambda: m.keeper not in (0, keeper)) and m.kill_server()
-        fine = fine and attempt(os.path.join(m.path, f'none{m.generation}')) == 'ENOENT'
-    ok(fine and set(uid(m.server)) == {'65534'}, 'also when both have been replaced')
-    subprocess.run(['umount', m.path], check=False)
-    ok(wait_for(lambda: not m.processes(), pause=0.02), 'umount: no process is left')
-    m.take_down()
-
-
 def signals_are_ignored(base, tree):
     m = Mount(base, tree, 'signals')
     keeper, server = m.keeper, m.server
@@ -573,7 +545,7 @@ def main():
     wanted = sys.argv[1:]
     for test in (survives_under_load, waiting_requests_survive, init_is_replayed, gives_up, outlives_deaths,
                  dies_of_each_answer, no_server_lives, poison, stuck, both_killed,
-                 life_line, ways_to_unmount, runs_as_its_owner, signals_are_ignored):
+                 life_line, ways_to_unmount, signals_are_ignored):
         if not wanted or test.__name__ in wanted:
             try:
                 test(base, tree)

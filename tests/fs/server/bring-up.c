@@ -4,7 +4,7 @@
  *     bring-up --layout                            offsets in the shared memory, as JSON
  *
  * The RAM tier is a detached tmpfs of 64 MiB, without an SSD tier; the log is STATE/log. With LIFE=FD in the
- * environment that descriptor becomes the mount's life line; with OWNER=UID the server runs as that user. */
+ * environment that descriptor becomes the mount's life line. */
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/catalog/scanner.h"
@@ -69,12 +69,6 @@ static struct attach_mount mount_one(const char *source, const char *path, const
     return made;
 }
 
-static uid_t owner(void)
-{
-    const char *text = getenv("OWNER");
-    return text ? (uid_t)atoi(text) : 0;
-}
-
 static int configure(char *source, char *mountpoint, char *state, char *control, unsigned data, unsigned beside)
 {
     struct mount_config config = {
@@ -91,21 +85,12 @@ static int configure(char *source, char *mountpoint, char *state, char *control,
         .decoded = DECODED_DEFAULT,
         .request_memory = REQUEST_MEMORY_DEFAULT,
         .id = "00112233445566778899aabbccddeeff",
-        .owner_uid = owner(),
-        .owner_gid = owner(),
     };
     int sealed, error = config_seal(&config, &sealed);
     if (!error)
         error = config_write(&config);
     if (error)
         die("write the configuration", strerror(-error));
-    char path[PATH_MAX];
-    static const char *const files[] = {"", "config", "catalog", "control"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        snprintf(path, sizeof path, "%s/%s", state, files[i]);
-        if (chown(path, owner(), owner()))
-            die(path, strerror(errno));
-    }
     return sealed;
 }
 
@@ -184,7 +169,7 @@ int main(int argc, char **argv)
     struct attach_mount beside = mount_one(source, control, "dealfs-ctl", false);
     fd[FD_CONFIG] = lift(configure(source, mountpoint, state, control, data.minor, beside.minor));
     fd[FD_CATALOG] = lift(copy_catalog(state));
-    int error = attach_private_tmpfs(RAM_BYTES, owner(), owner(), &fd[FD_RAM]);
+    int error = attach_private_tmpfs(RAM_BYTES, 0, 0, &fd[FD_RAM]);
     if (error)
         die("make a tmpfs", strerror(-error));
     if (pipe2(ready, O_CLOEXEC))

@@ -1,0 +1,267 @@
+/*   dealfs mount (root) ──▶ dealfs-mounter (root, until the mount ends)
+ *        │ setresuid                 ▲ fs/attach/mounter.h
+ *        ▼                           │
+ *   dealfs mount (USER) ──▶ keeper (USER) ──▶ server, feeder (USER) */
+#include "cli/mount/split.h"
+
+#include "cli/base/guard.h"
+#include "cli/base/place.h"
+#include "fs/attach/mounter.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/process.h"
+#include "fs/wire/handover.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { SPLIT_SECONDS = 60 };
+
+char *split_plain_path(const char *path)
+{
+    CLEANUP_STR struct str plain = STR_INIT;
+
+    while (*path) {
+        size_t n = strcspn(path, "/");
+        if (n == 2 && strncmp(path, "..", 2) == 0)
+            while (plain.length > 0 && plain.data[--plain.length] != '/')
+                ;
+        else if (n > 0 && !(n == 1 && path[0] == '.')) {
+            str_adds(&plain, "/");
+            str_add(&plain, path, n);
+        }
+        path += n + (path[n] == '/');
+    }
+    if (plain.length == 0)
+        str_adds(&plain, "/");
+    else
+        plain.data[plain.length] = '\0';
+    return plain.failed ? NULL : str_steal(&plain);
+}
+
+static char *plain_place(const struct start *s, const char *given)
+{
+    CLEANUP_FREE char *path = place_absolute(given, s->options.node);
+
+    return path ? split_plain_path(path) : NULL;
+}
+
+/* --- the SSD directory --- */
+
+/* Is every directory on the way one that nobody but root can change or replace? From the top on, so that what was
+ * checked stays as it is. Other users may have files of their own in it (/tmp). */
+static bool is_roots_alone(const char *directory)
+{
+    CLEANUP_FREE char *path = strdup(directory);
+    struct stat st;
+
+    for (char *end = path; end;) {
+        end = strchr(end + 1, '/');
+        if (end)
+            *end = '\0';
+        if (lstat(path, &st) < 0 || st.st_uid != 0 || !S_ISDIR(st.st_mode) ||
+            ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX)))
+            return false;
+        if (end)
+            *end = '/';
+    }
+    return path;
+}
+
+/* As an option's value: %r and the like are expanded in it. */
+static char *double_percents(const char *path)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+
+    for (; *path; path++) {
+        str_adds(&text, *path == '%' ? "%" : "");
+        str_add(&text, path, 1);
+    }
+    return text.failed ? NULL : str_steal(&text);
+}
+
+/* In a directory that USER may not write to, and only root can change, USER gets one: dealfs-USER. */
+static int make_ssd_place(struct start *s, struct str *why)
+{
+    CLEANUP_FREE char *directory = s->options.ssd ? plain_place(s, s->options.ssd) : NULL;
+    CLEANUP_STR struct str own = STR_INIT;
+    struct stat st;
+
+    if (!directory || !is_roots_alone(directory) || lstat(directory, &st) < 0 || (st.st_mode & S_IWOTH))
+        return 0;
+    str_addf(&own, "%s/dealfs-%s", strcmp(directory, "/") == 0 ? "" : directory, s->owner.name);
+    if (own.failed)
+        return -ENOMEM;
+    bool made = mkdir(own.data, 0700) == 0;
+    if (!made && errno != EEXIST)
+        return place_fail(why, "make", own.data, strerror(errno), -errno);
+    if (made && lchown(own.data, s->owner.uid, s->owner.gid) < 0)
+        return place_fail(why, "give away", own.data, strerror(errno), -errno);
+    return start_keep(&s->options.ssd, double_percents(own.data));
+}
+
+/* --- the mounter --- */
+
+static _Noreturn void become_mounter(const struct start *s, const char *program, const char *mountpoint,
+                                     const char *control, int socket)
+{
+    char uid[16], gid[16];
+    const char *words[9] = {"dealfs-mounter", mountpoint, control, uid, gid};
+    int n = 5, null = open("/dev/null", O_RDWR);
+
+    snprintf(uid, sizeof uid, "%u", (unsigned)s->owner.uid);
+    snprintf(gid, sizeof gid, "%u", (unsigned)s->owner.gid);
+    if (s->options.allow_other)
+        words[n++] = "allow_other";
+    if (s->options.no_exec)
+        words[n++] = "noexec";
+    if (s->attached)
+        words[n++] = "unnoted";
+    process_reset_signals();
+    process_leave_launcher();
+    setsid();
+    socket = fcntl(socket, F_DUPFD, FD_LAST + 1);
+    if (null < 0 || socket < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
+        dup2(socket, FD_MOUNTER) < 0 || close_range(3, FD_MOUNTER - 1, 0) < 0 || close_range(FD_LAST + 1, ~0u, 0) < 0)
+        _exit(1);
+    execv(program, (char **)words);
+    _exit(1);
+}
+
+static int start_mounter(struct start *s, const char *mountpoint, const char *control, struct str *why)
+{
+    char program[PATH_MAX];
+    int ends[2];
+
+    if (handover_find_program("dealfs-mounter", program, sizeof program))
+        return place_fail(why, "find", "dealfs-mounter", "neither beside dealfs nor in ../libexec/dealfs", -ENOENT);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return place_fail(why, "make", "a pair of sockets", strerror(errno), -errno);
+    pid_t child = fork();
+    if (child == 0)
+        become_mounter(s, program, mountpoint, control, ends[1]);
+    int error = child < 0 ? -errno : 0;
+    close(ends[1]);
+    s->mounter = ends[0];
+    if (error)
+        return place_fail(why, "start", program, strerror(-error), error);
+    return mounter_do(s->mounter, MOUNTER_LOOK, 0, why);
+}
+
+static int take_mounter(struct start *s, struct str *why)
+{
+    s->mounter = fcntl(s->options.mounter, F_DUPFD_CLOEXEC, 3);
+    if (s->mounter < 0)
+        return place_fail(why, "option", "mounter", strerror(errno), -errno);
+    close(s->options.mounter);
+    return mounter_do(s->mounter, MOUNTER_LOOK, 0, why);
+}
+
+int split_begin(struct start *s, struct str *why)
+{
+    CLEANUP_FREE char *mountpoint = plain_place(s, s->mountpoint), *control = NULL;
+
+    if (s->options.mounter)
+        return take_mounter(s, why);
+    if (!s->owner.another)
+        return 0;
+    if (!mountpoint)
+        return -ENOMEM;
+    int error = make_ssd_place(s, why);
+    if (error)
+        return error;
+    if (!s->config.mountpoint && start_keep(&s->config.mountpoint, strdup(mountpoint)))
+        return -ENOMEM;
+    error = prepare_clear(s, why);
+    if (error)
+        return error;
+    control = s->options.control ? plain_place(s, s->options.control) : place_join(mountpoint, ".dealfs");
+    return control ? start_mounter(s, mountpoint, control, why) : -ENOMEM;
+}
+
+int split_become(struct start *s, struct str *why)
+{
+    if (!s->owner.another)
+        return 0;
+    int error = process_become(s->owner.uid, s->owner.gid);
+    if (error) {
+        str_addf(why, "become user %s: %s", s->owner.name, strerror(-error));
+        return error;
+    }
+    s->owner.another = false;
+    return 0;
+}
+
+/* --- before the courier --- */
+
+struct prepared {
+    struct start *start;
+    int (*prepare)(struct start *, struct str *);
+    int talk[2]; /* by which the lock comes */
+};
+
+enum { FOUND = 3 };
+
+static void found_places(struct start *s, char **found[FOUND])
+{
+    found[0] = &s->config.source;
+    found[1] = &s->config.mountpoint;
+    found[2] = &s->config.state;
+}
+
+/* As many words, each with its NUL; or why not. */
+static int prepare_in_child(void *user, struct str *out)
+{
+    const struct prepared *p = user;
+    char **found[FOUND];
+
+    int error = split_become(p->start, out);
+    if (!error)
+        error = p->prepare(p->start, out);
+    if (error)
+        return error;
+    str_clear(out);
+    found_places(p->start, found);
+    for (int i = 0; i < FOUND; i++)
+        str_add(out, *found[i] ? *found[i] : "", *found[i] ? strlen(*found[i]) + 1 : 1);
+    return mounter_send(p->talk[1], "", 1, (const int[MOUNTER_FDS]){p->start->lock, -1});
+}
+
+static int take_found(struct start *s, const struct str *words, int talk)
+{
+    const char *word = words->data, *end = words->data + words->length;
+    char **found[FOUND], byte;
+    int fds[MOUNTER_FDS];
+
+    if (mounter_receive(talk, &byte, sizeof byte, fds, NULL) != 1)
+        return -EIO;
+    if (s->lock < 0)
+        s->lock = fds[0];
+    found_places(s, found);
+    for (int i = 0; i < FOUND && word < end; i++, word += strlen(word) + 1)
+        if (*word && start_keep(found[i], strdup(word)))
+            return -ENOMEM;
+    return 0;
+}
+
+int split_prepare(struct start *s, int (*prepare)(struct start *, struct str *), struct str *why)
+{
+    CLEANUP_STR struct str words = STR_INIT;
+    struct prepared p = {s, prepare, {-1, -1}};
+
+    if (!s->owner.another)
+        return prepare(s, why);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p.talk) < 0)
+        return -errno;
+    int error = guard_run(prepare_in_child, &p, SPLIT_SECONDS, &words);
+    close(p.talk[1]);
+    if (!error)
+        error = take_found(s, &words, p.talk[0]);
+    else if (words.length)
+        str_add(why, words.data, words.length);
+    close(p.talk[0]);
+    return error;
+}

@@ -1,0 +1,54 @@
+/* What `dealfs-mounter` is asked, and how.
+ *
+ * With owner=USER it is the one process of a mount that stays root (fs/keeper/mounter-main.c). Root's command starts it
+ * and then becomes USER for good, before it opens the first file of the source, the state directory or the SSD
+ * directory. Command and keeper hold the other end of its socket. Each question is one message with the end of a pair
+ * of sockets for the answer, so that several processes can ask. */
+#ifndef FS_ATTACH_MOUNTER_H
+#define FS_ATTACH_MOUNTER_H
+
+#include "fs/attach/attach.h"
+
+#include <limits.h>
+
+enum mounter_verb {
+    MOUNTER_LOOK,    /* is it there? */
+    MOUNTER_MAKE,    /* both mounts, which nobody sees yet: `source` is shown; gives the two devices. Once */
+    MOUNTER_TMPFS,   /* for the RAM tier, of `bytes`; gives its root. Once */
+    MOUNTER_CONFIG,  /* takes the sealed configuration, which root's commands will read there. Once */
+    MOUNTER_PUT,     /* puts both mounts in their places. Once */
+    MOUNTER_PROTECT, /* the process that asks from the OOM killer */
+    MOUNTER_TAKE,    /* unmounts; `bytes` is of enum mounter_take */
+    MOUNTER_VERBS
+};
+
+/* Which of the two connections have not ended; the numbers of those that have may be another mount's by now. */
+enum mounter_take { TAKE_DATA = 1, TAKE_CONTROL = 2, TAKE_SPARES = 4 /* see pair_take */ };
+
+struct mounter_request {
+    uint32_t verb, zero;
+    uint64_t bytes;
+    char source[PATH_MAX];
+};
+
+struct mounter_reply {
+    int32_t error; /* 0 or -errno */
+    uint32_t data_minor, control_minor;
+    char why[1024];
+};
+
+enum { MOUNTER_FDS = 2 };
+
+/* One message with up to MOUNTER_FDS descriptors (-1: none). Receiving gives the number of bytes, 0: hung up, or
+ * -errno; `from` (may be NULL) is the process that sent it. */
+int mounter_send(int socket, const void *message, size_t n, const int fds[MOUNTER_FDS]);
+ssize_t mounter_receive(int socket, void *message, size_t n, int fds[MOUNTER_FDS], pid_t *from);
+
+/* Ask and wait, at most MOUNTER_SECONDS. `given`: a descriptor for it, or -1; `got` (may be NULL): what it gives.
+ * -EPIPE: there is no mounter any more. `why` gets the line for people. */
+enum { MOUNTER_SECONDS = 30 };
+int mounter_ask(int mounter, const struct mounter_request *request, int given, struct mounter_reply *reply,
+                int got[MOUNTER_FDS], struct str *why);
+int mounter_do(int mounter, enum mounter_verb verb, uint64_t bytes, struct str *why); /* the same, in short */
+
+#endif

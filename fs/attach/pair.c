@@ -1,0 +1,104 @@
+/* Device numbers are used again at once: by the time that a server has stored its data, another mount may have the same
+ * path and the same number. So the type and the source are compared as well. */
+#include "fs/attach/pair.h"
+
+#include "fs/attach/attach.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+struct pair pair_of(const struct mount_config *c)
+{
+    return (struct pair){c->mountpoint, c->control,       c->source,    c->nested,
+                         c->data_minor, c->control_minor, c->owner_uid, c->owner_gid};
+}
+
+/* A 10 MiB file is then read in 1 MiB requests, not in 128 KiB ones. The kernel may refuse: it is only for speed. */
+static void raise_read_ahead(unsigned minor)
+{
+    static const char kibibytes[] = "1024\n";
+    char path[64];
+
+    snprintf(path, sizeof path, "/sys/class/bdi/0:%u/read_ahead_kb", minor);
+    CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0)
+        file_write_all(fd, kibibytes, sizeof kibibytes - 1);
+}
+
+/* Only its user may look up names in a FUSE mount without allow_other: a child becomes that user, and keeps the right
+ * to mount. It cannot wait for a server for ever. */
+static int nest_as_user(const struct pair *p, int data, int control, struct str *why)
+{
+    enum { NEST_S = 20 };
+    CLEANUP_STR struct str ignored = STR_INIT;
+    int status = 0;
+
+    if (p->uid == geteuid())
+        return attach_nest(control, data, why);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGALRM, SIG_DFL);
+        alarm(NEST_S);
+        int error = process_become_mounter(p->uid, p->gid);
+        _exit(error ? -error : -attach_nest(control, data, &ignored));
+    }
+    if (child < 0)
+        return -errno;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    int error = WIFEXITED(status) ? -WEXITSTATUS(status) : -ETIMEDOUT;
+    if (error)
+        str_addf(why, "mount on .dealfs of the new mount: %s", strerror(-error));
+    return error;
+}
+
+int pair_put(const struct pair *p, int data, int control, struct str *why)
+{
+    CLEANUP_STR struct str ignored = STR_INIT;
+
+    raise_read_ahead(p->data_minor);
+    raise_read_ahead(p->control_minor); /* decoded images are as large as files */
+    if (data < 0)
+        return 0;
+    int error = attach_put(data, p->mountpoint, why);
+    if (error)
+        return error;
+    error = p->nested ? nest_as_user(p, data, control, why) : attach_put(control, p->control, why);
+    if (error)
+        attach_unmount(p->mountpoint, p->data_minor, true, &ignored);
+    return error;
+}
+
+static bool is_ours(const struct pair *p, const char *path, unsigned minor)
+{
+    struct attach_mount_info info = {0};
+
+    if (!minor || attach_find(path, &info))
+        return false;
+    bool ours = strncmp(info.type, "fuse.dealfs", strlen("fuse.dealfs")) == 0 || strcmp(info.type, "fuse") == 0;
+    ours = ours && strcmp(info.source, p->source) == 0 && info.minor == minor;
+    free(info.source);
+    return ours;
+}
+
+static void take_one(const struct pair *p, const char *path, unsigned minor)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+
+    if (is_ours(p, path, minor) && attach_unmount(path, minor, true, &why))
+        log_error("%s", why.data ? why.data : "unmount: out of memory");
+}
+
+void pair_take(const struct pair *p, bool spare)
+{
+    if (!p->nested) /* else it goes with the data mount */
+        take_one(p, p->control, p->control_minor);
+    if (!spare)
+        take_one(p, p->mountpoint, p->data_minor);
+}

@@ -1,0 +1,251 @@
+/* dealfs-mounter MOUNTPOINT CONTROL UID GID [allow_other|noexec|unnoted …]: the one process that stays root when root
+ * mounts with owner=USER.
+ *
+ * All that it mounts, and where, root's command line says. Whoever holds the other end of its socket (the processes of
+ * USER) can only ask for the steps of fs/attach/mounter.h, each in its time: it takes numbers, descriptors and the text
+ * that is shown as the source. Below the paths of USER it opens the two mountpoints and nothing else: O_PATH, name by
+ * name, no links (fs/attach/attach.c). It ends when the last process of the mount has.
+ *
+ * One thread. Nothing that USER sends is parsed but the configuration, whose user, mountpoint and mounts must be the
+ * ones that are known here: root's commands take the configuration from here and not from USER's files. */
+#include "fs/attach/attach.h"
+#include "fs/attach/config.h"
+#include "fs/attach/mounter.h"
+#include "fs/attach/pair.h"
+#include "fs/attach/utab.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/process.h"
+#include "fs/base/size.h"
+#include "fs/wire/handover.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+enum { ASKED_FD = FD_MOUNTER, PROTECTED_OOM = -500, ARGUMENTS = 5 };
+
+struct mounter {
+    struct attach_options options;
+    struct pair pair;
+    int data, control;      /* roots of the mounts, until they are in their places */
+    int gives[MOUNTER_FDS]; /* with the answer; not kept, so that all of it ends with the processes of USER */
+    char source[PATH_MAX];
+    bool made, tmpfs, put, noted;
+};
+
+static int mounter_look(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
+{
+    (void)m, (void)request, (void)given, (void)why;
+    return 0;
+}
+
+static void close_both(int fds[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    fds[0] = fds[1] = -1;
+}
+
+static int make_mount(struct mounter *m, const char *path, const char *subtype, bool data, struct attach_mount *made,
+                      struct str *why)
+{
+    struct attach_options options = m->options;
+
+    options.source = m->source;
+    options.subtype = subtype;
+    options.read_only = data;
+    options.no_exec |= !data;
+    return attach_mount(path, &options, made, why);
+}
+
+static int mounter_make(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
+{
+    struct attach_mount data, control;
+
+    (void)given;
+    if (m->made || !request->source[0])
+        return -EALREADY;
+    strcpy(m->source, request->source);
+    m->pair.source = m->source;
+    int error = make_mount(m, m->pair.control, "dealfs-ctl", false, &control, why);
+    if (error)
+        return error;
+    error = make_mount(m, m->pair.mountpoint, "dealfs", true, &data, why);
+    if (error) {
+        close_both((int[]){control.device, control.root});
+        return error;
+    }
+    m->gives[0] = data.device;
+    m->gives[1] = control.device;
+    m->data = data.root;
+    m->control = control.root;
+    m->pair.data_minor = data.minor;
+    m->pair.control_minor = control.minor;
+    m->made = true;
+    return 0;
+}
+
+static int mounter_tmpfs(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
+{
+    (void)given;
+    if (m->tmpfs)
+        return -EALREADY;
+    int error = attach_private_tmpfs(request->bytes, m->options.uid, m->options.gid, &m->gives[0]);
+    m->tmpfs = !error;
+    if (error)
+        str_addf(why, "make a tmpfs: %s", strerror(-error));
+    return error;
+}
+
+static int mounter_config(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
+{
+    struct mount_config c;
+
+    (void)request;
+    if (handover_has(FD_CONFIG) || !m->made || given < 0)
+        return -EALREADY;
+    int error = config_read_sealed(given, &c);
+    if (error)
+        return error;
+    if (c.owner_uid != m->options.uid || c.owner_gid != m->options.gid || c.data_minor != m->pair.data_minor ||
+        c.control_minor != m->pair.control_minor || c.nested != m->pair.nested ||
+        strcmp(c.mountpoint, m->pair.mountpoint) != 0 || strcmp(c.control, m->pair.control) != 0)
+        error = -EPERM;
+    else if (dup2(given, FD_CONFIG) < 0)
+        error = -errno;
+    config_fini(&c);
+    if (error)
+        str_addf(why, "the configuration is not this mount's");
+    return error;
+}
+
+static int mounter_put(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
+{
+    (void)request, (void)given;
+    if (!m->made)
+        return -EINVAL;
+    if (m->put) /* a keeper that follows a dead one asks again */
+        return 0;
+    int error = pair_put(&m->pair, m->data, m->control, why);
+    if (error)
+        return error;
+    m->put = true;
+    close_both((int[]){m->data, m->control});
+    return 0;
+}
+
+static int mounter_take(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
+{
+    struct pair pair = m->pair;
+
+    (void)given, (void)why;
+    if (!m->put)
+        return 0;
+    if (!(request->bytes & TAKE_DATA))
+        pair.data_minor = 0;
+    if (!(request->bytes & TAKE_CONTROL))
+        pair.control_minor = 0;
+    pair_take(&pair, request->bytes & TAKE_SPARES);
+    return 0;
+}
+
+static int protect(pid_t process)
+{
+    char path[64], text[16];
+
+    snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)process);
+    int n = snprintf(text, sizeof text, "%d", PROTECTED_OOM);
+    CLEANUP_CLOSE int fd = process > 0 ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+    return fd < 0 ? -ESRCH : file_write_all(fd, text, (size_t)n);
+}
+
+static void answer(struct mounter *m, const struct mounter_request *request, int to, int given, pid_t from)
+{
+    static int (*const verbs[])(struct mounter *, const struct mounter_request *, int, struct str *) = {
+        [MOUNTER_LOOK] = mounter_look,     [MOUNTER_MAKE] = mounter_make, [MOUNTER_TMPFS] = mounter_tmpfs,
+        [MOUNTER_CONFIG] = mounter_config, [MOUNTER_PUT] = mounter_put,   [MOUNTER_TAKE] = mounter_take,
+    };
+    CLEANUP_STR struct str why = STR_INIT;
+    struct mounter_reply reply = {.error = -EINVAL};
+
+    if (request->verb == MOUNTER_PROTECT)
+        reply.error = protect(from);
+    else if (request->verb < MOUNTER_VERBS)
+        reply.error = verbs[request->verb](m, request, given, &why);
+    reply.data_minor = m->pair.data_minor;
+    reply.control_minor = m->pair.control_minor;
+    snprintf(reply.why, sizeof reply.why, "%s", why.data ? why.data : "");
+    mounter_send(to, &reply, sizeof reply, m->gives);
+    close_both(m->gives);
+    if (!reply.error && request->verb == MOUNTER_PUT && m->noted)
+        utab_note(m->source, m->pair.mountpoint);
+    if (request->verb == MOUNTER_TAKE && m->noted)
+        utab_forget(m->pair.mountpoint);
+}
+
+/* Until nobody holds the other end. */
+static void serve(struct mounter *m)
+{
+    for (;;) {
+        struct mounter_request request;
+        int fds[MOUNTER_FDS];
+        pid_t from = 0;
+
+        ssize_t n = mounter_receive(ASKED_FD, &request, sizeof request, fds, &from);
+        if (n == sizeof request && fds[0] >= 0 && memchr(request.source, 0, sizeof request.source))
+            answer(m, &request, fds[0], fds[1], from);
+        close_both(fds);
+        if (n <= 0)
+            return;
+    }
+}
+
+static bool parse_arguments(int argc, char **argv, struct mounter *m)
+{
+    uint64_t uid, gid;
+
+    if (argc < ARGUMENTS || argv[1][0] != '/' || argv[2][0] != '/' || number_parse(argv[3], 1, UINT32_MAX - 1, &uid) ||
+        number_parse(argv[4], 0, UINT32_MAX - 1, &gid))
+        return false;
+    CLEANUP_STR struct str nested = STR_INIT;
+    str_addf(&nested, "%s/.dealfs", argv[1]);
+    if (nested.failed)
+        return false;
+    m->pair = (struct pair){.mountpoint = argv[1],
+                            .control = argv[2],
+                            .nested = strcmp(argv[2], nested.data) == 0,
+                            .uid = (uid_t)uid,
+                            .gid = (gid_t)gid};
+    m->options = (struct attach_options){.uid = (uid_t)uid, .gid = (gid_t)gid};
+    m->noted = m->pair.nested;
+    for (int i = ARGUMENTS; i < argc; i++) {
+        m->options.allow_other |= strcmp(argv[i], "allow_other") == 0;
+        m->options.no_exec |= strcmp(argv[i], "noexec") == 0;
+        m->noted &= strcmp(argv[i], "unnoted") != 0;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static struct mounter m = {.data = -1, .control = -1, .gives = {-1, -1}};
+    const int on = 1;
+
+    if (!parse_arguments(argc, argv, &m) || geteuid() != 0 ||
+        setsockopt(ASKED_FD, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0) {
+        fprintf(stderr,
+                "usage: dealfs-mounter MOUNTPOINT CONTROL UID GID [OPTION…] (root's `dealfs mount` starts it)\n");
+        return 2;
+    }
+    log_open("dealfs-mounter", STDERR_FILENO, true);
+    process_ignore_signals();
+    if (chdir("/") < 0)
+        return 1;
+    protect(getpid());
+    serve(&m);
+    return 0;
+}

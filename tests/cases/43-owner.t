@@ -1,0 +1,113 @@
+#!/bin/bash
+# owner=USER in a world: whatever USER puts into the directories that are USER's, no process of root's opens it.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "$top_srcdir/tests/lib/sh-world" || exit 99
+require_fuse
+require strace python3
+exclusive world
+user_setup
+cp "$top_builddir"/dealfs-{courier,resizer} "$tmp/bin"
+src=$tmp/src own=$tmp/user/own
+make_files "$src" 40 20000
+chmod -R go+rX "$src"
+settle "$src"
+world_count=2
+echo 'of root alone' >"$tmp/secret"
+chmod 600 "$tmp/secret"
+as_user mkdir "$own"
+for i in 0 1; do
+    as_user mkdir "$own/node$i"
+    ln -s "$own/node$i" "$tmp/node$i" # where the library takes them away in the end
+done
+
+# What runs is traced until all of it has ended.
+trace=(strace -D -f -y -o "$tmp/trace" -A -e 'trace=/open,/set.*uid,/clone,/fork')
+trace_ended() { ! pgrep -f "strace -D -f -y -o $tmp/trace" >"$tmp/.output"; }
+opened() { python3 "$top_srcdir/tests/lib/traced.py" "$1" "$own/node0" "$own/node1" <"$tmp/trace"; }
+launch() { # words of dealfs
+    : >"$tmp/world.log"
+    "${trace[@]}" mpirun -q --oversubscribe --bind-to none -n 2 dealfs "$@" >"$tmp/world.log" 2>&1 </dev/null &
+    world_pid=$!
+    world_await 90
+}
+unmount() {
+    local i
+    for i in 0 1; do "${trace[@]}" timeout 60 dealfs umount "$own/node$i" || return; done
+    wait_for 30 world_gone
+}
+leave() {
+    [ -z "$world_pid" ] || world_gone || world_leave
+    world_pid=''
+}
+user() { setpriv --reuid=$mount_user --regid=$mount_user --clear-groups "$@"; } # in the namespace of the mounts
+of_root() { find "$own" -user 0 2>"$tmp/.output"; }
+users() { # whose processes of a kind are
+    local pid
+    for pid in $(processes "dealfs-$1" | grep -v strace); do stat -c %u "/proc/$pid"; done | sort -u
+}
+
+# --- a world, and a second one over the mounts ---
+
+options=owner=$mount_user,ram=16M,state=$own/state%r
+ok 'root mounts two nodes for a user' launch mount -o "$options" "$src" "$own/node%r"
+for process in keeper server courier; do
+    is "the user's: $process" "$(users $process)" $mount_user
+done
+is "root's: the mounter alone" "$(users mounter)" 0
+ok 'the user reads all of it' user diff -r -x .dealfs "$src" "$own/node1"
+is 'nothing below is of root' "$(of_root)" ''
+ok 'the world is ended' world_leave
+is 'the mounts stay' "$(mounted "$own/node0" && mounted "$own/node1" && echo both)" both
+for i in 0 1; do
+    as_user sed -i -e 's/^owner_uid=.*/owner_uid=0/' -e 's/^owner_gid=.*/owner_gid=0/' "$own/state$i/config"
+done
+ok 'root joins them again, where STATE/config says that they are of root' launch join "$own/node%r"
+is 'and becomes the user all the same' "$(users courier)" "$mount_user"
+ok 'root takes them away' unmount
+is 'nothing below is of root' "$(of_root)" ''
+
+# --- mounts that wait, with files that lead elsewhere ---
+
+for i in 0 1; do
+    ok "node $i waits for a world" "${trace[@]}" dealfs mount \
+        -o "wait_join,owner=$mount_user,ram=16M,state=$own/state$i" "$src" "$own/node$i"
+    as_user ln -sf "$tmp/secret" "$own/state$i/catalog"
+    as_user ln -sf "$tmp/secret" "$own/state$i/resized"
+done
+as_user sh -c 'rm "$1/config" && mkfifo "$1/config"' - "$own/state1"
+as_user sed -i -e 's/^owner_uid=.*/owner_uid=0/' -e 's/^owner_gid=.*/owner_gid=0/' \
+    -e "s|^source=.*|source=/etc|" "$own/state0/config"
+launch join "$own/node%r" # it fails, or the world is up: the user has made it so
+is 'nothing below is of root after a join' "$(of_root)" ''
+is 'nothing has got to the user that is of root alone' "$(user grep -rls 'of root alone' "$own" 2>"$tmp/.output")" ''
+leave
+ok 'root takes them away' unmount
+
+as_user sh -c 'for i in 0 1; do rm -f "$1$i/catalog" && mkfifo "$1$i/catalog"; done' - "$own/state"
+launch mount -o "$options" "$src" "$own/node%r"
+ok 'a pipe in place of a catalog makes nobody wait' world_settled
+leave
+for i in 0 1; do ! mounted "$own/node$i" || dealfs umount "$own/node$i"; done
+is 'nothing below is of root' "$(of_root)" ''
+
+# --- what else root does ---
+
+as_user rm -rf "$own/state0" "$own/state1"
+as_user sh -c 'mkdir "$1" "$1/mnt" && ln -s "$1" "$2"' - "$own/real" "$own/link"
+one_line 'a mountpoint behind a link' 'symlink' "${trace[@]}" dealfs mount -o "$options" "$src" "$own/link/mnt"
+mkdir -m 1777 "$tmp/var"
+alone() { TMPDIR=$tmp/var "${trace[@]}" dealfs "$@"; }
+ok 'mount, with the state where it is by default' alone mount -o "owner=$mount_user,ram=16M" "$src" "$own/node0"
+ok 'status' alone status "$own/node0"
+ok 'umount' alone umount "$own/node0"
+state=$(echo "$tmp"/var/dealfs-*)
+as_user sh -c 'rm "$1/config" && ln -s "$2" "$1/config" && mkfifo "$1/pipe"' - "$state" "$tmp/secret"
+ok 'clean' alone clean -y --caches
+fails 'the state is gone' test -e "$state"
+is 'but not what a link in it named' "$(cat "$tmp/secret")" 'of root alone'
+ok 'all that was traced has ended' wait_for 30 trace_ended
+is 'root has opened nothing of the user'\''s but mountpoints' "$(opened "$own")" ''
+is 'nor anything in the state' "$(opened "$state")" ''
+nothing_left
+done_testing
