@@ -469,10 +469,11 @@ static struct message_turn next_turn(const struct fake *f, const struct turn *tu
     return (struct message_turn){++number, f->last.k + 1, *turn};
 }
 
-struct turn fake_asked(struct fake *f)
+struct turn fake_asked(struct fake *f, uint64_t *k)
 {
     pthread_mutex_lock(&lock);
     struct turn turn = f->asked;
+    *k = f->asked_k;
     pthread_mutex_unlock(&lock);
     return turn;
 }

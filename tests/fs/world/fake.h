@@ -69,7 +69,7 @@ void fake_end(struct fake *f);
 void fake_join(struct fake *f, uint32_t groups);
 /* The parts of the next turn, with one node's server; the last one says nothing, and may be before the server has
  * turned. Status 0 or -errno; with a `layout` as it was, or k as it is, the turn has failed. */
-struct turn fake_asked(struct fake *f); /* the last one that a server asked for */
+struct turn fake_asked(struct fake *f, uint64_t *k); /* the last one that a server asked for */
 int fake_ready(struct fake *f, uint32_t node, const struct turn *turn, uint64_t *room);
 int fake_compute(struct fake *f, uint32_t node, const struct turn *turn, const uint64_t *room, struct digest *layout);
 void fake_settle(struct fake *f, uint32_t node, const struct turn *turn, uint64_t k, const struct digest *layout);

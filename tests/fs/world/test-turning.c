@@ -400,8 +400,9 @@ static void exchange(struct fake *f, uint64_t epoch)
     uint32_t before = atomic_load(&f->turns_asked);
     asker_start(&asker, f, 1, &turn, 60);
     wait_until(atomic_load(&f->turns_asked) != before);
-    struct turn asked = fake_asked(f);
-    if (!turn_same(&asked, &turn) || f->asked_k != k || !compute(f, &turn, &layout))
+    uint64_t asked_k;
+    struct turn asked = fake_asked(f, &asked_k);
+    if (!turn_same(&asked, &turn) || asked_k != k || !compute(f, &turn, &layout))
         bail_out("no turn");
     for (uint32_t i = 0; i < f->nodes; i++)
         fake_settle(f, i, &turn, k, &layout);
