@@ -99,7 +99,9 @@ class Run:
             if r['unread'] and (r['unread'] > len(self.skipped) or not r['ended'] or
                                 any(os.path.basename(m['path']) not in self.skipped for m in r['missed'])):
                 yield 'unread, ' + what
-            if self.kind == 'early' and r['epoch'] == 1 and (r['coverage'] != 'unknown' or not r['stopped']):
+            asked = 8 * (5 + 2 * self.workers)  # the workers may have read so many when the loader stops
+            if self.kind == 'early' and r['epoch'] == 1 and (
+                    not r['stopped'] or r['unread'] or (r['coverage'] == 'complete' and asked < r['samples'])):
                 yield 'complete, ' + what
         for epoch in range(EPOCHS if self.skipped and self.kind != 'jobs' else 0):
             if all(r['coverage'] == 'complete' for r in reports if r['epoch'] == epoch):
