@@ -83,7 +83,13 @@ static int mount_and_run(struct start *s, char **command)
 {
     CLEANUP_STR struct str why = STR_INIT;
 
-    int error = namespace_make(&s->namespaced, &why);
+    int error = prepare_owner(s, &why);
+    if (!error && s->owner.another) {
+        str_adds(&why, "option owner: `dealfs run` mounts for the user who runs the command; use `dealfs mount`");
+        error = -EINVAL;
+    }
+    if (!error)
+        error = namespace_make(&s->namespaced, &why);
     if (!error)
         error = start_mount(s, &why);
     if (error)

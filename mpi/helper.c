@@ -100,7 +100,10 @@ static _Noreturn void execute_words(const char *words, size_t n, const int given
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     char **all = calloc(n + 1, sizeof *all);
-    int error = !all || null < 0 || dup2(said, 2) < 0 || dup2(null, 0) < 0 ? -errno : 0;
+    int error = !all || null < 0 || dup2(said, 2) < 0 || dup2(null, 0) < 0 ||
+                        (isatty(1) && dup2(said, 1) < 0) /* root's terminal is not for another user */
+                    ? -errno
+                    : 0;
     if (!error) {
         size_t count = 0;
         for (size_t at = 0; at < n; at += strlen(words + at) + 1)

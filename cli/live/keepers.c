@@ -129,21 +129,9 @@ pid_t keepers_server(const char *state, uid_t owner)
     return w.pid;
 }
 
-static int match_mounter(void *user, const struct keeper_seen *mounter)
+int keepers_each_mounter(int (*each)(void *user, const struct keeper_seen *mounter), void *user)
 {
-    struct keeper_wanted *w = user;
-
-    if (mounter->uid == 0 && strcmp(mounter->state, w->state) == 0 && keepers_here(mounter->pid))
-        w->pid = mounter->pid;
-    return 0;
-}
-
-pid_t keepers_mounter(const char *mountpoint)
-{
-    struct keeper_wanted w = {.state = mountpoint};
-
-    each_process("dealfs-mounter", match_mounter, &w);
-    return w.pid;
+    return each_process("dealfs-mounter", each, user);
 }
 
 enum { PAUSE_TRIES = 200, PAUSE_MS = 5 };

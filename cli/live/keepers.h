@@ -24,8 +24,8 @@ pid_t keepers_server(const char *state, uid_t owner);
  * does not answer is killed, and started again by its keeper. */
 pid_t keepers_pause_feeder(const char *state, uid_t owner);
 void keepers_resume_feeder(pid_t feeder);
-/* Root's process that mounted on MOUNTPOINT for another user, in our mount namespace; or 0. */
-pid_t keepers_mounter(const char *mountpoint);
+/* Root's processes that mounted for other users; `state` is the mountpoint. */
+int keepers_each_mounter(int (*each)(void *user, const struct keeper_seen *mounter), void *user);
 bool keepers_here(pid_t keeper);                     /* in our mount namespace */
 unsigned keepers_count(const struct memory *memory); /* this user's, that share this memory with us */
 

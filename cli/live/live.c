@@ -75,12 +75,27 @@ static bool names_owner(const struct mount_config *c, const struct attach_mount_
     return info ? c->owner_uid == info->uid && c->owner_gid == info->gid : c->owner_uid == geteuid();
 }
 
+static int copy_config(void *user, struct str *out)
+{
+    return config_text_of(*(const pid_t *)user, out);
+}
+
+/* Of another user's process: by a child, which may hang for ever in our place. */
+static int read_anothers(pid_t process, struct mount_config *config)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+
+    int error = guard_run(copy_config, &process, LIVE_PROBE_SECONDS, &text);
+    return error ? error : config_parse(&text, config);
+}
+
 static int read_keeper(const struct keeper_seen *keeper, const struct attach_mount_info *info,
                        struct mount_config *config)
 {
     if (keeper->uid != (info ? info->uid : geteuid()))
         return -EPERM;
-    int error = config_of_keeper(keeper->pid, keeper->state, config);
+    int error = keeper->uid == geteuid() ? config_of_keeper(keeper->pid, keeper->state, config)
+                                         : read_anothers(keeper->pid, config);
     if (error || names_owner(config, info))
         return error;
     config_fini(config);
@@ -107,21 +122,24 @@ static int match_keeper(void *user, const struct keeper_seen *keeper)
     return 0;
 }
 
-static void find_mounter(struct live *live, const struct attach_mount_info *info)
+static int match_mounter(void *user, const struct keeper_seen *mounter)
 {
+    struct keeper_search *s = user;
     struct mount_config config;
 
-    live->mounter = info->uid != 0 && geteuid() == 0 ? keepers_mounter(live->mountpoint) : 0;
-    if (!live->mounter || config_of_process(live->mounter, &config))
-        return;
-    if (!names_owner(&config, info)) {
-        config_fini(&config);
-        return;
+    if (mounter->uid != 0 || strcmp(mounter->state, s->live->mountpoint) != 0 || !keepers_here(mounter->pid) ||
+        config_of_keeper(mounter->pid, "", &config))
+        return 0;
+    if (!names_owner(&config, s->info) || config.data_minor != s->info->minor) {
+        config_fini(&config); /* an older one, of another mount */
+        return 0;
     }
-    if (live->configured)
-        config_fini(&live->config);
-    live->config = config;
-    live->configured = true;
+    if (s->live->configured)
+        config_fini(&s->live->config);
+    s->live->config = config;
+    s->live->configured = true;
+    s->live->mounter = mounter->pid;
+    return 0;
 }
 
 /* --- does it answer? --- */
@@ -199,8 +217,8 @@ static int live_gather(struct live *live, char *path, const struct attach_mount_
     memset(live, 0, sizeof *live);
     live->mountpoint = path;
     keepers_each(match_keeper, &s);
-    if (info)
-        find_mounter(live, info);
+    if (info && info->uid != 0 && geteuid() == 0)
+        keepers_each_mounter(match_mounter, &s);
     if (!info && (!live->keeper || keepers_here(live->keeper)))
         return -ENOENT;
     live->source = strdup(info ? info->source : live->config.source);

@@ -20,7 +20,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-enum { HASH_DIGITS = 16, CLEAN_SECONDS = 24 * 60 * 60 };
+enum { HASH_DIGITS = 16, CLEAN_SECONDS = 10 * 60 };
 static const char SHM[] = "/dev/shm";
 /* A mount that is just starting has made its folder, and not yet what tells that it is of worth. */
 #define JUST_MADE (60 * SECOND)

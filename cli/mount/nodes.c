@@ -301,6 +301,8 @@ static int mount_or_join(struct start *s, const struct launcher *launcher, char 
         return mount_new(s, launcher, list, lists, why);
     }
     error = check_live(&live, why);
+    if (!error && live.uid != s->owner.uid)
+        error = place_fail(why, "mountpoint", live.mountpoint, "another user's mount is there", -EBUSY);
     if (!error && strcmp(live.config.source, s->config.source) != 0)
         error = say_other(&live, why);
     if (!error && has_other_images(&live, &s->options))

@@ -118,6 +118,10 @@ int prepare_clear(struct start *s, struct str *why)
     }
     if (error)
         return place_fail(why, "mountpoint", s->config.mountpoint, strerror(-error), error);
+    if (s->owner.another && strcmp(live.mountpoint, s->config.mountpoint) != 0) { /* a link led there */
+        live_fini(&live);
+        return 0;
+    }
     if (live.health == LIVE_DEAD) {
         command_note(s->to, "%s: replacing a dead mount", live.mountpoint);
         error = attach_unmount(live.mountpoint, live.minor, true, why);
@@ -388,11 +392,12 @@ static int open_log(struct start *s, struct str *why)
         return -ENOMEM;
     if (stat(path, &st) == 0 && st.st_size > LOG_MOST)
         rename(path, old);
-    s->log = s->foreground ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)
-                           : open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    bool to_stderr = s->foreground && s->mounter < 0; /* root's terminal is not for the processes of another user */
+    s->log = to_stderr ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)
+                       : open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (s->log < 0)
         return place_fail(why, "open", path, strerror(errno), -errno);
-    if (!s->foreground && (fstat(s->log, &st) < 0 || !S_ISREG(st.st_mode))) /* a full pipe would stop the keeper */
+    if (!to_stderr && (fstat(s->log, &st) < 0 || !S_ISREG(st.st_mode))) /* a full pipe would stop the keeper */
         return place_fail(why, "log", path, "is no regular file", -EINVAL);
     s->log_before = lseek(s->log, 0, SEEK_END);
     return 0;

@@ -173,7 +173,7 @@ int split_begin(struct start *s, struct str *why)
     int error = make_ssd_place(s, why);
     if (error)
         return error;
-    if (!s->config.mountpoint && start_keep(&s->config.mountpoint, strdup(mountpoint)))
+    if (start_keep(&s->config.mountpoint, strdup(mountpoint)))
         return -ENOMEM;
     error = prepare_clear(s, why);
     if (error)

@@ -239,12 +239,10 @@ int config_read(const char *state, struct mount_config *config)
 }
 
 /* Mapped, not read: whoever else has the descriptor shares its position. */
-int config_read_sealed(int fd, struct mount_config *config)
+static int copy_sealed(int fd, struct str *text)
 {
-    CLEANUP_STR struct str text = STR_INIT;
     struct stat st;
 
-    memset(config, 0, sizeof *config);
     if (!file_is_sealed(fd) || fstat(fd, &st) < 0)
         return -EPERM;
     if (st.st_size <= 0 || st.st_size > MOST)
@@ -252,9 +250,24 @@ int config_read_sealed(int fd, struct mount_config *config)
     void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED)
         return -errno;
-    str_add(&text, map, (size_t)st.st_size);
+    str_add(text, map, (size_t)st.st_size);
     munmap(map, (size_t)st.st_size);
-    return read_all(&text, config);
+    return text->failed ? -ENOMEM : 0;
+}
+
+int config_parse(struct str *text, struct mount_config *config)
+{
+    memset(config, 0, sizeof *config);
+    return read_all(text, config);
+}
+
+int config_read_sealed(int fd, struct mount_config *config)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+
+    memset(config, 0, sizeof *config);
+    int error = copy_sealed(fd, &text);
+    return error ? error : read_all(&text, config);
 }
 
 /* Never opened by its path in /proc where it may be a file of another user's making, which could hang. */
@@ -277,18 +290,22 @@ static int open_sealed(pid_t keeper)
     return fd < 0 ? -errno : fd;
 }
 
-int config_of_process(pid_t process, struct mount_config *config)
+int config_text_of(pid_t process, struct str *text)
 {
     CLEANUP_CLOSE int fd = open_sealed(process);
 
-    return fd < 0 ? fd : config_read_sealed(fd, config);
+    return fd < 0 ? fd : copy_sealed(fd, text);
 }
 
 int config_of_keeper(pid_t keeper, const char *state, struct mount_config *config)
 {
-    int error = config_of_process(keeper, config);
+    CLEANUP_STR struct str text = STR_INIT;
 
-    return error && geteuid() != 0 ? config_read(state, config) : error;
+    memset(config, 0, sizeof *config);
+    int error = config_text_of(keeper, &text);
+    if (!error)
+        return config_parse(&text, config);
+    return geteuid() != 0 ? config_read(state, config) : error;
 }
 
 void config_fini(struct mount_config *config)

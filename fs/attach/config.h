@@ -59,8 +59,10 @@ int config_seal(const struct mount_config *config, int *fd); /* to sealed memory
 /* 0; -ENOENT; -EBADMSG: not a configuration, or not a whole one. On failure `config` is empty. */
 int config_read(const char *state, struct mount_config *config);
 int config_read_sealed(int fd, struct mount_config *config); /* -EPERM: it is not sealed */
-/* The sealed memory that a keeper or dealfs-mounter has. */
-int config_of_process(pid_t process, struct mount_config *config);
+/* The text in the sealed memory that a keeper or dealfs-mounter has: -EPERM where it is not sealed. Another user's
+ * process may have put anything there that hangs when it is closed: a child is to do it (cli/base/guard.h). */
+int config_text_of(pid_t process, struct str *text);
+int config_parse(struct str *text, struct mount_config *config); /* changes the text */
 /* A keeper's own; where this process may not look at that, STATE/config. Root never reads the latter: another user may
  * have written it. */
 int config_of_keeper(pid_t keeper, const char *state, struct mount_config *config);

@@ -33,7 +33,7 @@ int mounter_send(int socket, const void *message, size_t n, const int fds[MOUNTE
         memcpy(CMSG_DATA(c), fds, count * sizeof *fds);
     }
     do
-        sent = sendmsg(socket, &m, MSG_NOSIGNAL);
+        sent = sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT); /* who does not read need not be answered */
     while (sent < 0 && errno == EINTR);
     return sent < 0 ? -errno : 0;
 }
@@ -42,8 +42,16 @@ static void take_ancillary(const struct cmsghdr *c, int fds[MOUNTER_FDS], pid_t 
 {
     struct ucred sender;
 
-    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-        memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0)); /* there is room for no more */
+    size_t count =
+        c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS ? (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+    for (size_t i = 0; i < count; i++) {
+        int fd;
+        memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+        if (i < MOUNTER_FDS)
+            fds[i] = fd;
+        else
+            close(fd);
+    }
     if (!from || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
         return;
     memcpy(&sender, CMSG_DATA(c), sizeof sender);

@@ -1,5 +1,5 @@
 /* Device numbers are used again at once: by the time that a server has stored its data, another mount may have the same
- * path and the same number. So the type and the source are compared as well. */
+ * path and the same number. So type, source and user are compared as well. */
 #include "fs/attach/pair.h"
 
 #include "fs/attach/attach.h"
@@ -9,7 +9,7 @@
 #include "fs/base/process.h"
 
 #include <fcntl.h>
-#include <signal.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -31,6 +31,20 @@ static void raise_read_ahead(unsigned minor)
         file_write_all(fd, kibibytes, sizeof kibibytes - 1);
 }
 
+/* A child that waits for a server in the kernel may not even die of SIGKILL: it is left behind then. */
+static int await_child(pid_t child, int seconds, int *status)
+{
+    struct process p;
+
+    if (process_watch(child, &p))
+        return -ECHILD;
+    bool ended = poll(&(struct pollfd){.fd = p.pidfd, .events = POLLIN}, 1, seconds * 1000) > 0;
+    if (!ended)
+        process_kill(&p);
+    process_forget(&p);
+    return waitpid(child, status, ended ? 0 : WNOHANG) == child && ended ? 0 : -ETIMEDOUT;
+}
+
 /* Only its user may look up names in a FUSE mount without allow_other: a child becomes that user, and keeps the right
  * to mount. It cannot wait for a server for ever. */
 static int nest_as_user(const struct pair *p, int data, int control, struct str *why)
@@ -43,16 +57,14 @@ static int nest_as_user(const struct pair *p, int data, int control, struct str 
         return attach_nest(control, data, why);
     pid_t child = fork();
     if (child == 0) {
-        signal(SIGALRM, SIG_DFL);
-        alarm(NEST_S);
         int error = process_become_mounter(p->uid, p->gid);
         _exit(error ? -error : -attach_nest(control, data, &ignored));
     }
     if (child < 0)
         return -errno;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    int error = WIFEXITED(status) ? -WEXITSTATUS(status) : -ETIMEDOUT;
+    int error = await_child(child, NEST_S, &status);
+    if (!error)
+        error = WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
     if (error)
         str_addf(why, "mount on .dealfs of the new mount: %s", strerror(-error));
     return error;
@@ -82,7 +94,7 @@ static bool is_ours(const struct pair *p, const char *path, unsigned minor)
     if (!minor || attach_find(path, &info))
         return false;
     bool ours = strncmp(info.type, "fuse.dealfs", strlen("fuse.dealfs")) == 0 || strcmp(info.type, "fuse") == 0;
-    ours = ours && strcmp(info.source, p->source) == 0 && info.minor == minor;
+    ours = ours && strcmp(info.source, p->source) == 0 && info.minor == minor && info.uid == p->uid;
     free(info.source);
     return ours;
 }

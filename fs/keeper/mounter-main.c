@@ -24,7 +24,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
+#define TMPFS_MOST (UINT64_C(1) << 50)
 enum { ASKED_FD = FD_MOUNTER, PROTECTED_OOM = -500, ARGUMENTS = 5 };
 
 struct mounter {
@@ -33,7 +35,8 @@ struct mounter {
     int data, control;      /* roots of the mounts, until they are in their places */
     int gives[MOUNTER_FDS]; /* with the answer; not kept, so that all of it ends with the processes of USER */
     char source[PATH_MAX];
-    bool made, tmpfs, put, noted;
+    unsigned below; /* the minor number of what was mounted on the mountpoint before; 0: nothing */
+    bool made, tmpfs, put, noted, spent;
 };
 
 static int mounter_look(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
@@ -62,6 +65,16 @@ static int make_mount(struct mounter *m, const char *path, const char *subtype, 
     return attach_mount(path, &options, made, why);
 }
 
+static unsigned mounted_on(const char *path)
+{
+    struct attach_mount_info info;
+
+    if (attach_find(path, &info))
+        return 0;
+    free(info.source);
+    return info.minor;
+}
+
 static int mounter_make(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
 {
     struct attach_mount data, control;
@@ -85,6 +98,7 @@ static int mounter_make(struct mounter *m, const struct mounter_request *request
     m->control = control.root;
     m->pair.data_minor = data.minor;
     m->pair.control_minor = control.minor;
+    m->below = mounted_on(m->pair.mountpoint);
     m->made = true;
     return 0;
 }
@@ -92,8 +106,8 @@ static int mounter_make(struct mounter *m, const struct mounter_request *request
 static int mounter_tmpfs(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
 {
     (void)given;
-    if (m->tmpfs)
-        return -EALREADY;
+    if (m->tmpfs || request->bytes == 0 || request->bytes > TMPFS_MOST) /* 0 would be without a limit */
+        return -EINVAL;
     int error = attach_private_tmpfs(request->bytes, m->options.uid, m->options.gid, &m->gives[0]);
     m->tmpfs = !error;
     if (error)
@@ -126,10 +140,12 @@ static int mounter_config(struct mounter *m, const struct mounter_request *reque
 static int mounter_put(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
 {
     (void)request, (void)given;
-    if (!m->made)
+    if (!m->made || m->spent)
         return -EINVAL;
     if (m->put) /* a keeper that follows a dead one asks again */
         return 0;
+    if (mounted_on(m->pair.mountpoint) != m->below) /* this mount's turn was before */
+        return -EBUSY;
     int error = pair_put(&m->pair, m->data, m->control, why);
     if (error)
         return error;
@@ -143,6 +159,7 @@ static int mounter_take(struct mounter *m, const struct mounter_request *request
     struct pair pair = m->pair;
 
     (void)given, (void)why;
+    m->spent = true;
     if (!m->put)
         return 0;
     if (!(request->bytes & TAKE_DATA))
@@ -150,16 +167,24 @@ static int mounter_take(struct mounter *m, const struct mounter_request *request
     if (!(request->bytes & TAKE_CONTROL))
         pair.control_minor = 0;
     pair_take(&pair, request->bytes & TAKE_SPARES);
+    /* What was taken, or had ended, is never this mount's again: its number goes to the next one. */
+    m->pair.control_minor = 0;
+    if (!(request->bytes & TAKE_SPARES))
+        m->pair.data_minor = 0;
     return 0;
 }
 
-static int protect(pid_t process)
+static int protect(pid_t process, uid_t uid)
 {
     char path[64], text[16];
+    struct stat st;
 
-    snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)process);
+    snprintf(path, sizeof path, "/proc/%d", (int)process);
     int n = snprintf(text, sizeof text, "%d", PROTECTED_OOM);
-    CLEANUP_CLOSE int fd = process > 0 ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+    CLEANUP_CLOSE int dir = process > 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, fd = -1;
+    if (dir < 0 || fstat(dir, &st) < 0 || st.st_uid != uid) /* the number may be another process's by now */
+        return -ESRCH;
+    fd = openat(dir, "oom_score_adj", O_WRONLY | O_CLOEXEC);
     return fd < 0 ? -ESRCH : file_write_all(fd, text, (size_t)n);
 }
 
@@ -171,19 +196,22 @@ static void answer(struct mounter *m, const struct mounter_request *request, int
     };
     CLEANUP_STR struct str why = STR_INIT;
     struct mounter_reply reply = {.error = -EINVAL};
+    static bool told; /* mount(8) has a note */
 
     if (request->verb == MOUNTER_PROTECT)
-        reply.error = protect(from);
+        reply.error = protect(from, m->pair.uid);
     else if (request->verb < MOUNTER_VERBS)
         reply.error = verbs[request->verb](m, request, given, &why);
     reply.data_minor = m->pair.data_minor;
     reply.control_minor = m->pair.control_minor;
+    bool first = request->verb == MOUNTER_PUT && !reply.error && !told;
     snprintf(reply.why, sizeof reply.why, "%s", why.data ? why.data : "");
     mounter_send(to, &reply, sizeof reply, m->gives);
     close_both(m->gives);
-    if (!reply.error && request->verb == MOUNTER_PUT && m->noted)
+    if (first && m->noted)
         utab_note(m->source, m->pair.mountpoint);
-    if (request->verb == MOUNTER_TAKE && m->noted)
+    told |= first;
+    if (request->verb == MOUNTER_TAKE && m->noted && told)
         utab_forget(m->pair.mountpoint);
 }
 
@@ -245,7 +273,7 @@ int main(int argc, char **argv)
     process_ignore_signals();
     if (chdir("/") < 0)
         return 1;
-    protect(getpid());
+    protect(getpid(), 0);
     serve(&m);
     return 0;
 }
