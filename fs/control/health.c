@@ -117,9 +117,9 @@ static void add_level(struct json *j, const struct handover *h)
 
     if (level == LEVEL_NO_TIERS || level == LEVEL_NO_PEERS)
         add_sentence(j,
-                     "servers of this mount died again and again, so this one works without %s; all comes back after a "
-                     "minute without a death",
-                     without[level]);
+                     "servers of this mount died again and again, so this one works without %s, until a minute "
+                     "without a death%s",
+                     without[level], level == LEVEL_NO_PEERS ? "; then run `dealfs join` if the world is gone" : "");
     if (lingering > 0)
         add_sentence(j, "%u killed server%s cannot end: a disk or the source hangs", lingering,
                      lingering == 1 ? "" : "s");

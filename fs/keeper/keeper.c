@@ -127,6 +127,8 @@ static void put_up_ended(struct keeper *k, int status)
         keeper_leave(k, "the mounts cannot be put up");
     else if (handover_has(FD_READY) && !tell_command("ready"))
         keeper_leave(k, "the command that made the mount is gone");
+    else
+        atomic_fetch_or(&k->handover->flags, HANDOVER_UP);
     handover_drop(FD_READY);
 }
 
@@ -417,6 +419,8 @@ static void keeper_prepare(struct keeper *k)
     error = handover_open(true, &k->handover);
     if (error)
         keeper_fail("make the memory that the servers share", error);
+    if (has_flag(k, HANDOVER_UP)) /* by a keeper before */
+        k->coming = COMING_DONE;
     error = servers_init(&k->servers, &k->config, k->handover, k->oom);
     if (error)
         keeper_fail("find dealfs-server beside dealfs-keeper", error);

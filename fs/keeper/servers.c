@@ -100,7 +100,7 @@ int servers_start(struct servers *s)
     int error = process_watch(child, &s->server);
     if (error) {
         kill(child, SIGKILL);
-        waitpid(child, &s->status, 0);
+        waitpid(child, &s->status, WNOHANG); /* one that cannot die now is reaped later */
     }
     return error;
 }

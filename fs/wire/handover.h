@@ -42,6 +42,7 @@ enum handover_flags {
     HANDOVER_ENDED = 2,      /* the data mount is gone */
     HANDOVER_REFUSED = 4,    /* as SERVER_REFUSED, for a keeper that is not the server's parent; of the last server */
     HANDOVER_LEAVE = 16,     /* the keeper is to take the mount away */
+    HANDOVER_UP = 64,        /* the mounts are in their places, and the command knows */
     HANDOVER_ABANDONED = 32, /* the mount was taken away, and those who are inside wait in vain: the server is to end */
 };
 
