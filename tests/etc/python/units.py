@@ -211,10 +211,13 @@ class MadeUp(dealfs.Mount):
 
     def __init__(self, count, old=False):
         self.path, self.count, self.old, self.asked, self.node = '/made/up', count, old, [], 3
-        self.exchanges, self.refuses = [], False
+        self.exchanges, self.refuses, self.told = [], False, []
 
     def status(self):
         return {'node': self.node, 'nodes': 4}
+
+    def ask(self, verb, *_, **keys):
+        self.told.append((verb, keys))
 
     def exchange(self, epoch, fraction, seed, wait):
         self.exchanges.append((epoch, fraction, seed, wait))
@@ -305,6 +308,8 @@ class TheSampler(unittest.TestCase):
     def test_only_local_plans_exchange(self):
         with self.assertRaisesRegex(ValueError, "for mode='local'"):
             make(exchange=0.1)
+        with self.assertRaisesRegex(ValueError, 'needs the process group of all ranks'):
+            make(ranks=4, mode='local', exchange=0.1)
         self.assertIsNone(make(mode='local', exchange='0').exchange)
 
     def test_nodes_are_named_where_they_are_not_as_expected(self):
@@ -317,7 +322,7 @@ class TheSampler(unittest.TestCase):
         sampler._all, sampler.num_replicas = lambda make: [[0, 4], [1, 4]], 2
         self.assertEqual(sampler._nodes(), [0, 1])
 
-    def test_an_epoch_is_asked_for_once(self):
+    def test_a_pass_is_asked_for_once(self):
         sampler = make()
         sampler.set_epoch(2)
         list(sampler)
@@ -325,7 +330,8 @@ class TheSampler(unittest.TestCase):
         list(sampler)
         sampler.set_epoch(2)
         list(sampler)
-        self.assertEqual(len(sampler.mount.asked), asked)
+        self.assertEqual(len(sampler.mount.asked), asked + 2)  # to the mount each pass is a list of its own
+        self.assertEqual([verb for verb, _ in sampler.mount.told], ['end', 'end'])
 
     def test_a_mount_that_does_not_know_feed(self):
         sampler = make(mount=MadeUp(50, old=True))

@@ -80,6 +80,9 @@ class Sampler(DistributedSampler):
         if exchange and float(exchange) > 0:
             if others.get('mode') != 'local':
                 raise ValueError("exchange= is for mode='local', where each rank reads what its node owns")
+            if self.num_replicas > 1 and not self.together:
+                raise ValueError('exchange= needs the process group of all ranks, for which rank 0 asks: call '
+                                 'init_process_group first')
             self.exchange = Exchange(self.mount, exchange, seed if shuffle else 0, exchange_wait)
         self.pace, self._factor = Pace(), 1  # as often as an Echo uses what the loader brings
         self.layout = self.digest = None
@@ -181,16 +184,17 @@ class Sampler(DistributedSampler):
     def _read_list(self):
         if self._start.finished:
             return []
+        plan = {**self._plan, 'digest': self.digest}  # what the ranks have agreed on, or ESTALE
         if self.feed:
             try:
-                found = self.mount.plan(rank=self.rank, feed=True, **self._plan).tolist()
+                found = self.mount.plan(rank=self.rank, feed=True, **plan).tolist()
                 self._fed = {'epoch': self._plan['epoch'], 'rank': self.rank, 'digest': self.digest}
                 return found
             except Refused as error:
                 if error.errno != errno.EINVAL or 'unknown key' not in error.reason:
                     raise
                 self.feed = False  # a mount of before this key
-        return self.mount.plan(rank=self.rank, **self._plan).tolist()
+        return self.mount.plan(rank=self.rank, **plan).tolist()
 
     def _report_end(self, stopped):
         """The mount's report of this list is final then. `stopped`: perhaps it was left early."""
