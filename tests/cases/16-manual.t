@@ -22,7 +22,8 @@ installed() { # pattern of a path, executable or not
     found=$(find "$dest" \( -type f -o -type l \) -path "$dest$1")
     [ -n "$found" ] || { echo "no $1 is installed"; return 1; }
 }
-for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-feeder' '*/dealfs/dealfs-lab' \
+for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-mounter' '*/dealfs/dealfs-feeder' \
+    '*/dealfs/dealfs-lab' \
     '*/dealfs/dealfs-server' \
     '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' '*/bash-completion/completions/dealfs' '*/fstab.example' \
     '*/dealfs.service' '*/loaders.md' '*/exchange.md' '*/slurm/train.sbatch' '*/slurm/join-loop' \
@@ -33,7 +34,7 @@ for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-feeder' '*/
 done
 for command in $commands; do ok "installed: a page for $command" installed "*/man1/dealfs-$command.1*"; done
 is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
-    -e '/bin/dealfs$|/dealfs/dealfs-(keeper|feeder|lab|resizer|server|courier)$' \
+    -e '/bin/dealfs$|/dealfs/dealfs-(keeper|mounter|feeder|lab|resizer|server|courier)$' \
     -e '/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$|/(fstab\.example|dealfs\.service|(loaders|exchange)\.md)$' \
     -e '/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$' \
     -e '-packages/dealfs/(torch/)?[a-z_]*\.py$')" ''

@@ -97,8 +97,14 @@ class Mount:
             return str(e)
 
     def status(self):
-        with open(self.state + '/control/status') as f:
-            return json.load(f)
+        for _ in range(5):
+            try:
+                with open(self.state + '/control/status') as f:
+                    return json.load(f)
+            except OSError as e:
+                if e.errno != errno.ESTALE:  # another server came between the file's being opened and read
+                    raise
+        raise AssertionError('the status is never read by one server')
 
     def healthy(self, text):
         """The sentences of health have this in them."""
