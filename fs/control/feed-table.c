@@ -156,13 +156,20 @@ static uint32_t find_watcher(const struct feed *feed)
     return feeder && atomic_load(&feed->watcher) == feeder ? feeder : 0;
 }
 
+/* A list that begins again before its end was reported may be another job's, of the same plan: whose end is reported
+ * then cannot be told, so nothing of it is proved to be unread. */
 static void begin_lists(struct feed *feed, const struct feed_wish *wish, struct feed_plan *plan)
 {
     const struct feed_asking asking = {
         .asked = plan->asked, .since = clock_now(), .notes = atomic_load(&feed->notes), .watcher = find_watcher(feed)};
-    for (uint32_t i = 0; i < plan->ranks; i++)
-        if (wish->wanted->rank == PLAN_ALL_RANKS || wish->wanted->rank == plan->rank[i])
-            plan->asking[i] = asking;
+    for (uint32_t i = 0; i < plan->ranks; i++) {
+        if (wish->wanted->rank != PLAN_ALL_RANKS && wish->wanted->rank != plan->rank[i])
+            continue;
+        bool again = plan->asking[i].asked && !plan->asking[i].ended;
+        plan->asking[i] = asking;
+        if (again)
+            plan->asking[i].watcher = 0;
+    }
 }
 
 /* The number of the request; 0: nothing was written. */
