@@ -168,6 +168,12 @@ ok 'events that are lost are noticed' wait_for 20 says 13 0 overflowed True
 is 'what else was read is not known' "$(load 13 rest | cut -d ' ' -f 3 | sort -u)" 0
 is 'the next list knows all again' "$(load 14)" "$(both 'complete 0 0')"
 
+# --- two jobs with the same plan ---
+load 15 half
+dealfs plan "$mnt" epoch=15 ranks=2 batch=8 feed=yes 'match=*.bin' >"$tmp/.output"
+is 'what the first one read before the second one asked is not called unread' \
+    "$(load 15 rest | cut -d ' ' -f 2,3 | sort -u)" 'unknown 0'
+
 # --- guesses and many jobs ---
 
 cat >"$tmp/jobs.py" <<'END'
