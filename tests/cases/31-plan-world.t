@@ -41,8 +41,8 @@ ask() { # node, words
 
 field() { grep -o "\"$1\":[0-9.]*" | head -1 | sed 's/.*://'; }
 
-# shellcheck disable=SC2086
 planned() { sed 's/"held_percent":[0-9.]*//'; } # that is of the asking node, and of this moment
+# shellcheck disable=SC2086
 summary=$(ask 0 $base reply=summary | planned)
 for i in 1 2 3; do
     # shellcheck disable=SC2086
