@@ -130,10 +130,10 @@ class Mount:
         return wait_for(lambda: not self.mounted() and not self.processes(), pause=0.02)
 
     def kill_server(self):
-        """And wait until another serves."""
+        """And wait until there is another one: with the next keeper killed before it has one, all would be dead."""
         pid, generation = self.server, self.generation
         kill(pid)
-        return wait_for(lambda: self.generation > generation and self.server != pid)
+        return wait_for(lambda: self.generation > generation and self.server not in (0, pid))
 
     def take_down(self):
         for path in (self.path, self.state + '/control'):
@@ -309,6 +309,8 @@ def kill_keepers(m, tree):
     ok(fine and not errors, 'ten keepers killed, with servers between them: each replaced, no reader noticed')
     for e in errors[:8]:
         diag(e)
+    if not fine:
+        diag(m.log()[-3000:])
 
 
 def waiting_requests_survive(base, tree):
