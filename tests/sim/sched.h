@@ -1,0 +1,61 @@
+/* A deterministic scheduler: one thread runs at a time, and a seed decides which one is next.
+ *
+ * Threads are real pthreads, of which all but one sleep. The running thread hands over at switching points: blocking
+ * calls, locks, and sim_pause. wrap*.c replaces these calls at link time (SIM_WRAPS in tests/local.mk). Time is virtual:
+ * it moves by a fraction of a microsecond with each switching point, and jumps to the next deadline when no thread can
+ * run. When there is no deadline either, that is a deadlock.
+ *
+ * A simulated process is a group of threads and descriptors in this one process. Threads and descriptors belong to the
+ * simulated process of the thread that made them. The same seed gives the same history, byte for byte.
+ *
+ * The functions are for simulated threads: the caller of sim_begin, and all threads that simulated threads create. */
+#ifndef TESTS_SIM_SCHED_H
+#define TESTS_SIM_SCHED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SIM_NEVER UINT64_MAX
+
+enum { SIM_FOUND = 3 }; /* the exit status after sim_fail */
+
+struct sim_process;
+
+/* Call it once, in a child that was forked for this seed. The caller becomes the thread "main" of node 0. With `history`
+ * each line of history goes to stderr. */
+void sim_begin(uint64_t seed, bool history);
+/* Time is real again; threads that are left never run again. The caller should _exit soon. */
+void sim_end(void);
+
+/* A finding: print it with the time, the last lines of history, and what each thread waits for; exit with SIM_FOUND. */
+void sim_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* What each thread waits for, and where, to stderr. */
+void sim_report(void);
+
+uint64_t sim_random(uint64_t below); /* the one random generator of a run; 0 ≤ result < below */
+uint64_t sim_now(void);              /* virtual nanoseconds: what clock_now returns */
+void sim_clock_step(struct sim_process *process, int64_t nanoseconds); /* move CLOCK_REALTIME of a process */
+
+/* A line of history: virtual time, process, thread. */
+void sim_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+uint64_t sim_digest(void);   /* of all switches and lines so far: equal for equal seeds */
+uint64_t sim_switches(void); /* hand-overs from one thread to another so far */
+
+struct sim_process *sim_process_new(unsigned node, const char *name);
+void sim_process_enter(struct sim_process *process); /* the calling thread acts as this process from now on */
+void sim_process_stop(struct sim_process *process);  /* as by SIGSTOP */
+void sim_process_continue(struct sim_process *process);
+/* Its threads never run again, its descriptors are closed, its locks are free. Killing one's own does not return. */
+void sim_process_kill(struct sim_process *process);
+bool sim_process_is_dead(const struct sim_process *process);
+bool sim_process_is_stopped(const struct sim_process *process);
+int sim_process_id(const struct sim_process *process); /* what getpid returns in it */
+struct sim_process *sim_process_self(void);
+unsigned sim_node(void); /* of the calling thread's process */
+
+/* A switching point: another thread may run. */
+void sim_pause(const char *why);
+/* Wait until ready(argument) holds; false: the deadline (sim_now) passed first. `ready` is called often, by any thread. */
+bool sim_wait(bool (*ready)(void *), void *argument, uint64_t deadline, const char *what);
+
+#endif
