@@ -1,7 +1,6 @@
 /* The data mount.
  *
- * Threads: any; nothing here is written after start. A READ that is not at hand is parked in the store, which answers
- * it from a thread of its own. */
+ * Threads: any; nothing here is written after start. READs go to reads.c, which answers them. */
 #include "fs/fuse/data.h"
 
 #include "fs/base/cleanup.h"
