@@ -14,8 +14,6 @@ fs_base_libbase_a_SOURCES = \
 	fs/base/halt.h \
 	fs/base/file.c \
 	fs/base/file.h \
-	fs/base/hash-avx2.c \
-	fs/base/hash-vector.h \
 	fs/base/hash.c \
 	fs/base/hash.h \
 	fs/base/json.c \
