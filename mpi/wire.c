@@ -20,20 +20,15 @@ static bool is_tag(uint32_t tag)
     return tag >= TAG_ANSWER && tag <= INT32_MAX;
 }
 
+static bool is_status(int32_t status)
+{
+    return status <= 0 && status >= -ERRNO_MOST;
+}
+
 /* The fields of its kind are as they may be; the others are compared with 0 by who calls. */
-static bool check_fields(const struct wire_message *m, struct wire_message *used)
+static bool check_turn(const struct wire_message *m, struct wire_message *used)
 {
     switch (m->kind) {
-    case WIRE_FETCH:
-        used->tag = m->tag;
-        used->file = m->file;
-        used->value = m->value;
-        used->count = m->count;
-        used->flags = m->flags;
-        return is_tag(m->tag) && fetch_is_sound(m->flags, m->value, m->count);
-    case WIRE_WAIT:
-        used->tag = m->tag;
-        return is_tag(m->tag);
     case WIRE_TURN:
         used->k = m->k;
         used->turn = m->turn;
@@ -47,19 +42,36 @@ static bool check_fields(const struct wire_message *m, struct wire_message *used
         used->token = m->token;
         used->status = m->status;
         used->room = m->room;
-        return m->status <= 0 && m->status >= -ERRNO_MOST;
+        return is_status(m->status);
     case WIRE_COMPUTED:
         used->token = m->token;
         used->status = m->status;
         used->layout = m->layout;
-        return m->status <= 0 && m->status >= -ERRNO_MOST;
+        return is_status(m->status);
     case WIRE_SETTLED:
         used->k = m->k;
         used->turn = m->turn;
         used->layout = m->layout;
         used->status = m->status;
         used->token = m->status ? m->token : 0;
-        return m->status <= 0 && m->status >= -ERRNO_MOST && turn_is_sound(&m->turn);
+        return is_status(m->status) && turn_is_sound(&m->turn);
+    }
+    return false;
+}
+
+static bool check_fields(const struct wire_message *m, struct wire_message *used)
+{
+    switch (m->kind) {
+    case WIRE_FETCH:
+        used->tag = m->tag;
+        used->file = m->file;
+        used->value = m->value;
+        used->count = m->count;
+        used->flags = m->flags;
+        return is_tag(m->tag) && fetch_is_sound(m->flags, m->value, m->count);
+    case WIRE_WAIT:
+        used->tag = m->tag;
+        return is_tag(m->tag);
     case WIRE_COMMAND:
         used->command = m->command;
         used->token = m->token;
@@ -73,7 +85,7 @@ static bool check_fields(const struct wire_message *m, struct wire_message *used
     case WIRE_PONG:
         return true;
     }
-    return false;
+    return check_turn(m, used);
 }
 
 int wire_message_parse(const void *bytes, size_t n, struct wire_message *to)

@@ -206,6 +206,28 @@ static void add_path(struct str *l, const char *path, bool in_list)
     str_add(l, "", 1);
 }
 
+/* What each node's courier executes: this mount with the options that it was given, here with what was prepared. */
+static void add_mount(struct str *line, const struct start *s, const struct task *task, char *const list[], int lists)
+{
+    add_self(line);
+    line_add(line, "mount");
+    for (int i = 0; i < lists; i++) {
+        line_add(line, "-o");
+        line_add(line, list[i]);
+    }
+    if (task->lock >= 0) {
+        line_add(line, "-o");
+        str_adds(line, "state=");
+        add_path(line, task->state, true);
+    }
+    if (task->mounter >= 0 && s->options.ssd) { /* it may be one that was made for the owner */
+        CLEANUP_FREE char *ssd = place_absolute(s->options.ssd, s->options.node);
+        line_add(line, "-o");
+        str_adds(line, "ssd=");
+        add_path(line, ssd ? ssd : "", true);
+    }
+}
+
 static int mount_new(struct start *s, const struct launcher *launcher, char *const list[], int lists, struct str *why)
 {
     CLEANUP_STR struct str line = STR_INIT;
@@ -235,23 +257,7 @@ static int mount_new(struct start *s, const struct launcher *launcher, char *con
     task.lock = s->lock >= 0 ? fcntl(s->lock, F_DUPFD, 3) : -1;
     task.mounter = s->mounter >= 0 ? fcntl(s->mounter, F_DUPFD, 3) : -1;
     begin_line(&line, &task);
-    add_self(&line);
-    line_add(&line, "mount");
-    for (int i = 0; i < lists; i++) {
-        line_add(&line, "-o");
-        line_add(&line, list[i]);
-    }
-    if (task.lock >= 0) {
-        line_add(&line, "-o");
-        str_adds(&line, "state=");
-        add_path(&line, task.state, true);
-    }
-    if (task.mounter >= 0 && s->options.ssd) { /* it may be one that was made for the owner */
-        CLEANUP_FREE char *ssd = place_absolute(s->options.ssd, s->options.node);
-        line_add(&line, "-o");
-        str_adds(&line, "ssd=");
-        add_path(&line, ssd ? ssd : "", true);
-    }
+    add_mount(&line, s, &task, list, lists);
     line_add(&line, "-o");
     str_addf(&line, "node=%u/%u", launcher->rank, launcher->local);
     str_add(&line, "", 1);

@@ -92,53 +92,73 @@ static uint64_t add_name(char *names, size_t *end, const char *text, size_t leng
     return name;
 }
 
-int entries_to_branch(struct scan_entry *const *list, size_t count, const struct catalog *old, struct branch *n)
+/* Where the entries of a branch go: all but the children is one piece of memory. */
+struct branch_room {
+    struct format_file *file;
+    struct format_link *link;
+    struct format_seen *seen;
+    int64_t *version;
+    char *names;
+    size_t names_end;
+};
+
+static int make_room(const struct sums *s, struct branch *n, struct branch_room *room)
 {
-    struct sums s = sum(list, count);
-    if (s.directories > FORMAT_COUNT_MOST || s.files > FORMAT_COUNT_MOST || s.links > FORMAT_COUNT_MOST)
-        return -EFBIG;
-    size_t records = s.files * (sizeof *n->file + sizeof *n->seen + sizeof *n->version) + s.links * sizeof *n->link;
-    char *own = malloc(records + s.bytes + 1);
-    struct branch *children = s.directories ? malloc(s.directories * sizeof *children) : NULL;
-    if (!own || (s.directories && !children)) {
+    size_t records = s->files * (sizeof *n->file + sizeof *n->seen + sizeof *n->version) + s->links * sizeof *n->link;
+    char *own = malloc(records + s->bytes + 1);
+    struct branch *children = s->directories ? malloc(s->directories * sizeof *children) : NULL;
+    if (!own || (s->directories && !children)) {
         free(own);
         free(children);
         return -ENOMEM;
     }
-    struct format_file *file = (void *)own;
-    struct format_link *link = (void *)(file + s.files);
-    struct format_seen *seen = (void *)(link + s.links);
-    int64_t *version = (void *)(seen + s.files);
-    char *names = own + records;
-    size_t end = 0;
+    room->file = (void *)own;
+    room->link = (void *)(room->file + s->files);
+    room->seen = (void *)(room->link + s->links);
+    room->version = (void *)(room->seen + s->files);
+    room->names = own + records;
+    room->names_end = 0;
     n->own = own;
-    n->file = file;
-    n->link = link;
-    n->seen = seen;
-    n->version = version;
-    n->names = names;
+    n->file = room->file;
+    n->link = room->link;
+    n->seen = room->seen;
+    n->version = room->version;
+    n->names = room->names;
     n->children = children;
-    for (size_t i = 0; i < count; i++) {
-        const struct scan_entry *e = list[i];
-        uint64_t name = add_name(names, &end, e->name, e->length);
-        if (e->kind == ENTRY_DIRECTORY) {
-            const char *text = names + name_offset(name);
-            uint32_t before = n->old && old ? catalog_subdirectory(old, n->old, text, e->length) : 0;
-            branch_init(&children[n->directories++], n, text, e->length, before);
-        } else if (e->kind == ENTRY_FILE) {
-            seen[n->files] =
-                (struct format_seen){.ctime = e->state.ctime, .blocks = e->blocks, .links = e->state.links};
-            version[n->files] = e->version;
-            file[n->files++] = (struct format_file){
-                .size = e->state.size, .mtime = e->state.mtime, .name = name, .attribute = e->attribute};
-        } else {
-            link[n->links++] = (struct format_link){
-                .mtime = e->state.mtime,
-                .name = name,
-                .target = add_name(names, &end, e->target, strlen(e->target)),
-                .attribute = e->attribute,
-            };
-        }
-    }
     return 0;
+}
+
+static void add_entry(const struct scan_entry *e, const struct catalog *old, struct branch *n, struct branch_room *room)
+{
+    uint64_t name = add_name(room->names, &room->names_end, e->name, e->length);
+    if (e->kind == ENTRY_DIRECTORY) {
+        const char *text = room->names + name_offset(name);
+        uint32_t before = n->old && old ? catalog_subdirectory(old, n->old, text, e->length) : 0;
+        branch_init(&n->children[n->directories++], n, text, e->length, before);
+    } else if (e->kind == ENTRY_FILE) {
+        room->seen[n->files] =
+            (struct format_seen){.ctime = e->state.ctime, .blocks = e->blocks, .links = e->state.links};
+        room->version[n->files] = e->version;
+        room->file[n->files++] = (struct format_file){
+            .size = e->state.size, .mtime = e->state.mtime, .name = name, .attribute = e->attribute};
+    } else {
+        room->link[n->links++] = (struct format_link){
+            .mtime = e->state.mtime,
+            .name = name,
+            .target = add_name(room->names, &room->names_end, e->target, strlen(e->target)),
+            .attribute = e->attribute,
+        };
+    }
+}
+
+int entries_to_branch(struct scan_entry *const *list, size_t count, const struct catalog *old, struct branch *n)
+{
+    struct branch_room room;
+    struct sums s = sum(list, count);
+    if (s.directories > FORMAT_COUNT_MOST || s.files > FORMAT_COUNT_MOST || s.links > FORMAT_COUNT_MOST)
+        return -EFBIG;
+    int error = make_room(&s, n, &room);
+    for (size_t i = 0; !error && i < count; i++)
+        add_entry(list[i], old, n, &room);
+    return error;
 }
