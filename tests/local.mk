@@ -378,6 +378,7 @@ EXTRA_DIST += \
 	tests/lib/epochs.py \
 	tests/lib/feeding.py \
 	tests/lib/loops.py \
+	tests/lib/english \
 	tests/lib/fuzz \
 	tests/lib/moved.py \
 	tests/lib/reader.py \
