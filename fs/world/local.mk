@@ -19,6 +19,9 @@ fs_world_libworld_a_SOURCES = \
 	fs/world/listener.h \
 	fs/world/membership.c \
 	fs/world/membership.h \
+	fs/world/mover-drop.c \
+	fs/world/mover-inside.h \
+	fs/world/mover-pull.c \
 	fs/world/mover.c \
 	fs/world/mover.h \
 	fs/world/peer.c \

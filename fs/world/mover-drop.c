@@ -1,0 +1,175 @@
+/* Dropping what other nodes own and have stored, and finding room for what is to come. */
+#include "fs/world/mover-inside.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/halt.h"
+
+enum {
+    WINDOW = STORED_MOST,    /* extents in one question */
+    WINDOW_PARTS = 64 << 10, /* and their parts: who is asked looks at each, while others wait for its answers */
+    SELDOM_MS = 30000,       /* where those that were asked have stored nothing new */
+    REST_PART = 8,           /* of each round of questions: rest N times as long as it took */
+    HOPELESS_MS = 10000,     /* without room, and nothing moves anywhere */
+};
+
+/* Have all that can be asked turned; and with `moved`, are their moves done? */
+static bool all_are_there(const struct course *c, bool moved)
+{
+    const struct living *l = c->living;
+    for (uint32_t node = 0; node < c->world->nodes; node++) {
+        struct node_news news;
+        if (node == c->world->me || fetch_peer_state(l->fetches, node) == PEER_LOST)
+            continue;
+        if (!news_read(ring_news(&l->link.ring, node), &news) || news.turn != c->world->last.k ||
+            (moved && news.moved != c->world->last.k))
+            return false;
+    }
+    return true;
+}
+
+/* A copy stays until the second turn after the one that took it away, as far as there is room: epochs that were planned
+ * before it are still read. */
+static bool stays_for_now(const struct course *c, uint64_t extent)
+{
+    const struct world *w = c->world;
+    return owner_before(c, extent) == w->me || (w->earlier && layout_owner(w->earlier, w->group, extent) == w->me);
+}
+
+static bool is_foreign(const struct course *c, uint64_t extent)
+{
+    return c->foreign[extent / 64] >> extent % 64 & 1;
+}
+
+static bool may_go(const struct course *c, uint64_t extent, bool all)
+{
+    return is_foreign(c, extent) && (all || !stays_for_now(c, extent));
+}
+
+/* Which of a window's extents their owners have stored, of each that has some that may go. */
+static void ask_window(struct course *c, uint64_t first, uint32_t count, bool all, uint64_t *stored)
+{
+    uint64_t bits[WINDOW / 64], asked[(NODES_MOST + 63) / 64] = {0};
+    for (uint64_t e = first; e < first + count; e++) {
+        uint32_t owner = may_go(c, e, all) ? owner_now(c, e) : NO_OWNER;
+        if (owner == NO_OWNER || asked[owner / 64] >> owner % 64 & 1)
+            continue;
+        if (is_over(c))
+            break;
+        asked[owner / 64] |= UINT64_C(1) << owner % 64;
+        c->asked++;
+        if (fetch_stored(c->living->fetches, owner, first, count, c->world->last.k, bits))
+            continue;
+        for (uint32_t i = 0; i < (count + 63) / 64; i++)
+            stored[i] |= bits[i]; /* each tells of its own alone */
+    }
+}
+
+/* All of a window at once: a segment is then written again once. Returns the bytes. */
+static uint64_t drop_window(struct course *c, uint64_t first, uint32_t count, bool all)
+{
+    const struct self *self = c->mover->self;
+    uint64_t stored[WINDOW / 64] = {0}, bytes = 0, from, to;
+    ask_window(c, first, count, all, stored);
+    halt_at("drop");
+    for (uint64_t e = first; e < first + count; e++) {
+        if (!may_go(c, e, all) || !(stored[(e - first) / 64] >> (e - first) % 64 & 1))
+            continue;
+        uint32_t file = extents_file(self->extents, e, &from, &to);
+        bytes += store_drop(self->store, file, from, to);
+        c->foreign[e / 64] &= ~(UINT64_C(1) << e % 64);
+        c->foreigners--;
+    }
+    return bytes;
+}
+
+/* `all`: also what would rather stay for now, and before all has moved. */
+static uint64_t drop_round(struct course *c, bool all)
+{
+    struct mover *m = c->mover;
+    uint64_t dropped = 0, began = clock_now();
+    c->asked = 0;
+    c->looked = c->foreigners && all_are_there(c, !all);
+    if (!c->looked)
+        return 0;
+    for (uint64_t first = 0, count; first < c->extents && !is_over(c); first += count) {
+        count = extents_run(m->self->extents, first, WINDOW, WINDOW_PARTS);
+        dropped += drop_window(c, first, (uint32_t)count, all);
+    }
+    pthread_mutex_lock(&m->lock);
+    m->news.dropped_bytes += dropped;
+    pthread_mutex_unlock(&m->lock);
+    c->rests = clock_now() + REST_PART * (clock_now() - began);
+    return dropped;
+}
+
+static uint64_t progress_of_others(const struct course *c)
+{
+    uint64_t sum = 0;
+    for (uint32_t node = 0; node < c->world->nodes; node++) {
+        struct node_news news;
+        if (node != c->world->me && news_read(ring_news(&c->living->link.ring, node), &news))
+            sum += news.move.come_bytes + news.move.refused_bytes + news.move.dropped_bytes;
+    }
+    return sum;
+}
+
+static uint64_t bytes_in_tiers(const struct self *self)
+{
+    struct store_stats stats;
+    store_stats(self->store, &stats);
+    return stats.tier[TIER_RAM].held + stats.tier[TIER_SSD].held;
+}
+
+/* What is dead is won back; more dies first, but where that was looked at just now only if there is nothing else. */
+static bool win_room(struct course *c, uint64_t held)
+{
+    struct store *store = c->mover->self->store;
+    bool first = clock_now() >= c->rests;
+    uint64_t dropped = first ? drop_round(c, true) : 0;
+    if (store_make_room(store) || dropped || bytes_in_tiers(c->mover->self) < held)
+        return true;
+    return !first && drop_round(c, true) > 0;
+}
+
+/* Others store what they pull, and drop what this node has stored: so there is hope as long
+ * as anything moves anywhere. A tier also wins room by itself, or a while later, where a reader was at what goes. */
+bool find_room(struct course *c)
+{
+    uint64_t held = bytes_in_tiers(c->mover->self), since = clock_now(), others = progress_of_others(c), wait = SOON_MS;
+    for (;;) {
+        bool last = all_are_there(c, true);
+        if (win_room(c, held))
+            return true;
+        uint64_t now = progress_of_others(c);
+        if (now != others)
+            since = clock_now();
+        others = now;
+        if (!c->foreigners || last || clock_now() - since > HOPELESS_MS * MILLISECOND || !pause_course(c, wait))
+            return false;
+        wait = 2 * wait < LATER_MS ? 2 * wait : LATER_MS;
+    }
+}
+
+/* Is there less of it than is still to be held here? */
+static bool needs_room(const struct course *c)
+{
+    struct store_stats stats;
+    uint64_t room = 0;
+    store_stats(c->mover->self->store, &stats);
+    for (enum tier_name tier = 0; tier < TIERS; tier++)
+        if (stats.tier[tier].state == TIER_OPEN && stats.tier[tier].capacity > stats.tier[tier].held)
+            room += stats.tier[tier].capacity - stats.tier[tier].held;
+    return c->lacking > room;
+}
+
+/* What found no room with its owner may stay for ever. */
+void drop_all(struct course *c)
+{
+    uint64_t wait = LATER_MS;
+    bool all = needs_room(c), over = false;
+    while (c->foreigners && !over && pause_course(c, wait)) {
+        bool dropped = drop_round(c, all) > 0, vain = c->asked && !dropped;
+        wait = !vain ? LATER_MS : 2 * wait < SELDOM_MS ? 2 * wait : SELDOM_MS;
+        over = c->looked && !c->asked;
+    }
+}

@@ -1,0 +1,134 @@
+/* Pulling what is to come: asked of the store, at most MOST_OUT bytes ahead; the loader's threads report what came. */
+#include "fs/world/mover-inside.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/halt.h"
+
+#include <errno.h>
+
+enum {
+    MOST_OUT = 64 << 20, /* bytes that are pulled at once */
+    MOST_LOADS = 256,
+    BURST_MS = 100, /* of what may come in a second */
+};
+
+/* With the lock: it is tried again. */
+static void note_failed(struct mover *m, uint64_t extent)
+{
+    m->first_failed = m->first_failed < extent ? m->first_failed : extent;
+}
+
+void mover_pulled(struct mover *m, uint32_t number, uint32_t file, uint64_t offset, uint32_t length, int error)
+{
+    uint64_t extent = extents_at(m->self->extents, file, offset);
+    pthread_mutex_lock(&m->lock);
+    if (number == m->number) {
+        struct move_news *n = &m->news;
+        m->loads--;
+        m->out -= length;
+        if (!error) {
+            n->come_bytes += length;
+            n->come_samples += offset == 0;
+        } else if (error == -ENOSPC && m->final) {
+            n->refused_bytes += length;
+            n->refused_samples += offset == 0;
+        } else if (error == -ENOSPC) {
+            m->first_cramped = m->cramped && m->first_cramped < extent ? m->first_cramped : extent;
+            m->cramped = true;
+        } else if (error == -EBUSY || error == -EAGAIN || error == -ETIMEDOUT || error == -EHOSTUNREACH) {
+            note_failed(m, extent);
+        }
+        pthread_cond_signal(&m->back);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* Until no more than that is on its way. */
+static void wait_for_pulls(struct course *c, uint64_t bytes, int loads)
+{
+    struct mover *m = c->mover;
+    pthread_mutex_lock(&m->lock);
+    while (!atomic_load(&m->stop) && m->loads && (m->out > bytes || m->loads > loads))
+        pthread_cond_wait(&m->back, &m->lock);
+    pthread_mutex_unlock(&m->lock);
+}
+
+static void pay(struct course *c, uint64_t bytes)
+{
+    struct mover *m = c->mover;
+    uint64_t rate = m->self->config.exchange_rate, now = clock_now(), burst = BURST_MS * MILLISECOND;
+    if (!rate)
+        return;
+    c->paid = c->paid > now ? c->paid : now;
+    c->paid += (uint64_t)((double)bytes / (double)rate * (double)SECOND);
+    if (c->paid > now + burst)
+        membership_stays(m->membership, c->changes, c->paid - burst - now);
+}
+
+/* Pieces are small enough for the bound on what is on its way. What is counted first may come back earlier. */
+static int pull_piece(struct course *c, uint32_t file, uint64_t from, uint64_t to)
+{
+    struct mover *m = c->mover;
+    uint64_t held = 0;
+    int most = (int)((to - from + VALUE_BYTES - 1) / VALUE_BYTES);
+    wait_for_pulls(c, MOST_OUT - (to - from), MOST_LOADS);
+    pthread_mutex_lock(&m->lock);
+    m->out += to - from;
+    m->loads += most;
+    uint32_t number = m->number;
+    pthread_mutex_unlock(&m->lock);
+    int loads = store_pull(m->self->store, number, file, from, to, &held);
+    pthread_mutex_lock(&m->lock);
+    m->loads -= most - (loads > 0 ? loads : 0);
+    m->out -= loads > 0 ? held : to - from;
+    pthread_mutex_unlock(&m->lock);
+    if (loads > 0)
+        pay(c, to - from - held);
+    return loads < 0 ? loads : 0;
+}
+
+static int pull_extent(struct course *c, uint64_t extent)
+{
+    uint64_t from, to;
+    halt_at("pull");
+    uint32_t file = extents_file(c->mover->self->extents, extent, &from, &to);
+    int error = 0;
+    for (uint64_t at = from; at < to && !error; at += PIECE_BYTES)
+        error = pull_piece(c, file, at, to - at < PIECE_BYTES ? to : at + PIECE_BYTES);
+    if (error != -ENOMEM)
+        return error;
+    pthread_mutex_lock(&c->mover->lock);
+    note_failed(c->mover, extent);
+    pthread_mutex_unlock(&c->mover->lock);
+    return 0;
+}
+
+static bool is_cramped(struct mover *m)
+{
+    pthread_mutex_lock(&m->lock);
+    bool cramped = m->cramped;
+    pthread_mutex_unlock(&m->lock);
+    return cramped;
+}
+
+int pull_pass(struct course *c, uint64_t from)
+{
+    struct mover *m = c->mover;
+    int error = 0;
+    pthread_mutex_lock(&m->lock);
+    m->cramped = false;
+    m->first_failed = UINT64_MAX;
+    m->out = 0;
+    pthread_mutex_unlock(&m->lock);
+    for (uint64_t e = from; e < c->extents && !error && !is_cramped(m); e++) {
+        if (is_to_come(c, e))
+            error = pull_extent(c, e);
+        if ((e % MOVER_STEP == 0 || is_to_come(c, e)) && is_over(c))
+            error = -ECANCELED;
+    }
+    if (error)
+        store_forget_pull(m->self->store, m->number);
+    else
+        wait_for_pulls(c, 0, 0);
+    return error;
+}
