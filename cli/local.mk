@@ -36,6 +36,8 @@ cli_libcli_a_SOURCES = \
 	cli/live/live.h \
 	cli/live/reports.c \
 	cli/live/reports.h \
+	cli/live/status-text.c \
+	cli/live/status-text.h \
 	cli/live/users.c \
 	cli/live/users.h \
 	cli/live/walk.c \

@@ -16,6 +16,7 @@ fs_base_libbase_a_SOURCES = \
 	fs/base/file.h \
 	fs/base/hash.c \
 	fs/base/hash.h \
+	fs/base/json-read.c \
 	fs/base/json.c \
 	fs/base/json.h \
 	fs/base/keys.c \
