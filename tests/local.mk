@@ -108,7 +108,8 @@ UNIT_TESTS = \
 	tests/mpi/test-doorbell \
 	tests/mpi/test-mail \
 	tests/mpi/test-sockets \
-	tests/mpi/test-wire
+	tests/mpi/test-wire \
+	tests/sim/test-sched
 
 CLI_LDADD = cli/libcli.a $(LDADD)
 
@@ -181,6 +182,31 @@ tests_mpi_test_mail_SOURCES = tests/mpi/test-mail.c mpi/mail.c
 tests_mpi_test_mail_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_test_sockets_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_test_wire_LDADD = mpi/libcourier.a $(LDADD)
+
+# The deterministic scheduler: a program with these sources and flags runs its threads under one seed.
+SIM_SCHED = \
+	tests/sim/sched.c \
+	tests/sim/sched.h \
+	tests/sim/sched-inside.h \
+	tests/sim/sched-process.c \
+	tests/sim/sched-report.c \
+	tests/sim/sched-switch.c \
+	tests/sim/sched-switch.h \
+	tests/sim/wrap.c \
+	tests/sim/wrap-files.c \
+	tests/sim/wrap-threads.c
+SIM_WRAPPED = \
+	accept4 bind clock_gettime close connect epoll_create1 epoll_wait eventfd eventfd_read eventfd_write \
+	fcntl fdopendir getpid getrandom getsockopt gettimeofday kill log_line memfd_create nanosleep open \
+	openat pipe2 poll process_is_dead process_is_gone process_is_stopped process_kill process_watch \
+	processors_count pthread_cond_broadcast pthread_cond_destroy pthread_cond_signal pthread_cond_timedwait \
+	pthread_cond_wait pthread_create pthread_join pthread_mutex_destroy pthread_mutex_lock \
+	pthread_mutex_unlock pthread_setname_np pthread_sigmask read recvmmsg recvmsg ring_push ring_take \
+	sched_yield sendmsg sendto setsockopt socket socketpair time write
+SIM_WRAPS = $(SIM_WRAPPED:%=-Wl,--wrap=%)
+
+tests_sim_test_sched_SOURCES = tests/sim/test-sched.c $(SIM_SCHED)
+tests_sim_test_sched_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS)
 
 # Those that begin with `exclusive world`.
 WORLD_TESTS = \

@@ -1,9 +1,9 @@
 /* A deterministic scheduler: one thread runs at a time, and a seed decides which one is next.
  *
- * Threads are real pthreads, of which all but one sleep. The running thread hands over at switching points: blocking
- * calls, locks, and sim_pause. wrap*.c replaces these calls at link time (SIM_WRAPS in tests/local.mk). Time is virtual:
- * it moves by a fraction of a microsecond with each switching point, and jumps to the next deadline when no thread can
- * run. When there is no deadline either, that is a deadlock.
+ * The running thread hands over at switching points: blocking calls, locks, and sim_pause. The files wrap-….c replace
+ * these calls at link time (SIM_WRAPS in tests/local.mk). Time is virtual: each switching point takes a fraction of a
+ * microsecond, and time jumps to the next deadline when no thread can run. When there is no deadline either, that is a
+ * deadlock.
  *
  * A simulated process is a group of threads and descriptors in this one process. Threads and descriptors belong to the
  * simulated process of the thread that made them. The same seed gives the same history, byte for byte.
@@ -19,10 +19,13 @@
 
 enum { SIM_FOUND = 3 }; /* the exit status after sim_fail */
 
+/* Seconds of real time in which a thread has to reach a switching point; otherwise that is also a finding. */
+extern unsigned sim_patience;
+
 struct sim_process;
 
-/* Call it once, in a child that was forked for this seed. The caller becomes the thread "main" of node 0. With `history`
- * each line of history goes to stderr. */
+/* Call it once, in a child that was forked for this seed. The caller becomes the thread "main" of node 0. With
+ * `history` each line of history goes to stderr. */
 void sim_begin(uint64_t seed, bool history);
 /* Time is real again; threads that are left never run again. The caller should _exit soon. */
 void sim_end(void);
@@ -55,7 +58,8 @@ unsigned sim_node(void); /* of the calling thread's process */
 
 /* A switching point: another thread may run. */
 void sim_pause(const char *why);
-/* Wait until ready(argument) holds; false: the deadline (sim_now) passed first. `ready` is called often, by any thread. */
+/* Wait until ready(argument) holds; false: the deadline (sim_now) passed first. `ready` is called often, by any
+ * thread, and only looks. */
 bool sim_wait(bool (*ready)(void *), void *argument, uint64_t deadline, const char *what);
 
 #endif

@@ -1,0 +1,32 @@
+/* Hand the processor from one thread to another, of which exactly one runs.
+ *
+ * In general each thread sleeps on a futex of its own, and handing over is a wake and a sleep: two system calls and a
+ * switch by the kernel. On x86-64 there is a way that is fifty times faster: the kernel thread that called hand_begin
+ * runs all threads. It switches the stack and the register FS, which points to the thread's own memory (errno,
+ * _Thread_local, pthread_self), so that code cannot tell the difference; only gettid would. The kernel's threads of the
+ * others sleep until their bodies have returned. DEALFS_SIM_FUTEX=1 chooses the first way, for gdb and valgrind. */
+#ifndef TESTS_SIM_SCHED_SWITCH_H
+#define TESTS_SIM_SCHED_SWITCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct hand {
+    atomic_int go;     /* futex: this thread's turn; by stacks: its kernel thread may end */
+    atomic_int parked; /* futex: the thread can be run by its stack */
+    bool started;      /* it has run before */
+    void *stack;       /* where it was interrupted */
+    void *memory;      /* FS */
+    void (*body)(void);
+    pid_t id; /* of its kernel thread */
+};
+
+void hand_begin(struct hand *mine); /* of the first thread */
+/* In a new thread: wait for the first turn, run body, and after body's hand_over_for_good return. */
+void hand_run(struct hand *mine, void (*body)(void));
+void hand_over(struct hand *from, struct hand *to);
+void hand_over_for_good(struct hand *from, struct hand *to); /* from is finished: call it last in body */
+void hand_signal(const struct hand *running, int signal);
+
+#endif

@@ -1,0 +1,299 @@
+/* Threads, choice, and virtual time.
+ *
+ * The running thread calls choose_next at a switching point. This looks through all threads: those whose deadline has
+ * passed, whose `ready` holds, or whose descriptors are ready become runnable; one of the runnable ones is drawn. */
+#include "tests/sim/sched-inside.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum {
+    SWITCH_NS = 400,      /* a switching point takes up to this much virtual time */
+    SLUGGISH_ONE_OF = 12, /* threads are sluggish, in half of the seeds */
+    FDS_MOST = 4096,
+};
+
+struct sim sim;
+_Thread_local struct sim_thread *sim_self;
+static uint64_t generator;
+
+/* splitmix64 */
+static uint64_t random_next(void)
+{
+    uint64_t z = generator += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+uint64_t sim_random(uint64_t below)
+{
+    return (uint64_t)((unsigned __int128)random_next() * below >> 64);
+}
+
+uint64_t sim_now(void)
+{
+    return sim.now;
+}
+
+uint64_t sim_switches(void)
+{
+    return sim.switches;
+}
+
+/* Becoming runnable. */
+
+void sim_wake(struct sim_thread *t)
+{
+    if (t->state == WAITING)
+        t->state = RUNNABLE;
+}
+
+/* One poll for all that wait for descriptors. */
+static void wake_by_descriptors(void)
+{
+    static struct pollfd all[FDS_MOST];
+    nfds_t n = 0;
+    for (size_t i = 0; i < sim.threads; i++) {
+        const struct sim_thread *t = sim.thread[i];
+        for (nfds_t k = 0; t->state == WAITING && k < t->count && n < FDS_MOST; k++)
+            all[n++] = t->fds[k];
+    }
+    sim.changed = false;
+    if (n == 0 || __real_poll(all, n, 0) <= 0)
+        return;
+    n = 0;
+    for (size_t i = 0; i < sim.threads; i++) {
+        struct sim_thread *t = sim.thread[i];
+        nfds_t count = t->state == WAITING ? t->count : 0;
+        for (nfds_t k = 0; k < count && n < FDS_MOST; k++)
+            if (all[n++].revents)
+                sim_wake(t);
+    }
+}
+
+static bool is_due(struct sim_thread *t)
+{
+    if (t->ready && t->ready(t->argument))
+        return true;
+    t->late = t->deadline <= sim.now;
+    return t->late;
+}
+
+static bool can_run(const struct sim_thread *t)
+{
+    return t->state == RUNNABLE && !t->home->stopped;
+}
+
+/* Who can run now; and, of those who wait, the next deadline. */
+static size_t find_runnable(struct sim_thread **found, uint64_t *next)
+{
+    size_t n = 0;
+    *next = SIM_NEVER;
+    if (sim.changed)
+        wake_by_descriptors();
+    for (size_t i = 0; i < sim.threads; i++) {
+        struct sim_thread *t = sim.thread[i];
+        if (t->state == WAITING && is_due(t))
+            sim_wake(t);
+        if (can_run(t))
+            found[n++] = t;
+        else if (t->state == WAITING && !t->home->stopped && t->deadline < *next)
+            *next = t->deadline;
+    }
+    return n;
+}
+
+static struct sim_thread *draw_thread(struct sim_thread *const *found, size_t n)
+{
+    struct sim_thread *t = found[sim_random(n)];
+    for (int again = 0; t->sluggish && again < 4; again++)
+        t = found[sim_random(n)];
+    return t;
+}
+
+static struct sim_thread *choose_next(void)
+{
+    static struct sim_thread **found;
+    static size_t room;
+    uint64_t next;
+    if (room < sim.room) {
+        room = sim.room;
+        free(found);
+        found = malloc(room * sizeof(struct sim_thread *));
+    }
+    sim.now += 1 + sim_random(SWITCH_NS);
+    size_t n = find_runnable(found, &next);
+    while (n == 0 && next != SIM_NEVER) {
+        sim.now = next > sim.now ? next : sim.now;
+        n = find_runnable(found, &next);
+    }
+    if (n == 0)
+        sim_fail("deadlock: no thread can run, and none waits for a time");
+    struct sim_thread *t = draw_thread(found, n);
+    sim.digest = (sim.digest ^ t->number ^ sim.now << 16) * UINT64_C(0x100000001b3);
+    return t;
+}
+
+/* Switching. */
+
+/* sim_self is this thread's again after it. Somebody who reports may have us say where we are. */
+static void hand_over_to(struct sim_thread *to)
+{
+    struct sim_thread *self = sim_self;
+    sim.switches++;
+    sim.current = to;
+    hand_over(&self->hand, &to->hand);
+    while (self->report_to) {
+        struct sim_thread *reporter = self->report_to;
+        self->report_to = NULL;
+        sim_report_stack();
+        hand_over(&self->hand, &reporter->hand);
+    }
+}
+
+static void schedule(void)
+{
+    struct sim_thread *next = choose_next();
+    if (next != sim_self)
+        hand_over_to(next);
+}
+
+void sim_yield(void)
+{
+    schedule();
+}
+
+void sim_pause(const char *why)
+{
+    if (!sim_is_simulated())
+        return;
+    sim.now += 20;
+    if (sim_random(1024) >= sim.preempt)
+        return;
+    sim_self->what = why;
+    schedule();
+    sim_self->what = NULL;
+}
+
+void sim_block(const char *what)
+{
+    struct sim_thread *self = sim_self;
+    self->state = WAITING;
+    self->late = false;
+    self->what = what;
+    schedule();
+    self->what = NULL;
+    self->object = NULL;
+    self->ready = NULL;
+    self->count = 0;
+    self->deadline = SIM_NEVER;
+}
+
+void sim_sleep_until(uint64_t deadline, const char *what)
+{
+    sim_self->deadline = deadline;
+    sim_block(what);
+}
+
+bool sim_wait(bool (*ready)(void *), void *argument, uint64_t deadline, const char *what)
+{
+    while (!ready(argument)) {
+        if (sim.now >= deadline)
+            return false;
+        sim_self->ready = ready;
+        sim_self->argument = argument;
+        sim_self->deadline = deadline;
+        sim_block(what);
+    }
+    return true;
+}
+
+bool sim_wait_fds(struct pollfd *fds, nfds_t count, uint64_t deadline, const char *what)
+{
+    if (sim.now >= deadline)
+        return false;
+    sim_self->fds = fds;
+    sim_self->count = count;
+    sim_self->deadline = deadline;
+    sim.changed = true; /* something may have come since the caller looked */
+    sim_block(what);
+    return !sim_self->late;
+}
+
+/* Threads. */
+
+struct sim_thread *sim_thread_new(const char *name)
+{
+    static unsigned number;
+    struct sim_thread *t = calloc(1, sizeof *t);
+    if (sim.threads == sim.room) {
+        sim.room = sim.room ? 2 * sim.room : 64;
+        sim.thread = realloc(sim.thread, sim.room * sizeof(struct sim_thread *));
+    }
+    if (!t || !sim.thread)
+        abort();
+    t->number = number++;
+    t->deadline = SIM_NEVER;
+    t->home = t->process = sim_self ? sim_self->process : sim.process;
+    t->sluggish = sim.seed % 2 && t->number > 0 && sim_random(SLUGGISH_ONE_OF) == 0;
+    snprintf(t->name, sizeof t->name, "%s", name);
+    sim.thread[sim.threads++] = t;
+    return t;
+}
+
+void sim_thread_end(void)
+{
+    size_t i = 0;
+    while (sim.thread[i] != sim_self)
+        i++;
+    memmove(&sim.thread[i], &sim.thread[i + 1], (--sim.threads - i) * sizeof(struct sim_thread *));
+    sim_self->state = FINISHED;
+    for (i = 0; i < sim.threads; i++)
+        if (sim.thread[i]->object == sim_self)
+            sim_wake(sim.thread[i]);
+    sim_hand_over_for_good();
+}
+
+void sim_hand_over_for_good(void)
+{
+    struct sim_thread *next = choose_next();
+    sim.switches++;
+    sim.current = next;
+    hand_over_for_good(&sim_self->hand, &next->hand);
+}
+
+/* Beginning and end. */
+
+/* On one processor, handing over by futex wakes nobody elsewhere; which one it is is drawn by the parent's children. */
+static void stay_on_one_processor(void)
+{
+    cpu_set_t one;
+    int cpu = sched_getcpu();
+    CPU_ZERO(&one);
+    CPU_SET((size_t)(cpu < 0 ? 0 : cpu), &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+void sim_begin(uint64_t seed, bool history)
+{
+    static const unsigned preempts[] = {4, 16, 64, 256};
+    stay_on_one_processor();
+    generator = seed;
+    sim = (struct sim){.seed = seed, .now = SIM_START, .digest = seed};
+    sim.preempt = preempts[sim_random(sizeof preempts / sizeof *preempts)];
+    sim_process_new(0, "main");
+    sim_self = sim.current = sim_thread_new("main");
+    hand_begin(&sim_self->hand);
+    sim_history_begin(history);
+    sim.running = true;
+    sim_watchdog_begin();
+}
+
+void sim_end(void)
+{
+    sim.running = false;
+}
