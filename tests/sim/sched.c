@@ -280,7 +280,7 @@ static void stay_on_one_processor(void)
 
 void sim_begin(uint64_t seed, bool history)
 {
-    static const unsigned preempts[] = {4, 16, 64, 256};
+    static const unsigned preempts[] = {8, 64, 256, 512};
     stay_on_one_processor();
     generator = seed;
     sim = (struct sim){.seed = seed, .now = SIM_START, .digest = seed};

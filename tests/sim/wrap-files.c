@@ -29,9 +29,13 @@ struct descriptor {
     ino_t inode;
     int peer; /* process at the other end; 0: not known */
     enum { UNKNOWN, FILE_LIKE, WAITS } kind;
+    unsigned flags_known; /* `waiting` is right while this is flags_set */
+    bool waiting;         /* no O_NONBLOCK */
 };
 
 static struct descriptor table[FDS];
+static unsigned flags_set = 1; /* how often flags of descriptors were set, from 1: the table's are then unknown */
+static unsigned senders;       /* threads that wait for room */
 
 /* Made by the calling thread; errors pass through. */
 static int own(int fd)
@@ -133,6 +137,7 @@ WRAP(int, fcntl, int fd, int command, ...)
     void *argument = va_arg(args, void *);
     va_end(args);
     int result = __real_fcntl(fd, command, argument);
+    flags_set += command == F_SETFL;
     return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? own(result) : result;
 }
 
@@ -140,8 +145,9 @@ WRAP(int, close, int fd)
 {
     sim_pause("to close");
     disown(fd);
+    int error = __real_close(fd);
     sim.changed = true;
-    return __real_close(fd);
+    return error;
 }
 
 /* It belongs to the stream now, which is closed in the C library. */
@@ -165,23 +171,33 @@ static uint64_t deadline_ms(int timeout)
     return timeout < 0 ? SIM_NEVER : deadline_of((uint64_t)timeout * (SIM_SECOND / 1000));
 }
 
+static bool is_waiting(int fd)
+{
+    struct descriptor *d = &table[fd];
+    if (d->flags_known != flags_set)
+        d->waiting = !(__real_fcntl(fd, F_GETFL, NULL) & O_NONBLOCK);
+    d->flags_known = flags_set;
+    return d->waiting;
+}
+
 /* True: the call may be made, and answers at once, if only by EAGAIN. */
 static bool await(int fd, short events, int flags, const char *what)
 {
     if (!waits(fd))
         return true;
     sim_pause(what);
-    if (flags & MSG_DONTWAIT || __real_fcntl(fd, F_GETFL, NULL) & O_NONBLOCK)
+    if (flags & MSG_DONTWAIT || !is_waiting(fd))
         return true;
     struct pollfd wanted = {.fd = fd, .events = events};
     uint64_t most = table[fd].timeout[events == POLLOUT];
     uint64_t deadline = most ? deadline_of(most) : SIM_NEVER;
-    while (__real_poll(&wanted, 1, 0) == 0)
-        if (!sim_wait_fds(&wanted, 1, deadline, what)) {
-            errno = EAGAIN;
-            return false;
-        }
-    return true;
+    bool late = false;
+    senders += events == POLLOUT;
+    while (!late && __real_poll(&wanted, 1, 0) == 0)
+        late = !sim_wait_fds(&wanted, 1, deadline, what);
+    senders -= events == POLLOUT;
+    errno = late ? EAGAIN : errno;
+    return !late;
 }
 
 WRAP(int, poll, struct pollfd *fds, nfds_t count, int timeout)
@@ -213,15 +229,27 @@ WRAP(int, epoll_wait, int epoll, struct epoll_event *events, int most, int timeo
 
 /* Reading and writing. */
 
+/* After the call: threads that wait look again. */
+static ssize_t changes(ssize_t result)
+{
+    sim.changed = true;
+    return result;
+}
+
+static ssize_t makes_room(ssize_t result)
+{
+    sim.changed |= senders > 0;
+    return result;
+}
+
 WRAP(ssize_t, read, int fd, void *bytes, size_t n)
 {
-    return await(fd, POLLIN, 0, "a read of") ? __real_read(fd, bytes, n) : -1;
+    return await(fd, POLLIN, 0, "a read of") ? makes_room(__real_read(fd, bytes, n)) : -1;
 }
 
 WRAP(ssize_t, write, int fd, const void *bytes, size_t n)
 {
-    sim.changed = true;
-    return await(fd, POLLOUT, 0, "a write to") ? __real_write(fd, bytes, n) : -1;
+    return await(fd, POLLOUT, 0, "a write to") ? changes(__real_write(fd, bytes, n)) : -1;
 }
 
 WRAP(int, eventfd_read, int fd, eventfd_t *value)
@@ -231,8 +259,7 @@ WRAP(int, eventfd_read, int fd, eventfd_t *value)
 
 WRAP(int, eventfd_write, int fd, eventfd_t value)
 {
-    sim.changed = true;
-    return await(fd, POLLOUT, 0, "a write to") ? __real_eventfd_write(fd, value) : -1;
+    return await(fd, POLLOUT, 0, "a write to") ? (int)changes(__real_eventfd_write(fd, value)) : -1;
 }
 
 /* A stream's socket may take a part; the caller goes on with the rest. */
@@ -240,8 +267,7 @@ WRAP(ssize_t, sendmsg, int fd, const struct msghdr *message, int flags)
 {
     if (!waits(fd))
         return __real_sendmsg(fd, message, flags);
-    sim.changed = true;
-    return await(fd, POLLOUT, flags, "a send to") ? __real_sendmsg(fd, message, flags | MSG_DONTWAIT) : -1;
+    return await(fd, POLLOUT, flags, "a send to") ? changes(__real_sendmsg(fd, message, flags | MSG_DONTWAIT)) : -1;
 }
 
 /* Names that are not files are all the machine's: other seeds run at the same time. */
@@ -261,9 +287,8 @@ static const struct sockaddr *rename_address(const struct sockaddr *address, soc
 WRAP(ssize_t, sendto, int fd, const void *bytes, size_t n, int flags, const struct sockaddr *to, socklen_t length)
 {
     struct sockaddr_un ours;
-    sim.changed = true;
     to = rename_address(to, &length, &ours);
-    return await(fd, POLLOUT, flags, "a send to") ? __real_sendto(fd, bytes, n, flags, to, length) : -1;
+    return await(fd, POLLOUT, flags, "a send to") ? changes(__real_sendto(fd, bytes, n, flags, to, length)) : -1;
 }
 
 /* Descriptors that came are the receiver's. */
@@ -271,21 +296,21 @@ WRAP(ssize_t, recvmsg, int fd, struct msghdr *message, int flags)
 {
     if (!await(fd, POLLIN, flags, "a receive from"))
         return -1;
-    ssize_t got = __real_recvmsg(fd, message, flags);
+    ssize_t got = makes_room(__real_recvmsg(fd, message, flags));
     for (struct cmsghdr *c = got < 0 ? NULL : CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
         for (size_t at = CMSG_LEN(0); c->cmsg_type == SCM_RIGHTS && at < c->cmsg_len; at += sizeof(int)) {
             int passed;
             memcpy(&passed, (const char *)c + at, sizeof passed);
             own(passed);
         }
-    sim.changed = true; /* the sender may have room */
     return got;
 }
 
 WRAP(int, recvmmsg, int fd, struct mmsghdr *messages, unsigned n, int flags, struct timespec *timeout)
 {
-    sim.changed = true;
-    return await(fd, POLLIN, flags, "a receive from") ? __real_recvmmsg(fd, messages, n, flags, timeout) : -1;
+    return await(fd, POLLIN, flags, "a receive from")
+               ? (int)makes_room(__real_recvmmsg(fd, messages, n, flags, timeout))
+               : -1;
 }
 
 /* Sockets that connect. */
@@ -337,8 +362,7 @@ WRAP(int, connect, int fd, const struct sockaddr *address, socklen_t n)
         name_socket(fd);
         table[fd].peer = find_listener(((const struct sockaddr_un *)address)->sun_path);
     }
-    sim.changed = true;
-    return __real_connect(fd, as, n);
+    return (int)changes(__real_connect(fd, as, n));
 }
 
 WRAP(int, accept4, int fd, struct sockaddr *address, socklen_t *n, int flags)
