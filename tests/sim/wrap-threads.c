@@ -274,6 +274,14 @@ WRAP(int, pthread_join, pthread_t thread, void **result)
     return error;
 }
 
+WRAP(int, pthread_detach, pthread_t thread)
+{
+    struct sim_thread **t = sim_is_simulated() ? unjoined_find(thread) : NULL;
+    if (t && *t)
+        *t = (*t)->next;
+    return __real_pthread_detach(thread);
+}
+
 WRAP(int, pthread_setname_np, pthread_t thread, const char *name)
 {
     struct sim_thread *t = sim_is_simulated() ? *unjoined_find(thread) : NULL;
