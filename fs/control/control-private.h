@@ -65,6 +65,10 @@ static inline struct control *control_of(fuse_req_t req)
 bool control_filled(const struct control *control);
 #define CONTROL_NOT_FILLED "there is no catalog yet: this node waits for its first world, which brings it"
 
+#define CONTROL_LAYOUT_LOST                                                                                            \
+    "this server was restarted and does not know the current layout: plans fail until its courier is back or `dealfs " \
+    "join` has formed a world again"
+
 /* The mount's owner, or root. */
 bool control_is_owner(const struct control *control, uid_t uid);
 /* Nothing yet, for what is made because this user asks. */

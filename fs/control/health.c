@@ -68,6 +68,8 @@ static void add_world_health(struct json *j, const struct control *control, cons
 {
     if (!control_filled(control))
         add_sentence(j, CONTROL_NOT_FILLED);
+    if (view->lost)
+        add_sentence(j, CONTROL_LAYOUT_LOST);
     if (view->state == WORLD_DEGRADED)
         add_degraded(j, control, view);
     add_turn_health(j, control, view);

@@ -42,8 +42,20 @@ static void chosen_fini(struct chosen_layout *chosen)
     world_view_release(&chosen->view);
 }
 
-static int choose_layout(struct control *control, const struct digest *wanted, struct chosen_layout *chosen,
-                         struct str *why)
+/* What other nodes have, a server that was restarted can ask for when its courier is back. */
+static int find_layout(struct control *control, const struct digest *wanted, const struct asker *asker, bool courier,
+                       struct layout **layout)
+{
+    struct peers *peers = control->config.peers;
+    int error = peers ? peers_layout(peers, wanted, layout) : -ENOENT;
+
+    if (error == -ENOENT && peers && !courier && peers_await_courier(peers, asker->gave_up, asker->user))
+        error = peers_layout(peers, wanted, layout);
+    return error;
+}
+
+static int choose_layout(struct control *control, const struct digest *wanted, const struct asker *asker,
+                         struct chosen_layout *chosen, struct str *why)
 {
     char asked[DIGEST_TEXT], current[DIGEST_TEXT];
 
@@ -55,7 +67,7 @@ static int choose_layout(struct control *control, const struct digest *wanted, s
     }
     if (!wanted || memcmp(wanted, &chosen->digest, sizeof *wanted) == 0)
         return 0;
-    int error = control->config.peers ? peers_layout(control->config.peers, wanted, &chosen->opened) : -ENOENT;
+    int error = find_layout(control, wanted, asker, chosen->view.courier != 0, &chosen->opened);
     if (!error) {
         chosen->layout = chosen->opened;
         chosen->digest = *wanted;
@@ -180,7 +192,7 @@ int owners_find(struct control *control, struct samples *list, const struct dige
                 struct owner_table **table, struct str *why)
 {
     struct chosen_layout chosen;
-    int error = choose_layout(control, wanted, &chosen, why);
+    int error = choose_layout(control, wanted, asker, &chosen, why);
 
     if (error)
         return error;

@@ -6,6 +6,7 @@
 #include "fs/control/jobs.h"
 #include "fs/control/stream.h"
 #include "fs/control/verb-plan.h"
+#include "fs/control/world-view.h"
 
 #include "fs/base/cleanup.h"
 
@@ -160,6 +161,8 @@ static int find_meaning(struct control *control, const char *name, struct reques
     struct plan_request wanted;
     int error = text ? parse_name(control, text, &wanted, why) : -ENOMEM;
 
+    if (!error && !wanted.pinned)
+        error = world_view_await(control, NULL, why);
     if (error)
         return error;
     file->layout = plan_layout(control, &wanted);

@@ -83,8 +83,12 @@ static int run_turn(struct control *control, const struct turn *turn, uint64_t s
     struct turn_patience patience = {clock_now() + seconds * SECOND, asker->gave_up, asker->user};
     struct turn_record record = {0};
     struct moved moved = {.known = true};
+    int error = world_view_await(control, asker, why);
+
+    if (error)
+        return error;
     uint32_t nodes = count_nodes(control);
-    int error = nodes > 1 ? peers_turn(control->config.peers, turn, &patience, &record, why) : 0;
+    error = nodes > 1 ? peers_turn(control->config.peers, turn, &patience, &record, why) : 0;
 
     if (error)
         return error;

@@ -79,9 +79,11 @@ static int check_skip(const struct making *m)
 
 static int making_prepare(struct making *m)
 {
+    int error = m->wanted->pinned ? 0 : world_view_await(m->control, m->question->asker, m->why);
     struct digest layout = plan_layout(m->control, m->wanted);
-    int error = lists_choose(m->control, m->wanted, m->question->asker, &m->charge, &m->list, m->why);
 
+    if (!error)
+        error = lists_choose(m->control, m->wanted, m->question->asker, &m->charge, &m->list, m->why);
     if (!error)
         error = owners_find(m->control, m->list, &layout, m->question->asker, &m->table, m->why);
     if (!error)
@@ -213,13 +215,19 @@ static bool has_digest(const struct planned *planned, const struct digest *diges
     return memcmp(&planned->summary.digest, digest, sizeof *digest) == 0;
 }
 
-/* With `digest` the order need not be given once more: the plan may be kept. */
+static bool is_plan_of(const struct planned *planned, const struct plan_request *w)
+{
+    return planned->epoch == w->epoch && planned->shape.ranks == w->ranks && planned->batch == w->batch &&
+           planned->mode == w->mode;
+}
+
+/* With `digest` the order need not be given again: the plan may be kept. */
 static int find_plan(struct making *m, struct planned **planned)
 {
     struct plans *plans = &m->control->plans;
 
     if (m->wanted->digested && (*planned = plans_find(plans, &m->wanted->digest))) {
-        if ((*planned)->shape.ranks == m->wanted->ranks)
+        if (is_plan_of(*planned, m->wanted))
             return 0;
         plans_put(plans, *planned);
     }

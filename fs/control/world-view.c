@@ -27,7 +27,8 @@ uint32_t world_view_gone(const struct world_view *view)
 void world_view_get(struct control *control, struct world_view *view)
 {
     if (!control->config.peers || peers_view(control->config.peers, view) != 0)
-        *view = (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1};
+        *view =
+            (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1, .lost = control->config.peers != NULL};
     else if (view->state == WORLD_JOINED && world_view_gone(view) > 0)
         view->state = WORLD_DEGRADED;
 }
@@ -36,6 +37,26 @@ void world_view_release(struct world_view *view)
 {
     if (view->hold)
         peers_view_release(view);
+}
+
+static bool is_lost(struct control *control)
+{
+    struct world_view view;
+
+    world_view_get(control, &view);
+    bool lost = view.lost;
+    world_view_release(&view);
+    return lost;
+}
+
+int world_view_await(struct control *control, const struct asker *asker, struct str *why)
+{
+    if (!is_lost(control))
+        return 0;
+    if (asker && peers_await_courier(control->config.peers, asker->gave_up, asker->user) && !is_lost(control))
+        return 0;
+    str_adds(why, CONTROL_LAYOUT_LOST);
+    return -EAGAIN;
 }
 
 /* ---- a node ---- */

@@ -5,6 +5,7 @@
 #include "fs/store/store.h"
 #include "fs/world/peers.h"
 
+struct asker;
 struct control;
 struct json;
 struct str;
@@ -12,6 +13,10 @@ struct str;
 /* Always gives one: of a node without peers, a world of one. */
 void world_view_get(struct control *control, struct world_view *view);
 void world_view_release(struct world_view *view);
+
+/* 0: this node knows the layout of its world, or never was in one. A server that was restarted without it waits for its
+ * courier, some seconds at most; with `asker` NULL not at all. -EAGAIN, and `why` in words. */
+int world_view_await(struct control *control, const struct asker *asker, struct str *why);
 
 uint32_t world_view_gone(const struct world_view *view); /* other nodes that cannot be asked */
 /* What they own, in tenths of a percent of the dataset. */

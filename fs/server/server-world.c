@@ -205,6 +205,7 @@ void server_make_peers(struct server *s)
         .mountpoint = s->config.mountpoint,
         .groups = (uint32_t)s->config.groups,
         .restarted = atomic_load(&s->handover->generation) > 1,
+        .layout_mark = &s->handover->layout,
         .command = obey_world,
         .joined = tell_joined,
         .blob = give_blob,

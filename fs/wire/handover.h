@@ -84,6 +84,7 @@ struct handover {
     _Atomic uint32_t lingering;   /* killed servers that cannot end yet: a thread of theirs hangs in the kernel */
     _Atomic uint64_t stranded;    /* requests that the keeper answered with EIO because no server lived */
     _Atomic uint64_t stranded_at; /* the last one: nanoseconds, of the day's clock */
+    _Atomic uint64_t layout;      /* first bytes of the digest of the newest layout; 0: there was no world */
 };
 
 struct feed;

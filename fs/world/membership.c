@@ -191,7 +191,22 @@ static void note_taken(struct membership *m, const struct turn_record *record)
         waiter->record = *record;
 }
 
-static void replace_world(struct membership *m, struct world *w, bool turning)
+static uint64_t mark_of(const struct world *w)
+{
+    uint64_t mark;
+    memcpy(&mark, layout_digest(w->layout), sizeof mark);
+    return mark ? mark : 1;
+}
+
+/* With the lock. */
+static void note_layout(struct membership *m, const struct world *w)
+{
+    if (m->layout_mark)
+        atomic_store(m->layout_mark, mark_of(w));
+    m->lost = false;
+}
+
+static void replace_world(struct membership *m, struct world *w, bool turning, bool recalled)
 {
     pthread_mutex_lock(&m->lock);
     struct world *before = m->world;
@@ -199,6 +214,8 @@ static void replace_world(struct membership *m, struct world *w, bool turning)
     m->world = world_get(w);
     m->heard = NULL;
     m->turning = turning;
+    if (!recalled)
+        note_layout(m, w);
     note_change(m);
     note_taken(m, &w->last);
     pthread_mutex_unlock(&m->lock);
@@ -206,15 +223,22 @@ static void replace_world(struct membership *m, struct world *w, bool turning)
     free(heard);
 }
 
-void membership_remember(struct membership *m, struct world *w)
+void membership_recall(struct membership *m, struct world *w)
 {
-    replace_world(m, w, false);
+    uint64_t mark = m->layout_mark ? atomic_load(m->layout_mark) : 0;
+    pthread_mutex_lock(&m->lock);
+    m->lost = mark != 0 && (!w || mark != mark_of(w));
+    pthread_mutex_unlock(&m->lock);
+    if (!w)
+        return;
+    replace_world(m, w, false, true);
     log_set_node((int)w->me);
 }
 
 void membership_join(struct membership *m, struct living *l, uint32_t courier)
 {
-    membership_remember(m, l->world);
+    replace_world(m, l->world, false, false);
+    log_set_node((int)l->world->me);
     pthread_mutex_lock(&m->lock);
     m->living = living_get(l);
     m->courier = courier;
@@ -251,7 +275,7 @@ void membership_turn(struct membership *m, struct world *w)
 {
     struct living *l = membership_living(m);
     fetch_turn(l->fetches, w); /* before anybody pulls what is to come */
-    replace_world(m, w, true);
+    replace_world(m, w, true, false);
     living_put(l);
     log_info("turn %" PRIu64 ": %s", w->last.k, turn_names[w->last.turn.cause]);
 }

@@ -54,7 +54,9 @@ struct membership {
     uint64_t settled;        /* the last round of staging after which a turn for room was tried */
     bool turning;            /* the layout has changed, and staging not yet gone on with it */
     bool over;
-    uint64_t changes; /* of the world, and of what lives of it */
+    bool lost;                     /* a server before this one took a layout that is not known here yet */
+    _Atomic uint64_t *layout_mark; /* where it is noted which layout was taken last; NULL: nowhere */
+    uint64_t changes;              /* of the world, and of what lives of it */
 };
 
 void membership_init(struct membership *m);
@@ -72,7 +74,9 @@ bool membership_next(struct membership *m, uint64_t *changes, struct world **wor
 /* True: it has not changed after so many nanoseconds. */
 bool membership_stays(struct membership *m, uint64_t changes, uint64_t nanoseconds);
 
-void membership_remember(struct membership *m, struct world *world); /* after a restart */
+/* After a restart: `world` is what was saved, or NULL. Where a newer layout was taken, it is lost until the courier brings
+ * it. */
+void membership_recall(struct membership *m, struct world *world);
 void membership_join(struct membership *m, struct living *living, uint32_t courier);
 void membership_leave(struct membership *m); /* nothing is asked or answered any more; who waits goes to the source */
 /* From now on this world, which the living one has turned to; until settled it is turning. */

@@ -23,6 +23,7 @@ enum {
     TICKS_A_TIMEOUT = 16,
     ASK_AGAIN_MS = 5000,
     FAILED_NEWS_S = 600,
+    COURIER_LOOK_MS = 20,
     NODES_ASKED = 64
 };
 
@@ -271,6 +272,7 @@ int peers_view(struct peers *p, struct world_view *view)
         .courier = m->courier,
         .settled = m->settled,
         .turning = m->turning,
+        .lost = m->lost,
         .failed = m->failed,
         .unsaved = atomic_load(&p->self.unsaved),
         .timeouts = atomic_load(&p->self.timeouts),
@@ -283,6 +285,22 @@ int peers_view(struct peers *p, struct world_view *view)
     living_put(l);
     world_put(w);
     return error;
+}
+
+/* True: who asks has nothing to wait for. */
+static bool has_courier(struct peers *p)
+{
+    struct living *l = membership_living(&p->membership);
+    living_put(l);
+    return l != NULL;
+}
+
+bool peers_await_courier(struct peers *p, bool (*gave_up)(void *user), void *user)
+{
+    bool here;
+    while (!(here = has_courier(p)) && courier_may_come(&p->self) && !(gave_up && gave_up(user)))
+        clock_sleep(COURIER_LOOK_MS * MILLISECOND);
+    return here;
 }
 
 void peers_view_release(struct world_view *view)
@@ -390,6 +408,7 @@ int peers_create(const struct peers_config *config, struct peers **peers)
     p->self.config = *config;
     p->self.began = clock_now();
     membership_init(&p->membership);
+    p->membership.layout_mark = config->layout_mark;
     int error = shelf_create(config->state, &p->self.shelf);
     if (!error)
         error = listener_create(&p->self, &p->membership, &p->listener);
@@ -415,9 +434,11 @@ static void recall_world(struct peers *p)
     int error = world_load(c->state, p->self.shelf, c->catalog, &w); /* -ENOENT: there was none */
     if (error && error != -ENOENT)
         log_warning("the layout of the world before cannot be used: %s", strerror(-error));
+    membership_recall(&p->membership, error ? NULL : w);
+    if (p->membership.lost)
+        log_warning("this server does not know the layout of its world: plans and exchanges wait for the courier");
     if (error)
         return;
-    membership_remember(&p->membership, w);
     log_info("this is node %u of a world of %u; until its courier is back the others' share is read from the source",
              w->me, w->nodes);
     world_put(w);

@@ -55,7 +55,8 @@ struct world_view {
     uint64_t lost_bytes;        /* owned by nodes that cannot be asked now: read from the source */
     uint64_t settled;           /* the last round of staging after which it was agreed who owns what had no owner */
     bool turning;               /* another layout came into force just now, what it brings is not yet being staged */
-    uint64_t timeouts, bad;     /* so far: fetches that timed out, replies that did not verify */
+    bool lost; /* a server before this one took another layout than this one knows of: its courier will bring it */
+    uint64_t timeouts, bad; /* so far: fetches that timed out, replies that did not verify */
     const struct layout *owners;
     const struct layout *before; /* the layout that the last turn has replaced; NULL: there was none */
     struct turn_record last;     /* k = 0: none; news have those of all nodes, and how their moves go */
@@ -66,6 +67,9 @@ struct world_view {
 };
 int peers_view(struct peers *peers, struct world_view *view);
 void peers_view_release(struct world_view *view);
+
+/* A courier returns to a server that was restarted within some seconds: waits for that. True: it is here. */
+bool peers_await_courier(struct peers *peers, bool (*gave_up)(void *user), void *user);
 
 /* Tell all other nodes. -ENOTCONN: alone; else -errno. */
 int peers_command(struct peers *peers, enum world_command command, uint64_t token);

@@ -20,8 +20,7 @@ struct turn_look {
     uint32_t behind; /* a node that has not taken the last turn, or not done its move */
 };
 
-/* Couriers come back to a server that has taken over, some moments later. */
-static bool courier_may_come(const struct self *self)
+bool courier_may_come(const struct self *self)
 {
     return self->config.restarted && clock_now() - self->began < COURIER_BACK_S * SECOND;
 }

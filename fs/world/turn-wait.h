@@ -11,6 +11,9 @@ struct turn_patience {
     void *user;
 };
 
+/* Couriers return to a server that was restarted, some moments later. */
+bool courier_may_come(const struct self *self);
+
 /* 0 and `record`, of k = 0 where this node is alone. Else what `trouble` has in words:
  *   -ENOTCONN   not all nodes can be asked, so that none turns before the next join
  *   -ETIMEDOUT  the deadline has passed; the turn may still be taken

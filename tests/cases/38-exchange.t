@@ -119,6 +119,31 @@ is 'an old layout says that all is local' "$(summary "$first" local_percent)" 10
 left() { awk -v held="$(summary "$first" held_percent)" 'BEGIN { exit !(held < 90) }'; }
 ok 'and the summary that not all of it is here any more' wait_for 30 left
 is 'nothing came from the source' "$(world_sum source.bytes "${nodes[@]}")" "$from_source"
+
+# --- a server that is restarted and finds no layout in its state directory ---
+current=$(layout_now 1) wanted=$(planned 0 40)
+lose() {
+    rm -f "$tmp"/state1/world "$tmp"/state1/layout-*
+    kill -9 "$(pid_of 1 server)"
+}
+lose
+is 'it waits for its courier: the plan is that of the others' "$(planned 1 40)" "$wanted"
+lose
+is 'also with the layout given' "$(planned 1 40 layout="$current")" "$wanted"
+courier=$(pid_of 1 courier)
+kill -STOP "$courier"
+lose
+one_line 'while the courier is stopped a plan is refused' 'does not know the current layout' \
+    dealfs plan "$tmp/node1" epoch=40 ranks=3 batch=5 mode=local
+one_line 'and an exchange' 'does not know the current layout' dealfs exchange "$tmp/node1" epoch=40 fraction=0.5
+like 'health says so' "$(dealfs status "$tmp/node1")" 'does not know the current layout'
+kill -CONT "$courier"
+again() { [ "$(planned 1 40)" = "$wanted" ]; }
+ok 'then it plans as the others do' wait_for 30 again
+digest=${wanted%% *}
+exits 1 'the digest of a plan is not that of another epoch' \
+    dealfs plan "$tmp/node0" epoch=41 ranks=3 batch=5 mode=local digest="$digest"
+like 'and says so' "$(cat "$tmp/.output")" 'the plan is another'
 ok 'unmount' world_umount
 
 # --- each node a group of its own: what it keeps is everything ---
