@@ -213,6 +213,39 @@ SIM_WRAPS = $(SIM_WRAPPED:%=-Wl,--wrap=%) $(SIM_UNKNOWN:%=-Wl,--wrap=%)
 tests_sim_test_sched_SOURCES = tests/sim/test-sched.c $(SIM_SCHED)
 tests_sim_test_sched_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS)
 
+# Worlds under it: the real server and courier, except what calls MPI and RocksDB.
+tests_sim_run_SOURCES = \
+	tests/sim/absent.c \
+	tests/sim/bugs.c \
+	tests/sim/disk.c \
+	tests/sim/faults.c \
+	tests/sim/faults.h \
+	tests/sim/net.c \
+	tests/sim/net.h \
+	tests/sim/node.c \
+	tests/sim/node.h \
+	tests/sim/run.c \
+	tests/sim/work.c \
+	tests/sim/work.h \
+	mpi/ask.c \
+	mpi/broadcast.c \
+	mpi/conductor.c \
+	mpi/delivery.c \
+	mpi/flight.c \
+	mpi/forming.c \
+	mpi/helper.c \
+	mpi/home.c \
+	mpi/images.c \
+	mpi/loop.c \
+	mpi/mail.c \
+	mpi/members.c \
+	mpi/pickup.c \
+	$(DATASET) \
+	$(SIM_SCHED)
+tests_sim_run_LDADD = mpi/libcourier.a $(LDADD)
+tests_sim_run_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS) \
+	-Wl,--wrap=file_write_atomic -Wl,--wrap=turn_wait -Wl,--wrap=world_save
+
 # Those that begin with `exclusive world`.
 WORLD_TESTS = \
 	tests/cases/20-world.t \
@@ -255,6 +288,7 @@ SCRIPT_TESTS = \
 	tests/fuzz.t \
 	tests/mpi/10-courier.t \
 	tests/model/model.t \
+	tests/sim/worlds.t \
 	tests/cases/01-mount.t \
 	tests/cases/30-plan.t \
 	tests/cases/54-hostile.t \
@@ -331,6 +365,7 @@ TEST_TOOLS = \
 	tests/fs/plan/planner \
 	tests/fs/world/layouts \
 	tests/mpi/fake-server \
+	tests/sim/run \
 	tests/other/dealfs \
 	tests/other/dealfs-courier \
 	tests/other/dealfs-keeper \
@@ -438,6 +473,14 @@ bench: all $(TEST_TOOLS)
 figures: all $(TEST_TOOLS)
 	DEALFS='$(abs_top_builddir)/dealfs' BENCH_PROGRAMS='$(abs_top_builddir)/tests/bench' \
 	    FIGURES='$(abs_top_srcdir)/etc/figures' $(srcdir)/tests/figures/run $(FIGURE_ARGUMENTS)
+
+# Worlds by seed -----------------------------------------------------------------------------------------------------
+
+SEEDS = 1000
+FIRST = 1
+.PHONY: sim
+sim: tests/sim/run
+	tests/sim/run --seeds='$(SEEDS)' --first='$(FIRST)' $(BUG:%=--bug=%) $(SIM_ARGUMENTS)
 
 # Valgrind -----------------------------------------------------------------------------------------------------------
 

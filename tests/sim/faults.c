@@ -1,0 +1,327 @@
+#include "tests/sim/faults.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/base/thread.h"
+#include "tests/lib/tap.h"
+#include "tests/sim/node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    bool ending, over;
+    uint32_t done;
+    uint64_t world_ended;
+} faults;
+
+/* ---- writes ---- */
+
+int faults_write(const char *what)
+{
+    struct sim_node *n = &sim_nodes[sim_node()];
+    if (!n->disk_error || sim_now() > n->disk_until || sim_random(2))
+        return 0;
+    sim_log("a write of %s fails: %s", what, strerror(-n->disk_error));
+    return n->disk_error;
+}
+
+/* What the state directory is told (file_write_atomic is wrapped at link time). */
+int __real_file_write_atomic(int dir, const char *path, const void *bytes, size_t n, mode_t mode);
+int __wrap_file_write_atomic(int dir, const char *path, const void *bytes, size_t n, mode_t mode);
+int __wrap_file_write_atomic(int dir, const char *path, const void *bytes, size_t n, mode_t mode)
+{
+    int error = strstr(path, "/state-") ? faults_write(strrchr(path, '/') + 1) : 0;
+    return error ? error : __real_file_write_atomic(dir, path, bytes, n, mode);
+}
+
+static void set_source(const struct sim_node *n, const char *specification)
+{
+    if (__real_file_write_atomic(AT_FDCWD, n->faults + strlen("file="), specification, strlen(specification), 0644))
+        bail_out("the faults of a source");
+}
+
+/* ---- the faults ---- */
+
+static uint64_t some_time(uint64_t most)
+{
+    return most / 20 + sim_random(most);
+}
+
+struct stopped {
+    struct sim_process *process;
+    struct sim_node *server; /* whose server it is; NULL: it is a courier */
+    uint64_t time;
+};
+
+static void *go_on(void *argument)
+{
+    struct stopped *s = argument;
+    clock_sleep(s->time);
+    if (!sim_process_is_dead(s->process)) {
+        sim_log("a process goes on");
+        sim_process_continue(s->process);
+        if (s->server && s->server->server == s->process)
+            node_goes_on(s->server);
+    }
+    free(s);
+    return NULL;
+}
+
+static void stop_process(struct sim_process *process, struct sim_node *server, uint64_t time)
+{
+    struct stopped *s = malloc(sizeof *s);
+    pthread_t thread;
+    if (!s)
+        bail_out("no memory");
+    *s = (struct stopped){process, server, time};
+    sim_process_stop(process);
+    if (thread_create(&thread, "go-on", go_on, s))
+        bail_out("a thread");
+    pthread_detach(thread);
+}
+
+static void stop_server(struct sim_node *n)
+{
+    uint64_t time = some_time(12 * SECOND);
+    if (!n->serving || sim_process_is_stopped(n->server))
+        return;
+    sim_log("fault: the server of node %u stops for %" PRIu64 " ms", n->number, time / MILLISECOND);
+    n->stopped_at = sim_now();
+    stop_process(n->server, n, time);
+}
+
+static void kill_server(struct sim_node *n)
+{
+    if (!n->serving || sim_process_is_dead(n->server))
+        return;
+    sim_log("fault: the server of node %u is killed", n->number);
+    sim_process_kill(n->server);
+    node_lose_server(n);
+}
+
+static bool has_courier(const struct sim_node *n)
+{
+    return n->courier && !n->courier_over && !sim_process_is_dead(n->courier);
+}
+
+static void stop_courier(struct sim_node *n)
+{
+    uint64_t time = some_time(12 * SECOND);
+    if (!has_courier(n) || sim_process_is_stopped(n->courier))
+        return;
+    sim_log("fault: the courier of node %u stops for %" PRIu64 " ms", n->number, time / MILLISECOND);
+    stop_process(n->courier, NULL, time);
+}
+
+static void kill_courier(struct sim_node *n)
+{
+    if (!has_courier(n))
+        return;
+    sim_log("fault: the courier of node %u is killed", n->number);
+    sim_process_kill(n->courier);
+    n->courier_over = true;
+    net_killed(n->world, n->rank);
+}
+
+static void silence_direction(struct sim_node *n)
+{
+    uint32_t to = (uint32_t)sim_random(sim_options->nodes);
+    uint64_t time = some_time(15 * SECOND);
+    if (to == n->number || !sim_nodes[to].courier)
+        return;
+    sim_log("fault: what node %u says to node %u does not arrive for %" PRIu64 " ms", n->number, to,
+            time / MILLISECOND);
+    net_silence(n->rank, sim_nodes[to].rank, sim_now() + time);
+}
+
+static void delay_messages(struct sim_node *n)
+{
+    uint64_t most = (1 + sim_random(300)) * MILLISECOND;
+    (void)n;
+    sim_log("fault: messages take up to %" PRIu64 " ms", most / MILLISECOND);
+    net_delay(most);
+}
+
+static void slow_source(struct sim_node *n)
+{
+    char text[64];
+    snprintf(text, sizeof text, "delay=%" PRIu64, 1 + sim_random(2000));
+    sim_log("fault: the source of node %u: %s", n->number, text);
+    n->source_until = sim_now();
+    set_source(n, text);
+}
+
+static void fail_source(struct sim_node *n)
+{
+    sim_log("fault: the source of node %u fails", n->number);
+    n->source_error = -EIO;
+    n->source_until = SIM_NEVER;
+    set_source(n, "errno=EIO");
+}
+
+static void heal_source(struct sim_node *n)
+{
+    if (n->source_until == SIM_NEVER)
+        n->source_until = sim_now();
+    set_source(n, "");
+}
+
+static void fail_writes(struct sim_node *n)
+{
+    n->disk_error = sim_random(2) ? -ENOSPC : -EIO;
+    n->disk_until = sim_now() + some_time(10 * SECOND);
+    sim_log("fault: writes of node %u fail: %s", n->number, strerror(-n->disk_error));
+}
+
+static void step_clock(struct sim_node *n)
+{
+    if (!n->serving)
+        return;
+    sim_log("fault: the clock of node %u steps", n->number);
+    sim_clock_step(n->server, (int64_t)sim_random(7200 * SECOND) - (int64_t)(3600 * SECOND));
+}
+
+static void end_world(struct sim_node *n)
+{
+    if (!n->world)
+        return;
+    sim_log("fault: the launcher asks the courier of node %u to leave", n->number);
+    net_signal(n->world, n->rank);
+}
+
+/* All of a node goes; what was in memory is lost. */
+static void restart_node(struct sim_node *n)
+{
+    if (!n->serving)
+        return;
+    sim_log("fault: node %u restarts", n->number);
+    kill_courier(n);
+    kill_server(n);
+    dir_remove_tree(AT_FDCWD, n->ram);
+    if (dir_make(n->ram, 0700))
+        bail_out("a directory");
+    atomic_store(&n->staging.round, 0);
+    n->generation = 0;
+}
+
+static void (*const kinds[])(struct sim_node *n) = {
+    stop_server, kill_server, stop_courier, kill_courier, silence_direction, delay_messages, slow_source,
+    fail_source, heal_source, fail_writes,  step_clock,   end_world,         restart_node,
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* A seed has only some of them, so that others last. */
+static void *cause_faults(void *unused)
+{
+    (void)unused;
+    uint32_t mask =
+        (uint32_t)sim_random(1u << KINDS) & (uint32_t)(sim_random(2) ? UINT32_MAX : sim_random(1u << KINDS));
+    uint64_t often = (1 + sim_random(8)) * SECOND;
+    while (!faults.ending && faults.done < sim_options->faults) {
+        clock_sleep(some_time(often));
+        uint32_t kind = (uint32_t)sim_random(KINDS);
+        if (faults.ending || !(mask & 1u << kind))
+            continue;
+        faults.done++;
+        kinds[kind](&sim_nodes[sim_random(sim_options->nodes)]);
+    }
+    faults.over = true;
+    return NULL;
+}
+
+bool faults_any(void)
+{
+    return faults.done > 0;
+}
+
+/* ---- those who start what is gone again ---- */
+
+static bool is_to_start(void *node)
+{
+    const struct sim_node *n = node;
+    return !n->stopping && sim_process_is_dead(n->server);
+}
+
+static void *keep_server(void *argument)
+{
+    struct sim_node *n = argument;
+    for (;;) {
+        sim_wait(is_to_start, n, SIM_NEVER, "the death of a server");
+        clock_sleep(some_time(SECOND));
+        node_start_server(n);
+        sim_wait(node_serves, n, SIM_NEVER, "a server that serves");
+    }
+    return NULL;
+}
+
+static bool couriers_over(void *unused)
+{
+    (void)unused;
+    for (uint32_t i = 0; i < sim_options->nodes; i++)
+        if (!sim_nodes[i].courier_over)
+            return false;
+    return true;
+}
+
+static void *launch_worlds(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        sim_wait(couriers_over, NULL, SIM_NEVER, "the end of a world");
+        if (sim_nodes[0].stopping)
+            return NULL;
+        clock_sleep(some_time(3 * SECOND));
+        sim_log("a world is to form");
+        nodes_join();
+    }
+    return NULL;
+}
+
+void faults_begin(void)
+{
+    pthread_t thread;
+    for (uint32_t i = 0; i < sim_options->nodes; i++)
+        if (thread_create(&thread, "keeper", keep_server, &sim_nodes[i]))
+            bail_out("a thread");
+    if (thread_create(&thread, "launcher", launch_worlds, NULL) || thread_create(&thread, "faults", cause_faults, NULL))
+        bail_out("a thread");
+}
+
+static bool all_serve(void *unused)
+{
+    (void)unused;
+    for (uint32_t i = 0; i < sim_options->nodes; i++)
+        if (!sim_nodes[i].serving)
+            return false;
+    return true;
+}
+
+static bool is_over(void *unused)
+{
+    (void)unused;
+    return faults.over;
+}
+
+void faults_end(void)
+{
+    faults.ending = true;
+    sim_wait(is_over, NULL, SIM_NEVER, "the last fault");
+    net_delay(MILLISECOND / 30);
+    for (uint32_t i = 0; i < sim_options->nodes; i++) {
+        struct sim_node *n = &sim_nodes[i];
+        if (n->server && !sim_process_is_dead(n->server))
+            sim_process_continue(n->server);
+        node_goes_on(n);
+        if (has_courier(n))
+            sim_process_continue(n->courier);
+        heal_source(n);
+        n->disk_error = 0;
+    }
+    if (!sim_wait(all_serve, NULL, sim_now() + 60 * SECOND, "all servers"))
+        sim_fail("a server does not serve within a minute after the last fault");
+}

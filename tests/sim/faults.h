@@ -1,0 +1,15 @@
+/* What goes wrong in a run, chosen by the seed. */
+#ifndef TESTS_SIM_FAULTS_H
+#define TESTS_SIM_FAULTS_H
+
+#include <stdbool.h>
+
+/* A thread that causes them one after the other, as many as sim_options says; and threads that do what keepers and
+ * launchers do about it: servers and couriers that are gone are started again. */
+void faults_begin(void);
+bool faults_any(void);              /* has there been one so far? */
+void faults_end(void);              /* no more of them; what was done is healed, and all servers serve */
+bool faults_ended(void);            /* the threads know */
+int faults_write(const char *what); /* of the caller's node: 0, or -errno that this write is to fail with */
+
+#endif

@@ -1,0 +1,453 @@
+#include "tests/sim/node.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/thread.h"
+#include "fs/control/control-private.h"
+#include "fs/control/verbs.h"
+#include "mpi/flight.h"
+#include "mpi/forming.h"
+#include "mpi/loop.h"
+#include "mpi/signals.h"
+#include "tests/lib/tap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { READ_THREADS = 2, VERB_THREADS = 4, PEER_TIMEOUT_S = 5, SOURCE_THREADS = 4, LAST_TAG = 32767 };
+
+struct sim_node sim_nodes[NET_NODES];
+const struct sim_options *sim_options;
+struct dataset sim_dataset;
+
+void node_init(uint32_t number, const char *directory)
+{
+    struct sim_node *n = &sim_nodes[number];
+    *n = (struct sim_node){.number = number, .ram_bytes = UINT64_C(24) << 20};
+    snprintf(n->state, sizeof n->state, "%s/state-%u", directory, number);
+    snprintf(n->ram, sizeof n->ram, "%s/ram-%u", directory, number);
+    snprintf(n->ssd, sizeof n->ssd, "%s/ssd-%u", directory, number);
+    snprintf(n->id, sizeof n->id, "%032x", number + 1);
+    snprintf(n->host, sizeof n->host, "host-%u", number);
+    snprintf(n->faults, sizeof n->faults, "file=%s/faults-%u", directory, number);
+    if (dir_make(n->state, 0700) || dir_make(n->ram, 0700) || dir_make(n->ssd, 0700))
+        bail_out("directories in %s", directory);
+    n->mount = (struct mount_config){
+        .source = sim_dataset.source,
+        .mountpoint = n->host,
+        .state = n->state,
+        .ram_bytes = n->ram_bytes,
+        .peer_timeout = PEER_TIMEOUT_S * SECOND,
+        .decoded = DECODED_DEFAULT,
+        .request_memory = REQUEST_MEMORY_DEFAULT,
+        .exchange = true,
+        .id = n->id,
+    };
+    TAILQ_INIT(&n->waiting);
+    TAILQ_INIT(&n->taken);
+    n->clients = sim_process_new(number, "clients");
+}
+
+/* ---- the server ---- */
+
+static void obey_world(void *user, enum world_command command, uint64_t token)
+{
+    struct sim_node *n = user;
+    control_command(n->control, command, token);
+}
+
+static void tell_joined(void *user)
+{
+    control_joined(((struct sim_node *)user)->control);
+}
+
+static ssize_t give_blob(void *user, const struct blob_question *question, void *to, size_t room, uint64_t *length)
+{
+    return control_blob(((struct sim_node *)user)->control, question, to, room, length);
+}
+
+static void open_server(struct sim_node *n)
+{
+    struct store_config store = {
+        .catalog = sim_dataset.catalog,
+        .source = sim_dataset.root,
+        .tier = {[TIER_RAM] = {.directory = n->ram_bytes ? n->ram : NULL, .capacity = n->ram_bytes},
+                 [TIER_SSD] = {.directory = n->ssd_bytes ? n->ssd : NULL, .capacity = n->ssd_bytes}},
+        .source_threads = SOURCE_THREADS,
+        .disk_callers = READ_THREADS,
+        .faults = n->faults,
+    };
+    struct peers_config peers = {
+        .state = n->state,
+        .id = n->id,
+        .host = n->host,
+        .peer_timeout = n->mount.peer_timeout,
+        .exchange = true,
+        .mountpoint = n->host,
+        .restarted = n->generation > 1,
+        .catalog = sim_dataset.catalog,
+        .command = obey_world,
+        .joined = tell_joined,
+        .blob = give_blob,
+        .user = n,
+    };
+    int error = peers_create(&peers, &n->peers);
+    if (!error)
+        error = store_open(&store, &n->store);
+    if (!error)
+        error = peers_fill(n->peers, sim_dataset.catalog, n->store);
+    if (error)
+        sim_fail("node %u: the server does not start: %s", n->number, strerror(-error));
+}
+
+static void open_control(struct sim_node *n)
+{
+    struct control_config control = {
+        .mount = &n->mount,
+        .catalog = sim_dataset.catalog,
+        .store = n->store,
+        .peers = n->peers,
+        .generation = n->generation,
+        .staging = &n->staging,
+    };
+    int error = control_create(&control, &n->control);
+    uint64_t round = atomic_load(&n->staging.round);
+    if (!error && round) /* as fs/server/server.c does it */
+        error = store_stage_start(n->store, round);
+    if (!error)
+        error = peers_start(n->peers);
+    if (error)
+        sim_fail("node %u: the server does not start: %s", n->number, strerror(-error));
+}
+
+struct serving {
+    struct store_read read; /* first */
+    struct sim_node *node;
+    struct sim_request *request;
+};
+
+static void end_request(struct sim_node *n, struct sim_request *r, int error)
+{
+    r->error = error;
+    r->over = true;
+    TAILQ_REMOVE(&n->taken, r, next);
+}
+
+static void read_done(struct store_read *read, int error)
+{
+    struct serving *s = (struct serving *)read;
+    struct sim_request *r = s->request;
+    if (!error) {
+        r->right = dataset_matches(&sim_dataset, &r->span, &read->answer);
+        r->place = read->place;
+        answer_release(&read->answer);
+    }
+    end_request(s->node, r, error);
+    free(s);
+}
+
+static bool has_read(void *node)
+{
+    struct sim_node *n = node;
+    struct sim_request *r;
+    TAILQ_FOREACH(r, &n->waiting, next)
+        if (!r->text)
+            return true;
+    return n->stopping;
+}
+
+static bool has_verb(void *node)
+{
+    struct sim_node *n = node;
+    struct sim_request *r;
+    TAILQ_FOREACH(r, &n->waiting, next)
+        if (r->text)
+            return true;
+    return n->stopping;
+}
+
+static struct sim_request *take_request(struct sim_node *n, bool text)
+{
+    struct sim_request *r;
+    TAILQ_FOREACH(r, &n->waiting, next)
+        if (!!r->text == text)
+            break;
+    if (r) {
+        TAILQ_REMOVE(&n->waiting, r, next);
+        TAILQ_INSERT_TAIL(&n->taken, r, next);
+        r->taken = true;
+    }
+    return r;
+}
+
+static void *serve_reads(void *argument)
+{
+    struct sim_node *n = argument;
+    while (!n->stopping) {
+        sim_wait(has_read, n, SIM_NEVER, "a READ");
+        struct sim_request *r = take_request(n, false);
+        if (!r)
+            continue;
+        struct serving *s = calloc(1, sizeof *s);
+        if (!s)
+            bail_out("no memory for a read");
+        *s = (struct serving){.read = {.span = r->span, .done = read_done}, .node = n, .request = r};
+        int error = store_read(n->store, &s->read);
+        if (error != -EINPROGRESS)
+            read_done(&s->read, error);
+    }
+    return NULL;
+}
+
+static void *serve_verbs(void *argument)
+{
+    struct sim_node *n = argument;
+    while (!n->stopping) {
+        sim_wait(has_verb, n, SIM_NEVER, "a request");
+        struct sim_request *r = take_request(n, true);
+        if (!r)
+            continue;
+        struct asker asker = {0};
+        struct str why = STR_INIT;
+        str_clear(&r->reply);
+        int error = verbs_run(n->control, r->text, strlen(r->text), &asker, &r->reply, &why);
+        if (error)
+            str_add(&r->reply, why.data, why.length);
+        str_fini(&why);
+        end_request(n, r, error);
+    }
+    return NULL;
+}
+
+static bool is_stopping(void *node)
+{
+    return ((struct sim_node *)node)->stopping;
+}
+
+static void note_loaded(struct sim_node *n)
+{
+    struct store_stats stats;
+    store_stats(n->store, &stats);
+    n->loaded += stats.source_samples;
+}
+
+static void *server_main(void *argument)
+{
+    struct sim_node *n = argument;
+    pthread_t thread[READ_THREADS + VERB_THREADS];
+    open_server(n);
+    open_control(n);
+    int count = threads_start(thread, READ_THREADS, "read", serve_reads, n);
+    count += threads_start(thread + count, VERB_THREADS, "verb", serve_verbs, n);
+    n->serving = true;
+    sim_log("server %u of node %u serves", n->generation, n->number);
+    sim_wait(is_stopping, n, SIM_NEVER, "the end of the mount");
+    threads_join(thread, count);
+    note_loaded(n);
+    peers_stop(n->peers);
+    control_destroy(n->control);
+    store_close(n->store);
+    peers_destroy(n->peers);
+    n->serving = false;
+    n->ended = true;
+    return NULL;
+}
+
+void node_start_server(struct sim_node *n)
+{
+    struct sim_process *self = sim_process_self();
+    pthread_t thread;
+    n->generation++;
+    n->stopping = n->ended = false;
+    n->server = sim_process_new(n->number, "server");
+    sim_process_enter(n->server);
+    if (thread_create(&thread, "main", server_main, n))
+        bail_out("a thread for a server");
+    sim_process_enter(self);
+    pthread_detach(thread);
+}
+
+void node_goes_on(struct sim_node *n)
+{
+    n->stopped += n->stopped_at ? sim_now() - n->stopped_at : 0;
+    n->stopped_at = 0;
+}
+
+void node_lose_server(struct sim_node *n)
+{
+    struct sim_request *r;
+    if (n->serving)
+        note_loaded(n);
+    n->serving = false;
+    node_goes_on(n);
+    while ((r = TAILQ_FIRST(&n->taken))) {
+        TAILQ_REMOVE(&n->taken, r, next);
+        if (r->text) { /* a handle does not outlive its server */
+            r->error = -ESTALE;
+            r->over = true;
+        } else {
+            r->taken = false;
+            TAILQ_INSERT_TAIL(&n->waiting, r, next);
+        }
+    }
+    n->store = NULL;
+    n->peers = NULL;
+    n->control = NULL;
+}
+
+bool node_serves(void *node)
+{
+    return ((struct sim_node *)node)->serving;
+}
+
+static bool has_ended(void *node)
+{
+    return ((struct sim_node *)node)->ended;
+}
+
+void node_stop(struct sim_node *n)
+{
+    n->stopping = true;
+    if (!sim_wait(has_ended, n, sim_now() + 60 * SECOND, "the end of a server"))
+        sim_fail("node %u: its server does not end within a minute", n->number);
+}
+
+/* ---- the courier ---- */
+
+/* As mpi/courier.c does it. */
+struct courier {
+    struct arguments arguments;
+    struct courier_helper helper;
+    struct nodes nodes;
+    struct home home;
+    struct members members;
+    struct spoil spoil;
+    struct doorbell *doorbell;
+    struct posts *post;
+    struct flight *flight;
+    int signals;
+};
+
+static int make_flight(struct courier *c)
+{
+    int error = post_create(&c->post);
+    struct flight_config config = {
+        .me = c->nodes.me,
+        .nodes = c->nodes.count,
+        .timeout = members_timeout(&c->members),
+        .last_tag = LAST_TAG,
+        .home = &c->home,
+        .post = c->post,
+        .doorbell = c->doorbell,
+        .spoil = &c->spoil,
+    };
+    if (!error)
+        error = flight_create(&config, &c->flight);
+    return agree_on(&c->nodes, error, NULL);
+}
+
+static int form_world(struct courier *c)
+{
+    int error = agree_begin(&c->nodes);
+    if (error)
+        return error;
+    home_init(&c->home, c->arguments.state, c->nodes.world);
+    c->members = (struct members){.arguments = &c->arguments, .nodes = &c->nodes, .home = &c->home};
+    error = forming_begin(&c->members, &c->helper, &c->doorbell);
+    if (!error)
+        error = make_flight(c);
+    return error ? error : forming_live(&c->members);
+}
+
+static int serve_world(struct courier *c)
+{
+    struct loop loop = {
+        .home = &c->home, .post = c->post, .doorbell = c->doorbell, .flight = c->flight, .signals = c->signals};
+    return loop_run(&loop);
+}
+
+static void *courier_main(void *argument)
+{
+    struct sim_node *n = argument;
+    struct courier *c = calloc(1, sizeof *c);
+    if (!c)
+        bail_out("no memory for a courier");
+    c->arguments = (struct arguments){.state = n->state, .mountpoint = n->host, .lock = -1, .mounter = -1};
+    c->helper.socket = -1;
+    net_enter(n->world, n->rank);
+    c->signals = signals_open();
+    int error = form_world(c);
+    sim_log("courier: node %u %s", n->number, error ? strerror(-error) : "has joined");
+    if (!error)
+        error = serve_world(c);
+    sim_log("courier of node %u ends: %s", n->number, error ? strerror(-error) : "in order");
+    net_leave(error == 0 || error == -ECANCELED);
+    if (c->post)
+        home_hang_up(&c->home);
+    else
+        home_fini(&c->home);
+    n->courier_over = true; /* its process ends here, with what MPI has not let go of */
+    sim_process_kill(sim_process_self());
+    return NULL;
+}
+
+static void start_courier(struct sim_node *n)
+{
+    struct sim_process *self = sim_process_self();
+    pthread_t thread;
+    n->courier_over = false;
+    n->courier = sim_process_new(n->number, "courier");
+    sim_process_enter(n->courier);
+    if (thread_create(&thread, "main", courier_main, n))
+        bail_out("a thread for a courier");
+    sim_process_enter(self);
+    pthread_detach(thread);
+}
+
+void nodes_join(void)
+{
+    struct net_world *world = net_world_new(sim_options->nodes);
+    uint32_t first = (uint32_t)sim_random(sim_options->nodes);
+    for (uint32_t i = 0; i < sim_options->nodes; i++) {
+        sim_nodes[i].world = world;
+        sim_nodes[i].rank = (i + first) % sim_options->nodes;
+        start_courier(&sim_nodes[i]);
+    }
+}
+
+static bool is_joined(struct sim_node *n)
+{
+    struct world_view view;
+    if (!n->serving || peers_view(n->peers, &view))
+        return false;
+    bool joined = view.state == WORLD_JOINED;
+    peers_view_release(&view);
+    return joined;
+}
+
+bool nodes_joined(void)
+{
+    for (uint32_t i = 0; i < sim_options->nodes; i++)
+        if (!is_joined(&sim_nodes[i]))
+            return false;
+    return true;
+}
+
+/* ---- requests ---- */
+
+static bool is_over(void *request)
+{
+    return ((struct sim_request *)request)->over;
+}
+
+void node_ask(struct sim_node *n, struct sim_request *r)
+{
+    r->over = r->taken = false;
+    r->began = sim_now();
+    r->stopped = n->stopped + (n->stopped_at ? r->began - n->stopped_at : 0);
+    TAILQ_INSERT_TAIL(&n->waiting, r, next);
+    sim_wait(is_over, r, SIM_NEVER, r->text ? r->text : "its READ");
+}

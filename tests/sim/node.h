@@ -1,0 +1,91 @@
+/* A node of the simulation: a process for its server (the real store, peers and control), one for its courier (the real
+ * one, above net.h), and what outlives them: the requests that nobody has answered, as the slots of a mount do. */
+#ifndef TESTS_SIM_NODE_H
+#define TESTS_SIM_NODE_H
+
+#include "fs/attach/config.h"
+#include "fs/store/store.h"
+#include "fs/wire/handover.h"
+#include "fs/world/peers.h"
+#include "tests/fs/store/dataset.h"
+#include "tests/sim/net.h"
+
+struct control;
+
+/* What a seed is played with. */
+struct sim_options {
+    uint64_t seed;
+    uint32_t nodes, readers;
+    uint32_t faults; /* at most so many; 0: none */
+    uint32_t seconds;
+    bool history;
+    const char *bug; /* NULL: none */
+};
+
+/* A READ or a request of the control mount, the asker's; it lives until `over`. */
+struct sim_request {
+    TAILQ_ENTRY(sim_request) next;
+    bool over, taken; /* taken: a server has it */
+    int error;
+    uint64_t began, stopped; /* stopped: how long its server had been, by then */
+    /* a READ: */
+    struct span span;
+    bool right;
+    enum place place;
+    /* or a request: */
+    const char *text; /* NULL: a READ */
+    struct str reply;
+};
+TAILQ_HEAD(sim_requests, sim_request);
+
+struct sim_node {
+    uint32_t number;
+    char state[128], ram[128], ssd[128], id[NODE_ID], host[32];
+    struct mount_config mount;
+    uint64_t ram_bytes, ssd_bytes;
+    char faults[192]; /* of its source: fs/store/fault.c */
+    struct sim_process *server, *courier, *clients;
+    struct sim_requests waiting, taken;
+    uint32_t generation;
+    bool serving;     /* the server has started */
+    bool stopping;    /* its server is to end in order, */
+    bool ended;       /* and has */
+    int source_error; /* what its source fails with, now or lately; 0: it does not */
+    uint64_t source_until;
+    int disk_error; /* what its writes fail with */
+    uint64_t disk_until;
+    uint64_t stopped,
+        stopped_at;  /* for how long its servers have been stopped, and since when this one is; 0: it is not */
+    uint64_t loaded; /* files opened at the source by servers that are gone */
+    struct staging staging;
+    struct store *store;
+    struct peers *peers;
+    struct control *control;
+    struct net_world *world;
+    uint32_t rank;
+    bool courier_over;
+    /* as it was looked at last: */
+    uint64_t seen_turn;
+    uint32_t seen_generation;
+    const struct net_world *seen_world;
+};
+
+extern struct sim_node sim_nodes[NET_NODES];
+extern const struct sim_options *sim_options;
+extern struct dataset sim_dataset;
+
+void node_init(uint32_t number, const char *directory);
+void node_start_server(struct sim_node *n); /* returns before it serves */
+void node_goes_on(struct sim_node *n);      /* its server, which was stopped */
+/* The server is gone: what it had in hand waits for the next one. */
+void node_lose_server(struct sim_node *n);
+bool node_serves(void *node); /* for sim_wait */
+/* Couriers of all nodes: a world forms. */
+void nodes_join(void);
+bool nodes_joined(void);
+void node_stop(struct sim_node *n); /* in order; returns when all of its threads have ended */
+
+/* Waits until it is answered. */
+void node_ask(struct sim_node *n, struct sim_request *request);
+
+#endif

@@ -1,0 +1,295 @@
+/* Plays worlds by seed, each in a child of its own: tests/sim/run [SEED] [OPTION…]. See HACKING.md.
+ *
+ * A seed that fails is played again with fewer nodes, faults and readers, as long as it still fails. */
+#include "fs/base/file.h"
+#include "fs/base/log.h"
+#include "fs/base/size.h"
+#include "fs/catalog/scanner.h"
+#include "tests/lib/tap.h"
+#include "tests/sim/faults.h"
+#include "tests/sim/node.h"
+#include "tests/sim/work.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define SECOND UINT64_C(1000000000)
+
+enum { FILES = 48, PATIENCE_S = 120, FAULTS_MOST = 12 };
+
+/* What a child says when all is well. */
+struct result {
+    uint64_t digest, switches, time;
+};
+
+struct playing {
+    struct sim_options options;
+    uint64_t seeds;
+    bool twice, shrink, quiet, until_found;
+};
+
+/* With the same times always, so that digests are the same in each run of this program. */
+static void make_dataset(void)
+{
+    static const struct timespec then[2] = {{1000000000, 0}, {1000000000, 0}};
+    const struct scan_options options = {.rescan = RESCAN_ALWAYS, .ignore_ctime = true};
+    struct scan_progress progress;
+    struct str why = STR_INIT;
+    dataset_begin(&sim_dataset);
+    for (uint64_t i = 0; i < FILES; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "d%d/%s-%02d", (int)i % 4, i % 5 ? "random" : "sparse", (int)i);
+        dataset_add(&sim_dataset, name, 1 + i * i * i % 7 * 37003 + i * 1733);
+        if (utimensat(sim_dataset.root, name, then, 0))
+            bail_out("set the time of %s", name);
+    }
+    if (scan_source(sim_dataset.root, test_path("catalog"), &options, &sim_dataset.catalog, &why, &progress))
+        bail_out("scan: %s", why.data);
+}
+
+/* ---- a child ---- */
+
+static void play_world(const struct sim_options *o, const char *directory)
+{
+    sim_process_enter(sim_process_new(0, "machine"));
+    net_begin();
+    for (uint32_t i = 0; i < o->nodes; i++) {
+        node_init(i, directory);
+        node_start_server(&sim_nodes[i]);
+    }
+    for (uint32_t i = 0; i < o->nodes; i++)
+        sim_wait(node_serves, &sim_nodes[i], SIM_NEVER, "a server");
+    nodes_join();
+    work_begin();
+    faults_begin();
+    uint64_t end = sim_now() + o->seconds * SECOND;
+    while (sim_now() < end)
+        nanosleep(&(struct timespec){1, 0}, NULL);
+    faults_end();
+    work_end();
+    work_check_idle();
+    for (uint32_t i = 0; i < o->nodes; i++)
+        node_stop(&sim_nodes[i]);
+}
+
+static void run_child(const struct sim_options *o, const char *directory, int out)
+{
+    char path[256];
+    struct result r;
+    snprintf(path, sizeof path, "%s/log", directory);
+    int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    dup2(log, STDOUT_FILENO);
+    alarm(PATIENCE_S);
+    log_open("sim", o->history ? STDERR_FILENO : log, false);
+    sim_options = o;
+    sim_begin(o->seed, o->history);
+    play_world(o, directory);
+    r = (struct result){sim_digest(), sim_switches(), sim_now()};
+    sim_end();
+    _exit(write(out, &r, sizeof r) == sizeof r ? 0 : 1);
+}
+
+/* ---- the parent ---- */
+
+/* What a child has written to stderr: a file, which takes all at once, so that no history depends on who reads it. */
+static void show_output(void)
+{
+    char bytes[4096];
+    int fd = open(test_path("output"), O_RDONLY | O_CLOEXEC);
+    for (ssize_t n; fd >= 0 && (n = read(fd, bytes, sizeof bytes)) > 0;)
+        (void)!write(STDERR_FILENO, bytes, (size_t)n);
+    close(fd);
+}
+
+/* 0, or the wait status of a child that failed. What it says of itself is shown, or not. */
+static int play(const struct sim_options *o, bool quiet, struct result *result)
+{
+    const char *directory = test_path("world");
+    int ends[2], status = 0;
+    if (dir_make(directory, 0700) || pipe(ends) < 0)
+        bail_out("a directory for a world");
+    fflush(NULL);
+    pid_t child = fork();
+    if (child < 0)
+        bail_out("fork");
+    if (child == 0) {
+        close(ends[0]);
+        dup2(open(test_path("output"), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600), STDERR_FILENO);
+        run_child(o, directory, ends[1]);
+    }
+    close(ends[1]);
+    waitpid(child, &status, 0);
+    if (read(ends[0], result, sizeof *result) != sizeof *result && !status)
+        status = 1;
+    close(ends[0]);
+    dir_remove_tree(AT_FDCWD, directory);
+    if (!quiet)
+        show_output();
+    return status;
+}
+
+/* The smallest number from `least` on with which it still fails, tried by halves. */
+static void shrink_number(struct sim_options *o, uint32_t *number, uint32_t least)
+{
+    struct result r;
+    uint32_t low = least, best = *number;
+    while (low < best) {
+        *number = (low + best) / 2;
+        if (play(o, true, &r))
+            best = *number;
+        else
+            low = *number + 1;
+    }
+    *number = best;
+}
+
+static void shrink(const struct sim_options *found)
+{
+    struct sim_options o = *found;
+    shrink_number(&o, &o.faults, 0);
+    shrink_number(&o, &o.nodes, 2);
+    shrink_number(&o, &o.readers, 0);
+    shrink_number(&o, &o.seconds, 1);
+    printf("# shorter: tests/sim/run %" PRIu64 " --nodes=%u --faults=%u --readers=%u --seconds=%u%s%s --history\n",
+           o.seed, o.nodes, o.faults, o.readers, o.seconds, o.bug ? " --bug=" : "", o.bug ? o.bug : "");
+}
+
+/* What a seed decides where the command does not. Half of all seeds have no faults. */
+static struct sim_options choose(const struct sim_options *given)
+{
+    struct sim_options o = *given;
+    uint64_t random = o.seed;
+    if (!o.nodes)
+        o.nodes = random_next(&random) % 2 ? 4 : 2 + (uint32_t)(random_next(&random) % 7);
+    if (o.faults == UINT32_MAX)
+        o.faults = random_next(&random) % 2 ? (uint32_t)(random_next(&random) % FAULTS_MOST) : 0;
+    if (o.readers == UINT32_MAX)
+        o.readers = 2 * o.nodes;
+    return o;
+}
+
+static bool play_seed(const struct playing *p, uint64_t seed, struct result *sum)
+{
+    struct sim_options o = p->options;
+    struct result r, again;
+    o.seed = seed;
+    o = choose(&o);
+    int status = play(&o, p->quiet, &r);
+    bool differs = !status && p->twice && (play(&o, p->quiet, &again) || again.digest != r.digest);
+    if (!status && !differs) {
+        sum->switches += r.switches;
+        sum->time += r.time;
+        sum->digest ^= r.digest;
+        return true;
+    }
+    printf("# seed %" PRIu64 " %s (%s %d): tests/sim/run %" PRIu64 " --history\n", seed,
+           differs ? "is not played the same way twice" : "fails", WIFSIGNALED(status) ? "signal" : "status",
+           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), seed);
+    if (p->shrink && status)
+        shrink(&o);
+    return false;
+}
+
+static uint64_t number(const char *text, const char *name)
+{
+    uint64_t n;
+    if (!text || number_parse(text, 0, UINT64_MAX, &n))
+        bail_out("%s: a number is expected", name);
+    return n;
+}
+
+static struct playing parse(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"seeds", 1, NULL, 's'},
+        {"first", 1, NULL, 'f'},
+        {"nodes", 1, NULL, 'n'},
+        {"faults", 1, NULL, 'F'},
+        {"readers", 1, NULL, 'r'},
+        {"seconds", 1, NULL, 't'},
+        {"bug", 1, NULL, 'b'},
+        {"history", 0, NULL, 'h'},
+        {"twice", 0, NULL, '2'},
+        {"until-found", 0, NULL, 'u'},
+        {"no-shrink", 0, NULL, 'S'},
+        {"quiet", 0, NULL, 'q'},
+        {0},
+    };
+    struct playing p = {
+        .options = {.faults = UINT32_MAX, .readers = UINT32_MAX, .seconds = 30}, .seeds = 1, .shrink = true};
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
+        switch (c) {
+        case 's':
+            p.seeds = number(optarg, "--seeds");
+            break;
+        case 'f':
+            p.options.seed = number(optarg, "--first");
+            break;
+        case 'n':
+            p.options.nodes = (uint32_t)number(optarg, "--nodes");
+            break;
+        case 'F':
+            p.options.faults = (uint32_t)number(optarg, "--faults");
+            break;
+        case 'r':
+            p.options.readers = (uint32_t)number(optarg, "--readers");
+            break;
+        case 't':
+            p.options.seconds = (uint32_t)number(optarg, "--seconds");
+            break;
+        case 'b':
+            p.options.bug = optarg;
+            break;
+        case 'h':
+            p.options.history = true;
+            p.shrink = false;
+            break;
+        case '2':
+            p.twice = true;
+            break;
+        case 'S':
+            p.shrink = false;
+            break;
+        case 'u':
+            p.until_found = true;
+            break;
+        case 'q':
+            p.quiet = true;
+            break;
+        default:
+            exit(2);
+        }
+    if (optind < argc)
+        p.options.seed = number(argv[optind], "SEED");
+    if (p.options.nodes > NET_NODES)
+        bail_out("--nodes: at most %d", NET_NODES);
+    return p;
+}
+
+int main(int argc, char **argv)
+{
+    struct playing p = parse(argc, argv);
+    struct result sum = {0};
+    struct timespec from, to;
+    uint64_t failed = 0, played = 0;
+    make_dataset();
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    for (; played < p.seeds && !(p.until_found && failed); played++)
+        failed += !play_seed(&p, p.options.seed + played, &sum);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    double took = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
+    uint64_t good = played - failed;
+    printf("# %" PRIu64 " seeds from %" PRIu64 " on, %" PRIu64 " failed, %.1f seeds/s; per seed %" PRIu64
+           " switches and %.1f virtual seconds\n",
+           played, p.options.seed, failed, (double)played / took, good ? sum.switches / good : 0,
+           good ? (double)sum.time / 1e9 / (double)good : 0);
+    return failed != 0;
+}

@@ -1,0 +1,15 @@
+#!/bin/bash
+# Worlds of simulated nodes, by seed: half of the seeds are always the same, half are new. `make sim` plays more.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+
+run=$top_builddir/tests/sim/run
+first=$((1000000 * $(date +%j) + RANDOM))
+export TMPDIR=/dev/shm
+
+ok 'seeds that were played before find nothing' "$run" --first=1 --seeds="${SIM_SEEDS:-10}"
+ok "nor do new ones, from $first on" "$run" --first="$first" --seeds="${SIM_SEEDS:-10}"
+ok 'a seed is played the same way again' "$run" --first=101 --seeds=3 --twice
+for bug in save bound; do
+    exits 1 "a planted fault is found: $bug" "$run" --first=1 --seeds=60 --until-found --no-shrink --bug="$bug"
+done
+done_testing
