@@ -197,12 +197,13 @@ SIM_SCHED = \
 	tests/sim/wrap-threads.c
 SIM_WRAPPED = \
 	accept4 bind clock_gettime close connect epoll_create1 epoll_wait eventfd eventfd_read eventfd_write \
-	fcntl fdopendir getpid getrandom getsockopt gettimeofday kill log_line memfd_create nanosleep open \
-	openat pipe2 poll process_is_dead process_is_gone process_is_stopped process_kill process_watch \
-	processors_count pthread_cond_broadcast pthread_cond_destroy pthread_cond_signal pthread_cond_timedwait \
-	pthread_cond_wait pthread_create pthread_detach pthread_join pthread_mutex_destroy pthread_mutex_lock \
-	pthread_mutex_unlock pthread_setname_np pthread_sigmask read recvmmsg recvmsg ring_push ring_take \
-	sched_yield sendmsg sendto setsockopt socket socketpair time write
+	fcntl fdatasync fdopendir fsync getpid getrandom getsockopt gettimeofday kill log_line memfd_create \
+	nanosleep open openat pipe2 poll preadv process_is_dead process_is_gone process_is_stopped process_kill \
+	process_watch processors_count pthread_cond_broadcast pthread_cond_destroy pthread_cond_signal \
+	pthread_cond_timedwait pthread_cond_wait pthread_create pthread_detach pthread_join \
+	pthread_mutex_destroy pthread_mutex_lock pthread_mutex_unlock pthread_setname_np pthread_sigmask pwrite \
+	read recvmmsg recvmsg rename renameat ring_push ring_take sched_yield sendmsg sendto setsockopt socket \
+	socketpair time write
 # What the product does not use now and the scheduler does not know: a program that calls one of them does not link.
 SIM_UNKNOWN = \
 	accept clock_nanosleep epoll_pwait inotify_init1 ppoll pselect pthread_barrier_wait pthread_cond_clockwait \

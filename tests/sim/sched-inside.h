@@ -37,19 +37,20 @@ struct sim_process {
  * A waiting thread waits for exactly one thing: `object` (a mutex, a condition variable, a thread to join; the thread
  * that changes it calls sim_wake), `ready`, `fds`, or nothing but the deadline. */
 struct sim_thread {
-    struct sim_thread *next; /* of those that nobody has joined */
     enum { RUNNABLE, WAITING, FINISHED } state;
-    bool late;     /* the deadline ended the wait */
-    bool sluggish; /* is chosen rarely in this run */
+    bool late;                /* the deadline ended the wait */
+    bool sluggish;            /* is chosen rarely in this run */
+    struct sim_process *home; /* whose thread it is */
     uint64_t deadline;
-    const void *object;
     bool (*ready)(void *);
     void *argument;
+    const void *object;
     struct pollfd *fds;
     nfds_t count;
-    const char *what;                   /* what it waits for, for the report */
-    struct sim_process *home, *process; /* whose thread it is, and as which process it acts */
-    struct sim_thread *report_to;       /* print your stack and hand back */
+    const char *what;             /* what it waits for, for the report */
+    struct sim_process *process;  /* as which it acts */
+    struct sim_thread *report_to; /* print your stack and hand back */
+    struct sim_thread *next;      /* of those that nobody has joined */
     struct hand hand;
     pthread_t pthread;
     unsigned number;
@@ -85,7 +86,7 @@ void sim_sleep_until(uint64_t deadline, const char *what);
 bool sim_wait_fds(struct pollfd *fds, nfds_t count, uint64_t deadline, const char *what);
 struct sim_thread *sim_thread_new(const char *name);
 void sim_thread_end(void); /* the calling thread has finished: hand over for good */
-void sim_hand_over_for_good(void);
+void sim_thread_remove(struct sim_thread *thread);
 
 /* sched-process.c */
 struct sim_process *sim_process_find(int id);

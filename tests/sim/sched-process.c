@@ -49,16 +49,14 @@ void sim_process_continue(struct sim_process *process)
 
 void sim_process_kill(struct sim_process *process)
 {
-    size_t left = 0;
     if (process->dead)
         return;
     sim_log("kill node %u %s", process->node, process->name);
     process->dead = true;
     sim_locks_drop(process);
-    for (size_t i = 0; i < sim.threads; i++)
-        if (sim.thread[i]->home != process)
-            sim.thread[left++] = sim.thread[i];
-    sim.threads = left;
+    for (size_t i = sim.threads; i-- > 0;)
+        if (sim.thread[i]->home == process)
+            sim_thread_remove(sim.thread[i]);
     sim_files_close(process);
     if (process == sim_self->home)
         sim_yield();

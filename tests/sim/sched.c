@@ -1,7 +1,7 @@
 /* Threads, choice, and virtual time.
  *
- * The running thread calls choose_next at a switching point. This looks through all threads: those whose deadline has
- * passed, whose `ready` holds, or whose descriptors are ready become runnable; one of the runnable ones is drawn. */
+ * The running thread calls choose_next at a switching point. Waiting threads whose deadline has passed, whose `ready`
+ * holds, or whose descriptors are ready become runnable; one of the runnable ones is drawn. */
 #include "tests/sim/sched-inside.h"
 
 #include <sched.h>
@@ -14,6 +14,7 @@ enum {
     SWITCH_NS = 400,      /* a switching point takes up to this much virtual time */
     SLUGGISH_ONE_OF = 12, /* threads are sluggish, in half of the seeds */
     FDS_MOST = 4096,
+    STACK_BYTES = 512 << 10,
 };
 
 struct sim sim;
@@ -46,10 +47,46 @@ uint64_t sim_switches(void)
 
 /* Becoming runnable. */
 
+/* Threads that are RUNNABLE, and those that wait for `ready`; in no order, but in the same one for the same seed. */
+struct list {
+    struct sim_thread **thread;
+    size_t count, room; /* room: sim.room, once it is used */
+};
+static struct list runnable, asking;
+static uint64_t next_due; /* no waiting thread has an earlier deadline */
+
+static void list_grow(struct list *list)
+{
+    if (list->room == sim.room)
+        return;
+    list->room = sim.room;
+    list->thread = realloc(list->thread, sim.room * sizeof(struct sim_thread *));
+    if (!list->thread)
+        abort();
+}
+
+static void list_add(struct list *list, struct sim_thread *t)
+{
+    list->thread[list->count++] = t;
+}
+
+static void list_remove(struct list *list, const struct sim_thread *t)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->thread[i] == t) {
+            list->thread[i] = list->thread[--list->count];
+            return;
+        }
+}
+
 void sim_wake(struct sim_thread *t)
 {
-    if (t->state == WAITING)
-        t->state = RUNNABLE;
+    if (t->state != WAITING)
+        return;
+    t->state = RUNNABLE;
+    list_add(&runnable, t);
+    if (t->ready)
+        list_remove(&asking, t);
 }
 
 /* One poll for all that wait for descriptors. */
@@ -75,35 +112,38 @@ static void wake_by_descriptors(void)
     }
 }
 
-static bool is_due(struct sim_thread *t)
+static void wake_by_questions(void)
 {
-    if (t->ready && t->ready(t->argument))
-        return true;
-    t->late = t->deadline <= sim.now;
-    return t->late;
+    for (size_t i = asking.count; i-- > 0;)
+        if (asking.thread[i]->ready(asking.thread[i]->argument))
+            sim_wake(asking.thread[i]);
 }
 
-static bool can_run(const struct sim_thread *t)
+static void wake_by_time(void)
 {
-    return t->state == RUNNABLE && !t->home->stopped;
-}
-
-/* Who can run now; and, of those who wait, the next deadline. */
-static size_t find_runnable(struct sim_thread **found, uint64_t *next)
-{
-    size_t n = 0;
-    *next = SIM_NEVER;
-    if (sim.changed)
-        wake_by_descriptors();
+    if (sim.now < next_due)
+        return;
+    next_due = SIM_NEVER;
     for (size_t i = 0; i < sim.threads; i++) {
         struct sim_thread *t = sim.thread[i];
-        if (t->state == WAITING && is_due(t))
+        if (t->state == WAITING && t->deadline <= sim.now) {
+            t->late = true;
             sim_wake(t);
-        if (can_run(t))
-            found[n++] = t;
-        else if (t->state == WAITING && !t->home->stopped && t->deadline < *next)
-            *next = t->deadline;
+        } else if (t->state == WAITING && t->deadline < next_due)
+            next_due = t->deadline;
     }
+}
+
+static size_t find_runnable(struct sim_thread **found)
+{
+    size_t n = 0;
+    if (sim.changed)
+        wake_by_descriptors();
+    wake_by_questions();
+    wake_by_time();
+    for (size_t i = 0; i < runnable.count; i++)
+        if (!runnable.thread[i]->home->stopped)
+            found[n++] = runnable.thread[i];
     return n;
 }
 
@@ -117,23 +157,14 @@ static struct sim_thread *draw_thread(struct sim_thread *const *found, size_t n)
 
 static struct sim_thread *choose_next(void)
 {
-    static struct sim_thread **found;
-    static size_t room;
-    uint64_t next;
-    if (room < sim.room) {
-        room = sim.room;
-        free(found);
-        found = malloc(room * sizeof(struct sim_thread *));
-    }
+    static struct list found;
+    list_grow(&found);
     sim.now += 1 + sim_random(SWITCH_NS);
-    size_t n = find_runnable(found, &next);
-    while (n == 0 && next != SIM_NEVER) {
-        sim.now = next > sim.now ? next : sim.now;
-        n = find_runnable(found, &next);
-    }
-    if (n == 0)
+    while ((found.count = find_runnable(found.thread)) == 0 && next_due != SIM_NEVER)
+        sim.now = next_due;
+    if (found.count == 0)
         sim_fail("deadlock: no thread can run, and none waits for a time");
-    struct sim_thread *t = draw_thread(found, n);
+    struct sim_thread *t = draw_thread(found.thread, found.count);
     sim.digest = (sim.digest ^ t->number ^ sim.now << 16) * UINT64_C(0x100000001b3);
     return t;
 }
@@ -184,6 +215,11 @@ void sim_block(const char *what)
     struct sim_thread *self = sim_self;
     self->state = WAITING;
     self->late = false;
+    list_remove(&runnable, self);
+    if (self->ready)
+        list_add(&asking, self);
+    if (self->deadline < next_due)
+        next_due = self->deadline;
     self->what = what;
     schedule();
     self->what = NULL;
@@ -219,7 +255,6 @@ bool sim_wait_fds(struct pollfd *fds, nfds_t count, uint64_t deadline, const cha
     sim_self->fds = fds;
     sim_self->count = count;
     sim_self->deadline = deadline;
-    sim.changed = true; /* something may have come since the caller looked */
     sim_block(what);
     return !sim_self->late;
 }
@@ -234,6 +269,8 @@ struct sim_thread *sim_thread_new(const char *name)
         sim.room = sim.room ? 2 * sim.room : 64;
         sim.thread = realloc(sim.thread, sim.room * sizeof(struct sim_thread *));
     }
+    list_grow(&runnable);
+    list_grow(&asking);
     if (!t || !sim.thread)
         abort();
     t->number = number++;
@@ -242,28 +279,37 @@ struct sim_thread *sim_thread_new(const char *name)
     t->sluggish = sim.seed % 2 && t->number > 0 && sim_random(SLUGGISH_ONE_OF) == 0;
     snprintf(t->name, sizeof t->name, "%s", name);
     sim.thread[sim.threads++] = t;
+    list_add(&runnable, t);
     return t;
 }
 
-void sim_thread_end(void)
+/* It is drawn no more. */
+void sim_thread_remove(struct sim_thread *t)
 {
     size_t i = 0;
-    while (sim.thread[i] != sim_self)
+    while (sim.thread[i] != t)
         i++;
     memmove(&sim.thread[i], &sim.thread[i + 1], (--sim.threads - i) * sizeof(struct sim_thread *));
-    sim_self->state = FINISHED;
-    for (i = 0; i < sim.threads; i++)
-        if (sim.thread[i]->object == sim_self)
-            sim_wake(sim.thread[i]);
-    sim_hand_over_for_good();
+    list_remove(&runnable, t);
+    list_remove(&asking, t);
 }
 
-void sim_hand_over_for_good(void)
+static void hand_over_last(void)
 {
     struct sim_thread *next = choose_next();
     sim.switches++;
     sim.current = next;
     hand_over_for_good(&sim_self->hand, &next->hand);
+}
+
+void sim_thread_end(void)
+{
+    sim_thread_remove(sim_self);
+    sim_self->state = FINISHED;
+    for (size_t i = 0; i < sim.threads; i++)
+        if (sim.thread[i]->object == sim_self)
+            sim_wake(sim.thread[i]);
+    hand_over_last();
 }
 
 /* Beginning and end. */
@@ -278,11 +324,23 @@ static void stay_on_one_processor(void)
     sched_setaffinity(0, sizeof one, &one);
 }
 
+/* The C library keeps 40 MiB of stacks for the next threads: with small ones that is all of them. */
+static void make_small_stacks(void)
+{
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, STACK_BYTES);
+    pthread_setattr_default_np(&small);
+    pthread_attr_destroy(&small);
+}
+
 void sim_begin(uint64_t seed, bool history)
 {
     static const unsigned preempts[] = {8, 64, 256, 512};
     stay_on_one_processor();
+    make_small_stacks();
     generator = seed;
+    next_due = SIM_NEVER;
     sim = (struct sim){.seed = seed, .now = SIM_START, .digest = seed};
     sim.preempt = preempts[sim_random(sizeof preempts / sizeof *preempts)];
     sim_process_new(0, "main");

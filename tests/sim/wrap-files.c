@@ -17,10 +17,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { FDS = 65536 };
+enum { FDS = 65536, SYNC_MOST_NS = 5000000 };
 
 struct descriptor {
     struct sim_process *owner; /* NULL: not made by a simulated thread */
@@ -82,6 +83,7 @@ WRAP(int, open, const char *path, int flags, ...)
     va_start(args, flags);
     mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, mode_t) : 0;
     va_end(args);
+    sim_pause("to open a file");
     return own(__real_open(path, flags, mode));
 }
 
@@ -91,6 +93,7 @@ WRAP(int, openat, int directory, const char *path, int flags, ...)
     va_start(args, flags);
     mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, mode_t) : 0;
     va_end(args);
+    sim_pause("to open a file");
     return own(__real_openat(directory, path, flags, mode));
 }
 
@@ -157,6 +160,48 @@ WRAP(DIR *, fdopendir, int fd)
     if (folder)
         disown(fd);
     return folder;
+}
+
+/* Regular files: other threads may run meanwhile. Nothing is written to a real disk, which takes long. */
+
+static int sync_file(void)
+{
+    sim_sleep_until(sim.now + sim_random(SYNC_MOST_NS), "a sync");
+    return 0;
+}
+
+WRAP(int, fsync, int fd)
+{
+    return sim_is_simulated() ? sync_file() : __real_fsync(fd);
+}
+
+WRAP(int, fdatasync, int fd)
+{
+    return sim_is_simulated() ? sync_file() : __real_fdatasync(fd);
+}
+
+WRAP(ssize_t, preadv, int fd, const struct iovec *part, int parts, off_t at)
+{
+    sim_pause("to read a file");
+    return __real_preadv(fd, part, parts, at);
+}
+
+WRAP(ssize_t, pwrite, int fd, const void *bytes, size_t n, off_t at)
+{
+    sim_pause("to write a file");
+    return __real_pwrite(fd, bytes, n, at);
+}
+
+WRAP(int, renameat, int from, const char *old, int to, const char *new)
+{
+    sim_pause("to rename a file");
+    return __real_renameat(from, old, to, new);
+}
+
+WRAP(int, rename, const char *old, const char *new)
+{
+    sim_pause("to rename a file");
+    return __real_rename(old, new);
 }
 
 /* Waiting. */
