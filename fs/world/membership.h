@@ -74,8 +74,8 @@ bool membership_next(struct membership *m, uint64_t *changes, struct world **wor
 /* True: it has not changed after so many nanoseconds. */
 bool membership_stays(struct membership *m, uint64_t changes, uint64_t nanoseconds);
 
-/* After a restart: `world` is what was saved, or NULL. Where a newer layout was taken, it is lost until the courier brings
- * it. */
+/* After a restart: `world` is what was saved, or NULL. Where a newer layout was taken, it is lost until the courier
+ * brings it. */
 void membership_recall(struct membership *m, struct world *world);
 void membership_join(struct membership *m, struct living *living, uint32_t courier);
 void membership_leave(struct membership *m); /* nothing is asked or answered any more; who waits goes to the source */
