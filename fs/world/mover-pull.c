@@ -3,6 +3,8 @@
 
 #include "fs/base/clock.h"
 #include "fs/base/halt.h"
+#include "fs/base/log.h"
+#include "fs/base/thread.h"
 
 #include <errno.h>
 
@@ -10,6 +12,8 @@ enum {
     MOST_OUT = 64 << 20, /* bytes that are pulled at once */
     MOST_LOADS = 256,
     BURST_MS = 100, /* of what may come in a second */
+    LOOK_MS = 100,
+    TIMEOUTS = 2, /* without a pull that ends, the rest is left to the loads that they wait for */
 };
 
 /* With the lock: it is tried again. */
@@ -24,6 +28,7 @@ void mover_pulled(struct mover *m, uint32_t number, uint32_t file, uint64_t offs
     pthread_mutex_lock(&m->lock);
     if (number == m->number) {
         struct move_news *n = &m->news;
+        m->heard = clock_now();
         m->loads--;
         m->out -= length;
         if (!error) {
@@ -43,13 +48,36 @@ void mover_pulled(struct mover *m, uint32_t number, uint32_t file, uint64_t offs
     pthread_mutex_unlock(&m->lock);
 }
 
-/* Until no more than that is on its way. */
+/* With the lock, which is let go in between. A pull that met the load of a reader waits for the source with it, however
+ * long that takes. This node owns what comes of it then, and stores it as any other load. */
+static void leave_pulls(struct mover *m)
+{
+    uint32_t number = m->number++;
+    log_warning("%d reads of the source do not come back: the move ends without them", m->loads);
+    m->out = 0;
+    m->loads = 0;
+    pthread_mutex_unlock(&m->lock);
+    store_forget_pull(m->self->store, number);
+    pthread_mutex_lock(&m->lock);
+}
+
+/* Until no more than that is on its way, the move is over, or nothing comes any more. */
 static void wait_for_pulls(struct course *c, uint64_t bytes, int loads)
 {
     struct mover *m = c->mover;
+    uint64_t patience = TIMEOUTS * m->self->config.peer_timeout;
     pthread_mutex_lock(&m->lock);
-    while (!atomic_load(&m->stop) && m->loads && (m->out > bytes || m->loads > loads))
-        pthread_cond_wait(&m->back, &m->lock);
+    while (!atomic_load(&m->stop) && m->loads && (m->out > bytes || m->loads > loads)) {
+        if (cond_wait_until(&m->back, &m->lock, clock_now() + LOOK_MS * MILLISECOND))
+            continue;
+        pthread_mutex_unlock(&m->lock);
+        bool over = is_over(c);
+        pthread_mutex_lock(&m->lock);
+        if (over)
+            break;
+        if (m->loads && clock_now() - m->heard > patience)
+            leave_pulls(m);
+    }
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -73,6 +101,7 @@ static int pull_piece(struct course *c, uint32_t file, uint64_t from, uint64_t t
     int most = (int)((to - from + VALUE_BYTES - 1) / VALUE_BYTES);
     wait_for_pulls(c, MOST_OUT - (to - from), MOST_LOADS);
     pthread_mutex_lock(&m->lock);
+    m->heard = clock_now();
     m->out += to - from;
     m->loads += most;
     uint32_t number = m->number;

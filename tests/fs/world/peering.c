@@ -52,12 +52,12 @@ void peering_join(struct fake *f, uint32_t nodes, uint64_t timeout)
     fake_join(f, 1);
 }
 
-void peering_join_faulty(struct fake *f, uint32_t nodes)
+void peering_join_faulty(struct fake *f, uint32_t nodes, uint64_t timeout)
 {
     static char faults[5000]; /* the nodes point to it */
     faults_set("");
     snprintf(faults, sizeof faults, "file=%s", test_path("faults"));
-    begin(f, nodes, LONG, faults);
+    begin(f, nodes, timeout, faults);
     fake_join(f, 1);
 }
 

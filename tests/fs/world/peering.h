@@ -23,8 +23,8 @@ int peering_done(void);    /* main's status */
 void peering_begin(struct fake *f, uint32_t nodes, uint64_t timeout);
 /* The same, joined in one group. */
 void peering_join(struct fake *f, uint32_t nodes, uint64_t timeout);
-/* The same with a source that faults_set can harm, and a LONG timeout. */
-void peering_join_faulty(struct fake *f, uint32_t nodes);
+/* The same with a source that faults_set can harm. */
+void peering_join_faulty(struct fake *f, uint32_t nodes, uint64_t timeout);
 void peering_part(struct fake *f); /* all couriers hang up */
 void peering_harm(struct fake *f, uint32_t node, uint32_t times, enum fake_fault fault);
 

@@ -151,7 +151,7 @@ static void test_owner(void)
     struct asked fed[FED];
     char hang[64];
     enum place place;
-    peering_join_faulty(&f, 3);
+    peering_join_faulty(&f, 3, LONG);
     uint32_t mine = peering_owned(&f, 1, 0), theirs = UINT32_MAX, folder = folder_of(mine);
     int asked = 0;
     snprintf(hang, sizeof hang, "hang=d[!%u]/*", folder);

@@ -287,6 +287,40 @@ static void test_silence(void)
     fake_end(&f);
 }
 
+static uint64_t parked_on(struct fake *f, uint32_t node)
+{
+    struct store_stats stats;
+    store_stats(f->node[node].store, &stats);
+    return stats.parked;
+}
+
+/* A pull that meets a reader's load waits for the source with it: the move does not. */
+static void test_hanging_source(void)
+{
+    struct fake f;
+    struct reader reader;
+    peering_join_faulty(&f, 2, SECOND);
+    faults_set("hang=*");
+    peering_harm(&f, 0, UINT32_MAX, FAKE_HOLD);
+    fake_turn(&f, &exchange);
+    wait_until(news_of(&f, 1).turn == 1);
+    reader_start(&reader, &f, 1, moved_file(&f, 0, 1, 0));
+    wait_until(parked_on(&f, 1) > 0);
+    peering_harm(&f, 0, 0, FAKE_NONE);
+    for (int i = 0; !all_moved(&f, 1); i++) {
+        fake_let_go(&f);
+        wait_step(i, "the move ends");
+    }
+    pass("the source hangs, and a reader with it: the move ends");
+    exchange.epoch++;
+    fake_turn(&f, &exchange);
+    wait_until(all_moved(&f, 2));
+    pass("and so does the next one");
+    faults_set("");
+    ok(readers_join(&reader, 1, PLACE_SOURCE), "when the source is back the reader has its bytes");
+    fake_end(&f);
+}
+
 /* Nobody holds anything: nothing is to be had, and nothing is read for it. */
 static void test_nothing(void)
 {
@@ -461,6 +495,7 @@ int main(void)
     test_chain();
     test_lies();
     test_silence();
+    test_hanging_source();
     test_nothing();
     test_confirm();
     test_room();

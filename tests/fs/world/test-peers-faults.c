@@ -52,7 +52,7 @@ static void test_twice(void)
 static void test_source_again(void)
 {
     struct fake f;
-    peering_join_faulty(&f, 2);
+    peering_join_faulty(&f, 2, LONG);
     faults_set("errno=EAGAIN");
     is_int(fake_ask(&f, 0, peering_owned(&f, 0, 0), 0, 1), -EIO,
            "an owner whose source says EAGAIN says that it failed");

@@ -85,7 +85,7 @@ static void test_slow_source(void)
 {
     enum { READERS = 6 };
     struct fake f;
-    peering_join_faulty(&f, 3);
+    peering_join_faulty(&f, 3, LONG);
     uint32_t file = peering_owned(&f, 1, 0);
     faults_set("hang");
     struct reader reader[READERS];
