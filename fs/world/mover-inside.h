@@ -32,7 +32,7 @@ struct mover {
     uint32_t number;                              /* of the pull */
     uint64_t out;                                 /* bytes that were asked for and have not ended */
     int loads;
-    uint64_t heard; /* when one was asked for, or ended, last */
+    uint64_t heard;         /* when one was asked for, or ended, last */
     bool cramped, final;    /* a load found no room; then it is counted, and no more is done about it */
     uint64_t first_cramped; /* extent */
     uint64_t first_failed;  /* extent that could not be had just now; UINT64_MAX: none */

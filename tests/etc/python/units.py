@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 import sys
+import threading
 import unittest
 import unittest.mock
 import warnings
@@ -212,6 +213,7 @@ class MadeUp(dealfs.Mount):
     def __init__(self, count, old=False):
         self.path, self.count, self.old, self.asked, self.node = '/made/up', count, old, [], 3
         self.exchanges, self.refuses, self.told = [], False, []
+        self.hangs = None  # an event, until which an exchange does not reply
 
     def status(self):
         return {'node': self.node, 'nodes': 4}
@@ -221,6 +223,8 @@ class MadeUp(dealfs.Mount):
 
     def exchange(self, epoch, fraction, seed, wait):
         self.exchanges.append((epoch, fraction, seed, wait))
+        if self.hangs:
+            self.hangs.wait()
         if self.refuses:
             raise dealfs.Refused(errno.ETIMEDOUT, 'node 2 does not answer', '/made/up: exchange')
         return {'layout': f'exchanged for {epoch}'}
@@ -304,6 +308,16 @@ class TheSampler(unittest.TestCase):
         self.assertEqual([str(one.message) for one in caught], [
             'epoch 1 is read from where the samples are, none was exchanged: '
             '/made/up: exchange: node 2 does not answer'])
+
+    def test_a_mount_that_does_not_reply_is_not_waited_for(self):
+        sampler = make(mode='local', exchange='0.1', exchange_wait=0)
+        sampler.mount.hangs = threading.Event()
+        sampler.set_epoch(0)
+        list(sampler)
+        with self.assertWarnsRegex(RuntimeWarning, 'epoch 1 .* the mount did not reply within 0 s'):
+            sampler.set_epoch(1)
+        self.assertEqual(sampler.layout, 'abc')
+        sampler.mount.hangs.set()
 
     def test_only_local_plans_exchange(self):
         with self.assertRaisesRegex(ValueError, "for mode='local'"):
