@@ -25,6 +25,7 @@ struct mail {
     struct mail_peer *peer; /* by number */
     uint32_t *bell;         /* whom to ring: `bells` of them */
     uint32_t bells;
+    uint64_t ping_lost; /* ns without a PONG after which messages may be lost */
     bool broken;
 };
 
