@@ -26,7 +26,7 @@ down() { dealfs umount "$mnt"; }
 no_resizer() { ! processes "dealfs-resizer 40" | grep -q .; }
 fails_quietly() { ! "$@"; }
 length() { stat -c %s "$1"; }
-made_again() { ! pgrep -P "$(value "$mnt" pids.server)" dealfs-resizer; } # by nobody now
+made_again() { ! pgrep -P "$(value "$mnt" pids.server)" -f 'dealfs-resizer --worker'; } # by nobody now
 
 # --- the first time ---
 good=$((count + 4)) # and arithmetic, grey, progressive, turned
@@ -176,7 +176,7 @@ begin_hanging
 ok 'what is made is stored' wait_for 30 stored
 kill_resizer
 ok 'it is killed: another one takes over' hangs
-pgrep -P "$(processes 'dealfs-resizer 40')" dealfs-resizer | xargs kill -9 # the process that hangs
+pkill -9 -P "$(processes 'dealfs-resizer 40')" -f 'dealfs-resizer --worker' # the one that hangs
 ok 'and ends what that one began' wait $command
 like 'it did the rest alone' "$(cat "$tmp/state4/log")" "$((count + 13)) of $((count + 14)) files are done already"
 ok 'the image that hung passes as it is' cmp "$deadly" "$mnt/good007.jpg"
