@@ -365,6 +365,7 @@ TEST_TOOLS = \
 	tests/fs/server/bring-up \
 	tests/fs/plan/planner \
 	tests/fs/world/layouts \
+	tests/lib/value \
 	tests/mpi/fake-server \
 	tests/sim/run \
 	tests/other/dealfs \
