@@ -88,16 +88,32 @@ static int take_record(struct control *control, uint32_t node, const struct samp
     return error;
 }
 
-/* One node; `piece` has room for one. */
-static int look_at(struct control *control, uint32_t node, void *piece)
+/* Removals, or the others. A record that fails does not stop those after it. */
+static int take_records(struct control *control, uint32_t node, const struct records *r, bool removals, void *piece)
+{
+    int worst = 0;
+
+    for (uint32_t i = 0; i < r->count; i++) {
+        if ((r->record[i].count == 0) != removals || !samples_table_wants(control->samples, &r->record[i]))
+            continue;
+        int error = take_record(control, node, &r->record[i], piece);
+        if (error && error != -EDQUOT && error != -E2BIG) /* these two: another look would not help */
+            worst = error;
+    }
+    return worst;
+}
+
+/* One node; `piece` has room for one. With KEY_LOOK that node looks at this one, too. */
+static int look_at(struct control *control, uint32_t node, uint64_t key, void *piece)
 {
     CLEANUP_FREE struct records *r = malloc(sizeof *r);
-    int error = r ? fetch_records(control, node, KEY_RECORDS, piece, r) : -ENOMEM;
+    int error = r ? fetch_records(control, node, key, piece, r) : -ENOMEM;
 
-    for (uint32_t i = 0; !error && i < r->count; i++)
-        if (samples_table_wants(control->samples, &r->record[i]))
-            error = take_record(control, node, &r->record[i], piece);
-    return error == -EDQUOT || error == -E2BIG ? 0 : error; /* another look would not help */
+    if (error)
+        return error;
+    int removed = take_records(control, node, r, true, piece); /* first: they make room */
+    error = take_records(control, node, r, false, piece);
+    return error ? error : removed;
 }
 
 static uint32_t count_nodes(struct control *control, uint32_t *me)
@@ -118,13 +134,13 @@ void sharing_look(struct control *control, const struct asker *asker)
 
     for (uint32_t node = 0; node < nodes && !asker_gave_up(asker); node++)
         if (node != me)
-            look_at(control, node, piece);
+            look_at(control, node, KEY_RECORDS, piece);
 }
 
 /* ---- the thread ---- */
 
 /* Takes the nodes out that it is to look at; with the lock. False: there are none. */
-static bool take_wanted(struct sharing *s, uint32_t nodes, uint32_t me, uint64_t *node)
+static bool take_wanted(struct sharing *s, uint32_t nodes, uint32_t me, uint64_t *node, uint64_t *key)
 {
     bool some = false;
 
@@ -133,6 +149,7 @@ static bool take_wanted(struct sharing *s, uint32_t nodes, uint32_t me, uint64_t
         node[v / 64] |= (uint64_t)wanted << v % 64;
         some |= wanted;
     }
+    *key = s->all ? KEY_LOOK : KEY_RECORDS; /* while this node was away its lists may have changed as well */
     s->all = false;
     memset(s->node, 0, sizeof s->node);
     return some;
@@ -147,7 +164,7 @@ static bool is_stopping(struct sharing *s)
 }
 
 /* A node that cannot be asked is looked at again; it may be one whose server has just died. */
-static void look_at_wanted(struct sharing *s, uint32_t nodes, uint64_t *node, void *piece)
+static void look_at_wanted(struct sharing *s, uint32_t nodes, uint64_t *node, uint64_t key, void *piece)
 {
     bool left = true;
 
@@ -155,7 +172,7 @@ static void look_at_wanted(struct sharing *s, uint32_t nodes, uint64_t *node, vo
         left = false;
         for (uint32_t v = 0; v < nodes && !is_stopping(s); v++)
             if (node[v / 64] >> v % 64 & 1) {
-                int error = look_at(s->control, v, piece);
+                int error = look_at(s->control, v, key, piece);
                 if (!error || error == -ENOTCONN)
                     node[v / 64] &= ~(UINT64_C(1) << v % 64);
                 left |= node[v / 64] != 0;
@@ -192,11 +209,12 @@ static void *sharing_main(void *user)
         pthread_mutex_unlock(&s->lock);
         uint64_t node[(NODES_MOST + 63) / 64] = {0};
         uint32_t me, nodes = count_nodes(s->control, &me);
+        uint64_t key;
         pthread_mutex_lock(&s->lock);
-        bool some = take_wanted(s, nodes, me, node);
+        bool some = take_wanted(s, nodes, me, node, &key);
         pthread_mutex_unlock(&s->lock);
         if (some && control_filled(s->control))
-            look_at_wanted(s, nodes, node, piece);
+            look_at_wanted(s, nodes, node, key, piece);
         pthread_mutex_lock(&s->lock);
     }
     pthread_mutex_unlock(&s->lock);
@@ -284,6 +302,7 @@ struct spreading {
     struct samples_record record;
     struct records told;
     void *piece;
+    uint64_t until;
 };
 
 /* The node has the list, or what came after it. */
@@ -329,7 +348,7 @@ static uint32_t ask_missing(struct control *control, uint32_t nodes, uint64_t ke
     *hopeless = true;
     for (uint32_t v = 0; v < nodes; v++) {
         bool lost = !view.peer || v >= view.nodes || view.peer[v].state == PEER_LOST;
-        missing[v] = missing[v] && (lost || !has_record(control, v, key, p));
+        missing[v] = missing[v] && (lost || clock_now() > p->until || !has_record(control, v, key, p));
         left += missing[v];
         *hopeless &= !missing[v] || lost;
     }
@@ -339,10 +358,12 @@ static uint32_t ask_missing(struct control *control, uint32_t nodes, uint64_t ke
 
 static int spread_record(struct control *control, struct spreading *p, const struct asker *asker, struct str *why)
 {
+    peers_await_courier(control->config.peers, asker->gave_up, asker->user);
     uint32_t me, nodes = count_nodes(control, &me);
-    uint64_t until = clock_now() + SPREAD_S * SECOND, key = KEY_LOOK;
+    uint64_t key = KEY_LOOK;
     bool hopeless;
 
+    p->until = clock_now() + SPREAD_S * SECOND;
     if (nodes < 2)
         return 0;
     CLEANUP_FREE bool *missing = malloc(nodes * sizeof *missing);
@@ -353,7 +374,7 @@ static int spread_record(struct control *control, struct spreading *p, const str
     while (ask_missing(control, nodes, key, p, missing, &hopeless) > 0) {
         if (asker_gave_up(asker))
             return -EINTR;
-        if (hopeless || clock_now() > until) {
+        if (hopeless || clock_now() > p->until) {
             name_missing(control, missing, nodes, why);
             return -EHOSTUNREACH;
         }

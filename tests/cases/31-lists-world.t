@@ -56,6 +56,21 @@ paths {00..59}
 like 'put while a server restarts: the reply waits for it' "$(put 0 late)" '^60.'
 same 'it has the list' late 0 2
 isnt 'it was another server' "$(pid_of 2 server)" "$old"
+courier=$(pid_of 1 courier)
+old=$(pid_of 1 server)
+kill -STOP "$courier"
+kill -9 "$old"
+(
+    paths {05..59}
+    put 1 late >"$tmp/put.log"
+) &
+putting=$!
+restarted() { [ "$(pid_of 1 server)" != "$old" ]; }
+ok 'a server restarts without its courier' wait_for 10 restarted
+kill -CONT "$courier"
+wait $putting
+like 'it waits for the courier to replace a list' "$(cat "$tmp/put.log")" '^55.'
+same 'which all have then' late 1 0 2
 
 # --- nodes that are away ---
 ok 'the world ends' world_leave
@@ -71,6 +86,20 @@ same 'what was put is planned' alone 0 1 2
 ok 'umount --world' world_umount
 ok 'they are mounted again' world_mount 3
 for i in 0 1 2; do is "node $i still has them" "$(lists $i)" 'all alone imagefolder late'; done
+
+# --- as many lists as may be ---
+paths {01..05}
+fill() { for i in {10..71}; do put 0 "z$i" || return; done >"$tmp/put.log"; }
+ok 'node 0 has 64 lists' fill
+full() { [ "$(lists 1 | wc -w)" = 66 ]; } # with all and imagefolder
+ok 'node 1, too' wait_for 20 full
+ok 'the world ends' world_leave
+wait_for 10 grep -q '"state": *"degraded"' "$tmp/node0/.dealfs/status"
+is 'node 0 removes the last one' "$(remove 0 z71)" removed
+like 'and puts one with an earlier name' "$(put 0 first)" '^5.'
+ok 'they join' world_join 0 1 2
+exchanged() { [[ " $(lists "$1") " == *' first '* && " $(lists "$1") " != *' z71 '* ]]; }
+for i in 1 2; do ok "node $i makes room first, and has the new one" wait_for 20 exchanged $i; done
 ok 'umount --world' world_umount
 nothing_left 'nothing is left'
 done_testing
