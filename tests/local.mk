@@ -245,7 +245,8 @@ tests_sim_run_SOURCES = \
 	$(SIM_SCHED)
 tests_sim_run_LDADD = mpi/libcourier.a $(LDADD)
 tests_sim_run_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS) \
-	-Wl,--wrap=file_write_atomic -Wl,--wrap=turn_wait -Wl,--wrap=world_save
+	-Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=file_write_atomic \
+	-Wl,--wrap=turn_wait -Wl,--wrap=world_save
 
 # Those that begin with `exclusive world`.
 WORLD_TESTS = \

@@ -15,8 +15,8 @@
 
 static struct {
     bool ending, over;
+    bool lack; /* some node has lacked memory */
     uint32_t done;
-    uint64_t world_ended;
 } faults;
 
 /* ---- writes ---- */
@@ -37,6 +37,43 @@ int __wrap_file_write_atomic(int dir, const char *path, const void *bytes, size_
 {
     int error = strstr(path, "/state-") ? faults_write(strrchr(path, '/') + 1) : 0;
     return error ? error : __real_file_write_atomic(dir, path, bytes, n, mode);
+}
+
+/* Memory for much at once. */
+
+enum { MUCH = 64 << 10 };
+
+static bool lacks_memory(size_t n)
+{
+    if (n < MUCH)
+        return false;
+    const struct sim_node *node = &sim_nodes[sim_node()];
+    if (sim_process_self() != node->server || sim_now() > node->lack_until || sim_random(4))
+        return false;
+    sim_log("no memory for %zu bytes", n);
+    errno = ENOMEM;
+    return true;
+}
+
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_malloc(size_t n)
+{
+    return faults.lack && lacks_memory(n) ? NULL : __real_malloc(n);
+}
+
+void *__real_calloc(size_t count, size_t n);
+void *__wrap_calloc(size_t count, size_t n);
+void *__wrap_calloc(size_t count, size_t n)
+{
+    return faults.lack && lacks_memory(count * n) ? NULL : __real_calloc(count, n);
+}
+
+void *__real_aligned_alloc(size_t alignment, size_t n);
+void *__wrap_aligned_alloc(size_t alignment, size_t n);
+void *__wrap_aligned_alloc(size_t alignment, size_t n)
+{
+    return faults.lack && lacks_memory(n) ? NULL : __real_aligned_alloc(alignment, n);
 }
 
 static void set_source(const struct sim_node *n, const char *specification)
@@ -158,10 +195,11 @@ static void slow_source(struct sim_node *n)
 
 static void fail_source(struct sim_node *n)
 {
-    sim_log("fault: the source of node %u fails", n->number);
-    n->source_error = -EIO;
+    bool changed = sim_random(2);
+    sim_log("fault: the source of node %u %s", n->number, changed ? "changes" : "fails");
+    n->source_error = changed ? -ESTALE : -EIO;
     n->source_until = SIM_NEVER;
-    set_source(n, "errno=EIO");
+    set_source(n, changed ? "errno=ESTALE" : "errno=EIO");
 }
 
 static void heal_source(struct sim_node *n)
@@ -176,6 +214,14 @@ static void fail_writes(struct sim_node *n)
     n->disk_error = sim_random(2) ? -ENOSPC : -EIO;
     n->disk_until = sim_now() + some_time(10 * SECOND);
     sim_log("fault: writes of node %u fail: %s", n->number, strerror(-n->disk_error));
+}
+
+static void lack_memory(struct sim_node *n)
+{
+    uint64_t time = some_time(3 * SECOND);
+    sim_log("fault: node %u lacks memory for %" PRIu64 " ms", n->number, time / MILLISECOND);
+    faults.lack = true;
+    n->lack_until = sim_now() + time;
 }
 
 static void step_clock(struct sim_node *n)
@@ -211,7 +257,7 @@ static void restart_node(struct sim_node *n)
 
 static void (*const kinds[])(struct sim_node *n) = {
     stop_server, kill_server, stop_courier, kill_courier, silence_direction, delay_messages, slow_source,
-    fail_source, heal_source, fail_writes,  step_clock,   end_world,         restart_node,
+    fail_source, heal_source, fail_writes,  lack_memory,  step_clock,        end_world,      restart_node,
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -252,9 +298,9 @@ static void *keep_server(void *argument)
     struct sim_node *n = argument;
     for (;;) {
         sim_wait(is_to_start, n, SIM_NEVER, "the death of a server");
+        node_lose_server(n);
         clock_sleep(some_time(SECOND));
         node_start_server(n);
-        sim_wait(node_serves, n, SIM_NEVER, "a server that serves");
     }
     return NULL;
 }
@@ -321,6 +367,7 @@ void faults_end(void)
             sim_process_continue(n->courier);
         heal_source(n);
         n->disk_error = 0;
+        n->lack_until = 0;
     }
     if (!sim_wait(all_serve, NULL, sim_now() + 60 * SECOND, "all servers"))
         sim_fail("a server does not serve within a minute after the last fault");

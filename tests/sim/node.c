@@ -11,13 +11,14 @@
 #include "mpi/loop.h"
 #include "mpi/signals.h"
 #include "tests/lib/tap.h"
+#include "tests/sim/faults.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_THREADS = 2, VERB_THREADS = 4, PEER_TIMEOUT_S = 5, SOURCE_THREADS = 4, LAST_TAG = 32767 };
+enum { READ_THREADS = 2, VERB_THREADS = 4, PEER_TIMEOUT_S = 5, SOURCE_THREADS = 4, LAST_TAG = 32767, RAM = 24 << 20 };
 
 struct sim_node sim_nodes[NET_NODES];
 const struct sim_options *sim_options;
@@ -26,7 +27,12 @@ struct dataset sim_dataset;
 void node_init(uint32_t number, const char *directory)
 {
     struct sim_node *n = &sim_nodes[number];
-    *n = (struct sim_node){.number = number, .ram_bytes = UINT64_C(24) << 20};
+    *n = (struct sim_node){.number = number, .ram_bytes = RAM, .zstd = (int)sim_random(2)};
+    if (sim_random(3) == 0)
+        n->ssd_bytes = RAM;
+    if (sim_random(4) == 0)
+        n->ram_bytes = RAM / 4; /* a segment, and little more */
+    n->ample = n->ram_bytes == RAM;
     snprintf(n->state, sizeof n->state, "%s/state-%u", directory, number);
     snprintf(n->ram, sizeof n->ram, "%s/ram-%u", directory, number);
     snprintf(n->ssd, sizeof n->ssd, "%s/ssd-%u", directory, number);
@@ -69,6 +75,15 @@ static ssize_t give_blob(void *user, const struct blob_question *question, void 
     return control_blob(((struct sim_node *)user)->control, question, to, room, length);
 }
 
+/* A server that does not start has said why, and ends. */
+static void refuse(struct sim_node *n, int error)
+{
+    if (!faults_any())
+        sim_fail("node %u: the server does not start: %s", n->number, strerror(-error));
+    sim_log("the server of node %u does not start: %s", n->number, strerror(-error));
+    sim_process_kill(sim_process_self());
+}
+
 static void open_server(struct sim_node *n)
 {
     struct store_config store = {
@@ -76,6 +91,7 @@ static void open_server(struct sim_node *n)
         .source = sim_dataset.root,
         .tier = {[TIER_RAM] = {.directory = n->ram_bytes ? n->ram : NULL, .capacity = n->ram_bytes},
                  [TIER_SSD] = {.directory = n->ssd_bytes ? n->ssd : NULL, .capacity = n->ssd_bytes}},
+        .zstd_level = n->zstd,
         .source_threads = SOURCE_THREADS,
         .disk_callers = READ_THREADS,
         .faults = n->faults,
@@ -100,7 +116,7 @@ static void open_server(struct sim_node *n)
     if (!error)
         error = peers_fill(n->peers, sim_dataset.catalog, n->store);
     if (error)
-        sim_fail("node %u: the server does not start: %s", n->number, strerror(-error));
+        refuse(n, error);
 }
 
 static void open_control(struct sim_node *n)
@@ -120,7 +136,7 @@ static void open_control(struct sim_node *n)
     if (!error)
         error = peers_start(n->peers);
     if (error)
-        sim_fail("node %u: the server does not start: %s", n->number, strerror(-error));
+        refuse(n, error);
 }
 
 struct serving {

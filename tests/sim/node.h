@@ -43,6 +43,8 @@ struct sim_node {
     char state[128], ram[128], ssd[128], id[NODE_ID], host[32];
     struct mount_config mount;
     uint64_t ram_bytes, ssd_bytes;
+    bool ample; /* its tiers have room for all */
+    int zstd;
     char faults[192]; /* of its source: fs/store/fault.c */
     struct sim_process *server, *courier, *clients;
     struct sim_requests waiting, taken;
@@ -54,6 +56,7 @@ struct sim_node {
     uint64_t source_until;
     int disk_error; /* what its writes fail with */
     uint64_t disk_until;
+    uint64_t lack_until; /* of memory */
     uint64_t stopped,
         stopped_at;  /* for how long its servers have been stopped, and since when this one is; 0: it is not */
     uint64_t loaded; /* files opened at the source by servers that are gone */
