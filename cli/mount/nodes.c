@@ -232,7 +232,6 @@ static int mount_new(struct start *s, const struct launcher *launcher, char *con
 {
     CLEANUP_STR struct str line = STR_INIT;
     struct task task = {
-        .mountpoint = s->config.mountpoint,
         .nodes = s->options.nodes,
         .groups = s->options.groups,
         .timeout = s->options.peer_timeout,
@@ -254,6 +253,7 @@ static int mount_new(struct start *s, const struct launcher *launcher, char *con
     if (error)
         return error;
     task.state = s->config.state;
+    task.mountpoint = s->config.mountpoint;
     task.lock = s->lock >= 0 ? fcntl(s->lock, F_DUPFD, 3) : -1;
     task.mounter = s->mounter >= 0 ? fcntl(s->mounter, F_DUPFD, 3) : -1;
     begin_line(&line, &task);

@@ -21,19 +21,19 @@ for i in 0 1; do
     ln -s "$own/node$i" "$tmp/node$i" # where the library takes them away in the end
 done
 
-# What runs is traced until all of it has ended.
-trace=(strace -D -f -y -o "$tmp/trace" -A -e 'trace=/open,/set.*uid,/clone,/fork')
+# What runs is traced until all of it has ended, each command into a file of its own: lines of two could mix.
+trace() { ${in_place:+exec} strace -D -f -y -o "$tmp/trace.$SRANDOM" -e 'trace=/open,/set.*uid,/clone,/fork' "$@"; }
 trace_ended() { ! pgrep -f "strace -D -f -y -o $tmp/trace" >"$tmp/.output"; }
-opened() { python3 "$top_srcdir/tests/lib/traced.py" "$1" "$own/node0" "$own/node1" <"$tmp/trace"; }
+opened() { cat "$tmp"/trace.* | python3 "$top_srcdir/tests/lib/traced.py" "$1" "$own"/{node0,node1,link/mnt}; }
 launch() { # words of dealfs
     : >"$tmp/world.log"
-    "${trace[@]}" mpirun -q --oversubscribe --bind-to none -n 2 dealfs "$@" >"$tmp/world.log" 2>&1 </dev/null &
+    in_place=1 trace mpirun -q --oversubscribe --bind-to none -n 2 dealfs "$@" >"$tmp/world.log" 2>&1 </dev/null &
     world_pid=$!
     world_await 90
 }
 unmount() {
     local i
-    for i in 0 1; do "${trace[@]}" timeout 60 dealfs umount "$own/node$i" || return; done
+    for i in 0 1; do trace timeout 60 dealfs umount "$own/node$i" || return; done
     wait_for 30 world_gone
 }
 leave() {
@@ -54,6 +54,13 @@ ok 'root mounts two nodes for a user' launch mount -o "$options" "$src" "$own/no
 for process in keeper server courier; do
     is "the user's: $process" "$(users $process)" $mount_user
 done
+given_mountpoints() {
+    local pid
+    for pid in $(processes dealfs-courier | grep -v strace); do
+        tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n '/^--mountpoint$/{n;p}'
+    done | sort -u
+}
+is 'the couriers have been given the mountpoints' "$(given_mountpoints)" "$own/node0"$'\n'"$own/node1"
 is "root's: the mounter alone" "$(users mounter)" 0
 ok 'the user reads all of it' user diff -r -x .dealfs "$src" "$own/node1"
 is 'nothing below is of root' "$(of_root)" ''
@@ -70,7 +77,7 @@ is 'nothing below is of root' "$(of_root)" ''
 # --- mounts that wait, with files that lead elsewhere ---
 
 for i in 0 1; do
-    ok "node $i waits for a world" "${trace[@]}" dealfs mount \
+    ok "node $i waits for a world" trace dealfs mount \
         -o "wait_join,owner=$mount_user,ram=16M,state=$own/state$i" "$src" "$own/node$i"
     as_user ln -sf "$tmp/secret" "$own/state$i/catalog"
     as_user ln -sf "$tmp/secret" "$own/state$i/resized"
@@ -95,9 +102,9 @@ is 'nothing below is of root' "$(of_root)" ''
 
 as_user rm -rf "$own/state0" "$own/state1"
 as_user sh -c 'mkdir "$1" "$1/mnt" && ln -s "$1" "$2"' - "$own/real" "$own/link"
-one_line 'a mountpoint behind a link' 'symlink' "${trace[@]}" dealfs mount -o "$options" "$src" "$own/link/mnt"
+one_line 'a mountpoint behind a link' 'symlink' trace dealfs mount -o "$options" "$src" "$own/link/mnt"
 mkdir -m 1777 "$tmp/var"
-alone() { TMPDIR=$tmp/var "${trace[@]}" dealfs "$@"; }
+alone() { TMPDIR=$tmp/var trace dealfs "$@"; }
 ok 'mount, with the state where it is by default' alone mount -o "owner=$mount_user,ram=16M" "$src" "$own/node0"
 ok 'status' alone status "$own/node0"
 ok 'umount' alone umount "$own/node0"
