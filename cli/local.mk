@@ -19,6 +19,8 @@ cli_libcli_a_SOURCES = \
 	cli/base/progress.h \
 	cli/base/screen.c \
 	cli/base/screen.h \
+	cli/base/way.c \
+	cli/base/way.h \
 	cli/clean.c \
 	cli/doctor.c \
 	cli/enter.c \

@@ -4,6 +4,7 @@
 #include "cli/base/guard.h"
 #include "cli/base/launcher.h"
 #include "cli/base/place.h"
+#include "cli/base/way.h"
 #include "cli/live/keepers.h"
 #include "fs/attach/attach.h"
 #include "fs/base/array.h"
@@ -239,14 +240,14 @@ static int is_ours(const struct attach_mount_info *info)
     return strcmp(info->type, "fuse.dealfs") == 0;
 }
 
-/* Where a mount of ours stands on the path as it was given, nothing needs to be resolved. */
+/* Another user's link could have root take away a mount that root was not asked for. */
 static int find_path(const char *given, char **path, struct str *why)
 {
     CLEANUP_FREE char *plain = place_as_given(given);
 
     if (!plain)
         return -ENOMEM;
-    int error = place_mountpoint(given, path, why);
+    int error = geteuid() == 0 && *given ? way_resolve(plain, path, why) : place_mountpoint(given, path, why);
     if (error == -ENOENT || error == -EACCES) {
         /* A mount of another namespace may stand where there is nothing here. */
         str_clear(why);

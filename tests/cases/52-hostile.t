@@ -144,7 +144,15 @@ gone() { ! mounts | grep -F " $mnt "; }
 ok 'his mount is taken away' wait_for 30 gone
 ok 'the other lives' there cmp "$src/class0/000.bin" "$other/class0/000.bin"
 ok 'and answers' there dealfs verify "$other"
-ok 'umount the other' there dealfs umount "$other"
+as_user ln -s "$other" "$tmp/user/link"
+as_user ln -s "$tmp" "$tmp/user/up"
+for link in link up/other; do
+    one_line "root does not follow a link of the user's to another mount: $link" "symlink .* of user $mount_user" \
+        there dealfs umount "$tmp/user/$link"
+done
+ok 'the other is still there' there cmp "$src/class0/000.bin" "$other/class0/000.bin"
+ln -s user/../other "$tmp/roots"
+ok 'root unmounts it through a link of its own' there dealfs umount "$tmp/roots"
 ok 'all processes end' wait_for 20 no_processes
 
 # --- the way to the mountpoint ---
