@@ -38,8 +38,9 @@ struct sim_process {
  * that changes it calls sim_wake), `ready`, `fds`, or nothing but the deadline. */
 struct sim_thread {
     enum { RUNNABLE, WAITING, FINISHED } state;
-    bool late;                /* the deadline ended the wait */
-    bool sluggish;            /* is chosen rarely in this run */
+    bool late;     /* the deadline ended the wait */
+    bool sluggish; /* is chosen rarely in this run */
+    bool detached;
     struct sim_process *home; /* whose thread it is */
     uint64_t deadline;
     bool (*ready)(void *);
@@ -50,7 +51,7 @@ struct sim_thread {
     const char *what;             /* what it waits for, for the report */
     struct sim_process *process;  /* as which it acts */
     struct sim_thread *report_to; /* print your stack and hand back */
-    struct sim_thread *next;      /* of those that nobody has joined */
+    struct sim_thread *next;      /* of those that nobody has joined, or can be used again */
     struct hand hand;
     pthread_t pthread;
     unsigned number;
@@ -84,8 +85,9 @@ void sim_block(const char *what); /* the fields of sim_self say until when and f
 void sim_wake(struct sim_thread *thread);
 void sim_sleep_until(uint64_t deadline, const char *what);
 bool sim_wait_fds(struct pollfd *fds, nfds_t count, uint64_t deadline, const char *what);
-struct sim_thread *sim_thread_new(const char *name);
-void sim_thread_end(void); /* the calling thread has finished: hand over for good */
+/* `used`: one that has ended, to run again; or NULL. */
+struct sim_thread *sim_thread_new(const char *name, struct sim_thread *used);
+void sim_thread_end(void); /* the calling thread has finished; it returns when it is used again */
 void sim_thread_remove(struct sim_thread *thread);
 
 /* sched-process.c */

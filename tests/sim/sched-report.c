@@ -17,6 +17,7 @@
 enum { LINE = 400, KEPT = 256, FRAMES = 24, REPORT_SECONDS = 30, COMMAND_MOST = 100000 };
 
 int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+int __real_pthread_detach(pthread_t);
 int __real_nanosleep(const struct timespec *, struct timespec *);
 
 unsigned sim_patience = 10;
@@ -241,5 +242,5 @@ void sim_watchdog_begin(void)
     pthread_t thread;
     signal(SIGUSR2, say_stuck);
     if (__real_pthread_create(&thread, NULL, watch_for_stuck, NULL) == 0)
-        pthread_detach(thread);
+        __real_pthread_detach(thread);
 }

@@ -32,7 +32,7 @@ enum {
 };
 
 static bool by_stack;
-static struct hand *first, *current, *finished;
+static struct hand *first, *current;
 
 /* Saves what a function keeps for its caller, and returns from the other one's call. */
 __attribute__((naked, noinline)) static void switch_stack(__attribute__((unused)) void **from,
@@ -43,29 +43,15 @@ __attribute__((naked, noinline)) static void switch_stack(__attribute__((unused)
             "pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n ret\n");
 }
 
-/* A kernel thread must not end while something runs on its stack: the next one lets it go. */
-static void let_finished_go(void)
-{
-    struct hand *gone = finished;
-    finished = NULL;
-    if (gone)
-        futex_post(&gone->go);
-}
-
 static void switch_to(struct hand *from, struct hand *to)
 {
-    if (!to->started)
-        futex_wait(&to->parked);
-    to->started = true;
     current = to;
     __asm__ volatile("wrfsbase %0" ::"r"(to->memory) : "memory");
     switch_stack(&from->stack, to->stack);
-    let_finished_go();
 }
 
 static void run_body(void)
 {
-    let_finished_go();
     current->body();
     abort();
 }
@@ -110,6 +96,7 @@ static void park(struct hand *mine)
 void hand_begin(struct hand *mine)
 {
     mine->id = (pid_t)syscall(SYS_gettid);
+    mine->started = true;
 }
 
 #endif
@@ -129,21 +116,15 @@ void hand_run(struct hand *mine, void (*body)(void))
 
 void hand_over(struct hand *from, struct hand *to)
 {
+    if (by_stack && !to->started)
+        futex_wait(&to->parked);
+    to->started = true;
     if (by_stack) {
         switch_to(from, to);
         return;
     }
     futex_post(&to->go);
     futex_wait(&from->go);
-}
-
-void hand_over_for_good(struct hand *from, struct hand *to)
-{
-    if (by_stack) {
-        finished = from;
-        switch_to(from, to);
-    }
-    futex_post(&to->go);
 }
 
 void hand_signal(const struct hand *running, int signal)

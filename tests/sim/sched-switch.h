@@ -4,7 +4,7 @@
  * switch by the kernel. On x86-64 there is a way that is 25 times faster: the kernel thread that called hand_begin
  * runs all threads. It switches the stack and the register FS, which points to the thread's own memory (errno,
  * _Thread_local, pthread_self), so that code cannot tell the difference; only gettid would. The kernel's threads of the
- * others sleep until their bodies have returned. DEALFS_SIM_FUTEX=1 chooses the first way, for gdb and valgrind. */
+ * others sleep for good. DEALFS_SIM_FUTEX=1 chooses the first way, for gdb and valgrind. */
 #ifndef TESTS_SIM_SCHED_SWITCH_H
 #define TESTS_SIM_SCHED_SWITCH_H
 
@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 struct hand {
-    atomic_int go;     /* futex: this thread's turn; by stacks: its kernel thread may end */
+    atomic_int go;     /* futex: this thread's turn */
     atomic_int parked; /* futex: the thread can be run by its stack */
     bool started;      /* it has run before */
     void *stack;       /* where it was interrupted */
@@ -23,10 +23,9 @@ struct hand {
 };
 
 void hand_begin(struct hand *mine); /* of the first thread */
-/* In a new thread: wait for the first turn, run body, and after body's hand_over_for_good return. */
+/* In a new thread: wait for the first turn and run body, which does not return. */
 void hand_run(struct hand *mine, void (*body)(void));
 void hand_over(struct hand *from, struct hand *to);
-void hand_over_for_good(struct hand *from, struct hand *to); /* from is finished: call it last in body */
 void hand_signal(const struct hand *running, int signal);
 
 #endif

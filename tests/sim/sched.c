@@ -4,6 +4,7 @@
  * holds, or whose descriptors are ready become runnable; one of the runnable ones is drawn. */
 #include "tests/sim/sched-inside.h"
 
+#include <malloc.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@ enum {
     SLUGGISH_ONE_OF = 12, /* threads are sluggish, in half of the seeds */
     FDS_MOST = 4096,
     STACK_BYTES = 512 << 10,
+    HEAP_KEEPS = 1 << 30,
+    HEAP_STEP = 4 << 20,
 };
 
 struct sim sim;
@@ -261,10 +264,10 @@ bool sim_wait_fds(struct pollfd *fds, nfds_t count, uint64_t deadline, const cha
 
 /* Threads. */
 
-struct sim_thread *sim_thread_new(const char *name)
+struct sim_thread *sim_thread_new(const char *name, struct sim_thread *used)
 {
     static unsigned number;
-    struct sim_thread *t = calloc(1, sizeof *t);
+    struct sim_thread *t = used ? used : calloc(1, sizeof *t);
     if (sim.threads == sim.room) {
         sim.room = sim.room ? 2 * sim.room : 64;
         sim.thread = realloc(sim.thread, sim.room * sizeof(struct sim_thread *));
@@ -274,6 +277,8 @@ struct sim_thread *sim_thread_new(const char *name)
     if (!t || !sim.thread)
         abort();
     t->number = number++;
+    t->state = RUNNABLE;
+    t->detached = false;
     t->deadline = SIM_NEVER;
     t->home = t->process = sim_self ? sim_self->process : sim.process;
     t->sluggish = sim.seed % 2 && t->number > 0 && sim_random(SLUGGISH_ONE_OF) == 0;
@@ -294,14 +299,6 @@ void sim_thread_remove(struct sim_thread *t)
     list_remove(&asking, t);
 }
 
-static void hand_over_last(void)
-{
-    struct sim_thread *next = choose_next();
-    sim.switches++;
-    sim.current = next;
-    hand_over_for_good(&sim_self->hand, &next->hand);
-}
-
 void sim_thread_end(void)
 {
     sim_thread_remove(sim_self);
@@ -309,7 +306,7 @@ void sim_thread_end(void)
     for (size_t i = 0; i < sim.threads; i++)
         if (sim.thread[i]->object == sim_self)
             sim_wake(sim.thread[i]);
-    hand_over_last();
+    schedule();
 }
 
 /* Beginning and end. */
@@ -324,10 +321,14 @@ static void stay_on_one_processor(void)
     sched_setaffinity(0, sizeof one, &one);
 }
 
-/* The C library keeps 40 MiB of stacks for the next threads: with small ones that is all of them. */
-static void make_small_stacks(void)
+/* One thread runs at a time, and the process is short: one heap is enough, and gives nothing back. */
+static void tune_memory(void)
 {
     pthread_attr_t small;
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, HEAP_KEEPS);
+    mallopt(M_TRIM_THRESHOLD, HEAP_KEEPS);
+    mallopt(M_TOP_PAD, HEAP_STEP);
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, STACK_BYTES);
     pthread_setattr_default_np(&small);
@@ -338,13 +339,13 @@ void sim_begin(uint64_t seed, bool history)
 {
     static const unsigned preempts[] = {8, 64, 256, 512};
     stay_on_one_processor();
-    make_small_stacks();
+    tune_memory();
     generator = seed;
     next_due = SIM_NEVER;
     sim = (struct sim){.seed = seed, .now = SIM_START, .digest = seed};
     sim.preempt = preempts[sim_random(sizeof preempts / sizeof *preempts)];
     sim_process_new(0, "main");
-    sim_self = sim.current = sim_thread_new("main");
+    sim_self = sim.current = sim_thread_new("main", NULL);
     hand_begin(&sim_self->hand);
     sim_history_begin(history);
     sim.running = true;

@@ -35,14 +35,18 @@ struct descriptor {
 };
 
 static struct descriptor table[FDS];
+static int table_end;          /* none is in use from here on */
 static unsigned flags_set = 1; /* how often flags of descriptors were set, from 1: the table's are then unknown */
 static unsigned senders;       /* threads that wait for room */
 
 /* Made by the calling thread; errors pass through. */
 static int own(int fd)
 {
-    if (fd >= 0 && fd < FDS && sim_is_simulated())
-        table[fd] = (struct descriptor){.owner = sim_self->process};
+    if (fd < 0 || fd >= FDS || !sim_is_simulated())
+        return fd;
+    if (fd >= table_end)
+        table_end = fd + 1;
+    table[fd] = (struct descriptor){.owner = sim_self->process};
     return fd;
 }
 
@@ -67,7 +71,7 @@ static bool waits(int fd)
 
 void sim_files_close(struct sim_process *dead)
 {
-    for (int fd = 0; fd < FDS; fd++)
+    for (int fd = 0; fd < table_end; fd++)
         if (table[fd].owner == dead) {
             disown(fd);
             syscall(SYS_close, fd);
@@ -380,7 +384,7 @@ static int find_listener(const char *path)
     struct stat st;
     if (stat(path, &st) < 0)
         return 0;
-    for (int fd = 0; fd < FDS; fd++)
+    for (int fd = 0; fd < table_end; fd++)
         if (table[fd].owner && table[fd].inode == st.st_ino && table[fd].device == st.st_dev)
             return table[fd].owner->id;
     return 0;

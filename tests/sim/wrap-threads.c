@@ -211,7 +211,9 @@ WRAP(int, pthread_sigmask, int how, const sigset_t *set, sigset_t *before)
     return 0;
 }
 
-static struct sim_thread *unjoined;
+/* A thread that has ended and is joined waits for its next body: to make one costs 100 switches. So _Thread_local
+ * variables may have a value when a thread begins. */
+static struct sim_thread *unjoined, *unused;
 
 static struct sim_thread **unjoined_find(pthread_t thread)
 {
@@ -221,10 +223,20 @@ static struct sim_thread **unjoined_find(pthread_t thread)
     return at;
 }
 
+static void put_away(struct sim_thread *t)
+{
+    t->next = unused;
+    unused = t;
+}
+
 static void run_body(void)
 {
-    sim_self->result = sim_self->body(sim_self->body_argument);
-    sim_thread_end();
+    for (;;) {
+        sim_self->result = sim_self->body(sim_self->body_argument);
+        if (sim_self->detached)
+            put_away(sim_self);
+        sim_thread_end();
+    }
 }
 
 /* The kernel sends no signal to it, since another thread may run on its stack. */
@@ -236,17 +248,19 @@ static void *begin_thread(void *argument)
     __real_pthread_sigmask(SIG_SETMASK, &all, NULL);
     sim_self = argument;
     hand_run(&sim_self->hand, run_body);
-    return sim_self->result;
+    return NULL;
 }
 
 WRAP(int, pthread_create, pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument)
 {
     if (!sim_is_simulated())
         return __real_pthread_create(thread, attributes, body, argument);
-    struct sim_thread *t = sim_thread_new("thread");
+    struct sim_thread *used = unused;
+    unused = used ? used->next : NULL;
+    struct sim_thread *t = sim_thread_new("thread", used);
     t->body = body;
     t->body_argument = argument;
-    int error = __real_pthread_create(&t->pthread, attributes, begin_thread, t);
+    int error = used ? 0 : __real_pthread_create(&t->pthread, attributes, begin_thread, t);
     if (error)
         sim_fail("pthread_create: error %d", error);
     t->next = unjoined;
@@ -269,23 +283,32 @@ WRAP(int, pthread_join, pthread_t thread, void **result)
         sim_block("a thread to end");
     }
     *unjoined_find(thread) = t->next;
-    int error = __real_pthread_join(thread, result);
-    free(t);
-    return error;
+    if (result)
+        *result = t->result;
+    put_away(t);
+    return 0;
 }
 
 WRAP(int, pthread_detach, pthread_t thread)
 {
-    struct sim_thread **t = sim_is_simulated() ? unjoined_find(thread) : NULL;
-    if (t && *t)
-        *t = (*t)->next;
-    return __real_pthread_detach(thread);
+    if (!sim_is_simulated())
+        return __real_pthread_detach(thread);
+    struct sim_thread **at = unjoined_find(thread), *t = *at;
+    if (!t)
+        sim_fail("a thread is detached that is none");
+    *at = t->next;
+    t->detached = true;
+    if (t->state == FINISHED)
+        put_away(t);
+    return 0;
 }
 
 WRAP(int, pthread_setname_np, pthread_t thread, const char *name)
 {
-    struct sim_thread *t = sim_is_simulated() ? *unjoined_find(thread) : NULL;
+    if (!sim_is_simulated())
+        return __real_pthread_setname_np(thread, name);
+    struct sim_thread *t = *unjoined_find(thread);
     if (t)
         snprintf(t->name, sizeof t->name, "%s", name);
-    return __real_pthread_setname_np(thread, name);
+    return 0;
 }

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,9 +70,9 @@ void dataset_begin(struct dataset *d)
 
 const char *dataset_path(const struct dataset *d, const char *path)
 {
-    static _Thread_local char buffer[8][2 * PATH_MAX];
-    static _Thread_local unsigned next;
-    char *out = buffer[next++ % 8];
+    static char buffer[64][2 * PATH_MAX]; /* not one per thread: the C library clears it for each thread that begins */
+    static atomic_uint next;
+    char *out = buffer[atomic_fetch_add(&next, 1) % 64];
     snprintf(out, sizeof buffer[0], "%s/%s", d->source, path);
     return out;
 }
