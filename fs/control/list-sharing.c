@@ -103,7 +103,7 @@ static int take_records(struct control *control, uint32_t node, const struct rec
     return worst;
 }
 
-/* One node; `piece` has room for one. With KEY_LOOK that node looks at this one, too. */
+/* One node; `piece` has room for one. With KEY_LOOK that node also looks at this one. */
 static int look_at(struct control *control, uint32_t node, uint64_t key, void *piece)
 {
     CLEANUP_FREE struct records *r = malloc(sizeof *r);
