@@ -4,6 +4,7 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
+#include "fs/base/parcel.h"
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -56,25 +57,10 @@ static int helper_start(struct mount_helper *h, char *const argv[], struct str *
 static int receive_fd(int socket, int *fd)
 {
     char byte;
-    struct iovec piece = {&byte, 1};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct msghdr message = {
-        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t n;
 
-    do
-        n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return -errno;
-    struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-        return -EPROTO;
-    memcpy(fd, CMSG_DATA(c), sizeof *fd);
-    return 0;
+    *fd = -1;
+    ssize_t n = parcel_receive(socket, &byte, 1, fd, 1, NULL);
+    return n < 0 ? (int)n : *fd < 0 ? -EPROTO : 0;
 }
 
 /* Its exit status, with the first line it wrote in `said`. */

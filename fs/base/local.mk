@@ -23,6 +23,8 @@ fs_base_libbase_a_SOURCES = \
 	fs/base/keys.h \
 	fs/base/log.c \
 	fs/base/log.h \
+	fs/base/parcel.c \
+	fs/base/parcel.h \
 	fs/base/process.c \
 	fs/base/process.h \
 	fs/base/size.c \

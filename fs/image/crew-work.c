@@ -1,5 +1,6 @@
 /* What a process of a crew does: see crew.h. */
 #include "fs/base/cleanup.h"
+#include "fs/base/parcel.h"
 #include "fs/image/confine.h"
 #include "fs/image/crew-inside.h"
 
@@ -131,19 +132,10 @@ static int member_send(const void *bytes, size_t n)
 /* The question, and the descriptor that came with it or -1. */
 static int receive_question(struct crew_question *question, int *fd)
 {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof *fd)];
-    struct iovec iov = {question, sizeof *question};
-    struct msghdr message = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    ssize_t n;
+    ssize_t n = parcel_receive(STDIN_FILENO, question, sizeof *question, fd, 1, NULL);
 
-    while ((n = recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
-        ;
     if (n <= 0)
-        return n < 0 ? -errno : -EPIPE;
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    if (head && head->cmsg_type == SCM_RIGHTS)
-        memcpy(fd, CMSG_DATA(head), sizeof *fd);
+        return n < 0 ? (int)n : -EPIPE;
     return n < (ssize_t)sizeof *question ? -EPROTO : 0;
 }
 

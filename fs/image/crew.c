@@ -6,6 +6,7 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
+#include "fs/base/parcel.h"
 #include "fs/image/crew-inside.h"
 #include "fs/image/frame.h"
 
@@ -238,21 +239,8 @@ static int call_receive(const struct crew_call *call, void *bytes, size_t n)
 /* The question, with a descriptor or without. It is so short that it goes whole or not at all. */
 static int call_ask(const struct crew_call *call, const struct crew_question *question, int fd)
 {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {0};
-    struct iovec iov = {(void *)(uintptr_t)question, sizeof *question};
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-    ssize_t sent;
-
-    if (fd >= 0) {
-        struct cmsghdr *head = (struct cmsghdr *)(void *)control;
-        *head = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
-        memcpy(CMSG_DATA(head), &fd, sizeof fd);
-        message.msg_control = control;
-        message.msg_controllen = sizeof control;
-    }
-    while ((sent = sendmsg(call->worker->fd, &message, MSG_NOSIGNAL)) < 0 && errno == EINTR)
-        ;
-    return sent < 0 ? -errno : sent < (ssize_t)sizeof *question ? -EPROTO : 0;
+    ssize_t sent = parcel_send(call->worker->fd, question, sizeof *question, &fd, 1, 0);
+    return sent < 0 ? (int)sent : sent < (ssize_t)sizeof *question ? -EPROTO : 0;
 }
 
 static bool answer_is_sound(const struct crew_question *question, const struct crew_answer *answer)

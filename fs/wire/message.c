@@ -6,6 +6,7 @@
 #include "fs/wire/message.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/parcel.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -23,34 +24,12 @@ _Static_assert(sizeof(struct message_frame) == 16, "a frame's head is 16 bytes")
 /* The descriptors go with the first byte. */
 static int send_all(int socket, const void *bytes, size_t n, const int *fds)
 {
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(MESSAGE_FDS * sizeof(int))];
-    } control = {.room = {0}};
-    struct iovec rest = {(void *)bytes, n};
-    struct msghdr message = {.msg_iov = &rest, .msg_iovlen = 1};
-    size_t count = 0;
-    while (fds && count < MESSAGE_FDS && fds[count] >= 0)
-        count++;
-    if (count > 0) {
-        message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE(count * sizeof *fds);
-        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(count * sizeof *fds);
-        memcpy(CMSG_DATA(c), fds, count * sizeof *fds);
-    }
-    while (rest.iov_len > 0) {
-        ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR)
-            continue;
+    for (const char *at = bytes; n > 0; fds = NULL) {
+        ssize_t sent = parcel_send(socket, at, n, fds, MESSAGE_FDS, 0);
         if (sent < 0)
-            return errno == EPIPE ? -ECONNRESET : -errno;
-        rest.iov_base = (char *)rest.iov_base + sent;
-        rest.iov_len -= (size_t)sent;
-        message.msg_control = NULL;
-        message.msg_controllen = 0;
+            return sent == -EPIPE ? -ECONNRESET : (int)sent;
+        at += sent;
+        n -= (size_t)sent;
     }
     return 0;
 }
@@ -73,56 +52,12 @@ int message_send(int socket, enum message_kind kind, const void *payload, size_t
     return message_sendv(socket, kind, &(struct iovec){(void *)payload, n}, 1, fds);
 }
 
-/* Put what was passed into free places; what has none is closed. */
-static void keep_descriptors(const struct cmsghdr *c, int fds[MESSAGE_FDS], bool *bad)
-{
-    size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; i++) {
-        int fd, place = 0;
-        memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-        while (place < MESSAGE_FDS && fds[place] >= 0)
-            place++;
-        if (place < MESSAGE_FDS) {
-            fds[place] = fd;
-            continue;
-        }
-        close(fd);
-        *bad = true;
-    }
-}
-
-static ssize_t receive_some(int socket, char *to, size_t n, int fds[MESSAGE_FDS], bool *bad)
-{
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(MESSAGE_FDS * sizeof(int))];
-    } control;
-    struct msghdr message = {
-        .msg_iov = &(struct iovec){to, n},
-        .msg_iovlen = 1,
-        .msg_control = &control,
-        .msg_controllen = sizeof control,
-    };
-    ssize_t got;
-    do
-        got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    if (got < 0)
-        return -errno;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c))
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-            keep_descriptors(c, fds, bad);
-    if (message.msg_flags & MSG_CTRUNC)
-        *bad = true;
-    return got ? got : -ECONNRESET;
-}
-
-static int receive_all(int socket, void *to, size_t n, int fds[MESSAGE_FDS], bool *bad)
+static int receive_all(int socket, void *to, size_t n, int fds[MESSAGE_FDS])
 {
     for (size_t at = 0; at < n;) {
-        ssize_t got = receive_some(socket, (char *)to + at, n - at, fds, bad);
-        if (got < 0)
-            return (int)got;
+        ssize_t got = parcel_receive(socket, (char *)to + at, n - at, fds, MESSAGE_FDS, NULL);
+        if (got <= 0)
+            return got ? (int)got : -ECONNRESET;
         at += (size_t)got;
     }
     return 0;
@@ -130,20 +65,19 @@ static int receive_all(int socket, void *to, size_t n, int fds[MESSAGE_FDS], boo
 
 static int receive_frame(int socket, struct message_frame *frame, void **payload, int fds[MESSAGE_FDS])
 {
-    bool bad = false;
-    int error = receive_all(socket, frame, sizeof *frame, fds, &bad);
+    int error = receive_all(socket, frame, sizeof *frame, fds);
     if (error)
         return error;
-    if (bad || frame->zero)
+    if (frame->zero)
         return -EBADMSG;
     if (frame->length > MESSAGE_MOST)
         return -EMSGSIZE;
     CLEANUP_FREE char *bytes = malloc(frame->length + 1); /* a text ends */
     if (!bytes)
         return -ENOMEM;
-    error = receive_all(socket, bytes, frame->length, fds, &bad);
-    if (error || bad)
-        return error ? error : -EBADMSG;
+    error = receive_all(socket, bytes, frame->length, fds);
+    if (error)
+        return error;
     bytes[frame->length] = '\0';
     *payload = steal_pointer(bytes);
     return 0;
