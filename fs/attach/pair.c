@@ -99,18 +99,19 @@ static bool is_ours(const struct pair *p, const char *path, unsigned minor)
     return ours;
 }
 
-static void take_one(const struct pair *p, const char *path, unsigned minor)
+static int take_one(const struct pair *p, const char *path, unsigned minor)
 {
     CLEANUP_STR struct str why = STR_INIT;
 
-    if (is_ours(p, path, minor) && attach_unmount(path, minor, true, &why))
+    int error = is_ours(p, path, minor) ? attach_unmount(path, minor, true, &why) : 0;
+    if (error)
         log_error("%s", why.data ? why.data : "unmount: out of memory");
+    return error;
 }
 
-void pair_take(const struct pair *p, bool spare)
+int pair_take(const struct pair *p, bool spare)
 {
-    if (!p->nested) /* else it goes with the data mount */
-        take_one(p, p->control, p->control_minor);
-    if (!spare)
-        take_one(p, p->mountpoint, p->data_minor);
+    int control = p->nested ? 0 : take_one(p, p->control, p->control_minor); /* else it goes with the data mount */
+    int data = spare ? 0 : take_one(p, p->mountpoint, p->data_minor);
+    return data ? data : control;
 }

@@ -18,7 +18,8 @@ struct pair pair_of(const struct mount_config *config); /* borrows */
 /* From descriptors of the two mounts, which nobody sees yet. On failure both are as before. -1, -1: fusermount3 has put
  * them in their places already, and only their readahead is set. */
 int pair_put(const struct pair *pair, int data, int control, struct str *why);
-/* Both, lazily, where they are still ours. `spare`: another mount may be on the mountpoint by now; it is left alone. */
-void pair_take(const struct pair *pair, bool spare);
+/* Both, lazily, where they are still ours; logs what fails. `spare`: another mount may be on the mountpoint by now; it
+ * is left alone. */
+int pair_take(const struct pair *pair, bool spare);
 
 #endif

@@ -6,8 +6,9 @@
  * that is shown as the source. Below the paths of USER it opens the two mountpoints and nothing else: O_PATH, name by
  * name, no links (fs/attach/attach.c). It ends when the last process of the mount has.
  *
- * One thread. Nothing that USER sends is parsed but the configuration, whose user, mountpoint and mounts must be the
- * ones that are known here: root's commands take the configuration from here and not from USER's files. */
+ * One thread, and others that close what USER has sent. Nothing that USER sends is parsed but the configuration, whose
+ * user, mountpoint and mounts must be the ones that are known here: root's commands take the configuration from here
+ * and not from USER's files. */
 #include "fs/attach/attach.h"
 #include "fs/attach/config.h"
 #include "fs/attach/mounter.h"
@@ -18,16 +19,19 @@
 #include "fs/base/log.h"
 #include "fs/base/process.h"
 #include "fs/base/size.h"
+#include "fs/base/thread.h"
 #include "fs/wire/handover.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #define TMPFS_MOST (UINT64_C(1) << 50)
-enum { ASKED_FD = FD_MOUNTER, PROTECTED_OOM = -500, ARGUMENTS = 5 };
+enum { ASKED_FD = FD_MOUNTER, PROTECTED_OOM = -500, ARGUMENTS = 5, CLOSING_MOST = 8 };
 
 struct mounter {
     struct attach_options options;
@@ -166,7 +170,9 @@ static int mounter_take(struct mounter *m, const struct mounter_request *request
         pair.data_minor = 0;
     if (!(request->bytes & TAKE_CONTROL))
         pair.control_minor = 0;
-    pair_take(&pair, request->bytes & TAKE_SPARES);
+    int error = pair_take(&pair, request->bytes & TAKE_SPARES);
+    if (error)
+        return error;
     /* What was taken, or had ended, is never this mount's again: its number goes to the next one. */
     m->pair.control_minor = 0;
     if (!(request->bytes & TAKE_SPARES))
@@ -215,6 +221,32 @@ static void answer(struct mounter *m, const struct mounter_request *request, int
         utab_forget(m->pair.mountpoint);
 }
 
+/* --- what USER sends --- */
+
+static _Atomic int closing;
+
+static void *close_one(void *fd)
+{
+    close((int)(intptr_t)fd);
+    closing--;
+    return NULL;
+}
+
+/* A file on a file system that hangs is closed when that answers. Where USER has sent many of them they stay open. */
+static void close_sent(const int fds[MOUNTER_FDS])
+{
+    for (int i = 0; i < MOUNTER_FDS; i++) {
+        pthread_t closer;
+        if (fds[i] < 0 || closing == CLOSING_MOST)
+            continue;
+        closing++;
+        if (thread_create(&closer, "close", close_one, (void *)(intptr_t)fds[i]) == 0)
+            pthread_detach(closer);
+        else
+            closing--;
+    }
+}
+
 /* Until nobody holds the other end. */
 static void serve(struct mounter *m)
 {
@@ -226,10 +258,21 @@ static void serve(struct mounter *m)
         ssize_t n = mounter_receive(ASKED_FD, &request, sizeof request, fds, &from);
         if (n == sizeof request && fds[0] >= 0 && memchr(request.source, 0, sizeof request.source))
             answer(m, &request, fds[0], fds[1], from);
-        close_both(fds);
-        if (n <= 0)
+        close_sent(fds);
+        if (n <= 0 && n != -EBADMSG)
             return;
     }
+}
+
+/* All processes of USER have died at once, and nobody asked: nothing but a dead mount would be left. */
+static void take_dead(struct mounter *m)
+{
+    if (!m->put || m->spent)
+        return;
+    log_warning("all processes of the mount have died: it is unmounted");
+    pair_take(&m->pair, false);
+    if (m->noted)
+        utab_forget(m->pair.mountpoint);
 }
 
 static bool parse_arguments(int argc, char **argv, struct mounter *m)
@@ -275,5 +318,6 @@ int main(int argc, char **argv)
         return 1;
     protect(getpid(), 0);
     serve(&m);
+    take_dead(&m);
     return 0;
 }

@@ -4,7 +4,7 @@
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 user_setup
-require python3
+require python3 strace
 src=$tmp/src mnt=$tmp/user/place/mnt victim=$tmp/victim state=$tmp/user/state
 make_files "$src" 20 50000
 chmod -R go+rX "$src"
@@ -19,6 +19,7 @@ precious() {
     [ "$(there cat "$victim/file" "$victim/control/file" "$victim/ram/file" | sort -u)" = precious ] && ! mounts |
         grep -F " $victim"
 }
+gone() { ! mounts | grep -F " $mnt "; }
 up() { there dealfs mount -o "owner=$mount_user,state=$state" "$src" "$mnt"; }
 down() { there timeout 60 dealfs umount "$mnt"; }
 pid_of() { processes "dealfs-$1" | head -1; }
@@ -140,7 +141,6 @@ for at in range(56, 68, 4): # offsets of the lanes; these numbers, once
     memory[at:at + 4] = struct.pack("<I", int(sys.argv[2]))
 memory[28:32] = struct.pack("<I", 4) # flags: the server cannot run' "$server" "$minor"
 as_user kill -9 "$server" 2>"$tmp/.output" # it may have died of that
-gone() { ! mounts | grep -F " $mnt "; }
 ok 'his mount is taken away' wait_for 30 gone
 ok 'the other lives' there cmp "$src/class0/000.bin" "$other/class0/000.bin"
 ok 'and answers' there dealfs verify "$other"
@@ -181,6 +181,48 @@ ok 'a process that looks like a keeper' wait_for 10 test -e "$tmp/user/fake/read
 ok 'and has a pipe for a configuration stops nobody' there timeout 20 dealfs status "$mnt"
 ok 'umount' down
 kill "$(processes user/fake)"
+
+# --- his mounter ---
+
+# A descriptor whose close() waits for a server that is stopped.
+ok 'mount, without a feeder, which closes files' \
+    there dealfs mount -o "owner=$mount_user,state=$state,feed=off" "$src" "$mnt"
+ok 'a descriptor that cannot be closed does not stop the mounter' as_user python3 -c '
+import ctypes, os, signal, socket, struct, sys
+keeper, server, mnt = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+pidfd_getfd, libc = 438, ctypes.CDLL(None)
+mounter = socket.socket(fileno=libc.syscall(pidfd_getfd, os.pidfd_open(keeper), 19, 0))
+def ask(*fds):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(10)
+    socket.send_fds(mounter, [struct.pack("IIQ4096x", 0, 0, 0)], [theirs.fileno(), *fds])
+    assert ours.recv(4096)
+file = os.open(mnt + "/class0/000.bin", os.O_RDONLY) # the first one to be closed, which FLUSH is for
+os.kill(server, signal.SIGSTOP)
+try:
+    ask(file)
+    ask() # it is there for the next one
+finally:
+    os.kill(server, signal.SIGCONT)
+' "$(pid_of keeper)" "$(pid_of server)" "$mnt"
+
+mapfile -t all < <(processes dealfs- | while read -r pid; do [ "$(stat -c %u "/proc/$pid")" = 0 ] || echo "$pid"; done)
+kill -STOP "${all[@]}" # else the first to die are followed by others
+kill -KILL "${all[@]}"
+ok 'all processes of the user are killed at once: the mount goes' wait_for 20 gone
+ok 'and so does the mounter' wait_for 10 test -z "$(pid_of mounter)"
+
+there dealfs mount -f -o "owner=$mount_user,state=$state" "$src" "$mnt" >"$tmp/.output" 2>&1 &
+front=$!
+tap_pids+=("$front")
+ok 'a mount in the foreground' wait_for 20 serves
+strace -q -p "$(pid_of mounter)" -e inject=umount2:error=EPERM -o "$tmp/trace" 2>"$tmp/.attached" &
+tap_pids+=($!)
+ok 'whose mounter may not unmount' wait_for 10 grep -q 'TracerPid:.[1-9]' "/proc/$(pid_of mounter)/status"
+pkill -INT -f "dealfs mount -f .*$state"
+ok 'its user unmounts it' wait_for 20 gone
+ok 'the mounter had failed' grep -q 'umount2.*EPERM.*INJECTED' "$tmp/trace"
+ok 'all processes end' wait_for 20 no_processes
 
 # --- pictures, which root verifies ---
 
