@@ -72,16 +72,28 @@ static bool is_fatal(uint64_t pending, uint64_t harmless)
     return pending & (UINT64_C(1) << (SIGKILL - 1) | (dumps & ~harmless));
 }
 
-static bool read_status(pid_t id, char *status, size_t room)
+static bool read_proc(pid_t id, const char *file, char *text, size_t room)
 {
     char path[32];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)id);
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)id, file);
     CLEANUP_CLOSE int fd = id > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    ssize_t n = fd < 0 ? -1 : read(fd, status, room - 1);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, room - 1);
     if (n < 0)
         return false;
-    status[n] = '\0';
+    text[n] = '\0';
     return true;
+}
+
+static bool read_status(pid_t id, char *status, size_t room)
+{
+    return read_proc(id, "status", status, room);
+}
+
+int process_run_time(const struct process *p, uint64_t *time)
+{
+    char line[128];
+    bool seen = read_proc(p->id, "schedstat", line, sizeof line) && sscanf(line, "%" SCNu64, time) == 1;
+    return seen ? 0 : -ENOENT;
 }
 
 bool process_is_traced(pid_t id)

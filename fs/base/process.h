@@ -20,6 +20,8 @@ void process_forget(struct process *process);
 bool process_is_dead(const struct process *process);
 bool process_is_stopped(const struct process *process); /* by a signal; not by a debugger */
 bool process_is_traced(pid_t id);                       /* a debugger has it */
+/* Nanoseconds that its leader has been on a processor. -ENOENT: the kernel does not say. */
+int process_run_time(const struct process *process, uint64_t *time);
 /* The bit N - 1 for signal N, of the thread alone or of all its process; 0 also where that cannot be seen. */
 uint64_t process_pending_signals(pid_t thread);
 /* Will this thread die as soon as it leaves the kernel? Unseen: it has ended, is hidden, or of another pid

@@ -114,14 +114,15 @@ static void add_level(struct json *j, const struct handover *h)
         [LEVEL_NO_TIERS] = "its tiers: reads are answered by other nodes and the source",
         [LEVEL_NO_PEERS] = "its tiers and without other nodes: all reads are answered by the source",
     };
-    uint32_t level = atomic_load(&h->level), lingering = atomic_load(&h->lingering);
+    uint32_t level = atomic_load(&h->level), lingering = handover_lingering(h);
     uint64_t stranded = atomic_load(&h->stranded);
 
     if (level == LEVEL_NO_TIERS || level == LEVEL_NO_PEERS)
-        add_sentence(j,
-                     "servers of this mount died again and again, so this one works without %s, until a minute "
-                     "without a death%s",
-                     without[level], level == LEVEL_NO_PEERS ? "; then run `dealfs join` if the world is gone" : "");
+        add_sentence(
+            j,
+            "servers of this mount died again and again, or hung, so this one works without %s, until a minute "
+            "without a death, or ten after one that hung%s",
+            without[level], level == LEVEL_NO_PEERS ? "; then run `dealfs join` if the world is gone" : "");
     if (lingering > 0)
         add_sentence(j, "%u killed server%s cannot end: a disk or the source hangs", lingering,
                      lingering == 1 ? "" : "s");

@@ -17,6 +17,7 @@
 #include "fs/keeper/standby.h"
 #include "fs/keeper/stranded.h"
 #include "fs/keeper/takedown.h"
+#include "fs/keeper/watchdog.h"
 #include "fs/wire/handover.h"
 
 #include <fcntl.h>
@@ -29,8 +30,7 @@
 #include <sys/wait.h>
 
 enum {
-    TICK_MS = 100, /* how often the leader's state is looked at */
-    SECOND_TICKS = 1000 / TICK_MS,
+    TICK_MS = 100,     /* how often the leader's state is looked at */
     COMING_MS = 5,     /* the same until the mount is up */
     MOST_FAILURES = 5, /* servers in a row that died before the mount was up */
     YOUNG_PART = 3,    /* a server that has lived for this part of the patience could live */
@@ -57,12 +57,11 @@ struct keeper {
     bool renewing;     /* the server was killed for the next one to have tiers and peers again */
     enum coming coming;
     pid_t putting_up;
-    uint64_t put_up_at;          /* when that child was made */
-    uint64_t ended_at;           /* 0: not seen yet */
-    bool leaving;                /* FD_LIFE has hung up, or the server was told to leave */
-    enum ending_how fault;       /* that it was killed for; ENDING_UNSEEN: none */
-    uint64_t beats;              /* of the server, when last looked at */
-    int silent, patience;        /* ticks: since it last beat, and before it is replaced */
+    uint64_t put_up_at;    /* when that child was made */
+    uint64_t ended_at;     /* 0: not seen yet */
+    bool leaving;          /* FD_LIFE has hung up, or the server was told to leave */
+    enum ending_how fault; /* that it was killed for; ENDING_UNSEEN: none */
+    struct watchdog watchdog;
     uint64_t killed_at;          /* 0: it was not killed */
     pid_t looker;                /* a child that looks whether the mount is there; 0: none */
     uint64_t looked_at, gone_at; /* when it last began; when the mount was first seen to be gone, 0: it was there */
@@ -71,6 +70,11 @@ struct keeper {
 static bool has_flag(const struct keeper *k, enum handover_flags flag)
 {
     return atomic_load(&k->handover->flags) & flag;
+}
+
+static bool is_serving(const struct keeper *k)
+{
+    return atomic_load(&k->handover->pulse.beats) > 0;
 }
 
 /* Once. */
@@ -186,6 +190,7 @@ static void end_abandoned(struct keeper *k, uint64_t now)
 static void keeper_tick(struct keeper *k)
 {
     reap_children(k);
+    servers_lingering(&k->servers);
     come_up(k);
     uint64_t now = clock_now();
     end_abandoned(k, now);
@@ -204,35 +209,16 @@ static void keeper_tick(struct keeper *k)
     }
 }
 
-static void replace_silent(struct keeper *k, enum ending_how fault)
-{
-    k->silent = 0;
-    if (process_is_traced(k->servers.server.id)) {
-        log_warning("server %d answers nothing, but a debugger has it: left alone", (int)k->servers.server.id);
-        return;
-    }
-    log_error("server %d is %s: killed", (int)k->servers.server.id, fault == ENDING_STOPPED ? "stopped" : "stuck");
-    k->fault = fault;
-    kill_server(k);
-}
-
-/* A server that is stopped, or whose readers do not come back, is replaced: the next one answers what it has in hand.
- * What only waits for the source does not count. Ticks are counted and not time: of a keeper that was frozen together
- * with its server, or whose machine slept, none has passed. Before it serves, only being stopped is a fault. */
+/* While a command waits for the mount to come up, only that command gives up. */
 static void look_after(struct keeper *k)
 {
-    if (k->coming != COMING_DONE || has_flag(k, HANDOVER_ENDED)) /* its ticks are shorter; keeper_tick() sees to it */
+    bool up = k->coming == COMING_DONE;
+    if ((!up && !k->leaving) || has_flag(k, HANDOVER_ENDED) || k->killed_at)
         return;
     uint64_t beats = atomic_load(&k->handover->pulse.beats);
-    bool stopped = process_is_stopped(&k->servers.server);
-    bool beat = beats != k->beats || (beats == 0 && !process_is_traced(k->servers.server.id));
-    k->beats = beats;
-    k->silent = stopped || !beat ? k->silent + 1 : 0;
-    if (stopped && k->silent == SECOND_TICKS)
-        log_warning("server %d is stopped (by SIGSTOP or the like): it is replaced in %d s unless it goes on",
-                    (int)k->servers.server.id, (k->patience - k->silent) / SECOND_TICKS);
-    if (k->silent >= k->patience)
-        replace_silent(k, stopped ? ENDING_STOPPED : ENDING_STUCK);
+    k->fault = watchdog_look(&k->watchdog, &k->servers.server, beats, up ? TICK_MS : COMING_MS);
+    if (k->fault)
+        kill_server(k);
 }
 
 /* One turn of the loops below. `server`: what tells its end; -1: none runs. False: the data mount has ended. */
@@ -255,10 +241,12 @@ static bool keeper_turn(struct keeper *k, int server)
     return ready <= 0 || !fd[3].revents;
 }
 
-/* A server that has done without tiers or peers for a minute is replaced by one that has them. */
+/* A server that has done without tiers or peers for a while is replaced by one that has them; not while what a server
+ * hung in still hangs. */
 static void renew_server(struct keeper *k)
 {
-    if (k->renewing || k->coming != COMING_DONE || has_flag(k, HANDOVER_ENDED) || !backoff_is_over(k->handover))
+    if (k->renewing || k->killed_at || k->coming != COMING_DONE || has_flag(k, HANDOVER_ENDED) ||
+        !backoff_is_over(k->handover) || handover_lingering(k->handover) > 0)
         return;
     log_info("server %d has lived for a minute: the next one has all tiers and peers again", (int)k->servers.server.id);
     k->renewing = true;
@@ -277,7 +265,7 @@ static void watch_server(struct keeper *k)
     k->killed_at = 0;
     while (!server_is_dead(k)) {
         keeper_turn(k, k->servers.server.pidfd);
-        if (clock_now() - atomic_load(&k->handover->started) > k->young)
+        if (is_serving(k) && clock_now() - atomic_load(&k->handover->started) > k->young)
             k->lived_at = clock_now();
         look_after(k);
         renew_server(k);
@@ -286,7 +274,7 @@ static void watch_server(struct keeper *k)
     /* The leader may be dead a moment before the others, and only when all are there is a status. */
     poll(&(struct pollfd){.fd = k->servers.server.pidfd, .events = POLLIN}, 1, TICK_MS);
     reap_children(k);
-    if (atomic_load(&k->handover->pulse.beats) > 0)
+    if (is_serving(k))
         stranded_forget(&k->stranded);
 }
 
@@ -294,14 +282,14 @@ static void watch_server(struct keeper *k)
 static bool await_start(struct keeper *k, uint64_t pause)
 {
     uint64_t end = clock_now() + pause;
-    while (clock_now() < end || !servers_may_start(&k->servers)) {
+    while (clock_now() < end || servers_lingering(&k->servers) == LINGERING_MOST) {
         if (!keeper_turn(k, -1)) {
             atomic_fetch_or(&k->handover->flags, HANDOVER_ENDED);
             return false;
         }
         keeper_tick(k);
         stranded_look(&k->stranded, k->lived_at);
-        if (clock_now() >= end)
+        if (handover_lingering(k->handover) == LINGERING_MOST)
             log_limited(LOG_LEVEL_ERROR, 60,
                         "%d killed servers cannot end (a disk or the source hangs): none is started", LINGERING_MOST);
     }
@@ -388,7 +376,7 @@ static int keeper_run(struct keeper *k)
             continue;
         }
         k->fault = ENDING_UNSEEN;
-        k->silent = 0;
+        watchdog_reset(&k->watchdog);
         watch_server(k);
         if (has_flag(k, HANDOVER_ENDED))
             return keeper_finish(k);
@@ -429,7 +417,7 @@ static void keeper_prepare(struct keeper *k)
     oom_protect(k->oom);
     const char *text = getenv("DEALFS_PATIENCE"); /* seconds; for tests */
     int patience = text && atoi(text) > 0 ? atoi(text) : SERVER_PATIENCE_S;
-    k->patience = SECOND_TICKS * patience;
+    k->watchdog.patience = 1000 * (unsigned)patience;
     k->young = (unsigned)patience * SECOND / YOUNG_PART;
     k->lived_at = clock_now();
     stranded_init(&k->stranded, k->handover, (unsigned)patience * SECOND);

@@ -16,7 +16,9 @@ fs_keeper_libkeeper_a_SOURCES = \
 	fs/keeper/stranded.c \
 	fs/keeper/stranded.h \
 	fs/keeper/takedown.c \
-	fs/keeper/takedown.h
+	fs/keeper/takedown.h \
+	fs/keeper/watchdog.c \
+	fs/keeper/watchdog.h
 
 pkglibexec_PROGRAMS += dealfs-keeper
 

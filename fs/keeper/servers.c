@@ -4,7 +4,6 @@
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/keeper/oom.h"
-#include "fs/wire/handover.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,24 +14,37 @@
 
 enum { ADOPT_TRIES = 100, BURY_MS = 100 };
 
-int servers_init(struct servers *s, const struct mount_config *config, struct handover *handover, const char *oom)
-{
-    *s = (struct servers){.config = config, .handover = handover, .oom = oom, .server = {0, -1, -1}, .status = -1};
-    return handover_find_program("dealfs-server", s->program, sizeof s->program);
-}
-
 /* --- adopt --- */
 
-/* The server with this number, if it is alive. The number is what its user says it is. */
+/* A server with this number that has not ended. The number is what its user says it is. */
+static bool watch_other(const struct servers *s, uint32_t server, struct process *p)
+{
+    if (process_watch((pid_t)server, p))
+        return false;
+    if (!process_belongs_to(p, s->config->owner_uid)) {
+        process_forget(p);
+        return false;
+    }
+    return true;
+}
+
 static bool watch_adopted(struct servers *s, uint32_t server)
 {
-    if (process_watch((pid_t)server, &s->server))
+    if (!watch_other(s, server, &s->server))
         return false;
-    if (process_is_dead(&s->server) || !process_belongs_to(&s->server, s->config->owner_uid)) {
+    if (process_is_dead(&s->server)) {
         process_forget(&s->server);
         return false;
     }
     return true;
+}
+
+int servers_init(struct servers *s, const struct mount_config *config, struct handover *handover, const char *oom)
+{
+    *s = (struct servers){.config = config, .handover = handover, .oom = oom, .server = {0, -1, -1}, .status = -1};
+    for (unsigned i = 0; i < LINGERING_MOST; i++) /* of the keeper before */
+        s->lingerers += watch_other(s, atomic_load(&handover->lingering[i]), &s->lingering[s->lingerers]);
+    return handover_find_program("dealfs-server", s->program, sizeof s->program);
 }
 
 /* The server of the keeper before, if it is alive; if not, one that is just being forked is no server any more. The
@@ -135,9 +147,10 @@ void servers_bury(struct servers *s)
     else
         s->lingering[s->lingerers++] = s->server;
     s->server = (struct process){0, -1, -1};
+    servers_lingering(s);
 }
 
-bool servers_may_start(struct servers *s)
+unsigned servers_lingering(struct servers *s)
 {
     for (unsigned i = 0; i < s->lingerers;) {
         if (!has_ended(&s->lingering[i], 0)) {
@@ -147,6 +160,7 @@ bool servers_may_start(struct servers *s)
         process_forget(&s->lingering[i]);
         s->lingering[i] = s->lingering[--s->lingerers];
     }
-    atomic_store(&s->handover->lingering, s->lingerers);
-    return s->lingerers < LINGERING_MOST;
+    for (unsigned i = 0; i < LINGERING_MOST; i++)
+        atomic_store(&s->handover->lingering[i], i < s->lingerers ? (uint32_t)s->lingering[i].id : 0);
+    return s->lingerers;
 }

@@ -6,12 +6,10 @@
 #include "fs/attach/config.h"
 #include "fs/base/process.h"
 #include "fs/wire/endings.h"
+#include "fs/wire/handover.h"
 
 #include <limits.h>
 
-enum { LINGERING_MOST = 4 /* while this many dead servers linger, no other one is started */ };
-
-struct handover;
 struct servers {
     const struct mount_config *config;
     struct handover *handover;
@@ -32,7 +30,7 @@ struct ending servers_ending(const struct servers *servers, enum ending_how faul
 bool servers_refused(const struct servers *servers);
 /* The server is dead, or was killed and does not die. */
 void servers_bury(struct servers *servers);
-/* False: LINGERING_MOST of them have not ended yet. */
-bool servers_may_start(struct servers *servers);
+/* How many of those have not ended yet, at most LINGERING_MOST: then no other one may be started. */
+unsigned servers_lingering(struct servers *servers);
 
 #endif

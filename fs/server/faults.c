@@ -52,6 +52,8 @@ static void fault_apply(const char *fault, const char *value)
 {
     if (strcmp(fault, "abort_start") == 0)
         abort();
+    while (strcmp(fault, "hang_start") == 0)
+        pause();
     if (strcmp(fault, "abort_init") == 0)
         faults.ops.init = aborting_init;
     if (strcmp(fault, "abort_read") == 0 && value) {

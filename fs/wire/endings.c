@@ -58,5 +58,8 @@ void ending_describe(const struct ending *e, char *text, size_t n)
     case ENDING_STUCK:
         snprintf(text, n, "was stuck, so it was replaced");
         break;
+    case ENDING_HUNG:
+        snprintf(text, n, "hung before it served (a disk or the source does not answer), so it was replaced");
+        break;
     }
 }

@@ -12,7 +12,8 @@ enum ending_how {
     ENDING_EXIT,   /* with status `number` */
     /* The keeper killed it: */
     ENDING_STOPPED, /* by SIGSTOP or the like, and it did not go on */
-    ENDING_STUCK,   /* no reader of it came back */
+    ENDING_STUCK,   /* no reader of it returned */
+    ENDING_HUNG,    /* before it served */
 };
 
 enum { ENDINGS_KEPT = 128, ENDINGS_LATELY_S = 600 };

@@ -14,7 +14,7 @@
 
 enum {
     MAGIC = 0x6465616c, /* "deal" */
-    FORM = 9,
+    FORM = 10,
     PAGE = 4096,
     FEED_OFFSET = PAGE + COUNTS_ROOM,
     FEED_ROOM = 2 << 20,
@@ -27,6 +27,14 @@ _Static_assert(sizeof(struct feed) <= FEED_ROOM, "the lanes follow it");
 static uint64_t control_offset(void)
 {
     return DATA_OFFSET + lane_size(DATA_SLOTS, DATA_ROOM);
+}
+
+unsigned handover_lingering(const struct handover *h)
+{
+    unsigned n = 0;
+    while (n < LINGERING_MOST && atomic_load(&h->lingering[n]))
+        n++;
+    return n;
 }
 
 static uint64_t whole_size(void)

@@ -63,6 +63,9 @@ struct pulse {
     _Atomic uint64_t oldest; /* since when the request of the data mount waits that waits longest; 0: none does */
 };
 
+/* A thread of theirs hangs in the kernel. While there are this many no other server is started. */
+enum { LINGERING_MOST = 4 };
+
 /* The numbers that a keeper and a server leave to those after them. The server's user can write all of it: a keeper
  * that is root goes by none of it but to do what that user could do as well. The lanes (fs/wire/lane.h), with the
  * requests themselves, follow it in the same memory. Everything in it may be cut off between any two stores by a kill
@@ -79,12 +82,12 @@ struct handover {
     struct staging staging;
     struct pulse pulse;
     struct endings endings;
-    _Atomic uint32_t standby;     /* process id: fs/keeper/standby.h */
-    _Atomic uint32_t level;       /* enum server_level, of the running server */
-    _Atomic uint32_t lingering;   /* killed servers that cannot end yet: a thread of theirs hangs in the kernel */
-    _Atomic uint64_t stranded;    /* requests that the keeper answered with EIO because no server lived */
-    _Atomic uint64_t stranded_at; /* the last one: nanoseconds, of the day's clock */
-    _Atomic uint64_t layout;      /* first bytes of the digest of the newest layout; 0: there was no world */
+    _Atomic uint32_t standby;                   /* process id: fs/keeper/standby.h */
+    _Atomic uint32_t level;                     /* enum server_level, of the running server */
+    _Atomic uint32_t lingering[LINGERING_MOST]; /* killed servers that cannot end yet: process ids, then zeros */
+    _Atomic uint64_t stranded;                  /* requests that the keeper answered with EIO because no server lived */
+    _Atomic uint64_t stranded_at;               /* the last one: nanoseconds, of the day's clock */
+    _Atomic uint64_t layout; /* first bytes of the digest of the newest layout; 0: there was no world */
 };
 
 struct feed;
@@ -96,6 +99,7 @@ enum { COUNTS_ROOM = 64 << 10 };
  * form (a server of another version). */
 int handover_open(bool create, struct handover **handover);
 void handover_close(struct handover *handover);
+unsigned handover_lingering(const struct handover *handover); /* how many */
 void *handover_counts(struct handover *handover); /* COUNTS_ROOM bytes, zeros at first: what the store has counted */
 struct feed *handover_feed(struct handover *handover); /* fs/wire/feed.h */
 struct lane *handover_data(struct handover *handover);

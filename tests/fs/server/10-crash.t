@@ -80,6 +80,7 @@ class Mount:
     keeper = property(lambda self: self.number(LAYOUT['keeper']))
     server = property(lambda self: self.number(LAYOUT['server']))
     generation = property(lambda self: self.number(LAYOUT['generation']))
+    lingering = property(lambda self: self.number(LAYOUT['lingering']))
     answered = property(lambda self: self.number(self.lane('data') + LAYOUT['answered'], 'Q'))
 
     def slots_in_use(self):
@@ -465,18 +466,20 @@ def poison(base, tree):
     m.take_down()
 
 
+def hangs(pid):
+    """A thread of it waits in the kernel."""
+    for task in os.listdir(f'/proc/{pid}/task'):
+        with open(f'/proc/{pid}/task/{task}/stat') as f:
+            if f.read().rsplit(')', 1)[1].split()[0] == 'D':
+                return True
+    return False
+
+
 def stuck(base, tree):
     m = Mount(base, tree, 'stuck', faults='stuck_lookup=stuck@1')
     asker = spawn(lambda: os.stat(os.path.join(m.path, 'stuck')).st_size == 5000)
     first = m.server
-
-    def hung():
-        for task in os.listdir(f'/proc/{first}/task'):
-            with open(f'/proc/{first}/task/{task}/stat') as f:
-                if f.read().rsplit(')', 1)[1].split()[0] == 'D':
-                    return True
-        return False
-    ok(wait_for(hung), 'a thread of the server hangs in the kernel, waiting for itself')
+    ok(wait_for(lambda: hangs(first)), 'a thread of the server hangs in the kernel, waiting for itself')
     readers = Readers(m, tree, 2)
     began = time.monotonic()
     ok(m.kill_server(), 'killed, it is replaced')
@@ -485,6 +488,40 @@ def stuck(base, tree):
     ok(wait_for(lambda: not os.path.exists(f'/proc/{first}')), 'then the old one can die')
     reads, errors = readers.finish()
     ok(not errors and reads > 0, 'other readers do not notice')
+    m.take_down()
+
+
+def hangs_at_start(base, tree):
+    """Servers that hang before they serve are replaced, each by one that does without more."""
+    m = Mount(base, tree, 'hang', faults='hang_start@2,hang_start@3', minute=60, patience=2)
+    kill(m.server)
+    began = time.monotonic()
+    result, took = attempt(os.path.join(m.path, 'd1/f5')), time.monotonic() - began
+    ok(result in ('ok', 'EIO') and took < 12,
+       f'two servers hang at their start: a reader waits {took:.1f} s ({result})')
+    ok(m.generation == 4 and all_right(m.path, tree), 'the third one serves')
+    ok(m.healthy('hung before it served') and m.healthy('without other nodes:'),
+       'health has how, and what it does without')
+    m.take_down()
+
+
+def lingers(base, tree):
+    """A keeper knows of killed servers that the keeper before could not end."""
+    programs = Programs(base, 'linger')
+    m = Mount(base, tree, 'linger', faults='stuck_lookup=stuck@1', keeper=programs.keeper)
+    asker = spawn(lambda: os.stat(os.path.join(m.path, 'stuck')).st_size == 5000)
+    first, keeper = m.server, m.keeper
+    ok(wait_for(lambda: hangs(first)), 'a thread of the server hangs in the kernel')
+    programs.break_server('/bin/false')
+    kill(first)
+    ok(wait_for(lambda: m.lingering == first), 'killed, it lingers')
+    kill(keeper)
+    wait_for(lambda: m.keeper not in (0, keeper))
+    generation = m.generation
+    wait_for(lambda: m.generation > generation + 1)
+    ok(m.lingering == first, 'the next keeper watches it as well')
+    programs.mend_server()
+    ok(outcome(asker) == 'ok' and wait_for(lambda: m.lingering == 0), 'until it has ended')
     m.take_down()
 
 
@@ -552,7 +589,7 @@ def main():
     ordinary.extend(n for n in tree.content if '/' in n)
     wanted = sys.argv[1:]
     for test in (survives_under_load, waiting_requests_survive, init_is_replayed, gives_up, outlives_deaths,
-                 dies_of_each_answer, no_server_lives, poison, stuck, both_killed,
+                 dies_of_each_answer, no_server_lives, poison, stuck, hangs_at_start, lingers, both_killed,
                  life_line, ways_to_unmount, signals_are_ignored):
         if not wanted or test.__name__ in wanted:
             try:

@@ -37,11 +37,13 @@ static int layout(void)
 {
     static struct handover h;
     printf("{\"keeper\":%zu,\"server\":%zu,\"generation\":%zu,\"flags\":%zu,\"failures\":%zu,\"data_lane\":%zu,"
-           "\"control_lane\":%zu,\"count\":%zu,\"slots\":%zu,\"slot\":%zu,\"init\":%zu,\"answered\":%zu}\n",
+           "\"control_lane\":%zu,\"count\":%zu,\"slots\":%zu,\"slot\":%zu,\"init\":%zu,\"answered\":%zu,"
+           "\"lingering\":%zu}\n",
            offsetof(struct handover, keeper), offsetof(struct handover, server), offsetof(struct handover, generation),
            offsetof(struct handover, flags), offsetof(struct handover, failures), offset_of(&h, handover_data(&h)),
            offset_of(&h, handover_control(&h)), offsetof(struct lane, count), offsetof(struct lane, slots),
-           sizeof(struct slot), offsetof(struct lane, init), offsetof(struct lane, answered));
+           sizeof(struct slot), offsetof(struct lane, init), offsetof(struct lane, answered),
+           offsetof(struct handover, lingering));
     return 0;
 }
 
