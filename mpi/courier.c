@@ -180,6 +180,8 @@ int main(int argc, char **argv)
     if (error)
         return error == -EINVAL ? STATUS_USAGE : STATUS_FAILED;
     tune_mpi(&c.arguments);
+    if (c.arguments.uid && process_leave_keyring()) /* MPI's threads have that of the one that makes them */
+        return STATUS_FAILED;
     if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
         return STATUS_FAILED;
     error = become_owner(&c.arguments);

@@ -48,7 +48,7 @@ static void end_line(struct listener *l)
     if (!l->text.length)
         return;
     pass_line_on(l);
-    str_add(&l->last, l->text.data, l->text.length);
+    str_add_printable(&l->last, l->text.data, l->text.length);
     str_clear(&l->text);
 }
 
@@ -100,10 +100,7 @@ static _Noreturn void execute_words(const char *words, size_t n, const int given
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     char **all = calloc(n + 1, sizeof *all);
-    int error = !all || null < 0 || dup2(said, 2) < 0 || dup2(null, 0) < 0 ||
-                        (isatty(1) && dup2(said, 1) < 0) /* root's terminal is not for another user */
-                    ? -errno
-                    : 0;
+    int error = !all || null < 0 || dup2(said, 2) < 0 || dup2(null, 0) < 0 || dup2(said, 1) < 0 ? -errno : 0;
     if (!error) {
         size_t count = 0;
         for (size_t at = 0; at < n; at += strlen(words + at) + 1)
@@ -175,7 +172,7 @@ static _Noreturn void be_helper(const struct arguments *a, int socket)
     close(TALK_FD);
     close_range(MOUNTER_FD + 1, HIGH_FD - 1, 0);
     close_range(HIGH_FD + 1, ~0u, 0);
-    if (a->uid && process_become((uid_t)a->uid, (gid_t)a->gid))
+    if (a->uid && (process_leave_environment((uid_t)a->uid) || process_become((uid_t)a->uid, (gid_t)a->gid)))
         _exit(1);
     while (message_receive(HIGH_FD, &kind, &request, &n, fds) == 0) {
         answer_request(request, n, fds);

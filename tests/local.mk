@@ -36,6 +36,7 @@ UNIT_TESTS = \
 	tests/fs/base/test-hash \
 	tests/fs/base/test-json \
 	tests/fs/base/test-log \
+	tests/fs/base/test-process \
 	tests/fs/base/test-size \
 	tests/fs/base/test-str \
 	tests/fs/base/test-thread \

@@ -50,8 +50,10 @@ static int become_user(const struct live *live, const char **control)
 int client_become(struct live *live)
 {
     const char *control;
-    int error = become_user(live, &control);
+    int error = geteuid() == 0 && live->uid != 0 ? process_leave_environment(live->uid) : 0;
 
+    if (!error)
+        error = become_user(live, &control);
     if (error)
         return command_fail("%s: become its user (uid %u): %s", live->mountpoint, (unsigned)live->uid,
                             strerror(-error));

@@ -186,7 +186,9 @@ int split_become(struct start *s, struct str *why)
 {
     if (!s->owner.another)
         return 0;
-    int error = process_become(s->owner.uid, s->owner.gid);
+    int error = process_leave_environment(s->owner.uid);
+    if (!error)
+        error = process_become(s->owner.uid, s->owner.gid);
     if (error) {
         str_addf(why, "become user %s: %s", s->owner.name, strerror(-error));
         return error;

@@ -7,6 +7,7 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <linux/capability.h>
+#include <linux/keyctl.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -172,12 +173,23 @@ void process_ignore_signals(void)
         signal(ignored[i], SIG_IGN);
 }
 
+/* A session keyring outlives setuid(2), and may have root's keys. The new one has none. EPERM: a container's filter
+ * keeps keyctl(2) from all of its processes. Of this thread, and of those that it makes. */
+int process_leave_keyring(void)
+{
+    long keyring = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+    return keyring < 0 && errno != ENOSYS && errno != EPERM ? -errno : 0;
+}
+
 int process_become(uid_t uid, gid_t gid)
 {
     if (geteuid() != 0 || (uid == 0 && gid == getegid()))
         return 0;
+    int error = process_leave_keyring();
+    if (error)
+        return error;
     struct passwd *user = getpwuid(uid);
-    int error = user ? initgroups(user->pw_name, gid) : setgroups(1, &gid);
+    error = user ? initgroups(user->pw_name, gid) : setgroups(1, &gid);
     return error || setgid(gid) || setuid(uid) ? -errno : 0;
 }
 
@@ -195,30 +207,49 @@ int process_become_mounter(uid_t uid, gid_t gid)
     return syscall(SYS_capset, &header, data) ? -errno : 0;
 }
 
-static bool is_launchers(const char *variable)
+static bool begins_with_one_of(const char *variable, const char *const prefixes[])
 {
-    static const char *const prefixes[] = {"OMPI_", "ORTE_", "PMIX_", "PMI_", "PRTE_", "HYDRA_", "HYDI_"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
+    for (; *prefixes; prefixes++)
+        if (strncmp(variable, *prefixes, strlen(*prefixes)) == 0)
             return true;
     return false;
+}
+
+static bool is_launchers(const char *variable)
+{
+    static const char *const prefixes[] = {"OMPI_", "ORTE_", "PMIX_", "PMI_", "PRTE_", "HYDRA_", "HYDI_", NULL};
+    return begins_with_one_of(variable, prefixes);
+}
+
+static bool is_private(const char *variable)
+{
+    static const char *const public[] = {
+        "PATH=",          "LD_LIBRARY_PATH=", "LANG=",   "LC_",           "TZ=",
+        "TMPDIR=",        "SLURM_TMPDIR=",    "DEALFS_", "ASAN_OPTIONS=", "TSAN_OPTIONS=",
+        "UBSAN_OPTIONS=", "LSAN_OPTIONS=",    NULL};
+    return !begins_with_one_of(variable, public);
+}
+
+static void drop_variables(bool (*drop)(const char *variable))
+{
+    char **kept = environ;
+    for (char **v = environ; *v; v++)
+        if (!drop(*v))
+            *kept++ = *v;
+    *kept = NULL;
+}
+
+int process_leave_environment(uid_t uid)
+{
+    struct passwd *user = getpwuid(uid);
+    drop_variables(is_private);
+    return user && (setenv("HOME", user->pw_dir, 1) || setenv("USER", user->pw_name, 1)) ? -errno : 0;
 }
 
 void process_leave_launcher(void)
 {
     unsigned long all[CPUS / (8 * sizeof(unsigned long))];
-    char name[256];
-    for (char **v = environ; *v;) {
-        size_t n = strcspn(*v, "=");
-        if (!is_launchers(*v) || n >= sizeof name) {
-            v++;
-            continue;
-        }
-        memcpy(name, *v, n);
-        name[n] = '\0';
-        if (unsetenv(name)) /* else the next one comes to its place */
-            v++;
-    }
+    drop_variables(is_launchers);
     memset(all, 0xff, sizeof all); /* the kernel leaves those that the control group has */
     syscall(SYS_sched_setaffinity, 0, sizeof all, all);
 }

@@ -39,7 +39,12 @@ void process_ignore_signals(void);
 
 /* To go on as a user, with the groups that the system knows of it; what is not root is left as it is. */
 int process_become(uid_t uid, gid_t gid);
-/* The same, but that root may still mount and pass any directory: to name what lies in a FUSE mount that lets nobody in
+/* Before a program of the user's is executed, who can read its variables: only those stay that dealfs, its libraries
+ * and the locale use; HOME and USER are the user's. No other thread may run. */
+int process_leave_environment(uid_t uid);
+/* process_become does so, for its own thread: a program with threads does it before it makes them. */
+int process_leave_keyring(void);
+/* The same as process_become, but that root may still mount and pass any directory: to name what lies in a FUSE mount that lets nobody in
  * but its user. */
 int process_become_mounter(uid_t uid, gid_t gid);
 /* What is started from here on is nobody's rank any more, and may use every processor that the control group has:

@@ -49,8 +49,32 @@ users() { # whose processes of a kind are
 
 # --- a world, and a second one over the mounts ---
 
+# While it waits for the lock, the user writes to where the command of his that mounts says what there is to say.
+as_user python3 -c '
+import fcntl, os, sys
+state = sys.argv[1]
+os.mkdir(state, 0o700)
+lock = open(state + "/lock", "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+open(state + "/ready", "w")
+written = set()
+while len(written) < 2:
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = open(f"/proc/{process}/cmdline", "rb").read().split(b"\0")
+            if os.stat("/proc/" + process).st_uid != os.getuid() or words[1:2] != [b"mount"]:
+                continue
+            for number in 1, 2:
+                open(f"/proc/{process}/fd/{number}", "w").write("\33]0;evil\7\n")
+                written.add(number)
+        except OSError:
+            pass' "$own/state0" &
+tap_pids+=($!)
+wait_for 10 test -e "$own/state0/ready"
 options=owner=$mount_user,ram=16M,state=$own/state%r
 ok 'root mounts two nodes for a user' launch mount -o "$options" "$src" "$own/node%r"
+is 'no escapes of his get to the terminal' "$(tr -cd '\33' <"$tmp/world.log")" ''
+like 'but as text' "$(cat "$tmp/world.log")" 'x1b]0;evil'
 for process in keeper server courier; do
     is "the user's: $process" "$(users $process)" $mount_user
 done

@@ -29,7 +29,9 @@ another() { local now; now=$(pid_of "$1"); [ -n "$now" ] && [ "$now" != "$2" ]; 
 
 # --- the state directory is his ---
 
-ok 'mount for a user' up
+ROOTS_SECRET=x LC_TIME=C ok 'mount for a user' up
+is 'no variable of root but those that it needs' "$(tr '\0' '\n' <"/proc/$(pid_of keeper)/environ" |
+    grep -E '^(ROOTS_SECRET|HOME|LC_TIME)=' | sort)" "HOME=$(getent passwd $mount_user | cut -d: -f6)"$'\n'LC_TIME=C
 ok 'the user reads' as_user diff -r -x .dealfs "$src" "$mnt"
 is 'the keeper is the user' "$(stat -c %u "/proc/$(pid_of keeper)")" "$mount_user"
 is 'one process is root' "$(stat -c %u "/proc/$(pid_of mounter)")" 0
