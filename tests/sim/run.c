@@ -80,6 +80,8 @@ static void play_world(const struct sim_options *o, const char *directory)
         node_stop(&sim_nodes[i]);
 }
 
+void __gcov_dump(void) __attribute__((weak)); /* with CFLAGS=--coverage: _exit does not */
+
 static void run_child(const struct sim_options *o, const char *directory, int out)
 {
     char path[256];
@@ -94,6 +96,8 @@ static void run_child(const struct sim_options *o, const char *directory, int ou
     play_world(o, directory);
     r = (struct result){sim_digest(), sim_switches(), sim_now()};
     sim_end();
+    if (__gcov_dump)
+        __gcov_dump();
     _exit(write(out, &r, sizeof r) == sizeof r ? 0 : 1);
 }
 
