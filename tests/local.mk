@@ -249,35 +249,35 @@ tests_sim_run_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS) \
 	-Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=file_write_atomic \
 	-Wl,--wrap=turn_wait -Wl,--wrap=world_save
 
-# Those that begin with `exclusive world`.
+# Those of sh-world, the longest first.
 WORLD_TESTS = \
-	tests/cases/20-world.t \
-	tests/cases/21-uneven.t \
+	tests/cases/25-network.t \
+	tests/cases/40-storm.t \
 	tests/cases/22-loss.t \
-	tests/cases/23-rejoin.t \
-	tests/cases/24-refused.t \
-	tests/cases/26-slurm.t \
-	tests/cases/27-show.t \
+	tests/cases/36-partial.t \
+	tests/cases/72-resize-world.t \
 	tests/cases/28-many.t \
 	tests/cases/29-redeal.t \
-	tests/cases/30-move.t \
+	tests/cases/33-train.t \
+	tests/cases/24-refused.t \
+	tests/cases/41-peers.t \
+	tests/cases/21-uneven.t \
 	tests/cases/30-turn.t \
+	tests/cases/37-move-loss.t \
+	tests/cases/32-examples.t \
+	tests/cases/20-world.t \
+	tests/cases/23-rejoin.t \
+	tests/cases/27-show.t \
+	tests/cases/30-move.t \
 	tests/cases/31-lists-world.t \
 	tests/cases/31-plan-world.t \
-	tests/cases/32-examples.t \
-	tests/cases/33-train.t \
 	tests/cases/34-calibrate.t \
 	tests/cases/35-move.t \
-	tests/cases/36-partial.t \
-	tests/cases/37-move-loss.t \
 	tests/cases/38-exchange.t \
-	tests/cases/40-storm.t \
-	tests/cases/41-peers.t \
 	tests/cases/42-versions.t \
 	tests/cases/43-owner.t \
 	tests/cases/50-rewritten-world.t \
 	tests/cases/64-readme.t \
-	tests/cases/72-resize-world.t \
 	tests/cases/73-join-users.t \
 	tests/cases/75-resize-room.t \
 	tests/cases/76-resize-damage.t \
@@ -285,7 +285,7 @@ WORLD_TESTS = \
 	tests/cases/83-feed-nodes.t
 
 SCRIPT_TESTS = \
-	tests/cases/25-network.t \
+	tests/cases/26-slurm.t \
 	tests/cases/13-care.t \
 	tests/fs/server/10-crash.t \
 	tests/fuzz.t \
@@ -412,10 +412,11 @@ check_PROGRAMS += $(UNIT_TESTS) $(TEST_TOOLS)
 # The long ones begin first.
 TESTS = $(WORLD_TESTS) $(SCRIPT_TESTS) $(UNIT_TESTS)
 
-# Worlds run one at a time (`exclusive world`). Each of their tests follows the one before it, so that none of make's
-# jobs waits for another one.
+# At most two worlds run at a time, each of as many processes as many machines have: their tests follow the one before
+# the one before them, so that none of make's jobs waits.
 WORLD_LOGS = $(filter $(WORLD_TESTS:.t=.log),$(TEST_LOGS))
-$(foreach log,$(WORLD_LOGS),$(eval $(log): | $(world_before))$(eval world_before = $(log)))
+$(foreach log,$(WORLD_LOGS),$(eval $(log): | $(world_2)) \
+	$(eval world_2 := $(world_1)) $(eval world_1 := $(log)))
 
 EXTRA_DIST += \
 	$(WORLD_TESTS) \
@@ -532,17 +533,23 @@ TSAN_TESTS = \
 
 SUB_BUILD = SOURCES='$(DISTFILES)' $(srcdir)/tests/lib/sub-build '$(abs_top_srcdir)'
 
-.PHONY: check-sanitizers check-asan check-tsan
-check-sanitizers: check-asan
-	@$(MAKE) $(AM_MAKEFLAGS) check-tsan
+.PHONY: check-sanitizers check-asan check-tsan built-asan built-tsan
+check-sanitizers: check-asan check-tsan
 
-check-asan:
+# Beside `make check` in its pauses; the tests begin sooner then.
+built-asan:
 	@$(SUB_BUILD) build-asan --enable-sanitizer=address CC='$(CC)'
+	@nice $(MAKE) $(AM_MAKEFLAGS) -C build-asan check TESTS=
+
+built-tsan:
+	@$(SUB_BUILD) build-tsan --enable-sanitizer=thread CC='$(CC)'
+	@nice $(MAKE) $(AM_MAKEFLAGS) -C build-tsan check TESTS=
+
+check-asan: built-asan
 	@TEST_SANITIZER=1 ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 KILLS=30 \
 	    $(MAKE) $(AM_MAKEFLAGS) -C build-asan check TESTS='$(ASAN_TESTS)'
 
-check-tsan:
-	@$(SUB_BUILD) build-tsan --enable-sanitizer=thread CC='$(CC)'
+check-tsan: built-tsan
 	@TEST_SANITIZER=1 TSAN_OPTIONS=second_deadlock_stack=1:suppressions=$(abs_top_srcdir)/tests/lib/tsan.supp \
 	    $(MAKE) $(AM_MAKEFLAGS) -C build-tsan check TESTS='$(TSAN_TESTS)'
 

@@ -42,10 +42,10 @@ executable() {
     done
 }
 of_worlds() {
-    diff <(files -name '*.t' -exec grep -lx 'exclusive world' {} +) \
+    diff <(files -name '*.t' -exec grep -l '^\. .*/tests/lib/sh-world' {} +) \
         <(sed -n '/^WORLD_TESTS/,/[^\\]$/p' tests/local.mk | grep -o 'tests/.*[.]t' | sort)
 }
-ok 'tests that run one at a time are listed as such' of_worlds
+ok 'tests of worlds are listed as such' of_worlds
 mapfile -t scripts < <(files -name '*.t')
 ok 'every script test can be executed' executable bootstrap .ci/run tests/tidy "${scripts[@]}"
 

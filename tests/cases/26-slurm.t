@@ -15,7 +15,6 @@ require munged slurmctld slurmd srun sbatch scontrol unshare ip
 # Open MPI does not use the loopback device.
 ip link set lo up && ip link add node type veth peer name other && ip address add 10.98.0.1/24 dev node &&
     ip link set node up && ip link set other up || plan_skip 'no network device'
-exclusive world
 
 src=$tmp/src
 make_files "$src" 80 60000

@@ -5,7 +5,6 @@
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_fuse
-exclusive world
 
 src=$tmp/src nodes=(0 1 2) files=90
 make_compressible() { # directory, files: of 400,000 bytes each that compress to less than a half

@@ -4,7 +4,6 @@
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_fuse
-exclusive world
 
 src=$tmp/src
 mkdir -p "$src/a"

@@ -5,7 +5,6 @@
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_fuse
 require python3
-exclusive world
 
 cat >"$tmp/make.py" <<'END'
 import os, sys

@@ -5,7 +5,6 @@
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_fuse
 require python3
-exclusive world
 examples=$top_srcdir/etc/examples
 export PYTHONDONTWRITEBYTECODE=1
 python=/usr/bin/python3

@@ -10,7 +10,6 @@ require_fuse
 python=/usr/bin/python3
 $python -c 'import torch, torchvision, numpy' 2>/dev/null ||
     plan_skip 'python3-torch, python3-torchvision or python3-numpy is not installed'
-exclusive world
 export examples=$top_srcdir/etc/examples PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo
 
 # Classes that can be told by their colour, with noise. The last batch is smaller; it is filled up to what ranks divide,

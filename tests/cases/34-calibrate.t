@@ -5,7 +5,6 @@
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_fuse
 require python3
-exclusive world
 
 # Pictures of the demo's codec would do; PIL is what tests have. One name with an escape.
 src=$tmp/src mnt=$tmp/alone

@@ -7,7 +7,6 @@
 require_fuse
 python=/usr/bin/python3
 $python -c 'import torch, numpy' 2>/dev/null || plan_skip 'python3-torch or python3-numpy is not installed'
-exclusive world
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 training=$top_srcdir/tests/figures/training.py
 

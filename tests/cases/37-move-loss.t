@@ -5,7 +5,6 @@
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_fuse
-exclusive world
 
 src=$tmp/src all=(0 1 2 3)
 for size in 20000 60000 120000; do make_files "$src/s$size" 48 $size; done

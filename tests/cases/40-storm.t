@@ -6,7 +6,6 @@
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_fuse
-exclusive world
 
 src=$tmp/src
 make_files "$src" 120 150000

@@ -5,7 +5,6 @@
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_fuse
 require strace python3
-exclusive world
 user_setup
 cp "$top_builddir"/dealfs-{courier,resizer} "$tmp/bin"
 src=$tmp/src own=$tmp/user/own

@@ -5,7 +5,6 @@
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_fuse
-exclusive world
 
 block() { # a language, a pattern of a line: the block of code with such a line, with the paths of this test
     awk -v language="$1" -v pattern="$2" '

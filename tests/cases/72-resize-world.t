@@ -5,7 +5,6 @@
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_root
 require_fuse
-exclusive world
 pictures=$top_builddir/tests/fs/image/pictures
 src=$tmp/src
 count=30

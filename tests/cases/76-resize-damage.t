@@ -6,7 +6,6 @@
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_root
 require_fuse
-exclusive world
 pictures=$top_builddir/tests/fs/image/pictures
 src=$tmp/src
 "$pictures" make "$src" 40 || bail_out 'no pictures'

@@ -6,7 +6,6 @@
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_root
 require_fuse
-exclusive world
 
 src=$tmp/src faults=$tmp/faults files=150
 make_files "$src" $files 60000

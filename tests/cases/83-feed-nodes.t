@@ -5,7 +5,6 @@
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
 require_fuse
-exclusive world
 
 src=$tmp/src faults=$tmp/faults files=288
 make_files "$src" $files 40000
