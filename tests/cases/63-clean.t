@@ -170,14 +170,14 @@ ram_of() { value "$mnt" ram.capacity; }
 ok 'mount' dealfs mount "$src" "$mnt"
 ram=$(ram_of)
 ok 'unmount' dealfs umount "$mnt"
-for i in 1 2 3 4 5 6 7 8; do
+for _ in 1 2 3 4 5 6 7 8; do
     setpriv --reuid=65534 --regid=65534 --clear-groups "$tmp/bin/dealfs-keeper" "$tmp/fake" -f /dev/null \
         >/dev/null 2>&1 &
     fakes+=($!)
 done
 # Programs that make their process root's: a link to one can have any name.
 mkdir "$tmp/setuid" && cp "$tmp/bin/dealfs-keeper" "$tmp/setuid" && chmod 4755 "$tmp/setuid/dealfs-keeper"
-for i in 1 2 3 4 5 6 7 8; do
+for _ in 1 2 3 4 5 6 7 8; do
     setpriv --reuid=65534 --regid=65534 --clear-groups "$tmp/setuid/dealfs-keeper" "$tmp/fake" -f /dev/null \
         >/dev/null 2>&1 &
     fakes+=($!)
