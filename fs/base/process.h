@@ -44,8 +44,8 @@ int process_become(uid_t uid, gid_t gid);
 int process_leave_environment(uid_t uid);
 /* process_become does so, for its own thread: a program with threads does it before it makes them. */
 int process_leave_keyring(void);
-/* The same as process_become, but that root may still mount and pass any directory: to name what lies in a FUSE mount that lets nobody in
- * but its user. */
+/* The same as process_become, but that root may still mount and pass any directory: to name what lies in a FUSE
+ * mount that lets nobody in but its user. */
 int process_become_mounter(uid_t uid, gid_t gid);
 /* What is started from here on is nobody's rank any more, and may use every processor that the control group has:
  * mpirun pins a process to a core, and children inherit that. */
