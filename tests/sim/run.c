@@ -80,7 +80,7 @@ static void play_world(const struct sim_options *o, const char *directory)
         node_stop(&sim_nodes[i]);
 }
 
-void __gcov_dump(void) __attribute__((weak)); /* with CFLAGS=--coverage: _exit does not */
+void __gcov_dump(void) __attribute__((weak)); /* _exit does not: HACKING.md */
 
 static void run_child(const struct sim_options *o, const char *directory, int out)
 {
