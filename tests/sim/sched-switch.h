@@ -4,7 +4,7 @@
  * switch by the kernel. On x86-64 there is a way that is 25 times faster: the kernel thread that called hand_begin
  * runs all threads. It switches the stack and the register FS, which points to the thread's own memory (errno,
  * _Thread_local, pthread_self), so that code cannot tell the difference; only gettid would. The kernel's threads of the
- * others sleep for good. DEALFS_SIM_FUTEX=1 chooses the first way, for gdb and valgrind. */
+ * others sleep for good. DEALFS_SIM_FUTEX=1 chooses the first way, for gdb. */
 #ifndef TESTS_SIM_SCHED_SWITCH_H
 #define TESTS_SIM_SCHED_SWITCH_H
 
