@@ -250,7 +250,7 @@ static void load_old(struct resizer *r)
     struct derived *old = NULL;
 
     if (fd >= 0)
-        derived_open(fd, &old); /* what is damaged is made anew */
+        derived_open(fd, &old); /* what is damaged is made again */
     derived_adopt(r->derived, old, OUTCOME_LASTING);
     derived_close(old);
 }

@@ -8,7 +8,7 @@
 
 struct disk;
 
-/* `callers`: so many of their threads may wait at once; the others' reads are queued. */
+/* `callers`: how many of their threads may wait at once; the others' reads are queued. */
 int disk_create(struct store *store, int callers, struct disk **disk);
 void disk_stop(struct disk *disk); /* every read is ended with -ESHUTDOWN, and every later one refused so */
 void disk_join(struct disk *disk); /* stops, and waits until it asks the loader for nothing more; NULL: nothing */

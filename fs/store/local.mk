@@ -28,7 +28,7 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/reclaim.h \
 	fs/store/restore.c \
 	fs/store/restore.h \
-	fs/store/rocks-anew.c \
+	fs/store/rocks-open.c \
 	fs/store/rocks-inside.h \
 	fs/store/rocks-note.c \
 	fs/store/rocks-table.c \

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { BESIDE_A_VALUE = 128 }; /* at most so many bytes lie between two values that are read at once */
+enum { BESIDE_A_VALUE = 128 }; /* most bytes between two values that are read at once */
 
 #define ROUND_UP(n) (((n) + POOL_ALIGN - 1) / POOL_ALIGN * POOL_ALIGN)
 const size_t pool_bytes[POOL_SIZES] = {

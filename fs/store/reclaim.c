@@ -12,13 +12,13 @@
 #include <stdlib.h>
 
 enum {
-    WORN_PART = 4,    /* worth moving when one of so many bytes is dead */
-    LEAST_PART = 256, /* where room is wanted: one of so many */
-    CHOSEN = 64,      /* at most so many segments become one at once */
+    WORN_PART = 4,    /* worth moving when one byte of this number is dead */
+    LEAST_PART = 256, /* the same where room is wanted */
+    CHOSEN = 64,      /* most segments that become one at once */
     SMALL_PART = 16,  /* a segment is small when it has at most this part of what one can have */
     MANY_SMALL = 32,
     PART_VALUES = PIECE_BYTES / VALUE_BYTES,
-    BETWEEN = 128, /* at most so many bytes lie between two values */
+    BETWEEN = 128, /* most bytes between two values */
     BUFFER = (PART_VALUES * (VALUE_MOST + BETWEEN) / SEGMENT_FILE_ALIGN + 3) * SEGMENT_FILE_ALIGN,
 };
 

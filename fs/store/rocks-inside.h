@@ -44,7 +44,7 @@ int rocks_create(const struct rocks_config *config, struct rocks **rocks);
 int rocks_open_listed(struct rocks *r, struct str *why);
 
 int rocks_open_path(const struct rocks *r, const char *path); /* a descriptor for rocks_read, or -errno */
-char *rocks_buffer(uint64_t bytes);                           /* for rocks_read of so many; NULL: no memory */
+char *rocks_buffer(uint64_t bytes);                           /* for rocks_read of `bytes`; NULL: no memory */
 
 /* Can RocksDB read of this file, of a segment, what it reads by itself when it opens its database, and with `data` also
  * when it takes the file in? 0; -EBADMSG: it is damaged; else why that cannot be said. */

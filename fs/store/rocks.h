@@ -26,7 +26,7 @@ struct rocks_writer;
 struct rocks_config {
     const char *directory; /* the database is DIRECTORY/db-2, files under construction DIRECTORY/new-* */
     bool ram;              /* its files are mapped; else they are read, directly where the file system can */
-    uint64_t segments;     /* about so many are to be expected */
+    uint64_t segments;     /* the expected number of segments */
     int note;              /* the tier's lock file: what is being taken in is noted there */
 };
 
@@ -37,12 +37,12 @@ static inline bool rocks_is_damage(int error)
     return error == -EBADMSG || error == -ENOENT;
 }
 
-/* A database whose lists are damaged is made anew from the segments that are there. Those that are damaged are dropped,
+/* A database whose lists are damaged is rebuilt from the segments that are there. Those that are damaged are dropped,
  * and so are those of which the process before this one died. -EBUSY: another process, or this one, has it open. Else
  * the errno of what failed; `why` has RocksDB's words for it. */
 int rocks_open(const struct rocks_config *config, struct rocks **rocks, struct str *why);
 void rocks_close(struct rocks *rocks);
-uint64_t rocks_overhead(uint64_t segments); /* at most so many bytes beside the segments' files */
+uint64_t rocks_overhead(uint64_t segments); /* most bytes in addition to the segments' files */
 
 /* Each file that is there, as one segment; `whole` is false where it cannot be one. */
 struct rocks_file {

@@ -10,7 +10,7 @@
 
 #include "fs/store/stock.h"
 
-enum { STAGINGS = 3 }; /* a tier has at most so many: one filled, one stored, one between */
+enum { STAGINGS = 3 }; /* the most that a tier has: one filled, one stored, one between */
 
 struct tier_rooms {
     struct stock *stock;

@@ -32,7 +32,7 @@ struct store_config {
      * what is in there. NULL: from nothing. */
     void *counts;
     struct feed_served *served; /* fs/wire/feed.h: where reads that are `fed` are counted. NULL: in memory of its own */
-    int disk_callers;           /* so many threads that call store_read may wait for an SSD at once */
+    int disk_callers;           /* how many threads in store_read may wait for an SSD at once */
     /* For tests: fault layers, separated by semicolons, each a specification as in fs/store/fault.c; over the source,
      * or where it begins with on=ram, on=ssd or on=source over that. NULL: none */
     const char *faults;

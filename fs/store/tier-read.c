@@ -6,7 +6,7 @@
 #include "fs/base/log.h"
 #include "fs/store/unpack.h"
 
-enum { GAP = 4096 }; /* so many bytes between two values are read with them */
+enum { GAP = 4096 }; /* bytes between two values that are read with them, at most */
 
 struct span_read {
     struct stock *stock;

@@ -21,7 +21,7 @@ struct tier {
     int reclaim_error; /* of the last one */
     bool cramped;      /* some want room, */
     uint64_t squeezes; /* so often it was looked for, */
-    uint64_t squeezed; /* and the last time so many bytes became free */
+    uint64_t squeezed; /* and how many bytes the last one freed */
 };
 
 int tier_create(enum tier_name name, const struct tier_config *config, struct map *map, struct pool *pool,

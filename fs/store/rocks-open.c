@@ -1,11 +1,11 @@
-/* Opening a database. One whose lists (CURRENT, MANIFEST) are damaged or lead to files that are gone, is made anew:
+/* Opening a database. One whose lists (CURRENT, MANIFEST) are damaged, or lead to files that are gone, is rebuilt:
  * the segments' files are set aside, and taken back into an empty database. Each tells itself which segment it is, so
  * that nothing is lost but what is damaged. An opening that was cut short is gone on with by the next one: a file
  * that is set aside has a name of its own for as long as it exists, and while RocksDB has it, a second name there.
  *
  * RocksDB aborts the process for some damage. So each file is checked before RocksDB opens it. As that may not find
  * everything, what RocksDB is about to read is noted. A process that finds a note knows that the one before it died of
- * that: it makes the lists anew, or drops the files. So no two die of the same file.
+ * that: it rebuilds the lists, or drops the files. So no two die of the same file.
  *
  * A new segment needs no note. RocksDB reads its file before it lists it, and removes what it has not listed. */
 #include "fs/store/rocks-inside.h"
@@ -278,7 +278,7 @@ static int open_database(struct rocks *r, struct str *why)
     if (!error)
         error = open_lists(r, &before, why);
     if (rocks_is_damage(error)) {
-        log_warning("%s: %s: its list of segments is made anew", r->directory, why->data ? why->data : "damaged");
+        log_warning("%s: %s: its list of segments is rebuilt", r->directory, why->data ? why->data : "damaged");
         str_clear(why);
         error = set_aside(r->directory);
         if (!error)
