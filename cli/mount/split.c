@@ -12,6 +12,7 @@
 #include "fs/wire/handover.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -108,12 +109,13 @@ static int make_ssd_place(struct start *s, struct str *why)
 static _Noreturn void become_mounter(const struct start *s, const char *program, const char *mountpoint,
                                      const char *control, int socket)
 {
-    char uid[16], gid[16];
-    const char *words[9] = {"dealfs-mounter", mountpoint, control, uid, gid};
-    int n = 5, null = open("/dev/null", O_RDWR);
+    char uid[16], gid[16], tmpfs[32];
+    const char *words[10] = {"dealfs-mounter", mountpoint, control, uid, gid, tmpfs};
+    int n = 6, null = open("/dev/null", O_RDWR);
 
     snprintf(uid, sizeof uid, "%u", (unsigned)s->owner.uid);
     snprintf(gid, sizeof gid, "%u", (unsigned)s->owner.gid);
+    snprintf(tmpfs, sizeof tmpfs, "%" PRIu64, tiers_tmpfs_most(&s->options));
     if (s->options.allow_other)
         words[n++] = "allow_other";
     if (s->options.no_exec)

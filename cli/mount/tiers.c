@@ -131,6 +131,17 @@ static uint64_t with_overhead(uint64_t capacity)
     return capacity + capacity / 8 + 256 * MIB;
 }
 
+uint64_t tiers_tmpfs_most(const struct mount_options *options)
+{
+    struct memory m;
+    uint64_t bytes = 0;
+
+    if (memory_look("", &m) || (options->ram && size_parse(options->ram, m.total, &bytes)))
+        return 0;
+    bytes = options->ram ? bytes : m.total;
+    return bytes ? with_overhead(bytes) : 0;
+}
+
 static int ram_in_shm(const struct tiers_wish *w, struct tiers *t, struct str *why)
 {
     char asked[SIZE_TEXT], free[SIZE_TEXT];

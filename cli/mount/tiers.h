@@ -35,6 +35,8 @@ struct tiers {
 /* Is the user's SSD directory there? */
 int tiers_check(const struct mount_options *options, struct str *why);
 /* What it made before it failed is for tiers_undo. */
+/* The most that a tmpfs for the RAM tier may have; 0: there is to be none. */
+uint64_t tiers_tmpfs_most(const struct mount_options *options);
 int tiers_make(const struct tiers_wish *wish, struct tiers *tiers, struct str *why);
 void tiers_let_go(struct tiers *tiers); /* closes the descriptors */
 void tiers_undo(struct tiers *tiers);   /* the same, and removes the folders that it made */

@@ -1,5 +1,5 @@
-/* dealfs-mounter MOUNTPOINT CONTROL UID GID [allow_other|noexec|unnoted …]: the one process that stays root when root
- * mounts with owner=USER.
+/* dealfs-mounter MOUNTPOINT CONTROL UID GID TMPFS [allow_other|noexec|unnoted …]: the one process that stays root when
+ * root mounts with owner=USER. TMPFS is the most bytes of the RAM tier.
  *
  * All that it mounts, and where, root's command line says. Whoever holds the other end of its socket (the processes of
  * USER) can only ask for the steps of fs/attach/mounter.h, each in its time: it takes numbers, descriptors and the text
@@ -30,8 +30,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define TMPFS_MOST (UINT64_C(1) << 50)
-enum { ASKED_FD = FD_MOUNTER, PROTECTED_OOM = -500, ARGUMENTS = 5, CLOSING_MOST = 8 };
+enum { ASKED_FD = FD_MOUNTER, PROTECTED_OOM = -500, PROTECTED_MOST = 48, ARGUMENTS = 6, CLOSING_MOST = 8 };
 
 struct mounter {
     struct attach_options options;
@@ -39,6 +38,8 @@ struct mounter {
     int data, control;      /* roots of the mounts, until they are in their places */
     int gives[MOUNTER_FDS]; /* with the answer; not kept, so that all of it ends with the processes of USER */
     char source[PATH_MAX];
+    uint64_t tmpfs_most; /* 0: there is to be none */
+    unsigned protections;
     unsigned below; /* the minor number of what was mounted on the mountpoint before; 0: nothing */
     bool made, tmpfs, put, noted, spent;
 };
@@ -110,9 +111,10 @@ static int mounter_make(struct mounter *m, const struct mounter_request *request
 static int mounter_tmpfs(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
 {
     (void)given;
-    if (m->tmpfs || request->bytes == 0 || request->bytes > TMPFS_MOST) /* 0 would be without a limit */
+    uint64_t bytes = request->bytes < m->tmpfs_most ? request->bytes : m->tmpfs_most;
+    if (m->tmpfs || bytes == 0) /* 0 would be without a limit */
         return -EINVAL;
-    int error = attach_private_tmpfs(request->bytes, m->options.uid, m->options.gid, &m->gives[0]);
+    int error = attach_private_tmpfs(bytes, m->options.uid, m->options.gid, &m->gives[0]);
     m->tmpfs = !error;
     if (error)
         str_addf(why, "make a tmpfs: %s", strerror(-error));
@@ -194,6 +196,24 @@ static int protect(pid_t process, uid_t uid)
     return fd < 0 ? -ESRCH : file_write_all(fd, text, (size_t)n);
 }
 
+/* USER's processes pass it on to their children: so a few may have it. */
+static int protect_asker(struct mounter *m, pid_t from)
+{
+    struct process asker;
+
+    if (m->protections == PROTECTED_MOST)
+        return -EDQUOT;
+    m->protections++;
+    int error = process_watch(from, &asker);
+    if (error)
+        return error;
+    error = process_belongs_to(&asker, m->pair.uid) ? protect(from, m->pair.uid) : -ESRCH;
+    if (!error && process_is_dead(&asker))
+        error = -ESRCH;
+    process_forget(&asker);
+    return error;
+}
+
 static void answer(struct mounter *m, const struct mounter_request *request, int to, int given, pid_t from)
 {
     static int (*const verbs[])(struct mounter *, const struct mounter_request *, int, struct str *) = {
@@ -205,7 +225,7 @@ static void answer(struct mounter *m, const struct mounter_request *request, int
     static bool told; /* mount(8) has a note */
 
     if (request->verb == MOUNTER_PROTECT)
-        reply.error = protect(from, m->pair.uid);
+        reply.error = protect_asker(m, from);
     else if (request->verb < MOUNTER_VERBS)
         reply.error = verbs[request->verb](m, request, given, &why);
     reply.data_minor = m->pair.data_minor;
@@ -280,7 +300,7 @@ static bool parse_arguments(int argc, char **argv, struct mounter *m)
     uint64_t uid, gid;
 
     if (argc < ARGUMENTS || argv[1][0] != '/' || argv[2][0] != '/' || number_parse(argv[3], 1, UINT32_MAX - 1, &uid) ||
-        number_parse(argv[4], 0, UINT32_MAX - 1, &gid))
+        number_parse(argv[4], 0, UINT32_MAX - 1, &gid) || number_parse(argv[5], 0, UINT64_MAX, &m->tmpfs_most))
         return false;
     CLEANUP_STR struct str nested = STR_INIT;
     str_addf(&nested, "%s/.dealfs", argv[1]);
@@ -309,7 +329,7 @@ int main(int argc, char **argv)
     if (!parse_arguments(argc, argv, &m) || geteuid() != 0 ||
         setsockopt(ASKED_FD, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0) {
         fprintf(stderr,
-                "usage: dealfs-mounter MOUNTPOINT CONTROL UID GID [OPTION…] (root's `dealfs mount` starts it)\n");
+                "usage: dealfs-mounter MOUNTPOINT CONTROL UID GID TMPFS [OPTION…] (root's `dealfs mount` starts it)\n");
         return 2;
     }
     log_open("dealfs-mounter", STDERR_FILENO, true);
