@@ -155,24 +155,45 @@ static bool await_pause(pid_t feeder)
     return is_paused(feeder);
 }
 
-pid_t keepers_pause_feeder(const char *state, uid_t owner)
+/* Looked at again when it is watched: its number may have become another process's. */
+static bool is_feeder(const struct process *p, uid_t owner)
+{
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/%d", (int)p->id);
+    CLEANUP_CLOSE int process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return process >= 0 && shows_name(process, feeder_name) && process_belongs_to(p, owner);
+}
+
+static bool pause_feeder(const struct process *feeder, uid_t owner)
+{
+    if (!is_feeder(feeder, owner) || process_signal(feeder, SIGUSR1))
+        return false;
+    if (await_pause(feeder->id))
+        return true;
+    process_kill(feeder);    /* stopped, or it waits for a server that hangs */
+    await_pause(feeder->id); /* what it has open, it has until its end */
+    return false;
+}
+
+bool keepers_pause_feeder(const char *state, uid_t owner, struct process *feeder)
 {
     struct keeper_wanted w = {.state = state, .uid = owner};
 
     each_process(feeder_name, match_state, &w);
-    if (!w.pid || kill(w.pid, SIGUSR1))
-        return 0;
-    if (await_pause(w.pid))
-        return w.pid;
-    kill(w.pid, SIGKILL); /* stopped, or it waits for a server that hangs */
-    await_pause(w.pid);   /* what it has open, it has until its end */
-    return 0;
+    if (!w.pid || process_watch(w.pid, feeder))
+        return false;
+    bool paused = pause_feeder(feeder, owner);
+    if (!paused)
+        process_forget(feeder);
+    return paused;
 }
 
-void keepers_resume_feeder(pid_t feeder)
+void keepers_resume_feeder(struct process *feeder)
 {
-    if (feeder > 0 && is_paused(feeder))
-        kill(feeder, SIGUSR2);
+    if (is_paused(feeder->id))
+        process_signal(feeder, SIGUSR2);
+    process_forget(feeder);
 }
 
 bool keepers_here(pid_t keeper)

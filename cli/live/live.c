@@ -68,6 +68,7 @@ void live_fini(struct live *live)
 struct keeper_search {
     struct live *live;
     const struct attach_mount_info *info; /* whose mount it is; NULL: it is elsewhere, and ours */
+    uint64_t deadline;                    /* for all processes of another user together */
 };
 
 /* Commands act by what a configuration says: so it must be of a process of the mount's owner, and name that owner. */
@@ -82,25 +83,36 @@ static int copy_config(void *user, struct str *out)
 }
 
 /* Of another user's process: by a child, which may hang for ever in our place. */
-static int read_anothers(pid_t process, struct mount_config *config)
+static int read_anothers(pid_t process, uint64_t deadline, struct mount_config *config)
 {
     CLEANUP_STR struct str text = STR_INIT;
+    uint64_t now = clock_now();
 
-    int error = guard_run(copy_config, &process, LIVE_PROBE_SECONDS, &text);
+    int error = now < deadline
+                    ? guard_run(copy_config, &process, (unsigned)((deadline - now + SECOND - 1) / SECOND), &text)
+                    : -ETIMEDOUT;
     return error ? error : config_parse(&text, config);
 }
 
-static int read_keeper(const struct keeper_seen *keeper, const struct attach_mount_info *info,
+static int read_keeper(const struct keeper_seen *keeper, const struct attach_mount_info *info, uint64_t deadline,
                        struct mount_config *config)
 {
     if (keeper->uid != (info ? info->uid : geteuid()))
         return -EPERM;
     int error = keeper->uid == geteuid() ? config_of_keeper(keeper->pid, keeper->state, config)
-                                         : read_anothers(keeper->pid, config);
+                                         : read_anothers(keeper->pid, deadline, config);
     if (error || names_owner(config, info))
         return error;
     config_fini(config);
     return -EPERM;
+}
+
+/* The mounter has said what the mount is: nothing of its user's need be read. */
+static void match_known(struct live *live, const struct keeper_seen *keeper)
+{
+    if (keeper->uid == live->config.owner_uid && strcmp(keeper->state, live->config.state) == 0 &&
+        !(live->keeper && keepers_here(live->keeper)))
+        live->keeper = keeper->pid;
 }
 
 static int match_keeper(void *user, const struct keeper_seen *keeper)
@@ -108,7 +120,11 @@ static int match_keeper(void *user, const struct keeper_seen *keeper)
     struct keeper_search *s = user;
     struct mount_config config;
 
-    if (read_keeper(keeper, s->info, &config))
+    if (s->live->mounter) {
+        match_known(s->live, keeper);
+        return 0;
+    }
+    if (read_keeper(keeper, s->info, s->deadline, &config))
         return 0;
     /* Another namespace may have a mount of the same name; one of ours goes first. */
     if (strcmp(config.mountpoint, s->live->mountpoint) != 0 || (s->live->keeper && keepers_here(s->live->keeper))) {
@@ -213,13 +229,13 @@ static int set_control(struct live *live)
 /* Takes `path` over. */
 static int live_gather(struct live *live, char *path, const struct attach_mount_info *info)
 {
-    struct keeper_search s = {.live = live, .info = info};
+    struct keeper_search s = {.live = live, .info = info, .deadline = clock_now() + LIVE_PROBE_SECONDS * SECOND};
 
     memset(live, 0, sizeof *live);
     live->mountpoint = path;
-    keepers_each(match_keeper, &s);
     if (info && info->uid != 0 && geteuid() == 0)
         keepers_each_mounter(match_mounter, &s);
+    keepers_each(match_keeper, &s);
     if (!info && (!live->keeper || keepers_here(live->keeper)))
         return -ENOENT;
     live->source = strdup(info ? info->source : live->config.source);
@@ -343,7 +359,7 @@ static int add_elsewhere(void *user, const struct keeper_seen *keeper)
     struct mount_config config;
     int error = 0;
 
-    if (read_keeper(keeper, NULL, &config))
+    if (read_keeper(keeper, NULL, 0, &config))
         return 0;
     if ((!l->mine_only || config.owner_uid == geteuid()) && !list_has(l, config.mountpoint))
         error = list_gather(l, config.mountpoint, NULL);

@@ -145,9 +145,10 @@ static int check_owner(struct unmount_work *w, struct str *why)
 }
 
 /* It opens files of the mount, each for a moment, and the mount would be busy then. */
-static pid_t pause_feeder(const struct live *live)
+static bool pause_feeder(const struct live *live, struct process *feeder)
 {
-    return live->configured && live->config.feed ? keepers_pause_feeder(live->config.state, live->config.owner_uid) : 0;
+    return live->configured && live->config.feed &&
+           keepers_pause_feeder(live->config.state, live->config.owner_uid, feeder);
 }
 
 int unmount_live(const struct live *live, bool lazy, struct str *why)
@@ -162,11 +163,14 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
     if (!find_on(&w, w.nested, CONTROL))
         w.nested[0] = '\0';
     bool inside = w.lazy && users_of_mount(live->mountpoint, &users) > 0;
-    pid_t feeder = pause_feeder(live);
+    struct process feeder = {.id = 0};
+    bool paused = pause_feeder(live, &feeder);
     error = guard_run(take_guarded, &w, STEP_SECONDS, why);
-    if (error)
-        keepers_resume_feeder(feeder);
-    else
+    if (paused && error)
+        keepers_resume_feeder(&feeder);
+    else if (paused)
+        process_forget(&feeder);
+    if (!error)
         utab_forget(live->mountpoint);
     if (error == -EBUSY)
         return say_busy(live, why);

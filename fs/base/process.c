@@ -152,9 +152,14 @@ bool process_is_stopped(const struct process *p)
     return state_of(p) == 'T';
 }
 
+int process_signal(const struct process *p, int signal)
+{
+    return syscall(SYS_pidfd_send_signal, p->pidfd, signal, NULL, 0) < 0 ? -errno : 0;
+}
+
 int process_kill(const struct process *p)
 {
-    return syscall(SYS_pidfd_send_signal, p->pidfd, SIGKILL, NULL, 0) < 0 ? -errno : 0;
+    return process_signal(p, SIGKILL);
 }
 
 /* The owner of its folder in /proc may be root where its program may not be read. */

@@ -31,7 +31,9 @@ enum thread_fate process_thread_fate(pid_t thread);
 /* All of it, every thread; also when nobody has reaped it, as the init of many a container never does. */
 bool process_is_gone(pid_t id);
 
-int process_kill(const struct process *process); /* this one, and no other that has its number by now */
+/* This one, and no other that has its number by now. */
+int process_signal(const struct process *process, int signal);
+int process_kill(const struct process *process);
 bool process_belongs_to(const struct process *process, uid_t uid);
 
 /* Of this one: those that people and their shells end programs with. Also SIGPIPE. */

@@ -226,6 +226,51 @@ ok 'its user unmounts it' wait_for 20 gone
 ok 'the mounter had failed' grep -q 'umount2.*EPERM.*INJECTED' "$tmp/trace"
 ok 'all processes end' wait_for 20 no_processes
 
+# --- what his mounter gives him ---
+
+ok 'mount without RAM' there dealfs mount -o "owner=$mount_user,state=$state,ram=0" "$src" "$mnt"
+is 'the user gets no tmpfs, and no protection without end' "$(as_user python3 -c '
+import ctypes, os, socket, struct, sys
+libc = ctypes.CDLL(None)
+mounter = socket.socket(fileno=libc.syscall(438, os.pidfd_open(int(sys.argv[1])), 19, 0)) # pidfd_getfd
+def ask(verb, number):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.settimeout(10)
+    socket.send_fds(mounter, [struct.pack("IIQ4096x", verb, 0, number)], [theirs.fileno()])
+    return struct.unpack("i", ours.recv(4096)[:4])[0]
+print(ask(2, 1 << 50))
+print([ask(5, 0) for i in range(64)][-1]) # EDQUOT
+print(ask(0, 0))' "$(pid_of keeper)" 2>&1)" $'-22\n-122\n0'
+ok 'umount' down
+
+# Processes with a keeper's name and, in the place of its configuration, a file whose close() waits for a server that is
+# stopped.
+ok 'mount' up
+as_user mkdir "$tmp/user/hung" "$tmp/user/fakes"
+cp "$(command -v tail)" "$tmp/user/fakes/dealfs-keeper"
+ok 'the user mounts' as_user dealfs mount -o "state=$tmp/user/hung.state,ram=8M" "$src" "$tmp/user/hung"
+server=$(as_user pgrep -u $mount_user -f "dealfs-server $tmp/user/hung.state")
+as_user python3 -c '
+import os, subprocess, sys
+at = 0
+while at < 12:
+    at = os.open("/dev/null", os.O_RDONLY)
+os.set_inheritable(os.open(sys.argv[2], os.O_RDONLY), True) # 13, and never closed before
+words = [sys.argv[1] + "/dealfs-keeper", sys.argv[1], "-f", "/dev/null"]
+fakes = [subprocess.Popen(words, close_fds=False, stderr=subprocess.DEVNULL) for i in range(4)]
+for fake in fakes:
+    fake.wait()' "$tmp/user/fakes" "$tmp/user/hung/class0/000.bin" &
+tap_pids+=($!)
+all_ready() { [ "$(processes user/fakes/dealfs-keeper | wc -l)" = 4 ]; }
+ok 'four fakes' wait_for 10 all_ready
+kill -STOP "$server"
+ok 'they do not hold up root' there timeout 4 dealfs status "$mnt"
+kill -CONT "$server"
+# shellcheck disable=SC2046
+kill $(processes user/fakes/dealfs-keeper)
+ok 'umount' down
+ok 'and that of the user' as_user dealfs umount "$tmp/user/hung"
+
 # --- pictures, which root verifies ---
 
 cp "$top_builddir/dealfs-resizer" "$tmp/bin"
