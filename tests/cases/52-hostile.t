@@ -168,18 +168,14 @@ as_user sh -c 'rm "$1/place" && mv "$1/away" "$1/place"' - "$tmp/user"
 # --- a keeper of his own making ---
 
 ok 'mount' up
-as_user mkdir -p "$tmp/user/fake"
+as_user mkdir "$tmp/user/fake"
 as_user mkfifo "$tmp/user/fake/config"
-as_user tee "$tmp/user/fake/__main__.py" >"$tmp/.output" <<'END'
-import os, sys, time
-open("/proc/self/comm", "w").write("dealfs-keeper")
-os.dup2(os.open(sys.argv[0] + "/config", os.O_RDWR), 12)
-open(sys.argv[0] + "/ready", "w")
-time.sleep(1000)
-END
-as_user bash -c 'exec -a dealfs-keeper python3 "$1"' - "$tmp/user/fake" &
+cp "$(command -v tail)" "$tmp/user/fake/dealfs-keeper"
+# shellcheck disable=SC2016
+as_user bash -c 'exec 13<>"$1/config" && exec "$1/dealfs-keeper" -f /dev/null' - "$tmp/user/fake" &
 tap_pids+=($!)
-ok 'a process that looks like a keeper' wait_for 10 test -e "$tmp/user/fake/ready"
+fake() { [ -n "$(processes user/fake/dealfs-keeper)" ]; }
+ok 'a process that looks like a keeper' wait_for 10 fake
 ok 'and has a pipe for a configuration stops nobody' there timeout 20 dealfs status "$mnt"
 ok 'umount' down
 kill "$(processes user/fake)"

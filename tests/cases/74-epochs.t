@@ -133,18 +133,25 @@ is 'nor beside a loader' "$(load 7 one verified "cat $mnt/class*/*.bin >/dev/nul
 is 'mapped files' "$(load 8 mapped | cut -d ' ' -f 2,3 | sort -u)" 'unknown 0'
 like 'which is said' "$(dealfs status --epoch 8 "$mnt")" 'as mmap does'
 is 'mapped before' "$(load 9 kept | cut -d ' ' -f 2,3 | sort -u)" 'unknown 0'
-is 'and not any more' "$(load 10)" "$(both 'complete 0 0')"
+again() { [ "$(load 10)" = "$(both 'complete 0 0')" ]; } # files are closed a while after the process that mapped them
+ok 'and not any more' wait_for 30 again
 
-load 11 half
-feeder=$(value "$mnt" feed.feeder)
+# Until the feeder follows the list: what was read before that it may not have seen.
+half() { load "$1" half && wait_for 20 says "$1" 0 samples 201 && wait_for 20 says "$1" 1 samples 201; }
+ok 'half of a list is read' half 11
+watches_now() { cat "/proc/$(value "$mnt" feed.feeder)"/fdinfo/* 2>/dev/null | grep -c '^inotify'; }
+feeder=$(value "$mnt" feed.feeder) watches=$(watches_now) read=$(report 11 0 read)
 kill -9 "$feeder"
 another() { [ "$(value "$mnt" feed.feeder)" != "$feeder" ] && [ "$(value "$mnt" feed.feeder)" != 0 ]; }
 ok 'a feeder that is killed is replaced' wait_for 20 another
 ok 'and follows the list' wait_for 10 says 11 0 unwatched True
+watching() { [ "$(watches_now)" -ge "$watches" ]; }
+ok 'with as many watches' wait_for 10 watching
 is 'nothing that it did not see counts as unread' "$(load 11 rest | cut -d ' ' -f 2,3 | sort -u)" 'unknown 0'
-is 'what was read is counted on' "$(report 11 0 read)" "$(report 11 1 read)"
+diag "$read read before, $(report 11 0 read) in all"
+ok 'what was read is counted on' test "$(report 11 0 read)" -ge "$read"
 
-load 12 half
+ok 'half of a list is read' half 12
 feeder=$(value "$mnt" feed.feeder)
 kill -STOP "$feeder"
 is 'a feeder that is stopped keeps nobody waiting for long' \
@@ -153,7 +160,7 @@ kill -CONT "$feeder"
 ok 'it reports the end late' wait_for 20 says 12 0 ended True
 is 'with reads from after it, perhaps' "$(report 12 0 coverage) $(report 12 0 unread)" 'unknown 0'
 
-load 13 half
+ok 'half of a list is read' half 13
 kill -STOP "$feeder"
 python3 - "$mnt" <<'END'
 import os, sys
