@@ -162,7 +162,7 @@ static void add_node(struct str *out, const struct str *node)
     str_adds(out, "\n");
 }
 
-/* A line a node, of a world that has or had others. */
+/* One line per node, of a world that has or had others. */
 static void add_world(struct str *out, const struct str *status)
 {
     const char *rest = NULL, *node;

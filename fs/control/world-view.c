@@ -6,6 +6,7 @@
 #include "fs/control/texts.h"
 
 #include "fs/base/json.h"
+#include "fs/wire/handover.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -23,12 +24,19 @@ uint32_t world_view_gone(const struct world_view *view)
     return gone;
 }
 
+/* Of a world that this server knows nothing of: it has no peers, after deaths of others, or no memory. */
+static bool was_in_world(const struct control *control)
+{
+    const struct handover *handover = control->config.handover;
+
+    return control->config.peers || (handover && atomic_load(&handover->layout) != 0);
+}
+
 /* For who looks on, a world that has lost a node is degraded, too. */
 void world_view_get(struct control *control, struct world_view *view)
 {
     if (!control->config.peers || peers_view(control->config.peers, view) != 0)
-        *view =
-            (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1, .lost = control->config.peers != NULL};
+        *view = (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1, .lost = was_in_world(control)};
     else if (view->state == WORLD_JOINED && world_view_gone(view) > 0)
         view->state = WORLD_DEGRADED;
 }
@@ -53,7 +61,8 @@ int world_view_await(struct control *control, const struct asker *asker, struct 
 {
     if (!is_lost(control))
         return 0;
-    if (asker && peers_await_courier(control->config.peers, asker->gave_up, asker->user) && !is_lost(control))
+    struct peers *peers = control->config.peers;
+    if (asker && peers && peers_await_courier(peers, asker->gave_up, asker->user) && !is_lost(control))
         return 0;
     str_adds(why, CONTROL_LAYOUT_LOST);
     return -EAGAIN;

@@ -49,7 +49,7 @@ struct course {
     uint64_t foreigners;
     uint64_t lacking; /* bytes that are owned and not held */
     bool looked;      /* the last round of dropping looked at all, */
-    uint64_t asked;   /* and asked so many questions */
+    uint64_t asked;   /* and how many questions it asked */
     uint64_t rests;   /* until when there should be no other */
     uint64_t paid;    /* until when the rate is used up */
 };

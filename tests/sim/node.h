@@ -16,7 +16,7 @@ struct control;
 struct sim_options {
     uint64_t seed;
     uint32_t nodes, readers;
-    uint32_t faults; /* at most so many; 0: none */
+    uint32_t faults; /* at most this number; 0: none */
     uint32_t seconds;
     bool history;
     const char *bug; /* NULL: none */

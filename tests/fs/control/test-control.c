@@ -3,12 +3,14 @@
 #include "fs/control/entries.h"
 #include "fs/control/texts.h"
 #include "fs/control/verbs.h"
+#include "fs/control/world-view.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/json.h"
 #include "fs/catalog/scanner.h"
 #include "fs/wire/feed.h"
+#include "fs/wire/handover.h"
 #include "fs/world/peers.h"
 #include "tests/lib/tap.h"
 
@@ -468,6 +470,23 @@ static void test_epochs(struct fixture *f)
     free(feed);
 }
 
+/* A server without peers, whose mount was in a world before others died, is not alone. */
+static void test_lost(struct fixture *f)
+{
+    static struct handover handover;
+    CLEANUP_STR struct str why = STR_INIT;
+    struct control *control = create(f);
+
+    control->config.handover = &handover;
+    is_int(world_view_await(control, NULL, &why), 0, "a node that never was in a world knows its layout");
+    atomic_store(&handover.layout, 7);
+    is_int(world_view_await(control, &(struct asker){.gave_up = NULL}, &why), -EAGAIN,
+           "one that was, and has no peers");
+    ok(strstr(why.data, "does not know the current layout"), "does not, and says so");
+    run(control, "exchange epoch=1 fraction=0.5\n", -EAGAIN, NULL);
+    control_destroy(control);
+}
+
 int main(void)
 {
     struct fixture f;
@@ -481,6 +500,7 @@ int main(void)
     test_metrics_file(&f);
     test_verbs(&f);
     test_refusals();
+    test_lost(&f);
     fini(&f);
     return done_testing();
 }
