@@ -15,7 +15,7 @@ struct net_world;
 
 void net_begin(void); /* starts the thread that delivers */
 
-/* A communicator of so many couriers. Worlds are never freed: a courier that was killed may still be named in one. */
+/* A communicator of couriers. Worlds are never freed: a courier that was killed may still be named in one. */
 struct net_world *net_world_new(uint32_t count);
 /* The calling thread is the courier of this rank from now on. */
 void net_enter(struct net_world *world, uint32_t rank);
