@@ -226,6 +226,8 @@ tests_sim_run_SOURCES = \
 	tests/sim/net.h \
 	tests/sim/node.c \
 	tests/sim/node.h \
+	tests/sim/power.c \
+	tests/sim/power.h \
 	tests/sim/run.c \
 	tests/sim/work.c \
 	tests/sim/work.h \
@@ -247,7 +249,7 @@ tests_sim_run_SOURCES = \
 tests_sim_run_LDADD = mpi/libcourier.a $(LDADD)
 tests_sim_run_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS) \
 	-Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=file_write_atomic \
-	-Wl,--wrap=turn_wait -Wl,--wrap=world_save
+	-Wl,--wrap=turn_wait -Wl,--wrap=unlink -Wl,--wrap=unlinkat -Wl,--wrap=world_save
 
 # Those of sh-world, the longest first.
 WORLD_TESTS = \

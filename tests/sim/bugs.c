@@ -1,14 +1,15 @@
 /* Faults of the product that are planted here, by name, to see that they are found: `make sim BUG=NAME`.
  *
  *   save     that a world cannot be saved is ignored
- *   bound    a request for a turn waits without its bound */
+ *   bound    a request for a turn waits without its bound
+ *   sync     files get their names before they are synced (power.c) */
 #include "fs/world/turn-wait.h"
 #include "fs/world/world.h"
 #include "tests/sim/node.h"
 
 #include <string.h>
 
-static bool is_planted(const char *name)
+bool bug_is_planted(const char *name)
 {
     return sim_options && sim_options->bug && !strcmp(sim_options->bug, name);
 }
@@ -18,7 +19,7 @@ int __wrap_world_save(const char *state, const struct world *world);
 int __wrap_world_save(const char *state, const struct world *world)
 {
     int error = __real_world_save(state, world);
-    return is_planted("save") ? 0 : error;
+    return bug_is_planted("save") ? 0 : error;
 }
 
 int __real_turn_wait(struct self *self, struct membership *membership, const struct turn *turn,
@@ -30,5 +31,5 @@ int __wrap_turn_wait(struct self *self, struct membership *membership, const str
 {
     struct turn_patience endless = *patience;
     endless.deadline = UINT64_MAX;
-    return __real_turn_wait(self, membership, turn, is_planted("bound") ? &endless : patience, record, trouble);
+    return __real_turn_wait(self, membership, turn, bug_is_planted("bound") ? &endless : patience, record, trouble);
 }

@@ -147,6 +147,15 @@ int rocks_write_put(struct rocks_writer *w, uint32_t place, const void *bytes, s
     return w->bytes.failed ? -ENOMEM : faults_write("tier");
 }
 
+/* As rocks.h promises: it survives any crash. */
+static int sync_directory(const struct rocks *r)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/" ROCKS_DATABASE, r->directory);
+    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 || fsync(fd) ? -errno : 0;
+}
+
 int rocks_write_end(struct rocks_writer *w, struct rocks_file *file)
 {
     char path[PATH_MAX];
@@ -154,6 +163,8 @@ int rocks_write_end(struct rocks_writer *w, struct rocks_file *file)
     int error = w->whole ? faults_write("tier") : -EIO;
     if (!error)
         error = file_write_atomic(AT_FDCWD, path, w->bytes.data, w->bytes.length, 0600);
+    if (!error)
+        error = sync_directory(w->rocks);
     if (!error)
         error = rocks_find(w->rocks, w->segment, file);
     rocks_write_cancel(w);

@@ -5,6 +5,7 @@
 #include "fs/base/thread.h"
 #include "tests/lib/tap.h"
 #include "tests/sim/node.h"
+#include "tests/sim/power.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,14 @@ static struct {
     bool lack; /* some node has lacked memory */
     uint32_t done;
 } faults;
+
+uint64_t effects[EFFECTS];
+const char *const effect_names[EFFECTS] = {
+    [EFFECT_POWER] = "losses of power",
+    [EFFECT_UNNAMED] = "renames lost",
+    [EFFECT_TORN] = "files torn",
+    [EFFECT_RECALLED] = "worlds recalled",
+};
 
 /* ---- writes ---- */
 
@@ -240,7 +249,7 @@ static void end_world(struct sim_node *n)
     net_signal(n->world, n->rank);
 }
 
-/* All of a node goes; what was in memory is lost. */
+/* All of a node goes; what was in memory is lost, and what was not on disk. */
 static void restart_node(struct sim_node *n)
 {
     if (!n->serving)
@@ -253,6 +262,7 @@ static void restart_node(struct sim_node *n)
         bail_out("a directory");
     atomic_store(&n->staging.round, 0);
     n->generation = 0;
+    power_fail(n);
 }
 
 static void (*const kinds[])(struct sim_node *n) = {

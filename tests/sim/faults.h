@@ -3,6 +3,18 @@
 #define TESTS_SIM_FAULTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+/* What faults did to a run; the runner prints the sums. */
+enum effect {
+    EFFECT_POWER,    /* nodes lost power, */
+    EFFECT_UNNAMED,  /* with it changes of names, */
+    EFFECT_TORN,     /* and bytes of files that were not synced; */
+    EFFECT_RECALLED, /* their saved world was still good */
+    EFFECTS
+};
+extern const char *const effect_names[EFFECTS];
+extern uint64_t effects[EFFECTS];
 
 /* A thread that causes them one after the other, as many as sim_options says; and threads that do what keepers and
  * launchers do about it: servers and couriers that are gone are started again. */

@@ -21,6 +21,7 @@ struct sim_options {
     bool history;
     const char *bug; /* NULL: none */
 };
+bool bug_is_planted(const char *name); /* bugs.c */
 
 /* A READ or a request of the control mount, the asker's; it lives until `over`. */
 struct sim_request {

@@ -8,6 +8,7 @@
 #include "tests/lib/tap.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/node.h"
+#include "tests/sim/power.h"
 #include "tests/sim/work.h"
 
 #include <fcntl.h>
@@ -27,7 +28,7 @@ enum { FILES = 48, PATIENCE_S = 120, FAULTS_MOST = 12 };
 
 /* What a child says when all is well. */
 struct result {
-    uint64_t digest, switches, time;
+    uint64_t digest, switches, time, effects[EFFECTS];
 };
 
 struct playing {
@@ -61,6 +62,7 @@ static void play_world(const struct sim_options *o, const char *directory)
 {
     sim_process_enter(sim_process_new(0, "machine"));
     net_begin();
+    power_begin(directory);
     for (uint32_t i = 0; i < o->nodes; i++) {
         node_init(i, directory);
         node_start_server(&sim_nodes[i]);
@@ -94,7 +96,8 @@ static void run_child(const struct sim_options *o, const char *directory, int ou
     sim_options = o;
     sim_begin(o->seed, o->history);
     play_world(o, directory);
-    r = (struct result){sim_digest(), sim_switches(), sim_now()};
+    r = (struct result){.digest = sim_digest(), .switches = sim_switches(), .time = sim_now()};
+    memcpy(r.effects, effects, sizeof effects);
     sim_end();
     if (__gcov_dump)
         __gcov_dump();
@@ -191,6 +194,8 @@ static bool play_seed(const struct playing *p, uint64_t seed, struct result *sum
     if (!status && !differs) {
         sum->switches += r.switches;
         sum->time += r.time;
+        for (int i = 0; i < EFFECTS; i++)
+            sum->effects[i] += r.effects[i];
         sum->digest ^= r.digest;
         return true;
     }
@@ -295,5 +300,7 @@ int main(int argc, char **argv)
            " switches and %.1f virtual seconds\n",
            played, p.options.seed, failed, (double)played / took, good ? sum.switches / good : 0,
            good ? (double)sum.time / 1e9 / (double)good : 0);
+    for (int i = 0; i < EFFECTS; i++)
+        printf("%s%" PRIu64 " %s%s", i ? ", " : "# ", sum.effects[i], effect_names[i], i + 1 < EFFECTS ? "" : "\n");
     return failed != 0;
 }

@@ -62,4 +62,8 @@ void sim_pause(const char *why);
  * thread, and only looks. */
 bool sim_wait(bool (*ready)(void *), void *argument, uint64_t deadline, const char *what);
 
+/* A program may define these. A file was synced; a file got this name. */
+void power_synced(int fd) __attribute__((weak));
+void power_named(int directory, const char *path) __attribute__((weak));
+
 #endif

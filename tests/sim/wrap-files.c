@@ -168,20 +168,29 @@ WRAP(DIR *, fdopendir, int fd)
 
 /* Regular files: other threads may run meanwhile. Nothing is written to a real disk, which takes long. */
 
-static int sync_file(void)
+static int sync_file(int fd)
 {
     sim_sleep_until(sim.now + sim_random(SYNC_MOST_NS), "a sync");
+    if (power_synced)
+        power_synced(fd);
     return 0;
+}
+
+static int named(int error, int directory, const char *path)
+{
+    if (!error && power_named && sim_is_simulated())
+        power_named(directory, path);
+    return error;
 }
 
 WRAP(int, fsync, int fd)
 {
-    return sim_is_simulated() ? sync_file() : __real_fsync(fd);
+    return sim_is_simulated() ? sync_file(fd) : __real_fsync(fd);
 }
 
 WRAP(int, fdatasync, int fd)
 {
-    return sim_is_simulated() ? sync_file() : __real_fdatasync(fd);
+    return sim_is_simulated() ? sync_file(fd) : __real_fdatasync(fd);
 }
 
 WRAP(ssize_t, preadv, int fd, const struct iovec *part, int parts, off_t at)
@@ -199,13 +208,13 @@ WRAP(ssize_t, pwrite, int fd, const void *bytes, size_t n, off_t at)
 WRAP(int, renameat, int from, const char *old, int to, const char *new)
 {
     sim_pause("to rename a file");
-    return __real_renameat(from, old, to, new);
+    return named(__real_renameat(from, old, to, new), to, new);
 }
 
 WRAP(int, rename, const char *old, const char *new)
 {
     sim_pause("to rename a file");
-    return __real_rename(old, new);
+    return named(__real_rename(old, new), AT_FDCWD, new);
 }
 
 /* Waiting. */
