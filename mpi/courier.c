@@ -1,78 +1,9 @@
-/* dealfs-courier: carries requests and samples between the nodes of a world. A launcher (mpirun, or srun with PMIx)
- * starts one on each node, by way of `dealfs mount` or `dealfs join`. It makes the mount where there is none, forms a
- * world with the others, and then serves the node's server until the world ends. Its end, however it comes, harms no
- * mount.
- *
- * One thread. Other threads in this process are MPI's, and none of them runs code of ours. */
-#include "fs/base/file.h"
+#include "mpi/courier.h"
+
 #include "fs/base/log.h"
-#include "fs/base/process.h"
-#include "mpi/flight.h"
-#include "mpi/forming.h"
 #include "mpi/loop.h"
-#include "mpi/signals.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <mpi.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-enum { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_USAGE = 2, FINALIZE_S = 5 };
-
-struct courier {
-    struct arguments arguments;
-    struct spoil spoil;
-    struct courier_helper helper;
-    struct nodes nodes;
-    struct home home;
-    struct members members;
-    struct doorbell *doorbell;
-    struct posts *post;
-    struct flight *flight;
-    int signals;
-};
-
-/* Settings that the courier is better off with, where the user has not chosen. Open MPI reads them in MPI_Init; mpirun
- * puts those of its command line there. */
-static void tune_mpi(const struct arguments *a)
-{
-    static const char *const settings[][2] = {
-        /* A sample then is one message without a handshake. */
-        {"OMPI_MCA_btl_tcp_eager_limit", "262144"},
-        {"OMPI_MCA_btl_tcp_max_send_size", "262144"},
-        /* One descriptor to sleep on: mpi/sockets.h. */
-        {"OMPI_MCA_opal_event_include", "epoll"},
-        /* The join waits; others may need the processor. */
-        {"OMPI_MCA_mpi_yield_when_idle", "1"},
-    };
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        setenv(settings[i][0], settings[i][1], 0);
-    /* The kernel does not let one process that was root read the memory of another: samples go by shared memory. */
-    if (a->uid)
-        setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);
-}
-
-/* Root's courier is of use to MPI_Init alone, which asks a launcher of the same user. It opens no file of the mount's
- * owner before it has become that user, for good. */
-static int become_owner(const struct arguments *a)
-{
-    int error = a->uid ? process_become((uid_t)a->uid, (gid_t)a->gid) : 0;
-    if (error)
-        log_error("become user %" PRIu64 ": %s", a->uid, strerror(-error));
-    return error;
-}
-
-static int last_tag(void)
-{
-    int *most, found = 0;
-    if (MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found) != MPI_SUCCESS || !found)
-        return 32767;
-    return *most;
-}
 
 static int make_flight(struct courier *c)
 {
@@ -81,7 +12,7 @@ static int make_flight(struct courier *c)
         .me = c->nodes.me,
         .nodes = c->nodes.count,
         .timeout = members_timeout(&c->members),
-        .last_tag = last_tag(),
+        .last_tag = c->last_tag,
         .home = &c->home,
         .post = c->post,
         .doorbell = c->doorbell,
@@ -92,7 +23,7 @@ static int make_flight(struct courier *c)
     return agree_on(&c->nodes, error, NULL);
 }
 
-static int form_world(struct courier *c)
+int courier_form(struct courier *c)
 {
     int error = agree_begin(&c->nodes);
     if (error)
@@ -113,17 +44,21 @@ static int form_world(struct courier *c)
     return error;
 }
 
-static int serve_world(struct courier *c)
+int courier_serve(struct courier *c)
 {
-    log_open("dealfs-courier", STDERR_FILENO, false); /* its lines have the time and our number from now on */
     struct loop loop = {
         .home = &c->home, .post = c->post, .doorbell = c->doorbell, .flight = c->flight, .signals = c->signals};
     return loop_run(&loop);
 }
 
-/* What MPI has not let go of stays as it is until the process ends. */
-static void take_apart(struct courier *c)
+void courier_end(struct courier *c, int error)
 {
+    if (!c->members.nodes) /* nothing was made */
+        return;
+    if (!courier_in_order(error)) {
+        home_fini(&c->home);
+        return;
+    }
     if (c->post && post_sends(c->post) > 0) {
         home_hang_up(&c->home);
         return;
@@ -134,61 +69,4 @@ static void take_apart(struct courier *c)
     members_fini(&c->members);
     doorbell_destroy(c->doorbell);
     agree_end(&c->nodes);
-}
-
-/* Finalizing waits for all; should one not come, nobody is to hang for it. */
-static int end_courier(struct courier *c, int error)
-{
-    bool together = error == 0 || error == -ECANCELED;
-    if (!together) {
-        home_fini(&c->home);
-        _exit(STATUS_FAILED);
-    }
-    take_apart(c);
-    signal(SIGALRM, SIG_DFL);
-    alarm(FINALIZE_S);
-    MPI_Finalize();
-    return error ? STATUS_FAILED : STATUS_DONE;
-}
-
-static int prepare_courier(struct courier *c, int argc, char **argv)
-{
-    c->signals = signals_open();
-    if (arguments_parse(argc, argv, &c->arguments))
-        return -EINVAL;
-    if (spoil_parse(getenv("DEALFS_COURIER_FAULTS"), &c->spoil)) {
-        log_error("DEALFS_COURIER_FAULTS=%s makes no sense", getenv("DEALFS_COURIER_FAULTS"));
-        return -EINVAL;
-    }
-    if (c->signals < 0) {
-        log_error("watch for signals: %s", strerror(-c->signals));
-        return c->signals;
-    }
-    c->helper = (struct courier_helper){.socket = -1};
-    if (!c->arguments.command[0])
-        return 0;
-    int error = helper_start(&c->helper, &c->arguments);
-    if (error)
-        log_error("start a helper: %s", strerror(-error));
-    return error;
-}
-
-int main(int argc, char **argv)
-{
-    static struct courier c;
-    int error = prepare_courier(&c, argc, argv);
-    if (error)
-        return error == -EINVAL ? STATUS_USAGE : STATUS_FAILED;
-    tune_mpi(&c.arguments);
-    if (c.arguments.uid && process_leave_keyring()) /* MPI's threads have that of the one that makes them */
-        return STATUS_FAILED;
-    if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
-        return STATUS_FAILED;
-    error = become_owner(&c.arguments);
-    if (error)
-        MPI_Abort(MPI_COMM_WORLD, STATUS_FAILED);
-    error = form_world(&c);
-    if (!error)
-        error = serve_world(&c);
-    return end_courier(&c, error);
 }

@@ -26,6 +26,8 @@ dealfs_courier_SOURCES = \
 	mpi/conductor.c \
 	mpi/conductor.h \
 	mpi/courier.c \
+	mpi/courier.h \
+	mpi/courier-main.c \
 	mpi/delivery.c \
 	mpi/delivery.h \
 	mpi/flight.c \

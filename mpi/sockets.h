@@ -1,5 +1,5 @@
 /* The sockets that MPI reads: Open MPI keeps those of its TCP transport in one epoll descriptor, when
- * courier.c has told it to, and that is found among this process's descriptors. So what comes by TCP wakes who
+ * courier-main.c has told it to, and that is found among this process's descriptors. So what comes by TCP wakes who
  * sleeps on it, without a bell. */
 #ifndef MPI_SOCKETS_H
 #define MPI_SOCKETS_H

@@ -225,6 +225,7 @@ tests_sim_run_SOURCES = \
 	tests/sim/net.c \
 	tests/sim/net.h \
 	tests/sim/node.c \
+	tests/sim/node-courier.c \
 	tests/sim/node.h \
 	tests/sim/power.c \
 	tests/sim/power.h \
@@ -234,6 +235,7 @@ tests_sim_run_SOURCES = \
 	mpi/ask.c \
 	mpi/broadcast.c \
 	mpi/conductor.c \
+	mpi/courier.c \
 	mpi/delivery.c \
 	mpi/flight.c \
 	mpi/forming.c \

@@ -6,10 +6,6 @@
 #include "fs/base/thread.h"
 #include "fs/control/control-private.h"
 #include "fs/control/verbs.h"
-#include "mpi/flight.h"
-#include "mpi/forming.h"
-#include "mpi/loop.h"
-#include "mpi/signals.h"
 #include "tests/lib/tap.h"
 #include "tests/sim/faults.h"
 
@@ -18,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_THREADS = 2, VERB_THREADS = 4, PEER_TIMEOUT_S = 5, SOURCE_THREADS = 4, LAST_TAG = 32767, RAM = 24 << 20 };
+enum { READ_THREADS = 2, VERB_THREADS = 4, PEER_TIMEOUT_S = 5, SOURCE_THREADS = 4, RAM = 24 << 20 };
 
 struct sim_node sim_nodes[NET_NODES];
 const struct sim_options *sim_options;
@@ -329,127 +325,6 @@ void node_stop(struct sim_node *n)
     n->stopping = true;
     if (!sim_wait(has_ended, n, sim_now() + 60 * SECOND, "the end of a server"))
         sim_fail("node %u: its server does not end within a minute", n->number);
-}
-
-/* ---- the courier ---- */
-
-/* As mpi/courier.c does it. */
-struct courier {
-    struct arguments arguments;
-    struct courier_helper helper;
-    struct nodes nodes;
-    struct home home;
-    struct members members;
-    struct spoil spoil;
-    struct doorbell *doorbell;
-    struct posts *post;
-    struct flight *flight;
-    int signals;
-};
-
-static int make_flight(struct courier *c)
-{
-    int error = post_create(&c->post);
-    struct flight_config config = {
-        .me = c->nodes.me,
-        .nodes = c->nodes.count,
-        .timeout = members_timeout(&c->members),
-        .last_tag = LAST_TAG,
-        .home = &c->home,
-        .post = c->post,
-        .doorbell = c->doorbell,
-        .spoil = &c->spoil,
-    };
-    if (!error)
-        error = flight_create(&config, &c->flight);
-    return agree_on(&c->nodes, error, NULL);
-}
-
-static int form_world(struct courier *c)
-{
-    int error = agree_begin(&c->nodes);
-    if (error)
-        return error;
-    home_init(&c->home, c->arguments.state, c->nodes.world);
-    c->members = (struct members){.arguments = &c->arguments, .nodes = &c->nodes, .home = &c->home};
-    error = forming_begin(&c->members, &c->helper, &c->doorbell);
-    if (!error)
-        error = make_flight(c);
-    return error ? error : forming_live(&c->members);
-}
-
-static int serve_world(struct courier *c)
-{
-    struct loop loop = {
-        .home = &c->home, .post = c->post, .doorbell = c->doorbell, .flight = c->flight, .signals = c->signals};
-    return loop_run(&loop);
-}
-
-static void *courier_main(void *argument)
-{
-    struct sim_node *n = argument;
-    struct courier *c = calloc(1, sizeof *c);
-    if (!c)
-        bail_out("no memory for a courier");
-    c->arguments = (struct arguments){.state = n->state, .mountpoint = n->host, .lock = -1, .mounter = -1};
-    c->helper.socket = -1;
-    net_enter(n->world, n->rank);
-    c->signals = signals_open();
-    int error = form_world(c);
-    sim_log("courier: node %u %s", n->number, error ? strerror(-error) : "has joined");
-    if (!error)
-        error = serve_world(c);
-    sim_log("courier of node %u ends: %s", n->number, error ? strerror(-error) : "in order");
-    net_leave(error == 0 || error == -ECANCELED);
-    if (c->post)
-        home_hang_up(&c->home);
-    else
-        home_fini(&c->home);
-    n->courier_over = true; /* its process ends here, with what MPI has not let go of */
-    sim_process_kill(sim_process_self());
-    return NULL;
-}
-
-static void start_courier(struct sim_node *n)
-{
-    struct sim_process *self = sim_process_self();
-    pthread_t thread;
-    n->courier_over = false;
-    n->courier = sim_process_new(n->number, "courier");
-    sim_process_enter(n->courier);
-    if (thread_create(&thread, "main", courier_main, n))
-        bail_out("a thread for a courier");
-    sim_process_enter(self);
-    pthread_detach(thread);
-}
-
-void nodes_join(void)
-{
-    struct net_world *world = net_world_new(sim_options->nodes);
-    uint32_t first = (uint32_t)sim_random(sim_options->nodes);
-    for (uint32_t i = 0; i < sim_options->nodes; i++) {
-        sim_nodes[i].world = world;
-        sim_nodes[i].rank = (i + first) % sim_options->nodes;
-        start_courier(&sim_nodes[i]);
-    }
-}
-
-static bool is_joined(struct sim_node *n)
-{
-    struct world_view view;
-    if (!n->serving || peers_view(n->peers, &view))
-        return false;
-    bool joined = view.state == WORLD_JOINED;
-    peers_view_release(&view);
-    return joined;
-}
-
-bool nodes_joined(void)
-{
-    for (uint32_t i = 0; i < sim_options->nodes; i++)
-        if (!is_joined(&sim_nodes[i]))
-            return false;
-    return true;
 }
 
 /* ---- requests ---- */
