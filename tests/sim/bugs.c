@@ -2,7 +2,9 @@
  *
  *   save     that a world cannot be saved is ignored
  *   bound    a request for a turn waits without its bound
+ *   checksum stored values are not checked
  *   sync     files get their names before they are synced (power.c) */
+#include "fs/store/value.h"
 #include "fs/world/turn-wait.h"
 #include "fs/world/world.h"
 #include "tests/sim/node.h"
@@ -32,4 +34,12 @@ int __wrap_turn_wait(struct self *self, struct membership *membership, const str
     struct turn_patience endless = *patience;
     endless.deadline = UINT64_MAX;
     return __real_turn_wait(self, membership, turn, bug_is_planted("bound") ? &endless : patience, record, trouble);
+}
+
+int __real_value_check(const void *value, size_t n, uint64_t seed, size_t expected_raw);
+int __wrap_value_check(const void *value, size_t n, uint64_t seed, size_t expected_raw);
+int __wrap_value_check(const void *value, size_t n, uint64_t seed, size_t expected_raw)
+{
+    return bug_is_planted("checksum") ? value_check_header(value, n, seed, expected_raw)
+                                      : __real_value_check(value, n, seed, expected_raw);
 }

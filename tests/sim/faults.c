@@ -22,10 +22,9 @@ static struct {
 
 uint64_t effects[EFFECTS];
 const char *const effect_names[EFFECTS] = {
-    [EFFECT_POWER] = "losses of power",
-    [EFFECT_UNNAMED] = "renames lost",
-    [EFFECT_TORN] = "files torn",
-    [EFFECT_RECALLED] = "worlds recalled",
+    [EFFECT_POWER] = "losses of power",    [EFFECT_UNNAMED] = "renames lost",  [EFFECT_TORN] = "files torn",
+    [EFFECT_RECALLED] = "worlds recalled", [EFFECT_LOST] = "messages lost",    [EFFECT_LEFT] = "messages of the dead",
+    [EFFECT_CUT] = "connections reset",    [EFFECT_SPOILT] = "answers spoilt",
 };
 
 /* ---- writes ---- */
@@ -83,6 +82,18 @@ void *__wrap_aligned_alloc(size_t alignment, size_t n);
 void *__wrap_aligned_alloc(size_t alignment, size_t n)
 {
     return faults.lack && lacks_memory(n) ? NULL : __real_aligned_alloc(alignment, n);
+}
+
+/* Answers of couriers. */
+
+enum spoil_way __real_spoil_next(struct spoil *spoil);
+enum spoil_way __wrap_spoil_next(struct spoil *spoil);
+enum spoil_way __wrap_spoil_next(struct spoil *spoil)
+{
+    (void)spoil;
+    enum spoil_way way = __real_spoil_next(&sim_nodes[sim_node()].spoil);
+    effects[EFFECT_SPOILT] += way != SPOIL_NONE;
+    return way;
 }
 
 static void set_source(const struct sim_node *n, const char *specification)
@@ -166,6 +177,8 @@ static void stop_courier(struct sim_node *n)
 
 static void kill_courier(struct sim_node *n)
 {
+    if (has_courier(n) && sim_random(4))
+        net_await_message(n->world, n->rank, sim_now() + SECOND);
     if (!has_courier(n))
         return;
     sim_log("fault: the courier of node %u is killed", n->number);
@@ -183,6 +196,26 @@ static void silence_direction(struct sim_node *n)
     sim_log("fault: what node %u says to node %u does not arrive for %" PRIu64 " ms", n->number, to,
             time / MILLISECOND);
     net_silence(n->rank, sim_nodes[to].rank, sim_now() + time);
+}
+
+static void reset_connection(struct sim_node *n)
+{
+    const struct sim_node *to = &sim_nodes[sim_random(sim_options->nodes)];
+    if (to == n || !has_courier(n) || !has_courier(to) || to->world != n->world)
+        return;
+    sim_log("fault: the connection of node %u to node %u is reset", n->number, to->number);
+    effects[EFFECT_CUT]++;
+    net_cut(n->world, n->rank, to->rank);
+    if (sim_random(2))
+        net_cut(n->world, to->rank, n->rank);
+}
+
+static void spoil_answers(struct sim_node *n)
+{
+    enum spoil_way way = sim_random(2) ? SPOIL_DAMAGE : SPOIL_SHORT;
+    n->spoil.every[way] = 1 + (uint32_t)sim_random(6);
+    sim_log("fault: node %u %s one of %u answers", n->number, way == SPOIL_DAMAGE ? "damages" : "cuts",
+            n->spoil.every[way]);
 }
 
 static void delay_messages(struct sim_node *n)
@@ -266,8 +299,9 @@ static void restart_node(struct sim_node *n)
 }
 
 static void (*const kinds[])(struct sim_node *n) = {
-    stop_server, kill_server, stop_courier, kill_courier, silence_direction, delay_messages, slow_source,
-    fail_source, heal_source, fail_writes,  lack_memory,  step_clock,        end_world,      restart_node,
+    stop_server, kill_server,  stop_courier,     kill_courier,  silence_direction, delay_messages,
+    slow_source, fail_source,  heal_source,      fail_writes,   lack_memory,       step_clock,
+    end_world,   restart_node, reset_connection, spoil_answers,
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -376,9 +410,13 @@ void faults_end(void)
         if (has_courier(n))
             sim_process_continue(n->courier);
         heal_source(n);
+        n->spoil = (struct spoil){0};
         n->disk_error = 0;
         n->lack_until = 0;
     }
     if (!sim_wait(all_serve, NULL, sim_now() + 60 * SECOND, "all servers"))
         sim_fail("a server does not serve within a minute after the last fault");
+    for (uint64_t end = sim_now() + 60 * SECOND; !nodes_joined(); clock_sleep(SECOND / 10))
+        if (sim_now() > end)
+            sim_fail("no world has all nodes within a minute after the last fault");
 }

@@ -11,6 +11,10 @@ enum effect {
     EFFECT_UNNAMED,  /* with it changes of names, */
     EFFECT_TORN,     /* and bytes of files that were not synced; */
     EFFECT_RECALLED, /* their saved world was still good */
+    EFFECT_LOST,     /* messages lost with their sender, receiver or connection, */
+    EFFECT_LEFT,     /* and arrived though their sender is gone */
+    EFFECT_CUT,      /* connections reset */
+    EFFECT_SPOILT,   /* answers of peers damaged or cut short */
     EFFECTS
 };
 extern const char *const effect_names[EFFECTS];

@@ -7,6 +7,7 @@
 #include "mpi/signals.h"
 #include "mpi/sockets.h"
 #include "tests/lib/tap.h"
+#include "tests/sim/faults.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -77,6 +78,7 @@ struct net_world {
     char *all[2]; /* of this round, and of the one before, which some may still have to take */
     size_t n;
     uint64_t last_due[NET_NODES][NET_NODES];
+    bool cut[NET_NODES][NET_NODES]; /* from, to: nothing arrives any more */
     struct net_world *next;
 };
 
@@ -121,16 +123,29 @@ static bool has_any(void *unused)
     return !STAILQ_EMPTY(&travelling);
 }
 
+/* What is short may have left its sender, wherever it is lost. */
+static void lose_parcel(struct parcel *p)
+{
+    const struct net_rank *from = &p->world->rank[p->from];
+    bool left = p->bytes && !from->gone && sim_random(2);
+    effects[EFFECT_LOST]++;
+    if (left)
+        p->sent->ended = true;
+    free(p->bytes);
+    free(p);
+    wake(left ? from->sockets : -1);
+}
+
 static void arrive(struct parcel *p)
 {
     struct net_rank *to = &p->world->rank[p->to];
     if (to->gone || p->lost) {
-        free(p->bytes);
-        free(p);
+        lose_parcel(p);
         return;
     }
     const struct net_rank *from = &p->world->rank[p->from];
     bool left = p->bytes != NULL;
+    effects[EFFECT_LEFT] += from->gone;
     if (left && !from->gone)
         p->sent->ended = true;
     STAILQ_INSERT_TAIL(&to->arrived, p, next);
@@ -163,6 +178,7 @@ static void travel(struct parcel *p)
     if (due < silent_until[p->from][p->to])
         due = silent_until[p->from][p->to] + sim_random(LATENCY_US * MICROSECOND);
     p->due = *last = due > *last ? due : *last + 1;
+    p->lost = p->world->cut[p->from][p->to];
     struct parcel *before = NULL, *at;
     STAILQ_FOREACH(at, &travelling, next)
     {
@@ -255,20 +271,62 @@ void net_signal(struct net_world *world, uint32_t rank)
     wake(r->signals);
 }
 
+/* Of what is on its way to one node, the first ones arrive, but none whose bytes are still with the sender. */
+static void lose_some(struct net_rank *from, uint32_t to)
+{
+    struct parcel *p;
+    uint64_t left = sim_random(2) ? sim_random(8) : 0;
+    STAILQ_FOREACH(p, &travelling, next)
+    if (p->world == from->world && p->from == from->number && p->to == to) {
+        left = p->bytes ? left : 0;
+        p->lost |= left == 0;
+        left -= left > 0;
+    }
+}
+
 static void rank_gone(struct net_rank *r)
 {
     struct parcel *p;
     r->gone = true;
     r->gone_at = sim_now();
     r->sockets = r->bell = r->signals = -1;
-    STAILQ_FOREACH(p, &travelling, next)
-    p->lost |= p->world == r->world && p->from == r->number;
+    for (uint32_t i = 0; i < r->world->count; i++)
+        lose_some(r, i);
     for (uint32_t i = 0; i < r->world->count; i++) /* long ones that nobody has received */
         STAILQ_FOREACH(p, &r->world->rank[i].arrived, next)
     p->lost |= p->from == r->number && !p->bytes;
     r->world->broken = true;
     for (uint32_t i = 0; i < r->world->count; i++)
         wake(r->world->rank[i].sockets);
+}
+
+struct sender {
+    const struct net_world *world;
+    uint32_t rank;
+};
+
+static bool has_sent(void *argument)
+{
+    const struct sender *s = argument;
+    const struct parcel *p;
+    STAILQ_FOREACH(p, &travelling, next)
+    if (p->world == s->world && p->from == s->rank)
+        return true;
+    return false;
+}
+
+void net_await_message(const struct net_world *world, uint32_t from, uint64_t until)
+{
+    struct sender s = {world, from};
+    sim_wait(has_sent, &s, until, "a message on its way");
+}
+
+void net_cut(struct net_world *world, uint32_t from, uint32_t to)
+{
+    if (world->rank[from].gone || world->rank[to].gone)
+        return;
+    world->cut[from][to] = true;
+    lose_some(&world->rank[from], to);
 }
 
 /* The launcher ends those that are left, a second later. */

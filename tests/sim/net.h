@@ -27,6 +27,11 @@ void net_signal(struct net_world *world, uint32_t rank); /* SIGTERM to one */
 
 /* Faults, between two nodes of any world: messages in this direction wait until that time. */
 void net_silence(uint32_t from, uint32_t to, uint64_t until);
+/* A connection was reset: some of what is on its way is lost, and all that is sent later until the world ends.
+ * Nobody is told. Open MPI 4.1 does so. */
+void net_cut(struct net_world *world, uint32_t from, uint32_t to);
+/* Until a message of this rank is on its way. */
+void net_await_message(const struct net_world *world, uint32_t from, uint64_t until);
 void net_delay(uint64_t most); /* each message takes up to so long from now on */
 
 #endif

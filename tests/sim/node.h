@@ -7,6 +7,7 @@
 #include "fs/store/store.h"
 #include "fs/wire/handover.h"
 #include "fs/world/peers.h"
+#include "mpi/spoil.h"
 #include "tests/fs/store/dataset.h"
 #include "tests/sim/net.h"
 
@@ -68,6 +69,7 @@ struct sim_node {
     struct net_world *world;
     uint32_t rank;
     bool courier_over;
+    struct spoil spoil; /* its courier's answers */
     /* as it was looked at last: */
     uint64_t seen_turn;
     uint32_t seen_generation;

@@ -94,6 +94,7 @@ static void run_child(const struct sim_options *o, const char *directory, int ou
     alarm(PATIENCE_S);
     log_open("sim", o->history ? STDERR_FILENO : log, false);
     sim_options = o;
+    setenv("DEALFS_PING_LOST", "10", 1);
     sim_begin(o->seed, o->history);
     play_world(o, directory);
     r = (struct result){.digest = sim_digest(), .switches = sim_switches(), .time = sim_now()};
