@@ -28,8 +28,9 @@ static int make_line(int count, char **words, struct str *line, bool *payload)
     return line->failed ? command_fail("plan: out of memory") : COMMAND_DONE;
 }
 
-/* What to say about a failed read or write of the stream: the next read tells. */
-static int fail_plan(const char *mountpoint, int fd, int error)
+/* What to say about a failed read or write of the stream: the next read tells. -ESTALE: nobody tells, for the server
+ * has died; and as nothing of the order or of the reply has passed here yet, the next server can be asked. */
+static int fail_plan(const char *mountpoint, int fd, int error, bool begun)
 {
     CLEANUP_STR struct str why = STR_INIT;
 
@@ -37,7 +38,9 @@ static int fail_plan(const char *mountpoint, int fd, int error)
         str_clear(&why);
     while (why.length > 0 && why.data[why.length - 1] == '\n')
         why.data[--why.length] = '\0';
-    return command_fail("plan %s: %s", mountpoint, why.length > 0 ? why.data : strerror(error < 0 ? -error : error));
+    if (error == -ESTALE && why.length == 0 && !begun)
+        return -ESTALE;
+    return command_fail("plan %s: %s", mountpoint, why.length > 0 ? why.data : strerror(-error));
 }
 
 static ssize_t read_some(int fd, char *buffer)
@@ -57,12 +60,12 @@ static int send_order(const char *mountpoint, int fd, char *buffer)
     while ((n = read_some(STDIN_FILENO, buffer)) > 0) {
         int error = file_write_all(fd, buffer, (size_t)n);
         if (error)
-            return fail_plan(mountpoint, fd, error);
+            return fail_plan(mountpoint, fd, error, true);
     }
     return n < 0 ? command_fail("plan %s: read the order: %s", mountpoint, strerror((int)-n)) : COMMAND_DONE;
 }
 
-static int take_reply(const char *mountpoint, int fd, char *buffer)
+static int take_reply(const char *mountpoint, int fd, char *buffer, bool begun)
 {
     ssize_t n;
 
@@ -70,27 +73,38 @@ static int take_reply(const char *mountpoint, int fd, char *buffer)
         int error = file_write_all(STDOUT_FILENO, buffer, (size_t)n);
         if (error)
             return command_fail("plan %s: write: %s", mountpoint, strerror(-error));
+        begun = true;
     }
-    return n < 0 ? fail_plan(mountpoint, fd, (int)n) : COMMAND_DONE;
+    return n < 0 ? fail_plan(mountpoint, fd, (int)n, begun) : COMMAND_DONE;
+}
+
+/* An exit status; -ESTALE: the next server can be asked. */
+static int ask_server(const char *mountpoint, const char *path, const struct str *line, bool payload, char *buffer)
+{
+    CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd < 0)
+        return command_fail("open %s: %s", path, strerror(errno));
+    int error = file_write_all(fd, line->data, line->length);
+    if (error)
+        return fail_plan(mountpoint, fd, error, false);
+    int status = payload ? send_order(mountpoint, fd, buffer) : COMMAND_DONE;
+    return status ? status : take_reply(mountpoint, fd, buffer, payload);
 }
 
 static int plan_ask(const struct live *live, const struct str *line, bool payload)
 {
     CLEANUP_STR struct str path = STR_INIT;
     CLEANUP_FREE char *buffer = malloc(PIECE);
-    CLEANUP_CLOSE int fd = -1;
+    int status, servers = 0;
 
     str_addf(&path, "%s/control", live->control);
     if (path.failed || !buffer)
         return command_fail("plan %s: out of memory", live->mountpoint);
-    fd = open(path.data, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return command_fail("open %s: %s", path.data, strerror(errno));
-    int error = file_write_all(fd, line->data, line->length);
-    if (error)
-        return fail_plan(live->mountpoint, fd, error);
-    int status = payload ? send_order(live->mountpoint, fd, buffer) : COMMAND_DONE;
-    return status ? status : take_reply(live->mountpoint, fd, buffer);
+    do
+        status = ask_server(live->mountpoint, path.data, line, payload, buffer);
+    while (client_asks_again(status, 0, &servers));
+    return status < 0 ? command_fail("plan %s: %s", live->mountpoint, strerror(-status)) : status;
 }
 
 static int plan_command(int argc, char **argv)

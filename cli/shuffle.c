@@ -112,8 +112,6 @@ static int shuffle_follow(const struct shuffle *x, struct move_look *look)
     progress_begin(&progress, "moving", stderr);
     for (;;) {
         error = look_at_move(x, look);
-        if (error == -ESTALE) /* a server died while it was asked: the next one answers */
-            error = 0;
         if (error || interrupted || is_over(x, look))
             break;
         progress_show(&progress, &look->now);

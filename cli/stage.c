@@ -78,10 +78,6 @@ static int stage_follow(struct stage_view *stage, struct str *why)
         progress_show(&progress, &stage->now);
         clock_sleep(LOOK_MS * MILLISECOND);
         error = stage_request(stage, "look", why);
-        if (error == -ESTALE) { /* a server died while it was asked: the next one goes on */
-            str_clear(why);
-            error = 0;
-        }
     }
     progress_end(&progress);
     return error;

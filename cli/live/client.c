@@ -14,7 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REPLY_MOST = 64 << 20 };
+enum {
+    REPLY_MOST = 64 << 20,
+    SERVERS = 5, /* that may die under one request */
+};
+
+bool client_asks_again(int error, size_t reason, int *servers)
+{
+    return error == -ESTALE && reason == 0 && ++*servers < SERVERS;
+}
 
 int client_find(const char *mountpoint, enum live_health worst, struct live *live)
 {
@@ -101,8 +109,11 @@ int client_send(const struct live *live, const void *request, size_t n, struct s
 {
     CLEANUP_STR struct str text = STR_INIT;
     struct control_request exchange = {live, request, n};
-    int error = guard_run(send_and_receive, &exchange, REQUEST_SECONDS, &text);
+    int error, servers = 0;
 
+    do
+        error = guard_run(send_and_receive, &exchange, REQUEST_SECONDS, &text);
+    while (client_asks_again(error, text.length, &servers));
     while (error && text.length > 0 && text.data[text.length - 1] == '\n')
         text.data[--text.length] = '\0';
     if (error && text.length == 0)
@@ -127,20 +138,30 @@ static int receive(int fd, struct str *out)
     return out->failed ? -ENOMEM : 0;
 }
 
-int client_wait(const struct live *live, const void *request, size_t n, struct str *reply, struct str *why)
+static int send_and_wait(const char *path, const void *request, size_t n, struct str *reply, struct str *why)
 {
-    CLEANUP_STR struct str path = STR_INIT;
-    CLEANUP_CLOSE int fd = -1;
-
-    str_addf(&path, "%s/control", live->control);
-    if (path.failed)
-        return -ENOMEM;
-    fd = open(path.data, O_RDWR | O_CLOEXEC);
+    CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
     int error = fd < 0 ? -errno : file_write_all(fd, request, n);
+
     if (!error)
         error = receive(fd, reply);
     if (error && fd >= 0 && error != -EINTR && receive(fd, why)) /* the reason, or why there is none */
         str_clear(why);
+    return error;
+}
+
+int client_wait(const struct live *live, const void *request, size_t n, struct str *reply, struct str *why)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    int error, servers = 0;
+
+    str_addf(&path, "%s/control", live->control);
+    if (path.failed)
+        return -ENOMEM;
+    do {
+        str_clear(reply);
+        error = send_and_wait(path.data, request, n, reply, why);
+    } while (client_asks_again(error, why->length, &servers));
     while (why->length > 0 && why->data[why->length - 1] == '\n')
         why->data[--why->length] = '\0';
     if (error && why->length == 0)
@@ -176,7 +197,15 @@ static int read_control_file(void *user, struct str *out)
 
 int client_file(const struct live *live, const char *name, struct str *out)
 {
-    return guard_run(read_control_file, &(struct control_request){live, name, 0}, REQUEST_FILE_SECONDS, out);
+    struct control_request file = {live, name, 0};
+    size_t before = out->length;
+    int error, servers = 0;
+
+    do {
+        out->length = before;
+        error = guard_run(read_control_file, &file, REQUEST_FILE_SECONDS, out);
+    } while (client_asks_again(error, 0, &servers));
+    return error;
 }
 
 uint64_t client_number(const struct str *status, const char *path)

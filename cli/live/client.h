@@ -15,6 +15,10 @@ int client_find(const char *mountpoint, enum live_health worst, struct live *liv
 /* From here on root is the mount's user, for good, and works in the mount without a guard. An exit status. */
 int client_become(struct live *live);
 
+/* A request that died with its server is asked again, of the next one: true, for a few servers. Such a death leaves
+ * ESTALE and no word of a reason. All requests may be repeated. client_send, client_wait and client_file do so. */
+bool client_asks_again(int error, size_t reason, int *servers);
+
 /* Sends a request (its header line and payload). The reply is appended to `reply`. Where it was refused, `why` has the
  * reason in the mount's words; otherwise what failed. */
 int client_send(const struct live *live, const void *request, size_t n, struct str *reply, struct str *why);

@@ -9,6 +9,7 @@ make_files "$src" $files 200000
 total=$((files * 200000))
 : >"$faults"
 export DEALFS_SOURCE_FAULTS="file=$faults"
+require strace
 state() { value "$mnt" stage.state; }
 server() { value "$mnt" pids.server; }
 kept_some() { [ "$(value "$mnt" stage.kept)" -gt "$1" ]; }
@@ -28,6 +29,36 @@ fresh() {
     rm -rf "$tmp/mnt.state"
     mount_up -o "state=$tmp/mnt.state,ram=64M,source_threads=1" "$src" "$mnt"
 }
+
+held_processes() { sed -n 's/^\([0-9]*\) .*stopped by SIGSTOP.*/\1/p' "$tmp/trace"; }
+let_go() { # true when the command has ended
+    # shellcheck disable=SC2046
+    kill -CONT $(held_processes)
+    ! kill -0 "$tracer"
+}
+asks_next() { # COMMAND…: the server dies when the command has opened control
+    local victim tracer
+    victim=$(server)
+    : >"$tmp/trace"
+    strace -f -qq -A -o "$tmp/trace" -P "$mnt/.dealfs/control" -e trace=openat -e inject=openat:signal=SIGSTOP:when=1 \
+        timeout 60 "$@" >"$tmp/asked.log" 2>&1 </dev/null &
+    tracer=$!
+    wait_for 20 eval '[ -n "$(held_processes)" ]' && kill -9 "$victim" && [ "$(server)" != "$victim" ] &&
+        wait_for 60 let_go && wait "$tracer" && return
+    cat "$tmp/trace" "$tmp/asked.log"
+    return 1
+}
+
+# A request that dies with its server is asked again. (More than two deaths would make the keeper wait.)
+ok 'mount' fresh
+ok 'plan' asks_next dealfs plan "$mnt" epoch=1 ranks=2 batch=4 rank=0
+is 'its list is whole' "$(cat "$tmp/asked.log")" "$(dealfs plan "$mnt" epoch=1 ranks=2 batch=4 rank=0)"
+ok 'shuffle' asks_next dealfs shuffle "$mnt" seed=1
+ok 'unmount' dealfs umount "$mnt"
+ok 'mount' fresh
+ok 'stage' asks_next dealfs stage "$mnt"
+is 'all is kept' "$(value "$mnt" stage.kept)" $total
+ok 'unmount' dealfs umount "$mnt"
 
 ok 'mount' fresh
 ok 'stage' begin

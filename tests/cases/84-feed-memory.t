@@ -25,6 +25,8 @@ mkdir "$mnt"
 inside() (echo "$BASHPID" >"$group/cgroup.procs" && exec "$@")
 feeding() { inside python3 "$top_srcdir/tests/lib/feeding.py" "$@"; }
 plan_epoch() { dealfs plan "$mnt" ranks=1 batch=8 rank=0 "$@" | tr '\n' ' ' >"$list"; }
+fed() { value "$mnt" fed.reads | grep -o '[0-9]*' | awk '{ sum += $1 } END { print sum }'; }
+fed_more() { [ "$(fed)" -ge $(($1 + 8)) ]; }
 cached() { [ "$(feeding cached "$mnt" "$list" "$1" "$2")" -ge "$3" ]; }
 group_number() { # KEY FILE…, of the group: the number behind the key, in the first file that there is
     local key=$1 file
@@ -59,8 +61,11 @@ is 'the feeder, too' "$(value "$mnt" feed.feeder)" "$feeder"
 is 'none has died' "$(value "$mnt" feed.deaths)" 0
 plan_epoch epoch=4
 feeding drop "$mnt" "$list"
+before=$(fed)
 plan_epoch epoch=4 feed=yes
-ok 'the next epoch is fed' wait_for 20 cached 0 16 14
+# Not all of it need stay in the page cache, which is full; and where the end of the last list was not fed in time, the
+# next one has an eighth of the window until it is read.
+ok 'the next epoch is fed' wait_for 20 fed_more "$before"
 ok 'unmount' dealfs umount "$mnt"
 ok 'all processes of it end' wait_for 20 group_is_empty
 nothing_left
