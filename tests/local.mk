@@ -229,6 +229,8 @@ tests_sim_run_SOURCES = \
 	tests/sim/node.h \
 	tests/sim/power.c \
 	tests/sim/power.h \
+	tests/sim/rewrite.c \
+	tests/sim/rewrite.h \
 	tests/sim/run.c \
 	tests/sim/work.c \
 	tests/sim/work.h \
@@ -252,7 +254,7 @@ tests_sim_run_LDADD = mpi/libcourier.a $(LDADD)
 tests_sim_run_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS) \
 	-Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=file_write_atomic \
 	-Wl,--wrap=turn_wait -Wl,--wrap=unlink -Wl,--wrap=unlinkat \
-	-Wl,--wrap=spoil_next -Wl,--wrap=value_check -Wl,--wrap=world_save
+	-Wl,--wrap=spoil_next -Wl,--wrap=state_look -Wl,--wrap=value_check -Wl,--wrap=world_save
 
 # Those of sh-world, the longest first.
 WORLD_TESTS = \

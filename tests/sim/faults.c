@@ -6,6 +6,7 @@
 #include "tests/lib/tap.h"
 #include "tests/sim/node.h"
 #include "tests/sim/power.h"
+#include "tests/sim/rewrite.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +23,12 @@ static struct {
 
 uint64_t effects[EFFECTS];
 const char *const effect_names[EFFECTS] = {
-    [EFFECT_POWER] = "losses of power",    [EFFECT_UNNAMED] = "renames lost",  [EFFECT_TORN] = "files torn",
-    [EFFECT_RECALLED] = "worlds recalled", [EFFECT_LOST] = "messages lost",    [EFFECT_LEFT] = "messages of the dead",
-    [EFFECT_CUT] = "connections reset",    [EFFECT_SPOILT] = "answers spoilt",
+    [EFFECT_POWER] = "losses of power",     [EFFECT_UNNAMED] = "renames lost",
+    [EFFECT_TORN] = "files torn",           [EFFECT_RECALLED] = "worlds recalled",
+    [EFFECT_LOST] = "messages lost",        [EFFECT_LEFT] = "messages of the dead",
+    [EFFECT_CUT] = "connections reset",     [EFFECT_SPOILT] = "answers spoilt",
+    [EFFECT_REWRITTEN] = "files rewritten", [EFFECT_WHILE_READ] = "while read",
+    [EFFECT_STALE] = "reads stale for it",
 };
 
 /* ---- writes ---- */
@@ -244,6 +248,12 @@ static void fail_source(struct sim_node *n)
     set_source(n, changed ? "errno=ESTALE" : "errno=EIO");
 }
 
+static void rewrite_source(struct sim_node *n)
+{
+    (void)n;
+    rewrite_some();
+}
+
 static void heal_source(struct sim_node *n)
 {
     if (n->source_until == SIM_NEVER)
@@ -301,7 +311,7 @@ static void restart_node(struct sim_node *n)
 static void (*const kinds[])(struct sim_node *n) = {
     stop_server, kill_server,  stop_courier,     kill_courier,  silence_direction, delay_messages,
     slow_source, fail_source,  heal_source,      fail_writes,   lack_memory,       step_clock,
-    end_world,   restart_node, reset_connection, spoil_answers,
+    end_world,   restart_node, reset_connection, spoil_answers, rewrite_source,
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -401,6 +411,7 @@ void faults_end(void)
 {
     faults.ending = true;
     sim_wait(is_over, NULL, SIM_NEVER, "the last fault");
+    rewrite_end();
     net_delay(MILLISECOND / 30);
     for (uint32_t i = 0; i < sim_options->nodes; i++) {
         struct sim_node *n = &sim_nodes[i];

@@ -7,14 +7,17 @@
 
 /* What faults did to a run; the runner prints the sums. */
 enum effect {
-    EFFECT_POWER,    /* nodes lost power, */
-    EFFECT_UNNAMED,  /* with it changes of names, */
-    EFFECT_TORN,     /* and bytes of files that were not synced; */
-    EFFECT_RECALLED, /* their saved world was still good */
-    EFFECT_LOST,     /* messages lost with their sender, receiver or connection, */
-    EFFECT_LEFT,     /* and arrived though their sender is gone */
-    EFFECT_CUT,      /* connections reset */
-    EFFECT_SPOILT,   /* answers of peers damaged or cut short */
+    EFFECT_POWER,      /* nodes lost power, */
+    EFFECT_UNNAMED,    /* with it changes of names, */
+    EFFECT_TORN,       /* and bytes of files that were not synced; */
+    EFFECT_RECALLED,   /* their saved world was still good */
+    EFFECT_LOST,       /* messages lost with their sender, receiver or connection, */
+    EFFECT_LEFT,       /* and arrived though their sender is gone */
+    EFFECT_CUT,        /* connections reset */
+    EFFECT_SPOILT,     /* answers of peers damaged or cut short */
+    EFFECT_REWRITTEN,  /* files of the source written, */
+    EFFECT_WHILE_READ, /* some of them while they were read; */
+    EFFECT_STALE,      /* reads that failed for it */
     EFFECTS
 };
 extern const char *const effect_names[EFFECTS];

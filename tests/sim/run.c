@@ -9,6 +9,7 @@
 #include "tests/sim/faults.h"
 #include "tests/sim/node.h"
 #include "tests/sim/power.h"
+#include "tests/sim/rewrite.h"
 #include "tests/sim/work.h"
 
 #include <fcntl.h>
@@ -63,6 +64,7 @@ static void play_world(const struct sim_options *o, const char *directory)
     sim_process_enter(sim_process_new(0, "machine"));
     net_begin();
     power_begin(directory);
+    rewrite_begin();
     for (uint32_t i = 0; i < o->nodes; i++) {
         node_init(i, directory);
         node_start_server(&sim_nodes[i]);
@@ -95,6 +97,8 @@ static void run_child(const struct sim_options *o, const char *directory, int ou
     log_open("sim", o->history ? STDERR_FILENO : log, false);
     sim_options = o;
     setenv("DEALFS_PING_LOST", "10", 1);
+    if (o->faults)
+        rewrite_prepare(directory);
     sim_begin(o->seed, o->history);
     play_world(o, directory);
     r = (struct result){.digest = sim_digest(), .switches = sim_switches(), .time = sim_now()};
