@@ -26,7 +26,8 @@ const char *const effect_names[EFFECTS] = {
     [EFFECT_POWER] = "losses of power",     [EFFECT_UNNAMED] = "renames lost",
     [EFFECT_TORN] = "files torn",           [EFFECT_RECALLED] = "worlds recalled",
     [EFFECT_LOST] = "messages lost",        [EFFECT_LEFT] = "messages of the dead",
-    [EFFECT_CUT] = "connections reset",     [EFFECT_SPOILT] = "answers spoilt",
+    [EFFECT_CUT] = "connections reset",     [EFFECT_BELLS] = "worlds with bells",
+    [EFFECT_RUNG] = "bells rung",           [EFFECT_SPOILT] = "answers spoilt",
     [EFFECT_REWRITTEN] = "files rewritten", [EFFECT_WHILE_READ] = "while read",
     [EFFECT_STALE] = "reads stale for it",
 };
@@ -208,7 +209,6 @@ static void reset_connection(struct sim_node *n)
     if (to == n || !has_courier(n) || !has_courier(to) || to->world != n->world)
         return;
     sim_log("fault: the connection of node %u to node %u is reset", n->number, to->number);
-    effects[EFFECT_CUT]++;
     net_cut(n->world, n->rank, to->rank);
     if (sim_random(2))
         net_cut(n->world, to->rank, n->rank);

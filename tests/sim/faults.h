@@ -14,6 +14,8 @@ enum effect {
     EFFECT_LOST,       /* messages lost with their sender, receiver or connection, */
     EFFECT_LEFT,       /* and arrived though their sender is gone */
     EFFECT_CUT,        /* connections reset */
+    EFFECT_BELLS,      /* no fault: worlds in which couriers share memory and wake each other by bells, */
+    EFFECT_RUNG,       /* and how often */
     EFFECT_SPOILT,     /* answers of peers damaged or cut short */
     EFFECT_REWRITTEN,  /* files of the source written, */
     EFFECT_WHILE_READ, /* some of them while they were read; */

@@ -79,6 +79,7 @@ struct net_world {
     size_t n;
     uint64_t last_due[NET_NODES][NET_NODES];
     bool cut[NET_NODES][NET_NODES]; /* from, to: nothing arrives any more */
+    uint32_t machines;              /* its couriers are on; those on one machine have shared memory, and bells */
     struct net_world *next;
 };
 
@@ -110,6 +111,17 @@ static void drain(int fd)
         (void)!read(fd, &count, sizeof count);
 }
 
+static bool share_memory(const struct net_world *w, uint32_t a, uint32_t b)
+{
+    return a % w->machines == b % w->machines;
+}
+
+/* Of those who have no shared memory with it. */
+static void wake_sockets(const struct net_rank *to, uint32_t from)
+{
+    wake(share_memory(to->world, to->number, from) ? -1 : to->sockets);
+}
+
 static bool is_due(void *unused)
 {
     (void)unused;
@@ -131,9 +143,10 @@ static void lose_parcel(struct parcel *p)
     effects[EFFECT_LOST]++;
     if (left)
         p->sent->ended = true;
+    if (left)
+        wake_sockets(from, p->to);
     free(p->bytes);
     free(p);
-    wake(left ? from->sockets : -1);
 }
 
 static void arrive(struct parcel *p)
@@ -149,9 +162,10 @@ static void arrive(struct parcel *p)
     if (left && !from->gone)
         p->sent->ended = true;
     STAILQ_INSERT_TAIL(&to->arrived, p, next);
-    wake(to->sockets); /* a switching point: the parcel is the receiver's from here on */
+    uint32_t receiver = p->to;
+    wake_sockets(to, p->from); /* a switching point: the parcel is the receiver's from here on */
     if (left)
-        wake(from->sockets);
+        wake_sockets(from, receiver);
 }
 
 static void *deliver(void *unused)
@@ -244,6 +258,8 @@ struct net_world *net_world_new(uint32_t count)
     if (!w)
         bail_out("no memory for a world");
     w->count = count;
+    w->machines = sim_random(2) ? NET_NODES : 1 + (uint32_t)sim_random(2);
+    effects[EFFECT_BELLS] += w->machines < count;
     w->next = worlds;
     worlds = w;
     for (uint32_t i = 0; i < count; i++) {
@@ -323,8 +339,9 @@ void net_await_message(const struct net_world *world, uint32_t from, uint64_t un
 
 void net_cut(struct net_world *world, uint32_t from, uint32_t to)
 {
-    if (world->rank[from].gone || world->rank[to].gone)
+    if (world->rank[from].gone || world->rank[to].gone || share_memory(world, from, to))
         return;
+    effects[EFFECT_CUT]++;
     world->cut[from][to] = true;
     lose_some(&world->rank[from], to);
 }
@@ -468,7 +485,8 @@ static void match_arrived(struct posts *post)
         free(parcel);
     }
     for (uint32_t i = 0; senders; i++, senders >>= 1)
-        wake(senders & 1 ? r->world->rank[i].sockets : -1);
+        if (senders & 1)
+            wake_sockets(&r->world->rank[i], r->number);
 }
 
 int post_progress(struct posts *post)
@@ -662,8 +680,11 @@ void doorbell_sleeps_on(struct doorbell *d, int sockets)
 
 bool doorbell_is_idle(const struct doorbell *d)
 {
-    (void)d;
-    return true;
+    const struct net_rank *r = d->rank;
+    bool bells = false;
+    for (uint32_t i = 0; i < r->world->count; i++)
+        bells |= i != r->number && share_memory(r->world, i, r->number);
+    return !bells;
 }
 
 void doorbell_fds(const struct doorbell *d, int fds[2])
@@ -672,10 +693,14 @@ void doorbell_fds(const struct doorbell *d, int fds[2])
     fds[1] = -1;
 }
 
-/* What is sent wakes by itself here; bells are counted by doorbell_answered only. */
+/* Where there are sockets, what is sent wakes by itself. Otherwise some bells are lost, which costs time only. */
 void doorbell_ring(struct doorbell *d, uint32_t node)
 {
-    (void)d, (void)node;
+    const struct net_rank *to = &d->rank->world->rank[node];
+    if (!share_memory(to->world, node, d->rank->number))
+        return;
+    effects[EFFECT_RUNG]++;
+    wake(sim_random(16) ? to->bell : -1);
 }
 
 bool doorbell_answer(struct doorbell *d)
@@ -695,7 +720,7 @@ bool doorbell_misses(struct doorbell *d, uint32_t *node)
 
 bool doorbell_reaches(const struct doorbell *d, uint32_t node)
 {
-    return !d->rank->world->rank[node].gone;
+    return !d->rank->world->rank[node].gone && !share_memory(d->rank->world, node, d->rank->number);
 }
 
 uint64_t doorbell_answered(const struct doorbell *d, uint32_t node)
@@ -706,7 +731,7 @@ uint64_t doorbell_answered(const struct doorbell *d, uint32_t node)
 
 int sockets_find(void)
 {
-    return me->sockets;
+    return me->world->machines == 1 ? -ENOENT : me->sockets;
 }
 
 bool sockets_reach(int epoll, const uint8_t address[16])
