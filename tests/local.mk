@@ -215,11 +215,15 @@ SIM_WRAPS = $(SIM_WRAPPED:%=-Wl,--wrap=%) $(SIM_UNKNOWN:%=-Wl,--wrap=%)
 tests_sim_test_sched_SOURCES = tests/sim/test-sched.c $(SIM_SCHED)
 tests_sim_test_sched_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS)
 
+SIM_ROCKS = close drop find list open open_file overhead read write_begin write_cancel write_end write_put
+
 # Worlds under it: the real server and courier, except what calls MPI and RocksDB.
 tests_sim_run_SOURCES = \
 	tests/sim/absent.c \
 	tests/sim/bugs.c \
 	tests/sim/disk.c \
+	tests/sim/disk.h \
+	tests/sim/disk-choice.c \
 	tests/sim/faults.c \
 	tests/sim/faults.h \
 	tests/sim/net.c \
@@ -251,7 +255,7 @@ tests_sim_run_SOURCES = \
 	$(DATASET) \
 	$(SIM_SCHED)
 tests_sim_run_LDADD = mpi/libcourier.a $(LDADD)
-tests_sim_run_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS) \
+tests_sim_run_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS) $(SIM_ROCKS:%=-Wl,--wrap=rocks_%) \
 	-Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=file_write_atomic \
 	-Wl,--wrap=turn_wait -Wl,--wrap=unlink -Wl,--wrap=unlinkat \
 	-Wl,--wrap=spoil_next -Wl,--wrap=state_look -Wl,--wrap=value_check -Wl,--wrap=world_save

@@ -1,11 +1,10 @@
 /* What fs/store/rocks.h promises, without RocksDB: a segment is a file of its values, one after the other. It is there
- * when it has its name. Writes fail as the seed has it. */
-#include "fs/store/rocks.h"
+ * when it has its name. */
+#include "tests/sim/disk.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/store/index.h"
-#include "tests/sim/faults.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -31,7 +30,7 @@ static void segment_path(const struct rocks *r, uint32_t segment, char path[PATH
     snprintf(path, PATH_MAX, "%s/" ROCKS_DATABASE "/%u", r->directory, segment);
 }
 
-int rocks_open(const struct rocks_config *config, struct rocks **rocks, struct str *why)
+int disk_open(const struct rocks_config *config, struct rocks **rocks, struct str *why)
 {
     char path[PATH_MAX];
     (void)why;
@@ -44,21 +43,21 @@ int rocks_open(const struct rocks_config *config, struct rocks **rocks, struct s
     snprintf(path, sizeof path, "%s/" ROCKS_DATABASE, r->directory);
     if (mkdir(path, 0700) < 0 && errno != EEXIST) {
         int error = -errno;
-        rocks_close(r);
+        disk_close(r);
         return error;
     }
     *rocks = r;
     return 0;
 }
 
-void rocks_close(struct rocks *r)
+void disk_close(struct rocks *r)
 {
     if (r)
         free(r->directory);
     free(r);
 }
 
-uint64_t rocks_overhead(uint64_t segments)
+uint64_t disk_overhead(uint64_t segments)
 {
     return segments * 4096;
 }
@@ -69,7 +68,7 @@ static int by_segment(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int rocks_list(struct rocks *r, struct rocks_file **files, size_t *count)
+int disk_list(struct rocks *r, struct rocks_file **files, size_t *count)
 {
     enum { MOST = 1024 };
     char path[PATH_MAX];
@@ -90,7 +89,7 @@ int rocks_list(struct rocks *r, struct rocks_file **files, size_t *count)
     return d && *files ? 0 : -ENOMEM;
 }
 
-int rocks_find(struct rocks *r, uint32_t segment, struct rocks_file *file)
+int disk_find(struct rocks *r, uint32_t segment, struct rocks_file *file)
 {
     char path[PATH_MAX];
     struct stat st;
@@ -102,7 +101,7 @@ int rocks_find(struct rocks *r, uint32_t segment, struct rocks_file *file)
     return 0;
 }
 
-int rocks_open_file(const struct rocks *r, const char *name, bool *spare)
+int disk_open_file(const struct rocks *r, const char *name, bool *spare)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/" ROCKS_DATABASE "/%s", r->directory, name);
@@ -111,7 +110,7 @@ int rocks_open_file(const struct rocks *r, const char *name, bool *spare)
     return fd < 0 ? -errno : fd;
 }
 
-const char *rocks_read(int fd, uint64_t from, uint64_t to, char *buffer, int *error)
+const char *disk_read(int fd, uint64_t from, uint64_t to, char *buffer, int *error)
 {
     uint64_t begin = from / ROCKS_ALIGN * ROCKS_ALIGN;
     ssize_t n = pread(fd, buffer, to - begin, (off_t)begin);
@@ -119,19 +118,18 @@ const char *rocks_read(int fd, uint64_t from, uint64_t to, char *buffer, int *er
     return *error ? NULL : buffer + (from - begin);
 }
 
-int rocks_drop(struct rocks *r, uint32_t segment)
+int disk_drop(struct rocks *r, uint32_t segment)
 {
     char path[PATH_MAX];
     segment_path(r, segment, path);
     return unlink(path) < 0 ? -errno : 0;
 }
 
-int rocks_write_begin(struct rocks *r, uint32_t segment, struct rocks_writer **writer)
+int disk_write_begin(struct rocks *r, uint32_t segment, struct rocks_writer **writer)
 {
-    int error = faults_write("tier");
-    struct rocks_writer *w = error ? NULL : calloc(1, sizeof *w);
+    struct rocks_writer *w = calloc(1, sizeof *w);
     if (!w)
-        return error ? error : -ENOMEM;
+        return -ENOMEM;
     w->rocks = r;
     w->segment = segment;
     str_adds(&w->bytes, "segment"); /* no value begins at 0 */
@@ -139,12 +137,12 @@ int rocks_write_begin(struct rocks *r, uint32_t segment, struct rocks_writer **w
     return 0;
 }
 
-int rocks_write_put(struct rocks_writer *w, uint32_t place, const void *bytes, size_t n, uint32_t *at)
+int disk_write_put(struct rocks_writer *w, uint32_t place, const void *bytes, size_t n, uint32_t *at)
 {
     *at = (uint32_t)w->bytes.length;
     w->whole |= place == INDEX_PLACE;
     str_add(&w->bytes, bytes, n);
-    return w->bytes.failed ? -ENOMEM : faults_write("tier");
+    return w->bytes.failed ? -ENOMEM : 0;
 }
 
 /* As rocks.h promises: it survives any crash. */
@@ -156,22 +154,22 @@ static int sync_directory(const struct rocks *r)
     return fd < 0 || fsync(fd) ? -errno : 0;
 }
 
-int rocks_write_end(struct rocks_writer *w, struct rocks_file *file)
+int disk_write_end(struct rocks_writer *w, struct rocks_file *file)
 {
     char path[PATH_MAX];
     segment_path(w->rocks, w->segment, path);
-    int error = w->whole ? faults_write("tier") : -EIO;
+    int error = w->whole ? 0 : -EIO;
     if (!error)
         error = file_write_atomic(AT_FDCWD, path, w->bytes.data, w->bytes.length, 0600);
     if (!error)
         error = sync_directory(w->rocks);
     if (!error)
-        error = rocks_find(w->rocks, w->segment, file);
-    rocks_write_cancel(w);
+        error = disk_find(w->rocks, w->segment, file);
+    disk_write_cancel(w);
     return error;
 }
 
-void rocks_write_cancel(struct rocks_writer *w)
+void disk_write_cancel(struct rocks_writer *w)
 {
     if (w)
         str_fini(&w->bytes);

@@ -23,12 +23,19 @@ static struct {
 
 uint64_t effects[EFFECTS];
 const char *const effect_names[EFFECTS] = {
-    [EFFECT_POWER] = "losses of power",     [EFFECT_UNNAMED] = "renames lost",
-    [EFFECT_TORN] = "files torn",           [EFFECT_RECALLED] = "worlds recalled",
-    [EFFECT_LOST] = "messages lost",        [EFFECT_LEFT] = "messages of the dead",
-    [EFFECT_CUT] = "connections reset",     [EFFECT_BELLS] = "worlds with bells",
-    [EFFECT_RUNG] = "bells rung",           [EFFECT_SPOILT] = "answers spoilt",
-    [EFFECT_REWRITTEN] = "files rewritten", [EFFECT_WHILE_READ] = "while read",
+    [EFFECT_POWER] = "losses of power",
+    [EFFECT_UNNAMED] = "renames lost",
+    [EFFECT_TORN] = "files torn",
+    [EFFECT_RECALLED] = "worlds recalled",
+    [EFFECT_LOST] = "messages lost",
+    [EFFECT_LEFT] = "messages of the dead",
+    [EFFECT_CUT] = "connections reset",
+    [EFFECT_BELLS] = "worlds with bells",
+    [EFFECT_RUNG] = "bells rung",
+    [EFFECT_SPOILT] = "answers spoilt",
+    [EFFECT_ROCKS] = "times RocksDB opened",
+    [EFFECT_REWRITTEN] = "files rewritten",
+    [EFFECT_WHILE_READ] = "while read",
     [EFFECT_STALE] = "reads stale for it",
 };
 

@@ -20,6 +20,7 @@ enum effect {
     EFFECT_REWRITTEN,  /* files of the source written, */
     EFFECT_WHILE_READ, /* some of them while they were read; */
     EFFECT_STALE,      /* reads that failed for it */
+    EFFECT_ROCKS,      /* no fault: databases of RocksDB opened */
     EFFECTS
 };
 extern const char *const effect_names[EFFECTS];

@@ -7,6 +7,7 @@
 #include "fs/control/control-private.h"
 #include "fs/control/verbs.h"
 #include "tests/lib/tap.h"
+#include "tests/sim/disk.h"
 #include "tests/sim/faults.h"
 
 #include <errno.h>
@@ -295,6 +296,7 @@ void node_lose_server(struct sim_node *n)
         note_loaded(n);
     n->serving = false;
     node_goes_on(n);
+    disk_lose(n->server);
     while ((r = TAILQ_FIRST(&n->taken))) {
         TAILQ_REMOVE(&n->taken, r, next);
         if (r->text) { /* a handle does not outlive its server */

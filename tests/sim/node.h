@@ -20,6 +20,7 @@ struct sim_options {
     uint32_t faults; /* at most this number; 0: none */
     uint32_t seconds;
     bool history;
+    bool rocks;      /* segments are stored by RocksDB */
     const char *bug; /* NULL: none */
 };
 bool bug_is_planted(const char *name); /* bugs.c */

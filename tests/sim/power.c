@@ -65,9 +65,10 @@ static const char *hidden_path(unsigned link)
     return path;
 }
 
+/* What RocksDB does is not seen: it keeps all. */
 static bool is_kept(const char *path)
 {
-    return strstr(path, "/state-") || strstr(path, "/ssd-");
+    return strstr(path, "/state-") || (strstr(path, "/ssd-") && !sim_options->rocks);
 }
 
 /* Absolute, without links; false: it is not on a disk that is kept. */
