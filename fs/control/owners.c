@@ -126,7 +126,9 @@ static int table_fill(const struct control *control, const struct layout *d, str
     for (uint32_t i = 0; i < count; i++) {
         if (i % PLAN_SLICE == 0 && asker_gave_up(asker))
             return -EINTR;
-        uint64_t extent = d ? extents_first(control->extents, samples_file(list, i)) : 0;
+        uint32_t file = samples_file(list, i);
+        uint64_t extent = d ? extents_first(control->extents, file) : 0;
+        t->bytes += catalog_file(control->config.catalog, file).size;
         for (uint32_t g = 0; g < t->owners.groups; g++)
             t->memory[(size_t)g * count + i] = d ? (uint16_t)layout_owner(d, g, extent) : 0;
     }

@@ -21,6 +21,7 @@ struct owner_table {
     uint32_t me;             /* this node's number in that layout; `nodes`: it is not in it */
     char (*host)[NODE_HOST]; /* by node */
     uint16_t *memory;        /* of owners.of */
+    uint64_t bytes;          /* of the samples together */
     struct charge charge;
 };
 

@@ -192,7 +192,8 @@ static int make_plan(struct making *m, struct planned *planned)
                                      .owners = m->table->owners,
                                      .node_of_rank = m->node_of_rank,
                                      .bytes = file_bytes,
-                                     .user = m};
+                                     .user = m,
+                                     .bytes_of_all = plan_request_has_payload(w) ? 0 : m->table->bytes};
     planned->charge = charge_like(&m->charge);
     error = charge_add(&m->charge, plan_memory_most(&input), m->why);
     if (!error)

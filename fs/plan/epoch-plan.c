@@ -257,6 +257,7 @@ struct running {
     uint32_t *out;
     uint32_t *filled_up; /* scratch for the last batch */
     struct plan_summary *summary;
+    bool adds_fresh; /* sample by sample; else at the end, from the sum of all */
 };
 
 static void count_elsewhere(void *user, uint32_t sample, bool owned)
@@ -333,7 +334,7 @@ static void run_step(struct running *run, uint64_t step)
     }
     if (again) /* dealt as at its first use, so that all of it is where it was */
         tally = (struct deal_tally){.local = n, .repeats = n};
-    if (watch && !plan->echoed)
+    if (watch && run->adds_fresh && !plan->echoed)
         for (uint32_t i = 0; i < n; i++)
             count_fresh(run, run->out[i]);
     add_tally(run, n, &tally);
@@ -357,6 +358,29 @@ static int run_steps(struct running *run, const struct plan_stop *stop)
         run_step(run, step);
     }
     return 0;
+}
+
+/* Of entries of the order, which begins again at its end. */
+static uint64_t sum_bytes(const struct running *run, uint64_t from, uint64_t to)
+{
+    const struct batches *b = &run->plan->batches;
+    const struct plan_input *in = &run->plan->input;
+    uint64_t bytes = 0;
+
+    for (uint64_t i = from; i < to; i++)
+        bytes += in->bytes(in->user, b->order[i % b->count]);
+    return bytes;
+}
+
+/* To ask for the size of each sample in the order of an epoch takes longer than to deal it. So only those are asked for
+ * that are not read, or read again to fill up the last batch. */
+static uint64_t fresh_of_all(const struct running *run)
+{
+    const struct batches *b = &run->plan->batches;
+    uint64_t end = b->skip + (uint64_t)b->total;
+
+    return run->plan->input.bytes_of_all - sum_bytes(run, 0, b->skip) - sum_bytes(run, end, b->count) +
+           sum_bytes(run, b->count, end);
 }
 
 /* What the lists are of begins the chain of digests. */
@@ -388,7 +412,9 @@ static bool run_init(struct running *run)
 
 int plan_run(struct plan *plan, uint32_t *lists, const struct plan_stop *stop, struct plan_summary *summary)
 {
-    struct running run = {.plan = plan, .lists = lists, .summary = summary};
+    const struct plan_input *in = &plan->input;
+    bool summed = in->bytes && in->bytes_of_all > 0 && in->echo.factor == ECHO_ONE;
+    struct running run = {.plan = plan, .lists = lists, .summary = summary, .adds_fresh = !summed};
     const struct batches *b = &plan->batches;
     uint32_t left = b->count - b->skip;
     int error = -ENOMEM;
@@ -398,6 +424,8 @@ int plan_run(struct plan *plan, uint32_t *lists, const struct plan_stop *stop, s
         deal_begin(plan->deal);
         begin_digest(&run);
         error = run_steps(&run, stop);
+        if (!error && summed)
+            summary->fresh_bytes = fresh_of_all(&run);
         memcpy(summary->digest.byte, run.hashed, sizeof summary->digest.byte);
     }
     summary->unread = left > b->total ? left - b->total : 0;

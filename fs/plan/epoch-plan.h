@@ -33,6 +33,7 @@ struct plan_input {
     const uint32_t *node_of_rank;                   /* NULL: evenly */
     uint64_t (*bytes)(void *user, uint32_t sample); /* NULL: bytes are not counted */
     void *user;
+    uint64_t bytes_of_all; /* of all samples, where the order has each of them once; 0: not known */
 };
 
 struct plan_summary {

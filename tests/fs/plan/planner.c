@@ -82,6 +82,20 @@ static int answer(const struct plan_input *input)
     return 0;
 }
 
+/* Of all samples, as one_and() has them; 0: the order does not have each of them once. */
+static uint64_t sum_all(const struct plan_input *input)
+{
+    CLEANUP_FREE bool *seen = calloc(input->samples + 1, sizeof *seen);
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; seen && i < input->count && !seen[input->order[i]]; i++) {
+        seen[input->order[i]] = true;
+        bytes += one_and(NULL, input->order[i]);
+    }
+    uint64_t all = input->samples * (input->samples + UINT64_C(1)) / 2;
+    return seen && input->count == input->samples && bytes == all ? all : 0;
+}
+
 static int plan(const char *line)
 {
     uint32_t samples = (uint32_t)number(line, "samples", 0);
@@ -107,6 +121,7 @@ static int plan(const char *line)
         input.owners.of[g] = owner + (size_t)g * samples;
     input.order = order;
     input.node_of_rank = placed;
+    input.bytes_of_all = sum_all(&input);
     return answer(&input);
 }
 
