@@ -89,10 +89,14 @@ void stats_error(struct stats *stats, int error)
     counter_add(&stats->errors[number < STORE_ERRNOS ? number : EIO], 1);
 }
 
+/* Most cells and places count nothing: they are not looked at further. */
 static void add_cell(struct cell *cell, struct store_stats *out)
 {
     for (int p = 0; p < PLACES; p++) {
-        out->reads[p] += counter_get(&cell->reads[p]);
+        uint64_t reads = counter_get(&cell->reads[p]);
+        if (reads == 0)
+            continue;
+        out->reads[p] += reads;
         out->bytes[p] += counter_get(&cell->bytes[p]);
         out->latency_sum[p] += counter_get(&cell->latency_sum[p]);
         for (int i = 0; i < STORE_BUCKETS; i++)

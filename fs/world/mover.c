@@ -113,12 +113,25 @@ static void end_counting(struct course *c, const struct move_news *now)
     pthread_mutex_unlock(&m->lock);
 }
 
+static bool is_about(const struct mover *m, const struct world *w)
+{
+    return memcmp(m->uuid, w->uuid, sizeof m->uuid) == 0;
+}
+
+uint64_t mover_moved(struct mover *m, const struct world *w)
+{
+    pthread_mutex_lock(&m->lock);
+    uint64_t moved = is_about(m, w) ? m->moved : 0;
+    pthread_mutex_unlock(&m->lock);
+    return moved;
+}
+
 uint64_t mover_look(struct mover *m, const struct world *w, struct move_news *news)
 {
     uint64_t rewritten = rewritten_bytes(m->self), moved = 0;
     *news = (struct move_news){0};
     pthread_mutex_lock(&m->lock);
-    bool about = memcmp(m->uuid, w->uuid, sizeof m->uuid) == 0;
+    bool about = is_about(m, w);
     if (about)
         moved = m->moved;
     if (about && m->k == w->last.k && m->k) {

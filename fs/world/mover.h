@@ -20,5 +20,6 @@ void mover_destroy(struct mover *mover);
 void mover_pulled(struct mover *mover, uint32_t number, uint32_t file, uint64_t offset, uint32_t length, int error);
 /* How the bytes follow the last turn of this world, and the k of the last move that is done. */
 uint64_t mover_look(struct mover *mover, const struct world *world, struct move_news *news);
+uint64_t mover_moved(struct mover *mover, const struct world *world); /* that k alone, which costs little */
 
 #endif

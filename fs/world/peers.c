@@ -129,9 +129,8 @@ static void tell_news(struct peers *p, struct living *l)
 /* Others wait for that. */
 static bool has_turned(struct peers *p, const struct living *l)
 {
-    struct move_news move;
     struct world *w = membership_world(&p->membership);
-    bool turned = l->turn != w->last.k || mover_look(p->mover, w, &move) != atomic_load(&p->self.moved);
+    bool turned = l->turn != w->last.k || mover_moved(p->mover, w) != atomic_load(&p->self.moved);
     world_put(w);
     return turned;
 }
