@@ -186,6 +186,7 @@ tests_mpi_test_wire_LDADD = mpi/libcourier.a $(LDADD)
 
 # The deterministic scheduler: a program with these sources and flags runs its threads under one seed.
 SIM_SCHED = \
+	tests/sim/descriptors.h \
 	tests/sim/sched.c \
 	tests/sim/sched.h \
 	tests/sim/sched-inside.h \
@@ -194,11 +195,13 @@ SIM_SCHED = \
 	tests/sim/sched-switch.c \
 	tests/sim/sched-switch.h \
 	tests/sim/wrap.c \
+	tests/sim/wrap-events.c \
 	tests/sim/wrap-files.c \
+	tests/sim/wrap-sockets.c \
 	tests/sim/wrap-threads.c
 SIM_WRAPPED = \
-	accept4 bind clock_gettime close connect epoll_create1 epoll_wait eventfd eventfd_read eventfd_write \
-	fcntl fdatasync fdopendir fsync getpid getrandom getsockopt gettimeofday kill log_line memfd_create \
+	accept4 bind clock_gettime close connect epoll_create1 epoll_ctl epoll_wait eventfd eventfd_read eventfd_write \
+	fallocate fcntl fdatasync fdopendir fsync getpid getrandom getsockopt gettimeofday kill log_line memfd_create \
 	nanosleep open openat pipe2 poll preadv process_is_dead process_is_gone process_is_stopped process_kill \
 	process_watch processors_count pthread_cond_broadcast pthread_cond_destroy pthread_cond_signal \
 	pthread_cond_timedwait pthread_cond_wait pthread_create pthread_detach pthread_join \
@@ -226,8 +229,6 @@ tests_sim_run_SOURCES = \
 	tests/sim/disk-choice.c \
 	tests/sim/faults.c \
 	tests/sim/faults.h \
-	tests/sim/memory.c \
-	tests/sim/memory.h \
 	tests/sim/net.c \
 	tests/sim/net.h \
 	tests/sim/node.c \
@@ -258,7 +259,7 @@ tests_sim_run_SOURCES = \
 	$(SIM_SCHED)
 tests_sim_run_LDADD = mpi/libcourier.a $(LDADD)
 tests_sim_run_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS) $(SIM_ROCKS:%=-Wl,--wrap=rocks_%) \
-	-Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=free -Wl,--wrap=malloc -Wl,--wrap=realloc -Wl,--wrap=file_write_atomic \
+	-Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=file_write_atomic \
 	-Wl,--wrap=turn_wait -Wl,--wrap=unlink -Wl,--wrap=unlinkat \
 	-Wl,--wrap=spoil_next -Wl,--wrap=state_look -Wl,--wrap=value_check -Wl,--wrap=world_save
 

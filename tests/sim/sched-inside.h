@@ -10,9 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-enum { SIM_NAME = 24 };
-
-int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
+enum { SIM_NAME = 24, STACK_BYTES = 512 << 10 };
 
 #define SIM_SECOND UINT64_C(1000000000)
 #define SIM_START UINT64_C(1000000000000) /* the time at which a run begins */
@@ -102,6 +100,9 @@ void sim_watchdog_begin(void);
 /* wrap-threads.c: locks of these threads are free. */
 void sim_locks_drop(const struct sim_process *dead);
 const struct sim_thread *sim_lock_owner(const void *lock); /* NULL: free, or no lock */
+
+/* wrap-events.c */
+short fd_ready(int fd, short events); /* what poll says */
 
 /* wrap-files.c */
 void sim_files_close(struct sim_process *dead);

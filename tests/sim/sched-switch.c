@@ -69,9 +69,21 @@ static void park(struct hand *mine)
     futex_wait(&mine->go);
 }
 
-void hand_begin(struct hand *mine)
+bool hand_by_stack(void)
 {
     by_stack = getauxval(AT_HWCAP2) & WRITES_FS && !getenv("DEALFS_SIM_FUTEX");
+    return by_stack;
+}
+
+void hand_await(struct hand *other)
+{
+    futex_wait(&other->parked);
+    atomic_store(&other->parked, 1);
+}
+
+void hand_begin(struct hand *mine)
+{
+    hand_by_stack();
     mine->memory = (void *)pthread_self(); /* where FS points to, by the ABI */
     mine->started = true;
     mine->id = (pid_t)syscall(SYS_gettid);
@@ -91,6 +103,16 @@ static void switch_to(struct hand *from, struct hand *to)
 static void park(struct hand *mine)
 {
     (void)mine;
+}
+
+bool hand_by_stack(void)
+{
+    return by_stack;
+}
+
+void hand_await(struct hand *other)
+{
+    (void)other;
 }
 
 void hand_begin(struct hand *mine)

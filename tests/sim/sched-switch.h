@@ -22,7 +22,10 @@ struct hand {
     pid_t id; /* of its kernel thread */
 };
 
-void hand_begin(struct hand *mine); /* of the first thread */
+/* Whether threads run by their stacks alone. Then threads that were made before a fork can run after it. */
+bool hand_by_stack(void);
+void hand_await(struct hand *other); /* until it can be run by its stack */
+void hand_begin(struct hand *mine);  /* of the first thread */
 /* In a new thread: wait for the first turn and run body, which does not return. */
 void hand_run(struct hand *mine, void (*body)(void));
 void hand_over(struct hand *from, struct hand *to);

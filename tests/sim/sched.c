@@ -14,8 +14,7 @@
 enum {
     SWITCH_NS = 400,      /* a switching point takes up to this much virtual time */
     SLUGGISH_ONE_OF = 12, /* threads are sluggish, in half of the seeds */
-    FDS_MOST = 4096,
-    STACK_BYTES = 512 << 10,
+    ASK_ONE_OF = 8,       /* switching points, the questions of those that wait */
     HEAP_KEEPS = 1 << 30,
     HEAP_STEP = 4 << 20,
 };
@@ -50,12 +49,13 @@ uint64_t sim_switches(void)
 
 /* Becoming runnable. */
 
-/* Threads that are RUNNABLE, and those that wait for `ready`; in no order, but in the same one for the same seed. */
+/* Threads that are RUNNABLE, that wait for `ready`, and that wait for descriptors: in no order, but in the same one for
+ * the same seed. */
 struct list {
     struct sim_thread **thread;
     size_t count, room; /* room: sim.room, once it is used */
 };
-static struct list runnable, asking;
+static struct list runnable, asking, polling;
 static uint64_t next_due; /* no waiting thread has an earlier deadline */
 
 static void list_grow(struct list *list)
@@ -90,29 +90,24 @@ void sim_wake(struct sim_thread *t)
     list_add(&runnable, t);
     if (t->ready)
         list_remove(&asking, t);
+    if (t->count)
+        list_remove(&polling, t);
 }
 
-/* One poll for all that wait for descriptors. */
+static bool is_any_ready(const struct sim_thread *t)
+{
+    for (nfds_t i = 0; i < t->count; i++)
+        if (fd_ready(t->fds[i].fd, t->fds[i].events))
+            return true;
+    return false;
+}
+
 static void wake_by_descriptors(void)
 {
-    static struct pollfd all[FDS_MOST];
-    nfds_t n = 0;
-    for (size_t i = 0; i < sim.threads; i++) {
-        const struct sim_thread *t = sim.thread[i];
-        for (nfds_t k = 0; t->state == WAITING && k < t->count && n < FDS_MOST; k++)
-            all[n++] = t->fds[k];
-    }
     sim.changed = false;
-    if (n == 0 || __real_poll(all, n, 0) <= 0)
-        return;
-    n = 0;
-    for (size_t i = 0; i < sim.threads; i++) {
-        struct sim_thread *t = sim.thread[i];
-        nfds_t count = t->state == WAITING ? t->count : 0;
-        for (nfds_t k = 0; k < count && n < FDS_MOST; k++)
-            if (all[n++].revents)
-                sim_wake(t);
-    }
+    for (size_t i = polling.count; i-- > 0;)
+        if (is_any_ready(polling.thread[i]))
+            sim_wake(polling.thread[i]);
 }
 
 static void wake_by_questions(void)
@@ -140,14 +135,23 @@ static void wake_by_time(void)
 static size_t find_runnable(struct sim_thread **found)
 {
     size_t n = 0;
-    if (sim.changed)
-        wake_by_descriptors();
-    wake_by_questions();
-    wake_by_time();
     for (size_t i = 0; i < runnable.count; i++)
         if (!runnable.thread[i]->home->stopped)
             found[n++] = runnable.thread[i];
     return n;
+}
+
+/* Questions take long: they are asked now and then, and when nobody can run. */
+static size_t find_woken(struct sim_thread **found)
+{
+    if (sim.changed)
+        wake_by_descriptors();
+    wake_by_time();
+    size_t n = sim.now % ASK_ONE_OF ? find_runnable(found) : 0;
+    if (n)
+        return n;
+    wake_by_questions();
+    return find_runnable(found);
 }
 
 static struct sim_thread *draw_thread(struct sim_thread *const *found, size_t n)
@@ -163,7 +167,7 @@ static struct sim_thread *choose_next(void)
     static struct list found;
     list_grow(&found);
     sim.now += 1 + sim_random(SWITCH_NS);
-    while ((found.count = find_runnable(found.thread)) == 0 && next_due != SIM_NEVER)
+    while ((found.count = find_woken(found.thread)) == 0 && next_due != SIM_NEVER)
         sim.now = next_due;
     if (found.count == 0)
         sim_fail("deadlock: no thread can run, and none waits for a time");
@@ -221,6 +225,8 @@ void sim_block(const char *what)
     list_remove(&runnable, self);
     if (self->ready)
         list_add(&asking, self);
+    if (self->count)
+        list_add(&polling, self);
     if (self->deadline < next_due)
         next_due = self->deadline;
     self->what = what;
@@ -274,6 +280,7 @@ struct sim_thread *sim_thread_new(const char *name, struct sim_thread *used)
     }
     list_grow(&runnable);
     list_grow(&asking);
+    list_grow(&polling);
     if (!t || !sim.thread)
         abort();
     t->number = number++;
@@ -297,6 +304,7 @@ void sim_thread_remove(struct sim_thread *t)
     memmove(&sim.thread[i], &sim.thread[i + 1], (--sim.threads - i) * sizeof(struct sim_thread *));
     list_remove(&runnable, t);
     list_remove(&asking, t);
+    list_remove(&polling, t);
 }
 
 void sim_thread_end(void)

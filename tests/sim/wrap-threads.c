@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { LOCKS = 4096, SPURIOUS_ONE_OF = 128 };
 
@@ -249,6 +251,31 @@ static void *begin_thread(void *argument)
     sim_self = argument;
     hand_run(&sim_self->hand, run_body);
     return NULL;
+}
+
+int __real_pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+/* Each has a page below its stack that nobody may touch. */
+void sim_prepare(unsigned threads)
+{
+    pthread_attr_t attributes;
+    size_t guard = (size_t)sysconf(_SC_PAGESIZE), size = STACK_BYTES;
+    if (!hand_by_stack())
+        return;
+    char *at = mmap(NULL, threads * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return;
+    pthread_attr_init(&attributes);
+    for (unsigned i = 0; i < threads; i++, at += size) {
+        struct sim_thread *t = calloc(1, sizeof *t);
+        mprotect(at, guard, PROT_NONE);
+        pthread_attr_setstack(&attributes, at + guard, size - guard);
+        if (!t || __real_pthread_create(&t->pthread, &attributes, begin_thread, t))
+            abort();
+        hand_await(&t->hand);
+        put_away(t);
+    }
+    pthread_attr_destroy(&attributes);
 }
 
 WRAP(int, pthread_create, pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument)
