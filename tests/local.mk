@@ -229,6 +229,8 @@ tests_sim_run_SOURCES = \
 	tests/sim/disk-choice.c \
 	tests/sim/faults.c \
 	tests/sim/faults.h \
+	tests/sim/memory.c \
+	tests/sim/memory.h \
 	tests/sim/net.c \
 	tests/sim/net.h \
 	tests/sim/node.c \
@@ -259,7 +261,7 @@ tests_sim_run_SOURCES = \
 	$(SIM_SCHED)
 tests_sim_run_LDADD = mpi/libcourier.a $(LDADD)
 tests_sim_run_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS) $(SIM_ROCKS:%=-Wl,--wrap=rocks_%) \
-	-Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=file_write_atomic \
+	-Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=free -Wl,--wrap=malloc -Wl,--wrap=realloc -Wl,--wrap=file_write_atomic \
 	-Wl,--wrap=turn_wait -Wl,--wrap=unlink -Wl,--wrap=unlinkat \
 	-Wl,--wrap=spoil_next -Wl,--wrap=state_look -Wl,--wrap=value_check -Wl,--wrap=world_save
 

@@ -3,6 +3,7 @@
  *   save     that a world cannot be saved is ignored
  *   bound    a request for a turn waits without its bound
  *   checksum stored values are not checked
+ *   leak     answers are not given back (node.c)
  *   look     the source is not looked at after a read (rewrite.c)
  *   sync     files get their names before they are synced (power.c) */
 #include "fs/store/value.h"

@@ -34,6 +34,7 @@ const char *const effect_names[EFFECTS] = {
     [EFFECT_RUNG] = "bells rung",
     [EFFECT_SPOILT] = "answers spoilt",
     [EFFECT_ROCKS] = "times RocksDB opened",
+    [EFFECT_MEMORY] = "KiB of memory in servers",
     [EFFECT_REWRITTEN] = "files rewritten",
     [EFFECT_WHILE_READ] = "while read",
     [EFFECT_STALE] = "reads stale for it",
@@ -75,25 +76,9 @@ static bool lacks_memory(size_t n)
     return true;
 }
 
-void *__real_malloc(size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_malloc(size_t n)
+bool faults_memory(size_t n)
 {
-    return faults.lack && lacks_memory(n) ? NULL : __real_malloc(n);
-}
-
-void *__real_calloc(size_t count, size_t n);
-void *__wrap_calloc(size_t count, size_t n);
-void *__wrap_calloc(size_t count, size_t n)
-{
-    return faults.lack && lacks_memory(count * n) ? NULL : __real_calloc(count, n);
-}
-
-void *__real_aligned_alloc(size_t alignment, size_t n);
-void *__wrap_aligned_alloc(size_t alignment, size_t n);
-void *__wrap_aligned_alloc(size_t alignment, size_t n)
-{
-    return faults.lack && lacks_memory(n) ? NULL : __real_aligned_alloc(alignment, n);
+    return faults.lack && lacks_memory(n);
 }
 
 /* Answers of couriers. */

@@ -3,6 +3,7 @@
 #define TESTS_SIM_FAULTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* What faults did to a run; the runner prints the sums. */
@@ -21,6 +22,7 @@ enum effect {
     EFFECT_WHILE_READ, /* some of them while they were read; */
     EFFECT_STALE,      /* reads that failed for it */
     EFFECT_ROCKS,      /* no fault: databases of RocksDB opened */
+    EFFECT_MEMORY,     /* no fault: the most memory of a server */
     EFFECTS
 };
 extern const char *const effect_names[EFFECTS];
@@ -32,6 +34,7 @@ void faults_begin(void);
 bool faults_any(void);              /* has there been one so far? */
 void faults_end(void);              /* no more of them; what was done is healed, and all servers serve */
 bool faults_ended(void);            /* the threads know */
+bool faults_memory(size_t n);       /* of the caller's node: is an allocation of this size to fail? */
 int faults_write(const char *what); /* of the caller's node: 0, or -errno that this write is to fail with */
 
 #endif

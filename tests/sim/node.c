@@ -9,6 +9,7 @@
 #include "tests/lib/tap.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -156,7 +157,8 @@ static void read_done(struct store_read *read, int error)
     if (!error) {
         r->right = dataset_matches(&sim_dataset, &r->span, &read->answer);
         r->place = read->place;
-        answer_release(&read->answer);
+        if (!bug_is_planted("leak"))
+            answer_release(&read->answer);
     }
     end_request(s->node, r, error);
     free(s);
@@ -264,6 +266,7 @@ static void *server_main(void *argument)
     control_destroy(n->control);
     store_close(n->store);
     peers_destroy(n->peers);
+    memory_check_ended(n->number);
     n->serving = false;
     n->ended = true;
     return NULL;
@@ -276,6 +279,7 @@ void node_start_server(struct sim_node *n)
     n->generation++;
     n->stopping = n->ended = false;
     n->server = sim_process_new(n->number, "server");
+    memory_begin(n->number);
     sim_process_enter(n->server);
     if (thread_create(&thread, "main", server_main, n))
         bail_out("a thread for a server");

@@ -50,6 +50,8 @@ static struct {
     unsigned syncs;
 } power = {.all = TAILQ_HEAD_INITIALIZER(power.all)};
 
+void *__real_calloc(size_t count, size_t n);
+
 void power_begin(const char *directory)
 {
     if (sim_options->faults == 0) /* no node loses its power */
@@ -114,7 +116,7 @@ static void forget_older(const char *path, uint64_t now)
 static void note(const char *path, bool there)
 {
     struct stat st;
-    struct version *v = calloc(1, sizeof *v);
+    struct version *v = __real_calloc(1, sizeof *v); /* not the server's */
     if (!v)
         bail_out("no memory for a version");
     strcpy(v->path, path);

@@ -202,7 +202,9 @@ static bool play_seed(const struct playing *p, uint64_t seed, struct result *sum
         sum->switches += r.switches;
         sum->time += r.time;
         for (int i = 0; i < EFFECTS; i++)
-            sum->effects[i] += r.effects[i];
+            sum->effects[i] = i != EFFECT_MEMORY               ? sum->effects[i] + r.effects[i]
+                              : r.effects[i] > sum->effects[i] ? r.effects[i]
+                                                               : sum->effects[i];
         sum->digest ^= r.digest;
         return true;
     }

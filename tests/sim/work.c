@@ -8,6 +8,7 @@
 #include "fs/plan/stop.h"
 #include "tests/lib/tap.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/memory.h"
 #include "tests/sim/node.h"
 #include "tests/sim/rewrite.h"
 
@@ -372,6 +373,7 @@ void work_check_idle(void)
         while (store_flush(n->store) == -EBUSY)
             if (sim_now() - began > BOUND)
                 sim_fail("node %u: rooms are not given back within a minute", n->number);
+        memory_check_idle(i);
         store_stats(n->store, &stats);
         loaded += stats.source_samples;
         ample &= n->ample;

@@ -1,0 +1,11 @@
+/* What memory the server of each node has. More than the design allows is a finding at once. */
+#ifndef TESTS_SIM_MEMORY_H
+#define TESTS_SIM_MEMORY_H
+
+#include <stdint.h>
+
+void memory_begin(uint32_t node); /* a new server, which has none */
+void memory_check_idle(uint32_t node);
+void memory_check_ended(uint32_t node);
+
+#endif
