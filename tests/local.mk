@@ -223,6 +223,8 @@ SIM_ROCKS = close drop find list open open_file overhead read write_begin write_
 # Worlds under it: the real server and courier, except what calls MPI and RocksDB.
 tests_sim_run_SOURCES = \
 	tests/sim/absent.c \
+	tests/sim/bound.c \
+	tests/sim/bound.h \
 	tests/sim/bugs.c \
 	tests/sim/disk.c \
 	tests/sim/disk.h \

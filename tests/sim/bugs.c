@@ -5,6 +5,7 @@
  *   checksum stored values are not checked
  *   leak     answers are not given back (node.c)
  *   look     the source is not looked at after a read (rewrite.c)
+ *   patience peers are waited for longer than peer_timeout (node.c)
  *   sync     files get their names before they are synced (power.c) */
 #include "fs/store/value.h"
 #include "fs/world/turn-wait.h"

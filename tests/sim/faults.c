@@ -4,6 +4,7 @@
 #include "fs/base/file.h"
 #include "fs/base/thread.h"
 #include "tests/lib/tap.h"
+#include "tests/sim/bound.h"
 #include "tests/sim/node.h"
 #include "tests/sim/power.h"
 #include "tests/sim/rewrite.h"
@@ -63,6 +64,9 @@ int __wrap_file_write_atomic(int dir, const char *path, const void *bytes, size_
 /* Memory for much at once. */
 
 enum { MUCH = 64 << 10 };
+#define RESTART (2 * SECOND)
+#define END_OF_WORLD (3 * SECOND)
+#define LOST_MESSAGES (60 * SECOND) /* the world should end in half of this time */
 
 static bool lacks_memory(size_t n)
 {
@@ -146,6 +150,7 @@ static void stop_server(struct sim_node *n)
         return;
     sim_log("fault: the server of node %u stops for %" PRIu64 " ms", n->number, time / MILLISECOND);
     n->stopped_at = sim_now();
+    bound_peers(sim_now() + time);
     stop_process(n->server, n, time);
 }
 
@@ -154,6 +159,7 @@ static void kill_server(struct sim_node *n)
     if (!n->serving || sim_process_is_dead(n->server))
         return;
     sim_log("fault: the server of node %u is killed", n->number);
+    bound_peers(sim_now() + RESTART);
     sim_process_kill(n->server);
     node_lose_server(n);
 }
@@ -169,6 +175,7 @@ static void stop_courier(struct sim_node *n)
     if (!has_courier(n) || sim_process_is_stopped(n->courier))
         return;
     sim_log("fault: the courier of node %u stops for %" PRIu64 " ms", n->number, time / MILLISECOND);
+    bound_peers(sim_now() + time);
     stop_process(n->courier, NULL, time);
 }
 
@@ -181,6 +188,7 @@ static void kill_courier(struct sim_node *n)
     sim_log("fault: the courier of node %u is killed", n->number);
     sim_process_kill(n->courier);
     n->courier_over = true;
+    bound_peers(sim_now() + END_OF_WORLD);
     net_killed(n->world, n->rank);
 }
 
@@ -192,6 +200,7 @@ static void silence_direction(struct sim_node *n)
         return;
     sim_log("fault: what node %u says to node %u does not arrive for %" PRIu64 " ms", n->number, to,
             time / MILLISECOND);
+    bound_peers(sim_now() + time);
     net_silence(n->rank, sim_nodes[to].rank, sim_now() + time);
 }
 
@@ -201,6 +210,7 @@ static void reset_connection(struct sim_node *n)
     if (to == n || !has_courier(n) || !has_courier(to) || to->world != n->world)
         return;
     sim_log("fault: the connection of node %u to node %u is reset", n->number, to->number);
+    bound_peers(sim_now() + LOST_MESSAGES);
     net_cut(n->world, n->rank, to->rank);
     if (sim_random(2))
         net_cut(n->world, to->rank, n->rank);
@@ -219,13 +229,16 @@ static void delay_messages(struct sim_node *n)
     uint64_t most = (1 + sim_random(300)) * MILLISECOND;
     (void)n;
     sim_log("fault: messages take up to %" PRIu64 " ms", most / MILLISECOND);
+    bound_messages(most);
     net_delay(most);
 }
 
 static void slow_source(struct sim_node *n)
 {
     char text[64];
-    snprintf(text, sizeof text, "delay=%" PRIu64, 1 + sim_random(2000));
+    uint64_t delay = 1 + sim_random(2000);
+    bound_source(delay * MILLISECOND);
+    snprintf(text, sizeof text, "delay=%" PRIu64, delay);
     sim_log("fault: the source of node %u: %s", n->number, text);
     n->source_until = sim_now();
     set_source(n, text);
@@ -281,6 +294,7 @@ static void end_world(struct sim_node *n)
     if (!n->world)
         return;
     sim_log("fault: the launcher asks the courier of node %u to leave", n->number);
+    bound_peers(sim_now() + END_OF_WORLD);
     net_signal(n->world, n->rank);
 }
 
@@ -409,7 +423,8 @@ void faults_end(void)
         struct sim_node *n = &sim_nodes[i];
         if (n->server && !sim_process_is_dead(n->server))
             sim_process_continue(n->server);
-        node_goes_on(n);
+        if (n->serving)
+            node_goes_on(n);
         if (has_courier(n))
             sim_process_continue(n->courier);
         heal_source(n);

@@ -7,6 +7,7 @@
 #include "fs/control/control-private.h"
 #include "fs/control/verbs.h"
 #include "tests/lib/tap.h"
+#include "tests/sim/bound.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/memory.h"
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_THREADS = 2, VERB_THREADS = 4, PEER_TIMEOUT_S = 5, SOURCE_THREADS = 4, RAM = 24 << 20 };
+enum { READ_THREADS = 2, VERB_THREADS = 4, PEER_TIMEOUT_S = 5, RAM = 24 << 20 };
 
 struct sim_node sim_nodes[NET_NODES];
 const struct sim_options *sim_options;
@@ -79,6 +80,7 @@ static void refuse(struct sim_node *n, int error)
     if (!faults_any())
         sim_fail("node %u: the server does not start: %s", n->number, strerror(-error));
     sim_log("the server of node %u does not start: %s", n->number, strerror(-error));
+    bound_peers(sim_now() + 2 * SECOND); /* until the next one does */
     sim_process_kill(sim_process_self());
 }
 
@@ -90,7 +92,7 @@ static void open_server(struct sim_node *n)
         .tier = {[TIER_RAM] = {.directory = n->ram_bytes ? n->ram : NULL, .capacity = n->ram_bytes},
                  [TIER_SSD] = {.directory = n->ssd_bytes ? n->ssd : NULL, .capacity = n->ssd_bytes}},
         .zstd_level = n->zstd,
-        .source_threads = SOURCE_THREADS,
+        .source_threads = SIM_SOURCE_THREADS,
         .disk_callers = READ_THREADS,
         .faults = n->faults,
     };
@@ -98,7 +100,7 @@ static void open_server(struct sim_node *n)
         .state = n->state,
         .id = n->id,
         .host = n->host,
-        .peer_timeout = n->mount.peer_timeout,
+        .peer_timeout = n->mount.peer_timeout * (bug_is_planted("patience") ? 2 : 1),
         .exchange = true,
         .mountpoint = n->host,
         .restarted = n->generation > 1,
@@ -258,6 +260,7 @@ static void *server_main(void *argument)
     int count = threads_start(thread, READ_THREADS, "read", serve_reads, n);
     count += threads_start(thread + count, VERB_THREADS, "verb", serve_verbs, n);
     n->serving = true;
+    node_goes_on(n);
     sim_log("server %u of node %u serves", n->generation, n->number);
     sim_wait(is_stopping, n, SIM_NEVER, "the end of the mount");
     threads_join(thread, count);
@@ -298,8 +301,10 @@ void node_lose_server(struct sim_node *n)
     struct sim_request *r;
     if (n->serving)
         note_loaded(n);
+    n->losses += n->serving;
     n->serving = false;
     node_goes_on(n);
+    n->stopped_at = sim_now();
     disk_lose(n->server);
     while ((r = TAILQ_FIRST(&n->taken))) {
         TAILQ_REMOVE(&n->taken, r, next);
@@ -344,6 +349,7 @@ void node_ask(struct sim_node *n, struct sim_request *r)
 {
     r->over = r->taken = false;
     r->began = sim_now();
+    r->losses = n->losses;
     r->stopped = n->stopped + (n->stopped_at ? r->began - n->stopped_at : 0);
     TAILQ_INSERT_TAIL(&n->waiting, r, next);
     sim_wait(is_over, r, SIM_NEVER, r->text ? r->text : "its READ");

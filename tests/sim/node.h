@@ -13,6 +13,8 @@
 
 struct control;
 
+enum { SIM_SOURCE_THREADS = 4 };
+
 /* What a seed is played with. */
 struct sim_options {
     uint64_t seed;
@@ -30,7 +32,7 @@ struct sim_request {
     TAILQ_ENTRY(sim_request) next;
     bool over, taken; /* taken: a server has it */
     int error;
-    uint64_t began, stopped; /* stopped: how long its server had been, by then */
+    uint64_t began, stopped, losses; /* of its node, by then */
     /* a READ: */
     struct span span;
     bool right;
@@ -60,8 +62,9 @@ struct sim_node {
     int disk_error; /* what its writes fail with */
     uint64_t disk_until;
     uint64_t lack_until; /* of memory */
-    uint64_t stopped,
-        stopped_at;  /* for how long its servers have been stopped, and since when this one is; 0: it is not */
+    /* For how long it has had no server, or one that was stopped; since when now: 0: it has one. */
+    uint64_t stopped, stopped_at;
+    uint64_t losses; /* of servers that served */
     uint64_t loaded; /* files opened at the source by servers that are gone */
     struct staging staging;
     struct store *store;

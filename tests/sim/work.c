@@ -8,6 +8,7 @@
 #include "fs/plan/stop.h"
 #include "tests/lib/tap.h"
 #include "tests/sim/faults.h"
+#include "tests/sim/bound.h"
 #include "tests/sim/memory.h"
 #include "tests/sim/node.h"
 #include "tests/sim/rewrite.h"
@@ -47,7 +48,7 @@ static void check_time(const struct sim_node *n, const struct sim_request *r, ui
 
 static void check_read(const struct sim_node *n, const struct sim_request *r)
 {
-    check_time(n, r, BOUND);
+    check_time(n, r, bound_of(n, r));
     work.reads++;
     if (!r->error && !r->right)
         sim_fail("node %u: file %u at %" PRIu64 ", %u bytes from %s: wrong bytes", n->number, r->span.file,

@@ -10,7 +10,7 @@ ok 'seeds that were played before find nothing' "$run" --first=1 --seeds="${SIM_
 ok "nor do new ones, from $first on" "$run" --first="$first" --seeds="${SIM_SEEDS:-10}"
 ok 'nor do worlds with RocksDB' "$run" --first="$first" --seeds=3 --rocks
 ok 'a seed is played the same way again' "$run" --first=101 --seeds=3 --twice
-for bug in save bound checksum leak look sync; do
+for bug in save bound checksum leak look patience sync; do
     exits 1 "a planted fault is found: $bug" "$run" --first=1 --seeds=60 --until-found --no-shrink --nodes=3 \
         --faults=20 --bug="$bug"
 done

@@ -1,0 +1,52 @@
+/* A READ takes at most the sum of these, by what happens while it waits:
+ *
+ * 1. BASE, when nothing hinders it.
+ * 2. peer_timeout (rule 5 of the design), if a fault keeps some peer from answering.
+ * 3. The time of a call of the source, for all READs that may stand before it and its own: once at the owner, which
+ *    says WAIT meanwhile, and once here, if the owner is then lost.
+ * 4. The time of a message, for MESSAGES messages: a question, WAIT, the answer; and these for the previous owner.
+ *
+ * A server that takes the place of one that died begins again. */
+#include "tests/sim/bound.h"
+
+#include "fs/base/clock.h"
+#include "tests/lib/tap.h"
+
+enum { BASE_MS = 500, MESSAGES = 6, HINDRANCES = 4096 };
+
+static struct {
+    struct {
+        uint64_t from, until;
+    } hindrance[HINDRANCES]; /* of peers */
+    uint32_t count;
+    uint64_t source, message; /* the longest times so far */
+} bound;
+
+void bound_peers(uint64_t until)
+{
+    if (bound.count == HINDRANCES)
+        bail_out("more faults of peers than are expected");
+    bound.hindrance[bound.count].from = sim_now();
+    bound.hindrance[bound.count++].until = until;
+}
+
+void bound_source(uint64_t delay)
+{
+    bound.source = delay > bound.source ? delay : bound.source;
+}
+
+void bound_messages(uint64_t delay)
+{
+    bound.message = delay > bound.message ? delay : bound.message;
+}
+
+uint64_t bound_of(const struct sim_node *n, const struct sim_request *read)
+{
+    bool hindered = false;
+    for (uint32_t i = 0; i < bound.count && !hindered; i++)
+        hindered = bound.hindrance[i].until >= read->began;
+    uint64_t calls = 2 * (1 + sim_options->readers / SIM_SOURCE_THREADS);
+    uint64_t once = BASE_MS * MILLISECOND + (hindered ? n->mount.peer_timeout : 0) + calls * bound.source +
+                    MESSAGES * bound.message;
+    return (1 + n->losses - read->losses) * once;
+}
