@@ -230,6 +230,7 @@ const struct command command_mount = {
             "  -o peer_timeout=SEC how long another node may be silent\n"
             "  -o decoded=SIZE     what is kept of pictures that were decoded\n"
             "  -o request_memory=SIZE   what plans, uploads and replies may take\n"
+            "  -o readahead=SIZE   what the kernel reads beyond a read, 4K to 1M (default)\n"
             "  -o exchange         leave room in the tiers for samples that move between nodes\n"
             "  -o exchange_rate=SIZE    bytes a second that this node takes while they move\n"
             "  -o resize=PIXELS    JPEG images with this shorter side, made before the mount is live\n"

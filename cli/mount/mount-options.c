@@ -108,6 +108,19 @@ static int set_decoded(struct mount_options *o, const char *value, struct str *w
     return set_megabytes(&o->decoded, value, why);
 }
 
+/* Of the kernel. Whole pages, also where they are large; the kernel's requests are no longer than the most. */
+static int set_readahead(struct mount_options *o, const char *value, struct str *why)
+{
+    uint64_t size;
+
+    if (strchr(value, '%') || size_parse(value, 0, &size) || size < READAHEAD_LEAST || size > READAHEAD_MOST) {
+        str_adds(why, "must be a size from 4K to 1M");
+        return -EINVAL;
+    }
+    o->readahead = size;
+    return 0;
+}
+
 /* 0 or off: none. Less than a few files are no window. */
 static int set_feed(struct mount_options *o, const char *value, struct str *why)
 {
@@ -198,6 +211,7 @@ static const struct mount_option table[] = {
     {"peer_timeout", SPECIAL, .set = set_peer_timeout},
     {"decoded", SPECIAL, .set = set_decoded},
     {"request_memory", SPECIAL, .set = set_request_memory},
+    {"readahead", SPECIAL, .set = set_readahead},
     {"feed", SPECIAL, .set = set_feed},
     {"sampler", SPECIAL, .set = set_sampler},
     {"ranks", NUMBER, AT(ranks), .text = " of ranks", .least = 1, .most = RANKS_MOST},
@@ -452,6 +466,7 @@ void options_init(struct mount_options *o)
         .peer_timeout = peer_timeout_default,
         .decoded = DECODED_DEFAULT,
         .request_memory = REQUEST_MEMORY_DEFAULT,
+        .readahead = READAHEAD_MOST,
         .feed = UINT64_MAX,
     };
 }

@@ -23,6 +23,7 @@ struct mount_options {
     uint64_t peer_timeout; /* nanoseconds */
     uint64_t decoded;
     uint64_t request_memory;
+    uint64_t readahead;
     uint64_t feed;    /* bytes; UINT64_MAX: not given */
     bool sampler;     /* torch's: of a training whose lists are foreseen, with: */
     int ranks, batch; /* 0: not given */

@@ -109,13 +109,14 @@ static int make_ssd_place(struct start *s, struct str *why)
 static _Noreturn void become_mounter(const struct start *s, const char *program, const char *mountpoint,
                                      const char *control, int socket)
 {
-    char uid[16], gid[16], tmpfs[32];
-    const char *words[10] = {"dealfs-mounter", mountpoint, control, uid, gid, tmpfs};
-    int n = 6, null = open("/dev/null", O_RDWR);
+    char uid[16], gid[16], tmpfs[32], readahead[32];
+    const char *words[11] = {"dealfs-mounter", mountpoint, control, uid, gid, tmpfs, readahead};
+    int n = 7, null = open("/dev/null", O_RDWR);
 
     snprintf(uid, sizeof uid, "%u", (unsigned)s->owner.uid);
     snprintf(gid, sizeof gid, "%u", (unsigned)s->owner.gid);
     snprintf(tmpfs, sizeof tmpfs, "%" PRIu64, tiers_tmpfs_most(&s->options));
+    snprintf(readahead, sizeof readahead, "%" PRIu64, s->options.readahead);
     if (s->options.allow_other)
         words[n++] = "allow_other";
     if (s->options.no_exec)

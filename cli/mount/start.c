@@ -158,6 +158,7 @@ static int fill_config(struct start *s)
     c->peer_timeout = o->peer_timeout;
     c->decoded = o->decoded;
     c->request_memory = o->request_memory;
+    c->readahead = o->readahead;
     c->feed = feed_room(s);
     c->sampler_ranks = o->sampler && c->feed > 0 ? o->ranks : 0;
     c->sampler_batch = o->batch;

@@ -46,6 +46,7 @@ static const struct field fields[] = {
     FIELD(peer_timeout, U64),
     FIELD(decoded, U64),
     FIELD(request_memory, U64),
+    FIELD(readahead, U64),
     FIELD(exchange, FLAG),
     FIELD(exchange_rate, U64),
     FIELD(feed, U64),

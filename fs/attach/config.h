@@ -27,6 +27,7 @@ struct mount_config {
     int source_threads;
     uint64_t peer_timeout;   /* nanoseconds */
     uint64_t decoded;        /* bytes of decoded pictures that are kept */
+    uint64_t readahead;      /* bytes that the kernel may read beyond what was asked for */
     uint64_t request_memory; /* bytes that requests of the control mount may take */
     bool exchange;           /* room is left free, so that samples can move */
     uint64_t exchange_rate;  /* bytes a second that this node receives while samples move; 0: no bound */
@@ -52,6 +53,8 @@ struct mount_config {
 
 #define DECODED_DEFAULT (UINT64_C(32) << 20)
 #define REQUEST_MEMORY_DEFAULT (UINT64_C(256) << 20)
+#define READAHEAD_LEAST (UINT64_C(4) << 10)
+#define READAHEAD_MOST (UINT64_C(1) << 20) /* as long as a READ may be */
 #define FEED_DEFAULT (UINT64_C(256) << 20)
 
 int config_write(const struct mount_config *config);         /* to STATE/config, atomically */

@@ -9,26 +9,28 @@
 #include "fs/base/process.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
 
 struct pair pair_of(const struct mount_config *c)
 {
-    return (struct pair){c->mountpoint, c->control,       c->source,    c->nested,
-                         c->data_minor, c->control_minor, c->owner_uid, c->owner_gid};
+    return (struct pair){c->mountpoint,    c->control,   c->source,    c->nested,   c->data_minor,
+                         c->control_minor, c->owner_uid, c->owner_gid, c->readahead};
 }
 
-/* A 10 MiB file is then read in 1 MiB requests, not in 128 KiB ones. The kernel may refuse: it is only for speed. */
-static void raise_read_ahead(unsigned minor)
+/* With 1 MiB, a 10 MiB file is read in requests of that size, not of 128 KiB, which is the most that the kernel lets
+ * users have. It may refuse: it is only for speed. */
+static void set_readahead(unsigned minor, uint64_t bytes)
 {
-    static const char kibibytes[] = "1024\n";
-    char path[64];
+    char path[64], kibibytes[24];
+    int n = snprintf(kibibytes, sizeof kibibytes, "%" PRIu64 "\n", bytes >> 10);
 
     snprintf(path, sizeof path, "/sys/class/bdi/0:%u/read_ahead_kb", minor);
     CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd >= 0)
-        file_write_all(fd, kibibytes, sizeof kibibytes - 1);
+        file_write_all(fd, kibibytes, (size_t)n);
 }
 
 /* A child that waits for a server in the kernel may not even die of SIGKILL: it is left behind then. */
@@ -74,8 +76,8 @@ int pair_put(const struct pair *p, int data, int control, struct str *why)
 {
     CLEANUP_STR struct str ignored = STR_INIT;
 
-    raise_read_ahead(p->data_minor);
-    raise_read_ahead(p->control_minor); /* decoded images are as large as files */
+    set_readahead(p->data_minor, p->readahead);
+    set_readahead(p->control_minor, READAHEAD_MOST); /* decoded images are as large as files */
     if (data < 0)
         return 0;
     int error = attach_put(data, p->mountpoint, why);

@@ -11,6 +11,7 @@ struct pair {
     unsigned data_minor, control_minor;
     uid_t uid; /* whose they are */
     gid_t gid;
+    uint64_t readahead; /* of the data mount, in bytes */
 };
 
 struct pair pair_of(const struct mount_config *config); /* borrows */

@@ -8,10 +8,7 @@
 
 #include <string.h>
 
-enum {
-    READAHEAD = 1 << 20,
-    BLOCK = 128 << 10, /* st_blksize: what Python and stdio read at once */
-};
+enum { BLOCK = 128 << 10 }; /* st_blksize: what Python and stdio read at once */
 
 void data_control_stat(const struct data_mount *m, struct stat *st)
 {
@@ -35,7 +32,8 @@ int data_stat(const struct data_mount *m, fuse_ino_t ino, struct stat *st)
 
 static void data_init(void *user, struct fuse_conn_info *conn)
 {
-    (void)user;
+    const struct data_mount *m = user;
+
     /* Nothing changes, so nothing is to be invalidated; replies come from memory, so nothing is spliced. */
     conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_SPLICE_READ |
                               FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_HANDLE_KILLPRIV |
@@ -44,7 +42,7 @@ static void data_init(void *user, struct fuse_conn_info *conn)
                   (FUSE_CAP_ASYNC_READ | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_READDIRPLUS | FUSE_CAP_EXPORT_SUPPORT);
     conn->max_background = DATA_BACKGROUND;
     conn->congestion_threshold = DATA_BACKGROUND;
-    conn->max_readahead = READAHEAD;
+    conn->max_readahead = m->readahead;
 }
 
 /* "." and ".." are asked for by an NFS server that exports the mount. */

@@ -16,6 +16,7 @@ struct data_mount {
     const struct catalog *catalog;
     struct store *store;
     struct reads *reads;
+    uint32_t readahead;  /* bytes that the kernel may read beyond what was asked for */
     const char *control; /* NULL: .dealfs is an empty directory to mount on; else the target of a symlink .dealfs */
     /* Guesses of listing.c: names asked for one by one since a listing began, and how many listings will tell all. */
     _Atomic uint32_t lookups, thorough;

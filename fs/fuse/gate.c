@@ -227,8 +227,7 @@ int gate_create(const struct gate_config *config, struct gate **gate)
     if (!g)
         return -ENOMEM;
     g->config = *config;
-    g->mount.control = config->control;
-    g->mount.reads = config->reads;
+    g->mount = *config->mount;
     clock_gettime(CLOCK_REALTIME, &g->made);
     pthread_mutex_init(&g->lock, NULL);
     TAILQ_INIT(&g->parked);

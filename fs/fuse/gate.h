@@ -10,8 +10,7 @@ struct gate;
 struct gate_config {
     uid_t uid; /* whom the root belongs to until the catalog says so */
     gid_t gid;
-    const char *control; /* as in struct data_mount */
-    struct reads *reads;
+    const struct data_mount *mount; /* whose catalog and store come when it is opened */
     /* What answers once it is open. Its userdata, a struct data_mount, is the first thing in the gate. */
     const struct fuse_lowlevel_ops *below;
 };

@@ -30,7 +30,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { ASKED_FD = FD_MOUNTER, PROTECTED_OOM = -500, PROTECTED_MOST = 48, ARGUMENTS = 6, CLOSING_MOST = 8 };
+enum { ASKED_FD = FD_MOUNTER, PROTECTED_OOM = -500, PROTECTED_MOST = 48, ARGUMENTS = 7, CLOSING_MOST = 8 };
 
 struct mounter {
     struct attach_options options;
@@ -297,10 +297,11 @@ static void take_dead(struct mounter *m)
 
 static bool parse_arguments(int argc, char **argv, struct mounter *m)
 {
-    uint64_t uid, gid;
+    uint64_t uid, gid, readahead;
 
     if (argc < ARGUMENTS || argv[1][0] != '/' || argv[2][0] != '/' || number_parse(argv[3], 1, UINT32_MAX - 1, &uid) ||
-        number_parse(argv[4], 0, UINT32_MAX - 1, &gid) || number_parse(argv[5], 0, UINT64_MAX, &m->tmpfs_most))
+        number_parse(argv[4], 0, UINT32_MAX - 1, &gid) || number_parse(argv[5], 0, UINT64_MAX, &m->tmpfs_most) ||
+        number_parse(argv[6], READAHEAD_LEAST, READAHEAD_MOST, &readahead))
         return false;
     CLEANUP_STR struct str nested = STR_INIT;
     str_addf(&nested, "%s/.dealfs", argv[1]);
@@ -310,7 +311,8 @@ static bool parse_arguments(int argc, char **argv, struct mounter *m)
                             .control = argv[2],
                             .nested = strcmp(argv[2], nested.data) == 0,
                             .uid = (uid_t)uid,
-                            .gid = (gid_t)gid};
+                            .gid = (gid_t)gid,
+                            .readahead = readahead};
     m->options = (struct attach_options){.uid = (uid_t)uid, .gid = (gid_t)gid};
     m->noted = m->pair.nested;
     for (int i = ARGUMENTS; i < argc; i++) {

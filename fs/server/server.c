@@ -175,15 +175,18 @@ static void choose_data(struct server *s, struct session_config *data)
 {
     const char *control = s->config.nested ? NULL : s->config.control;
     data->ops = faults_apply(&s->config, atomic_load(&s->handover->generation));
-    s->data = (struct data_mount){.catalog = s->catalog, .store = s->store, .reads = s->reads, .control = control};
+    s->data = (struct data_mount){.catalog = s->catalog,
+                                  .store = s->store,
+                                  .reads = s->reads,
+                                  .readahead = (uint32_t)s->config.readahead,
+                                  .control = control};
     data->user = &s->data;
     if (!server_waits_for_catalog(s))
         return;
     struct gate_config gate = {
         .uid = s->config.owner_uid,
         .gid = s->config.owner_gid,
-        .control = control,
-        .reads = s->reads,
+        .mount = &s->data,
         .below = data->ops,
     };
     int error = gate_create(&gate, &s->gate);

@@ -153,5 +153,38 @@ if acl "$closed/user" 1:-1:6 2:$mount_other:0 4:-1:4 16:-1:4 32:-1:4 2>/dev/null
 else
     skip 18 'the file system has no ACLs'
 fi
+# --- random reads of a mapped file ---
+head -c 33554432 /dev/zero >"$src/class0/long"
+chmod 644 "$src/class0/long"
+settle "$src"
+served() {
+    as_id "$1" cat "$mnt/.dealfs/status" | python3 -c 'import json, sys; print(sum(json.load(sys.stdin)["bytes"].values()))'
+}
+mapped_reads() { # USER: bytes that the mount gives out for each of 20 pages far from each other
+    local before
+    before=$(served "$1")
+    as_id "$1" python3 -c '
+import mmap, os, sys
+with open(sys.argv[1], "rb") as f, mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as m:
+    sum(m[i * 0x180000 + 0x80000] for i in range(20))' "$mnt/class0/long"
+    echo $((($(served "$1") - before) / 20))
+}
+for who in $mount_user 0; do
+    ok 'mount' as_id $who dealfs mount "$src" "$mnt"
+    read=$(mapped_reads $who)
+    ok "much is read around: $read bytes" test "$read" -gt 65536
+    ok 'unmount' as_id $who dealfs umount "$mnt"
+    ok 'mount with readahead=' as_id $who dealfs mount -o readahead=32K "$src" "$mnt"
+    read=$(mapped_reads $who)
+    ok "little is: $read bytes" test "$read" -ge 4096 -a "$read" -le 32768
+    ok 'unmount' as_id $who dealfs umount "$mnt"
+done
+ok 'with owner=' as_id 0 dealfs mount -o readahead=16K,owner=$mount_user "$src" "$mnt"
+read=$(mapped_reads $mount_user)
+ok "it is $read bytes" test "$read" -ge 4096 -a "$read" -le 16384
+ok 'unmount' as_id 0 dealfs umount "$mnt"
+for size in 2K 2M 1%; do
+    fails "readahead=$size" as_user dealfs mount -o readahead=$size "$src" "$mnt"
+done
 nothing_left
 done_testing

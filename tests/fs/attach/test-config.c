@@ -46,6 +46,7 @@ static struct mount_config sample(const char *state)
         .groups = 3,
         .decoded = 3 << 20,
         .request_memory = 1 << 20,
+        .readahead = 8192,
         .exchange = true,
         .exchange_rate = 5 << 20,
         .id = copy("0123456789abcdef0123456789abcdef"),
@@ -76,6 +77,7 @@ static void test_round(const char *state)
     is_uint(b.peer_timeout, 5000000000, "peer_timeout");
     is_uint(b.decoded, 3 << 20, "decoded");
     is_uint(b.request_memory, 1 << 20, "request_memory");
+    is_uint(b.readahead, 8192, "readahead");
     ok(b.exchange, "exchange");
     is_uint(b.exchange_rate, 5 << 20, "exchange_rate");
     is_uint(b.owner_uid, 4294967294u, "owner_uid");

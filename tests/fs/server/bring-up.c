@@ -86,6 +86,7 @@ static int configure(char *source, char *mountpoint, char *state, char *control,
         .peer_timeout = 5000000000,
         .decoded = DECODED_DEFAULT,
         .request_memory = REQUEST_MEMORY_DEFAULT,
+        .readahead = READAHEAD_MOST,
         .id = "00112233445566778899aabbccddeeff",
     };
     int sealed, error = config_seal(&config, &sealed);
