@@ -158,7 +158,8 @@ head -c 33554432 /dev/zero >"$src/class0/long"
 chmod 644 "$src/class0/long"
 settle "$src"
 served() {
-    as_id "$1" cat "$mnt/.dealfs/status" | python3 -c 'import json, sys; print(sum(json.load(sys.stdin)["bytes"].values()))'
+    as_id "$1" cat "$mnt/.dealfs/status" |
+        python3 -c 'import json, sys; print(sum(json.load(sys.stdin)["bytes"].values()))'
 }
 mapped_reads() { # USER: bytes that the mount gives out for each of 20 pages far from each other
     local before
