@@ -16,16 +16,18 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #define SECOND UINT64_C(1000000000)
 
-enum { FILES = 48, PATIENCE_S = 120, FAULTS_MOST = 12, THREADS = 400 };
+enum { FILES = 48, PATIENCE_S = 120, FAULTS_MOST = 12, THREADS = 400, JOBS_MOST = 64 };
 
 /* What a child says when all is well. */
 struct result {
@@ -35,8 +37,21 @@ struct result {
 struct playing {
     struct sim_options options;
     uint64_t seeds;
+    uint32_t jobs;
     bool twice, shrink, quiet, until_found;
 };
+
+/* What workers share. */
+static struct {
+    _Atomic uint64_t next; /* how many seeds have been begun */
+    atomic_bool found;
+    struct tally {
+        struct result sum;
+        uint64_t failed;
+    } tally[JOBS_MOST];
+} * shared;
+
+static uint32_t worker; /* the number of this one */
 
 /* With the same times always, so that digests are the same in each run of this program. */
 static void make_dataset(void)
@@ -100,8 +115,9 @@ static void run_child(const struct sim_options *o, const char *directory, int ou
     if (o->faults)
         rewrite_prepare(directory);
     sim_begin(o->seed, o->history);
+    uint64_t began = sim_now();
     play_world(o, directory);
-    r = (struct result){.digest = sim_digest(), .switches = sim_switches(), .time = sim_now()};
+    r = (struct result){.digest = sim_digest(), .switches = sim_switches(), .time = sim_now() - began};
     memcpy(r.effects, effects, sizeof effects);
     sim_end();
     if (__gcov_dump)
@@ -115,7 +131,7 @@ static void run_child(const struct sim_options *o, const char *directory, int ou
 static void show_output(void)
 {
     char bytes[4096];
-    int fd = open(test_path("output"), O_RDONLY | O_CLOEXEC);
+    int fd = open(test_path("output-%u", worker), O_RDONLY | O_CLOEXEC);
     for (ssize_t n; fd >= 0 && (n = read(fd, bytes, sizeof bytes)) > 0;)
         (void)!write(STDERR_FILENO, bytes, (size_t)n);
     close(fd);
@@ -124,7 +140,7 @@ static void show_output(void)
 /* 0, or the wait status of a child that failed. What it says of itself is shown, or not. */
 static int play(const struct sim_options *o, bool quiet, struct result *result)
 {
-    const char *directory = test_path("world");
+    const char *directory = test_path("world-%u", worker);
     int ends[2], status = 0;
     if (dir_make(directory, 0700) || pipe(ends) < 0)
         bail_out("a directory for a world");
@@ -134,7 +150,7 @@ static int play(const struct sim_options *o, bool quiet, struct result *result)
         bail_out("fork");
     if (child == 0) {
         close(ends[0]);
-        dup2(open(test_path("output"), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600), STDERR_FILENO);
+        dup2(open(test_path("output-%u", worker), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600), STDERR_FILENO);
         run_child(o, directory, ends[1]);
     }
     close(ends[1]);
@@ -190,6 +206,17 @@ static struct sim_options choose(const struct sim_options *given)
     return o;
 }
 
+static void add_result(struct result *sum, const struct result *r)
+{
+    sum->switches += r->switches;
+    sum->time += r->time;
+    for (int i = 0; i < EFFECTS; i++)
+        if (i != EFFECT_MEMORY)
+            sum->effects[i] += r->effects[i];
+        else if (r->effects[i] > sum->effects[i])
+            sum->effects[i] = r->effects[i];
+}
+
 static bool play_seed(const struct playing *p, uint64_t seed, struct result *sum)
 {
     struct sim_options o = p->options;
@@ -199,13 +226,7 @@ static bool play_seed(const struct playing *p, uint64_t seed, struct result *sum
     int status = play(&o, p->quiet, &r);
     bool differs = !status && p->twice && !o.rocks && (play(&o, p->quiet, &again) || again.digest != r.digest);
     if (!status && !differs) {
-        sum->switches += r.switches;
-        sum->time += r.time;
-        for (int i = 0; i < EFFECTS; i++)
-            sum->effects[i] = i != EFFECT_MEMORY               ? sum->effects[i] + r.effects[i]
-                              : r.effects[i] > sum->effects[i] ? r.effects[i]
-                                                               : sum->effects[i];
-        sum->digest ^= r.digest;
+        add_result(sum, &r);
         return true;
     }
     printf("# seed %" PRIu64 " %s (%s %d): tests/sim/run %" PRIu64 " --history\n", seed,
@@ -214,6 +235,40 @@ static bool play_seed(const struct playing *p, uint64_t seed, struct result *sum
     if (p->shrink && status)
         shrink(&o);
     return false;
+}
+
+static void play_seeds(const struct playing *p, struct tally *tally)
+{
+    uint64_t i;
+    while (!(p->until_found && shared->found) && (i = shared->next++) < p->seeds)
+        if (!play_seed(p, p->options.seed + i, &tally->sum)) {
+            tally->failed++;
+            shared->found = true;
+        }
+    fflush(NULL);
+}
+
+/* Each worker is a process, with a directory of its own for worlds. */
+static struct tally play_all(const struct playing *p)
+{
+    struct tally all = {.failed = 0};
+    pid_t child[JOBS_MOST];
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        bail_out("memory for the workers");
+    for (worker = 0; worker < p->jobs; worker++)
+        if ((child[worker] = fork()) == 0) {
+            play_seeds(p, &shared->tally[worker]);
+            _exit(0);
+        }
+    for (uint32_t i = 0; i < p->jobs; i++) {
+        int status;
+        if (child[i] < 0 || waitpid(child[i], &status, 0) < 0 || status)
+            bail_out("worker %u", i);
+        add_result(&all.sum, &shared->tally[i].sum);
+        all.failed += shared->tally[i].failed;
+    }
+    return all;
 }
 
 static uint64_t number(const char *text, const char *name)
@@ -227,16 +282,14 @@ static uint64_t number(const char *text, const char *name)
 static struct playing parse(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"seeds", 1, NULL, 's'},       {"first", 1, NULL, 'f'},
-        {"nodes", 1, NULL, 'n'},       {"faults", 1, NULL, 'F'},
-        {"readers", 1, NULL, 'r'},     {"seconds", 1, NULL, 't'},
-        {"bug", 1, NULL, 'b'},         {"rocks", 0, NULL, 'R'},
-        {"history", 0, NULL, 'h'},     {"twice", 0, NULL, '2'},
-        {"until-found", 0, NULL, 'u'}, {"no-shrink", 0, NULL, 'S'},
-        {"quiet", 0, NULL, 'q'},       {0},
+        {"seeds", 1, NULL, 's'},  {"first", 1, NULL, 'f'},       {"nodes", 1, NULL, 'n'},
+        {"faults", 1, NULL, 'F'}, {"readers", 1, NULL, 'r'},     {"seconds", 1, NULL, 't'},
+        {"bug", 1, NULL, 'b'},    {"rocks", 0, NULL, 'R'},       {"history", 0, NULL, 'h'},
+        {"twice", 0, NULL, '2'},  {"until-found", 0, NULL, 'u'}, {"no-shrink", 0, NULL, 'S'},
+        {"quiet", 0, NULL, 'q'},  {"jobs", 1, NULL, 'j'},        {0},
     };
     struct playing p = {
-        .options = {.faults = UINT32_MAX, .readers = UINT32_MAX, .seconds = 30}, .seeds = 1, .shrink = true};
+        .options = {.faults = UINT32_MAX, .readers = UINT32_MAX, .seconds = 30}, .seeds = 1, .jobs = 1, .shrink = true};
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (c) {
         case 's':
@@ -259,6 +312,9 @@ static struct playing parse(int argc, char **argv)
             break;
         case 'b':
             p.options.bug = optarg;
+            break;
+        case 'j':
+            p.jobs = (uint32_t)number(optarg, "--jobs");
             break;
         case 'R':
             p.options.rocks = true;
@@ -286,28 +342,27 @@ static struct playing parse(int argc, char **argv)
         p.options.seed = number(argv[optind], "SEED");
     if (p.options.nodes > NET_NODES)
         bail_out("--nodes: at most %d", NET_NODES);
+    if (!p.jobs || p.jobs > JOBS_MOST)
+        bail_out("--jobs: 1 to %d", JOBS_MOST);
     return p;
 }
 
 int main(int argc, char **argv)
 {
     struct playing p = parse(argc, argv);
-    struct result sum = {0};
     struct timespec from, to;
-    uint64_t failed = 0, played = 0;
     make_dataset();
     sim_prepare(THREADS);
     clock_gettime(CLOCK_MONOTONIC, &from);
-    for (; played < p.seeds && !(p.until_found && failed); played++)
-        failed += !play_seed(&p, p.options.seed + played, &sum);
+    struct tally all = play_all(&p);
     clock_gettime(CLOCK_MONOTONIC, &to);
+    uint64_t played = shared->next < p.seeds ? shared->next : p.seeds, good = played - all.failed;
     double took = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
-    uint64_t good = played - failed;
-    printf("# %" PRIu64 " seeds from %" PRIu64 " on, %" PRIu64 " failed, %.1f seeds/s; per seed %" PRIu64
+    printf("# %" PRIu64 " seeds from %" PRIu64 " on, %" PRIu64 " failed; %u workers, %.1f seeds/s; per seed %" PRIu64
            " switches and %.1f virtual seconds\n",
-           played, p.options.seed, failed, (double)played / took, good ? sum.switches / good : 0,
-           good ? (double)sum.time / 1e9 / (double)good : 0);
+           played, p.options.seed, all.failed, p.jobs, (double)played / took, good ? all.sum.switches / good : 0,
+           good ? (double)all.sum.time / 1e9 / (double)good : 0);
     for (int i = 0; i < EFFECTS; i++)
-        printf("%s%" PRIu64 " %s%s", i ? ", " : "# ", sum.effects[i], effect_names[i], i + 1 < EFFECTS ? "" : "\n");
-    return failed != 0;
+        printf("%s%" PRIu64 " %s%s", i ? ", " : "# ", all.sum.effects[i], effect_names[i], i + 1 < EFFECTS ? "" : "\n");
+    return all.failed != 0;
 }

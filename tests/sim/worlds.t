@@ -3,15 +3,17 @@
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 
 run=$top_builddir/tests/sim/run
-first=$((1000000 * $(date +%j) + RANDOM))
+fresh=$((1000000 * $(date +%j) + 10 * RANDOM))
+seeds=${SIM_SEEDS:-$([ -z "${TEST_SANITIZER-}" ] && echo 500 || echo 20)}
+jobs=--jobs=$(nproc)
 export TMPDIR=/dev/shm
 
-ok 'seeds that were played before find nothing' "$run" --first=1 --seeds="${SIM_SEEDS:-10}"
-ok "nor do new ones, from $first on" "$run" --first="$first" --seeds="${SIM_SEEDS:-10}"
-ok 'nor do worlds with RocksDB' "$run" --first="$first" --seeds=3 --rocks
+ok "$seeds seeds that were played before find nothing" "$run" "$jobs" --first=1 --seeds="$seeds"
+ok "nor do $seeds new ones, from $fresh on" "$run" "$jobs" --first="$fresh" --seeds="$seeds"
+ok 'nor do worlds with RocksDB' "$run" --first="$fresh" --seeds=3 --rocks
 ok 'a seed is played the same way again' "$run" --first=101 --seeds=3 --twice
 for bug in save bound checksum leak look patience sync; do
-    exits 1 "a planted fault is found: $bug" "$run" --first=1 --seeds=60 --until-found --no-shrink --nodes=3 \
+    exits 1 "a planted fault is found: $bug" "$run" "$jobs" --first=1 --seeds=60 --until-found --no-shrink --nodes=3 \
         --faults=20 --bug="$bug"
 done
 done_testing
