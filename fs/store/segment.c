@@ -35,7 +35,7 @@ void segments_free_all(struct segment_list *list)
 void segments_fini(struct segments *table)
 {
     segments_free_all(&table->spare);
-    for (uint32_t i = 0; table->chunk && i < CHUNK; i++)
+    for (uint32_t i = 0; i < table->chunks; i++)
         free((void *)atomic_load(&table->chunk[i]));
     free((void *)table->chunk);
     table->chunk = NULL;
@@ -49,6 +49,8 @@ int segments_set(struct segments *table, uint32_t number, struct segment *s)
         if (!chunk)
             return -ENOMEM;
         atomic_store(&table->chunk[number / CHUNK], chunk);
+        if (table->chunks <= number / CHUNK)
+            table->chunks = number / CHUNK + 1;
     }
     atomic_store(&chunk[number % CHUNK], s);
     return 0;

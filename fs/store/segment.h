@@ -68,6 +68,7 @@ TAILQ_HEAD(segment_list, segment);
  * table but has not pinned yet. */
 struct segments {
     struct segment *_Atomic *_Atomic *chunk;
+    uint32_t chunks; /* none is used from here on; stock->lock */
     struct stock *stock;
     unsigned stripes;          /* of the pins of each */
     struct segment_list spare; /* stock->lock */
