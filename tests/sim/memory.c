@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum {
-    SLOTS = 1 << 17,
+    SLOTS = 1 << 15,
     RULE_KIB = 64 << 10, /* rule 9 of the design: so much, */
     RULE_FILE = 100,     /* and bytes per file */
     IDLE_KIB = 8 << 10,  /* buffers that wait for the next reads */
@@ -33,7 +33,7 @@ static struct {
 
 static uint32_t home_of(const void *at)
 {
-    return (uint32_t)(((uintptr_t)at >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 47);
+    return (uint32_t)(((uintptr_t)at >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 49);
 }
 
 /* Where it is, or would be. */

@@ -43,7 +43,7 @@ struct epoll {
 
 static struct event *events;
 static struct epoll *epolls;
-static uint64_t changes = 1; /* of the kernel's descriptors */
+static uint64_t changes = 2; /* of the kernel's descriptors */
 static unsigned senders;     /* threads that wait for room */
 
 int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
@@ -71,13 +71,30 @@ static short event_ready(const struct event *e)
     return (short)((e->count ? POLLIN : 0) | POLLOUT);
 }
 
+/* All that were asked about before are asked about again, in one call. */
+static void ask_kernel(void)
+{
+    static struct pollfd ask[FDS];
+    nfds_t n = 0;
+    for (int fd = 0; fd < sim_fd_end; fd++)
+        if (sim_fd_table[fd].asked)
+            ask[n++] = (struct pollfd){.fd = fd, .events = POLLIN | POLLOUT | POLLRDHUP};
+    __real_poll(ask, n, 0);
+    while (n-- > 0) {
+        sim_fd_table[ask[n].fd].seen = ask[n].revents;
+        sim_fd_table[ask[n].fd].asked = changes;
+    }
+}
+
 static short kernel_ready(int fd)
 {
     struct descriptor *d = &sim_fd_table[fd];
-    struct pollfd ask = {.fd = fd, .events = POLLIN | POLLOUT | POLLRDHUP};
-    if (d->asked != changes)
-        d->seen = __real_poll(&ask, 1, 0) > 0 ? ask.revents : 0;
-    d->asked = changes;
+    if (d->asked == changes)
+        return d->seen;
+    d->asked = 1;
+    if (fd >= sim_fd_end)
+        sim_fd_end = fd + 1;
+    ask_kernel();
     return d->seen;
 }
 
@@ -243,7 +260,9 @@ WRAP(ssize_t, read, int fd, void *bytes, size_t n)
     if (!fd_await(fd, POLLIN, 0, "a read of"))
         return -1;
     struct event *e = event_of(fd);
-    return e ? event_take(e, bytes, n) : fd_made_room(__real_read(fd, bytes, n));
+    return e              ? event_take(e, bytes, n)
+           : fd_waits(fd) ? fd_made_room(__real_read(fd, bytes, n))
+                          : __real_read(fd, bytes, n);
 }
 
 WRAP(ssize_t, write, int fd, const void *bytes, size_t n)
@@ -251,7 +270,9 @@ WRAP(ssize_t, write, int fd, const void *bytes, size_t n)
     if (!fd_await(fd, POLLOUT, 0, "a write to"))
         return -1;
     struct event *e = event_of(fd);
-    return e ? event_add(e, bytes, n) : fd_changed(__real_write(fd, bytes, n));
+    return e              ? event_add(e, bytes, n)
+           : fd_waits(fd) ? fd_changed(__real_write(fd, bytes, n))
+                          : __real_write(fd, bytes, n);
 }
 
 WRAP(int, eventfd_read, int fd, eventfd_t *value)
@@ -324,7 +345,6 @@ void fd_leaves(int fd)
         for (unsigned i = e->count; i-- > 0;)
             if (e->watch[i].fd == fd && !e->watch[i].event)
                 forget_watch(e, i);
-    fd_changed(0);
 }
 
 static int epoll_take(struct epoll *e, struct epoll_event *to, int most)

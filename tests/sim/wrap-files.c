@@ -52,6 +52,7 @@ void sim_files_close(struct sim_process *dead)
             disown(fd);
             syscall(SYS_close, fd);
         }
+    fd_changed(0);
 }
 
 /* What makes and ends descriptors. */
@@ -106,8 +107,10 @@ WRAP(int, fcntl, int fd, int command, ...)
 WRAP(int, close, int fd)
 {
     sim_pause("to close");
+    bool waited = fd_is_known(fd) && sim_fd_table[fd].kind == WAITS;
     disown(fd);
-    return (int)fd_changed(__real_close(fd));
+    int error = __real_close(fd);
+    return waited ? (int)fd_changed(error) : error;
 }
 
 /* It belongs to the stream now, which is closed in the C library. */
