@@ -19,7 +19,15 @@
 #include <sys/mman.h>
 
 enum { KEY_RECORDS, KEY_LOOK }; /* blobs */
-enum { SPREAD_S = 60, LOOK_AGAIN_MS = 500, LOOKS = 60, ASK_AGAIN_MS = 20, NAMED = 4, LIST_HEADER = 64 };
+enum {
+    SPREAD_S = 60,
+    LOOK_AGAIN_MS = 500,
+    LOOKS = 60,
+    ASK_AGAIN_MS = 20,
+    TELL_AGAIN = 50,
+    NAMED = 4,
+    LIST_HEADER = 64
+};
 
 struct sharing {
     struct control *control;
@@ -360,7 +368,6 @@ static int spread_record(struct control *control, struct spreading *p, const str
 {
     peers_await_courier(control->config.peers, asker->gave_up, asker->user);
     uint32_t me, nodes = count_nodes(control, &me);
-    uint64_t key = KEY_LOOK;
     bool hopeless;
 
     p->until = clock_now() + SPREAD_S * SECOND;
@@ -371,7 +378,11 @@ static int spread_record(struct control *control, struct spreading *p, const str
         return str_no_memory(why);
     for (uint32_t v = 0; v < nodes; v++)
         missing[v] = v != me;
-    while (ask_missing(control, nodes, key, p, missing, &hopeless) > 0) {
+    /* A node may miss that it is to look, or get a damaged answer when it does: it is told again each second. */
+    for (int asks = 0;; asks++) {
+        uint64_t key = asks % TELL_AGAIN == 0 ? KEY_LOOK : KEY_RECORDS;
+        if (ask_missing(control, nodes, key, p, missing, &hopeless) == 0)
+            return 0;
         if (asker_gave_up(asker))
             return -EINTR;
         if (hopeless || clock_now() > p->until) {
@@ -379,9 +390,7 @@ static int spread_record(struct control *control, struct spreading *p, const str
             return -EHOSTUNREACH;
         }
         clock_sleep(ASK_AGAIN_MS * MILLISECOND);
-        key = KEY_RECORDS;
     }
-    return 0;
 }
 
 int sharing_spread(struct control *control, const char *name, const struct asker *asker, struct str *why)
