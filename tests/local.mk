@@ -245,6 +245,10 @@ tests_sim_run_SOURCES = \
 	tests/sim/run.c \
 	tests/sim/work.c \
 	tests/sim/work.h \
+	tests/sim/work-checks.c \
+	tests/sim/work-inside.h \
+	tests/sim/work-jobs.c \
+	tests/sim/work-lists.c \
 	mpi/ask.c \
 	mpi/broadcast.c \
 	mpi/conductor.c \
@@ -265,6 +269,7 @@ tests_sim_run_LDADD = mpi/libcourier.a $(LDADD)
 tests_sim_run_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS) $(SIM_ROCKS:%=-Wl,--wrap=rocks_%) \
 	-Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=free -Wl,--wrap=malloc -Wl,--wrap=realloc -Wl,--wrap=file_write_atomic \
 	-Wl,--wrap=turn_wait -Wl,--wrap=unlink -Wl,--wrap=unlinkat \
+	-Wl,--wrap=batches_init -Wl,--wrap=samples_table_wants \
 	-Wl,--wrap=spoil_next -Wl,--wrap=state_look -Wl,--wrap=value_check -Wl,--wrap=world_save
 
 # Those of sh-world, the longest first.

@@ -3,7 +3,7 @@
  * 1. BASE, when nothing hinders it.
  * 2. peer_timeout (rule 5 of the design), if a fault keeps some peer from answering.
  * 3. The time of a call of the source, for all READs that may stand before it and its own: once at the owner, which
- *    says WAIT meanwhile, and once here, if the owner is then lost.
+ *    says WAIT meanwhile, and once here, if the owner is then lost. A feeder leaves them one thread of the source.
  * 4. The time of a message, for MESSAGES messages: a question, WAIT, the answer; and these for the previous owner.
  *
  * A server that takes the place of one that died begins again. */
@@ -20,6 +20,7 @@ static struct {
     } hindrance[HINDRANCES]; /* of peers */
     uint32_t count;
     uint64_t source, message; /* the longest times so far */
+    bool fed;
 } bound;
 
 void bound_peers(uint64_t until)
@@ -35,6 +36,11 @@ void bound_source(uint64_t delay)
     bound.source = delay > bound.source ? delay : bound.source;
 }
 
+void bound_fed(void)
+{
+    bound.fed = true;
+}
+
 void bound_messages(uint64_t delay)
 {
     bound.message = delay > bound.message ? delay : bound.message;
@@ -45,7 +51,7 @@ uint64_t bound_of(const struct sim_node *n, const struct sim_request *read)
     bool hindered = false;
     for (uint32_t i = 0; i < bound.count && !hindered; i++)
         hindered = bound.hindrance[i].until >= read->began;
-    uint64_t calls = 2 * (1 + sim_options->readers / SIM_SOURCE_THREADS);
+    uint64_t calls = 2 * (1 + sim_options->readers / (bound.fed ? 1 : SIM_SOURCE_THREADS));
     uint64_t once = BASE_MS * MILLISECOND + (hindered ? n->mount.peer_timeout : 0) + calls * bound.source +
                     MESSAGES * bound.message;
     return (1 + n->losses - read->losses) * once;

@@ -6,7 +6,12 @@
  *   leak     answers are not given back (node.c)
  *   look     the source is not looked at after a read (rewrite.c)
  *   patience peers are waited for longer than peer_timeout (node.c)
- *   sync     files get their names before they are synced (power.c) */
+ *   sync     files get their names before they are synced (power.c)
+ *   feed     what the feeder reads is not marked as such (node.c)
+ *   lists    a node does not hear that a sample list was removed
+ *   skip     who resumes an epoch loses a sample */
+#include "fs/catalog/samples.h"
+#include "fs/plan/batches.h"
 #include "fs/store/value.h"
 #include "fs/world/turn-wait.h"
 #include "fs/world/world.h"
@@ -45,4 +50,23 @@ int __wrap_value_check(const void *value, size_t n, uint64_t seed, size_t expect
 {
     return bug_is_planted("checksum") ? value_check_header(value, n, seed, expected_raw)
                                       : __real_value_check(value, n, seed, expected_raw);
+}
+
+bool __real_samples_table_wants(struct samples_table *table, const struct samples_record *record);
+bool __wrap_samples_table_wants(struct samples_table *table, const struct samples_record *record);
+bool __wrap_samples_table_wants(struct samples_table *table, const struct samples_record *record)
+{
+    bool deaf = bug_is_planted("lists") && record->count == 0;
+    return !deaf && __real_samples_table_wants(table, record);
+}
+
+int __real_batches_init(struct batches *b, const uint32_t *order, uint32_t count, uint32_t skip, uint32_t ranks,
+                        uint32_t batch, enum plan_tail tail);
+int __wrap_batches_init(struct batches *b, const uint32_t *order, uint32_t count, uint32_t skip, uint32_t ranks,
+                        uint32_t batch, enum plan_tail tail);
+int __wrap_batches_init(struct batches *b, const uint32_t *order, uint32_t count, uint32_t skip, uint32_t ranks,
+                        uint32_t batch, enum plan_tail tail)
+{
+    bool loses = bug_is_planted("skip") && skip > 0 && skip < count;
+    return __real_batches_init(b, order, count, skip + loses, ranks, batch, tail);
 }

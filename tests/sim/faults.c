@@ -233,15 +233,19 @@ static void delay_messages(struct sim_node *n)
     net_delay(most);
 }
 
-static void slow_source(struct sim_node *n)
+void faults_slow(const struct sim_node *n, uint64_t milliseconds)
 {
     char text[64];
-    uint64_t delay = 1 + sim_random(2000);
-    bound_source(delay * MILLISECOND);
-    snprintf(text, sizeof text, "delay=%" PRIu64, delay);
+    bound_source(milliseconds * MILLISECOND);
+    snprintf(text, sizeof text, "delay=%" PRIu64, milliseconds);
     sim_log("fault: the source of node %u: %s", n->number, text);
-    n->source_until = sim_now();
     set_source(n, text);
+}
+
+static void slow_source(struct sim_node *n)
+{
+    n->source_until = sim_now();
+    faults_slow(n, 1 + sim_random(2000));
 }
 
 static void fail_source(struct sim_node *n)

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct sim_node;
+
 /* What faults did to a run; the runner prints the sums. */
 enum effect {
     EFFECT_POWER,      /* nodes lost power, */
@@ -31,9 +33,10 @@ extern uint64_t effects[EFFECTS];
 /* A thread that causes them one after the other, as many as sim_options says; and threads that do what keepers and
  * launchers do about it: servers and couriers that are gone are started again. */
 void faults_begin(void);
-bool faults_any(void);              /* has there been one so far? */
-void faults_end(void);              /* no more of them; what was done is healed, and all servers serve */
-bool faults_ended(void);            /* the threads know */
+bool faults_any(void);   /* has there been one so far? */
+void faults_end(void);   /* no more of them; what was done is healed, and all servers serve */
+bool faults_ended(void); /* the threads know */
+void faults_slow(const struct sim_node *n, uint64_t milliseconds); /* its source, for each file */
 bool faults_memory(size_t n);       /* of the caller's node: is an allocation of this size to fail? */
 int faults_write(const char *what); /* of the caller's node: 0, or -errno that this write is to fail with */
 

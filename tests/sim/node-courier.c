@@ -15,7 +15,8 @@ static void *courier_main(void *argument)
     struct courier *c = calloc(1, sizeof *c);
     if (!c)
         bail_out("no memory for a courier");
-    c->arguments = (struct arguments){.state = n->state, .mountpoint = n->host, .lock = -1, .mounter = -1};
+    c->arguments =
+        (struct arguments){.state = n->state, .mountpoint = n->host, .groups = n->groups, .lock = -1, .mounter = -1};
     c->helper.socket = -1;
     c->last_tag = COURIER_TAG;
     net_enter(n->world, n->rank);

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_THREADS = 2, VERB_THREADS = 4, PEER_TIMEOUT_S = 5, RAM = 24 << 20 };
+enum { READ_THREADS = 2, VERB_THREADS = 4, PEER_TIMEOUT_S = 5, RAM = 48 << 20, RAM_SMALL = 6 << 20 };
 
 struct sim_node sim_nodes[NET_NODES];
 const struct sim_options *sim_options;
@@ -30,8 +30,9 @@ void node_init(uint32_t number, const char *directory)
     if (sim_random(3) == 0)
         n->ssd_bytes = RAM;
     if (sim_random(4) == 0)
-        n->ram_bytes = RAM / 4; /* a segment, and little more */
+        n->ram_bytes = RAM_SMALL; /* a segment, and little more */
     n->ample = n->ram_bytes == RAM;
+    n->groups = number ? sim_nodes[0].groups : sim_random(3) ? 1 : 1 + (uint32_t)sim_random(sim_options->nodes);
     snprintf(n->state, sizeof n->state, "%s/state-%u", directory, number);
     snprintf(n->ram, sizeof n->ram, "%s/ram-%u", directory, number);
     snprintf(n->ssd, sizeof n->ssd, "%s/ssd-%u", directory, number);
@@ -103,6 +104,7 @@ static void open_server(struct sim_node *n)
         .peer_timeout = n->mount.peer_timeout * (bug_is_planted("patience") ? 2 : 1),
         .exchange = true,
         .mountpoint = n->host,
+        .groups = n->groups,
         .restarted = n->generation > 1,
         .catalog = sim_dataset.catalog,
         .command = obey_world,
@@ -211,7 +213,9 @@ static void *serve_reads(void *argument)
         struct serving *s = calloc(1, sizeof *s);
         if (!s)
             bail_out("no memory for a read");
-        *s = (struct serving){.read = {.span = r->span, .done = read_done}, .node = n, .request = r};
+        *s = (struct serving){.read = {.span = r->span, .fed = r->fed && !bug_is_planted("feed"), .done = read_done},
+                              .node = n,
+                              .request = r};
         int error = store_read(n->store, &s->read);
         if (error != -EINPROGRESS)
             read_done(&s->read, error);
@@ -244,13 +248,6 @@ static bool is_stopping(void *node)
     return ((struct sim_node *)node)->stopping;
 }
 
-static void note_loaded(struct sim_node *n)
-{
-    struct store_stats stats;
-    store_stats(n->store, &stats);
-    n->loaded += stats.source_samples;
-}
-
 static void *server_main(void *argument)
 {
     struct sim_node *n = argument;
@@ -264,7 +261,6 @@ static void *server_main(void *argument)
     sim_log("server %u of node %u serves", n->generation, n->number);
     sim_wait(is_stopping, n, SIM_NEVER, "the end of the mount");
     threads_join(thread, count);
-    note_loaded(n);
     peers_stop(n->peers);
     control_destroy(n->control);
     store_close(n->store);
@@ -299,8 +295,6 @@ void node_goes_on(struct sim_node *n)
 void node_lose_server(struct sim_node *n)
 {
     struct sim_request *r;
-    if (n->serving)
-        note_loaded(n);
     n->losses += n->serving;
     n->serving = false;
     node_goes_on(n);
@@ -345,12 +339,22 @@ static bool is_over(void *request)
     return ((struct sim_request *)request)->over;
 }
 
-void node_ask(struct sim_node *n, struct sim_request *r)
+void node_begin(struct sim_node *n, struct sim_request *r)
 {
     r->over = r->taken = false;
     r->began = sim_now();
     r->losses = n->losses;
     r->stopped = n->stopped + (n->stopped_at ? r->began - n->stopped_at : 0);
     TAILQ_INSERT_TAIL(&n->waiting, r, next);
+}
+
+void node_await(struct sim_request *r)
+{
     sim_wait(is_over, r, SIM_NEVER, r->text ? r->text : "its READ");
+}
+
+void node_ask(struct sim_node *n, struct sim_request *r)
+{
+    node_begin(n, r);
+    node_await(r);
 }

@@ -31,6 +31,7 @@ bool bug_is_planted(const char *name); /* bugs.c */
 struct sim_request {
     TAILQ_ENTRY(sim_request) next;
     bool over, taken; /* taken: a server has it */
+    bool fed;         /* the feeder's */
     int error;
     uint64_t began, stopped, losses; /* of its node, by then */
     /* a READ: */
@@ -44,7 +45,7 @@ struct sim_request {
 TAILQ_HEAD(sim_requests, sim_request);
 
 struct sim_node {
-    uint32_t number;
+    uint32_t number, groups; /* groups: of the world, the same for all */
     char state[128], ram[128], ssd[128], id[NODE_ID], host[32];
     struct mount_config mount;
     uint64_t ram_bytes, ssd_bytes;
@@ -65,7 +66,6 @@ struct sim_node {
     /* For how long it has had no server, or one that was stopped; since when now: 0: it has one. */
     uint64_t stopped, stopped_at;
     uint64_t losses; /* of servers that served */
-    uint64_t loaded; /* files opened at the source by servers that are gone */
     struct staging staging;
     struct store *store;
     struct peers *peers;
@@ -95,7 +95,8 @@ void nodes_join(void);
 bool nodes_joined(void);
 void node_stop(struct sim_node *n); /* in order; returns when all of its threads have ended */
 
-/* Waits until it is answered. */
-void node_ask(struct sim_node *n, struct sim_request *request);
+void node_begin(struct sim_node *n, struct sim_request *request);
+void node_await(struct sim_request *request);                   /* until it is answered */
+void node_ask(struct sim_node *n, struct sim_request *request); /* both */
 
 #endif

@@ -1,4 +1,4 @@
-/* One of four files can be written; the others are links to the ones of the data set, which all runs share. */
+/* One of four small files can be written; the others are links to the ones of the data set, which all runs share. */
 #include "tests/sim/rewrite.h"
 
 #include "fs/base/clock.h"
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILES = 256, EACH = 4, BLOCK = 8192, PAUSE_MS = 20, LONGEST = PATH_MAX + CATALOG_PATH_MAX };
+enum { FILES = 256, EACH = 4, LARGE = 4 << 20, BLOCK = 8192, PAUSE_MS = 20, LONGEST = PATH_MAX + CATALOG_PATH_MAX };
 
 static struct {
     struct sim_process *writers;
@@ -59,7 +59,7 @@ void rewrite_prepare(const char *directory)
         snprintf(parent, sizeof parent, "%s/%.*s", sim_dataset.source, (int)(strrchr(path, '/') - path), path);
         if (dir_make(parent, 0755))
             bail_out("%s", parent);
-        if (i % EACH == 0)
+        if (i % EACH == 0 && dataset_size(&sim_dataset, i) < LARGE)
             rewrite.inode[i] = copy(from, sim_dataset.root, path);
         else if (linkat(from, path, sim_dataset.root, path, 0))
             bail_out("link %s", path);

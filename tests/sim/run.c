@@ -27,7 +27,7 @@
 
 #define SECOND UINT64_C(1000000000)
 
-enum { FILES = 48, PATIENCE_S = 120, FAULTS_MOST = 12, THREADS = 400, JOBS_MOST = 64 };
+enum { FILES = 48, LARGE_FILE = 5 << 20, PATIENCE_S = 120, FAULTS_MOST = 12, THREADS = 400, JOBS_MOST = 64 };
 
 /* What a child says when all is well. */
 struct result {
@@ -53,10 +53,17 @@ static struct {
 
 static uint32_t worker; /* the number of this one */
 
-/* With the same times always, so that digests are the same in each run of this program. */
-static void make_dataset(void)
+/* With the same time always, so that digests are the same in each run of this program. */
+static void add_file(const char *name, uint64_t size)
 {
     static const struct timespec then[2] = {{1000000000, 0}, {1000000000, 0}};
+    dataset_add(&sim_dataset, name, size);
+    if (utimensat(sim_dataset.root, name, then, 0))
+        bail_out("set the time of %s", name);
+}
+
+static void make_dataset(void)
+{
     const struct scan_options options = {.rescan = RESCAN_ALWAYS, .ignore_ctime = true};
     struct scan_progress progress;
     struct str why = STR_INIT;
@@ -64,10 +71,10 @@ static void make_dataset(void)
     for (uint64_t i = 0; i < FILES; i++) {
         char name[64];
         snprintf(name, sizeof name, "d%d/%s-%02d", (int)i % 4, i % 5 ? "random" : "sparse", (int)i);
-        dataset_add(&sim_dataset, name, 1 + i * 397 + (i % 16 ? 0 : 150000 + i * 5003));
-        if (utimensat(sim_dataset.root, name, then, 0))
-            bail_out("set the time of %s", name);
+        add_file(name, 1 + i * 397 + (i % 16 ? 0 : 150000 + i * 5003));
     }
+    add_file("large/sparse-values", LARGE_FILE);             /* kept by its values, not whole */
+    add_file("large/sparse-stripes", EXTENT_BYTES + 300000); /* two extents; the first is too large for any node */
     if (scan_source(sim_dataset.root, test_path("catalog"), &options, &sim_dataset.catalog, &why, &progress))
         bail_out("scan: %s", why.data);
 }

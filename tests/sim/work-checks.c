@@ -1,0 +1,140 @@
+/* What is checked while a world lives, and what is given back when all is over. */
+#include "fs/base/file.h"
+#include "tests/sim/memory.h"
+#include "tests/sim/work-inside.h"
+#include "tests/sim/work.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TURNS = 256 };
+
+/* ---- what is checked all the time ---- */
+
+static struct {
+    const struct net_world *world;
+    uint64_t k;
+    struct digest layout;
+} turn_of[TURNS];
+
+static void check_turn(const struct sim_node *n, const struct world_view *view)
+{
+    for (int i = 0; i < TURNS; i++) {
+        if (turn_of[i].world == n->world && turn_of[i].k == view->last.k) {
+            if (!digest_equal(&turn_of[i].layout, &view->layout))
+                sim_fail("node %u has another layout in turn %" PRIu64 " than others", n->number, view->last.k);
+            return;
+        }
+        if (!turn_of[i].world) {
+            turn_of[i].world = n->world;
+            turn_of[i].k = view->last.k;
+            turn_of[i].layout = view->layout;
+            return;
+        }
+    }
+}
+
+/* Reading takes time, in which the world may turn, or the server die. */
+static bool is_still_so(const struct sim_node *n, const struct world_view *before)
+{
+    struct world_view now;
+    if (!n->serving || n->generation != n->seen_generation || peers_view(n->peers, &now))
+        return false;
+    bool same = digest_equal(&now.layout, &before->layout) && !now.unsaved;
+    peers_view_release(&now);
+    return same;
+}
+
+/* A server that says nothing of it has saved its world: what the one after it needs. */
+static void check_saved(struct sim_node *n, const struct world_view *view)
+{
+    struct str text = STR_INIT;
+    char path[160], digest[DIGEST_TEXT];
+    bool new = n->seen_turn != view->last.k || n->seen_world != n->world;
+    n->seen_turn = view->last.k;
+    n->seen_world = n->world;
+    if (new || view->unsaved || n->generation != n->seen_generation) {
+        n->seen_generation = n->generation;
+        return;
+    }
+    snprintf(path, sizeof path, "%s/world", n->state);
+    int error = file_read(AT_FDCWD, path, 4096, &text);
+    bool saved = !error && strstr(text.data, digest_format(&view->layout, digest));
+    if (!saved && is_still_so(n, view))
+        sim_fail("node %u says that its world is saved, and it is not: turn %" PRIu64 ", layout %s; file: %s",
+                 n->number, view->last.k, digest_format(&view->layout, digest), error ? strerror(-error) : text.data);
+    str_fini(&text);
+}
+
+static void look_at(struct sim_node *n)
+{
+    struct world_view view;
+    if (!n->serving || n->courier_over || sim_process_is_stopped(n->server) || peers_view(n->peers, &view))
+        return;
+    if (view.state == WORLD_JOINED && nodes_joined())
+        check_turn(n, &view);
+    if (view.state == WORLD_JOINED)
+        check_saved(n, &view);
+    peers_view_release(&view);
+}
+
+static void *monitor(void *unused)
+{
+    (void)unused;
+    while (!work.ending) {
+        clock_sleep(SECOND);
+        for (uint32_t i = 0; i < sim_options->nodes; i++)
+            look_at(&sim_nodes[i]);
+    }
+    return work_done();
+}
+
+void checks_begin(void)
+{
+    work_start("monitor", monitor, NULL, 0);
+}
+
+/* ---- in the end ---- */
+
+/* Where there is room for all: once in each group, except the stripe that no node has room for. */
+static uint64_t bytes_to_load(void)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < catalog_files(sim_dataset.catalog); i++) {
+        uint64_t size = dataset_size(&sim_dataset, i);
+        bytes += size < EXTENT_BYTES ? size : size - EXTENT_BYTES;
+    }
+    return bytes * sim_nodes[0].groups;
+}
+
+static void check_room(struct sim_node *n, struct store_stats *stats)
+{
+    store_stats(n->store, stats);
+    if (stats->parked)
+        sim_fail("node %u: %" PRIu64 " reads are parked, and nobody waits", n->number, stats->parked);
+    uint64_t began = sim_now(); /* what moves may still wait for a node that is silent */
+    while (store_flush(n->store) == -EBUSY)
+        if (sim_now() - began > BOUND)
+            sim_fail("node %u: rooms are not given back within a minute", n->number);
+    memory_check_idle(n->number);
+    store_stats(n->store, stats);
+}
+
+void work_check_idle(void)
+{
+    uint64_t loaded = 0;
+    /* A slow load may be begun again by the node that a turn makes the owner meanwhile. */
+    bool ample = sim_options->nodes >= 2 * sim_nodes[0].groups && !work.striped && !work.slow;
+    for (uint32_t i = 0; i < sim_options->nodes; i++) {
+        struct store_stats stats;
+        check_room(&sim_nodes[i], &stats);
+        loaded += stats.source_bytes;
+        ample &= sim_nodes[i].ample;
+    }
+    if (!faults_any() && ample && work.staged && loaded != bytes_to_load())
+        sim_fail("%" PRIu64 " bytes were read from the source, and not %" PRIu64, loaded, bytes_to_load());
+    lists_check();
+}
