@@ -235,6 +235,10 @@ tests_sim_run_SOURCES = \
 	tests/sim/memory.h \
 	tests/sim/net.c \
 	tests/sim/net.h \
+	tests/sim/net-agree.c \
+	tests/sim/net-bell.c \
+	tests/sim/net-inside.h \
+	tests/sim/net-post.c \
 	tests/sim/node.c \
 	tests/sim/node-courier.c \
 	tests/sim/node.h \
