@@ -1,7 +1,8 @@
 /* A READ takes at most the sum of these, by what happens while it waits:
  *
  * 1. BASE, when nothing hinders it.
- * 2. peer_timeout (rule 5 of the design), if a fault keeps some peer from answering.
+ * 2. peer_timeout (rule 5 of the design), if a fault keeps some peer from answering. With two faults twice: the owner
+ *    waits for the previous owner and says WAIT, and is lost then. A request may ask all peers for a layout in turn.
  * 3. The time of a call of the source, for all READs that may stand before it and its own: once at the owner, which
  *    says WAIT meanwhile, and once here, if the owner is then lost. A feeder leaves them one thread of the source.
  * 4. The time of a message, for MESSAGES messages: a question, WAIT, the answer; and these for the previous owner.
@@ -48,11 +49,13 @@ void bound_messages(uint64_t delay)
 
 uint64_t bound_of(const struct sim_node *n, const struct sim_request *read)
 {
-    bool hindered = false;
-    for (uint32_t i = 0; i < bound.count && !hindered; i++)
-        hindered = bound.hindrance[i].until >= read->began;
+    uint32_t lost = 0, most = read->text ? sim_options->nodes - 1 : 2;
+    for (uint32_t i = 0; i < bound.count; i++)
+        lost += bound.hindrance[i].until >= read->began;
+    if (lost > most || (lost && read->text))
+        lost = most;
     uint64_t calls = 2 * (1 + sim_options->readers / (bound.fed ? 1 : SIM_SOURCE_THREADS));
-    uint64_t once = BASE_MS * MILLISECOND + (hindered ? n->mount.peer_timeout : 0) + calls * bound.source +
-                    MESSAGES * bound.message;
+    uint64_t once =
+        BASE_MS * MILLISECOND + lost * n->mount.peer_timeout + calls * bound.source + MESSAGES * bound.message;
     return (1 + n->losses - read->losses) * once;
 }

@@ -9,7 +9,8 @@ void bound_peers(uint64_t until);
 void bound_source(uint64_t delay);   /* each call takes this time */
 void bound_fed(void);                /* there is a feeder */
 void bound_messages(uint64_t delay); /* each message takes up to this time */
-/* For a READ that ends now. The time that its node had no server, or one that was stopped, is not in it. */
+/* For a READ, or a request without `wait=`, that ends now. The time in which its node had no server, or one that was
+ * stopped, is not in it. */
 uint64_t bound_of(const struct sim_node *n, const struct sim_request *read);
 
 #endif

@@ -64,6 +64,7 @@ int __wrap_file_write_atomic(int dir, const char *path, const void *bytes, size_
 /* Memory for much at once. */
 
 enum { MUCH = 64 << 10 };
+#define SETTLED (3 * SECOND) /* loads that failed have told all that wait for them */
 #define RESTART (2 * SECOND)
 #define END_OF_WORLD (3 * SECOND)
 #define LOST_MESSAGES (60 * SECOND) /* the world should end in half of this time */
@@ -244,8 +245,9 @@ void faults_slow(const struct sim_node *n, uint64_t milliseconds)
 
 static void slow_source(struct sim_node *n)
 {
-    n->source_until = sim_now();
     faults_slow(n, 1 + sim_random(2000));
+    if (n->source_until == SIM_NEVER)
+        n->source_until = sim_now() + SETTLED;
 }
 
 static void fail_source(struct sim_node *n)
@@ -265,9 +267,9 @@ static void rewrite_source(struct sim_node *n)
 
 static void heal_source(struct sim_node *n)
 {
-    if (n->source_until == SIM_NEVER)
-        n->source_until = sim_now();
     set_source(n, "");
+    if (n->source_until == SIM_NEVER)
+        n->source_until = sim_now() + SETTLED;
 }
 
 static void fail_writes(struct sim_node *n)

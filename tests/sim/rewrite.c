@@ -170,7 +170,7 @@ void rewrite_some(void)
     uint32_t file = (uint32_t)sim_random((files + EACH - 1) / EACH) * EACH;
     if (sim_random(4))
         rewrite.traps += 1 + (uint32_t)sim_random(3);
-    else if (!rewrite.begun[file])
+    else if (rewrite.inode[file] && !rewrite.begun[file])
         begin(file);
 }
 

@@ -31,8 +31,8 @@ bool work_rests(uint64_t most);
 struct question {
     uint32_t node;
     const char *text;
-    uint64_t bound;
-    int tolerated; /* an error that it may end with; 0: none without faults */
+    uint64_t bound; /* 0: bound_of */
+    int tolerated;  /* an error that it may end with; 0: none without faults */
 };
 int work_ask(const struct question *question, struct str *reply);
 bool work_find(const struct str *json, const char *key, char *to, size_t room); /* a string */

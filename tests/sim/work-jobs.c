@@ -136,7 +136,7 @@ static int pin_plan(struct job *j, struct dealt *d)
 {
     struct str reply = STR_INIT;
     char text[512], digest[64] = "", again[64] = "";
-    const struct question q = {random_node(), text, BOUND, 0}, other = {random_node(), text, BOUND, 0};
+    const struct question q = {random_node(), text, 0, 0}, other = {random_node(), text, 0, 0};
     int n = plan_text(j, d, text, sizeof text);
     snprintf(text + n, sizeof text - (size_t)n, " reply=summary%s", d->pinned);
     int error = work_ask(&q, &reply);
@@ -165,7 +165,7 @@ static int deal(struct job *j, struct dealt *d)
     int error = pin_plan(j, d), n = plan_text(j, d, text, sizeof text);
     d->length = (j->samples - d->skip) / d->ranks;
     for (uint32_t rank = 0; rank < d->ranks && !error; rank++) {
-        const struct question q = {rank % sim_options->nodes, text, BOUND, 0};
+        const struct question q = {rank % sim_options->nodes, text, 0, 0};
         snprintf(text + n, sizeof text - (size_t)n, " reply=u32 rank=%u%s", rank, d->pinned);
         error = work_ask(&q, &reply);
         if (!error && reply.length != d->length * sizeof(uint32_t))

@@ -60,7 +60,7 @@ int work_ask(const struct question *q, struct str *reply)
 {
     struct sim_request r = {.text = q->text, .reply = STR_INIT};
     node_ask(&sim_nodes[q->node], &r);
-    check_time(&sim_nodes[q->node], &r, q->bound);
+    check_time(&sim_nodes[q->node], &r, q->bound ? q->bound : bound_of(&sim_nodes[q->node], &r));
     str_clear(reply);
     str_add(reply, r.reply.data ? r.reply.data : "", r.reply.length);
     if (r.error)
@@ -184,7 +184,7 @@ static void *stage(void *unused)
     struct str reply = STR_INIT;
     char state[16] = "";
     clock_sleep(1 + sim_random(5 * SECOND));
-    struct question q = {(uint32_t)sim_random(sim_options->nodes), "stage\n", BOUND, 0};
+    struct question q = {(uint32_t)sim_random(sim_options->nodes), "stage\n", 0, 0};
     int error = work_ask(&q, &reply);
     uint64_t began = sim_now();
     q.text = "stage action=look\n";
