@@ -62,6 +62,7 @@ struct keeper {
     bool leaving;          /* FD_LIFE has hung up, or the server was told to leave */
     enum ending_how fault; /* that it was killed for; ENDING_UNSEEN: none */
     struct watchdog watchdog;
+    uint64_t watched_at;         /* up to when it has looked after the server */
     uint64_t killed_at;          /* 0: it was not killed */
     pid_t looker;                /* a child that looks whether the mount is there; 0: none */
     uint64_t looked_at, gone_at; /* when it last began; when the mount was first seen to be gone, 0: it was there */
@@ -209,14 +210,23 @@ static void keeper_tick(struct keeper *k)
     }
 }
 
+/* Milliseconds since the last look, at most a tick: in what is longer the keeper itself may have stood still. */
+static unsigned time_watched(struct keeper *k)
+{
+    uint64_t now = clock_now(), ms = (now - k->watched_at) / MILLISECOND;
+    k->watched_at = ms < TICK_MS ? k->watched_at + ms * MILLISECOND : now;
+    return ms < TICK_MS ? (unsigned)ms : TICK_MS;
+}
+
 /* While a command waits for the mount to come up, only that command gives up. */
 static void look_after(struct keeper *k)
 {
+    unsigned ms = time_watched(k);
     bool up = k->coming == COMING_DONE;
     if ((!up && !k->leaving) || has_flag(k, HANDOVER_ENDED) || k->killed_at)
         return;
     uint64_t beats = atomic_load(&k->handover->pulse.beats);
-    k->fault = watchdog_look(&k->watchdog, &k->servers.server, beats, up ? TICK_MS : COMING_MS);
+    k->fault = watchdog_look(&k->watchdog, &k->servers.server, beats, ms);
     if (k->fault)
         kill_server(k);
 }

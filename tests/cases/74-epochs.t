@@ -133,8 +133,9 @@ is 'nor beside a loader' "$(load 7 one verified "cat $mnt/class*/*.bin >/dev/nul
 is 'mapped files' "$(load 8 mapped | cut -d ' ' -f 2,3 | sort -u)" 'unknown 0'
 like 'which is said' "$(dealfs status --epoch 8 "$mnt")" 'as mmap does'
 is 'mapped before' "$(load 9 kept | cut -d ' ' -f 2,3 | sort -u)" 'unknown 0'
-again() { [ "$(load 10)" = "$(both 'complete 0 0')" ]; } # files are closed a while after the process that mapped them
-ok 'and not any more' wait_for 30 again
+all_known() { [ "$(load "$1")" = "$(both 'complete 0 0')" ]; }
+# Files are closed a while after the process that mapped them.
+ok 'and not any more' wait_for 30 all_known 10
 
 # Until the feeder follows the list: what was read before that it may not have seen.
 half() { load "$1" half && wait_for 20 says "$1" 0 samples 201 && wait_for 20 says "$1" 1 samples 201; }
@@ -173,7 +174,8 @@ END
 kill -CONT "$feeder"
 ok 'events that are lost are noticed' wait_for 20 says 13 0 overflowed True
 is 'what else was read is not known' "$(load 13 rest | cut -d ' ' -f 3 | sort -u)" 0
-is 'the next list knows all again' "$(load 14)" "$(both 'complete 0 0')"
+# Not of the first one, where the feeder is still taking the events of before when that is asked for.
+ok 'the next list knows all again' wait_for 30 all_known 14
 
 # --- two jobs with the same plan ---
 load 15 half

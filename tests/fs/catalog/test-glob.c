@@ -1,10 +1,10 @@
 /* fs/catalog/glob.h */
-#include "fs/base/clock.h"
 #include "fs/catalog/glob.h"
 #include "tests/lib/tap.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void test_table(void)
 {
@@ -154,12 +154,12 @@ static void test_time(void)
     glob[LENGTH] = '\0';
     memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = 'b';
-    uint64_t begin = clock_now();
+    clock_t begin = clock();
     ok(!glob_match(glob, text, sizeof text), "a thousand stars");
     for (size_t i = 0; i < LENGTH; i += 4)
         memcpy(glob + i, "**?*", 4);
     ok(!glob_match(strcat(glob, "c"), text, sizeof text), "and of both kinds");
-    ok(clock_now() - begin < 5000000000u, "take no time");
+    ok(clock() - begin < 5 * CLOCKS_PER_SEC, "take no time");
 }
 
 int main(void)
