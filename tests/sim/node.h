@@ -23,6 +23,7 @@ struct sim_options {
     uint32_t seconds;
     bool history;
     bool rocks;      /* segments are stored by RocksDB */
+    bool large;      /* there are large files */
     const char *bug; /* NULL: none */
 };
 bool bug_is_planted(const char *name); /* bugs.c */

@@ -52,6 +52,7 @@ static struct {
 } * shared;
 
 static uint32_t worker; /* the number of this one */
+static struct dataset datasets[2];
 
 /* With the same time always, so that digests are the same in each run of this program. */
 static void add_file(const char *name, uint64_t size)
@@ -62,7 +63,8 @@ static void add_file(const char *name, uint64_t size)
         bail_out("set the time of %s", name);
 }
 
-static void make_dataset(void)
+/* Large files cost as much time as all the rest: one of four worlds has them. */
+static void make_dataset(bool large)
 {
     const struct scan_options options = {.rescan = RESCAN_ALWAYS, .ignore_ctime = true};
     struct scan_progress progress;
@@ -73,10 +75,13 @@ static void make_dataset(void)
         snprintf(name, sizeof name, "d%d/%s-%02d", (int)i % 4, i % 5 ? "random" : "sparse", (int)i);
         add_file(name, 1 + i * 397 + (i % 16 ? 0 : 150000 + i * 5003));
     }
-    add_file("large/sparse-values", LARGE_FILE);             /* kept by its values, not whole */
-    add_file("large/sparse-stripes", EXTENT_BYTES + 300000); /* two extents; the first is too large for any node */
-    if (scan_source(sim_dataset.root, test_path("catalog"), &options, &sim_dataset.catalog, &why, &progress))
+    if (large) {
+        add_file("large/sparse-values", LARGE_FILE);             /* kept by its values, not whole */
+        add_file("large/sparse-stripes", EXTENT_BYTES + 300000); /* two extents; the first is too large for any node */
+    }
+    if (scan_source(sim_dataset.root, test_path("catalog-%d", large), &options, &sim_dataset.catalog, &why, &progress))
         bail_out("scan: %s", why.data);
+    datasets[large] = sim_dataset;
 }
 
 /* ---- a child ---- */
@@ -118,6 +123,7 @@ static void run_child(const struct sim_options *o, const char *directory, int ou
     alarm(PATIENCE_S);
     log_open("sim", o->history ? STDERR_FILENO : log, false);
     sim_options = o;
+    sim_dataset = datasets[o->large];
     setenv("DEALFS_PING_LOST", "10", 1);
     if (o->faults)
         rewrite_prepare(directory);
@@ -210,6 +216,7 @@ static struct sim_options choose(const struct sim_options *given)
         o.readers = 2 * o.nodes;
     if (random_next(&random) % 20 == 0)
         o.rocks = true;
+    o.large = random_next(&random) % 4 == 0;
     return o;
 }
 
@@ -358,7 +365,8 @@ int main(int argc, char **argv)
 {
     struct playing p = parse(argc, argv);
     struct timespec from, to;
-    make_dataset();
+    make_dataset(false);
+    make_dataset(true);
     sim_prepare(THREADS);
     clock_gettime(CLOCK_MONOTONIC, &from);
     struct tally all = play_all(&p);

@@ -16,7 +16,6 @@ enum {
     SLUGGISH_ONE_OF = 12, /* threads are sluggish, in half of the seeds */
     ASK_ONE_OF = 8,       /* switching points, the questions of those that wait */
     HEAP_KEEPS = 1 << 30,
-    HEAP_MOST = 256 << 10, /* what is larger has pages of its own, of which few are touched */
     HEAP_STEP = 4 << 20,
 };
 
@@ -335,7 +334,7 @@ static void tune_memory(void)
 {
     pthread_attr_t small;
     mallopt(M_ARENA_MAX, 1);
-    mallopt(M_MMAP_THRESHOLD, HEAP_MOST);
+    mallopt(M_MMAP_THRESHOLD, HEAP_KEEPS);
     mallopt(M_TRIM_THRESHOLD, HEAP_KEEPS);
     mallopt(M_TOP_PAD, HEAP_STEP);
     pthread_attr_init(&small);

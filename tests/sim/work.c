@@ -110,7 +110,7 @@ static bool is_read(uint32_t file)
 static uint32_t random_file(void)
 {
     uint32_t files = catalog_files(sim_dataset.catalog), file = (uint32_t)sim_random(files);
-    for (bool large = sim_random(10) == 0;; file = (file + 1) % files)
+    for (bool large = sim_options->large && sim_random(10) == 0;; file = (file + 1) % files)
         if (is_read(file) && (!large || dataset_size(&sim_dataset, file) > LARGE_BYTES))
             return file;
 }

@@ -13,11 +13,11 @@ ok "nor do $seeds new ones, from $fresh on" "$run" "$jobs" --first="$fresh" --se
 ok 'nor do worlds with RocksDB' "$run" --first="$fresh" --seeds=3 --rocks
 ok 'a seed is played the same way again' "$run" --first=101 --seeds=3 --twice
 for bug in save bound checksum leak look patience sync; do
-    exits 1 "a planted fault is found: $bug" "$run" "$jobs" --first=1 --seeds=60 --until-found --no-shrink --nodes=3 \
+    exits 1 "a planted fault is found: $bug" "$run" "$jobs" --first=1 --seeds=300 --until-found --no-shrink --nodes=3 \
         --faults=20 --bug="$bug"
 done
 for bug in feed lists skip; do
-    exits 1 "one is found without other faults: $bug" "$run" --first=1 --seeds=60 --until-found --no-shrink --nodes=2 \
+    exits 1 "one is found without other faults: $bug" "$run" --first=1 --seeds=300 --until-found --no-shrink --nodes=2 \
         --faults=0 --bug="$bug"
 done
 done_testing
