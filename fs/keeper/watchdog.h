@@ -22,7 +22,7 @@ struct watchdog {
     uint64_t beats, run_time; /* when last looked at */
 };
 
-/* `ms`: since the last look, bounded. ENDING_UNSEEN: all is well; else the fault, for which it is to be killed. Logs. */
+/* `ms` since the last look. ENDING_UNSEEN: all is well; else the fault, for which it is to be killed. Logs. */
 enum ending_how watchdog_look(struct watchdog *watchdog, const struct process *server, uint64_t beats, unsigned ms);
 void watchdog_reset(struct watchdog *watchdog); /* for the next server */
 
