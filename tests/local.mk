@@ -231,6 +231,10 @@ tests_sim_run_SOURCES = \
 	tests/sim/disk-choice.c \
 	tests/sim/faults.c \
 	tests/sim/faults.h \
+	tests/sim/halts.c \
+	tests/sim/halts.h \
+	tests/sim/keepers.c \
+	tests/sim/keepers.h \
 	tests/sim/memory.c \
 	tests/sim/memory.h \
 	tests/sim/net.c \
@@ -273,7 +277,7 @@ tests_sim_run_LDADD = mpi/libcourier.a $(LDADD)
 tests_sim_run_LDFLAGS = $(AM_LDFLAGS) $(SIM_WRAPS) $(SIM_ROCKS:%=-Wl,--wrap=rocks_%) \
 	-Wl,--wrap=aligned_alloc -Wl,--wrap=calloc -Wl,--wrap=free -Wl,--wrap=malloc -Wl,--wrap=realloc -Wl,--wrap=file_write_atomic \
 	-Wl,--wrap=turn_wait -Wl,--wrap=unlink -Wl,--wrap=unlinkat \
-	-Wl,--wrap=batches_init -Wl,--wrap=samples_table_wants \
+	-Wl,--wrap=batches_init -Wl,--wrap=halt_at -Wl,--wrap=samples_table_wants \
 	-Wl,--wrap=spoil_next -Wl,--wrap=state_look -Wl,--wrap=value_check -Wl,--wrap=world_save
 
 # Those of sh-world, the longest first.

@@ -5,6 +5,8 @@
 #include "fs/base/thread.h"
 #include "tests/lib/tap.h"
 #include "tests/sim/bound.h"
+#include "tests/sim/halts.h"
+#include "tests/sim/keepers.h"
 #include "tests/sim/node.h"
 #include "tests/sim/power.h"
 #include "tests/sim/rewrite.h"
@@ -34,6 +36,7 @@ const char *const effect_names[EFFECTS] = {
     [EFFECT_BELLS] = "worlds with bells",
     [EFFECT_RUNG] = "bells rung",
     [EFFECT_SPOILT] = "answers spoilt",
+    [EFFECT_HALTED] = "processes halted in a turn",
     [EFFECT_ROCKS] = "times RocksDB opened",
     [EFFECT_MEMORY] = "KiB of memory in servers",
     [EFFECT_REWRITTEN] = "files rewritten",
@@ -320,10 +323,19 @@ static void restart_node(struct sim_node *n)
     power_fail(n);
 }
 
+static void halt_process(struct sim_node *n)
+{
+    bool kills = sim_random(2);
+    if (sim_random(2))
+        halts_await(n, n->server, kills ? kill_server : stop_server);
+    else
+        halts_await(n, n->courier, kills ? kill_courier : stop_courier);
+}
+
 static void (*const kinds[])(struct sim_node *n) = {
     stop_server, kill_server,  stop_courier,     kill_courier,  silence_direction, delay_messages,
     slow_source, fail_source,  heal_source,      fail_writes,   lack_memory,       step_clock,
-    end_world,   restart_node, reset_connection, spoil_answers, rewrite_source,
+    end_world,   restart_node, reset_connection, spoil_answers, rewrite_source,    halt_process,
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -351,57 +363,19 @@ bool faults_any(void)
     return faults.done > 0;
 }
 
-/* ---- those who start what is gone again ---- */
-
-static bool is_to_start(void *node)
-{
-    const struct sim_node *n = node;
-    return !n->stopping && sim_process_is_dead(n->server);
-}
-
-static void *keep_server(void *argument)
-{
-    struct sim_node *n = argument;
-    for (;;) {
-        sim_wait(is_to_start, n, SIM_NEVER, "the death of a server");
-        node_lose_server(n);
-        clock_sleep(some_time(SECOND));
-        node_start_server(n);
-    }
-    return NULL;
-}
-
-static bool couriers_over(void *unused)
-{
-    (void)unused;
-    for (uint32_t i = 0; i < sim_options->nodes; i++)
-        if (!sim_nodes[i].courier_over)
-            return false;
-    return true;
-}
-
-static void *launch_worlds(void *unused)
-{
-    (void)unused;
-    for (;;) {
-        sim_wait(couriers_over, NULL, SIM_NEVER, "the end of a world");
-        if (sim_nodes[0].stopping)
-            return NULL;
-        clock_sleep(some_time(3 * SECOND));
-        sim_log("a world is to form");
-        nodes_join();
-    }
-    return NULL;
-}
+/* ---- begin and end ---- */
 
 void faults_begin(void)
 {
     pthread_t thread;
-    for (uint32_t i = 0; i < sim_options->nodes; i++)
-        if (thread_create(&thread, "keeper", keep_server, &sim_nodes[i]))
-            bail_out("a thread");
-    if (thread_create(&thread, "launcher", launch_worlds, NULL) || thread_create(&thread, "faults", cause_faults, NULL))
+    keepers_begin();
+    if (thread_create(&thread, "faults", cause_faults, NULL))
         bail_out("a thread");
+}
+
+bool faults_ended(void)
+{
+    return faults.ending;
 }
 
 static bool all_serve(void *unused)

@@ -23,6 +23,7 @@ enum effect {
     EFFECT_REWRITTEN,  /* files of the source written, */
     EFFECT_WHILE_READ, /* some of them while they were read; */
     EFFECT_STALE,      /* reads that failed for it */
+    EFFECT_HALTED,     /* processes stopped or killed at a stage of a turn */
     EFFECT_ROCKS,      /* no fault: databases of RocksDB opened */
     EFFECT_MEMORY,     /* no fault: the most memory of a server */
     EFFECTS
@@ -30,12 +31,11 @@ enum effect {
 extern const char *const effect_names[EFFECTS];
 extern uint64_t effects[EFFECTS];
 
-/* A thread that causes them one after the other, as many as sim_options says; and threads that do what keepers and
- * launchers do about it: servers and couriers that are gone are started again. */
+/* A thread that causes them one after the other, as many as sim_options says. */
 void faults_begin(void);
 bool faults_any(void);   /* has there been one so far? */
 void faults_end(void);   /* no more of them; what was done is healed, and all servers serve */
-bool faults_ended(void); /* the threads know */
+bool faults_ended(void); /* no more are to begin */
 void faults_slow(const struct sim_node *n, uint64_t milliseconds); /* its source, for each file */
 bool faults_memory(size_t n);       /* of the caller's node: is an allocation of this size to fail? */
 int faults_write(const char *what); /* of the caller's node: 0, or -errno that this write is to fail with */
