@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -162,6 +163,7 @@ static int play(const struct sim_options *o, bool quiet, struct result *result)
     if (child < 0)
         bail_out("fork");
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(ends[0]);
         dup2(open(test_path("output-%u", worker), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600), STDERR_FILENO);
         run_child(o, directory, ends[1]);
@@ -272,6 +274,7 @@ static struct tally play_all(const struct playing *p)
         bail_out("memory for the workers");
     for (worker = 0; worker < p->jobs; worker++)
         if ((child[worker] = fork()) == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             play_seeds(p, &shared->tally[worker]);
             _exit(0);
         }
