@@ -203,28 +203,36 @@ static bool has_wanted(const struct sharing *s)
     return some;
 }
 
+/* One round. With the lock, which is given up meanwhile. Without memory it is tried again a little later. */
+static void look_round(struct sharing *s)
+{
+    uint64_t node[(NODES_MOST + 63) / 64] = {0}, key;
+
+    pthread_mutex_unlock(&s->lock);
+    CLEANUP_FREE void *piece = malloc(BLOB_PIECE);
+    uint32_t me, nodes = count_nodes(s->control, &me);
+    pthread_mutex_lock(&s->lock);
+    if (!piece) {
+        cond_wait_until(&s->wanted, &s->lock, clock_now() + LOOK_AGAIN_MS * MILLISECOND);
+        return;
+    }
+    bool some = take_wanted(s, nodes, me, node, &key);
+    pthread_mutex_unlock(&s->lock);
+    if (some && control_filled(s->control))
+        look_at_wanted(s, nodes, node, key, piece);
+    pthread_mutex_lock(&s->lock);
+}
+
 static void *sharing_main(void *user)
 {
     struct sharing *s = user;
-    CLEANUP_FREE void *piece = malloc(BLOB_PIECE);
 
     pthread_mutex_lock(&s->lock);
-    while (piece && !s->stopping) {
-        if (!has_wanted(s)) {
+    while (!s->stopping)
+        if (has_wanted(s))
+            look_round(s);
+        else
             pthread_cond_wait(&s->wanted, &s->lock);
-            continue;
-        }
-        pthread_mutex_unlock(&s->lock);
-        uint64_t node[(NODES_MOST + 63) / 64] = {0};
-        uint32_t me, nodes = count_nodes(s->control, &me);
-        uint64_t key;
-        pthread_mutex_lock(&s->lock);
-        bool some = take_wanted(s, nodes, me, node, &key);
-        pthread_mutex_unlock(&s->lock);
-        if (some && control_filled(s->control))
-            look_at_wanted(s, nodes, node, key, piece);
-        pthread_mutex_lock(&s->lock);
-    }
     pthread_mutex_unlock(&s->lock);
     return NULL;
 }
