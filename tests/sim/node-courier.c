@@ -1,4 +1,5 @@
 /* The couriers of nodes, and the worlds that they form. */
+#include "fs/base/clock.h"
 #include "fs/base/thread.h"
 #include "mpi/courier.h"
 #include "mpi/signals.h"
@@ -6,8 +7,10 @@
 #include "tests/sim/node.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void *courier_main(void *argument)
 {
@@ -73,4 +76,24 @@ bool nodes_joined(void)
         if (!is_joined(&sim_nodes[i]))
             return false;
     return true;
+}
+
+void nodes_lack(const char *catalog)
+{
+    uint32_t has = (uint32_t)sim_random(sim_options->nodes);
+    for (uint32_t i = 0; i < sim_options->nodes; i++) {
+        struct sim_node *n = &sim_nodes[i];
+        char path[sizeof n->state + 16];
+        snprintf(path, sizeof path, "%s/catalog", n->state);
+        n->waits = i != has && sim_random(2);
+        if (!n->waits && link(catalog, path))
+            bail_out("link %s", path);
+    }
+}
+
+void nodes_await_catalog(void)
+{
+    for (uint64_t end = sim_now() + 60 * SECOND; !nodes_joined(); clock_sleep(10 * MILLISECOND))
+        if (sim_now() > end)
+            sim_fail("nodes that wait for a catalog are in no world after a minute");
 }

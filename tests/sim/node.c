@@ -85,7 +85,7 @@ static void refuse(struct sim_node *n, int error)
     sim_process_kill(sim_process_self());
 }
 
-static void open_server(struct sim_node *n)
+static int open_store(struct sim_node *n)
 {
     struct store_config store = {
         .catalog = sim_dataset.catalog,
@@ -97,6 +97,28 @@ static void open_server(struct sim_node *n)
         .disk_callers = READ_THREADS,
         .faults = n->faults,
     };
+    int error = store_open(&store, &n->store);
+    return error ? error : peers_fill(n->peers, sim_dataset.catalog, n->store);
+}
+
+/* A courier brings the catalog, as fs/server/server-world.c has it. All nodes then use one in memory. */
+static int install_catalog(void *user, const char *path)
+{
+    struct sim_node *n = user;
+    struct catalog *c;
+    int error = catalog_open(path, &c);
+    if (error || !digest_equal(catalog_versions(c), catalog_versions(sim_dataset.catalog)))
+        sim_fail("node %u: a catalog that was sent is not that of the leader", n->number);
+    catalog_close(c);
+    error = open_store(n);
+    if (!error)
+        error = control_fill(n->control, sim_dataset.catalog, n->store, NULL);
+    n->waits = error != 0;
+    return error;
+}
+
+static void open_server(struct sim_node *n)
+{
     struct peers_config peers = {
         .state = n->state,
         .id = n->id,
@@ -106,17 +128,16 @@ static void open_server(struct sim_node *n)
         .mountpoint = n->host,
         .groups = n->groups,
         .restarted = n->generation > 1,
-        .catalog = sim_dataset.catalog,
+        .catalog = n->waits ? NULL : sim_dataset.catalog,
         .command = obey_world,
         .joined = tell_joined,
         .blob = give_blob,
+        .install = install_catalog,
         .user = n,
     };
     int error = peers_create(&peers, &n->peers);
-    if (!error)
-        error = store_open(&store, &n->store);
-    if (!error)
-        error = peers_fill(n->peers, sim_dataset.catalog, n->store);
+    if (!error && !n->waits)
+        error = open_store(n);
     if (error)
         refuse(n, error);
 }
@@ -125,7 +146,7 @@ static void open_control(struct sim_node *n)
 {
     struct control_config control = {
         .mount = &n->mount,
-        .catalog = sim_dataset.catalog,
+        .catalog = n->waits ? NULL : sim_dataset.catalog,
         .store = n->store,
         .peers = n->peers,
         .generation = n->generation,

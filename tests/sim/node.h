@@ -56,6 +56,7 @@ struct sim_node {
     struct sim_process *server, *courier, *clients;
     struct sim_requests waiting, taken;
     uint32_t generation;
+    bool waits;       /* for a catalog, which its first world brings */
     bool serving;     /* the server has started */
     bool stopping;    /* its server is to end in order, */
     bool ended;       /* and has */
@@ -94,6 +95,9 @@ bool node_serves(void *node); /* for sim_wait */
 /* Couriers of all nodes: a world forms. */
 void nodes_join(void);
 bool nodes_joined(void);
+/* Some nodes have no catalog at first, as with wait_join; others have this file. Before servers start. */
+void nodes_lack(const char *catalog);
+void nodes_await_catalog(void);     /* after nodes_join */
 void node_stop(struct sim_node *n); /* in order; returns when all of its threads have ended */
 
 void node_begin(struct sim_node *n, struct sim_request *request);

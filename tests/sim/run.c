@@ -93,13 +93,18 @@ static void play_world(const struct sim_options *o, const char *directory)
     net_begin();
     power_begin(directory);
     rewrite_begin();
-    for (uint32_t i = 0; i < o->nodes; i++) {
+    for (uint32_t i = 0; i < o->nodes; i++)
         node_init(i, directory);
+    bool lack = sim_random(8) == 0;
+    if (lack)
+        nodes_lack(test_path("catalog-%d", o->large));
+    for (uint32_t i = 0; i < o->nodes; i++)
         node_start_server(&sim_nodes[i]);
-    }
     for (uint32_t i = 0; i < o->nodes; i++)
         sim_wait(node_serves, &sim_nodes[i], SIM_NEVER, "a server");
     nodes_join();
+    if (lack)
+        nodes_await_catalog();
     work_begin();
     faults_begin();
     uint64_t end = sim_now() + o->seconds * SECOND;

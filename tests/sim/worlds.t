@@ -17,7 +17,7 @@ for bug in save bound checksum leak look patience sync; do
     exits 1 "a planted fault is found: $bug" "$run" "$jobs" --first=1 --seeds=300 --until-found --no-shrink --nodes=3 \
         --faults=20 --bug="$bug"
 done
-for bug in feed lists skip; do
+for bug in feed lists skip catalog; do
     exits 1 "one is found without other faults: $bug" "$run" --first=1 --seeds=300 --until-found --no-shrink --nodes=2 \
         --faults=0 --bug="$bug"
 done
