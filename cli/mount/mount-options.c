@@ -85,17 +85,23 @@ static int set_peer_timeout(struct mount_options *o, const char *value, struct s
     return 0;
 }
 
-static int set_megabytes(uint64_t *to, const char *value, struct str *why)
+static int set_bytes(uint64_t *to, const char *value, uint64_t least, uint64_t most)
 {
-    enum { LEAST = 1 << 20 };
     uint64_t size;
 
-    if (strchr(value, '%') || size_parse(value, 0, &size) || size < LEAST) {
-        str_adds(why, "must be a size of 1M at least, such as 256M or 1G");
+    if (strchr(value, '%') || size_parse(value, 0, &size) || size < least || size > most)
         return -EINVAL;
-    }
     *to = size;
     return 0;
+}
+
+static int set_megabytes(uint64_t *to, const char *value, struct str *why)
+{
+    int error = set_bytes(to, value, 1 << 20, UINT64_MAX);
+
+    if (error)
+        str_adds(why, "must be a size of 1M at least, such as 256M or 1G");
+    return error;
 }
 
 static int set_request_memory(struct mount_options *o, const char *value, struct str *why)
@@ -108,17 +114,13 @@ static int set_decoded(struct mount_options *o, const char *value, struct str *w
     return set_megabytes(&o->decoded, value, why);
 }
 
-/* Of the kernel. Whole pages, also where they are large; the kernel's requests are no longer than the most. */
 static int set_readahead(struct mount_options *o, const char *value, struct str *why)
 {
-    uint64_t size;
+    int error = set_bytes(&o->readahead, value, READAHEAD_LEAST, READAHEAD_MOST);
 
-    if (strchr(value, '%') || size_parse(value, 0, &size) || size < READAHEAD_LEAST || size > READAHEAD_MOST) {
+    if (error)
         str_adds(why, "must be a size from 4K to 1M");
-        return -EINVAL;
-    }
-    o->readahead = size;
-    return 0;
+    return error;
 }
 
 /* 0 or off: none. Less than a few files are no window. */
