@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { GONE_S = 10, RETRY_MS = 20, PATIENCE_MS = 2000, LOOK_MS = 200, ERRNO_MOST = 4095 };
+enum { GONE_S = 10, RETRY_MS = 20, PATIENCE_MS = 2000, PAUSE_MS = 3000, LOOK_MS = 200, ERRNO_MOST = 4095 };
 
 struct late_message {
     STAILQ_ENTRY(late_message) next;
@@ -306,9 +306,19 @@ void home_say_settled(struct home *h, const struct turn_outcome *outcome)
         home_lose(h, "it does not take a word");
 }
 
+/* A server may have come while this process was stopped, or had no processor: that time does not count. */
+static void skip_pause(struct home *h, uint64_t now)
+{
+    uint64_t pause = now - h->ticked_at;
+    if (h->ticked_at && pause > PAUSE_MS * MILLISECOND)
+        h->lost_at += pause;
+    h->ticked_at = now;
+}
+
 void home_tick(struct home *h, uint64_t now)
 {
     bool between = h->state != HOME_LIVE && h->state != HOME_ENDED;
+    skip_pause(h, now);
     if (between && now > h->lost_at + GONE_S * SECOND)
         home_end(h, "no other one has come");
     if (now < home_next(h))

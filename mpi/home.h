@@ -55,7 +55,7 @@ struct home {
     struct hold *hold;
     struct process server;            /* who is at the other end */
     STAILQ_HEAD(, late_message) late; /* what did not fit into the ring */
-    uint64_t lost_at, next_at;
+    uint64_t lost_at, next_at, ticked_at;
     /* LIVE: what it has answered in a turn, until somebody takes it; number 0: nothing */
     struct message_ready ready;
     struct message_computed computed;

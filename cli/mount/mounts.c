@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { TICK_MS = 10, END_SECONDS = 10 };
+enum { TICK_MS = 10, STOP_MS = 1000, END_SECONDS = 10 };
 
 /* One that is left from before: our lock says that nobody serves it any more. */
 static int clear_control_place(const char *path, struct str *why)
@@ -149,21 +149,29 @@ void mounts_take_away(struct start *s)
         unmount_ours(s->config.control, &s->control);
 }
 
-/* A server that has not come up may be stuck in anything; and a keeper would start another, a server another keeper. */
-static void kill_both(pid_t keeper)
+/* A server that has not come up may be stuck in anything. A keeper would start another one, and a standby takes the
+ * place of a keeper that dies: so the keeper is stopped, its children die, and it last. */
+static void kill_all(pid_t keeper)
 {
     CLEANUP_STR struct str children = STR_INIT;
     char path[64], *rest;
+    pid_t seen = 0;
+    int status;
 
+    kill(keeper, SIGSTOP);
+    for (int waited = 0; seen == 0 && waited < STOP_MS; waited += TICK_MS) {
+        clock_sleep(TICK_MS * MILLISECOND);
+        seen = waitpid(keeper, &status, WNOHANG | WUNTRACED);
+    }
+    if (seen == keeper && !WIFSTOPPED(status))
+        return;
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)keeper, (int)keeper);
     int error = file_read(AT_FDCWD, path, 4096, &children);
-    kill(keeper, SIGKILL);
-    if (error || children.length == 0)
-        return;
-    rest = children.data;
+    rest = error || children.length == 0 ? NULL : children.data;
     for (char *word; (word = strsep(&rest, " "));)
         if (atoi(word) > 0)
             kill(atoi(word), SIGKILL);
+    kill(keeper, SIGKILL);
 }
 
 static bool await_child(pid_t pid, int milliseconds)
@@ -184,7 +192,7 @@ void mounts_await_end(struct start *s)
     if (s->keeper <= 0)
         return;
     if (!await_child(s->keeper, END_SECONDS * 1000)) {
-        kill_both(s->keeper);
+        kill_all(s->keeper);
         await_child(s->keeper, END_SECONDS * 1000);
     }
     live_wait_gone(&gone, END_SECONDS);

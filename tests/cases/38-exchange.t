@@ -129,13 +129,20 @@ lose
 is 'it waits for its courier: the plan is that of the others' "$(planned 1 40)" "$wanted"
 lose
 is 'also with the layout given' "$(planned 1 40 layout="$current")" "$wanted"
-courier=$(pid_of 1 courier)
-kill -STOP "$courier"
+# The courier sees that the server dies, and is stopped before the next one comes.
+courier=$(pid_of 1 courier) keeper=$(pid_of 1 keeper) gone=$(grep -c 'server is gone' "$tmp/world.log")
+kill -STOP "$keeper"
 lose
+is_gone() { [ "$(grep -c 'server is gone' "$tmp/world.log")" -gt "$gone" ]; }
+ok 'the courier waits for the next server' wait_for 10 is_gone
+kill -STOP "$courier"
+kill -CONT "$keeper"
 one_line 'while the courier is stopped a plan is refused' 'does not know the current layout' \
     dealfs plan "$tmp/node1" epoch=40 ranks=3 batch=5 mode=local
 one_line 'and an exchange' 'does not know the current layout' dealfs exchange "$tmp/node1" epoch=40 fraction=0.5
 like 'health says so' "$(dealfs status "$tmp/node1")" 'does not know the current layout'
+is_old() { [ "$(value "$tmp/node1" uptime)" -ge 11 ]; }
+ok 'the courier is stopped for longer than it waits for a server' wait_for 20 is_old
 kill -CONT "$courier"
 again() { [ "$(planned 1 40)" = "$wanted" ]; }
 ok 'then it plans as the others do' wait_for 30 again
