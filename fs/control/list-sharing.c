@@ -401,8 +401,10 @@ static int spread_record(struct control *control, struct spreading *p, const str
     }
 }
 
-static int spread_list(struct control *control, const char *name, const struct asker *asker, struct str *why)
+int sharing_spread(struct control *control, const char *name, const struct asker *asker, struct str *why)
 {
+    if (!control->config.peers)
+        return 0;
     CLEANUP_FREE struct spreading *p = malloc(sizeof *p);
     CLEANUP_FREE void *piece = malloc(BLOB_PIECE);
     if (!p || !piece)
@@ -414,14 +416,4 @@ static int spread_list(struct control *control, const char *name, const struct a
         return 0;
     p->record = *own;
     return spread_record(control, p, asker, why);
-}
-
-/* Where it fails, this node has its new list all the same. Its thread then goes on with the others. */
-int sharing_spread(struct control *control, const char *name, const struct asker *asker, struct str *why)
-{
-    int error = control->config.peers ? spread_list(control, name, asker, why) : 0;
-
-    if (error && control->sharing)
-        want(control->sharing, true, 0);
-    return error;
 }
