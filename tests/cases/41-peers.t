@@ -72,7 +72,7 @@ readers_start 0 1 2
 enough() { # of each fault
     local i
     for i in "${all[@]}"; do
-        [ "$(metric "$i" peer_bad_replies_total)" -ge 5 ] && [ "$(metric "$i" peer_timeouts_total)" -ge 1 ] || return
+        [ "$(metric "$i" peer_bad_replies_total)" -ge 20 ] && [ "$(metric "$i" peer_timeouts_total)" -ge 2 ] || return
     done
 }
 ok 'each node has got bad answers, and none at all' wait_for 60 enough

@@ -13,7 +13,7 @@ enum {
     SLOTS = 1 << 15,
     RULE_KIB = 64 << 10, /* rule 9 of the design: so much, */
     RULE_FILE = 100,     /* and bytes per file */
-    IDLE_KIB = 12 << 10, /* buffers that wait for the next reads */
+    IDLE_KIB = 8 << 10,  /* buffers that wait for the next reads */
     ENDED_KIB = 48,      /* the scheduler's notes of the server's threads */
 };
 

@@ -24,7 +24,7 @@ extern unsigned sim_patience;
 
 struct sim_process;
 
-/* Call it in the parent of children that call sim_begin: it makes so many threads in advance, which children then use.
+/* Call it in the parent of children that call sim_begin: it makes this number of threads in advance, for its children.
  * A child has memory and stacks of them, which is enough where hand_by_stack holds; elsewhere nothing is made. */
 void sim_prepare(unsigned threads);
 /* Call it once, in a child that was forked for this seed. The caller becomes the thread "main" of node 0. With
