@@ -25,7 +25,6 @@ static int clean_mount(void *user, const struct live *live)
     struct clean *clean = user;
     CLEANUP_STR struct str why = STR_INIT;
     int error = 0;
-
     if (live->health != LIVE_DEAD)
         return 0;
     if (!clean->dry_run)
@@ -44,7 +43,6 @@ static int clean_mount(void *user, const struct live *live)
 static int clean_sweep(struct clean *clean)
 {
     int error = live_each(clean_mount, clean);
-
     if (error)
         return error;
     leavings_states(clean);
@@ -64,7 +62,6 @@ static bool clean_may(const struct clean *clean)
     struct clean trial = *clean;
     char size[SIZE_TEXT];
     int answer, first;
-
     trial.dry_run = true;
     if (clean_sweep(&trial) || trial.caches_removed == 0)
         return true;
@@ -100,7 +97,6 @@ static int clean_command(int argc, char **argv)
         {"yes", no_argument, NULL, 'y'},         {0}};
     struct clean clean = {0};
     int option;
-
     while ((option = getopt_long(argc, argv, ":ny", options, NULL)) != -1) {
         if (option == '?' || option == ':')
             return command_bad_option(&command_clean, option, argv);

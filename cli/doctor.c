@@ -29,7 +29,6 @@ static const char *const level_colours[] = {
 static int finding_report(struct finding *finding)
 {
     bool colours = isatty(STDOUT_FILENO) == 1;
-
     printf("%s%-8s%s %s\n", colours ? level_colours[finding->level] : "", level_words[finding->level],
            colours ? "\033[0m" : "", finding->text.failed ? "out of memory" : finding->text.data);
     if (finding->level > CHECK_NOTE && finding->advice)
@@ -43,7 +42,6 @@ static int look_at_mount(void *user, const struct live *live)
 {
     struct finding finding = {.level = CHECK_PROBLEM};
     int *problems = user;
-
     if (live->health != LIVE_DEAD && live->health != LIVE_HUNG)
         return 0;
     str_adds(&finding.text, "the mount ");
@@ -58,7 +56,6 @@ static int look_at_mount(void *user, const struct live *live)
 static int doctor_examine(const char *ssd)
 {
     int problems = 0;
-
     for (machine_check *const *one = checks; *one; one++) {
         struct finding finding = {.level = CHECK_OK};
         (*one)(&finding);
@@ -78,7 +75,6 @@ static int doctor_examine(const char *ssd)
 static int doctor_command(int argc, char **argv)
 {
     static const struct option options[] = {{0}};
-
     int option = getopt_long(argc, argv, ":", options, NULL);
     if (option != -1)
         return command_bad_option(&command_doctor, option, argv);

@@ -9,7 +9,6 @@ static int enter_command(int argc, char **argv)
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct live live;
-
     int command = argc > 2 && strcmp(argv[2], "--") == 0 ? 3 : 2;
     if (argc > 1 && argv[1][0] == '-')
         return command_usage(&command_enter, "option %s: is not known", argv[1]);

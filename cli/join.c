@@ -11,7 +11,6 @@ static int join_world(const char *mountpoint, const struct world_wish *wish)
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct launcher launcher;
-
     launcher_find(&launcher);
     if (!launcher.name)
         return command_fail(
@@ -29,7 +28,6 @@ static int join_command(int argc, char **argv)
     struct world_wish wish = {0};
     uint64_t number;
     int option;
-
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":n:g:", names, NULL)) != -1) {
         if (option == '?' || option == ':')

@@ -24,12 +24,34 @@ cli_libcli_a_SOURCES = \
 	cli/clean.c \
 	cli/doctor.c \
 	cli/enter.c \
+	cli/index-records.c \
 	cli/join.c \
 	cli/lab/commands.c \
+	cli/launch.c \
+	cli/launch/agent-tasks.c \
+	cli/launch/agent-tasks.h \
+	cli/launch/agent.c \
+	cli/launch/agent.h \
+	cli/launch/channel.c \
+	cli/launch/channel.h \
+	cli/launch/head.c \
+	cli/launch/head.h \
+	cli/launch/launch-job.c \
+	cli/launch/launch-job.h \
+	cli/launch/launch-nodes.c \
+	cli/launch/launch-nodes.h \
+	cli/launch/launch-world.c \
+	cli/launch/launch-world.h \
+	cli/launch/remains.c \
+	cli/launch/remains.h \
 	cli/live/client.c \
 	cli/live/client.h \
+	cli/live/figures.c \
+	cli/live/figures.h \
 	cli/live/compare.c \
 	cli/live/compare.h \
+	cli/live/containers.c \
+	cli/live/containers.h \
 	cli/live/gauges.c \
 	cli/live/gauges.h \
 	cli/live/keepers.c \
@@ -97,6 +119,7 @@ CLI_LIBS = \
 	fs/attach/libattach.a \
 	fs/wire/libwire.a \
 	fs/catalog/libcatalog.a \
+	fs/records/librecords.a \
 	fs/plan/libplan.a \
 	fs/image/libimage.a \
 	fs/base/libbase.a \
@@ -121,6 +144,8 @@ dealfs_lab_SOURCES = \
 	cli/lab/demo.h \
 	cli/lab/epoch.c \
 	cli/lab/epoch.h \
+	cli/lab/cost-simulation.c \
+	cli/lab/cost-simulation.h \
 	cli/lab/imbalance.c \
 	cli/lab/imbalance.h \
 	cli/lab/lab-options.c \
@@ -132,6 +157,8 @@ dealfs_lab_SOURCES = \
 	cli/lab/model.c \
 	cli/lab/picture.c \
 	cli/lab/picture.h \
+	cli/lab/simulate-cost.c \
+	cli/lab/simulate-cost.h \
 	cli/lab/simulate.c
 dealfs_lab_LDADD = \
 	$(CLI_LIBS) \
@@ -144,8 +171,10 @@ dist_man_MANS += \
 	cli/dealfs-doctor.1 \
 	cli/dealfs-enter.1 \
 	cli/dealfs-exchange.1 \
+	cli/dealfs-index.1 \
 	cli/dealfs-join.1 \
 	cli/dealfs-model.1 \
+	cli/dealfs-launch.1 \
 	cli/dealfs-mount.1 \
 	cli/dealfs-plan.1 \
 	cli/dealfs-run.1 \

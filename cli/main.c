@@ -15,6 +15,7 @@ static const struct command *const commands[] = {
     &command_join,
     &command_umount,
     &command_run,
+    &command_launch,
     &command_enter,
     &command_status,
     &command_top,
@@ -22,6 +23,7 @@ static const struct command *const commands[] = {
     &command_stage,
     &command_exchange,
     &command_shuffle,
+    &command_index,
     &command_where,
     &command_verify,
     &command_doctor,
@@ -46,23 +48,40 @@ static int print_version(void)
     return output_status();
 }
 
-static int print_help(void)
+/* Those that one begins with, in this order. */
+/* clang-format off */
+static const struct command *const main_commands[] = {
+    &command_mount,
+    &command_run,
+    &command_launch,
+    &command_stage,
+    &command_status,
+    &command_top,
+    &command_umount,
+    &command_doctor,
+    &command_demo,
+};
+/* clang-format on */
+enum { MAIN_COMMANDS = sizeof main_commands / sizeof main_commands[0] };
+
+static int print_help(bool all)
 {
+    const struct command *const *list = all ? commands : main_commands;
     puts("usage: dealfs COMMAND …\n\n"
          "A read-only file system that makes the RAM and SSDs of the machines that read a training dataset one cache "
          "for it.\n\n"
          "commands:");
-    for (int i = 0; i < COMMANDS; i++)
-        if (commands[i]->summary[0])
-            printf("  %-8s %s\n", commands[i]->name, commands[i]->summary);
-    puts("\n`dealfs COMMAND --help` tells more; `man dealfs` all.");
+    for (int i = 0; i < (all ? COMMANDS : MAIN_COMMANDS); i++)
+        if (list[i]->summary[0])
+            printf("  %-8s %s\n", list[i]->name, list[i]->summary);
+    printf("\n%s`dealfs COMMAND --help` describes one of them; `man dealfs` has everything.\n",
+           all ? "" : "`dealfs help all` lists all commands; ");
     return output_status();
 }
 
 static int print_command_help(const struct command *c)
 {
     CLEANUP_STR struct str keys = STR_INIT;
-
     printf("usage: dealfs %s %s\n\n%s\n", c->name, c->arguments, c->summary);
     if (c->keys)
         keys_add_help(c->keys, &keys);
@@ -118,19 +137,20 @@ static bool looks_like_mount(int argc, char **argv)
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
-        fputs("usage: dealfs COMMAND …   (`dealfs --help` lists them)\n", stderr);
+        fputs("usage: dealfs COMMAND …   (`dealfs help all` lists them)\n", stderr);
         return COMMAND_USAGE;
     }
     const struct command *c = find_command(argv[1]);
     if (c)
         return run_command(c, argc - 1, argv + 1);
     if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
-        return argc > 2 && (c = find_command(argv[2])) ? print_command_help(c) : print_help();
+        return argc > 2 && (c = find_command(argv[2])) ? print_command_help(c)
+                                                       : print_help(argc > 2 && strcmp(argv[2], "all") == 0);
     if (is_version(argv[1]))
         return print_version();
     if (looks_like_mount(argc, argv))
         return run_command(&command_mount, argc, argv);
-    fprintf(stderr, "dealfs: %s: no such command (`dealfs --help` lists them)\n", argv[1]);
+    fprintf(stderr, "dealfs: %s: no such command (`dealfs help all` lists them)\n", argv[1]);
     return COMMAND_USAGE;
 }
 
@@ -138,7 +158,6 @@ int main(int argc, char **argv)
 {
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "dealfs";
-
     signal(SIGPIPE, SIG_DFL);
     if (strncmp(name, "mount.", 6) == 0)
         return command_mount_helper(argc, argv);

@@ -19,7 +19,6 @@ static int take_away(struct start *s)
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct live live;
-
     int error = live_find(s->config.mountpoint, &live, &why);
     if (error)
         return error == -ENOENT ? COMMAND_DONE : command_fail("%s", why.data);
@@ -40,7 +39,6 @@ static int take_away(struct start *s)
 static int status_of_end(struct start *s)
 {
     int status;
-
     if (waitpid(s->keeper, &status, 0) == s->keeper && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return take_away(s);
     take_away(s);
@@ -51,7 +49,6 @@ static int status_of_end(struct start *s)
 static int stay_mounted(struct start *s)
 {
     struct pollfd end = {.fd = s->life, .events = 0};
-
     while (!interrupted)
         if (poll(&end, 1, -1) > 0)
             return status_of_end(s);
@@ -65,7 +62,6 @@ static int stay_mounted(struct start *s)
 static int mount_it(struct start *s)
 {
     CLEANUP_STR struct str why = STR_INIT;
-
     s->attached = s->foreground;
     int error = s->options.part.count ? start_look(s, &why) : start_mount(s, &why);
     if (error)
@@ -86,7 +82,6 @@ static int refuse_nodes(const struct start *s)
 static int join_world(struct start *s, const struct launcher *launcher, char *const list[], int lists)
 {
     CLEANUP_STR struct str why = STR_INIT;
-
     if (s->foreground)
         return command_usage(&command_mount,
                              "option -f: under %s the courier stays in the foreground; the mount goes on when "
@@ -101,7 +96,6 @@ static int join_world(struct start *s, const struct launcher *launcher, char *co
 static int mount_here(struct start *s, char *const list[], int lists)
 {
     struct launcher launcher;
-
     launcher_find(&launcher);
     bool alone = s->options.local > 0 || s->options.wait_join;
     if (launcher.name && !alone)
@@ -120,7 +114,6 @@ static int mount_here(struct start *s, char *const list[], int lists)
 static int take_arguments(struct start *s, int argc, char **argv)
 {
     CLEANUP_STR struct str why = STR_INIT;
-
     if (options_check(&s->options, &why))
         return command_bad_value(&why);
     if (argc - optind != 2)
@@ -134,7 +127,6 @@ static int parse_and_mount(struct start *s, int argc, char **argv, char *list[])
 {
     CLEANUP_STR struct str why = STR_INIT;
     int option, lists = 0;
-
     opterr = 0;
     optind = 1;
     while ((option = getopt(argc, argv, ":fo:")) != -1) {
@@ -158,7 +150,6 @@ static int mount_with(int (*parse)(struct start *s, int argc, char **argv, char 
 {
     CLEANUP_FREE char **list = calloc((size_t)argc, sizeof *list);
     struct start s;
-
     if (!list)
         return command_fail("mount: %s", strerror(ENOMEM));
     start_init(&s);
@@ -179,7 +170,6 @@ static int parse_helper(struct start *s, int argc, char **argv, char *lists[])
     CLEANUP_STR struct str why = STR_INIT;
     bool fake = false, sloppy = false;
     int option, count = 0;
-
     opterr = 0;
     while ((option = getopt(argc, argv, ":sfnvN:o:t:")) != -1) {
         if (option == 'f')

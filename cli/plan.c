@@ -33,7 +33,6 @@ static int make_line(int count, char **words, struct str *line, bool *payload)
 static int fail_plan(const char *mountpoint, int fd, int error, bool begun)
 {
     CLEANUP_STR struct str why = STR_INIT;
-
     if (file_read_fd(fd, REASON_MOST, &why) != 0)
         str_clear(&why);
     while (why.length > 0 && why.data[why.length - 1] == '\n')
@@ -46,7 +45,6 @@ static int fail_plan(const char *mountpoint, int fd, int error, bool begun)
 static ssize_t read_some(int fd, char *buffer)
 {
     ssize_t n;
-
     do
         n = read(fd, buffer, PIECE);
     while (n < 0 && errno == EINTR);
@@ -56,7 +54,6 @@ static ssize_t read_some(int fd, char *buffer)
 static int send_order(const char *mountpoint, int fd, char *buffer)
 {
     ssize_t n;
-
     while ((n = read_some(STDIN_FILENO, buffer)) > 0) {
         int error = file_write_all(fd, buffer, (size_t)n);
         if (error)
@@ -68,7 +65,6 @@ static int send_order(const char *mountpoint, int fd, char *buffer)
 static int take_reply(const char *mountpoint, int fd, char *buffer, bool begun)
 {
     ssize_t n;
-
     while ((n = read_some(fd, buffer)) > 0) {
         int error = file_write_all(STDOUT_FILENO, buffer, (size_t)n);
         if (error)
@@ -82,7 +78,6 @@ static int take_reply(const char *mountpoint, int fd, char *buffer, bool begun)
 static int ask_server(const char *mountpoint, const char *path, const struct str *line, bool payload, char *buffer)
 {
     CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
-
     if (fd < 0)
         return command_fail("open %s: %s", path, strerror(errno));
     int error = file_write_all(fd, line->data, line->length);
@@ -97,7 +92,6 @@ static int plan_ask(const struct live *live, const struct str *line, bool payloa
     CLEANUP_STR struct str path = STR_INIT;
     CLEANUP_FREE char *buffer = malloc(PIECE);
     int status, servers = 0;
-
     str_addf(&path, "%s/control", live->control);
     if (path.failed || !buffer)
         return command_fail("plan %s: out of memory", live->mountpoint);
@@ -113,7 +107,6 @@ static int plan_command(int argc, char **argv)
     struct live live;
     bool payload = false;
     int first = argc > 1 && strcmp(argv[1], "--") == 0 ? 2 : 1;
-
     if (argc - first < 2 || (first == 1 && argv[1][0] == '-'))
         return command_usage(&command_plan, "a MOUNTPOINT and KEY=VALUE words are needed");
     int status = make_line(argc - first - 1, argv + first + 1, &line, &payload);

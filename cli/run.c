@@ -40,7 +40,6 @@ static int await_command(pid_t pid, const sigset_t *set)
     for (;;) {
         siginfo_t info;
         int status, number = sigwaitinfo(set, &info);
-
         if (number > 0 && number != SIGCHLD && info.si_code <= 0)
             kill(pid, number);
         if (waitpid(pid, &status, WNOHANG) == pid)
@@ -51,7 +50,6 @@ static int await_command(pid_t pid, const sigset_t *set)
 static int run_program(char **command)
 {
     sigset_t set, before;
-
     waited_signals(&set);
     sigprocmask(SIG_BLOCK, &set, &before);
     if (interrupted)
@@ -69,7 +67,6 @@ static void take_away(struct start *s)
 {
     CLEANUP_STR struct str ignored = STR_INIT;
     struct pollfd end = {.fd = s->life, .events = 0};
-
     attach_unmount(s->config.mountpoint, s->config.data_minor, true, &ignored);
     if (!s->config.nested)
         attach_unmount(s->config.control, s->config.control_minor, true, &ignored);
@@ -82,7 +79,6 @@ static void take_away(struct start *s)
 static int mount_and_run(struct start *s, char **command)
 {
     CLEANUP_STR struct str why = STR_INIT;
-
     int error = prepare_owner(s, &why);
     if (!error && s->owner.another) {
         str_adds(&why, "option owner: `dealfs run` mounts for the user who runs the command; use `dealfs mount`");
@@ -104,7 +100,6 @@ static int parse_and_run(struct start *s, int argc, char **argv)
 {
     CLEANUP_STR struct str why = STR_INIT;
     int option, ours = argc;
-
     for (int i = argc - 1; i > 0; i--)
         if (strcmp(argv[i], "--") == 0)
             ours = i;
@@ -129,7 +124,6 @@ static int parse_and_run(struct start *s, int argc, char **argv)
 static int run_command(int argc, char **argv)
 {
     struct start s;
-
     start_init(&s);
     s.attached = true;
     s.to = stderr;

@@ -18,7 +18,6 @@ static int survey_source(const struct mount_config *c, struct str *why)
     CLEANUP_FREE char *path = place_join(c->state, "catalog");
     CLEANUP_CLOSE int source_fd = open(c->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct catalog *catalog = NULL;
-
     if (!path)
         return -ENOMEM;
     if (source_fd < 0)
@@ -41,7 +40,6 @@ static int hand_out(const struct mount_config *c, const char *to, struct str *wh
 {
     CLEANUP_FREE char *path = place_join(c->state, "catalog");
     CLEANUP_CLOSE int from = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-
     int error = !path ? -ENOMEM : from < 0 ? -errno : file_copy_atomic(from, to);
     return error ? place_fail(why, "write", to, strerror(-error), error) : 0;
 }
@@ -50,7 +48,6 @@ static int scan_command(int argc, char **argv)
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct mount_config config;
-
     if (argc != 3)
         return command_usage(&command_scan, "a STATE directory and a FILE are needed");
     interrupt_catch(SIGINT);

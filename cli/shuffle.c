@@ -7,6 +7,7 @@
 #include "cli/base/interrupt.h"
 #include "cli/base/progress.h"
 #include "cli/live/client.h"
+#include "cli/live/figures.h"
 #include "fs/base/clock.h"
 #include "fs/base/json.h"
 #include "fs/base/size.h"
@@ -14,7 +15,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 
@@ -24,33 +24,20 @@ struct shuffle {
     const struct command *command;
     struct live live;
     struct str line; /* the request */
-    uint64_t nodes, turn, samples, bytes;
-    bool counted; /* samples and bytes are known */
+    uint64_t nodes, turn;
+    struct str status; /* the last one while the samples move */
 };
 
-/* As `status` has it. */
-struct move_look {
-    uint64_t turn;
-    char state[16];
-    struct progress_now now;
-    uint64_t refused_samples, refused_bytes, rewritten, elapsed;
-};
-
-static void print_turn(const struct shuffle *x, const struct str *reply)
+static void print_turn(const struct str *reply)
 {
-    CLEANUP_STR struct str found = STR_INIT, layout = STR_INIT;
-    char samples[COUNT_TEXT], bytes[SIZE_TEXT];
-
-    if (x->nodes < 2) {
+    const char *value;
+    if (figures_number(reply, "nodes") < 2) {
         printf("this node is alone: nothing moves\n");
         return;
     }
-    json_find_string(reply->data, reply->length, "layout", &found);
-    str_add_printable(&layout, found.data ? found.data : "", found.length);
-    printf("turn %" PRIu64 ", layout %s", x->turn, layout.length && !layout.failed ? layout.data : "-");
-    if (x->counted)
-        printf(": %s samples, %s, change their node", count_format(x->samples, samples, sizeof samples),
-               size_format(x->bytes, bytes, sizeof bytes));
+    figures_print(reply, "turn {turn}, layout {layout text}");
+    if (json_find(reply->data, reply->length, "samples", &value) > 0)
+        figures_print(reply, ": {samples count} samples, {bytes size}, change their node");
     printf("\n");
     fflush(stdout);
 }
@@ -59,110 +46,94 @@ static int shuffle_ask(struct shuffle *x)
 {
     CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
     int error = client_wait(&x->live, x->line.data, x->line.length, &reply, &why);
-
     if (error == -EINTR)
         return command_fail("%s %s: nobody waits for it any more; the layout may still change", x->command->name,
                             x->live.mountpoint);
     if (error)
         return command_fail("%s %s: %s", x->command->name, x->live.mountpoint, command_why(&why, error));
-    x->nodes = client_number(&reply, "nodes");
-    x->turn = client_number(&reply, "turn");
-    x->bytes = client_number(&reply, "bytes");
-    x->counted = json_find_uint(reply.data, reply.length, "samples", &x->samples) == 0;
-    print_turn(x, &reply);
+    x->nodes = figures_number(&reply, "nodes");
+    x->turn = figures_number(&reply, "turn");
+    print_turn(&reply);
     return COMMAND_DONE;
 }
 
-/* ---- waiting for the bytes ---- */
+/* --- waiting for the bytes --- */
 
-static int look_at_move(const struct shuffle *x, struct move_look *look)
+static bool has_state(const struct shuffle *x, const char *state)
 {
-    CLEANUP_STR struct str status = STR_INIT, state = STR_INIT;
-    int error = client_file(&x->live, "status", &status);
-
-    if (error)
-        return error;
-    *look = (struct move_look){
-        .turn = client_number(&status, "turn.number"),
-        .now = {.files = client_number(&status, "move.come_samples"),
-                .files_total = client_number(&status, "move.samples"),
-                .bytes = client_number(&status, "move.come_bytes"),
-                .bytes_total = client_number(&status, "move.bytes")},
-        .refused_samples = client_number(&status, "move.refused_samples"),
-        .refused_bytes = client_number(&status, "move.refused_bytes"),
-        .rewritten = client_number(&status, "move.rewritten_bytes"),
-        .elapsed = client_number(&status, "move.elapsed"),
-    };
-    json_find_string(status.data, status.length, "move.state", &state);
-    snprintf(look->state, sizeof look->state, "%s", state.failed || !state.length ? "" : state.data);
-    return 0;
+    return figures_is(&x->status, "move.state", state);
 }
 
 /* A later turn begins when all have done the move of the one before. */
-static bool is_over(const struct shuffle *x, const struct move_look *look)
+static bool is_over(const struct shuffle *x)
 {
-    return look->turn > x->turn || (look->turn == x->turn && strcmp(look->state, "moving") != 0);
+    uint64_t turn = figures_number(&x->status, "turn.number");
+    return turn > x->turn || (turn == x->turn && !has_state(x, "moving"));
 }
 
-static int shuffle_follow(const struct shuffle *x, struct move_look *look)
+static int shuffle_follow(struct shuffle *x)
 {
     struct progress_bar progress;
     int error = 0;
-
     progress_begin(&progress, "moving", stderr);
     for (;;) {
-        error = look_at_move(x, look);
-        if (error || interrupted || is_over(x, look))
+        str_clear(&x->status);
+        error = client_file(&x->live, "status", &x->status);
+        if (error || interrupted || is_over(x))
             break;
-        progress_show(&progress, &look->now);
+        const struct progress_now now = {.files = figures_number(&x->status, "move.come_samples"),
+                                         .files_total = figures_number(&x->status, "move.samples"),
+                                         .bytes = figures_number(&x->status, "move.come_bytes"),
+                                         .bytes_total = figures_number(&x->status, "move.bytes")};
+        progress_show(&progress, &now);
         clock_sleep(LOOK_MS * MILLISECOND);
     }
     progress_end(&progress);
     return error;
 }
 
-static void print_moved(const struct move_look *look)
+static void print_moved(const struct str *status)
 {
-    char samples[COUNT_TEXT], bytes[SIZE_TEXT], rate[SIZE_TEXT];
-    double seconds = (double)look->elapsed / 1e9;
-
-    printf("%s samples, %s, came to their new nodes in %.2f s", count_format(look->now.files, samples, sizeof samples),
-           size_format(look->now.bytes, bytes, sizeof bytes), seconds);
+    double seconds = (double)figures_number(status, "move.elapsed") / 1e9;
+    double bytes = (double)figures_number(status, "move.come_bytes");
+    char rate[SIZE_TEXT];
+    figures_print(status,
+                  "{move.come_samples count} samples, {move.come_bytes size}, came to their new nodes in %.2f s",
+                  seconds);
     if (seconds > 0)
-        printf(" (%s/s)", size_format((uint64_t)((double)look->now.bytes / seconds), rate, sizeof rate));
+        printf(" (%s/s)", size_format((uint64_t)(bytes / seconds), rate, sizeof rate));
     printf("\n");
-    if (look->refused_samples > 0)
-        printf("  %s samples, %s, found no room there and stay where they were\n",
-               count_format(look->refused_samples, samples, sizeof samples),
-               size_format(look->refused_bytes, bytes, sizeof bytes));
-    if (look->now.bytes > 0)
-        printf("  write amplification %.2f: %s of what stayed was rewritten, to get the room of what left back\n",
-               1 + (double)look->rewritten / (double)look->now.bytes,
-               size_format(look->rewritten, bytes, sizeof bytes));
+    if (figures_number(status, "move.refused_samples") > 0)
+        figures_print(status, "  {move.refused_samples count} samples, {move.refused_bytes size}, found no room there "
+                              "and stay where they were\n");
+    if (bytes > 0)
+        figures_print(
+            status,
+            "  write amplification %.2f: {move.rewritten_bytes size} of what stayed was rewritten, to get the "
+            "room of what left back\n",
+            1 + (double)figures_number(status, "move.rewritten_bytes") / bytes);
 }
 
-static int shuffle_wait(const struct shuffle *x)
+static int shuffle_wait(struct shuffle *x)
 {
     const char *mountpoint = x->live.mountpoint;
-    struct move_look look = {0};
-    int error = shuffle_follow(x, &look);
-
-    if (interrupted && (error || !is_over(x, &look)))
+    int error = shuffle_follow(x);
+    if (interrupted && (error || !is_over(x)))
         return command_fail("the samples go on moving; `dealfs status %s` shows how far they are", mountpoint);
     if (error)
         return command_fail("look at %s: %s; the samples go on moving", mountpoint, strerror(-error));
-    if (look.turn > x->turn) {
-        printf("everything has moved; turn %" PRIu64 " has followed\n", look.turn);
+    if (figures_number(&x->status, "turn.number") > x->turn) {
+        figures_print(&x->status, "everything has moved; turn {turn.number} has followed\n");
         return COMMAND_DONE;
     }
-    print_moved(&look);
-    if (strcmp(look.state, "ended") == 0)
+    print_moved(&x->status);
+    if (has_state(x, "ended"))
         return command_fail("%s: nodes were lost, so the move has ended; the next `dealfs join` sees who holds what",
                             mountpoint);
     return COMMAND_DONE;
 }
 
-/* ---- words ---- */
+/* --- words --- */
 
 static int make_line(struct shuffle *x, int count, char **words)
 {
@@ -188,7 +159,6 @@ static int shuffle_with(const struct command *command, int argc, char **argv)
     struct shuffle x = {.command = command, .line = STR_INIT};
     bool wait = false;
     int option;
-
     while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
         if (option != 'w')
             return command_bad_option(command, option, argv);
@@ -204,6 +174,7 @@ static int shuffle_with(const struct command *command, int argc, char **argv)
         live_fini(&x.live);
     }
     str_fini(&x.line);
+    str_fini(&x.status);
     return status;
 }
 

@@ -4,8 +4,8 @@
 #include "cli/base/interrupt.h"
 #include "cli/base/progress.h"
 #include "cli/live/client.h"
+#include "cli/live/figures.h"
 #include "fs/base/clock.h"
-#include "fs/base/json.h"
 #include "fs/base/size.h"
 
 #include <errno.h>
@@ -26,38 +26,26 @@ struct stage_view {
 
 static void parse_reply(struct stage_view *stage, const struct str *reply)
 {
-    static const struct {
-        const char *key;
-        size_t offset;
-    } numbers[] = {
-        {"files", offsetof(struct stage_view, now.files)},
-        {"files_total", offsetof(struct stage_view, now.files_total)},
-        {"bytes", offsetof(struct stage_view, now.bytes)},
-        {"bytes_total", offsetof(struct stage_view, now.bytes_total)},
-        {"kept", offsetof(struct stage_view, kept)},
-        {"failed", offsetof(struct stage_view, failed)},
-        {"nodes", offsetof(struct stage_view, nodes)},
-    };
-    CLEANUP_STR struct str text = STR_INIT;
-    uint64_t elapsed = 0;
-
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        json_find_uint(reply->data, reply->length, numbers[i].key,
-                       (uint64_t *)(void *)((char *)stage + numbers[i].offset));
-    json_find_uint(reply->data, reply->length, "elapsed", &elapsed);
+    CLEANUP_STR struct str text = STR_INIT, error = STR_INIT;
+    stage->now.files = figures_number(reply, "files");
+    stage->now.files_total = figures_number(reply, "files_total");
+    stage->now.bytes = figures_number(reply, "bytes");
+    stage->now.bytes_total = figures_number(reply, "bytes_total");
+    stage->kept = figures_number(reply, "kept");
+    stage->failed = figures_number(reply, "failed");
+    stage->nodes = figures_number(reply, "nodes");
+    uint64_t elapsed = figures_number(reply, "elapsed");
     if (elapsed > stage->elapsed) /* this node's own, when all are done */
         stage->elapsed = elapsed;
-    if (json_find_string(reply->data, reply->length, "state", &text) == 0 && !text.failed)
-        snprintf(stage->state, sizeof stage->state, "%s", text.data);
-    str_clear(&text);
-    if (json_find_string(reply->data, reply->length, "error", &text) == 0 && !text.failed)
-        snprintf(stage->error, sizeof stage->error, "%s", text.data);
+    figures_add(&text, reply, "{state text}");
+    figures_add(&error, reply, "{error text}");
+    snprintf(stage->state, sizeof stage->state, "%s", text.failed ? "" : text.data);
+    snprintf(stage->error, sizeof stage->error, "%s", error.failed ? "" : error.data);
 }
 
 static int stage_request(struct stage_view *stage, const char *action, struct str *why)
 {
     CLEANUP_STR struct str line = STR_INIT, reply = STR_INIT;
-
     str_addf(&line, "stage action=%s\n", action);
     if (line.failed)
         return -ENOMEM;
@@ -72,7 +60,6 @@ static int stage_follow(struct stage_view *stage, struct str *why)
 {
     struct progress_bar progress;
     int error = 0;
-
     progress_begin(&progress, "staging", stderr);
     while (!error && !interrupted && strcmp(stage->state, "running") == 0) {
         progress_show(&progress, &stage->now);
@@ -83,37 +70,21 @@ static int stage_follow(struct stage_view *stage, struct str *why)
     return error;
 }
 
-static void print_tier(const struct str *status, const char *tier)
-{
-    char key[32], held_text[SIZE_TEXT], capacity_text[SIZE_TEXT];
-
-    snprintf(key, sizeof key, "%s.held", tier);
-    uint64_t held = client_number(status, key);
-    snprintf(key, sizeof key, "%s.capacity", tier);
-    uint64_t capacity = client_number(status, key);
-    if (capacity > 0)
-        printf("  %s    %s of %s\n", tier, size_format(held, held_text, sizeof held_text),
-               size_format(capacity, capacity_text, sizeof capacity_text));
-}
-
 /* What all nodes of the world hold, and what none of them owns. */
 static void print_world(const struct stage_view *stage, const struct str *status)
 {
-    const char *rest = NULL, *node;
-    long n = json_find(status->data, status->length, "world", &rest);
-    size_t left = n > 0 ? (size_t)n : 0;
+    struct figures_list list = figures_list_of(status, "world");
+    struct str node;
     uint64_t held = 0, capacity = 0, nodes = 0;
     char held_text[SIZE_TEXT], capacity_text[SIZE_TEXT];
-
-    while (left > 0 && (n = json_next(&rest, &left, &node)) > 0) {
-        const struct str slice = {.data = (char *)node, .length = (size_t)n};
-        held += client_number(&slice, "held");
-        capacity += client_number(&slice, "capacity");
+    while (figures_next(&list, &node)) {
+        held += figures_number(&node, "held");
+        capacity += figures_number(&node, "capacity");
         nodes++;
     }
     printf("  %" PRIu64 " nodes hold %s of %s\n", nodes, size_format(held, held_text, sizeof held_text),
            size_format(capacity, capacity_text, sizeof capacity_text));
-    uint64_t all = client_number(status, "groups") * client_number(status, "catalog.bytes");
+    uint64_t all = figures_number(status, "groups") * figures_number(status, "catalog.bytes");
     if (nodes == stage->nodes && all > stage->now.bytes_total)
         printf("  %s have no owner, for want of room, and will be read from the source\n",
                size_format(all - stage->now.bytes_total, held_text, sizeof held_text));
@@ -122,22 +93,21 @@ static void print_world(const struct stage_view *stage, const struct str *status
 static void print_tiers(const struct stage_view *stage)
 {
     CLEANUP_STR struct str status = STR_INIT;
-
     if (client_file(&stage->live, "status", &status) < 0)
         return;
-    if (stage->nodes > 1) {
+    if (stage->nodes > 1)
         print_world(stage, &status);
-        return;
+    for (int i = 0; i < 2 && stage->nodes < 2; i++) {
+        const char *tier = figures_places[i];
+        if (figures_number(&status, "%s.capacity", tier))
+            figures_print(&status, "  %s    {%s.held size} of {%s.capacity size}\n", tier, tier, tier);
     }
-    print_tier(&status, "ram");
-    print_tier(&status, "ssd");
 }
 
 static void print_summary(const struct stage_view *stage)
 {
     char files[COUNT_TEXT], total[COUNT_TEXT], bytes[SIZE_TEXT], rest[SIZE_TEXT], time[SIZE_TEXT], rate[SIZE_TEXT];
     double seconds = (double)stage->elapsed / 1e9;
-
     printf("%s of %s files looked at, %s kept, in %s", count_format(stage->now.files, files, sizeof files),
            count_format(stage->now.files_total, total, sizeof total), size_format(stage->kept, bytes, sizeof bytes),
            duration_format(stage->elapsed, time, sizeof time));
@@ -153,7 +123,6 @@ static void print_summary(const struct stage_view *stage)
 static int stage_finish(struct stage_view *stage)
 {
     const char *mountpoint = stage->live.mountpoint;
-
     if (interrupted) {
         CLEANUP_STR struct str why = STR_INIT;
         if (stage_request(stage, "stop", &why) < 0)
@@ -174,7 +143,6 @@ static int stage_finish(struct stage_view *stage)
 static int stage_live(struct stage_view *stage)
 {
     CLEANUP_STR struct str why = STR_INIT;
-
     interrupt_catch(SIGINT);
     interrupt_catch(SIGTERM);
     int error = stage_request(stage, "start", &why);
@@ -188,7 +156,6 @@ static int stage_live(struct stage_view *stage)
 static int stage_command(int argc, char **argv)
 {
     struct stage_view stage = {0};
-
     if (argc != 2 || argv[1][0] == '-')
         return command_usage(&command_stage, "one MOUNTPOINT is needed, and no option");
     if (client_find(argv[1], LIVE_HUNG, &stage.live))

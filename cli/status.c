@@ -30,7 +30,6 @@ static void print_json(struct status_show *show, const struct str *status, bool 
 {
     CLEANUP_STR struct str shown = STR_INIT;
     size_t length = status->length;
-
     while (length > 0 && status->data[length - 1] == '\n')
         length--;
     if (list)
@@ -46,7 +45,6 @@ static void print_json(struct status_show *show, const struct str *status, bool 
 static void show_unreachable(struct status_show *show, const struct live *live)
 {
     CLEANUP_STR struct str text = STR_INIT, health = STR_INIT;
-
     live_say_health(live, &health);
     if (show->json) {
         struct json j = {.out = &text};
@@ -70,24 +68,22 @@ static void show_unreachable(struct status_show *show, const struct live *live)
 static void print_status(struct status_show *show, const struct live *live, const struct str *status, bool list)
 {
     CLEANUP_STR struct str text = STR_INIT;
-
-    if (!status_add_text(&text, live, status))
+    if (!(list ? status_add_line : status_add_text)(&text, live, status))
         worsen_status(show, COMMAND_DEGRADED);
     if (show->json)
         print_json(show, status, list);
     else if (text.failed)
         show->status = command_fail("%s: out of memory", live->mountpoint);
     else
-        printf("%s%s", show->shown > 0 ? "\n" : "", text.data);
+        fputs(text.data, stdout);
 }
 
-/* ---- reports of epochs ---- */
+/* --- reports of epochs --- */
 
 static void print_reports(struct status_show *show, const struct live *live, const struct str *reports, bool list)
 {
     CLEANUP_STR struct str words = STR_INIT;
     bool incomplete = reports_add_words(live->mountpoint, reports, &words);
-
     if (show->json && list) {
         CLEANUP_STR struct str object = STR_INIT;
         struct json j = {.out = &object};
@@ -113,7 +109,6 @@ static int get_reports(const struct status_show *show, const struct live *live, 
 {
     CLEANUP_STR struct str text = STR_INIT;
     int error = live->control ? client_file(live, "epochs", &text) : -ENOENT;
-
     return error ? error : reports_select(&text, &show->wish, reports);
 }
 
@@ -121,7 +116,6 @@ static int show_epochs_of(struct status_show *show, const char *mountpoint)
 {
     CLEANUP_STR struct str reports = STR_INIT;
     struct live live;
-
     if (client_find(mountpoint, LIVE_HUNG, &live))
         return COMMAND_FAILED;
     int count = get_reports(show, &live, &reports);
@@ -141,19 +135,17 @@ static int show_epochs_each(void *user, const struct live *live)
 {
     struct status_show *show = user;
     CLEANUP_STR struct str reports = STR_INIT;
-
     if (get_reports(show, live, &reports) > 0)
         print_reports(show, live, &reports, true);
     return 0;
 }
 
-/* ---- all that there is ---- */
+/* --- all that there is --- */
 
 static int show_each(void *user, const struct live *live)
 {
     struct status_show *show = user;
     CLEANUP_STR struct str status = STR_INIT;
-
     if (live->control && client_file(live, "status", &status) == 0)
         print_status(show, live, &status, true);
     else
@@ -165,7 +157,6 @@ static int show_each(void *user, const struct live *live)
 static int show_all(struct status_show *show)
 {
     int error = live_each(show->epochs ? show_epochs_each : show_each, show);
-
     if (error)
         return command_fail("list the mounts: %s", strerror(-error));
     if (show->json)
@@ -179,7 +170,6 @@ static int show_one(struct status_show *show, const char *mountpoint)
 {
     CLEANUP_STR struct str status = STR_INIT, health = STR_INIT;
     struct live live;
-
     if (client_find(mountpoint, LIVE_DEAD, &live))
         return COMMAND_FAILED;
     int error = live.control ? client_file(&live, "status", &status) : -ENOENT;
@@ -197,7 +187,6 @@ static int show_one(struct status_show *show, const char *mountpoint)
 static int take_epoch(struct status_show *show, int argc, char **argv)
 {
     const char *text = optarg;
-
     if (!text && optind < argc && argv[optind][0] && strspn(argv[optind], "0123456789") == strlen(argv[optind]))
         text = argv[optind++];
     show->epochs = true;
@@ -211,7 +200,6 @@ static int status_command(int argc, char **argv)
         {"json", no_argument, NULL, 'j'}, {"epoch", optional_argument, NULL, 'e'}, {0}};
     struct status_show show = {0};
     int option;
-
     while ((option = getopt_long(argc, argv, ":j", options, NULL)) != -1) {
         if (option == 'j')
             show.json = true;

@@ -47,12 +47,11 @@ struct top {
     bool known, gone; /* they have been looked at; `only` is not there any more */
 };
 
-/* ---- which mounts there are ---- */
+/* --- which mounts there are --- */
 
 static int list_mount(void *user, const struct live *live)
 {
     struct str *out = user;
-
     str_add(out, live->mountpoint, strlen(live->mountpoint) + 1);
     str_add(out, live->control ? live->control : "", live->control ? strlen(live->control) + 1 : 1);
     const struct live asked = {.keeper = live->keeper, .uid = live->uid, .gid = live->gid, .health = live->health};
@@ -65,7 +64,6 @@ static int look_for_mounts(void *user, struct str *out)
     const struct top *t = user;
     CLEANUP_STR struct str why = STR_INIT;
     struct live live;
-
     if (!t->only)
         return live_each(list_mount, out);
     int error = live_find(t->only, &live, &why);
@@ -129,7 +127,6 @@ static void look_at_list(struct top *t, uint64_t now)
 {
     CLEANUP_STR struct str list = STR_INIT;
     int error = 0;
-
     if (!t->looking && (!t->known || now - t->looked >= LOOK_S * SECOND) &&
         guard_start(look_for_mounts, t, &t->look) == 0)
         t->looking = now;
@@ -149,12 +146,11 @@ static void look_at_list(struct top *t, uint64_t now)
     }
 }
 
-/* ---- their status ---- */
+/* --- their status --- */
 
 static int read_status(void *user, struct str *out)
 {
     const struct top_mount *m = user;
-
     return client_file(&m->live, "status", out);
 }
 
@@ -173,7 +169,6 @@ static void look_at_mount(struct top_mount *m, uint64_t now, bool ask)
 {
     CLEANUP_STR struct str status = STR_INIT;
     int error = 0;
-
     if (ask && !m->asked && m->live.control && guard_start(read_status, m, &m->guard) == 0)
         m->asked = now;
     if (!m->live.control)
@@ -211,13 +206,12 @@ static bool has_rates(const struct top *t)
     return t->known;
 }
 
-/* ---- what is shown ---- */
+/* --- what is shown --- */
 
 static struct node_gauge *read_gauges(const struct top *t)
 {
     struct node_gauge *gauges = calloc(t->count + 1, sizeof *gauges);
     const struct str nothing = STR_INIT;
-
     for (size_t i = 0; gauges && i < t->count; i++) {
         const struct top_mount *m = &t->mount[i];
         gauges[i].mountpoint = m->live.mountpoint;
@@ -234,7 +228,6 @@ static void add_title(struct str *out, const struct top *t)
     char clock[32];
     time_t now = time(NULL);
     struct tm tm;
-
     strftime(clock, sizeof clock, "%H:%M:%S", localtime_r(&now, &tm));
     str_addf(out, "dealfs top   %s   %zu mount%s   by %s   s: sort   q: quit\n\n", clock, t->count,
              t->count == 1 ? "" : "s", gauge_order_names[t->order]);
@@ -244,7 +237,6 @@ static void show_top(const struct top *t)
 {
     CLEANUP_STR struct str out = STR_INIT;
     CLEANUP_FREE struct node_gauge *gauges = read_gauges(t);
-
     if (!gauges)
         return;
     if (t->json) {
@@ -270,12 +262,11 @@ static void show_top(const struct top *t)
     }
 }
 
-/* ---- the loop ---- */
+/* --- the loop --- */
 
 static void wait_a_step(struct top *t, bool *quit, bool *changed)
 {
     int key = 0;
-
     if (!t->terminal) {
         clock_sleep(STEP_MS * MILLISECOND);
         return;
@@ -294,7 +285,6 @@ static int run_top(struct top *t)
 {
     uint64_t shown = 0;
     bool quit = false, changed = false;
-
     while (!quit && !t->gone) {
         if (interrupted == SIGTSTP) {
             interrupted = 0;
@@ -351,7 +341,6 @@ static int top_command(int argc, char **argv)
     struct top t = {.look = {.fd = -1}};
     struct live live;
     int option;
-
     while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
         if (option == 'o')
             t.once = true;

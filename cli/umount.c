@@ -12,7 +12,6 @@
 static int take_away(const struct live *live, bool lazy)
 {
     CLEANUP_STR struct str why = STR_INIT;
-
     if (live->health == LIVE_ELSEWHERE)
         return command_fail(
             "%s: is in the namespace of `dealfs run` (its keeper is process %d), and goes when that ends",
@@ -33,7 +32,6 @@ static int tell_world(const struct live *live, struct str *why)
 {
     CLEANUP_STR struct str status = STR_INIT, state = STR_INIT, reply = STR_INIT;
     static const char request[] = "umount\n";
-
     int error = live->control ? client_file(live, "status", &status) : -ENOTCONN;
     if (!error)
         error = json_find_string(status.data, status.length, "state", &state);
@@ -55,7 +53,6 @@ static int umount_path(const char *mountpoint, bool lazy, bool world)
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct live live;
-
     if (client_find(mountpoint, LIVE_DEAD, &live))
         return COMMAND_FAILED;
     int error = world ? tell_world(&live, &why) : 0;
@@ -72,7 +69,6 @@ static int umount_command(int argc, char **argv)
     static const struct option names[] = {{"lazy", no_argument, NULL, 'l'}, {"world", no_argument, NULL, 'w'}, {0}};
     bool lazy = false, world = false;
     int option;
-
     opterr = 0;
     while ((option = getopt_long(argc, argv, "l", names, NULL)) != -1) {
         if (option == '?')
@@ -90,7 +86,6 @@ int command_umount_helper(int argc, char **argv)
 {
     bool lazy = false;
     int option;
-
     opterr = 0;
     while ((option = getopt(argc, argv, ":nflvrN:t:")) != -1) {
         if (option == '?' || option == ':')

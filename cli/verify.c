@@ -3,6 +3,7 @@
 
 #include "cli/base/interrupt.h"
 #include "cli/live/client.h"
+#include "cli/live/figures.h"
 #include "cli/live/walk.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
@@ -24,7 +25,6 @@ enum { JOBS_DEFAULT = 4, JOBS_MOST = 256 };
 static int print_counts(const struct live *live, const struct walk_counts *counts)
 {
     char files[COUNT_TEXT], directories[COUNT_TEXT], links[COUNT_TEXT], bytes[SIZE_TEXT];
-
     printf("%s files, %s directories and %s symlinks are the same, %s\n",
            count_format(counts->files, files, sizeof files),
            count_format(counts->directories, directories, sizeof directories),
@@ -40,11 +40,10 @@ static int print_counts(const struct live *live, const struct walk_counts *count
 static struct progress_now read_totals(const struct live *live)
 {
     CLEANUP_STR struct str status = STR_INIT;
-
     if (client_file(live, "status", &status) < 0)
         return (struct progress_now){0};
-    return (struct progress_now){.files_total = client_number(&status, "catalog.files"),
-                                 .bytes_total = client_number(&status, "catalog.bytes")};
+    return (struct progress_now){.files_total = figures_number(&status, "catalog.files"),
+                                 .bytes_total = figures_number(&status, "catalog.bytes")};
 }
 
 static bool is_interrupted(void *user)
@@ -59,7 +58,6 @@ static int find_resized(const struct live *live, struct walk_options *options, s
     static const uint64_t most = UINT64_C(16) << 30;
     CLEANUP_CLOSE int state = -1, fd = -1, copy = memfd_create("dealfs-resized", MFD_CLOEXEC);
     char program[PATH_MAX];
-
     if (!live->configured || !live->config.resize)
         return COMMAND_DONE;
     state = open(live->config.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -84,7 +82,6 @@ static int compare_live(const struct live *live, struct walk_options *options)
     CLEANUP_CLOSE int source = open(live->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC), mount = -1;
     struct walk_counts counts = {0};
     struct progress_bar progress;
-
     if (source < 0)
         return command_fail("open %s: %s", live->source, strerror(errno));
     mount = open(live->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -109,7 +106,6 @@ static int verify_live(struct live *live, int jobs)
 {
     struct walk_options options = {.jobs = jobs, .stop = &interrupted};
     struct derived *derived = NULL;
-
     int status = find_resized(live, &options, &derived);
     if (!status)
         status = client_become(live);
@@ -126,7 +122,6 @@ static int verify_command(int argc, char **argv)
     uint64_t jobs = JOBS_DEFAULT;
     struct live live;
     int option;
-
     while ((option = getopt_long(argc, argv, ":j:", options, NULL)) != -1) {
         if (option != 'j')
             return command_bad_option(&command_verify, option, argv);

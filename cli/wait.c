@@ -2,6 +2,7 @@
 #include "cli/base/command.h"
 
 #include "cli/live/client.h"
+#include "cli/live/figures.h"
 #include "cli/live/live.h"
 #include "fs/base/clock.h"
 #include "fs/base/json.h"
@@ -25,18 +26,12 @@ struct wait_wish {
 /* Has it what it needs to answer reads? Does it belong to a world of as many nodes as wanted? 0; else `why`. */
 static int look_at_status(const struct wait_wish *wanted, const struct str *status, struct str *why)
 {
-    CLEANUP_STR struct str state = STR_INIT;
-    uint64_t nodes = 0;
+    uint64_t nodes = figures_is(status, "state", "joined") ? figures_number(status, "nodes") : 1;
     const char *value;
-
     if (json_find(status->data, status->length, "catalog", &value) < 0) {
         str_addf(why, "%s: it waits for its first world", wanted->mountpoint);
         return -EAGAIN;
     }
-    json_find_uint(status->data, status->length, "nodes", &nodes);
-    json_find_string(status->data, status->length, "state", &state);
-    if (state.length == 0 || strcmp(state.data, "joined") != 0)
-        nodes = 1;
     if (nodes < wanted->nodes)
         str_addf(why, "%s: %" PRIu64 " of %" PRIu64 " nodes have joined", wanted->mountpoint, nodes, wanted->nodes);
     return nodes < wanted->nodes ? -EAGAIN : 0;
@@ -48,7 +43,6 @@ static int look_at_mount(const struct wait_wish *wanted, struct str *why)
     struct live live = {0};
     CLEANUP_STR struct str status = STR_INIT;
     int error = live_find(wanted->mountpoint, &live, why);
-
     if (error)
         return error;
     error = -EAGAIN;
@@ -66,7 +60,6 @@ static int look_at_mount(const struct wait_wish *wanted, struct str *why)
 static void pause_before(uint64_t deadline, unsigned *ms)
 {
     uint64_t now = clock_now(), pause = *ms * MILLISECOND;
-
     if (pause > deadline - now)
         pause = deadline - now;
     clock_sleep(pause);
@@ -78,7 +71,6 @@ static int wait_for(const struct wait_wish *wanted)
     uint64_t now = clock_now(), deadline = wanted->timeout < FOREVER - now ? now + wanted->timeout : FOREVER;
     CLEANUP_STR struct str why = STR_INIT;
     unsigned ms = PAUSE_FIRST_MS;
-
     while (look_at_mount(wanted, &why) != 0) {
         if (clock_now() >= deadline)
             return command_fail("not live in time: %s", command_why(&why, 0));
@@ -94,7 +86,6 @@ static int wait_command(int argc, char **argv)
         {"nodes", required_argument, NULL, 'n'}, {"timeout", required_argument, NULL, 't'}, {0}};
     struct wait_wish wanted = {.nodes = 1, .timeout = FOREVER};
     int option;
-
     while ((option = getopt_long(argc, argv, ":n:t:", options, NULL)) != -1) {
         if (option == '?' || option == ':')
             return command_bad_option(&command_wait, option, argv);

@@ -11,7 +11,6 @@
 static bool all_samples(const struct str *reply)
 {
     const char *line = reply->data, *end = reply->data + reply->length;
-
     while (line < end) {
         if (*line == '-')
             return false;
@@ -25,7 +24,6 @@ static bool all_samples(const struct str *reply)
 static const char *shorten_path(const char *path, const char *given)
 {
     size_t n = strlen(given);
-
     while (n > 1 && given[n - 1] == '/')
         n--;
     return *path == '/' && strncmp(path, given, n) == 0 && path[n] == '/' && path[n + 1] ? path + n + 1 : path;
@@ -34,7 +32,6 @@ static const char *shorten_path(const char *path, const char *given)
 static int where_ask(const struct live *live, const char *given, char **paths, int count)
 {
     CLEANUP_STR struct str request = STR_INIT, reply = STR_INIT, why = STR_INIT;
-
     str_adds(&request, "where sep=nul\n");
     for (int i = 0; i < count; i++) {
         const char *path = shorten_path(paths[i], given);
@@ -56,7 +53,6 @@ static int where_command(int argc, char **argv)
 {
     struct live live;
     int first = argc > 1 && strcmp(argv[1], "--") == 0 ? 2 : 1;
-
     if (argc - first < 2 || (first == 1 && argv[1][0] == '-'))
         return command_usage(&command_where, "a MOUNTPOINT and at least one PATH are needed");
     if (client_find(argv[first], LIVE_HUNG, &live))

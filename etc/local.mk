@@ -8,6 +8,7 @@ dist_doc_DATA = \
 	etc/exchange.md \
 	etc/fstab.example \
 	etc/loaders.md \
+	etc/records.md \
 	etc/systemd/dealfs.service
 
 # Copied by a site and changed; the batch script looks for the loop beside itself.
@@ -23,6 +24,7 @@ dist_slurm_DATA = \
 # How programs ask for the order of an epoch.
 examplesdir = $(docdir)/examples
 dist_examples_SCRIPTS = \
+	etc/examples/costs.py \
 	etc/examples/exchange.sh \
 	etc/examples/read-plan.sh \
 	etc/examples/read_plan.py \
@@ -35,15 +37,18 @@ if PYTHON_PACKAGE
 packagedir = $(pythondir)/dealfs
 dist_package_DATA = \
 	etc/python/dealfs/__init__.py \
+	etc/python/dealfs/containers.py \
 	etc/python/dealfs/echo.py \
 	etc/python/dealfs/mount.py \
 	etc/python/dealfs/version.py
 packagetorchdir = $(pythondir)/dealfs/torch
 dist_packagetorch_DATA = \
 	etc/python/dealfs/torch/__init__.py \
+	etc/python/dealfs/torch/dealt.py \
 	etc/python/dealfs/torch/echo.py \
 	etc/python/dealfs/torch/exchange.py \
 	etc/python/dealfs/torch/pace.py \
+	etc/python/dealfs/torch/records.py \
 	etc/python/dealfs/torch/sampler.py
 endif
 EXTRA_DIST += \

@@ -10,6 +10,7 @@
 #include "fs/catalog/derived.h"
 #include "mpi/ask.h"
 #include "mpi/images.h"
+#include "mpi/looks.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -17,8 +18,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define LOOKED_MOST (UINT64_C(64) << 20) /* where more has changed, the leader looks for itself */
 
 /* The way of the catalog in one join. */
 struct broadcast {
@@ -140,72 +139,6 @@ static int choose_leader(struct broadcast *b)
     if (b->leader < b->nodes->count)
         return 0;
     return agree_refuse(b->nodes, "all mounts wait for a catalog, and no node was told how to scan the source");
-}
-
-/* --- all look at the source before the leader mounts --- */
-
-/* Those that have kept what the leader has: they know which files to look at. */
-static bool can_look(const struct broadcast *b, uint32_t node)
-{
-    static const struct digest none;
-    const struct wire_member *m = &b->members->member[node], *leader = &b->members->member[b->leader];
-    return m->state == MEMBER_UNMOUNTED && leader->state == MEMBER_UNMOUNTED &&
-           digest_equal(&m->versions, &leader->versions) && !digest_equal(&m->versions, &none);
-}
-
-/* Where this fails, the leader looks at this part as well. */
-static uint64_t look_here(struct broadcast *b, uint32_t part, uint32_t parts)
-{
-    CLEANUP_STR struct str why = STR_INIT;
-    struct stat st = {.st_size = 0};
-    b->looked = memfd_create("dealfs-looked", MFD_CLOEXEC);
-    int error = b->looked < 0 ? -errno : helper_look(b->helper, part, parts, b->looked, &why);
-    if (!error && fstat(b->looked, &st) == 0 && (uint64_t)st.st_size <= LOOKED_MOST)
-        return (uint64_t)st.st_size;
-    if (error)
-        log_warning("look at a part of the source: %s", why.length ? why.data : strerror(-error));
-    if (b->looked >= 0 && ftruncate(b->looked, 0) < 0)
-        close(steal_fd(b->looked));
-    return 0;
-}
-
-/* What one node wrote is added to what the leader has. */
-static int hand_over(const struct broadcast *b, uint32_t from, uint64_t size)
-{
-    bool has = b->nodes->me == from;
-    CLEANUP_FREE char *bytes = is_leader(b) || has ? malloc(size) : NULL;
-    int mine = (is_leader(b) || has) && !bytes ? -ENOMEM : 0;
-    if (!mine && has && pread(b->looked, bytes, size, 0) != (ssize_t)size)
-        mine = -EIO;
-    int error = agree_on(b->nodes, mine, NULL);
-    if (!error)
-        error = agree_share_some(b->nodes, from, is_leader(b), bytes, size);
-    if (!error && is_leader(b) && b->looked >= 0 && lseek(b->looked, 0, SEEK_END) >= 0 &&
-        file_write_all(b->looked, bytes, size) < 0)
-        log_warning("note what %s has looked at: %s", agree_name(b->nodes, from), strerror(errno));
-    return error;
-}
-
-static int share_looks(struct broadcast *b)
-{
-    uint32_t parts = 0, part = 0;
-    uint64_t size = 0;
-    CLEANUP_FREE uint64_t *sizes = NULL;
-    for (uint32_t i = 0; i < b->nodes->count; i++) {
-        part += i < b->nodes->me && can_look(b, i);
-        parts += can_look(b, i);
-    }
-    if (parts < 2)
-        return 0;
-    if (can_look(b, b->nodes->me))
-        size = look_here(b, part, parts);
-    int error = agree_collect(b->nodes, 0, NULL, &size, sizeof size, &sizes);
-    for (uint32_t i = 0; i < b->nodes->count && !error; i++)
-        if (sizes[i] > LOOKED_MOST)
-            error = agree_refuse(b->nodes, "%s: what it has looked at makes no sense", agree_name(b->nodes, i));
-        else if (i != b->leader && sizes[i] > 0)
-            error = hand_over(b, i, sizes[i]);
-    return error;
 }
 
 /* --- the leader has it, or makes it --- */
@@ -471,7 +404,7 @@ static int broadcast_steps(struct broadcast *b)
     CLEANUP_STR struct str why = STR_INIT;
     int error = choose_leader(b);
     if (!error)
-        error = share_looks(b);
+        error = looks_share(b->members, b->helper, b->leader, &b->looked);
     if (!error)
         error = share_offer(b);
     if (!error && anybody_needs_it(b))

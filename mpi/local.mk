@@ -40,6 +40,8 @@ dealfs_courier_SOURCES = \
 	mpi/home.h \
 	mpi/images.c \
 	mpi/images.h \
+	mpi/looks.c \
+	mpi/looks.h \
 	mpi/loop.c \
 	mpi/loop.h \
 	mpi/mail.c \

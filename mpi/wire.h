@@ -7,7 +7,7 @@
 #include "fs/base/hash.h"
 #include "fs/wire/ring.h"
 
-enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 8, RELEASE_TEXT = 32, WHY_TEXT = 400 };
+enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 10, RELEASE_TEXT = 32, WHY_TEXT = 400 };
 enum { WIRE_IN_FLIGHT = 64 }; /* FETCHes of one node to another without an answer, at most */
 
 /* Tags of MPI messages. That of an answer is chosen by who asks, a new one each time. */

@@ -23,7 +23,6 @@ static void add_line(struct str *line, const char *text)
 static void command_say(FILE *to, const char *name, const char *format, va_list args)
 {
     CLEANUP_STR struct str text = STR_INIT, line = STR_INIT;
-
     str_addf(&text, "dealfs%s%s: ", name ? " " : "", name ? name : "");
     str_addv(&text, format, args);
     add_line(&line, text.failed ? "" : text.data);
@@ -34,7 +33,6 @@ static void command_say(FILE *to, const char *name, const char *format, va_list 
 int command_usage(const struct command *command, const char *format, ...)
 {
     va_list args;
-
     va_start(args, format);
     command_say(stderr, command->name, format, args);
     va_end(args);
@@ -51,7 +49,6 @@ int command_bad_option(const struct command *command, int option, char **argv)
 int command_fail(const char *format, ...)
 {
     va_list args;
-
     va_start(args, format);
     command_say(stderr, NULL, format, args);
     va_end(args);
@@ -72,7 +69,6 @@ int command_bad_value(const struct str *why)
 int command_execute(char **words)
 {
     enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
-
     execvp(words[0], words);
     int error = errno;
     command_fail("run %s: %s", words[0], strerror(error));
@@ -82,7 +78,6 @@ int command_execute(char **words)
 void command_note(FILE *to, const char *format, ...)
 {
     va_list args;
-
     va_start(args, format);
     command_say(to, NULL, format, args);
     va_end(args);

@@ -23,7 +23,6 @@ enum { REPLY_MOST = 64 << 20 };
 static void leave_standard_files(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
     for (int fd = 0; fd <= 2 && null >= 0; fd++)
         dup2(null, fd);
 }
@@ -31,7 +30,6 @@ static void leave_standard_files(void)
 static _Noreturn void guard_child(int (*work)(void *, struct str *), void *user, int to)
 {
     struct str out = STR_INIT;
-
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGCHLD, SIG_DFL);
@@ -47,7 +45,6 @@ static _Noreturn void guard_child(int (*work)(void *, struct str *), void *user,
 int guard_start(int (*work)(void *user, struct str *out), void *user, struct guard *guard)
 {
     int ends[2];
-
     *guard = (struct guard){.fd = -1};
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
@@ -66,7 +63,6 @@ int guard_start(int (*work)(void *user, struct str *out), void *user, struct gua
 void guard_end(struct guard *guard)
 {
     int status;
-
     if (guard->fd < 0)
         return;
     close(guard->fd);
@@ -80,7 +76,6 @@ void guard_end(struct guard *guard)
 static int take_piece(struct guard *guard)
 {
     char *room = str_reserve(&guard->reply, 65536);
-
     if (!room)
         return -ENOMEM;
     ssize_t n = read(guard->fd, room, 65536);
@@ -94,7 +89,6 @@ static int guard_result(struct guard *guard, struct str *out)
 {
     int32_t result;
     int status;
-
     waitpid(guard->pid, &status, 0);
     if (guard->reply.length < sizeof result)
         return -EIO;
@@ -107,7 +101,6 @@ bool guard_take(struct guard *guard, struct str *out, int *result)
 {
     struct pollfd ready = {.fd = guard->fd, .events = POLLIN};
     int error = -EAGAIN;
-
     while (error == -EAGAIN && poll(&ready, 1, 0) > 0)
         error = take_piece(guard);
     if (error == -EAGAIN)
@@ -128,7 +121,6 @@ int guard_run(int (*work)(void *user, struct str *out), void *user, unsigned sec
     uint64_t deadline = clock_now() + seconds * SECOND;
     struct guard guard;
     int result = guard_start(work, user, &guard);
-
     if (result)
         return result;
     while (!guard_take(&guard, out, &result)) {

@@ -13,7 +13,6 @@ static void interrupt_note(int signal)
 void interrupt_catch(int signal)
 {
     struct sigaction before, ours = {.sa_handler = interrupt_note};
-
     if (sigaction(signal, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(signal, &ours, NULL);
 }

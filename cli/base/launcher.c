@@ -15,7 +15,6 @@ static bool read_variable(const char *name, unsigned least, unsigned *value)
 {
     const char *text = getenv(name);
     uint64_t number;
-
     if (!text || number_parse(text, least, NODES_MOST, &number))
         return false;
     *value = (unsigned)number;
@@ -40,7 +39,6 @@ static bool is_slurm_step(unsigned *size, unsigned *rank)
 static bool is_pmix(struct launcher *l)
 {
     unsigned rank;
-
     if (!getenv("PMIX_NAMESPACE") || !read_variable("PMIX_RANK", 0, &l->rank))
         return false;
     l->name = is_slurm_step(&l->size, &rank) ? "srun" : "a PMIx launcher";
@@ -63,7 +61,6 @@ static bool is_deaf(struct launcher *l)
 static int find_slot(const struct launcher *l)
 {
     unsigned slot;
-
     if (!read_variable("OMPI_COMM_WORLD_LOCAL_RANK", 0, &slot) && !read_variable("SLURM_LOCALID", 0, &slot))
         return -1;
     return l->local > 1 || slot > 0 ? (int)slot : -1;

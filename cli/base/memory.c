@@ -15,7 +15,6 @@ static const uint64_t no_limit = UINT64_C(1) << 60; /* version 1 says "none" wit
 static int read_whole(const char *root, const char *path, struct str *text)
 {
     CLEANUP_STR struct str full = STR_INIT;
-
     str_addf(&full, "%s%s", root, path);
     return full.failed ? -ENOMEM : file_read(AT_FDCWD, full.data, 1 << 22, text);
 }
@@ -24,7 +23,6 @@ static int read_whole(const char *root, const char *path, struct str *text)
 static bool find_number(const char *text, const char *word, uint64_t *number)
 {
     size_t n = strlen(word);
-
     for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
         if (strncmp(line, word, n) == 0)
             return sscanf(line + n, " %" SCNu64, number) == 1;
@@ -35,7 +33,6 @@ static int look_machine(const char *root, struct memory *m)
 {
     CLEANUP_STR struct str text = STR_INIT;
     int error = read_whole(root, "/proc/meminfo", &text);
-
     if (error)
         return error;
     if (text.length == 0 || !find_number(text.data, "MemTotal:", &m->total) ||
@@ -57,7 +54,6 @@ static const struct group_files version2 = {{"memory.max", "memory.high"}, "memo
 static bool read_number(const char *root, const char *folder, const char *name, const char *word, uint64_t *number)
 {
     CLEANUP_STR struct str path = STR_INIT, text = STR_INIT;
-
     str_addf(&path, "%s/%s", folder, name);
     return !path.failed && read_whole(root, path.data, &text) == 0 && text.length > 0 &&
            find_number(text.data, word, number); /* "max" is no number */
@@ -67,7 +63,6 @@ static bool look_group(const char *root, const char *folder, const struct group_
 {
     bool least = false;
     uint64_t limit, used, cache;
-
     for (int i = 0; i < 2 && files->limit[i]; i++) {
         if (!read_number(root, folder, files->limit[i], "", &limit) || limit >= no_limit ||
             !read_number(root, folder, files->usage, "", &used))
@@ -94,7 +89,6 @@ static void look_up(const char *root, const struct hierarchy *h, const char *bel
 {
     CLEANUP_STR struct str folder = STR_INIT;
     size_t top = strlen(h->mounted);
-
     str_addf(&folder, "%s%s", h->mounted, strcmp(below, "/") == 0 ? "" : below);
     while (!folder.failed) {
         if (look_group(root, folder.data, v2 ? &version2 : &version1, m)) {
@@ -113,7 +107,6 @@ static void look_up(const char *root, const struct hierarchy *h, const char *bel
 static bool has_word(const char *list, const char *word)
 {
     size_t n = strlen(word);
-
     for (const char *p = list; (p = strstr(p, word)); p += n)
         if ((p == list || p[-1] == ',') && (p[n] == ',' || p[n] == '\0'))
             return true;
@@ -138,7 +131,6 @@ static bool group_path(char *text, bool v2, char **path)
 static bool parse_mount(const char *line, struct hierarchy *h)
 {
     const char *dash = strstr(line, " - ");
-
     return dash && sscanf(line, "%*s %*s %*s %4095s %4095s", h->from, h->mounted) == 2 &&
            sscanf(dash + 3, "%63s %*s %4095s", h->type, h->super) == 2;
 }
@@ -147,7 +139,6 @@ static void look_hierarchy(const char *root, const struct hierarchy *h, bool v2,
 {
     CLEANUP_STR struct str groups = STR_INIT;
     char *path;
-
     if (read_whole(root, "/proc/self/cgroup", &groups) || groups.length == 0 || !group_path(groups.data, v2, &path))
         return;
     /* In a container the mount may begin at our group, while the path counts from the machine's top. */
@@ -159,7 +150,6 @@ static void look_hierarchy(const char *root, const struct hierarchy *h, bool v2,
 static void look_groups(const char *root, struct memory *m)
 {
     CLEANUP_STR struct str mounts = STR_INIT;
-
     if (read_whole(root, "/proc/self/mountinfo", &mounts) || mounts.length == 0)
         return;
     for (char *rest = mounts.data, *line; (line = strsep(&rest, "\n"));) {
@@ -187,7 +177,6 @@ bool memory_has(const char *root, const struct memory *m, int pid)
     CLEANUP_STR struct str groups = STR_INIT;
     size_t n = strlen(m->group);
     char file[32], *path;
-
     if (!m->by_group)
         return true;
     snprintf(file, sizeof file, "/proc/%d/cgroup", pid);
@@ -198,6 +187,5 @@ bool memory_has(const char *root, const struct memory *m, int pid)
 uint64_t memory_share(const struct memory *memory, unsigned mounts, uint64_t need)
 {
     uint64_t share = memory->available / SHARE / (mounts ? mounts : 1);
-
     return share < need ? share : need;
 }

@@ -12,7 +12,6 @@
 const char *place_host(void)
 {
     static char name[HOST_NAME_MAX + 1];
-
     if (!name[0] && (gethostname(name, sizeof name) < 0 || !name[0]))
         strcpy(name, "localhost");
     name[HOST_NAME_MAX] = '\0';
@@ -23,7 +22,6 @@ void place_expand(const char *text, unsigned node, struct str *out)
 {
     for (; *text; text++) {
         char next = text[0] == '%' ? text[1] : '\0';
-
         if (next == 'r')
             str_addf(out, "%u", node);
         else if (next == 'h')
@@ -41,7 +39,6 @@ void place_expand(const char *text, unsigned node, struct str *out)
 static void trim_slashes(char *path)
 {
     size_t n = strlen(path);
-
     while (n > 1 && path[n - 1] == '/')
         path[--n] = '\0';
 }
@@ -49,7 +46,6 @@ static void trim_slashes(char *path)
 static void add_here(const char *text, struct str *out)
 {
     char here[PATH_MAX];
-
     if (text[0] != '/')
         str_addf(out, "%s/", getcwd(here, sizeof here) && strcmp(here, "/") != 0 ? here : "");
 }
@@ -57,7 +53,6 @@ static void add_here(const char *text, struct str *out)
 static char *steal_trimmed(struct str *s)
 {
     char *path = s->failed ? NULL : str_steal(s);
-
     if (path)
         trim_slashes(path);
     return path;
@@ -66,7 +61,6 @@ static char *steal_trimmed(struct str *s)
 char *place_absolute(const char *text, unsigned node)
 {
     CLEANUP_STR struct str out = STR_INIT;
-
     add_here(text, &out);
     place_expand(text, node, &out);
     return steal_trimmed(&out);
@@ -75,10 +69,30 @@ char *place_absolute(const char *text, unsigned node)
 char *place_as_given(const char *text)
 {
     CLEANUP_STR struct str out = STR_INIT;
-
     add_here(text, &out);
     str_adds(&out, text);
     return steal_trimmed(&out);
+}
+
+char *place_plain(const char *path)
+{
+    CLEANUP_STR struct str plain = STR_INIT;
+    while (*path) {
+        size_t n = strcspn(path, "/");
+        if (n == 2 && strncmp(path, "..", 2) == 0)
+            while (plain.length > 0 && plain.data[--plain.length] != '/')
+                ;
+        else if (n > 0 && !(n == 1 && path[0] == '.')) {
+            str_adds(&plain, "/");
+            str_add(&plain, path, n);
+        }
+        path += n + (path[n] == '/');
+    }
+    if (plain.length == 0)
+        str_adds(&plain, "/");
+    else
+        plain.data[plain.length] = '\0';
+    return plain.failed ? NULL : str_steal(&plain);
 }
 
 int place_fail(struct str *why, const char *what, const char *path, const char *reason, int error)
@@ -89,10 +103,18 @@ int place_fail(struct str *why, const char *what, const char *path, const char *
     return error;
 }
 
+int place_open_special(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0 || S_ISREG(st.st_mode))
+        return -ENOENT;
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    return fd < 0 ? -errno : fd;
+}
+
 char *place_join(const char *folder, const char *name)
 {
     CLEANUP_STR struct str path = STR_INIT;
-
     str_addf(&path, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, name);
     return path.failed ? NULL : str_steal(&path);
 }
@@ -101,7 +123,6 @@ int place_in_path(const char *name, char *path, size_t n)
 {
     const char *list = getenv("PATH");
     struct stat st;
-
     for (const char *next = list ? list : "/usr/bin:/bin"; *next;) {
         size_t length = strcspn(next, ":");
         snprintf(path, n, "%.*s/%s", (int)length, next, name);
@@ -115,7 +136,6 @@ int place_in_path(const char *name, char *path, size_t n)
 int place_source(const char *given, char **path, struct str *why)
 {
     CLEANUP_FREE char *real = realpath(given, NULL);
-
     if (!real)
         return place_fail(why, "source", given, strerror(errno), -errno);
     CLEANUP_CLOSE int fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -139,7 +159,6 @@ static int resolve_parents(void *user, struct str *out)
     char *path = user, real[PATH_MAX], link[2];
     char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-
     if (!*name || is_dots(name) || readlink(path, link, sizeof link) >= 0) {
         if (!realpath(path, real))
             return -errno;
@@ -158,7 +177,6 @@ int place_mountpoint(const char *given, char **path, struct str *why)
 {
     CLEANUP_FREE char *copy = strdup(given);
     CLEANUP_STR struct str real = STR_INIT;
-
     if (!copy)
         return -ENOMEM;
     if (!*given)
@@ -177,7 +195,6 @@ static int look_into(void *user, struct str *out)
 {
     CLEANUP_CLOSEDIR DIR *d = opendir(user);
     struct dirent *e;
-
     if (!d)
         return -errno;
     while ((e = readdir(d)))
@@ -191,7 +208,6 @@ static int look_into(void *user, struct str *out)
 static int look_stat(void *user, struct str *out)
 {
     struct stat st;
-
     (void)out;
     if (stat(user, &st) < 0)
         return -errno;
@@ -202,7 +218,6 @@ int place_look(const char *mountpoint, bool *empty, struct str *why)
 {
     CLEANUP_STR struct str entries = STR_INIT;
     int error = guard_run(look_into, (char *)mountpoint, PLACE_SECONDS, &entries);
-
     /* One that may not be listed can be mounted on all the same. */
     if (error == -EACCES)
         error = guard_run(look_stat, (char *)mountpoint, PLACE_SECONDS, &entries);
@@ -215,7 +230,6 @@ int place_look(const char *mountpoint, bool *empty, struct str *why)
 bool place_lies_in(const char *inner, const char *outer)
 {
     size_t n = strlen(outer);
-
     if (strcmp(outer, "/") == 0)
         return true;
     return strncmp(inner, outer, n) == 0 && (inner[n] == '/' || inner[n] == '\0');
@@ -224,7 +238,6 @@ bool place_lies_in(const char *inner, const char *outer)
 int place_apart(const char *source, const char *mountpoint, struct str *why)
 {
     struct stat a, b;
-
     if (strcmp(source, mountpoint) == 0 ||
         (stat(source, &a) == 0 && stat(mountpoint, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino))
         return place_fail(why, "mountpoint", mountpoint, "is the source itself", -EINVAL);

@@ -17,8 +17,13 @@ char *place_as_given(const char *text); /* the same, not expanded */
 
 /* The program that a name stands for in $PATH: 0 or -ENOENT. */
 int place_in_path(const char *name, char *path, size_t n);
+/* A device or a fifo that the user named for output, opened for writing. -ENOENT: it is a regular file, or does not
+ * exist; then it is to be replaced as a whole, as no other file may be. */
+int place_open_special(const char *path);
 /* FOLDER/NAME, malloc'd; NULL when memory is out. */
 char *place_join(const char *folder, const char *name);
+/* Without `.`, `..` and empty names, whatever is there: what root mounts on has no other name. The same. */
+char *place_plain(const char *path);
 /* Says `WHAT PATH: reason` in `why`, and returns `error`. */
 int place_fail(struct str *why, const char *what, const char *path, const char *reason, int error);
 

@@ -36,7 +36,6 @@ char *count_format(uint64_t number, char *buffer, size_t n)
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%" PRIu64, number);
     size_t at = 0;
-
     for (int i = 0; i < length && at + 2 < n; i++) {
         if (i > 0 && (length - i) % 3 == 0)
             buffer[at++] = ',';
@@ -49,7 +48,6 @@ char *count_format(uint64_t number, char *buffer, size_t n)
 void progress_add_bar(struct str *s, double share, int width)
 {
     int full = share <= 0 ? 0 : share >= 1 ? width : (int)(share * width);
-
     str_add(s, "[", 1);
     for (int i = 0; i < width; i++)
         str_add(s, i < full ? "#" : ".", 1);
@@ -79,7 +77,6 @@ void progress_measure(struct progress_bar *p, const struct progress_now *now, ui
     double seconds = (double)(time - p->marked) / 1e9;
     double current = fmax(0, amount_done(now) - amount_done(&p->mark)) / seconds;
     double weight = p->rate > 0 ? 1 - exp(-seconds / SMOOTHING) : 1;
-
     p->rate += (current - p->rate) * weight;
     p->marked = time;
     p->mark = *now;
@@ -88,7 +85,6 @@ void progress_measure(struct progress_bar *p, const struct progress_now *now, ui
 static void add_rate(const struct progress_bar *p, const struct progress_now *now, struct str *line)
 {
     char text[SIZE_TEXT];
-
     if (by_bytes(now))
         str_addf(line, "  %s/s", size_format((uint64_t)p->rate, text, sizeof text));
     else
@@ -99,7 +95,6 @@ static void add_time_left(const struct progress_bar *p, const struct progress_no
 {
     char text[SIZE_TEXT];
     double left = amount_total(now) - amount_done(now);
-
     if (left <= 0 || p->rate <= 0)
         return;
     double seconds = ceil(left / p->rate);
@@ -110,7 +105,6 @@ static void add_time_left(const struct progress_bar *p, const struct progress_no
 static void add_amounts(const struct progress_now *now, struct str *line)
 {
     char count[COUNT_TEXT], done[SIZE_TEXT], total[SIZE_TEXT];
-
     str_adds(line, count_format(now->files, count, sizeof count));
     if (now->files_total)
         str_addf(line, "/%s", count_format(now->files_total, count, sizeof count));
@@ -125,7 +119,6 @@ void progress_line(const struct progress_bar *p, const struct progress_now *now,
 {
     CLEANUP_STR struct str tail = STR_INIT;
     double total = amount_total(now), share = total > 0 ? fmin(1, amount_done(now) / total) : 0;
-
     if (total > 0)
         str_addf(&tail, "%3d%%  ", (int)(share * 100));
     add_amounts(now, &tail);
@@ -150,7 +143,6 @@ void progress_line(const struct progress_bar *p, const struct progress_now *now,
 static int terminal_width(const struct progress_bar *p)
 {
     struct winsize size;
-
     if (!p->terminal)
         return 0;
     return ioctl(fileno(p->to), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : WIDTH_DEFAULT;
@@ -160,7 +152,6 @@ void progress_show(struct progress_bar *p, const struct progress_now *now)
 {
     uint64_t time = clock_now();
     CLEANUP_STR struct str line = STR_INIT;
-
     progress_measure(p, now, time);
     if (time - p->shown < (p->terminal ? SECOND / 10 : SECOND))
         return;

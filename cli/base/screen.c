@@ -31,7 +31,6 @@ static void put_back(void)
 static void take_over(void)
 {
     struct termios raw = before;
-
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     raw.c_cc[VMIN] = 0;
     raw.c_cc[VTIME] = 0;
@@ -58,7 +57,6 @@ int screen_begin(void)
 {
     static const int ends[] = {SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGPIPE};
     const struct sigaction quit = {.sa_handler = end_by}, resized = {.sa_handler = wake};
-
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &before) < 0)
         return -ENOTTY;
     atexit(put_back);
@@ -84,7 +82,6 @@ void screen_stop(void)
 struct screen_size screen_size(void)
 {
     struct winsize size;
-
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0 || size.ws_row == 0)
         return (struct screen_size){80, 24};
     return (struct screen_size){size.ws_col, size.ws_row};
@@ -94,7 +91,6 @@ struct screen_size screen_size(void)
 static size_t cut_line(const char *line, size_t length, unsigned columns)
 {
     size_t n = 0;
-
     for (unsigned column = 0; n < length && (column < columns || (line[n] & 0xc0) == 0x80); n++)
         column += (line[n] & 0xc0) != 0x80;
     return n;
@@ -107,7 +103,6 @@ void screen_draw(const struct str *text)
     struct screen_size size = screen_size();
     unsigned row = 0;
     const char *at = text->data, *end = text->data + text->length;
-
     str_adds(&out, "\033[H");
     while (row < size.rows && at < end) {
         const char *line = memchr(at, '\n', (size_t)(end - at));
@@ -130,7 +125,6 @@ int screen_key(int milliseconds)
 {
     struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
     unsigned char key;
-
     int n = interrupted ? 0 : poll(&ready, 1, milliseconds);
     if (n <= 0)
         return 0;

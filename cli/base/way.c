@@ -16,7 +16,6 @@ enum { WALKS_MOST = 256, WALK_AGAIN = 1 };
 static bool is_of_root(uid_t uid)
 {
     struct stat top;
-
     return uid == 0 || (stat("/", &top) == 0 && uid == top.st_uid);
 }
 
@@ -33,7 +32,6 @@ static int put_target(char path[PATH_MAX], const char *name, const char *target,
 {
     char whole[PATH_MAX];
     int before = target[0] == '/' ? 0 : (int)(name - path);
-
     int n = snprintf(whole, sizeof whole, "%.*s%s/%s", before, path, target, rest);
     if (n < 0 || n >= PATH_MAX)
         return -ENAMETOOLONG;
@@ -47,7 +45,6 @@ static int follow_link(char path[PATH_MAX], const char *name, const char *rest, 
     char target[PATH_MAX];
     struct stat st;
     ssize_t n = readlinkat(fd, "", target, sizeof target - 1);
-
     if (n < 0)
         return 0;
     target[n] = '\0';
@@ -75,7 +72,6 @@ static bool is_name(const char *name, size_t n, const char *dots)
 static int walk_path(char path[PATH_MAX], struct str *out)
 {
     CLEANUP_CLOSE int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
     for (char *name = path + 1; *name;) {
         char *end = strchrnul(name, '/'), *rest = end + (*end == '/');
         size_t n = (size_t)(end - name);
@@ -105,7 +101,6 @@ static int resolve_path(void *user, struct str *out)
 {
     char path[PATH_MAX];
     int error = snprintf(path, sizeof path, "%s", (const char *)user) < PATH_MAX ? WALK_AGAIN : -ENAMETOOLONG;
-
     for (int i = 0; error == WALK_AGAIN && i < WALKS_MOST; i++)
         error = walk_path(path, out);
     if (error)
@@ -119,7 +114,6 @@ int way_resolve(const char *path, char **resolved, struct str *why)
 {
     CLEANUP_STR struct str out = STR_INIT;
     int error = guard_run(resolve_path, (char *)path, PLACE_SECONDS, &out);
-
     if (error == -ETIMEDOUT)
         return place_fail(why, "mountpoint", path, "a file system on the way to it does not answer", error);
     if (error)

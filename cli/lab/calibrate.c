@@ -66,7 +66,6 @@ static void measuring_fini(struct measuring *m)
 static void choose_line(struct measuring *m, char *line, char *end)
 {
     uint64_t i = m->result->samples++, place = m->count;
-
     if (m->count == CHOSEN) {
         place = hash64(&i, sizeof i, clock_now()) % m->result->samples;
         if (place >= CHOSEN)
@@ -83,7 +82,6 @@ static void choose_line(struct measuring *m, char *line, char *end)
 static int choose_samples(struct measuring *m)
 {
     CLEANUP_STR struct str path = STR_INIT;
-
     str_addf(&path, "%s/samples", m->live.control);
     m->chosen = calloc(CHOSEN, sizeof *m->chosen);
     int error = path.failed || !m->chosen ? -ENOMEM : file_read(AT_FDCWD, path.data, SAMPLES_FILE_MOST, &m->names);
@@ -104,7 +102,6 @@ static void take_place(struct chosen_sample *chosen, const char *line, const cha
 {
     const char *owner = memchr(line, '\t', (size_t)(end - line));
     const char *tier = owner ? memchr(owner + 1, '\t', (size_t)(end - owner - 1)) : NULL;
-
     if (!tier || tier + 1 >= end)
         return;
     if (owner[1] != '-')
@@ -115,7 +112,6 @@ static void take_place(struct chosen_sample *chosen, const char *line, const cha
 static int ask_where(struct measuring *m)
 {
     CLEANUP_STR struct str request = STR_INIT, reply = STR_INIT, why = STR_INIT;
-
     str_adds(&request, "where sep=nul\n");
     for (uint32_t i = 0; i < m->count; i++)
         str_add(&request, m->chosen[i].path, strlen(m->chosen[i].path) + 1);
@@ -155,7 +151,6 @@ static uint64_t find_peer(const struct measuring *m)
 {
     uint64_t best = NOBODY;
     uint32_t most = 0;
-
     for (uint64_t peer = 0; peer < m->result->nodes; peer++) {
         uint32_t count = 0;
         for (uint32_t i = 0; i < m->count; i++)
@@ -180,7 +175,6 @@ struct measured_source {
 static uint32_t next_slice(const struct measuring *m, uint32_t left, uint64_t read, uint64_t elapsed)
 {
     double more = elapsed ? (double)read / (double)elapsed * ((double)m->seconds * 1e9 - (double)elapsed) : FIRST;
-
     more = more < FIRST ? FIRST : more;
     return more < left ? (uint32_t)more : left;
 }
@@ -191,7 +185,6 @@ static int read_slices(const struct measuring *m, const struct measured_source *
 {
     static const volatile sig_atomic_t never;
     uint64_t elapsed = 0, read = 0;
-
     while (paths > 0 && elapsed < m->seconds * SECOND && (read < paths || s->before)) {
         uint32_t at = (uint32_t)(read % paths);
         struct epoch slice = {.path = path + at,
@@ -217,7 +210,6 @@ static int measure_source(const struct measuring *m, const struct measured_sourc
 {
     CLEANUP_FREE char **path = calloc(m->count, sizeof *path);
     uint32_t paths = 0;
-
     if (!path)
         return command_fail("calibrate: out of memory");
     for (uint32_t i = 0; i < m->count; i++)
@@ -238,7 +230,6 @@ static int measure_reads(struct measuring *m)
                                  all = {"the other nodes", mount, m->mount, true, is_of_others, NOBODY},
                                  one = {"one of the other nodes", mount, m->mount, true, is_of_others, peer};
     int status = measure_source(m, &source, &c->storage);
-
     if (!status)
         status = measure_source(m, &own, &c->local);
     if (!status && peer != NOBODY)
@@ -254,7 +245,6 @@ static int measure_decoding(const struct measuring *m)
 {
     struct str picture[PICTURES_MOST] = {0};
     uint32_t pictures = 0;
-
     for (uint32_t i = 0; i < m->count && i < 2 * PICTURES_MOST && pictures < PICTURES_MOST; i++) {
         struct str *bytes = &picture[pictures];
         str_clear(bytes);
@@ -275,7 +265,6 @@ static int look_at_mount(struct measuring *m)
 {
     CLEANUP_STR struct str status = STR_INIT;
     int error = client_file(&m->live, "status", &status);
-
     if (!error)
         error = json_find_uint(status.data, status.length, "node", &m->node);
     if (!error)
@@ -292,7 +281,6 @@ static int look_at_mount(struct measuring *m)
 static void find_share(struct measuring *m)
 {
     uint32_t kept = 0;
-
     for (uint32_t i = 0; i < m->count; i++)
         kept += m->chosen[i].owner != NOBODY || m->chosen[i].kept;
     m->result->cached = (double)kept / m->count;
@@ -319,7 +307,6 @@ static int calibrate_mount(struct measuring *m, const char *mountpoint)
 int calibrate(const char *mountpoint, unsigned seconds, struct calibration *c)
 {
     struct measuring m = {.result = c, .seconds = seconds, .source = -1, .mount = -1};
-
     *c = (struct calibration){0};
     int status = calibrate_mount(&m, mountpoint);
     measuring_fini(&m);
@@ -358,8 +345,7 @@ void calibration_print(const struct calibration *c)
 
 void calibration_add(struct json *json, const struct calibration *c)
 {
-    json_uint(json, "samples", c->samples);
-    json_uint(json, "nodes", c->nodes);
+    json_uints(json, {"samples", c->samples}, {"nodes", c->nodes});
     json_fixed(json, "cached", c->cached, 6);
     for (int i = 0; i < RATES; i++) {
         if (rate_of(c, i) > 0)

@@ -2,6 +2,8 @@
 #include "cli/lab/chart.h"
 
 #include "cli/base/command.h"
+#include "cli/base/place.h"
+#include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 
 #include <errno.h>
@@ -46,11 +48,18 @@ void chart_begin(struct chart *c, const char *title, const char *x, const char *
              MARGIN_LEFT, MARGIN_TOP, INSIDE_WIDTH, INSIDE_HEIGHT);
 }
 
+static int write_svg(const struct str *svg, const char *path)
+{
+    CLEANUP_CLOSE int special = svg->failed ? -ENOMEM : place_open_special(path);
+    if (special == -ENOENT)
+        return file_write_atomic(AT_FDCWD, path, svg->data, svg->length, 0644);
+    return special < 0 ? special : file_write_all(special, svg->data, svg->length);
+}
+
 int chart_write(struct chart *c, const char *path)
 {
     str_adds(&c->svg, "</svg>\n");
-    int error = c->svg.failed ? -ENOMEM : file_write_atomic(AT_FDCWD, path, c->svg.data, c->svg.length, 0644);
-
+    int error = write_svg(&c->svg, path);
     str_fini(&c->svg);
     return error ? command_fail("write %s: %s", path, strerror(-error)) : COMMAND_DONE;
 }
@@ -93,7 +102,6 @@ void chart_box(struct chart *c, int colour, double x, double width, const double
 {
     double middle = at_x(c, x), half = (at_x(c, x + width) - middle) / 2;
     const char *fill = colours[colour % CHART_COLOURS];
-
     str_addf(&c->svg, "<path d=\"M%.1f %.1fV%.1fM%.1f %.1fV%.1f\" stroke=\"%s\"/>", middle, at_y(c, quartile[0]),
              at_y(c, quartile[1]), middle, at_y(c, quartile[3]), at_y(c, quartile[4]), fill);
     for (int i = 0; i <= 4; i += 4)
@@ -110,7 +118,6 @@ void chart_box(struct chart *c, int colour, double x, double width, const double
 void chart_legend(struct chart *c, int colour, const char *label)
 {
     int x = WIDTH - MARGIN_RIGHT - LEGEND_WIDTH, y = MARGIN_TOP + 12 + LEGEND_STEP * c->legends++;
-
     str_addf(&c->svg,
              "<rect x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%d\" y=\"%d\">%s</text>\n", x,
              y, colours[colour % CHART_COLOURS], x + 18, y + 11, label);

@@ -13,7 +13,6 @@ static int lab_execute(int argc, char **argv)
     CLEANUP_FREE char **words = calloc((size_t)argc + 2, sizeof *words);
     char lab[PATH_MAX], self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-
     if (!words)
         return command_fail("%s: %s", argv[0], strerror(ENOMEM));
     if (n <= 0 || handover_find_program("dealfs-lab", lab, sizeof lab))
@@ -27,14 +26,21 @@ static int lab_execute(int argc, char **argv)
 
 const struct command command_simulate = {
     .name = "simulate",
-    .arguments = "imbalance [--nodes P,...] [--batch B,...] [--samples N] [--steps T] [--json] [--plot FILE]",
-    .summary = "simulate how uneven batches fall on nodes",
+    .arguments = "imbalance|cost [--nodes P,...] [--ranks R,...] [--batch B,...] [--samples N] [--steps T] [...]",
+    .summary = "simulate how uneven batches fall on nodes, or how uneven ranks are in cost",
     .help = "  --nodes P,...    numbers of nodes; 16,64,256\n"
             "  --batch B,...    samples of a step on one node; 32,64,128\n"
             "  --samples N      of the dataset; 1281167\n"
             "  --steps T        steps for each pair; 1000\n"
             "  --json           a list of objects instead of a table\n"
-            "  --plot FILE      also draw boxes, as SVG\n",
+            "  --plot FILE      also draw boxes, as SVG\n"
+            "cost, by the costs of samples:\n"
+            "  --ranks R,...    16,64,1024\n"
+            "  --batch B,...    samples of a step on one rank; 4,8,32\n"
+            "  --window A,...   steps after which ranks wait for each other; 1,8\n"
+            "  --steps T        windows for each line, at most; 40\n"
+            "  --balance F      no rank costs more than F times the mean, where swaps reach that; 1.02\n"
+            "  --distribution lognormal|exponential|uniform\n",
     .run = lab_execute,
 };
 

@@ -28,7 +28,6 @@ static bool decode_picture(const struct str *bytes)
 {
     const struct image_wish wish = {.channels = 3, .lenient = true};
     struct image_info info;
-
     if (image_probe(bytes->data, bytes->length, NULL, &info, NULL) != IMAGE_FINE)
         return false;
     struct image_pixels pixels = image_decoded(&info, &wish);
@@ -42,7 +41,6 @@ static _Noreturn void decode_body(const struct str *picture, uint32_t pictures, 
 {
     const char *failed;
     uint64_t done = 0;
-
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (dup2(to, STDIN_FILENO) < 0 || close_range(STDIN_FILENO + 1, ~0u, 0) < 0 || confine_process(&failed) < 0)
         _exit(1);
@@ -57,7 +55,6 @@ double decode_rate(const struct str *picture, uint32_t pictures, unsigned second
     unsigned wanted = processors_count(), started = 0;
     pid_t process[PROCESSES_MOST];
     int ends[2];
-
     if (pictures == 0 || pipe2(ends, O_CLOEXEC) < 0)
         return 0;
     wanted = wanted < PROCESSES_MOST ? wanted : PROCESSES_MOST;

@@ -5,7 +5,6 @@
 #include "cli/base/command.h"
 #include "cli/base/interrupt.h"
 #include "cli/base/place.h"
-#include "cli/lab/lab.h"
 #include "cli/live/live.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
@@ -22,17 +21,18 @@
 
 enum { READY_SECONDS = 60, END_SECONDS = 20, TICK_MS = 50, MIB = 1 << 20 };
 
+const char *demo_program;
+
 int demo_dealfs(char *const argv[], bool whole)
 {
     int status;
-
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
         signal(SIGPIPE, SIG_DFL);
         if (whole)
             signal(SIGINT, SIG_IGN);
-        execv(lab_dealfs, argv);
+        execv(demo_program, argv);
         _exit(127);
     }
     if (pid < 0)
@@ -49,7 +49,6 @@ int demo_dealfs(char *const argv[], bool whole)
 static const char *missing_for_world(void)
 {
     char path[PATH_MAX];
-
     if (handover_find_program("dealfs-courier", path, sizeof path))
         return "this dealfs was built without Open MPI";
     return place_in_path("mpirun", path, sizeof path) ? "mpirun is not installed" : NULL;
@@ -61,7 +60,6 @@ static _Noreturn void become_mpirun(const struct demo *demo, int output)
 {
     char options[2 * PATH_MAX], mountpoint[PATH_MAX];
     char nodes[16];
-
     snprintf(nodes, sizeof nodes, "%d", demo->nodes);
     snprintf(options, sizeof options, "state=%s/state.%%r,ram=%" PRIu64 "M", demo->directory,
              demo->bytes / 2 / MIB + 1);
@@ -75,7 +73,7 @@ static _Noreturn void become_mpirun(const struct demo *demo, int output)
     int null = open("/dev/null", O_RDONLY);
     if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
         _exit(127);
-    execlp("mpirun", "mpirun", "-q", "-n", nodes, "--oversubscribe", "--bind-to", "none", lab_dealfs, "mount", "-o",
+    execlp("mpirun", "mpirun", "-q", "-n", nodes, "--oversubscribe", "--bind-to", "none", demo_program, "mount", "-o",
            options, demo->source, mountpoint, (char *)NULL);
     _exit(127);
 }
@@ -83,7 +81,6 @@ static _Noreturn void become_mpirun(const struct demo *demo, int output)
 static int start_mpirun(struct demo *demo)
 {
     int ends[2];
-
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
     fflush(stdout);
@@ -107,7 +104,6 @@ static int await_ready(const struct demo *demo)
 {
     CLEANUP_STR struct str line = STR_INIT;
     uint64_t deadline = clock_now() + READY_SECONDS * SECOND;
-
     while (!interrupted) {
         struct pollfd more = {.fd = demo->output, .events = POLLIN};
         char byte;
@@ -134,7 +130,6 @@ static int await_ready(const struct demo *demo)
 static bool mpirun_has_ended(struct demo *demo, unsigned seconds)
 {
     uint64_t deadline = clock_now() + seconds * SECOND;
-
     while (demo->mpirun && waitpid(demo->mpirun, NULL, WNOHANG) == 0) {
         char text[4096];
         struct pollfd more = {.fd = demo->output, .events = POLLIN};
@@ -188,7 +183,6 @@ static int mount_one(struct demo *demo)
 {
     char options[PATH_MAX + 16];
     char *const argv[] = {"dealfs", "mount", "-o", options, demo->source, demo->mountpoint[0], NULL};
-
     snprintf(options, sizeof options, "state=%s/state", demo->directory);
     printf("$ dealfs mount %s \\\n               %s\n", demo->source, demo->mountpoint[0]);
     int status = demo_dealfs(argv, false);
@@ -241,7 +235,6 @@ static int mount_world(struct demo *demo)
 int demo_mount(struct demo *demo)
 {
     const char *why = missing_for_world();
-
     process_leave_launcher();
     demo->nodes = why ? 1 : DEMO_NODES;
     int status = make_mountpoints(demo);
@@ -258,7 +251,6 @@ int demo_unmount(struct demo *demo)
     char *const world[] = {"dealfs", "umount", "--world", demo->mountpoint[0], NULL};
     char *const one[] = {"dealfs", "umount", demo->mountpoint[0], NULL};
     int status = 0;
-
     for (int i = 0; i < DEMO_NODES; i++) {
         if (demo->root[i] >= 0)
             close(demo->root[i]);

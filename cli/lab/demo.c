@@ -37,7 +37,6 @@ static char names[FILES][PATH_TEXT], *paths[FILES];
 static int make_directories(struct demo *demo)
 {
     const char *parent = getenv("TMPDIR");
-
     snprintf(demo->directory, sizeof demo->directory, "%s/dealfs-demo.XXXXXX", parent && *parent ? parent : "/var/tmp");
     if (!mkdtemp(demo->directory)) {
         int error = errno;
@@ -53,7 +52,6 @@ static int make_directories(struct demo *demo)
 static int write_class(struct demo *demo, int root, int class, struct progress_bar *progress)
 {
     CLEANUP_CLOSE int directory = -1;
-
     if (mkdirat(root, classes[class], 0755) == 0)
         directory = openat(root, classes[class], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
@@ -79,7 +77,6 @@ static int make_pictures(struct demo *demo)
     struct progress_bar progress;
     char size[SIZE_TEXT];
     int error = root < 0 ? -errno : 0;
-
     progress_begin(&progress, "making pictures", stderr);
     for (int class = 0; class < CLASSES && !error; class ++)
         error = write_class(demo, root, class, &progress);
@@ -103,7 +100,6 @@ static struct live demo_live(const struct demo *demo, int node)
 static int read_places(const struct demo *demo, uint64_t bytes[PLACES])
 {
     int error = 0;
-
     memset(bytes, 0, PLACES * sizeof *bytes);
     for (int node = 0; node < demo->nodes && !error; node++) {
         CLEANUP_STR struct str status = STR_INIT;
@@ -133,7 +129,6 @@ static void print_row(const struct demo *demo, const char *name, const struct ep
     const int shown[] = {SOURCE, RAM, third_place(demo)};
     char count[COUNT_TEXT];
     uint64_t asked = 0;
-
     printf("%-26s %9s %8.0f ", name, count_format((uint64_t)(epoch->files / seconds), count, sizeof count),
            all / seconds / (1 << 20));
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
@@ -171,7 +166,6 @@ static int read_epoch(struct demo *demo, const char *name, struct epoch *epoch, 
 {
     uint64_t before[PLACES], after[PLACES];
     int error = read_places(demo, before);
-
     if (!error)
         error = epoch_read(epoch);
     if (!error)
@@ -185,7 +179,6 @@ static int read_epoch(struct demo *demo, const char *name, struct epoch *epoch, 
 static int read_row(struct demo *demo, const char *name, uint64_t number, bool forget, uint64_t *sum)
 {
     struct epoch epoch = make_epoch(demo, number);
-
     if (forget)
         epoch_forget(&epoch);
     return read_epoch(demo, name, &epoch, sum);
@@ -197,7 +190,6 @@ static int read_source(struct demo *demo, uint64_t *sum)
     CLEANUP_CLOSE int root = open(demo->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct epoch epoch = make_epoch(demo, 1);
     uint64_t none[PLACES] = {0}, all[PLACES] = {0};
-
     epoch.root = &root;
     epoch.roots = 1;
     epoch.rate = SLOW_MIB << 20;
@@ -216,7 +208,6 @@ static int read_plan(struct demo *demo, const char *name, const char *mode, uint
     struct live live = demo_live(demo, 0);
     uint32_t order[FILES], each = FILES / (uint32_t)demo->nodes;
     char request[128];
-
     int n = snprintf(request, sizeof request, "plan epoch=1 ranks=%d batch=%d mode=%s reply=u32\n", demo->nodes, BATCH,
                      mode);
     if (client_send(&live, request, (size_t)n, &reply, &why) < 0 || reply.length != sizeof order)
@@ -241,7 +232,6 @@ static void print_head(const struct demo *demo)
 static int read_epochs_of_one(struct demo *demo)
 {
     uint64_t sum = 0;
-
     printf("\nEach epoch reads every picture once, in a random order, by %d threads:\n\n", THREADS);
     print_head(demo);
     int status = read_row(demo, "first epoch", 1, false, &sum);
@@ -254,7 +244,6 @@ static int read_epochs_of_world(struct demo *demo)
 {
     char *const stage[] = {"dealfs", "stage", demo->mountpoint[0], NULL};
     uint64_t sum = 0;
-
     printf("\nEach picture is read from the source once, by the node that owns it:\n\n$ dealfs stage %s\n", stage[2]);
     if (demo_dealfs(stage, false) != 0)
         return command_fail("the demonstration ends here: `dealfs stage` failed");
@@ -288,7 +277,6 @@ static int ask_control(const struct demo *demo, const char *request)
 {
     struct live live = demo_live(demo, 0);
     CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
-
     if (client_send(&live, request, strlen(request), &reply, &why) < 0)
         return command_fail("%s", why.length > 0 ? why.data : strerror(ENOMEM));
     printf("%s\n", reply.length > 0 ? reply.data : "");
@@ -313,7 +301,6 @@ static int show_where(struct demo *demo)
 static int demo_perform(struct demo *demo)
 {
     int (*const steps[])(struct demo *) = {make_directories, make_pictures, demo_mount, read_epochs, show_where};
-
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         int status = interrupted ? command_fail("interrupted") : steps[i](demo);
         if (status != COMMAND_DONE)
@@ -337,7 +324,6 @@ int demo_command(int argc, char **argv)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     CLEANUP_FREE struct demo *demo = calloc(1, sizeof *demo);
-
     if (argc > 1)
         return command_usage(&command_demo, "an argument too many: %s", argv[1]);
     if (!demo)

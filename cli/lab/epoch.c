@@ -33,7 +33,6 @@ struct reading {
 static uint32_t *epoch_shuffle(uint32_t files, uint64_t seed)
 {
     uint32_t *order = calloc((size_t)files + 1, sizeof *order);
-
     for (uint32_t i = 0; order && i < files; i++) {
         uint32_t j = (uint32_t)(hash64(&i, sizeof i, seed) % (i + 1));
         order[i] = order[j];
@@ -46,7 +45,6 @@ static int read_one(struct reading *r, uint32_t place, struct str *text)
 {
     int root = r->epoch->root[place % (uint32_t)r->epoch->roots];
     CLEANUP_CLOSE int fd = openat(root, r->epoch->path[r->order[place]], O_RDONLY | O_CLOEXEC);
-
     if (fd < 0)
         return -errno;
     str_clear(text);
@@ -64,7 +62,6 @@ static void keep_rate(const struct reading *r)
     uint64_t elapsed = clock_now() - r->began;
     uint64_t due = (uint64_t)((double)atomic_load(&r->bytes) / (double)r->epoch->rate * 1e9);
     uint64_t wait = due > elapsed ? due - elapsed : 0;
-
     clock_sleep(wait);
 }
 
@@ -72,7 +69,6 @@ static void *epoch_body(void *user)
 {
     struct reading *r = user;
     CLEANUP_STR struct str text = STR_INIT;
-
     while (atomic_load(&r->error) == 0) {
         uint32_t place = atomic_fetch_add(&r->next, 1);
         int none = 0;
@@ -92,7 +88,6 @@ int epoch_read(struct epoch *epoch)
     CLEANUP_FREE uint32_t *drawn = epoch->order ? NULL : epoch_shuffle(epoch->files, epoch->seed);
     struct reading reading = {.epoch = epoch, .order = epoch->order ? epoch->order : drawn, .began = clock_now()};
     pthread_t thread[THREADS_MOST];
-
     if (!reading.order)
         return -ENOMEM;
     int most = epoch->threads < THREADS_MOST ? epoch->threads : THREADS_MOST;

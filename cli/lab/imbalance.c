@@ -21,7 +21,6 @@ struct simulation {
 static void count_step(struct simulation *s)
 {
     uint32_t givers = 0, takers = 0, most = 0;
-
     for (uint32_t v = 0; v < s->nodes; v++) {
         givers += s->count[v] > s->batch;
         takers += s->count[v] < s->batch;
@@ -45,7 +44,6 @@ static double simulation_step(struct simulation *s, const uint32_t *batch, uint3
 static void simulation_run(struct simulation *s)
 {
     uint32_t n = s->nodes * s->batch, each = s->samples / n;
-
     for (uint32_t v = 0; v < s->nodes; v++)
         s->target[v] = s->batch;
     for (uint32_t i = 0; i < s->steps; i++) {
@@ -58,7 +56,6 @@ static void simulation_run(struct simulation *s)
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
-
     return (x > y) - (x < y);
 }
 
@@ -67,7 +64,6 @@ static double quantile(const double *sorted, uint32_t n, double share)
 {
     double at = share * (n - 1);
     uint32_t below = (uint32_t)at;
-
     return below + 1 < n ? sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]) : sorted[below];
 }
 
@@ -75,7 +71,6 @@ static void simulation_summarise(struct simulation *s, struct imbalance *result)
 {
     uint32_t n = s->steps;
     double sum = 0;
-
     qsort(s->percent, n, sizeof *s->percent, by_value);
     for (uint32_t i = 0; i < n; i++)
         sum += s->percent[i];
@@ -96,7 +91,6 @@ int imbalance_simulate(uint32_t nodes, uint32_t batch, uint32_t samples, uint32_
 {
     struct simulation s = {.nodes = nodes, .batch = batch, .samples = samples, .steps = steps};
     int error = -ENOMEM;
-
     if ((uint64_t)nodes * batch > samples)
         return -ERANGE;
     s.order = malloc(samples * sizeof *s.order);

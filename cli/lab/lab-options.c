@@ -12,7 +12,6 @@
 static const char *real_end(const char *text, double min, double max, double *value)
 {
     char *end;
-
     if (!strchr("0123456789.", *text) || !*text)
         return NULL;
     errno = 0;
@@ -23,7 +22,6 @@ static const char *real_end(const char *text, double min, double max, double *va
 static bool real_parse(const char *text, double min, double max, double *value)
 {
     const char *end = real_end(text, min, max, value);
-
     return end && !*end;
 }
 
@@ -95,7 +93,6 @@ int lab_options_parse(const struct command *command, const struct lab_option *ta
 {
     struct option names[LAB_OPTIONS_MOST] = {0};
     int letter, status = COMMAND_DONE;
-
     for (int i = 0; table[i].name; i++)
         names[i] = (struct option){table[i].name, table[i].kind != LAB_FLAG, NULL, table[i].letter};
     opterr = 0;

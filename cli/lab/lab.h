@@ -3,8 +3,6 @@
 #ifndef CLI_LAB_LAB_H
 #define CLI_LAB_LAB_H
 
-extern const char *lab_dealfs; /* that path */
-
 int simulate_command(int argc, char **argv);
 int model_command(int argc, char **argv);
 int demo_command(int argc, char **argv);

@@ -62,7 +62,6 @@ static void draw_line(struct chart *c, int colour, const struct model_echo *m,
                       double (*cost)(const struct model_echo *, double), const char *label)
 {
     double x[NUMBERS_MOST], y[NUMBERS_MOST];
-
     for (int i = 0; i < m->factors.count; i++) {
         x[i] = m->factors.number[i];
         y[i] = cost(m, x[i]);
@@ -85,7 +84,6 @@ int model_echo_plot(const struct model_echo *m, const char *path)
     enum { TICKS = 5 };
     struct chart c = {0};
     char label[64];
-
     set_edges(m, &c);
     chart_begin(&c, "What a step upstream costs", "echoing factor", "seconds");
     for (int i = 0; i <= TICKS; i++) {

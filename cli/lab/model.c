@@ -74,7 +74,6 @@ static int find_beta(const struct modelled *w, uint32_t nodes, double *beta)
     struct imbalance box;
     uint64_t least = nodes * w->batch;
     double samples = w->samples < SIMULATED_SAMPLES ? w->samples : SIMULATED_SAMPLES;
-
     if (w->beta >= 0) {
         *beta = w->beta;
         return 0;
@@ -91,7 +90,6 @@ static struct cost cost_of(const struct modelled *w, uint32_t nodes, double beta
     double d = w->samples, p = nodes;
     struct cost c = {.beta = beta, .training = d / (p * w->train), .preprocessing = d / (p * w->preprocess)};
     double missing = (1 - w->cached) * d / w->storage;
-
     c.way[REGULAR].io = d / w->storage;
     c.way[DISTRIBUTED].io = missing + w->cached * d / w->cache * (p - 1) / p;
     c.way[LOCALITY].io = missing + w->cached * d * beta / w->balance;
@@ -109,7 +107,6 @@ static struct cost cost_of(const struct modelled *w, uint32_t nodes, double beta
 static void print_table(const struct modelled *w, const struct cost *cost)
 {
     double binds = w->storage / w->train;
-
     printf("seconds for an epoch; * where loading costs more than training\n\n");
     printf("%6s %7s %11s", "nodes", "beta", "training");
     for (int way = 0; way < ways_of(w); way++)
@@ -154,7 +151,6 @@ static bool print_json(const struct modelled *w, const struct cost *cost)
 {
     CLEANUP_STR struct str text = STR_INIT;
     struct json json = {.out = &text};
-
     json_begin_object(&json, NULL);
     if (w->mount) {
         json_begin_object(&json, "measured");
@@ -182,7 +178,6 @@ static bool print_json(const struct modelled *w, const struct cost *cost)
 static void set_edges(const struct modelled *w, const struct cost *cost, struct chart *c)
 {
     double low = cost[0].training, high = low;
-
     c->left = c->right = w->nodes.number[0];
     for (int i = 0; i < w->nodes.count; i++) {
         c->left = fmin(c->left, w->nodes.number[i]);
@@ -203,7 +198,6 @@ static void draw_costs(const struct modelled *w, const struct cost *cost, struct
 {
     double x[NUMBERS_MOST], y[NUMBERS_MOST], binds = w->storage / w->train;
     char label[64];
-
     chart_begin(c, "What an epoch costs", "nodes", "seconds");
     for (double tick = c->bottom; tick <= c->top * 1.01; tick *= 10) {
         snprintf(label, sizeof label, "%g", tick);
@@ -231,7 +225,6 @@ static void draw_costs(const struct modelled *w, const struct cost *cost, struct
 static int plot_costs(const struct modelled *w, const struct cost *cost)
 {
     struct chart chart = {.logarithmic = true};
-
     set_edges(w, cost, &chart);
     draw_costs(w, cost, &chart);
     return chart_write(&chart, w->plot);
@@ -299,7 +292,6 @@ static const struct lab_option options[] = {
 static void take_measured(struct modelled *w)
 {
     const struct calibration *c = &w->measured;
-
     w->samples = w->samples > 0 ? w->samples : (double)c->samples;
     w->cached = w->cached >= 0 ? w->cached : c->cached;
     w->storage = w->storage > 0 ? w->storage : c->storage;
@@ -339,7 +331,6 @@ static int answer_model(struct modelled *w)
     struct cost cost[NUMBERS_MOST] = {0};
     /* Else only the measured is asked for. */
     bool model = !w->mount || w->nodes.count > 0 || w->train > 0 || w->plot || w->echo.factors.count > 0;
-
     if (model && w->mount && (w->nodes.count == 0 || w->train == 0))
         return command_usage(&command_model, "--%s is needed", w->nodes.count == 0 ? "nodes" : "train-rate");
     int status = w->mount ? calibrate(w->mount, (unsigned)w->seconds, &w->measured) : COMMAND_DONE;
@@ -356,7 +347,6 @@ static int answer_model(struct modelled *w)
 int model_command(int argc, char **argv)
 {
     struct modelled w = {.cached = -1, .beta = -1, .exchange = -1, .batch = 32, .seconds = CALIBRATE_SECONDS};
-
     int status = lab_options_parse(&command_model, options, ":", &w, argc, argv);
     if (status)
         return status;

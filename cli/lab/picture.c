@@ -34,7 +34,6 @@ struct picture {
 static uint64_t next_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15;
-
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);
@@ -61,7 +60,6 @@ static void picture_init(struct picture *p, uint64_t number, unsigned class)
 static bool in_figure(const struct picture *p, int x, int y)
 {
     int dx = x - p->centre_x, dy = y - p->centre_y, size = p->size;
-
     switch (p->class % 6) {
     case 0: /* disc */
         return dx * dx + dy * dy < size * size;
@@ -83,7 +81,6 @@ static int picture_blend(const struct picture *p, int x, int y, int i)
     int column = x / CELL, row = y / CELL, fx = x % CELL, fy = y % CELL;
     int top = p->grid[row][column][i] * (CELL - fx) + p->grid[row][column + 1][i] * fx;
     int bottom = p->grid[row + 1][column][i] * (CELL - fx) + p->grid[row + 1][column + 1][i] * fx;
-
     return (top * (CELL - fy) + bottom * fy) / (CELL * CELL);
 }
 
@@ -109,7 +106,6 @@ int picture_write(int directory, const char *name, uint64_t number, unsigned cla
     CLEANUP_FREE uint8_t *memory = malloc((size_t)WIDTH * HEIGHT * 3);
     CLEANUP_STR struct str bytes = STR_INIT;
     CLEANUP_CLOSE int fd = -1;
-
     if (!memory)
         return -ENOMEM;
     picture_init(&picture, number, class);

@@ -5,6 +5,7 @@
 #include "cli/lab/imbalance.h"
 #include "cli/lab/lab-options.h"
 #include "cli/lab/lab.h"
+#include "cli/lab/simulate-cost.h"
 #include "fs/base/json.h"
 
 #include <errno.h>
@@ -46,12 +47,11 @@ static bool print_json(const struct simulated *w, const struct imbalance *box)
 {
     CLEANUP_STR struct str text = STR_INIT;
     struct json json = {.out = &text};
-
     json_begin_array(&json, NULL);
     for (int i = 0; i < w->nodes.count * w->batch.count; i++, box++) {
         json_begin_object(&json, NULL);
-        json_uint(&json, "nodes", w->nodes.number[i / w->batch.count]);
-        json_uint(&json, "batch", w->batch.number[i % w->batch.count]);
+        json_uints(&json, {"nodes", w->nodes.number[i / w->batch.count]},
+                   {"batch", w->batch.number[i % w->batch.count]});
         json_fixed(&json, "mean", box->mean, 3);
         json_fixed(&json, "median", box->median, 3);
         json_fixed(&json, "q1", box->q1, 3);
@@ -74,7 +74,6 @@ static bool print_json(const struct simulated *w, const struct imbalance *box)
 static double highest(const struct simulated *w, const struct imbalance *box)
 {
     double max = 1;
-
     for (int i = 0; i < w->nodes.count * w->batch.count; i++)
         if (box[i].max > max)
             max = box[i].max;
@@ -86,7 +85,6 @@ static void draw_boxes(const struct simulated *w, const struct imbalance *box, s
     char label[64];
     double width = 1.0 / (w->batch.count + 1);
     int every = c->top > 20 ? 5 : c->top > 10 ? 2 : 1;
-
     chart_begin(c, "Imbalance of global batches before balancing", "nodes", "% of the global batch that must move");
     for (int y = 0; y <= c->top; y += every) {
         snprintf(label, sizeof label, "%d", y);
@@ -109,7 +107,6 @@ static void draw_boxes(const struct simulated *w, const struct imbalance *box, s
 static int plot_boxes(const struct simulated *w, const struct imbalance *box)
 {
     struct chart chart = {.left = -0.5, .right = w->nodes.count - 0.5, .bottom = 0, .top = highest(w, box) * 1.15};
-
     draw_boxes(w, box, &chart);
     return chart_write(&chart, w->plot);
 }
@@ -117,7 +114,6 @@ static int plot_boxes(const struct simulated *w, const struct imbalance *box)
 static int simulate_boxes(const struct simulated *w)
 {
     static struct imbalance box[NUMBERS_MOST * NUMBERS_MOST];
-
     for (int i = 0; i < w->nodes.count * w->batch.count; i++) {
         uint32_t nodes = w->nodes.number[i / w->batch.count], batch = w->batch.number[i % w->batch.count];
         int error = imbalance_simulate(nodes, batch, (uint32_t)w->samples, (uint32_t)w->steps, &box[i]);
@@ -155,10 +151,13 @@ int simulate_command(int argc, char **argv)
     struct simulated w = {
         .nodes = {3, {16, 64, 256}}, .batch = {3, {32, 64, 128}}, .samples = SAMPLES_DEFAULT, .steps = STEPS_DEFAULT};
 
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "cost") == 0)
+            return simulate_cost(argc, argv);
     int status = lab_options_parse(&command_simulate, options, ":n:b:s:t:jp:", &w, argc, argv);
     if (status)
         return status;
     if (argc - optind != 1 || strcmp(argv[optind], "imbalance") != 0)
-        return command_usage(&command_simulate, "what is to be simulated must be `imbalance`");
+        return command_usage(&command_simulate, "what is to be simulated must be `imbalance` or `cost`");
     return simulate_boxes(&w);
 }

@@ -6,7 +6,6 @@
 #include "cli/base/interrupt.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
-#include "fs/base/json.h"
 #include "fs/base/process.h"
 
 #include <errno.h>
@@ -27,7 +26,6 @@ bool client_asks_again(int error, size_t reason, int *servers)
 int client_find(const char *mountpoint, enum live_health worst, struct live *live)
 {
     CLEANUP_STR struct str why = STR_INIT;
-
     int error = live_find(mountpoint, live, &why);
     if (error)
         return command_fail("%s", command_why(&why, error));
@@ -43,7 +41,6 @@ static int become_user(const struct live *live, const char **control)
 {
     char root[64];
     int n = snprintf(root, sizeof root, "/proc/%d/root", (int)live->keeper);
-
     *control = live->control;
     if (geteuid() != 0)
         return 0;
@@ -59,7 +56,6 @@ int client_become(struct live *live)
 {
     const char *control;
     int error = geteuid() == 0 && live->uid != 0 ? process_leave_environment(live->uid) : 0;
-
     if (!error)
         error = become_user(live, &control);
     if (error)
@@ -81,7 +77,6 @@ static int send_and_receive(void *user, struct str *out)
     CLEANUP_STR struct str path = STR_INIT;
     CLEANUP_CLOSE int fd = -1;
     const char *control;
-
     int error = become_user(request->live, &control);
     if (error)
         return error;
@@ -110,7 +105,6 @@ int client_send(const struct live *live, const void *request, size_t n, struct s
     CLEANUP_STR struct str text = STR_INIT;
     struct control_request exchange = {live, request, n};
     int error, servers = 0;
-
     do
         error = guard_run(send_and_receive, &exchange, REQUEST_SECONDS, &text);
     while (client_asks_again(error, text.length, &servers));
@@ -129,7 +123,6 @@ static int receive(int fd, struct str *out)
 {
     char piece[4096];
     ssize_t n;
-
     while ((n = read(fd, piece, sizeof piece)) != 0)
         if (n > 0)
             str_add(out, piece, (size_t)n);
@@ -142,7 +135,6 @@ static int send_and_wait(const char *path, const void *request, size_t n, struct
 {
     CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
     int error = fd < 0 ? -errno : file_write_all(fd, request, n);
-
     if (!error)
         error = receive(fd, reply);
     if (error && fd >= 0 && error != -EINTR && receive(fd, why)) /* the reason, or why there is none */
@@ -154,7 +146,6 @@ int client_wait(const struct live *live, const void *request, size_t n, struct s
 {
     CLEANUP_STR struct str path = STR_INIT;
     int error, servers = 0;
-
     str_addf(&path, "%s/control", live->control);
     if (path.failed)
         return -ENOMEM;
@@ -172,7 +163,6 @@ int client_wait(const struct live *live, const void *request, size_t n, struct s
 bool client_add_pair(struct str *line, const char *word)
 {
     const char *equals = strchr(word, '=');
-
     if (!equals || equals == word)
         return false;
     str_adds(line, " ");
@@ -187,7 +177,6 @@ static int read_control_file(void *user, struct str *out)
     const struct control_request *request = user;
     CLEANUP_STR struct str path = STR_INIT;
     const char *control;
-
     int error = become_user(request->live, &control);
     str_addf(&path, "%s/%s", control, (const char *)request->text);
     if (!error && path.failed)
@@ -200,17 +189,9 @@ int client_file(const struct live *live, const char *name, struct str *out)
     struct control_request file = {live, name, 0};
     size_t before = out->length;
     int error, servers = 0;
-
     do {
         out->length = before;
         error = guard_run(read_control_file, &file, REQUEST_FILE_SECONDS, out);
     } while (client_asks_again(error, 0, &servers));
     return error;
-}
-
-uint64_t client_number(const struct str *status, const char *path)
-{
-    uint64_t number = 0;
-
-    return json_find_uint(status->data, status->length, path, &number) < 0 ? 0 : number;
 }

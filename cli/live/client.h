@@ -31,7 +31,5 @@ bool client_add_pair(struct str *line, const char *word);
 
 /* The whole of a file of the control mount, such as "status". */
 int client_file(const struct live *live, const char *name, struct str *out);
-/* A number in the text of `status`; 0 where it has none. */
-uint64_t client_number(const struct str *status, const char *path);
 
 #endif

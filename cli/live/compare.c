@@ -19,7 +19,6 @@ static enum compare_result differs(struct compare *c, const char *path, const ch
 static enum compare_result differs(struct compare *c, const char *path, const char *format, ...)
 {
     va_list args;
-
     str_clear(&c->difference);
     str_add_printable(&c->difference, *path ? path : ".", *path ? strlen(path) : 1);
     str_adds(&c->difference, ": ");
@@ -53,7 +52,6 @@ static enum compare_result compare_attributes(struct compare *c, const char *pat
                                               const struct stat *b, const struct derived_record *made)
 {
     off_t size = made ? (off_t)made->size : a->st_size;
-
     if ((a->st_mode & S_IFMT) != (b->st_mode & S_IFMT))
         return differs(c, path, "type: %s in the source, %s in the mount", type_name(a->st_mode),
                        type_name(b->st_mode));
@@ -73,7 +71,6 @@ static enum compare_result compare_attributes(struct compare *c, const char *pat
 static ssize_t read_fully(int fd, char *buffer, size_t n, uint64_t offset)
 {
     size_t done = 0;
-
     while (done < n) {
         ssize_t got = pread(fd, buffer + done, n - done, (off_t)(offset + done));
         if (got < 0 && errno == EINTR)
@@ -91,7 +88,6 @@ static enum compare_result compare_piece(struct compare *c, const char *path, ui
 {
     const char *a = c->buffer[0], *b = c->buffer[1];
     size_t common = n < m ? n : m, i = 0;
-
     if (memcmp(a, b, common) != 0) {
         while (a[i] == b[i])
             i++;
@@ -132,7 +128,6 @@ static int open_below(int root, const char *path, int flags)
 static int read_whole(int fd, struct str *bytes)
 {
     enum { MOST = 1 << 30 };
-
     return file_read_fd(fd, MOST, bytes);
 }
 
@@ -143,7 +138,6 @@ static enum compare_result compare_made(struct compare *c, const char *path, con
     const struct image_shrinking wanted = {.side = c->derived->terms.side, .quality = c->derived->terms.quality};
     CLEANUP_STR struct str original = STR_INIT, made = STR_INIT, shown = STR_INIT;
     struct image_reason reason;
-
     int error = read_whole(source, &original);
     if (error)
         return differs(c, path, "read from the source: %s", strerror(-error));
@@ -164,7 +158,6 @@ static enum compare_result compare_file(struct compare *c, const char *path, con
 {
     CLEANUP_CLOSE int source = open_below(c->source, path, O_RDONLY | O_NONBLOCK);
     CLEANUP_CLOSE int mount = open_below(c->mount, path, O_RDONLY | O_NONBLOCK);
-
     if (source == -EACCES)
         return COMPARE_UNREADABLE;
     if (source < 0)
@@ -180,7 +173,6 @@ static enum compare_result compare_link(struct compare *c, const char *path, int
 {
     char a[PATH_MAX], b[PATH_MAX];
     ssize_t n = readlinkat(source, "", a, sizeof a), m = n < 0 ? 0 : readlinkat(mount, "", b, sizeof b);
-
     if (n < 0 || m < 0)
         return differs(c, path, "read the symlink in the %s: %s", n < 0 ? "source" : "mount", strerror(errno));
     if (n == m && memcmp(a, b, (size_t)n) == 0)
@@ -196,7 +188,6 @@ static enum compare_result compare_link(struct compare *c, const char *path, int
 static int look_at(int root, const char *path, struct stat *st)
 {
     CLEANUP_CLOSE int fd = open_below(root, path, O_PATH);
-
     if (fd < 0)
         return fd;
     return fstat(fd, st) < 0 ? -errno : steal_fd(fd);
@@ -207,7 +198,6 @@ static const struct derived_record *find_made(const struct compare *c, const cha
 {
     uint64_t ino;
     uint32_t file;
-
     if (!c->derived || catalog_find(c->derived->original, path, strlen(path), &ino) ||
         catalog_ino_file(c->derived->original, ino, &file) || c->derived->record[file].outcome != DERIVED_MADE)
         return NULL;
@@ -219,7 +209,6 @@ enum compare_result compare_entry(struct compare *c, const char *path)
     const struct derived_record *made = find_made(c, path);
     CLEANUP_CLOSE int source = -1, mount = -1;
     struct stat a, b;
-
     source = look_at(c->source, path, &a);
     if (source < 0)
         return differs(c, path, "in the source: %s", strerror(-source));

@@ -2,38 +2,35 @@
 #ifndef CLI_LIVE_GAUGES_H
 #define CLI_LIVE_GAUGES_H
 
-#include "fs/base/str.h"
+#include "cli/live/figures.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GAUGE_PLACES = 4, GAUGE_RANKS = 64 };
+enum { GAUGE_RANKS = 64 };
 
 /* A rank's list of the plan that it reads. */
 struct rank_gauge {
-    uint64_t rank, epoch, samples, reached, fed, read, late, again, ahead;
-    uint64_t idle; /* milliseconds since it was last read */
-    double files;  /* a second */
-    bool guessed, ended;
+    struct str json; /* a slice of the status */
+    uint64_t rank, epoch;
+    double files; /* per second */
+    bool guessed;
 };
 
 struct node_gauge {
     char *mountpoint;
-    bool known; /* the rest is */
-    char state[16], host[64];
-    uint64_t node, nodes;
-    double files;                 /* samples of lists a second; where nothing is fed, reads of the server */
-    double bytes[GAUGE_PLACES];   /* a second, loaders' and the feeder's */
-    uint64_t window, ahead, late; /* late: samples of the lists below */
-    uint64_t waiting;             /* reads of the feeder */
-    bool off;
-    uint64_t slowest;  /* the node whose answers took longest; with: */
-    double slowest_ms; /* each of them; 0: none answered */
+    struct str status;            /* a slice; empty: the node does not answer */
+    double files;                 /* samples of lists per second; where nothing is fed, reads of the server */
+    double bytes[FIGURES_PLACES]; /* per second, loaders' and the feeder's */
+    uint64_t late;                /* samples of the lists below */
+    uint64_t slowest;             /* the node whose answers took longest; with: */
+    double slowest_ms;            /* each of them; 0: none answered */
     unsigned ranks;
     struct rank_gauge rank[GAUGE_RANKS];
 };
 
-/* Of two statuses, `seconds` apart; `before` may be empty: then rates are zero. `mountpoint` stays the caller's. */
+/* Of two statuses, `seconds` apart; `before` may be empty: then rates are zero. The gauge refers to
+ * `mountpoint` and `status`, which stay the caller's. */
 void gauge_read(const struct str *before, const struct str *status, double seconds, struct node_gauge *gauge);
 
 enum gauge_order { GAUGE_BY_NAME, GAUGE_BY_FILES, GAUGE_BY_BYTES, GAUGE_BY_LATE, GAUGE_ORDERS };

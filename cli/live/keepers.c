@@ -19,7 +19,6 @@ static const char feeder_name[] = "dealfs-feeder", feeder_paused[] = "dealfs-pau
 static bool has_name(int process, const char *name)
 {
     CLEANUP_STR struct str comm = STR_INIT;
-
     return file_read(process, "comm", 64, &comm) == 0 && comm.length == strlen(name) + 1 &&
            memcmp(comm.data, name, strlen(name)) == 0;
 }
@@ -29,7 +28,6 @@ static bool is_fake(int process, const char *name)
     char path[PATH_MAX];
     struct statx st;
     ssize_t n = readlinkat(process, "exe", path, sizeof path - 1);
-
     if (n < 0)
         return errno != EACCES && errno != EPERM; /* root's, seen by others */
     path[n] = '\0';
@@ -45,7 +43,6 @@ static bool find_uid(int process, uid_t *uid)
 {
     CLEANUP_STR struct str status = STR_INIT;
     unsigned id[4];
-
     if (file_read(process, "status", 1 << 16, &status) || status.length == 0)
         return false;
     const char *line = strstr(status.data, "\nUid:");
@@ -68,7 +65,6 @@ static int look_at_process(int proc, const char *pid, const char *name,
     CLEANUP_STR struct str line = STR_INIT;
     CLEANUP_CLOSE int process = openat(proc, pid, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     uid_t uid;
-
     if (process < 0 || !shows_name(process, name) || !find_uid(process, &uid) || is_fake(process, name) ||
         file_read(process, "cmdline", 1 << 16, &line) || line.length == 0)
         return 0;
@@ -84,7 +80,6 @@ static int each_process(const char *name, int (*each)(void *user, const struct k
     CLEANUP_CLOSEDIR DIR *d = opendir("/proc");
     struct dirent *e;
     int result = 0;
-
     if (!d)
         return -errno;
     while (result == 0 && (e = readdir(d)))
@@ -107,7 +102,6 @@ struct keeper_wanted {
 static int match_state(void *user, const struct keeper_seen *keeper)
 {
     struct keeper_wanted *w = user;
-
     if (strcmp(keeper->state, w->state) == 0 && (w->uid == (uid_t)-1 || w->uid == keeper->uid))
         w->pid = keeper->pid;
     return 0;
@@ -116,7 +110,6 @@ static int match_state(void *user, const struct keeper_seen *keeper)
 pid_t keepers_of_state(const char *state)
 {
     struct keeper_wanted w = {.state = state, .uid = (uid_t)-1};
-
     keepers_each(match_state, &w);
     return w.pid;
 }
@@ -124,7 +117,6 @@ pid_t keepers_of_state(const char *state)
 pid_t keepers_server(const char *state, uid_t owner)
 {
     struct keeper_wanted w = {.state = state, .uid = owner};
-
     each_process("dealfs-server", match_state, &w);
     return w.pid;
 }
@@ -138,7 +130,6 @@ enum { PAUSE_TRIES = 200, PAUSE_MS = 5 };
 static bool is_paused(pid_t feeder)
 {
     char path[32];
-
     snprintf(path, sizeof path, "/proc/%d", (int)feeder);
     CLEANUP_CLOSE int process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return process < 0 || has_name(process, feeder_paused);
@@ -159,7 +150,6 @@ static bool await_pause(pid_t feeder)
 static bool is_feeder(const struct process *p, uid_t owner)
 {
     char path[32];
-
     snprintf(path, sizeof path, "/proc/%d", (int)p->id);
     CLEANUP_CLOSE int process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return process >= 0 && shows_name(process, feeder_name) && process_belongs_to(p, owner);
@@ -179,7 +169,6 @@ static bool pause_feeder(const struct process *feeder, uid_t owner)
 bool keepers_pause_feeder(const char *state, uid_t owner, struct process *feeder)
 {
     struct keeper_wanted w = {.state = state, .uid = owner};
-
     each_process(feeder_name, match_state, &w);
     if (!w.pid || process_watch(w.pid, feeder))
         return false;
@@ -200,7 +189,6 @@ bool keepers_here(pid_t keeper)
 {
     char path[64];
     struct stat ours, its;
-
     snprintf(path, sizeof path, "/proc/%d/ns/mnt", (int)keeper);
     return stat("/proc/self/ns/mnt", &ours) == 0 && stat(path, &its) == 0 && ours.st_ino == its.st_ino;
 }
@@ -214,7 +202,6 @@ struct keeper_count {
 static int count_keeper(void *user, const struct keeper_seen *keeper)
 {
     struct keeper_count *c = user;
-
     c->mounts += keeper->uid == geteuid() && memory_has("", c->memory, keeper->pid);
     return 0;
 }
@@ -222,7 +209,6 @@ static int count_keeper(void *user, const struct keeper_seen *keeper)
 unsigned keepers_count(const struct memory *memory)
 {
     struct keeper_count c = {.memory = memory};
-
     keepers_each(count_keeper, &c);
     return c.mounts;
 }

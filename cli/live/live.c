@@ -25,14 +25,12 @@ const char *live_health_text(enum live_health health)
 {
     static const char *const texts[] = {
         [LIVE_UP] = "up", [LIVE_ELSEWHERE] = "in another namespace", [LIVE_HUNG] = "hangs", [LIVE_DEAD] = "dead"};
-
     return texts[health];
 }
 
 static bool is_stopped(pid_t id)
 {
     struct process p;
-
     if (process_watch(id, &p) < 0)
         return false;
     bool stopped = process_is_stopped(&p);
@@ -87,7 +85,6 @@ static int read_anothers(pid_t process, uint64_t deadline, struct mount_config *
 {
     CLEANUP_STR struct str text = STR_INIT;
     uint64_t now = clock_now();
-
     int error = now < deadline
                     ? guard_run(copy_config, &process, (unsigned)((deadline - now + SECOND - 1) / SECOND), &text)
                     : -ETIMEDOUT;
@@ -119,7 +116,6 @@ static int match_keeper(void *user, const struct keeper_seen *keeper)
 {
     struct keeper_search *s = user;
     struct mount_config config;
-
     if (s->live->mounter) {
         match_known(s->live, keeper);
         return 0;
@@ -143,7 +139,6 @@ static int match_mounter(void *user, const struct keeper_seen *mounter)
 {
     struct keeper_search *s = user;
     struct mount_config config;
-
     if (mounter->uid != 0 || strcmp(mounter->state, s->live->mountpoint) != 0 || !keepers_here(mounter->pid) ||
         config_of_keeper(mounter->pid, "", &config))
         return 0;
@@ -172,7 +167,6 @@ static int look_at_root(const char *path)
 {
     struct statfs fs;
     struct stat st;
-
     if (statfs(path, &fs) < 0)
         return -errno;
     return stat(path, &st) < 0 ? -errno : 0;
@@ -183,7 +177,6 @@ static int ask_server(void *user, struct str *out)
 {
     const struct live_question *q = user;
     int error = look_at_root(q->path);
-
     (void)out;
     if (error != -EACCES || geteuid() != 0 || process_become(q->info->uid, q->info->gid))
         return error;
@@ -194,7 +187,6 @@ static enum live_health probe_health(const struct live *live, const struct attac
 {
     CLEANUP_STR struct str nothing = STR_INIT;
     struct live_question question = {live->mountpoint, info};
-
     switch (guard_run(ask_server, &question, LIVE_PROBE_SECONDS, &nothing)) {
     case 0:
         return LIVE_UP;
@@ -213,7 +205,6 @@ static enum live_health probe_health(const struct live *live, const struct attac
 static int set_control(struct live *live)
 {
     CLEANUP_STR struct str path = STR_INIT;
-
     if (live->health == LIVE_DEAD)
         return 0;
     if (live->health == LIVE_ELSEWHERE)
@@ -230,7 +221,6 @@ static int set_control(struct live *live)
 static int live_gather(struct live *live, char *path, const struct attach_mount_info *info)
 {
     struct keeper_search s = {.live = live, .info = info, .deadline = clock_now() + LIVE_PROBE_SECONDS * SECOND};
-
     memset(live, 0, sizeof *live);
     live->mountpoint = path;
     if (info && info->uid != 0 && geteuid() == 0)
@@ -260,7 +250,6 @@ static int is_ours(const struct attach_mount_info *info)
 static int find_path(const char *given, char **path, struct str *why)
 {
     CLEANUP_FREE char *plain = place_as_given(given);
-
     if (!plain)
         return -ENOMEM;
     int error = geteuid() == 0 && *given ? way_resolve(plain, path, why) : place_mountpoint(given, path, why);
@@ -277,7 +266,6 @@ static int find_given(const char *mountpoint, struct live *live, struct str *why
 {
     struct attach_mount_info info = {.source = NULL};
     char *path;
-
     memset(live, 0, sizeof *live);
     int error = find_path(mountpoint, &path, why);
     if (error)
@@ -300,7 +288,6 @@ static int find_given(const char *mountpoint, struct live *live, struct str *why
 int live_find(const char *mountpoint, struct live *live, struct str *why)
 {
     struct launcher launcher;
-
     int error = find_given(mountpoint, live, why);
     if (error != -ENOENT || !strchr(mountpoint, '%'))
         return error;
@@ -323,7 +310,6 @@ struct live_list {
 static int list_gather(struct live_list *l, const char *path, const struct attach_mount_info *info)
 {
     char *copy = strdup(path);
-
     if (!copy || array_reserve(l->live, l->room, l->count + 1)) {
         free(copy);
         return -ENOMEM;
@@ -347,7 +333,6 @@ static bool list_has(const struct live_list *l, const char *path)
 static int add_mounted(void *user, const char *path, const struct attach_mount_info *info)
 {
     struct live_list *l = user;
-
     if ((l->mine_only && info->uid != geteuid()) || list_has(l, path))
         return 0;
     return list_gather(l, path, info);
@@ -358,7 +343,6 @@ static int add_elsewhere(void *user, const struct keeper_seen *keeper)
     struct live_list *l = user;
     struct mount_config config;
     int error = 0;
-
     if (read_keeper(keeper, NULL, 0, &config))
         return 0;
     if ((!l->mine_only || config.owner_uid == geteuid()) && !list_has(l, config.mountpoint))
@@ -376,7 +360,6 @@ int live_each(int (*each)(void *user, const struct live *live), void *user)
 {
     struct live_list l = {.mine_only = geteuid() != 0};
     int result = attach_each("fuse.dealfs", add_mounted, &l);
-
     if (result == 0)
         result = keepers_each(add_elsewhere, &l);
     if (l.count > 0)
@@ -395,7 +378,6 @@ int live_each(int (*each)(void *user, const struct live *live), void *user)
 static bool lock_is_free(const struct live *live)
 {
     CLEANUP_STR struct str path = STR_INIT;
-
     str_addf(&path, "%s/lock", live->config.state);
     CLEANUP_CLOSE int fd = path.failed ? -1 : open(path.data, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     return fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0;
@@ -412,7 +394,6 @@ static int await_lock(void *user, struct str *out)
     enum { TICK_MS = 10 };
     const struct lock_wait *w = user;
     const struct mount_config *c = &w->live->config;
-
     (void)out;
     if (geteuid() == 0 && process_become(c->owner_uid, c->owner_gid))
         return -EPERM;
@@ -428,7 +409,6 @@ static bool await_end(int pidfd, uint64_t deadline)
 {
     uint64_t now = clock_now();
     struct pollfd end = {.fd = pidfd, .events = POLLIN};
-
     return pidfd < 0 || poll(&end, 1, deadline > now ? (int)((deadline - now) / MILLISECOND) : 0) != 0;
 }
 
@@ -442,7 +422,6 @@ int live_wait_gone(const struct live *live, unsigned seconds)
     struct lock_wait lock = {live, clock_now() + seconds * SECOND};
     CLEANUP_STR struct str nothing = STR_INIT;
     CLEANUP_CLOSE int keeper = watch_process(live->keeper), mounter = watch_process(live->mounter);
-
     if (!await_end(keeper, lock.deadline))
         return -ETIMEDOUT;
     if (live->configured && live->config.owner_uid == geteuid())

@@ -8,4 +8,7 @@
 /* Returns whether the mount is healthy. */
 bool status_add_text(struct str *out, const struct live *live, const struct str *status);
 
+/* The same in one line: state, node, how full it is, and the first sentence of its health. */
+bool status_add_line(struct str *out, const struct live *live, const struct str *status);
+
 #endif

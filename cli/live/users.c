@@ -14,7 +14,6 @@ enum { SHOWN = 5, MAPS_MOST = 16 << 20 };
 static bool lies_in(const char *path, const char *mountpoint)
 {
     size_t n = strlen(mountpoint);
-
     if (strncmp(path, mountpoint, n) != 0)
         return false;
     return path[n] == '/' || path[n] == '\0' || strcmp(path + n, " (deleted)") == 0;
@@ -24,7 +23,6 @@ static bool link_lies_in(int dir, const char *name, const char *mountpoint)
 {
     char target[PATH_MAX];
     ssize_t n = readlinkat(dir, name, target, sizeof target - 1);
-
     if (n <= 0)
         return false;
     target[n] = '\0';
@@ -36,7 +34,6 @@ static bool has_open(int process, const char *mountpoint)
     CLEANUP_CLOSE int fds = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CLEANUP_CLOSEDIR DIR *d = fds >= 0 ? fdopendir(fds) : NULL;
     struct dirent *e;
-
     if (!d)
         return false;
     steal_fd(fds);
@@ -49,7 +46,6 @@ static bool has_open(int process, const char *mountpoint)
 static bool has_mapped(int process, const char *mountpoint)
 {
     CLEANUP_STR struct str maps = STR_INIT;
-
     if (file_read(process, "maps", MAPS_MOST, &maps) || maps.length == 0)
         return false;
     for (char *rest = maps.data, *line; (line = strsep(&rest, "\n"));) {
@@ -63,7 +59,6 @@ static bool has_mapped(int process, const char *mountpoint)
 static bool works_in(int process, const void *what)
 {
     const char *mountpoint = what;
-
     return link_lies_in(process, "cwd", mountpoint) || link_lies_in(process, "root", mountpoint) ||
            link_lies_in(process, "exe", mountpoint) || has_open(process, mountpoint) || has_mapped(process, mountpoint);
 }
@@ -71,7 +66,6 @@ static bool works_in(int process, const void *what)
 static void add_name(struct str *names, int process, const char *pid)
 {
     CLEANUP_STR struct str comm = STR_INIT;
-
     if (file_read(process, "comm", 64, &comm) || comm.length == 0)
         return;
     str_adds(names, names->length ? ", " : "");
@@ -91,7 +85,6 @@ static bool has_mounted(int process, const void *what)
 {
     const struct mounted *m = what;
     CLEANUP_STR struct str mounts = STR_INIT;
-
     if (file_read(process, "mountinfo", MAPS_MOST, &mounts) || mounts.length == 0)
         return false;
     for (char *rest = mounts.data, *line; (line = strsep(&rest, "\n"));)
@@ -105,7 +98,6 @@ static int find_processes(bool (*matches)(int process, const void *what), const 
     CLEANUP_CLOSEDIR DIR *d = opendir("/proc");
     struct dirent *e;
     int found = 0;
-
     while (d && (e = readdir(d))) {
         if (!isdigit((unsigned char)e->d_name[0]))
             continue;
@@ -128,7 +120,6 @@ int users_of_mount(const char *mountpoint, struct str *names)
 int users_of_device(unsigned major, unsigned minor, const char *source, struct str *names)
 {
     struct mounted m = {.source = STR_INIT};
-
     snprintf(m.device, sizeof m.device, " %u:%u ", major, minor);
     str_adds(&m.source, " - fuse.dealfs ");
     for (const char *c = source; *c; c++)

@@ -48,7 +48,6 @@ struct tree_walk {
 static void give_up(struct tree_walk *w, int error)
 {
     int none = 0;
-
     atomic_compare_exchange_strong(&w->error, &none, error);
 }
 
@@ -84,7 +83,6 @@ struct walk_worker {
 static bool is_pointless(void *user)
 {
     struct walk_worker *worker = user;
-
     return given_up(worker->walk) || worker->number > atomic_load(&worker->walk->first);
 }
 
@@ -106,7 +104,6 @@ static struct walk_entry *queue_take(struct tree_walk *w)
 static void compare_next(struct walk_worker *worker, struct compare *compare, const struct walk_entry *e)
 {
     struct tree_walk *w = worker->walk;
-
     worker->number = e->number;
     enum compare_result result = is_pointless(worker) ? COMPARE_STOPPED : compare_entry(compare, e->path);
     if (result == COMPARE_DIFFERS)
@@ -128,7 +125,6 @@ static void *worker_body(void *user)
                               .bytes = &w->counts->bytes,
                               .stop = is_pointless,
                               .user = &worker};
-
     if (!left || !right)
         give_up(w, -ENOMEM);
     for (struct walk_entry *e; (e = queue_take(w)); free(e))
@@ -146,7 +142,6 @@ static void *worker_body(void *user)
 static void walk_show(struct tree_walk *w)
 {
     struct progress_now now = w->options->total;
-
     now.files = w->counts->files;
     now.bytes = atomic_load(&w->counts->bytes);
     if (w->options->progress)
@@ -170,7 +165,6 @@ static struct walk_entry *entry_create(struct tree_walk *w, const char *director
 {
     size_t n = strlen(directory), room = n + strlen(name) + 2;
     struct walk_entry *e = malloc(sizeof *e + room);
-
     if (e)
         snprintf(e->path, room, "%s%s%s", directory, n > 0 ? "/" : "", name);
     else
@@ -181,7 +175,6 @@ static struct walk_entry *entry_create(struct tree_walk *w, const char *director
 static void queue_put(struct tree_walk *w, const char *directory, const char *name)
 {
     struct walk_entry *e = entry_create(w, directory, name);
-
     if (!e)
         return;
     e->number = w->numbers++;
@@ -214,7 +207,6 @@ static int names_read(int root, const char *directory, struct walk_names *names)
 {
     CLEANUP_CLOSE int fd = beneath_open(root, *directory ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct stat st;
-
     if (fd < 0)
         return fd;
     names->count = scandirat(fd, ".", &names->entry, is_no_dots, by_name);
@@ -236,7 +228,6 @@ static void names_fini(struct walk_names *names)
 static void note_path(struct tree_walk *w, const char *path, const char *what, const char *why)
 {
     CLEANUP_STR struct str difference = STR_INIT;
-
     str_add_printable(&difference, *path ? path : ".", *path ? strlen(path) : 1);
     str_addf(&difference, ": %s%s", what, why);
     note_difference(w, w->numbers++, &difference);
@@ -245,7 +236,6 @@ static void note_path(struct tree_walk *w, const char *path, const char *what, c
 static void note_only_in(struct tree_walk *w, const char *directory, const char *name, const char *where)
 {
     CLEANUP_FREE struct walk_entry *e = entry_create(w, directory, name);
-
     if (e)
         note_path(w, e->path, "in the ", where);
 }
@@ -260,7 +250,6 @@ static void walk_both(struct tree_walk *w, const char *directory, const struct d
                       struct walk_entry **last)
 {
     struct walk_counts *c = w->counts;
-
     ++*(left->d_type == DT_DIR ? &c->directories : left->d_type == DT_LNK ? &c->links : &c->files);
     queue_put(w, directory, left->d_name);
     struct walk_entry *e =
@@ -276,11 +265,9 @@ static void walk_names(struct tree_walk *w, struct walk_entry *directory, const 
                        const struct walk_names *b)
 {
     struct walk_entry *last = directory;
-
     for (int i = 0, j = 0; (i < a->count || j < b->count) && !given_up(w) && atomic_load(&w->first) == UINT64_MAX;) {
         const struct dirent *left = i < a->count ? a->entry[i] : NULL, *right = j < b->count ? b->entry[j] : NULL;
         int order = !left ? 1 : !right ? -1 : strcmp(left->d_name, right->d_name);
-
         i += order <= 0;
         j += order >= 0;
         if (!*directory->path && strcmp(order <= 0 ? left->d_name : right->d_name, ".dealfs") == 0)
@@ -299,7 +286,6 @@ static void walk_directory(struct tree_walk *w, struct walk_entry *directory)
 {
     struct walk_names a = {0}, b = {0};
     int error = names_read(w->source, directory->path, &a);
-
     if (error == -EACCES) {
         atomic_fetch_add(&w->counts->unreadable, 1);
     } else if (error) {
@@ -318,7 +304,6 @@ static void walk_directory(struct tree_walk *w, struct walk_entry *directory)
 static void walk_tree(struct tree_walk *w)
 {
     struct walk_entry *directory = entry_create(w, "", "");
-
     w->counts->directories++;
     queue_put(w, "", "");
     if (directory)
@@ -362,7 +347,6 @@ int walk_compare(int source, int mount, const struct walk_options *options, stru
                           .lock = PTHREAD_MUTEX_INITIALIZER,
                           .queue = STAILQ_HEAD_INITIALIZER(w.queue),
                           .difference = difference};
-
     if (!thread)
         return -ENOMEM;
     cond_init(&w.emptied);

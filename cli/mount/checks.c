@@ -36,7 +36,6 @@ static void finding_say(struct finding *f, enum check_level level, const char *f
 static void finding_say(struct finding *f, enum check_level level, const char *format, ...)
 {
     va_list args;
-
     f->level = level;
     va_start(args, format);
     str_addv(&f->text, format, args);
@@ -47,7 +46,6 @@ static void check_programs(struct finding *f)
 {
     static const char *const names[] = {"dealfs-keeper", "dealfs-server", "dealfs-feeder"};
     char path[PATH_MAX];
-
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (handover_find_program(names[i], path, sizeof path) == 0)
             continue;
@@ -62,7 +60,6 @@ static void check_device(struct finding *f)
 {
     CLEANUP_CLOSE int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
     int error = fd < 0 ? errno : 0;
-
     if (error == 0) {
         finding_say(f, CHECK_OK, "/dev/fuse can be opened");
     } else if (error == EACCES && geteuid() != 0) {
@@ -80,7 +77,6 @@ static void check_fusermount(struct finding *f)
     bool privileged = attach_privileged();
     char path[PATH_MAX];
     struct stat st;
-
     if (place_in_path("fusermount3", path, sizeof path) || stat(path, &st) < 0) {
         finding_say(f, privileged ? CHECK_NOTE : CHECK_WARNING, "fusermount3 is not there%s",
                     privileged ? ", and not needed by root" : ": an ordinary user cannot mount");
@@ -100,7 +96,6 @@ static void check_kernel(struct finding *f)
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
     CLEANUP_CLOSE int fd = (int)syscall(SYS_openat2, AT_FDCWD, ".", &how, sizeof how);
     int error = fd < 0 ? errno : 0;
-
     uname(&name);
     if (error == 0) {
         finding_say(f, CHECK_OK, "Linux %s, with openat2", name.release);
@@ -121,7 +116,6 @@ static void check_namespaces(struct finding *f)
 {
     CLEANUP_STR struct str nothing = STR_INIT;
     int error = guard_run(try_namespaces, NULL, TRY_SECONDS, &nothing);
-
     if (error == 0) {
         finding_say(f, CHECK_OK, "user namespaces can be made: `dealfs run` needs neither root nor fusermount3");
         return;
@@ -134,7 +128,6 @@ static int try_tmpfs(void *user, struct str *out)
 {
     bool mapped;
     int fd, error = attach_privileged() ? 0 : namespace_make(&mapped, out);
-
     (void)user;
     if (!error)
         error = attach_private_tmpfs(1 << 20, geteuid(), getegid(), &fd);
@@ -147,7 +140,6 @@ static void check_tmpfs(struct finding *f)
 {
     CLEANUP_STR struct str nothing = STR_INIT;
     int error = guard_run(try_tmpfs, NULL, TRY_SECONDS, &nothing);
-
     if (error == 0) {
         finding_say(f, CHECK_OK, "a private tmpfs can be made for the RAM tier%s",
                     attach_privileged() ? "" : " in a user namespace");
@@ -161,7 +153,6 @@ static void check_shm(struct finding *f)
 {
     struct statvfs fs;
     char size[SIZE_TEXT], free_text[SIZE_TEXT];
-
     if (statvfs("/dev/shm", &fs) < 0) {
         finding_say(f, attach_privileged() ? CHECK_NOTE : CHECK_WARNING, "/dev/shm: %s", strerror(errno));
         f->advice = "mount a tmpfs there; without it ordinary users have no RAM tier";
@@ -184,7 +175,6 @@ static void check_memory(struct finding *f)
     struct memory memory;
     char available[SIZE_TEXT], total[SIZE_TEXT];
     int error = memory_look("", &memory);
-
     if (error) {
         finding_say(f, CHECK_WARNING, "how much memory there is: %s", strerror(-error));
         f->advice = "mount /proc; without it, give each mount its ram=SIZE";
@@ -201,7 +191,6 @@ static void check_memory(struct finding *f)
 static void check_files(struct finding *f)
 {
     struct rlimit limit;
-
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         limit.rlim_max = 0;
     if (limit.rlim_max >= FILES_WANTED) {
@@ -216,7 +205,6 @@ static int read_limit(const char *directory, const char *name, unsigned long lon
 {
     CLEANUP_STR struct str text = STR_INIT;
     char path[PATH_MAX], *end;
-
     snprintf(path, sizeof path, "%s/%s", directory, name);
     int error = file_read(AT_FDCWD, path, LIMIT_MOST, &text);
     if (error)
@@ -230,7 +218,6 @@ void check_inotify_in(const char *directory, struct finding *f)
     unsigned long long watches, events;
     CLEANUP_CLOSE int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     int error = fd < 0 ? -errno : 0;
-
     if (error) {
         finding_say(f, CHECK_WARNING, "make an inotify instance: %s: of plans only the first files are read ahead",
                     strerror(-error));
@@ -285,7 +272,6 @@ bool prunefs_names(const char *conf, const char *word)
 static void check_locate(struct finding *f)
 {
     CLEANUP_STR struct str conf = STR_INIT;
-
     if (file_read(AT_FDCWD, "/etc/updatedb.conf", CONF_MOST, &conf) < 0 || !conf.data) {
         finding_say(f, CHECK_OK, "no updatedb that would crawl the mounts");
     } else if (prunefs_names(conf.data, "fuse.dealfs")) {
@@ -299,7 +285,6 @@ static void check_locate(struct finding *f)
 static void check_mpi(struct finding *f)
 {
     char path[PATH_MAX];
-
     if (place_in_path("mpirun", path, sizeof path) == 0)
         finding_say(f, CHECK_OK, "%s is there", path);
     else
@@ -310,7 +295,6 @@ static void check_mpi(struct finding *f)
 static bool direct_works(const char *directory)
 {
     CLEANUP_CLOSE int fd = open(directory, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
-
     return fd >= 0 || errno != EINVAL;
 }
 
@@ -319,7 +303,6 @@ void check_ssd(const char *ssd, struct finding *f)
     struct statvfs fs;
     struct stat st;
     char left[SIZE_TEXT];
-
     if (stat(ssd, &st) < 0 || statvfs(ssd, &fs) < 0 || access(ssd, W_OK | X_OK) < 0) {
         finding_say(f, CHECK_PROBLEM, "%s: %s", ssd, strerror(errno));
         f->advice = "name a directory that this user may write to";

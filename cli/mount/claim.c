@@ -16,7 +16,6 @@
 static char *claim_path(const struct folder_wish *w, unsigned number)
 {
     CLEANUP_STR struct str path = STR_INIT;
-
     str_addf(&path, "%s.%u", w->prefix, number);
     return path.failed ? NULL : str_steal(&path);
 }
@@ -26,7 +25,6 @@ int folder_number(const char *path)
     const char *dot = strrchr(path, '.');
     unsigned number;
     int end = 0;
-
     if (!dot || sscanf(dot + 1, "%9u%n", &number, &end) != 1 || dot[1 + end])
         return -1;
     return (int)number;
@@ -36,7 +34,6 @@ static bool is_there(const struct folder_wish *w, unsigned number)
 {
     CLEANUP_FREE char *path = claim_path(w, number);
     struct stat st;
-
     return path && lstat(path, &st) == 0;
 }
 
@@ -50,7 +47,6 @@ int folder_open_lock(int folder, const char *lock)
     int flags = lock ? O_RDWR | O_CREAT | O_NONBLOCK : O_RDONLY | O_DIRECTORY;
     CLEANUP_CLOSE int fd = openat(folder, lock ? lock : ".", flags | O_NOFOLLOW | O_CLOEXEC, 0600);
     struct stat st;
-
     if (fd < 0 || fstat(fd, &st) < 0)
         return -errno;
     return lock && !S_ISREG(st.st_mode) ? -EINVAL : steal_fd(fd);
@@ -60,7 +56,6 @@ int folder_open_lock(int folder, const char *lock)
 static bool is_held(int folder)
 {
     CLEANUP_CLOSE int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
     return again >= 0 && flock(again, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
@@ -69,7 +64,6 @@ static int lock_folder(const char *path, const char *lock, int *locked)
 {
     CLEANUP_CLOSE int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd = -1;
     struct stat opened, now, file, file_now;
-
     fd = folder < 0 ? -errno : folder_open_lock(folder, lock);
     if (fd < 0)
         return fd == -ENOENT ? -EAGAIN : fd;
@@ -89,7 +83,6 @@ static int lock_folder(const char *path, const char *lock, int *locked)
 static bool is_foreign(const char *path, uid_t uid)
 {
     struct stat st;
-
     return lstat(path, &st) == 0 && (st.st_uid != uid || !S_ISDIR(st.st_mode));
 }
 
@@ -98,7 +91,6 @@ static int claim_one(const struct folder_wish *w, unsigned number, struct folder
     CLEANUP_FREE char *path = claim_path(w, number);
     bool made = false;
     int lock = -1;
-
     if (!path)
         return -ENOMEM;
     if (is_foreign(path, w->uid))
@@ -122,7 +114,6 @@ static int claim_one(const struct folder_wish *w, unsigned number, struct folder
 void folder_discard(const char *path, const char *lock)
 {
     int locked;
-
     if (lock_folder(path, lock, &locked))
         return;
     dir_remove_tree(AT_FDCWD, path);
@@ -145,7 +136,6 @@ static int claim_listed(const struct folder_wish *w, struct folder_claim *claim,
     CLEANUP_FREE char *parent = strndup(w->prefix, (size_t)(name - w->prefix));
     CLEANUP_CLOSEDIR DIR *dir = parent ? opendir(*parent ? parent : ".") : NULL;
     struct dirent *d;
-
     while (dir && (d = readdir(dir))) {
         size_t n = strlen(name);
         int number = strncmp(d->d_name, name, n) == 0 && d->d_name[n] == '.' ? folder_number(d->d_name + n) : -1;
@@ -162,7 +152,6 @@ static int claim_random(const struct folder_wish *w, struct folder_claim *claim,
     enum { TRIES = 8, NUMBERS = 1000000000 };
     int error = -EAGAIN;
     unsigned random;
-
     for (int i = 0; error == -EAGAIN && i < TRIES; i++) {
         if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
             return -EIO;
@@ -174,7 +163,6 @@ static int claim_random(const struct folder_wish *w, struct folder_claim *claim,
 int folder_claim(const struct folder_wish *w, struct folder_claim *claim, struct str *why)
 {
     int error = -EAGAIN;
-
     if (w->number >= 0 && (w->own || is_there(w, (unsigned)w->number)))
         error = claim_one(w, (unsigned)w->number, claim, why);
     if (error == -EAGAIN)

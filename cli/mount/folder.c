@@ -18,7 +18,6 @@ static void add_hash(struct str *out, const struct folder_key *key)
     char digits[DIGEST_TEXT];
     const char *const parts[] = {key->user, key->host, key->cache_id ? "" : key->source,
                                  key->cache_id ? key->cache_id : ""};
-
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         str_add(&text, parts[i], strlen(parts[i]) + 1);
     if (text.failed) {
@@ -55,7 +54,6 @@ void folder_add_short_name(struct str *out, const struct folder_key *key)
 const char *folder_state_parent(void)
 {
     static const char *const names[] = {"SLURM_TMPDIR", "TMPDIR"};
-
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *value = getenv(names[i]);
         struct stat st;
@@ -69,7 +67,6 @@ DIR *folder_list(int folder)
 {
     CLEANUP_CLOSE int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
-
     if (dir)
         steal_fd(copy);
     return dir;
@@ -79,7 +76,6 @@ static int make_with_parents(const char *path, bool *made)
 {
     CLEANUP_FREE char *parent = strdup(path);
     char *slash = parent ? strrchr(parent, '/') : NULL;
-
     if (!parent)
         return -ENOMEM;
     *made = mkdir(path, 0700) == 0;
@@ -100,7 +96,6 @@ static bool has_only_ours(int fd, const char *mark)
 {
     CLEANUP_CLOSEDIR DIR *d = folder_list(fd);
     struct dirent *e;
-
     if (!d)
         return false;
     if (faccessat(fd, mark, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
@@ -115,7 +110,6 @@ static int check_ours(const struct folder_wish *w, int fd, const char *path, str
 {
     CLEANUP_STR struct str reason = STR_INIT;
     struct stat st;
-
     if (fstat(fd, &st) < 0)
         return place_fail(why, w->what, path, strerror(errno), -errno);
     if (st.st_uid != w->uid) {
@@ -147,7 +141,6 @@ static int take_over(const struct folder_wish *w, int fd, const char *path, bool
 int folder_make(const struct folder_wish *w, const char *path, bool *made, struct str *why)
 {
     int error = make_with_parents(path, made);
-
     if (error)
         return place_fail(why, w->what, path, strerror(-error), error);
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -169,7 +162,6 @@ int folder_id(const char *state, char text[DIGEST_TEXT], struct str *why)
 {
     CLEANUP_STR struct str path = STR_INIT, kept = STR_INIT;
     struct digest id;
-
     str_addf(&path, "%s/id", state);
     if (path.failed)
         return -ENOMEM;

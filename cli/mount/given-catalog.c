@@ -18,7 +18,6 @@ enum { LOOKS = 32 };
 static bool is_same(int fd, const char *path)
 {
     struct stat a, b;
-
     return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
@@ -36,7 +35,6 @@ static int check_file(const struct start *s, uint32_t file, char path[CATALOG_PA
 {
     struct statx fresh;
     struct stat st;
-
     if (catalog_path(s->catalog, catalog_file_ino(s->catalog, file), path, CATALOG_PATH_MAX) < 0)
         return 0;
     /* What a network file system still remembers may be older than what the world has seen. */
@@ -58,7 +56,6 @@ static int check_source(const struct start *s, struct str *why)
     CLEANUP_FREE char *path = malloc(CATALOG_PATH_MAX);
     uint32_t files = catalog_files(s->catalog);
     int error = path ? 0 : -ENOMEM;
-
     for (uint32_t i = 0; i < LOOKS && i < files && !error; i++) {
         uint32_t file = files <= LOOKS ? i : (uint32_t)((uint64_t)i * (files - 1) / (LOOKS - 1));
         error = check_file(s, file, path, why);
@@ -70,7 +67,6 @@ static int check_source(const struct start *s, struct str *why)
 static int install_made(struct start *s, int from, const struct derived *made, const char *path)
 {
     CLEANUP_FREE char *resized = place_join(s->config.state, "resized");
-
     s->resized_given = true;
     int error = !resized ? -ENOMEM : lseek(from, 0, SEEK_SET) < 0 ? -errno : file_copy_atomic(from, resized);
     return error ? error : derived_write_original(made, path);
@@ -80,7 +76,6 @@ static int install_catalog(struct start *s, int from, const char *path, struct s
 {
     struct derived *made;
     int error;
-
     if (s->options.resize && derived_open(from, &made) == 0) {
         error = install_made(s, from, made, path);
         derived_close(made);
@@ -100,7 +95,6 @@ static void say_given(const struct start *s)
 {
     CLEANUP_STR struct str line = STR_INIT;
     char size[SIZE_TEXT];
-
     str_add_printable(&line, s->config.source, strlen(s->config.source));
     str_addf(&line, ": %u files, %s, as the world has it", catalog_files(s->catalog),
              size_format(catalog_bytes(s->catalog), size, sizeof size));
@@ -112,7 +106,6 @@ int given_install(struct start *s, struct str *why)
 {
     CLEANUP_FREE char *path = place_join(s->config.state, "catalog");
     CLEANUP_CLOSE int from = open(s->options.catalog, O_RDONLY | O_CLOEXEC);
-
     if (!path)
         return -ENOMEM;
     if (from < 0)

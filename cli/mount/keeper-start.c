@@ -29,7 +29,6 @@ static int keep_sys_admin(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2];
-
     if (syscall(SYS_capget, &header, data) < 0)
         return -errno;
     data[0].inheritable |= 1u << CAP_SYS_ADMIN;
@@ -42,7 +41,6 @@ static int keep_sys_admin(void)
 static int place_descriptors(const int from[], int ready)
 {
     int high[FD_LAST + 1];
-
     for (int i = 0; i <= FD_LAST; i++) {
         int fd = i == FD_READY ? ready : from[i];
         high[i] = fd < 0 ? -1 : fcntl(fd, F_DUPFD, ABOVE_ALL);
@@ -64,7 +62,6 @@ static int place_descriptors(const int from[], int ready)
 static _Noreturn void become_keeper(const struct launch *l, const char *program, int ready)
 {
     char line[PATH_MAX + 64];
-
     process_reset_signals();
     setsid();
     umask(077);
@@ -87,7 +84,6 @@ static int read_line(int fd, const volatile sig_atomic_t *stop, struct str *line
     for (;;) {
         struct pollfd ready = {.fd = fd, .events = POLLIN};
         char byte;
-
         if (stop && *stop)
             return -EINTR;
         int n = poll(&ready, 1, TICK_MS);
@@ -109,7 +105,6 @@ static int await_ready(int fd, const struct launch *l, struct str *why)
 {
     CLEANUP_STR struct str line = STR_INIT;
     int error = read_line(fd, l->stop, &line);
-
     if (error == -EINTR)
         str_adds(why, "interrupted");
     if (error)
@@ -127,7 +122,6 @@ int launch_keeper(const struct launch *l, pid_t *pid, struct str *why)
 {
     char program[PATH_MAX];
     int ends[2];
-
     *pid = 0;
     int error = handover_find_program("dealfs-keeper", program, sizeof program);
     if (error) {

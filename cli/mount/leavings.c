@@ -39,7 +39,6 @@ struct leaving {
 static void say_path(struct clean *clean, const char *what, const char *path, const char *why)
 {
     CLEANUP_STR struct str line = STR_INIT;
-
     str_addf(&line, "%s ", what);
     str_add_printable(&line, path, strlen(path));
     if (why)
@@ -77,7 +76,6 @@ static bool named_like_ours(const char *name)
 {
     size_t length = strlen(name);
     const char *dot = strrchr(name, '.');
-
     if (dot && folder_number(name) >= 0)
         length = (size_t)(dot - name);
     if (strncmp(name, "dealfs-", 7) != 0 || length < 7 + HASH_DIGITS || name[length - HASH_DIGITS - 1] != '-')
@@ -98,7 +96,6 @@ static int remove_folder(const struct leaving *f, int fd)
     CLEANUP_CLOSEDIR DIR *dir = folder_list(fd);
     struct dirent *d;
     int error = dir ? 0 : -errno;
-
     while (!error && (d = readdir(dir)))
         if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
             error = dir_remove_tree(fd, d->d_name);
@@ -110,7 +107,6 @@ static int remove_folder(const struct leaving *f, int fd)
 static void take_away(struct clean *clean, const struct leaving *f, int fd)
 {
     int error = clean->dry_run ? 0 : remove_folder(f, fd);
-
     if (error)
         clean_failed(clean, f->path, error == -ENAMETOOLONG ? "directories are nested too deep" : strerror(-error));
     else
@@ -121,7 +117,6 @@ static void take_cache(struct clean *clean, const struct leaving *f, int fd)
 {
     uint64_t bytes = dir_bytes(f->parent, f->name);
     int failed = clean->failed;
-
     take_away(clean, f, fd);
     if (clean->failed == failed) {
         clean->bytes += bytes;
@@ -136,7 +131,6 @@ static bool is_younger(int fd, uint64_t age)
         ".", "log", "lock", "config", ROCKS_DATABASE, ROCKS_DATABASE "/LOG", ROCKS_DATABASE "/CURRENT"};
     uint64_t newest = 0;
     struct stat st;
-
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (fstatat(fd, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
@@ -153,7 +147,6 @@ static bool rocksdb_locked(int fd, const char *name)
 {
     CLEANUP_CLOSE int lock = openat(fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct flock probe = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
     return lock >= 0 && fcntl(lock, F_OFD_GETLK, &probe) == 0 && probe.l_type != F_UNLCK;
 }
 
@@ -161,7 +154,6 @@ static bool rocksdb_locked(int fd, const char *name)
 static int lock_shard(int fd)
 {
     CLEANUP_CLOSE int lock = folder_open_lock(fd, NULL);
-
     if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0 || rocksdb_locked(fd, "lock") ||
         rocksdb_locked(fd, ROCKS_DATABASE "/LOCK"))
         return -1;
@@ -175,7 +167,6 @@ static void clean_shard(struct clean *clean, const struct leaving *f)
     CLEANUP_CLOSE int fd = folder_open(f), lock = -1;
     bool in_memory = strcmp(f->at, SHM) == 0;
     uint64_t age = in_memory ? JUST_MADE : clean->older;
-
     if (fd < 0)
         return;
     lock = lock_shard(fd);
@@ -196,7 +187,6 @@ static void clean_shard_of(struct clean *clean, const char *state)
 {
     struct mount_config config;
     struct leaving f = {.parent = -1, .at = ""};
-
     if (config_read(state, &config) < 0)
         return;
     CLEANUP_FREE char *parent = config.ssd_path ? strdup(config.ssd_path) : NULL;
@@ -217,7 +207,6 @@ static void clean_shard_of(struct clean *clean, const char *state)
 static bool has_file(int fd, const char *name)
 {
     struct stat st;
-
     return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
@@ -225,7 +214,6 @@ static bool has_file(int fd, const char *name)
 static void clean_state(struct clean *clean, const struct leaving *f)
 {
     CLEANUP_CLOSE int fd = folder_open(f), lock = -1;
-
     if (fd < 0 || (!has_file(fd, "lock") && !has_file(fd, "config") && !has_file(fd, "catalog")))
         return;
     bool worthless = !has_file(fd, "catalog");
@@ -268,7 +256,6 @@ static int clean_in_child(void *user, struct str *out)
     struct clean_work *w = user;
     struct owner owner;
     char uid[16];
-
     snprintf(uid, sizeof uid, "%u", (unsigned)w->leaving->st.st_uid);
     int error = owner_find(uid, &owner, out);
     if (!error)
@@ -287,7 +274,6 @@ static void clean_as_owner(struct clean *clean, const struct leaving *f, clean_o
 {
     CLEANUP_STR struct str out = STR_INIT;
     struct clean_work w = {*clean, f, each};
-
     if (f->st.st_uid == geteuid()) {
         each(clean, f);
         return;
@@ -306,7 +292,6 @@ static int clean_parent(struct clean *clean, const char *at, bool named(const ch
 {
     CLEANUP_CLOSEDIR DIR *dir = opendir(at);
     struct dirent *d;
-
     if (!dir)
         return -errno;
     while ((d = readdir(dir))) {
@@ -325,7 +310,6 @@ void leavings_states(struct clean *clean)
     const char *const parents[] = {getenv("SLURM_TMPDIR"), getenv("TMPDIR"), "/var/tmp"};
     enum { PARENTS = sizeof parents / sizeof *parents };
     char *seen[PARENTS] = {NULL};
-
     for (int i = 0; i < PARENTS; i++) {
         bool twice = false;
         seen[i] = parents[i] && *parents[i] ? realpath(parents[i], NULL) : NULL;
@@ -357,7 +341,6 @@ static void clean_place(struct clean *clean, const struct leaving *f)
 int leavings_shards(struct clean *clean, const char *directory)
 {
     CLEANUP_FREE char *real = realpath(directory, NULL);
-
     if (!real)
         return -errno;
     int error = clean_parent(clean, real, named_like_ours, clean_shard);

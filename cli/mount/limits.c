@@ -26,7 +26,6 @@ static void raise_one(struct limit *l, const struct rlimit *now)
 {
     /* Only root may have more than the hard limit. */
     rlim_t more = now->rlim_max > l->least ? now->rlim_max : l->least;
-
     if (setrlimit(l->resource, &(struct rlimit){more, more}) < 0)
         return;
     if (!l->raised)
@@ -37,7 +36,6 @@ static void raise_one(struct limit *l, const struct rlimit *now)
 static void add_amount(struct str *out, const struct limit *l, rlim_t amount)
 {
     char size[SIZE_TEXT];
-
     if (l->bytes)
         str_adds(out, size_format(amount, size, sizeof size));
     else

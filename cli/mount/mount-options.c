@@ -17,11 +17,13 @@ enum { RESIZE_MOST = 16384, QUALITY_DEFAULT = 90 };
 enum { ZSTD_DEFAULT = 1, ZSTD_MOST = 19, SOURCE_THREADS_DEFAULT = 16, SOURCE_THREADS_MOST = 256 };
 static const uint64_t peer_timeout_default = 5000000000;
 
-enum kind {
+enum option_kind {
     PATH,
     SIZE,
     NAME,
     NUMBER, /* an int, of `least` to `most` */
+    BYTES,  /* a uint64_t, the same */
+    WINDOW, /* the same, or 0 or off: none */
     FLAG,
     SPECIAL, /* `set` looks at the value */
     LATER,   /* not in this version */
@@ -29,10 +31,10 @@ enum kind {
 
 struct mount_option {
     const char *name;
-    enum kind kind;
+    enum option_kind kind;
     size_t place;
     int (*set)(struct mount_options *o, const char *value, struct str *why);
-    const char *text; /* LATER: the reason; NUMBER: what is counted */
+    const char *text; /* LATER: the reason; NUMBER: what is counted; BYTES: which sizes */
     uint64_t least, most;
     bool hidden; /* what a courier adds: in no manual */
 };
@@ -41,7 +43,6 @@ static int set_rescan(struct mount_options *o, const char *value, struct str *wh
 {
     static const char *const names[] = {
         [RESCAN_AUTO] = "auto", [RESCAN_NEVER] = "never", [RESCAN_ALWAYS] = "always", [RESCAN_NAMES] = "names"};
-
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(value, names[i]) == 0) {
             o->rescan = (enum rescan)i;
@@ -64,7 +65,6 @@ static int set_identity(struct mount_options *o, const char *value, struct str *
 static int set_zstd(struct mount_options *o, const char *value, struct str *why)
 {
     uint64_t level = 0;
-
     if (strcmp(value, "off") != 0 && number_parse(value, 1, ZSTD_MOST, &level)) {
         str_addf(why, "must be off or a level from 1 to %d", ZSTD_MOST);
         return -EINVAL;
@@ -76,61 +76,12 @@ static int set_zstd(struct mount_options *o, const char *value, struct str *why)
 static int set_peer_timeout(struct mount_options *o, const char *value, struct str *why)
 {
     uint64_t time;
-
     if (duration_parse(value, &time) || time == 0) {
         str_adds(why, "must be a time above zero, such as 5 or 0.5s");
         return -EINVAL;
     }
     o->peer_timeout = time;
     return 0;
-}
-
-static int set_bytes(uint64_t *to, const char *value, uint64_t least, uint64_t most)
-{
-    uint64_t size;
-
-    if (strchr(value, '%') || size_parse(value, 0, &size) || size < least || size > most)
-        return -EINVAL;
-    *to = size;
-    return 0;
-}
-
-static int set_megabytes(uint64_t *to, const char *value, struct str *why)
-{
-    int error = set_bytes(to, value, 1 << 20, UINT64_MAX);
-
-    if (error)
-        str_adds(why, "must be a size of 1M at least, such as 256M or 1G");
-    return error;
-}
-
-static int set_request_memory(struct mount_options *o, const char *value, struct str *why)
-{
-    return set_megabytes(&o->request_memory, value, why);
-}
-
-static int set_decoded(struct mount_options *o, const char *value, struct str *why)
-{
-    return set_megabytes(&o->decoded, value, why);
-}
-
-static int set_readahead(struct mount_options *o, const char *value, struct str *why)
-{
-    int error = set_bytes(&o->readahead, value, READAHEAD_LEAST, READAHEAD_MOST);
-
-    if (error)
-        str_adds(why, "must be a size from 4K to 1M");
-    return error;
-}
-
-/* 0 or off: none. Less than a few files are no window. */
-static int set_feed(struct mount_options *o, const char *value, struct str *why)
-{
-    if (strcmp(value, "0") == 0 || strcmp(value, "off") == 0) {
-        o->feed = 0;
-        return 0;
-    }
-    return set_megabytes(&o->feed, value, why);
 }
 
 static int set_sampler(struct mount_options *o, const char *value, struct str *why)
@@ -161,18 +112,12 @@ static int set_tail(struct mount_options *o, const char *value, struct str *why)
     return -EINVAL;
 }
 
-static int set_exchange_rate(struct mount_options *o, const char *value, struct str *why)
-{
-    return set_megabytes(&o->exchange_rate, value, why);
-}
-
 /* node=NUMBER/NODES-ON-THIS-HOST */
 static int set_node(struct mount_options *o, const char *value, struct str *why)
 {
     CLEANUP_FREE char *number = strdup(value);
     char *slash = number ? strchr(number, '/') : NULL;
     uint64_t node, local;
-
     if (!number)
         return -ENOMEM;
     if (slash)
@@ -196,6 +141,7 @@ static int set_portion(struct mount_options *o, const char *value, struct str *w
 }
 
 #define AT(member) .place = offsetof(struct mount_options, member)
+#define MEGABYTES .text = "of 1M at least, such as 256M or 1G", .least = 1 << 20, .most = UINT64_MAX
 
 static const struct mount_option table[] = {
     {"ram", SIZE, AT(ram)},
@@ -211,10 +157,10 @@ static const struct mount_option table[] = {
     {"zstd", SPECIAL, .set = set_zstd},
     {"source_threads", NUMBER, AT(source_threads), .text = "", .least = 1, .most = SOURCE_THREADS_MOST},
     {"peer_timeout", SPECIAL, .set = set_peer_timeout},
-    {"decoded", SPECIAL, .set = set_decoded},
-    {"request_memory", SPECIAL, .set = set_request_memory},
-    {"readahead", SPECIAL, .set = set_readahead},
-    {"feed", SPECIAL, .set = set_feed},
+    {"decoded", BYTES, AT(decoded), MEGABYTES},
+    {"request_memory", BYTES, AT(request_memory), MEGABYTES},
+    {"readahead", BYTES, AT(readahead), .text = "from 4K to 1M", .least = READAHEAD_LEAST, .most = READAHEAD_MOST},
+    {"feed", WINDOW, AT(feed), MEGABYTES},
     {"sampler", SPECIAL, .set = set_sampler},
     {"ranks", NUMBER, AT(ranks), .text = " of ranks", .least = 1, .most = RANKS_MOST},
     {"batch", NUMBER, AT(batch), .text = " of samples", .least = 1, .most = BATCH_MOST},
@@ -222,7 +168,7 @@ static const struct mount_option table[] = {
     {"tail", SPECIAL, .set = set_tail},
     {"under", PATH, AT(under)},
     {"exchange", FLAG, AT(exchange)},
-    {"exchange_rate", SPECIAL, .set = set_exchange_rate},
+    {"exchange_rate", BYTES, AT(exchange_rate), MEGABYTES},
     {"nodes", NUMBER, AT(nodes), .text = " of nodes", .least = 1, .most = NODES_MOST},
     {"groups", NUMBER, AT(groups), .text = " of groups", .least = 1, .most = NODES_MOST},
     {"node", SPECIAL, .set = set_node, .hidden = true},
@@ -275,24 +221,12 @@ static bool is_ignored(const char *name)
     return false;
 }
 
-static int keep_text(char **to, const char *value)
-{
-    char *copy = strdup(value);
-
-    if (!copy)
-        return -ENOMEM;
-    free(*to);
-    *to = copy;
-    return 0;
-}
-
 static int set_size(struct mount_options *o, const struct mount_option *option, const char *value, struct str *why)
 {
     uint64_t size;
     int error = size_parse(value, UINT64_C(1) << 40, &size);
-
     if (!error)
-        return keep_text((char **)((char *)o + option->place), value);
+        return str_keep((char **)((char *)o + option->place), strdup(value));
     str_adds(why, error == -ERANGE ? "is too large" : "must be a size, such as 512M, 10G or 25%");
     return -EINVAL;
 }
@@ -300,7 +234,6 @@ static int set_size(struct mount_options *o, const struct mount_option *option, 
 static int set_number(struct mount_options *o, const struct mount_option *option, const char *value, struct str *why)
 {
     uint64_t number;
-
     if (number_parse(value, option->least, option->most, &number)) {
         str_addf(why, "must be a number%s from %ju to %ju", option->text, (uintmax_t)option->least,
                  (uintmax_t)option->most);
@@ -310,10 +243,21 @@ static int set_number(struct mount_options *o, const struct mount_option *option
     return 0;
 }
 
+static int set_bytes(struct mount_options *o, const struct mount_option *option, const char *value, struct str *why)
+{
+    uint64_t size = 0;
+    bool none = option->kind == WINDOW && (strcmp(value, "0") == 0 || strcmp(value, "off") == 0);
+    if (!none && (strchr(value, '%') || size_parse(value, 0, &size) || size < option->least || size > option->most)) {
+        str_addf(why, "must be a size %s", option->text);
+        return -EINVAL;
+    }
+    *(uint64_t *)(void *)((char *)o + option->place) = size;
+    return 0;
+}
+
 static int set_value(struct mount_options *o, const struct mount_option *option, const char *value, struct str *why)
 {
     char *member = (char *)o + option->place;
-
     if (option->kind == LATER) {
         str_adds(why, option->text);
         return -EINVAL;
@@ -334,10 +278,13 @@ static int set_value(struct mount_options *o, const struct mount_option *option,
         return set_size(o, option, value, why);
     case NUMBER:
         return set_number(o, option, value, why);
+    case BYTES:
+    case WINDOW:
+        return set_bytes(o, option, value, why);
     case SPECIAL:
         return option->set(o, value, why);
     default:
-        return keep_text((char **)member, value);
+        return str_keep((char **)member, strdup(value));
     }
 }
 
@@ -356,7 +303,6 @@ static int set_one(struct mount_options *o, char *text, struct str *why)
 {
     CLEANUP_STR struct str reason = STR_INIT;
     char *value = strchr(text, '=');
-
     if (value)
         *value++ = '\0';
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -377,7 +323,6 @@ static int set_one(struct mount_options *o, char *text, struct str *why)
 static char *next_option(char **rest)
 {
     char *first = *rest, *to = first, *from = first;
-
     for (; *from && *from != ','; from++) {
         if (*from == '\\' && (from[1] == ',' || from[1] == '\\'))
             from++;
@@ -392,7 +337,6 @@ int options_parse(struct mount_options *o, const char *list, struct str *why)
 {
     CLEANUP_FREE char *copy = strdup(list);
     char *rest = copy;
-
     if (!copy)
         return -ENOMEM;
     while (rest) {
@@ -429,7 +373,6 @@ static int check_sampler(const struct mount_options *o, struct str *why)
                         : o->tail_given ? "tail"
                         : o->under      ? "under"
                                         : NULL;
-
     if (!o->sampler && !alone)
         return 0;
     if (!o->sampler)

@@ -22,7 +22,6 @@ enum { TICK_MS = 10, STOP_MS = 1000, END_SECONDS = 10 };
 static int clear_control_place(const char *path, struct str *why)
 {
     struct attach_mount_info info;
-
     if (attach_find(path, &info))
         return 0;
     bool dead = strcmp(info.type, "fuse.dealfs-ctl") == 0;
@@ -34,7 +33,6 @@ static int clear_control_place(const char *path, struct str *why)
 static int choose_users_place(struct start *s, struct str *why)
 {
     CLEANUP_FREE char *path = place_absolute(s->options.control, s->options.node), *real = NULL;
-
     if (!path)
         return -ENOMEM;
     s->control_made = mkdir(path, 0755) == 0;
@@ -43,7 +41,7 @@ static int choose_users_place(struct start *s, struct str *why)
         error = prepare_way(s, "option control", s->options.control, real, why);
     if (error)
         return error;
-    start_keep(&s->config.control, steal_pointer(real));
+    str_keep(&s->config.control, steal_pointer(real));
     if (!place_lies_in(s->config.control, s->config.mountpoint))
         return 0;
     return place_fail(why, "option control", s->config.control,
@@ -53,16 +51,15 @@ static int choose_users_place(struct start *s, struct str *why)
 static int make_our_place(struct start *s, struct str *why)
 {
     const struct folder_wish wish = {.what = "control mount's place", .uid = s->owner.uid, .gid = s->owner.gid};
-
     return folder_make(&wish, s->config.control, &s->control_made, why);
 }
 
 static int make_control_place(struct start *s, struct str *why)
 {
     if (s->config.nested)
-        return start_keep(&s->config.control, place_join(s->config.mountpoint, ".dealfs"));
+        return str_keep(&s->config.control, place_join(s->config.mountpoint, ".dealfs"));
     int error = s->options.control ? choose_users_place(s, why)
-                                   : start_keep(&s->config.control, place_join(s->config.state, "control"));
+                                   : str_keep(&s->config.control, place_join(s->config.state, "control"));
 
     if (!error)
         error = clear_control_place(s->config.control, why);
@@ -84,7 +81,6 @@ static int attach_one(struct start *s, const char *path, bool data, struct attac
         .uid = s->owner.uid,
         .gid = s->owner.gid,
     };
-
     return attach_mount(path, &options, made, why);
 }
 
@@ -93,7 +89,6 @@ static int attach_one(struct start *s, const char *path, bool data, struct attac
 static int attach_both(struct start *s, struct str *why)
 {
     int error = attach_one(s, s->config.control, false, &s->control, why);
-
     return error ? error : attach_one(s, s->config.mountpoint, true, &s->data, why);
 }
 
@@ -102,7 +97,6 @@ static int ask_for_both(struct start *s, struct str *why)
     struct mounter_request request = {.verb = MOUNTER_MAKE};
     struct mounter_reply reply;
     int device[MOUNTER_FDS];
-
     if ((size_t)snprintf(request.source, sizeof request.source, "%s", s->config.source) >= sizeof request.source)
         return place_fail(why, "source", s->config.source, strerror(ENAMETOOLONG), -ENAMETOOLONG);
     int error = mounter_ask(s->mounter, &request, -1, &reply, device, why);
@@ -116,7 +110,6 @@ static int ask_for_both(struct start *s, struct str *why)
 int mounts_put_up(struct start *s, struct str *why)
 {
     int error = make_control_place(s, why);
-
     if (!error)
         error = s->mounter >= 0 ? ask_for_both(s, why) : attach_both(s, why);
     s->config.control_minor = s->control.minor;
@@ -128,7 +121,6 @@ static void unmount_ours(const char *path, const struct attach_mount *made)
 {
     CLEANUP_STR struct str nothing = STR_INIT;
     struct attach_mount_info info;
-
     if (made->device < 0 || attach_find(path, &info))
         return;
     bool ours = strncmp(info.type, "fuse.dealfs", strlen("fuse.dealfs")) == 0 && info.minor == made->minor;
@@ -140,7 +132,6 @@ static void unmount_ours(const char *path, const struct attach_mount *made)
 void mounts_take_away(struct start *s)
 {
     CLEANUP_STR struct str ignored = STR_INIT;
-
     if (s->mounter >= 0)
         mounter_do(s->mounter, MOUNTER_TAKE, TAKE_DATA | TAKE_CONTROL, &ignored);
     if (s->config.mountpoint)
@@ -157,7 +148,6 @@ static void kill_all(pid_t keeper)
     char path[64], *rest;
     pid_t seen = 0;
     int status;
-
     kill(keeper, SIGSTOP);
     for (int waited = 0; seen == 0 && waited < STOP_MS; waited += TICK_MS) {
         clock_sleep(TICK_MS * MILLISECOND);
@@ -188,7 +178,6 @@ static bool await_child(pid_t pid, int milliseconds)
 void mounts_await_end(struct start *s)
 {
     struct live gone = {.configured = true, .config = {.state = s->config.state}};
-
     if (s->keeper <= 0)
         return;
     if (!await_child(s->keeper, END_SECONDS * 1000)) {

@@ -20,7 +20,6 @@ static const int64_t JUST_MADE_S = 60;
 static bool is_ours(int dir, const char *name, mode_t type)
 {
     struct stat st;
-
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == geteuid() &&
            (st.st_mode & S_IFMT) == type && st.st_mtim.tv_sec + JUST_MADE_S < (int64_t)(clock_realtime() / 1000000000);
 }
@@ -29,7 +28,6 @@ static void take_left(struct clean *clean, int dir, const char *at, const char *
 {
     CLEANUP_FREE char *path = place_join(at, name);
     int error = clean->dry_run ? 0 : dir_remove_tree(dir, name);
-
     if (error)
         clean_failed(clean, path ? path : name, strerror(-error));
     else
@@ -41,7 +39,6 @@ static void clean_segments(struct clean *clean)
     static const char at[] = "/dev/shm";
     CLEANUP_CLOSEDIR DIR *d = opendir(at);
     struct dirent *e;
-
     while (d && (e = readdir(d))) {
         CLEANUP_STR struct str users = STR_INIT;
         CLEANUP_FREE char *path = place_join(at, e->d_name);
@@ -54,7 +51,6 @@ static void clean_segments(struct clean *clean)
 static bool is_gone(const char *session)
 {
     uint64_t pid;
-
     return strncmp(session, "pid.", 4) == 0 && number_parse(session + 4, 1, INT32_MAX, &pid) == 0 &&
            kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
@@ -63,7 +59,6 @@ static void clean_sessions(struct clean *clean, const char *temporary)
 {
     CLEANUP_STR struct str path = STR_INIT;
     struct dirent *e;
-
     str_addf(&path, "%s/ompi.%s.%u", temporary, place_host(), (unsigned)geteuid());
     CLEANUP_CLOSE int fd = path.failed ? -1 : open(path.data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
@@ -83,7 +78,6 @@ static void clean_sessions(struct clean *clean, const char *temporary)
 void mpirun_left_clean(struct clean *clean)
 {
     const char *temporary = getenv("TMPDIR");
-
     clean_segments(clean);
     clean_sessions(clean, "/tmp");
     if (temporary && *temporary && strcmp(temporary, "/tmp") != 0)

@@ -15,7 +15,6 @@
 static bool setting_is(const char *path, int value)
 {
     CLEANUP_STR struct str text = STR_INIT;
-
     return file_read(AT_FDCWD, path, 64, &text) == 0 && text.length > 0 && atoi(text.data) == value;
 }
 
@@ -39,14 +38,12 @@ static int fail_namespace(struct str *why, const char *what, int error, const ch
 static int write_text(const char *path, const char *text)
 {
     CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
-
     return fd < 0 ? -errno : file_write_all(fd, text, strlen(text));
 }
 
 static int map_id(const char *path, unsigned id)
 {
     char line[64];
-
     snprintf(line, sizeof line, "%u %u 1\n", id, id);
     return write_text(path, line);
 }
@@ -54,7 +51,6 @@ static int map_id(const char *path, unsigned id)
 static int make_user_namespace(struct str *why)
 {
     const unsigned uid = geteuid(), gid = getegid();
-
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
         return fail_namespace(why, "make a user namespace", -errno, reason_why_not());
     int error = write_text("/proc/self/setgroups", "deny");
@@ -84,7 +80,6 @@ int namespace_make(bool *mapped, struct str *why)
 static int open_namespace(pid_t pid, const char *name, struct str *why)
 {
     char path[64];
-
     snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     return fd >= 0 ? fd : fail_namespace(why, path, -errno, "");
@@ -94,7 +89,6 @@ static bool is_ours(int fd, const char *name)
 {
     struct stat ours, its;
     char path[64];
-
     snprintf(path, sizeof path, "/proc/self/ns/%s", name);
     return fstat(fd, &its) == 0 && stat(path, &ours) == 0 && ours.st_ino == its.st_ino && ours.st_dev == its.st_dev;
 }

@@ -48,7 +48,6 @@ struct task {
 static int find_courier(char path[PATH_MAX], struct str *why)
 {
     int error = handover_find_program("dealfs-courier", path, PATH_MAX);
-
     if (error)
         str_adds(why,
                  "find dealfs-courier: neither beside dealfs nor in ../libexec/dealfs; this dealfs was built without "
@@ -98,7 +97,6 @@ static void add_self(struct str *l)
 {
     char path[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-
     path[n > 0 ? n : 0] = '\0';
     line_add(l, n > 0 ? path : "dealfs");
 }
@@ -108,7 +106,6 @@ static int become_courier(const struct str *l, const char *courier, struct str *
     /* No word is shorter than its NUL: there is room for all, and for the NULL at the end. */
     CLEANUP_FREE char **words = l->failed ? NULL : calloc(l->length, sizeof *words);
     size_t count = 0;
-
     if (!words)
         return -ENOMEM;
     for (char *word = l->data; word < l->data + l->length; word += strlen(word) + 1)
@@ -138,7 +135,6 @@ static int check_launcher(const struct launcher *l, const char *command, unsigne
 static int check_live(const struct live *live, struct str *why)
 {
     bool waits = live->health == LIVE_HUNG && live->configured && live->config.wait_join;
-
     if (live->configured && (live->health == LIVE_UP || waits))
         return 0;
     if (live->health == LIVE_ELSEWHERE)
@@ -164,7 +160,6 @@ static int join_live(const struct live *live, const struct world_wish *wish, str
         .gid = c->owner_gid,
     };
     char courier[PATH_MAX];
-
     int error = find_courier(courier, why);
     if (error)
         return error;
@@ -179,7 +174,6 @@ int world_join(const char *mountpoint, const struct launcher *launcher, const st
 {
     CLEANUP_FREE char *path = place_absolute(mountpoint, launcher->rank);
     struct live live;
-
     if (!path)
         return -ENOMEM;
     int error = check_launcher(launcher, "join", wish->nodes, why);
@@ -242,7 +236,6 @@ static int mount_new(struct start *s, const struct launcher *launcher, char *con
         .mount = true,
     };
     char courier[PATH_MAX];
-
     int error = find_courier(courier, why);
     if (!error)
         error = prepare_check(s, why);
@@ -269,7 +262,6 @@ static int mount_new(struct start *s, const struct launcher *launcher, char *con
 static int say_other(const struct live *live, struct str *why)
 {
     CLEANUP_STR struct str reason = STR_INIT;
-
     str_add_printable(&reason, live->config.source, strlen(live->config.source));
     str_adds(&reason, " is mounted there, not this source");
     return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
@@ -278,7 +270,6 @@ static int say_other(const struct live *live, struct str *why)
 static int say_images(const struct live *live, struct str *why)
 {
     CLEANUP_STR struct str reason = STR_INIT;
-
     if (live->config.resize)
         str_addf(&reason, "it is mounted there with resize=%d,quality=%d", live->config.resize, live->config.quality);
     else
@@ -297,7 +288,6 @@ static int mount_or_join(struct start *s, const struct launcher *launcher, char 
     const struct world_wish wish = {s->options.nodes, s->options.groups};
     CLEANUP_STR struct str nothing = STR_INIT;
     struct live live;
-
     int error = live_find(s->config.mountpoint, &live, &nothing);
     if (error && error != -ENOENT)
         return place_fail(why, "mountpoint", s->config.mountpoint, strerror(-error), error);
@@ -322,7 +312,6 @@ static int mount_or_join(struct start *s, const struct launcher *launcher, char 
 int world_mount(struct start *s, const struct launcher *launcher, char *const list[], int lists, struct str *why)
 {
     int error = check_launcher(launcher, "mount", s->options.nodes, why);
-
     s->options.node = launcher->rank;
     s->slot = launcher->slot;
     if (!error)

@@ -20,7 +20,6 @@ static int refuse_owner(struct str *why, const char *given, const char *reason)
 static int owner_set(struct owner *owner, const struct passwd *entry, uid_t uid, gid_t gid)
 {
     char number[16];
-
     snprintf(number, sizeof number, "%u", (unsigned)uid);
     *owner = (struct owner){.uid = uid, .gid = gid, .name = strdup(entry ? entry->pw_name : number)};
     owner->another = uid != geteuid();
@@ -31,7 +30,6 @@ int owner_find(const char *given, struct owner *owner, struct str *why)
 {
     struct passwd *entry;
     uint64_t number;
-
     if (!given)
         return owner_set(owner, getpwuid(geteuid()), geteuid(), getegid());
     entry = getpwnam(given);

@@ -30,7 +30,6 @@ static int check_programs(struct str *why)
 {
     static const char *const names[] = {"dealfs-keeper", "dealfs-server"};
     char path[PATH_MAX];
-
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (handover_find_program(names[i], path, sizeof path))
             return place_fail(why, "find", names[i], "neither beside dealfs nor in ../libexec/dealfs", -ENOENT);
@@ -56,7 +55,6 @@ static int check_device(struct str *why)
 static int check_allow_other(const struct mount_options *o, struct str *why)
 {
     CLEANUP_STR struct str conf = STR_INIT;
-
     if (!o->allow_other || o->mounter || attach_privileged())
         return 0;
     int error = file_read(AT_FDCWD, "/etc/fuse.conf", CONF_MOST, &conf);
@@ -67,6 +65,11 @@ static int check_allow_other(const struct mount_options *o, struct str *why)
             return 0;
     str_adds(why, "option allow_other: only allowed if 'user_allow_other' is set in /etc/fuse.conf");
     return -EPERM;
+}
+
+struct folder_key prepare_key(const struct start *s)
+{
+    return (struct folder_key){s->owner.name, place_host(), s->config.source, s->options.cache_id};
 }
 
 int prepare_owner(struct start *s, struct str *why)
@@ -93,7 +96,6 @@ int prepare_check(struct start *s, struct str *why)
 static int refuse_live(const struct live *live, struct str *why)
 {
     CLEANUP_STR struct str reason = STR_INIT;
-
     if (live->health == LIVE_HUNG) {
         str_addf(&reason, "a dealfs mount of %s stands there and does not answer; `dealfs umount --lazy` takes it away",
                  live->source);
@@ -109,7 +111,6 @@ int prepare_clear(struct start *s, struct str *why)
 {
     CLEANUP_STR struct str nothing = STR_INIT;
     struct live live;
-
     int error = live_find(s->config.mountpoint, &live, &nothing);
     if (error == -ENOENT || (!error && live.health == LIVE_ELSEWHERE)) {
         if (!error)
@@ -139,9 +140,8 @@ int prepare_clear(struct start *s, struct str *why)
 /* The mounter mounts where root's command line says, not where a link of the user leads. */
 int prepare_way(const struct start *s, const char *what, const char *given, const char *real, struct str *why)
 {
-    CLEANUP_FREE char *path = place_absolute(given, s->options.node), *plain = path ? split_plain_path(path) : NULL;
+    CLEANUP_FREE char *path = place_absolute(given, s->options.node), *plain = path ? place_plain(path) : NULL;
     CLEANUP_STR struct str reason = STR_INIT;
-
     if (!plain)
         return -ENOMEM;
     if (s->mounter < 0 || strcmp(plain, real) == 0)
@@ -156,7 +156,6 @@ static int check_order(const struct start *s, struct str *why)
 {
     CLEANUP_STR struct str ignored = STR_INIT, reason = STR_INIT;
     bool empty = false;
-
     if (place_look(s->config.source, &empty, &ignored) || !empty)
         return 0;
     str_adds(&reason, "is empty, and would hide what is in the mountpoint ");
@@ -169,7 +168,6 @@ static int open_source(struct start *s, struct str *why)
 {
     char **path = &s->config.source;
     int error = place_source(s->source, path, why);
-
     if (error)
         return error;
     s->source_fd = open(*path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -179,7 +177,6 @@ static int open_source(struct start *s, struct str *why)
 int prepare_names(struct start *s, struct str *why)
 {
     CLEANUP_FREE char *mountpoint = place_absolute(s->mountpoint, s->options.node);
-
     if (!mountpoint)
         return -ENOMEM;
     if (!*s->source || !*s->mountpoint) {
@@ -196,7 +193,6 @@ int prepare_names(struct start *s, struct str *why)
 int prepare_places(struct start *s, struct str *why)
 {
     bool empty;
-
     int error = prepare_names(s, why);
     if (!error)
         error = prepare_clear(s, why);
@@ -224,7 +220,6 @@ static bool was_here(const struct start *s, const char *state)
 {
     struct mount_config config;
     struct stat st;
-
     if (lstat(state, &st) < 0 || st.st_uid != s->owner.uid || config_read(state, &config))
         return false;
     bool same = strcmp(config.mountpoint, s->config.mountpoint) == 0;
@@ -248,7 +243,6 @@ static void await_end(const char *state)
 {
     pid_t keeper = keepers_of_state(state);
     CLEANUP_CLOSE int folder = open(state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), lock = -1;
-
     if (keeper && !keepers_here(keeper))
         return;
     lock = folder < 0 ? -1 : folder_open_lock(folder, "lock");
@@ -273,17 +267,15 @@ static int find_number(const struct start *s, const char *prefix)
 static void note_if_new(struct start *s)
 {
     CLEANUP_FREE char *id = place_join(s->config.state, "id");
-
     s->state_made = id && access(id, F_OK) < 0;
 }
 
 static int claim_state(struct start *s, struct str *why)
 {
-    const struct folder_key key = start_key(s);
+    const struct folder_key key = prepare_key(s);
     CLEANUP_STR struct str prefix = STR_INIT;
     CLEANUP_FREE char *parent = place_absolute(folder_state_parent(), s->options.node);
     struct folder_claim claim;
-
     str_addf(&prefix, "%s/", parent ? parent : "");
     folder_add_name(&prefix, &key);
     if (prefix.failed || !parent)
@@ -304,7 +296,7 @@ static int claim_state(struct start *s, struct str *why)
     if (error)
         return error;
     s->lock = claim.lock;
-    start_keep(&s->config.state, claim.path);
+    str_keep(&s->config.state, claim.path);
     note_if_new(s);
     return 0;
 }
@@ -313,7 +305,6 @@ static int say_locked(const struct start *s, struct str *why)
 {
     CLEANUP_STR struct str reason = STR_INIT;
     pid_t keeper = keepers_of_state(s->config.state);
-
     str_addf(&reason, "is mounted on %s already", s->config.mountpoint);
     if (keeper)
         str_addf(&reason, " by process %d (dealfs-keeper), in another namespace or by another way to it", (int)keeper);
@@ -336,7 +327,6 @@ static int open_state(struct start *s, struct str *why)
 static int take_lock(struct start *s, struct str *why)
 {
     CLEANUP_CLOSE int folder = open(s->config.state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
     s->lock = folder < 0 ? -errno : folder_open_lock(folder, "lock");
     if (s->lock < 0)
         return place_fail(why, "open the lock in", s->config.state, strerror(-s->lock), s->lock);
@@ -351,7 +341,6 @@ static int take_over_lock(struct start *s, struct str *why)
 {
     CLEANUP_FREE char *path = place_join(s->config.state, "lock");
     struct stat given, named;
-
     if (!path)
         return -ENOMEM;
     if (fstat(s->options.lock, &given) < 0 || lstat(path, &named) < 0 || given.st_dev != named.st_dev ||
@@ -367,10 +356,9 @@ static int make_state(struct start *s, struct str *why)
 {
     const struct folder_wish wish = {
         .what = "state directory", .mark = "lock", .uid = s->owner.uid, .gid = s->owner.gid};
-
     if (!s->options.state)
         return claim_state(s, why);
-    int error = start_keep(&s->config.state, place_absolute(s->options.state, s->options.node));
+    int error = str_keep(&s->config.state, place_absolute(s->options.state, s->options.node));
     if (!error && s->options.lock)
         return take_over_lock(s, why);
     if (!error)
@@ -381,7 +369,7 @@ static int make_state(struct start *s, struct str *why)
 int prepare_state_name(struct start *s, struct str *why)
 {
     if (s->options.state)
-        return start_keep(&s->config.state, place_absolute(s->options.state, s->options.node));
+        return str_keep(&s->config.state, place_absolute(s->options.state, s->options.node));
     return claim_state(s, why);
 }
 
@@ -389,7 +377,6 @@ static int open_log(struct start *s, struct str *why)
 {
     CLEANUP_FREE char *path = place_join(s->config.state, "log"), *old = place_join(s->config.state, "log.1");
     struct stat st;
-
     if (!path || !old)
         return -ENOMEM;
     if (stat(path, &st) == 0 && st.st_size > LOG_MOST)
@@ -409,14 +396,12 @@ static int set_id(struct start *s, struct str *why)
 {
     char id[DIGEST_TEXT];
     int error = folder_id(s->config.state, id, why);
-
-    return error ? error : start_keep(&s->config.id, strdup(id));
+    return error ? error : str_keep(&s->config.id, strdup(id));
 }
 
 int prepare_state(struct start *s, struct str *why)
 {
     int error = make_state(s, why);
-
     if (!error)
         error = open_state(s, why);
     if (!error)

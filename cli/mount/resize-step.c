@@ -47,7 +47,6 @@ static int take_descriptors(const struct resize_run *r, int out)
     const int to[COUNT] = {STDOUT_FILENO, STDERR_FILENO, FD_OF_STATE, FD_OF_SOURCE,
                            FD_OF_RAM,     FD_OF_COURIER, FD_OF_NOTES};
     int high[COUNT];
-
     for (int i = 0; i < COUNT; i++)
         if ((high[i] = fcntl(from[i] < 0 ? out : from[i], F_DUPFD, ABOVE_ALL)) < 0)
             return -errno;
@@ -62,7 +61,6 @@ static _Noreturn void become_resizer(const struct resize_run *r, const char *pro
     const struct start *s = r->start;
     char text[6][32], detached[32];
     const struct tiers *t = &s->tiers;
-
     snprintf(text[0], sizeof text[0], "%d", s->options.resize);
     snprintf(text[1], sizeof text[1], "%d", options_quality(&s->options));
     snprintf(text[2], sizeof text[2], "%" PRIu64, t->ram_bytes);
@@ -87,7 +85,6 @@ static int start_resizer(struct resize_run *r, int *from, struct str *why)
 {
     char program[PATH_MAX];
     int ends[2];
-
     int error = handover_find_program("dealfs-resizer", program, sizeof program);
     if (error)
         return place_fail(why, "find", "dealfs-resizer", "neither beside dealfs nor in ../libexec/dealfs", error);
@@ -107,7 +104,6 @@ static void show_progress(struct resize_run *r, const char *line)
 {
     char before[SIZE_TEXT], after[SIZE_TEXT];
     uint64_t from, to;
-
     if (sscanf(line, "p %u %u %" SCNu64 " %" SCNu64, &r->made, &r->all, &from, &to) != 4)
         return;
     if (r->start->options.courier)
@@ -142,7 +138,6 @@ static void follow_resizer(struct resize_run *r, int from, struct str *why)
 {
     CLEANUP_FCLOSE FILE *lines = fdopen(from, "r");
     char line[LINE_MOST];
-
     if (!lines)
         close(from);
     while (lines && next_line(r, lines, line)) {
@@ -176,7 +171,6 @@ static int run_resizer(struct resize_run *r, struct str *why)
 {
     CLEANUP_CLOSE int notes = r->notes = memfd_create("dealfs-resizer", MFD_CLOEXEC);
     int from, status = 0, error = notes < 0 ? place_fail(why, "share", "memory", strerror(errno), -errno) : 0;
-
     progress_begin(&r->progress, r->label, stderr);
     r->began = clock_now();
     for (int starts = 0; !error && starts < STARTS_MOST; starts++) {
@@ -202,7 +196,6 @@ static int open_resized(struct start *s, struct str *why)
 {
     CLEANUP_CLOSE int from = openat(s->state_fd, "resized", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     uint64_t length = derived_length(s->catalog);
-
     (void)why;
     int error = from < 0 ? -errno : copy_make(s->state_fd, length, &s->resized);
     return error ? error : copy_fill_derived(s->resized, from, length);
@@ -227,7 +220,6 @@ static void say_resized(const struct resize_run *r, const struct derived *d)
     char made[COUNT_TEXT], before[SIZE_TEXT], after[SIZE_TEXT], anew[COUNT_TEXT];
     uint64_t files = 0, from = 0, to = 0, passed = 0, unknown = 0;
     double seconds = (double)(clock_now() - r->began) / 1e9;
-
     for (uint32_t file = 0; file < d->files; file++) {
         const struct derived_record *record = &d->record[file];
         bool is_made = record->outcome == DERIVED_MADE;
@@ -258,7 +250,6 @@ static int take_resized(struct resize_run *r, struct str *why)
 {
     struct start *s = r->start;
     struct derived *d;
-
     int error = open_resized(s, why);
     if (!error)
         error = derived_open(s->resized, &d);
@@ -280,7 +271,6 @@ static int take_resized(struct resize_run *r, struct str *why)
 int resize_source(struct start *s, struct str *why)
 {
     struct resize_run r = {.start = s};
-
     if (!s->options.resize)
         return 0;
     if (s->options.wait_join) /* the first world brings it */

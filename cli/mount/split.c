@@ -21,33 +21,10 @@
 
 enum { SPLIT_SECONDS = 60 };
 
-char *split_plain_path(const char *path)
-{
-    CLEANUP_STR struct str plain = STR_INIT;
-
-    while (*path) {
-        size_t n = strcspn(path, "/");
-        if (n == 2 && strncmp(path, "..", 2) == 0)
-            while (plain.length > 0 && plain.data[--plain.length] != '/')
-                ;
-        else if (n > 0 && !(n == 1 && path[0] == '.')) {
-            str_adds(&plain, "/");
-            str_add(&plain, path, n);
-        }
-        path += n + (path[n] == '/');
-    }
-    if (plain.length == 0)
-        str_adds(&plain, "/");
-    else
-        plain.data[plain.length] = '\0';
-    return plain.failed ? NULL : str_steal(&plain);
-}
-
 static char *plain_place(const struct start *s, const char *given)
 {
     CLEANUP_FREE char *path = place_absolute(given, s->options.node);
-
-    return path ? split_plain_path(path) : NULL;
+    return path ? place_plain(path) : NULL;
 }
 
 /* --- the SSD directory --- */
@@ -58,7 +35,6 @@ static bool is_roots_alone(const char *directory)
 {
     CLEANUP_FREE char *path = strdup(directory);
     struct stat st;
-
     for (char *end = path; end;) {
         end = strchr(end + 1, '/');
         if (end)
@@ -76,7 +52,6 @@ static bool is_roots_alone(const char *directory)
 static char *double_percents(const char *path)
 {
     CLEANUP_STR struct str text = STR_INIT;
-
     for (; *path; path++) {
         str_adds(&text, *path == '%' ? "%" : "");
         str_add(&text, path, 1);
@@ -90,7 +65,6 @@ static int make_ssd_place(struct start *s, struct str *why)
     CLEANUP_FREE char *directory = s->options.ssd ? plain_place(s, s->options.ssd) : NULL;
     CLEANUP_STR struct str own = STR_INIT;
     struct stat st;
-
     if (!directory || !is_roots_alone(directory) || lstat(directory, &st) < 0 || (st.st_mode & S_IWOTH))
         return 0;
     str_addf(&own, "%s/dealfs-%s", strcmp(directory, "/") == 0 ? "" : directory, s->owner.name);
@@ -101,7 +75,7 @@ static int make_ssd_place(struct start *s, struct str *why)
         return place_fail(why, "make", own.data, strerror(errno), -errno);
     if (made && lchown(own.data, s->owner.uid, s->owner.gid) < 0)
         return place_fail(why, "give away", own.data, strerror(errno), -errno);
-    return start_keep(&s->options.ssd, double_percents(own.data));
+    return str_keep(&s->options.ssd, double_percents(own.data));
 }
 
 /* --- the mounter --- */
@@ -112,7 +86,6 @@ static _Noreturn void become_mounter(const struct start *s, const char *program,
     char uid[16], gid[16], tmpfs[32], readahead[32];
     const char *words[11] = {"dealfs-mounter", mountpoint, control, uid, gid, tmpfs, readahead};
     int n = 7, null = open("/dev/null", O_RDWR);
-
     snprintf(uid, sizeof uid, "%u", (unsigned)s->owner.uid);
     snprintf(gid, sizeof gid, "%u", (unsigned)s->owner.gid);
     snprintf(tmpfs, sizeof tmpfs, "%" PRIu64, tiers_tmpfs_most(&s->options));
@@ -138,7 +111,6 @@ static int start_mounter(struct start *s, const char *mountpoint, const char *co
 {
     char program[PATH_MAX];
     int ends[2];
-
     if (handover_find_program("dealfs-mounter", program, sizeof program))
         return place_fail(why, "find", "dealfs-mounter", "neither beside dealfs nor in ../libexec/dealfs", -ENOENT);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
@@ -166,7 +138,6 @@ static int take_mounter(struct start *s, struct str *why)
 int split_begin(struct start *s, struct str *why)
 {
     CLEANUP_FREE char *mountpoint = plain_place(s, s->mountpoint), *control = NULL;
-
     if (s->options.mounter)
         return take_mounter(s, why);
     if (!s->owner.another)
@@ -176,7 +147,7 @@ int split_begin(struct start *s, struct str *why)
     int error = make_ssd_place(s, why);
     if (error)
         return error;
-    if (start_keep(&s->config.mountpoint, strdup(mountpoint)))
+    if (str_keep(&s->config.mountpoint, strdup(mountpoint)))
         return -ENOMEM;
     error = prepare_clear(s, why);
     if (error)
@@ -222,7 +193,6 @@ static int prepare_in_child(void *user, struct str *out)
 {
     const struct prepared *p = user;
     char **found[FOUND];
-
     int error = split_become(p->start, out);
     if (!error)
         error = p->prepare(p->start, out);
@@ -240,14 +210,13 @@ static int take_found(struct start *s, const struct str *words, int talk)
     const char *word = words->data, *end = words->data + words->length;
     char **found[FOUND], byte;
     int fds[MOUNTER_FDS];
-
     if (mounter_receive(talk, &byte, sizeof byte, fds, NULL) != 1)
         return -EIO;
     if (s->lock < 0)
         s->lock = fds[0];
     found_places(s, found);
     for (int i = 0; i < FOUND && word < end; i++, word += strlen(word) + 1)
-        if (*word && start_keep(found[i], strdup(word)))
+        if (*word && str_keep(found[i], strdup(word)))
             return -ENOMEM;
     return 0;
 }
@@ -256,7 +225,6 @@ int split_prepare(struct start *s, int (*prepare)(struct start *, struct str *),
 {
     CLEANUP_STR struct str words = STR_INIT;
     struct prepared p = {s, prepare, {-1, -1}};
-
     if (!s->owner.another)
         return prepare(s, why);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, p.talk) < 0)

@@ -15,7 +15,4 @@ int split_become(struct start *s, struct str *why);
  * child does it. What it finds of source, mountpoint, state directory and lock is in `s` then. */
 int split_prepare(struct start *s, int (*prepare)(struct start *, struct str *), struct str *why);
 
-/* A path without `.`, `..` and empty names: what root mounts on has no other name. NULL: out of memory. */
-char *split_plain_path(const char *path);
-
 #endif

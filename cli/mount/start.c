@@ -18,18 +18,6 @@
 #include <fcntl.h>
 #include <string.h>
 
-int start_keep(char **to, char *value)
-{
-    free(*to);
-    *to = value;
-    return value ? 0 : -ENOMEM;
-}
-
-struct folder_key start_key(const struct start *s)
-{
-    return (struct folder_key){s->owner.name, place_host(), s->config.source, s->options.cache_id};
-}
-
 static void say_lines(const struct start *s, const struct str *lines)
 {
     for (const char *line = lines->length ? lines->data : ""; *line;) {
@@ -56,7 +44,6 @@ static int survey_source(struct start *s, struct str *why)
         .stop = &interrupted,
         .to = s->to,
     };
-
     if (!path)
         return -ENOMEM;
     return s->options.part.count ? survey_part(&survey, s->options.part) : survey_run(&survey, &s->catalog, why);
@@ -74,7 +61,6 @@ static int copy_catalog(struct start *s, struct str *why)
 {
     CLEANUP_CLOSE int from = -1;
     uint64_t bytes = s->catalog ? catalog_memory(s->catalog) : 0;
-
     (void)why;
     int error = copy_make(s->state_fd, bytes, &s->copy);
     if (error || !s->catalog)
@@ -91,7 +77,6 @@ static int copy_catalog(struct start *s, struct str *why)
 static int step_copy(struct start *s, struct str *why)
 {
     int error = copy_catalog(s, why);
-
     if (!error || why->length > 0)
         return error;
     return place_fail(why, "copy the catalog in", s->config.state, strerror(-error), error);
@@ -101,7 +86,7 @@ static int step_copy(struct start *s, struct str *why)
 
 static int step_tiers(struct start *s, struct str *why)
 {
-    const struct folder_key key = start_key(s);
+    const struct folder_key key = prepare_key(s);
     struct mount_config *c = &s->config;
     struct tiers_wish wish = {
         .options = &s->options,
@@ -114,7 +99,6 @@ static int step_tiers(struct start *s, struct str *why)
         .bytes = s->catalog ? catalog_bytes(s->catalog) : TIERS_ANY,
         .beside = s->options.local,
     };
-
     int error = tiers_make(&wish, &s->tiers, why);
     if (error)
         return error;
@@ -122,9 +106,9 @@ static int step_tiers(struct start *s, struct str *why)
     c->ram_bytes = s->tiers.ram_bytes;
     c->ssd_bytes = s->tiers.ssd_bytes;
     if (s->tiers.ram_path)
-        error = start_keep(&c->ram_path, strdup(s->tiers.ram_path));
+        error = str_keep(&c->ram_path, strdup(s->tiers.ram_path));
     if (!error && s->tiers.ssd_path)
-        error = start_keep(&c->ssd_path, strdup(s->tiers.ssd_path));
+        error = str_keep(&c->ssd_path, strdup(s->tiers.ssd_path));
     return error;
 }
 
@@ -136,7 +120,6 @@ static uint64_t feed_room(const struct start *s)
     enum { SHARE = 16 };
     struct memory memory;
     uint64_t room = s->options.feed;
-
     if (room != UINT64_MAX || memory_look("", &memory))
         return room == UINT64_MAX ? FEED_DEFAULT : room;
     uint64_t ram = s->config.ram_bytes < memory.available ? s->config.ram_bytes : memory.available;
@@ -149,8 +132,7 @@ static int fill_config(struct start *s)
     struct mount_config *c = &s->config;
     const struct mount_options *o = &s->options;
     CLEANUP_STR struct str identity = STR_INIT;
-
-    if (attach_identify(s->source_fd, &identity) == 0 && start_keep(&c->source_identity, str_steal(&identity)))
+    if (attach_identify(s->source_fd, &identity) == 0 && str_keep(&c->source_identity, str_steal(&identity)))
         return -ENOMEM;
     c->nested = !o->control && (s->mounter >= 0 || attach_privileged());
     c->zstd_level = o->zstd_level;
@@ -164,7 +146,7 @@ static int fill_config(struct start *s)
     c->sampler_batch = o->batch;
     c->sampler_seed = o->seed;
     c->sampler_drop = o->drop;
-    if (o->under && start_keep(&c->sampler_under, strdup(o->under)))
+    if (o->under && str_keep(&c->sampler_under, strdup(o->under)))
         return -ENOMEM;
     c->exchange = o->exchange;
     c->exchange_rate = o->exchange_rate;
@@ -179,13 +161,12 @@ static int fill_config(struct start *s)
     c->resize = o->resize;
     c->quality = o->resize ? options_quality(o) : 0;
     c->groups = (int)o->groups;
-    return o->metrics_file ? start_keep(&c->metrics_file, place_absolute(o->metrics_file, o->node)) : 0;
+    return o->metrics_file ? str_keep(&c->metrics_file, place_absolute(o->metrics_file, o->node)) : 0;
 }
 
 static int write_config_file(struct start *s, struct str *why)
 {
     int error = config_write(&s->config);
-
     return error ? place_fail(why, "write the configuration in", s->config.state, strerror(-error), error) : 0;
 }
 
@@ -194,7 +175,6 @@ static int write_config(struct start *s, struct str *why)
 {
     const struct mounter_request request = {.verb = MOUNTER_CONFIG};
     struct mounter_reply reply;
-
     int error = config_seal(&s->config, &s->config_fd);
     if (error)
         return place_fail(why, "seal the configuration of", s->config.mountpoint, strerror(-error), error);
@@ -206,7 +186,6 @@ static int write_config(struct start *s, struct str *why)
 static int make_life(struct start *s)
 {
     int ends[2];
-
     if (!s->attached)
         return 0;
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -229,7 +208,6 @@ static void let_go(struct start *s)
     int *const fds[] = {&s->data.device, &s->data.root,   &s->control.device, &s->control.root, &s->lock,
                         &s->state_fd,    &s->life_theirs, &s->source_fd,      &s->config_fd,    &s->copy,
                         &s->log,         &s->resized,     &s->mounter};
-
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         close_fd(fds[i]);
     tiers_let_go(&s->tiers);
@@ -241,7 +219,6 @@ static void add_logged_error(const struct start *s, struct str *why)
     CLEANUP_STR struct str said = STR_INIT;
     static const char mark[] = " error dealfs-server: ";
     char *end;
-
     if (s->foreground || s->log < 0 || lseek(s->log, s->log_before, SEEK_SET) < 0 ||
         file_read_fd(s->log, 1 << 20, &said) || said.length == 0)
         return;
@@ -257,7 +234,6 @@ static void add_logged_error(const struct start *s, struct str *why)
 static int step_keeper(struct start *s, struct str *why)
 {
     struct launch launch;
-
     int error = write_config(s, why);
     if (!error)
         error = make_life(s);
@@ -293,7 +269,6 @@ static int step_keeper(struct start *s, struct str *why)
 static void say_tier(struct str *line, const char *name, uint64_t bytes, const struct str *reason)
 {
     char size[SIZE_TEXT];
-
     str_addf(line, ", %s %s", name, bytes ? size_format(bytes, size, sizeof size) : "none");
     if (bytes && reason->length)
         str_addf(line, " (%s)", reason->data);
@@ -302,7 +277,6 @@ static void say_tier(struct str *line, const char *name, uint64_t bytes, const s
 static void say_mounted(const struct start *s)
 {
     CLEANUP_STR struct str line = STR_INIT;
-
     str_add_printable(&line, s->config.source, strlen(s->config.source));
     str_adds(&line, " is mounted on ");
     str_add_printable(&line, s->config.mountpoint, strlen(s->config.mountpoint));
@@ -349,7 +323,6 @@ static void take_back(struct start *s)
 static void die_after(size_t step)
 {
     const char *fault = getenv("DEALFS_START_FAULT");
-
     if (fault && strtoul(fault, NULL, 10) == step)
         raise(SIGKILL);
 }
@@ -366,7 +339,6 @@ void start_init(struct start *s)
 int start_look(struct start *s, struct str *why)
 {
     int error = prepare_owner(s, why);
-
     if (!error)
         error = prepare_names(s, why);
 
@@ -384,9 +356,7 @@ int start_mount(struct start *s, struct str *why)
         prepare_check, split_begin, split_become,  prepare_places, prepare_state, step_scan,
         step_copy,     step_tiers,  resize_source, mounts_put_up,  step_keeper,   step_finish,
     };
-
     int error = 0;
-
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         interrupt_catch(ends[i]);
     for (size_t i = 0; !error && i < sizeof steps / sizeof steps[0]; i++) {

@@ -36,12 +36,10 @@ struct start {
     bool resized_given; /* the world has made its images, and what it knows of them lies in the state directory */
 };
 
-/* Where the names of its folders come from; and a member of `config` is `value` now (NULL: -ENOMEM). */
-struct folder_key start_key(const struct start *s);
-int start_keep(char **to, char *value);
-
 /* --- before the scan (prepare.c) --- */
 
+/* Where the names of its folders come from. */
+struct folder_key prepare_key(const struct start *s);
 /* Whose mount it is. */
 int prepare_owner(struct start *s, struct str *why);
 /* The owner is found; the programs and the device that it needs are there, and its limits are raised. */

@@ -20,7 +20,6 @@ struct survey_show {
 static int show_progress(void *user, const struct scan_progress *now)
 {
     struct survey_show *show = user;
-
     if (show->progress.terminal) /* a log gets the summary alone */
         progress_show(&show->progress, &(struct progress_now){.files = now->files});
     return show->stop && *show->stop;
@@ -36,7 +35,6 @@ static void say_found(const struct survey *s, const struct catalog *c, const str
     char files[COUNT_TEXT], directories[COUNT_TEXT], bytes[SIZE_TEXT], age[SIZE_TEXT];
     CLEANUP_STR struct str line = STR_INIT;
     uint64_t all = catalog_directories(c), now = clock_realtime(), then = catalog_scanned(c);
-
     str_add_printable(&line, s->source, strlen(s->source));
     str_addf(&line, ": %s %s, %s in %s %s", count_format(catalog_files(c), files, sizeof files),
              plural(catalog_files(c), "file", "files"), size_format(catalog_bytes(c), bytes, sizeof bytes),
@@ -62,7 +60,6 @@ static void say_found(const struct survey *s, const struct catalog *c, const str
 static void note_count(FILE *to, uint64_t n, const char *one, const char *many)
 {
     char number[COUNT_TEXT];
-
     if (n > 0)
         command_note(to, "%s %s", count_format(n, number, sizeof number), plural(n, one, many));
 }
@@ -70,7 +67,6 @@ static void note_count(FILE *to, uint64_t n, const char *one, const char *many)
 static uint64_t count_unkept(const struct catalog *c)
 {
     uint64_t count = 0;
-
     for (uint32_t file = 0; file < catalog_files(c); file++)
         count += catalog_file(c, file).size > CATALOG_KEPT_MOST;
     return count;
@@ -79,7 +75,6 @@ static uint64_t count_unkept(const struct catalog *c)
 static void say_notes(FILE *to, const struct catalog *c)
 {
     const struct catalog_notes *n = catalog_notes(c);
-
     note_count(to, count_unkept(c), "file is larger than 16 TiB: no tier keeps any of it",
                "files are larger than 16 TiB: no tier keeps any of them");
     note_count(to, n->links_to_files, "symlink to a file is shown as a symlink, and is no sample",
@@ -106,7 +101,6 @@ static struct scan_options options_of(const struct survey *s)
 int survey_part(const struct survey *s, struct scan_part part)
 {
     struct scan_options options = options_of(s);
-
     return scan_portion(s->source_fd, s->path, &options, part, s->looked);
 }
 
@@ -117,7 +111,6 @@ int survey_run(const struct survey *s, struct catalog **catalog, struct str *why
     options.progress = show_progress;
     options.user = &show;
     struct scan_progress result = {0};
-
     progress_begin(&show.progress, "scanning", stderr);
     int error = scan_source(s->source_fd, s->path, &options, catalog, why, &result);
     progress_end(&show.progress);

@@ -47,7 +47,6 @@ struct tier_room {
 static int room_look(const char *folder, struct tier_room *room, struct str *why)
 {
     struct statvfs fs;
-
     if (statvfs(folder, &fs) < 0)
         return place_fail(why, "look for room in", folder, strerror(errno), -errno);
     room->free = (uint64_t)fs.f_bavail * fs.f_frsize + dir_bytes(AT_FDCWD, folder);
@@ -61,7 +60,6 @@ static int claim_folder(const struct tiers_wish *w, const char *what, const char
                         struct str *why)
 {
     CLEANUP_STR struct str prefix = STR_INIT;
-
     str_addf(&prefix, "%s/", strcmp(parent, "/") == 0 ? "" : parent);
     folder_add_short_name(&prefix, w->key);
     if (prefix.failed)
@@ -82,7 +80,6 @@ static int claim_folder(const struct tiers_wish *w, const char *what, const char
 static int parse_size(const char *name, const char *text, uint64_t whole, uint64_t *size, struct str *why)
 {
     int error = size_parse(text, whole, size);
-
     if (error)
         str_addf(why, "option %s=%s: %s", name, text, strerror(-error));
     return error;
@@ -91,7 +88,6 @@ static int parse_size(const char *name, const char *text, uint64_t whole, uint64
 static void say_share(const struct memory *m, unsigned mounts, struct str *reason)
 {
     char size[SIZE_TEXT];
-
     str_addf(reason, "a quarter of the %s %s", size_format(m->available, size, sizeof size),
              m->by_group ? "that the control group leaves" : "available");
     if (mounts > 1)
@@ -103,7 +99,6 @@ static int ram_capacity(const struct tiers_wish *w, struct tiers *t, struct str 
     uint64_t need = tiers_need(w->files, w->bytes);
     char asked[SIZE_TEXT], available[SIZE_TEXT];
     struct memory m;
-
     int error = memory_look("", &m);
     if (error)
         return place_fail(why, "read", "/proc/meminfo", strerror(-error), error);
@@ -135,7 +130,6 @@ uint64_t tiers_tmpfs_most(const struct mount_options *options)
 {
     struct memory m;
     uint64_t bytes = 0;
-
     if (memory_look("", &m) || (options->ram && size_parse(options->ram, m.total, &bytes)))
         return 0;
     bytes = options->ram ? bytes : m.total;
@@ -147,7 +141,6 @@ static int ram_in_shm(const struct tiers_wish *w, struct tiers *t, struct str *w
     char asked[SIZE_TEXT], free[SIZE_TEXT];
     struct folder_claim claim;
     struct tier_room room;
-
     int error = claim_folder(w, "RAM tier's folder", shm, &claim, why);
     if (error)
         return error;
@@ -179,7 +172,6 @@ static bool private_ram(const struct tiers_wish *w, uint64_t bytes, int *fd)
     CLEANUP_STR struct str ignored = STR_INIT;
     struct mounter_reply reply;
     int root[MOUNTER_FDS];
-
     if (w->mounter < 0)
         return attach_privileged() && attach_private_tmpfs(bytes, w->owner->uid, w->owner->gid, fd) == 0;
     if (mounter_ask(w->mounter, &request, -1, &reply, root, &ignored))
@@ -191,7 +183,6 @@ static bool private_ram(const struct tiers_wish *w, uint64_t bytes, int *fd)
 static int make_ram(const struct tiers_wish *w, struct tiers *t, struct str *why)
 {
     int error = ram_capacity(w, t, why);
-
     if (error || t->ram_bytes == 0)
         return error;
     return private_ram(w, with_overhead(t->ram_bytes), &t->ram_fd) ? 0 : ram_in_shm(w, t, why);
@@ -202,7 +193,6 @@ static int make_ram(const struct tiers_wish *w, struct tiers *t, struct str *why
 static int ssd_folder(const struct tiers_wish *w, const char *directory, struct tiers *t, struct str *why)
 {
     struct folder_claim claim;
-
     int error = claim_folder(w, "SSD tier's folder", directory, &claim, why);
     if (error)
         return error;
@@ -226,7 +216,6 @@ static int ssd_capacity(const struct tiers_wish *w, struct tiers *t, struct str 
     uint64_t need = tiers_need(w->files, w->bytes);
     char asked[SIZE_TEXT], free[SIZE_TEXT];
     struct tier_room room;
-
     int error = room_look(t->ssd_path, &room, why);
     if (error)
         return error;
@@ -252,7 +241,6 @@ static int find_ssd(const struct mount_options *o, char **real, struct str *why)
 {
     CLEANUP_FREE char *path = place_absolute(o->ssd, o->node);
     struct stat st;
-
     *real = path ? realpath(path, NULL) : NULL;
     int error = !*real || stat(*real, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
     if (!error)
@@ -266,7 +254,6 @@ int tiers_check(const struct mount_options *options, struct str *why)
 {
     char *real;
     int error = options->ssd ? find_ssd(options, &real, why) : 0;
-
     if (!error && options->ssd)
         free(real);
     return error;
@@ -275,7 +262,6 @@ int tiers_check(const struct mount_options *options, struct str *why)
 static int make_ssd(const struct tiers_wish *w, struct tiers *t, struct str *why)
 {
     CLEANUP_FREE char *real = NULL;
-
     if (!w->options->ssd)
         return 0;
     int error = find_ssd(w->options, &real, why);
@@ -315,7 +301,6 @@ void tiers_undo(struct tiers *t)
 void tiers_fini(struct tiers *t)
 {
     int saved = errno;
-
     tiers_let_go(t);
     free(t->ram_path);
     free(t->ssd_path);

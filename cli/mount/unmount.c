@@ -34,7 +34,6 @@ struct unmount_work {
 static unsigned find_on(const struct unmount_work *w, const char *path, const char *type)
 {
     struct attach_mount_info info;
-
     if (attach_find(path, &info))
         return 0;
     bool ours = strcmp(info.type, type) == 0 && info.uid == w->uid;
@@ -47,7 +46,6 @@ static int take_mount(const struct unmount_work *w, const char *path, const char
 {
     unsigned minor = find_on(w, path, type);
     int error = minor ? attach_unmount(path, minor, lazy, why) : 0;
-
     if (!error || find_on(w, path, type))
         return error;
     str_clear(why);
@@ -63,7 +61,6 @@ static int take_data(const struct unmount_work *w, struct str *why)
 static int take_aside(const struct unmount_work *w, struct str *why)
 {
     const struct live *live = w->live;
-
     return live->configured && live->config.control ? take_mount(w, live->config.control, CONTROL, true, why) : 0;
 }
 
@@ -71,7 +68,6 @@ static void nest_again(const struct unmount_work *w, int copy)
 {
     CLEANUP_STR struct str ignored = STR_INIT;
     CLEANUP_CLOSE int data = attach_open(w->live->mountpoint, w->live->minor, &ignored);
-
     if (data >= 0)
         attach_nest(copy, data, &ignored);
 }
@@ -79,7 +75,6 @@ static void nest_again(const struct unmount_work *w, int copy)
 static int take_nested(const struct unmount_work *w, struct str *why)
 {
     CLEANUP_CLOSE int copy = attach_copy(w->nested, find_on(w, w->nested, CONTROL), why);
-
     int error = copy < 0 ? copy : attach_unmount(w->nested, find_on(w, w->nested, CONTROL), false, why);
     if (error)
         return error;
@@ -92,7 +87,6 @@ static int take_nested(const struct unmount_work *w, struct str *why)
 static int take_all(const struct unmount_work *w, struct str *why)
 {
     int error = 0;
-
     /* A lazy one takes everything below the mountpoint along. */
     if (w->nested[0] && !w->lazy && attach_privileged())
         return take_nested(w, why);
@@ -107,7 +101,6 @@ static int take_all(const struct unmount_work *w, struct str *why)
 static int take_guarded(void *user, struct str *why)
 {
     const struct unmount_work *w = user;
-
     int error = w->nested[0] ? process_become_mounter(w->uid, w->gid) : 0;
     return error ? error : take_all(w, why);
 }
@@ -115,7 +108,6 @@ static int take_guarded(void *user, struct str *why)
 static int say_busy(const struct live *live, struct str *why)
 {
     CLEANUP_STR struct str users = STR_INIT;
-
     users_of_mount(live->mountpoint, &users);
     str_clear(why);
     str_adds(why, "unmount ");
@@ -132,7 +124,6 @@ static int say_busy(const struct live *live, struct str *why)
 static int check_owner(struct unmount_work *w, struct str *why)
 {
     struct attach_mount_info info;
-
     if (attach_find(w->live->mountpoint, &info))
         return 0;
     free(info.source);
@@ -155,7 +146,6 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
 {
     CLEANUP_STR struct str users = STR_INIT, copies = STR_INIT;
     struct unmount_work w = {.live = live, .lazy = lazy || live->health == LIVE_DEAD || live->health == LIVE_HUNG};
-
     int error = check_owner(&w, why);
     if (error)
         return error;

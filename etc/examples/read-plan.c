@@ -26,7 +26,6 @@ static struct bytes map(const char *mount, const char *folder, const char *name)
 {
     char path[4096];
     struct stat attributes;
-
     snprintf(path, sizeof path, "%s/.dealfs/%s%s", mount, folder, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &attributes) != 0)
@@ -45,7 +44,6 @@ static const char **index_lines(struct bytes list, uint32_t *count)
 {
     const char *at = list.data, *end = list.data + list.length;
     uint32_t n = 0;
-
     for (const char *p = at; p < end && (p = memchr(p, '\n', (size_t)(end - p))); p++)
         n++;
     const char **line = malloc((n + 1ul) * sizeof *line);
@@ -80,7 +78,6 @@ static uint64_t read_sample(int mount, const char *path)
     uint64_t bytes = 0;
     ssize_t n;
     int fd = openat(mount, path, O_RDONLY | O_CLOEXEC);
-
     if (fd < 0)
         err(1, "open %s", path);
     while ((n = read(fd, buffer, sizeof buffer)) > 0)
@@ -95,7 +92,6 @@ int main(int argc, char **argv)
 {
     char keys[4096], path[3 * 4096];
     uint32_t samples;
-
     if (argc != 3)
         errx(2, "usage: read-plan MOUNTPOINT epoch=E,ranks=R,batch=B,rank=r[,KEY=VALUE...]");
     snprintf(keys, sizeof keys, "%s,reply=u32", argv[2]);

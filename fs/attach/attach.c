@@ -20,7 +20,6 @@ static bool has_sys_admin(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {{0}, {0}};
-
     return syscall(SYS_capget, &header, data) == 0 && data[0].effective & 1u << CAP_SYS_ADMIN;
 }
 
@@ -30,7 +29,6 @@ static bool owns_mount_namespace(void)
     CLEANUP_CLOSE int mnt = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
     CLEANUP_CLOSE int user = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
     struct stat ours, owner;
-
     if (mnt < 0 || user < 0 || fstat(user, &ours) < 0)
         return true;
     CLEANUP_CLOSE int of_mnt = ioctl(mnt, NS_GET_USERNS);
@@ -76,7 +74,6 @@ static int set_text(int fs, const char *key, const char *text)
 static int set_number(int fs, const char *key, const char *format, uint64_t number)
 {
     char text[32];
-
     snprintf(text, sizeof text, format, number);
     return set_text(fs, key, text);
 }
@@ -91,7 +88,6 @@ static int make_fuse(const struct attach_options *o, int device)
 {
     CLEANUP_CLOSE int fs = fsopen("fuse", FSOPEN_CLOEXEC);
     unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-
     if (fs < 0 || set_text(fs, "source", o->source) < 0 || set_text(fs, "subtype", o->subtype) < 0 ||
         set_number(fs, "fd", "%" PRIu64, (uint64_t)device) < 0 || set_number(fs, "rootmode", "%" PRIo64, S_IFDIR) < 0 ||
         set_number(fs, "user_id", "%" PRIu64, o->uid) < 0 || set_number(fs, "group_id", "%" PRIu64, o->gid) < 0 ||
@@ -107,7 +103,6 @@ static int make_fuse(const struct attach_options *o, int device)
 static int minor_of(int dir, const char *name, unsigned *minor)
 {
     struct statx st;
-
     if (statx(dir, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, 0, &st) < 0)
         return -errno;
     *minor = st.stx_dev_minor;
@@ -118,7 +113,6 @@ static int mount_detached(const char *path, const struct attach_options *options
                           struct str *why)
 {
     CLEANUP_CLOSE int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-
     if (device < 0)
         return attach_fail(why, "open", "/dev/fuse", -errno, device_hint(-errno));
     CLEANUP_CLOSE int root = make_fuse(options, device);
@@ -133,7 +127,6 @@ static int mount_detached(const char *path, const struct attach_options *options
 int attach_mount(const char *path, const struct attach_options *options, struct attach_mount *made, struct str *why)
 {
     struct attach_mount_info info;
-
     *made = (struct attach_mount){.device = -1, .root = -1};
     if (attach_privileged())
         return mount_detached(path, options, made, why);
@@ -153,7 +146,6 @@ static int open_plain(int dir, const char *path)
     enum { FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
     CLEANUP_FREE char *copy = strdup(path);
     char *rest = copy, *name;
-
     if (!copy)
         return -ENOMEM;
     CLEANUP_CLOSE int at = openat(dir, path[0] == '/' ? "/" : ".", FLAGS);
@@ -172,7 +164,6 @@ static int open_plain(int dir, const char *path)
 static int put_on(int root, int dir, const char *path, const char *shown, struct str *why)
 {
     CLEANUP_CLOSE int place = open_plain(dir, path);
-
     if (place < 0)
         return attach_fail(why, "mount on", shown, place,
                            place == -ENOTDIR ? " (or a symlink stands on the way to it)" : "");
@@ -197,7 +188,6 @@ static int open_parent(const char *path, unsigned minor, const char **name)
     CLEANUP_FREE char *copy = strdup(path);
     char *slash = copy ? strrchr(copy, '/') : NULL;
     unsigned found;
-
     if (!slash)
         return copy ? -EINVAL : -ENOMEM;
     *name = path + (slash - copy) + 1;
@@ -213,7 +203,6 @@ int attach_unmount(const char *path, unsigned minor, bool lazy, struct str *why)
 {
     CLEANUP_STR struct str place = STR_INIT;
     const char *name;
-
     if (!attach_privileged())
         return fusermount_unmount(path, lazy, why);
     CLEANUP_CLOSE int parent = open_parent(path, minor, &name);
@@ -229,7 +218,6 @@ int attach_unmount(const char *path, unsigned minor, bool lazy, struct str *why)
 int attach_copy(const char *path, unsigned minor, struct str *why)
 {
     const char *name;
-
     CLEANUP_CLOSE int parent = open_parent(path, minor, &name);
     if (parent < 0)
         return attach_fail(why, "look at", path, parent, "");
@@ -240,7 +228,6 @@ int attach_copy(const char *path, unsigned minor, struct str *why)
 int attach_open(const char *path, unsigned minor, struct str *why)
 {
     unsigned found;
-
     CLEANUP_CLOSE int fd = open_plain(AT_FDCWD, path);
     int error = fd < 0 ? fd : minor_of(fd, "", &found);
     if (!error && minor && minor != found)
@@ -253,7 +240,6 @@ int attach_open(const char *path, unsigned minor, struct str *why)
 int attach_private_tmpfs(uint64_t bytes, uid_t uid, gid_t gid, int *fd)
 {
     CLEANUP_CLOSE int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
-
     if (fs < 0)
         return -errno;
     if (fsconfig(fs, FSCONFIG_SET_STRING, "source", "dealfs-ram", 0) < 0 ||
@@ -271,7 +257,6 @@ int attach_private_tmpfs(uint64_t bytes, uid_t uid, gid_t gid, int *fd)
 int attach_abort(unsigned minor)
 {
     char path[64];
-
     snprintf(path, sizeof path, "/sys/fs/fuse/connections/%u/abort", minor);
     CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write(fd, "1", 1) != 1)

@@ -84,7 +84,6 @@ static void write_field(struct str *out, const struct mount_config *config, cons
 {
     const void *value = field_member(config, f);
     const char *text;
-
     switch (f->kind) {
     case TEXT:
     case OPTIONAL_TEXT:
@@ -120,7 +119,6 @@ static int write_fields(const struct mount_config *config, struct str *text)
 int config_write(const struct mount_config *config)
 {
     CLEANUP_STR struct str text = STR_INIT, path = STR_INIT;
-
     str_addf(&path, "%s/config", config->state);
     if (write_fields(config, &text) || path.failed)
         return -ENOMEM;
@@ -130,7 +128,6 @@ int config_write(const struct mount_config *config)
 int config_seal(const struct mount_config *config, int *fd)
 {
     CLEANUP_STR struct str text = STR_INIT;
-
     if (write_fields(config, &text))
         return -ENOMEM;
     CLEANUP_CLOSE int memory = memfd_create("dealfs-config", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -146,7 +143,6 @@ static int read_text(char **to, char *text)
 {
     size_t n = strlen(text);
     long length = percent_decode(text, n);
-
     if (length < 0 || memchr(text, 0, (size_t)length))
         return -EBADMSG;
     free(*to);
@@ -159,7 +155,6 @@ static int read_field(struct mount_config *config, const struct field *f, char *
     static const uint64_t most[] = {[FLAG] = 1, [INT] = INT_MAX, [ID] = UINT32_MAX, [U64] = UINT64_MAX};
     void *value = field_member(config, f);
     uint64_t number;
-
     if (f->kind == TEXT || f->kind == OPTIONAL_TEXT)
         return read_text(value, text);
     if (number_parse(text, 0, most[f->kind], &number))
@@ -179,7 +174,6 @@ static int read_field(struct mount_config *config, const struct field *f, char *
 static int read_line(struct mount_config *config, char *line, uint64_t *seen)
 {
     char *equals = strchr(line, '=');
-
     if (!equals)
         return -EBADMSG;
     *equals = '\0';
@@ -194,7 +188,6 @@ static int read_line(struct mount_config *config, char *line, uint64_t *seen)
 static int read_lines(struct mount_config *config, char *text)
 {
     uint64_t seen = 0;
-
     for (char *line = text, *end; *line; line = end) {
         end = strchr(line, '\n');
         if (!end)
@@ -227,7 +220,6 @@ int config_read(const char *state, struct mount_config *config)
 {
     CLEANUP_STR struct str path = STR_INIT, text = STR_INIT;
     struct stat st;
-
     memset(config, 0, sizeof *config);
     str_addf(&path, "%s/config", state);
     if (path.failed)
@@ -243,7 +235,6 @@ int config_read(const char *state, struct mount_config *config)
 static int copy_sealed(int fd, struct str *text)
 {
     struct stat st;
-
     if (!file_is_sealed(fd) || fstat(fd, &st) < 0)
         return -EPERM;
     if (st.st_size <= 0 || st.st_size > MOST)
@@ -265,7 +256,6 @@ int config_parse(struct str *text, struct mount_config *config)
 int config_read_sealed(int fd, struct mount_config *config)
 {
     CLEANUP_STR struct str text = STR_INIT;
-
     memset(config, 0, sizeof *config);
     int error = copy_sealed(fd, &text);
     return error ? error : read_all(&text, config);
@@ -276,7 +266,6 @@ static int open_sealed(pid_t keeper)
 {
     char path[64];
     struct stat st;
-
     CLEANUP_CLOSE int pidfd = (int)syscall(SYS_pidfd_open, keeper, 0);
     if (pidfd < 0)
         return -errno;
@@ -294,14 +283,12 @@ static int open_sealed(pid_t keeper)
 int config_text_of(pid_t process, struct str *text)
 {
     CLEANUP_CLOSE int fd = open_sealed(process);
-
     return fd < 0 ? fd : copy_sealed(fd, text);
 }
 
 int config_of_keeper(pid_t keeper, const char *state, struct mount_config *config)
 {
     CLEANUP_STR struct str text = STR_INIT;
-
     memset(config, 0, sizeof *config);
     int error = config_text_of(keeper, &text);
     if (!error)
@@ -312,7 +299,6 @@ int config_of_keeper(pid_t keeper, const char *state, struct mount_config *confi
 void config_fini(struct mount_config *config)
 {
     int saved = errno;
-
     for (int i = 0; i < FIELDS; i++)
         if (fields[i].kind == TEXT || fields[i].kind == OPTIONAL_TEXT)
             free(*(char **)field_member(config, &fields[i]));

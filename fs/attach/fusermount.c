@@ -23,7 +23,6 @@ struct mount_helper {
 static _Noreturn void helper_execute(char *const argv[], int commfd, int messages)
 {
     char number[16];
-
     dup2(messages, STDERR_FILENO);
     dup2(messages, STDOUT_FILENO);
     snprintf(number, sizeof number, "%d", commfd);
@@ -39,7 +38,6 @@ static int helper_start(struct mount_helper *h, char *const argv[], struct str *
 {
     int pair[2] = {-1, -1}, pipe[2] = {-1, -1};
     bool ready = pipe2(pipe, O_CLOEXEC) == 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0;
-
     h->pid = ready ? fork() : -1;
     if (h->pid == 0)
         helper_execute(argv, pair[1], pipe[1]);
@@ -57,7 +55,6 @@ static int helper_start(struct mount_helper *h, char *const argv[], struct str *
 static int receive_fd(int socket, int *fd)
 {
     char byte;
-
     *fd = -1;
     ssize_t n = parcel_receive(socket, &byte, 1, fd, 1, NULL);
     return n < 0 ? (int)n : *fd < 0 ? -EPROTO : 0;
@@ -67,7 +64,6 @@ static int receive_fd(int socket, int *fd)
 static int helper_end(struct mount_helper *h, struct str *said)
 {
     int status = 0;
-
     file_read_fd(h->messages, 65536, said);
     close(h->messages);
     close(h->socket);
@@ -114,7 +110,6 @@ int fusermount_mount(const char *path, const struct attach_options *options, int
     CLEANUP_STR struct str list = STR_INIT, said = STR_INIT;
     struct mount_helper helper;
     int received = -1;
-
     str_addf(&list, "%s,nosuid,nodev,subtype=%s%s,fsname=", options->read_only ? "ro" : "rw", options->subtype,
              options->unchecked ? "" : ",default_permissions");
     add_escaped(&list, options->source);
@@ -145,7 +140,6 @@ int fusermount_unmount(const char *path, bool lazy, struct str *why)
     CLEANUP_STR struct str said = STR_INIT;
     struct mount_helper helper;
     char *argv[] = {(char *)"fusermount3", (char *)(lazy ? "-uz" : "-u"), (char *)"--", (char *)path, NULL};
-
     int error = helper_start(&helper, argv, why);
     if (error)
         return error;

@@ -25,7 +25,6 @@ static ssize_t await_reply(int socket, struct mounter_reply *reply, int got[MOUN
 {
     struct pollfd ready = {.fd = socket, .events = POLLIN};
     int n;
-
     do
         n = poll(&ready, 1, MOUNTER_SECONDS * 1000);
     while (n < 0 && errno == EINTR);
@@ -46,7 +45,6 @@ int mounter_ask(int mounter, const struct mounter_request *request, int given, s
                 int got[MOUNTER_FDS], struct str *why)
 {
     int ends[2], fds[MOUNTER_FDS] = {-1, -1};
-
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return -errno;
     CLEANUP_CLOSE int answer = ends[0];
@@ -75,6 +73,5 @@ int mounter_do(int mounter, enum mounter_verb verb, uint64_t bytes, struct str *
 {
     struct mounter_request request = {.verb = verb, .bytes = bytes};
     struct mounter_reply reply;
-
     return mounter_ask(mounter, &request, -1, &reply, NULL, why);
 }

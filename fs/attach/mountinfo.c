@@ -24,7 +24,6 @@ struct mount_line {
 void attach_unescape(char *text)
 {
     char *to = text;
-
     for (const char *from = text; *from; to++) {
         bool octal = from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && from[2] >= '0' && from[2] <= '7' &&
                      from[3] >= '0' && from[3] <= '7';
@@ -44,7 +43,6 @@ static unsigned option_id(const char *options, const char *key)
 {
     const char *found = options ? strstr(options, key) : NULL;
     unsigned id;
-
     return found && sscanf(found + strlen(key), "%u", &id) == 1 ? id : (unsigned)-1;
 }
 
@@ -52,7 +50,6 @@ static bool line_parse(char *text, struct mount_line *l)
 {
     char *rest = text, *id = next_word(&rest), *parent = next_word(&rest), *device = next_word(&rest), *word;
     struct attach_mount_info *info = &l->info;
-
     l->root = next_word(&rest);
     l->path = next_word(&rest);
     if (!l->path || sscanf(id, "%u", &l->id) != 1 || sscanf(parent, "%u", &l->parent) != 1 ||
@@ -78,7 +75,6 @@ static int each_line(int (*each)(void *user, const struct mount_line *l), void *
     CLEANUP_STR struct str table = STR_INIT;
     struct mount_line l;
     int error = file_read(AT_FDCWD, "/proc/self/mountinfo", TABLE_MOST, &table);
-
     for (char *rest = table.data, *text; !error && (text = strsep(&rest, "\n"));)
         if (line_parse(text, &l))
             error = each(user, &l);
@@ -96,7 +92,6 @@ struct find_mount {
 static int find_line(void *user, const struct mount_line *l)
 {
     struct find_mount *f = user;
-
     if (strcmp(l->path, f->path) != 0 || (f->found.source && l->parent != f->id))
         return 0;
     free(f->found.source);
@@ -110,7 +105,6 @@ int attach_find(const char *path, struct attach_mount_info *info)
 {
     struct find_mount f = {.path = path};
     int error = each_line(find_line, &f);
-
     if (!error && f.found.source) {
         *info = f.found;
         return 0;
@@ -123,7 +117,6 @@ static int mount_id(int fd, unsigned *id)
 {
     CLEANUP_STR struct str text = STR_INIT;
     char path[64];
-
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
     int error = file_read(AT_FDCWD, path, 1 << 16, &text);
     const char *found = error ? NULL : strstr(text.data, "mnt_id:");
@@ -138,7 +131,6 @@ struct identify_mount {
 static int identify_line(void *user, const struct mount_line *l)
 {
     const struct identify_mount *i = user;
-
     if (l->id != i->id)
         return 0;
     str_addf(i->out, "%s of %d, %s, %s", l->info.type, (int)l->info.uid, l->info.source, l->root);
@@ -150,7 +142,6 @@ int attach_identify(int fd, struct str *out)
     struct identify_mount i = {.out = out};
     struct stat st;
     int error = fstat(fd, &st) < 0 ? -errno : mount_id(fd, &i.id);
-
     if (error)
         return error;
     int found = each_line(identify_line, &i);
@@ -169,7 +160,6 @@ struct each_mount {
 static int give_line(void *user, const struct mount_line *l)
 {
     const struct each_mount *e = user;
-
     return e->type && strcmp(l->info.type, e->type) != 0 ? 0 : e->each(e->user, l->path, &l->info);
 }
 

@@ -62,7 +62,6 @@ struct network_search {
 static int search_device(void *user, const char *path, const struct attach_mount_info *info)
 {
     struct network_search *s = user;
-
     (void)path;
     if (makedev(info->major, info->minor) != s->device)
         return 0;

@@ -26,7 +26,6 @@ static void set_readahead(unsigned minor, uint64_t bytes)
 {
     char path[64], kibibytes[24];
     int n = snprintf(kibibytes, sizeof kibibytes, "%" PRIu64 "\n", bytes >> 10);
-
     snprintf(path, sizeof path, "/sys/class/bdi/0:%u/read_ahead_kb", minor);
     CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd >= 0)
@@ -37,7 +36,6 @@ static void set_readahead(unsigned minor, uint64_t bytes)
 static int await_child(pid_t child, int seconds, int *status)
 {
     struct process p;
-
     if (process_watch(child, &p))
         return -ECHILD;
     bool ended = poll(&(struct pollfd){.fd = p.pidfd, .events = POLLIN}, 1, seconds * 1000) > 0;
@@ -54,7 +52,6 @@ static int nest_as_user(const struct pair *p, int data, int control, struct str 
     enum { NEST_S = 20 };
     CLEANUP_STR struct str ignored = STR_INIT;
     int status = 0;
-
     if (p->uid == geteuid())
         return attach_nest(control, data, why);
     pid_t child = fork();
@@ -75,7 +72,6 @@ static int nest_as_user(const struct pair *p, int data, int control, struct str 
 int pair_put(const struct pair *p, int data, int control, struct str *why)
 {
     CLEANUP_STR struct str ignored = STR_INIT;
-
     set_readahead(p->data_minor, p->readahead);
     set_readahead(p->control_minor, READAHEAD_MOST); /* decoded images are as large as files */
     if (data < 0)
@@ -92,7 +88,6 @@ int pair_put(const struct pair *p, int data, int control, struct str *why)
 static bool is_ours(const struct pair *p, const char *path, unsigned minor)
 {
     struct attach_mount_info info = {0};
-
     if (!minor || attach_find(path, &info))
         return false;
     bool ours = strncmp(info.type, "fuse.dealfs", strlen("fuse.dealfs")) == 0 || strcmp(info.type, "fuse") == 0;
@@ -104,7 +99,6 @@ static bool is_ours(const struct pair *p, const char *path, unsigned minor)
 static int take_one(const struct pair *p, const char *path, unsigned minor)
 {
     CLEANUP_STR struct str why = STR_INIT;
-
     int error = is_ours(p, path, minor) ? attach_unmount(path, minor, true, &why) : 0;
     if (error)
         log_error("%s", why.data ? why.data : "unmount: out of memory");

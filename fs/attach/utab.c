@@ -37,7 +37,6 @@ static bool has_notes(void)
 static void await_mount(pid_t child)
 {
     struct process p;
-
     if (process_watch(child, &p) == 0) {
         struct pollfd done = {.fd = p.pidfd, .events = POLLIN};
         if (poll(&done, 1, WAIT_MS) == 0)
@@ -51,7 +50,6 @@ static int lock_notes(void)
 {
     CLEANUP_CLOSE int lock = open(utab_lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
     uint64_t deadline = clock_now() + WAIT_MS * MILLISECOND;
-
     while (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK || clock_now() > deadline)
             return -1;
@@ -65,7 +63,6 @@ void utab_note(const char *source, const char *mountpoint)
     char *argv[] = {"mount",    "-i", "-f",           "--no-canonicalize", "-t", "fuse.dealfs", "-o",
                     "x-dealfs", "--", (char *)source, (char *)mountpoint,  NULL};
     pid_t child;
-
     if (has_notes() && posix_spawnp(&child, argv[0], NULL, NULL, argv, environ) == 0)
         await_mount(child);
 }
@@ -73,7 +70,6 @@ void utab_note(const char *source, const char *mountpoint)
 static bool is_note(const char *line, const char *mountpoint)
 {
     const char *target = strstr(line, "TARGET=");
-
     if (!target || !strstr(line, "OPTS=x-dealfs"))
         return false;
     target += strlen("TARGET=");
@@ -86,7 +82,6 @@ static bool is_note(const char *line, const char *mountpoint)
 static bool is_mounted(const char *path)
 {
     struct attach_mount_info info;
-
     if (attach_find(path, &info))
         return false;
     free(info.source);
@@ -97,7 +92,6 @@ void utab_forget(const char *mountpoint)
 {
     CLEANUP_CLOSE int lock = has_notes() ? lock_notes() : -1;
     CLEANUP_STR struct str text = STR_INIT, left = STR_INIT;
-
     if (lock < 0 || is_mounted(mountpoint) || file_read(AT_FDCWD, utab, UTAB_MOST, &text) || text.length == 0)
         return;
     for (char *rest = text.data, *line; (line = strsep(&rest, "\n"));)

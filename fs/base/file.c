@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 enum { READ_BYTES = 64 << 10, COPY_BYTES = 1 << 20 };
 enum { SEALS = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL };
@@ -107,11 +108,19 @@ static int settle_beside(int dir, int fd, const char *name, const char *path, in
 
 int file_write_atomic(int dir, const char *path, const void *bytes, size_t n, mode_t mode)
 {
+    const struct iovec part = {(void *)bytes, n};
+    return file_write_atomic_parts(dir, path, &part, 1, mode);
+}
+
+int file_write_atomic_parts(int dir, const char *path, const struct iovec *part, int parts, mode_t mode)
+{
     char name[PATH_MAX];
     CLEANUP_CLOSE int fd = open_beside(dir, path, name);
+    int error = 0;
     if (fd < 0)
         return fd;
-    int error = file_write_all(fd, bytes, n);
+    for (int i = 0; i < parts && !error; i++)
+        error = file_write_all(fd, part[i].iov_base, part[i].iov_len);
     if (!error && fchmod(fd, mode))
         error = -errno;
     return settle_beside(dir, fd, name, path, error);

@@ -14,6 +14,8 @@ int file_read_fd(int fd, size_t most, struct str *out);
 
 /* All or nothing: a temporary beside it, fsync, rename. */
 int file_write_atomic(int dir, const char *path, const void *bytes, size_t n, mode_t mode);
+struct iovec;
+int file_write_atomic_parts(int dir, const char *path, const struct iovec *part, int parts, mode_t mode);
 int file_write_all(int fd, const void *bytes, size_t n); /* 0 or -errno; EINTR and short writes handled */
 
 /* From where each is, to the end; -EFBIG where that is further than `most` bytes, of which about as many are

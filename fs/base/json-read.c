@@ -47,7 +47,6 @@ static void add_utf8(struct str *out, uint32_t code)
     /* The writer escapes no character above 0x7f: below 0x100 this is a byte that was not UTF-8. */
     int more = code < 0x100 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
     char text[4] = {(char)(lead[more] | code >> 6 * more)};
-
     for (int i = 1; i <= more; i++)
         text[i] = (char)(0x80 | (code >> 6 * (more - i) & 0x3f));
     str_add(out, text, (size_t)more + 1);

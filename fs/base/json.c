@@ -21,7 +21,6 @@ static void add_quoted(struct str *out, const char *value)
 {
     const unsigned char *p = (const unsigned char *)value;
     size_t n = strlen(value);
-
     str_add(out, "\"", 1);
     while (n > 0) {
         size_t plain = 0, length;
@@ -73,7 +72,6 @@ static bool join_lines(struct json *j)
 {
     size_t blanks = (size_t)j->depth * INDENT, to = j->innermost, end = j->out->length, lines = 0;
     char *text = j->out->data;
-
     if (!j->indent || j->innermost == 0 || j->out->failed)
         return false;
     for (size_t at = to; at < end; at++)
@@ -93,7 +91,6 @@ static bool join_lines(struct json *j)
 static void end_group(struct json *j, const char *bracket)
 {
     bool joined = join_lines(j);
-
     j->depth--;
     if (!joined)
         new_line(j);
@@ -135,6 +132,12 @@ void json_uint(struct json *j, const char *key, uint64_t value)
 {
     begin_value(j, key);
     str_addf(j->out, "%llu", (unsigned long long)value);
+}
+
+void json_uint_list(struct json *j, const struct json_number *numbers, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        json_uint(j, numbers[i].key, numbers[i].value);
 }
 
 void json_int(struct json *j, const char *key, int64_t value)

@@ -25,6 +25,15 @@ void json_begin_array(struct json *j, const char *key);
 void json_end_array(struct json *j);
 void json_string(struct json *j, const char *key, const char *value); /* NULL value: null */
 void json_uint(struct json *j, const char *key, uint64_t value);
+/* Several: json_uints(j, {"files", files}, {"bytes", bytes}). */
+#define json_uints(j, ...)                                                                                             \
+    json_uint_list(j, (const struct json_number[]){__VA_ARGS__},                                                       \
+                   sizeof((const struct json_number[]){__VA_ARGS__}) / sizeof(struct json_number))
+struct json_number {
+    const char *key;
+    uint64_t value;
+};
+void json_uint_list(struct json *j, const struct json_number *numbers, size_t n);
 void json_int(struct json *j, const char *key, int64_t value);
 void json_fixed(struct json *j, const char *key, double value, int decimals);
 void json_bool(struct json *j, const char *key, bool value);

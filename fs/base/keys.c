@@ -10,7 +10,6 @@ static unsigned word_distance(const char *a, size_t a_length, const char *b)
     enum { MOST = 32 };
     size_t b_length = strlen(b);
     unsigned row[MOST + 1];
-
     if (a_length > MOST || b_length > MOST)
         return MOST;
     for (size_t j = 0; j <= b_length; j++)
@@ -31,7 +30,6 @@ static unsigned word_distance(const char *a, size_t a_length, const char *b)
 void nearest_try(struct nearest *best, const char *given, size_t length, const char *known)
 {
     unsigned distance = word_distance(given, length, known);
-
     if (!best->word || distance < best->distance)
         *best = (struct nearest){known, distance};
 }
@@ -39,7 +37,6 @@ void nearest_try(struct nearest *best, const char *given, size_t length, const c
 void str_add_backquoted(struct str *text, const char *word, size_t n)
 {
     enum { SHOWN = 64 };
-
     str_adds(text, "`");
     str_add_printable(text, word, n < SHOWN ? n : SHOWN);
     str_adds(text, n > SHOWN ? "…`" : "`");
@@ -48,7 +45,6 @@ void str_add_backquoted(struct str *text, const char *word, size_t n)
 static int refuse_key(const struct key *keys, const char *what, const char *name, size_t n, struct str *why)
 {
     struct nearest best = {0};
-
     str_adds(why, "unknown key ");
     str_add_backquoted(why, name, n);
     str_addf(why, " for `%s`", what);
@@ -105,7 +101,6 @@ static int take_pair(const struct key *keys, const char *what, char *text, size_
                      struct str *why)
 {
     char *equals = memchr(text, '=', n);
-
     if (!equals || equals == text) {
         str_add_backquoted(why, text, n);
         str_adds(why, " is not of the form key=value");
@@ -155,7 +150,6 @@ int keys_parse(const struct key *keys, const char *what, char *text, size_t n, c
 void keys_add_usage(const struct key *keys, size_t indent, size_t width, struct str *text)
 {
     size_t column = indent;
-
     for (const struct key *key = keys; key->name; key++) {
         const char *value = key->choices ? key->choices : key->value;
         size_t n = strlen(key->name) + 1 + strlen(value) + (key->required ? 0 : 2);
@@ -171,7 +165,6 @@ void keys_add_usage(const struct key *keys, size_t indent, size_t width, struct 
 void keys_add_help(const struct key *keys, struct str *text)
 {
     enum { COLUMN = 36 };
-
     for (const struct key *key = keys; key->name; key++) {
         size_t from = text->length;
         str_addf(text, "  %s=%s", key->name, key->choices ? key->choices : key->value);

@@ -27,6 +27,8 @@ fs_base_libbase_a_SOURCES = \
 	fs/base/parcel.h \
 	fs/base/process.c \
 	fs/base/process.h \
+	fs/base/scratch.c \
+	fs/base/scratch.h \
 	fs/base/size.c \
 	fs/base/size.h \
 	fs/base/str.c \

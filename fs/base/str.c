@@ -90,6 +90,13 @@ int str_no_memory(struct str *why)
     return -ENOMEM;
 }
 
+int str_keep(char **to, char *text)
+{
+    free(*to);
+    *to = text;
+    return text ? 0 : -ENOMEM;
+}
+
 char *str_steal(struct str *s)
 {
     str_add(s, "", 0);

@@ -29,6 +29,8 @@ void str_addv(struct str *s, const char *format, va_list args);
 int str_no_memory(struct str *why); /* for a reason that a user is told: says so, and returns -ENOMEM */
 char *str_steal(struct str *s);     /* the caller frees; "" when empty, NULL when failed */
 
+int str_keep(char **to, char *text); /* `text` takes the place of another one, which is freed; NULL: -ENOMEM */
+
 /* Percent-coding, used by the control protocol and the mount's configuration file. Decoding works in place and
  * returns the new length (where it is shorter, followed by a NUL), or -EINVAL for a bad escape and nothing changed.
  * Encoding leaves A-Za-z0-9 and ._-/:+@ as they are. */

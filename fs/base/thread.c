@@ -66,7 +66,6 @@ unsigned processors_count(void)
     for (int room = CPU_SETSIZE; room <= PROCESSORS_MOST; room *= 2) {
         CLEANUP_FREE cpu_set_t *set = CPU_ALLOC((size_t)room);
         size_t n = CPU_ALLOC_SIZE((size_t)room);
-
         if (set && sched_getaffinity(0, n, set) == 0) {
             int count = CPU_COUNT_S(n, set);
             return count > 0 ? (unsigned)count : 1;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---- open and close ---- */
+/* --- open and close --- */
 
 int catalog_open_memory(const void *bytes, size_t n, struct catalog **catalog)
 {
@@ -61,7 +61,7 @@ void catalog_close(struct catalog *c)
     errno = saved;
 }
 
-/* ---- the whole ---- */
+/* --- the whole --- */
 
 uint64_t catalog_directories(const struct catalog *c)
 {
@@ -113,7 +113,7 @@ const struct catalog_notes *catalog_notes(const struct catalog *c)
     return &c->header->notes;
 }
 
-/* ---- files ---- */
+/* --- files --- */
 
 struct catalog_file catalog_file(const struct catalog *c, uint32_t file)
 {
@@ -186,12 +186,12 @@ struct digest catalog_file_version(const struct catalog *c, uint32_t file)
     return hash128(&identity, sizeof identity, (uint64_t)c->version[file]);
 }
 
-/* ---- any inode ---- */
+/* --- any inode --- */
 
 /* Which record an inode has. */
-enum kind { NONE, DIRECTORY, REGULAR, LINK };
+enum inode_kind { NONE, DIRECTORY, REGULAR, LINK };
 
-static enum kind kind_of(const struct catalog *c, uint64_t ino)
+static enum inode_kind kind_of(const struct catalog *c, uint64_t ino)
 {
     if (ino < CATALOG_ROOT || ino > catalog_inodes(c))
         return NONE;
@@ -282,7 +282,7 @@ long catalog_path(const struct catalog *c, uint64_t ino, char *buffer, size_t n)
     return (long)length;
 }
 
-/* ---- stat ---- */
+/* --- stat --- */
 
 enum {
     BLOCK = 512,
@@ -323,7 +323,7 @@ bool catalog_is_public(const struct catalog *c)
 int catalog_stat(const struct catalog *c, uint64_t ino, struct stat *st)
 {
     static const mode_t type[] = {[DIRECTORY] = S_IFDIR, [REGULAR] = S_IFREG, [LINK] = S_IFLNK};
-    enum kind kind = kind_of(c, ino);
+    enum inode_kind kind = kind_of(c, ino);
     if (kind == NONE)
         return -ENOENT;
     struct common common = common_of(c, ino);

@@ -13,7 +13,6 @@ enum { MEMORY_MOST = 256 << 20 };
 int copy_make(int state, uint64_t bytes, int *copy)
 {
     static const char name[] = "catalog.copy";
-
     if (bytes <= MEMORY_MOST) {
         *copy = memfd_create("dealfs-catalog", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         return *copy < 0 ? -errno : 0;
@@ -27,9 +26,11 @@ int copy_make(int state, uint64_t bytes, int *copy)
     return 0;
 }
 
+/* A file on a tmpfs also has seals, and the first refuses all others. */
 static int seal_memory(int copy)
 {
-    return fcntl(copy, F_GET_SEALS) >= 0 ? file_seal(copy) : 0;
+    int seals = fcntl(copy, F_GET_SEALS);
+    return seals >= 0 && !(seals & F_SEAL_SEAL) ? file_seal(copy) : 0;
 }
 
 /* What was copied is what is checked: the file may change under our eyes, or be replaced by one without end, while root
@@ -37,7 +38,6 @@ static int seal_memory(int copy)
 int copy_fill(int copy, int from, uint64_t most)
 {
     struct catalog *catalog;
-
     if (ftruncate(copy, 0) < 0 || lseek(copy, 0, SEEK_SET) < 0)
         return -errno;
     int error = file_copy(from, copy, most);
@@ -54,7 +54,6 @@ int copy_derive(int copy, const struct derived *derived)
     CLEANUP_CLOSE int from = memfd_create("dealfs-derived", MFD_CLOEXEC);
     CLEANUP_FREE void *bytes = NULL;
     size_t length;
-
     int error = from < 0 ? -errno : derived_catalog(derived, &bytes, &length);
     if (!error)
         error = file_write_all(from, bytes, length);
@@ -66,7 +65,6 @@ int copy_derive(int copy, const struct derived *derived)
 int copy_fill_derived(int copy, int from, uint64_t most)
 {
     struct derived *derived;
-
     if (ftruncate(copy, 0) < 0 || lseek(copy, 0, SEEK_SET) < 0)
         return -errno;
     int error = file_copy(from, copy, most);

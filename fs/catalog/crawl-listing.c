@@ -41,7 +41,7 @@ static void note_error(struct crawl_listing *l, int error)
     atomic_compare_exchange_strong(&l->error, &none, error);
 }
 
-/* ---- one entry ---- */
+/* --- one entry --- */
 
 static int look_at_link(const struct crawl *c, struct chunk *chunk, struct scan_entry *e)
 {
@@ -147,7 +147,7 @@ static void look_at_all(struct crawl_worker *w, struct chunk *chunk)
     atomic_fetch_add(&c->bytes, bytes);
 }
 
-/* ---- the end of a listing ---- */
+/* --- the end of a listing --- */
 
 static void listing_free(struct crawl_listing *l)
 {
@@ -211,11 +211,11 @@ static void listing_finish(struct crawl_worker *w, struct crawl_listing *l)
     if (l->failed && !n->parent)
         crawl_fail(c, error, "read the source: %s", strerror(-error));
     else if (error)
-        visit_unreadable(c, n, error);
+        branch_unreadable(c, n, error);
     error = l->failed ? 0 : make_branch(l, c->old);
     if (error)
         crawl_fail(c, error, "scan: %s", strerror(-error));
-    visit_keep(c, n, l->fd);
+    branch_keep(c, n, l->fd);
     l->fd = -1;
     listing_free(l);
     crawl_push_children(c, n);
@@ -234,7 +234,7 @@ static void chunk_run(struct crawl_worker *w, struct crawl_job *job)
     listing_drop(w, chunk->listing);
 }
 
-/* ---- reading ---- */
+/* --- reading --- */
 
 static struct chunk *chunk_make(struct crawl_listing *l, const char *raw, size_t n)
 {

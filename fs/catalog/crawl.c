@@ -41,7 +41,7 @@ void crawl_fail(struct crawl *c, int error, const char *format, ...)
     va_end(args);
 }
 
-/* ---- queue; all with the lock held unless they take it ---- */
+/* --- queue; all with the lock held unless they take it --- */
 
 static void wake_workers(struct crawl *c, uint64_t n)
 {
@@ -123,7 +123,7 @@ static void *worker_main(void *arg)
         if (job)
             job->run(w, job);
         for (unsigned i = 0; i < branches; i++)
-            visit_branch(w, batch[i]);
+            c->visit(w, batch[i]);
         pthread_mutex_lock(&c->lock);
         c->outstanding -= job ? 1 : branches;
         if (c->outstanding == 0) {
@@ -135,7 +135,7 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* ---- the thread that called ---- */
+/* --- the thread that called --- */
 
 struct scan_progress crawl_progress(struct crawl *c)
 {

@@ -29,6 +29,7 @@ struct crawl {
     int64_t scanned; /* when this scan began */
     uint64_t delay;  /* of every look, for tests: milliseconds */
     struct attributes *attributes;
+    void (*visit)(struct crawl_worker *w, struct branch *n);
 
     pthread_mutex_t lock;
     pthread_cond_t work; /* something was queued, or all is done, or the crawl stops */
@@ -65,13 +66,19 @@ void crawl_push_children(struct crawl *c, struct branch *n);
 void crawl_push_job(struct crawl *c, struct crawl_job *job);
 void crawl_fail(struct crawl *c, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* crawl-branch.c. */
+bool branch_is_fatal(int error); /* to the whole scan */
+void branch_fail(struct crawl *c, const struct branch *n, int error);
+void branch_unreadable(struct crawl *c, struct branch *n, int error); /* in part or as a whole: said, counted */
+int branch_open(struct crawl *c, const struct branch *n, int flags);
+int branch_open_path(const struct crawl *c, const struct branch *n, int flags); /* from the source's root down */
+/* Hold the directory open for its children if that is affordable; takes fd over. */
+void branch_keep(struct crawl *c, struct branch *n, int fd);
+void branch_release_parent(struct crawl *c, struct branch *n); /* which it needs open no more */
+void branch_leave(struct crawl *c, struct branch *n);          /* undoes what visit.c took over from before */
+
 /* visit.c: one directory, as far as it can be done at once. */
 void visit_branch(struct crawl_worker *w, struct branch *n);
-/* The same directory once more, by a descriptor of it, which is taken over: its names are not what was taken over. */
-void visit_anew(struct crawl_worker *w, struct branch *n, int fd);
-void visit_unreadable(struct crawl *c, struct branch *n, int error); /* in part or as a whole: said, counted */
-/* Hold the directory open for its children if that is affordable; takes fd over. */
-void visit_keep(struct crawl *c, struct branch *n, int fd);
 
 /* crawl-listing.c: read a directory; takes fd over. */
 void listing_start(struct crawl_worker *w, struct branch *n, int fd);

@@ -38,7 +38,6 @@ static size_t catalog_at(uint64_t files)
 static struct digest checksum_of(const void *bytes, size_t length)
 {
     struct derived_header header = *(const struct derived_header *)bytes;
-
     header.checksum = (struct digest){0};
     return hash128((const char *)bytes + sizeof header, length - sizeof header, hash64(&header, sizeof header, 0));
 }
@@ -49,7 +48,6 @@ static uint64_t key_of(const struct catalog *c, uint32_t file)
 {
     struct digest version = catalog_file_version(c, file);
     uint64_t key;
-
     memcpy(&key, version.byte, sizeof key);
     return key;
 }
@@ -58,7 +56,6 @@ int derived_create(int catalog, const struct derived_terms *terms, struct derive
 {
     struct derived *d = calloc(1, sizeof *d);
     struct catalog *original;
-
     int error = d ? catalog_open_fd(catalog, &original) : -ENOMEM;
     if (error) {
         free(d);
@@ -83,7 +80,6 @@ static int derived_check(struct derived *d)
 {
     const struct derived_header *header = d->map;
     struct catalog *original;
-
     if (d->length < records_at() || memcmp(header->magic, DERIVED_MAGIC, sizeof header->magic) != 0 ||
         header->version != DERIVED_VERSION || header->endian != FORMAT_ENDIAN || header->length != d->length ||
         header->files > FORMAT_COUNT_MOST || catalog_at(header->files) > d->length)
@@ -107,7 +103,6 @@ int derived_open(int fd, struct derived **derived)
 {
     struct derived *d = calloc(1, sizeof *d);
     struct stat st;
-
     if (!d)
         return -ENOMEM;
     int error = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) && st.st_size > 0 ? 0 : -EBADMSG;
@@ -155,7 +150,6 @@ void derived_keep_in(struct derived *d, struct derived_record *memory, bool copi
 static int by_key(const void *a, const void *b)
 {
     uint64_t x = (*(const struct derived_record *const *)a)->key, y = (*(const struct derived_record *const *)b)->key;
-
     return x < y ? -1 : x > y;
 }
 
@@ -163,7 +157,6 @@ static int by_key(const void *a, const void *b)
 static const struct derived_record **sort_records(const struct derived *d, const struct derived *old)
 {
     const struct derived_record **sorted = NULL;
-
     if (old && memcmp(&d->terms, &old->terms, sizeof d->terms) == 0)
         sorted = malloc(((size_t)old->files + 1) * sizeof *sorted);
     for (uint32_t i = 0; sorted && i < old->files; i++)
@@ -177,7 +170,6 @@ uint32_t derived_adopt(struct derived *d, const struct derived *old, uint32_t mo
 {
     CLEANUP_FREE const struct derived_record **sorted = sort_records(d, old);
     uint32_t unknown = 0;
-
     for (uint32_t file = 0; file < d->files; file++) {
         const struct derived_record *key = &d->record[file];
         const struct derived_record **found = sorted ? bsearch(&key, sorted, old->files, sizeof *sorted, by_key) : NULL;
@@ -203,7 +195,6 @@ int derived_write(const struct derived *d, int directory, const char *name)
                                     .files = d->files,
                                     .length = length,
                                     .terms = d->terms};
-
     if (!bytes)
         return -ENOMEM;
     memcpy(bytes, &header, sizeof header);
@@ -217,7 +208,6 @@ int derived_write(const struct derived *d, int directory, const char *name)
 int derived_write_original(const struct derived *d, const char *path)
 {
     const struct format_header *header = d->original->header;
-
     return file_write_atomic(AT_FDCWD, path, header, header->length, 0600);
 }
 
@@ -235,7 +225,6 @@ void derived_put(const struct derived *d, uint32_t file, void *bytes)
     struct format_file *f = (void *)((char *)bytes + header->section[PART_FILES].offset);
     struct format_seen *seen = (void *)((char *)bytes + header->section[PART_SEEN].offset);
     int64_t *version = (void *)((char *)bytes + header->section[PART_VERSIONS].offset);
-
     if (record->outcome > DERIVED_MADE)
         return;
     f[file].size = record->outcome == DERIVED_MADE ? record->size : 0;
@@ -249,7 +238,6 @@ int derived_catalog(const struct derived *d, void **bytes, size_t *length)
     size_t n = d->original->header->length;
     char *copy = malloc(n);
     struct format_header *header = (void *)copy;
-
     if (!copy)
         return -ENOMEM;
     memcpy(copy, d->original->header, n);

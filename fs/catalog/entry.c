@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sort ---- */
+/* --- sort --- */
 
 /* Names of one directory often begin alike (val_00001.jpg, val_00002.jpg): what all share is skipped, and the next 8
  * bytes as a number decide nearly every comparison. */
@@ -65,7 +65,7 @@ int entries_sort(struct scan_entry **list, size_t *count)
     return 0;
 }
 
-/* ---- pack ---- */
+/* --- pack --- */
 
 struct sums {
     size_t directories, files, links, bytes;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/xattr.h>
 
-/* ---- ACLs ---- */
+/* --- aCLs --- */
 
 /* system.posix_acl_access, little-endian: a version, and entries. */
 enum { ACL_VERSION = 2, ACL_USER = 2, ACL_GROUP_OBJ = 4, ACL_GROUP = 8, ACL_MASK = 16, ACL_ENTRIES = 8191 };
@@ -61,7 +61,7 @@ void state_limit_mode(int fd, const char *name, struct stat *st)
         st->st_mode = acl_limit(&acl, ((size_t)bytes - sizeof acl.version) / sizeof acl.entry[0], st->st_mode);
 }
 
-/* ---- stat ---- */
+/* --- stat --- */
 
 int state_look(int fd, const char *name, int flags, struct stat *st)
 {

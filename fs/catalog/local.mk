@@ -7,6 +7,7 @@ fs_catalog_libcatalog_a_SOURCES = \
 	fs/catalog/copy.h \
 	fs/catalog/crawl-listing.c \
 	fs/catalog/crawl.c \
+	fs/catalog/crawl-branch.c \
 	fs/catalog/crawl.h \
 	fs/catalog/cut.c \
 	fs/catalog/cut.h \
@@ -24,10 +25,12 @@ fs_catalog_libcatalog_a_SOURCES = \
 	fs/catalog/lookup.c \
 	fs/catalog/portion.c \
 	fs/catalog/recheck.c \
+	fs/catalog/record.h \
 	fs/catalog/samples-file.c \
 	fs/catalog/samples-imagefolder.c \
 	fs/catalog/samples-list.h \
 	fs/catalog/samples-paths.c \
+	fs/catalog/samples-records.c \
 	fs/catalog/samples-table.c \
 	fs/catalog/samples-text.c \
 	fs/catalog/samples.c \

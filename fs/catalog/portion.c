@@ -132,7 +132,7 @@ int scan_portion(int source_fd, const char *path, const struct scan_options *opt
     return error;
 }
 
-/* ---- what the node that scans makes of them ---- */
+/* --- what the node that scans makes of them --- */
 
 /* The next portion's files are marked but for those that it names; false: it makes no sense. */
 static bool mark_portion(const char **at, const char *end, const struct catalog *c, uint8_t *looked)

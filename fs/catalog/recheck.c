@@ -48,7 +48,7 @@ bool recheck_is_due(const struct crawl *c, const struct branch *n)
     return false;
 }
 
-/* ---- one batch ---- */
+/* --- one batch --- */
 
 static int look_at_file(struct crawl_worker *w, struct recheck *r, uint32_t i)
 {
@@ -100,7 +100,7 @@ static void look_at_batch(struct crawl_worker *w, struct recheck *r, uint32_t fr
     atomic_fetch_add(&c->bytes, bytes);
 }
 
-/* ---- the end ---- */
+/* --- the end --- */
 
 static void recheck_free(struct recheck *r)
 {
@@ -123,6 +123,23 @@ static void use_records(struct crawl *c, struct recheck *r)
     atomic_store(&c->changed, true);
 }
 
+/* The directory is listed after all: its names are not what was taken over. */
+static void list_again(struct crawl_worker *w, struct branch *n, int fd)
+{
+    branch_leave(w->crawl, n);
+    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = again < 0 ? -errno : 0;
+    close(fd);
+    if (!error) {
+        listing_start(w, n, again);
+    } else if (branch_is_fatal(error)) {
+        branch_fail(w->crawl, n, error);
+    } else {
+        branch_unreadable(w->crawl, n, error);
+        atomic_fetch_add(&w->crawl->directories, 1);
+    }
+}
+
 static void recheck_finish(struct crawl_worker *w, struct recheck *r)
 {
     struct crawl *c = w->crawl;
@@ -137,12 +154,12 @@ static void recheck_finish(struct crawl_worker *w, struct recheck *r)
         atomic_fetch_sub(&c->files, atomic_load(&r->files));
         atomic_fetch_sub(&c->bytes, atomic_load(&r->bytes));
         recheck_free(r);
-        visit_anew(w, n, fd);
+        list_again(w, n, fd);
         return;
     }
     use_records(c, r);
     recheck_free(r);
-    visit_keep(c, n, fd);
+    branch_keep(c, n, fd);
     crawl_push_children(c, n);
 }
 
@@ -159,7 +176,7 @@ static void batch_run(struct crawl_worker *w, struct crawl_job *job)
     recheck_drop(w, batch->recheck);
 }
 
-/* ---- the begin ---- */
+/* --- the begin --- */
 
 static struct recheck *recheck_make(struct branch *n, int fd, uint32_t batches)
 {

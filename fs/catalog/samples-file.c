@@ -1,5 +1,5 @@
-/* A sample list as a file, described in FORMAT: a header and the numbers of the files. It is mapped, not read, so that
- * a list that was kept costs the server page cache and not memory. */
+/* A sample list as a file, described in FORMAT: a header, then the numbers of the files, or the records. It is mapped,
+ * not read, so that a list that was kept costs the server page cache and not memory. */
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/catalog/samples-list.h"
@@ -7,9 +7,10 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #define LIST_MAGIC "DEALFSSL"
-enum { LIST_VERSION = 1, LIST_ENDIAN = 0x01020304 };
+enum { LIST_VERSION = 2, LIST_ENDIAN = 0x01020304 };
 
 struct list_header {
     char magic[8];
@@ -18,76 +19,122 @@ struct list_header {
     uint64_t changed; /* the version of what the name stands for */
     struct digest catalog;
     struct digest checksum;
+    uint32_t records; /* enum: what follows */
+    uint32_t zero;
+    union {
+        struct record_traits traits;
+        struct digest of; /* of costs: the list that they are of */
+    };
 };
-_Static_assert(sizeof(struct list_header) == 64, "list header");
+enum { LIST_FILES, LIST_RECORDS, LIST_COSTS };
+_Static_assert(sizeof(struct list_header) == SAMPLES_HEADER, "list header");
 
-static struct digest list_checksum(struct list_header header, const uint32_t *file)
+static struct digest list_checksum(struct list_header header, const void *content, size_t n)
 {
     memset(&header.checksum, 0, sizeof header.checksum);
-    return hash128(file, header.count * sizeof *file, hash64(&header, sizeof header, 0));
+    return hash128(content, n, hash64(&header, sizeof header, 0));
 }
 
-static int make_image(const struct samples *s, uint64_t version, char **out, size_t *n)
+/* A list as it is written; `numbers` are made where the list has none. */
+struct image {
+    struct list_header header;
+    struct iovec part[2];
+    uint32_t *numbers;
+};
+
+static int image_make(const struct samples *s, uint64_t version, struct image *image)
 {
-    size_t bytes = s->count * sizeof(uint32_t);
-    char *image = malloc(sizeof(struct list_header) + bytes);
-    if (!image)
-        return -ENOMEM;
-    struct list_header header = {
-        .magic = LIST_MAGIC,
-        .version = LIST_VERSION,
-        .endian = LIST_ENDIAN,
-        .count = s->count,
-        .changed = version,
-        .catalog = *catalog_digest(s->catalog),
-    };
-    uint32_t *file = (void *)(image + sizeof header);
-    for (uint32_t i = 0; i < s->count; i++)
-        file[i] = samples_file(s, i);
-    header.checksum = list_checksum(header, file);
-    memcpy(image, &header, sizeof header);
-    *out = image;
-    *n = sizeof header + bytes;
+    const struct samples_content *content = &s->content;
+    size_t bytes = content->count * (content->record ? sizeof *content->record : sizeof *content->file);
+    const void *array = content->record ? (const void *)content->record : content->cost ? content->cost : content->file;
+    *image = (struct image){.header = {.magic = LIST_MAGIC,
+                                       .version = LIST_VERSION,
+                                       .endian = LIST_ENDIAN,
+                                       .count = content->count,
+                                       .changed = version,
+                                       .catalog = *catalog_digest(s->catalog),
+                                       .records = content->record ? LIST_RECORDS
+                                                  : content->cost ? LIST_COSTS
+                                                                  : LIST_FILES,
+                                       .traits = content->traits}};
+    if (content->cost)
+        image->header.of = content->of;
+    if (!array) {
+        array = image->numbers = malloc(bytes + 1);
+        if (!array)
+            return -ENOMEM;
+        for (uint32_t i = 0; i < content->count; i++)
+            image->numbers[i] = samples_file(s, i);
+    }
+    image->header.checksum = list_checksum(image->header, array, bytes);
+    image->part[0] = (struct iovec){&image->header, sizeof image->header};
+    image->part[1] = (struct iovec){(void *)array, bytes};
     return 0;
 }
 
 int samples_save(const struct samples *s, uint64_t version, const char *path)
 {
-    CLEANUP_FREE char *image = NULL;
-    size_t n;
-    int error = make_image(s, version, &image, &n);
-    return error ? error : file_write_atomic(AT_FDCWD, path, image, n, 0600);
+    struct image image;
+    int error = image_make(s, version, &image);
+    if (!error)
+        error = file_write_atomic_parts(AT_FDCWD, path, image.part, 2, 0600);
+    free(image.numbers);
+    return error;
 }
 
 int samples_hold(const struct samples *s, uint64_t version, struct samples **out)
 {
-    CLEANUP_FREE char *image = NULL;
-    size_t n;
-    int error = make_image(s, version, &image, &n);
-    if (error)
-        return error;
     CLEANUP_CLOSE int fd = memfd_create("dealfs-samples", MFD_CLOEXEC);
+    struct image image;
     if (fd < 0)
         return -errno;
-    error = file_write_all(fd, image, n);
+    int error = image_make(s, version, &image);
+    for (int i = 0; i < 2 && !error; i++)
+        error = file_write_all(fd, image.part[i].iov_base, image.part[i].iov_len);
+    free(image.numbers);
     return error ? error : samples_load_fd(s->catalog, fd, out, &version);
 }
 
-static int check_list(const struct catalog *c, const struct list_header *header, const uint32_t *file, size_t n)
+static bool is_whole(const struct catalog *c, const struct samples_content *content)
 {
-    if (memcmp(header->magic, LIST_MAGIC, sizeof header->magic) != 0 || header->version != LIST_VERSION ||
-        header->endian != LIST_ENDIAN || header->count > UINT32_MAX ||
-        n != sizeof *header + header->count * sizeof *file)
+    bool whole = true;
+    if (content->cost)
+        return true;
+    for (uint32_t i = 0; i < content->count && whole; i++)
+        whole = content->record ? record_lies_in(c, &content->record[i]) : content->file[i] < catalog_files(c);
+    return whole;
+}
+
+/* `n`: the length of the file. */
+static int check_list(const struct catalog *c, const struct list_header *header, size_t n,
+                      struct samples_content *content)
+{
+    const void *array = header + 1;
+    size_t each = header->records == LIST_RECORDS ? sizeof *content->record : sizeof *content->file;
+    if (memcmp(header->magic, LIST_MAGIC, sizeof header->magic) != 0 || header->endian != LIST_ENDIAN)
         return -EBADMSG;
-    struct digest checksum = list_checksum(*header, file);
+    if (header->version != LIST_VERSION)
+        return -EPROTO;
+    if (header->count > UINT32_MAX || n != sizeof *header + header->count * each)
+        return -EBADMSG;
+    struct digest checksum = list_checksum(*header, array, n - sizeof *header);
     if (memcmp(&checksum, &header->checksum, sizeof checksum) != 0)
         return -EBADMSG;
     if (memcmp(&header->catalog, catalog_digest(c), sizeof header->catalog) != 0)
         return -ESTALE;
-    for (uint64_t i = 0; i < header->count; i++)
-        if (file[i] >= catalog_files(c))
-            return -EBADMSG;
-    return 0;
+    *content = (struct samples_content){.count = (uint32_t)header->count};
+    if (header->records == LIST_COSTS) {
+        content->cost = array;
+        content->of = header->of;
+        return 0;
+    }
+    content->traits = header->traits;
+    if (header->records == LIST_RECORDS)
+        content->record = array;
+    else
+        content->file = array;
+    return header->records <= LIST_RECORDS && header->traits.format <= RECORDS_FIXED && is_whole(c, content) ? 0
+                                                                                                             : -EBADMSG;
 }
 
 int samples_load_fd(const struct catalog *c, int fd, struct samples **out, uint64_t *version)
@@ -102,14 +149,14 @@ int samples_load_fd(const struct catalog *c, int fd, struct samples **out, uint6
     if (map == MAP_FAILED)
         return -errno;
     const struct list_header *header = map;
-    const uint32_t *file = (const void *)(header + 1);
-    int error = check_list(c, header, file, n);
+    struct samples_content content;
+    int error = check_list(c, header, n, &content);
     if (error) {
         munmap(map, n);
         return error;
     }
     *version = header->changed;
-    *out = samples_make_mapped(c, file, (uint32_t)header->count, map, n);
+    *out = samples_make_mapped(c, &content, map, n);
     return *out ? 0 : -ENOMEM;
 }
 

@@ -41,7 +41,7 @@ static int add_images(const struct catalog *c, const struct format_directory *d,
     return 0;
 }
 
-/* ---- all names are UTF-8 ---- */
+/* --- all names are UTF-8 --- */
 
 static bool all_valid(const struct catalog *c)
 {
@@ -65,7 +65,7 @@ static int add_in_order(const struct catalog *c, struct files *files)
     return 0;
 }
 
-/* ---- some are not ---- */
+/* --- some are not --- */
 
 struct class_directory {
     uint32_t directory;
@@ -123,11 +123,52 @@ static int add_sorted(const struct catalog *c, struct files *files)
     return error;
 }
 
+/* --- classes --- */
+
+static int top_compare(const void *a, const void *b, void *catalog)
+{
+    const struct catalog *c = catalog;
+    uint32_t first = catalog_dir(c, CATALOG_ROOT)->first_directory;
+    uint64_t x = catalog_dir(c, first + *(const uint32_t *)a)->name,
+             y = catalog_dir(c, first + *(const uint32_t *)b)->name;
+    return utf8_compare(catalog_string(c, x), name_length(x), catalog_string(c, y), name_length(y));
+}
+
+/* By top-level directory: its place among them in ImageFolder's order. NULL: no memory. */
+static uint32_t *number_classes(const struct catalog *c)
+{
+    uint32_t count = catalog_dir(c, CATALOG_ROOT)->directories;
+    CLEANUP_FREE uint32_t *sorted = calloc(count + 1ul, sizeof *sorted);
+    uint32_t *class = calloc(count + 1ul, sizeof *class);
+    for (uint32_t i = 0; sorted && i < count; i++)
+        sorted[i] = i;
+    if (sorted && class)
+        qsort_r(sorted, count, sizeof *sorted, top_compare, (void *)c);
+    for (uint32_t i = 0; sorted && class && i < count; i++)
+        class[sorted[i]] = i;
+    if (!sorted)
+        cleanup_free_(&class);
+    return class;
+}
+
+uint32_t samples_class(const struct samples *s, uint32_t file)
+{
+    const struct catalog *c = s->catalog;
+    uint32_t top = c->file[file].parent;
+    if (!s->class || top == CATALOG_ROOT)
+        return RECORD_NO_LABEL;
+    while (catalog_dir(c, top)->parent != CATALOG_ROOT)
+        top = catalog_dir(c, top)->parent;
+    return s->class[top - catalog_dir(c, CATALOG_ROOT)->first_directory];
+}
+
 struct samples *samples_imagefolder(const struct catalog *c)
 {
     struct files files = {0};
     struct samples *s = NULL;
     int error = all_valid(c) ? add_in_order(c, &files) : add_sorted(c, &files);
     files_to_samples(&files, error, c, &s);
+    if (s && !(s->class = number_classes(c)))
+        samples_put(steal_pointer(s));
     return s;
 }

@@ -7,19 +7,15 @@
 
 enum { PLAIN_MOST = 2 * CATALOG_PATH_MAX }; /* of a path with its escapes: what is longer is no file */
 
-struct path_search {
-    const struct catalog *catalog;
+struct path_reader {
+    struct path_search search;
     const struct samples_upload *upload;
     bool lines; /* separated by newlines: escapes and CRLF are understood */
     struct str *why;
     char *plain; /* for a path without its escapes */
-    /* The directory of the path before, as it was written: neighbours mostly share it. */
-    const char *directory;
-    size_t directory_length;
-    uint64_t directory_ino;
 };
 
-/* ---- one path ---- */
+/* --- one path --- */
 
 static int find_relative(struct path_search *u, const char *path, size_t n, uint32_t *file)
 {
@@ -52,8 +48,8 @@ static const char *behind_prefix(const char *prefix, const char *path, size_t n)
 static int find_absolute(struct path_search *u, const char *path, size_t n, uint32_t *file)
 {
     int error = -EXDEV;
-    for (size_t i = 0; u->upload->prefixes && u->upload->prefixes[i]; i++) {
-        const char *rest = behind_prefix(u->upload->prefixes[i], path, n);
+    for (size_t i = 0; u->prefixes && u->prefixes[i]; i++) {
+        const char *rest = behind_prefix(u->prefixes[i], path, n);
         if (!rest)
             continue;
         error = find_relative(u, rest, n - (size_t)(rest - path), file);
@@ -63,43 +59,42 @@ static int find_absolute(struct path_search *u, const char *path, size_t n, uint
     return error;
 }
 
-static int find_path(struct path_search *u, const char *path, size_t n, uint32_t *file)
+int path_search_find(struct path_search *u, const char *path, size_t n, uint32_t *file)
 {
     return path[0] == '/' ? find_absolute(u, path, n, file) : find_relative(u, path, n, file);
 }
 
 /* As `samples` shows it first, so that every list can be given back; then as it stands. */
-static int find_line(struct path_search *u, const char *path, size_t n, uint32_t *file)
+static int find_line(struct path_reader *u, const char *path, size_t n, uint32_t *file)
 {
     if (n <= PLAIN_MOST && memchr(path, '\\', n)) {
         size_t length = samples_text_unescape(path, n, u->plain);
-        int error = find_path(u, u->plain, length, file);
-        u->directory_ino = 0; /* its text is in a buffer that changes */
+        int error = path_search_find(&u->search, u->plain, length, file);
+        u->search.directory_ino = 0; /* its text is in a buffer that changes */
         if (!error)
             return 0;
     }
-    return find_path(u, path, n, file);
+    return path_search_find(&u->search, path, n, file);
 }
 
-/* ---- all paths ---- */
+/* --- all paths --- */
 
-static int refuse_path(const struct path_search *u, uint64_t number, const char *path, size_t n, int error)
+void path_search_refuse(const char *unit, uint64_t number, const char *path, size_t n, int error, struct str *why)
 {
     enum { SHOWN = 1024 };
-    str_addf(u->why, "%s %" PRIu64 ": ", u->lines ? "line" : "path", number);
-    str_add_printable(u->why, path, n < SHOWN ? n : SHOWN);
+    str_addf(why, "%s %" PRIu64 ": ", unit, number);
+    str_add_printable(why, path, n < SHOWN ? n : SHOWN);
     if (n == 0)
-        str_adds(u->why, "empty");
+        str_adds(why, "empty");
     else if (error == -EINVAL)
-        str_adds(u->why, ": a symbolic link, not a file");
+        str_adds(why, ": a symbolic link, not a file");
     else if (error == -EXDEV)
-        str_adds(u->why, ": neither in the source nor in the mount");
+        str_adds(why, ": neither in the source nor in the mount");
     else
-        str_addf(u->why, ": %s", strerror(-error));
-    return error;
+        str_addf(why, ": %s", strerror(-error));
 }
 
-static int add_paths(struct path_search *u, struct files *files)
+static int add_paths(struct path_reader *u, struct files *files)
 {
     uint64_t number = 0;
     const char *path = u->upload->text, *end = path + u->upload->length;
@@ -110,9 +105,13 @@ static int add_paths(struct path_search *u, struct files *files)
         number++;
         if (u->lines && used > 0 && path[used - 1] == '\r')
             used--;
-        int error = used == 0 ? -EINVAL : u->lines ? find_line(u, path, used, &file) : find_path(u, path, used, &file);
-        if (error)
-            return refuse_path(u, number, path, used, error);
+        int error = used == 0  ? -EINVAL
+                    : u->lines ? find_line(u, path, used, &file)
+                               : path_search_find(&u->search, path, used, &file);
+        if (error) {
+            path_search_refuse(u->lines ? "line" : "path", number, path, used, error, u->why);
+            return error;
+        }
         error = files_add(files, file);
         if (error) {
             str_addf(u->why, "sample list: %s", strerror(-error));
@@ -126,7 +125,10 @@ static int add_paths(struct path_search *u, struct files *files)
 int samples_from_paths(const struct catalog *c, const struct samples_upload *upload, struct samples **out,
                        struct str *why)
 {
-    struct path_search u = {.catalog = c, .upload = upload, .lines = upload->separator == '\n', .why = why};
+    struct path_reader u = {.search = {.catalog = c, .prefixes = upload->prefixes},
+                            .upload = upload,
+                            .lines = upload->separator == '\n',
+                            .why = why};
     struct files files = {0};
     CLEANUP_FREE char *plain = u.plain = malloc(PLAIN_MOST);
     int error = plain ? add_paths(&u, &files) : -ENOMEM;

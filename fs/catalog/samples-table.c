@@ -41,7 +41,7 @@ bool samples_built_in(const char *name)
     return strcmp(name, "all") == 0 || strcmp(name, "imagefolder") == 0;
 }
 
-/* ---- the array; with the lock held, but for show_list ---- */
+/* --- the array; with the lock held, except show_list --- */
 
 static struct named_list *named_find(struct samples_table *t, const char *name)
 {
@@ -79,6 +79,11 @@ static bool is_removed(const struct named_list *named)
     return named->version > 0 && !named->samples;
 }
 
+static bool is_costs(const struct named_list *named)
+{
+    return named->samples && samples_costs(named->samples);
+}
+
 /* In the place of the list that had the name; takes the reference over. NULL: the name is removed. */
 static int show_list(struct samples_table *t, const char *name, uint64_t version, struct samples *kept)
 {
@@ -96,7 +101,7 @@ static int show_list(struct samples_table *t, const char *name, uint64_t version
     return named ? 0 : -ENOMEM;
 }
 
-/* ---- on disk ---- */
+/* --- on disk --- */
 
 static char *path_of(const struct samples_table *t, const char *name)
 {
@@ -117,6 +122,7 @@ static int load_one(struct samples_table *t, const char *name)
         log_warning("sample list %s: %s", path,
                     error == -ESTALE    ? "made for the dataset as it was before: left out"
                     : error == -EBADMSG ? "damaged: left out"
+                    : error == -EPROTO  ? "written by another version of dealfs: left out. Upload it again"
                                         : strerror(-error));
         return 0;
     }
@@ -159,7 +165,7 @@ static void delete_list(const struct samples_table *t, const char *name)
         log_warning("remove the sample list %s: %s", path, strerror(errno));
 }
 
-/* ---- the table ---- */
+/* --- the table --- */
 
 int samples_table_create(const struct catalog *c, const char *directory, struct samples_table **table)
 {
@@ -210,45 +216,85 @@ static struct samples *make_built_in(struct samples_table *t, const char *name)
     return s;
 }
 
-struct samples *samples_table_find(struct samples_table *t, const char *name)
+/* `known`: there is one, or will be. */
+static struct samples *find_kind(struct samples_table *t, const char *name, bool costs, bool *known)
 {
     pthread_mutex_lock(&t->lock);
     struct named_list *named = named_find(t, name);
-    bool known = named && !is_removed(named);
-    struct samples *s = named && named->samples ? samples_get(named->samples) : NULL;
+    *known = named && !is_removed(named) && is_costs(named) == costs;
+    struct samples *s = *known && named->samples ? samples_get(named->samples) : NULL;
     pthread_mutex_unlock(&t->lock);
+    return s;
+}
+
+struct samples *samples_table_find(struct samples_table *t, const char *name)
+{
+    bool known;
+    struct samples *s = find_kind(t, name, false, &known);
     return s || !known ? s : make_built_in(t, name);
 }
 
-int samples_table_names(struct samples_table *t, struct str *names)
+struct samples *samples_table_costs(struct samples_table *t, const char *name)
+{
+    bool known;
+    return find_kind(t, name, true, &known);
+}
+
+int samples_table_names(struct samples_table *t, bool costs, struct str *names)
 {
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->count; i++)
-        if (!is_removed(&t->list[i]))
+        if (!is_removed(&t->list[i]) && is_costs(&t->list[i]) == costs)
             str_add(names, t->list[i].name, strlen(t->list[i].name) + 1);
     pthread_mutex_unlock(&t->lock);
     return names->failed ? -ENOMEM : 0;
 }
 
-/* ---- changes; with `writing` held ---- */
+uint64_t samples_table_record_count(struct samples_table *t)
+{
+    uint64_t count = 0;
+    pthread_mutex_lock(&t->lock);
+    for (size_t i = 0; i < t->count; i++)
+        if (t->list[i].samples && samples_records(t->list[i].samples))
+            count += samples_count(t->list[i].samples);
+    pthread_mutex_unlock(&t->lock);
+    return count;
+}
+
+const char *samples_table_directory(const struct samples_table *t)
+{
+    return t->directory;
+}
+
+/* --- changes; with `writing` held --- */
 
 uint64_t samples_table_most(const struct samples_table *t)
 {
     return (MOST_BYTES + (uint64_t)MOST_OF_A_FILE * catalog_files(t->catalog)) / sizeof(uint32_t);
 }
 
-/* For a list of so many samples, in the place of that of its name. */
-static int check_room(struct samples_table *t, const char *name, uint64_t count)
+/* Lists of files, of records and of costs are counted apart. */
+static int kind_of(const struct samples *s)
 {
-    uint64_t lists = 0;
+    return samples_costs(s) ? 2 : samples_records(s) ? 1 : 0;
+}
+
+/* For this list, in the place of that of its name. */
+static int check_room(struct samples_table *t, const char *name, const struct samples *s)
+{
+    uint64_t lists = 0, count = samples_count(s);
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->count; i++)
         if (t->list[i].version > 0 && t->list[i].samples && strcmp(t->list[i].name, name) != 0) {
             lists++;
-            count += samples_count(t->list[i].samples);
+            if (kind_of(t->list[i].samples) == kind_of(s))
+                count += samples_count(t->list[i].samples);
         }
     pthread_mutex_unlock(&t->lock);
-    return lists >= SAMPLES_LISTS ? -EDQUOT : count > samples_table_most(t) ? -E2BIG : 0;
+    uint64_t most = kind_of(s) > 0 ? SAMPLES_RECORDS_MOST : samples_table_most(t);
+    if (samples_costs(s) && most < samples_table_most(t))
+        most = samples_table_most(t);
+    return lists >= SAMPLES_LISTS ? -EDQUOT : count > most ? -E2BIG : 0;
 }
 
 /* Higher than any that this table knows of. By the clock, so that it is higher than those of nodes that are away. */
@@ -266,7 +312,7 @@ static uint64_t next_version(struct samples_table *t)
 static int write_list(struct samples_table *t, const char *name, uint64_t version, struct samples *s)
 {
     struct samples *kept;
-    int error = check_room(t, name, samples_count(s));
+    int error = check_room(t, name, s);
     if (!error)
         error = keep_list(t, name, version, s, &kept);
     return error ? error : show_list(t, name, version, kept);
@@ -315,32 +361,41 @@ static int check_name(const char *name)
     return !is_name(name) ? -EINVAL : samples_built_in(name) ? -EEXIST : 0;
 }
 
+static int check_kind(struct samples_table *t, const char *name, const struct samples *s)
+{
+    bool known;
+    samples_put(find_kind(t, name, !samples_costs(s), &known));
+    return known ? -ENOTUNIQ : 0;
+}
+
 int samples_table_put(struct samples_table *t, const char *name, struct samples *s)
 {
     int error = check_name(name);
     if (!error) {
         pthread_mutex_lock(&t->writing);
-        error = write_list(t, name, next_version(t), s);
+        error = check_kind(t, name, s);
+        if (!error)
+            error = write_list(t, name, next_version(t), s);
         pthread_mutex_unlock(&t->writing);
     }
     samples_put(s);
     return error;
 }
 
-int samples_table_remove(struct samples_table *t, const char *name)
+int samples_table_remove(struct samples_table *t, const char *name, bool costs)
 {
     int error = check_name(name);
     if (error)
         return error;
     pthread_mutex_lock(&t->writing);
-    struct samples *s = samples_table_find(t, name);
+    struct samples *s = costs ? samples_table_costs(t, name) : samples_table_find(t, name);
     error = s ? write_removal(t, name, next_version(t)) : -ENOENT;
     pthread_mutex_unlock(&t->writing);
     samples_put(s);
     return error;
 }
 
-/* ---- other nodes' ---- */
+/* --- other nodes' --- */
 
 static struct samples_record record_of(const struct named_list *named)
 {
@@ -368,7 +423,7 @@ static bool record_is_sound(const struct samples_table *t, const struct samples_
 {
     static const struct digest none;
     return memchr(r->name, 0, sizeof r->name) && check_name(r->name) == 0 && r->version > 0 &&
-           r->version < UINT64_MAX / 2 && r->count <= samples_table_most(t) &&
+           r->version < UINT64_MAX / 2 && (r->count <= samples_table_most(t) || r->count <= SAMPLES_RECORDS_MOST) &&
            (r->count > 0 || memcmp(&r->digest, &none, sizeof none) == 0);
 }
 

@@ -1,9 +1,12 @@
 /* A sample list as text. Lines have no fixed length, so marks are kept: the offset of every 256th line. A read goes
- * from the mark before it. In a name, newline, carriage return and backslash are written \n, \r and \\. */
+ * from the mark before it. In a name, newline, carriage return and backslash are written \n, \r and \\; in a record
+ * list tab, newline, carriage return and % are written %09, %0A, %0D and %25. */
 #include "fs/catalog/format.h"
 #include "fs/catalog/samples-list.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,19 +35,28 @@ size_t samples_text_unescape(const char *line, size_t n, char *path)
     return length;
 }
 
-static bool needs_escapes(const struct catalog *c)
+static bool needs_percent(char c)
 {
-    return memchr(c->names, '\n', c->name_bytes) || memchr(c->names, '\r', c->name_bytes) ||
-           memchr(c->names, '\\', c->name_bytes);
+    return c == '\t' || c == '\n' || c == '\r' || c == '%';
 }
 
-/* ---- lengths ---- */
+static bool needs_escapes(const struct samples *s)
+{
+    const struct catalog *c = s->catalog;
+    const char *odd = s->content.record ? "\t\n\r%" : "\n\r\\";
+    bool needs = false;
+    for (; *odd; odd++)
+        needs |= memchr(c->names, *odd, c->name_bytes) != NULL;
+    return needs;
+}
 
-static size_t text_length(const char *text, size_t n, bool escapes)
+/* --- lengths --- */
+
+static size_t text_length(const char *text, size_t n, const struct samples_text *t)
 {
     size_t length = n;
-    for (size_t i = 0; escapes && i < n; i++)
-        length += escape_of(text[i]) != '\0';
+    for (size_t i = 0; t->escapes && i < n; i++)
+        length += t->percent ? 2 * (size_t)needs_percent(text[i]) : escape_of(text[i]) != '\0';
     return length;
 }
 
@@ -54,38 +66,53 @@ struct directory_memory {
     size_t length;      /* with the slash behind it */
 };
 
-static size_t directory_length(const struct catalog *c, uint32_t directory, bool escapes, struct directory_memory *m)
+static size_t directory_length(const struct catalog *c, uint32_t directory, const struct samples_text *t,
+                               struct directory_memory *m)
 {
     if (m->directory == directory)
         return m->length;
     size_t length = 0;
     for (uint32_t at = directory; at != CATALOG_ROOT; at = catalog_dir(c, at)->parent) {
         uint64_t name = catalog_dir(c, at)->name;
-        length += text_length(catalog_string(c, name), name_length(name), escapes) + 1;
+        length += text_length(catalog_string(c, name), name_length(name), t) + 1;
     }
     m->directory = directory;
     m->length = length;
     return length;
 }
 
+/* What follows the path in the line of a record, with a NUL behind it. */
+enum { FIELDS_MOST = 64 };
+static size_t put_fields(const struct record *r, char fields[FIELDS_MOST])
+{
+    int n = snprintf(fields, FIELDS_MOST, "\t%" PRIu64 "\t%" PRIu32 "%s", record_offset(r), r->length,
+                     r->place & RECORD_NEWLINE ? "+" : "");
+    if (r->label != RECORD_NO_LABEL)
+        n += snprintf(fields + n, FIELDS_MOST - (size_t)n, "\t%" PRIu32, r->label);
+    return (size_t)n;
+}
+
 static size_t line_length(const struct samples *s, uint32_t index, struct directory_memory *m)
 {
     const struct catalog *c = s->catalog;
     const struct format_file *f = &c->file[samples_file(s, index)];
-    return directory_length(c, f->parent, s->text.escapes, m) +
-           text_length(catalog_string(c, f->name), name_length(f->name), s->text.escapes) + 1;
+    char fields[FIELDS_MOST];
+    size_t length = s->content.record ? put_fields(&s->content.record[index], fields) : 0;
+    return directory_length(c, f->parent, &s->text, m) +
+           text_length(catalog_string(c, f->name), name_length(f->name), &s->text) + length + 1;
 }
 
 /* Made when first asked for. 0 or -ENOMEM. */
 static int make_marks(struct samples *s)
 {
     struct samples_text *t = &s->text;
-    t->mark = malloc((s->count / MARK_EVERY + (size_t)1) * sizeof *t->mark);
+    t->mark = malloc((s->content.count / MARK_EVERY + (size_t)1) * sizeof *t->mark);
     if (!t->mark)
         return -ENOMEM;
     struct directory_memory memory = {0};
-    t->escapes = needs_escapes(s->catalog);
-    for (uint32_t i = 0; i < s->count; i++) {
+    t->escapes = needs_escapes(s);
+    t->percent = s->content.record;
+    for (uint32_t i = 0; i < s->content.count; i++) {
         if (i % MARK_EVERY == 0)
             t->mark[i / MARK_EVERY] = t->length;
         t->length += line_length(s, i, &memory);
@@ -107,17 +134,27 @@ uint64_t samples_text_length(struct samples *s)
     return text_ready(s) ? 0 : s->text.length;
 }
 
-/* ---- lines ---- */
+/* --- lines --- */
 
 /* Written from its end to its begin, as the way up the tree gives it. */
-static char *put_back(char *end, const char *text, size_t n, bool escapes)
+static char *put_back(char *end, const char *text, size_t n, const struct samples_text *t)
 {
-    if (!escapes) {
+    static const char digit[] = "0123456789ABCDEF";
+    if (!t->escapes) {
         end -= n;
         memcpy(end, text, n);
         return end;
     }
     while (n-- > 0) {
+        if (t->percent) {
+            bool odd = needs_percent(text[n]);
+            *--end = odd ? digit[text[n] & 15] : text[n];
+            if (odd)
+                *--end = digit[text[n] >> 4 & 15];
+            if (odd)
+                *--end = '%';
+            continue;
+        }
         char escape = escape_of(text[n]);
         *--end = escape ? escape : text[n];
         if (escape)
@@ -131,18 +168,24 @@ static void put_line(const struct samples *s, uint32_t index, char *end)
     const struct catalog *c = s->catalog;
     const struct format_file *f = &c->file[samples_file(s, index)];
     *--end = '\n';
-    end = put_back(end, catalog_string(c, f->name), name_length(f->name), s->text.escapes);
+    if (s->content.record) {
+        char fields[FIELDS_MOST];
+        size_t n = put_fields(&s->content.record[index], fields);
+        end -= n;
+        memcpy(end, fields, n);
+    }
+    end = put_back(end, catalog_string(c, f->name), name_length(f->name), &s->text);
     for (uint32_t at = f->parent; at != CATALOG_ROOT; at = catalog_dir(c, at)->parent) {
         uint64_t name = catalog_dir(c, at)->name;
         *--end = '/';
-        end = put_back(end, catalog_string(c, name), name_length(name), s->text.escapes);
+        end = put_back(end, catalog_string(c, name), name_length(name), &s->text);
     }
 }
 
 /* The last mark at or before the offset. */
 static uint32_t mark_before(const struct samples *s, uint64_t offset)
 {
-    uint32_t low = 0, high = (s->count - 1) / MARK_EVERY;
+    uint32_t low = 0, high = (s->content.count - 1) / MARK_EVERY;
     while (low < high) {
         uint32_t middle = low + (high - low + 1) / 2;
         if (s->text.mark[middle] <= offset)
@@ -164,7 +207,7 @@ int samples_text_read(struct samples *s, uint64_t offset, size_t n, struct str *
     uint32_t mark = mark_before(s, offset);
     uint64_t at = s->text.mark[mark];
     uint64_t cut = 0; /* of the first line: what lies before the offset */
-    for (uint32_t i = mark * MARK_EVERY; i < s->count && at < offset + n; i++) {
+    for (uint32_t i = mark * MARK_EVERY; i < s->content.count && at < offset + n; i++) {
         size_t length = line_length(s, i, &memory);
         at += length;
         if (at <= offset)

@@ -7,16 +7,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---- a list ---- */
+/* --- a list --- */
 
-/* Over what the list says, however it was made: `all` and an upload of all files in order have the same. */
-static struct digest list_digest(const struct samples *s)
+static struct digest files_digest(const struct samples *s)
 {
     enum { BLOCK = 4096 };
-    struct digest d = hash128(catalog_digest(s->catalog), sizeof(struct digest), s->count);
+    uint32_t count = s->content.count;
+    struct digest d = hash128(catalog_digest(s->catalog), sizeof(struct digest), count);
     uint32_t block[BLOCK];
-    for (uint64_t i = 0; i < s->count; i += BLOCK) {
-        uint32_t n = s->count - i < BLOCK ? (uint32_t)(s->count - i) : BLOCK;
+    for (uint64_t i = 0; i < count; i += BLOCK) {
+        uint32_t n = count - i < BLOCK ? (uint32_t)(count - i) : BLOCK;
         for (uint32_t k = 0; k < n; k++)
             block[k] = samples_file(s, (uint32_t)i + k);
         uint64_t seed;
@@ -27,7 +27,24 @@ static struct digest list_digest(const struct samples *s)
     return d;
 }
 
-static struct samples *list_make(const struct catalog *c, const uint32_t *file, uint32_t count)
+/* Over what the list says, however it was made: `all` and an upload of all files in order have the same. */
+static struct digest list_digest(const struct samples *s)
+{
+    const struct samples_content *content = &s->content;
+    if (content->cost) {
+        const struct digest costs[] = {*catalog_digest(s->catalog), content->of,
+                                       hash128(content->cost, content->count * sizeof *content->cost, 0)};
+        return hash128(costs, sizeof costs, content->count);
+    }
+    if (!content->record)
+        return files_digest(s);
+    struct digest parts[2] = {*catalog_digest(s->catalog)};
+    parts[1] = hash128(content->record, content->count * sizeof *content->record,
+                       hash64(&content->traits, sizeof content->traits, 0));
+    return hash128(parts, sizeof parts, content->count);
+}
+
+static struct samples *list_make(const struct catalog *c, const struct samples_content *content)
 {
     struct samples *s = calloc(1, sizeof *s);
     if (!s)
@@ -35,26 +52,38 @@ static struct samples *list_make(const struct catalog *c, const uint32_t *file, 
     atomic_init(&s->references, 1);
     pthread_mutex_init(&s->text.lock, NULL);
     s->catalog = c;
-    s->file = file;
-    s->count = count;
+    s->content = *content;
     s->digest = list_digest(s);
     return s;
 }
 
 struct samples *samples_all(const struct catalog *c)
 {
-    return list_make(c, NULL, catalog_files(c));
+    return list_make(c, &(struct samples_content){.count = catalog_files(c)});
 }
 
-struct samples *samples_make_mapped(const struct catalog *c, const uint32_t *file, uint32_t count, void *map, size_t n)
+struct samples *samples_make_mapped(const struct catalog *c, const struct samples_content *content, void *map, size_t n)
 {
-    struct samples *s = list_make(c, file, count);
+    struct samples *s = list_make(c, content);
     if (!s) {
         munmap(map, n);
         return NULL;
     }
     s->map = map;
     s->map_length = n;
+    return s;
+}
+
+struct samples *samples_make_scratch(const struct catalog *c, const struct samples_content *content,
+                                     struct scratch *memory)
+{
+    struct samples *s = list_make(c, content);
+    if (!s) {
+        scratch_fini(memory);
+        return NULL;
+    }
+    s->memory = *memory;
+    *memory = (struct scratch){0};
     return s;
 }
 
@@ -71,7 +100,9 @@ void samples_put(struct samples *s)
     int saved = errno;
     if (s->map)
         munmap(s->map, s->map_length);
+    scratch_fini(&s->memory);
     free(s->own);
+    free(s->class);
     free(s->text.mark);
     pthread_mutex_destroy(&s->text.lock);
     free(s);
@@ -80,17 +111,91 @@ void samples_put(struct samples *s)
 
 uint32_t samples_count(const struct samples *s)
 {
-    return s->count;
+    return s->content.count;
 }
 
 uint32_t samples_file(const struct samples *s, uint32_t index)
 {
-    return s->file ? s->file[index] : index;
+    const struct samples_content *content = &s->content;
+    return content->record ? content->record[index].file : content->file ? content->file[index] : index;
+}
+
+uint64_t samples_offset(const struct samples *s, uint32_t index)
+{
+    return s->content.record ? record_offset(&s->content.record[index]) : 0;
+}
+
+uint64_t samples_length(const struct samples *s, uint32_t index)
+{
+    return s->content.record ? s->content.record[index].length : catalog_file(s->catalog, samples_file(s, index)).size;
+}
+
+const struct record *samples_records(const struct samples *s)
+{
+    return s->content.record;
+}
+
+bool samples_packed(const struct samples *s)
+{
+    return s->content.record || s->class;
+}
+
+struct record samples_record(const struct samples *s, uint32_t index)
+{
+    if (s->content.record)
+        return s->content.record[index];
+    uint32_t file = samples_file(s, index);
+    uint64_t length = samples_length(s, index);
+    return (struct record){.file = file,
+                           .length = length < RECORD_LENGTH_MOST ? (uint32_t)length : RECORD_LENGTH_MOST,
+                           .label = samples_class(s, file)};
+}
+
+const struct record_traits *samples_traits(const struct samples *s)
+{
+    return &s->content.traits;
 }
 
 const struct digest *samples_digest(const struct samples *s)
 {
     return &s->digest;
+}
+
+int samples_from_costs(const struct catalog *c, const struct samples *of, const void *payload, size_t n,
+                       struct samples **out, struct str *why)
+{
+    static const uint32_t none;
+    struct samples_content content = {.count = samples_count(of), .cost = &none, .of = *samples_digest(of)};
+    if (n != content.count * sizeof *content.cost) {
+        str_addf(
+            why,
+            "costs are little-endian numbers of 32 bits, one for each of the %u samples of the list: %zu bytes, not "
+            "%zu",
+            content.count, content.count * sizeof *content.cost, n);
+        return -EINVAL;
+    }
+    uint32_t *own = malloc(n + 1);
+    if (!own)
+        return str_no_memory(why);
+    memcpy(own, payload, n);
+    content.cost = own;
+    *out = list_make(c, &content);
+    if (!*out) {
+        free(own);
+        return str_no_memory(why);
+    }
+    (*out)->own = own;
+    return 0;
+}
+
+const uint32_t *samples_costs(const struct samples *s)
+{
+    return s->content.cost;
+}
+
+bool samples_costs_are_of(const struct samples *s, const struct samples *list)
+{
+    return s->content.cost && memcmp(&s->content.of, samples_digest(list), sizeof s->content.of) == 0;
 }
 
 int files_add(struct files *f, uint32_t file)
@@ -108,7 +213,8 @@ int files_to_samples(struct files *f, int error, const struct catalog *c, struct
     static const uint32_t none;
     uint32_t *fitting = f->count ? realloc(f->file, f->count * sizeof *f->file) : NULL;
     uint32_t *own = fitting ? fitting : f->file;
-    struct samples *s = error ? NULL : list_make(c, own ? own : &none, f->count);
+    const struct samples_content content = {.count = f->count, .file = own ? own : &none};
+    struct samples *s = error ? NULL : list_make(c, &content);
     if (!s) {
         free(own);
         return error ? error : -ENOMEM;
@@ -118,7 +224,7 @@ int files_to_samples(struct files *f, int error, const struct catalog *c, struct
     return 0;
 }
 
-/* ---- chosen out of another ---- */
+/* --- chosen out of another --- */
 
 struct selection {
     const struct catalog *catalog;
@@ -175,6 +281,25 @@ static int find_under(struct selection *s, const char *under, struct str *why)
     return error;
 }
 
+/* Of a record list: `chosen` are numbers of its records, and is freed. Which keys are shared is told of `base`. */
+static int select_records(const struct samples *base, struct files *chosen, int error, struct samples **out)
+{
+    struct samples_content content = base->content;
+    struct scratch memory = {0};
+    if (!error)
+        error = scratch_make(NULL, chosen->count * sizeof *content.record, &memory);
+    struct record *record = memory.bytes;
+    for (uint32_t i = 0; !error && i < chosen->count; i++)
+        record[i] = base->content.record[chosen->file[i]];
+    content.count = chosen->count;
+    content.record = record;
+    free(chosen->file);
+    if (error)
+        return error;
+    *out = samples_make_scratch(base->catalog, &content, &memory);
+    return *out ? 0 : -ENOMEM;
+}
+
 int samples_select(const struct samples *base, const char *under, const char *match, struct samples **out,
                    struct str *why)
 {
@@ -188,10 +313,11 @@ int samples_select(const struct samples *base, const char *under, const char *ma
     CLEANUP_FREE char *path = s.path = malloc(CATALOG_PATH_MAX);
     struct files files = {0};
     error = path ? 0 : -ENOMEM;
-    for (uint32_t i = 0; !error && i < base->count; i++)
+    for (uint32_t i = 0; !error && i < samples_count(base); i++)
         if (is_selected(&s, samples_file(base, i)))
-            error = files_add(&files, samples_file(base, i));
-    error = files_to_samples(&files, error, base->catalog, out);
+            error = files_add(&files, base->content.record ? i : samples_file(base, i));
+    error = base->content.record ? select_records(base, &files, error, out)
+                                 : files_to_samples(&files, error, base->catalog, out);
     if (error)
         str_addf(why, "sample list: %s", strerror(-error));
     return error;

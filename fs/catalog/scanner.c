@@ -30,7 +30,7 @@ static int scan_fail(struct scan *s, int error, const char *what, const char *pa
     return error;
 }
 
-/* ---- the catalog of before ---- */
+/* --- the catalog of before --- */
 
 static struct catalog *open_before(const char *path)
 {
@@ -73,7 +73,7 @@ static bool same_catalog(const struct catalog *a, const struct catalog *b)
            memcmp(catalog_notes(a), catalog_notes(b), sizeof *catalog_notes(a)) == 0;
 }
 
-/* ---- the new file ---- */
+/* --- the new file --- */
 
 /* One name for all, so that killed scans do not pile up files; its lock keeps two scans apart. */
 static int open_new(const char *name)
@@ -123,7 +123,7 @@ static int write_new(struct scan *s, const struct tree_order *order)
     return 0;
 }
 
-/* ---- scan ---- */
+/* --- scan --- */
 
 static int write_tree(struct scan *s, struct branch *root)
 {
@@ -147,6 +147,7 @@ static int scan_tree(struct scan *s)
     struct crawl *c = &s->crawl;
     struct branch root;
     branch_init(&root, NULL, "", 0, c->old ? CATALOG_ROOT : 0);
+    c->visit = visit_branch;
     int error = crawl_run(c, &root, s->options, s->why);
     if (!error && c->old && !c->changed)
         keep_old(s);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- by number ---- */
+/* --- by number --- */
 
 static void count_children(struct tree_order *o, struct branch *n)
 {
@@ -57,7 +57,7 @@ static int number_directories(struct branch *root, struct tree_order *o)
                                                                                                               : 0;
 }
 
-/* ---- by path ---- */
+/* --- by path --- */
 
 struct event {
     struct branch *branch;

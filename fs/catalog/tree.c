@@ -58,7 +58,7 @@ char *branch_path(const struct branch *n)
     return path;
 }
 
-/* ---- attributes ---- */
+/* --- attributes --- */
 
 static uint32_t attribute_hash(const struct format_attribute *a)
 {

@@ -1,96 +1,14 @@
 /* Visit a directory: take it over from the catalog of before, or open it and have it listed. */
-#include "fs/base/beneath.h"
 #include "fs/base/cleanup.h"
-#include "fs/base/log.h"
 #include "fs/catalog/crawl.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_fatal(int error)
-{
-    return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
-}
-
 static bool is_vanished(int error)
 {
     return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -ESTALE;
-}
-
-/* For a line of the log: of a path that is too long for one, its end. */
-static void add_path(struct str *line, const struct branch *n)
-{
-    enum { MOST = 1024 };
-    if (!n->parent) {
-        str_adds(line, "scan the source");
-        return;
-    }
-    CLEANUP_FREE char *path = branch_path(n);
-    size_t length = path ? strlen(path) : 0, skipped = length > MOST ? length - MOST : 0;
-    str_adds(line, skipped ? "scan ..." : "scan ");
-    str_add_printable(line, path ? path + skipped : "?", path ? length - skipped : 1);
-}
-
-static void fail_visit(struct crawl *c, const struct branch *n, int error)
-{
-    CLEANUP_STR struct str line = STR_INIT;
-    add_path(&line, n);
-    crawl_fail(c, error, "%s: %s", line.failed ? "scan" : line.data, strerror(-error));
-}
-
-void visit_unreadable(struct crawl *c, struct branch *n, int error)
-{
-    CLEANUP_STR struct str line = STR_INIT;
-    add_path(&line, n);
-    log_limited(LOG_LEVEL_WARNING, 100, "%s: %s", line.failed ? "scan" : line.data, strerror(-error));
-    n->unreadable = true;
-    atomic_store(&c->changed, true);
-}
-
-/* ---- directories held open for their children ---- */
-
-void visit_keep(struct crawl *c, struct branch *n, int fd)
-{
-    if (fd < 0)
-        return;
-    if (n->directories == 0) {
-        close(fd);
-        return;
-    }
-    if (atomic_fetch_sub(&c->spare_fds, 1) <= 0) {
-        atomic_fetch_add(&c->spare_fds, 1);
-        close(fd);
-        return;
-    }
-    n->fd = fd;
-    atomic_store(&n->opening, n->directories);
-}
-
-/* A child needs its parent's descriptor no more. */
-static void release_parent(struct crawl *c, struct branch *n)
-{
-    struct branch *parent = n->parent;
-    if (!parent || parent->fd < 0 || atomic_fetch_sub(&parent->opening, 1) > 1)
-        return;
-    close(parent->fd);
-    parent->fd = -1;
-    atomic_fetch_add(&c->spare_fds, 1);
-}
-
-static int open_path(const struct crawl *c, const struct branch *n, int flags)
-{
-    CLEANUP_FREE char *path = branch_path(n);
-    return path ? beneath_open(c->source, path, flags) : -ENOMEM;
-}
-
-static int open_branch(struct crawl *c, const struct branch *n, int flags)
-{
-    flags |= O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    if (n->parent && n->parent->fd < 0)
-        return open_path(c, n, flags);
-    int fd = openat(n->parent ? n->parent->fd : c->source, n->parent ? n->name : ".", flags);
-    return fd >= 0 ? fd : -errno;
 }
 
 static int stat_branch(struct crawl *c, const struct branch *n, struct stat *st)
@@ -99,7 +17,7 @@ static int stat_branch(struct crawl *c, const struct branch *n, struct stat *st)
         return look(c, c->source, NULL, AT_STATX_FORCE_SYNC, st);
     if (n->parent->fd >= 0)
         return look(c, n->parent->fd, n->name, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, st);
-    CLEANUP_CLOSE int fd = open_path(c, n, O_PATH);
+    CLEANUP_CLOSE int fd = branch_open_path(c, n, O_PATH);
     return fd >= 0 ? look(c, fd, NULL, AT_STATX_FORCE_SYNC, st) : fd;
 }
 
@@ -110,7 +28,7 @@ static int describe_branch(struct crawl_worker *w, struct branch *n, const struc
     return attributes_id(w->crawl->attributes, &w->memory, st, &n->attribute);
 }
 
-/* ---- taken over ---- */
+/* --- taken over --- */
 
 static bool is_unchanged(const struct crawl *c, const struct branch *n, const struct stat *st)
 {
@@ -157,16 +75,6 @@ static void take_entries(struct crawl *c, struct branch *n)
     atomic_fetch_add(&c->reused, 1);
 }
 
-static void leave_entries(struct crawl *c, struct branch *n)
-{
-    free(n->children);
-    n->children = NULL;
-    n->directories = n->files = n->links = n->specials = n->links_to_files = 0;
-    n->hides = false;
-    atomic_fetch_sub(&c->directories, 1);
-    atomic_fetch_sub(&c->reused, 1);
-}
-
 /* False: it cannot be looked into, and nothing was taken over. */
 static bool take_over(struct crawl_worker *w, struct branch *n, const struct stat *st, int *fd)
 {
@@ -175,16 +83,16 @@ static bool take_over(struct crawl_worker *w, struct branch *n, const struct sta
     if (!error)
         error = take_children(c, n);
     if (error) {
-        fail_visit(c, n, error);
+        branch_fail(c, n, error);
         return true;
     }
     take_entries(c, n);
     bool due = recheck_is_due(c, n);
     if (due || n->directories > 0)
-        *fd = open_branch(c, n, O_PATH);
+        *fd = branch_open(c, n, O_PATH);
     if (!due || *fd >= 0) /* without the descriptor the children are found from the root down */
         return true;
-    leave_entries(c, n);
+    branch_leave(c, n);
     return false;
 }
 
@@ -196,19 +104,19 @@ static void finish_taken(struct crawl *c, struct branch *n, int fd)
         bytes += n->file[i].size;
     atomic_fetch_add(&c->files, n->files);
     atomic_fetch_add(&c->bytes, bytes);
-    visit_keep(c, n, fd);
+    branch_keep(c, n, fd);
     crawl_push_children(c, n);
 }
 
-/* ---- anew ---- */
+/* --- again --- */
 
 /* Seen in its parent, but it does not open: its own attributes can still be shown. */
 static void cannot_open(struct crawl_worker *w, struct branch *n, int error)
 {
     struct crawl *c = w->crawl;
     struct stat st;
-    if (is_fatal(error) || !n->parent) {
-        fail_visit(c, n, error);
+    if (branch_is_fatal(error) || !n->parent) {
+        branch_fail(c, n, error);
         return;
     }
     int looked = is_vanished(error) ? error : stat_branch(c, n, &st);
@@ -216,17 +124,17 @@ static void cannot_open(struct crawl_worker *w, struct branch *n, int error)
     atomic_store(&c->changed, true);
     if (n->gone)
         return;
-    visit_unreadable(c, n, error);
+    branch_unreadable(c, n, error);
     atomic_fetch_add(&c->directories, 1);
     error = describe_branch(w, n, &st);
     if (error)
-        fail_visit(c, n, error);
+        branch_fail(c, n, error);
 }
 
 static int open_anew(struct crawl_worker *w, struct branch *n, int *fd)
 {
     struct stat st;
-    *fd = open_branch(w->crawl, n, O_RDONLY);
+    *fd = branch_open(w->crawl, n, O_RDONLY);
     if (*fd < 0)
         return *fd;
     /* Before the entries are read: a change in between must look like one to the next scan. */
@@ -236,22 +144,6 @@ static int open_anew(struct crawl_worker *w, struct branch *n, int *fd)
     if (error)
         close(*fd);
     return error;
-}
-
-void visit_anew(struct crawl_worker *w, struct branch *n, int fd)
-{
-    leave_entries(w->crawl, n);
-    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int error = again < 0 ? -errno : 0;
-    close(fd);
-    if (!error) {
-        listing_start(w, n, again);
-    } else if (is_fatal(error)) {
-        fail_visit(w->crawl, n, error);
-    } else {
-        visit_unreadable(w->crawl, n, error);
-        atomic_fetch_add(&w->crawl->directories, 1);
-    }
 }
 
 void visit_branch(struct crawl_worker *w, struct branch *n)
@@ -267,7 +159,7 @@ void visit_branch(struct crawl_worker *w, struct branch *n)
         error = open_anew(w, n, &fd);
     if (error)
         cannot_open(w, n, error);
-    release_parent(c, n);
+    branch_release_parent(c, n);
     if (taken && recheck_is_due(c, n))
         recheck_start(w, n, fd);
     else if (taken)

@@ -13,6 +13,13 @@ void budget_init(struct budget *budget, uint64_t most, bool (*make_room)(void *u
     pthread_mutex_init(&budget->lock, NULL);
 }
 
+void budget_resize(struct budget *budget, uint64_t most)
+{
+    pthread_mutex_lock(&budget->lock);
+    budget->most = most;
+    pthread_mutex_unlock(&budget->lock);
+}
+
 void budget_fini(struct budget *budget)
 {
     pthread_mutex_destroy(&budget->lock);
@@ -22,7 +29,6 @@ static void refuse_charge(const struct charge *charge, uint64_t bytes, struct st
 {
     char wanted[SIZE_TEXT], most[SIZE_TEXT], taken[SIZE_TEXT];
     struct budget *budget = charge->budget;
-
     if (!why)
         return;
     pthread_mutex_lock(&budget->lock);
@@ -39,11 +45,10 @@ static void refuse_charge(const struct charge *charge, uint64_t bytes, struct st
 static int try_charge(struct budget *budget, const struct charge *charge, uint64_t bytes)
 {
     int error = 0;
-
     pthread_mutex_lock(&budget->lock);
-    if (bytes > budget->most || (charge->other && bytes > budget->most / OTHERS_PART - budget->others))
+    if (bytes > budget->most || (charge->other && budget->others + bytes > budget->most / OTHERS_PART))
         error = -E2BIG;
-    else if (bytes > budget->most - budget->used)
+    else if (budget->used + bytes > budget->most) /* it may have become smaller than what is used */
         error = -ENOMEM;
     else {
         budget->used += bytes;
@@ -57,7 +62,6 @@ int charge_add(struct charge *charge, uint64_t bytes, struct str *why)
 {
     struct budget *budget = charge->budget;
     int error = 0;
-
     if (budget)
         do
             error = try_charge(budget, charge, bytes);
@@ -85,7 +89,6 @@ int charge_reach(struct charge *charge, uint64_t bytes, struct str *why)
 static void give_back_bytes(struct charge *charge, uint64_t bytes, bool in_hand_only)
 {
     struct budget *budget = charge->budget;
-
     if (!budget)
         return;
     pthread_mutex_lock(&budget->lock);
@@ -111,7 +114,6 @@ void charge_keep(struct charge *charge)
 struct charge charge_take(struct charge *charge)
 {
     struct charge taken = *charge;
-
     charge->bytes = 0;
     return taken;
 }

@@ -23,6 +23,7 @@ struct budget {
 };
 
 void budget_init(struct budget *budget, uint64_t most, bool (*make_room)(void *user), void *user);
+void budget_resize(struct budget *budget, uint64_t most);
 void budget_fini(struct budget *budget);
 
 /* What somebody has of a budget. All zero: of none, and without a bound. */

@@ -2,6 +2,7 @@
 #include "fs/control/control-private.h"
 
 #include "fs/control/control-handles.h"
+#include "fs/control/epoch-ahead.h"
 #include "fs/control/jobs.h"
 #include "fs/control/list-sharing.h"
 #include "fs/control/open.h"
@@ -35,7 +36,6 @@ static void write_metrics(struct control *control)
     const char *path = control->config.mount->metrics_file;
     CLEANUP_STR struct str text = STR_INIT;
     int error = control_metrics(control, &text);
-
     if (!error)
         error = file_write_atomic(AT_FDCWD, path, text.data, text.length, 0644);
     if (error && atomic_load(&control->writer_error) != error)
@@ -49,7 +49,6 @@ static void *writer_main(void *user)
     struct control *control = user;
     uint64_t next = clock_now();
     bool stop = false;
-
     while (!stop) {
         write_metrics(control);
         next += METRICS_EVERY * SECOND;
@@ -77,14 +76,12 @@ static void writer_stop(struct control *control)
 static bool path_below(const char *path, const char *directory)
 {
     size_t n = strlen(directory);
-
     return strncmp(path, directory, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
 static int writer_start(struct control *control)
 {
     const struct mount_config *mount = control->config.mount;
-
     if (!mount->metrics_file)
         return 0;
     /* A server that asks its own mount can wait for itself. */
@@ -104,7 +101,6 @@ int control_fill(struct control *control, const struct catalog *catalog, struct 
     CLEANUP_STR struct str path = STR_INIT;
     struct samples_table *samples;
     struct extents *extents = NULL;
-
     str_addf(&path, "%s/samples", control->config.mount->state);
     int error = path.failed ? -ENOMEM : extents_create(catalog, &extents);
     if (!error)
@@ -127,13 +123,17 @@ int control_fill(struct control *control, const struct catalog *catalog, struct 
     return 0;
 }
 
+static bool drop_one_plan(void *user)
+{
+    struct control *control = user;
+    return plans_drop(&control->plans) || owners_drop(control);
+}
+
 /* What is only kept for the next who asks goes, one thing at a time. */
 static bool drop_one_kept(void *user)
 {
     struct control *control = user;
-
-    return pictures_drop(control->pictures) || plan_files_drop(control->files) || plans_drop(&control->plans) ||
-           owners_drop(control);
+    return pictures_drop(control->pictures) || plan_files_drop(control->files) || drop_one_plan(control);
 }
 
 static void control_init(struct control *control, const struct control_config *config)
@@ -145,6 +145,7 @@ static void control_init(struct control *control, const struct control_config *c
     if (gethostname(control->host, sizeof control->host - 1) != 0)
         strcpy(control->host, "localhost");
     budget_init(&control->budget, config->mount->request_memory, drop_one_kept, control);
+    budget_init(&control->record_room, 0, drop_one_plan, control);
     refusals_init(&control->refusals);
     plans_init(&control->plans, PLANS_LEAST);
     pthread_mutex_init(&control->owners_lock, NULL);
@@ -157,7 +158,6 @@ static void control_init(struct control *control, const struct control_config *c
 static int pictures_start(struct control *control)
 {
     char program[PATH_MAX] = "dealfs-resizer";
-
     handover_find_program("dealfs-resizer", program, sizeof program);
     return pictures_create(control->config.mount->decoded, program, &control->pictures);
 }
@@ -165,20 +165,21 @@ static int pictures_start(struct control *control)
 static void rest(void *user)
 {
     struct control *control = user;
-
     pictures_rest(control->pictures);
+    epoch_ahead_rest(control->ahead);
 }
 
 int control_create(const struct control_config *config, struct control **out)
 {
     struct control *control = calloc(1, sizeof *control);
-
     if (!control)
         return -ENOMEM;
     control_init(control, config);
     control->snapshots = snapshots_create();
     control->files = plan_files_create();
     int error = control->snapshots && control->files ? pictures_start(control) : -ENOMEM;
+    if (!error)
+        error = epoch_ahead_create(&control->ahead);
     if (!error && config->catalog)
         error = control_fill(control, config->catalog, config->store, config->derived);
     if (!error)
@@ -209,6 +210,7 @@ void control_destroy(struct control *control)
     samples_table_destroy(control->samples);
     extents_destroy(control->extents);
     refusals_fini(&control->refusals);
+    epoch_ahead_destroy(control->ahead);
     plan_files_destroy(control->files);
     pictures_destroy(control->pictures);
     plans_fini(&control->plans);
@@ -216,6 +218,7 @@ void control_destroy(struct control *control)
     pthread_mutex_destroy(&control->owners_lock);
     pthread_mutex_destroy(&control->feed_lock);
     snapshots_destroy(control->snapshots);
+    budget_fini(&control->record_room);
     budget_fini(&control->budget);
     pthread_cond_destroy(&control->writer_wake);
     pthread_mutex_destroy(&control->writer_lock);

@@ -19,7 +19,6 @@ struct control_handles {
 int handles_create(struct control *control, const struct stream_rules *rules, struct control_handles **out)
 {
     struct control_handles *handles = calloc(1, sizeof *handles);
-
     if (!handles)
         return -ENOMEM;
     handles->control = control;
@@ -54,7 +53,6 @@ static struct control_handle *handle_create(struct control_handles *handles, boo
                                             struct samples *list)
 {
     struct control_handle *handle = calloc(1, sizeof *handle);
-
     if (!handle)
         return NULL;
     handle->other = other;
@@ -86,7 +84,6 @@ static int place_handle(struct control_handles *handles, struct control_handle *
 int handles_open(struct control_handles *handles, bool other, struct reply *text, struct samples *list, uint64_t *fh)
 {
     struct control_handle *handle = handle_create(handles, other, text, list);
-
     if (!handle)
         return -ENOMEM;
     pthread_mutex_lock(&handles->lock);
@@ -105,7 +102,6 @@ int handles_check(const struct control_handles *handles, uint64_t fh)
 int handles_get(struct control_handles *handles, uint64_t fh, struct control_handle **out)
 {
     int error = handles_check(handles, fh);
-
     if (error)
         return error;
     pthread_mutex_lock(&handles->lock);

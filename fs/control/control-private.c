@@ -19,7 +19,6 @@ uint64_t control_memory(void)
     char line[128];
     uint64_t kilobytes;
     CLEANUP_FCLOSE FILE *status = fopen("/proc/self/status", "re");
-
     while (status && fgets(line, sizeof line, status))
         if (sscanf(line, "RssAnon: %" SCNu64 " kB", &kilobytes) == 1)
             return kilobytes << 10;
@@ -59,7 +58,6 @@ void control_note(struct control *control, const struct fuse_ctx *who, int error
 {
     CLEANUP_STR struct str reason = STR_INIT;
     const char *name = strerrorname_np(-error);
-
     str_addf(&reason, "%s: %s", name ? name : "refused", why);
     refusals_add(&control->refusals, !control_is_owner(control, who->uid), clock_realtime(), who->uid, who->pid, line,
                  n, reason.failed ? why : reason.data);
@@ -69,7 +67,6 @@ void control_note_request(fuse_req_t req, int error, const struct str *why, cons
 {
     CLEANUP_STR struct str line = STR_INIT;
     va_list args;
-
     va_start(args, format);
     str_addv(&line, format, args);
     va_end(args);
@@ -80,6 +77,5 @@ void control_note_request(fuse_req_t req, int error, const struct str *why, cons
 void control_reply_part(fuse_req_t req, const struct reply *reply, size_t size, uint64_t offset)
 {
     size_t length = reply->text.length, at = offset < length ? (size_t)offset : length;
-
     fuse_reply_buf(req, reply->text.data + at, size < length - at ? size : length - at);
 }

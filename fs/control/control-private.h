@@ -40,9 +40,11 @@ struct control {
     pthread_mutex_t feed_lock;   /* of the plans in config.feed, against other threads of this server */
     _Atomic uint64_t feed_began; /* when this server was first asked for a plan that is fed; 0: never */
     struct plan_files *files;
+    struct epoch_ahead *ahead;
     struct snapshots *snapshots;
     struct pictures *pictures;
     struct budget budget;
+    struct budget record_room; /* bytes in files, for plans of record lists: plan-memory.h */
     struct sharing *sharing;
 
     _Atomic uint64_t stage_told; /* clock_now when the other nodes were last told to stage */

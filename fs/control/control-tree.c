@@ -13,7 +13,7 @@
 #include <limits.h>
 #include <string.h>
 
-enum { READAHEAD = 1 << 20 };
+enum { READAHEAD = 1 << 20, BACKGROUND = 64 /* READs of streams that wait stop no others */ };
 
 static void tree_init(void *userdata, struct fuse_conn_info *conn)
 {
@@ -22,17 +22,19 @@ static void tree_init(void *userdata, struct fuse_conn_info *conn)
     conn->want &= ~(unsigned)(FUSE_CAP_ASYNC_DIO | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
                               FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_READDIRPLUS);
     conn->max_readahead = READAHEAD;
+    conn->max_background = conn->congestion_threshold = BACKGROUND;
 }
 
 static void stat_list(const struct control *control, uint64_t ino, struct samples *list, struct stat *st)
 {
-    entry_stat_file(control, ino, (off_t)samples_text_length(list), st);
+    uint64_t packed = samples_count(list) * (uint64_t)sizeof(struct record);
+    bool is_packed = (ino & INO_LIST) && (ino & INO_PACKED);
+    entry_stat_file(control, ino, (off_t)(is_packed ? packed : samples_text_length(list)), st);
 }
 
 static int stat_inode(struct control *control, uint64_t ino, struct stat *st)
 {
     const struct root_entry *entry = entry_of(ino);
-
     if (is_decoded_ino(ino))
         return decoded_root(control, st);
     if (entry && ino != INO_SAMPLES) {
@@ -50,7 +52,6 @@ static int stat_inode(struct control *control, uint64_t ino, struct stat *st)
 static double stat_timeout(const struct control *control, uint64_t ino)
 {
     const struct root_entry *entry = entry_of(ino);
-
     return ino == INO_CONTROL || (entry && entry->names && !control_filled(control)) ? 0 : FOREVER;
 }
 
@@ -59,7 +60,6 @@ static int lookup_generated(fuse_req_t req, const struct root_entry *entry, stru
 {
     struct reply *text;
     int error = snapshots_get(req, entry, true, &text);
-
     if (error)
         return error;
     e->ino = entry->ino;
@@ -72,7 +72,6 @@ static int lookup_generated(fuse_req_t req, const struct root_entry *entry, stru
 static int lookup_root(fuse_req_t req, const char *name, struct fuse_entry_param *e)
 {
     struct control *control = control_of(req);
-
     for (size_t i = 0; i < ROOT_ENTRIES; i++)
         if (strcmp(root_entries[i].name, name) == 0) {
             if (root_entries[i].generate)
@@ -88,11 +87,11 @@ static int lookup_root(fuse_req_t req, const char *name, struct fuse_entry_param
 /* The name is asked for again each time, for it may be another list by then. */
 static int lookup_list(struct control *control, const char *name, struct fuse_entry_param *e)
 {
-    struct samples *list = control_filled(control) ? samples_table_find(control->samples, name) : NULL;
-
+    bool packed;
+    struct samples *list = control_filled(control) ? lists_named(control, name, &packed) : NULL;
     if (!list)
         return control_filled(control) ? -ENOENT : -EAGAIN;
-    e->ino = list_ino(name, list);
+    e->ino = list_ino(name, list, packed);
     e->attr_timeout = FOREVER;
     stat_list(control, e->ino, list, &e->attr);
     samples_put(list);
@@ -106,7 +105,6 @@ static void look_up_now(fuse_req_t req, fuse_ino_t parent, const char *name)
     int error = parent == INO_ROOT        ? lookup_root(req, name, &e)
                 : parent == INO_SAMPLES_D ? lookup_list(control, name, &e)
                                           : -ENOTDIR;
-
     if (error)
         fuse_reply_err(req, -error);
     else
@@ -136,7 +134,6 @@ static bool is_stale(const struct control *control, fuse_ino_t ino, const struct
 {
     const struct root_entry *entry = entry_of(ino);
     bool handled = entry && (entry->generate || ino == INO_CONTROL);
-
     return fi && handled && handles_check(control->handles, fi->fh) != 0;
 }
 
@@ -145,7 +142,6 @@ static void stat_now(fuse_req_t req, fuse_ino_t ino)
     struct control *control = control_of(req);
     struct stat st;
     int error = stat_inode(control, ino, &st);
-
     if (error)
         fuse_reply_err(req, -error);
     else
@@ -162,7 +158,6 @@ static void stat_generated(fuse_req_t req, const struct root_entry *entry)
     struct reply *text;
     struct stat st;
     int error = snapshots_get(req, entry, false, &text);
-
     if (error) {
         fuse_reply_err(req, -error);
         return;
@@ -175,7 +170,6 @@ static void stat_generated(fuse_req_t req, const struct root_entry *entry)
 static void tree_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     const struct root_entry *entry = entry_of(ino);
-
     if (is_stale(control_of(req), ino, fi))
         fuse_reply_err(req, ESTALE);
     else if (is_request_ino(ino))
@@ -213,7 +207,6 @@ struct tree_listing {
 static bool add_name(struct tree_listing *list, const char *name, uint64_t ino, mode_t mode)
 {
     struct stat st = {.st_ino = ino, .st_mode = mode};
-
     if (list->at++ < list->skip)
         return true;
     size_t n = fuse_add_direntry(list->req, NULL, 0, name, NULL, 0);
@@ -236,8 +229,7 @@ static void add_lists(struct tree_listing *list, struct control *control)
 {
     enum { UNKNOWN = 0xffffffff }; /* an inode number that libfuse uses for it: making a list for it is too dear */
     CLEANUP_STR struct str names = STR_INIT;
-
-    if (!control_filled(control) || samples_table_names(control->samples, &names) != 0)
+    if (!control_filled(control) || samples_table_names(control->samples, false, &names) != 0)
         return;
     for (size_t at = 0; at < names.length; at += strlen(names.data + at) + 1)
         if (!add_name(list, names.data + at, UNKNOWN, S_IFREG))
@@ -249,7 +241,6 @@ static void add_decoded(struct tree_listing *list, const struct control *control
     char name[NAME_MAX + 1];
     uint64_t child;
     mode_t type;
-
     /* What has been given is skipped without a look at its name. */
     uint64_t place = list->skip > list->at ? (uint64_t)(list->skip - list->at) : 0;
     for (list->at += (off_t)place; decoded_child(control, ino, place, name, sizeof name, &child, &type); place++)
@@ -263,7 +254,6 @@ static void tree_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offs
 {
     CLEANUP_STR struct str buffer = STR_INIT;
     struct tree_listing list = {.req = req, .buffer = &buffer, .room = size, .skip = offset};
-
     (void)fi;
     if (add_name(&list, ".", ino, S_IFDIR) && add_name(&list, "..", INO_ROOT, S_IFDIR)) {
         if (ino == INO_ROOT)

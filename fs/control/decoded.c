@@ -35,7 +35,6 @@ static uint64_t number_of(struct decoded_place place)
 static int place_stat(const struct control *control, struct decoded_place place, uint64_t length, struct stat *st)
 {
     int error = catalog_stat(control->config.catalog, place.ino, st);
-
     if (error)
         return error;
     st->st_ino = number_of(place);
@@ -59,7 +58,6 @@ int decoded_root(struct control *control, struct stat *st)
 static bool parse_side(const char *name, uint32_t *side)
 {
     uint32_t value = 0;
-
     for (const char *c = name; *c; c++) {
         if (*c < '0' || *c > '9' || value > SIDE_MOST)
             return false;
@@ -74,7 +72,6 @@ static int find_directory(const struct catalog *c, const char *name, struct deco
     uint64_t ino;
     uint32_t file;
     int error = catalog_lookup(c, place->ino, name, strlen(name), &ino);
-
     if (!error && catalog_ino_file(c, ino, &file) == -EISDIR) {
         place->ino = ino;
         return 0;
@@ -90,7 +87,6 @@ static int find_place(const struct catalog *c, const char *name, struct decoded_
     size_t n = strlen(name);
     uint64_t ino;
     uint32_t file;
-
     *is_file = n > SUFFIX && strcmp(name + n - SUFFIX, ".npy") == 0 &&
                catalog_lookup(c, place->ino, name, n - SUFFIX, &ino) == 0 && catalog_ino_file(c, ino, &file) == 0;
     if (!*is_file)
@@ -102,7 +98,6 @@ static int find_place(const struct catalog *c, const char *name, struct decoded_
 static void note_picture(fuse_req_t req, struct decoded_place place, int error, const struct str *why)
 {
     CLEANUP_FREE char *path = malloc(CATALOG_PATH_MAX);
-
     if (error == -EINTR)
         return;
     if (!path || catalog_path(control_of(req)->config.catalog, place.ino, path, CATALOG_PATH_MAX) < 0)
@@ -116,7 +111,6 @@ static void note_picture(fuse_req_t req, struct decoded_place place, int error, 
 static struct picture_key key_of(const struct control *control, struct decoded_place place)
 {
     struct picture_key key = {.side = place.side};
-
     catalog_ino_file(control->config.catalog, place.ino, &key.file);
     return key;
 }
@@ -128,7 +122,6 @@ static int stat_picture(struct request_job *job, struct stat *st)
     CLEANUP_STR struct str why = STR_INIT;
     uint64_t length;
     int error = pictures_length(control, job, key_of(control, place), &length, &why);
-
     if (error)
         note_picture(job->req, place, error, &why);
     return error ? error : place_stat(control, place, length, st);
@@ -141,7 +134,6 @@ static bool stat_known(fuse_req_t req, uint64_t ino, struct stat *st)
     struct control *control = control_of(req);
     struct decoded_place place = place_of(ino);
     uint64_t length;
-
     return pictures_known(control->pictures, key_of(control, place), &length) &&
            place_stat(control, place, length, st) == 0;
 }
@@ -150,7 +142,6 @@ static void run_entry(struct request_job *job)
 {
     struct fuse_entry_param e = {.ino = job->ino, .attr_timeout = FOREVER, .entry_timeout = FOREVER};
     int error = stat_picture(job, &e.attr);
-
     if (error)
         fuse_reply_err(job->req, -error);
     else
@@ -161,7 +152,6 @@ static void run_attributes(struct request_job *job)
 {
     struct stat st;
     int error = stat_picture(job, &st);
-
     if (error)
         fuse_reply_err(job->req, -error);
     else
@@ -173,7 +163,6 @@ static void reply_pixels(fuse_req_t req, struct decoded_picture *picture, size_t
     size_t at = offset < picture->length ? (size_t)offset : picture->length, left = picture->length - at;
     struct pictures *pictures = control_of(req)->pictures;
     pid_t reader = fuse_req_ctx(req)->pid;
-
     left = size < left ? size : left;
     fuse_reply_buf(req, picture->bytes + at, left);
     pictures_put(pictures, picture, left, reader);
@@ -186,7 +175,6 @@ static void run_pixels(struct request_job *job)
     CLEANUP_STR struct str why = STR_INIT;
     struct decoded_picture *picture;
     int error = pictures_get(control, job, key_of(control, place), &picture, &why);
-
     if (error) {
         note_picture(job->req, place, error, &why);
         fuse_reply_err(job->req, -error);
@@ -209,7 +197,6 @@ void decoded_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     struct decoded_place place = place_of(parent);
     bool is_file = false;
     int error = control_filled(control) ? find_place(control->config.catalog, name, &place, &is_file) : -EAGAIN;
-
     e.ino = number_of(place);
     if (!error && is_file && !stat_known(req, e.ino, &e.attr)) {
         defer(req, &(struct request_job){.run = run_entry, .ino = e.ino});
@@ -228,7 +215,6 @@ void decoded_getattr(fuse_req_t req, fuse_ino_t ino)
     struct control *control = control_of(req);
     struct stat st;
     uint32_t file;
-
     if (!control_filled(control)) {
         fuse_reply_err(req, EAGAIN);
         return;
@@ -252,7 +238,6 @@ void decoded_read(fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t offset)
     struct decoded_picture *picture;
     int error =
         control_filled(control) ? catalog_ino_file(control->config.catalog, place_of(ino).ino, &key.file) : -EAGAIN;
-
     if (error)
         fuse_reply_err(req, -error);
     else if ((picture = pictures_kept(control->pictures, key)))
@@ -268,7 +253,6 @@ bool decoded_child(const struct control *control, uint64_t ino, uint64_t place, 
     struct decoded_place at = place_of(ino);
     uint32_t file;
     size_t n;
-
     if (!control_filled(control) || catalog_child(c, at.ino, place, &at.ino) != 0)
         return false;
     int error = catalog_ino_file(c, at.ino, &file);
@@ -288,7 +272,6 @@ static uint64_t fetch_time(const struct control *control, const struct store_sta
 {
     const struct catalog *c = control->config.catalog;
     double nanoseconds = 0, bytes = 0;
-
     for (int i = 0; i < PLACES; i++) {
         nanoseconds += (double)stats->latency_sum[i];
         bytes += (double)stats->bytes[i];
@@ -301,17 +284,13 @@ static uint64_t fetch_time(const struct control *control, const struct store_sta
 void decoded_add_status(struct json *json, struct control *control, const struct store_stats *stats)
 {
     struct picture_stats s;
-
     pictures_stats(control->pictures, &s);
     json_begin_object(json, "decoded");
-    json_uint(json, "pictures", s.decoded);
-    json_uint(json, "hits", s.hits);
-    json_uint(json, "failed", s.failed);
-    json_uint(json, "kept", s.kept);
-    json_uint(json, "most", control->config.mount->decoded);
+    json_uints(json, {"pictures", s.decoded}, {"hits", s.hits}, {"failed", s.failed}, {"kept", s.kept},
+               {"most", control->config.mount->decoded});
     json_end_object(json);
     json_begin_object(json, "upstream");
-    json_uint(json, "fetch_ns", fetch_time(control, stats));
-    json_uint(json, "decode_ns", s.decoded ? s.nanoseconds / s.decoded : 0);
+    json_uints(json, {"fetch_ns", fetch_time(control, stats)},
+               {"decode_ns", s.decoded ? s.nanoseconds / s.decoded : 0});
     json_end_object(json);
 }

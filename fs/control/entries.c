@@ -39,7 +39,6 @@ static void stat_at(const struct control *control, const struct root_entry *entr
 {
     const struct timespec when = {(time_t)(time / SECOND), (long)(time % SECOND)};
     bool hidden = entry->names && !(control_filled(control) && control->public);
-
     *st = (struct stat){
         .st_ino = entry->ino,
         .st_mode = hidden ? entry->mode & (S_IFMT | S_IRWXU) : entry->mode,
@@ -65,6 +64,5 @@ void entry_stat(const struct control *control, const struct root_entry *entry, o
 void entry_stat_file(const struct control *control, uint64_t ino, off_t size, struct stat *st)
 {
     const struct root_entry file = {.ino = ino, .mode = S_IFREG | 0444, .names = true};
-
     stat_at(control, &file, catalog_scanned(control->config.catalog), size, st);
 }

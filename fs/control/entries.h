@@ -25,6 +25,7 @@ enum {
 /* Those of decoded/ are in decoded.h. */
 
 #define INO_LIST (UINT64_C(1) << 63)    /* set in the numbers of sample lists only */
+#define INO_PACKED (UINT64_C(1) << 61)  /* set together with INO_LIST: the list's records, packed */
 #define INO_REQUEST (UINT64_C(1) << 62) /* set, and INO_LIST not, in those of the files below plan/ only */
 static inline bool is_list_ino(uint64_t ino)
 {

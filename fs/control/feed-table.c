@@ -81,6 +81,12 @@ static void write_pairs(struct str *pairs, const struct feed_wish *wish)
         add_text(pairs, "echo_at", w->echo_at ? "batch" : "example");
         str_addf(pairs, ",echo_buffer=%" PRIu32, w->echo_buffer);
     }
+    add_text(pairs, "without", w->without);
+    if (w->cost) {
+        add_text(pairs, "cost", w->cost);
+        add_millionths(pairs, "balance", w->balance);
+        str_addf(pairs, ",window=%" PRIu32, w->window);
+    }
     add_text(pairs, "nodes", w->nodes);
     if (memcmp(wish->layout, &never, sizeof never) != 0)
         add_digest(pairs, "layout", wish->layout);
@@ -158,7 +164,7 @@ static uint32_t find_watcher(const struct feed *feed)
 
 /* A list that begins again before its end was reported may be another job's, of the same plan: whose end is reported
  * then cannot be told, so nothing of it is proved to be unread. */
-static void begin_lists(struct feed *feed, const struct feed_wish *wish, struct feed_plan *plan)
+static void begin_lists(struct feed *feed, unsigned slot, const struct feed_wish *wish, struct feed_plan *plan)
 {
     const struct feed_asking asking = {
         .asked = plan->asked, .since = clock_now(), .notes = atomic_load(&feed->notes), .watcher = find_watcher(feed)};
@@ -167,6 +173,7 @@ static void begin_lists(struct feed *feed, const struct feed_wish *wish, struct 
             continue;
         bool again = plan->asking[i].asked && !plan->asking[i].ended;
         plan->asking[i] = asking;
+        atomic_store(&feed->told[slot][i], 0);
         if (again)
             plan->asking[i].watcher = 0;
     }
@@ -188,7 +195,7 @@ static uint64_t write_plan(struct feed *feed, const struct feed_wish *wish, cons
     if (there.number)
         memcpy(plan.asking, there.asking, sizeof plan.asking);
     if (!wish->guess)
-        begin_lists(feed, wish, &plan);
+        begin_lists(feed, (unsigned)place, wish, &plan);
     memcpy(plan.digest, wish->digest->byte, sizeof plan.digest);
     memcpy(plan.pairs, pairs->data, pairs->length);
     atomic_store(&feed->noting, 1);
@@ -257,7 +264,7 @@ void feed_table_ask(struct control *control, const struct feed_wish *wish)
         await_watcher(control, asked);
 }
 
-/* ---- the end of a list ---- */
+/* --- where a list is, and its end --- */
 
 static bool is_meant(const struct feed_plan *plan, uint32_t i, const struct feed_end *end)
 {
@@ -301,6 +308,21 @@ int feed_table_end(struct control *control, struct feed_end *end)
         plan.asking[rank].stopped = end->stopped;
         feed_plan_put(feed, end->slot, &plan);
     }
+    pthread_mutex_unlock(&control->feed_lock);
+    return found ? 0 : -ENOENT;
+}
+
+int feed_table_told(struct control *control, struct feed_end *at, uint64_t read)
+{
+    struct feed *feed = control->config.feed;
+    struct feed_plan plan;
+    uint32_t rank = 0;
+    if (!feed)
+        return -ENOENT;
+    pthread_mutex_lock(&control->feed_lock);
+    bool found = find_list(feed, at, &plan, &rank);
+    if (found)
+        atomic_store(&feed->told[at->slot][rank], read + 1);
     pthread_mutex_unlock(&control->feed_lock);
     return found ? 0 : -ENOENT;
 }

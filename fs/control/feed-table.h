@@ -31,6 +31,8 @@ struct feed_end {
     uint64_t number, asked;      /* of the plan; of the request that began the list */
     uint64_t ended;              /* of this one: feed_rank.closed becomes this when the report is final */
 };
+/* How many samples of its list a rank's loader says it has read; `at` as for an end. -ENOENT: as there. */
+int feed_table_told(struct control *control, struct feed_end *at, uint64_t read);
 /* -ENOENT: no loader has requested such a list, or it has ended already. */
 int feed_table_end(struct control *control, struct feed_end *end);
 

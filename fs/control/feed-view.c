@@ -1,4 +1,4 @@
-/* The feeder's part of `status` and `metrics`, and `epochs`: its reports, the oldest first. */
+/* The feeder's part of `status`, and `epochs`: its reports, the oldest first. */
 #include "fs/control/feed-view.h"
 
 #include "fs/control/control-private.h"
@@ -11,7 +11,6 @@
 #include "fs/wire/feed.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 enum { NAMES_MOST = 4 << 20 }; /* bytes of names in `epochs` */
@@ -24,7 +23,7 @@ static const char *coverage_of(uint32_t flags)
     return flags & FEED_PARTLY ? "partly" : "known";
 }
 
-/* ---- status ---- */
+/* --- status --- */
 
 /* The rank that has this number of the plan; the feeder may have another order than the plan. */
 static const struct feed_rank *find_rank(const struct feed *feed, unsigned slot, uint64_t number, uint32_t rank)
@@ -41,16 +40,10 @@ static void add_rank(struct json *j, const struct feed_rank *r)
 {
     uint64_t seen = atomic_load(&r->seen), now = clock_now();
     uint32_t flags = atomic_load(&r->flags);
-
     json_begin_object(j, NULL);
-    json_uint(j, "rank", atomic_load(&r->rank));
-    json_uint(j, "samples", atomic_load(&r->samples));
-    json_uint(j, "reached", atomic_load(&r->reached));
-    json_uint(j, "fed", atomic_load(&r->fed));
-    json_uint(j, "read", atomic_load(&r->read));
-    json_uint(j, "late", atomic_load(&r->late));
-    json_uint(j, "again", atomic_load(&r->again));
-    json_uint(j, "ahead", atomic_load(&r->ahead));
+    json_uints(j, {"rank", atomic_load(&r->rank)}, {"samples", atomic_load(&r->samples)},
+               {"reached", atomic_load(&r->reached)}, {"fed", atomic_load(&r->fed)}, {"read", atomic_load(&r->read)},
+               {"late", atomic_load(&r->late)}, {"again", atomic_load(&r->again)}, {"ahead", atomic_load(&r->ahead)});
     if (seen > 0)
         json_uint(j, "idle_ms", now > seen ? (now - seen) / MILLISECOND : 0);
     json_string(j, "coverage", coverage_of(flags));
@@ -61,10 +54,8 @@ static void add_rank(struct json *j, const struct feed_rank *r)
 static void add_plan(struct json *j, const struct feed *feed, unsigned slot, const struct feed_plan *plan)
 {
     uint32_t ranks = plan->ranks < FEED_RANKS ? plan->ranks : FEED_RANKS;
-
     json_begin_object(j, NULL);
-    json_uint(j, "number", plan->number);
-    json_uint(j, "epoch", plan->epoch);
+    json_uints(j, {"number", plan->number}, {"epoch", plan->epoch});
     json_begin_array(j, "ranks");
     for (uint32_t i = 0; i < ranks; i++) {
         const struct feed_rank *r = find_rank(feed, slot, plan->number, plan->rank[i]);
@@ -79,7 +70,6 @@ static void add_plan(struct json *j, const struct feed *feed, unsigned slot, con
 static int by_number(const void *a, const void *b)
 {
     const struct feed_plan *x = a, *y = b;
-
     return (x->number > y->number) - (x->number < y->number);
 }
 
@@ -90,7 +80,6 @@ static void add_plans(struct json *j, const struct feed *feed)
         unsigned slot;
     } *all = calloc(FEED_PLANS, sizeof *all);
     unsigned n = 0;
-
     json_begin_array(j, "plans");
     for (unsigned slot = 0; all && slot < FEED_PLANS; slot++)
         if (feed_plan_get(feed, slot, &all[n].plan) && all[n].plan.number != 0)
@@ -107,7 +96,6 @@ static void add_foresight(struct json *j, const struct feed *feed)
 {
     static const char *const states[] = {NULL, "reading", "searching", "following", "lost"};
     uint32_t state = atomic_load(&feed->foresight);
-
     if (state == FORESIGHT_NONE || state >= sizeof states / sizeof *states)
         return;
     json_begin_object(j, "sampler");
@@ -121,59 +109,31 @@ static void add_foresight(struct json *j, const struct feed *feed)
 void feed_view_add_status(struct json *j, const struct control *control)
 {
     const struct feed *feed = control->config.feed;
-
     if (!feed)
         return;
     json_begin_object(j, "feed");
-    json_uint(j, "feeder", atomic_load(&feed->feeder));
-    json_uint(j, "deaths", atomic_load(&feed->deaths));
+    json_uints(j, {"feeder", atomic_load(&feed->feeder)}, {"deaths", atomic_load(&feed->deaths)});
     json_bool(j, "off", atomic_load(&feed->off) != 0);
     json_bool(j, "paused", atomic_load(&feed->feeder) != 0 && atomic_load(&feed->paused) != 0);
-    json_uint(j, "window", atomic_load(&feed->window));
-    json_uint(j, "ahead", atomic_load(&feed->ahead));
-    json_uint(j, "waiting", atomic_load(&feed->served.waits.all));
+    json_uints(j, {"window", atomic_load(&feed->window)}, {"ahead", atomic_load(&feed->ahead)},
+               {"waiting", atomic_load(&feed->served.waits.all)});
     add_foresight(j, feed);
     add_plans(j, feed);
     json_end_object(j);
 }
 
-/* ---- metrics ---- */
-
-static void add_metric(struct str *out, const char *name, const char *type, const char *help, uint64_t value)
-{
-    str_addf(out, "# HELP dealfs_feed_%s %s\n# TYPE dealfs_feed_%s %s\ndealfs_feed_%s %" PRIu64 "\n", name, help, name,
-             type, name, value);
-}
-
-void feed_view_add_metrics(struct str *out, const struct control *control)
-{
-    const struct feed *feed = control->config.feed;
-
-    if (!feed)
-        return;
-    add_metric(out, "running", "gauge", "1: a feeder runs.", atomic_load(&feed->feeder) != 0);
-    add_metric(out, "off", "gauge", "1: feeders died over and over, and none runs for a while.",
-               atomic_load(&feed->off) != 0);
-    add_metric(out, "deaths_total", "counter", "Feeders that died.", atomic_load(&feed->deaths));
-    add_metric(out, "window_bytes", "gauge", "How far it may be ahead of the loaders.", atomic_load(&feed->window));
-    add_metric(out, "ahead_bytes", "gauge", "How far it is ahead of them.", atomic_load(&feed->ahead));
-    add_metric(out, "waiting_reads", "gauge", "Its READs that are not answered.", atomic_load(&feed->served.waits.all));
-}
-
-/* ---- epochs ---- */
+/* --- epochs --- */
 
 /* Its length, or -1. */
 static long find_path(const struct control *control, uint32_t file, char path[CATALOG_PATH_MAX])
 {
     const struct catalog *c = control_filled(control) ? control->config.catalog : NULL;
-
     return c && file < catalog_files(c) ? catalog_path(c, catalog_file_ino(c, file), path, CATALOG_PATH_MAX) : -1;
 }
 
 static void add_path(struct json *j, const struct control *control, const char *key, uint32_t file)
 {
     char path[CATALOG_PATH_MAX];
-
     json_string(j, key, find_path(control, file, path) >= 0 ? path : NULL);
 }
 
@@ -188,7 +148,6 @@ static size_t measure_names(const struct control *control, const struct feed_rep
     enum { AROUND = 64 };
     char path[CATALOG_PATH_MAX];
     size_t size = 0;
-
     for (uint32_t i = 0; i < names_of(r->unread_named); i++)
         size += AROUND + (size_t)(find_path(control, r->missed[i].file, path) + 1);
     for (uint32_t i = 0; i < names_of(r->unplanned_named); i++)
@@ -215,7 +174,6 @@ static void add_missed(struct json *j, const struct control *control, const stru
 static void add_flags(struct json *j, uint32_t flags)
 {
     static const char *const names[] = {"overflowed", "mapped", "partly", "unwatched", "stalled", "ended", "stopped"};
-
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
         json_bool(j, names[i], flags >> i & 1);
 }
@@ -234,35 +192,22 @@ static const char *verdict_of(const struct feed_report *r)
 static void add_report(struct json *j, const struct control *control, const struct feed_report *r)
 {
     json_begin_object(j, NULL);
-    json_uint(j, "epoch", r->epoch);
-    json_uint(j, "number", r->number);
-    json_uint(j, "asked", r->asked);
-    json_uint(j, "rank", r->rank);
-    json_uint(j, "ranks", r->loaders);
+    json_uints(j, {"epoch", r->epoch}, {"number", r->number}, {"asked", r->asked}, {"rank", r->rank},
+               {"ranks", r->loaders});
     json_string(j, "coverage", verdict_of(r));
     add_flags(j, r->flags);
-    json_uint(j, "began", r->began / SECOND);
-    json_uint(j, "took_ms", r->ended > r->began ? (r->ended - r->began) / MILLISECOND : 0);
-    json_uint(j, "samples", r->samples);
-    json_uint(j, "bytes", r->bytes);
-    json_uint(j, "read", r->read);
-    json_uint(j, "unread", r->unread);
-    json_uint(j, "unsure", r->unsure);
-    json_uint(j, "again", r->again);
-    json_uint(j, "unplanned", r->unplanned);
+    json_uints(j, {"began", r->began / SECOND},
+               {"took_ms", r->ended > r->began ? (r->ended - r->began) / MILLISECOND : 0}, {"samples", r->samples},
+               {"bytes", r->bytes}, {"read", r->read}, {"unread", r->unread}, {"unsure", r->unsure},
+               {"again", r->again}, {"unplanned", r->unplanned});
     add_missed(j, control, r);
     json_begin_object(j, "late");
-    json_uint(j, "samples", r->late);
-    json_uint(j, "sum_us", r->late_sum / 1000);
-    json_uint(j, "most_us", r->late_most / 1000);
+    json_uints(j, {"samples", r->late}, {"sum_us", r->late_sum / 1000}, {"most_us", r->late_most / 1000});
     world_view_add_places(j, "from", r->late_from);
     json_end_object(j);
     world_view_add_places(j, "reads", r->reads);
     world_view_add_places(j, "read_bytes", r->read_bytes);
-    json_uint(j, "notes_lost", r->lost);
-    json_uint(j, "looks", r->looks);
-    json_uint(j, "behind", r->behind);
-    json_uint(j, "behind_most", r->behind_most);
+    json_uints(j, {"notes_lost", r->lost}, {"looks", r->looks}, {"behind", r->behind}, {"behind_most", r->behind_most});
     json_end_object(j);
 }
 
@@ -275,7 +220,6 @@ static bool get_report(const struct feed *feed, uint64_t i, struct feed_report *
 static uint64_t first_named(const struct control *control, uint64_t begin, uint64_t end, struct feed_report *report)
 {
     size_t size = 0;
-
     for (uint64_t i = end; i-- > begin;) {
         size += get_report(control->config.feed, i, report) ? measure_names(control, report) : 0;
         if (size > NAMES_MOST)
@@ -288,7 +232,6 @@ static uint64_t first_named(const struct control *control, uint64_t begin, uint6
 static bool find_report(const struct feed *feed, const struct feed_end *end, struct feed_report *report)
 {
     uint64_t last = atomic_load(&feed->reports);
-
     for (uint64_t i = last; i > 0 && i + FEED_REPORTS > last; i--)
         if (get_report(feed, i - 1, report) && report->asked == end->asked && report->rank == end->rank)
             return true;
@@ -299,7 +242,6 @@ int feed_view_add_report(const struct control *control, const struct feed_end *e
 {
     struct feed_report *report = malloc(sizeof *report);
     struct json json = {.out = text, .indent = true};
-
     if (!report)
         return -ENOMEM;
     if (!find_report(control->config.feed, end, report))
@@ -315,7 +257,6 @@ int control_epochs(struct control *control, struct str *text)
     const struct feed *feed = control->config.feed;
     struct json json = {.out = text, .indent = true};
     struct feed_report *report = malloc(sizeof *report);
-
     if (!report)
         return -ENOMEM;
     json_begin_array(&json, NULL);

@@ -10,7 +10,6 @@ struct json;
 
 /* `feed`; nothing where the mount has no such memory. */
 void feed_view_add_status(struct json *json, const struct control *control);
-void feed_view_add_metrics(struct str *metrics, const struct control *control);
 /* Of the list that this was the end of. -ENOMEM. */
 int feed_view_add_report(const struct control *control, const struct feed_end *end, struct str *text);
 

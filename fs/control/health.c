@@ -23,21 +23,19 @@ __attribute__((format(printf, 2, 3))) static void add_sentence(struct json *j, c
 {
     CLEANUP_STR struct str text = STR_INIT;
     va_list args;
-
     va_start(args, format);
     str_addv(&text, format, args);
     va_end(args);
     json_string(j, NULL, text.failed ? "out of memory" : text.data);
 }
 
-/* ---- the world ---- */
+/* --- the world --- */
 
 static void add_degraded(struct json *j, const struct control *control, const struct world_view *view)
 {
     CLEANUP_STR struct str rejoin = STR_INIT;
     uint64_t share = world_view_lost_share(control, view);
     char size[SIZE_TEXT];
-
     world_view_add_rejoin(control, view, &rejoin);
     add_sentence(j,
                  "%u of %u nodes cannot be asked: what they own, %s (%" PRIu64 ".%" PRIu64
@@ -50,7 +48,6 @@ static void add_degraded(struct json *j, const struct control *control, const st
 static void add_turn_health(struct json *j, const struct control *control, const struct world_view *view)
 {
     const struct turn_outcome *failed = &view->failed;
-
     if (failed->status && failed->node < view->nodes)
         add_sentence(j, "the last change of owners (%s) failed because of node %u: %s",
                      turn_names[failed->record.turn.cause], failed->node, strerror(-failed->status));
@@ -83,7 +80,7 @@ static void add_world_health(struct json *j, const struct control *control, cons
     }
 }
 
-/* ---- servers, and what waits ---- */
+/* --- servers, and what waits --- */
 
 static uint64_t seconds_since(uint64_t then, uint64_t now)
 {
@@ -95,7 +92,6 @@ static void add_endings(struct json *j, const struct endings *endings)
     unsigned lately = endings_lately(endings, ENDINGS_LATELY_S * SECOND);
     struct ending last;
     char cause[128];
-
     if (lately == 0 || endings_get(endings, 0, &last) < 0)
         return;
     ending_describe(&last, cause, sizeof cause);
@@ -116,7 +112,6 @@ static void add_level(struct json *j, const struct handover *h)
     };
     uint32_t level = atomic_load(&h->level), lingering = handover_lingering(h);
     uint64_t stranded = atomic_load(&h->stranded);
-
     if (level == LEVEL_NO_TIERS || level == LEVEL_NO_PEERS)
         add_sentence(
             j,
@@ -135,7 +130,6 @@ static void add_level(struct json *j, const struct handover *h)
 static void add_feeder(struct json *j, const struct feed *feed)
 {
     uint64_t again = feed ? atomic_load(&feed->again) : 0;
-
     if (!feed || !atomic_load(&feed->off))
         return;
     if (again)
@@ -156,7 +150,6 @@ static void add_waits(struct json *j, const struct control *control, const struc
     uint64_t longest = oldest ? seconds_since(oldest, now) : 0;
     uint64_t waits[PLACES] = {0};
     enum place most = PLACE_SOURCE;
-
     for (int place = 0; place < PLACES; place++) {
         waits[place] = stats->waits[place] + stats->fed.waits[place]; /* a loader may wait for what is fed */
         if (waits[place] > waits[most])
@@ -173,7 +166,7 @@ static void add_waits(struct json *j, const struct control *control, const struc
         add_sentence(j, "a request has been in hand for %" PRIu64 " s", longest);
 }
 
-/* ---- tiers, directories, the source ---- */
+/* --- tiers, directories, the source --- */
 
 const char *health_tier_error(const struct tier_status *tier)
 {
@@ -200,7 +193,6 @@ static void add_state_health(struct json *j, const struct control *control)
     static const char *const names[] = {"lock", "config", "catalog"};
     const char *state = control->config.mount->state;
     struct stat st;
-
     if (!control->config.state || !control_filled(control))
         return;
     if (fstat(control->config.state, &st) == 0 && st.st_nlink == 0) {
@@ -222,7 +214,6 @@ static void add_state_health(struct json *j, const struct control *control)
 static void add_source_health(struct json *j, const struct control *control, const struct root_state *root)
 {
     const char *path = control->config.mount->source;
-
     if (root->lost && root->refused == EXDEV)
         add_sentence(j, "the source is lost: %s; what is at %s by now is another directory: it is not read",
                      control_error_text(root->lost), path);
@@ -239,7 +230,6 @@ void health_add_status(struct json *j, const struct control *control, const stru
     int metrics = atomic_load(&control->writer_error);
     bool shut = control->config.handover && atomic_load(&control->config.handover->level) >= LEVEL_NO_TIERS;
     struct stage_progress stage = {0};
-
     json_begin_array(j, "health");
     add_world_health(j, control, view);
     add_state_health(j, control);

@@ -29,14 +29,12 @@ bool job_request_gave_up(fuse_req_t req)
 {
     const uint64_t wanted =
         signal_bit(SIGKILL) | signal_bit(SIGINT) | signal_bit(SIGTERM) | signal_bit(SIGQUIT) | signal_bit(SIGHUP);
-
     return fuse_req_interrupted(req) && process_pending_signals(fuse_req_ctx(req)->pid) & wanted;
 }
 
 bool job_gave_up(void *user)
 {
     struct request_job *job = user;
-
     return workers_stopping(control_of(job->req)->workers) || job_request_gave_up(job->req);
 }
 
@@ -50,7 +48,6 @@ static void job_abandon(struct request_job *job, int error)
 static void job_run(struct request_work *work)
 {
     struct request_job *job = job_of(work);
-
     session_resume(&job->request);
     job->run(job);
     free(job);
@@ -59,7 +56,6 @@ static void job_run(struct request_work *work)
 static void job_drop(struct request_work *work)
 {
     struct request_job *job = job_of(work);
-
     job_abandon(job, -EINTR);
     free(job);
 }
@@ -74,7 +70,6 @@ int jobs_create(struct control *control, void (*tick)(void *control), void (*res
 {
     const struct work_rules rules = {
         .run = job_run, .drop = job_drop, .gave_up = is_unwanted, .tick = tick, .rest = rest, .user = control};
-
     return workers_create(&rules, workers);
 }
 
@@ -85,14 +80,14 @@ void job_defer(fuse_req_t req, const struct request_job *what, const char *name)
     CLEANUP_FREE struct request_job *job = malloc(sizeof *job + n);
     CLEANUP_STR struct str why = STR_INIT;
     struct request_job lost = *what;
-
     lost.req = req;
     if (!job) {
         job_abandon(&lost, -ENOMEM);
         return;
     }
     *job = lost;
-    job->request = session_request();
+    if (!job->request.session)
+        job->request = session_request();
     memcpy(job->name, name, n);
     if (!job->of_anybody && !control_is_owner(control, fuse_req_ctx(req)->uid))
         job->work.class = WORK_OTHERS;

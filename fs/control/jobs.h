@@ -37,7 +37,8 @@ int jobs_create(struct control *control, void (*tick)(void *control), void (*res
  * others in its directory. */
 #define LIST_JOB .work.class = WORK_QUICK, .of_anybody = true
 
-/* A worker runs it, or the request is answered with an error. What is not a field of the caller's is filled in. */
+/* A worker runs it, or the request is answered with an error. What is not a field of the caller's is filled in;
+ * a job that goes on with another one copies that. */
 void job_defer(fuse_req_t req, const struct request_job *job, const char *name);
 /* Does nobody wait for the job any more? As asker->gave_up. */
 bool job_gave_up(void *job);

@@ -19,15 +19,7 @@
 #include <sys/mman.h>
 
 enum { KEY_RECORDS, KEY_LOOK }; /* blobs */
-enum {
-    SPREAD_S = 60,
-    LOOK_AGAIN_MS = 500,
-    LOOKS = 60,
-    ASK_AGAIN_MS = 20,
-    TELL_AGAIN = 50,
-    NAMED = 4,
-    LIST_HEADER = 64
-};
+enum { SPREAD_S = 60, LOOK_AGAIN_MS = 500, LOOKS = 60, ASK_AGAIN_MS = 20, TELL_AGAIN = 50, NAMED = 4 };
 
 struct sharing {
     struct control *control;
@@ -50,7 +42,6 @@ static int fetch_records(struct control *control, uint32_t node, uint64_t key, v
 {
     uint64_t length;
     int error = peers_blob(control->config.peers, node, key, 0, piece, &length);
-
     r->count = 0;
     if (error)
         return error == -ENOENT ? 0 : error;
@@ -64,15 +55,17 @@ static int fetch_records(struct control *control, uint32_t node, uint64_t key, v
 /* Into memory, since nothing of it is believed yet. */
 static int fetch_list(struct control *control, uint32_t node, const struct samples_record *record, void *piece, int fd)
 {
-    uint64_t key = samples_key(&record->digest), length = LIST_HEADER + record->count * sizeof(uint32_t), said;
-
+    const uint64_t files = SAMPLES_HEADER + record->count * sizeof(uint32_t);
+    const uint64_t records = SAMPLES_HEADER + record->count * sizeof(struct record);
+    uint64_t key = samples_key(&record->digest), length = 1, said;
     for (uint64_t at = 0; at < length; at += BLOB_PIECE) {
-        size_t n = length - at < BLOB_PIECE ? length - at : BLOB_PIECE;
         int error = peers_blob(control->config.peers, node, key, (uint32_t)(at / BLOB_PIECE), piece, &said);
-        if (!error && said != length)
+        if (!error && (at > 0 ? said != length : said != files && said != records))
             error = -EBADMSG;
-        if (!error)
-            error = file_write_all(fd, piece, n);
+        if (error)
+            return error;
+        length = said;
+        error = file_write_all(fd, piece, length - at < BLOB_PIECE ? length - at : BLOB_PIECE);
         if (error)
             return error;
     }
@@ -83,7 +76,6 @@ static int take_record(struct control *control, uint32_t node, const struct samp
 {
     CLEANUP_CLOSE int fd = memfd_create("dealfs-samples", MFD_CLOEXEC);
     int error = fd < 0 ? -errno : record->count > 0 ? fetch_list(control, node, record, piece, fd) : 0;
-
     if (!error)
         error = samples_table_take(control->samples, record, fd);
     if (error)
@@ -100,7 +92,6 @@ static int take_record(struct control *control, uint32_t node, const struct samp
 static int take_records(struct control *control, uint32_t node, const struct records *r, bool removals, void *piece)
 {
     int worst = 0;
-
     for (uint32_t i = 0; i < r->count; i++) {
         if ((r->record[i].count == 0) != removals || !samples_table_wants(control->samples, &r->record[i]))
             continue;
@@ -116,7 +107,6 @@ static int look_at(struct control *control, uint32_t node, uint64_t key, void *p
 {
     CLEANUP_FREE struct records *r = malloc(sizeof *r);
     int error = r ? fetch_records(control, node, key, piece, r) : -ENOMEM;
-
     if (error)
         return error;
     int removed = take_records(control, node, r, true, piece); /* first: they make room */
@@ -127,7 +117,6 @@ static int look_at(struct control *control, uint32_t node, uint64_t key, void *p
 static uint32_t count_nodes(struct control *control, uint32_t *me)
 {
     struct world_view view;
-
     world_view_get(control, &view);
     uint32_t nodes = view.courier ? view.nodes : 0;
     *me = view.me;
@@ -139,19 +128,17 @@ void sharing_look(struct control *control, const struct asker *asker)
 {
     CLEANUP_FREE void *piece = control->config.peers ? malloc(BLOB_PIECE) : NULL;
     uint32_t me, nodes = piece ? count_nodes(control, &me) : 0;
-
     for (uint32_t node = 0; node < nodes && !asker_gave_up(asker); node++)
         if (node != me)
             look_at(control, node, KEY_RECORDS, piece);
 }
 
-/* ---- the thread ---- */
+/* --- the thread --- */
 
 /* Takes the nodes out that it is to look at; with the lock. False: there are none. */
 static bool take_wanted(struct sharing *s, uint32_t nodes, uint32_t me, uint64_t *node, uint64_t *key)
 {
     bool some = false;
-
     for (uint32_t v = 0; v < nodes; v++) {
         bool wanted = v != me && (s->all || s->node[v / 64] >> v % 64 & 1);
         node[v / 64] |= (uint64_t)wanted << v % 64;
@@ -175,7 +162,6 @@ static bool is_stopping(struct sharing *s)
 static void look_at_wanted(struct sharing *s, uint32_t nodes, uint64_t *node, uint64_t key, void *piece)
 {
     bool left = true;
-
     for (int looks = 0; left && looks < LOOKS; looks++) {
         left = false;
         for (uint32_t v = 0; v < nodes && !is_stopping(s); v++)
@@ -197,7 +183,6 @@ static void look_at_wanted(struct sharing *s, uint32_t nodes, uint64_t *node, ui
 static bool has_wanted(const struct sharing *s)
 {
     bool some = s->all;
-
     for (size_t i = 0; i < sizeof s->node / sizeof *s->node && !some; i++)
         some = s->node[i] != 0;
     return some;
@@ -207,7 +192,6 @@ static bool has_wanted(const struct sharing *s)
 static void look_round(struct sharing *s)
 {
     uint64_t node[(NODES_MOST + 63) / 64] = {0}, key;
-
     pthread_mutex_unlock(&s->lock);
     CLEANUP_FREE void *piece = malloc(BLOB_PIECE);
     uint32_t me, nodes = count_nodes(s->control, &me);
@@ -226,7 +210,6 @@ static void look_round(struct sharing *s)
 static void *sharing_main(void *user)
 {
     struct sharing *s = user;
-
     pthread_mutex_lock(&s->lock);
     while (!s->stopping)
         if (has_wanted(s))
@@ -240,7 +223,6 @@ static void *sharing_main(void *user)
 int sharing_create(struct control *control, struct sharing **sharing)
 {
     struct sharing *s = calloc(1, sizeof *s);
-
     if (!s)
         return -ENOMEM;
     s->control = control;
@@ -267,7 +249,7 @@ void sharing_destroy(struct sharing *s)
     free(s);
 }
 
-/* ---- from other nodes ---- */
+/* --- from other nodes --- */
 
 static void want(struct sharing *s, bool all, uint32_t node)
 {
@@ -282,14 +264,12 @@ static void want(struct sharing *s, bool all, uint32_t node)
 void control_joined(void *user)
 {
     struct control *control = user;
-
     want(control->sharing, true, 0);
 }
 
 ssize_t control_blob(void *user, const struct blob_question *q, void *to, size_t room, uint64_t *length)
 {
     struct control *control = user;
-
     if (!control_filled(control))
         return -ENOENT;
     if (q->key > KEY_LOOK)
@@ -303,7 +283,7 @@ ssize_t control_blob(void *user, const struct blob_question *q, void *to, size_t
     return (ssize_t)*length;
 }
 
-/* ---- to other nodes ---- */
+/* --- to other nodes --- */
 
 static const struct samples_record *find_record(const struct records *r, const char *name)
 {
@@ -313,33 +293,34 @@ static const struct samples_record *find_record(const struct records *r, const c
     return NULL;
 }
 
-/* What all are to have, and what a node has told. */
+/* All memory that spreading a list takes. */
 struct spreading {
-    struct samples_record record;
-    struct records told;
-    void *piece;
+    struct control *control;
+    struct samples_record record; /* what all nodes are to have */
+    struct records told;          /* what a node has told */
     uint64_t until;
+    bool missing[NODES_MOST];
+    char piece[BLOB_PIECE];
 };
 
 /* The node has the list, or what came after it. */
-static bool has_record(struct control *control, uint32_t node, uint64_t key, struct spreading *p)
+static bool has_record(struct spreading *p, uint32_t node, uint64_t key)
 {
-    if (fetch_records(control, node, key, p->piece, &p->told))
+    if (fetch_records(p->control, node, key, p->piece, &p->told))
         return false;
     const struct samples_record *r = find_record(&p->told, p->record.name);
     return r && r->version >= p->record.version;
 }
 
-static void name_missing(struct control *control, const bool *missing, uint32_t nodes, struct str *why)
+static void name_missing(const struct spreading *p, uint32_t nodes, struct str *why)
 {
     struct world_view view;
     uint32_t named = 0, left = 0;
-
-    world_view_get(control, &view);
+    world_view_get(p->control, &view);
     str_adds(why, "this node has done it, and others do when they can be asked; not yet:");
     for (uint32_t v = 0; v < nodes; v++) {
-        left += missing[v] && named == NAMED;
-        if (!missing[v] || named == NAMED)
+        left += p->missing[v] && named == NAMED;
+        if (!p->missing[v] || named == NAMED)
             continue;
         str_addf(why, "%s node %" PRIu32, named++ ? "," : "", v);
         if (view.peer && v < view.nodes) {
@@ -354,66 +335,67 @@ static void name_missing(struct control *control, const bool *missing, uint32_t 
 }
 
 /* How many of them lack it still. A node that is lost gets it when it joins again. */
-static uint32_t ask_missing(struct control *control, uint32_t nodes, uint64_t key, struct spreading *p, bool *missing,
-                            bool *hopeless)
+static uint32_t ask_missing(struct spreading *p, uint32_t nodes, uint64_t key, bool *hopeless)
 {
     struct world_view view;
     uint32_t left = 0;
-
-    world_view_get(control, &view);
+    world_view_get(p->control, &view);
     *hopeless = true;
     for (uint32_t v = 0; v < nodes; v++) {
         bool lost = !view.peer || v >= view.nodes || view.peer[v].state == PEER_LOST;
-        missing[v] = missing[v] && (lost || clock_now() > p->until || !has_record(control, v, key, p));
-        left += missing[v];
-        *hopeless &= !missing[v] || lost;
+        p->missing[v] = p->missing[v] && (lost || clock_now() > p->until || !has_record(p, v, key));
+        left += p->missing[v];
+        *hopeless &= !p->missing[v] || lost;
     }
     world_view_release(&view);
     return left;
 }
 
-static int spread_record(struct control *control, struct spreading *p, const struct asker *asker, struct str *why)
+static int spread_record(struct spreading *p, const struct asker *asker, struct str *why)
 {
-    peers_await_courier(control->config.peers, asker->gave_up, asker->user);
-    uint32_t me, nodes = count_nodes(control, &me);
+    peers_await_courier(p->control->config.peers, asker->gave_up, asker->user);
+    uint32_t me, nodes = count_nodes(p->control, &me);
     bool hopeless;
-
     p->until = clock_now() + SPREAD_S * SECOND;
     if (nodes < 2)
         return 0;
-    CLEANUP_FREE bool *missing = malloc(nodes * sizeof *missing);
-    if (!missing)
-        return str_no_memory(why);
     for (uint32_t v = 0; v < nodes; v++)
-        missing[v] = v != me;
+        p->missing[v] = v != me;
     /* A node may miss that it is to look, or get a damaged answer when it does: it is told again each second. */
     for (int asks = 0;; asks++) {
         uint64_t key = asks % TELL_AGAIN == 0 ? KEY_LOOK : KEY_RECORDS;
-        if (ask_missing(control, nodes, key, p, missing, &hopeless) == 0)
+        if (ask_missing(p, nodes, key, &hopeless) == 0)
             return 0;
         if (asker_gave_up(asker))
             return -EINTR;
         if (hopeless || clock_now() > p->until) {
-            name_missing(control, missing, nodes, why);
+            name_missing(p, nodes, why);
             return -EHOSTUNREACH;
         }
         clock_sleep(ASK_AGAIN_MS * MILLISECOND);
     }
 }
 
-int sharing_spread(struct control *control, const char *name, const struct asker *asker, struct str *why)
+int sharing_prepare(struct control *control, struct spreading **spreading, struct str *why)
 {
+    *spreading = NULL;
     if (!control->config.peers)
         return 0;
-    CLEANUP_FREE struct spreading *p = malloc(sizeof *p);
-    CLEANUP_FREE void *piece = malloc(BLOB_PIECE);
-    if (!p || !piece)
+    *spreading = malloc(sizeof **spreading);
+    if (!*spreading)
         return str_no_memory(why);
-    p->piece = piece;
-    p->told.count = samples_table_records(control->samples, p->told.record);
+    (*spreading)->control = control;
+    return 0;
+}
+
+int sharing_spread(struct spreading *p, const char *name, const struct asker *asker, struct str *why)
+{
+    if (!p)
+        return 0;
+    p->told.count = samples_table_records(p->control->samples, p->told.record);
     const struct samples_record *own = find_record(&p->told, name);
     if (!own)
         return 0;
     p->record = *own;
-    return spread_record(control, p, asker, why);
+    return spread_record(p, asker, why);
 }

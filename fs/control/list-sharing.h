@@ -24,8 +24,12 @@ void sharing_destroy(struct sharing *sharing);
 
 /* Looks at all other nodes, on this thread: what they have is here then, as far as they can be asked. */
 void sharing_look(struct control *control, const struct asker *asker);
+/* Memory for sharing_spread, freed by free(). Get it before a list is changed: without memory, other nodes would not
+ * hear of the change before the next join. */
+struct spreading;
+int sharing_prepare(struct control *control, struct spreading **spreading, struct str *why);
 /* What stands for the name here goes to all other nodes. 0: they have it, or there are none; -EHOSTUNREACH: not all
  * have it after a minute, `why` names some; -EINTR. */
-int sharing_spread(struct control *control, const char *name, const struct asker *asker, struct str *why);
+int sharing_spread(struct spreading *spreading, const char *name, const struct asker *asker, struct str *why);
 
 #endif

@@ -13,32 +13,55 @@
 #include <inttypes.h>
 #include <string.h>
 
-uint64_t list_ino(const char *name, const struct samples *list)
+static const char packed_end[] = ".packed";
+
+/* Of a name that ends so, the length of what is before; 0: it does not. */
+static size_t before_packed(const char *name)
+{
+    size_t n = strlen(name), end = strlen(packed_end);
+    return n > end && strcmp(name + n - end, packed_end) == 0 ? n - end : 0;
+}
+
+uint64_t list_ino(const char *name, const struct samples *list, bool packed)
 {
     const struct digest *digest = samples_digest(list);
+    size_t n = packed && before_packed(name) ? before_packed(name) : strlen(name);
+    uint64_t hash = hash64(digest, sizeof *digest, hash64(name, n, 0));
+    return (hash & ~INO_PACKED) | INO_LIST | (packed ? INO_PACKED : 0);
+}
 
-    return hash64(digest, sizeof *digest, hash64(name, strlen(name), 0)) | INO_LIST;
+struct samples *lists_named(struct control *control, const char *name, bool *packed)
+{
+    struct samples *list = samples_table_find(control->samples, name);
+    *packed = !list && before_packed(name);
+    if (!*packed)
+        return list;
+    CLEANUP_FREE char *plain = strndup(name, before_packed(name));
+    list = plain ? samples_table_find(control->samples, plain) : NULL;
+    if (!list || samples_packed(list))
+        return list;
+    samples_put(list);
+    return NULL;
 }
 
 struct samples *lists_find(struct control *control, uint64_t ino)
 {
     CLEANUP_STR struct str names = STR_INIT;
     struct samples_table *table = control_filled(control) ? control->samples : NULL;
-
     if (table && ino == INO_SAMPLES)
         return samples_table_find(table, "all");
-    if (!table || !(ino & INO_LIST) || samples_table_names(table, &names) != 0)
+    if (!table || !(ino & INO_LIST) || samples_table_names(table, false, &names) != 0)
         return NULL;
     for (size_t at = 0; at < names.length; at += strlen(names.data + at) + 1) {
         struct samples *list = samples_table_find(table, names.data + at);
-        if (list && list_ino(names.data + at, list) == ino)
+        if (list && list_ino(names.data + at, list, ino & INO_PACKED) == ino)
             return list;
         samples_put(list);
     }
     return NULL;
 }
 
-/* ---- the list of a plan ---- */
+/* --- the list of a plan --- */
 
 /* The first directory with `wanted` samples of the list below it; 0: none. A child's number is above its parent's, so
  * that what lies below each is summed up from the last one to the root. */
@@ -46,7 +69,6 @@ static uint64_t find_directory(const struct catalog *c, const struct samples *li
 {
     uint64_t directories = catalog_directories(c);
     CLEANUP_FREE uint32_t *below = calloc(directories + 1, sizeof *below);
-
     if (!below)
         return 0;
     for (uint32_t i = 0; i < samples_count(list); i++)
@@ -59,16 +81,16 @@ static uint64_t find_directory(const struct catalog *c, const struct samples *li
     return 0;
 }
 
-/* The keys that choose it, or nothing. */
-static void add_choosing_keys(const struct catalog *c, const char *name, uint64_t directory, struct str *why)
+/* The keys that choose it, or nothing. `named`: the list that the request has named is this one. */
+static void add_choosing_keys(const struct catalog *c, const char *name, bool named, uint64_t directory,
+                              struct str *why)
 {
     CLEANUP_FREE char *path = malloc(CATALOG_PATH_MAX);
     long n = path ? catalog_path(c, directory, path, CATALOG_PATH_MAX) : -1;
-
     if (n < 0)
         return;
     str_adds(why, "; as many has `");
-    if (strcmp(name, "all") != 0)
+    if (!named || strcmp(name, "all") != 0)
         str_addf(why, "samples=%s%s", name, n > 0 ? " " : "");
     if (n > 0) {
         str_adds(why, "under=");
@@ -84,38 +106,45 @@ static void refuse_count(struct control *control, const struct plan_request *wan
     const struct catalog *c = control->config.catalog;
     CLEANUP_STR struct str names = STR_INIT;
     uint64_t directory = 0;
-
     str_addf(why, "`count=%" PRIu64 "`: the list has %" PRIu32 " samples", wanted->count, count);
-    if (wanted->count > 0 && !wanted->match && samples_table_names(control->samples, &names) == 0)
+    if (wanted->count > 0 && !wanted->match && samples_table_names(control->samples, false, &names) == 0)
         for (size_t at = 0; at < names.length && !directory; at += strlen(names.data + at) + 1) {
             struct samples *list = samples_table_find(control->samples, names.data + at);
             directory = list ? find_directory(c, list, wanted->count) : 0;
             samples_put(list);
             if (directory)
-                add_choosing_keys(c, names.data + at, directory, why);
+                add_choosing_keys(c, names.data + at, strcmp(names.data + at, wanted->samples) == 0, directory, why);
         }
     if (!directory)
         str_adds(why, "; `under=DIR`, `match=GLOB` or `samples=NAME` choose those that the loader has");
 }
 
+int lists_get(struct control *control, const char *name, const struct asker *asker, struct samples **list,
+              struct str *why)
+{
+    *list = samples_table_find(control->samples, name);
+    if (!*list) { /* put on another node while this one was away? */
+        sharing_look(control, asker);
+        *list = samples_table_find(control->samples, name);
+    }
+    if (*list)
+        return 0;
+    str_adds(why, "there is no sample list `");
+    str_add_printable(why, name, strlen(name));
+    str_adds(why, "`; samples.d has those that there are");
+    return -ENOENT;
+}
+
 int lists_choose(struct control *control, const struct plan_request *wanted, const struct asker *asker,
                  struct charge *charge, struct samples **list, struct str *why)
 {
-    struct samples *base = samples_table_find(control->samples, wanted->samples);
-    int error = 0;
-
-    if (!base) { /* put on another node while this one was away? */
-        sharing_look(control, asker);
-        base = samples_table_find(control->samples, wanted->samples);
-    }
-    if (!base) {
-        str_adds(why, "there is no sample list `");
-        str_add_printable(why, wanted->samples, strlen(wanted->samples));
-        str_adds(why, "`; samples.d has those that there are");
-        return -ENOENT;
-    }
+    struct samples *base;
+    int error = lists_get(control, wanted->samples, asker, &base, why);
+    if (error)
+        return error;
     if (wanted->under || wanted->match) {
-        error = charge_add(charge, samples_count(base) * sizeof(uint32_t), why);
+        uint64_t each = samples_records(base) ? sizeof(uint32_t) + sizeof(struct record) : sizeof(uint32_t);
+        error = charge_add(charge, samples_count(base) * each, why);
         if (!error)
             error = samples_select(base, wanted->under, wanted->match, list, why);
         samples_put(base);
@@ -129,40 +158,52 @@ int lists_choose(struct control *control, const struct plan_request *wanted, con
     return error;
 }
 
-/* ---- an upload ---- */
+/* --- an upload --- */
 
-enum { KEY_NAME, KEY_SEP, KEY_ACTION };
+enum { KEY_NAME, KEY_FORM, KEY_FORMAT, KEY_SEP, KEY_ACTION };
+enum { FORM_PATHS, FORM_RECORDS, FORM_PACKED };
+enum { ACTION_PUT, ACTION_REMOVE, ACTION_LOOK };
 static const struct key keys[] = {[KEY_NAME] = {.name = "name", .value = "NAME", .required = true},
+                                  [KEY_FORM] = {.name = "form", .choices = "paths|records|packed"},
+                                  [KEY_FORMAT] = {.name = "format", .choices = RECORD_FORMATS},
                                   [KEY_SEP] = REQUEST_SEP,
-                                  [KEY_ACTION] = {.name = "action", .choices = "put|remove"},
+                                  [KEY_ACTION] = {.name = "action", .choices = "put|remove|look"},
                                   {0}};
 
+static const char *verb_of(bool costs)
+{
+    return costs ? "costs" : "samples";
+}
+
 /* Too many, or too much. */
-static int refuse_more(struct control *control, int error, struct str *why)
+static int refuse_more(struct control *control, int error, bool costs, struct str *why)
 {
     CLEANUP_STR struct str names = STR_INIT;
-
     if (error == -EDQUOT)
         str_addf(why, "%d uploaded lists are kept, which is the most", SAMPLES_LISTS);
     else
-        str_addf(why, "the uploaded lists together would have more than %" PRIu64 " entries, which is the most",
-                 samples_table_most(control->samples));
-    str_adds(why, ": remove one with `samples name=NAME action=remove`; there are");
-    if (samples_table_names(control->samples, &names) == 0)
+        str_addf(why,
+                 "the uploaded lists together would have more than %" PRIu64 " files or %" PRIu64
+                 " records, which is the most",
+                 samples_table_most(control->samples), SAMPLES_RECORDS_MOST);
+    str_addf(why, ": remove one with `%s name=NAME action=remove`; there are", verb_of(costs));
+    if (samples_table_names(control->samples, costs, &names) == 0)
         for (size_t at = 0; at < names.length; at += strlen(names.data + at) + 1)
             if (!samples_built_in(names.data + at))
                 str_addf(why, " %s", names.data + at);
     return error;
 }
 
-static int refuse_name(int error, const char *name, struct str *why)
+static int refuse_name(int error, const char *name, bool costs, struct str *why)
 {
     if (error == -EINVAL)
         str_adds(why, "a name is 1 to 64 of A-Za-z0-9._- and does not begin with a dot, unlike `");
     else if (error == -EEXIST)
         str_adds(why, "this list is always there and cannot be replaced: `");
     else if (error == -ENOENT)
-        str_adds(why, "there is no sample list `");
+        str_addf(why, "there is no %s list `", costs ? "cost" : "sample");
+    else if (error == -ENOTUNIQ)
+        str_addf(why, "a %s list has this name: `", costs ? "sample" : "cost");
     else
         str_addf(why, "%s: cannot keep the list `", strerror(-error));
     str_add_printable(why, name, strlen(name));
@@ -176,18 +217,46 @@ static int keep_list(struct control *control, const char *name, struct samples *
 {
     char digest[DIGEST_TEXT];
     uint32_t count = samples_count(list);
+    bool costs = samples_costs(list);
     digest_format(samples_digest(list), digest);
     if (count == 0) {
         samples_put(list);
-        str_adds(why, "`samples` needs paths after its first line");
+        str_addf(why, "`%s` needs %s after its first line", verb_of(costs), costs ? "numbers" : "paths or records");
         return -EINVAL;
     }
     int error = samples_table_put(control->samples, name, list);
     if (error == -EDQUOT || error == -E2BIG)
-        return refuse_more(control, error, why);
+        return refuse_more(control, error, costs, why);
     if (error)
-        return refuse_name(error, name, why);
+        return refuse_name(error, name, costs, why);
     str_addf(reply, "%u\t%s\n", count, digest);
+    return 0;
+}
+
+static const char *format_name(const struct samples *list)
+{
+    static const char *const name[] = {[RECORDS_PLAIN] = "-",
+                                       [RECORDS_TAR] = "tar",
+                                       [RECORDS_TFRECORD] = "tfrecord",
+                                       [RECORDS_LINES] = "lines",
+                                       [RECORDS_FIXED] = "fixed"};
+    return samples_records(list) ? name[samples_traits(list)->format] : "-";
+}
+
+static int look_list(struct control *control, const char *name, const struct asker *asker, struct str *reply,
+                     struct str *why)
+{
+    char digest[DIGEST_TEXT];
+    struct samples *list = samples_table_find(control->samples, name);
+    if (!list) { /* put on another node while this one was away? */
+        sharing_look(control, asker);
+        list = samples_table_find(control->samples, name);
+    }
+    if (!list)
+        return refuse_name(-ENOENT, name, false, why);
+    digest_format(samples_digest(list), digest);
+    str_addf(reply, "%u\t%s\t%s\n", samples_count(list), digest, format_name(list));
+    samples_put(list);
     return 0;
 }
 
@@ -195,7 +264,6 @@ static uint64_t count_paths(const char *payload, size_t n, char separator)
 {
     const char *end = payload + n;
     uint64_t records = 1;
-
     while (payload < end && (payload = memchr(payload, separator, (size_t)(end - payload)))) {
         payload++;
         records++;
@@ -203,55 +271,104 @@ static uint64_t count_paths(const char *payload, size_t n, char separator)
     return records;
 }
 
-static int remove_list(struct control *control, const struct request *request, const struct asker *asker,
-                       struct str *reply, struct str *why)
+int lists_put(struct control *control, const char *name, struct samples *list, const struct asker *asker,
+              struct str *reply, struct str *why)
+{
+    CLEANUP_FREE struct spreading *spreading = NULL;
+    int error = sharing_prepare(control, &spreading, why);
+    if (error) {
+        samples_put(list);
+        return error;
+    }
+    error = keep_list(control, name, list, reply, why);
+    return error ? error : sharing_spread(spreading, name, asker, why);
+}
+
+int lists_remove(struct control *control, const struct request *request, bool costs, const struct asker *asker,
+                 struct str *reply, struct str *why)
 {
     const char *name = request->value[KEY_NAME].text;
-
     if (!request_only_line_ends(request->payload, request->payload_length)) {
-        str_adds(why, "with `action=remove` nothing may follow the first line of `samples`");
+        str_addf(why, "with `action=remove` nothing may follow the first line of `%s`", verb_of(costs));
         return -EINVAL;
     }
-    int error = samples_table_remove(control->samples, name);
+    CLEANUP_FREE struct spreading *spreading;
+    int error = sharing_prepare(control, &spreading, why);
+    if (error)
+        return error;
+    error = samples_table_remove(control->samples, name, costs);
     if (error == -ENOENT) { /* put on another node while this one was away? */
         sharing_look(control, asker);
-        error = samples_table_remove(control->samples, name);
+        error = samples_table_remove(control->samples, name, costs);
     }
     if (error)
-        return refuse_name(error, name, why);
+        return refuse_name(error, name, costs, why);
     str_adds(reply, "removed\n");
-    return sharing_spread(control, name, asker, why);
+    return sharing_spread(spreading, name, asker, why);
+}
+
+/* What the keys say of the payload, or why they contradict each other. */
+static int describe_upload(struct control *control, const struct request *request, struct samples_upload *upload,
+                           struct record_terms *terms, struct str *why)
+{
+    const struct key_value *value = request->value;
+    bool records = value[KEY_FORM].choice != FORM_PATHS;
+    if (value[KEY_FORMAT].text && !records)
+        str_adds(why, "`format` is of records: it needs `form=records` or `form=packed`");
+    else if (value[KEY_SEP].choice != 0 && records)
+        str_adds(why, "`sep=nul` is of paths: records are lines, or packed");
+    *upload = (struct samples_upload){.text = request->payload,
+                                      .length = request->payload_length,
+                                      .separator = request_separator(&value[KEY_SEP]),
+                                      .prefixes = control->prefixes};
+    *terms = (struct record_terms){.format = value[KEY_FORMAT].text ? RECORDS_TAR + value[KEY_FORMAT].choice : 0,
+                                   .packed = value[KEY_FORM].choice == FORM_PACKED,
+                                   .directory = samples_table_directory(control->samples)};
+    return why->length ? -EINVAL : 0;
+}
+
+/* `terms`: NULL where these are paths. */
+static int make_list(struct control *control, const struct samples_upload *upload, const struct record_terms *terms,
+                     const struct asker *asker, struct samples **list, struct str *why)
+{
+    const struct catalog *c = control->config.catalog;
+    struct charge charge = charge_like(asker->charge);
+    int error = 0;
+    if (!terms)
+        error =
+            charge_add(&charge, count_paths(upload->text, upload->length, upload->separator) * sizeof(uint32_t), why);
+    if (!error)
+        error = terms ? samples_from_records(c, upload, terms, list, why) : samples_from_paths(c, upload, list, why);
+    charge_fini(&charge);
+    return error;
 }
 
 static int put_list(struct control *control, const struct request *request, const struct asker *asker,
                     struct str *reply, struct str *why)
 {
-    const struct samples_upload upload = {request->payload, request->payload_length,
-                                          request_separator(&request->value[KEY_SEP]), control->prefixes};
-    struct charge charge = charge_like(asker->charge);
+    bool records = request->value[KEY_FORM].choice != FORM_PATHS;
+    struct samples_upload upload;
+    struct record_terms terms;
     struct samples *list;
-    uint64_t paths = count_paths(upload.text, upload.length, upload.separator);
-    int error = charge_add(&charge, paths * sizeof(uint32_t), why);
-
+    int error = describe_upload(control, request, &upload, &terms, why);
     if (!error)
-        error = samples_from_paths(control->config.catalog, &upload, &list, why);
-    if (!error)
-        error = keep_list(control, request->value[KEY_NAME].text, list, reply, why);
-    charge_fini(&charge);
-    return error ? error : sharing_spread(control, request->value[KEY_NAME].text, asker, why);
+        error = make_list(control, &upload, records ? &terms : NULL, asker, &list, why);
+    return error ? error : lists_put(control, request->value[KEY_NAME].text, list, asker, reply, why);
 }
 
 static int samples_run(struct control *control, const struct request *request, const struct asker *asker,
                        struct str *reply, struct str *why)
 {
-    bool removes = request->value[KEY_ACTION].choice == 1;
-
-    return (removes ? remove_list : put_list)(control, request, asker, reply, why);
+    int action = request->value[KEY_ACTION].choice;
+    if (action == ACTION_LOOK)
+        return look_list(control, request->value[KEY_NAME].text, asker, reply, why);
+    return action == ACTION_REMOVE ? lists_remove(control, request, false, asker, reply, why)
+                                   : put_list(control, request, asker, reply, why);
 }
 
 const struct verb verb_samples = {
     .name = "samples",
-    .about = "payload: paths; reply: their number, the list's digest. Kept on all nodes",
+    .about = "payload: paths or records; reply: their number, the list's digest. Kept on all nodes",
     .keys = keys,
     .payload_most = PAYLOAD_MOST,
     .run = samples_run,

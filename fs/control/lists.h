@@ -12,12 +12,24 @@
 
 #include <stdint.h>
 
-uint64_t list_ino(const char *name, const struct samples *list);
+uint64_t list_ino(const char *name, const struct samples *list, bool packed); /* the name with or without `.packed` */
 
 struct asker;
 struct control;
+struct request;
+/* The list of a name in samples.d, a reference, or NULL. For a list that is samples_packed there also is its name with
+ * `.packed` behind: the array of them. */
+struct samples *lists_named(struct control *control, const char *name, bool *packed);
 /* The list behind `samples` or a file of samples.d: a reference, or NULL, which a version is that has been replaced. */
 struct samples *lists_find(struct control *control, uint64_t ino);
+/* A list by its name, a reference; other nodes are asked for it. -ENOENT: `why` tells. */
+int lists_get(struct control *control, const char *name, const struct asker *asker, struct samples **list,
+              struct str *why);
+/* Put and removed on all nodes; for the verbs, whose first key is the name. lists_put takes the list over. */
+int lists_put(struct control *control, const char *name, struct samples *list, const struct asker *asker,
+              struct str *reply, struct str *why);
+int lists_remove(struct control *control, const struct request *request, bool costs, const struct asker *asker,
+                 struct str *reply, struct str *why);
 /* The list that a plan is of: a reference, or what `under` and `match` leave of it, charged for. -ENOENT: there is none
  * of the name; -EINVAL: it has not `count` samples; -ENOMEM. `why` tells, and then which keys would choose as many. */
 int lists_choose(struct control *control, const struct plan_request *wanted, const struct asker *asker,

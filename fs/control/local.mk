@@ -14,6 +14,12 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/decoded.h \
 	fs/control/entries.c \
 	fs/control/entries.h \
+	fs/control/epoch-ahead.c \
+	fs/control/epoch-ahead.h \
+	fs/control/epoch-read.c \
+	fs/control/epoch-read.h \
+	fs/control/epoch-stream.c \
+	fs/control/epoch-stream.h \
 	fs/control/feed-view.c \
 	fs/control/feed-view.h \
 	fs/control/feed-table.c \
@@ -39,8 +45,26 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/picture-make.h \
 	fs/control/pictures.c \
 	fs/control/pictures.h \
+	fs/control/plan-cost.c \
+	fs/control/plan-cost.h \
+	fs/control/plan-content.c \
+	fs/control/plan-content.h \
 	fs/control/plan-files.c \
 	fs/control/plan-files.h \
+	fs/control/plan-names.c \
+	fs/control/plan-names.h \
+	fs/control/plan-memory.c \
+	fs/control/plan-memory.h \
+	fs/control/plan-order.c \
+	fs/control/plan-order.h \
+	fs/control/plan-paths.c \
+	fs/control/plan-paths.h \
+	fs/control/plan-units.c \
+	fs/control/plan-units.h \
+	fs/control/plan-view.c \
+	fs/control/plan-view.h \
+	fs/control/plan-without.c \
+	fs/control/plan-without.h \
 	fs/control/plans.c \
 	fs/control/plans.h \
 	fs/control/protocol.c \
@@ -52,6 +76,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/status-json.c \
 	fs/control/stream.c \
 	fs/control/stream.h \
+	fs/control/stream-reads.c \
+	fs/control/stream-reads.h \
 	fs/control/texts.h \
 	fs/control/verb-end.c \
 	fs/control/verb-exchange.c \

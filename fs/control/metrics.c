@@ -1,35 +1,105 @@
-/* `metrics`: the numbers of `status`, and the times of READs, in Prometheus' text format 0.0.4. */
+/* `metrics`: the numbers of `status`, and the times of READs, in Prometheus' text format 0.0.4.
+ *
+ * A table says of each metric which field of `status` it shows: the two cannot differ. */
 #include "fs/control/texts.h"
 
 #include "fs/control/control-private.h"
-#include "fs/control/feed-view.h"
-#include "fs/control/move-view.h"
-#include "fs/control/world-view.h"
 
 #include "fs/base/clock.h"
+#include "fs/base/json.h"
 #include "fs/base/utf8.h"
-#include "fs/catalog/derived.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+
+/* Values of a label; each stands for `$` in the path of its field. */
+static const struct metric_label {
+    const char *name;
+    struct {
+        const char *value, *part;
+    } of[7];
+} from = {"from", {{"ram", "ram"}, {"ssd", "ssd"}, {"peer", "peer"}, {"source", "source"}}},
+  tier = {"tier", {{"ram", "ram"}, {"ssd", "ssd"}}},
+  world_state = {"state", {{"alone", ""}, {"joined", ""}, {"degraded", ""}}},
+  moved = {"of",
+           {{"all", ""},
+            {"come", "come_"},
+            {"refused", "refused_"},
+            {"sent", "sent_"},
+            {"dropped", "dropped_"},
+            {"rewritten", "rewritten_"}}},
+  none = {NULL, {{"", ""}}};
+
+enum metric_kind {
+    COUNTER, /* the field is a number */
+    GAUGE,
+    FLAG,  /* 1: the field is neither 0, false nor null */
+    STATE, /* 1: the field is the label's value */
+    OPEN,  /* 1: the field is "open" */
+};
+
+/* A field that is not there is 0; a metric is left out where the object that begins its path is not there. */
+static const struct metric {
+    const char *name;
+    enum metric_kind kind;
+    const char *path; /* in `status`; `#` is the number of this node */
+    const struct metric_label *label;
+    const char *help;
+} metrics[] = {
+    {"nodes", GAUGE, "nodes", &none, "Nodes of this node's world, or of its last one."},
+    {"nodes_gone", GAUGE, "lost.nodes", &none, "Nodes of it that cannot be asked."},
+    {"state", STATE, "state", &world_state, "1 for the state that this node is in."},
+    {"lost_bytes", GAUGE, "lost.bytes", &none, "Bytes that they own: read from the source."},
+    {"peer_timeouts_total", COUNTER, "peers.timeouts", &none, "Values asked of other nodes that did not come in time."},
+    {"peer_bad_replies_total", COUNTER, "peers.bad", &none, "Replies of other nodes that did not verify."},
+    {"turn", GAUGE, "turn.number", &none, "How often the world has changed its layout."},
+    {"moving", FLAG, "world.#.moving", &none, "1: samples are still to come to this node."},
+    {"move_bytes", GAUGE, "world.#.move.$bytes", &moved,
+     "Of the last turn: bytes that come to this node, and what became of them."},
+    {"catalog_files", GAUGE, "catalog.files", &none, "Files of the dataset."},
+    {"catalog_bytes", GAUGE, "catalog.bytes", &none, "Bytes of the dataset."},
+    {"uptime_seconds", GAUGE, "uptime", &none, "Age of this server."},
+    {"server_starts_total", COUNTER, "generation", &none, "Servers of this mount, this one included."},
+    {"memory_bytes", GAUGE, "memory", &none, "Anonymous memory of the server."},
+    {"refused_requests_total", COUNTER, "refused", &none, "Control requests that were rejected or abandoned."},
+    {"plans_total", COUNTER, "plans.made", &none, "Plans made."},
+    {"plan_steps", GAUGE, "plans.newest.steps", &none, "Steps of the plan that was made last."},
+    {"plan_samples", GAUGE, "plans.newest.samples", &none, "Samples of it, echoes among them."},
+    {"plan_fresh_samples", GAUGE, "plans.newest.fresh", &none, "Samples of it at their first use."},
+    {"plan_fresh_bytes", GAUGE, "plans.newest.fresh_bytes", &none, "Bytes of these."},
+    {"images_remade_total", COUNTER, "resize.remade", &none, "Images resized again since the mount."},
+    {"images_failed_total", COUNTER, "resize.failed", &none, "Images that could not be resized again: reads failed."},
+    {"reads_total", COUNTER, "reads.$", &from, "READs answered, by where their bytes were."},
+    {"read_bytes_total", COUNTER, "bytes.$", &from, "Bytes of READs answered, by where they were."},
+    {"source_samples_total", COUNTER, "source.samples", &none, "Files opened at the source."},
+    {"source_bytes_total", COUNTER, "source.bytes", &none, "Bytes read from the source."},
+    {"held_bytes", GAUGE, "$.held", &tier, "Stored bytes, as budgeted."},
+    {"capacity_bytes", GAUGE, "$.capacity", &tier, "Room for stored bytes."},
+    {"bad_values_total", COUNTER, "$.bad_values", &tier, "Stored values that failed their checksum and were dropped."},
+    {"tier_open", OPEN, "$.state", &tier, "1: the tier holds and admits; 0: absent, closed by an error, or not open."},
+    {"fed_reads_total", COUNTER, "fed.reads.$", &from, "The feeder's READs answered, by where their bytes were."},
+    {"fed_bytes_total", COUNTER, "fed.bytes.$", &from, "Bytes of them."},
+    {"fed_errors_total", COUNTER, "fed.errors", &none, "The feeder's READs that failed."},
+    {"parked_reads", GAUGE, "parked", &none, "READs that wait for a load now."},
+    {"timeouts_total", COUNTER, "errors.ETIMEDOUT", &none, "READs that failed because no answer came in time."},
+    {"feed_running", FLAG, "feed.feeder", &none, "1: a feeder runs."},
+    {"feed_off", FLAG, "feed.off", &none, "1: feeders died over and over, and none runs for a while."},
+    {"feed_deaths_total", COUNTER, "feed.deaths", &none, "Feeders that died."},
+    {"feed_window_bytes", GAUGE, "feed.window", &none, "How far it may be ahead of the loaders."},
+    {"feed_ahead_bytes", GAUGE, "feed.ahead", &none, "How far it is ahead of them."},
+    {"feed_waiting_reads", GAUGE, "feed.waiting", &none, "Its READs that are not answered."},
+};
 
 static void add_head(struct str *out, const char *name, const char *type, const char *help)
 {
     str_addf(out, "# HELP dealfs_%s %s\n# TYPE dealfs_%s %s\n", name, help, name, type);
 }
 
-static void add_number(struct str *out, const char *name, const char *type, const char *help, uint64_t value)
-{
-    add_head(out, name, type, help);
-    str_addf(out, "dealfs_%s %" PRIu64 "\n", name, value);
-}
-
 /* The format is UTF-8, and one byte that is not would cost all of the metrics: such a byte becomes the text \xHH. */
 static void add_label_value(struct str *out, const char *label, const char *value)
 {
     size_t length;
-
     str_addf(out, "%s=\"", label);
     for (; *value; value += length ? length : 1) {
         length = utf8_length(value, strlen(value));
@@ -57,27 +127,45 @@ static void add_info(struct str *out, const struct control *control)
     str_adds(out, "} 1\n");
 }
 
-static void add_places(struct str *out, const char *name, const char *help, const uint64_t number[PLACES])
+static void add_value(struct str *out, const struct metric *m, const char *label, const struct str *status,
+                      const char *path)
 {
-    add_head(out, name, "counter", help);
-    for (int i = 0; i < PLACES; i++)
-        str_addf(out, "dealfs_%s{from=\"%s\"} %" PRIu64 "\n", name, place_names[i], number[i]);
+    const char *text = "0", *word = m->kind == STATE ? label : "open";
+    long n = json_find(status->data, status->length, path, &text);
+    if (m->kind == FLAG)
+        str_adds(out, strchr("0fn", *text) ? " 0\n" : " 1\n");
+    else if (m->kind == STATE || m->kind == OPEN)
+        str_adds(out, n > 2 && strncmp(text + 1, word, (size_t)n - 2) == 0 ? " 1\n" : " 0\n");
+    else
+        str_addf(out, " %.*s\n", n > 0 ? (int)n : 1, text);
 }
 
-static void add_tiers(struct str *out, const char *name, const char *type, const char *help,
-                      const struct store_stats *stats, size_t member)
+static void write_path(struct str *path, const char *pattern, const char *part, uint64_t node)
 {
-    add_head(out, name, type, help);
-    for (int i = 0; i < TIERS; i++)
-        str_addf(out, "dealfs_%s{tier=\"%s\"} %" PRIu64 "\n", name, tier_names[i],
-                 *(const uint64_t *)(const void *)((const char *)&stats->tier[i] + member));
+    for (str_clear(path); *pattern; pattern++)
+        if (*pattern == '$')
+            str_adds(path, part);
+        else if (*pattern == '#')
+            str_addf(path, "%" PRIu64, node);
+        else
+            str_add(path, pattern, 1);
 }
 
-static void add_admitting(struct str *out, const struct store_stats *stats)
+static void add_metric(struct str *out, const struct metric *m, const struct str *status, uint64_t node)
 {
-    add_head(out, "tier_open", "gauge", "1: the tier holds and admits; 0: absent, closed by an error, or not open.");
-    for (int i = 0; i < TIERS; i++)
-        str_addf(out, "dealfs_tier_open{tier=\"%s\"} %d\n", tier_names[i], stats->tier[i].state == TIER_OPEN);
+    CLEANUP_STR struct str path = STR_INIT;
+    const char *text;
+    str_add(&path, m->path, strcspn(m->path, ".$"));
+    if (path.failed || json_find(status->data, status->length, path.data, &text) < 0)
+        return;
+    add_head(out, m->name, m->kind == COUNTER ? "counter" : "gauge", m->help);
+    for (int i = 0; m->label->of[i].value; i++) {
+        str_addf(out, "dealfs_%s", m->name);
+        if (m->label->name)
+            str_addf(out, "{%s=\"%s\"}", m->label->name, m->label->of[i].value);
+        write_path(&path, m->path, m->label->of[i].part, node);
+        add_value(out, m, m->label->of[i].value, status, path.failed ? "-" : path.data);
+    }
 }
 
 static void add_errors(struct str *out, const uint64_t errors[STORE_ERRNOS])
@@ -90,114 +178,36 @@ static void add_errors(struct str *out, const uint64_t errors[STORE_ERRNOS])
 }
 
 /* Buckets are powers of two of a microsecond; the last one of the store has no upper bound. */
-static void add_times(struct str *out, const char *from, const uint64_t latency[STORE_BUCKETS], uint64_t sum)
+static void add_times(struct str *out, const char *place, const uint64_t latency[STORE_BUCKETS], uint64_t sum)
 {
     uint64_t count = 0;
-
     for (int i = 0; i < STORE_BUCKETS; i++) {
         count += latency[i];
         if (i < STORE_BUCKETS - 1)
-            str_addf(out, "dealfs_read_seconds_bucket{from=\"%s\",le=\"%u.%06u\"} %" PRIu64 "\n", from,
+            str_addf(out, "dealfs_read_seconds_bucket{from=\"%s\",le=\"%u.%06u\"} %" PRIu64 "\n", place,
                      (1u << i) / 1000000, (1u << i) % 1000000, count);
     }
-    str_addf(out, "dealfs_read_seconds_bucket{from=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", from, count);
-    str_addf(out, "dealfs_read_seconds_sum{from=\"%s\"} %" PRIu64 ".%09" PRIu64 "\n", from, sum / SECOND, sum % SECOND);
-    str_addf(out, "dealfs_read_seconds_count{from=\"%s\"} %" PRIu64 "\n", from, count);
-}
-
-static void add_resize(struct str *out, struct derived_counts *counts)
-{
-    add_number(out, "images_remade_total", "counter", "Images resized again since the mount.",
-               atomic_load(&counts->remade));
-    add_number(out, "images_failed_total", "counter", "Images that could not be resized again: reads failed.",
-               atomic_load(&counts->failed));
-}
-
-static void add_store(struct str *out, const struct store_stats *stats)
-{
-    add_places(out, "reads_total", "READs answered, by where their bytes were.", stats->reads);
-    add_places(out, "read_bytes_total", "Bytes of READs answered, by where they were.", stats->bytes);
-    add_number(out, "source_samples_total", "counter", "Files opened at the source.", stats->source_samples);
-    add_number(out, "source_bytes_total", "counter", "Bytes read from the source.", stats->source_bytes);
-    add_tiers(out, "held_bytes", "gauge", "Stored bytes, as budgeted.", stats, offsetof(struct tier_status, held));
-    add_tiers(out, "capacity_bytes", "gauge", "Room for stored bytes.", stats, offsetof(struct tier_status, capacity));
-    add_tiers(out, "bad_values_total", "counter", "Stored values that failed their checksum and were dropped.", stats,
-              offsetof(struct tier_status, bad_values));
-    add_admitting(out, stats);
-    add_places(out, "fed_reads_total", "The feeder's READs answered, by where their bytes were.", stats->fed.reads);
-    add_places(out, "fed_bytes_total", "Bytes of them.", stats->fed.bytes);
-    add_number(out, "fed_errors_total", "counter", "The feeder's READs that failed.", stats->fed.errors);
-    add_number(out, "parked_reads", "gauge", "READs that wait for a load now.", stats->parked);
-    add_errors(out, stats->errors);
-    add_number(out, "timeouts_total", "counter", "READs that failed because no answer came in time.",
-               stats->errors[ETIMEDOUT]);
-    add_head(out, "read_seconds", "histogram", "Time from a READ to its answer, by where the bytes were.");
-    for (int i = 0; i < PLACES; i++)
-        add_times(out, place_names[i], stats->latency[i], stats->latency_sum[i]);
-}
-
-static void add_catalog(struct str *out, const struct catalog *c)
-{
-    add_number(out, "catalog_files", "gauge", "Files of the dataset.", catalog_files(c));
-    add_number(out, "catalog_bytes", "gauge", "Bytes of the dataset.", catalog_bytes(c));
-}
-
-static void add_states(struct str *out, const struct world_view *view)
-{
-    add_head(out, "state", "gauge", "1 for the state that this node is in.");
-    for (int i = WORLD_ALONE; i <= WORLD_DEGRADED; i++)
-        str_addf(out, "dealfs_state{state=\"%s\"} %d\n", world_state_names[i], (int)view->state == i);
-}
-
-static void add_world(struct str *out, struct control *control)
-{
-    struct world_view view;
-
-    world_view_get(control, &view);
-    add_number(out, "nodes", "gauge", "Nodes of this node's world, or of its last one.", view.nodes);
-    add_number(out, "nodes_gone", "gauge", "Nodes of it that cannot be asked.", world_view_gone(&view));
-    add_states(out, &view);
-    add_number(out, "lost_bytes", "gauge", "Bytes that they own: read from the source.", view.lost_bytes);
-    add_number(out, "peer_timeouts_total", "counter", "Values asked of other nodes that did not come in time.",
-               view.timeouts);
-    add_number(out, "peer_bad_replies_total", "counter", "Replies of other nodes that did not verify.", view.bad);
-    move_view_add_metrics(out, &view);
-    world_view_release(&view);
-}
-
-/* What an epoch takes: with echo more steps, and fewer fresh bytes for each. */
-static void add_plans(struct str *out, struct plans *plans)
-{
-    pthread_mutex_lock(&plans->lock);
-    const struct plan_summary last = plans->last;
-    uint64_t made = plans->made;
-    pthread_mutex_unlock(&plans->lock);
-    add_number(out, "plans_total", "counter", "Plans made.", made);
-    add_number(out, "plan_steps", "gauge", "Steps of the plan that was made last.", last.steps);
-    add_number(out, "plan_samples", "gauge", "Samples of it, echoes among them.", last.samples);
-    add_number(out, "plan_fresh_samples", "gauge", "Samples of it at their first use.", last.fresh);
-    add_number(out, "plan_fresh_bytes", "gauge", "Bytes of these.", last.fresh_bytes);
+    str_addf(out, "dealfs_read_seconds_bucket{from=\"%s\",le=\"+Inf\"} %" PRIu64 "\n", place, count);
+    str_addf(out, "dealfs_read_seconds_sum{from=\"%s\"} %" PRIu64 ".%09" PRIu64 "\n", place, sum / SECOND,
+             sum % SECOND);
+    str_addf(out, "dealfs_read_seconds_count{from=\"%s\"} %" PRIu64 "\n", place, count);
 }
 
 int control_metrics(struct control *control, struct str *out)
 {
+    CLEANUP_STR struct str status = STR_INIT;
     struct store_stats stats;
-
+    uint64_t node = 0;
+    if (control_status(control, &status) < 0)
+        return -ENOMEM;
+    json_find_uint(status.data, status.length, "node", &node);
     control_stats(control, &stats);
     add_info(out, control);
-    add_world(out, control);
-    if (control_filled(control))
-        add_catalog(out, control->config.catalog);
-    add_number(out, "uptime_seconds", "gauge", "Age of this server.", (clock_now() - control->began) / SECOND);
-    add_number(out, "server_starts_total", "counter", "Servers of this mount, this one included.",
-               control->config.generation);
-    add_number(out, "memory_bytes", "gauge", "Anonymous memory of the server.", control_memory());
-    add_number(out, "refused_requests_total", "counter", "Control requests that came to nothing.",
-               refusals_count(&control->refusals));
-    add_plans(out, &control->plans);
-    if (control_filled(control) && control->config.derived)
-        add_resize(out, control->config.remade);
-    add_store(out, &stats);
-    feed_view_add_metrics(out, control);
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
+        add_metric(out, &metrics[i], &status, node);
+    add_errors(out, stats.errors);
+    add_head(out, "read_seconds", "histogram", "Time from a READ to its answer, by where the bytes were.");
+    for (int i = 0; i < PLACES; i++)
+        add_times(out, place_names[i], stats.latency[i], stats.latency_sum[i]);
     return out->failed ? -ENOMEM : 0;
 }

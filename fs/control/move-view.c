@@ -4,7 +4,6 @@
 #include "fs/base/json.h"
 #include "fs/base/size.h"
 
-#include <inttypes.h>
 #include <stddef.h>
 
 #define NUMBER(member)                                                                                                 \
@@ -34,7 +33,6 @@ struct whole_move {
 static struct whole_move sum_up(const struct world_view *view)
 {
     struct whole_move whole = {0};
-
     for (uint32_t node = 0; node < view->nodes && view->peer; node++) {
         struct node_news news = view->peer[node].news;
         whole.waiting_for += news.moved < view->last.k;
@@ -69,7 +67,6 @@ static void add_turn(struct json *json, const struct world_view *view)
 {
     const struct turn_record *last = view->last.k ? &view->last : NULL;
     char before[DIGEST_TEXT];
-
     json_begin_object(json, "turn");
     json_uint(json, "number", view->last.k);
     json_string(json, "cause", last ? turn_names[last->turn.cause] : NULL);
@@ -86,7 +83,6 @@ static void add_turn(struct json *json, const struct world_view *view)
 void move_view_add_status(struct json *json, const struct world_view *view)
 {
     struct whole_move whole = sum_up(view);
-
     add_turn(json, view);
     json_begin_object(json, "move");
     json_string(json, "state", state_of(view, &whole));
@@ -98,39 +94,9 @@ void move_view_add_status(struct json *json, const struct world_view *view)
 void move_view_add_node(struct json *json, const struct node_news *news)
 {
     struct move_news move = news->move;
-
-    json_uint(json, "turn", news->turn);
-    json_uint(json, "moved", news->moved);
+    json_uints(json, {"turn", news->turn}, {"moved", news->moved});
+    json_bool(json, "moving", news->moved < news->turn);
     json_begin_object(json, "move");
     add_numbers(json, &move);
     json_end_object(json);
-}
-
-void move_view_add_metrics(struct str *out, const struct world_view *view)
-{
-    const struct node_news *news = view->peer ? &view->peer[view->me].news : &(struct node_news){0};
-    const struct {
-        const char *of;
-        uint64_t bytes;
-    } parts[] = {
-        {"all", news->move.bytes},
-        {"come", news->move.come_bytes},
-        {"refused", news->move.refused_bytes},
-        {"sent", news->move.sent_bytes},
-        {"dropped", news->move.dropped_bytes},
-        {"rewritten", news->move.rewritten_bytes},
-    };
-
-    str_addf(out,
-             "# HELP dealfs_turn How often the world has changed its layout.\n# TYPE dealfs_turn gauge\n"
-             "dealfs_turn %" PRIu64 "\n",
-             view->last.k);
-    str_addf(out,
-             "# HELP dealfs_moving 1: samples are still to come to this node.\n# TYPE dealfs_moving gauge\n"
-             "dealfs_moving %d\n",
-             news->moved < news->turn);
-    str_adds(out, "# HELP dealfs_move_bytes Of the last turn: bytes that come to this node, and what became of them.\n"
-                  "# TYPE dealfs_move_bytes gauge\n");
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        str_addf(out, "dealfs_move_bytes{of=\"%s\"} %" PRIu64 "\n", parts[i].of, parts[i].bytes);
 }

@@ -5,12 +5,10 @@
 #include "fs/world/peers.h"
 
 struct json;
-struct str;
 
 /* `turn`, and `move` of all nodes together. */
 void move_view_add_status(struct json *json, const struct world_view *view);
 /* What is known of one node. */
 void move_view_add_node(struct json *json, const struct node_news *news);
-void move_view_add_metrics(struct str *metrics, const struct world_view *view);
 
 #endif

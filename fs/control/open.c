@@ -38,7 +38,6 @@ static void reply_new_handle(fuse_req_t req, const char *name, struct reply *tex
     struct control *control = control_of(req);
     CLEANUP_STR struct str why = STR_INIT;
     int error = handles_open(control->handles, !control_is_owner(control, fuse_req_ctx(req)->uid), text, NULL, &fi->fh);
-
     /* What is read must be what comes next, or this text, and nothing that the kernel has kept. */
     fi->direct_io = 1;
     if (!error) {
@@ -55,7 +54,6 @@ static void open_generated(fuse_req_t req, const struct root_entry *entry, struc
 {
     struct reply *text;
     int error = snapshots_get(req, entry, false, &text);
-
     if (error)
         fuse_reply_err(req, -error);
     else
@@ -68,7 +66,6 @@ static void run_open_list(struct request_job *job)
     struct control *control = control_of(job->req);
     struct samples *list = lists_find(control, job->ino);
     struct fuse_file_info fi = {.keep_cache = 1, .fh = NO_HANDLE};
-
     if (!list) {
         fuse_reply_err(job->req, ESTALE);
         return;
@@ -83,7 +80,6 @@ static void run_open_list(struct request_job *job)
 void control_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     const struct root_entry *entry = entry_of(ino);
-
     if (ino != INO_CONTROL && ((fi->flags & O_ACCMODE) != O_RDONLY || (fi->flags & O_TRUNC)))
         fuse_reply_err(req, EROFS);
     else if (ino == INO_CONTROL)
@@ -110,7 +106,6 @@ static void reply_piece(fuse_req_t req, struct stream_piece *piece)
 static struct parked_read *take_parked(struct control_handle *handle, int error)
 {
     struct parked_read *parked = handle->parked;
-
     handle->parked = NULL;
     for (struct parked_read *one = parked; one; one = one->next)
         if (error)
@@ -140,7 +135,6 @@ static int run_request(struct control_handle *handle, struct request_job *job)
     struct charge charge = control_charge(handle->control, fuse_req_ctx(job->req)->uid);
     struct asker asker = {job_gave_up, job, &charge, fuse_req_ctx(job->req)->pid};
     struct str request = STR_INIT, reply = STR_INIT, why = STR_INIT;
-
     stream_take(&handle->stream, &request);
     pthread_mutex_unlock(&handle->lock);
     int error = verbs_run(handle->control, request.length ? request.data : "", request.length, &asker, &reply, &why);
@@ -159,7 +153,6 @@ static void run_stream_job(struct request_job *job)
 {
     struct control_handle *handle = job->handle;
     struct stream_piece piece = {0};
-
     pthread_mutex_lock(&handle->lock);
     int error = run_request(handle, job);
     if (!error && stream_read(&handle->stream, job->offset, job->size, &piece) != STREAM_PIECE)
@@ -179,7 +172,6 @@ static void cancel_stream_job(struct request_job *job)
 {
     struct control_handle *handle = job->handle;
     struct str request;
-
     pthread_mutex_lock(&handle->lock);
     stream_take(&handle->stream, &request);
     stream_retry(&handle->stream, &request);
@@ -193,7 +185,6 @@ static void cancel_stream_job(struct request_job *job)
 static int park_read(struct control_handle *handle, fuse_req_t req, size_t size, off_t offset)
 {
     CLEANUP_FREE struct parked_read *parked = malloc(sizeof *parked);
-
     if (!parked)
         return -ENOMEM;
     if (atomic_fetch_add(&handle->control->parked, 1) >= PARKED_MOST) {
@@ -209,7 +200,6 @@ static int park_read(struct control_handle *handle, fuse_req_t req, size_t size,
 static void drop_parked(struct control_handle *handle)
 {
     struct parked_read *unwanted = NULL;
-
     pthread_mutex_lock(&handle->lock);
     for (struct parked_read **link = &handle->parked; *link;) {
         struct parked_read *one = *link;
@@ -229,7 +219,6 @@ static void drop_parked(struct control_handle *handle)
 void control_drop_parked(void *user)
 {
     struct control *control = user;
-
     if (atomic_load(&control->parked) > 0)
         handles_visit(control->handles, drop_parked);
 }
@@ -238,7 +227,6 @@ void control_drop_parked(void *user)
 static void read_stream(fuse_req_t req, struct control_handle *handle, size_t size, off_t offset)
 {
     struct stream_piece piece;
-
     pthread_mutex_lock(&handle->lock);
     enum stream_turn turn = stream_read(&handle->stream, (uint64_t)offset, size, &piece);
     if (turn == STREAM_WAIT)
@@ -264,11 +252,33 @@ static void read_stream(fuse_req_t req, struct control_handle *handle, size_t si
     handles_put(handle->control->handles, handle);
 }
 
-static void reply_list(fuse_req_t req, struct samples *list, size_t size, off_t offset)
+static void reply_packed(fuse_req_t req, const struct samples *list, size_t size, uint64_t offset)
 {
+    uint64_t length = samples_count(list) * (uint64_t)sizeof(struct record);
+    uint64_t left = offset < length ? length - offset : 0, n = size < left ? size : left;
+    if (samples_records(list) || !n) {
+        fuse_reply_buf(req, n ? (const char *)samples_records(list) + offset : NULL, n);
+        return;
+    }
+    CLEANUP_STR struct str made = STR_INIT;
+    for (uint64_t i = offset / sizeof(struct record); i * sizeof(struct record) < offset + n; i++) {
+        struct record record = samples_record(list, (uint32_t)i);
+        str_add(&made, (const char *)&record, sizeof record);
+    }
+    if (made.failed)
+        fuse_reply_err(req, ENOMEM);
+    else
+        fuse_reply_buf(req, made.data + offset % sizeof(struct record), n);
+}
+
+static void reply_list(fuse_req_t req, struct samples *list, uint64_t ino, size_t size, off_t offset)
+{
+    if (list && (ino & INO_LIST) && (ino & INO_PACKED) && samples_packed(list)) {
+        reply_packed(req, list, size, (uint64_t)offset);
+        return;
+    }
     CLEANUP_STR struct str text = STR_INIT;
     int error = list ? samples_text_read(list, (uint64_t)offset, size, &text) : -ESTALE;
-
     if (error || text.failed)
         fuse_reply_err(req, error ? -error : ENOMEM);
     else
@@ -278,12 +288,11 @@ static void reply_list(fuse_req_t req, struct samples *list, size_t size, off_t 
 static void run_read_list(struct request_job *job)
 {
     struct samples *list = lists_find(control_of(job->req), job->ino);
-
-    reply_list(job->req, list, job->size, (off_t)job->offset);
+    reply_list(job->req, list, job->ino, job->size, (off_t)job->offset);
     samples_put(list);
 }
 
-static void read_handle(fuse_req_t req, struct control_handle *handle, size_t size, off_t offset)
+static void read_handle(fuse_req_t req, struct control_handle *handle, uint64_t ino, size_t size, off_t offset)
 {
     if (!handle->text && !handle->list) {
         read_stream(req, handle, size, offset);
@@ -292,14 +301,13 @@ static void read_handle(fuse_req_t req, struct control_handle *handle, size_t si
     if (handle->text)
         control_reply_part(req, handle->text, size, (uint64_t)offset);
     else
-        reply_list(req, handle->list, size, offset);
+        reply_list(req, handle->list, ino, size, offset);
     handles_put(handle->control->handles, handle);
 }
 
 void control_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
     struct control_handle *handle;
-
     if (is_request_ino(ino)) {
         plan_files_answer(req, FILE_READ, ino, size, (uint64_t)offset);
         return;
@@ -310,7 +318,7 @@ void control_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, str
     }
     int error = handles_get(control_of(req)->handles, fi->fh, &handle);
     if (!error)
-        read_handle(req, handle, size, offset);
+        read_handle(req, handle, ino, size, offset);
     else if (is_list_ino(ino))
         job_defer(
             req,
@@ -327,7 +335,6 @@ void control_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t siz
     const struct fuse_ctx *asker = fuse_req_ctx(req);
     struct control_handle *handle;
     int error = ino == INO_CONTROL ? handles_get(handles, fi->fh, &handle) : -EROFS;
-
     (void)offset;
     if (error) {
         fuse_reply_err(req, -error);

@@ -23,8 +23,7 @@ void owners_put(struct owner_table *table)
     if (!table || atomic_fetch_sub(&table->references, 1) > 1)
         return;
     free(table->host);
-    free(table->memory);
-    charge_fini(&table->charge);
+    plan_memory_fini(&table->memory);
     free(table);
 }
 
@@ -48,7 +47,6 @@ static int find_layout(struct control *control, const struct digest *wanted, con
 {
     struct peers *peers = control->config.peers;
     int error = peers ? peers_layout(peers, wanted, layout) : -ENOENT;
-
     if (error == -ENOENT && peers && !courier && peers_await_courier(peers, asker->gave_up, asker->user))
         error = peers_layout(peers, wanted, layout);
     return error;
@@ -58,7 +56,6 @@ static int choose_layout(struct control *control, const struct digest *wanted, c
                          struct chosen_layout *chosen, struct str *why)
 {
     char asked[DIGEST_TEXT], current[DIGEST_TEXT];
-
     *chosen = (struct chosen_layout){0};
     world_view_get(control, &chosen->view);
     if (chosen->view.known) {
@@ -79,32 +76,36 @@ static int choose_layout(struct control *control, const struct digest *wanted, c
     return error == -ENOENT || error == -EBADMSG ? -ESTALE : error;
 }
 
-static struct owner_table *table_allocate(const struct chosen_layout *chosen, struct samples *list,
-                                          struct charge *charge)
+static struct owner_table *table_allocate(const struct chosen_layout *chosen, struct samples *list)
 {
     struct owner_table *t = calloc(1, sizeof *t);
     const struct layout *d = chosen->layout;
-    uint32_t count = samples_count(list);
-
     if (!t)
         return NULL;
     atomic_init(&t->references, 1);
-    t->charge = charge_take(charge);
     t->layout = chosen->digest;
     t->list = *samples_digest(list);
     t->owners.nodes = d ? layout_nodes(d) : 1;
     t->owners.groups = d ? layout_groups(d) : 1;
     t->host = calloc(t->owners.nodes, sizeof *t->host);
-    t->memory = t->owners.groups <= PLAN_GROUPS_MOST
-                    ? malloc(((size_t)count * t->owners.groups + 1) * sizeof *t->memory)
-                    : NULL;
-    if (!t->host || !t->memory) {
-        owners_put(t);
-        return NULL;
-    }
-    for (uint32_t g = 0; g < t->owners.groups; g++)
-        t->owners.of[g] = t->memory + (size_t)g * count;
-    return t;
+    if (t->host && t->owners.groups <= PLAN_GROUPS_MOST)
+        return t;
+    owners_put(t);
+    return NULL;
+}
+
+/* Charged for with the names of the nodes. */
+static int table_take_memory(struct control *control, struct samples *list, const struct asker *asker,
+                             struct owner_table *t, struct str *why)
+{
+    uint64_t count = samples_count(list), array = count * t->owners.groups * sizeof(uint16_t);
+    int error =
+        plan_memory_charge(control, list, asker->charge, array + t->owners.nodes * sizeof *t->host, &t->memory, why);
+    if (!error)
+        error = plan_memory_make(control, array, &t->memory, why);
+    for (uint32_t g = 0; g < t->owners.groups && !error; g++)
+        t->owners.of[g] = (uint16_t *)t->memory.bytes + g * count;
+    return error;
 }
 
 static void table_name_nodes(const struct control *control, const struct layout *d, struct owner_table *t)
@@ -117,20 +118,20 @@ static void table_name_nodes(const struct control *control, const struct layout 
     }
 }
 
-/* A file counts for the owner of its first stripe. */
+/* A sample counts for the owner of the extent that has its first byte: of a file, for the owner of its first stripe. */
 static int table_fill(const struct control *control, const struct layout *d, struct samples *list,
                       const struct asker *asker, struct owner_table *t)
 {
+    uint16_t *owner = t->memory.bytes;
     uint32_t count = samples_count(list);
-
     for (uint32_t i = 0; i < count; i++) {
         if (i % PLAN_SLICE == 0 && asker_gave_up(asker))
             return -EINTR;
         uint32_t file = samples_file(list, i);
-        uint64_t extent = d ? extents_first(control->extents, file) : 0;
-        t->bytes += catalog_file(control->config.catalog, file).size;
+        uint64_t extent = d ? extents_at(control->extents, file, samples_offset(list, i)) : 0;
+        t->bytes += samples_length(list, i);
         for (uint32_t g = 0; g < t->owners.groups; g++)
-            t->memory[(size_t)g * count + i] = d ? (uint16_t)layout_owner(d, g, extent) : 0;
+            owner[(size_t)g * count + i] = d ? (uint16_t)layout_owner(d, g, extent) : 0;
     }
     return 0;
 }
@@ -140,18 +141,14 @@ static int table_make(struct control *control, const struct chosen_layout *chose
                       const struct asker *asker, struct owner_table **table, struct str *why)
 {
     const struct layout *d = chosen->layout;
-    uint64_t groups = d ? layout_groups(d) : 1, nodes = d ? layout_nodes(d) : 1;
-    struct charge charge = charge_like(asker->charge);
-    int error = charge_add(&charge, samples_count(list) * groups * sizeof(uint16_t) + nodes * NODE_HOST, why);
-
-    if (error)
-        return error;
-    struct owner_table *t = table_allocate(chosen, list, &charge);
-    charge_fini(&charge);
+    struct owner_table *t = table_allocate(chosen, list);
     if (!t)
         return str_no_memory(why);
-    table_name_nodes(control, d, t);
-    error = table_fill(control, d, list, asker, t);
+    int error = table_take_memory(control, list, asker, t, why);
+    if (!error) {
+        table_name_nodes(control, d, t);
+        error = table_fill(control, d, list, asker, t);
+    }
     if (error)
         owners_put(t);
     else
@@ -173,7 +170,7 @@ static struct owner_table *kept_get(struct control *control, const struct digest
 
 static void kept_set(struct control *control, struct owner_table *table)
 {
-    charge_keep(&table->charge);
+    charge_keep(&table->memory.charge);
     pthread_mutex_lock(&control->owners_lock);
     struct owner_table *old = control->owners;
     control->owners = owners_get(table);
@@ -195,7 +192,6 @@ int owners_find(struct control *control, struct samples *list, const struct dige
 {
     struct chosen_layout chosen;
     int error = choose_layout(control, wanted, asker, &chosen, why);
-
     if (error)
         return error;
     struct owner_table *t = kept_get(control, &chosen.digest, list);

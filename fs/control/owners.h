@@ -6,7 +6,7 @@
 #define FS_CONTROL_OWNERS_H
 
 #include "fs/catalog/samples.h"
-#include "fs/control/budget.h"
+#include "fs/control/plan-memory.h"
 #include "fs/control/protocol.h"
 #include "fs/plan/placement.h"
 #include "fs/world/layout.h"
@@ -18,11 +18,10 @@ struct owner_table {
     struct digest layout; /* zeros: there never was a world */
     struct digest list;   /* of the samples */
     struct owners owners;
-    uint32_t me;             /* this node's number in that layout; `nodes`: it is not in it */
-    char (*host)[NODE_HOST]; /* by node */
-    uint16_t *memory;        /* of owners.of */
-    uint64_t bytes;          /* of the samples together */
-    struct charge charge;
+    uint32_t me;               /* this node's number in that layout; `nodes`: it is not in it */
+    char (*host)[NODE_HOST];   /* by node */
+    struct plan_memory memory; /* of owners.of */
+    uint64_t bytes;            /* of the samples together */
 };
 
 /* The table for a list and the layout `wanted` (NULL: the current one, or the last world's). A reference. -ESTALE:

@@ -25,7 +25,6 @@ struct picture_fetch {
 static void fetch_done(struct store_read *read, int error)
 {
     struct picture_fetch *f = (struct picture_fetch *)(void *)((char *)read - offsetof(struct picture_fetch, read));
-
     pthread_mutex_lock(&f->lock);
     f->over = true;
     f->error = error;
@@ -59,7 +58,6 @@ static void copy_answer(const struct answer *answer, char *to)
 static int fetch_span(struct store *store, struct request_job *job, const struct span *span, char *to)
 {
     CLEANUP_FREE struct picture_fetch *f = calloc(1, sizeof *f);
-
     if (!f)
         return -ENOMEM;
     pthread_mutex_init(&f->lock, NULL);
@@ -79,7 +77,6 @@ static int fetch_span(struct store *store, struct request_job *job, const struct
 int picture_fetch(struct store *store, struct request_job *job, uint32_t file, uint64_t from, uint64_t to, char *bytes)
 {
     int error = 0;
-
     while (from < to && !error) {
         uint64_t left = to - from;
         const struct span span = {

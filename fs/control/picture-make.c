@@ -62,7 +62,6 @@ static int look_at_header(struct picture_making *m)
     struct image_reason reason = {""};
     enum image_verdict verdict = IMAGE_TRUNCATED;
     int error = fetch_up_to(m, HEAD_USUAL);
-
     while (!error) {
         verdict = crew_probe(m->crew, m->bytes, m->have, care_of(m), &m->info, &reason);
         if (verdict != IMAGE_TRUNCATED || m->have == m->size)
@@ -79,7 +78,6 @@ static void write_head(struct picture_making *m, const struct image_pixels *show
     int n = snprintf(m->npy + BEFORE, sizeof m->npy - BEFORE,
                      "{'descr': '|u1', 'fortran_order': False, 'shape': (%" PRIu32 ", %" PRIu32 ", 3), }",
                      shown->height, shown->width);
-
     m->npy_length = ((size_t)n + BEFORE + 1 + NPY_ALIGN - 1) / NPY_ALIGN * NPY_ALIGN;
     memset(m->npy + BEFORE + n, ' ', m->npy_length - BEFORE - (size_t)n - 1);
     m->npy[m->npy_length - 1] = '\n';
@@ -98,7 +96,6 @@ static void choose_sizes(struct picture_making *m)
     const struct image_wish whole = {.channels = 3, .upright = true};
     struct crew_decoding *d = &m->decoding;
     uint64_t pixels = (uint64_t)m->info.width * m->info.height;
-
     d->wish = whole;
     d->shown = d->decoded = image_decoded(&m->info, &whole);
     if (m->key.side && image_fit(m->key.side, &d->shown.width, &d->shown.height)) {
@@ -131,7 +128,6 @@ size_t making_room(const struct picture_making *m)
 {
     enum { STEPS = 4 };
     size_t needed = making_length(m), step = ROOM_LEAST;
-
     while (step * STEPS * 2 < needed)
         step *= 2;
     return (needed + step - 1) / step * step;
@@ -152,7 +148,6 @@ int making_charge(struct picture_making *m, size_t room, struct charge *frame)
 {
     const struct crew_decoding *d = &m->decoding;
     uint64_t beside = d->wish.limits.memory - MEMORY_LEAST + making_slot(m);
-
     beside += is_scaled(d) ? image_pixels_size(&d->decoded) : 0;
     *frame = charge_like(&m->charge);
     if (charge_add(&m->charge, beside, m->why) == 0 && charge_add(frame, room, m->why) == 0)
@@ -169,7 +164,6 @@ int making_decode(struct picture_making *m, const struct image_frame *frame, uin
 {
     struct image_reason reason = {""};
     int error = fetch_up_to(m, m->size);
-
     if (error)
         return error;
     memcpy(frame->bytes, m->npy, m->npy_length);

@@ -54,7 +54,6 @@ struct kept {
 /* What is not in the table any more, to be destroyed without the lock. */
 TAILQ_HEAD(kept_list, kept);
 
-/* Who waits for room. */
 struct room_waiter {
     TAILQ_ENTRY(room_waiter) next;
 };
@@ -82,7 +81,6 @@ int pictures_create(uint64_t most, const char *program, struct pictures **pictur
 {
     struct pictures *p = calloc(1, sizeof *p);
     int error = p ? crew_create(program, &p->crew) : -ENOMEM;
-
     if (error) {
         free(p);
         return error;
@@ -96,7 +94,7 @@ int pictures_create(uint64_t most, const char *program, struct pictures **pictur
     return 0;
 }
 
-/* With the lock. */
+/* With the lock, as kept_leave. */
 static void room_give(struct pictures *p, struct kept *k)
 {
     p->stats.kept -= k->room + k->slot;
@@ -104,7 +102,6 @@ static void room_give(struct pictures *p, struct kept *k)
     pthread_cond_broadcast(&p->changed);
 }
 
-/* With the lock. */
 static void kept_leave(struct pictures *p, struct kept *k, struct kept_list *gone)
 {
     LIST_REMOVE(k, same_bucket);
@@ -154,7 +151,6 @@ static unsigned bucket_of(struct picture_key key)
 static struct kept *kept_find(struct pictures *p, struct picture_key key)
 {
     struct kept *k;
-
     LIST_FOREACH(k, &p->bucket[bucket_of(key)], same_bucket)
     if (k->picture.key.file == key.file && k->picture.key.side == key.side)
         return k;
@@ -164,7 +160,6 @@ static struct kept *kept_find(struct pictures *p, struct picture_key key)
 static struct kept *kept_enter(struct pictures *p, struct picture_key key)
 {
     struct kept *k = calloc(1, sizeof *k);
-
     if (!k)
         return NULL;
     k->picture.key = key;
@@ -201,7 +196,6 @@ static bool room_make(struct pictures *p, struct kept *k, size_t room, size_t sl
 {
     uint64_t now = clock_now(), most = p->most > room + slot ? p->most - room - slot : 0, going = 0;
     struct kept *old, *next;
-
     TAILQ_FOREACH(old, &p->order, by_use)
         going += may_go(old, asker, now) ? old->room : 0;
     if (p->stats.kept - going > most)
@@ -234,7 +228,6 @@ static int room_take(struct pictures *p, struct request_job *job, struct kept *k
     struct kept_list gone = TAILQ_HEAD_INITIALIZER(gone);
     struct room_waiter me;
     bool given_up = false;
-
     pthread_mutex_lock(&p->lock);
     TAILQ_INSERT_TAIL(&p->waiting, &me, next);
     while (!given_up && (TAILQ_FIRST(&p->waiting) != &me || !room_make(p, k, room, slot, asker, &gone))) {
@@ -255,7 +248,6 @@ bool pictures_drop(struct pictures *p)
 {
     struct kept_list gone = TAILQ_HEAD_INITIALIZER(gone);
     struct kept *k;
-
     pthread_mutex_lock(&p->lock);
     TAILQ_FOREACH(k, &p->order, by_use)
         if (k->ready && k->references == 0)
@@ -292,7 +284,6 @@ int pictures_length(struct control *control, struct request_job *job, struct pic
 {
     struct picture_making m = {.control = control, .job = job, .key = key, .why = why};
     int error = begin_making(control->pictures, &m);
-
     *length = error ? 0 : making_length(&m);
     making_fini(&m);
     return error == -EAGAIN ? -ENOMEM : error;
@@ -304,7 +295,6 @@ static int make_picture(struct control *control, struct request_job *job, struct
     struct picture_making m = {.control = control, .job = job, .key = k->picture.key, .why = why};
     struct pictures *p = control->pictures;
     int error = begin_making(p, &m);
-
     if (!error)
         error = making_fetch(&m);
     if (!error)
@@ -332,7 +322,6 @@ static int make_in_turn(struct control *control, struct request_job *job, struct
     struct pictures *p = control->pictures;
     uint64_t until = clock_now() + MEMORY_PATIENCE * SECOND;
     int error;
-
     while ((error = make_picture(control, job, k, took, why)) == -EAGAIN && clock_now() < until) {
         if (job_gave_up(job))
             return -EINTR;
@@ -370,7 +359,6 @@ static struct kept *kept_get(struct pictures *p, struct request_job *job, struct
                              int *error)
 {
     struct kept *k;
-
     *error = 0;
     while ((k = kept_find(p, key)) && !k->ready) {
         if (cond_wait_until(&p->changed, &p->lock, clock_now() + LOOK_EVERY_MS * MILLISECOND))
@@ -400,7 +388,6 @@ int pictures_get(struct control *control, struct request_job *job, struct pictur
     struct kept *made = NULL;
     uint64_t took = 0;
     int error;
-
     pthread_mutex_lock(&p->lock);
     struct kept *k = kept_get(p, job, key, &made, &error);
     pthread_mutex_unlock(&p->lock);
@@ -432,7 +419,6 @@ struct decoded_picture *pictures_kept(struct pictures *p, struct picture_key key
 void pictures_put(struct pictures *p, struct decoded_picture *picture, size_t read, pid_t reader)
 {
     struct kept *k = (struct kept *)(void *)picture;
-
     pthread_mutex_lock(&p->lock);
     k->references--;
     k->left -= read < k->left ? read : k->left;
@@ -446,7 +432,6 @@ void pictures_put(struct pictures *p, struct decoded_picture *picture, size_t re
 bool pictures_known(struct pictures *p, struct picture_key key, uint64_t *length)
 {
     struct picture_making m = {.key = key};
-
     pthread_mutex_lock(&p->lock);
     const struct picture_look *look = look_of(p, key.file);
     bool known = look->known && look->file == key.file;

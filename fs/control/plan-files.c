@@ -4,11 +4,13 @@
 #include "fs/control/control-private.h"
 #include "fs/control/entries.h"
 #include "fs/control/jobs.h"
-#include "fs/control/stream.h"
-#include "fs/control/verb-plan.h"
+#include "fs/control/plan-content.h"
+#include "fs/control/plan-names.h"
+#include "fs/control/stream-reads.h"
 #include "fs/control/world-view.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/log.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,14 +25,14 @@ struct request_file {
     bool made;         /* `key` and `size` are known, and stay */
     struct digest key; /* of all that the plan was made of */
     uint64_t size;
-    struct reply *text; /* NULL: not made, or dropped */
-    uint64_t used;      /* when it was asked for last: a count */
+    struct file_content content;
+    uint64_t used; /* when it was asked for last: a count */
 };
 
 struct plan_files {
     pthread_mutex_t lock;      /* of all below */
     struct request_file *file; /* FILES_KNOWN of them; NULL before the first */
-    uint64_t most;             /* bytes of texts that are kept */
+    uint64_t most;             /* bytes of contents that are kept */
     uint64_t bytes;            /* that are */
     uint64_t asked;
     uint64_t entered; /* files, ever */
@@ -39,7 +41,6 @@ struct plan_files {
 struct plan_files *plan_files_create(void)
 {
     struct plan_files *files = calloc(1, sizeof *files);
-
     if (files)
         pthread_mutex_init(&files->lock, NULL);
     return files;
@@ -54,9 +55,8 @@ void plan_files_keep(struct plan_files *files, uint64_t most)
 
 static void file_forget(struct plan_files *files, struct request_file *file)
 {
-    if (file->text)
-        files->bytes -= file->size;
-    reply_put(file->text);
+    files->bytes -= content_bytes(&file->content);
+    content_put(&file->content);
     free(file->name);
     *file = (struct request_file){0};
 }
@@ -78,7 +78,6 @@ void plan_files_destroy(struct plan_files *files)
 static uint64_t ino_of(const struct control *control, const struct digest *meaning, uint64_t entered)
 {
     uint64_t part = hash64(&entered, sizeof entered, control->config.generation);
-
     return (hash64(meaning, sizeof *meaning, 0) & INO_MEANING) | (part & ~INO_MEANING & ~INO_LIST) | INO_REQUEST;
 }
 
@@ -107,49 +106,42 @@ static struct request_file *file_place(struct plan_files *files, bool other)
     return oldest;
 }
 
-static bool drop_text(struct plan_files *files, const struct request_file *but)
+static bool drop_content(struct plan_files *files, const struct request_file *but)
 {
     struct request_file *oldest = NULL;
-
     for (int i = 0; files->file && i < FILES_KNOWN; i++) {
         struct request_file *f = &files->file[i];
-        if (f->text && f != but && (!oldest || f->used < oldest->used))
+        if (content_there(&f->content) && f != but && (!oldest || f->used < oldest->used))
             oldest = f;
     }
     if (!oldest)
         return false;
-    files->bytes -= oldest->size;
-    reply_put(steal_pointer(oldest->text));
+    files->bytes -= content_bytes(&oldest->content);
+    content_put(&oldest->content);
     return true;
 }
 
 bool plan_files_drop(struct plan_files *files)
 {
     pthread_mutex_lock(&files->lock);
-    bool dropped = drop_text(files, NULL);
+    bool dropped = drop_content(files, NULL);
     pthread_mutex_unlock(&files->lock);
     return dropped;
-}
-
-/* `text` is the name, which is changed; what is wanted points into it. */
-static int parse_name(const struct control *control, char *text, struct plan_request *wanted, struct str *why)
-{
-    struct key_value value[KEYS_MOST] = {0};
-
-    if (!control_filled(control)) {
-        str_adds(why, CONTROL_NOT_FILLED);
-        return -EAGAIN;
-    }
-    int error = keys_parse(plan_keys, "plan", text, strlen(text), ',', value, why);
-    return error ? error : plan_request_parse(value, wanted, why);
 }
 
 /* Zeros for those that never change: making them for the first time takes long. */
 static struct digest list_of(struct control *control, const char *name)
 {
-    struct samples *list = samples_built_in(name) ? NULL : samples_table_find(control->samples, name);
+    struct samples *list = !name || samples_built_in(name) ? NULL : samples_table_find(control->samples, name);
     struct digest digest = list ? *samples_digest(list) : (struct digest){0};
+    samples_put(list);
+    return digest;
+}
 
+static struct digest costs_of(struct control *control, const char *name)
+{
+    struct samples *list = name ? samples_table_costs(control->samples, name) : NULL;
+    struct digest digest = list ? *samples_digest(list) : (struct digest){0};
     samples_put(list);
     return digest;
 }
@@ -159,14 +151,14 @@ static int find_meaning(struct control *control, const char *name, struct reques
 {
     CLEANUP_FREE char *text = strdup(name);
     struct plan_request wanted;
-    int error = text ? parse_name(control, text, &wanted, why) : -ENOMEM;
-
+    int error = text ? content_parse(control, text, &wanted, why) : -ENOMEM;
     if (!error && !wanted.pinned)
         error = world_view_await(control, NULL, why);
     if (error)
         return error;
     file->layout = plan_layout(control, &wanted);
-    const struct digest parts[] = {file->layout, list_of(control, wanted.samples), hash128(name, strlen(name), 0)};
+    const struct digest parts[] = {file->layout, list_of(control, wanted.samples), list_of(control, wanted.without),
+                                   costs_of(control, wanted.cost), hash128(name, strlen(name), 0)};
     file->meaning = hash128(parts, sizeof parts, 0);
     return 0;
 }
@@ -178,7 +170,6 @@ static struct request_file *file_enter(struct control *control, bool other, cons
     struct plan_files *files = control->files;
     uint64_t ino = ino_of(control, &meant->meaning, ++files->entered);
     struct request_file *file = file_find(files, ino);
-
     if (file) /* once in years: another meaning of the same number */
         return memcmp(&file->meaning, &meant->meaning, sizeof meant->meaning) == 0 ? file : NULL;
     char *copy = strdup(name);
@@ -205,7 +196,6 @@ static int look_up_file(fuse_req_t req, const char *name, struct fuse_entry_para
     CLEANUP_STR struct str why = STR_INIT;
     struct request_file meant = {0};
     int error = find_meaning(control, name, &meant, &why);
-
     if (error) {
         refuse_file(req, name, error, &why);
         return error;
@@ -226,7 +216,6 @@ void plan_files_lookup(fuse_req_t req, const char *name)
 {
     struct fuse_entry_param entry = {0};
     int error = strchr(name, '=') ? look_up_file(req, name, &entry) : -ENOENT;
-
     if (error)
         fuse_reply_err(req, -error);
     else
@@ -239,19 +228,74 @@ struct known_file {
     struct plan_origin origin; /* its key only when it was made */
     bool made;
     off_t size;
-    struct reply *text; /* a reference, or NULL: to be made */
+    struct file_content content; /* references, or none: to be made */
 };
 
 static void known_fini(struct known_file *known)
 {
     free(known->name);
-    reply_put(known->text);
+    content_put(&known->content);
+}
+
+/* --- after the death of a server --- */
+
+static char *names_path(const struct control *control)
+{
+    struct str path = STR_INIT;
+    str_addf(&path, "%s/plan-names", control->config.mount->state);
+    return str_steal(&path);
+}
+
+static bool is_meant(void *ino, const struct digest *meaning)
+{
+    return ((hash64(meaning, sizeof *meaning, 0) ^ *(const uint64_t *)ino) & INO_MEANING) == 0;
+}
+
+/* What the server before had made. */
+static int file_find_again(struct control *control, uint64_t ino)
+{
+    struct plan_files *files = control->files;
+    struct named_plan plan;
+    CLEANUP_FREE char *path = names_path(control);
+    int error = path ? plan_names_find(path, is_meant, &ino, &plan) : -ENOMEM;
+    if (error)
+        return error == -ENOMEM ? error : -ESTALE;
+    pthread_mutex_lock(&files->lock);
+    struct request_file *file = file_find(files, ino) ? NULL : file_place(files, false);
+    if (file)
+        *file = (struct request_file){.ino = ino,
+                                      .meaning = plan.meaning,
+                                      .layout = plan.layout,
+                                      .name = steal_pointer(plan.name),
+                                      .made = true,
+                                      .key = plan.key,
+                                      .size = plan.size,
+                                      .used = ++files->asked};
+    pthread_mutex_unlock(&files->lock);
+    free(plan.name);
+    return 0;
+}
+
+/* For the next server. */
+static void file_note(struct control *control, uint64_t ino)
+{
+    struct named_plan plan = {.name = NULL};
+    CLEANUP_FREE char *path = names_path(control);
+    pthread_mutex_lock(&control->files->lock);
+    const struct request_file *file = file_find(control->files, ino);
+    if (file)
+        plan = (struct named_plan){file->meaning, file->layout, file->key, file->size, strdup(file->name)};
+    pthread_mutex_unlock(&control->files->lock);
+    int error = path && plan.name ? plan_names_add(path, &plan) : -ENOMEM;
+    if (error)
+        log_limited(LOG_LEVEL_WARNING, 1, "note a file of plan/ in %s: %s", path ? path : "the state directory",
+                    strerror(-error));
+    free(plan.name);
 }
 
 static int file_recall(struct plan_files *files, uint64_t ino, struct known_file *known)
 {
     int error = -ESTALE;
-
     *known = (struct known_file){0};
     pthread_mutex_lock(&files->lock);
     struct request_file *file = file_find(files, ino);
@@ -261,15 +305,16 @@ static int file_recall(struct plan_files *files, uint64_t ino, struct known_file
                                      .origin = {file->layout, file->key},
                                      .made = file->made,
                                      .size = (off_t)file->size,
-                                     .text = file->text ? reply_get(file->text) : NULL};
+                                     .content = content_get(&file->content)};
         error = known->name ? 0 : -ENOMEM;
     }
     pthread_mutex_unlock(&files->lock);
     return error;
 }
 
-/* The size stays what it is, also when others push out the text. */
-static int file_remember(struct plan_files *files, uint64_t ino, const struct plan_origin *origin, struct reply *text)
+/* The size stays what it is, also when others push out the content. */
+static int file_remember(struct plan_files *files, uint64_t ino, const struct plan_origin *origin,
+                         const struct file_content *content)
 {
     pthread_mutex_lock(&files->lock);
     struct request_file *file = file_find(files, ino);
@@ -277,42 +322,16 @@ static int file_remember(struct plan_files *files, uint64_t ino, const struct pl
         file->made = true;
         file->layout = origin->layout;
         file->key = origin->key;
-        file->size = text->text.length;
-        if (!file->text) {
-            file->text = reply_get(text);
-            files->bytes += file->size;
+        file->size = content_length(content);
+        if (!content_there(&file->content)) {
+            file->content = content_get(content);
+            files->bytes += content_bytes(content);
         }
-        while (files->bytes > files->most && drop_text(files, file))
+        while (files->bytes > files->most && drop_content(files, file))
             ;
     }
     pthread_mutex_unlock(&files->lock);
     return file ? 0 : -ESTALE;
-}
-
-/* The reply to the pairs of a name, out of the layout that was meant when it was looked up. */
-static int make_reply(struct request_job *job, const struct known_file *known, struct plan_origin *origin,
-                      struct reply **text, struct str *why)
-{
-    struct control *control = fuse_req_userdata(job->req);
-    struct charge charge = control_charge(control, fuse_req_ctx(job->req)->uid);
-    const struct asker asker = {job_gave_up, job, &charge, fuse_req_ctx(job->req)->pid};
-    struct plan_question question = {.asker = &asker};
-    CLEANUP_FREE char *pairs = strdup(known->name);
-    CLEANUP_STR struct str reply = STR_INIT;
-    int error = pairs ? parse_name(control, pairs, &question.wanted, why) : -ENOMEM;
-
-    if (!error) {
-        question.wanted.pinned = true;
-        question.wanted.layout = known->origin.layout;
-        error = plan_answer(control, &question, origin, &reply, why);
-    }
-    if (error) {
-        charge_fini(&charge);
-        return error;
-    }
-    charge_keep(&charge);
-    *text = reply_create(&reply, &charge);
-    return *text ? 0 : -ENOMEM;
 }
 
 /* Again: of the same, or not at all, for a list of the name may be another one by now. */
@@ -320,9 +339,8 @@ static int make_known(struct request_job *job, struct known_file *known)
 {
     struct control *control = fuse_req_userdata(job->req);
     CLEANUP_STR struct str why = STR_INIT;
-    struct plan_origin origin;
-    int error = make_reply(job, known, &origin, &known->text, &why);
-
+    struct plan_origin origin = {.layout = known->origin.layout};
+    int error = content_make(job, known->name, &origin, &known->content, &why);
     if (!error && known->made && memcmp(&origin.key, &known->origin.key, sizeof origin.key) != 0) {
         str_adds(&why, "the sample list is another one than when the file was opened");
         error = -ESTALE;
@@ -330,15 +348,30 @@ static int make_known(struct request_job *job, struct known_file *known)
     if (error)
         refuse_file(job->req, known->name, error, &why);
     else
-        error = file_remember(control->files, job->ino, &origin, known->text);
-    known->size = error ? 0 : (off_t)known->text->text.length;
+        error = file_remember(control->files, job->ino, &origin, &known->content);
+    if (!error && !known->made && control_is_owner(control, fuse_req_ctx(job->req)->uid))
+        file_note(control, job->ino);
+    known->size = error ? 0 : (off_t)content_length(&known->content);
     return error;
+}
+
+/* A stream's bytes may be there already; else a worker waits for them. */
+static void run_stream_read(struct request_job *job);
+static void read_stream(fuse_req_t req, const struct request_job *job, const struct known_file *known)
+{
+    if (stream_read_now(req, known->content.stream, job))
+        return;
+    struct request_job reading = *job;
+    bool owner = control_is_owner(control_of(req), fuse_req_ctx(req)->uid);
+    reading.run = run_stream_read;
+    reading.of_anybody = true;
+    reading.work.class = owner ? WORK_STREAM : WORK_STREAM_OTHERS;
+    job_defer(req, &reading, "plan");
 }
 
 static void reply_known(fuse_req_t req, const struct request_job *job, const struct known_file *known)
 {
     struct stat st;
-
     switch ((enum file_operation)job->operation) {
     case FILE_GETATTR:
         entry_stat_file(control_of(req), job->ino, known->size, &st);
@@ -348,18 +381,36 @@ static void reply_known(fuse_req_t req, const struct request_job *job, const str
         fuse_reply_open(req, &(struct fuse_file_info){.fh = UINT64_MAX, .keep_cache = 1});
         break;
     case FILE_READ:
-        control_reply_part(req, known->text, job->size, job->offset);
+        if (known->content.stream)
+            read_stream(req, job, known);
+        else
+            control_reply_part(req, known->content.text, job->size, job->offset);
         break;
     }
 }
 
 /* Somebody may have made it meanwhile. */
+static void run_stream_read(struct request_job *job)
+{
+    struct known_file known;
+    int error = file_recall(control_of(job->req)->files, job->ino, &known);
+    if (!error && !known.content.stream)
+        error = make_known(job, &known);
+    if (error)
+        fuse_reply_err(job->req, -error);
+    else
+        stream_read_wait(job, known.content.stream);
+    known_fini(&known);
+}
+
 static void run_file_job(struct request_job *job)
 {
     struct known_file known;
     int error = file_recall(control_of(job->req)->files, job->ino, &known);
-
-    if (!error && !known.text)
+    if (error == -ESTALE && control_filled(control_of(job->req)) &&
+        file_find_again(control_of(job->req), job->ino) == 0)
+        error = file_recall(control_of(job->req)->files, job->ino, &known);
+    if (!error && !content_there(&known.content))
         error = make_known(job, &known);
     if (error)
         fuse_reply_err(job->req, -error);
@@ -373,11 +424,12 @@ void plan_files_answer(fuse_req_t req, enum file_operation operation, uint64_t i
     struct request_job job = {.run = run_file_job, .operation = operation, .ino = ino, .size = size, .offset = offset};
     struct known_file known;
     int error = file_recall(control_of(req)->files, ino, &known);
-
     job.work.class = WORK_LONG;
-    if (error)
+    if (error == -ESTALE)
+        job_defer(req, &job, "plan");
+    else if (error)
         fuse_reply_err(req, -error);
-    else if (operation == FILE_READ ? known.text != NULL : known.made)
+    else if (operation == FILE_READ ? content_there(&known.content) : known.made)
         reply_known(req, &job, &known);
     else
         job_defer(req, &job, known.name);

@@ -19,7 +19,7 @@ struct plan_files;
 
 struct plan_files *plan_files_create(void); /* NULL: no memory */
 void plan_files_destroy(struct plan_files *files);
-void plan_files_keep(struct plan_files *files, uint64_t most); /* bytes of texts; the last one always is kept */
+void plan_files_keep(struct plan_files *files, uint64_t most); /* bytes of contents; the last one always is kept */
 
 /* Replies with the entry; ENOENT: not a name of pairs; else refused, as `errors` says. */
 void plan_files_lookup(fuse_req_t req, const char *name);

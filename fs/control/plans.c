@@ -21,8 +21,7 @@ static void planned_destroy(struct planned *planned)
 {
     if (!planned)
         return;
-    free(planned->lists);
-    charge_fini(&planned->charge);
+    plan_memory_fini(&planned->memory);
     free(planned);
 }
 
@@ -34,17 +33,18 @@ void plans_fini(struct plans *plans)
     pthread_mutex_destroy(&plans->lock);
 }
 
-/* Of one in the making nothing is known: it is its maker's alone. */
+/* Of one in the making nothing is known: it is its maker's alone. Those in files have a budget of their own. */
 static uint64_t planned_bytes(const struct planned *planned)
 {
-    return planned->ready ? plan_shape_place(&planned->shape, planned->shape.ranks) * sizeof *planned->lists : 0;
+    return planned->ready && !planned->memory.file.bytes
+               ? plan_shape_place(&planned->shape, planned->shape.ranks) * sizeof *planned->lists
+               : 0;
 }
 
 /* The least recently asked for that nobody holds; a place that is free before all. -1: none. */
 static int find_victim(const struct plans *plans, bool used_only)
 {
     int victim = -1;
-
     for (int i = 0; i < PLANS_KEPT; i++) {
         const struct planned *p = plans->plan[i];
         if (!p && !used_only)
@@ -87,7 +87,6 @@ static int begin_plan(struct plans *plans, const struct digest *key, struct plan
 {
     int place = find_victim(plans, false);
     struct planned *made = place < 0 ? NULL : calloc(1, sizeof *made);
-
     if (!made)
         return place < 0 ? 0 : -ENOMEM;
     made->key = *key;
@@ -103,7 +102,6 @@ static int begin_plan(struct plans *plans, const struct digest *key, struct plan
 static bool asker_left(struct plans *plans, const struct asker *asker)
 {
     bool gone;
-
     pthread_mutex_unlock(&plans->lock);
     gone = asker_gave_up(asker);
     pthread_mutex_lock(&plans->lock);
@@ -114,7 +112,6 @@ static bool asker_left(struct plans *plans, const struct asker *asker)
 static int try_get(struct plans *plans, const struct digest *key, struct planned **planned)
 {
     struct planned *found = find_plan(plans, key);
-
     if (!found) {
         int begun = begin_plan(plans, key, planned);
         return begun ? begun : -EAGAIN;
@@ -130,7 +127,6 @@ static int try_get(struct plans *plans, const struct digest *key, struct planned
 int plans_get(struct plans *plans, const struct digest *key, const struct asker *asker, struct planned **planned)
 {
     int result;
-
     pthread_mutex_lock(&plans->lock);
     while ((result = try_get(plans, key, planned)) == -EAGAIN) {
         cond_wait_until(&plans->changed, &plans->lock, clock_now() + LOOK_EVERY_MS * MILLISECOND);
@@ -145,7 +141,7 @@ int plans_get(struct plans *plans, const struct digest *key, const struct asker 
 
 void plans_made(struct plans *plans, struct planned *planned)
 {
-    charge_keep(&planned->charge);
+    charge_keep(&planned->memory.charge);
     pthread_mutex_lock(&plans->lock);
     planned->ready = true;
     plans->made++;
@@ -177,7 +173,6 @@ void plans_put(struct plans *plans, struct planned *planned)
 struct planned *plans_find(struct plans *plans, const struct digest *digest)
 {
     struct planned *found = NULL;
-
     pthread_mutex_lock(&plans->lock);
     for (int i = 0; i < PLANS_KEPT && !found; i++) {
         struct planned *p = plans->plan[i];

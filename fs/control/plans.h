@@ -13,7 +13,7 @@
 #ifndef FS_CONTROL_PLANS_H
 #define FS_CONTROL_PLANS_H
 
-#include "fs/control/budget.h"
+#include "fs/control/plan-memory.h"
 #include "fs/control/protocol.h"
 #include "fs/plan/epoch-plan.h"
 
@@ -27,10 +27,11 @@ struct planned {
     uint64_t epoch;
     uint32_t batch;
     enum plan_mode mode;
+    bool costed; /* ranks were made equal in cost */
     struct plan_shape shape;
     struct plan_summary summary;
-    uint32_t *lists; /* of all ranks */
-    struct charge charge;
+    struct plan_memory memory;
+    uint32_t *lists; /* in it, of all ranks */
     bool ready;
     unsigned references; /* plans' lock */
     uint64_t used;       /* when it was asked for last: a count */
@@ -40,7 +41,7 @@ struct plans {
     pthread_mutex_t lock;   /* of all below, and of each plan's state; not of what a READY one is */
     pthread_cond_t changed; /* a plan became READY or went */
     struct planned *plan[PLANS_KEPT];
-    uint64_t most; /* bytes of lists that are kept */
+    uint64_t most; /* bytes of lists that are kept, except those in files */
     uint64_t asked, made, misplaced;
     struct plan_summary last; /* of the plan that was made last */
 };

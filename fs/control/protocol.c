@@ -13,7 +13,6 @@ static bool is_blank(char c)
 static int refuse_verb(const struct verb *const *verbs, const char *name, size_t n, struct str *why)
 {
     struct nearest best = {0};
-
     if (n == 0) {
         str_adds(why, "the first line is empty");
     } else {
@@ -42,7 +41,6 @@ int request_parse_line(const struct verb *const *verbs, const char *line, size_t
                        struct str *why)
 {
     size_t from = 0, to;
-
     if (n > REQUEST_LINE_MOST) {
         str_addf(why, "the first line is longer than %d bytes", REQUEST_LINE_MOST);
         return -E2BIG;
@@ -80,7 +78,6 @@ int request_parse(const struct verb *const *verbs, const char *bytes, size_t n, 
     const char *end = n > 0 ? memchr(bytes, '\n', n) : NULL;
     size_t line = end ? (size_t)(end - bytes) : n;
     int error = request_parse_line(verbs, bytes, line, request, why);
-
     if (error)
         return error;
     request->payload = end ? end + 1 : bytes + n;
@@ -109,7 +106,6 @@ bool request_record(const char **rest, size_t *n, char separator, const char **r
         return false;
     const char *end = memchr(*rest, separator, *n);
     size_t taken = end ? (size_t)(end - *rest) : *n;
-
     *record = *rest;
     *length = taken;
     if (separator == '\n' && taken > 0 && (*rest)[taken - 1] == '\r')

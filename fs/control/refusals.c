@@ -25,11 +25,9 @@ void refusals_add(struct refusals *r, bool other, uint64_t time, uid_t uid, pid_
 {
     struct refusal_ring *ring = other ? &r->others : &r->own;
     struct str text = STR_INIT;
-
     str_add_printable(&text, line, n < REFUSAL_LINE_SHOWN ? n : REFUSAL_LINE_SHOWN);
     str_addf(&text, "%s\t%s", n > REFUSAL_LINE_SHOWN ? "…" : "", why);
     struct refusal refusal = {time, uid, pid, str_steal(&text)};
-
     pthread_mutex_lock(&r->lock);
     struct refusal *at = &ring->at[ring->count++ % REFUSALS];
     char *old = at->text;
@@ -51,7 +49,6 @@ static void add_refusal(struct str *text, const struct refusal *refusal)
     time_t seconds = (time_t)(refusal->time / 1000000000);
     struct tm tm;
     char date[32];
-
     gmtime_r(&seconds, &tm);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm);
     str_addf(text, "%s.%03uZ\t%ju\t%jd\t%s\n", date, (unsigned)(refusal->time / 1000000 % 1000),

@@ -25,7 +25,6 @@ struct snapshots {
 struct snapshots *snapshots_create(void)
 {
     struct snapshots *s = calloc(1, sizeof *s);
-
     if (s)
         pthread_mutex_init(&s->lock, NULL);
     return s;
@@ -44,7 +43,6 @@ void snapshots_destroy(struct snapshots *s)
 static struct reply *snapshot_find(struct snapshots *s, uint64_t ino)
 {
     struct reply *text = NULL;
-
     pthread_mutex_lock(&s->lock);
     if (s->last[ino].text && clock_now() - s->last[ino].made < JUST_BEFORE)
         text = reply_get(s->last[ino].text);
@@ -68,7 +66,6 @@ static int snapshot_generate(struct control *control, const struct root_entry *e
     struct charge charge = control_charge(control, uid);
     struct str made = STR_INIT;
     int error = entry->generate(control, &made);
-
     if (!error)
         error = charge_add(&charge, made.length, why);
     if (error) {
@@ -83,7 +80,6 @@ int snapshots_get(fuse_req_t req, const struct root_entry *entry, bool fresh, st
 {
     struct control *control = fuse_req_userdata(req);
     CLEANUP_STR struct str why = STR_INIT;
-
     *text = fresh ? NULL : snapshot_find(control->snapshots, entry->ino);
     if (*text)
         return 0;

@@ -42,20 +42,14 @@ static void add_catalog(struct json *j, const struct catalog *c)
     const struct catalog_notes *notes = catalog_notes(c);
     uint64_t now = clock_realtime(), scanned = catalog_scanned(c);
     char digest[DIGEST_TEXT];
-
     json_begin_object(j, "catalog");
-    json_uint(j, "files", catalog_files(c));
-    json_uint(j, "directories", catalog_directories(c));
-    json_uint(j, "links", catalog_links(c));
-    json_uint(j, "bytes", catalog_bytes(c));
+    json_uints(j, {"files", catalog_files(c)}, {"directories", catalog_directories(c)}, {"links", catalog_links(c)},
+               {"bytes", catalog_bytes(c)});
     json_string(j, "digest", digest_format(catalog_digest(c), digest));
-    json_uint(j, "age", now > scanned ? (now - scanned) / SECOND : 0);
-    json_uint(j, "memory", catalog_memory(c));
+    json_uints(j, {"age", now > scanned ? (now - scanned) / SECOND : 0}, {"memory", catalog_memory(c)});
     json_begin_object(j, "notes");
-    json_uint(j, "specials", notes->specials);
-    json_uint(j, "links_to_files", notes->links_to_files);
-    json_uint(j, "hidden", notes->hidden);
-    json_uint(j, "unreadable", notes->unreadable);
+    json_uints(j, {"specials", notes->specials}, {"links_to_files", notes->links_to_files}, {"hidden", notes->hidden},
+               {"unreadable", notes->unreadable});
     json_end_object(j);
     json_end_object(j);
 }
@@ -66,36 +60,29 @@ static void add_resize(struct json *j, const struct control *control)
     const struct derived_terms *terms = &control->config.derived->terms;
     const struct outcome_counts *resized = &control->resized;
     char text[DIGEST_TEXT];
-
     json_begin_object(j, "resize");
-    json_uint(j, "pixels", terms->side);
-    json_uint(j, "quality", terms->quality);
+    json_uints(j, {"pixels", terms->side}, {"quality", terms->quality});
     json_string(j, "library", terms->library);
     json_string(j, "digest", digest_format(&resized->digest, text));
-    json_uint(j, "images", resized->files[DERIVED_MADE]);
-    json_uint(j, "before", resized->before);
-    json_uint(j, "after", resized->after);
+    json_uints(j, {"images", resized->files[DERIVED_MADE]}, {"before", resized->before}, {"after", resized->after});
     json_begin_object(j, "passed");
     for (uint32_t outcome = OUTCOME_PASSES; outcome < OUTCOMES; outcome++)
         if (resized->files[outcome] > 0)
             json_uint(j, outcome_name(outcome), resized->files[outcome]);
     json_end_object(j);
-    json_uint(j, "remade", atomic_load(&control->config.remade->remade));
-    json_uint(j, "failed", atomic_load(&control->config.remade->failed));
+    json_uints(j, {"remade", atomic_load(&control->config.remade->remade)},
+               {"failed", atomic_load(&control->config.remade->failed)});
     json_end_object(j);
 }
 
 static void add_tier(struct json *j, const char *name, const struct tier_status *tier)
 {
     json_begin_object(j, name);
-    json_uint(j, "capacity", tier->capacity);
-    json_uint(j, "held", tier->held);
+    json_uints(j, {"capacity", tier->capacity}, {"held", tier->held});
     json_string(j, "state", tier_state_names[tier->state]);
     json_string(j, "error", health_tier_error(tier));
-    json_uint(j, "parts", tier->parts);
-    json_uint(j, "segments", tier->segments);
-    json_uint(j, "dead", tier->dead);
-    json_uint(j, "bad_values", tier->bad_values);
+    json_uints(j, {"parts", tier->parts}, {"segments", tier->segments}, {"dead", tier->dead},
+               {"bad_values", tier->bad_values});
     json_end_object(j);
 }
 
@@ -111,9 +98,8 @@ static void add_errors(struct json *j, const uint64_t errors[STORE_ERRNOS])
 static void add_samples(struct json *j, struct control *control)
 {
     CLEANUP_STR struct str names = STR_INIT;
-
     json_begin_array(j, "samples");
-    if (control_filled(control) && samples_table_names(control->samples, &names) == 0)
+    if (control_filled(control) && samples_table_names(control->samples, false, &names) == 0)
         for (size_t at = 0; at < names.length; at += strlen(names.data + at) + 1)
             json_string(j, NULL, names.data + at);
     json_end_array(j);
@@ -126,7 +112,6 @@ static void add_restarts(struct json *j, const struct handover *handover)
     const struct endings *endings = &handover->endings;
     uint64_t now = clock_realtime();
     struct ending ending;
-
     json_begin_object(j, "restarts");
     json_uint(j, "count", atomic_load(&endings->count));
     json_begin_array(j, "last");
@@ -145,7 +130,6 @@ static void add_restarts(struct json *j, const struct handover *handover)
 static void add_log(struct json *j)
 {
     char link[32], path[4096];
-
     snprintf(link, sizeof link, "/proc/self/fd/%d", FD_LOG);
     ssize_t n = handover_has(FD_LOG) ? readlink(link, path, sizeof path - 1) : -1;
     path[n > 0 ? n : 0] = '\0';
@@ -156,21 +140,19 @@ static void add_node(struct json *j, struct control *control, const struct world
 {
     const struct mount_config *mount = control->config.mount;
     char digest[DIGEST_TEXT];
-
     json_string(j, "version", control_version());
     json_uint(j, "node", view->me);
     json_string(j, "id", mount->id);
     json_string(j, "host", control->host);
-    json_uint(j, "nodes", view->nodes);
-    json_uint(j, "groups", view->groups);
+    json_uints(j, {"nodes", view->nodes}, {"groups", view->groups});
     json_string(j, "state", world_state_names[view->state]);
     json_string(j, "layout", view->known ? digest_format(&view->layout, digest) : NULL);
     add_pids(j, control, view);
     json_uint(j, "generation", control->config.generation);
     if (control->config.handover)
         add_restarts(j, control->config.handover);
-    json_uint(j, "uptime", (clock_now() - control->began) / SECOND);
-    json_uint(j, "memory", control_memory());
+    json_uints(j, {"uptime", (clock_now() - control->began) / SECOND}, {"memory", control_memory()},
+               {"refused", refusals_count(&control->refusals)});
     json_string(j, "source_path", mount->source);
     json_string(j, "mountpoint", mount->mountpoint);
     add_log(j);
@@ -195,8 +177,7 @@ static void add_store(struct json *j, const struct store_stats *stats)
     json_uint(j, "parked", stats->parked);
     add_fed(j, stats);
     json_begin_object(j, "source");
-    json_uint(j, "samples", stats->source_samples);
-    json_uint(j, "bytes", stats->source_bytes);
+    json_uints(j, {"samples", stats->source_samples}, {"bytes", stats->source_bytes});
     json_end_object(j);
     add_errors(j, stats->errors);
 }
@@ -206,7 +187,6 @@ int control_status(struct control *control, struct str *out)
     struct json json = {.out = out, .indent = true};
     struct store_stats stats;
     struct world_view view;
-
     control_stats(control, &stats);
     world_view_get(control, &view);
     json_begin_object(&json, NULL);

@@ -9,7 +9,6 @@
 struct reply *reply_create(struct str *text, struct charge *charge)
 {
     struct reply *reply = text->failed ? NULL : malloc(sizeof *reply);
-
     if (!reply) {
         str_fini(text);
         if (charge)
@@ -48,7 +47,6 @@ static size_t first_line(const struct str *request)
 {
     const char *end = request->length ? memchr(request->data, '\n', request->length) : NULL;
     size_t n = end ? (size_t)(end - request->data) : request->length;
-
     return n > 0 && request->data[n - 1] == '\r' ? n - 1 : n;
 }
 
@@ -86,7 +84,6 @@ static void doom_request(struct stream *s, int error, bool loud, struct str *why
 {
     struct str line = STR_INIT;
     size_t n = first_line(&s->request);
-
     str_add(&line, n ? s->request.data : "", n < s->rules->line_most ? n : s->rules->line_most);
     str_fini(&s->request);
     charge_fini(&s->charge);
@@ -101,7 +98,6 @@ static void doom_request(struct stream *s, int error, bool loud, struct str *why
 static ssize_t refuse_write(struct stream *s, int error, const char *format, size_t limit)
 {
     struct str why = STR_INIT;
-
     str_addf(&why, format, limit);
     doom_request(s, error, true, &why);
     return error;
@@ -112,7 +108,6 @@ static void check_line(struct stream *s, size_t line)
 {
     struct str why = STR_INIT;
     int64_t most = s->rules->check(s->user, s->request.data, first_line(&s->request), &why);
-
     if (most < 0) {
         doom_request(s, (int)most, false, &why);
         return;
@@ -127,7 +122,6 @@ static ssize_t append_bytes(struct stream *s, const char *bytes, size_t n)
     const char *end = s->line ? NULL : memchr(bytes, '\n', n);
     size_t line = s->line ? s->line : s->request.length + (end ? (size_t)(end - bytes) + 1 : n);
     struct str why = STR_INIT;
-
     if (!s->line && line > s->rules->line_most)
         return refuse_write(s, -E2BIG, "the first line is longer than %zu bytes", s->rules->line_most);
     if (s->line && n > s->most - s->request.length)
@@ -175,7 +169,6 @@ static enum stream_turn fail_read(struct stream *s, struct stream_piece *piece)
 {
     struct str why = s->reason;
     int error = s->error;
-
     s->reason = (struct str)STR_INIT;
     note_refused(s, &s->request, error, why.length ? why.data : "");
     str_fini(&s->request);

@@ -1,4 +1,5 @@
-/* `end`: a loader has read its list of an epoch, or leaves it. The reply is the list's report, which is final then:
+/* `at`: a loader of records says how many of its list it has read, which nobody can see.
+ * `end`: a loader has read its list of an epoch, or leaves it. The reply is the list's report, which is final then:
  * what is read after it counts for other lists. */
 #include "fs/control/control-private.h"
 #include "fs/control/feed-table.h"
@@ -11,12 +12,20 @@
 #include <errno.h>
 #include <inttypes.h>
 
-enum { EPOCH, RANK, DIGEST, STOPPED };
+enum { EPOCH, RANK, DIGEST, STOPPED, POSITION = STOPPED };
 static const struct key keys[] = {
     [EPOCH] = {.name = "epoch", .value = "E", .required = true},
     [RANK] = {.name = "rank", .value = "R", .required = true},
     [DIGEST] = {.name = "digest", .value = "DIGEST"},
     [STOPPED] = {.name = "stopped", .choices = "no|yes"},
+    {0},
+};
+
+static const struct key at_keys[] = {
+    [EPOCH] = {.name = "epoch", .value = "E", .required = true},
+    [RANK] = {.name = "rank", .value = "R", .required = true},
+    [DIGEST] = {.name = "digest", .value = "DIGEST"},
+    [POSITION] = {.name = "position", .value = "SAMPLES", .required = true},
     {0},
 };
 
@@ -29,7 +38,6 @@ static int refuse_number(const char *key, struct str *why)
 static int parse_end(const struct key_value *value, struct feed_end *end, struct digest *digest, struct str *why)
 {
     uint64_t rank;
-
     if (number_parse(value[EPOCH].text, 0, UINT64_MAX, &end->epoch))
         return refuse_number("epoch", why);
     if (number_parse(value[RANK].text, 0, UINT32_MAX - 1, &rank))
@@ -40,7 +48,6 @@ static int parse_end(const struct key_value *value, struct feed_end *end, struct
     }
     end->digest = value[DIGEST].text ? digest : NULL;
     end->rank = (uint32_t)rank;
-    end->stopped = value[STOPPED].choice == 1;
     return 0;
 }
 
@@ -49,7 +56,6 @@ static void await_report(const struct control *control, const struct feed_end *e
 {
     const struct feed *feed = control->config.feed;
     uint64_t give_up = clock_now() + FEED_END_MS * MILLISECOND;
-
     while (clock_now() < give_up && !asker_gave_up(asker) && atomic_load(&feed->feeder) &&
            !atomic_load(&feed->paused)) {
         for (int i = 0; i < FEED_RANKS; i++) {
@@ -62,28 +68,66 @@ static void await_report(const struct control *control, const struct feed_end *e
     }
 }
 
+/* 0, or why not. */
+static int check_asker(const struct asker *asker, struct str *why)
+{
+    if (!asker->charge || !asker->charge->other)
+        return 0;
+    str_adds(why, "only the mount's owner may say where a list is, or end it");
+    return -EPERM;
+}
+
+static int refuse_list(const struct feed_end *end, int error, struct str *why)
+{
+    str_addf(why, "no list of epoch %" PRIu64 ", rank %" PRIu32 " is read that was requested with feed=yes", end->epoch,
+             end->rank);
+    return error;
+}
+
+static int at_run(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
+                  struct str *why)
+{
+    struct feed_end at = {0};
+    struct digest digest;
+    uint64_t read;
+    int error = parse_end(request->value, &at, &digest, why);
+    if (!error && number_parse(request->value[POSITION].text, 0, UINT32_MAX, &read))
+        error = refuse_number("position", why);
+    if (!error)
+        error = check_asker(asker, why);
+    if (error)
+        return error;
+    error = feed_table_told(control, &at, read);
+    if (error)
+        return refuse_list(&at, error, why);
+    str_addf(reply, "%" PRIu64 "\n", read);
+    return 0;
+}
+
 static int end_run(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
                    struct str *why)
 {
     struct feed_end end = {0};
     struct digest digest;
     int error = parse_end(request->value, &end, &digest, why);
-
+    if (!error)
+        error = check_asker(asker, why);
     if (error)
         return error;
-    if (asker->charge && asker->charge->other) {
-        str_adds(why, "only the mount's owner may end a list");
-        return -EPERM;
-    }
+    end.stopped = request->value[STOPPED].choice == 1;
     error = feed_table_end(control, &end);
-    if (error) {
-        str_addf(why, "no list of epoch %" PRIu64 ", rank %" PRIu32 " is read that was requested with feed=yes",
-                 end.epoch, end.rank);
-        return error;
-    }
+    if (error)
+        return refuse_list(&end, error, why);
     await_report(control, &end, asker);
     return feed_view_add_report(control, &end, reply);
 }
+
+const struct verb verb_at = {
+    .name = "at",
+    .about = "a loader of records has read as many samples of its list; reply: their number",
+    .keys = at_keys,
+    .run = at_run,
+};
 
 const struct verb verb_end = {
     .name = "end",

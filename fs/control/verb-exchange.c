@@ -38,7 +38,6 @@ static struct moved find_moved(const struct control *control, const struct turn_
     struct peers *peers = control->config.peers;
     struct moved moved = {.known = true};
     struct layout *before = NULL, *after = NULL;
-
     if (digest_equal(&record->before, &record->after))
         return moved;
     moved.known =
@@ -53,7 +52,6 @@ static struct moved find_moved(const struct control *control, const struct turn_
 static uint32_t count_nodes(struct control *control)
 {
     struct world_view view;
-
     world_view_get(control, &view);
     uint32_t nodes = view.nodes;
     world_view_release(&view);
@@ -64,10 +62,8 @@ static void reply_turn(uint32_t nodes, const struct turn_record *record, const s
 {
     struct json json = {.out = reply};
     char layout[DIGEST_TEXT];
-
     json_begin_object(&json, NULL);
-    json_uint(&json, "nodes", nodes);
-    json_uint(&json, "turn", record->k);
+    json_uints(&json, {"nodes", nodes}, {"turn", record->k});
     json_string(&json, "layout", record->k ? digest_format(&record->after, layout) : NULL);
     if (moved->known) {
         json_uint(&json, "samples", moved->samples);
@@ -84,7 +80,6 @@ static int run_turn(struct control *control, const struct turn *turn, uint64_t s
     struct turn_record record = {0};
     struct moved moved = {.known = true};
     int error = world_view_await(control, asker, why);
-
     if (error)
         return error;
     uint32_t nodes = count_nodes(control);
@@ -104,7 +99,6 @@ static int exchange_run(struct control *control, const struct request *request, 
     struct exchange_request wanted = {0};
     int error = exchange_request_parse(exchange_keys, request->value, &wanted, why);
     const struct turn turn = {TURN_EXCHANGE, wanted.fraction, wanted.epoch, wanted.seed};
-
     return error ? error : run_turn(control, &turn, wanted.wait, asker, reply, why);
 }
 
@@ -121,7 +115,6 @@ static int shuffle_run(struct control *control, const struct request *request, c
     struct exchange_request wanted = {0};
     int error = exchange_request_parse(shuffle_keys, request->value, &wanted, why);
     const struct turn turn = {TURN_SHUFFLE, TURN_WHOLE, 0, wanted.seed};
-
     return error ? error : run_turn(control, &turn, wanted.wait, asker, reply, why);
 }
 

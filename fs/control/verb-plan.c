@@ -6,6 +6,11 @@
 #include "fs/control/feed-table.h"
 #include "fs/control/lists.h"
 #include "fs/control/owners.h"
+#include "fs/control/plan-cost.h"
+#include "fs/control/plan-order.h"
+#include "fs/control/plan-paths.h"
+#include "fs/control/plan-units.h"
+#include "fs/control/plan-view.h"
 #include "fs/control/world-view.h"
 
 #include "fs/base/cleanup.h"
@@ -22,18 +27,26 @@ struct making {
     const struct plan_question *question;
     const struct plan_request *wanted; /* the question's */
     struct plan_stop stop;
-    struct samples *list;
+    struct samples *list, *without; /* without: NULL, or what is left out */
     struct owner_table *table;
     uint32_t *node_of_rank; /* NULL: evenly */
-    struct charge charge;   /* for what is made on the way, list and order among it */
+    struct plan_units units;
+    struct plan_memory order, local;
+    struct plan_cost cost;
+    struct charge charge; /* for what else is made on the way, the list among it */
     struct str *why;
 };
 
 static void making_fini(struct making *m)
 {
+    plan_cost_fini(&m->cost);
     samples_put(m->list);
+    samples_put(m->without);
     owners_put(m->table);
     free(m->node_of_rank);
+    plan_units_fini(&m->units);
+    plan_memory_fini(&m->order);
+    plan_memory_fini(&m->local);
     charge_fini(&m->charge);
 }
 
@@ -41,22 +54,24 @@ static int place_ranks(struct making *m)
 {
     const struct owner_table *t = m->table;
     CLEANUP_FREE const char **host = NULL;
-
+    m->units = (struct plan_units){.owners = t->owners, .me = t->me};
     if (!m->wanted->nodes)
         return 0;
     host = calloc(t->owners.nodes, sizeof *host);
     m->node_of_rank = calloc(m->wanted->ranks, sizeof *m->node_of_rank);
-    if (!host || !m->node_of_rank)
+    m->units.of_node = calloc(t->owners.nodes, sizeof *m->units.of_node);
+    if (!host || !m->node_of_rank || !m->units.of_node)
         return str_no_memory(m->why);
     for (uint32_t v = 0; v < t->owners.nodes; v++)
         host[v] = t->host[v];
-    return plan_request_nodes(m->wanted, host, t->owners.nodes, m->node_of_rank, m->why);
+    int error = plan_request_nodes(m->wanted, host, t->owners.nodes, m->node_of_rank, m->units.of_node,
+                                   &m->units.owners.nodes, m->why);
+    return error ? error : plan_units_join(&m->units, t, samples_count(m->list), &m->charge, m->why);
 }
 
 struct digest plan_layout(struct control *control, const struct plan_request *wanted)
 {
     struct world_view view;
-
     if (wanted->pinned)
         return wanted->layout;
     world_view_get(control, &view);
@@ -69,7 +84,6 @@ struct digest plan_layout(struct control *control, const struct plan_request *wa
 static int check_skip(const struct making *m)
 {
     const struct plan_request *w = m->wanted;
-
     if (w->mode != PLAN_LOCAL || w->skip == 0 || w->pinned || w->digested || m->table->owners.nodes == 1)
         return 0;
     str_adds(m->why, "`skip` with `mode=local` needs `layout=`, the `layout` of the summary that the epoch began with: "
@@ -81,13 +95,16 @@ static int making_prepare(struct making *m)
 {
     int error = m->wanted->pinned ? 0 : world_view_await(m->control, m->question->asker, m->why);
     struct digest layout = plan_layout(m->control, m->wanted);
-
     if (!error)
         error = lists_choose(m->control, m->wanted, m->question->asker, &m->charge, &m->list, m->why);
     if (!error)
         error = owners_find(m->control, m->list, &layout, m->question->asker, &m->table, m->why);
     if (!error)
         error = check_skip(m);
+    if (!error && m->wanted->without)
+        error = lists_get(m->control, m->wanted->without, m->question->asker, &m->without, m->why);
+    if (!error)
+        error = plan_cost_find(m->control, m->list, m->wanted, m->question->asker, &m->cost, m->why);
     return error ? error : place_ranks(m);
 }
 
@@ -98,7 +115,9 @@ static struct digest making_key(const struct making *m)
     struct {
         struct digest layout, list, payload, nodes;
         uint64_t epoch, seed, skip;
-        uint32_t ranks, batch, order, distinct, mode, tail, echo, echo_at, echo_buffer, zero;
+        uint64_t from, to;
+        uint32_t ranks, batch, order, distinct, mode, tail, echo, echo_at, echo_buffer, balance, window, chosen;
+        struct digest cost, without, units;
     } made_of = {
         .layout = m->table->layout,
         .list = *samples_digest(m->list),
@@ -116,92 +135,94 @@ static struct digest making_key(const struct making *m)
         .echo = w->echo,
         .echo_at = w->echo_at,
         .echo_buffer = w->echo_buffer,
+        .balance = w->cost ? w->balance : 0,
+        .window = w->cost ? w->window : 0,
+        .cost = m->cost.digest,
+        .chosen = w->chosen,
+        .from = w->from,
+        .to = w->to,
     };
 
+    if (m->node_of_rank)
+        made_of.units = hash128(m->units.of_node, m->table->owners.nodes * sizeof *m->units.of_node, 0);
+    if (m->without)
+        made_of.without = *samples_digest(m->without);
     return hash128(&made_of, sizeof made_of, 0);
 }
 
-static uint64_t file_bytes(void *user, uint32_t sample)
+static uint64_t sample_bytes(void *user, uint32_t sample)
 {
     const struct making *m = user;
-
-    return catalog_file(m->control->config.catalog, samples_file(m->list, sample)).size;
+    return samples_length(m->list, sample);
 }
 
-/* What the order takes: that of the payload has an entry for two bytes at most. */
-static uint64_t order_bytes_most(const struct making *m)
+static uint64_t sample_cost(void *user, uint32_t sample)
 {
-    const struct plan_request *w = m->wanted;
-    uint64_t n = samples_count(m->list), wide = w->order == PLAN_ORDER_TEXT ? 2 : w->order == PLAN_ORDER_U32 ? 4 : 8;
-
-    if (!plan_request_has_payload(w) || (w->distinct && m->question->payload_length / wide >= n))
-        return n * sizeof(uint32_t) + n / 8;
-    return m->question->payload_length / wide * sizeof(uint32_t) + sizeof(uint32_t);
-}
-
-static int make_order(struct making *m, uint32_t **order, uint32_t *count)
-{
-    static const enum order_form form[] = {
-        [PLAN_ORDER_U32] = ORDER_U32, [PLAN_ORDER_U64] = ORDER_U64, [PLAN_ORDER_TEXT] = ORDER_TEXT};
-    const struct plan_request *w = m->wanted;
-    uint32_t n = samples_count(m->list);
-
-    if (plan_request_has_payload(w)) {
-        const struct order_rules rules = {form[w->order], n, w->distinct};
-        return order_given(&rules, m->question->payload, m->question->payload_length, &m->stop, order, count, m->why);
-    }
-    *order = malloc((n + 1ul) * sizeof **order);
-    *count = n;
-    if (!*order)
-        return str_no_memory(m->why);
-    return w->order == PLAN_ORDER_NATURAL ? order_natural(*order, n, &m->stop)
-                                          : order_seeded(*order, n, w->seed + w->epoch, &m->stop);
+    const struct making *m = user;
+    return plan_cost_of(&m->cost, m->list, sample);
 }
 
 static int fill_planned(struct making *m, struct plan *plan, struct planned *planned)
 {
     planned->shape = plan_shape(plan);
-    charge_cut(&planned->charge, plan_length_all(plan) * sizeof *planned->lists);
-    planned->lists = malloc((plan_length_all(plan) + 1) * sizeof *planned->lists);
-    int error = planned->lists ? plan_run(plan, planned->lists, &m->stop, &planned->summary) : -ENOMEM;
+    uint64_t bytes = plan_length_all(plan) * sizeof *planned->lists;
+    charge_cut(&planned->memory.charge, bytes);
+    int error = plan_memory_make(m->control, bytes, &planned->memory, m->why);
+    planned->lists = planned->memory.bytes;
+    if (error)
+        return error;
+    error = plan_run(plan, planned->lists, &m->stop, &planned->summary);
+    if (error == -ERANGE)
+        str_adds(m->why, "`cost`: the samples of a step, or of a window, cost more than 2^52 together");
     return error == -ENOMEM ? str_no_memory(m->why) : error;
+}
+
+static int take_memory(struct making *m, struct plan_input *input, struct planned *planned)
+{
+    uint64_t local = plan_local_most(input) * sizeof *input->local;
+    uint64_t lists = plan_entries_most(input) * sizeof *planned->lists;
+    int error = local ? plan_memory_take(m->control, m->list, &m->charge, local, &m->local, m->why) : 0;
+    input->local = m->local.bytes;
+    if (!error)
+        error = charge_add(&m->charge, plan_memory_most(input), m->why);
+    return error ? error : plan_memory_charge(m->control, m->list, &m->charge, lists, &planned->memory, m->why);
 }
 
 static int make_plan(struct making *m, struct planned *planned)
 {
     const struct plan_request *w = m->wanted;
-    CLEANUP_FREE uint32_t *order = NULL;
     uint32_t count;
     struct plan *plan;
-    int error = charge_add(&m->charge, order_bytes_most(m), m->why);
-
-    if (!error)
-        error = make_order(m, &order, &count);
+    int error = plan_order_make(m->control, m->question, m->list, m->without, &m->charge, &m->order, &count, m->why);
     if (error)
         return error;
-    const struct plan_input input = {.order = order,
-                                     .count = count,
-                                     .ranks = w->ranks,
-                                     .batch = w->batch,
-                                     .mode = w->mode,
-                                     .tail = w->tail,
-                                     .skip = w->skip,
-                                     .echo_at = w->echo_at,
-                                     .echo = {w->echo, w->echo_buffer, w->seed + w->epoch},
-                                     .samples = samples_count(m->list),
-                                     .owners = m->table->owners,
-                                     .node_of_rank = m->node_of_rank,
-                                     .bytes = file_bytes,
-                                     .user = m,
-                                     .bytes_of_all = plan_request_has_payload(w) ? 0 : m->table->bytes};
-    planned->charge = charge_like(&m->charge);
-    error = charge_add(&m->charge, plan_memory_most(&input), m->why);
-    if (!error)
-        error = charge_add(&planned->charge, plan_entries_most(&input) * sizeof *planned->lists, m->why);
+    struct plan_input input = {.order = m->order.bytes,
+                               .count = count,
+                               .ranks = w->ranks,
+                               .batch = w->batch,
+                               .mode = w->mode,
+                               .tail = w->tail,
+                               .skip = w->skip,
+                               .echo_at = w->echo_at,
+                               .echo = {w->echo, w->echo_buffer, w->seed + w->epoch},
+                               .samples = samples_count(m->list),
+                               .owners = m->units.owners,
+                               .node_of_rank = m->node_of_rank,
+                               .bytes = sample_bytes,
+                               .cost = w->cost ? sample_cost : NULL,
+                               .balance = w->balance,
+                               .window = w->window,
+                               .chosen = w->chosen,
+                               .from = w->from,
+                               .to = w->to,
+                               .user = m,
+                               .bytes_of_all = plan_request_has_payload(w) || m->without ? 0 : m->table->bytes};
+    error = take_memory(m, &input, planned);
     if (!error)
         error = plan_create(&input, &m->stop, &plan, m->why);
     if (error)
         return error;
+    planned->costed = w->cost && w->ranks > 1;
     error = fill_planned(m, plan, planned);
     plan_destroy(plan);
     planned->layout = m->table->layout;
@@ -226,7 +247,6 @@ static bool is_plan_of(const struct planned *planned, const struct plan_request 
 static int find_plan(struct making *m, struct planned **planned)
 {
     struct plans *plans = &m->control->plans;
-
     if (m->wanted->digested && (*planned = plans_find(plans, &m->wanted->digest))) {
         if (is_plan_of(*planned, m->wanted))
             return 0;
@@ -234,7 +254,6 @@ static int find_plan(struct making *m, struct planned **planned)
     }
     struct digest key = making_key(m);
     int turn = plans_get(plans, &key, m->question->asker, planned);
-
     if (turn <= 0)
         return turn;
     int error = make_plan(m, *planned);
@@ -247,75 +266,63 @@ static int find_plan(struct making *m, struct planned **planned)
 
 /* --- replies --- */
 
-static double percent(uint64_t part, uint64_t whole)
+/* The stream refers to the list: where that is only of this request, it has the list's memory. */
+static int reply_stream(const struct making *m, const uint32_t *list, uint64_t n)
 {
-    return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
-static void add_summary(struct json *json, const struct planned *p)
-{
-    static const struct digest never; /* was there a world */
-    const struct plan_summary *s = &p->summary;
-    char digest[DIGEST_TEXT], layout[DIGEST_TEXT];
-    bool known = memcmp(&p->layout, &never, sizeof never) != 0;
-
-    json_uint(json, "epoch", p->epoch);
-    json_uint(json, "ranks", p->shape.ranks);
-    json_uint(json, "batch", p->batch);
-    json_string(json, "mode", p->mode == PLAN_LOCALITY ? "locality" : p->mode == PLAN_REGULAR ? "regular" : "local");
-    json_string(json, "digest", digest_format(&s->digest, digest));
-    json_string(json, "layout", known ? digest_format(&p->layout, layout) : NULL);
-    json_uint(json, "steps", s->steps);
-    json_uint(json, "samples", s->samples);
-    json_uint(json, "fresh", s->fresh);
-    json_uint(json, "fresh_bytes", s->fresh_bytes);
-    json_fixed(json, "duplicates_percent", percent(s->duplicates, s->samples), 3);
-    json_uint(json, "refetched", s->refetched);
-    json_fixed(json, "local_percent", percent(s->local, s->samples), 3);
-    json_uint(json, "moved", s->moved);
-    json_uint(json, "moved_bytes", s->moved_bytes);
-    json_uint(json, "unowned", s->unowned);
-    json_uint(json, "unowned_bytes", s->unowned_bytes);
-    json_uint(json, "unread", s->unread);
-    json_uint(json, "transfers", s->transfers);
-    json_begin_object(json, "imbalance_percent");
-    json_fixed(json, "mean", percent(s->moved, s->samples), 3);
-    json_fixed(json, "worst", percent(s->worst_moved, s->worst_of), 3);
-    json_end_object(json);
-}
-
-static uint32_t node_of(const struct making *m, uint32_t rank)
-{
-    return m->node_of_rank ? m->node_of_rank[rank] : placement_even(m->table->owners.nodes, m->wanted->ranks, rank);
-}
-
-/* Of what the ranks on this node read, how much it holds now, whoever owns it by the plan's layout. */
-static void add_held(struct json *json, const struct making *m, const struct planned *p)
-{
-    struct store *store = m->control->config.store;
-    uint64_t samples = 0, held = 0;
-    enum tier_name tier;
-
-    for (uint32_t rank = 0; rank < p->shape.ranks && store; rank++) {
-        if (node_of(m, rank) != m->table->me)
-            continue;
-        const uint32_t *list = p->lists + plan_shape_place(&p->shape, rank);
-        uint64_t length = plan_shape_length(&p->shape, rank);
-        for (uint64_t i = 0; i < length; i++)
-            held += store_where(store, samples_file(m->list, list[i]), &tier) == 0;
-        samples += length;
+    struct epoch_stream **stream = m->question->stream;
+    if (stream) {
+        struct charge *charge = m->question->asker->charge;
+        uint64_t each = samples_records(m->list) ? sizeof(struct record) : sizeof(uint32_t);
+        bool own = m->wanted->under || m->wanted->match;
+        int error = own ? charge_add(charge, samples_count(m->list) * each, m->why) : 0;
+        const struct stream_terms terms = {m->list, list, n, m->wanted->unique_keys,
+                                           samples_table_directory(m->control->samples)};
+        return error ? error : epoch_stream_create(&terms, charge, stream, m->why);
     }
-    if (samples)
-        json_fixed(json, "held_percent", percent(held, samples), 3);
-    else
-        json_string(json, "held_percent", NULL);
+    str_adds(m->why, "`reply=bytes` is a file: open `.dealfs/plan/KEY=VALUE,...,reply=bytes`");
+    return -EOPNOTSUPP;
 }
 
-static int reply_with(const struct making *m, const struct planned *planned, struct str *reply)
+/* One rank's list, or the part of it that a worker loads. */
+static int reply_list(struct making *m, const struct planned *planned, struct str *reply)
+{
+    const struct plan_request *w = m->wanted;
+    const uint32_t *list = planned->lists + plan_shape_place(&planned->shape, w->rank);
+    uint64_t n = plan_shape_length(&planned->shape, w->rank);
+    uint64_t most = format_most(w->reply, &planned->shape, samples_count(m->list), w->rank) + sizeof(uint64_t);
+    CLEANUP_FREE uint32_t *part = NULL;
+    int error = w->workers > 1 ? charge_add(&m->charge, n * sizeof *part, m->why) : 0;
+    if (!error && w->workers > 1) {
+        part = malloc((n + 1) * sizeof *part);
+        n = part ? format_part(w, list, n, part) : 0;
+        error = part ? 0 : str_no_memory(m->why);
+        list = part;
+    }
+    if (!error && w->reply == REPLY_BYTES)
+        return reply_stream(m, list, n);
+    if (!error)
+        error = charge_reach(m->question->asker->charge, most, m->why);
+    if (!error && w->reply == REPLY_SPANS)
+        error = epoch_stream_spans(m->list, list, n, reply, m->why);
+    else if (!error && str_reserve(reply, most))
+        format_list(reply, w->reply, list, n);
+    return error;
+}
+
+static struct plan_ranks ranks_of(const struct making *m)
+{
+    return (struct plan_ranks){m->node_of_rank, m->wanted->ranks, m->table->owners.nodes, m->units.me};
+}
+
+static int reply_with(struct making *m, const struct planned *planned, struct str *reply)
 {
     struct json json = {.out = reply};
     const struct plan_request *w = m->wanted;
-
+    if (w->reply == REPLY_PATHS)
+        return plan_paths(m->control->config.catalog, m->list, w, &planned->shape, planned->lists, m->question->asker,
+                          reply, m->why);
+    if (w->reply != REPLY_SUMMARY && w->rank != PLAN_ALL_RANKS)
+        return reply_list(m, planned, reply);
     if (w->reply != REPLY_SUMMARY) {
         uint64_t most = format_most(w->reply, &planned->shape, samples_count(m->list), w->rank);
         int error = charge_reach(m->question->asker->charge, most, m->why);
@@ -323,9 +330,10 @@ static int reply_with(const struct making *m, const struct planned *planned, str
             format_lists(reply, w->reply, &planned->shape, planned->lists, w->rank);
         return error;
     }
+    const struct plan_ranks ranks = ranks_of(m);
     json_begin_object(&json, NULL);
-    add_summary(&json, planned);
-    add_held(&json, m, planned);
+    plan_view_add(&json, planned);
+    plan_view_add_held(&json, planned, &ranks, m->list, m->control->config.store);
     json_end_object(&json);
     str_adds(reply, "\n");
     return 0;
@@ -335,12 +343,11 @@ static int reply_with(const struct making *m, const struct planned *planned, str
 static void count_misplaced(const struct making *m)
 {
     const struct plan_request *w = m->wanted;
-    const struct owner_table *t = m->table;
-
     if (w->rank == PLAN_ALL_RANKS || w->reply == REPLY_SUMMARY)
         return;
-    uint32_t node = node_of(m, w->rank);
-    if (node == t->me || node == UINT32_MAX)
+    const struct plan_ranks ranks = ranks_of(m);
+    uint32_t node = plan_ranks_node(&ranks, w->rank);
+    if (node == m->units.me || node == UINT32_MAX)
         return;
     pthread_mutex_lock(&m->control->plans.lock);
     m->control->plans.misplaced++;
@@ -357,10 +364,9 @@ static void wish_feed(const struct making *m, const struct planned *planned)
         .digest = &planned->summary.digest,
         .node_of_rank = m->node_of_rank,
         .nodes = m->table->owners.nodes,
-        .me = m->table->me,
+        .me = m->units.me,
         .guess = feed && m->question->asker->pid == (pid_t)atomic_load(&feed->feeder) && m->question->asker->pid > 0,
     };
-
     if (m->wanted->feed && !m->charge.other)
         feed_table_ask(m->control, &wish);
 }
@@ -377,7 +383,6 @@ int plan_answer(struct control *control, const struct plan_question *question, s
                        .stop = {asker->gave_up, asker->user}};
     struct planned *planned;
     int error = making_prepare(&m);
-
     if (!error)
         error = find_plan(&m, &planned);
     if (!error) {
@@ -406,7 +411,6 @@ static int plan_verb_run(struct control *control, const struct request *request,
         .payload = request->payload, .payload_length = request->payload_length, .asker = asker};
     struct plan_origin origin;
     int error = plan_request_parse(request->value, &question.wanted, why);
-
     if (error)
         return error;
     if (!plan_request_has_payload(&question.wanted) &&
@@ -415,26 +419,6 @@ static int plan_verb_run(struct control *control, const struct request *request,
         return -EINVAL;
     }
     return plan_answer(control, &question, &origin, reply, why);
-}
-
-void verb_plan_add_status(struct json *json, struct control *control)
-{
-    struct plans *plans = &control->plans;
-
-    pthread_mutex_lock(&plans->lock);
-    json_begin_object(json, "plans");
-    json_uint(json, "made", plans->made);
-    json_uint(json, "misplaced", plans->misplaced);
-    json_begin_array(json, "last");
-    for (int i = 0; i < PLANS_KEPT; i++)
-        if (plans->plan[i] && plans->plan[i]->ready) {
-            json_begin_object(json, NULL);
-            add_summary(json, plans->plan[i]);
-            json_end_object(json);
-        }
-    json_end_array(json);
-    json_end_object(json);
-    pthread_mutex_unlock(&plans->lock);
 }
 
 const struct verb verb_plan = {

@@ -2,6 +2,7 @@
 #ifndef FS_CONTROL_VERB_PLAN_H
 #define FS_CONTROL_VERB_PLAN_H
 
+#include "fs/control/epoch-stream.h"
 #include "fs/control/verbs.h"
 #include "fs/plan/plan-request.h"
 
@@ -17,6 +18,7 @@ struct plan_question {
     const char *payload; /* the order, where wanted.order is in it */
     size_t payload_length;
     const struct asker *asker;
+    struct epoch_stream **stream; /* where that of `reply=bytes` goes, a reference. NULL: there can be none */
 };
 /* The layout that it would be planned from: the one that it names, else the current one. */
 struct digest plan_layout(struct control *control, const struct plan_request *wanted);

@@ -48,25 +48,19 @@ static void add_stage(struct json *json, const char *key, const struct stage_pro
     json_begin_object(json, key);
     json_string(json, "state", state_names[p->state]);
     json_string(json, "error", error);
-    json_uint(json, "failed", p->failed);
-    json_uint(json, "files", p->files);
-    json_uint(json, "files_total", p->files_total);
-    json_uint(json, "bytes", p->bytes);
-    json_uint(json, "bytes_total", p->bytes_total);
-    json_uint(json, "kept", p->kept);
-    json_uint(json, "elapsed", p->elapsed);
+    json_uints(json, {"failed", p->failed}, {"files", p->files}, {"files_total", p->files_total}, {"bytes", p->bytes},
+               {"bytes_total", p->bytes_total}, {"kept", p->kept}, {"elapsed", p->elapsed});
 }
 
 void verb_stage_add_status(struct json *json, struct control *control)
 {
     struct stage_progress p;
-
     look_here(control, &p);
     add_stage(json, "stage", &p, p.error ? control_error_text(p.error) : NULL);
     json_end_object(json);
 }
 
-/* ---- the world's ---- */
+/* --- the world's --- */
 
 /* What runs anywhere runs; else the worst of all. A node that has heard and is idle has been restarted since, too
  * often to go on. */
@@ -74,7 +68,6 @@ static int worse_state(int a, int b)
 {
     static const int rank[] = {
         [STAGE_DONE] = 0, [STAGE_IDLE] = 1, [STAGE_STOPPED] = 2, [STAGE_FAILED] = 3, [STAGE_RUNNING] = 4};
-
     return rank[b] > rank[a] ? b : a;
 }
 
@@ -82,7 +75,6 @@ static void add_peer(struct whole *whole, const struct peer_view *peer, uint64_t
 {
     const struct node_news *news = &peer->news;
     struct stage_progress *sum = &whole->sum;
-
     if (news->stage_round < sum->round) {
         whole->unheard++;
         sum->state = STAGE_RUNNING;
@@ -144,23 +136,20 @@ static void sum_up_world(struct control *control, const struct world_view *view,
 static void add_whole(struct json *json, const struct whole *whole)
 {
     CLEANUP_STR struct str error = STR_INIT;
-
     if (whole->sum.error)
         str_adds(&error, control_error_text(whole->sum.error));
     else if (whole->failed_at)
         str_addf(&error, "see `dealfs status` on %s", whole->failed_at->node.host);
     add_stage(json, NULL, &whole->sum, error.length && !error.failed ? error.data : NULL);
-    json_uint(json, "nodes", whole->nodes);
-    json_uint(json, "waiting_for", whole->unheard);
+    json_uints(json, {"nodes", whole->nodes}, {"waiting_for", whole->unheard});
     json_end_object(json);
 }
 
-/* ---- telling others ---- */
+/* --- telling others --- */
 
 static int tell_others(struct control *control, enum world_command command, uint64_t round)
 {
     int error = control->config.peers ? peers_command(control->config.peers, command, round) : -ENOTCONN;
-
     if (!error)
         atomic_store(&control->stage_told, clock_now());
     return error == -ENOTCONN ? 0 : error;
@@ -169,7 +158,6 @@ static int tell_others(struct control *control, enum world_command command, uint
 static void tell_others_again(struct control *control, const struct whole *whole)
 {
     bool over = whole->own == STAGE_STOPPED || whole->own == STAGE_FAILED;
-
     if (over || whole->unheard == 0 || clock_now() - atomic_load(&control->stage_told) < TELL_AGAIN)
         return;
     int error = tell_others(control, WORLD_STAGE, whole->sum.round);
@@ -181,7 +169,6 @@ static void tell_others_again(struct control *control, const struct whole *whole
 static void note_round(struct control *control, uint64_t round)
 {
     struct staging *staging = control->config.staging;
-
     if (!staging || (round && round <= atomic_load(&staging->round)))
         return;
     atomic_store(&staging->deaths, 0);
@@ -191,7 +178,6 @@ static void note_round(struct control *control, uint64_t round)
 static int start_staging(struct control *control)
 {
     struct stage_progress p;
-
     look_here(control, &p);
     uint64_t round = clock_realtime();
     if (round <= p.round)
@@ -210,7 +196,6 @@ static int start_staging(struct control *control)
 static int stop_staging(struct control *control)
 {
     struct stage_progress p;
-
     store_stage_stop(control->config.store);
     note_round(control, 0);
     look_here(control, &p);
@@ -220,7 +205,6 @@ static int stop_staging(struct control *control)
 void control_command(void *user, enum world_command command, uint64_t token)
 {
     struct control *control = user;
-
     if (!control_filled(control) || !control->config.store)
         return;
     if (command == WORLD_STAGE) {
@@ -235,14 +219,13 @@ void control_command(void *user, enum world_command command, uint64_t token)
     }
 }
 
-/* ---- the request ---- */
+/* --- the request --- */
 
 static void reply_whole(struct control *control, struct str *reply)
 {
     struct json json = {.out = reply};
     struct world_view view;
     struct whole whole;
-
     world_view_get(control, &view);
     sum_up_world(control, &view, &whole);
     tell_others_again(control, &whole);
@@ -259,7 +242,6 @@ static int stage_run(struct control *control, const struct request *request, con
 {
     unsigned action = request->value[0].choice;
     int error = 0;
-
     (void)asker;
     if (!control->config.store)
         error = -ENODEV;

@@ -5,6 +5,8 @@
 #include "fs/world/extents.h"
 #include "fs/world/layout.h"
 
+#include "fs/base/size.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -18,7 +20,6 @@ enum {
 static const char *path_behind(const char *prefix, const char *path, size_t n)
 {
     size_t length = strlen(prefix);
-
     while (length > 0 && prefix[length - 1] == '/')
         length--;
     return n > length && memcmp(path, prefix, length) == 0 && path[length] == '/' ? path + length : NULL;
@@ -28,7 +29,6 @@ static int find_relative(const struct catalog *c, const char *path, size_t n, ui
 {
     uint64_t ino;
     int error = catalog_find(c, path, n, &ino);
-
     return error ? error : catalog_ino_file(c, ino, file);
 }
 
@@ -36,7 +36,6 @@ static int find_relative(const struct catalog *c, const char *path, size_t n, ui
 static int find_file(const struct control *control, const char *path, size_t n, uint32_t *file)
 {
     int error = -ENOENT;
-
     if (n == 0 || path[0] != '/')
         return find_relative(control->config.catalog, path, n, file);
     for (const char *const *prefix = control->prefixes; error && *prefix; prefix++) {
@@ -51,22 +50,57 @@ static int find_file(const struct control *control, const char *path, size_t n, 
 static int find_line(const struct control *control, const char *path, size_t n, uint32_t *file)
 {
     char plain[PLAIN_MOST];
-
     if (n > 0 && n <= sizeof plain && memchr(path, '\\', n) &&
         find_file(control, plain, samples_text_unescape(path, n, plain), file) == 0)
         return 0;
     return find_file(control, path, n, file);
 }
 
-/* The node that keeps the file's first extent: as the layout says, also while its world is gone. Where there never
+/* What a line asks for: a file, or with TAB and an offset behind its path one byte of it, such as a record's first. */
+struct where_place {
+    uint32_t file;
+    uint64_t offset;
+};
+
+static int find_offset(const struct control *control, const char *path, size_t n, struct where_place *place)
+{
+    const char *tab = memrchr(path, '\t', n);
+    char digits[24];
+    size_t length = tab ? n - (size_t)(tab + 1 - path) : 0;
+    if (length == 0 || length >= sizeof digits)
+        return -ENOENT;
+    memcpy(digits, tab + 1, length);
+    digits[length] = '\0';
+    int error = number_parse(digits, 0, INT64_MAX, &place->offset);
+    if (!error)
+        error = find_line(control, path, (size_t)(tab - path), &place->file);
+    if (!error && place->offset >= catalog_file(control->config.catalog, place->file).size)
+        error = -ERANGE;
+    return error;
+}
+
+static int find_place(const struct control *control, const char *path, size_t n, bool line, struct where_place *place)
+{
+    int error = (line ? find_line : find_file)(control, path, n, &place->file);
+    place->offset = 0;
+    return error && line ? find_offset(control, path, n, place) : error;
+}
+
+static bool is_held(const struct control *control, const struct where_place *place, enum tier_name *tier)
+{
+    struct store *store = control->config.store;
+    return store && store_where(store, place->file, place->offset, tier) == 0;
+}
+
+/* The node that keeps the extent: as the layout says, also while its world is gone. Where there never
  * was one it is this node, of what it holds. */
-static void add_owner(const struct control *control, const struct world_view *view, uint32_t file, bool held,
-                      struct str *reply)
+static void add_owner(const struct control *control, const struct world_view *view, const struct where_place *place,
+                      bool held, struct str *reply)
 {
     uint32_t owner = held ? 0 : NO_OWNER;
-
     if (view->owners)
-        owner = layout_owner(view->owners, layout_group(view->owners, view->me), extents_first(control->extents, file));
+        owner = layout_owner(view->owners, layout_group(view->owners, view->me),
+                             extents_at(control->extents, place->file, place->offset));
     if (owner == NO_OWNER)
         str_adds(reply, "-");
     else
@@ -77,12 +111,11 @@ static void add_line(const struct control *control, const struct world_view *vie
                      bool line, struct str *reply)
 {
     enum tier_name tier;
-    uint32_t file;
-
-    if ((line ? find_line : find_file)(control, path, n, &file) == 0) {
-        bool held = control->config.store && store_where(control->config.store, file, &tier) == 0;
-        str_addf(reply, "%u\t", file);
-        add_owner(control, view, file, held, reply);
+    struct where_place place;
+    if (find_place(control, path, n, line, &place) == 0) {
+        bool held = is_held(control, &place, &tier);
+        str_addf(reply, "%u\t", place.file);
+        add_owner(control, view, &place, held, reply);
         str_addf(reply, "\t%s\t", held ? tier_names[tier] : "-");
     } else {
         str_adds(reply, "-\t-\t-\t");
@@ -100,7 +133,6 @@ static int add_lines(const struct control *control, const struct world_view *vie
     const char *rest = request->payload, *path;
     size_t left = request->payload_length, n;
     char separator = request_separator(&request->value[0]);
-
     for (uint64_t i = 1; request_record(&rest, &left, separator, &path, &n); i++) {
         int error = charge_reach(asker->charge, reply->length + 2 * n + FIELDS_MOST, why);
         if (error)
@@ -118,7 +150,6 @@ static int where_run(struct control *control, const struct request *request, con
                      struct str *reply, struct str *why)
 {
     struct world_view view;
-
     world_view_get(control, &view);
     int error = add_lines(control, &view, request, asker, reply, why);
     world_view_release(&view);

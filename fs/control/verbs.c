@@ -14,7 +14,6 @@ static int umount_run(struct control *control, const struct request *request, co
                       struct str *reply, struct str *why)
 {
     int error = control->config.peers ? peers_command(control->config.peers, WORLD_UMOUNT, 0) : -ENOTCONN;
-
     (void)request, (void)asker, (void)reply;
     if (error == -ENOTCONN)
         str_adds(why, "this node is alone: there is nobody to be told");
@@ -33,8 +32,9 @@ static const struct verb verb_umount = {
     .run = umount_run,
 };
 
-static const struct verb *const verbs[] = {&verb_plan,     &verb_end,     &verb_where,  &verb_samples, &verb_stage,
-                                           &verb_exchange, &verb_shuffle, &verb_umount, NULL};
+static const struct verb *const verbs[] = {&verb_plan,    &verb_at,     &verb_end,   &verb_where,
+                                           &verb_samples, &verb_costs,  &verb_stage, &verb_exchange,
+                                           &verb_shuffle, &verb_umount, NULL};
 
 enum {
     STRAY_MOST = 4096, /* what may follow the line of a verb that takes no payload, until it is refused with words */
@@ -46,7 +46,6 @@ int verbs_run(struct control *control, const char *bytes, size_t n, const struct
 {
     CLEANUP_REQUEST struct request request = REQUEST_INIT;
     int error = request_parse(verbs, bytes, n, &request, why);
-
     if (!error && !control_filled(control) && request.verb != &verb_umount) {
         str_adds(why, CONTROL_NOT_FILLED);
         return -EAGAIN;
@@ -61,13 +60,12 @@ enum work_class verbs_class(const char *bytes, size_t n)
     CLEANUP_REQUEST struct request request = REQUEST_INIT;
     CLEANUP_STR struct str why = STR_INIT;
     const char *end = n ? memchr(bytes, '\n', n) : NULL;
-
     if (n && request_parse_line(verbs, bytes, end ? (size_t)(end - bytes) : n, &request, &why) == 0) {
         if (request.verb == &verb_exchange || request.verb == &verb_shuffle)
             return WORK_TURN;
         if (request.verb == &verb_end)
             return WORK_END;
-        if (request.verb == &verb_samples)
+        if (request.verb == &verb_samples || request.verb == &verb_costs)
             return WORK_TURN;
         if (request.verb == &verb_plan)
             return WORK_LONG;
@@ -79,7 +77,6 @@ static int64_t check_line(void *user, const char *line, size_t n, struct str *wh
 {
     CLEANUP_REQUEST struct request request = REQUEST_INIT;
     int error = request_parse_line(verbs, line, n, &request, why);
-
     (void)user;
     if (error)
         return error;
@@ -90,7 +87,6 @@ static void note_refused(void *user, const char *line, size_t n, int error, cons
 {
     struct control_handle *handle = user;
     const struct fuse_ctx who = {.uid = handle->uid, .pid = handle->pid};
-
     control_note(handle->control, &who, error, why, line, n);
 }
 
@@ -106,7 +102,6 @@ static bool plain_text(const char *path)
 static void add_example_path(struct str *text, const struct catalog *c)
 {
     char path[1024];
-
     for (uint32_t file = 0; c && file < catalog_files(c) && file < EXAMPLES_TRIED; file++)
         if (catalog_path(c, catalog_file_ino(c, file), path, sizeof path) >= 0 && plain_text(path)) {
             str_add_shell_quoted(text, path);
@@ -120,7 +115,6 @@ static void add_verb(struct str *text, const struct verb *verb)
 {
     enum { ABOUT = 37, WIDTH = 110 };
     size_t from = text->length;
-
     str_addf(text, "  %s ", verb->name);
     size_t indent = text->length - from;
     keys_add_usage(verb->keys, indent, WIDTH, text);
@@ -133,7 +127,6 @@ static void add_usage(void *user, struct str *text)
     const struct control_handle *handle = user;
     const struct control_config *config = &handle->control->config;
     CLEANUP_STR struct str path = STR_INIT;
-
     str_addf(&path, "%s/.dealfs/control", config->mount->mountpoint);
     str_adds(text, "dealfs control file. Write one request, then read its reply, on the same open file.\n\n"
                    "A request is one line, VERB key=value ..., and for some verbs a payload after it:\n\n");

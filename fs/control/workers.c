@@ -13,14 +13,19 @@
 #include <stdlib.h>
 
 /* Some of them wait for the source, so that there are more than most nodes have cores to decode on. */
-enum { DECODERS = 16, TURNERS = 8 /* who waits for a turn should not wait for another who does */ };
+enum { DECODERS = 16, STREAMERS = 16, TURNERS = 8 /* who waits for a turn should not wait for another who does */ };
 /* Together less than CONTROL_SLOTS, so that some are always free to be read into. */
 static const struct {
     int threads, wait;
 } bounds[WORK_CLASSES] = {
-    [WORK_QUICK] = {1, 32},  [WORK_LONG] = {2, 256},          [WORK_TURN] = {TURNERS, 8},    [WORK_END] = {4, 128},
-    [WORK_OTHERS] = {1, 16}, [WORK_DECODE] = {DECODERS, 256}, [WORK_DECODE_OTHERS] = {2, 64}};
-enum { THREADS = 1 + 1 + 2 + TURNERS + 4 + 1 + DECODERS + 2, TICK_MS = 50, REST_AFTER = 5 /* seconds */ };
+    [WORK_QUICK] = {1, 32},         [WORK_LONG] = {2, 256},           [WORK_TURN] = {TURNERS, 8},
+    [WORK_END] = {4, 128},          [WORK_OTHERS] = {1, 16},          [WORK_DECODE] = {DECODERS, 256},
+    [WORK_DECODE_OTHERS] = {2, 64}, [WORK_STREAM] = {STREAMERS, 128}, [WORK_STREAM_OTHERS] = {2, 32}};
+enum {
+    THREADS = 1 + 1 + 2 + TURNERS + 4 + 1 + DECODERS + 2 + STREAMERS + 2,
+    TICK_MS = 50,
+    REST_AFTER = 5 /* seconds */
+};
 
 TAILQ_HEAD(work_list, request_work);
 
@@ -50,7 +55,6 @@ bool workers_stopping(const struct workers *w)
 static bool any_work(const struct workers *w)
 {
     int count = w->running;
-
     for (int i = 0; i < WORK_CLASSES; i++)
         count += w->queue[i].count;
     return count > 0;
@@ -66,7 +70,6 @@ static void *worker_main(void *user)
 {
     struct queue *queue = user;
     struct workers *w = queue->workers;
-
     pthread_mutex_lock(&w->lock);
     while (!workers_stopping(w)) {
         struct request_work *work = TAILQ_FIRST(&queue->waiting);
@@ -90,7 +93,6 @@ static void drop_unwanted(struct workers *w)
 {
     struct work_list unwanted = TAILQ_HEAD_INITIALIZER(unwanted);
     struct request_work *work, *next;
-
     pthread_mutex_lock(&w->lock);
     for (int i = 0; i < WORK_CLASSES; i++)
         for (work = TAILQ_FIRST(&w->queue[i].waiting); work; work = next) {
@@ -111,7 +113,6 @@ static void drop_unwanted(struct workers *w)
 static void wait_for_work(struct workers *w)
 {
     uint64_t until = clock_now() + REST_AFTER * SECOND;
-
     while (!any_work(w) && !workers_stopping(w))
         if (until == 0)
             pthread_cond_wait(&w->begun, &w->lock);
@@ -127,7 +128,6 @@ static void wait_for_work(struct workers *w)
 static void *tender_main(void *user)
 {
     struct workers *w = user;
-
     pthread_mutex_lock(&w->lock);
     while (!workers_stopping(w)) {
         if (!any_work(w)) {
@@ -147,7 +147,6 @@ static void *tender_main(void *user)
 static int start_thread(struct workers *w, const char *name, void *(*body)(void *), void *user)
 {
     int error = thread_create(&w->thread[w->threads], name, body, user);
-
     w->threads += error == 0;
     return error;
 }
@@ -155,7 +154,6 @@ static int start_thread(struct workers *w, const char *name, void *(*body)(void 
 static int start_all(struct workers *w)
 {
     int error = start_thread(w, "requests", tender_main, w);
-
     for (int class = 0; class < WORK_CLASSES; class ++)
         for (int i = 0; i < bounds[class].threads && !error; i++)
             error = start_thread(w, "request", worker_main, &w->queue[class]);
@@ -165,7 +163,6 @@ static int start_all(struct workers *w)
 int workers_create(const struct work_rules *rules, struct workers **workers)
 {
     struct workers *w = calloc(1, sizeof *w);
-
     if (!w)
         return -ENOMEM;
     w->rules = *rules;
@@ -207,7 +204,6 @@ void workers_destroy(struct workers *w)
 int workers_add(struct workers *w, struct request_work *work)
 {
     struct queue *queue = &w->queue[work->class];
-
     pthread_mutex_lock(&w->lock);
     int error = queue->count < bounds[work->class].wait && !workers_stopping(w) ? 0 : -EBUSY;
     if (!error) {

@@ -19,6 +19,8 @@ enum work_class {
     WORK_OTHERS,
     WORK_DECODE,
     WORK_DECODE_OTHERS,
+    WORK_STREAM, /* READs of streams, which wait for the source or other nodes */
+    WORK_STREAM_OTHERS,
     WORK_CLASSES
 };
 

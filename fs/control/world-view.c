@@ -18,7 +18,6 @@ static const char *const peer_state_names[] = {
 uint32_t world_view_gone(const struct world_view *view)
 {
     uint32_t gone = 0;
-
     for (uint32_t i = 0; i < view->nodes && view->peer; i++)
         gone += i != view->me && (view->state == WORLD_ALONE || view->peer[i].state == PEER_LOST);
     return gone;
@@ -28,8 +27,7 @@ uint32_t world_view_gone(const struct world_view *view)
 static bool was_in_world(const struct control *control)
 {
     const struct handover *handover = control->config.handover;
-
-    return control->config.peers || (handover && atomic_load(&handover->layout) != 0);
+    return control->config.peers || (handover && atomic_load(&handover->mark.layout) != 0);
 }
 
 /* For who looks on, a world that has lost a node is degraded, too. */
@@ -50,7 +48,6 @@ void world_view_release(struct world_view *view)
 static bool is_lost(struct control *control)
 {
     struct world_view view;
-
     world_view_get(control, &view);
     bool lost = view.lost;
     world_view_release(&view);
@@ -68,7 +65,7 @@ int world_view_await(struct control *control, const struct asker *asker, struct 
     return -EAGAIN;
 }
 
-/* ---- a node ---- */
+/* --- a node --- */
 
 struct node_line {
     uint32_t number;
@@ -96,7 +93,6 @@ static void describe_own(struct control *control, const struct world_view *view,
 static void describe_other(const struct world_view *view, uint32_t number, struct node_line *line)
 {
     const struct peer_view *peer = &view->peer[number];
-
     line->id = peer->node.id;
     line->host = peer->node.host;
     line->state = peer_state_names[view->state == WORLD_ALONE ? PEER_LOST : peer->state];
@@ -111,7 +107,6 @@ static struct node_line describe_node(struct control *control, const struct worl
                                       const struct store_stats *stats, uint32_t number)
 {
     struct node_line line = {.number = number};
-
     if (number == view->me || !view->peer)
         describe_own(control, view, stats, &line);
     else
@@ -120,13 +115,12 @@ static struct node_line describe_node(struct control *control, const struct worl
     return line;
 }
 
-/* ---- files ---- */
+/* --- files --- */
 
 int control_nodes(struct control *control, struct str *text)
 {
     struct store_stats stats;
     struct world_view view;
-
     control_stats(control, &stats);
     world_view_get(control, &view);
     for (uint32_t i = 0; i < view.nodes; i++) {
@@ -142,14 +136,13 @@ int control_nodes(struct control *control, struct str *text)
 int control_node(struct control *control, struct str *text)
 {
     struct world_view view;
-
     world_view_get(control, &view);
     str_addf(text, "%u\n", view.me);
     world_view_release(&view);
     return text->failed ? -ENOMEM : 0;
 }
 
-/* ---- status ---- */
+/* --- status --- */
 
 void world_view_add_places(struct json *j, const char *key, const uint64_t number[PLACES])
 {
@@ -166,12 +159,10 @@ static void add_line(struct json *j, const struct node_line *line)
     json_string(j, "id", line->id);
     json_string(j, "host", line->host);
     json_string(j, "state", line->state);
-    json_uint(j, "held", line->held);
-    json_uint(j, "capacity", line->capacity);
+    json_uints(j, {"held", line->held}, {"capacity", line->capacity});
     world_view_add_places(j, "reads", line->reads);
     world_view_add_places(j, "bytes", line->bytes);
-    json_uint(j, "answers", line->times.answers);
-    json_uint(j, "answer_us", line->times.sum / 1000);
+    json_uints(j, {"answers", line->times.answers}, {"answer_us", line->times.sum / 1000});
     if (line->news)
         move_view_add_node(j, line->news);
     json_end_object(j);
@@ -181,7 +172,6 @@ uint64_t world_view_lost_share(const struct control *control, const struct world
 {
     uint64_t whole = control_filled(control) ? catalog_bytes(control->config.catalog) : 0;
     double share = whole ? 1000.0 * (double)view->lost_bytes / (double)whole : 0;
-
     return share > 1000 ? 1000 : (uint64_t)(share + 0.5);
 }
 
@@ -194,10 +184,8 @@ void world_view_add_rejoin(const struct control *control, const struct world_vie
 static void add_lost(struct json *j, const struct control *control, const struct world_view *view)
 {
     CLEANUP_STR struct str rejoin = STR_INIT;
-
     json_begin_object(j, "lost");
-    json_uint(j, "nodes", world_view_gone(view));
-    json_uint(j, "bytes", view->lost_bytes);
+    json_uints(j, {"nodes", world_view_gone(view)}, {"bytes", view->lost_bytes});
     json_fixed(j, "percent", (double)world_view_lost_share(control, view) / 10, 1);
     if (view->state != WORLD_JOINED && view->nodes > 1)
         world_view_add_rejoin(control, view, &rejoin);
@@ -217,7 +205,6 @@ void world_view_add_status(struct json *j, struct control *control, const struct
     add_lost(j, control, view);
     move_view_add_status(j, view);
     json_begin_object(j, "peers");
-    json_uint(j, "timeouts", view->timeouts);
-    json_uint(j, "bad", view->bad);
+    json_uints(j, {"timeouts", view->timeouts}, {"bad", view->bad});
     json_end_object(j);
 }

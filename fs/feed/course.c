@@ -23,27 +23,67 @@ static int sort_places(struct feed_course *c, uint32_t files)
     return 0;
 }
 
-int course_create(uint32_t *file, const uint32_t *counts, uint32_t ranks, uint32_t files,
-                  const struct window_files *window_files, struct feed_course **course)
+static struct feed_course *course_allocate(uint32_t *file, const uint32_t *counts, uint32_t ranks)
 {
     struct feed_course *c = calloc(1, sizeof *c);
     if (!c) {
         free(file);
-        return -ENOMEM;
+        return NULL;
     }
     c->file = file;
     c->slot = -1;
     for (uint32_t r = 0; r < ranks; r++)
         c->start[r + 1] = c->start[r] + counts[r];
     c->ranks = ranks;
-    int error = sort_places(c, files);
-    for (uint32_t r = 0; !error && r < ranks; r++)
-        error = window_init(&c->window[r], window_files, file + c->start[r], counts[r]);
+    return c;
+}
+
+/* Destroyed on failure. */
+static int course_open(struct feed_course *c, const struct window_files *window_files, int error,
+                       struct feed_course **course)
+{
+    for (uint32_t r = 0; !error && r < c->ranks; r++)
+        error = window_init(&c->window[r], window_files, c->file + c->start[r], c->start[r + 1] - c->start[r]);
     if (error)
         course_destroy(c);
     else
         *course = c;
     return error;
+}
+
+int course_create(uint32_t *file, const uint32_t *counts, uint32_t ranks, uint32_t files,
+                  const struct window_files *window_files, struct feed_course **course)
+{
+    struct feed_course *c = course_allocate(file, counts, ranks);
+    return c ? course_open(c, window_files, sort_places(c, files), course) : -ENOMEM;
+}
+
+static uint64_t record_bytes(void *user, uint32_t record)
+{
+    const struct feed_course *c = user;
+    uint64_t length = samples_length(c->records, record);
+    return length < c->most ? length : c->most;
+}
+
+static bool is_seen(void *user, uint32_t record)
+{
+    (void)user, (void)record;
+    return false;
+}
+
+int course_create_records(uint32_t *record, const uint32_t *counts, uint32_t ranks, uint32_t files,
+                          struct samples *list, uint64_t most, struct feed_course **course)
+{
+    struct feed_course *c = course_allocate(record, counts, ranks);
+    if (!c)
+        return -ENOMEM;
+    c->records = samples_get(list);
+    c->sizes = (struct window_files){record_bytes, is_seen, c};
+    c->most = most;
+    c->containers = calloc(files / 64 + 1ul, sizeof *c->containers);
+    for (uint32_t i = 0; c->containers && i < c->start[ranks]; i++)
+        c->containers[samples_file(list, record[i]) / 64] |= UINT64_C(1) << samples_file(list, record[i]) % 64;
+    return course_open(c, &c->sizes, c->containers ? 0 : -ENOMEM, course);
 }
 
 void course_destroy(struct feed_course *c)
@@ -52,6 +92,8 @@ void course_destroy(struct feed_course *c)
         return;
     for (uint32_t r = 0; r < c->ranks; r++)
         window_fini(&c->window[r]);
+    samples_put(c->records);
+    free(c->containers);
     free(c->file);
     free(c->sorted);
     free(c);
@@ -73,10 +115,17 @@ static uint32_t lower_bound(const struct feed_course *c, uint64_t file)
 
 struct course_places course_find(const struct feed_course *c, uint32_t file)
 {
+    if (c->records)
+        return (struct course_places){0};
     uint32_t first = lower_bound(c, file), last = first, n = c->start[c->ranks];
     while (last < n && last - first < COURSE_PLACES && c->file[c->sorted[last]] == file)
         last++;
     return (struct course_places){c->sorted + first, last - first};
+}
+
+bool course_has(const struct feed_course *c, uint32_t file)
+{
+    return c->records ? c->containers[file / 64] >> file % 64 & 1 : course_find(c, file).count > 0;
 }
 
 uint32_t course_list(const struct feed_course *c, uint32_t place)

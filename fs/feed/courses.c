@@ -146,6 +146,17 @@ static void take_read(struct course_read *read, uint64_t now)
         leave_before(c, read->list);
 }
 
+void courses_told(struct feed_courses *cs, struct feed_course *c, uint32_t list, uint64_t read, uint64_t now)
+{
+    struct window *w = &c->window[list];
+    cs->last = c;
+    c->seen[list] = now;
+    c->left[list] = false;
+    window_told(w, read < w->count ? (uint32_t)read : w->count);
+    if (read > 0)
+        leave_before(c, list);
+}
+
 /* Every list that has the file is told: the one that the loader has jumped to will see more of it. */
 static void take_stray(struct feed_courses *cs, uint32_t file, uint64_t now)
 {

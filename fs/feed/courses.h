@@ -32,6 +32,9 @@ struct course_read {
 };
 struct course_read courses_read(struct feed_courses *courses, uint32_t file, uint64_t now);
 
+/* A loader of records says how many of a list it has read. */
+void courses_told(struct feed_courses *courses, struct feed_course *course, uint32_t list, uint64_t read, uint64_t now);
+
 /* The next to be fed. False: nothing, until something is read. */
 bool courses_take(struct feed_courses *courses, uint64_t now, struct course_read *next);
 uint64_t courses_ahead(const struct feed_courses *courses);

@@ -11,7 +11,6 @@ static void take_notes_since(struct coverage *c, struct coverage_list *l, uint64
 {
     struct feed_answer answer;
     uint64_t lost = 0;
-
     while (notes < c->taken && feed_note_take(c->feed, &notes, &answer, &lost))
         coverage_take_answer(c, &answer, l);
     if (lost > 0)
@@ -23,7 +22,12 @@ static void count_files(struct coverage *c, const struct coverage_plan *p, uint3
 {
     const struct feed_course *course = p->course;
     uint32_t last = UINT32_MAX;
-
+    if (course->records) {
+        l->files = list_length(p, list);
+        for (uint32_t i = 0; i < l->files; i++)
+            l->bytes += samples_length(course->records, list_file(p, list, i));
+        return;
+    }
     for (uint32_t i = 0; i < course->start[course->ranks]; i++) {
         uint32_t place = course->sorted[i], file = course->file[place];
         if (place < course->start[list] || place >= course->start[list + 1])
@@ -40,7 +44,6 @@ static void count_files(struct coverage *c, const struct coverage_plan *p, uint3
 static void list_resume(const struct coverage *c, const struct coverage_plan *p, uint32_t list, struct coverage_list *l)
 {
     const struct feed_rank *r = &c->feed->rank[p->course->slot][list];
-
     if (p->course->slot < 0 || atomic_load(&r->number) != p->course->number || atomic_load(&r->asked) != l->asked)
         return;
     l->resumed = atomic_load(&r->reached);
@@ -54,7 +57,6 @@ int coverage_begin(struct coverage *c, struct coverage_plan *p, uint32_t list, c
     struct coverage_list *l = &p->list[list];
     uint64_t now = clock_now();
     struct coverage_list fresh = {.asked = asking->asked, .open = true, .flags = flags, .seen = now, .dirty = true};
-
     fresh.state = calloc(list_length(p, list) + 1ul, 1);
     if (!fresh.state)
         return -ENOMEM;
@@ -89,7 +91,6 @@ uint64_t coverage_begun(const struct coverage_plan *p, uint32_t list)
 void coverage_end(struct coverage_plan *p, uint32_t list, const struct feed_asking *asking)
 {
     struct coverage_list *l = &p->list[list];
-
     if (!l->open || l->ending)
         return;
     l->ending = asking->ended;
@@ -107,7 +108,6 @@ void coverage_arm(struct coverage *c)
 static void list_close(struct coverage *c, struct coverage_plan *p, uint32_t list, uint64_t now)
 {
     struct coverage_list *l = &p->list[list];
-
     if (now - l->until > FEED_END_MS * MILLISECOND)
         l->flags |= FEED_STALLED;
     l->flags |= FEED_ENDED | FEED_LEFT | (l->stopped ? FEED_STOPPED : 0);
@@ -119,7 +119,6 @@ static void list_close(struct coverage *c, struct coverage_plan *p, uint32_t lis
 bool coverage_settle(struct coverage *c, uint64_t now)
 {
     bool any = false;
-
     c->turns++; /* the feeder's closes of before have all been seen, or merged with others */
     for (struct coverage_plan *p = c->plans; p; p = p->next)
         for (uint32_t i = 0; i < p->course->ranks; i++)

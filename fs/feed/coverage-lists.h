@@ -25,6 +25,7 @@ struct coverage_list {
     uint64_t closed;
     unsigned char *state; /* of each position */
     uint32_t flags;
+    uint32_t told;    /* of records: how many its loader says it has read */
     uint32_t resumed; /* where its loader was when the feeder before this one died */
     uint32_t latest[LATEST];
     uint64_t reads; /* that were in turn */
@@ -50,7 +51,7 @@ struct coverage {
     struct feed *feed;
     struct coverage_rules rules;
     uint32_t files;
-    unsigned char *state; /* of each file: enum file_state */
+    unsigned char *state; /* of each file: enum coverage_mark */
     unsigned char *turn;  /* of each file: in which turn the feeder closed it last */
     unsigned char turns;  /* the queue of events was emptied so often */
     struct coverage_plan *plans;
@@ -61,7 +62,7 @@ struct coverage {
 };
 
 /* Closes by the feeder that have not been seen yet; and whether a read has begun and no close was seen since. */
-enum file_state { FILE_OWN = 7, FILE_BUSY = 8 };
+enum coverage_mark { FILE_OWN = 7, FILE_BUSY = 8 };
 
 static inline uint32_t list_length(const struct coverage_plan *p, uint32_t list)
 {

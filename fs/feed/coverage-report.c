@@ -6,14 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what was not read ---- */
+/* --- what was not read --- */
 
 /* Can it be known of any file that nobody has read it? Where nothing was seen at all, perhaps nothing can be seen: a
  * filesystem over this one hides its reads. */
 static bool is_provable(const struct coverage_list *l)
 {
     const uint32_t doubts = FEED_OVERFLOWED | FEED_MAPPED | FEED_PARTLY | FEED_UNWATCHED | FEED_STOPPED;
-
     return l->flags & FEED_ENDED && !(l->flags & doubts) && l->files_read > 0;
 }
 
@@ -21,7 +20,6 @@ static bool is_provable(const struct coverage_list *l)
 static void add_missed(const struct coverage *c, const struct coverage_plan *p, uint32_t list, struct feed_report *r)
 {
     uint32_t tried = 0, first;
-
     for (uint32_t i = 0; i < list_length(p, list) && tried < PROVED_MOST; i++) {
         uint32_t file = list_file(p, list, i);
         if (list_state(p, list, file, &first) & (ENTRY_EVENT | ENTRY_READ) || first != i)
@@ -35,12 +33,11 @@ static void add_missed(const struct coverage *c, const struct coverage_plan *p, 
     }
 }
 
-/* ---- the report ---- */
+/* --- the report --- */
 
 static void add_strange(const struct coverage *c, const struct coverage_list *l, struct feed_report *r)
 {
     uint64_t from = c->strangers > RECENT ? c->strangers - RECENT : 0;
-
     r->unplanned = c->strangers - l->strange_from;
     for (uint64_t i = l->strange_from > from ? l->strange_from : from; i < c->strangers; i++)
         if (r->unplanned_named < FEED_NAMED)
@@ -50,7 +47,6 @@ static void add_strange(const struct coverage *c, const struct coverage_list *l,
 static void fill_report(const struct coverage *c, const struct coverage_plan *p, uint32_t list, struct feed_report *r)
 {
     const struct coverage_list *l = &p->list[list];
-
     *r = (struct feed_report){
         .rank = p->course->rank[list],
         .flags = l->flags,
@@ -86,7 +82,6 @@ void list_report(struct coverage *c, struct coverage_plan *p, uint32_t list)
 {
     struct coverage_list *l = &p->list[list];
     struct feed_report *report = malloc(sizeof *report);
-
     if (!report)
         return;
     if (atomic_load(&c->feed->reports) >= l->report + FEED_REPORTS)
@@ -102,7 +97,6 @@ uint64_t list_find_before(const struct coverage *c, const struct coverage_plan *
 {
     uint64_t end = atomic_load(&c->feed->reports), found = 0;
     struct feed_report *r = malloc(sizeof *r);
-
     for (uint64_t i = end; r && !found && i > 0 && i + FEED_REPORTS > end; i--)
         if (feed_report_get(c->feed, (unsigned)((i - 1) % FEED_REPORTS), r) && r->rank == p->course->rank[list] &&
             r->asked == asked && r->samples == list_length(p, list) && r->read <= r->samples) {
@@ -113,13 +107,12 @@ uint64_t list_find_before(const struct coverage *c, const struct coverage_plan *
     return found;
 }
 
-/* ---- every second ---- */
+/* --- every second --- */
 
 bool coverage_publish(const struct coverage_plan *p, uint32_t list, struct feed_rank *rank)
 {
     const struct coverage_list *l = &p->list[list];
     uint64_t read = l->files_read > l->read_before ? l->files_read : l->read_before;
-
     if (!l->asked)
         return false;
     atomic_store(&rank->reached, list_reached(l, list_length(p, list)));
@@ -137,7 +130,6 @@ bool coverage_publish(const struct coverage_plan *p, uint32_t list, struct feed_
 void list_look_behind(struct coverage_plan *p)
 {
     uint32_t last = 0, least = UINT32_MAX, most = 0, ranks = p->course->ranks;
-
     for (uint32_t i = 0; i < ranks; i++) {
         uint32_t reached = list_reached(&p->list[i], list_length(p, i));
         if (p->list[i].reads == 0 || !p->list[i].open)

@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- where a loader is ---- */
+/* --- where a loader is --- */
 
 static int by_position(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
     return (x < y) - (x > y);
 }
 
@@ -21,9 +20,10 @@ static int by_position(const void *a, const void *b)
 uint32_t list_reached(const struct coverage_list *l, uint32_t length)
 {
     uint32_t last[LATEST], n = l->reads < LATEST ? (uint32_t)l->reads : LATEST;
-
     if (l->files_read == l->files)
         return length;
+    if (l->told > 0)
+        return l->told;
     if (n < STRAYS && l->resumed > 0)
         return l->resumed;
     if (n == 0)
@@ -37,7 +37,6 @@ uint32_t list_reached(const struct coverage_list *l, uint32_t length)
 static uint32_t distance_to(const struct coverage_plan *p, uint32_t list, uint32_t position)
 {
     uint32_t reached = list_reached(&p->list[list], list_length(p, list));
-
     return position > reached ? position - reached : reached - position;
 }
 
@@ -45,7 +44,6 @@ unsigned list_state(const struct coverage_plan *p, uint32_t list, uint32_t file,
 {
     struct course_places places = course_find(p->course, file);
     unsigned state = 0;
-
     *first = UINT32_MAX;
     for (uint32_t i = 0; i < places.count; i++) {
         if (course_list(p->course, places.place[i]) != list)
@@ -57,7 +55,7 @@ unsigned list_state(const struct coverage_plan *p, uint32_t list, uint32_t file,
     return state;
 }
 
-/* ---- reads ---- */
+/* --- reads --- */
 
 struct choice {
     struct coverage_plan *plan; /* NULL: none */
@@ -68,7 +66,6 @@ static void mark_read(const struct choice *at, uint32_t file, uint64_t now)
 {
     struct coverage_list *l = &at->plan->list[at->list];
     uint32_t first;
-
     l->files_read += !(list_state(at->plan, at->list, file, &first) & ENTRY_READ);
     l->state[at->position] |= ENTRY_READ;
     l->latest[l->reads++ % LATEST] = at->position;
@@ -76,6 +73,19 @@ static void mark_read(const struct choice *at, uint32_t file, uint64_t now)
         l->began = clock_realtime();
     l->ended = clock_realtime();
     l->seen = now;
+    l->dirty = true;
+}
+
+void coverage_told(struct coverage_plan *p, uint32_t list, uint32_t read, uint64_t now)
+{
+    struct coverage_list *l = &p->list[list];
+    if (!l->open)
+        return;
+    l->began = l->began ? l->began : clock_realtime();
+    l->ended = clock_realtime();
+    l->seen = now;
+    l->reads++;
+    l->files_read = l->told = read;
     l->dirty = true;
 }
 
@@ -124,7 +134,7 @@ static void find_choices(struct coverage *c, uint32_t file, uint64_t now, struct
 static bool has_file(const struct coverage *c, uint32_t file)
 {
     for (const struct coverage_plan *p = c->plans; p; p = p->next)
-        if (course_find(p->course, file).count > 0)
+        if (course_has(p->course, file))
             return true;
     return false;
 }
@@ -133,7 +143,6 @@ static bool has_file(const struct coverage *c, uint32_t file)
 static void note_surplus(struct coverage *c, uint32_t file)
 {
     uint32_t first;
-
     for (struct coverage_plan *p = c->plans; p; p = p->next)
         for (uint32_t list = 0; list < p->course->ranks; list++)
             if (p->list[list].open && list_state(p, list, file, &first) & ENTRY_READ) {
@@ -147,7 +156,6 @@ static void note_surplus(struct coverage *c, uint32_t file)
 static void begin_read(struct coverage *c, uint32_t file, uint64_t now)
 {
     struct choices all;
-
     find_choices(c, file, now, &all);
     if (all.lists == 1)
         mark_read(&all.last, file, now);
@@ -220,13 +228,12 @@ void coverage_lost(struct coverage *c, uint32_t flag)
             }
 }
 
-/* ---- READs that the server has answered ---- */
+/* --- READs that the server has answered --- */
 
 /* A READ of a loader is one that it waited for. */
 static void count_answer(struct coverage_list *l, uint32_t position, const struct feed_answer *a)
 {
     unsigned place = a->place < FEED_PLACES ? a->place : FEED_PLACES - 1;
-
     l->note_reads[place]++;
     l->note_bytes[place] += a->bytes;
     l->dirty = true;
@@ -246,7 +253,6 @@ static void count_answer(struct coverage_list *l, uint32_t position, const struc
 void coverage_take_answer(struct coverage *c, const struct feed_answer *a, const struct coverage_list *only)
 {
     struct choice best = {.distance = UINT32_MAX};
-
     for (struct coverage_plan *p = c->plans; p; p = p->next) {
         struct course_places places = course_find(p->course, a->file);
         for (uint32_t i = 0; i < places.count; i++) {
@@ -270,19 +276,17 @@ void coverage_take_notes(struct coverage *c)
 {
     struct feed_answer answer;
     uint64_t before = c->lost;
-
     while (feed_note_take(c->feed, &c->taken, &answer, &c->lost))
         coverage_take_answer(c, &answer, NULL);
     if (c->lost > before)
         coverage_lost(c, FEED_OVERFLOWED);
 }
 
-/* ---- plans come and go ---- */
+/* --- plans come and go --- */
 
 int coverage_create(struct feed *feed, uint32_t files, const struct coverage_rules *rules, struct coverage **coverage)
 {
     struct coverage *c = calloc(1, sizeof *c);
-
     if (!c || !(c->state = calloc(files + 1u, 1)) || !(c->turn = calloc(files + 1u, 1))) {
         coverage_destroy(c);
         return -ENOMEM;
@@ -309,7 +313,6 @@ void coverage_destroy(struct coverage *c)
 int coverage_follow(struct coverage *c, const struct feed_course *course, struct coverage_plan **plan)
 {
     struct coverage_plan *p = calloc(1, sizeof *p);
-
     if (!p)
         return -ENOMEM;
     p->course = course;
@@ -322,7 +325,6 @@ int coverage_follow(struct coverage *c, const struct feed_course *course, struct
 void coverage_forget(struct coverage *c, struct coverage_plan *plan)
 {
     struct coverage_plan **at = &c->plans;
-
     while (*at && *at != plan)
         at = &(*at)->next;
     if (!*at)
@@ -339,7 +341,6 @@ void coverage_forget(struct coverage *c, struct coverage_plan *plan)
 void coverage_look(struct coverage *c, uint64_t now)
 {
     bool report = now - c->reported >= REPORT_S * SECOND;
-
     coverage_take_notes(c);
     if (!report)
         return;

@@ -9,6 +9,8 @@
  *          open or mapped. Only where the watches were complete all the time.
  * unsure   All others. A read that two open lists may have had is no more than that for both of them.
  *
+ * Of a list of records nothing is seen: what its loader says it has read is read, and all else unsure.
+ *
  * Pure, but for what it writes into `feed`; one thread. */
 #ifndef FS_FEED_COVERAGE_H
 #define FS_FEED_COVERAGE_H
@@ -41,6 +43,9 @@ uint64_t coverage_begun(const struct coverage_plan *plan, uint32_t list);
 /* The loader has reported its end. All events from before that have come once coverage_settle is called: see there. */
 void coverage_end(struct coverage_plan *plan, uint32_t list, const struct feed_asking *asking);
 void coverage_forget(struct coverage *coverage, struct coverage_plan *plan); /* it is freed */
+
+/* The loader of a list of records says that it has read so many. */
+void coverage_told(struct coverage_plan *plan, uint32_t list, uint32_t read, uint64_t now);
 
 /* What happens to a file: IN_ACCESS, IN_CLOSE_NOWRITE. coverage_own: the feeder will close it; said before it does. */
 enum coverage_event { COVERAGE_ACCESS, COVERAGE_CLOSE };

@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -29,8 +28,6 @@ enum {
     PAUSE_MS = 10,
     PAUSE_S = 3, /* after one signal: who took the mount away is done by then, or asks again */
     START_MS = 2000,
-    ATTEMPTS_MOST = 8, /* to get the lists of a plan */
-    AGAIN_S = 1,
     FILE_SHARE = 8, /* of a file more than this part of the window is not fed */
     OOM_SCORE = 500,
 };
@@ -158,9 +155,10 @@ static void feeder_open(struct feeder *f)
     if (error)
         feeder_fail(f->config.mountpoint, error);
     f->files = (struct window_files){bytes_of, sees_file, f};
-    f->book = (struct recipe_book){.catalog = f->catalog, .desk = {f->config.control, f->config.control_minor}};
+    f->book = (struct recipe_book){
+        .catalog = f->catalog, .desk = {f->config.control, f->config.control_minor}, .directory = f->config.state};
     f->courses.room = f->config.feed;
-    f->file_most = f->config.feed / FILE_SHARE;
+    f->file_most = f->book.most = f->config.feed / FILE_SHARE;
     atomic_store(&f->feed->window, f->config.feed);
     throttle_init(&f->throttle, &f->feed->served, f->config.source_threads);
     error = pace_create(f->catalog, f->config.mountpoint, &f->pace);
@@ -209,187 +207,13 @@ static void feeder_publish(struct feeder *f)
     atomic_store_explicit(&f->feed->ahead, courses_ahead(&f->courses), memory_order_relaxed);
 }
 
-/* --- plans --- */
-
-static void drop_course(struct feeder *f, int slot)
-{
-    for (int i = 0; i < f->courses.count; i++) {
-        struct feed_course *c = f->courses.course[i];
-        if (c->slot != slot)
-            continue;
-        if (c->coverage)
-            coverage_forget(f->coverage, c->coverage);
-        courses_remove(&f->courses, c);
-        break;
-    }
-}
-
-/* What was not watched of a list, or not by this feeder all the time. */
-static uint32_t doubts_of(const struct feeder *f, const struct feed_course *c, const struct feed_asking *asking)
-{
-    bool here = asking->watcher == (uint32_t)getpid() && asking->since > f->blind;
-    return (here ? 0 : FEED_UNWATCHED) | (c->watched ? 0 : FEED_PARTLY);
-}
-
-/* One that a feeder before this one has ended. */
-static bool is_closed(const struct feeder *f, const struct feed_course *c, uint32_t list,
-                      const struct feed_asking *asking)
-{
-    const struct feed_rank *r = &f->feed->rank[c->slot][list];
-    return asking->ended && atomic_load(&r->number) == c->number && atomic_load(&r->closed) == asking->ended;
-}
-
-static int cover_list(struct feeder *f, struct feed_course *c, uint32_t list, const struct feed_asking *asking)
-{
-    int error = 0;
-    if (asking->asked == 0 || is_closed(f, c, list, asking))
-        return 0;
-    if (!c->coverage)
-        error = coverage_follow(f->coverage, c, &c->coverage);
-    if (!error && coverage_begun(c->coverage, list) != asking->asked)
-        error = coverage_begin(f->coverage, c->coverage, list, asking, doubts_of(f, c, asking));
-    if (error)
-        return error;
-    if (asking->watcher == (uint32_t)getpid() && asking->since > f->blind)
-        coverage_watched(c->coverage, list);
-    if (asking->ended)
-        coverage_end(c->coverage, list, asking);
-    return 0;
-}
-
-/* Lists begin and end as the server has written down. */
-static void cover_course(struct feeder *f, struct feed_course *c, const struct recipe *recipe)
-{
-    for (uint32_t list = 0; list < c->ranks; list++) {
-        int error = cover_list(f, c, list, &recipe->asking[list]);
-        if (error)
-            log_warning("what rank %u reads of epoch %" PRIu64 " is not counted: %s", c->rank[list], c->epoch,
-                        strerror(-error));
-    }
-}
-
-/* A feeder before this one may have followed the plan. */
-static void resume_course(struct feeder *f, struct feed_course *c)
-{
-    for (uint32_t list = 0; list < c->ranks; list++) {
-        const struct feed_rank *r = &f->feed->rank[c->slot][list];
-        if (atomic_load(&r->number) != c->number || atomic_load(&r->rank) != c->rank[list])
-            continue;
-        window_resume(&c->window[list], atomic_load(&r->reached));
-        c->seen[list] = atomic_load(&r->seen);
-        c->left[list] = atomic_load(&r->flags) & FEED_ENDED;
-    }
-}
-
-/* A course takes 20 bytes and more for each sample. Who comes back to one asks for its plan again. */
-static void drop_stale(struct feeder *f)
-{
-    for (const struct feed_course *c; (c = courses_stale(&f->courses)) && c->slot >= 0;)
-        drop_course(f, c->slot);
-}
-
-static void begin_course(struct feeder *f, struct feed_course *c, int slot, const struct recipe *recipe)
-{
-    struct pace_watched watched = {0};
-    c->slot = slot;
-    c->began = clock_now();
-    resume_course(f, c);
-    int error = f->pace ? pace_watch(f->pace, c->file, c->start[c->ranks], &watched) : -EMFILE;
-    c->watched = !error && watched.watched == watched.directories;
-    if (watched.fresh > 0)
-        f->blind = clock_now();
-    cover_course(f, c, recipe);
-    courses_add(&f->courses, c);
-    drop_stale(f);
-    log_debug("feeder", "plan %" PRIu64 ", epoch %" PRIu64 ": %u lists, %u samples, %u of %u directories watched",
-              c->number, c->epoch, c->ranks, c->start[c->ranks], watched.watched, watched.directories);
-}
-
-/* While it is tried again reads pass by. */
-static void try_plan(struct feeder *f, int slot, const struct recipe *recipe)
-{
-    struct feeder_plan *plan = &f->plan[slot];
-    struct feed_course *course;
-    int error = recipe_make(&f->book, recipe, &f->files, &course);
-    plan->again = 0;
-    if (!error) {
-        begin_course(f, course, slot, recipe);
-        return;
-    }
-    f->blind = clock_now();
-    if (++plan->attempts < ATTEMPTS_MOST)
-        plan->again = clock_now() + AGAIN_S * SECOND;
-    else
-        log_warning("epoch %" PRIu64 " is not read ahead: its lists cannot be had: %s", recipe->epoch,
-                    strerror(-error));
-}
-
-/* Of a kind, the guessed ones. */
-static void drop_guesses(struct feeder *f, uint64_t kind)
-{
-    for (int i = f->courses.count; i-- > 0;) {
-        const struct feed_course *c = f->courses.course[i];
-        if (c->kind == kind && c->guessed && c->slot >= 0)
-            drop_course(f, c->slot);
-    }
-}
-
-/* A plan is asked for again, if it was guessed by a loader now; or a list of it has ended. False: it was dropped. */
-static bool confirm_plan(struct feeder *f, int slot, const struct recipe *recipe)
-{
-    for (int i = 0; i < f->courses.count; i++) {
-        struct feed_course *c = f->courses.course[i];
-        if (c->slot != slot)
-            continue;
-        /* What was fed for a guess may have left the page cache since. */
-        for (uint32_t list = 0; c->guessed && !recipe->guessed && list < c->ranks; list++)
-            if (c->seen[list] == 0)
-                window_restart(&c->window[list]);
-        c->guessed = recipe->guessed;
-        cover_course(f, c, recipe);
-        return true;
-    }
-    return false;
-}
-
-static void look_at_plan(struct feeder *f, int slot, uint64_t now)
-{
-    struct feeder_plan *plan = &f->plan[slot];
-    struct recipe recipe;
-    uint32_t version = atomic_load_explicit(&f->feed->plan[slot].version, memory_order_acquire);
-    if (version == plan->version && !(plan->again && now >= plan->again))
-        return;
-    if (!recipe_take(f->feed, (unsigned)slot, &recipe))
-        return;
-    plan->version = version;
-    if (recipe.number != plan->number) {
-        if (plan->number)
-            drop_course(f, slot);
-        *plan = (struct feeder_plan){.version = version, .number = recipe.number, .again = now};
-    } else if (!plan->again && !confirm_plan(f, slot, &recipe)) {
-        plan->attempts = 0;
-        plan->again = now;
-    }
-    if (plan->again)
-        try_plan(f, slot, &recipe);
-}
-
-static void look_at_plans(struct feeder *f)
-{
-    uint64_t now = clock_now();
-    for (int slot = 0; slot < FEED_PLANS && !pause_asked; slot++)
-        look_at_plan(f, slot, now);
-    if (pause_asked)
-        f->blind = clock_now();
-}
-
 /* --- reads --- */
 
 /* A loader reads what it has planned at once. Its plan was written down before: so it is looked for once the reads have
  * come, and before they are taken for another epoch's. */
 static void note_taken(void *user)
 {
-    look_at_plans(user);
+    plans_look(user, &pause_asked);
 }
 
 static void note_read(void *user, uint32_t file)
@@ -420,13 +244,15 @@ static void note_lost(void *user)
 static bool feed_file(struct feeder *f, const struct course_read *next)
 {
     const struct feed_course *c = next->course;
-    uint32_t file = c->file[c->start[next->list] + next->position];
-    uint64_t bytes = bytes_of(f, file);
+    uint32_t sample = c->file[c->start[next->list] + next->position];
+    uint32_t file = c->records ? samples_file(c->records, sample) : sample;
+    uint64_t from = c->records ? samples_offset(c->records, sample) : 0;
+    uint64_t bytes = c->records ? c->sizes.bytes(c->sizes.user, sample) : bytes_of(f, file);
     if (bytes == 0)
         return true;
     if (sees_file(f, file))
         coverage_own(f->coverage, file);
-    int error = pour_file(&f->pour, file, bytes);
+    int error = pour_range(&f->pour, file, from, bytes);
     if (error)
         log_debug("feeder", "file %u: %s", file, strerror(-error));
     return error != -ENODEV && error != -ENOTCONN;
@@ -482,12 +308,29 @@ static void feeder_sleep(const struct feeder *f, uint64_t wait)
         clock_sleep(wait);
 }
 
+/* Loaders of records say where they are before they say that they are at the end. */
+static void take_told(struct feeder *f)
+{
+    for (int i = 0; i < f->courses.count; i++) {
+        struct feed_course *c = f->courses.course[i];
+        for (uint32_t list = 0; c->records && c->slot >= 0 && list < c->ranks; list++) {
+            uint64_t told = atomic_load(&f->feed->told[c->slot][list]);
+            if (!told || (told - 1 == c->window[list].reached && c->seen[list]))
+                continue;
+            courses_told(&f->courses, c, list, told - 1, f->now);
+            if (c->coverage)
+                coverage_told(c->coverage, list, c->window[list].reached, f->now);
+        }
+    }
+}
+
 /* Lists that had ended before events were taken, all of them, have their reports then. */
 static bool take_events(struct feeder *f)
 {
     const struct pace_events events = {note_taken, note_read, note_closed, note_lost, f};
     bool drained = true;
     coverage_arm(f->coverage);
+    take_told(f);
     if (f->pace && !pace_take(f->pace, &events, &drained))
         return false;
     if (drained && coverage_settle(f->coverage, clock_now()))
@@ -504,12 +347,12 @@ static void feeder_run(struct feeder *f)
             feeder_pause(f);
         if (last != number || now - looked >= IDLE_MS * MILLISECOND / 2) {
             number = last;
-            look_at_plans(f);
+            plans_look(f, &pause_asked);
             coverage_look(f->coverage, now);
             feeder_publish(f);
             uint64_t wrong = foresee_step(f->foresight, now);
             if (wrong)
-                drop_guesses(f, wrong);
+                plans_drop_guesses(f, wrong);
             looked = now;
         }
         f->now = now;
@@ -532,8 +375,7 @@ int main(int argc, char **argv)
     feeder_prepare(&f);
     feeder_open(&f);
     feeder_run(&f);
-    for (int slot = 0; slot < FEED_PLANS; slot++)
-        drop_course(&f, slot);
+    plans_drop(&f);
     courses_clear(&f.courses);
     coverage_destroy(f.coverage);
     foresee_destroy(f.foresight);

@@ -12,6 +12,8 @@
 #include "fs/feed/throttle.h"
 #include "fs/wire/handover.h"
 
+#include <signal.h>
+
 /* A plan that was asked for, in the order of feed->plan. */
 struct feeder_plan {
     uint32_t version; /* that was looked at last */
@@ -39,5 +41,10 @@ struct feeder {
     uint64_t blind;     /* until then reads of a plan that was there may have passed unseen */
     pid_t keeper;
 };
+
+/* feeder-plans.c: takes over what the server has written down since the last look; less of it once `stop` is set. */
+void plans_look(struct feeder *f, const volatile sig_atomic_t *stop);
+void plans_drop_guesses(struct feeder *f, uint64_t kind);
+void plans_drop(struct feeder *f);
 
 #endif

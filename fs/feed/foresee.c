@@ -55,14 +55,13 @@ struct foresight {
     bool natural;   /* they are in a natural order */
 };
 
-/* ---- asking ---- */
+/* --- asking --- */
 
 /* 0, or why not: nothing is lost but speed. */
 static int ask_plan(const struct foresight *f, const struct str *request)
 {
     const struct desk control = {f->config->control, f->config->control_minor};
     CLEANUP_STR struct str answer = STR_INIT;
-
     if (request->failed)
         return -ENOMEM;
     CLEANUP_CLOSE int desk = desk_open(&control);
@@ -109,7 +108,7 @@ static bool add_next(const struct recipe *r, uint64_t epoch, struct str *request
     return !request->failed;
 }
 
-/* ---- the next epoch ---- */
+/* --- the next epoch --- */
 
 /* One rank may be ahead of the others. Where reads do not fit, the end is perhaps just where a stray one lies. */
 static bool is_at_its_end(const struct feed_course *c)
@@ -133,7 +132,6 @@ static bool has_next(const struct feed_courses *courses, const struct feed_cours
 static void guess_next(struct foresight *f)
 {
     const struct feed_courses *courses = f->courses;
-
     for (int i = 0; i < courses->count; i++) {
         const struct feed_course *c = courses->course[i];
         CLEANUP_STR struct str request = STR_INIT;
@@ -150,13 +148,12 @@ static void guess_next(struct foresight *f)
     }
 }
 
-/* ---- a sampler ---- */
+/* --- a sampler --- */
 
 static struct samples *find_list(struct foresight *f, const struct catalog *catalog)
 {
     static const char *const names[] = {"imagefolder", "all"};
     CLEANUP_STR struct str why = STR_INIT;
-
     for (int i = 0; i < 2; i++) {
         struct samples *base = i == 0 ? samples_imagefolder(catalog) : samples_all(catalog), *list = NULL;
         if (base && samples_select(base, f->config->sampler_under, NULL, &list, &why) == 0) {
@@ -196,7 +193,6 @@ int foresee_create(const struct mount_config *config, const struct catalog *cata
                    const struct feed_courses *courses, struct foresight **foresight)
 {
     struct foresight *f = calloc(1, sizeof *f);
-
     if (!f)
         return -ENOMEM;
     *f = (struct foresight){.config = config, .courses = courses, .feed = feed, .files = catalog_files(catalog)};
@@ -226,7 +222,6 @@ void foresee_destroy(struct foresight *f)
 static void add_plan(const struct foresight *f, uint64_t epoch, struct str *request)
 {
     const struct mount_config *c = f->config;
-
     str_addf(request, "plan epoch=%" PRIu64 " ranks=%d batch=%d mode=regular samples=%s feed=yes reply=summary", epoch,
              c->sampler_ranks, c->sampler_batch, f->list);
     if (c->sampler_seed)
@@ -252,7 +247,6 @@ static void pause_search(struct foresight *f, uint64_t now)
 static void follow_epoch(struct foresight *f, uint64_t epoch, uint64_t now)
 {
     CLEANUP_STR struct str request = STR_INIT;
-
     add_plan(f, epoch, &request);
     int error = ask_plan(f, &request);
     if (error) {
@@ -273,7 +267,6 @@ static void follow_epoch(struct foresight *f, uint64_t epoch, uint64_t now)
 static void search_epoch(struct foresight *f, uint64_t now)
 {
     uint64_t epoch = 0;
-
     switch (predict_step(f->predict, DRAWS, &epoch)) {
     case PREDICT_FOUND:
         follow_epoch(f, epoch, now);
@@ -300,7 +293,6 @@ static void search_epoch(struct foresight *f, uint64_t now)
 static bool comes_after(const struct foresight *f, uint32_t sample)
 {
     uint32_t ranks = (uint32_t)f->config->sampler_ranks;
-
     for (uint64_t i = f->reads > NATURAL ? f->reads - NATURAL : 0; i < f->reads; i++)
         if (f->last[i % JUDGED].sample + 1 == sample || f->last[i % JUDGED].sample + ranks == sample)
             return true;
@@ -310,7 +302,6 @@ static bool comes_after(const struct foresight *f, uint32_t sample)
 static bool are_natural(const struct foresight *f, uint32_t n)
 {
     uint32_t in_order[JUDGED];
-
     for (uint32_t i = 0; i < n; i++)
         in_order[i] = f->last[(f->reads - n + i) % JUDGED].sample;
     return f->reads >= n && predict_is_natural(in_order, n, (uint32_t)f->config->sampler_ranks);
@@ -321,7 +312,6 @@ static uint32_t count_right(const struct foresight *f, const struct feed_course 
 {
     uint64_t place[JUDGED];
     uint32_t count = 0;
-
     for (uint32_t i = 0; i < JUDGED; i++) {
         struct course_places places = course_find(c, f->last[(f->reads + i) % JUDGED].file);
         place[i] = places.count > 0 ? places.place[0] + UINT64_C(1) : 0;
@@ -342,7 +332,6 @@ static void judge_reads(struct foresight *f)
     uint64_t epoch = f->epoch;
     uint32_t most = 0, all = 0;
     bool right[JUDGED];
-
     f->judged = f->reads;
     for (uint32_t i = 0; i < JUDGED; i++)
         right[i] = f->last[(f->reads + i) % JUDGED].natural;
@@ -368,7 +357,6 @@ static bool follow_read(struct foresight *f, uint32_t file, uint32_t sample)
 {
     const struct seen_read *before = &f->last[(f->reads - 1) % JUDGED];
     bool after = comes_after(f, sample);
-
     if (f->reads > 0 && before->sample == sample)
         return f->natural && before->natural;
     f->last[f->reads++ % JUDGED] = (struct seen_read){file, sample, after};
@@ -383,7 +371,6 @@ bool foresee_read(struct foresight *f, uint32_t file)
 {
     uint32_t sample = f->predict && file < f->files ? f->sample[file] : NO_SAMPLE;
     uint32_t state = atomic_load(&f->feed->foresight);
-
     if (sample == NO_SAMPLE)
         return false;
     if (state == FORESIGHT_READING)
@@ -395,7 +382,6 @@ bool foresee_read(struct foresight *f, uint32_t file)
 static const struct feed_course *find_course(const struct foresight *f)
 {
     const struct feed_courses *courses = f->courses;
-
     for (int i = 0; i < courses->count; i++) {
         struct recipe recipe;
         const struct feed_course *c = courses->course[i];
@@ -409,7 +395,6 @@ static const struct feed_course *find_course(const struct foresight *f)
 static uint64_t judge_epoch(struct foresight *f, uint64_t now)
 {
     const struct feed_course *c = f->kind ? NULL : find_course(f);
-
     if (c) {
         f->kind = c->kind;
         f->reads = f->judged = f->wrong = 0;
@@ -426,7 +411,6 @@ static uint64_t judge_epoch(struct foresight *f, uint64_t now)
 uint64_t foresee_step(struct foresight *f, uint64_t now)
 {
     uint32_t state = atomic_load(&f->feed->foresight);
-
     guess_next(f);
     if (!f->predict)
         return 0;

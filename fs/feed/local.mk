@@ -30,7 +30,7 @@ fs_feed_libfeed_a_SOURCES = \
 
 pkglibexec_PROGRAMS += dealfs-feeder
 
-dealfs_feeder_SOURCES = fs/feed/feeder.c
+dealfs_feeder_SOURCES = fs/feed/feeder.c fs/feed/feeder-plans.c
 dealfs_feeder_LDADD = \
 	fs/feed/libfeed.a \
 	fs/attach/libattach.a \

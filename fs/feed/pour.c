@@ -34,10 +34,10 @@ static int open_file(struct pour *p, uint32_t file)
     return steal_fd(fd);
 }
 
-static int ask_for(int fd, uint64_t bytes)
+static int ask_for(int fd, uint64_t from, uint64_t bytes)
 {
-    for (uint64_t at = 0; at < bytes; at += POUR_PIECE) {
-        uint64_t left = bytes - at;
+    for (uint64_t at = from, end = from + bytes; at < end; at += POUR_PIECE) {
+        uint64_t left = end - at;
         int error = posix_fadvise(fd, (off_t)at, (off_t)(left < POUR_PIECE ? left : POUR_PIECE), POSIX_FADV_WILLNEED);
         if (error)
             return -error;
@@ -45,10 +45,10 @@ static int ask_for(int fd, uint64_t bytes)
     return 0;
 }
 
-int pour_file(struct pour *p, uint32_t file, uint64_t bytes)
+int pour_range(struct pour *p, uint32_t file, uint64_t from, uint64_t bytes)
 {
     CLEANUP_CLOSE int fd = open_file(p, file);
-    int error = fd < 0 ? fd : ask_for(fd, bytes);
+    int error = fd < 0 ? fd : ask_for(fd, from, bytes);
     p->failed += error != 0;
     p->files += error == 0;
     p->bytes += error == 0 ? bytes : 0;

@@ -20,8 +20,8 @@ struct pour {
 };
 
 int pour_init(struct pour *pour, const struct catalog *catalog, const char *mountpoint, unsigned minor);
-/* The first bytes of a file. -ENODEV: another file system stands there; others: this file cannot be opened. */
-int pour_file(struct pour *pour, uint32_t file, uint64_t bytes);
+/* Bytes of a file. -ENODEV: another file system stands there; others: this file cannot be opened. */
+int pour_range(struct pour *pour, uint32_t file, uint64_t from, uint64_t bytes);
 /* Has nobody else the file open, or mapped? The kernel grants a lease then, to its owner and to root: for others it
  * stays unknown, which is false. */
 bool pour_unopened(struct pour *pour, uint32_t file);

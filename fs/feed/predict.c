@@ -33,7 +33,6 @@ int predict_create(const struct predict_terms *terms, struct predict **predict)
 {
     uint32_t n = terms->samples;
     struct predict *p = n >= PREDICT_SAMPLES_LEAST && terms->ranks > 0 ? calloc(1, sizeof *p) : NULL;
-
     if (!p)
         return n >= PREDICT_SAMPLES_LEAST && terms->ranks > 0 ? -ENOMEM : -EINVAL;
     p->terms = *terms;
@@ -81,7 +80,7 @@ bool predict_read(struct predict *p, uint32_t sample)
     return p->reads == p->enough;
 }
 
-/* ---- do reads follow each other? ---- */
+/* --- do reads follow each other? --- */
 
 /* In long lists the neighbours of a place are seldom read by chance, and small changes of the order are let pass. */
 static uint32_t spread_in(uint64_t places, uint32_t reads)
@@ -93,7 +92,6 @@ static uint32_t spread_in(uint64_t places, uint32_t reads)
 static uint32_t count_followers(const uint32_t *place, uint32_t n, uint32_t stride, uint32_t spread)
 {
     uint32_t followers = 0;
-
     for (uint32_t i = 1; i < n; i++) {
         bool follows = false;
         for (uint32_t j = 0; j < i && !follows && place[i] != NOWHERE; j++) {
@@ -119,13 +117,12 @@ bool predict_is_natural(const uint32_t *sample, uint32_t n, uint32_t ranks)
            (ranks > 1 && is_followed(count_followers(sample, n, ranks, 0), n));
 }
 
-/* ---- epochs ---- */
+/* --- epochs --- */
 
 /* The first `count` places of an epoch's order, as torch.randperm draws them; and where the reads are in it. */
 static void draw_epoch(struct predict *p, uint64_t epoch, uint32_t count, uint32_t *place)
 {
     uint32_t n = p->terms.samples;
-
     mt_seed(&p->random, p->terms.seed + epoch);
     for (uint32_t i = 0; i < p->reads; i++)
         place[i] = NOWHERE;
@@ -147,7 +144,6 @@ static void draw_epoch(struct predict *p, uint64_t epoch, uint32_t count, uint32
 static bool epoch_fits(struct predict *p, uint64_t epoch, uint32_t count)
 {
     uint32_t place[PREDICT_READS];
-
     draw_epoch(p, epoch, count, place);
     uint32_t there = 0;
     for (uint32_t i = 0; i < p->reads; i++)
@@ -163,7 +159,6 @@ static uint32_t first_places(const struct predict *p)
 {
     uint64_t batches = WORKERS * PREFETCH + p->enough / p->terms.batch + 1;
     uint64_t places = batches * p->terms.batch * p->terms.ranks;
-
     return places < p->terms.samples ? (uint32_t)places : p->terms.samples;
 }
 
@@ -171,7 +166,6 @@ static uint32_t first_places(const struct predict *p)
 static bool next_try(struct predict *p, uint64_t *epoch, uint32_t *count)
 {
     uint32_t few = first_places(p), all = p->terms.samples;
-
     if (!p->whole && (p->tried > PREDICT_EPOCHS || p->drawn > DRAWS_MOST)) {
         p->whole = true;
         p->tried = p->drawn = 0;
@@ -188,7 +182,6 @@ static bool next_try(struct predict *p, uint64_t *epoch, uint32_t *count)
 enum predict_result predict_step(struct predict *p, uint64_t draws, uint64_t *epoch)
 {
     uint32_t count = 0;
-
     if (p->reads < p->enough)
         return PREDICT_READING;
     if (p->tried == 0 && !p->whole && predict_is_natural(p->sample, p->reads, p->terms.ranks))

@@ -4,12 +4,14 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/hash.h"
+#include "fs/base/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { LIST_MOST = 1 << 30 };
 
@@ -88,8 +90,36 @@ static int read_from(const struct recipe_book *book, const char *path, struct st
     return desk < 0 ? desk : file_read(desk, path, LIST_MOST, text);
 }
 
+/* -ENOENT: it is no list of records. */
+static int read_records(const struct recipe_book *book, const char *name, struct samples **list)
+{
+    CLEANUP_STR struct str path = STR_INIT, why = STR_INIT;
+    struct scratch packed = {0};
+    struct stat st;
+    str_addf(&path, "samples.d/%s.packed", name);
+    CLEANUP_CLOSE int desk = desk_open(&book->desk);
+    CLEANUP_CLOSE int fd = desk < 0 || path.failed ? -1 : openat(desk, path.data, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st))
+        return path.failed ? -ENOMEM : desk < 0 ? desk : -errno;
+    int error = scratch_make(book->directory, (size_t)st.st_size, &packed);
+    for (off_t at = 0; !error && at < st.st_size;) {
+        ssize_t n = pread(fd, (char *)packed.bytes + at, (size_t)(st.st_size - at), at);
+        error = n > 0 ? 0 : n < 0 ? -errno : -EIO;
+        at += n;
+    }
+    const struct samples_upload upload = {packed.bytes, (size_t)st.st_size, '\n', NULL};
+    const struct record_terms terms = {.packed = true, .directory = book->directory};
+    if (!error)
+        error = samples_from_records(book->catalog, &upload, &terms, list, &why);
+    scratch_fini(&packed);
+    return error;
+}
+
 static int read_uploaded(const struct recipe_book *book, const char *name, struct samples **list)
 {
+    int records = read_records(book, name, list);
+    if (records != -ENOENT)
+        return records;
     CLEANUP_STR struct str path = STR_INIT, text = STR_INIT, why = STR_INIT;
     str_addf(&path, "samples.d/%s", name);
     int error = path.failed ? -ENOMEM : read_from(book, path.data, &text);
@@ -171,7 +201,8 @@ static int number_files(const struct recipe_book *book, uint32_t *position, size
     for (size_t i = 0; i < count; i++) {
         if (position[i] >= samples)
             return -ESTALE;
-        position[i] = samples_file(book->samples, position[i]);
+        if (!samples_records(book->samples))
+            position[i] = samples_file(book->samples, position[i]);
     }
     return 0;
 }
@@ -200,7 +231,10 @@ int recipe_make(struct recipe_book *book, const struct recipe *r, const struct w
         free(file);
         return error;
     }
-    error = course_create(file, counts, r->ranks, catalog_files(book->catalog), files, course);
+    uint32_t all = catalog_files(book->catalog);
+    error = samples_records(book->samples)
+                ? course_create_records(file, counts, r->ranks, all, book->samples, book->most, course)
+                : course_create(file, counts, r->ranks, all, files, course);
     if (error)
         return error;
     (*course)->number = r->number;

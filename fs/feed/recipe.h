@@ -24,8 +24,10 @@ uint64_t recipe_kind(const struct recipe *recipe);
 struct recipe_book {
     const struct catalog *catalog;
     struct desk desk;
-    char *key;        /* what the kept one is of; NULL: none is */
-    uint64_t version; /* of a list that was uploaded: its inode */
+    const char *directory; /* for scratch memory */
+    uint64_t most;         /* bytes of a record that are fed */
+    char *key;             /* what the kept one is of; NULL: none is */
+    uint64_t version;      /* of a list that was uploaded: its inode */
     struct samples *samples;
 };
 void recipe_book_fini(struct recipe_book *book);

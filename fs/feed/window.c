@@ -134,6 +134,19 @@ static void reach(struct window *w, uint32_t to)
     move_base(w);
 }
 
+void window_told(struct window *w, uint32_t position)
+{
+    uint32_t to = position < w->count ? position : w->count;
+    if (to < w->reached) {
+        window_restart(w);
+        window_resume(w, to);
+    }
+    for (uint32_t p = w->reached; p < to; p++)
+        w->late += !was_fed(w, p);
+    reach(w, to);
+    w->read = to;
+}
+
 /* --- reads --- */
 
 static bool is_recent(const struct window *w, uint32_t position)

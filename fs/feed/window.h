@@ -60,6 +60,8 @@ bool window_stray(struct window *w, uint32_t position);
 /* The next one to be fed, which counts as fed from then on. False: there is none, or no room. */
 bool window_take(struct window *w, uint32_t *position);
 bool window_is_read(const struct window *w, uint32_t position);
+/* The loader says that it has read all before a position, and nothing else. */
+void window_told(struct window *w, uint32_t position);
 void window_leave(struct window *w); /* the loader is in another list: nothing of this is ahead any more */
 
 #endif

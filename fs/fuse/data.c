@@ -8,32 +8,9 @@
 
 #include <string.h>
 
-enum { BLOCK = 128 << 10 }; /* st_blksize: what Python and stdio read at once */
-
-void data_control_stat(const struct data_mount *m, struct stat *st)
-{
-    st->st_ino = data_control_ino(m);
-    st->st_nlink = m->control ? 1 : 2;
-    st->st_mode = m->control ? S_IFLNK | 0777 : S_IFDIR | 0555;
-    st->st_size = m->control ? (off_t)strlen(m->control) : 0;
-    st->st_blocks = 0;
-}
-
-int data_stat(const struct data_mount *m, fuse_ino_t ino, struct stat *st)
-{
-    int error = catalog_stat(m->catalog, ino == data_control_ino(m) ? CATALOG_ROOT : ino, st);
-    if (error)
-        return error;
-    st->st_blksize = BLOCK;
-    if (ino == data_control_ino(m))
-        data_control_stat(m, st);
-    return 0;
-}
-
 static void data_init(void *user, struct fuse_conn_info *conn)
 {
     const struct data_mount *m = user;
-
     /* Nothing changes, so nothing is to be invalidated; replies come from memory, so nothing is spliced. */
     conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_SPLICE_READ |
                               FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_HANDLE_KILLPRIV |

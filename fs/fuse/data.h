@@ -42,7 +42,7 @@ static inline uint64_t data_generation(const struct data_mount *mount, fuse_ino_
 {
     return ino == data_control_ino(mount) ? 0 : catalog_generation(mount->catalog, ino);
 }
-/* What .dealfs has of its own, when the rest is the root's. */
+/* data-stat.c: attributes; and what .dealfs has of its own, when the rest is the root's. */
 void data_control_stat(const struct data_mount *mount, struct stat *st);
 int data_stat(const struct data_mount *mount, fuse_ino_t ino, struct stat *st);
 

@@ -42,7 +42,7 @@ static bool is_open(const struct gate *g)
     return atomic_load_explicit(&g->open, memory_order_acquire);
 }
 
-/* What waits. */
+/* --- what waits --- */
 
 static void parked_answer(const struct fuse_lowlevel_ops *ops, const struct gate_parked *p)
 {
@@ -99,7 +99,7 @@ static void answer_or_park(const struct gate_parked *p)
         park(p);
 }
 
-/* What is known without a catalog: the root, and where the control mount goes. */
+/* --- what is known without a catalog: the root, and where the control mount goes --- */
 
 static bool is_control(const struct gate *g, fuse_ino_t ino)
 {
@@ -219,7 +219,7 @@ const struct fuse_lowlevel_ops gate_ops = {
     .ioctl = gate_ioctl,
 };
 
-/* From outside. */
+/* --- from outside --- */
 
 int gate_create(const struct gate_config *config, struct gate **gate)
 {

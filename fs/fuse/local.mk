@@ -2,6 +2,7 @@ noinst_LIBRARIES += fs/fuse/libfuse.a
 
 fs_fuse_libfuse_a_SOURCES = \
 	fs/fuse/data.c \
+	fs/fuse/data-stat.c \
 	fs/fuse/data.h \
 	fs/fuse/gate.c \
 	fs/fuse/gate.h \
@@ -13,6 +14,8 @@ fs_fuse_libfuse_a_SOURCES = \
 	fs/fuse/listing.h \
 	fs/fuse/reads.c \
 	fs/fuse/reads.h \
+	fs/fuse/reply.c \
+	fs/fuse/reply.h \
 	fs/fuse/session.c \
 	fs/fuse/session.h \
 	fs/fuse/slots.c \

@@ -62,13 +62,10 @@ struct pending_read {
     LIST_ENTRY(pending_read) same_number;
 };
 
-/* Who is answered at once uses the same memory again and again: it is large, for it has room for the answer. */
-struct spare {
-    _Alignas(CACHE_LINE) _Atomic(struct pending_read *) pending;
-};
-
 struct reads {
-    struct spare spare[THREAD_STRIPES];
+    struct { /* who is answered at once uses the same memory again: it is large, for it has room for the answer */
+        _Alignas(CACHE_LINE) _Atomic(struct pending_read *) pending;
+    } spare[THREAD_STRIPES];
     struct feed *feed;
     unsigned most;       /* of `ahead` */
     uint64_t most_bytes; /* the kernel holds these pages locked: they cannot be reclaimed */
@@ -91,7 +88,7 @@ struct reads {
     struct given_table given;
 };
 
-/* What counts as readahead. With the lock. */
+/* --- what counts as readahead; with the lock --- */
 
 static bool is_too_much(const struct reads *r)
 {
@@ -153,15 +150,10 @@ static void end_ahead(struct reads *r, struct pending_read *p)
         r->strained = false;
 }
 
-static bool was_given_back(struct reads *r, const struct pending_read *p)
-{
-    const struct given range = {p->read.span.offset, p->size, p->read.span.file};
-    return given_find(&r->given, &range, &r->large_folios);
-}
-
 static bool is_readahead(struct reads *r, const struct pending_read *p)
 {
-    return p->size > r->page && !r->large_folios && !was_given_back(r, p);
+    const struct given range = {p->read.span.offset, p->size, p->read.span.file};
+    return p->size > r->page && !r->large_folios && !given_find(&r->given, &range, &r->large_folios);
 }
 
 static unsigned number_bucket(uint64_t unique)
@@ -219,7 +211,7 @@ static void pending_delist(struct reads *r, struct pending_read *p)
     p->listed = p->is_latest = false;
 }
 
-/* One READ. */
+/* --- one READ --- */
 
 /* Not all zero: the store sets what it needs of the answer. */
 static struct pending_read *pending_get(struct reads *r)
@@ -245,23 +237,10 @@ static bool is_fed(const struct reads *r, pid_t asker)
     return feeder && feeder == (uint32_t)asker;
 }
 
-static void fed_begin(struct feed_served *served)
-{
-    atomic_fetch_add_explicit(&served->waits.all, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&served->begun, 1, memory_order_relaxed);
-}
-
-static void fed_end(struct feed_served *served)
-{
-    atomic_fetch_sub_explicit(&served->waits.all, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&served->done, 1, memory_order_relaxed);
-}
-
 /* Once there is a list whose reads are counted. Before the reply: whoever gets that finds the read noted. */
 static void note_answer(const struct pending_read *p)
 {
     struct feed *feed = p->reads->feed;
-
     if (atomic_load_explicit(&feed->noting, memory_order_relaxed) != 0)
         feed_note_add(feed, &(struct feed_answer){.file = p->read.span.file,
                                                   .bytes = (uint32_t)p->read.span.length,
@@ -272,15 +251,18 @@ static void note_answer(const struct pending_read *p)
 
 static void pending_answer(struct pending_read *p, int error)
 {
-    if (!error)
-        note_answer(p);
-    if (error)
+    struct feed_served *served = &p->reads->feed->served;
+    if (error) {
         fuse_reply_err(p->req, -error);
-    else
+    } else {
+        note_answer(p);
         fuse_reply_iov(p->req, p->read.answer.piece, p->read.answer.pieces);
+    }
     answer_release(&p->read.answer);
-    if (p->read.fed)
-        fed_end(&p->reads->feed->served);
+    if (!p->read.fed)
+        return;
+    atomic_fetch_sub_explicit(&served->waits.all, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&served->done, 1, memory_order_relaxed);
 }
 
 static void read_waits(struct store_read *read)
@@ -293,9 +275,15 @@ static void read_waits(struct store_read *read)
     pthread_mutex_unlock(&p->reads->lock);
 }
 
-static void end_waiting(struct pending_read *p)
+static void read_done(struct store_read *read, int error)
 {
+    struct pending_read *p = (struct pending_read *)((char *)read - offsetof(struct pending_read, read));
     struct reads *r = p->reads;
+    pending_answer(p, error);
+    if (!read->waiting) {
+        pending_put(r, p);
+        return;
+    }
     pthread_mutex_lock(&r->lock);
     bool ours = p->listed;
     if (ours)
@@ -304,16 +292,6 @@ static void end_waiting(struct pending_read *p)
     pthread_mutex_unlock(&r->lock);
     if (ours)
         free(p);
-}
-
-static void read_done(struct store_read *read, int error)
-{
-    struct pending_read *p = (struct pending_read *)((char *)read - offsetof(struct pending_read, read));
-    pending_answer(p, error);
-    if (read->waiting)
-        end_waiting(p);
-    else
-        pending_put(p->reads, p);
 }
 
 void reads_begin(struct reads *r, struct store *store, const struct reads_request *request)
@@ -334,8 +312,10 @@ void reads_begin(struct reads *r, struct store *store, const struct reads_reques
     p->direct = !info || info->lock_owner || info->flags & O_DIRECT; /* not known: rather yes */
     p->read.span = request->span;
     p->read.fed = is_fed(r, p->asker);
-    if (p->read.fed)
-        fed_begin(&r->feed->served);
+    if (p->read.fed) {
+        atomic_fetch_add_explicit(&r->feed->served.waits.all, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&r->feed->served.begun, 1, memory_order_relaxed);
+    }
     p->read.waits = read_waits;
     p->read.done = read_done;
     int error = store_read(store, &p->read);
@@ -343,7 +323,7 @@ void reads_begin(struct reads *r, struct store *store, const struct reads_reques
         read_done(&p->read, error);
 }
 
-/* Taking back. */
+/* --- taking back --- */
 
 /* With the lock, which is let go in between. False: it is just ending, or on its way to wait for something else. */
 static bool take_back(struct reads *r, struct pending_read *p, int error)

@@ -13,6 +13,7 @@
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/fuse/init.h"
+#include "fs/fuse/reply.h"
 #include "fs/fuse/watch.h"
 
 #include <inttypes.h>
@@ -66,21 +67,6 @@ static bool is_end(int error)
     return error == ENODEV || error == ECONNABORTED || error == ENOTCONN || error == ECONNRESET || error == EPIPE;
 }
 
-static ssize_t write_iov(int fd, const struct iovec *iov, int count)
-{
-    ssize_t n;
-    do
-        n = writev(fd, iov, count);
-    while (n < 0 && errno == EINTR);
-    return n;
-}
-
-ssize_t session_write_error(int fd, uint64_t unique, int error)
-{
-    struct fuse_out_header out = {.len = sizeof out, .error = error, .unique = unique};
-    return write_iov(fd, &(struct iovec){&out, sizeof out}, 1);
-}
-
 /* The kernel takes each reply once: ENOENT says that the server before had sent this one. */
 static ssize_t write_init(struct session *s, const struct iovec *iov, int count)
 {
@@ -88,13 +74,13 @@ static ssize_t write_init(struct session *s, const struct iovec *iov, int count)
     int error = init_record_reply(r, iov, count, s->config.lane->room);
     if (error) {
         log_error("%s mount: the kernel's FUSE protocol is not one that libfuse speaks", s->config.name);
-        write_iov(s->config.fd, iov, count);
+        reply_write(s->config.fd, iov, count);
         session_end(s, error);
         return 0;
     }
     if (atomic_load(&r->state) != INIT_ANSWERED) {
         struct iovec reply = {r->reply, atomic_load(&r->reply_length)};
-        if (write_iov(s->config.fd, &reply, 1) < 0 && errno != ENOENT) {
+        if (reply_write(s->config.fd, &reply, 1) < 0 && errno != ENOENT) {
             error = errno;
             if (!is_end(error))
                 log_error("answer INIT of the %s mount: %s", s->config.name, strerror(error));
@@ -118,7 +104,7 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *user)
     if (in_init)
         return write_init(s, iov, count);
     uint64_t unique = out->unique;
-    ssize_t n = write_iov(fd, iov, count);
+    ssize_t n = reply_write(fd, iov, count);
     int error = n < 0 ? errno : 0;
     if (unique == 0) /* a notification: nobody waits for it */
         goto out;
@@ -126,7 +112,7 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *user)
         /* The kernel refused the reply as it is; whoever waits for it must not wait for ever. */
         log_limited(LOG_LEVEL_ERROR, 5, "%s mount: reply of %u bytes refused: %s", s->config.name, out->len,
                     strerror(error));
-        session_write_error(fd, unique, -EIO);
+        reply_error(fd, unique, -EIO);
     }
     if (!slots_answered(s->slots, unique) && s->watch)
         watch_late_reply(s->watch);
@@ -184,7 +170,7 @@ static void refuse_poison(struct session *s, const struct fuse_in_header *in)
 {
     log_error("%s mount: request %u on inode %llu was in hand when %d servers in a row died: answered with EIO",
               s->config.name, in->opcode, (unsigned long long)in->nodeid, POISON_DEATHS);
-    session_write_error(s->config.fd, in->unique, -EIO);
+    reply_error(s->config.fd, in->unique, -EIO);
     slots_answered(s->slots, in->unique);
 }
 
@@ -439,6 +425,11 @@ void session_destroy(struct session *s)
 struct session_request session_request(void)
 {
     return current;
+}
+
+void session_drop_pages(struct session *session, uint64_t ino, uint64_t offset, uint64_t length)
+{
+    fuse_lowlevel_notify_inval_inode(session->fuse, ino, (off_t)offset, (off_t)length);
 }
 
 void session_resume(const struct session_request *request)

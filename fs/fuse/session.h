@@ -47,8 +47,8 @@ struct session_request {
 struct session_request session_request(void);
 /* To be called by the thread that goes on: what dies with it now is counted as for handlers. */
 void session_resume(const struct session_request *request);
-
-/* Reply to a request with an error, past libfuse. */
-ssize_t session_write_error(int fd, uint64_t unique, int error);
+/* The kernel drops the pages of a file that are in this range. It waits for READs of them, so only a thread that owes
+ * no reply may call it. */
+void session_drop_pages(struct session *session, uint64_t ino, uint64_t offset, uint64_t length);
 
 #endif

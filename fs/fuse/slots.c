@@ -122,38 +122,20 @@ static bool reader_lingers(const struct slot *slot)
 
 static void slot_recover(struct slots *s, int i)
 {
-    struct slot *slot = lane_slot(s->lane, i);
-    unsigned deaths = slots_deaths(s, i);
-    switch (state_of(slot)) {
-    case SLOT_READING:
-        if (has_request(s->lane, i)) {
-            deaths = 0;
-            break;
-        }
-        if (reader_lingers(slot)) {
-            stack_push(&s->late, i);
-            return;
-        }
-        goto free;
-    case SLOT_RUNNING:
-        deaths++;
-        break;
-    case SLOT_PARKED:
-        deaths = 0;
-        break;
-    case SLOT_WAITING:
-        break;
-    default:
-        goto free;
+    const struct slot *slot = lane_slot(s->lane, i);
+    enum slot_state state = state_of(slot);
+    unsigned deaths = state == SLOT_WAITING ? slots_deaths(s, i) : state == SLOT_RUNNING ? slots_deaths(s, i) + 1 : 0;
+    bool open = state == SLOT_READING && reader_lingers(slot); /* before the header is looked at: see slots_late */
+    bool request = has_request(s->lane, i);
+    if (open && !request) {
+        stack_push(&s->late, i);
+    } else if (request && state > SLOT_FREE && state <= SLOT_WAITING) {
+        set_state(s, i, SLOT_WAITING, deaths);
+        stack_push(deaths ? &s->suspect : &s->fresh, i);
+    } else {
+        set_state(s, i, SLOT_FREE, 0);
+        stack_push(&s->free, i);
     }
-    if (!has_request(s->lane, i))
-        goto free;
-    set_state(s, i, SLOT_WAITING, deaths);
-    stack_push(deaths ? &s->suspect : &s->fresh, i);
-    return;
-free:
-    set_state(s, i, SLOT_FREE, 0);
-    stack_push(&s->free, i);
 }
 
 int slots_create(struct lane *lane, struct slots **slots)
@@ -345,7 +327,6 @@ static void give_rest_back(struct slots *s, int i)
     const struct lane *lane = s->lane;
     char *request = (char *)lane_request(lane, i);
     size_t used = (lane_request(lane, i)->len + PAGE - 1) & ~(size_t)(PAGE - 1);
-
     if (lane->room <= DATA_ROOM || used >= lane->room / PAGE * PAGE ||
         atomic_load_explicit(&s->filled, memory_order_relaxed) <= FILLED_MOST)
         return;
@@ -408,7 +389,6 @@ bool slots_answered(struct slots *s, uint64_t unique)
 static int find_entry(const struct slots *s, uint64_t unique)
 {
     int i = s->bucket[bucket_of(unique)];
-
     while (i != SLOT_NONE && s->entry[i].unique != unique)
         i = s->entry[i].next;
     return i;

@@ -8,7 +8,7 @@
 #include "fs/base/log.h"
 #include "fs/base/process.h"
 #include "fs/base/thread.h"
-#include "fs/fuse/session.h"
+#include "fs/fuse/reply.h"
 #include "fs/wire/handover.h"
 
 #include <inttypes.h>
@@ -61,7 +61,7 @@ static void let_go(struct watch *w, uint64_t unique)
         return;
     if (atomic_load(&w->let_go) >= MOST_LET_GO)
         return;
-    session_write_error(w->config.fd, unique, -EINTR);
+    reply_error(w->config.fd, unique, -EINTR);
     if (slots_answered(w->config.slots, unique))
         atomic_fetch_add(&w->let_go, 1);
 }
@@ -190,7 +190,7 @@ void watch_interrupt(struct watch *w, const struct fuse_in_header *in)
         look_soon(w);
     } else {
         clock_sleep(EARLY_MS * MILLISECOND);
-        session_write_error(w->config.fd, in->unique, -EAGAIN);
+        reply_error(w->config.fd, in->unique, -EAGAIN);
     }
 }
 

@@ -64,7 +64,6 @@ static _Noreturn void guard_error(j_common_ptr codec)
 {
     struct codec_guard *guard = (struct codec_guard *)(void *)codec->err;
     char text[JMSG_LENGTH_MAX];
-
     guard->manager.format_message(codec, text);
     codec_give_up(guard, verdict_of(guard->manager.msg_code), text);
 }
@@ -73,7 +72,6 @@ static _Noreturn void guard_error(j_common_ptr codec)
 static void guard_message(j_common_ptr codec, int level)
 {
     struct codec_guard *guard = (struct codec_guard *)(void *)codec->err;
-
     if (level >= 0)
         return;
     switch (guard->manager.msg_code) {
@@ -98,7 +96,6 @@ static void guard_silence(j_common_ptr codec)
 static void guard_progress(j_common_ptr codec)
 {
     struct codec_guard *guard = (struct codec_guard *)(void *)codec->err;
-
     if (codec->is_decompressor && (unsigned)((j_decompress_ptr)(void *)codec)->input_scan_number > guard->scans)
         codec_give_up(guard, IMAGE_LIMIT, "more scans than the limit");
 }

@@ -23,7 +23,6 @@
 static int become_nobody(void)
 {
     enum { NOBODY = 65534 };
-
     if (geteuid() != 0)
         return 0;
     if (setresgid(NOBODY, NOBODY, NOBODY) < 0)
@@ -42,7 +41,6 @@ static int drop_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
 }
@@ -50,7 +48,6 @@ static int drop_capabilities(void)
 static int drop_the_rest(void)
 {
     const struct rlimit none = {0};
-
     return setrlimit(RLIMIT_CORE, &none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
                    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0
                ? -errno
@@ -96,7 +93,6 @@ static unsigned write_filter(struct sock_filter *to)
     const unsigned protection =
         offsetof(struct seccomp_data, args[2]) + 4 * (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__);
     struct sock_filter *at = to;
-
     *at++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
     *at++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FILTER_ARCH, 1, 0);
     *at++ = kill;
@@ -122,7 +118,6 @@ static int filter_calls(void)
 {
     struct sock_filter filter[5 + 2 * FREE + 5 * MEMORY];
     const struct sock_fprog program = {(unsigned short)write_filter(filter), filter};
-
     if (FILTER_ARCH == 0)
         return -ENOSYS;
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &program) < 0 &&
@@ -142,7 +137,6 @@ static void warm_library(void)
     const struct image_encoding encoding = {.quality = 90};
     const struct image_shrinking smaller = {.side = SIDE / 4, .quality = 90};
     CLEANUP_STR struct str file = STR_INIT, small = STR_INIT;
-
     if (image_encode(&pixels, &encoding, &file, NULL) == IMAGE_FINE)
         image_shrink(file.data, file.length, &smaller, &small, NULL);
 }

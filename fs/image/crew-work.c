@@ -35,7 +35,6 @@ static void wait_for_ever(void)
     pause();
 #else
     const uint32_t word = 0;
-
     syscall(SYS_futex, &word, FUTEX_WAIT, word, NULL, NULL, 0);
 #endif
 }
@@ -43,7 +42,6 @@ static void wait_for_ever(void)
 static void cause_hang(void)
 {
     static const char line[] = "it hangs, as it is told to\n";
-
     bool said = write(STDERR_FILENO, line, sizeof line - 1) > 0;
     while (said)
         wait_for_ever();
@@ -72,7 +70,6 @@ static void cause_kill(void)
 static void cause_code(void)
 {
     enum { SIZE = 4096 };
-
     munmap(mmap(NULL, SIZE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), SIZE);
 }
 
@@ -85,7 +82,6 @@ static const struct crew_fault {
 static void fault_at(uint64_t length)
 {
     const char *fault = getenv("DEALFS_IMAGE_FAULT"), *of = fault ? strchr(fault, '=') : NULL;
-
     if (!of || strtoull(of + 1, NULL, 10) != length)
         return;
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
@@ -133,7 +129,6 @@ static int member_send(const void *bytes, size_t n)
 static int receive_question(struct crew_question *question, int *fd)
 {
     ssize_t n = parcel_receive(STDIN_FILENO, question, sizeof *question, fd, 1, NULL);
-
     if (n <= 0)
         return n < 0 ? (int)n : -EPIPE;
     return n < (ssize_t)sizeof *question ? -EPROTO : 0;
@@ -159,7 +154,6 @@ static enum image_verdict decode(struct crew_member *m, const struct crew_questi
     struct image_pixels decoded = wanted->decoded, shown = wanted->shown;
     bool same = decoded.width == shown.width && decoded.height == shown.height;
     CLEANUP_FREE uint8_t *between = same ? NULL : malloc(image_pixels_size(&decoded));
-
     if (!map_slot(m, question->decoding.mapped, fd) || (!same && !between))
         return IMAGE_NO_MEMORY;
     shown.data = (uint8_t *)m->slot;
@@ -199,7 +193,6 @@ static int work_once(struct crew_member *m)
     struct crew_question question;
     struct crew_answer answer = {.verdict = IMAGE_NO_MEMORY};
     CLEANUP_CLOSE int fd = -1;
-
     str_clear(&m->file);
     str_clear(&m->out);
     int error = receive_question(&question, &fd);
@@ -230,7 +223,6 @@ static void watch_parent(void)
     static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
     const struct sigaction action = {.sa_handler = end_with_parent, .sa_flags = SA_RESTART};
     const struct itimerval second = {{1, 0}, {1, 0}};
-
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         signal(ends[i], SIG_IGN);
     parent = getppid();
@@ -242,7 +234,6 @@ static void watch_parent(void)
 static int limit_itself(const char **what)
 {
     struct rlimit most = {MEMORY_MOST, MEMORY_MOST}, now;
-
     *what = "limit memory";
     if (getrlimit(RLIMIT_AS, &now) < 0 || (now.rlim_max > MEMORY_MOST && setrlimit(RLIMIT_AS, &most) < 0))
         return -errno;
@@ -257,7 +248,6 @@ int crew_work(void)
 {
     struct crew_member m = {0};
     int error = 0;
-
     watch_parent();
     m.error = limit_itself(&m.failed);
     while (!error)

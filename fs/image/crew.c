@@ -47,7 +47,6 @@ struct crew {
 int crew_create(const char *program, struct crew **crew)
 {
     struct crew *c = calloc(1, sizeof *c);
-
     if (c)
         c->program = strdup(program);
     if (!c || !c->program) {
@@ -75,7 +74,6 @@ static int worker_spawn(struct crew *c, int theirs, pid_t *pid)
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
-
     sigemptyset(&none);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
@@ -95,7 +93,6 @@ static struct crew_worker *worker_start(struct crew *c)
     const struct timeval patience = {.tv_usec = LOOK_EVERY_MS * 1000};
     struct crew_worker *w = calloc(1, sizeof *w);
     int ends[2];
-
     if (!w || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
         free(w);
         return NULL;
@@ -126,7 +123,6 @@ static void worker_end(struct crew_worker *w)
 void crew_stop(struct crew *c)
 {
     struct crew_worker *w;
-
     pthread_mutex_lock(&c->lock);
     c->stopped = true;
     LIST_FOREACH(w, &c->busy, link)
@@ -211,7 +207,6 @@ static int call_look(const struct crew_call *call)
 static int call_send(const struct crew_call *call, const char *bytes, size_t n)
 {
     int error = 0;
-
     while (n > 0 && !error) {
         ssize_t sent = send(call->worker->fd, bytes, n, MSG_NOSIGNAL);
         int failed = sent < 0 && errno != EAGAIN && errno != EINTR ? -errno : 0;
@@ -225,7 +220,6 @@ static int call_send(const struct crew_call *call, const char *bytes, size_t n)
 static int call_receive(const struct crew_call *call, void *bytes, size_t n)
 {
     int error = 0;
-
     for (char *at = bytes; n > 0 && !error;) {
         ssize_t more = recv(call->worker->fd, at, n, 0);
         int failed = more == 0 ? -EPIPE : more < 0 && errno != EAGAIN && errno != EINTR ? -errno : 0;
@@ -246,7 +240,6 @@ static int call_ask(const struct crew_call *call, const struct crew_question *qu
 static bool answer_is_sound(const struct crew_question *question, const struct crew_answer *answer)
 {
     const struct image_info *info = &answer->info;
-
     if ((unsigned)answer->verdict >= IMAGE_VERDICTS || answer->length > ANSWER_MOST)
         return false;
     if (answer->verdict != IMAGE_FINE)
@@ -275,7 +268,6 @@ static int call_answer(const struct crew_call *call, const struct crew_question 
                        struct str *out)
 {
     int error = call_receive(call, answer, sizeof *answer);
-
     make_printable(&answer->reason);
     if (!error && !answer_is_sound(question, answer))
         error = -EPROTO;
@@ -291,7 +283,6 @@ static int call_answer(const struct crew_call *call, const struct crew_question 
 static bool says_more(const struct crew_worker *w)
 {
     char byte;
-
     return recv(w->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
@@ -314,7 +305,6 @@ static int slot_fill(struct crew_worker *w, struct crew_order *order)
 {
     const struct crew_decoding *wanted = &order->question.decoding.wanted;
     size_t n = order->question.length, size = crew_decoding_slot(wanted, n);
-
     int error = !w->slot ? frame_create(size, &w->slot) : w->slot->size < size ? frame_resize(w->slot, size) : 0;
     if (error)
         return error;
@@ -334,7 +324,6 @@ static void slot_empty(struct crew_worker *w, const struct crew_order *order)
 static int call_order(const struct crew_call *call, struct crew_worker *w, const struct crew_order *order)
 {
     bool known = !order->pixels || w->told == w->slot->mapped;
-
     int error = call_ask(call, &order->question, known ? -1 : w->slot->fd);
     if (!error && order->pixels)
         w->told = w->slot->mapped;
@@ -356,7 +345,6 @@ static enum image_verdict crew_ask(struct crew *c, struct crew_order *order, str
 {
     int error = -EPIPE;
     bool asked = false, started = true;
-
     for (int i = 0; i < TRIES && error == -EPIPE && !asked; i++) {
         struct crew_worker *w = worker_take(c);
         const struct crew_call call = {.worker = w, .care = &order->care, .until = clock_now() + c->patience};
@@ -386,7 +374,6 @@ enum image_verdict crew_shrink(struct crew *c, const void *bytes, size_t n, cons
                                .bytes = bytes,
                                .care = c->care,
                                .out = out};
-
     return crew_ask(c, &order, reason);
 }
 
@@ -395,7 +382,6 @@ enum image_verdict crew_probe(struct crew *c, const void *bytes, size_t n, struc
 {
     struct crew_order order = {.question = {.task = CREW_PROBE, .length = n}, .bytes = bytes, .care = care};
     enum image_verdict verdict = crew_ask(c, &order, reason);
-
     *info = order.answer.info;
     return verdict;
 }
@@ -405,7 +391,6 @@ enum image_verdict crew_decode(struct crew *c, const void *bytes, size_t n, cons
 {
     struct crew_order order = {
         .question = {.task = CREW_DECODE, .length = n}, .bytes = bytes, .care = care, .pixels = pixels};
-
     order.question.decoding.wanted = *wanted;
     return crew_ask(c, &order, reason);
 }

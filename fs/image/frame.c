@@ -9,7 +9,6 @@
 static size_t whole_pages(size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
     return size > page ? (size + page - 1) / page * page : page;
 }
 
@@ -52,7 +51,6 @@ int frame_resize(struct image_frame *f, size_t size)
 int frame_create(size_t size, struct image_frame **frame)
 {
     struct image_frame *f = calloc(1, sizeof *f);
-
     if (!f)
         return -ENOMEM;
     f->fd = memfd_create("dealfs-picture", MFD_CLOEXEC | MFD_ALLOW_SEALING);

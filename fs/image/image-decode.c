@@ -47,7 +47,6 @@ struct image_pixels image_decoded(const struct image_info *info, const struct im
     struct image_pixels p = {.width = scaled(info->width, scale),
                              .height = scaled(info->height, scale),
                              .channels = wish->channels == 1 && info->components == 1 ? 1 : 3};
-
     if (is_transposed(info, wish)) {
         uint32_t width = p.width;
         p.width = p.height;
@@ -71,7 +70,6 @@ static struct decode_turn turn_of(unsigned orientation, ptrdiff_t w, ptrdiff_t h
         {last, -w, -1},        /* 7: transposed the other way */
         {last - w + 1, -w, 1}, /* 8: to be turned to the left */
     };
-
     return turns[orientation - 1];
 }
 
@@ -80,7 +78,6 @@ static void place_row(const struct decode_turn *turn, ptrdiff_t y, const uint8_t
 {
     ptrdiff_t step = turn->step_x * to->channels;
     uint8_t *at = to->data + (turn->origin + turn->step_y * y) * to->channels;
-
     for (uint32_t x = 0; x < count; x++, row += to->channels, at += step)
         for (unsigned i = 0; i < to->channels; i++)
             at[i] = row[i];
@@ -90,7 +87,6 @@ static void read_rows(struct image_decoding *d)
 {
     struct jpeg_decompress_struct *codec = &d->reader.codec;
     size_t row = (size_t)codec->output_width * d->pixels->channels;
-
     while (codec->output_scanline < codec->output_height) {
         JSAMPROW at = d->pixels->data + row * codec->output_scanline;
         jpeg_read_scanlines(codec, &at, 1);
@@ -101,7 +97,6 @@ static void read_and_turn(struct image_decoding *d, unsigned orientation)
 {
     struct jpeg_decompress_struct *codec = &d->reader.codec;
     struct decode_turn turn = turn_of(orientation, d->pixels->width, d->pixels->height);
-
     d->row = malloc((size_t)codec->output_width * d->pixels->channels);
     if (!d->row)
         codec_give_up(&d->reader.guard, IMAGE_NO_MEMORY, "not enough memory");
@@ -118,7 +113,6 @@ static void decode_body(void *user)
     struct image_decoding *d = user;
     struct jpeg_decompress_struct *codec = &d->reader.codec;
     struct image_info info = {0};
-
     codec_reader_open(&d->reader, 0, &info);
     struct image_pixels expected = image_decoded(&info, d->wish);
     codec->scale_num = scale_of(&info, d->wish);
@@ -142,7 +136,6 @@ enum image_verdict image_decode(const void *bytes, size_t n, const struct image_
                                 struct image_reason *reason)
 {
     struct image_decoding d = {.wish = wish, .pixels = pixels};
-
     codec_reader_init(&d.reader, bytes, n, &wish->limits);
     d.reader.guard.lenient = wish->lenient;
     enum image_verdict verdict = codec_guarded(&d.reader.guard, decode_body, &d);

@@ -31,7 +31,6 @@ static void output_room(j_compress_ptr codec)
 {
     struct image_output *o = output_of(codec);
     char *room = str_reserve(o->out, ROOM);
-
     if (!room)
         ERREXIT1(codec, JERR_OUT_OF_MEMORY, 0);
     o->manager.next_output_byte = (JOCTET *)room;
@@ -41,7 +40,6 @@ static void output_room(j_compress_ptr codec)
 static void output_take(j_compress_ptr codec, size_t n)
 {
     struct image_output *o = output_of(codec);
-
     o->out->length += n;
     if (o->out->length > o->most)
         codec_give_up((struct codec_guard *)(void *)codec->err, IMAGE_LIMIT, "the file grows beyond the limit");
@@ -63,7 +61,6 @@ static void output_end(j_compress_ptr codec)
 static void write_orientation(j_compress_ptr codec, unsigned orientation)
 {
     uint8_t exif[32] = "Exif\0\0MM\0*\0\0\0\x8\0\x1\x1\x12\0\x3\0\0\0\x1";
-
     exif[25] = (uint8_t)orientation;
     jpeg_write_marker(codec, JPEG_APP0 + 1, exif, sizeof exif);
 }
@@ -71,7 +68,6 @@ static void write_orientation(j_compress_ptr codec, unsigned orientation)
 static void read_profile(void *user)
 {
     struct image_info info;
-
     codec_reader_open(user, 0xffff, &info);
 }
 
@@ -88,7 +84,6 @@ static void write_profile(struct image_writing *w)
 static void write_start(struct image_writing *w)
 {
     struct jpeg_compress_struct *codec = &w->codec;
-
     codec->dest = &w->output.manager;
     codec->image_width = w->pixels->width;
     codec->image_height = w->pixels->height;
@@ -109,7 +104,6 @@ static void encode_body(void *user)
     struct image_writing *w = user;
     struct jpeg_compress_struct *codec = &w->codec;
     size_t row = (size_t)w->pixels->width * w->pixels->channels;
-
     jpeg_create_compress(codec);
     write_start(w);
     while (codec->next_scanline < codec->image_height) {
@@ -132,7 +126,6 @@ enum image_verdict image_encode(const struct image_pixels *pixels, const struct 
         .pixels = pixels,
         .encoding = encoding,
     };
-
     codec_guard_init(&w.guard);
     w.codec.err = &w.guard.manager;
     codec_reader_init(&w.original, encoding->original, encoding->original_length, NULL);

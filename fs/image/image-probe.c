@@ -14,7 +14,6 @@ bool image_is_jpeg(const void *bytes, size_t n)
 static uint32_t exif_number(const uint8_t *tiff, size_t length, size_t at, unsigned size)
 {
     uint32_t value = 0;
-
     if (at > length || length - at < size)
         return 0;
     for (unsigned i = 0; i < size; i++)
@@ -26,7 +25,6 @@ static unsigned exif_orientation(const uint8_t *tiff, size_t length)
 {
     size_t table = exif_number(tiff, length, 4, 4);
     unsigned entries = exif_number(tiff, length, table, 2);
-
     for (unsigned i = 0; i < entries; i++) {
         size_t at = table + 2 + (size_t)i * EXIF_ENTRY;
         if (exif_number(tiff, length, at, 2) == EXIF_TAG_ORIENTATION &&
@@ -51,7 +49,6 @@ bool codec_is_profile(const struct jpeg_marker_struct *marker)
 static void read_markers(const struct jpeg_marker_struct *marker, struct image_info *info)
 {
     enum { TIFF = 6 }; /* behind "Exif" and two zeros */
-
     info->orientation = 1;
     for (; marker; marker = marker->next) {
         if (codec_is_profile(marker))
@@ -65,7 +62,6 @@ void codec_reader_open(struct codec_reader *reader, unsigned profile, struct ima
 {
     struct jpeg_decompress_struct *codec = &reader->codec;
     struct codec_guard *guard = &reader->guard;
-
     if (!image_is_jpeg(reader->bytes, reader->length))
         codec_give_up(guard, IMAGE_NOT_JPEG, "does not begin as a JPEG file");
     jpeg_create_decompress(codec);
@@ -100,7 +96,6 @@ struct probing {
 static void probe_body(void *user)
 {
     struct probing *p = user;
-
     codec_reader_open(&p->reader, sizeof "ICC_PROFILE", p->info);
 }
 
@@ -108,7 +103,6 @@ enum image_verdict image_probe(const void *bytes, size_t n, const struct image_l
                                struct image_reason *reason)
 {
     struct probing p = {.info = info};
-
     *info = (struct image_info){0};
     codec_reader_init(&p.reader, bytes, n, limits);
     enum image_verdict verdict = codec_guarded(&p.reader.guard, probe_body, &p);

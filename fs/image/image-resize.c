@@ -48,7 +48,6 @@ static int64_t sin_pi(int64_t x)
     bool negative = x / one % 2 == 1;
     int64_t part = x % one;
     int64_t z = times(pi, part <= one / 2 ? part : one - part), square = times(z, z), sum = one;
-
     for (int i = 12; i > 0; i -= 2)
         sum = one - times(square, sum) / (i * (i + 1));
     return negative ? -times(z, sum) : times(z, sum);
@@ -58,7 +57,6 @@ static int64_t sin_pi(int64_t x)
 static int64_t lanczos(int64_t x)
 {
     int64_t square = times(times(pi, x), times(pi, x));
-
     if (x < one / 64)
         return one - square * 5 / 27;
     return LOBES * (sin_pi(x) * sin_pi(x / LOBES) / square);
@@ -78,7 +76,6 @@ static int64_t lanczos_between(int64_t x)
 {
     const int64_t step = one / STEPS;
     const int32_t *at = lanczos_table + x / step;
-
     return at[0] + (at[1] - at[0]) * (x % step) / step;
 }
 
@@ -89,7 +86,6 @@ static void filter_fill(struct resize_filter *f, int64_t *value, uint32_t in, ui
     int64_t centre = (2 * (int64_t)i + 1) * in, reach = 2 * LOBES * (int64_t)in, sum = 0, rest = 0;
     int64_t first = centre < reach ? 0 : (centre - reach) / (2 * (int64_t)out);
     int16_t *weight = f->weight + (size_t)i * f->taps;
-
     if (first + f->taps > in)
         first = in - f->taps;
     f->first[i] = (uint32_t)first;
@@ -116,7 +112,6 @@ static void filter_fini(struct resize_filter *f)
 static bool filter_init(struct resize_filter *f, uint32_t in, uint32_t out)
 {
     uint64_t reach = (2 * LOBES * (uint64_t)in + out - 1) / out + 1;
-
     f->taps = (uint32_t)(reach < in ? reach : in);
     CLEANUP_FREE int64_t *value = malloc(f->taps * sizeof *value);
     f->first = malloc(out * sizeof *f->first);
@@ -141,7 +136,6 @@ static inline __attribute__((always_inline)) void sum_lanes(const int16_t *in, s
                                                             uint32_t taps, int16_t *restrict out, size_t n)
 {
     int16_t sum[LANES];
-
     for (size_t i = 0; i < n; i++)
         sum[i] = (int16_t)((1 << (SUM_BITS - 1)) + taps / 2);
     for (uint32_t t = 0; t < taps; t++, in += stride) {
@@ -158,7 +152,6 @@ static inline __attribute__((always_inline)) void sum_lanes(const int16_t *in, s
 static void sum_many(const int16_t *in, size_t stride, const int16_t *weight, uint32_t taps, int16_t *out, size_t n)
 {
     const int bits = WEIGHT_BITS + PIXEL_BITS;
-
     for (size_t i = 0; i < n; i++) {
         int32_t sum = 1 << (bits - 1);
         for (uint32_t t = 0; t < taps; t++)
@@ -178,7 +171,6 @@ static void sum_rows(const int16_t *in, size_t stride, const struct resize_filte
                      size_t n)
 {
     const int16_t *weight = f->weight + (size_t)i * f->taps;
-
     if (f->taps > TAPS_MANY)
         sum_many(in, stride, weight, f->taps, out, n);
     else if (n < LANES)
@@ -207,7 +199,6 @@ static inline __attribute__((always_inline)) void widen_lanes(const uint8_t *in,
 static void widen(const uint8_t *in, int16_t *out, size_t n)
 {
     size_t at = 0;
-
     for (; at + LANES <= n; at += LANES)
         widen_lanes(in + at, out + at, LANES);
     widen_lanes(in + at, out + at, n - at);
@@ -233,7 +224,6 @@ static void resize_band(struct resizing *r, uint32_t y)
     size_t length = (size_t)r->from->width * channels, block = (size_t)BAND * channels;
     size_t stride = (size_t)r->to->width * channels;
     uint32_t first = r->high.first[y], rows = band_rows(r, y);
-
     widen(r->from->data + first * length, r->source, source_rows(r, y) * length);
     for (uint32_t i = 0; i < rows; i++) {
         sum_rows(r->source + (r->high.first[y + i] - first) * length, length, &r->high, y + i, r->row, length);
@@ -248,7 +238,6 @@ static void resize_band(struct resizing *r, uint32_t y)
 static bool resizing_init(struct resizing *r)
 {
     size_t length = (size_t)r->from->width * r->from->channels, rows = 0;
-
     if (!filter_init(&r->wide, r->from->width, r->to->width) || !filter_init(&r->high, r->from->height, r->to->height))
         return false;
     for (uint32_t y = 0; y < r->to->height; y += BAND)
@@ -275,7 +264,6 @@ bool image_resize(const struct image_pixels *from, const struct image_pixels *to
     struct resizing r = {.from = from, .to = to};
     bool good = to->width > 0 && to->height > 0 && to->width <= from->width && to->height <= from->height &&
                 from->width <= IMAGE_SIDE_MOST && from->height <= IMAGE_SIDE_MOST && from->channels == to->channels;
-
     good = good && resizing_init(&r);
     for (uint32_t y = 0; good && y < to->height; y += BAND)
         resize_band(&r, y);
@@ -286,7 +274,6 @@ bool image_resize(const struct image_pixels *from, const struct image_pixels *to
 bool image_fit(uint32_t side, uint32_t *width, uint32_t *height)
 {
     uint32_t *shorter = *width < *height ? width : height, *longer = *width < *height ? height : width;
-
     if (side == 0 || *shorter <= side)
         return false;
     *longer = (uint32_t)((uint64_t)*longer * side / *shorter);

@@ -18,7 +18,6 @@ enum image_verdict image_shrink(const void *bytes, size_t n, const struct image_
 {
     const struct image_wish wish = {.limits = wanted->limits, .side = 2 * wanted->side, .channels = 1};
     struct image_info info;
-
     enum image_verdict verdict = image_probe(bytes, n, &wanted->limits, &info, reason);
     if (verdict != IMAGE_FINE)
         return verdict;

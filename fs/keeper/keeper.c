@@ -114,14 +114,6 @@ static void keeper_leave(struct keeper *k, const char *why)
 
 /* --- the mount comes up --- */
 
-static void put_up(struct keeper *k)
-{
-    k->coming = COMING_PUT_UP;
-    k->put_up_at = clock_now();
-    k->putting_up = putup_start(&k->config);
-    log_debug("keeper", "a server answers: child %d puts the mounts in their places", (int)k->putting_up);
-}
-
 /* Nobody has heard of a mount whose command is gone by now: it would be left for ever. */
 static void put_up_ended(struct keeper *k, int status)
 {
@@ -139,10 +131,14 @@ static void put_up_ended(struct keeper *k, int status)
 
 static void come_up(struct keeper *k)
 {
-    if (k->coming == COMING_WAITS && has_flag(k, HANDOVER_READY) && !k->leaving)
-        put_up(k);
-    else if (k->coming == COMING_PUT_UP && clock_now() - k->put_up_at > PUTUP_S * SECOND)
+    if (k->coming == COMING_WAITS && has_flag(k, HANDOVER_READY) && !k->leaving) {
+        k->coming = COMING_PUT_UP;
+        k->put_up_at = clock_now();
+        k->putting_up = putup_start(&k->config);
+        log_debug("keeper", "a server answers: child %d puts the mounts in their places", (int)k->putting_up);
+    } else if (k->coming == COMING_PUT_UP && clock_now() - k->put_up_at > PUTUP_S * SECOND) {
         kill(k->putting_up, SIGKILL);
+    }
     if (k->coming == COMING_PUT_UP && k->putting_up < 0)
         put_up_ended(k, -1);
 }
@@ -330,25 +326,20 @@ static unsigned count_failure(struct keeper *k, const char *death)
 
 /* --- the end --- */
 
-static int give_up(struct keeper *k, const char *why)
+static void keeper_end(struct keeper *k, enum takedown how, const char *why)
 {
-    log_error("%s: giving up, the mount is taken away", why);
     feeding_stop(&k->feeding);
     tell_command(why);
-    takedown_await(takedown_start(&k->config, TAKEDOWN_ABORT));
+    takedown_await(takedown_start(&k->config, how));
     takedown_files(&k->config);
-    return 1;
 }
 
 static int keeper_finish(struct keeper *k)
 {
     log_info("the mount has ended");
-    feeding_stop(&k->feeding);
     if (handover_has(FD_SSD))
         futimens(FD_SSD, NULL); /* `dealfs clean --older` asks when it was used last */
-    tell_command("the mount was taken away before it was ready");
-    takedown_await(takedown_start(&k->config, TAKEDOWN_ENDED));
-    takedown_files(&k->config);
+    keeper_end(k, TAKEDOWN_ENDED, "the mount was taken away before it was ready");
     return 0;
 }
 
@@ -391,8 +382,11 @@ static int keeper_run(struct keeper *k)
         if (has_flag(k, HANDOVER_ENDED))
             return keeper_finish(k);
         pause = server_died(k, &why);
-        if (pause < 0)
-            return give_up(k, why);
+        if (pause < 0) {
+            log_error("%s: giving up, the mount is taken away", why);
+            keeper_end(k, TAKEDOWN_ABORT, why);
+            return 1;
+        }
         servers_bury(&k->servers);
     }
 }

@@ -62,7 +62,6 @@ static int make_mount(struct mounter *m, const char *path, const char *subtype, 
                       struct str *why)
 {
     struct attach_options options = m->options;
-
     options.source = m->source;
     options.subtype = subtype;
     options.read_only = data;
@@ -73,7 +72,6 @@ static int make_mount(struct mounter *m, const char *path, const char *subtype, 
 static unsigned mounted_on(const char *path)
 {
     struct attach_mount_info info;
-
     if (attach_find(path, &info))
         return 0;
     free(info.source);
@@ -83,7 +81,6 @@ static unsigned mounted_on(const char *path)
 static int mounter_make(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
 {
     struct attach_mount data, control;
-
     (void)given;
     if (m->made || !request->source[0])
         return -EALREADY;
@@ -124,7 +121,6 @@ static int mounter_tmpfs(struct mounter *m, const struct mounter_request *reques
 static int mounter_config(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
 {
     struct mount_config c;
-
     (void)request;
     if (handover_has(FD_CONFIG) || !m->made || given < 0)
         return -EALREADY;
@@ -163,7 +159,6 @@ static int mounter_put(struct mounter *m, const struct mounter_request *request,
 static int mounter_take(struct mounter *m, const struct mounter_request *request, int given, struct str *why)
 {
     struct pair pair = m->pair;
-
     (void)given, (void)why;
     m->spent = true;
     if (!m->put)
@@ -186,7 +181,6 @@ static int protect(pid_t process, uid_t uid)
 {
     char path[64], text[16];
     struct stat st;
-
     snprintf(path, sizeof path, "/proc/%d", (int)process);
     int n = snprintf(text, sizeof text, "%d", PROTECTED_OOM);
     CLEANUP_CLOSE int dir = process > 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, fd = -1;
@@ -200,7 +194,6 @@ static int protect(pid_t process, uid_t uid)
 static int protect_asker(struct mounter *m, pid_t from)
 {
     struct process asker;
-
     if (m->protections == PROTECTED_MOST)
         return -EDQUOT;
     m->protections++;
@@ -223,7 +216,6 @@ static void answer(struct mounter *m, const struct mounter_request *request, int
     CLEANUP_STR struct str why = STR_INIT;
     struct mounter_reply reply = {.error = -EINVAL};
     static bool told; /* mount(8) has a note */
-
     if (request->verb == MOUNTER_PROTECT)
         reply.error = protect_asker(m, from);
     else if (request->verb < MOUNTER_VERBS)
@@ -274,7 +266,6 @@ static void serve(struct mounter *m)
         struct mounter_request request;
         int fds[MOUNTER_FDS];
         pid_t from = 0;
-
         ssize_t n = mounter_receive(ASKED_FD, &request, sizeof request, fds, &from);
         if (n == sizeof request && fds[0] >= 0 && memchr(request.source, 0, sizeof request.source))
             answer(m, &request, fds[0], fds[1], from);
@@ -298,7 +289,6 @@ static void take_dead(struct mounter *m)
 static bool parse_arguments(int argc, char **argv, struct mounter *m)
 {
     uint64_t uid, gid, readahead;
-
     if (argc < ARGUMENTS || argv[1][0] != '/' || argv[2][0] != '/' || number_parse(argv[3], 1, UINT32_MAX - 1, &uid) ||
         number_parse(argv[4], 0, UINT32_MAX - 1, &gid) || number_parse(argv[5], 0, UINT64_MAX, &m->tmpfs_most) ||
         number_parse(argv[6], READAHEAD_LEAST, READAHEAD_MOST, &readahead))
@@ -327,7 +317,6 @@ int main(int argc, char **argv)
 {
     static struct mounter m = {.data = -1, .control = -1, .gives = {-1, -1}};
     const int on = 1;
-
     if (!parse_arguments(argc, argv, &m) || geteuid() != 0 ||
         setsockopt(ASKED_FD, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0) {
         fprintf(stderr,

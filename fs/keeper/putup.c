@@ -16,7 +16,6 @@ static int put_both(const struct mount_config *config, struct str *why)
 {
     const struct pair pair = pair_of(config);
     bool held = handover_has(FD_DATA_MOUNT); /* else fusermount3 has put them up */
-
     if (handover_has(FD_MOUNTER))
         return mounter_do(FD_MOUNTER, MOUNTER_PUT, 0, why);
     return pair_put(&pair, held ? FD_DATA_MOUNT : -1, held ? FD_CONTROL_MOUNT : -1, why);

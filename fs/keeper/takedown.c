@@ -65,9 +65,7 @@ static void unmount_both(struct mount_config config, enum takedown how, unsigned
 {
     CLEANUP_STR struct str ignored = STR_INIT;
     bool spare = how == TAKEDOWN_ENDED && is_anothers(&config);
-
     uint64_t left = (spare ? TAKE_SPARES : 0) | (data ? TAKE_DATA : 0) | (control ? TAKE_CONTROL : 0);
-
     if (handover_has(FD_MOUNTER) && mounter_do(FD_MOUNTER, MOUNTER_TAKE, left, &ignored) == 0)
         return;
     config.data_minor = data;

@@ -46,7 +46,6 @@ static uint32_t entry_node(uint64_t e)
 static void sift_down(uint64_t *heap, uint32_t n, uint32_t at)
 {
     uint64_t e = heap[at];
-
     for (uint32_t child; (child = 2 * at + 1) < n; at = child) {
         if (child + 1 < n && heap[child + 1] > heap[child])
             child++;
@@ -76,7 +75,6 @@ static void heap_take(uint64_t *heap, uint32_t *n, uint32_t size)
 static uint32_t add_transfer(struct balance *b, uint32_t from, uint32_t most)
 {
     uint32_t wanted = entry_size(b->deficit[0]), size = most < wanted ? most : wanted;
-
     b->transfer[b->transfers++] = (struct transfer){from, entry_node(b->deficit[0]), size};
     heap_take(b->deficit, &b->deficits, size);
     return size;

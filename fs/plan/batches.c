@@ -10,7 +10,6 @@ int batches_init(struct batches *b, const uint32_t *order, uint32_t count, uint3
     if (skip > count)
         return -ERANGE;
     uint32_t left = count - skip, odd = left % ranks;
-
     if (tail == TAIL_PAD && odd)
         left += ranks - odd;
     else if (tail == TAIL_DROP)
@@ -24,7 +23,6 @@ int batches_init(struct batches *b, const uint32_t *order, uint32_t count, uint3
 uint32_t batches_length(const struct batches *b, uint64_t step)
 {
     uint64_t left = b->total - step * b->size;
-
     return (uint32_t)(left < b->size ? left : b->size);
 }
 
@@ -32,7 +30,6 @@ const uint32_t *batches_at(const struct batches *b, uint64_t step, uint32_t *scr
 {
     uint64_t from = b->skip + step * b->size;
     uint32_t n = batches_length(b, step);
-
     if (from + n <= b->count)
         return b->order + from;
     uint32_t have = from < b->count ? (uint32_t)(b->count - from) : 0;

@@ -20,7 +20,6 @@ static uint32_t roomiest_owner(const struct deal *d, uint32_t sample)
 {
     const struct owners *o = d->owners;
     uint32_t best = o->nodes;
-
     for (uint32_t g = 0; g < o->groups; g++) {
         uint32_t v = o->of[g][sample];
         if (v < o->nodes && (best == o->nodes || node_room(d, v) > node_room(d, best)))
@@ -33,7 +32,6 @@ static uint32_t roomiest_owner(const struct deal *d, uint32_t sample)
 static uint32_t change_owners(struct deal *d, const uint32_t *batch, uint32_t n, int64_t least, bool surplus_only)
 {
     uint32_t changes = 0;
-
     for (uint32_t i = 0; i < n; i++) {
         uint32_t from = d->home[i];
         if (from >= d->owners->nodes || (surplus_only && node_room(d, from) >= 0))

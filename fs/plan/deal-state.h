@@ -23,6 +23,7 @@ struct seat {
 struct deal {
     const struct placement *placement;
     const struct owners *owners;
+    bool positions; /* what is dealt are positions in the batch */
     struct balance balance;
     struct uses uses;    /* `first` NULL: the order is not echoed */
     uint16_t *home;      /* by position; the number of nodes: nobody's */

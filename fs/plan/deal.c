@@ -16,7 +16,6 @@
 void deal_destroy(struct deal *deal)
 {
     int saved = errno;
-
     if (!deal)
         return;
     balance_fini(&deal->balance);
@@ -33,15 +32,15 @@ void deal_destroy(struct deal *deal)
 }
 
 int deal_create(const struct placement *placement, const struct owners *owners, uint32_t longest, uint32_t echoed,
-                struct deal **deal)
+                bool positions, struct deal **deal)
 {
     struct deal *d = calloc(1, sizeof *d);
     uint32_t nodes = placement->nodes;
-
     if (!d)
         return -ENOMEM;
     d->placement = placement;
     d->owners = owners;
+    d->positions = positions;
     d->home = malloc((longest + 1ul) * sizeof *d->home);
     d->count = calloc(nodes + 1, sizeof *d->count);
     d->target = calloc(nodes + 1, sizeof *d->target);
@@ -58,6 +57,11 @@ int deal_create(const struct placement *placement, const struct owners *owners, 
     return 0;
 }
 
+const uint16_t *deal_first(const struct deal *d)
+{
+    return d->uses.first;
+}
+
 void deal_begin(struct deal *d)
 {
     if (d->uses.first)
@@ -69,7 +73,6 @@ static void set_targets(struct deal *d, uint32_t n)
 {
     const struct placement *p = d->placement;
     uint32_t base = n / p->ranks, odd = n % p->ranks;
-
     for (uint32_t v = 0; v < p->nodes; v++) {
         uint32_t from = p->first[v], to = p->first[v + 1];
         d->target[v] = base * (to - from);
@@ -103,7 +106,6 @@ static void look_up(struct deal *d, const uint32_t *batch, uint32_t n)
 {
     const uint16_t *owner = d->owners->of[0];
     uint32_t nodes = d->owners->nodes;
-
     for (uint32_t i = 0; i < n; i++) {
         uint32_t v = owner[batch[i]];
         v = v < nodes ? v : nodes;
@@ -116,7 +118,6 @@ static void look_up_echoed(struct deal *d, const uint32_t *batch, uint32_t n)
 {
     const uint16_t *owner = d->owners->of[0];
     uint32_t nodes = d->owners->nodes;
-
     for (uint32_t i = 0; i < n; i++) {
         if (!(d->home[i] & STAYS)) {
             uint32_t v = owner[batch[i]];
@@ -130,7 +131,6 @@ static void look_up_echoed(struct deal *d, const uint32_t *batch, uint32_t n)
 static void lay_legs(struct deal *d)
 {
     const struct balance *b = &d->balance;
-
     for (uint32_t v = 0; v < b->nodes; v++) {
         uint32_t kept = d->count[v] < d->target[v] ? d->count[v] : d->target[v];
         d->leg[v] = (struct leg){.to = (uint16_t)v, .left = kept, .next = NO_LEG};
@@ -146,14 +146,12 @@ static void lay_legs(struct deal *d)
 static void next_leg(struct deal *d, struct leg *leg)
 {
     const struct transfer *t = &d->balance.transfer[leg->next];
-
     *leg = (struct leg){.to = (uint16_t)t->to, .left = t->count, .next = d->following[leg->next]};
 }
 
 static void take_seats(struct deal *d, uint32_t n, uint32_t *out)
 {
     const struct placement *p = d->placement;
-
     for (uint32_t v = 0; v < p->nodes; v++)
         d->seat[v] = (struct seat){.at = p->first[v], .from = p->first[v], .to = p->first[v + 1]};
     for (uint32_t s = 0; s < p->ranks; s++)
@@ -178,7 +176,6 @@ static bool count_elsewhere(const struct deal *d, uint32_t sample, uint32_t node
                             struct deal_tally *tally)
 {
     bool owned;
-
     if (is_local(d->owners, sample, node, &owned))
         return false;
     tally->moved += owned;
@@ -194,7 +191,6 @@ static void count_use(struct deal *d, uint32_t sample, uint32_t node, const stru
 {
     uint16_t *first = &d->uses.first[sample];
     bool elsewhere = *first != node && count_elsewhere(d, sample, node, watch, tally);
-
     if (*first != NOT_USED) {
         tally->repeats++;
         tally->refetched += elsewhere;
@@ -209,7 +205,6 @@ static void count_use(struct deal *d, uint32_t sample, uint32_t node, const stru
 static uint32_t take_leg(struct deal *d, uint32_t home)
 {
     struct leg *leg = &d->leg[home];
-
     while (leg->left == 0)
         next_leg(d, leg);
     leg->left--;
@@ -217,12 +212,11 @@ static uint32_t take_leg(struct deal *d, uint32_t home)
 }
 
 /* The same, at a rank of it. */
-static uint32_t hand_one(struct deal *d, uint32_t sample, uint32_t home)
+static uint32_t hand_one(struct deal *d, const uint32_t *batch, uint32_t i, uint32_t home)
 {
     uint32_t node = take_leg(d, home);
     struct seat *seat = &d->seat[node];
-
-    *d->to[seat->at]++ = sample;
+    *d->to[seat->at]++ = d->positions ? i : batch[i];
     if (++seat->at == seat->to)
         seat->at = seat->from;
     return node;
@@ -232,8 +226,8 @@ static void hand_out(struct deal *d, const uint32_t *batch, uint32_t n, const st
                      struct deal_tally *tally)
 {
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t to = hand_one(d, batch[i], d->home[i]);
-        if (to != d->home[i])
+        uint32_t to = hand_one(d, batch, i, d->home[i]);
+        if (to != d->home[i] && !d->positions)
             count_elsewhere(d, batch[i], to, watch, tally);
     }
 }
@@ -244,15 +238,17 @@ static void hand_out_echoed(struct deal *d, const uint32_t *batch, uint32_t n, c
 {
     for (int turn = 0; turn < 2; turn++)
         for (uint32_t i = 0; i < n; i++)
-            if ((d->home[i] < STAYS) == turn)
-                count_use(d, batch[i], hand_one(d, batch[i], d->home[i] & ~STAYS), watch, tally);
+            if ((d->home[i] < STAYS) == turn) {
+                uint32_t to = hand_one(d, batch, i, (uint32_t)d->home[i] & ~STAYS);
+                if (!d->positions)
+                    count_use(d, batch[i], to, watch, tally);
+            }
 }
 
 void deal_locality(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *out, const struct deal_watch *watch,
                    struct deal_tally *tally)
 {
     bool echoed = d->uses.first != NULL;
-
     *tally = (struct deal_tally){0};
     set_targets(d, n);
     if (echoed)
@@ -276,7 +272,6 @@ void deal_locality(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *
 void deal_merged(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *out)
 {
     uint32_t nodes = d->placement->nodes;
-
     for (uint32_t v = 0; v < nodes; v++) {
         d->target[v] = n / nodes + (v < n % nodes);
         d->seat[v].at = v;
@@ -298,28 +293,26 @@ void deal_merged(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *ou
 void deal_regular(struct deal *d, const uint32_t *batch, uint32_t n, uint32_t *out)
 {
     uint32_t ranks = d->placement->ranks;
-
     for (uint32_t r = 0; r < ranks && r < n; r++)
         for (uint32_t i = r; i < n; i += ranks)
-            *out++ = batch[i];
+            *out++ = d->positions ? i : batch[i];
 }
 
-void deal_count(struct deal *d, const uint32_t *out, uint32_t n, const struct deal_watch *watch,
+void deal_count(struct deal *d, const uint32_t *out, const uint16_t *owner, uint32_t n, const struct deal_watch *watch,
                 struct deal_tally *tally)
 {
     const struct placement *p = d->placement;
-    const uint32_t *at = out;
     bool echoed = d->uses.first != NULL;
-
+    uint32_t i = 0;
     *tally = (struct deal_tally){0};
     for (uint32_t r = 0; r < p->ranks; r++)
-        for (uint32_t i = batches_share(n, p->ranks, r); i > 0; i--, at++) {
-            if (!echoed) {
-                count_elsewhere(d, *at, p->node[r], watch, tally);
-                continue;
+        for (uint32_t end = i + batches_share(n, p->ranks, r); i < end; i++) {
+            if (echoed) {
+                tally->duplicates += uses_mark(&d->uses, out[i]);
+                count_use(d, out[i], p->node[r], watch, tally);
+            } else if (!owner || owner[i] != p->node[r]) {
+                count_elsewhere(d, out[i], p->node[r], watch, tally);
             }
-            tally->duplicates += uses_mark(&d->uses, *at);
-            count_use(d, *at, p->node[r], watch, tally);
         }
     if (echoed)
         uses_unmark(&d->uses, out, n);

@@ -26,12 +26,16 @@ struct deal_tally {
     uint32_t duplicates; /* samples that the same batch has already */
 };
 
-/* Both are borrowed; batches have at most `longest` samples. 2 bytes a sample of it are used. `echoed`: the order
- * repeats some of so many samples; 0: it is not echoed. -ENOMEM. */
+/* Both are borrowed; batches have at most `longest` samples. 2 bytes per sample of it are used. `echoed`: the number of
+ * samples, of which the order repeats some; 0: it is not echoed. `positions`: ranks get positions in the batch in place
+ * of its samples, and of a tally only `transfers` is true; deal_count makes one when it is known which sample goes
+ * where. -ENOMEM. */
 int deal_create(const struct placement *placement, const struct owners *owners, uint32_t longest, uint32_t echoed,
-                struct deal **deal);
+                bool positions, struct deal **deal);
 void deal_destroy(struct deal *deal);
 void deal_begin(struct deal *deal); /* once more from the first batch */
+/* By sample, of an echoed order: the node that used it first, or NOT_USED (uses.h). NULL: it is not echoed. */
+const uint16_t *deal_first(const struct deal *deal);
 
 /* Who wants to know of each dealt sample that is not at a rank of its owner, and of each that is used first. NULL in
  * place of the struct: nobody. */
@@ -51,8 +55,9 @@ void deal_merged(struct deal *deal, const uint32_t *batch, uint32_t n, uint32_t 
 /* As DistributedSampler: position i to rank i mod ranks. */
 void deal_regular(struct deal *deal, const uint32_t *batch, uint32_t n, uint32_t *out);
 
-/* Of samples that were dealt in any way, rank after rank: where are they? */
-void deal_count(struct deal *deal, const uint32_t *out, uint32_t n, const struct deal_watch *watch,
-                struct deal_tally *tally);
+/* Of samples that were dealt in any way, rank after rank: where are they? `owner`: those in the first group, or
+ * NULL. */
+void deal_count(struct deal *deal, const uint32_t *out, const uint16_t *owner, uint32_t n,
+                const struct deal_watch *watch, struct deal_tally *tally);
 
 #endif

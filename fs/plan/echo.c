@@ -32,7 +32,6 @@ static int count_echoes(const struct echo *echo, enum random_use use, uint64_t n
 static int stir_buffer(const struct echo *echo, uint32_t *entry, uint32_t n, const struct plan_stop *stop)
 {
     struct mt19937 mt;
-
     if (echo->buffer < 2)
         return 0;
     mt_seed(&mt, random_at(echo->seed, RANDOM_BUFFER, 0));
@@ -53,7 +52,6 @@ int echo_examples(const struct echo *echo, const uint32_t *order, uint32_t n, co
     uint64_t total = 0;
     uint32_t at = 0;
     int error = count_echoes(echo, RANDOM_EXAMPLES, n, 1, stop, &total);
-
     if (!error && total > PLAN_ENTRIES_MOST)
         error = -E2BIG;
     if (error)
@@ -79,7 +77,6 @@ int echo_examples(const struct echo *echo, const uint32_t *order, uint32_t n, co
 static int mark_again(uint32_t *batch, uint64_t n, uint64_t batches)
 {
     CLEANUP_FREE bool *used = calloc(batches + 1, sizeof *used);
-
     if (!used)
         return -ENOMEM;
     for (uint64_t i = 0; i < n; i++) {
@@ -99,7 +96,6 @@ int echo_batches(const struct echo *echo, const struct batches *b, uint64_t skip
     uint32_t last = shorter ? echo_repeats(echo, RANDOM_BATCHES, whole * b->size) : 0, at = 0;
     CLEANUP_FREE uint32_t *made = NULL;
     int error = count_echoes(echo, RANDOM_BATCHES, whole, b->size, stop, &total);
-
     if (error)
         return error;
     if (total + last > ECHO_BATCHES_MOST)

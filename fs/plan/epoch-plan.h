@@ -1,7 +1,7 @@
 /* A plan: what each rank reads in an epoch, in which order. A pure function of order, owners and parameters, in
  * integers.
  *
- *   order → echo (example) → merge by nodes (local) → cut into global batches → echo (batch) → deal to ranks
+ *   order → echo (example) → merge by nodes (local) → cut into global batches → echo (batch) → deal to ranks → swap
  *
  * A list is a rank's local batches, one after the other. The digest is over all ranks' lists: the XXH3-128 hashes of
  * the steps, each over the hash before it and the step's batches, rank after rank. */
@@ -25,7 +25,8 @@ struct plan_input {
     uint32_t ranks, batch; /* batch: of one rank */
     enum plan_mode mode;
     enum plan_tail tail;
-    uint64_t skip; /* entries of the sequence that is dealt, echoes among them */
+    uint32_t *local; /* room for plan_local_most entries, where the mode has any; NULL: allocated */
+    uint64_t skip;   /* entries of the sequence that is dealt, echoes among them */
     enum plan_echo_at echo_at;
     struct echo echo; /* ECHO_ONE: none */
     uint32_t samples; /* indices are below it */
@@ -34,6 +35,17 @@ struct plan_input {
     uint64_t (*bytes)(void *user, uint32_t sample); /* NULL: bytes are not counted */
     void *user;
     uint64_t bytes_of_all; /* of all samples, where the order has each of them once; 0: not known */
+    uint64_t (*cost)(void *user, uint32_t sample); /* NULL: ranks are not made equal in cost */
+    uint32_t balance, window;                      /* with `cost`: swaps.h */
+    bool chosen;                                   /* of the steps only those from `from` to `to` are wanted */
+    uint64_t from, to;                             /* counted from where `skip` ends */
+};
+
+/* What the costs of ranks came to: a window's slowest rank by the mean, in millionths. */
+struct plan_costs {
+    uint32_t median_before, worst_before, median_after, worst_after;
+    uint64_t swaps;
+    int64_t moved, moved_bytes; /* how many more than without swaps */
 };
 
 struct plan_summary {
@@ -47,6 +59,7 @@ struct plan_summary {
     uint64_t transfers;             /* between nodes; not in mode=regular */
     uint64_t worst_moved, worst_of; /* of the step where most of the batch moves */
     uint64_t unread;                /* entries of the order that the tail leaves out */
+    struct plan_costs costs;        /* with `cost` and several ranks */
 };
 
 struct plan;
@@ -55,6 +68,7 @@ struct plan;
  * beside order, owners and lists does it take to make them. The input's order and owners need not be there yet, but for
  * their numbers. */
 uint64_t plan_entries_most(const struct plan_input *input);
+uint64_t plan_local_most(const struct plan_input *input);
 uint64_t plan_memory_most(const struct plan_input *input);
 
 /* -EINVAL, -ERANGE, -EDOM, -E2BIG, -ENOMEM: `why` tells; -EINTR. */

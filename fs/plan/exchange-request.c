@@ -38,7 +38,6 @@ static int take_fraction(const struct key_value *value, uint32_t *fraction, stru
 {
     uint64_t millionths = 0;
     int error = millionths_parse(value->text, 0, MILLION, &millionths);
-
     *fraction = (uint32_t)millionths;
     return error ? refuse_value(error, "fraction", value, "0 to 1, such as 0.1, with at most six decimals", why) : 0;
 }
@@ -46,14 +45,12 @@ static int take_fraction(const struct key_value *value, uint32_t *fraction, stru
 static int take_number(const char *name, const struct key_value *value, uint64_t *number, struct str *why)
 {
     int error = value->text ? number_parse(value->text, 0, UINT64_MAX, number) : 0;
-
     return error ? refuse_value(error, name, value, "a whole number, below 2 to the power of 64", why) : 0;
 }
 
 static int take_wait(const struct key_value *value, uint64_t *seconds, struct str *why)
 {
     int error = value->text ? number_parse(value->text, 1, WAIT_MOST, seconds) : 0;
-
     return error ? refuse_value(error, "wait", value, "1 to 3600 seconds", why) : 0;
 }
 
@@ -62,7 +59,6 @@ int exchange_request_parse(const struct key *keys, const struct key_value *value
 {
     struct exchange_request r = {.wait = WAIT_DEFAULT};
     int error = 0;
-
     for (int i = 0; keys[i].name && !error; i++)
         if (strcmp(keys[i].name, "fraction") == 0)
             error = take_fraction(&value[i], &r.fraction, why);

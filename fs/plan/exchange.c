@@ -45,14 +45,12 @@ static uint32_t grade_of(uint64_t cost)
 {
     unsigned power = 63 - (unsigned)__builtin_clzll(cost);
     uint64_t eighths = power >= 3 ? cost >> (power - 3) : cost << (3 - power);
-
     return power * GRADES_OF_DOUBLE + (uint32_t)(eighths % GRADES_OF_DOUBLE);
 }
 
 static void count_owned(struct exchange_work *w, const uint16_t *owner)
 {
     const struct exchange *x = w->exchange;
-
     for (uint64_t i = 0; i < x->extents; i++) {
         uint32_t node = (uint32_t)owner[i] - x->first;
         if (node < x->nodes)
@@ -66,7 +64,6 @@ static void count_owned(struct exchange_work *w, const uint16_t *owner)
 static bool is_drawn(struct exchange_quota *q, uint64_t random)
 {
     bool drawn = random_pick(random, q->owned--) < q->wanted;
-
     q->wanted -= drawn;
     return drawn;
 }
@@ -75,7 +72,6 @@ static uint64_t draw(struct exchange_work *w, const uint16_t *owner)
 {
     const struct exchange *x = w->exchange;
     uint64_t drawn = 0;
-
     for (uint64_t i = 0; i < x->extents; i++) {
         uint32_t node = (uint32_t)owner[i] - x->first;
         w->grade[i] = NOT_DRAWN;
@@ -93,7 +89,6 @@ static void make_classes(struct exchange_work *w)
 {
     uint64_t from = 0, length = 0;
     uint32_t first = 0;
-
     for (uint32_t g = 0; g < GRADES; g++) {
         if (length >= (uint64_t)THIN * w->exchange->nodes || g - first >= GRADES_OF_DOUBLE || length == 0) {
             first = g;
@@ -139,7 +134,6 @@ int exchange_run(const struct exchange *x, uint16_t *owner)
         .draws = random_stream(key, RANDOM_DRAWS),
         .places = random_stream(key, RANDOM_PLACES),
     };
-
     if (!quota || !grade)
         return -ENOMEM;
     count_owned(&w, owner);

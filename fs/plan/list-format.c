@@ -10,7 +10,6 @@ static char *put_number(char *to, uint32_t number)
 {
     char digits[DIGITS_MOST];
     int n = 0;
-
     do
         digits[n++] = (char)('0' + number % 10);
     while (number /= 10);
@@ -39,7 +38,6 @@ static void add_text(struct str *out, const uint32_t *list, uint64_t n, char sep
 static void add_u64(struct str *out, const uint32_t *list, uint64_t n)
 {
     char *to = str_reserve(out, n * sizeof(uint64_t));
-
     if (!to)
         return;
     for (uint64_t i = 0; i < n; i++) {
@@ -67,7 +65,6 @@ uint64_t format_most(enum plan_reply reply, const struct plan_shape *shape, uint
     bool all = rank == PLAN_ALL_RANKS;
     uint64_t entries = all ? plan_shape_place(shape, shape->ranks) : plan_shape_length(shape, rank);
     uint64_t width = reply == REPLY_U32 ? sizeof(uint32_t) : sizeof(uint64_t);
-
     if (reply == REPLY_TEXT) {
         width = 2;
         for (uint32_t last = samples ? samples - 1 : 0; last >= 10; last /= 10)
@@ -76,11 +73,27 @@ uint64_t format_most(enum plan_reply reply, const struct plan_shape *shape, uint
     return entries * width + (all ? shape->ranks : 0);
 }
 
+uint64_t format_part(const struct plan_request *wanted, const uint32_t *list, uint64_t n, uint32_t *to)
+{
+    uint64_t batch = wanted->batch, every = batch * wanted->workers, taken = 0;
+    for (uint64_t from = batch * wanted->worker; from < n; from += every) {
+        uint64_t some = n - from < batch ? n - from : batch;
+        memcpy(to + taken, list + from, some * sizeof *to);
+        taken += some;
+    }
+    return taken;
+}
+
+void format_list(struct str *out, enum plan_reply reply, const uint32_t *list, uint64_t n)
+{
+    add_list(out, reply, list, n, '\n');
+}
+
 void format_lists(struct str *out, enum plan_reply reply, const struct plan_shape *shape, const uint32_t *lists,
                   uint32_t rank)
 {
     if (rank != PLAN_ALL_RANKS) {
-        add_list(out, reply, lists + plan_shape_place(shape, rank), plan_shape_length(shape, rank), '\n');
+        format_list(out, reply, lists + plan_shape_place(shape, rank), plan_shape_length(shape, rank));
         return;
     }
     for (uint32_t r = 0; r < shape->ranks; r++)

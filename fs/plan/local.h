@@ -17,8 +17,8 @@
 #include "fs/plan/placement.h"
 #include "fs/plan/stop.h"
 
-/* The merged order; `*out` is the caller's to free. 4 bytes per entry, and 2 more while it is made. -ENOMEM, -EINTR. */
+/* The merged order, of `count` entries. It takes 2 bytes per entry while it is made. -ENOMEM, -EINTR. */
 int local_order(const struct placement *placement, const struct owners *owners, const uint32_t *order, uint32_t count,
-                const struct plan_stop *stop, uint32_t **out);
+                const struct plan_stop *stop, uint32_t *merged);
 
 #endif

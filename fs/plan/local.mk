@@ -13,6 +13,7 @@ fs_plan_libplan_a_SOURCES = \
 	fs/plan/echo.h \
 	fs/plan/epoch-plan.c \
 	fs/plan/epoch-plan.h \
+	fs/plan/epoch-run.c \
 	fs/plan/exchange.c \
 	fs/plan/exchange.h \
 	fs/plan/exchange-request.c \
@@ -21,15 +22,24 @@ fs_plan_libplan_a_SOURCES = \
 	fs/plan/list-format.h \
 	fs/plan/local.c \
 	fs/plan/local.h \
+	fs/plan/excess.c \
+	fs/plan/excess.h \
 	fs/plan/order-given.c \
 	fs/plan/order.c \
 	fs/plan/order.h \
 	fs/plan/placement.c \
 	fs/plan/placement.h \
+	fs/plan/plan-state.h \
 	fs/plan/plan-request.c \
 	fs/plan/plan-request.h \
 	fs/plan/random.c \
 	fs/plan/random.h \
 	fs/plan/stop.h \
+	fs/plan/swap-pair.c \
+	fs/plan/swap-state.h \
+	fs/plan/swaps.c \
+	fs/plan/swaps.h \
 	fs/plan/uses.c \
 	fs/plan/uses.h
+
+EXTRA_DIST += fs/plan/COST

@@ -38,7 +38,6 @@ static bool read_number(struct order_payload *p, uint64_t *value)
 static inline bool read_entry(struct order_payload *p, uint64_t *value)
 {
     uint32_t narrow;
-
     if (p->form == ORDER_TEXT)
         return read_number(p, value);
     if (p->form == ORDER_U64) {
@@ -56,7 +55,6 @@ static int refuse_word(uint64_t place, const struct order_payload *p, struct str
 {
     enum { SHOWN = 32 };
     size_t n = 0;
-
     while (p->at + n < p->end && n < SHOWN && !is_space(p->at[n]))
         n++;
     str_addf(why, "the order's entry %" PRIu64 " is no number: `", place);
@@ -91,7 +89,6 @@ static int read_entries(struct order_payload p, uint32_t *order, uint32_t count,
 static uint64_t count_words(const char *at, const char *end)
 {
     uint64_t words = 0;
-
     for (bool space = true; at < end; at++) {
         words += space && !is_space(*at);
         space = is_space(*at);
@@ -103,7 +100,6 @@ static int count_entries(const struct order_rules *rules, const char *payload, s
                          struct str *why)
 {
     size_t width = rules->form == ORDER_U32 ? sizeof(uint32_t) : sizeof(uint64_t);
-
     if (rules->form == ORDER_TEXT) {
         *count = count_words(payload, payload + n);
     } else if (n % width != 0) {
@@ -131,7 +127,6 @@ static int count_entries(const struct order_rules *rules, const char *payload, s
 static int check_distinct(const uint32_t *order, uint32_t count, const struct plan_stop *stop, struct str *why)
 {
     CLEANUP_FREE uint64_t *seen = calloc((size_t)count / 64 + 1, sizeof *seen);
-
     if (!seen)
         return str_no_memory(why);
     for (uint32_t i = 0; i < count; i++) {
@@ -157,7 +152,6 @@ int order_given(const struct order_rules *rules, const void *payload, size_t n, 
     CLEANUP_FREE uint32_t *taken = NULL;
     uint64_t entries;
     int error = count_entries(rules, bytes, n, &entries, why);
-
     if (error)
         return error;
     taken = malloc((entries + !entries) * sizeof *taken);

@@ -20,7 +20,6 @@ int order_natural(uint32_t *order, uint32_t n, const struct plan_stop *stop)
 static void swap_some(uint32_t *order, uint32_t from, uint32_t to, uint32_t n, struct mt19937 *mt)
 {
     uint32_t with[MT_WORDS];
-
     mt_refill(mt);
     for (uint32_t i = from; i < to; i++) {
         with[i - from] = i + mt->drawn[i - from] % (n - i);
@@ -38,7 +37,6 @@ int order_seeded(uint32_t *order, uint32_t n, uint64_t seed, const struct plan_s
     enum { TURN = PLAN_SLICE / MT_WORDS * MT_WORDS };
     struct mt19937 mt;
     int error = order_natural(order, n, stop);
-
     if (error)
         return error;
     mt_seed(&mt, seed);

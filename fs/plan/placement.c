@@ -22,7 +22,6 @@ static int placement_check(uint32_t nodes, uint32_t ranks, const uint32_t *node_
 int placement_init(struct placement *p, uint32_t nodes, uint32_t ranks, const uint32_t *node_of_rank)
 {
     int error = placement_check(nodes, ranks, node_of_rank);
-
     *p = (struct placement){0};
     if (error)
         return error;

@@ -2,10 +2,12 @@
 #include "fs/plan/plan-request.h"
 
 #include "fs/base/size.h"
+#include "fs/plan/swaps.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define KEY(key) [PLAN_KEY_##key]
@@ -15,8 +17,8 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
     KEY(BATCH) = {.name = "batch", .value = "B", .required = true, .help = "samples of one rank in a step"},
     KEY(RANK) = {.name = "rank", .value = "r", .help = "only this rank's list"},
     KEY(REPLY) = {.name = "reply",
-                  .choices = "text|u32|u64|summary",
-                  .help = "the form of the lists; summary: numbers about them"},
+                  .choices = "text|u32|u64|summary|bytes|spans|paths",
+                  .help = "the form of the lists; summary: numbers about them; bytes: the samples themselves"},
     KEY(SEED) = {.name = "seed", .value = "S", .help = "the order is PyTorch's permutation of seed S + E (0)"},
     KEY(ORDER) = {.name = "order",
                   .choices = "u32|u64|text|natural",
@@ -25,6 +27,7 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
     KEY(UNDER) = {.name = "under", .value = "DIR", .help = "of it the files below a directory"},
     KEY(MATCH) = {.name = "match", .value = "GLOB", .help = "of it the files whose path matches"},
     KEY(COUNT) = {.name = "count", .value = "N", .help = "refuse unless the list has as many samples"},
+    KEY(WITHOUT) = {.name = "without", .value = "NAME", .help = "leave out the samples of this list"},
     KEY(DISTINCT) = {.name = "distinct",
                      .choices = "yes|no",
                      .help = "no: the order may repeat samples, or leave some out"},
@@ -36,6 +39,18 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
     KEY(ECHO_BUFFER) = {.name = "echo_buffer",
                         .value = "K",
                         .help = "what is echoed is shuffled in a buffer of so many samples (100000)"},
+    KEY(COST) = {.name = "cost",
+                 .value = "none|bytes|NAME",
+                 .help = "swap samples until the ranks of a step cost the same"},
+    KEY(BALANCE) = {.name = "balance", .value = "F", .help = "no rank costs more than F times the mean (1.02)"},
+    KEY(WINDOW) = {.name = "window", .value = "A", .help = "the costs of A steps together (1)"},
+    KEY(STEP) = {.name = "step", .value = "N", .help = "only the global batch of this step, from 0"},
+    KEY(STEPS) = {.name = "steps", .value = "N-M", .help = "only those of these steps"},
+    KEY(WORKERS) = {.name = "workers", .value = "W", .help = "of W loader workers that share the rank's list,"},
+    KEY(WORKER) = {.name = "worker", .value = "w", .help = "only the batches of this one: w, w + W, ..."},
+    KEY(KEYS) = {.name = "keys",
+                 .choices = "original|unique",
+                 .help = "unique: in a stream of tar, positions before the keys"},
     KEY(NODES) = {.name = "nodes", .value = "N,...", .help = "the node of each rank: its number, or its host"},
     KEY(LAYOUT) = {.name = "layout", .value = "DIGEST", .help = "plan from this layout and no other"},
     KEY(DIGEST) = {.name = "digest", .value = "DIGEST", .help = "answer with the plan of this digest or not at all"},
@@ -66,7 +81,6 @@ static uint64_t take_number(struct parsing *p, enum plan_key key, uint64_t min, 
     char limits[96];
     uint64_t number = otherwise;
     int error = p->value[key].text ? number_parse(p->value[key].text, min, max, &number) : 0;
-
     if (!error)
         return number;
     snprintf(limits, sizeof limits, "must be a whole number of %" PRIu64 " to %" PRIu64, min, max);
@@ -80,7 +94,6 @@ static uint32_t take_millionths(struct parsing *p, enum plan_key key, uint32_t m
     const char *text = p->value[key].text;
     uint64_t value = min;
     int error = text ? millionths_parse(text, min, max, &value) : 0;
-
     if (error)
         refuse_value(p, error, key,
                      error == -ERANGE ? what : "must be a number such as 1 or 0.5, of at most six decimals");
@@ -90,7 +103,6 @@ static uint32_t take_millionths(struct parsing *p, enum plan_key key, uint32_t m
 static void take_order(struct parsing *p, struct plan_request *r)
 {
     const struct key_value *order = &p->value[PLAN_KEY_ORDER];
-
     r->order = order->text ? PLAN_ORDER_U32 + order->choice : PLAN_ORDER_SEED;
     r->seed = take_number(p, PLAN_KEY_SEED, 0, UINT64_MAX, 0);
     if (order->text && p->value[PLAN_KEY_SEED].text)
@@ -106,19 +118,76 @@ static void take_ranks(struct parsing *p, struct plan_request *r)
     r->nodes = p->value[PLAN_KEY_NODES].text;
 }
 
+/* A part is one rank's. */
+static void take_part(struct parsing *p, struct plan_request *r)
+{
+    const struct key_value *workers = &p->value[PLAN_KEY_WORKERS], *worker = &p->value[PLAN_KEY_WORKER];
+    r->workers = (uint32_t)take_number(p, PLAN_KEY_WORKERS, 1, PLAN_WORKERS_MOST, 1);
+    r->worker = p->error ? 0 : (uint32_t)take_number(p, PLAN_KEY_WORKER, 0, r->workers - 1, 0);
+    if (workers->text && !worker->text)
+        refuse_value(p, -EINVAL, PLAN_KEY_WORKERS, "needs `worker=`, a number below it");
+    else if (worker->text && !workers->text)
+        refuse_value(p, -EINVAL, PLAN_KEY_WORKER, "needs `workers=`");
+    else if (workers->text && (r->rank == PLAN_ALL_RANKS || r->reply == REPLY_SUMMARY || r->reply == REPLY_PATHS))
+        refuse_value(p, -EINVAL, PLAN_KEY_WORKERS, "needs `rank=`, and is not for `reply=summary` or `paths`");
+    else if ((r->reply == REPLY_BYTES || r->reply == REPLY_SPANS) && r->rank == PLAN_ALL_RANKS)
+        refuse_value(p, -EINVAL, PLAN_KEY_REPLY, "needs `rank=`");
+}
+
 static void take_samples(struct parsing *p, struct plan_request *r)
 {
     r->samples = p->value[PLAN_KEY_SAMPLES].text ? p->value[PLAN_KEY_SAMPLES].text : "all";
     r->under = p->value[PLAN_KEY_UNDER].text;
     r->match = p->value[PLAN_KEY_MATCH].text;
+    r->without = p->value[PLAN_KEY_WITHOUT].text;
     r->count = take_number(p, PLAN_KEY_COUNT, 0, UINT32_MAX, UINT64_MAX);
+}
+
+static void take_cost(struct parsing *p, struct plan_request *r)
+{
+    const char *cost = p->value[PLAN_KEY_COST].text;
+    r->cost = cost && strcmp(cost, "none") != 0 ? cost : NULL;
+    r->balance = BALANCE_DEFAULT;
+    if (p->value[PLAN_KEY_BALANCE].text)
+        r->balance = take_millionths(p, PLAN_KEY_BALANCE, BALANCE_ONE, BALANCE_MOST, "must be 1 to 1000");
+    r->window = (uint32_t)take_number(p, PLAN_KEY_WINDOW, 1, WINDOW_MOST, 1);
+    if (!r->cost && p->value[PLAN_KEY_BALANCE].text)
+        refuse_value(p, -EINVAL, PLAN_KEY_BALANCE, "needs `cost`");
+    if (!r->cost && p->value[PLAN_KEY_WINDOW].text)
+        refuse_value(p, -EINVAL, PLAN_KEY_WINDOW, "needs `cost`");
+}
+
+/* N-M */
+static bool parse_steps(const char *text, uint64_t *from, uint64_t *to)
+{
+    char first[24];
+    size_t n = strcspn(text, "-");
+    if (n >= sizeof first || text[n] != '-')
+        return false;
+    memcpy(first, text, n);
+    first[n] = '\0';
+    return number_parse(first, 0, UINT32_MAX, from) == 0 && number_parse(text + n + 1, *from, UINT32_MAX, to) == 0;
+}
+
+static void take_steps(struct parsing *p, struct plan_request *r)
+{
+    const char *steps = p->value[PLAN_KEY_STEPS].text;
+    r->chosen = steps || p->value[PLAN_KEY_STEP].text;
+    r->from = r->to = take_number(p, PLAN_KEY_STEP, 0, UINT32_MAX, 0);
+    if (steps && p->value[PLAN_KEY_STEP].text)
+        refuse_value(p, -EINVAL, PLAN_KEY_STEPS, "either `step` or `steps` can be given");
+    else if (steps && !parse_steps(steps, &r->from, &r->to))
+        refuse_value(p, -EINVAL, PLAN_KEY_STEPS, "must be two whole numbers such as 10-19");
+    if (r->chosen && r->feed)
+        refuse_value(p, -EINVAL, PLAN_KEY_FEED, "whole epochs are fed, not some steps");
+    if (r->reply == REPLY_BYTES && r->feed)
+        refuse_value(p, -EINVAL, PLAN_KEY_FEED, "the server reads streams ahead by itself");
 }
 
 /* Is it given? */
 static bool take_digest(struct parsing *p, enum plan_key key, struct digest *digest)
 {
     const char *text = p->value[key].text;
-
     if (text && digest_parse(text, digest))
         refuse_value(p, -EINVAL, key, "must be a digest of 32 hexadecimal digits, as `status` shows it");
     return text != NULL;
@@ -133,15 +202,18 @@ int plan_request_parse(const struct key_value value[PLAN_KEYS], struct plan_requ
         .tail = value[PLAN_KEY_TAIL].choice,
         .echo_at = value[PLAN_KEY_ECHO_AT].choice,
         .feed = value[PLAN_KEY_FEED].choice == 1,
+        .unique_keys = value[PLAN_KEY_KEYS].choice == 1,
     };
-
     r.epoch = take_number(&p, PLAN_KEY_EPOCH, 0, UINT64_MAX, 0);
     take_ranks(&p, &r);
+    take_part(&p, &r);
     take_order(&p, &r);
     take_samples(&p, &r);
     r.skip = take_number(&p, PLAN_KEY_SKIP, 0, UINT64_MAX, 0);
     r.echo = take_millionths(&p, PLAN_KEY_ECHO, ECHO_ONE, ECHO_MOST, "must be 1 to 1000");
     r.echo_buffer = (uint32_t)take_number(&p, PLAN_KEY_ECHO_BUFFER, 0, UINT32_MAX, ECHO_BUFFER);
+    take_cost(&p, &r);
+    take_steps(&p, &r);
     r.pinned = take_digest(&p, PLAN_KEY_LAYOUT, &r.layout);
     r.digested = take_digest(&p, PLAN_KEY_DIGEST, &r.digest);
     if (!p.error)
@@ -166,7 +238,6 @@ static int find_node(const char *const *host, uint32_t nodes, uint32_t rank, con
     char text[256];
     uint64_t number;
     uint32_t found = 0;
-
     if (n == 0 || n >= sizeof text)
         return refuse_node(-EINVAL, rank, word, n < sizeof text ? n : sizeof text, "which is no node", why);
     memcpy(text, word, n);
@@ -188,14 +259,47 @@ static int find_node(const char *const *host, uint32_t nodes, uint32_t rank, con
                        found ? "a host with several nodes: give their numbers" : "where no node of the layout is", why);
 }
 
-int plan_request_nodes(const struct plan_request *request, const char *const *host, uint32_t nodes,
-                       uint32_t *node_of_rank, struct str *why)
+#define NOT_SET UINT32_MAX
+
+/* By node: the first one that it was named with, and how many those are. */
+struct joined {
+    uint32_t *first, *count;
+};
+
+/* The nodes of a rank, such as 0+3: either all of them are new, or another rank has the same. */
+static int join_nodes(const char *const *host, uint32_t nodes, uint32_t rank, const char *at, size_t n,
+                      struct joined *joined, uint32_t *first, struct str *why)
+{
+    const char *end = at + n;
+    uint32_t count = 0, node;
+    bool fresh = false;
+    for (; at <= end; count++) {
+        size_t length = strcspn(at, "+,");
+        int error = find_node(host, nodes, rank, at, length, &node, why);
+        if (error)
+            return error;
+        if (count == 0) {
+            fresh = joined->first[node] == NOT_SET;
+            *first = fresh ? node : joined->first[node];
+        }
+        if (joined->first[node] != (fresh ? NOT_SET : *first))
+            return refuse_node(-EINVAL, rank, at, length, "which is named twice, with different other nodes", why);
+        joined->first[node] = *first;
+        at += length + 1;
+    }
+    if (!fresh && joined->count[*first] != count)
+        return refuse_node(-EINVAL, rank, end - n, n, "but another rank has only some of these nodes, or more", why);
+    joined->count[*first] = count;
+    return 0;
+}
+
+static int parse_nodes(const struct plan_request *request, const char *const *host, uint32_t nodes,
+                       struct joined *joined, uint32_t *first_of_rank, struct str *why)
 {
     const char *at = request->nodes;
-
     for (uint32_t rank = 0; rank < request->ranks; rank++) {
         size_t n = strcspn(at, ",");
-        int error = find_node(host, nodes, rank, at, n, &node_of_rank[rank], why);
+        int error = join_nodes(host, nodes, rank, at, n, joined, &first_of_rank[rank], why);
         if (error)
             return error;
         at += n;
@@ -206,4 +310,37 @@ int plan_request_nodes(const struct plan_request *request, const char *const *ho
         at += *at == ',';
     }
     return 0;
+}
+
+/* Units are numbered in the order of their lowest nodes. */
+static uint32_t number_units(uint32_t nodes, const struct joined *joined, uint32_t *unit_of_node)
+{
+    uint32_t units = 0, *number = joined->count;
+    memset(number, 0xff, nodes * sizeof *number);
+    for (uint32_t v = 0; v < nodes; v++) {
+        uint32_t first = joined->first[v] == NOT_SET ? v : joined->first[v];
+        if (number[first] == NOT_SET)
+            number[first] = units++;
+        unit_of_node[v] = number[first];
+    }
+    return units;
+}
+
+int plan_request_nodes(const struct plan_request *request, const char *const *host, uint32_t nodes,
+                       uint32_t *unit_of_rank, uint32_t *unit_of_node, uint32_t *units, struct str *why)
+{
+    struct joined joined = {malloc(nodes * sizeof *joined.first), calloc(nodes, sizeof *joined.count)};
+    int error = joined.first && joined.count ? 0 : str_no_memory(why);
+    if (!error) {
+        memset(joined.first, 0xff, nodes * sizeof *joined.first);
+        error = parse_nodes(request, host, nodes, &joined, unit_of_rank, why);
+    }
+    if (!error) {
+        *units = number_units(nodes, &joined, unit_of_node);
+        for (uint32_t r = 0; r < request->ranks; r++)
+            unit_of_rank[r] = unit_of_node[unit_of_rank[r]];
+    }
+    free(joined.first);
+    free(joined.count);
+    return error;
 }

@@ -18,6 +18,7 @@ enum plan_key {
     PLAN_KEY_UNDER,
     PLAN_KEY_MATCH,
     PLAN_KEY_COUNT,
+    PLAN_KEY_WITHOUT,
     PLAN_KEY_DISTINCT,
     PLAN_KEY_MODE,
     PLAN_KEY_TAIL,
@@ -25,6 +26,14 @@ enum plan_key {
     PLAN_KEY_ECHO,
     PLAN_KEY_ECHO_AT,
     PLAN_KEY_ECHO_BUFFER,
+    PLAN_KEY_COST,
+    PLAN_KEY_BALANCE,
+    PLAN_KEY_WINDOW,
+    PLAN_KEY_STEP,
+    PLAN_KEY_STEPS,
+    PLAN_KEY_WORKERS,
+    PLAN_KEY_WORKER,
+    PLAN_KEY_KEYS,
     PLAN_KEY_NODES,
     PLAN_KEY_LAYOUT,
     PLAN_KEY_DIGEST,
@@ -34,10 +43,11 @@ enum plan_key {
 /* Choices are in the order of the enum that the key sets. */
 extern const struct key plan_keys[PLAN_KEYS + 1];
 
-enum plan_reply { REPLY_TEXT, REPLY_U32, REPLY_U64, REPLY_SUMMARY };
+enum plan_reply { REPLY_TEXT, REPLY_U32, REPLY_U64, REPLY_SUMMARY, REPLY_BYTES, REPLY_SPANS, REPLY_PATHS };
 enum plan_order { PLAN_ORDER_SEED, PLAN_ORDER_U32, PLAN_ORDER_U64, PLAN_ORDER_TEXT, PLAN_ORDER_NATURAL };
 
 #define PLAN_ALL_RANKS UINT32_MAX
+enum { PLAN_WORKERS_MOST = 1 << 16 };
 /* Texts are those of the request. */
 struct plan_request {
     uint64_t epoch, seed;
@@ -47,15 +57,22 @@ struct plan_request {
     enum plan_order order;
     const char *samples, *under, *match; /* under, match: NULL where not given */
     uint64_t count;                      /* UINT64_MAX: not given */
+    const char *without;                 /* a list of samples that are left out; or NULL */
     bool distinct;
     enum plan_mode mode;
     enum plan_tail tail;
     uint64_t skip;
     uint32_t echo; /* in millionths */
     enum plan_echo_at echo_at;
-    uint32_t echo_buffer; /* in samples */
-    const char *nodes;    /* NULL: evenly */
-    bool pinned;          /* `layout` was given */
+    uint32_t echo_buffer;     /* in samples */
+    const char *cost;         /* NULL: none; "bytes", or a cost list */
+    uint32_t balance, window; /* balance in millionths */
+    bool chosen;              /* only the steps from `from` to `to` */
+    uint64_t from, to;
+    uint32_t workers, worker; /* of the rank's list, batches worker, worker + workers, …; 1 and 0: all */
+    const char *nodes;        /* NULL: evenly */
+    bool unique_keys;         /* of `reply=bytes`: keys=unique */
+    bool pinned;              /* `layout` was given */
     struct digest layout;
     bool digested; /* `digest` was given: of the whole plan, which is this one or none */
     struct digest digest;
@@ -70,9 +87,11 @@ static inline bool plan_request_has_payload(const struct plan_request *r)
     return r->order == PLAN_ORDER_U32 || r->order == PLAN_ORDER_U64 || r->order == PLAN_ORDER_TEXT;
 }
 
-/* The list of `nodes=`, numbers below `nodes` or names of hosts, into `node_of_rank`. -EINVAL: not one a rank, or a
- * name that several nodes have; -ENOENT: no such node. */
+/* The list of `nodes=`, numbers below `nodes` or names of hosts. Several nodes of a rank, such as 0+3, are one unit,
+ * for which the plan is made as for one node; all other nodes are units of their own. Sets the unit of each rank and of
+ * each node, and how many units there are: `nodes` where each node is one. -EINVAL: not one entry per rank, a name that
+ * several nodes have, or units that overlap; -ENOENT: no such node; -ENOMEM. */
 int plan_request_nodes(const struct plan_request *request, const char *const *host, uint32_t nodes,
-                       uint32_t *node_of_rank, struct str *why);
+                       uint32_t *unit_of_rank, uint32_t *unit_of_node, uint32_t *units, struct str *why);
 
 #endif

@@ -12,14 +12,12 @@ void mt_seed(struct mt19937 *mt, uint64_t seed)
 static inline uint32_t mt_twist(uint32_t high, uint32_t low, uint32_t far)
 {
     uint32_t mixed = (high & 0x80000000u) | (low & 0x7fffffffu);
-
     return far ^ mixed >> 1 ^ (-(low & 1u) & 0x9908b0dfu);
 }
 
 void mt_refill(struct mt19937 *mt)
 {
     uint32_t *w = mt->word;
-
     for (int i = 0; i < MT_WORDS - MT_SHIFT; i++)
         w[i] = mt_twist(w[i], w[i + 1], w[i + MT_SHIFT]);
     for (int i = MT_WORDS - MT_SHIFT; i < MT_WORDS - 1; i++)

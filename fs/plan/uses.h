@@ -25,7 +25,6 @@ static inline bool uses_mark(struct uses *uses, uint32_t sample)
 {
     uint8_t *here = &uses->here[sample];
     bool was = *here > 0;
-
     *here = was ? 2 : 1;
     return was;
 }

@@ -20,7 +20,6 @@ uint32_t *notes_list(struct notes *n)
 static int notes_map(int fd, size_t length, struct notes **notes)
 {
     struct stat st;
-
     if (fd >= 0 && (fstat(fd, &st) < 0 || ((size_t)st.st_size < length && ftruncate(fd, (off_t)length) < 0)))
         return -errno;
     void *map = mmap(NULL, length, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
@@ -33,7 +32,6 @@ static int notes_map(int fd, size_t length, struct notes **notes)
 int notes_open(int fd, struct derived *derived, struct notes **notes)
 {
     struct notes *n = NULL;
-
     int error = notes_map(fd, list_at(derived->files) + ((size_t)derived->files + 1) * sizeof(uint32_t), &n);
     if (error)
         return error;

@@ -27,7 +27,6 @@ void outcomes_count(const struct derived *derived, struct outcome_counts *counts
 static int read_on(struct layer *source, uint32_t file, uint64_t to, struct str *out)
 {
     int error = 0;
-
     while (!error && out->length < to) {
         uint64_t left = to - out->length;
         const struct span span = {
@@ -47,7 +46,6 @@ int original_read(struct layer *source, const struct catalog *catalog, uint32_t 
 int original_read_picture(struct layer *source, const struct catalog *catalog, uint32_t file, struct str *out)
 {
     uint64_t size = catalog_file(catalog, file).size;
-
     int error = read_on(source, file, size < VALUE_BYTES ? size : VALUE_BYTES, out);
     if (error || size > ORIGINALS_MOST || !image_is_jpeg(out->data, out->length))
         return error;

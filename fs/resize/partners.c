@@ -27,7 +27,6 @@ static void pack_record(const struct derived *d, uint32_t file, struct resizing_
 static bool record_is_sound(const struct derived *d, const struct resizing_record *r)
 {
     struct derived_record record;
-
     memcpy(&record, r->word, sizeof record);
     return r->file < d->files && r->zero == 0 && record.key == d->record[r->file].key &&
            record.outcome > DERIVED_UNKNOWN && record.outcome < OUTCOMES;
@@ -38,7 +37,6 @@ static int take_records(struct derived *d, const void *bytes, size_t n)
 {
     const struct resizing_record *r = bytes;
     size_t count = n / sizeof *r;
-
     if (n % sizeof *r)
         return -EBADMSG;
     for (size_t i = 0; i < count; i++)
@@ -72,7 +70,6 @@ static int pack_records(struct told *t, const struct derived *d)
 static int tell_records(int courier, struct told *t, const struct derived *d)
 {
     int error = pack_records(t, d);
-
     return error ? error : say(courier, RESIZING_RECORDS, t->record, t->count * sizeof *t->record);
 }
 
@@ -89,7 +86,6 @@ static void forget_records(const struct told *t, struct derived *d)
 static int hear_record(struct derived *d, struct told *mine, bool *forgotten, const void *bytes, size_t n)
 {
     int error = pack_records(mine, d);
-
     if (!error && !*forgotten)
         forget_records(mine, d);
     *forgotten |= !error;
@@ -101,7 +97,6 @@ static int hear_records(int courier, struct derived *d, struct told *mine, enum 
                         size_t length)
 {
     bool forgotten = false;
-
     for (;;) {
         CLEANUP_FREE void *bytes = NULL;
         uint32_t kind;
@@ -126,7 +121,6 @@ static int exchange_records(int courier, struct derived *d, const uint32_t *file
                             void *payload, size_t length)
 {
     struct told mine = {.file = file, .files = n};
-
     int error = hear_records(courier, d, &mine, last, payload, length);
     if (mine.record)
         take_records(d, mine.record, mine.count * sizeof *mine.record); /* the courier may have gone before its turn */
@@ -144,7 +138,6 @@ static struct resizing_knows knows_of(const struct derived *d, uint64_t room)
                                    .room = room,
                                    .side = d->terms.side,
                                    .quality = d->terms.quality};
-
     memcpy(knows.library, d->terms.library, sizeof knows.library);
     for (uint32_t file = 0; file < d->files; file++)
         knows.known += d->record[file].outcome != DERIVED_UNKNOWN;
@@ -154,7 +147,6 @@ static struct resizing_knows knows_of(const struct derived *d, uint64_t room)
 int partners_begin(int courier, struct derived *d, uint64_t room, struct resizing_part *part)
 {
     const struct resizing_knows knows = knows_of(d, room);
-
     int error = say(courier, RESIZING_KNOWS, &knows, sizeof knows);
     return error ? error : exchange_records(courier, d, NULL, d->files, RESIZING_BEGIN, part, sizeof *part);
 }
@@ -168,7 +160,6 @@ int partners_tell(int courier, const struct resizing_progress *now, bool made)
 bool partners_left(int courier)
 {
     struct pollfd ready = {.fd = courier, .events = POLLIN | POLLRDHUP};
-
     return poll(&ready, 1, 0) > 0 && (ready.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 

@@ -37,7 +37,6 @@ static void name_outcome(struct pass *p, uint32_t file, uint32_t outcome, const 
     const struct catalog *c = p->config.derived->original;
     long n = catalog_path(c, catalog_file_ino(c, file), path, sizeof path);
     uint32_t named = atomic_fetch_add(&p->named, 1);
-
     str_add_printable(&name, path, n < 0 ? 0 : (size_t)n);
     if (named < NAMED_MOST)
         log_warning("%s is not resized and passes as it is: %s: %s", name.data ? name.data : "?", outcome_name(outcome),
@@ -50,7 +49,6 @@ static bool pass_put(struct shard *shard, struct value_codec_state *codec, uint3
 {
     struct room room;
     size_t at = 0;
-
     if (!shard || shard_reserve(shard, file, 0, (uint32_t)made->length, &room) < 0)
         return false;
     for (int i = 0; i < room.values; at += room.value[i++].iov_len)
@@ -63,7 +61,6 @@ static bool pass_put(struct shard *shard, struct value_codec_state *codec, uint3
 static bool has_room(struct shard *shard, enum tier_name tier, uint64_t bytes)
 {
     struct tier_status status;
-
     if (!shard)
         return false;
     shard_status(shard, tier, &status);
@@ -73,7 +70,6 @@ static bool has_room(struct shard *shard, enum tier_name tier, uint64_t bytes)
 static void pass_store(struct pass *p, struct value_codec_state *codec, uint32_t file, const struct str *made)
 {
     struct shard *const *shard = p->config.shard;
-
     while (!pass_put(shard[TIER_SSD], codec, file, made) && !pass_put(shard[TIER_RAM], codec, file, made)) {
         if (atomic_load(&p->stop))
             return;
@@ -90,7 +86,6 @@ static void pass_made(struct pass *p, struct value_codec_state *codec, uint32_t 
 {
     struct derived *d = p->config.derived;
     struct derived_record *record = &d->record[file];
-
     record->size = (uint32_t)made->length;
     record->hash = hash64(made->data, made->length, 0);
     atomic_thread_fence(memory_order_release); /* a resizer that takes over sees either all of it or nothing */
@@ -109,7 +104,6 @@ static void pass_file(struct pass *p, struct value_codec_state *codec, uint32_t 
     const struct derived *d = p->config.derived;
     const struct image_shrinking wanted = {.side = d->terms.side, .quality = d->terms.quality};
     struct image_reason reason = {.text = "it is too large"};
-
     str_clear(original);
     str_clear(made);
     int error = original_read_picture(p->config.source, d->original, file, original);
@@ -147,7 +141,6 @@ static uint32_t samples_of(const struct pass *p)
 static bool pass_take(struct pass *p, uint32_t *file, bool *sample)
 {
     uint32_t samples = samples_of(p), files = p->config.files;
-
     while (!atomic_load(&p->stop) && (p->config.passes_full || !atomic_load(&p->full))) {
         uint64_t i = atomic_fetch_add(&p->next, 1);
         if (i >= (uint64_t)files + samples)
@@ -173,7 +166,6 @@ static void *pass_body(void *user)
     CLEANUP_STR struct str original = STR_INIT, made = STR_INIT;
     uint32_t file;
     bool sample;
-
     if (!codec) /* the others do all of it */
         atomic_fetch_add(&p->lost, 1);
     while (codec && pass_take(p, &file, &sample)) {
@@ -194,7 +186,6 @@ int pass_start(const struct pass_config *config, struct pass **pass)
 {
     struct pass *p = calloc(1, sizeof *p);
     int wanted = (int)processors_count();
-
     if (p)
         p->taken = calloc((size_t)config->files + 1, sizeof *p->taken);
     if (!p || !p->taken) {
@@ -217,7 +208,6 @@ static void pass_estimate(struct pass *p, struct pass_state *now)
 {
     uint32_t sampled = atomic_load(&p->sampled), files = p->config.files;
     bool all = now->done >= files;
-
     now->estimated = all || (sampled > 0 && atomic_load(&p->next) >= samples_of(p) + THREADS_MOST);
     now->needed = all              ? atomic_load(&p->spent)
                   : now->estimated ? (uint64_t)((double)atomic_load(&p->sample) * files / sampled)

@@ -41,7 +41,6 @@ static struct remaking *remaking_of(struct layer *layer)
 static void remade_release(void *object)
 {
     struct remade *m = object;
-
     if (!m || atomic_fetch_sub(&m->holders, 1) > 1)
         return;
     str_fini(&m->bytes);
@@ -51,7 +50,6 @@ static void remade_release(void *object)
 static struct remade *take_kept(struct remaking *r, uint32_t file)
 {
     struct remade *found = NULL;
-
     pthread_mutex_lock(&r->lock);
     for (int i = 0; i < KEPT && !found; i++)
         if (r->kept[i] && r->kept[i]->file == file)
@@ -78,7 +76,6 @@ static int complain(struct remaking *r, uint32_t file, const char *why)
     char path[CATALOG_PATH_MAX];
     const struct catalog *c = r->derived->original;
     long n = catalog_path(c, catalog_file_ino(c, file), path, sizeof path);
-
     str_add_printable(&name, path, n < 0 ? 0 : (size_t)n);
     log_limited(LOG_LEVEL_WARNING, LOG_BURST, "resize %.1000s again: %s", name.data ? name.data : "?", why);
     atomic_fetch_add(&r->counts->failed, 1);
@@ -91,7 +88,6 @@ static int remake(struct remaking *r, uint32_t file, struct str *out)
     const struct image_shrinking wanted = {.side = r->derived->terms.side, .quality = r->derived->terms.quality};
     CLEANUP_STR struct str original = STR_INIT;
     struct image_reason reason;
-
     int error = original_read(r->below, r->derived->original, file, &original);
     if (error)
         return error;
@@ -106,7 +102,6 @@ static int remake(struct remaking *r, uint32_t file, struct str *out)
 static int remake_take(struct remaking *r, uint32_t file, struct remade **out)
 {
     struct remade *m = take_kept(r, file);
-
     if (!m) {
         m = calloc(1, sizeof *m);
         if (!m)
@@ -137,7 +132,6 @@ static bool is_made(const struct remaking *r, uint32_t file)
 static bool is_within(const struct remaking *r, const struct span *span)
 {
     uint32_t size = r->derived->record[span->file].size;
-
     return span->offset <= size && span->length <= size - span->offset;
 }
 
@@ -145,7 +139,6 @@ static int remake_get(struct layer *layer, const struct span *span, struct answe
 {
     struct remaking *r = remaking_of(layer);
     struct remade *m;
-
     if (!is_made(r, span->file))
         return r->below->ops->get(r->below, span, answer);
     int error = is_within(r, span) ? remake_take(r, span->file, &m) : -EINVAL;
@@ -161,7 +154,6 @@ static int remake_read(struct layer *layer, const struct span *span, const struc
     struct remaking *r = remaking_of(layer);
     struct remade *m;
     uint64_t at = span->offset;
-
     if (!is_made(r, span->file))
         return r->below->ops->read(r->below, span, into, count);
     int error = is_within(r, span) ? remake_take(r, span->file, &m) : -EINVAL;
@@ -177,7 +169,6 @@ static int remake_read(struct layer *layer, const struct span *span, const struc
 static void drop_kept(struct remaking *r)
 {
     struct remade *dropped[KEPT];
-
     pthread_mutex_lock(&r->lock);
     memcpy(dropped, r->kept, sizeof dropped);
     memset(r->kept, 0, sizeof r->kept);
@@ -189,7 +180,6 @@ static void drop_kept(struct remaking *r)
 static void remake_idle(struct layer *layer)
 {
     struct remaking *r = remaking_of(layer);
-
     drop_kept(r);
     crew_rest(r->crew);
     layer_idle(r->below);
@@ -198,7 +188,6 @@ static void remake_idle(struct layer *layer)
 static void remake_stop(struct layer *layer)
 {
     struct remaking *r = remaking_of(layer);
-
     crew_stop(r->crew);
     layer_stop(r->below);
 }
@@ -206,7 +195,6 @@ static void remake_stop(struct layer *layer)
 static void remake_destroy(struct layer *layer)
 {
     struct remaking *r = remaking_of(layer);
-
     drop_kept(r);
     crew_destroy(r->crew);
     sem_destroy(&r->slots);
@@ -222,7 +210,6 @@ int remake_create(const struct derived *derived, const char *program, struct der
                   struct layer *below, struct layer **layer)
 {
     struct remaking *r = calloc(1, sizeof *r);
-
     int error = r ? crew_create(program, &r->crew) : -ENOMEM;
     if (error) {
         free(r);

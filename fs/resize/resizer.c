@@ -73,7 +73,6 @@ static _Noreturn void fail_with(const char *line)
 static _Noreturn void fail(const char *what, int error)
 {
     char line[512];
-
     snprintf(line, sizeof line, "%s: %s", what, strerror(-error));
     fail_with(line);
 }
@@ -105,7 +104,6 @@ static void note_courier(int error)
 static void say_progress(const struct resizer *r, const struct pass_state *now)
 {
     const struct resizing_progress progress = progress_of(r, now);
-
     if (courier >= 0) {
         note_courier(partners_left(courier) ? -ECONNRESET : partners_tell(courier, &progress, false));
         return;
@@ -118,7 +116,6 @@ static void say_progress(const struct resizer *r, const struct pass_state *now)
 static void refuse_room(const struct resizer *r, uint64_t needed)
 {
     char need[SIZE_TEXT], room[SIZE_TEXT], line[512];
-
     snprintf(line, sizeof line,
              "the resized images take about %s, and the tiers have room for %s: ask for more (ram=, ssd=, ssd_size=), "
              "or for smaller images",
@@ -166,7 +163,6 @@ static void run_pass(struct resizer *r, const uint32_t *todo, uint32_t count)
     };
     struct pass *pass;
     struct pass_state now;
-
     int error = pass_start(&config, &pass);
     if (error)
         fail("start threads", error);
@@ -210,7 +206,6 @@ static void await_lock(struct shard *shard, const char *folder)
 static void open_tier(struct resizer *r, enum tier_name tier, const char *folder, uint64_t capacity)
 {
     struct shard_config config = {.catalog = r->catalog};
-
     if (capacity == 0)
         return;
     config.tier[tier] = (struct tier_config){.directory = folder, .capacity = capacity};
@@ -237,7 +232,6 @@ static void load_catalog(struct resizer *r, const char *side, const char *qualit
     CLEANUP_CLOSE int fd = openat(FD_OF_STATE, "catalog", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct derived_terms terms = {.side = (uint32_t)strtoul(side, NULL, 10),
                                   .quality = (uint32_t)strtoul(quality, NULL, 10)};
-
     snprintf(terms.library, sizeof terms.library, "%s", image_library());
     int error = fd < 0 ? -errno : derived_create(fd, &terms, &r->derived);
     if (error)
@@ -248,7 +242,6 @@ static void load_old(struct resizer *r)
 {
     CLEANUP_CLOSE int fd = openat(FD_OF_STATE, "resized", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct derived *old = NULL;
-
     if (fd >= 0)
         derived_open(fd, &old); /* what is damaged is made again */
     derived_adopt(r->derived, old, OUTCOME_LASTING);
@@ -258,7 +251,6 @@ static void load_old(struct resizer *r)
 static void open_notes(struct resizer *r, int fd)
 {
     int error = notes_open(fd, r->derived, &r->notes);
-
     if (error)
         fail("share memory", error);
     r->goes_on = r->notes->stage != NOTES_EMPTY;
@@ -333,7 +325,6 @@ static void prepare_pass(struct resizer *r)
 {
     char program[64];
     size_t length;
-
     int error = derived_catalog(r->derived, &r->bytes, &length);
     if (!error)
         error = catalog_open_memory(r->bytes, length, &r->catalog);
@@ -360,7 +351,6 @@ static void end_pass(struct resizer *r)
 static uint32_t count_known(const struct derived *d)
 {
     uint32_t known = 0;
-
     for (uint32_t file = 0; file < d->files; file++)
         known += d->record[file].outcome != DERIVED_UNKNOWN;
     return known;
@@ -370,7 +360,6 @@ static uint32_t count_known(const struct derived *d)
 static void share_made(struct resizer *r)
 {
     struct pollfd spoken = {.fd = courier, .events = POLLIN | POLLRDHUP};
-
     if (!ended && r->notes->stage < NOTES_TOLD) {
         note_courier(partners_tell(courier, &r->last, true));
         notes_reach(r->notes, NOTES_TOLD);
@@ -387,7 +376,6 @@ static void resize_here(struct resizer *r, char **tiers)
 {
     const uint64_t ram = strtoull(tiers[1], NULL, 10), ssd = strtoull(tiers[3], NULL, 10);
     struct resizing_part part = {0, UINT64_C(1) << 32};
-
     r->room = (ram ? shard_room(ram) : 0) + (ssd ? shard_room(ssd) : 0);
     int error = courier >= 0 && !r->goes_on ? partners_begin(courier, r->derived, r->room, &part) : 0;
     if (error && error != -ECONNRESET)
@@ -420,7 +408,6 @@ static void resize_here(struct resizer *r, char **tiers)
 int main(int argc, char **argv)
 {
     static struct resizer resizer;
-
     if (argc > 1 && strcmp(argv[1], "--worker") == 0)
         return crew_work();
     if (argc < 7 || argc > 9) {

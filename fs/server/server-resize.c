@@ -28,7 +28,6 @@ static int spawn_resizer(const char *program, char *const argv[], int courier, p
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, usual;
-
     sigemptyset(&none);
     sigfillset(&usual);
     posix_spawnattr_init(&attributes);
@@ -65,7 +64,6 @@ static int start_resizer(struct server *s, int courier)
                     text[3],
                     text[4],
                     NULL};
-
     snprintf(text[0], sizeof text[0], "%d", c->resize);
     snprintf(text[1], sizeof text[1], "%d", c->quality);
     snprintf(text[2], sizeof text[2], "%" PRIu64, c->ram_bytes);
@@ -101,7 +99,6 @@ static int keep_file(const struct server *s, const char *name, int from)
 {
     CLEANUP_STR struct str path = STR_INIT;
     struct stat a, b;
-
     int error = state_file(s, name, &path);
     if (!error && fstat(from, &a) == 0 && stat(path.data, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
         return 0;
@@ -114,7 +111,6 @@ int server_resize(void *user, const char *catalog, int courier)
 {
     struct server *s = user;
     CLEANUP_CLOSE int fd = open(catalog, O_RDONLY | O_CLOEXEC);
-
     if (!s->config.resize || !handover_has(FD_STATE))
         return -EINVAL;
     if (fd < 0)
@@ -128,7 +124,6 @@ static int keep_original(const struct server *s, const struct derived *d)
 {
     CLEANUP_STR struct str path = STR_INIT;
     struct catalog *kept;
-
     int error = state_file(s, "catalog", &path);
     bool same = !error && catalog_open(path.data, &kept) == 0;
     if (same) {
@@ -141,7 +136,6 @@ static int keep_original(const struct server *s, const struct derived *d)
 int server_take_resized(struct server *s, int from)
 {
     struct derived *d;
-
     await_resizer(s, false);
     int error = derived_open(from, &d);
     if (error)

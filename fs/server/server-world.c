@@ -186,7 +186,6 @@ static int install_catalog(void *user, const char *from)
 static uint64_t options_hash(const struct mount_config *c)
 {
     const uint64_t alike[] = {c->peer_timeout, c->exchange};
-
     return hash64(alike, sizeof alike, 0);
 }
 
@@ -205,7 +204,7 @@ void server_make_peers(struct server *s)
         .mountpoint = s->config.mountpoint,
         .groups = (uint32_t)s->config.groups,
         .restarted = atomic_load(&s->handover->generation) > 1,
-        .layout_mark = &s->handover->layout,
+        .mark = &s->handover->mark,
         .command = obey_world,
         .joined = tell_joined,
         .blob = give_blob,

@@ -5,6 +5,7 @@
 #include "fs/catalog/catalog.h"
 #include "fs/wire/units.h"
 
+#include <stdbool.h>
 #include <sys/uio.h>
 
 /* The bytes of a span, in order, as pieces that stay valid until answer_release. Only the counts are to be zero before
@@ -51,6 +52,12 @@ static inline void answer_release(struct answer *a)
 
 /* Move what a layer answered behind `to`; -EIO: it is not exactly span->length bytes, or too many pieces: released. */
 int answer_append(struct answer *to, struct answer *from, const struct span *span);
+
+/* Is it of a file that is not held as a whole? Then its raw values are kept in blocks: it may be read at random. */
+static inline bool file_in_blocks(const struct catalog *c, uint32_t file)
+{
+    return catalog_file(c, file).size > PIECE_BYTES;
+}
 
 /* How a file is cut into values. */
 static inline uint64_t file_values(const struct catalog *c, uint32_t file)

@@ -11,7 +11,7 @@
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
-#include "fs/store/loads.h"
+#include "fs/store/fair.h"
 #include "fs/store/store-inside.h"
 
 #include <errno.h>
@@ -39,13 +39,12 @@ struct disk {
     atomic_bool hangs, watched; /* the tier is passed by; the watch does not sleep */
 
     pthread_mutex_t lock;
-    pthread_cond_t work;    /* for the threads: a read is queued, or `stopping` */
-    pthread_cond_t wake;    /* for the watch: somebody reads, or `stopping` */
-    struct read_list queue; /* lock, as the rest: */
-    struct read_list fed;   /* those that are fed */
-    int fed_running;        /* by DISK_THREADS */
-    int yields;             /* of `fed` to `queue` */
-    atomic_bool stopping;   /* changed with the lock */
+    pthread_cond_t work;     /* for the threads: a read is queued, or `stopping` */
+    pthread_cond_t wake;     /* for the watch: somebody reads, or `stopping` */
+    struct fair_queue queue; /* lock, as the rest: */
+    struct fair_turns turns;
+    int fed_running;      /* by DISK_THREADS */
+    atomic_bool stopping; /* changed with the lock */
 
     struct disk_thread own[DISK_THREADS];
     pthread_t watch;
@@ -54,7 +53,7 @@ struct disk {
     struct disk_slot *slot;
 };
 
-/* Slots. */
+/* --- slots --- */
 
 static bool slot_take(struct disk_slot *slot)
 {
@@ -101,7 +100,7 @@ static bool slot_steal(struct disk_slot *slot, struct store_read *read)
     return atomic_compare_exchange_strong(&slot->read, &read, NULL);
 }
 
-/* Reading. The slot is the caller's. */
+/* --- reading; the slot is the caller's --- */
 
 static int get_in_slot(struct disk *d, struct disk_slot *slot, struct store_read *read)
 {
@@ -129,7 +128,7 @@ static int queue_add(struct disk *d, struct store_read *read)
     if (atomic_load(&d->stopping)) {
         error = -ESHUTDOWN;
     } else {
-        TAILQ_INSERT_TAIL(read->fed ? &d->fed : &d->queue, read, parked);
+        fair_add(&d->queue, read);
         store_waits(d->store, read, PLACE_SSD);
         pthread_cond_signal(&d->work);
     }
@@ -148,18 +147,12 @@ int disk_get(struct disk *d, struct store_read *read, bool may_wait)
 }
 
 /* With the lock. */
-static struct store_read *queue_take(struct disk *d, struct read_list *queue)
+static struct store_read *queue_take(struct disk *d, enum fair_room fed)
 {
-    struct store_read *read = read_list_take(queue);
+    struct store_read *read = fair_take(&d->queue, &d->turns, fed);
     if (read)
         store_waits_no_more(d->store, read, PLACE_SSD);
     return read;
-}
-
-static struct read_list *next_queue(struct disk *d)
-{
-    bool fed = d->fed_running < MOST_FED && !TAILQ_EMPTY(&d->fed);
-    return turn_comes(&d->yields, !TAILQ_EMPTY(&d->queue), fed) ? &d->fed : &d->queue;
 }
 
 static void get_queued(struct disk *d, struct disk_slot *slot, struct store_read *read)
@@ -176,25 +169,26 @@ static void *thread_main(void *argument)
     struct disk *d = own->disk;
     pthread_mutex_lock(&d->lock);
     while (!atomic_load(&d->stopping)) {
-        struct store_read *read = queue_take(d, next_queue(d));
+        struct store_read *read = queue_take(d, d->fed_running < MOST_FED ? FAIR_WITHIN : FAIR_FULL);
         if (!read) {
             pthread_cond_wait(&d->work, &d->lock);
             continue;
         }
         bool fed = read->fed;
+        fair_went(&d->turns, fed);
         d->fed_running += fed;
         pthread_mutex_unlock(&d->lock);
         get_queued(d, own->slot, read);
         pthread_mutex_lock(&d->lock);
         d->fed_running -= fed;
-        if (fed && !TAILQ_EMPTY(&d->fed))
+        if (fed && !fair_is_empty(&d->queue))
             pthread_cond_signal(&d->work);
     }
     pthread_mutex_unlock(&d->lock);
     return NULL;
 }
 
-/* Watching. */
+/* --- watching --- */
 
 static bool anybody_reads(struct disk *d)
 {
@@ -233,7 +227,7 @@ static void take_queued(struct disk *d, int error)
     struct store_read *read;
     do {
         pthread_mutex_lock(&d->lock);
-        read = queue_take(d, TAILQ_EMPTY(&d->queue) ? &d->fed : &d->queue);
+        read = queue_take(d, FAIR_WITHIN);
         pthread_mutex_unlock(&d->lock);
         if (read)
             store_got(d->store, read, error);
@@ -276,7 +270,7 @@ static void *watch_main(void *argument)
 bool disk_cancel(struct disk *d, struct store_read *read)
 {
     pthread_mutex_lock(&d->lock);
-    bool found = read_list_remove(read->fed ? &d->fed : &d->queue, read);
+    bool found = fair_remove(&d->queue, read);
     pthread_mutex_unlock(&d->lock);
     if (found)
         store_waits_no_more(d->store, read, PLACE_SSD);
@@ -285,7 +279,7 @@ bool disk_cancel(struct disk *d, struct store_read *read)
     return found;
 }
 
-/* Beginning and end. */
+/* --- beginning and end --- */
 
 static void init_sync(struct disk *d)
 {
@@ -317,8 +311,7 @@ int disk_create(struct store *store, int callers, struct disk **disk)
     d->store = store;
     d->callers = callers;
     d->slots = callers + DISK_THREADS;
-    TAILQ_INIT(&d->queue);
-    TAILQ_INIT(&d->fed);
+    fair_init(&d->queue);
     init_sync(d);
     d->slot = aligned_alloc(CACHE_LINE, (size_t)d->slots * sizeof *d->slot);
     int error = d->slot ? 0 : -ENOMEM;

@@ -17,57 +17,23 @@
  * bounded by MOST_DIRECT bytes.
  *
  * store_resume, store_refused, store_end, stage_loaded and the peers are called without the lock. */
-#include "fs/store/loader.h"
+#include "fs/store/loader-inside.h"
 
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
 #include "fs/store/store-inside.h"
 #include "fs/store/store-stage.h"
-#include "fs/store/wants.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     MOST_DIRECT = 24 << 20,
-    AT_ONCE = SPAN_BYTES / VALUE_BYTES, /* values that another node is asked for */
-    MOST_TRIES = 4,                     /* of a read, without getting further */
+    MOST_TRIES = 4, /* of a read, without getting further */
     IDLE_MS = 1500,
     STUCK_MS = 1000,
-};
-
-struct load_worker {
-    struct loader *loader;
-    pthread_t thread;
-    struct value_codec_state *codec;
-    struct store_read *serving; /* loader's lock: being served directly; NULL: none, or loader_stop took it away */
-    uint64_t since; /* loader's lock: when it began what no reader waited for; 0: that is not what it does */
-};
-
-struct loader {
-    struct store *store;
-    atomic_bool full; /* the last load that asked for room got none */
-
-    pthread_mutex_t lock;
-    pthread_cond_t work;     /* something to do for a worker, or `stopping` */
-    struct wants wants;      /* lock */
-    struct read_list direct; /* lock */
-    struct read_list fed;    /* lock: to be served directly to the feeder */
-    size_t direct_bytes;     /* lock: being read directly */
-    int fed_yields;          /* lock: to readers */
-    int later_yields;        /* lock: to the feeder */
-    int later_running;       /* lock: for the feeder, too */
-    int most_fed, most_later;
-    int sleeping;  /* lock: workers that wait for `work` */
-    bool touched;  /* lock: the source was used since it was last told to be idle */
-    bool stopping; /* lock */
-
-    int workers;
-    struct load_worker worker[];
 };
 
 static void wake_workers(struct loader *l, int workers)
@@ -76,37 +42,7 @@ static void wake_workers(struct loader *l, int workers)
         pthread_cond_signal(&l->work);
 }
 
-/* Serving directly. */
-
-static struct read_list *direct_list(struct loader *l, const struct store_read *read)
-{
-    return read->fed ? &l->fed : &l->direct;
-}
-
-/* From memory what is there, the rest from the source. What an SSD holds is rather read from the source, with what lies
- * around it, than that a worker waits for the SSD. */
-static int gather_direct(const struct store *store, const struct span *span, struct answer *answer)
-{
-    struct layer *source = store->source;
-    uint64_t to, end = span->offset + span->length;
-    int error = 0;
-    for (uint64_t at = span->offset; !error && at < end; at = to) {
-        enum tier_name tier;
-        struct answer got;
-        to = shard_run(store->shard, span, at, TIER_RAM, &tier);
-        struct span run = {.file = span->file, .length = (uint32_t)(to - at), .offset = at};
-        answer_init(&got);
-        if (shard_get(store->shard, &run, TIER_RAM, &got, &tier))
-            error = source->ops->get(source, &run, &got);
-        if (error)
-            answer_release(&got);
-        else
-            error = answer_append(answer, &got, &run);
-    }
-    if (error)
-        answer_release(answer);
-    return error;
-}
+/* --- serving directly --- */
 
 /* Unless the read was taken away meanwhile: then it may not exist any more. */
 static void end_direct(struct load_worker *w, struct store_read *read, struct answer *answer, int error)
@@ -140,7 +76,7 @@ static void serve_direct(struct load_worker *w, struct store_read *read)
     pthread_mutex_unlock(&l->lock);
 
     struct layer *source = l->store->source;
-    int error = here ? source->ops->get(source, &span, &answer) : gather_direct(l->store, &span, &answer);
+    int error = here ? source->ops->get(source, &span, &answer) : load_gather(l->store, &span, &answer);
     end_direct(w, read, &answer, error);
 
     pthread_mutex_lock(&l->lock);
@@ -148,94 +84,23 @@ static void serve_direct(struct load_worker *w, struct store_read *read)
     wake_workers(l, 1);
 }
 
-/* Running loads. */
-
-/* Values of another node on their way into a room. */
-struct values_in {
-    struct room *room;
-    uint32_t first;
-};
-
-static int take_value(void *user, uint32_t i, const void *bytes, uint32_t length)
-{
-    struct values_in *in = user;
-    return shard_take(in->room, in->first + i, bytes, length);
-}
-
-/* How many values the node that kept them before has given, from the first on; the error is why not all. */
-static int bring_values(const struct store *store, const struct load *load, struct room *room, int *error)
-{
-    const struct store_peers *peers = &store->peers;
-    struct values_in in = {.room = room};
-    uint32_t first = (uint32_t)(load->offset / VALUE_BYTES), values = (uint32_t)room->values;
-    *error = peers->before ? 0 : -ENOENT;
-    while (!*error && in.first < values) {
-        uint32_t count = values - in.first < AT_ONCE ? values - in.first : AT_ONCE;
-        *error = peers->before(peers->user, load->file, first + in.first, count, take_value, &in);
-        in.first += *error ? 0 : count;
-    }
-    return (int)in.first;
-}
-
-/* Does anybody want it who takes it from the source, too? */
-static bool is_only_pulled(struct loader *l, const struct load *load)
-{
-    pthread_mutex_lock(&l->lock);
-    bool pulled = load->pulled;
-    pthread_mutex_unlock(&l->lock);
-    return pulled;
-}
-
-/* The rest of a room. */
-static int read_values(const struct store *store, const struct load *load, struct room *room, int have)
-{
-    struct layer *source = store->source;
-    uint32_t done = (uint32_t)have * VALUE_BYTES;
-    struct span span = {.file = load->file, .offset = load->offset + done, .length = load->length - done};
-    for (int i = have; i < room->values; i++)
-        room->sealed[i] = 0;
-    return source->ops->read(source, &span, room->value + have, room->values - have);
-}
-
-static int fill_room(struct load_worker *w, struct load *load, struct room *room)
-{
-    int error, have = bring_values(w->loader->store, load, room, &error);
-    load->from = PLACE_PEER;
-    if (have == room->values || is_only_pulled(w->loader, load))
-        return error;
-    load->from = PLACE_SOURCE;
-    return read_values(w->loader->store, load, room, have);
-}
-
-/* -ENOSPC: there was no room, and nothing was read. */
-static int load_into_tier(struct load_worker *w, struct load *load)
-{
-    const struct store *store = w->loader->store;
-    struct room room;
-    bool refused = shard_reserve(store->shard, load->file, load->offset, load->length, &room) < 0;
-    atomic_store_explicit(&w->loader->full, refused, memory_order_relaxed);
-    if (refused)
-        return -ENOSPC;
-    int error = fill_room(w, load, &room);
-    if (error)
-        shard_abandon(&room);
-    else
-        shard_commit(w->codec, &room);
-    return error == -ENOSPC ? -EIO : error;
-}
+/* --- running loads --- */
 
 /* A load that fails at a bad sector fails for who asked for that only: who wants less than all of it reads for itself.
  */
 static void divide_waiting(struct loader *l, struct load *load, struct read_list *failed)
 {
     for (struct store_read *read; (read = read_list_take(&load->waiting));)
-        TAILQ_INSERT_TAIL(read->span.length < load->length ? direct_list(l, read) : failed, read, parked);
+        if (read->span.length < load->length)
+            fair_add(&l->direct, read);
+        else
+            TAILQ_INSERT_TAIL(failed, read, parked);
 }
 
 static void serve_waiting(struct loader *l, struct load *load)
 {
     for (struct store_read *read; (read = read_list_take(&load->waiting));)
-        TAILQ_INSERT_TAIL(direct_list(l, read), read, parked);
+        fair_add(&l->direct, read);
 }
 
 /* -ENOSPC: there is no room for what they wait for. */
@@ -287,7 +152,7 @@ static void run_load(struct load_worker *w, struct load *load)
         serve_waiting(l, load);
     else
         TAILQ_CONCAT(&waiting, &load->waiting, parked);
-    if (!TAILQ_EMPTY(&l->direct) || !TAILQ_EMPTY(&l->fed))
+    if (!fair_is_empty(&l->direct))
         pthread_cond_broadcast(&l->work);
     pthread_mutex_unlock(&l->lock);
 
@@ -297,11 +162,12 @@ static void run_load(struct load_worker *w, struct load *load)
     pthread_mutex_lock(&l->lock);
 }
 
-/* The workers. */
+/* --- the workers --- */
 
-static bool may_serve(const struct loader *l, const struct read_list *list, size_t most)
+static bool may_serve(const struct loader *l, bool fed)
 {
-    const struct store_read *first = TAILQ_FIRST(list);
+    const struct store_read *first = TAILQ_FIRST(&l->direct.list[fed]);
+    size_t most = fed ? MOST_DIRECT / 2 : MOST_DIRECT;
     return first && (!l->direct_bytes || l->direct_bytes + first->span.length <= most);
 }
 
@@ -316,41 +182,48 @@ static bool is_stuck(const struct loader *l)
 
 static bool may_feed(const struct loader *l)
 {
-    if (!may_serve(l, &l->fed, MOST_DIRECT / 2) && !l->wants.fed.count)
+    if (!may_serve(l, true) && !l->wants.fed.count)
         return false;
     return l->later_running < l->most_later || (l->later_running < l->most_fed && !is_stuck(l));
 }
 
-enum turn { TURN_NOBODY, TURN_READERS, TURN_FED, TURN_LATER };
+enum load_turn { TURN_NOBODY, TURN_READERS, TURN_FED, TURN_LATER };
 
-static enum turn whose_turn(struct loader *l)
+static enum load_turn whose_turn(struct loader *l)
 {
-    bool readers = may_serve(l, &l->direct, MOST_DIRECT) || l->wants.urgent.count;
-    bool fed = may_feed(l);
+    bool readers = may_serve(l, false) || l->wants.urgent.count;
     bool later = l->later_running < l->most_later && l->wants.later.count;
-    if (turn_comes(&l->fed_yields, readers, fed))
-        return !readers && turn_comes(&l->later_yields, true, later) ? TURN_LATER : TURN_FED;
-    return readers ? TURN_READERS : later ? TURN_LATER : TURN_NOBODY;
+    enum fair_room fed = may_feed(l) ? FAIR_WITHIN : FAIR_FULL, rest = later ? FAIR_WITHIN : FAIR_FULL;
+    bool feds_turn = fair_is_feds_turn(&l->turns, readers, fed);
+    if (readers && !feds_turn)
+        return TURN_READERS;
+    if (!readers && fair_is_feds_turn(&l->later_turns, feds_turn, rest))
+        return TURN_LATER;
+    return feds_turn ? TURN_FED : TURN_NOBODY;
 }
 
 static void work_for_readers(struct load_worker *w)
 {
     struct loader *l = w->loader;
-    if (may_serve(l, &l->direct, MOST_DIRECT))
-        serve_direct(w, read_list_take(&l->direct));
+    fair_went(&l->turns, false);
+    if (may_serve(l, false))
+        serve_direct(w, read_list_take(&l->direct.list[false]));
     else
         run_load(w, load_queue_take(&l->wants.urgent));
 }
 
-static void work_for_others(struct load_worker *w, enum turn turn)
+static void work_for_others(struct load_worker *w, enum load_turn turn)
 {
     struct loader *l = w->loader;
     l->later_running++;
     w->since = clock_now();
+    fair_went(&l->later_turns, turn == TURN_LATER);
+    if (turn == TURN_FED)
+        fair_went(&l->turns, true);
     if (turn == TURN_LATER)
         run_load(w, load_queue_take(&l->wants.later));
-    else if (may_serve(l, &l->fed, MOST_DIRECT / 2))
-        serve_direct(w, read_list_take(&l->fed));
+    else if (may_serve(l, true))
+        serve_direct(w, read_list_take(&l->direct.list[true]));
     else
         run_load(w, load_queue_take(&l->wants.fed));
     w->since = 0;
@@ -383,7 +256,7 @@ static void *worker_main(void *argument)
     struct loader *l = w->loader;
     pthread_mutex_lock(&l->lock);
     while (!l->stopping) {
-        enum turn turn = whose_turn(l);
+        enum load_turn turn = whose_turn(l);
         if (turn == TURN_NOBODY)
             sleep_for_work(l);
         else if (turn == TURN_READERS)
@@ -417,8 +290,7 @@ int loader_create(struct store *store, int threads, int zstd_level, struct loade
     if (!l)
         return -ENOMEM;
     l->store = store;
-    TAILQ_INIT(&l->direct);
-    TAILQ_INIT(&l->fed);
+    fair_init(&l->direct);
     wants_init(&l->wants, store->catalog, store->shard);
     l->wants.most_ahead = 2 * threads;
     int for_readers = threads / 4 > 0 ? threads / 4 : 1;
@@ -447,8 +319,8 @@ void loader_stop(struct loader *l)
         LIST_FOREACH(load, &l->wants.loads.bucket[i], same_bucket)
         TAILQ_CONCAT(&waiting, &load->waiting, parked);
     }
-    TAILQ_CONCAT(&waiting, &l->direct, parked);
-    TAILQ_CONCAT(&waiting, &l->fed, parked);
+    TAILQ_CONCAT(&waiting, &l->direct.list[false], parked);
+    TAILQ_CONCAT(&waiting, &l->direct.list[true], parked);
     for (int i = 0; i < l->workers; i++) {
         if (l->worker[i].serving)
             TAILQ_INSERT_TAIL(&waiting, l->worker[i].serving, parked);
@@ -476,7 +348,7 @@ void loader_destroy(struct loader *l)
     errno = saved;
 }
 
-/* Parking. */
+/* --- parking --- */
 
 /* A span of many parts parks for one after the other. */
 static void count_try(struct store_read *read, const struct load *load)
@@ -510,13 +382,12 @@ int loader_park(struct loader *l, struct store_read *read)
     if (l->stopping)
         error = -ESHUTDOWN;
     else if (read->tries >= MOST_TRIES)
-        TAILQ_INSERT_TAIL(direct_list(l, read), read, parked);
+        fair_add(&l->direct, read);
     else
         error = park_on_load(l, read);
     if (error == -EINPROGRESS)
         store_waits(l->store, read, PLACE_SOURCE);
-    wake_workers(l, l->wants.urgent.count + l->wants.fed.count + l->wants.later.count + !TAILQ_EMPTY(&l->direct) +
-                        !TAILQ_EMPTY(&l->fed));
+    wake_workers(l, l->wants.urgent.count + l->wants.fed.count + l->wants.later.count + !fair_is_empty(&l->direct));
     pthread_mutex_unlock(&l->lock);
     return error;
 }
@@ -526,7 +397,7 @@ int loader_direct(struct loader *l, struct store_read *read)
     pthread_mutex_lock(&l->lock);
     bool stopping = l->stopping;
     if (!stopping) {
-        TAILQ_INSERT_TAIL(direct_list(l, read), read, parked);
+        fair_add(&l->direct, read);
         store_waits(l->store, read, PLACE_SOURCE);
         wake_workers(l, 1);
     }
@@ -548,8 +419,7 @@ static bool take_from_worker(struct loader *l, const struct store_read *read)
 bool loader_cancel(struct loader *l, struct store_read *read)
 {
     pthread_mutex_lock(&l->lock);
-    bool found =
-        wants_abandon(&l->wants, read) || read_list_remove(direct_list(l, read), read) || take_from_worker(l, read);
+    bool found = wants_abandon(&l->wants, read) || fair_remove(&l->direct, read) || take_from_worker(l, read);
     pthread_mutex_unlock(&l->lock);
     if (found)
         store_waits_no_more(l->store, read, PLACE_SOURCE);

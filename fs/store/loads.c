@@ -3,25 +3,6 @@
 
 #include <stdlib.h>
 
-struct store_read *read_list_take(struct read_list *list)
-{
-    struct store_read *read = TAILQ_FIRST(list);
-    if (read)
-        TAILQ_REMOVE(list, read, parked);
-    return read;
-}
-
-/* Who gives up is mostly the one that has waited longest: the first. */
-bool read_list_remove(struct read_list *list, struct store_read *read)
-{
-    struct store_read *at = TAILQ_FIRST(list);
-    while (at && at != read)
-        at = TAILQ_NEXT(at, parked);
-    if (at)
-        TAILQ_REMOVE(list, at, parked);
-    return at;
-}
-
 void load_queue_init(struct load_queue *queue)
 {
     TAILQ_INIT(&queue->loads);

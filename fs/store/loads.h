@@ -3,21 +3,7 @@
 #ifndef FS_STORE_LOADS_H
 #define FS_STORE_LOADS_H
 
-#include "fs/store/store.h"
-
-struct store_read *read_list_take(struct read_list *list);              /* the first, or NULL */
-bool read_list_remove(struct read_list *list, struct store_read *read); /* false: it is not in there */
-
-/* What yields to `others` and waits, too: is it its turn? Whenever they have been so many times before it, for somebody
- * may wait for it after all: a loader for a page that is being fed. */
-enum { MOST_YIELDS = 8 };
-static inline bool turn_comes(int *yields, bool others, bool waits)
-{
-    if (!waits || (others && ++*yields <= MOST_YIELDS))
-        return false;
-    *yields = 0;
-    return true;
-}
+#include "fs/store/fair.h"
 
 /* Who has something loaded though no reader waits for it. */
 enum load_wish { LOAD_STAGE, LOAD_PULL, LOAD_WISHES };

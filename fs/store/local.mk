@@ -7,6 +7,8 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/contents.h \
 	fs/store/disk.c \
 	fs/store/disk.h \
+	fs/store/fair.c \
+	fs/store/fair.h \
 	fs/store/fault.c \
 	fs/store/handles.c \
 	fs/store/handles.h \
@@ -15,6 +17,8 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/ingest.c \
 	fs/store/ingest.h \
 	fs/store/layer.h \
+	fs/store/loader-bring.c \
+	fs/store/loader-inside.h \
 	fs/store/loader.c \
 	fs/store/loader.h \
 	fs/store/loads.c \

@@ -89,12 +89,6 @@ static inline bool map_change(struct map *map, uint64_t part, uint64_t from, uin
                                                    memory_order_relaxed);
 }
 
-/* Is it of a file that is not held as a whole? Then its raw values are kept in blocks: it may be read at random. */
-static inline bool file_in_blocks(const struct catalog *c, uint32_t file)
-{
-    return catalog_file(c, file).size > PIECE_BYTES;
-}
-
 /* How many values the part has that begins with this one. */
 static inline uint32_t part_values(const struct catalog *c, uint32_t file)
 {

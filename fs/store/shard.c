@@ -59,7 +59,7 @@ struct layer **shard_layer(struct shard *s, enum tier_name tier)
     return &s->layer[tier];
 }
 
-/* Parts. */
+/* --- parts --- */
 
 void shard_part(const struct shard *s, uint32_t file, uint64_t offset, uint64_t *from, uint64_t *to)
 {
@@ -108,7 +108,7 @@ bool shard_is_stored(const struct shard *s, uint32_t file, uint64_t from, uint64
     return stored;
 }
 
-/* Reading. */
+/* --- reading --- */
 
 static enum tier_name where_up_to(const struct shard *s, uint32_t file, uint64_t offset, enum tier_name most)
 {
@@ -166,16 +166,14 @@ int shard_get(struct shard *s, const struct span *span, enum tier_name most, str
 }
 
 /* A run of values may lie in one tier, and the next in the other one. */
-int shard_stored(struct shard *s, uint32_t file, uint32_t value, uint32_t count,
-                 void (*put)(void *user, uint32_t i, const void *bytes, uint32_t length), void *user)
+int shard_stored(struct shard *s, const struct span *span, stored_put put, void *user)
 {
     struct values_out out = {.put = put, .user = user};
-    uint64_t size = catalog_file(s->map.catalog, file).size, end = ((uint64_t)value + count) * VALUE_BYTES;
-    while (out.done < count) {
-        uint64_t offset = ((uint64_t)value + out.done) * VALUE_BYTES;
-        struct span span = {.file = file, .length = (uint32_t)((end < size ? end : size) - offset), .offset = offset};
-        enum tier_name tier = shard_where(s, file, offset);
-        int error = tier == TIERS ? -ENOENT : tier_read_stored(&s->tier[tier]->stock, &span, &out);
+    uint64_t first = span->offset / VALUE_BYTES, end = span->offset + span->length;
+    for (uint64_t at = span->offset; at < end; at = (first + out.done) * VALUE_BYTES) {
+        struct span rest = {.file = span->file, .length = (uint32_t)(end - at), .offset = at};
+        enum tier_name tier = shard_where(s, span->file, at);
+        int error = tier == TIERS ? -ENOENT : tier_read_stored(&s->tier[tier]->stock, &rest, &out);
         if (error)
             return error;
     }

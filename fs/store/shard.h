@@ -49,10 +49,9 @@ bool shard_holds(const struct shard *shard, const struct span *span); /* each pa
  * `most`. */
 uint64_t shard_run(const struct shard *shard, const struct span *span, uint64_t at, enum tier_name most,
                    enum tier_name *tier);
-/* Stored values of a file as they lie, checked, at most ANSWER_VALUES: each is handed to `put` while it is pinned. 0,
- * or -ENOENT: one is not held; some may have been put. */
-int shard_stored(struct shard *shard, uint32_t file, uint32_t value, uint32_t count,
-                 void (*put)(void *user, uint32_t i, const void *bytes, uint32_t length), void *user);
+/* Stored values that a span touches, as they lie, checked, at most ANSWER_VALUES: each is handed to `put` while it is
+ * pinned. 0, or -ENOENT: one is not held; some may have been put. */
+int shard_stored(struct shard *shard, const struct span *span, stored_put put, void *user);
 
 /* Room for the values of a run of whole parts of one file, to be filled by one thread; any number of rooms may be
  * open. What they take at most is reserved at once, and what compression saves is given back at the commit. -ENOSPC:

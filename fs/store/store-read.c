@@ -154,7 +154,7 @@ void store_fetched(struct store *s, struct store_read *read, int error)
         store_end(s, read, error);
 }
 
-/* A read of two extents. Each half ends on any thread; the second one joins them. */
+/* --- a read of two extents: the second half to end joins them --- */
 
 struct half_read {
     struct store_read read; /* first */
@@ -226,7 +226,7 @@ static int read_halves(struct store *s, struct store_read *whole)
     return -EINPROGRESS;
 }
 
-/* From outside. */
+/* --- from outside --- */
 
 static bool crosses_extents(const struct span *span)
 {
@@ -246,7 +246,7 @@ static void begin_read(struct store_read *read)
     answer_init(&read->answer);
     read->lacked = 0;
     read->tries = 0;
-    read->waiting = read->before = false;
+    read->waiting = read->before = read->pulled = false;
     read->brought = PLACE_RAM;
     read->pull = NULL;
     read->peer = UINT32_MAX;

@@ -103,7 +103,7 @@ static bool is_stopped(struct stage *s)
     return stop;
 }
 
-/* ---- the driver ---- */
+/* --- the driver --- */
 
 static bool is_full(const struct stage *s)
 {
@@ -292,7 +292,7 @@ void stage_loaded(struct stage *s, uint32_t number, uint32_t file, uint32_t leng
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- from outside ---- */
+/* --- from outside --- */
 
 /* With the lock. */
 static void note_round(struct stage *s, uint64_t round)

@@ -16,7 +16,7 @@
 
 const char *const place_names[PLACES] = {"ram", "ssd", "peer", "source"};
 
-/* The layers. */
+/* --- the layers --- */
 
 /* Where the layer stands that is asked for the bytes of a place; NULL: the peers are no layer, since they answer when
  * they will and no thread waits for them. */
@@ -86,7 +86,7 @@ static int open_layers(struct store *s, const struct store_config *config)
     return config->faults ? add_faults(s, config->faults) : 0;
 }
 
-/* Opening and closing. */
+/* --- opening and closing --- */
 
 int store_open(const struct store_config *config, struct store **store)
 {
@@ -135,16 +135,16 @@ void store_close(struct store *s)
     errno = saved;
 }
 
-/* Peers. */
+/* --- peers --- */
 
 void store_set_peers(struct store *s, const struct store_peers *peers)
 {
     s->peers = *peers;
 }
 
-int store_stored(struct store *s, uint32_t file, uint32_t value, uint32_t count, stored_put put, void *user)
+int store_stored(struct store *s, const struct span *span, stored_put put, void *user)
 {
-    return shard_stored(s->shard, file, value, count, put, user);
+    return shard_stored(s->shard, span, put, user);
 }
 
 struct pool *store_pool(struct store *s)
@@ -184,7 +184,7 @@ uint64_t store_trim(struct store *s, uint32_t first, uint32_t files, bool only_c
     return bytes;
 }
 
-/* While samples move. */
+/* --- while samples move --- */
 
 int store_pull(struct store *s, uint32_t number, uint32_t file, uint64_t from, uint64_t to, uint64_t *held)
 {
@@ -233,13 +233,13 @@ bool store_is_opening(struct store *s)
     return shard_is_locked(s->shard);
 }
 
-/* Looking. */
+/* --- looking --- */
 
-int store_where(struct store *s, uint32_t file, enum tier_name *tier)
+int store_where(struct store *s, uint32_t file, uint64_t offset, enum tier_name *tier)
 {
-    if (file >= catalog_files(s->catalog) || catalog_file(s->catalog, file).size == 0)
+    if (file >= catalog_files(s->catalog) || catalog_file(s->catalog, file).size <= offset)
         return -ENOENT;
-    *tier = shard_where(s->shard, file, 0);
+    *tier = shard_where(s->shard, file, offset);
     return *tier != TIERS ? 0 : -ENOENT;
 }
 

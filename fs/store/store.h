@@ -58,6 +58,8 @@ struct store_read {
     enum place place;     /* where it came from */
     /* the store's own: */
     TAILQ_ENTRY(store_read) parked; /* where it waits */
+    uint64_t asked;                 /* for a slot: since when */
+    bool pulled;                    /* no reader waits for it: see fair.h */
     uint64_t began;
     uint64_t lacked;    /* 1 + offset of the furthest byte that it parked for; 0: never parked */
     int tries;          /* how often it got no further than that */
@@ -69,7 +71,6 @@ struct store_read {
     /* the peers' own: */
     struct peer_pull *pull; /* a thread waits for it, and not the store */
     uint32_t peer;          /* who was asked last */
-    uint64_t asked;
 };
 
 TAILQ_HEAD(read_list, store_read); /* in the order in which they came */
@@ -83,7 +84,6 @@ int store_read(struct store *store, struct store_read *read);
 bool store_cancel(struct store *store, struct store_read *read);
 
 /* Given a stored value as it lies, the i-th of those asked for, for as long as the call lasts. */
-typedef void (*stored_put)(void *user, uint32_t i, const void *bytes, uint32_t length);
 typedef int (*stored_take)(void *user, uint32_t i, const void *bytes, uint32_t length);
 
 /* Other nodes, that keep what this one does not. A read asks the tiers, then the node that keeps the extent, then the
@@ -111,9 +111,10 @@ struct store_peers {
 void store_set_peers(struct store *store, const struct store_peers *peers);
 void store_fetched(struct store *store, struct store_read *read, int error);
 
-/* For other nodes: the stored values of a file as they lie in the tiers, checked: `put` is called for each in turn.
- * -ENOENT: one is not held; some may have been put. Waits for nothing but the tier's storage. */
-int store_stored(struct store *store, uint32_t file, uint32_t value, uint32_t count, stored_put put, void *user);
+/* For other nodes: the stored values that a span touches, as they lie in the tiers, checked: `put` is called for each
+ * in turn (see struct values_out). -ENOENT: one is not held; some may have been put. Waits for nothing but the tier's
+ * storage. */
+int store_stored(struct store *store, const struct span *span, stored_put put, void *user);
 struct pool *store_pool(struct store *store); /* to open stored values of others: see unpack.h */
 /* Have these values, up to ANSWER_VALUES of one extent, loaded as a reader of this node would, but of other nodes only
  * from the one that kept it before: as store_read. Then the tiers hold them and the answer is empty, or no tier keeps
@@ -156,8 +157,8 @@ int store_stage_again(struct store *store, uint64_t round);
 void store_stage_stop(struct store *store);
 void store_stage_progress(struct store *store, struct stage_progress *progress);
 
-/* Where a file's bytes are: the tier of its first part, or -ENOENT. */
-int store_where(struct store *store, uint32_t file, enum tier_name *tier);
+/* Where a byte of a file is: the tier of its part, or -ENOENT, also where there is no such byte. */
+int store_where(struct store *store, uint32_t file, uint64_t offset, enum tier_name *tier);
 
 enum { STORE_COUNTS = 64 << 10, STORE_BUCKETS = 32, STORE_ERRNOS = 134 };
 /* Of reads that are not fed, but for `fed`, for `source_` and the tiers. */

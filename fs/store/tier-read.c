@@ -56,7 +56,7 @@ static void needed_bytes(const struct span_read *r, const struct wanted_value *w
 {
     *from = 0;
     *to = (uint32_t)w->n;
-    if (!r->out && value_is_in_blocks(w->n, w->bytes.raw))
+    if (value_is_in_blocks(w->n, w->bytes.raw) && !(r->out && value_part_is_whole(&w->bytes)))
         value_part_stored(&w->bytes, from, to);
 }
 
@@ -150,10 +150,15 @@ static int hand_out(struct span_read *r, const struct wanted_value *w)
 {
     if (!r->out)
         return unpack_value(&r->unpacking, &w->bytes, w->seed, w->stored, w->n);
-    int error = value_check(w->stored, w->n, w->seed, w->bytes.raw);
-    if (!error)
-        r->out->put(r->out->user, r->out->done++, w->stored, (uint32_t)w->n);
-    return error;
+    struct iovec piece[VALUE_BYTES / VALUE_BLOCK];
+    uint32_t from, to;
+    needed_bytes(r, w, &from, &to);
+    int error = from ? value_part_open(&w->bytes, w->stored, w->seed, piece)
+                     : value_check(w->stored, w->n, w->seed, w->bytes.raw);
+    if (error < 0)
+        return error;
+    r->out->put(r->out->user, r->out->done++, w->stored, to - from, from);
+    return 0;
 }
 
 /* A value that does not verify is held no more; nor is one whose disk fails, but there the file of it stays for a

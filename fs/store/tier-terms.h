@@ -52,9 +52,11 @@ struct room {
     uint64_t offset, bytes;
 };
 
-/* Stored values that are handed out as they lie, checked: `put` is told which, from 0, while the value is pinned. */
+/* Stored values that are handed out as they lie, checked: `put` is told which, from 0, while the value is pinned. Of
+ * one in blocks, the blocks that the span touches, without its header where these are not all: then it is `cut`. */
+typedef void (*stored_put)(void *user, uint32_t i, const void *bytes, uint32_t length, bool cut);
 struct values_out {
-    void (*put)(void *user, uint32_t i, const void *bytes, uint32_t length);
+    stored_put put;
     void *user;
     uint32_t done;
 };

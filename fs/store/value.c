@@ -85,6 +85,11 @@ static void cut_into_blocks(char *value, size_t raw, uint64_t seed)
     }
 }
 
+bool value_part_is_whole(const struct value_part *p)
+{
+    return p->from < VALUE_BLOCK && (p->to - 1) / VALUE_BLOCK == (p->raw - 1) / VALUE_BLOCK;
+}
+
 void value_part_stored(const struct value_part *p, uint32_t *from, uint32_t *to)
 {
     size_t last = (p->to - 1) / VALUE_BLOCK * VALUE_BLOCK;

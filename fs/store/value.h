@@ -46,9 +46,14 @@ int value_check(const void *value, size_t n, uint64_t seed, size_t expected_raw)
 int value_check_header(const void *value, size_t n, uint64_t seed, size_t expected_raw);
 
 /* Bytes of a value in blocks, without the rest of it. The stored length tells whether it is one. */
+static inline size_t value_in_blocks(size_t raw)
+{
+    return VALUE_HEADER + raw + value_sums(raw);
+}
+
 static inline bool value_is_in_blocks(size_t n, size_t raw)
 {
-    return n == VALUE_HEADER + raw + value_sums(raw);
+    return n == value_in_blocks(raw);
 }
 
 /* Which of the stored bytes are needed for bytes from…to, and these bytes out of them, checked: the number of pieces
@@ -56,6 +61,7 @@ static inline bool value_is_in_blocks(size_t n, size_t raw)
 struct value_part {
     uint32_t raw, from, to; /* from < to <= raw */
 };
+bool value_part_is_whole(const struct value_part *part); /* it touches all blocks */
 void value_part_stored(const struct value_part *part, uint32_t *from, uint32_t *to);
 int value_part_open(const struct value_part *part, const void *stored, uint64_t seed, struct iovec *piece);
 

@@ -12,7 +12,6 @@ static void copy_words(void *to, const void *from, size_t n)
 {
     uint32_t *out = to;
     const uint32_t *in = from;
-
     for (size_t i = 0; i < n / sizeof *in; i++)
         __atomic_store_n(&out[i], __atomic_load_n(&in[i], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
@@ -21,7 +20,6 @@ static void copy_words(void *to, const void *from, size_t n)
 static bool copy_out(void *to, const void *from, size_t n)
 {
     const _Atomic uint32_t *version = from;
-
     for (int i = 0; i < TRIES; i++) {
         uint32_t before = atomic_load_explicit(version, memory_order_acquire);
         if (before % 2 != 0)
@@ -39,7 +37,6 @@ static void copy_in(void *to, const void *from, size_t n)
 {
     _Atomic uint32_t *version = to;
     uint32_t odd = atomic_load_explicit(version, memory_order_relaxed) | 1;
-
     atomic_store_explicit(version, odd, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     copy_words((uint32_t *)to + 1, (const uint32_t *)from + 1, n - sizeof *version);
@@ -70,7 +67,6 @@ void feed_note_add(struct feed *feed, const struct feed_answer *answer)
 {
     uint64_t turn = atomic_fetch_add_explicit(&feed->notes, 1, memory_order_relaxed) + 1;
     struct feed_note *note = &feed->note[turn % FEED_NOTES];
-
     atomic_store_explicit(&note->turn, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&note->what, (uint64_t)answer->file << 32 | answer->bytes, memory_order_relaxed);
@@ -82,7 +78,6 @@ void feed_note_add(struct feed *feed, const struct feed_answer *answer)
 bool feed_note_take(const struct feed *feed, uint64_t *taken, struct feed_answer *answer, uint64_t *lost)
 {
     uint64_t written = atomic_load_explicit(&feed->notes, memory_order_acquire);
-
     if (*taken > written) /* not ours to believe: begin where it is */
         *taken = written;
     if (written - *taken > FEED_NOTES) {

@@ -159,6 +159,8 @@ struct feed {
     struct feed_report report[FEED_REPORTS];
     _Atomic uint64_t notes; /* so many there have been */
     struct feed_note note[FEED_NOTES];
+    _Atomic uint64_t
+        told[FEED_PLANS][FEED_RANKS]; /* as plan.rank: 1 + samples that its loader says it has read; 0: none */
 };
 
 /* A copy of what one process writes and others read, taken between two writings. False: it is being written all the

@@ -14,7 +14,7 @@
 
 enum {
     MAGIC = 0x6465616c, /* "deal" */
-    FORM = 10,
+    FORM = 11,
     PAGE = 4096,
     FEED_OFFSET = PAGE + COUNTS_ROOM,
     FEED_ROOM = 2 << 20,

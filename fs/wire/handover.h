@@ -7,6 +7,7 @@
 #define FS_WIRE_HANDOVER_H
 
 #include "fs/wire/endings.h"
+#include "fs/wire/node.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -87,7 +88,7 @@ struct handover {
     _Atomic uint32_t lingering[LINGERING_MOST]; /* killed servers that cannot end yet: process ids, then zeros */
     _Atomic uint64_t stranded;                  /* requests that the keeper answered with EIO because no server lived */
     _Atomic uint64_t stranded_at;               /* the last one: nanoseconds, of the day's clock */
-    _Atomic uint64_t layout; /* first bytes of the digest of the newest layout; 0: there was no world */
+    struct world_mark mark;
 };
 
 struct feed;

@@ -19,7 +19,7 @@ enum { BACKLOG = 4 };
 
 _Static_assert(sizeof(struct message_frame) == 16, "a frame's head is 16 bytes");
 
-/* Frames. */
+/* --- frames --- */
 
 /* The descriptors go with the first byte. */
 static int send_all(int socket, const void *bytes, size_t n, const int *fds)
@@ -101,7 +101,7 @@ int message_receive(int socket, uint32_t *kind, void **payload, size_t *n, int f
     return 0;
 }
 
-/* What stands in them. */
+/* --- what stands in them --- */
 
 int message_refusal(const void *payload, size_t n, struct str *why)
 {
@@ -139,7 +139,7 @@ int message_check_welcome(const void *payload, size_t n, struct message_welcome 
     return right ? 0 : -EPROTO;
 }
 
-/* The socket. */
+/* --- the socket --- */
 
 static int open_state(const char *state)
 {

@@ -2,6 +2,7 @@
 #ifndef FS_WIRE_NODE_H
 #define FS_WIRE_NODE_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 enum { NODES_MOST = 16384, NODE_ID = 33, NODE_HOST = 65 };
@@ -11,6 +12,11 @@ struct world_node {
     char id[NODE_ID];     /* 32 hexadecimal digits: whose holdings these are */
     char host[NODE_HOST]; /* for people */
     uint64_t capacity;    /* bytes of both tiers */
+};
+
+/* Which world and which layout a node took last: the first bytes of their names. It outlives servers; 0: none. */
+struct world_mark {
+    _Atomic uint64_t world, layout;
 };
 
 /* What a node brings along: it holds extents of this cost, of which some bytes may be missing, and these take so much

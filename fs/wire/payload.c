@@ -1,7 +1,9 @@
 /* Replies between nodes: made in a slot, taken apart by the node that asked. See ring.h for their form. */
+#include "fs/base/hash.h"
 #include "fs/wire/ring.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 enum { PAYLOAD_MAGIC = 0x6c617664, STORED_MAGIC = 0x74737664, BLOB_MAGIC = 0x626c7664, ALIGN = 16 };
@@ -17,7 +19,7 @@ size_t payload_begin(const uint32_t *length, uint32_t count)
 {
     size_t at = align_value(sizeof(struct payload_header));
     for (uint32_t i = 0; i < count; i++)
-        at += align_value(length[i]);
+        at += align_value(length[i] & ~PAYLOAD_CUT);
     return at;
 }
 
@@ -38,19 +40,35 @@ int payload_parse(const void *bytes, size_t n, uint32_t file, uint32_t value, ui
     if (h.magic != PAYLOAD_MAGIC || h.file != file || h.value != value || h.count != count || !count ||
         count > RING_VALUES)
         return -EBADMSG;
-    for (uint32_t i = 0; i < count; i++)
-        if (h.length[i] <= VALUE_HEADER || h.length[i] > VALUE_MOST)
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t length = h.length[i] & ~PAYLOAD_CUT;
+        if (length <= (h.length[i] & PAYLOAD_CUT ? VALUE_SUM : VALUE_HEADER) || length > VALUE_MOST)
             return -EBADMSG;
+    }
     if (payload_begin(h.length, count) != n)
         return -EBADMSG;
     for (uint32_t i = 0; i < count; i++)
-        values[i] = (struct payload_value){(const char *)bytes + payload_begin(h.length, i), h.length[i]};
+        values[i] = (struct payload_value){.bytes = (const char *)bytes + payload_begin(h.length, i),
+                                           .length = h.length[i] & ~PAYLOAD_CUT,
+                                           .cut = h.length[i] & PAYLOAD_CUT};
     return 0;
+}
+
+/* Of a payload whose header begins with `field` bytes and a sum. */
+static uint64_t sum_payload(const void *bytes, size_t n, size_t field)
+{
+    const char *behind = (const char *)bytes + field + sizeof(uint64_t);
+    return hash64(behind, n - field - sizeof(uint64_t), hash64(bytes, field, n));
 }
 
 size_t payload_stored_length(uint32_t count)
 {
     return sizeof(struct payload_stored) + (count + 63) / 64 * sizeof(uint64_t);
+}
+
+static uint64_t sum_stored(const struct payload_stored *p)
+{
+    return sum_payload(p, payload_stored_length(p->count), offsetof(struct payload_stored, sum));
 }
 
 struct payload_stored *payload_stored_begin(void *slot, uint64_t first, uint32_t count, uint64_t k)
@@ -61,19 +79,32 @@ struct payload_stored *payload_stored_begin(void *slot, uint64_t first, uint32_t
     return p;
 }
 
+size_t payload_stored_finish(struct payload_stored *p)
+{
+    p->sum = sum_stored(p);
+    return payload_stored_length(p->count);
+}
+
 const uint64_t *payload_stored_parse(const void *bytes, size_t n, uint64_t first, uint32_t count, uint64_t k)
 {
     const struct payload_stored *p = bytes;
     bool right = count <= STORED_MOST && n == payload_stored_length(count) && p->magic == STORED_MAGIC &&
-                 p->count == count && p->first == first && p->k == k;
+                 p->count == count && p->first == first && p->k == k && p->sum == sum_stored(p);
     return right ? p->word : NULL;
 }
 
-struct payload_blob *payload_blob_begin(void *slot, uint64_t key, uint32_t piece, uint64_t length)
+static uint64_t sum_blob(const struct payload_blob *p, size_t n)
+{
+    return sum_payload(p, n, offsetof(struct payload_blob, sum));
+}
+
+size_t payload_blob_finish(void *slot, uint64_t key, uint32_t piece, uint64_t length, size_t n)
 {
     struct payload_blob *p = slot;
+    n += sizeof *p;
     *p = (struct payload_blob){.magic = BLOB_MAGIC, .piece = piece, .key = key, .length = length};
-    return p;
+    p->sum = sum_blob(p, n);
+    return n;
 }
 
 const struct payload_blob *payload_blob_parse(const void *bytes, size_t n, uint64_t key, uint32_t piece)
@@ -84,5 +115,6 @@ const struct payload_blob *payload_blob_parse(const void *bytes, size_t n, uint6
         (p->length < from && p->length > 0))
         return NULL;
     uint64_t rest = p->length > 0 ? p->length - from : 0;
-    return n == sizeof *p + (rest < BLOB_PIECE ? rest : BLOB_PIECE) ? p : NULL;
+    bool right = n == sizeof *p + (rest < BLOB_PIECE ? rest : BLOB_PIECE) && p->sum == sum_blob(p, n);
+    return right ? p : NULL;
 }

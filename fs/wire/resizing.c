@@ -22,7 +22,6 @@ static wide filled_to(const struct resizing_knows *nodes, uint32_t count, uint64
 static uint64_t find_level(const struct resizing_knows *nodes, uint32_t count)
 {
     uint64_t level = nodes[0].bytes, low = 0;
-
     while (level - low > 1) {
         uint64_t middle = low + (level - low) / 2;
         if (filled_to(nodes, count, middle) < nodes[0].bytes)
@@ -51,6 +50,5 @@ struct resizing_part resizing_part_of(const struct resizing_knows *nodes, uint32
 bool resizing_is_in(const struct resizing_part *part, uint32_t place)
 {
     uint32_t at = place * UINT32_C(2654435769);
-
     return at >= part->from && at < part->to;
 }

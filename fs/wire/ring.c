@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { RING_MAGIC = 0x676e6972, RING_FORM = 2, PAGE = 4096 };
+enum { RING_MAGIC = 0x676e6972, RING_FORM = 4, PAGE = 4096 };
 
 static uint64_t slots_at(uint32_t nodes)
 {

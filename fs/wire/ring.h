@@ -68,6 +68,24 @@ enum fetch_flags {
     FETCH_BLOB = 8,   /* piece `count` - 1 of what the key file | value << 32 names. Answered by payload_blob */
 };
 
+/* Of values in blocks (fs/store/FORMAT) some need not come: in `flags`, how many blocks at the beginning of the first
+ * value, and how many at the end of the last one. */
+enum {
+    FETCH_HEAD = 8,
+    FETCH_TAIL = 16,
+    FETCH_BLOCKS = VALUE_BYTES / VALUE_BLOCK,
+    FETCH_BLOCKS_MASK = (FETCH_BLOCKS - 1) << FETCH_HEAD | (FETCH_BLOCKS - 1) << FETCH_TAIL,
+};
+static inline uint32_t fetch_head(uint32_t flags)
+{
+    return flags >> FETCH_HEAD & (FETCH_BLOCKS - 1);
+}
+
+static inline uint32_t fetch_tail(uint32_t flags)
+{
+    return flags >> FETCH_TAIL & (FETCH_BLOCKS - 1);
+}
+
 enum { STORED_MOST = 1 << 16 }; /* extents in one question for what is stored */
 
 static inline bool fetch_is_sound(uint32_t flags, uint32_t value, uint32_t count)
@@ -76,8 +94,10 @@ static inline bool fetch_is_sound(uint32_t flags, uint32_t value, uint32_t count
         return count > 0 && count <= STORED_MOST;
     if (flags == FETCH_BLOB)
         return count > 0;
-    const uint32_t others = ~(uint32_t)(FETCH_BEFORE | FETCH_FED);
-    return !(flags & others) && count > 0 && count <= RING_VALUES && value <= UINT32_MAX - count;
+    if (count == 1 && fetch_head(flags) + fetch_tail(flags) >= FETCH_BLOCKS)
+        return false;
+    return !(flags & ~(uint32_t)(FETCH_BLOCKS_MASK | FETCH_BEFORE | FETCH_FED)) && count > 0 && count <= RING_VALUES &&
+           value <= UINT32_MAX - count;
 }
 
 /* The token of WORLD_STAGE is its round: see store_stage_start. */
@@ -165,7 +185,10 @@ void news_write(struct node_news *to, const struct node_news *from);
 bool news_read(const struct node_news *from, struct node_news *to); /* false: being written all the time */
 
 /* The bytes of a reply, in a slot: a header, then for each value its length with header, then the stored values
- * (fs/store/FORMAT) one after the other, each from a multiple of 16 on. Made and taken apart in payload.c. */
+ * (fs/store/FORMAT) one after the other, each from a multiple of 16 on. Made and taken apart in payload.c. Of a value
+ * in blocks there may be only the blocks that were asked for, without its header: then PAYLOAD_CUT is set in its
+ * length. */
+#define PAYLOAD_CUT (UINT32_C(1) << 31)
 struct payload_header {
     uint32_t magic, file, value, count;
     uint32_t length[RING_VALUES];
@@ -174,6 +197,7 @@ struct payload_header {
 struct payload_value {
     const void *bytes;
     uint32_t length;
+    bool cut;
 };
 /* Where the i-th value goes in a slot, given the lengths of those before it. */
 size_t payload_begin(const uint32_t *length, uint32_t count);
@@ -185,11 +209,12 @@ int payload_parse(const void *bytes, size_t n, uint32_t file, uint32_t value, ui
                   struct payload_value values[RING_VALUES]);
 
 /* The answer to FETCH_STORED: a bit for each of the extents [first, first + count), from the lowest of the first word
- * on. */
+ * on. Like the next one it has a sum of all its other bytes: damage could not be seen otherwise. */
 struct payload_stored {
     uint32_t magic, count;
     uint64_t first;
     uint64_t k; /* of the turn that they are stored under */
+    uint64_t sum;
     uint64_t word[];
 };
 /* The answer to FETCH_BLOB: up to BLOB_PIECE bytes of a blob, from `piece` * BLOB_PIECE on. */
@@ -198,17 +223,19 @@ struct payload_blob {
     uint32_t magic, piece;
     uint64_t key;
     uint64_t length; /* of the whole blob; 0: there is none */
-    uint64_t zero;
+    uint64_t sum;
     uint8_t byte[];
 };
 _Static_assert(sizeof(struct payload_blob) + BLOB_PIECE <= RING_SLOT, "a slot has room for a piece");
-struct payload_blob *payload_blob_begin(void *slot, uint64_t key, uint32_t piece, uint64_t length);
-/* The piece, or NULL: it is of another blob, or of another length than it can be. */
+/* Around `n` bytes that are in place already. Returns the length of the whole. */
+size_t payload_blob_finish(void *slot, uint64_t key, uint32_t piece, uint64_t length, size_t n);
+/* The piece, or NULL: it is damaged, of another blob, or of another length than it can be. */
 const struct payload_blob *payload_blob_parse(const void *bytes, size_t n, uint64_t key, uint32_t piece);
 
 size_t payload_stored_length(uint32_t count);
 struct payload_stored *payload_stored_begin(void *slot, uint64_t first, uint32_t count, uint64_t k); /* no bit is set */
-/* The bits, or NULL: it is not of these extents and this turn. */
+size_t payload_stored_finish(struct payload_stored *stored); /* returns its length */
+/* The bits, or NULL: they are damaged, or not of these extents and this turn. */
 const uint64_t *payload_stored_parse(const void *bytes, size_t n, uint64_t first, uint32_t count, uint64_t k);
 
 #endif

@@ -168,16 +168,19 @@ static int go_live(struct talk *t)
     return error;
 }
 
+static bool is_world(const struct world *w, const struct message_resume *r)
+{
+    return memcmp(w->uuid, r->world, sizeof r->world) == 0;
+}
+
 /* The world that the server before this one was in, as it is by now: it may have turned since. Or NULL. */
 static struct world *resumed_world(struct talk *t, const struct message_resume *r, const int fds[MESSAGE_FDS])
 {
+    if (membership_is_other(t->membership, r->world))
+        return NULL;
     struct world *w = membership_world(t->membership), *now;
-    bool other = w && memcmp(w->uuid, r->world, sizeof r->world) != 0;
-    if (w && (other || (w->last.k == r->last.k && layout_is(w->layout, &r->layout)))) {
-        if (other)
-            world_put(w);
-        return other ? NULL : w;
-    }
+    if (w && is_world(w, r) && w->last.k == r->last.k && layout_is(w->layout, &r->layout))
+        return w;
     world_put(w);
     struct layout *layout = talk_find_layout(t, fds[RING_FDS], &r->layout), *before = NULL, *earlier = NULL;
     if (!layout || layout_nodes(layout) != r->nodes || world_create(r->world, r->me, layout, &now))
@@ -204,7 +207,7 @@ static int on_resume(struct talk *t, struct talk_frame *f)
         return talk_refuse(t->courier, -ESTALE, "%s is in another world, or neither it nor its courier has the layout",
                            t->self->config.mountpoint);
     struct world *last = membership_world(t->membership);
-    bool turned = w->last.k && (!last || last->last.k != w->last.k);
+    bool turned = w->last.k && (!last || !is_world(last, &r) || last->last.k != w->last.k);
     world_put(last);
     int error = make_living(t, w, f);
     if (!error)

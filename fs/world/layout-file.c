@@ -51,7 +51,7 @@ struct digest layout_checksum_of(const void *image)
                    hash64(&header, sizeof header, 0));
 }
 
-/* ---- checks ---- */
+/* --- checks --- */
 
 static bool check_header(const struct layout_header *h, size_t n)
 {
@@ -117,7 +117,7 @@ static bool check_body(const struct layout *l, const struct extents *extents)
     return l->header->extents == extents_count(extents) && check_owners(l);
 }
 
-/* ---- from an image to a layout ---- */
+/* --- from an image to a layout --- */
 
 static void count_owned(struct layout *l, const struct extents *extents)
 {
@@ -169,7 +169,7 @@ int layout_from_memory(const void *image, size_t n, const struct catalog *catalo
     return error;
 }
 
-/* ---- files ---- */
+/* --- files --- */
 
 int layout_save(const struct layout *l, const char *path)
 {

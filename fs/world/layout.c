@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- computing ---- */
+/* --- computing --- */
 
 /* One group's part of the work. */
 struct layout_deal {
@@ -232,7 +232,7 @@ int layout_exchange(const struct layout *l, const struct extents *extents, const
     return error ? error : finish_image(&image, extents, out);
 }
 
-/* ---- looking ---- */
+/* --- looking --- */
 
 const struct digest *layout_digest(const struct layout *l)
 {

@@ -28,7 +28,7 @@ bool link_is_broken(const struct link *l)
     return atomic_load(&l->broken);
 }
 
-/* Sending. */
+/* --- sending --- */
 
 static int put_into_ring(struct link *l, const struct ring_message *message)
 {
@@ -100,7 +100,7 @@ bool link_flush(struct link *l)
     return all;
 }
 
-/* Taking. */
+/* --- taking --- */
 
 /* From a broken ring nothing is taken until its end. */
 static void sleep_without_messages(struct link *l)
@@ -143,7 +143,7 @@ static void take_last_commands(struct link *l)
             l->take(l, &m);
 }
 
-/* Beginning and end. */
+/* --- beginning and end --- */
 
 int link_init(struct link *l, struct ring *ring)
 {

@@ -3,6 +3,9 @@ noinst_LIBRARIES += fs/world/libworld.a
 fs_world_libworld_a_SOURCES = \
 	fs/world/extents.c \
 	fs/world/extents.h \
+	fs/world/fetch-inside.h \
+	fs/world/fetch-pull.c \
+	fs/world/fetch-slots.c \
 	fs/world/fetch.c \
 	fs/world/fetch.h \
 	fs/world/holdings.c \
@@ -26,11 +29,15 @@ fs_world_libworld_a_SOURCES = \
 	fs/world/mover.h \
 	fs/world/peer.c \
 	fs/world/peer.h \
+	fs/world/peers-inside.h \
+	fs/world/peers-layout.c \
 	fs/world/peers.c \
 	fs/world/peers.h \
 	fs/world/receive.c \
 	fs/world/receive.h \
 	fs/world/self.h \
+	fs/world/serve-inside.h \
+	fs/world/serve-reply.c \
 	fs/world/serve.c \
 	fs/world/serve.h \
 	fs/world/shelf.c \

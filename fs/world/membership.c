@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What lives. */
+/* --- what lives --- */
 
 static int obey(const struct self *self, const struct ring_message *m)
 {
@@ -86,7 +86,7 @@ void living_put(struct living *l)
         link_put(&l->link);
 }
 
-/* The membership. */
+/* --- the membership --- */
 
 void membership_init(struct membership *m)
 {
@@ -191,18 +191,20 @@ static void note_taken(struct membership *m, const struct turn_record *record)
         waiter->record = *record;
 }
 
-static uint64_t mark_of(const struct world *w)
+static uint64_t first_bytes(const void *name)
 {
-    uint64_t mark;
-    memcpy(&mark, layout_digest(w->layout), sizeof mark);
-    return mark ? mark : 1;
+    uint64_t bytes;
+    memcpy(&bytes, name, sizeof bytes);
+    return bytes ? bytes : 1;
 }
 
 /* With the lock. */
 static void note_layout(struct membership *m, const struct world *w)
 {
-    if (m->layout_mark)
-        atomic_store(m->layout_mark, mark_of(w));
+    if (m->mark) {
+        atomic_store(&m->mark->world, first_bytes(w->uuid));
+        atomic_store(&m->mark->layout, first_bytes(layout_digest(w->layout)));
+    }
     m->lost = false;
 }
 
@@ -225,14 +227,23 @@ static void replace_world(struct membership *m, struct world *w, bool turning, b
 
 void membership_recall(struct membership *m, struct world *w)
 {
-    uint64_t mark = m->layout_mark ? atomic_load(m->layout_mark) : 0;
+    uint64_t mark = m->mark ? atomic_load(&m->mark->layout) : 0;
     pthread_mutex_lock(&m->lock);
-    m->lost = mark != 0 && (!w || mark != mark_of(w));
+    m->lost = mark != 0 && (!w || mark != first_bytes(layout_digest(w->layout)));
     pthread_mutex_unlock(&m->lock);
     if (!w)
         return;
     replace_world(m, w, false, true);
     log_set_node((int)w->me);
+}
+
+bool membership_is_other(struct membership *m, const uint8_t uuid[16])
+{
+    uint64_t mark = m->mark ? atomic_load(&m->mark->world) : 0;
+    struct world *w = membership_world(m);
+    bool other = mark ? mark != first_bytes(uuid) : w && memcmp(w->uuid, uuid, sizeof w->uuid) != 0;
+    world_put(w);
+    return other;
 }
 
 void membership_join(struct membership *m, struct living *l, uint32_t courier)

@@ -54,9 +54,9 @@ struct membership {
     uint64_t settled;        /* the last round of staging after which a turn for room was tried */
     bool turning;            /* the layout has changed, and staging not yet gone on with it */
     bool over;
-    bool lost;                     /* a server before this one took a layout that is not known here yet */
-    _Atomic uint64_t *layout_mark; /* where it is noted which layout was taken last; NULL: nowhere */
-    uint64_t changes;              /* of the world, and of what lives of it */
+    bool lost;               /* a server before this one took a layout that is not known here yet */
+    struct world_mark *mark; /* what was taken last; NULL: it is noted nowhere */
+    uint64_t changes;        /* of the world, and of what lives of it */
 };
 
 void membership_init(struct membership *m);
@@ -77,6 +77,8 @@ bool membership_stays(struct membership *m, uint64_t changes, uint64_t nanosecon
 /* After a restart: `world` is what was saved, or NULL. Where a newer layout was taken, it is lost until the courier
  * brings it. */
 void membership_recall(struct membership *m, struct world *world);
+/* Has the node taken another world since? A server that dies as it joins one may not have saved it. */
+bool membership_is_other(struct membership *m, const uint8_t uuid[16]);
 void membership_join(struct membership *m, struct living *living, uint32_t courier);
 void membership_leave(struct membership *m); /* nothing is asked or answered any more; who waits goes to the source */
 /* From now on this world, which the living one has turned to; until settled it is turning. */

@@ -27,7 +27,7 @@ enum {
     OPENING_MS = 15000,
 };
 
-/* Counting. */
+/* --- counting --- */
 
 static uint64_t rewritten_bytes(const struct self *self)
 {
@@ -145,7 +145,7 @@ uint64_t mover_look(struct mover *m, const struct world *w, struct move_news *ne
     return moved;
 }
 
-/* The move. */
+/* --- the move --- */
 
 static void refuse_rest(struct course *c, uint64_t from)
 {
@@ -271,7 +271,7 @@ static void *mover_main(void *argument)
     return NULL;
 }
 
-/* Beginning and end. */
+/* --- beginning and end --- */
 
 int mover_create(struct self *self, struct membership *membership, struct mover **out)
 {

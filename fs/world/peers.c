@@ -9,8 +9,7 @@
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
-#include "fs/world/listener.h"
-#include "fs/world/mover.h"
+#include "fs/world/peers-inside.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,21 +22,10 @@ enum {
     TICKS_A_TIMEOUT = 16,
     ASK_AGAIN_MS = 5000,
     FAILED_NEWS_S = 600,
-    COURIER_LOOK_MS = 20,
-    NODES_ASKED = 64
+    COURIER_LOOK_MS = 20
 };
 
-struct peers {
-    struct self self;
-    struct membership membership;
-    struct courier_listener *listener;
-    struct mover *mover;
-    bool keeps_time;
-    pthread_t timer;
-    uint64_t room_round, room_asked; /* the timer's: after which round it asked for a turn last, and when */
-};
-
-/* For the store. */
+/* --- for the store --- */
 
 static bool peers_keep(void *user, uint32_t file, uint64_t offset)
 {
@@ -80,7 +68,7 @@ static void peers_pulled(void *user, uint32_t number, uint32_t file, uint64_t of
     mover_pulled(((struct peers *)user)->mover, number, file, offset, length, error);
 }
 
-/* News, and the time. */
+/* --- news, and the time --- */
 
 /* What all nodes are told of this one. */
 static void peers_news(struct peers *p, const struct world *w, struct node_news *news)
@@ -210,7 +198,7 @@ static void *keep_time(void *argument)
     return NULL;
 }
 
-/* Views. */
+/* --- views --- */
 
 static void view_peer(struct peers *p, struct living *l, const struct world *w, uint32_t node, struct peer_view *view)
 {
@@ -336,68 +324,7 @@ int peers_turn(struct peers *p, const struct turn *turn, const struct turn_patie
 }
 
 /* A layout as another node has it. */
-static int fetch_layout(struct peers *p, struct living *l, uint32_t node, const struct digest *digest,
-                        struct layout **layout)
-{
-    uint64_t key = shelf_key(digest), length = 0, again;
-    CLEANUP_FREE char *piece = malloc(BLOB_PIECE), *bytes = NULL;
-    int error = piece ? fetch_blob(l->fetches, node, key, 0, piece, &length) : -ENOMEM;
-    if (!error && length > layout_most(p->self.extents))
-        error = -EBADMSG;
-    if (!error)
-        error = (bytes = malloc(length)) ? 0 : -ENOMEM;
-    for (uint64_t at = 0; !error && at < length; at += BLOB_PIECE) {
-        error = at ? fetch_blob(l->fetches, node, key, (uint32_t)(at / BLOB_PIECE), piece, &again) : 0;
-        if (!error && at && again != length)
-            error = -EBADMSG;
-        if (!error)
-            memcpy(bytes + at, piece, length - at < BLOB_PIECE ? length - at : BLOB_PIECE);
-    }
-    if (!error)
-        error = layout_open_bytes(bytes, length, p->self.config.catalog, layout);
-    if (error)
-        return error;
-    bytes = NULL;
-    if (layout_is(*layout, digest))
-        return 0;
-    layout_close(*layout);
-    return -EBADMSG;
-}
-
-/* Of the nodes after this one the first that has it. Those that are silent cost no more than one of them would. */
-static int ask_for_layout(struct peers *p, const struct digest *digest, struct layout **layout)
-{
-    struct living *l = membership_living(&p->membership);
-    uint64_t began = clock_now();
-    int error = -ENOENT;
-    for (uint32_t i = 1; l && error && i < l->world->nodes && i <= NODES_ASKED; i++) {
-        if (clock_now() - began > p->self.config.peer_timeout)
-            break;
-        error = fetch_layout(p, l, (l->world->me + i) % l->world->nodes, digest, layout);
-    }
-    living_put(l);
-    if (!error)
-        shelf_keep(p->self.shelf, *layout);
-    return error ? -ENOENT : 0;
-}
-
-int peers_layout(struct peers *p, const struct digest *digest, struct layout **layout)
-{
-    struct world *w = membership_world(&p->membership);
-    struct layout *known = !w                                            ? NULL
-                           : layout_is(w->layout, digest)                ? w->layout
-                           : w->before && layout_is(w->before, digest)   ? w->before
-                           : w->earlier && layout_is(w->earlier, digest) ? w->earlier
-                                                                         : NULL;
-    if (known)
-        *layout = layout_get(known);
-    world_put(w);
-    if (known || shelf_find(p->self.shelf, p->self.config.catalog, digest, layout) == 0)
-        return 0;
-    return ask_for_layout(p, digest, layout);
-}
-
-/* Beginning and end. */
+/* --- beginning and end --- */
 
 int peers_create(const struct peers_config *config, struct peers **peers)
 {
@@ -407,7 +334,7 @@ int peers_create(const struct peers_config *config, struct peers **peers)
     p->self.config = *config;
     p->self.began = clock_now();
     membership_init(&p->membership);
-    p->membership.layout_mark = config->layout_mark;
+    p->membership.mark = config->mark;
     int error = shelf_create(config->state, &p->self.shelf);
     if (!error)
         error = listener_create(&p->self, &p->membership, &p->listener);

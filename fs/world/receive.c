@@ -4,13 +4,19 @@
 
 #include <errno.h>
 
-void receive_values_of(const struct span *span, uint32_t *first, uint32_t *count)
+void receive_ask(const struct catalog *c, const struct span *span, struct ring_message *m)
 {
-    *first = (uint32_t)(span->offset / VALUE_BYTES);
-    *count = (uint32_t)((span->offset + span->length - 1) / VALUE_BYTES) - *first + 1;
+    uint64_t last = span->offset + span->length - 1;
+    *m = (struct ring_message){.file = span->file, .value = (uint32_t)(span->offset / VALUE_BYTES)};
+    m->count = (uint32_t)(last / VALUE_BYTES) - m->value + 1;
+    if (!file_in_blocks(c, span->file))
+        return;
+    uint32_t head = (uint32_t)(span->offset % VALUE_BYTES / VALUE_BLOCK), end = (uint32_t)(last % VALUE_BYTES);
+    uint32_t tail = (value_raw(c, span->file, last / VALUE_BYTES) - 1) / VALUE_BLOCK - end / VALUE_BLOCK;
+    m->flags = head << FETCH_HEAD | tail << FETCH_TAIL;
 }
 
-static struct value_part part_of(const struct catalog *c, const struct span *span, uint64_t value)
+struct value_part receive_part(const struct catalog *c, const struct span *span, uint64_t value)
 {
     uint64_t begin = value * VALUE_BYTES, end = span->offset + span->length;
     return (struct value_part){
@@ -20,17 +26,17 @@ static struct value_part part_of(const struct catalog *c, const struct span *spa
     };
 }
 
-/* A whole value came, of which in blocks no more is looked at than is wanted. */
+/* Of a value in blocks no more is looked at than is wanted, and no more need have come. */
 static int open_value(struct unpacking *u, const struct payload_value *v, const struct value_part *part, uint64_t seed,
                       bool *in_slot)
 {
-    uint32_t from = 0, to;
-    bool blocks = value_is_in_blocks(v->length, part->raw);
-    if (blocks && value_check_header(v->bytes, v->length, seed, part->raw))
-        return -EBADMSG;
+    uint32_t from = 0, to = 0, length = v->cut ? (uint32_t)value_in_blocks(part->raw) : v->length;
+    bool blocks = value_is_in_blocks(length, part->raw);
     if (blocks)
         value_part_stored(part, &from, &to);
-    int error = unpack_value(u, part, seed, (const char *)v->bytes + from, v->length);
+    if (v->cut ? v->length != to - from : blocks && value_check_header(v->bytes, length, seed, part->raw))
+        return -EBADMSG;
+    int error = unpack_value(u, part, seed, (const char *)v->bytes + (v->cut ? 0 : from), length);
     *in_slot |= !error && (blocks || value_codec_of(v->bytes) == VALUE_RAW);
     return error;
 }
@@ -42,13 +48,13 @@ int receive_payload(const struct self *self, const void *slot, uint32_t length, 
     struct payload_value value[RING_VALUES];
     struct unpacking u = {.answer = &read->answer, .pool = store_pool(self->store)};
     uint64_t seed = catalog_file_seed(c, span->file);
-    uint32_t first, count;
-    receive_values_of(span, &first, &count);
-    int error = payload_parse(slot, length, span->file, first, count, value);
+    struct ring_message asked;
+    receive_ask(c, span, &asked);
+    int error = payload_parse(slot, length, span->file, asked.value, asked.count, value);
     *in_slot = false;
-    for (uint32_t i = 0; i < count && !error; i++) {
-        struct value_part part = part_of(c, span, first + i);
-        error = open_value(&u, &value[i], &part, value_seed(seed, first + i), in_slot);
+    for (uint32_t i = 0; i < asked.count && !error; i++) {
+        struct value_part part = receive_part(c, span, asked.value + i);
+        error = open_value(&u, &value[i], &part, value_seed(seed, asked.value + i), in_slot);
     }
     unpack_end(&u);
     if (error) {

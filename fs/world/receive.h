@@ -3,10 +3,12 @@
 #ifndef FS_WORLD_RECEIVE_H
 #define FS_WORLD_RECEIVE_H
 
+#include "fs/store/value.h"
 #include "fs/world/self.h"
 
-/* The values that a span touches. */
-void receive_values_of(const struct span *span, uint32_t *first, uint32_t *count);
+/* Ask for the values that a span touches: file, value, count, and in flags which blocks need not come. */
+void receive_ask(const struct catalog *catalog, const struct span *span, struct ring_message *message);
+struct value_part receive_part(const struct catalog *catalog, const struct span *span, uint64_t value); /* of it */
 
 /* 0; -EBADMSG: it does not verify; -ENOMEM: then the answer is empty. `in_slot`: the answer points into the slot. */
 int receive_payload(const struct self *self, const void *slot, uint32_t length, struct store_read *read, bool *in_slot);

@@ -27,7 +27,7 @@ struct peers_config {
     uint32_t groups;          /* as this node was told; 0: as the others */
     uint32_t resize, quality; /* how images are shown; 0: as they are */
     bool restarted; /* not the mount's first server: the world that the one before was in is still this node's */
-    _Atomic uint64_t *layout_mark; /* outlives this server: which layout this node took last; NULL: nowhere */
+    struct world_mark *mark;                                                 /* NULL: none */
     void (*command)(void *user, enum world_command command, uint64_t token); /* from another node */
     void (*joined)(void *user); /* or NULL: a world lives, or lives again after a restart */
     /* What another node asks for that is no sample: at most `room` bytes of it, whose number is returned, and the

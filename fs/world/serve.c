@@ -5,64 +5,36 @@
  *
  *   waits for a slot ──▶ answered from a tier, or ──▶ is loaded ──▶ answered, after it waited for a slot again
  *
- * What is fed over there yields as in fetch.c, and is loaded as what is fed here.
+ * Which of the jobs that wait for slots goes next: see fs/store/fair.h. What is fed over there is loaded as what is
+ * fed here.
  *
  * What no tier keeps is answered out of the load's own memory: of jobs that wait for slots with such memory there are
  * at most MOST_KEPT bytes, the others load again. A job waits for a slot no longer than peer_timeout: who asked has the
  * source, too. */
-#include "fs/world/serve.h"
+#include "fs/world/serve-inside.h"
 
 #include "fs/base/clock.h"
-#include "fs/store/loads.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     MOST_KEPT = 16 << 20,
     MOST_LOADS = 3,
     ASKER_SLOTS = RING_OUT / 4,
-    FED_SLOTS = ASKER_SLOTS * 3 / 4, /* nothing fed gets one where the asker has more, */
-    KEPT_FREE = RING_OUT / 4,        /* or fewer are free */
-    OVERTAKE_MS = 50,                /* what waits longer is overtaken no more */
+    FED_SLOTS = ASKER_SLOTS * 3 / 4, /* the share of what is fed of these; */
+    KEPT_FREE = RING_OUT / 4,        /* and it leaves this many free */
 };
 #define NO_SLOT UINT32_MAX
 _Static_assert((int)RING_SENT_BELL <= (int)FED_SLOTS, "who waits for a slot hears of one that is free");
 
-struct peer_question {
-    uint64_t token;
-    uint32_t node, file, value, count, flags;
-};
-
 struct serve_job {
     struct peer_question question;
-    struct serves *serves; /* with a reference to its link */
-    struct store_read read;
-    bool loaded; /* read.answer has it, because no tier does */
+    struct serves *serves;  /* with a reference to its link */
+    struct store_read read; /* also stands for it where it waits for a slot */
+    bool loaded;            /* read.answer has it, because no tier does */
     int loads;
-    uint64_t since; /* when it began to wait for a slot */
-    bool told;      /* that it waits */
-    TAILQ_ENTRY(serve_job) same_queue;
-};
-TAILQ_HEAD(serve_queue, serve_job);
-
-struct serves {
-    struct link *link;
-    struct self *self;
-    uint32_t nodes, me;
-
-    pthread_mutex_t lock; /* all below */
-    bool over;
-    struct world *world; /* by whose layout it is told what is stored; NULL: by none yet */
-    int free;
-    uint32_t free_slot[RING_OUT];
-    uint32_t asker[RING_OUT]; /* whose answer is in the slot; NODES_MOST: nobody's */
-    bool sending[RING_OUT];
-    struct serve_queue pending; /* wait for a slot that they may have, in the order in which they came */
-    struct serve_queue fed;     /* so do these */
-    int yields;                 /* slots that others got since one was fed; up to MOST_YIELDS */
-    size_t kept;                /* bytes of answers among all of them that no tier has */
+    bool told; /* that it waits */
 };
 
 int serves_create(struct link *link, struct self *self, struct world *world, struct serves **serves)
@@ -75,12 +47,16 @@ int serves_create(struct link *link, struct self *self, struct world *world, str
     s->nodes = world->nodes;
     s->me = world->me;
     pthread_mutex_init(&s->lock, NULL);
-    TAILQ_INIT(&s->pending);
-    TAILQ_INIT(&s->fed);
-    for (uint32_t slot = 0; slot < RING_OUT; slot++) {
-        s->asker[slot] = NODES_MOST;
-        s->free_slot[s->free++] = RING_OUT - 1 - slot;
+    TAILQ_INIT(&s->askers);
+    s->of = calloc(s->nodes, sizeof *s->of);
+    if (!s->of) {
+        serves_destroy(s);
+        return -ENOMEM;
     }
+    for (uint32_t node = 0; node < s->nodes; node++)
+        fair_init(&s->of[node].queue);
+    for (uint32_t slot = 0; slot < RING_OUT; slot++)
+        s->free_slot[s->free++] = RING_OUT - 1 - slot;
     *serves = s;
     return 0;
 }
@@ -91,6 +67,7 @@ void serves_destroy(struct serves *s)
         return;
     world_put(s->world);
     pthread_mutex_destroy(&s->lock);
+    free(s->of);
     free(s);
 }
 
@@ -103,188 +80,36 @@ void serve_turn(struct serves *s, struct world *world)
     world_put(before);
 }
 
-/* The slots, with the lock. */
+/* --- the slots, with the lock --- */
 
-static bool may_have_slot(const struct serves *s, const struct peer_question *q)
+/* Once there is a free one. */
+static bool may_have_slot(const struct serve_asker *a)
 {
-    bool yields = q->flags & FETCH_FED && s->yields < MOST_YIELDS;
-    int has = 0;
-    for (uint32_t slot = 0; slot < RING_OUT; slot++)
-        has += s->asker[slot] == q->node;
-    return yields ? has < FED_SLOTS && s->free >= KEPT_FREE : has < ASKER_SLOTS;
+    return a->slots < ASKER_SLOTS;
 }
 
-static void take_slot(struct serves *s, uint32_t slot, const struct peer_question *q)
+static enum fair_room fed_room(const struct serves *s, const struct serve_asker *a)
 {
-    s->asker[slot] = q->node;
-    s->yields = q->flags & FETCH_FED ? 0 : s->yields + (s->yields < MOST_YIELDS);
+    return a->slots < FED_SLOTS && s->free > KEPT_FREE ? FAIR_WITHIN : FAIR_BEYOND;
 }
 
-static uint32_t pop_slot(struct serves *s, const struct peer_question *q)
+static uint32_t take_slot(struct serves *s, uint32_t node, bool fed)
 {
-    if (s->over || !s->free || !may_have_slot(s, q))
-        return NO_SLOT;
     uint32_t slot = s->free_slot[--s->free];
-    take_slot(s, slot, q);
+    s->asker[slot] = node;
+    s->of[node].slots++;
+    fair_went(&s->turns, fed);
     return slot;
 }
 
-/* Replies. */
-
-static void reply_status(struct serves *s, const struct peer_question *q, int status)
+static uint32_t pop_slot(struct serves *s, uint32_t node, bool fed)
 {
-    struct ring_message m = {.kind = RING_REPLY, .node = q->node, .token = q->token, .status = status};
-    link_send(s->link, &m);
+    const struct serve_asker *a = &s->of[node];
+    bool may = !s->over && s->free && may_have_slot(a) && fair_is_next(&a->queue, &s->turns, fed, fed_room(s, a));
+    return may ? take_slot(s, node, fed) : NO_SLOT;
 }
 
-/* A payload that is being put together. */
-struct slot_filling {
-    char *slot;
-    uint32_t length[RING_VALUES];
-};
-
-static void put_value(void *user, uint32_t i, const void *bytes, uint32_t length)
-{
-    struct slot_filling *f = user;
-    memcpy(f->slot + payload_begin(f->length, i), bytes, length);
-    f->length[i] = length;
-}
-
-static void send_bytes(struct serves *s, const struct peer_question *q, uint32_t slot, size_t length)
-{
-    struct ring_message m = {
-        .kind = RING_REPLY,
-        .node = q->node,
-        .token = q->token,
-        .slot = RING_IN + slot,
-        .length = (uint32_t)length,
-    };
-    pthread_mutex_lock(&s->lock);
-    s->sending[slot] = true;
-    pthread_mutex_unlock(&s->lock);
-    link_send(s->link, &m);
-}
-
-static uint64_t question_bytes(const struct serves *s, const struct peer_question *q)
-{
-    uint64_t size = catalog_file(s->self->config.catalog, q->file).size;
-    uint64_t begin = (uint64_t)q->value * VALUE_BYTES, end = begin + (uint64_t)q->count * VALUE_BYTES;
-    return (end < size ? end : size) - begin;
-}
-
-static void send_slot(struct serves *s, const struct peer_question *q, uint32_t slot, struct slot_filling *f)
-{
-    payload_finish(f->slot, q->file, q->value, q->count, f->length);
-    send_bytes(s, q, slot, payload_begin(f->length, q->count));
-    if (!(q->flags & FETCH_BEFORE))
-        return;
-    atomic_fetch_add(&s->self->sent_samples, q->value == 0);
-    atomic_fetch_add(&s->self->sent_bytes, question_bytes(s, q));
-}
-
-/* Of extents that this node owns, whether they are stored. */
-static void send_stored(struct serves *s, const struct peer_question *q, uint32_t slot)
-{
-    const struct self *self = s->self;
-    uint64_t first = (uint64_t)q->value << 32 | q->file;
-    pthread_mutex_lock(&s->lock);
-    struct world *w = world_get(s->world);
-    pthread_mutex_unlock(&s->lock);
-    struct payload_stored *p =
-        payload_stored_begin(ring_slot(&s->link->ring, RING_IN + slot), first, q->count, w ? w->last.k : UINT64_MAX);
-    for (uint32_t i = 0; w && i < q->count; i++) {
-        uint64_t from, to;
-        if (!world_keeps(w, first + i))
-            continue;
-        uint32_t file = extents_file(self->extents, first + i, &from, &to);
-        if (store_is_stored(self->store, file, from, to))
-            p->word[i / 64] |= UINT64_C(1) << i % 64;
-    }
-    world_put(w);
-    send_bytes(s, q, slot, payload_stored_length(q->count));
-}
-
-/* A piece of a layout. */
-static ssize_t read_layout(const struct self *self, const struct blob_question *q, void *to, uint64_t *length)
-{
-    struct layout *layout;
-    int error = shelf_find_key(self->shelf, self->config.catalog, q->key, &layout);
-    if (error)
-        return error;
-    size_t n = layout_bytes(layout, q->offset, to, BLOB_PIECE, length);
-    layout_close(layout);
-    return (ssize_t)n;
-}
-
-/* What this server keeps beside samples. */
-static void send_blob(struct serves *s, const struct peer_question *q, uint32_t slot)
-{
-    const struct peers_config *c = &s->self->config;
-    uint64_t key = (uint64_t)q->value << 32 | q->file, length = 0;
-    uint32_t piece = q->count - 1;
-    struct payload_blob *p = payload_blob_begin(ring_slot(&s->link->ring, RING_IN + slot), key, piece, 0);
-    const struct blob_question blob = {q->node, key, (uint64_t)piece * BLOB_PIECE};
-    ssize_t n = c->blob ? c->blob(c->user, &blob, p->byte, BLOB_PIECE, &length) : -ENOENT;
-    if (n < 0)
-        n = read_layout(s->self, &blob, p->byte, &length);
-    p->length = n >= 0 ? length : 0;
-    send_bytes(s, q, slot, sizeof *p + (n > 0 ? (size_t)n : 0));
-}
-
-/* -ENOENT: the tiers have not all of it; the slot is still the caller's. */
-static int send_held(struct serves *s, const struct peer_question *q, uint32_t slot)
-{
-    if (q->flags == FETCH_STORED) {
-        send_stored(s, q, slot);
-        return 0;
-    }
-    if (q->flags == FETCH_BLOB) {
-        send_blob(s, q, slot);
-        return 0;
-    }
-    struct slot_filling f = {.slot = ring_slot(&s->link->ring, RING_IN + slot)};
-    int error = store_stored(s->self->store, q->file, q->value, q->count, put_value, &f);
-    if (!error)
-        send_slot(s, q, slot, &f);
-    return error;
-}
-
-/* The next `n` bytes of an answer, which need not end where its pieces do. */
-static void copy_bytes(char *to, size_t n, const struct answer *answer, int *piece, size_t *done)
-{
-    while (n) {
-        const struct iovec *from = &answer->piece[*piece];
-        size_t some = from->iov_len - *done < n ? from->iov_len - *done : n;
-        memcpy(to, (const char *)from->iov_base + *done, some);
-        to += some;
-        n -= some;
-        *done += some;
-        if (*done == from->iov_len) {
-            (*piece)++;
-            *done = 0;
-        }
-    }
-}
-
-/* What was read past the tiers gets its headers here. */
-static void send_answer(struct serves *s, const struct serve_job *job, uint32_t slot)
-{
-    const struct peer_question *q = &job->question;
-    const struct catalog *c = s->self->config.catalog;
-    struct slot_filling f = {.slot = ring_slot(&s->link->ring, RING_IN + slot)};
-    uint64_t seed = catalog_file_seed(c, q->file);
-    int piece = 0;
-    size_t done = 0;
-    for (uint32_t i = 0; i < q->count; i++) {
-        char *to = f.slot + payload_begin(f.length, i);
-        size_t raw = value_raw(c, q->file, q->value + i);
-        copy_bytes(to + VALUE_HEADER, raw, &job->read.answer, &piece, &done);
-        f.length[i] = (uint32_t)value_seal(NULL, to, raw, value_seed(seed, q->value + i), 0);
-    }
-    send_slot(s, q, slot, &f);
-}
-
-/* Jobs. */
+/* --- jobs --- */
 
 static struct serve_job *job_create(struct serves *s, const struct peer_question *q)
 {
@@ -292,6 +117,7 @@ static struct serve_job *job_create(struct serves *s, const struct peer_question
     if (!job)
         return NULL;
     job->question = *q;
+    job->read.fed = q->flags & FETCH_FED;
     job->serves = s;
     link_get(s->link);
     return job;
@@ -318,42 +144,55 @@ static void lighten_job(struct serves *s, struct serve_job *job)
     job->loaded = false;
 }
 
-static struct serve_queue *queue_of(struct serves *s, const struct serve_job *job)
+/* --- jobs that wait for slots; with the lock --- */
+
+static struct serve_job *job_of(struct store_read *read)
 {
-    return job->question.flags & FETCH_FED ? &s->fed : &s->pending;
+    return (struct serve_job *)((char *)read - offsetof(struct serve_job, read));
 }
 
-/* What readers wait for goes first. With the lock. */
+static void note_asker(struct serves *s, struct serve_asker *a)
+{
+    a->queued = !fair_is_empty(&a->queue);
+    if (a->queued)
+        TAILQ_INSERT_TAIL(&s->askers, a, same_queue);
+}
+
 static void queue_job(struct serves *s, struct serve_job *job)
 {
-    struct serve_queue *queue = queue_of(s, job);
-    struct serve_job *last = TAILQ_LAST(queue, serve_queue);
-    while (!job->question.flags && last && last->question.flags && job->since - last->since < OVERTAKE_MS * MILLISECOND)
-        last = TAILQ_PREV(last, serve_queue, same_queue);
-    if (last)
-        TAILQ_INSERT_AFTER(queue, last, job, same_queue);
-    else
-        TAILQ_INSERT_HEAD(queue, job, same_queue);
+    struct serve_asker *a = &s->of[job->question.node];
+    job->read.pulled = job->question.flags != 0;
+    s->kept += job->loaded ? job->read.span.length : 0;
+    fair_add(&a->queue, &job->read);
+    if (!a->queued)
+        note_asker(s, a);
+}
+
+/* It was taken out of its asker's queue, who is now behind the others. */
+static void stop_waiting(struct serves *s, const struct serve_job *job)
+{
+    struct serve_asker *a = &s->of[job->question.node];
+    s->kept -= job->loaded ? job->read.span.length : 0;
+    TAILQ_REMOVE(&s->askers, a, same_queue);
+    note_asker(s, a);
 }
 
 /* NO_SLOT: the job waits for one, and is the caller's no more. */
 static uint32_t slot_or_wait(struct serves *s, struct serve_job *job)
 {
     pthread_mutex_lock(&s->lock);
-    uint32_t slot = pop_slot(s, &job->question);
+    uint32_t slot = pop_slot(s, job->question.node, job->read.fed);
     pthread_mutex_unlock(&s->lock);
     if (slot != NO_SLOT)
         return slot;
     lighten_job(s, job);
-    job->since = clock_now();
+    job->read.asked = clock_now();
     job->told = false;
     pthread_mutex_lock(&s->lock);
     bool over = s->over;
-    slot = pop_slot(s, &job->question);
-    if (slot == NO_SLOT && !over) {
-        s->kept += job->loaded ? job->read.span.length : 0;
+    slot = pop_slot(s, job->question.node, job->read.fed);
+    if (slot == NO_SLOT && !over)
         queue_job(s, job);
-    }
     pthread_mutex_unlock(&s->lock);
     if (over)
         job_free(job);
@@ -364,10 +203,10 @@ static uint32_t slot_or_wait(struct serves *s, struct serve_job *job)
 static bool job_answer(struct serve_job *job, uint32_t slot)
 {
     struct serves *s = job->serves;
-    if (send_held(s, &job->question, slot)) {
+    if (reply_held(s, &job->question, slot)) {
         if (!job->loaded)
             return false;
-        send_answer(s, job, slot);
+        reply_answer(s, &job->question, &job->read.answer, slot);
     }
     job_free(job);
     return true;
@@ -391,7 +230,7 @@ static void job_go_on(struct serve_job *job)
 
 static void job_loaded(struct store_read *read, int error)
 {
-    struct serve_job *job = (struct serve_job *)((char *)read - offsetof(struct serve_job, read));
+    struct serve_job *job = job_of(read);
     if (error) {
         /* -EAGAIN would promise an answer. */
         reply_status(job->serves, &job->question, error == -EAGAIN ? -EIO : error);
@@ -408,11 +247,8 @@ static void job_load(struct serve_job *job)
 {
     const struct peer_question *q = &job->question;
     const struct self *self = job->serves->self;
-    job->read.span = (struct span){.file = q->file,
-                                   .offset = (uint64_t)q->value * VALUE_BYTES,
-                                   .length = (uint32_t)question_bytes(job->serves, q)};
+    job->read.span = question_values(job->serves, q);
     job->read.done = job_loaded;
-    job->read.fed = q->flags & FETCH_FED;
     int error = -EIO;
     if (q->flags & FETCH_BEFORE) {
         error = store_is_opening(self->store) ? -EBUSY : -ENOENT;
@@ -424,81 +260,75 @@ static void job_load(struct serve_job *job)
         job_loaded(&job->read, error);
 }
 
-static void stop_waiting(struct serves *s, struct serve_job *job)
+/* The slot is free, and goes to the job that is next of those that may have it; NULL: there is none. */
+static struct serve_job *next_job(struct serves *s, uint32_t *slot)
 {
-    TAILQ_REMOVE(queue_of(s, job), job, same_queue);
-    s->kept -= job->loaded ? job->read.span.length : 0;
-}
-
-static struct serve_job *first_job(const struct serves *s, const struct serve_queue *queue)
-{
-    struct serve_job *job = TAILQ_FIRST(queue);
-    while (job && !may_have_slot(s, &job->question))
-        job = TAILQ_NEXT(job, same_queue);
-    return job;
-}
-
-/* The job that waits longest of those that may have the slot gets it; NULL: there is none, and the slot is free. */
-static struct serve_job *next_job(struct serves *s, uint32_t slot)
-{
+    struct store_read *read = NULL;
+    struct serve_asker *a;
     pthread_mutex_lock(&s->lock);
-    s->asker[slot] = NODES_MOST;
-    struct serve_job *job = first_job(s, &s->pending);
-    if (!job || s->yields >= MOST_YIELDS) {
-        struct serve_job *fed = first_job(s, &s->fed);
-        job = fed ? fed : job;
+    s->of[s->asker[*slot]].slots--;
+    s->free_slot[s->free++] = *slot;
+    TAILQ_FOREACH(a, &s->askers, same_queue) {
+        read = may_have_slot(a) ? fair_take(&a->queue, &s->turns, fed_room(s, a)) : NULL;
+        if (read)
+            break;
     }
-    if (job) {
-        stop_waiting(s, job);
-        take_slot(s, slot, &job->question);
-    } else {
-        s->free_slot[s->free++] = slot;
+    if (read) {
+        stop_waiting(s, job_of(read));
+        *slot = take_slot(s, job_of(read)->question.node, read->fed);
     }
     pthread_mutex_unlock(&s->lock);
-    return job;
+    return read ? job_of(read) : NULL;
 }
 
 static void give_slot(struct serves *s, uint32_t slot)
 {
     struct serve_job *job;
-    while ((job = next_job(s, slot))) {
+    while ((job = next_job(s, &slot))) {
         if (job_answer(job, slot))
             return;
         job_load(job);
     }
 }
 
-/* From the ring. */
+/* --- from the ring --- */
 
 static bool is_sound(const struct serves *s, const struct peer_question *q)
 {
     const struct catalog *c = s->self->config.catalog;
     uint64_t first = (uint64_t)q->value << 32 | q->file, extents = extents_count(s->self->extents);
-    if (!fetch_is_sound(q->flags, q->value, q->count))
-        return false;
     if (q->flags == FETCH_STORED)
         return first < extents && q->count <= extents - first;
     if (q->flags == FETCH_BLOB)
         return true;
-    if (q->file >= catalog_files(c))
+    if (q->file >= catalog_files(c) || (q->head + q->tail && !file_in_blocks(c, q->file)))
         return false;
     uint64_t last = (uint64_t)q->value + q->count - 1, values = EXTENT_BYTES / VALUE_BYTES;
-    return last < file_values(c, q->file) && q->value / values == last / values;
+    if (last >= file_values(c, q->file) || q->value / values != last / values)
+        return false;
+    return q->tail + (last == q->value ? q->head : 0) <= (value_raw(c, q->file, last) - 1) / VALUE_BLOCK;
 }
 
 int serve_asked(struct serves *s, const struct ring_message *m)
 {
-    struct peer_question q = {m->token, m->node, m->file, m->value, m->count, m->flags};
+    struct peer_question q = {.token = m->token,
+                              .node = m->node,
+                              .file = m->file,
+                              .value = m->value,
+                              .count = m->count,
+                              .flags = m->flags & ~(uint32_t)FETCH_BLOCKS_MASK,
+                              .head = fetch_head(m->flags),
+                              .tail = fetch_tail(m->flags)};
     if (m->node >= s->nodes || m->node == s->me)
         return -EBADMSG;
-    if (!is_sound(s, &q)) {
+    if (!fetch_is_sound(m->flags, m->value, m->count) || !is_sound(s, &q)) {
         reply_status(s, &q, -EINVAL);
         return 0;
     }
     pthread_mutex_lock(&s->lock);
-    uint32_t slot = pop_slot(s, &q);
+    uint32_t slot = pop_slot(s, q.node, q.flags & FETCH_FED);
     pthread_mutex_unlock(&s->lock);
-    if (slot != NO_SLOT && !send_held(s, &q, slot))
+    if (slot != NO_SLOT && !reply_held(s, &q, slot))
         return 0;
     struct serve_job *job = job_create(s, &q);
     if (!job)
@@ -526,12 +356,12 @@ int serve_sent(struct serves *s, const struct ring_message *m)
     return 0;
 }
 
-/* Time, and the end. */
+/* --- time, and the end --- */
 
-static void drop_jobs(struct serve_queue *jobs, int status)
+static void drop_jobs(struct read_list *reads, int status)
 {
-    for (struct serve_job *job; (job = TAILQ_FIRST(jobs));) {
-        TAILQ_REMOVE(jobs, job, same_queue);
+    for (struct store_read *read; (read = read_list_take(reads));) {
+        struct serve_job *job = job_of(read);
         if (status)
             reply_status(job->serves, &job->question, status);
         job_free(job);
@@ -539,13 +369,15 @@ static void drop_jobs(struct serve_queue *jobs, int status)
 }
 
 /* With the lock. */
-static void look_at_jobs(struct serves *s, struct serve_queue *queue, uint64_t now, struct serve_queue *late)
+static void look_at_jobs(struct serves *s, struct serve_asker *a, bool fed, uint64_t now, struct read_list *late)
 {
-    for (struct serve_job *job = TAILQ_FIRST(queue), *next; job; job = next) {
-        next = TAILQ_NEXT(job, same_queue);
-        if (now > job->since && now - job->since >= s->self->config.peer_timeout) {
+    for (struct store_read *read = TAILQ_FIRST(&a->queue.list[fed]), *next; read; read = next) {
+        struct serve_job *job = job_of(read);
+        next = TAILQ_NEXT(read, parked);
+        if (now > read->asked && now - read->asked >= s->self->config.peer_timeout) {
+            fair_remove(&a->queue, read);
             stop_waiting(s, job);
-            TAILQ_INSERT_TAIL(late, job, same_queue);
+            TAILQ_INSERT_TAIL(late, read, parked);
         } else if (!job->told) {
             reply_status(s, &job->question, -EAGAIN);
             job->told = true;
@@ -556,21 +388,27 @@ static void look_at_jobs(struct serves *s, struct serve_queue *queue, uint64_t n
 /* A job that was taken out of the queue gets its answer after what is said here: so that is said with the lock. */
 void serve_tick(struct serves *s, uint64_t now)
 {
-    struct serve_queue late = TAILQ_HEAD_INITIALIZER(late);
+    struct read_list late = TAILQ_HEAD_INITIALIZER(late);
     pthread_mutex_lock(&s->lock);
-    look_at_jobs(s, &s->pending, now, &late);
-    look_at_jobs(s, &s->fed, now, &late);
+    for (uint32_t node = 0; node < s->nodes && !TAILQ_EMPTY(&s->askers); node++) {
+        look_at_jobs(s, &s->of[node], false, now, &late);
+        look_at_jobs(s, &s->of[node], true, now, &late);
+    }
     pthread_mutex_unlock(&s->lock);
     drop_jobs(&late, -EBUSY);
 }
 
 void serve_end(struct serves *s)
 {
-    struct serve_queue left = TAILQ_HEAD_INITIALIZER(left);
+    struct read_list left = TAILQ_HEAD_INITIALIZER(left);
+    struct serve_asker *a;
     pthread_mutex_lock(&s->lock);
     s->over = true;
-    TAILQ_CONCAT(&left, &s->pending, same_queue);
-    TAILQ_CONCAT(&left, &s->fed, same_queue);
+    for (; (a = TAILQ_FIRST(&s->askers)); a->queued = false) {
+        TAILQ_CONCAT(&left, &a->queue.list[false], parked);
+        TAILQ_CONCAT(&left, &a->queue.list[true], parked);
+        TAILQ_REMOVE(&s->askers, a, same_queue);
+    }
     s->kept = 0;
     pthread_mutex_unlock(&s->lock);
     drop_jobs(&left, 0);

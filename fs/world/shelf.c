@@ -48,7 +48,7 @@ static void layout_path(const struct shelf *s, char path[PATH_MAX], const struct
     snprintf(path, PATH_MAX, "%s/%s%s", s->state, prefix, digest_format(digest, text));
 }
 
-/* ---- in memory ---- */
+/* --- in memory --- */
 
 /* With the lock. */
 static int unsaved_place(const struct shelf *s, const struct digest *digest)
@@ -87,7 +87,7 @@ static struct layout *find_unsaved(struct shelf *s, const struct digest *digest)
     return layout;
 }
 
-/* ---- on disk ---- */
+/* --- on disk --- */
 
 struct saved_layout {
     struct timespec time;

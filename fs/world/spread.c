@@ -15,7 +15,7 @@ struct contender {
     uint32_t number;
 };
 
-struct place {
+struct spread_place {
     uint64_t free; /* the most of all below */
     uint32_t best; /* the contender whose turn it is, with room or without; SPREAD_NONE: nobody is below */
 };
@@ -23,10 +23,10 @@ struct place {
 struct spread {
     uint32_t contenders, leaves; /* leaves: a power of two */
     struct contender *contender; /* those with any room, by room, then by number */
-    struct place *place;         /* 1 is the top; below n are 2n and 2n + 1; leaf i is leaves + i */
+    struct spread_place *place;  /* 1 is the top; below n are 2n and 2n + 1; leaf i is leaves + i */
 };
 
-/* ---- shares ---- */
+/* --- shares --- */
 
 /* What a node is given when all are filled up to this many. */
 static uint64_t share_at(const struct spread_node *node, uint64_t mean, uint64_t level)
@@ -75,7 +75,7 @@ static void set_shares(struct spread *s, const struct spread_node *node, uint32_
     }
 }
 
-/* ---- the tournament ---- */
+/* --- the tournament --- */
 
 static int by_room(const void *a, const void *b)
 {
@@ -99,12 +99,12 @@ static bool before(const struct spread *s, uint32_t a, uint32_t b)
 
 static void set_leaf(struct spread *s, uint32_t i)
 {
-    s->place[s->leaves + i] = (struct place){s->contender[i].free, i};
+    s->place[s->leaves + i] = (struct spread_place){s->contender[i].free, i};
 }
 
 static void set_inner(struct spread *s, uint32_t at)
 {
-    const struct place *left = &s->place[2 * at], *right = left + 1;
+    const struct spread_place *left = &s->place[2 * at], *right = left + 1;
     s->place[at].free = left->free > right->free ? left->free : right->free;
     s->place[at].best = before(s, right->best, left->best) ? right->best : left->best;
 }
@@ -113,7 +113,7 @@ static void build(struct spread *s)
 {
     qsort(s->contender, s->contenders, sizeof *s->contender, by_room);
     for (uint32_t i = 0; i < s->leaves; i++)
-        s->place[s->leaves + i] = (struct place){0, SPREAD_NONE};
+        s->place[s->leaves + i] = (struct spread_place){0, SPREAD_NONE};
     for (uint32_t i = 0; i < s->contenders; i++)
         set_leaf(s, i);
     for (uint32_t at = s->leaves - 1; at > 0; at--)
@@ -154,10 +154,10 @@ void spread_destroy(struct spread *s)
 
 static void search(const struct spread *s, uint32_t at, uint64_t cost, uint32_t *found)
 {
-    const struct place *place = &s->place[at];
+    const struct spread_place *place = &s->place[at];
     if (place->free < cost || !before(s, place->best, *found))
         return;
-    const struct place *leaf = &s->place[s->leaves + place->best];
+    const struct spread_place *leaf = &s->place[s->leaves + place->best];
     if (leaf->free >= cost) {
         *found = place->best;
         return;

@@ -95,7 +95,7 @@ void world_put(struct world *w)
     free(w);
 }
 
-/* Its file. */
+/* --- its file --- */
 
 /* What STATE/world says. */
 struct last_world {

@@ -1,15 +1,19 @@
 /* How fast a plan is made, and in how much memory: for `make bench`.
  *
- *   dealer [-w] SAMPLES NODES RANKS BATCH TURNS
+ *   dealer [-w | -c] SAMPLES NODES RANKS BATCH TURNS
  *
  * An epoch by locality over samples that are spread evenly: the order is drawn, then all ranks' lists are made. Prints
  * the nanoseconds of one core a sample of the order alone, of the plan alone, and of both (medians of the turns), how
  * long both took by the clock, and the most memory that was in use beyond order, reply and owners, in bytes a sample;
- * with -w the lists of the last turn instead. */
+ * with -w the lists of the last turn instead. With -c ranks swap samples until their costs, which have a log-normal
+ * distribution, are nearly equal. */
 #include "fs/plan/order.h"
 #include "fs/plan/epoch-plan.h"
+#include "fs/plan/swaps.h"
+#include "tests/bench/median.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,23 +37,9 @@ static void *touched(size_t n)
     return memset(need(malloc(n + 1)), 1, n + 1);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n)
-{
-    qsort(values, (size_t)n, sizeof *values, by_value);
-    return values[n / 2];
-}
-
 static uint64_t most_memory(void)
 {
     struct rusage usage;
-
     getrusage(RUSAGE_SELF, &usage);
     return (uint64_t)usage.ru_maxrss * 1024;
 }
@@ -57,7 +47,6 @@ static uint64_t most_memory(void)
 static uint64_t worked(clockid_t clock)
 {
     struct timespec t;
-
     clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
@@ -66,7 +55,6 @@ static void run(const struct plan_input *input, uint32_t *lists, struct plan_sum
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct plan *plan;
-
     if (plan_create(input, NULL, &plan, &why) || plan_run(plan, lists, NULL, summary)) {
         fprintf(stderr, "dealer: %s\n", why.length ? why.data : "cannot plan");
         exit(1);
@@ -74,15 +62,31 @@ static void run(const struct plan_input *input, uint32_t *lists, struct plan_sum
     plan_destroy(plan);
 }
 
+static uint64_t cost_of(void *user, uint32_t sample)
+{
+    const uint32_t *cost = user;
+    return cost[sample];
+}
+
+/* Lengths in tokens: log-normal around 665, sigma 0.9, at most 8,192. */
+static uint32_t *make_costs(uint32_t samples)
+{
+    uint32_t *cost = touched(samples * sizeof *cost);
+    for (uint32_t i = 0; i < samples; i++) {
+        double u = (drand48() + 1e-12), angle = 2 * M_PI * drand48();
+        cost[i] = (uint32_t)fmin(8192, 1 + 665 * exp(0.9 * sqrt(-2 * log(u)) * cos(angle)));
+    }
+    return cost;
+}
+
 int main(int argc, char **argv)
 {
-    bool write = argc > 1 && strcmp(argv[1], "-w") == 0;
+    bool write = argc > 1 && strcmp(argv[1], "-w") == 0, costs = argc > 1 && strcmp(argv[1], "-c") == 0;
     static double order_took[TURNS_MOST], plan_took[TURNS_MOST], both[TURNS_MOST], wall[TURNS_MOST];
-
-    argc -= write;
-    argv += write;
+    argc -= write || costs;
+    argv += write || costs;
     if (argc != 6) {
-        fputs("usage: dealer [-w] SAMPLES NODES RANKS BATCH TURNS\n", stderr);
+        fputs("usage: dealer [-w | -c] SAMPLES NODES RANKS BATCH TURNS\n", stderr);
         return 2;
     }
     uint32_t samples = (uint32_t)strtoul(argv[1], NULL, 10), nodes = (uint32_t)strtoul(argv[2], NULL, 10);
@@ -100,10 +104,13 @@ int main(int argc, char **argv)
                                .ranks = ranks,
                                .batch = batch,
                                .echo = {ECHO_ONE},
-                               .owners = {.nodes = nodes, .groups = 1, .of = {owner}}};
+                               .owners = {.nodes = nodes, .groups = 1, .of = {owner}},
+                               .cost = costs ? cost_of : NULL,
+                               .user = costs ? make_costs(samples) : NULL,
+                               .balance = BALANCE_DEFAULT,
+                               .window = 1};
     struct plan_summary summary;
     uint64_t before = most_memory();
-
     for (int turn = 0; turn < turns; turn++) {
         uint64_t began = worked(CLOCK_PROCESS_CPUTIME_ID), clock = worked(CLOCK_MONOTONIC);
         order_seeded(order, samples, (uint64_t)turn, NULL);

@@ -39,7 +39,6 @@ static struct image_pixels decode(const struct str *file, uint32_t side, struct 
 {
     const struct image_wish wish = {.channels = 3, .side = 2 * side};
     struct image_reason reason;
-
     if (image_probe(file->data, file->length, NULL, info, &reason) != IMAGE_FINE)
         die("probe", reason.text);
     struct image_pixels pixels = with_memory(image_decoded(info, &wish));
@@ -52,7 +51,6 @@ static struct image_pixels decode(const struct str *file, uint32_t side, struct 
 static struct image_pixels resize(struct image_pixels from, uint32_t side, uint32_t width, uint32_t height)
 {
     struct image_pixels to = {.width = width, .height = height, .channels = from.channels};
-
     if (!image_fit(side, &to.width, &to.height))
         return from;
     to = with_memory(to);
@@ -69,7 +67,6 @@ static void do_resize(const struct str *file, uint32_t side)
     CLEANUP_STR struct str out = STR_INIT;
     struct image_pixels from = decode(file, side, &info);
     struct image_pixels to = resize(from, side, info.width, info.height);
-
     encoding.orientation = info.orientation;
     if (image_encode(&to, &encoding, &out, NULL) != IMAGE_FINE)
         die("encode", "cannot");
@@ -79,7 +76,6 @@ static void do_resize(const struct str *file, uint32_t side)
 static void do_decode(const struct str *file, uint32_t side)
 {
     struct image_info info;
-
     free(decode(file, side, &info).data);
 }
 
@@ -89,7 +85,6 @@ static struct image_pixels plain_decode(const struct str *file, uint32_t side, u
 {
     struct jpeg_decompress_struct codec;
     struct jpeg_error_mgr errors;
-
     codec.err = jpeg_std_error(&errors);
     jpeg_create_decompress(&codec);
     jpeg_mem_src(&codec, (const unsigned char *)file->data, file->length);
@@ -119,7 +114,6 @@ static void plain_encode(const struct image_pixels *p)
     struct jpeg_error_mgr errors;
     unsigned char *bytes = NULL;
     unsigned long length = 0;
-
     codec.err = jpeg_std_error(&errors);
     jpeg_create_compress(&codec);
     jpeg_mem_dest(&codec, &bytes, &length);
@@ -144,7 +138,6 @@ static void do_plain(const struct str *file, uint32_t side)
     uint32_t width, height;
     struct image_pixels from = plain_decode(file, side, &width, &height);
     struct image_pixels to = resize(from, side, width, height);
-
     plain_encode(&to);
     free(to.data);
 }
@@ -152,7 +145,6 @@ static void do_plain(const struct str *file, uint32_t side)
 static void do_library(const struct str *file, uint32_t side)
 {
     uint32_t width, height;
-
     free(plain_decode(file, side, &width, &height).data);
 }
 
@@ -161,7 +153,6 @@ static void do_library(const struct str *file, uint32_t side)
 static void read_photograph(const char *path, struct str *file)
 {
     int error = file_read(AT_FDCWD, path, FILE_MOST, file);
-
     if (error)
         die(path, strerror(-error));
 }
@@ -171,7 +162,6 @@ static void measure(void (*work)(const struct str *, uint32_t), uint32_t side, d
     struct str *file = calloc((size_t)count, sizeof *file);
     uint64_t done = 0;
     clock_t began = 0;
-
     for (int i = 0; file && i < count; i++)
         read_photograph(paths[i], &file[i]);
     for (int warm = 1; warm >= 0; warm--) {
@@ -190,7 +180,6 @@ static void write_pixels(const char *path, uint32_t side, const char *to)
     CLEANUP_STR struct str file = STR_INIT;
     CLEANUP_FCLOSE FILE *out = fopen(to, "w");
     struct image_info info;
-
     read_photograph(path, &file);
     struct image_pixels p = decode(&file, side, &info);
     if (side)
@@ -207,7 +196,6 @@ int main(int argc, char **argv)
         const char *name;
         void (*work)(const struct str *, uint32_t);
     } works[] = {{"resize", do_resize}, {"plain", do_plain}, {"decode", do_decode}, {"library", do_library}};
-
     if (argc < 5)
         die("usage", "shrinker WHAT SIDE SECONDS FILE…");
     uint32_t side = (uint32_t)strtoul(argv[2], NULL, 10);

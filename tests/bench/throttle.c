@@ -46,7 +46,6 @@ static void wait_until(uint64_t at)
 static void take(size_t n)
 {
     uint64_t began = now(), at;
-
     pthread_mutex_lock(&lock);
     if (paid + SAVED < began)
         paid = began - SAVED;
@@ -82,7 +81,6 @@ static int throttle_readdir(const char *path, void *out, fuse_fill_dir_t fill, o
     (void)offset, (void)fi, (void)flags;
     int fd = openat(root, below(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
     if (!dir)
         return -errno;
     for (struct dirent *entry; (entry = readdir(dir));) {
@@ -96,7 +94,6 @@ static int throttle_readdir(const char *path, void *out, fuse_fill_dir_t fill, o
 static int throttle_open(const char *path, struct fuse_file_info *fi)
 {
     int fd = openat(root, below(path), O_RDONLY | O_CLOEXEC);
-
     fi->fh = (uint64_t)fd;
     return fd < 0 ? -errno : 0;
 }
@@ -105,7 +102,6 @@ static int throttle_read(const char *path, char *into, size_t n, off_t offset, s
 {
     (void)path;
     ssize_t got = pread((int)fi->fh, into, n, offset);
-
     if (got < 0)
         return -errno;
     if (got > 0)
@@ -125,7 +121,6 @@ static int throttle_getxattr(const char *path, const char *name, char *value, si
 {
     char text[24];
     int n = snprintf(text, sizeof text, "%ju", (uintmax_t)bytes);
-
     (void)path;
     if (strcmp(name, "user.read") != 0)
         return -ENODATA;

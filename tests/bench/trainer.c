@@ -75,7 +75,6 @@ static void *load(void *argument)
 {
     struct rank *r = argument;
     char *buffer = malloc(BUFFER);
-
     pthread_mutex_lock(&r->lock);
     while (buffer && r->next < r->samples) {
         size_t i = r->next++, of = i / batch;
@@ -97,7 +96,6 @@ static void *load(void *argument)
 static void await_batch(struct rank *r, bool first)
 {
     double began = now();
-
     pthread_mutex_lock(&r->lock);
     while (r->missing[r->step % (ahead + 1)] > 0)
         pthread_cond_wait(&r->ready, &r->lock);
@@ -112,7 +110,6 @@ static void await_batch(struct rank *r, bool first)
 static void compute_step(struct rank *r)
 {
     struct timespec t = {(time_t)compute, (long)(1e9 * (compute - (double)(time_t)compute))};
-
     nanosleep(&t, NULL);
     pthread_mutex_lock(&r->lock);
     r->missing[r->step % (ahead + 1)] = (unsigned short)batch;
@@ -124,7 +121,6 @@ static void compute_step(struct rank *r)
 static void print_epoch(double seconds)
 {
     double waited = 0, first = 0;
-
     for (size_t i = 0; i < ranks; i++) {
         waited += rank[i].waited / (double)ranks;
         first += rank[i].first / (double)ranks;
@@ -138,7 +134,6 @@ static void *train(void *argument)
     struct rank *r = argument;
     size_t all = r->samples / batch;
     double began = now();
-
     for (size_t i = 0; i < all; i++) {
         await_batch(r, i % steps == 0);
         compute_step(r);
@@ -162,7 +157,6 @@ static void read_list(struct rank *r, const char *name)
     FILE *f = fopen(name, "r");
     char *line = NULL;
     size_t room = 0;
-
     if (!f)
         fail(name);
     for (ssize_t n; (n = getline(&line, &room, f)) > 1;) {

@@ -4,33 +4,19 @@
  *
  * Files of 64 to 192 KiB. Prints for an exchange of a tenth and for a shuffle the nanoseconds of one core an extent:
  * medians of the turns. */
+#include "tests/bench/median.h"
 #include "tests/fs/world/worlds.h"
 #include "tests/lib/tap.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 enum { TURNS_MOST = 100 };
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n)
-{
-    qsort(values, (size_t)n, sizeof *values, by_value);
-    return values[n / 2];
-}
-
 static double worked(void)
 {
     struct timespec t;
-
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
@@ -39,7 +25,6 @@ static double turn_took(const struct layout *layout, const struct sizes *sizes, 
 {
     struct layout *next;
     double began = worked();
-
     if (layout_exchange(layout, sizes->extents, &turn, &next))
         bail_out("no memory for a turn");
     double took = worked() - began;
@@ -50,7 +35,6 @@ static double turn_took(const struct layout *layout, const struct sizes *sizes, 
 static void make_sizes(struct sizes *s, uint32_t extents)
 {
     uint64_t *size = malloc(extents * sizeof *size), random = 1;
-
     if (!size)
         bail_out("no memory for %" PRIu32 " files", extents);
     for (uint32_t i = 0; i < extents; i++)
@@ -64,7 +48,6 @@ int main(int argc, char **argv)
     static double tenth[TURNS_MOST], shuffle[TURNS_MOST];
     struct sizes s;
     struct dealt_world w;
-
     if (argc != 4) {
         fputs("usage: turner EXTENTS NODES TURNS\n", stderr);
         return 2;

@@ -172,6 +172,31 @@ def line_remote(bench):
         remote_lines(bench, source, size, f'{name}, TCP between namespaces', 0.25, mpirun, switch)
 
 
+def received(pid):
+    """Bytes that came over the network to the namespace of a process."""
+    with open(f'/proc/{pid}/net/dev') as f:
+        return next(int(line.split()[1]) for line in f if line.strip().startswith('eth0:'))
+
+
+def line_blocks(bench):
+    """two nodes by TCP: bytes over the network for each random read of 4 KiB in files of 16 MiB of the other node"""
+    if os.geteuid() != 0:
+        return
+    source, reads = bench.tree('16M', 16, 16 << 20), 2000
+    with machines(2) as (switch, mpirun), World(bench, 2, source, 'ram=1G', mpirun, switch) as world:
+        bench.sh(bench.DEALFS, 'stage', world.path(0))
+        remote = world.owned(0, bench.list_of(world.path(0)))[1]
+        courier, bytes_each = world.status(0)['pids']['courier'], []
+        for _ in range(bench.TURNS):
+            before = received(courier)
+            bench.read(remote, '-c', '-t', '2', '-r', '1', '-k', '4096', '-n', str(reads))
+            bytes_each.append((received(courier) - before) / reads)
+        median = statistics.median(bytes_each)
+        bench.row('remote 4 KiB of a file of 16 MiB: bytes over the network / 4 KiB', median, 4096, median / 4096, 3,
+                  'bytes', at_most=True)
+        bench.note(f'bytes over the network, {len(bytes_each)} turns: {min(bytes_each):.0f} to {max(bytes_each):.0f}')
+
+
 def line_join(bench):
     """four nodes with a kept catalog of 1,000,000 files: from mpirun to `ready`"""
     source = bench.many()
@@ -270,4 +295,4 @@ def line_exchange(bench):
         exchange_links(bench, source, files * size)
 
 
-LINES = {'remote': line_remote, 'join': line_join, 'exchange': line_exchange}
+LINES = {'remote': line_remote, 'blocks': line_blocks, 'join': line_join, 'exchange': line_exchange}

@@ -18,7 +18,9 @@ unlike '.dealfs is not listed' "$(ls -A "$mnt")" '\.dealfs'
 ok 'but there' test -d "$mnt/.dealfs"
 ok 'with a status' grep -q catalog "$mnt/.dealfs/status"
 ok 'status' dealfs status "$mnt"
-like 'status of all lists it' "$(dealfs status)" "$mnt   "
+like 'status of all lists it, in one line' "$(dealfs status | grep -F "$mnt ")" \
+    "^$mnt   alone   node 0 of 1   ram [0-9.]+ [KMGi]*B of [0-9.]+ [KMGi]*B   good$"
+is 'which is all of it' "$(dealfs status | grep -c 'answered')" 0
 is 'status --json is the file' "$(dealfs status --json "$mnt" |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')" "$(value "$mnt" id)"
 is 'it is in the list of all' "$(dealfs status --json | python3 -c '

@@ -75,15 +75,22 @@ rm "$src/cat/link.jpg"
 ok 'unmount' dealfs umount "$mnt"
 ok 'mount without the symlink' dealfs mount "$src" "$mnt"
 cat >"$tmp/exact.py" <<'END'
-import sys
+import os, struct, sys
 from torchvision.datasets import ImageFolder
 data = ImageFolder(sys.argv[1])
 lines = open(sys.argv[1] + '/.dealfs/samples.d/imagefolder', encoding='utf-8').read().splitlines()
 assert len(lines) == len(data.samples)
 for i, (path, _) in enumerate(data.samples):
     assert path == f'{sys.argv[1]}/{lines[i]}', f'line {i}: {lines[i]} is not {path}'
+files = open(sys.argv[1] + '/.dealfs/samples', encoding='utf-8').read().splitlines()
+with open(sys.argv[1] + '/.dealfs/samples.d/imagefolder.packed', 'rb', buffering=0) as f:
+    packed = f.read()
+    assert len(packed) == os.fstat(f.fileno()).st_size and os.pread(f.fileno(), 50, 30) == packed[30:80]
+records = [(f'{sys.argv[1]}/{files[file]}', label, length, offset)
+           for file, length, offset, label in struct.iter_unpack('<IIQI', packed)]
+assert records == [(path, label, os.path.getsize(path), 0) for path, label in data.samples], records[:3]
 END
-ok 'line i of samples.d/imagefolder is samples[i]' $python "$tmp/exact.py" "$mnt"
+ok 'line i of samples.d/imagefolder is samples[i], and packed it has the labels' $python "$tmp/exact.py" "$mnt"
 
 cat >"$tmp/arrays.py" <<'END'
 import random, sys, tarfile, io

@@ -14,9 +14,12 @@ mkdir "$mnt"
 ok 'make install' make -C "$top_builddir" -s install "DESTDIR=$dest"
 
 # --- what is there ---
-commands=$(dealfs --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
+named() { sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p'; }
+is 'the main commands' "$(dealfs --help | named | tr '\n' ' ')" \
+    'mount run launch stage status top umount doctor demo '
+commands=$(dealfs help all | named)
 like 'the commands' " $(tr '\n' ' ' <<<"$commands")" \
-    ' mount join umount run enter status top wait stage exchange shuffle where verify doctor clean plan simulate '
+    ' mount join umount run launch enter status top wait stage exchange shuffle index where verify doctor clean plan '
 installed() { # pattern of a path, executable or not
     local found
     found=$(find "$dest" \( -type f -o -type l \) -path "$dest$1")
@@ -26,7 +29,7 @@ for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-mounter' '*
     '*/dealfs/dealfs-lab' \
     '*/dealfs/dealfs-server' \
     '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' '*/bash-completion/completions/dealfs' '*/fstab.example' \
-    '*/dealfs.service' '*/loaders.md' '*/exchange.md' '*/slurm/train.sbatch' '*/slurm/join-loop' \
+    '*/dealfs.service' '*/loaders.md' '*/exchange.md' '*/records.md' '*/slurm/train.sbatch' '*/slurm/join-loop' \
     '*/slurm/prolog' '*/slurm/epilog' '*/examples/train.py' '*-packages/dealfs/torch/sampler.py' \
     '*/examples/read_plan.py' '*/examples/read-plan.sh' '*/examples/read-plan.c' \
     '*/mount.fuse.dealfs' '*/umount.fuse.dealfs'; do
@@ -35,7 +38,8 @@ done
 for command in $commands; do ok "installed: a page for $command" installed "*/man1/dealfs-$command.1*"; done
 is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
     -e '/bin/dealfs$|/dealfs/dealfs-(keeper|mounter|feeder|lab|resizer|server|courier)$' \
-    -e '/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$|/(fstab\.example|dealfs\.service|(loaders|exchange)\.md)$' \
+    -e '/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$' \
+    -e '/(fstab\.example|dealfs\.service|(loaders|exchange|records)\.md)$' \
     -e '/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$' \
     -e '-packages/dealfs/(torch/)?[a-z_]*\.py$')" ''
 
@@ -165,16 +169,19 @@ is 'a second option' "$(complete_line 'dealfs mount -o ram=1G,sour' | sed 's/.*,
 is 'the values of an option' \
     "$(complete_line 'dealfs mount -o rescan=' | sort | tr '\n' ' ')" 'always auto names never '
 is 'a directory' "$(complete_line "dealfs mount $tmp/sr")" "$tmp/src"
-for command in join umount status wait exchange shuffle verify clean simulate model; do
+for command in join umount status wait exchange shuffle index verify clean simulate model; do
     for word in $(dealfs "$command" --help | grep -oE -- '--[a-z-]+' | sort -u); do
         like "$command $word" " $(complete_line "dealfs $command --" | tr '\n' ' ')" " $word "
     done
 done
-ok 'mount' mount_up "$src" "$tmp/mounted"
+ok 'mount' mount_up -o feed=1M,sampler=torch,ranks=1,batch=1,resize=64 "$src" "$tmp/mounted"
+ok 'a plan' dealfs plan "$tmp/mounted" epoch=1 ranks=1 batch=1 feed=yes
+documented() { python3 "$top_srcdir/tests/lib/documented.py" "$top_srcdir/cli/dealfs-control.5" "$top_srcdir" "$1"; }
+is 'dealfs-control(5) describes status and metrics, and nothing else' "$(documented "$tmp/mounted" 2>&1)" ''
 ok 'mount with a blank in its name' mount_up "$src" "$tmp/with blank"
 # shellcheck disable=SC2016
 ok 'mount with a command in its name' mount_up "$src" "$tmp/"'evil $(touch $TMPDIR_EVIL) * `touch $TMPDIR_EVIL`'
-for command in umount status wait stage exchange shuffle where verify enter; do
+for command in umount status wait stage exchange shuffle index where verify enter; do
     like "$command: mountpoints" "$(complete_line "dealfs $command $tmp/m")" "^$tmp/mounted"
 done
 like 'one with a blank' "$(complete_line "dealfs status $tmp/w")" 'with.? blank'

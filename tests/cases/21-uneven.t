@@ -9,12 +9,6 @@ src=$tmp/src
 make_files "$src" 80 250000
 total=$(du -sb --apparent-size "$src"/*/* | awk '{ n += $1 } END { print n }')
 all=(0 1 2)
-everywhere() { # description
-    local i
-    for i in "${all[@]}"; do
-        reads "$1: node $i" "$src" "$tmp/node$i"
-    done
-}
 owners() { # how many files each node owns: "NODE COUNT" a line, `-` for none
     (cd "$src" && find . -type f -printf '%P\n') | xargs dealfs where "$tmp/node0" | cut -f 2 | sort | uniq -c |
         awk '{ print $2, $1 }'
@@ -24,8 +18,8 @@ fresh() { rm -rf "$tmp"/state*; }
 # --- uneven, and one with none ---
 world_options=([0]=ram=4M [1]=ram=0 [2]=ram=40M)
 ok 'uneven capacities: mount' world_mount 3
-everywhere 'the first time'
-everywhere 'the second time'
+everywhere 'the first time' "${all[@]}"
+everywhere 'the second time' "${all[@]}"
 is 'each file was opened at the source once' "$(world_sum source.samples 0 1 2)" 80
 is 'a node without room owns nothing' "$(owners | grep -c '^1 ')" 0
 is 'and holds nothing' "$(value "$tmp/node1" ram.held)" 0
@@ -38,12 +32,12 @@ ok 'unmount' world_umount
 fresh
 world_options=([0]=ram=4M [1]=ram=3M [2]=ram=5M)
 ok 'too small together: mount' world_mount 3
-everywhere 'the first time'
+everywhere 'the first time' "${all[@]}"
 before=$(world_sum source.samples 0 1 2)
 none=$(owners | awk '$1 == "-" { print $2 }')
 ok "some files have no owner: $none" test "${none:-0}" -gt 10
 is 'what has one is opened once, the others by each reader' "$before" $((80 - none + 3 * none))
-everywhere 'the second time'
+everywhere 'the second time' "${all[@]}"
 is 'only those come from the source again, each reader anew' \
     $(($(world_sum source.samples 0 1 2) - before)) $((3 * none))
 ok 'unmount' world_umount
@@ -53,10 +47,10 @@ fresh
 head -c 200M /dev/urandom >"$src/large.bin"
 world_options=([0]=ram=120M [1]=ram=120M [2]=ram=120M)
 ok 'a file larger than any node: mount' world_mount 3
-everywhere 'the first time'
+everywhere 'the first time' "${all[@]}"
 before=$(world_sum source.bytes 0 1 2)
 ok 'its bytes are read from the source about once' test "$before" -lt $((total + 200 * 1048576 + 16 * 1048576))
-everywhere 'the second time'
+everywhere 'the second time' "${all[@]}"
 is 'and never again' "$(world_sum source.bytes 0 1 2)" "$before"
 ok 'every node holds a part' \
     test "$(for i in 0 1 2; do value "$tmp/node$i" ram.held; done | awk '$1 > 40e6' | wc -l)" = 3
@@ -68,9 +62,9 @@ fresh
 all=(0 1 2 3)
 world_options=() world_default=ram=32M,groups=2
 ok 'two groups of two: mount' world_mount 4
-everywhere 'the first time'
+everywhere 'the first time' "${all[@]}"
 is 'each group reads the source once' "$(world_sum source.samples 0 1 2 3)" 160
-everywhere 'the second time'
+everywhere 'the second time' "${all[@]}"
 is 'and never again' "$(world_sum source.samples 0 1 2 3)" 160
 ok 'unmount' world_umount
 
@@ -84,7 +78,7 @@ is 'stages all of the world' "$(world_sum source.samples 0 1 2)" 80
 for i in "${all[@]}"; do
     isnt "node $i holds its share" "$(value "$tmp/node$i" ram.held)" 0
 done
-everywhere 'staged'
+everywhere 'staged' "${all[@]}"
 is 'nothing more comes from the source' "$(world_sum source.samples 0 1 2)" 80
 ok 'staging again' timeout 20 dealfs stage "$tmp/node0"
 is 'is done at once' "$(world_sum source.samples 0 1 2)" 80

@@ -9,12 +9,6 @@ require_fuse
 src=$tmp/src
 make_files "$src" 90 120000
 world_default=ram=32M
-everywhere() {
-    local i
-    for i in "${@:2}"; do
-        reads "$1: node $i" "$src" "$tmp/node$i"
-    done
-}
 files_of() { # of a node, by its number now, as the world seen from another says
     (cd "$src" && find . -type f -printf '%P\n') | xargs dealfs where "$tmp/node$2" |
         awk -F '\t' -v n="$1" '$2 == n { print $4 }' | sort

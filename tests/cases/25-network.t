@@ -73,8 +73,7 @@ launch() { # hosts, command…
     world_await 60
 }
 hosts=10.99.0.1,10.99.0.2,10.99.0.3
-state_is() { [ "$(value "$tmp/node$1" state)" = "$2" ]; }
-joined() { state_is 0 joined && state_is 1 joined && state_is 2 joined; }
+joined() { are joined 0 1 2; }
 reads_of() {
     local place sum=0
     for place in ram ssd peer source; do
@@ -251,10 +250,9 @@ for cut in 'reset among_nodes' 'reset_for_long among_nodes' 'reset all' 'reset_f
 done
 
 # --- a connection that passes nothing on while it lives, as after a reset with which a message was lost ---
-all_degraded() { state_is 0 degraded && state_is 1 degraded && state_is 2 degraded; }
 if at node1 ip rule add pref 10 to 10.99.0.3 ipproto tcp blackhole; then
     readers_start 0 1 2
-    ok 'no message reaches another machine, which lives: the couriers end the world' wait_for 60 all_degraded
+    ok 'no message reaches another machine, which lives: the couriers end the world' wait_for 60 are degraded 0 1 2
     like 'and say why' "$(cat "$tmp/world.log")" 'messages to node [12] or from it are lost'
     readers_end 'no reader saw an error'
     for i in 0 1 2; do
@@ -277,11 +275,9 @@ for pid in /proc/[0-9]*; do
 done
 # Its connections were not closed: only that nothing comes tells it.
 ok 'mpirun ends' wait_for 90 world_gone
-both_degraded() { state_is 0 degraded && state_is 1 degraded; }
-ok 'the two say so' wait_for 30 both_degraded
+ok 'the two say so' wait_for 30 are degraded 0 1
 
 # --- unattended: over the hosts that still answer, and again when somebody ends mpirun ---
-both_joined() { state_is 0 joined && state_is 1 joined; }
 # The loop may join them again sooner than we look at their state; their logs tell of each world that has ended.
 ends_of() { grep -c 'is read from the source until they are joined again' "$tmp/state-node$1/log"; }
 note_ends() { ended=("$(ends_of 0)" "$(ends_of 1)"); }
@@ -293,18 +289,18 @@ inside switch
 "${way[@]}" "$top_srcdir/etc/slurm/join-loop" "$tmp/%h" 10.99.0.1 10.99.0.2 10.99.0.3 \
     >"$tmp/world.log" 2>&1 </dev/null &
 world_pid=$!
-ok 'the loop joins the two' wait_for 60 both_joined
+ok 'the loop joins the two' wait_for 60 are joined 0 1
 like 'and no more' "$(head -n 1 "$tmp/world.log")" 'joining 2 of 3: 10.99.0.1 10.99.0.2$'
 note_ends
 kill "$(pgrep -P "$world_pid" mpirun)"
 ok 'mpirun is ended' wait_for 30 both_ended
-ok 'the loop joins them again' wait_for 60 both_joined
+ok 'the loop joins them again' wait_for 60 are joined 0 1
 orted=$(processes 'ess_base_vpid 2 ' | head -n 1) # of node 1
 note_ends
 ok 'a daemon of mpirun hangs, and tells nobody who is lost' kill -STOP "$orted"
 kill -9 "$(pid_of 0 courier)"
 ok 'both miss each other all the same' wait_for 30 both_ended
-ok 'the loop ends what hangs, and joins them' wait_for 60 both_joined
+ok 'the loop ends what hangs, and joins them' wait_for 60 are joined 0 1
 like 'which it says' "$(cat "$tmp/world.log")" 'what has started it hangs: killed'
 kill -9 "$orted"
 readers_end 'no survivor saw an error'

@@ -29,7 +29,6 @@ stage_state() { value "$tmp/node$1" stage.state; }
 stage_is() { [ "$(stage_state "$1")" = "$2" ]; }
 held_is_told() { [ "$(told 0 "$1" held)" = "$(value "$tmp/node$1" ram.held)" ]; }
 reads_are_told() { [ "$(told 0 "$1" reads.peer)" = "$(value "$tmp/node$1" reads.peer)" ]; }
-state_is() { [ "$(value "$tmp/node$1" state)" = "$2" ]; }
 all_stages() { local i; for i in 0 1 2; do stage_is $i "$1" || return; done; }
 
 ok 'three nodes' world_mount 3

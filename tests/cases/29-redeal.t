@@ -20,20 +20,7 @@ owners() { # node, as it sees it: `-` or a number for each file
     (cd "$src" && find . -type f -printf '%P\n' | sort) | xargs dealfs where "$tmp/node$1" | cut -f 2
 }
 without_owner() { owners "$1" | grep -c -- - || :; }
-all_alike() { # what each node says
-    local i first
-    first=$("$@" 0)
-    for i in "${nodes[@]}"; do
-        [ "$("$@" "$i")" = "$first" ] || return
-    done
-}
 layout() { value "$tmp/node$1" layout; }
-everywhere() {
-    local i
-    for i in "${nodes[@]}"; do
-        reads "$1: node $i" "$src" "$tmp/node$i"
-    done
-}
 fresh() { rm -rf "$tmp"/state*; }
 
 # --- staging deals ---
@@ -44,12 +31,12 @@ ok 'stage at node 1' timeout 120 dealfs stage "$tmp/node1"
 diag "$(cat "$tmp/.output")"
 unlike 'nothing is left without an owner' "$(cat "$tmp/.output")" 'no owner|no room'
 is 'so say the owners' "$(without_owner 0)" 0
-ok 'on all nodes alike' all_alike owners
-ok 'the layout is the same everywhere' all_alike layout
+ok 'on all nodes alike' all_alike owners "${nodes[@]}"
+ok 'the layout is the same everywhere' all_alike layout "${nodes[@]}"
 isnt 'and another one than before' "$(layout 0)" "$before"
 ok 'which is still answered' dealfs plan "$tmp/node1" epoch=1 ranks=3 batch=4 layout="$before"
 is 'each file was read once' "$(world_sum source.samples "${nodes[@]}")" $files
-everywhere 'staged'
+everywhere 'staged' "${nodes[@]}"
 is 'nothing more comes from the source' "$(world_sum source.samples "${nodes[@]}")" $files
 ok 'staging again' timeout 20 dealfs stage "$tmp/node2"
 is 'is done at once' "$(world_sum source.samples "${nodes[@]}")" $files
@@ -62,7 +49,7 @@ ok 'leave' world_leave
 after=$(owners 0)
 ok 'join' world_join 0 1 2
 is 'owners stay as they were' "$(owners 2)" "$after"
-everywhere 'joined again'
+everywhere 'joined again' "${nodes[@]}"
 is 'nothing comes from the source' "$(world_sum source.samples "${nodes[@]}")" $files
 ok 'leave' world_leave
 ok 'join without node 1' world_join 0 2
@@ -70,8 +57,8 @@ none=$(without_owner 0)
 ok 'stage' timeout 120 dealfs stage "$tmp/node0"
 ok "what node 1 held is dealt: $(without_owner 0) of $none have no owner" test "$(without_owner 0)" -lt $((files / 3))
 nodes=(0 2)
-everywhere 'without node 1'
-ok 'the layout is the same everywhere' all_alike layout
+everywhere 'without node 1' "${nodes[@]}"
+ok 'the layout is the same everywhere' all_alike layout "${nodes[@]}"
 ok 'leave' world_leave
 nodes=(0 1 2)
 world_drop 0 1 2
@@ -95,10 +82,10 @@ stage_and_kill() {
 ok 'servers are killed in the middle of it, and others go on with it' stage_and_kill
 ok 'stage' timeout 120 dealfs stage "$tmp/node0"
 is 'all have owners' "$(without_owner 0)" 0
-ok 'on all nodes alike' all_alike owners
+ok 'on all nodes alike' all_alike owners "${nodes[@]}"
 readers_end 'readers saw nothing'
 before=$(world_sum source.samples "${nodes[@]}")
-everywhere 'afterwards'
+everywhere 'afterwards' "${nodes[@]}"
 is 'nothing comes from the source' "$(world_sum source.samples "${nodes[@]}")" "$before"
 
 # --- a node leaves ---
@@ -114,9 +101,9 @@ ok 'stage' timeout 120 dealfs stage "$tmp/node2"
 like 'says what has no owner' "$(cat "$tmp/.output")" 'have no owner, for want of room'
 none=$(without_owner 0)
 ok "$none files have none" test "$none" -gt 5
-ok 'on all nodes alike' all_alike owners
+ok 'on all nodes alike' all_alike owners "${nodes[@]}"
 before=$(world_sum source.samples "${nodes[@]}")
-everywhere 'little room'
+everywhere 'little room' "${nodes[@]}"
 is 'these come from the source at each reader, the others do not' \
     $(($(world_sum source.samples "${nodes[@]}") - before)) $((3 * none))
 unmount_amid() {

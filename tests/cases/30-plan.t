@@ -139,6 +139,7 @@ refuse EINVAL 'has 100 samples; `under=DIR`, `match=GLOB` or `samples=NAME`' "${
 refuse EINVAL 'has 100 samples; as many has `under=class0`' "${base[@]}" count=25
 refuse EINVAL 'has 25 samples; as many has `samples=mine`' "${base[@]}" under=class0 count=3
 refuse EINVAL 'has 3 samples; as many has `samples=mine under=class0`' "${base[@]}" samples=mine count=1
+refuse EINVAL 'as many has `samples=all`' "${base[@]}" samples=imagefolder count=100
 refuse ENOENT 'no sample list `none`' "${base[@]}" samples=none
 refuse ERANGE 'past the end' "${base[@]}" skip=101
 refuse ERANGE 'past the end' "${base[@]}" echo=2 echo_at=batch skip=288

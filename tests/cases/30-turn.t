@@ -22,14 +22,7 @@ exchange() { # node, epoch
 }
 turn_of() { value "$tmp/node$1" turn.number; }
 layout_of() { value "$tmp/node$1" layout; }
-all_alike() { # what each node says
-    local i first
-    first=$("$@" 0)
-    for i in "${nodes[@]}"; do
-        [ "$("$@" "$i")" = "$first" ] || return
-    done
-}
-alike() { wait_for 10 eval 'all_alike turn_of && all_alike layout_of'; }
+alike() { wait_for 10 eval 'all_alike turn_of "${nodes[@]}" && all_alike layout_of "${nodes[@]}"'; }
 
 ok 'mount' world_mount 3
 ok 'stage' timeout 60 dealfs stage "$tmp/node0"
@@ -88,7 +81,7 @@ pinned() { # how many plans the nodes have of an epoch, from the layout that nod
         timeout 10 dealfs plan "$tmp/node$i" epoch=1 ranks=3 batch=4 mode=local layout="$layout" | md5sum
     done | sort -u | wc -l
 }
-follows() { [ "$(pid_of 1 server)" != "$1" ] && [ "$(value "$tmp/node1" state)" = joined ]; }
+next_server() { follows 1 server "$1" && state_is 1 joined; }
 tells() { dealfs status "$tmp/node1" | grep -q "the world cannot be saved in .*: $1"; }
 turn_unsaved() { # words of health
     epoch=$((epoch + 1))
@@ -101,7 +94,7 @@ for fault in 'save-layout 28 No space left on device' 'save-world 5 Input/output
     echo "$point $number" >"$tmp/halt/$server"
     ok "a write that fails, $point: all turn, plan the same, and it is said" turn_unsaved "$words"
     kill -9 "$server"
-    ok 'the next server' wait_for 20 follows "$server"
+    ok 'the next server' wait_for 20 next_server "$server"
     ok 'has the layout of all' alike
 done
 mv "$tmp/state1" "$tmp/away"

@@ -8,13 +8,6 @@ require_fuse
 src=$tmp/src
 mkdir -p "$src/a"
 for i in {00..59}; do echo "$i" >"$src/a/$i"; done
-request() { # node, payload, words of the first line: the reply, or the reason
-    local reply
-    exec 3<>"$tmp/node$1/.dealfs/control" || return
-    { echo "${*:3}"; cat "$2"; } >&3
-    if reply=$(cat <&3 2>/dev/null) && [ -n "$reply" ]; then echo "$reply"; else cat <&3; fi
-    exec 3>&-
-}
 put() { request "$1" "$tmp/paths" samples "name=$2"; } # node, name; $tmp/paths has the list
 remove() { request "$1" /dev/null samples "name=$2" action=remove; }
 planned() { # node, name

@@ -30,6 +30,8 @@ sent() { [ "$(move sent_samples)" -gt 0 ]; }
 ok 'and were sent' wait_for 20 sent
 is 'status says nothing of it any more' "$(dealfs status "$tmp/node0" | grep -c '^  move')" 0
 like 'metrics have it' "$(cat "$tmp/node2/.dealfs/metrics")" 'dealfs_turn 1'
+is 'dealfs-control(5) describes all of status and metrics' "$(python3 "$top_srcdir/tests/lib/documented.py" \
+    "$top_srcdir/cli/dealfs-control.5" "$top_srcdir" "$tmp/node2" 2>&1)" ''
 ok 'the same again' timeout 20 dealfs exchange "$tmp/node2" epoch=1 fraction=0.25
 like 'is the same turn' "$(cat "$tmp/.output")" '^turn 1, '
 one_line 'refused: half of nothing' 'fraction=half.: must be 0 to 1' dealfs exchange "$tmp/node0" epoch=2 fraction=half

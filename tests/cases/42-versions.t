@@ -17,7 +17,6 @@ ours=$(dealfs --version) ours=${ours#dealfs }
 theirs=$("$other" --version) theirs=${theirs#dealfs }
 isnt 'there is another version' "$theirs" "$ours"
 
-state_is() { [ "$(value "$tmp/node$1" state)" = "$2" ]; }
 pair() { # program of node 0, of node 1, what of each
     world_launch -n 1 "$1" "${@:3}" "$tmp/node0" : -n 1 "$2" "${@:3}" "$tmp/node1"
 }

@@ -54,6 +54,8 @@ is 'the training program read all' "$(cat "$tmp/trained")" "$bytes"
 is 'the status is shown' "$(grep -c 'joined\|alone' "$tmp/.output")" 1
 run_block 'the same in a namespace of its own' '^dealfs run '
 is 'the training program read all' "$(cat "$tmp/trained")" "$bytes"
+run_block 'a job' '^dealfs launch '
+is 'the training program read all' "$(cat "$tmp/trained")" "$bytes"
 nothing_left 'nothing is left of them'
 
 # --- the control file ---
@@ -106,6 +108,14 @@ calibrate=$(grep -o '`dealfs model --calibrate[^`]*' "$top_srcdir/README.md" | t
 fails 'calibrating for a world on a mount that is alone' bash -c "$calibrate --seconds 1"
 like 'says what lacks' "$(cat "$tmp/.output")" '--cache-rate is needed: .* in no world'
 ok 'and takes it' bash -c "$calibrate --seconds 1 --cache-rate 5000"
+ok 'unmount' dealfs umount "$tmp/node0"
+
+# --- samples inside containers ---
+mkdir "$tmp/containers"
+tar -C "$src" -cf "$tmp/containers/a.tar" train/a
+ok 'mount' mount_up -o "state=$tmp/state,ram=16M" "$tmp/containers" "$tmp/node0"
+run_block 'an index, and a plan of it' '^dealfs index '
+is 'half of the records' "$(grep -c '^[0-9]*$' "$tmp/.output")" 350
 ok 'unmount' dealfs umount "$tmp/node0"
 nothing_left
 done_testing

@@ -257,7 +257,7 @@ def read(path):
     with open(path) as f:
         return int(f.read())
 ImageFolder = functools.partial(ImageFolder, loader=read)
-transform, epochs, seen, permutation = None, 2, [], list(range(102, -1, -1))
+transform, epochs, seen, permutation, lengths = None, 2, [], list(range(102, -1, -1)), list(range(103))
 with open(sys.argv[1]) as f:
     blocks = f.read().split('# end\n')
 for block in blocks[:3]:

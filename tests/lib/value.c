@@ -29,7 +29,6 @@ int main(int argc, char **argv)
 {
     CLEANUP_STR struct str path = STR_INIT, status = STR_INIT, word = STR_INIT;
     const char *value;
-
     if (argc != 3)
         return 2;
     str_addf(&path, "%s/.dealfs/status", argv[1]);

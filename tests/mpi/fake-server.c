@@ -114,7 +114,7 @@ static size_t make_stored(void *slot, const struct ring_message *m)
     struct payload_stored *p = payload_stored_begin(slot, first_extent(m), m->count, 0);
     for (uint32_t i = 0; i < m->count; i += 3)
         p->word[i / 64] |= UINT64_C(1) << i % 64;
-    return payload_stored_length(m->count);
+    return payload_stored_finish(p);
 }
 
 static size_t make_answer(void *slot, const struct ring_message *m)

@@ -97,6 +97,14 @@ static void test_wrong(void)
     REFUSE(WIRE_FETCH, flags = 16, "a fetch with a flag that there is not");
     REFUSE(WIRE_FETCH, flags = FETCH_BEFORE | FETCH_STORED, "a fetch with two flags that exclude each other");
     REFUSE(WIRE_FETCH, flags = FETCH_FED | FETCH_STORED, "and two others");
+    struct wire_message blocks = example(WIRE_FETCH);
+    blocks.count = 1;
+    blocks.flags = FETCH_FED | 30 << FETCH_HEAD | 1 << FETCH_TAIL;
+    is_int(parse(&blocks, WIRE_SHORT), 0, "a fetch of one block");
+    blocks.flags += 1 << FETCH_TAIL;
+    refuse(blocks, "one of no block");
+    REFUSE(WIRE_FETCH, flags = 1 << (FETCH_TAIL + 5), "a fetch that leaves out more than a value");
+    REFUSE(WIRE_FETCH, flags = FETCH_STORED | 1 << FETCH_HEAD, "a question for what is stored that leaves out blocks");
     REFUSE(WIRE_FETCH, zero = 1, "something in a place for nothing");
     struct wire_message stored = example(WIRE_FETCH);
     stored.flags = FETCH_STORED;

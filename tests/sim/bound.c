@@ -6,14 +6,18 @@
  * 3. The time of a call of the source, for all READs that may stand before it and its own: once at the owner, which
  *    says WAIT meanwhile, and once here, if the owner is then lost. A feeder leaves them one thread of the source.
  * 4. The time of a message, for MESSAGES messages: a question, WAIT, the answer; and these for the previous owner.
+ *    A request that names a list which is not here asks each node which ones it has, and for these, one by one.
  *
- * A server that takes the place of one that died begins again. */
+ * A server that takes the place of one that died begins again. For COURIER_BACK_MS (fs/world/turn-wait.c) it waits for
+ * its courier where a request needs a layout that it has not: another node may have it. */
 #include "tests/sim/bound.h"
 
 #include "fs/base/clock.h"
 #include "tests/lib/tap.h"
 
-enum { BASE_MS = 500, MESSAGES = 6, HINDRANCES = 4096 };
+#include <string.h>
+
+enum { BASE_MS = 500, MESSAGES = 6, LISTS = 8, HINDRANCES = 4096, COURIER_BACK_MS = 5000 };
 
 static struct {
     struct {
@@ -47,6 +51,18 @@ void bound_messages(uint64_t delay)
     bound.message = delay > bound.message ? delay : bound.message;
 }
 
+static uint64_t courier_back(const struct sim_node *n, const struct sim_request *read)
+{
+    uint64_t until = n->serving_since + COURIER_BACK_MS * MILLISECOND;
+    return read->text && n->losses && until > read->began ? until - read->began : 0;
+}
+
+static uint32_t messages_of(const struct sim_request *read)
+{
+    bool looks = read->text && strstr(read->text, "samples=");
+    return MESSAGES + (looks ? 2 * (sim_options->nodes - 1) * (1 + LISTS) : 0);
+}
+
 uint64_t bound_of(const struct sim_node *n, const struct sim_request *read)
 {
     uint32_t lost = 0, most = read->text ? sim_options->nodes - 1 : 2;
@@ -56,6 +72,6 @@ uint64_t bound_of(const struct sim_node *n, const struct sim_request *read)
         lost = most;
     uint64_t calls = 2 * (1 + sim_options->readers / (bound.fed ? 1 : SIM_SOURCE_THREADS));
     uint64_t once =
-        BASE_MS * MILLISECOND + lost * n->mount.peer_timeout + calls * bound.source + MESSAGES * bound.message;
-    return (1 + n->losses - read->losses) * once;
+        BASE_MS * MILLISECOND + lost * n->mount.peer_timeout + calls * bound.source + messages_of(read) * bound.message;
+    return (1 + n->losses - read->losses) * once + courier_back(n, read);
 }

@@ -10,7 +10,8 @@
  *   feed     what the feeder reads is not marked as such (node.c)
  *   lists    a node does not hear that a sample list was removed
  *   skip     who resumes an epoch loses a sample
- *   catalog  a catalog arrives damaged at nodes that wait for it (net-agree.c) */
+ *   catalog  a catalog arrives damaged at nodes that wait for it (net-agree.c)
+ *   refuse   a world forms with a node that may not join (net-agree.c) */
 #include "fs/catalog/samples.h"
 #include "fs/plan/batches.h"
 #include "fs/store/value.h"

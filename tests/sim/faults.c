@@ -37,6 +37,8 @@ const char *const effect_names[EFFECTS] = {
     [EFFECT_RUNG] = "bells rung",
     [EFFECT_SPOILT] = "answers spoilt",
     [EFFECT_HALTED] = "processes halted in a turn",
+    [EFFECT_STRANGERS] = "joins refused",
+    [EFFECT_MOUNTED] = "nodes mounted by their world",
     [EFFECT_ROCKS] = "times RocksDB opened",
     [EFFECT_MEMORY] = "KiB of memory in servers",
     [EFFECT_REWRITTEN] = "files rewritten",
@@ -44,7 +46,7 @@ const char *const effect_names[EFFECTS] = {
     [EFFECT_STALE] = "reads stale for it",
 };
 
-/* ---- writes ---- */
+/* --- writes --- */
 
 int faults_write(const char *what)
 {
@@ -64,7 +66,7 @@ int __wrap_file_write_atomic(int dir, const char *path, const void *bytes, size_
     return error ? error : __real_file_write_atomic(dir, path, bytes, n, mode);
 }
 
-/* Memory for much at once. */
+/* --- memory for much at once --- */
 
 enum { MUCH = 64 << 10 };
 #define SETTLED (3 * SECOND) /* loads that failed have told all that wait for them */
@@ -89,7 +91,7 @@ bool faults_memory(size_t n)
     return faults.lack && lacks_memory(n);
 }
 
-/* Answers of couriers. */
+/* --- answers of couriers --- */
 
 enum spoil_way __real_spoil_next(struct spoil *spoil);
 enum spoil_way __wrap_spoil_next(struct spoil *spoil);
@@ -107,7 +109,7 @@ static void set_source(const struct sim_node *n, const char *specification)
         bail_out("the faults of a source");
 }
 
-/* ---- the faults ---- */
+/* --- the faults --- */
 
 static uint64_t some_time(uint64_t most)
 {
@@ -246,19 +248,26 @@ void faults_slow(const struct sim_node *n, uint64_t milliseconds)
     set_source(n, text);
 }
 
+/* Its errors end, but calls that have begun still fail. */
+static void settle_source(struct sim_node *n)
+{
+    uint64_t soon = sim_now() + SETTLED;
+    n->fails_until = n->fails_until == SIM_NEVER ? soon : n->fails_until;
+    n->changes_until = n->changes_until == SIM_NEVER ? soon : n->changes_until;
+}
+
 static void slow_source(struct sim_node *n)
 {
     faults_slow(n, 1 + sim_random(2000));
-    if (n->source_until == SIM_NEVER)
-        n->source_until = sim_now() + SETTLED;
+    settle_source(n);
 }
 
 static void fail_source(struct sim_node *n)
 {
     bool changed = sim_random(2);
     sim_log("fault: the source of node %u %s", n->number, changed ? "changes" : "fails");
-    n->source_error = changed ? -ESTALE : -EIO;
-    n->source_until = SIM_NEVER;
+    settle_source(n);
+    *(changed ? &n->changes_until : &n->fails_until) = SIM_NEVER;
     set_source(n, changed ? "errno=ESTALE" : "errno=EIO");
 }
 
@@ -271,8 +280,7 @@ static void rewrite_source(struct sim_node *n)
 static void heal_source(struct sim_node *n)
 {
     set_source(n, "");
-    if (n->source_until == SIM_NEVER)
-        n->source_until = sim_now() + SETTLED;
+    settle_source(n);
 }
 
 static void fail_writes(struct sim_node *n)
@@ -320,6 +328,7 @@ static void restart_node(struct sim_node *n)
         bail_out("a directory");
     atomic_store(&n->staging.round, 0);
     n->generation = 0;
+    n->mark = (struct world_mark){0};
     power_fail(n);
 }
 
@@ -363,7 +372,7 @@ bool faults_any(void)
     return faults.done > 0;
 }
 
-/* ---- begin and end ---- */
+/* --- begin and end --- */
 
 void faults_begin(void)
 {

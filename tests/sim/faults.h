@@ -24,6 +24,8 @@ enum effect {
     EFFECT_WHILE_READ, /* some of them while they were read; */
     EFFECT_STALE,      /* reads that failed for it */
     EFFECT_HALTED,     /* processes stopped or killed at a stage of a turn */
+    EFFECT_STRANGERS,  /* joins that were refused */
+    EFFECT_MOUNTED,    /* no fault: nodes mounted by their world */
     EFFECT_ROCKS,      /* no fault: databases of RocksDB opened */
     EFFECT_MEMORY,     /* no fault: the most memory of a server */
     EFFECTS

@@ -4,6 +4,7 @@
 #include "fs/base/clock.h"
 #include "fs/base/thread.h"
 #include "tests/lib/tap.h"
+#include "tests/sim/faults.h"
 #include "tests/sim/node.h"
 
 static uint64_t short_time(uint64_t most)
@@ -29,25 +30,16 @@ static void *keep_server(void *argument)
     return NULL;
 }
 
-static bool couriers_over(void *unused)
-{
-    (void)unused;
-    for (uint32_t i = 0; i < sim_options->nodes; i++)
-        if (!sim_nodes[i].courier_over)
-            return false;
-    return true;
-}
-
 static void *launch_worlds(void *unused)
 {
     (void)unused;
     for (;;) {
-        sim_wait(couriers_over, NULL, SIM_NEVER, "the end of a world");
+        sim_wait(nodes_have_left, NULL, SIM_NEVER, "the end of a world");
         if (sim_nodes[0].stopping)
             return NULL;
         clock_sleep(short_time(3 * SECOND));
         sim_log("a world is to form");
-        nodes_join();
+        nodes_join(!faults_ended() && sim_random(4) == 0);
     }
     return NULL;
 }

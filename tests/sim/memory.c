@@ -13,21 +13,20 @@ enum {
     SLOTS = 1 << 15,
     RULE_KIB = 64 << 10, /* rule 9 of the design: so much, */
     RULE_FILE = 100,     /* and bytes per file */
-    IDLE_KIB = 8 << 10,  /* buffers that wait for the next reads */
-    ENDED_KIB = 48,      /* the scheduler's notes of the server's threads */
+    IDLE_KIB = 4 << 10,  /* tables of segments, 1 MiB per tier; 1/4 MiB of pictures; plans, lists, records of files */
 };
 
 struct block {
     const void *at; /* NULL: the slot is free */
-    size_t n;
-    uint32_t node, server;
+    uint32_t n;
+    uint16_t node, server;
 };
 
 static struct {
     struct block block[SLOTS];
     uint32_t blocks;
     bool begun;
-    uint32_t server[NET_NODES]; /* the number of this node's server */
+    uint16_t server[NET_NODES]; /* the number of this node's server */
     uint64_t held[NET_NODES], most;
 } memory;
 
@@ -54,12 +53,12 @@ static void check(uint32_t node, uint64_t most, const char *when)
 static void *note_block(void *at, size_t n)
 {
     const struct sim_node *node = at && memory.begun ? &sim_nodes[sim_node()] : NULL;
-    if (!node || sim_process_self() != node->server)
+    if (!node || sim_allocates || sim_process_self() != node->server)
         return at;
     uint64_t *held = &memory.held[node->number], files = catalog_files(sim_dataset.catalog);
     if (++memory.blocks > SLOTS / 2)
         bail_out("too many blocks of memory");
-    memory.block[find_slot(at)] = (struct block){at, n, node->number, memory.server[node->number]};
+    memory.block[find_slot(at)] = (struct block){at, (uint32_t)n, (uint16_t)node->number, memory.server[node->number]};
     *held += n;
     if (*held > memory.most)
         effects[EFFECT_MEMORY] = (memory.most = *held) / 1024;
@@ -94,17 +93,22 @@ void memory_begin(uint32_t node)
     memory.held[node] = 0;
 }
 
-void memory_check_idle(uint32_t node)
+bool memory_is_idle(uint32_t node, uint64_t spare)
 {
-    check(node, IDLE_KIB * 1024, "and nothing to do");
+    return memory.held[node] <= IDLE_KIB * 1024 + spare;
+}
+
+void memory_check_idle(uint32_t node, uint64_t spare)
+{
+    check(node, IDLE_KIB * 1024 + spare, "and nothing to do");
 }
 
 void memory_check_ended(uint32_t node)
 {
-    check(node, ENDED_KIB * 1024, "after it has freed all");
+    check(node, 0, "after it has freed all");
 }
 
-/* ---- what the product calls ---- */
+/* --- what the product calls --- */
 
 void *__real_malloc(size_t n);
 void *__wrap_malloc(size_t n);

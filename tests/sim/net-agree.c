@@ -2,6 +2,7 @@
 #include "mpi/agree.h"
 #include "tests/sim/net-inside.h"
 #include "tests/sim/node.h"
+#include "tests/sim/strangers.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -60,7 +61,7 @@ int agree_refuse(const struct nodes *nodes, const char *format, ...)
     va_end(args);
     if (nodes->me == 0)
         sim_log("the world does not form: %s", line);
-    return -ECANCELED;
+    return strangers_are_in(net_me->world) && bug_is_planted("refuse") ? 0 : -ECANCELED;
 }
 
 struct verdict {
@@ -82,10 +83,14 @@ int agree_on(const struct nodes *nodes, int error, const struct str *why)
 
 int agree_collect(const struct nodes *nodes, int error, const struct str *why, const void *mine, size_t n, void *all)
 {
-    error = agree_on(nodes, error, why);
-    void *room = error ? NULL : calloc(nodes->count, n + 1);
+    char *room = calloc(nodes->count + 1, n + 1), *told = room + nodes->count * (n + 1);
+    if (!room)
+        return -ENOMEM;
+    memcpy(told, mine, n);
+    int strange = strangers_speak(nodes->me, told, n);
+    error = agree_on(nodes, error ? error : strange, why);
     if (!error)
-        error = room ? gather(mine, n, room) : -ENOMEM;
+        error = gather(told, n, room);
     if (error)
         free(room);
     else

@@ -24,6 +24,7 @@ STAILQ_HEAD(parcels, parcel);
 struct posted {
     STAILQ_ENTRY(posted) next;
     bool send, ended;
+    struct net_rank *rank;
     void *bytes;
     size_t n, got;
     int from, tag, status;
@@ -44,6 +45,7 @@ struct net_rank {
     uint32_t number;
     struct sim_process *process; /* NULL: not started yet */
     struct posts *posts;
+    unsigned ended;         /* of those that were posted */
     struct parcels arrived; /* and not received yet */
     int sockets, bell, signals;
     uint64_t signal_at; /* 0: none */
@@ -70,6 +72,7 @@ struct net_world {
 extern _Thread_local struct net_rank *net_me; /* the rank of the calling courier */
 
 void net_send(struct parcel *parcel);
+void net_ended(struct posted *posted);
 void net_wake(int bell); /* -1: there is none */
 void net_drain(int bell);
 /* Two nodes on one machine have shared memory: their messages wake no sockets. */

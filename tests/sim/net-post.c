@@ -41,6 +41,7 @@ static struct posted *post_add(struct posts *post, const struct posted *what)
     if (!p)
         return NULL;
     *p = *what;
+    p->rank = post->rank;
     STAILQ_INSERT_TAIL(&post->list, p, next);
     return p;
 }
@@ -89,9 +90,9 @@ static bool receive(struct posted *p, struct parcel *parcel)
     p->status = parcel->n > p->n ? -EMSGSIZE : 0;
     p->source = parcel->from;
     memcpy(p->bytes, parcel->bytes ? parcel->bytes : parcel->sent->bytes, p->got);
-    p->ended = true;
+    net_ended(p);
     if (!parcel->bytes)
-        parcel->sent->ended = true;
+        net_ended(parcel->sent);
     return !parcel->bytes;
 }
 
@@ -121,10 +122,11 @@ int post_progress(struct posts *post)
     struct posted *p, *next;
     net_drain(post->rank->sockets);
     match_arrived(post);
-    for (p = STAILQ_FIRST(&post->list); p; p = next) {
+    for (p = STAILQ_FIRST(&post->list); p && post->rank->ended; p = next) {
         next = STAILQ_NEXT(p, next);
         if (!p->ended)
             continue;
+        post->rank->ended--;
         STAILQ_REMOVE(&post->list, p, posted, next);
         post->sends -= p->send;
         p->done(p->user, p->status, p->source, p->got);

@@ -20,7 +20,7 @@ static uint64_t silent_until[NET_NODES][NET_NODES], delay_most = LATENCY_US * MI
 static uint64_t bells_since[NET_NODES][NET_NODES];
 _Thread_local struct net_rank *net_me;
 
-/* ---- delivery ---- */
+/* --- delivery --- */
 
 void net_wake(int fd)
 {
@@ -46,6 +46,12 @@ void net_wake_sockets(const struct net_rank *to, uint32_t from)
     net_wake(net_share_memory(to->world, to->number, from) ? -1 : to->sockets);
 }
 
+void net_ended(struct posted *posted)
+{
+    posted->ended = true;
+    posted->rank->ended++;
+}
+
 static bool is_due(void *unused)
 {
     (void)unused;
@@ -66,7 +72,7 @@ static void lose_parcel(struct parcel *p)
     bool left = p->bytes && !from->gone && sim_random(2);
     effects[EFFECT_LOST]++;
     if (left)
-        p->sent->ended = true;
+        net_ended(p->sent);
     if (left)
         net_wake_sockets(from, p->to);
     free(p->bytes);
@@ -84,7 +90,7 @@ static void arrive(struct parcel *p)
     bool left = p->bytes != NULL;
     effects[EFFECT_LEFT] += from->gone;
     if (left && !from->gone)
-        p->sent->ended = true;
+        net_ended(p->sent);
     STAILQ_INSERT_TAIL(&to->arrived, p, next);
     uint32_t receiver = p->to;
     net_wake_sockets(to, p->from); /* a switching point: the parcel is the receiver's from here on */
@@ -152,7 +158,7 @@ void net_silence(uint32_t from, uint32_t to, uint64_t until)
     { /* what is on its way waits as well, in its order */
         if (p->from != from || p->to != to || p->due >= until)
             continue;
-        p->due += until - sim_now();
+        p->due = until;
     }
     struct parcels all = travelling;
     STAILQ_INIT(&travelling);
@@ -174,7 +180,7 @@ void net_delay(uint64_t most)
     delay_most = most;
 }
 
-/* ---- worlds and their end ---- */
+/* --- worlds and their end --- */
 
 struct net_world *net_world_new(uint32_t count)
 {

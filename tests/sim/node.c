@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_THREADS = 2, VERB_THREADS = 4, PEER_TIMEOUT_S = 5, RAM = 48 << 20, RAM_SMALL = 6 << 20 };
+enum { READ_THREADS = 2, TURN_THREADS = 8, VERB_THREADS = 2, PEER_TIMEOUT_S = 5, RAM = 48 << 20, RAM_SMALL = 6 << 20 };
 
 struct sim_node sim_nodes[NET_NODES];
 const struct sim_options *sim_options;
@@ -52,12 +52,15 @@ void node_init(uint32_t number, const char *directory)
         .exchange = true,
         .id = n->id,
     };
-    TAILQ_INIT(&n->waiting);
+    for (int kind = 0; kind < REQUEST_KINDS; kind++) {
+        TAILQ_INIT(&n->queue[kind].waiting);
+        n->queue[kind].node = n;
+    }
     TAILQ_INIT(&n->taken);
     n->clients = sim_process_new(number, "clients");
 }
 
-/* ---- the server ---- */
+/* --- the server --- */
 
 static void obey_world(void *user, enum world_command command, uint64_t token)
 {
@@ -128,6 +131,7 @@ static void open_server(struct sim_node *n)
         .mountpoint = n->host,
         .groups = n->groups,
         .restarted = n->generation > 1,
+        .mark = &n->mark,
         .catalog = n->waits ? NULL : sim_dataset.catalog,
         .command = obey_world,
         .joined = tell_joined,
@@ -173,6 +177,7 @@ static void end_request(struct sim_node *n, struct sim_request *r, int error)
     r->error = error;
     r->over = true;
     TAILQ_REMOVE(&n->taken, r, next);
+    sim_tell(r);
 }
 
 static void read_done(struct store_read *read, int error)
@@ -189,35 +194,18 @@ static void read_done(struct store_read *read, int error)
     free(s);
 }
 
-static bool has_read(void *node)
+static bool has_request(void *queue)
 {
-    struct sim_node *n = node;
-    struct sim_request *r;
-    TAILQ_FOREACH(r, &n->waiting, next)
-        if (!r->text)
-            return true;
-    return n->stopping;
+    struct sim_queue *q = queue;
+    return q->node->stopping || !TAILQ_EMPTY(&q->waiting);
 }
 
-static bool has_verb(void *node)
+static struct sim_request *take_request(struct sim_queue *q)
 {
-    struct sim_node *n = node;
-    struct sim_request *r;
-    TAILQ_FOREACH(r, &n->waiting, next)
-        if (r->text)
-            return true;
-    return n->stopping;
-}
-
-static struct sim_request *take_request(struct sim_node *n, bool text)
-{
-    struct sim_request *r;
-    TAILQ_FOREACH(r, &n->waiting, next)
-        if (!!r->text == text)
-            break;
+    struct sim_request *r = TAILQ_FIRST(&q->waiting);
     if (r) {
-        TAILQ_REMOVE(&n->waiting, r, next);
-        TAILQ_INSERT_TAIL(&n->taken, r, next);
+        TAILQ_REMOVE(&q->waiting, r, next);
+        TAILQ_INSERT_TAIL(&q->node->taken, r, next);
         r->taken = true;
     }
     return r;
@@ -225,10 +213,11 @@ static struct sim_request *take_request(struct sim_node *n, bool text)
 
 static void *serve_reads(void *argument)
 {
-    struct sim_node *n = argument;
+    struct sim_queue *q = argument;
+    struct sim_node *n = q->node;
     while (!n->stopping) {
-        sim_wait(has_read, n, SIM_NEVER, "a READ");
-        struct sim_request *r = take_request(n, false);
+        sim_await(has_request, q, q, "a READ");
+        struct sim_request *r = take_request(q);
         if (!r)
             continue;
         struct serving *s = calloc(1, sizeof *s);
@@ -246,10 +235,11 @@ static void *serve_reads(void *argument)
 
 static void *serve_verbs(void *argument)
 {
-    struct sim_node *n = argument;
+    struct sim_queue *q = argument;
+    struct sim_node *n = q->node;
     while (!n->stopping) {
-        sim_wait(has_verb, n, SIM_NEVER, "a request");
-        struct sim_request *r = take_request(n, true);
+        sim_await(has_request, q, q, "a request");
+        struct sim_request *r = take_request(q);
         if (!r)
             continue;
         struct asker asker = {0};
@@ -272,15 +262,17 @@ static bool is_stopping(void *node)
 static void *server_main(void *argument)
 {
     struct sim_node *n = argument;
-    pthread_t thread[READ_THREADS + VERB_THREADS];
+    pthread_t thread[READ_THREADS + TURN_THREADS + VERB_THREADS];
     open_server(n);
     open_control(n);
-    int count = threads_start(thread, READ_THREADS, "read", serve_reads, n);
-    count += threads_start(thread + count, VERB_THREADS, "verb", serve_verbs, n);
+    int count = threads_start(thread, READ_THREADS, "read", serve_reads, &n->queue[REQUEST_READ]);
+    count += threads_start(thread + count, TURN_THREADS, "turn", serve_verbs, &n->queue[REQUEST_TURN]);
+    count += threads_start(thread + count, VERB_THREADS, "verb", serve_verbs, &n->queue[REQUEST_OTHER]);
     n->serving = true;
+    n->serving_since = sim_now();
     node_goes_on(n);
     sim_log("server %u of node %u serves", n->generation, n->number);
-    sim_wait(is_stopping, n, SIM_NEVER, "the end of the mount");
+    sim_await(is_stopping, n, n, "the end of the mount");
     threads_join(thread, count);
     peers_stop(n->peers);
     control_destroy(n->control);
@@ -326,9 +318,10 @@ void node_lose_server(struct sim_node *n)
         if (r->text) { /* a handle does not outlive its server */
             r->error = -ESTALE;
             r->over = true;
+            sim_tell(r);
         } else {
             r->taken = false;
-            TAILQ_INSERT_TAIL(&n->waiting, r, next);
+            TAILQ_INSERT_TAIL(&n->queue[REQUEST_READ].waiting, r, next);
         }
     }
     n->store = NULL;
@@ -349,15 +342,25 @@ static bool has_ended(void *node)
 void node_stop(struct sim_node *n)
 {
     n->stopping = true;
+    sim_tell(n);
+    for (int kind = 0; kind < REQUEST_KINDS; kind++)
+        sim_tell(&n->queue[kind]);
     if (!sim_wait(has_ended, n, sim_now() + 60 * SECOND, "the end of a server"))
         sim_fail("node %u: its server does not end within a minute", n->number);
 }
 
-/* ---- requests ---- */
+/* --- requests --- */
 
 static bool is_over(void *request)
 {
     return ((struct sim_request *)request)->over;
+}
+
+static enum request_kind kind_of(const struct sim_request *r)
+{
+    if (!r->text)
+        return REQUEST_READ;
+    return verbs_class(r->text, strlen(r->text)) == WORK_TURN ? REQUEST_TURN : REQUEST_OTHER;
 }
 
 void node_begin(struct sim_node *n, struct sim_request *r)
@@ -366,12 +369,13 @@ void node_begin(struct sim_node *n, struct sim_request *r)
     r->began = sim_now();
     r->losses = n->losses;
     r->stopped = n->stopped + (n->stopped_at ? r->began - n->stopped_at : 0);
-    TAILQ_INSERT_TAIL(&n->waiting, r, next);
+    TAILQ_INSERT_TAIL(&n->queue[kind_of(r)].waiting, r, next);
+    sim_tell(&n->queue[kind_of(r)]);
 }
 
 void node_await(struct sim_request *r)
 {
-    sim_wait(is_over, r, SIM_NEVER, r->text ? r->text : "its READ");
+    sim_await(is_over, r, r, r->text ? r->text : "its READ");
 }
 
 void node_ask(struct sim_node *n, struct sim_request *r)

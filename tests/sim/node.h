@@ -28,6 +28,9 @@ struct sim_options {
 };
 bool bug_is_planted(const char *name); /* bugs.c */
 
+/* What waits for other nodes has threads of its own, as in fs/control/workers.c. */
+enum request_kind { REQUEST_READ, REQUEST_TURN, REQUEST_OTHER, REQUEST_KINDS };
+
 /* A READ or a request of the control mount, the asker's; it lives until `over`. */
 struct sim_request {
     TAILQ_ENTRY(sim_request) next;
@@ -45,6 +48,11 @@ struct sim_request {
 };
 TAILQ_HEAD(sim_requests, sim_request);
 
+struct sim_queue {
+    struct sim_requests waiting;
+    struct sim_node *node;
+};
+
 struct sim_node {
     uint32_t number, groups; /* groups: of the world, the same for all */
     char state[128], ram[128], ssd[128], id[NODE_ID], host[32];
@@ -54,21 +62,24 @@ struct sim_node {
     int zstd;
     char faults[192]; /* of its source: fs/store/fault.c */
     struct sim_process *server, *courier, *clients;
-    struct sim_requests waiting, taken;
+    struct sim_queue queue[REQUEST_KINDS];
+    struct sim_requests taken;
     uint32_t generation;
-    bool waits;       /* for a catalog, which its first world brings */
-    bool serving;     /* the server has started */
-    bool stopping;    /* its server is to end in order, */
-    bool ended;       /* and has */
-    int source_error; /* what its source fails with, now or lately; 0: it does not */
-    uint64_t source_until;
-    int disk_error; /* what its writes fail with */
+    bool waits;                          /* for a catalog, which its first world brings */
+    bool bare;                           /* it has no server before its first world mounts it */
+    bool serving;                        /* the server has started, */
+    uint64_t serving_since;              /* when it did last */
+    bool stopping;                       /* its server is to end in order, */
+    bool ended;                          /* and has */
+    uint64_t fails_until, changes_until; /* its source fails with EIO, or ESTALE, or did so lately */
+    int disk_error;                      /* what its writes fail with */
     uint64_t disk_until;
     uint64_t lack_until; /* of memory */
     /* For how long it has had no server, or one that was stopped; since when now: 0: it has one. */
     uint64_t stopped, stopped_at;
     uint64_t losses; /* of servers that served */
     struct staging staging;
+    struct world_mark mark;
     struct store *store;
     struct peers *peers;
     struct control *control;
@@ -93,11 +104,13 @@ void node_goes_on(struct sim_node *n);      /* its server, which was stopped */
 void node_lose_server(struct sim_node *n);
 bool node_serves(void *node); /* for sim_wait */
 /* Couriers of all nodes: a world forms. */
-void nodes_join(void);
+void nodes_join(bool strangers);    /* strangers: one of them may not join */
+bool nodes_have_left(void *unused); /* for sim_wait: all couriers have ended */
 bool nodes_joined(void);
-/* Some nodes have no catalog at first, as with wait_join; others have this file. Before servers start. */
+/* Some nodes have no catalog at first, as with wait_join, and some no server, as before `mpirun dealfs mount`; others
+ * have this file. Before servers start. */
 void nodes_lack(const char *catalog);
-void nodes_await_catalog(void);     /* after nodes_join */
+void nodes_await_mounts(void);      /* after nodes_join */
 void node_stop(struct sim_node *n); /* in order; returns when all of its threads have ended */
 
 void node_begin(struct sim_node *n, struct sim_request *request);

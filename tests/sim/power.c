@@ -61,7 +61,7 @@ void power_begin(const char *directory)
         bail_out("%s", power.directory);
 }
 
-/* ---- what is noted ---- */
+/* --- what is noted --- */
 
 static const char *hidden_path(unsigned link)
 {
@@ -76,16 +76,15 @@ static bool is_kept(const char *path)
     return strstr(path, "/state-") || (strstr(path, "/ssd-") && !sim_options->rocks);
 }
 
-/* Absolute, without links; false: it is not on a disk that is kept. */
+/* Absolute, without links; false: it is not on a disk that is kept. What the product names has no links in it. */
 static bool find_path(int dir, const char *name, char path[PATH_MAX])
 {
-    char given[2 * PATH_MAX], folder[PATH_MAX] = "";
+    char self[64], folder[PATH_MAX];
     if (!power.directory[0] || (*name != '/' && dir == AT_FDCWD))
         return false;
-    snprintf(given, sizeof given, "/proc/self/fd/%d/%s", dir, name);
-    char *start = *name == '/' ? strcpy(given, name) : given, *last = strrchr(start, '/');
-    *last = '\0';
-    if (!realpath(start, folder) || snprintf(path, PATH_MAX, "%s/%s", folder, last + 1) >= PATH_MAX)
+    snprintf(self, sizeof self, "/proc/self/fd/%d", dir);
+    ssize_t n = *name == '/' ? 0 : readlink(self, folder, sizeof folder);
+    if (n < 0 || snprintf(path, PATH_MAX, "%.*s%s%s", (int)n, folder, n ? "/" : "", name) >= PATH_MAX)
         return false;
     return is_kept(path);
 }
@@ -132,7 +131,7 @@ static void note(const char *path, bool there)
     TAILQ_INSERT_TAIL(&power.all, v, next);
 }
 
-/* Called where these are wrapped: wrap-files.c. */
+/* --- called where these are wrapped: wrap-files.c --- */
 
 void power_named(int dir, const char *name)
 {
@@ -182,7 +181,7 @@ int __wrap_unlink(const char *name)
     return __wrap_unlinkat(AT_FDCWD, name, 0);
 }
 
-/* ---- the loss ---- */
+/* --- the loss --- */
 
 /* What was never synced: cut, and a block of it perhaps not written. */
 static void tear(const char *path)

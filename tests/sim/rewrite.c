@@ -47,7 +47,7 @@ static ino_t copy(int from, int to, const char *path)
 
 void rewrite_prepare(const char *directory)
 {
-    char path[CATALOG_PATH_MAX], parent[LONGEST];
+    char path[CATALOG_PATH_MAX], parent[LONGEST], made[LONGEST] = "";
     uint32_t files = catalog_files(sim_dataset.catalog);
     int from = sim_dataset.root;
     snprintf(sim_dataset.source, sizeof sim_dataset.source, "%s/source", directory);
@@ -57,8 +57,9 @@ void rewrite_prepare(const char *directory)
     for (uint32_t i = 0; i < files; i++) {
         find_path(i, path);
         snprintf(parent, sizeof parent, "%s/%.*s", sim_dataset.source, (int)(strrchr(path, '/') - path), path);
-        if (dir_make(parent, 0755))
+        if (strcmp(parent, made) && dir_make(parent, 0755))
             bail_out("%s", parent);
+        strcpy(made, parent);
         if (i % EACH == 0 && dataset_size(&sim_dataset, i) < LARGE)
             rewrite.inode[i] = copy(from, sim_dataset.root, path);
         else if (linkat(from, path, sim_dataset.root, path, 0))

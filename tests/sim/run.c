@@ -55,13 +55,18 @@ static struct {
 static uint32_t worker; /* the number of this one */
 static struct dataset datasets[2];
 
-/* With the same time always, so that digests are the same in each run of this program. */
-static void add_file(const char *name, uint64_t size)
+/* The same for all files and directories, so that digests are the same in each run of this program. */
+static void set_time(const char *name)
 {
     static const struct timespec then[2] = {{1000000000, 0}, {1000000000, 0}};
-    dataset_add(&sim_dataset, name, size);
     if (utimensat(sim_dataset.root, name, then, 0))
         bail_out("set the time of %s", name);
+}
+
+static void add_file(const char *name, uint64_t size)
+{
+    dataset_add(&sim_dataset, name, size);
+    set_time(name);
 }
 
 /* Large files cost as much time as all the rest: one of four worlds has them. */
@@ -80,12 +85,15 @@ static void make_dataset(bool large)
         add_file("large/sparse-values", LARGE_FILE);             /* kept by its values, not whole */
         add_file("large/sparse-stripes", EXTENT_BYTES + 300000); /* two extents; the first is too large for any node */
     }
+    static const char *const directories[] = {".", "d0", "d1", "d2", "d3", "large"};
+    for (size_t i = 0; i < sizeof directories / sizeof *directories - !large; i++)
+        set_time(directories[i]);
     if (scan_source(sim_dataset.root, test_path("catalog-%d", large), &options, &sim_dataset.catalog, &why, &progress))
         bail_out("scan: %s", why.data);
     datasets[large] = sim_dataset;
 }
 
-/* ---- a child ---- */
+/* --- a child --- */
 
 static void play_world(const struct sim_options *o, const char *directory)
 {
@@ -99,12 +107,18 @@ static void play_world(const struct sim_options *o, const char *directory)
     if (lack)
         nodes_lack(test_path("catalog-%d", o->large));
     for (uint32_t i = 0; i < o->nodes; i++)
-        node_start_server(&sim_nodes[i]);
+        if (!sim_nodes[i].bare)
+            node_start_server(&sim_nodes[i]);
     for (uint32_t i = 0; i < o->nodes; i++)
-        sim_wait(node_serves, &sim_nodes[i], SIM_NEVER, "a server");
-    nodes_join();
+        if (!sim_nodes[i].bare)
+            sim_wait(node_serves, &sim_nodes[i], SIM_NEVER, "a server");
+    if (sim_random(8) == 0) {
+        nodes_join(true);
+        sim_wait(nodes_have_left, NULL, SIM_NEVER, "the end of a world that may not be");
+    }
+    nodes_join(false);
     if (lack)
-        nodes_await_catalog();
+        nodes_await_mounts();
     work_begin();
     faults_begin();
     uint64_t end = sim_now() + o->seconds * SECOND;
@@ -130,6 +144,7 @@ static void run_child(const struct sim_options *o, const char *directory, int ou
     log_open("sim", o->history ? STDERR_FILENO : log, false);
     sim_options = o;
     sim_dataset = datasets[o->large];
+    sim_hidden = directory;
     setenv("DEALFS_PING_LOST", "10", 1);
     if (o->faults)
         rewrite_prepare(directory);
@@ -144,7 +159,7 @@ static void run_child(const struct sim_options *o, const char *directory, int ou
     _exit(write(out, &r, sizeof r) == sizeof r ? 0 : 1);
 }
 
-/* ---- the parent ---- */
+/* --- the parent --- */
 
 /* What a child has written to stderr: a file, which takes all at once, so that no history depends on who reads it. */
 static void show_output(void)
@@ -373,6 +388,7 @@ int main(int argc, char **argv)
 {
     struct playing p = parse(argc, argv);
     struct timespec from, to;
+    sim_tune_memory();
     make_dataset(false);
     make_dataset(true);
     sim_prepare(THREADS);

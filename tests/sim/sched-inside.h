@@ -53,9 +53,16 @@ struct sim_thread {
     struct hand hand;
     pthread_t pthread;
     unsigned number;
+    size_t index; /* in sim.thread */
     char name[SIM_NAME];
     void *(*body)(void *);
     void *body_argument, *result;
+};
+
+/* What a thread waits for, where it can be searched for quickly. Of a thread that runs: SIM_NEVER, NULL. */
+struct sim_wait {
+    uint64_t deadline;
+    const void *object;
 };
 
 struct sim {
@@ -63,6 +70,7 @@ struct sim {
     uint64_t seed, now, switches, digest;
     unsigned preempt;           /* of 1,024 switching points that need not hand over, how many do */
     struct sim_thread **thread; /* by number; those that finished leave */
+    struct sim_wait *wait;      /* of each */
     size_t threads, room;
     struct sim_thread *current;  /* sim_self of the one that runs */
     struct sim_process *process; /* the youngest first */
@@ -81,9 +89,11 @@ static inline bool sim_is_simulated(void)
 void sim_yield(void);             /* a switching point that always draws */
 void sim_block(const char *what); /* the fields of sim_self say until when and for what; they are reset after it */
 void sim_wake(struct sim_thread *thread);
+void sim_wake_all(const void *object); /* those that wait for it */
 void sim_sleep_until(uint64_t deadline, const char *what);
 bool sim_wait_fds(struct pollfd *fds, nfds_t count, uint64_t deadline, const char *what);
 /* `used`: one that has ended, to run again; or NULL. */
+void *sim_allocate(void *was, size_t n); /* as realloc; for no process */
 struct sim_thread *sim_thread_new(const char *name, struct sim_thread *used);
 void sim_thread_end(void); /* the calling thread has finished; it returns when it is used again */
 void sim_thread_remove(struct sim_thread *thread);

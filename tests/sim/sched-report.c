@@ -22,7 +22,7 @@ int __real_nanosleep(const struct timespec *, struct timespec *);
 
 unsigned sim_patience = 10;
 
-/* History: the last lines are kept for a finding. */
+/* --- history: the last lines are kept for a finding --- */
 
 static char kept[KEPT][LINE];
 static uint64_t lines;
@@ -40,6 +40,15 @@ static void digest_line(const char *line)
         sim.digest = (sim.digest ^ (unsigned char)*line) * UINT64_C(0x100000001b3);
 }
 
+const char *sim_hidden;
+
+static void hide(char *line)
+{
+    size_t n = sim_hidden ? strlen(sim_hidden) : 0;
+    for (char *at = line; n && (at = strstr(at, sim_hidden));)
+        memmove(at, at + n, strlen(at + n) + 1);
+}
+
 void sim_logv(const char *format, va_list args)
 {
     uint64_t us = (sim.now - SIM_START) / 1000;
@@ -47,6 +56,7 @@ void sim_logv(const char *format, va_list args)
     int n = snprintf(line, LINE, "%3u.%06u node %u %s/%s: ", (unsigned)(us / 1000000), (unsigned)(us % 1000000),
                      sim_self->process->node, sim_self->process->name, sim_self->name);
     vsnprintf(line + n, (size_t)(LINE - n), format, args);
+    hide(line + n);
     digest_line(line);
     if (prints)
         dprintf(STDERR_FILENO, "%s\n", line);
@@ -76,7 +86,7 @@ static void print_kept(FILE *to)
         fprintf(to, "%s\n", kept[i % KEPT]);
 }
 
-/* Stacks. */
+/* --- stacks --- */
 
 static FILE *report; /* NULL: none is being made. Frames are lines of their own that begin with 0x */
 static char *report_text;
@@ -206,7 +216,7 @@ void sim_fail(const char *format, ...)
     _exit(SIM_FOUND);
 }
 
-/* The watchdog, in real time. */
+/* --- the watchdog, in real time --- */
 
 static void say_stuck(int signal)
 {

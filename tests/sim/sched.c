@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum {
     SWITCH_NS = 400,      /* a switching point takes up to this much virtual time */
     SLUGGISH_ONE_OF = 12, /* threads are sluggish, in half of the seeds */
     ASK_ONE_OF = 8,       /* switching points, the questions of those that wait */
     HEAP_KEEPS = 1 << 30,
-    HEAP_STEP = 4 << 20,
+    HEAP_STEP = 128 << 10,
+    HEAP_MAPS = 256 << 10,
 };
 
 struct sim sim;
@@ -47,25 +47,35 @@ uint64_t sim_switches(void)
     return sim.switches;
 }
 
-/* Becoming runnable. */
+/* --- becoming runnable --- */
 
-/* Threads that are RUNNABLE, that wait for `ready`, and that wait for descriptors: in no order, but in the same one for
- * the same seed. */
+/* Threads that are RUNNABLE, that wait for `ready`, for descriptors, and with a deadline: in no order, but in the same
+ * one for the same seed. */
 struct list {
     struct sim_thread **thread;
     size_t count, room; /* room: sim.room, once it is used */
 };
-static struct list runnable, asking, polling;
+static struct list runnable, asking, polling, timed;
 static uint64_t next_due; /* no waiting thread has an earlier deadline */
+
+volatile bool sim_allocates; /* volatile: compilers know that realloc does not look at it */
+
+void *sim_allocate(void *was, size_t n)
+{
+    sim_allocates = true;
+    void *is = realloc(was, n);
+    sim_allocates = false;
+    if (!is)
+        abort();
+    return is;
+}
 
 static void list_grow(struct list *list)
 {
     if (list->room == sim.room)
         return;
     list->room = sim.room;
-    list->thread = realloc(list->thread, sim.room * sizeof(struct sim_thread *));
-    if (!list->thread)
-        abort();
+    list->thread = sim_allocate(list->thread, sim.room * sizeof(struct sim_thread *));
 }
 
 static void list_add(struct list *list, struct sim_thread *t)
@@ -87,11 +97,21 @@ void sim_wake(struct sim_thread *t)
     if (t->state != WAITING)
         return;
     t->state = RUNNABLE;
+    if (sim.wait[t->index].deadline != SIM_NEVER)
+        list_remove(&timed, t);
+    sim.wait[t->index] = (struct sim_wait){.deadline = SIM_NEVER};
     list_add(&runnable, t);
     if (t->ready)
         list_remove(&asking, t);
     if (t->count)
         list_remove(&polling, t);
+}
+
+void sim_wake_all(const void *object)
+{
+    for (size_t i = 0; i < sim.threads; i++)
+        if (sim.wait[i].object == object)
+            sim_wake(sim.thread[i]);
 }
 
 static bool is_any_ready(const struct sim_thread *t)
@@ -122,13 +142,14 @@ static void wake_by_time(void)
     if (sim.now < next_due)
         return;
     next_due = SIM_NEVER;
-    for (size_t i = 0; i < sim.threads; i++) {
-        struct sim_thread *t = sim.thread[i];
-        if (t->state == WAITING && t->deadline <= sim.now) {
+    for (size_t i = timed.count; i-- > 0;) {
+        struct sim_thread *t = timed.thread[i];
+        uint64_t deadline = sim.wait[t->index].deadline;
+        if (deadline <= sim.now) {
             t->late = true;
             sim_wake(t);
-        } else if (t->state == WAITING && t->deadline < next_due)
-            next_due = t->deadline;
+        } else if (deadline < next_due)
+            next_due = deadline;
     }
 }
 
@@ -176,7 +197,7 @@ static struct sim_thread *choose_next(void)
     return t;
 }
 
-/* Switching. */
+/* --- switching --- */
 
 /* sim_self is this thread's again after it. Somebody who reports may have us say where we are. */
 static void hand_over_to(struct sim_thread *to)
@@ -222,11 +243,14 @@ void sim_block(const char *what)
     struct sim_thread *self = sim_self;
     self->state = WAITING;
     self->late = false;
+    sim.wait[self->index] = (struct sim_wait){self->deadline, self->object};
     list_remove(&runnable, self);
     if (self->ready)
         list_add(&asking, self);
     if (self->count)
         list_add(&polling, self);
+    if (self->deadline != SIM_NEVER)
+        list_add(&timed, self);
     if (self->deadline < next_due)
         next_due = self->deadline;
     self->what = what;
@@ -257,6 +281,19 @@ bool sim_wait(bool (*ready)(void *), void *argument, uint64_t deadline, const ch
     return true;
 }
 
+void sim_await(bool (*ready)(void *), void *argument, const void *about, const char *what)
+{
+    while (!ready(argument)) {
+        sim_self->object = about;
+        sim_block(what);
+    }
+}
+
+void sim_tell(const void *about)
+{
+    sim_wake_all(about);
+}
+
 bool sim_wait_fds(struct pollfd *fds, nfds_t count, uint64_t deadline, const char *what)
 {
     if (sim.now >= deadline)
@@ -268,21 +305,23 @@ bool sim_wait_fds(struct pollfd *fds, nfds_t count, uint64_t deadline, const cha
     return !sim_self->late;
 }
 
-/* Threads. */
+/* --- threads --- */
 
 struct sim_thread *sim_thread_new(const char *name, struct sim_thread *used)
 {
     static unsigned number;
-    struct sim_thread *t = used ? used : calloc(1, sizeof *t);
+    struct sim_thread *t = used;
+    if (!t)
+        t = memset(sim_allocate(NULL, sizeof *t), 0, sizeof *t);
     if (sim.threads == sim.room) {
         sim.room = sim.room ? 2 * sim.room : 64;
-        sim.thread = realloc(sim.thread, sim.room * sizeof(struct sim_thread *));
+        sim.thread = sim_allocate(sim.thread, sim.room * sizeof *sim.thread);
+        sim.wait = sim_allocate(sim.wait, sim.room * sizeof *sim.wait);
     }
     list_grow(&runnable);
     list_grow(&asking);
     list_grow(&polling);
-    if (!t || !sim.thread)
-        abort();
+    list_grow(&timed);
     t->number = number++;
     t->state = RUNNABLE;
     t->detached = false;
@@ -290,7 +329,9 @@ struct sim_thread *sim_thread_new(const char *name, struct sim_thread *used)
     t->home = t->process = sim_self ? sim_self->process : sim.process;
     t->sluggish = sim.seed % 2 && t->number > 0 && sim_random(SLUGGISH_ONE_OF) == 0;
     snprintf(t->name, sizeof t->name, "%s", name);
-    sim.thread[sim.threads++] = t;
+    t->index = sim.threads++;
+    sim.thread[t->index] = t;
+    sim.wait[t->index] = (struct sim_wait){.deadline = SIM_NEVER};
     list_add(&runnable, t);
     return t;
 }
@@ -298,26 +339,27 @@ struct sim_thread *sim_thread_new(const char *name, struct sim_thread *used)
 /* It is drawn no more. */
 void sim_thread_remove(struct sim_thread *t)
 {
-    size_t i = 0;
-    while (sim.thread[i] != t)
-        i++;
-    memmove(&sim.thread[i], &sim.thread[i + 1], (--sim.threads - i) * sizeof(struct sim_thread *));
+    sim.threads--;
+    for (size_t i = t->index; i < sim.threads; i++) {
+        sim.thread[i] = sim.thread[i + 1];
+        sim.thread[i]->index = i;
+        sim.wait[i] = sim.wait[i + 1];
+    }
     list_remove(&runnable, t);
     list_remove(&asking, t);
     list_remove(&polling, t);
+    list_remove(&timed, t);
 }
 
 void sim_thread_end(void)
 {
     sim_thread_remove(sim_self);
     sim_self->state = FINISHED;
-    for (size_t i = 0; i < sim.threads; i++)
-        if (sim.thread[i]->object == sim_self)
-            sim_wake(sim.thread[i]);
+    sim_wake_all(sim_self);
     schedule();
 }
 
-/* Beginning and end. */
+/* --- beginning and end --- */
 
 /* On one processor, handing over by futex wakes nobody elsewhere; which one it is is drawn by the parent's children. */
 static void stay_on_one_processor(void)
@@ -329,12 +371,13 @@ static void stay_on_one_processor(void)
     sched_setaffinity(0, sizeof one, &one);
 }
 
-/* One thread runs at a time, and the process is short: one heap is enough, and gives nothing back. */
-static void tune_memory(void)
+/* One thread runs at a time, and the process is short: one heap is enough, and gives nothing back. A large table that
+ * is used in a few places only is mapped: the heap would have to clear all of it. */
+void sim_tune_memory(void)
 {
     pthread_attr_t small;
     mallopt(M_ARENA_MAX, 1);
-    mallopt(M_MMAP_THRESHOLD, HEAP_KEEPS);
+    mallopt(M_MMAP_THRESHOLD, HEAP_MAPS);
     mallopt(M_TRIM_THRESHOLD, HEAP_KEEPS);
     mallopt(M_TOP_PAD, HEAP_STEP);
     pthread_attr_init(&small);
@@ -347,7 +390,7 @@ void sim_begin(uint64_t seed, bool history)
 {
     static const unsigned preempts[] = {8, 64, 256, 512};
     stay_on_one_processor();
-    tune_memory();
+    sim_tune_memory();
     generator = seed;
     next_due = SIM_NEVER;
     sim = (struct sim){.seed = seed, .now = SIM_START, .digest = seed};

@@ -24,6 +24,8 @@ extern unsigned sim_patience;
 
 struct sim_process;
 
+/* The C library's heap, for children that call sim_begin: call it before the first thread asks for memory. */
+void sim_tune_memory(void);
 /* Call it in the parent of children that call sim_begin: it makes this number of threads in advance, for its children.
  * A child has memory and stacks of them, which is enough where hand_by_stack holds; elsewhere nothing is made. */
 void sim_prepare(unsigned threads);
@@ -64,6 +66,14 @@ void sim_pause(const char *why);
 /* Wait until ready(argument) holds; false: the deadline (sim_now) passed first. `ready` is called often, by any
  * thread, and only looks. */
 bool sim_wait(bool (*ready)(void *), void *argument, uint64_t deadline, const char *what);
+/* The same without a deadline, where somebody calls sim_tell whenever `ready` may hold: it is not asked meanwhile. */
+void sim_await(bool (*ready)(void *), void *argument, const void *about, const char *what);
+void sim_tell(const void *about);
+
+/* Left out of the history: a folder whose name no other run has. NULL: nothing. */
+extern const char *sim_hidden;
+
+extern volatile bool sim_allocates; /* what is allocated now is the scheduler's, and no process's */
 
 /* A program may define these. A file was synced; a file got this name. */
 void power_synced(int fd) __attribute__((weak));

@@ -75,7 +75,7 @@ static void start_and_join(void *(*first)(void *), void *(*second)(void *))
     threads_join(thread, 2);
 }
 
-/* Some that work and wait. */
+/* --- some that work and wait --- */
 
 static unsigned done;
 
@@ -118,7 +118,7 @@ static void test_repeats(void)
     ok(different >= 9, "other seeds make other histories");
 }
 
-/* What it finds. */
+/* --- what it finds --- */
 
 static bool has(const char *words)
 {
@@ -226,7 +226,7 @@ static void test_findings(void)
        "the report says which descriptor");
 }
 
-/* Time. */
+/* --- time --- */
 
 static void sleep_for_a_day(void)
 {
@@ -268,7 +268,7 @@ static void test_watchdog(void)
     ok(has("node 0 main/first: runs") && has("compute_without_end at test-sched.c"), "the report says where it is");
 }
 
-/* Processes. */
+/* --- processes --- */
 
 static unsigned ticks;
 static char folder[64];
@@ -365,7 +365,7 @@ static void test_processes(void)
     }
 }
 
-/* Speed. */
+/* --- speed --- */
 
 enum { ROUNDS = 10000 };
 

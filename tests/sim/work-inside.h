@@ -18,6 +18,7 @@ struct work {
     uint32_t working; /* threads */
     bool striped;     /* somebody reads the file that no node has room for */
     bool slow;        /* a source is, from the beginning */
+    uint64_t early;   /* turns that were asked for before all was loaded */
     uint64_t reads, failed, plans, stale, turns, lists, bursts, staged;
 };
 extern struct work work;
@@ -46,5 +47,8 @@ void lists_check(void); /* all nodes have the same ones, in the end */
 /* The file `name` of a payload: a random part of all files, in a random order; their number. */
 uint32_t lists_add_paths(struct str *text);
 void checks_begin(void);
+
+/* work-checks.c */
+bool work_is_loaded(void); /* as much was read from the source as the dataset has */
 
 #endif

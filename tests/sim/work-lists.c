@@ -69,14 +69,26 @@ static bool lists_are_equal(void *node)
     return nodes_joined() && lists_of(node, mine) == many && !memcmp(mine, first, many * sizeof *mine);
 }
 
+static void log_lists(const struct sim_node *n)
+{
+    static struct samples_record record[SAMPLES_RECORDS];
+    uint32_t many = lists_of(n, record);
+    for (uint32_t i = 0; i < many; i++)
+        sim_log("node %u: version %" PRIu64 " of list %s has %" PRIu64 " samples", n->number, record[i].version,
+                record[i].name, record[i].count);
+}
+
 void lists_check(void)
 {
     for (uint32_t i = 0; i < sim_options->nodes; i++) {
         uint64_t until = sim_now() + 2 * BOUND;
         while (!lists_are_equal(&sim_nodes[i])) {
-            if (sim_now() > until)
+            if (sim_now() > until) {
+                log_lists(&sim_nodes[0]);
+                log_lists(&sim_nodes[i]);
                 sim_fail("node %u %s", i,
                          nodes_joined() ? "has other sample lists than node 0" : "is in no world that lives");
+            }
             clock_sleep(100 * MILLISECOND);
         }
     }

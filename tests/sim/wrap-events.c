@@ -64,7 +64,7 @@ ssize_t fd_made_room(ssize_t result)
     return result;
 }
 
-/* What is ready. */
+/* --- what is ready --- */
 
 static short event_ready(const struct event *e)
 {
@@ -124,7 +124,7 @@ short fd_ready(int fd, short wanted)
     return (short)(ready & (wanted | POLLERR | POLLHUP | POLLNVAL));
 }
 
-/* Waiting. */
+/* --- waiting --- */
 
 static bool is_blocking(int fd)
 {
@@ -193,7 +193,7 @@ WRAP(int, poll, struct pollfd *fds, nfds_t count, int timeout)
     }
 }
 
-/* Eventfds. */
+/* --- eventfds --- */
 
 static struct event *event_of(int fd)
 {
@@ -205,8 +205,8 @@ WRAP(int, eventfd, unsigned value, int flags)
     struct stat st;
     if (!sim_is_simulated())
         return __real_eventfd(value, flags);
-    struct event *e = calloc(1, sizeof *e);
-    int fd = e ? fd_own(__real_memfd_create("eventfd", MFD_CLOEXEC)) : -1;
+    struct event *e = sim_allocate(NULL, sizeof *e);
+    int fd = fd_own(__real_memfd_create("eventfd", MFD_CLOEXEC));
     if (fd < 0 || flags & EFD_SEMAPHORE || fstat(fd, &st) < 0)
         sim_fail("no eventfd can be made");
     *e = (struct event){.next = events, .inode = st.st_ino, .count = value, .blocking = !(flags & EFD_NONBLOCK)};
@@ -285,14 +285,14 @@ WRAP(int, eventfd_write, int fd, eventfd_t value)
     return __wrap_write(fd, &value, sizeof value) == sizeof value ? 0 : -1;
 }
 
-/* Epolls. */
+/* --- epolls --- */
 
 WRAP(int, epoll_create1, int flags)
 {
     if (!sim_is_simulated())
         return __real_epoll_create1(flags);
-    struct epoll *e = calloc(1, sizeof *e);
-    int fd = e ? fd_own(__real_memfd_create("epoll", MFD_CLOEXEC)) : -1;
+    struct epoll *e = memset(sim_allocate(NULL, sizeof *e), 0, sizeof *e);
+    int fd = fd_own(__real_memfd_create("epoll", MFD_CLOEXEC));
     if (fd < 0)
         sim_fail("no epoll can be made");
     e->next = epolls;

@@ -3,11 +3,13 @@
 #include "tests/sim/descriptors.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 enum { SYNC_MOST_NS = 5000000 };
@@ -22,6 +24,14 @@ int fd_own(int fd)
     if (fd >= sim_fd_end)
         sim_fd_end = fd + 1;
     sim_fd_table[fd] = (struct descriptor){.owner = sim_self->process};
+    return fd;
+}
+
+/* Sockets are not opened, and nobody opens a pipe by name. */
+static int own_file(int fd)
+{
+    if (fd_own(fd) >= 0 && fd_is_known(fd))
+        sim_fd_table[fd].kind = FILE_LIKE;
     return fd;
 }
 
@@ -55,7 +65,7 @@ void sim_files_close(struct sim_process *dead)
     fd_changed(0);
 }
 
-/* What makes and ends descriptors. */
+/* --- what makes and ends descriptors --- */
 
 WRAP(int, open, const char *path, int flags, ...)
 {
@@ -64,7 +74,7 @@ WRAP(int, open, const char *path, int flags, ...)
     mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, mode_t) : 0;
     va_end(args);
     sim_pause("to open a file");
-    return fd_own(__real_open(path, flags, mode));
+    return own_file(__real_open(path, flags, mode));
 }
 
 WRAP(int, openat, int directory, const char *path, int flags, ...)
@@ -74,12 +84,12 @@ WRAP(int, openat, int directory, const char *path, int flags, ...)
     mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, mode_t) : 0;
     va_end(args);
     sim_pause("to open a file");
-    return fd_own(__real_openat(directory, path, flags, mode));
+    return own_file(__real_openat(directory, path, flags, mode));
 }
 
 WRAP(int, memfd_create, const char *name, unsigned flags)
 {
-    return fd_own(__real_memfd_create(name, flags));
+    return own_file(__real_memfd_create(name, flags));
 }
 
 WRAP(int, pipe2, int fd[2], int flags)
@@ -122,7 +132,7 @@ WRAP(DIR *, fdopendir, int fd)
     return folder;
 }
 
-/* Regular files: other threads may run meanwhile. Nothing is written to a real disk, which takes long. */
+/* --- regular files: other threads may run meanwhile, and nothing is written to a real disk --- */
 
 static int sync_file(int fd)
 {
@@ -168,6 +178,15 @@ WRAP(ssize_t, pwrite, int fd, const void *bytes, size_t n, off_t at)
 {
     sim_pause("to write a file");
     return __real_pwrite(fd, bytes, n, at);
+}
+
+/* The source has no access control lists. */
+WRAP(ssize_t, getxattr, const char *path, const char *name, void *value, size_t n)
+{
+    if (!sim_is_simulated())
+        return __real_getxattr(path, name, value, n);
+    errno = ENODATA;
+    return -1;
 }
 
 WRAP(int, renameat, int from, const char *old, int to, const char *new)

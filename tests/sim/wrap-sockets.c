@@ -14,16 +14,23 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+static int own_socket(int fd)
+{
+    if (fd_own(fd) >= 0 && fd_is_known(fd))
+        sim_fd_table[fd].kind = WAITS;
+    return fd;
+}
+
 WRAP(int, socket, int domain, int type, int protocol)
 {
-    return fd_own(__real_socket(domain, type, protocol));
+    return own_socket(__real_socket(domain, type, protocol));
 }
 
 WRAP(int, socketpair, int domain, int type, int protocol, int fd[2])
 {
     int error = __real_socketpair(domain, type, protocol, fd);
     for (int i = 0; !error && i < 2; i++)
-        fd_own(fd[i]);
+        own_socket(fd[i]);
     return error;
 }
 
@@ -32,8 +39,12 @@ WRAP(ssize_t, sendmsg, int fd, const struct msghdr *message, int flags)
 {
     if (!fd_waits(fd))
         return __real_sendmsg(fd, message, flags);
-    return fd_await(fd, POLLOUT, flags, "a send to") ? fd_changed(__real_sendmsg(fd, message, flags | MSG_DONTWAIT))
-                                                     : -1;
+    fd_await(fd, POLLOUT, flags | MSG_DONTWAIT, "a send to");
+    ssize_t sent =
+        __real_sendmsg(fd, message, flags | MSG_DONTWAIT); /* most have room: the kernel is not asked first */
+    if (sent < 0 && errno == EAGAIN && fd_await(fd, POLLOUT, flags, "a send to"))
+        sent = __real_sendmsg(fd, message, flags | MSG_DONTWAIT);
+    return fd_changed(sent);
 }
 
 /* Names that are not files are all the machine's: other seeds run at the same time. */
@@ -60,9 +71,11 @@ WRAP(ssize_t, sendto, int fd, const void *bytes, size_t n, int flags, const stru
 /* Descriptors that came are the receiver's. */
 WRAP(ssize_t, recvmsg, int fd, struct msghdr *message, int flags)
 {
-    if (!fd_await(fd, POLLIN, flags, "a receive from"))
-        return -1;
-    ssize_t got = fd_made_room(__real_recvmsg(fd, message, flags));
+    fd_await(fd, POLLIN, flags | MSG_DONTWAIT, "a receive from");
+    ssize_t got = __real_recvmsg(fd, message, fd_waits(fd) ? flags | MSG_DONTWAIT : flags);
+    if (got < 0 && errno == EAGAIN && fd_await(fd, POLLIN, flags, "a receive from"))
+        got = __real_recvmsg(fd, message, flags);
+    fd_made_room(got);
     for (struct cmsghdr *c = got < 0 ? NULL : CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
         for (size_t at = CMSG_LEN(0); c->cmsg_type == SCM_RIGHTS && at < c->cmsg_len; at += sizeof(int)) {
             int passed;
@@ -79,7 +92,7 @@ WRAP(int, recvmmsg, int fd, struct mmsghdr *messages, unsigned n, int flags, str
                : -1;
 }
 
-/* Sockets that connect. */
+/* --- sockets that connect --- */
 
 WRAP(int, bind, int fd, const struct sockaddr *address, socklen_t n)
 {
@@ -137,7 +150,7 @@ WRAP(int, accept4, int fd, struct sockaddr *address, socklen_t *n, int flags)
     socklen_t length = sizeof peer - 1;
     if (!fd_await(fd, POLLIN, 0, "an accept from"))
         return -1;
-    int accepted = fd_own((int)fd_made_room(__real_accept4(fd, address, n, flags)));
+    int accepted = own_socket((int)fd_made_room(__real_accept4(fd, address, n, flags)));
     if (fd_waits(accepted) && getpeername(accepted, (struct sockaddr *)&peer, &length) == 0)
         sscanf(peer.sun_path + 1, "dealfs-sim-%*d-%d", &sim_fd_table[accepted].peer);
     return accepted;

@@ -13,9 +13,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LOCKS = 4096, SPURIOUS_ONE_OF = 128 };
+enum {
+    LOCKS = 4096,
+    SPURIOUS_ONE_OF = 128,
+    GUARD_INSTALL = 102, /* MADV_GUARD_INSTALL of Linux 6.13: a fork need not copy two mappings per stack */
+};
 
-/* Locks. */
+/* --- locks --- */
 
 struct lock {
     const void *address; /* NULL: a free place */
@@ -57,22 +61,11 @@ const struct sim_thread *sim_lock_owner(const void *lock)
     return lock_table[i].address ? lock_table[i].owner : NULL;
 }
 
-static unsigned wake_all(const void *object)
-{
-    unsigned woken = 0;
-    for (size_t i = 0; i < sim.threads; i++)
-        if (sim.thread[i]->state == WAITING && sim.thread[i]->object == object) {
-            sim_wake(sim.thread[i]);
-            woken++;
-        }
-    return woken;
-}
-
 void sim_locks_drop(const struct sim_process *dead)
 {
     for (size_t i = 0; i < LOCKS; i++)
         while (lock_table[i].address && lock_table[i].owner->home == dead) {
-            wake_all(lock_table[i].address);
+            sim_wake_all(lock_table[i].address);
             lock_remove(i);
         }
 }
@@ -103,7 +96,7 @@ static void lock_give(pthread_mutex_t *mutex)
         sim_fail("a thread unlocks a mutex that it does not hold");
     lock_remove(i);
     if (mutex_waiters)
-        wake_all(mutex);
+        sim_wake_all(mutex);
 }
 
 WRAP(int, pthread_mutex_lock, pthread_mutex_t *mutex)
@@ -133,7 +126,7 @@ WRAP(int, pthread_mutex_destroy, pthread_mutex_t *mutex)
     return 0;
 }
 
-/* Condition variables. */
+/* --- condition variables --- */
 
 /* False: the deadline has come. */
 static bool cond_await(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t deadline)
@@ -178,7 +171,7 @@ WRAP(int, pthread_cond_signal, pthread_cond_t *cond)
     struct sim_thread *chosen = NULL;
     uint64_t count = 0;
     for (size_t i = 0; cond_waiters && i < sim.threads; i++)
-        if (sim.thread[i]->state == WAITING && sim.thread[i]->object == cond && sim_random(++count) == 0)
+        if (sim.wait[i].object == cond && sim_random(++count) == 0)
             chosen = sim.thread[i];
     if (chosen)
         sim_wake(chosen);
@@ -191,7 +184,7 @@ WRAP(int, pthread_cond_broadcast, pthread_cond_t *cond)
     if (!sim_is_simulated())
         return __real_pthread_cond_broadcast(cond);
     if (cond_waiters)
-        wake_all(cond);
+        sim_wake_all(cond);
     sim_pause("after a broadcast");
     return 0;
 }
@@ -201,7 +194,7 @@ WRAP(int, pthread_cond_destroy, pthread_cond_t *cond)
     return sim_is_simulated() ? 0 : __real_pthread_cond_destroy(cond);
 }
 
-/* Threads. */
+/* --- threads --- */
 
 /* Signals are the harness's alone; and a mask would be that of the kernel's thread, which others share. */
 WRAP(int, pthread_sigmask, int how, const sigset_t *set, sigset_t *before)
@@ -268,7 +261,8 @@ void sim_prepare(unsigned threads)
     pthread_attr_init(&attributes);
     for (unsigned i = 0; i < threads; i++, at += size) {
         struct sim_thread *t = calloc(1, sizeof *t);
-        mprotect(at, guard, PROT_NONE);
+        if (madvise(at, guard, GUARD_INSTALL))
+            mprotect(at, guard, PROT_NONE);
         pthread_attr_setstack(&attributes, at + guard, size - guard);
         if (!t || __real_pthread_create(&t->pthread, &attributes, begin_thread, t))
             abort();

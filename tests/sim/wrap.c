@@ -18,7 +18,7 @@
 
 enum { PROCESSORS = 2, LOOK_NS = 20 };
 
-/* Clocks. */
+/* --- clocks --- */
 
 static uint64_t realtime(void)
 {
@@ -77,7 +77,7 @@ WRAP(unsigned, processors_count, void)
     return sim_is_simulated() ? PROCESSORS : __real_processors_count();
 }
 
-/* Chance. */
+/* --- chance --- */
 
 WRAP(ssize_t, getrandom, void *to, size_t n, unsigned flags)
 {
@@ -88,7 +88,7 @@ WRAP(ssize_t, getrandom, void *to, size_t n, unsigned flags)
     return (ssize_t)n;
 }
 
-/* Processes. */
+/* --- processes --- */
 
 WRAP(pid_t, getpid, void)
 {
@@ -158,7 +158,7 @@ WRAP(int, process_kill, const struct process *p)
     return sim_is_simulated() ? -send_signal(sim_process_find(p->id), SIGKILL) : __real_process_kill(p);
 }
 
-/* The product. */
+/* --- the product --- */
 
 WRAP(int, ring_push, struct ring_queue *queue, int bell, const struct ring_message *message)
 {

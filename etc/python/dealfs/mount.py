@@ -9,7 +9,9 @@ from urllib.parse import quote
 
 import numpy
 
+StepSample = collections.namedtuple('StepSample', 'step rank sample path offset length')
 Where = collections.namedtuple('Where', 'sample owner tier path')
+List = collections.namedtuple('List', 'count digest format')
 ESCAPED = {'n': '\n', 'r': '\r', '\\': '\\'}
 SERVERS = 5  # that die under one request; more of them make it fail
 
@@ -71,6 +73,11 @@ class Mount:
         with open(os.path.join(self.control, 'samples.d', name), 'rb') as f:
             return [unescape(line) for line in f.read().split(b'\n')[:-1]]
 
+    def list(self, name):
+        """What a sample list is: its `count` of samples, its `digest`, and the `format` of its records, or None."""
+        count, digest, format = self.ask('samples', name=name, action='look').decode().split()
+        return List(int(count), digest, None if format == '-' else format)
+
     def plan(self, order=None, **keys):
         """A rank's samples of an epoch, in their order, as an array; of all ranks, without rank=, a list of arrays.
 
@@ -84,6 +91,26 @@ class Mount:
     def summary(self, order=None, **keys):
         """What a plan comes to, as a dictionary: its `digest`, the `layout` that it is made from, `steps`…"""
         return json.loads(self._plan(order, reply='summary', **keys))
+
+    def names(self, order=None, **keys):
+        """Which samples a plan has, step after step: tuples (step, rank, sample, path), and for records also where they
+        lie: offset and length, else None. With step= or steps= the others are not dealt."""
+        lines = self._plan(order, reply='paths', **keys).split(b'\n')[:-1]
+        name = keys.get('samples', 'all')
+        records = name != 'imagefolder' and os.path.exists(os.path.join(self.control, 'samples.d', f'{name}.packed'))
+        found = []
+        for step, rank, sample, path in (line.split(b'\t', 3) for line in lines):  # a path may have tabs
+            path, *place = path.rsplit(b'\t', 2) if records else [path]
+            place = map(int, place) if place else (None, None)
+            found.append(StepSample(int(step), int(rank), int(sample), unescape(path), *place))
+        return found
+
+    def costs(self, name, costs, samples='all'):
+        """Upload what each sample of a list costs, for plan(cost=name): whole numbers below 2^32. On all nodes."""
+        costs = numpy.asarray(costs)
+        if costs.size and (costs.dtype.kind not in 'iu' or costs.min() < 0 or costs.max() >= 1 << 32):
+            raise ValueError('costs are whole numbers, from 0 to 2^32 - 1')
+        self.ask('costs', costs.astype('<u4').tobytes(), name=name, samples=samples)
 
     def exchange(self, epoch, fraction, seed=0, wait=60):
         """Have a part of each node's samples change its node; the reply as a dictionary. Its `layout` is the one that
@@ -156,6 +183,11 @@ def unescape(line):
 
 def number_or_none(word):
     return None if word == b'-' else int(word)
+
+
+def named(**keys):
+    """A plan of these keys as a name below plan/."""
+    return ','.join(f'{key}={written(value).replace(",", "%2C")}' for key, value in keys.items() if value is not None)
 
 
 def written(value):

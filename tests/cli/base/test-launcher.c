@@ -57,7 +57,6 @@ static void test_found(void)
         {"half of it", {"OMPI_COMM_WORLD_SIZE=4", "PMIX_RANK=1"}, NULL, 0, 0, 1, false},
     };
     struct launcher l;
-
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         clearenv();
         for (int v = 0; v < MOST && table[i].variable[v]; v++)
@@ -74,7 +73,6 @@ static void test_deaf(void)
     struct launcher srun = {.name = "srun", .deaf = true, .size = 16},
                     hydra = {.name = "mpiexec", .deaf = true, .size = 4};
     struct str why = STR_INIT;
-
     launcher_say_deaf(&srun, "mount", &why);
     ok(strstr(why.data, "srun --mpi=pmix"), "what to do under srun");
     str_clear(&why);
@@ -86,7 +84,6 @@ static void test_deaf(void)
 static void test_leave(void)
 {
     cpu_set_t all, one, now;
-
     clearenv();
     setenv("PMIX_RANK", "1", 1);
     setenv("PMIX_NAMESPACE", "x", 1);

@@ -16,7 +16,6 @@ static const char *root;
 static void put(const char *path, const char *text)
 {
     char full[4096], parent[4096];
-
     snprintf(full, sizeof full, "%s%s", root, path);
     snprintf(parent, sizeof parent, "%s", full);
     *strrchr(parent, '/') = '\0';
@@ -38,7 +37,6 @@ static void fresh(const char *name, const char *groups, const char *mounts)
 static void check(uint64_t total, uint64_t available, bool by_group, const char *what)
 {
     struct memory m;
-
     is_int(memory_look(root, &m), 0, "%s", what);
     is_uint(m.total, total, "total");
     is_uint(m.available, available, "available");
@@ -48,7 +46,6 @@ static void check(uint64_t total, uint64_t available, bool by_group, const char 
 static void test_machine(void)
 {
     struct memory m;
-
     root = test_path("nothing");
     is_int(memory_look(root, &m), -ENOENT, "without /proc/meminfo it fails");
     put("/proc/meminfo", "MemTotal: 1 kB\n");
@@ -120,7 +117,6 @@ static void has(int pid, const char *groups, bool expected, const char *what)
 {
     struct memory m;
     char path[64];
-
     snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
     put(path, groups);
     is_int(memory_look(root, &m), 0, "look");
@@ -145,7 +141,6 @@ static void test_others(void)
 static void test_share(void)
 {
     struct memory m = {.total = 64 * GIB, .available = 40 * GIB};
-
     is_uint(memory_share(&m, 1, 100 * GIB), 10 * GIB, "a quarter");
     is_uint(memory_share(&m, 0, 100 * GIB), 10 * GIB, "also of no mounts");
     is_uint(memory_share(&m, 4, 100 * GIB), 10 * GIB / 4, "shared by four");

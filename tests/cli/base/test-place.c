@@ -12,7 +12,6 @@ static void test_expand(void)
 {
     struct str s = STR_INIT;
     char expected[512];
-
     place_expand("/a/%r/b%%%h%x%", 7, &s);
     snprintf(expected, sizeof expected, "/a/7/b%%%s%%x%%", place_host());
     is_str(s.data, expected, "%%r, %%h and %%%% are expanded, others stay");
@@ -29,7 +28,6 @@ static void test_expand(void)
 static void make_file(const char *path, const char *text)
 {
     CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
     if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
         bail_out("write %s: %s", path, strerror(errno));
 }
@@ -48,7 +46,6 @@ static void test_source(void)
 {
     struct str why = STR_INIT;
     char *path = NULL;
-
     is_int(place_source(test_path("absent"), &path, &why), -ENOENT, "a source that is not there");
     ok(strstr(why.data, "absent: No such file"), "is named: %s", why.data);
     str_clear(&why);
@@ -72,7 +69,6 @@ static void test_mountpoint(void)
     };
     struct str why = STR_INIT;
     char *path = NULL;
-
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         is_int(place_mountpoint(table[i].given, &path, &why), 0, "%s", table[i].what);
         is_str(path, table[i].resolved, "%s", table[i].is);
@@ -88,7 +84,6 @@ static void test_look(void)
 {
     struct str why = STR_INIT;
     bool empty;
-
     is_int(place_look(test_path("mnt"), &empty, &why), 0, "look at it");
     ok(empty, "it is empty");
     is_int(place_look(test_path("src"), &empty, &why), 0, "look at another");
@@ -109,7 +104,6 @@ static void test_apart(void)
         {test_path("src/in"), test_path("src"), "the source inside the mountpoint", "has the source inside it"},
     };
     struct str why = STR_INIT;
-
     is_int(place_apart(test_path("src"), test_path("mnt"), &why), 0, "source and mountpoint apart");
     is_int(place_apart("/data/a", "/data/ab", &why), 0, "one's name begins the other's");
     is_int(place_apart("/data/ab", "/data/a", &why), 0, "and the other way round");

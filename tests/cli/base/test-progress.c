@@ -17,7 +17,6 @@ static void test_count(void)
         {0, "0"}, {999, "999"}, {1000, "1,000"}, {1281167, "1,281,167"}, {UINT64_MAX, "18,446,744,073,709,551,615"},
     };
     char text[COUNT_TEXT];
-
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         is_str(count_format(table[i].number, text, sizeof text), table[i].text, "a count: %s", table[i].text);
     is_str(count_format(1234567, text, 4), "1,2", "a count that does not fit is cut and not written past the end");
@@ -26,7 +25,6 @@ static void test_count(void)
 static void is_bar(double share, int width, const char *expected)
 {
     struct str s = STR_INIT;
-
     progress_add_bar(&s, share, width);
     is_str(s.data, expected, "a bar of %g", share);
     str_fini(&s);
@@ -45,7 +43,6 @@ static void test_bar(void)
 static void is_line(const struct progress_bar *p, const struct progress_now *now, int width, const char *expected)
 {
     struct str s = STR_INIT;
-
     progress_line(p, now, width, &s);
     is_str(s.data, expected, "a line of width %d", width);
     ok(width == 0 || s.length < (size_t)width, "it fits");
@@ -56,7 +53,6 @@ static void test_line(void)
 {
     struct progress_bar p = {.label = "staging", .rate = 10.0 * (double)MIB};
     struct progress_now now = {.files = 1000, .files_total = 4000, .bytes = 100 * MIB, .bytes_total = 400 * MIB};
-
     is_line(&p, &now, 0, "staging  25%  1,000/4,000 files  100 MiB/400 MiB  10 MiB/s  30s left");
     is_line(&p, &now, 100,
             "staging [#######.....................]  25%  1,000/4,000 files  100 MiB/400 MiB  10 MiB/s  30s left");
@@ -75,7 +71,6 @@ static void test_rate(void)
 {
     struct progress_bar p = {.label = "x"};
     struct progress_now now = {.bytes_total = 1000 * MIB};
-
     progress_measure(&p, &now, SECOND);
     now.bytes = 10 * MIB;
     progress_measure(&p, &now, 2 * SECOND);
@@ -99,7 +94,6 @@ static void test_elsewhere(void)
     FILE *f = tmpfile();
     struct progress_bar p;
     struct progress_now now = {.files = 1, .bytes = 1, .bytes_total = 2};
-
     if (!f)
         bail_out("tmpfile");
     progress_begin(&p, "staging", f);

@@ -5,6 +5,12 @@ require python3
 
 # --- simulate ---
 ok 'simulate, JSON and picture' sh -c "dealfs simulate imbalance --json --plot '$tmp/boxes.svg' >'$tmp/boxes.json'"
+mkfifo "$tmp/fifo"
+timeout 60 cat "$tmp/fifo" >"$tmp/piped" &
+dealfs simulate imbalance --nodes 2 --batch 5 --steps 2 --plot "$tmp/fifo" >/dev/null
+ok 'a fifo stays one' test -p "$tmp/fifo"
+[ -p "$tmp/fifo" ] && wait $!
+like 'and gets the picture' "$(cat "$tmp/piped")" '</svg>$'
 cat >"$tmp/boxes.py" <<'END'
 import json, sys
 import xml.etree.ElementTree as xml
@@ -68,6 +74,28 @@ for wrong in '' 'deals' 'imbalance more' 'imbalance --nodes 0' 'imbalance --node
     read -ra words <<<"$wrong"
     exits 2 "simulate $wrong" dealfs simulate "${words[@]}"
 done
+
+# --- simulate cost ---
+cat >"$tmp/cost.py" <<'END'
+import json, sys
+rows = json.load(open(sys.argv[1]))
+assert [(r['ranks'], r['batch'], r['window']) for r in rows] == [(p, b, w) for p in (16, 64, 1024) for b in (4, 32)
+                                                                 for w in (1, 8)]
+for r in rows:
+    slowest = {16: 1.37, 64: 1.51, 1024: 1.75}[r['ranks']]
+    if r['batch'] == 32 and r['window'] == 1:
+        assert abs(r['regular'] - slowest) < 0.09 and abs(r['locality'] - slowest) < 0.09, r
+        assert r['moved_cost'] <= 1.6 * r['moved'], r
+    if r['batch'] == 32 or r['window'] == 8:
+        assert r['cost'] <= r['bound'], r
+    assert 1 <= r['cost'] < r['locality'] and r['bound'] >= 1.05, r
+END
+dealfs simulate cost --batch 4,32 --steps 10 --samples 800000 --json >"$tmp/cost.json"
+ok 'swaps by cost make ranks equal, and move little' python3 "$tmp/cost.py" "$tmp/cost.json"
+like 'as a table' "$(dealfs simulate cost --ranks 4 --batch 8 --window 1 --samples 1000 --distribution uniform)" \
+    'ranks +batch +window .*uniform|uniform costs'
+fails 'a window larger than the dataset' dealfs simulate cost --ranks 4 --batch 8 --window 8 --samples 200
+fails 'another distribution' dealfs simulate cost --distribution normal
 
 # --- model ---
 cat >"$tmp/model.py" <<'END'

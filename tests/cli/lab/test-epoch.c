@@ -20,7 +20,6 @@ static volatile sig_atomic_t stop;
 static uint64_t write_pictures(int root)
 {
     uint64_t bytes = 0;
-
     for (int i = 0; i < FILES; i++) {
         struct stat st;
         snprintf(names[i], sizeof names[i], "%d.jpg", i);
@@ -37,7 +36,6 @@ static uint64_t write_pictures(int root)
 static void test_pictures(int root)
 {
     struct str a = STR_INIT, b = STR_INIT;
-
     is_int(picture_write(root, "0.jpg", 0, 0), -EEXIST, "a file that is there is not written over");
     is_int(picture_write(root, "absent/0.jpg", 0, 0), -ENOENT, "a directory that is not there");
     is_int(picture_write(root, "again.jpg", 3, 3), 0, "the same number again");
@@ -58,7 +56,6 @@ static void test_epoch(int root, uint64_t bytes)
         .path = paths, .files = FILES, .root = &root, .roots = 1, .threads = 1, .seed = 1, .stop = &stop};
     struct epoch four = {
         .path = paths, .files = FILES, .root = &root, .roots = 1, .threads = 4, .seed = 2, .stop = &stop};
-
     is_int(epoch_read(&one), 0, "one thread");
     is_uint(one.bytes, bytes, "reads every byte once");
     is_int(epoch_read(&four), 0, "four threads");
@@ -89,7 +86,6 @@ int main(void)
 {
     int root = open(test_directory(), O_RDONLY | O_DIRECTORY);
     uint64_t bytes = write_pictures(root);
-
     test_pictures(root);
     test_epoch(root, bytes);
     close(root);

@@ -26,7 +26,6 @@ static void test_ranks(void)
 {
     CLEANUP_STR struct str before = STR_INIT, now = STR_INIT;
     struct node_gauge g = {.mountpoint = "/m"};
-
     write_plans(&before, 8, GAUGE_RANKS, 100);
     write_plans(&now, 8, GAUGE_RANKS, 300);
     gauge_read(&before, &now, 2, &g);
@@ -99,8 +98,29 @@ static void test_odd(void)
     ok(!strchr(out.data, 27) && strstr(out.data, "gone"), "what a terminal would obey is not said to it");
 }
 
+static void test_lines(void)
+{
+    static const struct {
+        const char *format, *expected;
+    } cases[] = {
+        {"{n} of {big count}, {big size}|{n number 3}|{n number -3}|", "1 of 1,234,567, 1.2 MiB|  1|1  |"},
+        {"{n|sample was|samples were} {big|read|reads} {o.us us}", "sample was reads 2ms"},
+        {"{s text 6}{s text} {none text} {none} {o text}", " a\\x1ba\\x1b - 0 -"},
+        {"{n", "1"},
+        {"{}{", ""},
+    };
+    const struct str json = {.data = "{\"n\":1,\"big\":1234567,\"s\":\"a\\u001b\",\"o\":{\"us\":2000}}",
+                             .length = strlen(json.data)};
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CLEANUP_STR struct str out = STR_INIT;
+        figures_add(&out, &json, "%s", cases[i].format);
+        is_str(out.data ? out.data : "", cases[i].expected, "%s", cases[i].format);
+    }
+}
+
 int main(void)
 {
+    test_lines();
     test_ranks();
     test_choice();
     test_odd();

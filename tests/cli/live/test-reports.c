@@ -19,7 +19,6 @@ static void add(struct str *text, const char *numbers, const char *rest)
 static const char *say(const char *rest)
 {
     CLEANUP_STR struct str text = STR_INIT, array = STR_INIT;
-
     add(&text, "\"number\": 1, \"epoch\": 7, \"rank\": 2", rest);
     str_adds(&text, "]\n");
     str_clear(&words);
@@ -31,7 +30,6 @@ static const char *say(const char *rest)
 static void like(const char *rest, bool missing, const char *expected, const char *what)
 {
     const char *said = say(rest);
-
     ok(strstr(said, expected) && incomplete == missing, "%s", what);
     if (!strstr(said, expected))
         fprintf(stderr, "# said: %s\n", said);
@@ -83,7 +81,6 @@ static void test_words(void)
 static int count_of(const char *text, bool latest, uint64_t epoch, struct str *array)
 {
     const struct str all = {.data = (char *)text, .length = strlen(text)};
-
     str_clear(array);
     return reports_select(&all, &(struct reports_wish){.latest = latest, .epoch = epoch}, array);
 }
@@ -94,7 +91,6 @@ static void test_select(void)
                                " {\"number\": 4, \"asked\": 9, \"epoch\": 4, \"rank\": 1},\n"
                                " {\"number\": 7, \"asked\": 8, \"epoch\": 3}]";
     CLEANUP_STR struct str array = STR_INIT;
-
     is_int(count_of("", true, 0, &array), -74, "no array");
     is_int(count_of("[\n]\n", true, 0, &array), 0, "none");
     is_str(array.data, "[\n]\n", "is none");
@@ -109,7 +105,6 @@ static void test_select(void)
 static void test_too_many(void)
 {
     CLEANUP_STR struct str text = STR_INIT, array = STR_INIT;
-
     for (unsigned n = 1; n <= 100000; n++) {
         CLEANUP_STR struct str numbers = STR_INIT;
         str_addf(&numbers, "\"number\": %u, \"epoch\": 7, \"rank\": 0", n);

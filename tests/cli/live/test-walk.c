@@ -26,14 +26,12 @@ static void must(int result, const char *what)
 static void set_time(int root, const char *path, time_t seconds)
 {
     const struct timespec times[2] = {{seconds, 12345}, {seconds, 12345}};
-
     must(utimensat(root, path, times, AT_SYMLINK_NOFOLLOW), path);
 }
 
 static void put(int root, const char *path, const void *bytes, size_t n)
 {
     int fd = openat(root, path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-
     must(fd, path);
     if (file_write_all(fd, bytes, n) < 0)
         bail_out("write %s", path);
@@ -62,7 +60,6 @@ static void fill(int root)
 static void set_directory_times(int root)
 {
     static const char *const names[] = {"a/deep", "a", "empty", "."};
-
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         set_time(root, names[i], 2000);
 }
@@ -70,7 +67,6 @@ static void set_directory_times(int root)
 static int compare(int jobs, struct walk_counts *counts, struct str *difference)
 {
     struct walk_options options = {.jobs = jobs};
-
     set_directory_times(source);
     set_directory_times(mount);
     str_clear(difference);
@@ -82,7 +78,6 @@ static void test_same(void)
 {
     struct walk_counts counts = {0};
     struct str difference = STR_INIT;
-
     is_int(compare(4, &counts, &difference), 0, "two trees that are the same: %s",
            difference.length > 0 ? difference.data : "");
     is_uint(counts.files, 3004, "files");
@@ -97,7 +92,6 @@ static void test_passed_over(void)
 {
     struct walk_counts counts = {0};
     struct str difference = STR_INIT;
-
     must(mkfifoat(source, "a/fifo", 0600), "fifo");
     must(mkdirat(source, ".dealfs", 0700), ".dealfs");
     put(mount, ".dealfs", "", 0);
@@ -117,7 +111,6 @@ static void differ(const char *what, void (*change)(void), void (*restore)(void)
 {
     struct walk_counts counts = {0};
     struct str difference = STR_INIT;
-
     change();
     for (int jobs = 1; jobs <= 8; jobs += 7) {
         is_int(compare(jobs, &counts, &difference), 1, "%s is seen by %d jobs", what, jobs);
@@ -131,7 +124,6 @@ static void differ(const char *what, void (*change)(void), void (*restore)(void)
 static void flip_byte(void)
 {
     int fd = openat(mount, "a/deep/big", O_WRONLY);
-
     must(fd, "big");
     char other = (char)(big[2000000] ^ 1);
     must((int)pwrite(fd, &other, 1, 2000000), "pwrite");
@@ -226,7 +218,6 @@ static void become_file(void)
 static void test_differences(void)
 {
     char text[128];
-
     snprintf(text, sizeof text, "a/deep/big: byte at offset 2000000: 0x%02x in the source, 0x%02x in the mount",
              (unsigned char)big[2000000], (unsigned char)big[2000000] ^ 1);
     differ("a byte", flip_byte, restore_byte, text);
@@ -248,7 +239,6 @@ static void test_stop(void)
     struct walk_options options = {.jobs = 2, .stop = &stop};
     struct walk_counts counts = {0};
     struct str difference = STR_INIT;
-
     is_int(walk_compare(source, mount, &options, &counts, &difference), -ECANCELED, "it can be stopped");
     str_fini(&difference);
 }
@@ -257,7 +247,6 @@ static void test_stop(void)
 static void make_deep(int root, const char *name, const char *leaf, struct str *path)
 {
     int at = dup(root);
-
     for (int i = 0; i < 30; i++) {
         must(mkdirat(at, name, 0755), "mkdir");
         int next = openat(at, name, O_RDONLY | O_DIRECTORY);
@@ -278,7 +267,6 @@ static void make_deep(int root, const char *name, const char *leaf, struct str *
 static void deep_time(int root, const char *name)
 {
     int at = dup(root);
-
     for (int i = 0; i < 30; i++) {
         set_time(at, name, 2000);
         int next = openat(at, name, O_RDONLY | O_DIRECTORY);
@@ -291,7 +279,6 @@ static void deep_time(int root, const char *name)
 static void compare_deep(const char *name, const char *leaf, int expected, struct str *path, struct str *difference)
 {
     struct walk_counts counts = {0};
-
     str_clear(path);
     make_deep(mount, name, leaf, path);
     deep_time(source, name);
@@ -304,7 +291,6 @@ static void test_deep(void)
 {
     struct str path = STR_INIT, difference = STR_INIT;
     char name[201];
-
     memset(name, 'd', 200);
     name[200] = '\0';
     make_deep(source, name, "leaf", &path);

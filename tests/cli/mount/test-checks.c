@@ -23,7 +23,6 @@ static void test_prunefs(void)
         {"PRUNEFS=", false},
         {"PRUNEFS", false},
     };
-
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         is_int(prunefs_names(table[i].conf, "fuse.dealfs"), table[i].names, "PRUNEFS, case %zu", i);
 }
@@ -40,7 +39,6 @@ static void examine(struct finding *finding, enum check_level worst)
 static void test_ssd_refused(const char *directory)
 {
     struct finding finding = {0};
-
     check_ssd(directory, &finding);
     is_int(finding.level, CHECK_PROBLEM, "as an SSD directory it is a problem: %s", directory);
     str_fini(&finding.text);
@@ -69,7 +67,6 @@ static void test_inotify(void)
         {"8192\n", "", CHECK_NOTE, "Invalid argument"},
         {NULL, "16384\n", CHECK_NOTE, "No such file"},
     };
-
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct finding finding = {0};
         write_limit("max_user_watches", table[i].watches);
@@ -84,7 +81,6 @@ static void test_inotify(void)
 int main(void)
 {
     struct finding finding = {0};
-
     test_prunefs();
     test_inotify();
     for (machine_check *const *one = checks; *one; one++) {

@@ -11,7 +11,6 @@
 static void make_file(const char *path, const char *text)
 {
     CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
     if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
         bail_out("write %s: %s", path, strerror(errno));
 }
@@ -20,7 +19,6 @@ static int make(const char *path, const char *mark, uid_t uid, bool *made, struc
 {
     const struct folder_wish wish = {
         .what = "state", .mark = mark, .uid = uid, .gid = uid == getuid() ? getgid() : uid};
-
     return folder_make(&wish, path, made, why);
 }
 
@@ -28,7 +26,6 @@ static void test_names(void)
 {
     struct folder_key key = {"joe", "node7", "/data", "name"}, other = key;
     struct str a = STR_INIT, b = STR_INIT, c = STR_INIT;
-
     folder_add_name(&a, &key);
     ok(strncmp(a.data, "dealfs-joe-node7-", 17) == 0 && strspn(a.data + 17, "0123456789abcdef") == 16 && a.length == 33,
        "dealfs-USER-HOST-HASH: %s", a.data);
@@ -67,7 +64,6 @@ static void test_names(void)
 static void test_parent(void)
 {
     const char *dir = test_path("parent");
-
     mkdir(dir, 0700);
     unsetenv("SLURM_TMPDIR");
     unsetenv("TMPDIR");
@@ -87,7 +83,6 @@ static void test_folder(void)
     struct str why = STR_INIT;
     struct stat st;
     bool made;
-
     is_int(make(test_path("new/a/b"), "lock", getuid(), &made, &why), 0, "a new one, with parents");
     ok(made && stat(test_path("new/a/b"), &st) == 0 && (st.st_mode & 07777) == 0700, "is made 0700");
     is_int(make(test_path("new/a/b"), "lock", getuid(), &made, &why), 0, "the same again");
@@ -134,7 +129,6 @@ static void test_claim(void)
         .what = "state", .prefix = prefix, .lock = "lock", .number = -1, .uid = getuid(), .gid = getgid()};
     struct folder_claim first = {0}, second = {0};
     struct str why = STR_INIT;
-
     mkdir(test_path("claims"), 0700);
     for (int i = 0; i < FOLDER_CLAIMS; i++)
         make_file(test_path("claims/dealfs-x.%d", i), "");
@@ -159,7 +153,6 @@ static void test_id(void)
 {
     char first[DIGEST_TEXT], second[DIGEST_TEXT];
     struct str why = STR_INIT;
-
     mkdir(test_path("id"), 0700);
     is_int(folder_id(test_path("id"), first, &why), 0, "an id is made");
     is_int((int)strspn(first, "0123456789abcdef"), 32, "of 32 digits");

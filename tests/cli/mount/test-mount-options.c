@@ -57,7 +57,6 @@ static void test_refused(void)
     };
     struct str why = STR_INIT;
     struct mount_options o;
-
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         is_int(parse(&o, table[i].list, &why), -EINVAL, "%s is refused", table[i].list);
         is_str(why.length ? why.data : "", table[i].says, "and says why");
@@ -82,7 +81,6 @@ static void test_ignored(void)
     };
     struct mount_options o;
     struct str why = STR_INIT;
-
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         is_int(parse(&o, lists[i], &why), 0, "'%s' is passed over", lists[i]);
         ok(!o.owner && !o.ram && !o.ssd && !o.allow_other && !o.no_exec, "and changes nothing");
@@ -95,7 +93,6 @@ static void test_defaults(void)
 {
     struct mount_options o;
     struct str why = STR_INIT;
-
     is_int(parse(&o, "", &why), 0, "none");
     ok(!o.ram && !o.ssd && !o.state && !o.owner && !o.allow_other && !o.no_exec && o.rescan == RESCAN_AUTO,
        "the defaults");
@@ -109,7 +106,6 @@ static void test_taken(void)
 {
     struct mount_options o;
     struct str why = STR_INIT;
-
     is_int(parse(&o,
                  "ram=25%,ssd=/s,ssd_size=1.5T,state=/st,control=/c,metrics_file=/"
                  "m.prom,owner=joe,rescan=never,identity=mtime,zstd=off,"
@@ -144,7 +140,6 @@ static void test_values(void)
 {
     struct mount_options o;
     struct str why = STR_INIT;
-
     is_int(parse(&o, "ssd=/a\\,b\\\\c\\d,ram=0", &why), 0, "a backslash keeps a comma");
     is_str(o.ssd, "/a,b\\c\\d", "in the value");
     is_str(o.ram, "0", "and the next option is the next");
@@ -160,7 +155,6 @@ static void test_world(void)
 {
     struct mount_options o;
     struct str why = STR_INIT;
-
     is_int(parse(&o, "nodes=16,groups=4,node=3/2,catalog=/c", &why), 0, "what worlds need");
     ok(o.nodes == 16 && o.groups == 4 && o.node == 3 && o.local == 2, "is there");
     is_str(o.catalog, "/c", "with the catalog");
@@ -184,7 +178,6 @@ static void test_together(void)
     };
     struct str why = STR_INIT;
     struct mount_options o;
-
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         is_int(parse(&o, table[i].list, &why), 0, "%s parses", table[i].list);
         is_int(options_check(&o, &why), -EINVAL, "but does not go together");

@@ -13,7 +13,6 @@
 static char *copy(const char *text)
 {
     char *s = strdup(text);
-
     if (!s)
         bail_out("out of memory");
     return s;
@@ -57,7 +56,6 @@ static void test_round(const char *state)
 {
     struct mount_config a = sample(state), b;
     struct stat st;
-
     is_int(config_write(&a), 0, "write");
     ok(stat(test_path("config"), &st) == 0 && (st.st_mode & 07777) == 0600, "for nobody else");
     is_int(config_read(state, &b), 0, "read");
@@ -99,7 +97,6 @@ static void test_damaged(const char *state)
     struct str text = STR_INIT, more = STR_INIT;
     struct mount_config c, zero = {0};
     int refused = 0, lines = 0;
-
     if (file_read(AT_FDCWD, test_path("config"), 65536, &text))
         bail_out("read config");
     str_add(&more, text.data, text.length);
@@ -147,7 +144,6 @@ static void test_sealed(const char *state)
 {
     struct mount_config a = sample(state), b;
     int fd = -1, plain;
-
     is_int(config_seal(&a, &fd), 0, "seal");
     is_int(config_read_sealed(fd, &b), 0, "read what is sealed");
     is_str(b.source, a.source, "its source");
@@ -176,7 +172,6 @@ static void test_sealed(const char *state)
 static void test_others(const char *state)
 {
     struct mount_config c;
-
     unlink(test_path("config"));
     ok(mkfifo(test_path("config"), 0600) == 0, "a pipe in its place");
     is_int(config_read(state, &c), -EBADMSG, "is not waited for");
@@ -189,7 +184,6 @@ int main(void)
 {
     struct mount_config c;
     const char *state = test_directory();
-
     is_int(config_read(state, &c), -ENOENT, "none");
     test_round(state);
     test_sealed(state);

@@ -40,7 +40,6 @@ static void test_indented(void)
         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789";
     CLEANUP_STR struct str s = STR_INIT;
     struct json j = {.out = &s, .indent = true};
-
     json_uint(&j, NULL, 1);
     is_str(s.data, "1", "a value alone");
     str_clear(&s);

@@ -21,7 +21,6 @@ static long find_key(void)
 static int look_around(void)
 {
     const char *home = getenv("HOME");
-
     if (process_leave_environment(USER_ID) || process_become(USER_ID, USER_ID))
         return 1;
     if (find_key() >= 0)
@@ -34,7 +33,6 @@ static int look_around(void)
 int main(void)
 {
     int status;
-
     if (geteuid() != 0)
         plan_skip_all("only root can become another user");
     if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0)

@@ -1,4 +1,4 @@
-"""Random trees of tricky names: is our list `imagefolder` ImageFolder's list of samples?
+"""Random trees of tricky names: is our list `imagefolder` ImageFolder's list of samples, and are its labels the same?
 
 usage: imagefolder.py LIST-SAMPLES DIRECTORY
 Speaks TAP. Without torchvision its rule is followed by the few lines of make_dataset, and that is said.
@@ -15,19 +15,19 @@ try:
     from torchvision.datasets import ImageFolder
 
     def expected(root):
-        return [path for path, _ in ImageFolder(root).samples]
+        return ImageFolder(root).samples
 
     print("# against torchvision's ImageFolder")
 except ImportError:
 
     def expected(root):
         samples = []
-        for name in sorted(entry.name for entry in os.scandir(root) if entry.is_dir()):
+        for label, name in enumerate(sorted(entry.name for entry in os.scandir(root) if entry.is_dir())):
             for folder, _, names in sorted(os.walk(os.path.join(root, name), followlinks=True)):
                 for file in sorted(names):
                     path = os.path.join(folder, file)
                     if path.lower().endswith(EXTENSIONS):
-                        samples.append(path)
+                        samples.append((path, label))
         return samples
 
     print("# torchvision is not installed: against a copy of its rule")
@@ -90,10 +90,11 @@ def main():
             fill(rng, top, 3, odd)
             write(os.path.join(top, b"always.png"))  # a class without images is an error
         write(os.path.join(root, b"at the root.jpg"))
-        want = [os.fsencode(path) for path in expected(os.fsdecode(root))]
+        want = [(os.fsencode(path), label) for path, label in expected(os.fsdecode(root))]
         command = [tool, root, root + b".catalog", "imagefolder"]
         text = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-        got = [os.path.join(root, unescape(line)) for line in text.split(b"\n")[:-1]]
+        lines = [line.split(b" ", 1) for line in text.split(b"\n")[:-1]]
+        got = [(os.path.join(root, unescape(path)), int(label)) for label, path in lines]
         good = got == want
         failed |= not good
         result, kind = "ok" if good else "not ok", " of odd names" if odd else ""

@@ -1,10 +1,11 @@
-/* list-samples SOURCE CATALOG NAME: scan, and print a sample list as the control mount shows it. */
+/* list-samples SOURCE CATALOG NAME: scan, and print a sample list as the control mount shows it; of a list with labels
+ * each line begins with the label and a space. */
 #include "fs/base/cleanup.h"
-#include "fs/base/file.h"
 #include "fs/catalog/samples.h"
 #include "fs/catalog/scanner.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 
 int main(int argc, char **argv)
@@ -21,8 +22,12 @@ int main(int argc, char **argv)
     int error = samples_table_create(c, NULL, &table);
     struct samples *s = error ? NULL : samples_table_find(table, argv[3]);
     error = s ? samples_text_read(s, 0, samples_text_length(s), &text) : -ENOENT;
-    if (!error)
-        error = file_write_all(STDOUT_FILENO, text.data, text.length);
+    const char *line = text.data;
+    for (uint32_t i = 0; !error && i < samples_count(s); i++, line = strchr(line, '\n') + 1) {
+        if (samples_packed(s))
+            printf("%" PRIu32 " ", samples_record(s, i).label);
+        printf("%.*s", (int)(strchr(line, '\n') + 1 - line), line);
+    }
     if (error)
         fprintf(stderr, "list-samples: %s: %s\n", argv[3], strerror(-error));
     samples_put(s);

@@ -10,7 +10,6 @@ static struct derived *create(const struct derived_terms *with)
 {
     CLEANUP_CLOSE int fd = open(test_path("catalog"), O_RDONLY);
     struct derived *d = NULL;
-
     is_int(derived_create(fd, with, &d), 0, "of a catalog");
     return d;
 }
@@ -19,7 +18,6 @@ static struct derived *reopen(int expected)
 {
     CLEANUP_CLOSE int fd = open(test_path("resized"), O_RDONLY);
     struct derived *d = NULL;
-
     is_int(derived_open(fd, &d), expected, "opened again: %d", expected);
     return d;
 }
@@ -28,7 +26,6 @@ static struct catalog *catalog_of(const struct derived *d, void **bytes)
 {
     struct catalog *c = NULL;
     size_t length;
-
     if (derived_catalog(d, bytes, &length) || catalog_open_memory(*bytes, length, &c))
         bail_out("no derived catalog");
     return c;
@@ -38,7 +35,6 @@ static void test_catalog(struct derived *d)
 {
     void *bytes, *more;
     struct catalog *c = catalog_of(d, &bytes), *other;
-
     is_uint(catalog_file(c, 0).size, 0, "what is not known has no bytes");
     d->record[0] = (struct derived_record){d->record[0].key, 77, 1234, DERIVED_MADE};
     d->record[1].outcome = DERIVED_MADE + 3;
@@ -67,7 +63,6 @@ static void test_file(struct derived *d)
     CLEANUP_STR struct str file = STR_INIT;
     struct derived *old, *other;
     struct derived_terms terms_other = terms;
-
     is_int(derived_write(d, AT_FDCWD, test_path("resized")), 0, "written");
     old = reopen(0);
     ok(old && memcmp(old->record, d->record, FILES * sizeof *d->record) == 0 && old->terms.side == 256,
@@ -111,7 +106,6 @@ static void test_file(struct derived *d)
 int main(void)
 {
     char name[32];
-
     for (int i = 0; i < FILES; i++) {
         snprintf(name, sizeof name, "class%d/file%d", i % 2, i);
         source_add(test_path("source"), name, 1000 + i);

@@ -97,7 +97,6 @@ static void test_incremental(void)
     struct before before = scan_twice();
     scan_unchanged(&before);
     struct digest changed = scan_changed(&before);
-
     source_add(scanning_root, "c0/unseen", 1);
     struct catalog *c = scanning_run(RESCAN_NEVER, &found);
     ok(!source_find(c, "c0/unseen") && same_digest(scanning_digest(c), changed), "without a scan nothing is seen");
@@ -139,7 +138,7 @@ static void test_chmod(void)
     catalog_close(c);
 }
 
-/* ---- files that were rewritten ---- */
+/* --- files that were rewritten --- */
 
 /* What a file is known by to those who keep its bytes; `how` the source is looked at. */
 static struct digest identity_after(enum rescan how, const char *path)
@@ -377,7 +376,7 @@ static void test_mtime_alone(void)
     ok(!same_digest(identity_after(RESCAN_AUTO, "a/future"), future), "what was kept so is not trusted by ctime");
 }
 
-/* ---- what is in the way ---- */
+/* --- what is in the way --- */
 
 static void test_damaged(void)
 {

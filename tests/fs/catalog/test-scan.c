@@ -19,7 +19,7 @@ static void remove_source(void)
         bail_out("remove %s: status %d", scanning_root, status);
 }
 
-/* ---- what is found ---- */
+/* --- what is found --- */
 
 static void make_special(const char *name, mode_t type)
 {
@@ -220,7 +220,7 @@ static void test_wide(void)
     catalog_close(c);
 }
 
-/* ---- what cannot be read; as another user, for root reads everything ---- */
+/* --- what cannot be read; as another user, for root reads everything --- */
 
 static void scan_unreadable(void)
 {

@@ -37,7 +37,6 @@ static void parse(const char *bytes, size_t n)
     CLEANUP_STR struct str why = STR_INIT;
     const char *rest, *record;
     size_t left, length;
-
     if (request_parse(verbs, bytes, n, &request, &why) != 0) {
         if (why.length == 0 || memchr(why.data, '\n', why.length))
             abort();
@@ -56,7 +55,6 @@ static void parse_name(const char *bytes, size_t n)
     struct key_value value[KEYS_MOST] = {0};
     CLEANUP_STR struct str why = STR_INIT;
     char *text = malloc(n + 1);
-
     memcpy(text, bytes, n);
     text[n] = '\0';
     if (keys_parse(keys, "samples", text, n, ',', value, &why) == 0 && !value[0].text)
@@ -68,7 +66,6 @@ static int64_t check(void *user, const char *line, size_t n, struct str *why)
 {
     CLEANUP_REQUEST struct request request = REQUEST_INIT;
     int error = request_parse_line(verbs, line, n, &request, why);
-
     (void)user;
     return error ? error : (int64_t)request.verb->payload_most;
 }
@@ -94,7 +91,6 @@ static void stream(const char *bytes, size_t n, size_t piece_size)
     struct stream s;
     struct stream_piece piece;
     struct str request, text = STR_INIT;
-
     budget_init(&pool, 1 << 20, NULL, NULL);
     stream_init(&s, &rules, &pool, NULL);
     for (size_t at = 0; at < n; at += piece_size)

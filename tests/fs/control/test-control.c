@@ -12,67 +12,13 @@
 #include "fs/wire/feed.h"
 #include "fs/wire/handover.h"
 #include "fs/world/peers.h"
+#include "tests/fs/control/fake-store.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* --- the store: it stands here instead of the real one --- */
-
-const char *const place_names[PLACES] = {"ram", "ssd", "peer", "source"};
-
-static struct store_stats said;
-static struct stage_progress progress;
-static int start_error;
-
-void store_stats(struct store *store, struct store_stats *stats)
-{
-    (void)store;
-    *stats = said;
-}
-
-int store_where(struct store *store, uint32_t file, enum tier_name *tier)
-{
-    (void)store;
-    *tier = TIER_SSD;
-    return file == 1 ? 0 : -ENOENT;
-}
-
-int store_read(struct store *store, struct store_read *read)
-{
-    (void)store, (void)read;
-    return -EIO;
-}
-
-bool store_cancel(struct store *store, struct store_read *read)
-{
-    (void)store, (void)read;
-    return false;
-}
-
-int store_stage_start(struct store *store, uint64_t round)
-{
-    (void)store;
-    if (!start_error) {
-        progress.state = STAGE_RUNNING;
-        progress.round = round;
-    }
-    return start_error;
-}
-
-void store_stage_stop(struct store *store)
-{
-    (void)store;
-    progress.state = STAGE_STOPPED;
-}
-
-void store_stage_progress(struct store *store, struct stage_progress *now)
-{
-    (void)store;
-    *now = progress;
-}
 
 /* --- peers: there are none, as in a mount of its own; see test-world.c for others --- */
 
@@ -140,7 +86,6 @@ static void setup(struct fixture *f)
     CLEANUP_STR struct str why = STR_INIT;
     struct scan_options options = {.threads = 1, .rescan = RESCAN_ALWAYS};
     struct scan_progress result;
-
     memset(f, 0, sizeof *f);
     mkdir(test_path("source"), 0755);
     mkdir(test_path("source/a"), 0755);
@@ -161,7 +106,7 @@ static void setup(struct fixture *f)
     f->config = (struct control_config){
         .mount = &f->mount,
         .catalog = f->catalog,
-        .store = (struct store *)&said,
+        .store = (struct store *)&fake,
         .generation = 3,
         .keeper = &f->keeper,
     };
@@ -209,12 +154,11 @@ static void test_status(struct fixture *f)
 {
     CLEANUP_STR struct str json = STR_INIT;
     struct control *control = create(f);
-
-    memset(&said, 0, sizeof said);
-    said.reads[PLACE_RAM] = 5;
-    said.bytes[PLACE_SOURCE] = 1 << 20;
-    said.source_samples = 2;
-    said.tier[TIER_RAM] = (struct tier_status){.state = TIER_OPEN, .capacity = 100, .held = 60};
+    memset(&fake.stats, 0, sizeof fake.stats);
+    fake.stats.reads[PLACE_RAM] = 5;
+    fake.stats.bytes[PLACE_SOURCE] = 1 << 20;
+    fake.stats.source_samples = 2;
+    fake.stats.tier[TIER_RAM] = (struct tier_status){.state = TIER_OPEN, .capacity = 100, .held = 60};
     is_int(control_status(control, &json), 0, "status");
     check_uint(&json, "node", 0);
     check_uint(&json, "nodes", 1);
@@ -248,12 +192,11 @@ static void test_health(struct fixture *f)
 {
     CLEANUP_STR struct str json = STR_INIT;
     struct control *control = create(f);
-
-    memset(&said, 0, sizeof said);
-    said.tier[TIER_RAM] = (struct tier_status){.state = TIER_CLOSED, .error = ENOSPC, .bad_values = 4};
-    said.tier[TIER_SSD] = (struct tier_status){.state = TIER_FAILED, .error = -EIO};
-    said.errors[EIO] = 2;
-    progress = (struct stage_progress){.state = STAGE_FAILED, .failed = 9, .error = -EACCES};
+    memset(&fake.stats, 0, sizeof fake.stats);
+    fake.stats.tier[TIER_RAM] = (struct tier_status){.state = TIER_CLOSED, .error = ENOSPC, .bad_values = 4};
+    fake.stats.tier[TIER_SSD] = (struct tier_status){.state = TIER_FAILED, .error = -EIO};
+    fake.stats.errors[EIO] = 2;
+    fake.progress = (struct stage_progress){.state = STAGE_FAILED, .failed = 9, .error = -EACCES};
     control_status(control, &json);
     check_string(&json, "health.0",
                  "the ram tier takes nothing more: No space left on device; what it holds is served");
@@ -265,7 +208,7 @@ static void test_health(struct fixture *f)
     check_string(&json, "ram.error", "No space left on device");
     check_uint(&json, "errors.EIO", 2);
     check_string(&json, "stage.state", "failed");
-    memset(&progress, 0, sizeof progress);
+    memset(&fake.progress, 0, sizeof fake.progress);
     control_destroy(control);
 }
 
@@ -274,7 +217,6 @@ static void test_no_store(struct fixture *f)
     CLEANUP_STR struct str json = STR_INIT, text = STR_INIT, nodes = STR_INIT;
     struct control_config config = f->config;
     struct control *control;
-
     config.store = NULL;
     config.keeper = NULL;
     is_int(control_create(&config, &control), 0, "a control without a store");
@@ -297,15 +239,14 @@ static void test_metrics(struct fixture *f)
 {
     CLEANUP_STR struct str text = STR_INIT;
     struct control *control = create(f);
-
-    memset(&said, 0, sizeof said);
-    said.reads[PLACE_RAM] = 6;
-    said.latency[PLACE_RAM][0] = 1;
-    said.latency[PLACE_RAM][3] = 2;
-    said.latency[PLACE_RAM][STORE_BUCKETS - 1] = 3;
-    said.latency_sum[PLACE_RAM] = UINT64_C(12000000345);
-    said.errors[ESTALE] = 7;
-    said.errors[ETIMEDOUT] = 8;
+    memset(&fake.stats, 0, sizeof fake.stats);
+    fake.stats.reads[PLACE_RAM] = 6;
+    fake.stats.latency[PLACE_RAM][0] = 1;
+    fake.stats.latency[PLACE_RAM][3] = 2;
+    fake.stats.latency[PLACE_RAM][STORE_BUCKETS - 1] = 3;
+    fake.stats.latency_sum[PLACE_RAM] = UINT64_C(12000000345);
+    fake.stats.errors[ESTALE] = 7;
+    fake.stats.errors[ETIMEDOUT] = 8;
     is_int(control_metrics(control, &text), 0, "metrics");
     has(&text, "# TYPE dealfs_reads_total counter\ndealfs_reads_total{from=\"ram\"} 6\n");
     has(&text, "\ndealfs_read_seconds_bucket{from=\"ram\",le=\"0.000001\"} 1\n");
@@ -326,8 +267,7 @@ static void test_metrics_file(struct fixture *f)
 {
     CLEANUP_STR struct str text = STR_INIT, json = STR_INIT;
     struct control *control;
-
-    memset(&said, 0, sizeof said);
+    memset(&fake.stats, 0, sizeof fake.stats);
     f->mount.metrics_file = (char *)test_path("node.prom");
     control = create(f);
     control_destroy(control); /* joins the writer, which begins with writing */
@@ -351,7 +291,6 @@ static void run(struct control *control, const char *request, int expected, cons
     struct asker asker = {0};
     int error = verbs_run(control, request, strlen(request), &asker, &reply, &why);
     const struct str *got = error ? &why : &reply;
-
     is_int(error, expected, "%.40s", request);
     if (text)
         is_str(got->length ? got->data : "", text, "its text");
@@ -369,8 +308,7 @@ static void test_verbs(struct fixture *f)
     struct control *control = create(f);
     int asked = 0;
     struct asker asker = {.gave_up = always, .user = &asked};
-
-    memset(&said, 0, sizeof said);
+    memset(&fake.stats, 0, sizeof fake.stats);
     run(control, "where\na/1.jpg\na/2.jpg\n./a//2.jpg\nnothing\na\n\nb\n", 0,
         "0\t-\t-\ta/1.jpg\n"
         "1\t0\tssd\ta/2.jpg\n"
@@ -381,12 +319,12 @@ static void test_verbs(struct fixture *f)
         "2\t-\t-\tb\n");
     run(control, "where\na/../b\n", 0, "-\t-\t-\ta/../b\n");
     run(control, "stage", 0, NULL);
-    is_int(progress.state, STAGE_RUNNING, "staging was started");
+    is_int(fake.progress.state, STAGE_RUNNING, "staging was started");
     run(control, "stage action=stop\n", 0, NULL);
-    is_int(progress.state, STAGE_STOPPED, "and stopped");
-    start_error = -ENOSPC;
+    is_int(fake.progress.state, STAGE_STOPPED, "and stopped");
+    fake.start_error = -ENOSPC;
     run(control, "stage action=start\n", -ENOSPC, "cannot start staging: No space left on device");
-    start_error = 0;
+    fake.start_error = 0;
     run(control, "samples name=two\nb\na/1.jpg\n", 0, NULL);
     run(control, "samples name=two\n\n", -EINVAL, NULL);
     run(control, "samples name=a%2Fb\nb\n", -EINVAL, NULL);
@@ -414,7 +352,6 @@ static void test_refusals(void)
     CLEANUP_STR struct str text = STR_INIT;
     char line[400];
     int lines = 0;
-
     refusals_init(&r);
     refusals_text(&r, &text);
     is_str(text.data, "", "no refusals, no text");
@@ -448,7 +385,6 @@ static void test_epochs(struct fixture *f)
     struct feed_report *report = calloc(1, sizeof *report);
     CLEANUP_STR struct str text = STR_INIT;
     const char *value;
-
     if (!feed || !report)
         bail_out("no memory");
     f->config.feed = feed;
@@ -476,10 +412,9 @@ static void test_lost(struct fixture *f)
     static struct handover handover;
     CLEANUP_STR struct str why = STR_INIT;
     struct control *control = create(f);
-
     control->config.handover = &handover;
     is_int(world_view_await(control, NULL, &why), 0, "a node that never was in a world knows its layout");
-    atomic_store(&handover.layout, 7);
+    atomic_store(&handover.mark.layout, 7);
     is_int(world_view_await(control, &(struct asker){.gave_up = NULL}, &why), -EAGAIN,
            "one that was, and has no peers");
     ok(strstr(why.data, "does not know the current layout"), "does not, and says so");
@@ -489,8 +424,9 @@ static void test_lost(struct fixture *f)
 
 int main(void)
 {
+    fake.tier = TIER_SSD;
+    fake.file = 1;
     struct fixture f;
-
     setup(&f);
     test_status(&f);
     test_health(&f);

@@ -16,7 +16,6 @@ static atomic_int made, failed, waiting;
 static struct digest key(uint32_t number)
 {
     struct digest d = {{0}};
-
     memcpy(d.byte, &number, sizeof number);
     return d;
 }
@@ -25,7 +24,7 @@ static void make(struct planned *p, uint32_t number)
 {
     p->epoch = number;
     p->shape = (struct plan_shape){.ranks = 1, .last = ENTRIES, .uses = 1};
-    p->lists = calloc(ENTRIES, sizeof *p->lists);
+    p->lists = p->memory.bytes = calloc(ENTRIES, sizeof *p->lists);
     for (int i = 0; i < ENTRIES; i++)
         p->lists[i] = number;
     atomic_fetch_add(&made, 1);
@@ -36,7 +35,6 @@ static void *ask(void *user)
 {
     const struct asker patient = {0};
     uintptr_t wrong = 0;
-
     (void)user;
     for (uint32_t number = 0; number < ROUNDS; number++) {
         struct digest k = key(number);
@@ -64,7 +62,6 @@ static void test_together(void)
 {
     pthread_t thread[ASKERS];
     void *wrong;
-
     plans_init(&plans, 3 * ENTRIES * sizeof(uint32_t));
     pthread_barrier_init(&round_begins, NULL, ASKERS);
     for (int i = 0; i < ASKERS; i++)
@@ -92,7 +89,6 @@ static void *ask_briefly(void *user)
     const struct asker asker = {.gave_up = impatient};
     struct digest k = key(1);
     struct planned *p;
-
     (void)user;
     return (void *)(intptr_t)plans_get(&plans, &k, &asker, &p);
 }
@@ -104,7 +100,6 @@ static void test_impatient(void)
     struct planned *p, *again;
     pthread_t thread;
     void *result;
-
     plans_init(&plans, 0);
     is_int(plans_get(&plans, &k, &patient, &p), 1, "one is being made");
     pthread_create(&thread, NULL, ask_briefly, NULL);
@@ -126,7 +121,6 @@ static void test_oldest(void)
 {
     const struct asker patient = {0};
     struct planned *p;
-
     plans_init(&plans, UINT64_MAX);
     for (uint32_t number = 0; number < PLANS_KEPT + 1; number++) {
         struct digest k = key(number), first = key(0);

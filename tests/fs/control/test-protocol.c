@@ -57,7 +57,6 @@ static void test_refusals(void)
         {"bare\nx", "`bare` takes nothing after its first line"},
         {"plan epoch=1\npayload", "`plan` takes nothing after its first line"},
     };
-
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct request request = REQUEST_INIT;
         struct str why = STR_INIT;
@@ -74,7 +73,6 @@ static void test_nul(void)
 {
     struct request request = REQUEST_INIT;
     struct str why = STR_INIT;
-
     is_int(request_parse(verbs, "plan epoch=1\0x", 14, &request, &why), -EINVAL, "a NUL byte in a value is refused");
     request_fini(&request);
     str_fini(&why);
@@ -86,7 +84,6 @@ static void test_long_line(void)
     char *line = malloc(n);
     struct request request = REQUEST_INIT;
     struct str why = STR_INIT;
-
     memset(line, 'a', n);
     is_int(request_parse(verbs, line, n, &request, &why), -E2BIG, "a line that is too long");
     request_fini(&request);
@@ -101,7 +98,6 @@ static void test_long_line(void)
 static void accept(const char *text, size_t n, struct request *request)
 {
     struct str why = STR_INIT;
-
     *request = (struct request)REQUEST_INIT;
     ok(request_parse(verbs, text, n, request, &why) == 0, "accepted%s%s", why.length ? ": " : "",
        why.length ? why.data : "");
@@ -111,7 +107,6 @@ static void accept(const char *text, size_t n, struct request *request)
 static void test_accepted(void)
 {
     struct request r;
-
     accept("plan epoch=7 under=a%20b%2Cc%0Ad%25", 35, &r);
     is_str(r.value[EPOCH].text, "7", "a value");
     is_str(r.value[UNDER].text, "a b,c\nd%", "a decoded value");
@@ -145,7 +140,6 @@ static void test_pairs(void)
     char name[] = "epoch=1,,rank=2,under=a b%2C,reply=u64";
     struct key_value value[KEYS] = {0};
     struct str why = STR_INIT;
-
     is_int(keys_parse(deal_keys, "plan", name, strlen(name), ',', value, &why), 0, "pairs with commas");
     is_str(value[RANK].text, "2", "a value");
     is_str(value[UNDER].text, "a b,", "blanks are no separators there");
@@ -156,7 +150,6 @@ static void test_pairs(void)
 static void test_usage(void)
 {
     CLEANUP_STR struct str text = STR_INIT;
-
     keys_add_usage(deal_keys, 5, 100, &text);
     is_str(text.data, "epoch=E [ranks=R] [rank=r] [under=DIR] [reply=text|u32|u64]", "a usage");
     str_clear(&text);
@@ -169,7 +162,6 @@ static void records(const char *payload, size_t n, char separator, const char *e
     struct str all = STR_INIT;
     const char *record;
     size_t length;
-
     str_adds(&all, "");
     while (request_record(&payload, &n, separator, &record, &length)) {
         str_adds(&all, "[");

@@ -78,7 +78,6 @@ static int run(struct client *c)
 {
     struct str request, text = STR_INIT;
     int error = 0;
-
     stream_take(&c->stream, &request);
     if (begins(request.data, request.length, "fail")) {
         error = -ERANGE;
@@ -96,7 +95,6 @@ static ssize_t client_pread(struct client *c, char *buffer, size_t n, uint64_t o
 {
     struct stream_piece piece;
     enum stream_turn turn = stream_read(&c->stream, offset, n, &piece);
-
     if (turn == STREAM_RUN) {
         int error = run(c);
         if (error)
@@ -129,7 +127,6 @@ static const char *client_cat(struct client *c, size_t n)
     static char all[65536];
     size_t length = 0;
     ssize_t got;
-
     while ((got = client_read(c, all + length, n)) > 0)
         length += (size_t)got;
     all[length] = '\0';
@@ -143,7 +140,6 @@ static const char *client_line(struct client *c)
     uint64_t from = c->at;
     ssize_t n = client_read(c, block, 128);
     char *end = n > 0 ? memchr(block, '\n', (size_t)n) : NULL;
-
     if (!end)
         return n == 0 ? "(end)" : "(error)";
     *end = '\0';
@@ -159,7 +155,6 @@ static void client_close(struct client *c)
 static void test_shell(void)
 {
     struct client c;
-
     client_open(&c);
     is_int(client_write(&c, "one\n"), 4, "exec 3<>control; echo one >&3");
     is_str(client_cat(&c, 4096), "4:one\n\n", "cat <&3 gives its reply");
@@ -183,7 +178,6 @@ static void test_shell(void)
 static void test_usage(void)
 {
     struct client c;
-
     client_open(&c);
     is_str(client_cat(&c, 2), "usage\n", "a read without a request gives the usage");
     is_str(client_cat(&c, 2), "", "and its end");
@@ -196,7 +190,6 @@ static void test_pread(void)
 {
     struct client c;
     char buffer[128];
-
     client_open(&c);
     client_write(&c, "one\n");
     is_int(client_pread(&c, buffer, 100, 0), 7, "pread at 0");
@@ -222,7 +215,6 @@ static void test_python(void)
 {
     struct client c;
     char buffer[9000];
-
     client_open(&c);
     client_write(&c, "one");
     client_write(&c, "\nrest");
@@ -240,7 +232,6 @@ static void test_pieces(void)
 {
     struct client c;
     const char *request = "verb a=1 b=2\r\npayload\n";
-
     client_open(&c);
     for (const char *p = request; *p; p++)
         stream_write(&c.stream, p, 1);
@@ -256,7 +247,6 @@ static void test_refused(void)
 {
     struct client c;
     char buffer[128];
-
     client_open(&c);
     client_write(&c, "fail me\nx");
     is_int(client_read(&c, buffer, 100), -ERANGE, "a refused request makes the read fail");
@@ -277,7 +267,6 @@ static void test_doomed(void)
 {
     struct client c;
     char buffer[128];
-
     client_open(&c);
     is_int(client_write(&c, "never a=b\r\n"), 11, "a first line that will be refused is taken");
     for (int i = 0; i < 1000; i++)
@@ -299,7 +288,6 @@ static void test_long(void)
 {
     struct client c;
     char buffer[128], many[LINE_MOST + 2] = "";
-
     client_open(&c);
     is_int(client_write(&c, "short\n0123456789"), 16, "as much as the verb takes");
     is_str(client_cat(&c, 100), "16:short\n0123456789\n", "runs");
@@ -330,7 +318,6 @@ static void test_pool(void)
     char kilobyte[1000];
     ssize_t n = 0;
     int i;
-
     memset(kilobyte, 'x', sizeof kilobyte);
     for (i = 0; i < 6; i++)
         client_open(&c[i]);
@@ -353,7 +340,6 @@ static void test_pool(void)
 static void test_closed(void)
 {
     struct client c;
-
     client_open(&c);
     client_write(&c, "where a=b\nx");
     client_close(&c);
@@ -374,7 +360,6 @@ static void test_two_threads(void)
     struct client c;
     struct stream_piece piece;
     struct str request, text = STR_INIT;
-
     client_open(&c);
     client_write(&c, "one\n");
     is_int(stream_read(&c.stream, 4, 100, &piece), STREAM_RUN, "the first read runs the request");
@@ -397,7 +382,6 @@ static void test_interrupted(void)
     struct client c;
     struct stream_piece piece;
     struct str request;
-
     client_open(&c);
     client_write(&c, "one\n");
     is_int(stream_read(&c.stream, 4, 100, &piece), STREAM_RUN, "run");
@@ -415,7 +399,6 @@ static void test_any_order(void)
     static const char *const texts[] = {"a", "v\n", "never\n", "fail\n", "\n", "short\n", "0123456789ab"};
     unsigned seed = 1;
     bool good = true;
-
     for (int round = 0; round < 2000; round++) {
         struct client c;
         char buffer[5000];

@@ -30,7 +30,6 @@ static void test_budget(void)
 {
     struct budget b;
     struct str why = STR_INIT;
-
     budget_init(&b, 1000, make_room, NULL);
     struct charge own = {.budget = &b}, other = {.budget = &b, .other = true}, none = charge_like(NULL);
     is_int(charge_add(&own, 1001, &why), -ENOMEM, "more than there is");
@@ -68,7 +67,6 @@ static void test_budget(void)
 static void *charge_at_random(void *user)
 {
     struct charge c = {.budget = user, .other = (uintptr_t)&c & 64};
-
     for (unsigned i = 0, random = (unsigned)(uintptr_t)&c; i < 20000; i++) {
         random = random * 1103515245 + 12345;
         if (charge_add(&c, random >> 22, NULL) != 0 || random % 5 == 0)
@@ -85,7 +83,6 @@ static void test_together(void)
     enum { THREADS = 4 };
     pthread_t thread[THREADS];
     struct budget b;
-
     budget_init(&b, 3000, NULL, NULL);
     for (int i = 0; i < THREADS; i++)
         pthread_create(&thread[i], NULL, charge_at_random, &b);
@@ -117,7 +114,6 @@ static void nap(void)
 static void run(struct request_work *work)
 {
     struct task *task = task_of(work);
-
     atomic_store(&task->state, RUNNING);
     while (!atomic_load(&task->may_end))
         nap();
@@ -167,7 +163,6 @@ static void test_classes(void)
     atomic_int ticks = 0;
     const struct work_rules rules = {.run = run, .drop = drop, .gave_up = gave_up, .tick = tick, .user = &ticks};
     struct workers *w;
-
     is_int(workers_create(&rules, &w), 0, "workers");
     for (int i = 0; i < 4; i++)
         task_add(w, &plan[i], WORK_LONG);
@@ -207,7 +202,6 @@ static void test_end(void)
     int dropped = 0, refused = 0;
     const struct work_rules rules = {.run = run, .drop = drop, .gave_up = gave_up, .tick = tick, .user = &ticks};
     struct workers *w;
-
     workers_create(&rules, &w);
     for (int i = 0; i < MANY; i++)
         task_add(w, &task[i], WORK_OTHERS);

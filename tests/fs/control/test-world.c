@@ -14,6 +14,7 @@
 #include "fs/world/layout.h"
 #include "fs/world/peers.h"
 #include "fs/world/world.h"
+#include "tests/fs/control/fake-store.h"
 #include "tests/lib/tap.h"
 
 #include <fcntl.h>
@@ -21,65 +22,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- the store and the peers, as they are wanted ---- */
-
-const char *const place_names[PLACES] = {"ram", "ssd", "peer", "source"};
+/* --- the peers, as they are wanted --- */
 
 enum { NODES = 3 };
-
-static struct stage_progress progress;
-static int start_error, stops;
-
-void store_stats(struct store *store, struct store_stats *stats)
-{
-    (void)store;
-    *stats = (struct store_stats){
-        .reads = {1, 2, 3, 4},
-        .tier[TIER_RAM] = {.state = TIER_OPEN, .capacity = 1000, .held = 10},
-    };
-}
-
-int store_where(struct store *store, uint32_t file, enum tier_name *tier)
-{
-    (void)store;
-    *tier = TIER_RAM;
-    return file == 0 ? 0 : -ENOENT;
-}
-
-int store_read(struct store *store, struct store_read *read)
-{
-    (void)store, (void)read;
-    return -EIO;
-}
-
-bool store_cancel(struct store *store, struct store_read *read)
-{
-    (void)store, (void)read;
-    return false;
-}
-
-int store_stage_start(struct store *store, uint64_t round)
-{
-    (void)store;
-    if (start_error)
-        return start_error;
-    progress.state = STAGE_RUNNING;
-    progress.round = round;
-    return 0;
-}
-
-void store_stage_stop(struct store *store)
-{
-    (void)store;
-    stops++;
-    progress.state = STAGE_STOPPED;
-}
-
-void store_stage_progress(struct store *store, struct stage_progress *now)
-{
-    (void)store;
-    *now = progress;
-}
 
 static struct world_view world;
 static struct peer_view peer[NODES];
@@ -163,7 +108,7 @@ int peers_layout(struct peers *peers, const struct digest *digest, struct layout
     return known ? 0 : -ENOENT;
 }
 
-/* ---- a mount in a world ---- */
+/* --- a mount in a world --- */
 
 static struct catalog *catalog;
 static struct mount_config mount;
@@ -212,8 +157,8 @@ static void make_layout(void)
 
 static void reset(void)
 {
-    progress = (struct stage_progress){.state = STAGE_IDLE};
-    start_error = stops = told = tell_error = 0;
+    fake.progress = (struct stage_progress){.state = STAGE_IDLE};
+    fake.start_error = fake.stops = told = tell_error = 0;
     asked = turn_error = 0;
     last_command = 0;
     for (int i = 0; i < NODES; i++) {
@@ -240,7 +185,7 @@ static struct control *create(bool filled)
     struct control_config config = {
         .mount = &mount,
         .catalog = filled ? catalog : NULL,
-        .store = filled ? (struct store *)&progress : NULL,
+        .store = filled ? (struct store *)&fake : NULL,
         .peers = (struct peers *)&world,
         .generation = 1,
     };
@@ -251,7 +196,7 @@ static struct control *create(bool filled)
     return control;
 }
 
-/* ---- looking ---- */
+/* --- looking --- */
 
 static void check(const struct str *json, const char *path, const char *expected)
 {
@@ -359,7 +304,7 @@ static void test_files(struct control *control)
     ok(strstr(metrics.data, "\ndealfs_reads_total{from=\"peer\"} 3\n"), "reads from peers");
 }
 
-/* ---- requests ---- */
+/* --- requests --- */
 
 static int run(struct control *control, const char *request, struct str *reply)
 {
@@ -397,7 +342,7 @@ static void test_where(struct control *control)
 
 static void hear(int node, uint32_t state, uint64_t bytes)
 {
-    peer[node].news.stage_round = progress.round;
+    peer[node].news.stage_round = fake.progress.round;
     peer[node].news.staging = state;
     peer[node].news.stage_bytes = peer[node].news.stage_kept = bytes;
     peer[node].news.stage_total = 100;
@@ -419,7 +364,8 @@ static void test_stage(struct control *control)
     uint64_t before = clock_realtime();
     is_int(run(control, "stage\n", &reply), 0, "stage");
     is_uint(told, 1, "the others are told");
-    ok(last_command == WORLD_STAGE && last_token >= before && last_token == progress.round, "the same round as here");
+    ok(last_command == WORLD_STAGE && last_token >= before && last_token == fake.progress.round,
+       "the same round as here");
     check(&reply, "state", "\"running\"");
     check(&reply, "nodes", "3");
     check(&reply, "waiting_for", "2");
@@ -429,7 +375,7 @@ static void test_stage(struct control *control)
 static void test_stage_sums(struct control *control)
 {
     CLEANUP_STR struct str reply = STR_INIT;
-    progress =
+    fake.progress =
         (struct stage_progress){.state = STAGE_DONE, .bytes = 50, .bytes_total = 60, .files = 7, .round = last_token};
     peer[0].news.staging = peer[2].news.staging = STAGE_DONE; /* of an earlier one */
     look(control, &reply);
@@ -474,9 +420,10 @@ static void test_stage_ends(struct control *control)
 static void test_stage_round(struct control *control)
 {
     CLEANUP_STR struct str reply = STR_INIT;
-    uint64_t round = progress.round = clock_realtime() + UINT64_C(3600000000000); /* by a node with another clock */
+    uint64_t round = fake.progress.round =
+        clock_realtime() + UINT64_C(3600000000000); /* by a node with another clock */
     run(control, "stage\n", &reply);
-    is_uint(progress.round, round + 1, "a new round is greater than all before");
+    is_uint(fake.progress.round, round + 1, "a new round is greater than all before");
 }
 
 /* All are done, and one file has no owner: node 0 has that dealt first. */
@@ -485,7 +432,7 @@ static void test_deal(struct control *control)
     CLEANUP_STR struct str reply = STR_INIT;
     reset();
     run(control, "stage\n", &reply);
-    progress = (struct stage_progress){.state = STAGE_DONE, .round = last_token};
+    fake.progress = (struct stage_progress){.state = STAGE_DONE, .round = last_token};
     hear(0, STAGE_DONE, 100);
     hear(2, STAGE_DONE, 100);
     world.settled = last_token - 1;
@@ -531,7 +478,7 @@ static void test_digest_after_join(struct control *control)
     is_str(reply.data, "0\n1\n2\n", "the list is the same");
 }
 
-/* ---- any numbers ---- */
+/* --- any numbers --- */
 
 static const char *one_of(const char *const *words, uint64_t *random)
 {
@@ -611,6 +558,15 @@ static void test_any_numbers(struct control *control)
     is_uint(silent, 0, "the others with a reason");
 }
 
+static bool no_memory; /* for what the nodes tell each other */
+
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_malloc(size_t n)
+{
+    return no_memory && n >= BLOB_PIECE ? NULL : __real_malloc(n);
+}
+
 /* A list that is put is on all nodes, or those that lack it are named. */
 static void test_lists(struct control *control)
 {
@@ -621,6 +577,11 @@ static void test_lists(struct control *control)
     is_int(run(control, "samples name=mine\nb\na\n", &reply), -EHOSTUNREACH, "a list, where a node is lost");
     ok(strstr(reply.data, "not yet: node 2 (ga\\x0amma)"), "the node is named: %s", reply.data);
     is_int(run(control, "plan epoch=1 ranks=3 batch=1 samples=mine rank=0\n", &reply), 0, "it is there all the same");
+    no_memory = true;
+    is_int(run(control, "samples name=mine action=remove\n", &reply), -ENOMEM, "without memory others hear of nothing");
+    is_int(run(control, "samples name=mine\nb\n", &reply), -ENOMEM, "whatever is put");
+    no_memory = false;
+    is_int(run(control, "plan epoch=1 ranks=3 batch=1 samples=mine count=2 rank=0\n", &reply), 0, "nothing is changed");
     is_int(run(control, "samples name=mine action=remove\n\n", &reply), -EHOSTUNREACH, "it is removed");
     is_int(run(control, "plan epoch=1 ranks=3 batch=1 samples=mine rank=0\n", &reply), -ENOENT, "and gone");
     world.courier = 0;
@@ -659,7 +620,7 @@ static void test_told_again(struct control *control)
     atomic_store(&control->stage_told, clock_now() - UINT64_C(4000000000));
     look(control, &reply);
     is_uint(told, 2, "and are then told again");
-    ok(last_command == WORLD_STAGE && last_token == progress.round, "of the same round");
+    ok(last_command == WORLD_STAGE && last_token == fake.progress.round, "of the same round");
     look(control, &reply);
     is_uint(told, 2, "but not all the time");
 }
@@ -670,18 +631,19 @@ static void test_stop(struct control *control)
     reset();
     run(control, "stage\n", &reply);
     is_int(run(control, "stage action=stop\n", &reply), 0, "stop");
-    ok(stops == 1 && told == 2 && last_command == WORLD_STAGE_STOP && last_token == progress.round, "all are stopped");
+    ok(fake.stops == 1 && told == 2 && last_command == WORLD_STAGE_STOP && last_token == fake.progress.round,
+       "all are stopped");
 
     reset();
     tell_error = -EAGAIN;
     is_int(run(control, "stage\n", &reply), -EAGAIN, "others that cannot be told");
     is_str(reply.data, "cannot start staging: Resource temporarily unavailable", "are a reason");
-    is_int(progress.state, STAGE_IDLE, "and nothing is begun");
+    is_int(fake.progress.state, STAGE_IDLE, "and nothing is begun");
     tell_error = -ENOTCONN;
     is_int(run(control, "stage\n", &reply), 0, "a node that is alone stages alone");
-    is_int(progress.state, STAGE_RUNNING, "as it should");
+    is_int(fake.progress.state, STAGE_RUNNING, "as it should");
     reset();
-    start_error = -ENOMEM;
+    fake.start_error = -ENOMEM;
     is_int(run(control, "stage\n", &reply), -ENOMEM, "when it fails here");
     ok(told == 2 && last_command == WORLD_STAGE_STOP, "it is called off elsewhere");
 }
@@ -690,12 +652,12 @@ static void test_command(struct control *control)
 {
     reset();
     control_command(control, WORLD_STAGE, 12345);
-    ok(progress.state == STAGE_RUNNING && progress.round == 12345, "another node's round begins here");
+    ok(fake.progress.state == STAGE_RUNNING && fake.progress.round == 12345, "another node's round begins here");
     is_int(told, 0, "and is not passed on");
     control_command(control, WORLD_STAGE_STOP, 12345);
-    is_int(stops, 1, "and stops");
+    is_int(fake.stops, 1, "and stops");
     control_command(control, WORLD_UMOUNT, 0);
-    ok(stops == 1 && progress.state == STAGE_STOPPED, "other commands are not for us");
+    ok(fake.stops == 1 && fake.progress.state == STAGE_STOPPED, "other commands are not for us");
 }
 
 static void test_umount(struct control *control)
@@ -710,7 +672,7 @@ static void test_umount(struct control *control)
     is_int(run(control, "umount now=1\n", &reply), -EINVAL, "it has no keys");
 }
 
-/* ---- turns ---- */
+/* --- turns --- */
 
 static void test_turn_refused(struct control *control)
 {
@@ -914,7 +876,7 @@ static void test_classes(void)
     check_class(NULL, WORK_QUICK, "and nothing at all");
 }
 
-/* ---- before the first world ---- */
+/* --- before the first world --- */
 
 static void test_waiting(void)
 {
@@ -930,9 +892,9 @@ static void test_waiting(void)
     is_int(run(control, "where\na\n", &reply), -EAGAIN, "what needs it says so");
     is_str(reply.data, "there is no catalog yet: this node waits for its first world, which brings it", "in words");
     control_command(control, WORLD_STAGE, 1);
-    is_int(progress.state, STAGE_IDLE, "nothing is staged");
+    is_int(fake.progress.state, STAGE_IDLE, "nothing is staged");
     ok(lists_find(control, INO_SAMPLES) == NULL, "there are no samples");
-    is_int(control_fill(control, catalog, (struct store *)&progress, NULL), 0, "then it comes");
+    is_int(control_fill(control, catalog, (struct store *)&fake, NULL), 0, "then it comes");
     get_status(control, &json);
     check(&json, "catalog.files", "3");
     check(&json, "health", "[]");
@@ -944,6 +906,10 @@ static void test_waiting(void)
 
 int main(void)
 {
+    fake.stats = (struct store_stats){
+        .reads = {1, 2, 3, 4},
+        .tier[TIER_RAM] = {.state = TIER_OPEN, .capacity = 1000, .held = 10},
+    };
     mount = (struct mount_config){
         .source = strdup(test_path("source")),
         .mountpoint = strdup(test_path("mnt")),

@@ -65,7 +65,6 @@ static struct loaded follow(struct loading *l, uint64_t number, uint32_t ranks, 
 {
     struct loaded loaded = {0};
     uint32_t counts[FEED_RANKS], *file = calloc(length, sizeof *file);
-
     for (uint32_t r = 0; r < ranks; r++)
         counts[r] = length / ranks;
     for (uint32_t i = 0; file && i < length; i++)
@@ -86,7 +85,6 @@ static struct loaded follow(struct loading *l, uint64_t number, uint32_t ranks, 
 static struct feed_asking begin(struct loading *l, const struct loaded *loaded, uint32_t list, uint32_t flags)
 {
     struct feed_asking asking = {.asked = ++l->asked, .since = clock_now(), .notes = atomic_load(&feed->notes)};
-
     if (coverage_begin(l->coverage, loaded->plan, list, &asking, flags) != 0)
         exit(1);
     return asking;
@@ -95,7 +93,6 @@ static struct feed_asking begin(struct loading *l, const struct loaded *loaded, 
 static void end(struct loading *l, const struct loaded *loaded, uint32_t list, bool stopped)
 {
     struct feed_asking asking = {.ended = ++l->asked, .until = clock_now(), .stopped = stopped};
-
     coverage_end(loaded->plan, list, &asking);
     coverage_arm(l->coverage);
     coverage_settle(l->coverage, clock_now());

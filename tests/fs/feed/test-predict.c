@@ -19,7 +19,6 @@ static uint32_t load(const struct predict_terms *t, uint64_t epoch, uint32_t fir
     uint32_t *order = malloc(t->samples * sizeof *order), n = 0, each = t->samples / t->ranks;
     uint32_t done[64] = {0}; /* of each worker's batch */
     uint32_t batch[64];
-
     if (!order || order_seeded(order, t->samples, t->seed + epoch, NULL) != 0)
         exit(1);
     srandom(chance);
@@ -44,7 +43,6 @@ static enum predict_result find(const struct predict_terms *t, uint32_t n, uint6
 {
     enum predict_result result = PREDICT_READING;
     struct predict *p;
-
     if (predict_create(t, &p) != 0)
         exit(1);
     predict_restart(p, likely);
@@ -78,7 +76,6 @@ static void test_found(void)
         {{50000, 4, 32, UINT64_MAX}, 2, 0, 4, 2, 0},
         {{50000, 4, 32, 0}, 17, 0, 4, 2, 100},
     };
-
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const struct predict_terms *t = &table[i].terms;
         unsigned right = 0;
@@ -97,7 +94,6 @@ static void test_none(void)
 {
     struct predict_terms terms = {50000, 4, 32, 0}, other = {50000, 4, 32, 20000}, ranks = {50000, 5, 32, 0};
     uint64_t epoch;
-
     ok(find(&terms, load(&other, 0, 0, 4, 2, 0, 1), 0, &epoch) == PREDICT_NONE, "another seed is no epoch of this one");
     ok(find(&terms, load(&ranks, 0, 1, 2, 2, 0, 1), 0, &epoch) == PREDICT_NONE, "nor is another number of ranks");
     unsigned wrong = 0;
@@ -117,7 +113,6 @@ static void test_validation(void)
 {
     struct predict_terms terms = {50000, 4, 32, 0};
     uint64_t epoch;
-
     for (uint32_t i = 0; i < 400; i++)
         reads[i] = i;
     ok(find(&terms, 400, 0, &epoch) == PREDICT_NATURAL, "validation by one");
@@ -139,7 +134,6 @@ static void test_restart(void)
     struct predict_terms terms = {50000, 4, 32, 0};
     struct predict *p;
     uint64_t epoch = 0;
-
     is_int(predict_create(&(struct predict_terms){8, 1, 1, 0}, &p), -EINVAL, "too few samples");
     is_int(predict_create(&(struct predict_terms){100, 0, 1, 0}, &p), -EINVAL, "no ranks");
     if (predict_create(&terms, &p) != 0)

@@ -282,6 +282,37 @@ static void test_leave(void)
     scene_end(s);
 }
 
+static bool sees_none(void *user, uint32_t file)
+{
+    (void)user, (void)file;
+    return false;
+}
+
+/* Records: nothing is seen, their loader says how many it has read. */
+static void test_told(void)
+{
+    static const struct window_files unseen = {bytes_of, sees_none, NULL};
+    struct scene *s = scene_begin(COUNT, ROOM);
+    s->w.files = &unseen;
+    uint32_t first = pour_out(s);
+    window_told(&s->w, 100);
+    is_uint(s->w.reached, 100, "as far as it says");
+    is_uint(s->w.ahead, recount(&s->w), "what it has read is not ahead");
+    ok(pour_out(s) > 0 && s->w.fed > first, "and leaves room for what comes next");
+    window_told(&s->w, 5000);
+    is_uint(s->w.late, 5000 - s->taken, "what it overtook was late");
+    window_told(&s->w, 10);
+    is_uint(s->w.read, 10, "it may go back");
+    is_uint(s->w.ahead, 0, "and nothing is ahead");
+    pour_out(s);
+    ok(s->w.fed > 10 && s->w.fed <= 10 + ROOM, "until it is fed again");
+    window_told(&s->w, UINT32_MAX);
+    is_uint(s->w.reached, COUNT, "no further than the end");
+    is_uint(s->w.read + s->w.ahead, COUNT, "where all is read");
+    is_uint(pour_out(s), 0, "and nothing is left to be fed");
+    scene_end(s);
+}
+
 int main(void)
 {
     test_forward();
@@ -296,5 +327,6 @@ int main(void)
     test_holes();
     test_small();
     test_leave();
+    test_told();
     return done_testing();
 }

@@ -85,7 +85,6 @@ static size_t count_pages(const struct lane *lane, size_t size)
 {
     CLEANUP_FREE unsigned char *there = malloc(size / 4096 + 1);
     size_t count = 0;
-
     if (!there || mincore((void *)(uintptr_t)lane, size, there) < 0)
         bail_out("mincore");
     for (size_t i = 0; i < size / 4096; i++)
@@ -99,7 +98,6 @@ static void test_memory(void)
     enum { MANY = 64, KEPT = 16, PAGES = CONTROL_ROOM / 4096 };
     size_t size = (lane_size(MANY, CONTROL_ROOM) + 4095) / 4096 * 4096;
     struct lane *lane = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
     if (lane == MAP_FAILED)
         bail_out("mmap");
     lane_init(lane, MANY, CONTROL_ROOM);

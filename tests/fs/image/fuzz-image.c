@@ -39,7 +39,6 @@ static void encode_again(const struct image_pixels *pixels, const struct str *fi
     struct str out = STR_INIT;
     struct image_reason reason;
     struct image_info again;
-
     enum image_verdict verdict = image_encode(pixels, &encoding, &out, &reason);
     check_reason(verdict, &reason);
     if (verdict == IMAGE_FINE) {
@@ -58,7 +57,6 @@ static void encode_again(const struct image_pixels *pixels, const struct str *fi
 static void shrink(const struct image_pixels *pixels, const struct str *file, const struct image_info *info)
 {
     struct image_pixels small = *pixels;
-
     if (!image_fit(SIDE, &small.width, &small.height))
         return;
     small.data = malloc(image_pixels_size(&small));
@@ -77,7 +75,6 @@ static void try_file(const struct str *file, uint8_t wished)
                                     .lenient = wished & 8};
     struct image_reason reason;
     struct image_info info;
-
     enum image_verdict verdict = image_probe(file->data, file->length, &limits, &info, &reason);
     check_reason(verdict, &reason);
     if (verdict != IMAGE_FINE)
@@ -98,7 +95,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     static struct str good[PHOTOS];
     struct str file = STR_INIT;
     uint8_t wished = n > 1 ? data[1] : 0;
-
     for (int i = 0; good[PHOTOS - 1].length == 0 && i < PHOTOS; i++)
         photo_make(&photos[i], &good[i]);
     if (n < 2 || data[0] == 0xff) {

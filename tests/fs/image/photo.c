@@ -22,7 +22,6 @@ static void write_exif(struct jpeg_compress_struct *codec, const struct photo *p
 {
     uint8_t motorola[32] = "Exif\0\0MM\0*\0\0\0\x8\0\x1\x1\x12\0\x3\0\0\0\x1";
     uint8_t intel[32] = "Exif\0\0II*\0\x8\0\0\0\x1\0\x12\x1\x3\0\x1\0\0";
-
     motorola[25] = intel[24] = (uint8_t)photo->orientation;
     jpeg_write_marker(codec, JPEG_APP0 + 1, photo->intel ? intel : motorola, sizeof motorola);
 }
@@ -30,7 +29,6 @@ static void write_exif(struct jpeg_compress_struct *codec, const struct photo *p
 static void write_profile(struct jpeg_compress_struct *codec, const char *profile)
 {
     size_t half = strlen(profile) / 2;
-
     for (int i = 0; i < 2; i++) {
         uint8_t marker[256] = "ICC_PROFILE";
         size_t n = i == 0 ? half : strlen(profile) - half;
@@ -68,7 +66,6 @@ void photo_make(const struct photo *photo, struct str *out)
     unsigned channels = photo->channels ? photo->channels : 3;
     uint8_t *row = malloc((size_t)photo->width * channels), *bytes = NULL;
     unsigned long length = 0;
-
     if (!row)
         bail_out("no memory");
     codec.err = jpeg_std_error(&errors);
@@ -96,7 +93,6 @@ unsigned photo_markers(const struct str *photo, size_t *at, unsigned most)
 {
     const uint8_t *bytes = (const uint8_t *)photo->data;
     unsigned count = 0;
-
     for (size_t i = 0; i + 1 < photo->length && count < most; i++)
         if (bytes[i] == 0xff && bytes[i + 1] >= 0xc0 && (bytes[i + 1] < 0xd0 || bytes[i + 1] > 0xd7) &&
             bytes[i + 1] != 0xff)

@@ -19,7 +19,6 @@ static const char *directory;
 static void write_picture(const char *name, const struct str *bytes)
 {
     CLEANUP_STR struct str path = STR_INIT;
-
     str_addf(&path, "%s/%s", directory, name);
     if (file_write_atomic(AT_FDCWD, path.data, bytes->data ? bytes->data : "", bytes->length, 0644))
         bail_out("cannot write %s", path.data);
@@ -28,7 +27,6 @@ static void write_picture(const char *name, const struct str *bytes)
 static void make(const char *name, const struct photo *photo)
 {
     CLEANUP_STR struct str bytes = STR_INIT;
-
     photo_make(photo, &bytes);
     write_picture(name, &bytes);
 }
@@ -38,7 +36,6 @@ static void make_lie(const char *name, unsigned offset, uint8_t value)
 {
     CLEANUP_STR struct str bytes = STR_INIT;
     size_t at[64];
-
     photo_make(&(struct photo){.width = 300, .height = 200}, &bytes);
     unsigned count = photo_markers(&bytes, at, 64);
     for (unsigned i = 0; i < count; i++)
@@ -50,7 +47,6 @@ static void make_lie(const char *name, unsigned offset, uint8_t value)
 static void make_broken(void)
 {
     CLEANUP_STR struct str bytes = STR_INIT, nothing = STR_INIT, png = STR_INIT;
-
     photo_make(&(struct photo){.width = 300, .height = 200}, &bytes);
     bytes.length = bytes.length / 2;
     write_picture("cut.jpg", &bytes);
@@ -68,7 +64,6 @@ static void make_broken(void)
 static void make_all(int count)
 {
     char name[32];
-
     for (int i = 0; i < count; i++) {
         snprintf(name, sizeof name, "good%03d.jpg", i);
         make(name, &(struct photo){.width = 300 + 7 * (unsigned)i, .height = 240 + 3 * (unsigned)i});
@@ -87,7 +82,6 @@ static int shrink(const char *side, const char *quality, const char *path)
 {
     const struct image_shrinking wanted = {(uint32_t)atoi(side), (unsigned)atoi(quality), {0}};
     CLEANUP_STR struct str file = STR_INIT, out = STR_INIT;
-
     if (file_read(AT_FDCWD, path, 1 << 30, &file))
         bail_out("cannot read %s", path);
     enum image_verdict verdict = image_shrink(file.data, file.length, &wanted, &out, NULL);

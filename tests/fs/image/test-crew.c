@@ -59,7 +59,6 @@ static void *ask_often(void *unused)
 static void *ask_deadly(void *unused)
 {
     CLEANUP_STR struct str out = STR_INIT;
-
     (void)unused;
     crew_shrink(crew, deadly.data, deadly.length, &wanted, &out, NULL);
     return NULL;
@@ -69,7 +68,6 @@ static void *ask_deadly(void *unused)
 static int hang(const char *self)
 {
     pthread_t thread;
-
     photo_make(&(struct photo){.width = 401, .height = 300}, &deadly);
     if (crew_create(self, &crew) || thread_create(&thread, "asker", ask_deadly, NULL))
         return 1;
@@ -83,7 +81,6 @@ static void test_orphan(const char *self)
     enum { PATIENCE_MS = 30000 };
     char fault[64], said;
     int ends[2], status;
-
     snprintf(fault, sizeof fault, "hang=%zu", deadly.length);
     setenv("DEALFS_IMAGE_FAULT", fault, 1);
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -115,7 +112,6 @@ static int scribble(void)
     struct msghdr message = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     int fd;
-
     if (recvmsg(STDIN_FILENO, &message, 0) != sizeof question || !CMSG_FIRSTHDR(&message))
         return 1;
     memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
@@ -136,7 +132,6 @@ static int lie(const char *how)
     const struct crew_answer answer[] = {{.verdict = IMAGE_SMALL, .reason = {"first"}},
                                          {.verdict = IMAGE_SMALL, .reason = {"second"}}};
     struct pollfd asked = {.fd = STDIN_FILENO, .events = POLLIN};
-
     if (poll(&asked, 1, PATIENCE_MS) != 1)
         return 1;
     if (strcmp(how, "scribble") == 0)
@@ -157,7 +152,6 @@ static void test_scribbler(const char *self)
     uint8_t pixels[SIDE * SIDE * 3], before[sizeof pixels];
     int ends[2], saved = dup(STDERR_FILENO);
     char said;
-
     if (pipe2(ends, O_CLOEXEC) < 0 || dup2(ends[1], STDERR_FILENO) < 0)
         bail_out("no pipe");
     setenv("TEST_CREW_LIES", "scribble", 1);
@@ -181,7 +175,6 @@ static void test_lies(const char *self)
 {
     CLEANUP_STR struct str out = STR_INIT;
     struct image_reason reason;
-
     test_scribbler(self);
 
     setenv("TEST_CREW_LIES", "drip", 1);
@@ -206,7 +199,6 @@ static int find_worker(void)
 {
     CLEANUP_CLOSE int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
     char text[64] = "";
-
     return fd < 0 || read(fd, text, sizeof text - 1) < 0 ? 0 : atoi(text);
 }
 
@@ -215,7 +207,6 @@ static bool worker_has(int pid, const char *name, const char *line)
     CLEANUP_FREE char *text = calloc(1, 16384);
     char path[64];
     size_t n = 0;
-
     snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
     for (ssize_t got = 1; fd >= 0 && got > 0; n += got > 0 ? (size_t)got : 0)
@@ -229,7 +220,6 @@ static void test_rights(const char *self)
     CLEANUP_STR struct str out = STR_INIT;
     char path[64];
     struct stat status;
-
     if (crew_create(self, &crew) < 0)
         bail_out("no crew");
     is_int(crew_shrink(crew, large.data, large.length, &wanted, &out, NULL), IMAGE_FINE, "made without rights");
@@ -261,7 +251,6 @@ static void test_calls(const char *self)
                                         .shown = {.width = 401, .height = 300, .channels = 3}};
     CLEANUP_FREE uint8_t *pixels = malloc(image_pixels_size(&whole.shown));
     char fault[64];
-
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         CLEANUP_STR struct str out = STR_INIT;
         struct image_reason reason;
@@ -288,7 +277,6 @@ static int refuse_filters(void)
                                    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
                                    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
-
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
 }
@@ -297,7 +285,6 @@ static int ask_without_filters(const char *self)
 {
     CLEANUP_STR struct str out = STR_INIT;
     struct image_reason reason;
-
     if (refuse_filters() < 0 || crew_create(self, &crew) < 0)
         return 1;
     enum image_verdict verdict = crew_shrink(crew, large.data, large.length, &wanted, &out, &reason);
@@ -310,7 +297,6 @@ static void test_no_filters(const char *self)
 {
     int status = -1;
     pid_t pid = fork();
-
     if (pid == 0)
         _exit(ask_without_filters(self));
     waitpid(pid, &status, 0);
@@ -323,7 +309,6 @@ static bool decode_same(const struct str *file, uint32_t side)
     const struct crew_care nobody = {0};
     struct crew_decoding d = {.wish = {.channels = 3, .side = 2 * side}};
     struct image_info info;
-
     if (crew_probe(crew, file->data, file->length, nobody, &info, NULL) != IMAGE_FINE)
         return false;
     d.decoded = d.shown = image_decoded(&info, &d.wish);
@@ -358,7 +343,6 @@ static bool give_up(void *times)
 static void test_frames(void)
 {
     struct image_frame *frame = NULL;
-
     is_int(frame_create(0, &frame), 0, "a frame");
     ok(frame->size > 0 && frame->size < 100000, "of a page");
     is_int(frame_resize(frame, 100000), 0, "grows");
@@ -380,7 +364,6 @@ static void test_decoding(const char *self)
     pthread_t thread[THREADS];
     char fault[64];
     int times = 0;
-
     is_int(crew_create(self, &crew), 0, "a crew that decodes");
     ok(decode_same(&small, 0), "pixels are those that are decoded here");
     photo_make(&(struct photo){.width = 900, .height = 700}, &wide);
@@ -425,7 +408,6 @@ int main(int argc, char **argv)
     CLEANUP_STR struct str out = STR_INIT;
     struct image_reason reason;
     char fault[64], self[PATH_MAX] = "";
-
     if (argc > 1 && strcmp(argv[1], "--worker") == 0)
         return getenv("TEST_CREW_LIES") ? lie(getenv("TEST_CREW_LIES")) : crew_work();
     if (argc > 2 && strcmp(argv[1], "--hang") == 0)

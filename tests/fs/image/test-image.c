@@ -16,7 +16,6 @@ static enum image_verdict open_picture(const struct str *file, const struct imag
 {
     struct image_info info;
     enum image_verdict verdict = image_probe(file->data, file->length, &wish->limits, &info, reason);
-
     pixels->data = NULL;
     if (verdict != IMAGE_FINE)
         return verdict;
@@ -34,7 +33,6 @@ static enum image_verdict judge(const struct str *file, const struct image_wish 
 {
     struct image_pixels pixels;
     enum image_verdict verdict = open_picture(file, wish, &pixels, reason);
-
     free(pixels.data);
     return verdict;
 }
@@ -50,7 +48,6 @@ static void test_probe(void)
 {
     CLEANUP_STR struct str file = STR_INIT;
     struct image_info info;
-
     photo_make(&(struct photo){.width = 321, .height = 123, .orientation = 6, .profile = "red as it should be"}, &file);
     is_int(image_probe(file.data, file.length, NULL, &info, NULL), IMAGE_FINE, "a picture is fine");
     ok(info.width == 321 && info.height == 123 && info.components == 3, "of its size and colours");
@@ -76,7 +73,6 @@ static void test_probe(void)
 static unsigned differs(const uint8_t *a, const uint8_t *b, unsigned n)
 {
     unsigned most = 0;
-
     for (unsigned i = 0; i < n; i++)
         most = (unsigned)abs(a[i] - b[i]) > most ? (unsigned)abs(a[i] - b[i]) : most;
     return most;
@@ -88,7 +84,6 @@ static void test_orientation(void)
     enum { WIDTH = 48, HEIGHT = 32 };
     CLEANUP_STR struct str plain = STR_INIT;
     struct image_pixels as_stored;
-
     photo_make(&(struct photo){.width = WIDTH, .height = HEIGHT}, &plain);
     open_picture(&plain, &colours, &as_stored, NULL);
     for (unsigned orientation = 1; orientation <= 8; orientation++) {
@@ -117,7 +112,6 @@ static void test_decode(void)
     CLEANUP_STR struct str file = STR_INIT, grey = STR_INIT;
     struct image_pixels p, q;
     bool equal = true;
-
     photo_make(&(struct photo){.width = 1000, .height = 601}, &file);
     is_int(open_picture(&file, &(struct image_wish){.channels = 3, .side = 150}, &p, NULL), IMAGE_FINE, "scaled");
     ok(p.width == 250 && p.height == 151, "to the smallest of an eighth, a quarter and a half that is large enough");
@@ -142,7 +136,6 @@ static void test_decode(void)
 static void test_fit(void)
 {
     uint32_t w = 500, h = 375;
-
     ok(image_fit(256, &w, &h) && w == 341 && h == 256, "500 × 375 fits into 341 × 256");
     ok(!image_fit(256, &w, &h) && w == 341 && h == 256, "which stays as it is");
     w = 65500, h = 2;
@@ -155,7 +148,6 @@ static void test_resize(void)
 {
     static const uint32_t sizes[][4] = {{1, 1, 1, 1},         {7, 5, 3, 2},     {65500, 1, 327, 1}, {100, 3000, 1, 30},
                                         {640, 480, 256, 256}, {33, 17, 33, 17}, {50, 40, 49, 39}};
-
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const uint32_t *s = sizes[i];
         for (unsigned channels = 1; channels <= 3; channels += 2) {
@@ -190,7 +182,6 @@ static void test_encode(void)
     struct image_pixels p, q;
     struct image_info info;
     struct image_reason reason;
-
     photo_make(&(struct photo){.width = 200, .height = 100, .orientation = 3, .profile = "as bought"}, &file);
     open_picture(&file, &colours, &p, NULL);
     encoding.original = file.data;
@@ -221,7 +212,6 @@ static void patch(struct str *file, uint8_t marker, unsigned offset, unsigned va
 {
     size_t at[64];
     unsigned count = photo_markers(file, at, 64);
-
     for (unsigned i = 0; i < count; i++)
         if ((uint8_t)file->data[at[i] + 1] == marker)
             file->data[at[i] + offset] = (char)value;
@@ -248,7 +238,6 @@ static void test_kinds(void)
         {"one pixel", {.width = 1, .height = 1}, IMAGE_FINE},
     };
     struct image_reason reason;
-
     for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         CLEANUP_STR struct str file = STR_INIT;
         photo_make(&kinds[i].photo, &file);
@@ -269,7 +258,6 @@ static void test_lies(void)
         {"higher than it is", 5, 0x20, IMAGE_CORRUPT},
     };
     struct image_reason reason;
-
     for (unsigned i = 0; i < sizeof lies / sizeof *lies; i++) {
         CLEANUP_STR struct str file = STR_INIT;
         photo_make(&(struct photo){.width = 300, .height = 200}, &file);
@@ -287,7 +275,6 @@ static void test_limits(void)
     struct image_wish wish = {.channels = 3, .limits = {.pixels = 59999, .memory = 1 << 30, .scans = 100}};
     CLEANUP_STR struct str file = STR_INIT;
     struct image_reason reason;
-
     photo_make(&(struct photo){.width = 300, .height = 200, .progressive = true}, &file);
     is_verdict(judge(&file, &wish, &reason), IMAGE_LIMIT, "a pixel too many", &reason);
     wish.limits.pixels = 60000;
@@ -308,7 +295,6 @@ static void test_other_files(void)
     static const char png[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0";
     struct image_reason reason;
     struct image_info info;
-
     is_verdict(image_probe(png, sizeof png, NULL, &info, &reason), IMAGE_NOT_JPEG, "a PNG", &reason);
     is_verdict(image_probe("", 0, NULL, &info, &reason), IMAGE_NOT_JPEG, "nothing", &reason);
     is_verdict(image_probe("\xff\xd8\xff\xd9", 4, NULL, &info, &reason), IMAGE_TRUNCATED, "an end at once", &reason);
@@ -349,7 +335,6 @@ static void test_flips(void)
     struct image_wish wish = {.channels = 3, .limits = {.pixels = 1 << 22, .memory = 64 << 20, .scans = 50}};
     uint64_t longest = 0;
     unsigned verdicts[IMAGE_VERDICTS] = {0};
-
     for (unsigned i = 0; i < 3; i++) {
         CLEANUP_STR struct str file = STR_INIT;
         photo_make(&photos[i], &file);

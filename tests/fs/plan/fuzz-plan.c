@@ -38,7 +38,7 @@ static void check_values(const struct plan_request *r)
         abort();
     if ((r->rank != PLAN_ALL_RANKS && r->rank >= r->ranks) || !r->samples)
         abort();
-    if (r->mode > PLAN_LOCAL || r->tail > TAIL_SHORT || r->reply > REPLY_SUMMARY || r->order > PLAN_ORDER_NATURAL)
+    if (r->mode > PLAN_LOCAL || r->tail > TAIL_SHORT || r->reply > REPLY_SPANS || r->order > PLAN_ORDER_NATURAL)
         abort();
 }
 
@@ -51,7 +51,6 @@ static void check_lists(struct plan *plan, const struct plan_request *r, const u
     struct plan_summary summary;
     uint64_t all = plan_length_all(plan), sum = 0;
     uint32_t *again = malloc((all + 1) * sizeof *again);
-
     for (uint64_t i = 0; i < all; i++)
         if (list[i] >= SAMPLES)
             abort();
@@ -63,7 +62,13 @@ static void check_lists(struct plan *plan, const struct plan_request *r, const u
                   memcmp(&summary.digest, digest, sizeof *digest) != 0 || memcmp(again, list, all * sizeof *list) != 0))
         abort();
     free(again);
-    format_lists(&text, r->reply == REPLY_SUMMARY ? REPLY_TEXT : r->reply, &shape, list, r->rank);
+    format_lists(&text, r->reply >= REPLY_SUMMARY ? REPLY_TEXT : r->reply, &shape, list, r->rank);
+}
+
+static uint64_t cost_of(void *user, uint32_t sample)
+{
+    (void)user;
+    return sample * UINT64_C(7919) % 97;
 }
 
 static void make(const struct plan_request *r, const uint32_t *order, uint32_t count, const uint32_t *node_of_rank)
@@ -72,7 +77,6 @@ static void make(const struct plan_request *r, const uint32_t *order, uint32_t c
     uint16_t owner[2][SAMPLES];
     struct plan_summary summary;
     struct plan *plan;
-
     for (int i = 0; i < SAMPLES; i++) {
         owner[0][i] = i % 11 == 0 ? 0xffff : (uint16_t)(i % NODES);
         owner[1][i] = (uint16_t)(i / 33);
@@ -88,7 +92,10 @@ static void make(const struct plan_request *r, const uint32_t *order, uint32_t c
                                   .echo = {r->echo, r->echo_buffer, r->seed + r->epoch},
                                   .samples = SAMPLES,
                                   .owners = {.nodes = NODES, .groups = 1 + r->seed % 2, .of = {owner[0], owner[1]}},
-                                  .node_of_rank = node_of_rank};
+                                  .node_of_rank = node_of_rank,
+                                  .cost = r->cost ? cost_of : NULL,
+                                  .balance = r->balance,
+                                  .window = r->window};
     int error = plan_create(&in, &go_on, &plan, &why);
     if (error) {
         check_reason(error, &why);
@@ -110,7 +117,6 @@ static int make_order(const struct plan_request *r, const struct request *reques
 {
     static const enum order_form form[] = {
         [PLAN_ORDER_U32] = ORDER_U32, [PLAN_ORDER_U64] = ORDER_U64, [PLAN_ORDER_TEXT] = ORDER_TEXT};
-
     if (plan_request_has_payload(r)) {
         const struct order_rules rules = {form[r->order], SAMPLES, r->distinct};
         return order_given(&rules, request->payload, request->payload_length, &go_on, order, count, why);
@@ -124,9 +130,8 @@ static int make_order(const struct plan_request *r, const struct request *reques
 static void plan_it(const struct plan_request *r, const struct request *request)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    uint32_t node_of_rank[RANKS_PLANNED], *order = NULL, count = 0;
-    int error = r->nodes ? plan_request_nodes(r, hosts, NODES, node_of_rank, &why) : 0;
-
+    uint32_t node_of_rank[RANKS_PLANNED], unit[NODES], units, *order = NULL, count = 0;
+    int error = r->nodes ? plan_request_nodes(r, hosts, NODES, node_of_rank, unit, &units, &why) : 0;
     if (!error)
         error = make_order(r, request, &order, &count, &why);
     if (!error) {
@@ -145,7 +150,6 @@ static void ask(const struct request *request)
     CLEANUP_STR struct str why = STR_INIT;
     struct plan_request r;
     int error = plan_request_parse(request->value, &r, &why);
-
     if (error) {
         check_reason(error, &why);
         return;
@@ -161,7 +165,6 @@ static void ask_by_name(const char *bytes, size_t n)
     struct request request = REQUEST_INIT;
     CLEANUP_STR struct str why = STR_INIT;
     char *text = malloc(n + 1);
-
     if (!text)
         return;
     memcpy(text, bytes, n);
@@ -179,7 +182,6 @@ static void parse(const char *bytes, size_t n)
     CLEANUP_REQUEST struct request request = REQUEST_INIT;
     CLEANUP_STR struct str why = STR_INIT;
     int error = request_parse(verbs, bytes, n, &request, &why);
-
     if (!error)
         ask(&request);
     else
@@ -194,7 +196,6 @@ static void frame(const uint8_t *data, size_t n)
         "", " order=u32", " order=u64", " order=text", " order=natural", " nodes=0,2,1"};
     CLEANUP_STR struct str text = STR_INIT;
     enum { HEAD = 8 };
-
     if (n < HEAD)
         return;
     str_addf(&text, "plan epoch=%u ranks=%u batch=%u mode=%s tail=%s%s", data[0], data[1] % 20 + 1, data[2] % 24 + 1,
@@ -204,6 +205,8 @@ static void frame(const uint8_t *data, size_t n)
                  data[5] & 2 ? "batch" : "example", data[5] >> 3);
     if (data[5] & 4)
         str_adds(&text, " distinct=no");
+    if (data[5] & 8)
+        str_addf(&text, " cost=bytes window=%u", data[5] & 2 ? 1 : data[6] % 5 + 1);
     str_addf(&text, " skip=%u", data[7] < 200 ? data[7] / 2 : 0);
     str_add(&text, (const char *)data + HEAD, n - HEAD);
     if (!text.failed)

@@ -9,6 +9,8 @@ import struct
 import subprocess
 import sys
 
+import swaps
+
 NOBODY = 0xFFFF
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -212,30 +214,92 @@ def local_order(w, order):
     return [next(read[i % w.nodes]) for i in range(len(order))]
 
 
+class Item(int):
+    """A sample that knows its position in its batch."""
+    def __new__(cls, sample, position):
+        item = super().__new__(cls, sample)
+        item.position = position
+        return item
+
+
+def deal(w, batch, used):
+    if w.mode == REGULAR:
+        dealt = regular(w, batch)
+        return dealt, [(x, w.node_of(r)) for r in range(w.ranks) for x in dealt[r]], 0
+    return locality(w, batch, used)
+
+
+def balance(w, batches, dealt, used):
+    """Lists of ranks, by step, after the swaps of a window."""
+    sets = [w.ranks_of(v) for v in range(w.nodes)] if w.mode == LOCAL else [range(w.ranks)]
+
+    def away(x, rank):
+        owners = [o[x] for o in w.owners if o[x] < w.nodes]
+        return bool(owners) and w.node_of(rank) not in owners and used.get(x) != w.node_of(rank)
+
+    return swaps.Window(batches, [[[x.position for x in one] for one in lists] for lists in dealt], w.cost,
+                        [x + 1 for x in range(w.samples)], away, w.balance, [list(ranks) for ranks in sets])
+
+
+def windows(w, steps, first):
+    """Steps that are balanced together; first: the number of the first one, counted from the order's beginning."""
+    for i, step in enumerate(steps):
+        if i == 0 or not w.cost or w.ranks == 1 or (first + i) % w.window == 0 or w.echo != ONE and w.echo_at == BATCH:
+            window = []
+            yield window
+        window.append((i, step))
+
+
+def whole_window(w):
+    """A plan that begins in the middle of a window: where the window begins, and how many steps later it does."""
+    size = w.ranks * w.batch
+    if not w.cost or w.ranks == 1 or w.skip % size or w.echoes() or w.echo != ONE and w.echo_at == BATCH:
+        return w.skip, 0
+    lead = w.skip // size % w.window
+    return w.skip - lead * size, lead
+
+
 def plan(w):
+    skip = w.skip
+    w.skip, lead = whole_window(w)
     order = echo_examples(w, w.order) if w.echo != ONE and w.echo_at == EXAMPLE else w.order
-    batches = cut(w, local_order(w, order) if w.mode == LOCAL else order)
+    order = local_order(w, order) if w.mode == LOCAL else order
+    batches = [[Item(x, i) for i, x in enumerate(batch)] for batch in cut(w, order)]
+    steps = echo_batches(w, batches) if w.echo != ONE and w.echo_at == BATCH else range(len(batches))
+    first, w.skip = w.skip // (w.ranks * w.batch), skip
+    wanted = range(lead, len(steps)) if w.steps is None else range(lead + w.steps[0], lead + w.steps[1] + 1)
     lists = [[] for _ in range(w.ranks)]
     facts = dict.fromkeys(('samples', 'local', 'moved', 'unowned', 'moved_bytes', 'unowned_bytes', 'fresh',
-                           'fresh_bytes', 'refetched', 'duplicates', 'transfers'), 0)
-    used, done = {}, set()
-    for step in echo_batches(w, batches) if w.echo != ONE and w.echo_at == BATCH else range(len(batches)):
-        batch = batches[step]
-        transfers = 0
-        if w.mode == REGULAR:
-            dealt = regular(w, batch)
-            goes = [(x, w.node_of(r)) for r in range(w.ranks) for x in dealt[r]]
-        else:
-            dealt, goes, transfers = locality(w, batch, used)
-        if step in done:
-            facts['samples'] += len(batch)
-            facts['local'] += len(batch)
-        else:
-            facts['transfers'] += transfers
-            count_uses(w, goes, used if w.echoes() else None, facts)
-        done.add(step)
-        for r in range(w.ranks):
-            lists[r] += dealt[r]
+                           'fresh_bytes', 'refetched', 'duplicates', 'transfers', 'swaps', 'swapped_moved',
+                           'swapped_bytes'), 0)
+    ratios, used, done = [], {}, set()
+    for window in list(windows(w, steps, first)):
+        dealt = [deal(w, batches[step], used) for _, step in window]
+        shown = any(i in wanted for i, _ in window)
+        if w.cost and w.ranks > 1:
+            swapped = balance(w, [batches[step] for _, step in window], [one[0] for one in dealt], used)
+            dealt = [(one, [(x, w.node_of(r)) for r in range(w.ranks) for x in one[r]], old[2])
+                     for one, old in zip(swapped.lists(), dealt)]
+            if shown:
+                ratios.append((swapped.before, swapped.after))
+                if window[0][1] not in done:
+                    facts['swaps'] += swapped.swaps
+                    facts['swapped_moved'] += swapped.moved
+                    facts['swapped_bytes'] += swapped.moved_bytes
+        for (i, step), (one, goes, transfers) in zip(window, dealt):
+            kept = facts if i in wanted else dict.fromkeys(facts, 0)
+            if step in done:
+                kept['samples'] += len(goes)
+                kept['local'] += len(goes)
+            else:
+                kept['transfers'] += transfers
+                count_uses(w, goes, used if w.echoes() else None, kept)
+            done.add(step)
+            for r in range(w.ranks if i in wanted else 0):
+                lists[r] += one[r]
+    for name, which in ('before', 0), ('after', 1):
+        values = sorted(pair[which] for pair in ratios) or [0]
+        facts[f'median_{name}'], facts[f'worst_{name}'] = values[(len(values) - 1) // 2], values[-1]
     return lists, facts
 
 
@@ -276,6 +340,7 @@ class World:
         self.tail = rng.choice([PAD, DROP, SHORT])
         self.seed = rng.getrandbits(64)
         self.echo, self.echo_at, self.echo_buffer = ONE, EXAMPLE, 0
+        self.cost, self.balance, self.window, self.steps = None, ONE + 20000, 1, None
         if rng.random() < 0.3:
             self.echo = rng.choice([ONE, 2 * ONE, ONE + 500000, 3 * ONE + 1, rng.randint(ONE, 5 * ONE)])
             self.echo_at = rng.choice([EXAMPLE, BATCH])
@@ -302,6 +367,21 @@ class World:
             self.skip -= self.skip % (self.ranks * self.batch)
         self.__dict__.update(given)
 
+        if 'costs' in given:
+            kind = rng.choice([lambda: rng.randint(0, 3), lambda: rng.randint(1, 1000), lambda: 7,
+                               lambda: int(665 * rng.lognormvariate(0, 0.9)), lambda: rng.choice([1, 1, 1, 1 << 31])])
+            self.cost = [kind() for _ in range(self.samples)]
+            self.balance = rng.choice([ONE, ONE + 20000, ONE + 20000, 2 * ONE])
+            batches_echoed = self.echo != ONE and self.echo_at == BATCH
+            self.window = 1 if batches_echoed else rng.choice([1, 1, 2, 3, 8])
+            if rng.random() < 0.1:
+                self.cost = None
+        if 'costs' in given and 'steps' not in given and rng.random() < 0.3 and self.echo_at == EXAMPLE:
+            left = len(self.order) - self.skip
+            steps = left // (self.ranks * self.batch) if self.echo == ONE else 0
+            if steps:
+                self.steps = sorted((rng.randrange(steps), rng.randrange(steps)))
+
     def ranks_of(self, node):
         if self.placed:
             return [r for r in range(self.ranks) if self.placed[r] == node]
@@ -315,7 +395,7 @@ class World:
         return next(v for v in range(self.nodes) if rank in self.ranks_of(v))
 
     def __str__(self):
-        return ' '.join(f'{k}={v}' for k, v in self.__dict__.items() if k not in ('owners', 'order'))
+        return ' '.join(f'{k}={v}' for k, v in self.__dict__.items() if k not in ('owners', 'order', 'cost', 'costs'))
 
 
 class Planner:
@@ -330,7 +410,9 @@ class Planner:
     def plan(self, w):
         line = (f'plan samples={w.samples} count={len(w.order)} ranks={w.ranks} batch={w.batch} mode={w.mode} '
                 f'tail={w.tail} skip={w.skip} echo={w.echo} echo_at={w.echo_at} echo_buffer={w.echo_buffer} '
-                f'seed={w.seed} nodes={w.nodes} groups={w.groups} placed={int(bool(w.placed))} bytes=1\n')
+                f'seed={w.seed} nodes={w.nodes} groups={w.groups} placed={int(bool(w.placed))} bytes=1 '
+                f'cost={int(bool(w.cost))} balance={w.balance} window={w.window} '
+                + (f'chosen=1 from={w.steps[0]} to={w.steps[1]}\n' if w.steps else '\n'))
         to, out = self.process.stdin, self.process.stdout
         to.write(line.encode())
         for owners in w.owners:
@@ -338,6 +420,8 @@ class Planner:
         to.write(struct.pack(f'<{len(w.order)}I', *w.order))
         if w.placed:
             to.write(struct.pack(f'<{w.ranks}I', *w.placed))
+        if w.cost:
+            to.write(struct.pack(f'<{w.samples}I', *w.cost))
         to.flush()
         head = out.readline().decode()
         if head.startswith('refused'):
@@ -552,6 +636,11 @@ def main():
     for name, mode in ('locality', LOCALITY), ('regular', REGULAR), ('local', LOCAL):
         test(f'{worlds} worlds, {name}', many, check_plan, planner, rng, worlds, mode=mode)
     test(f'{worlds} worlds, echoes', many, check_plan, planner, rng, worlds, echo=1700000)
+    for name, mode in ('locality', LOCALITY), ('regular', REGULAR), ('local', LOCAL):
+        test(f'costs, {name}', many, check_plan, planner, rng, worlds // 5, mode=mode, costs=True)
+    test('costs, echoes', many, check_plan, planner, rng, worlds // 5, echo=1700000, costs=True)
+    test('costs, several groups', many, check_plan, planner, rng, worlds // 5, nodes=6, ranks=12, placed=None,
+         groups=3, costs=True, mode=LOCALITY)
     test('one node', many, check_plan, planner, rng, 50, nodes=1, ranks=3,
          placed=None)
     test('several groups, local', many, check_plan, planner, rng, 100, nodes=6, ranks=12, placed=None,
@@ -564,6 +653,7 @@ def main():
     test('several groups: little is moved', groups, planner, rng, 20)
     for name, mode in ('locality', LOCALITY), ('regular', REGULAR), ('local', LOCAL):
         test(f'resumed in mid-epoch, {name}', resumes, planner, rng, worlds, mode=mode)
+    test('resumed in mid-epoch, costs', resumes, planner, rng, worlds // 5, mode=LOCALITY, costs=True, steps=None)
     test('resumed in mid-epoch, local, several groups', resumes, planner, rng, 50, mode=LOCAL, nodes=6, groups=3,
          ranks=12, placed=None)
     test('local: each sample once', local_once, planner, rng, worlds)

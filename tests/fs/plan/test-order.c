@@ -27,7 +27,6 @@ static void test_seeded(void)
     uint32_t order[10], *many = malloc(LONG * sizeof *many), *again = malloc(LONG * sizeof *again);
     uint64_t sum = 0;
     int asked = 0;
-
     is_int(order_seeded(order, 10, 0, NULL), 0, "ten");
     is_mem(order, ten, sizeof ten, "as PyTorch has them");
     is_int(order_seeded(order, 0, 0, NULL), 0, "none");
@@ -53,7 +52,6 @@ static void test_random(void)
 {
     struct mt19937 mt;
     uint32_t last = 0;
-
     /* Matsumoto's reference: the 10000th number of seed 5489. */
     mt_seed(&mt, 5489);
     for (int i = 0; i < 10000; i++)
@@ -119,7 +117,6 @@ static void test_binary(void)
     char odd[1 + sizeof good];
     int asked = 0;
     struct plan_stop once = {stop_at_once, &asked};
-
     memcpy(odd + 1, good, sizeof good);
     is_int(order_given(&u32, odd + 1, sizeof good, NULL, &order, &count, &why), 0, "u32, at an odd address");
     is_mem(order, good, sizeof good, "is taken");

@@ -13,7 +13,6 @@ static int parse(const char *line, struct plan_request *r, struct str *why)
 {
     static char text[TEXT_MOST];
     struct key_value value[PLAN_KEYS] = {0};
-
     snprintf(text, sizeof text, "%s", line);
     int error = keys_parse(plan_keys, "plan", text, strlen(text), ' ', value, why);
     return error ? error : plan_request_parse(value, r, why);
@@ -40,7 +39,28 @@ static const struct {
     {"epoch=1 ranks=4 batch=1.5", -EINVAL, "`batch=1.5`"},
     {BASE "rank=4", -ERANGE, "0 to 3"},
     {BASE "rank=-1", -EINVAL, "`rank=-1`"},
-    {BASE "reply=json", -EINVAL, "text|u32|u64|summary"},
+    {BASE "reply=json", -EINVAL, "text|u32|u64|summary|bytes|spans"},
+    {BASE "reply=bytes", -EINVAL, "`reply=bytes`: needs `rank=`"},
+    {BASE "reply=spans", -EINVAL, "needs `rank=`"},
+    {BASE "rank=1 workers=2", -EINVAL, "needs `worker=`"},
+    {BASE "rank=1 worker=0", -EINVAL, "needs `workers=`"},
+    {BASE "rank=1 workers=2 worker=2", -ERANGE, "0 to 1"},
+    {BASE "rank=1 workers=0 worker=0", -ERANGE, "1 to 65536"},
+    {BASE "rank=1 workers=65537 worker=0", -ERANGE, "1 to 65536"},
+    {BASE "workers=2 worker=1", -EINVAL, "needs `rank=`"},
+    {BASE "rank=1 workers=2 worker=1 reply=summary", -EINVAL, "not for `reply=summary`"},
+    {BASE "rank=1 workers=2 worker=1 reply=paths", -EINVAL, "not for `reply=summary` or `paths`"},
+    {BASE "balance=1.1", -EINVAL, "`balance=1.1`: needs `cost`"},
+    {BASE "cost=none window=2", -EINVAL, "`window=2`: needs `cost`"},
+    {BASE "cost=bytes window=4097", -ERANGE, "1 to 4096"},
+    {BASE "cost=bytes balance=0.99", -ERANGE, "1 to 1000"},
+    {BASE "step=4294967296", -ERANGE, "`step="},
+    {BASE "steps=3", -EINVAL, "two whole numbers"},
+    {BASE "steps=3-2", -EINVAL, "two whole numbers"},
+    {BASE "steps=-2", -EINVAL, "two whole numbers"},
+    {BASE "step=1 steps=1-2", -EINVAL, "either `step` or `steps`"},
+    {BASE "step=1 feed=yes", -EINVAL, "`feed=yes`"},
+    {BASE "rank=0 reply=bytes feed=yes", -EINVAL, "`feed=yes`: the server"},
     {BASE "reply=", -EINVAL, "`reply=`"},
     {BASE "reply=tex", -EINVAL, "`reply=tex`"},
     {BASE "order=random", -EINVAL, "u32|u64|text|natural"},
@@ -84,7 +104,6 @@ static void test_defaults(void)
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct plan_request r;
-
     is_int(parse("epoch=3 ranks=4 batch=8", &r, &why), 0, "the least");
     is_uint(r.epoch, 3, "epoch");
     is_uint(r.seed, 0, "PyTorch's seed");
@@ -108,7 +127,6 @@ static void test_all(void)
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct plan_request r;
-
     is_int(parse("epoch=18446744073709551615 ranks=1048576 batch=1073741824 rank=1048575 reply=summary order=text "
                  "samples=mine under=a/b match=*.jpg count=0 distinct=no mode=local tail=short skip=5 echo=2.25 "
                  "echo_at=batch "
@@ -138,6 +156,28 @@ static void test_all(void)
     ok(!plan_request_has_payload(&r), "has no payload");
 }
 
+/* Batches of three, the last of them shorter. */
+static void test_part(void)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    uint32_t list[11], part[11], seen = 0;
+    for (uint32_t i = 0; i < 11; i++)
+        list[i] = 100 + i;
+    for (uint32_t workers = 1; workers <= 5; workers++)
+        for (uint32_t worker = 0; worker < workers; worker++) {
+            struct plan_request r = {.batch = 3, .workers = workers, .worker = worker};
+            uint64_t n = format_part(&r, list, 11, part);
+            for (uint64_t i = 0; i < n; i++)
+                seen += (part[i] - 100) / 3 % workers == worker && (i == 0 || part[i] > part[i - 1]);
+        }
+    is_uint(seen, 5 * 11, "each entry is of one worker, in order");
+    struct plan_request most = {.batch = 1 << 30, .workers = PLAN_WORKERS_MOST, .worker = PLAN_WORKERS_MOST - 1};
+    is_uint(format_part(&most, list, 11, part), 0, "no batch is left for the last of them");
+    struct plan_request r;
+    is_int(parse(BASE "rank=1 workers=65536 worker=65535 reply=spans", &r, &why), 0, "as many workers as there may be");
+    is_uint(r.worker, 65535, "and the last of them");
+}
+
 static const char *const hosts[] = {"red", "green", "twin", "twin"};
 
 static const struct {
@@ -146,12 +186,26 @@ static const struct {
     const char *why;
     uint32_t node[3];
 } places[] = {
-    {"0,1,2", 0, "", {0, 1, 2}},          {"green,red,3", 0, "", {1, 0, 3}},
-    {"0,0,0", 0, "", {0, 0, 0}},          {"0,1", -EINVAL, "fewer", {0}},
-    {"0,1,2,3", -EINVAL, "more", {0}},    {"0,1,4", -ENOENT, "rank 2 is on `4`", {0}},
-    {"0,blue,1", -ENOENT, "`blue`", {0}}, {"0,1,twin", -EINVAL, "several nodes", {0}},
-    {"0,,1", -EINVAL, "rank 1", {0}},     {"", -EINVAL, "rank 0", {0}},
-    {"0,1,2,", -EINVAL, "more", {0}},     {"0,1,99999999999999999999", -ENOENT, "rank 2", {0}},
+    {"0,1,2", 0, "", {0, 1, 2}},
+    {"green,red,3", 0, "", {1, 0, 3}},
+    {"0,0,0", 0, "", {0, 0, 0}},
+    {"0,1", -EINVAL, "fewer", {0}},
+    {"0,1,2,3", -EINVAL, "more", {0}},
+    {"0,1,4", -ENOENT, "rank 2 is on `4`", {0}},
+    {"0,blue,1", -ENOENT, "`blue`", {0}},
+    {"0,1,twin", -EINVAL, "several nodes", {0}},
+    {"0,,1", -EINVAL, "rank 1", {0}},
+    {"", -EINVAL, "rank 0", {0}},
+    {"0+3,1,0+3", 0, "", {0, 1, 0}},
+    {"3+1,2,0", 0, "", {1, 2, 0}},
+    {"0+1,1+2,3", -EINVAL, "rank 1 is on `2`", {0}},
+    {"0+1,0,3", -EINVAL, "only some", {0}},
+    {"0,0+1,3", -EINVAL, "named twice", {0}},
+    {"0+,1,3", -EINVAL, "rank 0", {0}},
+    {"0+0,1,3", -EINVAL, "named twice", {0}},
+    {"0+red,1,3", -EINVAL, "named twice", {0}},
+    {"0,1,2,", -EINVAL, "more", {0}},
+    {"0,1,99999999999999999999", -ENOENT, "rank 2", {0}},
 };
 
 static void test_nodes(void)
@@ -159,8 +213,9 @@ static void test_nodes(void)
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         CLEANUP_STR struct str why = STR_INIT;
         struct plan_request r = {.ranks = 3, .nodes = places[i].nodes};
-        uint32_t node[3] = {0};
-        is_int(plan_request_nodes(&r, hosts, 4, node, &why), places[i].error, "nodes=%s", places[i].nodes);
+        uint32_t node[3] = {0}, unit[4], units;
+        is_int(plan_request_nodes(&r, hosts, 4, node, unit, &units, &why), places[i].error, "nodes=%s",
+               places[i].nodes);
         ok(strstr(why.data ? why.data : "", places[i].why), "says why: %s", why.data ? why.data : "");
         if (!places[i].error)
             is_mem(node, places[i].node, sizeof node, "they are there");
@@ -173,7 +228,6 @@ static void test_format(void)
     const struct plan_shape shape = {.ranks = 2, .last = 1, .full = 2, .uses = 1}; /* three and two */
     static const uint64_t wide[] = {1, 20, 300, 4294967295u, 0};
     CLEANUP_STR struct str text = STR_INIT;
-
     format_lists(&text, REPLY_TEXT, &shape, lists, PLAN_ALL_RANKS);
     is_str(text.data, "1 20 300\n4294967295 0\n", "all as text");
     str_clear(&text);
@@ -198,6 +252,7 @@ int main(void)
     test_refused();
     test_defaults();
     test_all();
+    test_part();
     test_nodes();
     test_format();
     return done_testing();

@@ -13,7 +13,6 @@ static uint32_t *list_of(const struct plan_input *in, struct plan_summary *summa
 {
     CLEANUP_STR struct str why = STR_INIT;
     struct plan *plan;
-
     if (plan_create(in, NULL, &plan, &why))
         bail_out("plan: %s", why.data ? why.data : "");
     uint32_t *list = malloc((plan_length_all(plan) + 1) * sizeof *list);
@@ -37,7 +36,6 @@ static void test_paper(void)
                             .owners = {.nodes = 3, .groups = 1, .of = {owner}}};
     struct plan_summary s;
     uint32_t *list = list_of(&in, &s);
-
     is_mem(list, expected, sizeof expected, "Red gets two of Green's");
     is_uint(s.moved, 2, "two are moved");
     is_uint(s.transfers, 1, "in one transfer");
@@ -52,7 +50,6 @@ static void test_balance(void)
     const uint32_t count[] = {9, 0, 1, 8, 2, 4}, target[] = {4, 4, 4, 4, 8}; /* count[5]: nobody's */
     static const struct transfer expected[] = {{5, 4, 4}, {0, 1, 4}, {3, 2, 3}, {0, 4, 1}, {3, 4, 1}};
     struct balance b;
-
     is_int(balance_init(&b, 5), 0, "a balance");
     balance_run(&b, count, target);
     is_uint(b.transfers, 5, "five transfers");
@@ -77,20 +74,35 @@ struct golden {
     uint32_t echo;
     enum plan_echo_at at;
     uint32_t buffer;
+    uint32_t window; /* 0: samples have no cost */
 };
 
 /* Every node, build and machine must come to these. */
 static const struct golden golden[] = {
-    {"locality", "5dcdd69c8bb96cfeba8e9a85dd304466", PLAN_LOCALITY, TAIL_PAD, ECHO_ONE, 0, 0},
-    {"locality, short", "c5a0ccf96cfcc1fa6c856436e4ea946e", PLAN_LOCALITY, TAIL_SHORT, ECHO_ONE, 0, 0},
-    {"regular", "b375ca974ba92e6568629a3085b93d5e", PLAN_REGULAR, TAIL_PAD, ECHO_ONE, 0, 0},
-    {"regular, drop", "f45bffca5ce65ac456b4fa9c16442812", PLAN_REGULAR, TAIL_DROP, ECHO_ONE, 0, 0},
-    {"local", "8f8f3d817da27a5d4b40b4729e356208", PLAN_LOCAL, TAIL_PAD, ECHO_ONE, 0, 0},
-    {"echoed examples", "4d0dab3dc2a3e52987d0765ff1cee386", PLAN_LOCALITY, TAIL_PAD, 2500000, ECHO_AT_EXAMPLE, 100},
-    {"echoed batches", "b1d4ea2540c7e9b6421bdabfedc8049d", PLAN_LOCALITY, TAIL_PAD, 2500000, ECHO_AT_BATCH, 100},
+    {"locality", "5dcdd69c8bb96cfeba8e9a85dd304466", PLAN_LOCALITY, TAIL_PAD, ECHO_ONE, 0, 0, 0},
+    {"locality, short", "c5a0ccf96cfcc1fa6c856436e4ea946e", PLAN_LOCALITY, TAIL_SHORT, ECHO_ONE, 0, 0, 0},
+    {"regular", "b375ca974ba92e6568629a3085b93d5e", PLAN_REGULAR, TAIL_PAD, ECHO_ONE, 0, 0, 0},
+    {"regular, drop", "f45bffca5ce65ac456b4fa9c16442812", PLAN_REGULAR, TAIL_DROP, ECHO_ONE, 0, 0, 0},
+    {"local", "8f8f3d817da27a5d4b40b4729e356208", PLAN_LOCAL, TAIL_PAD, ECHO_ONE, 0, 0, 0},
+    {"echoed examples", "4d0dab3dc2a3e52987d0765ff1cee386", PLAN_LOCALITY, TAIL_PAD, 2500000, ECHO_AT_EXAMPLE, 100, 0},
+    {"echoed batches", "b1d4ea2540c7e9b6421bdabfedc8049d", PLAN_LOCALITY, TAIL_PAD, 2500000, ECHO_AT_BATCH, 100, 0},
     {"echoed batches, shuffled", "3df918eb8727f45268c60c82341de81a", PLAN_LOCALITY, TAIL_PAD, 2500000, ECHO_AT_BATCH,
-     500},
+     500, 0},
+    {"costs", "564b67a0eae8f159ff001827e6ca53c5", PLAN_LOCALITY, TAIL_PAD, ECHO_ONE, 0, 0, 1},
+    {"costs, short, windows", "24cf46983a8aab89a24a912595632c33", PLAN_LOCALITY, TAIL_SHORT, ECHO_ONE, 0, 0, 3},
+    {"costs, regular", "c85d182a2a1d299ebc64b89116e39eb2", PLAN_REGULAR, TAIL_PAD, ECHO_ONE, 0, 0, 1},
+    {"costs, local", "b6aaaab95076b280334e0797c3677e45", PLAN_LOCAL, TAIL_PAD, ECHO_ONE, 0, 0, 2},
+    {"costs, echoed examples", "d8169c9fbb8bd2a92cae79d81843250d", PLAN_LOCALITY, TAIL_PAD, 2500000, ECHO_AT_EXAMPLE,
+     100, 1},
+    {"costs, echoed batches", "daa3d2595d3a0a8aebf9a51fe51aecde", PLAN_LOCALITY, TAIL_PAD, 2500000, ECHO_AT_BATCH, 100,
+     1},
 };
+
+static uint64_t cost_of(void *user, uint32_t sample)
+{
+    (void)user;
+    return sample * 7919 % 1000 * (sample % 3 + 1);
+}
 
 /* The digest as plan.h says, from the lists alone. */
 static struct digest digest_lists(const struct plan_input *in, const uint32_t *list, uint64_t length, uint64_t steps)
@@ -98,7 +110,6 @@ static struct digest digest_lists(const struct plan_input *in, const uint32_t *l
     const uint64_t head[] = {1, in->ranks, (uint64_t)in->ranks * in->batch, in->count, steps};
     struct digest d = hash128(head, sizeof head, 0);
     uint8_t *step = malloc(sizeof d + sizeof *list * in->ranks * in->batch);
-
     for (uint64_t at = 0; at < length; at += in->batch) {
         size_t share = length - at < in->batch ? length - at : in->batch, n = 0;
         memcpy(step, &d, sizeof d);
@@ -116,7 +127,6 @@ static void test_golden(void)
     uint32_t order[N];
     uint16_t owner[N];
     char text[DIGEST_TEXT];
-
     fill(order, owner, N, 5, 42);
     for (int i = 0; i < N; i += 7)
         owner[i] = 0xffff;
@@ -131,7 +141,10 @@ static void test_golden(void)
                                 .echo = {g->echo, g->buffer, 42},
                                 .echo_at = g->at,
                                 .samples = N,
-                                .owners = {.nodes = 5, .groups = 1, .of = {owner}}};
+                                .owners = {.nodes = 5, .groups = 1, .of = {owner}},
+                                .cost = g->window ? cost_of : NULL,
+                                .balance = 1020000,
+                                .window = g->window};
         struct plan_summary s;
         uint32_t *list = list_of(&in, &s);
         is_str(digest_format(&s.digest, text), g->digest, "%s", g->what);
@@ -151,7 +164,6 @@ struct stopper {
 static bool stop_then(void *user)
 {
     struct stopper *s = user;
-
     return ++s->asked > s->until;
 }
 
@@ -161,7 +173,6 @@ static void test_interrupt(void)
     enum { N = 300000, MOST = 1000 };
     uint32_t *order = malloc(N * sizeof *order), *list = malloc(4 * N * sizeof *list);
     uint16_t *owner = malloc(N * sizeof *owner);
-
     fill(order, owner, N, 16, 1);
     for (int mode = PLAN_LOCALITY; mode <= PLAN_LOCAL; mode++) {
         struct plan_input in = {.order = order,
@@ -202,7 +213,6 @@ static void test_imbalance(void)
     } paper[] = {{32, 660, 720}, {64, 450, 510}, {128, 310, 370}};
     uint32_t *order = malloc(N * sizeof *order);
     uint16_t *owner = malloc(N * sizeof *owner);
-
     for (uint32_t nodes = 16; nodes <= 256; nodes *= 4)
         for (size_t i = 0; i < sizeof paper / sizeof paper[0]; i++) {
             struct plan_input in = {.order = order,
@@ -236,7 +246,6 @@ static void test_odd(void)
                             .owners = {.nodes = 1, .groups = 1, .of = {owner}}};
     struct plan_summary s;
     uint32_t *list = list_of(&in, &s);
-
     is_uint(s.samples, 1000, "one sample for a thousand ranks, each gets it");
     is_uint(s.steps, 1, "in one step");
     free(list);

@@ -18,7 +18,6 @@ static void test_parts(const char *what, const struct resizing_knows *nodes, uin
 {
     uint64_t at = 0;
     bool right = true;
-
     for (uint32_t i = 0; i < count; i++) {
         struct resizing_part part = resizing_part_of(nodes, count, i);
         uint64_t share = (part.to - part.from) * 100 / whole;
@@ -31,7 +30,6 @@ static void test_parts(const char *what, const struct resizing_knows *nodes, uin
 static void test_all_parts(void)
 {
     struct resizing_knows nodes[4] = {{.bytes = 1000, .room = 5000}, {.room = 5000}, {.room = 5000}, {.room = 5000}};
-
     test_parts("rooms for all", nodes, 4, (const uint32_t[]){25, 25, 25, 25});
     test_parts("one node", nodes, 1, (const uint32_t[]){100});
     nodes[3].room = 300;
@@ -74,7 +72,6 @@ static struct derived *create(void)
 {
     CLEANUP_CLOSE int fd = open(test_path("catalog"), O_RDONLY);
     struct derived *d = NULL;
-
     if (derived_create(fd, &terms, &d))
         bail_out("no catalog");
     return d;
@@ -90,7 +87,6 @@ static void make(struct derived *d, uint32_t file, uint64_t hash)
 static struct resizing_record record_of(const struct derived *d, uint32_t file)
 {
     struct resizing_record r = {.file = file};
-
     memcpy(r.word, &d->record[file], sizeof r.word);
     return r;
 }
@@ -108,7 +104,6 @@ struct talk {
 static void *talk_body(void *user)
 {
     struct talk *t = user;
-
     t->result = t->end ? partners_end(t->theirs, t->derived, t->file, t->files)
                        : partners_begin(t->theirs, t->derived, 99, &t->part);
     return NULL;
@@ -117,7 +112,6 @@ static void *talk_body(void *user)
 static void talk_begin(struct talk *t)
 {
     int ends[2];
-
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
         bail_out("socketpair");
     t->ours = ends[0];
@@ -144,7 +138,6 @@ static void *hear(const struct talk *t, enum resizing_kind wanted, size_t *n)
 {
     void *payload = NULL;
     uint32_t kind = 0;
-
     if (message_receive(t->ours, &kind, &payload, n, NULL))
         bail_out("it says nothing");
     is_uint(kind, wanted, "it says %d", wanted);
@@ -157,7 +150,6 @@ static void test_begin(void)
     struct derived *other = create();
     struct resizing_part part = {3, 4};
     size_t n;
-
     make(t.derived, 1, 11);
     make(t.derived, 2, 12);
     make(other, 2, 22);
@@ -196,7 +188,6 @@ static void test_end(void)
     struct talk t = {.derived = create(), .end = true, .file = {0, 3}, .files = 2};
     struct derived *other = create();
     size_t n;
-
     make(t.derived, 0, 10);
     make(t.derived, 3, 13);
     make(t.derived, 7, 17);
@@ -229,7 +220,6 @@ static void test_refused(void)
     struct talk t = {.derived = create(), .end = true};
     struct derived *other = create();
     size_t n;
-
     make(other, 1, 1);
     make(other, 2, 2);
     const struct {
@@ -272,7 +262,6 @@ static void test_refused(void)
 static void test_left(void)
 {
     int ends[2];
-
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
         bail_out("socketpair");
     ok(!partners_left(ends[1]), "a courier that is there");
@@ -285,7 +274,6 @@ static void test_left(void)
 int main(void)
 {
     char name[32];
-
     for (int i = 0; i < FILES; i++) {
         snprintf(name, sizeof name, "class%d/file%d", i % 2, i);
         source_add(test_path("source"), name, 1000 + i);

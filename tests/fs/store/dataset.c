@@ -48,7 +48,13 @@ static uint64_t word_at(const struct pattern *p, uint64_t index)
 
 static void fill(const struct pattern *p, uint64_t offset, char *out, size_t n)
 {
-    for (size_t i = 0; i < n;) {
+    size_t i = 0;
+    if (!p->sparse && offset % WORD == 0)
+        for (; i + WORD <= n; i += WORD) {
+            uint64_t state = p->seed + (offset + i) / WORD, word = random_next(&state);
+            memcpy(out + i, &word, WORD);
+        }
+    while (i < n) {
         uint64_t word = word_at(p, (offset + i) / WORD);
         size_t skip = (offset + i) % WORD, m = WORD - skip < n - i ? WORD - skip : n - i;
         memcpy(out + i, (char *)&word + skip, m);

@@ -30,18 +30,21 @@ struct taker {
     int error;
 };
 
-static void put_value(void *user, uint32_t i, const void *bytes, uint32_t length)
+static void put_value(void *user, uint32_t i, const void *bytes, uint32_t length, bool cut)
 {
     char value[VALUE_MOST];
     struct taker *t = user;
     memcpy(value, bytes, length);
     value[length - 1] ^= atomic_load(&before.mood) == LIES;
-    t->error = t->error ? t->error : t->take(t->to, i, value, length);
+    t->error = cut ? -EBADMSG : t->error ? t->error : t->take(t->to, i, value, length);
 }
 
 static int ask_before(void *user, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to)
 {
     struct taker t = {take, to, 0};
+    uint64_t offset = (uint64_t)value * VALUE_BYTES, left = dataset_size(&d, file) - offset;
+    uint64_t length = (uint64_t)count * VALUE_BYTES;
+    struct span span = {.file = file, .offset = offset, .length = (uint32_t)(length < left ? length : left)};
     int error;
     (void)user;
     atomic_fetch_add(&before.asked, 1);
@@ -55,7 +58,7 @@ static int ask_before(void *user, uint32_t file, uint32_t value, uint32_t count,
     case BUSY:
         return -EBUSY;
     default:
-        error = store_stored(before.store, file, value, count, put_value, &t);
+        error = store_stored(before.store, &span, put_value, &t);
         return error ? error : t.error;
     }
 }

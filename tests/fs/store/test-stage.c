@@ -233,7 +233,7 @@ static void test_locked(void)
     store_close(after);
 }
 
-/* ---- a node of a world ---- */
+/* --- a node of a world --- */
 
 static struct {
     struct dataset d;

@@ -90,8 +90,8 @@ static void test_arguments(void)
         is_int(read_check(store, &d, &bad[i], NULL), -EINVAL, "bad span %zu", i);
     is_uint(stats_of(store).errors[EINVAL], sizeof bad / sizeof *bad, "they are counted");
     enum tier_name tier;
-    is_int(store_where(store, dataset_file(&d, "size/0"), &tier), -ENOENT, "an empty file is nowhere");
-    is_int(store_where(store, catalog_files(d.catalog), &tier), -ENOENT, "nor is one that does not exist");
+    is_int(store_where(store, dataset_file(&d, "size/0"), 0, &tier), -ENOENT, "an empty file is nowhere");
+    is_int(store_where(store, catalog_files(d.catalog), 0, &tier), -ENOENT, "nor is one that does not exist");
     store_close(store);
     store_close(NULL);
 }
@@ -133,12 +133,12 @@ static void test_places(void)
     struct span span = whole("size/4095");
     enum place place;
     enum tier_name tier = TIERS;
-    is_int(store_where(store, span.file, &tier), -ENOENT, "not held at first");
+    is_int(store_where(store, span.file, 0, &tier), -ENOENT, "not held at first");
     is_int(read_check(store, &d, &span, &place), 0, "a first read");
     is_int(place, PLACE_SOURCE, "came from the source");
     is_int(read_check(store, &d, &span, &place), 0, "a second read");
     is_int(place, PLACE_RAM, "came from the RAM tier");
-    is_int(store_where(store, span.file, &tier), 0, "held");
+    is_int(store_where(store, span.file, 0, &tier), 0, "held");
     is_int(tier, TIER_RAM, "in the RAM tier");
     struct store_stats stats = stats_of(store);
     is_uint(stats.reads[PLACE_SOURCE], 1, "counted by place: source");

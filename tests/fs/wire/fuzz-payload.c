@@ -19,6 +19,21 @@ static void fix(uint8_t *bytes, size_t n, uint32_t count)
     payload_finish(bytes, 1, 2, count <= RING_VALUES ? count : RING_VALUES, h.length);
 }
 
+/* As receive.c does, for a part that begins in some block. */
+static void open_cut(const struct payload_value *v, uint8_t some)
+{
+    struct iovec piece[FETCH_BLOCKS];
+    struct value_part part = {.raw = VALUE_BYTES, .from = some % FETCH_BLOCKS * VALUE_BLOCK};
+    uint32_t from, to;
+    for (part.to = part.from + 1; v->cut && part.to <= part.raw; part.to++) {
+        value_part_stored(&part, &from, &to);
+        if (to - from == v->length) {
+            value_part_open(&part, v->bytes, 0, piece);
+            break;
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct value_codec_state *codec;
@@ -35,6 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct payload_value value[RING_VALUES];
     if (payload_parse(bytes, n, 1, 2, count, value) == 0)
         for (uint32_t i = 0; i < count; i++) {
+            open_cut(&value[i], data[0]);
             volatile uint64_t sum = hash64(value[i].bytes, value[i].length, 0);
             uint32_t length;
             memcpy(&length, (const char *)value[i].bytes + offsetof(struct value_header, raw_length), sizeof length);

@@ -13,7 +13,6 @@ static atomic_bool stop;
 static void *write_plans(void *nothing)
 {
     struct feed_plan *plan = calloc(1, sizeof *plan);
-
     for (uint64_t i = 1; plan && !atomic_load(&stop); i++) {
         plan->number = plan->epoch = i;
         for (int k = 0; k < FEED_RANKS; k++)
@@ -30,7 +29,6 @@ static void test_copies(void)
     struct feed_plan *copy = calloc(1, sizeof *copy);
     unsigned got = 0, torn = 0;
     pthread_t writer;
-
     atomic_store(&stop, false);
     if (!copy || pthread_create(&writer, NULL, write_plans, NULL) != 0)
         return;
@@ -57,7 +55,6 @@ static void test_notes(void)
 {
     struct feed_answer answer = {0};
     uint64_t taken = 0, lost = 0;
-
     ok(!feed_note_take(feed, &taken, &answer, &lost), "no note yet");
     feed_note_add(feed, &(struct feed_answer){.file = 5, .bytes = 100, .waited = 1ull << 40, .place = 3, .fed = true});
     feed_note_add(feed, &(struct feed_answer){.file = UINT32_MAX, .bytes = 1});
@@ -101,7 +98,6 @@ static void test_many_writers(void)
     pthread_t thread[3];
     struct feed_answer answer;
     uint64_t taken = 0, lost = 0, come = 0, torn = 0;
-
     memset(feed, 0, sizeof *feed);
     for (int i = 0; i < 3; i++)
         if (pthread_create(&thread[i], NULL, add_notes, &place[i]) != 0)

@@ -40,6 +40,22 @@ static void test_right(char *slot)
     is_int(payload_parse(slot, payload_begin(most, RING_VALUES), 0, 0, RING_VALUES, v), 0, "and is taken apart");
 }
 
+static void test_cut(char *slot)
+{
+    const uint32_t cut[] = {(VALUE_SUM + 4096) | PAYLOAD_CUT, 999, (VALUE_SUM + 1) | PAYLOAD_CUT};
+    struct payload_value v[RING_VALUES];
+    payload_finish(slot, FILE_NUMBER, VALUE, 3, cut);
+    size_t n = payload_begin(cut, 3);
+    is_int(payload_parse(slot, n, FILE_NUMBER, VALUE, 3, v), 0, "a reply with blocks of values is taken apart");
+    ok(v[0].cut && v[0].length == VALUE_SUM + 4096 && !v[1].cut && v[2].cut && v[2].length == VALUE_SUM + 1,
+       "it says which are cut");
+    struct payload_header *h = (struct payload_header *)slot;
+    h->length[2] = VALUE_SUM | PAYLOAD_CUT;
+    is_int(payload_parse(slot, n, FILE_NUMBER, VALUE, 3, v), -EBADMSG, "a block without bytes is refused");
+    h->length[2] = (VALUE_MOST + 1) | PAYLOAD_CUT;
+    is_int(payload_parse(slot, n, FILE_NUMBER, VALUE, 3, v), -EBADMSG, "so is one that is too long");
+}
+
 static void refuse(char *slot, size_t n, uint32_t file, uint32_t value, uint32_t count, const char *why)
 {
     struct payload_value v[RING_VALUES];
@@ -81,7 +97,9 @@ static void test_stored(char *slot)
     const uint32_t count = 65;
     size_t n = payload_stored_length(count);
     memset(slot, 0xff, 64);
-    payload_stored_begin(slot, first, count, 7)->word[1] |= 1;
+    struct payload_stored *stored = payload_stored_begin(slot, first, count, 7);
+    stored->word[1] |= 1;
+    ok(payload_stored_finish(stored) == n, "of this length");
     const uint64_t *word = payload_stored_parse(slot, n, first, count, 7);
     ok(word && word[0] == 0 && word[1] == 1, "what is stored is told");
     ok(!payload_stored_parse(slot, n, first + 1, count, 7), "not of other extents");
@@ -90,7 +108,37 @@ static void test_stored(char *slot)
     ok(!payload_stored_parse(slot, payload_stored_length(STORED_MOST + 1), first, STORED_MOST + 1, 7),
        "nor of too many");
     ok(!payload_stored_parse(slot, n, first, count, 8), "nor for another turn");
+    unsigned taken = 0;
+    for (size_t bit = 0; bit < n * 8; bit++) {
+        slot[bit / 8] ^= (char)(1 << bit % 8);
+        taken += payload_stored_parse(slot, n, first, count, 7) != NULL;
+        slot[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    is_int(taken, 0, "nor with any bit flipped");
     ok(!payload_stored_parse(slot, make(slot), first, count, 7), "nor values");
+}
+
+static void test_blob(char *slot)
+{
+    static const char bytes[] = "what a node keeps";
+    struct payload_blob *blob = (struct payload_blob *)slot;
+    unsigned taken = 0;
+    memcpy(blob->byte, bytes, sizeof bytes);
+    size_t n = payload_blob_finish(slot, 7, 0, sizeof bytes, sizeof bytes);
+    const struct payload_blob *p = payload_blob_parse(slot, n, 7, 0);
+    ok(p && p->length == sizeof bytes && !memcmp(p->byte, bytes, sizeof bytes), "a blob");
+    ok(!payload_blob_parse(slot, n, 8, 0), "not another one");
+    ok(!payload_blob_parse(slot, n, 7, 1), "nor another piece");
+    ok(!payload_blob_parse(slot, n - 1, 7, 0), "nor cut off");
+    for (size_t bit = 0; bit < n * 8; bit++) {
+        slot[bit / 8] ^= (char)(1 << bit % 8);
+        taken += payload_blob_parse(slot, n, 7, 0) != NULL;
+        slot[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    is_int(taken, 0, "nor with any bit flipped");
+    n = payload_blob_finish(slot, 7, 0, 0, 0);
+    p = payload_blob_parse(slot, n, 7, 0);
+    ok(p && p->length == 0, "that there is none can be told");
 }
 
 int main(void)
@@ -99,8 +147,10 @@ int main(void)
     if (!slot)
         bail_out("no memory");
     test_right(slot);
+    test_cut(slot);
     test_wrong(slot);
     test_stored(slot);
+    test_blob(slot);
     free(slot);
     return done_testing();
 }

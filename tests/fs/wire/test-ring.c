@@ -188,7 +188,7 @@ static void test_news(void)
     ring_close(&ring);
 }
 
-/* Frames. */
+/* --- frames --- */
 
 static void make_pair(int pair[2])
 {

@@ -33,7 +33,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t courier;
 static atomic_bool running, stop;
 
-/* Nodes. */
+/* --- nodes --- */
 
 static void no_command(void *user, enum world_command command, uint64_t token)
 {
@@ -106,7 +106,7 @@ void fake_begin(struct fake *f, struct dataset *d, uint32_t nodes, const uint64_
     }
 }
 
-/* The couriers. */
+/* --- the couriers --- */
 
 static void deliver(struct fake *f, uint32_t node, const struct ring_message *m)
 {
@@ -177,6 +177,8 @@ static void harm(const struct fake *f, uint32_t fault, char *slot, struct ring_m
         slot[m->length / 2] ^= 1;
     if (fault == FAKE_SHORT)
         m->length -= 16;
+    if (fault == FAKE_CUT)
+        h->length[0] ^= PAYLOAD_CUT;
     if (fault == FAKE_OTHER_FILE)
         h->file++;
     if (fault == FAKE_GONE || fault == FAKE_ERROR)
@@ -219,6 +221,7 @@ static void bring_answer(struct fake *f, uint32_t owner, const struct ring_messa
             harm(f, fault, to, &m);
         }
         deliver(f, owner, &(struct ring_message){.kind = RING_SENT, .slot = reply->slot});
+        atomic_fetch_add(&n->sent, reply->length);
         atomic_fetch_add(&n->served, 1);
     } else if (fault == FAKE_GONE) {
         m.status = -EHOSTDOWN;
@@ -242,8 +245,8 @@ static void carry(struct fake *f, uint32_t from, const struct ring_message *m)
                 &(struct ring_message){.kind = RING_FETCHED, .slot = m->slot, .token = m->token, .status = -EHOSTDOWN});
     } else if (m->kind == RING_FETCH) {
         atomic_fetch_add(&f->node[from].asks, 1);
-        atomic_fetch_add(&f->node[from].asks_before, m->flags == FETCH_BEFORE);
-        atomic_fetch_add(&f->node[from].asks_fed, m->flags == FETCH_FED);
+        atomic_fetch_add(&f->node[from].asks_before, (m->flags & ~(uint32_t)FETCH_BLOCKS_MASK) == FETCH_BEFORE);
+        atomic_fetch_add(&f->node[from].asks_fed, (m->flags & ~(uint32_t)FETCH_BLOCKS_MASK) == FETCH_FED);
         struct ring_message serve = *m;
         uint64_t token = tokens++;
         struct flying *q = &flying[token % MOST_FLYING];
@@ -280,10 +283,12 @@ void fake_ask_silently(struct fake *f, uint32_t node, uint32_t from, uint32_t fi
     serve(f, node, (struct ring_message){.node = from, .file = file, .count = 1, .flags = flags}, SILENT);
 }
 
-int fake_ask(struct fake *f, uint32_t node, uint32_t file, uint32_t value, uint32_t count)
+int fake_ask(struct fake *f, uint32_t node, const struct ring_message *question)
 {
+    struct ring_message m = *question;
+    m.node = 1;
     atomic_store(&asked, 1);
-    serve(f, node, (struct ring_message){.node = 1, .file = file, .value = value, .count = count}, BY_HAND);
+    serve(f, node, m, BY_HAND);
     for (int i = 0; atomic_load(&asked) == 1; i++)
         wait_step(i, "a question is answered");
     return atomic_load(&asked);
@@ -330,7 +335,7 @@ static void *play(void *argument)
     return NULL;
 }
 
-/* Conversations. */
+/* --- conversations --- */
 
 /* A descriptor that came with it is `came`. */
 static void *ask_for(int socket, enum message_kind kind, const void *payload, size_t n, const int *fds,

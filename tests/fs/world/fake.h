@@ -14,6 +14,7 @@ enum fake_fault {
     FAKE_NONE,
     FAKE_DAMAGE,     /* a bit is flipped */
     FAKE_SHORT,      /* the length is wrong */
+    FAKE_CUT,        /* a value that is said to be cut though it is not, or the other way round */
     FAKE_OTHER_FILE, /* a reply of another file */
     FAKE_NAMESAKE,   /* the first value is one of dataset's NAMESAKE_B, said to be of the file that was asked for */
     FAKE_TWICE,      /* answered twice */
@@ -36,6 +37,7 @@ struct fake_node {
     _Atomic uint32_t fault, times; /* of what this node answers */
     _Atomic uint32_t waits;        /* -EAGAINs that it said */
     _Atomic uint32_t served;       /* answers that it gave */
+    _Atomic uint64_t sent;         /* bytes of these */
     _Atomic uint32_t asks;         /* questions that it asked */
     _Atomic uint32_t asks_before;  /* of them BEFORE */
     _Atomic uint32_t asks_fed;     /* of them FED */
@@ -82,7 +84,7 @@ void fake_swap(struct fake *f, uint32_t a, uint32_t b);  /* their numbers in the
 void fake_let_go(struct fake *f);                        /* what was held back arrives */
 int fake_hello(struct fake *f, uint32_t node, struct message_welcome *welcome); /* a socket */
 /* What a node answers to a question of node 1: the final status. */
-int fake_ask(struct fake *f, uint32_t node, uint32_t file, uint32_t value, uint32_t count);
+int fake_ask(struct fake *f, uint32_t node, const struct ring_message *question); /* file, value, count, flags */
 /* A question of a node whose courier is silent: its answer takes a slot and does not get away. */
 void fake_ask_silently(struct fake *f, uint32_t node, uint32_t from, uint32_t file, enum fetch_flags flags);
 void fake_push(struct fake *f, uint32_t node, const struct ring_message *message);

@@ -31,7 +31,7 @@ int peering_done(void)
     return done_testing();
 }
 
-/* Worlds. */
+/* --- worlds --- */
 
 static void begin(struct fake *f, uint32_t nodes, uint64_t timeout, const char *faults)
 {
@@ -75,7 +75,7 @@ void peering_harm(struct fake *f, uint32_t node, uint32_t times, enum fake_fault
     atomic_store(&f->node[node].fault, (uint32_t)fault);
 }
 
-/* What a node says of the world. */
+/* --- what a node says of the world --- */
 
 static void view_of(struct fake *f, uint32_t node, struct world_view *view)
 {
@@ -118,7 +118,7 @@ struct counts peering_counts(struct fake *f, uint32_t node)
     return counts;
 }
 
-/* Reads. */
+/* --- reads --- */
 
 static uint32_t find_owned(const struct layout *owners, uint32_t owner, uint32_t skip)
 {
@@ -190,7 +190,7 @@ uint64_t peering_source_bytes(struct fake *f)
     return bytes;
 }
 
-/* Reads in threads of their own. */
+/* --- reads in threads of their own --- */
 
 static void *read_one(void *argument)
 {

@@ -238,7 +238,7 @@ static void test_crossing(void)
     fake_end(&f);
 }
 
-/* All nodes feed and read all of it, each from another place on. */
+/* --- all nodes feed and read all of it, each from another place on --- */
 
 struct node_feed {
     struct fake *f;

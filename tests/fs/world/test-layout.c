@@ -20,7 +20,7 @@ static bool same_digest(const struct layout *a, const struct layout *b)
     return memcmp(layout_digest(a), layout_digest(b), sizeof(struct digest)) == 0;
 }
 
-/* ---- the rule ---- */
+/* --- the rule --- */
 
 struct tally {
     uint64_t bytes[WORLD_NODES], kept[WORLD_NODES], held[WORLD_NODES];
@@ -188,7 +188,7 @@ static void test_random(enum capacities kind)
     is_uint(unlike, 0, "and computed twice the same");
 }
 
-/* ---- single cases ---- */
+/* --- single cases --- */
 
 static void many_alike(struct sizes *s, uint32_t files, uint64_t size)
 {
@@ -351,7 +351,7 @@ static void test_refused(void)
     sizes_end(&s);
 }
 
-/* ---- compressed ---- */
+/* --- compressed --- */
 
 /* What is held in half of its room leaves the other half. */
 static void test_compressed(void)
@@ -380,7 +380,7 @@ static void test_compressed(void)
     sizes_end(&s);
 }
 
-/* ---- dealing what has no owner ---- */
+/* --- dealing what has no owner --- */
 
 static bool same_owners(const struct dealt_world *w, const struct layout *before, const struct layout *after)
 {
@@ -443,7 +443,7 @@ static void test_extend(void)
     ok(more > ROUNDS / 2, "in %u of them more has owners than before", more);
 }
 
-/* ---- exchange ---- */
+/* --- exchange --- */
 
 static struct layout *exchanged(const struct layout *d, const struct sizes *s, struct turn turn)
 {
@@ -487,7 +487,7 @@ static void test_exchange(void)
     sizes_end(&s);
 }
 
-/* ---- forming again ---- */
+/* --- forming again --- */
 
 /* The nodes of `names`, in that order; each holds what it owned in the world before, where it was in that. */
 static void form(struct dealt_world *w, const struct sizes *s, const uint32_t *names, uint32_t nodes, uint64_t capacity,
@@ -535,7 +535,7 @@ static void test_again(const char *what, const uint32_t *names, uint32_t nodes)
     sizes_end(&s);
 }
 
-/* ---- always the same ---- */
+/* --- always the same --- */
 
 static char *golden(char text[DIGEST_TEXT])
 {

@@ -17,6 +17,24 @@ static void test_bad(enum fake_fault fault, const char *what)
     fake_end(&f);
 }
 
+/* A node that reads 4 KiB of a large file which another node owns. */
+static void test_bad_blocks(enum fake_fault fault, const char *what)
+{
+    struct fake f;
+    struct span span = {.file = dataset_file(&dataset, "middle"), .offset = 5 * MIB - 4096, .length = 4096};
+    enum place place = PLACES;
+    peering_join(&f, 2, LONG);
+    read_check(f.node[0].store, &dataset, &span, &place);
+    uint32_t reader = place != PLACE_PEER;
+    is_int(read_check(f.node[reader].store, &dataset, &span, &place), 0, "blocks of a large file are read");
+    is_int(place, PLACE_PEER, "they come from the owner");
+    peering_harm(&f, !reader, 1, fault);
+    is_int(read_check(f.node[reader].store, &dataset, &span, &place), 0, "%s: the read is right", what);
+    is_int(place, PLACE_SOURCE, "it went to the source");
+    is_uint(peering_counts(&f, reader).bad, 1, "it was counted");
+    fake_end(&f);
+}
+
 /* Of the same base name, size and time: only the directory tells them apart. */
 static void test_namesake(void)
 {
@@ -54,10 +72,11 @@ static void test_source_again(void)
     struct fake f;
     peering_join_faulty(&f, 2, LONG);
     faults_set("errno=EAGAIN");
-    is_int(fake_ask(&f, 0, peering_owned(&f, 0, 0), 0, 1), -EIO,
+    is_int(fake_ask(&f, 0, &(struct ring_message){.file = peering_owned(&f, 0, 0), .count = 1}), -EIO,
            "an owner whose source says EAGAIN says that it failed");
     faults_set("");
-    is_int(fake_ask(&f, 0, peering_owned(&f, 0, 0), 0, 1), 0, "and is none the worse for it");
+    is_int(fake_ask(&f, 0, &(struct ring_message){.file = peering_owned(&f, 0, 0), .count = 1}), 0,
+           "and is none the worse for it");
     fake_end(&f);
 }
 
@@ -111,20 +130,39 @@ static void test_lies(void)
 /* Another node may ask for anything. */
 static void test_wrong_questions(void)
 {
-    static const struct {
-        uint32_t file, value, count;
-    } wrong[] = {
-        {4000000000u, 0, 1}, {0, 4000000000u, 1}, {0, 0, RING_VALUES + 1},      {0, 0, 0},
-        {0, 0, 4000000000u}, {0, 1, 1},           {0, UINT32_MAX, RING_VALUES},
+    const uint32_t large = dataset_file(&dataset, "sparse-large"), middle = dataset_file(&dataset, "middle");
+    const uint32_t extent = EXTENT_BYTES / VALUE_BYTES, last = 5 * MIB / VALUE_BYTES; /* it has 77 bytes */
+    const struct {
+        int error;
+        struct ring_message question;
+        const char *what;
+    } ask[] = {
+        {-EINVAL, {.file = 4000000000u, .count = 1}, "of a file that there is not"},
+        {-EINVAL, {.value = 4000000000u, .count = 1}, "far behind the end"},
+        {-EINVAL, {.value = 1, .count = 1}, "behind the end"},
+        {-EINVAL, {.value = UINT32_MAX, .count = RING_VALUES}, "behind all that can be"},
+        {-EINVAL, {.count = RING_VALUES + 1}, "for too many values"},
+        {-EINVAL, {.count = 4000000000u}, "for far too many"},
+        {-EINVAL, {.count = 0}, "for none"},
+        {-EINVAL, {.file = large, .value = extent - 1, .count = 2}, "across two extents"},
+        {0, {.file = large, .value = extent - 2, .count = 2}, "that is right"},
+        {-EINVAL, {.file = dataset_file(&dataset, "empty"), .count = 1}, "of an empty file"},
+        {0, {.file = middle, .count = 1, .flags = 31 << FETCH_HEAD}, "for the last block of a value"},
+        {0, {.file = middle, .count = 1, .flags = 3 << FETCH_HEAD | 28 << FETCH_TAIL}, "for one in its middle"},
+        {-EINVAL, {.file = middle, .count = 1, .flags = 4 << FETCH_HEAD | 28 << FETCH_TAIL}, "for no block"},
+        {0, {.file = middle, .count = 2, .flags = 31 << FETCH_HEAD | 31 << FETCH_TAIL}, "for two blocks"},
+        {0, {.file = middle, .value = last - 1, .count = 2, .flags = 9 << FETCH_HEAD}, "for blocks up to the end"},
+        {-EINVAL, {.file = middle, .value = last, .count = 1, .flags = 1 << FETCH_HEAD}, "for a block behind it"},
+        {-EINVAL, {.file = middle, .value = last - 1, .count = 2, .flags = 1 << FETCH_TAIL}, "for no last value"},
+        {-EINVAL, {.file = 0, .count = 1, .flags = 1 << FETCH_TAIL}, "for blocks of a small file"},
+        {-EINVAL, {.file = middle, .count = 1, .flags = 32 << FETCH_HEAD}, "with a flag that there is not"},
     };
     struct fake f;
     peering_join(&f, 2, LONG);
-    uint32_t large = dataset_file(&dataset, "sparse-large");
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        is_int(fake_ask(&f, 0, wrong[i].file, wrong[i].value, wrong[i].count), -EINVAL, "question %zu is refused", i);
-    is_int(fake_ask(&f, 0, large, EXTENT_BYTES / VALUE_BYTES - 1, 2), -EINVAL, "so is one across two extents");
-    is_int(fake_ask(&f, 0, large, EXTENT_BYTES / VALUE_BYTES - 2, 2), 0, "a right one is answered");
-    is_int(fake_ask(&f, 0, dataset_file(&dataset, "empty"), 0, 1), -EINVAL, "an empty file has no values");
+    for (size_t i = 0; i < sizeof ask / sizeof *ask; i++) {
+        int error = fake_ask(&f, 0, &ask[i].question);
+        is_int(error == -ENOENT ? 0 : error, ask[i].error, "a question %s", ask[i].what);
+    }
     is_int(peering_state(&f, 0), WORLD_JOINED, "and the world goes on");
     fake_end(&f);
 }
@@ -132,6 +170,10 @@ static void test_wrong_questions(void)
 int main(void)
 {
     peering_set_up();
+    test_bad_blocks(FAKE_DAMAGE, "damaged blocks");
+    test_bad_blocks(FAKE_SHORT, "blocks that end too early");
+    test_bad_blocks(FAKE_CUT, "blocks that are said to be a whole value");
+    test_bad(FAKE_CUT, "a whole value that is said to be blocks");
     test_bad(FAKE_DAMAGE, "a wrong checksum: the read is right");
     test_bad(FAKE_SHORT, "a wrong length: the read is right");
     test_bad(FAKE_OTHER_FILE, "another file: the read is right");

@@ -130,6 +130,34 @@ static void test_restart(void)
     fake_end(&f);
 }
 
+/* A server that dies as it joins may not have saved the world: the next one finds the world before. */
+static void test_unsaved(void)
+{
+    struct fake f;
+    struct world_mark mark = {0};
+    CLEANUP_STR struct str saved = STR_INIT;
+    char path[PATH_MAX + NAME_MAX];
+    peering_begin(&f, 2, LONG);
+    fake_close(&f, 0);
+    f.node[0].config.mark = &mark;
+    fake_open(&f, 0, false);
+    fake_join(&f, 1);
+    snprintf(path, sizeof path, "%s/world", f.node[0].state);
+    wait_until(access(path, F_OK) == 0);
+    is_int(file_read(AT_FDCWD, path, 4096, &saved), 0, "a world is saved");
+    peering_part(&f);
+    fake_join(&f, 1);
+    fake_leave(&f, 0);
+    fake_close(&f, 0);
+    is_int(file_write_atomic(AT_FDCWD, path, saved.data, saved.length, 0600), 0, "the next one is not");
+    fake_open(&f, 0, true);
+    resume_another_world(&f);
+    fake_resume(&f, 0);
+    peering_await(&f, 0, WORLD_JOINED);
+    peering_reads(&f, 0, peering_owned(&f, 1, 0), PLACE_PEER, "its courier is taken", "and the peer is asked");
+    fake_end(&f);
+}
+
 /* Holdings decide: nothing is read again. */
 static void test_rejoin(void)
 {
@@ -192,6 +220,7 @@ int main(void)
     test_refusals();
     test_hang_up();
     test_restart();
+    test_unsaved();
     test_rejoin();
     test_layouts();
     return peering_done();

@@ -33,6 +33,29 @@ static void test_silence(void)
     fake_end(&f);
 }
 
+/* A thread that waits for a silent node is missing elsewhere: it goes when the node is known to be silent. */
+static void test_asked_later(void)
+{
+    const uint64_t timeout = 4 * SECOND;
+    struct fake f;
+    struct reader first, later;
+    peering_join(&f, 2, timeout);
+    peering_harm(&f, 1, 2, FAKE_SWALLOW);
+    uint64_t began = clock_now();
+    reader_start(&first, &f, 0, peering_owned(&f, 1, 0));
+    while (clock_now() - began < timeout * 3 / 4) /* what passes for silence is a matter of time */
+        nanosleep(&(struct timespec){.tv_nsec = (long)(timeout / 64)}, NULL);
+    uint64_t asked = clock_now();
+    reader_start(&later, &f, 0, peering_owned(&f, 1, 1));
+    bool right = readers_join(&later, 1, PLACE_SOURCE);
+    uint64_t took = clock_now() - asked;
+    ok(readers_join(&first, 1, PLACE_SOURCE) && right, "two reads of a node that falls silent are right");
+    ok(took < timeout * 3 / 4, "the later one ends with the first: after %llu ms",
+       (unsigned long long)(took / MILLISECOND));
+    is_uint(peering_counts(&f, 0).timeouts, 2, "both are counted");
+    fake_end(&f);
+}
+
 /* Its slots are given back by nobody, and others' reads need some. */
 static void test_swallowed(void)
 {
@@ -217,6 +240,7 @@ int main(void)
 {
     peering_set_up();
     test_silence();
+    test_asked_later();
     test_swallowed();
     test_no_slots();
     test_late_slot();

@@ -80,6 +80,51 @@ static void test_capacity(void)
     fake_end(&f);
 }
 
+static uint64_t sent_for(struct fake *f, uint32_t reader, struct span span, bool *right)
+{
+    enum place place;
+    uint64_t before = atomic_load(&f->node[!reader].sent);
+    *right &= read_check(f->node[reader].store, &dataset, &span, &place) == 0 && place == PLACE_PEER;
+    return atomic_load(&f->node[!reader].sent) - before;
+}
+
+/* Of a large file no more blocks come than a read touches. */
+static void test_blocks(void)
+{
+    enum { MESSAGE = 128, SPANS = 200 };
+    struct fake f;
+    const uint32_t file = dataset_file(&dataset, "middle");
+    const uint64_t size = dataset_size(&dataset, file);
+    enum place place;
+    struct span span = {.file = file, .length = 1};
+    uint64_t random = 1;
+    bool right = true, little = true;
+    peering_join(&f, 2, LONG);
+    read_check(f.node[0].store, &dataset, &span, &place);
+    uint32_t reader = place != PLACE_PEER;
+    span.length = 4096;
+    ok(sent_for(&f, reader, span, &right) <= 4096 + 8 + MESSAGE, "for 4 KiB at the beginning 4 KiB come");
+    span.offset = 3 * VALUE_BYTES + 6000;
+    ok(sent_for(&f, reader, span, &right) <= 2 * (4096 + 8) + MESSAGE, "for 4 KiB that lie in two blocks 8 KiB");
+    span.offset = size - 4096;
+    ok(sent_for(&f, reader, span, &right) <= 4096 + 77 + 16 + MESSAGE, "for the end of the file no more");
+    span = (struct span){.file = file, .offset = VALUE_BYTES, .length = 2 * VALUE_BYTES};
+    ok(sent_for(&f, reader, span, &right) > 2 * VALUE_BYTES, "whole values come whole");
+    ok(right, "every byte is right");
+    for (int i = 0; i < SPANS; i++) {
+        span.offset = random_next(&random) % size;
+        span.length = 1 + (uint32_t)(random_next(&random) % (i % 2 ? 9000 : SPAN_BYTES));
+        if (span.length > size - span.offset)
+            span.length = (uint32_t)(size - span.offset);
+        uint32_t blocks = span.length / 4096 + 2;
+        little &= sent_for(&f, reader, span, &right) <= blocks * (4096 + 8) + 9 * (VALUE_HEADER + 16) + MESSAGE;
+    }
+    ok(right, "so it is at %d random places", SPANS);
+    ok(little, "of which nothing but the blocks that are touched comes");
+    ok(!store_holds(f.node[reader].store, file, 0), "no tier of the reader keeps a part");
+    fake_end(&f);
+}
+
 /* Busy is not gone: many nodes' readers wait for one load that takes longer than the timeout. */
 static void test_slow_source(void)
 {
@@ -167,6 +212,7 @@ int main(void)
     test_world(4, 2);
     test_kept();
     test_capacity();
+    test_blocks();
     test_slow_source();
     test_many();
     test_queue();

@@ -86,7 +86,7 @@ static void must(bool condition, const char *what)
         wrong = what;
 }
 
-/* ---- layouts: there and back ---- */
+/* --- layouts: there and back --- */
 
 static uint8_t next_node(const struct state *s, uint8_t node)
 {
@@ -114,7 +114,7 @@ static bool at_same_turn(const struct state *s)
     return true;
 }
 
-/* ---- holders ---- */
+/* --- holders --- */
 
 /* Will it keep what it holds? Not where it was told that the owner has stored it. */
 static bool keeps(const struct state *s, int n, int e)
@@ -155,7 +155,7 @@ static void check_holders(const struct state *s)
         must(s->excused[e] || is_held(s, e), "an extent has no holder any more");
 }
 
-/* ---- loads: one for what is lacking, from who had it before, else from the source ---- */
+/* --- loads: one for what is lacking, from who had it before, else from the source --- */
 
 static void start_load(struct state *s, int n, int e)
 {
@@ -202,7 +202,7 @@ static void answer_before(struct state *s, int n, int e, bool room)
     node->not_held[e] = 1;
 }
 
-/* ---- reads ---- */
+/* --- reads --- */
 
 static void end_read(struct state *s)
 {
@@ -277,7 +277,7 @@ static void end_questions(struct state *s)
         end_read(s); /* from the source */
 }
 
-/* ---- moves ---- */
+/* --- moves --- */
 
 static bool has_moved(const struct state *s, int n)
 {
@@ -325,7 +325,7 @@ static void take_answer(struct state *s, int n)
     node->question = node->of = node->asked_at = 0;
 }
 
-/* ---- turns ---- */
+/* --- turns --- */
 
 static void begin_turn(struct state *s)
 {
@@ -363,7 +363,7 @@ static void settle(struct state *s, int n)
         s->conducting = AT_REST;
 }
 
-/* ---- what is lost, and a join ---- */
+/* --- what is lost, and a join --- */
 
 /* The next server finds what was ingested, and the turn that it was at. */
 static void restart(struct state *s, int n)
@@ -438,7 +438,7 @@ static void join(struct state *s)
         drop_foreign(s);
 }
 
-/* ---- all states ---- */
+/* --- all states --- */
 
 static struct {
     struct state *state;
@@ -483,7 +483,7 @@ static void reach(const struct state *s, uint32_t from, const char *action)
     seen.table[at] = ++seen.count;
 }
 
-/* ---- what can happen ---- */
+/* --- what can happen --- */
 
 struct expansion {
     const struct state *s;

@@ -328,7 +328,7 @@ static void test_nonsense(void)
     fake_end(&f);
 }
 
-/* ---- any cause ---- */
+/* --- any cause --- */
 
 static struct turn an_exchange(uint64_t epoch)
 {
@@ -486,7 +486,7 @@ static void test_left_behind(void)
     fake_end(&f);
 }
 
-/* ---- what fails, and how long who asks waits ---- */
+/* --- what fails, and how long who asks waits --- */
 
 static void test_failure(void)
 {
@@ -572,7 +572,7 @@ static void test_two_jobs(void)
     fake_end(&f);
 }
 
-/* ---- nothing can be saved ---- */
+/* --- nothing can be saved --- */
 
 static int unsaved(struct fake *f, uint32_t node)
 {

@@ -11,20 +11,24 @@ Each step has the samples that DistributedSampler would give to it; who of the r
 all of them lie on the rank's own node. See dealfs-plan(1)."""
 import collections
 import errno
+import os
 import sys
 import warnings
 
 import torch.distributed as dist
 from torch.utils.data.distributed import DistributedSampler
 
-from dealfs.mount import Mount, Refused
+from dealfs.mount import Mount, Refused, named
+from dealfs.torch.dealt import Dealt
 from dealfs.torch.echo import Echo, length_of
 from dealfs.torch.exchange import Exchange
 from dealfs.torch.pace import Pace
+from dealfs.torch.records import Records
 
 # Where a pass over an epoch begins: after so many samples of all ranks, with the layout of then; or it is over.
 Start = collections.namedtuple('Start', 'consumed finished layout')
 BEGINNING = Start(0, False, None)
+HELD = 4096
 NOT_TOLD = ('nobody told the sampler what the trainer has consumed, and what the loader has asked for may be more: '
             'iterate over sampler.over(loader), or call sampler.step() after each batch')
 
@@ -48,16 +52,18 @@ class Sampler(DistributedSampler):
     call set_epoch. All ranks have to call together, as with any collective: set_epoch, the first step of a pass that
     set_epoch was not called for, ratio and fix_echo.
 
-    dataset         as for DistributedSampler. If it has a `root`, as ImageFolder has, the mount is found by that
+    dataset         as for DistributedSampler. If it has a `root`, as ImageFolder has, the mount is found by that.
+                    Of dealfs.torch.Records the list is found as well
     batch_size      the loader's: samples of one rank in a step
     mount           a Mount, or the path of a mount or of a directory in it, whose samples are meant then
     group           the ranks that share the dataset, where these are not all. One of gloo's needs no GPU here
-    feed            let the mount read ahead of this rank
+    feed            let the mount read ahead of this rank; not of Records, whose streams do so
     exchange        with mode='local': the part of each node's samples that changes its node before each epoch. While an
                     epoch is trained rank 0 asks for the exchange for the next one. If it has failed by then, that epoch
                     is read from where the samples are, with one warning
     exchange_wait   seconds that set_epoch may wait for that, counted from the epoch before
-    others          keys of dealfs-plan(1): mode=, echo=, tail=; samples= where it is not ImageFolder's list
+    others          keys of dealfs-plan(1): mode=, echo=, tail=; cost=, balance=, window=; without=; nodes= where a rank
+                    has several, as ['0+3', '1+4']; samples= where it is not ImageFolder's list
     """
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False, *, batch_size,
@@ -72,9 +78,11 @@ class Sampler(DistributedSampler):
             num_replicas, rank = ranks, me
         super().__init__(dataset, num_replicas or 1, rank or 0, shuffle, seed, drop_last)
         self.mount, under = self._find_mount(mount)
-        self.batch_size, self.feed = batch_size, feed
-        self.keys = {'samples': 'imagefolder', 'under': under or None, 'count': len(dataset),
-                     'tail': 'drop' if drop_last else 'pad',
+        self.batch_size = batch_size
+        records = isinstance(dataset, Records)
+        self.feed = feed and not records  # a stream reads ahead by itself, and not into the pages of the files
+        self.keys = {'samples': dataset.samples if records else 'imagefolder', 'under': under or None,
+                     'count': len(dataset), 'tail': 'drop' if drop_last else 'pad',
                      **({'seed': seed} if shuffle else {'order': 'natural'}), **others}
         self.exchange = None
         if exchange and float(exchange) > 0:
@@ -133,7 +141,7 @@ class Sampler(DistributedSampler):
                 'batch': self.batch_size}
         length = 0
         if not start.finished:
-            plan['nodes'] = self._nodes()
+            plan['nodes'] = self.keys.get('nodes') or self._nodes()
             plan['layout'] = start.layout or self._all(lambda: self._choose_layout(plan) if self._leads() else None)[0]
             summaries = self._all(lambda: self.mount.summary(**plan))
             self.layout, self.digest = plan['layout'], summaries[0]['digest']
@@ -187,14 +195,39 @@ class Sampler(DistributedSampler):
         plan = {**self._plan, 'digest': self.digest}  # what the ranks have agreed on, or ESTALE
         if self.feed:
             try:
-                found = self.mount.plan(rank=self.rank, feed=True, **plan).tolist()
+                found = self.mount.plan(rank=self.rank, feed=True, **plan)
                 self._fed = {'epoch': self._plan['epoch'], 'rank': self.rank, 'digest': self.digest}
                 return found
             except Refused as error:
                 if error.errno != errno.EINVAL or 'unknown key' not in error.reason:
                     raise
                 self.feed = False  # a mount of before this key
-        return self.mount.plan(rank=self.rank, **plan).tolist()
+        return self.mount.plan(rank=self.rank, **plan)
+
+    def _plan_name(self, **keys):
+        """This rank's list as a name below plan/."""
+        return named(**{**self._plan, 'digest': self.digest, 'rank': self.rank}, **keys)
+
+    def stream(self, worker=None, workers=None, **keys):
+        """The path of this rank's epoch as one file: the bytes of its samples, in their order. With `workers` the file
+        has the batches that worker number `worker` of as many in a DataLoader would load. keys='unique' is for tar
+        archives in which samples share names.
+
+        A trainer that reads streams calls step() after each batch."""
+        self._agree(self._next_start())
+        if self._start.finished:
+            raise RuntimeError(f'epoch {self.epoch} has been read to its end: call set_epoch for the next one')
+        if self._pass is None:
+            self._pass, self._steps = Positions(self), None
+        name = self._plan_name(reply='bytes', workers=workers, worker=worker, **keys)
+        return os.path.join(self.mount.control, 'plan', name)
+
+    def explain(self, step):
+        """Which samples all ranks have in a step of this pass, 0 for its first one, as enumerate() counts the batches
+        of the loader: tuples of Mount.names(). Any rank may ask alone. Only this step is dealt."""
+        if self._pass is None or self._start.finished:
+            raise RuntimeError('no pass has begun: ask for a step of the epoch that is trained')
+        return self.mount.names(step=step, **self._plan)
 
     def _report_end(self, stopped):
         """The mount's report of this list is final then. `stopped`: perhaps it was left early."""
@@ -221,6 +254,7 @@ class Sampler(DistributedSampler):
         self._resume = None
         if self._list is None:
             self._list = self._read_list()
+            self._name = self._plan_name()
             self.num_samples = len(self._list)
         self._pass, self._steps, self._counted = positions, None, False
         self._passes += 1
@@ -375,6 +409,12 @@ class Sampler(DistributedSampler):
         self.keys['echo'] = self.ratio()
 
 
+def numbers_of(array):
+    """The integers of an array: few of them at a time are Python's objects."""
+    for at in range(0, len(array), HELD):
+        yield from array[at:at + HELD].tolist()
+
+
 class Positions:
     """One pass over the list, which is asked for at its first step: loaders that go on from a state make iterators that
     they never use. torchdata's StatefulDataLoader saves the state as of each batch that it hands out."""
@@ -388,10 +428,10 @@ class Positions:
     def __next__(self):
         if self.list is None:
             self.list = self.sampler._begin(self)
-        if self.at == len(self.list):
-            raise StopIteration
+            self.epoch, self.plan, self.numbers = self.sampler.epoch, self.sampler._name, numbers_of(self.list)
+        number = next(self.numbers)
         self.at += 1
-        return self.list[self.at - 1]
+        return Dealt(number, self.epoch, self.at - 1, self.plan)
 
     def ended(self):
         return self.list is not None and self.at == len(self.list)

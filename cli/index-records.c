@@ -1,0 +1,236 @@
+/* `dealfs index`: a record list of what lies inside containers. */
+#include "cli/base/command.h"
+
+#include "cli/base/interrupt.h"
+#include "cli/base/place.h"
+#include "cli/base/progress.h"
+#include "cli/live/client.h"
+#include "cli/live/containers.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/base/size.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { JOBS_DEFAULT = 4, JOBS_MOST = 64 };
+
+struct index_request {
+    struct containers_wish wish;
+    struct containers_found found;
+    const char *mountpoint;
+    const char *name;   /* of the list; NULL: written to `output` */
+    const char *output; /* a file, or "-" */
+    int spool;
+};
+
+/* --- what is made --- */
+
+/* A file without a name where temporary files belong, else memory. */
+static int open_spool(void)
+{
+    const char *folder = getenv("TMPDIR");
+    int fd = open(folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+    return fd < 0 ? memfd_create("dealfs-index", MFD_CLOEXEC) : fd;
+}
+
+static int fail_index(const struct index_request *r, const struct str *why, int error)
+{
+    return command_fail("index %s: %s", r->mountpoint, interrupted ? "interrupted" : command_why(why, error));
+}
+
+/* The reason is what the read after the failed one returns. */
+static int upload_to(struct index_request *r, int control, struct str *reply, struct str *why)
+{
+    CLEANUP_STR struct str line = STR_INIT;
+    enum { REPLY_MOST = 64 << 10 };
+    str_addf(&line, "samples name=");
+    str_add_percent(&line, r->name, strlen(r->name));
+    str_addf(&line, " form=%s", r->found.text ? "records" : "packed");
+    if (r->found.format)
+        str_addf(&line, " format=%s", r->found.format->stream);
+    str_adds(&line, "\n");
+    int error = line.failed ? -ENOMEM : file_write_all(control, line.data, line.length);
+    if (!error)
+        error = lseek(r->spool, 0, SEEK_SET) < 0 ? -errno : file_copy(r->spool, control, UINT64_MAX - 1);
+    if (!error)
+        error = file_read_fd(control, REPLY_MOST, reply);
+    if (error && file_read_fd(control, REPLY_MOST, why))
+        str_clear(why);
+    return error;
+}
+
+static int upload_list(struct index_request *r, const struct live *live)
+{
+    CLEANUP_STR struct str path = STR_INIT, reply = STR_INIT, why = STR_INIT;
+    int error, servers = 0;
+    str_addf(&path, "%s/control", live->control);
+    if (path.failed)
+        return fail_index(r, &path, -ENOMEM);
+    do {
+        CLEANUP_CLOSE int control = open(path.data, O_RDWR | O_CLOEXEC);
+        str_clear(&why);
+        error = control < 0 ? -errno : upload_to(r, control, &reply, &why);
+    } while (client_asks_again(error, why.length, &servers));
+    while (why.length > 0 && why.data[why.length - 1] == '\n')
+        why.data[--why.length] = '\0';
+    return error ? fail_index(r, &why, error) : COMMAND_DONE;
+}
+
+static int write_to(int spool, const char *path)
+{
+    if (strcmp(path, "-") == 0)
+        return file_copy(spool, STDOUT_FILENO, UINT64_MAX - 1);
+    CLEANUP_CLOSE int special = place_open_special(path);
+    if (special == -ENOENT)
+        return file_copy_atomic(spool, path);
+    return special < 0 ? special : file_copy(spool, special, UINT64_MAX - 1);
+}
+
+static int write_output(struct index_request *r)
+{
+    int error = lseek(r->spool, 0, SEEK_SET) < 0 ? -errno : write_to(r->spool, r->output);
+    return error ? command_fail("write %s: %s", r->output, strerror(-error)) : COMMAND_DONE;
+}
+
+static void print_found(const struct index_request *r, uint64_t elapsed)
+{
+    char records[COUNT_TEXT], containers[COUNT_TEXT], left[COUNT_TEXT], bytes[SIZE_TEXT], time[SIZE_TEXT];
+    const struct containers_found *f = &r->found;
+    FILE *to = r->output ? stderr : stdout;
+    fprintf(to, "%s records in %s containers%s%s, %s, in %s\n", count_format(f->records, records, sizeof records),
+            count_format(f->containers, containers, sizeof containers), f->format ? " of format " : "",
+            f->format ? f->format->name : "", size_format(f->bytes, bytes, sizeof bytes),
+            duration_format(elapsed, time, sizeof time));
+    if (f->left_out > 0)
+        fprintf(to, "%s containers were left out\n", count_format(f->left_out, left, sizeof left));
+}
+
+static int index_live(struct index_request *r, struct live *live)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    uint64_t began = clock_now();
+    int status = client_become(live);
+    if (status)
+        return status;
+    CLEANUP_CLOSE int spool = r->spool = open_spool();
+    if (spool < 0)
+        return command_fail("make a temporary file: %s", strerror(errno));
+    interrupt_catch(SIGINT);
+    interrupt_catch(SIGTERM);
+    int error = containers_index(live, &r->wish, spool, &r->found, &why);
+    if (error)
+        return fail_index(r, &why, error);
+    status = r->output ? write_output(r) : upload_list(r, live);
+    if (!status)
+        print_found(r, clock_now() - began);
+    return status;
+}
+
+/* --- what is wished --- */
+
+static int parse_format(const char *text, struct containers_wish *wish)
+{
+    static const char fixed[] = "fixed=";
+    uint64_t row;
+    bool rows = strncmp(text, fixed, strlen(fixed)) == 0;
+    if (rows && number_parse(text + strlen(fixed), 1, UINT32_MAX, &row) < 0)
+        return command_usage(&command_index, "--format %s: not a number of bytes", text);
+    if (!rows && strcmp(text, "fixed") == 0)
+        return command_usage(&command_index, "--format fixed: write fixed=BYTES, the bytes of a row");
+    wish->format = container_format_find(rows ? "fixed" : text);
+    wish->row = rows ? (uint32_t)row : 0;
+    return wish->format
+               ? COMMAND_DONE
+               : command_usage(&command_index, "--format %s: not tar, tfrecord, lines, npy or fixed=BYTES", text);
+}
+
+/* Relative to the mount, without slashes at its ends; a path below the mountpoint is shortened. */
+static const char *shorten_under(char *under, const char *mountpoint)
+{
+    size_t n = strlen(mountpoint);
+    while (n > 1 && mountpoint[n - 1] == '/')
+        n--;
+    if (*under == '/' && strncmp(under, mountpoint, n) == 0 && (under[n] == '/' || under[n] == '\0'))
+        under += n;
+    while (*under == '/')
+        under++;
+    for (n = strlen(under); n > 0 && under[n - 1] == '/';)
+        under[--n] = '\0';
+    return *under && strcmp(under, ".") != 0 ? under : NULL;
+}
+
+static int parse_options(int argc, char **argv, struct index_request *r)
+{
+    static const struct option options[] = {
+        {"under", required_argument, NULL, 'u'},
+        {"match", required_argument, NULL, 'm'},
+        {"format", required_argument, NULL, 'f'},
+        {"skip-broken", no_argument, NULL, 's'},
+        {"jobs", required_argument, NULL, 'j'},
+        {"output", required_argument, NULL, 'o'},
+        {0},
+    };
+    uint64_t jobs;
+    char *under = NULL;
+    int option, status = COMMAND_DONE;
+    while (!status && (option = getopt_long(argc, argv, ":j:o:", options, NULL)) != -1)
+        if (option == 'u')
+            under = optarg;
+        else if (option == 'm')
+            r->wish.match = optarg;
+        else if (option == 'f')
+            status = parse_format(optarg, &r->wish);
+        else if (option == 's')
+            r->wish.skip_broken = true;
+        else if (option == 'o')
+            r->output = optarg;
+        else if (option != 'j')
+            status = command_bad_option(&command_index, option, argv);
+        else if (number_parse(optarg, 1, JOBS_MOST, &jobs) < 0)
+            status = command_usage(&command_index, "--jobs %s: not a number from 1 to %d", optarg, JOBS_MOST);
+        else
+            r->wish.jobs = (int)jobs;
+    if (status)
+        return status;
+    if (argc - optind != (r->output ? 1 : 2))
+        return command_usage(&command_index, r->output ? "with --output one MOUNTPOINT is needed, and no NAME"
+                                                       : "one MOUNTPOINT and one NAME are needed");
+    r->mountpoint = argv[optind];
+    r->name = r->output ? NULL : argv[optind + 1];
+    r->wish.text = r->output;
+    r->wish.under = under ? shorten_under(under, r->mountpoint) : NULL;
+    return COMMAND_DONE;
+}
+
+static int index_command(int argc, char **argv)
+{
+    struct index_request request = {.wish.jobs = JOBS_DEFAULT};
+    struct live live;
+    int status = parse_options(argc, argv, &request);
+    if (status)
+        return status;
+    if (client_find(request.mountpoint, LIVE_UP, &live))
+        return COMMAND_FAILED;
+    status = index_live(&request, &live);
+    live_fini(&live);
+    return status;
+}
+
+const struct command command_index = {
+    .name = "index",
+    .arguments = "[OPTIONS] MOUNTPOINT NAME | [OPTIONS] --output FILE MOUNTPOINT",
+    .summary = "list the records inside containers: tar, TFRecord, lines, arrays",
+    .help = "  --under DIR     only files below this directory of the mount\n"
+            "  --match GLOB    only files whose name, or with a slash in GLOB whose path, matches\n"
+            "  --format F      tar, tfrecord, lines, npy or fixed=BYTES; default: recognised by the content\n"
+            "  --skip-broken   leave broken containers out; default: fail\n"
+            "  --output FILE   write the list as text, to stdout with -, and do not upload it\n"
+            "  --jobs N        containers read concurrently (4)\n",
+    .run = index_command,
+};

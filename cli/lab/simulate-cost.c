@@ -1,0 +1,135 @@
+/* `dealfs simulate cost`: the slowest rank by the mean, for ranks, batches and windows. */
+#include "cli/lab/simulate-cost.h"
+
+#include "cli/lab/cost-simulation.h"
+#include "cli/lab/lab-options.h"
+#include "fs/base/json.h"
+#include "fs/base/size.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    RANKS_LIMIT = 16384,
+    BATCH_LIMIT = 1 << 16,
+    SAMPLES_LIMIT = 1000000000,
+    STEPS_LIMIT = 1000000,
+    WINDOW_LIMIT = 4096
+};
+
+struct costs_wanted {
+    struct lab_numbers ranks, batch, window;
+    uint64_t samples, steps;
+    double balance;
+    const char *distribution;
+    bool json;
+};
+
+static void print_row(const struct cost_world *w, const struct cost_result *r)
+{
+    printf("%6" PRIu32 " %6" PRIu32 " %6" PRIu32 " %12.3f %9.3f %9.3f %8.3f %9.2f %9.2f\n", w->ranks, w->batch,
+           w->window, r->regular, r->locality, r->balanced, r->bound, r->moved, r->moved_balanced);
+}
+
+static void add_row(struct json *json, const struct cost_world *w, const struct cost_result *r)
+{
+    json_begin_object(json, NULL);
+    json_uints(json, {"ranks", w->ranks}, {"batch", w->batch}, {"window", w->window});
+    json_fixed(json, "regular", r->regular, 4);
+    json_fixed(json, "locality", r->locality, 4);
+    json_fixed(json, "cost", r->balanced, 4);
+    json_fixed(json, "bound", r->bound, 4);
+    json_fixed(json, "moved", r->moved, 3);
+    json_fixed(json, "moved_cost", r->moved_balanced, 3);
+    json_end_object(json);
+}
+
+static int parse_distribution(const char *text, enum cost_distribution *distribution)
+{
+    static const char *const name[] = {
+        [COST_LOGNORMAL] = "lognormal", [COST_EXPONENTIAL] = "exponential", [COST_UNIFORM] = "uniform"};
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+        if (strcmp(text, name[i]) == 0) {
+            *distribution = (enum cost_distribution)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+static int simulate_row(const struct costs_wanted *c, struct cost_world *w, struct json *json)
+{
+    struct cost_result result;
+    int error = cost_simulate(w, &result);
+    if (error == -ERANGE)
+        return command_fail("simulate: %" PRIu32 " steps of %" PRIu32 " ranks with %" PRIu32
+                            " samples each are more than the %" PRIu64 " samples",
+                            w->window, w->ranks, w->batch, c->samples);
+    if (error)
+        return command_fail("simulate: %s", strerror(-error));
+    if (c->json)
+        add_row(json, w, &result);
+    else
+        print_row(w, &result);
+    return COMMAND_DONE;
+}
+
+static int simulate_rows(const struct costs_wanted *c, struct cost_world *w)
+{
+    CLEANUP_STR struct str text = STR_INIT;
+    struct json json = {.out = &text};
+    int status = COMMAND_DONE, rows = c->ranks.count * c->batch.count * c->window.count;
+    json_begin_array(&json, NULL);
+    if (!c->json)
+        printf("the slowest rank by the mean, %s costs, %" PRIu64 " samples; percent of samples that move\n\n"
+               "%6s %6s %6s %12s %9s %9s %8s %9s %9s\n",
+               c->distribution, c->samples, "ranks", "batch", "window", "Distributed", "locality", "cost", "bound",
+               "moved", "with cost");
+    for (int i = 0; i < rows && !status; i++) {
+        w->ranks = c->ranks.number[i / c->window.count / c->batch.count];
+        w->batch = c->batch.number[i / c->window.count % c->batch.count];
+        w->window = c->window.number[i % c->window.count];
+        status = simulate_row(c, w, &json);
+    }
+    json_end_array(&json);
+    if (c->json && !status && !text.failed)
+        printf("%s\n", text.data);
+    return text.failed ? command_fail("simulate: out of memory") : status;
+}
+
+int simulate_cost(int argc, char **argv)
+{
+#define AT(member) .place = offsetof(struct costs_wanted, member)
+    static const struct lab_option options[] = {
+        {"ranks", 'r', LAB_NUMBERS, AT(ranks), .most = RANKS_LIMIT},
+        {"batch", 'b', LAB_NUMBERS, AT(batch), .most = BATCH_LIMIT},
+        {"window", 'w', LAB_NUMBERS, AT(window), .most = WINDOW_LIMIT},
+        {"samples", 's', LAB_NUMBER, AT(samples), .most = SAMPLES_LIMIT},
+        {"steps", 't', LAB_NUMBER, AT(steps), .most = STEPS_LIMIT},
+        {"balance", 'f', LAB_REAL, AT(balance), .least = 1, .most = 1000},
+        {"distribution", 'd', LAB_TEXT, AT(distribution)},
+        {"json", 'j', LAB_FLAG, AT(json)},
+        {0},
+    };
+    struct costs_wanted c = {.ranks = {3, {16, 64, 1024}},
+                             .batch = {3, {4, 8, 32}},
+                             .window = {2, {1, 8}},
+                             .samples = 1281167,
+                             .steps = 40,
+                             .balance = 1.02,
+                             .distribution = "lognormal"};
+    struct cost_world w = {0};
+    int status = lab_options_parse(&command_simulate, options, ":r:b:w:s:t:f:d:j", &c, argc, argv);
+    if (status)
+        return status;
+    if (argc - optind != 1)
+        return command_usage(&command_simulate, "too many words");
+    if (parse_distribution(c.distribution, &w.distribution))
+        return command_usage(&command_simulate, "--distribution %s: must be one of " COST_DISTRIBUTIONS,
+                             c.distribution);
+    w.samples = (uint32_t)c.samples;
+    w.steps = (uint32_t)c.steps;
+    w.balance = (uint32_t)(c.balance * 1000000 + 0.5);
+    return simulate_rows(&c, &w);
+}

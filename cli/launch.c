@@ -1,0 +1,132 @@
+/* dealfs launch: mount on every node of a job, run a command there, and take everything away. */
+#include "cli/base/command.h"
+#include "cli/launch/agent.h"
+#include "cli/launch/head.h"
+#include "cli/launch/launch-world.h"
+#include "cli/mount/mount-options.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/size.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+enum { GRACE = 20, GRACE_MOST = 86400 };
+
+struct launch_line {
+    struct launch_wish wish;
+    struct str options;
+    const char *hosts, *hostfile;
+    bool agent;
+};
+
+static int check_options(const struct launch_line *line)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct mount_options o;
+    int status = COMMAND_DONE;
+    options_init(&o);
+    if (options_parse(&o, line->options.data ? line->options.data : "", &why) || options_check(&o, &why))
+        status = command_bad_value(&why);
+    else if (o.owner || o.nodes || o.wait_join)
+        status = command_usage(&command_launch, "option %s: `launch` decides this itself",
+                               o.owner   ? "owner"
+                               : o.nodes ? "nodes"
+                                         : "wait_join");
+    options_fini(&o);
+    return status;
+}
+
+static int parse_options(struct launch_line *line, int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"hosts", required_argument, NULL, 'H'},
+        {"hostfile", required_argument, NULL, 'F'},
+        {"stage", no_argument, NULL, 's'},
+        {"once", no_argument, NULL, '1'},
+        {"grace", required_argument, NULL, 'g'},
+        {"agent", no_argument, NULL, 'a'},
+        {0},
+    };
+    uint64_t grace;
+    int option;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "+:o:", names, NULL)) != -1) {
+        if (option == '?' || option == ':')
+            return command_bad_option(&command_launch, option, argv);
+        if (option == 'o')
+            str_addf(&line->options, "%s%s", line->options.length ? "," : "", optarg);
+        if (option == 'g' && (duration_parse(optarg, &grace) || grace / SECOND > GRACE_MOST))
+            return command_usage(&command_launch, "--grace %s: not a time of up to a day", optarg);
+        if (option == 'g')
+            line->wish.grace = (unsigned)(grace / SECOND);
+        line->hosts = option == 'H' ? optarg : line->hosts;
+        line->hostfile = option == 'F' ? optarg : line->hostfile;
+        line->wish.stage |= option == 's';
+        line->wish.once |= option == '1';
+        line->agent |= option == 'a';
+    }
+    if (line->hosts && line->hostfile)
+        return command_usage(&command_launch, "--hosts and --hostfile do not go together");
+    return COMMAND_DONE;
+}
+
+static int launch_job(struct launch_line *line)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct launch_nodes nodes;
+    int error = launch_nodes_find(&nodes, line->hosts, line->hostfile, &why);
+    if (!error)
+        error = launch_world_check(&nodes, &why);
+    int status = error ? command_fail("%s", command_why(&why, error)) : head_run(&nodes, &line->wish);
+    launch_nodes_fini(&nodes);
+    return status;
+}
+
+static int parse_and_launch(struct launch_line *line, int argc, char **argv)
+{
+    int status = parse_options(line, argc, argv);
+    if (status == COMMAND_DONE && line->agent)
+        return agent_main();
+    if (status == COMMAND_DONE)
+        status = check_options(line);
+    if (status != COMMAND_DONE)
+        return status;
+    int first = optind + 2;
+    if (first < argc && strcmp(argv[first], "--") == 0)
+        first++;
+    if (optind > argc - 2 || first >= argc)
+        return command_usage(&command_launch, "a SOURCE, a MOUNTPOINT and a command are needed");
+    line->wish.options = line->options.data ? line->options.data : "";
+    line->wish.source = argv[optind];
+    line->wish.mountpoint = argv[optind + 1];
+    line->wish.command = argv + first;
+    return launch_job(line);
+}
+
+static int launch_command(int argc, char **argv)
+{
+    struct launch_line line = {.wish.grace = GRACE};
+    int status = parse_and_launch(&line, argc, argv);
+    str_fini(&line.options);
+    return status;
+}
+
+const struct command command_launch = {
+    .name = "launch",
+    .arguments = "[-o OPTION,…] [--stage] [--once] [--grace TIME] [--hosts A,B,… | --hostfile FILE] SOURCE MOUNTPOINT "
+                 "-- COMMAND…",
+    .summary = "mount on every node of a job, run a command there, unmount",
+    .help = "  -o OPTION,…      as for `dealfs mount`\n"
+            "  --stage          fill the caches before the command starts\n"
+            "  --once           run the command on the first node only (default: once per node)\n"
+            "  --hosts A,B,…    the nodes, reached by ssh (default: those of the Slurm job, else this machine)\n"
+            "  --hostfile FILE  the same, one host per line\n"
+            "  --grace TIME     how long the command may take to end after SIGTERM (20s)\n"
+            "\nThe command's environment has NNODES, NODE_RANK, MASTER_ADDR, MASTER_PORT and DEALFS_MOUNT (the\n"
+            "mountpoint there). Its exit status is that of "
+            "`launch`: of the first command that fails, which also ends the others.\n"
+            "\nExample: dealfs launch --stage /data /mnt/data -- python train.py /mnt/data\n",
+    .run = launch_command,
+};

@@ -1,0 +1,442 @@
+/* The job has phases; all nodes are done with one before the next begins.
+ *
+ *   mounting ─▶ joining ─▶ staging ─▶ running ─▶ ending
+ *      └───────────┴──────────┴───────────┴─ a failure, a lost node, a signal ─▶ ending
+ *
+ * The end of this process, in whatever way, ends its channels, and that is the agents' sign to take everything away. */
+#include "cli/launch/head.h"
+
+#include "cli/base/command.h"
+#include "cli/launch/launch-job.h"
+#include "cli/launch/launch-world.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/size.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+enum phase { MOUNTING, JOINING, STAGING, RUNNING, ENDING };
+enum { END_SECONDS = 45, LINE_MOST = 4096, FIXED = 4, PER_NODE = 3, SIGNALLED = 128 };
+
+extern char **environ;
+
+struct head {
+    struct launch_nodes *nodes;
+    const struct launch_wish *wish;
+    struct launch_world world;
+    enum phase phase;
+    int status; /* the exit status; -1: not known yet */
+    int signals, interrupts;
+    struct channel_out out, err; /* what the commands print */
+    struct str words;            /* of the world's output: the line so far */
+    char place[300];             /* ADDRESS PORT of the first node */
+    uint64_t said, deadline;
+    bool drawn; /* a line of progress stands on the terminal */
+    struct pollfd *polled;
+};
+
+/* --- what people see --- */
+
+static void clear_line(struct head *h)
+{
+    if (h->drawn)
+        fputs("\r\033[K", stderr);
+    h->drawn = false;
+}
+
+static void say(struct head *h, const struct launch_node *node, const char *text)
+{
+    CLEANUP_STR struct str line = STR_INIT;
+    clear_line(h);
+    if (node && h->nodes->way != WAY_ALONE)
+        str_addf(&line, "%s: ", node->host);
+    str_add_shown(&line, text, strlen(text));
+    fprintf(stderr, "%s\n", line.failed ? "dealfs: out of memory" : line.length ? line.data : "");
+}
+
+static bool is_missing(const struct head *h, const struct launch_node *node)
+{
+    return h->phase == MOUNTING ? !node->mounted : h->phase == JOINING ? node->joined != h->nodes->count : !node->gone;
+}
+
+/* One line per second; on a terminal always the same one. */
+static void say_missing(struct head *h)
+{
+    static const char *const doing[] = {"mounting", "joining", "", "", "taking the mounts away"};
+    CLEANUP_STR struct str line = STR_INIT;
+    uint64_t now = clock_now();
+    unsigned missing = 0;
+    if (!doing[h->phase][0] || now - h->said < SECOND)
+        return;
+    h->said = now;
+    for (unsigned i = 0; i < h->nodes->count; i++)
+        if (is_missing(h, &h->nodes->node[i]) && missing++ < 4)
+            str_addf(&line, "%s%s", missing > 1 ? ", " : "", h->nodes->node[i].host);
+    if (!missing)
+        return;
+    if (missing > 4)
+        str_addf(&line, " and %u more", missing - 4);
+    bool terminal = isatty(2);
+    clear_line(h);
+    fprintf(stderr, "dealfs: %s: %u of %u nodes are done; waiting for %s%s", doing[h->phase], h->nodes->count - missing,
+            h->nodes->count, line.failed ? "" : line.data, terminal ? "" : "\n");
+    h->drawn = terminal;
+}
+
+/* --- phases --- */
+
+static void tell_all(struct head *h, enum channel_message message, const char *text)
+{
+    for (unsigned i = 0; i < h->nodes->count; i++)
+        if (!h->nodes->node[i].gone)
+            channel_say(&h->nodes->node[i].channel, message, text, strlen(text));
+}
+
+static void end_job(struct head *h, int status, bool now)
+{
+    if (h->status < 0)
+        h->status = status;
+    if (h->phase == ENDING && !now)
+        return;
+    h->deadline = clock_now() + ((now ? 0 : h->wish->grace) + END_SECONDS) * SECOND;
+    h->phase = ENDING;
+    h->said = clock_now();
+    tell_all(h, SAY_END, now ? "now" : "");
+    launch_world_end(&h->world);
+}
+
+static void begin_running(struct head *h)
+{
+    unsigned count = h->wish->once ? 1 : h->nodes->count;
+    clear_line(h);
+    h->phase = RUNNING;
+    for (unsigned i = 0; i < h->nodes->count; i++) {
+        if (i < count)
+            channel_say(&h->nodes->node[i].channel, SAY_COMMAND, h->place, strlen(h->place));
+        else
+            h->nodes->node[i].status = COMMAND_DONE;
+    }
+}
+
+static void begin_staging(struct head *h)
+{
+    clear_line(h);
+    h->phase = STAGING;
+    channel_say(&h->nodes->node[0].channel, SAY_STAGE, "", 0);
+}
+
+static void begin_joining(struct head *h)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    h->phase = JOINING;
+    int error = launch_world_start(&h->world, h->nodes, h->wish->mountpoint, &why);
+    if (error)
+        end_job(h, command_fail("%s", command_why(&why, error)), false);
+}
+
+static void step_phase(struct head *h)
+{
+    unsigned missing = 0, running = 0;
+    for (unsigned i = 0; i < h->nodes->count; i++) {
+        missing += is_missing(h, &h->nodes->node[i]);
+        running += h->nodes->node[i].status < 0;
+    }
+    if (h->phase == MOUNTING && !missing && h->nodes->count > 1)
+        begin_joining(h);
+    else if ((h->phase == MOUNTING || h->phase == JOINING) && !missing && h->wish->stage)
+        begin_staging(h);
+    else if ((h->phase == MOUNTING || h->phase == JOINING) && !missing)
+        begin_running(h);
+    else if (h->phase == RUNNING && !running)
+        end_job(h, COMMAND_DONE, false);
+}
+
+static void step_world(struct head *h)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    bool ended = launch_world_ended(&h->world);
+    if (ended && h->phase == JOINING)
+        end_job(h, command_fail("the nodes could not be joined"), false);
+    else if (ended && h->phase < ENDING)
+        say(h, NULL, "dealfs: the world has ended; reads go on, and the nodes are joined again");
+    if (!h->world.pid && h->nodes->count > 1 && (h->phase == STAGING || h->phase == RUNNING) &&
+        clock_now() >= h->world.again && launch_world_start(&h->world, h->nodes, h->wish->mountpoint, &why))
+        h->world.again = clock_now() + SECOND;
+}
+
+/* --- what agents say --- */
+
+static void lose_node(struct head *h, struct launch_node *node, const char *why)
+{
+    if (node->gone)
+        return;
+    node->gone = true;
+    if (h->phase == ENDING)
+        return;
+    say(h, node, why);
+    end_job(h, COMMAND_FAILED, false);
+}
+
+static void take_failure(struct head *h, const struct launch_node *node, char *text)
+{
+    char *line = strchr(text, ' ');
+    CLEANUP_STR struct str why = STR_INIT;
+    uint64_t status = COMMAND_FAILED;
+    if (line)
+        *line++ = '\0';
+    number_parse(text, 0, 255, &status);
+    if (line && *line && h->phase != ENDING) {
+        str_addf(&why, "dealfs: %s", line);
+        say(h, node, why.data);
+    }
+    end_job(h, (int)status, false);
+}
+
+static void take_status(struct head *h, struct launch_node *node, int message, uint64_t status)
+{
+    if (message == SAY_COMMAND) {
+        node->status = (int)status;
+        if (status)
+            end_job(h, (int)status, false);
+    } else if (h->phase == STAGING && status == COMMAND_DONE) {
+        begin_running(h);
+    } else if (h->phase == STAGING) {
+        end_job(h, COMMAND_FAILED, false);
+    }
+}
+
+static void take_message(struct head *h, struct launch_node *node, int message, struct str *payload)
+{
+    uint64_t number = 0;
+    if (message == SAY_MOUNTED) {
+        node->mounted = true;
+        if (node == h->nodes->node)
+            snprintf(h->place, sizeof h->place, "%s", payload->data);
+    } else if (message == SAY_WORLD && number_parse(payload->data, 0, UINT32_MAX, &number) == 0) {
+        node->joined = (unsigned)number;
+    } else if (message == SAY_FAILED) {
+        take_failure(h, node, payload->data);
+    } else if ((message == SAY_COMMAND || message == SAY_STAGE) &&
+               number_parse(payload->data, 0, UINT8_MAX, &number) == 0) {
+        take_status(h, node, message, number);
+    } else if (message == SAY_OUTPUT) {
+        str_add(&h->out.data, payload->data, payload->length);
+    } else if (message == SAY_ERRORS) {
+        str_add(&h->err.data, payload->data, payload->length);
+    } else if (message == SAY_GONE) {
+        node->gone = true;
+    }
+}
+
+static void read_node(struct head *h, struct launch_node *node)
+{
+    CLEANUP_STR struct str payload = STR_INIT, noise = STR_INIT;
+    struct channel *c = &node->channel;
+    int message;
+    if (channel_read(c))
+        c->ended = true;
+    while ((message = channel_take(c, &payload, &noise)))
+        take_message(h, node, message, &payload);
+    if (noise.length > 1)
+        say(h, node, noise.data);
+}
+
+/* Lines of a process that has been started are shown as they come. */
+static void read_lines(struct head *h, const struct launch_node *node, int *fd, struct str *words)
+{
+    char *end, *room = str_reserve(words, LINE_MOST);
+    ssize_t n = room ? read(*fd, room, LINE_MOST) : 0;
+    if (n < 0 && errno == EINTR)
+        return;
+    if (n <= 0) {
+        close(*fd);
+        *fd = -1;
+        return;
+    }
+    words->length += (size_t)n;
+    while ((end = memchr(words->data, '\n', words->length))) {
+        size_t length = (size_t)(end - words->data);
+        *end = '\0';
+        if (node || !h->world.ending)
+            say(h, node, words->data);
+        memmove(words->data, end + 1, words->length - length - 1);
+        words->length -= length + 1;
+    }
+    if (words->length > LINE_MOST)
+        words->length = 0;
+}
+
+/* --- signals --- */
+
+static bool shares_terminal(const struct head *h)
+{
+    return h->nodes->way == WAY_ALONE && isatty(0);
+}
+
+static void take_signal(struct head *h, const struct signalfd_siginfo *info)
+{
+    int number = (int)info->ssi_signo;
+    char text[16];
+    h->interrupts += number == SIGINT;
+    if (number == SIGCHLD)
+        return;
+    if (h->phase < RUNNING || h->interrupts > 1 || number == SIGHUP) {
+        end_job(h, SIGNALLED + number, h->interrupts > 1);
+        return;
+    }
+    /* What the terminal sends, the command has got by itself. */
+    if (info->ssi_code > 0 && shares_terminal(h))
+        return;
+    snprintf(text, sizeof text, "%d", number);
+    tell_all(h, SAY_SIGNAL, text);
+}
+
+static void catch_signals(struct head *h)
+{
+    static const int caught[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++)
+        sigaddset(&set, caught[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    h->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* --- the loop --- */
+
+static size_t fill_polled(struct head *h)
+{
+    size_t n = 0;
+    bool full = outlet_is_full(&h->out) || outlet_is_full(&h->err);
+    h->polled[n++] = (struct pollfd){.fd = h->signals, .events = POLLIN};
+    h->polled[n++] = (struct pollfd){.fd = h->world.output, .events = POLLIN};
+    h->polled[n++] = (struct pollfd){.fd = outlet_waits(&h->out) ? h->out.fd : -1, .events = POLLOUT};
+    h->polled[n++] = (struct pollfd){.fd = outlet_waits(&h->err) ? h->err.fd : -1, .events = POLLOUT};
+    for (unsigned i = 0; i < h->nodes->count; i++) {
+        struct launch_node *node = &h->nodes->node[i];
+        struct channel *c = &node->channel;
+        h->polled[n++] = (struct pollfd){.fd = full || c->ended ? -1 : c->in, .events = POLLIN};
+        h->polled[n++] = (struct pollfd){.fd = !c->ended && outlet_waits(&c->out) ? c->out.fd : -1, .events = POLLOUT};
+        h->polled[n++] = (struct pollfd){.fd = node->errors, .events = POLLIN};
+    }
+    return n;
+}
+
+/* Output that nobody reads any more is dropped. */
+static void push_output(struct channel_out *o)
+{
+    if (outlet_push(o)) {
+        str_clear(&o->data);
+        o->sent = 0;
+    }
+}
+
+static void wait_for_events(struct head *h)
+{
+    struct signalfd_siginfo info;
+    size_t n = fill_polled(h);
+    if (poll(h->polled, n, CHANNEL_TICK_MS) <= 0)
+        return;
+    while (h->polled[0].revents && read(h->signals, &info, sizeof info) == sizeof info)
+        take_signal(h, &info);
+    if (h->polled[1].revents)
+        read_lines(h, NULL, &h->world.output, &h->words);
+    if (h->polled[2].revents)
+        push_output(&h->out);
+    if (h->polled[3].revents) {
+        clear_line(h);
+        push_output(&h->err);
+    }
+    for (unsigned i = 0; i < h->nodes->count; i++) {
+        struct launch_node *node = &h->nodes->node[i];
+        const struct pollfd *polled = h->polled + FIXED + PER_NODE * i;
+        if (polled[0].revents)
+            read_node(h, node);
+        if (polled[1].revents && outlet_push(&node->channel.out))
+            node->channel.ended = true;
+        if (polled[2].revents)
+            read_lines(h, node, &node->errors, &node->words);
+    }
+}
+
+/* True: the job is over. */
+static bool step(struct head *h)
+{
+    bool gone = true;
+    for (unsigned i = 0; i < h->nodes->count; i++) {
+        struct launch_node *node = &h->nodes->node[i];
+        bool heard = channel_tick(&node->channel) || h->nodes->way == WAY_ALONE;
+        if (node->channel.ended)
+            lose_node(h, node,
+                      node->channel.greeted ? "dealfs: the agent has ended" : "dealfs: no agent could be started");
+        else if (!heard)
+            lose_node(h, node, "dealfs: nothing was heard for 30 s");
+        gone &= node->gone;
+    }
+    step_world(h);
+    step_phase(h);
+    say_missing(h);
+    return h->phase == ENDING && (gone || clock_now() > h->deadline) && !outlet_waits(&h->out) &&
+           !outlet_waits(&h->err);
+}
+
+static void start_nodes(struct head *h)
+{
+    static char *none[] = {NULL};
+    char directory[4096];
+    if (!getcwd(directory, sizeof directory))
+        directory[0] = '\0';
+    for (unsigned i = 0; i < h->nodes->count; i++) {
+        CLEANUP_STR struct str text = STR_INIT, why = STR_INIT;
+        struct launch_node *node = &h->nodes->node[i];
+        const struct launch_job job = {
+            .rank = i,
+            .nodes = h->nodes->count,
+            .grace = h->wish->grace,
+            .host = node->host,
+            .directory = directory,
+            .options = h->wish->options,
+            .source = h->wish->source,
+            .mountpoint = h->wish->mountpoint,
+            .command = h->wish->command,
+            .environment = h->nodes->way == WAY_HOSTS ? environ : none,
+        };
+        int error = launch_nodes_start(h->nodes, i, &why);
+        if (error) {
+            lose_node(h, node, command_why(&why, error));
+            continue;
+        }
+        launch_job_write(&job, &text);
+        channel_say(&node->channel, SAY_JOB, text.data, text.length);
+    }
+}
+
+int head_run(struct launch_nodes *nodes, const struct launch_wish *wish)
+{
+    struct head h = {.nodes = nodes, .wish = wish, .status = -1, .out.fd = 1, .err.fd = 2, .said = clock_now()};
+    launch_world_init(&h.world);
+    h.polled = calloc(FIXED + PER_NODE * (size_t)nodes->count, sizeof *h.polled);
+    if (!h.polled)
+        return command_fail("launch: %s", strerror(ENOMEM));
+    catch_signals(&h);
+    start_nodes(&h);
+    do
+        wait_for_events(&h);
+    while (!step(&h));
+    clear_line(&h);
+    for (unsigned i = 0; i < nodes->count; i++)
+        if (!nodes->node[i].gone)
+            say(&h, &nodes->node[i], "dealfs: its agent has not confirmed that everything is taken away");
+    launch_world_fini(&h.world);
+    free(h.polled);
+    close(h.signals);
+    str_fini(&h.out.data);
+    str_fini(&h.err.data);
+    str_fini(&h.words);
+    return h.status;
+}

@@ -1,0 +1,243 @@
+/* See launch-nodes.h. */
+#include "cli/launch/launch-nodes.h"
+
+#include "cli/base/place.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/file.h"
+#include "fs/base/process.h"
+#include "fs/wire/node.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+enum { HOSTFILE_MOST = 1 << 20, WORDS = 32, END_MS = 5000 };
+
+const char *launch_rsh(void)
+{
+    const char *rsh = getenv("DEALFS_RSH");
+    return rsh && *rsh ? rsh : "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10";
+}
+
+size_t launch_split(char *text, char *words[], size_t n, size_t most)
+{
+    for (char *word = strtok(text, " "); word && n < most; word = strtok(NULL, " "))
+        words[n++] = word;
+    words[n] = NULL;
+    return n;
+}
+
+void launch_self(char path[4096])
+{
+    ssize_t n = readlink("/proc/self/exe", path, 4095);
+    path[n > 0 ? n : 0] = '\0';
+}
+
+/* --- which --- */
+
+static int add_node(struct launch_nodes *n, const char *host, size_t length, struct str *why)
+{
+    for (unsigned i = 0; i < n->count; i++)
+        if (strlen(n->node[i].host) == length && strncmp(n->node[i].host, host, length) == 0)
+            return place_fail(why, "host", n->node[i].host, "is named twice; one agent runs per node", -EINVAL);
+    struct launch_node *grown = realloc(n->node, (n->count + 1) * sizeof *grown);
+    char *name = grown ? strndup(host, length) : NULL;
+    if (grown)
+        n->node = grown;
+    if (!name || n->count >= NODES_MOST) {
+        free(name);
+        return name ? -E2BIG : -ENOMEM;
+    }
+    n->node[n->count] = (struct launch_node){.host = name, .errors = -1, .status = -1};
+    channel_init(&n->node[n->count++].channel, -1, -1);
+    return 0;
+}
+
+/* Names are separated by `separators`; what follows a name on its line of a file is not read. */
+static int add_list(struct launch_nodes *n, const char *list, bool lines, struct str *why)
+{
+    int error = 0;
+    while (*list && !error) {
+        size_t length = strcspn(list, lines ? " \t\r\n#" : ",");
+        if (length)
+            error = add_node(n, list, length, why);
+        list += length;
+        list += lines ? strcspn(list, "\n") : 0;
+        list += *list != '\0';
+    }
+    return error;
+}
+
+static int add_slurm(struct launch_nodes *n, struct str *why)
+{
+    CLEANUP_STR struct str names = STR_INIT;
+    FILE *p = popen("scontrol show hostnames \"$SLURM_JOB_NODELIST\"", "re");
+    int error = p ? file_read_fd(fileno(p), HOSTFILE_MOST, &names) : -errno;
+    if (p && pclose(p) != 0)
+        error = -EIO;
+    if (error || !names.length) {
+        str_adds(why, "scontrol show hostnames: cannot list the nodes of this Slurm job");
+        return error ? error : -EIO;
+    }
+    return add_list(n, names.data, true, why);
+}
+
+int launch_nodes_find(struct launch_nodes *n, const char *hosts, const char *hostfile, struct str *why)
+{
+    CLEANUP_STR struct str lines = STR_INIT;
+    int error = 0;
+    *n = (struct launch_nodes){.way = WAY_HOSTS};
+    if (hostfile) {
+        error = file_read(AT_FDCWD, hostfile, HOSTFILE_MOST, &lines);
+        if (error)
+            return place_fail(why, "hostfile", hostfile, strerror(-error), error);
+        error = add_list(n, lines.data, true, why);
+    } else if (hosts) {
+        error = add_list(n, hosts, false, why);
+    } else if (getenv("SLURM_JOB_NODELIST")) {
+        n->way = WAY_SLURM;
+        error = add_slurm(n, why);
+    }
+    if (!error && (hosts || hostfile) && !n->count) {
+        str_adds(why, "no hosts are named");
+        return -EINVAL;
+    }
+    /* The batch script of a job with one node runs on that node. */
+    bool here = n->way == WAY_SLURM && n->count == 1 && getenv("SLURMD_NODENAME");
+    if (!error && (here || !n->count)) {
+        n->way = WAY_ALONE;
+        if (!n->count)
+            error = add_node(n, "localhost", strlen("localhost"), why);
+    }
+    return error;
+}
+
+/* --- how --- */
+
+static _Noreturn void become_starter(const struct launch_nodes *n, const char *host, int in, int out, int errors)
+{
+    char program[4096], quoted[8192], rsh[1024], *words[WORDS + 16];
+    CLEANUP_STR struct str line = STR_INIT, list = STR_INIT;
+    size_t count = 0;
+    launch_self(program);
+    str_adds(&line, "exec ");
+    str_add_shell_quoted(&line, program);
+    snprintf(quoted, sizeof quoted, "%s launch --agent", line.data ? line.data : "");
+    snprintf(rsh, sizeof rsh, "%s", launch_rsh());
+    str_addf(&list, "--nodelist=%s", host);
+    /* Signals of the terminal are for `launch`; which passes them on. */
+    setsid();
+    process_reset_signals();
+    dup2(in, 0);
+    dup2(out, 1);
+    dup2(errors, 2);
+    bool here = n->way == WAY_HOSTS && !getenv("DEALFS_RSH") &&
+                (strcmp(host, place_host()) == 0 || strcmp(host, "localhost") == 0);
+    if (here) {
+        execl(program, "dealfs", "launch", "--agent", (char *)NULL);
+    } else if (n->way == WAY_SLURM) {
+        execlp("srun", "srun", "--overlap", "--immediate=20", "--nodes=1", "--ntasks=1", "--ntasks-per-node=1",
+               list.data, "--cpu-bind=none", "--mpi=none", "--quiet", "--job-name=dealfs-launch", program, "launch",
+               "--agent", (char *)NULL);
+    } else {
+        count = launch_split(rsh, words, 0, WORDS);
+        words[count++] = (char *)host;
+        words[count++] = quoted;
+        words[count] = NULL;
+        execvp(words[0], words);
+    }
+    fprintf(stderr, "%s: %s\n", n->way == WAY_SLURM ? "srun" : here ? program : words[0], strerror(errno));
+    _exit(127);
+}
+
+/* ours[0] reads, ours[1] writes. */
+static int make_channel(int ours[2], int theirs[2])
+{
+    int to[2], from[2];
+    if (pipe2(to, O_CLOEXEC) < 0)
+        return -errno;
+    if (pipe2(from, O_CLOEXEC) < 0) {
+        int error = -errno;
+        close(to[0]);
+        close(to[1]);
+        return error;
+    }
+    theirs[0] = to[0];
+    ours[1] = to[1];
+    ours[0] = from[0];
+    theirs[1] = from[1];
+    return 0;
+}
+
+static int start_process(struct launch_nodes *n, struct launch_node *node, const int theirs[2], struct str *why)
+{
+    int ends[2], error = 0;
+    if (n->way == WAY_ALONE) {
+        error = agent_start(&n->alone, theirs[0], theirs[1], true);
+        node->starter = error ? 0 : n->alone.pid;
+        return error;
+    }
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    node->starter = fork();
+    if (node->starter == 0)
+        become_starter(n, node->host, theirs[0], theirs[1], ends[1]);
+    if (node->starter < 0) {
+        error = -errno;
+        node->starter = 0;
+        place_fail(why, "start", node->host, strerror(-error), error);
+    }
+    close(ends[1]);
+    node->errors = ends[0];
+    return error;
+}
+
+int launch_nodes_start(struct launch_nodes *n, unsigned i, struct str *why)
+{
+    struct launch_node *node = &n->node[i];
+    int ours[2] = {-1, -1}, theirs[2] = {-1, -1};
+    int error = make_channel(ours, theirs);
+    if (error)
+        return error;
+    channel_init(&node->channel, ours[0], ours[1]);
+    error = start_process(n, node, theirs, why);
+    close(theirs[0]);
+    close(theirs[1]);
+    return error;
+}
+
+static void await_starter(struct launch_node *node, uint64_t deadline)
+{
+    while (node->starter && waitpid(node->starter, NULL, WNOHANG) == 0) {
+        if (clock_now() > deadline) {
+            kill(node->starter, SIGKILL);
+            waitpid(node->starter, NULL, 0);
+            break;
+        }
+        clock_sleep(10 * MILLISECOND);
+    }
+    node->starter = 0;
+}
+
+void launch_nodes_fini(struct launch_nodes *n)
+{
+    uint64_t deadline = clock_now() + END_MS * MILLISECOND;
+    for (unsigned i = 0; i < n->count; i++)
+        channel_fini(&n->node[i].channel);
+    for (unsigned i = 0; i < n->count; i++) {
+        struct launch_node *node = &n->node[i];
+        if (n->way == WAY_ALONE && node->starter)
+            agent_finish(&n->alone);
+        else
+            await_starter(node, deadline);
+        if (node->errors >= 0)
+            close(node->errors);
+        str_fini(&node->words);
+        free(node->host);
+    }
+    free(n->node);
+    *n = (struct launch_nodes){0};
+}

@@ -1,0 +1,172 @@
+/* See launch-world.h. */
+#include "cli/launch/launch-world.h"
+
+#include "cli/base/place.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/process.h"
+#include "fs/wire/handover.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+enum { WORDS = 64, PAUSE_FIRST = 1, PAUSE_LAST = 32, LIVED_SECONDS = 60, END_MS = 5000 };
+
+void launch_world_init(struct launch_world *w)
+{
+    *w = (struct launch_world){.output = -1, .pause = PAUSE_FIRST};
+}
+
+int launch_world_check(const struct launch_nodes *n, struct str *why)
+{
+    const char *starter = n->way == WAY_SLURM ? "srun" : "mpirun";
+    char path[PATH_MAX];
+    if (n->count < 2)
+        return 0;
+    if (handover_find_program("dealfs-courier", path, sizeof path)) {
+        str_adds(why, "find dealfs-courier: this dealfs was built without Open MPI, and can mount on one node only");
+        return -ENOENT;
+    }
+    return place_in_path(starter, path, sizeof path)
+               ? place_fail(why, "find", starter, "it is not in $PATH, and joins the nodes", -ENOENT)
+               : 0;
+}
+
+/* --- the command line --- */
+
+static void list_hosts(const struct launch_nodes *n, struct str *list)
+{
+    for (unsigned i = 0; i < n->count; i++)
+        str_addf(list, "%s%s", i ? "," : "", n->node[i].host);
+}
+
+static size_t add_all(char *words[], size_t n, const char *const more[])
+{
+    for (; *more; more++)
+        words[n++] = (char *)*more;
+    return n;
+}
+
+/* A host that is lost in silence is noticed after a minute, not after eight. */
+static size_t add_mpirun(char *words[], char *rsh, char *more, char *hosts)
+{
+    static const char *const first[] = {
+        "mpirun", "--mca", "oob_tcp_keepalive_time",   "30", "--mca", "oob_tcp_keepalive_intvl",
+        "5",      "--mca", "oob_tcp_keepalive_probes", "6",  NULL};
+    size_t n = add_all(words, 0, first);
+    if (*rsh)
+        n = add_all(words, n, (const char *const[]){"--mca", "plm", "rsh", "--mca", "plm_rsh_agent", rsh, NULL});
+    n = launch_split(more, words, n, WORDS / 2);
+    return add_all(words, n,
+                   (const char *const[]){"--host", hosts, "--map-by", "ppr:1:node", "--bind-to", "none", NULL});
+}
+
+static size_t add_srun(char *words[], char *nodes, char *tasks, char *list)
+{
+    return add_all(words, 0,
+                   (const char *const[]){"srun", "--overlap", "--mpi=pmix", nodes, tasks, "--ntasks-per-node=1", list,
+                                         "--cpu-bind=none", "--kill-on-bad-exit=1", "--quiet", "--job-name=dealfs-join",
+                                         NULL});
+}
+
+static void begin_starter(pid_t parent, int to)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    process_reset_signals();
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent || null < 0 || dup2(null, 0) < 0 || dup2(to, 1) < 0 || dup2(to, 2) < 0)
+        _exit(127);
+    if (geteuid() == 0) {
+        setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+        setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    }
+}
+
+static _Noreturn void become_join(const struct launch_nodes *n, const char *mountpoint, pid_t parent, int to)
+{
+    char program[4096], rsh[1024] = "", more[1024], nodes[32], tasks[32], count_text[16], *words[2 * WORDS];
+    CLEANUP_STR struct str hosts = STR_INIT, list = STR_INIT;
+    const char *given = getenv("DEALFS_MPIRUN");
+    begin_starter(parent, to);
+    list_hosts(n, &hosts);
+    launch_self(program);
+    if (getenv("DEALFS_RSH"))
+        snprintf(rsh, sizeof rsh, "%s", launch_rsh());
+    snprintf(more, sizeof more, "%s", given ? given : "");
+    snprintf(nodes, sizeof nodes, "--nodes=%u", n->count);
+    snprintf(tasks, sizeof tasks, "--ntasks=%u", n->count);
+    str_addf(&list, "--nodelist=%s", hosts.data);
+    size_t count =
+        n->way == WAY_SLURM ? add_srun(words, nodes, tasks, list.data) : add_mpirun(words, rsh, more, hosts.data);
+    snprintf(count_text, sizeof count_text, "%u", n->count);
+    count = add_all(words, count, (const char *const[]){program, "join", "--nodes", count_text, mountpoint, NULL});
+    words[count] = NULL;
+    execvp(words[0], words);
+    _exit(127);
+}
+
+/* --- its life --- */
+
+int launch_world_start(struct launch_world *w, const struct launch_nodes *n, const char *mountpoint, struct str *why)
+{
+    int ends[2];
+    pid_t parent = getpid();
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    fflush(NULL);
+    w->pid = fork();
+    if (w->pid == 0)
+        become_join(n, mountpoint, parent, ends[1]);
+    int error = w->pid < 0 ? -errno : 0;
+    close(ends[1]);
+    if (w->output >= 0)
+        close(w->output);
+    w->output = ends[0];
+    w->began = clock_now();
+    if (error) {
+        w->pid = 0;
+        place_fail(why, "join", mountpoint, strerror(-error), error);
+    }
+    return error;
+}
+
+/* One that has lived for a while was a good one: the next start comes soon. */
+bool launch_world_ended(struct launch_world *w)
+{
+    if (!w->pid || waitpid(w->pid, NULL, WNOHANG) != w->pid)
+        return false;
+    w->pid = 0;
+    uint64_t now = clock_now();
+    if (now - w->began > LIVED_SECONDS * SECOND)
+        w->pause = PAUSE_FIRST;
+    w->again = now + w->pause * SECOND;
+    if (w->pause < PAUSE_LAST)
+        w->pause *= 2;
+    return true;
+}
+
+void launch_world_end(struct launch_world *w)
+{
+    w->ending = true;
+    if (w->pid)
+        kill(w->pid, SIGTERM);
+}
+
+void launch_world_fini(struct launch_world *w)
+{
+    uint64_t deadline = clock_now() + END_MS * MILLISECOND;
+    while (w->pid && waitpid(w->pid, NULL, WNOHANG) == 0) {
+        if (clock_now() > deadline)
+            kill(w->pid, SIGKILL);
+        clock_sleep(10 * MILLISECOND);
+    }
+    w->pid = 0;
+    if (w->output >= 0)
+        close(w->output);
+    w->output = -1;
+}

@@ -1,0 +1,30 @@
+/* What a node's part of a job may leave behind: folders made for the mountpoint, and processes whose parents have
+ * ended. The agent and the process that started it share this memory, so that one can clean up after the other. */
+#ifndef CLI_LAUNCH_REMAINS_H
+#define CLI_LAUNCH_REMAINS_H
+
+#include "fs/base/str.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct remains {
+    char folder[4096]; /* the mountpoint */
+    unsigned made;     /* how many of its last names are folders that the agent made */
+};
+
+struct remains *remains_new(void); /* NULL: no memory */
+void remains_free(struct remains *r);
+
+/* From here on processes below this one that lose their parent become its children. */
+void remains_adopt(void);
+/* The mountpoint and the folders above it. 0 or -errno with `why`. */
+int remains_make_folder(struct remains *r, const char *path, struct str *why);
+void remains_remove_folders(struct remains *r);
+
+enum remains_of { REMAINS_OF_COMMAND, REMAINS_OF_MOUNT };
+/* How many children this process has, besides `known`, that belong to a mount or do not. `signal` is sent to each; 0:
+ * none. */
+unsigned remains_signal(enum remains_of of, pid_t known, int signal);
+
+#endif

@@ -1,0 +1,37 @@
+/* Files without a name, mapped. Their room is taken at once: a page that finds none later would be a SIGBUS. */
+#include "fs/base/scratch.h"
+
+#include "fs/base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+static int open_nameless(const char *directory)
+{
+    int fd = directory ? open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+    return fd >= 0 ? fd : memfd_create("dealfs-scratch", MFD_CLOEXEC);
+}
+
+int scratch_make(const char *directory, size_t length, struct scratch *scratch)
+{
+    size_t n = length ? length : 1;
+    CLEANUP_CLOSE int fd = open_nameless(directory);
+    if (fd < 0)
+        return -errno;
+    int error = -posix_fallocate(fd, 0, (off_t)n);
+    if (error)
+        return error;
+    void *bytes = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (bytes == MAP_FAILED)
+        return -errno;
+    *scratch = (struct scratch){bytes, n};
+    return 0;
+}
+
+void scratch_fini(struct scratch *scratch)
+{
+    if (scratch->bytes)
+        munmap(scratch->bytes, scratch->length);
+    *scratch = (struct scratch){0};
+}

@@ -1,0 +1,18 @@
+/* Memory in a file without a name: the kernel can write it to disk, so it is not anonymous memory. For arrays that may
+ * become as large as a dataset is. */
+#ifndef FS_BASE_SCRATCH_H
+#define FS_BASE_SCRATCH_H
+
+#include <stddef.h>
+
+struct scratch {
+    void *bytes; /* NULL: none */
+    size_t length;
+};
+
+/* Zeros. In `directory` (NULL, or a file system that has no files without names: in shared memory). -ENOSPC, -ENOMEM,
+ * … */
+int scratch_make(const char *directory, size_t length, struct scratch *scratch);
+void scratch_fini(struct scratch *scratch);
+
+#endif

@@ -1,0 +1,419 @@
+/* Blocks of streams, each BLOCK_BYTES from a multiple of that on.
+ *
+ *   state      becomes
+ *   FREE       WANTED, when a reader comes near
+ *   WANTED     FILLING, by a thread; FREE, when its reader is there first and gathers the bytes itself
+ *   FILLING    READY, or FREE after an error: the reader finds it again
+ *   READY      FREE, when it has been read to its end, or when another block needs the buffer
+ *
+ * Threads: any number of readers; and those of our own, started when there is the first block to fill, which gather
+ * blocks and drop pages. They wait for `work`; readers wait for `filled`. */
+#include "fs/control/epoch-ahead.h"
+
+#include "fs/base/clock.h"
+#include "fs/base/thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    BLOCK_BYTES = 1 << 20,
+    BLOCKS = 16,
+    AHEAD_THREADS = 8,
+    DEPTH_MOST = 8,
+    DEPTH_LEAST = 2,
+    CURSORS = 32,
+    NEAR_BYTES = 2 << 20, /* READs of one reader come in any order within this */
+    KEEP_BYTES = 16 << 20,
+    DROP_BYTES = 4 << 20, /* at once, at least */
+    ACTIVE_S = 2,
+    LOOK_AGAIN_MS = 50,
+};
+
+enum block_state { BLOCK_FREE, BLOCK_WANTED, BLOCK_FILLING, BLOCK_READY };
+struct ahead_block {
+    enum block_state state;
+    struct epoch_stream *stream; /* a reference, unless FREE */
+    struct store *store;
+    uint64_t number;
+    char *bytes; /* BLOCK_BYTES; NULL: never needed */
+    unsigned users;
+    uint64_t asked; /* a count: the least WANTED is the first to be filled */
+    uint64_t used;  /* when */
+};
+
+/* Where somebody reads. */
+struct stream_cursor {
+    struct epoch_stream *stream; /* a reference; NULL: none */
+    struct session *session;
+    uint64_t ino;
+    uint64_t next; /* behind the furthest READ */
+    bool sequential;
+    uint64_t failed;  /* 1 + the block that could not be gathered last; its samples are asked for one by one */
+    uint64_t dropped; /* pages up to here were, */
+    uint64_t to_drop; /* or are to be */
+    bool dropping;
+    uint64_t used; /* when */
+};
+
+struct epoch_ahead {
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t work;  /* a block is WANTED, pages are to be dropped, or `stopping` */
+    pthread_cond_t filled;
+    struct ahead_block block[BLOCKS];
+    struct stream_cursor cursor[CURSORS];
+    uint64_t asked;
+    pthread_t thread[AHEAD_THREADS];
+    int threads;
+    atomic_bool stopping;
+};
+
+int epoch_ahead_create(struct epoch_ahead **ahead)
+{
+    struct epoch_ahead *a = calloc(1, sizeof *a);
+    if (!a)
+        return -ENOMEM;
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->work, NULL);
+    cond_init(&a->filled);
+    *ahead = a;
+    return 0;
+}
+
+/* With the lock. */
+static void block_free(struct ahead_block *b)
+{
+    epoch_stream_put(b->stream);
+    b->stream = NULL;
+    b->state = BLOCK_FREE;
+}
+
+static void cursor_free(struct stream_cursor *c)
+{
+    epoch_stream_put(c->stream);
+    *c = (struct stream_cursor){0};
+}
+
+void epoch_ahead_destroy(struct epoch_ahead *a)
+{
+    if (!a)
+        return;
+    pthread_mutex_lock(&a->lock);
+    atomic_store(&a->stopping, true);
+    pthread_cond_broadcast(&a->work);
+    pthread_mutex_unlock(&a->lock);
+    threads_join(a->thread, a->threads);
+    for (int i = 0; i < BLOCKS; i++) {
+        block_free(&a->block[i]);
+        if (a->block[i].bytes)
+            munmap(a->block[i].bytes, BLOCK_BYTES);
+    }
+    for (int i = 0; i < CURSORS; i++)
+        cursor_free(&a->cursor[i]);
+    pthread_cond_destroy(&a->filled);
+    pthread_cond_destroy(&a->work);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+}
+
+void epoch_ahead_rest(struct epoch_ahead *a)
+{
+    uint64_t now = clock_now();
+    pthread_mutex_lock(&a->lock);
+    for (int i = 0; i < CURSORS; i++)
+        if (a->cursor[i].stream && !a->cursor[i].dropping && now > a->cursor[i].used + ACTIVE_S * SECOND)
+            cursor_free(&a->cursor[i]);
+    for (int i = 0; i < BLOCKS; i++) {
+        struct ahead_block *b = &a->block[i];
+        if (b->users > 0 || b->state == BLOCK_FILLING || !b->bytes)
+            continue;
+        block_free(b);
+        munmap(b->bytes, BLOCK_BYTES);
+        b->bytes = NULL;
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* --- blocks --- */
+
+static struct ahead_block *block_find(struct epoch_ahead *a, const struct epoch_stream *stream, uint64_t number)
+{
+    for (int i = 0; i < BLOCKS; i++)
+        if (a->block[i].state != BLOCK_FREE && a->block[i].stream == stream && a->block[i].number == number)
+            return &a->block[i];
+    return NULL;
+}
+
+/* A free one, or one that its reader seems to have left. */
+static struct ahead_block *block_place(struct epoch_ahead *a, uint64_t now)
+{
+    struct ahead_block *oldest = NULL;
+    for (int i = 0; i < BLOCKS; i++) {
+        struct ahead_block *b = &a->block[i];
+        if (b->state == BLOCK_FREE && b->users == 0)
+            return b;
+        if (b->state == BLOCK_READY && b->users == 0 && now > b->used + ACTIVE_S * SECOND &&
+            (!oldest || b->used < oldest->used))
+            oldest = b;
+    }
+    if (oldest)
+        block_free(oldest);
+    return oldest;
+}
+
+static bool block_want(struct epoch_ahead *a, const struct ahead_read *r, uint64_t number)
+{
+    uint64_t now = clock_now();
+    struct ahead_block *b = block_place(a, now);
+    if (b && !b->bytes) {
+        void *bytes = mmap(NULL, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        b->bytes = bytes == MAP_FAILED ? NULL : bytes;
+    }
+    if (!b || !b->bytes)
+        return false;
+    b->state = BLOCK_WANTED;
+    b->stream = epoch_stream_get(r->stream);
+    b->store = r->store;
+    b->number = number;
+    b->asked = ++a->asked;
+    b->used = now;
+    pthread_cond_signal(&a->work);
+    return true;
+}
+
+static size_t block_length(const struct ahead_block *b)
+{
+    uint64_t left = epoch_stream_length(b->stream) - b->number * BLOCK_BYTES;
+    return left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES;
+}
+
+/* --- readers --- */
+
+/* The cursor of the reader at this place. A READ at the beginning, or behind another one, is part of a sequence. */
+static struct stream_cursor *cursor_move(struct epoch_ahead *a, const struct ahead_read *r)
+{
+    struct stream_cursor *oldest = &a->cursor[0], *c = NULL;
+    uint64_t end = r->offset + r->n;
+    for (int i = 0; i < CURSORS && !c; i++) {
+        struct stream_cursor *one = &a->cursor[i];
+        if (one->stream == r->stream && r->offset + NEAR_BYTES >= one->next && r->offset <= one->next + NEAR_BYTES)
+            c = one;
+        else if (!one->dropping && (oldest->dropping || one->used < oldest->used))
+            oldest = one;
+    }
+    bool there = c != NULL;
+    if (!there) {
+        if (oldest->dropping)
+            return NULL;
+        cursor_free(c = oldest);
+        c->stream = epoch_stream_get(r->stream);
+        c->dropped = c->to_drop = r->offset;
+        c->session = r->session;
+        c->ino = r->ino;
+    }
+    c->sequential = there || r->offset == 0;
+    c->next = end > c->next ? end : c->next;
+    c->used = clock_now();
+    return c;
+}
+
+/* Those who read now share the blocks. */
+static unsigned depth_now(const struct epoch_ahead *a)
+{
+    uint64_t now = clock_now();
+    unsigned active = 0;
+    for (int i = 0; i < CURSORS; i++)
+        active += a->cursor[i].stream && a->cursor[i].sequential && now < a->cursor[i].used + ACTIVE_S * SECOND;
+    unsigned depth = BLOCKS / (active ? active : 1);
+    return depth > DEPTH_MOST ? DEPTH_MOST : depth < DEPTH_LEAST ? DEPTH_LEAST : depth;
+}
+
+static void want_drop(struct epoch_ahead *a, struct stream_cursor *c)
+{
+    if (c->next < KEEP_BYTES || c->dropping)
+        return;
+    uint64_t to = (c->next - KEEP_BYTES) / BLOCK_BYTES * BLOCK_BYTES;
+    if (to < c->dropped + DROP_BYTES)
+        return;
+    c->to_drop = to;
+    pthread_cond_signal(&a->work);
+}
+
+static void *ahead_main(void *argument);
+
+void epoch_ahead_note(struct epoch_ahead *a, const struct ahead_read *r)
+{
+    pthread_mutex_lock(&a->lock);
+    struct stream_cursor *c = cursor_move(a, r);
+    if (c && c->sequential && !atomic_load(&a->stopping)) {
+        uint64_t number = c->next / BLOCK_BYTES, end = number + depth_now(a);
+        for (; number < end && number * BLOCK_BYTES < epoch_stream_length(r->stream); number++)
+            if (c->failed != number + 1 && !block_find(a, r->stream, number) && !block_want(a, r, number))
+                break;
+        want_drop(a, c);
+        if (a->threads == 0)
+            a->threads = threads_start(a->thread, AHEAD_THREADS, "stream", ahead_main, a);
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* 0; -EAGAIN: it is not there; -EBUSY: it is being gathered. */
+static int block_pin(struct epoch_ahead *a, const struct ahead_read *r, uint64_t number, int *place)
+{
+    struct ahead_block *b = block_find(a, r->stream, number);
+    if (b && b->state == BLOCK_WANTED)
+        block_free(b); /* this READ gathers it sooner */
+    if (!b || b->state == BLOCK_FREE)
+        return -EAGAIN;
+    if (b->state == BLOCK_FILLING)
+        return -EBUSY;
+    b->users++;
+    b->used = clock_now();
+    *place = (int)(b - a->block);
+    return 0;
+}
+
+static void block_unpin(struct ahead_block *b, const struct ahead_read *r)
+{
+    b->users--;
+    if (b->users == 0 && b->state == BLOCK_READY && r->offset + r->n >= b->number * BLOCK_BYTES + block_length(b))
+        block_free(b);
+}
+
+static int pin_all(struct epoch_ahead *a, const struct ahead_read *r, struct ahead_piece *piece)
+{
+    uint64_t first = r->offset / BLOCK_BYTES, last = (r->offset + r->n - 1) / BLOCK_BYTES;
+    *piece = (struct ahead_piece){.block = {-1, -1}};
+    if (last > first + 1)
+        return -EAGAIN;
+    int error = block_pin(a, r, first, &piece->block[0]);
+    if (!error && last > first)
+        error = block_pin(a, r, last, &piece->block[1]);
+    if (error && piece->block[0] >= 0) {
+        a->block[piece->block[0]].users--;
+        piece->block[0] = -1;
+    }
+    if (error)
+        return error;
+    size_t at = (size_t)(r->offset - first * BLOCK_BYTES);
+    piece->bytes[0] = a->block[piece->block[0]].bytes + at;
+    piece->n[0] = r->n < BLOCK_BYTES - at ? r->n : BLOCK_BYTES - at;
+    piece->bytes[1] = last > first ? a->block[piece->block[1]].bytes : NULL;
+    piece->n[1] = r->n - piece->n[0];
+    return 0;
+}
+
+int epoch_ahead_get(struct epoch_ahead *a, const struct ahead_read *r, bool wait, struct ahead_piece *piece)
+{
+    pthread_mutex_lock(&a->lock);
+    int error = r->n ? pin_all(a, r, piece) : -EAGAIN;
+    while (error == -EBUSY && wait) {
+        if (!cond_wait_until(&a->filled, &a->lock, clock_now() + LOOK_AGAIN_MS * MILLISECOND)) {
+            pthread_mutex_unlock(&a->lock);
+            bool gone = r->gave_up(r->user);
+            pthread_mutex_lock(&a->lock);
+            if (gone) {
+                error = -EINTR;
+                break;
+            }
+        }
+        error = pin_all(a, r, piece);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return error == -EBUSY ? -EAGAIN : error;
+}
+
+void epoch_ahead_put(struct epoch_ahead *a, const struct ahead_read *r, const struct ahead_piece *piece)
+{
+    pthread_mutex_lock(&a->lock);
+    for (int i = 0; i < 2; i++)
+        if (piece->block[i] >= 0)
+            block_unpin(&a->block[piece->block[i]], r);
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* --- the threads --- */
+
+static bool ahead_stops(void *user)
+{
+    struct epoch_ahead *a = user;
+    return atomic_load(&a->stopping);
+}
+
+static struct ahead_block *take_wanted(struct epoch_ahead *a)
+{
+    struct ahead_block *first = NULL;
+    for (int i = 0; i < BLOCKS; i++)
+        if (a->block[i].state == BLOCK_WANTED && (!first || a->block[i].asked < first->asked))
+            first = &a->block[i];
+    return first;
+}
+
+static void note_failed(struct epoch_ahead *a, const struct ahead_block *b)
+{
+    for (int i = 0; i < CURSORS; i++)
+        if (a->cursor[i].stream == b->stream)
+            a->cursor[i].failed = b->number + 1;
+}
+
+/* Lets go of the lock. */
+static void fill_block(struct epoch_ahead *a, struct ahead_block *b)
+{
+    b->state = BLOCK_FILLING;
+    size_t n = block_length(b);
+    pthread_mutex_unlock(&a->lock);
+    const struct stream_waiter waiter = {ahead_stops, a};
+    int error = epoch_stream_read(b->stream, b->store, &waiter, b->number * BLOCK_BYTES, n, b->bytes);
+    pthread_mutex_lock(&a->lock);
+    if (error) {
+        note_failed(a, b);
+        block_free(b);
+    } else {
+        b->state = BLOCK_READY;
+    }
+    b->used = clock_now();
+    pthread_cond_broadcast(&a->filled);
+}
+
+static struct stream_cursor *take_drop(struct epoch_ahead *a)
+{
+    for (int i = 0; i < CURSORS; i++)
+        if (a->cursor[i].stream && !a->cursor[i].dropping && a->cursor[i].to_drop > a->cursor[i].dropped)
+            return &a->cursor[i];
+    return NULL;
+}
+
+/* Lets go of the lock: the kernel waits for READs of these pages, which others answer. */
+static void drop_pages(struct epoch_ahead *a, struct stream_cursor *c)
+{
+    uint64_t from = c->dropped, to = c->to_drop;
+    c->dropping = true;
+    pthread_mutex_unlock(&a->lock);
+    if (c->session)
+        session_drop_pages(c->session, c->ino, from, to - from);
+    pthread_mutex_lock(&a->lock);
+    c->dropping = false;
+    c->dropped = to;
+}
+
+static void *ahead_main(void *argument)
+{
+    struct epoch_ahead *a = argument;
+    pthread_mutex_lock(&a->lock);
+    while (!atomic_load(&a->stopping)) {
+        struct ahead_block *b = take_wanted(a);
+        struct stream_cursor *c = b ? NULL : take_drop(a);
+        if (b)
+            fill_block(a, b);
+        else if (c)
+            drop_pages(a, c);
+        else
+            pthread_cond_wait(&a->work, &a->lock);
+    }
+    pthread_mutex_unlock(&a->lock);
+    return NULL;
+}

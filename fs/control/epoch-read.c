@@ -1,0 +1,219 @@
+/* The samples that a read covers are found in the stream, and fetched concurrently.
+ *
+ * Threads: any number of workers, each for one read. A thread of the store ends a fetch, copies its bytes, and wakes
+ * the worker. */
+#include "fs/control/epoch-read.h"
+
+#include "fs/records/tar-rename.h"
+#include "fs/store/store.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/thread.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { FETCHES = 32, LOOK_EVERY_MS = 50 };
+
+/* --- fetches --- */
+
+struct gathering;
+struct epoch_fetch {
+    struct store_read read;
+    struct gathering *gathering;
+    char *to;
+    bool busy; /* the gathering's lock */
+};
+
+struct gathering {
+    struct store *store;
+    const struct stream_waiter *waiter;
+    pthread_mutex_t lock; /* of the rest, and of fetch.busy */
+    pthread_cond_t ended;
+    unsigned busy;
+    int error; /* the first */
+    struct epoch_fetch fetch[FETCHES];
+};
+
+static void end_fetch(struct epoch_fetch *f, int error)
+{
+    struct gathering *g = f->gathering;
+    pthread_mutex_lock(&g->lock);
+    f->busy = false;
+    g->busy--;
+    g->error = g->error ? g->error : error;
+    pthread_cond_signal(&g->ended);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void fetch_ended(struct store_read *read, int error)
+{
+    struct epoch_fetch *f = (struct epoch_fetch *)(void *)((char *)read - offsetof(struct epoch_fetch, read));
+    char *to = f->to;
+    for (int i = 0; i < read->answer.pieces && !error; i++) {
+        memcpy(to, read->answer.piece[i].iov_base, read->answer.piece[i].iov_len);
+        to += read->answer.piece[i].iov_len;
+    }
+    answer_release(&read->answer);
+    end_fetch(f, error);
+}
+
+static void cancel_fetches(struct gathering *g)
+{
+    for (int i = 0; i < FETCHES; i++) {
+        pthread_mutex_lock(&g->lock);
+        bool busy = g->fetch[i].busy;
+        pthread_mutex_unlock(&g->lock);
+        if (busy && store_cancel(g->store, &g->fetch[i].read))
+            end_fetch(&g->fetch[i], -EINTR);
+    }
+}
+
+/* Until fewer than `most` run. When one has failed, or nobody waits any more, the others are taken back. */
+static int await_fetches(struct gathering *g, unsigned most)
+{
+    pthread_mutex_lock(&g->lock);
+    while (g->busy >= most || (g->error && g->busy > 0)) {
+        if (!cond_wait_until(&g->ended, &g->lock, clock_now() + LOOK_EVERY_MS * MILLISECOND)) {
+            pthread_mutex_unlock(&g->lock);
+            bool gone = g->waiter->gave_up(g->waiter->user);
+            pthread_mutex_lock(&g->lock);
+            if (gone && !g->error)
+                g->error = -EINTR;
+        }
+        if (!g->error)
+            continue;
+        pthread_mutex_unlock(&g->lock);
+        cancel_fetches(g);
+        pthread_mutex_lock(&g->lock);
+    }
+    int error = g->error;
+    pthread_mutex_unlock(&g->lock);
+    return error;
+}
+
+static int begin_fetch(struct gathering *g, const struct span *span, char *to)
+{
+    struct epoch_fetch *f = NULL;
+    int error = await_fetches(g, FETCHES);
+    if (error)
+        return error;
+    pthread_mutex_lock(&g->lock);
+    for (int i = 0; !f; i++)
+        f = g->fetch[i].busy ? NULL : &g->fetch[i];
+    f->busy = true;
+    g->busy++;
+    pthread_mutex_unlock(&g->lock);
+    f->gathering = g;
+    f->to = to;
+    memset(&f->read, 0, offsetof(struct store_read, answer));
+    memset((char *)&f->read + offsetof(struct store_read, place), 0,
+           sizeof f->read - offsetof(struct store_read, place));
+    answer_init(&f->read.answer);
+    f->read.span = *span;
+    f->read.done = fetch_ended;
+    error = store_read(g->store, &f->read);
+    if (error != -EINPROGRESS)
+        fetch_ended(&f->read, error);
+    return 0;
+}
+
+/* Bytes from…to of a sample. */
+static int fetch_sample(struct gathering *g, const struct samples *list, uint32_t sample, uint64_t from, uint64_t to,
+                        char *bytes)
+{
+    uint64_t length = samples_length(list, sample), end = to < length ? to : length;
+    int error = 0;
+    if (to > length)
+        bytes[length - from] = '\n'; /* RECORD_NEWLINE */
+    for (uint64_t at = from; at < end && !error; at += SPAN_BYTES) {
+        const struct span span = {.file = samples_file(list, sample),
+                                  .offset = samples_offset(list, sample) + at,
+                                  .length = end - at < SPAN_BYTES ? (uint32_t)(end - at) : SPAN_BYTES};
+        error = begin_fetch(g, &span, bytes + (at - from));
+    }
+    return error;
+}
+
+/* --- a read --- */
+
+/* --- other names in a tar --- */
+
+struct renamed_record {
+    struct gathering *g;
+    const struct samples *list;
+    uint32_t sample;
+    uint64_t from, to; /* of the record: is in `bytes` */
+    const char *bytes;
+};
+
+/* Headers that this read does not cover say how much of the key can stay. */
+static int read_record(void *user, void *to, size_t n, uint64_t offset)
+{
+    struct renamed_record *r = user;
+    if (offset >= r->from && offset + n <= r->to) {
+        memcpy(to, r->bytes + (offset - r->from), n);
+        return 0;
+    }
+    int error = fetch_sample(r->g, r->list, r->sample, offset, offset + n, to);
+    int late = await_fetches(r->g, 1);
+    return error ? error : late;
+}
+
+/* What was gathered has the container's bytes. */
+static int rename_samples(struct gathering *g, const struct epoch_stream *s, uint64_t offset, size_t n, char *bytes)
+{
+    uint64_t end = offset + n;
+    struct stream_sample sample;
+    int error = 0;
+    for (bool more = epoch_stream_find(s, offset, &sample); more && sample.from < end && !error;
+         more = epoch_stream_next(s, &sample)) {
+        uint64_t from = sample.from > offset ? sample.from : offset, until = sample.to < end ? sample.to : end;
+        char *begin = bytes + (from - offset);
+        struct renamed_record r = {g,    epoch_stream_list(s), sample.sample, from - sample.from, until - sample.from,
+                                   begin};
+        const struct tar_record record = {sample.to - sample.from, read_record, &r};
+        if (from < until)
+            error = tar_rename(&record, sample.number, r.from, r.to, begin);
+    }
+    return error == -EBADMSG || error == -ENAMETOOLONG ? -EIO : error;
+}
+
+static int gather(struct gathering *g, const struct epoch_stream *s, uint64_t offset, size_t n, char *to)
+{
+    const struct samples *list = epoch_stream_list(s);
+    uint64_t end = offset + n, done = offset;
+    struct stream_sample sample;
+    int error = 0;
+    for (bool more = epoch_stream_find(s, offset, &sample); more && sample.from < end && !error;
+         more = epoch_stream_next(s, &sample)) {
+        uint64_t from = sample.from > offset ? sample.from : offset, until = sample.to < end ? sample.to : end;
+        if (from < until)
+            error = fetch_sample(g, list, sample.sample, from - sample.from, until - sample.from, to + (from - offset));
+        done = until;
+    }
+    memset(to + (done - offset), 0, end - done); /* behind the records of a tar */
+    int late = await_fetches(g, 1);
+    error = error ? error : late;
+    return error || !epoch_stream_renames(s) ? error : rename_samples(g, s, offset, n, to);
+}
+
+int epoch_stream_read(const struct epoch_stream *stream, struct store *store, const struct stream_waiter *waiter,
+                      uint64_t offset, size_t n, char *to)
+{
+    CLEANUP_FREE struct gathering *g = malloc(sizeof *g);
+    if (!g)
+        return -ENOMEM;
+    memset(g, 0, offsetof(struct gathering, fetch));
+    for (int i = 0; i < FETCHES; i++)
+        g->fetch[i].busy = false;
+    g->store = store;
+    g->waiter = waiter;
+    pthread_mutex_init(&g->lock, NULL);
+    cond_init(&g->ended);
+    int error = gather(g, stream, offset, n, to);
+    pthread_cond_destroy(&g->ended);
+    pthread_mutex_destroy(&g->lock);
+    return error;
+}

@@ -1,0 +1,20 @@
+/* Reading from a stream. */
+#ifndef FS_CONTROL_EPOCH_READ_H
+#define FS_CONTROL_EPOCH_READ_H
+
+#include "fs/control/epoch-stream.h"
+
+#include <stddef.h>
+
+struct store;
+
+struct stream_waiter {
+    bool (*gave_up)(void *user); /* nobody waits any more */
+    void *user;
+};
+/* n bytes from the offset on, all of which the stream has. Waits. -EINTR: the waiter gave up; or the errors of the
+ * store, of any of the samples. */
+int epoch_stream_read(const struct epoch_stream *stream, struct store *store, const struct stream_waiter *waiter,
+                      uint64_t offset, size_t n, char *to);
+
+#endif

@@ -1,0 +1,203 @@
+/* The table of a stream. */
+#include "fs/control/epoch-stream.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/scratch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MARK_EVERY_SAMPLES = 16, TAR_END = 1024 };
+
+struct epoch_stream {
+    atomic_int references;
+    struct samples *list;
+    struct scratch memory;
+    const uint64_t *mark;   /* where sample i × MARK_EVERY_SAMPLES begins */
+    const uint32_t *sample; /* behind the marks */
+    uint64_t count;
+    uint64_t end; /* of the last sample */
+    bool renames;
+    struct charge charge;
+};
+
+static uint64_t sample_streamed(const struct samples *list, uint32_t sample)
+{
+    const struct record *record = samples_records(list);
+    return record ? record_streamed(&record[sample]) : samples_length(list, sample);
+}
+
+static int refuse_length(struct str *why)
+{
+    str_adds(why, "the samples together are longer than a file can be");
+    return -EFBIG;
+}
+
+/* Where the sample after this one begins; false: no file is so long. */
+static bool stream_advance(const struct samples *list, uint32_t sample, uint64_t *at)
+{
+    uint64_t length = sample_streamed(list, sample);
+    if (length > INT64_MAX - TAR_END - *at)
+        return false;
+    *at += length;
+    return true;
+}
+
+int epoch_stream_spans(const struct samples *list, const uint32_t *sample, uint64_t n, struct str *text,
+                       struct str *why)
+{
+    uint64_t at = 0;
+    char *to = str_reserve(text, (n + 1) * sizeof at);
+    if (!to)
+        return str_no_memory(why);
+    memcpy(to, &at, sizeof at);
+    for (uint64_t i = 0; i < n; i++) {
+        if (!stream_advance(list, sample[i], &at))
+            return refuse_length(why);
+        memcpy(to + (i + 1) * sizeof at, &at, sizeof at);
+    }
+    text->length += (n + 1) * sizeof at;
+    str_add(text, "", 0);
+    return 0;
+}
+
+/* --- a stream --- */
+
+static int stream_fill(struct epoch_stream *s, const uint32_t *sample, struct str *why)
+{
+    uint64_t marks = s->count / MARK_EVERY_SAMPLES + 1;
+    uint64_t *mark = s->memory.bytes;
+    s->mark = mark;
+    s->sample = (const void *)(mark + marks);
+    memcpy(mark + marks, sample, s->count * sizeof *sample);
+    for (uint64_t i = 0; i < s->count; i++) {
+        if (i % MARK_EVERY_SAMPLES == 0)
+            mark[i / MARK_EVERY_SAMPLES] = s->end;
+        if (!stream_advance(s->list, sample[i], &s->end))
+            return refuse_length(why);
+    }
+    if (s->count % MARK_EVERY_SAMPLES == 0)
+        mark[marks - 1] = s->end;
+    return 0;
+}
+
+/* Readers take neighbours with one key for one record, or refuse them. */
+static int check_keys(const struct stream_terms *t, struct str *why)
+{
+    const struct record_traits *traits = samples_traits(t->list);
+    static const char remedy[] = ": `keys=unique` puts the position in the stream before each key";
+    if (t->unique || traits->format != RECORDS_TAR)
+        return 0;
+    if (!traits->keyed)
+        str_addf(why, "the list has no keys, so records in it may share one%s", remedy);
+    else if (traits->first != traits->second)
+        str_addf(why, "records %" PRIu32 " and %" PRIu32 " of the list have the same key%s", traits->first,
+                 traits->second, remedy);
+    for (uint64_t i = 1; i < t->n && !why->length; i++)
+        if (t->sample[i] == t->sample[i - 1])
+            str_addf(why, "record %" PRIu32 " follows itself%s", t->sample[i], remedy);
+    return why->length ? -EINVAL : 0;
+}
+
+int epoch_stream_create(const struct stream_terms *t, struct charge *charge, struct epoch_stream **stream,
+                        struct str *why)
+{
+    uint64_t bytes = (t->n / MARK_EVERY_SAMPLES + 1) * sizeof(uint64_t) + t->n * sizeof *t->sample;
+    struct epoch_stream *s = calloc(1, sizeof *s);
+    if (!s)
+        return str_no_memory(why);
+    atomic_init(&s->references, 1);
+    s->list = samples_get(t->list);
+    s->count = t->n;
+    s->renames = t->unique && samples_traits(t->list)->format == RECORDS_TAR;
+    int error = check_keys(t, why);
+    if (!error)
+        error = charge_add(charge, bytes + sizeof *s, why);
+    if (!error) {
+        error = scratch_make(t->directory, bytes, &s->memory);
+        if (error)
+            str_addf(why, "memory for the stream: %s", strerror(-error));
+    }
+    if (!error)
+        error = stream_fill(s, t->sample, why);
+    if (error) {
+        epoch_stream_put(s);
+        return error;
+    }
+    charge_keep(charge);
+    s->charge = charge_take(charge);
+    *stream = s;
+    return 0;
+}
+
+struct epoch_stream *epoch_stream_get(struct epoch_stream *s)
+{
+    atomic_fetch_add(&s->references, 1);
+    return s;
+}
+
+void epoch_stream_put(struct epoch_stream *s)
+{
+    if (!s || atomic_fetch_sub(&s->references, 1) > 1)
+        return;
+    samples_put(s->list);
+    scratch_fini(&s->memory);
+    charge_fini(&s->charge);
+    free(s);
+}
+
+uint64_t epoch_stream_length(const struct epoch_stream *s)
+{
+    return s->end + (samples_traits(s->list)->format == RECORDS_TAR ? TAR_END : 0);
+}
+
+uint64_t epoch_stream_memory(const struct epoch_stream *s)
+{
+    return s->memory.length;
+}
+
+const struct samples *epoch_stream_list(const struct epoch_stream *s)
+{
+    return s->list;
+}
+
+bool epoch_stream_renames(const struct epoch_stream *s)
+{
+    return s->renames;
+}
+
+/* The sample of this number begins at `from`. */
+static bool stream_sample_at(const struct epoch_stream *s, uint64_t number, uint64_t from, struct stream_sample *found)
+{
+    if (number >= s->count)
+        return false;
+    *found = (struct stream_sample){.number = number, .sample = s->sample[number], .from = from};
+    found->to = from + sample_streamed(s->list, found->sample);
+    return true;
+}
+
+bool epoch_stream_next(const struct epoch_stream *s, struct stream_sample *sample)
+{
+    return stream_sample_at(s, sample->number + 1, sample->to, sample);
+}
+
+bool epoch_stream_find(const struct epoch_stream *s, uint64_t offset, struct stream_sample *found)
+{
+    uint64_t low = 0, high = s->count / MARK_EVERY_SAMPLES + 1;
+    if (offset >= s->end)
+        return false;
+    while (high - low > 1) { /* the last mark at or before the offset */
+        uint64_t middle = low + (high - low) / 2;
+        if (s->mark[middle] <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    bool found_one = stream_sample_at(s, low * MARK_EVERY_SAMPLES, s->mark[low], found);
+    while (found_one && found->to <= offset)
+        found_one = epoch_stream_next(s, found);
+    return found_one;
+}

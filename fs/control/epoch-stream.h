@@ -1,0 +1,52 @@
+/* A rank's epoch as bytes: those of its samples, one after the other.
+ *
+ *   │ sample │ sample │ … │ sample │ end │      end: two blocks of zeros behind the records of a tar, else nothing
+ *
+ * A stream of records is a valid file of their containers' format. In a tar, keys can get the position of their record
+ * in the stream before them (`unique`), since readers take neighbours with one key for one record.
+ *
+ * Immutable once made, and counted by reference. Where each sample begins follows from the list; a mark for every few
+ * samples is kept, in scratch memory. */
+#ifndef FS_CONTROL_EPOCH_STREAM_H
+#define FS_CONTROL_EPOCH_STREAM_H
+
+#include "fs/base/str.h"
+#include "fs/catalog/samples.h"
+#include "fs/control/budget.h"
+
+struct epoch_stream;
+
+/* Of these samples of the list, which it refers to. `directory`: for scratch memory, or NULL. Takes the charge over,
+ * and adds its own memory. -EFBIG: no file can be that long; -ENOMEM, …: `why` says. */
+struct stream_terms {
+    struct samples *list;
+    const uint32_t *sample; /* n of them */
+    uint64_t n;
+    bool unique;
+    const char *directory;
+};
+int epoch_stream_create(const struct stream_terms *terms, struct charge *charge, struct epoch_stream **stream,
+                        struct str *why);
+struct epoch_stream *epoch_stream_get(struct epoch_stream *stream);
+void epoch_stream_put(struct epoch_stream *stream); /* NULL: nothing */
+uint64_t epoch_stream_length(const struct epoch_stream *stream);
+uint64_t epoch_stream_memory(const struct epoch_stream *stream);
+
+/* A sample in the stream. */
+struct stream_sample {
+    uint64_t number; /* 0… */
+    uint32_t sample; /* of the list */
+    uint64_t from;   /* its place in the stream, */
+    uint64_t to;     /* and its end */
+};
+/* The one that has the byte at `offset`; false: behind all of them. */
+bool epoch_stream_find(const struct epoch_stream *stream, uint64_t offset, struct stream_sample *found);
+bool epoch_stream_next(const struct epoch_stream *stream, struct stream_sample *sample);
+const struct samples *epoch_stream_list(const struct epoch_stream *stream);
+bool epoch_stream_renames(const struct epoch_stream *stream); /* the headers in it have other names than in the files */
+
+/* Appends n + 1 u64, little-endian: the place of each sample in the stream, and where the last one ends. */
+int epoch_stream_spans(const struct samples *list, const uint32_t *sample, uint64_t n, struct str *text,
+                       struct str *why);
+
+#endif

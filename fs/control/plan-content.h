@@ -1,0 +1,29 @@
+/* What a file below plan/ consists of: a text, or a stream. Both are counted by reference. */
+#ifndef FS_CONTROL_PLAN_CONTENT_H
+#define FS_CONTROL_PLAN_CONTENT_H
+
+#include "fs/control/stream.h"
+#include "fs/control/verb-plan.h"
+
+struct request_job;
+
+struct file_content { /* neither: it is not made, or was dropped */
+    struct reply *text;
+    struct epoch_stream *stream;
+};
+static inline bool content_there(const struct file_content *c)
+{
+    return c->text || c->stream;
+}
+uint64_t content_bytes(const struct file_content *c); /* of memory */
+uint64_t content_length(const struct file_content *c);
+struct file_content content_get(const struct file_content *c);
+void content_put(struct file_content *c);
+
+/* `text` is the name of a file, which is changed; what is wanted points into it. 0; or -errno and why. */
+int content_parse(const struct control *control, char *text, struct plan_request *wanted, struct str *why);
+/* Makes that of a name, out of the layout origin->layout; sets `origin`. 0; or -errno and why. */
+int content_make(struct request_job *job, const char *name, struct plan_origin *origin, struct file_content *content,
+                 struct str *why);
+
+#endif

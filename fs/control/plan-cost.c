@@ -1,0 +1,110 @@
+/* Costs of samples, and the verb `costs`, which uploads them. */
+#include "fs/control/plan-cost.h"
+
+#include "fs/control/control-private.h"
+#include "fs/control/list-sharing.h"
+#include "fs/control/lists.h"
+#include "fs/control/verbs.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* --- of a plan --- */
+
+static int find_costs(struct control *control, const struct samples *list, const char *name, const struct asker *asker,
+                      struct plan_cost *cost, struct str *why)
+{
+    cost->list = samples_table_costs(control->samples, name);
+    if (!cost->list || !samples_costs_are_of(cost->list, list)) { /* put on another node while this one was away? */
+        sharing_look(control, asker);
+        samples_put(cost->list);
+        cost->list = samples_table_costs(control->samples, name);
+    }
+    if (cost->list && samples_costs_are_of(cost->list, list)) {
+        cost->digest = *samples_digest(cost->list);
+        return 0;
+    }
+    str_adds(why, cost->list ? "the costs `" : "there is no cost list `");
+    str_add_printable(why, name, strlen(name));
+    str_adds(why, cost->list ? "` are of another list, or of another version of it: upload them for this one"
+                             : "`: upload it with `costs name=NAME`");
+    return cost->list ? -EINVAL : -ENOENT;
+}
+
+int plan_cost_find(struct control *control, const struct samples *list, const struct plan_request *wanted,
+                   const struct asker *asker, struct plan_cost *cost, struct str *why)
+{
+    static const char bytes[] = "bytes";
+    if (!wanted->cost)
+        return 0;
+    if (strcmp(wanted->cost, bytes) != 0)
+        return find_costs(control, list, wanted->cost, asker, cost, why);
+    cost->digest = hash128(bytes, sizeof bytes, 0);
+    return 0;
+}
+
+void plan_cost_fini(struct plan_cost *cost)
+{
+    samples_put(cost->list);
+    *cost = (struct plan_cost){0};
+}
+
+uint64_t plan_cost_of(const struct plan_cost *cost, const struct samples *list, uint32_t sample)
+{
+    return cost->list ? samples_costs(cost->list)[sample] : samples_length(list, sample);
+}
+
+/* --- an upload --- */
+
+enum { KEY_NAME, KEY_SAMPLES, KEY_ACTION };
+enum { ACTION_PUT, ACTION_REMOVE };
+static const struct key keys[] = {[KEY_NAME] = {.name = "name", .value = "NAME", .required = true},
+                                  [KEY_SAMPLES] = {.name = "samples", .value = "LIST"},
+                                  [KEY_ACTION] = {.name = "action", .choices = "put|remove"},
+                                  {0}};
+
+/* Names that `cost=` has for something else. */
+static bool is_taken(const char *name)
+{
+    return strcmp(name, "none") == 0 || strcmp(name, "bytes") == 0;
+}
+
+static int costs_put(struct control *control, const struct request *request, const struct asker *asker,
+                     struct str *reply, struct str *why)
+{
+    const char *of = request->value[KEY_SAMPLES].text ? request->value[KEY_SAMPLES].text : "all";
+    struct charge charge = charge_like(asker->charge);
+    struct samples *list, *costs;
+    int error = lists_get(control, of, asker, &list, why);
+    if (error)
+        return error;
+    error = charge_add(&charge, request->payload_length, why);
+    if (!error)
+        error =
+            samples_from_costs(control->config.catalog, list, request->payload, request->payload_length, &costs, why);
+    samples_put(list);
+    if (!error)
+        error = lists_put(control, request->value[KEY_NAME].text, costs, asker, reply, why);
+    charge_fini(&charge);
+    return error;
+}
+
+static int costs_run(struct control *control, const struct request *request, const struct asker *asker,
+                     struct str *reply, struct str *why)
+{
+    if (is_taken(request->value[KEY_NAME].text)) {
+        str_adds(why, "`name`: `cost=none` and `cost=bytes` mean something else");
+        return -EINVAL;
+    }
+    return request->value[KEY_ACTION].choice == ACTION_REMOVE ? lists_remove(control, request, true, asker, reply, why)
+                                                              : costs_put(control, request, asker, reply, why);
+}
+
+const struct verb verb_costs = {
+    .name = "costs",
+    .about =
+        "payload: a little-endian number of 32 bits per sample; reply: their number, the digest. Kept on all nodes",
+    .keys = keys,
+    .payload_most = PAYLOAD_MOST,
+    .run = costs_run,
+};

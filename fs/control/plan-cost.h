@@ -1,0 +1,22 @@
+/* What the samples of a plan cost: their bytes, or a list of numbers that somebody uploaded. */
+#ifndef FS_CONTROL_PLAN_COST_H
+#define FS_CONTROL_PLAN_COST_H
+
+#include "fs/catalog/samples.h"
+#include "fs/control/protocol.h"
+#include "fs/plan/plan-request.h"
+
+struct control;
+
+struct plan_cost {
+    struct digest digest; /* of the costs; zero: there are none */
+    struct samples *list; /* of numbers; NULL: bytes are what samples cost */
+};
+
+/* -ENOENT: there is no such list; -EINVAL: it is of other samples; `why` tells. */
+int plan_cost_find(struct control *control, const struct samples *list, const struct plan_request *wanted,
+                   const struct asker *asker, struct plan_cost *cost, struct str *why);
+void plan_cost_fini(struct plan_cost *cost);
+uint64_t plan_cost_of(const struct plan_cost *cost, const struct samples *list, uint32_t sample);
+
+#endif

@@ -1,0 +1,79 @@
+/* Arrays of plans: in files without a name, or allocated. */
+#include "fs/control/plan-memory.h"
+
+#include "fs/control/control-private.h"
+
+#include "fs/base/size.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static void add_room(struct budget *room, struct str *why)
+{
+    char most[SIZE_TEXT], taken[SIZE_TEXT];
+    pthread_mutex_lock(&room->lock);
+    size_format(room->most, most, sizeof most);
+    size_format(room->used, taken, sizeof taken);
+    pthread_mutex_unlock(&room->lock);
+    str_addf(why, "; plans of record lists also have %s in files, %d bytes per record, of which %s are taken", most,
+             RECORD_ROOM, taken);
+}
+
+int plan_memory_charge(struct control *control, const struct samples *list, const struct charge *like, uint64_t bytes,
+                       struct plan_memory *memory, struct str *why)
+{
+    struct budget *room = &control->record_room;
+    bool records = samples_records(list) && like && like->budget;
+    if (records) {
+        budget_resize(room, RECORD_ROOM * samples_table_record_count(control->samples));
+        memory->charge = (struct charge){.budget = room, .other = like->other};
+        if (!charge_add(&memory->charge, bytes, NULL))
+            return 0;
+    }
+    memory->charge = charge_like(like);
+    int error = charge_add(&memory->charge, bytes, why);
+    if (error && records)
+        add_room(room, why);
+    return error;
+}
+
+/* Where no file can be made, the memory is allocated if there is a budget for it. */
+static int leave_room(struct control *control, struct plan_memory *memory, struct str *why)
+{
+    struct charge charge = {.budget = &control->budget, .other = memory->charge.other};
+    int error = charge_add(&charge, memory->charge.bytes, why);
+    charge_fini(&memory->charge);
+    memory->charge = charge;
+    return error;
+}
+
+int plan_memory_make(struct control *control, uint64_t bytes, struct plan_memory *memory, struct str *why)
+{
+    if (memory->charge.budget == &control->record_room) {
+        if (!scratch_make(samples_table_directory(control->samples), bytes, &memory->file)) {
+            memory->bytes = memory->file.bytes;
+            return 0;
+        }
+        int error = leave_room(control, memory, why);
+        if (error)
+            return error;
+    }
+    memory->bytes = malloc(bytes + !bytes);
+    return memory->bytes ? 0 : str_no_memory(why);
+}
+
+int plan_memory_take(struct control *control, const struct samples *list, const struct charge *like, uint64_t bytes,
+                     struct plan_memory *memory, struct str *why)
+{
+    int error = plan_memory_charge(control, list, like, bytes, memory, why);
+    return error ? error : plan_memory_make(control, bytes, memory, why);
+}
+
+void plan_memory_fini(struct plan_memory *memory)
+{
+    if (!memory->file.bytes)
+        free(memory->bytes);
+    scratch_fini(&memory->file);
+    charge_fini(&memory->charge);
+    memory->bytes = NULL;
+}

@@ -1,0 +1,34 @@
+/* Memory that plans take per sample.
+ *
+ * A dataset has many more records than files. So the arrays of a plan of a record list lie in files without a name, in
+ * the state directory: up to RECORD_ROOM bytes per record of all record lists, for all plans together. What does not
+ * fit there, and the arrays of plans of files, are allocated and charged to request_memory=. */
+#ifndef FS_CONTROL_PLAN_MEMORY_H
+#define FS_CONTROL_PLAN_MEMORY_H
+
+#include "fs/base/scratch.h"
+#include "fs/catalog/samples.h"
+#include "fs/control/budget.h"
+
+enum { RECORD_ROOM = 16 };
+
+struct plan_memory {
+    void *bytes;
+    struct scratch file; /* has the bytes; empty: they are allocated */
+    struct charge charge;
+};
+
+struct control;
+
+/* Two steps, so that what is too large is refused before work begins: charge for it, then make it of as many bytes or
+ * fewer. `like`: what else is made for the same asker is charged to; of no budget: nothing is charged. -ENOMEM: `why`
+ * tells. */
+int plan_memory_charge(struct control *control, const struct samples *list, const struct charge *like, uint64_t bytes,
+                       struct plan_memory *memory, struct str *why);
+int plan_memory_make(struct control *control, uint64_t bytes, struct plan_memory *memory, struct str *why);
+/* Both at once. */
+int plan_memory_take(struct control *control, const struct samples *list, const struct charge *like, uint64_t bytes,
+                     struct plan_memory *memory, struct str *why);
+void plan_memory_fini(struct plan_memory *memory);
+
+#endif

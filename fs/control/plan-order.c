@@ -1,0 +1,65 @@
+/* Orders of epochs: given ones are allocated by who reads them, others may lie in a file. */
+#include "fs/control/plan-order.h"
+#include "fs/control/plan-without.h"
+
+#include "fs/plan/order.h"
+
+/* What is given has an entry for two bytes at most. */
+static uint64_t given_bytes_most(const struct plan_question *question, uint64_t n)
+{
+    const struct plan_request *w = &question->wanted;
+    uint64_t wide = w->order == PLAN_ORDER_TEXT ? 2 : w->order == PLAN_ORDER_U32 ? 4 : 8;
+    if (w->distinct && question->payload_length / wide >= n)
+        return n * sizeof(uint32_t) + n / 8;
+    return question->payload_length / wide * sizeof(uint32_t) + sizeof(uint32_t);
+}
+
+static int take_given(const struct plan_question *question, uint32_t n, const struct plan_stop *stop,
+                      struct plan_memory *order, uint32_t *count, struct str *why)
+{
+    static const enum order_form form[] = {
+        [PLAN_ORDER_U32] = ORDER_U32, [PLAN_ORDER_U64] = ORDER_U64, [PLAN_ORDER_TEXT] = ORDER_TEXT};
+    const struct order_rules rules = {form[question->wanted.order], n, question->wanted.distinct};
+    uint32_t *given = NULL;
+    int error = charge_add(&order->charge, given_bytes_most(question, n), why);
+    if (!error)
+        error = order_given(&rules, question->payload, question->payload_length, stop, &given, count, why);
+    order->bytes = given;
+    return error;
+}
+
+/* 0…n-1, or a permutation of the seed. */
+static int fill_order(const struct plan_request *w, uint32_t *order, uint32_t n, const struct plan_stop *stop)
+{
+    return w->order == PLAN_ORDER_NATURAL ? order_natural(order, n, stop)
+                                          : order_seeded(order, n, w->seed + w->epoch, stop);
+}
+
+int plan_order_make(struct control *control, const struct plan_question *question, const struct samples *list,
+                    const struct samples *without, const struct charge *like, struct plan_memory *order,
+                    uint32_t *count, struct str *why)
+{
+    const struct plan_request *w = &question->wanted;
+    const struct plan_stop stop = {question->asker->gave_up, question->asker->user};
+    uint32_t n = *count = samples_count(list);
+    struct plan_without left = {0};
+    int error = without ? plan_without_make(list, without, like, &left, why) : 0;
+    order->charge = charge_like(like);
+    if (!error && plan_request_has_payload(w)) {
+        error = take_given(question, n, &stop, order, count, why);
+        if (!error && without)
+            *count = plan_without_filter(&left, order->bytes, *count);
+        plan_without_fini(&left);
+        return error;
+    }
+    if (!error)
+        error = plan_memory_take(control, list, like, (n + UINT64_C(1)) * sizeof(uint32_t), order, why);
+    if (!error && without)
+        *count = n = left.kept;
+    if (!error)
+        error = fill_order(w, order->bytes, n, &stop);
+    if (!error && without)
+        plan_without_number(&left, order->bytes, n);
+    plan_without_fini(&left);
+    return error;
+}

@@ -1,0 +1,64 @@
+/* Lists as lines that name the files, step after step. */
+#include "fs/control/plan-paths.h"
+
+#include "fs/control/budget.h"
+
+#include "fs/base/cleanup.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct paths {
+    const struct catalog *catalog;
+    const struct samples *list;
+    char *path; /* scratch */
+    const struct asker *asker;
+    struct str *reply, *why;
+    uint64_t lines;
+};
+
+static int add_line(struct paths *p, uint64_t step, uint32_t rank, uint32_t sample)
+{
+    enum { AT_ONCE = 1024 }; /* lines between two looks at the budget */
+    long n = catalog_path(p->catalog, catalog_file_ino(p->catalog, samples_file(p->list, sample)), p->path,
+                          CATALOG_PATH_MAX);
+    if (n < 0)
+        return (int)n;
+    str_addf(p->reply, "%" PRIu64 "\t%" PRIu32 "\t%" PRIu32 "\t", step, rank, sample);
+    samples_text_escape(p->path, (size_t)n, p->reply);
+    if (samples_records(p->list))
+        str_addf(p->reply, "\t%" PRIu64 "\t%" PRIu64, samples_offset(p->list, sample), samples_length(p->list, sample));
+    str_adds(p->reply, "\n");
+    if (++p->lines % AT_ONCE)
+        return 0;
+    return asker_gave_up(p->asker) ? -EINTR : charge_reach(p->asker->charge, p->reply->length, p->why);
+}
+
+/* A rank's part of step i of those in the lists; the last ones may be shorter. */
+static uint64_t part_of(const struct plan_shape *s, const struct plan_request *w, uint64_t i, uint32_t rank,
+                        uint64_t *from)
+{
+    uint64_t share = batches_share(s->last, s->ranks, rank), full = s->full / w->batch;
+    *from = plan_shape_place(s, rank) + (i < full ? i * w->batch : s->full + (i - full) * share);
+    return i < full ? w->batch : share;
+}
+
+int plan_paths(const struct catalog *c, const struct samples *list, const struct plan_request *wanted,
+               const struct plan_shape *shape, const uint32_t *lists, const struct asker *asker, struct str *reply,
+               struct str *why)
+{
+    CLEANUP_FREE char *path = malloc(CATALOG_PATH_MAX);
+    struct paths p = {.catalog = c, .list = list, .path = path, .asker = asker, .reply = reply, .why = why};
+    uint64_t steps = shape->full / wanted->batch + shape->uses;
+    int error = path ? 0 : str_no_memory(why);
+    for (uint64_t i = 0; i < steps && !error; i++)
+        for (uint32_t r = 0; r < shape->ranks && !error; r++) {
+            uint64_t from, n = part_of(shape, wanted, i, r, &from);
+            if (wanted->rank != PLAN_ALL_RANKS && wanted->rank != r)
+                continue;
+            for (uint64_t end = from + n; from < end && !error; from++)
+                error = add_line(&p, wanted->from + i, r, lists[from]);
+        }
+    return error ? error : charge_reach(asker->charge, reply->length, why);
+}

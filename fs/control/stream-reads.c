@@ -1,0 +1,64 @@
+/* From what was read ahead, or gathered now. */
+#include "fs/control/stream-reads.h"
+
+#include "fs/control/control-private.h"
+#include "fs/control/epoch-ahead.h"
+#include "fs/control/jobs.h"
+
+#include "fs/base/cleanup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct ahead_read read_of(fuse_req_t req, struct epoch_stream *stream, const struct request_job *job)
+{
+    uint64_t length = epoch_stream_length(stream), left = job->offset < length ? length - job->offset : 0;
+    return (struct ahead_read){.stream = stream,
+                               .store = control_of(req)->config.store,
+                               .ino = job->ino,
+                               .offset = job->offset,
+                               .n = job->size < left ? job->size : (size_t)left,
+                               .gave_up = job_gave_up,
+                               .user = (void *)job};
+}
+
+static int reply_ahead(fuse_req_t req, const struct ahead_read *read, bool wait)
+{
+    struct epoch_ahead *ahead = control_of(req)->ahead;
+    struct ahead_piece piece;
+    int error = epoch_ahead_get(ahead, read, wait, &piece);
+    if (error)
+        return error;
+    const struct iovec part[] = {{(void *)piece.bytes[0], piece.n[0]}, {(void *)piece.bytes[1], piece.n[1]}};
+    fuse_reply_iov(req, part, piece.n[1] ? 2 : 1);
+    epoch_ahead_put(ahead, read, &piece);
+    return 0;
+}
+
+bool stream_read_now(fuse_req_t req, struct epoch_stream *stream, const struct request_job *job)
+{
+    struct ahead_read read = read_of(req, stream, job);
+    read.session = job->request.session ? job->request.session : session_request().session;
+    if (read.n == 0) {
+        fuse_reply_buf(req, NULL, 0);
+        return true;
+    }
+    epoch_ahead_note(control_of(req)->ahead, &read);
+    return reply_ahead(req, &read, false) == 0;
+}
+
+void stream_read_wait(struct request_job *job, struct epoch_stream *stream)
+{
+    const struct ahead_read read = read_of(job->req, stream, job);
+    const struct stream_waiter waiter = {job_gave_up, job};
+    int error = reply_ahead(job->req, &read, true);
+    if (!error)
+        return;
+    CLEANUP_FREE char *bytes = malloc(read.n + 1);
+    if (error == -EAGAIN)
+        error = bytes ? epoch_stream_read(stream, read.store, &waiter, read.offset, read.n, bytes) : -ENOMEM;
+    if (error)
+        fuse_reply_err(job->req, -error);
+    else
+        fuse_reply_buf(job->req, bytes, read.n);
+}

@@ -1,0 +1,59 @@
+/* The window over a container. */
+#include "fs/records/record-scan.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+enum {
+    SMALL = 4096,    /* a header that stands alone */
+    FAR = 128 << 10, /* a step that is no larger is read through rather than skipped */
+};
+
+const unsigned char *scan_look(struct record_scan *s, uint64_t offset, size_t n)
+{
+    uint64_t end = s->begin + s->filled;
+    if (offset >= s->begin && offset <= end && n <= end - offset)
+        return s->window + (offset - s->begin);
+    size_t wanted = !s->filled || (offset > end && offset - end > FAR) ? SMALL : SCAN_WINDOW;
+    if (wanted < n)
+        wanted = n;
+    if (wanted > s->size - offset)
+        wanted = (size_t)(s->size - offset);
+    s->filled = 0;
+    s->error = s->read(s->user, s->window, wanted, offset);
+    if (s->error)
+        return NULL;
+    s->begin = offset;
+    s->filled = wanted;
+    return s->window;
+}
+
+const unsigned char *scan_rest(struct record_scan *s, uint64_t offset, size_t *n)
+{
+    const unsigned char *bytes = scan_look(s, offset, 1);
+    if (bytes)
+        *n = (size_t)(s->begin + s->filled - offset);
+    return bytes;
+}
+
+int scan_found(struct record_scan *s, uint64_t offset, uint64_t length, const char *key, size_t key_length)
+{
+    const struct found_record record = {offset, (uint32_t)length, key, key_length, s->unended};
+    if (length <= UINT32_MAX)
+        return s->found(s->user, &record);
+    str_addf(s->why, "offset %" PRIu64 ": the record ", offset);
+    str_add_printable(s->why, key ? key : "", key ? key_length : 0);
+    str_addf(s->why, "%sis of %" PRIu64 " bytes; records must be below 4 GiB", key ? " " : "", length);
+    return -EFBIG;
+}
+
+int scan_broken(struct record_scan *s, uint64_t offset, const char *format, ...)
+{
+    va_list args;
+
+    str_addf(s->why, "offset %" PRIu64 ": ", offset);
+    va_start(args, format);
+    str_addv(s->why, format, args);
+    va_end(args);
+    return -EBADMSG;
+}

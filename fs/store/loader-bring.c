@@ -1,0 +1,104 @@
+/* Bringing what no tier holds: from the node that kept it before, from memory, from the source. */
+#include "fs/store/loader-inside.h"
+
+#include <errno.h>
+
+enum { AT_ONCE = SPAN_BYTES / VALUE_BYTES }; /* values that another node is asked for */
+
+/* From memory what is there, the rest from the source. What an SSD holds is rather read from the source, with what lies
+ * around it, than that a worker waits for the SSD. */
+int load_gather(const struct store *store, const struct span *span, struct answer *answer)
+{
+    struct layer *source = store->source;
+    uint64_t to, end = span->offset + span->length;
+    int error = 0;
+    for (uint64_t at = span->offset; !error && at < end; at = to) {
+        enum tier_name tier;
+        struct answer got;
+        to = shard_run(store->shard, span, at, TIER_RAM, &tier);
+        struct span run = {.file = span->file, .length = (uint32_t)(to - at), .offset = at};
+        answer_init(&got);
+        if (shard_get(store->shard, &run, TIER_RAM, &got, &tier))
+            error = source->ops->get(source, &run, &got);
+        if (error)
+            answer_release(&got);
+        else
+            error = answer_append(answer, &got, &run);
+    }
+    if (error)
+        answer_release(answer);
+    return error;
+}
+
+/* Values of another node on their way into a room. */
+struct values_in {
+    struct room *room;
+    uint32_t first;
+};
+
+static int take_value(void *user, uint32_t i, const void *bytes, uint32_t length)
+{
+    struct values_in *in = user;
+    return shard_take(in->room, in->first + i, bytes, length);
+}
+
+/* How many values the node that kept them before has given, from the first on; the error is why not all. */
+static int bring_values(const struct store *store, const struct load *load, struct room *room, int *error)
+{
+    const struct store_peers *peers = &store->peers;
+    struct values_in in = {.room = room};
+    uint32_t first = (uint32_t)(load->offset / VALUE_BYTES), values = (uint32_t)room->values;
+    *error = peers->before ? 0 : -ENOENT;
+    while (!*error && in.first < values) {
+        uint32_t count = values - in.first < AT_ONCE ? values - in.first : AT_ONCE;
+        *error = peers->before(peers->user, load->file, first + in.first, count, take_value, &in);
+        in.first += *error ? 0 : count;
+    }
+    return (int)in.first;
+}
+
+/* Does anybody want it who takes it from the source, too? */
+static bool is_only_pulled(struct loader *l, const struct load *load)
+{
+    pthread_mutex_lock(&l->lock);
+    bool pulled = load->pulled;
+    pthread_mutex_unlock(&l->lock);
+    return pulled;
+}
+
+/* The rest of a room. */
+static int read_values(const struct store *store, const struct load *load, struct room *room, int have)
+{
+    struct layer *source = store->source;
+    uint32_t done = (uint32_t)have * VALUE_BYTES;
+    struct span span = {.file = load->file, .offset = load->offset + done, .length = load->length - done};
+    for (int i = have; i < room->values; i++)
+        room->sealed[i] = 0;
+    return source->ops->read(source, &span, room->value + have, room->values - have);
+}
+
+static int fill_room(struct load_worker *w, struct load *load, struct room *room)
+{
+    int error, have = bring_values(w->loader->store, load, room, &error);
+    load->from = PLACE_PEER;
+    if (have == room->values || is_only_pulled(w->loader, load))
+        return error;
+    load->from = PLACE_SOURCE;
+    return read_values(w->loader->store, load, room, have);
+}
+
+int load_into_tier(struct load_worker *w, struct load *load)
+{
+    const struct store *store = w->loader->store;
+    struct room room;
+    bool refused = shard_reserve(store->shard, load->file, load->offset, load->length, &room) < 0;
+    atomic_store_explicit(&w->loader->full, refused, memory_order_relaxed);
+    if (refused)
+        return -ENOSPC;
+    int error = fill_room(w, load, &room);
+    if (error)
+        shard_abandon(&room);
+    else
+        shard_commit(w->codec, &room);
+    return error == -ENOSPC ? -EIO : error;
+}

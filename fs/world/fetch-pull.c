@@ -1,0 +1,99 @@
+/* Questions for which a thread waits. */
+#include "fs/world/fetch-inside.h"
+
+#include "fs/base/thread.h"
+
+#include <errno.h>
+#include <string.h>
+
+void pull_over(struct fetches *f, struct peer_pull *pull, int error)
+{
+    pthread_mutex_lock(&f->lock);
+    pull->error = error;
+    pull->over = true;
+    pthread_cond_signal(&pull->ended);
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* 0: the answer is in pull->fetch's slot, until pull_end. */
+static int pull_wait(struct fetches *f, struct peer_pull *pull)
+{
+    pull->read.pull = pull;
+    pull->read.pulled = pull->read.before = true;
+    cond_init(&pull->ended);
+    if (fetch_ask(f, &pull->read) != -EINPROGRESS)
+        return -EHOSTUNREACH;
+    pthread_mutex_lock(&f->lock);
+    while (!pull->over)
+        pthread_cond_wait(&pull->ended, &f->lock);
+    pthread_mutex_unlock(&f->lock);
+    return pull->error;
+}
+
+static void pull_end(struct fetches *f, struct peer_pull *pull, int error)
+{
+    uint32_t node = pull->question.node;
+    if (pull->fetch)
+        fetch_release(pull->fetch);
+    if (error == -EBADMSG)
+        fetch_count_bad(f, node);
+    pthread_cond_destroy(&pull->ended);
+}
+
+int fetch_before(struct fetches *f, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to)
+{
+    struct peer_pull pull = {.question = {.file = file, .value = value, .count = count, .flags = FETCH_BEFORE}};
+    struct payload_value values[RING_VALUES];
+    pthread_mutex_lock(&f->lock);
+    uint32_t node = pull.question.node = fetch_owner_before(f, file, (uint64_t)value * VALUE_BYTES);
+    pthread_mutex_unlock(&f->lock);
+    if (node >= f->nodes || node == f->me)
+        return -ENOENT;
+    int error = pull_wait(f, &pull);
+    if (!error)
+        error = payload_parse(fetch_slot(f, pull.fetch), pull.length, file, value, count, values);
+    for (uint32_t i = 0; i < count && !error; i++)
+        error = values[i].cut ? -EBADMSG : take(to, i, values[i].bytes, values[i].length);
+    pull_end(f, &pull, error);
+    return error;
+}
+
+int fetch_stored(struct fetches *f, uint32_t node, uint64_t first, uint32_t count, uint64_t k, uint64_t *bits)
+{
+    struct peer_pull pull = {.question = {.node = node,
+                                          .file = (uint32_t)first,
+                                          .value = (uint32_t)(first >> 32),
+                                          .count = count,
+                                          .flags = FETCH_STORED}};
+    int error = pull_wait(f, &pull);
+    const uint64_t *words =
+        error ? NULL : payload_stored_parse(fetch_slot(f, pull.fetch), pull.length, first, count, k);
+    if (words)
+        memcpy(bits, words, (count + 63) / 64 * sizeof *words);
+    else if (!error)
+        error = -EAGAIN; /* it has not turned yet, or has again */
+    pull_end(f, &pull, error);
+    return error;
+}
+
+int fetch_blob(struct fetches *f, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length)
+{
+    struct peer_pull pull = {.question = {.node = node,
+                                          .file = (uint32_t)key,
+                                          .value = (uint32_t)(key >> 32),
+                                          .count = piece + 1,
+                                          .flags = FETCH_BLOB}};
+    int error = pull_wait(f, &pull);
+    const struct payload_blob *p =
+        error ? NULL : payload_blob_parse(fetch_slot(f, pull.fetch), pull.length, key, piece);
+    if (!error && !p)
+        error = -EBADMSG;
+    if (!error && p->length == 0)
+        error = -ENOENT;
+    if (!error) {
+        memcpy(to, p->byte, pull.length - sizeof *p);
+        *length = p->length;
+    }
+    pull_end(f, &pull, error);
+    return error;
+}

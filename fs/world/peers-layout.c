@@ -1,0 +1,81 @@
+/* Layouts by their digest: of this node's own world, of the shelf, or of another node. */
+#include "fs/world/peers-inside.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODES_ASKED = 64 };
+
+static int fetch_layout(struct peers *p, struct living *l, uint32_t node, const struct digest *digest,
+                        struct layout **layout)
+{
+    uint64_t key = shelf_key(digest), length = 0, again;
+    CLEANUP_FREE char *piece = malloc(BLOB_PIECE), *bytes = NULL;
+    int error = piece ? fetch_blob(l->fetches, node, key, 0, piece, &length) : -ENOMEM;
+    if (!error && length > layout_most(p->self.extents))
+        error = -EBADMSG;
+    if (!error)
+        error = (bytes = malloc(length)) ? 0 : -ENOMEM;
+    for (uint64_t at = 0; !error && at < length; at += BLOB_PIECE) {
+        error = at ? fetch_blob(l->fetches, node, key, (uint32_t)(at / BLOB_PIECE), piece, &again) : 0;
+        if (!error && at && again != length)
+            error = -EBADMSG;
+        if (!error)
+            memcpy(bytes + at, piece, length - at < BLOB_PIECE ? length - at : BLOB_PIECE);
+    }
+    if (!error)
+        error = layout_open_bytes(bytes, length, p->self.config.catalog, layout);
+    if (error)
+        return error;
+    bytes = NULL;
+    if (layout_is(*layout, digest))
+        return 0;
+    layout_close(*layout);
+    return -EBADMSG;
+}
+
+/* Of the nodes after this one the first that has it. Those that are silent cost no more than one of them would. */
+static int ask_for_layout(struct peers *p, const struct digest *digest, struct layout **layout)
+{
+    struct living *l = membership_living(&p->membership);
+    uint64_t began = clock_now();
+    int error = -ENOENT;
+    for (uint32_t i = 1; l && error && i < l->world->nodes && i <= NODES_ASKED; i++) {
+        if (clock_now() - began > p->self.config.peer_timeout)
+            break;
+        error = fetch_layout(p, l, (l->world->me + i) % l->world->nodes, digest, layout);
+    }
+    living_put(l);
+    if (!error)
+        shelf_keep(p->self.shelf, *layout);
+    return error ? -ENOENT : 0;
+}
+
+/* One of the last layouts of this node's own world. */
+static struct layout *own_layout(struct peers *p, const struct digest *digest)
+{
+    struct world *w = membership_world(&p->membership);
+    struct layout *known = !w                                            ? NULL
+                           : layout_is(w->layout, digest)                ? w->layout
+                           : w->before && layout_is(w->before, digest)   ? w->before
+                           : w->earlier && layout_is(w->earlier, digest) ? w->earlier
+                                                                         : NULL;
+    if (known)
+        known = layout_get(known);
+    world_put(w);
+    return known;
+}
+
+int peers_layout(struct peers *p, const struct digest *digest, struct layout **layout)
+{
+    if ((*layout = own_layout(p, digest)) || shelf_find(p->self.shelf, p->self.config.catalog, digest, layout) == 0)
+        return 0;
+    int error = ask_for_layout(p, digest, layout);
+    if (error && (*layout = own_layout(p, digest))) /* this node has turned meanwhile, after the node that named it */
+        return 0;
+    return error;
+}

@@ -1,0 +1,248 @@
+"""The lines of `make bench` about records inside containers: streams of them, PyTorch's loaders, `dealfs index`.
+
+Run as a program it is one of the loops that are measured, and prints a number:
+    containers.py batches MOUNT LIST EPOCH   microseconds per record of Records, batches of 64 in one process
+    containers.py loader MOUNT LIST EPOCH    records per second of a DataLoader with 2 workers; files, where LIST is -
+    containers.py tar PATH                   records per second of Python's tarfile in its mode r|"""
+import io
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tarfile
+import time
+
+import waits
+import worlds
+
+K, M = 1 << 10, 1 << 20
+GIGABIT = 1e9 / 8
+BATCH, WORKERS = 64, 2
+DELAY_MS = 2
+
+
+# --- what is measured ---
+
+def sampler_of(data, epoch):
+    from dealfs.torch import Sampler
+    sampler = Sampler(data, batch_size=BATCH, feed=False)
+    sampler.set_epoch(epoch)
+    return sampler
+
+
+def batches(mount, name, epoch):
+    from torch.utils.data import BatchSampler
+    from dealfs.torch import Records
+    data = Records(mount, name)
+    lists = list(BatchSampler(sampler_of(data, epoch), BATCH, True))
+    data[lists[0]]
+    began = time.monotonic()
+    for indices in lists[1:]:
+        data.__getitems__(indices)
+    return (time.monotonic() - began) / (len(lists) - 1) / BATCH * 1e6
+
+
+def tensor(data):
+    import numpy
+    import torch
+    return torch.from_numpy(numpy.frombuffer(bytearray(data), numpy.uint8))
+
+
+class Files:
+    """As ImageFolder reads them: a list of paths, a file at a time."""
+
+    def __init__(self, root):
+        self.paths = [os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names]
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, i):
+        with open(self.paths[i], 'rb') as f:
+            return tensor(f.read())
+
+
+def loader(mount, name, epoch):
+    import torch
+    from torch.utils.data import BatchSampler, DataLoader, RandomSampler
+    from torch.utils.data.dataloader import default_collate
+    from dealfs.torch import Records
+    torch.set_num_threads(1)
+    if name == '-':
+        data = Files(mount)
+        batched = DataLoader(data, BATCH, sampler=RandomSampler(data), num_workers=WORKERS)
+    else:
+        data = Records(mount, name, tensor)
+        batched = DataLoader(data, sampler=BatchSampler(sampler_of(data, epoch), BATCH, False), batch_size=None,
+                             collate_fn=default_collate, num_workers=WORKERS)
+    seen, began = 0, None
+    for batch in batched:
+        began = began or time.monotonic()  # the processes and the list are there then
+        seen += len(batch)
+    return (seen - BATCH) / (time.monotonic() - began)
+
+
+def tar(path):
+    records, began = 0, time.monotonic()
+    with tarfile.open(path, 'r|') as members:
+        for member in members:
+            members.extractfile(member).read()
+            records += 1
+    return records / (time.monotonic() - began)
+
+
+# --- the lines ---
+
+def python(bench, *words):
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../etc/python')
+    environment = dict(os.environ, PYTHONPATH=folder, OMP_NUM_THREADS='1')
+    return float(bench.sh('/usr/bin/python3', __file__, *map(str, words), env=environment))
+
+
+def shards(bench, name, count, records, size):
+    """Tar files of records that have one member each."""
+    path = os.path.join(bench.HERE, name)
+    if not os.path.exists(path + '.made'):
+        os.makedirs(path, exist_ok=True)
+        for shard in range(count):
+            with tarfile.open(f'{path}/{shard:03}.tar', 'w', format=tarfile.USTAR_FORMAT) as tar_file:
+                for i in range(records):
+                    info = tarfile.TarInfo(f'{shard:03}/{i:06}.bin')
+                    info.size = size
+                    tar_file.addfile(info, io.BytesIO(os.urandom(size)))
+        open(path + '.made', 'w').close()
+    return path
+
+
+def index(bench, mount, name, *words):
+    """Records per second; of those that are found."""
+    began = time.monotonic()
+    out = subprocess.run([bench.DEALFS, 'index', mount, name, *words], check=True, text=True, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT)
+    took = time.monotonic() - began
+    return int(re.search(r'([\d,]+) records', out.stdout)[1].replace(',', '')) / took
+
+
+def single(bench, what, found, goal, need, unit, **options):
+    """A line of what stands beside no other run, but a number."""
+    ratios = [value / goal for value in found]
+    bench.row(what, statistics.median(found), goal, statistics.median(ratios), need, unit, **options)
+    bench.note(f'{what}: {min(ratios):.2f} to {max(ratios):.2f}')
+
+
+def stream(mount, name, epoch, **keys):
+    words = ','.join(f'{key}={value}' for key, value in {
+        'epoch': epoch, 'ranks': 1, 'batch': BATCH, 'samples': name, 'rank': 0, 'reply': 'bytes', **keys}.items())
+    return f'{mount}/.dealfs/plan/{words}'
+
+
+def read_rate(bench, path):
+    """MiB/s of a file that is read from its beginning to its end, and is not in the page cache."""
+    names = os.path.join(bench.HERE, 'list-stream')
+    with open(names, 'w') as f:
+        f.write(path + '\n')
+    os.stat(path)  # the plan is made
+    began = time.monotonic()
+    bench.sh(bench.program('reader'), '-c', names)
+    return os.path.getsize(path) / (time.monotonic() - began) / M
+
+
+def line_stream(bench):
+    """a stream of records of 4 KiB, RAM tier, cold, against one large file through the mount; by Python's tarfile"""
+    source, epoch = bench.tree('large', 1, (64 if bench.QUICK else 512) * M), iter(range(1 << 20))
+    with bench.Mount(source, 'ram=2G') as mount:
+        index(bench, mount.path, 'rows', '--format', f'fixed={4 * K}')
+        large = bench.list_of(mount.path)
+        with open(large) as f:
+            large = f.read().split('\n')[0]
+        bench.paired('stream of 4 KiB records / one large file',
+                     lambda: read_rate(bench, stream(mount.path, 'rows', next(epoch))),
+                     lambda: read_rate(bench, large), 0.8, 'MiB/s')
+    source = shards(bench, 'shards-4K', 8, 500 if bench.QUICK else 4000, 4 * K)
+    with bench.Mount(source, 'ram=1G') as mount:
+        index(bench, mount.path, 'shards')
+        local = os.path.join(bench.HERE, 'local.tar')
+        subprocess.run(['cp', stream(mount.path, 'shards', next(epoch)), local], check=True)
+        bench.paired('tarfile, r|, over a stream / over a warm local tar',
+                     lambda: python(bench, 'tar', stream(mount.path, 'shards', next(epoch))),
+                     lambda: python(bench, 'tar', local), 0.9, 'records/s')
+        os.unlink(local)
+
+
+def line_records(bench):
+    """dealfs.torch.Records, RAM tier, cold: batches of 64 records of 4 KiB; DataLoader against files of 16 KiB"""
+    if subprocess.run(['/usr/bin/python3', '-c', 'import torch'], stderr=subprocess.DEVNULL).returncode:
+        bench.note('records: python3-torch is not installed')
+        return
+    epoch = iter(range(1 << 20))
+    with bench.Mount(bench.tree('large', 1, (64 if bench.QUICK else 512) * M), 'ram=2G') as mount:
+        index(bench, mount.path, 'rows', '--format', f'fixed={4 * K}')
+        took = [python(bench, 'batches', mount.path, 'rows', next(epoch)) for _ in range(bench.TURNS)]
+        single(bench, 'Records in Python, batches of 64 of 4 KiB / 3 us', took, 3, 1, 'us per record', at_most=True)
+    count = 2000 if bench.QUICK else 16000
+    with bench.Mount(bench.tree('16K', count, 16 * K), 'ram=1G') as files:
+        with bench.Mount(bench.tree('rows-16K', 1, count * 16 * K), 'ram=1G') as rows:
+            index(bench, rows.path, 'rows', '--format', f'fixed={16 * K}')
+            with open(bench.list_of(files.path)) as f:
+                paths = f.read().split('\n')[:-1]
+
+            def of_files():
+                waits.drop(paths)
+                return python(bench, 'loader', files.path, '-', 0)
+            bench.paired('DataLoader, 2 workers, batches of 64 of 16 KiB: Records / files',
+                         lambda: python(bench, 'loader', rows.path, 'rows', next(epoch)), of_files, 3, 'records/s')
+
+
+def remote_bytes(bench, world, name, epoch):
+    """Of the list of node 0: the bytes that other nodes own."""
+    listed = bench.sh(bench.DEALFS, 'plan', world.path(0), f'epoch={epoch}', 'ranks=2', f'batch={BATCH}', 'rank=0',
+                      f'samples={name}', 'mode=regular')
+    with open(f'{world.path(0)}/.dealfs/samples.d/{name}') as f:
+        records = [line.split('\t') for line in f.read().splitlines()]
+    with open(f'{world.path(0)}/.dealfs/control', 'r+b', buffering=0) as control:
+        control.write(('where\n' + ''.join(f'{path}\t{offset}\n' for path, offset, _ in records)).encode())
+        owners = [line.split('\t')[1] for line in control.read().decode().splitlines()]
+    return sum(int(records[int(i)][2]) for i in listed.split() if owners[int(i)] == '1')
+
+
+def wire_rates(bench, size):
+    """Bytes per second that the other node sends, in turns; records of this size in 8 containers."""
+    source, rates = bench.tree(f'wire-{size}', 8, (8 if bench.QUICK else 32) * M), []
+    with worlds.machines(2, '1gbit', wire=bench.program('wire'), delay=1000 * DELAY_MS) as (switch, mpirun):
+        with worlds.World(bench, 2, source, 'ram=1G', mpirun, switch) as world:
+            bench.sh(bench.DEALFS, 'stage', world.path(0))
+            index(bench, world.path(0), 'rows', '--format', f'fixed={size}')
+            for epoch in range(bench.TURNS):
+                path = stream(world.path(0), 'rows', epoch, ranks=2, mode='regular')
+                took = os.path.getsize(path) / M / read_rate(bench, path)
+                rates.append(remote_bytes(bench, world, 'rows', epoch) / took)
+    return rates
+
+
+def line_wire(bench):
+    """two nodes, 1 Gbit/s and 2 ms later: the part of a stream that the other node owns, against the link"""
+    for size in 64 * K, 4 * K:
+        single(bench, f'stream of {size // K} KiB records over 1 Gbit/s, 2 ms later: remote part / the link',
+               [rate / M for rate in wire_rates(bench, size)], GIGABIT / M, 0.85, 'MiB/s')
+
+
+def line_index(bench):
+    """dealfs index of tar shards: cold against `stage`; records per second of cached ones"""
+    source, count = shards(bench, 'shards-64K', 8, 250 if bench.QUICK else 1000, 64 * K), iter(range(1 << 20))
+    total = sum(os.path.getsize(f'{source}/{name}') for name in os.listdir(source)) / M
+
+    def cold(command):
+        waits.drop(f'{source}/{name}' for name in os.listdir(source))
+        with bench.Mount(source, 'ram=2G', stage=False) as mount:
+            return total / bench.seconds(subprocess.run, [bench.DEALFS, *command(mount.path)])
+    bench.paired('index of tar shards, cold / stage', lambda: cold(lambda path: ['index', path, f'list{next(count)}']),
+                 lambda: cold(lambda path: ['stage', path]), 0.8, 'MiB/s')
+    with bench.Mount(shards(bench, 'shards-1K', 8, 4000 if bench.QUICK else 40000, K), 'ram=1G') as mount:
+        rates = [index(bench, mount.path, 'list') for _ in range(bench.TURNS)]
+    single(bench, 'index of cached tar shards / 200,000', rates, 200000, 1, 'records/s')
+
+
+LINES = {'stream': line_stream, 'records': line_records, 'wire': line_wire, 'index': line_index}
+if __name__ == '__main__':
+    print({'batches': batches, 'loader': loader, 'tar': tar}[sys.argv[1]](*sys.argv[2:4], *map(int, sys.argv[4:])))

@@ -1,0 +1,96 @@
+#!/bin/bash
+# dealfs launch on several nodes, which are one machine: its agents are started by a program in the place of ssh, and
+# each has a mountpoint of its own.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
+require_fuse
+require mpirun
+[ -x "$top_builddir/dealfs-courier" ] || plan_skip 'built without Open MPI'
+
+src=$tmp/src
+make_files "$src" 40 60000
+cat >"$tmp/rsh" <<END
+#!/bin/sh
+[ "\$1" != away ] || { echo 'connect to away: No route to host' >&2; exit 255; }
+mkdir -p "$tmp/tmp-\$1" && export TMPDIR="$tmp/tmp-\$1" # two daemons of mpirun would make the same folder
+shift
+exec sh -c "\$*"
+END
+chmod +x "$tmp/rsh"
+export DEALFS_RSH=$tmp/rsh DEALFS_MPIRUN=--oversubscribe
+export SAID=$tmp/said
+mkdir "$SAID"
+words=(dealfs launch --grace 1 -o "ram=32M,state=$tmp/state%r")
+launch() { timeout 100 "${words[@]}" "$@"; }
+begin() { # what the command does
+    rm -f "$SAID"/*
+    # shellcheck disable=SC2016
+    "${words[@]}" --hosts a,b "$src" "$tmp/node%r/data" -- sh -c '
+        diff -r -x .dealfs "$1" "$2/node$NODE_RANK/data" || exit 3
+        cp "$2/node$NODE_RANK/data/.dealfs/status" "$SAID/status$NODE_RANK"
+        exec sleep 1000' sh "$src" "$tmp" >"$tmp/log" 2>&1 &
+    launched=$!
+    tap_pids+=("$launched")
+    wait_for 60 test -e "$SAID/status0" -a -e "$SAID/status1" || diag "$(tail -n 30 "$tmp/log")"
+}
+ended() { ! kill -0 "$launched" 2>/dev/null; }
+finish() { # what, the exit status
+    ok "$1: it ends" wait_for 30 ended
+    wait "$launched"
+    is "$1: the exit status" $? "$2"
+    nothing_left "$1: nothing is left"
+    is "$1: no folder is left" "$(cd "$tmp" && echo node*)" 'node*'
+    [ "$tap_failed" = 0 ] || diag "$(tail -n 30 "$tmp/log")"
+}
+
+# --- what cannot work is said at once ---
+one_line 'an unknown file of hosts' 'hostfile .*: No such file' \
+    launch --hostfile "$tmp/none" "$src" "$tmp/node%r" -- true
+one_line 'a host that is named twice' 'host a: is named twice' launch --hosts a,b,a "$src" "$tmp/node%r" -- true
+SECONDS=0
+exits 1 'a host that cannot be reached' launch --hosts a,away "$src" "$tmp/node%r" -- true
+like 'is named, with what ssh says' "$(cat "$tmp/.output")" 'away: connect to away: No route to host'
+exits 127 'a command that no node has' launch --hosts a,b "$src" "$tmp/node%r" -- "$tmp/absent"
+like 'is named with its node' "$(cat "$tmp/.output")" '[ab]: dealfs: run .*/absent: No such file'
+ok "both fail within seconds: $SECONDS s" test $SECONDS -lt 20
+nothing_left 'nothing is left'
+
+# --- a world, and what becomes of it ---
+begin
+is 'both nodes are one world' "$(python3 -c '
+import json, sys
+print([json.load(open(path))["nodes"] for path in sys.argv[1:]])' "$SAID"/status?)" '[2, 2]'
+like 'it says what it waits for' "$(cat "$tmp/log")" 'joining: [01] of 2 nodes are done; waiting for (a|b)'
+kill -9 "$(processes dealfs-courier | head -n 1)"
+joined() { [ "$(grep -cx ready "$tmp/log")" = "$1" ]; }
+ok 'a world whose courier is killed is joined again' wait_for 60 joined 2
+kill -KILL "$launched"
+finish 'launch is killed' 137
+begin
+# All of node b at once, as if its machine had gone; its mount has to be taken away by this test.
+below() {
+    local pid
+    for pid in $(pgrep -P "$1"); do echo "$pid" && below "$pid"; done
+}
+starter=$(pgrep -P "$launched" -f -- --agent | sort -n | tail -n 1)
+mapfile -t lost < <(echo "$starter" && below "$starter")
+kill -STOP "${lost[@]}"
+kill -KILL "${lost[@]}"
+ok 'a node is lost: it ends' wait_for 30 ended
+wait "$launched"
+is 'the exit status' $? 1
+like 'and names the node' "$(cat "$tmp/log")" 'b: dealfs: the agent has ended'
+ok 'the mount of the other one is gone' test ! -e "$tmp/node0"
+ok 'that of the lost node is dead' mounted "$tmp/node1/data"
+umount -l "$tmp/node1/data"
+rmdir "$tmp/node1/data" "$tmp/node1"
+
+# --- once ---
+printf 'a slots=2 # the first\n\nb\n' >"$tmp/hosts"
+# shellcheck disable=SC2016
+is 'once, on hosts of a file' "$(launch --stage --once --hostfile "$tmp/hosts" "$src" "$tmp/node%r/data" -- \
+    sh -c 'echo $NODE_RANK of $NNODES; exit 7' 2>"$tmp/log"; echo $?)" '0 of 2
+7'
+like 'staged' "$(cat "$tmp/log")" '40 of 40 files looked at'
+nothing_left
+done_testing

@@ -1,0 +1,176 @@
+"""Ranks of equal cost: the slowest rank with and without cost=, simulated; and seconds per epoch of four PyTorch ranks
+whose steps sleep in proportion to the cost of their batch."""
+import json
+import os
+import random
+import statistics
+import subprocess
+import time
+
+import worlds
+
+# --- simulated ---
+
+DISTRIBUTIONS, RANKS = ('lognormal', 'exponential', 'uniform'), (4, 16, 64, 256, 1024)
+BATCHES, WINDOWS = (4, 8, 32, 128), (1, 8)
+
+
+def simulate(bench, distribution):
+    """By batch and window: what `dealfs simulate cost` prints for each number of ranks."""
+    out = bench.sh(bench.DEALFS, 'simulate', 'cost', '--json', '--distribution', distribution, '--samples',
+                   str((4 << 20) // (4 if bench.quick else 1)), '--ranks', ','.join(map(str, RANKS)),
+                   '--batch', ','.join(map(str, BATCHES)), '--window', ','.join(map(str, WINDOWS)))
+    found = {}
+    for row in json.loads(out):
+        found.setdefault((row['batch'], row['window']), []).append(row)
+    return found
+
+
+def figure_simulated(bench, plot, say, made_by, figures):
+    found = {name: simulate(bench, name) for name in DISTRIBUTIONS}
+    panels = []
+    for window in WINDOWS:
+        most = max(row['regular'] for loads in found.values() for b in BATCHES for row in loads[b, window])
+        panels.append([])
+        for name, loads in found.items():
+            panel = plot.Panel(f'{name} costs, window {window}', 'ranks', 'slowest rank / mean of the ranks',
+                               (-0.2, len(RANKS) - 0.8), (1, 1.05 * most), [(i, r) for i, r in enumerate(RANKS)])
+            for colour, batch in enumerate(BATCHES):
+                for key in 'regular', 'cost':
+                    line = [row[key] for row in loads[batch, window]]
+                    panel.line(list(enumerate(line)), colour, f'batch {batch}', key == 'cost', key == 'regular')
+                    say(name, f'batch {batch}, window {window}, {key}:', *(f'{value:.3f}' for value in line))
+            panels[-1].append(panel)
+    plot.write(f'{figures}/cost.svg', panels,
+               ['dealfs simulate cost: mean of up to 40 windows. Dashed: DistributedSampler. Solid: mode=locality with '
+                'cost= and balance=1.02.',
+                'Log-normal: median 665, sigma 0.9, at most 8,192. Exponential: mean 1,000. Uniform: 1 to 2,000. '
+                'In batches of 4 a single sample may cost more than the mean of a rank.', made_by],
+               legend_at='top')
+
+
+# --- measured ---
+
+NODES = 4
+LOADS = ((32, 1), (8, 1), (4, 1), (4, 8))  # batch, window
+PLANS = ('DistributedSampler', 'mode=locality', 'cost=bytes')
+SECONDS = 4e-6  # that a step sleeps per byte of its batch
+
+
+def make_texts(source, samples):
+    """As many bytes as a text has tokens: log-normal, median 665, sigma 0.9, at most 8,192."""
+    os.makedirs(source)
+    rng = random.Random(1)
+    for i in range(samples):
+        with open(f'{source}/{i:05}', 'wb') as f:
+            f.write(bytes(min(8192, 1 + int(665 * rng.lognormvariate(0, 0.9)))))
+
+
+def loader_of(data, how, batch, window):
+    from torch.utils.data import DataLoader, DistributedSampler
+    from dealfs.torch import Sampler
+    if how == 'DistributedSampler':
+        sampler = DistributedSampler(data)
+    else:
+        sampler = Sampler(data, batch_size=batch, **({'cost': 'bytes', 'window': window} if 'cost' in how else {}))
+    return DataLoader(data, batch, sampler=sampler)
+
+
+def train(loader, epoch, window):
+    """Seconds of an epoch, and the cost of each of this rank's steps. Each window ends with an all-reduce."""
+    import torch
+    import torch.distributed as dist
+    gradient, costs = torch.zeros(1000), []
+    dist.barrier()
+    began = time.monotonic()
+    loader.sampler.set_epoch(epoch)
+    for batch in getattr(loader.sampler, 'over', iter)(loader):
+        costs.append(int(batch.sum()))
+        time.sleep(SECONDS * costs[-1])
+        if len(costs) % window == 0:
+            dist.all_reduce(gradient)
+    dist.barrier()
+    return time.monotonic() - began, costs
+
+
+def run_rank(rank, paths, base, epochs):
+    """A rank over the mount of its node. The plans take turns. Rank 0 writes seconds and all ranks' costs."""
+    import torch
+    import torch.distributed as dist
+    from dealfs.torch import Records
+    torch.set_num_threads(1)
+    dist.init_process_group('gloo', init_method=f'file://{base}/meet', rank=rank, world_size=NODES)
+    data, found = Records(paths[rank], 'all', len), []
+    for i in range(len(data)):  # into the page cache: the figure is about steps
+        data[i]
+    for batch, window in LOADS:
+        loaders = {how: loader_of(data, how, batch, window) for how in PLANS}
+        for epoch in range(epochs):
+            for how, loader in loaders.items():
+                seconds, costs = train(loader, epoch, window)
+                everyone = [None] * NODES
+                dist.all_gather_object(everyone, costs)
+                found.append((batch, window, how, epoch, seconds, everyone))
+    if rank == 0:
+        with open(f'{base}/found.json', 'w') as f:
+            json.dump(found, f)
+    dist.destroy_process_group()
+
+
+def ratio(costs, window):
+    """The slowest rank by the mean, on average of the windows."""
+    found = []
+    for at in range(0, len(costs[0]), window):
+        sums = [sum(one[at:at + window]) for one in costs]
+        found.append(max(sums) * len(sums) / sum(sums))
+    return statistics.mean(found)
+
+
+def measure(bench, samples, epochs):
+    """By batch and window and by plan: the seconds of each epoch except the first, which warms up, and the ratio of
+    the costs. And the seconds of an epoch in which all ranks cost the same and nothing but steps takes time."""
+    import torch.multiprocessing
+    source, times, ratios, batches = f'{bench.HERE}/texts', {}, {}, {}
+    make_texts(source, samples)
+    os.environ.update(GLOO_SOCKET_IFNAME='lo', OMP_NUM_THREADS='1')
+    with worlds.World(bench, NODES, source, 'ram=64M') as world:
+        bench.sh(bench.DEALFS, 'stage', world.path(0), stderr=subprocess.DEVNULL)
+        torch.multiprocessing.spawn(run_rank, ([world.path(i) for i in range(NODES)], bench.HERE, epochs), NODES)
+    with open(f'{bench.HERE}/found.json') as f:
+        found = json.load(f)
+    for batch, window, how, epoch, seconds, costs in found:
+        steps = [sum(step) for step in zip(*costs)]
+        assert batches.setdefault((batch, epoch), steps) == steps, 'the plans have other global batches'
+        if epoch:
+            times.setdefault((batch, window), {}).setdefault(how, []).append(seconds)
+            ratios.setdefault((batch, window), {}).setdefault(how, []).append(ratio(costs, window))
+    return times, ratios, SECONDS * sum(steps) / NODES
+
+
+def figure_measured(bench, plot, say, made_by, figures):
+    samples, epochs = (512, 2) if bench.quick else (2048, 5)
+    times, ratios, least = measure(bench, samples, 1 + epochs)
+    names = [f'batch {batch}' + (f', window {window}' if window > 1 else '') for batch, window in LOADS]
+    most = max(max(seconds) for plans in times.values() for seconds in plans.values())
+    panel = plot.Panel(f'{NODES} PyTorch ranks, a node each', '', 'seconds per epoch', (-0.6, len(LOADS) - 0.4),
+                       (0, 1.4 * most), list(enumerate(names)))
+    for i, load in enumerate(LOADS):
+        for j, how in enumerate(PLANS):
+            x, seconds = i + 0.28 * (j - 1), sorted(times[load][how])
+            middle = statistics.median(seconds)
+            panel.bar(x, 0.25, [middle], (j,))
+            panel.line([(x, seconds[0]), (x, seconds[-1])], 5)
+            panel.text(panel.px(x), panel.py(seconds[-1]) - 4, f'{middle:.2f}', size=9)
+            say(f'{names[i]}, {how}: {middle:.2f} s ({seconds[0]:.2f} to {seconds[-1]:.2f}), slowest rank / mean of '
+                f'the costs {statistics.mean(ratios[load][how]):.3f}')
+    for colour, how in enumerate(PLANS):
+        panel.name(colour, how)
+    panel.rule(least, '#505050', 'all equal')
+    say(f'if all ranks were equal and only steps took time: {least:.2f} s')
+    plot.write(f'{figures}/cost-steps.svg', [[panel]],
+               [f'{samples:,} cached samples with log-normal costs (sigma 0.9).',
+                f'A step sleeps {1e6 * SECONDS:g} µs per unit of its cost, and each window',
+                'ends with an all-reduce by gloo. All plans have the same global',
+                f'batches. Median of {epochs} epochs, which take turns, and their range.',
+                'Dashed: all ranks cost the same, and nothing else takes time.', *made_by.split(': ')],
+               legend_at='top')

@@ -1,0 +1,144 @@
+/* Swaps by themselves: how far from the best deal they end, what they refuse, and that they can be interrupted. That
+ * they follow fs/plan/COST tests/fs/plan/model.py knows. */
+#include "fs/plan/batches.h"
+#include "fs/plan/random.h"
+#include "fs/plan/swaps.h"
+#include "tests/lib/tap.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS_MOST = 4, BATCH_MOST = 6, SAMPLES_MOST = RANKS_MOST * BATCH_MOST };
+
+static uint64_t cost_of(void *user, uint32_t sample)
+{
+    const uint64_t *cost = user;
+    return cost[sample];
+}
+
+/* Samples 0…n-1, dealt in a row to ranks on one node. Returns the slowest rank's cost after the swaps. */
+static uint64_t swapped_slowest(const uint64_t *cost, uint32_t ranks, uint32_t batch)
+{
+    static const uint16_t owner[SAMPLES_MOST];
+    const struct owners owners = {.nodes = 1, .groups = 1, .of = {owner}};
+    uint32_t row[SAMPLES_MOST], n = ranks * batch;
+    struct placement placement;
+    struct swap_tally tally;
+    struct swaps *swaps;
+    const uint16_t *unused;
+    const struct swap_terms terms = {.placement = &placement,
+                                     .owners = &owners,
+                                     .balance = BALANCE_ONE,
+                                     .window = 1,
+                                     .longest = n,
+                                     .cost = cost_of,
+                                     .user = (void *)(uintptr_t)cost};
+    uint64_t slowest = 0;
+    for (uint32_t i = 0; i < n; i++)
+        row[i] = i;
+    if (placement_init(&placement, 1, ranks, NULL) || swaps_create(&terms, &swaps))
+        bail_out("out of memory");
+    swaps_begin(swaps);
+    swaps_add(swaps, row, row, n);
+    if (swaps_run(swaps, NULL, &tally))
+        bail_out("swaps_run");
+    const uint32_t *list = swaps_step(swaps, 0, &n, &unused);
+    for (uint32_t r = 0; r < ranks; r++) {
+        uint64_t load = 0;
+        for (uint32_t i = 0; i < batch; i++)
+            load += cost[list[r * batch + i]];
+        slowest = load > slowest ? load : slowest;
+    }
+    swaps_destroy(swaps);
+    placement_fini(&placement);
+    return slowest;
+}
+
+/* All deals of samples, the most expensive first. What cannot be better than the best one is not followed, and the
+ * search ends where nothing can be better. */
+struct search {
+    uint32_t ranks, batch;
+    const uint64_t *cost; /* descending */
+    uint64_t load[RANKS_MOST], best, bound;
+    uint32_t count[RANKS_MOST];
+};
+
+static void search_deals(struct search *s, uint32_t sample)
+{
+    if (sample == s->ranks * s->batch) {
+        uint64_t slowest = 0;
+        for (uint32_t r = 0; r < s->ranks; r++)
+            slowest = s->load[r] > slowest ? s->load[r] : slowest;
+        s->best = slowest;
+        return;
+    }
+    for (uint32_t r = 0; r < s->ranks && s->best > s->bound; r++) {
+        if (s->count[r] == s->batch || s->load[r] + s->cost[sample] >= s->best)
+            continue;
+        s->load[r] += s->cost[sample];
+        s->count[r]++;
+        search_deals(s, sample + 1);
+        s->load[r] -= s->cost[sample];
+        if (--s->count[r] == 0)
+            break; /* an empty rank is like any other */
+    }
+}
+
+static int by_cost(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+/* No deal has a slowest rank that costs less. `known`: what one deal has. */
+static uint64_t least_slowest(const uint64_t *cost, uint32_t ranks, uint32_t batch, uint64_t known)
+{
+    uint64_t sorted[SAMPLES_MOST], total = 0, n = ranks * batch, largest;
+    memcpy(sorted, cost, n * sizeof *cost);
+    qsort(sorted, n, sizeof *sorted, by_cost);
+    for (uint32_t i = 0; i < n; i++)
+        total += sorted[i];
+    largest = sorted[0];
+    for (uint64_t i = n - batch + 1; i < n; i++)
+        largest += sorted[i];
+    struct search s = {
+        .ranks = ranks, .batch = batch, .cost = sorted, .best = known, .bound = (total + ranks - 1) / ranks};
+    s.bound = largest > s.bound ? largest : s.bound;
+    search_deals(&s, 0);
+    return s.best;
+}
+
+/* Few expensive samples among many cheap ones: the cube of an even draw. */
+static uint64_t draw_cost(uint64_t seed, uint64_t at)
+{
+    uint64_t r = random_at(seed, RANDOM_DRAWS, at) % 20 + 1;
+    return r * r * r / 8 + 1;
+}
+
+/* What the swaps leave by the best deal, of many global batches, in millionths: the mean and the worst. */
+static void test_distance(uint32_t ranks, uint32_t batch, uint64_t mean_most, uint64_t worst_most)
+{
+    enum { ROUNDS = 60 };
+    uint64_t cost[SAMPLES_MOST], sum = 0, worst = 0;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        for (uint32_t i = 0; i < ranks * batch; i++)
+            cost[i] = draw_cost(round * 100 + ranks * 10 + batch, i);
+        uint64_t ours = swapped_slowest(cost, ranks, batch), best = least_slowest(cost, ranks, batch, ours);
+        uint64_t ratio = ours * BALANCE_ONE / best;
+        sum += ratio;
+        worst = ratio > worst ? ratio : worst;
+    }
+    ok(sum / ROUNDS <= mean_most && worst <= worst_most,
+       "%" PRIu32 " ranks, batch %" PRIu32 ": by the best of all deals %" PRIu64 " on average, at most %" PRIu64, ranks,
+       batch, sum / ROUNDS, worst);
+}
+
+int main(void)
+{
+    for (uint32_t ranks = 2; ranks <= RANKS_MOST; ranks++)
+        for (uint32_t batch = 1; batch <= BATCH_MOST; batch++)
+            test_distance(ranks, batch, 1012000, 1200000);
+    return done_testing();
+}
