@@ -249,9 +249,14 @@ static void say_news(struct flight *f, const struct node_news *news, bool urgent
     }
 }
 
-/* The server writes its news every second, also when they are the same: that is its pulse, and one that has stopped
- * gets no more WAITs said in its name. They are passed on as often where they changed, but at once what staging or the
- * next turn waits for. */
+/* The server writes its news every second, also when they are the same: that is its pulse. For a server that has
+ * stopped WAIT is not said: its peers wait for peer_timeout after the last one. */
+static bool server_beats(const struct flight *f, uint64_t now)
+{
+    return now - f->pulse.beat_at < SECOND + f->c.timeout / 4;
+}
+
+/* News that have changed are passed on every second, but at once what staging or the next turn waits for. */
 static void tick_news(struct flight *f, uint64_t now)
 {
     struct server_pulse *p = &f->pulse;
@@ -273,7 +278,7 @@ static void tick_news(struct flight *f, uint64_t now)
 
 void flight_tick(struct flight *f, uint64_t now)
 {
-    deliveries_tick(f->deliveries, now, now - f->pulse.beat_at < f->c.timeout);
+    deliveries_tick(f->deliveries, now, server_beats(f, now));
     tick_news(f, now);
     pickups_tick(f->pickups, now);
     conductor_tick(f->conductor, now);

@@ -3,6 +3,7 @@
  * 1. BASE, when nothing hinders it.
  * 2. peer_timeout (rule 5 of the design), if a fault keeps some peer from answering. With two faults twice: the owner
  *    waits for the previous owner and says WAIT, and is lost then. A request may ask all peers for a layout in turn.
+ *    The courier of a server that has stopped says WAIT for PULSE_MS and a quarter of peer_timeout.
  * 3. The time of a call of the source, for all READs that may stand before it and its own: once at the owner, which
  *    says WAIT meanwhile, and once here, if the owner is then lost. A feeder leaves them one thread of the source.
  * 4. The time of a message, for MESSAGES messages: a question, WAIT, the answer; and these for the previous owner.
@@ -17,7 +18,7 @@
 
 #include <string.h>
 
-enum { BASE_MS = 500, MESSAGES = 6, LISTS = 8, HINDRANCES = 4096, COURIER_BACK_MS = 5000 };
+enum { BASE_MS = 500, MESSAGES = 6, LISTS = 8, HINDRANCES = 4096, COURIER_BACK_MS = 5000, PULSE_MS = 1000 };
 
 static struct {
     struct {
@@ -71,7 +72,7 @@ uint64_t bound_of(const struct sim_node *n, const struct sim_request *read)
     if (lost > most || (lost && read->text))
         lost = most;
     uint64_t calls = 2 * (1 + sim_options->readers / (bound.fed ? 1 : SIM_SOURCE_THREADS));
-    uint64_t once =
-        BASE_MS * MILLISECOND + lost * n->mount.peer_timeout + calls * bound.source + messages_of(read) * bound.message;
+    uint64_t silence = n->mount.peer_timeout + n->mount.peer_timeout / 4 + PULSE_MS * MILLISECOND;
+    uint64_t once = BASE_MS * MILLISECOND + lost * silence + calls * bound.source + messages_of(read) * bound.message;
     return (1 + n->losses - read->losses) * once + courier_back(n, read);
 }
