@@ -218,7 +218,6 @@ rows = array.array('I', ask('plan epoch=1 ranks=1 batch=8 rank=0 samples=rows re
 is_ahead(0)
 at(200)
 is_ahead(200)
-at(100)
 drop()
 at(60)  # back: what was dropped is fed again
 is_ahead(60)
