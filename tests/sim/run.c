@@ -265,9 +265,9 @@ static bool play_seed(const struct playing *p, uint64_t seed, struct result *sum
         add_result(sum, &r);
         return true;
     }
-    printf("# seed %" PRIu64 " %s (%s %d): tests/sim/run %" PRIu64 " --history\n", seed,
+    printf("# seed %" PRIu64 " %s (%s %d): tests/sim/run %" PRIu64 " --seconds=%u --history\n", seed,
            differs ? "is not played the same way twice" : "fails", WIFSIGNALED(status) ? "signal" : "status",
-           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), seed);
+           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), seed, o.seconds);
     if (p->shrink && status)
         shrink(&o);
     return false;
