@@ -488,6 +488,7 @@ EXTRA_DIST += \
 	tests/bench/waits.py \
 	tests/bench/worlds.py \
 	tests/kernel/check-kernel \
+	tests/libfuse \
 	tests/etc/python/restoring.py \
 	tests/etc/python/units.py \
 	tests/fs/catalog/imagefolder.py \

@@ -23,7 +23,7 @@
 #include <sys/prctl.h>
 
 enum {
-    SESSION_FDS = 64,
+    SESSION_FDS = REPLY_FDS,
     KICK = SIGUSR1,
 };
 
@@ -119,13 +119,6 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *user)
 out:
     errno = error;
     return n;
-}
-
-/* libfuse asks for it, but requests do not come through libfuse. */
-static ssize_t read_request(int fd, void *buffer, size_t n, void *user)
-{
-    (void)user;
-    return read(fd, buffer, n);
 }
 
 static void pass_on(struct session *s, void *request, size_t n)
@@ -367,8 +360,6 @@ static void to_log(enum fuse_log_level level, const char *format, va_list args)
     log_line(level <= FUSE_LOG_ERR ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "%s", line);
 }
 
-static const struct fuse_custom_io hooks = {.writev = write_reply, .read = read_request};
-
 int session_create(const struct session_config *config, struct session **session)
 {
     if (config->fd < 0 || config->fd >= SESSION_FDS || config->threads < 1)
@@ -391,7 +382,7 @@ int session_create(const struct session_config *config, struct session **session
     fuse_opt_free_args(&args);
     if (!s->thread || !s->fuse)
         goto error;
-    error = fuse_session_custom_io(s->fuse, &hooks, config->fd);
+    error = reply_attach(s->fuse, config->fd, write_reply);
     if (!error && config->pulse)
         error = watch_create(&(struct watch_config){s->slots, config->fd, config->threads, config->pulse,
                                                     config->cancel, config->cancel_user},
@@ -413,6 +404,7 @@ void session_destroy(struct session *s)
     watch_destroy(s->watch);
     if (session_of_fd[s->config.fd] == s)
         session_of_fd[s->config.fd] = NULL;
+    reply_detach(s->config.fd);
     if (s->fuse)
         fuse_session_destroy(s->fuse);
     slots_destroy(s->slots);
