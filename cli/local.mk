@@ -34,6 +34,8 @@ cli_libcli_a_SOURCES = \
 	cli/launch/agent.h \
 	cli/launch/channel.c \
 	cli/launch/channel.h \
+	cli/launch/console.c \
+	cli/launch/console.h \
 	cli/launch/head.c \
 	cli/launch/head.h \
 	cli/launch/launch-job.c \

@@ -368,6 +368,7 @@ SCRIPT_TESTS = \
 	tests/cases/16-manual.t \
 	tests/cases/17-stage.t \
 	tests/cases/19-launch-hosts.t \
+	tests/cases/19-launch-stuck.t \
 	tests/cases/19-launch.t \
 	tests/cases/52-hostile.t \
 	tests/cases/53-vanished.t \

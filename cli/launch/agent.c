@@ -33,6 +33,7 @@ enum {
     LOOK_RUNNING_MS = 10000, /* and then */
     DRAIN_MS = 2000,         /* for output of processes that the command has left behind */
     UMOUNT_MS = 20000,       /* for the mount to end */
+    KILL_MS = 3000,          /* for what has got SIGKILL: a process that waits in the kernel may not end */
 };
 enum { BURY_SECONDS = 30 };
 
@@ -68,27 +69,42 @@ static void end_agent(struct agent *a, bool now)
     tasks_signal(&a->tasks, now ? SIGKILL : SIGTERM);
 }
 
-/* Every step of the end has a deadline. */
+static bool command_is_over(struct agent *a)
+{
+    return !a->tasks.command && !a->tasks.stage && !a->command_ended;
+}
+
+/* `signal` is for what is not of the mount. */
+static bool nothing_remains(int signal)
+{
+    return remains_signal(REMAINS_OF_COMMAND, 0, signal) + remains_signal(REMAINS_OF_MOUNT, 0, 0) == 0;
+}
+
+static void next_state(struct agent *a, enum agent_state state, unsigned ms)
+{
+    a->state = state;
+    a->deadline = in_ms(ms);
+    if (state == AGENT_ENDS_MOUNT && a->tasks.mount)
+        kill(a->tasks.mount, SIGHUP);
+}
+
+/* Every step of the end has a deadline, and KILL_MS for what it then kills. A command that waits in the kernel for the
+ * mount ends with it. */
 static void step_end(struct agent *a)
 {
-    bool late = clock_now() >= a->deadline;
+    bool late = clock_now() >= a->deadline, lost = clock_now() >= a->deadline + KILL_MS * MILLISECOND;
     if (a->state == AGENT_ENDS_COMMAND) {
         if (late)
             tasks_signal(&a->tasks, SIGKILL);
-        if (!a->tasks.command && !a->tasks.stage)
-            a->state = AGENT_ENDS_REST;
-    }
-    if (a->state == AGENT_ENDS_REST && remains_signal(REMAINS_OF_COMMAND, a->tasks.mount, SIGKILL) == 0) {
-        a->state = AGENT_ENDS_MOUNT;
-        a->deadline = in_ms(UMOUNT_MS);
-        if (a->tasks.mount)
-            kill(a->tasks.mount, SIGHUP);
-        late = false;
-    }
-    if (a->state == AGENT_ENDS_MOUNT) {
+        if (command_is_over(a) || lost)
+            next_state(a, AGENT_ENDS_REST, KILL_MS);
+    } else if (a->state == AGENT_ENDS_REST) {
+        if (remains_signal(REMAINS_OF_COMMAND, a->tasks.mount, SIGKILL) == 0 || late)
+            next_state(a, AGENT_ENDS_MOUNT, UMOUNT_MS);
+    } else if (a->state == AGENT_ENDS_MOUNT) {
         if (late && a->tasks.mount)
             kill(a->tasks.mount, SIGKILL);
-        if (!a->tasks.mount && (late || remains_signal(REMAINS_OF_MOUNT, 0, 0) == 0))
+        if ((!a->tasks.mount && nothing_remains(SIGKILL)) || lost)
             a->state = AGENT_ENDED;
     }
 }
@@ -115,6 +131,9 @@ static void take_message(struct agent *a, int message, const struct str *payload
     CLEANUP_STR struct str why = STR_INIT;
     uint64_t number;
     int error = 0;
+    /* What comes after the end has begun was sent before `launch` knew of it. */
+    if (a->state != AGENT_LIVES && message != SAY_SIGNAL && message != SAY_END)
+        return;
     if (message == SAY_JOB)
         take_job(a, payload);
     else if (message == SAY_STAGE)
@@ -259,13 +278,16 @@ static void run_agent(struct agent *a)
         wait_for_events(a);
         finish_command(a);
         look_at_world(a);
-        bool heard = channel_tick(&a->launch) || a->tasks.direct;
+        bool heard = channel_tick(&a->launch, true) || a->tasks.direct;
         if (a->state == AGENT_LIVES && (a->launch.ended || !heard))
             end_agent(a, false);
         step_end(a);
     }
     remains_remove_folders(a->tasks.remains);
-    channel_say(&a->launch, SAY_GONE, "", 0);
+    if (nothing_remains(0))
+        channel_say(&a->launch, SAY_GONE, "", 0);
+    else
+        command_note(stderr, "processes of the job do not end, although they have got SIGKILL");
     while (!a->launch.ended && outlet_waits(&a->launch.out) && outlet_push(&a->launch.out) == 0)
         continue;
 }
@@ -328,9 +350,7 @@ int agent_start(struct agent_process *agent, int in, int out, bool direct)
 static void bury(struct agent_process *agent)
 {
     uint64_t deadline = clock_now() + BURY_SECONDS * SECOND;
-    while (remains_signal(REMAINS_OF_COMMAND, 0, 0) + remains_signal(REMAINS_OF_MOUNT, 0, 0) > 0 &&
-           clock_now() < deadline) {
-        remains_signal(REMAINS_OF_COMMAND, 0, SIGKILL);
+    while (!nothing_remains(SIGKILL) && clock_now() < deadline) {
         while (waitpid(-1, NULL, WNOHANG) > 0)
             continue;
         clock_sleep(20 * MILLISECOND);

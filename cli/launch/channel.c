@@ -3,6 +3,7 @@
 #include "cli/launch/channel.h"
 
 #include "fs/base/clock.h"
+#include "fs/base/size.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 enum { HEADER = 5, PIECE = 65536, OUTLET_FULL = 1 << 20, MESSAGE_MOST = 1 << 24 };
-static const uint64_t SPEAK_EVERY = 5 * SECOND, SILENCE_MOST = 30 * SECOND;
+enum { PATIENCE = 30, PATIENCE_MOST = 3600, SPEAKS = 6 }; /* seconds; how often an end speaks in that time */
 static const char greeting[] = "\ndealfs-launch-agent " DEALFS_VERSION "\n";
 
 /* --- bytes on their way --- */
@@ -47,8 +48,11 @@ int outlet_push(struct channel_out *o)
 
 void channel_init(struct channel *c, int in, int out)
 {
-    uint64_t now = clock_now();
-    *c = (struct channel){.in = in, .out.fd = out, .ticked = now, .spoke = now};
+    const char *text = getenv("DEALFS_LAUNCH_PATIENCE"); /* for tests */
+    uint64_t now = clock_now(), patience = PATIENCE;
+    if (text)
+        number_parse(text, 1, PATIENCE_MOST, &patience);
+    *c = (struct channel){.in = in, .out.fd = out, .ticked = now, .spoke = now, .patience = (unsigned)patience};
 }
 
 void channel_fini(struct channel *c)
@@ -89,14 +93,14 @@ void channel_sayf(struct channel *c, enum channel_message type, const char *form
 }
 
 /* A process that was suspended with its job must not take the time for silence. */
-bool channel_tick(struct channel *c)
+bool channel_tick(struct channel *c, bool listens)
 {
     uint64_t now = clock_now(), passed = now - c->ticked;
     c->ticked = now;
-    c->silence += passed < SECOND ? passed : SECOND;
-    if (now - c->spoke >= SPEAK_EVERY)
+    c->silence = listens ? c->silence + (passed < SECOND ? passed : SECOND) : 0;
+    if (now - c->spoke >= c->patience * SECOND / SPEAKS)
         channel_say(c, SAY_ALIVE, "", 0);
-    return c->silence < SILENCE_MOST;
+    return c->silence < c->patience * SECOND;
 }
 
 int channel_read(struct channel *c)

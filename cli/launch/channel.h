@@ -46,6 +46,7 @@ struct channel {
     bool greeted;     /* its first line has been read */
     uint64_t silence; /* nanoseconds since the other end spoke; at most a second per tick */
     uint64_t ticked, spoke;
+    unsigned patience; /* seconds of silence after which the other end is lost */
 };
 
 enum { CHANNEL_TICK_MS = 500 };
@@ -56,9 +57,9 @@ void channel_greet(struct channel *c); /* what an agent does first */
 void channel_say(struct channel *c, enum channel_message type, const void *data, size_t n);
 void channel_sayf(struct channel *c, enum channel_message type, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* To be called about every CHANNEL_TICK_MS: says SAY_ALIVE from time to time. False: the other end has said nothing for
- * half a minute. */
-bool channel_tick(struct channel *c);
+/* To be called about every CHANNEL_TICK_MS: says SAY_ALIVE from time to time. `listens`: the channel is being read. False:
+ * it is, and the other end has said nothing for half a minute. */
+bool channel_tick(struct channel *c, bool listens);
 int channel_read(struct channel *c); /* when poll(2) says that there is something. 0 or -errno; sets `ended` */
 /* The next message; its payload is followed by a NUL and stays until the next call. 0: there is none. Before the
  * greeting `noise` gets what was said instead of it. */

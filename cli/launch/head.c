@@ -7,6 +7,7 @@
 #include "cli/launch/head.h"
 
 #include "cli/base/command.h"
+#include "cli/launch/console.h"
 #include "cli/launch/launch-job.h"
 #include "cli/launch/launch-world.h"
 #include "fs/base/cleanup.h"
@@ -31,31 +32,19 @@ struct head {
     enum phase phase;
     int status; /* the exit status; -1: not known yet */
     int signals, interrupts;
-    struct channel_out out, err; /* what the commands print */
-    struct str words;            /* of the world's output: the line so far */
-    char place[300];             /* ADDRESS PORT of the first node */
+    struct console console;
+    struct str words; /* of the world's output: the line so far */
+    char place[300];  /* ADDRESS PORT of the first node */
     uint64_t said, deadline;
-    bool drawn; /* a line of progress stands on the terminal */
+    bool over; /* only output still has to be written */
     struct pollfd *polled;
 };
 
 /* --- what people see --- */
 
-static void clear_line(struct head *h)
-{
-    if (h->drawn)
-        fputs("\r\033[K", stderr);
-    h->drawn = false;
-}
-
 static void say(struct head *h, const struct launch_node *node, const char *text)
 {
-    CLEANUP_STR struct str line = STR_INIT;
-    clear_line(h);
-    if (node && h->nodes->way != WAY_ALONE)
-        str_addf(&line, "%s: ", node->host);
-    str_add_shown(&line, text, strlen(text));
-    fprintf(stderr, "%s\n", line.failed ? "dealfs: out of memory" : line.length ? line.data : "");
+    console_say(&h->console, node && h->nodes->way != WAY_ALONE ? node->host : NULL, text);
 }
 
 static bool is_missing(const struct head *h, const struct launch_node *node)
@@ -67,7 +56,7 @@ static bool is_missing(const struct head *h, const struct launch_node *node)
 static void say_missing(struct head *h)
 {
     static const char *const doing[] = {"mounting", "joining", "", "", "taking the mounts away"};
-    CLEANUP_STR struct str line = STR_INIT;
+    CLEANUP_STR struct str list = STR_INIT, line = STR_INIT;
     uint64_t now = clock_now();
     unsigned missing = 0;
     if (!doing[h->phase][0] || now - h->said < SECOND)
@@ -75,16 +64,14 @@ static void say_missing(struct head *h)
     h->said = now;
     for (unsigned i = 0; i < h->nodes->count; i++)
         if (is_missing(h, &h->nodes->node[i]) && missing++ < 4)
-            str_addf(&line, "%s%s", missing > 1 ? ", " : "", h->nodes->node[i].host);
+            str_addf(&list, "%s%s", missing > 1 ? ", " : "", h->nodes->node[i].host);
     if (!missing)
         return;
     if (missing > 4)
-        str_addf(&line, " and %u more", missing - 4);
-    bool terminal = isatty(2);
-    clear_line(h);
-    fprintf(stderr, "dealfs: %s: %u of %u nodes are done; waiting for %s%s", doing[h->phase], h->nodes->count - missing,
-            h->nodes->count, line.failed ? "" : line.data, terminal ? "" : "\n");
-    h->drawn = terminal;
+        str_addf(&list, " and %u more", missing - 4);
+    str_addf(&line, "dealfs: %s: %u of %u nodes are done; waiting for %s", doing[h->phase], h->nodes->count - missing,
+             h->nodes->count, command_why(&list, 0));
+    console_progress(&h->console, command_why(&line, 0));
 }
 
 /* --- phases --- */
@@ -109,10 +96,18 @@ static void end_job(struct head *h, int status, bool now)
     launch_world_end(&h->world);
 }
 
+static void fail_job(struct head *h, const struct launch_node *node, int status, const char *why)
+{
+    CLEANUP_STR struct str line = STR_INIT;
+    str_addf(&line, "dealfs: %s", why);
+    say(h, node, command_why(&line, 0));
+    end_job(h, status, false);
+}
+
 static void begin_running(struct head *h)
 {
     unsigned count = h->wish->once ? 1 : h->nodes->count;
-    clear_line(h);
+    console_clear(&h->console);
     h->phase = RUNNING;
     for (unsigned i = 0; i < h->nodes->count; i++) {
         if (i < count)
@@ -124,7 +119,7 @@ static void begin_running(struct head *h)
 
 static void begin_staging(struct head *h)
 {
-    clear_line(h);
+    console_clear(&h->console);
     h->phase = STAGING;
     channel_say(&h->nodes->node[0].channel, SAY_STAGE, "", 0);
 }
@@ -135,7 +130,7 @@ static void begin_joining(struct head *h)
     h->phase = JOINING;
     int error = launch_world_start(&h->world, h->nodes, h->wish->mountpoint, &why);
     if (error)
-        end_job(h, command_fail("%s", command_why(&why, error)), false);
+        fail_job(h, NULL, COMMAND_FAILED, command_why(&why, error));
 }
 
 static void step_phase(struct head *h)
@@ -160,7 +155,7 @@ static void step_world(struct head *h)
     CLEANUP_STR struct str why = STR_INIT;
     bool ended = launch_world_ended(&h->world);
     if (ended && h->phase == JOINING)
-        end_job(h, command_fail("the nodes could not be joined"), false);
+        fail_job(h, NULL, COMMAND_FAILED, "the nodes could not be joined");
     else if (ended && h->phase < ENDING)
         say(h, NULL, "dealfs: the world has ended; reads go on, and the nodes are joined again");
     if (!h->world.pid && h->nodes->count > 1 && (h->phase == STAGING || h->phase == RUNNING) &&
@@ -175,25 +170,31 @@ static void lose_node(struct head *h, struct launch_node *node, const char *why)
     if (node->gone)
         return;
     node->gone = true;
-    if (h->phase == ENDING)
-        return;
-    say(h, node, why);
-    end_job(h, COMMAND_FAILED, false);
+    if (h->phase < ENDING)
+        fail_job(h, node, COMMAND_FAILED, why);
+    else
+        say(h, node, "dealfs: the agent has ended, and has not confirmed that everything is taken away");
+}
+
+/* An agent ends when `launch` says so, or by SIGTERM from a scheduler. Then its command may already have ended well. */
+static void take_farewell(struct head *h, struct launch_node *node)
+{
+    if (h->phase < ENDING && (node->status < 0 || h->wish->once))
+        lose_node(h, node, "the agent was told to end");
+    node->gone = true;
 }
 
 static void take_failure(struct head *h, const struct launch_node *node, char *text)
 {
     char *line = strchr(text, ' ');
-    CLEANUP_STR struct str why = STR_INIT;
     uint64_t status = COMMAND_FAILED;
     if (line)
         *line++ = '\0';
     number_parse(text, 0, 255, &status);
-    if (line && *line && h->phase != ENDING) {
-        str_addf(&why, "dealfs: %s", line);
-        say(h, node, why.data);
-    }
-    end_job(h, (int)status, false);
+    if (line && *line && h->phase != ENDING)
+        fail_job(h, node, (int)status, line);
+    else
+        end_job(h, (int)status, false);
 }
 
 static void take_status(struct head *h, struct launch_node *node, int message, uint64_t status)
@@ -224,11 +225,11 @@ static void take_message(struct head *h, struct launch_node *node, int message, 
                number_parse(payload->data, 0, UINT8_MAX, &number) == 0) {
         take_status(h, node, message, number);
     } else if (message == SAY_OUTPUT) {
-        str_add(&h->out.data, payload->data, payload->length);
+        console_add(&h->console, &h->console.out, payload);
     } else if (message == SAY_ERRORS) {
-        str_add(&h->err.data, payload->data, payload->length);
+        console_add(&h->console, &h->console.err, payload);
     } else if (message == SAY_GONE) {
-        node->gone = true;
+        take_farewell(h, node);
     }
 }
 
@@ -255,7 +256,9 @@ static void read_lines(struct head *h, const struct launch_node *node, int *fd, 
     if (n <= 0) {
         close(*fd);
         *fd = -1;
-        return;
+        n = 0;
+        if (words->length)
+            str_adds(words, "\n");
     }
     words->length += (size_t)n;
     while ((end = memchr(words->data, '\n', words->length))) {
@@ -282,6 +285,7 @@ static void take_signal(struct head *h, const struct signalfd_siginfo *info)
     int number = (int)info->ssi_signo;
     char text[16];
     h->interrupts += number == SIGINT;
+    h->console.dropped = h->interrupts > 1;
     if (number == SIGCHLD)
         return;
     if (h->phase < RUNNING || h->interrupts > 1 || number == SIGHUP) {
@@ -312,28 +316,20 @@ static void catch_signals(struct head *h)
 static size_t fill_polled(struct head *h)
 {
     size_t n = 0;
-    bool full = outlet_is_full(&h->out) || outlet_is_full(&h->err);
+    struct channel_out *out = &h->console.out, *err = &h->console.err;
+    bool full = console_is_full(&h->console);
     h->polled[n++] = (struct pollfd){.fd = h->signals, .events = POLLIN};
-    h->polled[n++] = (struct pollfd){.fd = h->world.output, .events = POLLIN};
-    h->polled[n++] = (struct pollfd){.fd = outlet_waits(&h->out) ? h->out.fd : -1, .events = POLLOUT};
-    h->polled[n++] = (struct pollfd){.fd = outlet_waits(&h->err) ? h->err.fd : -1, .events = POLLOUT};
+    h->polled[n++] = (struct pollfd){.fd = full ? -1 : h->world.output, .events = POLLIN};
+    h->polled[n++] = (struct pollfd){.fd = outlet_waits(out) ? out->fd : -1, .events = POLLOUT};
+    h->polled[n++] = (struct pollfd){.fd = outlet_waits(err) ? err->fd : -1, .events = POLLOUT};
     for (unsigned i = 0; i < h->nodes->count; i++) {
         struct launch_node *node = &h->nodes->node[i];
         struct channel *c = &node->channel;
         h->polled[n++] = (struct pollfd){.fd = full || c->ended ? -1 : c->in, .events = POLLIN};
         h->polled[n++] = (struct pollfd){.fd = !c->ended && outlet_waits(&c->out) ? c->out.fd : -1, .events = POLLOUT};
-        h->polled[n++] = (struct pollfd){.fd = node->errors, .events = POLLIN};
+        h->polled[n++] = (struct pollfd){.fd = full ? -1 : node->errors, .events = POLLIN};
     }
     return n;
-}
-
-/* Output that nobody reads any more is dropped. */
-static void push_output(struct channel_out *o)
-{
-    if (outlet_push(o)) {
-        str_clear(&o->data);
-        o->sent = 0;
-    }
 }
 
 static void wait_for_events(struct head *h)
@@ -347,11 +343,9 @@ static void wait_for_events(struct head *h)
     if (h->polled[1].revents)
         read_lines(h, NULL, &h->world.output, &h->words);
     if (h->polled[2].revents)
-        push_output(&h->out);
-    if (h->polled[3].revents) {
-        clear_line(h);
-        push_output(&h->err);
-    }
+        console_push(&h->console.out);
+    if (h->polled[3].revents)
+        console_push(&h->console.err);
     for (unsigned i = 0; i < h->nodes->count; i++) {
         struct launch_node *node = &h->nodes->node[i];
         const struct pollfd *polled = h->polled + FIXED + PER_NODE * i;
@@ -364,25 +358,41 @@ static void wait_for_events(struct head *h)
     }
 }
 
-/* True: the job is over. */
+/* True: the node confirms nothing more. */
+static bool step_node(struct head *h, struct launch_node *node, bool listens)
+{
+    bool heard = channel_tick(&node->channel, listens) || h->nodes->way == WAY_ALONE;
+    char silent[64];
+    snprintf(silent, sizeof silent, "nothing was heard for %u s", node->channel.patience);
+    if (node->channel.ended)
+        lose_node(h, node, node->channel.greeted ? "the agent has ended" : "no agent could be started");
+    else if (!heard)
+        lose_node(h, node, silent);
+    return node->gone;
+}
+
+static void finish_job(struct head *h)
+{
+    h->over = true;
+    for (unsigned i = 0; i < h->nodes->count; i++)
+        if (!h->nodes->node[i].gone)
+            say(h, &h->nodes->node[i], "dealfs: its agent has not confirmed that everything is taken away");
+}
+
+/* True: the job is over. While nobody reads our output, agents are not heard; that is neither silence nor lateness. */
 static bool step(struct head *h)
 {
-    bool gone = true;
-    for (unsigned i = 0; i < h->nodes->count; i++) {
-        struct launch_node *node = &h->nodes->node[i];
-        bool heard = channel_tick(&node->channel) || h->nodes->way == WAY_ALONE;
-        if (node->channel.ended)
-            lose_node(h, node,
-                      node->channel.greeted ? "dealfs: the agent has ended" : "dealfs: no agent could be started");
-        else if (!heard)
-            lose_node(h, node, "dealfs: nothing was heard for 30 s");
-        gone &= node->gone;
-    }
+    bool gone = true, listens = !console_is_full(&h->console);
+    if (!listens && h->phase == ENDING && h->deadline < clock_now() + END_SECONDS * SECOND)
+        h->deadline = clock_now() + END_SECONDS * SECOND;
+    for (unsigned i = 0; i < h->nodes->count; i++)
+        gone &= step_node(h, &h->nodes->node[i], listens);
     step_world(h);
     step_phase(h);
     say_missing(h);
-    return h->phase == ENDING && (gone || clock_now() > h->deadline) && !outlet_waits(&h->out) &&
-           !outlet_waits(&h->err);
+    if (h->phase == ENDING && !h->over && (gone || clock_now() > h->deadline))
+        finish_job(h);
+    return h->over && !console_waits(&h->console);
 }
 
 static void start_nodes(struct head *h)
@@ -418,8 +428,9 @@ static void start_nodes(struct head *h)
 
 int head_run(struct launch_nodes *nodes, const struct launch_wish *wish)
 {
-    struct head h = {.nodes = nodes, .wish = wish, .status = -1, .out.fd = 1, .err.fd = 2, .said = clock_now()};
+    struct head h = {.nodes = nodes, .wish = wish, .status = -1, .said = clock_now()};
     launch_world_init(&h.world);
+    console_init(&h.console);
     h.polled = calloc(FIXED + PER_NODE * (size_t)nodes->count, sizeof *h.polled);
     if (!h.polled)
         return command_fail("launch: %s", strerror(ENOMEM));
@@ -428,15 +439,10 @@ int head_run(struct launch_nodes *nodes, const struct launch_wish *wish)
     do
         wait_for_events(&h);
     while (!step(&h));
-    clear_line(&h);
-    for (unsigned i = 0; i < nodes->count; i++)
-        if (!nodes->node[i].gone)
-            say(&h, &nodes->node[i], "dealfs: its agent has not confirmed that everything is taken away");
     launch_world_fini(&h.world);
     free(h.polled);
     close(h.signals);
-    str_fini(&h.out.data);
-    str_fini(&h.err.data);
+    console_fini(&h.console);
     str_fini(&h.words);
     return h.status;
 }

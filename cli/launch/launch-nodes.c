@@ -40,6 +40,8 @@ void launch_self(char path[4096])
 
 static int add_node(struct launch_nodes *n, const char *host, size_t length, struct str *why)
 {
+    if (*host == '-') /* ssh would take it for an option */
+        return place_fail(why, "host", host, "a name does not begin with -", -EINVAL);
     for (unsigned i = 0; i < n->count; i++)
         if (strlen(n->node[i].host) == length && strncmp(n->node[i].host, host, length) == 0)
             return place_fail(why, "host", n->node[i].host, "is named twice; one agent runs per node", -EINVAL);
@@ -211,12 +213,10 @@ int launch_nodes_start(struct launch_nodes *n, unsigned i, struct str *why)
 
 static void await_starter(struct launch_node *node, uint64_t deadline)
 {
-    while (node->starter && waitpid(node->starter, NULL, WNOHANG) == 0) {
-        if (clock_now() > deadline) {
+    while (node->starter && waitpid(node->starter, NULL, WNOHANG) == 0 &&
+           clock_now() < deadline + END_MS * MILLISECOND) {
+        if (clock_now() > deadline)
             kill(node->starter, SIGKILL);
-            waitpid(node->starter, NULL, 0);
-            break;
-        }
         clock_sleep(10 * MILLISECOND);
     }
     node->starter = 0;

@@ -160,7 +160,7 @@ void launch_world_end(struct launch_world *w)
 void launch_world_fini(struct launch_world *w)
 {
     uint64_t deadline = clock_now() + END_MS * MILLISECOND;
-    while (w->pid && waitpid(w->pid, NULL, WNOHANG) == 0) {
+    while (w->pid && waitpid(w->pid, NULL, WNOHANG) == 0 && clock_now() < deadline + END_MS * MILLISECOND) {
         if (clock_now() > deadline)
             kill(w->pid, SIGKILL);
         clock_sleep(10 * MILLISECOND);
