@@ -18,8 +18,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { JOBS_DEFAULT = 4, JOBS_MOST = 64 };
-
 struct index_request {
     struct containers_wish wish;
     struct containers_found found;
@@ -192,8 +190,8 @@ static int parse_options(int argc, char **argv, struct index_request *r)
             r->output = optarg;
         else if (option != 'j')
             status = command_bad_option(&command_index, option, argv);
-        else if (number_parse(optarg, 1, JOBS_MOST, &jobs) < 0)
-            status = command_usage(&command_index, "--jobs %s: not a number from 1 to %d", optarg, JOBS_MOST);
+        else if (number_parse(optarg, 1, CONTAINER_JOBS, &jobs) < 0)
+            status = command_usage(&command_index, "--jobs %s: not a number from 1 to %d", optarg, CONTAINER_JOBS);
         else
             r->wish.jobs = (int)jobs;
     if (status)
@@ -210,7 +208,7 @@ static int parse_options(int argc, char **argv, struct index_request *r)
 
 static int index_command(int argc, char **argv)
 {
-    struct index_request request = {.wish.jobs = JOBS_DEFAULT};
+    struct index_request request = {0};
     struct live live;
     int status = parse_options(argc, argv, &request);
     if (status)
@@ -231,6 +229,6 @@ const struct command command_index = {
             "  --format F      tar, tfrecord, lines, npy or fixed=BYTES; default: recognised by the content\n"
             "  --skip-broken   leave broken containers out; default: fail\n"
             "  --output FILE   write the list as text, to stdout with -, and do not upload it\n"
-            "  --jobs N        containers read concurrently (4)\n",
+            "  --jobs N        containers parsed concurrently (4, and 8 per other node)\n",
     .run = index_command,
 };

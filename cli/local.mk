@@ -52,8 +52,12 @@ cli_libcli_a_SOURCES = \
 	cli/live/figures.h \
 	cli/live/compare.c \
 	cli/live/compare.h \
+	cli/live/chosen-files.c \
+	cli/live/chosen-files.h \
 	cli/live/containers.c \
 	cli/live/containers.h \
+	cli/live/owner-ask.c \
+	cli/live/owner-ask.h \
 	cli/live/gauges.c \
 	cli/live/gauges.h \
 	cli/live/keepers.c \

@@ -380,6 +380,7 @@ SCRIPT_TESTS = \
 	tests/cases/60-disk.t \
 	tests/cases/61-source.t \
 	tests/cases/62-warm.t \
+	tests/cases/78-index-world.t \
 	tests/cases/78-index.t \
 	tests/cases/79-loaders.t \
 	tests/cases/80-feed.t \

@@ -121,14 +121,17 @@ int client_send(const struct live *live, const void *request, size_t n, struct s
 /* To the end of what is there to be read. */
 static int receive(int fd, struct str *out)
 {
-    char piece[4096];
-    ssize_t n;
-    while ((n = read(fd, piece, sizeof piece)) != 0)
+    enum { PIECE = 64 << 10 };
+    for (char *room; (room = str_reserve(out, PIECE));) {
+        ssize_t n = read(fd, room, PIECE);
+        if (n == 0)
+            return 0;
         if (n > 0)
-            str_add(out, piece, (size_t)n);
+            out->length += (size_t)n;
         else if (errno != EINTR || interrupted)
             return -errno;
-    return out->failed ? -ENOMEM : 0;
+    }
+    return -ENOMEM;
 }
 
 static int send_and_wait(const char *path, const void *request, size_t n, struct str *reply, struct str *why)

@@ -6,43 +6,34 @@
  *
  * One lock guards the turn and the outcome. Only the worker whose turn it is writes the spool, outside of the lock. */
 #include "cli/live/containers.h"
+#include "cli/live/chosen-files.h"
+#include "cli/live/owner-ask.h"
 
 #include "cli/base/command.h"
 #include "cli/base/interrupt.h"
 #include "cli/base/progress.h"
-#include "fs/base/array.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/file.h"
 #include "fs/base/thread.h"
-#include "fs/catalog/glob.h"
 #include "fs/catalog/record.h"
-#include "fs/catalog/samples.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { HELD = 4 << 20, LIST_PIECE = 1 << 20, SHOW_MS = 100, SMALL = 64 << 10 };
-
-struct chosen_file {
-    char *path;
-    uint32_t file; /* its number */
-    uint64_t size;
-};
+enum { HELD = 4 << 20, SHOW_MS = 100, SMALL = 64 << 10 };
 
 struct indexing {
     const struct containers_wish *wish;
+    const struct live *live;
+    bool ask; /* there are other nodes, which parse what they own */
     int mount, spool;
-    struct chosen_file *chosen;
-    size_t count, room;
-    uint64_t total; /* their bytes */
+    struct chosen_files files;
 
     pthread_mutex_t lock;
     pthread_cond_t changed;         /* the turn, the outcome, a worker has ended */
@@ -70,88 +61,6 @@ struct container_job {
     bool ours;      /* its turn has come; */
     uint64_t began; /* the spool's length then */
 };
-
-/* --- which ones --- */
-
-static bool is_chosen(const struct containers_wish *wish, const char *path, size_t n)
-{
-    size_t under = wish->under ? strlen(wish->under) : 0;
-    const char *match = wish->match;
-    if (under > 0 && (n <= under || memcmp(path, wish->under, under) != 0 || path[under] != '/'))
-        return false;
-    if (!match)
-        return true;
-    if (glob_has_slash(match))
-        return glob_match(*match == '/' ? match + 1 : match, path, n);
-    const char *slash = memrchr(path, '/', n);
-    const char *name = slash ? slash + 1 : path;
-    return glob_match(match, name, n - (size_t)(name - path));
-}
-
-static int choose_line(struct indexing *x, const char *line, size_t n, uint32_t number, struct str *plain)
-{
-    struct stat st;
-    str_clear(plain);
-    char *path = str_reserve(plain, n + 1);
-    if (!path)
-        return str_no_memory(x->why);
-    n = samples_text_unescape(line, n, path);
-    path[n] = '\0';
-    if (!is_chosen(x->wish, path, n))
-        return 0;
-    int error = fstatat(x->mount, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
-    if (error) {
-        str_add_printable(x->why, path, n);
-        str_addf(x->why, ": %s", strerror(-error));
-        return error;
-    }
-    char *own = array_reserve(x->chosen, x->room, x->count + 1) ? NULL : strdup(path);
-    if (!own)
-        return str_no_memory(x->why);
-    x->chosen[x->count++] = (struct chosen_file){own, number, (uint64_t)st.st_size};
-    x->total += (uint64_t)st.st_size;
-    return 0;
-}
-
-/* Line i of `samples` is file i of the mount. */
-static int choose_from(struct indexing *x, int list)
-{
-    CLEANUP_STR struct str text = STR_INIT, plain = STR_INIT;
-    uint32_t number = 0;
-    for (;;) {
-        char *room = str_reserve(&text, LIST_PIECE);
-        ssize_t n = room ? read(list, room, LIST_PIECE) : 0;
-        if (!room)
-            return str_no_memory(x->why);
-        if (n <= 0)
-            return n < 0 ? -errno : 0;
-        text.length += (size_t)n;
-        size_t at = 0;
-        for (const char *end; (end = memchr(text.data + at, '\n', text.length - at)); number++) {
-            size_t length = (size_t)(end - (text.data + at));
-            int error = choose_line(x, text.data + at, length, number, &plain);
-            if (error)
-                return error;
-            at += length + 1;
-        }
-        memmove(text.data, text.data + at, text.length - at);
-        text.length -= at;
-    }
-}
-
-static int choose_containers(struct indexing *x, const struct live *live)
-{
-    CLEANUP_STR struct str path = STR_INIT;
-    str_addf(&path, "%s/samples", live->control);
-    CLEANUP_CLOSE int list = path.failed ? -1 : open(path.data, O_RDONLY | O_CLOEXEC);
-    int error = list < 0 ? -errno : choose_from(x, list);
-    if (error && !x->why->length)
-        str_addf(x->why, "read the list of files: %s", strerror(-error));
-    if (error || x->count > 0)
-        return error;
-    str_addf(x->why, "no file is chosen by --under and --match");
-    return -ENOENT;
-}
 
 /* --- the turn --- */
 
@@ -227,6 +136,12 @@ static void expect_headers(struct container_job *job, bool small)
     job->small = small;
 }
 
+static void note_seen(struct container_job *job, uint64_t seen)
+{
+    atomic_fetch_add(&job->all->seen, seen > job->seen ? seen - job->seen : 0);
+    job->seen = seen > job->seen ? seen : job->seen;
+}
+
 static int read_container(void *user, void *to, size_t n, uint64_t offset)
 {
     struct container_job *job = user;
@@ -243,39 +158,79 @@ static int read_container(void *user, void *to, size_t n, uint64_t offset)
         offset += (uint64_t)got;
         n -= (size_t)got;
     }
-    atomic_fetch_add(&job->all->seen, offset > job->seen ? offset - job->seen : 0);
-    job->seen = offset > job->seen ? offset : job->seen;
+    note_seen(job, offset);
     return 0;
-}
-
-static void add_text(struct container_job *job, const struct found_record *r)
-{
-    job->text = true;
-    str_add_percent(&job->records, job->file->path, strlen(job->file->path));
-    str_addf(&job->records, "\t%" PRIu64 "\t%" PRIu32 "%s", r->offset, r->length, r->unended ? "+" : "");
-    if (r->key) {
-        str_adds(&job->records, "\t\t");
-        str_add_percent(&job->records, r->key, r->key_length);
-    }
-    str_adds(&job->records, "\n");
 }
 
 static int note_record(void *user, const struct found_record *r)
 {
     struct container_job *job = user;
-    if (job->all->wish->text || r->key) {
-        add_text(job, r);
-    } else {
-        const struct record packed = {
-            .file = htole32(job->file->file),
-            .length = htole32(r->length),
-            .place = htole64(r->offset | (r->unended ? RECORD_NEWLINE : 0)),
-            .label = htole32(RECORD_NO_LABEL),
-        };
-        str_add(&job->records, &packed, sizeof packed);
-    }
+    const struct record record = {
+        .file = job->file->file,
+        .length = r->length,
+        .place = r->offset | (r->unended ? RECORD_NEWLINE : 0),
+        .label = RECORD_NO_LABEL,
+    };
+    job->text = job->all->wish->text || r->key;
+    if (job->text)
+        record_add_text(&record, job->file->path, r->key, r->key_length, &job->records);
+    else
+        record_add_packed(&record, &job->records);
     job->count++;
     return job->records.length >= HELD || job->records.failed ? flush_records(job) : 0;
+}
+
+/* What was written of it; in its turn. */
+static int take_back(struct container_job *job)
+{
+    struct indexing *x = job->all;
+    str_clear(&job->records);
+    job->count = 0;
+    if (!job->ours || x->written == job->began)
+        return 0;
+    x->written = job->began;
+    int error = ftruncate(x->spool, (off_t)job->began) < 0 ? -errno : 0;
+    return error || lseek(x->spool, (off_t)job->began, SEEK_SET) >= 0 ? error : -errno;
+}
+
+static int take_asked(void *user, const struct index_answer *answer, const char *bytes, size_t n)
+{
+    struct container_job *job = user;
+    job->scan.format = container_format_find(answer->format);
+    job->text = answer->text;
+    job->count = answer->records;
+    str_add(&job->records, bytes, n);
+    return !job->scan.format ? -EREMOTE : job->records.length >= HELD || job->records.failed ? flush_records(job) : 0;
+}
+
+static bool asked_seen(void *user, uint64_t seen)
+{
+    struct container_job *job = user;
+    note_seen(job, seen < job->file->size ? seen : job->file->size);
+    pthread_mutex_lock(&job->all->lock);
+    bool going = !job->all->error;
+    pthread_mutex_unlock(&job->all->lock);
+    return going && !interrupted;
+}
+
+/* By the node that owns it. -EREMOTE: here. */
+static int ask_file(struct container_job *job)
+{
+    const struct containers_wish *wish = job->all->wish;
+    const struct owner_question question = {.live = job->all->live,
+                                            .file = job->file->file,
+                                            .format = wish->format ? wish->format->name : "any",
+                                            .text = wish->text,
+                                            .take = take_asked,
+                                            .seen = asked_seen,
+                                            .user = job};
+    int error = owner_ask(&question, &job->why);
+    if (error == -EREMOTE) {
+        str_clear(&job->why);
+        int worse = take_back(job);
+        return worse ? worse : error;
+    }
+    return error || job->records.length == 0 ? error : flush_records(job);
 }
 
 static int scan_file(struct container_job *job)
@@ -304,24 +259,21 @@ static bool is_of_container(int error)
     return error == -EBADMSG || error == -ENOTSUP || error == -EFBIG;
 }
 
-/* A broken container is left out, with what has been written of it. In its turn. */
+/* A broken container is left out. In its turn. */
 static int leave_out(struct container_job *job)
 {
     struct indexing *x = job->all;
     command_note(stderr, "%s: left out: %s", job->file->path, command_why(&job->why, -EBADMSG));
     x->found->left_out++;
-    job->count = 0;
-    if (x->written == job->began)
-        return 0;
-    x->written = job->began;
-    int error = ftruncate(x->spool, (off_t)job->began) < 0 ? -errno : 0;
-    return error || lseek(x->spool, (off_t)job->began, SEEK_SET) >= 0 ? error : -errno;
+    return take_back(job);
 }
 
 static void index_container(struct indexing *x, size_t number)
 {
-    struct container_job job = {.all = x, .number = number, .file = &x->chosen[number]};
-    int error = scan_file(&job);
+    struct container_job job = {.all = x, .number = number, .file = &x->files.chosen[number]};
+    int error = x->ask ? ask_file(&job) : -EREMOTE;
+    if (error == -EREMOTE)
+        error = scan_file(&job);
     bool going = await_turn(&job);
     if (going && is_of_container(error) && x->wish->skip_broken)
         error = leave_out(&job);
@@ -347,7 +299,7 @@ static void *index_body(void *user)
 {
     struct indexing *x = user;
     pthread_mutex_lock(&x->lock);
-    while (x->next < x->count && !x->error) {
+    while (x->next < x->files.count && !x->error) {
         size_t number = x->next++;
         pthread_mutex_unlock(&x->lock);
         index_container(x, number);
@@ -365,7 +317,7 @@ static void show_progress(struct indexing *x)
     progress_begin(&progress, "indexing", stderr);
     pthread_mutex_lock(&x->lock);
     while (x->working > 0) {
-        const struct progress_now now = {x->turn, x->count, atomic_load(&x->seen), x->total};
+        const struct progress_now now = {x->turn, x->files.count, atomic_load(&x->seen), x->files.total};
         cond_wait_until(&x->changed, &x->lock, clock_now() + SHOW_MS * MILLISECOND);
         pthread_mutex_unlock(&x->lock);
         progress_show(&progress, &now);
@@ -375,13 +327,25 @@ static void show_progress(struct indexing *x)
     progress_end(&progress);
 }
 
+/* Of each other node, which parses what it owns, more are asked for than one thread could. */
+static int count_jobs(struct indexing *x)
+{
+    enum { JOBS_HERE = 4, JOBS_OTHER = 8 };
+    const struct container_format *format = x->wish->format;
+    uint32_t nodes = owner_nodes(x->live);
+    x->ask = nodes > 1 && !(format && (format == &container_npy || format == &container_fixed));
+    uint64_t jobs = JOBS_HERE + (x->ask ? (nodes - 1) * (uint64_t)JOBS_OTHER : 0);
+    return x->wish->jobs ? x->wish->jobs : jobs < CONTAINER_JOBS ? (int)jobs : CONTAINER_JOBS;
+}
+
 static int index_with(struct indexing *x)
 {
-    CLEANUP_FREE pthread_t *thread = calloc((size_t)x->wish->jobs, sizeof *thread);
+    int jobs = count_jobs(x);
+    CLEANUP_FREE pthread_t *thread = calloc((size_t)jobs, sizeof *thread);
     if (!thread)
         return str_no_memory(x->why);
     pthread_mutex_lock(&x->lock);
-    int started = x->working = threads_start(thread, x->wish->jobs, "index", index_body, x);
+    int started = x->working = threads_start(thread, jobs, "index", index_body, x);
     pthread_mutex_unlock(&x->lock);
     if (started == 0) {
         str_adds(x->why, "no thread could be started");
@@ -395,9 +359,10 @@ static int index_with(struct indexing *x)
 int containers_index(const struct live *live, const struct containers_wish *wish, int spool,
                      struct containers_found *found, struct str *why)
 {
-    struct indexing x = {.wish = wish, .spool = spool, .found = found, .why = why, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct indexing x = {
+        .wish = wish, .live = live, .spool = spool, .found = found, .why = why, .lock = PTHREAD_MUTEX_INITIALIZER};
     CLEANUP_CLOSE int mount = x.mount = open(live->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int error = mount < 0 ? -errno : choose_containers(&x, live);
+    int error = mount < 0 ? -errno : containers_choose(live, wish, mount, &x.files, why);
     cond_init(&x.changed);
     if (!error)
         error = index_with(&x);
@@ -405,8 +370,6 @@ int containers_index(const struct live *live, const struct containers_wish *wish
         str_adds(why, strerror(-error));
     pthread_cond_destroy(&x.changed);
     pthread_mutex_destroy(&x.lock);
-    for (size_t i = 0; i < x.count; i++)
-        free(x.chosen[i].path);
-    free(x.chosen);
+    chosen_files_fini(&x.files);
     return error;
 }

@@ -5,6 +5,8 @@
 #include "cli/live/live.h"
 #include "fs/records/container.h"
 
+enum { CONTAINER_JOBS = 64 };
+
 struct containers_wish {
     const char *under;                     /* a directory, relative to the mount; NULL: all */
     const char *match;                     /* a glob; NULL: all */
@@ -12,7 +14,7 @@ struct containers_wish {
     uint32_t row;                          /* bytes of a row, of the format `fixed` */
     bool skip_broken;
     bool text; /* write text in any case */
-    int jobs;
+    int jobs;  /* containers in work at the same time, up to CONTAINER_JOBS; 0: by the number of nodes */
 };
 
 struct containers_found {

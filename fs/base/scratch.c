@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-static int open_nameless(const char *directory)
+int scratch_open(const char *directory)
 {
     int fd = directory ? open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
     return fd >= 0 ? fd : memfd_create("dealfs-scratch", MFD_CLOEXEC);
@@ -16,7 +16,7 @@ static int open_nameless(const char *directory)
 int scratch_make(const char *directory, size_t length, struct scratch *scratch)
 {
     size_t n = length ? length : 1;
-    CLEANUP_CLOSE int fd = open_nameless(directory);
+    CLEANUP_CLOSE int fd = scratch_open(directory);
     if (fd < 0)
         return -errno;
     int error = -posix_fallocate(fd, 0, (off_t)n);

@@ -13,6 +13,8 @@ struct scratch {
 /* Zeros. In `directory` (NULL, or a file system that has no files without names: in shared memory). -ENOSPC, -ENOMEM,
  * … */
 int scratch_make(const char *directory, size_t length, struct scratch *scratch);
+/* Such a file, empty and not mapped, for writing. A descriptor, or -1 and errno. */
+int scratch_open(const char *directory);
 void scratch_fini(struct scratch *scratch);
 
 #endif

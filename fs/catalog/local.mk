@@ -25,6 +25,7 @@ fs_catalog_libcatalog_a_SOURCES = \
 	fs/catalog/lookup.c \
 	fs/catalog/portion.c \
 	fs/catalog/recheck.c \
+	fs/catalog/record-text.c \
 	fs/catalog/record.h \
 	fs/catalog/samples-file.c \
 	fs/catalog/samples-imagefolder.c \

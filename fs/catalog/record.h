@@ -4,6 +4,7 @@
 #define FS_CATALOG_RECORD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct record {
@@ -27,6 +28,12 @@ static inline uint64_t record_streamed(const struct record *r)
 {
     return r->length + (uint64_t)((r->place & RECORD_NEWLINE) != 0);
 }
+
+/* Appended as `samples form=packed` takes it, or as a line without a label for `form=records`; `key`: n bytes, or NULL.
+ */
+struct str;
+void record_add_packed(const struct record *record, struct str *out);
+void record_add_text(const struct record *record, const char *path, const char *key, size_t n, struct str *out);
 
 /* What the containers are; streams are of the same format. */
 enum record_format { RECORDS_PLAIN, RECORDS_TAR, RECORDS_TFRECORD, RECORDS_LINES, RECORDS_FIXED };

@@ -3,6 +3,7 @@
 
 #include "fs/control/control-handles.h"
 #include "fs/control/epoch-ahead.h"
+#include "fs/control/index-parts.h"
 #include "fs/control/jobs.h"
 #include "fs/control/list-sharing.h"
 #include "fs/control/open.h"
@@ -180,6 +181,8 @@ int control_create(const struct control_config *config, struct control **out)
     int error = control->snapshots && control->files ? pictures_start(control) : -ENOMEM;
     if (!error)
         error = epoch_ahead_create(&control->ahead);
+    if (!error)
+        error = index_parts_create(control, &control->parts);
     if (!error && config->catalog)
         error = control_fill(control, config->catalog, config->store, config->derived);
     if (!error)
@@ -206,6 +209,7 @@ void control_destroy(struct control *control)
     writer_stop(control);
     workers_destroy(control->workers);
     sharing_destroy(control->sharing);
+    index_parts_destroy(control->parts);
     handles_destroy(control->handles);
     samples_table_destroy(control->samples);
     extents_destroy(control->extents);

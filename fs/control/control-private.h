@@ -46,6 +46,7 @@ struct control {
     struct budget budget;
     struct budget record_room; /* bytes in files, for plans of record lists: plan-memory.h */
     struct sharing *sharing;
+    struct index_parts *parts;
 
     _Atomic uint64_t stage_told; /* clock_now when the other nodes were last told to stage */
 

@@ -7,11 +7,11 @@
 #include "fs/records/tar-rename.h"
 #include "fs/store/store.h"
 
-#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/thread.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { FETCHES = 32, LOOK_EVERY_MS = 50 };
@@ -119,21 +119,27 @@ static int begin_fetch(struct gathering *g, const struct span *span, char *to)
     return 0;
 }
 
+static int fetch_range(struct gathering *g, uint32_t file, uint64_t offset, uint64_t n, char *bytes)
+{
+    int error = 0;
+    for (uint64_t at = 0; at < n && !error; at += SPAN_BYTES) {
+        const struct span span = {
+            .file = file, .offset = offset + at, .length = n - at < SPAN_BYTES ? (uint32_t)(n - at) : SPAN_BYTES};
+        error = begin_fetch(g, &span, bytes + at);
+    }
+    return error;
+}
+
 /* Bytes from…to of a sample. */
 static int fetch_sample(struct gathering *g, const struct samples *list, uint32_t sample, uint64_t from, uint64_t to,
                         char *bytes)
 {
     uint64_t length = samples_length(list, sample), end = to < length ? to : length;
-    int error = 0;
     if (to > length)
         bytes[length - from] = '\n'; /* RECORD_NEWLINE */
-    for (uint64_t at = from; at < end && !error; at += SPAN_BYTES) {
-        const struct span span = {.file = samples_file(list, sample),
-                                  .offset = samples_offset(list, sample) + at,
-                                  .length = end - at < SPAN_BYTES ? (uint32_t)(end - at) : SPAN_BYTES};
-        error = begin_fetch(g, &span, bytes + (at - from));
-    }
-    return error;
+    return from < end
+               ? fetch_range(g, samples_file(list, sample), samples_offset(list, sample) + from, end - from, bytes)
+               : 0;
 }
 
 /* --- a read --- */
@@ -199,12 +205,11 @@ static int gather(struct gathering *g, const struct epoch_stream *s, uint64_t of
     return error || !epoch_stream_renames(s) ? error : rename_samples(g, s, offset, n, to);
 }
 
-int epoch_stream_read(const struct epoch_stream *stream, struct store *store, const struct stream_waiter *waiter,
-                      uint64_t offset, size_t n, char *to)
+static struct gathering *gathering_create(struct store *store, const struct stream_waiter *waiter)
 {
-    CLEANUP_FREE struct gathering *g = malloc(sizeof *g);
+    struct gathering *g = malloc(sizeof *g);
     if (!g)
-        return -ENOMEM;
+        return NULL;
     memset(g, 0, offsetof(struct gathering, fetch));
     for (int i = 0; i < FETCHES; i++)
         g->fetch[i].busy = false;
@@ -212,8 +217,35 @@ int epoch_stream_read(const struct epoch_stream *stream, struct store *store, co
     g->waiter = waiter;
     pthread_mutex_init(&g->lock, NULL);
     cond_init(&g->ended);
-    int error = gather(g, stream, offset, n, to);
+    return g;
+}
+
+/* Nothing is being fetched any more. */
+static void gathering_destroy(struct gathering *g)
+{
     pthread_cond_destroy(&g->ended);
     pthread_mutex_destroy(&g->lock);
+    free(g);
+}
+
+int stream_read_file(struct store *store, const struct stream_waiter *waiter, uint32_t file, uint64_t offset, size_t n,
+                     char *to)
+{
+    struct gathering *g = gathering_create(store, waiter);
+    if (!g)
+        return -ENOMEM;
+    int error = fetch_range(g, file, offset, n, to), late = await_fetches(g, 1);
+    gathering_destroy(g);
+    return error ? error : late;
+}
+
+int epoch_stream_read(const struct epoch_stream *stream, struct store *store, const struct stream_waiter *waiter,
+                      uint64_t offset, size_t n, char *to)
+{
+    struct gathering *g = gathering_create(store, waiter);
+    if (!g)
+        return -ENOMEM;
+    int error = gather(g, stream, offset, n, to);
+    gathering_destroy(g);
     return error;
 }

@@ -16,5 +16,8 @@ struct stream_waiter {
  * store, of any of the samples. */
 int epoch_stream_read(const struct epoch_stream *stream, struct store *store, const struct stream_waiter *waiter,
                       uint64_t offset, size_t n, char *to);
+/* The same of n bytes of a file of the catalog. */
+int stream_read_file(struct store *store, const struct stream_waiter *waiter, uint32_t file, uint64_t offset, size_t n,
+                     char *to);
 
 #endif

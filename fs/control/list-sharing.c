@@ -5,6 +5,7 @@
 #include "fs/control/list-sharing.h"
 
 #include "fs/control/control-private.h"
+#include "fs/control/index-parts.h"
 #include "fs/control/world-view.h"
 
 #include "fs/base/cleanup.h"
@@ -272,6 +273,8 @@ ssize_t control_blob(void *user, const struct blob_question *q, void *to, size_t
     struct control *control = user;
     if (!control_filled(control))
         return -ENOENT;
+    if (index_key_is(q->key))
+        return index_parts_bytes(control->parts, q->key, q->offset, to, room, length);
     if (q->key > KEY_LOOK)
         return samples_table_bytes(control->samples, q->key, q->offset, to, room, length);
     if (q->key == KEY_LOOK)

@@ -10,7 +10,8 @@
  *   when a plan names an unknown list         the node looks at all others
  *
  * A node that looks fetches the records, then the lists that it lacks. Blobs of peers_blob: key 0 the records, 1 the
- * same and a request to look at those of the asking node, other keys the list whose digest begins so. */
+ * same and a request to look at those of the asking node, marked ones the records of a container (index-parts.h), other
+ * keys the list whose digest begins so. */
 #ifndef FS_CONTROL_LIST_SHARING_H
 #define FS_CONTROL_LIST_SHARING_H
 

@@ -26,6 +26,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/feed-table.h \
 	fs/control/health.c \
 	fs/control/health.h \
+	fs/control/index-parts.c \
+	fs/control/index-parts.h \
 	fs/control/jobs.c \
 	fs/control/jobs.h \
 	fs/control/list-sharing.c \
@@ -81,6 +83,7 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/texts.h \
 	fs/control/verb-end.c \
 	fs/control/verb-exchange.c \
+	fs/control/verb-index.c \
 	fs/control/verb-plan.c \
 	fs/control/verb-plan.h \
 	fs/control/verb-stage.c \

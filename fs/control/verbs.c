@@ -32,9 +32,9 @@ static const struct verb verb_umount = {
     .run = umount_run,
 };
 
-static const struct verb *const verbs[] = {&verb_plan,    &verb_at,     &verb_end,   &verb_where,
-                                           &verb_samples, &verb_costs,  &verb_stage, &verb_exchange,
-                                           &verb_shuffle, &verb_umount, NULL};
+static const struct verb *const verbs[] = {&verb_plan,    &verb_at,    &verb_end,    &verb_where,
+                                           &verb_samples, &verb_costs, &verb_stage,  &verb_exchange,
+                                           &verb_shuffle, &verb_index, &verb_umount, NULL};
 
 enum {
     STRAY_MOST = 4096, /* what may follow the line of a verb that takes no payload, until it is refused with words */
@@ -67,6 +67,8 @@ enum work_class verbs_class(const char *bytes, size_t n)
             return WORK_END;
         if (request.verb == &verb_samples || request.verb == &verb_costs)
             return WORK_TURN;
+        if (request.verb == &verb_index)
+            return WORK_STREAM; /* it waits for another node */
         if (request.verb == &verb_plan)
             return WORK_LONG;
     }

@@ -7,6 +7,7 @@ fs_wire_libwire_a_SOURCES = \
 	fs/wire/feed.h \
 	fs/wire/handover.c \
 	fs/wire/handover.h \
+	fs/wire/indexing.h \
 	fs/wire/lane.c \
 	fs/wire/lane.h \
 	fs/wire/message.c \

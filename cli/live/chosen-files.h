@@ -1,0 +1,26 @@
+/* The files of a mount that are to be parsed. */
+#ifndef CLI_LIVE_CHOSEN_FILES_H
+#define CLI_LIVE_CHOSEN_FILES_H
+
+#include "cli/live/containers.h"
+
+#include <stddef.h>
+
+struct chosen_file {
+    char *path;
+    uint32_t file; /* its number */
+    uint64_t size;
+};
+
+struct chosen_files {
+    struct chosen_file *chosen;
+    size_t count, room;
+    uint64_t total; /* their bytes */
+};
+
+/* In the order of the mount's list of samples. `mount`: its root. -ENOENT: none; -errno, and why. */
+int containers_choose(const struct live *live, const struct containers_wish *wish, int mount,
+                      struct chosen_files *files, struct str *why);
+void chosen_files_fini(struct chosen_files *files); /* also after an error */
+
+#endif
