@@ -22,7 +22,7 @@ struct status_show {
 
 static void worsen_status(struct status_show *show, int status)
 {
-    if (status == COMMAND_FAILED || show->status == COMMAND_DONE)
+    if (status == COMMAND_FAILED || (show->status != COMMAND_FAILED && status > show->status))
         show->status = status;
 }
 
@@ -62,14 +62,13 @@ static void show_unreachable(struct status_show *show, const struct live *live)
         printf("%s   %s\n", text.failed ? "?" : text.data, health.failed ? "?" : health.data);
     }
     if (live->health != LIVE_ELSEWHERE)
-        worsen_status(show, COMMAND_DEGRADED);
+        worsen_status(show, COMMAND_FAULT);
 }
 
 static void print_status(struct status_show *show, const struct live *live, const struct str *status, bool list)
 {
     CLEANUP_STR struct str text = STR_INIT;
-    if (!(list ? status_add_line : status_add_text)(&text, live, status))
-        worsen_status(show, COMMAND_DEGRADED);
+    worsen_status(show, (list ? status_add_line : status_add_text)(&text, live, status));
     if (show->json)
         print_json(show, status, list);
     else if (text.failed)
@@ -176,11 +175,12 @@ static int show_one(struct status_show *show, const char *mountpoint)
     if (error) {
         live_say_health(&live, &health);
         command_fail("%s: %s", mountpoint, live.health == LIVE_UP || health.failed ? strerror(-error) : health.data);
+        show->status = live.health == LIVE_ELSEWHERE || error == -EACCES ? COMMAND_FAILED : COMMAND_FAULT;
     } else {
         print_status(show, &live, &status, false);
     }
     live_fini(&live);
-    return error ? COMMAND_FAILED : show->status;
+    return show->status;
 }
 
 /* `--epoch=N`, `--epoch N` or `--epoch`: a mountpoint of digits alone is written with its path. */
@@ -222,6 +222,7 @@ const struct command command_status = {
     .help =
         "  --json        the mount's status as it is; without MOUNTPOINT, a list of all of them\n"
         "  --epoch [N]   what was read of the lists of epoch N, or of the epoch that was requested last (feed=yes)\n"
-        "  The exit status is 3 when a mount is degraded, or a loader has ended its list and left samples unread.\n",
+        "  Exit status: 0 good; 3 degraded now or within the hour, or (--epoch) samples were left unread;\n"
+        "  4 fault: reads fail or wait, a tier or the source is lost, or the mount does not answer.\n",
     .run = status_command,
 };

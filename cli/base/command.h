@@ -14,7 +14,8 @@ enum command_status {
     COMMAND_DONE = 0,
     COMMAND_FAILED = 1,   /* one line on stderr has said what, on what, why */
     COMMAND_USAGE = 2,    /* wrong usage, said by command_usage */
-    COMMAND_DEGRADED = 3, /* `status` only: it is up, but not whole */
+    COMMAND_DEGRADED = 3, /* `status` only: it works with less than it was given, or did within the hour */
+    COMMAND_FAULT = 4,    /* `status` only: reads fail or wait now */
 };
 
 struct command {

@@ -1,6 +1,7 @@
 /* A status in words, for people. */
 #include "cli/live/status-text.h"
 
+#include "cli/base/command.h"
 #include "cli/base/progress.h"
 #include "cli/live/figures.h"
 #include "fs/base/json.h"
@@ -11,7 +12,14 @@
 enum { BAR = 20 };
 
 /* The sentences of `health`, each on a line of its own; none: all is well. */
-static int add_health(struct str *out, const struct str *status)
+static int status_of(const struct str *status)
+{
+    return figures_is(status, "condition", "fault")      ? COMMAND_FAULT
+           : figures_is(status, "condition", "degraded") ? COMMAND_DEGRADED
+                                                         : COMMAND_DONE;
+}
+
+static void add_health(struct str *out, const struct str *status)
 {
     struct figures_list sentences = figures_list_of(status, "health");
     struct str sentence;
@@ -20,7 +28,6 @@ static int add_health(struct str *out, const struct str *status)
         figures_add(out, status, "%s{health.%d text}\n", count == 0 ? "  health    " : "            ", count);
     if (count == 0)
         str_adds(out, "  health    good\n");
-    return count;
 }
 
 static void add_tier(struct str *out, const struct str *status, const char *tier)
@@ -36,6 +43,25 @@ static void add_tier(struct str *out, const struct str *status, const char *tier
     figures_add(out, status, " %3d%%  {%s.held size} of {%s.capacity size}\n", (int)(share * 100), tier, tier);
 }
 
+/* What the feeder had read ahead, which the kernel then answers: only where it has read something. */
+static void add_fed(struct str *out, const struct str *status)
+{
+    char count[COUNT_TEXT], size[SIZE_TEXT];
+    uint64_t reads = 0, bytes = 0;
+    for (int i = 0; i < FIGURES_PLACES; i++) {
+        reads += figures_number(status, "fed.reads.%s", figures_places[i]);
+        bytes += figures_number(status, "fed.bytes.%s", figures_places[i]);
+    }
+    if (reads == 0)
+        return;
+    str_addf(out, "  fed       ahead  %14s %12s  ", count_format(reads, count, sizeof count),
+             size_format(bytes, size, sizeof size));
+    for (int i = 0; i < FIGURES_PLACES; i++)
+        if (figures_number(status, "fed.reads.%s", figures_places[i]) > 0)
+            figures_add(out, status, " %s {fed.bytes.%s size}", figures_places[i], figures_places[i]);
+    str_adds(out, "\n");
+}
+
 static void add_reads(struct str *out, const struct str *status)
 {
     uint64_t all = 0;
@@ -48,6 +74,7 @@ static void add_reads(struct str *out, const struct str *status)
         figures_add(out, status, "            %-6s {reads.%s count 14} {bytes.%s size 12}  %5.1f%%\n", place, place,
                     place, all ? 100 * bytes / (double)all : 0.0);
     }
+    add_fed(out, status);
 }
 
 /* Only where something is read ahead, or was to be. */
@@ -118,7 +145,7 @@ static void add_move(struct str *out, const struct str *status)
     str_adds(out, "\n");
 }
 
-bool status_add_text(struct str *out, const struct live *live, const struct str *status)
+int status_add_text(struct str *out, const struct live *live, const struct str *status)
 {
     str_add_printable(out, live->mountpoint, strlen(live->mountpoint));
     figures_add(out, status, "   {state text}   node {node} of {nodes}   server {pids.server}, keeper {pids.keeper}");
@@ -132,7 +159,8 @@ bool status_add_text(struct str *out, const struct live *live, const struct str 
     add_feed(out, status);
     add_world(out, status);
     add_move(out, status);
-    return add_health(out, status) == 0 && !figures_is(status, "state", "degraded");
+    add_health(out, status);
+    return status_of(status);
 }
 
 static void add_room(struct str *out, const struct str *status, const char *tier)
@@ -141,7 +169,7 @@ static void add_room(struct str *out, const struct str *status, const char *tier
         figures_add(out, status, "   %s {%s.held size} of {%s.capacity size}", tier, tier, tier);
 }
 
-bool status_add_line(struct str *out, const struct live *live, const struct str *status)
+int status_add_line(struct str *out, const struct live *live, const struct str *status)
 {
     struct figures_list sentences = figures_list_of(status, "health");
     struct str sentence;
@@ -156,5 +184,5 @@ bool status_add_line(struct str *out, const struct live *live, const struct str 
     if (count > 1)
         str_addf(out, " (and %d more)", count - 1);
     str_adds(out, "\n");
-    return count == 0 && !figures_is(status, "state", "degraded");
+    return status_of(status);
 }

@@ -5,10 +5,10 @@
 #include "cli/live/live.h"
 #include "fs/base/str.h"
 
-/* Returns whether the mount is healthy. */
-bool status_add_text(struct str *out, const struct live *live, const struct str *status);
+/* Returns the exit status of `dealfs status`: COMMAND_DONE, COMMAND_DEGRADED or COMMAND_FAULT. */
+int status_add_text(struct str *out, const struct live *live, const struct str *status);
 
 /* The same in one line: state, node, how full it is, and the first sentence of its health. */
-bool status_add_line(struct str *out, const struct live *live, const struct str *status);
+int status_add_line(struct str *out, const struct live *live, const struct str *status);
 
 #endif

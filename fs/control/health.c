@@ -1,4 +1,8 @@
-/* What is not as it should be, a sentence each. */
+/* The problems of a mount, one sentence per problem, and how bad the worst is:
+ *
+ *   good       there is none
+ *   degraded   the mount works with less than it was given, or had a problem in the last hour
+ *   fault      reads fail, wait, or lack a tier or the source now */
 #include "fs/control/health.h"
 
 #include "fs/control/control-private.h"
@@ -16,28 +20,37 @@
 #include <signal.h>
 #include <stdio.h>
 
-enum { WAIT_S = 5 };               /* longer is worth a sentence */
-#define SOURCE_NEWS (600 * SECOND) /* for so long it is said that the source was lost */
+enum { WAIT_S = 5 };                            /* longer is worth a sentence */
+enum { NOW_S = 60, NEWS_S = ENDINGS_LATELY_S }; /* a failure is a fault for a minute, and news for an hour */
 
-__attribute__((format(printf, 2, 3))) static void add_sentence(struct json *j, const char *format, ...)
+enum condition { GOOD, DEGRADED, FAULT };
+
+struct sentences {
+    struct json *json;
+    enum condition worst;
+};
+
+__attribute__((format(printf, 3, 4))) static void add_sentence(struct sentences *s, enum condition condition,
+                                                               const char *format, ...)
 {
     CLEANUP_STR struct str text = STR_INIT;
     va_list args;
     va_start(args, format);
     str_addv(&text, format, args);
     va_end(args);
-    json_string(j, NULL, text.failed ? "out of memory" : text.data);
+    json_string(s->json, NULL, text.failed ? "out of memory" : text.data);
+    s->worst = condition > s->worst ? condition : s->worst;
 }
 
 /* --- the world --- */
 
-static void add_degraded(struct json *j, const struct control *control, const struct world_view *view)
+static void add_degraded(struct sentences *s, const struct control *control, const struct world_view *view)
 {
     CLEANUP_STR struct str rejoin = STR_INIT;
     uint64_t share = world_view_lost_share(control, view);
     char size[SIZE_TEXT];
     world_view_add_rejoin(control, view, &rejoin);
-    add_sentence(j,
+    add_sentence(s, DEGRADED,
                  "%u of %u nodes cannot be asked: what they own, %s (%" PRIu64 ".%" PRIu64
                  "%% of the dataset), is read "
                  "from the source; to form a world again: %s",
@@ -45,37 +58,79 @@ static void add_degraded(struct json *j, const struct control *control, const st
                  share % 10, rejoin.failed ? "" : rejoin.data);
 }
 
-static void add_turn_health(struct json *j, const struct control *control, const struct world_view *view)
+static void add_turn_health(struct sentences *s, const struct control *control, const struct world_view *view)
 {
     const struct turn_outcome *failed = &view->failed;
     if (failed->status && failed->node < view->nodes)
-        add_sentence(j, "the last change of owners (%s) failed because of node %u: %s",
+        add_sentence(s, DEGRADED, "the last change of owners (%s) failed because of node %u: %s",
                      turn_names[failed->record.turn.cause], failed->node, strerror(-failed->status));
     else if (failed->status)
-        add_sentence(j, "the last change of owners (%s) took too long; `turn` shows whether it came all the same",
+        add_sentence(s, DEGRADED,
+                     "the last change of owners (%s) took too long; `turn` shows whether it came all the same",
                      turn_names[failed->record.turn.cause]);
     if (view->unsaved)
-        add_sentence(j,
+        add_sentence(s, DEGRADED,
                      "the world cannot be saved in %s: %s; it goes on without that, and the next server gets it from "
                      "other processes",
                      control->config.mount->state, strerror(-view->unsaved));
 }
 
-static void add_world_health(struct json *j, const struct control *control, const struct world_view *view)
+enum { LOCAL_PERCENT = 50 }; /* less of an epoch is worth a sentence */
+
+/* What a node of even shares can read of its own, were its list chosen by locality. */
+static double local_part(const struct layout *owners, uint32_t node, double share)
+{
+    double owned = (double)layout_owned(owners, node);
+    return owned < share ? owned : share;
+}
+
+static void add_roomless(struct str *text, const struct world_view *view, double share)
+{
+    enum { NAMED = 8 };
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < view->nodes; i++)
+        if (local_part(view->owners, i, share) < share / 10 && count++ < NAMED)
+            str_addf(text, "%s %u", count == 1 ? ": the tiers of node" : ",", i);
+    if (count > NAMED)
+        str_addf(text, " and %u more", count - NAMED);
+    if (count > 0)
+        str_adds(text, " have almost no room");
+}
+
+static void add_locality(struct sentences *s, const struct control *control, const struct world_view *view)
+{
+    CLEANUP_STR struct str roomless = STR_INIT;
+    double whole = control_filled(control) ? (double)catalog_bytes(control->config.catalog) : 0, local = 0;
+    double share = whole / view->nodes;
+    if (view->state != WORLD_JOINED || view->nodes < 2 || !view->owners || whole < 1)
+        return;
+    for (uint32_t i = 0; i < view->nodes; i++)
+        local += local_part(view->owners, i, share);
+    if (local * 100 >= whole * LOCAL_PERCENT)
+        return;
+    add_roomless(&roomless, view, share);
+    add_sentence(s, DEGRADED,
+                 "at most %d %% of an epoch is local%s. Give nodes more ram= or an ssd=", (int)(100 * local / whole),
+                 roomless.length ? roomless.data : "");
+}
+
+static void add_world_health(struct sentences *s, const struct control *control, const struct world_view *view)
 {
     if (!control_filled(control))
-        add_sentence(j, CONTROL_NOT_FILLED);
+        add_sentence(s, DEGRADED, CONTROL_NOT_FILLED);
     if (view->lost)
-        add_sentence(j, CONTROL_LAYOUT_LOST);
+        add_sentence(s, DEGRADED, CONTROL_LAYOUT_LOST);
     if (view->state == WORLD_DEGRADED)
-        add_degraded(j, control, view);
-    add_turn_health(j, control, view);
+        add_degraded(s, control, view);
+    add_turn_health(s, control, view);
+    add_locality(s, control, view);
     for (uint32_t i = 0; i < view->nodes && view->state == WORLD_JOINED && view->peer; i++) {
         CLEANUP_STR struct str host = STR_INIT;
         if (view->peer[i].state != PEER_SUSPECT)
             continue;
         str_add_printable(&host, view->peer[i].node.host, strlen(view->peer[i].node.host));
-        add_sentence(j, "node %u (%s) did not answer in time: for a while what it owns is read from the source", i,
+        add_sentence(s, DEGRADED,
+                     "node %u (%s) did not answer in time: for a while what it owns is read from the source", i,
                      host.failed ? "" : host.data);
     }
 }
@@ -87,7 +142,7 @@ static uint64_t seconds_since(uint64_t then, uint64_t now)
     return now > then ? (now - then) / SECOND : 0;
 }
 
-static void add_endings(struct json *j, const struct endings *endings)
+static void add_endings(struct sentences *s, const struct endings *endings)
 {
     unsigned lately = endings_lately(endings, ENDINGS_LATELY_S * SECOND);
     struct ending last;
@@ -96,15 +151,15 @@ static void add_endings(struct json *j, const struct endings *endings)
         return;
     ending_describe(&last, cause, sizeof cause);
     add_sentence(
-        j, "%u%s server%s of this mount ended in the last %d minutes; the last one, %" PRIu64 " s ago, %s%s", lately,
-        lately == ENDINGS_KEPT ? " or more" : "", lately == 1 ? "" : "s", ENDINGS_LATELY_S / 60,
+        s, DEGRADED, "%u%s server%s of this mount ended in the last hour; the last one, %" PRIu64 " s ago, %s%s",
+        lately, lately == ENDINGS_KEPT ? " or more" : "", lately == 1 ? "" : "s",
         seconds_since(last.at, clock_realtime()), cause,
         last.how == ENDING_SIGNAL && last.number == SIGKILL
             ? ": if nobody did that, memory ran out (see dmesg): give the job more, or the mount a smaller ram="
             : "");
 }
 
-static void add_level(struct json *j, const struct handover *h)
+static void add_level(struct sentences *s, const struct handover *h)
 {
     static const char *const without[] = {
         [LEVEL_NO_TIERS] = "its tiers: reads are answered by other nodes and the source",
@@ -114,36 +169,36 @@ static void add_level(struct json *j, const struct handover *h)
     uint64_t stranded = atomic_load(&h->stranded);
     if (level == LEVEL_NO_TIERS || level == LEVEL_NO_PEERS)
         add_sentence(
-            j,
+            s, FAULT,
             "servers of this mount died again and again, or hung, so this one works without %s, until a minute "
             "without a death, or ten after one that hung%s",
             without[level], level == LEVEL_NO_PEERS ? "; then run `dealfs join` if the world is gone" : "");
     if (lingering > 0)
-        add_sentence(j, "%u killed server%s cannot end: a disk or the source hangs", lingering,
+        add_sentence(s, FAULT, "%u killed server%s cannot end: a disk or the source hangs", lingering,
                      lingering == 1 ? "" : "s");
     if (stranded > 0)
-        add_sentence(j,
+        add_sentence(s, DEGRADED,
                      "%" PRIu64 " request%s failed with EIO while no server could live, the last one %" PRIu64 " s ago",
                      stranded, stranded == 1 ? "" : "s", seconds_since(atomic_load(&h->stranded_at), clock_realtime()));
 }
 
-static void add_feeder(struct json *j, const struct feed *feed)
+static void add_feeder(struct sentences *s, const struct feed *feed)
 {
     uint64_t again = feed ? atomic_load(&feed->again) : 0;
     if (!feed || !atomic_load(&feed->off))
         return;
     if (again)
         add_sentence(
-            j,
+            s, DEGRADED,
             "the feeder died again and again, %u times so far: nothing is read ahead of loaders; it is started "
             "again in %" PRIu64 " s",
             atomic_load(&feed->deaths), seconds_since(clock_now(), again));
     else
-        add_sentence(j, "dealfs-feeder is not installed: nothing is read ahead of loaders");
+        add_sentence(s, DEGRADED, "dealfs-feeder is not installed: nothing is read ahead of loaders");
 }
 
 /* The store knows what its reads wait for; what else waits, does so for a first join, or in its reader's hands. */
-static void add_waits(struct json *j, const struct control *control, const struct store_stats *stats)
+static void add_waits(struct sentences *s, const struct control *control, const struct store_stats *stats)
 {
     static const char *const whom[PLACES] = {"memory", "the SSD", "other nodes", "the source"};
     uint64_t oldest = atomic_load(&control->config.handover->pulse.oldest), now = clock_now();
@@ -158,12 +213,12 @@ static void add_waits(struct json *j, const struct control *control, const struc
     if (longest < WAIT_S)
         return;
     if (!control_filled(control))
-        add_sentence(j, "requests wait for the first join, the longest for %" PRIu64 " s", longest);
+        add_sentence(s, FAULT, "requests wait for the first join, the longest for %" PRIu64 " s", longest);
     else if (waits[most] > 0)
-        add_sentence(j, "%" PRIu64 " read%s for %s, the longest for %" PRIu64 " s", waits[most],
+        add_sentence(s, FAULT, "%" PRIu64 " read%s for %s, the longest for %" PRIu64 " s", waits[most],
                      waits[most] == 1 ? " waits" : "s wait", whom[most], longest);
     else
-        add_sentence(j, "a request has been in hand for %" PRIu64 " s", longest);
+        add_sentence(s, FAULT, "a request has been in hand for %" PRIu64 " s", longest);
 }
 
 /* --- tiers, directories, the source --- */
@@ -173,22 +228,24 @@ const char *health_tier_error(const struct tier_status *tier)
     return tier->reason ? tier->reason : tier->error ? control_error_text(tier->error) : NULL;
 }
 
-static void add_tier_health(struct json *j, const char *name, const struct tier_status *tier, bool shut)
+static void add_tier_health(struct sentences *s, const char *name, const struct tier_status *tier, bool shut)
 {
     if (tier->state == TIER_LOCKED && !shut)
-        add_sentence(j, "the %s tier is not open yet: the server before this one still has it", name);
+        add_sentence(s, DEGRADED, "the %s tier is not open yet: the server before this one still has it", name);
     if (tier->state == TIER_CLOSED)
-        add_sentence(j, "the %s tier takes nothing more: %s; what it holds is served", name, health_tier_error(tier));
+        add_sentence(s, FAULT, "the %s tier takes nothing more: %s; what it holds is served", name,
+                     health_tier_error(tier));
     if (tier->state == TIER_FAILED)
-        add_sentence(j, "the %s tier is not used until the next mount: %s; its files are left as they are", name,
+        add_sentence(s, FAULT, "the %s tier is not used until the next mount: %s; its files are left as they are", name,
                      health_tier_error(tier));
     if (tier->bad_values > 0)
-        add_sentence(j, "the %s tier returned %" PRIu64 " damaged values; they were dropped and fetched afresh", name,
+        add_sentence(s, DEGRADED,
+                     "the %s tier returned %" PRIu64 " damaged values; they were dropped and fetched afresh", name,
                      tier->bad_values);
 }
 
 /* Cleaners of temporary directories, people, disks: the mount needs none of it, who comes after it does. */
-static void add_state_health(struct json *j, const struct control *control)
+static void add_state_health(struct sentences *s, const struct control *control)
 {
     static const char *const names[] = {"lock", "config", "catalog"};
     const char *state = control->config.mount->state;
@@ -197,7 +254,7 @@ static void add_state_health(struct json *j, const struct control *control)
         return;
     if (fstat(control->config.state, &st) == 0 && st.st_nlink == 0) {
         add_sentence(
-            j,
+            s, DEGRADED,
             "the state directory %s was removed: the mount goes on, but no courier finds it, uploaded sample lists "
             "end with this server, and the next mount scans anew",
             state);
@@ -205,55 +262,115 @@ static void add_state_health(struct json *j, const struct control *control)
     }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (faccessat(control->config.state, names[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT) {
-            add_sentence(j, "%s was removed from the state directory %s: the mount goes on without it", names[i],
-                         state);
+            add_sentence(s, DEGRADED, "%s was removed from the state directory %s: the mount goes on without it",
+                         names[i], state);
             return;
         }
 }
 
-static void add_source_health(struct json *j, const struct control *control, const struct root_state *root)
+static void add_source_health(struct sentences *s, const struct control *control, const struct root_state *root)
 {
     const char *path = control->config.mount->source;
     if (root->lost && root->refused == EXDEV)
-        add_sentence(j, "the source is lost: %s; what is at %s by now is another directory: it is not read",
+        add_sentence(s, FAULT, "the source is lost: %s; what is at %s by now is another directory: it is not read",
                      control_error_text(root->lost), path);
     else if (root->lost)
-        add_sentence(j, "the source is lost: %s; it is opened again when it is back at %s",
+        add_sentence(s, FAULT, "the source is lost: %s; it is opened again when it is back at %s",
                      control_error_text(root->lost), path);
-    else if (root->opened > 0 && clock_now() - root->last < SOURCE_NEWS)
-        add_sentence(j, "the source was lost and is back: opened again %u times", root->opened);
+    else if (root->opened > 0 && clock_now() - root->last < NEWS_S * SECOND)
+        add_sentence(s, DEGRADED, "the source was lost and is back: opened again %u times", root->opened);
+}
+
+/* --- reads that failed --- */
+
+static const char *remedy(int error)
+{
+    switch (error) {
+    case ESTALE:
+        return ". The file changed in the source: mount again to take the change in";
+    case EACCES:
+    case EPERM:
+        return ". The user of the mount may not read it in the source: change its mode or owner there";
+    case EIO:
+        return ". The source's storage returned it: the log and dmesg of this machine say more";
+    case ENOMEM:
+        return ". Give the job more memory, or the mount a smaller ram=";
+    case ETIMEDOUT:
+    case ENOTCONN:
+        return ". The source does not answer: check its server and network";
+    default:
+        return "";
+    }
+}
+
+/* With `allow_other`, users read this whom the source does not show all names. */
+static void add_first_failed(struct str *text, const struct control *control, uint64_t file)
+{
+    char path[CATALOG_PATH_MAX];
+    if (file == 0 || !control_filled(control) || file > catalog_files(control->config.catalog) ||
+        (!control->public && control->config.mount->allow_other) ||
+        catalog_path(control->config.catalog, catalog_file_ino(control->config.catalog, (uint32_t)(file - 1)), path,
+                     sizeof path) < 0)
+        return;
+    str_adds(text, ", first ");
+    str_add_printable(text, path, strlen(path));
+}
+
+static void add_failed_reads(struct sentences *s, const struct control *control, const struct store_stats *stats)
+{
+    uint64_t now = clock_realtime();
+    for (int i = 1; i < STORE_ERRNOS; i++) {
+        CLEANUP_STR struct str first = STR_INIT;
+        uint64_t age = seconds_since(stats->failed_at[i], now);
+        if (stats->errors[i] == 0 || age >= NEWS_S)
+            continue;
+        add_first_failed(&first, control, stats->first_failed[i]);
+        add_sentence(s, age < NOW_S ? FAULT : DEGRADED, "%" PRIu64 " read%s failed: %s%s, last %" PRIu64 " s ago%s",
+                     stats->errors[i], stats->errors[i] == 1 ? "" : "s", strerror(i), first.length ? first.data : "",
+                     age, remedy(i));
+    }
+}
+
+/* --- all of it --- */
+
+static void add_sentences(struct sentences *s, const struct control *control, const struct world_view *view,
+                          const struct store_stats *stats)
+{
+    int metrics = atomic_load(&control->writer_error);
+    bool shut = control->config.handover && atomic_load(&control->config.handover->level) >= LEVEL_NO_TIERS;
+    struct stage_progress stage = {0};
+    add_world_health(s, control, view);
+    add_state_health(s, control);
+    if (control->config.handover) {
+        add_endings(s, &control->config.handover->endings);
+        add_level(s, control->config.handover);
+        add_feeder(s, control->config.feed);
+        add_waits(s, control, stats);
+    }
+    for (int i = 0; i < TIERS; i++)
+        add_tier_health(s, tier_names[i], &stats->tier[i], shut);
+    add_source_health(s, control, &stats->root);
+    add_failed_reads(s, control, stats);
+    if (control_filled(control) && control->config.store)
+        store_stage_progress(control->config.store, &stage);
+    if (stage.failed > 0)
+        add_sentence(s, DEGRADED, "%" PRIu64 " files could not be staged, the first: %s", stage.failed,
+                     control_error_text(stage.error));
+    if (control_filled(control) && control->config.derived && atomic_load(&control->config.remade->failed) > 0)
+        add_sentence(s, DEGRADED,
+                     "%" PRIu64 " images could not be resized again, and reads of them failed: the log says why",
+                     atomic_load(&control->config.remade->failed));
+    if (metrics)
+        add_sentence(s, DEGRADED, "the metrics file cannot be written: %s", control_error_text(metrics));
 }
 
 void health_add_status(struct json *j, const struct control *control, const struct world_view *view,
                        const struct store_stats *stats)
 {
-    int metrics = atomic_load(&control->writer_error);
-    bool shut = control->config.handover && atomic_load(&control->config.handover->level) >= LEVEL_NO_TIERS;
-    struct stage_progress stage = {0};
+    static const char *const names[] = {[GOOD] = "good", [DEGRADED] = "degraded", [FAULT] = "fault"};
+    struct sentences sentences = {.json = j};
     json_begin_array(j, "health");
-    add_world_health(j, control, view);
-    add_state_health(j, control);
-    if (control->config.handover) {
-        add_endings(j, &control->config.handover->endings);
-        add_level(j, control->config.handover);
-        add_feeder(j, control->config.feed);
-        add_waits(j, control, stats);
-    }
-    for (int i = 0; i < TIERS; i++)
-        add_tier_health(j, tier_names[i], &stats->tier[i], shut);
-    add_source_health(j, control, &stats->root);
-    for (int i = 1; i < STORE_ERRNOS; i++)
-        if (stats->errors[i] > 0)
-            add_sentence(j, "%" PRIu64 " reads failed: %s", stats->errors[i], strerror(i));
-    if (control_filled(control) && control->config.store)
-        store_stage_progress(control->config.store, &stage);
-    if (stage.failed > 0)
-        add_sentence(j, "%" PRIu64 " files could not be staged, the first: %s", stage.failed,
-                     control_error_text(stage.error));
-    if (control_filled(control) && control->config.derived && atomic_load(&control->config.remade->failed) > 0)
-        add_sentence(j, "%" PRIu64 " images could not be resized again, and reads of them failed: the log says why",
-                     atomic_load(&control->config.remade->failed));
-    if (metrics)
-        add_sentence(j, "the metrics file cannot be written: %s", control_error_text(metrics));
+    add_sentences(&sentences, control, view, stats);
     json_end_array(j);
+    json_string(j, "condition", names[sentences.worst]);
 }

@@ -29,7 +29,7 @@ static const struct metric_label {
             {"sent", "sent_"},
             {"dropped", "dropped_"},
             {"rewritten", "rewritten_"}}},
-  none = {NULL, {{"", ""}}};
+  condition = {"condition", {{"good", ""}, {"degraded", ""}, {"fault", ""}}}, none = {NULL, {{"", ""}}};
 
 enum metric_kind {
     COUNTER, /* the field is a number */
@@ -50,6 +50,7 @@ static const struct metric {
     {"nodes", GAUGE, "nodes", &none, "Nodes of this node's world, or of its last one."},
     {"nodes_gone", GAUGE, "lost.nodes", &none, "Nodes of it that cannot be asked."},
     {"state", STATE, "state", &world_state, "1 for the state that this node is in."},
+    {"condition", STATE, "condition", &condition, "1 for the condition that health is in; `status` says why."},
     {"lost_bytes", GAUGE, "lost.bytes", &none, "Bytes that they own: read from the source."},
     {"peer_timeouts_total", COUNTER, "peers.timeouts", &none, "Values asked of other nodes that did not come in time."},
     {"peer_bad_replies_total", COUNTER, "peers.bad", &none, "Replies of other nodes that did not verify."},

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const peer_state_names[] = {
@@ -175,10 +176,64 @@ uint64_t world_view_lost_share(const struct control *control, const struct world
     return share > 1000 ? 1000 : (uint64_t)(share + 0.5);
 }
 
+static const char *host_of(const struct control *control, const struct world_view *view, uint32_t node)
+{
+    return node == view->me || !view->peer ? control->host : view->peer[node].node.host;
+}
+
+/* `--host`, in the order of the nodes' numbers: a run of nodes on one host is `HOST:COUNT`. False: a host is there
+ * again later, or there are too many. */
+static bool add_hosts(const struct control *control, const struct world_view *view, struct str *hosts)
+{
+    enum { HOSTS_MOST = 64 };
+    uint32_t runs = 0, next;
+    for (uint32_t i = 0; i < view->nodes; i = next) {
+        const char *host = host_of(control, view, i);
+        for (next = i + 1; next < view->nodes && strcmp(host_of(control, view, next), host) == 0;)
+            next++;
+        str_addf(hosts, "%s%s", i == 0 ? "" : ",", host);
+        if (next - i > 1)
+            str_addf(hosts, ":%u", next - i);
+        for (uint32_t other = next; other < view->nodes; other++)
+            if (strcmp(host_of(control, view, other), host) == 0)
+                return false;
+        if (++runs > HOSTS_MOST)
+            return false;
+    }
+    return true;
+}
+
+/* Nodes on one host have mountpoints of their own: where this one's ends with its number, %r stands for it. */
+static void add_mountpoint(const struct control *control, const struct world_view *view, struct str *text)
+{
+    CLEANUP_STR struct str path = STR_INIT;
+    const char *mountpoint = control->config.mount->mountpoint, *end = mountpoint + strlen(mountpoint);
+    bool shared = false;
+    char number[16];
+    for (uint32_t i = 0; i < view->nodes && !shared; i++)
+        shared = i != view->me && strcmp(host_of(control, view, i), control->host) == 0;
+    size_t digits = (size_t)snprintf(number, sizeof number, "%u", view->me);
+    bool numbered = shared && (size_t)(end - mountpoint) > digits && strcmp(end - digits, number) == 0 &&
+                    !strchr("0123456789", end[-(long)digits - 1]);
+    str_add(&path, mountpoint, strlen(mountpoint) - (numbered ? digits : 0));
+    if (numbered)
+        str_adds(&path, "%r");
+    str_add_shell_quoted(text, path.failed ? "" : path.data);
+}
+
 void world_view_add_rejoin(const struct control *control, const struct world_view *view, struct str *text)
 {
-    str_addf(text, "mpirun -n %u --map-by ppr:1:node dealfs join ", view->nodes);
-    str_add_shell_quoted(text, control->config.mount->mountpoint);
+    CLEANUP_STR struct str hosts = STR_INIT;
+    bool all = add_hosts(control, view, &hosts);
+    str_addf(text, "mpirun%s -n %u ", control->config.mount->owner_uid == 0 ? " --allow-run-as-root" : "", view->nodes);
+    if (all && !hosts.failed) {
+        str_adds(text, "--host ");
+        str_add_shell_quoted(text, hosts.data);
+    } else {
+        str_adds(text, "--map-by ppr:1:node");
+    }
+    str_adds(text, " dealfs join ");
+    add_mountpoint(control, view, text);
 }
 
 static void add_lost(struct json *j, const struct control *control, const struct world_view *view)

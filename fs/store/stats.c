@@ -2,6 +2,7 @@
  * traffic between cores; the sums are taken when somebody asks, and are exact once nobody reads. */
 #include "fs/store/stats.h"
 
+#include "fs/base/clock.h"
 #include "fs/base/thread.h"
 #include "fs/store/source.h"
 
@@ -22,7 +23,7 @@ struct cell {
 
 struct stats {
     struct cell cell[CELLS];
-    counter errors[STORE_ERRNOS];
+    counter errors[STORE_ERRNOS], first_failed[STORE_ERRNOS], failed_at[STORE_ERRNOS]; /* see store_stats */
     struct source_counts source;
     bool own; /* not the caller's memory */
 };
@@ -83,10 +84,13 @@ void stats_read(struct stats *stats, enum place place, uint32_t bytes, uint64_t 
     counter_add(&cell->latency[place][bucket_of(nanoseconds)], 1);
 }
 
-void stats_error(struct stats *stats, int error)
+void stats_error(struct stats *stats, uint32_t file, int error)
 {
-    unsigned number = error < 0 ? (unsigned)-error : EIO;
-    counter_add(&stats->errors[number < STORE_ERRNOS ? number : EIO], 1);
+    unsigned number = error < 0 && -error < STORE_ERRNOS ? (unsigned)-error : EIO;
+    uint64_t none = 0;
+    counter_add(&stats->errors[number], 1);
+    atomic_compare_exchange_strong(&stats->first_failed[number], &none, (uint64_t)file + 1);
+    atomic_store(&stats->failed_at[number], clock_realtime());
 }
 
 /* Most cells and places count nothing: they are not looked at further. */
@@ -115,6 +119,10 @@ void stats_sum(struct stats *stats, struct store_stats *out)
         add_cell(&stats->cell[i], out);
     for (int e = 0; e < STORE_ERRNOS; e++)
         out->errors[e] = counter_get(&stats->errors[e]);
+    for (int e = 0; e < STORE_ERRNOS; e++) {
+        out->first_failed[e] = counter_get(&stats->first_failed[e]);
+        out->failed_at[e] = counter_get(&stats->failed_at[e]);
+    }
     out->source_samples = counter_get(&stats->source.samples);
     out->source_bytes = counter_get(&stats->source.bytes);
 }

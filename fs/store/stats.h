@@ -12,7 +12,7 @@ struct source_counts *stats_source(struct stats *stats); /* for the source to co
 void stats_destroy(struct stats *stats);
 
 void stats_read(struct stats *stats, enum place place, uint32_t bytes, uint64_t nanoseconds);
-void stats_error(struct stats *stats, int error);
+void stats_error(struct stats *stats, uint32_t file, int error);
 void stats_sum(struct stats *stats, struct store_stats *out); /* sets the fields that are counted here */
 
 #endif

@@ -35,7 +35,7 @@ static void count_read(struct store *s, const struct store_read *read, int error
     if (read->fed)
         count_fed(s->served, read, error);
     else if (error)
-        stats_error(s->stats, error);
+        stats_error(s->stats, read->span.file, error);
     else
         stats_read(s->stats, read->place, read->span.length, clock_now() - read->began);
 }

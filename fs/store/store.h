@@ -166,7 +166,9 @@ struct store_stats {
     uint64_t reads[PLACES], bytes[PLACES];
     uint64_t latency[PLACES][STORE_BUCKETS]; /* READs that took less than 2^i microseconds, not cumulative */
     uint64_t latency_sum[PLACES];            /* nanoseconds */
-    uint64_t errors[STORE_ERRNOS];           /* failed reads by errno */
+    uint64_t errors[STORE_ERRNOS];           /* failed reads by errno; of each: */
+    uint64_t first_failed[STORE_ERRNOS];     /* 1 + the first file */
+    uint64_t failed_at[STORE_ERRNOS];        /* clock_realtime of the last one */
     uint64_t source_samples, source_bytes;
     struct root_state root; /* the source's */
     uint64_t parked;        /* readers waiting now */

@@ -16,7 +16,7 @@ enum ending_how {
     ENDING_HUNG,    /* before it served */
 };
 
-enum { ENDINGS_KEPT = 128, ENDINGS_LATELY_S = 600 };
+enum { ENDINGS_KEPT = 128, ENDINGS_LATELY_S = 3600 };
 
 struct endings {
     _Atomic uint64_t count; /* of all */

@@ -67,8 +67,8 @@ for name in grown shrunk replaced touched same; do
 done
 is 'the attributes stay as they were' "$(stat -c %s "$mnt/fresh/grown")" 300000
 is 'the list stays, too' "$(ls "$mnt/fresh")" "$(ls "$tmp/before/fresh")"
-exits 3 'status says that something is wrong' dealfs status "$mnt"
-like 'and what' "$(dealfs status "$mnt")" 'reads failed: Stale file handle'
+exits 4 'status says that something is wrong' dealfs status "$mnt"
+like 'and what' "$(dealfs status "$mnt")" 'reads failed: Stale file handle, first .*, last .* mount again'
 exits 1 'verify sees it' dealfs verify "$mnt"
 
 # A change after the first part of a large file has been read: what is kept of it is read, the rest is not.

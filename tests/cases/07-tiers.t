@@ -124,7 +124,7 @@ fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack("I", 2)) 
     "$disk" 2>/dev/null; then
     reads 'the disk fails: every byte is right' "$src" "$mnt"
     dealfs stage "$mnt" >/dev/null 2>&1
-    exits 3 'status is degraded' dealfs status "$mnt"
+    exits 4 'status is degraded' dealfs status "$mnt"
     reads 'still' "$src" "$mnt"
 else
     skip 3 'the disk cannot be made to fail'
@@ -158,7 +158,7 @@ dd if=/dev/zero of="$disk/others" bs=1M count=$(($(df -BM --output=avail "$disk"
     tr -dc 0-9) - 30)) status=none
 dealfs stage "$mnt" >/dev/null 2>&1
 reads 'ENOSPC while it is filled: every byte is right' "$src" "$mnt"
-exits 3 'status is degraded' dealfs status "$mnt"
+exits 4 'status is degraded' dealfs status "$mnt"
 like 'and says why' "$(dealfs status "$mnt")" 'ssd tier takes nothing more: No space left'
 reads 'still' "$src" "$mnt"
 ok 'unmount' down

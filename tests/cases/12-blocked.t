@@ -129,7 +129,7 @@ set_faults 'errno=EIO,match=class0/*'
 fails 'EIO of the source is the reader'\''s' cat "$mnt/class0/004.bin"
 like 'it is EIO' "$(cat "$mnt/class0/004.bin" 2>&1 >/dev/null)" 'Input/output error'
 ok 'what is not concerned is read' cmp "$src/class1/001.bin" "$mnt/class1/001.bin"
-exits 3 'status is degraded' dealfs status "$mnt"
+exits 4 'status is degraded' dealfs status "$mnt"
 set_faults ''
 ok 'when the source is well again it is read' cmp "$src/class0/004.bin" "$mnt/class0/004.bin"
 
@@ -140,7 +140,7 @@ reader=$!
 tap_pids+=("$reader")
 parked() { [ "$(value "$mnt" parked)" -ge 1 ]; }
 ok 'a reader hangs' wait_for 10 parked
-exits 3 'status does not hang' timeout 20 dealfs status "$mnt"
+exits 4 'status does not hang' timeout 20 dealfs status "$mnt"
 ok 'umount --lazy does not hang' timeout 60 dealfs umount --lazy "$mnt"
 fails 'it is gone' mounted "$mnt"
 ok 'who was inside still waits for the source' kill -0 $reader

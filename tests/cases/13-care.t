@@ -58,11 +58,11 @@ ask doctor dealfs doctor & asked+=($!)
 ask clean dealfs clean -n & asked+=($!)
 wait "${asked[@]}"
 refused() { # what, name, regex: it has failed with one line on stderr
-    like "$1" "$(cat "$tmp/$2.status" "$tmp/$2.err")" $'^1\n[^\n]*'"$3"$'[^\n]*$'
+    like "$1" "$(cat "$tmp/$2.status" "$tmp/$2.err")" $'^'"${4-1}"$'\n[^\n]*'"$3"$'[^\n]*$'
 }
 refused 'status of a mount that hangs' status \
-    'hangs: its server .* is stopped .*: `kill -CONT [0-9]+ [0-9]+` lets them go on'
-is 'status of all' "$(cat "$tmp/all.status")" 3
+    'hangs: its server .* is stopped .*: `kill -CONT [0-9]+ [0-9]+` lets them go on' 4
+is 'status of all' "$(cat "$tmp/all.status")" 4
 refused 'wait for it' wait 'hangs'
 refused 'stage it' stage "$mnt"
 refused 'verify it' verify "$mnt"
@@ -78,6 +78,7 @@ kill -9 $pids
 ok 'all processes are gone' wait_for 10 quiet
 like 'the mount is dead' "$(cat "$mnt/class0/000.bin" 2>&1)" 'not connected'
 one_line 'status says so' 'dead' dealfs status "$mnt"
+exits 4 'which is a fault' dealfs status "$mnt"
 like 'doctor finds it' "$(dealfs doctor 2>&1)" "problem .*$mnt: dead"
 like 'clean -n says what it would remove' "$(dealfs clean -n)" "would remove $mnt: a mount whose processes were gone"
 ok 'and removes nothing' mounted "$mnt"

@@ -42,6 +42,15 @@ is 'only those come from the source again, each reader anew' \
     $(($(world_sum source.samples 0 1 2) - before)) $((3 * none))
 ok 'unmount' world_umount
 
+# --- one node has all the room ---
+fresh
+world_options=([0]=ram=64M [1]=ram=0 [2]=ram=0)
+ok 'room on one node: mount' world_mount 3
+like 'status says how little of an epoch is local, and whose tiers lack room' "$(dealfs status "$tmp/node2")" \
+    'at most 33 % of an epoch is local: the tiers of node 1, 2 have almost no room'
+exits 3 'which is a degraded world' dealfs status "$tmp/node2"
+ok 'unmount' world_umount
+
 # --- a file larger than any node ---
 fresh
 head -c 200M /dev/urandom >"$src/large.bin"

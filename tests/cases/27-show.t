@@ -100,9 +100,16 @@ for i in 0 1 2; do
     is 'and who owned what' "$(dealfs where "$tmp/node$i" "${paths[@]}" | cut -f2)" "$owners"
     exits 3 'its status says so' dealfs status "$tmp/node$i"
     like 'with what is lost, and the way back' \
-        "$(dealfs status "$tmp/node$i")" "2 of 3 nodes .*%.* dealfs join '$tmp/node$i'"
+        "$(dealfs status "$tmp/node$i")" "2 of 3 nodes .*%.* dealfs join '$tmp/node%r'"
     like 'in metrics, too' "$(cat "$tmp/node$i/.dealfs/metrics")" 'dealfs_nodes_gone 2'
 done
+sh -c "exec $(value "$tmp/node1" lost.rejoin)" >"$tmp/world.log" 2>&1 </dev/null &
+world_pid=$!
+ok 'the way back works when it is pasted' wait_for 30 are joined 0 1 2
+is 'all are well again, with the numbers they had' \
+    "$(dealfs status "$tmp/node1" | grep -c 'node 1 of 3\|health *good')" 2
+ok 'it ends' world_leave
+for i in 0 1 2; do wait_for 10 state_is $i degraded; done
 one_line 'wait does not take it for a world' '1 of 3 nodes' dealfs wait --nodes 3 --timeout 0.2 "$tmp/node0"
 ok 'one that is alone stages what it owns' timeout 20 dealfs stage "$tmp/node0"
 is 'which is there' "$(world_sum source.bytes 0 1 2)" "$bytes"

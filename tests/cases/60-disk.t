@@ -73,7 +73,7 @@ mount -o remount,errors=remount-ro "$disk"
 ok 'mount after a change' dealfs mount -o "ram=0,ssd=$disk" "$src" "$mnt"
 if echo 1 2>/dev/null >"/sys/fs/ext4/${first#/dev/}/trigger_fs_error" && ! touch "$disk/new" 2>/dev/null; then
     dealfs stage "$mnt" >"$tmp/.output" 2>&1
-    exits 3 'read-only under way: status is degraded' dealfs status "$mnt"
+    exits 4 'read-only under way: status is degraded' dealfs status "$mnt"
     like 'and says why' "$(dealfs status "$mnt")" 'ssd tier takes nothing more: Read-only file system'
     reads 'every byte is right' "$src" "$mnt"
     restart

@@ -111,6 +111,7 @@ ok 'and a list that was uploaded' \
 next_epoch echo=2
 ok 'repeats' feeding read "$mnt" "$list" 0 400 --source "$src"
 ok 'are fed' wait_for 10 fed_to 404
+like 'status has a row of what was read ahead' "$(dealfs status "$mnt")" $'\n  fed       ahead +[0-9,]+ +[0-9.]+ [KM]iB'
 
 # --- loaders of all kinds ---
 

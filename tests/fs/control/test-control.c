@@ -6,6 +6,7 @@
 #include "fs/control/world-view.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/file.h"
 #include "fs/base/json.h"
 #include "fs/catalog/scanner.h"
@@ -196,6 +197,10 @@ static void test_health(struct fixture *f)
     fake.stats.tier[TIER_RAM] = (struct tier_status){.state = TIER_CLOSED, .error = ENOSPC, .bad_values = 4};
     fake.stats.tier[TIER_SSD] = (struct tier_status){.state = TIER_FAILED, .error = -EIO};
     fake.stats.errors[EIO] = 2;
+    fake.stats.first_failed[EIO] = 1;
+    fake.stats.failed_at[EIO] = clock_realtime() - 120 * SECOND;
+    fake.stats.errors[ESTALE] = 1; /* long ago */
+    fake.stats.failed_at[ESTALE] = clock_realtime() - 3700 * SECOND;
     fake.progress = (struct stage_progress){.state = STAGE_FAILED, .failed = 9, .error = -EACCES};
     control_status(control, &json);
     check_string(&json, "health.0",
@@ -203,11 +208,23 @@ static void test_health(struct fixture *f)
     check_string(&json, "health.1", "the ram tier returned 4 damaged values; they were dropped and fetched afresh");
     check_string(&json, "health.2",
                  "the ssd tier is not used until the next mount: Input/output error; its files are left as they are");
-    check_string(&json, "health.3", "2 reads failed: Input/output error");
+    const char *failed = "";
+    json_find(json.data, json.length, "health.3", &failed);
+    ok(strncmp(failed, "\"2 reads failed: Input/output error, first ", 43) == 0 && strstr(failed, "last 12"),
+       "reads that failed: the first file, and when the last one was");
     check_string(&json, "health.4", "9 files could not be staged, the first: Permission denied");
     check_string(&json, "ram.error", "No space left on device");
     check_uint(&json, "errors.EIO", 2);
     check_string(&json, "stage.state", "failed");
+    check_string(&json, "condition", "fault");
+    memset(fake.stats.tier, 0, sizeof fake.stats.tier);
+    str_clear(&json);
+    control_status(control, &json);
+    check_string(&json, "condition", "degraded");
+    fake.stats.failed_at[EIO] = clock_realtime();
+    str_clear(&json);
+    control_status(control, &json);
+    check_string(&json, "condition", "fault");
     memset(&fake.progress, 0, sizeof fake.progress);
     control_destroy(control);
 }

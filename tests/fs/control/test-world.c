@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* --- the peers, as they are wanted --- */
 
@@ -264,13 +265,15 @@ static void test_degraded(struct control *control)
     check(&json, "lost.bytes", "75");
     check(&json, "lost.percent", "25.0");
     CLEANUP_STR struct str rejoin = STR_INIT, sentence = STR_INIT;
-    str_addf(&rejoin, "\"mpirun -n 3 --map-by ppr:1:node dealfs join '%s'\"", mount.mountpoint);
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    str_addf(&rejoin, "\"mpirun --allow-run-as-root -n 3 --host 'alpha,%s,ga\\nmma' dealfs join '%s'\"", host,
+             mount.mountpoint);
     check(&json, "lost.rejoin", rejoin.data);
     str_addf(&sentence,
              "\"2 of 3 nodes cannot be asked: what they own, 75 B (25.0%% of the dataset), is read from the source; to "
-             "form a "
-             "world again: mpirun -n 3 --map-by ppr:1:node dealfs join '%s'\"",
-             mount.mountpoint);
+             "form a world again: %.*s\"",
+             (int)rejoin.length - 2, rejoin.data + 1);
     check(&json, "health.0", sentence.data);
     world.state = WORLD_JOINED;
     peer[0].state = PEER_GOOD;
