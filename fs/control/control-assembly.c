@@ -118,8 +118,8 @@ int control_fill(struct control *control, const struct catalog *catalog, struct 
     control->samples = samples;
     control->extents = extents;
     control->public = catalog_is_public(catalog);
-    control->plans.most = PLANS_LEAST + 8ull * catalog_files(catalog);
-    plan_files_keep(control->files, control->plans.most);
+    control->plans.kept.most = PLANS_LEAST + 8ull * catalog_files(catalog);
+    plan_files_kept(control->files)->most = control->plans.kept.most;
     atomic_store_explicit(&control->filled, true, memory_order_release);
     return 0;
 }
@@ -127,14 +127,14 @@ int control_fill(struct control *control, const struct catalog *catalog, struct 
 static bool drop_one_plan(void *user)
 {
     struct control *control = user;
-    return plans_drop(&control->plans) || owners_drop(control);
+    return kept_drop(&control->plans.kept) || kept_drop(&control->owners);
 }
 
 /* What is only kept for the next who asks goes, one thing at a time. */
 static bool drop_one_kept(void *user)
 {
     struct control *control = user;
-    return pictures_drop(control->pictures) || plan_files_drop(control->files) || drop_one_plan(control);
+    return pictures_drop(control->pictures) || kept_drop(plan_files_kept(control->files)) || drop_one_plan(control);
 }
 
 static void control_init(struct control *control, const struct control_config *config)
@@ -149,7 +149,7 @@ static void control_init(struct control *control, const struct control_config *c
     budget_init(&control->record_room, 0, drop_one_plan, control);
     refusals_init(&control->refusals);
     plans_init(&control->plans, PLANS_LEAST);
-    pthread_mutex_init(&control->owners_lock, NULL);
+    owners_init(&control->owners);
     pthread_mutex_init(&control->feed_lock, NULL);
     pthread_mutex_init(&control->writer_lock, NULL);
     cond_init(&control->writer_wake);
@@ -218,8 +218,7 @@ void control_destroy(struct control *control)
     plan_files_destroy(control->files);
     pictures_destroy(control->pictures);
     plans_fini(&control->plans);
-    owners_put(control->owners);
-    pthread_mutex_destroy(&control->owners_lock);
+    kept_fini(&control->owners);
     pthread_mutex_destroy(&control->feed_lock);
     snapshots_destroy(control->snapshots);
     budget_fini(&control->record_room);

@@ -34,8 +34,7 @@ struct control {
     struct workers *workers;
     atomic_int parked; /* reads that wait for another one's request on the same handle */
     struct refusals refusals;
-    pthread_mutex_t owners_lock; /* of owners */
-    struct owner_table *owners;  /* the last one, or NULL */
+    struct kept owners; /* the last owner_table */
     struct plans plans;
     pthread_mutex_t feed_lock;   /* of the plans in config.feed, against other threads of this server */
     _Atomic uint64_t feed_began; /* when this server was first asked for a plan that is fed; 0: never */

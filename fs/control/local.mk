@@ -30,6 +30,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/index-parts.h \
 	fs/control/jobs.c \
 	fs/control/jobs.h \
+	fs/control/kept.c \
+	fs/control/kept.h \
 	fs/control/list-sharing.c \
 	fs/control/list-sharing.h \
 	fs/control/lists.c \

@@ -12,19 +12,27 @@
 #include <errno.h>
 #include <string.h>
 
-static struct owner_table *owners_get(struct owner_table *table)
+static struct owner_table *table_of(struct kept_item *item)
 {
-    atomic_fetch_add(&table->references, 1);
-    return table;
+    return (struct owner_table *)(void *)item;
 }
 
-void owners_put(struct owner_table *table)
+static void table_fini(struct kept_item *item)
 {
-    if (!table || atomic_fetch_sub(&table->references, 1) > 1)
-        return;
+    struct owner_table *table = table_of(item);
     free(table->host);
     plan_memory_fini(&table->memory);
-    free(table);
+}
+
+void owners_init(struct kept *owners)
+{
+    kept_init(owners, sizeof(struct owner_table), table_fini, 1, UINT64_MAX);
+}
+
+void owners_put(struct control *control, struct owner_table *table)
+{
+    if (table)
+        kept_put(&control->owners, &table->item);
 }
 
 /* The layout that tables are made of: the world's, or an earlier one. NULL: there never was a world. */
@@ -76,22 +84,14 @@ static int choose_layout(struct control *control, const struct digest *wanted, c
     return error == -ENOENT || error == -EBADMSG ? -ESTALE : error;
 }
 
-static struct owner_table *table_allocate(const struct chosen_layout *chosen, struct samples *list)
+static int table_begin(const struct chosen_layout *chosen, struct owner_table *t)
 {
-    struct owner_table *t = calloc(1, sizeof *t);
     const struct layout *d = chosen->layout;
-    if (!t)
-        return NULL;
-    atomic_init(&t->references, 1);
     t->layout = chosen->digest;
-    t->list = *samples_digest(list);
     t->owners.nodes = d ? layout_nodes(d) : 1;
     t->owners.groups = d ? layout_groups(d) : 1;
     t->host = calloc(t->owners.nodes, sizeof *t->host);
-    if (t->host && t->owners.groups <= PLAN_GROUPS_MOST)
-        return t;
-    owners_put(t);
-    return NULL;
+    return t->host && t->owners.groups <= PLAN_GROUPS_MOST ? 0 : -ENOMEM;
 }
 
 /* Charged for with the names of the nodes. */
@@ -136,71 +136,40 @@ static int table_fill(const struct control *control, const struct layout *d, str
     return 0;
 }
 
-/* A table of the caller's own. */
 static int table_make(struct control *control, const struct chosen_layout *chosen, struct samples *list,
-                      const struct asker *asker, struct owner_table **table, struct str *why)
+                      const struct asker *asker, struct owner_table *t, struct str *why)
 {
-    const struct layout *d = chosen->layout;
-    struct owner_table *t = table_allocate(chosen, list);
-    if (!t)
-        return str_no_memory(why);
-    int error = table_take_memory(control, list, asker, t, why);
-    if (!error) {
-        table_name_nodes(control, d, t);
-        error = table_fill(control, d, list, asker, t);
-    }
+    int error = table_begin(chosen, t);
     if (error)
-        owners_put(t);
-    else
-        *table = t;
+        return str_no_memory(why);
+    error = table_take_memory(control, list, asker, t, why);
+    if (!error) {
+        table_name_nodes(control, chosen->layout, t);
+        error = table_fill(control, chosen->layout, list, asker, t);
+    }
+    if (!error)
+        charge_keep(&t->memory.charge);
     return error;
-}
-
-static struct owner_table *kept_get(struct control *control, const struct digest *layout, struct samples *list)
-{
-    pthread_mutex_lock(&control->owners_lock);
-    struct owner_table *t = control->owners;
-    bool fits = t && memcmp(&t->layout, layout, sizeof *layout) == 0 &&
-                memcmp(&t->list, samples_digest(list), sizeof t->list) == 0;
-    if (fits)
-        owners_get(t);
-    pthread_mutex_unlock(&control->owners_lock);
-    return fits ? t : NULL;
-}
-
-static void kept_set(struct control *control, struct owner_table *table)
-{
-    charge_keep(&table->memory.charge);
-    pthread_mutex_lock(&control->owners_lock);
-    struct owner_table *old = control->owners;
-    control->owners = owners_get(table);
-    pthread_mutex_unlock(&control->owners_lock);
-    owners_put(old);
-}
-
-bool owners_drop(struct control *control)
-{
-    pthread_mutex_lock(&control->owners_lock);
-    struct owner_table *old = steal_pointer(control->owners);
-    pthread_mutex_unlock(&control->owners_lock);
-    owners_put(old);
-    return old != NULL;
 }
 
 int owners_find(struct control *control, struct samples *list, const struct digest *wanted, const struct asker *asker,
                 struct owner_table **table, struct str *why)
 {
     struct chosen_layout chosen;
+    struct kept_item *item = NULL;
     int error = choose_layout(control, wanted, asker, &chosen, why);
     if (error)
         return error;
-    struct owner_table *t = kept_get(control, &chosen.digest, list);
-    if (!t) {
-        error = table_make(control, &chosen, list, asker, &t, why);
-        if (!error)
-            kept_set(control, t);
+    const struct digest parts[] = {chosen.digest, *samples_digest(list)}, key = hash128(parts, sizeof parts, 0);
+    error = kept_get(&control->owners, &key, asker, &item);
+    if (error == 1) {
+        error = table_make(control, &chosen, list, asker, table_of(item), why);
+        if (error)
+            kept_fail(&control->owners, item);
+        else
+            kept_done(&control->owners, item, 0);
     }
     chosen_fini(&chosen);
-    *table = t;
+    *table = error ? NULL : table_of(item);
     return error;
 }

@@ -1,22 +1,20 @@
 /* The owners of a list's samples, out of a layout: what plans are made of.
  *
- * A table is immutable and counted by reference. The last one is kept, since the requests of an epoch, and of the
- * epochs after it, are about the same list and layout. */
+ * A table is immutable. The last one is kept, since the requests of an epoch, and of the epochs after it, are about the
+ * same list and layout. */
 #ifndef FS_CONTROL_OWNERS_H
 #define FS_CONTROL_OWNERS_H
 
 #include "fs/catalog/samples.h"
+#include "fs/control/kept.h"
 #include "fs/control/plan-memory.h"
 #include "fs/control/protocol.h"
 #include "fs/plan/placement.h"
 #include "fs/world/layout.h"
 
-#include <stdatomic.h>
-
 struct owner_table {
-    atomic_int references;
-    struct digest layout; /* zeros: there never was a world */
-    struct digest list;   /* of the samples */
+    struct kept_item item; /* first; its key is of layout and list */
+    struct digest layout;  /* zeros: there never was a world */
     struct owners owners;
     uint32_t me;               /* this node's number in that layout; `nodes`: it is not in it */
     char (*host)[NODE_HOST];   /* by node */
@@ -24,11 +22,11 @@ struct owner_table {
     uint64_t bytes;            /* of the samples together */
 };
 
+void owners_init(struct kept *owners);
 /* The table for a list and the layout `wanted` (NULL: the current one, or the last world's). A reference. -ESTALE:
  * that layout is neither the current one nor kept; -EINTR, -ENOMEM; `why` tells. */
 int owners_find(struct control *control, struct samples *list, const struct digest *wanted, const struct asker *asker,
                 struct owner_table **table, struct str *why);
-void owners_put(struct owner_table *table);
-bool owners_drop(struct control *control); /* the one that is kept; false: none is */
+void owners_put(struct control *control, struct owner_table *table);
 
 #endif

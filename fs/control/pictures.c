@@ -1,16 +1,12 @@
-/* A table of pictures by file and size, the least recently used one first in `order`.
- *
- *   state    who asks                                  becomes
- *   MAKING   waits for `changed`                       READY; or gone, where it failed, and one of those who wait tries
- *   READY    gets it                                   gone when there is no room, nobody reads it, and it is done with
+/* A table of pictures by file and size: kept.h, with a rule of its own for what goes.
  *
  * A picture that is READY is done with when all of it has been read, or its reader has asked for another one, or nobody
  * has asked for a while. Only these give way to another: to drop one in the middle would have it decoded again for its
  * next part. So who makes one waits until it has room, in the order of coming; and takes over the memory of one that
  * gives way. One picture may be larger than all room: then it is alone.
  *
- * Threads: workers, any number at once. `lock` guards the table, each picture's state, and the room; it is not held
- * while one is fetched or decoded. */
+ * Threads: workers, any number at once. The table's lock also guards the room and who waits for it; it is not held
+ * while a picture is fetched or decoded. */
 #include "fs/control/pictures.h"
 
 #include "fs/control/control-private.h"
@@ -22,12 +18,11 @@
 #include "fs/base/thread.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 enum {
-    BUCKETS = 4096,
     LOOKS = 8192, /* headers that are remembered */
     LOOK_EVERY_MS = 50,
     MEMORY_PATIENCE = 30, /* seconds that memory in others' hands is waited for */
@@ -35,24 +30,17 @@ enum {
     READING_MOST = 10,    /* or has had the picture for so many seconds */
 };
 
-struct kept {
+/* While it is made, the item's bytes are its room and the slot of the process that decodes; then its room. */
+struct made_picture {
     struct decoded_picture picture; /* first */
-    bool ready;
-    unsigned references;
     struct image_frame *frame;
-    size_t room;   /* that it takes, */
-    size_t slot;   /* and that of who decodes it, until it is made */
+    size_t room;
     size_t left;   /* bytes that nobody has read */
     pid_t reader;  /* the last one, */
     uint64_t used; /* and when */
     uint64_t made; /* when */
     struct charge charge;
-    LIST_ENTRY(kept) same_bucket;
-    TAILQ_ENTRY(kept) by_use;
 };
-
-/* What is not in the table any more, to be destroyed without the lock. */
-TAILQ_HEAD(kept_list, kept);
 
 struct room_waiter {
     TAILQ_ENTRY(room_waiter) next;
@@ -68,14 +56,29 @@ struct picture_look {
 struct pictures {
     uint64_t most;
     struct crew *crew;
-    pthread_mutex_t lock; /* of all below */
-    pthread_cond_t changed;
-    LIST_HEAD(, kept) bucket[BUCKETS];
-    struct kept_list order;
+    struct kept kept;
+    /* kept.lock: */
     TAILQ_HEAD(, room_waiter) waiting;
     struct picture_look look[LOOKS];
-    struct picture_stats stats;
+    struct picture_stats stats; /* but for `hits` and `kept` */
 };
+
+static struct made_picture *made_of(struct kept_item *item)
+{
+    return (struct made_picture *)(void *)item;
+}
+
+static struct kept_item *item_of(struct made_picture *k)
+{
+    return &k->picture.item;
+}
+
+static void memory_free(struct kept_item *item)
+{
+    struct made_picture *k = made_of(item);
+    frame_destroy(steal_pointer(k->frame));
+    charge_fini(&k->charge);
+}
 
 int pictures_create(uint64_t most, const char *program, struct pictures **pictures)
 {
@@ -86,95 +89,24 @@ int pictures_create(uint64_t most, const char *program, struct pictures **pictur
         return error;
     }
     p->most = most;
-    pthread_mutex_init(&p->lock, NULL);
-    cond_init(&p->changed);
-    TAILQ_INIT(&p->order);
+    kept_init(&p->kept, sizeof(struct made_picture), memory_free, UINT_MAX, UINT64_MAX);
     TAILQ_INIT(&p->waiting);
     *pictures = p;
     return 0;
-}
-
-/* With the lock, as kept_leave. */
-static void room_give(struct pictures *p, struct kept *k)
-{
-    p->stats.kept -= k->room + k->slot;
-    k->room = k->slot = 0;
-    pthread_cond_broadcast(&p->changed);
-}
-
-static void kept_leave(struct pictures *p, struct kept *k, struct kept_list *gone)
-{
-    LIST_REMOVE(k, same_bucket);
-    TAILQ_REMOVE(&p->order, k, by_use);
-    TAILQ_INSERT_TAIL(gone, k, by_use);
-    room_give(p, k);
-}
-
-static void memory_free(struct kept *k)
-{
-    frame_destroy(steal_pointer(k->frame));
-    charge_fini(&k->charge);
-}
-
-static void kept_destroy(struct kept_list *gone)
-{
-    for (struct kept *k; (k = TAILQ_FIRST(gone));) {
-        TAILQ_REMOVE(gone, k, by_use);
-        memory_free(k);
-        free(k);
-    }
 }
 
 void pictures_destroy(struct pictures *p)
 {
     if (!p)
         return;
-    kept_destroy(&p->order);
+    kept_fini(&p->kept);
     crew_destroy(p->crew);
-    pthread_cond_destroy(&p->changed);
-    pthread_mutex_destroy(&p->lock);
     free(p);
 }
 
 void pictures_rest(struct pictures *p)
 {
     crew_rest(p->crew);
-}
-
-/* --- the table; with the lock --- */
-
-static unsigned bucket_of(struct picture_key key)
-{
-    return (key.file * 2654435761u ^ key.side * 40503u) % BUCKETS;
-}
-
-static struct kept *kept_find(struct pictures *p, struct picture_key key)
-{
-    struct kept *k;
-    LIST_FOREACH(k, &p->bucket[bucket_of(key)], same_bucket)
-    if (k->picture.key.file == key.file && k->picture.key.side == key.side)
-        return k;
-    return NULL;
-}
-
-static struct kept *kept_enter(struct pictures *p, struct picture_key key)
-{
-    struct kept *k = calloc(1, sizeof *k);
-    if (!k)
-        return NULL;
-    k->picture.key = key;
-    k->references = 1;
-    LIST_INSERT_HEAD(&p->bucket[bucket_of(key)], k, same_bucket);
-    TAILQ_INSERT_TAIL(&p->order, k, by_use);
-    return k;
-}
-
-static void kept_use(struct pictures *p, struct kept *k)
-{
-    k->references++;
-    p->stats.hits++;
-    TAILQ_REMOVE(&p->order, k, by_use);
-    TAILQ_INSERT_TAIL(&p->order, k, by_use);
 }
 
 static struct picture_look *look_of(struct pictures *p, uint32_t file)
@@ -184,98 +116,85 @@ static struct picture_look *look_of(struct pictures *p, uint32_t file)
 
 /* --- room --- */
 
-static bool may_go(const struct kept *k, pid_t asker, uint64_t now)
+static bool may_go(struct kept_item *item, pid_t asker, uint64_t now)
 {
-    return k->ready && k->references == 0 &&
+    const struct made_picture *k = made_of(item);
+    return item->ready && item->references == 0 &&
            (k->left == 0 || (asker && k->reader == asker) || now - k->used >= READING_MS * MILLISECOND ||
             now - k->made >= READING_MOST * SECOND);
 }
 
-/* For `k`, which is to have so much room, and a slot of so much. */
-static bool room_make(struct pictures *p, struct kept *k, size_t room, size_t slot, pid_t asker, struct kept_list *gone)
+/* For `k`, which is to have so much room, and a slot of so much. With the lock. */
+static bool room_make(struct pictures *p, struct made_picture *k, size_t room, size_t slot, pid_t asker,
+                      struct kept_items *gone)
 {
     uint64_t now = clock_now(), most = p->most > room + slot ? p->most - room - slot : 0, going = 0;
-    struct kept *old, *next;
-    TAILQ_FOREACH(old, &p->order, by_use)
-        going += may_go(old, asker, now) ? old->room : 0;
-    if (p->stats.kept - going > most)
+    struct kept_item *old, *next;
+    TAILQ_FOREACH(old, &p->kept.order, by_use)
+        going += may_go(old, asker, now) ? old->bytes : 0;
+    if (p->kept.bytes - going > most)
         return false;
-    for (old = TAILQ_FIRST(&p->order); old && p->stats.kept > most; old = next) {
+    for (old = TAILQ_FIRST(&p->kept.order); old && p->kept.bytes > most; old = next) {
         next = TAILQ_NEXT(old, by_use);
         if (!may_go(old, asker, now))
             continue;
-        if (!k->frame || old->frame->size > k->frame->size) {
-            struct image_frame *frame = k->frame;
-            k->frame = old->frame;
-            old->frame = frame;
+        struct image_frame *frame = k->frame;
+        if (!frame || made_of(old)->frame->size > frame->size) {
+            k->frame = made_of(old)->frame;
+            made_of(old)->frame = frame;
         }
-        kept_leave(p, old, gone);
+        kept_remove(&p->kept, old, gone);
     }
     /* A frame that is not much too large stays so: to make memory anew, for the next picture, takes longer. */
     if (k->frame && k->frame->size > room && k->frame->size <= room + room / 2 &&
-        p->stats.kept + k->frame->size + slot <= p->most)
+        p->kept.bytes + k->frame->size + slot <= p->most)
         room = k->frame->size;
     k->room = room;
-    k->slot = slot;
-    p->stats.kept += room + slot;
+    kept_charge(&p->kept, item_of(k), room + slot);
     return true;
 }
 
 /* Room, and perhaps a frame, of any size. */
-static int room_take(struct pictures *p, struct request_job *job, struct kept *k, size_t room, size_t slot)
+static int room_take(struct pictures *p, struct request_job *job, struct made_picture *k, size_t room, size_t slot)
 {
-    pid_t asker = fuse_req_ctx(job->req)->pid;
-    struct kept_list gone = TAILQ_HEAD_INITIALIZER(gone);
+    const struct asker asker = {.gave_up = job_gave_up, .user = job};
+    pid_t reader = fuse_req_ctx(job->req)->pid;
+    struct kept_items gone = TAILQ_HEAD_INITIALIZER(gone);
     struct room_waiter me;
+    uint64_t until = clock_now() + LOOK_EVERY_MS * MILLISECOND;
     bool given_up = false;
-    pthread_mutex_lock(&p->lock);
+    pthread_mutex_lock(&p->kept.lock);
     TAILQ_INSERT_TAIL(&p->waiting, &me, next);
-    while (!given_up && (TAILQ_FIRST(&p->waiting) != &me || !room_make(p, k, room, slot, asker, &gone))) {
-        if (cond_wait_until(&p->changed, &p->lock, clock_now() + LOOK_EVERY_MS * MILLISECOND))
-            continue;
-        pthread_mutex_unlock(&p->lock);
-        given_up = job_gave_up(job);
-        pthread_mutex_lock(&p->lock);
-    }
+    while (!given_up && (TAILQ_FIRST(&p->waiting) != &me || !room_make(p, k, room, slot, reader, &gone)))
+        given_up = kept_wait(&p->kept, &asker, &until);
     TAILQ_REMOVE(&p->waiting, &me, next);
-    pthread_cond_broadcast(&p->changed);
-    pthread_mutex_unlock(&p->lock);
-    kept_destroy(&gone);
+    pthread_cond_broadcast(&p->kept.changed);
+    pthread_mutex_unlock(&p->kept.lock);
+    kept_free(&p->kept, &gone);
     return given_up ? -EINTR : 0;
 }
 
 bool pictures_drop(struct pictures *p)
 {
-    struct kept_list gone = TAILQ_HEAD_INITIALIZER(gone);
-    struct kept *k;
-    pthread_mutex_lock(&p->lock);
-    TAILQ_FOREACH(k, &p->order, by_use)
-        if (k->ready && k->references == 0)
-            break;
-    if (k)
-        kept_leave(p, k, &gone);
-    pthread_mutex_unlock(&p->lock);
-    bool dropped = k;
-    kept_destroy(&gone);
-    return dropped;
+    return kept_drop(&p->kept);
 }
 
 /* --- making one --- */
 
 static int begin_making(struct pictures *p, struct picture_making *m)
 {
-    pthread_mutex_lock(&p->lock);
+    pthread_mutex_lock(&p->kept.lock);
     struct picture_look *look = look_of(p, m->key.file);
     if (look->known && look->file == m->key.file)
         m->info = look->info;
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&p->kept.lock);
     m->crew = p->crew;
     int error = making_begin(m);
     if (error)
         return error;
-    pthread_mutex_lock(&p->lock);
+    pthread_mutex_lock(&p->kept.lock);
     *look = (struct picture_look){true, m->key.file, m->info};
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&p->kept.lock);
     return 0;
 }
 
@@ -289,7 +208,7 @@ int pictures_length(struct control *control, struct request_job *job, struct pic
     return error == -EAGAIN ? -ENOMEM : error;
 }
 
-static int make_picture(struct control *control, struct request_job *job, struct kept *k, uint64_t *took,
+static int make_picture(struct control *control, struct request_job *job, struct made_picture *k, uint64_t *took,
                         struct str *why)
 {
     struct picture_making m = {.control = control, .job = job, .key = k->picture.key, .why = why};
@@ -316,7 +235,7 @@ static int make_picture(struct control *control, struct request_job *job, struct
 
 /* Pictures that are made at once, and other requests, may together need more memory than there is: one that found too
  * little gives all of its own back, and begins again when another is made. */
-static int make_in_turn(struct control *control, struct request_job *job, struct kept *k, uint64_t *took,
+static int make_in_turn(struct control *control, struct request_job *job, struct made_picture *k, uint64_t *took,
                         struct str *why)
 {
     struct pictures *p = control->pictures;
@@ -326,117 +245,84 @@ static int make_in_turn(struct control *control, struct request_job *job, struct
         if (job_gave_up(job))
             return -EINTR;
         str_clear(why);
-        memory_free(k);
-        pthread_mutex_lock(&p->lock);
-        room_give(p, k);
-        cond_wait_until(&p->changed, &p->lock, clock_now() + LOOK_EVERY_MS * MILLISECOND);
-        pthread_mutex_unlock(&p->lock);
+        memory_free(item_of(k));
+        pthread_mutex_lock(&p->kept.lock);
+        kept_charge(&p->kept, item_of(k), 0);
+        pthread_cond_broadcast(&p->kept.changed);
+        cond_wait_until(&p->kept.changed, &p->kept.lock, clock_now() + LOOK_EVERY_MS * MILLISECOND);
+        pthread_mutex_unlock(&p->kept.lock);
     }
     return error == -EAGAIN ? -ENOMEM : error;
 }
 
-/* With the lock. */
-static void kept_made(struct pictures *p, struct kept *k, int error, uint64_t took, struct kept_list *gone)
+static void picture_made(struct pictures *p, struct made_picture *k, int error, uint64_t took)
 {
-    pthread_cond_broadcast(&p->changed);
-    if (error) {
-        p->stats.failed += error != -EINTR;
-        kept_leave(p, k, gone);
-        return;
-    }
-    p->stats.kept -= k->slot;
-    k->slot = 0;
-    k->ready = true;
+    pthread_mutex_lock(&p->kept.lock);
+    p->stats.failed += error && error != -EINTR;
+    p->stats.decoded += !error;
+    p->stats.nanoseconds += error ? 0 : took;
     k->used = k->made = clock_now();
-    p->stats.decoded++;
-    p->stats.nanoseconds += took;
+    pthread_mutex_unlock(&p->kept.lock);
+    if (error)
+        kept_fail(&p->kept, item_of(k));
+    else
+        kept_done(&p->kept, item_of(k), k->room);
 }
 
 /* --- asking for one --- */
 
-/* A reference to one that is ready; NULL and `*error` 0: the caller makes it and has entered `*made`. */
-static struct kept *kept_get(struct pictures *p, struct request_job *job, struct picture_key key, struct kept **made,
-                             int *error)
+static struct digest digest_of(struct picture_key key)
 {
-    struct kept *k;
-    *error = 0;
-    while ((k = kept_find(p, key)) && !k->ready) {
-        if (cond_wait_until(&p->changed, &p->lock, clock_now() + LOOK_EVERY_MS * MILLISECOND))
-            continue;
-        pthread_mutex_unlock(&p->lock);
-        bool gone = job_gave_up(job);
-        pthread_mutex_lock(&p->lock);
-        if (gone) {
-            *error = -EINTR;
-            return NULL;
-        }
-    }
-    if (k) {
-        kept_use(p, k);
-        return k;
-    }
-    *made = kept_enter(p, key);
-    *error = *made ? 0 : -ENOMEM;
-    return NULL;
+    struct digest digest = {{0}};
+    memcpy(digest.byte, &key, sizeof key);
+    return digest;
 }
 
 int pictures_get(struct control *control, struct request_job *job, struct picture_key key,
                  struct decoded_picture **picture, struct str *why)
 {
-    struct kept_list gone = TAILQ_HEAD_INITIALIZER(gone);
+    const struct asker asker = {.gave_up = job_gave_up, .user = job};
+    const struct digest digest = digest_of(key);
     struct pictures *p = control->pictures;
-    struct kept *made = NULL;
+    struct kept_item *item;
     uint64_t took = 0;
-    int error;
-    pthread_mutex_lock(&p->lock);
-    struct kept *k = kept_get(p, job, key, &made, &error);
-    pthread_mutex_unlock(&p->lock);
-    if (made) {
-        error = make_in_turn(control, job, made, &took, why);
-        pthread_mutex_lock(&p->lock);
-        kept_made(p, made, error, took, &gone);
-        pthread_mutex_unlock(&p->lock);
-        kept_destroy(&gone);
-        k = made;
+    int error = kept_get(&p->kept, &digest, &asker, &item);
+    if (error == 1) {
+        made_of(item)->picture.key = key;
+        error = make_in_turn(control, job, made_of(item), &took, why);
+        picture_made(p, made_of(item), error, took);
     }
     if (!error)
-        *picture = &k->picture;
+        *picture = &made_of(item)->picture;
     return error;
 }
 
 struct decoded_picture *pictures_kept(struct pictures *p, struct picture_key key)
 {
-    pthread_mutex_lock(&p->lock);
-    struct kept *k = kept_find(p, key);
-    if (k && !k->ready)
-        k = NULL;
-    if (k)
-        kept_use(p, k);
-    pthread_mutex_unlock(&p->lock);
-    return k ? &k->picture : NULL;
+    const struct digest digest = digest_of(key);
+    struct kept_item *item = kept_find(&p->kept, &digest);
+    return item ? &made_of(item)->picture : NULL;
 }
 
 void pictures_put(struct pictures *p, struct decoded_picture *picture, size_t read, pid_t reader)
 {
-    struct kept *k = (struct kept *)(void *)picture;
-    pthread_mutex_lock(&p->lock);
-    k->references--;
+    struct made_picture *k = (struct made_picture *)(void *)picture;
+    pthread_mutex_lock(&p->kept.lock);
     k->left -= read < k->left ? read : k->left;
     k->reader = reader;
     k->used = clock_now();
-    if (!TAILQ_EMPTY(&p->waiting))
-        pthread_cond_broadcast(&p->changed);
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&p->kept.lock);
+    kept_put(&p->kept, &picture->item);
 }
 
 bool pictures_known(struct pictures *p, struct picture_key key, uint64_t *length)
 {
     struct picture_making m = {.key = key};
-    pthread_mutex_lock(&p->lock);
+    pthread_mutex_lock(&p->kept.lock);
     const struct picture_look *look = look_of(p, key.file);
     bool known = look->known && look->file == key.file;
     m.info = look->info;
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&p->kept.lock);
     if (known)
         *length = making_expect(&m);
     return known;
@@ -444,7 +330,9 @@ bool pictures_known(struct pictures *p, struct picture_key key, uint64_t *length
 
 void pictures_stats(struct pictures *p, struct picture_stats *stats)
 {
-    pthread_mutex_lock(&p->lock);
+    pthread_mutex_lock(&p->kept.lock);
     *stats = p->stats;
-    pthread_mutex_unlock(&p->lock);
+    stats->hits = p->kept.hits;
+    stats->kept = p->kept.bytes;
+    pthread_mutex_unlock(&p->kept.lock);
 }

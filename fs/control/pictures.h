@@ -9,12 +9,11 @@
 #ifndef FS_CONTROL_PICTURES_H
 #define FS_CONTROL_PICTURES_H
 
+#include "fs/control/kept.h"
+
 #include "fs/base/json.h"
 #include "fs/base/str.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 struct control;
@@ -27,6 +26,7 @@ struct picture_key {
 };
 
 struct decoded_picture {
+    struct kept_item item; /* first */
     struct picture_key key;
     char *bytes; /* of a .npy file */
     size_t length;

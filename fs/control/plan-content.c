@@ -19,11 +19,6 @@ uint64_t content_length(const struct file_content *c)
     return c->text ? c->text->text.length : epoch_stream_length(c->stream);
 }
 
-struct file_content content_get(const struct file_content *c)
-{
-    return (struct file_content){c->text ? reply_get(c->text) : NULL, c->stream ? epoch_stream_get(c->stream) : NULL};
-}
-
 void content_put(struct file_content *c)
 {
     reply_put(c->text);

@@ -7,17 +7,12 @@
 
 struct request_job;
 
-struct file_content { /* neither: it is not made, or was dropped */
+struct file_content { /* one of them */
     struct reply *text;
     struct epoch_stream *stream;
 };
-static inline bool content_there(const struct file_content *c)
-{
-    return c->text || c->stream;
-}
 uint64_t content_bytes(const struct file_content *c); /* of memory */
 uint64_t content_length(const struct file_content *c);
-struct file_content content_get(const struct file_content *c);
 void content_put(struct file_content *c);
 
 /* `text` is the name of a file, which is changed; what is wanted points into it. 0; or -errno and why. */

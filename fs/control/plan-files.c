@@ -13,6 +13,7 @@
 #include "fs/base/log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 enum { FILES_KNOWN = 4096, FILES_OTHERS = 1024 }; /* the first of them other users than the mount's owner have */
@@ -25,48 +26,55 @@ struct request_file {
     bool made;         /* `key` and `size` are known, and stay */
     struct digest key; /* of all that the plan was made of */
     uint64_t size;
-    struct file_content content;
     uint64_t used; /* when it was asked for last: a count */
 };
 
+struct kept_content {
+    struct kept_item item; /* first */
+    struct plan_origin origin;
+    struct file_content content;
+};
+
 struct plan_files {
+    struct kept contents;      /* by inode number */
     pthread_mutex_t lock;      /* of all below */
     struct request_file *file; /* FILES_KNOWN of them; NULL before the first */
-    uint64_t most;             /* bytes of contents that are kept */
-    uint64_t bytes;            /* that are */
     uint64_t asked;
     uint64_t entered; /* files, ever */
 };
 
+static struct kept_content *content_of(struct kept_item *item)
+{
+    return (struct kept_content *)(void *)item;
+}
+
+static void content_fini(struct kept_item *item)
+{
+    content_put(&content_of(item)->content);
+}
+
 struct plan_files *plan_files_create(void)
 {
     struct plan_files *files = calloc(1, sizeof *files);
-    if (files)
-        pthread_mutex_init(&files->lock, NULL);
+    if (!files)
+        return NULL;
+    kept_init(&files->contents, sizeof(struct kept_content), content_fini, UINT_MAX, 0);
+    pthread_mutex_init(&files->lock, NULL);
     return files;
 }
 
-void plan_files_keep(struct plan_files *files, uint64_t most)
+struct kept *plan_files_kept(struct plan_files *files)
 {
-    pthread_mutex_lock(&files->lock);
-    files->most = most;
-    pthread_mutex_unlock(&files->lock);
-}
-
-static void file_forget(struct plan_files *files, struct request_file *file)
-{
-    files->bytes -= content_bytes(&file->content);
-    content_put(&file->content);
-    free(file->name);
-    *file = (struct request_file){0};
+    return &files->contents;
 }
 
 void plan_files_destroy(struct plan_files *files)
 {
     if (!files)
         return;
+    kept_fini(&files->contents);
     for (int i = 0; files->file && i < FILES_KNOWN; i++)
-        file_forget(files, &files->file[i]);
+        free(files->file[i].name);
     free(files->file);
     pthread_mutex_destroy(&files->lock);
     free(files);
@@ -102,48 +110,28 @@ static struct request_file *file_place(struct plan_files *files, bool other)
     for (int i = from; i < to && oldest->ino; i++)
         if (!files->file[i].ino || files->file[i].used < oldest->used)
             oldest = &files->file[i];
-    file_forget(files, oldest);
+    free(oldest->name);
+    *oldest = (struct request_file){0};
     return oldest;
 }
 
-static bool drop_content(struct plan_files *files, const struct request_file *but)
+/* Gives the reference back. */
+static struct digest digest_of(struct samples *list)
 {
-    struct request_file *oldest = NULL;
-    for (int i = 0; files->file && i < FILES_KNOWN; i++) {
-        struct request_file *f = &files->file[i];
-        if (content_there(&f->content) && f != but && (!oldest || f->used < oldest->used))
-            oldest = f;
-    }
-    if (!oldest)
-        return false;
-    files->bytes -= content_bytes(&oldest->content);
-    content_put(&oldest->content);
-    return true;
-}
-
-bool plan_files_drop(struct plan_files *files)
-{
-    pthread_mutex_lock(&files->lock);
-    bool dropped = drop_content(files, NULL);
-    pthread_mutex_unlock(&files->lock);
-    return dropped;
+    struct digest digest = list ? *samples_digest(list) : (struct digest){0};
+    samples_put(list);
+    return digest;
 }
 
 /* Zeros for those that never change: making them for the first time takes long. */
 static struct digest list_of(struct control *control, const char *name)
 {
-    struct samples *list = !name || samples_built_in(name) ? NULL : samples_table_find(control->samples, name);
-    struct digest digest = list ? *samples_digest(list) : (struct digest){0};
-    samples_put(list);
-    return digest;
+    return digest_of(!name || samples_built_in(name) ? NULL : samples_table_find(control->samples, name));
 }
 
 static struct digest costs_of(struct control *control, const char *name)
 {
-    struct samples *list = name ? samples_table_costs(control->samples, name) : NULL;
-    struct digest digest = list ? *samples_digest(list) : (struct digest){0};
-    samples_put(list);
-    return digest;
+    return digest_of(name ? samples_table_costs(control->samples, name) : NULL);
 }
 
 /* What a name means now: sets meaning and layout. */
@@ -224,17 +212,25 @@ void plan_files_lookup(fuse_req_t req, const char *name)
 
 /* What is known of a file. */
 struct known_file {
+    struct plan_files *files;
     char *name;
     struct plan_origin origin; /* its key only when it was made */
     bool made;
     off_t size;
-    struct file_content content; /* references, or none: to be made */
+    struct digest content_key;
+    struct kept_item *kept; /* a reference to its content; NULL: it is to be made */
 };
+
+static const struct file_content *known_content(const struct known_file *known)
+{
+    return &content_of(known->kept)->content;
+}
 
 static void known_fini(struct known_file *known)
 {
     free(known->name);
-    content_put(&known->content);
+    if (known->kept)
+        kept_put(&known->files->contents, known->kept);
 }
 
 /* --- after the death of a server --- */
@@ -301,57 +297,73 @@ static int file_recall(struct plan_files *files, uint64_t ino, struct known_file
     struct request_file *file = file_find(files, ino);
     if (file) {
         file->used = ++files->asked;
-        *known = (struct known_file){.name = strdup(file->name),
+        *known = (struct known_file){.files = files,
+                                     .name = strdup(file->name),
                                      .origin = {file->layout, file->key},
                                      .made = file->made,
-                                     .size = (off_t)file->size,
-                                     .content = content_get(&file->content)};
+                                     .size = (off_t)file->size};
+        memcpy(known->content_key.byte, &file->ino, sizeof file->ino);
         error = known->name ? 0 : -ENOMEM;
     }
     pthread_mutex_unlock(&files->lock);
+    if (!error && known->made)
+        known->kept = kept_find(&files->contents, &known->content_key);
     return error;
 }
 
 /* The size stays what it is, also when others push out the content. */
-static int file_remember(struct plan_files *files, uint64_t ino, const struct plan_origin *origin,
-                         const struct file_content *content)
+static int file_remember(struct plan_files *files, uint64_t ino, const struct kept_content *content)
 {
     pthread_mutex_lock(&files->lock);
     struct request_file *file = file_find(files, ino);
     if (file) {
         file->made = true;
-        file->layout = origin->layout;
-        file->key = origin->key;
-        file->size = content_length(content);
-        if (!content_there(&file->content)) {
-            file->content = content_get(content);
-            files->bytes += content_bytes(content);
-        }
-        while (files->bytes > files->most && drop_content(files, file))
-            ;
+        file->layout = content->origin.layout;
+        file->key = content->origin.key;
+        file->size = content_length(&content->content);
     }
     pthread_mutex_unlock(&files->lock);
     return file ? 0 : -ESTALE;
 }
 
 /* Again: of the same, or not at all, for a list of the name may be another one by now. */
-static int make_known(struct request_job *job, struct known_file *known)
+static int make_content(struct request_job *job, const struct known_file *known, struct kept_content *made,
+                        struct str *why)
 {
-    struct control *control = fuse_req_userdata(job->req);
-    CLEANUP_STR struct str why = STR_INIT;
-    struct plan_origin origin = {.layout = known->origin.layout};
-    int error = content_make(job, known->name, &origin, &known->content, &why);
-    if (!error && known->made && memcmp(&origin.key, &known->origin.key, sizeof origin.key) != 0) {
-        str_adds(&why, "the sample list is another one than when the file was opened");
+    made->origin.layout = known->origin.layout;
+    int error = content_make(job, known->name, &made->origin, &made->content, why);
+    if (!error && known->made && !digest_equal(&made->origin.key, &known->origin.key)) {
+        str_adds(why, "the sample list is another one than when the file was opened");
         error = -ESTALE;
     }
-    if (error)
+    return error;
+}
+
+/* Another request may make it just now. */
+static int make_known(struct request_job *job, struct known_file *known)
+{
+    struct control *control = control_of(job->req);
+    struct plan_files *files = control->files;
+    const struct asker asker = {.gave_up = job_gave_up, .user = job};
+    CLEANUP_STR struct str why = STR_INIT;
+    struct kept_item *item;
+    int error = kept_get(&files->contents, &known->content_key, &asker, &item);
+    if (error == 1) {
+        error = make_content(job, known, content_of(item), &why);
+        if (error)
+            kept_fail(&files->contents, item);
+        else
+            kept_done(&files->contents, item, content_bytes(&content_of(item)->content));
+    }
+    if (error) {
         refuse_file(job->req, known->name, error, &why);
-    else
-        error = file_remember(control->files, job->ino, &origin, &known->content);
+        return error;
+    }
+    known->kept = item;
+    known->size = (off_t)content_length(known_content(known));
+    error = file_remember(files, job->ino, content_of(item));
     if (!error && !known->made && control_is_owner(control, fuse_req_ctx(job->req)->uid))
         file_note(control, job->ino);
-    known->size = error ? 0 : (off_t)content_length(&known->content);
     return error;
 }
 
@@ -359,7 +371,7 @@ static int make_known(struct request_job *job, struct known_file *known)
 static void run_stream_read(struct request_job *job);
 static void read_stream(fuse_req_t req, const struct request_job *job, const struct known_file *known)
 {
-    if (stream_read_now(req, known->content.stream, job))
+    if (stream_read_now(req, known_content(known)->stream, job))
         return;
     struct request_job reading = *job;
     bool owner = control_is_owner(control_of(req), fuse_req_ctx(req)->uid);
@@ -381,10 +393,10 @@ static void reply_known(fuse_req_t req, const struct request_job *job, const str
         fuse_reply_open(req, &(struct fuse_file_info){.fh = UINT64_MAX, .keep_cache = 1});
         break;
     case FILE_READ:
-        if (known->content.stream)
+        if (known_content(known)->stream)
             read_stream(req, job, known);
         else
-            control_reply_part(req, known->content.text, job->size, job->offset);
+            control_reply_part(req, known_content(known)->text, job->size, job->offset);
         break;
     }
 }
@@ -394,12 +406,12 @@ static void run_stream_read(struct request_job *job)
 {
     struct known_file known;
     int error = file_recall(control_of(job->req)->files, job->ino, &known);
-    if (!error && !known.content.stream)
+    if (!error && !known.kept)
         error = make_known(job, &known);
     if (error)
         fuse_reply_err(job->req, -error);
     else
-        stream_read_wait(job, known.content.stream);
+        stream_read_wait(job, known_content(&known)->stream);
     known_fini(&known);
 }
 
@@ -410,7 +422,7 @@ static void run_file_job(struct request_job *job)
     if (error == -ESTALE && control_filled(control_of(job->req)) &&
         file_find_again(control_of(job->req), job->ino) == 0)
         error = file_recall(control_of(job->req)->files, job->ino, &known);
-    if (!error && !content_there(&known.content))
+    if (!error && !known.kept)
         error = make_known(job, &known);
     if (error)
         fuse_reply_err(job->req, -error);
@@ -429,7 +441,7 @@ void plan_files_answer(fuse_req_t req, enum file_operation operation, uint64_t i
         job_defer(req, &job, "plan");
     else if (error)
         fuse_reply_err(req, -error);
-    else if (operation == FILE_READ ? content_there(&known.content) : known.made)
+    else if (operation == FILE_READ ? known.kept != NULL : known.made)
         reply_known(req, &job, &known);
     else
         job_defer(req, &job, known.name);

@@ -15,11 +15,12 @@
 #include <fuse_lowlevel.h>
 #include <stdbool.h>
 
+struct kept;
 struct plan_files;
 
 struct plan_files *plan_files_create(void); /* NULL: no memory */
 void plan_files_destroy(struct plan_files *files);
-void plan_files_keep(struct plan_files *files, uint64_t most); /* bytes of contents; the last one always is kept */
+struct kept *plan_files_kept(struct plan_files *files); /* the contents */
 
 /* Replies with the entry; ENOENT: not a name of pairs; else refused, as `errors` says. */
 void plan_files_lookup(fuse_req_t req, const char *name);
@@ -27,6 +28,5 @@ enum file_operation { FILE_GETATTR, FILE_OPEN, FILE_READ };
 /* Replies; ESTALE: the file is not known (any more). What only making finds out is refused by it, as `errors` says.
  * `size` and `offset` are of FILE_READ. */
 void plan_files_answer(fuse_req_t req, enum file_operation operation, uint64_t ino, size_t size, uint64_t offset);
-bool plan_files_drop(struct plan_files *files); /* the text that was least recently asked for; false: there is none */
 
 #endif

@@ -84,7 +84,7 @@ void plan_view_add_held(struct json *json, const struct planned *p, const struct
 void verb_plan_add_status(struct json *json, struct control *control)
 {
     struct plans *plans = &control->plans;
-    pthread_mutex_lock(&plans->lock);
+    pthread_mutex_lock(&plans->kept.lock);
     json_begin_object(json, "plans");
     json_uints(json, {"made", plans->made}, {"misplaced", plans->misplaced});
     json_begin_object(json, "newest"); /* which may not be kept any more */
@@ -92,13 +92,14 @@ void verb_plan_add_status(struct json *json, struct control *control)
                {"fresh_bytes", plans->last.fresh_bytes});
     json_end_object(json);
     json_begin_array(json, "last");
-    for (int i = 0; i < PLANS_KEPT; i++)
-        if (plans->plan[i] && plans->plan[i]->ready) {
+    const struct kept_item *item;
+    TAILQ_FOREACH(item, &plans->kept.order, by_use)
+        if (item->ready) {
             json_begin_object(json, NULL);
-            plan_view_add(json, plans->plan[i]);
+            plan_view_add(json, (const struct planned *)(const void *)item);
             json_end_object(json);
         }
     json_end_array(json);
     json_end_object(json);
-    pthread_mutex_unlock(&plans->lock);
+    pthread_mutex_unlock(&plans->kept.lock);
 }

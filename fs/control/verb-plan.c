@@ -42,7 +42,7 @@ static void making_fini(struct making *m)
     plan_cost_fini(&m->cost);
     samples_put(m->list);
     samples_put(m->without);
-    owners_put(m->table);
+    owners_put(m->control, m->table);
     free(m->node_of_rank);
     plan_units_fini(&m->units);
     plan_memory_fini(&m->order);
@@ -349,9 +349,9 @@ static void count_misplaced(const struct making *m)
     uint32_t node = plan_ranks_node(&ranks, w->rank);
     if (node == m->units.me || node == UINT32_MAX)
         return;
-    pthread_mutex_lock(&m->control->plans.lock);
+    pthread_mutex_lock(&m->control->plans.kept.lock);
     m->control->plans.misplaced++;
-    pthread_mutex_unlock(&m->control->plans.lock);
+    pthread_mutex_unlock(&m->control->plans.kept.lock);
 }
 
 /* For the mount's owner: what is fed for one is not there for another. What the feeder asks for is a guess. */
@@ -392,7 +392,7 @@ int plan_answer(struct control *control, const struct plan_question *question, s
         } else {
             error = reply_with(&m, planned, reply);
         }
-        *origin = (struct plan_origin){planned->layout, planned->key};
+        *origin = (struct plan_origin){planned->layout, planned->item.key};
         plans_put(&control->plans, planned);
         if (!error) {
             count_misplaced(&m);

@@ -103,8 +103,13 @@ static void test_impatient(void)
     plans_init(&plans, 0);
     is_int(plans_get(&plans, &k, &patient, &p), 1, "one is being made");
     pthread_create(&thread, NULL, ask_briefly, NULL);
+    for (uint32_t number = 100; atomic_load(&waiting) == 0; number++) {
+        struct digest other = key(number);
+        if (plans_get(&plans, &other, &patient, &again) == 1)
+            plans_failed(&plans, again);
+    }
     pthread_join(thread, &result);
-    is_int((intptr_t)result, -EINTR, "who waits for it may give up");
+    is_int((intptr_t)result, -EINTR, "who waits for it may give up, however often others wake it");
     make(p, 1);
     plans_made(&plans, p);
     is_int(plans_get(&plans, &k, &patient, &again), 0, "there it is");
@@ -112,7 +117,16 @@ static void test_impatient(void)
     plans_put(&plans, p);
     is_uint(again->lists[0], 1, "it stays while somebody reads it, however large");
     plans_put(&plans, again);
-    is_int(plans_get(&plans, &k, &patient, &p), 1, "and goes then");
+    is_int(plans_get(&plans, &k, &patient, &p), 0, "and while no other plan is used");
+    k = key(2);
+    is_int(plans_get(&plans, &k, &patient, &again), 1, "another plan");
+    make(again, 2);
+    plans_made(&plans, again);
+    is_uint(p->lists[0], 1, "does not take the memory of one that is read");
+    plans_put(&plans, p);
+    plans_put(&plans, again);
+    k = key(1);
+    is_int(plans_get(&plans, &k, &patient, &p), 1, "that goes when nobody reads it");
     plans_failed(&plans, p);
     plans_fini(&plans);
 }
