@@ -28,6 +28,8 @@ fs_catalog_libcatalog_a_SOURCES = \
 	fs/catalog/record-text.c \
 	fs/catalog/record.h \
 	fs/catalog/samples-file.c \
+	fs/catalog/samples-folder.c \
+	fs/catalog/samples-folder.h \
 	fs/catalog/samples-imagefolder.c \
 	fs/catalog/samples-list.h \
 	fs/catalog/samples-paths.c \

@@ -5,13 +5,11 @@
  * Lock order: `writing`, which is held over that, then `lock`, which is not. */
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
-#include "fs/base/file.h"
-#include "fs/base/log.h"
+#include "fs/catalog/samples-folder.h"
 #include "fs/catalog/samples-list.h"
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { MOST_BYTES = 64 << 20, MOST_OF_A_FILE = 16 };
 
@@ -23,18 +21,12 @@ struct named_list {
 
 struct samples_table {
     const struct catalog *catalog;
-    char *directory;         /* NULL: lists are not kept */
+    struct samples_folder folder;
     pthread_mutex_t writing; /* the files in it */
     pthread_mutex_t lock;    /* all below */
     struct named_list *list; /* sorted by name */
     size_t count;
 };
-
-static bool is_name(const char *name)
-{
-    size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-    return n >= 1 && n <= SAMPLES_NAME && name[n] == '\0' && name[0] != '.';
-}
 
 bool samples_built_in(const char *name)
 {
@@ -101,68 +93,9 @@ static int show_list(struct samples_table *t, const char *name, uint64_t version
     return named ? 0 : -ENOMEM;
 }
 
-/* --- on disk --- */
-
-static char *path_of(const struct samples_table *t, const char *name)
+static int show_loaded(void *table, const char *name, uint64_t version, struct samples *list)
 {
-    struct str path = STR_INIT;
-    str_addf(&path, "%s/%s", t->directory, name);
-    return str_steal(&path);
-}
-
-static int load_one(struct samples_table *t, const char *name)
-{
-    CLEANUP_FREE char *path = path_of(t, name);
-    struct samples *s = NULL;
-    uint64_t version;
-    int error = path ? samples_load(t->catalog, path, &s, &version) : -ENOMEM;
-    if (error == -ENOMEM)
-        return error;
-    if (error) {
-        log_warning("sample list %s: %s", path,
-                    error == -ESTALE    ? "made for the dataset as it was before: left out"
-                    : error == -EBADMSG ? "damaged: left out"
-                    : error == -EPROTO  ? "written by another version of dealfs: left out. Upload it again"
-                                        : strerror(-error));
-        return 0;
-    }
-    if (samples_count(s) == 0)
-        samples_put(steal_pointer(s));
-    return show_list(t, name, version > 0 ? version : 1, s);
-}
-
-/* The state directory that it stands in may be gone, and is not made anew: then lists are not kept. */
-static int load_all(struct samples_table *t)
-{
-    CLEANUP_CLOSEDIR DIR *d = mkdir(t->directory, 0700) == 0 || errno == EEXIST ? opendir(t->directory) : NULL;
-    int error = 0;
-    if (!d) {
-        log_warning("sample lists cannot be kept in %s: %s", t->directory, strerror(errno));
-        cleanup_free_(&t->directory);
-        t->directory = NULL;
-    }
-    for (struct dirent *e; d && !error && (e = readdir(d));)
-        if (is_name(e->d_name) && !samples_built_in(e->d_name))
-            error = load_one(t, e->d_name);
-    return error;
-}
-
-/* Written, and taken back from disk: what is kept is mapped. Without a directory it is in memory. */
-static int keep_list(const struct samples_table *t, const char *name, uint64_t version, struct samples *s,
-                     struct samples **kept)
-{
-    if (!t->directory)
-        return samples_hold(s, version, kept);
-    CLEANUP_FREE char *path = path_of(t, name);
-    int error = path ? samples_save(s, version, path) : -ENOMEM;
-    return error ? error : samples_load(t->catalog, path, kept, &version);
-}
-
-static void delete_list(const struct samples_table *t, const char *name)
-{
-    CLEANUP_FREE char *path = t->directory ? path_of(t, name) : NULL;
-    if (path && unlink(path) && errno != ENOENT)
-        log_warning("remove the sample list %s: %s", path, strerror(errno));
+    return show_list(table, name, version, list);
 }
 
 /* --- the table --- */
@@ -175,10 +108,9 @@ int samples_table_create(const struct catalog *c, const char *directory, struct 
     pthread_mutex_init(&t->lock, NULL);
     pthread_mutex_init(&t->writing, NULL);
     t->catalog = c;
-    t->directory = directory ? strdup(directory) : NULL;
-    int error = (directory && !t->directory) || !named_add(t, "all") || !named_add(t, "imagefolder") ? -ENOMEM : 0;
+    int error = named_add(t, "all") && named_add(t, "imagefolder") ? 0 : -ENOMEM;
     if (!error && directory)
-        error = load_all(t);
+        error = samples_folder_open(&t->folder, c, directory, show_loaded, t);
     if (error)
         samples_table_destroy(t);
     else
@@ -193,7 +125,7 @@ void samples_table_destroy(struct samples_table *t)
     for (size_t i = 0; i < t->count; i++)
         samples_put(t->list[i].samples);
     free(t->list);
-    cleanup_free_(&t->directory);
+    free(t->folder.path);
     pthread_mutex_destroy(&t->writing);
     pthread_mutex_destroy(&t->lock);
     free(t);
@@ -263,7 +195,7 @@ uint64_t samples_table_record_count(struct samples_table *t)
 
 const char *samples_table_directory(const struct samples_table *t)
 {
-    return t->directory;
+    return t->folder.path;
 }
 
 /* --- changes; with `writing` held --- */
@@ -314,7 +246,7 @@ static int write_list(struct samples_table *t, const char *name, uint64_t versio
     struct samples *kept;
     int error = check_room(t, name, s);
     if (!error)
-        error = keep_list(t, name, version, s, &kept);
+        error = samples_folder_keep(&t->folder, name, version, s, &kept);
     return error ? error : show_list(t, name, version, kept);
 }
 
@@ -336,7 +268,7 @@ static void forget_oldest(struct samples_table *t)
     }
     pthread_mutex_unlock(&t->lock);
     if (*name)
-        delete_list(t, name);
+        samples_folder_delete(&t->folder, name);
 }
 
 /* A file without samples notes that the name was removed. Where it cannot be written, the list goes all the same. */
@@ -347,8 +279,8 @@ static int write_removal(struct samples_table *t, const char *name, uint64_t ver
     int error = files_to_samples(&none, 0, t->catalog, &empty);
     if (error)
         return error;
-    if (t->directory && keep_list(t, name, version, empty, &kept))
-        delete_list(t, name);
+    if (t->folder.path && samples_folder_keep(&t->folder, name, version, empty, &kept))
+        samples_folder_delete(&t->folder, name);
     samples_put(kept);
     samples_put(empty);
     error = show_list(t, name, version, NULL);
@@ -358,7 +290,7 @@ static int write_removal(struct samples_table *t, const char *name, uint64_t ver
 
 static int check_name(const char *name)
 {
-    return !is_name(name) ? -EINVAL : samples_built_in(name) ? -EEXIST : 0;
+    return !samples_folder_name(name) ? -EINVAL : samples_built_in(name) ? -EEXIST : 0;
 }
 
 static int check_kind(struct samples_table *t, const char *name, const struct samples *s)

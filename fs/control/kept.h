@@ -3,7 +3,7 @@
  * An item is found by its key. The first request for a key makes the item; requests that come meanwhile wait for it.
  *
  *   state    another request for its key    becomes
- *   MAKING   waits                          READY by kept_done; gone by kept_fail, and then a request that waits makes it
+ *   MAKING   waits                          READY by kept_done; gone by kept_fail: a request that waits makes it again
  *   READY    gets a reference               gone when it must make room, and nobody has a reference
  *
  * Items make room where there are more than `places`, or more than `most` bytes: the least recently used first. The one

@@ -60,7 +60,7 @@ struct pictures {
     /* kept.lock: */
     TAILQ_HEAD(, room_waiter) waiting;
     struct picture_look look[LOOKS];
-    struct picture_stats stats; /* but for `hits` and `kept` */
+    struct picture_stats stats; /* except `hits` and `kept` */
 };
 
 static struct made_picture *made_of(struct kept_item *item)

@@ -26,7 +26,7 @@ struct planned {
 };
 
 struct plans {
-    struct kept kept; /* at most so many bytes of lists, except those in files */
+    struct kept kept; /* bytes: of lists, except those in files */
     /* kept.lock: */
     uint64_t made, misplaced;
     struct plan_summary last; /* of the plan that was made last */
