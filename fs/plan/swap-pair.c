@@ -1,23 +1,51 @@
 /* The best pair of samples that two ranks can swap: two pointers over their samples, sorted by cost. */
 #include "fs/plan/swap-state.h"
 
-bool swaps_away(const struct swaps *s, const struct swap_item *item, uint32_t node)
+/* Is it owned, but not by this node? */
+static bool is_away(const struct swaps *s, const struct swap_item *item, uint32_t node)
 {
     const struct swap_terms *t = &s->terms;
     const struct owners *o = t->owners;
-    bool owned = item->owner < o->nodes;
-    if (o->groups == 1 && !t->first)
-        return owned && item->owner != node;
-    if (t->first && t->first[item->sample] == node)
+    uint32_t sample = s->list[item->slot];
+    bool owned = false;
+    if (t->first && t->first[sample] == node)
         return false;
     for (uint32_t g = 0; g < o->groups; g++) {
-        uint32_t v = o->of[g][item->sample];
+        uint32_t v = o->of[g][sample];
         if (v == node)
             return false;
         owned |= v < o->nodes;
     }
     return owned;
 }
+
+int swaps_change(const struct swaps *s, const struct swap_item *item, uint32_t own, uint32_t other)
+{
+    uint32_t owner = s->owner[item->slot];
+    if (own == other)
+        return 0;
+    if (s->terms.owners->groups > 1 || s->terms.first)
+        return is_away(s, item, other) - is_away(s, item, own);
+    return owner < s->terms.owners->nodes ? (owner == own) - (owner == other) : 0;
+}
+
+int64_t swaps_weight(struct swaps *s, const struct swap_item *item, uint32_t own, uint32_t other)
+{
+    uint64_t *bytes = &s->bytes[item->slot];
+    int change = s->terms.bytes ? swaps_change(s, item, own, other) : 0;
+    if (change && *bytes == NOT_KNOWN)
+        *bytes = s->terms.bytes(s->terms.user, s->list[item->slot]);
+    return change ? change * (int64_t)*bytes : 0;
+}
+
+/* Two ranks that may swap: their nodes, which are the same where it does not matter who owns a sample, and how far
+ * their costs are apart. */
+struct pair_search {
+    struct swaps *swaps;
+    uint32_t high, low, own, other;
+    int64_t difference, most; /* most: the distance from half the difference that is allowed */
+    uint32_t step;
+};
 
 /* The samples of a segment, by what it changes when they go from node `own` to node `other`. Of those with the same
  * cost the first one with the least weight is enough. */
@@ -27,54 +55,65 @@ static void fill_lanes(struct swaps *s, const struct swap_item *item, uint32_t n
     for (int c = 0; c < CHANGES; c++)
         lane[c].count = 0;
     for (uint32_t i = 0; i < n; i++) {
-        int change = own == other ? 0 : swaps_away(s, &item[i], other) - swaps_away(s, &item[i], own);
+        int change = swaps_change(s, &item[i], own, other);
         struct swap_lane *l = &lane[change + 1];
         struct swap_candidate *last = &l->candidate[l->count - (l->count > 0)];
-        struct swap_candidate one = {(int64_t)item[i].cost, change * (int64_t)item[i].bytes, item[i].position, i};
+        struct swap_candidate one = {(int64_t)item[i].cost, item[i].position, i};
         if (l->count == 0 || last->cost != one.cost)
             l->candidate[l->count++] = one;
-        else if (one.weight < last->weight)
+        else if (change && swaps_weight(s, &item[i], own, other) < swaps_weight(s, &item[last->item], own, other))
             *last = one;
     }
 }
 
-static bool is_better(const struct swap_choice *a, const struct swap_choice *b)
+/* What a pair adds to the bytes that are away. */
+static int64_t pair_weight(const struct pair_search *p, const struct swap_choice *c)
 {
-    if (a->distance != b->distance)
-        return a->distance < b->distance;
-    if (a->weight != b->weight)
-        return a->weight < b->weight;
+    uint32_t n, m;
+    const struct swap_item *from = swaps_segment(p->swaps, c->step, p->high, &n);
+    const struct swap_item *to = swaps_segment(p->swaps, c->step, p->low, &m);
+    return swaps_weight(p->swaps, &from[c->high_item], p->own, p->other) +
+           swaps_weight(p->swaps, &to[c->low_item], p->other, p->own);
+}
+
+/* With the same distance: is `a` the better pair? */
+static bool wins_tie(const struct pair_search *p, const struct swap_choice *a, const struct swap_choice *b)
+{
+    int64_t x = pair_weight(p, a), y = pair_weight(p, b);
+    if (x != y)
+        return x < y;
     return a->high != b->high ? a->high < b->high : a->low < b->low;
 }
 
-static void consider(const struct swap_candidate *a, const struct swap_candidate *b, int64_t difference, uint32_t step,
+static void consider(const struct pair_search *p, const struct swap_candidate *a, const struct swap_candidate *b,
                      struct swap_choice *best)
 {
-    int64_t off = 2 * (a->cost - b->cost) - difference;
-    struct swap_choice one = {.distance = off < 0 ? -off : off,
-                              .weight = a->weight + b->weight,
+    int64_t off = 2 * (a->cost - b->cost) - p->difference, distance = off < 0 ? -off : off;
+    if (distance > p->most || distance > best->distance)
+        return;
+    struct swap_choice one = {.distance = distance,
                               .high = a->position,
                               .low = b->position,
-                              .step = step,
+                              .step = p->step,
                               .high_item = a->item,
                               .low_item = b->item};
-    if (is_better(&one, best))
+    if (distance < best->distance || wins_tie(p, &one, best))
         *best = one;
 }
 
 /* For each of the one lane the two of the other between which half the difference lies. */
-static void search_lanes(const struct swap_lane *high, const struct swap_lane *low, int64_t difference, uint32_t step,
+static void search_lanes(const struct pair_search *p, const struct swap_lane *high, const struct swap_lane *low,
                          struct swap_choice *best)
 {
     uint32_t b = 0;
     for (uint32_t a = 0; a < high->count && low->count > 0; a++) {
         const struct swap_candidate *one = &high->candidate[a];
-        while (b < low->count && 2 * (one->cost - low->candidate[b].cost) > difference)
+        while (b < low->count && 2 * (one->cost - low->candidate[b].cost) > p->difference)
             b++;
         if (b < low->count)
-            consider(one, &low->candidate[b], difference, step, best);
+            consider(p, one, &low->candidate[b], best);
         if (b > 0)
-            consider(one, &low->candidate[b - 1], difference, step, best);
+            consider(p, one, &low->candidate[b - 1], best);
     }
 }
 
@@ -82,19 +121,23 @@ bool swaps_find_pair(struct swaps *s, uint32_t high, uint32_t low, int64_t diffe
                      struct swap_choice *chosen)
 {
     enum { SUMS = 2 * CHANGES - 1 };
-    uint32_t own = owned ? s->terms.placement->node[high] : 0, other = owned ? s->terms.placement->node[low] : 0;
+    struct pair_search p = {.swaps = s, .high = high, .low = low, .difference = difference, .most = most};
     struct swap_choice best[SUMS];
     int found = SUMS;
+    if (owned) {
+        p.own = s->terms.placement->node[high];
+        p.other = s->terms.placement->node[low];
+    }
     for (int sum = 0; sum < SUMS; sum++)
-        best[sum] = (struct swap_choice){.distance = most + 1, .weight = INT64_MIN};
-    for (uint32_t step = 0; step < s->steps && most >= 0; step++) {
+        best[sum] = (struct swap_choice){.distance = INT64_MAX};
+    for (p.step = 0; p.step < s->steps && most >= 0; p.step++) {
         uint32_t n, m;
-        const struct swap_item *from = swaps_segment(s, step, high, &n), *to = swaps_segment(s, step, low, &m);
-        fill_lanes(s, from, n, own, other, s->high);
-        fill_lanes(s, to, m, other, own, s->low);
+        const struct swap_item *from = swaps_segment(s, p.step, high, &n), *to = swaps_segment(s, p.step, low, &m);
+        fill_lanes(s, from, n, p.own, p.other, s->high);
+        fill_lanes(s, to, m, p.other, p.own, s->low);
         for (int sum = 0; sum < SUMS && sum <= found; sum++) {
             for (int a = sum < CHANGES ? 0 : sum - CHANGES + 1; a < CHANGES && a <= sum; a++)
-                search_lanes(&s->high[a], &s->low[sum - a], difference, step, &best[sum]);
+                search_lanes(&p, &s->high[a], &s->low[sum - a], &best[sum]);
             if (best[sum].distance <= most)
                 found = sum < found ? sum : found;
         }

@@ -2,21 +2,26 @@
 #ifndef FS_PLAN_SWAP_STATE_H
 #define FS_PLAN_SWAP_STATE_H
 
-#include "fs/plan/batches.h"
 #include "fs/plan/excess.h"
 #include "fs/plan/swaps.h"
 
 enum { CHANGES = 3 /* a sample that moves: one less away from its owners, as many, one more */ };
 
+#define NOT_KNOWN UINT64_MAX
+
 struct swap_item {
-    uint64_t cost, bytes;
-    uint32_t sample, position; /* position: in the window */
-    uint32_t slot;             /* where in the lists it goes */
-    uint16_t owner;            /* in the first group */
+    uint64_t cost;
+    uint32_t position; /* in the window */
+    uint32_t slot;     /* where in the lists it goes */
+};
+
+/* A step of the window: its samples, where they begin, and how many each rank has; the first `odd` have one more. */
+struct swap_step {
+    uint32_t length, base, share, odd;
 };
 
 struct swap_candidate {
-    int64_t cost, weight; /* weight: what moving it adds to the bytes away from their owners */
+    int64_t cost;
     uint32_t position, item;
 };
 
@@ -26,7 +31,7 @@ struct swap_lane {
 };
 
 struct swap_choice {
-    int64_t distance, weight;
+    int64_t distance;
     uint32_t high, low; /* positions */
     uint32_t step, high_item, low_item;
 };
@@ -41,10 +46,12 @@ struct swap_rank {
 struct swaps {
     struct swap_terms terms;
     uint32_t steps;
-    uint32_t *length, *base; /* by step: its samples, and where they begin */
+    struct swap_step *step;
     struct swap_item *item, *spare;
     uint32_t *list;  /* by slot: the sample */
     uint16_t *owner; /* the same: its owner in the first group */
+    uint64_t *bytes; /* the same: its bytes, once they were needed; else NOT_KNOWN */
+    uint64_t *cost;  /* by place in a batch */
     struct swap_rank *rank;
     const uint32_t *member;   /* the set that swaps: ranks, ascending; NULL: all */
     struct excesses excesses; /* of the set */
@@ -54,13 +61,15 @@ struct swaps {
 /* The samples of a rank in a step of the window. */
 static inline struct swap_item *swaps_segment(const struct swaps *s, uint32_t step, uint32_t rank, uint32_t *n)
 {
-    uint32_t ranks = s->terms.placement->ranks;
-    *n = batches_share(s->length[step], ranks, rank);
-    return s->item + s->base[step] + batches_place(s->length[step], ranks, rank);
+    const struct swap_step *t = &s->step[step];
+    *n = t->share + (rank < t->odd);
+    return s->item + t->base + (size_t)t->share * rank + (rank < t->odd ? rank : t->odd);
 }
 
-/* Is it owned, but not by this node? */
-bool swaps_away(const struct swaps *s, const struct swap_item *item, uint32_t node);
+/* What it changes if a sample goes from node `own` to node `other`: one more away from its owners, as many, one less. */
+int swaps_change(const struct swaps *s, const struct swap_item *item, uint32_t own, uint32_t other);
+/* The same in bytes. */
+int64_t swaps_weight(struct swaps *s, const struct swap_item *item, uint32_t own, uint32_t other);
 /* The best pair of two ranks whose costs differ by `difference`. `most`: the distance from half the difference that is
  * allowed. With `owned` the pair that moves fewest samples away from their owners, else only distance and position
  * count. False: there is none. */

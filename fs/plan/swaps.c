@@ -20,10 +20,11 @@ static uint32_t share_most(uint32_t ranks, uint64_t longest)
 
 uint64_t swaps_memory(uint32_t ranks, uint64_t longest, uint32_t window)
 {
-    enum { A_RANK = 64 };
-    return window * longest * (sizeof(struct swap_item) + sizeof(uint32_t) + sizeof(uint16_t)) +
-           (uint64_t)ranks * A_RANK +
-           share_most(ranks, longest) * (sizeof(struct swap_item) + 2 * CHANGES * sizeof(struct swap_candidate));
+    enum { A_SAMPLE = sizeof(struct swap_item) + sizeof(uint32_t) + sizeof(uint16_t) + sizeof(uint64_t) };
+    enum { A_RANK = sizeof(struct swap_rank) + 4 * sizeof(struct excess) }; /* a tree of up to 2 * ranks leaves */
+    enum { A_SHARE = sizeof(struct swap_item) + 2 * CHANGES * sizeof(struct swap_candidate) };
+    return (window * A_SAMPLE + sizeof(uint64_t)) * longest + (uint64_t)window * sizeof(struct swap_step) +
+           (uint64_t)ranks * A_RANK + (uint64_t)share_most(ranks, longest) * A_SHARE;
 }
 
 void swaps_destroy(struct swaps *s)
@@ -36,12 +37,13 @@ void swaps_destroy(struct swaps *s)
         free(s->high[c].candidate);
         free(s->low[c].candidate);
     }
-    free(s->length);
-    free(s->base);
+    free(s->step);
     free(s->item);
     free(s->spare);
     free(s->list);
     free(s->owner);
+    free(s->bytes);
+    free(s->cost);
     free(s->rank);
     free(s);
     errno = saved;
@@ -66,15 +68,16 @@ int swaps_create(const struct swap_terms *terms, struct swaps **swaps)
     if (!s)
         return -ENOMEM;
     s->terms = *terms;
-    s->length = calloc(terms->window, sizeof *s->length);
-    s->base = calloc(terms->window, sizeof *s->base);
+    s->step = calloc(terms->window, sizeof *s->step);
     s->item = malloc(most * sizeof *s->item);
     s->list = malloc(most * sizeof *s->list);
     s->owner = malloc(most * sizeof *s->owner);
+    s->bytes = malloc(most * sizeof *s->bytes);
+    s->cost = malloc((terms->longest + (size_t)1) * sizeof *s->cost);
     s->spare = malloc(share * sizeof *s->spare);
     s->rank = calloc(ranks, sizeof *s->rank);
-    if (!s->length || !s->base || !s->item || !s->list || !s->owner || !s->spare || !s->rank || !lanes_init(s, share) ||
-        excess_init(&s->excesses, ranks)) {
+    if (!s->step || !s->item || !s->list || !s->owner || !s->bytes || !s->cost || !s->spare || !s->rank ||
+        !lanes_init(s, share) || excess_init(&s->excesses, ranks)) {
         swaps_destroy(s);
         return -ENOMEM;
     }
@@ -101,20 +104,19 @@ static uint64_t cost_of(const struct swaps *s, uint32_t sample)
 void swaps_add(struct swaps *s, const uint32_t *batch, const uint32_t *dealt, uint32_t n)
 {
     uint32_t step = s->steps++, ranks = s->terms.placement->ranks;
-    uint32_t slot = step ? s->base[step - 1] + s->length[step - 1] : 0, base = slot;
-    s->base[step] = base;
-    s->length[step] = n;
+    uint32_t slot = step ? s->step[step - 1].base + s->step[step - 1].length : 0, base = slot;
+    s->step[step] = (struct swap_step){n, base, n / ranks, n % ranks};
+    for (uint32_t i = 0; i < n; i++) /* of memory all over the place: by itself, so that many reads are in flight */
+        s->cost[i] = cost_of(s, batch[i]);
     for (uint32_t r = 0; r < ranks; r++) {
         uint32_t share = batches_share(n, ranks, r);
         struct swap_rank *rank = &s->rank[r];
         for (uint32_t end = slot + share; slot < end; slot++, dealt++) {
-            uint32_t sample = batch[*dealt];
-            uint64_t cost = cost_of(s, sample);
-            s->item[slot] = (struct swap_item){.cost = cost,
-                                               .sample = sample,
-                                               .position = base + *dealt,
-                                               .slot = slot,
-                                               .owner = s->terms.owners->of[0][sample]};
+            uint64_t cost = s->cost[*dealt];
+            s->item[slot] = (struct swap_item){.cost = cost, .position = base + *dealt, .slot = slot};
+            s->list[slot] = batch[*dealt];
+            s->owner[slot] = s->terms.owners->of[0][batch[*dealt]];
+            s->bytes[slot] = NOT_KNOWN;
             rank->cost += rank->cost > SWAPS_COST_MOST ? 0 : cost;
             rank->least = cost < rank->least ? cost : rank->least;
             rank->most = cost > rank->most ? cost : rank->most;
@@ -125,43 +127,77 @@ void swaps_add(struct swaps *s, const uint32_t *batch, const uint32_t *dealt, ui
 
 static bool is_below(const struct swap_item *a, const struct swap_item *b)
 {
-    return a->cost < b->cost || (a->cost == b->cost && a->position < b->position);
+    return (a->cost < b->cost) | ((a->cost == b->cost) & (a->position < b->position));
 }
 
-/* By cost, then position: two sorted halves are merged. */
+enum { DIGIT = 8, DIGITS = 1 << DIGIT, POSITION_DIGITS = 4, KEY_DIGITS = 11 /* of a position, then of a cost */ };
+
+static unsigned digit_of(const struct swap_item *item, unsigned d)
+{
+    return (d < POSITION_DIGITS ? item->position >> d * DIGIT : item->cost >> (d - POSITION_DIGITS) * DIGIT) % DIGITS;
+}
+
+/* By one digit; those with the same stay in order. */
+static void sort_by_digit(const struct swap_item *from, struct swap_item *to, uint32_t n, unsigned d)
+{
+    uint32_t place[DIGITS] = {0}, at = 0;
+    for (uint32_t i = 0; i < n; i++)
+        place[digit_of(&from[i], d)]++;
+    for (unsigned i = 0; i < DIGITS; i++) {
+        uint32_t count = place[i];
+        place[i] = at;
+        at += count;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        to[place[digit_of(&from[i], d)]++] = from[i];
+}
+
+static void insert_items(struct swap_item *item, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        struct swap_item one = item[i];
+        uint32_t at = i;
+        for (; at > 0 && is_below(&one, &item[at - 1]); at--)
+            item[at] = item[at - 1];
+        item[at] = one;
+    }
+}
+
+/* By cost, then position: digit by digit, without those that are the same everywhere. Positions mostly ascend. */
 static void sort_items(struct swap_item *item, uint32_t n, struct swap_item *spare)
 {
-    enum { FEW = 12 };
+    enum { FEW = 20 };
+    struct swap_item *from = item, *to = spare;
+    struct swap_item differ = {0};
+    bool ascend = true;
     if (n <= FEW) {
-        for (uint32_t i = 1; i < n; i++) {
-            struct swap_item one = item[i];
-            uint32_t at = i;
-            for (; at > 0 && is_below(&one, &item[at - 1]); at--)
-                item[at] = item[at - 1];
-            item[at] = one;
-        }
+        insert_items(item, n);
         return;
     }
-    uint32_t half = n / 2, a = 0, b = half, to = 0;
-    sort_items(item, half, spare);
-    sort_items(item + half, n - half, spare);
-    memcpy(spare, item, half * sizeof *item);
-    while (a < half && b < n)
-        item[to++] = is_below(&item[b], &spare[a]) ? item[b++] : spare[a++];
-    memcpy(item + to, spare + a, (half - a) * sizeof *item);
+    for (uint32_t i = 1; i < n; i++) {
+        differ.cost |= item[i].cost ^ item[0].cost;
+        differ.position |= item[i].position ^ item[0].position;
+        ascend &= item[i].position > item[i - 1].position;
+    }
+    for (unsigned d = ascend ? POSITION_DIGITS : 0; d < KEY_DIGITS; d++) {
+        if (digit_of(&differ, d) == 0)
+            continue;
+        sort_by_digit(from, to, n, d);
+        from = to;
+        to = from == item ? spare : item;
+    }
+    if (from != item)
+        memcpy(item, from, n * sizeof *item);
 }
 
 static void sort_rank(struct swaps *s, uint32_t rank)
 {
-    const struct swap_terms *t = &s->terms;
     if (s->rank[rank].sorted)
         return;
     s->rank[rank].sorted = true;
     for (uint32_t step = 0; step < s->steps; step++) {
         uint32_t n;
         struct swap_item *item = swaps_segment(s, step, rank, &n);
-        for (uint32_t i = 0; t->bytes && i < n; i++)
-            item[i].bytes = t->bytes(t->user, item[i].sample);
         sort_items(item, n, s->spare);
     }
 }
@@ -182,9 +218,22 @@ static void count_move(struct swaps *s, const struct swap_item *item, uint32_t f
                        struct swap_tally *tally)
 {
     const uint16_t *node = s->terms.placement->node;
-    int change = swaps_away(s, item, node[to]) - swaps_away(s, item, node[from]);
-    tally->moved += change;
-    tally->moved_bytes += change * (int64_t)item->bytes;
+    tally->moved += swaps_change(s, item, node[from], node[to]);
+    tally->moved_bytes += swaps_weight(s, item, node[from], node[to]);
+}
+
+/* Two slots change their contents. */
+static void swap_slots(struct swaps *s, uint32_t a, uint32_t b)
+{
+    uint32_t sample = s->list[a];
+    uint16_t owner = s->owner[a];
+    uint64_t bytes = s->bytes[a];
+    s->list[a] = s->list[b];
+    s->owner[a] = s->owner[b];
+    s->bytes[a] = s->bytes[b];
+    s->list[b] = sample;
+    s->owner[b] = owner;
+    s->bytes[b] = bytes;
 }
 
 /* Of a sorted rank. */
@@ -212,6 +261,7 @@ static void swap_pair(struct swaps *s, uint32_t high, uint32_t low, const struct
     count_move(s, &a, high, low, tally);
     count_move(s, &b, low, high, tally);
     tally->swaps++;
+    swap_slots(s, a.slot, b.slot);
     slot = a.slot;
     a.slot = b.slot;
     b.slot = slot;
@@ -233,8 +283,9 @@ static struct excess rank_excess(const struct swaps *s, uint32_t member)
     const struct swap_rank *r = &s->rank[rank_at(s, member)];
     int64_t excess = (int64_t)r->cost - r->limit;
     if (r->samples == 0)
-        return (struct excess){excess, excess, INT64_MAX, INT64_MAX};
-    return (struct excess){excess, excess, (int64_t)r->least, excess - (int64_t)r->most};
+        return (struct excess){.most = excess, .least = excess, .cheapest = INT64_MAX, .rest = INT64_MAX};
+    return (struct excess){
+        .most = excess, .least = excess, .cheapest = (int64_t)r->least, .rest = excess - (int64_t)r->most};
 }
 
 /* Of a sorted rank: the cost of its second most expensive sample; -1: it has only one. */
@@ -382,17 +433,12 @@ int swaps_run(struct swaps *s, const struct plan_stop *stop, struct swap_tally *
     for (uint32_t v = 0; s->terms.within_nodes && v < p->nodes && !error; v++)
         error = swap_set(s, p->rank + p->first[v], p->first[v + 1] - p->first[v], stop, tally);
     tally->after = slowest(s);
-    uint32_t end = s->steps ? s->base[s->steps - 1] + s->length[s->steps - 1] : 0;
-    for (uint32_t i = 0; i < end; i++) {
-        s->list[s->item[i].slot] = s->item[i].sample;
-        s->owner[s->item[i].slot] = s->item[i].owner;
-    }
     return error;
 }
 
 const uint32_t *swaps_step(const struct swaps *s, uint32_t step, uint32_t *n, const uint16_t **owner)
 {
-    *n = s->length[step];
-    *owner = s->owner + s->base[step];
-    return s->list + s->base[step];
+    *n = s->step[step].length;
+    *owner = s->owner + s->step[step].base;
+    return s->list + s->step[step].base;
 }

@@ -1,12 +1,13 @@
 /* How fast a plan is made, and in how much memory: for `make bench`.
  *
- *   dealer [-w | -c] SAMPLES NODES RANKS BATCH TURNS
+ *   dealer [-w | -c WINDOW] SAMPLES NODES RANKS BATCH TURNS
  *
  * An epoch by locality over samples that are spread evenly: the order is drawn, then all ranks' lists are made. Prints
  * the nanoseconds of one core a sample of the order alone, of the plan alone, and of both (medians of the turns), how
  * long both took by the clock, and the most memory that was in use beyond order, reply and owners, in bytes a sample;
- * with -w the lists of the last turn instead. With -c ranks swap samples until their costs, which have a log-normal
- * distribution, are nearly equal. */
+ * with -w the lists of the last turn instead. With -c each plan is then made again with swaps between ranks: costs have
+ * a log-normal distribution, and ranks cost the same in windows of WINDOW steps. That adds the nanoseconds per sample
+ * that the swaps take (the median of the turns), their number, and the beginning of the plan's digest. */
 #include "fs/plan/order.h"
 #include "fs/plan/epoch-plan.h"
 #include "fs/plan/swaps.h"
@@ -79,14 +80,27 @@ static uint32_t *make_costs(uint32_t samples)
     return cost;
 }
 
+/* Nanoseconds of the same plan with swaps. */
+static double swap(const struct plan_input *input, uint32_t *lists, struct plan_summary *summary)
+{
+    struct plan_input with = *input;
+    uint64_t began = worked(CLOCK_PROCESS_CPUTIME_ID);
+    with.cost = cost_of;
+    run(&with, lists, summary);
+    return (double)(worked(CLOCK_PROCESS_CPUTIME_ID) - began);
+}
+
 int main(int argc, char **argv)
 {
-    bool write = argc > 1 && strcmp(argv[1], "-w") == 0, costs = argc > 1 && strcmp(argv[1], "-c") == 0;
+    bool write = argc > 1 && strcmp(argv[1], "-w") == 0, costs = argc > 2 && strcmp(argv[1], "-c") == 0;
     static double order_took[TURNS_MOST], plan_took[TURNS_MOST], both[TURNS_MOST], wall[TURNS_MOST];
-    argc -= write || costs;
-    argv += write || costs;
-    if (argc != 6) {
-        fputs("usage: dealer [-w | -c] SAMPLES NODES RANKS BATCH TURNS\n", stderr);
+    static double swaps_took[TURNS_MOST];
+    char digest[DIGEST_TEXT];
+    uint32_t window = costs ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
+    argc -= write + 2 * costs;
+    argv += write + 2 * costs;
+    if (argc != 6 || window == 0) {
+        fputs("usage: dealer [-w | -c WINDOW] SAMPLES NODES RANKS BATCH TURNS\n", stderr);
         return 2;
     }
     uint32_t samples = (uint32_t)strtoul(argv[1], NULL, 10), nodes = (uint32_t)strtoul(argv[2], NULL, 10);
@@ -105,11 +119,10 @@ int main(int argc, char **argv)
                                .batch = batch,
                                .echo = {ECHO_ONE},
                                .owners = {.nodes = nodes, .groups = 1, .of = {owner}},
-                               .cost = costs ? cost_of : NULL,
                                .user = costs ? make_costs(samples) : NULL,
                                .balance = BALANCE_DEFAULT,
-                               .window = 1};
-    struct plan_summary summary;
+                               .window = window};
+    struct plan_summary summary, swapped;
     uint64_t before = most_memory();
     for (int turn = 0; turn < turns; turn++) {
         uint64_t began = worked(CLOCK_PROCESS_CPUTIME_ID), clock = worked(CLOCK_MONOTONIC);
@@ -121,11 +134,17 @@ int main(int argc, char **argv)
         plan_took[turn] = (double)(done - drawn) / samples;
         both[turn] = (double)(done - began) / samples;
         wall[turn] = (double)(worked(CLOCK_MONOTONIC) - clock) / samples;
+        if (costs)
+            swaps_took[turn] = swap(&input, lists, &swapped) / samples - plan_took[turn];
     }
     if (write)
         return fwrite(lists, sizeof *lists, summary.samples, stdout) == summary.samples ? 0 : 1;
-    printf("order=%.2f plan=%.2f both=%.2f wall=%.2f memory=%.2f moved=%" PRIu64 " steps=%" PRIu64 "\n",
+    printf("order=%.2f plan=%.2f both=%.2f wall=%.2f memory=%.2f moved=%" PRIu64 " steps=%" PRIu64,
            median(order_took, turns), median(plan_took, turns), median(both, turns), median(wall, turns),
            (double)(most_memory() - before) / samples, summary.moved, summary.steps);
+    if (costs)
+        printf(" cost=%.2f swaps=%" PRIu64 " swaps_moved=%" PRId64 " digest=%.8s", median(swaps_took, turns),
+               swapped.costs.swaps, swapped.costs.moved, digest_format(&swapped.digest, digest));
+    putchar('\n');
     return 0;
 }

@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { RANKS_MOST = 4, BATCH_MOST = 6, SAMPLES_MOST = RANKS_MOST * BATCH_MOST };
 
@@ -135,8 +137,37 @@ static void test_distance(uint32_t ranks, uint32_t batch, uint64_t mean_most, ui
        batch, sum / ROUNDS, worst);
 }
 
+/* What is allocated is foreseen, or a few blocks' heads more. */
+static void test_memory(uint32_t ranks, uint32_t longest, uint32_t window)
+{
+    enum { HEADS = 1024 };
+    static const uint16_t owner[1];
+    const struct owners owners = {.nodes = 1, .groups = 1, .of = {owner}};
+    struct placement placement;
+    struct swaps *swaps;
+    if (placement_init(&placement, 1, ranks, NULL))
+        bail_out("out of memory");
+    const struct swap_terms terms = {.placement = &placement, .owners = &owners, .window = window, .longest = longest};
+    struct mallinfo2 before = mallinfo2();
+    if (swaps_create(&terms, &swaps))
+        bail_out("out of memory");
+    struct mallinfo2 after = mallinfo2();
+    uint64_t took = after.uordblks + after.hblkhd - before.uordblks - before.hblkhd;
+    uint64_t most = swaps_memory(ranks, longest, window) + HEADS + 16 * sysconf(_SC_PAGESIZE);
+    if (took == 0)
+        skip(1, "this allocator does not count");
+    else
+        ok(took <= most, "%" PRIu32 " ranks, %" PRIu32 " samples, window %" PRIu32 ": %" PRIu64 " of %" PRIu64 " bytes",
+           ranks, longest, window, took, most);
+    swaps_destroy(swaps);
+    placement_fini(&placement);
+}
+
 int main(void)
 {
+    test_memory(1025, 1025, 1);
+    test_memory(65537, 65537, 2);
+    test_memory(3, 100000, 8);
     for (uint32_t ranks = 2; ranks <= RANKS_MOST; ranks++)
         for (uint32_t batch = 1; batch <= BATCH_MOST; batch++)
             test_distance(ranks, batch, 1012000, 1200000);
