@@ -9,6 +9,7 @@ dist_doc_DATA = \
 	etc/fstab.example \
 	etc/loaders.md \
 	etc/records.md \
+	etc/troubleshooting.md \
 	etc/systemd/dealfs.service
 
 # Copied by a site and changed; the batch script looks for the loop beside itself.

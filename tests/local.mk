@@ -370,6 +370,7 @@ SCRIPT_TESTS = \
 	tests/cases/19-launch-hosts.t \
 	tests/cases/19-launch-stuck.t \
 	tests/cases/19-launch.t \
+	tests/cases/65-troubleshooting.t \
 	tests/cases/52-hostile.t \
 	tests/cases/53-vanished.t \
 	tests/cases/55-oom.t \
@@ -503,6 +504,7 @@ EXTRA_DIST += \
 	tests/lib/asks.py \
 	tests/lib/crowd.py \
 	tests/lib/documented.py \
+	tests/lib/messages.py \
 	tests/figures/accelerators.py \
 	tests/figures/balancing.py \
 	tests/figures/beta.py \

@@ -57,8 +57,8 @@ void channel_greet(struct channel *c); /* what an agent does first */
 void channel_say(struct channel *c, enum channel_message type, const void *data, size_t n);
 void channel_sayf(struct channel *c, enum channel_message type, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* To be called about every CHANNEL_TICK_MS: says SAY_ALIVE from time to time. `listens`: the channel is being read. False:
- * it is, and the other end has said nothing for half a minute. */
+/* To be called about every CHANNEL_TICK_MS: says SAY_ALIVE from time to time. `listens`: the channel is being read.
+ * False: it is, and the other end has said nothing for `patience`. */
 bool channel_tick(struct channel *c, bool listens);
 int channel_read(struct channel *c); /* when poll(2) says that there is something. 0 or -errno; sets `ended` */
 /* The next message; its payload is followed by a NUL and stays until the next call. 0: there is none. Before the

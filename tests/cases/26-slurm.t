@@ -159,6 +159,28 @@ scancel "$job"
 finish 'it is cancelled before it trains'
 
 # --- scancel while it trains ---
+rm -rf "$tmp/ssd"/*
+job=$(DEALFS_SOURCE_FAULTS=delay=1000 batch "$tmp/batch.out")
+stages() { [ -n "$(pgrep --ns $$ --nslist net -f 'dealfs stage')" ]; }
+ok 'a job that stages' wait_for 20 stages
+scancel "$job"
+finish 'it is cancelled while it stages'
+is 'no command has begun' "$(ls "$REPORT")" ''
+# Without --batch the steps get SIGTERM, in which the agents run, and the batch script does not.
+for words in '' '--signal=TERM'; do
+    rm -f "$REPORT"/*
+    job=$(batch "$tmp/batch.out")
+    ok 'a job that trains' wait_for 30 is_ready
+    # shellcheck disable=SC2086
+    scancel $words "$job"
+    finish "scancel $words"
+    is 'both nodes have saved' "$(find "$REPORT" -name 'saved-*' | wc -l)" 2
+done
+is 'the exit status of --signal=TERM' "$(exit_of "$job")" 7:0
+shared() { find /dev/shm -newer "$tmp/slurm.conf" ! -path /dev/shm -user root; }
+is 'nothing is left in /dev/shm' "$(shared)" ''
+rm -f "$REPORT"/*
+
 job=$(batch "$tmp/batch.out")
 ok 'a job that trains' wait_for 20 is_ready
 is 'it read nothing from the source' "$(sum_opened)" 0

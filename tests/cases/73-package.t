@@ -280,6 +280,18 @@ import importlib.metadata, dealfs
 print(importlib.metadata.version("dealfs") == dealfs.__version__, dealfs.__file__)')" \
     "True $tmp/target/dealfs/__init__.py"
 
+# As the README of the package has it. Debian's Python refuses to install outside of a virtual environment.
+pip=(env HOME="$tmp" PIP_NO_INDEX=1 PIP_NO_BUILD_ISOLATION=0 PIP_NO_CACHE_DIR=1
+    PIP_DISABLE_PIP_VERSION_CHECK=1 timeout 100)
+ok 'a wheel' "${pip[@]}" $python -m pip wheel --quiet --no-deps --wheel-dir "$tmp/wheels" "$tmp/package"
+like 'for any machine' "$(ls "$tmp/wheels")" '^dealfs-[0-9.]+-py3-none-any.whl$'
+ok 'a virtual environment' $python -m venv --system-site-packages --without-pip "$tmp/venv"
+ok 'pip installs the wheel there' "${pip[@]}" "$tmp/venv/bin/python" -m pip install --quiet "$tmp"/wheels/*.whl
+is 'and Python finds it there' \
+    "$(cd / && "$tmp/venv/bin/python" -c 'import dealfs, dealfs.mount; print(dealfs.__file__)')" \
+    "$(echo "$tmp"/venv/lib/python3*/site-packages)/dealfs/__init__.py"
+ok 'it works' "$tmp/venv/bin/python" -c 'import dealfs, sys; dealfs.Mount(sys.argv[1]).status()' "$mnt"
+
 ok 'unmount' dealfs umount "$mnt"
 fails 'a mount that is gone is named' run -c 'import dealfs, sys; dealfs.Mount(sys.argv[1])' "$mnt"
 like 'as such' "$(tail -n 1 "$tmp/.output")" "NotMounted.*no dealfs mount.*$mnt"
