@@ -44,7 +44,7 @@ static void finding_say(struct finding *f, enum check_level level, const char *f
 
 static void check_programs(struct finding *f)
 {
-    static const char *const names[] = {"dealfs-keeper", "dealfs-server", "dealfs-feeder"};
+    static const char *const names[] = {"dealfs-keeper", "dealfs-server"};
     char path[PATH_MAX];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (handover_find_program(names[i], path, sizeof path) == 0)
@@ -53,7 +53,20 @@ static void check_programs(struct finding *f)
         f->advice = "install dealfs whole, or run it where it was built";
         return;
     }
-    finding_say(f, CHECK_OK, "dealfs-keeper, dealfs-server and dealfs-feeder are there");
+    finding_say(f, CHECK_OK, "dealfs-keeper and dealfs-server are there");
+}
+
+static void check_feeder(struct finding *f)
+{
+    char path[PATH_MAX];
+    if (handover_find_program("dealfs-feeder", path, sizeof path) == 0) {
+        finding_say(f, CHECK_OK, "dealfs-feeder is there");
+        return;
+    }
+    finding_say(f, CHECK_PROBLEM,
+                "dealfs-feeder: not found beside dealfs, nor in ../libexec/dealfs: nothing is read "
+                "ahead of loaders");
+    f->advice = "install dealfs whole, or run it where it was built";
 }
 
 static void check_device(struct finding *f)
@@ -62,10 +75,9 @@ static void check_device(struct finding *f)
     int error = fd < 0 ? errno : 0;
     if (error == 0) {
         finding_say(f, CHECK_OK, "/dev/fuse can be opened");
-    } else if (error == EACCES && geteuid() != 0) {
-        finding_say(f, CHECK_WARNING, "open /dev/fuse: %s: only fusermount3 can, so `dealfs run` cannot work",
-                    strerror(error));
-        f->advice = "chmod 666 /dev/fuse, as udev does";
+    } else if (error == EACCES || error == EPERM) { /* fusermount3 opens it with the user's rights */
+        finding_say(f, CHECK_PROBLEM, "open /dev/fuse: %s", strerror(error));
+        f->advice = "chmod 666 /dev/fuse, as udev does; a container must allow the device: --device /dev/fuse";
     } else {
         finding_say(f, CHECK_PROBLEM, "open /dev/fuse: %s", strerror(error));
         f->advice = "modprobe fuse; a container needs the device passed in: --device /dev/fuse";
@@ -322,7 +334,8 @@ void check_ssd(const char *ssd, struct finding *f)
     }
 }
 
+machine_check *const mount_checks[] = {check_programs, check_kernel, check_device, check_fusermount, NULL};
 machine_check *const checks[] = {
-    check_programs, check_kernel, check_device,  check_fusermount, check_namespaces, check_tmpfs, check_shm,
-    check_memory,   check_files,  check_inotify, check_locate,     check_mpi,        NULL,
+    check_programs, check_feeder, check_kernel, check_device,  check_fusermount, check_namespaces, check_tmpfs,
+    check_shm,      check_memory, check_files,  check_inotify, check_locate,     check_mpi,        NULL,
 };

@@ -6,6 +6,7 @@
 #include "cli/base/place.h"
 #include "cli/live/keepers.h"
 #include "cli/live/live.h"
+#include "cli/mount/checks.h"
 #include "cli/mount/folder.h"
 #include "cli/mount/limits.h"
 #include "cli/mount/split.h"
@@ -13,7 +14,6 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/file.h"
-#include "fs/wire/handover.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -26,29 +26,19 @@ enum { LOG_MOST = 16 << 20, CONF_MOST = 1 << 20 };
 
 /* --- check --- */
 
-static int check_programs(struct str *why)
+/* Those of `dealfs doctor`. A mounter mounts with root's rights. */
+static int check_machine(const struct mount_options *o, struct str *why)
 {
-    static const char *const names[] = {"dealfs-keeper", "dealfs-server"};
-    char path[PATH_MAX];
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (handover_find_program(names[i], path, sizeof path))
-            return place_fail(why, "find", names[i], "neither beside dealfs nor in ../libexec/dealfs", -ENOENT);
+    for (machine_check *const *check = mount_checks; *check && !o->mounter; check++) {
+        struct finding finding = {.level = CHECK_OK};
+        (*check)(&finding);
+        if (finding.level > CHECK_NOTE)
+            str_addf(why, "%s. To do: %s", finding.text.failed ? "" : finding.text.data, finding.advice);
+        str_fini(&finding.text);
+        if (finding.level > CHECK_NOTE)
+            return -ENODEV;
+    }
     return 0;
-}
-
-static int check_device(struct str *why)
-{
-    if (!attach_privileged())
-        return 0; /* fusermount3 opens it with rights that we do not have */
-    CLEANUP_CLOSE int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-    if (fd >= 0)
-        return 0;
-    int error = -errno;
-    bool absent = error == -ENOENT || error == -ENODEV || error == -ENXIO;
-    str_addf(why, "open /dev/fuse: %s (%s)", strerror(-error),
-             absent ? "load the fuse module; a container needs the device passed in"
-                    : "this user may not open it: it wants mode 0666, and a container must allow the device");
-    return error;
 }
 
 /* fusermount3's own rule, with its own words; it would say so after the scan. */
@@ -83,9 +73,7 @@ int prepare_check(struct start *s, struct str *why)
     if (!error)
         error = limits_raise(why);
     if (!error)
-        error = check_programs(why);
-    if (!error)
-        error = check_device(why);
+        error = check_machine(&s->options, why);
     if (!error)
         error = check_allow_other(&s->options, why);
     return error;

@@ -286,6 +286,8 @@ static void say_mounted(const struct start *s)
         str_adds(&line, s->options.wait_join ? ": waits for its first `dealfs join`" : ": 1 node");
     say_tier(&line, "RAM", s->config.ram_bytes, &s->tiers.ram_reason);
     say_tier(&line, "SSD", s->config.ssd_bytes, &s->tiers.ssd_reason);
+    if (s->tiers.fits < 100 && s->config.ram_bytes + s->config.ssd_bytes > 0)
+        str_addf(&line, "; about %u %% of the dataset fits", s->tiers.fits);
     if (!line.failed)
         command_note(s->to, "%s", line.data);
 }

@@ -25,12 +25,13 @@ enum {
     SSD_PERCENT = 90,
 };
 static const uint64_t MIB = UINT64_C(1) << 20;
+#define SLACK (64 * MIB) /* what segments waste */
 static const char shm[] = "/dev/shm";
 
 /* What the whole dataset takes in a tier, with all that is stored beside it. */
 static uint64_t tiers_need(uint64_t files, uint64_t bytes)
 {
-    return bytes + bytes / VALUE * BESIDE_A_VALUE + files * BESIDE_A_FILE + 64 * MIB;
+    return bytes + bytes / VALUE * BESIDE_A_VALUE + files * BESIDE_A_FILE + SLACK;
 }
 
 static uint64_t least_of(uint64_t a, uint64_t b)
@@ -114,9 +115,12 @@ static int ram_capacity(const struct tiers_wish *w, struct tiers *t, struct str 
         return 0;
     }
     error = parse_size("ram", w->options->ram, m.total, &t->ram_bytes, why);
-    if (!error && t->ram_bytes > m.available && need > m.available)
-        str_addf(&t->warning, "ram=%s is more than the %s of memory available\n",
-                 size_format(t->ram_bytes, asked, sizeof asked), size_format(m.available, available, sizeof available));
+    bool beyond = t->ram_bytes > m.total;
+    if (!error && (beyond || (t->ram_bytes > m.available && need > m.available)))
+        str_addf(&t->warning, "ram=%s is more than the %s of memory %s\n",
+                 size_format(t->ram_bytes, asked, sizeof asked),
+                 size_format(beyond ? m.total : m.available, available, sizeof available),
+                 beyond ? "that this machine or job has" : "available");
     return error;
 }
 
@@ -276,7 +280,15 @@ int tiers_make(const struct tiers_wish *wish, struct tiers *tiers, struct str *w
 {
     *tiers = (struct tiers){.ram_fd = -1, .ssd_fd = -1};
     int error = make_ram(wish, tiers, why);
-    return error ? error : make_ssd(wish, tiers, why);
+    if (!error)
+        error = make_ssd(wish, tiers, why);
+    if (error)
+        return error;
+    uint64_t room = tiers->ram_bytes + tiers->ssd_bytes, need = tiers_need(wish->files, wish->bytes) - SLACK;
+    tiers->fits = wish->bytes == TIERS_ANY || room >= need ? 100 : (unsigned)(100 * (double)room / (double)need);
+    if (room == 0)
+        str_adds(&tiers->warning, "there is no tier: this node caches nothing. Give it ram=SIZE or ssd=DIR\n");
+    return 0;
 }
 
 void tiers_let_go(struct tiers *t)

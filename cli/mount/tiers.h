@@ -29,6 +29,7 @@ struct tiers {
     char *ram_path, *ssd_path;         /* folders; NULL: none */
     bool ram_made, ssd_made;           /* they were not there before */
     struct str ram_reason, ssd_reason; /* why as large, for people; "" where there is nothing to say */
+    unsigned fits;                     /* about how many percent of the dataset they hold; 100 where it is not known */
     struct str warning;                /* lines of what is odd but goes, each with its newline */
 };
 

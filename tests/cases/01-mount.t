@@ -47,6 +47,16 @@ same 'the first does not care' "$src" "$mnt"
 ok 'unmount' dealfs umount "$mnt"
 fails 'it is no longer mounted' mounted "$mnt"
 one_line 'unmount what is not mounted' "$mnt" dealfs umount "$mnt"
+said_of() { # OPTIONS: what mount says; then it is unmounted
+    dealfs mount -o "$1" "$src" "$mnt" 2>&1
+    dealfs umount "$mnt"
+}
+bytes=$(find "$src" -type f -printf '%s\n' | awk '{ n += $1 } END { print n }')
+half=$(said_of "ram=$((bytes / 2))")
+like 'mount says which part of the dataset fits' "$half" '; about (4[0-9]|50) % of the dataset fits$'
+unlike 'and nothing of a dataset that fits' "$(said_of ram=64M)" ' fits'
+like 'a mount without tiers is warned of' "$(said_of ram=0)" 'warning: there is no tier: .* ram=SIZE or ssd=DIR'
+like 'as is more RAM than there is' "$(said_of ram=10000G)" 'warning: ram=.* is more than the .* machine or job has'
 one_line 'status of what is not mounted' "$mnt" dealfs status "$mnt"
 one_line 'wait for what is not mounted' "$mnt" dealfs wait --timeout 0.1 "$mnt"
 one_line 'stage what is not mounted' "$mnt" dealfs stage "$mnt"

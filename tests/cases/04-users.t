@@ -12,6 +12,19 @@ mkdir "$mnt"
 chown -R $mount_user:$mount_user "$tmp/user"
 chmod 755 "$tmp/user"
 
+# fusermount3 opens /dev/fuse with the rights of its user.
+as_user_without_fuse() {
+    nsenter -t "$user_namespace" -m chmod 600 /dev/fuse
+    as_user "$@"
+    set -- $?
+    nsenter -t "$user_namespace" -m chmod 666 /dev/fuse
+    return "$1"
+}
+like 'doctor finds a /dev/fuse that the user may not open' "$(as_user_without_fuse dealfs doctor 2>/dev/null)" \
+    'problem +open /dev/fuse: Permission denied
+ +to do: chmod 666'
+one_line 'mount says so before it scans' 'open /dev/fuse: Permission denied. To do: chmod 666' \
+    as_user_without_fuse dealfs mount "$src" "$mnt"
 ok 'mount by fusermount3' as_user dealfs mount "$src" "$mnt"
 # shellcheck disable=SC2016
 is 'of the right type' "$(as_user findmnt -no FSTYPE "$mnt")" fuse.dealfs
