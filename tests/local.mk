@@ -367,6 +367,7 @@ SCRIPT_TESTS = \
 	tests/cases/15-odd.t \
 	tests/cases/16-manual.t \
 	tests/cases/17-stage.t \
+	tests/cases/18-deb.t \
 	tests/cases/19-launch-hosts.t \
 	tests/cases/19-launch-stuck.t \
 	tests/cases/19-launch.t \

@@ -11,8 +11,8 @@ enum { REPLY_FDS = 64 };
 
 typedef ssize_t reply_writer(int fd, struct iovec *iov, int count, void *user);
 
-/* From now on libfuse calls `writer`, with NULL, instead of writing to `fd`, which is below REPLY_FDS. It is closed with
- * the session; reply_detach comes before. */
+/* From now on libfuse calls `writer`, with NULL, instead of writing to `fd`, which is below REPLY_FDS. The session
+ * closes it; reply_detach comes before. */
 int reply_attach(struct fuse_session *fuse, int fd, reply_writer *writer);
 void reply_detach(int fd);
 
