@@ -321,7 +321,6 @@ WORLD_TESTS = \
 	tests/cases/20-world.t \
 	tests/cases/23-rejoin.t \
 	tests/cases/27-show.t \
-	tests/cases/30-move.t \
 	tests/cases/31-lists-world.t \
 	tests/cases/31-plan-world.t \
 	tests/cases/34-calibrate.t \

@@ -29,6 +29,7 @@ turns() { # what, node, model, words…
     before=$(layout) k=$(turn)
     ok "$1" timeout 60 dealfs "$4" --wait "$tmp/node$2" "${@:5}" || return
     ok 'all nodes are there' wait_for 20 at_rest $((k + 1))
+    is 'all that was to come came' "$(value "$tmp/node$2" move.come_bytes)" "$(value "$tmp/node$2" move.bytes)"
     ok 'as the model says' moved "$before" "$3" -- "$(layout)"
     diag "$(cat "$tmp/.output")"
     ok 'on all nodes alike' all_alike layout "${all[@]}"

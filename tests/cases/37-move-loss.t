@@ -36,6 +36,8 @@ move_all() {
 }
 begin() { ok 'all samples move' move_all "$1"; }
 world_default=ram=64M,peer_timeout=2,exchange,exchange_rate=1M
+export DEALFS_HALT=$tmp/halt
+mkdir "$tmp/halt"
 ok 'four nodes' world_mount 4
 ok 'stage' timeout 60 dealfs stage "$tmp/node0"
 
@@ -50,6 +52,17 @@ ok 'all is moved' wait_for 40 at_rest
 readers_end 'no reader saw it'
 lost=$(($(from_source) - before))
 ok "of the source what was not stored yet: $lost bytes" test $lost -le $((bytes / 2))
+
+# --- a server, at the moment when a sample comes ---
+has_died() { [ ! -e "$tmp/halt/$old" ]; }
+readers_start "${all[@]}"
+old=$(pid_of 1 server)
+echo 'come kill' >"$tmp/halt/$old"
+begin 0
+ok 'a server dies as a sample comes' wait_for 20 has_died
+ok 'another follows' wait_for 20 follows 1 server "$old"
+ok 'all is moved' wait_for 40 at_rest
+readers_end 'no reader saw it'
 before=$(from_source)
 everywhere 'moved' "${all[@]}"
 is 'all is held' "$(from_source)" "$before"
