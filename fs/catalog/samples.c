@@ -195,7 +195,8 @@ const uint32_t *samples_costs(const struct samples *s)
 
 bool samples_costs_are_of(const struct samples *s, const struct samples *list)
 {
-    return s->content.cost && memcmp(&s->content.of, samples_digest(list), sizeof s->content.of) == 0;
+    return s->content.cost && s->content.count == samples_count(list) &&
+           memcmp(&s->content.of, samples_digest(list), sizeof s->content.of) == 0;
 }
 
 int files_add(struct files *f, uint32_t file)

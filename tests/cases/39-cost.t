@@ -80,6 +80,8 @@ like 'nor named as one' "$(ask "${base[@]}" samples=tokens 2>&1)" 'there is no s
 upload 1 'costs name=tokens' "$(seq 1 192)" >/dev/null
 isnt 'replaced on the other node: another plan' "$(ask "${base[@]}" cost=tokens)" "$(<"$tmp/bytes")"
 isnt 'and another file' "$(cat "$file")" "$(<"$tmp/bytes")"
+upload 0 'costs name=few samples=imagefolder' '' >"$tmp/few"
+like 'none of an empty list' "$(<"$tmp/few")" 'needs numbers'
 like 'too few' "$(upload 0 'costs name=tokens' '1 2 3')" \
     'one for each of the 192 samples of the list: 768 bytes, not 12'
 like 'a name that means something else' "$(upload 0 'costs name=bytes' "$sizes")" 'mean something else'
@@ -93,6 +95,71 @@ except OSError: print(os.read(fd, 999).decode())' "$tmp/node0/.dealfs/control" <
     'a cost list has this name: `tokens`'
 like 'costs of all are not those of some' "$(ask "${base[@]}" under='a b' match='00*' cost=tokens 2>&1)" \
     'the costs `tokens` are of another list'
+for cost in 0 4294967295; do
+    upload 0 'costs name=tokens' "$(yes $cost | head -192)" >/dev/null
+    is "where all samples cost $cost, nothing is swapped" "$(ask "${base[@]}" cost=tokens window=3)" "$(<"$tmp/plain")"
+    like 'and the summary is sound' "$(ask "${base[@]}" cost=tokens window=3 reply=summary)" '"swaps":\{"count":0,'
+done
+upload 0 'costs name=tokens' "$(seq 0 191 | sed '192s/.*/4294967295/')" >/dev/null
+like 'one sample that costs more than all others' "$(ask "${base[@]}" cost=tokens reply=summary |
+    sed 's/.*worst_before//' | field worst)" '^(4|3\.99)'
+like 'more ranks than samples' "$(ask epoch=1 ranks=400 batch=3 nodes="$(printf '%d,' {1..399} | sed 's/[0-9]*/0/g')1" \
+    tail=short cost=tokens reply=summary)" '"samples":192,'
+
+# Uploads, removals and plans at the same time. A plan is of the one costs or of the other, or there are none.
+cat >"$tmp/storm.py" <<'END'
+import os, struct, sys, threading
+nodes, line, rounds = sys.argv[1:3], sys.argv[3], 6
+up, down = [struct.pack('<192I', *numbers) for numbers in (range(192), range(192, 0, -1))]
+
+def request(node, line, payload=b''):
+    """The reply, or after an error its reason."""
+    fd = os.open(f'{node}/.dealfs/control', os.O_RDWR)
+    try:
+        os.write(fd, line.encode() + b'\n' + payload)
+        pieces = []
+        while True:
+            try:
+                piece = os.read(fd, 1 << 16)
+            except OSError:
+                continue
+            if not piece:
+                return b''.join(pieces)
+            pieces.append(piece)
+    finally:
+        os.close(fd)
+
+right, wrong = set(), []
+for payload in up, down:
+    request(nodes[0], 'costs name=storm', payload)
+    right.add(request(nodes[0], f'plan {line} cost=storm'))
+assert len(right) == 2, right
+
+def put():
+    for i in range(rounds):
+        for payload in up, down:
+            request(nodes[i % 2], 'costs name=storm', payload)
+        request(nodes[i % 2], 'costs name=storm action=remove')
+
+def plan(i):
+    for _ in range(rounds):
+        reply = request(nodes[i % 2], f'plan {line} cost=storm')
+        if reply not in right and b'there is no cost list `storm`' not in reply:
+            wrong.append(reply)
+
+threads = [threading.Thread(target=put)] + [threading.Thread(target=plan, args=(i,)) for i in range(64)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+assert not wrong, (len(wrong), wrong[0])
+for payload in up, down:
+    request(nodes[1], 'costs name=storm', payload)
+assert {request(node, f'plan {line} cost=storm') for node in nodes} <= right
+assert request(nodes[0], 'costs name=storm action=remove').strip() == b'removed'
+END
+ok '64 clients plan while costs are put and removed' \
+    timeout 120 python3 "$tmp/storm.py" "$tmp/node0" "$tmp/node1" "${base[*]}"
 is 'removed' "$(upload 1 'costs name=tokens action=remove' '')" 'removed'
 like 'gone on all nodes' "$(ask "${base[@]}" cost=tokens 2>&1)" 'there is no cost list `tokens`'
 like 'not removed twice' "$(upload 0 'costs name=tokens action=remove' '')" 'there is no cost list `tokens`'

@@ -251,6 +251,51 @@ static void test_save(void)
     samples_put(s);
 }
 
+/* Costs of fewer samples, in a file that is right in all other respects. */
+static struct samples *forged_costs(const struct samples *costs, uint64_t count)
+{
+    enum { COUNT = 16, CHECKSUM = 48 }; /* places in the header */
+    char path[256];
+    uint64_t version, head;
+    struct digest checksum = {0};
+    struct samples *loaded;
+    CLEANUP_STR struct str image = STR_INIT;
+    snprintf(path, sizeof path, "%s", test_path("costs"));
+    size_t n = SAMPLES_HEADER + count * sizeof(uint32_t);
+    if (samples_save(costs, 7, path) || file_read(AT_FDCWD, path, 1 << 20, &image))
+        bail_out("save costs");
+    memcpy(image.data + COUNT, &count, sizeof count);
+    memcpy(image.data + CHECKSUM, &checksum, sizeof checksum);
+    head = hash64(image.data, SAMPLES_HEADER, 0);
+    checksum = hash128(image.data + SAMPLES_HEADER, n - SAMPLES_HEADER, head);
+    memcpy(image.data + CHECKSUM, &checksum, sizeof checksum);
+    if (file_write_atomic(AT_FDCWD, path, image.data, n, 0600) || samples_load(catalog, path, &loaded, &version))
+        bail_out("load costs");
+    return loaded;
+}
+
+static void test_costs(void)
+{
+    static const uint32_t number[FILES] = {7, UINT32_MAX, 0, 3};
+    CLEANUP_STR struct str why = STR_INIT;
+    struct samples *all = samples_all(catalog), *other = one("top.jpg\n"), *costs, *back, *unused;
+    is_int(samples_from_costs(catalog, all, number, sizeof number, &costs, &why), 0, "costs of all");
+    ok(!samples_costs(all) && samples_costs(costs)[1] == UINT32_MAX, "are numbers");
+    ok(samples_costs_are_of(costs, all) && !samples_costs_are_of(costs, other), "of that list and no other");
+    ok(!samples_costs_are_of(all, all), "which is no costs itself");
+    is_int(samples_from_costs(catalog, all, number, sizeof number - 1, &unused, &why), -EINVAL, "too few");
+    back = forged_costs(costs, FILES);
+    ok(samples_costs_are_of(back, all) && samples_costs(back)[1] == UINT32_MAX, "saved and loaded: the same");
+    is_mem(samples_digest(back), samples_digest(costs), sizeof(struct digest), "with the same digest");
+    samples_put(back);
+    back = forged_costs(costs, 2);
+    ok(!samples_costs_are_of(back, all), "a file that claims to be of all, with fewer numbers, is not");
+    samples_put(back);
+    samples_put(costs);
+    samples_put(other);
+    samples_put(all);
+}
+
 static void test_table_names(struct samples_table *t)
 {
     static const char *const bad[] = {
@@ -503,6 +548,7 @@ int main(void)
     test_paths();
     test_round_trip();
     test_save();
+    test_costs();
     snprintf(lists, sizeof lists, "%s", test_path("state/lists"));
     test_table(lists);
     test_table_again(lists);

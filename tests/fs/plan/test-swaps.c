@@ -137,6 +137,74 @@ static void test_distance(uint32_t ranks, uint32_t batch, uint64_t mean_most, ui
        batch, sum / ROUNDS, worst);
 }
 
+static bool interrupt(void *user)
+{
+    unsigned *asked = user;
+    return ++*asked > 0;
+}
+
+/* What costs of two ranks, with a sample each or several, come to: swaps_run's answer. */
+static int run_costs(const uint64_t *cost, uint32_t n, uint32_t window, const struct plan_stop *stop,
+                     struct swap_tally *tally)
+{
+    static uint16_t owner[1 << 18];
+    static uint32_t row[1 << 18];
+    const struct owners owners = {.nodes = 1, .groups = 1, .of = {owner}};
+    struct placement placement;
+    struct swaps *swaps;
+    const struct swap_terms terms = {.placement = &placement,
+                                     .owners = &owners,
+                                     .balance = BALANCE_ONE,
+                                     .window = window,
+                                     .longest = n,
+                                     .cost = cost_of,
+                                     .user = (void *)(uintptr_t)cost};
+    for (uint32_t i = 0; i < n; i++)
+        row[i] = i;
+    if (placement_init(&placement, 1, 2, NULL) || swaps_create(&terms, &swaps))
+        bail_out("out of memory");
+    swaps_begin(swaps);
+    for (uint32_t step = 0; step < window; step++)
+        swaps_add(swaps, row, row, n);
+    int error = swaps_run(swaps, stop, tally);
+    swaps_destroy(swaps);
+    placement_fini(&placement);
+    return error;
+}
+
+static void test_refusals(void)
+{
+    const uint64_t most = SWAPS_COST_MOST, half[] = {most / 2, most / 2}, more[] = {most / 2, most / 2 + 1};
+    const uint64_t huge[] = {UINT64_MAX, UINT64_MAX}, one[] = {most, 0}, nothing[] = {0, 0, 0, 0};
+    struct swap_tally tally;
+    is_int(run_costs(half, 2, 1, NULL, &tally), 0, "a window may cost 2^52");
+    is_uint(tally.after, BALANCE_ONE, "and its ranks the same");
+    is_int(run_costs(more, 2, 1, NULL, &tally), -ERANGE, "but not more");
+    is_int(run_costs(half, 2, 2, NULL, &tally), -ERANGE, "nor two steps together");
+    is_int(run_costs(huge, 2, 3, NULL, &tally), -ERANGE, "what costs 2^64 does not wrap around");
+    is_int(run_costs(one, 2, 1, NULL, &tally), 0, "one sample has all of it");
+    is_uint(tally.after, 2 * BALANCE_ONE, "its rank costs twice the mean");
+    is_int(run_costs(nothing, 4, 1, NULL, &tally), 0, "nothing costs anything");
+    is_uint(tally.after, BALANCE_ONE, "which is the same for all");
+    is_uint(tally.swaps, 0, "without a swap");
+}
+
+static void test_interrupted(void)
+{
+    enum { N = 1 << 18 };
+    static uint64_t cost[N];
+    struct swap_tally tally;
+    unsigned asked = 0;
+    const struct plan_stop stop = {interrupt, &asked};
+    for (uint32_t i = 0; i < N; i++)
+        cost[i] = i;
+    is_int(run_costs(cost, N, 1, &stop, &tally), -EINTR, "a long search asks whether anybody still wants it");
+    is_uint(asked, 1, "and ends at once");
+    is_int(run_costs(cost, N, 1, NULL, &tally), 0, "else it goes on");
+    is_uint(tally.swaps, 8, "but not beyond four swaps per rank");
+    ok(tally.after < tally.before, "of which each helps: %" PRIu32 ", before %" PRIu32, tally.after, tally.before);
+}
+
 /* What is allocated is foreseen, or a few blocks' heads more. */
 static void test_memory(uint32_t ranks, uint32_t longest, uint32_t window)
 {
@@ -165,6 +233,8 @@ static void test_memory(uint32_t ranks, uint32_t longest, uint32_t window)
 
 int main(void)
 {
+    test_refusals();
+    test_interrupted();
     test_memory(1025, 1025, 1);
     test_memory(65537, 65537, 2);
     test_memory(3, 100000, 8);
