@@ -273,7 +273,9 @@ uint64_t shard_kept_free(uint64_t capacity)
 {
     enum { SEGMENTS = 4, PERCENT = 3 };
     uint64_t segments = SEGMENTS * (uint64_t)tier_segment_bytes(capacity), part = capacity / 100 * PERCENT;
-    return segments > part ? segments : part;
+    uint64_t most = capacity / 3; /* a small tier moves its samples in more steps, but owns some */
+    uint64_t free = segments > part ? segments : part;
+    return free < most ? free : most;
 }
 
 uint64_t shard_overhead(uint64_t capacity)

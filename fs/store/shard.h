@@ -81,7 +81,7 @@ bool shard_is_locked(struct shard *shard); /* some tier is: nothing is taken yet
  * smaller than what is reserved at once. */
 uint64_t shard_room(uint64_t capacity);
 /* What of that is left free where samples are to change their nodes: they come before the room is back of those that
- * leave. */
+ * leave. Four segments or 3 %, at most a third of the tier. */
 uint64_t shard_kept_free(uint64_t capacity);
 /* What a tier of this capacity takes at most beyond it: the values of segments that are not stored yet, one
  * segment that is being moved, RocksDB's own files. A tmpfs for it is capacity + shard_overhead(capacity). */

@@ -174,4 +174,20 @@ exits 1 'where nothing is mounted' dealfs shuffle "$tmp/alone" seed=1
 exits 2 'without keys' dealfs shuffle "$tmp/alone"
 exits 2 'what is no key' dealfs exchange "$tmp/alone" now
 nothing_left 'nothing is left'
+# --- tiers of a few segments: the reserve leaves room to own samples ---
+for ram in 10M 16M; do
+    rm -rf "$src" "$tmp"/state[0-9]*
+    make_files "$src" 90 200000
+    world_default=ram=$ram,exchange
+    ok "ram=$ram: mount" world_mount 3
+    ok "ram=$ram: stage" timeout 60 dealfs stage "$tmp/node0"
+    is "ram=$ram: every node owns samples" \
+        "$( (cd "$src" && find . -type f) | xargs dealfs where "$tmp/node0" | cut -f2 | sort -u | xargs)" '0 1 2'
+    ok "ram=$ram: a shuffle" timeout 60 dealfs shuffle --wait "$tmp/node0" seed=5
+    like "ram=$ram: moves samples" "$(cat "$tmp/.output")" '^turn [0-9]+, .*: [1-9][0-9]* samples'
+    is "ram=$ram: none is refused" "$(move state) $(world_sum move.refused_samples 0 1 2)" 'done 0'
+    ok "ram=$ram: all is well" dealfs status "$tmp/node0"
+    for i in "${nodes[@]}"; do reads "ram=$ram: node $i" "$src" "$tmp/node$i"; done
+    ok "ram=$ram: unmount" world_umount
+done
 done_testing
