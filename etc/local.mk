@@ -8,6 +8,7 @@ dist_doc_DATA = \
 	etc/exchange.md \
 	etc/fstab.example \
 	etc/loaders.md \
+	etc/papers.md \
 	etc/records.md \
 	etc/troubleshooting.md \
 	etc/systemd/dealfs.service

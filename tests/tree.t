@@ -56,6 +56,16 @@ ok 'no line is too long, no blank line in a wrong place' tests/tidy lines
 ok 'no function and no file is too long' tests/tidy sizes
 ok 'lines that changed are in plain English' tests/tidy english
 ok 'Python can be parsed' tests/tidy python
+every_figure() { # is explained, and every one that is named can be drawn
+    local file name
+    for file in etc/figures/*.svg; do
+        grep -qF "(figures/${file##*/})" etc/papers.md || { echo "not in etc/papers.md: $file"; return 1; }
+    done
+    for name in $(grep -o 'FIGURE_ARGUMENTS=[a-z]*' etc/papers.md | cut -d= -f2 | sort -u); do
+        grep -q "'$name': figure_" tests/figures/run || { echo "make figures draws no $name"; return 1; }
+    done
+}
+ok 'every figure is in etc/papers.md with its command' every_figure
 if clang-format --version 2>/dev/null | grep -q ' version 14\.'; then
     ok 'clang-format would change nothing' tests/tidy format
 else

@@ -36,6 +36,9 @@ class Workload:
 
 
 IMAGENET = Workload('ImageNet-1K, 117 KB', 117000, 256, 34, 400, 2560)
+PAPER_RATES = ['--samples', str(PAPER_SAMPLES), '--nodes', ','.join(map(str, FURTHER)), '--train-rate',
+               str(IMAGENET.speed), '--storage-rate', str(IMAGENET.source), '--cache-rate',
+               str(int(LINK * IMAGENET.speed))]
 OTHERS = [Workload('UCF101-RGB, 24.2 KB', 24200, 256, 55, 800, 2560),
           Workload('UCF101-FLOW, 4.6 KB', 4600, 256, 60, 800, 2560),
           Workload('MuMMI, 131 KB', 131000, 128, 120, 400, 1280)]
