@@ -60,6 +60,7 @@ UNIT_TESTS = \
 	tests/fs/catalog/test-copy \
 	tests/fs/feed/test-coverage \
 	tests/fs/feed/test-courses \
+	tests/fs/feed/test-headroom \
 	tests/fs/feed/test-predict \
 	tests/fs/feed/test-window \
 	tests/fs/fuse/test-reads \

@@ -80,7 +80,6 @@ unsigned list_state(const struct coverage_plan *plan, uint32_t list, uint32_t fi
 /* A READ of any list, or of this one only; and all that the server has noted. */
 void coverage_take_answer(struct coverage *coverage, const struct feed_answer *answer,
                           const struct coverage_list *only);
-void coverage_take_notes(struct coverage *coverage);
 void list_look_behind(struct coverage_plan *plan); /* which of its ranks is the last now */
 void list_report(struct coverage *coverage, struct coverage_plan *plan, uint32_t list);
 /* What a feeder before this one has written down of the same list: the number of its report, or 0. */

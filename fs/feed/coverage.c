@@ -276,8 +276,11 @@ void coverage_take_notes(struct coverage *c)
 {
     struct feed_answer answer;
     uint64_t before = c->lost;
-    while (feed_note_take(c->feed, &c->taken, &answer, &c->lost))
+    while (feed_note_take(c->feed, &c->taken, &answer, &c->lost)) {
+        if (c->rules.answered)
+            c->rules.answered(c->rules.user, &answer);
         coverage_take_answer(c, &answer, NULL);
+    }
     if (c->lost > before)
         coverage_lost(c, FEED_OVERFLOWED);
 }

@@ -23,7 +23,8 @@ struct coverage_plan;
 
 struct coverage_rules {
     uint64_t (*size)(void *user, uint32_t file);
-    bool (*unopened)(void *user, uint32_t file); /* does certainly nobody have it open or mapped? */
+    bool (*unopened)(void *user, uint32_t file);                    /* does certainly nobody have it open or mapped? */
+    void (*answered)(void *user, const struct feed_answer *answer); /* a READ: it is told once of each; or NULL */
     void *user;
 };
 
@@ -55,6 +56,8 @@ void coverage_lost(struct coverage *coverage, uint32_t flag); /* FEED_OVERFLOWED
 /* Before events are taken; and when the queue was empty after that: lists end whose end was known before. True: any. */
 void coverage_arm(struct coverage *coverage);
 bool coverage_settle(struct coverage *coverage, uint64_t now);
+/* The notes of the server that have come. */
+void coverage_take_notes(struct coverage *coverage);
 /* A few times a second: takes the notes of the server, and once a second writes reports. */
 void coverage_look(struct coverage *coverage, uint64_t now);
 bool coverage_any(const struct coverage *coverage); /* is a list open? */

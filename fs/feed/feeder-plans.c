@@ -103,6 +103,7 @@ static void begin_course(struct feeder *f, struct feed_course *c, int slot, cons
         f->blind = clock_now();
     cover_course(f, c, recipe);
     courses_add(&f->courses, c);
+    headroom_begin(&f->headroom);
     drop_stale(f);
     log_debug("feeder", "plan %" PRIu64 ", epoch %" PRIu64 ": %u lists, %u samples, %u of %u directories watched",
               c->number, c->epoch, c->ranks, c->start[c->ranks], watched.watched, watched.directories);

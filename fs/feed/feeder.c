@@ -66,6 +66,13 @@ static bool is_unopened(void *user, uint32_t file)
     return pour_unopened(&f->pour, file);
 }
 
+static void note_answered(void *user, const struct feed_answer *answer)
+{
+    struct feeder *f = user;
+    uint64_t ahead = answer->fed ? 0 : courses_ahead(&f->courses);
+    headroom_answer(&f->headroom, answer->file, answer->bytes, answer->fed, ahead);
+}
+
 static bool sees_file(void *user, uint32_t file)
 {
     const struct feeder *f = user;
@@ -144,7 +151,10 @@ static void feeder_open(struct feeder *f)
     int error = catalog_open_fd(FD_CATALOG, &f->catalog);
     if (error)
         feeder_fail("open the catalog", error);
-    const struct coverage_rules rules = {size_of, is_unopened, f};
+    error = headroom_init(&f->headroom, f->config.feed, catalog_files(f->catalog));
+    if (error)
+        feeder_fail("count what is fed", error);
+    const struct coverage_rules rules = {size_of, is_unopened, note_answered, f};
     error = coverage_create(f->feed, catalog_files(f->catalog), &rules, &f->coverage);
     if (error)
         feeder_fail("count what is read", error);
@@ -157,9 +167,7 @@ static void feeder_open(struct feeder *f)
     f->files = (struct window_files){bytes_of, sees_file, f};
     f->book = (struct recipe_book){
         .catalog = f->catalog, .desk = {f->config.control, f->config.control_minor}, .directory = f->config.state};
-    f->courses.room = f->config.feed;
     f->file_most = f->book.most = f->config.feed / FILE_SHARE;
-    atomic_store(&f->feed->window, f->config.feed);
     throttle_init(&f->throttle, &f->feed->served, f->config.source_threads);
     error = pace_create(f->catalog, f->config.mountpoint, &f->pace);
     if (error)
@@ -204,22 +212,26 @@ static void feeder_publish(struct feeder *f)
         for (uint32_t list = 0; c->slot >= 0 && list < c->ranks; list++)
             publish_list(c, list, &f->feed->rank[c->slot][list]);
     }
+    atomic_store_explicit(&f->feed->window, headroom_bytes(&f->headroom), memory_order_relaxed);
     atomic_store_explicit(&f->feed->ahead, courses_ahead(&f->courses), memory_order_relaxed);
 }
 
 /* --- reads --- */
 
 /* A loader reads what it has planned at once. Its plan was written down before: so it is looked for once the reads have
- * come, and before they are taken for another epoch's. */
+ * come, and before they are taken for another epoch's. The server noted its answers before a loader could see them. */
 static void note_taken(void *user)
 {
-    plans_look(user, &pause_asked);
+    struct feeder *f = user;
+    plans_look(f, &pause_asked);
+    coverage_take_notes(f->coverage);
 }
 
 static void note_read(void *user, uint32_t file)
 {
     struct feeder *f = user;
     coverage_event(f->coverage, file, COVERAGE_ACCESS, f->now);
+    headroom_read(&f->headroom, file, bytes_of(f, file));
     if (!foresee_read(f->foresight, file))
         courses_read(&f->courses, file, f->now);
 }
@@ -252,6 +264,8 @@ static bool feed_file(struct feeder *f, const struct course_read *next)
         return true;
     if (sees_file(f, file))
         coverage_own(f->coverage, file);
+    if (!c->records && sees_file(f, file) && size_of(f, file) == bytes)
+        headroom_feed(&f->headroom, file);
     int error = pour_range(&f->pour, file, from, bytes);
     if (error)
         log_debug("feeder", "file %u: %s", file, strerror(-error));
@@ -265,6 +279,7 @@ static uint64_t feeder_burst(struct feeder *f)
     uint64_t now = clock_now();
     uint64_t wait = f->courses.count ? throttle_wait(&f->throttle, now) : idle;
     struct course_read next;
+    f->courses.room = headroom_bytes(&f->headroom);
     for (int i = 0; !wait && i < THROTTLE_BURST && !pause_asked; i++) {
         if (!courses_take(&f->courses, now, &next))
             wait = idle;
@@ -381,6 +396,7 @@ int main(int argc, char **argv)
     foresee_destroy(f.foresight);
     recipe_book_fini(&f.book);
     throttle_fini(&f.throttle);
+    headroom_fini(&f.headroom);
     pace_destroy(f.pace);
     catalog_close(f.catalog);
     config_fini(&f.config);

@@ -9,6 +9,7 @@
 #include "fs/feed/pace.h"
 #include "fs/feed/pour.h"
 #include "fs/feed/recipe.h"
+#include "fs/feed/headroom.h"
 #include "fs/feed/throttle.h"
 #include "fs/wire/handover.h"
 
@@ -36,6 +37,7 @@ struct feeder {
     struct foresight *foresight;
     struct pour pour;
     struct throttle throttle;
+    struct headroom headroom;
     uint64_t file_most; /* bytes of a file that are fed */
     uint64_t now;       /* when events were last taken */
     uint64_t blind;     /* until then reads of a plan that was there may have passed unseen */

@@ -15,6 +15,8 @@ fs_feed_libfeed_a_SOURCES = \
 	fs/feed/feeder.h \
 	fs/feed/foresee.c \
 	fs/feed/foresee.h \
+	fs/feed/headroom.c \
+	fs/feed/headroom.h \
 	fs/feed/pace.c \
 	fs/feed/pace.h \
 	fs/feed/pour.c \

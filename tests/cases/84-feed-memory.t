@@ -67,6 +67,21 @@ plan_epoch epoch=4 feed=yes
 # next one has an eighth of the window until it is read.
 ok 'the next epoch is fed' wait_for 20 fed_more "$before"
 ok 'unmount' dealfs umount "$mnt"
+
+# A window that the group has no room for: what is fed is dropped before it is read, until the window has shrunk.
+large=$((64 << 20))
+ok 'mount with a window of 64 MiB' inside dealfs mount -o "ram=16M,state=$state,feed=$large" "$src" "$mnt"
+for epoch in 5 6; do
+    feeding drop "$mnt" "$list"
+    plan_epoch epoch=$epoch feed=yes
+    before=$(value "$mnt" source.bytes)
+    ok 'an epoch is read' feeding read "$mnt" "$list" 0 $files
+    percent=$((($(value "$mnt" source.bytes) - before) * 100 / (files * 65536)))
+    diag "from the source: $percent % of the dataset; window: $(value "$mnt" feed.window)"
+done
+ok 'the window has shrunk' test "$(value "$mnt" feed.window)" -lt $large
+ok 'little of the last epoch is read twice' test $percent -le 115
+ok 'unmount' dealfs umount "$mnt"
 ok 'all processes of it end' wait_for 20 group_is_empty
 nothing_left
 done_testing

@@ -43,7 +43,7 @@ static bool sees(void *user, uint32_t file)
     return true;
 }
 
-static const struct coverage_rules rules = {size_of, is_unopened, NULL};
+static const struct coverage_rules rules = {size_of, is_unopened, NULL, NULL};
 static const struct window_files window_files = {size_of, sees, NULL};
 
 static void loading_init(struct loading *l)
