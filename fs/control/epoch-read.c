@@ -130,16 +130,38 @@ static int fetch_range(struct gathering *g, uint32_t file, uint64_t offset, uint
     return error;
 }
 
-/* Bytes from…to of a sample. */
-static int fetch_sample(struct gathering *g, const struct samples *list, uint32_t sample, uint64_t from, uint64_t to,
-                        char *bytes)
+/* Samples that follow each other in a file, as they do in the order of their list, are fetched together. */
+struct stream_run {
+    uint32_t file;
+    uint64_t offset, n; /* in the file; n = 0: none yet */
+    char *to;
+};
+
+static int run_fetch(struct gathering *g, struct stream_run *run)
+{
+    uint64_t n = run->n;
+    run->n = 0;
+    return n > 0 ? fetch_range(g, run->file, run->offset, n, run->to) : 0;
+}
+
+/* Bytes from…to of a sample, as the next of a run. */
+static int run_add(struct gathering *g, struct stream_run *run, const struct samples *list, uint32_t sample,
+                   uint64_t from, uint64_t to, char *bytes)
 {
     uint64_t length = samples_length(list, sample), end = to < length ? to : length;
+    uint64_t offset = samples_offset(list, sample) + from;
+    uint32_t file = samples_file(list, sample);
+    int error = 0;
     if (to > length)
         bytes[length - from] = '\n'; /* RECORD_NEWLINE */
-    return from < end
-               ? fetch_range(g, samples_file(list, sample), samples_offset(list, sample) + from, end - from, bytes)
-               : 0;
+    if (from >= end)
+        return 0;
+    if (run->n > 0 && (file != run->file || offset != run->offset + run->n || bytes != run->to + run->n))
+        error = run_fetch(g, run);
+    if (run->n == 0)
+        *run = (struct stream_run){file, offset, 0, bytes};
+    run->n += end - from;
+    return error;
 }
 
 /* --- a read --- */
@@ -162,7 +184,9 @@ static int read_record(void *user, void *to, size_t n, uint64_t offset)
         memcpy(to, r->bytes + (offset - r->from), n);
         return 0;
     }
-    int error = fetch_sample(r->g, r->list, r->sample, offset, offset + n, to);
+    struct stream_run run = {0};
+    int error = run_add(r->g, &run, r->list, r->sample, offset, offset + n, to);
+    error = error ? error : run_fetch(r->g, &run);
     int late = await_fetches(r->g, 1);
     return error ? error : late;
 }
@@ -191,14 +215,17 @@ static int gather(struct gathering *g, const struct epoch_stream *s, uint64_t of
     const struct samples *list = epoch_stream_list(s);
     uint64_t end = offset + n, done = offset;
     struct stream_sample sample;
+    struct stream_run run = {0};
     int error = 0;
     for (bool more = epoch_stream_find(s, offset, &sample); more && sample.from < end && !error;
          more = epoch_stream_next(s, &sample)) {
         uint64_t from = sample.from > offset ? sample.from : offset, until = sample.to < end ? sample.to : end;
         if (from < until)
-            error = fetch_sample(g, list, sample.sample, from - sample.from, until - sample.from, to + (from - offset));
+            error =
+                run_add(g, &run, list, sample.sample, from - sample.from, until - sample.from, to + (from - offset));
         done = until;
     }
+    error = error ? error : run_fetch(g, &run);
     memset(to + (done - offset), 0, end - done); /* behind the records of a tar */
     int late = await_fetches(g, 1);
     error = error ? error : late;

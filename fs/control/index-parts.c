@@ -158,14 +158,15 @@ static void describe_part(struct part_scan *s, int error)
 static int end_part(struct part_scan *s, int error)
 {
     describe_part(s, error);
+    const struct index_answer answer = s->answer;
     int spool = s->part->spool;
     if (error)
-        error = ftruncate(spool, sizeof s->answer) < 0 ? -errno : 0;
-    if (!error && s->answer.state == INDEX_REFUSED && s->answer.length > 0)
-        error = pwrite(spool, s->why.data, s->why.length, sizeof s->answer) == (ssize_t)s->why.length ? 0 : -EIO;
-    if (!error && pwrite(spool, &s->answer, sizeof s->answer, 0) != sizeof s->answer)
+        error = ftruncate(spool, sizeof answer) < 0 ? -errno : 0;
+    if (!error && answer.state == INDEX_REFUSED && answer.length > 0)
+        error = pwrite(spool, s->why.data, s->why.length, sizeof answer) == (ssize_t)s->why.length ? 0 : -EIO;
+    if (!error && pwrite(spool, &answer, sizeof answer, 0) != sizeof answer)
         error = -EIO;
-    s->part->length = sizeof s->answer + s->answer.length;
+    s->part->length = sizeof answer + answer.length;
     return error;
 }
 

@@ -35,6 +35,10 @@ open(f'{src}/late', 'wb').write(random.randbytes(40 * 8192))
 pages = [f'{name}\t{i * 8192}\t8192\n' for name in ('big', 'late') for i in range(40)]
 random.shuffle(pages)
 open(f'{tmp}/pages', 'w').writelines(pages)
+# Neighbours in the file and in the list, but for some that are left out or there twice.
+rows = [i for i in range(1200) if i % 401 != 7]
+rows[500:500] = [rows[500], rows[499], rows[500]]
+open(f'{tmp}/next', 'w').writelines(f'big\t{i * 4096}\t4096\n' for i in rows)
 open(f'{tmp}/small', 'w').writelines(f'c/a\t{i * 100}\t{i % 90}\t5\n' for i in range(41))
 END
 python3 "$top_srcdir/tests/lib/streams.py" make "$src"
@@ -56,7 +60,7 @@ exec 3<>"$mnt/.dealfs/control"
 { echo 'samples name=files'; cat "$tmp/files"; } >&3
 cat <&3 >"$tmp/reply"
 exec 3>&-
-for list in small big pages; do upload "$tmp/$list" name=$list; done
+for list in small big pages next; do upload "$tmp/$list" name=$list; done
 
 # --- the bytes of a plan ---
 of=epoch=1,ranks=3,batch=4,samples=r
@@ -64,6 +68,9 @@ is 'streams of records are their bytes in the order of the list' "$(streams equa
     $of,rank=2,mode=regular,tail=short $of,rank=1,workers=3,worker=2,echo=1.5 $of,rank=1,order=natural,skip=9)" same
 is 'and of files' "$(streams equal files="$tmp/files" epoch=2,ranks=1,batch=1,rank=0,samples=files \
     epoch=2,ranks=2,batch=1,rank=1,tail=short,samples=files)" same
+is 'neighbours are read together' "$(streams equal next="$tmp/next" \
+    epoch=1,ranks=1,batch=4,rank=0,order=natural,samples=next \
+    epoch=1,ranks=2,batch=64,rank=1,order=natural,tail=short,samples=next)" same
 is 'over ranks, workers and resumes each record is there once' "$(streams union small="$tmp/small")" same
 is 'an empty part is an empty file' "$(stat -c %s "$stream,samples=small,workers=65536,worker=65535,reply=bytes")" 0
 is 'with one span' "$(od -An -tu8 "$stream,samples=small,workers=65536,worker=65535,reply=spans" | tr -d ' ')" 0
@@ -88,6 +95,12 @@ like 'two of them are named' "$(tail -1 "$mnt/.dealfs/errors")" 'records 0 and [
 is 'keys=unique puts positions before them' "$(streams frames same="$tmp/same" $same,keys=unique)" same
 fails 'an echo may put a record next to itself' cat "$mnt/.dealfs/plan/$tars,echo=20,echo_buffer=0,reply=bytes"
 is 'TFRecord' "$(streams equal tfrecord="$tmp/tfrecord" epoch=1,ranks=2,batch=2,rank=0,samples=tfrecord)" same
+is 'TFRecord in the order of the list' "$(streams equal tfrecord="$tmp/tfrecord" \
+    epoch=1,ranks=1,batch=2,rank=0,order=natural,samples=tfrecord)" same
+is 'tars in the order of the list, with other names' "$(streams frames tar="$tmp/tar" \
+    epoch=1,ranks=1,batch=3,rank=0,order=natural,samples=tar,keys=unique)" same
+is 'lines in the order of the list' "$(streams equal lines="$tmp/lines" \
+    epoch=1,ranks=1,batch=2,rank=0,order=natural,samples=lines)" same
 is 'lines all end' "$(python3 -c "import json, sys
 print(sorted(json.loads(line)['n'] for line in open(sys.argv[1])))" \
     "$mnt/.dealfs/plan/epoch=2,ranks=1,batch=4,rank=0,samples=lines,reply=bytes")" "[$(seq -s ', ' 0 19)]"
