@@ -348,6 +348,7 @@ SCRIPT_TESTS = \
 	tests/sim/worlds.t \
 	tests/cases/01-mount.t \
 	tests/cases/30-plan.t \
+	tests/cases/33-streams-blocked.t \
 	tests/cases/33-streams.t \
 	tests/cases/54-hostile.t \
 	tests/cases/50-rewritten.t \

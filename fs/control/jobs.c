@@ -50,7 +50,19 @@ static void job_run(struct request_work *work)
     struct request_job *job = job_of(work);
     session_resume(&job->request);
     job->run(job);
-    free(job);
+    if (!job->again) {
+        free(job);
+        return;
+    }
+    struct workers *workers = control_of(job->req)->workers;
+    enum work_class class = work->class;
+    job->again = false;
+    job->turns++;
+    work->class = class == WORK_STREAM ? WORK_STREAM_SLOW : class;
+    if (class == work->class || workers_add(workers, work)) {
+        work->class = class;
+        workers_add_again(workers, work);
+    }
 }
 
 static void job_drop(struct request_work *work)

@@ -27,7 +27,9 @@ struct request_job {
     struct control_handle *handle; /* a reference, which run or cancel gives back */
     size_t size;
     uint64_t offset;
-    char name[]; /* a copy */
+    unsigned turns; /* how often it has run without an end */
+    bool again;     /* set by `run`: it has not replied, and runs again after others */
+    char name[];    /* a copy */
 };
 
 /* The workers of a control; `tick` and `rest` as work_rules have them. */

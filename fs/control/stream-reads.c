@@ -1,4 +1,9 @@
-/* From what was read ahead, or gathered now. */
+/* From what was read ahead, or gathered now.
+ *
+ * A source that hangs must not keep all workers: streams of cached samples have to go on. So a READ that waits while
+ * others wait for a worker gives its worker up. It begins again with the workers for slow ones, who take turns in the
+ * same way. What was loaded meanwhile is cached; each turn is longer than the one before, so that a READ of a slow
+ * source ends also where nothing is cached. */
 #include "fs/control/stream-reads.h"
 
 #include "fs/control/control-private.h"
@@ -6,9 +11,24 @@
 #include "fs/control/jobs.h"
 
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+enum { TURN_MS = 250, TURNS_LONGER = 8 };
+
+struct worker_turn {
+    struct request_job *job;
+    uint64_t until;
+};
+
+static bool turn_is_over(void *user)
+{
+    const struct worker_turn *turn = user;
+    struct workers *workers = control_of(turn->job->req)->workers;
+    return job_gave_up(turn->job) || (clock_now() > turn->until && workers_any_wait(workers, turn->job->work.class));
+}
 
 static struct ahead_read read_of(fuse_req_t req, struct epoch_stream *stream, const struct request_job *job)
 {
@@ -49,14 +69,24 @@ bool stream_read_now(fuse_req_t req, struct epoch_stream *stream, const struct r
 
 void stream_read_wait(struct request_job *job, struct epoch_stream *stream)
 {
-    const struct ahead_read read = read_of(job->req, stream, job);
-    const struct stream_waiter waiter = {job_gave_up, job};
+    unsigned longer = job->turns < TURNS_LONGER ? job->turns : TURNS_LONGER;
+    struct worker_turn turn = {job, clock_now() + ((uint64_t)TURN_MS << longer) * MILLISECOND};
+    struct ahead_read read = read_of(job->req, stream, job);
+    const struct stream_waiter waiter = {turn_is_over, &turn};
+    read.gave_up = turn_is_over;
+    read.user = &turn;
     int error = reply_ahead(job->req, &read, true);
     if (!error)
+        return;
+    job->again = error == -EINTR && !job_gave_up(job);
+    if (job->again)
         return;
     CLEANUP_FREE char *bytes = malloc(read.n + 1);
     if (error == -EAGAIN)
         error = bytes ? epoch_stream_read(stream, read.store, &waiter, read.offset, read.n, bytes) : -ENOMEM;
+    job->again = error == -EINTR && !job_gave_up(job);
+    if (job->again)
+        return;
     if (error)
         fuse_reply_err(job->req, -error);
     else

@@ -13,16 +13,22 @@
 #include <stdlib.h>
 
 /* Some of them wait for the source, so that there are more than most nodes have cores to decode on. */
-enum { DECODERS = 16, STREAMERS = 16, TURNERS = 8 /* who waits for a turn should not wait for another who does */ };
+enum {
+    DECODERS = 16,
+    STREAMERS = 16,
+    SLOW_STREAMERS = 8,
+    TURNERS = 8 /* who waits for a turn should not wait for another who does */
+};
 /* Together less than CONTROL_SLOTS, so that some are always free to be read into. */
 static const struct {
     int threads, wait;
-} bounds[WORK_CLASSES] = {
-    [WORK_QUICK] = {1, 32},         [WORK_LONG] = {2, 256},           [WORK_TURN] = {TURNERS, 8},
-    [WORK_END] = {4, 128},          [WORK_OTHERS] = {1, 16},          [WORK_DECODE] = {DECODERS, 256},
-    [WORK_DECODE_OTHERS] = {2, 64}, [WORK_STREAM] = {STREAMERS, 128}, [WORK_STREAM_OTHERS] = {2, 32}};
+} bounds[WORK_CLASSES] = {[WORK_QUICK] = {1, 32},         [WORK_LONG] = {2, 256},
+                          [WORK_TURN] = {TURNERS, 8},     [WORK_END] = {4, 128},
+                          [WORK_OTHERS] = {1, 16},        [WORK_DECODE] = {DECODERS, 256},
+                          [WORK_DECODE_OTHERS] = {2, 64}, [WORK_STREAM] = {STREAMERS, 128},
+                          [WORK_STREAM_OTHERS] = {2, 32}, [WORK_STREAM_SLOW] = {SLOW_STREAMERS, 96}};
 enum {
-    THREADS = 1 + 1 + 2 + TURNERS + 4 + 1 + DECODERS + 2 + STREAMERS + 2,
+    THREADS = 1 + 1 + 2 + TURNERS + 4 + 1 + DECODERS + 2 + STREAMERS + 2 + SLOW_STREAMERS,
     TICK_MS = 50,
     REST_AFTER = 5 /* seconds */
 };
@@ -199,6 +205,25 @@ void workers_destroy(struct workers *w)
     pthread_cond_destroy(&w->begun);
     pthread_mutex_destroy(&w->lock);
     free(w);
+}
+
+bool workers_any_wait(struct workers *w, enum work_class class)
+{
+    pthread_mutex_lock(&w->lock);
+    bool some = w->queue[class].count > 0;
+    pthread_mutex_unlock(&w->lock);
+    return some;
+}
+
+/* It was one of those that are let in already. At the end of the workers it is dropped. */
+void workers_add_again(struct workers *w, struct request_work *work)
+{
+    struct queue *queue = &w->queue[work->class];
+    pthread_mutex_lock(&w->lock);
+    TAILQ_INSERT_TAIL(&queue->waiting, work, next);
+    queue->count++;
+    pthread_cond_signal(&queue->more);
+    pthread_mutex_unlock(&w->lock);
 }
 
 int workers_add(struct workers *w, struct request_work *work)

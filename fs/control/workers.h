@@ -21,6 +21,7 @@ enum work_class {
     WORK_DECODE_OTHERS,
     WORK_STREAM, /* READs of streams, which wait for the source or other nodes */
     WORK_STREAM_OTHERS,
+    WORK_STREAM_SLOW, /* those of them, of the owner, that have waited for long while others wait for a worker */
     WORK_CLASSES
 };
 
@@ -46,5 +47,8 @@ void workers_destroy(struct workers *workers);
 bool workers_stopping(const struct workers *workers);
 /* 0; or -EBUSY: too many of its class wait. */
 int workers_add(struct workers *workers, struct request_work *work);
+/* Of a work that has run without an end: it runs again after those of its class that wait now. Not to be used then. */
+void workers_add_again(struct workers *workers, struct request_work *work);
+bool workers_any_wait(struct workers *workers, enum work_class class);
 
 #endif

@@ -1,0 +1,45 @@
+#!/bin/bash
+# Streams of a source that hangs: those of cached samples stay readable, and the others resume with it.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+require_fuse
+
+src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults readers=24
+mkdir -p "$src/cached" "$src/slow"
+head -c 20M /dev/urandom >"$src/cached/a"
+head -c 20M /dev/urandom >"$src/slow/b"
+settle "$src"
+set_faults ''
+DEALFS_SOURCE_FAULTS=file=$faults ok 'a mount' mount_up -o ram=100M "$src" "$mnt"
+for list in cached slow; do
+    ok "the list $list" dealfs index "$mnt" $list --under $list --format fixed=4096
+done
+cat "$mnt/cached/a" >/dev/null
+stream() { echo "$mnt/.dealfs/plan/epoch=$2,ranks=1,batch=8,samples=$1,rank=0,reply=bytes"; }
+# In the order of the list a stream of these records is the file.
+natural() { echo "$mnt/.dealfs/plan/epoch=$2,ranks=1,batch=8,order=natural,samples=$1,rank=0,reply=bytes"; }
+
+set_faults 'hang=slow/*'
+pids=()
+for ((i = 0; i < readers; i++)); do
+    cmp "$src/slow/b" "$(natural slow $i)" >"$tmp/cmp.$i" 2>&1 &
+    pids+=($!)
+done
+all_wait() { [ "$(ps -o stat= -p "$(IFS=,; echo "${pids[*]}")" | grep -c D)" = $readers ]; }
+ok 'all readers of the slow source wait' wait_for 60 all_wait
+ok 'a stream of cached samples is read' timeout 100 cmp "$src/cached/a" "$(natural cached 1)"
+ok 'and one in another order' timeout 100 cp "$(stream cached 2)" "$tmp/copy"
+is 'which is all of it' "$(stat -c %s "$tmp/copy")" $((20 << 20))
+ok 'the slow ones still wait' all_wait
+pid=${pids[0]}
+kill "$pid"
+ended() { ! kill -0 "$pid" 2>/dev/null; }
+ok 'one that is killed ends' wait_for 20 ended
+set_faults ''
+bad=0
+for pid in "${pids[@]:1}"; do wait "$pid" || bad=$((bad + 1)); done
+is 'the others get their bytes when the source is back' $bad 0
+[ $bad = 0 ] || diag "$(cat "$tmp"/cmp.*)"
+ok 'umount' dealfs umount "$mnt"
+nothing_left 'nothing is left'
+done_testing
