@@ -35,7 +35,7 @@ open(f'{src}/late', 'wb').write(random.randbytes(40 * 8192))
 pages = [f'{name}\t{i * 8192}\t8192\n' for name in ('big', 'late') for i in range(40)]
 random.shuffle(pages)
 open(f'{tmp}/pages', 'w').writelines(pages)
-# Neighbours in the file and in the list, but for some that are left out or there twice.
+# Neighbours in the file and in the list, except for some that are left out or there twice.
 rows = [i for i in range(1200) if i % 401 != 7]
 rows[500:500] = [rows[500], rows[499], rows[500]]
 open(f'{tmp}/next', 'w').writelines(f'big\t{i * 4096}\t4096\n' for i in rows)
