@@ -370,8 +370,10 @@ SCRIPT_TESTS = \
 	tests/cases/17-stage.t \
 	tests/cases/18-deb.t \
 	tests/cases/19-launch-hosts.t \
+	tests/cases/19-launch-ssh.t \
 	tests/cases/19-launch-stuck.t \
 	tests/cases/19-launch.t \
+	tests/cases/64-readme-user.t \
 	tests/cases/65-troubleshooting.t \
 	tests/cases/52-hostile.t \
 	tests/cases/53-vanished.t \
@@ -527,6 +529,7 @@ EXTRA_DIST += \
 	tests/lib/reader.py \
 	tests/lib/run-test \
 	tests/lib/sh-mount \
+	tests/lib/sh-readme \
 	tests/lib/sh-tap \
 	tests/lib/sh-world \
 	tests/lib/sub-build \

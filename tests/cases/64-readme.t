@@ -4,21 +4,8 @@
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
+. "$top_srcdir/tests/lib/sh-readme" || exit 99
 require_fuse
-
-block() { # a language, a pattern of a line: the block of code with such a line, with the paths of this test
-    awk -v language="$1" -v pattern="$2" '
-        /^```/ {
-            if (within && found) { printf "%s", text; exit }
-            within = !within && $0 == "```" language
-            text = ""
-            found = 0
-            next
-        }
-        within { text = text $0 "\n"; found = found || $0 ~ pattern }' "$top_srcdir/README.md" |
-        sed "s|/data/small|$tmp/src|g; s|/tmp/node|$tmp/node|g; s|/mnt/imagenet|$tmp/node0|g" |
-        sed "s|/data/imagenet|$tmp/src|g; s|/tmp/imagenet|$tmp/imagenet|g"
-}
 
 src=$tmp/src
 mkdir -p "$src"/{train,val}/{a,b}
@@ -36,26 +23,17 @@ ok 'which comes up and goes' timeout 100 bash -euc '. "$1"; wait' - "$tmp/world"
 nothing_left 'nothing is left of it'
 
 # --- one node ---
-mkdir -p "$tmp"/{programs,imagenet,node0}
-# shellcheck disable=SC2016
-printf '#!/bin/sh\nfind "$3" -name .dealfs -prune -o -type f -exec cat {} + | wc -c >%s\n' "$tmp/trained" \
-    >"$tmp/programs/python"
-chmod +x "$tmp/programs/python"
+mkdir -p "$tmp"/{imagenet,node0}
+make_python
 bytes=$(cat "$src"/*/*/* | wc -c)
-run_block() { # what, the pattern of a line
-    block sh "$2" >"$tmp/block"
-    : >"$tmp/trained"
-    # shellcheck disable=SC2016
-    ok "$1" env PATH="$tmp/programs:$PATH" timeout 100 bash -euc '. "$1"' - "$tmp/block"
-}
 at_exit dealfs umount "$tmp/node0"
 run_block 'mount, stage, train, status, unmount' '^dealfs mount /data'
-is 'the training program read all' "$(cat "$tmp/trained")" "$bytes"
+trained 'one node' "$bytes"
 is 'the status is shown' "$(grep -c 'joined\|alone' "$tmp/.output")" 1
 run_block 'the same in a namespace of its own' '^dealfs run '
-is 'the training program read all' "$(cat "$tmp/trained")" "$bytes"
+trained 'in a namespace' "$bytes"
 run_block 'a job' '^dealfs launch '
-is 'the training program read all' "$(cat "$tmp/trained")" "$bytes"
+trained 'a job' "$bytes"
 nothing_left 'nothing is left of them'
 
 # --- the control file ---
