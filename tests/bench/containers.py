@@ -144,7 +144,7 @@ def read_rate(bench, path):
         f.write(path + '\n')
     os.stat(path)  # the plan is made
     began = time.monotonic()
-    bench.sh(bench.program('reader'), '-c', names)
+    bench.sh(bench.program('reader'), '-c', '-r', '1', names)
     return os.path.getsize(path) / (time.monotonic() - began) / M
 
 
