@@ -27,6 +27,7 @@ struct delivery {
     bool again;       /* sent twice: the slot is not free before the second has left */
     uint32_t slot;
     struct hold *hold;
+    uint32_t list; /* 1 + that of the present ring that has its parts; 0: none */
     struct wire_failure failure;
 };
 
@@ -40,9 +41,10 @@ struct deliveries {
     size_t count, room;
     struct delivery *free;
     unsigned open;
-    uint8_t busy[RING_OUT]; /* slots of the present ring that MPI has */
-    uint64_t wait_next;     /* the earliest wait_at, or earlier */
-    unsigned of_peer[];     /* how many are open, by number */
+    uint8_t busy[RING_OUT];  /* slots of the present ring that MPI has */
+    bool listed[RING_LISTS]; /* the list has the parts of what is open */
+    uint64_t wait_next;      /* the earliest wait_at, or earlier */
+    unsigned of_peer[];      /* how many are open, by number */
 };
 
 int deliveries_create(struct mail *mail, struct home *home, struct spoil *spoil, uint64_t timeout,
@@ -176,11 +178,34 @@ static void say_wait(struct delivery *it)
         mail_say(d->mail, it->peer, &(struct wire_message){.kind = WIRE_WAIT, .tag = it->asked.tag}, &it->wait_busy);
 }
 
+/* False: all lists are in use. */
+static bool list_parts(struct delivery *it)
+{
+    struct deliveries *d = it->all;
+    it->list = 0;
+    if (it->asked.flags != FETCH_MANY)
+        return true;
+    uint32_t list = 0;
+    while (list < RING_LISTS && d->listed[list])
+        list++;
+    if (list == RING_LISTS || !d->home->hold)
+        return false;
+    memcpy(ring_list(&d->home->hold->ring, list), it->asked.part, it->asked.count * sizeof *it->asked.part);
+    d->listed[list] = true;
+    it->list = list + 1;
+    return true;
+}
+
 static void give_to_server(struct delivery *it)
 {
+    if (!list_parts(it)) {
+        answer_failure(it, -ENOBUFS); /* it asks for each by itself */
+        return;
+    }
     it->state = DELIVERY_OPEN;
     home_push(it->all->home, &(struct ring_message){.kind = RING_SERVE,
                                                     .node = it->peer,
+                                                    .slot = it->list ? it->list - 1 : 0,
                                                     .token = (uint64_t)it->generation << 32 | it->place,
                                                     .file = it->asked.file,
                                                     .value = it->asked.value,
@@ -221,6 +246,8 @@ void deliveries_reply(struct deliveries *d, const struct ring_message *m)
     if (right && m->status == 0)
         right = m->slot >= RING_IN && m->slot < RING_IN + RING_OUT && !d->busy[m->slot - RING_IN] &&
                 m->length > sizeof(struct wire_failure) && m->length <= RING_SLOT;
+    if (right && m->status != -EAGAIN && it->list)
+        d->listed[it->list - 1] = false;
     if (!right) {
         home_end(d->home, "it answers what was not asked");
     } else if (m->status == 0) {
@@ -241,6 +268,7 @@ static bool is_unanswered(const struct delivery *it)
 void deliveries_server_came(struct deliveries *d)
 {
     memset(d->busy, 0, sizeof d->busy);
+    memset(d->listed, 0, sizeof d->listed);
     d->live = true;
     for (size_t i = 0; i < d->count; i++)
         if (is_unanswered(d->delivery[i]))

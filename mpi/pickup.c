@@ -18,6 +18,7 @@ struct pickup {
     struct hold *hold;
     struct ring_message asked; /* as it came */
     int tag;                   /* ASKED */
+    struct fetch_part part[];  /* of FETCH_MANY */
 };
 TAILQ_HEAD(pickup_list, pickup);
 
@@ -104,6 +105,11 @@ static void pickup_answered(void *user, int status, uint32_t from, size_t n)
     ask_queued(p, node);
 }
 
+static uint32_t parts_of(const struct ring_message *asked)
+{
+    return asked->flags == FETCH_MANY ? asked->count : 0;
+}
+
 static void ask_peer(struct pickups *p, struct pickup *pickup)
 {
     const struct ring_message *asked = &pickup->asked;
@@ -122,14 +128,14 @@ static void ask_peer(struct pickups *p, struct pickup *pickup)
         peer->ring_ms = RING_FIRST_MS;
     p->asked++;
     peer->ring_at = clock_now() + peer->ring_ms * MILLISECOND;
-    mail_say(p->mail, asked->node,
-             &(struct wire_message){.kind = WIRE_FETCH,
-                                    .tag = (uint32_t)pickup->tag,
-                                    .file = asked->file,
-                                    .value = asked->value,
-                                    .count = asked->count,
-                                    .flags = asked->flags},
-             NULL);
+    struct wire_message m = {.kind = WIRE_FETCH,
+                             .tag = (uint32_t)pickup->tag,
+                             .file = asked->file,
+                             .value = asked->value,
+                             .count = asked->count,
+                             .flags = asked->flags};
+    memcpy(m.part, pickup->part, parts_of(asked) * sizeof *m.part);
+    mail_say(p->mail, asked->node, &m, NULL);
 }
 
 /* As many as may be. */
@@ -147,6 +153,17 @@ static void ask_queued(struct pickups *p, uint32_t node)
     }
 }
 
+static struct pickup *pickup_create(struct pickups *p, const struct ring_message *m)
+{
+    size_t list = parts_of(m) * sizeof(struct fetch_part);
+    struct pickup *pickup = malloc(sizeof *pickup + list);
+    if (!pickup)
+        return NULL;
+    *pickup = (struct pickup){.all = p, .hold = hold_get(p->home->hold), .asked = *m};
+    memcpy(pickup->part, ring_slot(&pickup->hold->ring, m->slot), list);
+    return pickup;
+}
+
 void pickups_add(struct pickups *p, const struct ring_message *m)
 {
     bool right = m->node < p->mail->nodes && m->node != p->mail->me && m->slot < RING_IN && !p->busy[m->slot] &&
@@ -155,12 +172,16 @@ void pickups_add(struct pickups *p, const struct ring_message *m)
         home_end(p->home, "it asks for what cannot be");
         return;
     }
-    struct pickup *pickup = malloc(sizeof *pickup);
+    struct pickup *pickup = pickup_create(p, m);
     if (!pickup) {
         mail_fail(p->mail, -ENOMEM, "a fetch");
         return;
     }
-    *pickup = (struct pickup){.all = p, .hold = hold_get(p->home->hold), .asked = *m};
+    if (!fetch_parts_are_sound(pickup->part, parts_of(m))) {
+        pickup_free(pickup);
+        home_end(p->home, "it asks for what cannot be");
+        return;
+    }
     p->busy[m->slot] = 1;
     TAILQ_INSERT_TAIL(&p->peer[m->node].queued, pickup, next);
     ask_queued(p, m->node);

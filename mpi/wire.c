@@ -12,7 +12,10 @@ _Static_assert(offsetof(struct node_news, held) == sizeof(uint64_t) && sizeof(st
 
 size_t wire_length(const struct wire_message *message)
 {
-    return message->kind == WIRE_NEWS ? (size_t)WIRE_LONG : (size_t)WIRE_SHORT;
+    if (message->kind == WIRE_NEWS)
+        return WIRE_SHORT + sizeof message->news;
+    bool many = message->kind == WIRE_FETCH && message->flags == FETCH_MANY && message->count <= MANY_MOST;
+    return WIRE_SHORT + (many ? message->count * sizeof *message->part : 0);
 }
 
 static bool is_tag(uint32_t tag)
@@ -59,6 +62,14 @@ static bool check_turn(const struct wire_message *m, struct wire_message *used)
     return false;
 }
 
+static bool check_parts(const struct wire_message *m, struct wire_message *used)
+{
+    if (m->flags != FETCH_MANY)
+        return true;
+    memcpy(used->part, m->part, m->count * sizeof *m->part);
+    return !m->file && !m->value && fetch_parts_are_sound(m->part, m->count);
+}
+
 static bool check_fields(const struct wire_message *m, struct wire_message *used)
 {
     switch (m->kind) {
@@ -68,7 +79,7 @@ static bool check_fields(const struct wire_message *m, struct wire_message *used
         used->value = m->value;
         used->count = m->count;
         used->flags = m->flags;
-        return is_tag(m->tag) && fetch_is_sound(m->flags, m->value, m->count);
+        return is_tag(m->tag) && fetch_is_sound(m->flags, m->value, m->count) && check_parts(m, used);
     case WIRE_WAIT:
         used->tag = m->tag;
         return is_tag(m->tag);
@@ -91,7 +102,7 @@ static bool check_fields(const struct wire_message *m, struct wire_message *used
 int wire_message_parse(const void *bytes, size_t n, struct wire_message *to)
 {
     struct wire_message m = {0};
-    if (n != WIRE_SHORT && n != WIRE_LONG)
+    if (n < WIRE_SHORT || n > WIRE_LONG)
         return -EBADMSG;
     memcpy(&m, bytes, n);
     if (m.magic != WIRE_MAGIC || wire_length(&m) != n)

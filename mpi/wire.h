@@ -7,7 +7,7 @@
 #include "fs/base/hash.h"
 #include "fs/wire/ring.h"
 
-enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 10, RELEASE_TEXT = 32, WHY_TEXT = 400 };
+enum { WIRE_MAGIC = 0x77666c64, WIRE_VERSION = 11, RELEASE_TEXT = 32, WHY_TEXT = 400 };
 enum { WIRE_IN_FLIGHT = 64 }; /* FETCHes of one node to another without an answer, at most */
 
 /* Tags of MPI messages. That of an answer is chosen by who asks, a new one each time. */
@@ -36,7 +36,7 @@ struct wire_news {
     uint64_t word[sizeof(struct node_news) / sizeof(uint64_t) - 1];
 };
 
-/* What a kind does not use is 0; only NEWS has `news`. */
+/* What a kind does not use is 0, and what stands behind it is not sent. */
 struct wire_message {
     uint32_t magic, kind;
     uint32_t tag;                /* FETCH, WAIT */
@@ -51,7 +51,10 @@ struct wire_message {
     struct digest layout; /* COMPUTED, SETTLED */
     uint64_t k;           /* TURN, BEGIN, SETTLED */
     struct turn turn;     /* TURN, BEGIN, SETTLED */
-    struct wire_news news;
+    union {
+        struct wire_news news;             /* NEWS */
+        struct fetch_part part[MANY_MOST]; /* FETCH with FETCH_MANY: `count` of them */
+    };
 };
 enum { WIRE_SHORT = offsetof(struct wire_message, news), WIRE_LONG = sizeof(struct wire_message) };
 

@@ -104,6 +104,7 @@ UNIT_TESTS = \
 	tests/fs/world/test-peers-faults \
 	tests/fs/world/test-feeding \
 	tests/fs/world/test-peers-join \
+	tests/fs/world/test-peers-many \
 	tests/fs/world/test-peers-silence \
 	tests/fs/world/test-turning \
 	tests/fs/wire/test-ring \
@@ -187,6 +188,7 @@ tests_fs_world_test_peers_SOURCES = tests/fs/world/test-peers.c $(PEERING)
 tests_fs_world_test_peers_faults_SOURCES = tests/fs/world/test-peers-faults.c $(PEERING)
 tests_fs_world_test_feeding_SOURCES = tests/fs/world/test-feeding.c $(PEERING)
 tests_fs_world_test_peers_join_SOURCES = tests/fs/world/test-peers-join.c $(PEERING)
+tests_fs_world_test_peers_many_SOURCES = tests/fs/world/test-peers-many.c $(PEERING)
 tests_fs_world_test_peers_silence_SOURCES = tests/fs/world/test-peers-silence.c $(PEERING)
 tests_fs_world_test_mover_SOURCES = tests/fs/world/test-mover.c $(PEERING)
 tests_fs_world_test_spread_SOURCES = tests/fs/world/test-spread.c $(WORLDS)

@@ -71,6 +71,7 @@ struct store_read {
     /* the peers' own: */
     struct peer_pull *pull; /* a thread waits for it, and not the store */
     uint32_t peer;          /* who was asked last */
+    uint32_t small;         /* bytes that its answer takes where it may be asked for together with others; or 0 */
 };
 
 TAILQ_HEAD(read_list, store_read); /* in the order in which they came */

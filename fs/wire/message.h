@@ -60,7 +60,7 @@ enum message_kind {
     MESSAGE_SETTLED,
     MESSAGE_RESIZE,
 };
-enum { MESSAGE_VERSION = 8, MESSAGE_FDS = 5, MESSAGE_MOST = 1 << 28, VERSION_TEXT = 32 };
+enum { MESSAGE_VERSION = 9, MESSAGE_FDS = 5, MESSAGE_MOST = 1 << 28, VERSION_TEXT = 32 };
 
 struct message_frame {
     uint32_t kind, zero;

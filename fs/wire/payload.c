@@ -6,7 +6,13 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { PAYLOAD_MAGIC = 0x6c617664, STORED_MAGIC = 0x74737664, BLOB_MAGIC = 0x626c7664, ALIGN = 16 };
+enum {
+    PAYLOAD_MAGIC = 0x6c617664,
+    STORED_MAGIC = 0x74737664,
+    MANY_MAGIC = 0x6e6d7664,
+    BLOB_MAGIC = 0x626c7664,
+    ALIGN = 16,
+};
 
 _Static_assert(sizeof(struct payload_stored) + STORED_MOST / 8 <= RING_SLOT, "it fits into a slot");
 
@@ -52,6 +58,39 @@ int payload_parse(const void *bytes, size_t n, uint32_t file, uint32_t value, ui
                                            .length = h.length[i] & ~PAYLOAD_CUT,
                                            .cut = h.length[i] & PAYLOAD_CUT};
     return 0;
+}
+
+size_t payload_many_begin(const uint32_t *length, uint32_t i)
+{
+    size_t at = align_value(sizeof(struct payload_many));
+    while (i > 0)
+        at += align_value(length[--i]);
+    return at;
+}
+
+void payload_many_finish(void *slot, uint32_t count, const uint32_t *length)
+{
+    struct payload_many m = {.magic = MANY_MAGIC, .count = count};
+    memcpy(m.length, length, count * sizeof *length);
+    memcpy(slot, &m, sizeof m);
+}
+
+int payload_many_parse(const void *bytes, size_t n, uint32_t count, struct payload_part part[MANY_MOST])
+{
+    struct payload_many m;
+    if (n < sizeof m || n > RING_SLOT)
+        return -EBADMSG;
+    memcpy(&m, bytes, sizeof m);
+    if (m.magic != MANY_MAGIC || m.count != count || count > MANY_MOST)
+        return -EBADMSG;
+    size_t at = payload_many_begin(NULL, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        if (m.length[i] > n || at > n - m.length[i])
+            return -EBADMSG;
+        part[i] = (struct payload_part){(const char *)bytes + at, m.length[i]};
+        at += align_value(m.length[i]);
+    }
+    return at == n ? 0 : -EBADMSG;
 }
 
 /* Of a payload whose header begins with `field` bytes and a sum. */

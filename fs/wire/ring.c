@@ -12,11 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { RING_MAGIC = 0x676e6972, RING_FORM = 4, PAGE = 4096 };
+enum { RING_MAGIC = 0x676e6972, RING_FORM = 5, PAGE = 4096 };
 
 static uint64_t slots_at(uint32_t nodes)
 {
-    return (sizeof(struct ring_shared) + nodes * sizeof(struct node_news) + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    uint64_t lists = RING_LISTS * MANY_MOST * sizeof(struct fetch_part);
+    return (sizeof(struct ring_shared) + nodes * sizeof(struct node_news) + lists + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
 static uint64_t size_for(uint32_t nodes)

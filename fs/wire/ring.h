@@ -9,6 +9,7 @@
  *                                           time
  *   news         the courier; our own       what each node tells of itself, by number
  *                place the server
+ *   lists        the courier                the parts of a SERVE of many; free again when it is answered
  *   slots        the courier, [0, in)       what is fetched: RING_SLOT bytes each. The server gives them out, and has
  *                                           one back when FETCHED (other than -EAGAIN) names it
  *                the server, [in, in+out)   what is sent; free again when SENT names it
@@ -32,7 +33,8 @@
 
 enum ring_kind {
     /* To the courier: */
-    /* node, slot, token, file, value, count, flags: fetch these values of a file from a node into a slot */
+    /* node, slot, token, file, value, count, flags: fetch these values of a file from a node into a slot. FETCH_MANY:
+     * the slot begins with `count` parts */
     RING_FETCH = 1,
     /* node, token, status: 0: length bytes in slot are the answer; -EAGAIN: it will come, say WAIT; other -errno: it
      * will not */
@@ -42,9 +44,11 @@ enum ring_kind {
     /* slot, token, status: 0: length bytes are in the slot, not checked; -EAGAIN: the other node waits for the source;
      * -EHOSTDOWN: the node or its server is gone; other -errno: as it answered */
     RING_FETCHED = 3,
-    RING_SERVE = 4, /* node, token, file, value, count, flags: another node wants these. Asked again after a restart */
-    RING_SENT = 5,  /* slot: what was replied is on its way, the slot is free. Most do not wake the server */
-    RING_GONE = 7,  /* node: its server has ended */
+    /* node, token, file, value, count, flags: another node wants these. Asked again after a restart. FETCH_MANY: `slot`
+     * is the number of the list that has the parts */
+    RING_SERVE = 4,
+    RING_SENT = 5, /* slot: what was replied is on its way, the slot is free. Most do not wake the server */
+    RING_GONE = 7, /* node: its server has ended */
 
     /* Either way: value: enum world_command; token: what goes with it; node: who began it. To the courier: tell all
      * others */
@@ -58,6 +62,7 @@ enum {
     RING_IN = 128,
     RING_OUT = 64,
     RING_SENT_BELL = 8,
+    RING_LISTS = 32,
 };
 
 /* The first two while samples move (fs/world/FORMAT). */
@@ -66,6 +71,7 @@ enum fetch_flags {
     FETCH_STORED = 2, /* which of `count` extents, from file | value << 32 on, are stored? Answered by payload_stored */
     FETCH_FED = 4,    /* with BEFORE or without: for the feeder, after all that readers wait for */
     FETCH_BLOB = 8,   /* piece `count` - 1 of what the key file | value << 32 names. Answered by payload_blob */
+    FETCH_MANY = 16,  /* `count` parts, of any files: what is held of them, at once. Answered by payload_many */
 };
 
 /* Of values in blocks (fs/store/FORMAT) some need not come: in `flags`, how many blocks at the beginning of the first
@@ -88,16 +94,33 @@ static inline uint32_t fetch_tail(uint32_t flags)
 
 enum { STORED_MOST = 1 << 16 }; /* extents in one question for what is stored */
 
+enum { MANY_MOST = 64 };
+struct fetch_part {
+    uint32_t file, value, count;
+    uint32_t flags; /* which blocks need not come, and nothing else */
+};
+
 static inline bool fetch_is_sound(uint32_t flags, uint32_t value, uint32_t count)
 {
     if (flags == FETCH_STORED)
         return count > 0 && count <= STORED_MOST;
     if (flags == FETCH_BLOB)
         return count > 0;
+    if (flags == FETCH_MANY)
+        return count > 1 && count <= MANY_MOST;
     if (count == 1 && fetch_head(flags) + fetch_tail(flags) >= FETCH_BLOCKS)
         return false;
     return !(flags & ~(uint32_t)(FETCH_BLOCKS_MASK | FETCH_BEFORE | FETCH_FED)) && count > 0 && count <= RING_VALUES &&
            value <= UINT32_MAX - count;
+}
+
+static inline bool fetch_parts_are_sound(const struct fetch_part *part, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (part[i].flags & ~(uint32_t)FETCH_BLOCKS_MASK ||
+            !fetch_is_sound(part[i].flags, part[i].value, part[i].count))
+            return false;
+    return true;
 }
 
 /* The token of WORLD_STAGE is its round: see store_stage_start. */
@@ -147,7 +170,7 @@ struct ring_shared {
     uint32_t magic, form, nodes, in, out;
     uint64_t size;
     struct ring_queue to_courier, to_server;
-    /* then struct node_news[nodes], then the slots, from a page on */
+    /* then struct node_news[nodes] and struct fetch_part[RING_LISTS][MANY_MOST]; then the slots, from a page on */
 };
 
 /* A memfd, sealed against shrinking, and two eventfds: in this order they are passed over. */
@@ -169,6 +192,10 @@ void ring_close(struct ring *ring);
 static inline struct node_news *ring_news(const struct ring *r, uint32_t node) /* below `nodes` */
 {
     return (struct node_news *)(r->shared + 1) + node;
+}
+static inline struct fetch_part *ring_list(const struct ring *r, uint32_t list) /* below RING_LISTS */
+{
+    return (struct fetch_part *)ring_news(r, r->nodes) + list * MANY_MOST;
 }
 void *ring_slot(const struct ring *r, uint32_t slot); /* NULL: out of bounds */
 
@@ -207,6 +234,21 @@ void payload_finish(void *slot, uint32_t file, uint32_t value, uint32_t count, c
  * -EBADMSG. */
 int payload_parse(const void *bytes, size_t n, uint32_t file, uint32_t value, uint32_t count,
                   struct payload_value values[RING_VALUES]);
+
+/* The answer to FETCH_MANY: then the payload of each part, in their order, from a multiple of 16 on. */
+struct payload_many {
+    uint32_t magic, count;
+    uint32_t length[MANY_MOST]; /* 0: this part is not held */
+};
+struct payload_part {
+    const void *bytes;
+    uint32_t length;
+};
+/* Where the payload of the i-th part goes, given the lengths of those before it. */
+size_t payload_many_begin(const uint32_t *length, uint32_t i);
+void payload_many_finish(void *slot, uint32_t count, const uint32_t *length);
+/* 0: these are `count` payloads, none of them looked at; -EBADMSG. */
+int payload_many_parse(const void *bytes, size_t n, uint32_t count, struct payload_part part[MANY_MOST]);
 
 /* The answer to FETCH_STORED: a bit for each of the extents [first, first + count), from the lowest of the first word
  * on. Like the next one it has a sum of all its other bytes: damage could not be seen otherwise. */

@@ -24,12 +24,12 @@ void slots_check(const struct fetches *f)
     for (uint32_t slot = 0; slot < RING_IN; slot++) {
         const struct fetch *fetch = &f->fetch[slot];
         count[fetch->state]++;
-        check((fetch->read != NULL) == (fetch->state == FETCH_ASKED));
+        check((fetch->waiting > 0) == (fetch->state == FETCH_ASKED) && fetch->waiting <= fetch->parts);
         check(fetch->node < f->nodes && fetch->number <= f->number);
     }
     for (uint32_t node = 0; node < f->nodes; node++) {
         const struct asked_peer *p = &f->peer[node];
-        check(peer_is_sound(&p->peer) && p->left <= p->slots && p->slots <= PEER_FETCHES);
+        check(peer_is_sound(&p->peer) && p->left + p->slow <= p->slots && p->slots <= PEER_FETCHES);
         slots += p->slots;
         left += p->left;
     }
@@ -44,7 +44,8 @@ void slots_check(const struct fetches *f)
 
 static bool is_hungry(const struct asked_peer *p)
 {
-    return !fair_is_empty(&p->queue) && p->slots < PEER_FETCHES && p->peer.state == PEER_GOOD;
+    const struct store_read *first = TAILQ_FIRST(&p->queue.list[false]);
+    return !fair_is_empty(&p->queue) && p->slots < PEER_FETCHES && many_may_go(p, first) && p->peer.state == PEER_GOOD;
 }
 
 void slots_note_hungry(struct fetches *f, struct asked_peer *p)
@@ -102,7 +103,9 @@ static void occupy(struct fetches *f, struct asked_peer *p, struct store_read *r
     uint32_t slot = f->free_slot[--f->free];
     struct fetch *fetch = &f->fetch[slot];
     fetch->state = FETCH_ASKED;
-    fetch->read = read;
+    fetch->read[0] = read;
+    fetch->parts = fetch->waiting = 1;
+    fetch->slow = false;
     fetch->number = ++f->number;
     fetch->asked = clock_now();
     fetch->heard = heard_since(p, read);
@@ -129,16 +132,37 @@ void slots_vacate(struct fetches *f, struct fetch *fetch)
         f->peer[fetch->node].left--;
     }
     fetch->state = FETCH_FREE;
-    fetch->read = NULL;
+    fetch->waiting = 0;
     f->free_slot[f->free++] = (uint32_t)(fetch - f->fetch);
+}
+
+/* Others may go meanwhile. */
+void slots_wait(struct fetches *f, struct fetch *fetch, uint64_t now)
+{
+    struct asked_peer *p = &f->peer[fetch->node];
+    bool first = fetch->state == FETCH_ASKED && !fetch->slow;
+    fetch->heard = now;
+    p->slow += first;
+    fetch->slow |= first;
+    slots_note_hungry(f, p);
+}
+
+void slots_take_reads(struct fetch *fetch, struct read_list *reads)
+{
+    for (uint32_t i = 0; i < fetch->parts; i++)
+        if (fetch->read[i])
+            TAILQ_INSERT_TAIL(reads, fetch->read[i], parked);
+    fetch->waiting = 0;
 }
 
 void slots_leave(struct fetches *f, struct fetch *fetch, struct read_list *left)
 {
+    struct asked_peer *p = &f->peer[fetch->node];
     f->left++;
-    f->peer[fetch->node].left++;
-    TAILQ_INSERT_TAIL(left, fetch->read, parked);
-    fetch->read = NULL;
+    p->left++;
+    p->slow -= fetch->slow;
+    fetch->slow = false;
+    slots_take_reads(fetch, left);
     fetch->state = FETCH_LEFT;
 }
 
@@ -150,11 +174,13 @@ static bool may_wait(const struct fetches *f, const struct asked_peer *p)
 
 int slots_ask(struct fetches *f, struct asked_peer *p, struct store_read *read, struct ring_message *m)
 {
-    if (f->free && p->slots < PEER_FETCHES && fair_is_next(&p->queue, &f->turns, read->fed, fed_room(f, p))) {
+    bool waits = may_wait(f, p);
+    if (f->free && p->slots < PEER_FETCHES && (many_may_go(p, read) || !waits) &&
+        fair_is_next(&p->queue, &f->turns, read->fed, fed_room(f, p))) {
         occupy(f, p, read, m);
         return 0;
     }
-    if (!may_wait(f, p))
+    if (!waits)
         return -EHOSTUNREACH;
     fair_add(&p->queue, read);
     f->waiting++;
@@ -169,7 +195,8 @@ int slots_feed(struct fetches *f, struct ring_message message[FETCHES_AT_ONCE])
         struct store_read *read = is_hungry(p) ? fair_take(&p->queue, &f->turns, fed_room(f, p)) : NULL;
         if (read) {
             f->waiting--;
-            occupy(f, p, read, &message[n++]);
+            occupy(f, p, read, &message[n]);
+            many_gather(f, p, &message[n++]);
         }
         next = TAILQ_NEXT(p, same_queue);
         if (is_hungry(p) && !read)

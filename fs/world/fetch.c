@@ -4,6 +4,8 @@
  * thread releases an answer. All is under `lock`; messages are sent, and the store called, without it. The states of a
  * slot are in fetch-inside.h.
  *
+ * Small reads go together where many wait: fetch-many.c.
+ *
  * Who is asked for what it neither holds nor owns says so (-ENOENT): then the one is asked that owns it now, where the
  * layout has turned meanwhile, else, once, who owned it before. */
 #include "fs/world/fetch-inside.h"
@@ -137,18 +139,19 @@ static void ask_courier(struct fetches *f, const struct ring_message *m)
     if (!error)
         return;
     struct fetch *fetch = &f->fetch[m->slot];
-    struct store_read *read = NULL;
+    struct read_list reads = TAILQ_HEAD_INITIALIZER(reads);
     pthread_mutex_lock(&f->lock);
     if (is_asked(fetch, m->token)) {
         struct asked_peer *p = &f->peer[fetch->node];
-        read = fetch->read;
+        if (fetch->state == FETCH_ASKED)
+            slots_take_reads(fetch, &reads);
         p->slots--;
         p->peer.probing = false;
         slots_vacate(f, fetch);
         slots_note_hungry(f, p);
     }
     fetches_unlock(f);
-    if (read)
+    for (struct store_read *read; (read = read_list_take(&reads));)
         end_read(f, read, error);
 }
 
@@ -166,10 +169,11 @@ static void feed_all(struct fetches *f)
     } while (n == FETCHES_AT_ONCE);
 }
 
-int fetch_ask(struct fetches *f, struct store_read *read)
+static int ask_for(struct fetches *f, struct store_read *read, bool alone)
 {
     struct ring_message message;
     read->asked = clock_now();
+    read->small = alone ? 0 : many_bytes(f, read);
     pthread_mutex_lock(&f->lock);
     struct asked_peer *p = f->over ? NULL : choose_peer(f, read, read->asked);
     int error = p ? slots_ask(f, p, read, &message) : -EHOSTUNREACH;
@@ -177,6 +181,11 @@ int fetch_ask(struct fetches *f, struct store_read *read)
     if (!error)
         ask_courier(f, &message);
     return error ? error : -EINPROGRESS;
+}
+
+int fetch_ask(struct fetches *f, struct store_read *read)
+{
+    return ask_for(f, read, false);
 }
 
 /* Of several groups another one may have what a lost node had. Who says that it has it not is not asked again. */
@@ -195,11 +204,12 @@ static bool has_another(struct fetches *f, struct store_read *read, int error)
     return another;
 }
 
-/* To the source where nobody else has it. */
+/* To the source where nobody else has it. -ENOBUFS: what was asked for with others is asked for alone. */
 static void give_back(struct fetches *f, struct read_list *reads, int error)
 {
+    bool alone = error == -ENOBUFS;
     for (struct store_read *read; (read = read_list_take(reads));)
-        if (!has_another(f, read, error) || fetch_ask(f, read) != -EINPROGRESS)
+        if (!(alone || has_another(f, read, error)) || ask_for(f, read, alone) != -EINPROGRESS)
             end_read(f, read, error);
 }
 
@@ -209,6 +219,8 @@ void fetch_release(void *object)
 {
     struct fetch *fetch = object;
     struct fetches *f = fetch->fetches;
+    if (atomic_fetch_sub_explicit(&fetch->held, 1, memory_order_acq_rel) > 1)
+        return;
     pthread_mutex_lock(&f->lock);
     slots_vacate(f, fetch);
     bool more = !TAILQ_EMPTY(&f->hungry);
@@ -229,46 +241,58 @@ void fetch_count_bad(struct fetches *f, uint32_t node)
 
 /* The bytes stay in the slot for as long as the answer lasts, where they are not packed; those of a pull until its
  * thread has taken them. */
-static void complete_read(struct fetches *f, struct fetch *fetch, struct store_read *read, uint32_t length)
+void fetch_complete(struct fetches *f, struct fetch *fetch, const struct payload_part *part, struct store_read *read)
 {
-    uint32_t node = fetch->node;
     bool in_slot = false;
-    if (read->pull) {
+    int error = receive_payload(f->self, part->bytes, part->length, read, &in_slot);
+    if (in_slot) {
+        atomic_fetch_add_explicit(&fetch->held, 1, memory_order_relaxed);
+        answer_pin(&read->answer, fetch_release, fetch);
+    }
+    if (error == -EBADMSG)
+        fetch_count_bad(f, fetch->node);
+    store_fetched(f->self->store, read, error);
+}
+
+static void complete_fetch(struct fetches *f, struct fetch *fetch, uint32_t length)
+{
+    struct read_list missing = TAILQ_HEAD_INITIALIZER(missing);
+    struct store_read *read = fetch->read[0];
+    if (fetch->parts == 1 && read->pull) {
         read->pull->fetch = fetch;
         read->pull->length = length;
         end_read(f, read, 0);
         return;
     }
-    int error = receive_payload(f->self, fetch_slot(f, fetch), length, read, &in_slot);
-    if (in_slot)
-        answer_pin(&read->answer, fetch_release, fetch);
+    if (fetch->parts == 1)
+        fetch_complete(f, fetch, &(struct payload_part){fetch_slot(f, fetch), length}, read);
     else
-        fetch_release(fetch);
-    if (error == -EBADMSG)
-        fetch_count_bad(f, node);
-    store_fetched(f->self->store, read, error);
+        many_complete(f, fetch, length, &missing);
+    fetch_release(fetch);
+    give_back(f, &missing, -ENOBUFS);
 }
 
-/* A fetch that the courier has ended, with the lock: the read whose answer is in the slot, or NULL. */
-static struct store_read *end_fetch(struct fetches *f, struct fetch *fetch, int status, struct read_list *back)
+/* A fetch that the courier has ended, with the lock. True: the answers of reads are in the slot. */
+static bool end_fetch(struct fetches *f, struct fetch *fetch, int status, struct read_list *back)
 {
     struct asked_peer *p = &f->peer[fetch->node];
-    struct store_read *read = fetch->read;
+    bool answered = fetch->state == FETCH_ASKED && !status;
     p->slots--;
-    if (read && !status) {
+    p->slow -= fetch->slow;
+    if (answered) {
         fetch->state = FETCH_HELD;
-        fetch->read = NULL;
+        fetch->waiting = 0;
+        atomic_store_explicit(&fetch->held, 1, memory_order_relaxed);
         link_get(f->link);
     } else {
-        if (read)
-            TAILQ_INSERT_TAIL(back, read, parked);
+        if (fetch->state == FETCH_ASKED)
+            slots_take_reads(fetch, back);
         slots_vacate(f, fetch);
-        read = NULL;
     }
     if (status == -EHOSTDOWN)
         lose(f, fetch->node, back);
     slots_note_hungry(f, p);
-    return read;
+    return answered;
 }
 
 int fetch_answered(struct fetches *f, const struct ring_message *m)
@@ -276,8 +300,8 @@ int fetch_answered(struct fetches *f, const struct ring_message *m)
     if (m->slot >= RING_IN || m->status > 0 || m->length > RING_SLOT)
         return -EBADMSG;
     struct fetch *fetch = &f->fetch[m->slot];
-    struct store_read *read = NULL;
     struct read_list back = TAILQ_HEAD_INITIALIZER(back);
+    bool answered = false;
     uint64_t now = clock_now();
     pthread_mutex_lock(&f->lock);
     bool known = is_asked(fetch, m->token);
@@ -286,17 +310,17 @@ int fetch_answered(struct fetches *f, const struct ring_message *m)
     if (known && m->status == 0)
         peer_answered(&f->peer[fetch->node].times, now - fetch->asked);
     if (known && m->status == -EAGAIN)
-        fetch->heard = now;
+        slots_wait(f, fetch, now);
     else if (known)
-        read = end_fetch(f, fetch, m->status, &back);
+        answered = end_fetch(f, fetch, m->status, &back);
     bool more = !TAILQ_EMPTY(&f->hungry);
     fetches_unlock(f);
     if (!known)
         log_limited(LOG_LEVEL_WARNING, 1, "the courier answers a fetch that is over");
     if (more)
         feed_all(f);
-    if (read)
-        complete_read(f, fetch, read, m->length);
+    if (answered)
+        complete_fetch(f, fetch, m->length);
     give_back(f, &back, m->status);
     return 0;
 }
@@ -315,16 +339,29 @@ int fetch_lost(struct fetches *f, uint32_t node)
 
 /* --- giving up --- */
 
+static bool cancel_asked(struct fetches *f, struct fetch *fetch, const struct store_read *read, struct read_list *left)
+{
+    uint32_t i = 0;
+    while (i < fetch->parts && fetch->read[i] != read)
+        i++;
+    if (fetch->state != FETCH_ASKED || i == fetch->parts)
+        return false;
+    if (fetch->waiting == 1) {
+        slots_leave(f, fetch, left);
+    } else {
+        fetch->read[i] = NULL;
+        fetch->waiting--;
+    }
+    return true;
+}
+
 bool fetch_cancel(struct fetches *f, struct store_read *read)
 {
     struct read_list left = TAILQ_HEAD_INITIALIZER(left);
     bool found = false;
     pthread_mutex_lock(&f->lock);
-    for (uint32_t slot = 0; slot < RING_IN && !found; slot++) {
-        found = f->fetch[slot].read == read;
-        if (found)
-            slots_leave(f, &f->fetch[slot], &left);
-    }
+    for (uint32_t slot = 0; slot < RING_IN && !found; slot++)
+        found = cancel_asked(f, &f->fetch[slot], read, &left);
     for (uint32_t node = 0; node < f->nodes && f->waiting && !found; node++) {
         found = fair_remove(&f->peer[node].queue, read);
         f->waiting -= found;

@@ -4,6 +4,7 @@ fs_world_libworld_a_SOURCES = \
 	fs/world/extents.c \
 	fs/world/extents.h \
 	fs/world/fetch-inside.h \
+	fs/world/fetch-many.c \
 	fs/world/fetch-pull.c \
 	fs/world/fetch-slots.c \
 	fs/world/fetch.c \

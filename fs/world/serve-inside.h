@@ -10,7 +10,8 @@
 struct peer_question {
     uint64_t token;
     uint32_t node, file, value, count, flags;
-    uint32_t head, tail; /* blocks that are not wanted */
+    uint32_t head, tail;           /* blocks that are not wanted */
+    const struct fetch_part *part; /* of FETCH_MANY */
 };
 
 /* A node that asks. */
@@ -46,6 +47,7 @@ int reply_held(struct serves *serves, const struct peer_question *question, uint
 /* What was read past the tiers. */
 void reply_answer(struct serves *serves, const struct peer_question *question, const struct answer *answer,
                   uint32_t slot);
+struct peer_question question_of(const struct fetch_part *part);
 /* The values of a question; without the blocks that are not wanted. */
 struct span question_values(const struct serves *serves, const struct peer_question *question);
 struct span question_wanted(const struct serves *serves, const struct peer_question *question);

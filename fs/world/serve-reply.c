@@ -14,13 +14,19 @@ void reply_status(struct serves *s, const struct peer_question *q, int status)
 /* A payload that is being put together. */
 struct slot_filling {
     char *slot;
+    size_t room;
+    bool full; /* it did not fit */
     uint32_t length[RING_VALUES];
 };
 
 static void put_value(void *user, uint32_t i, const void *bytes, uint32_t length, bool cut)
 {
     struct slot_filling *f = user;
-    memcpy(f->slot + payload_begin(f->length, i), bytes, length);
+    size_t at = f->full ? 0 : payload_begin(f->length, i);
+    f->full = f->full || at + length > f->room;
+    if (f->full)
+        return;
+    memcpy(f->slot + at, bytes, length);
     f->length[i] = length | (cut ? PAYLOAD_CUT : 0);
 }
 
@@ -37,6 +43,16 @@ static void send_bytes(struct serves *s, const struct peer_question *q, uint32_t
     s->sending[slot] = true;
     pthread_mutex_unlock(&s->lock);
     link_send(s->link, &m);
+}
+
+struct peer_question question_of(const struct fetch_part *part)
+{
+    return (struct peer_question){.file = part->file,
+                                  .value = part->value,
+                                  .count = part->count,
+                                  .flags = part->flags & ~(uint32_t)FETCH_BLOCKS_MASK,
+                                  .head = fetch_head(part->flags),
+                                  .tail = fetch_tail(part->flags)};
 }
 
 struct span question_values(const struct serves *s, const struct peer_question *q)
@@ -114,6 +130,32 @@ static void send_blob(struct serves *s, const struct peer_question *q, uint32_t 
     send_bytes(s, q, slot, payload_blob_finish(p, key, piece, n >= 0 ? length : 0, n > 0 ? (size_t)n : 0));
 }
 
+/* The length of the payload; 0: the tiers have not all of it, or it does not fit. */
+static uint32_t put_part(struct serves *s, const struct fetch_part *part, char *to, size_t room)
+{
+    const struct peer_question q = question_of(part);
+    struct slot_filling f = {.slot = to, .room = room};
+    struct span wanted = question_wanted(s, &q);
+    if (room < sizeof(struct payload_header) || store_stored(s->self->store, &wanted, put_value, &f) || f.full)
+        return 0;
+    payload_finish(to, q.file, q.value, q.count, f.length);
+    return (uint32_t)payload_begin(f.length, q.count);
+}
+
+/* Each part that is not here is asked for again, by itself. */
+static void send_many(struct serves *s, const struct peer_question *q, uint32_t slot)
+{
+    char *bytes = ring_slot(&s->link->ring, RING_IN + slot);
+    uint32_t length[MANY_MOST];
+    size_t at = payload_many_begin(length, 0);
+    for (uint32_t i = 0; i < q->count; i++) {
+        length[i] = put_part(s, &q->part[i], bytes + at, RING_SLOT - at);
+        at = payload_many_begin(length, i + 1);
+    }
+    payload_many_finish(bytes, q->count, length);
+    send_bytes(s, q, slot, at);
+}
+
 int reply_held(struct serves *s, const struct peer_question *q, uint32_t slot)
 {
     if (q->flags == FETCH_STORED) {
@@ -124,7 +166,11 @@ int reply_held(struct serves *s, const struct peer_question *q, uint32_t slot)
         send_blob(s, q, slot);
         return 0;
     }
-    struct slot_filling f = {.slot = ring_slot(&s->link->ring, RING_IN + slot)};
+    if (q->flags == FETCH_MANY) {
+        send_many(s, q, slot);
+        return 0;
+    }
+    struct slot_filling f = {.slot = ring_slot(&s->link->ring, RING_IN + slot), .room = RING_SLOT};
     struct span wanted = question_wanted(s, q);
     int error = store_stored(s->self->store, &wanted, put_value, &f);
     if (!error)

@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     MOST_KEPT = 16 << 20,
@@ -35,6 +36,7 @@ struct serve_job {
     bool loaded;            /* read.answer has it, because no tier does */
     int loads;
     bool told; /* that it waits */
+    struct fetch_part part[];
 };
 
 int serves_create(struct link *link, struct self *self, struct world *world, struct serves **serves)
@@ -113,10 +115,13 @@ static uint32_t pop_slot(struct serves *s, uint32_t node, bool fed)
 
 static struct serve_job *job_create(struct serves *s, const struct peer_question *q)
 {
-    struct serve_job *job = calloc(1, sizeof *job);
+    size_t parts = q->part ? q->count * sizeof *q->part : 0;
+    struct serve_job *job = calloc(1, sizeof *job + parts);
     if (!job)
         return NULL;
     job->question = *q;
+    if (parts)
+        job->question.part = memcpy(job->part, q->part, parts);
     job->read.fed = q->flags & FETCH_FED;
     job->serves = s;
     link_get(s->link);
@@ -161,7 +166,7 @@ static void note_asker(struct serves *s, struct serve_asker *a)
 static void queue_job(struct serves *s, struct serve_job *job)
 {
     struct serve_asker *a = &s->of[job->question.node];
-    job->read.pulled = job->question.flags != 0;
+    job->read.pulled = job->question.flags != 0 && job->question.flags != FETCH_MANY;
     s->kept += job->loaded ? job->read.span.length : 0;
     fair_add(&a->queue, &job->read);
     if (!a->queued)
@@ -309,19 +314,41 @@ static bool is_sound(const struct serves *s, const struct peer_question *q)
     return q->tail + (last == q->value ? q->head : 0) <= (value_raw(c, q->file, last) - 1) / VALUE_BLOCK;
 }
 
+static bool are_sound(const struct serves *s, const struct peer_question *q)
+{
+    bool right = fetch_parts_are_sound(q->part, q->count);
+    for (uint32_t i = 0; right && i < q->count; i++) {
+        const struct peer_question part = question_of(&q->part[i]);
+        right = is_sound(s, &part);
+    }
+    return right;
+}
+
+/* What the courier has in its list may change: it is looked at once. */
+static bool take_question(const struct serves *s, const struct ring_message *m, struct peer_question *q,
+                          struct fetch_part part[MANY_MOST])
+{
+    const struct fetch_part whole = {m->file, m->value, m->count, m->flags};
+    *q = question_of(&whole);
+    q->token = m->token;
+    q->node = m->node;
+    if (!fetch_is_sound(m->flags, m->value, m->count))
+        return false;
+    if (m->flags != FETCH_MANY)
+        return is_sound(s, q);
+    if (m->slot >= RING_LISTS)
+        return false;
+    q->part = memcpy(part, ring_list(&s->link->ring, m->slot), m->count * sizeof *part);
+    return are_sound(s, q);
+}
+
 int serve_asked(struct serves *s, const struct ring_message *m)
 {
-    struct peer_question q = {.token = m->token,
-                              .node = m->node,
-                              .file = m->file,
-                              .value = m->value,
-                              .count = m->count,
-                              .flags = m->flags & ~(uint32_t)FETCH_BLOCKS_MASK,
-                              .head = fetch_head(m->flags),
-                              .tail = fetch_tail(m->flags)};
+    struct peer_question q;
+    struct fetch_part part[MANY_MOST];
     if (m->node >= s->nodes || m->node == s->me)
         return -EBADMSG;
-    if (!fetch_is_sound(m->flags, m->value, m->count) || !is_sound(s, &q)) {
+    if (!take_question(s, m, &q, part)) {
         reply_status(s, &q, -EINVAL);
         return 0;
     }

@@ -82,6 +82,44 @@ static void refuse(struct wire_message m, const char *what)
         refuse(m_, what);                                                                                              \
     } while (0)
 
+static struct wire_message many_parts(uint32_t count)
+{
+    struct wire_message many = example(WIRE_FETCH);
+    many.flags = FETCH_MANY;
+    many.file = many.value = 0;
+    many.count = count;
+    for (uint32_t i = 0; i < count && i < MANY_MOST; i++)
+        many.part[i] = (struct fetch_part){i, i, 1 + i % RING_VALUES, i % 2 ? 0 : 1 << FETCH_TAIL};
+    return many;
+}
+
+static void test_many(void)
+{
+    struct wire_message many = many_parts(MANY_MOST), to;
+    size_t n = wire_length(&many);
+    is_uint(n, WIRE_LONG, "the longest question for many");
+    is_int(wire_message_parse(&many, n, &to), 0, "is understood");
+    is_mem(&to, &many, sizeof many, "and is the same");
+    is_int(parse(&many, n - sizeof *many.part), -EBADMSG, "not without its last part");
+    refuse(many_parts(1), "one part alone");
+    refuse(many_parts(MANY_MOST + 1), "more parts than there may be");
+#define REFUSE_MANY(change, what)                                                                                      \
+    do {                                                                                                               \
+        many = many_parts(3);                                                                                          \
+        many.change;                                                                                                   \
+        refuse(many, what);                                                                                            \
+    } while (0)
+    REFUSE_MANY(file = 1, "many with a file of their own");
+    REFUSE_MANY(value = 1, "many with a value of their own");
+    REFUSE_MANY(flags |= FETCH_FED, "many for the feeder");
+    REFUSE_MANY(flags |= 1 << FETCH_HEAD, "many without a block");
+    REFUSE_MANY(part[2].flags = FETCH_BEFORE, "a part that is BEFORE");
+    REFUSE_MANY(part[2].flags = FETCH_MANY, "a part that has parts");
+    REFUSE_MANY(part[2].flags = FETCH_STORED, "a part that asks for what is stored");
+    REFUSE_MANY(part[2].count = 0, "a part of no value");
+    REFUSE_MANY(part[2].count = RING_VALUES + 1, "a part of too many values");
+}
+
 static void test_wrong(void)
 {
     REFUSE(WIRE_FETCH, magic++, "another magic number");
@@ -94,7 +132,7 @@ static void test_wrong(void)
     REFUSE(WIRE_FETCH, value = UINT32_MAX - 3, "values beyond the last number");
     REFUSE(WIRE_FETCH, command = WORLD_STAGE, "a fetch with a command");
     REFUSE(WIRE_FETCH, token = 1, "a fetch with a token");
-    REFUSE(WIRE_FETCH, flags = 16, "a fetch with a flag that there is not");
+    REFUSE(WIRE_FETCH, flags = 32, "a fetch with a flag that there is not");
     REFUSE(WIRE_FETCH, flags = FETCH_BEFORE | FETCH_STORED, "a fetch with two flags that exclude each other");
     REFUSE(WIRE_FETCH, flags = FETCH_FED | FETCH_STORED, "and two others");
     struct wire_message blocks = example(WIRE_FETCH);
@@ -122,6 +160,7 @@ static void test_wrong(void)
     blob.count = 0;
     refuse(blob, "one for no piece of it");
     REFUSE(WIRE_FETCH, flags = FETCH_BLOB | FETCH_FED, "a blob for the feeder");
+    test_many();
     REFUSE(WIRE_WAIT, flags = FETCH_BEFORE, "WAIT with flags");
     REFUSE(WIRE_WAIT, tag = 0, "WAIT for nothing");
     REFUSE(WIRE_WAIT, file = 1, "WAIT with a file");

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { THINK_MS = 800, BURST = 40, BURST_AHEAD = 8, LARGE_BYTES = 4 << 20 };
+enum { THINK_MS = 800, BURST = 40, BURST_AHEAD = 8, LARGE_BYTES = 4 << 20, CROWDS = 8, CROWD = 24, CROWD_BYTES = 9000 };
 
 struct work work;
 
@@ -116,11 +116,29 @@ static uint32_t random_file(void)
             return file;
 }
 
+/* Many small reads at once, which other nodes are asked for together. */
+static void read_crowd(struct sim_node *n, uint64_t *random)
+{
+    struct sim_request r[CROWD] = {0};
+    for (int i = 0; i < CROWD; i++) {
+        r[i].span = dataset_random_span(&sim_dataset, random_file(), random);
+        if (r[i].span.length > CROWD_BYTES)
+            r[i].span.length = CROWD_BYTES;
+        node_begin(n, &r[i]);
+    }
+    for (int i = 0; i < CROWD; i++) {
+        node_await(&r[i]);
+        check_read(n, &r[i]);
+    }
+}
+
 static void *read_files(void *argument)
 {
     struct sim_node *n = argument;
     uint64_t random = sim_random(UINT64_MAX);
     while (work_rests(2 * THINK_MS * MILLISECOND)) {
+        if (sim_random(CROWDS) == 0)
+            read_crowd(n, &random);
         struct sim_request r = {.span = dataset_random_span(&sim_dataset, random_file(), &random)};
         node_ask(n, &r);
         check_read(n, &r);

@@ -141,6 +141,28 @@ static void test_blob(char *slot)
     ok(p && p->length == 0, "that there is none can be told");
 }
 
+static void test_many(char *slot)
+{
+    static const uint32_t length[] = {40, 0, 16, 7};
+    struct payload_part part[MANY_MOST];
+    enum { MANY = sizeof length / sizeof *length };
+    size_t n = payload_many_begin(length, MANY);
+    memset(slot, 0, n);
+    memset(slot + payload_many_begin(length, 2), 'x', length[2]);
+    payload_many_finish(slot, MANY, length);
+    is_int(payload_many_parse(slot, n, MANY, part), 0, "the answer to many");
+    ok(part[0].length == 40 && part[1].length == 0 && part[2].length == 16 && part[3].length == 7, "of these lengths");
+    ok(!memcmp(part[2].bytes, "xxxxxxxxxxxxxxxx", 16), "and bytes");
+    is_int(payload_many_parse(slot, n, MANY - 1, part), -EBADMSG, "not of fewer");
+    is_int(payload_many_parse(slot, n - 1, MANY, part), -EBADMSG, "nor cut off");
+    is_int(payload_many_parse(slot, n + 16, MANY, part), -EBADMSG, "nor with more behind it");
+    is_int(payload_many_parse(slot, sizeof(struct payload_many) - 1, MANY, part), -EBADMSG, "nor with half a header");
+    ((struct payload_many *)(void *)slot)->length[1] = UINT32_MAX - 8;
+    is_int(payload_many_parse(slot, n, MANY, part), -EBADMSG, "nor with a length that goes round");
+    ((struct payload_many *)(void *)slot)->length[1] = 16;
+    is_int(payload_many_parse(slot, n, MANY, part), -EBADMSG, "nor with parts beyond its end");
+}
+
 int main(void)
 {
     char *slot = aligned_alloc(4096, RING_SLOT);
@@ -151,6 +173,7 @@ int main(void)
     test_wrong(slot);
     test_stored(slot);
     test_blob(slot);
+    test_many(slot);
     free(slot);
     return done_testing();
 }

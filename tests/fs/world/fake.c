@@ -18,6 +18,7 @@ struct flying {
     bool used;
     uint32_t from, slot;
     uint64_t number;
+    uint32_t list; /* of who is asked: 1 + that which has the parts; 0: none */
 };
 
 static struct flying flying[MOST_FLYING];
@@ -130,6 +131,14 @@ static void hold(uint32_t node, const struct ring_message *m)
     held[holds++].message = *m;
 }
 
+int fake_held(void)
+{
+    pthread_mutex_lock(&lock);
+    int n = holds;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
 void fake_let_go(struct fake *f)
 {
     pthread_mutex_lock(&lock);
@@ -207,6 +216,8 @@ static void bring_answer(struct fake *f, uint32_t owner, const struct ring_messa
         }
         return;
     }
+    if (reply->status != -EAGAIN && q->list)
+        n->listed[q->list - 1] = false;
     uint32_t asker = q->from, fault = fault_of(n, reply->status != -EAGAIN);
     bool here = f->node[asker].socket >= 0;
     if (reply->status == -EAGAIN)
@@ -236,6 +247,46 @@ static void bring_answer(struct fake *f, uint32_t owner, const struct ring_messa
         deliver(f, asker, &m);
 }
 
+/* 1 + the list that has the parts now; 0: there is none free. */
+static uint32_t list_parts(struct fake *f, uint32_t from, const struct ring_message *m)
+{
+    struct fake_node *to = &f->node[m->node];
+    uint32_t list = 0, lists = atomic_load(&to->lists) ? atomic_load(&to->lists) : RING_LISTS;
+    while (list < lists && to->listed[list])
+        list++;
+    if (list == lists)
+        return 0;
+    to->listed[list] = true;
+    memcpy(ring_list(&to->ring, list), ring_slot(&f->node[from].ring, m->slot), m->count * sizeof(struct fetch_part));
+    return list + 1;
+}
+
+static void carry_question(struct fake *f, uint32_t from, const struct ring_message *m)
+{
+    struct ring_message serve = *m;
+    bool many = m->flags == FETCH_MANY;
+    atomic_fetch_add(&f->node[from].asks, 1);
+    atomic_fetch_add(&f->node[from].asks_before, (m->flags & ~(uint32_t)FETCH_BLOCKS_MASK) == FETCH_BEFORE);
+    atomic_fetch_add(&f->node[from].asks_fed, (m->flags & ~(uint32_t)FETCH_BLOCKS_MASK) == FETCH_FED);
+    atomic_fetch_add(&f->node[from].asks_many, many);
+    uint32_t list = many ? list_parts(f, from, m) : 0;
+    if (many && !list) {
+        deliver(f, from,
+                &(struct ring_message){.kind = RING_FETCHED, .slot = m->slot, .token = m->token, .status = -ENOBUFS});
+        return;
+    }
+    uint64_t token = tokens++;
+    struct flying *q = &flying[token % MOST_FLYING];
+    if (q->used)
+        bail_out("too many questions");
+    *q = (struct flying){true, from, m->slot, m->token, list};
+    serve.kind = RING_SERVE;
+    serve.node = from;
+    serve.token = token;
+    serve.slot = list ? list - 1 : 0;
+    deliver(f, m->node, &serve);
+}
+
 static void carry(struct fake *f, uint32_t from, const struct ring_message *m)
 {
     if (m->kind == RING_REPLY) {
@@ -244,19 +295,7 @@ static void carry(struct fake *f, uint32_t from, const struct ring_message *m)
         deliver(f, from,
                 &(struct ring_message){.kind = RING_FETCHED, .slot = m->slot, .token = m->token, .status = -EHOSTDOWN});
     } else if (m->kind == RING_FETCH) {
-        atomic_fetch_add(&f->node[from].asks, 1);
-        atomic_fetch_add(&f->node[from].asks_before, (m->flags & ~(uint32_t)FETCH_BLOCKS_MASK) == FETCH_BEFORE);
-        atomic_fetch_add(&f->node[from].asks_fed, (m->flags & ~(uint32_t)FETCH_BLOCKS_MASK) == FETCH_FED);
-        struct ring_message serve = *m;
-        uint64_t token = tokens++;
-        struct flying *q = &flying[token % MOST_FLYING];
-        if (q->used)
-            bail_out("too many questions");
-        *q = (struct flying){true, from, m->slot, m->token};
-        serve.kind = RING_SERVE;
-        serve.node = from;
-        serve.token = token;
-        deliver(f, m->node, &serve);
+        carry_question(f, from, m);
     } else if (m->kind == RING_COMMAND && m->value == WORLD_TURN) {
         f->asked = m->turn;
         f->asked_k = m->token;
@@ -273,7 +312,7 @@ static void serve(struct fake *f, uint32_t node, struct ring_message m, uint32_t
     pthread_mutex_lock(&lock);
     m.kind = RING_SERVE;
     m.token = tokens++;
-    flying[m.token % MOST_FLYING] = (struct flying){true, by, 0, 0};
+    flying[m.token % MOST_FLYING] = (struct flying){true, by, 0, 0, 0};
     deliver(f, node, &m);
     pthread_mutex_unlock(&lock);
 }
@@ -392,6 +431,7 @@ static void send_world(struct fake *f, uint32_t number, const struct message_mem
     str_add(&frame, &head, sizeof head);
     str_add(&frame, members, f->nodes * sizeof *members);
     str_add(&frame, merged->holder, f->groups * merged->extents * sizeof *merged->holder);
+    memset(n->listed, 0, sizeof n->listed);
     if (ring_create(&n->ring, f->nodes))
         bail_out("a ring");
     const int fds[MESSAGE_FDS] = {n->ring.fd[0], n->ring.fd[1], n->ring.fd[2], -1, -1};
@@ -578,6 +618,7 @@ void fake_resume(struct fake *f, uint32_t number)
     free(ask(socket, MESSAGE_RESUME, &resume, sizeof resume, fds, MESSAGE_OK, &length));
     pthread_mutex_lock(&lock);
     n->ring = ring;
+    memset(n->listed, 0, sizeof n->listed);
     n->socket = socket;
     pthread_mutex_unlock(&lock);
 }

@@ -41,6 +41,9 @@ struct fake_node {
     _Atomic uint32_t asks;         /* questions that it asked */
     _Atomic uint32_t asks_before;  /* of them BEFORE */
     _Atomic uint32_t asks_fed;     /* of them FED */
+    _Atomic uint32_t asks_many;    /* of them MANY */
+    _Atomic uint32_t lists;        /* how many of its ring's lists the courier uses; 0: all of them */
+    bool listed[RING_LISTS];
     _Atomic uint32_t commands;
 };
 
@@ -81,6 +84,7 @@ void fake_resume(struct fake *f, uint32_t node);         /* after its server was
 void fake_leave(struct fake *f, uint32_t node);          /* its courier hangs up */
 void fake_let_one_go(struct fake *f);                    /* only the first of it */
 void fake_swap(struct fake *f, uint32_t a, uint32_t b);  /* their numbers in the next world */
+int fake_held(void);                                     /* how much is held back */
 void fake_let_go(struct fake *f);                        /* what was held back arrives */
 int fake_hello(struct fake *f, uint32_t node, struct message_welcome *welcome); /* a socket */
 /* What a node answers to a question of node 1: the final status. */

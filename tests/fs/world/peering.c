@@ -148,6 +148,19 @@ uint32_t peering_owned(struct fake *f, uint32_t owner, uint32_t n)
     return file;
 }
 
+bool peering_owns(struct fake *f, uint32_t node, uint32_t file)
+{
+    struct world_view view;
+    struct extents *e;
+    view_of(f, node, &view);
+    if (extents_create(dataset.catalog, &e))
+        bail_out("extents");
+    bool owns = layout_owner(view.owners, 0, extents_first(e, file)) == node;
+    extents_destroy(e);
+    peers_view_release(&view);
+    return owns;
+}
+
 int peering_read(struct fake *f, uint32_t node, uint32_t file, enum place *place)
 {
     uint64_t size = dataset_size(f->dataset, file);

@@ -39,6 +39,7 @@ struct counts peering_counts(struct fake *f, uint32_t node);
 
 /* Reads. */
 uint32_t peering_owned(struct fake *f, uint32_t owner, uint32_t n); /* the n-th of the files that it owns alone */
+bool peering_owns(struct fake *f, uint32_t node, uint32_t file);
 int peering_read(struct fake *f, uint32_t node, uint32_t file, enum place *place); /* as read_check */
 /* Two checks: the bytes are right, and come from there. */
 void peering_reads(struct fake *f, uint32_t node, uint32_t file, enum place from, const char *right, const char *where);

@@ -138,6 +138,9 @@ static void test_wrong_questions(void)
         const char *what;
     } ask[] = {
         {-EINVAL, {.file = 4000000000u, .count = 1}, "of a file that there is not"},
+        {-EINVAL, {.flags = FETCH_MANY, .count = 2, .slot = RING_LISTS}, "for many in a list that there is not"},
+        {-EINVAL, {.flags = FETCH_MANY, .count = 2}, "for many, in an empty list"},
+        {-EINVAL, {.flags = FETCH_MANY, .count = MANY_MOST + 1}, "for more than there may be"},
         {-EINVAL, {.value = 4000000000u, .count = 1}, "far behind the end"},
         {-EINVAL, {.value = 1, .count = 1}, "behind the end"},
         {-EINVAL, {.value = UINT32_MAX, .count = RING_VALUES}, "behind all that can be"},
