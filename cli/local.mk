@@ -119,6 +119,7 @@ cli_libcli_a_SOURCES = \
 	cli/umount.c \
 	cli/verify.c \
 	cli/wait.c \
+	cli/show-log.c \
 	cli/where.c
 CLI_LIBS = \
 	cli/libcli.a \
@@ -192,5 +193,6 @@ dist_man_MANS += \
 	cli/dealfs-umount.1 \
 	cli/dealfs-verify.1 \
 	cli/dealfs-wait.1 \
+	cli/dealfs-log.1 \
 	cli/dealfs-where.1 \
 	cli/dealfs.1

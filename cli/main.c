@@ -19,6 +19,7 @@ static const struct command *const commands[] = {
     &command_enter,
     &command_status,
     &command_top,
+    &command_log,
     &command_wait,
     &command_stage,
     &command_exchange,
@@ -134,6 +135,18 @@ static bool looks_like_mount(int argc, char **argv)
     return false;
 }
 
+static int refuse_command(const char *name)
+{
+    struct nearest best = {0};
+    for (int i = 0; i < COMMANDS; i++)
+        if (commands[i]->summary[0])
+            nearest_try(&best, name, strlen(name), commands[i]->name);
+    const char *meant = nearest_meant(&best, strlen(name));
+    command_fail("%s: no such command%s%s%s (`dealfs help all` lists them)", name, meant ? ". Did you mean `" : "",
+                 meant ? meant : "", meant ? "`?" : "");
+    return COMMAND_USAGE;
+}
+
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
@@ -150,8 +163,7 @@ static int dispatch(int argc, char **argv)
         return print_version();
     if (looks_like_mount(argc, argv))
         return run_command(&command_mount, argc, argv);
-    fprintf(stderr, "dealfs: %s: no such command (`dealfs help all` lists them)\n", argv[1]);
-    return COMMAND_USAGE;
+    return refuse_command(argv[1]);
 }
 
 int main(int argc, char **argv)

@@ -123,6 +123,25 @@ static int take_arguments(struct start *s, int argc, char **argv)
     return COMMAND_DONE;
 }
 
+/* `--ram 3G` is a mount option in another program's way of writing. */
+static int refuse_flag(int option, int argc, char **argv)
+{
+    CLEANUP_STR struct str value = STR_INIT;
+    bool flag = false;
+    if (optopt != '-' || optind >= argc)
+        return command_usage(&command_mount, "option -%c: %s", optopt,
+                             option == ':' ? "needs a value" : "is not known");
+    const char *word = argv[optind], *name = word + strspn(word, "-");
+    size_t length = strcspn(name, "=");
+    const char *meant = options_meant(name, length, &flag);
+    if (!meant)
+        return command_usage(&command_mount, "%s: unknown option. Options have the form `-o NAME=VALUE`", word);
+    if (!flag)
+        str_addf(&value, "=%s", name[length] ? name + length + 1 : argc - optind > 3 ? argv[optind + 1] : "VALUE");
+    return command_usage(&command_mount, "%s: unknown option. Did you mean `-o %s%s`?", word, meant,
+                         value.length ? value.data : "");
+}
+
 static int parse_and_mount(struct start *s, int argc, char **argv, char *list[])
 {
     CLEANUP_STR struct str why = STR_INIT;
@@ -137,8 +156,7 @@ static int parse_and_mount(struct start *s, int argc, char **argv, char *list[])
             if (options_parse(&s->options, optarg, &why))
                 return command_bad_value(&why);
         } else {
-            return command_usage(&command_mount, "option -%c: %s", optopt,
-                                 option == ':' ? "needs a value" : "is not known");
+            return refuse_flag(option, argc, argv);
         }
     }
     int status = take_arguments(s, argc, argv);
@@ -201,34 +219,46 @@ const struct command command_mount = {
     .name = "mount",
     .arguments = "[-f] [-o OPTION,…] SOURCE MOUNTPOINT",
     .summary = "mount the dataset in directory SOURCE on MOUNTPOINT",
-    .help = "  -f                  stay in the foreground, log to stderr; Ctrl-C unmounts\n"
-            "  -o ram=SIZE         RAM to keep samples in (512M, 10G, 25%; 0: none)\n"
-            "  -o ssd=DIR          keep samples in a folder of DIR as well\n"
-            "  -o ssd_size=SIZE    as much of it (default: what there is room for)\n"
-            "  -o state=DIR        where catalog, log and the like are kept\n"
-            "  -o cache_id=NAME    find state and shards by NAME, not by SOURCE\n"
-            "  -o control=DIR      where the control mount stands (default: in the mount, as .dealfs)\n"
-            "  -o rescan=WHEN      look at the source again: auto, names, always, never\n"
-            "  -o identity=mtime   a file's ctime says nothing: replicas, sources whose ctime wanders\n"
-            "  -o owner=USER       mount for USER, who alone may enter it (root only)\n"
-            "  -o allow_other      let other users in\n"
-            "  -o zstd=LEVEL       compress what shrinks, 1 to 19, or off\n"
-            "  -o source_threads=N max concurrent reads of the source\n"
-            "  -o nodes=N          under mpirun: refuse a world of another size\n"
-            "  -o groups=G         G groups of nodes that each keep the whole dataset\n"
-            "  -o wait_join        no scan: the first `dealfs join` brings the catalog; reads wait for it\n"
-            "  -o peer_timeout=SEC how long another node may be silent\n"
-            "  -o decoded=SIZE     what is kept of pictures that were decoded\n"
-            "  -o request_memory=SIZE   what plans, uploads and replies may take\n"
-            "  -o readahead=SIZE   what the kernel reads beyond a read, 4K to 1M (default)\n"
-            "  -o exchange         leave room in the tiers for samples that move between nodes\n"
-            "  -o exchange_rate=SIZE    bytes a second that this node takes while they move\n"
-            "  -o resize=PIXELS    JPEG images with this shorter side, made before the mount is live\n"
-            "  -o quality=Q        their quality (90)\n"
-            "  -o metrics_file=PATH  also write the metrics there\n"
-            "\n`mpirun -n 4 --map-by ppr:1:node dealfs mount …` makes the mounts of four nodes one cache, and stays "
-            "until that\n"
-            "world ends; the mounts go on. In MOUNTPOINT and paths, %r is the node's number and %h its host.\n"
-            "\nSee dealfs-mount(1) for all of them.\n",
+    .help =
+        "  -f                       stay in the foreground, log to stderr; Ctrl-C unmounts\n"
+        "  -o ram=SIZE              RAM to cache samples in (512M, 10G, 25%; 0: none; default: a quarter of what is "
+        "free)\n"
+        "  -o ssd=DIR               also cache samples in a folder of DIR (default: none)\n"
+        "  -o ssd_size=SIZE         how much of it (default: 90 % of what is free)\n"
+        "  -o state=DIR             catalog, log and the like (default: a folder in TMPDIR, /var/tmp or /tmp; "
+        "dealfs(1))\n"
+        "  -o cache_id=NAME         find state and shards by NAME (default: by SOURCE)\n"
+        "  -o control=DIR           where the control files are (default: MOUNTPOINT/.dealfs)\n"
+        "  -o rescan=WHEN           look for changes in the source: auto (default), names, always, never\n"
+        "  -o identity=mtime        ignore ctime: for replicas and buckets (default: size, mtime and ctime)\n"
+        "  -o owner=USER            mount on behalf of USER (root only; default: the user who mounts)\n"
+        "  -o allow_other           let other users in (default: no)\n"
+        "  -o noexec                nothing in the mount can be executed (default: no)\n"
+        "  -o zstd=LEVEL            compress what shrinks: 1 (default) to 19, or off\n"
+        "  -o source_threads=N      max concurrent reads of the source (16)\n"
+        "  -o nodes=N               under mpirun: refuse a world of another size (default: any)\n"
+        "  -o groups=G              groups of nodes that each cache the whole dataset (1)\n"
+        "  -o wait_join             no scan: the first `dealfs join` brings the catalog; reads wait for it\n"
+        "  -o peer_timeout=SEC      how long another node may be silent (5)\n"
+        "  -o feed=SIZE             how far lists are read ahead of loaders; 0: not (256M, or 1/16 of free memory)\n"
+        "  -o sampler=torch         read ahead what torch's DistributedSampler will read; needs ranks= and batch=\n"
+        "  -o ranks=R               with sampler=torch: ranks of the job\n"
+        "  -o batch=B               with sampler=torch: samples per batch of one rank\n"
+        "  -o seed=S                with sampler=torch: the sampler's seed (0)\n"
+        "  -o tail=pad              with sampler=torch: pad (default) or drop samples at the end\n"
+        "  -o under=DIR             with sampler=torch: where its dataset is in the mount (the root)\n"
+        "  -o decoded=SIZE          memory for decoded images (32M)\n"
+        "  -o request_memory=SIZE   memory for plans, uploads and replies (256M)\n"
+        "  -o readahead=SIZE        how far the kernel reads ahead, 4K to 1M (1M)\n"
+        "  -o exchange              leave room in the tiers for samples that move between nodes (default: no)\n"
+        "  -o exchange_rate=SIZE    bytes per second that this node takes while they move (default: no bound)\n"
+        "  -o resize=PIXELS         scale JPEG images down to this shorter side before the mount is live (default: as "
+        "they are)\n"
+        "  -o quality=Q             with resize: JPEG quality, 1 to 100 (90)\n"
+        "  -o metrics_file=PATH     also write the metrics there (default: none)\n"
+        "\n`mpirun -n 4 --map-by ppr:1:node dealfs mount …` makes the mounts of four nodes one cache, and stays "
+        "until that\n"
+        "world ends; the mounts go on. In MOUNTPOINT and paths, %r is the node's number and %h its host.\n"
+        "\ndealfs-mount(1) describes them.\n",
     .run = mount_command,
 };

@@ -8,16 +8,18 @@
 #include <string.h>
 
 /* A reply's line is `sample<TAB>owner<TAB>tier<TAB>path`; a `-` for the sample says that there is none. */
-static bool all_samples(const struct str *reply)
+static bool all_samples(const struct str *reply, char **paths, int count)
 {
     const char *line = reply->data, *end = reply->data + reply->length;
-    while (line < end) {
+    bool all = true;
+    for (int i = 0; line < end && i < count; i++) {
         if (*line == '-')
-            return false;
+            command_note(stderr, "%s: not in the dataset, or not a file", paths[i]);
+        all &= *line != '-';
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         line = newline ? newline + 1 : end;
     }
-    return true;
+    return all;
 }
 
 /* A path below the mountpoint as it was given, which may lead through symlinks, is shortened to what is below it. */
@@ -46,7 +48,8 @@ static int where_ask(const struct live *live, const char *given, char **paths, i
     str_add_shown(&shown, reply.data ? reply.data : "", reply.length);
     if (shown.length > 0)
         fwrite(shown.data, 1, shown.length, stdout);
-    return reply.length > 0 && all_samples(&reply) ? COMMAND_DONE : COMMAND_FAILED;
+    fflush(stdout);
+    return reply.length > 0 && all_samples(&reply, paths, count) ? COMMAND_DONE : COMMAND_FAILED;
 }
 
 static int where_command(int argc, char **argv)
@@ -67,6 +70,8 @@ const struct command command_where = {
     .arguments = "MOUNTPOINT PATH...",
     .summary = "tell the sample number, owner and tier of files",
     .help = "  PATH is absolute in the mount or the source, or relative to them. One line per path:\n"
-            "  sample, owner, tier and path, separated by tabs; - for none.\n",
+            "  sample, owner, tier and path, separated by tabs; - for none. A path that is not in the dataset is also "
+            "named\n"
+            "  on stderr, and the exit status is 1.\n",
     .run = where_command,
 };

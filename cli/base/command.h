@@ -35,6 +35,7 @@ extern const struct command command_launch;
 extern const struct command command_enter;
 extern const struct command command_status;
 extern const struct command command_top;
+extern const struct command command_log;
 extern const struct command command_wait;
 extern const struct command command_stage;
 extern const struct command command_exchange;

@@ -136,6 +136,11 @@ int place_in_path(const char *name, char *path, size_t n)
 int place_source(const char *given, char **path, struct str *why)
 {
     CLEANUP_FREE char *real = realpath(given, NULL);
+    if (!real && strstr(given, "://"))
+        return place_fail(why, "source", given,
+                          "is no directory. Mount the bucket or server with a program for it (rclone mount, "
+                          "mount-s3, s3fs), and give that directory with -o identity=mtime",
+                          -EINVAL);
     if (!real)
         return place_fail(why, "source", given, strerror(errno), -errno);
     CLEANUP_CLOSE int fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -4,6 +4,7 @@
 
 #include "fs/attach/config.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/keys.h"
 #include "fs/base/size.h"
 #include "fs/wire/node.h"
 
@@ -299,9 +300,22 @@ static void refuse_option(struct str *why, const char *name, const char *value, 
     str_addf(why, ": %s", reason);
 }
 
+const char *options_meant(const char *name, size_t length, bool *flag)
+{
+    struct nearest best = {0};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if (!table[i].hidden && table[i].kind != LATER)
+            nearest_try(&best, name, length, table[i].name);
+        if (best.word == table[i].name)
+            *flag = table[i].kind == FLAG;
+    }
+    return nearest_meant(&best, length);
+}
+
 static int set_one(struct mount_options *o, char *text, struct str *why)
 {
     CLEANUP_STR struct str reason = STR_INIT;
+    bool flag = false;
     char *value = strchr(text, '=');
     if (value)
         *value++ = '\0';
@@ -315,7 +329,11 @@ static int set_one(struct mount_options *o, char *text, struct str *why)
     }
     if (is_ignored(text))
         return 0;
-    refuse_option(why, text, value, "is not known");
+    const char *meant = options_meant(text, strlen(text), &flag);
+    str_adds(&reason, "is not known");
+    if (meant)
+        str_addf(&reason, ". Did you mean `%s%s`?", meant, flag ? "" : "=");
+    refuse_option(why, text, value, reason.failed ? "" : reason.data);
     return -EINVAL;
 }
 

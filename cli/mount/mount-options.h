@@ -53,6 +53,8 @@ void options_init(struct mount_options *o); /* the defaults */
  * the option. */
 int options_parse(struct mount_options *o, const char *list, struct str *why);
 /* Do they go together? To be asked once all lists are parsed. 0 or -EINVAL. */
+/* The option that this misspelt name may stand for, or NULL; `flag`: it takes no value. */
+const char *options_meant(const char *name, size_t length, bool *flag);
 int options_check(const struct mount_options *o, struct str *why);
 int options_quality(const struct mount_options *o); /* of images that are made smaller */
 void options_fini(struct mount_options *o);

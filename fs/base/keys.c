@@ -34,6 +34,11 @@ void nearest_try(struct nearest *best, const char *given, size_t length, const c
         *best = (struct nearest){known, distance};
 }
 
+const char *nearest_meant(const struct nearest *best, size_t length)
+{
+    return best->word && best->distance <= 1 + length / 3 && best->distance < length ? best->word : NULL;
+}
+
 void str_add_backquoted(struct str *text, const char *word, size_t n)
 {
     enum { SHOWN = 64 };

@@ -39,6 +39,8 @@ struct nearest {
     unsigned distance;
 };
 void nearest_try(struct nearest *best, const char *given, size_t length, const char *known);
+/* That word if a slip of the hand may have made the given one of it, else NULL. */
+const char *nearest_meant(const struct nearest *best, size_t length);
 /* The beginning of what a user wrote, between backquotes. */
 void str_add_backquoted(struct str *text, const char *word, size_t n);
 

@@ -34,7 +34,8 @@ ok 'verify' dealfs verify "$mnt"
 ok 'verify with other jobs' dealfs verify --jobs 1 "$mnt"
 is 'where' "$(dealfs where "$mnt" cats/1.bin "$mnt/cats/0.bin" "$src/dogs/1.txt" | cut -f2,3)" $'0\tram\n-\t-\n0\tram'
 exits 1 'where, of what is no sample' dealfs where "$mnt" cats/1.bin dogs
-is 'it says so' "$(dealfs where "$mnt" dogs 2>&1)" $'-\t-\t-\tdogs'
+is 'it says so' "$(dealfs where "$mnt" dogs 2>&1)" \
+    $'-\t-\t-\tdogs\ndealfs: dogs: not in the dataset, or not a file'
 
 # --- again ---
 one_line 'a mount on a mount' "$mnt: .*is mounted there already" dealfs mount "$src" "$mnt"

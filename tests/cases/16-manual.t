@@ -19,7 +19,7 @@ is 'the main commands' "$(dealfs --help | named | tr '\n' ' ')" \
     'mount run launch stage status top umount doctor demo '
 commands=$(dealfs help all | named)
 like 'the commands' " $(tr '\n' ' ' <<<"$commands")" \
-    ' mount join umount run launch enter status top wait stage exchange shuffle index where verify doctor clean plan '
+    ' mount join umount run launch enter status top log wait stage exchange shuffle index where verify doctor clean'
 installed() { # pattern of a path, executable or not
     local found
     found=$(find "$dest" \( -type f -o -type l \) -path "$dest$1")
@@ -39,7 +39,7 @@ for command in $commands; do ok "installed: a page for $command" installed "*/ma
 is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
     -e '/bin/dealfs$|/dealfs/dealfs-(keeper|mounter|feeder|lab|resizer|server|courier)$' \
     -e '/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$' \
-    -e '/(fstab\.example|dealfs\.service|(loaders|exchange|records)\.md)$' \
+    -e '/(fstab\.example|dealfs\.service|(loaders|exchange|records|troubleshooting)\.md)$' \
     -e '/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$' \
     -e '-packages/dealfs/(torch/)?[a-z_]*\.py$')" ''
 
@@ -119,11 +119,13 @@ options=$(sed -n 's/^ *{"\([a-z_]*\)", \([A-Z]*\).*/\1 \2/p' <<<"$table" | awk '
 later=$(sed -n 's/^ *{"\([a-z_]*\)", LATER.*/\1/p' <<<"$table")
 ok 'the table of options was found' test "$(wc -w <<<"$options")" -ge 12
 page=$(plain mount)
+mount_help=$(dealfs mount --help)
 readme=$(sed -n '/^### Options of/,/^###* [^O]/p' "$top_srcdir/README.md")
 completion=$(cat "$top_srcdir/etc/completion/dealfs")
 for option in $options; do
     like "$option: in the page" "$page" "(^|[ \"])$option( |=)"
     like "$option: in the completion" "$completion" "[ ']$option(=|[ '])"
+    like "$option: in the help" "$mount_help" "  -o $option[= ]"
     like "$option: in the README" "$readme" "\`$option(=|\`)"
 done
 for option in $(grep -oE '^\| `[a-z_]+' <<<"$readme" | tr -d '|` '); do
@@ -138,6 +140,19 @@ for option in ram=x ram= ssd ssd_size=1G rescan=maybe zstd=99 source_threads=0 p
     one_line "$option is refused by name" "${option%%=*}" dealfs mount -o "$option" "$src" "$mnt"
 done
 nothing_left 'nothing is left of what was refused'
+
+# --- slips of the hand ---
+like 'an option in the way of other programs' "$(dealfs mount --ram 3G "$src" "$mnt" 2>&1)" \
+    '--ram: unknown option. Did you mean `-o ram=3G`\?'
+like 'with its value' "$(dealfs mount --allow_othr "$src" "$mnt" 2>&1)" 'Did you mean `-o allow_other`\?'
+like 'one letter at the wrong place' "$(dealfs mount -o rma=3G "$src" "$mnt" 2>&1)" \
+    'rma=3G: is not known. Did you mean `ram=`'
+unlike 'a distant word has no near one' "$(dealfs mount -o frobnicate=1 "$src" "$mnt" 2>&1)" 'Did you mean'
+exits 2 'a command that is none' dealfs stag "$mnt"
+like 'the nearest is named' "$(cat "$tmp/.output")" 'stag: no such command. Did you mean `stage`\?'
+unlike 'where there is one' "$(dealfs frobnicate 2>&1)" 'Did you mean'
+like 'the source is a bucket' "$(dealfs mount s3://bucket/data "$mnt" 2>&1)" \
+    's3://bucket/data: is no directory. .*identity=mtime'
 
 # --- the completion ---
 cat >"$tmp/complete" <<'END'

@@ -20,6 +20,10 @@ ok 'mount' mount_up "$src" "$mnt"
 exits 0 'all is well' dealfs status "$mnt"
 log=$(value "$mnt" log)
 ok 'status names the log' grep -q 'serves' "$log"
+is 'dealfs log prints it' "$(dealfs log "$mnt")" "$(cat "$log")"
+dealfs log -f "$mnt" >"$tmp/followed" 2>&1 &
+follower=$!
+tap_pids+=("$follower")
 is 'no server has ended' "$(value "$mnt" restarts)" '{"count": 0, "last": []}'
 
 # Every reader of the first server sticks in the kernel, whatever their number.
@@ -45,6 +49,7 @@ ok 'a server that is stopped is replaced' wait_for 40 another "$second"
 ok 'a read meanwhile succeeds' wait "$reader"
 ok 'with the right bytes' cmp "$tmp/read" "$src/class0/000.bin"
 like 'that is said' "$(health)" '2 servers of this mount ended .* was stopped'
+ok 'dealfs log -f shows it when it is added' wait_for 10 grep -q "server $second is stopped" "$tmp/followed"
 ok 'and was said before' grep -q "server $second is stopped" "$log"
 
 # In the hands of a debugger it is nobody else's.
@@ -94,4 +99,7 @@ ok 'the server stays' test "$(server)" = "$fourth"
 set_faults ''
 ok 'the read ends' wait "$reader"
 ok 'nothing waits' wait_for 10 sh -c '! grep -q "wait for the source" "$0/.dealfs/status"' "$mnt"
+ok 'unmount' dealfs umount "$mnt"
+ok 'dealfs log -f ends with the mount' wait_for 10 sh -c "! kill -0 $follower"
+exits 1 'dealfs log of nothing' dealfs log "$mnt"
 done_testing

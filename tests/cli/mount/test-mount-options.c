@@ -53,7 +53,7 @@ static void test_refused(void)
         {"allow_other=1", "option allow_other=1: takes no value"},
         {"noexec=1", "option noexec=1: takes no value"},
         {"remount", "option remount: a mount cannot be changed; unmount it and mount again"},
-        {"Ram=1G", "option Ram=1G: is not known"},
+        {"Ram=1G", "option Ram=1G: is not known. Did you mean `ram=`?"},
     };
     struct str why = STR_INIT;
     struct mount_options o;

@@ -1,0 +1,109 @@
+/* `dealfs log`: the log of a mount, which its processes write; with -f, what is added until the mount ends. */
+#include "cli/base/command.h"
+
+#include "cli/base/interrupt.h"
+#include "cli/live/client.h"
+#include "fs/base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 500 }; /* how late the end of a mount is noticed */
+
+/* The state directory is its user's, who may put anything there while root looks. */
+static int log_open(const struct live *live)
+{
+    struct stat st;
+    CLEANUP_CLOSE int state = open(live->config.state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    CLEANUP_CLOSE int log = state < 0 ? -1 : openat(state, "log", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (log < 0 || fstat(log, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode) || st.st_uid != live->uid)
+        return -EPERM;
+    return steal_fd(log);
+}
+
+/* What is there from the file's place on. */
+static int log_copy(int log)
+{
+    char bytes[65536];
+    ssize_t n = 0;
+    while (!interrupted && (n = read(log, bytes, sizeof bytes)) > 0) {
+        CLEANUP_STR struct str shown = STR_INIT;
+        str_add_shown(&shown, bytes, (size_t)n);
+        if (shown.failed)
+            return -ENOMEM;
+        fwrite(shown.data, 1, shown.length, stdout);
+    }
+    int error = n < 0 && errno != EINTR ? -errno : 0;
+    return fflush(stdout) == 0 ? error : -errno;
+}
+
+/* The keeper is the last process of a mount that writes. */
+static int log_follow(const struct live *live, int log)
+{
+    char path[32], events[4096];
+    CLEANUP_CLOSE int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", log);
+    if (watch >= 0)
+        inotify_add_watch(watch, path, IN_MODIFY);
+    bool over = false;
+    for (;;) {
+        int error = log_copy(log);
+        if (error || over || interrupted)
+            return error;
+        struct pollfd added = {.fd = watch, .events = POLLIN};
+        if (poll(&added, 1, LOOK_MS) > 0 && read(watch, events, sizeof events) < 0 && errno != EAGAIN)
+            return -errno;
+        over = kill(live->keeper, 0) < 0 && errno == ESRCH;
+    }
+}
+
+static int log_show(const struct live *live, bool follow)
+{
+    if (!live->configured)
+        return command_fail("%s: its state directory is not known here: the user of the mount can show the log",
+                            live->mountpoint);
+    CLEANUP_CLOSE int log = log_open(live);
+    int error = log < 0 ? log : follow ? log_follow(live, log) : log_copy(log);
+    if (error)
+        return command_fail("%s: log in %s: %s", live->mountpoint, live->config.state, strerror(-error));
+    return COMMAND_DONE;
+}
+
+static int log_command(int argc, char **argv)
+{
+    static const struct option options[] = {{"follow", no_argument, NULL, 'f'}, {0}};
+    bool follow = false;
+    struct live live;
+    int option;
+    while ((option = getopt_long(argc, argv, ":f", options, NULL)) != -1) {
+        if (option != 'f')
+            return command_bad_option(&command_log, option, argv);
+        follow = true;
+    }
+    if (argc - optind != 1)
+        return command_usage(&command_log, "one MOUNTPOINT is needed");
+    if (client_find(argv[optind], LIVE_HUNG, &live))
+        return COMMAND_FAILED;
+    interrupt_catch(SIGINT);
+    interrupt_catch(SIGTERM);
+    int status = log_show(&live, follow);
+    live_fini(&live);
+    return status;
+}
+
+const struct command command_log = {
+    .name = "log",
+    .arguments = "[-f | --follow] MOUNTPOINT",
+    .summary = "print the log of a mount",
+    .help = "  -f, --follow   also print what is added, until the mount ends or Ctrl-C\n",
+    .run = log_command,
+};
