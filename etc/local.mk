@@ -10,6 +10,7 @@ dist_doc_DATA = \
 	etc/loaders.md \
 	etc/papers.md \
 	etc/records.md \
+	etc/scale.md \
 	etc/troubleshooting.md \
 	etc/systemd/dealfs.service
 
