@@ -56,7 +56,8 @@ static bool differs_by_epoch(const char *pair)
     return false;
 }
 
-uint64_t recipe_kind(const struct recipe *r)
+/* A hash of the pairs without those that differ between the epochs of one job. */
+static uint64_t recipe_kind(const struct recipe *r)
 {
     uint64_t kind = 0;
     for (const char *at = r->pairs; *at; at += strcspn(at, ","), at += *at == ',')

@@ -17,8 +17,6 @@ struct recipe {
 
 /* What the server wrote, as far as it can be right. False: nothing is there, or it is being written. */
 bool recipe_take(const struct feed *feed, unsigned slot, struct recipe *recipe);
-/* Plans that differ in this alone are the epochs of one job: a hash of the pairs without epoch, layout and digest. */
-uint64_t recipe_kind(const struct recipe *recipe);
 
 /* Lists of samples, the last one kept. */
 struct recipe_book {

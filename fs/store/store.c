@@ -168,13 +168,6 @@ static uint64_t trim_file(struct store *s, uint32_t file, bool only_count)
     return bytes;
 }
 
-void store_reclaim(struct store *s)
-{
-    int error = shard_reclaim(s->shard);
-    if (error)
-        log_warning("reclaim what was given up: %s", strerror(-error));
-}
-
 uint64_t store_trim(struct store *s, uint32_t first, uint32_t files, bool only_count)
 {
     uint64_t bytes = 0;

@@ -124,7 +124,6 @@ int store_load(struct store *store, struct store_read *read);
 bool store_holds(struct store *store, uint32_t file, uint64_t offset); /* the part that has this byte */
 /* Give up what is held and not kept of these files; its room comes back in the background. Returns its bytes, raw. */
 uint64_t store_trim(struct store *store, uint32_t first, uint32_t files, bool only_count);
-void store_reclaim(struct store *store); /* waits until that room is there, but for what is left in segments in use */
 
 /* While samples move. Bytes from…to are an extent of the file. */
 

@@ -48,8 +48,7 @@ int reply_held(struct serves *serves, const struct peer_question *question, uint
 void reply_answer(struct serves *serves, const struct peer_question *question, const struct answer *answer,
                   uint32_t slot);
 struct peer_question question_of(const struct fetch_part *part);
-/* The values of a question; without the blocks that are not wanted. */
+/* The values of a question. */
 struct span question_values(const struct serves *serves, const struct peer_question *question);
-struct span question_wanted(const struct serves *serves, const struct peer_question *question);
 
 #endif

@@ -62,7 +62,8 @@ struct span question_values(const struct serves *s, const struct peer_question *
     return (struct span){.file = q->file, .offset = begin, .length = (uint32_t)((end < size ? end : size) - begin)};
 }
 
-struct span question_wanted(const struct serves *s, const struct peer_question *q)
+/* Without the blocks that are not wanted. */
+static struct span question_wanted(const struct serves *s, const struct peer_question *q)
 {
     struct span span = question_values(s, q);
     span.offset += q->head * VALUE_BLOCK;
