@@ -218,8 +218,45 @@ static void test_end(void)
     is_int(dropped, MANY, "at the end everything was run or dropped");
 }
 
+/* Never ends by itself, but leaves its thread to others, or to the end of the workers. */
+static struct workers *shared;
+static void run_in_turns(struct request_work *work)
+{
+    struct task *task = task_of(work);
+    atomic_store(&task->state, RUNNING);
+    while (!atomic_load(&task->may_end)) {
+        if (workers_any_wait(shared, work->class) || workers_stopping(shared)) {
+            workers_add_again(shared, work);
+            return;
+        }
+        nap();
+    }
+    atomic_store(&task->state, RUN);
+}
+
+static void test_turns(void)
+{
+    static struct task slow[2], task;
+    atomic_int ticks = 0;
+    const struct work_rules rules = {
+        .run = run_in_turns, .drop = drop, .gave_up = gave_up, .tick = tick, .user = &ticks};
+    workers_create(&rules, &shared);
+    task_add(shared, &slow[0], WORK_OTHERS);
+    ok(task_is(&slow[0], RUNNING), "one has the only thread");
+    task_add(shared, &slow[1], WORK_OTHERS);
+    ok(task_is(&slow[1], RUNNING), "it leaves the thread to another one");
+    atomic_store(&slow[0].state, QUEUED);
+    ok(task_is(&slow[0], RUNNING), "and runs again after that");
+    task_add(shared, &task, WORK_OTHERS);
+    task_end(&task);
+    ok(task_is(&task, RUN), "what comes then is run");
+    workers_destroy(shared);
+    is_int(atomic_load(&slow[0].state) + atomic_load(&slow[1].state), 2 * DROPPED, "at the end both are dropped");
+}
+
 int main(void)
 {
+    test_turns();
     test_budget();
     test_together();
     test_classes();
