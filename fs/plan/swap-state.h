@@ -66,7 +66,7 @@ static inline struct swap_item *swaps_segment(const struct swaps *s, uint32_t st
     return s->item + t->base + (size_t)t->share * rank + (rank < t->odd ? rank : t->odd);
 }
 
-/* What it changes if a sample goes from node `own` to node `other`: one more away from its owners, as many, one less. */
+/* One more sample away from its owners, as many, or one less, if this one goes from node `own` to node `other`. */
 int swaps_change(const struct swaps *s, const struct swap_item *item, uint32_t own, uint32_t other);
 /* The same in bytes. */
 int64_t swaps_weight(struct swaps *s, const struct swap_item *item, uint32_t own, uint32_t other);
