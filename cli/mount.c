@@ -228,6 +228,7 @@ const struct command command_mount = {
         "  -o state=DIR             catalog, log and the like (default: a folder in TMPDIR, /var/tmp or /tmp; "
         "dealfs(1))\n"
         "  -o cache_id=NAME         find state and shards by NAME (default: by SOURCE)\n"
+        "  -o digest=DIGEST         refuse another dataset than the one with this digest (default: any)\n"
         "  -o control=DIR           where the control files are (default: MOUNTPOINT/.dealfs)\n"
         "  -o rescan=WHEN           look for changes in the source: auto (default), names, always, never\n"
         "  -o identity=mtime        ignore ctime: for replicas and buckets (default: size, mtime and ctime)\n"

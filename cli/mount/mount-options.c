@@ -4,6 +4,7 @@
 
 #include "fs/attach/config.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/hash.h"
 #include "fs/base/keys.h"
 #include "fs/base/size.h"
 #include "fs/wire/node.h"
@@ -153,6 +154,7 @@ static const struct mount_option table[] = {
     {"metrics_file", PATH, AT(metrics_file)},
     {"owner", NAME, AT(owner)},
     {"cache_id", PATH, AT(cache_id)},
+    {"digest", PATH, AT(digest)},
     {"rescan", SPECIAL, .set = set_rescan},
     {"identity", SPECIAL, .set = set_identity},
     {"zstd", SPECIAL, .set = set_zstd},
@@ -368,9 +370,14 @@ int options_parse(struct mount_options *o, const char *list, struct str *why)
 
 static int check_world(const struct mount_options *o, struct str *why)
 {
+    struct digest digest;
     if (o->wait_join && o->nodes)
         str_adds(why,
                  "options wait_join and nodes: do not go together; `dealfs join --nodes N` checks the world's size");
+    else if (o->wait_join && o->digest)
+        str_adds(why, "options wait_join and digest: do not go together; the first world brings the catalog");
+    else if (o->digest && digest_parse(o->digest, &digest))
+        str_addf(why, "option digest: must be 32 hexadecimal digits, as `dealfs status --json` prints them");
     else if (o->wait_join && o->catalog)
         str_adds(why, "options wait_join and catalog: do not go together");
     else if (o->nodes && o->groups > o->nodes)

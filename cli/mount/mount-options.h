@@ -36,6 +36,7 @@ struct mount_options {
     bool allow_other, no_exec;
     unsigned nodes, groups; /* of the world; 0: not given */
     bool wait_join;
+    char *digest;  /* of the catalog that is expected; NULL: any */
     unsigned node; /* this node's number, for %r */
     /* Hidden: what a courier adds to the command line that makes its node's mount. */
     unsigned local; /* nodes of its world on this host; 0: no courier has asked for this mount */
@@ -52,9 +53,9 @@ void options_init(struct mount_options *o); /* the defaults */
 /* One list `opt,opt=value,…`; a backslash keeps a comma in a value. Later ones win. 0, -EINVAL, or -ENOMEM; `why` names
  * the option. */
 int options_parse(struct mount_options *o, const char *list, struct str *why);
-/* Do they go together? To be asked once all lists are parsed. 0 or -EINVAL. */
 /* The option that this misspelt name may stand for, or NULL; `flag`: it takes no value. */
 const char *options_meant(const char *name, size_t length, bool *flag);
+/* Do they go together? To be asked once all lists are parsed. 0 or -EINVAL. */
 int options_check(const struct mount_options *o, struct str *why);
 int options_quality(const struct mount_options *o); /* of images that are made smaller */
 void options_fini(struct mount_options *o);

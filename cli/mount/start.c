@@ -112,6 +112,20 @@ static int step_tiers(struct start *s, struct str *why)
     return error;
 }
 
+/* --- digest --- */
+
+static int step_digest(struct start *s, struct str *why)
+{
+    char found[DIGEST_TEXT];
+    struct digest expected;
+    const struct digest *digest = s->options.digest ? catalog_digest(s->catalog) : NULL;
+    if (!digest || (digest_parse(s->options.digest, &expected) == 0 && memcmp(&expected, digest, sizeof expected) == 0))
+        return 0;
+    str_addf(why, "the dataset has the digest %s, not the expected %s: files were added, removed or rewritten",
+             digest_format(digest, found), s->options.digest);
+    return -ESTALE;
+}
+
 /* --- keeper --- */
 
 /* The window's pages are charged to the control group that the feeder is in, as the RAM tier's and the server's are. */
@@ -355,8 +369,8 @@ int start_mount(struct start *s, struct str *why)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     static int (*const steps[])(struct start *, struct str *) = {
-        prepare_check, split_begin, split_become,  prepare_places, prepare_state, step_scan,
-        step_copy,     step_tiers,  resize_source, mounts_put_up,  step_keeper,   step_finish,
+        prepare_check, split_begin,   split_become, prepare_places, prepare_state, step_scan,   step_copy,
+        step_tiers,    resize_source, step_digest,  mounts_put_up,  step_keeper,   step_finish,
     };
     int error = 0;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)

@@ -58,6 +58,16 @@ like 'mount says which part of the dataset fits' "$half" '; about (4[0-9]|50) % 
 unlike 'and nothing of a dataset that fits' "$(said_of ram=64M)" ' fits'
 like 'a mount without tiers is warned of' "$(said_of ram=0)" 'warning: there is no tier: .* ram=SIZE or ssd=DIR'
 like 'as is more RAM than there is' "$(said_of ram=10000G)" 'warning: ram=.* is more than the .* machine or job has'
+ok 'mount' mount_up "$src" "$mnt"
+digest=$(value "$mnt" catalog.digest)
+ok 'unmount' dealfs umount "$mnt"
+ok 'mount the dataset with this digest' mount_up -o "digest=$digest" "$src" "$mnt"
+ok 'unmount' dealfs umount "$mnt"
+one_line 'but no other' "has the digest $digest, not the expected 0{32}: files were" \
+    dealfs mount -o "digest=$(printf '%032d' 0)" "$src" "$mnt"
+fails 'nothing is mounted' mounted "$mnt"
+one_line 'nor what is no digest' 'digest: must be 32' dealfs mount -o digest=abc "$src" "$mnt"
+one_line 'nor with wait_join' 'wait_join and digest' dealfs mount -o "digest=$digest,wait_join" "$src" "$mnt"
 one_line 'status of what is not mounted' "$mnt" dealfs status "$mnt"
 one_line 'wait for what is not mounted' "$mnt" dealfs wait --timeout 0.1 "$mnt"
 one_line 'stage what is not mounted' "$mnt" dealfs stage "$mnt"
