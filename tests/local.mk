@@ -337,6 +337,7 @@ WORLD_TESTS = \
 	tests/cases/73-join-users.t \
 	tests/cases/75-resize-room.t \
 	tests/cases/76-resize-damage.t \
+	tests/cases/78-index-world.t \
 	tests/cases/82-feed-world.t \
 	tests/cases/83-feed-nodes.t
 

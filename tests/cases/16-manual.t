@@ -125,7 +125,7 @@ completion=$(cat "$top_srcdir/etc/completion/dealfs")
 for option in $options; do
     like "$option: in the page" "$page" "(^|[ \"])$option( |=)"
     like "$option: in the completion" "$completion" "[ ']$option(=|[ '])"
-    like "$option: in the help" "$mount_help" "  -o $option[= ]"
+    like "$option: in the help" "$mount_help" "  -o ${option}[= ]"
     like "$option: in the README" "$readme" "\`$option(=|\`)"
 done
 for option in $(grep -oE '^\| `[a-z_]+' <<<"$readme" | tr -d '|` '); do

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Debian packages: made, checked, installed, used, upgraded under a live mount, removed; all of it in overlays of this system.
+# Debian packages: made, checked, installed, used, upgraded under a live mount, removed; all of it in overlays of this
+# system.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
@@ -94,6 +95,7 @@ unshare -m "$tmp/inside" "$src" "$mnt" "$tmp" >"$tmp/results" 2>"$tmp/results.er
 while IFS= read -r line; do
     is "${line#* }" "${line%% *}" ok
 done <"$tmp/results"
-is 'all of it was tried' "$(wc -l <"$tmp/results")" "$(grep -c '^try ' "$tmp/inside")" || diag "$(cat "$tmp/results.err")"
+is 'all of it was tried' "$(wc -l <"$tmp/results")" "$(grep -c '^try ' "$tmp/inside")" ||
+    diag "$(cat "$tmp/results.err")"
 nothing_left
 done_testing
