@@ -39,7 +39,7 @@ for command in $commands; do ok "installed: a page for $command" installed "*/ma
 is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
     -e '/bin/dealfs$|/dealfs/dealfs-(keeper|mounter|feeder|lab|resizer|server|courier)$' \
     -e '/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$' \
-    -e '/(fstab\.example|dealfs\.service|(loaders|exchange|papers|records|troubleshooting)\.md)$' \
+    -e '/(fstab\.example|dealfs\.service|(loaders|exchange|papers|records|scale|troubleshooting)\.md)$' \
     -e '/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$' \
     -e '-packages/dealfs/(torch/)?[a-z_]*\.py$')" ''
 
