@@ -38,7 +38,7 @@ static uint32_t find_owner(struct control *control, uint32_t file)
 /* One question, which ends when the other node is lost. */
 static int ask_owner(struct control *control, uint32_t owner, uint64_t key, uint32_t piece, struct str *reply)
 {
-    _Static_assert(INDEX_PIECE == BLOB_PIECE, "a reply is a piece of a blob");
+    _Static_assert((int)INDEX_PIECE == (int)BLOB_PIECE, "a reply is a piece of a blob");
     uint64_t length, offset = (uint64_t)piece * BLOB_PIECE;
     char *room = str_reserve(reply, BLOB_PIECE);
     int error = room ? peers_blob(control->config.peers, owner, key, piece, room, &length) : -ENOMEM;

@@ -26,6 +26,7 @@ static struct {
     } hindrance[HINDRANCES]; /* of peers */
     uint32_t count;
     uint64_t source, message; /* the longest times so far */
+    uint32_t reads, most;     /* of crowds, that wait; at the same time, so far */
     bool fed;
 } bound;
 
@@ -45,6 +46,12 @@ void bound_source(uint64_t delay)
 void bound_fed(void)
 {
     bound.fed = true;
+}
+
+void bound_reads(int change)
+{
+    bound.reads += (uint32_t)change;
+    bound.most = bound.reads > bound.most ? bound.reads : bound.most;
 }
 
 void bound_messages(uint64_t delay)
@@ -71,7 +78,8 @@ uint64_t bound_of(const struct sim_node *n, const struct sim_request *read)
         lost += bound.hindrance[i].until >= read->began;
     if (lost > most || (lost && read->text))
         lost = most;
-    uint64_t calls = 2 * (1 + sim_options->readers / (bound.fed ? 1 : SIM_SOURCE_THREADS));
+    uint32_t before = sim_options->readers + bound.most;
+    uint64_t calls = 2 * (1 + before / (bound.fed ? 1 : SIM_SOURCE_THREADS));
     uint64_t silence = n->mount.peer_timeout + n->mount.peer_timeout / 4 + PULSE_MS * MILLISECOND;
     uint64_t once = BASE_MS * MILLISECOND + lost * silence + calls * bound.source + messages_of(read) * bound.message;
     return (1 + n->losses - read->losses) * once + courier_back(n, read);

@@ -120,6 +120,7 @@ static uint32_t random_file(void)
 static void read_crowd(struct sim_node *n, uint64_t *random)
 {
     struct sim_request r[CROWD] = {0};
+    bound_reads(CROWD);
     for (int i = 0; i < CROWD; i++) {
         r[i].span = dataset_random_span(&sim_dataset, random_file(), random);
         if (r[i].span.length > CROWD_BYTES)
@@ -130,6 +131,7 @@ static void read_crowd(struct sim_node *n, uint64_t *random)
         node_await(&r[i]);
         check_read(n, &r[i]);
     }
+    bound_reads(-CROWD);
 }
 
 static void *read_files(void *argument)
