@@ -74,7 +74,7 @@ is_ready() { [ -e "$tmp/running0" ] && [ -e "$tmp/running1" ]; }
 ok 'a job that runs' wait_for 60 is_ready
 kill -KILL "$(pgrep -P "$launched" -f '^ssh .* b .*launch --agent' | head -n 1)"
 ended() { ! kill -0 "$launched" 2>/dev/null; }
-ok 'the connection to a node is lost: it ends' wait_for 30 ended
+ok 'the connection to a node is lost: it ends' wait_for 30 ended || kill -KILL "$launched"
 wait "$launched"
 is 'the exit status' $? 1
 like 'and names the node' "$(cat "$tmp/log")" 'b: dealfs: the agent has ended'

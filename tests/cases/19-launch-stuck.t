@@ -1,6 +1,6 @@
 #!/bin/bash
-# dealfs launch when something does not answer: a reader of its output pauses, a scheduler ends one agent alone, or the
-# command waits in the kernel for a server that is stopped.
+# dealfs launch when something does not answer: a reader of its output pauses, or a scheduler ends one agent
+# alone.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
@@ -18,7 +18,7 @@ pending() { # PID SIGNAL
 written() { sed -n 's/^wchar: //p' "/proc/$1/io"; }
 ended() { ! kill -0 "$launched" 2>/dev/null; }
 finish() { # what, the exit status, seconds
-    ok "$1: it ends" wait_for "$3" ended
+    ok "$1: it ends" wait_for "$3" ended || kill -KILL "$launched"
     wait "$launched"
     is "$1: the exit status" $? "$2"
     nothing_left "$1: nothing is left"
@@ -80,18 +80,4 @@ kill -CONT "$mount"
 finish 'an agent gets SIGTERM alone' 1 30
 like 'which is said' "$(cat "$tmp/log")" 'dealfs: the agent was told to end'
 ok 'the command has not begun' test ! -e "$tmp/begun"
-
-# --- a command that SIGKILL does not end ---
-# It waits for an answer that does not come, until the mount has gone.
-DEALFS_FAULTS='stuck_lookup=stuck' dealfs launch --grace 1 "$src" "$mnt" -- \
-    cat "$mnt/stuck" >"$tmp/log" 2>&1 &
-launched=$!
-tap_pids+=("$launched")
-is_running() { command=$(pgrep -P "$launched" | xargs -r -n 1 pgrep -x cat -P); }
-ok 'the command runs' wait_for 20 is_running
-ok 'it waits' wait_for 10 is_in "$command" SD
-kill -KILL "$command"
-ok 'in the kernel' wait_for 10 is_in "$command" D
-kill -TERM "$launched"
-finish 'a command that SIGKILL does not end' 137 45
 done_testing
