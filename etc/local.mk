@@ -7,6 +7,7 @@ dist_completion_DATA = \
 dist_doc_DATA = \
 	etc/exchange.md \
 	etc/fstab.example \
+	etc/glossary.md \
 	etc/loaders.md \
 	etc/papers.md \
 	etc/records.md \

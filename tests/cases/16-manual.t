@@ -29,8 +29,8 @@ for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-mounter' '*
     '*/dealfs/dealfs-lab' \
     '*/dealfs/dealfs-server' \
     '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' '*/bash-completion/completions/dealfs' '*/fstab.example' \
-    '*/dealfs.service' '*/loaders.md' '*/exchange.md' '*/records.md' '*/slurm/train.sbatch' '*/slurm/join-loop' \
-    '*/slurm/prolog' '*/slurm/epilog' '*/examples/train.py' '*-packages/dealfs/torch/sampler.py' \
+    '*/dealfs.service' '*/loaders.md' '*/exchange.md' '*/glossary.md' '*/records.md' '*/slurm/train.sbatch' \
+    '*/slurm/join-loop' '*/slurm/prolog' '*/slurm/epilog' '*/examples/train.py' '*-packages/dealfs/torch/sampler.py' \
     '*/examples/read_plan.py' '*/examples/read-plan.sh' '*/examples/read-plan.c' \
     '*/mount.fuse.dealfs' '*/umount.fuse.dealfs'; do
     ok "installed: $path" installed "$path"
@@ -39,7 +39,7 @@ for command in $commands; do ok "installed: a page for $command" installed "*/ma
 is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
     -e '/bin/dealfs$|/dealfs/dealfs-(keeper|mounter|feeder|lab|resizer|server|courier)$' \
     -e '/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$' \
-    -e '/(fstab\.example|dealfs\.service|(loaders|exchange|papers|records|scale|troubleshooting)\.md)$' \
+    -e '/(fstab\.example|dealfs\.service|(loaders|exchange|glossary|papers|records|scale|troubleshooting)\.md)$' \
     -e '/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$' \
     -e '-packages/dealfs/(torch/)?[a-z_]*\.py$')" ''
 
