@@ -12,6 +12,7 @@ make_files "$src" 40 60000
 cat >"$tmp/rsh" <<END
 #!/bin/sh
 [ "\$1" != away ] || { echo 'connect to away: No route to host' >&2; exit 255; }
+[ ! -p "$tmp/hold-\$1" ] || read -r go <"$tmp/hold-\$1"
 mkdir -p "$tmp/tmp-\$1" && export TMPDIR="$tmp/tmp-\$1" # two daemons of mpirun would make the same folder
 shift
 exec sh -c "\$*"
@@ -22,6 +23,11 @@ export SAID=$tmp/said
 mkdir "$SAID"
 words=(dealfs launch --grace 1 -o "ram=32M,state=$tmp/state%r")
 launch() { timeout 100 "${words[@]}" "$@"; }
+release_b() {
+    ok 'it says what it waits for' wait_for 20 grep -qE ': [01] of 2 nodes are done; waiting for (a, )?b' "$tmp/log"
+    echo go >"$tmp/hold-b"
+    rm "$tmp/hold-b"
+}
 begin() { # what the command does
     rm -f "$SAID"/*
     # shellcheck disable=SC2016
@@ -31,6 +37,7 @@ begin() { # what the command does
         exec sleep 1000' sh "$src" "$tmp" >"$tmp/log" 2>&1 &
     launched=$!
     tap_pids+=("$launched")
+    [ ! -p "$tmp/hold-b" ] || release_b
     wait_for 60 test -e "$SAID/status0" -a -e "$SAID/status1" || diag "$(tail -n 30 "$tmp/log")"
 }
 ended() { ! kill -0 "$launched" 2>/dev/null; }
@@ -56,11 +63,11 @@ ok "both fail within seconds: $SECONDS s" test $SECONDS -lt 20
 nothing_left 'nothing is left'
 
 # --- a world, and what becomes of it ---
+mkfifo "$tmp/hold-b"
 begin
 is 'both nodes are one world' "$(python3 -c '
 import json, sys
 print([json.load(open(path))["nodes"] for path in sys.argv[1:]])' "$SAID"/status?)" '[2, 2]'
-like 'it says what it waits for' "$(cat "$tmp/log")" 'joining: [01] of 2 nodes are done; waiting for (a|b)'
 kill -9 "$(processes dealfs-courier | head -n 1)"
 joined() { [ "$(grep -cx ready "$tmp/log")" = "$1" ]; }
 ok 'a world whose courier is killed is joined again' wait_for 60 joined 2
