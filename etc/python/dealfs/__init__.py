@@ -1,4 +1,4 @@
-"""What a program asks of a dealfs mount. It needs NumPy; `dealfs.torch`, which has the sampler, needs PyTorch, too."""
+"""Requests to a dealfs mount. This package needs NumPy; `dealfs.torch`, which has the sampler, also needs PyTorch."""
 from dealfs.mount import Mount, NotMounted, Refused, Where
 from dealfs.version import __version__
 

@@ -1,12 +1,12 @@
-"""The records of containers, taken apart: what `dealfs index` finds of tar, TFRecord and lines, as bytes."""
+"""Parses the bytes of one record that `dealfs index` found in a tar, TFRecord file or text."""
 import os
 
 BLOCK = 512
 
 
 def members(data):
-    """The members of a tar record, by what follows the first dot of their names: {'jpg': ..., 'cls': ...}, and the key
-    under '__key__', as WebDataset has them."""
+    """The members of a tar record by extension, as in WebDataset: {'__key__': ..., 'jpg': ..., 'cls': ...}. The
+    extension begins after the first dot of the name."""
     found, at, name = {}, 0, None
     while at + BLOCK <= len(data):
         header, kind = data[at:at + BLOCK], data[at + 156:at + 157]

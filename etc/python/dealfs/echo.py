@@ -1,9 +1,9 @@
-"""Data echoing (Choi et al.): what was fetched and decoded with pains is used several times. Pure: the same for every
-rank that has as many samples, which is why each of them takes as many steps.
+"""Data echoing (Choi et al.): each item that was fetched and decoded is used several times. The functions are pure:
+ranks with equally many samples take equally many steps.
 
-Item i is used as often as the whole part of the factor, and the fraction adds one use at every 1/fraction-th item. The
-order of items is random by itself, so no draw is needed, and the sum is exact. What is used goes through a buffer, from
-which one entry at random comes out whenever the next one has no room."""
+The first n items together are used floor(n * factor) times. So each item is used floor(factor) times, and some items
+once more often. The items already come in random order, so these need not be drawn, and the sum is exact. The uses are
+shuffled in a buffer: whenever the buffer is full, a random entry of it is yielded."""
 import numpy
 
 MILLION = 1000000
@@ -17,17 +17,17 @@ def millionths(factor):
 
 
 def uses_of(position, factor):
-    """How often the item at a position is used."""
+    """Number of times that the item at a position is used."""
     return uses_before(position + 1, factor) - uses_before(position, factor)
 
 
 def uses_before(count, factor):
-    """How often all of the first `count` items together are."""
+    """Number of times that the first `count` items together are used."""
     return count * millionths(factor) // MILLION
 
 
 def echoed(items, factor, buffer=1, seed=(0,)):
-    """Each item as often as it is used, shuffled in a buffer of so many entries. `seed` is some numbers below 2**32."""
+    """Yield each item once per use, shuffled in a buffer of `buffer` entries. `seed`: a sequence of numbers < 2**32."""
     random = numpy.random.RandomState(list(seed))  # draws the same in every version of NumPy
     held = []
 

@@ -1,5 +1,5 @@
-"""A mount by its control files: see dealfs-control(5). Nothing is kept between calls, so a mount that is gone, or has
-another server now, costs the call that meets it and no other."""
+"""A mount, by its control files: see dealfs-control(5). No state is kept between calls. So if the mount is gone, or its
+server was replaced, only the current call is affected."""
 import collections
 import errno
 import json
@@ -13,15 +13,15 @@ StepSample = collections.namedtuple('StepSample', 'step rank sample path offset 
 Where = collections.namedtuple('Where', 'sample owner tier path')
 List = collections.namedtuple('List', 'count digest format')
 ESCAPED = {'n': '\n', 'r': '\r', '\\': '\\'}
-SERVERS = 5  # that die under one request; more of them make it fail
+SERVERS = 5  # a request is sent to this many servers, one after another, if they die
 
 
 class NotMounted(FileNotFoundError):
-    """There is no dealfs mount at a path, or around it."""
+    """The path is not in a dealfs mount."""
 
 
 class Refused(OSError):
-    """The mount refused a request: `errno` is the kernel's number, `reason` says why, in words."""
+    """The mount refused a request: `errno` is the error number, `reason` is the reason in words."""
 
     @property
     def reason(self):
@@ -32,7 +32,7 @@ class Refused(OSError):
 
 
 class ServerGone(Exception):
-    """The server that had taken the request is no more, and the next one knows nothing of it."""
+    """The server died after it had received the request. Its successor does not know the request."""
 
 
 class Mount:
@@ -48,7 +48,7 @@ class Mount:
 
     @classmethod
     def around(cls, path):
-        """The mount that `path` is in, and where in it: '' is its root."""
+        """The mount that contains `path`, and the relative path in it, '' for its root."""
         path = os.path.realpath(path)
         folder = path
         while True:
@@ -74,27 +74,28 @@ class Mount:
             return [unescape(line) for line in f.read().split(b'\n')[:-1]]
 
     def list(self, name):
-        """What a sample list is: its `count` of samples, its `digest`, and the `format` of its records, or None."""
+        """Of a sample list: `count` (of samples), `digest`, and `format` (of its records; None for files)."""
         count, digest, format = self.ask('samples', name=name, action='look').decode().split()
         return List(int(count), digest, None if format == '-' else format)
 
     def plan(self, order=None, **keys):
-        """A rank's samples of an epoch, in their order, as an array; of all ranks, without rank=, a list of arrays.
+        """The numbers of a rank's samples in an epoch, in order, as an array. Without rank=: a list of such arrays,
+        one per rank.
 
-        The keys are those of dealfs-plan(1): epoch=, ranks= and batch= must be there. order= is 'natural', or the order
-        itself: numbers in any form that NumPy takes."""
+        dealfs-plan(1) describes the keys; epoch=, ranks= and batch= are required. order= is 'natural', or a sequence of
+        sample numbers that NumPy accepts."""
         if keys.get('rank') is None:
             lists = self._plan(order, reply='text', **keys).decode().split('\n')[:-1]
             return [numpy.array(line.split(), numpy.uint32) for line in lists]
         return numpy.frombuffer(bytearray(self._plan(order, reply='u32', **keys)), '<u4')
 
     def summary(self, order=None, **keys):
-        """What a plan comes to, as a dictionary: its `digest`, the `layout` that it is made from, `steps`…"""
+        """A summary of a plan, as a dictionary: its `digest`, the `layout` that it was made from, `steps`…"""
         return json.loads(self._plan(order, reply='summary', **keys))
 
     def names(self, order=None, **keys):
-        """Which samples a plan has, step after step: tuples (step, rank, sample, path), and for records also where they
-        lie: offset and length, else None. With step= or steps= the others are not dealt."""
+        """The samples of a plan by step: tuples (step, rank, sample, path, offset, length). Offset and length are None
+        for lists of files. With step= or steps= only those steps are dealt."""
         lines = self._plan(order, reply='paths', **keys).split(b'\n')[:-1]
         name = keys.get('samples', 'all')
         records = name != 'imagefolder' and os.path.exists(os.path.join(self.control, 'samples.d', f'{name}.packed'))
@@ -106,24 +107,25 @@ class Mount:
         return found
 
     def costs(self, name, costs, samples='all'):
-        """Upload what each sample of a list costs, for plan(cost=name): whole numbers below 2^32. On all nodes."""
+        """Upload the cost of each sample of a list, a whole number below 2^32, to all nodes, for plan(cost=name)."""
         costs = numpy.asarray(costs)
         if costs.size and (costs.dtype.kind not in 'iu' or costs.min() < 0 or costs.max() >= 1 << 32):
             raise ValueError('costs are whole numbers, from 0 to 2^32 - 1')
         self.ask('costs', costs.astype('<u4').tobytes(), name=name, samples=samples)
 
     def exchange(self, epoch, fraction, seed=0, wait=60):
-        """Have a part of each node's samples change its node; the reply as a dictionary. Its `layout` is the one that
-        all nodes have taken, for plan(layout=...); the bytes follow. Fails after `wait` seconds."""
+        """Move a part of each node's samples to other nodes, and return the reply as a dictionary. Its `layout` is the
+        digest of the layout that all nodes have taken, for plan(layout=...). The bytes follow in the background. Fails
+        after `wait` seconds."""
         return json.loads(self.ask('exchange', epoch=epoch, fraction=fraction, seed=seed, wait=wait))
 
     def shuffle(self, seed, wait=60):
-        """Have all samples change their node; the same reply."""
+        """Move all samples to new owners. The reply is that of exchange()."""
         return json.loads(self.ask('shuffle', seed=seed, wait=wait))
 
     def where(self, paths):
-        """For each path, relative to the mount or absolute, a tuple (sample, owner, tier, path). None is what it has
-        not: a number, where it is no sample; an owner; a tier of this node."""
+        """For each path, relative to the mount or absolute, a tuple (sample, owner, tier, path). The sample is None if
+        the path is no sample, the owner if no node owns it, the tier if this node has not cached it."""
         payload = b''.join(os.fsencode(path) + b'\0' for path in paths)
         reply = self.ask('where', payload, sep='nul') if payload else b''
         lines = (line.split(b'\t', 3) for line in reply.split(b'\n')[:-1])
@@ -131,7 +133,7 @@ class Mount:
                       unescape(path)) for sample, owner, tier, path in lines]
 
     def ask(self, verb, payload=b'', **keys):
-        """The reply to any request, in bytes. A value may be text, a number, yes or no, a path, or a list of such."""
+        """Send a request and return the reply as bytes. A value is text, a number, a bool, a path, or a list."""
         words = [verb] + [f'{key}={written(value)}' for key, value in keys.items() if value is not None]
         request = ' '.join(words).encode() + b'\n' + payload
         for _ in range(SERVERS):
@@ -167,7 +169,7 @@ class Mount:
 
 
 def reason_from(control):
-    """Why the request on this open file was refused. Where the write failed, so does the next read, once."""
+    """Why the request on this open file was refused. If the write failed, the next read fails once as well."""
     for _ in range(2):
         try:
             return control.read().decode(errors='replace').strip()
@@ -177,7 +179,7 @@ def reason_from(control):
 
 
 def unescape(line):
-    """A path as the mount writes it, in which newline, carriage return and backslash are escaped."""
+    """Decode a path from the mount, in which newline, carriage return and backslash are escaped."""
     return re.sub(r'\\(.)', lambda match: ESCAPED[match[1]], os.fsdecode(line))
 
 
@@ -186,12 +188,12 @@ def number_or_none(word):
 
 
 def named(**keys):
-    """A plan of these keys as a name below plan/."""
+    """The name below plan/ of a plan with these keys."""
     return ','.join(f'{key}={written(value).replace(",", "%2C")}' for key, value in keys.items() if value is not None)
 
 
 def written(value):
-    """A value of a key, as a request has it."""
+    """A value of a key, as written in a request."""
     if isinstance(value, bool):
         return 'yes' if value else 'no'
     if isinstance(value, float):

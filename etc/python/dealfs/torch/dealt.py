@@ -1,12 +1,12 @@
-"""The number of a sample, and where in an epoch it is."""
+"""The number of a sample that knows its position in an epoch."""
 
 
 class Dealt(int):
-    """The number of a sample, as a Sampler yields it. It is an int for everybody. Records reads by what it carries,
-    also in worker processes that were started before the epoch.
+    """The number of a sample, as a Sampler yields it: an int with attributes. Records uses the attributes, also in
+    worker processes that were started before the epoch.
 
-    epoch       of the list that it is from
-    position    in that list: of this rank, in this pass
+    epoch       epoch of the list that contains it
+    position    position in that list, which is this rank's in this pass
     plan        the list's name below plan/ of the mount"""
 
     def __new__(cls, sample, epoch, position, plan):
@@ -19,7 +19,7 @@ class Dealt(int):
 
 
 def runs(indices):
-    """Neighbours in `indices` that follow each other in one list, as (begin, end); plain integers are in none."""
+    """Runs in `indices` that are consecutive in one list, as (begin, end). Plain integers are in no run."""
     if is_run(indices):
         return [(0, len(indices))]
     found, begin, last = [], 0, None
@@ -35,7 +35,7 @@ def runs(indices):
 
 
 def is_run(indices):
-    """This is what nearly all batches are, and quick to see."""
+    """True if all of `indices` are one run, as nearly all batches are. Quick to check."""
     try:
         positions = [index.position for index in indices]
         plans = {index.plan for index in indices}

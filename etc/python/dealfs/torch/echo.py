@@ -1,4 +1,4 @@
-"""Echo after augmentation: what a DataLoader brings is used several times while its workers prepare what is next."""
+"""Echo after augmentation: uses the samples of a DataLoader several times while its workers prepare the next ones."""
 import collections
 import collections.abc
 import itertools
@@ -15,9 +15,11 @@ class Echo:
 
         for images, labels in sampler.over(Echo(loader, 2)):
 
-    With at='example' batches are taken apart, samples shuffled in a buffer of so many, and batches of the loader's size
-    made of them anew by `collate`; with at='batch' they stay whole, and the buffer holds as many as have so many
-    samples. The buffer lies in memory. A batch that is used again is the same object: do not change it in place."""
+    at='example'    batches are split into samples, these are shuffled in a buffer of `buffer` samples, and `collate`
+                    makes new batches of the loader's size
+    at='batch'      batches stay whole, and the buffer has room for batches with `buffer` samples in total
+
+    The buffer is in memory. A batch that is used again is the same object: do not change it in place."""
 
     def __init__(self, loader, factor, buffer=256, at='example', seed=0, collate=default_collate):
         if at not in ('example', 'batch'):
@@ -27,7 +29,7 @@ class Echo:
         self.batches_used = 0
 
     def set_epoch(self, epoch):
-        """The buffer is shuffled in another way in each epoch, the same on all ranks."""
+        """Set the epoch, which seeds the shuffling of the buffer. It is the same on all ranks."""
         self.epoch = epoch
 
     def __len__(self):
@@ -39,8 +41,8 @@ class Echo:
         return -(-uses_before(samples, self.factor) // self.loader.batch_size)
 
     def __iter__(self):
-        """self.batches_used is how many of the loader's batches, from the first one, have been used up to their last
-        sample. Who goes on after them repeats what was in the buffer, and loses nothing."""
+        """self.batches_used is the number of the loader's batches, from the first one on, of which every sample was
+        used at least once. A training that resumes after them repeats what was in the buffer, and loses nothing."""
         self.batches_used = 0
         unused = collections.deque()  # of each later batch, how many of its samples have not been used once
         source = self._batches(unused) if self.at == 'batch' else self._samples(unused)
@@ -48,7 +50,7 @@ class Echo:
         if first is None:
             return
         size, items = first.of, itertools.chain([first], source)
-        del first  # it would be held for the whole epoch
+        del first  # or it would stay in memory for the whole epoch
         seed = (self.seed & 0xffffffff, self.seed >> 32 & 0xffffffff, self.epoch & 0xffffffff)
         room = max(self.buffer // size if self.at == 'batch' else self.buffer, 1)
         group = []
@@ -91,7 +93,7 @@ class Item:
 
 
 def length_of(batch):
-    """The samples in a batch, by its first tensor."""
+    """Number of samples in a batch, from its first tensor."""
     if isinstance(batch, collections.abc.Mapping):
         return length_of(next(iter(batch.values())))
     if is_row(batch):
@@ -100,12 +102,12 @@ def length_of(batch):
 
 
 def is_row(batch):
-    """Has it an entry for each sample?"""
+    """Does `batch` contain one entry per sample?"""
     return isinstance(batch, (torch.Tensor, numpy.ndarray)) or all(isinstance(x, (str, bytes)) for x in batch)
 
 
 def samples_of(batch):
-    """A batch as default_collate makes it, taken apart. Each sample is a copy: a view would hold the whole batch."""
+    """Split a batch that default_collate made. Each sample is a copy: a view would keep the whole batch in memory."""
     if isinstance(batch, torch.Tensor):
         return [sample.clone() for sample in batch]
     if isinstance(batch, numpy.ndarray):

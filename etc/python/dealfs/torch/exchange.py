@@ -1,25 +1,25 @@
-"""Samples that change their node before each epoch: the request for the next epoch runs while this one is trained."""
+"""Moves samples to other nodes before each epoch. The request for the next epoch runs while this one is trained."""
 import threading
 import time
 import warnings
 
-GRACE = 1  # seconds in which a mount that is too late says so itself
+GRACE = 1  # seconds that the mount gets to report the timeout itself
 
 
 class Exchange:
-    """The exchanges of a job, as its rank 0 asks for them. See dealfs-exchange(1).
+    """The exchanges that rank 0 of a job requests. See dealfs-exchange(1).
 
-    fraction        the part of each node's samples that changes its node
+    fraction        the part of each node's samples that moves to other nodes
     wait            seconds after which a request fails"""
 
     def __init__(self, mount, fraction, seed=0, wait=60):
         self.mount, self.fraction, self.seed, self.wait = mount, fraction, seed, wait
-        self._epoch = self._thread = None  # what was asked for last
-        self._layout = self._why = None  # what came of it
+        self._epoch = self._thread = None  # the last request
+        self._layout = self._why = None  # its result
         self._warned = False
 
     def ask(self, epoch):
-        """Ask in the background that the samples for an epoch move. One request runs at a time."""
+        """Request the exchange for an epoch, in the background. Does nothing while another request runs."""
         if self._epoch == epoch or (self._thread and self._thread.is_alive()):
             return
         self._epoch, self._layout, self._why = epoch, None, None
@@ -34,8 +34,8 @@ class Exchange:
             self._why = str(error) or repr(error)
 
     def layout(self, epoch):
-        """The layout that the nodes took for this epoch; None: the samples stay where they are, which it warns of once.
-        Waits for a request that is running, until `wait` has passed since it was asked."""
+        """The layout that the nodes took for this epoch. None: nothing was exchanged; the first time this warns. Waits
+        for a running request until `wait` seconds (and GRACE) have passed since it was sent."""
         if self._epoch != epoch:
             return None
         self._thread.join(max(0, self._until - time.monotonic()))

@@ -1,11 +1,11 @@
-"""How long steps of a training wait for their data, and how long they take themselves."""
+"""Measures how long the steps of a training wait for data, and how long they compute."""
 import time
 
 LEAST, MOST = 1, 16
 
 
 class Pace:
-    """for batch in pace.over(loader): `wait` and `step` are seconds, in sum, since ratio() was asked last."""
+    """for batch in pace.over(loader): `wait` and `step` are total seconds since the last call of ratio()."""
 
     def __init__(self):
         self.wait = self.step = 0.0
@@ -19,8 +19,8 @@ class Pace:
             self.wait, self.step, before = self.wait + came - before, self.step + done - came, done
 
     def ratio(self, echo=1):
-        """R: the time to bring a batch over the time to train with it, 1 to 16. Where each was used `echo` times,
-        bringing one took as long as so many steps with their waits."""
+        """R, from 1 to 16: the time to load a batch, divided by the time to train with it. If each batch was used
+        `echo` times, loading one took as long as `echo` steps with their waits."""
         ratio = echo * (self.wait + self.step) / self.step if self.step else LEAST
         self.wait = self.step = 0.0
         return round(min(max(ratio, LEAST), MOST), 2)

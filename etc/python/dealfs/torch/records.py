@@ -3,8 +3,8 @@
     data = Records('/mnt/data', 'train', decode, threads=4)
     loader = DataLoader(data, batch_size=64, sampler=Sampler(data, batch_size=64), num_workers=8)
 
-The list is mapped: workers share it with the page cache, and a fork copies nothing. What a Sampler has dealt is read
-from the stream of its epoch, in which the samples of a batch follow each other: one system call per batch."""
+The list is mapped: workers share it in the page cache, and a fork copies nothing. Samples that a Sampler has dealt are
+read from the stream of the epoch. There the samples of a batch are consecutive: one system call reads a batch."""
 import concurrent.futures
 import mmap
 import os
@@ -38,12 +38,12 @@ def read_fully(file, offset, length):
 
 
 def at_most(numbers, most):
-    """Are all of them 0 to `most`? One look: as unsigned numbers negative ones are large."""
+    """Are all of `numbers` from 0 to `most`? One comparison is enough: as unsigned numbers, negative ones are large."""
     return len(numbers) == 0 or numbers.view(numpy.uint64).max() <= most
 
 
 class Lines:
-    """The lines of a text that does not change, which is mapped. Where every 128th begins is remembered."""
+    """The lines of a mapped text that does not change. The offset of every 128th line is stored."""
     EACH = 128
 
     def __init__(self, path):
@@ -65,7 +65,7 @@ class Lines:
 
 
 class Stream:
-    """A rank's epoch as a file, and where each of its samples begins there."""
+    """A rank's epoch as a file, and the offset of each sample in it."""
 
     def __init__(self, control, plan):
         self.file = open(os.path.join(control, 'plan', f'{plan},reply=bytes'), 'rb', buffering=0)
@@ -73,8 +73,8 @@ class Stream:
 
 
 class Part:
-    """Samples that one read brings: entry i of `places`, in the batch, has the bytes from begins[i] to ends[i] of a
-    container, or of the stream where `container` is None. Without `begins` all of a file, which is the sample."""
+    """Samples that one read returns. Sample places[i] of the batch is the bytes begins[i] to ends[i] of `container`, or
+    of the stream if `container` is None. Without `begins` the whole file is the sample."""
     __slots__ = 'container', 'places', 'begins', 'ends'
 
     def __init__(self, container, places, begins=None, ends=None):
@@ -91,13 +91,16 @@ class Records:
 
     mount       a Mount, or the path of a mount
     samples     the name of a sample list: of records, as `dealfs index` makes them, or of files, such as 'all'
-    transform   is given what format= makes of a sample's bytes; what it returns is the sample
-    format      'list': what the list says that its containers are: of 'tar' a dictionary of the members; of 'tfrecord'
-                the data without their frame; of 'lines' a line without its newline; of others all bytes, as with None
-    threads     of each worker, which read and transform the samples of a batch concurrently; 0: none
+    transform   called with the parsed sample (see format); its result is the item
+    format      how a sample's bytes are parsed. 'list' (default): by the format that the list stores
+                'tar': to a dictionary of the members
+                'tfrecord': to the data without length and checksums
+                'lines': to the line without its newline
+                None and 'fixed', also lists in other formats: to all bytes
+    threads     number of threads per worker that read and transform the samples of a batch concurrently; 0: none
 
-    Where samples have labels an item is a pair (sample, label). PyTorch 2 reads whole batches through __getitems__. So
-    does every version with `DataLoader(data, sampler=BatchSampler(...), batch_size=None)`, which asks for data[[3, 1]].
+    If samples have labels, an item is a pair (sample, label). PyTorch 2 reads whole batches through __getitems__. Any
+    version does with `DataLoader(data, sampler=BatchSampler(...), batch_size=None)`, which requests data[[3, 1]].
     """
 
     def __init__(self, mount, samples, transform=None, *, format='list', threads=0):
@@ -123,7 +126,7 @@ class Records:
         self._open = {}
 
     def _map(self):
-        """The records, and the paths of their containers by number; or the paths of the files."""
+        """Map the records and the paths of their containers, or the paths of the files."""
         if self.ranges:
             self._list = numpy.frombuffer(mapped(self._list_file('.packed')), RECORD)
         self._lines = Lines(os.path.join(self.mount.control, 'samples') if self.ranges else self._list_file())
@@ -148,7 +151,7 @@ class Records:
 
     @property
     def targets(self):
-        """The label of each sample, -1 for none: an array. Of a list of files: the number of its first folder."""
+        """The label of each sample, -1 for none, as an array. In a list of files: the number of its top directory."""
         if self.ranges:
             return self._list['label']
         folders = [self._lines[i].split(b'/', 1)[0] for i in range(len(self))]
@@ -156,7 +159,7 @@ class Records:
         return numpy.array([numbers[folder] for folder in folders], numpy.int64)
 
     def path(self, index):
-        """The file that sample `index` lies in."""
+        """The path of the file that contains sample `index`."""
         return self._path(int(self._list['file'][index] if self.ranges else index))
 
     def _path(self, line):
@@ -190,7 +193,7 @@ class Records:
         return numbers
 
     def _read(self, part, numbers):
-        """What the stream does not give is read in its place, which also says what is wrong with which file."""
+        """If the stream cannot be read, read from the containers. Their errors also name the file."""
         if part.container is not None:
             return self._read_in_place(part)
         try:
@@ -229,14 +232,14 @@ class Records:
         return parts + self._parts_in_place(rest, numbers)
 
     def _parts_of_stream(self, first, place, numbers):
-        """A run of the stream: as many parts as there are threads. None where there is no such stream."""
+        """The parts of a run of the stream, one per thread. None if there is no such stream."""
         if first.plan != self._streamed:
             self._streamed, self._stream = first.plan, self._open_stream(first.plan)
         if not self._stream:
             return None
         spans = self._stream.spans[first.position:first.position + len(numbers) + 1].astype(numpy.int64)
         begins, ends = spans[:-1], spans[1:]
-        if self.ranges:  # a line may have got a newline there
+        if self.ranges:  # the stream may have added a newline to a line
             lengths = self._list['length'][numbers]
             if len(begins) != len(numbers) or not at_most(ends - begins - lengths, 1):
                 return None  # the list was replaced
@@ -256,7 +259,7 @@ class Records:
             return None
 
     def _parts_in_place(self, places, numbers):
-        """Records that follow each other in a container are a part."""
+        """The parts of other samples. Consecutive records of a container are one part."""
         if not self.ranges:
             return [Part(int(numbers[place]), [place]) for place in places]
         if not places:
@@ -273,7 +276,7 @@ class Records:
                 for a, b in zip(edges, edges[1:])]
 
     def _each(self, work, items):
-        """The threads of a process that has forked are not those of its child."""
+        """Run work(item) for all items. A forked child has none of its parent's threads, so it starts its own."""
         if not self.threads or len(items) < 2:
             for item in items:
                 work(item)

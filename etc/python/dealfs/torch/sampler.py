@@ -1,4 +1,4 @@
-"""The order of an epoch for torch's DataLoader, dealt by a dealfs mount: in the place of DistributedSampler.
+"""The order of an epoch for torch's DataLoader, dealt by a dealfs mount. It replaces DistributedSampler.
 
     sampler = Sampler(dataset, batch_size=batch)            # on every rank, after init_process_group
     loader = DataLoader(dataset, batch, sampler=sampler, num_workers=8)
@@ -7,8 +7,8 @@
         for images, labels in sampler.over(loader):
             ...
 
-Each step has the samples that DistributedSampler would give to it; who of the ranks reads which is dealt so that nearly
-all of them lie on the rank's own node. See dealfs-plan(1)."""
+Each step has the same samples as with DistributedSampler. They are dealt so that each rank reads mostly samples that
+its own node owns. See dealfs-plan(1)."""
 import collections
 import errno
 import os
@@ -25,7 +25,7 @@ from dealfs.torch.exchange import Exchange
 from dealfs.torch.pace import Pace
 from dealfs.torch.records import Records
 
-# Where a pass over an epoch begins: after so many samples of all ranks, with the layout of then; or it is over.
+# Where a pass over an epoch begins: after `consumed` samples of all ranks, with `layout`. Or the epoch is `finished`.
 Start = collections.namedtuple('Start', 'consumed finished layout')
 BEGINNING = Start(0, False, None)
 HELD = 4096
@@ -38,32 +38,32 @@ def are_together():
 
 
 class PlansDiffer(RuntimeError):
-    """The ranks would not read one and the same plan, or one of them gets none."""
+    """The ranks have different plans, or a rank has none."""
 
 
 class ShardedAgain(RuntimeError):
-    """What the loader brings is not this rank's list, but a part of it, or something else."""
+    """The loader does not deliver this rank's list: only a part of it, or other samples."""
 
 
 class Sampler(DistributedSampler):
     """A rank's list of an epoch.
 
-    It is a DistributedSampler, so that Lightning and others that shard a loader for its ranks leave it as it is, and
-    call set_epoch. All ranks have to call together, as with any collective: set_epoch, the first step of a pass that
-    set_epoch was not called for, ratio and fix_echo.
+    It is a DistributedSampler, so Lightning and others that shard a loader leave it as it is, and call set_epoch. These
+    are collective calls, which all ranks make together: set_epoch, ratio, fix_echo, and the first step of a pass
+    without set_epoch before it.
 
-    dataset         as for DistributedSampler. If it has a `root`, as ImageFolder has, the mount is found by that.
-                    Of dealfs.torch.Records the list is found as well
-    batch_size      the loader's: samples of one rank in a step
-    mount           a Mount, or the path of a mount or of a directory in it, whose samples are meant then
-    group           the ranks that share the dataset, where these are not all. One of gloo's needs no GPU here
-    feed            let the mount read ahead of this rank; not of Records, whose streams do so
-    exchange        with mode='local': the part of each node's samples that changes its node before each epoch. While an
-                    epoch is trained rank 0 asks for the exchange for the next one. If it has failed by then, that epoch
-                    is read from where the samples are, with one warning
-    exchange_wait   seconds that set_epoch may wait for that, counted from the epoch before
-    others          keys of dealfs-plan(1): mode=, echo=, tail=; cost=, balance=, window=; without=; nodes= where a rank
-                    has several, as ['0+3', '1+4']; samples= where it is not ImageFolder's list
+    dataset         as for DistributedSampler. The mount is found by its `root`, which ImageFolder has. If it is
+                    dealfs.torch.Records, the sample list is found as well
+    batch_size      the loader's batch size: samples of one rank in a step
+    mount           a Mount, or the path of a mount or of a directory in it. Only samples in that directory are used
+    group           the process group of the ranks that share the dataset (default: all ranks). Gloo needs no GPU
+    feed            let the mount read ahead of this rank. Ignored for Records, whose streams read ahead by themselves
+    exchange        with mode='local': the part of each node's samples that moves to other nodes before each epoch.
+                    While an epoch is trained, rank 0 requests the exchange for the next one. If it fails, that epoch uses the
+                    current layout, and the sampler warns once
+    exchange_wait   seconds that set_epoch may wait for the exchange, counted from its request
+    others          keys of dealfs-plan(1): mode=, echo=, tail=; cost=, balance=, window=; without=; nodes= if a rank
+                    has several, as ['0+3', '1+4']; samples= for another list than ImageFolder's
     """
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False, *, batch_size,
@@ -80,7 +80,7 @@ class Sampler(DistributedSampler):
         self.mount, under = self._find_mount(mount)
         self.batch_size = batch_size
         records = isinstance(dataset, Records)
-        self.feed = feed and not records  # a stream reads ahead by itself, and not into the pages of the files
+        self.feed = feed and not records  # a stream reads ahead by itself, and not into the page cache of the files
         self.keys = {'samples': dataset.samples if records else 'imagefolder', 'under': under or None,
                      'count': len(dataset), 'tail': 'drop' if drop_last else 'pad',
                      **({'seed': seed} if shuffle else {'order': 'natural'}), **others}
@@ -92,16 +92,16 @@ class Sampler(DistributedSampler):
                 raise ValueError('exchange= needs the process group of all ranks, for which rank 0 asks: call '
                                  'init_process_group first')
             self.exchange = Exchange(self.mount, exchange, seed if shuffle else 0, exchange_wait)
-        self.pace, self._factor = Pace(), 1  # as often as an Echo uses what the loader brings
+        self.pace, self._factor = Pace(), 1  # how often an Echo uses each sample of the loader
         self.layout = self.digest = None
-        self._resume = None  # the Start of a state that was loaded and not gone on with
-        self._set = None  # the epoch that set_epoch was given last
-        self._agreed = None  # what the plan at hand is of
+        self._resume = None  # the Start of a loaded state that no pass has used yet
+        self._set = None  # the last argument of set_epoch
+        self._agreed = None  # identifies the current plan
         self._list = None
-        self._pass, self._passes = None, 0  # the last iterator that has begun, and how many have
-        self._steps = None  # batches of that pass that the trainer has taken; None: nobody says so
-        self._counted = False  # by itself, with step()
-        self._fed = None  # the list that the mount follows until its end is reported
+        self._pass, self._passes = None, 0  # the last iterator that has begun, and the number of them
+        self._steps = None  # batches of that pass that the trainer took; None: not known
+        self._counted = False  # by the trainer, with step()
+        self._fed = None  # the list that the mount reads ahead, until its end is reported
 
     def _find_mount(self, mount):
         if isinstance(mount, Mount):
@@ -114,7 +114,7 @@ class Sampler(DistributedSampler):
     # --- the plan ---
 
     def set_epoch(self, epoch):
-        """What the next pass reads: this epoch; or the rest of it, where load_state_dict was of the same one."""
+        """Set the epoch of the next pass. After loading a state of this epoch, the pass is the rest of it."""
         self._check_last()
         self._report_end(stopped=True)
         self._pass = None
@@ -127,7 +127,7 @@ class Sampler(DistributedSampler):
         return self._resume or BEGINNING
 
     def _agree(self, start):
-        """All ranks plan from the owners that rank 0 sees, which may change at any time, and compare the digests."""
+        """All ranks plan from the layout that rank 0 sees, since it may change at any time, and compare the digests."""
         wanted = (self.epoch, start, *self.keys.items())
         if wanted == self._agreed:
             return
@@ -160,13 +160,13 @@ class Sampler(DistributedSampler):
         return self.rank == 0 or not self.together
 
     def _choose_layout(self, plan):
-        """The owners that all ranks plan with: those of the exchange for this epoch, else those of now."""
+        """The layout that all ranks plan with: that of the exchange for this epoch, else the current one."""
         exchanged = self.exchange.layout(self.epoch) if self.exchange else None
         return exchanged or self.mount.summary(**plan)['layout']
 
     def _nodes(self):
-        """The node of each rank, or None where they are spread as a plan takes it for granted: so many ranks on node 0,
-        as many on the next. A request of a thousand ranks is short then."""
+        """The node of each rank. None if the ranks are spread as plans assume by default: equally many consecutive
+        ranks per node. The request of a thousand ranks is short then."""
         if not self.together and self.num_replicas > 1:
             return None
         found = self._all(lambda: [self.mount.status()[key] for key in ('node', 'nodes')])
@@ -174,13 +174,13 @@ class Sampler(DistributedSampler):
         return None if nodes == [node for node in range(found[0][1]) for _ in range(each)] else nodes
 
     def _all(self, make):
-        """What `make` gives on each rank. What fails on one of them fails on all, with the reason."""
+        """The results of `make` on all ranks. If it fails on one rank, this fails on all ranks, with the reason."""
         if not self.together:
             return [make()]
         mine = [None, None]
         try:
             mine[0] = make()
-        except Exception as error:  # of any kind: the others would wait for ever
+        except Exception as error:  # of any kind: otherwise the other ranks would wait forever
             mine[1] = str(error) or repr(error)
         everyone = [None] * self.num_replicas
         dist.all_gather_object(everyone, mine, self.group)
@@ -192,7 +192,7 @@ class Sampler(DistributedSampler):
     def _read_list(self):
         if self._start.finished:
             return []
-        plan = {**self._plan, 'digest': self.digest}  # what the ranks have agreed on, or ESTALE
+        plan = {**self._plan, 'digest': self.digest}  # of the plan that all ranks have, or ESTALE
         if self.feed:
             try:
                 found = self.mount.plan(rank=self.rank, feed=True, **plan)
@@ -201,7 +201,7 @@ class Sampler(DistributedSampler):
             except Refused as error:
                 if error.errno != errno.EINVAL or 'unknown key' not in error.reason:
                     raise
-                self.feed = False  # a mount of before this key
+                self.feed = False  # an older mount, without this key
         return self.mount.plan(rank=self.rank, **plan)
 
     def _plan_name(self, **keys):
@@ -209,11 +209,11 @@ class Sampler(DistributedSampler):
         return named(**{**self._plan, 'digest': self.digest, 'rank': self.rank}, **keys)
 
     def stream(self, worker=None, workers=None, **keys):
-        """The path of this rank's epoch as one file: the bytes of its samples, in their order. With `workers` the file
-        has the batches that worker number `worker` of as many in a DataLoader would load. keys='unique' is for tar
-        archives in which samples share names.
+        """The path of this rank's epoch as one file: the bytes of its samples, in order. With `workers`, only the
+        batches that worker `worker` of a DataLoader with that many workers would load. Use keys='unique' for tar archives in
+        which samples have the same key.
 
-        A trainer that reads streams calls step() after each batch."""
+        Call step() after each batch that is read from streams."""
         self._agree(self._next_start())
         if self._start.finished:
             raise RuntimeError(f'epoch {self.epoch} has been read to its end: call set_epoch for the next one')
@@ -223,31 +223,31 @@ class Sampler(DistributedSampler):
         return os.path.join(self.mount.control, 'plan', name)
 
     def explain(self, step):
-        """Which samples all ranks have in a step of this pass, 0 for its first one, as enumerate() counts the batches
-        of the loader: tuples of Mount.names(). Any rank may ask alone. Only this step is dealt."""
+        """The samples of all ranks in a step of this pass, as tuples of Mount.names(). Steps count from 0, as
+        enumerate(loader) does. This is not a collective call: any rank may call it. Only this step is dealt."""
         if self._pass is None or self._start.finished:
             raise RuntimeError('no pass has begun: ask for a step of the epoch that is trained')
         return self.mount.names(step=step, **self._plan)
 
     def _report_end(self, stopped):
-        """The mount's report of this list is final then. `stopped`: perhaps it was left early."""
+        """Tell the mount that this list ends, so that its report is final. `stopped`: the pass may have ended early."""
         ended, self._fed = self._fed, None
         try:
             if ended:
-                self._list = None  # another pass is another list to the mount
+                self._list = None  # for the mount, another pass is another list
                 self.mount.ask('end', stopped=stopped, **ended)
         except OSError:
-            pass  # the mount is gone, or does not know the request: nothing depends on it
+            pass  # the mount is gone or too old: nothing depends on the report
 
     def __len__(self):
-        """Of the pass at hand, or the next one: the rest of an epoch is shorter."""
+        """Number of samples in the current pass, else the next one. A resumed epoch has fewer."""
         return self.num_samples
 
     def __iter__(self):
         return Positions(self)
 
     def _begin(self, positions):
-        """The list that an iterator goes over. A state that was loaded is good for one pass."""
+        """The list for an iterator. A loaded state is used for one pass only."""
         self._check_last()
         self._report_end(stopped=True)
         self._agree(positions.start or self._next_start())
@@ -263,9 +263,9 @@ class Sampler(DistributedSampler):
     # --- what the trainer has consumed ---
 
     def over(self, loader):
-        """The batches of a loader that has this sampler, or of an Echo of it; each counts as consumed once it is handed
-        out. Waits and steps are measured, and that the loader brings this rank's list, all of it, is checked: it is not
-        when a framework has sharded it again."""
+        """Yield the batches of a loader that uses this sampler, or of an Echo of it. A batch counts as consumed once it
+        was yielded. Measures waits and steps. Raises ShardedAgain if the loader does not deliver the whole list of this
+        rank, as when a framework has sharded it again."""
         echo = loader if isinstance(loader, Echo) else None
         plain = echo.loader if echo else loader
         size = getattr(plain, 'batch_size', None)
@@ -291,7 +291,7 @@ class Sampler(DistributedSampler):
             self._report_end(stopped)
 
     def step(self):
-        """The trainer has consumed a batch; for who iterates over the loader itself."""
+        """Report that the trainer has consumed a batch. For loops that do not use over()."""
         self._steps, self._counted = (self._steps or 0) + 1, True
 
     def _check_loader(self, loader, before):
@@ -305,8 +305,8 @@ class Sampler(DistributedSampler):
         self._check_count(loader, length)
 
     def _check_batch(self, batch):
-        """Accelerate's split_batches leaves as many batches as there were, with one R-th of their samples. What a
-        collate function of the user's makes may have any length, so that only just this one is suspect."""
+        """With Accelerate's split_batches the number of batches is unchanged, and each has one R-th of its samples. A
+        user's collate function may make batches of any length, so only exactly this length is an error."""
         try:
             length = length_of(batch)
         except (TypeError, IndexError, KeyError, StopIteration):
@@ -325,7 +325,7 @@ class Sampler(DistributedSampler):
                                'which has its own list here? Leave it out of what a framework prepares')
 
     def _check_last(self):
-        """Where the trainer itself counts: a list that was asked for to its end, of which it got one R-th."""
+        """For trainers that call step(): the list was requested to its end, but the trainer got one R-th of it."""
         if not self._counted or self._pass is None or self.num_replicas == 1 or not self._pass.ended():
             return
         all_of_it = -(-self.num_samples // self.batch_size)
@@ -336,19 +336,19 @@ class Sampler(DistributedSampler):
     # --- ends and resumes ---
 
     def state_dict(self):
-        """Where the trainer is: the same on every rank, and for any number of ranks to go on from."""
+        """The position of the trainer. It is the same on every rank. Any number of ranks can resume from it."""
         if self._pass is None:
             return self._state(self._next_start())
         if self._steps is not None or self._pass.at == 0:
             return self._state(self._after(self._steps or 0))
-        # torchdata's loader saves the iterator's state beside this one, and that tells.
+        # torchdata's loader also saves the iterator's state, which has the position.
         if 'torchdata' not in sys.modules:
             raise RuntimeError(NOT_TOLD)
         return self._state(Start(None, False, None))
 
     @property
     def next_epoch(self):
-        """The epoch to begin with, or to go on in: the next one where a state was loaded that is of the end of one."""
+        """The epoch to begin with or to resume. If the loaded state is of the end of an epoch: the next one."""
         return self.epoch + 1 if self._resume and self._resume.finished else self.epoch
 
     def load_state_dict(self, state):
@@ -363,7 +363,7 @@ class Sampler(DistributedSampler):
             self.keys['echo'] = state['echo']
         layout = None
         if self.keys.get('mode') == 'local' and state['consumed'] and not state['finished']:
-            # Batches are of what each node owns: the rest of the epoch is one only with the same ranks and owners.
+            # A batch has samples of its own node only, so the rest of the epoch needs the same ranks and owners.
             if (state['ranks'], state['batch']) == (self.num_replicas, self.batch_size):
                 layout = state['layout']
             else:
@@ -372,7 +372,7 @@ class Sampler(DistributedSampler):
         self._resume = Start(state['consumed'], state['finished'], layout)
 
     def _load_iterator(self, state):
-        """The Start of an iterator whose state this is. One that had ended is not gone on with: torchdata takes a new
+        """The Start for an iterator with this state. An iterator that had ended is not resumed: torchdata makes a new
         one, for the epoch that was set meanwhile."""
         self.load_state_dict(state)
         start, self._resume = self._resume, None
@@ -381,12 +381,12 @@ class Sampler(DistributedSampler):
         return start
 
     def _meant(self):
-        """What makes the order, whoever reads it."""
+        """The arguments that determine the order, on any number of ranks."""
         exchange = {'exchange': str(self.exchange.fraction)} if self.exchange else {}
         return {key: value for key, value in {**self.keys, **exchange}.items() if key != 'echo' and value is not None}
 
     def _after(self, batches):
-        """The Start after so many batches of each rank."""
+        """The Start after this many batches of each rank."""
         if batches * self.batch_size >= self.num_samples:
             return Start(self._start.consumed, True, None)
         return Start(self._start.consumed + batches * self.batch_size * self.num_replicas, False, None)
@@ -399,25 +399,25 @@ class Sampler(DistributedSampler):
     # --- echo ---
 
     def ratio(self):
-        """R: the time to bring a batch over the time of a step with it, as rank 0 measured it in over() since the last
-        call, 1 to 16. That many times a batch can be used while the next one is prepared."""
+        """R, from 1 to 16: the time to load a batch divided by the time of a step, as rank 0 measured it in over()
+        since the last call. A batch can be used R times while the next one is prepared."""
         echo = float(self.keys.get('echo') or 1) * self._factor
         return self._all(lambda: self.pace.ratio(echo))[0]
 
     def fix_echo(self):
-        """From the next epoch on each sample is read and used `ratio()` times, by the plan of all ranks."""
+        """From the next epoch on, the plan of all ranks contains each sample `ratio()` times."""
         self.keys['echo'] = self.ratio()
 
 
 def numbers_of(array):
-    """The integers of an array: few of them at a time are Python's objects."""
+    """The integers of an array. Only HELD of them are Python objects at the same time."""
     for at in range(0, len(array), HELD):
         yield from array[at:at + HELD].tolist()
 
 
 class Positions:
-    """One pass over the list, which is asked for at its first step: loaders that go on from a state make iterators that
-    they never use. torchdata's StatefulDataLoader saves the state as of each batch that it hands out."""
+    """One pass over the list. It requests the list at its first step, because loaders that resume from a state make
+    iterators that they never use. torchdata's StatefulDataLoader saves the state after each batch that it yields."""
 
     def __init__(self, sampler):
         self.sampler, self.start, self.list, self.at = sampler, None, None, 0
