@@ -2,7 +2,7 @@
 ranks with equally many samples take equally many steps.
 
 The first n items together are used floor(n * factor) times. So each item is used floor(factor) times, and some items
-once more often. The items already come in random order, so these need not be drawn, and the sum is exact. The uses are
+one more time. The items already come in random order, so these need not be drawn, and the sum is exact. The uses are
 shuffled in a buffer: whenever the buffer is full, a random entry of it is yielded."""
 import numpy
 

@@ -59,8 +59,8 @@ class Sampler(DistributedSampler):
     group           the process group of the ranks that share the dataset (default: all ranks). Gloo needs no GPU
     feed            let the mount read ahead of this rank. Ignored for Records, whose streams read ahead by themselves
     exchange        with mode='local': the part of each node's samples that moves to other nodes before each epoch.
-                    While an epoch is trained, rank 0 requests the exchange for the next one. If it fails, that epoch uses the
-                    current layout, and the sampler warns once
+                    While an epoch is trained, rank 0 requests the exchange for the next one. If it fails, that epoch
+                    uses the current layout, and the sampler warns once
     exchange_wait   seconds that set_epoch may wait for the exchange, counted from its request
     others          keys of dealfs-plan(1): mode=, echo=, tail=; cost=, balance=, window=; without=; nodes= if a rank
                     has several, as ['0+3', '1+4']; samples= for another list than ImageFolder's
@@ -210,8 +210,8 @@ class Sampler(DistributedSampler):
 
     def stream(self, worker=None, workers=None, **keys):
         """The path of this rank's epoch as one file: the bytes of its samples, in order. With `workers`, only the
-        batches that worker `worker` of a DataLoader with that many workers would load. Use keys='unique' for tar archives in
-        which samples have the same key.
+        batches that worker `worker` of a DataLoader with that many workers would load. Use keys='unique' for tar
+        archives in which samples have the same key.
 
         Call step() after each batch that is read from streams."""
         self._agree(self._next_start())
