@@ -454,7 +454,7 @@ static uint64_t unowned(struct fake *f)
 static void test_options(void)
 {
     enum { RATE = 20 << 20 };
-    static const uint64_t ram[FAKE_NODES] = {36 * MIB, 36 * MIB};
+    static const uint64_t ram[FAKE_NODES] = {32 * MIB, 32 * MIB};
     struct fake f;
     fake_begin(&f, &tight, 2, ram, LONG, NULL);
     fake_join(&f, 1);
