@@ -223,7 +223,7 @@ serve 1 room=1 wrong=1
 ok 'a new server comes with the layout of now' wait_for 20 said out1 '^settled 101 as before'
 ask_turn
 ok 'one that computes another one: all stay' wait_for 30 all_said 3 '^settled 102 as before'
-ok 'and it is said' said mpi 'computed another layout' # of whichever answers last
+ok 'and it is said' wait_for 10 said mpi 'computed another layout' # of whichever answers last
 kill -9 "${server[1]}"
 wait "${server[1]}" 2>/dev/null
 serve 1 room=1 mute=1
