@@ -91,14 +91,17 @@ static int check_skip(const struct making *m)
     return -EINVAL;
 }
 
+/* A node that had no layout may have joined a world meanwhile: then it goes by that world's. */
 static int making_prepare(struct making *m)
 {
+    static const struct digest none;
     int error = m->wanted->pinned ? 0 : world_view_await(m->control, m->question->asker, m->why);
     struct digest layout = plan_layout(m->control, m->wanted);
     if (!error)
         error = lists_choose(m->control, m->wanted, m->question->asker, &m->charge, &m->list, m->why);
     if (!error)
-        error = owners_find(m->control, m->list, &layout, m->question->asker, &m->table, m->why);
+        error = owners_find(m->control, m->list, m->wanted->pinned || !digest_equal(&layout, &none) ? &layout : NULL,
+                            m->question->asker, &m->table, m->why);
     if (!error)
         error = check_skip(m);
     if (!error && m->wanted->without)
