@@ -225,8 +225,14 @@ static void take_welcome(struct home *h, const void *payload, size_t n)
 static void take_refusal(struct home *h, const void *payload, size_t n)
 {
     CLEANUP_STR struct str why = STR_INIT;
-    message_refusal(payload, n, &why);
-    home_end(h, why.data ? why.data : "it refuses");
+    int error = message_refusal(payload, n, &why);
+    bool later = error == -ENOMEM && (h->state == HOME_ASKED || h->state == HOME_GIVEN);
+    if (!later) {
+        home_end(h, why.data ? why.data : "it refuses");
+        return;
+    }
+    home_lose(h, "it has no memory");
+    h->next_at = clock_now() + RETRY_MS * MILLISECOND;
 }
 
 static bool is_status(int32_t status)

@@ -166,6 +166,10 @@ for _ in 1 2 3; do
     ok 'the next server takes over' wait_for 20 said out1 resumed
     sed -i 's/^resumed/taken over/' "$w/out1"
 done
+kill -9 "${server[1]}"
+wait "${server[1]}" 2>/dev/null
+serve 1 lacks=3
+ok 'one that has no memory for a courier is asked again' wait_for 20 said out1 resumed
 ok 'who fetches' wait_for 30 said out0 fetched
 like 'saw nothing but WAIT' "$(cat "$w/out0")" \
     'fetched: [1-9][0-9]* right, [0-9]+ waits, 0 timeouts, 0 down, 0 bad, 0 errors'

@@ -17,6 +17,7 @@
  *   room=N          that is left when it is asked; SIGUSR1 has it ask for a turn (epoch 100, 101, …)
  *   cause=N         of these turns (enum turn_cause); epoch=N: always this one
  *   mute=N          does not answer a turn's first question (1) or second one (2)
+ *   lacks=N         has no memory for the first N couriers that resume
  *   wrong=N         computes another layout than the others (1), or none (2); is busy (3)
  *
  * It prints a line for what happens: "live N nodes", "fetched: R right, W waits, T timeouts, D down, B bad,
@@ -40,7 +41,7 @@ enum { FILES = 1000, OWED = 4096 };
 
 static struct {
     uint64_t extents, capacity, options, timeout_ms, held, waiting, value, values, slow_ms, error, fetch, depth,
-        seconds, patience_ms, pause_ms, command, last, room, mute, wrong, claim, flags, cause, epoch;
+        seconds, patience_ms, pause_ms, command, last, room, mute, lacks, wrong, claim, flags, cause, epoch;
 } o = {.extents = 1000,
        .capacity = 1 << 30,
        .timeout_ms = 5000,
@@ -506,6 +507,16 @@ static void forget_courier(void)
     printf("hang-up\n");
 }
 
+static void refuse_for_memory(const int fds[MESSAGE_FDS])
+{
+    const uint32_t number = ENOMEM;
+    for (int i = 0; i < MESSAGE_FDS; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    answer(MESSAGE_REFUSED, &number, sizeof number);
+    forget_courier();
+}
+
 static void take_frame(void)
 {
     CLEANUP_FREE void *payload = NULL;
@@ -540,6 +551,11 @@ static void take_frame(void)
         settle(payload);
         break;
     case MESSAGE_RESUME:
+        if (o.lacks) {
+            o.lacks--;
+            refuse_for_memory(fds);
+            break;
+        }
         resume(payload, fds);
         go_live();
         break;
@@ -621,8 +637,9 @@ static void take_argument(char *word)
                 {"pause_ms", &o.pause_ms}, {"command", &o.command},
                 {"last", &o.last},         {"room", &o.room},
                 {"mute", &o.mute},         {"wrong", &o.wrong},
-                {"claim", &o.claim},       {"flags", &o.flags},
-                {"cause", &o.cause},       {"epoch", &o.epoch}};
+                {"lacks", &o.lacks},       {"claim", &o.claim},
+                {"flags", &o.flags},       {"cause", &o.cause},
+                {"epoch", &o.epoch}};
     char *value = strchr(word, '=');
     if (!value)
         die(word, -EINVAL);
