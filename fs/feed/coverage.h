@@ -45,7 +45,7 @@ uint64_t coverage_begun(const struct coverage_plan *plan, uint32_t list);
 void coverage_end(struct coverage_plan *plan, uint32_t list, const struct feed_asking *asking);
 void coverage_forget(struct coverage *coverage, struct coverage_plan *plan); /* it is freed */
 
-/* The loader of a list of records says that it has read so many. */
+/* The loader of a list of records has said how many of them it has read. */
 void coverage_told(struct coverage_plan *plan, uint32_t list, uint32_t read, uint64_t now);
 
 /* What happens to a file: IN_ACCESS, IN_CLOSE_NOWRITE. coverage_own: the feeder will close it; said before it does. */

@@ -61,7 +61,7 @@ static bool is_swapped(const struct plan_input *in)
     return in->cost && in->ranks > 1;
 }
 
-/* The steps of a window, as far as there are so many. */
+/* The most steps that a window can have. */
 static uint32_t window_most(const struct plan_input *in)
 {
     uint64_t steps = dealt_most(in) / ((uint64_t)in->ranks * in->batch) + 1;

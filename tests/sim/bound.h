@@ -8,7 +8,7 @@
 void bound_peers(uint64_t until);
 void bound_source(uint64_t delay);   /* each call takes this time */
 void bound_fed(void);                /* there is a feeder */
-void bound_reads(int change);        /* so many READs more, each reader's one not counted */
+void bound_reads(int change);        /* of crowds: READs that now wait, or with a minus, no more */
 void bound_messages(uint64_t delay); /* each message takes up to this time */
 /* For a READ, or a request without `wait=`, that ends now. The time in which its node had no server, or one that was
  * stopped, is not in it. */
