@@ -359,6 +359,13 @@ static bool record_is_sound(const struct samples_table *t, const struct samples_
            (r->count > 0 || memcmp(&r->digest, &none, sizeof none) == 0);
 }
 
+int samples_record_compare(const struct samples_record *a, const struct samples_record *b)
+{
+    if (a->version != b->version)
+        return a->version < b->version ? -1 : 1;
+    return memcmp(&a->digest, &b->digest, sizeof a->digest);
+}
+
 bool samples_table_wants(struct samples_table *t, const struct samples_record *record)
 {
     if (!record_is_sound(t, record))
@@ -367,8 +374,7 @@ bool samples_table_wants(struct samples_table *t, const struct samples_record *r
     const struct named_list *named = named_find(t, record->name);
     const struct samples_record own = named ? record_of(named) : (struct samples_record){0};
     pthread_mutex_unlock(&t->lock);
-    return record->version > own.version ||
-           (record->version == own.version && memcmp(&record->digest, &own.digest, sizeof own.digest) > 0);
+    return samples_record_compare(record, &own) > 0;
 }
 
 static int take_list(struct samples_table *t, const struct samples_record *record, int fd)

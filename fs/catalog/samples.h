@@ -108,8 +108,7 @@ const char *samples_table_directory(const struct samples_table *table); /* NULL:
 /* Records are counted by themselves, and so are costs. */
 #define SAMPLES_RECORDS_MOST (UINT64_C(50) << 20)
 
-/* What nodes tell each other of their lists, and of names that were removed: of two records of a name the one with the
- * higher version is right, of equal ones that with the higher digest. */
+/* What nodes tell each other about their lists, and about names that were removed. */
 struct samples_record {
     char name[SAMPLES_NAME + 8]; /* NULs follow */
     uint64_t version;
@@ -118,6 +117,9 @@ struct samples_record {
 };
 /* All uploaded and removed ones; returns their number. */
 uint32_t samples_table_records(struct samples_table *table, struct samples_record record[SAMPLES_RECORDS]);
+/* Orders two records of one name: > 0 if `a` replaces `b`. The higher version does. Nodes that could not hear each
+ * other may give one version to different lists: then the higher digest does. */
+int samples_record_compare(const struct samples_record *a, const struct samples_record *b);
 /* Is it newer than what this table has? Nothing in it is believed: false as well when it makes no sense. */
 bool samples_table_wants(struct samples_table *table, const struct samples_record *record);
 /* What such a record says, from now on here, too. `fd` has the list's bytes where it is none of a removed one; 0 also

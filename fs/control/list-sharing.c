@@ -306,13 +306,13 @@ struct spreading {
     char piece[BLOB_PIECE];
 };
 
-/* The node has the list, or what came after it. */
+/* The node has the list, or one that replaces it. */
 static bool has_record(struct spreading *p, uint32_t node, uint64_t key)
 {
     if (fetch_records(p->control, node, key, p->piece, &p->told))
         return false;
     const struct samples_record *r = find_record(&p->told, p->record.name);
-    return r && r->version >= p->record.version;
+    return r && samples_record_compare(r, &p->record) >= 0;
 }
 
 static void name_missing(const struct spreading *p, uint32_t nodes, struct str *why)
