@@ -353,6 +353,7 @@ SCRIPT_TESTS = \
 	tests/cases/30-plan.t \
 	tests/cases/33-streams-blocked.t \
 	tests/cases/33-streams.t \
+	tests/cases/34-stream-coverage.t \
 	tests/cases/54-hostile.t \
 	tests/cases/50-rewritten.t \
 	tests/cases/51-handles.t \

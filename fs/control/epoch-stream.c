@@ -21,6 +21,7 @@ struct epoch_stream {
     uint64_t count;
     uint64_t end; /* of the last sample */
     bool renames;
+    struct stream_identity of;
     struct charge charge;
 };
 
@@ -112,6 +113,7 @@ int epoch_stream_create(const struct stream_terms *t, struct charge *charge, str
     atomic_init(&s->references, 1);
     s->list = samples_get(t->list);
     s->count = t->n;
+    s->of = t->of;
     s->renames = t->unique && samples_traits(t->list)->format == RECORDS_TAR;
     int error = check_keys(t, why);
     if (!error)
@@ -159,6 +161,16 @@ uint64_t epoch_stream_memory(const struct epoch_stream *s)
     return s->memory.length;
 }
 
+uint64_t epoch_stream_count(const struct epoch_stream *s)
+{
+    return s->count;
+}
+
+const struct stream_identity *epoch_stream_identity(const struct epoch_stream *s)
+{
+    return &s->of;
+}
+
 const struct samples *epoch_stream_list(const struct epoch_stream *s)
 {
     return s->list;
@@ -200,4 +212,14 @@ bool epoch_stream_find(const struct epoch_stream *s, uint64_t offset, struct str
     while (found_one && found->to <= offset)
         found_one = epoch_stream_next(s, found);
     return found_one;
+}
+
+uint64_t epoch_stream_place(const struct epoch_stream *s, uint64_t number)
+{
+    if (number >= s->count)
+        return s->end;
+    uint64_t mark = number / MARK_EVERY_SAMPLES, at = s->mark[mark];
+    for (uint64_t i = mark * MARK_EVERY_SAMPLES; i < number; i++)
+        at += sample_streamed(s->list, s->sample[i]);
+    return at;
 }

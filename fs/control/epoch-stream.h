@@ -16,6 +16,15 @@
 
 struct epoch_stream;
 
+/* What it is a stream of. */
+struct stream_identity {
+    uint64_t epoch;
+    struct digest digest;    /* of the plan */
+    uint64_t samples, bytes; /* of the rank's whole list */
+    uint32_t rank;
+    uint32_t workers, worker; /* 1, 0: all of the list */
+};
+
 /* Of these samples of the list, which it refers to. `directory`: for scratch memory, or NULL. Takes the charge over,
  * and adds its own memory. -EFBIG: no file can be that long; -ENOMEM, …: `why` says. */
 struct stream_terms {
@@ -24,6 +33,7 @@ struct stream_terms {
     uint64_t n;
     bool unique;
     const char *directory;
+    struct stream_identity of;
 };
 int epoch_stream_create(const struct stream_terms *terms, struct charge *charge, struct epoch_stream **stream,
                         struct str *why);
@@ -42,6 +52,9 @@ struct stream_sample {
 /* The one that has the byte at `offset`; false: behind all of them. */
 bool epoch_stream_find(const struct epoch_stream *stream, uint64_t offset, struct stream_sample *found);
 bool epoch_stream_next(const struct epoch_stream *stream, struct stream_sample *sample);
+uint64_t epoch_stream_count(const struct epoch_stream *stream);
+uint64_t epoch_stream_place(const struct epoch_stream *stream, uint64_t number); /* where this sample begins */
+const struct stream_identity *epoch_stream_identity(const struct epoch_stream *stream);
 const struct samples *epoch_stream_list(const struct epoch_stream *stream);
 bool epoch_stream_renames(const struct epoch_stream *stream); /* the headers in it have other names than in the files */
 

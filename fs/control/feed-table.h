@@ -27,6 +27,7 @@ struct feed_end {
     uint32_t rank;
     bool stopped;                /* early */
     const struct digest *digest; /* of the plan; NULL: the plan that was requested last */
+    uint64_t told;               /* 1 + samples that its loader says it has read; 0: it says nothing */
     unsigned slot;               /* set by feed_table_end, as the next two: where the plan is */
     uint64_t number, asked;      /* of the plan; of the request that began the list */
     uint64_t ended;              /* of this one: feed_rank.closed becomes this when the report is final */

@@ -2,6 +2,7 @@
 #include "fs/control/feed-view.h"
 
 #include "fs/control/control-private.h"
+#include "fs/control/epoch-coverage.h"
 #include "fs/control/feed-table.h"
 #include "fs/control/texts.h"
 #include "fs/control/world-view.h"
@@ -259,6 +260,7 @@ int control_epochs(struct control *control, struct str *text)
     struct feed_report *report = malloc(sizeof *report);
     if (!report)
         return -ENOMEM;
+    epoch_coverage_publish(control);
     json_begin_array(&json, NULL);
     uint64_t end = feed ? atomic_load(&feed->reports) : 0, begin = end > FEED_REPORTS ? end - FEED_REPORTS : 0;
     uint64_t named = first_named(control, begin, end, report);

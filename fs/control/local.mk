@@ -16,6 +16,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/entries.h \
 	fs/control/epoch-ahead.c \
 	fs/control/epoch-ahead.h \
+	fs/control/epoch-coverage.c \
+	fs/control/epoch-coverage.h \
 	fs/control/epoch-read.c \
 	fs/control/epoch-read.h \
 	fs/control/epoch-stream.c \

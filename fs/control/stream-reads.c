@@ -8,6 +8,7 @@
 
 #include "fs/control/control-private.h"
 #include "fs/control/epoch-ahead.h"
+#include "fs/control/epoch-coverage.h"
 #include "fs/control/jobs.h"
 
 #include "fs/base/cleanup.h"
@@ -42,6 +43,14 @@ static struct ahead_read read_of(fuse_req_t req, struct epoch_stream *stream, co
                                .user = (void *)job};
 }
 
+/* Before the reply: who has it finds it counted. */
+static void note_answer(fuse_req_t req, const struct ahead_read *read, int error)
+{
+    struct control *control = control_of(req);
+    if (control_is_owner(control, fuse_req_ctx(req)->uid))
+        epoch_coverage_read(control, read->stream, read->offset, read->n, error);
+}
+
 static int reply_ahead(fuse_req_t req, const struct ahead_read *read, bool wait)
 {
     struct epoch_ahead *ahead = control_of(req)->ahead;
@@ -49,6 +58,7 @@ static int reply_ahead(fuse_req_t req, const struct ahead_read *read, bool wait)
     int error = epoch_ahead_get(ahead, read, wait, &piece);
     if (error)
         return error;
+    note_answer(req, read, 0);
     const struct iovec part[] = {{(void *)piece.bytes[0], piece.n[0]}, {(void *)piece.bytes[1], piece.n[1]}};
     fuse_reply_iov(req, part, piece.n[1] ? 2 : 1);
     epoch_ahead_put(ahead, read, &piece);
@@ -87,6 +97,7 @@ void stream_read_wait(struct request_job *job, struct epoch_stream *stream)
     job->again = error == -EINTR && !job_gave_up(job);
     if (job->again)
         return;
+    note_answer(job->req, &read, error);
     if (error)
         fuse_reply_err(job->req, -error);
     else

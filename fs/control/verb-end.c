@@ -1,7 +1,8 @@
-/* `at`: a loader of records says how many of its list it has read, which nobody can see.
+/* `at`: a loader of records says how many of its list it has read, which can be seen of streams only.
  * `end`: a loader has read its list of an epoch, or leaves it. The reply is the list's report, which is final then:
  * what is read after it counts for other lists. */
 #include "fs/control/control-private.h"
+#include "fs/control/epoch-coverage.h"
 #include "fs/control/feed-table.h"
 #include "fs/control/feed-view.h"
 #include "fs/control/verbs.h"
@@ -12,11 +13,12 @@
 #include <errno.h>
 #include <inttypes.h>
 
-enum { EPOCH, RANK, DIGEST, STOPPED, POSITION = STOPPED };
+enum { EPOCH, RANK, DIGEST, POSITION, STOPPED };
 static const struct key keys[] = {
     [EPOCH] = {.name = "epoch", .value = "E", .required = true},
     [RANK] = {.name = "rank", .value = "R", .required = true},
     [DIGEST] = {.name = "digest", .value = "DIGEST"},
+    [POSITION] = {.name = "position", .value = "SAMPLES"},
     [STOPPED] = {.name = "stopped", .choices = "no|yes"},
     {0},
 };
@@ -46,6 +48,9 @@ static int parse_end(const struct key_value *value, struct feed_end *end, struct
         str_adds(why, "`digest` must be the digest of a plan: 32 hexadecimal digits");
         return -EINVAL;
     }
+    if (value[POSITION].text && number_parse(value[POSITION].text, 0, UINT32_MAX, &end->told))
+        return refuse_number("position", why);
+    end->told += value[POSITION].text != NULL;
     end->digest = value[DIGEST].text ? digest : NULL;
     end->rank = (uint32_t)rank;
     return 0;
@@ -79,9 +84,18 @@ static int check_asker(const struct asker *asker, struct str *why)
 
 static int refuse_list(const struct feed_end *end, int error, struct str *why)
 {
-    str_addf(why, "no list of epoch %" PRIu64 ", rank %" PRIu32 " is read that was requested with feed=yes", end->epoch,
-             end->rank);
+    str_addf(why,
+             "no list of epoch %" PRIu64 ", rank %" PRIu32 " is read: neither was one requested with feed=yes, nor its "
+             "stream read",
+             end->epoch, end->rank);
     return error;
+}
+
+/* A list of records that is fed, or else one that is read as streams. */
+static int tell_position(struct control *control, struct feed_end *at)
+{
+    int error = feed_table_told(control, at, at->told - 1);
+    return error == -ENOENT ? epoch_coverage_told(control, at, at->told - 1) : error;
 }
 
 static int at_run(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
@@ -89,18 +103,15 @@ static int at_run(struct control *control, const struct request *request, const 
 {
     struct feed_end at = {0};
     struct digest digest;
-    uint64_t read;
     int error = parse_end(request->value, &at, &digest, why);
-    if (!error && number_parse(request->value[POSITION].text, 0, UINT32_MAX, &read))
-        error = refuse_number("position", why);
     if (!error)
         error = check_asker(asker, why);
     if (error)
         return error;
-    error = feed_table_told(control, &at, read);
+    error = tell_position(control, &at);
     if (error)
         return refuse_list(&at, error, why);
-    str_addf(reply, "%" PRIu64 "\n", read);
+    str_addf(reply, "%" PRIu64 "\n", at.told - 1);
     return 0;
 }
 
@@ -115,10 +126,15 @@ static int end_run(struct control *control, const struct request *request, const
     if (error)
         return error;
     end.stopped = request->value[STOPPED].choice == 1;
+    if (end.told)
+        tell_position(control, &end);
     error = feed_table_end(control, &end);
+    if (!error)
+        await_report(control, &end, asker);
+    else if (error == -ENOENT)
+        error = epoch_coverage_end(control, &end);
     if (error)
         return refuse_list(&end, error, why);
-    await_report(control, &end, asker);
     return feed_view_add_report(control, &end, reply);
 }
 
@@ -131,7 +147,7 @@ const struct verb verb_at = {
 
 const struct verb verb_end = {
     .name = "end",
-    .about = "a list that was requested with feed=yes was read; reply: its report, as in `epochs`",
+    .about = "a list that is fed, or read as a stream, was read; reply: its report, as in `epochs`",
     .keys = keys,
     .run = end_run,
 };

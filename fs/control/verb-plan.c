@@ -270,7 +270,7 @@ static int find_plan(struct making *m, struct planned **planned)
 /* --- replies --- */
 
 /* The stream refers to the list: where that is only of this request, it has the list's memory. */
-static int reply_stream(const struct making *m, const uint32_t *list, uint64_t n)
+static int reply_stream(const struct making *m, const struct stream_identity *of, const uint32_t *list, uint64_t n)
 {
     struct epoch_stream **stream = m->question->stream;
     if (stream) {
@@ -278,12 +278,26 @@ static int reply_stream(const struct making *m, const uint32_t *list, uint64_t n
         uint64_t each = samples_records(m->list) ? sizeof(struct record) : sizeof(uint32_t);
         bool own = m->wanted->under || m->wanted->match;
         int error = own ? charge_add(charge, samples_count(m->list) * each, m->why) : 0;
-        const struct stream_terms terms = {m->list, list, n, m->wanted->unique_keys,
-                                           samples_table_directory(m->control->samples)};
+        const struct stream_terms terms = {
+            m->list, list, n, m->wanted->unique_keys, samples_table_directory(m->control->samples), *of};
         return error ? error : epoch_stream_create(&terms, charge, stream, m->why);
     }
     str_adds(m->why, "`reply=bytes` is a file: open `.dealfs/plan/KEY=VALUE,...,reply=bytes`");
     return -EOPNOTSUPP;
+}
+
+static struct stream_identity identity_of(const struct making *m, const struct planned *planned, const uint32_t *list,
+                                          uint64_t n)
+{
+    struct stream_identity of = {.epoch = planned->epoch,
+                                 .digest = planned->summary.digest,
+                                 .samples = n,
+                                 .rank = m->wanted->rank,
+                                 .workers = m->wanted->workers,
+                                 .worker = m->wanted->worker};
+    for (uint64_t i = 0; m->wanted->reply == REPLY_BYTES && i < n; i++)
+        of.bytes += samples_length(m->list, list[i]);
+    return of;
 }
 
 /* One rank's list, or the part of it that a worker loads. */
@@ -293,6 +307,7 @@ static int reply_list(struct making *m, const struct planned *planned, struct st
     const uint32_t *list = planned->lists + plan_shape_place(&planned->shape, w->rank);
     uint64_t n = plan_shape_length(&planned->shape, w->rank);
     uint64_t most = format_most(w->reply, &planned->shape, samples_count(m->list), w->rank) + sizeof(uint64_t);
+    const struct stream_identity of = identity_of(m, planned, list, n);
     CLEANUP_FREE uint32_t *part = NULL;
     int error = w->workers > 1 ? charge_add(&m->charge, n * sizeof *part, m->why) : 0;
     if (!error && w->workers > 1) {
@@ -302,7 +317,7 @@ static int reply_list(struct making *m, const struct planned *planned, struct st
         list = part;
     }
     if (!error && w->reply == REPLY_BYTES)
-        return reply_stream(m, list, n);
+        return reply_stream(m, &of, list, n);
     if (!error)
         error = charge_reach(m->question->asker->charge, most, m->why);
     if (!error && w->reply == REPLY_SPANS)

@@ -23,6 +23,8 @@ enum {
     FEED_REPORTS = 256,
     FEED_NAMED = 256,  /* samples that a report names of each kind */
     FEED_NOTES = 8192, /* a power of two */
+    FEED_STREAMS = 64, /* lists that are read as streams at a time */
+    FEED_WORKERS = 64, /* streams of one list that are counted: of the first workers */
 };
 
 /* One rank's list: the last time that a program asked for it, and its end. Numbers grow with each request, of any list;
@@ -137,6 +139,22 @@ struct feed_report {
     uint32_t unplanned_file[FEED_NAMED];
 };
 
+/* A list that is read as streams of the control mount: the server's alone, which writes it under a lock. */
+struct feed_stream {
+    uint64_t asked;          /* number of the list, as in feed_asking; 0: none */
+    uint64_t number;         /* of the first list of this pass over the plan: the same for all ranks */
+    uint64_t ended;          /* 0: it goes on */
+    uint64_t report;         /* its number, from 1 */
+    uint64_t epoch;          /* of the plan */
+    uint64_t samples, bytes; /* of the list */
+    uint64_t began, last;    /* first and last READ: nanoseconds, of the day's clock */
+    uint64_t told;           /* 1 + samples that its loader says it has read; 0: it has said nothing */
+    uint32_t rank, workers;
+    uint32_t stopped, failed, dirty; /* ended early; a READ has failed; there is more than in the report */
+    uint8_t digest[16];              /* of the plan */
+    uint32_t read[FEED_WORKERS];     /* samples of each worker's stream, from its beginning */
+};
+
 /* Each READ looks at `feeder`: what is written often lies on other lines of the cache. */
 struct feed {
     _Alignas(64) _Atomic uint32_t feeder; /* process id, written by the keeper; 0: none runs */
@@ -161,6 +179,7 @@ struct feed {
     struct feed_note note[FEED_NOTES];
     _Atomic uint64_t
         told[FEED_PLANS][FEED_RANKS]; /* as plan.rank: 1 + samples that its loader says it has read; 0: none */
+    struct feed_stream stream[FEED_STREAMS];
 };
 
 /* A copy of what one process writes and others read, taken between two writings. False: it is being written all the
