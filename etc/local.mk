@@ -52,6 +52,7 @@ dist_packagetorch_DATA = \
 	etc/python/dealfs/torch/echo.py \
 	etc/python/dealfs/torch/exchange.py \
 	etc/python/dealfs/torch/pace.py \
+	etc/python/dealfs/torch/report.py \
 	etc/python/dealfs/torch/records.py \
 	etc/python/dealfs/torch/sampler.py
 endif

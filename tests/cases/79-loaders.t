@@ -99,6 +99,12 @@ def orders(sampler, epochs):
     return [mount.plan(rank=sampler.rank, **{**sampler.keys, 'epoch': epoch, 'ranks': sampler.num_replicas,
                                              'batch': sampler.batch_size}).tolist() for epoch in range(epochs)]
 
+def report():
+    """Of the list that was read last."""
+    with open(os.path.join(Mount(mnt).control, 'epochs')) as f:
+        last = max(json.load(f), key=lambda report: report['asked'])
+    return last['coverage'], last['read'], last['samples'], last['stopped']
+
 def loaders():
     data = Counting(mnt, 'words', first_word)
     sampler = Sampler(data, 2, 1, batch_size=32)
@@ -111,11 +117,19 @@ def loaders():
             batches = list(sampler.over(loader))
             equal(sum((batch for batch, _ in batches), []), wanted[epoch], f'{method}: epoch {epoch} in its order')
             equal({reads for _, reads in batches}, {1}, f'{method}: a system call per batch')
+            whole = 'complete', len(wanted[epoch]), len(wanted[epoch]), False
+            equal(report(), whole, f'{method}: the mount knows it')
     for threads in 0, 3:
         plain = Records(mnt, 'words', first_word, threads=threads)
         for keys in {'batch_size': 32, 'sampler': sampler}, {'batch_sampler': BatchSampler(sampler, 32, False)}:
             loader = DataLoader(plain, **keys)
             equal(torch.cat(list(sampler.over(loader))).tolist(), wanted[1], f'{threads} threads: {list(keys)[0]}')
+    loader = DataLoader(plain, 32, sampler=sampler, num_workers=2)
+    for number, _ in enumerate(sampler.over(loader)):
+        if number == 4:
+            break
+    sampler.set_epoch(1)
+    equal(report(), ('unknown', 5 * 32, len(wanted[1]), True), 'and how many samples a trainer that stopped had')
     loader = DataLoader(Subset(plain, range(600, 700)), 30)
     equal(torch.cat(list(loader)).tolist(), list(range(600, 700)), 'a Subset')
     files = Records(mnt, 'files', lambda data: int(data or 0))
@@ -200,7 +214,7 @@ for number in range(3):
 EOF
 # The blocks of the guide, which are run one after the other with the list of their format.
 cat >"$tmp/guide.py" <<'EOF'
-import re, struct, sys, tarfile
+import json, os, re, struct, sys, tarfile
 import numpy
 import dealfs.torch
 mnt, guide = sys.argv[1:]
@@ -263,6 +277,10 @@ names = run(lines.replace('sampler.step()', 'sampler.step(); seen += batch["numb
 equal(seen, listed('lines'), 'lines: the epoch of the plan, by DataLoader')
 ok(names['sampler'].state_dict()['finished'], 'and the sampler knows that it has been read')
 sampler = names['sampler']
+sampler.set_epoch(5)
+with open(os.path.join(mount.control, 'epochs')) as f:
+    report = max(json.load(f), key=lambda report: report['asked'])
+equal((report['coverage'], report['read']), ('complete', len(seen)), 'and so does the mount')
 sampler.set_epoch(4)
 sampler.stream(0, 2)
 for _ in range(3):

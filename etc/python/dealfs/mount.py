@@ -78,6 +78,10 @@ class Mount:
         count, digest, format = self.ask('samples', name=name, action='look').decode().split()
         return List(int(count), digest, None if format == '-' else format)
 
+    def has_records(self, name):
+        """Are the samples of this list records, and not files?"""
+        return name != 'imagefolder' and os.path.exists(os.path.join(self.control, 'samples.d', f'{name}.packed'))
+
     def plan(self, order=None, **keys):
         """The numbers of a rank's samples in an epoch, in order, as an array. Without rank=: a list of such arrays,
         one per rank.
@@ -97,9 +101,7 @@ class Mount:
         """The samples of a plan by step: tuples (step, rank, sample, path, offset, length). Offset and length are None
         for lists of files. With step= or steps= only those steps are dealt."""
         lines = self._plan(order, reply='paths', **keys).split(b'\n')[:-1]
-        name = keys.get('samples', 'all')
-        records = name != 'imagefolder' and os.path.exists(os.path.join(self.control, 'samples.d', f'{name}.packed'))
-        found = []
+        records, found = self.has_records(keys.get('samples', 'all')), []
         for step, rank, sample, path in (line.split(b'\t', 3) for line in lines):  # a path may have tabs
             path, *place = path.rsplit(b'\t', 2) if records else [path]
             place = map(int, place) if place else (None, None)

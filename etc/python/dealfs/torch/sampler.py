@@ -24,6 +24,7 @@ from dealfs.torch.echo import Echo, length_of
 from dealfs.torch.exchange import Exchange
 from dealfs.torch.pace import Pace
 from dealfs.torch.records import Records
+from dealfs.torch.report import Report
 
 # Where a pass over an epoch begins: after `consumed` samples of all ranks, with `layout`. Or the epoch is `finished`.
 Start = collections.namedtuple('Start', 'consumed finished layout')
@@ -81,6 +82,7 @@ class Sampler(DistributedSampler):
         self.batch_size = batch_size
         records = isinstance(dataset, Records)
         self.feed = feed and not records  # a stream reads ahead by itself, and not into the page cache of the files
+        self._streams = records
         self.keys = {'samples': dataset.samples if records else 'imagefolder', 'under': under or None,
                      'count': len(dataset), 'tail': 'drop' if drop_last else 'pad',
                      **({'seed': seed} if shuffle else {'order': 'natural'}), **others}
@@ -101,7 +103,7 @@ class Sampler(DistributedSampler):
         self._pass, self._passes = None, 0  # the last iterator that has begun, and the number of them
         self._steps = None  # batches of that pass that the trainer took; None: not known
         self._counted = False  # by the trainer, with step()
-        self._fed = None  # the list that the mount reads ahead, until its end is reported
+        self._report = None  # of the list that is read, until its end is reported
 
     def _find_mount(self, mount):
         if isinstance(mount, Mount):
@@ -196,13 +198,18 @@ class Sampler(DistributedSampler):
         if self.feed:
             try:
                 found = self.mount.plan(rank=self.rank, feed=True, **plan)
-                self._fed = {'epoch': self._plan['epoch'], 'rank': self.rank, 'digest': self.digest}
+                self._report = self._new_report(self.mount.has_records(self._plan['samples']))
                 return found
             except Refused as error:
                 if error.errno != errno.EINVAL or 'unknown key' not in error.reason:
                     raise
                 self.feed = False  # an older mount, without this key
+        if self._streams:
+            self._report = self._new_report(True)
         return self.mount.plan(rank=self.rank, **plan)
+
+    def _new_report(self, unseen):
+        return Report(self.mount, unseen, epoch=self._plan['epoch'], rank=self.rank, digest=self.digest)
 
     def _plan_name(self, **keys):
         """This rank's list as a name below plan/."""
@@ -218,7 +225,7 @@ class Sampler(DistributedSampler):
         if self._start.finished:
             raise RuntimeError(f'epoch {self.epoch} has been read to its end: call set_epoch for the next one')
         if self._pass is None:
-            self._pass, self._steps = Positions(self), None
+            self._pass, self._steps, self._report = Positions(self), None, self._new_report(True)
         name = self._plan_name(reply='bytes', workers=workers, worker=worker, **keys)
         return os.path.join(self.mount.control, 'plan', name)
 
@@ -231,13 +238,18 @@ class Sampler(DistributedSampler):
 
     def _report_end(self, stopped):
         """Tell the mount that this list ends, so that its report is final. `stopped`: the pass may have ended early."""
-        ended, self._fed = self._fed, None
-        try:
-            if ended:
-                self._list = None  # for the mount, another pass is another list
-                self.mount.ask('end', stopped=stopped, **ended)
-        except OSError:
-            pass  # the mount is gone or too old: nothing depends on the report
+        report, self._report = self._report, None
+        if report:
+            self._list = None  # for the mount, another pass is another list
+            report.end(self._consumed(), stopped)
+
+    def _consumed(self):
+        """Samples of the list that the trainer has consumed in this pass. None: not known."""
+        return None if self._steps is None else min(self._steps * self.batch_size, self.num_samples)
+
+    def _report_position(self):
+        if self._report:
+            self._report.at(self._consumed())
 
     def __len__(self):
         """Number of samples in the current pass, else the next one. A resumed epoch has fewer."""
@@ -282,6 +294,7 @@ class Sampler(DistributedSampler):
                     self._check_batch(batch)
                 taken += 1
                 self._steps = echo.batches_used if echo else taken
+                self._report_position()
                 yield batch
             if taken == 0:
                 self._check_loader(plain, before)
@@ -293,6 +306,7 @@ class Sampler(DistributedSampler):
     def step(self):
         """Report that the trainer has consumed a batch. For loops that do not use over()."""
         self._steps, self._counted = (self._steps or 0) + 1, True
+        self._report_position()
 
     def _check_loader(self, loader, before):
         if self._passes == before:
