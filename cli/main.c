@@ -5,6 +5,7 @@
  *   dealfs SOURCE MOUNTPOINT -o …    as mount(8)'s generic helper calls a FUSE file system: `mount`
  *   mount.fuse.dealfs, umount.fuse.dealfs    links to it, for mount(8) and umount(8) */
 #include "cli/base/command.h"
+#include "fs/base/version.h"
 
 #include <signal.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static int output_status(void)
 
 static int print_version(void)
 {
-    puts("dealfs " DEALFS_VERSION);
+    printf("dealfs %s\n", version_text);
     return output_status();
 }
 

@@ -13,6 +13,7 @@ dist_doc_DATA = \
 	etc/records.md \
 	etc/scale.md \
 	etc/troubleshooting.md \
+	etc/versions.md \
 	etc/systemd/dealfs.service
 
 # Copied by a site and changed; the batch script looks for the loop beside itself.

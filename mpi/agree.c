@@ -6,10 +6,12 @@
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/utf8.h"
+#include "fs/base/version.h"
 #include "mpi/post.h"
 #include "mpi/signals.h"
 
 #include <mpi.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -169,7 +171,7 @@ static int check_greetings(struct nodes *nodes, const struct wire_greeting *all)
             return agree_refuse(nodes, "%s speaks another language: another program, or other processors",
                                 agree_name(nodes, i));
         memcpy(nodes->host[i], all[i].host, NODE_HOST);
-        if (error || strcmp(all[i].release, all[0].release) != 0)
+        if (error || !version_matches(all[i].release, all[0].release))
             return agree_refuse(nodes, "%s runs dealfs %s, %s runs %s: install the same on all", agree_name(nodes, i),
                                 all[i].release, agree_name(nodes, 0), all[0].release);
     }
@@ -178,7 +180,8 @@ static int check_greetings(struct nodes *nodes, const struct wire_greeting *all)
 
 static int greet_nodes(struct nodes *nodes)
 {
-    struct wire_greeting mine = {.magic = WIRE_MAGIC, .version = WIRE_VERSION, .release = DEALFS_VERSION};
+    struct wire_greeting mine = {.magic = WIRE_MAGIC, .version = WIRE_VERSION};
+    snprintf(mine.release, sizeof mine.release, "%s", version_text);
     if (gethostname(mine.host, sizeof mine.host - 1) < 0)
         memcpy(mine.host, "unnamed", 8);
     memset(mine.host + strlen(mine.host), 0, sizeof mine.host - strlen(mine.host));

@@ -67,7 +67,7 @@ static int say_hello(struct home *h, struct str *why)
     error = message_check_welcome(a.payload, a.n, &h->welcome);
     if (error == -ESTALE)
         str_addf(why, "its mount was made by dealfs %s, its courier is of dealfs %s: mount it again",
-                 h->welcome.release, DEALFS_VERSION);
+                 h->welcome.release, version_text);
     else if (error)
         ask_fail(why, error, "the mount's server says nonsense");
     return error;

@@ -6,6 +6,7 @@
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -128,7 +129,8 @@ void home_limit(const struct home *h, int seconds)
 
 struct message_hello home_hello(const struct home *h)
 {
-    struct message_hello hello = {.version = MESSAGE_VERSION, .release = DEALFS_VERSION};
+    struct message_hello hello = {.version = MESSAGE_VERSION};
+    snprintf(hello.release, sizeof hello.release, "%s", version_text);
     memcpy(hello.world, h->world, sizeof hello.world);
     return hello;
 }

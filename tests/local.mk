@@ -41,6 +41,7 @@ UNIT_TESTS = \
 	tests/fs/base/test-str \
 	tests/fs/base/test-thread \
 	tests/fs/base/test-utf8 \
+	tests/fs/base/test-version \
 	tests/fs/catalog/test-catalog \
 	tests/fs/catalog/test-damage \
 	tests/fs/catalog/test-derived \
@@ -440,10 +441,15 @@ TEST_TOOLS = \
 	tests/lib/value \
 	tests/mpi/fake-server \
 	tests/sim/run \
-	tests/other/dealfs \
-	tests/other/dealfs-courier \
-	tests/other/dealfs-keeper \
-	tests/other/dealfs-server
+	tests/form/dealfs-server \
+	tests/minor/dealfs \
+	tests/minor/dealfs-courier \
+	tests/minor/dealfs-keeper \
+	tests/minor/dealfs-server \
+	tests/patch/dealfs \
+	tests/patch/dealfs-courier \
+	tests/patch/dealfs-keeper \
+	tests/patch/dealfs-server
 
 tests_bench_alltoall_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
 tests_bench_alltoall_LDADD = $(MPI_LIBS)
@@ -459,21 +465,40 @@ tests_bench_dealer_SOURCES = tests/bench/dealer.c tests/bench/median.h
 tests_bench_turner_SOURCES = tests/bench/turner.c tests/bench/median.h $(WORLDS)
 tests_bench_wire_LDADD =
 
-# The same programs as another version: what names the version is compiled again, the rest comes from the archives.
-OTHER_CPPFLAGS = $(AM_CPPFLAGS) -UDEALFS_VERSION -DDEALFS_VERSION='"$(PACKAGE_VERSION)-other"'
+# The same programs as the next patch release and the next minor release, and a server that does not know the memory
+# that the servers of a mount share: only the version and the number of that form are compiled again.
+NEXT_PATCH = $(shell echo '$(PACKAGE_VERSION)' | awk -F. -v OFS=. '{ $$3 += 1; print $$1, $$2, $$3 }')
+NEXT_MINOR = $(shell echo '$(PACKAGE_VERSION)' | awk -F. -v OFS=. '{ $$2 += 1; print $$1, $$2, 0 }')
+PATCH_CPPFLAGS = $(AM_CPPFLAGS) -UDEALFS_VERSION -DDEALFS_VERSION='"$(NEXT_PATCH)"'
+MINOR_CPPFLAGS = $(AM_CPPFLAGS) -UDEALFS_VERSION -DDEALFS_VERSION='"$(NEXT_MINOR)"'
 
-tests_other_dealfs_SOURCES = cli/main.c
-tests_other_dealfs_CPPFLAGS = $(OTHER_CPPFLAGS)
-tests_other_dealfs_LDADD = $(dealfs_LDADD)
-tests_other_dealfs_courier_SOURCES = $(dealfs_courier_SOURCES) $(fs_wire_libwire_a_SOURCES)
-tests_other_dealfs_courier_CPPFLAGS = $(OTHER_CPPFLAGS) $(MPI_CFLAGS)
-tests_other_dealfs_courier_LDADD = $(dealfs_courier_LDADD)
-tests_other_dealfs_keeper_SOURCES = $(dealfs_keeper_SOURCES)
-tests_other_dealfs_keeper_CPPFLAGS = $(OTHER_CPPFLAGS)
-tests_other_dealfs_keeper_LDADD = $(dealfs_keeper_LDADD)
-tests_other_dealfs_server_SOURCES = $(dealfs_server_SOURCES) fs/control/control-private.c $(fs_world_libworld_a_SOURCES) $(fs_wire_libwire_a_SOURCES)
-tests_other_dealfs_server_CPPFLAGS = $(OTHER_CPPFLAGS)
-tests_other_dealfs_server_LDADD = $(dealfs_server_LDADD)
+tests_form_dealfs_server_SOURCES = fs/base/version.c fs/wire/handover.c
+tests_form_dealfs_server_CPPFLAGS = $(MINOR_CPPFLAGS) -DHANDOVER_FORM=9999
+tests_form_dealfs_server_LDADD = $(dealfs_server_OBJECTS) $(dealfs_server_LDADD)
+tests_patch_dealfs_SOURCES = fs/base/version.c
+tests_patch_dealfs_CPPFLAGS = $(PATCH_CPPFLAGS)
+tests_patch_dealfs_LDADD = $(dealfs_OBJECTS) $(dealfs_LDADD)
+tests_patch_dealfs_courier_SOURCES = fs/base/version.c
+tests_patch_dealfs_courier_CPPFLAGS = $(PATCH_CPPFLAGS)
+tests_patch_dealfs_courier_LDADD = $(dealfs_courier_OBJECTS) $(dealfs_courier_LDADD)
+tests_patch_dealfs_keeper_SOURCES = fs/base/version.c
+tests_patch_dealfs_keeper_CPPFLAGS = $(PATCH_CPPFLAGS)
+tests_patch_dealfs_keeper_LDADD = $(dealfs_keeper_OBJECTS) $(dealfs_keeper_LDADD)
+tests_patch_dealfs_server_SOURCES = fs/base/version.c
+tests_patch_dealfs_server_CPPFLAGS = $(PATCH_CPPFLAGS)
+tests_patch_dealfs_server_LDADD = $(dealfs_server_OBJECTS) $(dealfs_server_LDADD)
+tests_minor_dealfs_SOURCES = fs/base/version.c
+tests_minor_dealfs_CPPFLAGS = $(MINOR_CPPFLAGS)
+tests_minor_dealfs_LDADD = $(dealfs_OBJECTS) $(dealfs_LDADD)
+tests_minor_dealfs_courier_SOURCES = fs/base/version.c
+tests_minor_dealfs_courier_CPPFLAGS = $(MINOR_CPPFLAGS)
+tests_minor_dealfs_courier_LDADD = $(dealfs_courier_OBJECTS) $(dealfs_courier_LDADD)
+tests_minor_dealfs_keeper_SOURCES = fs/base/version.c
+tests_minor_dealfs_keeper_CPPFLAGS = $(MINOR_CPPFLAGS)
+tests_minor_dealfs_keeper_LDADD = $(dealfs_keeper_OBJECTS) $(dealfs_keeper_LDADD)
+tests_minor_dealfs_server_SOURCES = fs/base/version.c
+tests_minor_dealfs_server_CPPFLAGS = $(MINOR_CPPFLAGS)
+tests_minor_dealfs_server_LDADD = $(dealfs_server_OBJECTS) $(dealfs_server_LDADD)
 
 tests_fs_image_pictures_SOURCES = tests/fs/image/pictures.c tests/fs/image/photo.c tests/fs/image/photo.h
 tests_fs_image_test_crew_SOURCES = tests/fs/image/test-crew.c tests/fs/image/photo.c tests/fs/image/photo.h

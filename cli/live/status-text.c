@@ -148,7 +148,9 @@ static void add_move(struct str *out, const struct str *status)
 int status_add_text(struct str *out, const struct live *live, const struct str *status)
 {
     str_add_printable(out, live->mountpoint, strlen(live->mountpoint));
-    figures_add(out, status, "   {state text}   node {node} of {nodes}   server {pids.server}, keeper {pids.keeper}");
+    figures_add(
+        out, status,
+        "   {state text}   node {node} of {nodes}   dealfs {version text}, server {pids.server}, keeper {pids.keeper}");
     if (figures_number(status, "pids.courier"))
         figures_add(out, status, ", courier {pids.courier}");
     str_adds(out, "\n");

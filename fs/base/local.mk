@@ -36,4 +36,6 @@ fs_base_libbase_a_SOURCES = \
 	fs/base/thread.c \
 	fs/base/thread.h \
 	fs/base/utf8.c \
-	fs/base/utf8.h
+	fs/base/utf8.h \
+	fs/base/version.c \
+	fs/base/version.h

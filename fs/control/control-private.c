@@ -9,11 +9,6 @@
 
 #include <inttypes.h>
 
-const char *control_version(void)
-{
-    return DEALFS_VERSION;
-}
-
 uint64_t control_memory(void)
 {
     char line[128];

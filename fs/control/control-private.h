@@ -87,7 +87,6 @@ void control_reply_part(fuse_req_t req, const struct reply *reply, size_t size, 
 
 /* Numbers of the store; all zero where there is none. */
 void control_stats(struct control *control, struct store_stats *stats);
-const char *control_version(void);
 uint64_t control_memory(void); /* anonymous memory of this process, bytes */
 /* Of an error that the store has kept, whichever its sign. */
 static inline const char *control_error_text(int error)

@@ -8,6 +8,7 @@
 #include "fs/base/clock.h"
 #include "fs/base/json.h"
 #include "fs/base/utf8.h"
+#include "fs/base/version.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -120,7 +121,7 @@ static void add_info(struct str *out, const struct control *control)
 {
     add_head(out, "info", "gauge", "What this mount is; always 1.");
     str_adds(out, "dealfs_info{");
-    add_label_value(out, "version", control_version());
+    add_label_value(out, "version", version_text);
     str_adds(out, ",");
     add_label_value(out, "id", control->config.mount->id);
     str_adds(out, ",");

@@ -10,6 +10,7 @@
 
 #include "fs/base/clock.h"
 #include "fs/base/json.h"
+#include "fs/base/version.h"
 #include "fs/wire/handover.h"
 
 #include <errno.h>
@@ -140,7 +141,7 @@ static void add_node(struct json *j, struct control *control, const struct world
 {
     const struct mount_config *mount = control->config.mount;
     char digest[DIGEST_TEXT];
-    json_string(j, "version", control_version());
+    json_string(j, "version", version_text);
     json_uint(j, "node", view->me);
     json_string(j, "id", mount->id);
     json_string(j, "host", control->host);

@@ -13,6 +13,7 @@
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
+#include "fs/base/version.h"
 #include "fs/catalog/catalog.h"
 #include "fs/server/faults.h"
 #include "fs/keeper/standby.h"
@@ -66,6 +67,14 @@ static void forget_waits(struct feed_waits *waits)
         atomic_store(&waits->waiting[place], 0);
 }
 
+/* The memory's form decides whether this server may; the version only says who did. */
+static void take_over(struct handover *h)
+{
+    if (h->release[0] && strncmp(h->release, version_text, sizeof h->release) != 0)
+        log_info("dealfs %s takes over from dealfs %.*s", version_text, (int)sizeof h->release - 1, h->release);
+    snprintf(h->release, sizeof h->release, "%s", version_text);
+}
+
 static void server_prepare(struct server *s)
 {
     process_ignore_signals();
@@ -79,6 +88,7 @@ static void server_prepare(struct server *s)
     if (error)
         server_refuse(s, "map", "the memory of the server before", error);
     atomic_store(&s->handover->server, (uint32_t)getpid());
+    take_over(s->handover);
     forget_waits(&handover_feed(s->handover)->served.waits);
     error = config_read_sealed(FD_CONFIG, &s->config);
     if (error)

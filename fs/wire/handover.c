@@ -12,9 +12,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#ifndef HANDOVER_FORM
+#define HANDOVER_FORM 12 /* raised with each change of handover.h, lane.h, feed.h or of what the store counts */
+#endif
+
 enum {
     MAGIC = 0x6465616c, /* "deal" */
-    FORM = 11,
     PAGE = 4096,
     FEED_OFFSET = PAGE + COUNTS_ROOM,
     FEED_ROOM = 2 << 20,
@@ -53,7 +56,7 @@ static int make_memory(void)
 
 static void lay_out(struct handover *h)
 {
-    h->form = FORM;
+    h->form = HANDOVER_FORM;
     h->size = whole_size();
     lane_init(handover_data(h), DATA_SLOTS, DATA_ROOM);
     lane_init(handover_control(h), CONTROL_SLOTS, CONTROL_ROOM);
@@ -80,7 +83,7 @@ int handover_open(bool create, struct handover **handover)
     /* Memory that its maker left before it was laid out is as good as fresh: no server has seen it. */
     if (fresh || (create && h->magic == 0))
         lay_out(h);
-    if (h->magic != MAGIC || h->form != FORM || h->size != whole_size()) {
+    if (h->magic != MAGIC || h->form != HANDOVER_FORM || h->size != whole_size()) {
         munmap(h, whole_size());
         return -ESTALE;
     }

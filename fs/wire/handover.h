@@ -6,6 +6,7 @@
 #ifndef FS_WIRE_HANDOVER_H
 #define FS_WIRE_HANDOVER_H
 
+#include "fs/base/version.h"
 #include "fs/wire/endings.h"
 #include "fs/wire/node.h"
 
@@ -89,6 +90,7 @@ struct handover {
     _Atomic uint64_t stranded;                  /* requests that the keeper answered with EIO because no server lived */
     _Atomic uint64_t stranded_at;               /* the last one: nanoseconds, of the day's clock */
     struct world_mark mark;
+    char release[VERSION_TEXT]; /* of the server that serves, or did last: version.h */
 };
 
 struct feed;

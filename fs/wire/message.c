@@ -132,7 +132,7 @@ int message_check_welcome(const void *payload, size_t n, struct message_welcome 
     *to = w;
     if (!is_text(w.release, sizeof w.release))
         return -EPROTO;
-    if (n >= offsetof(struct message_welcome, release) + sizeof w.release && strcmp(w.release, DEALFS_VERSION) != 0)
+    if (n >= offsetof(struct message_welcome, release) + sizeof w.release && !version_matches(w.release, version_text))
         return -ESTALE;
     bool right = n == sizeof w && w.version == MESSAGE_VERSION && w.waiting <= 1 && w.extents <= UINT32_MAX &&
                  is_text(w.node.id, sizeof w.node.id) && is_text(w.node.host, sizeof w.node.host);

@@ -36,6 +36,7 @@
 
 #include "fs/base/hash.h"
 #include "fs/base/str.h"
+#include "fs/base/version.h"
 #include "fs/wire/node.h"
 #include "fs/wire/turn.h"
 
@@ -60,7 +61,7 @@ enum message_kind {
     MESSAGE_SETTLED,
     MESSAGE_RESIZE,
 };
-enum { MESSAGE_VERSION = 9, MESSAGE_FDS = 5, MESSAGE_MOST = 1 << 28, VERSION_TEXT = 32 };
+enum { MESSAGE_VERSION = 9, MESSAGE_FDS = 5, MESSAGE_MOST = 1 << 28 };
 
 struct message_frame {
     uint32_t kind, zero;
@@ -134,8 +135,8 @@ int message_receive(int socket, uint32_t *kind, void **payload, size_t *n, int f
 
 /* What REFUSED says: its -errno, and its words. */
 int message_refusal(const void *payload, size_t n, struct str *why);
-/* 0; -EPROTO: it is none; -ESTALE: of another version, whose `release` alone is right: it stands at the same place in
- * all. */
+/* 0; -EPROTO: it is none; -ESTALE: of a version that does not match (fs/base/version.h): only `release` is right, which
+ * stands at the same place in all. */
 int message_check_welcome(const void *payload, size_t n, struct message_welcome *to);
 
 /* The courier's end: connect to the server of a state directory; the peer's credentials are checked: its user must be

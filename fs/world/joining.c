@@ -27,10 +27,10 @@ static int on_hello(struct talk *t, const struct talk_frame *f)
     hello.release[VERSION_TEXT - 1] = '\0';
     if (hello.version != MESSAGE_VERSION)
         return talk_refuse(t->courier, -EPROTO, "the server of %s is dealfs %s, the courier dealfs %s", c->mountpoint,
-                           DEALFS_VERSION, hello.release);
+                           version_text, hello.release);
     if (f->n != sizeof hello)
         return -EBADMSG;
-    snprintf(w.release, sizeof w.release, "%s", DEALFS_VERSION);
+    snprintf(w.release, sizeof w.release, "%s", version_text);
     snprintf(w.node.id, sizeof w.node.id, "%s", c->id);
     snprintf(w.node.host, sizeof w.node.host, "%s", c->host);
     w.peer_timeout = c->peer_timeout;

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Two versions of dealfs in one world: refused with a line that names the node and both. The other version is the same
-# programs, built with another text (tests/other).
+# Two versions of dealfs in one world: a patch release is accepted, a minor release is refused with a line that names
+# the node and both versions. They are the same programs with another version (tests/patch, tests/minor).
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
@@ -11,11 +11,14 @@ make_files "$src" 40 50000
 mkdir "$tmp"/node{0,1} "$tmp/upgraded"
 world_default=ram=8M
 host=$(uname -n)
-others=$top_builddir/tests/other other=$top_builddir/tests/other/dealfs
+others=$top_builddir/tests/minor other=$others/dealfs patched=$top_builddir/tests/patch
 
 ours=$(dealfs --version) ours=${ours#dealfs }
 theirs=$("$other" --version) theirs=${theirs#dealfs }
-isnt 'there is another version' "$theirs" "$ours"
+patch=$("$patched/dealfs" --version) patch=${patch#dealfs }
+like 'a version has three numbers' "$ours" '^[0-9]+\.[0-9]+\.[0-9]+$'
+is 'the next patch release' "${patch%.*} $((${patch##*.} - 1))" "${ours%.*} ${ours##*.}"
+isnt 'the next minor release' "${theirs%.*}" "${ours%.*}"
 
 pair() { # program of node 0, of node 1, what of each
     world_launch -n 1 "$1" "${@:3}" "$tmp/node0" : -n 1 "$2" "${@:3}" "$tmp/node1"
@@ -62,6 +65,21 @@ unlike 'of that node alone' "$(cat "$tmp/world.log")" 'node 0 .*its courier is'
 are_alone 'the mount does not mind'
 ok 'node 1 is unmounted' dealfs umount "$tmp/node1"
 
+# --- a patch release in a world ---
+ok 'node 1 is mounted by the patch release' \
+    "$patched/dealfs" mount -o "state=$tmp/state1,$world_default" "$src" "$tmp/node1"
+is 'as its status says' "$(value "$tmp/node1" version)" "$patch"
+like 'also in words' "$(dealfs status "$tmp/node1")" "dealfs ${patch//./\\.}, server [0-9]"
+pair dealfs "$patched/dealfs" join
+ok 'both form a world' world_await
+same 'every byte of node 1' "$src" "$tmp/node1"
+ok 'it ends' world_leave
+pair "$patched/dealfs" dealfs join
+ok 'couriers of the other version than their mounts' world_await
+same 'every byte of node 0' "$src" "$tmp/node0"
+ok 'it ends' world_leave
+ok 'node 1 is unmounted' dealfs umount "$tmp/node1"
+
 # --- an upgrade beneath a world ---
 cp "$top_builddir"/dealfs{,-keeper,-server} "$tmp/upgraded"
 ok 'node 1 is mounted by programs that are about to change' \
@@ -69,11 +87,16 @@ ok 'node 1 is mounted by programs that are about to change' \
 ok 'a world of one version' world_join 0 1
 same 'every byte of node 1' "$src" "$tmp/node1"
 readers_start 0 1
-cp "$others/dealfs-server" "$tmp/upgraded/new" && mv "$tmp/upgraded/new" "$tmp/upgraded/dealfs-server"
-server=$(pid_of 1 server)
-kill -9 "$server"
 other_server() { now=$(pid_of 1 server) && [ "$now" != "$server" ]; }
-ok 'the next server is the other version' wait_for 20 other_server
+replace_by() { # folder: the next server of node 1 is its program
+    cp "$1/dealfs-server" "$tmp/upgraded/new" && mv "$tmp/upgraded/new" "$tmp/upgraded/dealfs-server" &&
+        server=$(pid_of 1 server) && kill -9 "$server" && wait_for 20 other_server
+}
+ok 'the next server is the patch release' replace_by "$patched"
+like 'which says so in the log' "$(cat "$tmp/state1/log")" \
+    "dealfs ${patch//./\\.} takes over from dealfs ${ours//./\\.}"
+ok 'the node is in the world again' wait_for 20 state_is 1 joined
+ok 'the next server is the minor release' replace_by "$others"
 like 'as it says' "$(cat "$tmp/node1/.dealfs/metrics")" "dealfs_info\\{.*version=\"$theirs\""
 ok 'it is out of the world' wait_for 20 state_is 1 degraded
 like 'and its courier says so' "$(cat "$tmp/world.log")" '1: .*out of the world: the next server is another version'
