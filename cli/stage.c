@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { LOOK_MS = 100 };
+enum { FIRST_LOOK_MS = 5, LAST_LOOK_MS = 100 };
 
 struct stage_view {
     struct live live;
@@ -55,6 +55,13 @@ static int stage_request(struct stage_view *stage, const char *action, struct st
     return error;
 }
 
+/* A sixteenth of what it has taken: what ends soon is not waited for long. */
+static uint64_t look_after(const struct stage_view *stage)
+{
+    uint64_t first = FIRST_LOOK_MS * MILLISECOND, last = LAST_LOOK_MS * MILLISECOND, after = stage->elapsed / 16;
+    return after < first ? first : after > last ? last : after;
+}
+
 /* Until staging has ended or Ctrl-C, which may also have hit the child that was asking. */
 static int stage_follow(struct stage_view *stage, struct str *why)
 {
@@ -63,7 +70,7 @@ static int stage_follow(struct stage_view *stage, struct str *why)
     progress_begin(&progress, "staging", stderr);
     while (!error && !interrupted && strcmp(stage->state, "running") == 0) {
         progress_show(&progress, &stage->now);
-        clock_sleep(LOOK_MS * MILLISECOND);
+        clock_sleep(look_after(stage));
         error = stage_request(stage, "look", why);
     }
     progress_end(&progress);

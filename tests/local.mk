@@ -58,6 +58,7 @@ UNIT_TESTS = \
 	tests/fs/control/test-world \
 	tests/fs/attach/test-config \
 	tests/fs/attach/test-network \
+	tests/fs/attach/test-tmpfs \
 	tests/fs/catalog/test-copy \
 	tests/fs/feed/test-coverage \
 	tests/fs/feed/test-courses \

@@ -242,6 +242,8 @@ int attach_private_tmpfs(uint64_t bytes, uid_t uid, gid_t gid, int *fd)
     CLEANUP_CLOSE int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
     if (fs < 0)
         return -errno;
+    /* Larger pages, but never beyond a file's end: writes use them since Linux 6.14. Kernels without them refuse. */
+    (void)!fsconfig(fs, FSCONFIG_SET_STRING, "huge", "within_size", 0);
     if (fsconfig(fs, FSCONFIG_SET_STRING, "source", "dealfs-ram", 0) < 0 ||
         set_number(fs, "size", "%" PRIu64, bytes) < 0 || set_number(fs, "mode", "%" PRIo64, 0700) < 0 ||
         set_number(fs, "uid", "%" PRIu64, uid) < 0 || set_number(fs, "gid", "%" PRIu64, gid) < 0 ||
