@@ -13,20 +13,27 @@ int scratch_open(const char *directory)
     return fd >= 0 ? fd : memfd_create("dealfs-scratch", MFD_CLOEXEC);
 }
 
-int scratch_make(const char *directory, size_t length, struct scratch *scratch)
+int scratch_grow(int fd, size_t length, struct scratch *scratch)
 {
-    size_t n = length ? length : 1;
-    CLEANUP_CLOSE int fd = scratch_open(directory);
-    if (fd < 0)
-        return -errno;
-    int error = -posix_fallocate(fd, 0, (off_t)n);
+    int error = -posix_fallocate(fd, 0, (off_t)length);
     if (error)
         return error;
-    void *bytes = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *bytes = scratch->bytes ? mremap(scratch->bytes, scratch->length, length, MREMAP_MAYMOVE)
+                                 : mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (bytes == MAP_FAILED)
         return -errno;
-    *scratch = (struct scratch){bytes, n};
+    *scratch = (struct scratch){bytes, length};
     return 0;
+}
+
+int scratch_make(const char *directory, size_t length, struct scratch *scratch)
+{
+    struct scratch made = {0};
+    CLEANUP_CLOSE int fd = scratch_open(directory);
+    int error = fd < 0 ? -errno : scratch_grow(fd, length ? length : 1, &made);
+    if (!error)
+        *scratch = made;
+    return error;
 }
 
 void scratch_fini(struct scratch *scratch)

@@ -15,6 +15,8 @@ struct scratch {
 int scratch_make(const char *directory, size_t length, struct scratch *scratch);
 /* Such a file, empty and not mapped, for writing. A descriptor, or -1 and errno. */
 int scratch_open(const char *directory);
+/* Makes it longer, and its mapping too, which may move; the first time, both. On failure nothing has changed. */
+int scratch_grow(int fd, size_t length, struct scratch *scratch);
 void scratch_fini(struct scratch *scratch);
 
 #endif

@@ -61,7 +61,8 @@ static struct control_handle *handle_create(struct control_handles *handles, boo
     handle->control = handles->control;
     handle->references = 1;
     pthread_mutex_init(&handle->lock, NULL);
-    stream_init(&handle->stream, handles->rules, &handles->control->budget, handle);
+    stream_init(&handle->stream, handles->rules, &handles->control->budget, handles->control->config.mount->state,
+                handle);
     return handle;
 }
 

@@ -76,6 +76,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/protocol.c \
 	fs/control/protocol.h \
 	fs/control/refusals.c \
+	fs/control/request-text.c \
+	fs/control/request-text.h \
 	fs/control/refusals.h \
 	fs/control/snapshots.c \
 	fs/control/snapshots.h \

@@ -134,7 +134,8 @@ static int run_request(struct control_handle *handle, struct request_job *job)
 {
     struct charge charge = control_charge(handle->control, fuse_req_ctx(job->req)->uid);
     struct asker asker = {job_gave_up, job, &charge, fuse_req_ctx(job->req)->pid};
-    struct str request = STR_INIT, reply = STR_INIT, why = STR_INIT;
+    struct request_text request;
+    struct str reply = STR_INIT, why = STR_INIT;
     stream_take(&handle->stream, &request);
     pthread_mutex_unlock(&handle->lock);
     int error = verbs_run(handle->control, request.length ? request.data : "", request.length, &asker, &reply, &why);
@@ -171,7 +172,7 @@ static void run_stream_job(struct request_job *job)
 static void cancel_stream_job(struct request_job *job)
 {
     struct control_handle *handle = job->handle;
-    struct str request;
+    struct request_text request;
     pthread_mutex_lock(&handle->lock);
     stream_take(&handle->stream, &request);
     stream_retry(&handle->stream, &request);
@@ -233,7 +234,7 @@ static void read_stream(fuse_req_t req, struct control_handle *handle, size_t si
         piece.error = park_read(handle, req, size, offset);
     pthread_mutex_unlock(&handle->lock);
     if (turn == STREAM_RUN) { /* the request is this one's until there is a job */
-        const struct str *request = &handle->stream.request;
+        const struct request_text *request = &handle->stream.request;
         enum work_class class = verbs_class(request->data, request->length);
         job_defer(req,
                   &(struct request_job){.work.class = class,

@@ -38,19 +38,20 @@ void reply_put(struct reply *reply)
     cleanup_free_(&reply);
 }
 
-void stream_init(struct stream *s, const struct stream_rules *rules, struct budget *budget, void *user)
+void stream_init(struct stream *s, const struct stream_rules *rules, struct budget *budget, const char *directory,
+                 void *user)
 {
-    *s = (struct stream){.rules = rules, .charge.budget = budget, .user = user};
+    *s = (struct stream){.rules = rules, .charge.budget = budget, .directory = directory, .user = user};
 }
 
-static size_t first_line(const struct str *request)
+static size_t first_line(const struct request_text *request)
 {
     const char *end = request->length ? memchr(request->data, '\n', request->length) : NULL;
     size_t n = end ? (size_t)(end - request->data) : request->length;
     return n > 0 && request->data[n - 1] == '\r' ? n - 1 : n;
 }
 
-static void note_refused(struct stream *s, const struct str *request, int error, const char *why)
+static void note_refused(struct stream *s, const struct request_text *request, int error, const char *why)
 {
     s->rules->refused(s->user, request->length ? request->data : "", first_line(request), error, why);
 }
@@ -62,7 +63,7 @@ void stream_fini(struct stream *s)
     if (s->state == STREAM_DOOMED)
         note_refused(s, &s->request, s->error, s->reason.length ? s->reason.data : "");
     charge_fini(&s->charge);
-    str_fini(&s->request);
+    request_text_fini(&s->request);
     str_fini(&s->reason);
     reply_put(steal_pointer(s->reply));
     s->state = STREAM_IDLE;
@@ -72,7 +73,7 @@ static void begin_request(struct stream *s)
 {
     reply_put(steal_pointer(s->reply));
     charge_fini(&s->charge);
-    str_fini(&s->request);
+    request_text_fini(&s->request);
     str_fini(&s->reason);
     s->line = s->most = 0;
     s->based = false;
@@ -82,10 +83,11 @@ static void begin_request(struct stream *s)
 /* The request will not be run. Its first line is kept for the record, the rest given back. */
 static void doom_request(struct stream *s, int error, bool loud, struct str *why)
 {
-    struct str line = STR_INIT;
+    struct request_text line = REQUEST_TEXT_INIT;
     size_t n = first_line(&s->request);
-    str_add(&line, n ? s->request.data : "", n < s->rules->line_most ? n : s->rules->line_most);
-    str_fini(&s->request);
+    if (n)
+        request_text_add(&line, s->directory, s->request.data, n < s->rules->line_most ? n : s->rules->line_most);
+    request_text_fini(&s->request);
     charge_fini(&s->charge);
     s->request = line;
     s->reason = *why;
@@ -131,11 +133,9 @@ static ssize_t append_bytes(struct stream *s, const char *bytes, size_t n)
         doom_request(s, error, true, &why);
         return error;
     }
-    str_add(&s->request, bytes, n);
-    if (s->request.failed) {
-        s->request.failed = false;
-        return refuse_write(s, -ENOMEM, "no memory for a request longer than %zu bytes", s->request.length);
-    }
+    error = request_text_add(&s->request, s->directory, bytes, n);
+    if (error)
+        return refuse_write(s, error, "no room for a request longer than %zu bytes", s->request.length);
     if (!end)
         return (ssize_t)n;
     check_line(s, line);
@@ -171,7 +171,7 @@ static enum stream_turn fail_read(struct stream *s, struct stream_piece *piece)
     int error = s->error;
     s->reason = (struct str)STR_INIT;
     note_refused(s, &s->request, error, why.length ? why.data : "");
-    str_fini(&s->request);
+    request_text_fini(&s->request);
     str_adds(&why, "\n");
     answer_with(s, &why, NULL);
     piece->error = error;
@@ -220,13 +220,12 @@ enum stream_turn stream_read(struct stream *s, uint64_t offset, size_t n, struct
     return serve_reply(s, offset, n, piece);
 }
 
-void stream_take(struct stream *s, struct str *request)
+void stream_take(struct stream *s, struct request_text *request)
 {
-    *request = s->request;
-    s->request = (struct str)STR_INIT;
+    *request = request_text_take(&s->request);
 }
 
-int stream_done(struct stream *s, struct str *request, int error, struct str *text, struct charge *charge)
+int stream_done(struct stream *s, struct request_text *request, int error, struct str *text, struct charge *charge)
 {
     if (!error && text->failed) {
         str_fini(text);
@@ -239,14 +238,13 @@ int stream_done(struct stream *s, struct str *request, int error, struct str *te
         str_adds(text, "\n");
     }
     answer_with(s, text, error ? NULL : charge);
-    str_fini(request);
+    request_text_fini(request);
     charge_fini(&s->charge);
     return error;
 }
 
-void stream_retry(struct stream *s, struct str *request)
+void stream_retry(struct stream *s, struct request_text *request)
 {
-    s->request = *request;
-    *request = (struct str)STR_INIT;
+    s->request = request_text_take(request);
     s->state = STREAM_REQUEST;
 }

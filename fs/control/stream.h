@@ -18,6 +18,7 @@
 #define FS_CONTROL_STREAM_H
 
 #include "fs/control/budget.h"
+#include "fs/control/request-text.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -50,24 +51,26 @@ enum stream_state { STREAM_IDLE, STREAM_REQUEST, STREAM_DOOMED, STREAM_RUNNING, 
 
 struct stream {
     const struct stream_rules *rules;
-    void *user; /* for the rules */
+    void *user;            /* for the rules */
+    const char *directory; /* for the files of large requests; may be NULL */
     enum stream_state state;
-    struct str request;   /* REQUEST: all of it. DOOMED: its first line, or what there was of it */
-    size_t line;          /* length of the first line with its end; 0: not complete */
-    size_t most;          /* bytes that the request may have, once `line` is known */
-    struct charge charge; /* for `request` */
-    int error;            /* DOOMED: the errno */
-    bool loud;            /* DOOMED: writes fail too, instead of being thrown away */
-    struct str reason;    /* DOOMED: in words */
-    struct reply *reply;  /* REPLY */
-    bool based;           /* the next two are set */
-    uint64_t base;        /* the offset of the reply's first byte */
+    struct request_text request; /* REQUEST: all of it. DOOMED: its first line, or what there was of it */
+    size_t line;                 /* length of the first line with its end; 0: not complete */
+    size_t most;                 /* bytes that the request may have, once `line` is known */
+    struct charge charge;        /* for `request` */
+    int error;                   /* DOOMED: the errno */
+    bool loud;                   /* DOOMED: writes fail too, instead of being thrown away */
+    struct str reason;           /* DOOMED: in words */
+    struct reply *reply;         /* REPLY */
+    bool based;                  /* the next two are set */
+    uint64_t base;               /* the offset of the reply's first byte */
 };
 
-void stream_init(struct stream *s, const struct stream_rules *rules, struct budget *budget, void *user);
+void stream_init(struct stream *s, const struct stream_rules *rules, struct budget *budget, const char *directory,
+                 void *user);
 void stream_fini(struct stream *s); /* a request that nobody read the reply of is noted as refused */
 
-/* n, or -EFBIG, -E2BIG, -ENOMEM: the request is too long and refused; -EBUSY: one is running. */
+/* n, or -EFBIG, -E2BIG, -ENOMEM, -ENOSPC, …: the request is too long and refused; -EBUSY: one is running. */
 ssize_t stream_write(struct stream *s, const void *bytes, size_t n);
 
 enum stream_turn {
@@ -86,9 +89,9 @@ enum stream_turn stream_read(struct stream *s, uint64_t offset, size_t n, struct
 
 /* RUNNING. Takes the request that was run, and its reply with what was charged for it (or NULL), or `error` and the
  * reason; all are empty afterwards. The read that ran it is answered by another stream_read, or fails with `error`. */
-void stream_take(struct stream *s, struct str *request);
-int stream_done(struct stream *s, struct str *request, int error, struct str *text, struct charge *charge);
+void stream_take(struct stream *s, struct request_text *request);
+int stream_done(struct stream *s, struct request_text *request, int error, struct str *text, struct charge *charge);
 /* RUNNING: the caller was interrupted; the request is as if nobody had read yet. */
-void stream_retry(struct stream *s, struct str *request);
+void stream_retry(struct stream *s, struct request_text *request);
 
 #endif

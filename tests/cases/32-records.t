@@ -153,9 +153,32 @@ truncate -s $((many * 16)) "$big/tokens"
 settle "$big"
 many_mount() { dealfs mount -o "ram=64M,state=$tmp/many.state,$1" "$big" "$tmp/many" >"$tmp/many.log" 2>&1; }
 many_plan() { dealfs plan "$tmp/many" epoch=1 ranks=4 batch=64 samples=tokens "$@" 2>&1; }
+request_many() { exec 3<>"$tmp/many/.dealfs/control" && echo "$*" >&3 && cat <&3 && exec 3>&-; }
 many_memory() { awk '/RssAnon/ { print $2 }' "/proc/$(value "$tmp/many" pids.server)/status"; }
 ok 'a mount' many_mount request_memory=$((64 + many * 30 / 1000000))M
 like 'two million records' "$(dealfs index --format fixed=16 "$tmp/many" tokens)" '000,000 records in 1 containers'
+# The bytes of an upload are in a file.
+cat >"$tmp/upload.py" <<'END'
+import sys
+mnt, server = sys.argv[1:]
+def anonymous():
+    with open(f'/proc/{server}/status') as f:
+        return next(int(line.split()[1]) for line in f if line.startswith('RssAnon'))
+before = most = anonymous()
+with open(f'{mnt}/.dealfs/samples.d/tokens.packed', 'rb') as packed, \
+        open(f'{mnt}/.dealfs/control', 'r+b', buffering=0) as control:
+    control.write(b'samples name=again form=packed format=fixed\n')
+    while piece := packed.read(1 << 20):
+        control.write(piece)
+        most = max(most, anonymous())
+    count, digest = control.read().split()[:2]
+print(digest.decode(), most - before <= 8192 or f'{most - before} kB')
+END
+is 'as many are uploaded without memory' \
+    "$(python3 "$tmp/upload.py" "$tmp/many" "$(value "$tmp/many" pids.server)" 2>&1)" \
+    "$(request_many samples name=tokens action=look | cut -f2) True"
+is 'nor is there more after it' "$(test "$(many_memory)" -le 16384 || many_memory)" ''
+is 'and removed' "$(request_many samples name=again action=remove)" removed
 ok 'it is unmounted' dealfs umount "$tmp/many"
 ok 'at most 24 bytes per record on disk' test "$(stat -c %s "$tmp/many.state/samples/tokens")" -le $((24 * many))
 ok 'and mounted again' many_mount request_memory=$((many * 5 / 2000000))M

@@ -90,9 +90,10 @@ static void stream(const char *bytes, size_t n, size_t piece_size)
     struct budget pool;
     struct stream s;
     struct stream_piece piece;
-    struct str request, text = STR_INIT;
+    struct request_text request;
+    struct str text = STR_INIT;
     budget_init(&pool, 1 << 20, NULL, NULL);
-    stream_init(&s, &rules, &pool, NULL);
+    stream_init(&s, &rules, &pool, NULL, NULL);
     for (size_t at = 0; at < n; at += piece_size)
         stream_write(&s, bytes + at, n - at < piece_size ? n - at : piece_size);
     enum stream_turn turn = stream_read(&s, n, 100, &piece);

@@ -1,17 +1,19 @@
 /* The stream of `control`, driven as clients drive it: each of them is a sequence of writes and reads at offsets.
  *
  * The verb of these tests replies with the request's length and the request itself; `fail` is refused when it runs,
- * `never` by its first line, `short` takes 10 bytes after its line. */
+ * `never` by its first line, `short` takes 10 bytes after its line, `large` very many. */
 #include "fs/control/stream.h"
 
 #include "tests/lib/tap.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-enum { LINE_MOST = 64, POOL_MOST = 4096, PAYLOAD_MOST = 1000 };
+enum { LINE_MOST = 64, POOL_MOST = 4096, PAYLOAD_MOST = 1000, LARGE_MOST = 16 << 20 };
 
 static struct str noted; /* what `refused` was told: errno, line and reason, a line each */
 static struct budget pool;
@@ -28,7 +30,7 @@ static int64_t check(void *user, const char *line, size_t n, struct str *why)
         str_adds(why, "never is not a verb");
         return -EINVAL;
     }
-    return begins(line, n, "short") ? 10 : PAYLOAD_MOST;
+    return begins(line, n, "short") ? 10 : begins(line, n, "large") ? LARGE_MOST : PAYLOAD_MOST;
 }
 
 static void usage(void *user, struct str *text)
@@ -61,7 +63,7 @@ struct client {
 static void client_open(struct client *c)
 {
     c->at = 0;
-    stream_init(&c->stream, &rules, &pool, NULL);
+    stream_init(&c->stream, &rules, &pool, NULL, NULL);
     str_fini(&noted);
     str_adds(&noted, "");
 }
@@ -76,7 +78,8 @@ static ssize_t client_write(struct client *c, const char *text)
 
 static int run(struct client *c)
 {
-    struct str request, text = STR_INIT;
+    struct request_text request;
+    struct str text = STR_INIT;
     int error = 0;
     stream_take(&c->stream, &request);
     if (begins(request.data, request.length, "fail")) {
@@ -359,7 +362,8 @@ static void test_two_threads(void)
 {
     struct client c;
     struct stream_piece piece;
-    struct str request, text = STR_INIT;
+    struct request_text request;
+    struct str text = STR_INIT;
     client_open(&c);
     client_write(&c, "one\n");
     is_int(stream_read(&c.stream, 4, 100, &piece), STREAM_RUN, "the first read runs the request");
@@ -381,7 +385,7 @@ static void test_interrupted(void)
 {
     struct client c;
     struct stream_piece piece;
-    struct str request;
+    struct request_text request;
     client_open(&c);
     client_write(&c, "one\n");
     is_int(stream_read(&c.stream, 4, 100, &piece), STREAM_RUN, "run");
@@ -391,6 +395,64 @@ static void test_interrupted(void)
     is_uint(pool.used, 0, "the pool is in order");
     client_close(&c);
     is_str(noted.data, "", "nothing was refused");
+}
+
+/* In pieces of an odd length, up to `bytes`. Sets the last write's error. */
+static size_t write_large(struct client *c, size_t bytes, int *error)
+{
+    char piece[70001];
+    size_t done = 0;
+    client_write(c, "large\n");
+    for (ssize_t n = 1; done < bytes && n > 0; done += n > 0 ? (size_t)n : 0) {
+        for (size_t i = 0; i < sizeof piece; i++)
+            piece[i] = (char)((done + i) % 251);
+        n = stream_write(&c->stream, piece, bytes - done < sizeof piece ? bytes - done : sizeof piece);
+        *error = n < 0 ? (int)n : 0;
+    }
+    return done;
+}
+
+static bool is_large(const char *text, size_t n)
+{
+    bool good = begins(text, n, "large\n") && text[n] == '\0';
+    for (size_t i = 6; i < n && good; i++)
+        good = text[i] == (char)((i - 6) % 251);
+    return good;
+}
+
+/* Large requests are in files. One that finds no room there is refused, and holds nothing. */
+static void test_large(void)
+{
+    static const size_t sizes[] = {(1 << 20) - 6, (1 << 20) - 5, (2 << 20) - 6, (4 << 20) - 7, 9999999, LARGE_MOST};
+    struct client c;
+    struct stream_piece piece;
+    struct request_text request;
+    struct rlimit all, little;
+    int error;
+    budget_resize(&pool, 2 * LARGE_MOST);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        client_open(&c);
+        bool whole = write_large(&c, sizes[i], &error) == sizes[i] && !error;
+        is_int(stream_read(&c.stream, 0, 100, &piece), STREAM_RUN, "%zu bytes", sizes[i]);
+        stream_take(&c.stream, &request);
+        ok(whole && request.length == sizes[i] + 6 && is_large(request.data, request.length), "as they were written");
+        is_int(request.small.length > 0, sizes[i] + 6 <= 1 << 20, "allocated up to 1 MiB only");
+        stream_retry(&c.stream, &request);
+        ok(!request.data && c.stream.request.length == sizes[i] + 6, "and again, where the read was interrupted");
+        client_close(&c);
+    }
+    getrlimit(RLIMIT_FSIZE, &all);
+    little = (struct rlimit){5 << 20, all.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    client_open(&c);
+    setrlimit(RLIMIT_FSIZE, &little);
+    ok(write_large(&c, LARGE_MOST, &error) < 5 << 20, "where there is no room for more");
+    setrlimit(RLIMIT_FSIZE, &all);
+    is_int(error, -EFBIG, "the write fails");
+    ok(!c.stream.request.file.bytes && pool.used == 0, "and nothing is held");
+    client_close(&c);
+    ok(strncmp(noted.data, "27|large|no room for a request longer", 37) == 0, "it is noted: %s", noted.data);
+    budget_resize(&pool, POOL_MOST);
 }
 
 /* Any order of operations: the pool comes back, and a reply is always one of the last complete request. */
@@ -433,6 +495,7 @@ int main(void)
     test_closed();
     test_two_threads();
     test_interrupted();
+    test_large();
     test_any_order();
     str_fini(&noted);
     return done_testing();
