@@ -201,6 +201,12 @@ int control_create(const struct control_config *config, struct control **out)
     return 0;
 }
 
+void control_stop(struct control *control)
+{
+    if (control)
+        epoch_ahead_stop(control->ahead);
+}
+
 void control_destroy(struct control *control)
 {
     if (!control)

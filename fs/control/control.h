@@ -31,6 +31,8 @@ struct control_config {
 };
 
 int control_create(const struct control_config *config, struct control **control);
+/* Before its session stops: ends threads that wait for the kernel, which waits for answers of that session. */
+void control_stop(struct control *control);
 void control_destroy(struct control *control);
 /* Once, from any thread: what was not there yet when control was made. Before, what needs it says EAGAIN. */
 int control_fill(struct control *control, const struct catalog *catalog, struct store *store,

@@ -98,15 +98,22 @@ static void cursor_free(struct stream_cursor *c)
     *c = (struct stream_cursor){0};
 }
 
+void epoch_ahead_stop(struct epoch_ahead *a)
+{
+    pthread_mutex_lock(&a->lock);
+    atomic_store(&a->stopping, true);
+    int threads = a->threads;
+    pthread_cond_broadcast(&a->work);
+    pthread_mutex_unlock(&a->lock);
+    threads_join(a->thread, threads);
+    a->threads = 0;
+}
+
 void epoch_ahead_destroy(struct epoch_ahead *a)
 {
     if (!a)
         return;
-    pthread_mutex_lock(&a->lock);
-    atomic_store(&a->stopping, true);
-    pthread_cond_broadcast(&a->work);
-    pthread_mutex_unlock(&a->lock);
-    threads_join(a->thread, a->threads);
+    epoch_ahead_stop(a);
     for (int i = 0; i < BLOCKS; i++) {
         block_free(&a->block[i]);
         if (a->block[i].bytes)

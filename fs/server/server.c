@@ -329,6 +329,7 @@ static int server_finish(struct server *s)
     if (thread_create(&bound, "end", end_anyway, NULL) == 0)
         pthread_detach(bound);
     session_stop(s->data_session);
+    control_stop(s->control);
     session_stop(s->control_session);
     reads_stop(s->reads);
     peers_stop(s->peers);
