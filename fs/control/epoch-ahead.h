@@ -12,7 +12,7 @@
 struct epoch_ahead;
 
 int epoch_ahead_create(struct epoch_ahead **ahead);
-void epoch_ahead_stop(struct epoch_ahead *ahead); /* ends its threads; READs go on without it */
+void epoch_ahead_stop(struct epoch_ahead *ahead);    /* ends its threads; READs go on without it */
 void epoch_ahead_destroy(struct epoch_ahead *ahead); /* waits for its threads */
 void epoch_ahead_rest(struct epoch_ahead *ahead);    /* gives memory back that nobody has used lately */
 
