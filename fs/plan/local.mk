@@ -36,6 +36,7 @@ fs_plan_libplan_a_SOURCES = \
 	fs/plan/random.h \
 	fs/plan/stop.h \
 	fs/plan/swap-pair.c \
+	fs/plan/swap-sort.c \
 	fs/plan/swap-state.h \
 	fs/plan/swaps.c \
 	fs/plan/swaps.h \

@@ -54,6 +54,9 @@ struct swaps {
     uint64_t *cost;  /* by place in a batch */
     struct swap_rank *rank;
     const uint32_t *member;   /* the set that swaps: ranks, ascending; NULL: all */
+    bool even;                /* all of the set have equally many samples */
+    int64_t fewest;           /* samples that a rank of the set has, of those that have any */
+    int64_t highest_limit;    /* of the set */
     struct excesses excesses; /* of the set */
     struct swap_lane high[CHANGES], low[CHANGES];
 };
@@ -65,6 +68,13 @@ static inline struct swap_item *swaps_segment(const struct swaps *s, uint32_t st
     *n = t->share + (rank < t->odd);
     return s->item + t->base + (size_t)t->share * rank + (rank < t->odd ? rank : t->odd);
 }
+
+static inline bool swap_item_is_below(const struct swap_item *a, const struct swap_item *b)
+{
+    return (a->cost < b->cost) | ((a->cost == b->cost) & (a->position < b->position));
+}
+/* By cost, then position. `spare`: room for n. */
+void swap_items_sort(struct swap_item *item, uint32_t n, struct swap_item *spare);
 
 /* One more sample away from its owners, as many, or one less, if this one goes from node `own` to node `other`. */
 int swaps_change(const struct swaps *s, const struct swap_item *item, uint32_t own, uint32_t other);

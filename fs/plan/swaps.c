@@ -21,10 +21,9 @@ static uint32_t share_most(uint32_t ranks, uint64_t longest)
 uint64_t swaps_memory(uint32_t ranks, uint64_t longest, uint32_t window)
 {
     enum { A_SAMPLE = sizeof(struct swap_item) + sizeof(uint32_t) + sizeof(uint16_t) + sizeof(uint64_t) };
-    enum { A_RANK = sizeof(struct swap_rank) + 4 * sizeof(struct excess) }; /* a tree of up to 2 * ranks leaves */
     enum { A_SHARE = sizeof(struct swap_item) + 2 * CHANGES * sizeof(struct swap_candidate) };
     return (window * A_SAMPLE + sizeof(uint64_t)) * longest + (uint64_t)window * sizeof(struct swap_step) +
-           (uint64_t)ranks * A_RANK + (uint64_t)share_most(ranks, longest) * A_SHARE;
+           ranks * sizeof(struct swap_rank) + excess_memory(ranks) + (uint64_t)share_most(ranks, longest) * A_SHARE;
 }
 
 void swaps_destroy(struct swaps *s)
@@ -106,6 +105,7 @@ void swaps_add(struct swaps *s, const uint32_t *batch, const uint32_t *dealt, ui
     uint32_t step = s->steps++, ranks = s->terms.placement->ranks;
     uint32_t slot = step ? s->step[step - 1].base + s->step[step - 1].length : 0, base = slot;
     s->step[step] = (struct swap_step){n, base, n / ranks, n % ranks};
+    memset(s->bytes + base, 0xff, n * sizeof *s->bytes); /* NOT_KNOWN */
     for (uint32_t i = 0; i < n; i++) /* of memory all over the place: by itself, so that many reads are in flight */
         s->cost[i] = cost_of(s, batch[i]);
     for (uint32_t r = 0; r < ranks; r++) {
@@ -116,78 +116,12 @@ void swaps_add(struct swaps *s, const uint32_t *batch, const uint32_t *dealt, ui
             s->item[slot] = (struct swap_item){.cost = cost, .position = base + *dealt, .slot = slot};
             s->list[slot] = batch[*dealt];
             s->owner[slot] = s->terms.owners->of[0][batch[*dealt]];
-            s->bytes[slot] = NOT_KNOWN;
             rank->cost += rank->cost > SWAPS_COST_MOST ? 0 : cost;
             rank->least = cost < rank->least ? cost : rank->least;
             rank->most = cost > rank->most ? cost : rank->most;
         }
         rank->samples += share;
     }
-}
-
-static bool is_below(const struct swap_item *a, const struct swap_item *b)
-{
-    return (a->cost < b->cost) | ((a->cost == b->cost) & (a->position < b->position));
-}
-
-enum { DIGIT = 8, DIGITS = 1 << DIGIT, POSITION_DIGITS = 4, KEY_DIGITS = 11 /* of a position, then of a cost */ };
-
-static unsigned digit_of(const struct swap_item *item, unsigned d)
-{
-    return (d < POSITION_DIGITS ? item->position >> d * DIGIT : item->cost >> (d - POSITION_DIGITS) * DIGIT) % DIGITS;
-}
-
-/* By one digit; those with the same stay in order. */
-static void sort_by_digit(const struct swap_item *from, struct swap_item *to, uint32_t n, unsigned d)
-{
-    uint32_t place[DIGITS] = {0}, at = 0;
-    for (uint32_t i = 0; i < n; i++)
-        place[digit_of(&from[i], d)]++;
-    for (unsigned i = 0; i < DIGITS; i++) {
-        uint32_t count = place[i];
-        place[i] = at;
-        at += count;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        to[place[digit_of(&from[i], d)]++] = from[i];
-}
-
-static void insert_items(struct swap_item *item, uint32_t n)
-{
-    for (uint32_t i = 1; i < n; i++) {
-        struct swap_item one = item[i];
-        uint32_t at = i;
-        for (; at > 0 && is_below(&one, &item[at - 1]); at--)
-            item[at] = item[at - 1];
-        item[at] = one;
-    }
-}
-
-/* By cost, then position: digit by digit, without those that are the same everywhere. Positions mostly ascend. */
-static void sort_items(struct swap_item *item, uint32_t n, struct swap_item *spare)
-{
-    enum { FEW = 20 };
-    struct swap_item *from = item, *to = spare;
-    struct swap_item differ = {0};
-    bool ascend = true;
-    if (n <= FEW) {
-        insert_items(item, n);
-        return;
-    }
-    for (uint32_t i = 1; i < n; i++) {
-        differ.cost |= item[i].cost ^ item[0].cost;
-        differ.position |= item[i].position ^ item[0].position;
-        ascend &= item[i].position > item[i - 1].position;
-    }
-    for (unsigned d = ascend ? POSITION_DIGITS : 0; d < KEY_DIGITS; d++) {
-        if (digit_of(&differ, d) == 0)
-            continue;
-        sort_by_digit(from, to, n, d);
-        from = to;
-        to = from == item ? spare : item;
-    }
-    if (from != item)
-        memcpy(item, from, n * sizeof *item);
 }
 
 static void sort_rank(struct swaps *s, uint32_t rank)
@@ -198,7 +132,7 @@ static void sort_rank(struct swaps *s, uint32_t rank)
     for (uint32_t step = 0; step < s->steps; step++) {
         uint32_t n;
         struct swap_item *item = swaps_segment(s, step, rank, &n);
-        sort_items(item, n, s->spare);
+        swap_items_sort(item, n, s->spare);
     }
 }
 
@@ -207,9 +141,9 @@ static void sort_rank(struct swaps *s, uint32_t rank)
 /* An item of a sorted segment becomes another, which is put where it belongs. */
 static void replace_item(struct swap_item *item, uint32_t n, uint32_t at, struct swap_item with)
 {
-    for (; at > 0 && is_below(&with, &item[at - 1]); at--)
+    for (; at > 0 && swap_item_is_below(&with, &item[at - 1]); at--)
         item[at] = item[at - 1];
-    for (; at + 1 < n && is_below(&item[at + 1], &with); at++)
+    for (; at + 1 < n && swap_item_is_below(&item[at + 1], &with); at++)
         item[at] = item[at + 1];
     item[at] = with;
 }
@@ -281,11 +215,8 @@ static uint32_t rank_at(const struct swaps *s, uint32_t member)
 static struct excess rank_excess(const struct swaps *s, uint32_t member)
 {
     const struct swap_rank *r = &s->rank[rank_at(s, member)];
-    int64_t excess = (int64_t)r->cost - r->limit;
-    if (r->samples == 0)
-        return (struct excess){.most = excess, .least = excess, .cheapest = INT64_MAX, .rest = INT64_MAX};
-    return (struct excess){
-        .most = excess, .least = excess, .cheapest = (int64_t)r->least, .rest = excess - (int64_t)r->most};
+    return (struct excess){.above = (int64_t)r->cost - r->limit,
+                           .cheapest = r->samples ? (int64_t)r->least : INT64_MAX};
 }
 
 /* Of a sorted rank: the cost of its second most expensive sample; -1: it has only one. */
@@ -312,34 +243,44 @@ static int64_t second_cost(const struct swaps *s, uint32_t rank)
 static bool swap_between(struct swaps *s, uint32_t high, uint32_t low, struct swap_tally *tally)
 {
     uint32_t h = rank_at(s, high), l = rank_at(s, low);
-    int64_t above = excess_of(&s->excesses, high)->most, below = excess_of(&s->excesses, low)->most;
+    int64_t above = s->excesses.rank[high].above, below = s->excesses.rank[low].above;
     struct swap_choice chosen;
     sort_rank(s, l);
     if (!swaps_find_pair(s, h, l, above - below, -below - above, true, &chosen) &&
         !swaps_find_pair(s, h, l, above - below, above - below - 1, false, &chosen))
         return false;
     swap_pair(s, h, l, &chosen, tally);
-    struct excess excess = rank_excess(s, high);
-    excess_change(&s->excesses, high, &excess);
-    excess = rank_excess(s, low);
-    excess_change(&s->excesses, low, &excess);
+    excess_change(&s->excesses, high, rank_excess(s, high));
+    excess_change(&s->excesses, low, rank_excess(s, low));
     return true;
 }
 
-/* The most expensive rank with the cheapest one that gives a pair. 0: there is none; -EINTR.
+/* A rank that can give this one, h, a pair has a sample that is cheaper than this.
  *
- * Ranks that cannot give one are passed over. A sample a of h, b of l and 0 < d < D mean that b is cheaper than a, and
- * that l without b is cheaper than h without a. So where a is the most expensive one of h, l without its most expensive
- * one is cheaper than that; else l has a sample that is cheaper than the second one of h. */
+ * A sample a of h, b of l and 0 < d < D mean that b is cheaper than a, and that l without b is less above its limit
+ * than h without a. Where a is not the most expensive sample of h, b is cheaper than the second one of h. Where it is,
+ * the other samples of l together cost less than those of h and the difference of the limits. With equally many samples
+ * there is no difference, so that the cheapest of l is again cheaper than the second one of h. */
+static int64_t cheaper_than(const struct swaps *s, uint32_t rank)
+{
+    const struct swap_rank *h = &s->rank[rank];
+    int64_t second = second_cost(s, rank), others = (int64_t)(h->cost - h->most) + s->highest_limit - h->limit;
+    int64_t each = s->fewest > 1 ? (others + s->fewest - 2) / (s->fewest - 1) : INT64_MAX;
+    return s->even || each < second ? second : each;
+}
+
+/* The most expensive rank with the cheapest one that gives a pair. 0: none has to, or none does; -EINTR. */
 static int swap_once(struct swaps *s, const struct plan_stop *stop, uint64_t *work, struct swap_tally *tally)
 {
     uint32_t high = excess_highest(&s->excesses), h = rank_at(s, high), low;
-    int64_t excess = excess_of(&s->excesses, high)->most;
+    int64_t above = s->excesses.rank[high].above, cheaper;
+    bool queued = false;
+    if (above <= 0)
+        return 0;
     sort_rank(s, h);
-    struct excess_wanted wanted = {second_cost(s, h), excess - (int64_t)s->rank[h].most, INT64_MIN, EXCESS_NONE};
-    while ((low = excess_lowest(&s->excesses, &wanted)) != EXCESS_NONE) {
-        int64_t below = excess_of(&s->excesses, low)->least;
-        if (excess - below <= 1)
+    cheaper = cheaper_than(s, h);
+    for (low = excess_lowest(&s->excesses, cheaper); low != EXCESS_NONE; low = excess_next(&s->excesses)) {
+        if (above - s->excesses.rank[low].above <= 1)
             return 0;
         *work += s->rank[h].samples + s->rank[rank_at(s, low)].samples;
         if (*work >= PLAN_SLICE) {
@@ -349,8 +290,9 @@ static int swap_once(struct swaps *s, const struct plan_stop *stop, uint64_t *wo
         }
         if (swap_between(s, high, low, tally))
             return 1;
-        wanted.after = below;
-        wanted.after_rank = low;
+        if (!queued)
+            excess_queue(&s->excesses, cheaper, low);
+        queued = true;
     }
     return 0;
 }
@@ -359,8 +301,10 @@ static int swap_once(struct swaps *s, const struct plan_stop *stop, uint64_t *wo
 static void set_limits(struct swaps *s, uint32_t members)
 {
     enum { MILLION = 1000000 };
-    uint64_t total = 0, samples = 0, of = 0;
+    uint64_t total = 0, samples = 0, of = 0, most = 0;
     int64_t limit = 0;
+    s->fewest = INT64_MAX;
+    s->highest_limit = 0;
     for (uint32_t i = 0; i < members; i++) {
         total += s->rank[rank_at(s, i)].cost;
         samples += s->rank[rank_at(s, i)].samples;
@@ -371,9 +315,13 @@ static void set_limits(struct swaps *s, uint32_t members)
             unsigned __int128 share = (unsigned __int128)total * s->terms.balance * r->samples / samples / MILLION;
             limit = share < INT64_MAX / 4 ? (int64_t)share : INT64_MAX / 4;
             of = r->samples;
+            most = of > most ? of : most;
+            s->fewest = of && (int64_t)of < s->fewest ? (int64_t)of : s->fewest;
+            s->highest_limit = limit > s->highest_limit ? limit : s->highest_limit;
         }
         r->limit = limit;
     }
+    s->even = s->fewest == (int64_t)most;
 }
 
 static int swap_set(struct swaps *s, const uint32_t *member, uint32_t members, const struct plan_stop *stop,
@@ -381,16 +329,16 @@ static int swap_set(struct swaps *s, const uint32_t *member, uint32_t members, c
 {
     enum { A_RANK = 4 };
     uint64_t left = (uint64_t)members * A_RANK * s->steps, work = 0;
-    int swapped = members > 1;
+    int swapped = 1;
+    if (members < 2)
+        return 0;
     s->member = member;
     set_limits(s, members);
     excess_begin(&s->excesses, members);
-    for (uint32_t i = 0; i < members; i++) {
-        const struct excess excess = rank_excess(s, i);
-        excess_set(&s->excesses, i, &excess);
-    }
+    for (uint32_t i = 0; i < members; i++)
+        s->excesses.rank[i] = rank_excess(s, i);
     excess_done(&s->excesses);
-    for (; swapped > 0 && left > 0 && excess_of(&s->excesses, excess_highest(&s->excesses))->most > 0; left--)
+    for (; swapped > 0 && left > 0; left--)
         swapped = swap_once(s, stop, &work, tally);
     return swapped < 0 ? swapped : 0;
 }

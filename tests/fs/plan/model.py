@@ -638,6 +638,8 @@ def main():
     test(f'{worlds} worlds, echoes', many, check_plan, planner, rng, worlds, echo=1700000)
     for name, mode in ('locality', LOCALITY), ('regular', REGULAR), ('local', LOCAL):
         test(f'costs, {name}', many, check_plan, planner, rng, worlds // 5, mode=mode, costs=True)
+    test('costs, hundreds of ranks', many, check_plan, planner, rng, worlds // 30, samples=900, nodes=4, ranks=180,
+         placed=None, batch=rng.choice([2, 3]), costs=True)
     test('costs, echoes', many, check_plan, planner, rng, worlds // 5, echo=1700000, costs=True)
     test('costs, several groups', many, check_plan, planner, rng, worlds // 5, nodes=6, ranks=12, placed=None,
          groups=3, costs=True, mode=LOCALITY)

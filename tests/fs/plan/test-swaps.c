@@ -1,6 +1,7 @@
 /* Swaps by themselves: how far from the best deal they end, what they refuse, and that they can be interrupted. That
  * they follow fs/plan/COST tests/fs/plan/model.py knows. */
 #include "fs/plan/batches.h"
+#include "fs/plan/excess.h"
 #include "fs/plan/random.h"
 #include "fs/plan/swaps.h"
 #include "tests/lib/tap.h"
@@ -205,6 +206,68 @@ static void test_interrupted(void)
     ok(tally.after < tally.before, "of which each helps: %" PRIu32 ", before %" PRIu32, tally.after, tally.before);
 }
 
+/* The first rank by excess, then number, that has a sample cheaper than this and comes behind another one. */
+static uint32_t naive_lowest(const struct excesses *e, int64_t cheaper, uint32_t behind)
+{
+    uint32_t found = EXCESS_NONE;
+    for (uint32_t r = 0; r < e->ranks; r++) {
+        int64_t above = e->rank[r].above;
+        if (e->rank[r].cheapest >= cheaper)
+            continue;
+        if (behind != EXCESS_NONE && (above < e->rank[behind].above || (above == e->rank[behind].above && r <= behind)))
+            continue;
+        if (found == EXCESS_NONE || above < e->rank[found].above)
+            found = r;
+    }
+    return found;
+}
+
+static uint32_t naive_highest(const struct excesses *e)
+{
+    uint32_t found = 0;
+    for (uint32_t r = 1; r < e->ranks; r++)
+        if (e->rank[r].above > e->rank[found].above)
+            found = r;
+    return found;
+}
+
+/* Excesses of few values, so that many are equal; some ranks have no samples. */
+static struct excess draw_excess(uint64_t seed, uint64_t *at, uint32_t values)
+{
+    uint64_t a = random_at(seed, RANDOM_DRAWS, ++*at), b = random_at(seed, RANDOM_DRAWS, ++*at);
+    return (struct excess){.above = (int64_t)(a % values) - values / 2,
+                           .cheapest = b % 16 == 0 ? INT64_MAX : (int64_t)(b / 16 % values)};
+}
+
+/* While ranks change, the tree finds what a look at all of them finds. */
+static void test_excess(uint32_t ranks, uint32_t values)
+{
+    enum { ROUNDS = 300 };
+    struct excesses e;
+    uint64_t at = 0, wrong = 0;
+    if (excess_init(&e, ranks))
+        bail_out("out of memory");
+    excess_begin(&e, ranks);
+    for (uint32_t r = 0; r < ranks; r++)
+        e.rank[r] = draw_excess(ranks, &at, values);
+    excess_done(&e);
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t cheaper = round % 10 ? (int64_t)(random_at(1, RANDOM_DRAWS, round) % (values + 2)) : INT64_MAX;
+        uint32_t low = excess_lowest(&e, cheaper), changed = (uint32_t)(random_at(2, RANDOM_DRAWS, round) % ranks);
+        wrong += excess_highest(&e) != naive_highest(&e);
+        wrong += low != naive_lowest(&e, cheaper, EXCESS_NONE);
+        if (low != EXCESS_NONE)
+            excess_queue(&e, cheaper, low);
+        for (uint32_t next; low != EXCESS_NONE; low = next) {
+            next = excess_next(&e);
+            wrong += next != naive_lowest(&e, cheaper, low);
+        }
+        excess_change(&e, changed, draw_excess(ranks, &at, values));
+    }
+    is_uint(wrong, 0, "a tree of %" PRIu32 " ranks with %" PRIu32 " values finds all", ranks, values);
+    excess_fini(&e);
+}
+
 /* What is allocated is foreseen, or a few blocks' heads more. */
 static void test_memory(uint32_t ranks, uint32_t longest, uint32_t window)
 {
@@ -235,6 +298,12 @@ int main(void)
 {
     test_refusals();
     test_interrupted();
+    test_excess(1, 3);
+    test_excess(8, 1000);
+    test_excess(9, 3);
+    test_excess(128, 1000000);
+    test_excess(129, 4);
+    test_excess(300, 1000000);
     test_memory(1025, 1025, 1);
     test_memory(65537, 65537, 2);
     test_memory(3, 100000, 8);
