@@ -331,6 +331,7 @@ WORLD_TESTS = \
 	tests/cases/34-calibrate.t \
 	tests/cases/35-move.t \
 	tests/cases/38-exchange.t \
+	tests/cases/39-cost-loss.t \
 	tests/cases/39-cost.t \
 	tests/cases/42-versions.t \
 	tests/cases/43-owner.t \

@@ -46,6 +46,13 @@ static int load_one(const struct samples_folder *folder, const char *name, struc
     return 0;
 }
 
+/* What a server wrote beside a list until it died (file_write_atomic). */
+static bool is_half_written(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 0 && name[n - 1] == '~';
+}
+
 /* The state directory that it stands in may be gone, and is not made again: then lists are not kept. */
 static DIR *open_folder(struct samples_folder *folder)
 {
@@ -68,6 +75,8 @@ int samples_folder_open(struct samples_folder *folder, const struct catalog *cat
     for (struct dirent *e; d && error >= 0 && (e = readdir(d));) {
         struct samples *list = NULL;
         uint64_t version;
+        if (is_half_written(e->d_name))
+            unlinkat(dirfd(d), e->d_name, 0);
         if (!samples_folder_name(e->d_name) || samples_built_in(e->d_name))
             continue;
         error = load_one(folder, e->d_name, &list, &version);

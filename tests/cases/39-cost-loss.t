@@ -1,0 +1,157 @@
+#!/bin/bash
+# Costs where something goes wrong: a disk that is full or fails, a server that dies, damaged files, a removal while a
+# plan is made by them.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "$top_srcdir/tests/lib/sh-world" || exit 99
+require_root
+require_fuse
+require python3 strace
+[ -z "${TEST_SANITIZER-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
+
+src=$tmp/src
+make_files "$src" 120 3000
+mkdir "$tmp/state0"
+mount -t tmpfs -o size=8M tmpfs "$tmp/state0" || bail_out 'no small disk'
+at_exit umount -l "$tmp/state0"
+ok 'two nodes, of which one has a small disk' world_mount 2
+kept=$tmp/state0/samples
+layout=$(value "$tmp/node0" layout)
+
+python3 - "$tmp" <<'END'
+import struct, sys
+for name, numbers in ('up', range(120)), ('down', range(120, 0, -1)), ('other', [5] * 60 + [900] * 60):
+    open(f'{sys.argv[1]}/{name}', 'wb').write(struct.pack('<120I', *numbers))
+END
+put() { request "$1" "$tmp/$2" costs name=tokens; } # node, numbers
+ask() { dealfs plan "$tmp/node$1" epoch=1 ranks=4 batch=5 layout="$layout" cost=tokens 2>&1; }
+list_of() { # numbers: the plan by them, made on node 1
+    put 1 "$1" >/dev/null
+    ask 1
+}
+up=$(list_of up) down=$(list_of down)
+isnt 'plans by other costs' "$up" "$down"
+like 'costs are put' "$(put 0 up)" $'^120\t'
+is 'and used' "$(ask 0)" "$up"
+
+# --- a full disk ---
+fill_disk() { ! cat /dev/zero >"$tmp/state0/full" 2>/dev/null; }
+restart() { # the server of a node
+    local old
+    old=$(pid_of "$1" server)
+    kill -9 "$old" && wait_for 30 follows "$1" server "$old"
+}
+ok 'the disk is full' fill_disk
+like 'costs cannot be put' "$(put 0 down)" 'No space left on device: cannot keep the list `tokens`'
+is 'those before are used' "$(ask 0)" "$up"
+is 'also on the other node' "$(ask 1)" "$up"
+is 'nothing half-written is left' "$(ls -A "$kept")" tokens
+ok 'the server restarts' restart 0
+is 'with the costs as they were' "$(ask 0)" "$up"
+is 'costs can be removed' "$(request 0 /dev/null costs name=tokens action=remove)" removed
+like 'they are gone' "$(ask 0)" 'there is no cost list `tokens`'
+like 'also on the other node' "$(ask 1)" 'there is no cost list `tokens`'
+ok 'the server restarts' restart 0
+like 'they stay gone' "$(ask 0)" 'there is no cost list `tokens`'
+put 1 down >"$tmp/put" &
+putting=$!
+refused() { grep -q 'sample list tokens of node 1: No space left on device' "$(value "$tmp/node0" log)"; }
+ok 'costs from the other node find no room' wait_for 20 refused
+rm "$tmp/state0/full"
+wait "$putting"
+like 'their upload waits for room' "$(<"$tmp/put")" $'^120\t'
+is 'and they are used' "$(ask 0)" "$down"
+like 'with room again costs are put' "$(put 0 up)" $'^120\t'
+is 'and used' "$(ask 0)" "$up"
+is 'also on the other node' "$(ask 1)" "$up"
+
+# --- a disk that fails, and a server that dies while it writes ---
+traced() { grep -q '^TracerPid:[[:space:]]*[1-9]' "/proc/$1/status"; }
+inject() { # rule: of the server of node 0, until let_go
+    strace -f -qq -o "$tmp/trace" -p "$(pid_of 0 server)" -e "inject=$1" &
+    tracer=$!
+    tap_pids+=("$tracer")
+    wait_for 20 traced "$(pid_of 0 server)"
+}
+let_go() {
+    kill "$tracer" 2>/dev/null
+    wait "$tracer" 2>/dev/null
+    true
+}
+for rule in fsync:error=EIO renameat:error=EIO; do
+    ok "${rule%%:*} fails" inject "$rule"
+    like 'costs cannot be put' "$(put 0 down)" 'Input/output error: cannot keep the list `tokens`'
+    let_go
+    is 'those before are used' "$(ask 0)" "$up"
+    is 'nothing half-written is left' "$(ls -A "$kept")" tokens
+done
+old=$(pid_of 0 server)
+ok 'the server dies before the file has its name' inject 'renameat:signal=SIGKILL'
+put 0 down >"$tmp/died" 2>&1
+let_go
+ok 'another one follows' wait_for 30 follows 0 server "$old"
+is 'the costs are as they were' "$(ask 0)" "$up"
+is 'nothing half-written is left' "$(ls -A "$kept")" tokens
+
+# --- damaged files ---
+damage() { # command with the file: it runs on what node 0 keeps, and its server restarts
+    "${@:2}" "$kept/tokens" && restart 0
+}
+halve() { truncate -s $(($(stat -c %s "$1") / 2)) "$1"; }
+flip() { printf '\377' | dd of="$1" bs=1 seek=100 conv=notrunc status=none; }
+grow() { printf '\377\377\377\377' >>"$1"; }
+empty() { : >"$1"; }
+for how in halve flip grow empty rm; do
+    ok "the file of the costs: $how" damage 0 "$how"
+    is 'the other node still has them' "$(ask 0)" "$up"
+done
+like 'the log names the file' "$(<"$(value "$tmp/node0" log)")" 'samples/tokens: damaged'
+
+# --- removed while a plan is made by them ---
+cat >"$tmp/long.py" <<'END'
+import os, random, struct, sys, threading, time
+node, other, server, layout = sys.argv[1:]
+draw = random.Random(1)
+costs = struct.pack('<120I', *(1000 * draw.randint(1, 7) + draw.randint(0, 5) for _ in range(120)))
+order = struct.pack('<400000I', *(draw.randrange(120) for _ in range(400000)))
+line = (f'plan epoch=0 ranks=1024 nodes={",".join("01"[r % 2] for r in range(1024))} batch=4 rank=7 order=u32 '
+        f'distinct=no layout={layout} cost=long balance=1 reply=u32')
+
+def request(node, line, payload=b''):
+    fd = os.open(f'{node}/.dealfs/control', os.O_RDWR)
+    try:
+        os.write(fd, line.encode() + b'\n' + payload)
+        pieces = []
+        while piece := os.read(fd, 1 << 16):
+            pieces.append(piece)
+        return b''.join(pieces)
+    finally:
+        os.close(fd)
+
+def worked():
+    fields = open(f'/proc/{server}/stat').read().rsplit(')', 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+request(node, 'costs name=long', costs)
+found = []
+began = worked()
+planning = threading.Thread(target=lambda: found.append(request(node, line, order)))
+planning.start()
+while worked() < began + 0.3:
+    assert planning.is_alive(), 'the plan was made at once'
+    time.sleep(0.01)
+request(node, 'costs name=long action=remove')
+assert planning.is_alive(), 'the plan was made before the removal'
+request(node, 'costs name=long', costs[::-1])
+planning.join()
+assert len(found[0]) == 4 * (400000 // 1024 + 1), len(found[0])
+request(other, 'costs name=long', costs)
+assert request(other, line, order) == found[0], 'another plan'
+END
+ok 'a plan is made by costs that are removed and replaced meanwhile' timeout 200 \
+    python3 "$tmp/long.py" "$tmp/node0" "$tmp/node1" "$(pid_of 0 server)" "$layout"
+
+ok 'umount --world' world_umount
+umount "$tmp/state0"
+nothing_left 'nothing is left'
+done_testing
