@@ -67,7 +67,10 @@ int plan_without_make(const struct samples *list, const struct samples *without,
         place[i] = place_of(without, i, records);
     qsort(place, places, sizeof *place, by_place);
     mark_gone(left, list, place, places, records);
-    return 0;
+    if (left->kept > 0 || n == 0)
+        return 0;
+    str_adds(why, "`without`: this list leaves no samples");
+    return -EINVAL;
 }
 
 void plan_without_number(const struct plan_without *left, uint32_t *order, uint32_t n)

@@ -13,7 +13,7 @@ struct plan_without {
 };
 
 /* Of `list` all samples are gone whose file is in `without`; if that is a list of records, the samples that begin where
- * one of them does. -EINVAL: records are to be left out of a list of files; -ENOMEM; `why` tells. */
+ * one of them does. -EINVAL: records should be left out of a list of files, or nothing is left. `why` tells. */
 int plan_without_make(const struct samples *list, const struct samples *without, const struct charge *like,
                       struct plan_without *left, struct str *why);
 void plan_without_fini(struct plan_without *left);

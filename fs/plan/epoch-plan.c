@@ -109,7 +109,8 @@ static int check_input(const struct plan_input *in, struct str *why)
         return -ERANGE;
     }
     if (in->cost && in->window > 1 && is_echoed(in, ECHO_AT_BATCH)) {
-        str_adds(why, "where batches are echoed the window must be one step: a batch is balanced by itself");
+        str_adds(why,
+                 "`window` must be 1 with `echo_at=batch`: a batch is dealt once, and its uses lie in several windows");
         return -EINVAL;
     }
     if (in->count > PLAN_ENTRIES_MOST) {

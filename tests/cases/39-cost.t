@@ -55,6 +55,16 @@ digest() { grep -o '"digest":"[0-9a-f]*"'; }
 is 'the other node deals the same' "$(dealfs plan "$tmp/node1" "${base[@]}" cost=bytes reply=summary | digest)" \
     "$(digest <<<"$summary")"
 is 'none is the default' "$(ask "${base[@]}" cost=none)" "$(<"$tmp/plain")"
+is 'a window larger than the epoch is the epoch' "$(ask "${base[@]}" cost=bytes window=4096)" \
+    "$(ask "${base[@]}" cost=bytes window=3)"
+of_node() { cut -d' ' -f$((16 * $1 + 1))-$((16 * $1 + 16)) | sed -n "$2p" | tr ' ' '\n' | sort; } # step, lines
+ask "${base[@]}" mode=local >"$tmp/local"
+ask "${base[@]}" mode=local cost=bytes >"$tmp/local-bytes"
+isnt 'in the mode local ranks swap' "$(<"$tmp/local-bytes")" "$(<"$tmp/local")"
+for lines in 1,2 3,4; do
+    is "only with those of their node: $lines" "$(of_node 1 $lines <"$tmp/local-bytes")" \
+        "$(of_node 1 $lines <"$tmp/local")"
+done
 isnt 'another limit is another plan' "$(ask "${base[@]}" cost=bytes balance=1.2)" "$(<"$tmp/bytes")"
 windows=$(ask "${base[@]}" cost=bytes window=3 rank=2)
 is 'resumed in the middle of a window: the rest' "$(ask "${base[@]}" cost=bytes window=3 rank=2 skip=64)" \
@@ -87,6 +97,10 @@ like 'none of an empty list' "$(<"$tmp/few")" 'needs numbers'
 like 'too few' "$(upload 0 'costs name=tokens' '1 2 3')" \
     'one for each of the 192 samples of the list: 768 bytes, not 12'
 like 'a name that means something else' "$(upload 0 'costs name=bytes' "$sizes")" 'mean something else'
+like 'too many' "$(upload 0 'costs name=tokens' "$sizes 1")" '768 bytes, not 772'
+for name in ../tokens /etc/passwd a/b . .. .tokens; do
+    like "a name like a path: $name" "$(upload 0 "costs name=$name" "$sizes")" 'a name is 1 to 64 of'
+done
 like 'of no list' "$(upload 0 'costs name=more samples=none' '1')" 'there is no sample list `none`'
 like 'the name of a sample list' "$(printf 'samples name=tokens\na b/000\n' >"$tmp/line"
     python3 -c 'import os, sys
@@ -195,6 +209,7 @@ like 'as many bytes fewer' "$(ask epoch=1 ranks=1 nodes=0 batch=7 without=broken
     "\"samples\":189,\"fresh\":189,\"fresh_bytes\":$(cat "$src/a b/"* | wc -c | awk -v gone="$(
         cat "$src/a b/"{003,007,100} | wc -c)" '{ print $1 - gone }')"
 like 'an unknown list' "$(ask "${base[@]}" without=none 2>&1)" 'there is no sample list `none`'
+like 'nothing would be left' "$(ask "${base[@]}" without=all 2>&1)" '`without`: this list leaves no samples'
 
 # --- ranks that share samples ---
 shared=$(ask epoch=1 ranks=2 batch=32 nodes=0+1,1+0 layout="$(value "$tmp/node0" layout)" reply=summary)
@@ -224,8 +239,11 @@ refuse 'two whole numbers' steps=2-1
 refuse 'either `step` or `steps`' step=1 steps=1-2
 refuse 'needs `cost`' window=2
 refuse 'needs `cost`' balance=1.1
-refuse 'must be 1 to 1000' cost=bytes balance=0.9
-refuse 'the window must be one step' cost=bytes window=2 echo=2 echo_at=batch
+for balance in 0 0.5 0.9 1000.1; do refuse 'must be 1 to 1000' cost=bytes balance=$balance; done
+for balance in -1 nan 1e3 1.0000001 ''; do refuse 'must be a number' cost=bytes balance=$balance; done
+for window in 0 4097 -1 x; do refuse 'must be a whole number of 1 to 4096' cost=bytes window=$window; done
+refuse 'there is no cost list `../../state0`' cost=../../state0
+refuse '`window` must be 1 with `echo_at=batch`' cost=bytes window=2 echo=2 echo_at=batch
 refuse 'whole epochs are fed' step=1 feed=yes
 
 # --- the Python package ---
@@ -244,6 +262,7 @@ assert [list(one) for one in mount.plan(**plan, **{**keys, 'cost': 'bytes'})] ==
 sampler = Sampler(range(192), 4, 1, batch_size=16, mount=mount, feed=False, **keys)
 sampler.set_epoch(1)
 assert list(sampler) == list(dealt[1]), 'the sampler deals by cost'
+assert len(sampler) == 48 and not set(sampler) & {3, 7, 100}, 'without those that are left out'
 explained = sampler.explain(2)
 assert [(x.step, x.rank, x.sample) for x in explained] == \
     [(2, rank, sample) for rank in range(4) for sample in dealt[rank][32:48]], explained
