@@ -148,21 +148,6 @@ static int parse_format(const char *text, struct containers_wish *wish)
                : command_usage(&command_index, "--format %s: not tar, tfrecord, lines, npy or fixed=BYTES", text);
 }
 
-/* Relative to the mount, without slashes at its ends; a path below the mountpoint is shortened. */
-static const char *shorten_under(char *under, const char *mountpoint)
-{
-    size_t n = strlen(mountpoint);
-    while (n > 1 && mountpoint[n - 1] == '/')
-        n--;
-    if (*under == '/' && strncmp(under, mountpoint, n) == 0 && (under[n] == '/' || under[n] == '\0'))
-        under += n;
-    while (*under == '/')
-        under++;
-    for (n = strlen(under); n > 0 && under[n - 1] == '/';)
-        under[--n] = '\0';
-    return *under && strcmp(under, ".") != 0 ? under : NULL;
-}
-
 static int parse_options(int argc, char **argv, struct index_request *r)
 {
     static const struct option options[] = {
@@ -202,7 +187,7 @@ static int parse_options(int argc, char **argv, struct index_request *r)
     r->mountpoint = argv[optind];
     r->name = r->output ? NULL : argv[optind + 1];
     r->wish.text = r->output;
-    r->wish.under = under ? shorten_under(under, r->mountpoint) : NULL;
+    r->wish.under = under ? client_path_under(under, r->mountpoint) : NULL;
     return COMMAND_DONE;
 }
 

@@ -9,6 +9,7 @@
 #include "fs/base/size.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,10 +17,13 @@ enum { FIRST_LOOK_MS = 5, LAST_LOOK_MS = 100 };
 
 struct stage_view {
     struct live live;
+    struct str choice; /* the keys that choose files, each after a blank */
+    bool stop;
     struct progress_now now;
     uint64_t kept, failed;
     uint64_t elapsed; /* nanoseconds, until the last node was done */
     uint64_t nodes;   /* that take part */
+    bool chosen;      /* only some files */
     char state[16];   /* idle, running, done, stopped, failed */
     char error[128];
 };
@@ -34,6 +38,7 @@ static void parse_reply(struct stage_view *stage, const struct str *reply)
     stage->kept = figures_number(reply, "kept");
     stage->failed = figures_number(reply, "failed");
     stage->nodes = figures_number(reply, "nodes");
+    stage->chosen = figures_number(reply, "chosen") != 0;
     uint64_t elapsed = figures_number(reply, "elapsed");
     if (elapsed > stage->elapsed) /* this node's own, when all are done */
         stage->elapsed = elapsed;
@@ -46,7 +51,8 @@ static void parse_reply(struct stage_view *stage, const struct str *reply)
 static int stage_request(struct stage_view *stage, const char *action, struct str *why)
 {
     CLEANUP_STR struct str line = STR_INIT, reply = STR_INIT;
-    str_addf(&line, "stage action=%s\n", action);
+    bool start = strcmp(action, "start") == 0;
+    str_addf(&line, "stage action=%s%s\n", action, start && stage->choice.length ? stage->choice.data : "");
     if (line.failed)
         return -ENOMEM;
     int error = client_send(&stage->live, line.data, line.length, &reply, why);
@@ -92,7 +98,7 @@ static void print_world(const struct stage_view *stage, const struct str *status
     printf("  %" PRIu64 " nodes hold %s of %s\n", nodes, size_format(held, held_text, sizeof held_text),
            size_format(capacity, capacity_text, sizeof capacity_text));
     uint64_t all = figures_number(status, "groups") * figures_number(status, "catalog.bytes");
-    if (nodes == stage->nodes && all > stage->now.bytes_total)
+    if (nodes == stage->nodes && all > stage->now.bytes_total && !stage->chosen)
         printf("  %s have no owner, for want of room, and will be read from the source\n",
                size_format(all - stage->now.bytes_total, held_text, sizeof held_text));
 }
@@ -137,8 +143,8 @@ static int stage_finish(struct stage_view *stage)
     }
     print_summary(stage);
     if (interrupted || strcmp(stage->state, "stopped") == 0 || strcmp(stage->state, "idle") == 0)
-        return command_fail("staging of %s was stopped; `dealfs stage %s` goes on where it was", mountpoint,
-                            mountpoint);
+        return command_fail("staging of %s was stopped; `dealfs stage %s`%s resumes it", mountpoint, mountpoint,
+                            stage->chosen ? " with the same options" : "");
     if (stage->failed > 0)
         return command_fail("%" PRIu64 " files could not be staged, the first because of: %s (see `dealfs status %s`)",
                             stage->failed, stage->error, mountpoint);
@@ -152,7 +158,9 @@ static int stage_live(struct stage_view *stage)
     CLEANUP_STR struct str why = STR_INIT;
     interrupt_catch(SIGINT);
     interrupt_catch(SIGTERM);
-    int error = stage_request(stage, "start", &why);
+    int error = stage_request(stage, stage->stop ? "stop" : "start", &why);
+    if (!error && stage->stop)
+        return COMMAND_DONE;
     if (!error)
         error = stage_follow(stage, &why);
     if (error && !interrupted)
@@ -160,22 +168,81 @@ static int stage_live(struct stage_view *stage)
     return stage_finish(stage);
 }
 
+/* --- what is chosen --- */
+
+/* As plan files are named: pairs with commas between them. Several options make one plan. */
+static bool add_plan(struct str *plan, const char *pairs)
+{
+    str_addf(plan, "%s%s", plan->length ? "," : "", pairs);
+    return strchr(pairs, '=') != NULL;
+}
+
+static void add_choice(struct str *choice, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    str_addf(choice, " %s=", key);
+    str_add_percent(choice, value, strlen(value));
+}
+
+static int parse_options(int argc, char **argv, struct stage_view *stage)
+{
+    static const struct option options[] = {
+        {"under", required_argument, NULL, 'u'},   {"match", required_argument, NULL, 'm'},
+        {"samples", required_argument, NULL, 's'}, {"plan", required_argument, NULL, 'p'},
+        {"stop", no_argument, NULL, 'x'},          {0},
+    };
+    CLEANUP_STR struct str plan = STR_INIT;
+    char *under = NULL;
+    const char *match = NULL, *samples = NULL;
+    int option, status = COMMAND_DONE;
+    while (!status && (option = getopt_long(argc, argv, ":", options, NULL)) != -1)
+        if (option == 'u')
+            under = optarg;
+        else if (option == 'm')
+            match = optarg;
+        else if (option == 's')
+            samples = optarg;
+        else if (option == 'x')
+            stage->stop = true;
+        else if (option != 'p')
+            status = command_bad_option(&command_stage, option, argv);
+        else if (!add_plan(&plan, optarg))
+            status = command_usage(&command_stage, "--plan %s: not of the form KEY=VALUE,...", optarg);
+    if (!status && argc - optind != 1)
+        status = command_usage(&command_stage, "one MOUNTPOINT is needed");
+    if (status)
+        return status;
+    add_choice(&stage->choice, "under", under ? client_path_under(under, argv[optind]) : NULL);
+    add_choice(&stage->choice, "match", match);
+    add_choice(&stage->choice, "samples", samples);
+    add_choice(&stage->choice, "plan", plan.length ? plan.data : NULL);
+    return plan.failed || stage->choice.failed ? command_fail("stage: out of memory") : COMMAND_DONE;
+}
+
 static int stage_command(int argc, char **argv)
 {
     struct stage_view stage = {0};
-    if (argc != 2 || argv[1][0] == '-')
-        return command_usage(&command_stage, "one MOUNTPOINT is needed, and no option");
-    if (client_find(argv[1], LIVE_HUNG, &stage.live))
-        return COMMAND_FAILED;
-    int status = stage_live(&stage);
-    live_fini(&stage.live);
+    int status = parse_options(argc, argv, &stage);
+    if (!status && client_find(argv[optind], LIVE_HUNG, &stage.live))
+        status = COMMAND_FAILED;
+    if (!status) {
+        status = stage_live(&stage);
+        live_fini(&stage.live);
+    }
+    str_fini(&stage.choice);
     return status;
 }
 
 const struct command command_stage = {
     .name = "stage",
-    .arguments = "MOUNTPOINT",
+    .arguments = "[OPTIONS] MOUNTPOINT",
     .summary = "fill the shards of a mount, and of its world, from the source now",
-    .help = "",
+    .help = "  --under DIR        only files below this directory of the mount; default: all files\n"
+            "  --match GLOB       only files whose name, or with a slash in GLOB whose path, matches\n"
+            "  --samples LIST     only files of this sample list, in its order; default: all\n"
+            "  --plan KEY=VALUE,...  the files of this plan, in the order of its steps, so that training can start\n"
+            "                     meanwhile; needs epoch=, ranks= and batch= at least: see dealfs-plan(1)\n"
+            "  --stop             stop staging on all nodes of the world\n",
     .run = stage_command,
 };

@@ -374,6 +374,7 @@ SCRIPT_TESTS = \
 	tests/cases/14-parked.t \
 	tests/cases/15-odd.t \
 	tests/cases/16-manual.t \
+	tests/cases/17-stage-choice.t \
 	tests/cases/17-stage.t \
 	tests/cases/18-deb.t \
 	tests/cases/19-launch-hosts.t \

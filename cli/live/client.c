@@ -175,6 +175,19 @@ bool client_add_pair(struct str *line, const char *word)
     return true;
 }
 
+const char *client_path_under(char *directory, const char *mountpoint)
+{
+    size_t n = strlen(mountpoint);
+    while (n > 1 && mountpoint[n - 1] == '/')
+        n--;
+    if (*directory == '/' && strncmp(directory, mountpoint, n) == 0 && (directory[n] == '/' || directory[n] == '\0'))
+        directory += n;
+    directory += strspn(directory, "/");
+    for (n = strlen(directory); n > 0 && directory[n - 1] == '/';)
+        directory[--n] = '\0';
+    return *directory && strcmp(directory, ".") != 0 ? directory : NULL;
+}
+
 static int read_control_file(void *user, struct str *out)
 {
     const struct control_request *request = user;

@@ -166,6 +166,15 @@ struct samples *samples_table_find(struct samples_table *t, const char *name)
     return s || !known ? s : make_built_in(t, name);
 }
 
+uint64_t samples_table_version(struct samples_table *t, const char *name)
+{
+    pthread_mutex_lock(&t->lock);
+    struct named_list *named = named_find(t, name);
+    uint64_t version = named ? named->version : 0;
+    pthread_mutex_unlock(&t->lock);
+    return version;
+}
+
 struct samples *samples_table_costs(struct samples_table *t, const char *name)
 {
     bool known;
@@ -229,10 +238,11 @@ static int check_room(struct samples_table *t, const char *name, const struct sa
     return lists >= SAMPLES_LISTS ? -EDQUOT : count > most ? -E2BIG : 0;
 }
 
-/* Higher than any that this table knows of. By the clock, so that it is higher than those of nodes that are away. */
-static uint64_t next_version(struct samples_table *t)
+/* Higher than `after` and any that this table knows of. By the clock, so that it is higher than those of nodes that
+ * are away. */
+static uint64_t next_version(struct samples_table *t, uint64_t after)
 {
-    uint64_t version = clock_realtime();
+    uint64_t now = clock_realtime(), version = now > after ? now : after + 1;
     pthread_mutex_lock(&t->lock);
     for (size_t i = 0; i < t->count; i++)
         if (t->list[i].version >= version)
@@ -300,18 +310,23 @@ static int check_kind(struct samples_table *t, const char *name, const struct sa
     return known ? -ENOTUNIQ : 0;
 }
 
-int samples_table_put(struct samples_table *t, const char *name, struct samples *s)
+int samples_table_put_after(struct samples_table *t, const char *name, uint64_t after, struct samples *s)
 {
     int error = check_name(name);
     if (!error) {
         pthread_mutex_lock(&t->writing);
         error = check_kind(t, name, s);
         if (!error)
-            error = write_list(t, name, next_version(t), s);
+            error = write_list(t, name, next_version(t, after), s);
         pthread_mutex_unlock(&t->writing);
     }
     samples_put(s);
     return error;
+}
+
+int samples_table_put(struct samples_table *t, const char *name, struct samples *s)
+{
+    return samples_table_put_after(t, name, 0, s);
 }
 
 int samples_table_remove(struct samples_table *t, const char *name, bool costs)
@@ -321,7 +336,7 @@ int samples_table_remove(struct samples_table *t, const char *name, bool costs)
         return error;
     pthread_mutex_lock(&t->writing);
     struct samples *s = costs ? samples_table_costs(t, name) : samples_table_find(t, name);
-    error = s ? write_removal(t, name, next_version(t)) : -ENOENT;
+    error = s ? write_removal(t, name, next_version(t, 0)) : -ENOENT;
     pthread_mutex_unlock(&t->writing);
     samples_put(s);
     return error;

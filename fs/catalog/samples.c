@@ -225,6 +225,12 @@ int files_to_samples(struct files *f, int error, const struct catalog *c, struct
     return 0;
 }
 
+int samples_from_files(const struct catalog *c, uint32_t *file, uint32_t count, struct samples **out)
+{
+    struct files files = {file, count, count};
+    return files_to_samples(&files, 0, c, out);
+}
+
 /* --- chosen out of another --- */
 
 struct selection {

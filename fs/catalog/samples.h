@@ -36,6 +36,9 @@ struct samples_upload {
 int samples_from_paths(const struct catalog *c, const struct samples_upload *upload, struct samples **out,
                        struct str *why);
 
+/* The files of these numbers; takes the array over, which malloc has made. */
+int samples_from_files(const struct catalog *c, uint32_t *file, uint32_t count, struct samples **out);
+
 /* Records, each a line: path TAB offset TAB length [TAB label [TAB key]], where TAB, newline, carriage return and % in
  * a path are percent-encoded; a `+` behind the length stands for RECORD_NEWLINE. Either all lines have a key or none.
  * `why` names the first line (packed: record) that is refused: as above; -EINVAL: it is not of this form; -ERANGE: the
@@ -99,6 +102,9 @@ struct samples *samples_table_costs(struct samples_table *table, const char *nam
  * -ENOTUNIQ: a list of samples and one of costs would have the same name. -EDQUOT: there are SAMPLES_LISTS already;
  * -E2BIG: they would have more than samples_table_most entries together. */
 int samples_table_put(struct samples_table *table, const char *name, struct samples *s);
+/* The same, with a version higher than `after`. */
+int samples_table_put_after(struct samples_table *table, const char *name, uint64_t after, struct samples *s);
+uint64_t samples_table_version(struct samples_table *table, const char *name); /* 0: no list was uploaded */
 int samples_table_remove(struct samples_table *table, const char *name, bool costs); /* -ENOENT */
 int samples_table_names(struct samples_table *table, bool costs, struct str *names); /* NUL-separated, sorted */
 enum { SAMPLES_LISTS = 64, SAMPLES_RECORDS = 2 * SAMPLES_LISTS, SAMPLES_NAME = 64 };

@@ -212,7 +212,7 @@ static int refuse_name(int error, const char *name, bool costs, struct str *why)
 }
 
 /* Takes the list over. */
-static int keep_list(struct control *control, const char *name, struct samples *list, struct str *reply,
+static int keep_list(struct control *control, const char *name, uint64_t after, struct samples *list, struct str *reply,
                      struct str *why)
 {
     char digest[DIGEST_TEXT];
@@ -224,7 +224,7 @@ static int keep_list(struct control *control, const char *name, struct samples *
         str_addf(why, "`%s` needs %s after its first line", verb_of(costs), costs ? "numbers" : "paths or records");
         return -EINVAL;
     }
-    int error = samples_table_put(control->samples, name, list);
+    int error = samples_table_put_after(control->samples, name, after, list);
     if (error == -EDQUOT || error == -E2BIG)
         return refuse_more(control, error, costs, why);
     if (error)
@@ -274,13 +274,19 @@ static uint64_t count_paths(const char *payload, size_t n, char separator)
 int lists_put(struct control *control, const char *name, struct samples *list, const struct asker *asker,
               struct str *reply, struct str *why)
 {
+    return lists_put_after(control, name, 0, list, asker, reply, why);
+}
+
+int lists_put_after(struct control *control, const char *name, uint64_t after, struct samples *list,
+                    const struct asker *asker, struct str *reply, struct str *why)
+{
     CLEANUP_FREE struct spreading *spreading = NULL;
     int error = sharing_prepare(control, &spreading, why);
     if (error) {
         samples_put(list);
         return error;
     }
-    error = keep_list(control, name, list, reply, why);
+    error = keep_list(control, name, after, list, reply, why);
     return error ? error : sharing_spread(spreading, name, asker, why);
 }
 

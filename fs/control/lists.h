@@ -28,6 +28,9 @@ int lists_get(struct control *control, const char *name, const struct asker *ask
 /* Put and removed on all nodes; for the verbs, whose first key is the name. lists_put takes the list over. */
 int lists_put(struct control *control, const char *name, struct samples *list, const struct asker *asker,
               struct str *reply, struct str *why);
+/* The same, with a version higher than `after`. */
+int lists_put_after(struct control *control, const char *name, uint64_t after, struct samples *list,
+                    const struct asker *asker, struct str *reply, struct str *why);
 int lists_remove(struct control *control, const struct request *request, bool costs, const struct asker *asker,
                  struct str *reply, struct str *why);
 /* The list that a plan is of: a reference, or what `under` and `match` leave of it, charged for. -ENOENT: there is none

@@ -84,6 +84,8 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/status-json.c \
 	fs/control/stream.c \
 	fs/control/stream.h \
+	fs/control/stage-choice.c \
+	fs/control/stage-choice.h \
 	fs/control/stream-reads.c \
 	fs/control/stream-reads.h \
 	fs/control/texts.h \

@@ -18,8 +18,9 @@ struct paths {
     uint64_t lines;
 };
 
-static int add_line(struct paths *p, uint64_t step, uint32_t rank, uint32_t sample)
+static int add_line(void *user, uint64_t step, uint32_t rank, uint32_t sample)
 {
+    struct paths *p = user;
     enum { AT_ONCE = 1024 }; /* lines between two looks at the budget */
     long n = catalog_path(p->catalog, catalog_file_ino(p->catalog, samples_file(p->list, sample)), p->path,
                           CATALOG_PATH_MAX);
@@ -44,21 +45,28 @@ static uint64_t part_of(const struct plan_shape *s, const struct plan_request *w
     return i < full ? w->batch : share;
 }
 
-int plan_paths(const struct catalog *c, const struct samples *list, const struct plan_request *wanted,
-               const struct plan_shape *shape, const uint32_t *lists, const struct asker *asker, struct str *reply,
-               struct str *why)
+int plan_walk(const struct plan_request *wanted, const struct plan_shape *shape, const uint32_t *lists,
+              plan_visit visit, void *user)
 {
-    CLEANUP_FREE char *path = malloc(CATALOG_PATH_MAX);
-    struct paths p = {.catalog = c, .list = list, .path = path, .asker = asker, .reply = reply, .why = why};
     uint64_t steps = shape->full / wanted->batch + shape->uses;
-    int error = path ? 0 : str_no_memory(why);
+    int error = 0;
     for (uint64_t i = 0; i < steps && !error; i++)
         for (uint32_t r = 0; r < shape->ranks && !error; r++) {
             uint64_t from, n = part_of(shape, wanted, i, r, &from);
             if (wanted->rank != PLAN_ALL_RANKS && wanted->rank != r)
                 continue;
             for (uint64_t end = from + n; from < end && !error; from++)
-                error = add_line(&p, wanted->from + i, r, lists[from]);
+                error = visit(user, wanted->from + i, r, lists[from]);
         }
+    return error;
+}
+
+int plan_paths(const struct catalog *c, const struct samples *list, const struct plan_request *wanted,
+               const struct plan_shape *shape, const uint32_t *lists, const struct asker *asker, struct str *reply,
+               struct str *why)
+{
+    CLEANUP_FREE char *path = malloc(CATALOG_PATH_MAX);
+    struct paths p = {.catalog = c, .list = list, .path = path, .asker = asker, .reply = reply, .why = why};
+    int error = path ? plan_walk(wanted, shape, lists, add_line, &p) : str_no_memory(why);
     return error ? error : charge_reach(asker->charge, reply->length, why);
 }

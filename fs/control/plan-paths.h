@@ -1,10 +1,17 @@
-/* The reply to `reply=paths`: a line per sample, so that a step can be read by people. */
+/* A plan's samples, step after step; and the reply to `reply=paths`, one line per sample, so that people can read a step.
+ */
 #ifndef FS_CONTROL_PLAN_PATHS_H
 #define FS_CONTROL_PLAN_PATHS_H
 
 #include "fs/catalog/samples.h"
 #include "fs/control/protocol.h"
 #include "fs/plan/plan-request.h"
+
+/* Calls `visit` for each sample: those of a step are together, rank after rank. With `rank=` only for that rank's. Returns
+ * what `visit` did, if that was not 0. */
+typedef int (*plan_visit)(void *user, uint64_t step, uint32_t rank, uint32_t sample);
+int plan_walk(const struct plan_request *wanted, const struct plan_shape *shape, const uint32_t *lists,
+              plan_visit visit, void *user);
 
 /* step TAB rank TAB number TAB path, and for a record TAB offset TAB length. Steps are counted from where `skip` ends.
  * -ENOMEM: `why` tells; -EINTR. */

@@ -332,10 +332,19 @@ static struct plan_ranks ranks_of(const struct making *m)
     return (struct plan_ranks){m->node_of_rank, m->wanted->ranks, m->table->owners.nodes, m->units.me};
 }
 
+static int visit_sample(void *making, uint64_t step, uint32_t rank, uint32_t sample)
+{
+    const struct making *m = making;
+    (void)step, (void)rank;
+    return m->question->visit(m->question->user, m->list, sample);
+}
+
 static int reply_with(struct making *m, const struct planned *planned, struct str *reply)
 {
     struct json json = {.out = reply};
     const struct plan_request *w = m->wanted;
+    if (m->question->visit)
+        return plan_walk(w, &planned->shape, planned->lists, visit_sample, m);
     if (w->reply == REPLY_PATHS)
         return plan_paths(m->control->config.catalog, m->list, w, &planned->shape, planned->lists, m->question->asker,
                           reply, m->why);
@@ -361,7 +370,7 @@ static int reply_with(struct making *m, const struct planned *planned, struct st
 static void count_misplaced(const struct making *m)
 {
     const struct plan_request *w = m->wanted;
-    if (w->rank == PLAN_ALL_RANKS || w->reply == REPLY_SUMMARY)
+    if (w->rank == PLAN_ALL_RANKS || w->reply == REPLY_SUMMARY || m->question->visit)
         return;
     const struct plan_ranks ranks = ranks_of(m);
     uint32_t node = plan_ranks_node(&ranks, w->rank);

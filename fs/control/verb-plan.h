@@ -18,6 +18,9 @@ struct plan_question {
     const char *payload; /* the order, where wanted.order is in it */
     size_t payload_length;
     const struct asker *asker;
+    /* Where set, instead of a reply: called for each sample, step after step. */
+    int (*visit)(void *user, const struct samples *list, uint32_t sample);
+    void *user;
     struct epoch_stream **stream; /* where that of `reply=bytes` goes, a reference. NULL: there can be none */
 };
 /* The layout that it would be planned from: the one that it names, else the current one. */

@@ -3,8 +3,10 @@
  * Who starts staging gives it a round, a number greater than all before (the time), and tells the other nodes; each
  * tells in its news which round it has heard of last, so that what a node says of an earlier one is not taken for this
  * one's. A node that has not heard of it after a while is told again. A server that dies leaves its round to the next.
+ * Rounds are even, those of chosen files odd.
  */
 #include "fs/control/control-private.h"
+#include "fs/control/stage-choice.h"
 #include "fs/control/verbs.h"
 #include "fs/control/world-view.h"
 
@@ -78,6 +80,8 @@ static void add_peer(struct whole *whole, const struct peer_view *peer, uint64_t
     if (news->stage_round < sum->round) {
         whole->unheard++;
         sum->state = STAGE_RUNNING;
+        if (stage_is_chosen(sum->round))
+            return;
         if (news->staging != STAGE_DONE) { /* else this is what it had before */
             sum->bytes_total += owned;
             return;
@@ -103,7 +107,7 @@ static bool takes_part(const struct world_view *view, uint32_t node)
 /* All that is staged is staged, and what made room? Node 0 sees to that, as long as it can be asked. */
 static bool is_dealing(const struct world_view *view, const struct stage_progress *sum)
 {
-    if (sum->state != STAGE_DONE || view->state != WORLD_JOINED)
+    if (sum->state != STAGE_DONE || view->state != WORLD_JOINED || stage_is_chosen(sum->round))
         return false;
     bool will_be = view->me == 0 || view->peer[0].state == PEER_GOOD;
     return view->turning || (will_be && view->settled < sum->round && layout_unowned(view->owners) > 0);
@@ -141,7 +145,8 @@ static void add_whole(struct json *json, const struct whole *whole)
     else if (whole->failed_at)
         str_addf(&error, "see `dealfs status` on %s", whole->failed_at->node.host);
     add_stage(json, NULL, &whole->sum, error.length && !error.failed ? error.data : NULL);
-    json_uints(json, {"nodes", whole->nodes}, {"waiting_for", whole->unheard});
+    json_uints(json, {"nodes", whole->nodes}, {"waiting_for", whole->unheard},
+               {"chosen", stage_is_chosen(whole->sum.round)});
     json_end_object(json);
 }
 
@@ -175,22 +180,67 @@ static void note_round(struct control *control, uint64_t round)
     atomic_store(&staging->round, round);
 }
 
-static int start_staging(struct control *control)
+static int start_round(struct control *control, uint64_t round)
 {
-    struct stage_progress p;
-    look_here(control, &p);
-    uint64_t round = clock_realtime();
-    if (round <= p.round)
-        round = p.round + 1;
+    struct samples *chosen;
+    int error = stage_choice_find(control, round, &chosen);
+    if (!error)
+        error = store_stage_start(control->config.store, round, chosen);
+    if (!error)
+        note_round(control, round);
+    samples_put(chosen);
+    return error;
+}
+
+static int start_everywhere(struct control *control, uint64_t round)
+{
     int error = tell_others(control, WORLD_STAGE, round);
     if (error)
         return error;
-    error = store_stage_start(control->config.store, round);
-    if (!error)
-        note_round(control, round);
-    else
+    error = start_round(control, round);
+    if (error)
         tell_others(control, WORLD_STAGE_STOP, round);
     return error;
+}
+
+/* What runs in the world now: other files than these (NULL: all)? Then `why` tells. */
+static int check_choice(struct control *control, const struct samples *chosen, bool *runs, struct str *why)
+{
+    struct world_view view;
+    struct whole whole;
+    struct samples *now = NULL;
+    world_view_get(control, &view);
+    sum_up_world(control, &view, &whole);
+    world_view_release(&view);
+    *runs = whole.sum.state == STAGE_RUNNING;
+    bool known = *runs && stage_choice_find(control, whole.sum.round, &now) == 0;
+    bool same = known && (chosen && now ? digest_equal(samples_digest(chosen), samples_digest(now)) : chosen == now);
+    samples_put(now);
+    if (!*runs || same)
+        return 0;
+    str_adds(why, "other files are being staged; wait until that ends, or stop it with `dealfs stage --stop`");
+    return -EBUSY;
+}
+
+static int start_staging(struct control *control, const struct key_value *value, const struct asker *asker,
+                         struct str *why)
+{
+    struct stage_progress p;
+    struct samples *chosen = NULL;
+    bool runs;
+    int error = stage_choice_given(value) ? stage_choice_make(control, value, asker, &chosen, why) : 0;
+    if (!error)
+        error = check_choice(control, chosen, &runs, why);
+    if (error || (chosen && runs)) {
+        samples_put(chosen);
+        return error;
+    }
+    look_here(control, &p);
+    uint64_t now = clock_realtime(), round = (now > p.round ? now : p.round + 1) + 1;
+    round -= round & 1;
+    if (chosen)
+        error = stage_choice_put(control, chosen, p.round, asker, &round, why);
+    return error ? error : start_everywhere(control, round);
 }
 
 static int stop_staging(struct control *control)
@@ -208,11 +258,11 @@ void control_command(void *user, enum world_command command, uint64_t token)
     if (!control_filled(control) || !control->config.store)
         return;
     if (command == WORLD_STAGE) {
-        int error = store_stage_start(control->config.store, token);
-        if (error)
-            log_error("stage as another node asked: %s", strerror(-error));
-        else
-            note_round(control, token);
+        int error = start_round(control, token);
+        if (error == -ENOENT)
+            log_warning("stage: the list `" STAGE_LIST "` of the chosen files is not on this node yet");
+        else if (error)
+            log_error("stage as another node or server began: %s", strerror(-error));
     } else if (command == WORLD_STAGE_STOP) {
         store_stage_stop(control->config.store);
         note_round(control, 0);
@@ -234,26 +284,34 @@ static void reply_whole(struct control *control, struct str *reply)
     str_adds(reply, "\n");
 }
 
+enum { KEY_ACTION, KEY_CHOICE };
 enum { ACTION_START, ACTION_STOP }; /* who looks changes nothing */
-static const struct key keys[] = {{.name = "action", .choices = "start|stop|look"}, {0}};
+static const struct key keys[] = {{.name = "action", .choices = "start|stop|look"}, STAGE_CHOICE_KEYS, {0}};
+
+bool verb_stage_chooses(const struct request *request)
+{
+    return stage_choice_given(request->value + KEY_CHOICE);
+}
 
 static int stage_run(struct control *control, const struct request *request, const struct asker *asker,
                      struct str *reply, struct str *why)
 {
-    unsigned action = request->value[0].choice;
+    unsigned action = request->value[KEY_ACTION].choice;
     int error = 0;
-    (void)asker;
+    if (action != ACTION_START && verb_stage_chooses(request)) {
+        str_adds(why, "files can only be chosen with `action=start`");
+        return -EINVAL;
+    }
     if (!control->config.store)
         error = -ENODEV;
     else if (action == ACTION_START)
-        error = start_staging(control);
+        error = start_staging(control, request->value + KEY_CHOICE, asker, why);
     else if (action == ACTION_STOP)
         error = stop_staging(control);
-    if (error) {
-        str_addf(why, "cannot %s staging: %s", request->value[0].text ? request->value[0].text : "start",
-                 strerror(-error));
+    if (error && !why->length)
+        str_addf(why, "cannot %s staging: %s", action == ACTION_STOP ? "stop" : "start", strerror(-error));
+    if (error)
         return error;
-    }
     reply_whole(control, reply);
     return 0;
 }

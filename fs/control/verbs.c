@@ -67,6 +67,8 @@ enum work_class verbs_class(const char *bytes, size_t n)
             return WORK_END;
         if (request.verb == &verb_samples || request.verb == &verb_costs)
             return WORK_TURN;
+        if (request.verb == &verb_stage && verb_stage_chooses(&request))
+            return WORK_TURN;
         if (request.verb == &verb_index)
             return WORK_STREAM; /* it waits for another node */
         if (request.verb == &verb_plan)

@@ -21,6 +21,7 @@ int verbs_run(struct control *control, const char *bytes, size_t n, const struct
 enum work_class verbs_class(const char *bytes, size_t n); /* who should run it */
 
 /* What `status` says of them. */
+bool verb_stage_chooses(const struct request *request); /* only some files: that takes longer than a look */
 void verb_stage_add_status(struct json *json, struct control *control);
 void verb_plan_add_status(struct json *json, struct control *control);
 

@@ -127,14 +127,13 @@ static void go_on_staging(struct server *s)
     uint64_t round = atomic_load(&staging->round);
     if (!round || !s->store)
         return;
-    if (atomic_fetch_add(&staging->deaths, 1) >= STAGING_DEATHS) {
-        log_error("%d servers have died since staging began: it is not taken up again", STAGING_DEATHS);
+    uint32_t deaths = 1 + atomic_fetch_add(&staging->deaths, 1);
+    if (deaths > STAGING_DEATHS) {
+        log_error("%u servers have died since staging began: it is not resumed", deaths);
         atomic_store(&staging->round, 0);
         return;
     }
-    int error = store_stage_start(s->store, round);
-    if (error)
-        log_error("go on staging: %s", strerror(-error));
+    control_command(s->control, WORLD_STAGE, round);
 }
 
 /* --- sessions --- */

@@ -1,13 +1,13 @@
 /* Staging.
  *
- * Threads: one driver, which walks the catalog and asks the loader for piece after piece, with at most MOST_LOADS on
+ * Threads: one driver, which walks the files and asks the loader for piece after piece, with at most MOST_LOADS on
  * their way; it waits for `moved`. Workers of the loader report in stage_loaded. Any thread starts, stops and looks.
  *
  *   idle ──start──▶ running ──▶ done, or stopped ──start──▶ running …
  *
  * Each start is a stage with a number of its own, so that what still comes back from one that was stopped is not taken
  * for the next one's. What is held already is only counted, so staging goes on where it stopped. When load after load
- * finds no room the tiers are full: the rest of the catalog is only counted too. A file that fails is counted and
+ * finds no room the tiers are full: the rest of the files is only counted too. A file that fails is counted and
  * passed, and so are the last loads where none comes back for PATIENCE_S. What is another node's is not even counted.
  *
  * Lock order: `control`, then `lock`; the loader is called without `lock`. */
@@ -49,6 +49,7 @@ struct stage {
     bool stop;                      /* lock */
     bool unwanted;                  /* lock: it was stopped since it was started, even if it was done by then */
     bool again;                     /* lock: when the driver has ended there is more to stage */
+    struct samples *chosen;         /* control; constant while a driver runs */
     uint32_t failed[MOST_LOADS];    /* lock: the files that failed last, so that each counts once */
 };
 
@@ -66,12 +67,13 @@ static uint64_t kept_bytes(const struct store *store, uint32_t file)
     return bytes;
 }
 
-/* What there is to do: a walk over the catalog, for which nobody waits. A file counts where its first byte is kept, so
+/* What there is to do: a walk over the files, for which nobody waits. A file counts where its first byte is kept, so
  * that it counts once in a world. */
 static void count_totals(struct stage *s)
 {
     uint64_t files = 0, bytes = 0;
-    for (uint32_t file = 0; file < catalog_files(s->store->catalog); file++) {
+    for (uint32_t i = 0; i < samples_count(s->chosen); i++) {
+        uint32_t file = samples_file(s->chosen, i);
         files += store_keeps(s->store, file, 0);
         bytes += kept_bytes(s->store, file);
     }
@@ -90,9 +92,11 @@ int stage_create(struct store *store, struct stage **stage)
     pthread_mutex_init(&s->control, NULL);
     pthread_mutex_init(&s->lock, NULL);
     cond_init(&s->moved);
-    count_totals(s);
+    s->chosen = samples_all(store->catalog);
+    if (s->chosen)
+        count_totals(s);
     *stage = s;
-    return 0;
+    return s->chosen ? 0 : -ENOMEM;
 }
 
 static bool is_stopped(struct stage *s)
@@ -234,8 +238,8 @@ static bool stage_finish(struct stage *s)
 
 static void stage_files(struct stage *s)
 {
-    for (uint32_t file = 0; file < catalog_files(s->store->catalog) && !is_stopped(s); file++)
-        stage_file(s, file);
+    for (uint32_t i = 0; i < samples_count(s->chosen) && !is_stopped(s); i++)
+        stage_file(s, samples_file(s->chosen, i));
     pthread_mutex_lock(&s->lock);
     uint32_t number = s->number;
     bool passed = !wait_for_last_loads(s), stop = s->stop;
@@ -304,11 +308,12 @@ static void note_round(struct stage *s, uint64_t round)
 
 /* Is there nothing to start? One that was told of already, or an earlier one, is nothing new; what runs goes on, now
  * under this round as well. */
-static bool joins_stage(struct stage *s, uint64_t round)
+static bool joins_stage(struct stage *s, uint64_t round, const struct samples *chosen)
 {
     pthread_mutex_lock(&s->lock);
     bool known = round > 0 && round <= s->progress.round;
-    bool runs = s->progress.state == STAGE_RUNNING && !s->stop;
+    bool same = digest_equal(samples_digest(s->chosen), samples_digest(chosen));
+    bool runs = s->progress.state == STAGE_RUNNING && !s->stop && same;
     if (runs && !known)
         note_round(s, round);
     pthread_mutex_unlock(&s->lock);
@@ -320,6 +325,17 @@ static void join_driver(struct stage *s)
     if (s->started)
         pthread_join(s->driver, NULL);
     s->started = false;
+}
+
+/* Does not wait for what is being read. */
+static void stage_stop(struct stage *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->unwanted = true;
+    if (s->progress.state == STAGE_RUNNING)
+        s->stop = true;
+    pthread_cond_signal(&s->moved);
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* No driver runs, or one that has been stopped. A round is never seen with the state of the one before. */
@@ -338,14 +354,31 @@ static int start_round(struct stage *s, uint64_t round)
     return error;
 }
 
-int store_stage_start(struct store *store, uint64_t round)
+/* Until its files are counted, another choice has no totals. */
+static void choose_files(struct stage *s, struct samples *chosen)
+{
+    stage_stop(s);
+    join_driver(s);
+    pthread_mutex_lock(&s->lock);
+    if (!digest_equal(samples_digest(s->chosen), samples_digest(chosen)))
+        s->progress.files_total = s->progress.bytes_total = 0;
+    pthread_mutex_unlock(&s->lock);
+    samples_put(s->chosen);
+    s->chosen = samples_get(chosen);
+}
+
+int store_stage_start(struct store *store, uint64_t round, struct samples *chosen)
 {
     struct stage *s = store->stage;
-    int error = 0;
+    struct samples *files = chosen ? samples_get(chosen) : samples_all(store->catalog);
+    int error = files ? 0 : -ENOMEM;
     pthread_mutex_lock(&s->control);
-    if (!joins_stage(s, round))
+    if (!error && !joins_stage(s, round, files)) {
+        choose_files(s, files);
         error = start_round(s, round);
+    }
     pthread_mutex_unlock(&s->control);
+    samples_put(files);
     return error;
 }
 
@@ -375,17 +408,6 @@ int store_stage_again(struct store *store, uint64_t round)
     return error;
 }
 
-/* Does not wait for what is being read. */
-static void stage_stop(struct stage *s)
-{
-    pthread_mutex_lock(&s->lock);
-    s->unwanted = true;
-    if (s->progress.state == STAGE_RUNNING)
-        s->stop = true;
-    pthread_cond_signal(&s->moved);
-    pthread_mutex_unlock(&s->lock);
-}
-
 void store_stage_stop(struct store *store)
 {
     stage_stop(store->stage);
@@ -407,6 +429,7 @@ void stage_destroy(struct stage *s)
         return;
     int saved = errno;
     stage_join(s);
+    samples_put(s->chosen);
     pthread_cond_destroy(&s->moved);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->control);

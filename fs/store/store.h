@@ -8,6 +8,7 @@
 #ifndef FS_STORE_STORE_H
 #define FS_STORE_STORE_H
 
+#include "fs/catalog/samples.h"
 #include "fs/store/root.h"
 #include "fs/store/shard.h"
 
@@ -149,10 +150,11 @@ struct stage_progress {
     uint64_t round;                                  /* the greatest that it was started with */
 };
 /* In a world: this node's share. `round` tells apart the times that all nodes of a world stage together: one that was
- * told of already, or an earlier one, changes nothing; 0 is none. 0 also when it runs already. */
-int store_stage_start(struct store *store, uint64_t round);
+ * told of already, or an earlier one, changes nothing; 0 is none. 0 also when it runs already.
+ * `chosen`: the files to stage, in this order; NULL: all. If other files are being staged, that is stopped. */
+int store_stage_start(struct store *store, uint64_t round, struct samples *chosen);
 /* More has become this node's: staging that was done, or runs, goes on with that, now under this round. One that was
- * stopped, or never started, does not. */
+ * stopped, or never started, does not. The chosen files are the same. */
 int store_stage_again(struct store *store, uint64_t round);
 void store_stage_stop(struct store *store);
 void store_stage_progress(struct store *store, struct stage_progress *progress);

@@ -123,7 +123,12 @@ static inline bool fetch_parts_are_sound(const struct fetch_part *part, uint32_t
     return true;
 }
 
-/* The token of WORLD_STAGE is its round: see store_stage_start. */
+/* The token of WORLD_STAGE is its round: see store_stage_start. An odd one is of chosen files: fs/control/stage-choice.h.
+ */
+static inline bool stage_is_chosen(uint64_t round)
+{
+    return round & 1;
+}
 enum world_command {
     WORLD_STAGE = 1,
     WORLD_STAGE_STOP = 2,

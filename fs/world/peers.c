@@ -143,7 +143,7 @@ static bool has_tried(struct membership *m, uint64_t round)
     return tried;
 }
 
-/* When the shards of all have been filled, and not all has an owner, node 0 asks for a turn. The courier may have lost
+/* When the shards of all have been filled, not only with chosen files, and not all has an owner, node 0 asks for a turn. The courier may have lost
  * what it was told, with a ring; so it is told again. */
 static void look_after_room(struct peers *p, struct living *l, uint64_t now)
 {
@@ -153,7 +153,8 @@ static void look_after_room(struct peers *p, struct living *l, uint64_t now)
     store_stage_progress(p->self.store, &stage);
     if (stage.round == p->room_round && now - p->room_asked < ASK_AGAIN_MS * MILLISECOND)
         return;
-    if (stage.state != STAGE_DONE || has_tried(&p->membership, stage.round) || !others_are_done(l, stage.round))
+    if (stage.state != STAGE_DONE || stage_is_chosen(stage.round) || has_tried(&p->membership, stage.round) ||
+        !others_are_done(l, stage.round))
         return;
     p->room_round = stage.round;
     p->room_asked = now;

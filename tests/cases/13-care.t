@@ -143,7 +143,7 @@ ok 'staging has begun' wait_for 30 some
 kill -INT $stage
 wait $stage
 is 'Ctrl-C ends it' $? 1
-like 'and it says that it can go on' "$(cat "$tmp/stage.log")" 'goes on where it was'
+like 'and it says that it can go on' "$(cat "$tmp/stage.log")" 'resumes it'
 like 'it is stopped' "$(value "$mnt" stage.state)" 'stopped'
 kept=$(value "$mnt" source.samples)
 ok "some files are kept: $kept" test "$kept" -lt 400

@@ -92,9 +92,10 @@ for _ in 1 2 3; do
 done
 ok 'once too often' kill_server
 is 'then it is left' "$(state)" idle
+like 'the log counts them' "$(dealfs log "$mnt")" '4 servers have died since staging began'
 wait "$stage"
 is 'and said' $? 1
-like 'how to go on' "$(cat "$tmp/stage.log")" 'was stopped; .dealfs stage .*. goes on where it was'
+like 'how to go on' "$(cat "$tmp/stage.log")" 'was stopped; .dealfs stage .*. resumes it'
 set_faults ''
 ok 'which it does' timeout 60 dealfs stage "$mnt"
 ok 'another server' kill_server

@@ -66,7 +66,7 @@ kill -INT "$stage"
 status=0
 wait "$stage" || status=$?
 is 'Ctrl-C ends it with 1' "$status" 1
-like 'it says how to go on' "$(cat "$tmp/stage.log")" 'was stopped; .dealfs stage .*. goes on where it was'
+like 'it says how to go on' "$(cat "$tmp/stage.log")" 'was stopped; .dealfs stage .*. resumes it'
 ok 'and stops all' wait_for 20 all_stages stopped
 : >"$faults"
 

@@ -159,7 +159,7 @@ static void open_control(struct sim_node *n)
     int error = control_create(&control, &n->control);
     uint64_t round = atomic_load(&n->staging.round);
     if (!error && round) /* as fs/server/server.c does it */
-        error = store_stage_start(n->store, round);
+        control_command(n->control, WORLD_STAGE, round);
     if (!error)
         error = peers_start(n->peers);
     if (error)

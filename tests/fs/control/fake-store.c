@@ -30,9 +30,12 @@ bool store_cancel(struct store *store, struct store_read *read)
     return false;
 }
 
-int store_stage_start(struct store *store, uint64_t round)
+int store_stage_start(struct store *store, uint64_t round, struct samples *chosen)
 {
     (void)store;
+    fake.chosen = chosen ? samples_count(chosen) : 0;
+    for (uint32_t i = 0; i < fake.chosen && i < FAKE_CHOSEN; i++)
+        fake.file_at[i] = samples_file(chosen, i);
     if (!fake.start_error) {
         fake.progress.state = STAGE_RUNNING;
         fake.progress.round = round;

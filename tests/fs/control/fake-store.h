@@ -4,11 +4,14 @@
 
 #include "fs/store/store.h"
 
+enum { FAKE_CHOSEN = 16 };
 extern struct fake_store {
     struct store_stats stats; /* what it says */
     struct stage_progress progress;
     int start_error, stops; /* of staging */
-    uint32_t file;          /* that it has, in this tier: */
+    uint32_t chosen;        /* files of the last start; 0: all */
+    uint32_t file_at[FAKE_CHOSEN];
+    uint32_t file; /* that it has, in this tier: */
     enum tier_name tier;
 } fake;
 

@@ -434,7 +434,7 @@ static void test_stage_round(struct control *control)
     uint64_t round = fake.progress.round =
         clock_realtime() + UINT64_C(3600000000000); /* by a node with another clock */
     run(control, "stage\n", &reply);
-    is_uint(fake.progress.round, round + 1, "a new round is greater than all before");
+    ok(fake.progress.round > round, "a new round is greater than all before");
 }
 
 /* All are done, and one file has no owner: node 0 has that dealt first. */
@@ -669,10 +669,10 @@ static void test_stop(struct control *control)
 static void test_command(struct control *control)
 {
     reset();
-    control_command(control, WORLD_STAGE, 12345);
-    ok(fake.progress.state == STAGE_RUNNING && fake.progress.round == 12345, "another node's round begins here");
+    control_command(control, WORLD_STAGE, 12346);
+    ok(fake.progress.state == STAGE_RUNNING && fake.progress.round == 12346, "another node's round begins here");
     is_int(told, 0, "and is not passed on");
-    control_command(control, WORLD_STAGE_STOP, 12345);
+    control_command(control, WORLD_STAGE_STOP, 12346);
     is_int(fake.stops, 1, "and stops");
     control_command(control, WORLD_UMOUNT, 0);
     ok(fake.stops == 1 && fake.progress.state == STAGE_STOPPED, "other commands are not for us");
@@ -704,7 +704,7 @@ static void test_turn_refused(struct control *control)
         {"exchange epoch=-1 fraction=0.1\n", -EINVAL, "`epoch=-1`: must be a whole number"},
         {"exchange epoch=1 fraction=1.1\n", -ERANGE, "`fraction=1.1`: must be 0 to 1"},
         {"exchange epoch=1 fraction=.1\n", -EINVAL, "`fraction=.1`"},
-        {"exchange epoch=1 fraction=0.1234567\n", -EINVAL, "at most six decimals"},
+        {"exchange epoch=1 fraction=0.1234667\n", -EINVAL, "at most six decimals"},
         {"exchange epoch=1 fraction=0.1 seed=x\n", -EINVAL, "`seed=x`"},
         {"exchange epoch=1 fraction=0.1\nmore\n", -EINVAL, "takes nothing after"},
         {"exchange epoch=1 fraction=0.1 wait=0\n", -ERANGE, "`wait=0`: must be 1 to 3600 seconds"},

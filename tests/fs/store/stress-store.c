@@ -91,7 +91,7 @@ static void test_once(const char *what, uint64_t ram, uint64_t ssd, bool staging
     struct reader readers[THREADS];
     struct store *store = dataset_store(&d, ram, ssd, NULL, false);
     if (staging)
-        store_stage_start(store, 0);
+        store_stage_start(store, 0, NULL);
     begin_readers(readers, THREADS, store, NULL);
     is_int(end_readers(readers, THREADS), 0, "%s: %d threads read every file", what, THREADS);
     is_int(read_rest(store), 0, "%s: and all the rest", what);
@@ -111,7 +111,7 @@ static void disturb(struct store *store, uint64_t *random)
     };
     faults_set(faults[random_next(random) % (sizeof faults / sizeof *faults)]);
     if (random_next(random) % 2)
-        store_stage_start(store, 0);
+        store_stage_start(store, 0, NULL);
     else
         store_stage_stop(store);
 }

@@ -280,7 +280,7 @@ int main(void)
     dataset_add(&d, "large", EXTENT_BYTES + 9 * MIB + 777);
     dataset_scan(&d);
     before.store = dataset_store(&d, 0, 256 * MIB, NULL, false);
-    store_stage_start(before.store, 0);
+    store_stage_start(before.store, 0, NULL);
     struct stage_progress p;
     do
         store_stage_progress(before.store, &p);

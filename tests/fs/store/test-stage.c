@@ -32,7 +32,7 @@ static struct store_stats stats_of(struct store *store)
 
 static struct stage_progress stage(struct store *store)
 {
-    is_int(store_stage_start(store, 0), 0, "staging starts");
+    is_int(store_stage_start(store, 0, NULL), 0, "staging starts");
     wait_until(progress_of(store).state != STAGE_RUNNING);
     return progress_of(store);
 }
@@ -117,8 +117,8 @@ static void test_stop(void)
 {
     faults_set("delay=20");
     struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
-    is_int(store_stage_start(store, 0), 0, "staging from a slow source");
-    is_int(store_stage_start(store, 0), 0, "started when it runs already");
+    is_int(store_stage_start(store, 0, NULL), 0, "staging from a slow source");
+    is_int(store_stage_start(store, 0, NULL), 0, "started when it runs already");
     wait_until(progress_of(store).kept > 0);
     faults_set("hang");
     store_stage_stop(store);
@@ -163,7 +163,7 @@ static void test_close(void)
 {
     faults_set("delay=20");
     struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
-    is_int(store_stage_start(store, 0), 0, "staging");
+    is_int(store_stage_start(store, 0, NULL), 0, "staging");
     wait_until(progress_of(store).kept > 0);
     store_close(store);
     pass("the store is closed while it runs");
@@ -196,7 +196,7 @@ static void test_readers_first(void)
 {
     faults_set("delay=300,delay_match=small/*");
     struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
-    is_int(store_stage_start(store, 0), 0, "staging from a slow source");
+    is_int(store_stage_start(store, 0, NULL), 0, "staging from a slow source");
     int late = 0;
     for (int i = 0; i < 10; i++) {
         struct span span = {.file = dataset_file(&d, "large"), .offset = (uint64_t)i * PIECE_BYTES, .length = 4096};
@@ -223,7 +223,7 @@ static void test_locked(void)
     is_int(stats_of(after).tier[TIER_RAM].state, TIER_LOCKED, "the next one finds the tier locked");
     is_int(read_first(after, middle, &place), 0, "it answers nevertheless");
     is_int(place, PLACE_SOURCE, "from the source");
-    is_int(store_stage_start(after, 0), 0, "staging");
+    is_int(store_stage_start(after, 0, NULL), 0, "staging");
     is_uint(progress_of(after).files, 0, "waits for the tier");
     store_close(before);
     wait_until(progress_of(after).state != STAGE_RUNNING);
@@ -301,7 +301,7 @@ static void test_more(void)
     store_set_peers(store, &(struct store_peers){.keeps = is_ours, .fetch = nobody});
     is_int(store_stage_again(store, 5), 0, "more, before anything was staged");
     is_int(progress_of(store).state, STAGE_IDLE, "is not staged");
-    store_stage_start(store, 1);
+    store_stage_start(store, 1, NULL);
     wait_until(progress_of(store).kept > 0);
     atomic_store(&world.all, true);
     is_int(store_stage_again(store, 6), 0, "more, while staging runs");
@@ -334,29 +334,100 @@ static void test_rounds(void)
 {
     struct store *store = dataset_store(&d, 128 * MIB, 0, NULL, false);
     is_uint(progress_of(store).round, 0, "no round");
-    is_int(store_stage_start(store, 7), 0, "the first round");
+    is_int(store_stage_start(store, 7, NULL), 0, "the first round");
     wait_until(progress_of(store).state == STAGE_DONE);
     is_uint(progress_of(store).round, 7, "is known");
     uint64_t elapsed = progress_of(store).elapsed;
-    is_int(store_stage_start(store, 7), 0, "the same again");
-    is_int(store_stage_start(store, 6), 0, "an earlier one");
+    is_int(store_stage_start(store, 7, NULL), 0, "the same again");
+    is_int(store_stage_start(store, 6, NULL), 0, "an earlier one");
     ok(progress_of(store).elapsed == elapsed && progress_of(store).round == 7, "change nothing");
-    is_int(store_stage_start(store, 0), 0, "without a round");
+    is_int(store_stage_start(store, 0, NULL), 0, "without a round");
     wait_until(progress_of(store).state == STAGE_DONE);
     ok(progress_of(store).elapsed != elapsed && progress_of(store).round == 7, "it is staged again, in no new round");
     faults_set("delay=20");
     store_close(store);
 
     store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
-    is_int(store_stage_start(store, 1), 0, "a slow round");
+    is_int(store_stage_start(store, 1, NULL), 0, "a slow round");
     wait_until(progress_of(store).kept > 0);
-    is_int(store_stage_start(store, 2), 0, "the next one while it runs");
+    is_int(store_stage_start(store, 2, NULL), 0, "the next one while it runs");
     is_uint(progress_of(store).round, 2, "is heard of");
     ok(progress_of(store).state == STAGE_RUNNING && progress_of(store).kept > 0, "and what runs goes on");
     faults_set("");
     wait_until(progress_of(store).state == STAGE_DONE);
     is_uint(stats_of(store).source_bytes, catalog_bytes(d.catalog), "each byte was read once");
     store_close(store);
+}
+
+/* Of the dataset: "large", "middle", some small ones; NULL ends them. */
+static struct samples *choose(const char *const *name)
+{
+    struct samples *list;
+    uint32_t n = 0, *file = calloc(8, sizeof *file);
+    for (; name[n]; n++) {
+        uint64_t ino;
+        if (catalog_find(d.catalog, name[n], strlen(name[n]), &ino) || catalog_ino_file(d.catalog, ino, &file[n]))
+            bail_out("%s", name[n]);
+    }
+    if (samples_from_files(d.catalog, file, n, &list))
+        bail_out("no list");
+    return list;
+}
+
+static void test_chosen(void)
+{
+    struct samples *some = choose((const char *const[]){"middle", "small/7", NULL});
+    struct samples *large = choose((const char *const[]){"large", "small/3", NULL});
+    struct store *store = dataset_store(&d, 128 * MIB, 0, NULL, false);
+    is_int(store_stage_start(store, 1, some), 0, "two files are chosen");
+    wait_until(progress_of(store).state == STAGE_DONE);
+    struct stage_progress p = progress_of(store);
+    is_uint(p.files_total, 2, "they alone are counted");
+    is_uint(p.files, 2, "and looked at");
+    is_uint(p.bytes_total, 3 * MIB + SMALL_BYTES, "with their bytes");
+    is_uint(p.kept, p.bytes_total, "and kept");
+    is_uint(stats_of(store).source_bytes, p.bytes_total, "nothing else was read");
+    is_int(store_stage_again(store, 3), 0, "more, when they are staged");
+    wait_until(progress_of(store).state == STAGE_DONE);
+    is_uint(progress_of(store).files_total, 2, "is the same choice");
+    is_int(store_stage_start(store, 4, NULL), 0, "then all");
+    wait_until(progress_of(store).state == STAGE_DONE);
+    is_uint(progress_of(store).kept, catalog_bytes(d.catalog), "all is kept");
+    faults_set("delay=20");
+    store_close(store);
+
+    store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
+    is_int(store_stage_start(store, 1, large), 0, "a slow choice");
+    wait_until(progress_of(store).files_total == 2 && progress_of(store).kept > 0);
+    is_int(store_stage_start(store, 3, some), 0, "another one while it runs");
+    is_uint(progress_of(store).round, 3, "takes its place");
+    ok(progress_of(store).bytes_total <= 3 * MIB + SMALL_BYTES, "the first one's totals are gone");
+    faults_set("");
+    wait_until(progress_of(store).state == STAGE_DONE);
+    is_uint(progress_of(store).kept, 3 * MIB + SMALL_BYTES, "it is kept");
+    ok(stats_of(store).source_bytes < 41 * MIB, "the first one was stopped");
+    store_close(store);
+    samples_put(some);
+    samples_put(large);
+}
+
+/* One worker reads what is chosen in its order. */
+static void test_chosen_order(void)
+{
+    struct samples *list = choose((const char *const[]){"small/9", "small/100", "small/2", "small/50", NULL});
+    faults_set("delay=20");
+    struct store *store = dataset_store(&d, 128 * MIB, 0, "file=FILE", false);
+    enum tier_name tier;
+    uint32_t last = samples_file(list, 3), first = samples_file(list, 0);
+    is_int(store_stage_start(store, 1, list), 0, "an order");
+    wait_until(store_where(store, first, 0, &tier) == 0);
+    ok(store_where(store, last, 0, &tier) == -ENOENT || progress_of(store).kept >= (uint64_t)4 * SMALL_BYTES,
+       "the first comes before the last");
+    faults_set("");
+    wait_until(progress_of(store).state == STAGE_DONE);
+    is_uint(progress_of(store).kept, (uint64_t)4 * SMALL_BYTES, "all come");
+    store_close(store);
+    samples_put(list);
 }
 
 int main(void)
@@ -381,6 +452,8 @@ int main(void)
     test_readers_first();
     test_locked();
     test_rounds();
+    test_chosen();
+    test_chosen_order();
     test_share();
     test_more();
 

@@ -31,7 +31,7 @@ static struct node_news news_of(struct fake *f, uint32_t node)
 static void stage_all(struct fake *f)
 {
     for (uint32_t i = 0; i < f->nodes; i++)
-        store_stage_start(f->node[i].store, 1);
+        store_stage_start(f->node[i].store, 1, NULL);
     for (uint32_t i = 0; i < f->nodes; i++) {
         struct stage_progress p;
         for (int n = 0; store_stage_progress(f->node[i].store, &p), p.state == STAGE_RUNNING; n++)

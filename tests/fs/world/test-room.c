@@ -77,7 +77,7 @@ static void test_tiers(const char *what, uint64_t ram, uint64_t ssd, uint64_t *r
     uint64_t cost = choose(room, random);
     struct store *store = dataset_store(&world.d, ram, ssd, NULL, false);
     store_set_peers(store, &(struct store_peers){.keeps = keeps, .fetch = nobody});
-    if (store_stage_start(store, 0))
+    if (store_stage_start(store, 0, NULL))
         bail_out("no stage");
     wait_until(state_of(store) == DONE);
     is_uint(count_lacking(store), 0, "%s, tiers of %ju and %ju KiB: all is kept that was dealt, %ju of %ju KiB", what,

@@ -89,7 +89,7 @@ static bool is_staged(struct fake *f, uint32_t node, uint64_t round)
 static void stage(struct fake *f, uint64_t round)
 {
     for (uint32_t i = 0; i < f->nodes; i++)
-        if (store_stage_start(f->node[i].store, round))
+        if (store_stage_start(f->node[i].store, round, NULL))
             bail_out("no stage");
     for (uint32_t i = 0; i < f->nodes; i++)
         wait_until(is_staged(f, i, round));
@@ -169,7 +169,7 @@ static bool read_all(struct fake *f, uint32_t node)
 static int deal_until_settled(struct fake *f, uint64_t round)
 {
     struct digest layout;
-    for (int turns = 0;; turns++, round++) {
+    for (int turns = 0;; turns++, round += 2) {
         if (!deal(f, round, &layout))
             bail_out("the servers do not agree");
         bool over = has(f, 0, &layout);
@@ -177,7 +177,7 @@ static int deal_until_settled(struct fake *f, uint64_t round)
         if (over)
             return turns;
         for (uint32_t i = 0; i < f->nodes; i++)
-            wait_until(is_staged(f, i, round + 1));
+            wait_until(is_staged(f, i, round + 2));
     }
 }
 
@@ -216,11 +216,11 @@ static void test_nothing_before(void)
     settle_all(&f, 10, 0, &before);
     ok(has(&f, 0, &before) && has(&f, 1, &before), "which they keep when it has failed");
     ok(is_staged(&f, 0, 10) && is_staged(&f, 1, 10), "nothing more is staged then");
-    ok(deal(&f, 11, &layout), "another deal");
+    ok(deal(&f, 12, &layout), "another deal");
     store_stage_stop(f.node[1].store);
-    turn_all(&f, 11, &layout);
+    turn_all(&f, 12, &layout);
     ok(has(&f, 0, &layout) && has(&f, 1, &layout), "the servers turn");
-    wait_until(is_staged(&f, 0, 12));
+    wait_until(is_staged(&f, 0, 14));
     ok(is_staged(&f, 1, 10), "but who has stopped staging does not begin again");
     ok(read_all(&f, 0) && read_all(&f, 1), "all bytes are right");
     is_uint(fake_samples(&f), FILES - unowned(&f, 0) + 2 * unowned(&f, 0), "each owned file was read once");
@@ -247,9 +247,9 @@ static void test_restarted(void)
     ok(!has(&f, 1, &layout), "a new server comes with the layout before");
     turn_all(&f, 10, &layout);
     ok(has(&f, 1, &layout), "and finds the new one where the one before has saved it");
-    deal(&f, 11, &layout);
-    settle_one(&f, 0, 11, 2, &layout);
-    wait_until(settled(&f, 0) == 11);
+    deal(&f, 12, &layout);
+    settle_one(&f, 0, 12, 2, &layout);
+    wait_until(settled(&f, 0) == 12);
     restart(&f, 1);
     ok(has(&f, 1, &layout), "one that comes when all have turned resumes with the new one");
     ok(read_all(&f, 0) && read_all(&f, 1), "all bytes are right");
@@ -274,11 +274,11 @@ static void test_resumed(void)
     deal(&f, 10, &layout);
     fake_leave(&f, 1);
     settle_one(&f, 0, 10, 1, &layout);
-    wait_until(is_staged(&f, 0, 11));
+    wait_until(is_staged(&f, 0, 12));
     wait_until(is_degraded(&f, 1));
     fake_resume(&f, 1);
     ok(has(&f, 1, &layout), "a server whose link was broken resumes with what the others have");
-    wait_until(is_staged(&f, 1, 11));
+    wait_until(is_staged(&f, 1, 12));
     is_uint(fake_samples(&f), FILES - unowned(&f, 0), "and stages what was dealt to it meanwhile");
     fake_end(&f);
 }

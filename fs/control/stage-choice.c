@@ -1,0 +1,129 @@
+#include "fs/control/stage-choice.h"
+
+#include "fs/control/control-private.h"
+#include "fs/control/lists.h"
+#include "fs/control/plan-content.h"
+#include "fs/control/verb-plan.h"
+
+#include "fs/base/cleanup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool stage_choice_given(const struct key_value value[CHOICE_KEYS])
+{
+    return value[CHOICE_UNDER].text || value[CHOICE_MATCH].text || value[CHOICE_SAMPLES].text ||
+           value[CHOICE_PLAN].text;
+}
+
+/* Files, each in the place where it came first. */
+struct gathering {
+    uint64_t *seen; /* one bit per file */
+    uint32_t *file;
+    uint32_t count;
+};
+
+static int gather(void *user, const struct samples *list, uint32_t sample)
+{
+    struct gathering *g = user;
+    uint32_t file = samples_file(list, sample);
+    uint64_t bit = UINT64_C(1) << file % 64;
+    if (!(g->seen[file / 64] & bit))
+        g->file[g->count++] = file;
+    g->seen[file / 64] |= bit;
+    return 0;
+}
+
+static int gather_list(struct control *control, const struct key_value *value, const struct asker *asker,
+                       struct gathering *g, struct str *why)
+{
+    const struct plan_request wanted = {.samples = value[CHOICE_SAMPLES].text ? value[CHOICE_SAMPLES].text : "all",
+                                        .under = value[CHOICE_UNDER].text,
+                                        .match = value[CHOICE_MATCH].text,
+                                        .count = UINT64_MAX};
+    struct charge charge = charge_like(asker->charge);
+    struct samples *list = NULL;
+    int error = lists_choose(control, &wanted, asker, &charge, &list, why);
+    for (uint32_t i = 0; !error && i < samples_count(list); i++)
+        gather(g, list, i);
+    samples_put(list);
+    charge_fini(&charge);
+    return error;
+}
+
+static int gather_plan(struct control *control, const struct key_value *value, const struct asker *asker,
+                       struct gathering *g, struct str *why)
+{
+    struct plan_question question = {.asker = asker, .visit = gather, .user = g};
+    struct plan_origin origin;
+    CLEANUP_FREE char *keys = strdup(value[CHOICE_PLAN].text);
+    if (!keys)
+        return str_no_memory(why);
+    int error = content_parse(control, keys, &question.wanted, why);
+    if (error)
+        return error;
+    if (value[CHOICE_UNDER].text || value[CHOICE_MATCH].text || value[CHOICE_SAMPLES].text) {
+        str_adds(why, "with `plan`, `under`, `match` and `samples` are keys of the plan: `plan=epoch=0,...,under=DIR`");
+        return -EINVAL;
+    }
+    if (plan_request_has_payload(&question.wanted)) {
+        str_adds(why, "`plan`: an order that follows a request cannot be staged; put it as a sample list");
+        return -EINVAL;
+    }
+    CLEANUP_STR struct str reply = STR_INIT;
+    question.wanted.feed = false;
+    return plan_answer(control, &question, &origin, &reply, why);
+}
+
+int stage_choice_make(struct control *control, const struct key_value value[CHOICE_KEYS], const struct asker *asker,
+                      struct samples **files, struct str *why)
+{
+    const struct catalog *c = control->config.catalog;
+    uint64_t words = catalog_files(c) / 64 + 1, most = (uint64_t)catalog_files(c) + 1;
+    struct charge charge = charge_like(asker->charge);
+    struct gathering g = {0};
+    int error = charge_add(&charge, words * sizeof *g.seen + most * sizeof *g.file, why);
+    CLEANUP_FREE uint64_t *seen = g.seen = error ? NULL : calloc(words, sizeof *g.seen);
+    g.file = error ? NULL : malloc(most * sizeof *g.file);
+    if (!error && (!g.seen || !g.file))
+        error = str_no_memory(why);
+    if (!error)
+        error = (value[CHOICE_PLAN].text ? gather_plan : gather_list)(control, value, asker, &g, why);
+    if (!error && g.count == 0) {
+        str_adds(why, "no file of the dataset is chosen");
+        error = -EINVAL;
+    }
+    if (!error)
+        error = samples_from_files(c, steal_pointer(g.file), g.count, files);
+    free(g.file);
+    charge_fini(&charge);
+    return error;
+}
+
+/* A node that cannot be asked stages nothing now, and is told again once it can. */
+int stage_choice_put(struct control *control, struct samples *files, uint64_t after, const struct asker *asker,
+                     uint64_t *round, struct str *why)
+{
+    CLEANUP_STR struct str reply = STR_INIT;
+    int error = lists_put_after(control, STAGE_LIST, after, files, asker, &reply, why);
+    if (error == -EHOSTUNREACH) {
+        str_clear(why);
+        error = 0;
+    }
+    *round = samples_table_version(control->samples, STAGE_LIST) | 1;
+    return error;
+}
+
+int stage_choice_find(struct control *control, uint64_t round, struct samples **files)
+{
+    *files = NULL;
+    if (!stage_is_chosen(round))
+        return 0;
+    if ((samples_table_version(control->samples, STAGE_LIST) | 1) == round)
+        *files = samples_table_find(control->samples, STAGE_LIST);
+    if (*files)
+        return 0;
+    control_joined(control);
+    return -ENOENT;
+}
