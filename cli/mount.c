@@ -237,6 +237,7 @@ const struct command command_mount = {
         "  -o noexec                nothing in the mount can be executed (default: no)\n"
         "  -o zstd=LEVEL            compress what shrinks: 1 (default) to 19, or off\n"
         "  -o source_threads=N      max concurrent reads of the source (16)\n"
+        "  -o source_rate=SIZE      bytes per second that this node reads from the source (default: no bound)\n"
         "  -o nodes=N               under mpirun: refuse a world of another size (default: any)\n"
         "  -o groups=G              groups of nodes that each cache the whole dataset (1)\n"
         "  -o wait_join             no scan: the first `dealfs join` brings the catalog; reads wait for it\n"

@@ -93,6 +93,7 @@ UNIT_TESTS = \
 	tests/fs/store/test-fed \
 	tests/fs/store/test-pull \
 	tests/fs/store/test-source \
+	tests/fs/store/test-rate \
 	tests/fs/store/test-stage \
 	tests/fs/store/test-store \
 	tests/fs/store/test-value \
@@ -178,6 +179,7 @@ tests_fs_store_test_fair_SOURCES = tests/fs/store/test-fair.c
 tests_fs_store_test_fed_SOURCES = tests/fs/store/test-fed.c $(DATASET)
 tests_fs_store_test_pull_SOURCES = tests/fs/store/test-pull.c $(DATASET)
 tests_fs_store_test_source_SOURCES = tests/fs/store/test-source.c $(DATASET)
+tests_fs_store_test_rate_SOURCES = tests/fs/store/test-rate.c $(DATASET)
 tests_fs_store_test_stage_SOURCES = tests/fs/store/test-stage.c $(DATASET)
 tests_fs_store_test_store_SOURCES = tests/fs/store/test-store.c $(DATASET)
 tests_fs_world_test_turning_SOURCES = tests/fs/world/test-turning.c tests/fs/world/fake.c tests/fs/world/fake.h $(DATASET)

@@ -28,8 +28,8 @@ int client_send(const struct live *live, const void *request, size_t n, struct s
 int client_wait(const struct live *live, const void *request, size_t n, struct str *reply, struct str *why);
 /* " key=value" of a word KEY=VALUE, with the escapes of a request's line. False: it is no such word. */
 bool client_add_pair(struct str *line, const char *word);
-/* A directory for `under=`, relative to the mount, without slashes at its ends; a path below the mountpoint is shortened,
- * in place. NULL: the whole mount. */
+/* A directory for `under=`, relative to the mount, without slashes at its ends; a path below the mountpoint is
+ * shortened, in place. NULL: the whole mount. */
 const char *client_path_under(char *directory, const char *mountpoint);
 
 /* The whole of a file of the control mount, such as "status". */

@@ -101,8 +101,10 @@ static void add_catalog(struct str *out, const struct str *status)
     uint64_t seconds = figures_number(status, "catalog.age");
     char age[SIZE_TEXT];
     figures_add(out, status,
-                "  source    {source_path text}   {source.samples count} files opened, {source.bytes size} read\n"
-                "  catalog   {catalog.files count} files, {catalog.bytes size}, %s%s\n",
+                "  source    {source_path text}   {source.samples count} files opened, {source.bytes size} read");
+    if (figures_number(status, "source.rate"))
+        figures_add(out, status, ", at most {source.rate size}/s");
+    figures_add(out, status, "\n  catalog   {catalog.files count} files, {catalog.bytes size}, %s%s\n",
                 seconds ? duration_format(seconds * 1000000000, age, sizeof age) : "new", seconds ? " old" : "");
     if (figures_number(status, "resize.pixels"))
         figures_add(out, status,

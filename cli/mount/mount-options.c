@@ -14,8 +14,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { RANKS_MOST = 1 << 20, BATCH_MOST = 1 << 30 };
-enum { RESIZE_MOST = 16384, QUALITY_DEFAULT = 90 };
+enum { RANKS_MOST = 1 << 20, BATCH_MOST = 1 << 30, RESIZE_MOST = 16384, QUALITY_DEFAULT = 90 };
 enum { ZSTD_DEFAULT = 1, ZSTD_MOST = 19, SOURCE_THREADS_DEFAULT = 16, SOURCE_THREADS_MOST = 256 };
 static const uint64_t peer_timeout_default = 5000000000;
 
@@ -159,6 +158,7 @@ static const struct mount_option table[] = {
     {"identity", SPECIAL, .set = set_identity},
     {"zstd", SPECIAL, .set = set_zstd},
     {"source_threads", NUMBER, AT(source_threads), .text = "", .least = 1, .most = SOURCE_THREADS_MOST},
+    {"source_rate", BYTES, AT(source_rate), MEGABYTES},
     {"peer_timeout", SPECIAL, .set = set_peer_timeout},
     {"decoded", BYTES, AT(decoded), MEGABYTES},
     {"request_memory", BYTES, AT(request_memory), MEGABYTES},

@@ -20,6 +20,7 @@ struct mount_options {
     bool identity_mtime; /* the ctime says nothing */
     int zstd_level;      /* 0: off */
     int source_threads;
+    uint64_t source_rate;  /* bytes per second; 0: no bound */
     uint64_t peer_timeout; /* nanoseconds */
     uint64_t decoded;
     uint64_t request_memory;

@@ -151,6 +151,7 @@ static int fill_config(struct start *s)
     c->nested = !o->control && (s->mounter >= 0 || attach_privileged());
     c->zstd_level = o->zstd_level;
     c->source_threads = o->source_threads;
+    c->source_rate = o->source_rate;
     c->peer_timeout = o->peer_timeout;
     c->decoded = o->decoded;
     c->request_memory = o->request_memory;

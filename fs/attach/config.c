@@ -43,6 +43,7 @@ static const struct field fields[] = {
     FIELD(ssd_path, OPTIONAL_TEXT),
     FIELD(zstd_level, INT),
     FIELD(source_threads, INT),
+    FIELD(source_rate, U64),
     FIELD(peer_timeout, U64),
     FIELD(decoded, U64),
     FIELD(request_memory, U64),

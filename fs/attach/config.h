@@ -25,6 +25,7 @@ struct mount_config {
     char *ssd_path;                     /* our folder in the SSD directory */
     int zstd_level;                     /* 0: off */
     int source_threads;
+    uint64_t source_rate;    /* bytes per second that are read from the source at most; 0: no bound */
     uint64_t peer_timeout;   /* nanoseconds */
     uint64_t decoded;        /* bytes of decoded pictures that are kept */
     uint64_t readahead;      /* bytes that the kernel may read beyond what was asked for */

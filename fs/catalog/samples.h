@@ -104,7 +104,7 @@ struct samples *samples_table_costs(struct samples_table *table, const char *nam
 int samples_table_put(struct samples_table *table, const char *name, struct samples *s);
 /* The same, with a version higher than `after`. */
 int samples_table_put_after(struct samples_table *table, const char *name, uint64_t after, struct samples *s);
-uint64_t samples_table_version(struct samples_table *table, const char *name); /* 0: no list was uploaded */
+uint64_t samples_table_version(struct samples_table *table, const char *name);       /* 0: no list was uploaded */
 int samples_table_remove(struct samples_table *table, const char *name, bool costs); /* -ENOENT */
 int samples_table_names(struct samples_table *table, bool costs, struct str *names); /* NUL-separated, sorted */
 enum { SAMPLES_LISTS = 64, SAMPLES_RECORDS = 2 * SAMPLES_LISTS, SAMPLES_NAME = 64 };

@@ -1,5 +1,4 @@
-/* A plan's samples, step after step; and the reply to `reply=paths`, one line per sample, so that people can read a step.
- */
+/* A plan's samples, step after step; and the reply to `reply=paths`: one line per sample, for people. */
 #ifndef FS_CONTROL_PLAN_PATHS_H
 #define FS_CONTROL_PLAN_PATHS_H
 
@@ -7,8 +6,8 @@
 #include "fs/control/protocol.h"
 #include "fs/plan/plan-request.h"
 
-/* Calls `visit` for each sample: those of a step are together, rank after rank. With `rank=` only for that rank's. Returns
- * what `visit` did, if that was not 0. */
+/* Calls `visit` for each sample: those of a step are together, rank after rank. With `rank=` only for that rank's.
+ * Returns what `visit` did, if that was not 0. */
 typedef int (*plan_visit)(void *user, uint64_t step, uint32_t rank, uint32_t sample);
 int plan_walk(const struct plan_request *wanted, const struct plan_shape *shape, const uint32_t *lists,
               plan_visit visit, void *user);

@@ -18,7 +18,7 @@ bool stage_choice_given(const struct key_value value[CHOICE_KEYS])
 }
 
 /* Files, each in the place where it came first. */
-struct gathering {
+struct file_choice {
     uint64_t *seen; /* one bit per file */
     uint32_t *file;
     uint32_t count;
@@ -26,7 +26,7 @@ struct gathering {
 
 static int gather(void *user, const struct samples *list, uint32_t sample)
 {
-    struct gathering *g = user;
+    struct file_choice *g = user;
     uint32_t file = samples_file(list, sample);
     uint64_t bit = UINT64_C(1) << file % 64;
     if (!(g->seen[file / 64] & bit))
@@ -36,7 +36,7 @@ static int gather(void *user, const struct samples *list, uint32_t sample)
 }
 
 static int gather_list(struct control *control, const struct key_value *value, const struct asker *asker,
-                       struct gathering *g, struct str *why)
+                       struct file_choice *g, struct str *why)
 {
     const struct plan_request wanted = {.samples = value[CHOICE_SAMPLES].text ? value[CHOICE_SAMPLES].text : "all",
                                         .under = value[CHOICE_UNDER].text,
@@ -53,7 +53,7 @@ static int gather_list(struct control *control, const struct key_value *value, c
 }
 
 static int gather_plan(struct control *control, const struct key_value *value, const struct asker *asker,
-                       struct gathering *g, struct str *why)
+                       struct file_choice *g, struct str *why)
 {
     struct plan_question question = {.asker = asker, .visit = gather, .user = g};
     struct plan_origin origin;
@@ -82,7 +82,7 @@ int stage_choice_make(struct control *control, const struct key_value value[CHOI
     const struct catalog *c = control->config.catalog;
     uint64_t words = catalog_files(c) / 64 + 1, most = (uint64_t)catalog_files(c) + 1;
     struct charge charge = charge_like(asker->charge);
-    struct gathering g = {0};
+    struct file_choice g = {0};
     int error = charge_add(&charge, words * sizeof *g.seen + most * sizeof *g.file, why);
     CLEANUP_FREE uint64_t *seen = g.seen = error ? NULL : calloc(words, sizeof *g.seen);
     g.file = error ? NULL : malloc(most * sizeof *g.file);

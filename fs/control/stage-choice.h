@@ -21,8 +21,8 @@
 enum { CHOICE_UNDER, CHOICE_MATCH, CHOICE_SAMPLES, CHOICE_PLAN, CHOICE_KEYS };
 
 bool stage_choice_given(const struct key_value value[CHOICE_KEYS]);
-/* The files that these values choose, each once: a reference. -EINVAL: they contradict each other, or choose nothing; or
- * as lists_choose and plan_answer fail. `why` tells. */
+/* The files that these values choose, each once: a reference. -EINVAL: they contradict each other, or choose nothing;
+ * or as lists_choose and plan_answer fail. `why` tells. */
 int stage_choice_make(struct control *control, const struct key_value value[CHOICE_KEYS], const struct asker *asker,
                       struct samples **files, struct str *why);
 /* Puts the list on all nodes that can be asked, and gives it a round greater than `after`. Takes the list over. */

@@ -169,7 +169,7 @@ static void add_fed(struct json *j, const struct store_stats *stats)
     json_end_object(j);
 }
 
-static void add_store(struct json *j, const struct store_stats *stats)
+static void add_store(struct json *j, const struct control *control, const struct store_stats *stats)
 {
     for (int i = 0; i < TIERS; i++)
         add_tier(j, tier_names[i], &stats->tier[i]);
@@ -178,7 +178,8 @@ static void add_store(struct json *j, const struct store_stats *stats)
     json_uint(j, "parked", stats->parked);
     add_fed(j, stats);
     json_begin_object(j, "source");
-    json_uints(j, {"samples", stats->source_samples}, {"bytes", stats->source_bytes});
+    json_uints(j, {"samples", stats->source_samples}, {"bytes", stats->source_bytes},
+               {"rate", control->config.mount->source_rate});
     json_end_object(j);
     add_errors(j, stats->errors);
 }
@@ -197,7 +198,7 @@ int control_status(struct control *control, struct str *out)
         if (control->config.derived)
             add_resize(&json, control);
     }
-    add_store(&json, &stats);
+    add_store(&json, control, &stats);
     world_view_add_status(&json, control, &view, &stats);
     verb_stage_add_status(&json, control);
     verb_plan_add_status(&json, control);

@@ -1,17 +1,69 @@
 /* Bringing what no tier holds: from the node that kept it before, from memory, from the source. */
 #include "fs/store/loader-inside.h"
 
+#include "fs/base/thread.h"
+
 #include <errno.h>
 
 enum { AT_ONCE = SPAN_BYTES / VALUE_BYTES }; /* values that another node is asked for */
 
+/* Does a loader, and not only the feeder, wait for the load; or, where that is NULL, for what the worker serves? */
+static bool is_for_reader(const struct load_worker *w, const struct load *load)
+{
+    const struct store_read *read = w->serving;
+    if (!load)
+        return read && !read->fed;
+    TAILQ_FOREACH(read, &load->waiting, parked)
+        if (!read->fed)
+            return true;
+    return false;
+}
+
+/* Waits until the source may be read. -ESHUTDOWN; -ECANCELED: the read that was served was taken away. */
+static int pay_for(struct load_worker *w, const struct load *load, uint64_t bytes)
+{
+    struct loader *l = w->loader;
+    if (!l->rate.most)
+        return 0;
+    pthread_mutex_lock(&l->lock);
+    bool later = w->since != 0;
+    w->since = 0; /* it is not stuck */
+    l->paying++;
+    for (uint64_t due; (due = rate_due(&l->rate, is_for_reader(w, load))) > clock_now();) {
+        if (l->stopping || (!load && !w->serving))
+            break;
+        cond_wait_until(&l->due, &l->lock, due);
+    }
+    l->paying--;
+    w->since = later ? clock_now() : 0;
+    int error = l->stopping ? -ESHUTDOWN : !load && !w->serving ? -ECANCELED : 0;
+    if (!error)
+        rate_pay(&l->rate, is_for_reader(w, load), bytes, clock_now());
+    pthread_mutex_unlock(&l->lock);
+    return error;
+}
+
+bool loader_pays(const struct loader *l)
+{
+    return atomic_load(&l->paying) > 0;
+}
+
+static int get_from_source(struct load_worker *w, const struct span *span, struct answer *answer)
+{
+    struct layer *source = w->loader->store->source;
+    int error = pay_for(w, NULL, span->length);
+    return error ? error : source->ops->get(source, span, answer);
+}
+
 /* From memory what is there, the rest from the source. What an SSD holds is rather read from the source, with what lies
  * around it, than that a worker waits for the SSD. */
-int load_gather(const struct store *store, const struct span *span, struct answer *answer)
+int load_gather(struct load_worker *w, const struct span *span, bool here, struct answer *answer)
 {
-    struct layer *source = store->source;
+    const struct store *store = w->loader->store;
     uint64_t to, end = span->offset + span->length;
     int error = 0;
+    if (here)
+        return get_from_source(w, span, answer);
     for (uint64_t at = span->offset; !error && at < end; at = to) {
         enum tier_name tier;
         struct answer got;
@@ -19,7 +71,7 @@ int load_gather(const struct store *store, const struct span *span, struct answe
         struct span run = {.file = span->file, .length = (uint32_t)(to - at), .offset = at};
         answer_init(&got);
         if (shard_get(store->shard, &run, TIER_RAM, &got, &tier))
-            error = source->ops->get(source, &run, &got);
+            error = get_from_source(w, &run, &got);
         if (error)
             answer_release(&got);
         else
@@ -67,14 +119,15 @@ static bool is_only_pulled(struct loader *l, const struct load *load)
 }
 
 /* The rest of a room. */
-static int read_values(const struct store *store, const struct load *load, struct room *room, int have)
+static int read_values(struct load_worker *w, const struct load *load, struct room *room, int have)
 {
-    struct layer *source = store->source;
+    struct layer *source = w->loader->store->source;
     uint32_t done = (uint32_t)have * VALUE_BYTES;
     struct span span = {.file = load->file, .offset = load->offset + done, .length = load->length - done};
     for (int i = have; i < room->values; i++)
         room->sealed[i] = 0;
-    return source->ops->read(source, &span, room->value + have, room->values - have);
+    int error = pay_for(w, load, span.length);
+    return error ? error : source->ops->read(source, &span, room->value + have, room->values - have);
 }
 
 static int fill_room(struct load_worker *w, struct load *load, struct room *room)
@@ -84,7 +137,7 @@ static int fill_room(struct load_worker *w, struct load *load, struct room *room
     if (have == room->values || is_only_pulled(w->loader, load))
         return error;
     load->from = PLACE_SOURCE;
-    return read_values(w->loader->store, load, room, have);
+    return read_values(w, load, room, have);
 }
 
 int load_into_tier(struct load_worker *w, struct load *load)

@@ -3,6 +3,7 @@
 #define FS_STORE_LOADER_INSIDE_H
 
 #include "fs/store/loader.h"
+#include "fs/store/rate.h"
 #include "fs/store/store-inside.h"
 #include "fs/store/wants.h"
 
@@ -29,16 +30,19 @@ struct loader {
     struct fair_turns later_turns; /* lock: of the feeder, and loads that nobody waits for */
     int later_running;             /* lock: for the feeder, too */
     int most_fed, most_later;
-    int sleeping;  /* lock: workers that wait for `work` */
-    bool touched;  /* lock: the source was used since it was last told to be idle */
-    bool stopping; /* lock */
+    struct source_rate rate; /* lock; its bound is constant */
+    atomic_int paying;       /* workers that wait until they may read the source */
+    pthread_cond_t due;      /* a reader waits for what one of them loads, or `stopping` */
+    int sleeping;            /* lock: workers that wait for `work` */
+    bool touched;            /* lock: the source was used since it was last told to be idle */
+    bool stopping;           /* lock */
 
     int workers;
     struct load_worker worker[];
 };
 
-/* Bytes of a span for a read that is served directly. */
-int load_gather(const struct store *store, const struct span *span, struct answer *answer);
+/* Bytes of a span for the read that the worker serves directly; `here`: nothing of them is in a tier. */
+int load_gather(struct load_worker *worker, const struct span *span, bool here, struct answer *answer);
 /* -ENOSPC: there was no room, and nothing was read. */
 int load_into_tier(struct load_worker *worker, struct load *load);
 

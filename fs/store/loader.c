@@ -16,7 +16,8 @@
  * that gets no further though its loads succeed, because a tier loses what it is given. What is being read directly is
  * bounded by MOST_DIRECT bytes.
  *
- * store_resume, store_refused, store_end, stage_loaded and the peers are called without the lock. */
+ * With a rate, a worker waits until it may read the source: rate.h. store_resume, store_refused, store_end,
+ * stage_loaded and the peers are called without the lock. */
 #include "fs/store/loader-inside.h"
 
 #include "fs/base/clock.h"
@@ -75,9 +76,7 @@ static void serve_direct(struct load_worker *w, struct store_read *read)
     l->touched = true;
     pthread_mutex_unlock(&l->lock);
 
-    struct layer *source = l->store->source;
-    int error = here ? source->ops->get(source, &span, &answer) : load_gather(l->store, &span, &answer);
-    end_direct(w, read, &answer, error);
+    end_direct(w, read, &answer, load_gather(w, &span, here, &answer));
 
     pthread_mutex_lock(&l->lock);
     l->direct_bytes -= span.length;
@@ -283,13 +282,14 @@ static int start_worker(struct loader *l, struct load_worker *w, int zstd_level)
     return 0;
 }
 
-int loader_create(struct store *store, int threads, int zstd_level, struct loader **loader)
+int loader_create(struct store *store, const struct store_config *config, struct loader **loader)
 {
-    threads = threads > 0 ? threads : 1;
+    int threads = config->source_threads > 0 ? config->source_threads : 1;
     struct loader *l = calloc(1, sizeof *l + (size_t)threads * sizeof l->worker[0]);
     if (!l)
         return -ENOMEM;
     l->store = store;
+    l->rate.most = config->source_rate;
     fair_init(&l->direct);
     wants_init(&l->wants, store->catalog, store->shard);
     l->wants.most_ahead = 2 * threads;
@@ -298,8 +298,9 @@ int loader_create(struct store *store, int threads, int zstd_level, struct loade
     l->most_fed = threads > 1 ? threads - 1 : 1;
     pthread_mutex_init(&l->lock, NULL);
     cond_init(&l->work);
+    cond_init(&l->due);
     for (int i = 0; i < threads; i++) {
-        int error = start_worker(l, &l->worker[i], zstd_level);
+        int error = start_worker(l, &l->worker[i], config->zstd_level);
         if (error) {
             loader_destroy(l);
             return error;
@@ -327,6 +328,7 @@ void loader_stop(struct loader *l)
         l->worker[i].serving = NULL;
     }
     pthread_cond_broadcast(&l->work);
+    pthread_cond_broadcast(&l->due);
     pthread_mutex_unlock(&l->lock);
     resume_waiting(l, &waiting, PLACE_RAM, -ESHUTDOWN);
 }
@@ -343,6 +345,7 @@ void loader_destroy(struct loader *l)
     }
     wants_fini(&l->wants);
     pthread_cond_destroy(&l->work);
+    pthread_cond_destroy(&l->due);
     pthread_mutex_destroy(&l->lock);
     free(l);
     errno = saved;
@@ -372,6 +375,8 @@ static int park_on_load(struct loader *l, struct store_read *read)
     }
     count_try(read, load);
     TAILQ_INSERT_TAIL(&load->waiting, read, parked);
+    if (!load->queued)
+        pthread_cond_broadcast(&l->due);
     return -EINPROGRESS;
 }
 
@@ -411,6 +416,7 @@ static bool take_from_worker(struct loader *l, const struct store_read *read)
     for (int i = 0; i < l->workers; i++)
         if (l->worker[i].serving == read) {
             l->worker[i].serving = NULL;
+            pthread_cond_broadcast(&l->due);
             return true;
         }
     return false;

@@ -6,8 +6,9 @@
 #include "fs/store/loads.h"
 
 struct loader;
+struct store_config;
 
-int loader_create(struct store *store, int threads, int zstd_level, struct loader **loader);
+int loader_create(struct store *store, const struct store_config *config, struct loader **loader);
 /* Reads that are parked are answered -ESHUTDOWN before anything else, even while the source hangs; every later park is
  * refused. */
 void loader_stop(struct loader *loader);
@@ -29,5 +30,6 @@ int loader_wish(struct loader *loader, enum load_wish wish, uint32_t number, uin
                 uint64_t *held);
 /* Drop what is queued for it only; what runs still ends with that call. */
 void loader_forget(struct loader *loader, enum load_wish wish, uint32_t number);
+bool loader_pays(const struct loader *loader); /* some of them wait because of the rate, not for the source */
 
 #endif

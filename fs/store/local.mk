@@ -28,6 +28,7 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/match.h \
 	fs/store/pool.c \
 	fs/store/pool.h \
+	fs/store/rate.h \
 	fs/store/reclaim.c \
 	fs/store/reclaim.h \
 	fs/store/restore.c \

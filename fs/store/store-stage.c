@@ -137,7 +137,7 @@ static bool wait_for_last_loads(struct stage *s)
     uint64_t deadline = clock_now() + patience;
     for (int before = s->loads; s->loads > 0 && !s->stop; before = s->loads) {
         bool woken = cond_wait_until(&s->moved, &s->lock, deadline);
-        if (s->loads < before)
+        if (s->loads < before || (!woken && loader_pays(s->store->loader)))
             deadline = clock_now() + patience;
         else if (!woken)
             return false;

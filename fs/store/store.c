@@ -101,7 +101,7 @@ int store_open(const struct store_config *config, struct store **store)
     if (!error)
         error = stage_create(s, &s->stage);
     if (!error)
-        error = loader_create(s, config->source_threads, config->zstd_level, &s->loader);
+        error = loader_create(s, config, &s->loader);
     if (!error && config->tier[TIER_SSD].directory)
         error = disk_create(s, config->disk_callers, &s->disk);
     if (error) {

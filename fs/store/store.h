@@ -29,6 +29,7 @@ struct store_config {
     struct tier_config tier[TIERS];
     int zstd_level; /* 0: off */
     int source_threads;
+    uint64_t source_rate; /* bytes per second that are read from the source at most; 0: no bound. See rate.h */
     /* Zeros at first, STORE_COUNTS bytes on a line of the cache: where reads are counted; the next store goes on from
      * what is in there. NULL: from nothing. */
     void *counts;

@@ -123,8 +123,8 @@ static inline bool fetch_parts_are_sound(const struct fetch_part *part, uint32_t
     return true;
 }
 
-/* The token of WORLD_STAGE is its round: see store_stage_start. An odd one is of chosen files: fs/control/stage-choice.h.
- */
+/* The token of WORLD_STAGE is its round: see store_stage_start. An odd one is of chosen files: see
+ * fs/control/stage-choice.h. */
 static inline bool stage_is_chosen(uint64_t round)
 {
     return round & 1;

@@ -143,8 +143,8 @@ static bool has_tried(struct membership *m, uint64_t round)
     return tried;
 }
 
-/* When the shards of all have been filled, not only with chosen files, and not all has an owner, node 0 asks for a turn. The courier may have lost
- * what it was told, with a ring; so it is told again. */
+/* When the shards of all have been filled, not only with chosen files, and not all has an owner, node 0 asks for a
+ * turn. The courier may have lost what it was told, with a ring; so it is told again. */
 static void look_after_room(struct peers *p, struct living *l, uint64_t now)
 {
     struct stage_progress stage;

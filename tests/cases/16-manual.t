@@ -179,8 +179,8 @@ for command in exchange shuffle; do
         "$(dealfs "$command" --help | sed -n 's/^  \([a-z]*=\).*/\1/p' | sort)"
 done
 is 'part of a command' "$(complete_line 'dealfs um')" umount
-is 'an option of mount' "$(complete_line 'dealfs mount -o sour')" source_threads=
-is 'a second option' "$(complete_line 'dealfs mount -o ram=1G,sour' | sed 's/.*,//')" source_threads=
+is 'an option of mount' "$(complete_line 'dealfs mount -o cach')" cache_id=
+is 'a second option' "$(complete_line 'dealfs mount -o ram=1G,cach' | sed 's/.*,//')" cache_id=
 is 'the values of an option' \
     "$(complete_line 'dealfs mount -o rescan=' | sort | tr '\n' ' ')" 'always auto names never '
 is 'a directory' "$(complete_line "dealfs mount $tmp/sr")" "$tmp/src"

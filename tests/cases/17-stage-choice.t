@@ -87,6 +87,18 @@ ok 'which works' dealfs stage --under class1 "$mnt"
 is 'with all its files' "$(held "$mnt" | wc -l)" 20
 ok 'unmount' dealfs umount "$mnt"
 
+# --- at a bounded rate ---
+rm -rf "$tmp/mnt.state"
+ok 'mount' mount_up -o "state=$tmp/mnt.state,ram=64M,source_rate=1M" "$src" "$mnt"
+is 'status has the rate' "$(value "$mnt" source.rate)" 1048576
+like 'and says it' "$(dealfs status "$mnt")" 'source .*, at most 1 MiB/s'
+began=$(date +%s%N)
+ok 'stage 4 MB' stage_some "$mnt"
+is 'all are cached' "$(held "$mnt" | wc -l)" 80
+took=$((($(date +%s%N) - began) / 1000000))
+ok "it takes 3.5 s at least: $took ms" [ "$took" -ge 3500 ]
+ok 'unmount' dealfs umount "$mnt"
+
 # --- a world ---
 ok 'three nodes' world_mount 3
 ok 'a directory' stage_some --under class3 "$tmp/node1"

@@ -109,7 +109,7 @@ static void test_taken(void)
     is_int(parse(&o,
                  "ram=25%,ssd=/s,ssd_size=1.5T,state=/st,control=/c,metrics_file=/"
                  "m.prom,owner=joe,rescan=never,identity=mtime,zstd=off,"
-                 "source_threads=3,peer_timeout=0.5,allow_other,noexec,exchange,exchange_rate=2.5M",
+                 "source_threads=3,source_rate=2M,peer_timeout=0.5,allow_other,noexec,exchange,exchange_rate=2.5M",
                  &why),
            0, "all of them");
     is_str(o.ram, "25%", "ram");
@@ -123,6 +123,7 @@ static void test_taken(void)
     ok(o.identity_mtime, "identity");
     is_int(o.zstd_level, 0, "zstd");
     is_int(o.source_threads, 3, "source_threads");
+    is_uint(o.source_rate, 2 << 20, "source_rate");
     is_uint(o.peer_timeout, 500000000, "peer_timeout");
     ok(o.allow_other && o.no_exec && o.exchange, "flags");
     is_uint(o.exchange_rate, 5 << 19, "exchange_rate");

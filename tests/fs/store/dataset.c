@@ -236,6 +236,13 @@ void dataset_threads(int threads)
     source_threads = threads;
 }
 
+static uint64_t source_rate;
+
+void dataset_rate(uint64_t rate)
+{
+    source_rate = rate;
+}
+
 struct store *dataset_store(const struct dataset *d, uint64_t ram, uint64_t ssd, const char *faults, bool keep)
 {
     char with_file[2 * PATH_MAX] = "";
@@ -248,6 +255,7 @@ struct store *dataset_store(const struct dataset *d, uint64_t ram, uint64_t ssd,
         .tier = {[TIER_RAM] = tier_of("ram", ram, keep), [TIER_SSD] = tier_of("ssd", ssd, keep)},
         .zstd_level = 1,
         .source_threads = source_threads,
+        .source_rate = source_rate,
         .faults = at ? with_file : faults,
     };
     struct store *store;

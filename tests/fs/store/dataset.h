@@ -39,6 +39,7 @@ uint64_t random_next(uint64_t *state);
 struct store *dataset_store(const struct dataset *d, uint64_t ram, uint64_t ssd, const char *faults, bool keep);
 void faults_set(const char *specification);
 void dataset_threads(int threads); /* for the source, of stores to come; 4 */
+void dataset_rate(uint64_t rate);  /* of the source, of stores to come; 0: no bound */
 
 /* A whole read: parks the caller's thread when the read parks. The caller releases the answer after 0. */
 int read_wait(struct store *store, struct store_read *read, uint32_t file, uint64_t offset, uint32_t length);
