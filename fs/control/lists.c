@@ -135,11 +135,24 @@ int lists_get(struct control *control, const char *name, const struct asker *ask
     return -ENOENT;
 }
 
+static int check_catalog(const struct control *control, const struct plan_request *wanted, struct str *why)
+{
+    char is[DIGEST_TEXT], wants[DIGEST_TEXT];
+    const struct digest *digest = catalog_digest(control->config.catalog);
+    if (!wanted->cataloged || digest_equal(digest, &wanted->catalog))
+        return 0;
+    str_addf(why, "`catalog=%s`: the mount has another dataset, whose `catalog.digest` is %s",
+             digest_format(&wanted->catalog, wants), digest_format(digest, is));
+    return -EINVAL;
+}
+
 int lists_choose(struct control *control, const struct plan_request *wanted, const struct asker *asker,
                  struct charge *charge, struct samples **list, struct str *why)
 {
     struct samples *base;
-    int error = lists_get(control, wanted->samples, asker, &base, why);
+    int error = check_catalog(control, wanted, why);
+    if (!error)
+        error = lists_get(control, wanted->samples, asker, &base, why);
     if (error)
         return error;
     if (wanted->under || wanted->match) {

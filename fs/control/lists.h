@@ -34,7 +34,8 @@ int lists_put_after(struct control *control, const char *name, uint64_t after, s
 int lists_remove(struct control *control, const struct request *request, bool costs, const struct asker *asker,
                  struct str *reply, struct str *why);
 /* The list that a plan is of: a reference, or what `under` and `match` leave of it, charged for. -ENOENT: there is none
- * of the name; -EINVAL: it has not `count` samples; -ENOMEM. `why` tells, and then which keys would choose as many. */
+ * of the name; -EINVAL: it has not `count` samples, or the dataset is not `catalog`; -ENOMEM. `why` tells, and then
+ * which keys would choose as many. */
 int lists_choose(struct control *control, const struct plan_request *wanted, const struct asker *asker,
                  struct charge *charge, struct samples **list, struct str *why);
 

@@ -173,3 +173,14 @@ int owners_find(struct control *control, struct samples *list, const struct dige
     *table = error ? NULL : table_of(item);
     return error;
 }
+
+struct digest owners_layout(struct control *control, const struct plan_request *wanted)
+{
+    struct world_view view;
+    if (wanted->pinned)
+        return wanted->layout;
+    world_view_get(control, &view);
+    struct digest layout = view.known ? view.layout : (struct digest){0};
+    world_view_release(&view);
+    return layout;
+}

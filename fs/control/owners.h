@@ -10,6 +10,7 @@
 #include "fs/control/plan-memory.h"
 #include "fs/control/protocol.h"
 #include "fs/plan/placement.h"
+#include "fs/plan/plan-request.h"
 #include "fs/world/layout.h"
 
 struct owner_table {
@@ -28,5 +29,7 @@ void owners_init(struct kept *owners);
 int owners_find(struct control *control, struct samples *list, const struct digest *wanted, const struct asker *asker,
                 struct owner_table **table, struct str *why);
 void owners_put(struct control *control, struct owner_table *table);
+/* The layout that a plan would be made from: the one that it names, else the current one. */
+struct digest owners_layout(struct control *control, const struct plan_request *wanted);
 
 #endif

@@ -4,6 +4,7 @@
 #include "fs/control/control-private.h"
 #include "fs/control/entries.h"
 #include "fs/control/jobs.h"
+#include "fs/control/owners.h"
 #include "fs/control/plan-content.h"
 #include "fs/control/plan-names.h"
 #include "fs/control/stream-reads.h"
@@ -144,7 +145,7 @@ static int find_meaning(struct control *control, const char *name, struct reques
         error = world_view_await(control, NULL, why);
     if (error)
         return error;
-    file->layout = plan_layout(control, &wanted);
+    file->layout = owners_layout(control, &wanted);
     const struct digest parts[] = {file->layout, list_of(control, wanted.samples), list_of(control, wanted.without),
                                    costs_of(control, wanted.cost), hash128(name, strlen(name), 0)};
     file->meaning = hash128(parts, sizeof parts, 0);

@@ -69,17 +69,6 @@ static int place_ranks(struct making *m)
     return error ? error : plan_units_join(&m->units, t, samples_count(m->list), &m->charge, m->why);
 }
 
-struct digest plan_layout(struct control *control, const struct plan_request *wanted)
-{
-    struct world_view view;
-    if (wanted->pinned)
-        return wanted->layout;
-    world_view_get(control, &view);
-    struct digest layout = view.known ? view.layout : (struct digest){0};
-    world_view_release(&view);
-    return layout;
-}
-
 /* What was read of a local epoch before a `skip` goes by the layout, which may have changed since. */
 static int check_skip(const struct making *m)
 {
@@ -96,7 +85,7 @@ static int making_prepare(struct making *m)
 {
     static const struct digest none;
     int error = m->wanted->pinned ? 0 : world_view_await(m->control, m->question->asker, m->why);
-    struct digest layout = plan_layout(m->control, m->wanted);
+    struct digest layout = owners_layout(m->control, m->wanted);
     if (!error)
         error = lists_choose(m->control, m->wanted, m->question->asker, &m->charge, &m->list, m->why);
     if (!error)

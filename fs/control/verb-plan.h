@@ -23,8 +23,6 @@ struct plan_question {
     void *user;
     struct epoch_stream **stream; /* where that of `reply=bytes` goes, a reference. NULL: there can be none */
 };
-/* The layout that it would be planned from: the one that it names, else the current one. */
-struct digest plan_layout(struct control *control, const struct plan_request *wanted);
 /* 0 and `reply`, and sets `origin`; or -errno and why. */
 int plan_answer(struct control *control, const struct plan_question *question, struct plan_origin *origin,
                 struct str *reply, struct str *why);

@@ -54,6 +54,7 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
     KEY(NODES) = {.name = "nodes", .value = "N,...", .help = "the node of each rank: its number, or its host"},
     KEY(LAYOUT) = {.name = "layout", .value = "DIGEST", .help = "plan from this layout and no other"},
     KEY(DIGEST) = {.name = "digest", .value = "DIGEST", .help = "answer with the plan of this digest or not at all"},
+    KEY(CATALOG) = {.name = "catalog", .value = "DIGEST", .help = "refuse unless the dataset is this one"},
     KEY(FEED) = {.name = "feed", .choices = "no|yes", .help = "read ahead of the ranks on this node"},
     [PLAN_KEYS] = {0},
 };
@@ -216,6 +217,7 @@ int plan_request_parse(const struct key_value value[PLAN_KEYS], struct plan_requ
     take_steps(&p, &r);
     r.pinned = take_digest(&p, PLAN_KEY_LAYOUT, &r.layout);
     r.digested = take_digest(&p, PLAN_KEY_DIGEST, &r.digest);
+    r.cataloged = take_digest(&p, PLAN_KEY_CATALOG, &r.catalog);
     if (!p.error)
         *request = r;
     return p.error;

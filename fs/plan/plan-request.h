@@ -37,6 +37,7 @@ enum plan_key {
     PLAN_KEY_NODES,
     PLAN_KEY_LAYOUT,
     PLAN_KEY_DIGEST,
+    PLAN_KEY_CATALOG,
     PLAN_KEY_FEED,
     PLAN_KEYS,
 };
@@ -76,6 +77,8 @@ struct plan_request {
     struct digest layout;
     bool digested; /* `digest` was given: of the whole plan, which is this one or none */
     struct digest digest;
+    bool cataloged; /* `catalog` was given: the dataset is this one, or nothing is planned */
+    struct digest catalog;
     bool feed; /* no part of the plan: its ranks on this node want to find what they read in the page cache */
 };
 

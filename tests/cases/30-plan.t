@@ -167,6 +167,11 @@ refuse ERANGE 'entry 99 is 100' "${base[@]}" order=text
 order=''
 fails 'a payload that nobody asked for' sh -c "exec 3<>'$control'; printf 'plan ${base[*]}\n1 2 3\n' >&3; cat <&3"
 is 'nothing was planned for these' "$(value "$mnt" plans.made)" "$before"
+digest=$(value "$mnt" catalog.digest)
+is 'the dataset is the right one' "$(ask "${base[@]}" "catalog=$digest" rank=1)" "$(ask "${base[@]}" rank=1)"
+one_line 'another dataset' "catalog=0{32}.: the mount has another dataset, whose .catalog.digest. is $digest" \
+    dealfs plan "$mnt" "${base[@]}" "catalog=$(printf %032d 0)"
+one_line 'no digest' 'catalog=x.: must be a digest' dealfs plan "$mnt" "${base[@]}" catalog=x
 exits 2 'words that are none' dealfs plan "$mnt" epoch
 fails 'a file of a bad name' cat "$folder/epoch=0,ranks=0,batch=8"
 like 'is in errors' "$(tail -1 "$mnt/.dealfs/errors")" 'plan/epoch=0,ranks=0,batch=8.*ERANGE'

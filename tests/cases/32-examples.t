@@ -75,6 +75,7 @@ cat >"$tmp/sampler.py" <<'END'
 import os, subprocess, sys
 import torch.distributed as dist
 from torch.utils.data import DataLoader
+from dealfs import Refused
 from dealfs.torch import PlansDiffer, Sampler
 rank, tmp, meet = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 # Rank 0 and 1 run on node 2, the others each on one.
@@ -86,10 +87,10 @@ def plan(*words):
     return [int(x) for x in out.stdout.split()]
 def make(count=count, batch=batch, **keys):
     return Sampler(range(count), batch_size=batch, mount=mount, **keys)
-def refused(sampler):
+def refused(sampler, kind=Refused):
     try:
         sampler.set_epoch(0)
-    except PlansDiffer as error:
+    except kind as error:
         return str(error)
     raise AssertionError('not refused')
 
@@ -121,10 +122,12 @@ dist.all_gather_object(everyone, (list(other), list(resumed)))
 assert list(other) == plan('epoch=7', 'mode=regular', *where), 'keys'
 why = refused(make(count - 1))
 assert 'has 122 samples' in why and '1 of 4' in why, why
-why = refused(make(seed=rank // 3))
+why = refused(make(seed=rank // 3), PlansDiffer)
 assert 'different plans' in why and 'rank 3' in why, why
 why = refused(make(count - (rank == 1)))
 assert '1 of 4' in why and 'rank 1: ' in why and 'has 122 samples' in why, why
+why = refused(make(catalog='0' * 32))
+assert 'the mount has another dataset' in why, why
 sampler.set_epoch(8)
 assert list(sampler) == plan('epoch=8', *where), 'and on'
 try:

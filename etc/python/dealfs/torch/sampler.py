@@ -64,7 +64,8 @@ class Sampler(DistributedSampler):
                     uses the current layout, and the sampler warns once
     exchange_wait   seconds that set_epoch may wait for the exchange, counted from its request
     others          keys of dealfs-plan(1): mode=, echo=, tail=; cost=, balance=, window=; without=; nodes= if a rank
-                    has several, as ['0+3', '1+4']; samples= for another list than ImageFolder's
+                    has several, as ['0+3', '1+4']; samples= for another list than ImageFolder's; catalog= to refuse
+                    another dataset than mount.status()['catalog']['digest'] of an earlier run
     """
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False, *, batch_size,
@@ -176,20 +177,27 @@ class Sampler(DistributedSampler):
         return None if nodes == [node for node in range(found[0][1]) for _ in range(each)] else nodes
 
     def _all(self, make):
-        """The results of `make` on all ranks. If it fails on one rank, this fails on all ranks, with the reason."""
+        """The results of `make` on all ranks. If it fails on one rank, this fails on all ranks with the reason: with
+        Refused if a mount refused a request."""
         if not self.together:
             return [make()]
-        mine = [None, None]
+        mine = [None, None, None]
         try:
             mine[0] = make()
+        except Refused as error:
+            mine[1:] = error.reason, (error.errno, error.filename)
         except Exception as error:  # of any kind: otherwise the other ranks would wait forever
             mine[1] = str(error) or repr(error)
         everyone = [None] * self.num_replicas
         dist.all_gather_object(everyone, mine, self.group)
-        failed = [f'rank {rank}: {why}' for rank, (_, why) in enumerate(everyone) if why]
+        failed = [f'rank {rank}: {why}' for rank, (_, why, _) in enumerate(everyone) if why]
+        refused = [refusal for _, _, refusal in everyone if refusal]
+        if refused:
+            number, control = refused[0]
+            raise Refused(number, f"{len(failed)} of {self.num_replicas} ranks: {'; '.join(failed[:4])}", control)
         if failed:
             raise PlansDiffer(f"{len(failed)} of {self.num_replicas} ranks have no plan: {'; '.join(failed[:4])}")
-        return [value for value, _ in everyone]
+        return [value for value, _, _ in everyone]
 
     def _read_list(self):
         if self._start.finished:
