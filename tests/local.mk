@@ -411,6 +411,7 @@ SCRIPT_TESTS = \
 	tests/cases/77-loops.t \
 	tests/cases/81-feed-first.t \
 	tests/bench/10-throttle.t \
+	tests/figures/10-figures.t \
 	tests/cli/lab/20-simulate.t \
 	tests/cli/mount/10-start.t \
 	tests/cli/mount/11-held.t \
@@ -546,12 +547,16 @@ EXTRA_DIST += \
 	tests/figures/accelerators.py \
 	tests/figures/balancing.py \
 	tests/figures/beta.py \
+	tests/figures/drawing.py \
 	tests/figures/echoing.py \
 	tests/figures/instead.py \
 	tests/figures/loading.py \
+	tests/figures/partial.py \
 	tests/figures/plot.py \
 	tests/figures/resizing.py \
 	tests/figures/run \
+	tests/figures/same.py \
+	tests/figures/shuffling.py \
 	tests/figures/training.py \
 	tests/figures/wall.py \
 	tests/lib/epochs.py \
@@ -583,7 +588,7 @@ bench: all $(TEST_TOOLS)
 	DEALFS='$(abs_top_builddir)/dealfs' BENCH_PROGRAMS='$(abs_top_builddir)/tests/bench' \
 	    $(srcdir)/tests/bench/run $(BENCH_ARGUMENTS)
 
-# The papers' figures, measured here; minutes, into etc/figures.
+# The papers' figures, measured here; hours, into etc/figures.
 .PHONY: figures
 figures: all $(TEST_TOOLS)
 	DEALFS='$(abs_top_builddir)/dealfs' BENCH_PROGRAMS='$(abs_top_builddir)/tests/bench' \

@@ -62,7 +62,7 @@ every_figure() { # is explained, and every one that is named can be drawn
         grep -qF "(figures/${file##*/})" etc/papers.md || { echo "not in etc/papers.md: $file"; return 1; }
     done
     for name in $(grep -o 'FIGURE_ARGUMENTS=[a-z]*' etc/papers.md | cut -d= -f2 | sort -u); do
-        grep -q "'$name': figure_" tests/figures/run || { echo "make figures draws no $name"; return 1; }
+        grep -q "'$name': " tests/figures/run || { echo "make figures draws no $name"; return 1; }
     done
 }
 ok 'every figure is in etc/papers.md with its command' every_figure

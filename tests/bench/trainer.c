@@ -1,12 +1,12 @@
 /* Simulated training: ranks whose computing is sleep, with real loaders.
  *
- *   trainer BATCH MICROSECONDS WORKERS AHEAD STEPS LIST…
+ *   trainer BATCH MICROSECONDS[,PREPARE] WORKERS AHEAD STEPS LIST…
  *
  * Each rank has a LIST of paths, one per line, in the order of its epochs, of STEPS batches each. Its WORKERS read the
  * samples whole, in order, at most AHEAD batches before the step that needs them, also beyond an epoch's end, and drop
- * their pages. A step begins when all ranks have their batch, as a sum of gradients would have it, and takes
- * MICROSECONDS. Prints a line after each epoch: its seconds, those of computing, and those of waiting, of which those
- * for its first batch; a mean of the ranks.
+ * their pages. To prepare a sample they sleep PREPARE microseconds. A step begins when all ranks have their batch, as a
+ * sum of gradients would have it, and takes MICROSECONDS. Prints a line after each epoch: its seconds, those of
+ * computing, and those of waiting, of which those for its first batch; a mean of the ranks.
  *
  * Threads: a rank's workers wait for `moved` while they are far enough ahead, its trainer waits for `ready`. Trainers
  * wait for each other at `together`. Both are under the lock of the rank. */
@@ -37,7 +37,7 @@ struct rank {
 
 static struct rank rank[RANKS_MOST];
 static size_t ranks, batch, workers, ahead, steps;
-static double compute;
+static double compute, prepare;
 static pthread_barrier_t together;
 
 static double now(void)
@@ -45,6 +45,12 @@ static double now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void pause_for(double seconds)
+{
+    struct timespec t = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    nanosleep(&t, NULL);
 }
 
 static void fail(const char *what)
@@ -69,6 +75,8 @@ static void read_sample(const char *path, char *buffer)
     }
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     close(fd);
+    if (prepare > 0)
+        pause_for(prepare);
 }
 
 static void *load(void *argument)
@@ -109,8 +117,7 @@ static void await_batch(struct rank *r, bool first)
 
 static void compute_step(struct rank *r)
 {
-    struct timespec t = {(time_t)compute, (long)(1e9 * (compute - (double)(time_t)compute))};
-    nanosleep(&t, NULL);
+    pause_for(compute);
     pthread_mutex_lock(&r->lock);
     r->missing[r->step % (ahead + 1)] = (unsigned short)batch;
     r->step++;
@@ -200,16 +207,18 @@ static void finish(struct rank *r)
 int main(int argc, char **argv)
 {
     if (argc < 6 || argc > 5 + RANKS_MOST) {
-        fprintf(stderr, "usage: trainer BATCH MICROSECONDS WORKERS AHEAD STEPS LIST...\n");
+        fprintf(stderr, "usage: trainer BATCH MICROSECONDS[,PREPARE] WORKERS AHEAD STEPS LIST...\n");
         return 2;
     }
     batch = strtoul(argv[1], NULL, 10);
-    compute = 1e-6 * strtod(argv[2], NULL);
+    char *end;
+    compute = 1e-6 * strtod(argv[2], &end);
+    prepare = *end == ',' ? 1e-6 * strtod(end + 1, &end) : 0;
     workers = strtoul(argv[3], NULL, 10);
     ahead = strtoul(argv[4], NULL, 10);
     steps = strtoul(argv[5], NULL, 10);
     ranks = (size_t)argc - 6;
-    if (batch < 1 || batch > UINT16_MAX || workers < 1 || ahead > AHEAD_MOST || steps < 1)
+    if (*end || batch < 1 || batch > UINT16_MAX || workers < 1 || ahead > AHEAD_MOST || steps < 1)
         return 2;
     for (size_t i = 0; i < ranks; i++)
         read_list(&rank[i], argv[6 + i]);

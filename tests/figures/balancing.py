@@ -21,12 +21,14 @@ def simulate(bench, distribution):
                    str((4 << 20) // (4 if bench.quick else 1)), '--ranks', ','.join(map(str, RANKS)),
                    '--batch', ','.join(map(str, BATCHES)), '--window', ','.join(map(str, WINDOWS)))
     found = {}
-    for row in json.loads(out):
+    for row in (row for row in json.loads(out) if row['regular'] is not None):
         found.setdefault((row['batch'], row['window']), []).append(row)
     return found
 
 
-def figure_simulated(bench, plot, say, made_by, figures):
+def figure_simulated(bench):
+    """the slowest rank by the mean, with and without cost=: by ranks, batch, window and distribution; simulated"""
+    plot = bench.plot
     found = {name: simulate(bench, name) for name in DISTRIBUTIONS}
     panels = []
     for window in WINDOWS:
@@ -38,15 +40,15 @@ def figure_simulated(bench, plot, say, made_by, figures):
             for colour, batch in enumerate(BATCHES):
                 for key in 'regular', 'cost':
                     line = [row[key] for row in loads[batch, window]]
-                    panel.line(list(enumerate(line)), colour, f'batch {batch}', key == 'cost', key == 'regular')
-                    say(name, f'batch {batch}, window {window}, {key}:', *(f'{value:.3f}' for value in line))
+                    panel.line(list(enumerate(line)), colour, f'batch {batch}' if key == 'cost' else None,
+                               dashed=key == 'regular')
+                    bench.say(name, f'batch {batch}, window {window}, {key}:', *(f'{value:.3f}' for value in line))
             panels[-1].append(panel)
-    plot.write(f'{figures}/cost.svg', panels,
-               ['dealfs simulate cost: mean of up to 40 windows. Dashed: DistributedSampler. Solid: mode=locality with '
-                'cost= and balance=1.02.',
+    bench.write('cost', panels,
+                'Simulated by dealfs simulate cost: mean of up to 40 windows. Dashed: DistributedSampler. Solid: '
+                'mode=locality with cost= and balance=1.02.',
                 'Log-normal: median 665, sigma 0.9, at most 8,192. Exponential: mean 1,000. Uniform: 1 to 2,000. '
-                'In batches of 4 a single sample may cost more than the mean of a rank.', made_by],
-               legend_at='top')
+                'In batches of 4 a single sample may cost more than the mean of a rank.')
 
 
 # --- measured ---
@@ -127,7 +129,7 @@ def ratio(costs, window):
 
 
 def measure(bench, samples, epochs):
-    """By batch and window and by plan: the seconds of each epoch except the first, which warms up, and the ratio of
+    """By name of the load and by plan: the seconds of each epoch except the first, which warms up, and the ratio of
     the costs. And the seconds of an epoch in which all ranks cost the same and nothing but steps takes time."""
     import torch.multiprocessing
     source, times, ratios, batches = f'{bench.HERE}/texts', {}, {}, {}
@@ -142,35 +144,31 @@ def measure(bench, samples, epochs):
         steps = [sum(step) for step in zip(*costs)]
         assert batches.setdefault((batch, epoch), steps) == steps, 'the plans have other global batches'
         if epoch:
-            times.setdefault((batch, window), {}).setdefault(how, []).append(seconds)
-            ratios.setdefault((batch, window), {}).setdefault(how, []).append(ratio(costs, window))
+            name = f'batch {batch}' + (f', window {window}' if window > 1 else '')
+            times.setdefault(name, {}).setdefault(how, []).append(seconds)
+            ratios.setdefault(name, {}).setdefault(how, []).append(ratio(costs, window))
     return times, ratios, SECONDS * sum(steps) / NODES
 
 
-def figure_measured(bench, plot, say, made_by, figures):
-    samples, epochs = (512, 2) if bench.quick else (2048, 5)
-    times, ratios, least = measure(bench, samples, 1 + epochs)
+def figure_measured(bench):
+    """seconds per epoch of four PyTorch ranks whose steps sleep in proportion to their cost, with and without cost="""
+    plot = bench.plot
+    samples, epochs = 512 if bench.quick else 2048, bench.runs
+    times, ratios, least = bench.measured('steps', lambda: measure(bench, samples, 1 + epochs))
     names = [f'batch {batch}' + (f', window {window}' if window > 1 else '') for batch, window in LOADS]
     most = max(max(seconds) for plans in times.values() for seconds in plans.values())
     panel = plot.Panel(f'{NODES} PyTorch ranks, a node each', '', 'seconds per epoch', (-0.6, len(LOADS) - 0.4),
-                       (0, 1.4 * most), list(enumerate(names)))
-    for i, load in enumerate(LOADS):
+                       (0, 1.15 * most), list(enumerate(names)))
+    for i, name in enumerate(names):
         for j, how in enumerate(PLANS):
-            x, seconds = i + 0.28 * (j - 1), sorted(times[load][how])
-            middle = statistics.median(seconds)
-            panel.bar(x, 0.25, [middle], (j,))
-            panel.line([(x, seconds[0]), (x, seconds[-1])], 5)
-            panel.text(panel.px(x), panel.py(seconds[-1]) - 4, f'{middle:.2f}', size=9)
-            say(f'{names[i]}, {how}: {middle:.2f} s ({seconds[0]:.2f} to {seconds[-1]:.2f}), slowest rank / mean of '
-                f'the costs {statistics.mean(ratios[load][how]):.3f}')
+            seconds = times[name][how]
+            panel.median_bar(i + 0.28 * (j - 1), 0.25, seconds, j, f'{statistics.median(seconds):.2f}', 9)
+            bench.say(f'{name}, {how}: {statistics.median(seconds):.2f} s ({min(seconds):.2f} to {max(seconds):.2f}), '
+                      f'slowest rank / mean of the costs {statistics.mean(ratios[name][how]):.3f}')
     for colour, how in enumerate(PLANS):
         panel.name(colour, how)
-    panel.rule(least, '#505050', 'all equal')
-    say(f'if all ranks were equal and only steps took time: {least:.2f} s')
-    plot.write(f'{figures}/cost-steps.svg', [[panel]],
-               [f'{samples:,} cached samples with log-normal costs (sigma 0.9).',
-                f'A step sleeps {1e6 * SECONDS:g} µs per unit of its cost, and each window',
-                'ends with an all-reduce by gloo. All plans have the same global',
-                f'batches. Median of {epochs} epochs, which take turns, and their range.',
-                'Dashed: all ranks cost the same, and nothing else takes time.', *made_by.split(': ')],
-               legend_at='top')
+    panel.rule(least, 'all ranks cost the same, and nothing else takes time')
+    bench.write('cost-steps', [[panel]],
+                f'{samples:,} cached samples with log-normal costs (sigma 0.9). A step sleeps {1e6 * SECONDS:g} µs per '
+                'unit of its cost, and each window ends with an all-reduce by gloo. All plans have the same global '
+                'batches. Epochs of the plans take turns.')

@@ -1,10 +1,12 @@
-"""What a user would take instead of dealfs, for a dataset on slow storage, on one node: the storage itself, a copy to
-the local disk, rclone mount with its full cache, bindfs. Two times: from nothing to the end of the first epoch, with
-all that has to be done before it; and a later epoch, with the page cache dropped."""
+"""What a user would take instead of dealfs, for a dataset on slow storage, on one node: the storage itself, copies to
+the local disk by one and by many processes, rclone mount with its full cache. Two times: from nothing to the end of the
+first epoch, with all that has to be done before it; and a later epoch, with the page cache dropped. The same for a
+dataset that is on a fast local disk already, where dealfs only costs."""
 import contextlib
 import os
 import random
 import shutil
+import statistics
 import subprocess
 import time
 
@@ -13,8 +15,8 @@ import wall
 from slow import Slow
 
 # Three workers per node, as loaders of pictures have; the storage takes 20 ms for each read.
-LOAD = wall.Workload('', 117000, 1, 0, 2000, 1200)
-RATE, DELAY, WORKERS, EPOCHS = 600, 20, 3, 3
+LOAD = wall.Workload('', 117000, 2000, 640, 80)
+RATE, DELAY, WORKERS, COPIES = 600, 20, 3, 16
 
 
 def await_mount(path, process):
@@ -48,10 +50,22 @@ def copied(bench, source):
 
 
 @contextlib.contextmanager
-def bound(bench, source):
-    path = f'{bench.HERE}/bound'
-    with client(path, 'bindfs', '-f', '--multithreaded', '-o', 'ro', source, path):
-        yield path
+def copied_by_many(bench, source):
+    """Directories first, then files, 8 for each cp."""
+    copy = f'{bench.HERE}/copy'
+    os.makedirs(copy)
+    subprocess.run(f'find . -type d -print0 | (cd {copy} && xargs -0 mkdir -p) && '
+                   f'find . -type f -print0 | xargs -0 -n 8 -P {COPIES} cp --parents -t {copy}', shell=True, check=True,
+                   cwd=source)
+    yield copy
+
+
+@contextlib.contextmanager
+def synchronized(bench, source):
+    os.makedirs(f'{bench.HERE}/copy')
+    subprocess.run(['fpsync', '-n', str(COPIES), '-f', '8', '-t', f'{bench.HERE}/fpsync', f'{source}/',
+                    f'{bench.HERE}/copy/'], check=True, stdout=subprocess.DEVNULL)
+    yield f'{bench.HERE}/copy'
 
 
 @contextlib.contextmanager
@@ -85,10 +99,12 @@ def dealt_ssd(bench, source):
         yield path
 
 
-WAYS = {'the storage itself': itself, 'bindfs': bound, '`cp` to the local disk first': copied,
-        '`rclone mount`, full cache': cloned, 'dealfs, SSD tier': dealt_ssd, 'dealfs, RAM tier': dealt}
-SHORT = dict(zip(WAYS, ('storage', 'bindfs', 'cp first', 'rclone', 'SSD tier', 'RAM tier')))
-NEED = {'bindfs': bound, 'rclone': cloned}
+WAYS = {'the storage itself': itself, '`cp -r` first': copied, f'`xargs -P {COPIES} cp` first': copied_by_many,
+        f'`fpsync -n {COPIES}` first': synchronized, '`rclone mount`, full cache': cloned,
+        'dealfs, SSD tier': dealt_ssd, 'dealfs, RAM tier': dealt}
+SHORT = dict(zip(WAYS, ('storage', 'cp', 'xargs cp', 'fpsync', 'rclone', 'SSD tier', 'RAM tier')))
+NEED = {'fpsync': synchronized, 'rclone': cloned}
+LOCAL = {'the local disk itself': itself, 'dealfs, SSD tier': dealt_ssd, 'dealfs, RAM tier': dealt}
 
 
 def order(path, epoch):
@@ -96,7 +112,7 @@ def order(path, epoch):
     if os.path.exists(f'{path}/.dealfs/samples'):
         with open(f'{path}/.dealfs/samples') as f:
             names = f.read().split('\n')
-        return [f'{path}/{names[i]}' for i in training.ask(
+        return [f'{path}/{names[i]}' for i in training.numbers(
             path, f'plan epoch={epoch} ranks=1 batch={LOAD.batch} rank=0 tail=drop reply=u32 feed=yes')]
     paths = sorted(wall.files_below(path))
     random.Random(epoch).shuffle(paths)
@@ -110,55 +126,73 @@ def drop_below(folder):
         os.close(fd)
 
 
-def measure(bench, source, way):
+def measure(bench, source, way, slow):
     """Seconds to the end of the first epoch, and of a later one."""
-    later = []
-    with Slow(bench, source, RATE * LOAD.size, DELAY) as slow:
+    with Slow(bench, source, RATE * LOAD.size, DELAY) if slow else contextlib.nullcontext() as throttled:
+        drop_below(source)
         began = time.monotonic()
-        with way(bench, slow.path) as path:
+        with way(bench, throttled.path if slow else source) as path:
             wall.train(bench, LOAD, [order(path, 0)], workers=WORKERS)
             first = time.monotonic() - began
-            for epoch in range(1, EPOCHS):
-                for cache in f'{bench.HERE}/copy', f'{bench.HERE}/rclone':
-                    drop_below(cache)
-                later.append(wall.train(bench, LOAD, [order(path, epoch)], workers=WORKERS)[0][0])
-    for name in 'copy', 'rclone', 'bound', 'cloned', 'dealt', 'dealt.state':
+            for cache in source, f'{bench.HERE}/copy', f'{bench.HERE}/rclone':
+                drop_below(cache)
+            later = wall.train(bench, LOAD, [order(path, 1)], workers=WORKERS)[0][0]
+    for name in 'copy', 'fpsync', 'rclone', 'cloned', 'dealt', 'dealt.state':
         shutil.rmtree(f'{bench.HERE}/{name}', ignore_errors=True)
-    return first, min(later)
+    return first, later
 
 
-def table(found, made_by):
+def times(runs, i):
+    seconds = sorted(r[i] for r in runs)
+    return f'{statistics.median(seconds):.1f} s ({seconds[0]:.1f} to {seconds[-1]:.1f})'
+
+
+def ratios(runs, best, i):
+    """The median of the ratios within each run."""
+    return f'{statistics.median(r[i] / b[i] for r, b in zip(runs, best)):.1f}'
+
+
+def table(found):
     """As Markdown."""
-    best = found['dealfs, RAM tier']
-    print(f'{made_by}\n\n| | first epoch | dealfs: times as fast | later epoch | dealfs: times as fast |')
+    print('\n| | first epoch, with all that it needs | / RAM tier | a later epoch | / RAM tier |')
     print('|---|---:|---:|---:|---:|')
-    for name, times in found.items():
-        cells = ' | '.join(f'{t:.1f} s | {t / b:.1f}' for t, b in zip(times, best))
+    for name, runs in found.items():
+        cells = ' | '.join(f'{times(runs, i)} | {ratios(runs, found["dealfs, RAM tier"], i)}' for i in (0, 1))
         print(f'| {name} | {cells} |')
 
 
-def draw(plot, found, path, made_by):
-    panels = []
-    for i, title in enumerate(('to the end of the first epoch', 'a later epoch')):
-        panel = plot.Panel(title, '', 'seconds', (-0.6, len(found) - 0.4), (0, 1.3 * max(t[i] for t in found.values())),
-                           [(at, SHORT[name]) for at, name in enumerate(found)])
-        for at, times in enumerate(found.values()):
-            panel.bar(at, 0.6, [times[i]])
-            panel.text(panel.px(at), panel.py(times[i]) - 5, f'{times[i]:.1f}')
-        panels.append(panel)
-    plot.write(path, [panels],
-               [f'{LOAD.samples} files of {LOAD.size // 1000} KB on storage that gives {RATE} of them a second, each '
-                f'after {DELAY} ms; {WORKERS} workers. The tiers are those of dealfs.', made_by])
+def bar_panel(plot, title, found, i):
+    panel = plot.Panel(title, '', 'seconds', (-0.6, len(found) - 0.4),
+                       (0, 1.1 * max(r[i] for runs in found.values() for r in runs)),
+                       [(at, SHORT.get(name, 'local disk')) for at, name in enumerate(found)])
+    for at, runs in enumerate(found.values()):
+        values = [r[i] for r in runs]
+        panel.median_bar(at, 0.6, values, 0, f'{statistics.median(values):.1f}')
+    return panel
 
 
-def figure(bench, plot, say, made_by, figures):
-    source, found = wall.dataset(bench, LOAD), {}
+def figure(bench):
+    """slow storage: what a user would take instead, also as a table; and local storage; as root"""
+    source, slow, local = wall.dataset(bench, LOAD), {}, {}
     missing = {name for name in NEED if not shutil.which(name)}
     for name in missing:
-        say(f'instead: without {name}, which is not installed (Debian: apt install {name})')
-    for name, way in WAYS.items():
-        if way not in {NEED[m] for m in missing}:
-            found[name] = measure(bench, source, way)
-            say(f'{name}: first epoch {found[name][0]:.2f} s, later {found[name][1]:.2f} s')
-    table(found, made_by)
-    draw(plot, found, f'{figures}/instead.svg', made_by)
+        bench.say(f'instead: without {name}, which is not installed (Debian: apt install fpart rclone)')
+    for run in range(bench.runs):
+        for name, way in WAYS.items():
+            if way not in {NEED[m] for m in missing}:
+                slow.setdefault(name, []).append(
+                    bench.measured(f'{name} run {run}', lambda: measure(bench, source, way, True)))
+        for name, way in LOCAL.items():
+            local.setdefault(name, []).append(
+                bench.measured(f'local: {name} run {run}', lambda: measure(bench, source, way, False)))
+    table(slow)
+    table(local)
+    plot = bench.plot
+    bench.write('instead', [[bar_panel(plot, 'slow storage: to the end of the first epoch', slow, 0),
+                             bar_panel(plot, 'slow storage: a later epoch', slow, 1)],
+                            [bar_panel(plot, 'local disk: to the end of the first epoch', local, 0),
+                             bar_panel(plot, 'local disk: a later epoch', local, 1)]],
+                f'{LOAD.samples} files of {LOAD.size // 1000} KB, {WORKERS} readers, one node. Above: on storage that '
+                f'delivers {RATE} of them per second, each after {DELAY} ms (simulated). Below: on a local disk, where '
+                'dealfs can only cost. The page cache is dropped before each epoch. The tiers are those of dealfs, '
+                'which knows the order of an epoch and reads ahead (feed=yes). The ways take turns.')

@@ -49,24 +49,24 @@ def delayed(source_ms):
         del os.environ['DEALFS_SOURCE_FAULTS']
 
 
-def measure_threads(bench, say):
-    """By where the samples are and how they are read, by workers: (threads, samples per second)."""
-    files, found = (256, 1024) if bench.quick else (768, 4096), {}
+def measure_threads(bench):
+    """By where the samples are and how they are read, by workers: (threads, samples per second of each run)."""
+    files, found = (128, 512) if bench.quick else (128, 1024), {}
     for where, count in zip((f'a source of {DELAY_MS} ms', 'RAM tier'), files):
         source = f'{bench.HERE}/{count}'
         os.makedirs(source)
         bench.sh(f'{bench.PROGRAMS}/maker', source, str(count), str(SIZE), '1000')
         slow = where != 'RAM tier'
         with delayed(DELAY_MS) if slow else contextlib.nullcontext(), mounted(bench, source, slow) as path:
-            epoch = 0
-            for how in 'in place', 'stream':
-                for workers in WORKERS:
-                    line = found.setdefault((where, how), {}).setdefault(workers, [])
-                    for threads in THREADS:
-                        epoch += 1
-                        line.append((threads, rate(path, how, workers, threads, epoch)))
-                    gc.collect()  # what is mapped of the mount, which else is busy
-                    say(where, how, f'{workers} workers:', *(f'{threads}: {r:.0f}' for threads, r in line))
+            for epoch in range(bench.runs):
+                for how in 'in place', 'stream':
+                    for workers in WORKERS:
+                        line = found.setdefault((where, how), {}).setdefault(workers, {})
+                        for threads in THREADS:
+                            line.setdefault(threads, []).append(bench.measured(
+                                f'{where} {how} {workers} workers {threads} threads {epoch}',
+                                lambda: rate(path, how, workers, threads, epoch)))
+                        gc.collect()  # what is mapped of the mount, which else is busy
     return found
 
 
@@ -88,25 +88,27 @@ def mounted(bench, source, slow):
 
 
 def panels_of_threads(plot, found):
-    most = {where: 1.3 * max(r for (place, _), lines in found.items() if place == where
-                             for line in lines.values() for _, r in line) for where, _ in found}
+    most = {where: 1.05 * max(r for (place, _), lines in found.items() if place == where
+                              for line in lines.values() for rates in line.values() for r in rates)
+            for where, _ in found}
     panels = []
     for (where, how), lines in found.items():
         panel = plot.Panel(f'{where}: {how}', 'threads of a worker', 'samples per second', (-0.4, 8.4),
                            (0, most[where]), [(t, t) for t in THREADS])
         for colour, (workers, line) in enumerate(lines.items()):
-            panel.line(line, colour, f'{workers} worker{"s" * (workers > 1)}', marks=True)
+            panel.medians([(t + 0.08 * (colour - 1), rates) for t, rates in line.items()], colour,
+                          f'{workers} worker{"s" * (workers > 1)}')
         panels.append(panel)
     return [panels[:2], panels[2:]]
 
 
-def figure_threads(bench, plot, say, made_by, figures):
-    found = measure_threads(bench, say)
-    plot.write(f'{figures}/worker-threads.svg', panels_of_threads(plot, found),
-               [f'Files of {SIZE >> 10} KiB by dealfs.torch.Records, batches of {BATCH}; page cache dropped.',
-                f'Above: each request to the source takes {DELAY_MS} ms, and nothing is cached.',
-                'In place: each sample from its own file, as the paper reads. Stream: a batch is one read.', made_by],
-               legend_at='top')
+def figure_threads(bench):
+    """workers and threads of a loader, with a source of 20 ms per request and with the RAM tier"""
+    bench.write('worker-threads', panels_of_threads(bench.plot, measure_threads(bench)),
+                f'Files of {SIZE >> 10} KiB by dealfs.torch.Records, batches of {BATCH}; page cache dropped. The time '
+                'to start the workers is included.',
+                f'Above: each request to the source takes {DELAY_MS} ms (simulated), and nothing is cached.',
+                'In place: each sample from its own file, as the paper reads. Stream: a batch is one read.')
 
 
 # --- shards sorted by class ---
@@ -166,14 +168,14 @@ def samples_of(mount, data, how, rank, epoch):
     return buffered(members(f'{mount}/{name}' for name in shards[rank::RANKS]), how, (epoch, rank).__hash__())
 
 
-def accuracies(mount, how, epochs):
+def accuracies(mount, how, epochs, seed):
     import numpy
     import torch
     from dealfs.torch import Records
     others = training.draw(250, training.SEED + 1)
     test = (torch.from_numpy(numpy.concatenate(others)), torch.arange(training.CLASSES).repeat_interleave(250))
-    ranks, data, found = training.Ranks(RANKS, epochs), Records(mount, 'train'), []
-    for epoch in range(epochs):
+    ranks, data, found = training.Ranks(RANKS, epochs, seed), Records(mount, 'train'), []
+    for epoch in range(100 * seed, 100 * seed + epochs):
         lists = [samples_of(mount, data, how, rank, epoch) for rank in range(RANKS)]
         for _ in range(len(data) // RANKS // RANK_BATCH):
             batches = []
@@ -187,20 +189,23 @@ def accuracies(mount, how, epochs):
     return found
 
 
-def figure_shards(bench, plot, say, made_by, figures):
-    per_class, per_shard, epochs = (200, 50, 3) if bench.quick else (2000, 500, 8)
-    source = f'{bench.HERE}/shards'
+def figure_shards(bench):
+    """tar shards sorted by class: accuracy by epoch of shuffle buffers, a stream, and DistributedSampler"""
+    per_class, per_shard, epochs = (200, 50, 3) if bench.quick else (2000, 500, 6)
+    source, found = f'{bench.HERE}/shards', {}
     make_shards(source, per_class, per_shard)
-    panel = plot.Panel('tar shards sorted by class', 'epoch', 'accuracy', (0, epochs + 0.5), (0, 1))
+    panel = bench.plot.Panel('tar shards sorted by class', 'epoch', 'accuracy', (0, epochs + 0.5), (0, 1))
     with accelerators.mounted(bench, source, 'ram=256M') as mount:
         bench.sh(bench.DEALFS, 'index', mount, 'train', stderr=subprocess.DEVNULL)
-        for colour, how in enumerate((100, 1000, 'stream', 'DistributedSampler')):
-            found = accuracies(mount, how, epochs)
-            gc.collect()
-            say(how, *(f'{a:.3f}' for a in found))
-            panel.line([(i + 1, a) for i, a in enumerate(found)], colour,
-                       f'a buffer of {how:,}' if isinstance(how, int) else how, dashed=how == 'DistributedSampler')
-    plot.write(f'{figures}/shuffled-shards.svg', [[panel]],
-               [f'{8 * per_class:,} samples of 8 classes in shards of {per_shard}, {RANKS} ranks,',
-                f'batches of {RANK_BATCH} per rank. A buffer: shards in random order, as',
-                'WebDataset reads them.', *made_by.split(': ')])
+        for seed in range(bench.runs):
+            for how in 100, 1000, 'stream', 'DistributedSampler':
+                found.setdefault(how, []).append(
+                    bench.measured(f'{how} seed {seed}', lambda: accuracies(mount, how, epochs, seed)))
+                gc.collect()
+    for colour, (how, seeds) in enumerate(found.items()):
+        panel.medians([(i + 1 + 0.05 * (colour - 1.5), [accuracy[i] for accuracy in seeds]) for i in range(epochs)],
+                      colour, f'a buffer of {how:,}' if isinstance(how, int) else how)
+    bench.write('shuffled-shards', [[panel]],
+                f'{8 * per_class:,} samples of 8 classes in tar shards of {per_shard}, {RANKS} ranks, batches of '
+                f'{RANK_BATCH} per rank, {bench.runs} seeds. A buffer: shards in random order, as WebDataset reads '
+                'them. Accuracies do not depend on the load of the machine.')

@@ -50,6 +50,11 @@ def ask(mount, request):
         os.close(fd)
 
 
+def numbers(mount, request):
+    """What a request with reply=u32 answers."""
+    return np.frombuffer(ask(mount, request), '<u4')
+
+
 def read(mount, name):
     """A sample and its class, past the page cache."""
     fd = os.open(f'{mount}/{name}', os.O_RDONLY)
@@ -64,8 +69,8 @@ def read(mount, name):
 class Ranks:
     """One network; each rank has its own statistics in a step."""
 
-    def __init__(self, ranks, epochs):
-        torch.manual_seed(SEED)
+    def __init__(self, ranks, epochs, seed=SEED):
+        torch.manual_seed(seed)
         torch.set_num_threads(1)
         self.ranks = ranks
         self.network = nn.Sequential(nn.Linear(FEATURES, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 64),
@@ -101,9 +106,9 @@ class Ranks:
         return right
 
 
-def lists_of(mounts, epoch, batch, mode):
-    request = f'plan epoch={epoch} ranks={len(mounts)} batch={batch} {mode} reply=u32'
-    return [np.frombuffer(ask(mount, f'{request} rank={rank}'), '<u4') for rank, mount in enumerate(mounts)]
+def lists_of(mounts, epoch, batch, mode, seed=0):
+    request = f'plan epoch={epoch} seed={seed} ranks={len(mounts)} batch={batch} {mode} reply=u32'
+    return [numbers(mount, f'{request} rank={rank}') for rank, mount in enumerate(mounts)]
 
 
 def local_mode(mounts, epoch, how):
@@ -114,9 +119,9 @@ def local_mode(mounts, epoch, how):
     return 'mode=local layout=' + json.loads(reply)['layout']
 
 
-def train(mounts, epochs, batch, how, first=0):
+def train(mounts, epochs, batch, how, first=0, seed=SEED):
     """Yields (epoch, accuracy, seconds of planning, of reading, of computing)."""
-    ranks = Ranks(len(mounts), epochs)
+    ranks = Ranks(len(mounts), epochs, seed)
     others = draw(250, SEED + 1)
     test = torch.from_numpy(np.concatenate(others)), torch.arange(CLASSES).repeat_interleave(250)
     with open(f'{mounts[0]}/.dealfs/samples') as f:
@@ -124,7 +129,7 @@ def train(mounts, epochs, batch, how, first=0):
     for epoch in range(first, first + epochs):
         at = time.monotonic()
         mode = 'mode=regular' if how == 'global' else local_mode(mounts, epoch, how)
-        lists = lists_of(mounts, epoch, batch, mode)
+        lists = lists_of(mounts, epoch, batch, mode, seed - SEED)
         planning, reading, computing = time.monotonic() - at, 0.0, 0.0
         for i in range(0, len(lists[0]), batch):
             at = time.monotonic()
