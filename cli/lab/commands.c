@@ -40,7 +40,8 @@ const struct command command_simulate = {
             "  --window A,...   steps after which ranks wait for each other; 1,8\n"
             "  --steps T        windows for each line, at most; 40\n"
             "  --balance F      no rank costs more than F times the mean, where swaps reach that; 1.02\n"
-            "  --distribution lognormal|exponential|uniform\n",
+            "  --distribution lognormal|exponential|uniform\n"
+            "  --costs FILE     of the samples, numbers of 32 bits as they are uploaded, instead of a distribution\n",
     .run = lab_execute,
 };
 

@@ -1,4 +1,4 @@
-/* The plans themselves, of samples whose costs are drawn. */
+/* The plans themselves, of samples whose costs are drawn or given. */
 #include "cli/lab/cost-simulation.h"
 
 #include "fs/base/cleanup.h"
@@ -63,8 +63,8 @@ static double measure(struct cost_run *s, const struct plan_shape *shape, double
             slowest = fmax(slowest, s->load[r]);
             total += s->load[r];
         }
-        sum += slowest * w->ranks / total;
-        bounds += fmax(1.05, largest * w->ranks / total);
+        sum += total > 0 ? slowest * w->ranks / total : 1;
+        bounds += total > 0 ? fmax(1.05, largest * w->ranks / total) : 1.05;
     }
     if (bound)
         *bound = bounds / (double)windows;
@@ -116,7 +116,7 @@ int cost_simulate(const struct cost_world *world, struct cost_result *result)
     double unused;
     int error = -ENOMEM;
     if (windows == 0)
-        return -ERANGE;
+        return -EDOM;
     w.steps = w.steps < windows ? w.steps : (uint32_t)windows;
     s.cost = malloc(w.samples * sizeof *s.cost);
     s.order = malloc(w.samples * sizeof *s.order);
@@ -124,7 +124,7 @@ int cost_simulate(const struct cost_world *world, struct cost_result *result)
     s.load = malloc(w.ranks * sizeof *s.load);
     if (s.cost && s.order && s.owner && s.load) {
         for (uint32_t i = 0; i < w.samples; i++) {
-            s.cost[i] = draw_cost(w.distribution, i);
+            s.cost[i] = w.cost ? w.cost[i] : draw_cost(w.distribution, i);
             s.owner[i] = (uint16_t)((uint64_t)i * w.ranks / w.samples);
         }
         order_seeded(s.order, w.samples, 0, NULL);

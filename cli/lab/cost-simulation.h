@@ -13,6 +13,7 @@ struct cost_world {
     uint32_t samples, steps;
     uint32_t balance; /* in millionths */
     enum cost_distribution distribution;
+    const uint32_t *cost; /* by sample; NULL: drawn */
 };
 
 /* The slowest rank by the mean, on average of the windows, and percent of samples that move. */
@@ -22,7 +23,8 @@ struct cost_result {
     double moved, moved_balanced;
 };
 
-/* A node per rank. 0; -ERANGE: the window's global batches are larger than the dataset; -ENOMEM. */
+/* A node per rank. 0; -EDOM: the window's global batches are larger than the dataset; -ERANGE: a window costs more than
+ * plans can balance; -ENOMEM. */
 int cost_simulate(const struct cost_world *world, struct cost_result *result);
 
 #endif

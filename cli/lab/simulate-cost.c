@@ -3,10 +3,13 @@
 
 #include "cli/lab/cost-simulation.h"
 #include "cli/lab/lab-options.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/file.h"
 #include "fs/base/json.h"
 #include "fs/base/size.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
@@ -23,7 +26,7 @@ struct costs_wanted {
     struct lab_numbers ranks, batch, window;
     uint64_t samples, steps;
     double balance;
-    const char *distribution;
+    const char *distribution, *costs; /* costs: a file */
     bool json;
 };
 
@@ -63,6 +66,8 @@ static int simulate_row(const struct costs_wanted *c, struct cost_world *w, stru
     struct cost_result result;
     int error = cost_simulate(w, &result);
     if (error == -ERANGE)
+        return command_fail("simulate: the samples of a window cost more than 2^52 together");
+    if (error == -EDOM)
         return command_fail("simulate: %" PRIu32 " steps of %" PRIu32 " ranks with %" PRIu32
                             " samples each are more than the %" PRIu64 " samples",
                             w->window, w->ranks, w->batch, c->samples);
@@ -82,10 +87,10 @@ static int simulate_rows(const struct costs_wanted *c, struct cost_world *w)
     int status = COMMAND_DONE, rows = c->ranks.count * c->batch.count * c->window.count;
     json_begin_array(&json, NULL);
     if (!c->json)
-        printf("the slowest rank by the mean, %s costs, %" PRIu64 " samples; percent of samples that move\n\n"
+        printf("the slowest rank by the mean, %s%s, %" PRIu64 " samples; percent of samples that move\n\n"
                "%6s %6s %6s %12s %9s %9s %8s %9s %9s\n",
-               c->distribution, c->samples, "ranks", "batch", "window", "Distributed", "locality", "cost", "bound",
-               "moved", "with cost");
+               c->costs ? "costs of " : c->distribution, c->costs ? c->costs : " costs", c->samples, "ranks", "batch",
+               "window", "Distributed", "locality", "cost", "bound", "moved", "with cost");
     for (int i = 0; i < rows && !status; i++) {
         w->ranks = c->ranks.number[i / c->window.count / c->batch.count];
         w->batch = c->batch.number[i / c->window.count % c->batch.count];
@@ -96,6 +101,18 @@ static int simulate_rows(const struct costs_wanted *c, struct cost_world *w)
     if (c->json && !status && !text.failed)
         printf("%s\n", text.data);
     return text.failed ? command_fail("simulate: out of memory") : status;
+}
+
+/* Little-endian numbers, as they are uploaded. */
+static int read_costs(struct costs_wanted *c, struct str *text)
+{
+    int error = file_read(AT_FDCWD, c->costs, SAMPLES_LIMIT * sizeof(uint32_t), text);
+    if (error)
+        return command_fail("simulate: read %s: %s", c->costs, strerror(-error));
+    if (text->length == 0 || text->length % sizeof(uint32_t))
+        return command_fail("simulate: %s has %zu bytes, which are no numbers of 32 bits", c->costs, text->length);
+    c->samples = text->length / sizeof(uint32_t);
+    return COMMAND_DONE;
 }
 
 int simulate_cost(int argc, char **argv)
@@ -109,6 +126,7 @@ int simulate_cost(int argc, char **argv)
         {"steps", 't', LAB_NUMBER, AT(steps), .most = STEPS_LIMIT},
         {"balance", 'f', LAB_REAL, AT(balance), .least = 1, .most = 1000},
         {"distribution", 'd', LAB_TEXT, AT(distribution)},
+        {"costs", 'c', LAB_TEXT, AT(costs)},
         {"json", 'j', LAB_FLAG, AT(json)},
         {0},
     };
@@ -119,8 +137,9 @@ int simulate_cost(int argc, char **argv)
                              .steps = 40,
                              .balance = 1.02,
                              .distribution = "lognormal"};
+    CLEANUP_STR struct str text = STR_INIT;
     struct cost_world w = {0};
-    int status = lab_options_parse(&command_simulate, options, ":r:b:w:s:t:f:d:j", &c, argc, argv);
+    int status = lab_options_parse(&command_simulate, options, ":r:b:w:s:t:f:d:c:j", &c, argc, argv);
     if (status)
         return status;
     if (argc - optind != 1)
@@ -128,6 +147,10 @@ int simulate_cost(int argc, char **argv)
     if (parse_distribution(c.distribution, &w.distribution))
         return command_usage(&command_simulate, "--distribution %s: must be one of " COST_DISTRIBUTIONS,
                              c.distribution);
+    status = c.costs ? read_costs(&c, &text) : COMMAND_DONE;
+    if (status)
+        return status;
+    w.cost = c.costs ? (const uint32_t *)(const void *)text.data : NULL;
     w.samples = (uint32_t)c.samples;
     w.steps = (uint32_t)c.steps;
     w.balance = (uint32_t)(c.balance * 1000000 + 0.5);

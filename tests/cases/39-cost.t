@@ -208,6 +208,18 @@ is 'also of an order that is given' \
 like 'as many bytes fewer' "$(ask epoch=1 ranks=1 nodes=0 batch=7 without=broken reply=summary)" \
     "\"samples\":189,\"fresh\":189,\"fresh_bytes\":$(cat "$src/a b/"* | wc -c | awk -v gone="$(
         cat "$src/a b/"{003,007,100} | wc -c)" '{ print $1 - gone }')"
+contents() { while read -r n; do cat "$src/a b/$(printf %03d "$n")"; done; } # of samples
+rank=("${base[@]}" without=broken cost=bytes rank=1)
+ok 'a stream has what is left, in the order of equal costs' \
+    cmp "$tmp/node0/.dealfs/plan/$(tr ' ' , <<<"${rank[*]}"),reply=bytes" <(ask "${rank[@]}" | contents)
+feeding() { python3 "$top_srcdir/tests/lib/feeding.py" "$@"; }
+seq 0 191 >"$tmp/all"
+printf '%d\n' 3 7 100 >"$tmp/left"
+feeding drop "$tmp/node0" "$tmp/all"
+ask epoch=5 ranks=1 nodes=0 batch=16 rank=0 without=broken feed=yes >"$tmp/fed"
+is_fed() { [ "$(feeding cached "$tmp/node0" "$tmp/fed" 0 189)" = 189 ]; }
+ok 'what is left is read ahead' wait_for 60 is_fed
+is 'and nothing else' "$(feeding cached "$tmp/node0" "$tmp/left" 0 3)" 0
 like 'an unknown list' "$(ask "${base[@]}" without=none 2>&1)" 'there is no sample list `none`'
 like 'nothing would be left' "$(ask "${base[@]}" without=all 2>&1)" '`without`: this list leaves no samples'
 

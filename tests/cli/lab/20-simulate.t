@@ -95,6 +95,29 @@ ok 'swaps by cost make ranks equal, and move little' python3 "$tmp/cost.py" "$tm
 like 'as a table' "$(dealfs simulate cost --ranks 4 --batch 8 --window 1 --samples 1000 --distribution uniform)" \
     'ranks +batch +window .*uniform|uniform costs'
 fails 'a window larger than the dataset' dealfs simulate cost --ranks 4 --batch 8 --window 8 --samples 200
+numbers() { python3 -c 'import struct, sys
+sys.stdout.buffer.write(b"".join(struct.pack("<I", eval(sys.argv[1])) for i in range(4000)))' "$1" >"$tmp/numbers"; }
+of_file() { dealfs simulate cost --ranks 8 --batch 4 --window 1,2 --costs "$tmp/numbers" "$@" 2>&1; }
+numbers 7
+like 'costs of a file, which are all the same' "$(of_file | tail -2 | tr -s ' ')" \
+    '^ 8 4 1 1\.000 1\.000 1\.000 [^a-z]* 8 4 2 1\.000 1\.000 1\.000 '
+numbers 0
+like 'and nothing' "$(of_file | tail -1 | tr -s ' ')" '^ 8 4 2 1\.000 1\.000 1\.000 1\.050 '
+numbers '1 + i % 100 * (i % 7)'
+of_file --json >"$tmp/costs.json"
+ok 'costs that differ' python3 -c 'import json, sys
+assert all(1.1 < row["regular"] and row["cost"] <= row["bound"] for row in json.load(open(sys.argv[1])))' \
+    "$tmp/costs.json"
+numbers 4294967295
+like 'as large as numbers can be' "$(of_file --json)" '"regular":1\.0000,"locality":1\.0000,"cost":1\.0000'
+like 'there are as many samples as numbers' "$(of_file --batch 1000)" \
+    '1 steps of 8 ranks with 1000 .* than the 4000 samples'
+printf 12345 >"$tmp/numbers"
+exits 1 'a file of other numbers' of_file
+like 'says so' "$(of_file)" 'has 5 bytes, which are no numbers of 32 bits'
+: >"$tmp/numbers"
+exits 1 'an empty file' of_file
+like 'a file that is not there' "$(dealfs simulate cost --costs "$tmp/none" 2>&1)" 'none: No such file or directory$'
 fails 'another distribution' dealfs simulate cost --distribution normal
 
 # --- model ---
