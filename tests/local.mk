@@ -53,7 +53,9 @@ UNIT_TESTS = \
 	tests/fs/control/test-control \
 	tests/fs/control/test-plans \
 	tests/fs/control/test-protocol \
+	tests/fs/control/test-staging \
 	tests/fs/control/test-stream \
+	tests/fs/control/test-turns \
 	tests/fs/control/test-workers \
 	tests/fs/control/test-world \
 	tests/fs/attach/test-config \
@@ -233,11 +235,13 @@ SIM_UNKNOWN = \
 	rand random recv recvfrom select sem_timedwait sem_wait send sleep timerfd_create usleep
 SIM_WRAPS = $(SIM_WRAPPED:%=-Wl,--wrap=%) $(SIM_UNKNOWN:%=-Wl,--wrap=%)
 
-FAKE_STORE = \
-	tests/fs/control/fake-store.c \
-	tests/fs/control/fake-store.h
-tests_fs_control_test_control_SOURCES = tests/fs/control/test-control.c $(FAKE_STORE)
-tests_fs_control_test_world_SOURCES = tests/fs/control/test-world.c $(FAKE_STORE)
+FAKE_NODE = \
+	tests/fs/control/fake-node.c \
+	tests/fs/control/fake-node.h
+tests_fs_control_test_control_SOURCES = tests/fs/control/test-control.c $(FAKE_NODE)
+tests_fs_control_test_staging_SOURCES = tests/fs/control/test-staging.c $(FAKE_NODE)
+tests_fs_control_test_turns_SOURCES = tests/fs/control/test-turns.c $(FAKE_NODE)
+tests_fs_control_test_world_SOURCES = tests/fs/control/test-world.c $(FAKE_NODE)
 tests_fs_control_test_world_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 
 tests_sim_test_sched_SOURCES = tests/sim/test-sched.c $(SIM_SCHED)

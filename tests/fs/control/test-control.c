@@ -9,61 +9,15 @@
 #include "fs/base/clock.h"
 #include "fs/base/file.h"
 #include "fs/base/json.h"
-#include "fs/catalog/scanner.h"
 #include "fs/wire/feed.h"
 #include "fs/wire/handover.h"
-#include "fs/world/peers.h"
-#include "tests/fs/control/fake-store.h"
+#include "tests/fs/control/fake-node.h"
 #include "tests/lib/tap.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* --- peers: there are none, as in a mount of its own; see test-world.c for others --- */
-
-int peers_view(struct peers *peers, struct world_view *view)
-{
-    (void)peers, (void)view;
-    return -ENOTCONN;
-}
-
-void peers_view_release(struct world_view *view)
-{
-    (void)view;
-}
-
-int peers_turn(struct peers *peers, const struct turn *turn, const struct turn_patience *patience,
-               struct turn_record *record, struct str *trouble)
-{
-    (void)peers, (void)turn, (void)patience, (void)record, (void)trouble;
-    return -ENOTCONN;
-}
-
-bool peers_await_courier(struct peers *peers, bool (*gave_up)(void *user), void *user)
-{
-    (void)peers, (void)gave_up, (void)user;
-    return false;
-}
-
-int peers_layout(struct peers *peers, const struct digest *digest, struct layout **found)
-{
-    (void)peers, (void)digest, (void)found;
-    return -ENOENT;
-}
-
-int peers_command(struct peers *peers, enum world_command command, uint64_t token)
-{
-    (void)peers, (void)command, (void)token;
-    return -ENOTCONN;
-}
-
-int peers_blob(struct peers *peers, uint32_t node, uint64_t key, uint32_t piece, void *to, uint64_t *length)
-{
-    (void)peers, (void)node, (void)key, (void)piece, (void)to, (void)length;
-    return -ENOTCONN;
-}
 
 /* --- a mount --- */
 
@@ -74,28 +28,15 @@ struct fixture {
     uint32_t keeper;
 };
 
-static void make_file(const char *path)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    if (fd < 0 || file_write_all(fd, "0123456789", 10) != 0)
-        bail_out("cannot write %s", path);
-    close(fd);
-}
-
 static void setup(struct fixture *f)
 {
-    CLEANUP_STR struct str why = STR_INIT;
-    struct scan_options options = {.threads = 1, .rescan = RESCAN_ALWAYS};
-    struct scan_progress result;
     memset(f, 0, sizeof *f);
     mkdir(test_path("source"), 0755);
     mkdir(test_path("source/a"), 0755);
-    make_file(test_path("source/a/1.jpg"));
-    make_file(test_path("source/a/2.jpg"));
-    make_file(test_path("source/b"));
-    CLEANUP_CLOSE int fd = open(test_path("source"), O_RDONLY | O_DIRECTORY);
-    if (scan_source(fd, test_path("catalog"), &options, &f->catalog, &why, &result) != 0)
-        bail_out("scan: %s", why.data);
+    fake_file(test_path("source/a/1.jpg"), 10);
+    fake_file(test_path("source/a/2.jpg"), 10);
+    fake_file(test_path("source/b"), 10);
+    f->catalog = fake_scan();
     f->keeper = 77;
     f->mount = (struct mount_config){
         .source = strdup(test_path("source")),
@@ -130,30 +71,9 @@ static struct control *create(struct fixture *f)
 
 /* --- status --- */
 
-static void check_uint(const struct str *json, const char *path, uint64_t expected)
-{
-    uint64_t value = ~expected;
-    json_find_uint(json->data, json->length, path, &value);
-    is_uint(value, expected, "status %s", path);
-}
-
-static void check_string(const struct str *json, const char *path, const char *expected)
-{
-    CLEANUP_STR struct str value = STR_INIT;
-    json_find_string(json->data, json->length, path, &value);
-    is_str(value.length ? value.data : "", expected, "status %s", path);
-}
-
-static void check_literal(const struct str *json, const char *path, const char *expected)
-{
-    const char *value = NULL;
-    long n = json_find(json->data, json->length, path, &value);
-    ok(n == (long)strlen(expected) && memcmp(value, expected, (size_t)n) == 0, "status %s is %s", path, expected);
-}
-
 static void test_status(struct fixture *f)
 {
-    CLEANUP_STR struct str json = STR_INIT;
+    CLEANUP_STR struct str json = STR_INIT, pid = STR_INIT;
     struct control *control = create(f);
     memset(&fake.stats, 0, sizeof fake.stats);
     fake.stats.reads[PLACE_RAM] = 5;
@@ -161,31 +81,32 @@ static void test_status(struct fixture *f)
     fake.stats.source_samples = 2;
     fake.stats.tier[TIER_RAM] = (struct tier_status){.state = TIER_OPEN, .capacity = 100, .held = 60};
     is_int(control_status(control, &json), 0, "status");
-    check_uint(&json, "node", 0);
-    check_uint(&json, "nodes", 1);
-    check_string(&json, "id", "c0ffee");
-    check_string(&json, "state", "alone");
-    check_literal(&json, "layout", "null");
-    check_uint(&json, "pids.keeper", 77);
-    check_uint(&json, "pids.server", (uint64_t)getpid());
-    check_literal(&json, "pids.courier", "null");
-    check_uint(&json, "catalog.files", 3);
-    check_uint(&json, "catalog.bytes", 30);
-    check_uint(&json, "ram.capacity", 100);
-    check_uint(&json, "ram.held", 60);
-    check_string(&json, "ram.state", "open");
-    check_uint(&json, "ssd.capacity", 0);
-    check_uint(&json, "reads.ram", 5);
-    check_uint(&json, "bytes.source", 1 << 20);
-    check_uint(&json, "source.samples", 2);
-    check_string(&json, "samples.1", "imagefolder");
-    check_literal(&json, "errors", "{}");
-    check_literal(&json, "health", "[]");
-    check_uint(&json, "generation", 3);
+    fake_check(&json, "node", "0");
+    fake_check(&json, "nodes", "1");
+    fake_check(&json, "id", "\"c0ffee\"");
+    fake_check(&json, "state", "\"alone\"");
+    fake_check(&json, "layout", "null");
+    fake_check(&json, "pids.keeper", "77");
+    str_addf(&pid, "%d", (int)getpid());
+    fake_check(&json, "pids.server", pid.data);
+    fake_check(&json, "pids.courier", "null");
+    fake_check(&json, "catalog.files", "3");
+    fake_check(&json, "catalog.bytes", "30");
+    fake_check(&json, "ram.capacity", "100");
+    fake_check(&json, "ram.held", "60");
+    fake_check(&json, "ram.state", "\"open\"");
+    fake_check(&json, "ssd.capacity", "0");
+    fake_check(&json, "reads.ram", "5");
+    fake_check(&json, "bytes.source", "1048576");
+    fake_check(&json, "source.samples", "2");
+    fake_check(&json, "samples.1", "\"imagefolder\"");
+    fake_check(&json, "errors", "{}");
+    fake_check(&json, "health", "[]");
+    fake_check(&json, "generation", "3");
     f->keeper = 78;
     str_clear(&json);
     control_status(control, &json);
-    check_uint(&json, "pids.keeper", 78);
+    fake_check(&json, "pids.keeper", "78");
     control_destroy(control);
 }
 
@@ -203,28 +124,28 @@ static void test_health(struct fixture *f)
     fake.stats.failed_at[ESTALE] = clock_realtime() - 3700 * SECOND;
     fake.progress = (struct stage_progress){.state = STAGE_FAILED, .failed = 9, .error = -EACCES};
     control_status(control, &json);
-    check_string(&json, "health.0",
-                 "the ram tier takes nothing more: No space left on device; what it holds is served");
-    check_string(&json, "health.1", "the ram tier returned 4 damaged values; they were dropped and fetched afresh");
-    check_string(&json, "health.2",
-                 "the ssd tier is not used until the next mount: Input/output error; its files are left as they are");
+    fake_check(&json, "health.0",
+               "\"the ram tier takes nothing more: No space left on device; what it holds is served\"");
+    fake_check(&json, "health.1", "\"the ram tier returned 4 damaged values; they were dropped and fetched afresh\"");
+    fake_check(&json, "health.2",
+               "\"the ssd tier is not used until the next mount: Input/output error; its files are left as they are\"");
     const char *failed = "";
     json_find(json.data, json.length, "health.3", &failed);
     ok(strncmp(failed, "\"2 reads failed: Input/output error, first ", 43) == 0 && strstr(failed, "last 12"),
        "reads that failed: the first file, and when the last one was");
-    check_string(&json, "health.4", "9 files could not be staged, the first: Permission denied");
-    check_string(&json, "ram.error", "No space left on device");
-    check_uint(&json, "errors.EIO", 2);
-    check_string(&json, "stage.state", "failed");
-    check_string(&json, "condition", "fault");
+    fake_check(&json, "health.4", "\"9 files could not be staged, the first: Permission denied\"");
+    fake_check(&json, "ram.error", "\"No space left on device\"");
+    fake_check(&json, "errors.EIO", "2");
+    fake_check(&json, "stage.state", "\"failed\"");
+    fake_check(&json, "condition", "\"fault\"");
     memset(fake.stats.tier, 0, sizeof fake.stats.tier);
     str_clear(&json);
     control_status(control, &json);
-    check_string(&json, "condition", "degraded");
+    fake_check(&json, "condition", "\"degraded\"");
     fake.stats.failed_at[EIO] = clock_realtime();
     str_clear(&json);
     control_status(control, &json);
-    check_string(&json, "condition", "fault");
+    fake_check(&json, "condition", "\"fault\"");
     memset(&fake.progress, 0, sizeof fake.progress);
     control_destroy(control);
 }
@@ -238,7 +159,7 @@ static void test_no_store(struct fixture *f)
     config.keeper = NULL;
     is_int(control_create(&config, &control), 0, "a control without a store");
     is_int(control_status(control, &json), 0, "has a status");
-    check_uint(&json, "reads.ram", 0);
+    fake_check(&json, "reads.ram", "0");
     is_int(control_metrics(control, &text), 0, "and metrics");
     is_int(control_nodes(control, &nodes), 0, "and nodes");
     control_destroy(control);
@@ -295,7 +216,7 @@ static void test_metrics_file(struct fixture *f)
     f->mount.metrics_file = (char *)test_path("mnt/.dealfs/x.prom");
     control = create(f);
     control_status(control, &json);
-    check_string(&json, "health.0", "the metrics file cannot be written: Read-only file system");
+    fake_check(&json, "health.0", "\"the metrics file cannot be written: Read-only file system\"");
     control_destroy(control);
     f->mount.metrics_file = NULL;
 }
@@ -304,13 +225,10 @@ static void test_metrics_file(struct fixture *f)
 
 static void run(struct control *control, const char *request, int expected, const char *text)
 {
-    CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
-    struct asker asker = {0};
-    int error = verbs_run(control, request, strlen(request), &asker, &reply, &why);
-    const struct str *got = error ? &why : &reply;
-    is_int(error, expected, "%.40s", request);
+    CLEANUP_STR struct str reply = STR_INIT;
+    is_int(fake_run(control, request, &reply), expected, "%.40s", request);
     if (text)
-        is_str(got->length ? got->data : "", text, "its text");
+        is_str(reply.data, text, "its text");
 }
 
 static bool always(void *user)
