@@ -101,6 +101,7 @@ UNIT_TESTS = \
 	tests/fs/store/test-value \
 	tests/fs/world/test-layout \
 	tests/fs/world/test-layout-file \
+	tests/fs/world/test-exchange \
 	tests/fs/world/test-extents \
 	tests/fs/wire/test-feed \
 	tests/fs/wire/test-node \
@@ -155,6 +156,12 @@ PEERING = \
 	tests/fs/world/peering.c \
 	tests/fs/world/peering.h \
 	$(DATASET)
+TURNING = \
+	tests/fs/world/fake.c \
+	tests/fs/world/fake.h \
+	tests/fs/world/turning.c \
+	tests/fs/world/turning.h \
+	$(DATASET)
 WORLDS = \
 	tests/fs/world/worlds.c \
 	tests/fs/world/worlds.h
@@ -184,7 +191,8 @@ tests_fs_store_test_source_SOURCES = tests/fs/store/test-source.c $(DATASET)
 tests_fs_store_test_rate_SOURCES = tests/fs/store/test-rate.c $(DATASET)
 tests_fs_store_test_stage_SOURCES = tests/fs/store/test-stage.c $(DATASET)
 tests_fs_store_test_store_SOURCES = tests/fs/store/test-store.c $(DATASET)
-tests_fs_world_test_turning_SOURCES = tests/fs/world/test-turning.c tests/fs/world/fake.c tests/fs/world/fake.h $(DATASET)
+tests_fs_world_test_exchange_SOURCES = tests/fs/world/test-exchange.c $(TURNING)
+tests_fs_world_test_turning_SOURCES = tests/fs/world/test-turning.c $(TURNING)
 tests_fs_world_test_room_SOURCES = tests/fs/world/test-room.c $(DATASET)
 tests_fs_world_layouts_SOURCES = tests/fs/world/layouts.c $(WORLDS)
 tests_fs_world_test_layout_SOURCES = tests/fs/world/test-layout.c $(WORLDS)

@@ -577,11 +577,17 @@ void fake_outcome(struct fake *f, uint32_t number, const struct turn_outcome *ou
         bail_out("SETTLED is not taken");
 }
 
-static uint64_t turns_of(struct fake *f, uint32_t node)
+struct world_view fake_view(struct fake *f, uint32_t node)
 {
     struct world_view view;
     if (peers_view(f->node[node].peers, &view))
         bail_out("node %u has no view", node);
+    return view;
+}
+
+uint64_t fake_turns(struct fake *f, uint32_t node)
+{
+    struct world_view view = fake_view(f, node);
     peers_view_release(&view);
     return view.last.k;
 }
@@ -598,7 +604,7 @@ void fake_turn(struct fake *f, const struct turn *turn)
     for (uint32_t i = 0; i < f->nodes; i++)
         fake_settle(f, i, turn, k, &layout);
     for (uint32_t i = 0; i < f->nodes; i++)
-        wait_until(turns_of(f, i) == k);
+        wait_until(fake_turns(f, i) == k);
 }
 
 void fake_resume(struct fake *f, uint32_t number)

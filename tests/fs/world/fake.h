@@ -93,7 +93,9 @@ int fake_ask(struct fake *f, uint32_t node, const struct ring_message *question)
 void fake_ask_silently(struct fake *f, uint32_t node, uint32_t from, uint32_t file, enum fetch_flags flags);
 void fake_push(struct fake *f, uint32_t node, const struct ring_message *message);
 
-uint64_t fake_samples(const struct fake *f); /* files opened at the source by all */
+struct world_view fake_view(struct fake *f, uint32_t node); /* to be released */
+uint64_t fake_turns(struct fake *f, uint32_t node);         /* that it has taken */
+uint64_t fake_samples(const struct fake *f);                /* files opened at the source by all */
 void fake_stats(const struct fake *f, uint32_t node, struct store_stats *stats);
 
 #endif

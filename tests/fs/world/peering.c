@@ -77,16 +77,9 @@ void peering_harm(struct fake *f, uint32_t node, uint32_t times, enum fake_fault
 
 /* --- what a node says of the world --- */
 
-static void view_of(struct fake *f, uint32_t node, struct world_view *view)
-{
-    if (peers_view(f->node[node].peers, view))
-        bail_out("node %u has no view", node);
-}
-
 enum world_state peering_state(struct fake *f, uint32_t node)
 {
-    struct world_view view;
-    view_of(f, node, &view);
+    struct world_view view = fake_view(f, node);
     enum world_state state = view.state;
     peers_view_release(&view);
     return state;
@@ -100,8 +93,7 @@ void peering_await(struct fake *f, uint32_t node, enum world_state state)
 
 enum peer_state peering_peer(struct fake *f, uint32_t node, uint32_t other)
 {
-    struct world_view view;
-    view_of(f, node, &view);
+    struct world_view view = fake_view(f, node);
     if (other >= view.nodes)
         bail_out("node %u knows of no node %u", node, other);
     enum peer_state state = view.peer[other].state;
@@ -111,8 +103,7 @@ enum peer_state peering_peer(struct fake *f, uint32_t node, uint32_t other)
 
 struct counts peering_counts(struct fake *f, uint32_t node)
 {
-    struct world_view view;
-    view_of(f, node, &view);
+    struct world_view view = fake_view(f, node);
     struct counts counts = {view.timeouts, view.bad};
     peers_view_release(&view);
     return counts;
@@ -139,8 +130,7 @@ static uint32_t find_owned(const struct layout *owners, uint32_t owner, uint32_t
 
 uint32_t peering_owned(struct fake *f, uint32_t owner, uint32_t n)
 {
-    struct world_view view;
-    view_of(f, 0, &view);
+    struct world_view view = fake_view(f, 0);
     if (!view.known)
         bail_out("no world");
     uint32_t file = find_owned(view.owners, owner, n);
@@ -150,9 +140,8 @@ uint32_t peering_owned(struct fake *f, uint32_t owner, uint32_t n)
 
 bool peering_owns(struct fake *f, uint32_t node, uint32_t file)
 {
-    struct world_view view;
+    struct world_view view = fake_view(f, node);
     struct extents *e;
-    view_of(f, node, &view);
     if (extents_create(dataset.catalog, &e))
         bail_out("extents");
     bool owns = layout_owner(view.owners, 0, extents_first(e, file)) == node;

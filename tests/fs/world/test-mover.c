@@ -12,17 +12,9 @@ enum { EPOCH = 5, READERS = 64 };
 
 static struct turn exchange = {TURN_EXCHANGE, TURN_WHOLE, EPOCH, 0};
 
-static struct world_view view_of(struct fake *f, uint32_t node)
-{
-    struct world_view view;
-    if (peers_view(f->node[node].peers, &view) || !view.known)
-        bail_out("node %u has no world", node);
-    return view;
-}
-
 static struct node_news news_of(struct fake *f, uint32_t node)
 {
-    struct world_view view = view_of(f, node);
+    struct world_view view = fake_view(f, node);
     struct node_news news = view.peer[view.me].news;
     peers_view_release(&view);
     return news;
@@ -50,7 +42,7 @@ static bool all_moved(struct fake *f, uint64_t k)
 /* By the layout of now; else by the one before. */
 static uint32_t owner_of(struct fake *f, uint32_t file, bool now)
 {
-    struct world_view view = view_of(f, 0);
+    struct world_view view = fake_view(f, 0);
     struct extents *e;
     if (extents_create(f->dataset->catalog, &e))
         bail_out("extents");
@@ -444,7 +436,7 @@ static void test_refused(void)
 
 static uint64_t unowned(struct fake *f)
 {
-    struct world_view view = view_of(f, 0);
+    struct world_view view = fake_view(f, 0);
     uint64_t count = layout_unowned(view.owners);
     peers_view_release(&view);
     return count;
