@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum { TURNS_MOST = 1000 };
 
@@ -43,13 +42,6 @@ static uint64_t most_memory(void)
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     return (uint64_t)usage.ru_maxrss * 1024;
-}
-
-static uint64_t worked(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 static void run(const struct plan_input *input, uint32_t *lists, struct plan_summary *summary)
@@ -84,10 +76,10 @@ static uint32_t *make_costs(uint32_t samples)
 static double swap(const struct plan_input *input, uint32_t *lists, struct plan_summary *summary)
 {
     struct plan_input with = *input;
-    uint64_t began = worked(CLOCK_PROCESS_CPUTIME_ID);
+    double began = worked(CLOCK_PROCESS_CPUTIME_ID);
     with.cost = cost_of;
     run(&with, lists, summary);
-    return (double)(worked(CLOCK_PROCESS_CPUTIME_ID) - began);
+    return worked(CLOCK_PROCESS_CPUTIME_ID) - began;
 }
 
 int main(int argc, char **argv)
@@ -124,15 +116,15 @@ int main(int argc, char **argv)
     struct plan_summary summary, swapped;
     uint64_t before = most_memory();
     for (int turn = 0; turn < turns; turn++) {
-        uint64_t began = worked(CLOCK_PROCESS_CPUTIME_ID), clock = worked(CLOCK_MONOTONIC);
+        double began = worked(CLOCK_PROCESS_CPUTIME_ID), clock = worked(CLOCK_MONOTONIC);
         order_seeded(order, samples, (uint64_t)turn, NULL);
-        uint64_t drawn = worked(CLOCK_PROCESS_CPUTIME_ID);
+        double drawn = worked(CLOCK_PROCESS_CPUTIME_ID);
         run(&input, lists, &summary);
-        uint64_t done = worked(CLOCK_PROCESS_CPUTIME_ID);
-        order_took[turn] = (double)(drawn - began) / samples;
-        plan_took[turn] = (double)(done - drawn) / samples;
-        both[turn] = (double)(done - began) / samples;
-        wall[turn] = (double)(worked(CLOCK_MONOTONIC) - clock) / samples;
+        double done = worked(CLOCK_PROCESS_CPUTIME_ID);
+        order_took[turn] = (drawn - began) / samples;
+        plan_took[turn] = (done - drawn) / samples;
+        both[turn] = (done - began) / samples;
+        wall[turn] = (worked(CLOCK_MONOTONIC) - clock) / samples;
         if (costs)
             swaps_took[turn] = swap(&input, lists, &swapped) / samples - plan_took[turn];
     }

@@ -194,56 +194,74 @@ static float run_round(int threads)
     return (now() - began) / 1e9;
 }
 
-int main(int argc, char **argv)
+struct words {
+    int threads, rounds;
+    bool cold;
+    uint64_t seed;
+    const char *list;
+};
+
+static uint64_t number(void)
 {
-    int threads = 2, rounds = 3, option;
-    bool cold = false;
-    uint64_t seed = 1;
+    return strtoul(optarg, NULL, 10);
+}
+
+static struct words parse(int argc, char **argv)
+{
+    struct words w = {.threads = 2, .rounds = 3, .seed = 1};
+    int option;
     while ((option = getopt(argc, argv, "t:r:acdk:n:s:ou:w:")) != -1) {
         switch (option) {
         case 't':
-            threads = atoi(optarg);
+            w.threads = atoi(optarg);
             break;
         case 'r':
-            rounds = atoi(optarg);
+            w.rounds = atoi(optarg);
             break;
         case 'a':
             job.attributes = true;
             break;
         case 'c':
-            cold = true;
+            w.cold = true;
             break;
         case 'd':
             job.direct = true;
             break;
         case 'k':
-            job.block = strtoul(optarg, NULL, 10);
+            job.block = number();
             break;
         case 'n':
-            job.reads = strtoul(optarg, NULL, 10);
+            job.reads = number();
             break;
         case 's':
-            seed = strtoul(optarg, NULL, 10);
+            w.seed = number();
             break;
         case 'o':
             job.in_order = true;
             break;
         case 'u':
-            job.compute = strtoul(optarg, NULL, 10) * 1000;
+            job.compute = number() * 1000;
             break;
         case 'w':
-            job.skipped = strtoul(optarg, NULL, 10);
+            job.skipped = number();
             break;
         default:
-            return 2;
+            exit(2);
         }
     }
-    if (optind + 1 != argc || threads < 1 || threads > THREADS_MOST || rounds < 1 || rounds > ROUNDS_MOST) {
+    if (optind + 1 != argc || w.threads < 1 || w.threads > THREADS_MOST || w.rounds < 1 || w.rounds > ROUNDS_MOST) {
         fprintf(stderr, "usage: reader [-t THREADS] [-r ROUNDS] [-a] [-c] [-d] [-k BYTES] [-n READS] [-s SEED] [-o] "
                         "[-u TIME] [-w READS] LIST\n");
-        return 2;
+        exit(2);
     }
-    load_list(argv[optind]);
+    w.list = argv[optind];
+    return w;
+}
+
+int main(int argc, char **argv)
+{
+    struct words w = parse(argc, argv);
+    load_list(w.list);
     if (!job.reads)
         job.reads = job.count;
     job.order = malloc(job.reads * sizeof *job.order);
@@ -252,21 +270,21 @@ int main(int argc, char **argv)
         return 1;
 
     float rate[ROUNDS_MOST];
-    for (int r = 0; r < rounds; r++) {
-        shuffle(seed + r);
-        if (cold && job.attributes)
+    for (int r = 0; r < w.rounds; r++) {
+        shuffle(w.seed + r);
+        if (w.cold && job.attributes)
             drop_names();
-        else if (cold)
+        else if (w.cold)
             drop_cache();
-        rate[r] = job.reads / run_round(threads);
+        rate[r] = job.reads / run_round(w.threads);
     }
     double mean = (double)bytes_read / job.reads;
-    qsort(rate, rounds, sizeof *rate, compare_float);
+    qsort(rate, w.rounds, sizeof *rate, compare_float);
     float *latency = job.latency + job.skipped;
     size_t counted = job.reads - job.skipped;
     qsort(latency, counted, sizeof *latency, compare_float);
-    printf("best=%.0f median=%.0f worst=%.0f MiB/s=%.0f p50us=%.1f p99us=%.1f failed=%d\n", rate[rounds - 1],
-           rate[rounds / 2], rate[0], rate[rounds / 2] * mean / (1 << 20), latency[counted / 2],
+    printf("best=%.0f median=%.0f worst=%.0f MiB/s=%.0f p50us=%.1f p99us=%.1f failed=%d\n", rate[w.rounds - 1],
+           rate[w.rounds / 2], rate[0], rate[w.rounds / 2] * mean / (1 << 20), latency[counted / 2],
            latency[counted * 99 / 100], failed);
     return failed ? 1 : 0;
 }

@@ -10,24 +10,16 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 enum { TURNS_MOST = 100 };
-
-static double worked(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static double turn_took(const struct layout *layout, const struct sizes *sizes, struct turn turn)
 {
     struct layout *next;
-    double began = worked();
+    double began = worked(CLOCK_PROCESS_CPUTIME_ID);
     if (layout_exchange(layout, sizes->extents, &turn, &next))
         bail_out("no memory for a turn");
-    double took = worked() - began;
+    double took = worked(CLOCK_PROCESS_CPUTIME_ID) - began;
     layout_close(next);
     return took / (double)extents_count(sizes->extents);
 }

@@ -120,13 +120,17 @@ static void test_many(void)
     REFUSE_MANY(part[2].count = RING_VALUES + 1, "a part of too many values");
 }
 
-static void test_wrong(void)
+static void test_wrong_head(void)
 {
     REFUSE(WIRE_FETCH, magic++, "another magic number");
     REFUSE(WIRE_FETCH, kind = 0, "no kind");
     REFUSE(WIRE_FETCH, kind = WIRE_PONG + 1, "an unknown kind");
     REFUSE(WIRE_FETCH, tag = TAG_ANSWER - 1, "a tag that is not an answer's");
     REFUSE(WIRE_FETCH, tag = (uint32_t)INT32_MAX + 1, "a tag that MPI cannot have");
+}
+
+static void test_wrong_fetch(void)
+{
     REFUSE(WIRE_FETCH, count = 0, "no values");
     REFUSE(WIRE_FETCH, count = RING_VALUES + 1, "more values than a slot holds");
     REFUSE(WIRE_FETCH, value = UINT32_MAX - 3, "values beyond the last number");
@@ -161,6 +165,10 @@ static void test_wrong(void)
     refuse(blob, "one for no piece of it");
     REFUSE(WIRE_FETCH, flags = FETCH_BLOB | FETCH_FED, "a blob for the feeder");
     test_many();
+}
+
+static void test_wrong_word(void)
+{
     REFUSE(WIRE_WAIT, flags = FETCH_BEFORE, "WAIT with flags");
     REFUSE(WIRE_WAIT, tag = 0, "WAIT for nothing");
     REFUSE(WIRE_WAIT, file = 1, "WAIT with a file");
@@ -173,6 +181,10 @@ static void test_wrong(void)
     REFUSE(WIRE_QUIT, token = 1, "QUIT with a token");
     REFUSE(WIRE_PING, token = 1, "PING with a token");
     REFUSE(WIRE_PONG, status = -EIO, "PONG with an error");
+}
+
+static void test_wrong_turn(void)
+{
     REFUSE(WIRE_TURN, k = 0, "a turn that is asked for without a number");
     REFUSE(WIRE_TURN, turn.cause = 0, "one without a cause");
     REFUSE(WIRE_TURN, turn.cause = TURN_SHUFFLE + 1, "or with an unknown one");
@@ -322,7 +334,10 @@ static void test_spoil(void)
 int main(void)
 {
     test_messages();
-    test_wrong();
+    test_wrong_head();
+    test_wrong_fetch();
+    test_wrong_word();
+    test_wrong_turn();
     test_failures();
     test_rooms();
     test_news();

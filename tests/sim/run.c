@@ -318,69 +318,53 @@ static uint64_t number(const char *text, const char *name)
 
 static struct playing parse(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"seeds", 1, NULL, 's'},  {"first", 1, NULL, 'f'},       {"nodes", 1, NULL, 'n'},
-        {"faults", 1, NULL, 'F'}, {"readers", 1, NULL, 'r'},     {"seconds", 1, NULL, 't'},
-        {"bug", 1, NULL, 'b'},    {"rocks", 0, NULL, 'R'},       {"history", 0, NULL, 'h'},
-        {"twice", 0, NULL, '2'},  {"until-found", 0, NULL, 'u'}, {"no-shrink", 0, NULL, 'S'},
-        {"quiet", 0, NULL, 'q'},  {"jobs", 1, NULL, 'j'},        {0},
-    };
     struct playing p = {
         .options = {.faults = UINT32_MAX, .readers = UINT32_MAX, .seconds = 30}, .seeds = 1, .jobs = 1, .shrink = true};
-    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
-        switch (c) {
-        case 's':
-            p.seeds = number(optarg, "--seeds");
-            break;
-        case 'f':
-            p.options.seed = number(optarg, "--first");
-            break;
-        case 'n':
-            p.options.nodes = (uint32_t)number(optarg, "--nodes");
-            break;
-        case 'F':
-            p.options.faults = (uint32_t)number(optarg, "--faults");
-            break;
-        case 'r':
-            p.options.readers = (uint32_t)number(optarg, "--readers");
-            break;
-        case 't':
-            p.options.seconds = (uint32_t)number(optarg, "--seconds");
-            break;
-        case 'b':
-            p.options.bug = optarg;
-            break;
-        case 'j':
-            p.jobs = (uint32_t)number(optarg, "--jobs");
-            break;
-        case 'R':
-            p.options.rocks = true;
-            break;
-        case 'h':
-            p.options.history = true;
-            p.shrink = false;
-            break;
-        case '2':
-            p.twice = true;
-            break;
-        case 'S':
-            p.shrink = false;
-            break;
-        case 'u':
-            p.until_found = true;
-            break;
-        case 'q':
-            p.quiet = true;
-            break;
-        default:
+    bool no_shrink = false;
+    const struct {
+        const char *name;
+        uint64_t *wide;
+        uint32_t *number;
+        bool *flag;
+    } words[] = {
+        {"seeds", .wide = &p.seeds},
+        {"first", .wide = &p.options.seed},
+        {"nodes", .number = &p.options.nodes},
+        {"faults", .number = &p.options.faults},
+        {"readers", .number = &p.options.readers},
+        {"seconds", .number = &p.options.seconds},
+        {"jobs", .number = &p.jobs},
+        {"rocks", .flag = &p.options.rocks},
+        {"history", .flag = &p.options.history},
+        {"twice", .flag = &p.twice},
+        {"until-found", .flag = &p.until_found},
+        {"no-shrink", .flag = &no_shrink},
+        {"quiet", .flag = &p.quiet},
+        {.name = "bug"},
+    };
+    enum { WORDS = sizeof words / sizeof *words };
+    struct option options[WORDS + 1] = {0};
+    for (int i = 0; i < WORDS; i++)
+        options[i] = (struct option){words[i].name, !words[i].flag, NULL, i};
+    for (int i; (i = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (i == '?')
             exit(2);
-        }
+        if (words[i].wide)
+            *words[i].wide = number(optarg, words[i].name);
+        else if (words[i].number)
+            *words[i].number = (uint32_t)number(optarg, words[i].name);
+        else if (words[i].flag)
+            *words[i].flag = true;
+        else
+            p.options.bug = optarg;
+    }
+    p.shrink = !no_shrink && !p.options.history;
     if (optind < argc)
         p.options.seed = number(argv[optind], "SEED");
     if (p.options.nodes > NET_NODES)
-        bail_out("--nodes: at most %d", NET_NODES);
+        bail_out("nodes: at most %d", NET_NODES);
     if (!p.jobs || p.jobs > JOBS_MOST)
-        bail_out("--jobs: 1 to %d", JOBS_MOST);
+        bail_out("jobs: 1 to %d", JOBS_MOST);
     return p;
 }
 
