@@ -35,32 +35,40 @@ static bool decode_picture(const struct str *bytes)
     return memory && image_decode(bytes->data, bytes->length, &wish, &pixels, NULL) == IMAGE_FINE;
 }
 
-/* In the process number `first` of `step`: takes every step-th picture. */
-static _Noreturn void decode_body(const struct str *picture, uint32_t pictures, uint64_t end, unsigned first,
-                                  unsigned step, int to)
+struct decoding {
+    const struct str *picture;
+    uint32_t pictures;
+    uint64_t end;
+    unsigned processes;
+    int to;
+};
+
+/* In the process number `first`: takes every picture whose turn it is. */
+static _Noreturn void decode_body(const struct decoding *d, unsigned first)
 {
     const char *failed;
     uint64_t done = 0;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (dup2(to, STDIN_FILENO) < 0 || close_range(STDIN_FILENO + 1, ~0u, 0) < 0 || confine_process(&failed) < 0)
+    if (dup2(d->to, STDIN_FILENO) < 0 || close_range(STDIN_FILENO + 1, ~0u, 0) < 0 || confine_process(&failed) < 0)
         _exit(1);
-    for (uint64_t i = first; clock_now() < end; i += step)
-        done += decode_picture(&picture[i % pictures]);
+    for (uint64_t i = first; clock_now() < d->end; i += d->processes)
+        done += decode_picture(&d->picture[i % d->pictures]);
     _exit(write(STDIN_FILENO, &done, sizeof done) == sizeof done ? 0 : 1);
 }
 
 double decode_rate(const struct str *picture, uint32_t pictures, unsigned seconds)
 {
-    uint64_t began = clock_now(), end = began + seconds * SECOND, done = 0, one;
+    uint64_t began = clock_now(), done = 0, one;
     unsigned wanted = processors_count(), started = 0;
     pid_t process[PROCESSES_MOST];
     int ends[2];
     if (pictures == 0 || pipe2(ends, O_CLOEXEC) < 0)
         return 0;
     wanted = wanted < PROCESSES_MOST ? wanted : PROCESSES_MOST;
+    const struct decoding d = {picture, pictures, began + seconds * SECOND, wanted, ends[1]};
     for (; started < wanted && (process[started] = fork()) >= 0; started++)
         if (process[started] == 0)
-            decode_body(picture, pictures, end, started, wanted, ends[1]);
+            decode_body(&d, started);
     close(ends[1]);
     while (read(ends[0], &one, sizeof one) == sizeof one) /* until all have ended */
         done += one;

@@ -23,18 +23,18 @@ static int sort_places(struct feed_course *c, uint32_t files)
     return 0;
 }
 
-static struct feed_course *course_allocate(uint32_t *file, const uint32_t *counts, uint32_t ranks)
+static struct feed_course *course_allocate(const struct course_lists *lists)
 {
     struct feed_course *c = calloc(1, sizeof *c);
     if (!c) {
-        free(file);
+        free(lists->file);
         return NULL;
     }
-    c->file = file;
+    c->file = lists->file;
     c->slot = -1;
-    for (uint32_t r = 0; r < ranks; r++)
-        c->start[r + 1] = c->start[r] + counts[r];
-    c->ranks = ranks;
+    for (uint32_t r = 0; r < lists->ranks; r++)
+        c->start[r + 1] = c->start[r] + lists->counts[r];
+    c->ranks = lists->ranks;
     return c;
 }
 
@@ -51,11 +51,10 @@ static int course_open(struct feed_course *c, const struct window_files *window_
     return error;
 }
 
-int course_create(uint32_t *file, const uint32_t *counts, uint32_t ranks, uint32_t files,
-                  const struct window_files *window_files, struct feed_course **course)
+int course_create(const struct course_lists *lists, const struct window_files *files, struct feed_course **course)
 {
-    struct feed_course *c = course_allocate(file, counts, ranks);
-    return c ? course_open(c, window_files, sort_places(c, files), course) : -ENOMEM;
+    struct feed_course *c = course_allocate(lists);
+    return c ? course_open(c, files, sort_places(c, lists->files), course) : -ENOMEM;
 }
 
 static uint64_t record_bytes(void *user, uint32_t record)
@@ -71,18 +70,18 @@ static bool is_seen(void *user, uint32_t record)
     return false;
 }
 
-int course_create_records(uint32_t *record, const uint32_t *counts, uint32_t ranks, uint32_t files,
-                          struct samples *list, uint64_t most, struct feed_course **course)
+int course_create_records(const struct course_lists *lists, struct samples *list, uint64_t most,
+                          struct feed_course **course)
 {
-    struct feed_course *c = course_allocate(record, counts, ranks);
+    struct feed_course *c = course_allocate(lists);
     if (!c)
         return -ENOMEM;
     c->records = samples_get(list);
     c->sizes = (struct window_files){record_bytes, is_seen, c};
     c->most = most;
-    c->containers = calloc(files / 64 + 1ul, sizeof *c->containers);
-    for (uint32_t i = 0; c->containers && i < c->start[ranks]; i++)
-        c->containers[samples_file(list, record[i]) / 64] |= UINT64_C(1) << samples_file(list, record[i]) % 64;
+    c->containers = calloc(lists->files / 64 + 1ul, sizeof *c->containers);
+    for (uint32_t i = 0; c->containers && i < c->start[c->ranks]; i++)
+        c->containers[samples_file(list, c->file[i]) / 64] |= UINT64_C(1) << samples_file(list, c->file[i]) % 64;
     return course_open(c, &c->sizes, c->containers ? 0 : -ENOMEM, course);
 }
 

@@ -33,12 +33,16 @@ struct feed_course {
     struct feed_course *before;     /* the same kind's epoch before this one, if it is there */
 };
 
-/* `file` is the course's from then on, also on failure; files are below `files`. */
-int course_create(uint32_t *file, const uint32_t *counts, uint32_t ranks, uint32_t files,
-                  const struct window_files *window_files, struct feed_course **course);
+struct course_lists {
+    uint32_t *file; /* the course's from then on, also on failure */
+    const uint32_t *counts;
+    uint32_t ranks;
+    uint32_t files; /* all are below */
+};
+int course_create(const struct course_lists *lists, const struct window_files *files, struct feed_course **course);
 /* The same of records of the list, up to `most` bytes of each. */
-int course_create_records(uint32_t *record, const uint32_t *counts, uint32_t ranks, uint32_t files,
-                          struct samples *list, uint64_t most, struct feed_course **course);
+int course_create_records(const struct course_lists *lists, struct samples *list, uint64_t most,
+                          struct feed_course **course);
 void course_destroy(struct feed_course *course);
 
 /* Where a file is in the lists: a slice of `sorted`, of its first places there. */

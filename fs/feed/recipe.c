@@ -232,10 +232,9 @@ int recipe_make(struct recipe_book *book, const struct recipe *r, const struct w
         free(file);
         return error;
     }
-    uint32_t all = catalog_files(book->catalog);
-    error = samples_records(book->samples)
-                ? course_create_records(file, counts, r->ranks, all, book->samples, book->most, course)
-                : course_create(file, counts, r->ranks, all, files, course);
+    const struct course_lists of = {file, counts, r->ranks, catalog_files(book->catalog)};
+    error = samples_records(book->samples) ? course_create_records(&of, book->samples, book->most, course)
+                                           : course_create(&of, files, course);
     if (error)
         return error;
     (*course)->number = r->number;

@@ -92,9 +92,14 @@ static int hear_record(struct derived *d, struct told *mine, bool *forgotten, co
     return error ? error : take_records(d, bytes, n);
 }
 
-/* Until the courier says `last`, with a payload of this length. */
-static int hear_records(int courier, struct derived *d, struct told *mine, enum resizing_kind last, void *payload,
-                        size_t length)
+/* What the courier says last. */
+struct last_word {
+    enum resizing_kind kind;
+    void *payload; /* of this length */
+    size_t length;
+};
+
+static int hear_records(int courier, struct derived *d, struct told *mine, const struct last_word *last)
 {
     bool forgotten = false;
     for (;;) {
@@ -102,9 +107,9 @@ static int hear_records(int courier, struct derived *d, struct told *mine, enum 
         uint32_t kind;
         size_t n;
         int error = message_receive(courier, &kind, &bytes, &n, NULL);
-        if (!error && kind == last && n == length) {
-            if (length > 0)
-                memcpy(payload, bytes, length);
+        if (!error && kind == last->kind && n == last->length) {
+            if (n > 0)
+                memcpy(last->payload, bytes, n);
             return 0;
         }
         if (!error && kind == RESIZING_SHARE)
@@ -117,11 +122,11 @@ static int hear_records(int courier, struct derived *d, struct told *mine, enum 
 }
 
 /* What is known of these files is told, where the courier wants it, and known is what all tell. */
-static int exchange_records(int courier, struct derived *d, const uint32_t *file, uint32_t n, enum resizing_kind last,
-                            void *payload, size_t length)
+static int exchange_records(int courier, struct derived *d, const uint32_t *file, uint32_t n,
+                            const struct last_word *last)
 {
     struct told mine = {.file = file, .files = n};
-    int error = hear_records(courier, d, &mine, last, payload, length);
+    int error = hear_records(courier, d, &mine, last);
     if (mine.record)
         take_records(d, mine.record, mine.count * sizeof *mine.record); /* the courier may have gone before its turn */
     free(mine.record);
@@ -147,8 +152,9 @@ static struct resizing_knows knows_of(const struct derived *d, uint64_t room)
 int partners_begin(int courier, struct derived *d, uint64_t room, struct resizing_part *part)
 {
     const struct resizing_knows knows = knows_of(d, room);
+    const struct last_word begin = {RESIZING_BEGIN, part, sizeof *part};
     int error = say(courier, RESIZING_KNOWS, &knows, sizeof knows);
-    return error ? error : exchange_records(courier, d, NULL, d->files, RESIZING_BEGIN, part, sizeof *part);
+    return error ? error : exchange_records(courier, d, NULL, d->files, &begin);
 }
 
 int partners_tell(int courier, const struct resizing_progress *now, bool made)
@@ -165,7 +171,7 @@ bool partners_left(int courier)
 
 int partners_end(int courier, struct derived *d, const uint32_t *file, uint32_t n)
 {
-    return exchange_records(courier, d, file, n, RESIZING_END, NULL, 0);
+    return exchange_records(courier, d, file, n, &(struct last_word){.kind = RESIZING_END});
 }
 
 void partners_fail(int courier, const char *why)

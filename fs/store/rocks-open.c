@@ -95,16 +95,18 @@ static int check_file(const struct rocks *r, const char *path, bool data)
     return fd < 0 ? fd : rocks_check_table(fd, data);
 }
 
-/* A file that is to be read, unless it was dropped: then `dropped` is set. */
+/* A file that is to be read; 1: it was dropped. */
 static int look_at_file(const struct rocks *r, const char *path, ino_t inode, const struct rocks_note *before,
-                        bool data, bool *dropped)
+                        bool data)
 {
     const char *why = is_noted(before, inode) ? "the server before this one died when it took it in" : NULL;
     int error = why ? 0 : check_file(r, path, data);
     if (error == -EBADMSG)
         why = "it is damaged";
-    *dropped = why;
-    return why ? drop_file(path, why) : error;
+    if (!why)
+        return error;
+    error = drop_file(path, why);
+    return error ? error : 1;
 }
 
 /* What the database lists is among its files; RocksDB opens some of them to begin with. */
@@ -115,25 +117,27 @@ static int look_at_database(const struct rocks *r, const struct rocks_note *befo
     CLEANUP_CLOSEDIR DIR *d = opendir(path.failed ? "" : path.data);
     struct dirent *e;
     struct stat st;
-    bool dropped;
     int error = d || errno == ENOENT ? 0 : -errno;
-    while (d && !error && (e = readdir(d))) {
+    while (d && error >= 0 && (e = readdir(d))) {
         if (!is_segment(e->d_name) || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
             !S_ISREG(st.st_mode))
             continue;
         str_clear(&path);
         str_addf(&path, "%s/" ROCKS_DATABASE "/%s", r->directory, e->d_name);
-        error = path.failed ? -ENOMEM : look_at_file(r, path.data, st.st_ino, before, false, &dropped);
+        error = path.failed ? -ENOMEM : look_at_file(r, path.data, st.st_ino, before, false);
     }
-    return error;
+    return error < 0 ? error : 0;
 }
 
 /* --- taking back --- */
 
 struct taking {
+    const struct rocks *rocks;
+    const struct rocks_note *before;
+    const char *folder; /* of files that are set aside */
     char *path[ROCKS_NOTED];
     uint64_t inode[ROCKS_NOTED];
-    uint32_t count;
+    uint32_t count, most;
 };
 
 static void free_files(struct taking *f)
@@ -142,31 +146,28 @@ static void free_files(struct taking *f)
         free(f->path[--f->count]);
 }
 
-static int add_file(const struct rocks *r, const char *folder, const char *name, ino_t inode,
-                    const struct rocks_note *before, struct taking *f)
+static int add_file(struct taking *f, const char *name, ino_t inode)
 {
     CLEANUP_STR struct str path = STR_INIT;
-    str_addf(&path, "%s/%s", folder, name);
+    str_addf(&path, "%s/%s", f->folder, name);
     if (path.failed)
         return -ENOMEM;
-    bool dropped;
-    int error = look_at_file(r, path.data, inode, before, true, &dropped);
-    if (error || dropped)
-        return error;
+    int error = look_at_file(f->rocks, path.data, inode, f->before, true);
+    if (error)
+        return error < 0 ? error : 0;
     f->inode[f->count] = inode;
     f->path[f->count++] = str_steal(&path);
     return 0;
 }
 
 /* The next files that are set aside; one with a second name was taken back already. */
-static int find_aside(const struct rocks *r, DIR *d, const char *folder, const struct rocks_note *before, uint32_t most,
-                      struct taking *f)
+static int find_aside(struct taking *f, DIR *d)
 {
     struct dirent *e;
     struct stat st;
     int error = 0;
     rewinddir(d);
-    while (!error && f->count < most && (e = readdir(d))) {
+    while (!error && f->count < f->most && (e = readdir(d))) {
         if (!is_segment(e->d_name))
             continue;
         if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -174,7 +175,7 @@ static int find_aside(const struct rocks *r, DIR *d, const char *folder, const s
         if (st.st_nlink > 1 || !S_ISREG(st.st_mode))
             error = unlinkat(dirfd(d), e->d_name, 0) < 0 ? -errno : 0;
         else
-            error = add_file(r, folder, e->d_name, st.st_ino, before, f);
+            error = add_file(f, e->d_name, st.st_ino);
     }
     return error;
 }
@@ -232,11 +233,10 @@ static int take_back(struct rocks *r, const struct rocks_note *before)
     if (!d)
         return errno == ENOENT ? 0 : -errno;
     int error;
-    struct taking files = {.count = 0};
-    uint32_t most = count_at_once(d);
+    struct taking files = {.rocks = r, .before = before, .folder = folder.data, .most = count_at_once(d)};
     do {
         free_files(&files);
-        error = find_aside(r, d, folder.data, before, most, &files);
+        error = find_aside(&files, d);
         if (!error && files.count)
             error = take_files(r, &files, 0, files.count);
     } while (!error && files.count);

@@ -38,7 +38,7 @@ static struct feed_course *begin(struct feed_courses *courses, uint64_t kind, ui
     uint32_t *file = malloc(COUNT * sizeof *file);
     for (uint32_t i = 0; file && i < COUNT; i++)
         file[i] = file_at(epoch, i);
-    if (!file || course_create(file, &count, 1, COUNT, &files, &course))
+    if (!file || course_create(&(struct course_lists){file, &count, 1, COUNT}, &files, &course))
         bail_out("out of memory");
     course->kind = kind;
     course->epoch = epoch;

@@ -69,7 +69,7 @@ static struct loaded follow(struct loading *l, uint64_t number, uint32_t ranks, 
         counts[r] = length / ranks;
     for (uint32_t i = 0; file && i < length; i++)
         file[i] = file_at(factor, length, i);
-    if (!file || course_create(file, counts, ranks, FILES, &window_files, &loaded.course) != 0)
+    if (!file || course_create(&(struct course_lists){file, counts, ranks, FILES}, &window_files, &loaded.course))
         exit(1);
     loaded.course->number = number;
     loaded.course->epoch = number + 100;
