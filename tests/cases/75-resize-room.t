@@ -43,8 +43,14 @@ ok 'after a sample of them' test "$seen" -ge 1000 -a "$seen" -lt "$all"
 diag "$seen of $all files"
 is 'which was of all' "$all" $count
 rm -r "$tmp/state" "$tmp/ssd"
-one_line 'a mount says so' "^dealfs: the resized images take about .* room for" \
-    dealfs mount -o "state=$tmp/state,resize=$sides,quality=80,ram=$(part 50)" "$src" "$mnt"
+mount_too_small() { # but for a line of progress each second
+    local status=0
+    timeout 60 dealfs mount -o "state=$tmp/state,resize=$sides,quality=80,ram=$(part 50)" "$src" "$mnt" 2>"$tmp/why" ||
+        status=$?
+    grep -v '^resizing ' "$tmp/why" >&2
+    return $status
+}
+one_line 'a mount says so' "^dealfs: the resized images take about .* room for" mount_too_small
 ok 'and leaves nothing' test ! -e "$tmp/state/resized"
 
 # --- two: their rooms are one ---
