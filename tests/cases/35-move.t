@@ -1,6 +1,6 @@
 #!/bin/bash
 # Samples on the move: exchanges and shuffles of a world of four nodes, under readers that check every byte. Who owns
-# what afterwards is computed once more by moved.py. Groups.
+# what afterwards is computed once more by moved.py. Groups. SSDs that are nearly full. What is lost meanwhile: 40-loss.t.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
@@ -123,6 +123,32 @@ turns 'shuffle' 1 shuffle:5 shuffle seed=5
 for i in 0 3; do reads "every byte of node $i" "$src" "$tmp/node$i"; done
 is 'nothing came from the source' "$(from_source)" "$source"
 ok 'unmount' world_umount
-rm -rf "$tmp"/state*
+
+# --- SSDs that are nearly full: what has gone gives its room to what comes; where there is none it stays ---
+all=(0 1) world_default=ram=64M world_count=0
+rm -r "$src"
+for size in 20000 60000 120000; do make_files "$src/s$size" 48 $size; done
+for options in ssd_size=21M,exchange ssd_size=6M; do
+    rm -rf "$tmp"/state* "$tmp"/ssd*
+    for i in "${all[@]}"; do
+        mkdir "$tmp/ssd$i"
+        world_options[i]=ram=0,ssd=$tmp/ssd$i,$options
+    done
+    ok "two nodes, $options" world_mount 2
+    ok 'stage' timeout 60 dealfs stage "$tmp/node0"
+    unlike 'all of it' "$(cat "$tmp/.output")" 'no room'
+    source=$(from_source)
+    readers_start "${all[@]}"
+    ok 'all samples are to move' timeout 60 dealfs shuffle "$tmp/node1" seed=5
+    ok 'it comes to an end' wait_for 60 at_rest 1
+    readers_end 'no reader saw it'
+    refused=$(value "$tmp/node0" move.refused_samples)
+    diag "of $(value "$tmp/node0" move.samples) samples $refused found no room;" \
+        "$(value "$tmp/node0" move.rewritten_bytes) bytes were rewritten"
+    [[ $options != *exchange ]] || is 'there was room for all' "$refused" 0
+    everywhere "$options" "${all[@]}"
+    is 'nothing comes from the source' "$(from_source)" "$source"
+    ok 'unmount' world_umount
+done
 nothing_left 'nothing is left'
 done_testing

@@ -40,7 +40,10 @@ def main():
         except OSError as error:
             print(f'{name}: {error}', flush=True)
             wrong += 1
-        most = max(most, time.monotonic() - began)
+        took = time.monotonic() - began
+        if took > 5:
+            print(f'{time.strftime("%T")} {name}: {took:.1f} s', flush=True)
+        most = max(most, took)
         reads += 1
         time.sleep(PAUSE)
     print(f'{reads} files, {most:.2f} s')
