@@ -1,6 +1,6 @@
 #!/bin/bash
-# The layout of a living world turns: all nodes take the next one together, also where one cannot save it; who asks hears
-# of it in bounded time; and all ranks plan from the layout that they name. Who dies at some stage of it: 40-loss.t.
+# The layout of a living world turns. All nodes take the next one together, also where one cannot save it. A request
+# ends in bounded time. All ranks plan from the layout that they name. For losses at each stage see 40-loss.t.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Samples on the move: exchanges and shuffles of a world of four nodes, under readers that check every byte. Who owns
-# what afterwards is computed once more by moved.py. Groups. SSDs that are nearly full. What is lost meanwhile: 40-loss.t.
+# Samples on the move: exchanges and shuffles of a world of four nodes, under readers that check every byte. moved.py
+# computes again who owns what afterwards. Groups. SSDs that are nearly full. For losses see 40-loss.t.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99

@@ -176,7 +176,8 @@ lose_node() {
     for k in "${all[@]}"; do [ "$k" = "$i" ] || left+=("$k"); done
     read_right "$i" && kill_whole "$i" && world_ended && [ -z "$(processes "$tmp/state$i ")" ] || return
     wait_for 20 are degraded "${left[@]}" && read_on "${left[@]}" &&
-        join "${left[@]}" && [ "$(value "$tmp/node${left[0]}" nodes)" = 2 ] && read_on "${left[@]}" && world_leave -TERM || return
+        join "${left[@]}" && [ "$(value "$tmp/node${left[0]}" nodes)" = 2 ] && read_on "${left[@]}" &&
+        world_leave -TERM || return
     timeout 60 dealfs mount -o "state=$tmp/state$i,$world_default" "$src" "$tmp/node$i" && reading "$i"
 }
 

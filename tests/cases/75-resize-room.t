@@ -43,7 +43,7 @@ ok 'after a sample of them' test "$seen" -ge 1000 -a "$seen" -lt "$all"
 diag "$seen of $all files"
 is 'which was of all' "$all" $count
 rm -r "$tmp/state" "$tmp/ssd"
-mount_too_small() { # but for a line of progress each second
+mount_too_small() { # without the lines of progress
     local status=0
     timeout 60 dealfs mount -o "state=$tmp/state,resize=$sides,quality=80,ram=$(part 50)" "$src" "$mnt" 2>"$tmp/why" ||
         status=$?

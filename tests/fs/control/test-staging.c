@@ -188,7 +188,7 @@ static void test_umount(struct control *control)
     is_uint(reply.length, 0, "says nothing");
     ok(others.told == 1 && others.command == WORLD_UMOUNT, "the others are told");
     others.tell_error = -ENOTCONN;
-    is_int(fake_run(control, "umount\n", &reply), -ENOTCONN, "nobody is told by a node that is alone");
+    is_int(fake_run(control, "umount\n", &reply), -ENOTCONN, "a node that is alone tells nobody");
     is_int(fake_run(control, "umount now=1\n", &reply), -EINVAL, "it has no keys");
 }
 
