@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MARK_EVERY_SAMPLES = 16, TAR_END = 1024 };
+enum { MARK_EVERY_SAMPLES = 16, TAR_END = 1024, FETCH_AHEAD = 16 };
 
 struct epoch_stream {
     atomic_int references;
@@ -191,8 +191,17 @@ static bool stream_sample_at(const struct epoch_stream *s, uint64_t number, uint
     return true;
 }
 
+/* In a shuffled stream each record of the list is somewhere else in memory. */
+static void fetch_record(const struct epoch_stream *s, uint64_t number)
+{
+    const struct record *record = samples_records(s->list);
+    if (record && number < s->count)
+        __builtin_prefetch(&record[s->sample[number]]);
+}
+
 bool epoch_stream_next(const struct epoch_stream *s, struct stream_sample *sample)
 {
+    fetch_record(s, sample->number + FETCH_AHEAD);
     return stream_sample_at(s, sample->number + 1, sample->to, sample);
 }
 
