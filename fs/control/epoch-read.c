@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FETCHES = 32, LOOK_EVERY_MS = 50 };
+enum { FETCHES = 64, LOOK_EVERY_MS = 50 };
 
 /* --- fetches --- */
 
@@ -30,8 +30,8 @@ struct gathering {
     struct store *store;
     const struct stream_waiter *waiter;
     pthread_mutex_t lock; /* of the rest, and of fetch.busy */
-    pthread_cond_t ended;
-    unsigned busy;
+    pthread_cond_t ended; /* fewer than `most` are busy, or one has failed */
+    unsigned busy, most;
     int error; /* the first */
     struct epoch_fetch fetch[FETCHES];
 };
@@ -43,7 +43,8 @@ static void end_fetch(struct epoch_fetch *f, int error)
     f->busy = false;
     g->busy--;
     g->error = g->error ? g->error : error;
-    pthread_cond_signal(&g->ended);
+    if (g->busy < g->most || g->error)
+        pthread_cond_signal(&g->ended);
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -70,11 +71,14 @@ static void cancel_fetches(struct gathering *g)
     }
 }
 
-/* Until fewer than `most` run. When one has failed, or nobody waits any more, the others are taken back. */
+/* Until fewer than `most` run. Where that must be waited for, it is for half of them: an answer of another node has
+ * many records, and a thread that wakes up for each of them asks for one at a time again. When one has failed, or
+ * nobody waits any more, the others are taken back. */
 static int await_fetches(struct gathering *g, unsigned most)
 {
     pthread_mutex_lock(&g->lock);
-    while (g->busy >= most || (g->error && g->busy > 0)) {
+    g->most = g->busy < most ? most : (most + 1) / 2;
+    while (g->busy >= g->most || (g->error && g->busy > 0)) {
         if (!cond_wait_until(&g->ended, &g->lock, clock_now() + LOOK_EVERY_MS * MILLISECOND)) {
             pthread_mutex_unlock(&g->lock);
             bool gone = g->waiter->gave_up(g->waiter->user);
