@@ -586,6 +586,7 @@ EXTRA_DIST += \
 	tests/lib/sweep \
 	tests/lib/tap.py \
 	tests/lib/streams.py \
+	tests/lib/tfrecords.py \
 	tests/lib/traced.py \
 	tests/lib/tsan.supp \
 	tests/model/check.py \

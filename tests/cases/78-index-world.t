@@ -8,18 +8,10 @@ require_fuse
 
 src=$tmp/src faults=$tmp/faults
 mkdir -p "$src"
-python3 - "$src" <<'EOP' || bail_out 'the containers cannot be made'
-import io, os, random, struct, sys, tarfile
+PYTHONPATH=$top_srcdir/tests/lib python3 - "$src" <<'EOP' || bail_out 'the containers cannot be made'
+import io, os, random, sys, tarfile
+from tfrecords import framed
 src, rng = sys.argv[1], random.Random(7)
-
-def crc(data):
-    c = 0xffffffff
-    for byte in data:
-        c ^= byte
-        for _ in range(8):
-            c = c >> 1 ^ (0x82f63b78 if c & 1 else 0)
-    c ^= 0xffffffff
-    return ((c >> 15 | c << 17) + 0xa282ead8) & 0xffffffff
 
 for folder in 'tar', 'lines', 'tfrecord', 'broken':
     os.mkdir(f'{src}/{folder}')
@@ -35,9 +27,7 @@ for i in range(24):
         f.write('the last one')
     with open(f'{src}/tfrecord/{i:02}.tfrecord', 'wb') as f:
         for j in range(30):
-            data, length = bytes(rng.randrange(300)), None
-            length = struct.pack('<Q', len(data))
-            f.write(length + struct.pack('<I', crc(length)) + data + struct.pack('<I', crc(data)))
+            f.write(framed(bytes(rng.randrange(300))))
 for i in range(8):
     with open(f'{src}/tar/{i:02}.tar', 'rb') as f, open(f'{src}/broken/{i:02}.tar', 'wb') as to:
         to.write(f.read() if i % 2 else f.read(3000))

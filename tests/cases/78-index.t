@@ -9,19 +9,11 @@ require tar gzip
 src=$tmp/src mnt=$tmp/mnt
 mkdir -p "$src"
 cat >"$tmp/make.py" <<'EOF'
-import io, json, os, random, struct, subprocess, sys, tarfile
+import io, json, os, random, subprocess, sys, tarfile
+from tfrecords import framed
 src, lists = sys.argv[1:3]
 rng = random.Random(20)
 SIZES = (0, 1, 511, 512, 513, 5000)
-
-def crc(data):
-    c = 0xffffffff
-    for byte in data:
-        c ^= byte
-        for _ in range(8):
-            c = c >> 1 ^ (0x82f63b78 if c & 1 else 0)
-    c ^= 0xffffffff
-    return ((c >> 15 | c << 17) + 0xa282ead8) & 0xffffffff
 
 def quoted(name):
     return ''.join(chr(b) if chr(b).isascii() and (chr(b).isalnum() or chr(b) in '._-/:+@') else f'%{b:02X}'
@@ -108,8 +100,7 @@ for name in ('a', 'b'):
     records, at = [], 0
     with open(f'{src}/tfrecord/{name}.tfrecord', 'wb') as f:
         for size in (0, 1, 511, 512, 513, 70000, 300000):
-            data, length = rng.randbytes(size), struct.pack('<Q', size)
-            f.write(length + struct.pack('<I', crc(length)) + data + struct.pack('<I', crc(data[:600])))
+            f.write(framed(rng.randbytes(size)))
             records.append((at, size + 16))
             at += size + 16
     expect('tfrecord', f'tfrecord/{name}.tfrecord', records)
@@ -157,7 +148,8 @@ with open(f'{src}/bad/huge.tar', 'wb') as f:
     f.truncate(512 + (4 << 30) + 1024)
 open(f'{src}/bad/unknown.bin', 'wb').write(b'\x01\x00\x02' * 100)
 EOF
-numpy=$(python3 "$tmp/make.py" "$src" "$tmp") || bail_out 'the containers cannot be made'
+numpy=$(PYTHONPATH=$top_srcdir/tests/lib python3 "$tmp/make.py" "$src" "$tmp") ||
+    bail_out 'the containers cannot be made'
 gzip -c "$src/tfrecord/a.tfrecord" >"$src/bad/zipped.tfrecord.gz"
 mount_up -o ram=200M "$src" "$mnt"
 

@@ -195,7 +195,8 @@ ok 'loaders' timeout 120 $python "$tmp/loaders.py" "$mnt"
 diag "$(grep -v '^ok' "$tmp/.output")"
 # --- the guide ---
 cat >"$tmp/containers.py" <<'EOF'
-import io, json, os, struct, sys, tarfile
+import io, json, os, sys, tarfile
+from tfrecords import framed
 for number in range(3):
     with tarfile.open(f'{sys.argv[1]}/tar/{number}.tar', 'w') as tar:
         for i in range(number * 50, number * 50 + 50):
@@ -207,8 +208,7 @@ for number in range(3):
     with open(f'{sys.argv[1]}/tfrecord/{number}', 'wb') as f:
         for i in range(number * 50, number * 50 + 50):
             data = b'%d ' % i * (i + 1)
-            size = struct.pack('<Q', len(data))
-            f.write(size + crc(size) + data + crc(data))
+            f.write(framed(data))
     with open(f'{sys.argv[1]}/lines/{number}', 'w') as f:
         f.write('\n'.join(json.dumps({'number': i, 'text': 'x' * i}) for i in range(number * 50, number * 50 + 50)))
 EOF
@@ -220,6 +220,7 @@ import dealfs.torch
 mnt, guide = sys.argv[1:]
 from dealfs import Mount
 from tap import done_testing, equal, ok
+from tfrecords import crc
 mount = Mount(mnt)
 text = open(guide).read().partition('## Loaders that take paths')[2]
 blocks = re.findall(r'^```python\n(.*?)^```', text, re.M | re.S)
@@ -298,21 +299,6 @@ equal((rows.shape, names['batches'].shape[1:]), ((3 << 12, 256), (16, 256)), 'an
 equal((rows[:, 0] // 256).tolist(), listed('many'), 'in the order of the plan')
 sys.exit(done_testing())
 EOF
-cat >"$tmp/crc.py" <<'EOF'
-def crc(data, table=[]):
-    """The masked CRC-32C of TFRecord, little-endian."""
-    if not table:
-        for c in range(256):
-            for _ in range(8):
-                c = c >> 1 ^ (0x82f63b78 if c & 1 else 0)
-            table.append(c)
-    c = 0xffffffff
-    for byte in data:
-        c = table[(c ^ byte) & 255] ^ c >> 8
-    c ^= 0xffffffff
-    return (((c >> 15 | c << 17) + 0xa282ead8) & 0xffffffff).to_bytes(4, 'little')
-EOF
-for name in containers guide; do cat "$tmp/crc.py" "$tmp/$name.py" >"$tmp/.all" && mv "$tmp/.all" "$tmp/$name.py"; done
 ok 'umount' dealfs umount "$mnt"
 mkdir "$src/tar" "$src/tfrecord" "$src/lines"
 python3 "$tmp/containers.py" "$src"

@@ -19,6 +19,8 @@ import sys
 import time
 import urllib.parse
 
+import tfrecords
+
 
 class Samples:
     def __init__(self, source, records):
@@ -132,7 +134,6 @@ def make_containers(folder):
     """Tars with other keys in each, tars with the same keys, and one of each other format."""
     import io
     import json
-    import struct
     import tarfile
     import numpy
     generator = random.Random(33)
@@ -154,22 +155,10 @@ def make_containers(folder):
     for n in range(2):
         with open(f'{folder}/tfrecord/{n}.tfrecord', 'wb') as f:
             for size in 0, 1, 1000, 40:
-                data = generator.randbytes(size)
-                head = struct.pack('<Q', size)
-                f.write(head + masked_crc(head) + data + masked_crc(data))
+                f.write(tfrecords.framed(generator.randbytes(size)))
         with open(f'{folder}/lines/{n}.jsonl', 'w') as f:
             f.write('\n'.join(json.dumps({'n': 10 * n + i, 'text': 'x' * i}) for i in range(10)))
         numpy.save(f'{folder}/rows/{n}.npy', numpy.arange(n * 1000, n * 1000 + 60, dtype='<i4').reshape(20, 3))
-
-
-def masked_crc(data):
-    crc = 0xffffffff
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
-    crc ^= 0xffffffff
-    return ((crc >> 15 | crc << 17) + 0xa282ead8 & 0xffffffff).to_bytes(4, 'little')
 
 
 def key_of(name):
