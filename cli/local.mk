@@ -118,6 +118,7 @@ cli_libcli_a_SOURCES = \
 	cli/top.c \
 	cli/umount.c \
 	cli/verify.c \
+	cli/upgrade.c \
 	cli/wait.c \
 	cli/show-log.c \
 	cli/where.c
@@ -192,6 +193,7 @@ dist_man_MANS += \
 	cli/dealfs-top.1 \
 	cli/dealfs-umount.1 \
 	cli/dealfs-verify.1 \
+	cli/dealfs-upgrade.1 \
 	cli/dealfs-wait.1 \
 	cli/dealfs-log.1 \
 	cli/dealfs-where.1 \

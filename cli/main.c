@@ -21,6 +21,7 @@ static const struct command *const commands[] = {
     &command_status,
     &command_top,
     &command_log,
+    &command_upgrade,
     &command_wait,
     &command_stage,
     &command_exchange,

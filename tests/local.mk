@@ -348,6 +348,7 @@ WORLD_TESTS = \
 	tests/cases/39-cost.t \
 	tests/cases/42-versions.t \
 	tests/cases/43-owner.t \
+	tests/cases/44-upgrade.t \
 	tests/cases/50-rewritten-world.t \
 	tests/cases/64-readme.t \
 	tests/cases/73-join-users.t \
@@ -453,6 +454,7 @@ TEST_TOOLS = \
 	tests/fs/image/pictures \
 	tests/fs/server/as-feeder \
 	tests/fs/server/bring-up \
+	tests/fs/server/idle \
 	tests/fs/plan/planner \
 	tests/fs/world/layouts \
 	tests/lib/value \

@@ -30,6 +30,7 @@ struct command {
 extern const struct command command_mount;
 extern const struct command command_join;
 extern const struct command command_umount;
+extern const struct command command_upgrade;
 extern const struct command command_run;
 extern const struct command command_launch;
 extern const struct command command_enter;

@@ -101,7 +101,8 @@ static _Noreturn void become_mounter(const struct start *s, const char *program,
     setsid();
     socket = fcntl(socket, F_DUPFD, FD_LAST + 1);
     if (null < 0 || socket < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
-        dup2(socket, FD_MOUNTER) < 0 || close_range(3, FD_MOUNTER - 1, 0) < 0 || close_range(FD_LAST + 1, ~0u, 0) < 0)
+        dup2(socket, FD_MOUNTER) < 0 || close_range(3, FD_MOUNTER - 1, 0) < 0 ||
+        close_range(FD_MOUNTER + 1, ~0u, 0) < 0)
         _exit(1);
     execv(program, (char **)words);
     _exit(1);

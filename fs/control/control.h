@@ -19,15 +19,15 @@ struct control_config {
     const struct mount_config *mount;
     const struct catalog *catalog; /* NULL: it comes later, with control_fill */
     struct store *store;
-    struct peers *peers;             /* NULL: none */
-    uint32_t generation;             /* of this server: handles of another are ESTALE */
-    const uint32_t *keeper;          /* its process id, which changes when it is replaced */
-    struct staging *staging;         /* where to note it; NULL: nowhere */
-    int state;                       /* the state directory, to see whether it is still there; 0: not looked at */
-    const struct derived *derived;   /* NULL: files are as the source has them */
-    struct derived_counts *remade;   /* with that */
-    const struct handover *handover; /* what is said of the servers; NULL: nothing */
-    struct feed *feed;               /* NULL: none */
+    struct peers *peers;           /* NULL: none */
+    uint32_t generation;           /* of this server: handles of another are ESTALE */
+    const uint32_t *keeper;        /* its process id, which changes when it is replaced */
+    struct staging *staging;       /* where to note it; NULL: nowhere */
+    int state;                     /* the state directory, to see whether it is still there; 0: not looked at */
+    const struct derived *derived; /* NULL: files are as the source has them */
+    struct derived_counts *remade; /* with that */
+    struct handover *handover;     /* what is said of the servers; NULL: nothing */
+    struct feed *feed;             /* NULL: none */
 };
 
 int control_create(const struct control_config *config, struct control **control);

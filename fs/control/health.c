@@ -10,6 +10,7 @@
 #include "fs/base/clock.h"
 #include "fs/base/json.h"
 #include "fs/base/size.h"
+#include "fs/base/version.h"
 #include "fs/catalog/derived.h"
 #include "fs/wire/feed.h"
 #include "fs/wire/handover.h"
@@ -182,6 +183,22 @@ static void add_level(struct sentences *s, const struct handover *h)
                      stranded, stranded == 1 ? "" : "s", seconds_since(atomic_load(&h->stranded_at), clock_realtime()));
 }
 
+static void add_program(struct sentences *s, const struct handover *h)
+{
+    uint32_t program = atomic_load(&h->program);
+    if (program == PROGRAM_PREVIOUS)
+        add_sentence(
+            s, DEGRADED,
+            "a server of the installed program did not live, so dealfs %s still runs: see `dealfs log`, install "
+            "a version that works, and run `dealfs upgrade`",
+            version_text);
+    if (program == PROGRAM_REFUSED)
+        add_sentence(s, DEGRADED,
+                     "the installed dealfs-server is missing, or other users may write it, so dealfs %s still runs: "
+                     "install it again, and run `dealfs upgrade`",
+                     version_text);
+}
+
 static void add_feeder(struct sentences *s, const struct feed *feed)
 {
     uint64_t again = feed ? atomic_load(&feed->again) : 0;
@@ -344,6 +361,7 @@ static void add_sentences(struct sentences *s, const struct control *control, co
     if (control->config.handover) {
         add_endings(s, &control->config.handover->endings);
         add_level(s, control->config.handover);
+        add_program(s, control->config.handover);
         add_feeder(s, control->config.feed);
         add_waits(s, control, stats);
     }

@@ -95,6 +95,7 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/verb-plan.c \
 	fs/control/verb-plan.h \
 	fs/control/verb-stage.c \
+	fs/control/verb-upgrade.c \
 	fs/control/verb-where.c \
 	fs/control/verbs.c \
 	fs/control/verbs.h \

@@ -108,6 +108,9 @@ static void add_samples(struct json *j, struct control *control)
 
 enum { ENDINGS_SHOWN = 8 };
 
+static const char *const program_names[] = {"installed", "asked", "trial", "previous", "refused"};
+enum { PROGRAMS = sizeof program_names / sizeof *program_names };
+
 static void add_restarts(struct json *j, const struct handover *handover)
 {
     const struct endings *endings = &handover->endings;
@@ -150,8 +153,10 @@ static void add_node(struct json *j, struct control *control, const struct world
     json_string(j, "layout", view->known ? digest_format(&view->layout, digest) : NULL);
     add_pids(j, control, view);
     json_uint(j, "generation", control->config.generation);
-    if (control->config.handover)
+    if (control->config.handover) {
+        json_string(j, "program", program_names[atomic_load(&control->config.handover->program) % PROGRAMS]);
         add_restarts(j, control->config.handover);
+    }
     json_uints(j, {"uptime", (clock_now() - control->began) / SECOND}, {"memory", control_memory()},
                {"refused", refusals_count(&control->refusals)});
     json_string(j, "source_path", mount->source);

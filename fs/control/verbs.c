@@ -32,9 +32,9 @@ static const struct verb verb_umount = {
     .run = umount_run,
 };
 
-static const struct verb *const verbs[] = {&verb_plan,    &verb_at,    &verb_end,    &verb_where,
-                                           &verb_samples, &verb_costs, &verb_stage,  &verb_exchange,
-                                           &verb_shuffle, &verb_index, &verb_umount, NULL};
+static const struct verb *const verbs[] = {
+    &verb_plan,     &verb_at,      &verb_end,   &verb_where,   &verb_samples, &verb_costs, &verb_stage,
+    &verb_exchange, &verb_shuffle, &verb_index, &verb_upgrade, &verb_umount,  NULL};
 
 enum {
     STRAY_MOST = 4096, /* what may follow the line of a verb that takes no payload, until it is refused with words */
@@ -46,7 +46,7 @@ int verbs_run(struct control *control, const char *bytes, size_t n, const struct
 {
     CLEANUP_REQUEST struct request request = REQUEST_INIT;
     int error = request_parse(verbs, bytes, n, &request, why);
-    if (!error && !control_filled(control) && request.verb != &verb_umount) {
+    if (!error && !control_filled(control) && request.verb != &verb_umount && request.verb != &verb_upgrade) {
         str_adds(why, CONTROL_NOT_FILLED);
         return -EAGAIN;
     }

@@ -9,7 +9,7 @@
 struct json;
 
 extern const struct verb verb_at, verb_costs, verb_end, verb_exchange, verb_index, verb_plan, verb_samples,
-    verb_shuffle, verb_stage, verb_where;
+    verb_shuffle, verb_stage, verb_upgrade, verb_where;
 enum { PAYLOAD_MOST = 1 << 30 }; /* for verbs that take long ones */
 
 extern const struct stream_rules verbs_stream_rules; /* user: struct control_handle */

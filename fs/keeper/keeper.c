@@ -145,6 +145,18 @@ static void come_up(struct keeper *k)
 
 /* --- its days --- */
 
+/* One with the descriptors of this moment. There may be no room for a process now, and be some later. */
+static void have_standby(struct keeper *k)
+{
+    if (k->servers.program.changed) {
+        standby_stop(k->standby);
+        k->standby = 0;
+    }
+    k->servers.program.changed = false;
+    if (k->standby <= 0)
+        k->standby = standby_start(k->handover, k->config.state, k->name);
+}
+
 /* Children of before: servers that lingered, takers-away of mounts. */
 static void reap_children(struct keeper *k)
 {
@@ -164,8 +176,7 @@ static void reap_children(struct keeper *k)
         k->looker = 0;
         k->gone_at = !gone ? 0 : k->gone_at ? k->gone_at : k->looked_at;
     }
-    if (k->standby <= 0) /* there may be no room for a process now, and be some later */
-        k->standby = standby_start(k->handover, k->config.state, k->name);
+    have_standby(k);
 }
 
 /* Who is inside a mount that was taken away stays inside, for as long as the reads are answered. */
@@ -223,6 +234,8 @@ static void look_after(struct keeper *k)
         return;
     uint64_t beats = atomic_load(&k->handover->pulse.beats);
     k->fault = watchdog_look(&k->watchdog, &k->servers.server, beats, ms);
+    if (!k->fault && program_look(&k->servers.program, k->handover))
+        k->fault = ENDING_HUNG;
     if (k->fault)
         kill_server(k);
 }
@@ -248,13 +261,16 @@ static bool keeper_turn(struct keeper *k, int server)
 }
 
 /* A server that has done without tiers or peers for a while is replaced by one that has them; not while what a server
- * hung in still hangs. */
+ * hung in still hangs. So is one whose upgrade was requested. */
 static void renew_server(struct keeper *k)
 {
-    if (k->renewing || k->killed_at || k->coming != COMING_DONE || has_flag(k, HANDOVER_ENDED) ||
-        !backoff_is_over(k->handover) || handover_lingering(k->handover) > 0)
+    if (k->renewing || k->killed_at || k->coming != COMING_DONE || has_flag(k, HANDOVER_ENDED))
         return;
-    log_info("server %d has lived for a minute: the next one has all tiers and peers again", (int)k->servers.server.id);
+    bool over = backoff_is_over(k->handover) && handover_lingering(k->handover) == 0;
+    if (!program_begin(&k->servers.program, k->handover) && !over)
+        return;
+    log_info("server %d is replaced by one %s", (int)k->servers.server.id,
+             over ? "that has all tiers and peers again" : "of the installed program");
     k->renewing = true;
     kill_server(k);
 }
@@ -302,28 +318,6 @@ static bool await_start(struct keeper *k, uint64_t pause)
     return true;
 }
 
-static void note_death(const struct keeper *k, char *text, size_t n)
-{
-    struct ending ending = servers_ending(&k->servers, k->fault);
-    endings_add(&k->handover->endings, ending.how, ending.number);
-    ending_describe(&ending, text, n);
-}
-
-/* Returns how many in a row could not live. */
-static unsigned count_failure(struct keeper *k, const char *death)
-{
-    struct handover *h = k->handover;
-    uint64_t answered = handover_answered(h) - atomic_load(&h->answered);
-    uint64_t lived = clock_now() - atomic_load(&h->started);
-    bool failure = answered == 0 && lived < k->young;
-    unsigned failures = failure ? atomic_fetch_add(&h->failures, 1) + 1 : 0;
-    if (!failure)
-        atomic_store(&h->failures, 0);
-    log_error("server %d %s after %" PRIu64 " ms and %" PRIu64 " requests", (int)k->servers.server.id, death,
-              lived / (SECOND / 1000), answered);
-    return failures;
-}
-
 /* --- the end --- */
 
 static void keeper_end(struct keeper *k, enum takedown how, const char *why)
@@ -346,14 +340,14 @@ static int keeper_finish(struct keeper *k)
 /* A server is dead. The pause before the next one; -1: there is none, `why` not. */
 static int64_t server_died(struct keeper *k, const char **why)
 {
-    char death[128];
     if (k->renewing) {
         k->renewing = false;
         atomic_store(&k->handover->level, LEVEL_WHOLE);
         return 0;
     }
-    note_death(k, death, sizeof death);
-    bool enough = count_failure(k, death) >= MOST_FAILURES;
+    bool enough = servers_note_death(&k->servers, k->fault, k->young) >= MOST_FAILURES;
+    if (program_died(&k->servers.program))
+        return 0;
     *why = servers_refused(&k->servers) ? "the server cannot run"
            : enough                     ? "five servers in a row died before they answered one request"
                                         : NULL;
@@ -376,6 +370,7 @@ static int keeper_run(struct keeper *k)
             pause = TICK_MS * MILLISECOND;
             continue;
         }
+        have_standby(k);
         k->fault = ENDING_UNSEEN;
         watchdog_reset(&k->watchdog);
         watch_server(k);
@@ -413,16 +408,16 @@ static void keeper_prepare(struct keeper *k)
         keeper_fail("make the memory that the servers share", error);
     if (has_flag(k, HANDOVER_UP)) /* by a keeper before */
         k->coming = COMING_DONE;
-    error = servers_init(&k->servers, &k->config, k->handover, k->oom);
+    const char *text = getenv("DEALFS_PATIENCE"); /* seconds; for tests */
+    int patience = text && atoi(text) > 0 ? atoi(text) : SERVER_PATIENCE_S;
+    k->watchdog.patience = 1000 * (unsigned)patience;
+    k->young = (unsigned)patience * SECOND / YOUNG_PART;
+    error = servers_init(&k->servers, &k->config, k->handover, k->oom, k->young);
     if (error)
         keeper_fail("find dealfs-server beside dealfs-keeper", error);
     if (chdir("/"))
         keeper_fail("change to /", -errno);
     oom_protect(k->oom);
-    const char *text = getenv("DEALFS_PATIENCE"); /* seconds; for tests */
-    int patience = text && atoi(text) > 0 ? atoi(text) : SERVER_PATIENCE_S;
-    k->watchdog.patience = 1000 * (unsigned)patience;
-    k->young = (unsigned)patience * SECOND / YOUNG_PART;
     k->lived_at = clock_now();
     stranded_init(&k->stranded, k->handover, (unsigned)patience * SECOND);
     atomic_store(&k->handover->keeper, (uint32_t)getpid());

@@ -7,6 +7,8 @@ fs_keeper_libkeeper_a_SOURCES = \
 	fs/keeper/feeding.h \
 	fs/keeper/oom.c \
 	fs/keeper/oom.h \
+	fs/keeper/program.c \
+	fs/keeper/program.h \
 	fs/keeper/putup.c \
 	fs/keeper/putup.h \
 	fs/keeper/servers.c \

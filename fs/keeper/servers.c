@@ -6,6 +6,7 @@
 #include "fs/keeper/oom.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -39,12 +40,13 @@ static bool watch_adopted(struct servers *s, uint32_t server)
     return true;
 }
 
-int servers_init(struct servers *s, const struct mount_config *config, struct handover *handover, const char *oom)
+int servers_init(struct servers *s, const struct mount_config *config, struct handover *handover, const char *oom,
+                 uint64_t trial)
 {
     *s = (struct servers){.config = config, .handover = handover, .oom = oom, .server = {0, -1, -1}, .status = -1};
     for (unsigned i = 0; i < LINGERING_MOST; i++) /* of the keeper before */
         s->lingerers += watch_other(s, atomic_load(&handover->lingering[i]), &s->lingering[s->lingerers]);
-    return handover_find_program("dealfs-server", s->program, sizeof s->program);
+    return program_init(&s->program, handover, trial);
 }
 
 /* The server of the keeper before, if it is alive; if not, one that is just being forked is no server any more. The
@@ -84,8 +86,8 @@ static _Noreturn void execute_server(const struct servers *s, uint32_t before)
     close(FD_DATA_MOUNT);
     close(FD_CONTROL_MOUNT);
     handover_close_others();
-    execl(s->program, "dealfs-server", s->config->state, (char *)NULL);
-    snprintf(line, sizeof line, "start %s: %s", s->program, strerror(errno));
+    program_execute(s->config->state);
+    snprintf(line, sizeof line, "start %s: %s", s->program.path, strerror(errno));
     log_error("%s", line);
     handover_tell(line);
     _exit(SERVER_REFUSED);
@@ -94,6 +96,7 @@ static _Noreturn void execute_server(const struct servers *s, uint32_t before)
 int servers_start(struct servers *s)
 {
     struct handover *h = s->handover;
+    program_choose(&s->program, h);
     atomic_fetch_add(&h->generation, 1);
     atomic_fetch_and(&h->flags, ~(uint32_t)HANDOVER_REFUSED);
     atomic_store(&h->started, clock_now());
@@ -119,7 +122,7 @@ int servers_start(struct servers *s)
 
 /* --- the dead --- */
 
-struct ending servers_ending(const struct servers *s, enum ending_how fault)
+static struct ending ending_of(const struct servers *s, enum ending_how fault)
 {
     struct ending ending = {.how = fault};
     if (!fault && s->status != -1) {
@@ -127,6 +130,24 @@ struct ending servers_ending(const struct servers *s, enum ending_how fault)
         ending.number = WIFSIGNALED(s->status) ? WTERMSIG(s->status) : WEXITSTATUS(s->status);
     }
     return ending;
+}
+
+unsigned servers_note_death(const struct servers *s, enum ending_how fault, uint64_t young)
+{
+    char death[128];
+    struct handover *h = s->handover;
+    struct ending ending = ending_of(s, fault);
+    endings_add(&h->endings, ending.how, ending.number);
+    ending_describe(&ending, death, sizeof death);
+    uint64_t answered = handover_answered(h) - atomic_load(&h->answered);
+    uint64_t lived = clock_now() - atomic_load(&h->started);
+    bool failure = answered == 0 && lived < young;
+    unsigned failures = failure ? atomic_fetch_add(&h->failures, 1) + 1 : 0;
+    if (!failure)
+        atomic_store(&h->failures, 0);
+    log_error("server %d %s after %" PRIu64 " ms and %" PRIu64 " requests", (int)s->server.id, death,
+              lived / MILLISECOND, answered);
+    return failures;
 }
 
 bool servers_refused(const struct servers *s)

@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,6 +79,7 @@ static void take_over(struct handover *h)
 static void server_prepare(struct server *s)
 {
     process_ignore_signals();
+    prctl(PR_SET_NAME, "dealfs-server"); /* one that was executed by a descriptor has another name */
     mallopt(M_ARENA_MAX, ARENAS);
     mallopt(M_MMAP_THRESHOLD, KEPT_BYTES); /* buffers of reads are used again rather than mapped and faulted anew */
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);

@@ -33,7 +33,9 @@ enum handover_fd {
     FD_DATA_MOUNT = 17,
     FD_CONTROL_MOUNT = 18,
     FD_MOUNTER = 19, /* a socket of dealfs-mounter, which stays root for them (fs/attach/mounter.h) */
-    FD_LAST = FD_MOUNTER
+    FD_PROGRAM = 20, /* the program of the last server that lived long enough (fs/keeper/program.h) */
+    FD_TRIAL = 21,   /* that of the running server, while it is on trial */
+    FD_LAST = FD_TRIAL
 };
 
 /* Exit statuses of the server that mean something to the keeper. */
@@ -58,6 +60,15 @@ enum { SERVER_PATIENCE_S = 30 }; /* of a keeper with a server that does nothing,
 
 /* What a server does without after others died (fs/keeper/backoff.h). */
 enum server_level { LEVEL_WHOLE, LEVEL_NO_TIERS, LEVEL_NO_PEERS /* nor tiers */ };
+
+/* What the running server is (fs/keeper/program.h); `status` shows these names. */
+enum program_state {
+    PROGRAM_INSTALLED, /* the installed program */
+    PROGRAM_ASKED,     /* an upgrade was requested, and has not begun */
+    PROGRAM_TRIAL,     /* the installed program, which has not lived long enough yet */
+    PROGRAM_PREVIOUS,  /* the previous one: a server of the installed program died in its trial */
+    PROGRAM_REFUSED,   /* the previous one: the installed program is missing, or other users may write it */
+};
 
 /* What a server lets its keeper and those who ask for `status` know while it runs. */
 struct pulse {
@@ -90,6 +101,7 @@ struct handover {
     _Atomic uint64_t stranded;                  /* requests that the keeper answered with EIO because no server lived */
     _Atomic uint64_t stranded_at;               /* the last one: nanoseconds, of the day's clock */
     struct world_mark mark;
+    _Atomic uint32_t program;   /* enum program_state */
     char release[VERSION_TEXT]; /* of the server that serves, or did last: version.h */
 };
 

@@ -19,7 +19,7 @@ is 'the main commands' "$(dealfs --help | named | tr '\n' ' ')" \
     'mount run launch stage status top umount doctor demo '
 commands=$(dealfs help all | named)
 like 'the commands' " $(tr '\n' ' ' <<<"$commands")" \
-    ' mount join umount run launch enter status top log wait stage exchange shuffle index where verify doctor clean'
+    ' mount join umount run launch enter status top log upgrade wait stage exchange shuffle index where verify doctor'
 installed() { # pattern of a path, executable or not
     local found
     found=$(find "$dest" \( -type f -o -type l \) -path "$dest$1")
@@ -39,7 +39,8 @@ for command in $commands; do ok "installed: a page for $command" installed "*/ma
 is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
     -e '/bin/dealfs$|/dealfs/dealfs-(keeper|mounter|feeder|lab|resizer|server|courier)$' \
     -e '/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$' \
-    -e '/(fstab\.example|dealfs\.service|(loaders|exchange|glossary|papers|records|scale|troubleshooting)\.md)$' \
+    -e '/(fstab\.example|dealfs\.service)$' \
+    -e '/(loaders|exchange|glossary|papers|records|scale|troubleshooting|versions)\.md$' \
     -e '/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$' \
     -e '-packages/dealfs/(torch/)?[a-z_]*\.py$')" ''
 

@@ -1,0 +1,47 @@
+/* `upgrade`: the keeper replaces this server by one of the installed program (fs/keeper/program.h), if that is another
+ * one. The reply is only that it will; `program` in `status` tells how it went. */
+#include "fs/control/control-private.h"
+#include "fs/control/verbs.h"
+
+#include "fs/wire/handover.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+static bool runs_installed(void)
+{
+    char path[PATH_MAX];
+    struct stat mine, installed;
+    return handover_find_program("dealfs-server", path, sizeof path) == 0 && stat(path, &installed) == 0 &&
+           stat("/proc/self/exe", &mine) == 0 && mine.st_dev == installed.st_dev && mine.st_ino == installed.st_ino;
+}
+
+static int upgrade_run(struct control *control, const struct request *request, const struct asker *asker,
+                       struct str *reply, struct str *why)
+{
+    struct handover *handover = control->config.handover;
+    (void)request;
+    if (!handover || (asker->charge && asker->charge->other)) {
+        str_adds(why, "only the mount's owner may upgrade it");
+        return -EPERM;
+    }
+    uint32_t state = atomic_load(&handover->program);
+    if (state != PROGRAM_TRIAL && runs_installed()) {
+        str_adds(reply, "current\n");
+        return 0;
+    }
+    if (state != PROGRAM_TRIAL)
+        atomic_compare_exchange_strong(&handover->program, &state, PROGRAM_ASKED);
+    str_adds(reply, "begun\n");
+    return 0;
+}
+
+static const struct key no_keys[] = {{0}};
+
+const struct verb verb_upgrade = {
+    .name = "upgrade",
+    .about = "replace the server by the installed program; reply: `begun` or `current`",
+    .keys = no_keys,
+    .run = upgrade_run,
+};

@@ -1,0 +1,118 @@
+#include "fs/keeper/program.h"
+
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/log.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct program_file file_of(const struct stat *st)
+{
+    return (struct program_file){st->st_dev, st->st_ino};
+}
+
+static bool is_same(struct program_file a, struct program_file b)
+{
+    return a.device == b.device && a.inode == b.inode && a.inode;
+}
+
+static void set_trial(struct program *p, int fd)
+{
+    if (fd >= 0)
+        dup2(fd, FD_TRIAL);
+    else if (handover_has(FD_TRIAL))
+        handover_drop(FD_TRIAL);
+    else
+        return;
+    p->changed = true;
+}
+
+/* A keeper that follows another one finds in the shared memory what that one knew of the installed file. */
+int program_init(struct program *p, struct handover *h, uint64_t trial)
+{
+    struct stat st;
+    *p = (struct program){.trial = trial};
+    int error = handover_find_program("dealfs-server", p->path, sizeof p->path);
+    CLEANUP_CLOSE int fd = error ? -1 : open(p->path, O_PATH | O_CLOEXEC);
+    if (fd >= 0 && atomic_load(&h->program) == PROGRAM_PREVIOUS && fstat(fd, &st) == 0)
+        p->failed = file_of(&st);
+    if (fd >= 0 && !handover_has(FD_PROGRAM)) /* of the first keeper: there is no previous one */
+        dup2(fd, FD_PROGRAM);
+    return error;
+}
+
+static bool may_execute(const struct stat *installed, const struct stat *previous)
+{
+    mode_t others = installed->st_gid == 0 ? S_IWOTH : S_IWGRP | S_IWOTH;
+    if (!S_ISREG(installed->st_mode))
+        return false;
+    if (geteuid() != 0)
+        return true;
+    return (installed->st_uid == 0 || installed->st_uid == previous->st_uid) && !(installed->st_mode & others);
+}
+
+/* `fd`: the installed file, or -1. */
+static enum program_state judge_installed(const struct program *p, int fd)
+{
+    struct stat installed, previous;
+    if (fd < 0 || fstat(fd, &installed) || fstat(FD_PROGRAM, &previous) || !may_execute(&installed, &previous)) {
+        log_error("%s is missing, or other users may write it: the next server is the previous program", p->path);
+        return PROGRAM_REFUSED;
+    }
+    return is_same(file_of(&installed), file_of(&previous)) ? PROGRAM_INSTALLED
+           : is_same(file_of(&installed), p->failed)        ? PROGRAM_PREVIOUS
+                                                            : PROGRAM_TRIAL;
+}
+
+void program_choose(struct program *p, struct handover *h)
+{
+    CLEANUP_CLOSE int fd = open(p->path, O_PATH | O_CLOEXEC);
+    enum program_state state = judge_installed(p, fd);
+    set_trial(p, state == PROGRAM_TRIAL ? fd : -1);
+    atomic_store(&h->program, state);
+}
+
+/* By descriptor: what was judged, even if its name is another file by now. */
+void program_execute(const char *state)
+{
+    char *argv[] = {"dealfs-server", (char *)state, NULL};
+    execveat(handover_has(FD_TRIAL) ? FD_TRIAL : FD_PROGRAM, "", argv, environ, AT_EMPTY_PATH);
+}
+
+bool program_begin(struct program *p, struct handover *h)
+{
+    if (atomic_load(&h->program) != PROGRAM_ASKED)
+        return false;
+    p->failed = (struct program_file){0, 0};
+    program_choose(p, h);
+    return atomic_load(&h->program) == PROGRAM_TRIAL;
+}
+
+bool program_look(struct program *p, struct handover *h)
+{
+    if (!handover_has(FD_TRIAL) || clock_now() - atomic_load(&h->started) < p->trial)
+        return false;
+    if (atomic_load(&h->pulse.beats) == 0)
+        return true;
+    log_info("the installed program has served for %u s: it stays", (unsigned)(p->trial / SECOND));
+    dup2(FD_TRIAL, FD_PROGRAM);
+    set_trial(p, -1);
+    atomic_store(&h->program, PROGRAM_INSTALLED);
+    return false;
+}
+
+bool program_died(struct program *p)
+{
+    struct stat st;
+    if (!handover_has(FD_TRIAL))
+        return false;
+    if (fstat(FD_TRIAL, &st) == 0)
+        p->failed = file_of(&st);
+    set_trial(p, -1);
+    log_error("the server of the installed program %s did not live for %u s: the next one is the previous program",
+              p->path, (unsigned)(p->trial / SECOND));
+    return true;
+}
