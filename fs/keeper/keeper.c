@@ -269,8 +269,9 @@ static void renew_server(struct keeper *k)
     bool over = backoff_is_over(k->handover) && handover_lingering(k->handover) == 0;
     if (!program_begin(&k->servers.program, k->handover) && !over)
         return;
-    log_info("server %d is replaced by one %s", (int)k->servers.server.id,
-             over ? "that has all tiers and peers again" : "of the installed program");
+    log_info("server %d %s", (int)k->servers.server.id,
+             over ? "has lived for a minute: the next one has all tiers and peers again"
+                  : "is replaced by one of the installed program");
     k->renewing = true;
     kill_server(k);
 }

@@ -4,7 +4,9 @@
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,12 +32,30 @@ static void set_trial(struct program *p, int fd)
     p->changed = true;
 }
 
+/* Of a keeper that starts while no program is installed: where the previous one was. */
+static int find_previous(struct program *p)
+{
+    static const char deleted[] = " (deleted)";
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", FD_PROGRAM);
+    ssize_t n = handover_has(FD_PROGRAM) ? readlink(link, p->path, sizeof p->path - 1) : -1;
+    if (n < 0)
+        return -ENOENT;
+    p->path[n] = '\0';
+    size_t suffix = sizeof deleted - 1;
+    if ((size_t)n > suffix && strcmp(p->path + n - suffix, deleted) == 0)
+        p->path[(size_t)n - suffix] = '\0';
+    return 0;
+}
+
 /* A keeper that follows another one finds in the shared memory what that one knew of the installed file. */
 int program_init(struct program *p, struct handover *h, uint64_t trial)
 {
     struct stat st;
     *p = (struct program){.trial = trial};
     int error = handover_find_program("dealfs-server", p->path, sizeof p->path);
+    if (error)
+        error = find_previous(p);
     CLEANUP_CLOSE int fd = error ? -1 : open(p->path, O_PATH | O_CLOEXEC);
     if (fd >= 0 && atomic_load(&h->program) == PROGRAM_PREVIOUS && fstat(fd, &st) == 0)
         p->failed = file_of(&st);

@@ -72,6 +72,7 @@ chmod 755 "$bin/dealfs-server"
 chown 65534 "$bin/dealfs-server"
 back 'nor what another user owns' "$refusal" refused
 mv "$bin/dealfs-server" "$tmp/aside"
+kill -9 "$(value "$mnt" pids.keeper)" # the next keeper finds none, either
 back 'nor does it need what is gone' "$refusal" refused
 chown 0 "$tmp/aside"
 mv "$tmp/aside" "$bin/dealfs-server"
