@@ -177,7 +177,7 @@ def line_panel(bench, load, found):
     for colour, way in enumerate(WAYS):
         panel.medians([(p * 1.06 ** (colour - 1), totals(f['bars'][way])) for p, f in found.items()], colour,
                       NAMES[way], joined=False)
-        panel.line([(n, cost[way]) for n, cost in zip(FURTHER, grow)], colour, 'model', dashed=True)
+        panel.line([(n, cost[way]) for n, cost in zip(FURTHER, grow)], colour, dashed=True)
     for colour, way in ((7, 'regular'), (6, 'locality')):
         panel.line([(n, cost[way]) for n, cost in zip(FURTHER, fixed) if n >= max(found)], colour,
                    f'{way}, Rc fixed', dashed=True)
@@ -211,7 +211,7 @@ def figure(bench):
                 'Points and bars are measured: nodes are network namespaces of one machine, and computing is sleep. '
                 f'A node trains with {IMAGENET.speed} samples per second. The source is throttled to '
                 f'{IMAGENET.source} per second for all nodes together; a link carries {int(LINK * IMAGENET.speed)}.',
-                'Dashed: dealfs model, with the rates of a node that were measured in the world of 8. It assumes a '
+                'Dashed lines: dealfs model, with the rates of a node measured in the world of 8. It assumes a '
                 'network whose total bandwidth grows with the nodes. Rc fixed: the network carries for any number of '
                 'nodes what it carried for 8.')
 
@@ -322,7 +322,8 @@ def measure_first(bench, source, way):
 
 
 def part_panel(bench, found):
-    most = 1.1 * max(max(f['bars'][way] + [f['model'][way]]) for f in found for way in WAYS[1:])
+    most = 1.1 * max(max(f['bars'][way] + [f['model'][way], at_once(IMAGENET, f['measured'])])
+                     for f in found for way in WAYS[1:])
     panel = bench.plot.Panel(f'{SMALL_NODES} nodes that keep a part of the dataset', 'part kept', 'seconds per epoch',
                              (-0.05, 1.05), (0, most), [(a, f'{a:g}') for a in PARTS])
     for colour, way in enumerate(WAYS[1:], 1):
