@@ -4,7 +4,6 @@ epoch by workers (figure 9).
 
 The ranks, one per node, are threads of one process that read their lists, each from the mount of its node. Computing
 is sleep. An exchange for an epoch is requested when the one before begins, as dealfs.torch.Sampler does it."""
-import contextlib
 import json
 import os
 import shutil
@@ -20,8 +19,8 @@ from drawing import K
 PARTS = ['global', '0', '0.01', '0.1', '0.3', '1']
 SORTED = [(0, 1), (2, 3), (4, 5), (6, 7)]
 OPTIONS = 'ram=512M,exchange'
-SIZE, SAMPLES, STEPS, SECONDS = 112 * K, 3200, 40, 5.2  # of the epochs whose time is measured; seconds of computing
-RATE = 16  # MiB per second that a node takes while samples move
+SIZE, SAMPLES, STEPS, SECONDS = 112 * K, 400, 40, 5.2  # of the epochs whose time is measured; samples per worker
+RATE = 12  # MiB per second that a node takes while samples move
 WORKERS = (2, 4, 8)
 BY_WORKERS = ('global', '0.1')
 
@@ -159,25 +158,15 @@ def epoch_times(world, how, steps, compute, epochs, first):
     return found[1:]
 
 
-def times_by_part(bench, source):
-    with World(bench, 4, source, f'{OPTIONS},exchange_rate={RATE}M') as world:
-        return {how: bench.measured(f'parts {how}', lambda: epoch_times(
-            world, how, STEPS, SECONDS / STEPS, bench.runs, 1000 * i)) for i, how in enumerate(PARTS)}
-
-
-def times_by_workers(bench, source):
-    """The same work for all workers together: the most workers compute for SECONDS."""
-    found = {}
-    for workers in WORKERS:
-        keys = {how: f'{workers} workers {how}' for how in BY_WORKERS}
-        missing = any(key not in bench.results for key in keys.values())
-        steps, seconds = STEPS * WORKERS[-1] // workers // 2, SECONDS * WORKERS[-1] / workers
-        with World(bench, workers, source, f'{OPTIONS},exchange_rate={RATE}M') if missing \
-                else contextlib.nullcontext() as world:
-            for i, how in enumerate(BY_WORKERS):
-                found[workers, how] = bench.measured(keys[how], lambda: epoch_times(
-                    world, how, steps, seconds / steps, bench.runs, 1000 * i))
-    return found
+def times(bench, workers, parts):
+    """By Q: for each epoch, what epoch_times returns. The samples per worker are the same for any number of them."""
+    keys = {how: f'{workers} workers {how}' for how in parts}
+    if all(key in bench.results for key in keys.values()):
+        return {how: bench.measured(key, None) for how, key in keys.items()}
+    source = dataset(bench, 'large', SAMPLES * workers // 8, SIZE)
+    with World(bench, workers, source, f'{OPTIONS},exchange_rate={RATE}M') as world:
+        return {how: bench.measured(key, lambda: epoch_times(
+            world, how, STEPS, SECONDS / STEPS, bench.runs, 1000 * i)) for i, (how, key) in enumerate(keys.items())}
 
 
 NAMES = ('planning and waiting for the exchange', 'waiting for samples', 'computing', 'moving samples, meanwhile')
@@ -208,34 +197,38 @@ def planning_panel(plot, times):
     return panel
 
 
-def worker_panel(plot, times):
-    most = max(sum(epoch[:3]) for epochs in times.values() for epoch in epochs)
-    panel = plot.Panel('an epoch by workers', 'workers', 'seconds', (1, 9), (0, 1.1 * most),
+def worker_panel(plot, found):
+    most = max(sum(epoch[:3]) for times in found.values() for epochs in times.values() for epoch in epochs)
+    panel = plot.Panel('an epoch by workers', f'workers, {SAMPLES} samples each', 'seconds', (1, 9), (0, 1.1 * most),
                        [(w, w) for w in WORKERS])
     for colour, how in enumerate(BY_WORKERS):
-        panel.medians([(w + 0.12 * (colour - 1), [sum(epoch[:3]) for epoch in times[w, how]]) for w in WORKERS],
+        panel.medians([(w + 0.12 * (colour - 1), [sum(epoch[:3]) for epoch in found[w][how]]) for w in WORKERS],
                       colour, 'global shuffling' if how == 'global' else f'Q = {how}')
     return panel
 
 
 def figure(bench):
-    """partial-local shuffle: accuracy by what is exchanged; parts of an epoch, its exchange, and epochs by workers"""
+    """partial-local shuffle: accuracy by what is exchanged, for random parts and for parts sorted by class"""
     per_class, epochs = (100, 8) if bench.quick else (100, 16)
-    large = dataset(bench, 'large', SAMPLES // 8, SIZE)
-    by_part = times_by_part(bench, large)
     accuracy = accuracies(bench, dataset(bench, 'small', per_class, 2 * K), epochs, 8)
-    by_workers = times_by_workers(bench, large)
-    for how, found in by_part.items():
-        middle = [statistics.median(epoch[j] for epoch in found) for j in range(4)]
+    bench.write('partial-shuffle', [[accuracy_panel(bench.plot, *item) for item in accuracy.items()]],
+                f'A small network learns {8 * per_class} samples of 8 classes, 4 nodes, batches of 8 per rank, batch '
+                f'normalization per rank; {bench.runs} seeds. Sorted: node i has read classes 2i and 2i+1 before the '
+                'join. Accuracies do not depend on the load of the machine.')
+
+
+def figure_overlap(bench):
+    """partial-local shuffle: the parts of an epoch and its exchange by what is exchanged; an epoch by workers"""
+    found = {workers: times(bench, workers, PARTS if workers == 4 else BY_WORKERS) for workers in (4, 2, 8)}
+    for how, epochs in found[4].items():
+        middle = [statistics.median(epoch[j] for epoch in epochs) for j in range(4)]
         bench.say(how, *(f'{name}: {seconds:.3f} s;' for name, seconds in zip(NAMES, middle)))
     plot = bench.plot
-    bench.write('partial-shuffle',
-                [[accuracy_panel(plot, *item) for item in accuracy.items()],
-                 [part_panel(plot, by_part), planning_panel(plot, by_part), worker_panel(plot, by_workers)]],
-                f'Above: a small network learns {8 * per_class} samples of 8 classes, 4 nodes, batches of 8 per rank, '
-                f'batch normalization per rank; {bench.runs} seeds. Sorted: node i has read classes 2i and 2i+1 before '
-                'the join.',
-                f'Below: {SAMPLES} samples of {SIZE // K} KiB, 4 nodes (right: 2 to 8), one rank per node. Computing '
-                f'is sleep, {SECONDS} s per epoch (right: the same work for all workers together). The exchange for '
-                'the next epoch is requested when an epoch begins. Its samples move while the epoch runs; a node takes '
-                f'at most {RATE} MiB per second then, as on a slow network. The page cache is dropped.')
+    bench.write('partial-overlap',
+                [[part_panel(plot, found[4]), planning_panel(plot, found[4]), worker_panel(plot, found)]],
+                f'{SAMPLES} samples of {SIZE // K} KiB per worker, one rank per node; left and middle 4 nodes. '
+                f'Computing is sleep, {SECONDS} s per epoch. The exchange for the next epoch is requested when an '
+                'epoch begins. Its samples move while the epoch runs: the bar beside it shows until when. Nodes are '
+                f'directories of one machine; a node takes at most {RATE} MiB per second while samples move, as on a '
+                'slow network. The page cache is dropped. The range includes waiting for processors that other '
+                'programs use.')
