@@ -50,6 +50,10 @@ class Drawing:
         self.used.append(self.results[key])
         return self.results[key]['result']
 
+    def has(self, keys):
+        """Were all of these measured before? Then nothing needs to be prepared."""
+        return all(key in self.results for key in keys)
+
     def made_by(self):
         with open('/proc/meminfo') as f:
             memory = int(f.readline().split()[1]) // K // K

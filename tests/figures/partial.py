@@ -161,7 +161,7 @@ def epoch_times(world, how, steps, compute, epochs, first):
 def times(bench, workers, parts):
     """By Q: for each epoch, what epoch_times returns. The samples per worker are the same for any number of them."""
     keys = {how: f'{workers} workers {how}' for how in parts}
-    if all(key in bench.results for key in keys.values()):
+    if bench.has(keys.values()):
         return {how: bench.measured(key, None) for how, key in keys.items()}
     source = dataset(bench, 'large', SAMPLES * workers // 8, SIZE)
     with World(bench, workers, source, f'{OPTIONS},exchange_rate={RATE}M') as world:
