@@ -149,6 +149,9 @@ SCANNING = \
 FILLING = \
 	tests/fs/store/filling.c \
 	tests/fs/store/filling.h
+IMAGES = \
+	tests/fs/store/images.c \
+	tests/fs/store/images.h
 
 PEERING = \
 	tests/fs/world/fake.c \
@@ -179,10 +182,10 @@ tests_fs_store_test_fault_SOURCES = tests/fs/store/test-fault.c $(DATASET)
 tests_fs_store_test_cut_SOURCES = tests/fs/store/test-cut.c $(FILLING)
 tests_fs_store_test_shard_SOURCES = tests/fs/store/test-shard.c $(FILLING)
 tests_fs_store_test_shard_crash_SOURCES = tests/fs/store/test-shard-crash.c $(FILLING)
-tests_fs_store_test_shard_damage_SOURCES = tests/fs/store/test-shard-damage.c $(FILLING)
+tests_fs_store_test_shard_damage_SOURCES = tests/fs/store/test-shard-damage.c $(IMAGES) $(FILLING)
 tests_fs_store_test_shard_disk_SOURCES = tests/fs/store/test-shard-disk.c $(FILLING)
 tests_fs_store_test_shard_passing_SOURCES = tests/fs/store/test-shard-passing.c $(FILLING)
-tests_fs_store_test_shard_poison_SOURCES = tests/fs/store/test-shard-poison.c $(FILLING)
+tests_fs_store_test_shard_poison_SOURCES = tests/fs/store/test-shard-poison.c $(IMAGES) $(FILLING)
 tests_fs_store_test_shard_scarce_SOURCES = tests/fs/store/test-shard-scarce.c $(FILLING)
 tests_fs_store_test_fair_SOURCES = tests/fs/store/test-fair.c
 tests_fs_store_test_fed_SOURCES = tests/fs/store/test-fed.c $(DATASET)

@@ -54,6 +54,7 @@ ok 'names of files and tags of structs are unique' tests/tidy names
 ok 'files that texts name are there' tests/tidy paths
 ok 'no line is too long, no blank line in a wrong place' tests/tidy lines
 ok 'no function and no file is too long' tests/tidy sizes
+ok 'git tracks no built program' tests/tidy built
 ok 'lines that changed are in plain English' tests/tidy english
 ok 'Python can be parsed' tests/tidy python
 every_figure() { # is explained, and every one that is named can be drawn

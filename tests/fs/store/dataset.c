@@ -303,6 +303,20 @@ static int wait_as(struct store *store, struct store_read *read, const struct sp
     return error;
 }
 
+struct store_stats stats_of(struct store *store)
+{
+    struct store_stats stats;
+    store_stats(store, &stats);
+    return stats;
+}
+
+struct stage_progress progress_of(struct store *store)
+{
+    struct stage_progress progress;
+    store_stage_progress(store, &progress);
+    return progress;
+}
+
 int read_wait(struct store *store, struct store_read *read, uint32_t file, uint64_t offset, uint32_t length)
 {
     return wait_as(store, read, &(struct span){.file = file, .offset = offset, .length = length}, false);

@@ -41,6 +41,9 @@ void faults_set(const char *specification);
 void dataset_threads(int threads); /* for the source, of stores to come; 4 */
 void dataset_rate(uint64_t rate);  /* of the source, of stores to come; 0: no bound */
 
+struct store_stats stats_of(struct store *store);
+struct stage_progress progress_of(struct store *store);
+
 /* A whole read: parks the caller's thread when the read parks. The caller releases the answer after 0. */
 int read_wait(struct store *store, struct store_read *read, uint32_t file, uint64_t offset, uint32_t length);
 /* 0 when the read succeeded and its bytes are right; -EBADMSG when they are not. Releases. */

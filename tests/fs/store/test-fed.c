@@ -15,13 +15,6 @@ enum { FILES = 40, BYTES = 100000 };
 
 static struct dataset d;
 
-static struct store_stats stats_of(struct store *store)
-{
-    struct store_stats stats;
-    store_stats(store, &stats);
-    return stats;
-}
-
 static const char *file_name(const char *folder, int i)
 {
     static char name[32];

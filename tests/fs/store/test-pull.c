@@ -86,13 +86,6 @@ static int fetch_before(void *user, struct store_read *read)
     return -EHOSTUNREACH;
 }
 
-static struct store_stats stats_of(struct store *store)
-{
-    struct store_stats stats;
-    store_stats(store, &stats);
-    return stats;
-}
-
 static struct store *open_after(uint64_t ram)
 {
     struct store *s = dataset_store(&d, ram, 0, NULL, false);

@@ -17,13 +17,6 @@ enum { BULKS = 12, BULK = 3 << 20, SMALLS = 10, SMALL = 30000 };
 
 static struct dataset d;
 
-static struct stage_progress progress_of(struct store *store)
-{
-    struct stage_progress progress;
-    store_stage_progress(store, &progress);
-    return progress;
-}
-
 static uint64_t source_bytes(struct store *store)
 {
     struct store_stats stats;

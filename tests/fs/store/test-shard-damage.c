@@ -1,6 +1,7 @@
 /* Shards whose storage fails: flipped and missing bytes of every file, while closed and while open, and a full disk.
  * Whatever happens, what is read is right or is not there. */
 #include "tests/fs/store/filling.h"
+#include "tests/fs/store/images.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
@@ -51,14 +52,6 @@ static struct shard *begin_filled(struct filling *f, enum tier_name tier)
     return s;
 }
 
-/* The database's files as they were, to be put back before each damage. */
-struct image {
-    char path[512];
-    struct str bytes;
-};
-static struct image image[64];
-static int images;
-
 static bool is_segment(const char *path)
 {
     size_t n = strlen(path);
@@ -68,55 +61,16 @@ static bool is_segment(const char *path)
 static void take_images(enum tier_name tier)
 {
     char db[512];
-    images = 0;
+    images_end();
     snprintf(db, sizeof db, "%s/" ROCKS_DATABASE, directory[tier]);
-    CLEANUP_CLOSEDIR DIR *d = opendir(db);
-    struct dirent *e;
-    while (d && (e = readdir(d))) {
-        struct image *i = &image[images];
-        if (e->d_name[0] == '.' || strcmp(e->d_name, "LOCK") == 0)
-            continue;
-        snprintf(i->path, sizeof i->path, "%.200s/%.200s", db, e->d_name);
-        i->bytes = (struct str)STR_INIT;
-        if (file_read(AT_FDCWD, i->path, 64 * MIB, &i->bytes) || ++images == 64)
-            bail_out("read %s", i->path);
-    }
-}
-
-static void write_file(const char *path, const void *bytes, size_t n)
-{
-    CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || file_write_all(fd, bytes, n))
-        bail_out("write %s", path);
-}
-
-static void put_images_back(enum tier_name tier)
-{
-    char db[512];
-    dir_remove_tree(AT_FDCWD, directory[tier]);
-    snprintf(db, sizeof db, "%s/" ROCKS_DATABASE, directory[tier]);
-    dir_make(db, 0700);
-    for (int i = 0; i < images; i++)
-        write_file(image[i].path, image[i].bytes.data ? image[i].bytes.data : "", image[i].bytes.length);
+    images_take(db);
 }
 
 static void end(struct filling *f, enum tier_name tier)
 {
-    while (images)
-        str_fini(&image[--images].bytes);
+    images_end();
     dir_remove_tree(AT_FDCWD, directory[tier]);
     filling_end(f);
-}
-
-static void flip(const char *path, size_t at, char mask)
-{
-    CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
-    char byte;
-    if (fd < 0 || pread(fd, &byte, 1, (off_t)at) != 1)
-        bail_out("read %s", path);
-    byte ^= mask;
-    if (pwrite(fd, &byte, 1, (off_t)at) != 1)
-        bail_out("write %s", path);
 }
 
 /* Files are dense at their end, where RocksDB keeps what describes the rest. */
@@ -136,8 +90,8 @@ static void test_closed(enum tier_name tier)
     int wrong = 0, tries = 0, lost = 0, unusable = 0;
     for (int i = 0; i < images; i++)
         for (size_t at = 0; at < image[i].bytes.length; at = next_position(at, image[i].bytes.length)) {
-            put_images_back(tier);
-            flip(image[i].path, at, (char)(1 << tries % 8));
+            images_put_back(directory[tier]);
+            flip_file(image[i].path, at, (char)(1 << tries % 8));
             s = open_one(&f, tier);
             struct outcome o = filling_check_all(&f, s);
             wrong += o.wrong;
@@ -160,13 +114,13 @@ static void test_truncated(enum tier_name tier)
     shard_close(s);
     take_images(tier);
     for (int i = 0; i < images; i++) {
-        put_images_back(tier);
+        images_put_back(directory[tier]);
         if (truncate(image[i].path, (off_t)(image[i].bytes.length / 2)) < 0)
             bail_out("truncate");
         s = open_one(&f, tier);
         is_int(filling_check_all(&f, s).wrong, 0, "%s cut in half", strrchr(image[i].path, '/') + 1);
         shard_close(s);
-        put_images_back(tier);
+        images_put_back(directory[tier]);
         unlink(image[i].path);
         s = open_one(&f, tier);
         is_int(filling_check_all(&f, s).wrong, 0, "%s removed", strrchr(image[i].path, '/') + 1);
@@ -186,7 +140,7 @@ static void test_open(enum tier_name tier)
     int wrong = 0;
     for (int i = 0; i < images; i++)
         for (size_t at = 0; is_segment(image[i].path) && at + 6000 < image[i].bytes.length; at += 20011)
-            flip(image[i].path, at, 0x10);
+            flip_file(image[i].path, at, 0x10);
     struct outcome o = filling_check_all(&f, s);
     wrong += o.wrong;
     struct tier_status status = filling_status(s, tier);
@@ -219,7 +173,7 @@ static void test_open_everywhere(enum tier_name tier, bool restarted)
     int wrong = 0;
     for (int i = 0; i < images; i++)
         for (size_t at = 0; is_segment(image[i].path) && at < image[i].bytes.length; at += 7)
-            flip(image[i].path, at, (char)(1 << at % 8));
+            flip_file(image[i].path, at, (char)(1 << at % 8));
     wrong += filling_check_all(&f, s).wrong;
     wrong += filling_put_all(&f, s) != 0;
     shard_reclaim(s);

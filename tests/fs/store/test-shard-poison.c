@@ -5,6 +5,7 @@
  * `make check` tries some bytes and pairs of bytes, chosen by SWEEP_SEED. With SWEEP=all (`make check-damage`) it is
  * every byte, and 2,000 pairs of each kind. */
 #include "tests/fs/store/filling.h"
+#include "tests/fs/store/images.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
@@ -29,7 +30,7 @@
 enum {
     FILES = 6,
     FILES_PER_SEGMENT = 2,
-    MOST_IMAGES = 32,
+
     MOST_SERVERS = 3,
     LARGE = 4200, /* a block of its own */
     END = 1200,   /* has the index record, and what RocksDB puts behind it */
@@ -76,17 +77,6 @@ int link(const char *from, const char *to)
 }
 
 static bool spoil; /* the disk is to damage the next segment that is written */
-
-static void flip_file(const char *path, size_t at, char mask)
-{
-    char byte;
-    CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0 || syscall(SYS_pread64, fd, &byte, 1, at) != 1)
-        bail_out("read %s", path);
-    byte ^= mask;
-    if (pwrite(fd, &byte, 1, (off_t)at) != 1)
-        bail_out("damage %s", path);
-}
 
 /* In the last block of data, when the file is whole and is looked at for the first time. */
 static void spoil_new(int fd)
@@ -190,57 +180,18 @@ static void test_spoiled(const struct filling *f, enum tier_name tier)
 
 /* --- what is damaged --- */
 
-/* The files of the shard, to be put back before each damage. */
-static struct image {
-    char path[512];
-    struct str bytes;
-} image[MOST_IMAGES];
-static int images;
 static size_t all_bytes;
-
-static void take_images_of(const char *folder)
-{
-    CLEANUP_CLOSEDIR DIR *d = opendir(folder);
-    struct dirent *e;
-    struct stat st;
-    while (d && (e = readdir(d))) {
-        struct image *i = &image[images];
-        if (fstatat(dirfd(d), e->d_name, &st, 0) < 0 || !S_ISREG(st.st_mode))
-            continue;
-        snprintf(i->path, sizeof i->path, "%.200s/%.200s", folder, e->d_name);
-        i->bytes = (struct str)STR_INIT;
-        if (file_read(AT_FDCWD, i->path, MIB, &i->bytes) || ++images == MOST_IMAGES)
-            bail_out("read %s", i->path);
-        all_bytes += i->bytes.length;
-    }
-}
 
 static void take_images(enum tier_name tier)
 {
     char db[512];
-    images = 0;
+    images_end();
     all_bytes = 0;
     snprintf(db, sizeof db, "%s/" ROCKS_DATABASE, directory[tier]);
-    take_images_of(directory[tier]);
-    take_images_of(db);
-}
-
-static void write_file(const char *path, const void *bytes, size_t n)
-{
-    CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || file_write_all(fd, bytes, n))
-        bail_out("write %s", path);
-}
-
-static void put_images_back(enum tier_name tier)
-{
-    char db[512];
-    dir_remove_tree(AT_FDCWD, directory[tier]);
-    snprintf(db, sizeof db, "%s/" ROCKS_DATABASE, directory[tier]);
-    if (dir_make(db, 0700))
-        bail_out("make %s", db);
+    images_take(directory[tier]);
+    images_take(db);
     for (int i = 0; i < images; i++)
-        write_file(image[i].path, image[i].bytes.data ? image[i].bytes.data : "", image[i].bytes.length);
+        all_bytes += image[i].bytes.length;
 }
 
 /* The n-th byte of all files; returns which file has it. */
@@ -291,7 +242,7 @@ static void try_bytes(const struct filling *f, enum tier_name tier, size_t at, s
                       struct tally *t)
 {
     struct tally before = *t;
-    put_images_back(tier);
+    images_put_back(directory[tier]);
     int file = flip(at, seed), other = too == at ? file : flip(too, seed + 1);
     try_damage(f, tier, other == file ? 1 : 2, t);
     say_damage(&before, t, file, at, other, too);
@@ -352,7 +303,7 @@ static void test_killer(const struct filling *f, enum tier_name tier, int i, boo
     struct stat st;
     struct tally t = {0};
     bool segment = strstr(image[i].path, ".sst");
-    put_images_back(tier);
+    images_put_back(directory[tier]);
     for (int j = 0; j < images && anew; j++)
         if (strstr(image[j].path, "CURRENT"))
             unlink(image[j].path);
@@ -399,8 +350,7 @@ int main(void)
         take_images((enum tier_name)tier);
         test_killers(&f, (enum tier_name)tier);
         sweep(&f, (enum tier_name)tier, all, seed ? (unsigned)strtoul(seed, NULL, 0) : 1);
-        while (images)
-            str_fini(&image[--images].bytes);
+        images_end();
     }
     filling_end(&f);
     return done_testing();

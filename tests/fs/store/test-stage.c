@@ -16,20 +16,6 @@ enum { SMALL = 200, SMALL_BYTES = 30000 };
 
 static struct dataset d;
 
-static struct stage_progress progress_of(struct store *store)
-{
-    struct stage_progress progress;
-    store_stage_progress(store, &progress);
-    return progress;
-}
-
-static struct store_stats stats_of(struct store *store)
-{
-    struct store_stats stats;
-    store_stats(store, &stats);
-    return stats;
-}
-
 static struct stage_progress stage(struct store *store)
 {
     is_int(store_stage_start(store, 0, NULL), 0, "staging starts");

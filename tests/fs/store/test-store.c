@@ -45,13 +45,6 @@ enum { FILES = sizeof files / sizeof *files };
 
 static struct dataset d;
 
-static struct store_stats stats_of(struct store *store)
-{
-    struct store_stats stats;
-    store_stats(store, &stats);
-    return stats;
-}
-
 static struct span whole(const char *path)
 {
     uint32_t file = dataset_file(&d, path);
