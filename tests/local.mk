@@ -372,6 +372,7 @@ SCRIPT_TESTS = \
 	tests/cases/01-mount.t \
 	tests/cases/30-plan.t \
 	tests/cases/33-streams-blocked.t \
+	tests/cases/33-streams-world.t \
 	tests/cases/33-streams.t \
 	tests/cases/34-stream-coverage.t \
 	tests/cases/54-hostile.t \
@@ -411,6 +412,7 @@ SCRIPT_TESTS = \
 	tests/cases/61-source.t \
 	tests/cases/62-warm.t \
 	tests/cases/78-index-world.t \
+	tests/cases/78-index-damaged.t \
 	tests/cases/78-index.t \
 	tests/cases/79-loaders.t \
 	tests/cases/80-feed.t \

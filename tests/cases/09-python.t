@@ -89,8 +89,19 @@ with open(sys.argv[1] + '/.dealfs/samples.d/imagefolder.packed', 'rb', buffering
 records = [(f'{sys.argv[1]}/{files[file]}', label, length, offset)
            for file, length, offset, label in struct.iter_unpack('<IIQI', packed)]
 assert records == [(path, label, os.path.getsize(path), 0) for path, label in data.samples], records[:3]
+
+import dealfs.torch
+images = dealfs.torch.Records(sys.argv[1], 'imagefolder')
+assert images.targets.tolist() == data.targets
+wanted = [(open(path, 'rb').read(), label) for path, label in data.samples]
+assert images[list(range(len(data)))] == wanted, 'other items by ranges'
+sampler = dealfs.torch.Sampler(images, batch_size=4)
+sampler.set_epoch(1)
+order = list(sampler)
+assert images[order] == [wanted[i] for i in order], 'other items by the stream'
 END
-ok 'line i of samples.d/imagefolder is samples[i], and packed it has the labels' $python "$tmp/exact.py" "$mnt"
+ok 'line i of samples.d/imagefolder is samples[i], packed it has the labels, and Records gives both' \
+    env PYTHONPATH="$top_srcdir/etc/python" $python "$tmp/exact.py" "$mnt"
 
 cat >"$tmp/arrays.py" <<'END'
 import random, sys, tarfile, io
