@@ -2,6 +2,7 @@
 
 Run as a program it is one of the loops that are measured, and prints a number:
     containers.py batches MOUNT LIST EPOCH   microseconds per record of Records, batches of 64 in one process
+    containers.py busy MOUNT LIST EPOCH      the same of the processor's time
     containers.py loader MOUNT LIST EPOCH    records per second of a DataLoader with 2 workers; files, where LIST is -
     containers.py tar PATH                   records per second of Python's tarfile in its mode r|"""
 import io
@@ -31,16 +32,20 @@ def sampler_of(data, epoch):
     return sampler
 
 
-def batches(mount, name, epoch):
+def batches(mount, name, epoch, clock=time.monotonic):
     from torch.utils.data import BatchSampler
     from dealfs.torch import Records
     data = Records(mount, name)
     lists = list(BatchSampler(sampler_of(data, epoch), BATCH, True))
     data[lists[0]]
-    began = time.monotonic()
+    began = clock()
     for indices in lists[1:]:
         data.__getitems__(indices)
-    return (time.monotonic() - began) / (len(lists) - 1) / BATCH * 1e6
+    return (clock() - began) / (len(lists) - 1) / BATCH * 1e6
+
+
+def busy(mount, name, epoch):
+    return batches(mount, name, epoch, time.process_time)
 
 
 def tensor(data):
@@ -178,8 +183,10 @@ def line_records(bench):
     epoch = iter(range(1 << 20))
     with bench.Mount(bench.tree('large', 1, (64 if bench.QUICK else 512) * M), 'ram=2G') as mount:
         index(bench, mount.path, 'rows', '--format', f'fixed={4 * K}')
-        took = [python(bench, 'batches', mount.path, 'rows', next(epoch)) for _ in range(bench.TURNS)]
-        single(bench, 'Records in Python, batches of 64 of 4 KiB / 3 us', took, 3, 1, 'us per record', at_most=True)
+        for what, of in ('batches', ''), ('busy', ', time of the processor'):
+            took = [python(bench, what, mount.path, 'rows', next(epoch)) for _ in range(bench.TURNS)]
+            single(bench, f'Records in Python, batches of 64 of 4 KiB{of} / 3 us', took, 3, 1, 'us per record',
+                   at_most=True)
     count = 2000 if bench.QUICK else 16000
     with bench.Mount(bench.tree('16K', count, 16 * K), 'ram=1G') as files:
         with bench.Mount(bench.tree('rows-16K', 1, count * 16 * K), 'ram=1G') as rows:
@@ -245,4 +252,5 @@ def line_index(bench):
 
 LINES = {'stream': line_stream, 'records': line_records, 'wire': line_wire, 'index': line_index}
 if __name__ == '__main__':
-    print({'batches': batches, 'loader': loader, 'tar': tar}[sys.argv[1]](*sys.argv[2:4], *map(int, sys.argv[4:])))
+    loops = {'batches': batches, 'busy': busy, 'loader': loader, 'tar': tar}
+    print(loops[sys.argv[1]](*sys.argv[2:4], *map(int, sys.argv[4:])))

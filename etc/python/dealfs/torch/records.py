@@ -176,9 +176,14 @@ class Records:
         opener, transform = OPENERS[self.format], self.transform
 
         def bring(part):
-            for place, sample in zip(part.places, self._read(part, numbers)):
-                sample = opener(sample) if opener else sample
-                data[place] = transform(sample) if transform else sample
+            found = self._read(part, numbers)
+            for change in opener, transform:
+                found = list(map(change, found)) if change else found
+            if isinstance(part.places, range):
+                data[part.places.start:part.places.stop] = found
+            else:
+                for place, sample in zip(part.places, found):
+                    data[place] = sample
 
         self._each(bring, self._parts(indices, numbers))
         return list(zip(data, self._list['label'][numbers].tolist())) if self.labelled else data
