@@ -26,6 +26,12 @@ dist_slurm_SCRIPTS = \
 dist_slurm_DATA = \
 	etc/slurm/slurm.conf.example
 
+monitoringdir = $(docdir)/monitoring
+dist_monitoring_DATA = \
+	etc/monitoring/README.md \
+	etc/monitoring/dealfs.dashboard.json \
+	etc/monitoring/dealfs.rules.yml
+
 # How programs ask for the order of an epoch.
 examplesdir = $(docdir)/examples
 dist_examples_SCRIPTS = \

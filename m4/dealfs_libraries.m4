@@ -7,13 +7,12 @@ AC_DEFUN([DEALFS_ROCKSDB], [
     dealfs_saved_LIBS=$LIBS
     CPPFLAGS="$CPPFLAGS $ROCKSDB_CFLAGS"
     LIBS="$ROCKSDB_LIBS $LIBS"
-    AC_CHECK_HEADER([rocksdb/c.h], [], [AC_MSG_ERROR([rocksdb/c.h is missing (Debian: librocksdb-dev)])])
-    AC_MSG_CHECKING([for RocksDB's C interface in $ROCKSDB_LIBS])
+        AC_MSG_CHECKING([for RocksDB's C interface in $ROCKSDB_LIBS])
     AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <rocksdb/c.h>]],
             [[rocksdb_get_pinned(0, 0, 0, 0, 0); rocksdb_ingest_external_file(0, 0, 0, 0, 0);]])],
         [AC_MSG_RESULT([yes])],
         [AC_MSG_RESULT([no])
-         AC_MSG_ERROR([RocksDB cannot be linked, or is too old (Debian: librocksdb-dev)])])
+         DEALFS_MISSING([RocksDB with its C interface, rocksdb/c.h], [librocksdb-dev], [rocksdb-devel])])
     CPPFLAGS=$dealfs_saved_CPPFLAGS
     LIBS=$dealfs_saved_LIBS
 ])
@@ -24,13 +23,11 @@ AC_DEFUN([DEALFS_JPEG], [
     AS_IF([test -z "$JPEG_LIBS"], [JPEG_LIBS=-ljpeg])
     dealfs_saved_LIBS=$LIBS
     LIBS="$JPEG_LIBS $LIBS"
-    AC_CHECK_HEADER([jpeglib.h], [], [AC_MSG_ERROR([jpeglib.h is missing (Debian: libjpeg-dev)])],
-        [[#include <stdio.h>]])
     AC_MSG_CHECKING([for libjpeg in $JPEG_LIBS])
     AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <stdio.h>
 #include <jpeglib.h>]], [[jpeg_std_error(0);]])],
         [AC_MSG_RESULT([yes])],
         [AC_MSG_RESULT([no])
-         AC_MSG_ERROR([libjpeg cannot be linked (Debian: libjpeg-dev)])])
+         DEALFS_MISSING([libjpeg-turbo, jpeglib.h], [libjpeg-dev], [libjpeg-turbo-devel])])
     LIBS=$dealfs_saved_LIBS
 ])

@@ -15,14 +15,12 @@ AC_DEFUN([DEALFS_MPI], [
             dealfs_mpi=$MPICC
             MPI_CFLAGS=$($MPICC --showme:compile)
             MPI_LIBS=$($MPICC --showme:link)],
-        [AC_MSG_RESULT([no])
-         AC_MSG_ERROR([Open MPI is missing: neither pkg-config nor $MPICC knows it (Debian: libopenmpi-dev)])])
+        [dealfs_mpi=nowhere])
     AC_MSG_RESULT([from $dealfs_mpi])
     dealfs_saved_CPPFLAGS=$CPPFLAGS
     dealfs_saved_LIBS=$LIBS
     CPPFLAGS="$CPPFLAGS $MPI_CFLAGS"
     LIBS="$MPI_LIBS $LIBS"
-    AC_CHECK_HEADER([mpi.h], [], [AC_MSG_ERROR([mpi.h is missing (Debian: libopenmpi-dev)])])
     AC_MSG_CHECKING([for Open MPI in $MPI_LIBS])
     AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>
 #if !defined OPEN_MPI || OMPI_MAJOR_VERSION < 4
@@ -30,7 +28,8 @@ AC_DEFUN([DEALFS_MPI], [
 #endif]], [[MPI_Init(0, 0);]])],
         [AC_MSG_RESULT([yes])],
         [AC_MSG_RESULT([no])
-         AC_MSG_ERROR([Open MPI 4 or later cannot be linked (Debian: libopenmpi-dev)])])
+         DEALFS_MISSING([Open MPI 4 or later: pkg-config does not know it, or $MPICC cannot link it],
+             [libopenmpi-dev openmpi-bin], [openmpi-devel])])
     CPPFLAGS=$dealfs_saved_CPPFLAGS
     LIBS=$dealfs_saved_LIBS
 ])

@@ -354,6 +354,7 @@ WORLD_TESTS = \
 	tests/cases/44-upgrade.t \
 	tests/cases/50-rewritten-world.t \
 	tests/cases/64-readme.t \
+	tests/cases/66-alerts.t \
 	tests/cases/73-join-users.t \
 	tests/cases/75-resize-room.t \
 	tests/cases/76-resize-damage.t \
@@ -558,6 +559,7 @@ EXTRA_DIST += \
 	tests/fs/plan/swaps.py \
 	tests/fs/plan/torch-order.py \
 	tests/fs/world/layouts.py \
+	tests/lib/alerts.py \
 	tests/lib/asks.py \
 	tests/lib/crowd.py \
 	tests/lib/documented.py \

@@ -118,5 +118,16 @@ ok 'make uninstall' make -C "$top_builddir" -s uninstall "DESTDIR=$dest"
 is 'leaves no file' "$(find "$dest" ! -type d | head -3)" ''
 fails 'nor the folder of the package' test -e "$package"
 umount "$tmp/overlay"
+# --- configure on a machine that lacks all libraries ---
+mkdir -p "$tmp/bare/fs/base"
+cp -r "$top_srcdir"/{configure,build-aux} "$tmp/bare" && touch "$tmp/bare/fs/base/str.h"
+lacks_all() {
+    (cd "$tmp/bare" && PKG_CONFIG_LIBDIR=/nowhere ./configure MPICC=false ROCKSDB_LIBS=-lnothing JPEG_LIBS=-lnothing)
+}
+fails 'configure where everything is missing' lacks_all
+for package in libfuse3-dev libzstd-dev libxxhash-dev librocksdb-dev libjpeg-dev libopenmpi-dev openmpi-bin; do
+    like "names $package" "$(grep 'apt install' "$tmp/.output")" " $package( |\$)"
+done
+like 'and those of other systems' "$(cat "$tmp/.output")" 'dnf install fuse3-devel .* openmpi-devel'
 nothing_left
 done_testing
