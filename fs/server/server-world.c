@@ -83,7 +83,7 @@ static int open_store(struct server *s)
         .zstd_level = c->zstd_level,
         .source_threads = c->source_threads,
         .source_rate = c->source_rate,
-        .disk_callers = server_data_threads() - 2, /* the last two are for what is at hand */
+        .disk_callers = server_data_threads(s) - 2, /* the last two are for what is at hand */
         .faults = getenv("DEALFS_SOURCE_FAULTS"),
         .counts = handover_counts(s->handover),
         .served = &handover_feed(s->handover)->served,

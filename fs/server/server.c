@@ -36,6 +36,7 @@
 enum {
     CONTROL_THREADS = 2,
     LEAST_THREADS = 4,
+    LEAST_WITH_SSD = 16, /* a read of an SSD waits in its thread; another thread for it costs two switches */
     MOST_THREADS = 64,
     ARENAS = 4,
     KEPT_BYTES = 2 << 20,
@@ -156,10 +157,10 @@ static void control_ended(void *user, int error)
     log_info("the control mount has ended%s%s", error ? ": " : "", error ? strerror(-error) : "");
 }
 
-int server_data_threads(void)
+int server_data_threads(const struct server *s)
 {
-    int threads = 2 * (int)processors_count();
-    return threads < LEAST_THREADS ? LEAST_THREADS : threads > MOST_THREADS ? MOST_THREADS : threads;
+    int threads = 2 * (int)processors_count(), least = s->config.ssd_bytes ? LEAST_WITH_SSD : LEAST_THREADS;
+    return threads < least ? least : threads > MOST_THREADS ? MOST_THREADS : threads;
 }
 
 static void start_session(struct server *s, const struct session_config *config, struct session **session)
@@ -216,7 +217,7 @@ static void start_sessions(struct server *s)
         .name = "data",
         .fd = FD_DATA,
         .lane = handover_data(s->handover),
-        .threads = server_data_threads(),
+        .threads = server_data_threads(s),
         .pulse = &s->handover->pulse,
         .ended = data_ended,
         .ended_user = s,

@@ -40,7 +40,7 @@ void server_refuse(struct server *s, const char *what, const char *on, int error
 
 /* The catalog, the store over it, and the peers that both are for; each refuses when it fails. The catalog and the
  * store are opened later, by the peers' thread, where the mount waits for its first world. */
-int server_data_threads(void); /* that read /dev/fuse */
+int server_data_threads(const struct server *s); /* that read /dev/fuse */
 bool server_waits_for_catalog(const struct server *s);
 void server_make_peers(struct server *s);
 void server_open_store(struct server *s);

@@ -13,6 +13,8 @@ at_exit set_faults ''
 set_faults ''
 ok 'mount' mount_up -o "ram=16M,ssd=$tmp/ssd,ssd_size=64M" "$src" "$mnt"
 ok 'stage' dealfs stage "$mnt"
+readers_of() { cat /proc/"$1"/task/*/comm | grep -cx data; }
+ok 'sixteen threads or more read /dev/fuse' test "$(readers_of "$(value "$mnt" pids.server)")" -ge 16
 held_in() {
     (cd "$src" && find . -type f -printf '%P\n') | sort | xargs dealfs where "$mnt" |
         awk -v tier="$1" '$3 == tier { print $4 }'
