@@ -2,6 +2,7 @@
 #include "cli/launch/agent-tasks.h"
 
 #include "cli/base/command.h"
+#include "cli/base/guard.h"
 #include "cli/base/place.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
@@ -17,7 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127, WORDS = 12 };
+enum { NOT_EXECUTABLE = 126, NOT_FOUND = 127, WORDS = 12, RESOLVE_SECONDS = 3 };
 
 void tasks_init(struct tasks *t, bool direct)
 {
@@ -251,13 +252,18 @@ int tasks_begin(struct tasks *t, const struct str *text, struct str *why, int *s
 
 /* --- where ranks can meet --- */
 
+static int look_up(void *host, struct str *out)
+{
+    struct addrinfo *found;
+    (void)out;
+    return getaddrinfo(host, NULL, NULL, &found) == 0 ? 0 : -ENOENT;
+}
+
+/* A name server may not answer for long, and the agent must. */
 static bool is_known(const char *host)
 {
-    struct addrinfo *found = NULL;
-    bool known = getaddrinfo(host, NULL, NULL, &found) == 0;
-    if (known)
-        freeaddrinfo(found);
-    return known;
+    CLEANUP_STR struct str nothing = STR_INIT;
+    return guard_run(look_up, (void *)host, RESOLVE_SECONDS, &nothing) == 0;
 }
 
 /* A name of a scheduler's that the network does not know: an address of this machine instead. */

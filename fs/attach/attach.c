@@ -256,11 +256,23 @@ int attach_private_tmpfs(uint64_t bytes, uid_t uid, gid_t gid, int *fd)
     return 0;
 }
 
+/* What is usually at /sys/fs/fuse/connections, mounted nowhere: for root. */
+static int open_connections(void)
+{
+    CLEANUP_CLOSE int fs = fsopen("fusectl", FSOPEN_CLOEXEC);
+    if (fs < 0 || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return -1;
+    return fsmount(fs, FSMOUNT_CLOEXEC, 0);
+}
+
 int attach_abort(unsigned minor)
 {
     char path[64];
     snprintf(path, sizeof path, "/sys/fs/fuse/connections/%u/abort", minor);
     CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+    CLEANUP_CLOSE int connections = fd < 0 && errno == ENOENT ? open_connections() : -1;
+    if (connections >= 0)
+        fd = openat(connections, strstr(path, "/connections/") + strlen("/connections/"), O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write(fd, "1", 1) != 1)
         return -errno;
     return 0;

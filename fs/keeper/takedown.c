@@ -86,9 +86,9 @@ pid_t takedown_start(const struct mount_config *config, enum takedown how)
     unsigned data = live_minor(FD_DATA, config->data_minor), control = live_minor(FD_CONTROL, config->control_minor);
     pid_t child = fork_child();
     if (child == 0) {
-        if (how == TAKEDOWN_ABORT && data)
+        if (how != TAKEDOWN_LIVE && data)
             attach_abort(data);
-        if (how == TAKEDOWN_ABORT && control)
+        if (how != TAKEDOWN_LIVE && control)
             attach_abort(control);
         unmount_both(*config, how, data, control);
         _exit(0);

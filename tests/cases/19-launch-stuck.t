@@ -1,10 +1,11 @@
 #!/bin/bash
-# dealfs launch when something does not answer: a reader of its output pauses, or a scheduler ends one agent
-# alone.
+# dealfs launch when something does not answer: a reader of its output pauses, a scheduler ends one agent alone, a name
+# server is silent, or the command waits in the kernel where SIGKILL does not end it.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
 require_fuse
+require unshare
 
 src=$tmp/src job=$tmp/job mnt=$tmp/job/data
 make_files "$src" 4 50000
@@ -80,4 +81,63 @@ kill -CONT "$mount"
 finish 'an agent gets SIGTERM alone' 1 30
 like 'which is said' "$(cat "$tmp/log")" 'dealfs: the agent was told to end'
 ok 'the command has not begun' test ! -e "$tmp/begun"
+
+# --- a name server that is silent ---
+# In a network of its own, where a socket takes its questions. The resolver would wait for minutes.
+cat >"$tmp/silent.py" <<'END'
+import socket, sys, time
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(('127.0.0.1', 53))
+open(sys.argv[1], 'w').close()
+print(len(server.recv(512)), file=open(sys.argv[2], 'w'), flush=True)
+time.sleep(1000)
+END
+echo 'nameserver 127.0.0.1
+options timeout:30 attempts:5' >"$tmp/resolv.conf"
+echo 'hosts: dns' >"$tmp/nsswitch.conf"
+# shellcheck disable=SC2016
+DEALFS_RSH=$tmp/rsh timeout 60 unshare -n -m sh -c 'ip link set lo up
+    touch /etc/resolv.conf && mount --bind "$1/resolv.conf" /etc/resolv.conf || exit 99
+    mount --bind "$1/nsswitch.conf" /etc/nsswitch.conf || exit 99
+    python3 "$1/silent.py" "$1/listens" "$1/asked" & server=$!
+    for i in $(seq 300); do [ ! -e "$1/listens" ] || break; sleep 0.1; done
+    dealfs launch --hosts nowhere.example "$2" "$3" -- sh -c "echo \$MASTER_ADDR"; status=$?
+    kill $server; exit $status' sh "$tmp" "$src" "$mnt" >"$tmp/out1" 2>"$tmp/log"
+is 'a silent name server: the exit status' $? 0
+ok 'it was asked' test -s "$tmp/asked"
+is 'ranks get an address' "$(cat "$tmp/out1")" 127.0.0.1
+nothing_left 'nothing is left'
+ok 'no folder is left' test ! -e "$job"
+
+# --- a command that SIGKILL does not end ---
+# It reads another mount, whose server has the request and is stopped.
+other=$tmp/other faults=$tmp/faults
+set_faults 'hang=*'
+DEALFS_PATIENCE=300 DEALFS_SOURCE_FAULTS="file=$faults" mount_up -o ram=8M "$src" "$other"
+server=$(value "$other" pids.server)
+dealfs launch --grace 1 "$src" "$mnt" -- \
+    dd if="$other/class0/000.bin" of=/dev/null bs=1M iflag=direct >"$tmp/log" 2>&1 &
+launched=$!
+tap_pids+=("$launched")
+is_dd() { grep -qsx dd "/proc/$1/comm"; }
+command_waits() {
+    command=$(processes 'dd if=' | while read -r pid; do ! is_dd "$pid" || echo "$pid"; done)
+    [ -n "$command" ] && [ "$(value "$other" parked)" -gt 0 ]
+}
+ok 'the command waits for the source' wait_for 20 command_waits
+kill -STOP "$server"
+ok 'its server is stopped' wait_for 10 is_in "$server" T
+kill -HUP "$launched"
+ok 'it waits in the kernel' wait_for 20 is_in "$command" D
+ok 'launch ends all the same' wait_for 60 ended || kill -KILL "$launched"
+wait "$launched"
+is 'its exit status' $? 129
+like 'it says why' "$(cat "$tmp/log")" 'processes of the job do not end, although they have got SIGKILL'
+ok 'the command has not ended' is_in "$command" D
+set_faults ''
+kill -CONT "$server"
+command_gone() { [ ! -e "/proc/$command" ] || is_in "$command" Z; }
+ok 'it ends when the server answers' wait_for 20 command_gone
+ok 'unmount' dealfs umount "$other"
+nothing_left 'nothing is left'
 done_testing

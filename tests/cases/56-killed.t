@@ -137,7 +137,8 @@ ok 'a signal that it handles is the only one that the kernel tells of' wait_for 
 ok 'it can be killed all the same' dies
 ok 'unmount' dealfs umount "$mnt"
 
-# Taken away: one that waits for its first join, and one of a source that hangs.
+# Taken away: one that waits for its first join, one of a source that hangs, and one whose server asks its own mount:
+# that server cannot end before its connection has.
 mkdir "$tmp/other"
 cp -r "$src/class0" "$tmp/other/class0"
 set_faults 'hang=*'
@@ -147,11 +148,21 @@ first=$reader
 ok 'another mount' mount_up "$tmp/other" "$tmp/mnt2"
 mnt=$tmp/mnt2
 ok 'a reader waits there' start_reader direct class0/000.bin
+DEALFS_SOURCE_FAULTS='' DEALFS_FAULTS='stuck_lookup=stuck' mount_up "$src" "$tmp/mnt3"
+server=$(value "$tmp/mnt3" pids.server)
+cat "$tmp/mnt3/stuck" 2>"$tmp/stuck" &
+stuck=$!
+asks_itself() { grep -qs '^State:.D' "/proc/$server/task/"*/status; }
+ok 'a server asks its own mount' wait_for 20 asks_itself
+kill -KILL "$stuck"
+ok 'umount -l of that' umount -l "$tmp/mnt3"
 ok 'dealfs umount --lazy' timeout 60 dealfs umount --lazy "$tmp/mnt"
 ok 'umount -l' umount -l "$tmp/mnt2"
 ok 'those inside wait' kill -0 "$first" $reader
 ok 'but not for ever' wait_for 40 gone "$first"
 ok 'in both' wait_for 40 gone $reader
+ended() { [ ! -d "/proc/$server" ] || grep -q '^Threads:\t1$' "/proc/$server/status"; } # init may be late to reap it
+ok 'the server that asks itself has ended' wait_for 60 ended
 like 'they are told' "$(cat "$tmp/reader")" 'shutdown|connected|aborted'
 nothing_left
 done_testing
