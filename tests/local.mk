@@ -13,6 +13,8 @@ AM_TESTS_ENVIRONMENT = \
 
 check_LIBRARIES += tests/lib/libtap.a
 tests_lib_libtap_a_SOURCES = \
+	tests/lib/requests.c \
+	tests/lib/requests.h \
 	tests/lib/tap.c \
 	tests/lib/tap.h
 

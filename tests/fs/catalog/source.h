@@ -31,6 +31,16 @@ static inline void source_add(const char *root, const char *path, off_t size)
         bail_out("make %s: %s", whole.data, strerror(errno));
 }
 
+/* Files 0, 1, … in two classes, each a byte longer than the one before. */
+static inline void source_add_many(const char *root, int files, off_t size)
+{
+    char name[32];
+    for (int i = 0; i < files; i++) {
+        snprintf(name, sizeof name, "class%d/file%d", i % 2, i);
+        source_add(root, name, size + i);
+    }
+}
+
 static inline void source_link(const char *root, const char *path, const char *target)
 {
     CLEANUP_STR struct str whole = STR_INIT;

@@ -105,11 +105,7 @@ static void test_file(struct derived *d)
 
 int main(void)
 {
-    char name[32];
-    for (int i = 0; i < FILES; i++) {
-        snprintf(name, sizeof name, "class%d/file%d", i % 2, i);
-        source_add(test_path("source"), name, 1000 + i);
-    }
+    source_add_many(test_path("source"), FILES, 1000);
     catalog_close(source_catalog(test_path("source"), test_path("catalog")));
     struct derived *d = create(&terms);
     is_uint(d->files, FILES, "with its files");

@@ -9,6 +9,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/plan/order.h"
 #include "fs/plan/epoch-plan.h"
+#include "tests/lib/requests.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,24 +17,6 @@
 #include <string.h>
 
 enum { LINE_MOST = 4096 };
-
-static void *take(size_t n)
-{
-    char *bytes = malloc(n + 1);
-    if (!bytes || fread(bytes, 1, n, stdin) != n) {
-        fputs("planner: the request ends early\n", stderr);
-        exit(1);
-    }
-    return bytes;
-}
-
-static uint64_t number(const char *line, const char *key, uint64_t otherwise)
-{
-    char wanted[64];
-    snprintf(wanted, sizeof wanted, " %s=", key);
-    const char *at = strstr(line, wanted);
-    return at ? strtoull(at + strlen(wanted), NULL, 10) : otherwise;
-}
 
 static void put_lists(const struct plan *plan, uint32_t ranks, const uint32_t *list)
 {
@@ -103,31 +86,33 @@ static uint64_t sum_all(const struct plan_input *input)
 
 static int plan(const char *line)
 {
-    uint32_t samples = (uint32_t)number(line, "samples", 0);
+    uint32_t samples = (uint32_t)request_number(line, "samples", 0);
     struct plan_input input = {
-        .count = (uint32_t)number(line, "count", 0),
-        .ranks = (uint32_t)number(line, "ranks", 1),
-        .batch = (uint32_t)number(line, "batch", 1),
-        .mode = (enum plan_mode)number(line, "mode", PLAN_LOCALITY),
-        .tail = (enum plan_tail)number(line, "tail", TAIL_PAD),
-        .skip = number(line, "skip", 0),
-        .echo_at = (enum plan_echo_at)number(line, "echo_at", ECHO_AT_EXAMPLE),
-        .echo = {(uint32_t)number(line, "echo", ECHO_ONE), (uint32_t)number(line, "echo_buffer", 0),
-                 number(line, "seed", 0)},
+        .count = (uint32_t)request_number(line, "count", 0),
+        .ranks = (uint32_t)request_number(line, "ranks", 1),
+        .batch = (uint32_t)request_number(line, "batch", 1),
+        .mode = (enum plan_mode)request_number(line, "mode", PLAN_LOCALITY),
+        .tail = (enum plan_tail)request_number(line, "tail", TAIL_PAD),
+        .skip = request_number(line, "skip", 0),
+        .echo_at = (enum plan_echo_at)request_number(line, "echo_at", ECHO_AT_EXAMPLE),
+        .echo = {(uint32_t)request_number(line, "echo", ECHO_ONE), (uint32_t)request_number(line, "echo_buffer", 0),
+                 request_number(line, "seed", 0)},
         .samples = samples,
-        .owners = {.nodes = (uint32_t)number(line, "nodes", 1), .groups = (uint32_t)number(line, "groups", 1)},
-        .bytes = number(line, "bytes", 0) ? one_and : NULL,
-        .cost = number(line, "cost", 0) ? cost_of : NULL,
-        .balance = (uint32_t)number(line, "balance", 0),
-        .window = (uint32_t)number(line, "window", 1),
-        .chosen = number(line, "chosen", 0),
-        .from = number(line, "from", 0),
-        .to = number(line, "to", 0),
+        .owners = {.nodes = (uint32_t)request_number(line, "nodes", 1),
+                   .groups = (uint32_t)request_number(line, "groups", 1)},
+        .bytes = request_number(line, "bytes", 0) ? one_and : NULL,
+        .cost = request_number(line, "cost", 0) ? cost_of : NULL,
+        .balance = (uint32_t)request_number(line, "balance", 0),
+        .window = (uint32_t)request_number(line, "window", 1),
+        .chosen = request_number(line, "chosen", 0),
+        .from = request_number(line, "from", 0),
+        .to = request_number(line, "to", 0),
     };
-    CLEANUP_FREE uint16_t *owner = take((size_t)input.owners.groups * samples * sizeof *owner);
-    CLEANUP_FREE uint32_t *order = take((size_t)input.count * sizeof *order);
-    CLEANUP_FREE uint32_t *placed = number(line, "placed", 0) ? take(input.ranks * sizeof *placed) : NULL;
-    CLEANUP_FREE uint32_t *cost = input.cost ? take(samples * sizeof *cost) : NULL;
+    CLEANUP_FREE uint16_t *owner = request_take((size_t)input.owners.groups * samples * sizeof *owner);
+    CLEANUP_FREE uint32_t *order = request_take((size_t)input.count * sizeof *order);
+    CLEANUP_FREE uint32_t *placed =
+        request_number(line, "placed", 0) ? request_take(input.ranks * sizeof *placed) : NULL;
+    CLEANUP_FREE uint32_t *cost = input.cost ? request_take(samples * sizeof *cost) : NULL;
     for (uint32_t g = 0; g < input.owners.groups && g < PLAN_GROUPS_MOST; g++)
         input.owners.of[g] = owner + (size_t)g * samples;
     input.order = order;

@@ -8,6 +8,7 @@
  * The latter two change the layout that is there. The reply is `refused ERRNO\n`, or a line with the number of extents
  * and the digest, and then raw all owners (groups × extents u16). */
 #include "tests/fs/world/worlds.h"
+#include "tests/lib/requests.h"
 #include "tests/lib/tap.h"
 
 #include <inttypes.h>
@@ -19,22 +20,6 @@ enum { LINE_MOST = 4096 };
 
 static struct sizes sizes;
 static struct layout *current;
-
-static void *take(size_t n)
-{
-    char *bytes = calloc(1, n + 1);
-    if (!bytes || fread(bytes, 1, n, stdin) != n)
-        bail_out("the request ends early");
-    return bytes;
-}
-
-static uint64_t number(const char *line, const char *key, uint64_t otherwise)
-{
-    char wanted[64];
-    snprintf(wanted, sizeof wanted, " %s=", key);
-    const char *at = strstr(line, wanted);
-    return at ? strtoull(at + strlen(wanted), NULL, 10) : otherwise;
-}
 
 static void answer(int error, struct layout *next)
 {
@@ -65,17 +50,18 @@ static void fill_members(struct message_member *member, const struct holding *ho
 
 static void deal(const char *line)
 {
-    uint32_t nodes = (uint32_t)number(line, "nodes", 1), groups = (uint32_t)number(line, "groups", 1);
-    uint32_t files = (uint32_t)number(line, "files", 0);
-    uint64_t *size = take(files * sizeof *size);
-    struct holding *holding = take(nodes * sizeof *holding);
+    uint32_t nodes = (uint32_t)request_number(line, "nodes", 1), groups = (uint32_t)request_number(line, "groups", 1);
+    uint32_t files = (uint32_t)request_number(line, "files", 0);
+    uint64_t *size = request_take(files * sizeof *size);
+    struct holding *holding = request_take(nodes * sizeof *holding);
     struct message_member *member = calloc(nodes, sizeof *member);
     if (!member)
         bail_out("no memory");
     if (current)
         sizes_end(&sizes);
     sizes_begin(&sizes, size, files);
-    uint16_t *holder = number(line, "held", 0) ? take(groups * extents_count(sizes.extents) * sizeof *holder) : NULL;
+    uint16_t *holder =
+        request_number(line, "held", 0) ? request_take(groups * extents_count(sizes.extents) * sizeof *holder) : NULL;
     fill_members(member, holding, nodes);
     struct layout_input input = {sizes.catalog, sizes.extents, nodes, groups, member, holder};
     struct layout *next = NULL;
@@ -89,7 +75,7 @@ static void deal(const char *line)
 
 static void extend(const char *line)
 {
-    uint64_t *room = take(number(line, "nodes", 1) * sizeof *room);
+    uint64_t *room = request_take(request_number(line, "nodes", 1) * sizeof *room);
     struct layout *next = NULL;
     int error = layout_extend(current, sizes.extents, room, &next);
     answer(error, next);
@@ -99,10 +85,10 @@ static void extend(const char *line)
 static void exchange(const char *line)
 {
     struct turn turn = {
-        .cause = (uint32_t)number(line, "cause", TURN_EXCHANGE),
-        .fraction = (uint32_t)number(line, "fraction", 0),
-        .epoch = number(line, "epoch", 0),
-        .seed = number(line, "seed", 0),
+        .cause = (uint32_t)request_number(line, "cause", TURN_EXCHANGE),
+        .fraction = (uint32_t)request_number(line, "fraction", 0),
+        .epoch = request_number(line, "epoch", 0),
+        .seed = request_number(line, "seed", 0),
     };
     struct layout *next = NULL;
     int error = layout_exchange(current, sizes.extents, &turn, &next);
