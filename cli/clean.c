@@ -83,9 +83,8 @@ static int clean_all(struct clean *clean)
     if (clean->removed == 0 && clean->failed == 0)
         printf("nothing to remove\n");
     if (clean->caches_kept > 0)
-        printf("%d %s with what the next mount of the same source begins with: --caches removes %s\n",
-               clean->caches_kept, clean->caches_kept == 1 ? "state is kept" : "states are kept",
-               clean->caches_kept == 1 ? "it" : "them");
+        printf("%d %s for later mounts of the same source: --caches removes %s\n", clean->caches_kept,
+               clean->caches_kept == 1 ? "state is kept" : "states are kept", clean->caches_kept == 1 ? "it" : "them");
     return clean->failed > 0 ? command_fail("%d could not be removed", clean->failed) : COMMAND_DONE;
 }
 
@@ -110,7 +109,7 @@ static int clean_command(int argc, char **argv)
         clean.aged |= option == 'o';
     }
     if (optind < argc)
-        return command_usage(&command_clean, "an argument too many: %s", argv[optind]);
+        return command_usage(&command_clean, "unexpected argument: %s", argv[optind]);
     clean.caches |= clean.aged && !clean.ssd;
     return clean_all(&clean);
 }
@@ -118,11 +117,12 @@ static int clean_command(int argc, char **argv)
 const struct command command_clean = {
     .name = "clean",
     .arguments = "[-n] [-y] [--caches] [--ssd DIR] [--older TIME]",
-    .summary = "remove what mounts that are no longer up have left",
-    .help = "  -n, --dry-run   say what would be removed\n"
-            "  --caches        also what the next mounts would begin with: states, and their shards on SSDs\n"
-            "  --ssd DIR       also the shards in DIR, whether there is a state of theirs or not\n"
-            "  --older TIME    only caches that were not used for so long (7d, 12h); alone it means --caches\n"
-            "  -y, --yes       do not ask\n",
+    .summary = "remove the files that ended mounts have left",
+    .help =
+        "  -n, --dry-run   only show what would be removed\n"
+        "  --caches        also remove the caches of unmounted datasets: state directories, and their shards on SSDs\n"
+        "  --ssd DIR       also remove shards in DIR, even those without a state directory\n"
+        "  --older TIME    only caches that were not used for TIME (7d, 12h); without --ssd it implies --caches\n"
+        "  -y, --yes       do not ask\n",
     .run = clean_command,
 };

@@ -47,7 +47,7 @@ static int look_at_mount(void *user, const struct live *live)
     str_adds(&finding.text, "the mount ");
     str_add_printable(&finding.text, live->mountpoint, strlen(live->mountpoint));
     str_addf(&finding.text, ": %s", live_health_text(live->health));
-    finding.advice = live->health == LIVE_DEAD ? "mount it again, which begins with what it held, or `dealfs clean`"
+    finding.advice = live->health == LIVE_DEAD ? "mount it again, which reuses its cache, or run `dealfs clean`"
                                                : "`dealfs umount` it";
     *problems += finding_report(&finding);
     return 0;
@@ -87,7 +87,7 @@ const struct command command_doctor = {
     .name = "doctor",
     .arguments = "[SSD-DIRECTORY]",
     .summary = "check whether this machine can run it",
-    .help = "  SSD-DIRECTORY is also looked at, as a place for the SSD tier.\n"
-            "  The exit status is 1 when there is a problem.\n",
+    .help = "  SSD-DIRECTORY is also checked, as a place for the SSD tier.\n  The exit status is 1 when there is a "
+            "problem.\n",
     .run = doctor_command,
 };

@@ -11,7 +11,7 @@ static int enter_command(int argc, char **argv)
     struct live live;
     int command = argc > 2 && strcmp(argv[2], "--") == 0 ? 3 : 2;
     if (argc > 1 && argv[1][0] == '-')
-        return command_usage(&command_enter, "option %s: is not known", argv[1]);
+        return command_usage(&command_enter, "option %s: unknown option", argv[1]);
     if (command >= argc)
         return command_usage(&command_enter, "a MOUNTPOINT and a command are needed");
     if (client_find(argv[1], LIVE_ELSEWHERE, &live))
@@ -26,7 +26,7 @@ static int enter_command(int argc, char **argv)
 const struct command command_enter = {
     .name = "enter",
     .arguments = "MOUNTPOINT -- COMMAND…",
-    .summary = "run another command where a `dealfs run` has its mount",
+    .summary = "run a command in the namespace of a `dealfs run`",
     .help = "",
     .run = enter_command,
 };

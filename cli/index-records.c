@@ -138,7 +138,7 @@ static int parse_format(const char *text, struct containers_wish *wish)
     uint64_t row;
     bool rows = strncmp(text, fixed, strlen(fixed)) == 0;
     if (rows && number_parse(text + strlen(fixed), 1, UINT32_MAX, &row) < 0)
-        return command_usage(&command_index, "--format %s: not a number of bytes", text);
+        return command_usage(&command_index, "--format %s: BYTES must be a number of bytes", text);
     if (!rows && strcmp(text, "fixed") == 0)
         return command_usage(&command_index, "--format fixed: write fixed=BYTES, the bytes of a row");
     wish->format = container_format_find(rows ? "fixed" : text);
@@ -208,12 +208,12 @@ static int index_command(int argc, char **argv)
 const struct command command_index = {
     .name = "index",
     .arguments = "[OPTIONS] MOUNTPOINT NAME | [OPTIONS] --output FILE MOUNTPOINT",
-    .summary = "list the records inside containers: tar, TFRecord, lines, arrays",
+    .summary = "make a record list of containers: tar, TFRecord, lines, arrays",
     .help = "  --under DIR     only files below this directory of the mount\n"
-            "  --match GLOB    only files whose name, or with a slash in GLOB whose path, matches\n"
-            "  --format F      tar, tfrecord, lines, npy or fixed=BYTES; default: recognised by the content\n"
+            "  --match GLOB    only files whose name matches; with a slash in GLOB: whose path matches\n"
+            "  --format F      tar, tfrecord, lines, npy or fixed=BYTES; default: by the content of each file\n"
             "  --skip-broken   leave broken containers out; default: fail\n"
-            "  --output FILE   write the list as text, to stdout with -, and do not upload it\n"
+            "  --output FILE   write the list as text to FILE (-: stdout) instead of uploading it\n"
             "  --jobs N        containers parsed concurrently (4, and 8 per other node)\n",
     .run = index_command,
 };

@@ -13,10 +13,9 @@ static int join_world(const char *mountpoint, const struct world_wish *wish)
     struct launcher launcher;
     launcher_find(&launcher);
     if (!launcher.name)
-        return command_fail(
-            "join %s: nothing has started this beside others: `mpirun -n NODES --map-by ppr:1:node dealfs join "
-            "%s`, or `srun --mpi=pmix …`",
-            mountpoint, mountpoint);
+        return command_fail("join %s: it was not started on several nodes: use `mpirun -n NODES --map-by ppr:1:node "
+                            "dealfs join %s`, or `srun --mpi=pmix …`",
+                            mountpoint, mountpoint);
     int error = world_join(mountpoint, &launcher, wish, &why);
     return command_fail("%s", command_why(&why, error));
 }
@@ -33,7 +32,7 @@ static int join_command(int argc, char **argv)
         if (option == '?' || option == ':')
             return command_bad_option(&command_join, option, argv);
         if (number_parse(optarg, 1, NODES_MOST, &number))
-            return command_usage(&command_join, "%s: not a number from 1 to %d", optarg, NODES_MOST);
+            return command_usage(&command_join, "%s: must be a number from 1 to %d", optarg, NODES_MOST);
         *(option == 'n' ? &wish.nodes : &wish.groups) = (unsigned)number;
     }
     if (argc - optind != 1)
@@ -44,9 +43,11 @@ static int join_command(int argc, char **argv)
 const struct command command_join = {
     .name = "join",
     .arguments = "[--nodes N] [--groups G] MOUNTPOINT",
-    .summary = "under mpirun: make one world of the mounts of several nodes",
-    .help = "  --nodes N   refuse a world of another size\n"
-            "  --groups G  split it into G groups that each keep the whole dataset\n"
-            "\n`mpirun -n 4 … dealfs join MOUNTPOINT`, one per node; stays until the world ends. The mounts go on.\n",
+    .summary = "under mpirun: form a world of the mounts of several nodes",
+    .help = "  --nodes N   fail unless the world has N nodes\n"
+            "  --groups G  split the world into G groups that each cache the whole dataset\n"
+            "\n"
+            "`mpirun -n 4 … dealfs join MOUNTPOINT`starts one process per node. It runs until the world ends; the "
+            "mounts stay.\n",
     .run = join_command,
 };

@@ -70,14 +70,16 @@ enum { MAIN_COMMANDS = sizeof main_commands / sizeof main_commands[0] };
 static int print_help(bool all)
 {
     const struct command *const *list = all ? commands : main_commands;
-    puts("usage: dealfs COMMAND …\n\n"
-         "A read-only file system that makes the RAM and SSDs of the machines that read a training dataset one cache "
-         "for it.\n\n"
+    puts("usage: dealfs COMMAND …\n"
+         "\n"
+         "A read-only file system: the nodes of a training job cache one dataset together, in RAM and on SSDs.\n"
+         "\n"
          "commands:");
     for (int i = 0; i < (all ? COMMANDS : MAIN_COMMANDS); i++)
         if (list[i]->summary[0])
             printf("  %-8s %s\n", list[i]->name, list[i]->summary);
-    printf("\n%s`dealfs COMMAND --help` describes one of them; `man dealfs` has everything.\n",
+    printf("\n"
+           "%s`dealfs COMMAND --help` describes a command, `man dealfs` everything.\n",
            all ? "" : "`dealfs help all` lists all commands; ");
     return output_status();
 }
@@ -85,7 +87,10 @@ static int print_help(bool all)
 static int print_command_help(const struct command *c)
 {
     CLEANUP_STR struct str keys = STR_INIT;
-    printf("usage: dealfs %s %s\n\n%s\n", c->name, c->arguments, c->summary);
+    printf("usage: dealfs %s %s\n"
+           "\n"
+           "%s\n",
+           c->name, c->arguments, c->summary);
     if (c->keys)
         keys_add_help(c->keys, &keys);
     if (c->help[0] || keys.length)

@@ -42,7 +42,7 @@ static int status_of_end(struct start *s)
     if (waitpid(s->keeper, &status, 0) == s->keeper && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return take_away(s);
     take_away(s);
-    return command_fail("%s: the mount has failed and was taken away", s->config.mountpoint);
+    return command_fail("%s: the mount failed and was removed", s->config.mountpoint);
 }
 
 /* Our end of the pipe reports an error when nobody holds the other any more: all processes of the mount have ended. */
@@ -73,10 +73,9 @@ static int mount_it(struct start *s)
 
 static int refuse_nodes(const struct start *s)
 {
-    return command_fail(
-        "option nodes=%u: nothing has started this on several nodes: `mpirun -n %u --map-by ppr:1:node dealfs "
-        "mount …`, or `srun --mpi=pmix …`",
-        s->options.nodes, s->options.nodes);
+    return command_fail("option nodes=%u: it was not started on several nodes: use `mpirun -n %u --map-by ppr:1:node "
+                        "dealfs mount …`, or `srun --mpi=pmix …`",
+                        s->options.nodes, s->options.nodes);
 }
 
 static int join_world(struct start *s, const struct launcher *launcher, char *const list[], int lists)
@@ -84,8 +83,7 @@ static int join_world(struct start *s, const struct launcher *launcher, char *co
     CLEANUP_STR struct str why = STR_INIT;
     if (s->foreground)
         return command_usage(&command_mount,
-                             "option -f: under %s the courier stays in the foreground; the mount goes on when "
-                             "it ends",
+                             "option -f: under %s the courier stays in the foreground; the mount stays when it ends",
                              launcher->name);
     int error = world_mount(s, launcher, list, lists, &why);
     return command_fail("%s", command_why(&why, error));
@@ -130,7 +128,7 @@ static int refuse_flag(int option, int argc, char **argv)
     bool flag = false;
     if (optopt != '-' || optind >= argc)
         return command_usage(&command_mount, "option -%c: %s", optopt,
-                             option == ':' ? "needs a value" : "is not known");
+                             option == ':' ? "needs a value" : "unknown option");
     const char *word = argv[optind], *name = word + strspn(word, "-");
     size_t length = strcspn(name, "=");
     const char *meant = options_meant(name, length, &flag);
@@ -221,46 +219,46 @@ const struct command command_mount = {
     .summary = "mount the dataset in directory SOURCE on MOUNTPOINT",
     .help =
         "  -f                       stay in the foreground, log to stderr; Ctrl-C unmounts\n"
-        "  -o ram=SIZE              RAM to cache samples in (512M, 10G, 25%; 0: none; default: a quarter of what is "
-        "free)\n"
+        "  -o ram=SIZE              RAM to cache samples in (512M, 10G, 25%; 0: none; default: 1/4 of available "
+        "memory)\n"
         "  -o ssd=DIR               also cache samples in a folder of DIR (default: none)\n"
-        "  -o ssd_size=SIZE         how much of it (default: 90 % of what is free)\n"
-        "  -o state=DIR             catalog, log and the like (default: a folder in SLURM_TMPDIR, TMPDIR or "
-        "/var/tmp; dealfs(1))\n"
-        "  -o cache_id=NAME         find state and shards by NAME (default: by SOURCE)\n"
-        "  -o digest=DIGEST         refuse another dataset than the one with this digest (default: any)\n"
+        "  -o ssd_size=SIZE         size of that cache (default: 90 % of the free space)\n"
+        "  -o state=DIR             directory for catalog and log (default: below SLURM_TMPDIR, TMPDIR or /var/tmp)\n"
+        "  -o cache_id=NAME         name of the state directory and shards, for reuse (default: from SOURCE)\n"
+        "  -o digest=DIGEST         fail unless the dataset has this digest (default: any)\n"
         "  -o control=DIR           where the control files are (default: MOUNTPOINT/.dealfs)\n"
         "  -o rescan=WHEN           look for changes in the source: auto (default), names, always, never\n"
         "  -o identity=mtime        ignore ctime: for replicas and buckets (default: size, mtime and ctime)\n"
         "  -o owner=USER            mount on behalf of USER (root only; default: the user who mounts)\n"
-        "  -o allow_other           let other users in (default: no)\n"
-        "  -o noexec                nothing in the mount can be executed (default: no)\n"
-        "  -o zstd=LEVEL            compress what shrinks: 1 (default) to 19, or off\n"
+        "  -o allow_other           also let other users read (default: no)\n"
+        "  -o noexec                do not allow execution of files (default: no)\n"
+        "  -o zstd=LEVEL            compress cached data: level 1 (default) to 19, or off\n"
         "  -o source_threads=N      max concurrent reads of the source (16)\n"
-        "  -o source_rate=SIZE      bytes per second that this node reads from the source (default: no bound)\n"
-        "  -o nodes=N               under mpirun: refuse a world of another size (default: any)\n"
+        "  -o source_rate=SIZE      limit of bytes per second that this node reads from the source (default: "
+        "unlimited)\n"
+        "  -o nodes=N               under mpirun: fail unless the world has N nodes (default: any)\n"
         "  -o groups=G              groups of nodes that each cache the whole dataset (1)\n"
         "  -o wait_join             no scan: the first `dealfs join` brings the catalog; reads wait for it\n"
-        "  -o peer_timeout=SEC      how long another node may be silent (5)\n"
-        "  -o feed=SIZE             how far lists are read ahead of loaders; 0: not (256M, or 1/16 of free memory)\n"
-        "  -o sampler=torch         read ahead what torch's DistributedSampler will read; needs ranks= and batch=\n"
+        "  -o peer_timeout=SEC      timeout of requests to other nodes, in seconds (5)\n"
+        "  -o feed=SIZE             prefetch this far ahead of loaders; 0: no prefetch (256M, or 1/16 of free memory)\n"
+        "  -o sampler=torch         prefetch what torch's DistributedSampler will read; needs ranks= and batch=\n"
         "  -o ranks=R               with sampler=torch: ranks of the job\n"
         "  -o batch=B               with sampler=torch: samples per batch of one rank\n"
         "  -o seed=S                with sampler=torch: the sampler's seed (0)\n"
         "  -o tail=pad              with sampler=torch: pad (default) or drop samples at the end\n"
-        "  -o under=DIR             with sampler=torch: where its dataset is in the mount (the root)\n"
+        "  -o under=DIR             with sampler=torch: directory of its dataset in the mount (the root)\n"
         "  -o decoded=SIZE          memory for decoded images (32M)\n"
         "  -o request_memory=SIZE   memory for plans, uploads and replies (256M)\n"
-        "  -o readahead=SIZE        how far the kernel reads ahead, 4K to 1M (1M)\n"
-        "  -o exchange              leave room in the tiers for samples that move between nodes (default: no)\n"
-        "  -o exchange_rate=SIZE    bytes per second that this node takes while they move (default: no bound)\n"
-        "  -o resize=PIXELS         scale JPEG images down to this shorter side before the mount is live (default: as "
-        "they are)\n"
+        "  -o readahead=SIZE        readahead of the kernel, 4K to 1M (1M)\n"
+        "  -o exchange              reserve room in the tiers for `dealfs exchange` and `shuffle` (default: no)\n"
+        "  -o exchange_rate=SIZE    limit of bytes per second that this node receives by them (default: unlimited)\n"
+        "  -o resize=PIXELS         scale JPEG images down to this shorter side before the mount is live (off)\n"
         "  -o quality=Q             with resize: JPEG quality, 1 to 100 (90)\n"
         "  -o metrics_file=PATH     also write the metrics there (default: none)\n"
-        "\n`mpirun -n 4 --map-by ppr:1:node dealfs mount …` makes the mounts of four nodes one cache, and stays "
-        "until that\n"
-        "world ends; the mounts go on. In MOUNTPOINT and paths, %r is the node's number and %h its host.\n"
-        "\ndealfs-mount(1) describes them.\n",
+        "\n"
+        "`mpirun -n 4 --map-by ppr:1:node dealfs mount …` mounts on four nodes, which share their caches. It runs\n"
+        "until this world ends; the mounts stay. In MOUNTPOINT and paths, %r is the node's number and %h its host.\n"
+        "\n"
+        "dealfs-mount(1) describes them.\n",
     .run = mount_command,
 };

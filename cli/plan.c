@@ -125,7 +125,7 @@ const struct command command_plan = {
     .name = "plan",
     .arguments = "MOUNTPOINT epoch=E ranks=R batch=B [KEY=VALUE...]",
     .summary = "deal an epoch's order to the ranks",
-    .help = "\nOf several values the first one is the default, but for order=, which is read from stdin.\n",
+    .help = "\nThe first of several values is the default. With order=, the order is read from stdin.\n",
     .keys = plan_keys,
     .run = plan_command,
 };

@@ -71,7 +71,8 @@ static void take_away(struct start *s)
     if (!s->config.nested)
         attach_unmount(s->config.control, s->config.control_minor, true, &ignored);
     if (poll(&end, 1, END_SECONDS * 1000) == 0)
-        command_note(stderr, "%s: what the command left running is still inside; the mount ends with it",
+        command_note(stderr,
+                     "%s: processes of the command are still running there; the mount ends with the last of them",
                      s->config.mountpoint);
     waitpid(s->keeper, NULL, WNOHANG);
 }
@@ -107,7 +108,7 @@ static int parse_and_run(struct start *s, int argc, char **argv)
     while ((option = getopt(ours, argv, ours < argc ? ":o:" : "+:o:")) != -1) {
         if (option != 'o')
             return command_usage(&command_run, "option -%c: %s", optopt,
-                                 option == ':' ? "needs a value" : "is not known");
+                                 option == ':' ? "needs a value" : "unknown option");
         if (options_parse(&s->options, optarg, &why))
             return command_bad_value(&why);
     }
@@ -135,9 +136,10 @@ static int run_command(int argc, char **argv)
 const struct command command_run = {
     .name = "run",
     .arguments = "[-o OPTION,…] SOURCE MOUNTPOINT -- COMMAND…",
-    .summary = "mount, run a command that alone sees the mount, unmount",
+    .summary = "mount in a private namespace, run a command there, unmount",
     .help = "  -o OPTION,…  as for `dealfs mount`\n"
-            "\nNeeds no root and no fusermount3, but user namespaces and a /dev/fuse that may be opened.\n"
-            "The exit status is the command's: 128 + N when signal N ended it, 127 when it was not found.\n",
+            "\n"
+            "Needs neither root nor fusermount3, but user namespaces and access to /dev/fuse.\n"
+            "The exit status is that of the command: 128 + N if signal N ended it, 127 if it was not found.\n",
     .run = run_command,
 };

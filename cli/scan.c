@@ -55,7 +55,7 @@ static int scan_command(int argc, char **argv)
     process_leave_launcher();
     struct stat st;
     if (lstat(argv[1], &st) == 0 && st.st_uid != geteuid())
-        return command_fail("%s: belongs to another user, whose configuration nobody else obeys", argv[1]);
+        return command_fail("%s: it belongs to another user, so its configuration is not used", argv[1]);
     int error = config_read(argv[1], &config);
     if (error)
         return command_fail("read %s/config: %s", argv[1], strerror(-error));

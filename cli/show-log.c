@@ -69,7 +69,7 @@ static int log_follow(const struct live *live, int log)
 static int log_show(const struct live *live, bool follow)
 {
     if (!live->configured)
-        return command_fail("%s: its state directory is not known here: the user of the mount can show the log",
+        return command_fail("%s: its state directory is not known to this user: run it as the owner of the mount",
                             live->mountpoint);
     CLEANUP_CLOSE int log = log_open(live);
     int error = log < 0 ? log : follow ? log_follow(live, log) : log_copy(log);

@@ -37,7 +37,7 @@ static void print_turn(const struct str *reply)
     }
     figures_print(reply, "turn {turn}, layout {layout text}");
     if (json_find(reply->data, reply->length, "samples", &value) > 0)
-        figures_print(reply, ": {samples count} samples, {bytes size}, change their node");
+        figures_print(reply, ": {samples count} samples, {bytes size}, move to another node");
     printf("\n");
     fflush(stdout);
 }
@@ -47,8 +47,7 @@ static int shuffle_ask(struct shuffle *x)
     CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
     int error = client_wait(&x->live, x->line.data, x->line.length, &reply, &why);
     if (error == -EINTR)
-        return command_fail("%s %s: nobody waits for it any more; the layout may still change", x->command->name,
-                            x->live.mountpoint);
+        return command_fail("%s %s: interrupted; the layout may still change", x->command->name, x->live.mountpoint);
     if (error)
         return command_fail("%s %s: %s", x->command->name, x->live.mountpoint, command_why(&why, error));
     x->nodes = figures_number(&reply, "nodes");
@@ -98,20 +97,19 @@ static void print_moved(const struct str *status)
     double bytes = (double)figures_number(status, "move.come_bytes");
     char rate[SIZE_TEXT];
     figures_print(status,
-                  "{move.come_samples count} samples, {move.come_bytes size}, came to their new nodes in %.2f s",
+                  "{move.come_samples count} samples, {move.come_bytes size}, arrived at their new nodes in %.2f s",
                   seconds);
     if (seconds > 0)
         printf(" (%s/s)", size_format((uint64_t)(bytes / seconds), rate, sizeof rate));
     printf("\n");
     if (figures_number(status, "move.refused_samples") > 0)
         figures_print(status, "  {move.refused_samples count} samples, {move.refused_bytes size}, found no room there "
-                              "and stay where they were\n");
+                              "and stay at their old nodes\n");
     if (bytes > 0)
-        figures_print(
-            status,
-            "  write amplification %.2f: {move.rewritten_bytes size} of what stayed was rewritten, to get the "
-            "room of what left back\n",
-            1 + (double)figures_number(status, "move.rewritten_bytes") / bytes);
+        figures_print(status,
+                      "  write amplification %.2f: {move.rewritten_bytes size} of the samples that stayed were "
+                      "rewritten to free the room of those that left\n",
+                      1 + (double)figures_number(status, "move.rewritten_bytes") / bytes);
 }
 
 static int shuffle_wait(struct shuffle *x)
@@ -119,17 +117,16 @@ static int shuffle_wait(struct shuffle *x)
     const char *mountpoint = x->live.mountpoint;
     int error = shuffle_follow(x);
     if (interrupted && (error || !is_over(x)))
-        return command_fail("the samples go on moving; `dealfs status %s` shows how far they are", mountpoint);
+        return command_fail("the samples are still moving; `dealfs status %s` shows the progress", mountpoint);
     if (error)
-        return command_fail("look at %s: %s; the samples go on moving", mountpoint, strerror(-error));
+        return command_fail("get the status of %s: %s; the samples are still moving", mountpoint, strerror(-error));
     if (figures_number(&x->status, "turn.number") > x->turn) {
         figures_print(&x->status, "everything has moved; turn {turn.number} has followed\n");
         return COMMAND_DONE;
     }
     print_moved(&x->status);
     if (has_state(x, "ended"))
-        return command_fail("%s: nodes were lost, so the move has ended; the next `dealfs join` sees who holds what",
-                            mountpoint);
+        return command_fail("%s: nodes were lost, so the move has ended: run `dealfs join` again", mountpoint);
     return COMMAND_DONE;
 }
 
@@ -188,12 +185,12 @@ static int shuffle_command(int argc, char **argv)
     return shuffle_with(&command_shuffle, argc, argv);
 }
 
-#define WAIT_HELP "  --wait                            until everything has moved, with a bar\n"
+#define WAIT_HELP "  --wait                            wait until all samples have moved; shows progress\n"
 
 const struct command command_exchange = {
     .name = "exchange",
     .arguments = "[--wait] MOUNTPOINT epoch=E fraction=Q [seed=S]",
-    .summary = "have a part of each node's samples change its node",
+    .summary = "move a part of each node's samples to other nodes",
     .help = WAIT_HELP,
     .keys = exchange_keys,
     .run = exchange_command,
@@ -202,7 +199,7 @@ const struct command command_exchange = {
 const struct command command_shuffle = {
     .name = "shuffle",
     .arguments = "[--wait] MOUNTPOINT seed=S",
-    .summary = "have all samples change their node",
+    .summary = "move all samples to random nodes",
     .help = WAIT_HELP,
     .keys = shuffle_keys,
     .run = shuffle_command,

@@ -218,11 +218,10 @@ static int status_command(int argc, char **argv)
 const struct command command_status = {
     .name = "status",
     .arguments = "[--json] [--epoch [N]] [MOUNTPOINT]",
-    .summary = "show what mounts keep and have answered from where",
-    .help =
-        "  --json        the mount's status as it is; without MOUNTPOINT, a list of all of them\n"
-        "  --epoch [N]   what was read of the lists of epoch N, or of the epoch that was requested last (feed=yes)\n"
-        "  Exit status: 0 good; 3 degraded now or within the hour, or (--epoch) samples were left unread;\n"
-        "  4 fault: reads fail or wait, a tier or the source is lost, or the mount does not answer.\n",
+    .summary = "show the state of mounts: health, caches, where reads were answered",
+    .help = "  --json        the status as JSON; without MOUNTPOINT, a list of all mounts\n"
+            "  --epoch [N]   coverage of the lists of epoch N, default the latest (of plans with feed=yes)\n"
+            "  Exit status: 0 good; 3 degraded now or within the hour, or (--epoch) samples were left unread;\n"
+            "  4 fault: reads fail or wait, a tier or the source is lost, or the mount does not answer.\n",
     .run = status_command,
 };

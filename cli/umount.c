@@ -14,7 +14,7 @@ static int take_away(const struct live *live, bool lazy)
     CLEANUP_STR struct str why = STR_INIT;
     if (live->health == LIVE_ELSEWHERE)
         return command_fail(
-            "%s: is in the namespace of `dealfs run` (its keeper is process %d), and goes when that ends",
+            "%s: it is in a namespace of `dealfs run` (its keeper is process %d), and ends with that command",
             live->mountpoint, (int)live->keeper);
     int error = unmount_live(live, lazy, &why);
     if (!error)
@@ -58,7 +58,7 @@ static int umount_path(const char *mountpoint, bool lazy, bool world)
     int error = world ? tell_world(&live, &why) : 0;
     int status = take_away(&live, lazy);
     if (error && status == COMMAND_DONE)
-        status = command_fail("umount --world %s: only this node's mount is gone, the others were not told: %s",
+        status = command_fail("umount --world %s: only this node is unmounted, the others could not be reached: %s",
                               live.mountpoint, command_why(&why, 0));
     live_fini(&live);
     return status;
@@ -100,8 +100,8 @@ int command_umount_helper(int argc, char **argv)
 const struct command command_umount = {
     .name = "umount",
     .arguments = "[--lazy] [--world] MOUNTPOINT",
-    .summary = "unmount, and give back what the mount held",
-    .help = "  -l, --lazy  also when somebody is inside, who then stays inside until it leaves\n"
-            "  --world     the mounts of all nodes of its world (lazily on the others)\n",
+    .summary = "unmount, and free the RAM of the cache",
+    .help = "  -l, --lazy  unmount also while processes use the mount; they keep it until they leave\n"
+            "  --world     unmount on all nodes of its world (lazily on the others)\n",
     .run = umount_command,
 };

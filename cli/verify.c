@@ -140,7 +140,7 @@ static int verify_command(int argc, char **argv)
 const struct command command_verify = {
     .name = "verify",
     .arguments = "[--jobs N] MOUNTPOINT",
-    .summary = "compare a mount with its source, every byte",
-    .help = "  --jobs N   files compared at once (4)\n",
+    .summary = "compare every byte of a mount with its source",
+    .help = "  --jobs N   files compared concurrently (4)\n",
     .run = verify_command,
 };

@@ -68,10 +68,9 @@ static int where_command(int argc, char **argv)
 const struct command command_where = {
     .name = "where",
     .arguments = "MOUNTPOINT PATH...",
-    .summary = "tell the sample number, owner and tier of files",
-    .help = "  PATH is absolute in the mount or the source, or relative to them. One line per path:\n"
-            "  sample, owner, tier and path, separated by tabs; - for none. A path that is not in the dataset is also "
-            "named\n"
-            "  on stderr, and the exit status is 1.\n",
+    .summary = "show the sample number, owner and tier of files",
+    .help = "  PATH is absolute in the mount or the source, or relative to them. One line per path:\n  sample, owner, "
+            "tier and path, separated by tabs; - means none. A path that is not in the dataset is also named\n  on "
+            "stderr, and the exit status is 1.\n",
     .run = where_command,
 };

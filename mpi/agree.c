@@ -65,7 +65,7 @@ int agree_share_some(const struct nodes *nodes, uint32_t from, bool want, void *
     int key = nodes->me == from ? 0 : (int)nodes->me + 1; /* who has it is the first of them */
     int code = MPI_Comm_split(MPI_COMM_WORLD, in ? 0 : MPI_UNDEFINED, key, &among);
     if (code != MPI_SUCCESS)
-        return post_failed("choose who gets it", code);
+        return post_failed("choose the node that gets it", code);
     if (!in)
         return 0;
     MPI_Comm_set_errhandler(among, MPI_ERRORS_RETURN);
@@ -110,12 +110,12 @@ static int report_verdicts(const struct nodes *nodes, const struct wire_verdict 
     uint32_t failed = 0;
     for (uint32_t i = 0; i < nodes->count; i++) {
         if (wire_verdict_check(&all[i]))
-            return agree_refuse(nodes, "%s: what it says makes no sense", agree_name(nodes, i));
+            return agree_refuse(nodes, "%s: its message is malformed", agree_name(nodes, i));
         if (all[i].status && failed++ < FAILURES_SHOWN)
             agree_refuse(nodes, "%s: %s", agree_name(nodes, i), all[i].why);
     }
     if (failed > FAILURES_SHOWN)
-        agree_refuse(nodes, "the same or the like on %u more nodes", failed - FAILURES_SHOWN);
+        agree_refuse(nodes, "similar messages of %u more nodes are left out", failed - FAILURES_SHOWN);
     return failed ? -ECANCELED : 0;
 }
 
@@ -168,12 +168,13 @@ static int check_greetings(struct nodes *nodes, const struct wire_greeting *all)
     for (uint32_t i = 0; i < nodes->count; i++) {
         int error = wire_greeting_check(&all[i]);
         if (error == -EBADMSG)
-            return agree_refuse(nodes, "%s speaks another language: another program, or other processors",
+            return agree_refuse(nodes,
+                                "%s: it runs another program than dealfs-courier, or has another type of processor",
                                 agree_name(nodes, i));
         memcpy(nodes->host[i], all[i].host, NODE_HOST);
         if (error || !version_matches(all[i].release, all[0].release))
-            return agree_refuse(nodes, "%s runs dealfs %s, %s runs %s: install the same on all", agree_name(nodes, i),
-                                all[i].release, agree_name(nodes, 0), all[0].release);
+            return agree_refuse(nodes, "%s runs dealfs %s, %s runs %s: install the same version on all nodes",
+                                agree_name(nodes, i), all[i].release, agree_name(nodes, 0), all[0].release);
     }
     return 0;
 }

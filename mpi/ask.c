@@ -43,7 +43,7 @@ static int ask_server(struct home *h, struct asking *a, struct str *why)
     memset(a->got, 0xff, sizeof a->got);
     a->asked = true;
     if (error)
-        return ask_fail(why, error, "speak to the mount's server");
+        return ask_fail(why, error, "send to the mount's server");
     error = message_receive(h->socket, &kind, &a->payload, &a->n, a->got);
     if (error)
         return ask_fail(why, error == -EAGAIN ? -ETIMEDOUT : error, "the mount's server does not answer");
@@ -53,7 +53,7 @@ static int ask_server(struct home *h, struct asking *a, struct str *why)
         return message_refusal(a->payload, a->n, why);
     if (kind == MESSAGE_END)
         return ask_fail(why, -ESHUTDOWN, "the mount ends");
-    return ask_fail(why, -EPROTO, "the mount's server answers something else");
+    return ask_fail(why, -EPROTO, "the mount's server sent an unexpected answer");
 }
 
 static int say_hello(struct home *h, struct str *why)
@@ -66,8 +66,7 @@ static int say_hello(struct home *h, struct str *why)
         return error;
     error = message_check_welcome(a.payload, a.n, &h->welcome);
     if (error == -ESTALE)
-        str_addf(why, "its mount was made by dealfs %s, its courier is of dealfs %s: mount it again",
-                 h->welcome.release, version_text);
+        str_addf(why, "its mount runs dealfs %s, its courier dealfs %s: mount again", h->welcome.release, version_text);
     else if (error)
         ask_fail(why, error, "the mount's server says nonsense");
     return error;
@@ -116,7 +115,7 @@ int ask_holdings(struct home *h, struct holding *holding, uint64_t **words, stru
     if (error)
         return error;
     if (a.n != sizeof *holding + bytes)
-        return ask_fail(why, -EPROTO, "the mount's server says nonsense about what it holds");
+        return ask_fail(why, -EPROTO, "the mount's server sent a malformed list of its cached data");
     *words = malloc(bytes + 1);
     if (!*words)
         return -ENOMEM;
@@ -144,7 +143,7 @@ int ask_layout(struct home *h, const struct ask_world *w, struct str *why)
     a.fds = fds;
     error = ask_server(h, &a, why);
     if (!error && a.n != sizeof h->layout)
-        error = ask_fail(why, -EPROTO, "the mount's server says nonsense about the layout");
+        error = ask_fail(why, -EPROTO, "the mount's server sent a malformed layout");
     if (error)
         return error;
     memcpy(&h->layout, a.payload, a.n);

@@ -95,8 +95,8 @@ static int fail_on(struct str *why, const char *what, const char *on, int error)
 static int refuse_versions(const struct nodes *nodes, uint32_t first, uint32_t other)
 {
     return agree_refuse(nodes,
-                        "%s: its catalog is that of %s, but for other versions of some files: mount one of them again, "
-                        "with rescan=always (or all with identity=mtime, where the source's ctimes wander)",
+                        "%s: it has other versions of some files than %s: mount one of them again with rescan=always "
+                        "(or all with identity=mtime, if the source's ctimes change although the content does not)",
                         agree_name(nodes, other), agree_name(nodes, first));
 }
 
@@ -110,8 +110,8 @@ static int compare_live(const struct broadcast *b)
             continue;
         if (!digest_equal(&m->catalog, &first->catalog))
             return agree_refuse(b->nodes,
-                                "%s: its catalog (%.8s) is not that of %s (%.8s): another source, or another state of "
-                                "it; unmount one of them",
+                                "%s: its catalog (%.8s) differs from that of %s (%.8s): another source, or another "
+                                "state of it: unmount one of them",
                                 agree_name(b->nodes, i), digest_format(&m->catalog, its),
                                 agree_name(b->nodes, b->leader), digest_format(&first->catalog, ours));
         if (!digest_equal(&m->versions, &first->versions))
@@ -138,7 +138,7 @@ static int choose_leader(struct broadcast *b)
         b->leader = first_that(b, MEMBER_WAITING, true);
     if (b->leader < b->nodes->count)
         return 0;
-    return agree_refuse(b->nodes, "all mounts wait for a catalog, and no node was told how to scan the source");
+    return agree_refuse(b->nodes, "all mounts wait for a catalog, and no node knows how to scan the source");
 }
 
 /* --- the leader has it, or makes it --- */
@@ -148,7 +148,7 @@ static int greet_mounted(const struct broadcast *b, struct str *why)
     struct home *home = b->members->home;
     int error = ask_hello(home, why);
     if (!error && home->welcome.waiting) {
-        str_adds(why, "it was mounted, and yet waits for a catalog");
+        str_adds(why, "it is mounted, but still waits for a catalog");
         return -EPROTO;
     }
     return error;
@@ -250,7 +250,7 @@ static int open_offered(struct broadcast *b, struct str *why)
     b->offer.size = (uint64_t)st.st_size;
     error = read_versions(b, from, &versions, why);
     if (!error && !digest_equal(&versions, &b->offer.versions)) {
-        str_adds(why, "its state directory has another catalog than its server");
+        str_adds(why, "its state directory contains another catalog than its server uses");
         return -ESTALE;
     }
     return error;
@@ -338,7 +338,7 @@ static int check_received(const struct broadcast *b, struct str *why)
     snprintf(path, sizeof path, "/proc/self/fd/%d", b->fd);
     int error = read_versions(b, path, &versions, why);
     if (!error && !digest_equal(&versions, &b->offer.versions)) {
-        str_adds(why, "the catalog was received damaged");
+        str_adds(why, "the catalog arrived damaged");
         return -EBADMSG;
     }
     return error;
@@ -351,7 +351,7 @@ static int use_kept(struct broadcast *b, struct str *why)
     if (error)
         return error;
     b->fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    return b->fd < 0 ? fail_on(why, "open the kept catalog", path, -errno) : 0;
+    return b->fd < 0 ? fail_on(why, "open the saved catalog", path, -errno) : 0;
 }
 
 static int take_offer(struct broadcast *b, struct str *why)

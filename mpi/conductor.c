@@ -156,7 +156,7 @@ static void tell_rooms(struct conductor *c)
                               rooms_left, c->rooms);
         if (error) {
             rooms_put(c->rooms);
-            mail_fail(c->mail, error, "send the rooms of all nodes");
+            mail_fail(c->mail, error, "send the free room of all nodes");
             return;
         }
         mail_want_bell(c->mail, i);
@@ -193,7 +193,7 @@ static void note_computed(struct conductor *c, uint32_t from, const struct wire_
     if (c->answers == 1)
         c->layout = m->layout;
     if (!digest_equal(&c->layout, &m->layout)) {
-        log_error("node %" PRIu32 " computed another layout than those before it; this is a fault of dealfs", from);
+        log_error("node %" PRIu32 " computed another layout than the nodes before it: this is a bug in dealfs", from);
         give_turn_up(c, from, -EBADMSG);
     } else if (c->answers == c->mail->nodes) {
         conclude_turn(c, 0, 0);
@@ -254,7 +254,7 @@ static void rooms_came(void *user, int status, uint32_t from, size_t n)
     (void)from;
     c->receiving = false;
     if (!right)
-        log_warning("node 0 sent rooms that make no sense");
+        log_warning("node 0 sent a malformed list of the nodes' free room");
     if (right && c->step == STEP_READY && c->inbox->number == c->now.number)
         compute_here(c, c->inbox);
     else if (c->step == STEP_BEGUN || c->step == STEP_READY)
@@ -271,7 +271,7 @@ static void await_rooms(struct conductor *c)
         error = post_receive(c->mail->post, c->inbox, bytes, 0, TAG_ROOMS, rooms_came, c);
     c->receiving = !error;
     if (error)
-        mail_fail(c->mail, error, "receive the rooms of all nodes");
+        mail_fail(c->mail, error, "receive the free room of all nodes");
 }
 
 static void take_part_in(struct conductor *c, const struct message_turn *turn)
@@ -316,7 +316,7 @@ void conductor_take(struct conductor *c, uint32_t from, const struct wire_messag
 {
     bool from_conductor = m->kind == WIRE_BEGIN || m->kind == WIRE_SETTLED;
     if (from_conductor ? from != 0 : c->mail->me != 0)
-        log_limited(LOG_LEVEL_WARNING, 5, "node %" PRIu32 " takes part in a turn as it must not", from);
+        log_limited(LOG_LEVEL_WARNING, 5, "node %" PRIu32 " broke the protocol of a turn", from);
     else if (m->kind == WIRE_TURN)
         begin_turn(c, m->k, &m->turn);
     else if (m->kind == WIRE_BEGIN)

@@ -75,7 +75,7 @@ static int prepare_courier(struct courier *c, int argc, char **argv)
     if (arguments_parse(argc, argv, &c->arguments))
         return -EINVAL;
     if (spoil_parse(getenv("DEALFS_COURIER_FAULTS"), &c->spoil)) {
-        log_error("DEALFS_COURIER_FAULTS=%s makes no sense", getenv("DEALFS_COURIER_FAULTS"));
+        log_error("DEALFS_COURIER_FAULTS=%s: not understood", getenv("DEALFS_COURIER_FAULTS"));
         return -EINVAL;
     }
     if (c->signals < 0) {

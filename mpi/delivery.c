@@ -249,7 +249,7 @@ void deliveries_reply(struct deliveries *d, const struct ring_message *m)
     if (right && m->status != -EAGAIN && it->list)
         d->listed[it->list - 1] = false;
     if (!right) {
-        home_end(d->home, "it answers what was not asked");
+        home_end(d->home, "it answered a request that nobody sent");
     } else if (m->status == 0) {
         answer_payload(it, m->slot, m->length);
     } else if (m->status == -EAGAIN) {

@@ -55,13 +55,13 @@ static void take_command(struct flight *f, const struct ring_message *m)
         mail_say_all(&f->mail, &(struct wire_message){.kind = WIRE_COMMAND, .command = m->value, .token = m->token});
         f->c.home->ending |= m->value == WORLD_UMOUNT;
     } else {
-        home_end(f->c.home, "it says what makes no sense");
+        home_end(f->c.home, "it sent a malformed message");
     }
 }
 
 void flight_take(struct flight *f, const struct ring_message *m)
 {
-    log_debug("courier", "the server says %u, value %u", (unsigned)m->kind, (unsigned)m->value);
+    log_debug("courier", "message %u of the server, value %u", (unsigned)m->kind, (unsigned)m->value);
     switch (m->kind) {
     case RING_FETCH:
         pickups_add(f->pickups, m);
@@ -73,7 +73,7 @@ void flight_take(struct flight *f, const struct ring_message *m)
         take_command(f, m);
         break;
     default:
-        home_end(f->c.home, "it says what makes no sense");
+        home_end(f->c.home, "it sent a malformed message");
     }
 }
 
@@ -151,7 +151,7 @@ static void note_gone(struct flight *f, uint32_t from)
     if (f->mail.peer[from].gone)
         return;
     if (!f->c.home->ending)
-        log_info("node %" PRIu32 " has no server any more", from);
+        log_info("node %" PRIu32 " no longer has a server", from);
     f->mail.peer[from].gone = true;
     pickups_node_gone(f->pickups, from);
     if (f->hold)
@@ -167,7 +167,7 @@ static void note_news(struct flight *f, uint32_t from, const struct wire_message
 
 static void take_message(struct flight *f, uint32_t from, const struct wire_message *m)
 {
-    log_debug("courier", "node %" PRIu32 " says %" PRIu32 ", tag %" PRIu32, from, m->kind, m->tag);
+    log_debug("courier", "node %" PRIu32 ": message %" PRIu32 ", tag %" PRIu32, from, m->kind, m->tag);
     switch (m->kind) {
     case WIRE_FETCH:
         deliveries_add(f->deliveries, from, m);
@@ -218,7 +218,7 @@ static void message_came(void *user, int status, uint32_t from, size_t n)
     if (right)
         take_message(f, from, &m);
     else
-        log_limited(LOG_LEVEL_WARNING, 5, "node %" PRIu32 " sent a message of %zu bytes that makes no sense", from, n);
+        log_limited(LOG_LEVEL_WARNING, 5, "node %" PRIu32 " sent a malformed message of %zu bytes", from, n);
 }
 
 /* --- the clock --- */

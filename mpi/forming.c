@@ -31,8 +31,9 @@ static int make_holders(const struct members *m, struct claims_merged *merged)
     uint64_t extents = members_mine(m)->extents, bytes = groups * extents * sizeof *merged->holder;
     int error = 0;
     if (bytes > MESSAGE_MOST / 2) {
-        str_addf(&why, "%" PRIu32 " groups with %" PRIu64 " extents each are more than can be told a server", groups,
-                 extents);
+        str_addf(&why,
+                 "%" PRIu32 " groups with %" PRIu64 " extents each are more than a message to a server can contain",
+                 groups, extents);
         error = -E2BIG;
     } else {
         merged->extents = extents;
@@ -98,7 +99,7 @@ static int compare_layouts(const struct members *m, const struct holdings *h)
     error = agree_collect(m->nodes, error, &why, &m->home->layout, sizeof *all, &all);
     for (uint32_t i = 1; !error && i < m->nodes->count; i++)
         if (!digest_equal(&all[i], &all[0]))
-            error = agree_refuse(m->nodes, "%s: it computed another layout than %s; this is a fault of dealfs",
+            error = agree_refuse(m->nodes, "%s: it computed another layout than %s: this is a bug in dealfs",
                                  agree_name(m->nodes, i), agree_name(m->nodes, 0));
     return error;
 }
@@ -127,11 +128,11 @@ static int exchange_bells(const struct nodes *nodes, struct doorbell **doorbell)
     struct wire_bell mine;
     int error = doorbell_create(nodes->me, nodes->world, nodes->secret, &mine, doorbell);
     if (error)
-        str_addf(&why, "make a socket to be woken by: %s", strerror(-error));
+        str_addf(&why, "make a socket for wake-ups: %s", strerror(-error));
     error = agree_collect(nodes, error, &why, &mine, sizeof mine, &all);
     for (uint32_t i = 0; !error && i < nodes->count; i++)
         if (wire_bell_check(&all[i]))
-            error = agree_refuse(nodes, "%s: its address makes no sense", agree_name(nodes, i));
+            error = agree_refuse(nodes, "%s: its address is malformed", agree_name(nodes, i));
     return error ? error : agree_on(nodes, doorbell_connect(*doorbell, all, nodes->count), NULL);
 }
 

@@ -167,12 +167,12 @@ static void reconnect(struct home *h, uint64_t now)
     h->next_at = now + RETRY_MS * MILLISECOND;
     if (error) {
         if (h->ending || !home_may_come(error))
-            home_end(h, home_may_come(error) ? "no other one has come" : strerror(-error));
+            home_end(h, home_may_come(error) ? "no other server has started" : strerror(-error));
         return;
     }
     home_limit(h, 1);
     if (message_send(h->socket, MESSAGE_HELLO, &hello, sizeof hello, NULL)) {
-        home_lose(h, "it does not take a word");
+        home_lose(h, "it does not accept messages");
         return;
     }
     h->state = HOME_ASKED;
@@ -205,7 +205,7 @@ static void give_ring(struct home *h)
     int fds[MESSAGE_FDS] = {hold->ring.fd[0], hold->ring.fd[1], hold->ring.fd[2], h->bytes[LAYOUT_NOW].fd,
                             h->bytes[LAYOUT_BEFORE].fd};
     if (message_send(h->socket, MESSAGE_RESUME, &resume, sizeof resume, fds)) {
-        home_lose(h, "it does not take a ring");
+        home_lose(h, "it does not accept the ring");
         return;
     }
     h->state = HOME_GIVEN;
@@ -217,7 +217,7 @@ static void take_welcome(struct home *h, const void *payload, size_t n)
     struct message_welcome w;
     int error = message_check_welcome(payload, n, &w);
     if (error)
-        home_end(h, error == -ESTALE ? "the next server is another version of dealfs" : "it says nonsense");
+        home_end(h, error == -ESTALE ? "the next server runs another version of dealfs" : "it sent a malformed answer");
     else if (strcmp(w.node.id, h->welcome.node.id) != 0 || !digest_equal(&w.versions, &h->welcome.versions))
         home_end(h, "another mount answers in its place");
     else
@@ -230,10 +230,10 @@ static void take_refusal(struct home *h, const void *payload, size_t n)
     int error = message_refusal(payload, n, &why);
     bool later = error == -ENOMEM && (h->state == HOME_ASKED || h->state == HOME_GIVEN);
     if (!later) {
-        home_end(h, why.data ? why.data : "it refuses");
+        home_end(h, why.data ? why.data : "it refused");
         return;
     }
-    home_lose(h, "it has no memory");
+    home_lose(h, "it is out of memory");
     h->next_at = clock_now() + RETRY_MS * MILLISECOND;
 }
 
@@ -273,7 +273,7 @@ static void take_frame(struct home *h, uint32_t kind, const void *payload, size_
         h->next_at = 0;
         log_info("a new server has taken over");
     } else
-        home_end(h, "it breaks the rules of the conversation");
+        home_end(h, "it broke the protocol");
 }
 
 void home_readable(struct home *h)
@@ -286,7 +286,7 @@ void home_readable(struct home *h)
     CLEANUP_FREE void *payload = NULL;
     int error = message_receive(h->socket, &kind, &payload, &n, fds);
     if (error == -EBADMSG || error == -EMSGSIZE)
-        home_end(h, "it breaks the rules of the conversation");
+        home_end(h, "it broke the protocol");
     else if (error)
         home_lose(h, "it hung up");
     else
@@ -299,7 +299,7 @@ void home_readable(struct home *h)
 void home_sayv(struct home *h, enum message_kind kind, const struct iovec *part, int parts)
 {
     if (h->state == HOME_LIVE && message_sendv(h->socket, kind, part, parts, NULL))
-        home_lose(h, "it does not take a word");
+        home_lose(h, "it does not accept messages");
 }
 
 void home_say(struct home *h, enum message_kind kind, const void *payload, size_t n)
@@ -311,7 +311,7 @@ void home_say_settled(struct home *h, const struct turn_outcome *outcome)
 {
     const int fds[MESSAGE_FDS] = {h->bytes[LAYOUT_NOW].fd, -1, -1, -1, -1};
     if (h->state == HOME_LIVE && message_send(h->socket, MESSAGE_SETTLED, outcome, sizeof *outcome, fds))
-        home_lose(h, "it does not take a word");
+        home_lose(h, "it does not accept messages");
 }
 
 /* A server may have come while this process was stopped, or had no processor: that time does not count. */
@@ -328,7 +328,7 @@ void home_tick(struct home *h, uint64_t now)
     bool between = h->state != HOME_LIVE && h->state != HOME_ENDED;
     skip_pause(h, now);
     if (between && now > h->lost_at + GONE_S * SECOND)
-        home_end(h, "no other one has come");
+        home_end(h, "no other server has started");
     if (now < home_next(h))
         return;
     if (h->state == HOME_LOST) {
@@ -354,7 +354,7 @@ static bool push_now(struct home *h, const struct ring_message *message)
 {
     int error = ring_push(&h->hold->ring.shared->to_server, h->hold->ring.fd[RING_BELL_SERVER], message);
     if (error && error != -EAGAIN)
-        home_end(h, "it breaks the rules of the ring");
+        home_end(h, "it broke the protocol of the ring");
     return error != -EAGAIN;
 }
 
@@ -364,7 +364,7 @@ void home_push(struct home *h, const struct ring_message *message)
         return;
     struct late_message *late = malloc(sizeof *late);
     if (!late) {
-        home_end(h, "there is no memory for what it is to be told");
+        home_end(h, "the courier is out of memory for messages to it");
         return;
     }
     late->message = *message;
@@ -389,6 +389,6 @@ bool home_take(struct home *h, struct ring_message *message)
 {
     int error = h->state == HOME_LIVE ? ring_take(&h->hold->ring.shared->to_courier, message) : -EAGAIN;
     if (error && error != -EAGAIN)
-        home_end(h, "it breaks the rules of the ring");
+        home_end(h, "it broke the protocol of the ring");
     return error == 0;
 }

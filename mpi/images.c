@@ -51,7 +51,7 @@ static int lose_resizer(struct images *r, const void *words, size_t n, struct st
     if (!why->length && n > 0)
         str_add_printable(why, words, n);
     if (!why->length)
-        str_adds(why, "the process that resizes images has died; the mount's log may say of what");
+        str_adds(why, "dealfs-resizer died: see the log of the mount");
     return -EIO;
 }
 
@@ -91,7 +91,7 @@ static int hear_one(struct images *r, enum resizing_kind wanted, void **payload,
         return error;
     free(*payload);
     *payload = NULL;
-    str_adds(why, "the process that resizes images speaks another language");
+    str_adds(why, "dealfs-resizer is another version");
     return -EPROTO;
 }
 
@@ -101,7 +101,7 @@ int images_hear(struct images *r, struct str *why)
     size_t n;
     int error = hear_one(r, RESIZING_KNOWS, &payload, &n, why);
     if (!error && n != sizeof r->mine) {
-        str_adds(why, "the process that resizes images says nonsense");
+        str_adds(why, "dealfs-resizer sent a malformed message");
         error = -EPROTO;
     }
     if (!error)
@@ -142,15 +142,15 @@ static int check_alike(const struct nodes *nodes, const struct resizing_knows *a
 {
     for (uint32_t i = 0; i < nodes->count; i++) {
         if (!knows_is_sound(&all[i]))
-            return agree_refuse(nodes, "%s: what it says of its images makes no sense", agree_name(nodes, i));
+            return agree_refuse(nodes, "%s: its report on images is malformed", agree_name(nodes, i));
         if (!digest_equal(&all[i].catalog, &all[0].catalog))
             return agree_refuse(nodes, "%s: it resizes another dataset than %s", agree_name(nodes, i),
                                 agree_name(nodes, 0));
         if (all[i].side != all[0].side || all[i].quality != all[0].quality ||
             strncmp(all[i].library, all[0].library, sizeof all[i].library) != 0)
             return agree_refuse(nodes,
-                                "%s: it resizes images by %s, %s by %s: their bytes would differ; install the same on "
-                                "all",
+                                "%s: it resizes images with %s, %s with %s: their bytes would differ: install the same "
+                                "version on all nodes",
                                 agree_name(nodes, i), all[i].library, agree_name(nodes, 0), all[0].library);
     }
     return 0;
@@ -192,7 +192,7 @@ static int share_records(struct images *r, const bool *tells)
         return error;
     for (uint32_t i = 0; i < nodes->count; i++) {
         if (sizes[i] > MESSAGE_MOST)
-            return agree_refuse(nodes, "%s: what it says of its images makes no sense", agree_name(nodes, i));
+            return agree_refuse(nodes, "%s: its report on images is malformed", agree_name(nodes, i));
         most = sizes[i] > most ? sizes[i] : most;
     }
     others = malloc(most + 1);
@@ -280,8 +280,8 @@ static int refuse_room(const struct images *r, uint64_t needed, uint64_t room)
     char need[SIZE_TEXT], has[SIZE_TEXT];
     uint32_t groups = members_groups(r->members);
     return agree_refuse(r->members->nodes,
-                        "the resized images take about %s, and the tiers of %s have room for %s: ask for more (ram=, "
-                        "ssd=, ssd_size=), or for smaller images",
+                        "the resized images take about %s, but the tiers of %s have room for only %s: use larger tiers "
+                        "(ram=, ssd=, ssd_size=), or a smaller resize=",
                         size_format(needed, need, sizeof need), groups > 1 ? "a group of nodes" : "all nodes",
                         size_format(room, has, sizeof has));
 }
@@ -345,7 +345,7 @@ static void say_unstored(const struct nodes *nodes, const struct round *round)
     uint32_t named = 0;
     for (uint32_t i = 0; i < nodes->count && nodes->me == 0; i++)
         if (round[i].now.unstored > 0 && named++ < NAMED)
-            log_info("%s: %s of images that it has resized found no room there: a node with room makes them again",
+            log_info("%s: %s of its resized images found no room there: a node with room resizes them again",
                      agree_name(nodes, i), size_format(round[i].now.unstored, bytes, sizeof bytes));
 }
 

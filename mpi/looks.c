@@ -37,7 +37,7 @@ static uint64_t look_here(struct looks *l, struct courier_helper *helper, uint32
     if (!error && fstat(l->fd, &st) == 0 && (uint64_t)st.st_size <= LOOKED_MOST)
         return (uint64_t)st.st_size;
     if (error)
-        log_warning("look at a part of the source: %s", why.length ? why.data : strerror(-error));
+        log_warning("check a part of the source: %s", why.length ? why.data : strerror(-error));
     if (l->fd >= 0 && ftruncate(l->fd, 0) < 0)
         close(steal_fd(l->fd));
     return 0;
@@ -56,7 +56,7 @@ static int hand_over(const struct looks *l, uint32_t from, uint64_t size)
     if (!error)
         error = agree_share_some(nodes, from, wants, bytes, size);
     if (!error && wants && l->fd >= 0 && lseek(l->fd, 0, SEEK_END) >= 0 && file_write_all(l->fd, bytes, size) < 0)
-        log_warning("note what %s has looked at: %s", agree_name(nodes, from), strerror(errno));
+        log_warning("take over the scan result of %s: %s", agree_name(nodes, from), strerror(errno));
     return error;
 }
 
@@ -79,7 +79,7 @@ int looks_share(const struct members *members, struct courier_helper *helper, ui
     int error = agree_collect(nodes, 0, NULL, &size, sizeof size, &sizes);
     for (uint32_t i = 0; i < nodes->count && !error; i++)
         if (sizes[i] > LOOKED_MOST)
-            error = agree_refuse(nodes, "%s: what it has looked at makes no sense", agree_name(nodes, i));
+            error = agree_refuse(nodes, "%s: its scan result is malformed", agree_name(nodes, i));
         else if (i != leader && sizes[i] > 0)
             error = hand_over(&l, i, sizes[i]);
     return error;

@@ -75,7 +75,7 @@ static void leave_world(struct loop_state *t, const char *why)
     t->leaving = true;
     log_info("leaving the world: %s", why);
     t->l->home->ending = true;
-    home_end(t->l->home, "its courier leaves");
+    home_end(t->l->home, "its courier left");
     flight_look(t->l->flight);
     flight_quit(t->l->flight);
     t->leave_by = t->now + LEAVE_MS * MILLISECOND;
@@ -116,7 +116,7 @@ static int take_events(struct loop_state *t, int wait_ms)
             break;
         case FROM_SIGNALS:
             if (signals_take())
-                leave_world(t, "a signal asks for it");
+                leave_world(t, "a signal ended it");
             break;
         case FROM_MPI:
             t->due = true;
@@ -143,9 +143,9 @@ static void count_couriers(struct loop_state *t)
         return;
     t->count_at = t->now + COUNT_MS * MILLISECOND;
     if (doorbell_misses(t->l->doorbell, &node))
-        snprintf(why, sizeof why, "the courier of node %u is gone", node);
+        snprintf(why, sizeof why, "the courier of node %u has ended", node);
     else if (flight_misses(t->l->flight, t->now, &node))
-        snprintf(why, sizeof why, "messages to node %u or from it are lost", node);
+        snprintf(why, sizeof why, "messages to or from node %u were lost", node);
     else
         return;
     leave_world(t, why);
@@ -224,7 +224,7 @@ static int take_turn(struct loop_state *t)
     some |= home_flush(t->l->home);
     t->now = clock_now();
     if (flight_quit_seen(t->l->flight))
-        leave_world(t, "another courier leaves");
+        leave_world(t, "another courier left");
     flight_look(t->l->flight);
     flight_ring(t->l->flight);
     if (some)

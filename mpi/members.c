@@ -60,7 +60,7 @@ static int gather_members(struct members *m, int error, const struct str *why)
     error = agree_collect(m->nodes, error, why, &mine, sizeof mine, &m->member);
     for (uint32_t i = 0; !error && i < m->nodes->count; i++)
         if (wire_member_check(&m->member[i]))
-            error = agree_refuse(m->nodes, "%s: what it says of itself makes no sense", agree_name(m->nodes, i));
+            error = agree_refuse(m->nodes, "%s: its description of itself is malformed", agree_name(m->nodes, i));
     return error;
 }
 
@@ -79,8 +79,8 @@ static int check_launcher(const struct nodes *nodes, struct str *why)
         if (size <= 1)
             continue;
         str_addf(why,
-                 "the launcher started %ld processes (%s), and each is alone: it does not speak PMIx with Open MPI; "
-                 "use mpirun, or srun --mpi=pmix",
+                 "the launcher started %ld processes (%s), but each is alone, because it does not use PMIx with Open "
+                 "MPI: use mpirun, or srun --mpi=pmix",
                  size, sizes[i]);
         return -EPROTO;
     }
@@ -115,14 +115,14 @@ static int check_told(const struct members *m)
     for (uint32_t i = 0; i < m->nodes->count; i++) {
         const struct wire_member *it = &m->member[i];
         if (it->nodes && it->nodes != m->nodes->count)
-            return agree_refuse(m->nodes, "%s: nodes=%" PRIu32 " was asked for, and there are %" PRIu32,
+            return agree_refuse(m->nodes, "%s: it requires nodes=%" PRIu32 ", but the world has %" PRIu32 " nodes",
                                 agree_name(m->nodes, i), it->nodes, m->nodes->count);
         if (it->groups && it->groups != groups)
-            return agree_refuse(m->nodes, "%s: groups=%" PRIu32 ", and others have groups=%" PRIu32,
+            return agree_refuse(m->nodes, "%s: it has groups=%" PRIu32 ", other nodes groups=%" PRIu32,
                                 agree_name(m->nodes, i), it->groups, groups);
     }
     if (groups > m->nodes->count)
-        return agree_refuse(m->nodes, "groups=%" PRIu32 " are more than there are nodes: %" PRIu32, groups,
+        return agree_refuse(m->nodes, "groups=%" PRIu32 ": more groups than nodes (%" PRIu32 ")", groups,
                             m->nodes->count);
     return check_resize(m);
 }
@@ -146,11 +146,10 @@ static int check_mounts(const struct members *m)
         const struct wire_member *it = &m->member[i];
         if (!digest_equal(&it->catalog, &first->catalog) || !digest_equal(&it->versions, &first->versions) ||
             it->extents != first->extents)
-            return agree_refuse(m->nodes, "%s: its catalog is not that of %s", agree_name(m->nodes, i),
+            return agree_refuse(m->nodes, "%s: its catalog differs from that of %s", agree_name(m->nodes, i),
                                 agree_name(m->nodes, 0));
         if (it->options != first->options)
-            return agree_refuse(m->nodes,
-                                "%s: its mount options that must be the same on all nodes are not those of %s",
+            return agree_refuse(m->nodes, "%s: its mount options differ from those of %s where they must be the same",
                                 agree_name(m->nodes, i), agree_name(m->nodes, 0));
     }
     return 0;

@@ -169,7 +169,7 @@ void pickups_add(struct pickups *p, const struct ring_message *m)
     bool right = m->node < p->mail->nodes && m->node != p->mail->me && m->slot < RING_IN && !p->busy[m->slot] &&
                  fetch_is_sound(m->flags, m->value, m->count);
     if (!right) {
-        home_end(p->home, "it asks for what cannot be");
+        home_end(p->home, "it sent an invalid request");
         return;
     }
     struct pickup *pickup = pickup_create(p, m);
@@ -179,7 +179,7 @@ void pickups_add(struct pickups *p, const struct ring_message *m)
     }
     if (!fetch_parts_are_sound(pickup->part, parts_of(m))) {
         pickup_free(pickup);
-        home_end(p->home, "it asks for what cannot be");
+        home_end(p->home, "it sent an invalid request");
         return;
     }
     p->busy[m->slot] = 1;

@@ -30,7 +30,7 @@ int post_failed(const char *what, int code)
     char text[MPI_MAX_ERROR_STRING] = "";
     int n = 0;
     MPI_Error_string(code, text, &n);
-    log_error("%s: MPI says: %s", what, text);
+    log_error("%s: MPI error: %s", what, text);
     return -EIO;
 }
 
@@ -168,7 +168,7 @@ int post_progress(struct posts *p)
     int ended = 0;
     int code = MPI_Testsome(p->count, p->request, &ended, p->index, p->status);
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
-        return post_failed("look for what has come", code);
+        return post_failed("look for received messages", code);
     if (ended == MPI_UNDEFINED || ended == 0)
         return 0;
     int error = 0;
@@ -189,7 +189,7 @@ int post_look(struct posts *p)
     if (code == MPI_SUCCESS)
         code = MPI_Grequest_complete(ended);
     if (code != MPI_SUCCESS)
-        return post_failed("look for what has ended", code);
+        return post_failed("look for finished messages", code);
     add_posted(p, ended, true, nobody_waits, NULL);
     int n = post_progress(p);
     return n > 0 ? n - 1 : n;

@@ -357,6 +357,7 @@ WORLD_TESTS = \
 	tests/cases/50-rewritten-world.t \
 	tests/cases/64-readme.t \
 	tests/cases/66-alerts.t \
+	tests/cases/67-examples.t \
 	tests/cases/73-join-users.t \
 	tests/cases/75-resize-room.t \
 	tests/cases/76-resize-damage.t \

@@ -43,7 +43,7 @@ int command_usage(const struct command *command, const char *format, ...)
 int command_bad_option(const struct command *command, int option, char **argv)
 {
     return command_usage(command, "option %s: %s", argv[optind - 1],
-                         option == ':' ? "its value is missing" : "is not known");
+                         option == ':' ? "its value is missing" : "unknown option");
 }
 
 int command_fail(const char *format, ...)

@@ -138,8 +138,8 @@ int place_source(const char *given, char **path, struct str *why)
     CLEANUP_FREE char *real = realpath(given, NULL);
     if (!real && strstr(given, "://"))
         return place_fail(why, "source", given,
-                          "is no directory. Mount the bucket or server with a program for it (rclone mount, "
-                          "mount-s3, s3fs), and give that directory with -o identity=mtime",
+                          "not a directory. Mount the bucket or server with another program (rclone mount, mount-s3, "
+                          "s3fs), and use that directory with -o identity=mtime",
                           -EINVAL);
     if (!real)
         return place_fail(why, "source", given, strerror(errno), -errno);
@@ -189,7 +189,7 @@ int place_mountpoint(const char *given, char **path, struct str *why)
     trim_slashes(copy);
     int error = guard_run(resolve_parents, copy, PLACE_SECONDS, &real);
     if (error == -ETIMEDOUT)
-        return place_fail(why, "mountpoint", given, "a file system on the way to it does not answer", error);
+        return place_fail(why, "mountpoint", given, "a file system on its path does not answer", error);
     if (error)
         return place_fail(why, "mountpoint", given, strerror(-error), error);
     *path = str_steal(&real);
@@ -228,7 +228,7 @@ int place_look(const char *mountpoint, bool *empty, struct str *why)
         error = guard_run(look_stat, (char *)mountpoint, PLACE_SECONDS, &entries);
     *empty = entries.length == 0;
     if (error == -ETIMEDOUT)
-        return place_fail(why, "mountpoint", mountpoint, "what is mounted there does not answer", error);
+        return place_fail(why, "mountpoint", mountpoint, "the file system mounted there does not answer", error);
     return error ? place_fail(why, "mountpoint", mountpoint, strerror(-error), error) : 0;
 }
 

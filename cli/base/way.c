@@ -115,7 +115,7 @@ int way_resolve(const char *path, char **resolved, struct str *why)
     CLEANUP_STR struct str out = STR_INIT;
     int error = guard_run(resolve_path, (char *)path, PLACE_SECONDS, &out);
     if (error == -ETIMEDOUT)
-        return place_fail(why, "mountpoint", path, "a file system on the way to it does not answer", error);
+        return place_fail(why, "mountpoint", path, "a file system on its path does not answer", error);
     if (error)
         return place_fail(why, "mountpoint", path, out.length ? out.data : strerror(-error), error);
     *resolved = str_steal(&out);

@@ -94,7 +94,7 @@ static int choose_samples(struct measuring *m)
         choose_line(m, line, newline);
         line = newline + 1;
     }
-    return m->count > 0 ? COMMAND_DONE : command_fail("calibrate %s: there are no samples", m->live.mountpoint);
+    return m->count > 0 ? COMMAND_DONE : command_fail("calibrate %s: the dataset has no samples", m->live.mountpoint);
 }
 
 /* A line of the reply: sample, owner, tier and path, with tabs between them. */
@@ -226,7 +226,7 @@ static int measure_reads(struct measuring *m)
     uint64_t peer = find_peer(m);
     const char *mount = m->live.mountpoint;
     const struct measured_source source = {"the source", m->live.source, m->source, false, is_anybodys, NOBODY},
-                                 own = {"the own shard", mount, m->mount, true, is_ours, NOBODY},
+                                 own = {"this node's shard", mount, m->mount, true, is_ours, NOBODY},
                                  all = {"the other nodes", mount, m->mount, true, is_of_others, NOBODY},
                                  one = {"one of the other nodes", mount, m->mount, true, is_of_others, peer};
     int status = measure_source(m, &source, &c->storage);
@@ -252,7 +252,7 @@ static int measure_decoding(const struct measuring *m)
             pictures++;
     }
     if (pictures > 0)
-        command_note(stderr, "measuring the decoding of pictures");
+        command_note(stderr, "measuring how fast images are decoded");
     m->result->preprocess = decode_rate(picture, pictures, m->seconds);
     for (uint32_t i = 0; i < PICTURES_MOST; i++)
         str_fini(&picture[i]);
@@ -322,7 +322,7 @@ static const struct rate rates[] = {
     {"local_rate", "own shard", "samples/s", offsetof(struct calibration, local)},
     {"cache_rate", "cache rate Rc", "samples/s, all nodes at once", offsetof(struct calibration, cache)},
     {"balance_rate", "balance rate Rb", "samples/s, half of the nodes at once", offsetof(struct calibration, balance)},
-    {"preprocess_rate", "preprocess rate U", "pictures/s decoded, this node", offsetof(struct calibration, preprocess)},
+    {"preprocess_rate", "preprocess rate U", "images/s decoded, this node", offsetof(struct calibration, preprocess)},
 };
 enum { RATES = sizeof rates / sizeof *rates };
 

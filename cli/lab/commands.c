@@ -27,21 +27,22 @@ static int lab_execute(int argc, char **argv)
 const struct command command_simulate = {
     .name = "simulate",
     .arguments = "imbalance|cost [--nodes P,...] [--ranks R,...] [--batch B,...] [--samples N] [--steps T] [...]",
-    .summary = "simulate how uneven batches fall on nodes, or how uneven ranks are in cost",
-    .help = "  --nodes P,...    numbers of nodes; 16,64,256\n"
-            "  --batch B,...    samples of a step on one node; 32,64,128\n"
-            "  --samples N      of the dataset; 1281167\n"
-            "  --steps T        steps for each pair; 1000\n"
-            "  --json           a list of objects instead of a table\n"
-            "  --plot FILE      also draw boxes, as SVG\n"
-            "cost, by the costs of samples:\n"
-            "  --ranks R,...    16,64,1024\n"
-            "  --batch B,...    samples of a step on one rank; 4,8,32\n"
-            "  --window A,...   steps after which ranks wait for each other; 1,8\n"
-            "  --steps T        windows for each line, at most; 40\n"
-            "  --balance F      no rank costs more than F times the mean, where swaps reach that; 1.02\n"
+    .summary = "simulate the imbalance of batches between nodes, or of costs between ranks",
+    .help = "  --nodes P,...    numbers of nodes (16,64,256)\n"
+            "  --batch B,...    samples per node and step (32,64,128)\n"
+            "  --samples N      samples of the dataset (1281167)\n"
+            "  --steps T        steps per pair of nodes and batch (1000)\n"
+            "  --json           print a JSON list instead of a table\n"
+            "  --plot FILE      also draw box plots, as SVG\n"
+            "for `cost`:\n"
+            "  --ranks R,...    numbers of ranks (16,64,1024)\n"
+            "  --batch B,...    samples per rank and step (4,8,32)\n"
+            "  --window A,...   steps after which ranks wait for each other (1,8)\n"
+            "  --steps T        at most this many windows per line (40)\n"
+            "  --balance F      limit of a rank's cost, as a multiple of the mean (1.02)\n"
             "  --distribution lognormal|exponential|uniform\n"
-            "  --costs FILE     of the samples, numbers of 32 bits as they are uploaded, instead of a distribution\n",
+            "  --costs FILE     costs of the samples, 32-bit numbers as for the `costs` request, instead of a "
+            "distribution\n",
     .run = lab_execute,
 };
 
@@ -49,25 +50,25 @@ const struct command command_model = {
     .name = "model",
     .arguments =
         "[--calibrate MOUNTPOINT] --samples D --nodes P,... --train-rate V --storage-rate R --cache-rate Rc [...]",
-    .summary = "tell what an epoch costs, and where storage binds",
+    .summary = "estimate the time of an epoch, and from how many nodes on storage limits it",
     .help = "  --samples D           samples of the dataset\n"
             "  --nodes P,...         numbers of nodes\n"
-            "  --train-rate V        samples per second that a node trains with\n"
-            "  --storage-rate R      that the storage gives to all nodes together\n"
-            "  --cache-rate Rc       that nodes give each other\n"
-            "  --balance-rate Rb     the same for balancing; as --cache-rate\n"
-            "  --preprocess-rate U   that a node preprocesses; no limit\n"
-            "  --cached A            share of the dataset that the nodes keep, 0 to 1; 1\n"
-            "  --beta B              share of the kept that must move; simulated\n"
-            "  --batch N             samples of a step on one node, for that simulation and echoes; 32\n"
-            "  --exchange Q          also local reading, with this share exchanged for each epoch, 0 to 1\n"
+            "  --train-rate V        samples per second that one node can train on\n"
+            "  --storage-rate R      samples per second that storage delivers to all nodes together\n"
+            "  --cache-rate Rc       samples per second that all nodes together send each other\n"
+            "  --balance-rate Rb     the same while batches are balanced (as --cache-rate)\n"
+            "  --preprocess-rate U   samples per second that one node can preprocess (unlimited)\n"
+            "  --cached A            share of the dataset that the nodes cache, 0 to 1 (1)\n"
+            "  --beta B              share of cached samples that must move (simulated)\n"
+            "  --batch N             samples per node and step, for --beta and --echo (32)\n"
+            "  --exchange Q          also for `mode=local`, with this share exchanged per epoch, 0 to 1\n"
             "  --echo E,...          also data echoing with these factors\n"
-            "  --upstream-rate U     samples per second that a node reads and decodes, for that\n"
-            "  --calibrate MOUNT     measure the rates of a mount, and take them where none is given\n"
-            "  --seconds S           how long each of them is measured; 3\n"
+            "  --upstream-rate U     samples per second that one node reads and decodes, for --echo\n"
+            "  --calibrate MOUNT     measure the rates on a mount; rates that are given take precedence\n"
+            "  --seconds S           seconds per measurement (3)\n"
             "  --json                JSON instead of a table\n"
             "  --plot FILE           also draw lines, as SVG\n"
-            "  --plot-echo FILE      the same of --echo\n",
+            "  --plot-echo FILE      also draw the curves of --echo, as SVG\n",
     .run = lab_execute,
 };
 

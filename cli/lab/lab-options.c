@@ -70,21 +70,21 @@ static int take_value(const struct command *command, const struct lab_option *o,
     case LAB_NUMBERS:
         if (numbers_parse(optarg, o->most, value))
             return COMMAND_DONE;
-        return command_usage(command, "--%s %s: not 1 to %d numbers of 1 to %.0f with commas between them", o->name,
+        return command_usage(command, "--%s %s: must be 1 to %d numbers from 1 to %.0f, separated by commas", o->name,
                              optarg, NUMBERS_MOST, o->most);
     case LAB_REAL:
         if (real_parse(optarg, o->least, o->most, value))
             return COMMAND_DONE;
-        return command_usage(command, "--%s %s: not a number of %g to %g", o->name, optarg, o->least, o->most);
+        return command_usage(command, "--%s %s: must be a number from %g to %g", o->name, optarg, o->least, o->most);
     case LAB_REALS:
         if (reals_parse(optarg, o->least, o->most, value))
             return COMMAND_DONE;
-        return command_usage(command, "--%s %s: not 1 to %d numbers of %g to %g with commas between them", o->name,
+        return command_usage(command, "--%s %s: must be 1 to %d numbers from %g to %g, separated by commas", o->name,
                              optarg, NUMBERS_MOST, o->least, o->most);
     default:
         if (number_parse(optarg, 1, (uint64_t)o->most, value) == 0)
             return COMMAND_DONE;
-        return command_usage(command, "--%s %s: not a number of 1 to %.0f", o->name, optarg, o->most);
+        return command_usage(command, "--%s %s: must be a number from 1 to %.0f", o->name, optarg, o->most);
     }
 }
 

@@ -120,8 +120,8 @@ static void print_table(const struct modelled *w, const struct cost *cost)
             printf(" %11.4g %10.4g", cost[i].exchange, cost[i].visible);
         printf("\n");
     }
-    printf("\nStorage binds regular loading above R/V = %.4g nodes: an epoch then costs D/R = %.4g s, however many "
-           "there are.\n",
+    printf("\nStorage limits regular loading above R/V = %.4g nodes: an epoch then takes D/R = %.4g s with any number "
+           "of nodes.\n",
            binds, w->samples / w->storage);
 }
 
@@ -236,8 +236,9 @@ static int evaluate_costs(const struct modelled *w, struct cost *cost)
         double beta;
         int error = find_beta(w, w->nodes.number[i], &beta);
         if (error == -ERANGE)
-            return command_fail("model: a batch of %" PRIu64 " on %" PRIu32 " nodes is more than the samples", w->batch,
-                                w->nodes.number[i]);
+            return command_fail("model: batch %" PRIu64 " on %" PRIu32
+                                " nodes: the global batch exceeds the number of samples",
+                                w->batch, w->nodes.number[i]);
         if (error)
             return command_fail("model: %s", strerror(-error));
         cost[i] = cost_of(w, w->nodes.number[i], beta);
@@ -308,11 +309,11 @@ static int check_given(struct modelled *w)
                                  !w->mount ? ""
                                  : w->measured.nodes < 2
                                      ? ": this mount is in no world, so there are no other nodes to measure it on"
-                                     : ": it was not to be measured");
+                                     : ": --calibrate does not measure it");
     if (w->nodes.count == 0)
         return command_usage(&command_model, "--nodes is needed");
     if ((w->echo.factors.count > 0) != (w->echo.upstream > 0))
-        return command_usage(&command_model, "--echo and --upstream-rate belong together");
+        return command_usage(&command_model, "--echo and --upstream-rate need each other");
     if (w->plot_echo && w->echo.factors.count == 0)
         return command_usage(&command_model, "--plot-echo needs --echo");
     if (w->balance == 0)

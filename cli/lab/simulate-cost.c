@@ -69,7 +69,7 @@ static int simulate_row(const struct costs_wanted *c, struct cost_world *w, stru
         return command_fail("simulate: the samples of a window cost more than 2^52 together");
     if (error == -EDOM)
         return command_fail("simulate: %" PRIu32 " steps of %" PRIu32 " ranks with %" PRIu32
-                            " samples each are more than the %" PRIu64 " samples",
+                            " samples each exceed the %" PRIu64 " samples",
                             w->window, w->ranks, w->batch, c->samples);
     if (error)
         return command_fail("simulate: %s", strerror(-error));
@@ -143,7 +143,7 @@ int simulate_cost(int argc, char **argv)
     if (status)
         return status;
     if (argc - optind != 1)
-        return command_usage(&command_simulate, "too many words");
+        return command_usage(&command_simulate, "too many arguments");
     if (parse_distribution(c.distribution, &w.distribution))
         return command_usage(&command_simulate, "--distribution %s: must be one of " COST_DISTRIBUTIONS,
                              c.distribution);

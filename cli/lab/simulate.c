@@ -118,8 +118,8 @@ static int simulate_boxes(const struct simulated *w)
         uint32_t nodes = w->nodes.number[i / w->batch.count], batch = w->batch.number[i % w->batch.count];
         int error = imbalance_simulate(nodes, batch, (uint32_t)w->samples, (uint32_t)w->steps, &box[i]);
         if (error == -ERANGE)
-            return command_fail("simulate: a batch of %" PRIu32 " on %" PRIu32 " nodes is more than the %" PRIu64
-                                " samples",
+            return command_fail("simulate: batch %" PRIu32 " on %" PRIu32
+                                " nodes: the global batch exceeds the %" PRIu64 " samples",
                                 batch, nodes, w->samples);
         if (error)
             return command_fail("simulate: %s", strerror(-error));
@@ -158,6 +158,6 @@ int simulate_command(int argc, char **argv)
     if (status)
         return status;
     if (argc - optind != 1 || strcmp(argv[optind], "imbalance") != 0)
-        return command_usage(&command_simulate, "what is to be simulated must be `imbalance` or `cost`");
+        return command_usage(&command_simulate, "the first argument must be `imbalance` or `cost`");
     return simulate_boxes(&w);
 }

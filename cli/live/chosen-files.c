@@ -100,7 +100,7 @@ int containers_choose(const struct live *live, const struct containers_wish *wis
         str_addf(x->why, "read the list of files: %s", strerror(-error));
     if (error || x->files->count > 0)
         return error;
-    str_addf(x->why, "no file is chosen by --under and --match");
+    str_addf(x->why, "--under and --match select no file");
     return -ENOENT;
 }
 

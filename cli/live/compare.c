@@ -144,12 +144,12 @@ static enum compare_result compare_made(struct compare *c, const char *path, con
     if (crew_shrink(c->crew, original.data, original.length, &wanted, &made, &reason) != IMAGE_FINE)
         return c->stop(c->user) ? COMPARE_STOPPED : differs(c, path, "cannot be resized again: %s", reason.text);
     if (made.length != record->size || hash64(made.data, made.length, 0) != record->hash)
-        return differs(c, path, "is resized to other bytes than when it was mounted");
+        return differs(c, path, "resizing it again gives other bytes than at the mount");
     error = read_whole(mount, &shown);
     if (error)
         return differs(c, path, "read from the mount: %s", strerror(-error));
     if (shown.length != made.length || memcmp(shown.data, made.data, made.length) != 0)
-        return differs(c, path, "its bytes are not what it is resized to");
+        return differs(c, path, "its bytes differ from the resized image");
     atomic_fetch_add(c->bytes, made.length);
     return COMPARE_SAME;
 }

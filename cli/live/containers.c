@@ -104,7 +104,7 @@ static int agree_format(struct container_job *job)
         found->format = mine;
     if (strcmp(found->format->stream, mine->stream) == 0)
         return 0;
-    str_addf(&job->why, "this container is %s, those before are %s; choose by --match, or name the --format",
+    str_addf(&job->why, "this container is %s, the earlier ones are %s: select one format by --match, or set --format",
              mine->name, found->format->name);
     return -EINVAL;
 }

@@ -47,9 +47,9 @@ void live_say_health(const struct live *live, struct str *out)
         return;
     str_addf(out, ": its server %d is stopped (by SIGSTOP or the like)", (int)server);
     if (is_stopped(live->keeper))
-        str_addf(out, ", and so is its keeper: `kill -CONT %d %d` lets them go on", (int)live->keeper, (int)server);
+        str_addf(out, ", and so is its keeper: `kill -CONT %d %d` continues them", (int)live->keeper, (int)server);
     else
-        str_addf(out, "; the keeper replaces it %d s after that, unless it goes on", SERVER_PATIENCE_S);
+        str_addf(out, "; the keeper replaces it %d s after that, unless it continues", SERVER_PATIENCE_S);
 }
 
 void live_fini(struct live *live)
@@ -276,7 +276,7 @@ static int find_given(const char *mountpoint, struct live *live, struct str *why
     if (error) {
         str_add_printable(why, path, strlen(path));
         str_addf(why, ": %s",
-                 error == -ENOENT ? mounted ? "what is mounted there is not dealfs's" : "nothing is mounted there"
+                 error == -ENOENT ? mounted ? "the file system there is not dealfs" : "nothing is mounted there"
                                   : strerror(-error));
         live_fini(live);
     }

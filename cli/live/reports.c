@@ -50,7 +50,7 @@ static void add_why_unknown(struct str *out, const struct str *report)
     else if (figures_is(report, "partly", "true"))
         str_adds(out, "not all directories are watched (fs.inotify.max_user_watches)");
     else
-        str_adds(out, "another list or program may have read them, or somebody has them mapped");
+        str_adds(out, "another list or program may have read them, or a process has them mapped");
 }
 
 /* Of a list that is over, with nothing that was certainly not read. */
@@ -62,8 +62,8 @@ static void add_unknown(struct str *out, const struct str *report)
                     "{unsure|sample was|samples were} is not known: ");
         add_why_unknown(out, report);
     } else {
-        str_adds(out, "somebody read every planned sample; whether this loader did is not known: ");
-        str_adds(out, figures_is(report, "stalled", "true") ? "the feeder stood still when the list began or ended"
+        str_adds(out, "every planned sample was read; it is not known whether this loader read them: ");
+        str_adds(out, figures_is(report, "stalled", "true") ? "the feeder was stopped when the list began or ended"
                                                             : "files were read more often than planned");
     }
 }

@@ -86,13 +86,13 @@ static void add_feed(struct str *out, const struct str *status)
         return;
     figures_add(out, status, "  feed      {feed.ahead size} ahead of loaders, window {feed.window size}");
     if (figures_is(status, "feed.off", "true"))
-        str_adds(out, "; off, for feeders died over and over");
+        str_adds(out, "; off, because feeders died repeatedly");
     if (figures_is(status, "feed.sampler.state", "following"))
-        figures_add(out, status, "; epoch {feed.sampler.epoch} of the sampler is read");
+        figures_add(out, status, "; loaders read epoch {feed.sampler.epoch} of the sampler");
     else if (figures_is(status, "feed.sampler.state", "lost"))
-        str_adds(out, "; what is read is no epoch of the sampler");
+        str_adds(out, "; loaders read no epoch of the sampler");
     else if (sampler)
-        str_adds(out, "; which epoch of the sampler is read is not known yet");
+        str_adds(out, "; the epoch of the sampler that loaders read is not known yet");
     str_adds(out, "\n");
 }
 

@@ -49,24 +49,23 @@ static void check_programs(struct finding *f)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (handover_find_program(names[i], path, sizeof path) == 0)
             continue;
-        finding_say(f, CHECK_PROBLEM, "%s: not found beside dealfs, nor in ../libexec/dealfs", names[i]);
-        f->advice = "install dealfs whole, or run it where it was built";
+        finding_say(f, CHECK_PROBLEM, "%s: neither beside dealfs nor in ../libexec/dealfs", names[i]);
+        f->advice = "install all of dealfs, or run ./dealfs where it was built";
         return;
     }
-    finding_say(f, CHECK_OK, "dealfs-keeper and dealfs-server are there");
+    finding_say(f, CHECK_OK, "dealfs-keeper and dealfs-server are installed");
 }
 
 static void check_feeder(struct finding *f)
 {
     char path[PATH_MAX];
     if (handover_find_program("dealfs-feeder", path, sizeof path) == 0) {
-        finding_say(f, CHECK_OK, "dealfs-feeder is there");
+        finding_say(f, CHECK_OK, "dealfs-feeder is installed");
         return;
     }
     finding_say(f, CHECK_PROBLEM,
-                "dealfs-feeder: not found beside dealfs, nor in ../libexec/dealfs: nothing is read "
-                "ahead of loaders");
-    f->advice = "install dealfs whole, or run it where it was built";
+                "dealfs-feeder: neither beside dealfs nor in ../libexec/dealfs: nothing is read ahead of loaders");
+    f->advice = "install all of dealfs, or run ./dealfs where it was built";
 }
 
 static void check_device(struct finding *f)
@@ -77,10 +76,10 @@ static void check_device(struct finding *f)
         finding_say(f, CHECK_OK, "/dev/fuse can be opened");
     } else if (error == EACCES || error == EPERM) { /* fusermount3 opens it with the user's rights */
         finding_say(f, CHECK_PROBLEM, "open /dev/fuse: %s", strerror(error));
-        f->advice = "chmod 666 /dev/fuse, as udev does; a container must allow the device: --device /dev/fuse";
+        f->advice = "chmod 666 /dev/fuse; start the container with --device /dev/fuse";
     } else {
         finding_say(f, CHECK_PROBLEM, "open /dev/fuse: %s", strerror(error));
-        f->advice = "modprobe fuse; a container needs the device passed in: --device /dev/fuse";
+        f->advice = "modprobe fuse; start the container with --device /dev/fuse";
     }
 }
 
@@ -90,13 +89,13 @@ static void check_fusermount(struct finding *f)
     char path[PATH_MAX];
     struct stat st;
     if (place_in_path("fusermount3", path, sizeof path) || stat(path, &st) < 0) {
-        finding_say(f, privileged ? CHECK_NOTE : CHECK_WARNING, "fusermount3 is not there%s",
-                    privileged ? ", and not needed by root" : ": an ordinary user cannot mount");
+        finding_say(f, privileged ? CHECK_NOTE : CHECK_WARNING, "fusermount3 is not installed%s",
+                    privileged ? ", which root does not need" : ": an ordinary user cannot mount");
         f->advice = "install fuse3, or use `dealfs run`";
     } else if (st.st_uid != 0 || !(st.st_mode & S_ISUID)) {
         finding_say(f, privileged ? CHECK_NOTE : CHECK_WARNING, "%s is not setuid root%s", path,
                     privileged ? ", which root does not need" : ": an ordinary user cannot mount");
-        f->advice = "chown root, chmod u+s it, or use `dealfs run`";
+        f->advice = "`chown root` and `chmod u+s` it, or use `dealfs run`";
     } else {
         finding_say(f, CHECK_OK, "%s is setuid root: ordinary users can mount", path);
     }
@@ -114,7 +113,7 @@ static void check_kernel(struct finding *f)
         return;
     }
     finding_say(f, CHECK_PROBLEM, "Linux %s: openat2: %s", name.release, strerror(error));
-    f->advice = error == ENOSYS ? "Linux 5.6 or later is needed" : "let the container's seccomp profile pass openat2";
+    f->advice = error == ENOSYS ? "Linux 5.6 or later is needed" : "allow openat2 in the container's seccomp profile";
 }
 
 static int try_namespaces(void *user, struct str *out)
@@ -133,7 +132,7 @@ static void check_namespaces(struct finding *f)
         return;
     }
     finding_say(f, CHECK_WARNING, "make a user namespace: %s: `dealfs run` cannot work", strerror(-error));
-    f->advice = "sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, or the seccomp profile";
+    f->advice = "allow it: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, or the seccomp profile";
 }
 
 static int try_tmpfs(void *user, struct str *out)
@@ -158,7 +157,7 @@ static void check_tmpfs(struct finding *f)
         return;
     }
     finding_say(f, CHECK_WARNING, "make a private tmpfs: %s: the RAM tier will be in /dev/shm", strerror(-error));
-    f->advice = "see to it that /dev/shm is large enough";
+    f->advice = "make sure that /dev/shm is large enough";
 }
 
 static void check_shm(struct finding *f)
@@ -188,16 +187,17 @@ static void check_memory(struct finding *f)
     char available[SIZE_TEXT], total[SIZE_TEXT];
     int error = memory_look("", &memory);
     if (error) {
-        finding_say(f, CHECK_WARNING, "how much memory there is: %s", strerror(-error));
+        finding_say(f, CHECK_WARNING, "find the size of memory: %s", strerror(-error));
         f->advice = "mount /proc; without it, give each mount its ram=SIZE";
         return;
     }
     bool small = memory.available < GIB;
     finding_say(f, small ? CHECK_WARNING : CHECK_OK, "%s of %s of memory are available%s",
                 size_format(memory.available, available, sizeof available),
-                size_format(memory.total, total, sizeof total), memory.by_group ? ", as the control group says" : "");
+                size_format(memory.total, total, sizeof total),
+                memory.by_group ? ", by the limit of the control group" : "");
     if (small)
-        f->advice = "give it more: the RAM tier takes a quarter of that by default";
+        f->advice = "give the job more memory: the RAM tier takes a quarter of it by default";
 }
 
 static void check_files(struct finding *f)
@@ -209,7 +209,7 @@ static void check_files(struct finding *f)
         finding_say(f, CHECK_OK, "a process may open enough files");
         return;
     }
-    finding_say(f, CHECK_WARNING, "a process may open %llu files only", (unsigned long long)limit.rlim_max);
+    finding_say(f, CHECK_WARNING, "a process may open only %llu files", (unsigned long long)limit.rlim_max);
     f->advice = "raise the hard limit (ulimit -Hn) to 4096 or more";
 }
 
@@ -231,7 +231,7 @@ void check_inotify_in(const char *directory, struct finding *f)
     CLEANUP_CLOSE int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     int error = fd < 0 ? -errno : 0;
     if (error) {
-        finding_say(f, CHECK_WARNING, "make an inotify instance: %s: of plans only the first files are read ahead",
+        finding_say(f, CHECK_WARNING, "make an inotify instance: %s: only the first files of a plan are read ahead",
                     strerror(-error));
         f->advice = "raise fs.inotify.max_user_instances (sysctl), or end programs that watch files";
         return;
@@ -240,17 +240,17 @@ void check_inotify_in(const char *directory, struct finding *f)
     if (!error)
         error = read_limit(directory, "max_queued_events", &events);
     if (error) {
-        finding_say(f, CHECK_NOTE, "how much inotify may watch: %s", strerror(-error));
+        finding_say(f, CHECK_NOTE, "read the limits of inotify: %s", strerror(-error));
     } else if (watches < WATCHES_WANTED) {
         finding_say(f, CHECK_WARNING,
-                    "fs.inotify.max_user_watches is %llu: the feeder sees less exactly how far loaders are in a "
-                    "dataset of more directories",
+                    "fs.inotify.max_user_watches is %llu: in a dataset with more directories the feeder knows the "
+                    "loaders' progress less exactly",
                     watches);
         f->advice = "set it to 8192 or more, with sysctl";
     } else if (events < EVENTS_WANTED) {
         finding_say(f, CHECK_WARNING,
-                    "fs.inotify.max_queued_events is %llu: the feeder may miss reads, and `dealfs status --epoch` "
-                    "cannot tell then which samples were read",
+                    "fs.inotify.max_queued_events is %llu: the feeder may miss reads; `dealfs status --epoch` then "
+                    "does not know which samples were read",
                     events);
         f->advice = "set it to 16384 or more, with sysctl";
     } else {
@@ -285,9 +285,9 @@ static void check_locate(struct finding *f)
 {
     CLEANUP_STR struct str conf = STR_INIT;
     if (file_read(AT_FDCWD, "/etc/updatedb.conf", CONF_MOST, &conf) < 0 || !conf.data) {
-        finding_say(f, CHECK_OK, "no updatedb that would crawl the mounts");
+        finding_say(f, CHECK_OK, "updatedb is not installed, so it does not crawl mounts");
     } else if (prunefs_names(conf.data, "fuse.dealfs")) {
-        finding_say(f, CHECK_OK, "updatedb leaves fuse.dealfs out");
+        finding_say(f, CHECK_OK, "updatedb skips fuse.dealfs");
     } else {
         finding_say(f, CHECK_WARNING, "/etc/updatedb.conf: updatedb will crawl the mounts of ordinary users");
         f->advice = "add fuse.dealfs to PRUNEFS in it";
@@ -298,9 +298,9 @@ static void check_mpi(struct finding *f)
 {
     char path[PATH_MAX];
     if (place_in_path("mpirun", path, sizeof path) == 0)
-        finding_say(f, CHECK_OK, "%s is there", path);
+        finding_say(f, CHECK_OK, "%s is installed", path);
     else
-        finding_say(f, CHECK_NOTE, "mpirun is not there: one node at a time");
+        finding_say(f, CHECK_NOTE, "mpirun is not installed: nodes cannot share their caches");
 }
 
 /* Some file systems refuse direct I/O when a file is opened. */

@@ -174,5 +174,7 @@ int folder_claim(const struct folder_wish *w, struct folder_claim *claim, struct
         error = claim_listed(w, claim, why);
     if (error == -EAGAIN)
         error = claim_random(w, claim, why);
-    return error != -EAGAIN ? error : place_fail(why, w->what, w->prefix, "others make each one first", -EBUSY);
+    return error != -EAGAIN
+               ? error
+               : place_fail(why, w->what, w->prefix, "other processes took each name first: try again", -EBUSY);
 }

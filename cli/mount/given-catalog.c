@@ -25,7 +25,7 @@ static int fail_file(const struct start *s, const char *path, const char *reason
 {
     str_adds(why, "source ");
     str_add_printable(why, s->config.source, strlen(s->config.source));
-    str_adds(why, ": is not the dataset that the world has: ");
+    str_adds(why, ": differs from the dataset of the world: ");
     str_add_printable(why, path, strlen(path));
     str_addf(why, ": %s", reason);
     return error;
@@ -87,7 +87,8 @@ static int install_catalog(struct start *s, int from, const char *path, struct s
     error = catalog_open(path, &s->catalog);
     if (error)
         return place_fail(why, "catalog", s->options.catalog,
-                          error == -EBADMSG ? "is damaged, or of another version" : strerror(-error), error);
+                          error == -EBADMSG ? "is damaged, or another version of dealfs wrote it" : strerror(-error),
+                          error);
     return check_source(s, why);
 }
 
@@ -96,7 +97,7 @@ static void say_given(const struct start *s)
     CLEANUP_STR struct str line = STR_INIT;
     char size[SIZE_TEXT];
     str_add_printable(&line, s->config.source, strlen(s->config.source));
-    str_addf(&line, ": %u files, %s, as the world has it", catalog_files(s->catalog),
+    str_addf(&line, ": %u files, %s, as in the world's catalog", catalog_files(s->catalog),
              size_format(catalog_bytes(s->catalog), size, sizeof size));
     if (!line.failed && s->options.local == 0)
         command_note(s->to, "%s", line.data);

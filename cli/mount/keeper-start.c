@@ -114,7 +114,7 @@ static int await_ready(int fd, const struct launch *l, struct str *why)
     if (line.length > 0)
         str_add_printable(why, line.data, line.length);
     else
-        str_adds(why, "the keeper ended without a word");
+        str_adds(why, "the keeper ended without a message");
     return -EIO;
 }
 
@@ -125,7 +125,7 @@ int launch_keeper(const struct launch *l, pid_t *pid, struct str *why)
     *pid = 0;
     int error = handover_find_program("dealfs-keeper", program, sizeof program);
     if (error) {
-        str_adds(why, "find dealfs-keeper beside dealfs or in ../libexec/dealfs: not there");
+        str_adds(why, "find dealfs-keeper: neither beside dealfs nor in ../libexec/dealfs");
         return error;
     }
     if (pipe2(ends, O_CLOEXEC) < 0)

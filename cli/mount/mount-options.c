@@ -90,7 +90,7 @@ static int set_sampler(struct mount_options *o, const char *value, struct str *w
     o->sampler = strcmp(value, "torch") == 0;
     if (o->sampler)
         return 0;
-    str_adds(why, "must be torch: only the lists of its DistributedSampler can be foreseen");
+    str_adds(why, "must be torch: only the lists of its DistributedSampler can be predicted");
     return -EINVAL;
 }
 
@@ -99,7 +99,7 @@ static int set_seed(struct mount_options *o, const char *value, struct str *why)
     o->seeded = number_parse(value, 0, UINT64_MAX, &o->seed) == 0;
     if (o->seeded)
         return 0;
-    str_adds(why, "must be a number from 0 on");
+    str_adds(why, "must be a whole number, 0 or larger");
     return -EINVAL;
 }
 
@@ -124,7 +124,7 @@ static int set_node(struct mount_options *o, const char *value, struct str *why)
     if (slash)
         *slash++ = '\0';
     if (!slash || number_parse(number, 0, NODES_MOST - 1, &node) || number_parse(slash, 1, NODES_MOST, &local)) {
-        str_adds(why, "must be a node's number and how many of them are on this host");
+        str_adds(why, "must be a node's number and the number of nodes on this host");
         return -EINVAL;
     }
     o->node = (unsigned)node;
@@ -137,12 +137,12 @@ static int set_portion(struct mount_options *o, const char *value, struct str *w
 {
     if (sscanf(value, "%u/%u", &o->part.number, &o->part.count) == 2 && o->part.number < o->part.count)
         return 0;
-    str_adds(why, "must be the number of a part and how many there are");
+    str_adds(why, "must be the number of a part and the number of parts");
     return -EINVAL;
 }
 
 #define AT(member) .place = offsetof(struct mount_options, member)
-#define MEGABYTES .text = "of 1M at least, such as 256M or 1G", .least = 1 << 20, .most = UINT64_MAX
+#define MEGABYTES .text = "of at least 1M, such as 256M or 1G", .least = 1 << 20, .most = UINT64_MAX
 
 static const struct mount_option table[] = {
     {"ram", SIZE, AT(ram)},
@@ -332,7 +332,7 @@ static int set_one(struct mount_options *o, char *text, struct str *why)
     if (is_ignored(text))
         return 0;
     const char *meant = options_meant(text, strlen(text), &flag);
-    str_adds(&reason, "is not known");
+    str_adds(&reason, "unknown option");
     if (meant)
         str_addf(&reason, ". Did you mean `%s%s`?", meant, flag ? "" : "=");
     refuse_option(why, text, value, reason.failed ? "" : reason.data);
@@ -373,15 +373,15 @@ static int check_world(const struct mount_options *o, struct str *why)
     struct digest digest;
     if (o->wait_join && o->nodes)
         str_adds(why,
-                 "options wait_join and nodes: do not go together; `dealfs join --nodes N` checks the world's size");
+                 "options wait_join and nodes: cannot be combined: `dealfs join --nodes N` checks the world's size");
     else if (o->wait_join && o->digest)
-        str_adds(why, "options wait_join and digest: do not go together; the first world brings the catalog");
+        str_adds(why, "options wait_join and digest: cannot be combined: the first world brings the catalog");
     else if (o->digest && digest_parse(o->digest, &digest))
         str_addf(why, "option digest: must be 32 hexadecimal digits, as `dealfs status --json` prints them");
     else if (o->wait_join && o->catalog)
-        str_adds(why, "options wait_join and catalog: do not go together");
+        str_adds(why, "options wait_join and catalog: cannot be combined");
     else if (o->nodes && o->groups > o->nodes)
-        str_addf(why, "option groups=%u: more groups than nodes, which are %u", o->groups, o->nodes);
+        str_addf(why, "option groups=%u: more groups than nodes (%u)", o->groups, o->nodes);
     else if (o->quality && !o->resize)
         str_adds(why, "option quality: needs resize=PIXELS");
     else
@@ -406,7 +406,7 @@ static int check_sampler(const struct mount_options *o, struct str *why)
         refuse_option(why, "sampler", "torch",
                       o->ranks ? "needs batch=B, of one rank" : "needs ranks=R, all of the job");
     else if (o->feed == 0)
-        refuse_option(why, "sampler", "torch", "needs a window, and feed=0 has none");
+        refuse_option(why, "sampler", "torch", "needs feed= above 0");
     else
         return 0;
     return -EINVAL;

@@ -27,7 +27,7 @@ static int clear_control_place(const char *path, struct str *why)
     bool dead = strcmp(info.type, "fuse.dealfs-ctl") == 0;
     free(info.source);
     return dead ? attach_unmount(path, info.minor, true, why)
-                : place_fail(why, "control mount's place", path, "something is mounted there", -EBUSY);
+                : place_fail(why, "control mount's place", path, "another file system is mounted there", -EBUSY);
 }
 
 static int choose_users_place(struct start *s, struct str *why)
@@ -44,8 +44,8 @@ static int choose_users_place(struct start *s, struct str *why)
     str_keep(&s->config.control, steal_pointer(real));
     if (!place_lies_in(s->config.control, s->config.mountpoint))
         return 0;
-    return place_fail(why, "option control", s->config.control,
-                      "lies inside the mountpoint, which the mount would hide", -EINVAL);
+    return place_fail(why, "option control", s->config.control, "is inside the mountpoint: the mount would hide it",
+                      -EINVAL);
 }
 
 static int make_our_place(struct start *s, struct str *why)

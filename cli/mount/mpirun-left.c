@@ -31,7 +31,7 @@ static void take_left(struct clean *clean, int dir, const char *at, const char *
     if (error)
         clean_failed(clean, path ? path : name, strerror(-error));
     else
-        clean_removed(clean, path ? path : name, "Open MPI's, of a job that is gone");
+        clean_removed(clean, path ? path : name, "left by Open MPI; its job has ended");
 }
 
 static void clean_segments(struct clean *clean)

@@ -73,7 +73,7 @@ int namespace_make(bool *mapped, struct str *why)
         return error;
     /* What we mount is not seen outside; what the host mounts later (an automounter, say) still arrives. */
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-        return fail_namespace(why, "keep mounts to ourselves", -errno, *mapped ? reason_why_not() : "");
+        return fail_namespace(why, "make mounts private", -errno, *mapped ? reason_why_not() : "");
     return 0;
 }
 

@@ -49,9 +49,8 @@ static int find_courier(char path[PATH_MAX], struct str *why)
 {
     int error = handover_find_program("dealfs-courier", path, PATH_MAX);
     if (error)
-        str_adds(why,
-                 "find dealfs-courier: neither beside dealfs nor in ../libexec/dealfs; this dealfs was built without "
-                 "Open MPI, and can mount on one node only");
+        str_adds(why, "find dealfs-courier: neither beside dealfs nor in ../libexec/dealfs: this dealfs was built "
+                      "without Open MPI, and can mount on one node only");
     return error;
 }
 
@@ -123,7 +122,7 @@ static int check_launcher(const struct launcher *l, const char *command, unsigne
         return -ENOSYS;
     }
     if (nodes && l->size && l->size != nodes) {
-        str_addf(why, "%s: a world of %u nodes is wanted, and %s has started %u", command, nodes, l->name, l->size);
+        str_addf(why, "%s: the world must have %u nodes, but %s has started %u", command, nodes, l->name, l->size);
         return -EINVAL;
     }
     return 0;
@@ -139,9 +138,10 @@ static int check_live(const struct live *live, struct str *why)
         return 0;
     if (live->health == LIVE_ELSEWHERE)
         return place_fail(why, "join", live->mountpoint,
-                          "it is in the namespace of `dealfs run`, and a world of its own", -EINVAL);
+                          "it is in a namespace of `dealfs run`, and cannot join other nodes", -EINVAL);
     return place_fail(why, "join", live->mountpoint,
-                      live->configured ? live_health_text(live->health) : "it is dead, or another user's", -ENOTCONN);
+                      live->configured ? live_health_text(live->health) : "it is dead, or belongs to another user",
+                      -ENOTCONN);
 }
 
 static int join_live(const struct live *live, const struct world_wish *wish, struct str *why)
@@ -298,7 +298,8 @@ static int mount_or_join(struct start *s, const struct launcher *launcher, char 
     }
     error = check_live(&live, why);
     if (!error && live.uid != s->owner.uid)
-        error = place_fail(why, "mountpoint", live.mountpoint, "another user's mount is there", -EBUSY);
+        error = place_fail(why, "mountpoint", live.mountpoint,
+                           "it is the mount of another user: choose another mountpoint", -EBUSY);
     if (!error && strcmp(live.config.source, s->config.source) != 0)
         error = say_other(&live, why);
     if (!error && has_other_images(&live, &s->options))

@@ -85,12 +85,12 @@ static int refuse_live(const struct live *live, struct str *why)
 {
     CLEANUP_STR struct str reason = STR_INIT;
     if (live->health == LIVE_HUNG) {
-        str_addf(&reason, "a dealfs mount of %s stands there and does not answer; `dealfs umount --lazy` takes it away",
+        str_addf(&reason, "a dealfs mount of %s is there and does not answer: `dealfs umount --lazy` removes it",
                  live->source);
         return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
     }
     str_add_printable(&reason, live->source, strlen(live->source));
-    str_adds(&reason, " is mounted there already");
+    str_adds(&reason, " is already mounted there");
     return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
 }
 
@@ -134,7 +134,7 @@ int prepare_way(const struct start *s, const char *what, const char *given, cons
         return -ENOMEM;
     if (s->mounter < 0 || strcmp(plain, real) == 0)
         return 0;
-    str_adds(&reason, "a symlink is on the way to it, which root does not follow for another user. Its own name is ");
+    str_adds(&reason, "its path contains a symlink, which root does not follow for another user. Its real path is ");
     str_add_printable(&reason, real, strlen(real));
     return place_fail(why, what, plain, reason.failed ? "" : reason.data, -EPERM);
 }
@@ -146,9 +146,9 @@ static int check_order(const struct start *s, struct str *why)
     bool empty = false;
     if (place_look(s->config.source, &empty, &ignored) || !empty)
         return 0;
-    str_adds(&reason, "is empty, and would hide what is in the mountpoint ");
+    str_adds(&reason, "is empty, and would hide the files in the mountpoint ");
     str_add_printable(&reason, s->config.mountpoint, strlen(s->config.mountpoint));
-    str_adds(&reason, ": is it mounted, and are the two in the right order?");
+    str_adds(&reason, ": is the source mounted, and are the two in the right order?");
     return place_fail(why, "source", s->config.source, reason.failed ? "is empty" : reason.data, -EINVAL);
 }
 
@@ -192,8 +192,8 @@ int prepare_places(struct start *s, struct str *why)
         error = place_apart(s->config.source, s->config.mountpoint, why);
     if (!error && s->mounter < 0 && !attach_privileged() &&
         faccessat(AT_FDCWD, s->config.mountpoint, W_OK, AT_EACCESS) < 0)
-        error = place_fail(why, "mountpoint", s->config.mountpoint, "this user may not write there, nor mount on it",
-                           -EACCES);
+        error = place_fail(why, "mountpoint", s->config.mountpoint,
+                           "this user may not write there, and therefore not mount there", -EACCES);
     if (!error && !empty)
         error = check_order(s, why);
     if (!error && !empty)
@@ -293,12 +293,12 @@ static int say_locked(const struct start *s, struct str *why)
 {
     CLEANUP_STR struct str reason = STR_INIT;
     pid_t keeper = keepers_of_state(s->config.state);
-    str_addf(&reason, "is mounted on %s already", s->config.mountpoint);
+    str_addf(&reason, "is already mounted on %s", s->config.mountpoint);
     if (keeper)
-        str_addf(&reason, " by process %d (dealfs-keeper), in another namespace or by another way to it", (int)keeper);
+        str_addf(&reason, " by process %d (dealfs-keeper), in another namespace or under another path", (int)keeper);
     else
-        str_addf(&reason, ": somebody holds %s/lock", s->config.state);
-    str_adds(&reason, "; with another state=DIR it can be mounted beside that");
+        str_addf(&reason, ": a process has locked %s/lock", s->config.state);
+    str_adds(&reason, ": use another state=DIR to mount it twice");
     return place_fail(why, "source", s->config.source, reason.data, -EBUSY);
 }
 
@@ -333,7 +333,7 @@ static int take_over_lock(struct start *s, struct str *why)
         return -ENOMEM;
     if (fstat(s->options.lock, &given) < 0 || lstat(path, &named) < 0 || given.st_dev != named.st_dev ||
         given.st_ino != named.st_ino || flock(s->options.lock, LOCK_EX | LOCK_NB) < 0)
-        return place_fail(why, "lock", path, "is not what was claimed", -EBUSY);
+        return place_fail(why, "lock", path, "was replaced in the meantime", -EBUSY);
     s->lock = fcntl(s->options.lock, F_DUPFD_CLOEXEC, 3);
     close(s->options.lock);
     note_if_new(s);
@@ -375,7 +375,7 @@ static int open_log(struct start *s, struct str *why)
     if (s->log < 0)
         return place_fail(why, "open", path, strerror(errno), -errno);
     if (!to_stderr && (fstat(s->log, &st) < 0 || !S_ISREG(st.st_mode))) /* a full pipe would stop the keeper */
-        return place_fail(why, "log", path, "is no regular file", -EINVAL);
+        return place_fail(why, "log", path, "is not a regular file", -EINVAL);
     s->log_before = lseek(s->log, 0, SEEK_END);
     return 0;
 }

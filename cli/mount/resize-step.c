@@ -160,9 +160,9 @@ static int judge_end(int status, struct str *why)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
     if (why->length == 0 && WIFSIGNALED(status))
-        str_addf(why, "dealfs-resizer was killed %d times, at last by signal %d", STARTS_MOST, WTERMSIG(status));
+        str_addf(why, "dealfs-resizer was killed %d times, the last time by signal %d", STARTS_MOST, WTERMSIG(status));
     else if (why->length == 0)
-        str_addf(why, "dealfs-resizer has ended without a word (status 0x%x)", status);
+        str_addf(why, "dealfs-resizer ended without a message (status 0x%x)", status);
     return -EIO;
 }
 
@@ -237,12 +237,14 @@ static void say_resized(const struct resize_run *r, const struct derived *d)
                      d->terms.side, before, after, count_format(r->made, anew, sizeof anew),
                      (double)r->made / (seconds > 0.001 ? seconds : 0.001));
     else
-        command_note(r->start->to, "%s images are resized to %u pixels, %s -> %s, as at the last mount%s", made,
-                     d->terms.side, before, after,
-                     r->start->options.ssd ? "" : "; what was kept in RAM alone is made again as it is read");
+        command_note(
+            r->start->to, "%s images are resized to %u pixels, %s -> %s, as at the last mount%s", made, d->terms.side,
+            before, after,
+            r->start->options.ssd ? "" : "; images that were cached only in RAM are resized again when they are read");
     if (passed > 0)
         command_note(r->start->to,
-                     "%" PRIu64 " files pass as they are; `dealfs status --json` counts why, the log has names",
+                     "%" PRIu64
+                     " files are served unchanged: `dealfs status --json` shows the reasons, the log the names",
                      passed);
 }
 
@@ -254,10 +256,11 @@ static int take_resized(struct resize_run *r, struct str *why)
     if (!error)
         error = derived_open(s->resized, &d);
     if (error)
-        return place_fail(why, "read what was resized in", s->config.state, strerror(-error), error);
+        return place_fail(why, "read the list of resized images in", s->config.state, strerror(-error), error);
     if (d->terms.side != (uint32_t)s->options.resize || d->terms.quality != (uint32_t)options_quality(&s->options) ||
         memcmp(catalog_versions(d->original), catalog_versions(s->catalog), sizeof(struct digest)) != 0)
-        error = place_fail(why, "what was resized in", s->config.state, "is of something else", -ESTALE);
+        error = place_fail(why, "the list of resized images in", s->config.state,
+                           "is of another dataset, or of other options", -ESTALE);
     if (!error)
         error = install_derived(s, d);
     if (!error && (!s->options.local || s->options.node == 0))

@@ -54,7 +54,8 @@ static void say_found(const struct survey *s, const struct catalog *c, const str
         command_note(s->to, "%s", line.data);
     if (s->rescan == RESCAN_NAMES && result->reused > 0)
         command_note(
-            s->to, "rescan=names: a file that was rewritten in place was not looked for, and its old bytes are served");
+            s->to,
+            "rescan=names: files were not checked: of a file that was rewritten in place, the old bytes are served");
 }
 
 static void note_count(FILE *to, uint64_t n, const char *one, const char *many)
@@ -75,14 +76,15 @@ static uint64_t count_unkept(const struct catalog *c)
 static void say_notes(FILE *to, const struct catalog *c)
 {
     const struct catalog_notes *n = catalog_notes(c);
-    note_count(to, count_unkept(c), "file is larger than 16 TiB: no tier keeps any of it",
-               "files are larger than 16 TiB: no tier keeps any of them");
-    note_count(to, n->links_to_files, "symlink to a file is shown as a symlink, and is no sample",
-               "symlinks to files are shown as symlinks, and are no samples");
+    note_count(to, count_unkept(c), "file is larger than 16 TiB: it is not cached",
+               "files are larger than 16 TiB: they are not cached");
+    note_count(to, n->links_to_files, "symlink to a file is shown as a symlink, and is not a sample",
+               "symlinks to files are shown as symlinks, and are not samples");
     note_count(to, n->specials, "socket, fifo or device is left out", "sockets, fifos and devices are left out");
-    note_count(to, n->linked,
-               "file has other hard links: each name in the source is a sample, and is cached, by itself",
-               "files have other hard links: each name in the source is a sample, and is cached, by itself");
+    note_count(
+        to, n->linked,
+        "file has other hard links: each of its names in the source is a separate sample, cached separately",
+        "files have other hard links: each of their names in the source is a separate sample, cached separately");
     note_count(to, n->unreadable, "directory could not be read and is shown empty; a line above names it",
                "directories could not be read and are shown empty; lines above name them");
     if (n->hidden)

@@ -157,7 +157,7 @@ static int ram_in_shm(const struct tiers_wish *w, struct tiers *t, struct str *w
     size_format(room.free, free, sizeof free);
     if (w->options->ram && t->ram_bytes + t->ram_bytes / 8 > room.free) {
         str_addf(why,
-                 "option ram=%s: %s has room for %s only, and this user may not mount a tmpfs; ask for less, or use "
+                 "option ram=%s: %s has room for only %s, and this user may not mount a tmpfs: use a smaller ram=, or "
                  "`dealfs run`",
                  size_format(t->ram_bytes, asked, sizeof asked), shm, free);
         return -ENOSPC;

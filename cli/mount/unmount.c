@@ -116,7 +116,7 @@ static int say_busy(const struct live *live, struct str *why)
         str_addf(why, ": in use by %s", users.data);
     else
         str_adds(why, ": in use");
-    str_adds(why, " (--lazy takes it away all the same)");
+    str_adds(why, ": end it, or use --lazy");
     return -EBUSY;
 }
 
@@ -175,10 +175,10 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
                   users_of_device(live->major, live->minor, live->source, &copies) > 0;
     error = live_wait_gone(live, inside || copied ? 0 : UNMOUNT_SECONDS);
     if (error && inside)
-        str_addf(why, "%s is unmounted, and ends when those inside have left: %s", live->mountpoint, users.data);
+        str_addf(why, "%s is unmounted. The mount ends when these processes leave it: %s", live->mountpoint,
+                 users.data);
     else if (error && copied)
-        str_addf(why, "%s is unmounted here, but another mount namespace has it still: that of %s", live->mountpoint,
-                 copies.data);
+        str_addf(why, "%s is unmounted here. Another mount namespace still uses it: %s", live->mountpoint, copies.data);
     else if (error)
         str_addf(why, "%s is unmounted, but its processes have not ended", live->mountpoint);
     return error;

@@ -56,10 +56,10 @@ static const char *device_hint(int error)
     case -ENOENT:
     case -ENODEV:
     case -ENXIO:
-        return " (is the fuse module loaded, and in a container the device passed in?)";
+        return " (is the fuse module loaded? In a container: is the device passed in?)";
     case -EACCES:
     case -EPERM:
-        return " (its mode, or the container's device rules, keep this user out)";
+        return " (its mode or the container's device rules deny this user access)";
     }
     return "";
 }
@@ -165,8 +165,7 @@ static int put_on(int root, int dir, const char *path, const char *shown, struct
 {
     CLEANUP_CLOSE int place = open_plain(dir, path);
     if (place < 0)
-        return attach_fail(why, "mount on", shown, place,
-                           place == -ENOTDIR ? " (or a symlink stands on the way to it)" : "");
+        return attach_fail(why, "mount on", shown, place, place == -ENOTDIR ? " (or its path contains a symlink)" : "");
     if (move_mount(root, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
         return attach_fail(why, "mount on", shown, -errno, "");
     return 0;
@@ -212,7 +211,7 @@ int attach_unmount(const char *path, unsigned minor, bool lazy, struct str *why)
         int flags = UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0);
         error = place.failed ? -ENOMEM : umount2(place.data, flags) < 0 ? -errno : 0;
     }
-    return error ? attach_fail(why, "unmount", path, error, error == -EBUSY ? " (somebody works in it)" : "") : 0;
+    return error ? attach_fail(why, "unmount", path, error, error == -EBUSY ? " (a process uses it)" : "") : 0;
 }
 
 int attach_copy(const char *path, unsigned minor, struct str *why)

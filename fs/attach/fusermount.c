@@ -82,10 +82,10 @@ static int helper_refusal(const char *verb, const char *path, int status, const 
     str_addf(why, "%s ", verb);
     str_add_printable(why, path, strlen(path));
     if (status == EXIT_MISSING) {
-        str_adds(why, ": fusermount3 is not installed (package fuse3), and only root can do without");
+        str_adds(why, ": fusermount3 is not installed, and only root can mount without it: install the package fuse3");
         return -ENOENT;
     }
-    str_addf(why, ": %s", said->length ? said->data : "fusermount3 failed without a word");
+    str_addf(why, ": %s", said->length ? said->data : "fusermount3 failed without a message");
     if (said->length == 0)
         return -EPERM;
     if (strstr(said->data, "busy"))

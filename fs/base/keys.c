@@ -56,10 +56,10 @@ static int refuse_key(const struct key *keys, const char *what, const char *name
     for (const struct key *key = keys; key->name; key++)
         nearest_try(&best, name, n, key->name);
     if (!best.word) {
-        str_adds(why, ", which takes none");
+        str_adds(why, ", which takes no keys");
         return -EINVAL;
     }
-    str_addf(why, ", the nearest known one is `%s`; it takes: ", best.word);
+    str_addf(why, ". Did you mean `%s`? Known keys: ", best.word);
     for (const struct key *key = keys; key->name; key++)
         str_addf(why, "%s%s", key == keys ? "" : ", ", key->name);
     return -EINVAL;

@@ -134,7 +134,7 @@ bool log_limit_pass(struct log_limit *limit, int burst)
         __atomic_store_n(&limit->lines, 0, __ATOMIC_RELAXED);
         int dropped = __atomic_exchange_n(&limit->dropped, 0, __ATOMIC_RELAXED);
         if (dropped > 0)
-            log_warning("%d lines like the next were left out", dropped);
+            log_warning("%d lines like the next one were left out", dropped);
     }
     if (__atomic_fetch_add(&limit->lines, 1, __ATOMIC_RELAXED) < burst)
         return true;

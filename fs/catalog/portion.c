@@ -165,7 +165,7 @@ uint8_t *portions_read(int fd, const struct catalog *c)
         return NULL;
     for (const char *at = text.data, *end = at + text.length; at < end;)
         if (!mark_portion(&at, end, c, looked)) {
-            log_warning("what other nodes looked at makes no sense: all is looked at here");
+            log_warning("the scan results of other nodes are malformed: this node checks all files itself");
             return NULL;
         }
     return steal_pointer(looked);

@@ -25,9 +25,9 @@ static char *path_of(const struct samples_folder *folder, const char *name)
 
 static const char *load_error_text(int error)
 {
-    return error == -ESTALE    ? "made for the dataset as it was before: left out"
-           : error == -EBADMSG ? "damaged: left out"
-           : error == -EPROTO  ? "written by another version of dealfs: left out. Upload it again"
+    return error == -ESTALE    ? "not loaded: it belongs to an earlier state of the dataset. Upload it again"
+           : error == -EBADMSG ? "not loaded: the file is damaged. Upload it again"
+           : error == -EPROTO  ? "not loaded: another version of dealfs wrote it. Upload it again"
                                : strerror(-error);
 }
 
@@ -58,7 +58,7 @@ static DIR *open_folder(struct samples_folder *folder)
 {
     DIR *d = mkdir(folder->path, 0700) == 0 || errno == EEXIST ? opendir(folder->path) : NULL;
     if (!d) {
-        log_warning("sample lists cannot be kept in %s: %s", folder->path, strerror(errno));
+        log_warning("save sample lists in %s: %s: they are lost when the server ends", folder->path, strerror(errno));
         free(steal_pointer(folder->path));
     }
     return d;

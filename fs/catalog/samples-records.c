@@ -121,7 +121,9 @@ static int refuse_range(struct record_reader *r, const char *unit, const struct 
     if (length > UINT32_MAX)
         str_addf(r->why, ": a record of %" PRIu64 " bytes: records are shorter than 4 GiB", length);
     else
-        str_addf(r->why, ": %" PRIu64 " bytes from offset %" PRIu64 " on end past its end: the file has %" PRIu64,
+        str_addf(r->why,
+                 ": %" PRIu64 " bytes at offset %" PRIu64 " end beyond the end of the file, which has %" PRIu64
+                 " bytes",
                  length, record_offset(record), size);
     return -ERANGE;
 }
@@ -191,7 +193,7 @@ static int take_packed(struct record_reader *r, const struct samples_upload *upl
 {
     uint64_t count = upload->length / sizeof(struct record);
     if (upload->length % sizeof(struct record)) {
-        str_addf(r->why, "%zu bytes are no whole number of packed records, which have %zu each", upload->length,
+        str_addf(r->why, "%zu bytes are not a whole number of packed records of %zu bytes", upload->length,
                  sizeof(struct record));
         return -EINVAL;
     }

@@ -37,9 +37,10 @@ static struct catalog *open_before(const char *path)
     struct catalog *old = NULL;
     int error = catalog_open(path, &old);
     if (error == -EBADMSG)
-        log_warning("catalog %s: damaged, or of another version: built anew", path);
+        log_warning("catalog %s: it is damaged, or another version of dealfs wrote it: scanning the whole source",
+                    path);
     else if (error && error != -ENOENT)
-        log_warning("open catalog %s: %s: built anew", path, strerror(-error));
+        log_warning("open catalog %s: %s: scanning the whole source", path, strerror(-error));
     return error ? NULL : old;
 }
 
@@ -132,7 +133,7 @@ static int write_tree(struct scan *s, struct branch *root)
     if (error == -EFBIG)
         str_addf(s->why,
                  "scan: the source has %" PRIu64 " files, %" PRIu64 " directories and %" PRIu64
-                 " symlinks: more than %" PRIu64 " of a kind",
+                 " symlinks: at most %" PRIu64 " of each are supported",
                  order.files, order.directories, order.links, FORMAT_COUNT_MOST);
     else if (error)
         str_addf(s->why, "scan: %s", strerror(-error));

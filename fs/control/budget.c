@@ -37,8 +37,9 @@ static void refuse_charge(const struct charge *charge, uint64_t bytes, struct st
     size_format(used > charge->bytes ? used - charge->bytes : 0, taken, sizeof taken);
     size_format(charge->bytes + bytes, wanted, sizeof wanted);
     size_format(charge->other ? budget->most / OTHERS_PART : budget->most, most, sizeof most);
-    str_addf(why, "it takes %s of memory or more; %s together have %s (request_memory=), of which %s are taken", wanted,
-             charge->other ? "those who are not the mount's owner" : "all requests", most, taken);
+    str_addf(why,
+             "it takes at least %s of memory, but %s together may use %s (request_memory=), and %s of that is in use",
+             wanted, charge->other ? "all users except the mount's owner" : "all requests", most, taken);
 }
 
 /* 0, -ENOMEM: somebody must give something back first; -E2BIG: that would not help. */

@@ -87,7 +87,7 @@ static int writer_start(struct control *control)
         return 0;
     /* A server that asks its own mount can wait for itself. */
     if (path_below(mount->metrics_file, mount->mountpoint) || path_below(mount->metrics_file, mount->control)) {
-        log_warning("metrics file %s lies in the mount itself and is not written", mount->metrics_file);
+        log_warning("metrics file %s: it is inside the mount itself, so it is not written", mount->metrics_file);
         atomic_store(&control->writer_error, -EROFS);
         return 0;
     }

@@ -252,7 +252,7 @@ void feed_table_ask(struct control *control, const struct feed_wish *wish)
     if (pairs.failed)
         return;
     if (pairs.length > NAME_MOST) {
-        log_limited(LOG_LEVEL_WARNING, 1, "epoch %" PRIu64 " is not read ahead: its keys are too long",
+        log_limited(LOG_LEVEL_WARNING, 1, "epoch %" PRIu64 " is not read ahead: the keys of its plan are too long",
                     wish->wanted->epoch);
         return;
     }

@@ -53,8 +53,7 @@ static void add_degraded(struct sentences *s, const struct control *control, con
     world_view_add_rejoin(control, view, &rejoin);
     add_sentence(s, DEGRADED,
                  "%u of %u nodes cannot be asked: what they own, %s (%" PRIu64 ".%" PRIu64
-                 "%% of the dataset), is read "
-                 "from the source; to form a world again: %s",
+                 "%% of the dataset), is read from the source. To form a world again: %s",
                  world_view_gone(view), view->nodes, size_format(view->lost_bytes, size, sizeof size), share / 10,
                  share % 10, rejoin.failed ? "" : rejoin.data);
 }
@@ -66,14 +65,13 @@ static void add_turn_health(struct sentences *s, const struct control *control, 
         add_sentence(s, DEGRADED, "the last change of owners (%s) failed because of node %u: %s",
                      turn_names[failed->record.turn.cause], failed->node, strerror(-failed->status));
     else if (failed->status)
-        add_sentence(s, DEGRADED,
-                     "the last change of owners (%s) took too long; `turn` shows whether it came all the same",
+        add_sentence(s, DEGRADED, "the last change of owners (%s) took too long; `turn` shows whether it happened",
                      turn_names[failed->record.turn.cause]);
     if (view->unsaved)
-        add_sentence(s, DEGRADED,
-                     "the world cannot be saved in %s: %s; it goes on without that, and the next server gets it from "
-                     "other processes",
-                     control->config.mount->state, strerror(-view->unsaved));
+        add_sentence(
+            s, DEGRADED,
+            "the world cannot be saved in %s: %s; it continues, and the next server gets it from other processes",
+            control->config.mount->state, strerror(-view->unsaved));
 }
 
 enum { LOCAL_PERCENT = 50 }; /* less of an epoch is worth a sentence */
@@ -156,7 +154,7 @@ static void add_endings(struct sentences *s, const struct endings *endings)
         lately, lately == ENDINGS_KEPT ? " or more" : "", lately == 1 ? "" : "s",
         seconds_since(last.at, clock_realtime()), cause,
         last.how == ENDING_SIGNAL && last.number == SIGKILL
-            ? ": if nobody did that, memory ran out (see dmesg): give the job more, or the mount a smaller ram="
+            ? ". If nobody did that, memory ran out (see dmesg): give the job more memory, or the mount a smaller ram="
             : "");
 }
 
@@ -169,17 +167,16 @@ static void add_level(struct sentences *s, const struct handover *h)
     uint32_t level = atomic_load(&h->level), lingering = handover_lingering(h);
     uint64_t stranded = atomic_load(&h->stranded);
     if (level == LEVEL_NO_TIERS || level == LEVEL_NO_PEERS)
-        add_sentence(
-            s, FAULT,
-            "servers of this mount died again and again, or hung, so this one works without %s, until a minute "
-            "without a death, or ten after one that hung%s",
-            without[level], level == LEVEL_NO_PEERS ? "; then run `dealfs join` if the world is gone" : "");
+        add_sentence(s, FAULT,
+                     "servers of this mount died repeatedly, or hung, so this one works without %s. This ends after a "
+                     "minute without a death, or ten minutes after a server hung%s",
+                     without[level], level == LEVEL_NO_PEERS ? "; then run `dealfs join` if the world has ended" : "");
     if (lingering > 0)
         add_sentence(s, FAULT, "%u killed server%s cannot end: a disk or the source hangs", lingering,
                      lingering == 1 ? "" : "s");
     if (stranded > 0)
         add_sentence(s, DEGRADED,
-                     "%" PRIu64 " request%s failed with EIO while no server could live, the last one %" PRIu64 " s ago",
+                     "%" PRIu64 " request%s failed with EIO while no server could run, the last one %" PRIu64 " s ago",
                      stranded, stranded == 1 ? "" : "s", seconds_since(atomic_load(&h->stranded_at), clock_realtime()));
 }
 
@@ -205,11 +202,10 @@ static void add_feeder(struct sentences *s, const struct feed *feed)
     if (!feed || !atomic_load(&feed->off))
         return;
     if (again)
-        add_sentence(
-            s, DEGRADED,
-            "the feeder died again and again, %u times so far: nothing is read ahead of loaders; it is started "
-            "again in %" PRIu64 " s",
-            atomic_load(&feed->deaths), seconds_since(clock_now(), again));
+        add_sentence(s, DEGRADED,
+                     "the feeder died repeatedly, %u times so far: nothing is read ahead of loaders; it is started "
+                     "again in %" PRIu64 " s",
+                     atomic_load(&feed->deaths), seconds_since(clock_now(), again));
     else
         add_sentence(s, DEGRADED, "dealfs-feeder is not installed: nothing is read ahead of loaders");
 }
@@ -235,7 +231,7 @@ static void add_waits(struct sentences *s, const struct control *control, const 
         add_sentence(s, FAULT, "%" PRIu64 " read%s for %s, the longest for %" PRIu64 " s", waits[most],
                      waits[most] == 1 ? " waits" : "s wait", whom[most], longest);
     else
-        add_sentence(s, FAULT, "a request has been in hand for %" PRIu64 " s", longest);
+        add_sentence(s, FAULT, "a request has been in progress for %" PRIu64 " s", longest);
 }
 
 /* --- tiers, directories, the source --- */
@@ -248,16 +244,16 @@ const char *health_tier_error(const struct tier_status *tier)
 static void add_tier_health(struct sentences *s, const char *name, const struct tier_status *tier, bool shut)
 {
     if (tier->state == TIER_LOCKED && !shut)
-        add_sentence(s, DEGRADED, "the %s tier is not open yet: the server before this one still has it", name);
+        add_sentence(s, DEGRADED, "the %s tier is not open yet: the previous server still uses it", name);
     if (tier->state == TIER_CLOSED)
-        add_sentence(s, FAULT, "the %s tier takes nothing more: %s; what it holds is served", name,
+        add_sentence(s, FAULT, "the %s tier accepts no more data: %s; its cached data is still used", name,
                      health_tier_error(tier));
     if (tier->state == TIER_FAILED)
-        add_sentence(s, FAULT, "the %s tier is not used until the next mount: %s; its files are left as they are", name,
+        add_sentence(s, FAULT, "the %s tier is not used until the next mount: %s; its files are not changed", name,
                      health_tier_error(tier));
     if (tier->bad_values > 0)
         add_sentence(s, DEGRADED,
-                     "the %s tier returned %" PRIu64 " damaged values; they were dropped and fetched afresh", name,
+                     "the %s tier returned %" PRIu64 " damaged values; they were dropped and fetched again", name,
                      tier->bad_values);
 }
 
@@ -270,16 +266,15 @@ static void add_state_health(struct sentences *s, const struct control *control)
     if (!control->config.state || !control_filled(control))
         return;
     if (fstat(control->config.state, &st) == 0 && st.st_nlink == 0) {
-        add_sentence(
-            s, DEGRADED,
-            "the state directory %s was removed: the mount goes on, but no courier finds it, uploaded sample lists "
-            "end with this server, and the next mount scans anew",
-            state);
+        add_sentence(s, DEGRADED,
+                     "the state directory %s was removed: the mount works, but no courier finds it, uploaded sample "
+                     "lists end with this server, and the next mount scans the whole source",
+                     state);
         return;
     }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (faccessat(control->config.state, names[i], F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT) {
-            add_sentence(s, DEGRADED, "%s was removed from the state directory %s: the mount goes on without it",
+            add_sentence(s, DEGRADED, "%s was removed from the state directory %s: the mount works without it",
                          names[i], state);
             return;
         }
@@ -289,7 +284,7 @@ static void add_source_health(struct sentences *s, const struct control *control
 {
     const char *path = control->config.mount->source;
     if (root->lost && root->refused == EXDEV)
-        add_sentence(s, FAULT, "the source is lost: %s; what is at %s by now is another directory: it is not read",
+        add_sentence(s, FAULT, "the source is lost: %s; %s is now another directory, which is not read",
                      control_error_text(root->lost), path);
     else if (root->lost)
         add_sentence(s, FAULT, "the source is lost: %s; it is opened again when it is back at %s",
@@ -376,7 +371,7 @@ static void add_sentences(struct sentences *s, const struct control *control, co
                      control_error_text(stage.error));
     if (control_filled(control) && control->config.derived && atomic_load(&control->config.remade->failed) > 0)
         add_sentence(s, DEGRADED,
-                     "%" PRIu64 " images could not be resized again, and reads of them failed: the log says why",
+                     "%" PRIu64 " images could not be resized again, and reads of them failed: the log has the reasons",
                      atomic_load(&control->config.remade->failed));
     if (metrics)
         add_sentence(s, DEGRADED, "the metrics file cannot be written: %s", control_error_text(metrics));

@@ -108,7 +108,7 @@ void job_defer(fuse_req_t req, const struct request_job *what, const char *name)
         steal_pointer(job);
         return;
     }
-    str_adds(&why, "too many requests wait for their turn");
+    str_adds(&why, "too many requests are waiting: try again");
     control_note_request(req, error, &why, "%s", name);
     job_abandon(job, error);
 }

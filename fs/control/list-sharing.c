@@ -81,8 +81,8 @@ static int take_record(struct control *control, uint32_t node, const struct samp
         error = samples_table_take(control->samples, record, fd);
     if (error)
         log_limited(LOG_LEVEL_WARNING, 1, "sample list %s of node %" PRIu32 ": %s", record->name, node,
-                    error == -EDQUOT  ? "not taken: too many lists are kept here"
-                    : error == -E2BIG ? "not taken: the lists here would be too large"
+                    error == -EDQUOT  ? "not taken: this node already has the maximum number of lists"
+                    : error == -E2BIG ? "not taken: the lists of this node would be too large"
                                       : strerror(-error));
     else
         log_info("sample list %s: %s, from node %" PRIu32, record->name, record->count > 0 ? "taken" : "removed", node);
@@ -320,7 +320,7 @@ static void name_missing(const struct spreading *p, uint32_t nodes, struct str *
     struct world_view view;
     uint32_t named = 0, left = 0;
     world_view_get(p->control, &view);
-    str_adds(why, "this node has done it, and others do when they can be asked; not yet:");
+    str_adds(why, "this node has done it; these other nodes do it when they can be reached:");
     for (uint32_t v = 0; v < nodes; v++) {
         left += p->missing[v] && named == NAMED;
         if (!p->missing[v] || named == NAMED)

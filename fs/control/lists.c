@@ -131,7 +131,7 @@ int lists_get(struct control *control, const char *name, const struct asker *ask
         return 0;
     str_adds(why, "there is no sample list `");
     str_add_printable(why, name, strlen(name));
-    str_adds(why, "`; samples.d has those that there are");
+    str_adds(why, "`; `samples.d` contains the existing ones");
     return -ENOENT;
 }
 
@@ -193,13 +193,12 @@ static int refuse_more(struct control *control, int error, bool costs, struct st
 {
     CLEANUP_STR struct str names = STR_INIT;
     if (error == -EDQUOT)
-        str_addf(why, "%d uploaded lists are kept, which is the most", SAMPLES_LISTS);
+        str_addf(why, "there are %d uploaded lists, which is the maximum", SAMPLES_LISTS);
     else
         str_addf(why,
-                 "the uploaded lists together would have more than %" PRIu64 " files or %" PRIu64
-                 " records, which is the most",
+                 "the uploaded lists together would exceed the maximum of %" PRIu64 " files or %" PRIu64 " records",
                  samples_table_most(control->samples), SAMPLES_RECORDS_MOST);
-    str_addf(why, ": remove one with `%s name=NAME action=remove`; there are", verb_of(costs));
+    str_addf(why, ": remove one with `%s name=NAME action=remove`; the lists are", verb_of(costs));
     if (samples_table_names(control->samples, costs, &names) == 0)
         for (size_t at = 0; at < names.length; at += strlen(names.data + at) + 1)
             if (!samples_built_in(names.data + at))
@@ -210,15 +209,15 @@ static int refuse_more(struct control *control, int error, bool costs, struct st
 static int refuse_name(int error, const char *name, bool costs, struct str *why)
 {
     if (error == -EINVAL)
-        str_adds(why, "a name is 1 to 64 of A-Za-z0-9._- and does not begin with a dot, unlike `");
+        str_adds(why, "a name consists of 1 to 64 of A-Za-z0-9._- and does not begin with a dot, unlike `");
     else if (error == -EEXIST)
-        str_adds(why, "this list is always there and cannot be replaced: `");
+        str_adds(why, "this list is built in and cannot be replaced: `");
     else if (error == -ENOENT)
         str_addf(why, "there is no %s list `", costs ? "cost" : "sample");
     else if (error == -ENOTUNIQ)
         str_addf(why, "a %s list has this name: `", costs ? "sample" : "cost");
     else
-        str_addf(why, "%s: cannot keep the list `", strerror(-error));
+        str_addf(why, "%s: save the list `", strerror(-error));
     str_add_printable(why, name, strlen(name));
     str_adds(why, "`");
     return error;
@@ -333,9 +332,9 @@ static int describe_upload(struct control *control, const struct request *reques
     const struct key_value *value = request->value;
     bool records = value[KEY_FORM].choice != FORM_PATHS;
     if (value[KEY_FORMAT].text && !records)
-        str_adds(why, "`format` is of records: it needs `form=records` or `form=packed`");
+        str_adds(why, "`format` needs `form=records` or `form=packed`");
     else if (value[KEY_SEP].choice != 0 && records)
-        str_adds(why, "`sep=nul` is of paths: records are lines, or packed");
+        str_adds(why, "`sep=nul` needs `form=paths`");
     *upload = (struct samples_upload){.text = request->payload,
                                       .length = request->payload_length,
                                       .separator = request_separator(&value[KEY_SEP]),
@@ -387,7 +386,7 @@ static int samples_run(struct control *control, const struct request *request, c
 
 const struct verb verb_samples = {
     .name = "samples",
-    .about = "payload: paths or records; reply: their number, the list's digest. Kept on all nodes",
+    .about = "upload a sample list: paths or records; reply: number of samples, digest. For all nodes",
     .keys = keys,
     .payload_most = PAYLOAD_MOST,
     .run = samples_run,

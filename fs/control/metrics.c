@@ -49,48 +49,50 @@ static const struct metric {
     const char *help;
 } metrics[] = {
     {"nodes", GAUGE, "nodes", &none, "Nodes of this node's world, or of its last one."},
-    {"nodes_gone", GAUGE, "lost.nodes", &none, "Nodes of it that cannot be asked."},
-    {"state", STATE, "state", &world_state, "1 for the state that this node is in."},
-    {"condition", STATE, "condition", &condition, "1 for the condition that health is in; `status` says why."},
-    {"lost_bytes", GAUGE, "lost.bytes", &none, "Bytes that they own: read from the source."},
-    {"peer_timeouts_total", COUNTER, "peers.timeouts", &none, "Values asked of other nodes that did not come in time."},
-    {"peer_bad_replies_total", COUNTER, "peers.bad", &none, "Replies of other nodes that did not verify."},
-    {"turn", GAUGE, "turn.number", &none, "How often the world has changed its layout."},
-    {"moving", FLAG, "world.#.moving", &none, "1: samples are still to come to this node."},
-    {"move_bytes", GAUGE, "world.#.move.$bytes", &moved,
-     "Of the last turn: bytes that come to this node, and what became of them."},
+    {"nodes_gone", GAUGE, "lost.nodes", &none, "Nodes of it that cannot be reached."},
+    {"state", STATE, "state", &world_state, "1 for the current state of this node."},
+    {"condition", STATE, "condition", &condition, "1 for the current condition; `status` has the reasons."},
+    {"lost_bytes", GAUGE, "lost.bytes", &none, "Bytes that these nodes own, now read from the source."},
+    {"peer_timeouts_total", COUNTER, "peers.timeouts", &none,
+     "Values requested from other nodes that did not arrive in time."},
+    {"peer_bad_replies_total", COUNTER, "peers.bad", &none, "Replies of other nodes with a wrong checksum."},
+    {"turn", GAUGE, "turn.number", &none, "Turns: how often the world has changed its layout."},
+    {"moving", FLAG, "world.#.moving", &none, "1: samples are still moving to this node."},
+    {"move_bytes", GAUGE, "world.#.move.$bytes", &moved, "Bytes that the last turn moves to this node, by outcome."},
     {"catalog_files", GAUGE, "catalog.files", &none, "Files of the dataset."},
     {"catalog_bytes", GAUGE, "catalog.bytes", &none, "Bytes of the dataset."},
     {"uptime_seconds", GAUGE, "uptime", &none, "Age of this server."},
-    {"server_starts_total", COUNTER, "generation", &none, "Servers of this mount, this one included."},
+    {"server_starts_total", COUNTER, "generation", &none, "Servers of this mount so far, including this one."},
     {"memory_bytes", GAUGE, "memory", &none, "Anonymous memory of the server."},
     {"refused_requests_total", COUNTER, "refused", &none, "Control requests that were rejected or abandoned."},
     {"plans_total", COUNTER, "plans.made", &none, "Plans made."},
-    {"plan_steps", GAUGE, "plans.newest.steps", &none, "Steps of the plan that was made last."},
-    {"plan_samples", GAUGE, "plans.newest.samples", &none, "Samples of it, echoes among them."},
-    {"plan_fresh_samples", GAUGE, "plans.newest.fresh", &none, "Samples of it at their first use."},
-    {"plan_fresh_bytes", GAUGE, "plans.newest.fresh_bytes", &none, "Bytes of these."},
+    {"plan_steps", GAUGE, "plans.newest.steps", &none, "Steps of the last plan."},
+    {"plan_samples", GAUGE, "plans.newest.samples", &none, "Samples of the last plan, including echoes."},
+    {"plan_fresh_samples", GAUGE, "plans.newest.fresh", &none, "Samples of the last plan, without echoes."},
+    {"plan_fresh_bytes", GAUGE, "plans.newest.fresh_bytes", &none, "Bytes of the last plan, without echoes."},
     {"images_remade_total", COUNTER, "resize.remade", &none, "Images resized again since the mount."},
     {"images_failed_total", COUNTER, "resize.failed", &none, "Images that could not be resized again: reads failed."},
-    {"reads_total", COUNTER, "reads.$", &from, "READs answered, by where their bytes were."},
-    {"read_bytes_total", COUNTER, "bytes.$", &from, "Bytes of READs answered, by where they were."},
+    {"reads_total", COUNTER, "reads.$", &from, "READs answered, by the place of their bytes."},
+    {"read_bytes_total", COUNTER, "bytes.$", &from, "Bytes of answered READs, by place."},
     {"source_samples_total", COUNTER, "source.samples", &none, "Files opened at the source."},
     {"source_bytes_total", COUNTER, "source.bytes", &none, "Bytes read from the source."},
-    {"held_bytes", GAUGE, "$.held", &tier, "Stored bytes, as budgeted."},
-    {"capacity_bytes", GAUGE, "$.capacity", &tier, "Room for stored bytes."},
+    {"held_bytes", GAUGE, "$.held", &tier, "Bytes in the tier, as counted against its capacity."},
+    {"capacity_bytes", GAUGE, "$.capacity", &tier, "Capacity of the tier in bytes."},
     {"bad_values_total", COUNTER, "$.bad_values", &tier, "Stored values that failed their checksum and were dropped."},
-    {"tier_open", OPEN, "$.state", &tier, "1: the tier holds and admits; 0: absent, closed by an error, or not open."},
-    {"fed_reads_total", COUNTER, "fed.reads.$", &from, "The feeder's READs answered, by where their bytes were."},
-    {"fed_bytes_total", COUNTER, "fed.bytes.$", &from, "Bytes of them."},
+    {"tier_open", OPEN, "$.state", &tier,
+     "1: the tier is open and accepts data; 0: absent, closed by an error, or not open."},
+    {"fed_reads_total", COUNTER, "fed.reads.$", &from, "The feeder's answered READs, by the place of their bytes."},
+    {"fed_bytes_total", COUNTER, "fed.bytes.$", &from, "Bytes of the feeder's answered READs, by place."},
     {"fed_errors_total", COUNTER, "fed.errors", &none, "The feeder's READs that failed."},
-    {"parked_reads", GAUGE, "parked", &none, "READs that wait for a load now."},
+    {"parked_reads", GAUGE, "parked", &none, "READs that are waiting for a load now."},
     {"timeouts_total", COUNTER, "errors.ETIMEDOUT", &none, "READs that failed because no answer came in time."},
     {"feed_running", FLAG, "feed.feeder", &none, "1: a feeder runs."},
-    {"feed_off", FLAG, "feed.off", &none, "1: feeders died over and over, and none runs for a while."},
+    {"feed_off", FLAG, "feed.off", &none, "1: feeders died repeatedly, and none runs for a while."},
     {"feed_deaths_total", COUNTER, "feed.deaths", &none, "Feeders that died."},
-    {"feed_window_bytes", GAUGE, "feed.window", &none, "How far it may be ahead of the loaders."},
-    {"feed_ahead_bytes", GAUGE, "feed.ahead", &none, "How far it is ahead of them."},
-    {"feed_waiting_reads", GAUGE, "feed.waiting", &none, "Its READs that are not answered."},
+    {"feed_window_bytes", GAUGE, "feed.window", &none,
+     "The feeder's window: the maximum of bytes ahead of the loaders."},
+    {"feed_ahead_bytes", GAUGE, "feed.ahead", &none, "Bytes that the feeder is ahead of the loaders."},
+    {"feed_waiting_reads", GAUGE, "feed.waiting", &none, "The feeder's READs in progress."},
 };
 
 static void add_head(struct str *out, const char *name, const char *type, const char *help)
@@ -119,7 +121,7 @@ static void add_label_value(struct str *out, const char *label, const char *valu
 
 static void add_info(struct str *out, const struct control *control)
 {
-    add_head(out, "info", "gauge", "What this mount is; always 1.");
+    add_head(out, "info", "gauge", "Labels of this mount; always 1.");
     str_adds(out, "dealfs_info{");
     add_label_value(out, "version", version_text);
     str_adds(out, ",");
@@ -208,7 +210,7 @@ int control_metrics(struct control *control, struct str *out)
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
         add_metric(out, &metrics[i], &status, node);
     add_errors(out, stats.errors);
-    add_head(out, "read_seconds", "histogram", "Time from a READ to its answer, by where the bytes were.");
+    add_head(out, "read_seconds", "histogram", "Time from a READ to its answer, by the place of its bytes.");
     for (int i = 0; i < PLACES; i++)
         add_times(out, place_names[i], stats.latency[i], stats.latency_sum[i]);
     return out->failed ? -ENOMEM : 0;

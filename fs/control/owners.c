@@ -78,7 +78,7 @@ static int choose_layout(struct control *control, const struct digest *wanted, c
         chosen->digest = *wanted;
         return 0;
     }
-    str_addf(why, "the layout %s is not known here: the current one is %s; ask rank 0 for its `layout` again",
+    str_addf(why, "the layout %s is not known here; the current one is %s: ask rank 0 for its `layout` again",
              digest_format(wanted, asked), chosen->view.known ? digest_format(&chosen->digest, current) : "none");
     chosen_fini(chosen);
     return error == -ENOENT || error == -EBADMSG ? -ESTALE : error;

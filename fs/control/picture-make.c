@@ -53,7 +53,7 @@ static int say_verdict(struct picture_making *m, enum image_verdict verdict, con
     if (verdict == IMAGE_CRASHED && job_gave_up(m->job))
         return -EINTR;
     str_addf(m->why, "%s: ", image_verdict_name(verdict));
-    str_adds(m->why, reason->text[0] ? reason->text : "cannot be shown");
+    str_adds(m->why, reason->text[0] ? reason->text : "cannot be decoded");
     return verdict == IMAGE_NO_MEMORY ? -ENOMEM : -EIO;
 }
 

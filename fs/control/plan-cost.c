@@ -26,7 +26,7 @@ static int find_costs(struct control *control, const struct samples *list, const
     }
     str_adds(why, cost->list ? "the costs `" : "there is no cost list `");
     str_add_printable(why, name, strlen(name));
-    str_adds(why, cost->list ? "` are of another list, or of another version of it: upload them for this one"
+    str_adds(why, cost->list ? "` belong to another list, or to another version of it: upload them for this list"
                              : "`: upload it with `costs name=NAME`");
     return cost->list ? -EINVAL : -ENOENT;
 }
@@ -93,7 +93,7 @@ static int costs_run(struct control *control, const struct request *request, con
                      struct str *reply, struct str *why)
 {
     if (is_taken(request->value[KEY_NAME].text)) {
-        str_adds(why, "`name`: `cost=none` and `cost=bytes` mean something else");
+        str_adds(why, "`name`: `none` and `bytes` are reserved");
         return -EINVAL;
     }
     return request->value[KEY_ACTION].choice == ACTION_REMOVE ? lists_remove(control, request, true, asker, reply, why)
@@ -102,8 +102,7 @@ static int costs_run(struct control *control, const struct request *request, con
 
 const struct verb verb_costs = {
     .name = "costs",
-    .about =
-        "payload: a little-endian number of 32 bits per sample; reply: their number, the digest. Kept on all nodes",
+    .about = "upload costs: a little-endian 32-bit number per sample; reply: number of samples, digest. For all nodes",
     .keys = keys,
     .payload_most = PAYLOAD_MOST,
     .run = costs_run,

@@ -285,7 +285,7 @@ static void file_note(struct control *control, uint64_t ino)
     pthread_mutex_unlock(&control->files->lock);
     int error = path && plan.name ? plan_names_add(path, &plan) : -ENOMEM;
     if (error)
-        log_limited(LOG_LEVEL_WARNING, 1, "note a file of plan/ in %s: %s", path ? path : "the state directory",
+        log_limited(LOG_LEVEL_WARNING, 1, "record a file of plan/ in %s: %s", path ? path : "the state directory",
                     strerror(-error));
     free(plan.name);
 }
@@ -334,7 +334,7 @@ static int make_content(struct request_job *job, const struct known_file *known,
     made->origin.layout = known->origin.layout;
     int error = content_make(job, known->name, &made->origin, &made->content, why);
     if (!error && known->made && !digest_equal(&made->origin.key, &known->origin.key)) {
-        str_adds(why, "the sample list is another one than when the file was opened");
+        str_adds(why, "the sample list was replaced after the file was opened");
         error = -ESTALE;
     }
     return error;

@@ -15,8 +15,8 @@ static void add_room(struct budget *room, struct str *why)
     size_format(room->most, most, sizeof most);
     size_format(room->used, taken, sizeof taken);
     pthread_mutex_unlock(&room->lock);
-    str_addf(why, "; plans of record lists also have %s in files, %d bytes per record, of which %s are taken", most,
-             RECORD_ROOM, taken);
+    str_addf(why, "; plans of record lists may also use %s in files, %d bytes per record, and %s of that is in use",
+             most, RECORD_ROOM, taken);
 }
 
 int plan_memory_charge(struct control *control, const struct samples *list, const struct charge *like, uint64_t bytes,

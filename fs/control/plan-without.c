@@ -51,7 +51,7 @@ int plan_without_make(const struct samples *list, const struct samples *without,
     CLEANUP_FREE struct sample_place *place = NULL;
     *left = (struct plan_without){.charge = charge_like(like)};
     if (records && !samples_records(list)) {
-        str_adds(why, "`without`: records cannot be left out of a list of files");
+        str_adds(why, "`without`: a list of records cannot be excluded from a list of files");
         return -EINVAL;
     }
     int error =

@@ -78,15 +78,16 @@ static int check_asker(const struct asker *asker, struct str *why)
 {
     if (!asker->charge || !asker->charge->other)
         return 0;
-    str_adds(why, "only the mount's owner may say where a list is, or end it");
+    str_adds(why, "only the mount's owner may report a list's position or its end");
     return -EPERM;
 }
 
 static int refuse_list(const struct feed_end *end, int error, struct str *why)
 {
     str_addf(why,
-             "no list of epoch %" PRIu64 ", rank %" PRIu32 " is read: neither was one requested with feed=yes, nor its "
-             "stream read",
+             "there is no list of epoch %" PRIu64 ", rank %" PRIu32
+             " in progress: request the plan with feed=yes, or read "
+             "its stream",
              end->epoch, end->rank);
     return error;
 }
@@ -140,14 +141,14 @@ static int end_run(struct control *control, const struct request *request, const
 
 const struct verb verb_at = {
     .name = "at",
-    .about = "a loader of records has read as many samples of its list; reply: their number",
+    .about = "report the number of samples that a loader of records has read; reply: that number",
     .keys = at_keys,
     .run = at_run,
 };
 
 const struct verb verb_end = {
     .name = "end",
-    .about = "a list that is fed, or read as a stream, was read; reply: its report, as in `epochs`",
+    .about = "report that a list was read, which is fed or a stream; reply: its report, as in `epochs`",
     .keys = keys,
     .run = end_run,
 };

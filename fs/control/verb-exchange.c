@@ -104,7 +104,7 @@ static int exchange_run(struct control *control, const struct request *request, 
 
 const struct verb verb_exchange = {
     .name = "exchange",
-    .about = "a part of each node's samples moves; reply: JSON, when the owners have changed",
+    .about = "move a part of each node's samples; reply: JSON, when the owners have changed",
     .keys = exchange_keys,
     .run = exchange_run,
 };
@@ -120,7 +120,7 @@ static int shuffle_run(struct control *control, const struct request *request, c
 
 const struct verb verb_shuffle = {
     .name = "shuffle",
-    .about = "all samples may change their node; reply: the same",
+    .about = "move all samples to random nodes; reply: as for `exchange`",
     .keys = shuffle_keys,
     .run = shuffle_run,
 };

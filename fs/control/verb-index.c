@@ -65,7 +65,7 @@ static int index_run(struct control *control, const struct request *request, con
         return error;
     error = owner == NO_OWNER ? -ENOTCONN : ask_owner(control, owner, key, (uint32_t)piece, reply);
     if (error && piece > 0) {
-        str_adds(why, "the node that had the rest of these records cannot be asked for it");
+        str_adds(why, "the node that has the rest of these records does not answer");
         return -EHOSTUNREACH;
     }
     if (error)
@@ -75,7 +75,7 @@ static int index_run(struct control *control, const struct request *request, con
 
 const struct verb verb_index = {
     .name = "index",
-    .about = "reply: the records of a container, from the node that owns it",
+    .about = "list the records of a container on the node that owns it; reply: the records",
     .keys = keys,
     .run = index_run,
 };

@@ -75,8 +75,8 @@ static int check_skip(const struct making *m)
     const struct plan_request *w = m->wanted;
     if (w->mode != PLAN_LOCAL || w->skip == 0 || w->pinned || w->digested || m->table->owners.nodes == 1)
         return 0;
-    str_adds(m->why, "`skip` with `mode=local` needs `layout=`, the `layout` of the summary that the epoch began with: "
-                     "from another layout samples would be lost or repeated");
+    str_adds(m->why, "`skip` with `mode=local` needs `layout=`, the layout of the epoch's first plan: with another "
+                     "layout, samples would be lost or repeated");
     return -EINVAL;
 }
 
@@ -403,7 +403,7 @@ int plan_answer(struct control *control, const struct plan_question *question, s
         error = find_plan(&m, &planned);
     if (!error) {
         if (m.wanted->digested && !has_digest(planned, &m.wanted->digest)) {
-            str_adds(why, "`digest`: the plan is another, and that one is not kept");
+            str_adds(why, "`digest`: these keys give another plan, and the plan with this digest is not cached");
             error = -ESTALE;
         } else {
             error = reply_with(&m, planned, reply);
@@ -431,7 +431,7 @@ static int plan_verb_run(struct control *control, const struct request *request,
         return error;
     if (!plan_request_has_payload(&question.wanted) &&
         !request_only_line_ends(request->payload, request->payload_length)) {
-        str_adds(why, "without `order=u32`, `u64` or `text` nothing may follow the first line of `plan`");
+        str_adds(why, "`plan` takes a payload only with `order=u32`, `u64` or `text`");
         return -EINVAL;
     }
     return plan_answer(control, &question, &origin, reply, why);
@@ -439,7 +439,7 @@ static int plan_verb_run(struct control *control, const struct request *request,
 
 const struct verb verb_plan = {
     .name = "plan",
-    .about = "payload: the order, for order=u32, u64 or text; reply: lists of sample numbers",
+    .about = "deal an epoch's order to the ranks; payload: the order (order=u32, u64, text); reply: the lists",
     .keys = plan_keys,
     .payload_most = PAYLOAD_MOST,
     .run = plan_verb_run,

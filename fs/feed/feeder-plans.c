@@ -66,7 +66,7 @@ static void cover_course(struct feeder *f, struct feed_course *c, const struct r
     for (uint32_t list = 0; list < c->ranks; list++) {
         int error = cover_list(f, c, list, &recipe->asking[list]);
         if (error)
-            log_warning("what rank %u reads of epoch %" PRIu64 " is not counted: %s", c->rank[list], c->epoch,
+            log_warning("count the reads of rank %u in epoch %" PRIu64 ": %s", c->rank[list], c->epoch,
                         strerror(-error));
     }
 }
@@ -124,8 +124,7 @@ static void try_plan(struct feeder *f, int slot, const struct recipe *recipe)
     if (++plan->attempts < ATTEMPTS_MOST)
         plan->again = clock_now() + AGAIN_S * SECOND;
     else
-        log_warning("epoch %" PRIu64 " is not read ahead: its lists cannot be had: %s", recipe->epoch,
-                    strerror(-error));
+        log_warning("epoch %" PRIu64 " is not read ahead: get its lists: %s", recipe->epoch, strerror(-error));
 }
 
 void plans_drop_guesses(struct feeder *f, uint64_t kind)

@@ -153,14 +153,14 @@ static void feeder_open(struct feeder *f)
         feeder_fail("open the catalog", error);
     error = headroom_init(&f->headroom, f->config.feed, catalog_files(f->catalog));
     if (error)
-        feeder_fail("count what is fed", error);
+        feeder_fail("open the table of fed files", error);
     const struct coverage_rules rules = {size_of, is_unopened, note_answered, f};
     error = coverage_create(f->feed, catalog_files(f->catalog), &rules, &f->coverage);
     if (error)
-        feeder_fail("count what is read", error);
+        feeder_fail("open the table of reads", error);
     error = foresee_create(&f->config, f->catalog, f->feed, &f->courses, &f->foresight);
     if (error)
-        feeder_fail("foresee what is read", error);
+        feeder_fail("start the prediction of loaders", error);
     error = pour_init(&f->pour, f->catalog, f->config.mountpoint, f->config.data_minor);
     if (error)
         feeder_fail(f->config.mountpoint, error);
@@ -171,7 +171,8 @@ static void feeder_open(struct feeder *f)
     throttle_init(&f->throttle, &f->feed->served, f->config.source_threads);
     error = pace_create(f->catalog, f->config.mountpoint, &f->pace);
     if (error)
-        log_warning("how far loaders are cannot be seen (inotify: %s): only the first files of a plan are read ahead",
+        log_warning("make an inotify instance: %s: the loaders' progress is unknown, so only the first files of a plan "
+                    "are read ahead",
                     strerror(-error));
     else if (pace_watch_rest(f->pace))
         atomic_store(&f->feed->watcher, (uint32_t)getpid());
@@ -246,7 +247,7 @@ static void note_lost(void *user)
 {
     struct feeder *f = user;
     log_limited(LOG_LEVEL_WARNING, 1,
-                "more reads than the queue of inotify holds (fs.inotify.max_queued_events): some were not seen");
+                "the queue of inotify was full, so some reads were not seen: raise fs.inotify.max_queued_events");
     coverage_lost(f->coverage, FEED_OVERFLOWED);
 }
 

@@ -143,7 +143,7 @@ static void guess_next(struct foresight *f)
             !add_next(&recipe, c->epoch + 1, &request))
             continue;
         int error = ask_plan(f, &request);
-        log_debug("feeder", "epoch %" PRIu64 " is guessed: %s", c->epoch + 1, error ? strerror(-error) : "fed");
+        log_debug("feeder", "predicting epoch %" PRIu64 ": %s", c->epoch + 1, error ? strerror(-error) : "fed");
         return; /* one at a time */
     }
 }
@@ -203,7 +203,7 @@ int foresee_create(const struct mount_config *config, const struct catalog *cata
     int error = list ? number_samples(f, list) : -ENOENT;
     samples_put(list);
     if (error)
-        log_warning("sampler=torch: nothing is foreseen: %s",
+        log_warning("sampler=torch: no epoch is predicted: %s",
                     error == -ENOENT ? "there are too few files below its directory" : strerror(-error));
     else
         set_state(f, FORESIGHT_READING);
@@ -250,11 +250,12 @@ static void follow_epoch(struct foresight *f, uint64_t epoch, uint64_t now)
     add_plan(f, epoch, &request);
     int error = ask_plan(f, &request);
     if (error) {
-        log_warning("epoch %" PRIu64 " is read, and cannot be planned: %s", epoch, strerror(-error));
+        log_warning("sampler=torch: loaders read epoch %" PRIu64 ", but it cannot be planned: %s", epoch,
+                    strerror(-error));
         pause_search(f, now);
         return;
     }
-    log_info("sampler=torch: epoch %" PRIu64 " is read, and is read ahead from now on", epoch);
+    log_info("sampler=torch: loaders read epoch %" PRIu64 ": it is read ahead from now on", epoch);
     f->epoch = epoch;
     f->kind = 0;
     f->reads = f->judged = 0;
@@ -277,7 +278,8 @@ static void search_epoch(struct foresight *f, uint64_t now)
         break;
     case PREDICT_NONE:
         if (f->pause == 0)
-            log_info("sampler=torch: what is read is no epoch of its lists; this is looked at again now and then");
+            log_info("sampler=torch: the loaders' reads match no epoch of the sampler; this is checked again from time "
+                     "to time");
         pause_search(f, now);
         break;
     case PREDICT_SEARCHING:
@@ -402,7 +404,8 @@ static uint64_t judge_epoch(struct foresight *f, uint64_t now)
     }
     if (!f->kind || f->wrong < WRONG_MOST)
         return 0;
-    log_warning("sampler=torch: what is read is not epoch %" PRIu64 ": it is read ahead no more", f->epoch);
+    log_warning("sampler=torch: the loaders' reads do not match epoch %" PRIu64 ": it is no longer read ahead",
+                f->epoch);
     atomic_fetch_add(&f->feed->wrong, 1);
     pause_search(f, now);
     return f->kind;

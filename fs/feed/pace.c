@@ -136,9 +136,9 @@ static struct counted_directory *count_directories(const struct pace *p, const u
 
 static void say_full(struct pace *p, int error)
 {
-    log_warning("only %u directories are watched (%s): how far loaders are is known less exactly, and not "
-                "whether they read all; fs.inotify.max_user_watches says how many there may be",
-                p->count, error == -ENOSPC ? "the user may watch no more" : strerror(-error));
+    log_warning("only %u directories are watched (%s): the loaders' progress is known less exactly, and coverage is "
+                "incomplete: raise fs.inotify.max_user_watches",
+                p->count, error == -ENOSPC ? "the user's limit is reached" : strerror(-error));
     p->full = true;
 }
 

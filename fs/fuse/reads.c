@@ -365,14 +365,15 @@ static bool give_back(struct reads *r, struct pending_read *p)
 static void reads_strain(struct reads *r)
 {
     if (!r->strained)
-        log_limited(LOG_LEVEL_WARNING, 1,
-                    "%u requests of readahead have waited for a second: the oldest are given back", r->count);
+        log_limited(LOG_LEVEL_WARNING, 1, "%u readahead requests wait: the oldest are returned to the kernel",
+                    r->count);
     r->strained = true;
 }
 
 static bool refuse(struct reads *r, struct pending_read *p)
 {
-    log_limited(LOG_LEVEL_WARNING, 1, "a user's reads are refused (EBUSY): %u of them wait", r->wanted_by[p->user]);
+    log_limited(LOG_LEVEL_WARNING, 1, "new reads of a user fail with EBUSY: %u reads of this user are already waiting",
+                r->wanted_by[p->user]);
     return take_back(r, p, -EBUSY);
 }
 

@@ -73,7 +73,7 @@ static ssize_t write_init(struct session *s, const struct iovec *iov, int count)
     struct init_record *r = &s->config.lane->init;
     int error = init_record_reply(r, iov, count, s->config.lane->room);
     if (error) {
-        log_error("%s mount: the kernel's FUSE protocol is not one that libfuse speaks", s->config.name);
+        log_error("%s mount: libfuse does not support the kernel's version of the FUSE protocol", s->config.name);
         reply_write(s->config.fd, iov, count);
         session_end(s, error);
         return 0;
@@ -110,8 +110,8 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *user)
         goto out;
     if (error && error != ENOENT && !is_end(error)) {
         /* The kernel refused the reply as it is; whoever waits for it must not wait for ever. */
-        log_limited(LOG_LEVEL_ERROR, 5, "%s mount: reply of %u bytes refused: %s", s->config.name, out->len,
-                    strerror(error));
+        log_limited(LOG_LEVEL_ERROR, 5, "%s mount: the kernel rejected a reply of %u bytes: %s", s->config.name,
+                    out->len, strerror(error));
         reply_error(fd, unique, -EIO);
     }
     if (!slots_answered(s->slots, unique) && s->watch)
@@ -161,8 +161,9 @@ static void handle_interrupt(struct session *s, const struct fuse_in_header *in)
 
 static void refuse_poison(struct session *s, const struct fuse_in_header *in)
 {
-    log_error("%s mount: request %u on inode %llu was in hand when %d servers in a row died: answered with EIO",
-              s->config.name, in->opcode, (unsigned long long)in->nodeid, POISON_DEATHS);
+    log_error(
+        "%s mount: request %u on inode %llu: %d servers in a row died while it was in progress: it fails with EIO",
+        s->config.name, in->opcode, (unsigned long long)in->nodeid, POISON_DEATHS);
     reply_error(s->config.fd, in->unique, -EIO);
     slots_answered(s->slots, in->unique);
 }

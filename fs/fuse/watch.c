@@ -82,7 +82,8 @@ static void let_dying_go(struct watch *w, int count, uint64_t now)
             fate = process_thread_fate((pid_t)r->asker);
         if (!is_over(r, fate, now))
             continue;
-        log_debug("session", "request %" PRIu64 ": its process %u dies, nobody waits for it", r->unique, r->asker);
+        log_debug("session", "request %" PRIu64 ": its process %u is being killed, so the reply is dropped", r->unique,
+                  r->asker);
         let_go(w, r->unique);
     }
 }

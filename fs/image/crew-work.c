@@ -168,8 +168,10 @@ static void answer_question(struct crew_member *m, const struct crew_question *q
 {
     if (m->error) {
         answer->verdict = IMAGE_CRASHED;
-        snprintf(answer->reason.text, sizeof answer->reason.text,
-                 "nothing is decoded with rights: %s: %s: see Security in dealfs(1)", m->failed, strerror(-m->error));
+        snprintf(
+            answer->reason.text, sizeof answer->reason.text,
+            "the decoding process cannot give up its rights, so it decodes nothing: %s: %s: see Security in dealfs(1)",
+            m->failed, strerror(-m->error));
         return;
     }
     if (question->task != CREW_PROBE)

@@ -334,9 +334,9 @@ static void say_failed(struct crew_answer *answer, bool started, int error)
 {
     answer->verdict = started && error != -ENOMEM ? IMAGE_CRASHED : IMAGE_NO_MEMORY;
     snprintf(answer->reason.text, sizeof answer->reason.text, "%s",
-             !started              ? "no process can be started for it"
-             : error == -EINTR     ? "nobody waits for it any more"
-             : error == -ETIMEDOUT ? "the process that worked on it did not come back"
+             !started              ? "the process that decodes it cannot be started"
+             : error == -EINTR     ? "its readers have ended"
+             : error == -ETIMEDOUT ? "the process that worked on it hung"
                                    : "the process that worked on it has died");
 }
 

@@ -76,7 +76,7 @@ static void start_feeder(struct feeding *f, uint64_t now)
         return;
     f->feeder = child;
     atomic_store(&handover_feed(f->handover)->feeder, (uint32_t)child); /* which it waits for */
-    log_debug("keeper", "feeder %d begins", (int)child);
+    log_debug("keeper", "feeder %d starts", (int)child);
 }
 
 static bool is_wanted(const struct feeding *f)
@@ -102,7 +102,7 @@ void feeding_tick(struct feeding *f)
         start_feeder(f, now);
         return;
     }
-    log_warning("there is no dealfs-feeder beside dealfs-keeper: nothing is read ahead of loaders");
+    log_warning("dealfs-feeder is not in the directory of dealfs-keeper: nothing is read ahead of loaders");
     atomic_store(&feed->off, 1);
 }
 
@@ -135,12 +135,12 @@ static void count_death(struct feeding *f, const char *how, int number)
         uint64_t rest = take_rest(f, now);
         atomic_store(&feed->again, now + rest);
         atomic_store(&feed->off, 1);
-        log_error("the feeder %s %d: it dies over and over, so nothing is read ahead of loaders for %u s", how, number,
-                  (unsigned)(rest / SECOND));
+        log_error("the feeder %s %d: feeders died repeatedly, so nothing is read ahead of loaders for %u s", how,
+                  number, (unsigned)(rest / SECOND));
         return;
     }
     f->next = now + (AGAIN_MS * MILLISECOND << recent);
-    log_warning("the feeder %s %d: another takes its place", how, number);
+    log_warning("the feeder %s %d: another one is started", how, number);
 }
 
 bool feeding_reaped(struct feeding *f, pid_t child, int status)

@@ -121,9 +121,9 @@ static void put_up_ended(struct keeper *k, int status)
     handover_drop(FD_DATA_MOUNT);
     handover_drop(FD_CONTROL_MOUNT);
     if (status != 0)
-        keeper_leave(k, "the mounts cannot be put up");
+        keeper_leave(k, "a mount could not be made");
     else if (handover_has(FD_READY) && !tell_command("ready"))
-        keeper_leave(k, "the command that made the mount is gone");
+        keeper_leave(k, "the command that mounted has ended");
     else
         atomic_fetch_or(&k->handover->flags, HANDOVER_UP);
     handover_drop(FD_READY);
@@ -186,8 +186,7 @@ static void end_abandoned(struct keeper *k, uint64_t now)
     if (!oldest || now - oldest < ABANDONED_S * SECOND || has_flag(k, HANDOVER_ABANDONED))
         return;
     if (k->gone_at && now - k->gone_at > ABANDONED_S * SECOND) {
-        log_warning("the mount was taken away, and a read in it has waited for %d s: the reads that wait fail",
-                    ABANDONED_S);
+        log_warning("a read has waited for %d s since the mount was unmounted: waiting reads fail now", ABANDONED_S);
         atomic_fetch_or(&k->handover->flags, HANDOVER_ABANDONED);
     } else if (k->looker <= 0 && now - k->looked_at > LOOK_S * SECOND) {
         k->looked_at = now;
@@ -211,7 +210,7 @@ static void keeper_tick(struct keeper *k)
     if (k->ended_at == 0) {
         k->ended_at = now;
     } else if (now - k->ended_at > CLOSING_S * SECOND) {
-        log_error("server %d does not end though its mount has: killed", (int)k->servers.server.id);
+        log_error("server %d has not ended although its mount has: it is killed", (int)k->servers.server.id);
         kill_server(k);
         k->ended_at = now;
     }
@@ -252,11 +251,11 @@ static bool keeper_turn(struct keeper *k, int server)
     };
     int ready = poll(fd, 4, k->coming == COMING_DONE ? TICK_MS : COMING_MS);
     if (ready > 0 && fd[1].revents)
-        keeper_leave(k, "whom the mount was made for is gone");
+        keeper_leave(k, "the process that the mount was made for has ended");
     else if (ready > 0 && fd[2].revents)
-        keeper_leave(k, "the command that made the mount is gone");
+        keeper_leave(k, "the command that mounted has ended");
     if (!k->leaving && has_flag(k, HANDOVER_LEAVE))
-        keeper_leave(k, "another node of the world has ended it");
+        keeper_leave(k, "another node of the world requested it");
     return ready <= 0 || !fd[3].revents;
 }
 
@@ -270,7 +269,7 @@ static void renew_server(struct keeper *k)
     if (!program_begin(&k->servers.program, k->handover) && !over)
         return;
     log_info("server %d %s", (int)k->servers.server.id,
-             over ? "has lived for a minute: the next one has all tiers and peers again"
+             over ? "has run for a minute: the next one uses all tiers and peers again"
                   : "is replaced by one of the installed program");
     k->renewing = true;
     kill_server(k);
@@ -314,7 +313,8 @@ static bool await_start(struct keeper *k, uint64_t pause)
         stranded_look(&k->stranded, k->lived_at);
         if (handover_lingering(k->handover) == LINGERING_MOST)
             log_limited(LOG_LEVEL_ERROR, 60,
-                        "%d killed servers cannot end (a disk or the source hangs): none is started", LINGERING_MOST);
+                        "%d killed servers cannot end (a disk or the source hangs): no other server is started",
+                        LINGERING_MOST);
     }
     return true;
 }
@@ -334,7 +334,7 @@ static int keeper_finish(struct keeper *k)
     log_info("the mount has ended");
     if (handover_has(FD_SSD))
         futimens(FD_SSD, NULL); /* `dealfs clean --older` asks when it was used last */
-    keeper_end(k, TAKEDOWN_ENDED, "the mount was taken away before it was ready");
+    keeper_end(k, TAKEDOWN_ENDED, "the mount was unmounted before it was ready");
     return 0;
 }
 
@@ -350,7 +350,7 @@ static int64_t server_died(struct keeper *k, const char **why)
     if (program_died(&k->servers.program))
         return 0;
     *why = servers_refused(&k->servers) ? "the server cannot run"
-           : enough                     ? "five servers in a row died before they answered one request"
+           : enough                     ? "five servers in a row died before they answered a request"
                                         : NULL;
     if (*why && !has_flag(k, HANDOVER_READY)) /* a mount that was up is for its owner to end */
         return -1;
@@ -379,7 +379,7 @@ static int keeper_run(struct keeper *k)
             return keeper_finish(k);
         pause = server_died(k, &why);
         if (pause < 0) {
-            log_error("%s: giving up, the mount is taken away", why);
+            log_error("%s: the mount is given up and unmounted", why);
             keeper_end(k, TAKEDOWN_ABORT, why);
             return 1;
         }
@@ -406,7 +406,7 @@ static void keeper_prepare(struct keeper *k)
     log_open("dealfs-keeper", log, k->config.syslog);
     error = handover_open(true, &k->handover);
     if (error)
-        keeper_fail("make the memory that the servers share", error);
+        keeper_fail("make the servers' shared memory", error);
     if (has_flag(k, HANDOVER_UP)) /* by a keeper before */
         k->coming = COMING_DONE;
     const char *text = getenv("DEALFS_PATIENCE"); /* seconds; for tests */

@@ -135,7 +135,7 @@ static int mounter_config(struct mounter *m, const struct mounter_request *reque
         error = -errno;
     config_fini(&c);
     if (error)
-        str_addf(why, "the configuration is not this mount's");
+        str_addf(why, "the configuration is that of another mount");
     return error;
 }
 

@@ -57,13 +57,13 @@ bool servers_adopt(struct servers *s)
     for (int i = 0; i < ADOPT_TRIES; i++) {
         if (watch_adopted(s, server)) {
             s->status = -1;
-            log_info("the keeper before died: this one watches server %d", (int)s->server.id);
+            log_info("the previous keeper died: this one watches server %d", (int)s->server.id);
             return true;
         }
         if (atomic_compare_exchange_strong(&s->handover->server, &server, 0))
             return false;
     }
-    log_warning("the number of the server changes all the time: another one is started");
+    log_warning("the recorded process id of the server keeps changing: another server is started");
     return false;
 }
 
@@ -111,7 +111,7 @@ int servers_start(struct servers *s)
     if (child < 0)
         return -errno;
     register_server(h, before, child);
-    log_debug("keeper", "server %d begins, the mount's number %u", (int)child, atomic_load(&h->generation));
+    log_debug("keeper", "server %d starts: number %u of this mount", (int)child, atomic_load(&h->generation));
     int error = process_watch(child, &s->server);
     if (error) {
         kill(child, SIGKILL);

@@ -155,7 +155,7 @@ void stranded_look(struct stranded *s, uint64_t lived)
         answer_queue(s, o, &s->queued[i], now);
         if (!o->answered)
             continue;
-        log_limited(LOG_LEVEL_ERROR, 5, "no server has lived for %" PRIu64 " s: %u requests failed with EIO",
+        log_limited(LOG_LEVEL_ERROR, 5, "no server has been running for %" PRIu64 " s: %u requests failed with EIO",
                     s->patience / SECOND, o->answered);
         atomic_fetch_add(&h->stranded, o->answered);
         atomic_store(&h->stranded_at, clock_realtime());

@@ -44,7 +44,7 @@ void takedown_await(pid_t child)
         return;
     struct pollfd done = {.fd = p.pidfd, .events = POLLIN};
     if (poll(&done, 1, CHILD_S * 1000) == 0) {
-        log_warning("a child that takes mounts away hangs: left behind");
+        log_warning("a child process that unmounts hangs: the keeper no longer waits for it");
         kill(child, SIGKILL);
     }
     waitpid(child, NULL, WNOHANG);

@@ -29,13 +29,13 @@ enum ending_how watchdog_look(struct watchdog *w, const struct process *server, 
     w->silent = stopped || !moves ? w->silent + ms : 0;
     w->opening = beats ? 0 : w->opening + ms;
     if (stopped && before < SECOND_MS && w->silent >= SECOND_MS)
-        log_warning("server %d is stopped (by SIGSTOP or the like): it is replaced in %u s unless it goes on",
+        log_warning("server %d is stopped (by SIGSTOP or the like): it is replaced in %u s unless it continues",
                     (int)server->id, (w->patience - w->silent) / SECOND_MS);
     if (w->silent < w->patience && w->opening < OPENING_TIMES * w->patience)
         return ENDING_UNSEEN;
     w->silent = w->opening = 0;
     if (process_is_traced(server->id)) {
-        log_warning("server %d answers nothing, but a debugger has it: left alone", (int)server->id);
+        log_warning("server %d does not answer, but a debugger is attached to it: it is not replaced", (int)server->id);
         return ENDING_UNSEEN;
     }
     enum ending_how fault = stopped ? ENDING_STOPPED : beats ? ENDING_STUCK : ENDING_HUNG;

@@ -81,7 +81,7 @@ static int scan_array(struct record_scan *s, const char *header, uint64_t begin)
     const char *order = find_value(header, "'fortran_order':");
     uint64_t element = element_size(find_value(header, "'descr':")), rows = 0, row = 0, bytes;
     if (element == 0)
-        return scan_broken(s, 0, "an array of no plain type: rows of objects or structures are not supported");
+        return scan_broken(s, 0, "rows of objects or structures are not supported");
     if (!read_shape(find_value(header, "'shape':"), &rows, &row) || __builtin_mul_overflow(row, element, &row) ||
         row == 0)
         return scan_broken(s, 0, "an array without rows");
@@ -89,8 +89,8 @@ static int scan_array(struct record_scan *s, const char *header, uint64_t begin)
         return scan_broken(s, 0, "an array in Fortran's order, in which a row is not one range of bytes");
     if (__builtin_mul_overflow(rows, row, &bytes) || bytes != s->size - begin)
         return scan_broken(s, s->size,
-                           "%" PRIu64 " rows of %" PRIu64 " bytes are due, and the file has %" PRIu64
-                           " bytes behind its header",
+                           "%" PRIu64 " rows of %" PRIu64 " bytes are expected, but the file has %" PRIu64
+                           " bytes after its header",
                            rows, row, s->size - begin);
     return add_rows(s, begin, rows, row);
 }
@@ -109,7 +109,7 @@ static int npy_scan(struct record_scan *s)
     if (!p)
         return s->size >= PREFIX ? s->error : scan_broken(s, 0, "the header is cut off");
     if (!npy_recognise(p, PREFIX, s->size) || p[6] < 1 || p[6] > 3)
-        return scan_broken(s, 0, "no header of .npy of version 1 to 3");
+        return scan_broken(s, 0, "not a .npy header of version 1 to 3");
     uint32_t begin = p[6] == 1 ? 10 : 12, length = p[8] | (uint32_t)p[9] << 8;
     if (p[6] > 1)
         length |= (uint32_t)p[10] << 16 | (uint32_t)p[11] << 24;

@@ -71,8 +71,7 @@ static int take_extension(struct tar_walk *w, char type, uint64_t size)
     struct record_scan *s = w->scan;
     if (type == 'g')
         return scan_broken(s, w->at,
-                           "a pax global header, which says something of all members behind it; "
-                           "write the archive without one");
+                           "a pax global header, which applies to all later members: write the archive without one");
     if (size > EXTENSION_MOST || tar_padded(size) > s->size - w->at - TAR_BLOCK)
         return scan_broken(s, w->at, "an extension header of %" PRIu64 " bytes", size);
     const char *text = size > 0 ? (const char *)scan_look(s, w->at + TAR_BLOCK, (size_t)size) : "";
@@ -180,7 +179,7 @@ static int check_end(struct tar_walk *w)
         return s->error;
     for (size_t i = 0; i < n; i++)
         if (rest[i])
-            return scan_broken(s, w->at + i, "data behind the end of the archive; are these several archives?");
+            return scan_broken(s, w->at + i, "data after the end of the archive: is this file several archives?");
     return 0;
 }
 

@@ -39,10 +39,10 @@ static void name_outcome(struct pass *p, uint32_t file, uint32_t outcome, const 
     uint32_t named = atomic_fetch_add(&p->named, 1);
     str_add_printable(&name, path, n < 0 ? 0 : (size_t)n);
     if (named < NAMED_MOST)
-        log_warning("%s is not resized and passes as it is: %s: %s", name.data ? name.data : "?", outcome_name(outcome),
-                    why);
+        log_warning("%s is not resized: %s: %s. Its original is served", name.data ? name.data : "?",
+                    outcome_name(outcome), why);
     else if (named == NAMED_MOST)
-        log_warning("more files are not resized than are named here");
+        log_warning("further files that are not resized are counted, but not named here");
 }
 
 static bool pass_put(struct shard *shard, struct value_codec_state *codec, uint32_t file, const struct str *made)

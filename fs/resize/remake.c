@@ -94,7 +94,7 @@ static int remake(struct remaking *r, uint32_t file, struct str *out)
     if (crew_shrink(r->crew, original.data, original.length, &wanted, out, &reason) != IMAGE_FINE)
         return complain(r, file, reason.text);
     if (out->length != record->size || hash64(out->data, out->length, 0) != record->hash)
-        return complain(r, file, "it does not become what it was: another library, or another processor");
+        return complain(r, file, "the result differs from the first one: another libjpeg, or another processor");
     atomic_fetch_add(&r->counts->remade, 1);
     return 0;
 }

@@ -96,7 +96,7 @@ static void note_courier(int error)
 {
     if (!error || ended)
         return;
-    log_warning("the courier: %s: ended, with what was made by now", strerror(-error));
+    log_warning("talk to the courier: %s: the resizer saves its finished images and ends", strerror(-error));
     ended = 1;
     alarm(END_S);
 }
@@ -117,8 +117,8 @@ static void refuse_room(const struct resizer *r, uint64_t needed)
 {
     char need[SIZE_TEXT], room[SIZE_TEXT], line[512];
     snprintf(line, sizeof line,
-             "the resized images take about %s, and the tiers have room for %s: ask for more (ram=, ssd=, ssd_size=), "
-             "or for smaller images",
+             "the resized images take about %s, but the tiers have room for only %s: use larger tiers (ram=, ssd=, "
+             "ssd_size=), or a smaller resize=",
              size_format(needed, need, sizeof need), size_format(r->room, room, sizeof room));
     fail_with(line);
 }
@@ -126,11 +126,10 @@ static void refuse_room(const struct resizer *r, uint64_t needed)
 /* What was made by now is worth keeping. */
 static void refuse_crashes(void)
 {
-    snprintf(
-        refused, sizeof refused,
-        "%d images have stopped or killed the process that resizes them, so no more are tried: the log names them; "
-        "remove or repair them and mount again, which goes on from here",
-        PASS_CRASHES_MOST);
+    snprintf(refused, sizeof refused,
+             "%d images have stopped or killed the process that resizes them: the log names them. Remove or repair "
+             "them, then mount again to resume",
+             PASS_CRASHES_MOST);
     ended = 1;
 }
 
@@ -221,7 +220,7 @@ static void close_tiers(struct resizer *r)
     for (int i = 0; i < TIERS; i++) {
         int error = r->shard[i] ? shard_flush(r->shard[i]) : 0;
         if (error)
-            fail("store what was made", error);
+            fail("store the resized images", error);
         if (r->shard[i])
             shard_close(r->shard[i]);
     }
@@ -255,7 +254,7 @@ static void open_notes(struct resizer *r, int fd)
         fail("share memory", error);
     r->goes_on = r->notes->stage != NOTES_EMPTY;
     if (r->goes_on)
-        log_warning("another dealfs-resizer has died: this one goes on from there");
+        log_warning("the previous dealfs-resizer died: this one resumes its work");
     r->file = notes_list(r->notes);
 }
 
@@ -386,7 +385,7 @@ static void resize_here(struct resizer *r, char **tiers)
     if (!r->goes_on)
         list_files(r, &part);
     else if (r->notes->stage == NOTES_SHARING)
-        fail_with("the process that resizes images has died while nodes told each other what they have made");
+        fail_with("dealfs-resizer died while the nodes exchanged their results");
     r->files = r->notes->listed;
     if (r->files > 0 && r->notes->stage < NOTES_TOLD) {
         prepare_pass(r);
@@ -427,7 +426,7 @@ int main(int argc, char **argv)
     resize_here(&resizer, argv + 3);
     int error = !ended || count_known(resizer.derived) > 0 ? derived_write(resizer.derived, FD_OF_STATE, "resized") : 0;
     if (error)
-        fail("write what was made into the state directory", error);
+        fail("write the list of resized images into the state directory", error);
     derived_close(resizer.derived);
     if (refused[0])
         fail_with(refused);

@@ -99,7 +99,7 @@ static int open_all(struct server *s, const char **what)
     *what = "the catalog";
     int error = catalog_open_fd(FD_CATALOG, &s->catalog);
     if (!error && handover_has(FD_RESIZED)) {
-        *what = "what was resized";
+        *what = "the list of resized images";
         error = derived_open(FD_RESIZED, &s->derived);
     }
     if (!error) {
@@ -149,7 +149,7 @@ static void keep_catalog(struct server *s, int from)
         return;
     int error = lseek(from, 0, SEEK_SET) < 0 ? -errno : file_copy_atomic(from, path.data);
     if (error)
-        log_warning("keep the catalog in %s: %s", s->config.state, strerror(-error));
+        log_warning("save the catalog in %s: %s", s->config.state, strerror(-error));
 }
 
 /* A courier brings the catalog that the mount waits for. */
@@ -169,7 +169,7 @@ static int install_catalog(void *user, const char *from)
     }
     if (error) {
         /* Half of it is open and in use by nobody knows whom: the next server begins anew. */
-        log_error("open %s of the catalog that a courier brought: %s", what, strerror(-error));
+        log_error("install the catalog that a courier brought: open %s: %s", what, strerror(-error));
         if (s->catalog)
             _exit(1);
         return error;
@@ -177,7 +177,7 @@ static int install_catalog(void *user, const char *from)
     if (!s->config.resize)
         keep_catalog(s, fd);
     gate_open(s->gate, s->catalog, s->store);
-    log_info("the catalog is here: the mount serves");
+    log_info("the catalog has arrived: the mount is ready");
     return 0;
 }
 

@@ -89,7 +89,7 @@ static void server_prepare(struct server *s)
     log_open("dealfs-server", log, false);
     int error = handover_open(false, &s->handover);
     if (error)
-        server_refuse(s, "map", "the memory of the server before", error);
+        server_refuse(s, "map", "the servers' shared memory", error);
     atomic_store(&s->handover->server, (uint32_t)getpid());
     take_over(s->handover);
     forget_waits(&handover_feed(s->handover)->served.waits);
@@ -132,7 +132,7 @@ static void go_on_staging(struct server *s)
         return;
     uint32_t deaths = 1 + atomic_fetch_add(&staging->deaths, 1);
     if (deaths > STAGING_DEATHS) {
-        log_error("%u servers have died since staging began: it is not resumed", deaths);
+        log_error("%u servers have died since staging began: staging is not resumed", deaths);
         atomic_store(&staging->round, 0);
         return;
     }
@@ -212,7 +212,7 @@ static void start_sessions(struct server *s)
 {
     int error = reads_create(background_limit(), handover_feed(s->handover), &s->reads);
     if (error)
-        server_refuse(s, "start", "the thread that looks after READs", error);
+        server_refuse(s, "start", "the thread that watches waiting READs", error);
     struct session_config data = {
         .name = "data",
         .fd = FD_DATA,
@@ -248,7 +248,7 @@ static void say_ready(struct server *s)
         return; /* server_run() says why */
     if (s->control_session)
         session_wait(s->control_session);
-    log_info("server %u of this mount serves", atomic_load(&s->handover->generation));
+    log_info("server %u of this mount is ready", atomic_load(&s->handover->generation));
     handover_drop(FD_READY); /* the keeper says so, when both mounts stand in their places */
     atomic_fetch_or(&s->handover->flags, HANDOVER_READY);
 }
@@ -279,7 +279,7 @@ static void replace_keeper(struct server *s)
 {
     pid_t dead = s->keeper.id ? s->keeper.id : (pid_t)atomic_load(&s->handover->keeper);
     if (s->keeper.pidfd >= 0) {
-        log_error("keeper %d is dead: another takes its place", (int)dead);
+        log_error("keeper %d has died: another one is started", (int)dead);
         waitpid(dead, NULL, WNOHANG); /* it may be our child */
         process_forget(&s->keeper);
     }
@@ -314,7 +314,7 @@ static void *end_anyway(void *unused)
 {
     (void)unused;
     sleep(CLOSE_SECONDS);
-    log_warning("a read of the source, or a disk, does not come back: ended without storing the last segments");
+    log_warning("the source or a disk does not answer: the server ends without storing the last segments");
     _exit(SERVER_ENDED);
 }
 

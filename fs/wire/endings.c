@@ -44,7 +44,7 @@ void ending_describe(const struct ending *e, char *text, size_t n)
 {
     switch (e->how) {
     case ENDING_UNSEEN:
-        snprintf(text, n, "died unseen");
+        snprintf(text, n, "died for an unknown reason");
         break;
     case ENDING_SIGNAL:
         snprintf(text, n, "was killed by signal %d (%s)", e->number, strsignal(e->number));
@@ -53,7 +53,7 @@ void ending_describe(const struct ending *e, char *text, size_t n)
         snprintf(text, n, "exited with status %d", e->number);
         break;
     case ENDING_STOPPED:
-        snprintf(text, n, "was stopped (by SIGSTOP or the like) and did not go on, so it was replaced");
+        snprintf(text, n, "was stopped (by SIGSTOP or the like) and did not continue, so it was replaced");
         break;
     case ENDING_STUCK:
         snprintf(text, n, "was stuck, so it was replaced");

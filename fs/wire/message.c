@@ -107,7 +107,7 @@ int message_refusal(const void *payload, size_t n, struct str *why)
 {
     uint32_t code;
     if (n < sizeof code) {
-        str_addf(why, "its server refuses: %s", strerror(EIO));
+        str_addf(why, "its server refused: %s", strerror(EIO));
         return -EIO;
     }
     memcpy(&code, payload, sizeof code);
@@ -116,7 +116,7 @@ int message_refusal(const void *payload, size_t n, struct str *why)
     if (n)
         str_add_printable(why, words, n);
     else
-        str_addf(why, "its server refuses: %s", strerror((int)code));
+        str_addf(why, "its server refused: %s", strerror((int)code));
     return code && code < 4096 ? -(int)code : -EIO;
 }
 

@@ -38,7 +38,7 @@ is 'it says so' "$(dealfs where "$mnt" dogs 2>&1)" \
     $'-\t-\t-\tdogs\ndealfs: dogs: not in the dataset, or not a file'
 
 # --- again ---
-one_line 'a mount on a mount' "$mnt: .*is mounted there already" dealfs mount "$src" "$mnt"
+one_line 'a mount on a mount' "$mnt: .*is already mounted there" dealfs mount "$src" "$mnt"
 ok 'the first one is still there' mounted "$mnt"
 mkdir "$tmp/second"
 ok 'the same source at a second place' mount_up "$src" "$tmp/second"

@@ -61,7 +61,7 @@ refused() { # what, name, regex: it has failed with one line on stderr
     like "$1" "$(cat "$tmp/$2.status" "$tmp/$2.err")" $'^'"${4-1}"$'\n[^\n]*'"$3"$'[^\n]*$'
 }
 refused 'status of a mount that hangs' status \
-    'hangs: its server .* is stopped .*: `kill -CONT [0-9]+ [0-9]+` lets them go on' 4
+    'hangs: its server .* is stopped .*: `kill -CONT [0-9]+ [0-9]+` continues them' 4
 is 'status of all' "$(cat "$tmp/all.status")" 4
 refused 'wait for it' wait 'hangs'
 refused 'stage it' stage "$mnt"

@@ -149,13 +149,13 @@ like 'an option in the way of other programs' "$(dealfs mount --ram 3G "$src" "$
     '--ram: unknown option. Did you mean `-o ram=3G`\?'
 like 'with its value' "$(dealfs mount --allow_othr "$src" "$mnt" 2>&1)" 'Did you mean `-o allow_other`\?'
 like 'one letter at the wrong place' "$(dealfs mount -o rma=3G "$src" "$mnt" 2>&1)" \
-    'rma=3G: is not known. Did you mean `ram=`'
+    'rma=3G: unknown option\. Did you mean `ram=`'
 unlike 'a distant word has no near one' "$(dealfs mount -o frobnicate=1 "$src" "$mnt" 2>&1)" 'Did you mean'
 exits 2 'a command that is none' dealfs stag "$mnt"
 like 'the nearest is named' "$(cat "$tmp/.output")" 'stag: no such command. Did you mean `stage`\?'
 unlike 'where there is one' "$(dealfs frobnicate 2>&1)" 'Did you mean'
 like 'the source is a bucket' "$(dealfs mount s3://bucket/data "$mnt" 2>&1)" \
-    's3://bucket/data: is no directory. .*identity=mtime'
+    's3://bucket/data: not a directory\. .*identity=mtime'
 
 # --- the completion ---
 cat >"$tmp/complete" <<'END'

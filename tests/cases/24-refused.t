@@ -12,7 +12,7 @@ world_count=3
 two() { world_launch -n 1 dealfs "${@:1:$#/2}" : -n 1 dealfs "${@:$#/2+1}"; }
 
 # --- by the command, before any MPI ---
-one_line 'nodes without a launcher' 'nodes=4: nothing has started this on several nodes' \
+one_line 'nodes without a launcher' 'nodes=4: it was not started on several nodes' \
     dealfs mount -o nodes=4 "$src" "$tmp/node0"
 one_line 'join without a launcher' 'mpirun' dealfs join "$tmp/node0"
 one_line 'srun without MPI' 'srun --mpi=pmix' \
@@ -28,7 +28,7 @@ exits 2 'join of two' dealfs join a b
 exits 2 'a world of no nodes' dealfs join --nodes 0 "$tmp/node0"
 exits 2 'wait_join and nodes' dealfs mount -o wait_join,nodes=2 "$src" "$tmp/node0"
 world_launch -n 2 dealfs mount -o nodes=3,ram=8M "$src" "$tmp/node%r"
-world_refused 'nodes=3 for two' 'world of 3 nodes is wanted, and mpirun has started 2'
+world_refused 'nodes=3 for two' 'the world must have 3 nodes, but mpirun has started 2'
 world_launch -n 2 dealfs join "$tmp/node%r"
 world_refused 'join where nothing is mounted' 'node[01]: nothing is mounted there'
 world_launch -n 2 dealfs mount -f -o ram=8M "$src" "$tmp/node%r"
@@ -95,7 +95,7 @@ ok 'unmount' dealfs umount "$tmp/node2"
 for option in peer_timeout=7 exchange; do # it waits for others for another time, it deals by another rule
     ok "a mount with $option" dealfs mount -o "state=$tmp/state1,ram=8M,$option" "$src" "$tmp/node1"
     two join "$tmp/node0" join "$tmp/node1"
-    world_refused 'options that differ' 'node 1.*its mount options .* are not those of node 0'
+    world_refused 'options that differ' 'node 1.*its mount options differ from those of node 0'
     ok 'unmount' dealfs umount "$tmp/node1"
 done
 ok 'another mount' dealfs mount -o "state=$tmp/state1,ram=8M,groups=2" "$src" "$tmp/node1"
@@ -107,7 +107,7 @@ ok 'leave' world_leave
 two join --groups 3 "$tmp/node0" join --groups 3 "$tmp/node1"
 world_refused 'more groups than nodes' 'group'
 two join --nodes 2 "$tmp/node0" join --nodes 3 "$tmp/node1"
-world_refused 'nodes that differ' 'world of 3 nodes is wanted'
+world_refused 'nodes that differ' 'the world must have 3 nodes'
 ok 'a world that can be' world_join 0 1
 join_pid=$world_pid
 cp "$tmp/world.log" "$tmp/first.log"
@@ -178,7 +178,7 @@ for i in 0 1; do
         "$tmp/bin/dealfs" mount -o "state=$tmp/user/state$i,ram=8M,wait_join,owner=$mount_user" "$src" "$tmp/node$i"
 done
 join_as $mount_other
-world_refused 'another user cannot join them' "join .*/node[01]: it is dead, or another user's"
+world_refused 'another user cannot join them' "join .*/node[01]: it is dead, or belongs to another user"
 join_as $mount_user
 ok 'the user can' world_await
 ok 'and reads' "${way[@]}" cmp "$src/class1/001.bin" "$tmp/node1/class1/001.bin"

@@ -129,7 +129,7 @@ refuse() { # errno's name, regex of the reason, words
     like 'in errors by its name' "$(tail -1 "$mnt/.dealfs/errors")" "$name: .*$reason"
 }
 before=$(value "$mnt" plans.made)
-refuse EINVAL 'nearest known one is `ranks`' epoch=0 rnks=4 batch=8
+refuse EINVAL 'Did you mean `ranks`\?' epoch=0 rnks=4 batch=8
 refuse EINVAL 'given twice' "${base[@]}" epoch=1
 refuse EINVAL 'needs `batch=' epoch=0 ranks=4
 refuse ERANGE '1 to 1048576' epoch=0 ranks=0 batch=8

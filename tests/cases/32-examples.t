@@ -123,7 +123,7 @@ assert list(other) == plan('epoch=7', 'mode=regular', *where), 'keys'
 why = refused(make(count - 1))
 assert 'has 122 samples' in why and '1 of 4' in why, why
 why = refused(make(seed=rank // 3), PlansDiffer)
-assert 'different plans' in why and 'rank 3' in why, why
+assert 'the ranks have different plans' in why and 'rank 3' in why, why
 why = refused(make(count - (rank == 1)))
 assert '1 of 4' in why and 'rank 1: ' in why and 'has 122 samples' in why, why
 why = refused(make(catalog='0' * 32))

@@ -56,7 +56,7 @@ done
 ok 'packed ones are the same' cmp "$tmp/text" "$tmp/node0/.dealfs/samples.d/p"
 is 'what a list is can be asked for' "$(request 2 /dev/null samples name=r action=look | cut -f1,3)" "260	-"
 like 'a range behind its file is refused' "$({ cat "$tmp/text"; printf 'c/a\t0\t9999999\n'; } >"$tmp/bad"
-    request 0 "$tmp/bad" samples name=bad form=records)" '^line 261: c/a: 9999999 bytes from offset 0 on end past'
+    request 0 "$tmp/bad" samples name=bad form=records)" '^line 261: c/a: 9999999 bytes at offset 0 end beyond'
 like 'format is of records' "$(request 0 "$tmp/text" samples name=bad format=tar)" 'needs .form=records'
 
 # --- plans ---
@@ -192,7 +192,7 @@ print(sorted(array.array("I", sys.stdin.buffer.read())) == list(range(int(sys.ar
 done
 ok 'and still' test "$(many_memory)" -le 16384
 like 'more than 16 bytes per record is refused' "$(many_plan echo=4 echo_at=batch reply=summary)" \
-    'request_memory=.*plans of record lists also have .* in files, 16 bytes per record'
+    'request_memory=.*plans of record lists may also use .* in files, 16 bytes per record'
 ok 'it is unmounted again' dealfs umount "$tmp/many"
 # --- read ahead: as far as the loader says it is ---
 fed=$tmp/fed

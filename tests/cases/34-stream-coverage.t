@@ -136,7 +136,7 @@ $all"
 is 'records that cannot be read are not covered' "$(coverage stale)" "512
 unknown True"
 is 'a list that nobody reads has no place' "$(coverage nobody)" \
-    'no list of epoch 99, rank 0 is read: neither was one requested with feed=yes, nor its stream read'
+    'there is no list of epoch 99, rank 0 in progress: request the plan with feed=yes, or read its stream'
 is 'the feeder had nothing to do with it' "$(value "$mnt" feed.feeder)" 0
 like 'status says it in words' "$(dealfs status --epoch 4 "$mnt" 2>&1)" '5,?120'
 ok 'umount' dealfs umount "$mnt"

@@ -42,7 +42,7 @@ restart() { # the server of a node
     kill -9 "$old" && wait_for 30 follows "$1" server "$old"
 }
 ok 'the disk is full' fill_disk
-like 'costs cannot be put' "$(put 0 down)" 'No space left on device: cannot keep the list `tokens`'
+like 'costs cannot be put' "$(put 0 down)" 'No space left on device: save the list `tokens`'
 is 'those before are used' "$(ask 0)" "$up"
 is 'also on the other node' "$(ask 1)" "$up"
 is 'nothing half-written is left' "$(ls -A "$kept")" tokens
@@ -80,7 +80,7 @@ let_go() {
 }
 for rule in fsync:error=EIO renameat:error=EIO; do
     ok "${rule%%:*} fails" inject "$rule"
-    like 'costs cannot be put' "$(put 0 down)" 'Input/output error: cannot keep the list `tokens`'
+    like 'costs cannot be put' "$(put 0 down)" 'Input/output error: save the list `tokens`'
     let_go
     is 'those before are used' "$(ask 0)" "$up"
     is 'nothing half-written is left' "$(ls -A "$kept")" tokens

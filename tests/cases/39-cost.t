@@ -95,11 +95,11 @@ isnt 'and another file' "$(cat "$file")" "$(<"$tmp/bytes")"
 upload 0 'costs name=few samples=imagefolder' '' >"$tmp/few"
 like 'none of an empty list' "$(<"$tmp/few")" 'needs numbers'
 like 'too few' "$(upload 0 'costs name=tokens' '1 2 3')" \
-    'one for each of the 192 samples of the list: 768 bytes, not 12'
-like 'a name that means something else' "$(upload 0 'costs name=bytes' "$sizes")" 'mean something else'
+    'one little-endian 32-bit number for each of the 192 samples of the list: 768 bytes, not 12'
+like 'a name that means something else' "$(upload 0 'costs name=bytes' "$sizes")" 'are reserved'
 like 'too many' "$(upload 0 'costs name=tokens' "$sizes 1")" '768 bytes, not 772'
 for name in ../tokens /etc/passwd a/b . .. .tokens; do
-    like "a name like a path: $name" "$(upload 0 "costs name=$name" "$sizes")" 'a name is 1 to 64 of'
+    like "a name like a path: $name" "$(upload 0 "costs name=$name" "$sizes")" 'a name consists of 1 to 64 of'
 done
 like 'of no list' "$(upload 0 'costs name=more samples=none' '1')" 'there is no sample list `none`'
 like 'the name of a sample list' "$(printf 'samples name=tokens\na b/000\n' >"$tmp/line"
@@ -110,7 +110,7 @@ try: os.read(fd, 99)
 except OSError: print(os.read(fd, 999).decode())' "$tmp/node0/.dealfs/control" <"$tmp/line")" \
     'a cost list has this name: `tokens`'
 like 'costs of all are not those of some' "$(ask "${base[@]}" under='a b' match='00*' cost=tokens 2>&1)" \
-    'the costs `tokens` are of another list'
+    'the costs `tokens` belong to another list'
 for cost in 0 4294967295; do
     upload 0 'costs name=tokens' "$(yes $cost | head -192)" >/dev/null
     is "where all samples cost $cost, nothing is swapped" "$(ask "${base[@]}" cost=tokens window=3)" "$(<"$tmp/plain")"

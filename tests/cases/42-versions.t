@@ -51,8 +51,8 @@ world_refused 'a join by two versions' "node 1 \\($host\\) runs dealfs $theirs, 
 are_alone 'the mount does not mind'
 pair "$other" "$other" join
 world_refused 'couriers of another version than their mounts' \
-    "node 0 \\($host\\): .*by dealfs $ours, its courier is of dealfs $theirs:"
-like 'of each node' "$(cat "$tmp/world.log")" "node 1 \\($host\\): .*by dealfs $ours, its courier is of dealfs $theirs:"
+    "node 0 \\($host\\): .*runs dealfs $ours, its courier dealfs $theirs:"
+like 'of each node' "$(cat "$tmp/world.log")" "node 1 \\($host\\): .*runs dealfs $ours, its courier dealfs $theirs:"
 are_alone 'the mount does not mind'
 
 # --- a mount that is of another version than all couriers ---
@@ -60,8 +60,8 @@ ok 'node 1 is unmounted' dealfs umount "$tmp/node1"
 ok 'and mounted by the other version' "$other" mount -o "state=$tmp/state1,$world_default" "$src" "$tmp/node1"
 pair dealfs dealfs join
 world_refused 'a mount of another version than its courier' \
-    "node 1 \\($host\\): .*by dealfs $theirs, its courier is of dealfs $ours:"
-unlike 'of that node alone' "$(cat "$tmp/world.log")" 'node 0 .*its courier is'
+    "node 1 \\($host\\): .*runs dealfs $theirs, its courier dealfs $ours:"
+unlike 'of that node alone' "$(cat "$tmp/world.log")" 'node 0 .*its courier dealfs'
 are_alone 'the mount does not mind'
 ok 'node 1 is unmounted' dealfs umount "$tmp/node1"
 
@@ -99,7 +99,7 @@ ok 'the node is in the world again' wait_for 20 state_is 1 joined
 ok 'the next server is the minor release' replace_by "$others"
 like 'as it says' "$(cat "$tmp/node1/.dealfs/metrics")" "dealfs_info\\{.*version=\"$theirs\""
 ok 'it is out of the world' wait_for 20 state_is 1 degraded
-like 'and its courier says so' "$(cat "$tmp/world.log")" '1: .*out of the world: the next server is another version'
+like 'and its courier says so' "$(cat "$tmp/world.log")" '1: .*out of the world: the next server runs another version'
 readers_end 'no reader saw it'
 reads 'node 0 reads' "$src" "$tmp/node0"
 reads 'node 1 reads' "$src" "$tmp/node1"

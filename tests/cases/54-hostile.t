@@ -172,7 +172,7 @@ is 'what the owner has open is there nevertheless' "$(wc -l <&6)" 1
 exec 6<&-
 fails 'they have a part of the memory only' other stat "$dealfs/plan/epoch=1,ranks=1,batch=1,echo=999,reply=u64"
 like 'which errors says' \
-    "$(tail -1 "$dealfs/errors")" '33.*ENOMEM: it takes [0-9.]+ MiB.*not the mount.s owner together have 128 MiB'
+    "$(tail -1 "$dealfs/errors")" '33.*ENOMEM: .* [0-9.]+ MiB.*all users except .* may use 128 MiB'
 ok 'more than that the owner has' stat "$dealfs/plan/epoch=1,ranks=1,batch=64,echo=999,reply=u32"
 ok 'unmount' dealfs umount "$mnt"
 nothing_left

@@ -20,7 +20,7 @@ says() { health | grep -q "$1"; }
 ok 'mount' mount_up "$src" "$mnt"
 exits 0 'all is well' dealfs status "$mnt"
 log=$(value "$mnt" log)
-ok 'status names the log' grep -q 'serves' "$log"
+ok 'status names the log' grep -q 'is ready' "$log"
 is 'dealfs log prints it' "$(dealfs log "$mnt")" "$(cat "$log")"
 dealfs log -f "$mnt" >"$tmp/followed" 2>&1 &
 follower=$!
@@ -71,7 +71,7 @@ debugger=$!
 tap_pids+=("$debugger")
 exec 7>"$tmp/hold"
 ok 'a debugger stops the server' wait_for 20 grep -q seized "$tmp/seized"
-ok 'the keeper sees that' wait_for 40 grep -q "a debugger has it" "$log"
+ok 'the keeper sees that' wait_for 40 grep -q "a debugger is attached" "$log"
 ok 'and leaves it alone' kill -0 "$third"
 exec 7>&-
 wait "$debugger"
@@ -85,7 +85,7 @@ ok 'reads are counted' test "$(value "$mnt" source.samples)" -ge 12
 kill -9 "$third"
 ok 'a server is killed' wait_for 40 another "$third"
 is 'what was counted is not lost' "$(counted)" "$before"
-like 'memory is thought of' "$(health)" 'signal 9 .Killed.: if nobody did that, memory ran out'
+like 'memory is thought of' "$(health)" 'signal 9 .Killed.\. If nobody did that, memory ran out'
 is 'all are counted' "$(value "$mnt" restarts.count)" 3
 
 # What waits for the source is no fault of the server's.

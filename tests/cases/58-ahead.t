@@ -148,7 +148,7 @@ asked_ahead() { # description, mountpoint, prefix…
     set_faults ''
     ok "$what: and gets its bytes in the end" ends_well $wants 60
     diag "$(grep -v started "$tmp/wants.log" | head -20)"
-    like "$what: the server says so" "$(cat "$log")" 'the oldest are given back'
+    like "$what: the server says so" "$(cat "$log")" 'the oldest are returned to the kernel'
 }
 
 newest_log() { find "$tmp"/user/dealfs-*/log -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2-; }

@@ -74,7 +74,7 @@ ok 'mount after a change' dealfs mount -o "ram=0,ssd=$disk" "$src" "$mnt"
 if echo 1 2>/dev/null >"/sys/fs/ext4/${first#/dev/}/trigger_fs_error" && ! touch "$disk/new" 2>/dev/null; then
     dealfs stage "$mnt" >"$tmp/.output" 2>&1
     exits 4 'read-only under way: status is degraded' dealfs status "$mnt"
-    like 'and says why' "$(dealfs status "$mnt")" 'ssd tier takes nothing more: Read-only file system'
+    like 'and says why' "$(dealfs status "$mnt")" 'ssd tier accepts no more data: Read-only file system'
     reads 'every byte is right' "$src" "$mnt"
     restart
     like 'the next server finds it so' "$(dealfs status "$mnt")" \

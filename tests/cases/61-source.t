@@ -39,7 +39,7 @@ refused() { # what; a read tries the root at most once a second
 }
 said_to_be_another() {
     readable class1/001.bin
-    dealfs status "$mnt" | grep -q 'another directory: it is not read'
+    dealfs status "$mnt" | grep -q 'another directory, which is not read'
 }
 source_down
 cp -a "$true/." "$source"

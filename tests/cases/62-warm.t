@@ -165,7 +165,7 @@ holder=$!
 tap_pids+=("$holder")
 wait_for 10 test -e "$tmp/held"
 dealfs umount --lazy "$tmp/a" >"$tmp/umount.log" 2>&1
-like 'it goes on there' "$(cat "$tmp/umount.log")" 'another mount namespace has it still'
+like 'it goes on there' "$(cat "$tmp/umount.log")" 'Another mount namespace still uses it'
 ok 'mount again' up "$src" "$tmp/a"
 ok 'it reads' same_bytes "$tmp/a"
 kill "$holder" && wait "$holder" 2>/dev/null

@@ -39,7 +39,7 @@ is 'and what passes, by reason' "$(value "$mnt" resize.passed)" \
 like 'and says how' "$(value "$mnt" resize)" '"pixels": 64, "quality": 80, "library": "libjpeg'
 line=$(dealfs status "$mnt")
 like 'dealfs status has a line of it' "$line" "images    $good resized to 64 pixels, .*; 0 of them made again"
-like 'the log names what passes, and why' "$(cat "$log")" 'cut.jpg is not resized .*: truncated: Premature end'
+like 'the log names what passes, and why' "$(cat "$log")" 'cut.jpg is not resized: truncated: Premature end'
 unlike 'but not what is small, or no JPEG file' "$(cat "$log")" 'small.jpg|a.txt'
 is 'images were read from the shard' "$(value "$mnt" resize.remade)" 0
 ok 'verify makes each again' dealfs verify "$mnt"
@@ -83,7 +83,7 @@ ok 'unmount' down
 
 # --- what is lost is made again ---
 ok 'without the shard' up 'resize=64,quality=80,ram=64M'
-like 'it says so' "$(cat "$tmp/said")" 'made again as it is read'
+like 'it says so' "$(cat "$tmp/said")" 'resized again when they are read'
 ok 'the same bytes' resized 64 80
 is 'each was made again once' "$(value "$mnt" resize.remade)" $good
 drop_cache "$mnt"/*
@@ -100,7 +100,7 @@ ok 'a read waits for it' wait_for 20 grep -q 'it hangs' "$log"
 kill -9 $reader
 wait $reader 2>/dev/null
 ok 'unmount' down
-unlike 'does not wait for it' "$(cat "$log")" 'does not come back: ended without storing'
+unlike 'does not wait for it' "$(cat "$log")" 'does not answer: the server ends without storing'
 ok 'a codec that dies of one image' env DEALFS_IMAGE_FAULT="crash=$(length "$deadly")" \
     dealfs mount -o "state=$state,resize=64,quality=80,ram=64M" "$src" "$mnt"
 fails 'does not give its original' cat "$mnt/good007.jpg"
@@ -194,7 +194,7 @@ for i in 1 2 3; do
 done
 kill_resizer
 fails 'the fourth time it fails' wait $command
-is 'and says so' "$(tail -n 1 "$tmp/hung")" 'dealfs: dealfs-resizer was killed 4 times, at last by signal 9'
+is 'and says so' "$(tail -n 1 "$tmp/hung")" 'dealfs: dealfs-resizer was killed 4 times, the last time by signal 9'
 ok 'nothing is mounted' fails_quietly mountpoint -q "$mnt"
 ok 'no process is left' wait_for 10 no_resizer
 rm -rf "$tmp/state4"
@@ -218,8 +218,8 @@ many_kill() {
         dealfs mount -o "state=$tmp/state5,resize=40,ssd=$ssd" "$src" "$mnt" >"$tmp/said" 2>&1
 }
 fails 'many images that kill: it fails' many_kill
-like 'with what to do' "$(tail -n 1 "$tmp/said")" '^dealfs: 36 images have stopped .*: the log names them; remove or'
-is 'the log names them' "$(grep -c 'z[0-9]*.jpg is not resized .*: crashed' "$tmp/state5/log")" 35
+like 'with what to do' "$(tail -n 1 "$tmp/said")" '^dealfs: 36 images have stopped .*: the log names them\. Remove or'
+is 'the log names them' "$(grep -c 'z[0-9]*.jpg is not resized: crashed' "$tmp/state5/log")" 35
 rm "$src"/z*.jpg
 settle "$src"
 state=$tmp/state5 ok 'without them it mounts' up "resize=40,ssd=$ssd"
@@ -232,7 +232,7 @@ wait $locked
 isnt 'a tier that stays locked: it fails' $? 0
 is 'and says so' "$(cat "$tmp/locked.said")" "e open the tier in $tmp/locked: another process has locked it"
 kill $holder
-one_line 'too little room' 'the resized images take about .*, and the tiers have room for' \
+one_line 'too little room' 'the resized images take about .*, but the tiers have room for only' \
     dealfs mount -o "state=$tmp/state2,resize=200,ram=100K" "$src" "$mnt"
 one_line 'a quality alone' 'needs resize=PIXELS' dealfs mount -o quality=80 "$src" "$mnt"
 done_testing

@@ -260,7 +260,7 @@ ok 'one that is killed takes the process with it' wait_for 20 nobody_waits
 ok 'a third one waits' begin_hanging
 ok 'the mount is taken away' dealfs umount --lazy "$mnt"
 wait $reader
-unlike 'and did not wait for it' "$(cat "$log")" 'does not come back: ended without storing'
+unlike 'and did not wait for it' "$(cat "$log")" 'does not answer: the server ends without storing'
 DEALFS_IMAGE_PATIENCE=2 ok 'mount, with less patience' mount_up -o "state=$tmp/state,ram=64M" "$src" "$mnt"
 server=$(value "$mnt" pids.server)
 ok 'a picture is decoded' cksum "$view/cat/01.jpg.npy"
@@ -268,7 +268,7 @@ stop_workers() { workers | xargs kill -STOP; }
 stop_workers
 like 'a process that is stopped costs its picture' \
     "$(cat "$view/cat/large.jpg.npy" 2>&1 >/dev/null)" 'Input/output error'
-like 'with the reason' "$(reason)" 'crashed: the process that worked on it did not come back'
+like 'with the reason' "$(reason)" 'crashed: the process that worked on it hung'
 ok 'not another' others
 stop_workers
 drop_cache "$view/cat/01.jpg.npy"

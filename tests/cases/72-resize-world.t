@@ -143,7 +143,7 @@ at=$(grep -ls 'it hangs' "$tmp"/state?/log | sed 's|.*/state\(.\)/log|\1|')
 kill -9 "$(pid_at resizer "$tmp/ssd$at")"
 ok 'a resizer dies: another one takes over' wait_for 30 sits 2
 kill -9 "$(pid_at resizer "$tmp/ssd$((1 - at))")"
-resizer_is_back() { grep -q 'another dealfs-resizer has died' "$tmp/state$((1 - at))/log"; }
+resizer_is_back() { grep -q 'previous dealfs-resizer died' "$tmp/state$((1 - at))/log"; }
 ok 'as at the node that has made its part, or makes it' wait_for 30 resizer_is_back
 pkill -9 -P "$(pid_at resizer "$tmp/ssd$at")" -f 'dealfs-resizer --worker' # the one that hangs
 ok 'the world is there' world_await
@@ -182,7 +182,7 @@ sed 's/libjpeg-turbo/libjpeg-other/g' "$top_builddir/dealfs-resizer" >"$tmp/bin/
 chmod +x "$tmp/bin/dealfs-resizer"
 world_options=() words=(mount -o "state=$tmp/other%r,$world_default" "$src" "$tmp/node%r")
 world_launch -n 1 dealfs "${words[@]}" : -n 1 "$tmp/bin/dealfs" "${words[@]}"
-world_refused 'another library' 'node 1 .*: it resizes images by libjpeg-other .*, node 0 .* by libjpeg-turbo .*;'
+world_refused 'another library' 'node 1 .*: it resizes images with libjpeg-other .*, node 0 .* with libjpeg-turbo .*:'
 ok 'leaves nothing' wait_for 30 none_left
 
 # --- mounts that wait for their first join ---
@@ -210,7 +210,7 @@ ok 'leaves no resizer' wait_for 20 none_lives
 unlike 'and mounts that wait still' "$(cat "$tmp/node1/.dealfs/status")" '"catalog"'
 joining
 kill -9 "$(pid_of 1 server)" "${resizers[1]}"
-world_refused 'a server and its resizer die: the join fails' 'node . .*: the process that resizes images has died'
+world_refused 'a server and its resizer die: the join fails' 'node . .*: dealfs-resizer died'
 ok 'no resizer is left' wait_for 20 none_lives
 for i in 0 1; do
     ok "node $i is unmounted" dealfs umount "$tmp/node$i"

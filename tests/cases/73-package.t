@@ -146,7 +146,7 @@ try:
     list(early)
     raise AssertionError('three ranks with the whole list')
 except RuntimeError as error:
-    assert 'before init_process_group' in str(error), error
+    assert 'this sampler was made before init_process_group' in str(error), error
 two = dist.new_group([0, 1])
 
 def read(path):

@@ -36,7 +36,7 @@ ok 'unmount' dealfs umount "$mnt"
 dealfs-resizer $sides 80 "" 0 "$tmp/ssd" "$(part 90)" 3<"$tmp/state" 4<"$src" >"$tmp/refused" 2>&1
 is 'too little room: it is refused' $? 1
 like 'with what it would take' "$(tail -n 1 "$tmp/refused")" \
-    '^e the resized images take about .*, and the tiers have room for'
+    '^e the resized images take about .*, but the tiers have room for only'
 ok 'nearly' nearly "$(told "$tmp/refused")"
 read -r _ seen all _ < <(grep '^p' "$tmp/refused" | tail -n 1)
 ok 'after a sample of them' test "$seen" -ge 1000 -a "$seen" -lt "$all"
@@ -60,7 +60,7 @@ both() { # percent of what is needed, at each
     world_mount 2 >/dev/null
 }
 both 60 30
-world_refused 'two with too little' 'the resized images take about .*, and the tiers of all nodes have room for'
+world_refused 'two with too little' 'the resized images take about .*, but the tiers of all nodes have room for only'
 ok 'it says what they would take' nearly "$(told "$tmp/world.log")"
 is 'once' "$(grep -c 'take about' "$tmp/world.log")" 1
 ok 'none is mounted' test -z "$(sweep_mounts "$tmp")"

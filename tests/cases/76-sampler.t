@@ -49,7 +49,7 @@ fed_more() { [ "$(fed)" -gt "$1" ]; }
 
 one_line 'it needs ranks' 'sampler=torch.* needs ranks=' dealfs mount -o sampler=torch,batch=8 "$src" "$tmp"
 one_line 'and batches' 'sampler=torch.* needs batch=' dealfs mount -o sampler=torch,ranks=2 "$src" "$tmp"
-one_line 'and a window' 'feed=0 has none' dealfs mount -o feed=0,sampler=torch,ranks=2,batch=8 "$src" "$tmp"
+one_line 'and a window' 'needs feed= above 0' dealfs mount -o feed=0,sampler=torch,ranks=2,batch=8 "$src" "$tmp"
 one_line 'no other sampler' 'must be torch' dealfs mount -o sampler=other "$src" "$tmp"
 one_line 'nothing without it' 'needs sampler=torch' dealfs mount -o ranks=3 "$src" "$tmp"
 one_line 'a tail that torch has' 'must be pad or drop' dealfs mount -o tail=short "$src" "$tmp"
@@ -88,7 +88,7 @@ like 'and top' "$(dealfs top --once "$mnt")" 'rank 0 +6\?'
 ok 'another order' train 0 77 0.5
 wrong() { [ "$(value "$mnt" feed.sampler.wrong)" = 1 ]; }
 ok 'is noticed' wait_for 10 wrong
-ok 'and said' grep -q 'what is read is not epoch 6' "$(value "$mnt" log)"
+ok 'and said' grep -q 'reads do not match epoch 6' "$(value "$mnt" log)"
 again() { train 8 3 1 && follows 8; }
 ok 'the right one is found again' wait_for 20 again
 ok 'umount' dealfs umount "$mnt"

@@ -182,12 +182,12 @@ is 'and passes all on' "$(cat "$tmp/piped")" "$(dealfs index "$mnt" --output - -
 refused() { one_line "$1" "$2" dealfs index "$mnt" --output "$tmp/none.got" --match "$3" "${@:4}"; }
 refused 'a tar that is cut off' 'bad/cut.tar: offset [0-9]+: .* beyond the end of the file' cut.tar
 refused 'a header that was changed' 'bad/checksum.tar: offset 512: the checksum' checksum.tar --format tar
-refused 'two tars in one file' 'bad/twice.tar: offset [0-9]+: data behind the end' twice.tar
+refused 'two tars in one file' 'bad/twice.tar: offset [0-9]+: data after the end' twice.tar
 refused 'a pax global header' 'bad/global.tar: offset 0: a pax global header' global.tar
-refused 'a record of 4 GiB' 'bad/huge.tar: offset 0: the record huge is of 4294967808 bytes' huge.tar
+refused 'a record of 4 GiB' 'bad/huge.tar: offset 0: the record huge has 4294967808 bytes' huge.tar
 refused 'a compressed file' 'zipped.tfrecord.gz: compressed .gzip.' '*.gz'
 refused 'an unknown format' 'unknown.bin: neither tar, TFRecord' unknown.bin
-refused 'two formats' 'this container is .*, those before are' '**/[ab].[tj]*'
+refused 'two formats' 'this container is .*, the earlier ones are' '**/[ab].[tj]*'
 refused 'a row that does not fit' 'tokens.bin: offset 39996: the last row' tokens.bin --format fixed=101
 ok 'a list that failed is not written' test ! -e "$tmp/none.got"
 ok 'broken ones are left out' dealfs index "$mnt" --output "$tmp/skipped" --under "$mnt/" --match '*.tar' --skip-broken

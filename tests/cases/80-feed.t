@@ -178,7 +178,7 @@ else
     ok 'something is mounted over the control mount' mount --bind "$tmp/other" "$mnt/.dealfs"
     ok 'the epoch is read to its end' feeding read "$mnt" "$list" 0 $files --source "$src"
     ok 'the next one is not asked for there' \
-        wait_for 10 grep -q "epoch $((epoch + 1)) is guessed: No such device" "$state/log"
+        wait_for 10 grep -q "predicting epoch $((epoch + 1)): No such device" "$state/log"
     is 'nothing is written there' "$(cat "$tmp/other/control")" ''
     umount "$mnt/.dealfs"
     next_epoch
@@ -253,7 +253,7 @@ for ((i = 0; i < 5; i++)); do
     wait_for 20 another_feeder && kill -9 "$last"
 done
 ok 'a feeder that dies over and over is switched off' wait_for 10 eval '[ "$(value "$mnt" feed.off)" = true ]'
-like 'health has it' "$(value "$mnt" health)" 'the feeder died again and again, 5 times so far: .* started again in'
+like 'health has it' "$(value "$mnt" health)" 'the feeder died repeatedly, 5 times so far: .* started again in'
 ok 'with a line in the log' grep -q 'nothing is read ahead of loaders for 4 s' "$state/log"
 next_epoch
 ok 'and reads are as without it' feeding read "$mnt" "$list" 0 $files --source "$src"

@@ -49,7 +49,7 @@ for i in range(int(open('/proc/sys/fs/inotify/max_queued_events').read())):
     os.pread(b, 1, 0)
 END
 kill -CONT "$first"
-ok 'reads that are lost are said to be' wait_for 10 grep -q 'more reads than the queue of inotify holds' \
+ok 'reads that are lost are said to be' wait_for 10 grep -q 'the queue of inotify was full' \
     "$tmp/user/state2/log"
 epoch=2
 dealfs plan "$mnt" epoch=2 ranks=1 batch=4 feed=yes >"$tmp/plan"

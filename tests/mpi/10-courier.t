@@ -174,7 +174,7 @@ ok 'who fetches' wait_for 30 said out0 fetched
 like 'saw nothing but WAIT' "$(cat "$w/out0")" \
     'fetched: [1-9][0-9]* right, [0-9]+ waits, 0 timeouts, 0 down, 0 bad, 0 errors'
 kill -9 "${server[2]}"
-ok 'a server that no other follows is gone after a while' wait_for 30 said mpi 'node 2 has no server any more'
+ok 'a server that no other follows is gone after a while' wait_for 30 said mpi 'node 2 no longer has a server'
 kill -TERM "${server[0]}" "${server[1]}"
 ok 'and the world ends when the others do' ended 0
 
@@ -253,7 +253,7 @@ ok 'another server' wait_for 20 eval '[ "$(grep -c "^settled 104 as before" "$w/
 ask_turn
 ok 'a server that cannot compute: all stay' wait_for 30 all_said 3 '^settled 106 as before'
 kill -TERM "${server[2]}"
-ok 'a node leaves' wait_for 20 said mpi 'node 2 has no server any more'
+ok 'a node leaves' wait_for 20 said mpi 'node 2 no longer has a server'
 ask_turn
 ok 'without it nothing turns' wait_for 30 eval \
     'said out0 "^settled 107 as before" && said out1 "^settled 107 as before"'
@@ -270,7 +270,7 @@ ok 'a world with a slow courier: ready' live
 kill -STOP "${server[1]}"
 ask_turn
 # WIRE_READY is 9: the courier that is stopped next has said it.
-ok 'a turn waits for one server' wait_for 20 said mpi 'courier 0: courier: node 2 says 9,'
+ok 'a turn waits for one server' wait_for 20 said mpi 'courier 0: courier: node 2: message 9,'
 kill -STOP "$(cat "$w/pid2")"
 kill -CONT "${server[1]}"
 ok 'the turn fails, while a courier does not look' wait_for 20 said out0 '^settled 100 as before'
@@ -284,7 +284,7 @@ kill -CONT "$(cat "$w/pid2")"
 ok 'it finds its way through both' wait_for 20 said out2 '^compute 101 of 3'
 ok 'and comes to an end' wait_for 20 said out2 '^settled 101 anew'
 kill -TERM "${server[1]}"
-ok 'a node leaves' wait_for 20 said mpi 'node 1 has no server any more'
+ok 'a node leaves' wait_for 20 said mpi 'node 1 no longer has a server'
 ok 'of which the servers hear' wait_for 20 eval 'said out0 "^gone 1" && said out2 "^gone 1"'
 kill -9 "${server[2]}"
 wait "${server[2]}" 2>/dev/null
@@ -408,12 +408,13 @@ refused() { # what, a match of the line, the node with a server of its own, that
     for i in "${server[@]}"; do wait "$i"; done
 }
 refused 'another catalog' \
-    "node 2 \($host\): its catalog \([0-9a-f]{8}\) is not that of node 0 \($host\) \([0-9a-f]{8}\): .*" 2 catalog=two --
+    "node 2 \($host\): its catalog \([0-9a-f]{8}\) differs from that of node 0 \($host\) \([0-9a-f]{8}\): .*" \
+    2 catalog=two --
 refused 'other options' \
-    "node 1 \($host\): its mount options that must be the same on all nodes are not those of node 0 \($host\)" \
+    "node 1 \($host\): its mount options differ from those of node 0 \($host\) where they must be the same" \
     1 options=5 --
-refused 'the number of nodes' "node 0 \($host\): nodes=4 was asked for, and there are 3" - -- --nodes 4
-refused 'more groups than nodes' 'groups=4 are more than there are nodes: 3' - -- --groups 4
+refused 'the number of nodes' "node 0 \($host\): it requires nodes=4, but the world has 3 nodes" - -- --nodes 4
+refused 'more groups than nodes' 'groups=4: more groups than nodes \(3\)' - -- --groups 4
 id=node0 refused 'the same id' "node 1 \($host\): it has the same id as node 0 \($host\) \([0-9a-f]{32}\): .*" 1 --
 new_world
 serve_all 1
@@ -445,7 +446,7 @@ is 'the words before are passed on' "$(grep '^node' "$w/mpi")" "node 0 ($host): 
 exits 1 'refused: a launcher that starts worlds of one' \
     env SLURM_STEP_NUM_TASKS=4 "$courier" --state "$w/s0" --mountpoint /none
 like 'and it says why' "$(cat "$tmp/.output")" \
-    'the launcher started 4 processes \(SLURM_STEP_NUM_TASKS\), and each is alone'
+    'the launcher started 4 processes \(SLURM_STEP_NUM_TASKS\), but each is alone'
 exits 2 'no state directory' "$courier" --mountpoint /none
 exits 2 'a command and no word what it is for' "$courier" --state x --mountpoint /none -- true
 exits 2 'nothing to mount with' "$courier" --state x --mountpoint /none --mount

@@ -42,11 +42,12 @@ static void test_words(void)
          "all was read");
     like("\"coverage\": \"complete\", \"ended\": true, \"overflowed\": true", false,
          "every planned sample was read, at least in part\n", "all was seen to be read, whatever else was not seen");
-    like("\"coverage\": \"unknown\", \"ended\": true, \"again\": 2", false,
-         "somebody read every planned sample; whether this loader did is not known: files were read more often than "
-         "planned; 2 reads of files that had been read",
-         "some again");
-    like("\"coverage\": \"unknown\", \"ended\": true, \"stalled\": true", false, "the feeder stood still", "late");
+    like(
+        "\"coverage\": \"unknown\", \"ended\": true, \"again\": 2", false,
+        "every planned sample was read; it is not known whether this loader read them: files were read more often than "
+        "planned; 2 reads of files that had been read",
+        "some again");
+    like("\"coverage\": \"unknown\", \"ended\": true, \"stalled\": true", false, "the feeder was stopped", "late");
     like("\"coverage\": \"incomplete\", \"ended\": true, \"unread\": 2, \"missed\": "
          "[{\"position\": 3, \"path\": \"a/b.jpg\"}, {\"position\": 5, \"path\": \"c\\nd\"}]",
          true, "2 samples were not read\n            not read    a/b.jpg\n                        c\\x0ad\n",

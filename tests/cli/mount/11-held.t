@@ -24,7 +24,7 @@ gone() { [ -z "$(processes dealfs-)" ]; }
 ok 'mount' dealfs mount "$src" "$mnt"
 holder
 exits 1 'a copy of it keeps it' dealfs umount "$mnt"
-like 'it says who' "$(cat "$tmp/.output")" "another mount namespace has it still: that of .*sleep \($holder\)"
+like 'it says who' "$(cat "$tmp/.output")" "Another mount namespace still uses it: .*sleep \($holder\)"
 fails 'it is gone from here all the same' mounted "$mnt"
 kill "$holder"
 ok 'and ends with the copy' wait_for 10 gone

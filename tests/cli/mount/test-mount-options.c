@@ -17,10 +17,10 @@ static void test_refused(void)
     static const struct {
         const char *list, *says;
     } table[] = {
-        {"bogus", "option bogus: is not known"},
-        {"bogus=1", "option bogus=1: is not known"},
-        {"ram=1G,bogus=1,ssd=/x", "option bogus=1: is not known"},
-        {"line\nbreak=1", "option line\\x0abreak=1: is not known"},
+        {"bogus", "option bogus: unknown option"},
+        {"bogus=1", "option bogus=1: unknown option"},
+        {"ram=1G,bogus=1,ssd=/x", "option bogus=1: unknown option"},
+        {"line\nbreak=1", "option line\\x0abreak=1: unknown option"},
         {"ram", "option ram: needs a value"},
         {"ram=", "option ram=: needs a value"},
         {"ram=lots", "option ram=lots: must be a size, such as 512M, 10G or 25%"},
@@ -42,18 +42,18 @@ static void test_refused(void)
         {"groups=0", "option groups=0: must be a number of groups from 1 to 16384"},
         {"groups=two", "option groups=two: must be a number of groups from 1 to 16384"},
         {"exchange=1", "option exchange=1: takes no value"},
-        {"exchange_rate=1K", "option exchange_rate=1K: must be a size of 1M at least, such as 256M or 1G"},
+        {"exchange_rate=1K", "option exchange_rate=1K: must be a size of at least 1M, such as 256M or 1G"},
         {"wait_join=1", "option wait_join=1: takes no value"},
-        {"node=1", "option node=1: must be a node's number and how many of them are on this host"},
-        {"node=1/0", "option node=1/0: must be a node's number and how many of them are on this host"},
-        {"node=16384/1", "option node=16384/1: must be a node's number and how many of them are on this host"},
+        {"node=1", "option node=1: must be a node's number and the number of nodes on this host"},
+        {"node=1/0", "option node=1/0: must be a node's number and the number of nodes on this host"},
+        {"node=16384/1", "option node=16384/1: must be a node's number and the number of nodes on this host"},
         {"catalog=", "option catalog=: needs a value"},
         {"resize=15", "option resize=15: must be a number of pixels from 16 to 16384"},
         {"quality=101", "option quality=101: must be a number from 1 to 100"},
         {"allow_other=1", "option allow_other=1: takes no value"},
         {"noexec=1", "option noexec=1: takes no value"},
         {"remount", "option remount: a mount cannot be changed; unmount it and mount again"},
-        {"Ram=1G", "option Ram=1G: is not known. Did you mean `ram=`?"},
+        {"Ram=1G", "option Ram=1G: unknown option. Did you mean `ram=`?"},
     };
     struct str why = STR_INIT;
     struct mount_options o;
@@ -172,10 +172,10 @@ static void test_together(void)
         const char *list, *says;
     } table[] = {
         {"wait_join,nodes=4",
-         "options wait_join and nodes: do not go together; `dealfs join --nodes N` checks the world's size"},
-        {"wait_join,catalog=/c", "options wait_join and catalog: do not go together"},
+         "options wait_join and nodes: cannot be combined: `dealfs join --nodes N` checks the world's size"},
+        {"wait_join,catalog=/c", "options wait_join and catalog: cannot be combined"},
         {"ssd_size=1G", "option ssd_size=1G: needs ssd=DIR"},
-        {"nodes=2,groups=3", "option groups=3: more groups than nodes, which are 2"},
+        {"nodes=2,groups=3", "option groups=3: more groups than nodes (2)"},
     };
     struct str why = STR_INIT;
     struct mount_options o;

@@ -110,7 +110,7 @@ static void test_limit(int fd)
     }
     logged(fd);
     is_int(passed, 4, "a fourth line passes in a later second");
-    ok(matches(text.data, "[0-9]+ lines like the next were left out\n$"), "which says how many were left out");
+    ok(matches(text.data, "[0-9]+ lines like the next one were left out\n$"), "which says how many were left out");
     const char *said = strstr(text.data, "tester: ");
     is_int(said ? strtol(said + 8, NULL, 10) : -1, calls - passed, "all of them");
 }

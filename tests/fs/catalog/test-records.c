@@ -74,7 +74,7 @@ static void test_text(void)
     accepts("a/one.tar\t0\t10\t\tk1\na/one.tar\t10\t10\t2\tk2\n", "a/one.tar\t0\t10\na/one.tar\t10\t10\t2\n",
             "keys are not shown");
     refuses("a/one.tar\t0\t1000\na/one.tar\t1\t1000\n", -ERANGE,
-            "line 2: a/one.tar: 1000 bytes from offset 1 on end past its end: the file has 1000");
+            "line 2: a/one.tar: 1000 bytes at offset 1 end beyond the end of the file, which has 1000 bytes");
     refuses("large\t0\t4294967296\n", -ERANGE,
             "line 1: large: a record of 4294967296 bytes: records are shorter than 4 GiB");
     refuses("none\t0\t1\n", -ENOENT, "line 1: none: No such file or directory");
@@ -117,11 +117,14 @@ static void test_packed(void)
     is_mem(samples_digest(s), samples_digest(text), sizeof(struct digest), "is the same list");
     samples_put(s);
     is_int(upload((const char *)samples_records(text), n - 1, true, &s, &why), -EINVAL, "cut");
-    is_str(why.data, "59 bytes are no whole number of packed records, which have 20 each", "is said");
+    is_str(why.data, "59 bytes are not a whole number of packed records of 20 bytes", "is said");
     str_clear(&why);
     const struct record beyond[] = {samples_records(text)[0], {.file = 1, .length = 1, .place = 2000}};
     is_int(upload((const char *)beyond, sizeof beyond, true, &s, &why), -ERANGE, "a range behind its file");
-    is_str(why.data, "record 2: a/two.tar: 1 bytes from offset 2000 on end past its end: the file has 2000", "is said");
+    is_str(why.data,
+           "record 2: a/two.tar: 1 bytes at offset 2000 end beyond the end of the file, "
+           "which has 2000 bytes",
+           "is said");
     str_clear(&why);
     const struct record nowhere = {.file = 5};
     is_int(upload((const char *)&nowhere, sizeof nowhere, true, &s, &why), -ENOENT, "a file that is not there");

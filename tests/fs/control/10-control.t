@@ -386,7 +386,7 @@ def test_refused():
     before = sorted(os.listdir(path('samples.d')))
     for request, number, words in [
             (b'deal epoch=0\n', errno.EINVAL, 'unknown verb `deal`'),
-            (b'where sap=nul\n', errno.EINVAL, 'the nearest known one is `sep`'),
+            (b'where sap=nul\n', errno.EINVAL, 'Did you mean `sep`?'),
             (b'where\n', errno.EINVAL, 'needs paths'),
             (b'samples\nroot.txt\n', errno.EINVAL, '`samples` needs `name='),
             (b'samples name=.x\nroot.txt\n', errno.EINVAL, 'does not begin with a dot'),

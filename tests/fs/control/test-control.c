@@ -125,10 +125,10 @@ static void test_health(struct fixture *f)
     fake.progress = (struct stage_progress){.state = STAGE_FAILED, .failed = 9, .error = -EACCES};
     control_status(control, &json);
     fake_check(&json, "health.0",
-               "\"the ram tier takes nothing more: No space left on device; what it holds is served\"");
-    fake_check(&json, "health.1", "\"the ram tier returned 4 damaged values; they were dropped and fetched afresh\"");
+               "\"the ram tier accepts no more data: No space left on device; its cached data is still used\"");
+    fake_check(&json, "health.1", "\"the ram tier returned 4 damaged values; they were dropped and fetched again\"");
     fake_check(&json, "health.2",
-               "\"the ssd tier is not used until the next mount: Input/output error; its files are left as they are\"");
+               "\"the ssd tier is not used until the next mount: Input/output error; its files are not changed\"");
     const char *failed = "";
     json_find(json.data, json.length, "health.3", &failed);
     ok(strncmp(failed, "\"2 reads failed: Input/output error, first ", 43) == 0 && strstr(failed, "last 12"),

@@ -34,8 +34,8 @@ static void test_budget(void)
     struct charge own = {.budget = &b}, other = {.budget = &b, .other = true}, none = charge_like(NULL);
     is_int(charge_add(&own, 1001, &why), -ENOMEM, "more than there is");
     is_str(why.data,
-           "it takes 1001 B of memory or more; all requests together have 1000 B (request_memory=), of which 0 B are "
-           "taken",
+           "it takes at least 1001 B of memory, but all requests together may use 1000 B (request_memory=), and 0 B of "
+           "that is in use",
            "in words");
     is_uint(b.used, 0, "takes nothing");
     is_int(charge_add(&other, 251, NULL), -ENOMEM, "others have a quarter");

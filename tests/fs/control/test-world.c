@@ -71,7 +71,7 @@ static void test_degraded(struct control *control)
              mount.mountpoint);
     fake_check(&json, "lost.rejoin", rejoin.data);
     str_addf(&sentence,
-             "\"2 of 3 nodes cannot be asked: what they own, 75 B (25.0%% of the dataset), is read from the source; to "
+             "\"2 of 3 nodes cannot be asked: what they own, 75 B (25.0%% of the dataset), is read from the source. To "
              "form a world again: %.*s\"",
              (int)rejoin.length - 2, rejoin.data + 1);
     fake_check(&json, "health.0", sentence.data);
@@ -247,7 +247,7 @@ static void test_lists(struct control *control)
     others.lists = control;
     peer[2].state = PEER_LOST;
     is_int(fake_run(control, "samples name=mine\nb\na\n", &reply), -EHOSTUNREACH, "a list, where a node is lost");
-    ok(strstr(reply.data, "not yet: node 2 (ga\\x0amma)"), "the node is named: %s", reply.data);
+    ok(strstr(reply.data, "can be reached: node 2 (ga\\x0amma)"), "the node is named: %s", reply.data);
     is_int(fake_run(control, "plan epoch=1 ranks=3 batch=1 samples=mine rank=0\n", &reply), 0,
            "it is there all the same");
     others.false_answers = 3, others.false_digest = 0;

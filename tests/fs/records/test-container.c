@@ -51,7 +51,7 @@ static void test_tar(void)
     tar_end(&tar);
     finds(&tar, NULL, 0, expected, "a tar");
     tar.data[tar.length - 1] = 'x';
-    refuses(tar.data, tar.length, NULL, -EBADMSG, "offset 11775: data behind the end", "data behind its end");
+    refuses(tar.data, tar.length, NULL, -EBADMSG, "offset 11775: data after the end", "data behind its end");
     tar.data[6144 + 1024] = '3';
     refuses(tar.data, tar.length, NULL, -EBADMSG, "offset 7168: the checksum", "a pax header that does not match");
     refuses(tar.data, 4096 + 600, NULL, -EBADMSG, "offset 4096: the data of a member end beyond", "data cut off");
@@ -90,10 +90,10 @@ static void test_arrays(void)
     static const struct {
         const char *header, *why;
     } bad[] = {
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }", "offset 90: 3 rows of 8 bytes are due"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }", "offset 90: 3 rows of 8 bytes are expected"},
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", "Fortran"},
-        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (4,), }", "no plain type"},
-        {"{'descr': '|O', 'fortran_order': False, 'shape': (4,), }", "no plain type"},
+        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (4,), }", "rows of objects or structures"},
+        {"{'descr': '|O', 'fortran_order': False, 'shape': (4,), }", "rows of objects or structures"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (), }", "without rows"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 0), }", "without rows"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 1), }", "without rows"},

@@ -360,7 +360,7 @@ def outlives_deaths(base, tree):
         ok(m.status()['ram']['state'] == state and m.healthy(text), f'the RAM tier is {state}, and health has "{text}"')
     ok(wait_for(lambda: m.status()['ram']['state'] == 'open' and not m.healthy('without')),
        'when none has died for a while, the tiers are open again')
-    ok('has lived for a minute' in m.log(), 'by another server, as the log says')
+    ok('has run for a minute' in m.log(), 'by another server, as the log says')
     generation, began = m.generation, time.monotonic()
     for _ in range(12):
         last, server = m.generation, m.server
@@ -438,7 +438,7 @@ def no_server_lives(base, tree):
     programs.mend_server()
     ok(wait_for(lambda: attempt(os.path.join(m.path, 'none')) == 'ENOENT') and all_right(m.path, tree),
        'a server can live again: reads are right')
-    ok(m.healthy('failed with EIO while no server could live'), 'and health has it')
+    ok(m.healthy('failed with EIO while no server could run'), 'and health has it')
     programs.break_server()
     kill(m.server)
     ok(wait_for(lambda: 'dealfs-server: Permission denied' in m.log()), 'a later server is refused')
