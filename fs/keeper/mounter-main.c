@@ -58,12 +58,11 @@ static void close_both(int fds[2])
     fds[0] = fds[1] = -1;
 }
 
-static int make_mount(struct mounter *m, const char *path, const char *subtype, bool data, struct attach_mount *made,
-                      struct str *why)
+static int make_mount(struct mounter *m, const char *path, bool data, struct attach_mount *made, struct str *why)
 {
     struct attach_options options = m->options;
     options.source = m->source;
-    options.subtype = subtype;
+    options.subtype = data ? "dealfs" : "dealfs-ctl";
     options.read_only = data;
     options.no_exec |= !data;
     return attach_mount(path, &options, made, why);
@@ -86,10 +85,10 @@ static int mounter_make(struct mounter *m, const struct mounter_request *request
         return -EALREADY;
     strcpy(m->source, request->source);
     m->pair.source = m->source;
-    int error = make_mount(m, m->pair.control, "dealfs-ctl", false, &control, why);
+    int error = make_mount(m, m->pair.control, false, &control, why);
     if (error)
         return error;
-    error = make_mount(m, m->pair.mountpoint, "dealfs", true, &data, why);
+    error = make_mount(m, m->pair.mountpoint, true, &data, why);
     if (error) {
         close_both((int[]){control.device, control.root});
         return error;
