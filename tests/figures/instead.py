@@ -95,7 +95,8 @@ def dealt(bench, source):
 
 @contextlib.contextmanager
 def dealt_ssd(bench, source):
-    with mounted(bench, source, f'ram=0,ssd={bench.HERE},ssd_size=1G') as path:
+    os.makedirs(f'{bench.HERE}/ssd')
+    with mounted(bench, source, f'ram=0,ssd={bench.HERE}/ssd,ssd_size=1G') as path:
         yield path
 
 
@@ -137,7 +138,7 @@ def measure(bench, source, way, slow):
             for cache in source, f'{bench.HERE}/copy', f'{bench.HERE}/rclone':
                 drop_below(cache)
             later = wall.train(bench, LOAD, [order(path, 1)], workers=WORKERS)[0][0]
-    for name in 'copy', 'fpsync', 'rclone', 'cloned', 'dealt', 'dealt.state':
+    for name in 'copy', 'fpsync', 'rclone', 'cloned', 'dealt', 'dealt.state', 'ssd':
         shutil.rmtree(f'{bench.HERE}/{name}', ignore_errors=True)
     return first, later
 
@@ -194,5 +195,6 @@ def figure(bench):
                              bar_panel(plot, 'local disk: a later epoch', local, 1)]],
                 f'{LOAD.samples} files of {LOAD.size // 1000} KB, {WORKERS} readers, one node. Above: on storage that '
                 f'delivers {RATE} of them per second, each after {DELAY} ms (simulated). Below: on a local disk, where '
-                'dealfs can only cost. The page cache is dropped before each epoch. The tiers are those of dealfs, '
-                'which knows the order of an epoch and reads ahead (feed=yes). The ways take turns.')
+                'dealfs can only cost. The page cache is dropped before each epoch, of copies as far as they have been '
+                'written back. An epoch trains for 0.3 s (sleep). The tiers are those of dealfs, '
+                'which knows the order of an epoch and reads ahead (feed=yes).')

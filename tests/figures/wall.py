@@ -256,7 +256,7 @@ def figure_sizes(bench):
     """loading alone for samples of four sizes, by nodes and threads, from the source and by locality; as root"""
     panels = []
     for name, size in SIZES.items():
-        load = Workload(name, size, 1000, 256, 16, 150)
+        load = Workload(name, size, 1000, 256, 16, 300)
         source = None
         found = {}
         for p in LOADING_NODES:
@@ -266,7 +266,7 @@ def figure_sizes(bench):
         panels.append(size_panel(bench, name, found))
     bench.write('storage-wall-sizes', [panels[:2], panels[2:]],
                 f'Loading without training. Files of the paper\'s sizes with random bytes; the source is throttled to '
-                '150 samples per second for all nodes together, whatever their size. The nodes are network namespaces '
+                '300 samples per second for all nodes together, whatever their size. The nodes are network namespaces '
                 f'of one machine. Each has {LOADERS} workers, which prepare a sample in {1000 * PREPARE:.0f} ms '
                 '(sleep; none for MuMMI, as in the paper). Threads 0: a worker loads one sample after the other. '
                 'Threads 4: four concurrently. The tiers are staged.',
