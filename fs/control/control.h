@@ -31,7 +31,7 @@ struct control_config {
 };
 
 int control_create(const struct control_config *config, struct control **control);
-/* Before its session stops: ends threads that wait for the kernel, which waits for answers of that session. */
+/* Before its session stops: waits a moment for threads that the kernel has wait for answers of that session. */
 void control_stop(struct control *control);
 void control_destroy(struct control *control);
 /* Once, from any thread: what was not there yet when control was made. Before, what needs it says EAGAIN. */

@@ -32,6 +32,7 @@ enum {
     DROP_BYTES = 4 << 20, /* at once, at least */
     ACTIVE_S = 2,
     LOOK_AGAIN_MS = 50,
+    DROP_MS = 1000,
 };
 
 enum block_state { BLOCK_FREE, BLOCK_WANTED, BLOCK_FILLING, BLOCK_READY };
@@ -61,9 +62,9 @@ struct stream_cursor {
 };
 
 struct epoch_ahead {
-    pthread_mutex_t lock; /* of all below */
-    pthread_cond_t work;  /* a block is WANTED, pages are to be dropped, or `stopping` */
-    pthread_cond_t filled;
+    pthread_mutex_t lock;  /* of all below */
+    pthread_cond_t work;   /* a block is WANTED, pages are to be dropped, or `stopping` */
+    pthread_cond_t filled; /* a block is not FILLING any more, or pages were dropped */
     struct ahead_block block[BLOCKS];
     struct stream_cursor cursor[CURSORS];
     uint64_t asked;
@@ -98,15 +99,23 @@ static void cursor_free(struct stream_cursor *c)
     *c = (struct stream_cursor){0};
 }
 
+static bool any_drops(const struct epoch_ahead *a)
+{
+    for (int i = 0; i < CURSORS; i++)
+        if (a->cursor[i].dropping)
+            return true;
+    return false;
+}
+
 void epoch_ahead_stop(struct epoch_ahead *a)
 {
+    uint64_t until = clock_now() + DROP_MS * MILLISECOND;
     pthread_mutex_lock(&a->lock);
     atomic_store(&a->stopping, true);
-    int threads = a->threads;
     pthread_cond_broadcast(&a->work);
+    while (any_drops(a) && cond_wait_until(&a->filled, &a->lock, until))
+        ;
     pthread_mutex_unlock(&a->lock);
-    threads_join(a->thread, threads);
-    a->threads = 0;
 }
 
 void epoch_ahead_destroy(struct epoch_ahead *a)
@@ -114,6 +123,7 @@ void epoch_ahead_destroy(struct epoch_ahead *a)
     if (!a)
         return;
     epoch_ahead_stop(a);
+    threads_join(a->thread, a->threads);
     for (int i = 0; i < BLOCKS; i++) {
         block_free(&a->block[i]);
         if (a->block[i].bytes)
@@ -405,6 +415,7 @@ static void drop_pages(struct epoch_ahead *a, struct stream_cursor *c)
     pthread_mutex_lock(&a->lock);
     c->dropping = false;
     c->dropped = to;
+    pthread_cond_broadcast(&a->filled);
 }
 
 static void *ahead_main(void *argument)

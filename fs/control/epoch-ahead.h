@@ -12,7 +12,9 @@
 struct epoch_ahead;
 
 int epoch_ahead_create(struct epoch_ahead **ahead);
-void epoch_ahead_stop(struct epoch_ahead *ahead);    /* ends its threads; READs go on without it */
+/* Nothing is read ahead from now on. While the session still answers READs, pages that are being dropped are waited
+ * for: for a second at most. */
+void epoch_ahead_stop(struct epoch_ahead *ahead);
 void epoch_ahead_destroy(struct epoch_ahead *ahead); /* waits for its threads */
 void epoch_ahead_rest(struct epoch_ahead *ahead);    /* gives memory back that nobody has used lately */
 
