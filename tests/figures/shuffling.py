@@ -88,7 +88,7 @@ def projection_panel(plot, costs):
 
 def figure(bench):
     """DIMD: seconds and memory of a shuffle by nodes and groups; 220 GB over 32 nodes, projected"""
-    total, found = (64 if bench.quick else 512) * M, {}
+    total, found = (64 if bench.quick else 256) * M, {}
     source = dataset(bench, 'dimd', total // 8 // (128 * K), 128 * K)
     for groups in (1, 2, 4):
         for nodes in (2, 4, 8):
