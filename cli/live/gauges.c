@@ -6,6 +6,7 @@
 #include "fs/wire/node.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,53 +172,98 @@ static void add_line(struct str *out, struct str *line)
     str_adds(out, "\n");
 }
 
+/* Together 80 columns; bytes are megabytes, per second except those ahead. */
+#define NAME_COLUMN "%-18s"
+#define COLUMNS " %5s %4s %7s %6s %6s %6s %6s %6s %5s"
+
 void gauges_add_head(struct str *out)
 {
+    str_addf(out, NAME_COLUMN COLUMNS "\n", "NODE, RANK", "EPOCH", "DONE", "FILES/S", "RAM MB", "SSD", "PEER", "SOURCE",
+             "AHEAD", "LATE");
+}
+
+static const char *in_megabytes(double bytes, char text[16])
+{
+    snprintf(text, 16, bytes < 99.95e6 ? "%.1f" : "%.0f", bytes / 1e6);
+    return text;
+}
+
+/* The rank with the most late samples; NULL: none has any. */
+static const struct rank_gauge *slowest_rank(const struct node_gauge *g)
+{
+    const struct rank_gauge *slowest = NULL;
+    for (unsigned i = 0; i < g->ranks; i++)
+        if (figures_number(&g->rank[i].json, "late") > (slowest ? figures_number(&slowest->json, "late") : 0))
+            slowest = &g->rank[i];
+    return slowest;
+}
+
+/* Who is waited for: a rank's loader waits, another node answers late, reads wait for a place. */
+static void add_slow(struct str *out, const struct node_gauge *g)
+{
     CLEANUP_STR struct str line = STR_INIT;
-    str_addf(&line, "%-24s %5s %5s %9s %8s %8s %8s %8s %8s %8s %7s  %s", "NODE, RANK", "EPOCH", "DONE", "FILES/S",
-             "RAM MB/S", "SSD", "PEER", "SOURCE", "AHEAD", "WINDOW", "LATE", "SLOWEST PEER");
-    add_line(out, &line);
+    const struct rank_gauge *rank = slowest_rank(g);
+    const char *place = NULL, *comma = "";
+    uint64_t most = 0;
+    for (int i = 0; i < FIGURES_PLACES; i++) {
+        uint64_t waits = figures_number(&g->status, "fed.waits.%s", figures_places[i]);
+        place = waits > most ? figures_places[i] : place;
+        most = waits > most ? waits : most;
+    }
+    str_adds(&line, "  slow:");
+    if (rank) {
+        str_addf(&line, " rank %" PRIu64 " (%" PRIu64 " late)", rank->rank, figures_number(&rank->json, "late"));
+        comma = ",";
+    }
+    if (g->slowest_ms > 0) {
+        str_addf(&line, "%s node %" PRIu64 " (%.1f ms)", comma, g->slowest, g->slowest_ms);
+        comma = ",";
+    }
+    if (place)
+        str_addf(&line, "%s %s (%" PRIu64 " reads wait)", comma, place, most);
+    if (rank || place || g->slowest_ms > 0)
+        add_line(out, &line);
 }
 
 static void add_node(struct str *out, const struct node_gauge *g)
 {
     CLEANUP_STR struct str line = STR_INIT, name = STR_INIT;
-    size_t length = strlen(g->mountpoint), shown = length > 24 ? 21 : length;
-    str_adds(&name, length > 24 ? "..." : ""); /* the end tells mounts of one machine apart */
+    enum { WIDTH = 18 };
+    size_t length = strlen(g->mountpoint), shown = length > WIDTH ? WIDTH - 3 : length;
+    char files[16], late[24], mb[FIGURES_PLACES][16], ahead[16];
+    str_adds(&name, length > WIDTH ? "..." : ""); /* the end tells mounts of one machine apart */
     str_add_printable(&name, g->mountpoint + length - shown, shown);
-    str_addf(&line, "%-24s ", name.failed ? "?" : name.data);
+    str_addf(&line, NAME_COLUMN, name.failed ? "?" : name.data);
     if (g->status.length == 0) {
-        str_adds(&line, "does not answer");
+        str_adds(&line, " does not answer");
         add_line(out, &line);
         return;
     }
-    figures_add(&line, &g->status, "%5s %5s %9.0f %8.1f %8.1f %8.1f %8.1f {feed.ahead size 8} ", "", "", g->files,
-                g->bytes[0] / 1e6, g->bytes[1] / 1e6, g->bytes[2] / 1e6, g->bytes[3] / 1e6);
-    if (figures_is(&g->status, "feed.off", "true"))
-        str_adds(&line, "     off ");
-    else
-        figures_add(&line, &g->status, "{feed.window size 8} ");
-    str_addf(&line, "%7" PRIu64 "  ", g->late);
-    if (g->slowest_ms > 0)
-        str_addf(&line, "node %" PRIu64 " %.1f ms", g->slowest, g->slowest_ms);
-    else
-        str_addf(&line, "-");
-    if (figures_number(&g->status, "nodes") > 1 || !figures_is(&g->status, "state", "alone"))
-        figures_add(&line, &g->status, "   node {node} of {nodes} {state text}");
+    snprintf(files, sizeof files, "%.0f", g->files);
+    snprintf(late, sizeof late, "%" PRIu64, g->late);
+    for (int i = 0; i < FIGURES_PLACES; i++)
+        in_megabytes(g->bytes[i], mb[i]);
+    bool off = figures_is(&g->status, "feed.off", "true");
+    str_addf(&line, COLUMNS, "", "", files, mb[0], mb[1], mb[2], mb[3],
+             off ? "off" : in_megabytes((double)figures_number(&g->status, "feed.ahead"), ahead), late);
     add_line(out, &line);
+    if (figures_number(&g->status, "nodes") > 1 || !figures_is(&g->status, "state", "alone"))
+        figures_add(out, &g->status, "  node {node} of {nodes} {state text}\n");
+    add_slow(out, g);
 }
 
 static void add_rank(struct str *out, const struct rank_gauge *r)
 {
     CLEANUP_STR struct str line = STR_INIT;
-    uint64_t fed = figures_number(&r->json, "fed"), reached = figures_number(&r->json, "reached");
     uint64_t read = figures_number(&r->json, "read"), samples = figures_number(&r->json, "samples");
-    figures_add(&line, &r->json,
-                "  rank {rank number -17} %4" PRIu64
-                "%s %4d%% %9.0f %8s %8s %8s %8s {ahead size 8} %8s {late number 7}",
-                r->epoch, r->guessed ? "?" : " ", (int)(read < samples ? 100 * (double)read / (double)samples : 100),
-                r->files, "", "", "", "", "");
-    str_addf(&line, "  %" PRIu64 " files ahead", fed > reached ? fed - reached : 0);
+    char name[32], epoch[32], done[16], files[16], late[24], ahead[16];
+    snprintf(name, sizeof name, "  rank %" PRIu64, r->rank);
+    snprintf(epoch, sizeof epoch, "%" PRIu64 "%s", r->epoch, r->guessed ? "?" : "");
+    snprintf(done, sizeof done, "%d%%", (int)(read < samples ? 100 * (double)read / (double)samples : 100));
+    snprintf(files, sizeof files, "%.0f", r->files);
+    snprintf(late, sizeof late, "%" PRIu64, figures_number(&r->json, "late"));
+    str_addf(&line, NAME_COLUMN COLUMNS, name, epoch, done, files, "", "", "", "",
+             in_megabytes((double)figures_number(&r->json, "ahead"), ahead), late);
     add_line(out, &line);
 }
 

@@ -98,6 +98,32 @@ static void test_odd(void)
     ok(!strchr(out.data, 27) && strstr(out.data, "gone"), "what a terminal would obey is not said to it");
 }
 
+/* Of a busy node with a long name, each line has 80 columns at most, and those that are waited for are named. */
+static void test_width(void)
+{
+    CLEANUP_STR struct str text = STR_INIT, out = STR_INIT;
+    struct node_gauge g = {.mountpoint = "/a/very/long/path/of/a/mount/of/node17"};
+    str_adds(&text, "{\"node\":17,\"nodes\":4096,\"state\":\"degraded\",\"world\":[{\"answers\":0,\"answer_us\":0},"
+                    "{\"answers\":10,\"answer_us\":123456}],\"bytes\":{\"ram\":99999999999,\"ssd\":123456789,"
+                    "\"peer\":98765432,\"source\":12345678},\"fed\":{\"waits\":{\"ram\":0,\"peer\":3,\"source\":17}},"
+                    "\"feed\":{\"ahead\":268435456,\"plans\":[{\"number\":1,\"epoch\":1234,\"guessed\":true,\"ranks\":["
+                    "{\"rank\":16383,\"samples\":10000,\"read\":5000,\"ahead\":268435456,\"late\":12345},"
+                    "{\"rank\":2,\"samples\":100,\"read\":5,\"late\":7}]}]}}");
+    struct str nothing_before = STR_INIT;
+    gauge_read(&nothing_before, &text, 1, &g);
+    gauges_add_head(&out);
+    gauges_add_lines(&out, &g);
+    int widest = 0;
+    for (const char *at = out.data, *end; (end = strchr(at, '\n')); at = end + 1)
+        widest = end - at > widest ? (int)(end - at) : widest;
+    ok(widest > 70 && widest <= 80, "80 columns: %d", widest);
+    ok(strstr(out.data, "...mount/of/node17"), "the end of a long path is shown");
+    ok(strstr(out.data, "\n  node 17 of 4096 degraded\n"), "the node has a line");
+    ok(strstr(out.data, "\n  slow: rank 16383 (12345 late), node 1 (12.3 ms), source (17 reads wait)\n"),
+       "who is slow is named: %s", out.data);
+    ok(strstr(out.data, "1234?  50%"), "a rank's epoch and progress");
+}
+
 static void test_lines(void)
 {
     static const struct {
@@ -124,5 +150,6 @@ int main(void)
     test_ranks();
     test_choice();
     test_odd();
+    test_width();
     return done_testing();
 }
