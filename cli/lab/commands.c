@@ -74,8 +74,8 @@ const struct command command_model = {
 
 const struct command command_demo = {
     .name = "demo",
-    .arguments = "",
+    .arguments = "[--keep]",
     .summary = "mount a small data set made for it, and show what comes from where",
-    .help = "",
+    .help = "  --keep   do not remove the images at the end\n",
     .run = lab_execute,
 };

@@ -184,7 +184,7 @@ static int mount_one(struct demo *demo)
     char options[PATH_MAX + 16];
     char *const argv[] = {"dealfs", "mount", "-o", options, demo->source, demo->mountpoint[0], NULL};
     snprintf(options, sizeof options, "state=%s/state", demo->directory);
-    printf("$ dealfs mount %s \\\n               %s\n", demo->source, demo->mountpoint[0]);
+    printf("  dealfs mount %s \\\n    %s\n\n", demo->source, demo->mountpoint[0]);
     int status = demo_dealfs(argv, false);
     if (status != 0)
         return command_fail("the demonstration ends here: `dealfs mount` ended with status %d; `dealfs doctor` may "
@@ -210,10 +210,10 @@ static void take_away_each(struct demo *demo)
 
 static int mount_world(struct demo *demo)
 {
-    printf("$ %smpirun -n %d --oversubscribe --bind-to none \\\n    dealfs mount -o ram=%" PRIu64
+    printf("  %smpirun -n %d --oversubscribe --bind-to none \\\n    dealfs mount -o ram=%" PRIu64
            "M,state=%s/state.%%r \\\n"
-           "    %s %s/node%%r &\n",
-           geteuid() == 0 ? "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n$ " : "", demo->nodes,
+           "    %s %s/node%%r &\n\n",
+           geteuid() == 0 ? "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n  " : "", demo->nodes,
            demo->bytes / 2 / MIB + 1, demo->directory, demo->source, demo->directory);
     int error = start_mpirun(demo);
     if (!error)
@@ -256,7 +256,7 @@ int demo_unmount(struct demo *demo)
             close(demo->root[i]);
     }
     if (demo->root[0] >= 0) {
-        printf("$ dealfs umount %s%s\n", demo->nodes > 1 ? "--world " : "", demo->mountpoint[0]);
+        printf("\n  dealfs umount %s%s\n\n", demo->nodes > 1 ? "--world " : "", demo->mountpoint[0]);
         status = demo_dealfs(demo->nodes > 1 ? world : one, true);
         end_mpirun(demo);
     } else if (demo->mpirun) {

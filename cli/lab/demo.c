@@ -11,6 +11,7 @@
 #include "cli/lab/lab.h"
 #include "cli/lab/picture.h"
 #include "cli/live/client.h"
+#include "cli/mount/checks.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/json.h"
@@ -31,6 +32,14 @@ static const unsigned figures[CLASSES] = {4, 2, 0, 3, 1, 5};
 static const char *const places[PLACES] = {[SOURCE] = "source", [RAM] = "ram", [SSD] = "ssd", [PEER] = "peer"};
 
 static char names[FILES][PATH_TEXT], *paths[FILES];
+
+/* Before anything is made. */
+static int check_machine(struct demo *demo)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    (void)demo;
+    return checks_for_mount(&why) ? command_fail("%s", command_why(&why, -ENODEV)) : COMMAND_DONE;
+}
 
 /* --- the data set --- */
 
@@ -223,6 +232,28 @@ static int read_plan(struct demo *demo, const char *name, const char *mode, uint
     return read_epoch(demo, name, &epoch, sum);
 }
 
+/* How the list of a rank of that epoch begins. */
+static int show_list(const struct demo *demo)
+{
+    enum { SHOWN = 5 };
+    CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
+    struct live live = demo_live(demo, 0);
+    char request[128];
+    int n = snprintf(request, sizeof request, "plan epoch=1 ranks=%d batch=%d rank=0\n", demo->nodes, BATCH);
+    if (client_send(&live, request, (size_t)n, &reply, &why) < 0)
+        return command_fail("plan the epoch: %s", why.length > 0 ? why.data : strerror(ENOMEM));
+    printf("\nThe first samples of rank 0 in the dealt order:\n\n  dealfs plan %s epoch=1 ranks=%d batch=%d rank=0 | "
+           "head -n %d\n\n",
+           demo->mountpoint[0], demo->nodes, BATCH, SHOWN);
+    const char *at = reply.data;
+    for (int i = 0; i < SHOWN && at && *at; i++) {
+        size_t length = strcspn(at, "\n");
+        printf("%.*s\n", (int)length, at);
+        at += length + (at[length] == '\n');
+    }
+    return COMMAND_DONE;
+}
+
 static void print_head(const struct demo *demo)
 {
     printf("%-26s %9s %8s  %7s%8s%8s%12s\n", "", "files/s", "MiB/s", "source", "own ram", places[third_place(demo)],
@@ -244,7 +275,7 @@ static int read_epochs_of_world(struct demo *demo)
 {
     char *const stage[] = {"dealfs", "stage", demo->mountpoint[0], NULL};
     uint64_t sum = 0;
-    printf("\nEach picture is read from the source once, by the node that owns it:\n\n$ dealfs stage %s\n", stage[2]);
+    printf("\nEach picture is read from the source once, by the node that owns it:\n\n  dealfs stage %s\n\n", stage[2]);
     if (demo_dealfs(stage, false) != 0)
         return command_fail("the demonstration ends here: `dealfs stage` failed");
     printf(
@@ -260,10 +291,7 @@ static int read_epochs_of_world(struct demo *demo)
         status = read_plan(demo, "random order", "regular", &sum);
     if (status == COMMAND_DONE)
         status = read_plan(demo, "dealt order", "locality", &sum);
-    if (status == COMMAND_DONE)
-        printf("\nThe list of one of them:\n\n$ dealfs plan %s epoch=1 ranks=%d batch=%d rank=0\n", demo->mountpoint[0],
-               demo->nodes, BATCH);
-    return status;
+    return status == COMMAND_DONE ? show_list(demo) : status;
 }
 
 static int read_epochs(struct demo *demo)
@@ -286,21 +314,22 @@ static int ask_control(const struct demo *demo, const char *request)
 static int show_where(struct demo *demo)
 {
     printf("\nWhich sample is it, who owns it, and which tier keeps it?\n\n"
-           "$ dealfs where %s disc/0000.jpg ring/0042.jpg\n",
+           "  dealfs where %s disc/0000.jpg ring/0042.jpg\n\n",
            demo->mountpoint[0]);
     int status = ask_control(demo, "where\ndisc/0000.jpg\nring/0042.jpg\n");
     if (status != COMMAND_DONE)
         return status;
     printf("The same from a shell, by the control file:\n\n"
-           "$ exec 3<>%s/control\n"
-           "$ printf 'where\\ndisc/0000.jpg\\n' >&3; cat <&3\n",
+           "  exec 3<>%s/control\n"
+           "  printf 'where\\ndisc/0000.jpg\\n' >&3; cat <&3\n\n",
            demo->control[0]);
     return ask_control(demo, "where\ndisc/0000.jpg\n");
 }
 
 static int demo_perform(struct demo *demo)
 {
-    int (*const steps[])(struct demo *) = {make_directories, make_pictures, demo_mount, read_epochs, show_where};
+    int (*const steps[])(struct demo *) = {check_machine, make_directories, make_pictures,
+                                           demo_mount,    read_epochs,      show_where};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         int status = interrupted ? command_fail("interrupted") : steps[i](demo);
         if (status != COMMAND_DONE)
@@ -309,23 +338,43 @@ static int demo_perform(struct demo *demo)
     return COMMAND_DONE;
 }
 
-static int clear_away(struct demo *demo)
+/* With `keep` the pictures stay, for who wants to go on with them. */
+static int clear_away(struct demo *demo, bool keep)
 {
     int status = demo_unmount(demo);
-    if (status == COMMAND_DONE && demo->directory[0]) {
-        int error = dir_remove_tree(AT_FDCWD, demo->directory);
-        if (error)
-            status = command_fail("remove %s: %s", demo->directory, strerror(-error));
+    if (status != COMMAND_DONE || !demo->directory[0])
+        return status;
+    if (keep) {
+        printf("\nThe pictures stay. When you no longer need them:\n\n  rm -r %s\n", demo->directory);
+        return status;
     }
-    return status;
+    int error = dir_remove_tree(AT_FDCWD, demo->directory);
+    return error ? command_fail("remove %s: %s", demo->directory, strerror(-error)) : COMMAND_DONE;
+}
+
+static void show_next_step(void)
+{
+    printf("\nThe next step, with your own data:\n\n"
+           "  mkdir -p /tmp/data\n"
+           "  dealfs mount /path/to/your/data /tmp/data\n"
+           "  dealfs status /tmp/data\n\n"
+           "and on many nodes `dealfs launch --stage /path/to/your/data /tmp/data -- COMMAND`: see `man dealfs`.\n");
+}
+
+static int parse_options(int argc, char **argv, bool *keep)
+{
+    *keep = argc == 2 && strcmp(argv[1], "--keep") == 0;
+    return argc == 1 || *keep ? COMMAND_DONE : command_usage(&command_demo, "an argument too many: %s", argv[argc - 1]);
 }
 
 int demo_command(int argc, char **argv)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     CLEANUP_FREE struct demo *demo = calloc(1, sizeof *demo);
-    if (argc > 1)
-        return command_usage(&command_demo, "an argument too many: %s", argv[1]);
+    bool keep;
+    int status = parse_options(argc, argv, &keep);
+    if (status != COMMAND_DONE)
+        return status;
     if (!demo)
         return command_fail("demo: %s", strerror(ENOMEM));
     for (int i = 0; i < DEMO_NODES; i++)
@@ -333,7 +382,9 @@ int demo_command(int argc, char **argv)
     demo->output = -1;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         interrupt_catch(ends[i]);
-    int status = demo_perform(demo);
-    int cleared = clear_away(demo);
+    status = demo_perform(demo);
+    int cleared = clear_away(demo, keep);
+    if (status == COMMAND_DONE && cleared == COMMAND_DONE)
+        show_next_step();
     return status != COMMAND_DONE ? status : cleared;
 }

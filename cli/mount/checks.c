@@ -334,8 +334,22 @@ void check_ssd(const char *ssd, struct finding *f)
     }
 }
 
-machine_check *const mount_checks[] = {check_programs, check_kernel, check_device, check_fusermount, NULL};
 machine_check *const checks[] = {
     check_programs, check_feeder, check_kernel, check_device,  check_fusermount, check_namespaces, check_tmpfs,
     check_shm,      check_memory, check_files,  check_inotify, check_locate,     check_mpi,        NULL,
 };
+
+int checks_for_mount(struct str *why)
+{
+    static machine_check *const needed[] = {check_programs, check_kernel, check_device, check_fusermount};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        struct finding finding = {.level = CHECK_OK};
+        needed[i](&finding);
+        if (finding.level > CHECK_NOTE)
+            str_addf(why, "%s. To do: %s", finding.text.failed ? "" : finding.text.data, finding.advice);
+        str_fini(&finding.text);
+        if (finding.level > CHECK_NOTE)
+            return -ENODEV;
+    }
+    return 0;
+}

@@ -15,8 +15,9 @@ struct finding {
 };
 
 typedef void machine_check(struct finding *finding);
-extern machine_check *const checks[];       /* ends with NULL */
-extern machine_check *const mount_checks[]; /* those of them without which no mount of this user comes up */
+extern machine_check *const checks[]; /* ends with NULL */
+/* Those of them without which no mount of this user comes up: 0, or -ENODEV, and `why` also says what to do. */
+int checks_for_mount(struct str *why);
 void check_ssd(const char *directory, struct finding *finding);        /* as a place for the SSD tier */
 void check_inotify_in(const char *directory, struct finding *finding); /* which has the limits, as files */
 

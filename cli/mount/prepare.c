@@ -26,21 +26,6 @@ enum { LOG_MOST = 16 << 20, CONF_MOST = 1 << 20 };
 
 /* --- check --- */
 
-/* Those of `dealfs doctor`. A mounter mounts with root's rights. */
-static int check_machine(const struct mount_options *o, struct str *why)
-{
-    for (machine_check *const *check = mount_checks; *check && !o->mounter; check++) {
-        struct finding finding = {.level = CHECK_OK};
-        (*check)(&finding);
-        if (finding.level > CHECK_NOTE)
-            str_addf(why, "%s. To do: %s", finding.text.failed ? "" : finding.text.data, finding.advice);
-        str_fini(&finding.text);
-        if (finding.level > CHECK_NOTE)
-            return -ENODEV;
-    }
-    return 0;
-}
-
 /* fusermount3's own rule, with its own words; it would say so after the scan. */
 static int check_allow_other(const struct mount_options *o, struct str *why)
 {
@@ -73,7 +58,7 @@ int prepare_check(struct start *s, struct str *why)
     if (!error)
         error = limits_raise(why);
     if (!error)
-        error = check_machine(&s->options, why);
+        error = s->options.mounter ? 0 : checks_for_mount(why); /* a mounter mounts with root's rights */
     if (!error)
         error = check_allow_other(&s->options, why);
     return error;

@@ -96,10 +96,13 @@ if [ -x "$top_builddir/dealfs-courier" ] && command -v mpirun >/dev/null; then
     like 'of a random order each node holds a quarter' \
         "$(cat "$tmp/.output")" 'random order .* 0% +[123][0-9]% +[678][0-9]% +0%'
     like 'of the dealt one nearly all' "$(cat "$tmp/.output")" 'dealt order .* 0% +(100|9[0-9])% +[0-9]% +0%'
+    like 'a list is printed where it is announced' "$(cat "$tmp/.output")" $'head -n 5\n\n([0-9]+\n){5}'
+    like 'the last lines are the next step' "$(tail -n 8 "$tmp/.output")" \
+        'with your own data:.*  dealfs mount /path/to/your'
     # What it shows, in another shell and on files of ours.
     dir=$(grep -o '/[^ ]*/dealfs-demo[.][^/ ]*' "$tmp/.output" | head -n 1)
-    sed -n '/^[$] export/,/ &$/p' "$tmp/.output" | sed 's/^[$] //' >"$tmp/paste"
-    sed -n 's/^[$] \(exec 3<>.*\|printf .*\)$/\1/p' "$tmp/.output" >"$tmp/paste2"
+    sed -n '/^  export/,/ &$/p' "$tmp/.output" >"$tmp/paste"
+    sed -n '/^  exec 3<>/p; /^  printf /p' "$tmp/.output" >"$tmp/paste2"
     mkdir -p "$dir"/pictures/disc "$dir"/node{0,1,2,3} && echo x >"$dir/pictures/disc/0000.jpg"
     # shellcheck disable=SC2016
     ok 'what it shows can be pasted' timeout 60 bash -euc '
@@ -119,6 +122,16 @@ like 'it tells what came from where' "$(cat "$tmp/.output")" 'first epoch .*100%
 like 'then from RAM' "$(cat "$tmp/.output")" 'page cache dropped .* 0% +100%'
 is 'nothing of it stays' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
 nothing_left 'nothing is left by demo'
+ok 'demo --keep' timeout 100 "$tmp/alone/dealfs" demo --keep
+kept=$(sed -n 's/^  rm -r //p' "$tmp/.output")
+is 'the images stay' "$(find "$kept/pictures" -name '*.jpg' | wc -l)" 600
+rm -rf "$kept"
+nothing_left 'nothing else is left by demo --keep'
+# Without /dev/fuse it ends before it has made anything.
+one_line 'demo without /dev/fuse' '/dev/fuse.*To do:' \
+    unshare -m sh -c 'mknod "$2" c 10 999 && mount --bind "$2" /dev/fuse && exec "$1" demo' sh "$tmp/alone/dealfs" \
+    "$tmp/no-fuse"
+is 'it has made nothing' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
 for when in 'making pictures' 'is mounted on'; do
     env --default-signal=INT dealfs demo >"$tmp/demo.log" 2>&1 &
     demo=$!
