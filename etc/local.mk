@@ -32,6 +32,13 @@ dist_monitoring_DATA = \
 	etc/monitoring/dealfs.dashboard.json \
 	etc/monitoring/dealfs.rules.yml
 
+kubernetesdir = $(docdir)/kubernetes
+dist_kubernetes_SCRIPTS = \
+	etc/kubernetes/join
+dist_kubernetes_DATA = \
+	etc/kubernetes/README.md \
+	etc/kubernetes/dealfs.yaml
+
 # How programs ask for the order of an epoch.
 examplesdir = $(docdir)/examples
 dist_examples_SCRIPTS = \

@@ -353,7 +353,6 @@ WORLD_TESTS = \
 	tests/cases/39-cost.t \
 	tests/cases/42-versions.t \
 	tests/cases/43-owner.t \
-	tests/cases/44-upgrade.t \
 	tests/cases/50-rewritten-world.t \
 	tests/cases/64-readme.t \
 	tests/cases/66-alerts.t \
@@ -405,6 +404,9 @@ SCRIPT_TESTS = \
 	tests/cases/19-launch.t \
 	tests/cases/64-readme-user.t \
 	tests/cases/65-troubleshooting.t \
+	tests/cases/67-containers.t \
+	tests/cases/68-kubernetes.t \
+	tests/cases/44-upgrade.t \
 	tests/cases/52-hostile.t \
 	tests/cases/53-vanished.t \
 	tests/cases/55-oom.t \
@@ -584,6 +586,7 @@ EXTRA_DIST += \
 	tests/figures/wall.py \
 	tests/lib/epochs.py \
 	tests/lib/feeding.py \
+	tests/lib/kubernetes.py \
 	tests/lib/loops.py \
 	tests/lib/english \
 	tests/lib/fuzz \

@@ -30,7 +30,7 @@ for path in '*/bin/dealfs' '*/dealfs/dealfs-keeper' '*/dealfs/dealfs-mounter' '*
     '*/dealfs/dealfs-server' \
     '*/man1/dealfs.1*' '*/man5/dealfs-control.5*' '*/bash-completion/completions/dealfs' '*/fstab.example' \
     '*/dealfs.service' '*/loaders.md' '*/exchange.md' '*/glossary.md' '*/records.md' '*/slurm/train.sbatch' \
-    '*/monitoring/dealfs.rules.yml' \
+    '*/monitoring/dealfs.rules.yml' '*/kubernetes/join' \
     '*/slurm/join-loop' '*/slurm/prolog' '*/slurm/epilog' '*/examples/train.py' '*-packages/dealfs/torch/sampler.py' \
     '*/examples/read_plan.py' '*/examples/read-plan.sh' '*/examples/read-plan.c' \
     '*/mount.fuse.dealfs' '*/umount.fuse.dealfs'; do
@@ -42,6 +42,7 @@ is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
     -e '/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$' \
     -e '/(fstab\.example|dealfs\.service)$' \
     -e '/(loaders|exchange|glossary|papers|records|scale|troubleshooting|versions)\.md$' \
+    -e '/kubernetes/(README\.md|dealfs\.yaml|join)$' \
     -e '/monitoring/(README\.md|dealfs\.(rules\.yml|dashboard\.json))$' \
     -e '/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$' \
     -e '-packages/dealfs/(torch/)?[a-z_]*\.py$')" ''
