@@ -341,11 +341,13 @@ WORLD_TESTS = \
 	tests/cases/30-turn.t \
 	tests/cases/32-examples.t \
 	tests/cases/32-records.t \
+	tests/cases/17-stage-choice.t \
 	tests/cases/20-world.t \
 	tests/cases/23-rejoin.t \
 	tests/cases/27-show.t \
 	tests/cases/31-lists-world.t \
 	tests/cases/31-plan-world.t \
+	tests/cases/33-streams-world.t \
 	tests/cases/34-calibrate.t \
 	tests/cases/35-move.t \
 	tests/cases/38-exchange.t \
@@ -375,7 +377,6 @@ SCRIPT_TESTS = \
 	tests/cases/01-mount.t \
 	tests/cases/30-plan.t \
 	tests/cases/33-streams-blocked.t \
-	tests/cases/33-streams-world.t \
 	tests/cases/33-streams.t \
 	tests/cases/34-stream-coverage.t \
 	tests/cases/54-hostile.t \
@@ -395,7 +396,6 @@ SCRIPT_TESTS = \
 	tests/cases/14-parked.t \
 	tests/cases/15-odd.t \
 	tests/cases/16-manual.t \
-	tests/cases/17-stage-choice.t \
 	tests/cases/17-stage.t \
 	tests/cases/18-deb.t \
 	tests/cases/19-launch-hosts.t \
