@@ -12,7 +12,7 @@ import random
 import sys
 import time
 
-PAUSE = 0.002  # seconds; without it the readers of a world take all processors while a test waits for a timeout
+PAUSE = 0.005  # seconds; without it the readers of a world take all processors while a test waits for a timeout
 
 
 def content(path):
