@@ -280,7 +280,8 @@ def figure_sizes(bench):
                 f'of one machine. Each has {LOADERS} workers, which prepare a sample in {1000 * PREPARE:.0f} ms '
                 '(sleep; none for MuMMI, as in the paper). Threads 0: a worker loads one sample after the other. '
                 'Threads 4: four concurrently. The tiers are staged.',
-                'It assumes a network whose total bandwidth grows with the nodes: each has a link of its own.')
+                'It assumes a network whose total bandwidth grows with the nodes: each has a link of its own. Without '
+                'preparing (MuMMI), locality is bound by the processors of this machine, which all nodes share.')
 
 
 # --- shards too small, and the first epoch ----------------------------------------------------------------------------
