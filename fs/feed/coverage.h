@@ -1,17 +1,18 @@
 /* What loaders have read of the lists that this node's ranks have requested, and a report of each list.
  *
- * Events of inotify come in, by file. They name no process and no offset, equal neighbours are merged, and a mapping
- * causes none. So the report says only this:
+ * The input is events of inotify, per file. They name no process and no offset, the kernel merges equal neighbours, and
+ * mappings cause none. So the report puts each sample into one of three classes:
  *
- * read     Somebody has read the file since the list began, when it was the list's turn: near where its loader is. A
- *          loader's reads lie there; those of `cat`, `dealfs verify` or another job mostly do not.
- * unread   Nobody has: no event, no READ at the server, and when the loader had reported its end nobody had the file
- *          open or mapped. Only where the watches were complete all the time.
- * unsure   All others. A read that two open lists may have had is no more than that for both of them.
+ *   class   when
+ *   read    The file was read since the list began, at a time when its position was near that of the list's loader.
+ *           Reads of other programs (`cat`, `dealfs verify`, another job) are mostly elsewhere in the list.
+ *   unread  All of these hold: no event and no READ at the server; the watches were complete all the time; the loader
+ *           has reported its end; no process had the file open or mapped then.
+ *   unsure  All others. Also a read that may belong to two open lists: then it is unsure in both.
  *
- * Of a list of records nothing is seen: what its loader says it has read is read, and all else unsure.
+ * Records of containers have no events: what the loader reports as read is read, all else is unsure.
  *
- * Pure, but for what it writes into `feed`; one thread. */
+ * Pure, except for what it writes into `feed`; one thread. */
 #ifndef FS_FEED_COVERAGE_H
 #define FS_FEED_COVERAGE_H
 

@@ -1,21 +1,21 @@
-/* Threads: any begins a READ and any ends it; one of our own gives back. One that is answered at once touches nothing
- * shared. `lock` guards everything below it and what the structs `pending` say under that name; the store is called
- * without it.
+/* READs that wait for the store.
  *
- * Which READ may be answered with an error? One that nobody waits for in the foreground: that error would be the
- * reader's. FUSE does not tell them apart, but two things do:
+ * Threads. Any thread begins a READ, any thread ends it; a thread of our own returns READs to the kernel with an error
+ * when too many wait. A READ that is answered at once touches nothing shared. `lock` guards all fields below it, and
+ * the fields of `pending` under that name. No call of the store is made with it.
  *
- *   - The kernel reads in the foreground, by read_folio, one folio; as long as the page cache of FUSE has small folios
- *     only, that is one page. So what is longer is readahead, or direct I/O, which shows: it names its lock owner.
- *   - A thread waits for one foreground READ at a time. So when it has asked for something later, it does not wait
- *     for what it asked before: that is readahead, of whatever length. What is later has the greater number; but
- *     readahead that found the limit reached is numbered when it is sent, after what its thread has asked for since.
- *     A thread has one such READ at most, for it must wait before the next: so two later ones prove it.
+ * Only readahead may get that error: no process waits for it. FUSE does not mark it, so two rules prove it:
  *
- * With large folios the first rule ends: read_folio of a large folio is as long as readahead. But it comes only for a
- * folio that readahead has made and left without bytes, because we gave it back: so a READ within a range that was
- * given back lately is no proof, and the first of these that is longer than a page, yet not what was given back, says
- * that this kernel has large folios. From then on only the second rule counts. */
+ *   1. A READ longer than a page is readahead, or direct I/O, which names its lock owner. The kernel's foreground reads
+ *      (read_folio) are for one folio, and folios of FUSE are one page.
+ *   2. A READ is readahead if its thread has sent two later ones: a thread waits for one foreground READ at a time.
+ *      "Later" means a greater number. One greater number proves nothing, because readahead that waits for the
+ *      kernel's limit is numbered when it is sent; a thread has at most one such READ.
+ *
+ * Large folios break rule 1, because read_folio of a large folio is as long as readahead. The kernel does that only for
+ * a folio that readahead has made and that we have returned without bytes. So rule 1 does not apply to a READ within a
+ * range that was returned recently. If such a READ is longer than a page, and is not exactly what was returned, this
+ * kernel has large folios: from then on only rule 2 applies. */
 #include "fs/fuse/reads.h"
 
 #include "fs/base/clock.h"

@@ -1,16 +1,16 @@
 /* The mover.
  *
- * Threads: one of its own. It walks over the extents, in the order of the catalog, which is about that of the segments
- * from which they come, and asks the store for what is to come (mover-pull.c). When a load finds no room it stops, gets
- * room (mover-drop.c), and resumes from there.
+ * Threads: one of its own. It goes through the extents in the order of the catalog, which is nearly that of the segments
+ * of their senders, and asks the store for those that this node lacks (mover-pull.c). When a load finds no room, it
+ * stops, makes room (mover-drop.c), and resumes there.
  *
- *   a turn ──▶ pull ──▶ done: the next turn may come ──▶ what is foreign is dropped, as its owners have stored it
+ *   a turn ──▶ pull ──▶ done: the next turn may begin ──▶ drop foreign extents, as their owners store them
  *               ▲ │ no room
- *               └─┴─ store and rewrite ─ drop ─ wait for others
+ *               └─┴─ store and rewrite ─ drop ─ wait for other nodes
  *
- * What is foreign: held here, and owned by another node. A set of bits says which extents are; it is made once a turn.
+ * A foreign extent is held here and owned by another node. A bit set, made once per turn, says which extents are.
  *
- * `lock` is held for moments, and none with it. */
+ * `lock` is held briefly, and no other lock is taken with it. */
 #include "fs/world/mover-inside.h"
 
 #include "fs/base/clock.h"

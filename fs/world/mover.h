@@ -1,9 +1,11 @@
-/* The mover: after a turn it has the bytes follow. What this node owns now and lacks it pulls from who owned it before;
- * what it holds and does not own any more it drops when the new owner has stored it. There is no journal: both are seen
- * by looking at what is held, so a server that was started anew goes on where the one before was.
+/* The mover moves bytes to their new owners after a turn.
  *
- * Where the room of a tier is spent, what others have stored is dropped at once, and the room of what was dropped is
- * won back by writing segments again. Where all of that gives none, what is left is refused: it stays where it is. */
+ *   1. It pulls the extents that this node now owns and lacks, from their previous owners.
+ *   2. It drops the extents that this node holds and no longer owns, once their new owners have stored them.
+ *   3. If a tier is full, it drops what other nodes have stored at once, and rewrites segments to get the room back.
+ *   4. If that gives no room, it refuses the rest: those extents stay at their previous owners.
+ *
+ * There is no journal. Both sets of extents follow from what the tiers hold, so a restarted server resumes. */
 #ifndef FS_WORLD_MOVER_H
 #define FS_WORLD_MOVER_H
 
