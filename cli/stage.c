@@ -121,7 +121,7 @@ static void print_summary(const struct stage_view *stage)
 {
     char files[COUNT_TEXT], total[COUNT_TEXT], bytes[SIZE_TEXT], rest[SIZE_TEXT], time[SIZE_TEXT], rate[SIZE_TEXT];
     double seconds = (double)stage->elapsed / 1e9;
-    printf("%s of %s files looked at, %s kept, in %s", count_format(stage->now.files, files, sizeof files),
+    printf("%s of %s files checked, %s cached, in %s", count_format(stage->now.files, files, sizeof files),
            count_format(stage->now.files_total, total, sizeof total), size_format(stage->kept, bytes, sizeof bytes),
            duration_format(stage->elapsed, time, sizeof time));
     if (seconds > 0)

@@ -41,7 +41,7 @@ static void print_json(struct status_show *show, const struct str *status, bool 
         fputs("\n", stdout);
 }
 
-/* A mount that gives no status is an object, too, in the list of all. */
+/* The list of all mounts also has an object for a mount that gives no status. */
 static void show_unreachable(struct status_show *show, const struct live *live)
 {
     CLEANUP_STR struct str text = STR_INIT, health = STR_INIT;

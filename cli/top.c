@@ -327,7 +327,7 @@ static int top_of(struct top *t)
     if (t->terminal)
         screen_end();
     if (t->gone)
-        status = command_fail("%s: nothing is mounted there any more", t->only);
+        status = command_fail("%s: it is no longer mounted", t->only);
     guard_end(&t->look);
     for (size_t i = 0; i < t->count; i++)
         forget_mount(&t->mount[i]);

@@ -50,7 +50,7 @@ dist_examples_SCRIPTS = \
 dist_examples_DATA = \
 	etc/examples/read-plan.c
 
-# The Python package, as `pip install etc/python` installs it, too.
+# The Python package, as `pip install etc/python` also installs it.
 if PYTHON_PACKAGE
 packagedir = $(pythondir)/dealfs
 dist_package_DATA = \

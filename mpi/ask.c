@@ -68,7 +68,7 @@ static int say_hello(struct home *h, struct str *why)
     if (error == -ESTALE)
         str_addf(why, "its mount runs dealfs %s, its courier dealfs %s: mount again", h->welcome.release, version_text);
     else if (error)
-        ask_fail(why, error, "the mount's server says nonsense");
+        ask_fail(why, error, "the mount's server sent a malformed answer");
     return error;
 }
 

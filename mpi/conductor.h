@@ -7,7 +7,7 @@
  *                                                   ──SETTLED──▶ all: their servers turn to it
  *
  * Node 0 conducts, and takes part as all do. Nothing has changed before SETTLED, so whatever goes wrong until then, a
- * server that dies or a node that does not answer, ends the turn with all as it was. That is SETTLED, too, with the
+ * server that dies or a node that does not answer, ends the turn with all as it was. That is also SETTLED, with the
  * layout as it is, and why, and on which node: somebody waits for it. Where only the move before is not done, nobody is
  * told anything: it is asked for again. */
 #ifndef MPI_CONDUCTOR_H

@@ -9,7 +9,7 @@
  *   ANSWERING    the answer is leaving                              peer, asked, hold and slot (NULL: failure), again
  *
  * A delivery belongs to the peer: a new server is given what the one before has not answered. While no server is there,
- * and while it must wait, the peer is told WAIT, again and again. */
+ * and while it must wait, the peer is told WAIT, repeatedly. */
 #ifndef MPI_DELIVERY_H
 #define MPI_DELIVERY_H
 

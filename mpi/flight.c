@@ -26,7 +26,7 @@ struct inbox {
 struct server_pulse {
     uint64_t seen;          /* the version of the news that were passed on */
     uint64_t beat, beat_at; /* that of the last ones, and when they came */
-    uint64_t next_at;       /* before it news are not passed on, but for urgent ones */
+    uint64_t next_at;       /* before it news are not passed on, except for urgent ones */
     struct wire_news said;  /* zeros: not all have heard the last */
     uint32_t staging;       /* as they were said last */
     uint64_t stage_round, turn, moved;

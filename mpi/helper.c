@@ -128,7 +128,7 @@ static int run_words(struct listener *l, const char *words, size_t n, int given[
         execute_words(words, n, given, said[1]);
     int status = child < 0 ? -errno : 0;
     close(said[1]);
-    for (int i = 0; i < 2; i++) { /* whoever is at its other end is to see when the command has ended */
+    for (int i = 0; i < 2; i++) { /* the process at its other end must see when the command has ended */
         if (given[i] >= 0)
             close(given[i]);
         given[i] = -1;
@@ -311,7 +311,7 @@ int helper_mount(struct courier_helper *h, int catalog, int looked, struct str *
     return error;
 }
 
-/* Descriptors are told by their places: where there is nothing else to give, the socket is in both. */
+/* The place of a descriptor says what it is: where there is nothing else to give, the socket is in both. */
 int helper_begin_mount(struct courier_helper *h, int catalog, int looked, int courier, struct str *why)
 {
     char option[64];

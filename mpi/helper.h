@@ -3,7 +3,7 @@
  * session that is ended with the job.
  *
  * It executes the command when it is asked to, and passes on what that says on stderr: each line with `name` before it,
- * but for the last one of a command that fails: those are the words of `why`. */
+ * except for the last one of a command that fails: those are the words of `why`. */
 #ifndef MPI_HELPER_H
 #define MPI_HELPER_H
 

@@ -71,7 +71,7 @@ void home_hold_layout(struct home *home, int which, const struct digest *layout,
 /* The world has turned: from now on this is its layout. */
 void home_turn(struct home *home, const struct turn_record *record);
 
-/* For ask.c, too. -ENOENT, -ECONNREFUSED, -EAGAIN: there is no server now, but perhaps soon; other -errno. */
+/* Also for ask.c. -ENOENT, -ECONNREFUSED, -EAGAIN: there is no server now, but perhaps soon; other -errno. */
 int home_connect(struct home *home);
 bool home_may_come(int error);
 void home_limit(const struct home *home, int seconds); /* the time that a frame may take */

@@ -15,7 +15,7 @@ struct images {
 };
 
 void images_init(struct images *images, const struct members *members, struct courier_helper *helper);
-/* The other end for whoever starts the resizer, to be closed by the caller; -errno. */
+/* The other end, for the resizer's parent, to be closed by the caller; -errno. */
 int images_open(struct images *images);
 /* Until it has said what it knows, in `mine`. 0; else -EIO and why. */
 int images_hear(struct images *images, struct str *why);

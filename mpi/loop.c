@@ -2,7 +2,7 @@
  * we sleep on the server's bell, the doorbell, the socket, the signals, and the sockets of MPI where it has some.
  *
  * Where others are reached without these, MPI has nothing to sleep on. So after the last thing that happened we look
- * again for SPIN, giving the processor to whoever wants it, and in our sleep we wake by ourselves now and then: soon
+ * again for SPIN, giving the processor to other processes, and in our sleep we wake by ourselves now and then: soon
  * while an answer is on its way, for large ones take MPI several turns, more rarely the longer nothing comes. */
 #include "mpi/loop.h"
 
@@ -134,7 +134,7 @@ static int take_events(struct loop_state *t, int wait_ms)
 }
 
 /* Who is gone, and nobody tells us: mpirun hangs, or its daemon on our machine does; or whose messages are lost.
- * Without us, too, the others are no world: they hear of it, or miss us, as we did. */
+ * The others are no world without us, either: they hear of it, or miss us, as we did. */
 static void count_couriers(struct loop_state *t)
 {
     char why[96];
@@ -151,7 +151,7 @@ static void count_couriers(struct loop_state *t)
     leave_world(t, why);
 }
 
-/* What the clock and the state of the link ask for; then the descriptors are watched anew. */
+/* What the clock and the state of the link ask for; then the descriptors are watched again. */
 static int look_around(struct loop_state *t, int wait_ms)
 {
     int error = take_events(t, wait_ms);

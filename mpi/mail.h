@@ -46,7 +46,7 @@ void mail_fail(struct mail *mail, int error, const char *what);
  *
  * Each peer that MPI reaches by a socket gets a PING now and then. Its courier answers with PONG, without its server.
  * Bells take another way, UDP. If a peer answers bells all the time and does not answer the PING, messages are lost.
- * After a silence of the network TCP tries again only when as much time has passed once more: so bells must have been
+ * After a silence of the network TCP tries again only when as much time has passed again: so bells must have been
  * answered for as long, and for as long as the silence may be older than the PING.
  *
  * On a slow link a PONG waits behind all payloads that the peer may have on their way to us at once, about 20 MB. So a

@@ -1,7 +1,7 @@
 /* A child that may hang in our place.
  *
- * A request that a server has read and does not answer cannot be interrupted, not even by SIGKILL. So whoever must come
- * back in any case lets a child touch the mount, and listens to it through a pipe with a time limit. */
+ * A request that a server has read and does not answer cannot be interrupted, not even by SIGKILL. So a process that
+ * must come back in any case lets a child touch the mount, and listens to it through a pipe with a time limit. */
 #include "cli/base/guard.h"
 
 #include "fs/base/cleanup.h"

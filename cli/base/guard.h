@@ -1,4 +1,4 @@
-/* A child that may hang in our place: whoever must come back in any case lets it touch a mount. */
+/* A child that may hang in our place: a process that must return in any case lets it touch a mount. */
 #ifndef CLI_BASE_GUARD_H
 #define CLI_BASE_GUARD_H
 

@@ -18,7 +18,7 @@ struct progress_bar {
     FILE *to;
     bool terminal;
     bool drawn;      /* a bar stands on the terminal's last line */
-    double rate;     /* bytes a second, smoothed; files a second where there are no bytes */
+    double rate;     /* bytes per second, smoothed; files per second where there are no bytes */
     uint64_t shown;  /* when a line was last written; nanoseconds, monotonic */
     uint64_t marked; /* when `mark` was taken */
     struct progress_now mark;

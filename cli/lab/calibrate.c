@@ -1,7 +1,7 @@
 /* Measuring: random samples, read whole by several threads, with their pages dropped from the page cache before.
  *
  * Which are the own shard's and which another node's, the mount says. These are read once before they are measured, so
- * that whoever owns them has them. */
+ * that the nodes that own them have them. */
 #include "cli/lab/calibrate.h"
 
 #include "cli/base/command.h"
@@ -71,7 +71,7 @@ static void choose_line(struct measuring *m, char *line, char *end)
         if (place >= CHOSEN)
             return;
     } else {
-        /* In a random order from the beginning: a slice of them is random, too. */
+        /* In a random order from the beginning: so a slice of them is also random. */
         place = hash64(&i, sizeof i, clock_now()) % (m->count + 1ul);
         m->chosen[m->count++] = m->chosen[place];
     }

@@ -8,7 +8,7 @@
 
 enum { CALIBRATE_SECONDS = 3 };
 
-/* Rates are in samples a second; 0: could not be measured. */
+/* Rates are in samples per second; 0: could not be measured. */
 struct calibration {
     uint64_t samples, nodes;
     double cached;     /* share of the samples that somebody keeps */

@@ -75,7 +75,7 @@ const struct command command_model = {
 const struct command command_demo = {
     .name = "demo",
     .arguments = "[--keep]",
-    .summary = "mount a small data set made for it, and show what comes from where",
+    .summary = "show on a small generated dataset where reads are answered",
     .help = "  --keep   do not remove the images at the end\n",
     .run = lab_execute,
 };

@@ -9,7 +9,7 @@
 
 bool decode_is_picture(const struct str *bytes); /* by its first bytes: JPEG */
 
-/* Decodes the pictures over and over for some seconds, a process on each processor that we may use: pictures per
+/* Decodes the pictures repeatedly for some seconds, a process on each processor that we may use: pictures per
  * second. 0 where none can be decoded. The caller has one thread. */
 double decode_rate(const struct str *picture, uint32_t pictures, unsigned seconds);
 

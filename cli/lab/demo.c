@@ -86,7 +86,7 @@ static int make_pictures(struct demo *demo)
     struct progress_bar progress;
     char size[SIZE_TEXT];
     int error = root < 0 ? -errno : 0;
-    progress_begin(&progress, "making pictures", stderr);
+    progress_begin(&progress, "making images", stderr);
     for (int class = 0; class < CLASSES && !error; class ++)
         error = write_class(demo, root, class, &progress);
     progress_end(&progress);

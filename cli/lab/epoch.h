@@ -14,7 +14,7 @@ struct epoch {
     int threads;
     const uint32_t *order; /* the files, each once; NULL: drawn by `seed` */
     uint64_t seed;
-    uint64_t rate;                     /* bytes a second, as of storage that is slow; 0: as fast as it goes */
+    uint64_t rate;                     /* bytes per second, as of storage that is slow; 0: as fast as it goes */
     const volatile sig_atomic_t *stop; /* non-zero: -ECANCELED */
     /* the result: */
     uint64_t bytes, elapsed; /* elapsed: nanoseconds */

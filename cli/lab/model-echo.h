@@ -8,7 +8,7 @@
 
 struct model_echo {
     struct lab_reals factors; /* e */
-    double upstream, train;   /* samples a second of a node */
+    double upstream, train;   /* samples per second of a node */
     double batch;             /* of a node */
 };
 

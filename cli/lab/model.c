@@ -42,7 +42,7 @@ enum {
 struct modelled {
     double samples; /* D */
     double train, storage, cache, balance,
-        preprocess;  /* V, R, Rc, Rb, U: samples a second; U infinite when not given */
+        preprocess;  /* V, R, Rc, Rb, U: samples per second; U infinite when not given */
     double cached;   /* alpha; below 0: not given */
     double beta;     /* below 0: simulated */
     double exchange; /* Q; below 0: not given, and there is no way LOCAL */

@@ -12,7 +12,7 @@
 
 const char *const gauge_order_names[GAUGE_ORDERS] = {"name", "files", "bytes", "late"};
 
-/* A new server counts anew: then there is no rate. */
+/* A new server counts from zero: then there is no rate. */
 static double rate_of(uint64_t before, uint64_t now, double seconds)
 {
     return now > before && seconds > 0 ? (double)(now - before) / seconds : 0;
@@ -20,7 +20,7 @@ static double rate_of(uint64_t before, uint64_t now, double seconds)
 
 /* --- ranks --- */
 
-/* What a status has more of is passed over: it was written by whoever runs the mount. */
+/* More of it than this is ignored: the user of the mount wrote it. */
 enum { PLANS_MOST = 8 };
 
 /* The object of an array in which `key` is `number`; empty: there is none. */

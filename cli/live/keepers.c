@@ -1,5 +1,5 @@
 /* Keepers are known by their command line, `dealfs-keeper STATE`. Anybody can give a process such a name, also one that
- * runs as root (a link of that name to a setuid program): whoever uses what is found here must look whose it is, and of
+ * runs as root (a link of that name to a setuid program): the caller must check whose it is, and of
  * those that this user can look into, only what executes a program of that name without such rights is one. */
 #include "cli/live/keepers.h"
 
@@ -95,7 +95,7 @@ int keepers_each(int (*each)(void *user, const struct keeper_seen *keeper), void
 
 struct keeper_wanted {
     const char *state;
-    uid_t uid; /* (uid_t)-1: whoever's */
+    uid_t uid; /* (uid_t)-1: any user's */
     pid_t pid;
 };
 

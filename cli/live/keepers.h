@@ -14,7 +14,7 @@ struct keeper_seen {
     const char *state; /* its state directory */
 };
 
-/* Every process that seems to be one, whoever's; non-zero ends it and is returned. */
+/* Every process that seems to be one, of any user; non-zero ends it and is returned. */
 int keepers_each(int (*each)(void *user, const struct keeper_seen *keeper), void *user);
 /* The one of a state directory, or 0. */
 pid_t keepers_of_state(const char *state);

@@ -2,7 +2,7 @@
  *
  * The question is repeated until the answer is there, since nobody waits in a server for another node's work. The time
  * between two questions doubles up to ASK_MOST_MS. A node that passes no byte of any container for PATIENCE_S is not
- * waited for: the caller parses the container itself. So it does whenever an answer cannot be had or makes no sense. */
+ * waited for: the caller parses the container itself. So it does whenever an answer is missing or malformed. */
 #include "cli/live/owner-ask.h"
 
 #include "cli/live/client.h"

@@ -77,7 +77,7 @@ static void note_difference(struct tree_walk *w, uint64_t number, const struct s
 
 struct walk_worker {
     struct tree_walk *walk;
-    uint64_t number; /* of the entry in hand */
+    uint64_t number; /* of the current entry */
 };
 
 static bool is_pointless(void *user)

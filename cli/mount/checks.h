@@ -10,7 +10,7 @@ enum check_level { CHECK_OK, CHECK_NOTE, CHECK_WARNING, CHECK_PROBLEM };
 
 struct finding {
     enum check_level level;
-    struct str text;    /* what was found; whoever has asked frees it */
+    struct str text;    /* what was found; the caller frees it */
     const char *advice; /* what to do about it; of warnings and problems */
 };
 

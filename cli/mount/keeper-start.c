@@ -24,7 +24,7 @@ void launch_init(struct launch *l)
         l->fd[i] = -1;
 }
 
-/* A program that is executed by an ordinary user loses its capabilities, but for the ambient ones. */
+/* A program that is executed by an ordinary user loses its capabilities, except for the ambient ones. */
 static int keep_sys_admin(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

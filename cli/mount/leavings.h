@@ -11,7 +11,7 @@ struct clean {
     bool dry_run, yes;
     bool caches;     /* those that are found by their states, too */
     bool aged;       /* --older was given */
-    const char *ssd; /* a directory whose shards go, too; NULL: none */
+    const char *ssd; /* a directory whose shards are also removed; NULL: none */
     uint64_t older;  /* nanoseconds; younger caches stay */
     int removed, failed, caches_removed, caches_kept;
     uint64_t bytes;   /* of the caches */

@@ -189,8 +189,8 @@ static const struct mount_option table[] = {
     {"remount", LATER, .text = "a mount cannot be changed; unmount it and mount again"},
 };
 
-/* Of mount(8), fstab and the kernel: nothing for us to do, or always so. Each may have a value, but for `owner`, which
- * fstab knows without one. */
+/* Of mount(8), fstab and the kernel: nothing for us to do, or always so. Each may have a value, except for `owner`,
+ * which fstab knows without one. */
 static const char *const ignored[] = {
     "_netdev",     "async",
     "atime",       "auto",
@@ -389,7 +389,7 @@ static int check_world(const struct mount_options *o, struct str *why)
     return -EINVAL;
 }
 
-/* What a prediction needs, and what is for one alone. */
+/* What a prediction needs, and the options that only a prediction uses. */
 static int check_sampler(const struct mount_options *o, struct str *why)
 {
     const char *alone = o->ranks        ? "ranks"

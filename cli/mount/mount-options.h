@@ -32,7 +32,7 @@ struct mount_options {
     bool seeded, tail_given, drop;
     char *under;
     bool exchange;          /* samples will move: room is left for it */
-    uint64_t exchange_rate; /* bytes a second; 0: no bound */
+    uint64_t exchange_rate; /* bytes per second; 0: no bound */
     int resize, quality;    /* images: their shorter side, in pixels, 0: as they are; JPEG's, 1 to 100 */
     bool allow_other, no_exec;
     unsigned nodes, groups; /* of the world; 0: not given */

@@ -23,7 +23,7 @@
 
 enum { ABOVE_ALL = 64, LINE_MOST = 4096 };
 enum { FD_OF_STATE = 3, FD_OF_SOURCE = 4, FD_OF_RAM = 5, FD_OF_COURIER = 6, FD_OF_NOTES = 7 };
-enum { STARTS_MOST = 4 }; /* one that is killed again and again is so of its work */
+enum { STARTS_MOST = 4 }; /* one that is killed repeatedly is killed by its work */
 
 struct resize_run {
     struct start *start;
@@ -217,7 +217,7 @@ static int install_derived(struct start *s, const struct derived *d)
 
 static void say_resized(const struct resize_run *r, const struct derived *d)
 {
-    char made[COUNT_TEXT], before[SIZE_TEXT], after[SIZE_TEXT], anew[COUNT_TEXT];
+    char made[COUNT_TEXT], before[SIZE_TEXT], after[SIZE_TEXT], fresh[COUNT_TEXT];
     uint64_t files = 0, from = 0, to = 0, passed = 0, unknown = 0;
     double seconds = (double)(clock_now() - r->began) / 1e9;
     for (uint32_t file = 0; file < d->files; file++) {
@@ -234,7 +234,7 @@ static void say_resized(const struct resize_run *r, const struct derived *d)
     size_format(to, after, sizeof after);
     if (r->all > 0)
         command_note(r->start->to, "%s images are resized to %u pixels, %s -> %s; %s files were new, %.0f/s", made,
-                     d->terms.side, before, after, count_format(r->made, anew, sizeof anew),
+                     d->terms.side, before, after, count_format(r->made, fresh, sizeof fresh),
                      (double)r->made / (seconds > 0.001 ? seconds : 0.001));
     else
         command_note(

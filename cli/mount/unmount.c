@@ -94,7 +94,7 @@ static int take_all(const struct unmount_work *w, struct str *why)
         error = take_mount(w, w->nested, CONTROL, false, why);
     if (!error)
         error = take_data(w, why);
-    /* The data mount is gone: whoever has a file of the other one open cannot keep it. */
+    /* The data mount is gone: a process that has a file of the other one open cannot keep it. */
     return error ? error : take_aside(w, why);
 }
 

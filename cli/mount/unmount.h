@@ -6,7 +6,7 @@
 
 enum { UNMOUNT_SECONDS = 120 };
 
-/* `lazy`: whoever is inside stays inside until it leaves; else -EBUSY with who it is in `why`, and the mount is as it
+/* `lazy`: processes inside stay inside until they leave; else -EBUSY with who it is in `why`, and the mount is as it
  * was. A mount that is dead or hangs goes lazily in any case. Returns when its processes have ended; -ETIMEDOUT when
  * they have not in time, which a lazy one may have good reason for: the mount is gone from its place all the same. */
 int unmount_live(const struct live *live, bool lazy, struct str *why);

@@ -140,7 +140,7 @@ int attach_mount(const char *path, const struct attach_options *options, struct 
 
 /* --- where they are --- */
 
-/* Of a path that was resolved before: whoever owns a folder on the way may have put a symlink there since. */
+/* Of a path that was resolved before: the owner of a folder on the way may have put a symlink there since. */
 static int open_plain(int dir, const char *path)
 {
     enum { FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };

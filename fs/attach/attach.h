@@ -38,8 +38,8 @@ int attach_nest(int control, int data, struct str *why);
 int attach_copy(const char *path, unsigned minor, struct str *why);
 /* A descriptor of the root of what is mounted on a path; asks its server nothing. */
 int attach_open(const char *path, unsigned minor, struct str *why);
-/* `lazy`: now, whoever is inside. `minor`: what must be mounted there; 0: anything. -EBUSY, -EINVAL (no such mount
- * there). Never follows a mount that hangs. */
+/* `lazy`: now, even if processes are inside. `minor`: what must be mounted there; 0: anything. -EBUSY, -EINVAL (no such
+ * mount there). Never follows a mount that hangs. */
 int attach_unmount(const char *path, unsigned minor, bool lazy, struct str *why);
 
 /* A tmpfs of its own that no path leads to and that goes when the last descriptor of it is closed. */

@@ -232,7 +232,7 @@ int config_read(const char *state, struct mount_config *config)
     return error ? error : read_all(&text, config);
 }
 
-/* Mapped, not read: whoever else has the descriptor shares its position. */
+/* Mapped, not read: other processes that have the descriptor share its position. */
 static int copy_sealed(int fd, struct str *text)
 {
     struct stat st;

@@ -31,7 +31,7 @@ struct mount_config {
     uint64_t readahead;      /* bytes that the kernel may read beyond what was asked for */
     uint64_t request_memory; /* bytes that requests of the control mount may take */
     bool exchange;           /* room is left free, so that samples can move */
-    uint64_t exchange_rate;  /* bytes a second that this node receives while samples move; 0: no bound */
+    uint64_t exchange_rate;  /* bytes per second that this node receives while samples move; 0: no bound */
     uint64_t feed;           /* bytes that the feeder may be ahead of the loaders; 0: there is none */
     int sampler_ranks;       /* of the DistributedSampler whose lists are foreseen; 0: none is */
     int sampler_batch;

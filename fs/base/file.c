@@ -50,7 +50,7 @@ int file_read_fd(int fd, size_t most, struct str *out)
     return error;
 }
 
-/* Whoever may write to the folder may have put a FIFO there, of which not even the open would end. */
+/* A user who may write to the folder may have put a FIFO there, of which not even the open would end. */
 int file_read(int dir, const char *path, size_t most, struct str *out)
 {
     CLEANUP_CLOSE int fd = openat(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

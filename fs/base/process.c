@@ -62,8 +62,8 @@ static bool signal_set(const char *status, const char *name, uint64_t *set)
     return line && sscanf(line + strlen(name), "%" SCNx64, set) == 1;
 }
 
-/* A signal that ends a process by default becomes SIGKILL for each of its threads as soon as it is sent, but for those
- * that dump core: these end it when they are taken. */
+/* A signal that ends a process by default becomes SIGKILL for each of its threads as soon as it is sent, except for
+ * those that dump core: these end it when they are taken. */
 static bool is_fatal(uint64_t pending, uint64_t harmless)
 {
     static const int dumping[] = {SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGXCPU, SIGXFSZ, SIGSYS};

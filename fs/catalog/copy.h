@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* An empty one, for a catalog of so many bytes; 0: not known yet. `state` is the state directory. */
+/* An empty one, for a catalog of `bytes` bytes; 0: not known yet. `state` is the state directory. */
 int copy_make(int state, uint64_t bytes, int *copy);
 /* From a catalog's file. -EBADMSG: that is none, or damaged; -EFBIG: larger than `most`. After a failure it can be
  * filled again. */

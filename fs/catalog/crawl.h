@@ -10,7 +10,7 @@ struct crawl_worker;
 
 enum { SETTLE_NS = 2000000000 }; /* clocks and time stamps are coarse: a later change may have the same times */
 
-/* Work for any thread; when the crawl stops, what is left is run, too, and gives back what it holds. */
+/* Work for any thread; when the crawl stops, what is left also runs, and gives back what it holds. */
 struct crawl_job {
     struct crawl_job *next; /* in the queue */
     void (*run)(struct crawl_worker *w, struct crawl_job *job);
@@ -38,7 +38,7 @@ struct crawl {
     struct branch *branches; /* stack of directories to visit */
     struct crawl_job *jobs;  /* stack of entries to look at */
     uint64_t queued;         /* branches on the stack */
-    uint64_t outstanding;    /* branches and jobs queued or in hand */
+    uint64_t outstanding;    /* branches and jobs queued or in progress */
     unsigned threads, waiting;
     int error; /* why it stopped: the first, and in words */
     struct str why;

@@ -1,6 +1,6 @@
 /* A derived catalog: the files of the source, some of which have other bytes, made of theirs.
  *
- * What was made of each file is told by a record: how long it is, and its hash. Whoever has the original catalog and
+ * A record says what was made of each file: its length and its hash. A process that has the original catalog and
  * the records has the derived catalog; numbers of files are the same in both. A file of it in the state directory
  * (FORMAT) has both, for the next mount, which makes nothing of what has not changed. */
 #ifndef FS_CATALOG_DERIVED_H

@@ -8,7 +8,7 @@ enum entry_kind { ENTRY_NONE, ENTRY_DIRECTORY, ENTRY_FILE, ENTRY_LINK };
 
 struct scan_entry {
     const char *name;
-    char *target; /* of a symlink; freed by whoever made the entry */
+    char *target; /* of a symlink; freed by the code that made the entry */
     struct file_state state;
     uint64_t blocks;
     int64_t version;

@@ -10,7 +10,7 @@
 struct file_state {
     uint64_t size;
     int64_t mtime, ctime;           /* nanoseconds since 1970; a ctime of 0 is not compared */
-    uint32_t mode, uid, gid, links; /* the mode without the type: these change the ctime, too, and not the bytes */
+    uint32_t mode, uid, gid, links; /* the mode without the type: these also change the ctime, but not the bytes */
 };
 
 enum state_change { STATE_SAME, STATE_SIZE, STATE_MTIME, STATE_CTIME };

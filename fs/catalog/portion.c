@@ -134,7 +134,7 @@ int scan_portion(int source_fd, const char *path, const struct scan_options *opt
 
 /* --- what the node that scans makes of them --- */
 
-/* The next portion's files are marked but for those that it names; false: it makes no sense. */
+/* The next portion's files are marked except for those that it names; false: it is malformed. */
 static bool mark_portion(const char **at, const char *end, const struct catalog *c, uint8_t *looked)
 {
     struct portion head;

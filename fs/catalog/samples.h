@@ -126,9 +126,9 @@ uint32_t samples_table_records(struct samples_table *table, struct samples_recor
 /* Orders two records of one name: > 0 if `a` replaces `b`. The higher version does. Nodes that could not hear each
  * other may give one version to different lists: then the higher digest does. */
 int samples_record_compare(const struct samples_record *a, const struct samples_record *b);
-/* Is it newer than what this table has? Nothing in it is believed: false as well when it makes no sense. */
+/* Is it newer than what this table has? Nothing in it is trusted: also false when it is malformed. */
 bool samples_table_wants(struct samples_table *table, const struct samples_record *record);
-/* What such a record says, from now on here, too. `fd` has the list's bytes where it is none of a removed one; 0 also
+/* What such a record says, from now on also here. `fd` has the list's bytes where it is none of a removed one; 0 also
  * when something newer has come meanwhile. -EBADMSG: the bytes are of another list. */
 int samples_table_take(struct samples_table *table, const struct samples_record *record, int fd);
 /* The bytes of a list by the beginning of its digest: up to n of them from `offset` on, and how many there are in all.

@@ -20,7 +20,7 @@ struct scan_options {
     int looked;        /* RESCAN_AUTO: descriptor of what scan_portion wrote on other nodes; 0: none */
     bool kept;         /* bytes of before may be kept, also where the catalog of before is not */
     bool ignore_ctime; /* it wanders: size and mtime alone say whether a file is the same */
-    /* Called about ten times a second from the thread that called scan, and once at the end; a non-zero return
+    /* Called about ten times per second from the thread that called scan, and once at the end; a non-zero return
      * stops the scan with -ECANCELED, and the kept catalog stays. NULL: not called. */
     int (*progress)(void *user, const struct scan_progress *now);
     void *user;
@@ -32,7 +32,7 @@ struct scan_options {
  * there, and each file is looked at, for it can be rewritten in place without its directory changing. A directory that
  * changed later than two seconds before the scan of before began counts as changed. (The ctime also catches a directory
  * that took another's place, or whose mtime was set back.)
- * NAMES: the files in such a directory are not looked at, but for those that changed within two seconds before that
+ * NAMES: the files in such a directory are not looked at, except for those that changed within two seconds before that
  * scan.
  * NEVER: a kept catalog is taken as it is. A kept catalog that is damaged or of another version is logged, and all is
  * scanned.
@@ -40,7 +40,7 @@ struct scan_options {
  * The file is replaced atomically (through PATH.new), and only when the scan succeeded; where nothing changed, only
  * the time of the scan is written into it. On failure `why` has a line for people: -ECANCELED, -EFBIG (too many
  * files), -EBUSY (somebody else writes this catalog), … A directory that cannot be read, or an entry that cannot be
- * looked at, is logged and counted, tried anew by the next scan, and fails this one only if it is the root. */
+ * looked at, is logged and counted, tried again by the next scan, and fails this one only if it is the root. */
 int scan_source(int source_fd, const char *path, const struct scan_options *options, struct catalog **catalog,
                 struct str *why, struct scan_progress *result);
 

@@ -17,7 +17,7 @@
 struct budget {
     pthread_mutex_t lock;
     uint64_t most;
-    uint64_t used, others;         /* lock; others: the part of `used` that others' requests have in hand */
+    uint64_t used, others;         /* lock; others: the part of `used` that others' requests have in progress */
     bool (*make_room)(void *user); /* drops one thing that is only kept; false: there is none. NULL: never */
     void *user;
 };

@@ -76,7 +76,7 @@ bool control_is_owner(const struct control *control, uid_t uid);
 /* Nothing yet, for what is made because this user asks. */
 struct charge control_charge(struct control *control, uid_t uid);
 
-/* For the file `errors`: what came to nothing, and why. */
+/* For the file `errors`: which request was rejected or abandoned, and why. */
 void control_note(struct control *control, const struct fuse_ctx *who, int error, const char *why, const char *line,
                   size_t n);
 /* The same of a request of the kernel; `why` may be empty. */

@@ -1,4 +1,4 @@
-/* decoded/: the tree of the dataset once more, with each picture as an array: decoded/PATH.npy, and with its shorter
+/* decoded/: a second tree of the dataset, with each picture as an array: decoded/PATH.npy, and with its shorter
  * side scaled decoded/PIXELS/PATH.npy.
  *
  * Nothing of it is kept: an inode's number says which directory or file of the catalog it is, and how large. A listing

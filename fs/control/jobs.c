@@ -21,8 +21,8 @@ static uint64_t signal_bit(int number)
     return UINT64_C(1) << (number - 1);
 }
 
-/* Does whoever asked still want the answer? The kernel passes an interrupt on for any signal, also for those that
- * profilers, timers and runtimes send a hundred times a second; giving up for these would make a long request never
+/* Does the asking process still want the answer? The kernel passes an interrupt on for any signal, also for those that
+ * profilers, timers and runtimes send a hundred times per second; giving up for these would make a long request never
  * end. So the asker's pending signals are looked at: is there one that asks to end, or to stop what is being done?
  * Where that cannot be seen (another pid namespace): false. */
 bool job_request_gave_up(fuse_req_t req)

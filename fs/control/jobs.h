@@ -16,7 +16,7 @@ struct workers;
 
 struct request_job {
     struct request_work work;
-    bool of_anybody; /* the same class whoever asks; else what other users ask than the owner is WORK_OTHERS */
+    bool of_anybody; /* the same class for all users; else what other users ask than the owner is WORK_OTHERS */
     fuse_req_t req;
     struct session_request request;
     void (*run)(struct request_job *job); /* replies */

@@ -20,7 +20,7 @@ struct picture_making {
     uint64_t size; /* of the file */
     char *bytes;   /* its first ones, `have` of them */
     uint64_t have;
-    struct charge charge; /* what is in hand, but for the frame */
+    struct charge charge; /* what is in progress, except for the frame */
     struct crew_decoding decoding;
     char npy[256]; /* the array's header */
     size_t npy_length;

@@ -27,7 +27,7 @@ enum {
     LOOK_EVERY_MS = 50,
     MEMORY_PATIENCE = 30, /* seconds that memory in others' hands is waited for */
     READING_MS = 1000,    /* a reader that has not asked for so long is done, */
-    READING_MOST = 10,    /* or has had the picture for so many seconds */
+    READING_MOST = 10,    /* or has had the picture for this many seconds */
 };
 
 /* While it is made, the item's bytes are its room and the slot of the process that decodes; then its room. */
@@ -145,7 +145,7 @@ static bool room_make(struct pictures *p, struct made_picture *k, size_t room, s
         }
         kept_remove(&p->kept, old, gone);
     }
-    /* A frame that is not much too large stays so: to make memory anew, for the next picture, takes longer. */
+    /* A frame that is not much too large stays so: to make memory again, for the next picture, takes longer. */
     if (k->frame && k->frame->size > room && k->frame->size <= room + room / 2 &&
         p->kept.bytes + k->frame->size + slot <= p->most)
         room = k->frame->size;

@@ -46,7 +46,7 @@ int pictures_get(struct control *control, struct request_job *job, struct pictur
 /* The same where it is kept, or the header was looked at before. These do not wait. */
 struct decoded_picture *pictures_kept(struct pictures *pictures, struct picture_key key);
 bool pictures_known(struct pictures *pictures, struct picture_key key, uint64_t *length);
-/* `read`: so many bytes of it went to this thread, by the kernel's number. */
+/* `read`: this many bytes of it went to this thread, by the kernel's number. */
 void pictures_put(struct pictures *pictures, struct decoded_picture *picture, size_t read, pid_t reader);
 bool pictures_drop(struct pictures *pictures); /* the least recently used that nobody reads; false: there is none */
 

@@ -1,4 +1,4 @@
-/* The last requests that came to nothing, for the file `errors`. Any thread. */
+/* The last requests that were rejected or abandoned, for the file `errors`. Any thread. */
 #ifndef FS_CONTROL_REFUSALS_H
 #define FS_CONTROL_REFUSALS_H
 

@@ -42,7 +42,7 @@ struct stream_rules {
     int64_t (*check)(void *user, const char *line, size_t n, struct str *why);
     /* What a read without a request is answered. */
     void (*usage)(void *user, struct str *text);
-    /* A request came to nothing: it was refused, or closed before anybody asked for its reply. */
+    /* A request was refused, or closed before its reply was read. */
     void (*refused)(void *user, const char *line, size_t n, int error, const char *why);
     size_t line_most; /* bytes of a first line */
 };

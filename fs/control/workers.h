@@ -34,7 +34,7 @@ struct work_rules {
     void (*run)(struct request_work *work);     /* the work is done with */
     void (*drop)(struct request_work *work);    /* the same, without being run */
     bool (*gave_up)(struct request_work *work); /* nobody waits for it any more; asked while it waits */
-    void (*tick)(void *user);                   /* some times a second while there is any work */
+    void (*tick)(void *user);                   /* some times per second while there is any work */
     void (*rest)(void *user);                   /* once there has been none for a while; NULL: nothing */
     void *user;
 };

@@ -31,7 +31,7 @@ static bool was_in_world(const struct control *control)
     return control->config.peers || (handover && atomic_load(&handover->mark.layout) != 0);
 }
 
-/* For who looks on, a world that has lost a node is degraded, too. */
+/* To other processes, a world that has lost a node is also degraded. */
 void world_view_get(struct control *control, struct world_view *view)
 {
     if (!control->config.peers || peers_view(control->config.peers, view) != 0)

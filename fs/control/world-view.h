@@ -25,7 +25,7 @@ uint64_t world_view_lost_share(const struct control *control, const struct world
 void world_view_add_rejoin(const struct control *control, const struct world_view *view, struct str *text);
 
 void world_view_add_places(struct json *json, const char *key, const uint64_t number[PLACES]);
-/* `world`, a line a node, and what is lost of it. */
+/* `world`, one line per node, and what is lost of it. */
 void world_view_add_status(struct json *json, struct control *control, const struct world_view *view,
                            const struct store_stats *stats);
 

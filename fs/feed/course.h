@@ -11,7 +11,7 @@
 struct coverage_plan;
 struct feed_course {
     uint64_t number, epoch;
-    uint64_t kind;  /* a hash of the pairs but for what differs from one epoch to the next */
+    uint64_t kind;  /* a hash of the pairs except for what differs from one epoch to the next */
     uint32_t span;  /* positions from its loader within which reads are its own */
     bool guessed;   /* no loader has asked for it */
     int slot;       /* in feed->plan and feed->rank; -1: none */

@@ -59,7 +59,7 @@ void coverage_arm(struct coverage *coverage);
 bool coverage_settle(struct coverage *coverage, uint64_t now);
 /* The notes of the server that have come. */
 void coverage_take_notes(struct coverage *coverage);
-/* A few times a second: takes the notes of the server, and once a second writes reports. */
+/* A few times per second: takes the notes of the server, and once a second writes reports. */
 void coverage_look(struct coverage *coverage, uint64_t now);
 bool coverage_any(const struct coverage *coverage); /* is a list open? */
 /* Into feed->rank: how far the loader is. False: the list has not begun. */

@@ -32,7 +32,7 @@ enum {
     OOM_SCORE = 500,
 };
 
-/* Who takes the mount away sends SIGUSR1, waits until this process shows itself as paused, and if it came to nothing
+/* Who takes the mount away sends SIGUSR1, waits until this process shows itself as paused, and if it failed
  * sends SIGUSR2. The later of the two counts. */
 static const char shown[] = "dealfs-feeder", shown_paused[] = "dealfs-paused";
 static volatile sig_atomic_t pause_asked, resume_asked;

@@ -17,7 +17,7 @@ int foresee_create(const struct mount_config *config, const struct catalog *cata
 void foresee_destroy(struct foresight *foresight);
 /* A file was read. True: in a natural order, as for validation: no list is meant. */
 bool foresee_read(struct foresight *foresight, uint32_t file);
-/* A few times a second: searches for a while, asks for what comes next. Returns the kind of a prediction that turned
+/* A few times per second: searches for a while, asks for what comes next. Returns the kind of a prediction that turned
  * out wrong, whose courses are to be dropped; else 0. */
 uint64_t foresee_step(struct foresight *foresight, uint64_t now);
 #endif

@@ -218,7 +218,7 @@ static bool find_jump(const struct window *w, uint32_t position, uint32_t *first
     return close >= JUMP_READS;
 }
 
-/* What is known to be read from `first` on is read anew when most of the jump was to such. */
+/* What is known to be read from `first` on is read again when most of the jump was to such. */
 static void forget_reads(struct window *w, uint32_t first, uint32_t last)
 {
     uint32_t known = 0;

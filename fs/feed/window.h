@@ -42,7 +42,7 @@ struct window {
 /* -ENOMEM. `file` has `count` entries and is the caller's, as long as the window lives. */
 int window_init(struct window *w, const struct window_files *files, const uint32_t *file, uint32_t count);
 void window_fini(struct window *w);
-void window_restart(struct window *w);                  /* as after init: the list is read anew */
+void window_restart(struct window *w);                  /* as after init: the list is read again */
 void window_resume(struct window *w, uint32_t reached); /* after init: so far the loader has come */
 
 /* What a read of a position would mean. */

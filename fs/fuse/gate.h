@@ -1,5 +1,5 @@
 /* The data mount before it has a catalog (wait_join): what can be answered without one is, everything else waits in the
- * server until the gate is opened, and is then answered as ever. */
+ * server until the gate is opened, and is then answered as usual. */
 #ifndef FS_FUSE_GATE_H
 #define FS_FUSE_GATE_H
 

@@ -98,8 +98,8 @@ void listing_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, 
 }
 
 /* Names with attributes cost the kernel ten times what the names alone do, but a name that is looked up by itself costs
- * ten times more again. So a directory's first entries are told in full and the others by name only; when many are
- * looked up nevertheless, the next directories are told in full. */
+ * ten times more again. So a directory's first entries are listed in full and the others by name only; when many are
+ * looked up nevertheless, the next directories are listed in full. */
 static bool is_thorough(struct data_mount *m, off_t offset)
 {
     if (atomic_exchange_explicit(&m->lookups, 0, memory_order_relaxed) >= MANY_LOOKUPS)

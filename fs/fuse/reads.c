@@ -230,14 +230,14 @@ static void pending_put(struct reads *r, struct pending_read *p)
     free(atomic_exchange(&r->spare[thread_stripe()].pending, p));
 }
 
-/* Who the feeder is can be said by whoever writes to the mount's memory: it is no more than a wish to wait. */
+/* A process that writes to the mount's memory can claim to be the feeder: then its reads only wait. */
 static bool is_fed(const struct reads *r, pid_t asker)
 {
     uint32_t feeder = atomic_load_explicit(&r->feed->feeder, memory_order_relaxed);
     return feeder && feeder == (uint32_t)asker;
 }
 
-/* Once there is a list whose reads are counted. Before the reply: whoever gets that finds the read noted. */
+/* Once there is a list whose reads are counted. Before the reply, so that its reader finds the read noted. */
 static void note_answer(const struct pending_read *p)
 {
     struct feed *feed = p->reads->feed;

@@ -3,8 +3,8 @@
  * Threads: `config.threads` readers, each with a slot of its own that it reads into; they run the handlers. Until INIT
  * has been answered only the first of them reads. The tender, which exists only where the server before died with
  * threads in the kernel, looks after the slots that these may still fill. Replies come from any thread, through
- * write_reply, which libfuse calls; the watch answers for whoever dies, and the handler's own reply then comes too
- * late.
+ * write_reply, which libfuse calls; the watch answers for a process that dies, and the handler's own reply then comes
+ * too late.
  *
  * `lock` guards `initialised` and `ended`; `changed` says that one of them, or `stopping`, has changed. */
 #include "fs/fuse/session.h"
@@ -109,7 +109,7 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *user)
     if (unique == 0) /* a notification: nobody waits for it */
         goto out;
     if (error && error != ENOENT && !is_end(error)) {
-        /* The kernel refused the reply as it is; whoever waits for it must not wait for ever. */
+        /* The kernel refused the reply as it is; the process that waits for it must not wait for ever. */
         log_limited(LOG_LEVEL_ERROR, 5, "%s mount: the kernel rejected a reply of %u bytes: %s", s->config.name,
                     out->len, strerror(error));
         reply_error(fd, unique, -EIO);

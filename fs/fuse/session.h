@@ -21,7 +21,7 @@ struct session_config {
     bool interrupts;     /* libfuse gets FUSE_INTERRUPT */
     struct pulse *pulse; /* a watch is kept over what waits, see watch.h, which INTERRUPT is for. NULL: none */
     /* The watch's: nobody waits for this request any more. True: it is answered, or just being answered; else it goes
-     * on, and its reply comes to nothing. Not called any more after session_stop. NULL: all go on. */
+     * on, and its reply is dropped. Not called any more after session_stop. NULL: all go on. */
     bool (*cancel)(void *user, uint64_t unique);
     void *cancel_user;
     /* Called once, from a thread of the session: no more requests will come. 0: the file system was unmounted, or its

@@ -2,7 +2,7 @@
  *
  * Threads: any. `lock` guards the lists of free and waiting slots; a stripe of `index` guards the chains of its buckets
  * and the private entries of the slots in them. The two are never held together. The words in shared memory are written
- * by whoever owns the slot at the time; nobody reads them but a later server. */
+ * by the thread that owns the slot at the time; nobody reads them but a later server. */
 #include "fs/fuse/slots.h"
 
 #include "fs/base/cleanup.h"
@@ -27,7 +27,7 @@ struct slot_entry {
     bool answered; /* while it is busy: the slot goes back to the handler's thread */
     bool resumed;  /* another thread has gone on with it */
     bool suspect;
-    bool filled; /* all its pages are there; of whoever has the slot */
+    bool filled; /* all its pages are there; of the thread that has the slot */
 };
 
 struct slot_stripe {
@@ -321,7 +321,7 @@ void slots_begin(struct slots *s, int i)
 }
 
 /* Many may wait: of a slot made for long writes what the request does not fill has no need of memory. A few keep
- * theirs: to give it back and have it made anew takes longer than most requests. */
+ * theirs: to give it back and have it made again takes longer than most requests. */
 static void give_rest_back(struct slots *s, int i)
 {
     const struct lane *lane = s->lane;
@@ -385,7 +385,7 @@ bool slots_answered(struct slots *s, uint64_t unique)
     return true;
 }
 
-/* The entry of a request in hand, or SLOT_NONE. With its stripe's lock. */
+/* The entry of a request in progress, or SLOT_NONE. With its stripe's lock. */
 static int find_entry(const struct slots *s, uint64_t unique)
 {
     int i = s->bucket[bucket_of(unique)];

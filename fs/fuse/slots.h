@@ -39,17 +39,17 @@ bool slots_answered(struct slots *slots, uint64_t unique);
 /* Another thread goes on with a request that its handler has left unanswered: a server that dies from now on until the
  * answer died of it. */
 void slots_resume(struct slots *slots, uint64_t unique);
-/* An INTERRUPT for `unique` has come. False: that is not in hand, not yet or no longer. */
+/* An INTERRUPT for `unique` has come. False: that is not in progress, not yet or no longer. */
 bool slots_interrupt(struct slots *slots, uint64_t unique);
 
-/* A request that is in hand: begun, and not answered. */
+/* A request that is in progress: begun, and not answered. */
 struct slots_request {
     uint64_t unique, since;
     uint32_t asker; /* the thread that waits for it, as this pid namespace sees it; 0: it does not */
     bool busy;      /* its handler has not returned */
     bool interrupted;
 };
-/* What is in hand at `now`: fills `seen`, which has room for all slots, and returns how many. */
+/* What is in progress at `now`: fills `seen`, which has room for all slots, and returns how many. */
 int slots_look(struct slots *slots, uint64_t now, struct slots_request *seen);
 
 #endif

@@ -1,4 +1,4 @@
-/* The watch over the requests in hand.
+/* The watch over the requests in progress.
  *
  * Threads: one of its own; `lock` guards what it waits for. It holds no lock while it looks into /proc. */
 #include "fs/fuse/watch.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-    SPARE = 50,         /* it pauses so many times as long as it looked */
+    SPARE = 50,         /* its pause is this many times as long as its look */
     MOST_LET_GO = 4096, /* requests that handlers still work at though nobody waits for them */
     EARLY_MS = 1,
 };
@@ -88,7 +88,7 @@ static void let_dying_go(struct watch *w, int count, uint64_t now)
     }
 }
 
-/* Those that were in hand at the last look as well, or were interrupted; to the front. */
+/* Those that were in progress at the last look as well, or were interrupted; to the front. */
 static int keep_waiting(struct watch *w, int count, uint64_t now)
 {
     int kept = 0;

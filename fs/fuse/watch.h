@@ -1,10 +1,10 @@
-/* The watch over the requests that a session has in hand. A reader that is killed while it waits is let go at once, and
- * what all of them wait for is said.
+/* The watch over the requests that a session has in progress. A reader that is killed while it waits is let go at once,
+ * and what all of them wait for is said.
  *
  * The kernel lets nobody go who waits for a request that the server has read, not even after SIGKILL, until that is
  * answered. It sends an INTERRUPT for the first signal of any kind, and none for a second one; for some reads it sends
  * none at all (O_DIRECT). So INTERRUPT only makes the watch look: whether a signal that ends the asker is pending says
- * /proc, a few times a second for as long as a request waits. Signals of profilers and timers change nothing. */
+ * /proc, a few times per second for as long as a request waits. Signals of profilers and timers change nothing. */
 #ifndef FS_FUSE_WATCH_H
 #define FS_FUSE_WATCH_H
 

@@ -7,7 +7,7 @@
 
 struct crew;
 
-/* Asked some times a second while a process is waited for: true, and it is ended. */
+/* Asked some times per second while a process is waited for: true, and it is ended. */
 struct crew_care {
     bool (*gave_up)(void *user); /* NULL: nobody gives up */
     void *user;

@@ -1,7 +1,7 @@
 /* dealfs-mounter MOUNTPOINT CONTROL UID GID TMPFS [allow_other|noexec|unnoted …]: the one process that stays root when
  * root mounts with owner=USER. TMPFS is the most bytes of the RAM tier.
  *
- * All that it mounts, and where, root's command line says. Whoever holds the other end of its socket (the processes of
+ * All that it mounts, and where, root's command line says. What holds the other end of its socket (the processes of
  * USER) can only ask for the steps of fs/attach/mounter.h, each in its time: it takes numbers, descriptors and the text
  * that is shown as the source. Below the paths of USER it opens the two mountpoints and nothing else: O_PATH, name by
  * name, no links (fs/attach/attach.c). It ends when the last process of the mount has.

@@ -15,7 +15,7 @@ struct stranded {
 
 /* `patience`: nanoseconds. */
 void stranded_init(struct stranded *stranded, struct handover *handover, uint64_t patience);
-/* To be called a few times a second, only while no server runs; `lived`: until when one did. Never blocks. */
+/* To be called a few times per second, only while no server runs; `lived`: until when one did. Never blocks. */
 void stranded_look(struct stranded *stranded, uint64_t lived);
 /* A server runs: it takes the requests from the kernel. */
 void stranded_forget(struct stranded *stranded);

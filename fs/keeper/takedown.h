@@ -10,7 +10,7 @@ enum takedown {
     TAKEDOWN_ENDED, /* the data session has: another mount may stand there by now */
     TAKEDOWN_ABORT, /* both connections are ended first, and every request in them fails */
 };
-/* Both mounts, lazily: whoever is inside stays inside. The end of the sessions follows when they leave. Returns the
+/* Both mounts, lazily: processes inside stay inside. The end of the sessions follows when they leave. Returns the
  * child, or -1. */
 pid_t takedown_start(const struct mount_config *config, enum takedown how);
 void takedown_await(pid_t child); /* for 20 s; then it is left behind */

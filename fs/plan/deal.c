@@ -92,7 +92,7 @@ static void pin_repeats(struct deal *d, const uint32_t *batch, uint32_t n, struc
     }
 }
 
-/* What the batch has twice stays with its owner, too, and what nobody owns goes to one node. */
+/* A sample that the batch has twice also stays with its owner; one without an owner goes to one node. */
 static void pin_duplicates(struct deal *d, const uint32_t *batch, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)

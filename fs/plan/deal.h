@@ -1,5 +1,5 @@
 /* To deal a global batch: which rank gets which of its samples. A batch is dealt without a look at any other, so that
- * every node and every slice of a plan comes to the same; but for an echoed order, whose batches are dealt one after
+ * every node and every slice of a plan comes to the same; except for an echoed order, whose batches are dealt one after
  * the other: a repeat belongs to the node that used the sample first (uses.h).
  *
  * The result is the batch in another order, rank after rank; batches_share and batches_place say which part is whose.
@@ -33,7 +33,7 @@ struct deal_tally {
 int deal_create(const struct placement *placement, const struct owners *owners, uint32_t longest, uint32_t echoed,
                 bool positions, struct deal **deal);
 void deal_destroy(struct deal *deal);
-void deal_begin(struct deal *deal); /* once more from the first batch */
+void deal_begin(struct deal *deal); /* again from the first batch */
 /* By sample, of an echoed order: the node that used it first, or NOT_USED (uses.h). NULL: it is not echoed. */
 const uint16_t *deal_first(const struct deal *deal);
 

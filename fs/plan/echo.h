@@ -1,7 +1,7 @@
 /* Data echoing (Choi et al.): a fresh sample, or batch, is used several times; what is used is shuffled in a buffer.
  *
  * The factor is in millionths, so that 1.5 is exact. Each example, or batch, appears as often as the factor's whole
- * part, and once more where the draw at its place of the order is below the fraction; so a plan that resumes draws the
+ * part, and again where the draw at its place of the order is below the fraction; so a plan that resumes draws the
  * same. */
 #ifndef FS_PLAN_ECHO_H
 #define FS_PLAN_ECHO_H

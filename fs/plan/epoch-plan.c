@@ -91,7 +91,7 @@ uint64_t plan_memory_most(const struct plan_input *in)
 static int check_input(const struct plan_input *in, struct str *why)
 {
     if (in->ranks == 0 || in->ranks > PLAN_RANKS_MOST) {
-        str_addf(why, "ranks must be 1 to %d", PLAN_RANKS_MOST);
+        str_addf(why, "`ranks` must be 1 to %d", PLAN_RANKS_MOST);
         return -ERANGE;
     }
     if (in->batch == 0) {
@@ -126,10 +126,12 @@ static int place_ranks(struct plan *plan, struct str *why)
     int error = placement_init(&plan->placement, in->owners.nodes, in->ranks, in->node_of_rank);
     if (error == -EDOM)
         str_addf(why,
-                 "%" PRIu32 " ranks cannot be divided evenly over %" PRIu32 " nodes: say with nodes= where each runs",
+                 "%" PRIu32 " ranks cannot be divided evenly over %" PRIu32
+                 " nodes: set `nodes=` to the node of each rank",
                  in->ranks, in->owners.nodes);
     if (error == -ERANGE)
-        str_addf(why, "a rank is on a node that the world has not: its nodes are 0 to %" PRIu32, in->owners.nodes - 1);
+        str_addf(why, "a rank is on a node that is not in the world: its nodes are 0 to %" PRIu32,
+                 in->owners.nodes - 1);
     return error;
 }
 
@@ -140,7 +142,7 @@ static int echo_order(struct plan *plan, const struct plan_stop *stop, struct st
         return 0;
     int error = echo_examples(&in->echo, in->order, in->count, stop, &plan->echoed, &in->count);
     if (error == -E2BIG)
-        str_addf(why, "the order with its echoes has more than %u entries", PLAN_ENTRIES_MOST);
+        str_addf(why, "the order, including echoes, has more than %u entries", PLAN_ENTRIES_MOST);
     if (!error)
         in->order = plan->echoed;
     return error;
@@ -237,7 +239,7 @@ static int echo_steps(struct plan *plan, const struct plan_stop *stop, struct st
     if (!is_echoed(in, ECHO_AT_BATCH))
         return 0;
     if (in->skip % size) {
-        str_addf(why, "skip=%" PRIu64 ": where batches are echoed it must be whole global batches of %" PRIu64,
+        str_addf(why, "skip=%" PRIu64 ": with `echo_at=batch` it must be a multiple of the global batch, %" PRIu64,
                  in->skip, size);
         return -EINVAL;
     }
@@ -245,7 +247,7 @@ static int echo_steps(struct plan *plan, const struct plan_stop *stop, struct st
     if (error == -ERANGE)
         str_addf(why, "skip=%" PRIu64 " is past the end, echoes included", in->skip);
     if (error == -E2BIG)
-        str_addf(why, "there are more than %u batches with their echoes", ECHO_BATCHES_MOST);
+        str_addf(why, "there are more than %u batches, including echoes", ECHO_BATCHES_MOST);
     return error ? error : crop_echo(plan, why);
 }
 

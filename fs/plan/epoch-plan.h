@@ -64,9 +64,9 @@ struct plan_summary {
 
 struct plan;
 
-/* What can be said before anything is made: at most so many entries have all lists together, and at most so many bytes
- * beside order, owners and lists does it take to make them. The input's order and owners need not be there yet, but for
- * their numbers. */
+/* What can be said before anything is made: the largest number of entries of all lists together, and of bytes that
+ * beside order, owners and lists does it take to make them. The input's order and owners need not be there yet, except
+ * for their numbers. */
 uint64_t plan_entries_most(const struct plan_input *input);
 uint64_t plan_local_most(const struct plan_input *input);
 uint64_t plan_memory_most(const struct plan_input *input);

@@ -9,19 +9,20 @@
 enum { WAIT_DEFAULT = 60, WAIT_MOST = 3600 };
 #define WAIT_KEY                                                                                                       \
     {                                                                                                                  \
-        .name = "wait", .value = "SEC", .help = "fail when not all nodes have the new layout after so long (60)"       \
+        .name = "wait", .value = "SEC",                                                                                \
+        .help = "seconds after which it fails if not all nodes have the new layout (60)"                               \
     }
 
 const struct key exchange_keys[] = {
     {.name = "epoch", .value = "E", .required = true, .help = "the epoch that the samples move for"},
-    {.name = "fraction", .value = "Q", .required = true, .help = "the part of each node's samples that moves, 0 to 1"},
-    {.name = "seed", .value = "S", .help = "which samples these are, and where they go (0)"},
+    {.name = "fraction", .value = "Q", .required = true, .help = "the share of each node's samples that moves, 0 to 1"},
+    {.name = "seed", .value = "S", .help = "seed that selects the samples and their new nodes (0)"},
     WAIT_KEY,
     {0},
 };
 
 const struct key shuffle_keys[] = {
-    {.name = "seed", .value = "S", .required = true, .help = "where each sample goes"},
+    {.name = "seed", .value = "S", .required = true, .help = "seed that selects each sample's new node"},
     WAIT_KEY,
     {0},
 };
@@ -45,7 +46,7 @@ static int take_fraction(const struct key_value *value, uint32_t *fraction, stru
 static int take_number(const char *name, const struct key_value *value, uint64_t *number, struct str *why)
 {
     int error = value->text ? number_parse(value->text, 0, UINT64_MAX, number) : 0;
-    return error ? refuse_value(error, name, value, "a whole number, below 2 to the power of 64", why) : 0;
+    return error ? refuse_value(error, name, value, "a whole number below 2^64", why) : 0;
 }
 
 static int take_wait(const struct key_value *value, uint64_t *seconds, struct str *why)

@@ -57,7 +57,7 @@ static int refuse_word(uint64_t place, const struct order_payload *p, struct str
     size_t n = 0;
     while (p->at + n < p->end && n < SHOWN && !is_space(p->at[n]))
         n++;
-    str_addf(why, "the order's entry %" PRIu64 " is no number: `", place);
+    str_addf(why, "the order's entry %" PRIu64 " is not a number: `", place);
     str_add_printable(why, p->at, n);
     str_adds(why, "`");
     return -EINVAL;
@@ -103,8 +103,8 @@ static int count_entries(const struct order_rules *rules, const char *payload, s
     if (rules->form == ORDER_TEXT) {
         *count = count_words(payload, payload + n);
     } else if (n % width != 0) {
-        str_addf(why, "the order has %zu bytes, which are no whole number of u%zu (%zu bytes each)", n, 8 * width,
-                 width);
+        str_addf(why, "the order has %zu bytes, which is not a whole number of u%zu entries (%zu bytes each)", n,
+                 8 * width, width);
         return -EINVAL;
     } else {
         *count = n / width;
@@ -135,8 +135,8 @@ static int check_distinct(const uint32_t *order, uint32_t count, const struct pl
             return -EINTR;
         if (seen[order[i] / 64] & bit) {
             str_addf(why,
-                     "the order's entry %" PRIu32 " is %" PRIu32 " again, so that it is no permutation of the list "
-                     "(distinct=no allows it)",
+                     "the order's entry %" PRIu32 " is %" PRIu32
+                     " again, so it is not a permutation of the list (distinct=no allows repeats)",
                      i, order[i]);
             return -EINVAL;
         }

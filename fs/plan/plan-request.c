@@ -18,42 +18,42 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
     KEY(RANK) = {.name = "rank", .value = "r", .help = "only this rank's list"},
     KEY(REPLY) = {.name = "reply",
                   .choices = "text|u32|u64|summary|bytes|spans|paths",
-                  .help = "the form of the lists; summary: numbers about them; bytes: the samples themselves"},
+                  .help = "format of the reply; summary: JSON about the plan; bytes: the samples themselves"},
     KEY(SEED) = {.name = "seed", .value = "S", .help = "the order is PyTorch's permutation of seed S + E (0)"},
     KEY(ORDER) = {.name = "order",
                   .choices = "u32|u64|text|natural",
-                  .help = "another order: it follows, or is that of the list"},
-    KEY(SAMPLES) = {.name = "samples", .value = "all|imagefolder|NAME", .help = "the sample list that numbers are of"},
-    KEY(UNDER) = {.name = "under", .value = "DIR", .help = "of it the files below a directory"},
-    KEY(MATCH) = {.name = "match", .value = "GLOB", .help = "of it the files whose path matches"},
-    KEY(COUNT) = {.name = "count", .value = "N", .help = "refuse unless the list has as many samples"},
+                  .help = "another order: in the payload; natural: that of the list"},
+    KEY(SAMPLES) = {.name = "samples", .value = "all|imagefolder|NAME", .help = "sample list"},
+    KEY(UNDER) = {.name = "under", .value = "DIR", .help = "only files of the list below this directory"},
+    KEY(MATCH) = {.name = "match", .value = "GLOB", .help = "only files of the list whose path matches"},
+    KEY(COUNT) = {.name = "count", .value = "N", .help = "fail unless the list has exactly N samples"},
     KEY(WITHOUT) = {.name = "without", .value = "NAME", .help = "leave out the samples of this list"},
-    KEY(DISTINCT) = {.name = "distinct",
-                     .choices = "yes|no",
-                     .help = "no: the order may repeat samples, or leave some out"},
+    KEY(DISTINCT) = {.name = "distinct", .choices = "yes|no", .help = "no: the order may repeat or omit samples"},
     KEY(MODE) = {.name = "mode", .choices = "locality|regular|local", .help = "how batches are dealt to the ranks"},
-    KEY(TAIL) = {.name = "tail", .choices = "pad|drop|short", .help = "where ranks do not divide the samples"},
-    KEY(SKIP) = {.name = "skip", .value = "SAMPLES", .help = "go on after so many samples of the order"},
+    KEY(TAIL) = {.name = "tail",
+                 .choices = "pad|drop|short",
+                 .help = "if the samples cannot be divided evenly by the ranks"},
+    KEY(SKIP) = {.name = "skip", .value = "SAMPLES", .help = "resume after SAMPLES samples of the order"},
     KEY(ECHO) = {.name = "echo", .value = "F", .help = "use each sample, or batch, F times"},
     KEY(ECHO_AT) = {.name = "echo_at", .choices = "example|batch", .help = "what is repeated"},
     KEY(ECHO_BUFFER) = {.name = "echo_buffer",
                         .value = "K",
-                        .help = "what is echoed is shuffled in a buffer of so many samples (100000)"},
+                        .help = "size in samples of the buffer that shuffles echoes (100000)"},
     KEY(COST) = {.name = "cost",
                  .value = "none|bytes|NAME",
                  .help = "swap samples until the ranks of a step cost the same"},
     KEY(BALANCE) = {.name = "balance", .value = "F", .help = "no rank costs more than F times the mean (1.02)"},
-    KEY(WINDOW) = {.name = "window", .value = "A", .help = "the costs of A steps together (1)"},
+    KEY(WINDOW) = {.name = "window", .value = "A", .help = "balance the costs of A steps together (1)"},
     KEY(STEP) = {.name = "step", .value = "N", .help = "only the global batch of this step, from 0"},
-    KEY(STEPS) = {.name = "steps", .value = "N-M", .help = "only those of these steps"},
-    KEY(WORKERS) = {.name = "workers", .value = "W", .help = "of W loader workers that share the rank's list,"},
-    KEY(WORKER) = {.name = "worker", .value = "w", .help = "only the batches of this one: w, w + W, ..."},
+    KEY(STEPS) = {.name = "steps", .value = "N-M", .help = "only the global batches of these steps"},
+    KEY(WORKERS) = {.name = "workers", .value = "W", .help = "number of loader workers that share the rank's list"},
+    KEY(WORKER) = {.name = "worker", .value = "w", .help = "only the batches of this worker: w, w + W, ..."},
     KEY(KEYS) = {.name = "keys",
                  .choices = "original|unique",
-                 .help = "unique: in a stream of tar, positions before the keys"},
-    KEY(NODES) = {.name = "nodes", .value = "N,...", .help = "the node of each rank: its number, or its host"},
-    KEY(LAYOUT) = {.name = "layout", .value = "DIGEST", .help = "plan from this layout and no other"},
-    KEY(DIGEST) = {.name = "digest", .value = "DIGEST", .help = "answer with the plan of this digest or not at all"},
+                 .help = "unique: put the position before each key of a tar stream"},
+    KEY(NODES) = {.name = "nodes", .value = "N,...", .help = "the node of each rank, by number or host name"},
+    KEY(LAYOUT) = {.name = "layout", .value = "DIGEST", .help = "plan from this layout, or fail"},
+    KEY(DIGEST) = {.name = "digest", .value = "DIGEST", .help = "fail unless the plan has this digest"},
     KEY(CATALOG) = {.name = "catalog", .value = "DIGEST", .help = "refuse unless the dataset is this one"},
     KEY(FEED) = {.name = "feed", .choices = "no|yes", .help = "read ahead of the ranks on this node"},
     [PLAN_KEYS] = {0},
@@ -107,7 +107,7 @@ static void take_order(struct parsing *p, struct plan_request *r)
     r->order = order->text ? PLAN_ORDER_U32 + order->choice : PLAN_ORDER_SEED;
     r->seed = take_number(p, PLAN_KEY_SEED, 0, UINT64_MAX, 0);
     if (order->text && p->value[PLAN_KEY_SEED].text)
-        refuse_value(p, -EINVAL, PLAN_KEY_SEED, "the order is given by `order`, so that no seed makes it");
+        refuse_value(p, -EINVAL, PLAN_KEY_SEED, "cannot be combined with `order`, which gives the order");
     r->distinct = p->value[PLAN_KEY_DISTINCT].choice == 0;
 }
 
@@ -130,7 +130,8 @@ static void take_part(struct parsing *p, struct plan_request *r)
     else if (worker->text && !workers->text)
         refuse_value(p, -EINVAL, PLAN_KEY_WORKER, "needs `workers=`");
     else if (workers->text && (r->rank == PLAN_ALL_RANKS || r->reply == REPLY_SUMMARY || r->reply == REPLY_PATHS))
-        refuse_value(p, -EINVAL, PLAN_KEY_WORKERS, "needs `rank=`, and is not for `reply=summary` or `paths`");
+        refuse_value(p, -EINVAL, PLAN_KEY_WORKERS,
+                     "needs `rank=`, and cannot be combined with `reply=summary` or `paths`");
     else if ((r->reply == REPLY_BYTES || r->reply == REPLY_SPANS) && r->rank == PLAN_ALL_RANKS)
         refuse_value(p, -EINVAL, PLAN_KEY_REPLY, "needs `rank=`");
 }
@@ -176,11 +177,11 @@ static void take_steps(struct parsing *p, struct plan_request *r)
     r->chosen = steps || p->value[PLAN_KEY_STEP].text;
     r->from = r->to = take_number(p, PLAN_KEY_STEP, 0, UINT32_MAX, 0);
     if (steps && p->value[PLAN_KEY_STEP].text)
-        refuse_value(p, -EINVAL, PLAN_KEY_STEPS, "either `step` or `steps` can be given");
+        refuse_value(p, -EINVAL, PLAN_KEY_STEPS, "only one of `step` and `steps` can be given");
     else if (steps && !parse_steps(steps, &r->from, &r->to))
         refuse_value(p, -EINVAL, PLAN_KEY_STEPS, "must be two whole numbers such as 10-19");
     if (r->chosen && r->feed)
-        refuse_value(p, -EINVAL, PLAN_KEY_FEED, "whole epochs are fed, not some steps");
+        refuse_value(p, -EINVAL, PLAN_KEY_FEED, "`feed=yes` needs the whole epoch, not some steps");
     if (r->reply == REPLY_BYTES && r->feed)
         refuse_value(p, -EINVAL, PLAN_KEY_FEED, "the server reads streams ahead by itself");
 }
@@ -241,12 +242,12 @@ static int find_node(const char *const *host, uint32_t nodes, uint32_t rank, con
     uint64_t number;
     uint32_t found = 0;
     if (n == 0 || n >= sizeof text)
-        return refuse_node(-EINVAL, rank, word, n < sizeof text ? n : sizeof text, "which is no node", why);
+        return refuse_node(-EINVAL, rank, word, n < sizeof text ? n : sizeof text, "which is not a node", why);
     memcpy(text, word, n);
     text[n] = '\0';
     if (text[strspn(text, "0123456789")] == '\0') {
         if (number_parse(text, 0, nodes - 1, &number))
-            return refuse_node(-ENOENT, rank, word, n, "a number that no node of the layout has", why);
+            return refuse_node(-ENOENT, rank, word, n, "a number that is not a node of the layout", why);
         *node = (uint32_t)number;
         return 0;
     }
@@ -258,7 +259,8 @@ static int find_node(const char *const *host, uint32_t nodes, uint32_t rank, con
     if (found == 1)
         return 0;
     return refuse_node(found ? -EINVAL : -ENOENT, rank, word, n,
-                       found ? "a host with several nodes: give their numbers" : "where no node of the layout is", why);
+                       found ? "a host with several nodes: use their numbers" : "a host without a node of the layout",
+                       why);
 }
 
 #define NOT_SET UINT32_MAX

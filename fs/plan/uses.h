@@ -1,5 +1,5 @@
 /* Where the samples of an echoed order are used first: what a node has read stays in its page cache, so that it counts
- * as the owner of every repeat, whoever keeps the sample. */
+ * as the owner of every repeat, whichever node keeps the sample. */
 #ifndef FS_PLAN_USES_H
 #define FS_PLAN_USES_H
 
@@ -14,7 +14,7 @@ struct uses {
     uint32_t samples;
 };
 
-/* What so many samples take. */
+/* Bytes that `count` samples take. */
 uint64_t uses_bytes(uint32_t samples);
 int uses_init(struct uses *uses, uint32_t samples); /* -ENOMEM */
 void uses_fini(struct uses *uses);

@@ -1,5 +1,5 @@
 /* What a resizer leaves to the next one where it dies: what it has to do, and what it has done of that. It lies in
- * memory whose descriptor whoever starts the resizer keeps; without one nothing is left. */
+ * memory whose descriptor the resizer's parent keeps; without one nothing is left. */
 #ifndef FS_RESIZE_NOTES_H
 #define FS_RESIZE_NOTES_H
 

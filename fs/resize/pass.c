@@ -1,6 +1,6 @@
 /* See pass.h.
  *
- * Threads: one a processor, each takes file after file by a counter. Whoever started the pass looks at it. */
+ * Threads: one per processor, each takes file after file by a counter. The caller looks at the counter. */
 #include "fs/resize/pass.h"
 
 #include "fs/base/cleanup.h"

@@ -168,7 +168,7 @@ static int install_catalog(void *user, const char *from)
         error = control_fill(s->control, s->catalog, s->store, s->derived);
     }
     if (error) {
-        /* Half of it is open and in use by nobody knows whom: the next server begins anew. */
+        /* Half of it is open and in use by nobody knows whom: the next server begins again. */
         log_error("install the catalog that a courier brought: open %s: %s", what, strerror(-error));
         if (s->catalog)
             _exit(1);

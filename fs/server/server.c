@@ -61,7 +61,7 @@ void server_refuse(struct server *s, const char *what, const char *on, int error
 
 /* --- start --- */
 
-/* What the server before had in hand comes again, and is counted again. */
+/* What the server before had in progress comes again, and is counted again. */
 static void forget_waits(struct feed_waits *waits)
 {
     atomic_store(&waits->all, 0);
@@ -82,7 +82,7 @@ static void server_prepare(struct server *s)
     process_ignore_signals();
     prctl(PR_SET_NAME, "dealfs-server"); /* one that was executed by a descriptor has another name */
     mallopt(M_ARENA_MAX, ARENAS);
-    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES); /* buffers of reads are used again rather than mapped and faulted anew */
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES); /* buffers of reads are used again rather than mapped and faulted again */
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
     handover_reserve();
     int log = handover_has(FD_LOG) ? FD_LOG : STDERR_FILENO;

@@ -2,10 +2,10 @@
  * What is fed yields to all others, and has no more than MOST_FED of the threads and half of the callers' slots.
  *
  * A thread that reads has a slot, a cache line of its own, so that reads which go well share nothing. `began` is not 0
- * while it is taken, `ended` says when it last was; `read` is what it reads for, and belongs to whoever changes it to
- * NULL: the thread when it is done, the watch when that takes too long, or who cancels. The thread that finds NULL does
- * not touch the read any more. (The read may have come to stand there anew since somebody looked: who takes it has a
- * read that waits all the same.) */
+ * while it is taken, `ended` says when it last was; `read` is what it reads for, and belongs to the thread that changes
+ * it to NULL: the thread when it is done, the watch when that takes too long, or who cancels. The thread that finds
+ * NULL does not touch the read any more. (The read may have come to stand there again since somebody looked: who takes
+ * it has a read that waits all the same.) */
 #include "fs/store/disk.h"
 
 #include "fs/base/clock.h"
@@ -239,8 +239,7 @@ static void watch(struct disk *d)
     bool late, hangs = nobody_is_answered(d, &late);
     if (hangs != atomic_exchange(&d->hangs, hangs))
         log_limited(LOG_LEVEL_WARNING, 5,
-                    hangs ? "the SSD has not answered for a second: it is passed by until it does"
-                          : "the SSD answers again");
+                    hangs ? "the SSD has not answered for 1 s: it is bypassed until it does" : "the SSD answers again");
     if (late)
         take_late(d, MOST_WAIT, -EBUSY);
     if (hangs)

@@ -76,6 +76,6 @@ void ingest_segment(struct stock *k, struct segment *s)
     pthread_cond_broadcast(&k->changed);
     pthread_mutex_unlock(&k->lock);
     if (later)
-        log_limited(LOG_LEVEL_WARNING, 5, "%s tier %s: store a segment: %s: tried again", tier_names[k->name],
-                    k->directory, strerror(-error));
+        log_limited(LOG_LEVEL_WARNING, 5, "%s tier %s: store a segment: %s: it will be tried again",
+                    tier_names[k->name], k->directory, strerror(-error));
 }

@@ -16,8 +16,8 @@ struct layer_ops {
     int (*read)(struct layer *layer, const struct span *span, const struct iovec *into, int count);
     /* Nothing was asked of it for more than a second: give back what is kept open. May be NULL. */
     void (*idle)(struct layer *layer);
-    /* From now on every answer may be an error: whoever waits in `get` or `read` is let go where that can be. Any
-     * thread, once, before `destroy`. May be NULL. */
+    /* From now on every answer may be an error: a thread that waits in `get` or `read` is released where that is
+     * possible. Any thread, once, before `destroy`. May be NULL. */
     void (*stop)(struct layer *layer);
     void (*destroy)(struct layer *layer);
 };

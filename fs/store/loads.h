@@ -22,7 +22,7 @@ struct load {
     uint32_t file, length;
     uint32_t told[LOAD_WISHES]; /* who wants to hear of its end: the number of the stage, and of the pull; 0: nobody */
     enum place from;            /* running: where its bytes come from */
-    bool pulled;                /* nobody wants it from the source: if it cannot be had from another node, it ends */
+    bool pulled;                /* nobody wants it from the source: if no other node has it, it ends */
 };
 
 struct load_queue {

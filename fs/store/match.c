@@ -1,4 +1,4 @@
-/* An open-addressed table of file numbers beside an array of half identities; 16 to 24 bytes a file, and only while
+/* An open-addressed table of file numbers beside an array of half identities; 16 to 24 bytes per file, and only while
  * a shard of another catalog is taken over. */
 #include "fs/store/match.h"
 

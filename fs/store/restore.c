@@ -100,7 +100,7 @@ static bool adopt_segment(struct restoring *r, const struct rocks_file *which)
         return false;
     bool damage = rocks_is_damage(error);
     log_warning("%s tier: the index of segment %u: %s: the segment is %s", tier_names[k->name], which->segment,
-                strerror(-error), damage ? "dropped" : "not used this time");
+                strerror(-error), damage ? "dropped" : "not used by this mount");
     if (!damage)
         leave_segment(k, which, error);
     return !damage;

@@ -1,5 +1,5 @@
-/* What is being taken in, noted in the tier's lock file: whoever dies of it leaves the note to the next one. It is
- * written over what was there, so that it finds room also on a full disk, and need not outlive the machine. */
+/* What is being taken in, noted in the tier's lock file: a process that dies of it leaves the note to the next one. It
+ * is written over what was there, so that it finds room also on a full disk, and need not outlive the machine. */
 #include "fs/store/rocks-inside.h"
 
 #include "fs/base/hash.h"

@@ -84,7 +84,7 @@ static bool is_noted(const struct rocks_note *note, ino_t inode)
 
 static int drop_file(const char *path, const char *why)
 {
-    log_warning("%s: %s: this segment is dropped", path, why);
+    log_warning("%s: %s: this segment is removed", path, why);
     return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
@@ -99,7 +99,7 @@ static int check_file(const struct rocks *r, const char *path, bool data)
 static int look_at_file(const struct rocks *r, const char *path, ino_t inode, const struct rocks_note *before,
                         bool data)
 {
-    const char *why = is_noted(before, inode) ? "the server before this one died when it took it in" : NULL;
+    const char *why = is_noted(before, inode) ? "the previous server died while it added it" : NULL;
     int error = why ? 0 : check_file(r, path, data);
     if (error == -EBADMSG)
         why = "it is damaged";
@@ -201,7 +201,7 @@ static int take_files(struct rocks *r, const struct taking *f, uint32_t first, u
     int error = ingest_files(r, f, first, n, &why);
     if (!rocks_is_damage(error)) {
         if (error)
-            log_warning("take %s back: %s", f->path[first], why.data ? why.data : strerror(-error));
+            log_warning("add %s again: %s", f->path[first], why.data ? why.data : strerror(-error));
         for (uint32_t i = first; i < first + n && !error; i++)
             unlink(f->path[i]);
         return error;
@@ -263,9 +263,9 @@ static int open_lists(struct rocks *r, const struct rocks_note *before, struct s
     if (error)
         return error;
     if (before->list)
-        str_adds(why, "the server before this one died when it read them");
+        str_adds(why, "the previous server died while it read them");
     else if (lost_its_list(r->directory))
-        str_adds(why, "CURRENT is gone");
+        str_adds(why, "CURRENT is missing");
     else
         return read_lists(r, why);
     return -EBADMSG;

@@ -113,7 +113,7 @@ static int check_file(const struct rocks_writer *w)
     int error = fd < 0 ? fd : rocks_check_table(fd, true);
     if (error != -EBADMSG)
         return error;
-    log_error("%s: what was written is not what the disk has", w->path);
+    log_error("%s: the disk returned other bytes than were written", w->path);
     return -EIO;
 }
 
@@ -124,7 +124,7 @@ static int check_samples(const struct rocks_writer *w)
     if (!error)
         error = look_for(fd, &w->last);
     if (error == -ENOTSUP)
-        log_error("%s: this RocksDB does not put values where they are looked for", w->path);
+        log_error("%s: this RocksDB stores values at unexpected positions", w->path);
     return error;
 }
 

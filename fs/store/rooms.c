@@ -1,4 +1,4 @@
-/* The places of a room are its filler's until it is back; what it has published is whoever's reads. */
+/* The places of a room are its filler's until it is back; what it has published any thread may read. */
 #include "fs/store/rooms.h"
 
 #include "fs/base/clock.h"

@@ -2,7 +2,7 @@
  * to commit or abandon it.
  *
  * The budget is charged with the raw length when a room is given, corrected at commit by what compression saved, and
- * once more when the segment's file is there and its true length known. A filler waits while every staging is taken:
+ * again when the segment's file is there and its true length known. A filler waits while every staging is taken:
  * for as long as the tier's thread stores one and does not hang at a dead disk, but not long for rooms of others, who
  * may hang at a dead source. */
 #ifndef FS_STORE_ROOMS_H

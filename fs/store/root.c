@@ -49,7 +49,7 @@ static int ask_root(const struct root *r)
 static void say_root(const struct root *r)
 {
     if (!r->lost)
-        log_warning("the source was lost, and its root is opened again");
+        log_warning("the source was lost: its root was opened again");
     else
         log_limited(LOG_LEVEL_WARNING, 1, "the source is lost: %s; it cannot be opened again: %s", strerror(r->lost),
                     strerror(r->refused));

@@ -1,5 +1,5 @@
-/* The source's root, which may be lost: the FUSE server of the source dies, an NFS server forgets its handles. Whoever
- * mounts the source again gives a root that is opened in its place; the descriptor keeps its number. */
+/* The source's root, which may be lost: the FUSE server of the source dies, an NFS server forgets its handles. Any
+ * thread that mounts the source again gives a root that is opened in its place; the descriptor keeps its number. */
 #ifndef FS_STORE_ROOT_H
 #define FS_STORE_ROOT_H
 
@@ -35,7 +35,7 @@ void root_init(struct root *r, int fd, root_open *open, void *user);
 void root_fini(struct root *r);
 unsigned root_opened(struct root *r);
 /* Something below the root failed with this error, after root_opened() said `opened`. True: there is another root
- * since, so that it may be tried once more. Tries at most once a second; waits for a try that is under way. */
+ * since, so that it may be tried again. Tries at most once a second; waits for a try that is under way. */
 bool root_regain(struct root *r, int error, unsigned opened);
 void root_look(struct root *r, struct root_state *state);
 

@@ -14,7 +14,7 @@
 enum {
     LENGTH_BITS = 20,
     TAIL_FIRST = 128 << 10, /* so much of the file's end has the record, where values are large; */
-    TAIL_STEP = 8,          /* so many times more is looked at where it has not; */
+    TAIL_STEP = 8,          /* if it has not, this many times more is looked at; */
     TAIL_MOST = 16 << 20,   /* so much has it always */
 };
 

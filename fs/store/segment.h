@@ -13,9 +13,9 @@
  * `places` and `used` mean something while the values are in a staging; `live`, `dead` and `worn` while they are in a
  * file. segment_check asserts it, in builds with a sanitizer.
  *
- * Whoever reads a value holds a pin on its segment: a file is unmapped and a staging is written anew. All may read from
- * the same one, so each thread counts its pins in a line of its own. Only their sum says anything, and only once the
- * segment is closed, that is, has left the table: then no pin is added any more. */
+ * A thread that reads a value holds a pin on its segment: a file is unmapped and a staging is written again. All may
+ * read from the same one, so each thread counts its pins in a line of its own. Only their sum says anything, and only
+ * once the segment is closed, that is, has left the table: then no pin is added any more. */
 #ifndef FS_STORE_SEGMENT_H
 #define FS_STORE_SEGMENT_H
 
@@ -57,7 +57,7 @@ struct segment {
     /* the tier's thread alone: */
     uint64_t live, dead; /* bytes, as last counted; nothing is counted before the first part is dropped */
     uint32_t live_values;
-    TAILQ_ENTRY(segment) link; /* in a list of the stock, or among the spares; lock, but for `stored` */
+    TAILQ_ENTRY(segment) link; /* in a list of the stock, or among the spares; lock, except for `stored` */
     unsigned stripes;
     struct pins pins[];
 };

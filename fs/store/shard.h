@@ -77,8 +77,8 @@ struct pool *shard_pool(struct shard *shard); /* for unpack_value */
 void shard_status(struct shard *shard, enum tier_name tier, struct tier_status *status);
 bool shard_is_locked(struct shard *shard); /* some tier is: nothing is taken yet */
 
-/* The bytes of values, with VALUE_COST for each, that surely fit into a tier of this capacity, but for a rest that is
- * smaller than what is reserved at once. */
+/* The bytes of values, with VALUE_COST for each, that surely fit into a tier of this capacity, except for a rest that
+ * is smaller than what is reserved at once. */
 uint64_t shard_room(uint64_t capacity);
 /* What of that is left free where samples are to change their nodes: they come before the room is back of those that
  * leave. Four segments or 3 %, at most a third of the tier. */

@@ -57,7 +57,7 @@ static int open_error(int error, const char **cause)
     *cause = "";
     switch (error) {
     case -ENOENT:
-        *cause = "it is gone";
+        *cause = "it no longer exists";
         return -ESTALE;
     case -ELOOP:
     case -ENOTDIR:
@@ -126,7 +126,7 @@ static int check_file(struct source *s, const struct handle *handle, int flags, 
     if (error)
         return complain(s, handle->file, error, "");
     if (!S_ISREG(st.st_mode))
-        return complain(s, handle->file, -ESTALE, "it is no regular file any more");
+        return complain(s, handle->file, -ESTALE, "it is no longer a regular file");
     *state = state_from(&st);
     if (!want.ctime)
         state->ctime = 0;
@@ -137,10 +137,9 @@ static int check_file(struct source *s, const struct handle *handle, int flags, 
         snprintf(cause, sizeof cause, "its size was %" PRIu64 " and is %" PRIu64, want.size, state->size);
         return complain(s, handle->file, -ESTALE, cause);
     case STATE_CTIME:
-        return complain(s, handle->file, -ESTALE,
-                        "its ctime was changed since the scan, and its mtime perhaps put back");
+        return complain(s, handle->file, -ESTALE, "its ctime has changed since the scan, although its mtime has not");
     default:
-        return complain(s, handle->file, -ESTALE, "it was changed since the scan");
+        return complain(s, handle->file, -ESTALE, "it has changed since the scan");
     }
 }
 
@@ -213,12 +212,12 @@ static bool take_kept(struct source *s, uint32_t file, struct handle *handle)
     return false;
 }
 
-/* `anew`: by its path, whatever is open of it. */
-static int read_file(struct source *s, const struct span *span, const struct iovec *into, int count, bool anew)
+/* `again`: by its path, whatever is open of it. */
+static int read_file(struct source *s, const struct span *span, const struct iovec *into, int count, bool again)
 {
     bool whole = span->length == catalog_file(s->catalog, span->file).size;
     struct handle handle = {.fd = -1};
-    bool kept = !whole && !anew && take_kept(s, span->file, &handle);
+    bool kept = !whole && !again && take_kept(s, span->file, &handle);
     int error = kept ? 0 : open_file(s, span->file, &handle);
     if (!error)
         error = read_checked(s, &handle, span, into, count);

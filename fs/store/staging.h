@@ -13,7 +13,7 @@ enum { STAGING_ALIGN = 64 }; /* of values */
 struct staging_area {
     char *bytes;
     size_t size;
-    struct value_place *place; /* SEGMENT_PLACES of them, written by whoever has the room */
+    struct value_place *place; /* SEGMENT_PLACES of them, written by the thread that has the room */
     struct segment *segment;   /* who has it; stock->lock. NULL: nobody */
 };
 

@@ -179,7 +179,8 @@ static void say_state(const struct stock *k, enum tier_state state, int error, c
 {
     if (state == TIER_FAILED || state == TIER_CLOSED)
         log_error("%s tier %s: %s: %s", tier_names[k->name], k->directory, reason ? reason : strerror(-error),
-                  state == TIER_CLOSED ? "takes nothing more" : "not used until the next mount, and left as it is");
+                  state == TIER_CLOSED ? "accepts no more data"
+                                       : "not used until the next mount; its files are not changed");
 }
 
 void stock_set_state(struct stock *k, enum tier_state state, int error, const char *reason)

@@ -1,6 +1,6 @@
 /* What a tier has: its segments, its budget, its state. Those who read, fill, store, reclaim and restore meet here.
  *
- * Threads. Any thread reads (no lock but for the last pin of a segment that has left the table) and fills (under
+ * Threads. Any thread reads (no lock except for the last pin of a segment that has left the table) and fills (under
  * `lock`, never while it reads, seals or stores). The tier's own thread alone adds and drops segments' files.
  *
  * Order of locks: stock->lock, then pool->lock; both are held for moments only. */

@@ -28,7 +28,7 @@ static inline bool store_keeps(const struct store *s, uint32_t file, uint64_t of
     return !s->peers.keeps || s->peers.keeps(s->peers.user, file, offset);
 }
 
-/* Whoever has the read counts it: for how many the place keeps waiting. */
+/* Number of waiting reads, by place. The module that currently holds a read updates it. */
 static inline void store_waits(struct store *s, const struct store_read *read, enum place place)
 {
     if (!read->fed)

@@ -148,7 +148,7 @@ static bool wait_for_last_loads(struct stage *s)
 /* With the lock. What still comes is kept all the same, but nobody waits for it. */
 static void pass_last_loads(struct stage *s)
 {
-    log_warning("staging: nothing came of %d pieces for long: they are passed by", s->loads);
+    log_warning("staging: %d pieces did not arrive in time: they are skipped", s->loads);
     s->progress.failed += (uint64_t)s->loads;
     if (!s->progress.error)
         s->progress.error = -ETIMEDOUT;
@@ -254,7 +254,7 @@ static void stage_files(struct stage *s)
     if (!stop)
         error = shard_flush(s->store->shard);
     if (error)
-        log_warning("store what was staged: %s", strerror(-error));
+        log_warning("store the staged data: %s", strerror(-error));
 }
 
 static void *driver_main(void *argument)

@@ -103,7 +103,7 @@ struct store_peers {
     bool (*cancel)(void *user, struct store_read *read);
     /* Stored values of one extent that is kept here, from the node that kept it before, each handed to `take`: 0.
      * Waits, but not without end; a thread of the loader's asks. -ENOENT: there was none, or it has not all of them;
-     * else they cannot be had now, or what `take` has returned. Some may have been taken. NULL: nobody kept anything
+     * else they are unavailable now, or what `take` has returned. Some may have been taken. NULL: nobody kept anything
      * before. */
     int (*before)(void *user, uint32_t file, uint32_t value, uint32_t count, stored_take take, void *to);
     /* A load of a pull has ended: 0; -ENOSPC: no tier had room; -ENOENT: who kept it before has not all of it; else it
@@ -164,7 +164,7 @@ void store_stage_progress(struct store *store, struct stage_progress *progress);
 int store_where(struct store *store, uint32_t file, uint64_t offset, enum tier_name *tier);
 
 enum { STORE_COUNTS = 64 << 10, STORE_BUCKETS = 32, STORE_ERRNOS = 134 };
-/* Of reads that are not fed, but for `fed`, for `source_` and the tiers. */
+/* Of reads that are not fed, except for `fed`, for `source_` and the tiers. */
 struct store_stats {
     uint64_t reads[PLACES], bytes[PLACES];
     uint64_t latency[PLACES][STORE_BUCKETS]; /* READs that took less than 2^i microseconds, not cumulative */

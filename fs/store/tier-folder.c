@@ -39,7 +39,7 @@ static int find_folder(struct tier_folder *f, const struct tier_config *config, 
     if (!error && config->inode && (st.st_dev != config->device || st.st_ino != config->inode))
         error = -ENODEV;
     if (config->inode && (error == -ENODEV || error == -ENOENT || error == -ENOTDIR))
-        *reason = "its directory is not there, or another than when this was mounted: is its disk unmounted?";
+        *reason = "its directory is missing, or is not the one of the mount: is its disk unmounted?";
     if (error)
         return error;
     f->fd = steal_fd(fd);
@@ -85,7 +85,7 @@ static int check_forms(const struct tier_folder *f, const char *directory, const
         if (form_of(e->d_name) > newest)
             newest = form_of(e->d_name);
     if (newest > ROCKS_FORM) {
-        *reason = "a newer version of dealfs has stored there";
+        *reason = "a newer version of dealfs wrote it";
         return -ENOTSUP;
     }
     rewinddir(d);
@@ -93,7 +93,7 @@ static int check_forms(const struct tier_folder *f, const char *directory, const
         unsigned form = form_of(e->d_name);
         if (!form || form == ROCKS_FORM)
             continue;
-        log_info("%s: an older version of dealfs stored %s: dropped, and filled anew", directory, e->d_name);
+        log_info("%s: an older version of dealfs wrote %s: it is removed and filled again", directory, e->d_name);
         dir_remove_tree(dirfd(d), e->d_name);
     }
     return 0;

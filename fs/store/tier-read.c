@@ -173,7 +173,7 @@ static void drop_bad(const struct span_read *r, const struct wanted_value *w, in
     if (!stock_drop_part(k, w->part, w->entry))
         return;
     atomic_fetch_add(&k->bad_values, 1);
-    log_limited(LOG_LEVEL_WARNING, 5, "%s tier: value %llu of file %u is %s: read afresh", tier_names[k->name],
+    log_limited(LOG_LEVEL_WARNING, 5, "%s tier: value %llu of file %u is %s: it is fetched again", tier_names[k->name],
                 (unsigned long long)w->value, r->span->file, rocks_is_damage(error) ? "damaged" : "unreadable");
 }
 

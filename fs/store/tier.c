@@ -48,7 +48,7 @@ static void reclaim(struct tier *t)
         k->worn = true;
         stock_rest(k, error);
     }
-    stock_drop_doomed(k); /* whoever asked for a reclaim finds its room free */
+    stock_drop_doomed(k); /* the caller of a reclaim finds its room free */
     t->reclaims_done = asked;
     pthread_cond_broadcast(&k->changed);
 }

@@ -1,4 +1,4 @@
-/* Where each value lies in the file is told by rocks-write.c, and kept in the index record. */
+/* rocks-write.c says where each value lies in the file; the index record keeps it. */
 #include "fs/store/writer.h"
 
 int writer_begin(const struct stock *k, uint32_t number, struct segment_writer *w)

@@ -11,7 +11,7 @@ struct segment_writer {
     struct index index;
 };
 
-/* After any of these have failed, too: fini. */
+/* Also after any of these have failed: fini. */
 int writer_begin(const struct stock *k, uint32_t number, struct segment_writer *w);
 int writer_put(struct segment_writer *w, uint32_t place, const struct value_place *value, const void *bytes);
 int writer_end(struct segment_writer *w, struct segment_file **file); /* 0: it is stored, and can be read */

@@ -48,7 +48,7 @@ struct feed_plan {
     uint32_t rank[FEED_RANKS]; /* in their order */
     struct feed_asking asking[FEED_RANKS];
     uint8_t digest[16];    /* of the plan */
-    char pairs[FEED_TEXT]; /* the file plan/PAIRS of the control mount, but for rank= and reply=; ends with a zero */
+    char pairs[FEED_TEXT]; /* the file plan/PAIRS of the control mount, except for rank= and reply=; ends with a zero */
 };
 
 /* What is in the hands of a server now of the feeder's READs: zeros when a server begins. */
@@ -132,8 +132,9 @@ struct feed_report {
     uint64_t late, late_sum, late_most; /* samples that waited for a server, nanoseconds */
     uint64_t late_from[FEED_PLACES];
     uint64_t reads[FEED_PLACES], read_bytes[FEED_PLACES]; /* READs of these samples, feeding and loaders together */
-    uint64_t looks, behind, behind_most; /* at all ranks of the node; this one was last; by so many samples */
-    uint64_t lost;                       /* notes that did not come in time */
+    uint64_t looks, behind,
+        behind_most; /* comparisons of all ranks of the node; those in which this one was last; by at most so many */
+    uint64_t lost;   /* notes that did not come in time */
     uint32_t unread_named, unplanned_named;
     struct feed_missed missed[FEED_NAMED];
     uint32_t unplanned_file[FEED_NAMED];
@@ -159,7 +160,7 @@ struct feed_stream {
 struct feed {
     _Alignas(64) _Atomic uint32_t feeder; /* process id, written by the keeper; 0: none runs */
     _Atomic uint32_t deaths;              /* of feeders */
-    _Atomic uint32_t off;                 /* 1: they died over and over, or there is no program: none is started, */
+    _Atomic uint32_t off;                 /* 1: they died repeatedly, or there is no program: none is started, */
     _Atomic uint32_t paused;              /* 1: the mount is being taken away, and it opens nothing */
     _Atomic uint64_t again;               /* off: until then: nanoseconds, monotonic; 0: for good */
     _Atomic uint32_t noting;              /* 1: a plan was requested, READs are noted from then on */

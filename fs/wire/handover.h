@@ -72,7 +72,7 @@ enum program_state {
 
 /* What a server lets its keeper and those who ask for `status` know while it runs. */
 struct pulse {
-    _Atomic uint64_t beats;  /* grows a few times a second while its readers take requests; 0: it does not serve yet */
+    _Atomic uint64_t beats; /* grows a few times per second while its readers take requests; 0: it does not serve yet */
     _Atomic uint64_t oldest; /* since when the request of the data mount waits that waits longest; 0: none does */
 };
 
@@ -129,7 +129,7 @@ int handover_find_program(const char *name, char *path, unsigned long n);
 int handover_reserve(void);
 bool handover_has(int fd);  /* open, and not a placeholder */
 void handover_drop(int fd); /* close it; a placeholder takes its number */
-/* A line for whoever waits for the mount to come up. False: nobody does, or does any more. */
+/* A line for the process that waits for the mount to come up. False: nobody does, or does any more. */
 bool handover_tell(const char *line);
 /* All but the log and the mounter, for a child of the keeper: so that it cannot keep alive what it takes away. One that
  * `puts_up` the mounts keeps these and FD_READY. */

@@ -19,8 +19,8 @@
  *     FREE     0                means nothing                the stack of free ones, or a reader that goes on with it
  *     READING  0                a header of zeros at first   `reader`, a process; the thread of it that reads
  *     RUNNING  of those before  the request                  a handler, or who has resumed it
- *     PARKED   of those before  the request                  whoever will answer; `since` and `interrupted` go on
- *     WAITING  counted anew     the request                  the stack of fresh ones (no deaths) or of suspects
+ *     PARKED   of those before  the request                  its answerer; `since` and `interrupted` stay
+ *     WAITING  counted again    the request                  the stack of fresh ones (no deaths) or of suspects
  *
  * `since` and `interrupted` are those of the request, from READING to its answer, across servers.
  *
@@ -47,7 +47,7 @@ enum slot_state { SLOT_FREE, SLOT_READING, SLOT_RUNNING, SLOT_PARKED, SLOT_WAITI
 struct slot {
     _Alignas(64) _Atomic uint32_t word; /* enum slot_state, deaths << 8 */
     _Atomic uint32_t reader;            /* process id; valid in READING */
-    _Atomic uint64_t since;       /* when a look first found the request in hand: nanoseconds, monotonic; 0: none did */
+    _Atomic uint64_t since; /* when a look first found the request in progress: nanoseconds, monotonic; 0: none did */
     _Atomic uint32_t interrupted; /* an INTERRUPT for it has come. The kernel sends one only */
 };
 

@@ -1,8 +1,8 @@
 /* Frames on the socket between courier and server, and how the two find each other.
  *
  * The socket is reached through /proc/self/fd, since the path of a state directory may be longer than a socket's may
- * be. A new server puts its socket in the place of the old one: whoever has the state directory's lock is the one that
- * listens, and a server that lingers in the kernel after its death may still hold the old one. */
+ * be. A new server puts its socket in the place of the old one: the process with the state directory's lock is the one
+ * that listens, and a server that lingers in the kernel after its death may still hold the old one. */
 #include "fs/wire/message.h"
 
 #include "fs/base/cleanup.h"
@@ -154,7 +154,7 @@ static struct sockaddr_un address_of(int directory, const char *name)
     return address;
 }
 
-/* Whoever may enter the state directory is root or its owner; the kernel says who it is. */
+/* Only root and the owner may enter the state directory; the kernel says which of them it is. */
 static int check_peer(int socket, uid_t other)
 {
     struct ucred peer;
@@ -174,7 +174,7 @@ int message_connect(const char *state)
         return -errno;
     struct sockaddr_un address = address_of(directory, "courier");
     int r;
-    do /* -EAGAIN where a server listens and does not accept: whoever asks has better things to do than to wait here */
+    do /* -EAGAIN where a server listens and does not accept: the caller has better things to do than to wait here */
         r = connect(fd, (struct sockaddr *)&address, sizeof address);
     while (r < 0 && errno == EINTR);
     if (r < 0 || fcntl(fd, F_SETFL, 0) < 0)

@@ -1,4 +1,4 @@
-/* The queues are one writer's and one reader's. Who is about to sleep says so and looks once more; who has put
+/* The queues are one writer's and one reader's. Who is about to sleep says so and looks again; who has put
  * something looks whether the other sleeps: one of the two sees the other, so no message is left lying. */
 #include "fs/wire/ring.h"
 

@@ -150,7 +150,7 @@ struct ring_message {
 };
 _Static_assert(sizeof(struct ring_message) == 64, "a line");
 
-/* What a node tells the others about once a second where it changed. Torn reads are harmless but for `version`. */
+/* What a node tells the others about once a second where it changed. Torn reads are harmless except for `version`. */
 struct node_news {
     _Atomic uint64_t version; /* odd while it is written */
     uint64_t held, capacity;

@@ -71,8 +71,8 @@ static void suspect(struct fetches *f, uint32_t node, uint64_t now)
 {
     struct peer_record *peer = &f->peer[node].peer;
     if (peer_suspect(peer, now))
-        log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) is silent: not asked for %llu s", node, host_of(f, node),
-                    (unsigned long long)(peer->pause / SECOND));
+        log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) does not answer: no requests to it for %llu s", node,
+                    host_of(f, node), (unsigned long long)(peer->pause / SECOND));
 }
 
 static struct asked_peer *peer_if_asked(struct fetches *f, uint32_t node, uint64_t now)
@@ -111,7 +111,7 @@ static struct asked_peer *choose_peer(struct fetches *f, const struct store_read
 static void lose(struct fetches *f, uint32_t node, struct read_list *expelled)
 {
     if (peer_lose(&f->peer[node].peer))
-        log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) is gone: its share is read from the source", node,
+        log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) has left the world: its share is read from the source", node,
                     host_of(f, node));
     slots_expel(f, &f->peer[node], expelled);
 }
@@ -234,7 +234,7 @@ void fetch_count_bad(struct fetches *f, uint32_t node)
 {
     atomic_fetch_add(&f->self->bad, 1);
     pthread_mutex_lock(&f->lock);
-    log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) sent what does not verify: read from the source", node,
+    log_limited(LOG_LEVEL_WARNING, 5, "node %u (%s) sent data with a wrong checksum: reading the source instead", node,
                 host_of(f, node));
     pthread_mutex_unlock(&f->lock);
 }
@@ -316,7 +316,7 @@ int fetch_answered(struct fetches *f, const struct ring_message *m)
     bool more = !TAILQ_EMPTY(&f->hungry);
     fetches_unlock(f);
     if (!known)
-        log_limited(LOG_LEVEL_WARNING, 1, "the courier answers a fetch that is over");
+        log_limited(LOG_LEVEL_WARNING, 1, "the courier answered a request that has ended");
     if (more)
         feed_all(f);
     if (answered)

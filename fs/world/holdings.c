@@ -151,5 +151,5 @@ void holdings_trim(const struct talk *t, const struct world *w)
     if (!foreign || layout_owned(w->layout, w->me) + foreign <= look_at_tiers(t->self, false).room)
         return;
     uint64_t dropped = trim_all(t, false);
-    log_info("%llu bytes that other nodes keep were dropped", (unsigned long long)dropped);
+    log_info("dropped %llu bytes that other nodes cache", (unsigned long long)dropped);
 }

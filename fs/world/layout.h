@@ -32,8 +32,8 @@ int layout_compute(const struct layout_input *input, struct layout **layout);
 /* The same owners, and what had none is spread over the room that is left, by number. */
 int layout_extend(const struct layout *layout, const struct extents *extents, const uint64_t *room,
                   struct layout **extended);
-/* A turn's next layout: a part of each node's extents, or all, changes its owner within the group; whoever owns how
- * many stays. Of an exchange or a shuffle; else -EINVAL. */
+/* A turn's next layout: a part of each node's extents, or all, changes its owner within the group; the node that owns
+ * how many stays. Of an exchange or a shuffle; else -EINVAL. */
 int layout_exchange(const struct layout *layout, const struct extents *extents, const struct turn *turn,
                     struct layout **next);
 int layout_save(const struct layout *layout, const char *path); /* atomically */

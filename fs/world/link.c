@@ -19,7 +19,7 @@ static void link_break(struct link *l, const char *why)
 {
     if (atomic_exchange(&l->broken, true))
         return;
-    log_error("the courier errs: %s", why);
+    log_error("the courier broke the protocol: %s", why);
     eventfd_write(l->alarm, 1);
 }
 
@@ -73,7 +73,7 @@ int link_try(struct link *l, const struct ring_message *message)
     int error = send_now(l, message);
     pthread_mutex_unlock(&l->pushing);
     if (error == -EBADMSG)
-        link_break(l, "its end of the ring is nowhere");
+        link_break(l, "its position in the ring is invalid");
     return error;
 }
 
@@ -86,7 +86,8 @@ void link_send(struct link *l, const struct ring_message *message)
         error = send_later(l, message);
     pthread_mutex_unlock(&l->pushing);
     if (error)
-        link_break(l, error == -ENOMEM ? "no memory for what it does not take" : "its end of the ring is nowhere");
+        link_break(l, error == -ENOMEM ? "out of memory for messages that it does not take"
+                                       : "its position in the ring is invalid");
 }
 
 bool link_flush(struct link *l)
@@ -129,7 +130,7 @@ static void *take_messages(void *argument)
         else if (error == -EAGAIN)
             sleep_without_messages(l);
         if (error == -EBADMSG)
-            link_break(l, "it sent what cannot be");
+            link_break(l, "it sent an invalid message");
     }
     return NULL;
 }

@@ -1,5 +1,5 @@
 /* Threads: one, which listens, reads frames and has them answered, and ends a world when the courier hangs up, errs, or
- * the mount ends. It computes layouts, so it can be busy for a while; whoever waits for time waits for another thread.
+ * the mount ends. It computes layouts, so it can be busy for a while; timeouts are the work of another thread.
  *  */
 #include "fs/world/listener.h"
 
@@ -48,9 +48,9 @@ static void answer_frame(struct talk *t)
         error = t->state == TALK_LIVE ? turning_answer(t, &f) : joining_answer(t, &f);
     frame_fini(&f);
     if (error && error != -ECONNRESET && error != -ECANCELED)
-        log_error("the conversation with the courier: %s", strerror(-error));
+        log_error("talk to the courier: %s", strerror(-error));
     if (error)
-        talk_hang_up(t, "the courier is gone");
+        talk_hang_up(t, "the courier has ended");
 }
 
 static void limit_waiting(int socket, int seconds)
@@ -70,7 +70,7 @@ static void turn_away(const struct talk *t, int stranger)
     if (poll(&fd, 1, STRANGER_MS) != 1)
         return;
     if (!receive_frame(socket, &f))
-        talk_refuse(socket, -EBUSY, "%s is in a world already", t->self->config.mountpoint);
+        talk_refuse(socket, -EBUSY, "%s is already in a world", t->self->config.mountpoint);
     frame_fini(&f);
 }
 
@@ -79,7 +79,7 @@ static void accept_courier(struct courier_listener *l)
     struct talk *t = &l->talk;
     int socket = message_accept(l->socket);
     if (socket < 0) {
-        log_limited(LOG_LEVEL_WARNING, 1, "a courier was not let in: %s", strerror(-socket));
+        log_limited(LOG_LEVEL_WARNING, 1, "the server rejected a courier: %s", strerror(-socket));
         return;
     }
     if (t->courier >= 0) {
@@ -100,7 +100,7 @@ static void hear_wake(struct talk *t)
     eventfd_t count;
     eventfd_read(t->wake, &count);
     if (t->living && link_is_broken(&t->living->link))
-        talk_hang_up(t, "the courier errs");
+        talk_hang_up(t, "the courier broke the protocol");
 }
 
 /* A courier that hangs up and comes again at once is two. */
@@ -149,7 +149,7 @@ int listener_create(struct self *self, struct membership *membership, struct cou
         return error;
     }
     if (l->socket < 0)
-        log_error("listen in %s: %s; no courier finds this mount", self->config.state, strerror(-l->socket));
+        log_error("listen in %s: %s: couriers cannot find this mount", self->config.state, strerror(-l->socket));
     *listener = l;
     return 0;
 }

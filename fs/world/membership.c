@@ -320,6 +320,6 @@ void membership_fail(struct membership *m, const struct turn_outcome *outcome)
     if (outcome->node == UINT32_MAX)
         log_warning("the nodes did not agree on a new layout (%s) in time", turn_names[turn->cause]);
     else
-        log_warning("a new layout (%s) was not taken because of node %" PRIu32 ": %s", turn_names[turn->cause],
+        log_warning("a new layout (%s) was rejected because of node %" PRIu32 ": %s", turn_names[turn->cause],
                     outcome->node, strerror(-outcome->status));
 }

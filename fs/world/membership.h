@@ -5,8 +5,8 @@
  *   set     NULL      its courier is gone: what others keep is read from the source
  *   set     set       joined
  *
- * Any thread looks; the conversation with the courier (talk.h) makes the changes. Whoever uses a world or what lives of
- * it has a reference, so that both can end at any moment. */
+ * Any thread looks; the conversation with the courier (talk.h) makes the changes. A thread that uses a world or what
+ * lives of it has a reference, so that both can end at any moment. */
 #ifndef FS_WORLD_MEMBERSHIP_H
 #define FS_WORLD_MEMBERSHIP_H
 

@@ -53,7 +53,7 @@ void mover_pulled(struct mover *m, uint32_t number, uint32_t file, uint64_t offs
 static void leave_pulls(struct mover *m)
 {
     uint32_t number = m->number++;
-    log_warning("%d reads of the source do not come back: the move ends without them", m->loads);
+    log_warning("%d reads of the source hang: the move ends without them", m->loads);
     m->out = 0;
     m->loads = 0;
     pthread_mutex_unlock(&m->lock);

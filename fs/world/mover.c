@@ -1,8 +1,8 @@
 /* The mover.
  *
- * Threads: one of its own. It goes through the extents in the order of the catalog, which is nearly that of the segments
- * of their senders, and asks the store for those that this node lacks (mover-pull.c). When a load finds no room, it
- * stops, makes room (mover-drop.c), and resumes there.
+ * Threads: one of its own. It goes through the extents in the order of the catalog, which is nearly that of the
+ * segments of their senders, and asks the store for those that this node lacks (mover-pull.c). When a load finds no
+ * room, it stops, makes room (mover-drop.c), and resumes there.
  *
  *   a turn ──▶ pull ──▶ done: the next turn may begin ──▶ drop foreign extents, as their owners store them
  *               ▲ │ no room
@@ -154,7 +154,7 @@ static void refuse_rest(struct course *c, uint64_t from)
     m->final = true;
     pthread_mutex_unlock(&m->lock);
     if (pull_pass(c, from) == 0)
-        log_warning("no room for all that was to come: what is left stays where it was");
+        log_warning("there is no room for all samples of the move: the rest stays at its old nodes");
 }
 
 static uint64_t bytes_come(struct mover *m)
@@ -208,7 +208,7 @@ static int move_bytes(struct course *c)
     if (now.come_bytes < now.bytes) {
         error = pull_all(c);
         if (!error && store_flush(m->self->store))
-            log_warning("what came is not all stored yet");
+            log_warning("not all received samples are stored yet");
         now = (struct move_news){0};
         if (!error)
             error = count_all(c, &now);
@@ -228,7 +228,7 @@ static void stage_rest(const struct course *c)
     store_stage_progress(store, &progress);
     int error = store_stage_again(store, progress.round);
     if (error)
-        log_error("stage what has become this node's: %s", strerror(-error));
+        log_error("stage the samples that this node now owns: %s", strerror(-error));
 }
 
 /* A tier that the server before this one still has open seems empty. */
@@ -247,7 +247,7 @@ static void run_course(struct course *c)
     c->foreign = malloc(foreign_bytes(c));
     c->foreigners = c->rests = 0;
     if (!c->foreign)
-        log_error("samples are moved, but not dropped where they were: %s", strerror(ENOMEM));
+        log_error("samples were moved, but not removed from their old nodes: %s", strerror(ENOMEM));
     wait_for_tiers(c);
     bool moved = move_bytes(c) == 0;
     if (moved && c->world->last.turn.cause != TURN_ROOM)

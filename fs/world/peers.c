@@ -360,14 +360,15 @@ static void recall_world(struct peers *p)
     }
     int error = world_load(c->state, p->self.shelf, c->catalog, &w); /* -ENOENT: there was none */
     if (error && error != -ENOENT)
-        log_warning("the layout of the world before cannot be used: %s", strerror(-error));
+        log_warning("the layout of the previous world cannot be used: %s", strerror(-error));
     membership_recall(&p->membership, error ? NULL : w);
     if (p->membership.lost)
         log_warning("this server does not know the layout of its world: plans and exchanges wait for the courier");
     if (error)
         return;
-    log_info("this is node %u of a world of %u; until its courier is back the others' share is read from the source",
-             w->me, w->nodes);
+    log_info(
+        "this is node %u of a world of %u; until its courier is back, the share of other nodes is read from the source",
+        w->me, w->nodes);
     world_put(w);
 }
 

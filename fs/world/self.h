@@ -22,7 +22,7 @@ struct peers_config {
     uint64_t options;       /* hash of those that must be the same everywhere */
     uint64_t peer_timeout;  /* nanoseconds */
     bool exchange;          /* samples are to move: dealing leaves room for that */
-    uint64_t exchange_rate; /* bytes a second that are pulled while samples move; 0: no bound */
+    uint64_t exchange_rate; /* bytes per second that are pulled while samples move; 0: no bound */
     const char *mountpoint;
     uint32_t groups;          /* as this node was told; 0: as the others */
     uint32_t resize, quality; /* how images are shown; 0: as they are */

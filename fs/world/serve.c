@@ -9,8 +9,8 @@
  * fed here.
  *
  * What no tier keeps is answered out of the load's own memory: of jobs that wait for slots with such memory there are
- * at most MOST_KEPT bytes, the others load again. A job waits for a slot no longer than peer_timeout: who asked has the
- * source, too. */
+ * at most MOST_KEPT bytes, the others load again. A job waits for a slot no longer than peer_timeout: the asking node
+ * also has the source. */
 #include "fs/world/serve-inside.h"
 
 #include "fs/base/clock.h"
@@ -246,7 +246,7 @@ static void job_loaded(struct store_read *read, int error)
     job_go_on(job);
 }
 
-/* A tier that loses what it is given again and again is no help: the other node has the source, too. A tier that is not
+/* A tier that loses what it is given repeatedly is no help: the other node also has the source. A tier that is not
  * open yet may hold what is asked for. */
 static void job_load(struct serve_job *job)
 {

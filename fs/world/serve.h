@@ -1,5 +1,5 @@
 /* What other nodes ask this one for: answered from the tiers in stored form, or after a load from the source, of which
- * there is one in flight a part whoever asks for it.
+ * at most one per part is in progress, for all nodes.
  *
  * It is loaded as a reader of this node would have it loaded, so that all who ask wait for the same load; meanwhile the
  * other node is told to wait. A node that falls silent keeps the slots of its answers: it has a part of them at most.

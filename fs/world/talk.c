@@ -29,7 +29,7 @@ int talk_refuse(int courier, int error, const char *format, ...)
     memcpy(words, &number, sizeof number);
     vsnprintf(text, WORDS, format, args);
     va_end(args);
-    log_warning("a courier was refused: %s", text);
+    log_warning("the server rejected a courier: %s", text);
     message_send(courier, MESSAGE_REFUSED, words, sizeof number + strlen(text), NULL);
     return -ECANCELED;
 }
@@ -46,7 +46,7 @@ void talk_hang_up(struct talk *t, const char *why)
     }
     layout_close(steal_pointer(t->computed));
     if (live && !atomic_load(&t->stop))
-        log_warning("%s: what other nodes keep is read from the source until they are joined again", why);
+        log_warning("%s: the share of other nodes is read from the source until `dealfs join`", why);
     if (t->courier >= 0)
         close(t->courier);
     t->courier = -1;
@@ -59,7 +59,7 @@ int talk_say_layout(struct talk *t, enum message_kind kind, const void *payload,
     if (layout)
         fds[0] = layout_share(layout);
     if (layout && fds[0] < 0)
-        log_warning("a server after this one will look for the layout elsewhere: %s", strerror(-fds[0]));
+        log_warning("give the layout to later servers: %s", strerror(-fds[0]));
     int error = message_send(t->courier, kind, payload, n, fds);
     if (fds[0] >= 0)
         close(fds[0]);

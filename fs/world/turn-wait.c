@@ -1,6 +1,6 @@
 /* What is asked gets lost with a server or a courier, and is refused while the turn before it, or its move, is in
  * progress. So it is asked again, with pauses that grow. A turn that was taken while others followed it is not asked
- * for again: the membership notes it for whoever waits. */
+ * for again: the membership notes it for the threads that wait. */
 #include "fs/world/turn-wait.h"
 
 #include "fs/base/clock.h"
@@ -107,11 +107,11 @@ static void describe(const struct turn_look *look, int error, struct str *troubl
 {
     const struct turn_waiter *w = &look->waiter;
     if (error == -ENOTCONN)
-        str_adds(trouble, "not all nodes can be asked: nothing moves until they are joined again");
+        str_adds(trouble, "not all nodes can be reached: join them again, then repeat the request");
     else if (error == -ETIMEDOUT && w->record.k && look->behind != UINT32_MAX)
         str_addf(trouble, "node %" PRIu32 " has not taken turn %" PRIu64 " yet", look->behind, w->record.k);
     else if (error == -ETIMEDOUT && look->behind != UINT32_MAX)
-        str_addf(trouble, "node %" PRIu32 " still receives the samples of the turn before", look->behind);
+        str_addf(trouble, "node %" PRIu32 " still receives the samples of the previous turn", look->behind);
     else if (error == -ETIMEDOUT)
         str_adds(trouble, "the nodes have not agreed on it in time; it may still be taken");
     else if (w->status)

@@ -123,7 +123,7 @@ void turning_follow(struct talk *t, const struct world *w)
     bool more = last->turn.cause == TURN_ROOM && !digest_equal(&last->before, &last->after);
     int error = more ? store_stage_again(t->self->store, last->turn.epoch + 2) : 0;
     if (error)
-        log_error("stage what has become this node's: %s", strerror(-error));
+        log_error("stage the samples that this node now owns: %s", strerror(-error));
     membership_settle(t->membership, &last->turn);
 }
 

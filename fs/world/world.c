@@ -1,4 +1,4 @@
-/* STATE/world is described in FORMAT. It stays when a courier goes: a server that is started anew is still what its
+/* STATE/world is described in FORMAT. It stays when a courier goes: a server that is restarted is still what its
  * mount was. */
 #include "fs/world/world.h"
 

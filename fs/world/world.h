@@ -1,4 +1,4 @@
-/* A world that this node is or was in: its layout, and who this node is in it. Immutable but for the count. */
+/* A world that this node is or was in: its layout, and who this node is in it. Immutable except for the count. */
 #ifndef FS_WORLD_WORLD_H
 #define FS_WORLD_WORLD_H
 

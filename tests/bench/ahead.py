@@ -71,7 +71,7 @@ class Epochs:
 
 
 def link_rates(bench, nodes, source, size, delay_ms):
-    """Of each turn, fed and unfed: how many bytes a second of its list a node has from others."""
+    """Of each turn, fed and unfed: how many bytes per second of its list a node has from others."""
     rates = {True: [], False: []}
     with worlds.machines(nodes, '1gbit', wire=bench.program('wire'), delay=1000 * delay_ms) as (switch, mpirun):
         with worlds.World(bench, nodes, source, 'ram=2G', mpirun, switch) as world:

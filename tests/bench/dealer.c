@@ -4,7 +4,7 @@
  *
  * An epoch by locality over samples that are spread evenly: the order is drawn, then all ranks' lists are made. Prints
  * the nanoseconds of one core a sample of the order alone, of the plan alone, and of both (medians of the turns), how
- * long both took by the clock, and the most memory that was in use beyond order, reply and owners, in bytes a sample;
+ * long both took by the clock, and the most memory that was in use beyond order, reply and owners, in bytes per sample;
  * with -w the lists of the last turn instead. With -c each plan is then made again with swaps between ranks: costs have
  * a log-normal distribution, and ranks cost the same in windows of WINDOW steps. That adds the nanoseconds per sample
  * that the swaps take (the median of the turns), their number, and how many more samples move. */

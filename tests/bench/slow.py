@@ -5,7 +5,7 @@ import time
 
 
 class Slow:
-    """Mounted for the time of a `with`: so many bytes a second for all readers together, and so many ms a read."""
+    """Mounted for the time of a `with`: a limit of bytes per second for all readers, and of ms per read."""
 
     def __init__(self, bench, source, rate, delay=0):
         self.path = f'{bench.HERE}/slow'

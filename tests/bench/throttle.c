@@ -1,10 +1,11 @@
-/* A slow source: DIRECTORY again at MOUNTPOINT, read-only, where all readers together get so many bytes per second.
+/* A slow source: DIRECTORY again at MOUNTPOINT, read-only, where all readers together get a limited number of bytes per
+ * second.
  *
  *   throttle DIRECTORY MOUNTPOINT BYTES-PER-SECOND [MILLISECONDS]
  *
- * One token bucket serves every READ, whoever asks: a READ takes its bytes out of it at once, and waits until they are
+ * One token bucket serves every READ of all readers: a READ takes its bytes out of it at once, and waits until they are
  * paid for. Each READ waits MILLISECONDS besides, as for a distant disk; these overlap. Nothing stays in the page
- * cache, so that a second reader pays, too. The attribute user.read of any file is the number of bytes read from all
+ * cache, so that a second reader also pays. The attribute user.read of any file is the number of bytes read from all
  * of them. Files should be of at most 128 KiB: what is asked ahead of larger ones is read twice. It ends when it is
  * unmounted. */
 #include <dirent.h>

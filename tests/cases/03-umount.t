@@ -130,7 +130,7 @@ fails 'it is gone' mounted "$mnt"
 nothing_left
 
 # Any user can hold the lock of mount(8)'s notes: then no note is made, and all else works. In a namespace with notes
-# of its own, for other tests mount, too.
+# of its own, for other tests also mount.
 cat >"$tmp/locked.sh" <<'END'
 mount -t tmpfs tmpfs /run && mkdir /run/mount && : >/run/mount/utab.lock || exit 99
 setpriv --reuid=65534 --regid=65534 --clear-groups flock -F /run/mount/utab.lock sleep 100 &

@@ -46,7 +46,7 @@ for top in usr $(ls "$dest" | grep -vx usr); do
     mount -t overlay -o "lowerdir=$dest/$top:$real,upperdir=$tmp/overlay/$top.upper,workdir=$tmp/overlay/$top.work" \
         overlay "$real"
 done
-# What mount(8) remembers of mounts stays in here, too.
+# What mount(8) remembers of mounts also stays in here.
 mount -t tmpfs tmpfs /run
 mkdir /run/mount
 set +e

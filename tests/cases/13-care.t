@@ -132,7 +132,7 @@ one_line 'demo without /dev/fuse' '/dev/fuse.*To do:' \
     unshare -m sh -c 'mknod "$2" c 10 999 && mount --bind "$2" /dev/fuse && exec "$1" demo' sh "$tmp/alone/dealfs" \
     "$tmp/no-fuse"
 is 'it has made nothing' "$(find "$tmp" -mindepth 1 -maxdepth 1 -name 'dealfs-demo*')" ''
-for when in 'making pictures' 'is mounted on'; do
+for when in 'making images' 'is mounted on'; do
     env --default-signal=INT dealfs demo >"$tmp/demo.log" 2>&1 &
     demo=$!
     tap_pids+=("$demo")

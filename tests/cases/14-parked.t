@@ -66,7 +66,7 @@ ok 'the source answers: each gets its bytes' crowd_ends
 ok 'nobody is parked any more' wait_for 20 parked 0
 ok 'unmount' dealfs umount "$mnt"
 
-# The server is killed while they are parked, again and again: they are not what kills it.
+# The server is killed while they are parked, repeatedly: they are not what kills it.
 ok 'mount' dealfs mount "$src" "$mnt"
 store_classes
 ok "$readers readers are parked" start_crowd

@@ -25,7 +25,7 @@ source_bytes() { value "$mnt" source.bytes; }
 # --- one node ---
 ok 'mount' fresh
 ok 'below a directory' stage_some --under class2 "$mnt"
-like 'only its files are counted' "$(cat "$tmp/out")" '^20 of 20 files looked at, 976.6 KiB kept'
+like 'only its files are counted' "$(cat "$tmp/out")" '^20 of 20 files checked, 976.6 KiB cached'
 is 'only they are cached' "$(held "$mnt")" "$(cd "$src" && find class2 -type f | sort)"
 is 'and read' "$(source_bytes)" $((20 * size))
 is 'status counts the same' "$(value "$mnt" stage.bytes_total)" $((20 * size))
@@ -102,7 +102,7 @@ ok 'unmount' dealfs umount "$mnt"
 # --- a world ---
 ok 'three nodes' world_mount 3
 ok 'a directory' stage_some --under class3 "$tmp/node1"
-like 'is counted once' "$(cat "$tmp/out")" '^20 of 20 files looked at, 976.6 KiB kept'
+like 'is counted once' "$(cat "$tmp/out")" '^20 of 20 files checked, 976.6 KiB cached'
 is 'the nodes cache all of it' "$(world_sum stage.kept 0 1 2)" $((20 * size))
 is 'and nothing else was read' "$(world_sum source.bytes 0 1 2)" $((20 * size))
 for i in 0 1 2; do ok "node $i has a part" [ "$(value "$tmp/node$i" stage.files_total)" -gt 0 ]; done

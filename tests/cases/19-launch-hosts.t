@@ -98,6 +98,6 @@ printf 'a slots=2 # the first\n\nb\n' >"$tmp/hosts"
 is 'once, on hosts of a file' "$(launch --stage --once --hostfile "$tmp/hosts" "$src" "$tmp/node%r/data" -- \
     sh -c 'echo $NODE_RANK of $NNODES; exit 7' 2>"$tmp/log"; echo $?)" '0 of 2
 7'
-like 'staged' "$(cat "$tmp/log")" '40 of 40 files looked at'
+like 'staged' "$(cat "$tmp/log")" '40 of 40 files checked'
 nothing_left
 done_testing

@@ -20,7 +20,7 @@ for who in as_user 'as_id 0'; do
         echo $NNODES $NODE_RANK $MASTER_ADDR ${MASTER_PORT:+port}; sleep 1000 & exit 7' sh "$src" "$mnt" 2>"$tmp/log")
     is "$who: its exit status" $? 7
     is "$who: what it needs to meet other ranks; its output alone is on stdout" "$printed" '1 0 localhost port'
-    like "$who: it was staged" "$(cat "$tmp/log")" '13 of 13 files looked at'
+    like "$who: it was staged" "$(cat "$tmp/log")" '13 of 13 files checked'
     left "$who, a process of the command's was"
     exits 127 "$who: a command that is not there" launch "$src" "$mnt" -- "$tmp/absent"
     unlike "$who: is noticed before the mount" "$(cat "$tmp/.output")" 'is mounted'

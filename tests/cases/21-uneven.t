@@ -38,7 +38,7 @@ none=$(owners | awk '$1 == "-" { print $2 }')
 ok "some files have no owner: $none" test "${none:-0}" -gt 10
 is 'what has one is opened once, the others by each reader' "$before" $((80 - none + 3 * none))
 everywhere 'the second time' "${all[@]}"
-is 'only those come from the source again, each reader anew' \
+is 'only those come from the source again, each reader again' \
     $(($(world_sum source.samples 0 1 2) - before)) $((3 * none))
 ok 'unmount' world_umount
 

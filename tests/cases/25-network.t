@@ -279,7 +279,7 @@ ok 'the two say so' wait_for 30 are degraded 0 1
 
 # --- unattended: over the hosts that still answer, and again when somebody ends mpirun ---
 # The loop may join them again sooner than we look at their state; their logs tell of each world that has ended.
-ends_of() { grep -c 'is read from the source until they are joined again' "$tmp/state-node$1/log"; }
+ends_of() { grep -c 'is read from the source until' "$tmp/state-node$1/log"; }
 note_ends() { ended=("$(ends_of 0)" "$(ends_of 1)"); }
 both_ended() { [ "$(ends_of 0)" -gt "${ended[0]}" ] && [ "$(ends_of 1)" -gt "${ended[1]}" ]; }
 export DEALFS_RSH=$tmp/agent DEALFS_PAUSE=0 DEALFS_LOOK=1

@@ -74,7 +74,7 @@ ok 'and stops all' wait_for 20 all_stages stopped
 before=$(world_sum source.bytes 0 1 2)
 is 'staging is not over' "$((before < bytes))" 1
 like 'from another node it goes on to the end' \
-    "$(timeout 60 dealfs stage "$tmp/node2" 2>/dev/null)" "^$files of $files files looked at.*
+    "$(timeout 60 dealfs stage "$tmp/node2" 2>/dev/null)" "^$files of $files files checked.*
   3 nodes hold "
 is 'every byte was read once in the world' "$(world_sum source.bytes 0 1 2)" "$bytes"
 for i in 0 1 2; do

@@ -143,7 +143,7 @@ refuse EINVAL 'as many has `samples=all`' "${base[@]}" samples=imagefolder count
 refuse ENOENT 'no sample list `none`' "${base[@]}" samples=none
 refuse ERANGE 'past the end' "${base[@]}" skip=101
 refuse ERANGE 'past the end' "${base[@]}" echo=2 echo_at=batch skip=288
-refuse EINVAL 'whole global batches of 32' "${base[@]}" echo=2 echo_at=batch skip=33
+refuse EINVAL 'a multiple of the global batch, 32' "${base[@]}" echo=2 echo_at=batch skip=33
 refuse ERANGE '1 to 1000' "${base[@]}" echo=0.9
 refuse ESTALE '0123456789abcdef0123456789abcdef is not known' "${base[@]}" layout=0123456789abcdef0123456789abcdef
 refuse ENOENT 'rank 1 is on `7`' epoch=0 ranks=2 batch=8 nodes=0,7
@@ -158,7 +158,7 @@ order=$tmp/longer
 cat "$tmp/down32" "$tmp/down32" >"$order"
 refuse EINVAL 'too long' "${base[@]}" order=u32
 printf 'xyz' >>"$order"
-refuse EINVAL 'no whole number of u32' "${base[@]}" order=u32
+refuse EINVAL 'not a whole number of u32' "${base[@]}" order=u32
 order=$tmp/twice
 { seq 0 98; echo 0; } >"$order"
 refuse EINVAL 'entry 99 is 0 again' "${base[@]}" order=text

@@ -76,7 +76,7 @@ mv "$tmp/away" "$tmp/state1"
 saved() { [ -s "$tmp/state1/layout-$(layout_of 0)" ]; }
 ok 'when it is back the world is saved' wait_for 20 saved
 
-# --- a courier that is stopped: who asks is told in time, and no plan waits ---
+# --- a courier that is stopped: who asks is answered in time, and no plan waits ---
 courier=$(pid_of 1 courier) SECONDS=0
 kill -STOP "$courier"
 one_line 'the request fails when its time is over' 'exchange .*: the nodes have not agreed on it in time' \

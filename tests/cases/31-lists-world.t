@@ -70,7 +70,7 @@ wait_for 10 sh -c "grep -q '\"state\": *\"degraded\"' '$tmp/node0/.dealfs/status
 paths {30..40}
 like 'node 0 puts a list' "$(put 0 alone)" '^11.'
 is 'node 1 removes one' "$(remove 1 other)" removed
-is 'node 2 has it still' "$(lists 2)" 'all imagefolder late other'
+is 'node 2 still has it' "$(lists 2)" 'all imagefolder late other'
 ok 'they join' world_join 2 1 0
 has() { [ "$(lists "$1")" = 'all alone imagefolder late' ]; }
 for i in 0 1 2; do ok "node $i has what was put, and not what was removed" wait_for 20 has "$i"; done

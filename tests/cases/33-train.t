@@ -1,8 +1,8 @@
 #!/bin/bash
 # A small network, trained by four ranks over the mounts of four nodes: dealt by locality, by DistributedSampler's lists
-# and by DistributedSampler itself it has the same weights after each epoch, but for rounding; and the same again where
-# a run was ended in mid-epoch and half as many ranks went on. With local lists it is so where the same ranks go on,
-# also when samples have changed their node meanwhile.
+# and by DistributedSampler itself it has the same weights after each epoch, except for rounding; and the same again
+# where a run was ended in mid-epoch and half as many ranks went on. With local lists it is so where the same ranks go
+# on, also when samples have changed their node meanwhile.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
@@ -120,7 +120,7 @@ ok 'nor does an end in the middle change them' below "$near" 2e-6
 # What each node keeps. Between the end of a run and its resumption another one has exchanged samples.
 near=$(differ own-1 own-ended-1) far=$(differ own-1 locality-1) moved=$(differ own-1 moved-1)
 diag "ended and gone on with: $near; with other batches: $far, with samples exchanged: $moved"
-ok 'an end in the middle of local lists changes nothing, whoever owns the samples by then' below "$near" 2e-6
+ok 'an end in the middle of local lists changes nothing, with any owners of the samples' below "$near" 2e-6
 is 'the exchange was for the second epoch, and then for the third' "$(value "$tmp/node0" turn.epoch)" 2
 is 'before the first epoch nothing moves' "$(differ own-0 moved-0)" 0.0
 ok 'before the second samples did' below 2e-4 "$moved"
@@ -132,7 +132,7 @@ timeout 100 $python "$examples/train.py" "$tmp/node1" --pixels 16 --workers 2 --
     >"$tmp/train.log" 2>&1
 is 'the program, alone and with workers' $? 0
 diag "$(cat "$tmp/train.log")"
-is 'a line an epoch' "$(grep -c '^epoch [0-9]: loss ' "$tmp/train.log")" 6
+is 'a line per epoch' "$(grep -c '^epoch [0-9]: loss ' "$tmp/train.log")" 6
 ok 'it learns' \
     below "$(awk 'END { print $NF }' "$tmp/train.log")" "$(awk 'NR == 1 { print $NF * 0.9 }' "$tmp/train.log")"
 # What torchrun tells its ranks; Debian 12's own does not start any.
@@ -146,7 +146,7 @@ second=$!
 tap_pids+=("$second")
 ok 'two ranks of one node, as torchrun starts them' as_rank 0
 like 'one of them says how it goes' "$(cat "$tmp/.output")" '^epoch 0: loss [0-9.]+$'
-ok 'the other, too, comes to its end' wait "$second"
+ok 'the other also ends' wait "$second"
 is 'and is silent' "$(cat "$tmp/second.log")" ''
 is 'nobody is misplaced' "$(world_sum plans.misplaced 0 1 2 3)" 0
 ok 'umount --world' world_umount

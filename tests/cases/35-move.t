@@ -75,7 +75,7 @@ is 'nothing came from the source' "$(from_source)" "$source"
 peers=$(world_sum bytes.peer "${all[@]}")
 ok 'each node reads its own samples' read_own 1
 came=$(($(world_sum bytes.peer "${all[@]}") - peers))
-ok "and asks nobody, but for a part of a file that has two: $came bytes" \
+ok "and asks nobody, except for a part of a file that has two: $came bytes" \
     test $((came == 0 || came == 70000000 - 67108864)) = 1
 is 'nor the source' "$(from_source)" "$source"
 for i in "${all[@]}"; do reads "every byte of node $i" "$src" "$tmp/node$i"; done

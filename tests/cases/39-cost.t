@@ -256,7 +256,7 @@ for balance in -1 nan 1e3 1.0000001 ''; do refuse 'must be a number' cost=bytes 
 for window in 0 4097 -1 x; do refuse 'must be a whole number of 1 to 4096' cost=bytes window=$window; done
 refuse 'there is no cost list `../../state0`' cost=../../state0
 refuse '`window` must be 1 with `echo_at=batch`' cost=bytes window=2 echo=2 echo_at=batch
-refuse 'whole epochs are fed' step=1 feed=yes
+refuse 'needs the whole epoch' step=1 feed=yes
 
 # --- the Python package ---
 cat >"$tmp/sampler.py" <<'END'

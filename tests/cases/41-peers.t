@@ -17,7 +17,7 @@ metrics_sum() { # name
     echo $sum
 }
 owned_by() { dealfs where "$tmp/node0" "${paths[@]}" | awk -F '\t' -v node="$1" '$2 == node { print $4 }'; }
-# Reads these files of a mount in turn, each asked for anew, with a pause between; prints median and slowest in ms.
+# Reads these files of a mount in turn, each asked for again, with a pause between; prints median and slowest in ms.
 cat >"$tmp/timed.py" <<'END'
 import os, statistics, sys, time
 mountpoint, pause, times = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Files of the source that are rewritten in place between two worlds: no node serves what its SSD held of them, whoever
-# scans.
+# Files of the source that are rewritten in place between two worlds: no node serves what its SSD held of them,
+# whichever node scans.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 . "$top_srcdir/tests/lib/sh-world" || exit 99
@@ -52,7 +52,7 @@ rewrite "$src/$(head -1 "$tmp/rewritten1")"
 ok 'mount node 0 by itself' dealfs mount -o "state=$tmp/state0,${world_options[0]}" "$src" "$tmp/node0"
 ok 'umount' dealfs umount "$tmp/node0"
 ok 'mount both' world_mount 2
-everywhere 'once more'
+everywhere 'again'
 ok 'umount' world_umount
 nothing_left
 done_testing

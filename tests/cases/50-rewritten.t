@@ -71,7 +71,7 @@ read_again=$(($(value "$mnt" source.samples)))
 is 'and what did not change is still held' $((read_again <= 6 + 10)) 1
 down
 ok 'mount' up ''
-same 'once more' "$src" "$mnt"
+same 'again' "$src" "$mnt"
 is 'from the SSD alone' "$(value "$mnt" source.bytes)" 0
 down
 

@@ -60,7 +60,7 @@ as_user sh -c 'rm "$1/lock" && mkfifo "$1/lock"' - "$state"
 ok 'umount does not wait for a pipe in the place of the lock' down
 as_user sh -c 'rm "$1/lock" && : >"$1/lock"' - "$state"
 as_user sh -c 'rm "$1/log" && mkfifo "$1/log"' - "$state"
-one_line 'mount does not write into a pipe' 'log: is no regular file' up
+one_line 'mount does not write into a pipe' 'log: is not a regular file' up
 as_user rm -r "$state"
 
 # What root makes for the user on an SSD it makes where the user can put no link: not in what is his and closed.

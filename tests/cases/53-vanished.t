@@ -61,7 +61,7 @@ exits 3 'status finds it, and that something is wrong' dealfs status --json "$mn
 ok 'its readers have seen nothing' readers_end
 ok 'every byte is right' dealfs verify "$mnt"
 ok 'umount' dealfs umount "$mnt"
-fails 'nobody has made the state directory anew' test -e "$state"
+fails 'nobody has made the state directory again' test -e "$state"
 
 # --- damaged, bit by bit and as a whole ---
 
@@ -87,7 +87,7 @@ ok 'a server comes' killed server
 ok 'a keeper comes' killed keeper
 ok 'its readers have seen nothing' readers_end
 ok 'umount' dealfs umount "$mnt"
-ok 'the next mount begins anew' up
+ok 'the next mount begins again' up
 ok 'every byte is right' dealfs verify "$mnt"
 ok 'umount' dealfs umount "$mnt"
 nothing_left

@@ -100,7 +100,7 @@ ok 'another user opens a file as often as can be' wait_for 20 test -s "$tmp/held
 is 'which is bounded' "$(cat "$tmp/held")" 512
 like 'by the mount' "$(cat "$tmp/held.error")" 'Too many open files in system'
 like 'and in errors' "$(tail -1 "$dealfs/errors")" '33.*open node.*ENFILE: too many files'
-is 'the owner asks as ever' "$(ask 0 x 'stage action=look' | grep -c '^[0-9]')" 1
+is 'the owner asks as before' "$(ask 0 x 'stage action=look' | grep -c '^[0-9]')" 1
 ok 'also for a list' cat "$dealfs/samples"
 kill $holder
 wait $holder 2>/dev/null
@@ -154,7 +154,7 @@ tap_pids+=("$maker")
 many_made() { [ "$(wc -l <"$tmp/made")" -ge 20 ]; }
 ok 'and make directories of such names' wait_for 20 many_made
 is 'the owner has his meanwhile' "$(cat "$dealfs/plan/epoch=5,ranks=1,batch=1" | wc -w)" 20000
-ok 'all of theirs wait, but for one or two' waits "${pids[@]:2}"
+ok 'all of theirs wait, except for one or two' waits "${pids[@]:2}"
 like 'who made none' "$(head -1 "$tmp/made")" 'mkdir: .*: File exists'
 kill "$maker"
 wait "$maker" 2>/dev/null

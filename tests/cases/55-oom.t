@@ -1,5 +1,5 @@
 #!/bin/bash
-# Memory runs out, and the kernel kills servers again and again: keeper and standby live, and the mount stays.
+# Memory runs out, and the kernel kills servers repeatedly: keeper and standby live, and the mount stays.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 

@@ -66,7 +66,7 @@ ok 'names and attributes' timeout 20 ls -lR "$mnt"
 ok 'status' timeout 20 cat "$mnt/.dealfs/status"
 ok 'who reads what is on the SSD gets its bytes' all_end
 ok 'from the source' test "$(answered "$mnt" source)" -ge 8000000
-ok 'which the log says' grep -q 'passed by' "$tmp"/dealfs-*/log
+ok 'which the log says' grep -q 'bypassed' "$tmp"/dealfs-*/log
 drop_cache "${on_ssd[@]/#/$mnt/}"
 ok 'later readers do not wait at all' timeout 60 python3 "$tmp/read.py" "$src" "$mnt" "${on_ssd[@]}"
 ok 'a server that dies with all this' kill -9 "$(value "$mnt" pids.server)"

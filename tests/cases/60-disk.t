@@ -30,7 +30,7 @@ restart() { # the server, and wait for the next one
 another_server() { [ "$(value "$mnt" pids.server 2>/dev/null)" != "$1" ]; }
 not_used() { # what
     like "$1: status says that the tier is not used" "$(dealfs status "$mnt")" \
-        'ssd tier is not used until the next mount: its directory is not there, or another'
+        'ssd tier is not used until the next mount: its directory is missing, or is not the one of the mount'
     reads "$1: every byte is right" "$src" "$mnt"
 }
 

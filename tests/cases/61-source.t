@@ -1,5 +1,5 @@
 #!/bin/bash
-# A source that is mounted again under a mount: a FUSE file system whose processes are killed. Its root is opened anew
+# A source that is mounted again under a mount: a FUSE file system whose processes are killed. Its root is opened again
 # where it is the same, and nothing else that may stand at its path is read.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
@@ -59,7 +59,7 @@ like 'status says that it was lost' "$(dealfs status "$mnt")" 'the source was lo
 # --- a server that begins with a dead root ---
 source_dies
 source_down
-ok 'lost and mounted again once more' source_up
+ok 'lost and mounted a third time' source_up
 server=$(value "$mnt" pids.server)
 kill -9 "$server"
 another_server() { [ "$(value "$mnt" pids.server 2>/dev/null)" != "$server" ]; }

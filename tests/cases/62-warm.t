@@ -1,6 +1,6 @@
 #!/bin/bash
-# State and shards are found again by user and source: by the next job, at any mountpoint, whoever else has the source
-# mounted.
+# State and shards are found again by user and source: by the next job, at any mountpoint, also if another user has the
+# source mounted.
 #
 # In a mount namespace of its own: one made from ours meanwhile would keep copies of our mounts alive.
 if [ -z "${WARM_NAMESPACE-}" ] && unshare -m true 2>/dev/null; then

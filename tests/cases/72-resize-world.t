@@ -72,7 +72,7 @@ dealfs umount --lazy "$tmp/node3" >/dev/null 2>&1
 
 # --- a node that comes to mounts which have it: nothing is made, and the same is shown ---
 rm -rf "$tmp/state3"
-ok 'one of four comes anew' world_mount 4
+ok 'one of four comes again' world_mount 4
 ok 'and has the catalog of the others' test "$(digests_of 3)" = "${digests[0]}"
 ok 'and their bytes' resized 3
 ok 'unmount all' world_umount

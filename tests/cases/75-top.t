@@ -116,7 +116,7 @@ out=$(dealfs top --once "$tmp/one" </dev/null | cat)
 like 'plain lines' "$out" $'^NODE, RANK.*\n.*/one .*\n  rank 0 +7 +[0-9]+%'
 unlike 'without drawing' "$out" $'\033'
 out=$(timeout 20 dealfs top "$tmp/one" </dev/null | head -8)
-is 'again and again' "$(grep -c '^NODE' <<<"$out")" 2
+is 'more than once' "$(grep -c '^NODE' <<<"$out")" 2
 is 'as JSON' "$(dealfs top --once --json | python3 -c '
 import json, sys
 mounts = [node for node in json.load(sys.stdin) if node["mountpoint"].startswith(sys.argv[1])]

@@ -54,7 +54,7 @@ is 'and none failed' "$(world_sum resize.failed 0 1)" 0
 ok 'stage' dealfs stage "$tmp/node0"
 ok 'verify' dealfs verify "$tmp/node1"
 before=$(remade)
-ok 'once more' resized 0 1
+ok 'again' resized 0 1
 is 'what was made again is kept' "$(remade)" "$before"
 ok 'unmount all' world_umount
 

@@ -116,7 +116,7 @@ kill -CONT "$server"
     dealfs wait --timeout 10 "$tmp/node1" || break
 done) 2>/dev/null &
 killer=$!
-for ((i = 0; i < 5; i++)); do indexes "while the server of an owner dies again and again, $i" 0; done
+for ((i = 0; i < 5; i++)); do indexes "while the server of an owner dies repeatedly, $i" 0; done
 kill "$killer"
 wait "$killer" 2>/dev/null
 world_leave

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Reading ahead: what the ranks of this node read next is in the page cache before they ask, whatever becomes of who
 # puts it there, and however they read.
-# shellcheck disable=SC2016 # wait_for evaluates anew each time
+# shellcheck disable=SC2016 # wait_for evaluates again each time
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
@@ -128,7 +128,7 @@ one=$!
 plan_epoch epoch=$((epoch - 1000)) feed=yes
 ok 'two jobs with two plans' feeding read "$mnt" "$list" 0 300 --source "$src"
 ok 'both are right' wait $one
-# Readahead that is thrown away is read anew by who needs it.
+# Readahead that is thrown away is read again by who needs it.
 next_epoch
 while :; do feeding drop "$mnt" "$list"; sleep 0.1; done &
 dropper=$!
@@ -252,7 +252,7 @@ last=
 for ((i = 0; i < 5; i++)); do
     wait_for 20 another_feeder && kill -9 "$last"
 done
-ok 'a feeder that dies over and over is switched off' wait_for 10 eval '[ "$(value "$mnt" feed.off)" = true ]'
+ok 'a feeder that dies repeatedly is switched off' wait_for 10 eval '[ "$(value "$mnt" feed.off)" = true ]'
 like 'health has it' "$(value "$mnt" health)" 'the feeder died repeatedly, 5 times so far: .* started again in'
 ok 'with a line in the log' grep -q 'nothing is read ahead of loaders for 4 s' "$state/log"
 next_epoch

@@ -108,7 +108,7 @@ feeder_ends
 server=$(value "$mnt" pids.server)
 
 # --- a feeder that is none ---
-ok 'whoever is taken for the feeder and reads as a reader does has its bytes' as_feeder cmp "$src/tiny/2" "$mnt/tiny/2"
+ok 'what is taken for the feeder and reads as a reader does gets its bytes' as_feeder cmp "$src/tiny/2" "$mnt/tiny/2"
 ok 'also many of them' as_feeder diff -r "$src/tiny" "$mnt/tiny"
 is 'no read has failed but that one' "$(value "$mnt" errors)" '{"EIO": 1}'
 ok 'unmount' dealfs umount "$mnt"

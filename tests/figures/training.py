@@ -1,11 +1,11 @@
 """A small network, trained by ranks that read their own nodes, as partial-local shuffle has it.
 
-    training.py make FOLDER PER-CLASS BYTES         the dataset: a folder for each of 8 classes, a file a sample
+    training.py make FOLDER PER-CLASS BYTES         the dataset: a folder for each of 8 classes, a file per sample
     training.py train EPOCHS BATCH HOW MOUNT…       HOW: global, or the part Q that is exchanged before each epoch
 
 The ranks, one for each mount, are simulated in one process, step by step: each rank's gradient is of its own batch, and
 so are the statistics of batch normalization, which are what suffers where a rank sees few classes. Their mean is kept
-for the test. It prints a line an epoch: its number, the accuracy on samples that nobody trained with, and the seconds
+for the test. It prints one line per epoch: number, accuracy on samples that nobody trained with, and the seconds
 of planning, reading and computing. Everything but these is the same each time."""
 import json
 import os

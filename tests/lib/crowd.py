@@ -1,4 +1,4 @@
-"""Readers of a mount's slow/0, slow/1 and so on, a thread a file; each must get the source's bytes in the end.
+"""Readers of a mount's slow/0, slow/1 and so on, a thread per file; each must get the source's bytes in the end.
 
     crowd.py SOURCE MOUNTPOINT COUNT
 

@@ -10,7 +10,7 @@
         --threads N      any of N threads takes the next one
         --pieces BYTES   with so many reads of a file
         --most SECONDS   no file may take longer (10)
-        --rounds N       so many times
+        --rounds N       repeat it N times
 
 LIST is a file with positions in the list of samples, as `plan` gives them."""
 import argparse

@@ -45,7 +45,7 @@ for seed in $seeds; do
     rm -f "$tmp/stop" "$tmp/kills"
     kill_again_and_again "$mount" &
     killer=$!
-    ok "seed $seed: while its server is killed again and again" check "$((seed + 200))" "$source" "$mount"
+    ok "seed $seed: while its server is killed repeatedly" check "$((seed + 200))" "$source" "$mount"
     : >"$tmp/stop"
     wait "$killer"
     ok "seed $seed: servers were killed meanwhile" test -s "$tmp/kills"

@@ -69,7 +69,7 @@ for transport in default tcp; do
     *) launch 3 -- ;;
     esac
     ok "3 nodes, $transport: ready" live
-    like "a line a node" "$(cat "$w/mpi")" $'node 0 fake 1 GiB\nnode 1 fake 1 GiB\nnode 2 fake 1 GiB\nready'
+    like "a line per node" "$(cat "$w/mpi")" $'node 0 fake 1 GiB\nnode 1 fake 1 GiB\nnode 2 fake 1 GiB\nready'
     ok 'all fetches end' wait_for 60 all_said 3 fetched
     ok 'and all that came was right' all_said 3 '^fetched: 300 right, 0 waits, 0 timeouts, 0 down, 0 bad, 0 errors'
     ok 'news come from the others' wait_for 20 said out0 'news from 2'
@@ -130,7 +130,7 @@ new_world
 serve_all 2 fetch=8 depth=8 slow_ms=2500 timeout_ms=400 patience_ms=400
 launch 2 --
 ok 'a slow source: all come in the end' wait_for 60 all_said 2 '^fetched: 8 right, [0-9]* waits, 0 timeouts'
-ok 'WAIT is said again and again' [ "$(number out0 waits)" -ge 100 ]
+ok 'WAIT is said repeatedly' [ "$(number out0 waits)" -ge 100 ]
 end_servers
 ok 'leave in order' ended 0
 
@@ -217,10 +217,10 @@ serve 2 room=5
 launch 3 --
 ok 'a world that turns: ready' live
 ask_turn
-ok 'all are asked, hear of all rooms, and turn' wait_for 30 all_said 3 '^settled 100 anew'
+ok 'all are asked, hear of all rooms, and turn' wait_for 30 all_said 3 '^settled 100 again'
 ok 'the rooms are those of all' all_said 3 '^compute 100 of 15'
 ask_turn
-ok 'and once more' wait_for 30 all_said 3 '^settled 101'
+ok 'and again' wait_for 30 all_said 3 '^settled 101'
 kill -9 "${server[1]}"
 wait "${server[1]}" 2>/dev/null
 serve 1 room=1 wrong=1
@@ -282,7 +282,7 @@ ask_turn
 ok 'another one has begun' wait_for 20 said out0 '^ready? 101'
 kill -CONT "$(cat "$w/pid2")"
 ok 'it finds its way through both' wait_for 20 said out2 '^compute 101 of 3'
-ok 'and comes to an end' wait_for 20 said out2 '^settled 101 anew'
+ok 'and comes to an end' wait_for 20 said out2 '^settled 101 again'
 kill -TERM "${server[1]}"
 ok 'a node leaves' wait_for 20 said mpi 'node 1 no longer has a server'
 ok 'of which the servers hear' wait_for 20 eval 'said out0 "^gone 1" && said out2 "^gone 1"'
@@ -301,13 +301,13 @@ serve 2 room=1 cause=2 epoch=100
 launch 3 --
 ok 'a world with an exchange: ready' live
 ask_turn 2
-ok 'any node asks for it' wait_for 20 all_said 3 '^settled 100 anew'
+ok 'any node asks for it' wait_for 20 all_said 3 '^settled 100 again'
 ask_turn 1
 wait_for 20 said out1 '^wanted 100'
 ask_turn 2
 wait_for 20 eval '[ "$(grep -c "^wanted 100" "$w/out2")" = 2 ]'
 ask_turn 1
-ok 'another one' wait_for 20 all_said 3 '^settled 101 anew'
+ok 'another one' wait_for 20 all_said 3 '^settled 101 again'
 is 'what was asked for again was not done again' "$(cat "$w"/out? | grep -c '^ready? 100')" 3
 kill -9 "${server[1]}"
 wait "${server[1]}" 2>/dev/null
@@ -326,13 +326,13 @@ wait "${server[1]}" 2>/dev/null
 serve 1 room=1 cause=2
 ok 'is followed by another one' wait_for 20 eval '[ "$(grep -c "^resumed at 2" "$w/out1")" = 3 ]'
 ok 'who asked hears where it failed' wait_for 20 all_said 3 '^failed 102 on node 1'
-unlike 'nobody has turned' "$(cat "$w"/out?)" 'settled 102 anew'
+unlike 'nobody has turned' "$(cat "$w"/out?)" 'settled 102 again'
 asked_until_settled() {
     ask_turn
-    said out2 '^settled 102 anew'
+    said out2 '^settled 102 again'
 }
 ok 'the same is asked for until it is done' wait_for 20 asked_until_settled
-ok 'on all nodes' wait_for 20 all_said 3 '^settled 102 anew'
+ok 'on all nodes' wait_for 20 all_said 3 '^settled 102 again'
 is 'what was busy has not failed' "$(grep -c '^failed 102' "$w/out0")" 1
 end_servers
 ok 'the world ends in order' ended 0
@@ -342,7 +342,7 @@ serve_all 1 room=7
 launch 1 --
 ok 'a world of one: ready' live
 ask_turn
-ok 'turns as well' wait_for 20 said out0 '^settled 100 anew'
+ok 'turns as well' wait_for 20 said out0 '^settled 100 again'
 end_servers
 ok 'and ends in order' ended 0
 

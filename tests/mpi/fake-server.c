@@ -1,5 +1,5 @@
 /* A server for tests of the courier: it has the socket and the ring, but no mount, no shards and no source. The values
- * that it serves are made from the numbers that they are asked by, so whoever fetches them knows what must come.
+ * that it serves are made from the numbers that they are asked by, so a process that fetches them knows what must come.
  *
  *   fake-server STATE ID [KEY=VALUE…]
  *
@@ -22,7 +22,7 @@
  *
  * It prints a line for what happens: "live N nodes", "fetched: R right, W waits, T timeouts, D down, B bad,
  * E errors in S seconds, median M us", "command C from N token T", "news from N", "resumed at K", "hang-up", "ready?
- * E", "compute E of ROOM", "gone N", "settled E as before", "settled E anew", E being the epoch. SIGTERM: it says END
+ * E", "compute E of ROOM", "gone N", "settled E as before", "settled E again", E being the epoch. SIGTERM: it says END
  * and ends. SIGKILL is a crash; the next one with the same STATE takes over. One thread. */
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
@@ -447,7 +447,7 @@ static void settle(const struct turn_outcome *outcome)
     bool before = memcmp(&record->after, &layout, sizeof layout) == 0;
     layout = record->after;
     k = record->k;
-    printf("settled %" PRIu64 " %s%s%s\n", record->turn.epoch, before ? "as before" : "anew",
+    printf("settled %" PRIu64 " %s%s%s\n", record->turn.epoch, before ? "as before" : "again",
            outcome->status ? ": " : "", outcome->status ? strerror(-outcome->status) : "");
     if (outcome->status)
         printf("failed %" PRIu64 " on node %" PRIu32 "\n", record->turn.epoch, outcome->node);

@@ -252,7 +252,7 @@ static void test_news(void)
     uint64_t version = to.version;
     wire_news_to(&to, &news);
     ok(to.version == version && to.held == from.held && to.stage_round == from.stage_round,
-       "news pass, but for the version");
+       "news pass, except for the version");
 }
 
 static void test_join(void)

@@ -100,7 +100,7 @@ extern struct dataset sim_dataset;
 void node_init(uint32_t number, const char *directory);
 void node_start_server(struct sim_node *n); /* returns before it serves */
 void node_goes_on(struct sim_node *n);      /* its server, which was stopped */
-/* The server is gone: what it had in hand waits for the next one. */
+/* The server is gone: what it had in progress waits for the next one. */
 void node_lose_server(struct sim_node *n);
 bool node_serves(void *node); /* for sim_wait */
 /* Couriers of all nodes: a world forms. */

@@ -125,7 +125,7 @@ bool work_is_loaded(void)
     return loaded >= bytes_to_load();
 }
 
-/* What is in hand when owners change may be read again by the new ones: the files of all READs and loads. */
+/* What is in progress when owners change may be read again by the new ones: the files of all READs and loads. */
 static uint64_t bytes_in_hand(void)
 {
     uint64_t most = 0;

@@ -160,7 +160,7 @@ static void test_id(void)
     is_str(second, first, "it is the same");
     make_file(test_path("id/id"), "not an id, though it is as long.\n");
     is_int(folder_id(test_path("id"), second, &why), 0, "a damaged one");
-    ok(strcmp(second, first) != 0 && strspn(second, "0123456789abcdef") == 32, "is made anew");
+    ok(strcmp(second, first) != 0 && strspn(second, "0123456789abcdef") == 32, "is made again");
     is_int(folder_id(test_path("absent"), second, &why), -ENOENT, "without a folder it fails");
     str_fini(&why);
 }

@@ -149,7 +149,7 @@ static void test_sealed(const char *state)
     is_str(b.source, a.source, "its source");
     is_uint(b.control_minor, 9, "whose the control mount is");
     config_fini(&b);
-    is_int(config_read_sealed(fd, &b), 0, "and once more, from where others have left the position");
+    is_int(config_read_sealed(fd, &b), 0, "and again, from where others have left the position");
     config_fini(&b);
     ok(pwrite(fd, "x", 1, 0) < 0 && ftruncate(fd, 0) < 0, "nobody can change it");
     is_int(dup2(fd, FD_CONFIG), FD_CONFIG, "as a keeper has it");

@@ -341,7 +341,7 @@ static void test_memory(void)
     }
     struct catalog *c = source_catalog(root, test_path("many.catalog"));
     is_uint(catalog_files(c), 2000, "2000 files");
-    ok(catalog_memory(c) <= 100 * (uint64_t)catalog_files(c), "at most 100 bytes a file: %.1f",
+    ok(catalog_memory(c) <= 100 * (uint64_t)catalog_files(c), "at most 100 bytes per file: %.1f",
        (double)catalog_memory(c) / catalog_files(c));
     catalog_close(c);
 }

@@ -83,7 +83,7 @@ static void test_table(void)
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         ok(glob_match(table[i].glob, table[i].text, strlen(table[i].text)) == table[i].match, "`%s` and `%s`: %s",
            table[i].glob, table[i].text, table[i].match ? "match" : "no match");
-    ok(glob_match("*", "abc/d", 3), "only so many bytes of the text count");
+    ok(glob_match("*", "abc/d", 3), "only the given number of bytes of the text counts");
     ok(glob_has_slash("a/b") && !glob_has_slash("a"), "whether there is a slash");
 }
 

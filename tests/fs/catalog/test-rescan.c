@@ -47,7 +47,7 @@ static struct before scan_twice(void)
     is_uint(found.reused, 0, "nor the next: all changed within two seconds before the first");
     ok(same_digest(scanning_digest(c), before.digest), "the digest is the same");
     ok(inode_of(scanning_path) == before.file, "and so is the file");
-    ok(catalog_scanned(c) > scanned, "but for its time");
+    ok(catalog_scanned(c) > scanned, "except for its time");
     catalog_close(c);
     return before;
 }
@@ -191,7 +191,7 @@ static void test_rewritten(void)
     source_add(scanning_root, "c1/more", 1);
     rewrite("c1/2", true);
     catalog_close(scanning_run(RESCAN_AUTO, &found));
-    is_uint(found.rewritten, 1, "also in a directory that is listed anew");
+    is_uint(found.rewritten, 1, "also in a directory that is listed again");
 }
 
 /* Where bytes of before may be kept, what is remembered of a file is perhaps what they are of. */
@@ -387,7 +387,7 @@ static void test_damaged(void)
         bail_out("truncate: %s", strerror(errno));
     int log = scanning_log();
     struct catalog *c = scanning_run(RESCAN_NEVER, NULL);
-    ok(source_find(c, "x"), "a damaged catalog is built anew, even if none should be");
+    ok(source_find(c, "x"), "a damaged catalog is built again, even if none should be");
     ok(scanning_log_has(log, "damaged"), "and the log says so");
     catalog_close(c);
     scanning_log_end(log);

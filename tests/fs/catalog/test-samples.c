@@ -312,7 +312,7 @@ static void test_table(const char *directory)
 {
     struct samples_table *t;
     is_int(samples_table_create(catalog, directory, &t), 0, "a table whose directory's directory is gone");
-    ok(access(test_path("state"), F_OK) < 0, "does not make that anew");
+    ok(access(test_path("state"), F_OK) < 0, "does not make that again");
     is_int(samples_table_put(t, "z", one("top.jpg")), 0, "and takes lists");
     samples_table_destroy(t);
     mkdir(test_path("state"), 0700);

@@ -567,7 +567,7 @@ def test_signals():
     while (end := interrupt_one(count)) == 0 and count < 10000000:  # it was done before the signal came
         count *= 2
     ok(os.WIFSIGNALED(end) and os.WTERMSIG(end) == signal.SIGINT, 'who waits for a reply can be interrupted')
-    ok(wait_for(lambda: len(errors()) > seen) and 'not run' in errors()[-1][4], 'and the request comes to nothing')
+    ok(wait_for(lambda: len(errors()) > seen) and 'not run' in errors()[-1][4], 'and the request is abandoned')
     equal(ask(b'where\nclass 0/f0000.jpg\n'), WHERE_HELD, 'the mount goes on')
 
 

@@ -71,7 +71,7 @@ static void test_together(void)
         ok(wrong == NULL, "asker %d got what it asked for", i);
     }
     is_int(atomic_load(&made), ROUNDS, "each was made once");
-    is_int(atomic_load(&failed), 2 * (ROUNDS / 5), "but for the fifths, which failed once and were begun again");
+    is_int(atomic_load(&failed), 2 * (ROUNDS / 5), "except for the fifths, which failed once and were begun again");
     is_uint(plans.made, ROUNDS, "and counted");
     pthread_barrier_destroy(&round_begins);
     plans_fini(&plans);
@@ -142,7 +142,7 @@ static void test_oldest(void)
         make(p, number);
         plans_made(&plans, p);
         plans_put(&plans, p);
-        is_int(plans_get(&plans, &first, &patient, &p), 0, "the first is asked for again and again");
+        is_int(plans_get(&plans, &first, &patient, &p), 0, "the first is asked for repeatedly");
         plans_put(&plans, p);
     }
     struct digest second = key(1), last = key(PLANS_KEPT);

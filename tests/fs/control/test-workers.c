@@ -188,7 +188,7 @@ static void test_classes(void)
     task_end(&quick);
     task_end(&turn);
     task_end(&other[0]);
-    ok(task_is(&other[1], RUNNING), "others, too, one after the other");
+    ok(task_is(&other[1], RUNNING), "also others, one after the other");
     task_end(&other[1]);
     ok(task_is(&other[1], RUN), "all are done");
     workers_destroy(w);

@@ -210,7 +210,7 @@ static void test_any_numbers(struct control *control)
         CLEANUP_STR struct str any = STR_INIT, request = STR_INIT, reply = STR_INIT;
         const char *digest;
         add_any_request(&any, &random);
-        for (int then = 0; then < 2; then++) { /* then once more, by the digest, in another world */
+        for (int then = 0; then < 2; then++) { /* then again, by the digest, in another world */
             fake_reset();
             if ((random >> 41 & 1) != (uint64_t)then)
                 world = (struct world_view){.state = WORLD_ALONE, .nodes = 1, .groups = 1};

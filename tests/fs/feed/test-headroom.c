@@ -104,7 +104,7 @@ static void test_one_loss(void)
         headroom_answer(&room, file, 1, false, 0);
         room.lost += BYTES;
     }
-    ok(headroom_bytes(&room) == 0, "losses over and over leave nothing");
+    ok(headroom_bytes(&room) == 0, "losses repeatedly leave nothing");
     headroom_begin(&room);
     ok(headroom_bytes(&room) == HEADROOM_LEAST / 16, "the next plan tries the least");
     headroom_fini(&room);

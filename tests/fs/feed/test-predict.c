@@ -146,7 +146,7 @@ static void test_restart(void)
             predict_read(p, reads[i]); /* repeats do not count */
         all &= predict_step(p, 1, &epoch) == PREDICT_FOUND && epoch == e;
     }
-    ok(all, "the likely epoch is tried first, and the next search begins anew");
+    ok(all, "the likely epoch is tried first, and the next search begins again");
     predict_restart(p, 0);
     ok(predict_step(p, 1, &epoch) == PREDICT_READING && !predict_read(p, UINT32_MAX),
        "what is no sample does not count");

@@ -278,7 +278,7 @@ static void test_leave(void)
     is_uint(pour_out(s), 0, "nor fed");
     window_restart(&s->w);
     s->w.room = ROOM;
-    ok(pour_out(s) > 0, "until it begins anew");
+    ok(pour_out(s) > 0, "until it begins again");
     scene_end(s);
 }
 

@@ -107,7 +107,7 @@ static void test_fed(void)
     ok(!was_fed, "who is not the feeder");
     ask(r, &now, 9, 104, AHEAD);
     ok(was_fed, "the feeder");
-    is_int(atomic_load(&served->waits.all), 0, "what is answered is not in hand");
+    is_int(atomic_load(&served->waits.all), 0, "what is answered is not in progress");
     at_hand = false;
     ask(r, &kept, 9, 106, AHEAD);
     is_int(atomic_load(&served->waits.all), 1, "what waits is");

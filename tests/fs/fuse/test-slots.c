@@ -167,7 +167,7 @@ static void test_resumed(void)
     int late = slots_take(s), early = slots_take(s);
     put_request(lane, late, 2);
     put_request(lane, early, 4);
-    slots_resume(s, 2); /* none is in hand yet: nothing happens */
+    slots_resume(s, 2); /* none is in progress yet: nothing happens */
     for (unsigned deaths = 0; deaths < POISON_DEATHS; deaths++) {
         is_uint(slots_deaths(s, late) + slots_deaths(s, early), 2 * deaths, "%u deaths", deaths);
         slots_begin(s, late);
@@ -350,7 +350,7 @@ static void test_threads(void)
     drop_lane(race.lane);
 }
 
-/* All slots in hand, and each answered and begun again with the next request. */
+/* All slots in progress, and each answered and begun again with the next request. */
 static void *churn(void *unused)
 {
     (void)unused;

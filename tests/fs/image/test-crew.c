@@ -1,4 +1,4 @@
-/* Pictures made smaller in processes of their own, some of which die. This program is such a process, too. */
+/* Pictures made smaller in processes of their own, some of which die. This program is also such a process. */
 #include "fs/base/cleanup.h"
 #include "fs/base/thread.h"
 #include "fs/image/crew-inside.h"
@@ -436,7 +436,7 @@ int main(int argc, char **argv)
     ok(out.length == expected.length && memcmp(out.data, expected.data, out.length) == 0, "the same");
     is_int(crew_shrink(crew, small.data, small.length, &wanted, &out, &reason), IMAGE_SMALL, "one that is small");
     is_int(crew_shrink(crew, large.data, large.length / 2, &wanted, &out, &reason), IMAGE_TRUNCATED, "half of one");
-    ok(strstr(reason.text, "end") != NULL, "the reason comes, too: %s", reason.text);
+    ok(strstr(reason.text, "end") != NULL, "with the reason: %s", reason.text);
     is_int(crew_shrink(crew, deadly.data, deadly.length, &wanted, &out, &reason), IMAGE_CRASHED, "one that kills");
     ok(strstr(reason.text, "died") != NULL, "its reason: %s", reason.text);
     is_uint(out.length, expected.length, "nothing is added by any of them");

@@ -1,6 +1,6 @@
 /* Fuzz target: `plan` requests as the control file takes them, with the verb's real keys. The line, the values of its
  * keys, the names of `nodes`, the order in the payload; and where all that is accepted, the plan, of a small list on a
- * few nodes, whose lists must be of samples that there are, as long as the plan said, and the same once more. */
+ * few nodes, whose lists must be of samples that there are, as long as the plan said, and the same again. */
 #include "fs/base/size.h"
 #include "fs/control/protocol.h"
 #include "fs/plan/list-format.h"
@@ -42,7 +42,7 @@ static void check_values(const struct plan_request *r)
         abort();
 }
 
-/* The same lists once more, and as text. */
+/* The same lists again, and as text. */
 static void check_lists(struct plan *plan, const struct plan_request *r, const uint32_t *list,
                         const struct digest *digest)
 {

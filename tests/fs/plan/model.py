@@ -570,8 +570,8 @@ def resumes(planner, rng, worlds, **given):
 
 
 def local_once(planner, rng, worlds):
-    """Each sample once, but for the tail. Where all nodes have equally many ranks, no more of them elsewhere than what
-    nodes own beyond their share."""
+    """Each sample once, except for the tail. Where all nodes have equally many ranks, no more of them elsewhere than
+    what nodes own beyond their share."""
     for _ in range(worlds):
         w = World(rng, echo=ONE, skip=0, mode=LOCAL)
         facts, lists = planner.plan(w)

@@ -48,8 +48,8 @@ static const struct {
     {BASE "rank=1 workers=0 worker=0", -ERANGE, "1 to 65536"},
     {BASE "rank=1 workers=65537 worker=0", -ERANGE, "1 to 65536"},
     {BASE "workers=2 worker=1", -EINVAL, "needs `rank=`"},
-    {BASE "rank=1 workers=2 worker=1 reply=summary", -EINVAL, "not for `reply=summary`"},
-    {BASE "rank=1 workers=2 worker=1 reply=paths", -EINVAL, "not for `reply=summary` or `paths`"},
+    {BASE "rank=1 workers=2 worker=1 reply=summary", -EINVAL, "cannot be combined with `reply=summary`"},
+    {BASE "rank=1 workers=2 worker=1 reply=paths", -EINVAL, "cannot be combined with `reply=summary` or `paths`"},
     {BASE "balance=1.1", -EINVAL, "`balance=1.1`: needs `cost`"},
     {BASE "cost=none window=2", -EINVAL, "`window=2`: needs `cost`"},
     {BASE "cost=bytes window=4097", -ERANGE, "1 to 4096"},
@@ -244,7 +244,7 @@ static void test_format(void)
     str_clear(&text);
     const struct plan_shape none = {.ranks = 3};
     format_lists(&text, REPLY_TEXT, &none, lists, PLAN_ALL_RANKS);
-    is_str(text.data, "\n\n\n", "an empty plan has a line a rank");
+    is_str(text.data, "\n\n\n", "an empty plan has a line per rank");
 }
 
 int main(void)

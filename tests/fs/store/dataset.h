@@ -34,7 +34,7 @@ bool dataset_matches_bytes(const struct dataset *d, const struct span *span, con
 
 uint64_t random_next(uint64_t *state);
 
-/* A store of the data set, with tiers of so many bytes in test_directory() (0: none) and these faults: "FILE" in them
+/* A store of the data set, with tiers of these sizes in test_directory() (0: none) and these faults: "FILE" in them
  * stands for faults_set's. Tiers are emptied first unless `keep`. */
 struct store *dataset_store(const struct dataset *d, uint64_t ram, uint64_t ssd, const char *faults, bool keep);
 void faults_set(const char *specification);

@@ -17,7 +17,7 @@ void filling_begin(struct filling *f);
 void filling_add(struct filling *f, const char *name, uint64_t size);
 void filling_add_many(struct filling *f, const char *name, int files, uint64_t size); /* NAME-000, NAME-001, … */
 void filling_remove(struct filling *f, const char *name);
-void filling_scan(struct filling *f); /* anew; nothing may use the catalog of before */
+void filling_scan(struct filling *f); /* again; nothing may use the catalog of before */
 void filling_end(struct filling *f);
 
 uint32_t filling_file(const struct filling *f, const char *name);

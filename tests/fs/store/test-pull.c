@@ -145,7 +145,7 @@ static void test_pull(void)
     store_close(s);
 }
 
-/* What readers want comes from there, too, and else from the source. */
+/* What readers want also comes from there, and else from the source. */
 static void test_readers(void)
 {
     struct store *s = open_after(128 * MIB);
@@ -177,7 +177,7 @@ static void *read_small(void *argument)
     return (void *)(intptr_t)read_check(argument, &d, &span, NULL);
 }
 
-/* A pull alone never opens the source; but whoever reads it meanwhile gets it. */
+/* A pull alone never opens the source; but a reader meanwhile gets it. */
 static void test_nothing_there(void)
 {
     struct store *s = open_after(128 * MIB);

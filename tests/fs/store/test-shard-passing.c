@@ -112,7 +112,7 @@ static void test_open(const char *part, int error)
     filling_end(&f);
 }
 
-/* A disk that fails under way: what it holds is given up, but for this time only. */
+/* A disk that fails under way: what it holds is given up, only this time. */
 static void test_read(void)
 {
     struct filling f;
@@ -173,7 +173,7 @@ static void test_lists(const char *part, bool removed)
     begin(&f);
     damage(part, removed);
     check_all_there(&f, removed ? "a list is removed" : "a list is damaged");
-    check_all_there(&f, "once more");
+    check_all_there(&f, "again");
     filling_end(&f);
 }
 
@@ -185,7 +185,7 @@ static void test_lists_in_two_steps(int error)
     damage("MANIFEST", false);
     set_harm(".sst", 0, 0, error);
     struct shard *s = open_shard(&f);
-    is_int(filling_status(s, TIER_SSD).state, TIER_FAILED, "the disk fails while its lists are made anew");
+    is_int(filling_status(s, TIER_SSD).state, TIER_FAILED, "the disk fails while its lists are made again");
     is_int(filling_check_all(&f, s).wrong, 0, "nothing is wrong");
     shard_close(s);
     check_all_there(&f, "then");

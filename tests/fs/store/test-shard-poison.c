@@ -228,24 +228,24 @@ static void try_damage(const struct filling *f, enum tier_name tier, int files, 
     t->unusable += bits > 0 && bits & UNUSABLE;
 }
 
-static void say_damage(const struct tally *before, const struct tally *t, int file, size_t at, int other, size_t too)
+static void say_damage(const struct tally *before, const struct tally *t, int file, size_t at, int other, size_t second)
 {
     if (t->died == before->died && t->wrong == before->wrong && t->unusable == before->unusable)
         return;
     diag("%d died, %d again, %d wrong, %d unusable: byte %zu of all, in %s; byte %zu of all, in %s",
          t->died - before->died, t->died_again - before->died_again, t->wrong - before->wrong,
-         t->unusable - before->unusable, at, image[file].path, too, image[other].path);
+         t->unusable - before->unusable, at, image[file].path, second, image[other].path);
 }
 
 /* Two bytes, or the same one twice: then it is one. */
-static void try_bytes(const struct filling *f, enum tier_name tier, size_t at, size_t too, unsigned seed,
+static void try_bytes(const struct filling *f, enum tier_name tier, size_t at, size_t second, unsigned seed,
                       struct tally *t)
 {
     struct tally before = *t;
     images_put_back(directory[tier]);
-    int file = flip(at, seed), other = too == at ? file : flip(too, seed + 1);
+    int file = flip(at, seed), other = second == at ? file : flip(second, seed + 1);
     try_damage(f, tier, other == file ? 1 : 2, t);
-    say_damage(&before, t, file, at, other, too);
+    say_damage(&before, t, file, at, other, second);
 }
 
 static void check_tally(const struct tally *t, enum tier_name tier, const char *what)
@@ -287,8 +287,9 @@ static void sweep(const struct filling *f, enum tier_name tier, bool all, unsign
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
         struct tally two = {0};
         for (int n = 0; n < (all ? ALL_PAIRS : SOME_PAIRS); n++) {
-            size_t at = random_byte(pair[i].first, MIB, &seed), too = random_byte(pair[i].second, pair[i].last, &seed);
-            try_bytes(f, tier, at, too, seed, &two);
+            size_t at = random_byte(pair[i].first, MIB, &seed),
+                   second = random_byte(pair[i].second, pair[i].last, &seed);
+            try_bytes(f, tier, at, second, seed, &two);
         }
         check_tally(&two, tier, pair[i].what);
     }
@@ -296,15 +297,15 @@ static void sweep(const struct filling *f, enum tier_name tier, bool all, unsign
 
 /* --- what is not found by looking --- */
 
-/* RocksDB dies of one file although nothing in it is damaged. With `anew` the lists are gone, so that all segments are
+/* RocksDB dies of one file although nothing in it is damaged. With `again` the lists are gone, so that all segments are
  * to be taken in. */
-static void test_killer(const struct filling *f, enum tier_name tier, int i, bool anew)
+static void test_killer(const struct filling *f, enum tier_name tier, int i, bool again)
 {
     struct stat st;
     struct tally t = {0};
     bool segment = strstr(image[i].path, ".sst");
     images_put_back(directory[tier]);
-    for (int j = 0; j < images && anew; j++)
+    for (int j = 0; j < images && again; j++)
         if (strstr(image[j].path, "CURRENT"))
             unlink(image[j].path);
     if (stat(image[i].path, &st) < 0)

@@ -186,7 +186,7 @@ static void test_reclaim(enum tier_name tier)
     for (uint32_t file = 0; file < FILES; file++)
         wrong += filling_check_file(&f, s, file) != (file % 2 ? 0 : -ENOENT);
     is_int(wrong, 0, "the others are there");
-    is_int(shard_reclaim(s), 0, "once more");
+    is_int(shard_reclaim(s), 0, "again");
     ok(filling_status(s, tier).held < held * 6 / 10, "the room is free: %ju of %ju",
        (uintmax_t)filling_status(s, tier).held, (uintmax_t)held);
     is_uint(filling_status(s, tier).dead, 0, "nothing is dead");

@@ -260,13 +260,13 @@ static const struct change {
 } changes[] = {
     {"changed/grown", grow, "its size was 5000 and is 5004"},
     {"changed/shrunk", shrink, "its size was 5000 and is 10"},
-    {"changed/touched", touch, "it was changed since the scan"},
-    {"changed/put-back", put_back, "its ctime was changed since the scan"},
+    {"changed/touched", touch, "it has changed since the scan"},
+    {"changed/put-back", put_back, "its ctime has changed since the scan"},
     {"changed/replaced", replace, "its size was 5000 and is 14"},
-    {"changed/removed", remove_file, "it is gone"},
+    {"changed/removed", remove_file, "it no longer exists"},
     {"changed/linked", become_symlink, "it or a folder above it was replaced"},
-    {"changed/fifo", become_fifo, "it is no regular file any more"},
-    {"changed/folder", become_directory, "it is no regular file any more"},
+    {"changed/fifo", become_fifo, "it is no longer a regular file"},
+    {"changed/folder", become_directory, "it is no longer a regular file"},
     {"linked-parent/file", parent_becomes_symlink, "it or a folder above it was replaced"},
     {"lost-parent/file", parent_becomes_file, "it or a folder above it was replaced"},
 };

@@ -277,7 +277,7 @@ static void test_parked(const char *what, uint64_t ram)
     store_close(store);
 }
 
-/* Every other one gives up. Those that a worker takes at this moment are not to be had, but there are few workers. */
+/* Every other one gives up. Those that a worker takes at this moment are unavailable, but there are few workers. */
 static void test_cancel(const char *what, uint64_t ram)
 {
     faults_set("hang=slow/*");
@@ -439,7 +439,7 @@ static void test_ssd_hangs(void)
     check_parked(parked, READS, 0, "the SSD hangs");
     wait_until(stats_of(store).parked == 0);
     ok(read_from(store, &on_ssd, PLACE_SOURCE), "then it is passed by");
-    ok(strstr(log_text(), "passed by"), "and the log says so");
+    ok(strstr(log_text(), "bypassed"), "and the log says so");
     faults_set("");
     wait_until(read_from(store, &on_ssd, PLACE_SSD));
     pass("once it answers, it is used again");

@@ -150,7 +150,7 @@ static void test_left_behind(void)
     f.last = (struct turn_record){turn, k + 1, f.last.before, f.layout, layout};
     f.layout = layout;
     fake_open(&f, 1, true);
-    is_uint(fake_turns(&f, 1), k, "a server that is started again is where the one before was");
+    is_uint(fake_turns(&f, 1), k, "a server that is restarted is where the one before was");
     fake_resume(&f, 1);
     fake_settle(&f, 0, &turn, k + 1, &layout);
     ok(fake_turns(&f, 1) == k + 1 && turning_has(&f, 1, &layout), "and turns when it hears what the others did");

@@ -96,7 +96,7 @@ static void test_room(void)
     sizes_end(&s);
     sizes_begin(&s, large, 2);
     room = extents_room(s.extents, 1024 * MIB);
-    ok(room < 1020 * MIB && room > 1018 * MIB, "but for a piece, where files have pieces that large");
+    ok(room < 1020 * MIB && room > 1018 * MIB, "except for a piece, where files have pieces that large");
     unsigned more = 0;
     for (uint64_t capacity = 0; capacity < 300 * MIB; capacity += 123457)
         more += extents_room(s.extents, capacity) > capacity;

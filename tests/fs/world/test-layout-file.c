@@ -172,7 +172,7 @@ static void test_numbers(void)
                (uintmax_t)bad[i].extents, bad[i].nodes, bad[i].groups);
     }
     is_uint(layout_length(UINT64_MAX / 2, 1, 1), 0, "no file is that long");
-    is_uint(layout_length(1000000, 16, 1), 128 + 16 * 128 + 2000000, "two bytes a sample");
+    is_uint(layout_length(1000000, 16, 1), 128 + 16 * 128 + 2000000, "two bytes per sample");
 }
 
 int main(void)

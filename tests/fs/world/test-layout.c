@@ -59,7 +59,7 @@ static uint64_t largest_count(const struct dealt_world *w, const struct layout *
 }
 
 /* Nobody is given more than fits; what has no owner fits nowhere at the end; as long as all fit, nobody who was given
- * any has more extents than another one, give or take one, but for those whose room is too small for that. */
+ * any has more extents than another one, give or take one, except for those whose room is too small for that. */
 static bool right_shares(const struct dealt_world *w, const struct layout *d, uint32_t group, const struct tally *t,
                          uint64_t largest, uint64_t smallest_left)
 {

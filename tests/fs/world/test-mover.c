@@ -313,7 +313,7 @@ static void test_hanging_source(void)
     fake_end(&f);
 }
 
-/* Nobody holds anything: nothing is to be had, and nothing is read for it. */
+/* Nobody holds anything: nothing arrives, and nothing is read for it. */
 static void test_nothing(void)
 {
     struct fake f;
@@ -359,7 +359,7 @@ static void test_confirm(void)
     exchange = (struct turn){TURN_EXCHANGE, TURN_WHOLE, EPOCH, 0};
 }
 
-/* Two tiers that are full but for a sixteenth: each file's room comes of another one that has left. */
+/* Two tiers that are full except for a sixteenth: each file's room comes of another one that has left. */
 static struct dataset tight;
 enum { TIGHT = 160, TIGHT_BYTES = 300000 };
 

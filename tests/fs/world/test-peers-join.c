@@ -109,7 +109,7 @@ static void test_restart(void)
     fake_leave(&f, 0);
     fake_close(&f, 0);
     fake_open(&f, 0, true);
-    is_int(peering_state(&f, 0), WORLD_DEGRADED, "a server that is started anew is degraded");
+    is_int(peering_state(&f, 0), WORLD_DEGRADED, "a server that is restarted is degraded");
     is_int(peering_read(&f, 0, theirs, &place), 0, "another's file");
     ok(place == PLACE_SOURCE && !store_holds(f.node[0].store, theirs, 0), "is not kept");
     peering_reads(&f, 0, ours, PLACE_RAM, "its own", "is still there");
@@ -210,7 +210,7 @@ static void test_layouts(void)
     fake_close(&f, 0);
     is_int(unlink(path), 0, "where it is missing");
     fake_open(&f, 0, true);
-    ok(strstr(log_text(), "the layout of the world before cannot be used"), "the log says so");
+    ok(strstr(log_text(), "the layout of the previous world cannot be used"), "the log says so");
     fake_end(&f);
 }
 

@@ -161,7 +161,7 @@ static void test_many(void)
             reader_start(&reader[i], &f, i % 4, (i * 7 + round) % SMALL_FILES);
         right &= readers_join(reader, READERS, PLACES);
     }
-    ok(right, "%d readers at once, over and over", READERS);
+    ok(right, "%d readers at once, repeatedly", READERS);
     fake_end(&f);
 }
 

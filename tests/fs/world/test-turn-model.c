@@ -12,7 +12,7 @@
  *   - where nothing is left to do, all nodes are at the same turn, their moves are done, and what has moved is dropped;
  *   - where nothing is lost and all has room, the source is read for nothing, but by a question that a turn overtakes.
  *
- * The checker is checked, too: with one rule broken it must find what goes wrong. */
+ * The checker is also checked: with one rule broken it must find what goes wrong. */
 #include "tests/lib/tap.h"
 
 #include <stdbool.h>
@@ -142,7 +142,8 @@ static void excuse(struct state *s)
     }
 }
 
-/* Nothing went wrong, and all has room: then a turn costs the source nothing, but for reads that were asked before. */
+/* Nothing went wrong, and all has room: then a turn costs the source nothing, except for reads that were asked
+ * before. */
 static void check_source(const struct state *s)
 {
     bool overtaken = s->read.phase != IDLE && s->read.k != s->turn;
@@ -167,7 +168,7 @@ static void start_load(struct state *s, int n, int e)
     node->from[e] = node->load[e] == AT_BEFORE ? before : 0;
 }
 
-/* Whoever waits for it has it; it is kept where it is owned and has room. */
+/* Each node that waits for it has it; it is kept where it is owned and has room. */
 static void end_load(struct state *s, int n, int e, bool room)
 {
     struct node_state *node = &s->node[n];

@@ -5,7 +5,7 @@
 
 #include "fs/world/layout.h"
 
-/* A dataset of so many files in one directory, in this order. */
+/* A dataset of `files` files in one directory, in this order. */
 struct sizes {
     struct catalog *catalog;
     struct extents *extents;
