@@ -151,7 +151,7 @@ refuse EINVAL 'fewer' "${base[@]}" nodes=0,0
 refuse EINVAL 'too short' "${base[@]}" order=text
 order=$tmp/words
 { seq 0 98; echo x; } >"$order"
-refuse EINVAL 'no number: `x`' "${base[@]}" order=text
+refuse EINVAL 'not a number: `x`' "${base[@]}" order=text
 order=$tmp/down32
 refuse EINVAL 'too short' "${base[@]}" order=u64
 order=$tmp/longer

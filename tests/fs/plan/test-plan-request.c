@@ -58,7 +58,7 @@ static const struct {
     {BASE "steps=3", -EINVAL, "two whole numbers"},
     {BASE "steps=3-2", -EINVAL, "two whole numbers"},
     {BASE "steps=-2", -EINVAL, "two whole numbers"},
-    {BASE "step=1 steps=1-2", -EINVAL, "either `step` or `steps`"},
+    {BASE "step=1 steps=1-2", -EINVAL, "only one of `step` and `steps`"},
     {BASE "step=1 feed=yes", -EINVAL, "`feed=yes`"},
     {BASE "rank=0 reply=bytes feed=yes", -EINVAL, "`feed=yes`: the server"},
     {BASE "reply=", -EINVAL, "`reply=`"},
