@@ -141,6 +141,6 @@ const struct command command_verify = {
     .name = "verify",
     .arguments = "[--jobs N] MOUNTPOINT",
     .summary = "compare every byte of a mount with its source",
-    .help = "  --jobs N   files compared concurrently (4)\n",
+    .help = "  -j, --jobs N   files compared concurrently (4)\n",
     .run = verify_command,
 };

@@ -104,7 +104,7 @@ const struct command command_wait = {
     .name = "wait",
     .arguments = "[--nodes N] [--timeout TIME] MOUNTPOINT",
     .summary = "wait until a mount is live",
-    .help = "  --nodes N        wait until N nodes have joined\n"
+    .help = "  --nodes N        wait until N nodes have joined (1)\n"
             "  --timeout TIME   fail after TIME: 30 (seconds), 5m, 1h\n",
     .run = wait_command,
 };

@@ -6,7 +6,7 @@
 
 require_root
 require_fuse
-require unshare make groff
+require unshare make groff python3
 [ -f "$top_builddir/Makefile" ] || plan_skip 'this build has no Makefile to install from'
 src=$tmp/src mnt=$tmp/mnt dest=$tmp/dest
 make_files "$src" 20 10000
@@ -102,6 +102,33 @@ for command in $commands; do
         "$(groff -man -rHY=0 -Tascii -P-c -P-b -P-u "$top_srcdir/cli/dealfs.1" | tr -s ' \n' ' ')" \
         "dealfs-$command\(1\)"
 done
+# --- the options of a page, each with its default: they are in the help ---
+cat >"$tmp/options.py" <<'END'
+import re, subprocess, sys
+command, page = sys.argv[1:]
+help = subprocess.run(['dealfs', command, '--help'], check=True, stdout=subprocess.PIPE, text=True).stdout
+options = re.search(r'^\.SH OPTIONS\n(.*?)(?=^\.SH )', open(page).read(), re.S | re.M)
+if not options:
+    sys.exit()
+bad = []
+for item in re.split(r'^\.TP\n', options[1], flags=re.M)[1:]:
+    tag, _, text = item.partition('\n')
+    tag = re.sub(r'^\.[BIR]+ |"', '', tag.replace('\\-', '-'))
+    names = re.findall(r'(?<![a-z-])--?[A-Za-z][a-z-]*', tag) if tag[0] == '-' else re.findall(r'^[a-z_]+(?==)', tag)
+    for name in names:
+        shown = re.search(r'^  (?:-o |-[A-Za-z], )?' + re.escape(name) + r'(?![a-z_-]).*\n(?:   .*\n)*', help, re.M)
+        if not shown:
+            bad.append(f'{name}: not in the help')
+    default = re.search(r'^Default: ([0-9][0-9A-Za-z.]*?)\.?$', text, re.M)
+    if names and shown and default and default[1] not in re.findall(r'[0-9][0-9A-Za-z.]*', shown[0]):
+        bad.append(f'{names[-1]}: the default {default[1]} is not in: {shown[0].strip()}')
+print('\n'.join(bad))
+END
+for command in $commands; do
+    is "the options of dealfs-$command.1 are in the help, with their defaults" \
+        "$(python3 "$tmp/options.py" "$command" "$top_srcdir/cli/dealfs-$command.1")" ''
+done
+
 # --- the keys of `plan`: the page tells them, and no others ---
 keys=$(dealfs plan --help | sed -n 's/^  \([a-z_]*=[^ ]*\) .*/\1/p')
 ok 'the keys of plan were found' test "$(wc -w <<<"$keys")" -ge 20
