@@ -208,7 +208,8 @@ mapfile -t all < <(processes dealfs- | while read -r pid; do [ "$(stat -c %u "/p
 kill -STOP "${all[@]}" # else the first to die are followed by others
 kill -KILL "${all[@]}"
 ok 'all processes of the user are killed at once: the mount goes' wait_for 20 gone
-ok 'and so does the mounter' wait_for 10 test -z "$(pid_of mounter)"
+mounter_is_gone() { [ -z "$(pid_of mounter)" ]; }
+ok 'and so does the mounter' wait_for 10 mounter_is_gone
 
 there dealfs mount -f -o "owner=$mount_user,state=$state" "$src" "$mnt" >"$tmp/.output" 2>&1 &
 front=$!
