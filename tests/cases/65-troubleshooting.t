@@ -31,8 +31,8 @@ down() { dealfs umount --lazy "$mnt" >"$tmp/down" 2>&1; }
 at_exit down
 kill_all() {
     local pids
-    pids=$(value "$mnt" pids.server)
-    kill -9 $(processes dealfs-keeper) $(processes dealfs-backup) "$pids" 2>/dev/null
+    mapfile -t pids < <(processes dealfs-keeper; processes dealfs-backup; value "$mnt" pids.server)
+    kill -9 "${pids[@]}" 2>/dev/null
 }
 
 # --- mounting ---
