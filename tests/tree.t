@@ -1,5 +1,6 @@
 #!/bin/bash
-# The tree itself: scripts pass shellcheck, no source, test or manual page is forgotten by the build, and all is tidy.
+# The tree itself: bootstrap tells how far it is, scripts pass shellcheck, no source, test or manual page is forgotten
+# by the build, and all is tidy.
 . "${top_srcdir:-$(dirname "$0")/..}/tests/lib/sh-tap"
 cd "$top_srcdir" || bail_out "cannot enter $top_srcdir"
 
@@ -8,6 +9,26 @@ files() {
     find -L bootstrap .ci cli etc fs m4 mpi tests -type f "$@" | sort
 }
 is_script() { head -n 1 "$1" 2>/dev/null | grep -qE '^#!/bin/(ba)?sh|^# shellcheck shell='; }
+
+# --- bootstrap tells how far it is, of a build in an empty tree ---
+mkdir -p "$tmp/fresh/bin" "$tmp/fresh/build-aux"
+cp bootstrap "$tmp/fresh"
+(cd "$tmp/fresh" && touch configure.ac Makefile.in Makefile && echo "abs_top_srcdir = $PWD" >Makefile &&
+    printf '#!/bin/sh\n' | tee configure >config.status && chmod +x configure config.status)
+cat >"$tmp/fresh/bin/make" <<END
+#!/bin/sh
+[ "\$1" != --version ] || exit 0
+echo '  CC       one.o'
+while [ ! -e '$tmp/go' ]; do sleep 0.1; done
+END
+chmod +x "$tmp/fresh/bin/make"
+PATH=$tmp/fresh/bin:$PATH timeout 60 "$tmp/fresh/bootstrap" build >"$tmp/build.log" 2>&1 &
+building=$!
+ok 'bootstrap tells how far the build is' wait_for 40 grep -q 's, 1 files compiled' "$tmp/build.log"
+touch "$tmp/go"
+wait "$building"
+is 'and ends with it' $? 0
+like 'it says so' "$(tail -n 1 "$tmp/build.log")" 'bootstrap: done'
 
 fragments=$(cat Makefile.am fs/*/local.mk fs/control/local.mk mpi/local.mk cli/local.mk etc/local.mk tests/local.mk)
 listed() {
