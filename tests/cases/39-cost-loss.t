@@ -105,7 +105,7 @@ for how in halve flip grow empty rm; do
     ok "the file of the costs: $how" damage 0 "$how"
     is 'the other node still has them' "$(ask 0)" "$up"
 done
-like 'the log names the file' "$(<"$(value "$tmp/node0" log)")" 'samples/tokens: damaged'
+like 'the log names the file' "$(<"$(value "$tmp/node0" log)")" 'samples/tokens: not loaded: the file is damaged'
 
 # --- removed while a plan is made by them ---
 cat >"$tmp/long.py" <<'END'

@@ -49,7 +49,7 @@ refused() { # what, errno's name, regex, errors' line
 }
 for way in "$large" "${large/batch=64/batch=1}" "${large/_at=batch/_at=example}" "${large/ranks=1/ranks=7}"; do
     fails 'a plan beyond request_memory=' stat "$dealfs/plan/$way"
-    refused "$way" 'ENOMEM: it takes [0-9.]+ MiB.* have 8 MiB \(request_memory=\)'
+    refused "$way" 'ENOMEM: it takes at least [0-9.]+ MiB.* may use 8 MiB \(request_memory=\)'
 done
 is 'was not made' "$(value "$mnt" plans.made)" "$made"
 ask() { # how many bytes of which character, first line: the reply's size, or the errno
