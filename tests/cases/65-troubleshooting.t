@@ -115,7 +115,7 @@ healthy_but "was removed from the state directory $state: the mount works withou
 mv "$state" "$tmp/gone" && rm -r "$tmp/gone"
 healthy_but "the state directory $state was removed: "
 kill_all
-is_dead() { ls "$mnt" 2>&1 | grep -q 'Transport endpoint is not connected'; }
+is_dead() { [[ $(ls "$mnt" 2>&1) == *'Transport endpoint is not connected'* ]]; }
 ok 'Transport endpoint is not connected' wait_for 20 is_dead
 down
 PATH=$part:$PATH up ram=16M
