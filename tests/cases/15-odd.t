@@ -96,7 +96,7 @@ for who in 'as_id 0' as_user; do
     done
     unlike "$who: status prints no raw bytes" "$($who dealfs status "$mnt")" $'[\t\377\033]'
     ok "$who: it is among all" $who python3 "$tmp/among.py" "$mnt"
-    one_line "$who: again is refused, in one line" 'is mounted' $who dealfs mount "$src" "$given"
+    one_line "$who: again is refused, in one line" 'is already mounted' $who dealfs mount "$src" "$given"
     one_line "$who: what is not there is named in one line" 'absent' $who dealfs mount "$src/absent" "$given"
     ok "$who: kill of the server" $who kill -9 "$(processes dealfs-server | head -1)"
     ok "$who: the next one finds everything" $who diff -r -x .dealfs "$src" "$mnt"

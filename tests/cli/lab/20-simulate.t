@@ -65,7 +65,7 @@ dealfs simulate imbalance --nodes 7 --batch 5 --samples 200 --steps 12 --json >"
 ok 'transfers, the least of them, and what is lost, step by step' \
     python3 "$tmp/steps.py" "$top_srcdir/tests/fs/plan" "$tmp/steps.json"
 exits 1 'a batch larger than the dataset' dealfs simulate imbalance --nodes 4 --batch 5 --samples 19
-like 'is named' "$(dealfs simulate imbalance --nodes 4 --batch 5 --samples 19 2>&1)" '5 on 4 nodes .*19 samples'
+like 'is named' "$(dealfs simulate imbalance --nodes 4 --batch 5 --samples 19 2>&1)" '5 on 4 nodes: .*19 samples'
 exits 1 'a picture that cannot be written' \
     dealfs simulate imbalance --nodes 2 --batch 5 --steps 2 --plot "$tmp/none/x.svg"
 for wrong in '' 'deals' 'imbalance more' 'imbalance --nodes 0' 'imbalance --nodes 1,,2' 'imbalance --nodes 16385' \
