@@ -211,7 +211,8 @@ mapper=$!
 tap_pids+=("$mapper")
 wait_for 10 test -e "$tmp/mapped"
 touch -d '-1 hour' /dev/shm/vader_segment.$host.0.1234.0
-like 'clean removes what is of dead processes' "$(clean)" "removed /dev/shm/vader_segment.$host.0.1234.1: left by Open MPI"
+like 'clean removes what is of dead processes' "$(clean)" \
+    "removed /dev/shm/vader_segment.$host.0.1234.1: left by Open MPI"
 is 'what one has mapped stays, and what is not ours' "$(cd /dev/shm && echo vader*)" \
     "vader_segment.$host.0.1234.0 vader_segment.$host.65534.1234.1"
 is 'likewise of sessions' "$(ls "$session")" $'jf.17\npid.1'
