@@ -20,6 +20,8 @@ struct work {
     bool slow;        /* a source is, from the beginning */
     uint64_t early;   /* turns that were asked for before all was loaded */
     uint64_t reads, failed, plans, stale, turns, lists, bursts, staged;
+    uint64_t crowds;   /* begun */
+    uint32_t crowding; /* crowds that are being read */
 };
 extern struct work work;
 
