@@ -67,7 +67,7 @@ tap_pids+=("$inside")
 sleeps() { [ "$(cat /proc/$1/comm)" = sleep ]; }
 wait_for 10 sleeps $beside && wait_for 10 sleeps $inside
 dealfs umount "$mnt" 2>"$tmp/busy"
-like 'who is inside is named' "$(cat "$tmp/busy")" "in use by sleep \($inside\) "
+like 'who is inside is named' "$(cat "$tmp/busy")" "in use by sleep \($inside\)"
 kill $beside $inside && wait $beside $inside 2>/dev/null
 unlike 'nothing that status prints is raw' "$(dealfs status "$mnt")" $'\033'
 like 'umount of the odd mountpoint' "$(dealfs umount "$mnt" && echo gone)" gone

@@ -26,7 +26,7 @@ fails_with() { # what, regular expression of the last line, command
 }
 start() { "$bin/dealfs" mount -o "state=$state,ssd=$ssd" "$src" "$mnt"; }
 
-fails_with 'no server' '^dealfs: dealfs-server: not found .*To do: install' start
+fails_with 'no server' '^dealfs: dealfs-server: neither .*To do: install' start
 server 'exit 2'
 fails_with 'a server that refuses' 'the server cannot run' start
 server 'kill -9 $$'
