@@ -727,7 +727,8 @@ FUZZ_LDADD = \
 tests_fs_catalog_fuzz_catalog_LDADD = $(FUZZ_LDADD)
 tests_fs_catalog_fuzz_catalog_LDFLAGS = $(FUZZ_LINK)
 tests_fs_control_fuzz_protocol_SOURCES = \
-	tests/fs/control/fuzz-protocol.c fs/control/budget.c fs/control/protocol.c fs/control/stream.c
+	tests/fs/control/fuzz-protocol.c fs/control/budget.c fs/control/protocol.c fs/control/request-text.c \
+	fs/control/stream.c
 tests_fs_control_fuzz_protocol_LDADD = $(FUZZ_LDADD)
 tests_fs_control_fuzz_protocol_LDFLAGS = $(FUZZ_LINK)
 tests_fs_image_fuzz_image_SOURCES = tests/fs/image/fuzz-image.c tests/fs/image/photo.c

@@ -15,7 +15,7 @@ world_default=ram=64M,exchange
 ok 'a dataset of 8 classes' $python "$training" make "$src" 160 1000
 settle "$src"
 train() { # what is exchanged; prints the mean accuracy of the last epochs
-    timeout 100 $python "$training" train $epochs 8 "$1" "${nodes[@]}" >"$tmp/train.log" 2>&1 ||
+    timeout 300 $python "$training" train $epochs 8 "$1" "${nodes[@]}" >"$tmp/train.log" 2>&1 ||
         cat "$tmp/train.log" >&2
     tail -n 4 "$tmp/train.log" | awk 'NF == 5 { n++; sum += $2 } END { if (n == 4) print sum / n }'
 }
