@@ -29,10 +29,13 @@ healthy_but() { # 'message': a sentence of health, soon
 up() { dealfs mount -o "state=$state,$1" "$src" "$mnt" >"$tmp/up" 2>&1 || diag "$(cat "$tmp/up")"; }
 down() { dealfs umount --lazy "$mnt" >"$tmp/down" 2>&1; }
 at_exit down
-kill_all() {
+kill_all() { # stopped before: each would start another one in the place of the one that dies first
     local pids
-    mapfile -t pids < <(processes dealfs-keeper; processes dealfs-backup; value "$mnt" pids.server)
-    kill -9 "${pids[@]}" 2>/dev/null
+    for _ in 1 2; do
+        mapfile -t pids < <(processes dealfs-keeper; processes dealfs-backup; processes dealfs-server)
+        kill -STOP "${pids[@]}"
+    done
+    kill -9 "${pids[@]}"
 }
 
 # --- mounting ---
@@ -56,7 +59,8 @@ tap_pids+=("$foreground")
 ok 'a mount in the foreground' wait_for 20 mounted "$mnt"
 wait_for 20 value "$mnt" pids.server >/dev/null
 kill_all
-wait "$foreground"
+has_ended() { ! kill -0 "$foreground" 2>/dev/null; }
+ok 'it ends when all of its processes are killed' wait_for 20 has_ended
 ok 'the mount failed and was removed' grep -q 'the mount failed and was removed' "$tmp/said"
 
 # --- many nodes ---
