@@ -54,7 +54,9 @@ tap_pids+=("$launched")
 exec 9<"$tmp/err"
 wait_for 20 runs
 launch=$(processes 'dealfs launch' | sort -n | head -n 1)
+interrupted() { ! pending "$launch" 2; } # a second SIGINT beside one that is pending would be lost
 kill -INT "$launch"
+wait_for 10 interrupted
 kill -INT "$launch"
 finish 'a reader that pauses, and SIGINT twice' 130 20
 exec 9<&-
