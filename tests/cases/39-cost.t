@@ -248,7 +248,7 @@ refuse() { # regex, words
 }
 refuse 'there is no step 3: the plan has 3 steps' step=3
 refuse 'two whole numbers' steps=2-1
-refuse 'either `step` or `steps`' step=1 steps=1-2
+refuse 'only one of `step` and `steps`' step=1 steps=1-2
 refuse 'needs `cost`' window=2
 refuse 'needs `cost`' balance=1.1
 for balance in 0 0.5 0.9 1000.1; do refuse 'must be 1 to 1000' cost=bytes balance=$balance; done
