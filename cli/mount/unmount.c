@@ -15,11 +15,12 @@
 #include "fs/attach/attach.h"
 #include "fs/attach/utab.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/process.h"
 
 #include <string.h>
 
-enum { STEP_SECONDS = 20, INSIDE_SECONDS = 1 };
+enum { STEP_SECONDS = 20, INSIDE_SECONDS = 1, BUSY_MS = 1000, AGAIN_MS = 20 };
 static const char DATA[] = "fuse.dealfs", CONTROL[] = "fuse.dealfs-ctl";
 
 struct unmount_work {
@@ -113,11 +114,24 @@ static int say_busy(const struct live *live, struct str *why)
     str_adds(why, "unmount ");
     str_add_printable(why, live->mountpoint, strlen(live->mountpoint));
     if (users.length > 0)
-        str_addf(why, ": in use by %s", users.data);
+        str_addf(why, ": in use by %s: end it, or use --lazy", users.data);
     else
-        str_adds(why, ": in use");
-    str_adds(why, ": end it, or use --lazy");
+        str_adds(why, ": in use by a process that is not visible: try again, or use --lazy");
     return -EBUSY;
+}
+
+/* Whatever looks at the mount, like a `dealfs status` of all mounts, makes it busy for a moment. */
+static int take_idle(struct unmount_work *w, struct str *why)
+{
+    uint64_t until = clock_now() + BUSY_MS * MILLISECOND;
+    for (;;) {
+        CLEANUP_STR struct str users = STR_INIT;
+        int error = guard_run(take_guarded, w, STEP_SECONDS, why);
+        if (error != -EBUSY || clock_now() > until || users_of_mount(w->live->mountpoint, &users) > 0)
+            return error;
+        str_clear(why);
+        clock_sleep(AGAIN_MS * MILLISECOND);
+    }
 }
 
 /* fusermount3 would say that there is no such mount. */
@@ -155,7 +169,7 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
     bool inside = w.lazy && users_of_mount(live->mountpoint, &users) > 0;
     struct process feeder = {.id = 0};
     bool paused = pause_feeder(live, &feeder);
-    error = guard_run(take_guarded, &w, STEP_SECONDS, why);
+    error = take_idle(&w, why);
     if (paused && error)
         keepers_resume_feeder(&feeder);
     else if (paused)

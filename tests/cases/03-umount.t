@@ -91,6 +91,31 @@ kill $inside
 wait $inside 2>/dev/null
 ok 'and works when he has left' dealfs umount "$mnt"
 
+# A file that is on its way in a socket is in no process: it keeps the mount busy, and nobody can say who.
+cat >"$tmp/sender.py" <<'END'
+import array, os, signal, socket, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+one, other = socket.socketpair()
+file = os.open(sys.argv[1], os.O_RDONLY)
+one.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [file]))])
+os.close(file)
+print('sent', flush=True)
+signal.sigwait([signal.SIGTERM])
+END
+sent() {
+    python3 "$tmp/sender.py" "$mnt/class1/001.bin" >"$tmp/sent" &
+    sender=$!
+    tap_pids+=("$sender")
+    wait_for 10 grep -q sent "$tmp/sent"
+}
+ok 'mount' dealfs mount "$src" "$mnt"
+ok 'a file in a socket' sent
+one_line 'busy, and nobody is seen' 'in use by a process that is not visible: try again' dealfs umount "$mnt"
+kill "$sender"
+wait "$sender"
+ok "and it goes when the socket is gone" dealfs umount "$mnt"
+nothing_left
+
 # The control file held open by somebody.
 ok 'mount' dealfs mount "$src" "$mnt"
 exec 7<>"$mnt/.dealfs/control"
