@@ -132,9 +132,10 @@ struct feed_report {
     uint64_t late, late_sum, late_most; /* samples that waited for a server, nanoseconds */
     uint64_t late_from[FEED_PLACES];
     uint64_t reads[FEED_PLACES], read_bytes[FEED_PLACES]; /* READs of these samples, feeding and loaders together */
-    uint64_t looks, behind,
-        behind_most; /* comparisons of all ranks of the node; those in which this one was last; by at most so many */
-    uint64_t lost;   /* notes that did not come in time */
+    uint64_t looks;                                       /* comparisons of all ranks of the node */
+    uint64_t behind;                                      /* comparisons in which this rank was the last */
+    uint64_t behind_most;                                 /* the most samples by which it was */
+    uint64_t lost;                                        /* notes that did not come in time */
     uint32_t unread_named, unplanned_named;
     struct feed_missed missed[FEED_NAMED];
     uint32_t unplanned_file[FEED_NAMED];
