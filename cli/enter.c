@@ -2,8 +2,26 @@
 #include "cli/base/command.h"
 #include "cli/live/client.h"
 #include "cli/mount/namespace.h"
+#include "fs/attach/attach.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* The namespace and its keeper are there before the mount is. */
+static int enter_mount(const struct live *live, struct str *why)
+{
+    struct attach_mount_info info = {.source = NULL};
+    if (live->health != LIVE_ELSEWHERE)
+        return 0;
+    int error = namespace_enter(live->keeper, why);
+    if (!error && attach_find(live->mountpoint, &info)) {
+        str_adds(why, "nothing is mounted there yet: wait for it with `dealfs wait`");
+        error = -EAGAIN;
+    }
+    free(info.source);
+    return error;
+}
 
 static int enter_command(int argc, char **argv)
 {
@@ -16,7 +34,7 @@ static int enter_command(int argc, char **argv)
         return command_usage(&command_enter, "a MOUNTPOINT and a command are needed");
     if (client_find(argv[1], LIVE_ELSEWHERE, &live))
         return COMMAND_FAILED;
-    int error = live.health == LIVE_ELSEWHERE ? namespace_enter(live.keeper, &why) : 0;
+    int error = enter_mount(&live, &why);
     live_fini(&live);
     if (error)
         return command_fail("enter %s: %s", argv[1], command_why(&why, error));

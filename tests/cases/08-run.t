@@ -58,6 +58,19 @@ wait $run
 is 'the exit status of the command comes out' $? 5
 nothing_left
 
+# --- enter, while the mount is being made ---
+strace -f -qq -o /dev/null -e trace=mount -e inject=mount:delay_enter=2000000 dealfs run "$src" "$mnt" -- \
+    sleep 100 2>"$tmp/run.log" &
+run=$!
+tap_pids+=("$run")
+early() { dealfs enter "$mnt" -- true 2>&1 | grep -q 'nothing is mounted there yet'; }
+ok 'enter fails until the mount is there' wait_for 20 early
+ok 'then the command runs' wait_for 20 dealfs enter "$mnt" -- true
+ok 'and sees the files' dealfs enter "$mnt" -- test -e "$mnt/class0/000.bin"
+kill -TERM "$(processes 'dealfs run' | tail -1)"
+wait $run
+nothing_left 'nothing is left after a slow mount'
+
 # --- signals ---
 as_user env --default-signal=INT dealfs run "$src" "$mnt" -- sleep 100 2>"$tmp/run.log" &
 run=$!
