@@ -1,4 +1,4 @@
-/* How the files of a catalog are cut into extents, and what these cost. */
+/* Cuts the files of a catalog into extents, and computes what an extent costs in a tier. */
 #include "fs/world/extents.h"
 
 #include "fs/catalog/cut.h"
@@ -9,7 +9,7 @@
 
 struct extents {
     struct cut cut;
-    uint64_t piece; /* the most that is read at once of any file */
+    uint64_t piece; /* largest read of any file of the catalog */
 };
 
 static uint64_t largest_piece(const struct catalog *c)
@@ -62,10 +62,10 @@ uint64_t extents_at(const struct extents *e, uint32_t file, uint64_t offset)
     return cut_at(&e->cut, file, offset);
 }
 
-/* The bytes of the extent that begins there, of a file of this size. */
+/* Length of the extent that begins at `from`, in a file of `size` bytes. */
 static uint64_t length_at(uint64_t size, uint64_t from)
 {
-    uint64_t left = size <= CATALOG_KEPT_MOST ? size - from : 0; /* nothing of a larger one can be had here */
+    uint64_t left = size <= CATALOG_KEPT_MOST ? size - from : 0; /* larger files cannot be read */
     return left < EXTENT_BYTES ? left : EXTENT_BYTES;
 }
 
@@ -93,10 +93,10 @@ uint32_t extents_run(const struct extents *e, uint64_t first, uint32_t most, uin
     return count;
 }
 
-/* Numbers of its own, so that what the store really takes may change a little without another dealing. */
+/* These are upper bounds, not the store's exact numbers: the store may change a little without changing layouts. */
 enum {
-    COST_OF_VALUE = 128,  /* header, keys, index, and its part of what a segment costs that is full of values */
-    COST_OF_BLOCKS = 256, /* checksums of its blocks; in files that are read in pieces */
+    COST_OF_VALUE = 128,  /* header, keys, index, and the value's share of the costs of a full segment */
+    COST_OF_BLOCKS = 256, /* checksums of its blocks; only in files that are read in pieces */
 };
 _Static_assert(VALUE_HEADER + VALUE_COST + 1 <= COST_OF_VALUE, "what a value takes is counted");
 

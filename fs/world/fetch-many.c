@@ -1,8 +1,8 @@
-/* Small reads that go together: one question for many.
+/* Combines small reads into one question.
  *
- * A node is asked for a few small reads at once, each by itself. Those that come meanwhile wait, and the next question
- * is for all of them, as far as they fit: so few messages carry many records, however long each is on its way, and a
- * read that is alone waits for nobody. */
+ * A node is asked for up to SMALL_FETCHES small reads concurrently, each in its own question. Reads that arrive
+ * meanwhile wait, and the next question asks for all of them that fit into one message. So a few messages fetch many
+ * records even where latency is high, and a single read never waits. */
 #include "fs/store/value.h"
 #include "fs/world/fetch-inside.h"
 #include "fs/world/receive.h"
@@ -10,10 +10,11 @@
 #include <errno.h>
 
 enum {
-    SMALL_FETCHES = 8,      /* questions to a node without an answer, from which on small reads wait for each other */
-    SMALL_BYTES = 72 << 10, /* the answer of a small read */
-    MANY_BYTES = 250 << 10, /* of one question: what a message carries without a handshake (mpi/courier-main.c) */
-    PART_BYTES = 96,        /* of an answer, beside its blocks */
+    SMALL_FETCHES = 8,      /* unanswered questions to a node from which on small reads wait */
+    SMALL_BYTES = 72 << 10, /* largest answer of a small read */
+    /* largest answer to one question: what a message carries without a handshake (mpi/courier-main.c) */
+    MANY_BYTES = 250 << 10,
+    PART_BYTES = 96, /* per part of an answer, in addition to its blocks */
 };
 
 static struct fetch_part part_of(const struct ring_message *m)

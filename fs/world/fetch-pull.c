@@ -1,4 +1,4 @@
-/* Questions for which a thread waits. */
+/* Questions to other nodes for which a thread waits. */
 #include "fs/world/fetch-inside.h"
 
 #include "fs/base/thread.h"
@@ -15,7 +15,7 @@ void pull_over(struct fetches *f, struct peer_pull *pull, int error)
     pthread_mutex_unlock(&f->lock);
 }
 
-/* 0: the answer is in pull->fetch's slot, until pull_end. */
+/* Wait for the answer. 0: it is in the slot of pull->fetch, until pull_end. */
 static int pull_wait(struct fetches *f, struct peer_pull *pull)
 {
     pull->read.pull = pull;
@@ -71,7 +71,7 @@ int fetch_stored(struct fetches *f, uint32_t node, uint64_t first, uint32_t coun
     if (words)
         memcpy(bits, words, (count + 63) / 64 * sizeof *words);
     else if (!error)
-        error = -EAGAIN; /* it has not turned yet, or has again */
+        error = -EAGAIN; /* that node has not turned yet, or has turned again */
     pull_end(f, &pull, error);
     return error;
 }

@@ -1,7 +1,7 @@
-/* The slots of fetches: each is for one question that is on its way.
+/* The slots of fetches. A slot serves one question in progress.
  *
- * Which of the reads that wait for a node goes next: see fs/store/fair.h; what is fed has a share of the node's
- * slots, and leaves some free. */
+ * fs/store/fair.h defines which waiting read of a node is next. The feeder's reads get only a share of a node's slots,
+ * and leave some of all slots free. */
 #include "fs/world/fetch-inside.h"
 
 #include "fs/base/check.h"
@@ -12,9 +12,9 @@
 
 enum {
     PEER_FETCHES = 32,
-    FED_FETCHES = PEER_FETCHES * 3 / 4, /* the share of what is fed of a node's slots; */
-    KEPT_FREE = RING_IN / 4,            /* and it leaves this many free */
-    MOST_LEFT = RING_IN / 2,            /* where silent nodes have more of the slots, nobody waits for one */
+    FED_FETCHES = PEER_FETCHES * 3 / 4, /* slots of a node that the feeder's reads may use */
+    KEPT_FREE = RING_IN / 4,            /* slots that the feeder's reads leave free */
+    MOST_LEFT = RING_IN / 2, /* if more slots than this are LEFT and none is free, reads do not wait for one */
 };
 
 void slots_check(const struct fetches *f)
@@ -63,7 +63,7 @@ void slots_expel(struct fetches *f, struct asked_peer *p, struct read_list *expe
             TAILQ_INSERT_TAIL(expelled, read, parked);
 }
 
-/* When a read that waits, if only for a slot, last had a reason to wait on. */
+/* When waiting for this node last made sense: it said something, or the read began to wait. */
 static uint64_t heard_since(const struct asked_peer *p, const struct store_read *read)
 {
     return p->peer.heard > read->asked ? p->peer.heard : read->asked;
@@ -90,14 +90,12 @@ void slots_expel_late(struct fetches *f, uint64_t now, struct read_list *expelle
     }
 }
 
-/* --- taking and giving back --- */
-
 static enum fair_room fed_room(const struct fetches *f, const struct asked_peer *p)
 {
     return p->slots < FED_FETCHES && f->free > KEPT_FREE ? FAIR_WITHIN : FAIR_BEYOND;
 }
 
-/* Put a read into a slot; there is room. */
+/* Put a read into a free slot. */
 static void occupy(struct fetches *f, struct asked_peer *p, struct store_read *read, struct ring_message *m)
 {
     uint32_t slot = f->free_slot[--f->free];
@@ -136,7 +134,7 @@ void slots_vacate(struct fetches *f, struct fetch *fetch)
     f->free_slot[f->free++] = (uint32_t)(fetch - f->fetch);
 }
 
-/* Others may go meanwhile. */
+/* Small reads may then be asked for: a slow question does not count. */
 void slots_wait(struct fetches *f, struct fetch *fetch, uint64_t now)
 {
     struct asked_peer *p = &f->peer[fetch->node];
@@ -166,7 +164,7 @@ void slots_leave(struct fetches *f, struct fetch *fetch, struct read_list *left)
     fetch->state = FETCH_LEFT;
 }
 
-/* For slots of which most come back: not those of a node that never answers. */
+/* Reads wait only for slots that will soon be free: not for those of a node that does not answer. */
 static bool may_wait(const struct fetches *f, const struct asked_peer *p)
 {
     return p->peer.state == PEER_GOOD && p->left <= PEER_FETCHES / 2 && (f->free || f->left <= MOST_LEFT);

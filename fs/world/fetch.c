@@ -1,13 +1,13 @@
-/* Asking other nodes.
+/* Fetches: asking other nodes for data.
  *
- * Threads: readers and loader threads ask, ring threads bring the answers, the time's thread ends what is silent, any
- * thread releases an answer. All is under `lock`; messages are sent, and the store called, without it. The states of a
- * slot are in fetch-inside.h.
+ * Threads: readers and loader threads ask. Ring threads bring answers. The timer thread times out silent nodes. Any
+ * thread may release an answer. `lock` guards everything; it is not held while messages are sent or the store is
+ * called. fetch-inside.h has the states of a slot.
  *
- * Small reads go together where many wait: fetch-many.c.
+ * If many small reads wait, one question asks for several of them: fetch-many.c.
  *
- * Who is asked for what it neither holds nor owns says so (-ENOENT): then the one is asked that owns it now, where the
- * layout has turned meanwhile, else, once, who owned it before. */
+ * A node that neither has nor owns the data replies -ENOENT. If the layout has turned meanwhile, the owner by the new
+ * layout is asked next. Otherwise the previous owner is asked, once. */
 #include "fs/world/fetch-inside.h"
 
 #include "fs/base/clock.h"
@@ -60,7 +60,7 @@ static void fetches_unlock(struct fetches *f)
     pthread_mutex_unlock(&f->lock);
 }
 
-/* --- nodes; all with the lock --- */
+/* --- nodes; the caller holds the lock --- */
 
 static const char *host_of(const struct fetches *f, uint32_t node)
 {
@@ -86,8 +86,8 @@ uint32_t fetch_owner_before(const struct fetches *f, uint32_t file, uint64_t off
     return w->before ? layout_owner(w->before, w->group, extents_at(f->self->extents, file, offset)) : NO_OWNER;
 }
 
-/* The owner in this node's group, else in another one that can be asked. What has become this node's since the store
- * looked is with who owned it before. */
+/* Choose the owner in this node's group, else an owner in another group that can be asked. If a turn made this node the
+ * owner after the store looked, the previous owner is asked. */
 static struct asked_peer *choose_peer(struct fetches *f, const struct store_read *read, uint64_t now)
 {
     const struct world *w = f->world;
@@ -123,7 +123,7 @@ static bool is_asked(const struct fetch *fetch, uint64_t number)
     return fetch->number == number && (fetch->state == FETCH_ASKED || fetch->state == FETCH_LEFT);
 }
 
-/* To the store, or the thread that waits. */
+/* Hand the read to the store, or to the thread that waits for it. */
 static void end_read(struct fetches *f, struct store_read *read, int error)
 {
     if (read->pull)
@@ -132,7 +132,7 @@ static void end_read(struct fetches *f, struct store_read *read, int error)
         store_fetched(f->self->store, read, error);
 }
 
-/* A message that the ring has no room for was never heard of by the courier. */
+/* If the ring has no room, the courier never learns of the message. */
 static void ask_courier(struct fetches *f, const struct ring_message *m)
 {
     int error = link_try(f->link, m);
@@ -155,7 +155,7 @@ static void ask_courier(struct fetches *f, const struct ring_message *m)
         end_read(f, read, error);
 }
 
-/* Once something was given back. */
+/* To call when a slot has become free. */
 static void feed_all(struct fetches *f)
 {
     struct ring_message message[FETCHES_AT_ONCE];
@@ -188,7 +188,8 @@ int fetch_ask(struct fetches *f, struct store_read *read)
     return ask_for(f, read, false);
 }
 
-/* Of several groups another one may have what a lost node had. Who says that it has it not is not asked again. */
+/* Is there another node to ask? After a loss, the owner in another group; after -ENOENT, the owner by the new layout,
+ * else the previous owner. A node that replied -ENOENT is not asked again. */
 static bool has_another(struct fetches *f, struct store_read *read, int error)
 {
     if (error != -EHOSTDOWN && error != -ENOENT)
@@ -204,7 +205,7 @@ static bool has_another(struct fetches *f, struct store_read *read, int error)
     return another;
 }
 
-/* To the source where nobody else has it. -ENOBUFS: what was asked for with others is asked for alone. */
+/* Ask another node, or else have the store read the source. -ENOBUFS: ask again, one question per read. */
 static void give_back(struct fetches *f, struct read_list *reads, int error)
 {
     bool alone = error == -ENOBUFS;
@@ -239,8 +240,7 @@ void fetch_count_bad(struct fetches *f, uint32_t node)
     pthread_mutex_unlock(&f->lock);
 }
 
-/* The bytes stay in the slot for as long as the answer lasts, where they are not packed; those of a pull until its
- * thread has taken them. */
+/* Raw bytes stay in the slot until the answer is released. Compressed values are unpacked. */
 void fetch_complete(struct fetches *f, struct fetch *fetch, const struct payload_part *part, struct store_read *read)
 {
     bool in_slot = false;
@@ -272,7 +272,7 @@ static void complete_fetch(struct fetches *f, struct fetch *fetch, uint32_t leng
     give_back(f, &missing, -ENOBUFS);
 }
 
-/* A fetch that the courier has ended, with the lock. True: the answers of reads are in the slot. */
+/* The courier has ended this fetch; the caller holds the lock. True: the slot has the answers of its reads. */
 static bool end_fetch(struct fetches *f, struct fetch *fetch, int status, struct read_list *back)
 {
     struct asked_peer *p = &f->peer[fetch->node];
@@ -376,7 +376,7 @@ static void give_up(struct fetches *f, struct fetch *fetch, struct read_list *le
     atomic_fetch_add(&f->self->timeouts, 1);
 }
 
-/* What was asked of it later ends with it: who waits for that may keep a thread from reads of the source. */
+/* Also end what was asked of this node later: a waiting loader thread would be missing for reads of the source. */
 static void end_silent_node(struct fetches *f, uint32_t node, uint64_t now, struct read_list *left)
 {
     suspect(f, node, now);

@@ -10,14 +10,14 @@
 enum {
     TIERS_MS = 15000,
     TIERS_POLL_MS = 20,
-    STEP = 4096, /* extents or files between two looks at whether it is over */
+    STEP = 4096, /* extents or files between two checks for the end */
 };
 
 __extension__ typedef unsigned __int128 wide;
 
 struct extent_held {
-    uint64_t cost, missing; /* missing: the part of the cost that is not held */
-    enum claim claim;       /* CLAIM_OWNED is not known here */
+    uint64_t cost, missing; /* missing: the part of the cost whose bytes are not cached */
+    enum claim claim;       /* never CLAIM_OWNED here */
 };
 
 static enum claim claim_of(uint64_t held, uint64_t bytes)
@@ -38,7 +38,7 @@ static struct extent_held look_at_extent(const struct self *self, uint64_t numbe
     return (struct extent_held){.cost = cost, .missing = cost - kept, .claim = claim_of(held, to - from)};
 }
 
-/* What is dead is reclaimed where it is a quarter of a segment; less may stay. */
+/* Bytes that stay taken after dead values are reclaimed. A segment is rewritten only if a quarter of it is dead. */
 static uint64_t taken_of(const struct tier_status *t)
 {
     uint64_t stays = t->dead < t->held / 4 ? t->dead : t->held / 4;
@@ -46,12 +46,12 @@ static uint64_t taken_of(const struct tier_status *t)
 }
 
 struct tiers_look {
-    uint64_t capacity, room, taken; /* bytes; how much cost fits into that, and what of it is taken already */
-    bool opening;                   /* one is not known yet */
+    uint64_t capacity, room, taken; /* bytes: capacity; the cost that fits into it; what is already taken */
+    bool opening;                   /* a tier is not open yet */
 };
 
-/* `now`: what is taken now; else when all is reclaimed. */
-/* What moves comes before the room of what leaves is back. */
+/* Room for extents in a tier. With `exchange`, some stays free: new samples arrive before the room of old ones is
+ * reclaimed. */
 static uint64_t room_of(const struct self *self, uint64_t capacity)
 {
     uint64_t room = extents_room(self->extents, capacity);

@@ -21,7 +21,7 @@ static int on_hello(struct talk *t, const struct talk_frame *f)
     const struct peers_config *c = &self->config;
     struct message_welcome w = {.version = MESSAGE_VERSION, .waiting = !self->store, .options = c->options};
     struct message_hello hello = {0};
-    if (f->n < offsetof(struct message_hello, world)) /* so much is the same in every version */
+    if (f->n < offsetof(struct message_hello, world)) /* this much is the same in every version */
         return -EBADMSG;
     memcpy(&hello, f->payload, f->n < sizeof hello ? f->n : sizeof hello);
     hello.release[VERSION_TEXT - 1] = '\0';
@@ -64,11 +64,11 @@ static int on_holdings(struct talk *t)
     return message_sendv(t->courier, MESSAGE_HOLDINGS, part, 2, NULL);
 }
 
-/* What the frame holds, which must be exactly that many nodes and, where anything is held, holders. */
+/* The payload of the frame. It must have exactly this many nodes and, if any extent has a holder, holders. */
 struct told_world {
     struct message_world head;
     const struct message_member *member;
-    const uint16_t *holder; /* NULL: nobody holds anything */
+    const uint16_t *holder; /* NULL: no extent has a holder */
 };
 
 static bool take_world(const struct talk_frame *f, uint64_t extents, struct told_world *w)
@@ -89,7 +89,7 @@ static bool take_world(const struct talk_frame *f, uint64_t extents, struct told
 }
 _Static_assert(sizeof(struct message_world) % 8 == 0 && sizeof(struct message_member) % 8 == 0, "all is aligned");
 
-/* The world that is told, with its layout; the courier has heard why where it fails. */
+/* Make the world that the courier describes, with its layout. On failure the courier gets the reason. */
 static int make_world(struct talk *t, const struct told_world *told, struct world **world)
 {
     const struct self *self = t->self;
@@ -109,7 +109,7 @@ static int make_world(struct talk *t, const struct told_world *told, struct worl
     return error ? refuse_for_memory(t) : 0;
 }
 
-/* The ring goes with the frame. */
+/* The frame brings the ring. */
 static int make_living(struct talk *t, struct world *w, struct talk_frame *f)
 {
     struct ring ring;
@@ -164,7 +164,7 @@ static int go_live(struct talk *t)
         t->self->config.joined(t->self->config.user);
     error = message_send(t->courier, MESSAGE_OK, NULL, 0, NULL);
     talk_save(t);
-    if (!error && l->world->last.k == 0) /* after a turn new owners confirm what they have */
+    if (!error && l->world->last.k == 0) /* after a turn, the new owners first confirm what they have */
         holdings_trim(t, l->world);
     return error;
 }
@@ -174,7 +174,7 @@ static bool is_world(const struct world *w, const struct message_resume *r)
     return memcmp(w->uuid, r->world, sizeof r->world) == 0;
 }
 
-/* The world that the server before this one was in, as it is by now: it may have turned since. Or NULL. */
+/* The previous server's world as it is now; it may have turned since. NULL: none. */
 static struct world *resumed_world(struct talk *t, const struct message_resume *r, const int fds[MESSAGE_FDS])
 {
     if (membership_is_other(t->membership, r->world))

@@ -1,4 +1,4 @@
-/* The layout's file: made to fit its hashes, and believed in nothing before all of it was looked at. */
+/* The layout's file. It is written together with its hashes. A file that is opened is checked completely before use. */
 #include "fs/world/layout-format.h"
 
 #include "fs/base/cleanup.h"
@@ -21,11 +21,11 @@ uint64_t layout_length(uint64_t extents, uint32_t nodes, uint32_t groups)
 
 uint64_t layout_most(const struct extents *extents)
 {
-    enum { GROUPS_MOST = 64 }; /* plans have no more, either */
+    enum { GROUPS_MOST = 64 }; /* plans are limited to the same number */
     return layout_length(extents_count(extents), NODES_MOST, GROUPS_MOST);
 }
 
-/* What the nodes of a world must agree on: not what their hosts are called, nor how much room led to this. */
+/* What the nodes of a world must agree on: neither host names nor the room that led to this layout. */
 struct digest layout_digest_of(const void *image)
 {
     const struct layout_header *header = image;

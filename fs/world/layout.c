@@ -1,8 +1,7 @@
-/* The layout: computing it, and looking at it. Its file is in layout-file.c, the rule of who gets what in
- * spread.c.
+/* Computes and queries the layout. layout-file.c has its file, spread.c the rule that chooses owners.
  *
- * It is computed right into the image of its file. For each group in turn: what is held is given to its holders, in the
- * order of their numbers; then the rest is spread. */
+ * The layout is computed in place, in the image of its file. Per group: extents that nodes have cached are assigned to
+ * these nodes, in the order of node numbers; then the other extents are spread. */
 #include "fs/world/layout-format.h"
 
 #include "fs/base/cleanup.h"
@@ -15,11 +14,11 @@
 
 /* --- computing --- */
 
-/* One group's part of the work. */
+/* The work for one group. */
 struct layout_deal {
     const struct extents *extents;
     uint16_t *owner;
-    struct spread_node *node; /* of the group */
+    struct spread_node *node; /* nodes of the group */
     uint32_t first, nodes;
 };
 
@@ -33,8 +32,8 @@ static bool is_valid(const struct layout_input *in)
     return true;
 }
 
-/* What is left when it keeps extents of this cost, of all that it holds. A part may be what compresses least of it, and
- * a quarter of its segments may be what it gives up. */
+/* Room of a node that keeps extents of cost `kept`. If it drops the rest, `kept` may be what compresses least, and up
+ * to a quarter of each segment may stay dead: so kept extents may take up to 4/3 of their cost. */
 static uint64_t room_left(const struct holding *h, uint64_t kept)
 {
     uint64_t most = kept > UINT64_MAX / 2 ? UINT64_MAX : kept + kept / 3;
@@ -42,7 +41,7 @@ static uint64_t room_left(const struct holding *h, uint64_t kept)
     return taken < h->room ? h->room - taken : 0;
 }
 
-/* What any byte of is held stays where it is. -EINVAL: with a node of another group. */
+/* An extent of which a node has cached any byte stays with that node. -EINVAL: the holder is in another group. */
 static int keep_held(struct layout_deal *d, const uint16_t *holder, const struct message_member *member)
 {
     uint64_t extents = extents_count(d->extents);
@@ -110,7 +109,7 @@ static int deal_begin(struct layout_deal *d, const struct extents *extents, void
     return d->node ? 0 : -ENOMEM;
 }
 
-/* `room`: of each node; NULL: what `in` says that is held leaves of it. */
+/* `room`: per node. NULL: the room that cached extents leave, from `in`. */
 static int deal_group(void *image, const struct extents *extents, uint32_t group, const struct layout_input *in,
                       const uint64_t *room)
 {
@@ -138,7 +137,7 @@ static void fill_records(struct layout_record *record, const struct layout_input
     }
 }
 
-/* All but the hashes, and nobody owns anything. */
+/* Fill in all but the hashes. No extent has an owner yet. */
 static void fill_image(void *image, size_t n, const struct layout_input *in)
 {
     struct layout_header *header = image;
@@ -158,7 +157,7 @@ static void fill_image(void *image, size_t n, const struct layout_input *in)
     memset(record + in->nodes, 0xff, extents * in->groups * sizeof(uint16_t));
 }
 
-/* The image is the layout's where this goes well. */
+/* On success the layout owns the image. */
 static int finish_image(void **image, const struct extents *extents, struct layout **out)
 {
     struct layout_header *header = *image;
@@ -232,7 +231,7 @@ int layout_exchange(const struct layout *l, const struct extents *extents, const
     return error ? error : finish_image(&image, extents, out);
 }
 
-/* --- looking --- */
+/* --- queries --- */
 
 const struct digest *layout_digest(const struct layout *l)
 {

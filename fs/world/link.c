@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* A message that found no room in the ring. */
+/* A message for which the ring had no room. */
 struct unsent {
     TAILQ_ENTRY(unsent) same_queue;
     struct ring_message message;
@@ -35,7 +35,7 @@ static int put_into_ring(struct link *l, const struct ring_message *message)
     return ring_push(&l->ring.shared->to_courier, l->ring.fd[RING_BELL_COURIER], message);
 }
 
-/* With `pushing`, as the two below. */
+/* With `pushing`, as the next two functions. */
 static int send_unsent(struct link *l)
 {
     int error = 0;
@@ -77,7 +77,7 @@ int link_try(struct link *l, const struct ring_message *message)
     return error;
 }
 
-/* A reply that is lost would be waited for without end. */
+/* Somebody may wait for this reply without end, so it is sent later if the ring has no room. */
 void link_send(struct link *l, const struct ring_message *message)
 {
     pthread_mutex_lock(&l->pushing);
@@ -101,9 +101,9 @@ bool link_flush(struct link *l)
     return all;
 }
 
-/* --- taking --- */
+/* --- receiving --- */
 
-/* From a broken ring nothing is taken until its end. */
+/* Nothing is taken from a broken ring until it ends. */
 static void sleep_without_messages(struct link *l)
 {
     struct ring_queue *q = &l->ring.shared->to_server;
@@ -135,7 +135,7 @@ static void *take_messages(void *argument)
     return NULL;
 }
 
-/* Commands of a courier that is gone: what else it sent is over with it. */
+/* When the courier has ended, only commands still count: the rest of its messages has lost its purpose. */
 static void take_last_commands(struct link *l)
 {
     struct ring_message m;

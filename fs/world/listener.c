@@ -1,6 +1,6 @@
-/* Threads: one, which listens, reads frames and has them answered, and ends a world when the courier hangs up, errs, or
- * the mount ends. It computes layouts, so it can be busy for a while; timeouts are the work of another thread.
- *  */
+/* Threads: one. It listens, reads and answers frames, and ends a world when the courier hangs up or breaks the
+ * protocol, or when the mount ends. It also computes layouts, which may take seconds, so another thread handles
+ * timeouts. */
 #include "fs/world/listener.h"
 
 #include "fs/base/cleanup.h"
@@ -60,7 +60,7 @@ static void limit_waiting(int socket, int seconds)
     setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
 }
 
-/* Only what was read is answered: a socket that is closed with bytes unread takes the answer with it. */
+/* Read before answering: closing a socket with unread bytes discards the answer. */
 static void turn_away(const struct talk *t, int stranger)
 {
     CLEANUP_CLOSE int socket = stranger;
@@ -94,7 +94,7 @@ static void accept_courier(struct courier_listener *l)
     t->process = (uint32_t)peer.pid;
 }
 
-/* What lives may have ended meanwhile, and another courier be here. */
+/* The world that rang may have ended meanwhile, and another courier may be connected. */
 static void hear_wake(struct talk *t)
 {
     eventfd_t count;
@@ -103,7 +103,7 @@ static void hear_wake(struct talk *t)
         talk_hang_up(t, "the courier broke the protocol");
 }
 
-/* A courier that hangs up and comes again at once is two. */
+/* A courier that hangs up and connects again at once counts as two. */
 static void *listen_and_talk(void *argument)
 {
     struct courier_listener *l = argument;
@@ -141,7 +141,7 @@ int listener_create(struct self *self, struct membership *membership, struct cou
     l->talk.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int error = l->talk.wake < 0 ? -errno : 0;
     l->socket = error ? -1 : message_listen(self->config.state);
-    /* A mount that is up outlives its state directory. */
+    /* A mount that is up survives the loss of its state directory. */
     if (!error && l->socket < 0 && !self->config.restarted)
         error = l->socket;
     if (error) {

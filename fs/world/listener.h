@@ -1,4 +1,4 @@
-/* Who listens for couriers. One courier is talked to at a time; others are refused with EBUSY. */
+/* Listens for couriers. It talks to one courier; others are rejected with EBUSY meanwhile. */
 #ifndef FS_WORLD_LISTENER_H
 #define FS_WORLD_LISTENER_H
 
@@ -7,8 +7,8 @@
 struct courier_listener;
 
 int listener_create(struct self *self, struct membership *membership, struct courier_listener **listener);
-int listener_start(struct courier_listener *listener); /* couriers are answered from now on */
-void listener_stop(struct courier_listener *listener); /* a living world ends */
+int listener_start(struct courier_listener *listener); /* from now on couriers are answered */
+void listener_stop(struct courier_listener *listener); /* ends a living world */
 void listener_destroy(struct courier_listener *listener);
 
 #endif

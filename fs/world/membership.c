@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what lives --- */
+/* --- the living world --- */
 
 static int obey(const struct self *self, const struct ring_message *m)
 {
@@ -156,7 +156,7 @@ bool membership_stays(struct membership *m, uint64_t changes, uint64_t nanosecon
     return stays;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void note_change(struct membership *m)
 {
     m->changes++;
@@ -171,14 +171,14 @@ void membership_end(struct membership *m)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void note_settled(struct membership *m, const struct turn *turn)
 {
     if (turn->cause == TURN_ROOM && turn->epoch > m->settled)
         m->settled = turn->epoch;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void note_taken(struct membership *m, const struct turn_record *record)
 {
     struct turn_waiter *waiter;
@@ -198,7 +198,7 @@ static uint64_t first_bytes(const void *name)
     return bytes ? bytes : 1;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void note_layout(struct membership *m, const struct world *w)
 {
     if (m->mark) {
@@ -285,7 +285,7 @@ void membership_leave(struct membership *m)
 void membership_turn(struct membership *m, struct world *w)
 {
     struct living *l = membership_living(m);
-    fetch_turn(l->fetches, w); /* before anybody pulls what is to come */
+    fetch_turn(l->fetches, w); /* before any thread pulls by the new layout */
     replace_world(m, w, true, false);
     living_put(l);
     log_info("turn %" PRIu64 ": %s", w->last.k, turn_names[w->last.turn.cause]);

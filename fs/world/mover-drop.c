@@ -1,18 +1,19 @@
-/* Dropping what other nodes own and have stored, and finding room for what is to come. */
+/* The mover's second part: drops extents that other nodes own and have stored, and finds room for extents to come. */
 #include "fs/world/mover-inside.h"
 
 #include "fs/base/clock.h"
 #include "fs/base/halt.h"
 
 enum {
-    WINDOW = STORED_MOST,    /* extents in one question */
-    WINDOW_PARTS = 64 << 10, /* and their parts: who is asked looks at each, while others wait for its answers */
-    SELDOM_MS = 30000,       /* where those that were asked have stored nothing new */
-    REST_PART = 8,           /* of each round of questions: rest N times as long as it took */
-    HOPELESS_MS = 10000,     /* without room, and nothing moves anywhere */
+    WINDOW = STORED_MOST, /* extents per question */
+    /* parts per question: the node that is asked looks at each, while others wait for its answers */
+    WINDOW_PARTS = 64 << 10,
+    SELDOM_MS = 30000,   /* pause after questions that found nothing new */
+    REST_PART = 8,       /* after a round of questions, rest for N times its duration */
+    HOPELESS_MS = 10000, /* without room and without progress at any node */
 };
 
-/* Have all that can be asked turned; and with `moved`, are their moves done? */
+/* Have all nodes that can be asked turned? With `moved`: are their moves also done? */
 static bool all_are_there(const struct course *c, bool moved)
 {
     const struct living *l = c->living;
@@ -27,8 +28,7 @@ static bool all_are_there(const struct course *c, bool moved)
     return true;
 }
 
-/* A copy stays until the second turn after the one that took it away, as far as there is room: epochs that were planned
- * before it are still read. */
+/* A copy stays until the second turn after its own, if there is room: epochs that were planned before still read it. */
 static bool stays_for_now(const struct course *c, uint64_t extent)
 {
     const struct world *w = c->world;
@@ -45,7 +45,7 @@ static bool may_go(const struct course *c, uint64_t extent, bool all)
     return is_foreign(c, extent) && (all || !stays_for_now(c, extent));
 }
 
-/* Which of a window's extents their owners have stored, of each that has some that may go. */
+/* Ask each owner of a droppable extent in this window which extents it has stored. */
 static void ask_window(struct course *c, uint64_t first, uint32_t count, bool all, uint64_t *stored)
 {
     uint64_t bits[WINDOW / 64], asked[(NODES_MOST + 63) / 64] = {0};
@@ -60,11 +60,11 @@ static void ask_window(struct course *c, uint64_t first, uint32_t count, bool al
         if (fetch_stored(c->living->fetches, owner, first, count, c->world->last.k, bits))
             continue;
         for (uint32_t i = 0; i < (count + 63) / 64; i++)
-            stored[i] |= bits[i]; /* each tells of its own alone */
+            stored[i] |= bits[i]; /* each node reports only its own extents */
     }
 }
 
-/* All of a window at once: a segment is then written again once. Returns the bytes. */
+/* Drop all droppable extents of a window together, so that a segment is rewritten once. Returns the bytes. */
 static uint64_t drop_window(struct course *c, uint64_t first, uint32_t count, bool all)
 {
     const struct self *self = c->mover->self;
@@ -82,7 +82,7 @@ static uint64_t drop_window(struct course *c, uint64_t first, uint32_t count, bo
     return bytes;
 }
 
-/* `all`: also what would rather stay for now, and before all has moved. */
+/* `all`: also extents that should stay for now, and before all moves are done. */
 static uint64_t drop_round(struct course *c, bool all)
 {
     struct mover *m = c->mover;
@@ -120,7 +120,8 @@ static uint64_t bytes_in_tiers(const struct self *self)
     return stats.tier[TIER_RAM].held + stats.tier[TIER_SSD].held;
 }
 
-/* What is dead is won back; more dies first, but where that was looked at just now only if there is nothing else. */
+/* Win back room: rewrite segments with dead values. First drop more, unless that was tried just now; then only if
+ * rewriting gave nothing. */
 static bool win_room(struct course *c, uint64_t held)
 {
     struct store *store = c->mover->self->store;
@@ -131,8 +132,8 @@ static bool win_room(struct course *c, uint64_t held)
     return !first && drop_round(c, true) > 0;
 }
 
-/* Others store what they pull, and drop what this node has stored: so there is hope as long
- * as anything moves anywhere. A tier also wins room by itself, or a while later, where a reader was at what goes. */
+/* Wait for room as long as any node makes progress: others store what they pull, so that this node may drop it. A tier
+ * may also win room by itself, or when a reader has finished with a dropped value. */
 bool find_room(struct course *c)
 {
     uint64_t held = bytes_in_tiers(c->mover->self), since = clock_now(), others = progress_of_others(c), wait = SOON_MS;
@@ -150,7 +151,7 @@ bool find_room(struct course *c)
     }
 }
 
-/* Is there less of it than is still to be held here? */
+/* Is the free room smaller than what is still to come? */
 static bool needs_room(const struct course *c)
 {
     struct store_stats stats;
@@ -162,7 +163,7 @@ static bool needs_room(const struct course *c)
     return c->lacking > room;
 }
 
-/* What found no room with its owner may stay for ever. */
+/* Extents that their owner refused may stay for ever. */
 void drop_all(struct course *c)
 {
     uint64_t wait = LATER_MS;

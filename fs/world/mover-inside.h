@@ -1,5 +1,5 @@
-/* One move, and what the files of the mover share: mover.c counts and conducts, mover-pull.c pulls what is to come,
- * mover-drop.c drops what other nodes own and have stored, and finds room. */
+/* Shared by the files of the mover: mover.c counts and directs a move, mover-pull.c pulls extents, mover-drop.c drops
+ * extents and finds room. */
 #ifndef FS_WORLD_MOVER_INSIDE_H
 #define FS_WORLD_MOVER_INSIDE_H
 
@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 enum {
-    MOVER_STEP = 4096, /* extents between two looks at whether it is over */
+    MOVER_STEP = 4096, /* extents between two checks for the end */
     SOON_MS = 20,
     LATER_MS = 1000,
 };
@@ -22,36 +22,36 @@ struct mover {
     bool runs;
     atomic_bool stop;
 
-    pthread_mutex_t lock; /* all below */
-    pthread_cond_t back;  /* pulls have ended */
-    uint8_t uuid[16];     /* of the world that `moved` and `news` are about */
+    pthread_mutex_t lock; /* guards all fields below */
+    pthread_cond_t back;  /* signalled when pulls have ended */
+    uint8_t uuid[16];     /* of the world that `moved` and `news` describe */
     uint64_t k, moved;
     struct move_news news;
     uint64_t began, took;                         /* took: 0 while bytes are to come */
     uint64_t sent_samples, sent_bytes, rewritten; /* before the turn */
-    uint32_t number;                              /* of the pull */
-    uint64_t out;                                 /* bytes that were asked for and have not ended */
+    uint32_t number;                              /* of the current pulls; see leave_pulls */
+    uint64_t out;                                 /* requested bytes that have not arrived */
     int loads;
-    uint64_t heard;         /* when one was asked for, or ended, last */
-    bool cramped, final;    /* a load found no room; then it is counted, and no more is done about it */
-    uint64_t first_cramped; /* extent */
-    uint64_t first_failed;  /* extent that could not be had just now; UINT64_MAX: none */
+    uint64_t heard;         /* when the last pull was requested or ended */
+    bool cramped, final;    /* cramped: a load found no room. final: then count it as refused */
+    uint64_t first_cramped; /* an extent's number */
+    uint64_t first_failed;  /* number of the first extent that could not be fetched for now; UINT64_MAX: none */
 };
 
-/* One move, by the thread. */
+/* One move; used by the mover's thread only. */
 struct course {
     struct mover *mover;
     struct world *world;
     struct living *living;
-    uint64_t changes; /* of the membership: another number, and it is over */
+    uint64_t changes; /* of the membership: if this number changes, the move is over */
     uint64_t extents;
-    uint64_t *foreign; /* bits */
+    uint64_t *foreign; /* one bit per extent */
     uint64_t foreigners;
-    uint64_t lacking; /* bytes that are owned and not held */
-    bool looked;      /* the last round of dropping looked at all, */
-    uint64_t asked;   /* and how many questions it asked */
-    uint64_t rests;   /* until when there should be no other */
-    uint64_t paid;    /* until when the rate is used up */
+    uint64_t lacking; /* bytes that are owned and not cached */
+    bool looked;      /* the last round of dropping looked at all foreign extents, */
+    uint64_t asked;   /* and asked this many questions */
+    uint64_t rests;   /* no other round before this time */
+    uint64_t paid;    /* until then, exchange_rate is used up */
 };
 
 static inline bool is_over(const struct course *c)
@@ -59,13 +59,13 @@ static inline bool is_over(const struct course *c)
     return !membership_stays(c->mover->membership, c->changes, 0);
 }
 
-/* False: it is over, for good or for this move. */
+/* False: this move, or the mover, has ended. */
 static inline bool pause_course(struct course *c, uint64_t milliseconds)
 {
     return membership_stays(c->mover->membership, c->changes, milliseconds * MILLISECOND);
 }
 
-/* Who owns it now, or did before. */
+/* The owner by the layout of this world. */
 static inline uint32_t owner_now(const struct course *c, uint64_t extent)
 {
     return layout_owner(c->world->layout, c->world->group, extent);
@@ -83,11 +83,11 @@ static inline bool is_to_come(const struct course *c, uint64_t extent)
     return owner_now(c, extent) == c->world->me && before != c->world->me && before != NO_OWNER;
 }
 
-/* Pulls what is to come from that extent on, as far as there is room, and waits for all of it. */
+/* Pull missing extents from this one on, as far as there is room, and wait for all of them. */
 int pull_pass(struct course *c, uint64_t from);
 /* False: there will be no room. */
 bool find_room(struct course *c);
-/* Until nothing is left that should go, or the next turn comes. */
+/* Drop foreign extents until none is left that should go, or the next turn begins. */
 void drop_all(struct course *c);
 
 #endif

@@ -1,4 +1,5 @@
-/* Pulling what is to come: asked of the store, at most MOST_OUT bytes ahead; the loader's threads report what came. */
+/* The mover's first part: pulls missing extents. It asks the store for at most MOST_OUT bytes ahead; loader threads
+ * report each result with mover_pulled. */
 #include "fs/world/mover-inside.h"
 
 #include "fs/base/clock.h"
@@ -9,14 +10,15 @@
 #include <errno.h>
 
 enum {
-    MOST_OUT = 64 << 20, /* bytes that are pulled at once */
+    MOST_OUT = 64 << 20, /* maximum outstanding bytes */
     MOST_LOADS = 256,
-    BURST_MS = 100, /* of what may come in a second */
+    BURST_MS = 100, /* how much of a second's bytes may come at once */
     LOOK_MS = 100,
-    TIMEOUTS = 2, /* without a pull that ends, the rest is left to the loads that they wait for */
+    /* after N × peer_timeout without a result, the remaining pulls are left to the loads they wait for */
+    TIMEOUTS = 2,
 };
 
-/* With the lock: it is tried again. */
+/* With the lock. The next pass tries this extent again. */
 static void note_failed(struct mover *m, uint64_t extent)
 {
     m->first_failed = m->first_failed < extent ? m->first_failed : extent;
@@ -48,8 +50,9 @@ void mover_pulled(struct mover *m, uint32_t number, uint32_t file, uint64_t offs
     pthread_mutex_unlock(&m->lock);
 }
 
-/* With the lock, which is let go in between. A pull that met the load of a reader waits for the source with it, however
- * long that takes. This node owns what comes of it then, and stores it as any other load. */
+/* With the lock, which is released in between. A pull that met a reader's load waits for the source as long as the
+ * reader does. The move does not: a new number makes late results count no more. The load itself stores its bytes as
+ * usual. */
 static void leave_pulls(struct mover *m)
 {
     uint32_t number = m->number++;
@@ -61,7 +64,7 @@ static void leave_pulls(struct mover *m)
     pthread_mutex_lock(&m->lock);
 }
 
-/* Until no more than that is on its way, the move is over, or nothing comes any more. */
+/* Wait until at most `bytes` and `loads` are outstanding, the move is over, or results stop arriving. */
 static void wait_for_pulls(struct course *c, uint64_t bytes, int loads)
 {
     struct mover *m = c->mover;
@@ -93,7 +96,7 @@ static void pay(struct course *c, uint64_t bytes)
         membership_stays(m->membership, c->changes, c->paid - burst - now);
 }
 
-/* Pieces are small enough for the bound on what is on its way. What is counted first may come back earlier. */
+/* A piece is small compared to MOST_OUT. It is counted before the request, since its result may come first. */
 static int pull_piece(struct course *c, uint32_t file, uint64_t from, uint64_t to)
 {
     struct mover *m = c->mover;

@@ -23,7 +23,7 @@
 #include <string.h>
 
 enum {
-    MOST_PASSES = 30, /* over what could not be had */
+    MOST_PASSES = 30, /* over extents that could not be fetched */
     OPENING_MS = 15000,
 };
 
@@ -36,7 +36,7 @@ static uint64_t rewritten_bytes(const struct self *self)
     return stats.tier[TIER_RAM].rewritten + stats.tier[TIER_SSD].rewritten;
 }
 
-/* How much of an extent is held. */
+/* Cached bytes of an extent. */
 static uint64_t held_bytes(const struct self *self, uint32_t file, uint64_t from, uint64_t to)
 {
     uint64_t step = catalog_file(self->config.catalog, file).size <= PIECE_BYTES ? EXTENT_BYTES : VALUE_BYTES, held = 0;
@@ -51,7 +51,7 @@ static size_t foreign_bytes(const struct course *c)
     return (c->extents / 64 + 1) * sizeof *c->foreign;
 }
 
-/* A walk over all: what is to come, and has come; and what is foreign. A sample counts with its first byte. */
+/* Walk over all extents: count what is to come and what has come; mark foreign ones. */
 static int count_all(struct course *c, struct move_news *n)
 {
     const struct self *self = c->mover->self;
@@ -165,7 +165,7 @@ static uint64_t bytes_come(struct mover *m)
     return bytes;
 }
 
-/* Passes over what is to come, from the first that did not come in the last one. */
+/* Repeat passes, each from the first extent that did not arrive in the previous one. */
 static int pull_all(struct course *c)
 {
     struct mover *m = c->mover;
@@ -219,8 +219,8 @@ static int move_bytes(struct course *c)
     return error;
 }
 
-/* What is owned and did not come, and nobody had, is staged where all was. A turn for room stages what it brings at
- * once. */
+/* If everything was staged before, stage the extents that this node owns and no node had. After a turn for room, all
+ * that it brings is staged. */
 static void stage_rest(const struct course *c)
 {
     struct store *store = c->mover->self->store;
@@ -231,7 +231,7 @@ static void stage_rest(const struct course *c)
         log_error("stage the samples that this node now owns: %s", strerror(-error));
 }
 
-/* A tier that the server before this one still has open seems empty. */
+/* A tier that the previous server still has open looks empty. */
 static void wait_for_tiers(struct course *c)
 {
     uint64_t began = clock_now();

@@ -1,11 +1,11 @@
-/* Another node, as this one knows it: can it be asked?
+/* What this node knows about another one: can it be asked?
  *
  *   state         pause          until                    probing
  *   PEER_GOOD     0              -                        false
- *   PEER_SUSPECT  how long       not asked before then    one fetch is on its way, to see whether it answers
- *   PEER_LOST     -              -                        false; it stays lost as long as this courier lives
+ *   PEER_SUSPECT  its length     not asked before then    one fetch is in progress, to see whether the node answers
+ *   PEER_LOST     -              -                        false; it stays lost until this courier ends
  *
- * A suspected node is good again when it says anything. Each pause is twice as long as the one before it. */
+ * A suspected node is good again when anything arrives from it. Each pause is twice as long as the previous one. */
 #ifndef FS_WORLD_PEER_H
 #define FS_WORLD_PEER_H
 
@@ -17,13 +17,13 @@ enum peer_state { PEER_GOOD, PEER_SUSPECT, PEER_LOST };
 struct peer_record {
     enum peer_state state;
     bool probing;
-    uint64_t heard; /* when it last said anything */
+    uint64_t heard; /* when anything last arrived from it */
     uint64_t pause, until;
 };
 
-/* Of its answers since it joined. */
+/* Times of its answers since the join. */
 struct peer_times {
-    uint64_t answers, sum; /* nanoseconds from the question to the answer */
+    uint64_t answers, sum; /* sum: nanoseconds from question to answer */
 };
 static inline void peer_answered(struct peer_times *times, uint64_t after)
 {
@@ -34,10 +34,10 @@ static inline void peer_answered(struct peer_times *times, uint64_t after)
 bool peer_may_be_asked(const struct peer_record *peer, uint64_t now);
 void peer_asked(struct peer_record *peer);
 void peer_heard(struct peer_record *peer, uint64_t now);
-/* True: that is news. */
+/* True: it was not suspected before. */
 bool peer_suspect(struct peer_record *peer, uint64_t now);
 bool peer_lose(struct peer_record *peer);
 
-bool peer_is_sound(const struct peer_record *peer); /* as the table says */
+bool peer_is_sound(const struct peer_record *peer); /* asserts the table above */
 
 #endif

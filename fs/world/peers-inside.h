@@ -1,4 +1,4 @@
-/* Between peers.c and peers-layout.c. */
+/* Shared by peers.c and peers-layout.c. */
 #ifndef FS_WORLD_PEERS_INSIDE_H
 #define FS_WORLD_PEERS_INSIDE_H
 
@@ -15,7 +15,8 @@ struct peers {
     struct mover *mover;
     bool keeps_time;
     pthread_t timer;
-    uint64_t room_round, room_asked; /* the timer's: after which round it asked for a turn last, and when */
+    /* only used by the timer: the round after which it last asked for a turn, and when */
+    uint64_t room_round, room_asked;
 };
 
 #endif

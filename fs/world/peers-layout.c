@@ -1,4 +1,4 @@
-/* Layouts by their digest: of this node's own world, of the shelf, or of another node. */
+/* Finds layouts by digest: in this node's world, on its shelf, or at another node. */
 #include "fs/world/peers-inside.h"
 
 #include "fs/base/cleanup.h"
@@ -38,7 +38,7 @@ static int fetch_layout(struct peers *p, struct living *l, uint32_t node, const 
     return -EBADMSG;
 }
 
-/* Of the nodes after this one the first that has it. Those that are silent cost no more than one of them would. */
+/* Ask the other nodes in order until one has it. All silent nodes together cost one peer_timeout. */
 static int ask_for_layout(struct peers *p, const struct digest *digest, struct layout **layout)
 {
     struct living *l = membership_living(&p->membership);
@@ -55,7 +55,7 @@ static int ask_for_layout(struct peers *p, const struct digest *digest, struct l
     return error ? -ENOENT : 0;
 }
 
-/* One of the last layouts of this node's own world. */
+/* One of the layouts of this node's current world. */
 static struct layout *own_layout(struct peers *p, const struct digest *digest)
 {
     struct world *w = membership_world(&p->membership);
@@ -75,7 +75,8 @@ int peers_layout(struct peers *p, const struct digest *digest, struct layout **l
     if ((*layout = own_layout(p, digest)) || shelf_find(p->self.shelf, p->self.config.catalog, digest, layout) == 0)
         return 0;
     int error = ask_for_layout(p, digest, layout);
-    if (error && (*layout = own_layout(p, digest))) /* this node has turned meanwhile, after the node that named it */
+    /* this node has turned meanwhile, later than the node that named the digest */
+    if (error && (*layout = own_layout(p, digest)))
         return 0;
     return error;
 }

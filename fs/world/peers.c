@@ -1,8 +1,8 @@
-/* Peers: assembly, the time, the store's questions, and what others see of it.
+/* Peers: assembly, the timer thread, the store's questions to other nodes, and views for status.
  *
- * The time's thread ends what is silent, sends what the ring had no room for, writes this node's news, and has node 0
- * ask for a turn when the shards of all are filled. It looks often enough that a reader waits no longer than
- * peer_timeout, and sleeps while no world lives. */
+ * The timer thread times out silent nodes, sends queued messages, publishes this node's news, and on node 0 asks for a
+ * turn when all shards are filled. It ticks often enough that no reader waits longer than peer_timeout. It sleeps while
+ * no world lives. */
 #include "fs/world/peers.h"
 
 #include "fs/base/cleanup.h"
@@ -68,9 +68,9 @@ static void peers_pulled(void *user, uint32_t number, uint32_t file, uint64_t of
     mover_pulled(((struct peers *)user)->mover, number, file, offset, length, error);
 }
 
-/* --- news, and the time --- */
+/* --- news and the timer --- */
 
-/* What all nodes are told of this one. */
+/* What all nodes learn about this one. */
 static void peers_news(struct peers *p, const struct world *w, struct node_news *news)
 {
     const struct self *self = &p->self;
@@ -102,7 +102,7 @@ static void peers_news(struct peers *p, const struct world *w, struct node_news 
     }
 }
 
-/* Also when there is nothing new: its version tells the courier that this server lives. */
+/* Sent even without changes: the increasing version shows the courier that this server lives. */
 static void tell_news(struct peers *p, struct living *l)
 {
     struct node_news now;
@@ -114,7 +114,7 @@ static void tell_news(struct peers *p, struct living *l)
     world_put(w);
 }
 
-/* Others wait for that. */
+/* News of a turn are sent at once: other nodes wait for them. */
 static bool has_turned(struct peers *p, const struct living *l)
 {
     struct world *w = membership_world(&p->membership);
@@ -143,8 +143,8 @@ static bool has_tried(struct membership *m, uint64_t round)
     return tried;
 }
 
-/* When the shards of all have been filled, not only with chosen files, and not all has an owner, node 0 asks for a
- * turn. The courier may have lost what it was told, with a ring; so it is told again. */
+/* If all shards have been filled with the whole dataset and some extents have no owner, node 0 asks for a turn. The
+ * request is repeated, because it may be lost with a ring. */
 static void look_after_room(struct peers *p, struct living *l, uint64_t now)
 {
     struct stage_progress stage;
@@ -176,7 +176,7 @@ static uint64_t at_most(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Two ticks ahead: one may be late. */
+/* Times out what is due within two ticks, because a tick may be late. */
 static void *keep_time(void *argument)
 {
     struct peers *p = argument;
@@ -275,7 +275,7 @@ int peers_view(struct peers *p, struct world_view *view)
     return error;
 }
 
-/* True: who asks has nothing to wait for. */
+/* True: there is nothing to wait for. */
 static bool has_courier(struct peers *p)
 {
     struct living *l = membership_living(&p->membership);
@@ -324,7 +324,7 @@ int peers_turn(struct peers *p, const struct turn *turn, const struct turn_patie
     return turn_wait(&p->self, &p->membership, turn, patience, record, trouble);
 }
 
-/* A layout as another node has it. */
+/* A layout, in the form that peers_blob fetches. */
 /* --- beginning and end --- */
 
 int peers_create(const struct peers_config *config, struct peers **peers)
@@ -349,7 +349,7 @@ int peers_create(const struct peers_config *config, struct peers **peers)
     return 0;
 }
 
-/* What the servers before this one joined is this mount's world still; another mount's is over. */
+/* A restarted server resumes the world of its mount. A new mount forgets the world of an earlier mount. */
 static void recall_world(struct peers *p)
 {
     const struct peers_config *c = &p->self.config;

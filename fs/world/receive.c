@@ -26,7 +26,7 @@ struct value_part receive_part(const struct catalog *c, const struct span *span,
     };
 }
 
-/* Of a value in blocks no more is looked at than is wanted, and no more need have come. */
+/* For a value in blocks, only the wanted blocks are checked; others may be missing. */
 static int open_value(struct unpacking *u, const struct payload_value *v, const struct value_part *part, uint64_t seed,
                       bool *in_slot)
 {

@@ -1,4 +1,4 @@
-/* Replies to other nodes, put together in a slot of the ring: see fs/wire/ring.h for their form. */
+/* Composes replies to other nodes in a slot of the ring. fs/wire/ring.h describes their form. */
 #include "fs/world/receive.h"
 #include "fs/world/serve-inside.h"
 
@@ -11,11 +11,11 @@ void reply_status(struct serves *s, const struct peer_question *q, int status)
     link_send(s->link, &m);
 }
 
-/* A payload that is being put together. */
+/* A payload under construction. */
 struct slot_filling {
     char *slot;
     size_t room;
-    bool full; /* it did not fit */
+    bool full; /* the slot was too small */
     uint32_t length[RING_VALUES];
 };
 
@@ -62,13 +62,13 @@ struct span question_values(const struct serves *s, const struct peer_question *
     return (struct span){.file = q->file, .offset = begin, .length = (uint32_t)((end < size ? end : size) - begin)};
 }
 
-/* Without the blocks that are not wanted. */
+/* The wanted range, without unwanted blocks. */
 static struct span question_wanted(const struct serves *s, const struct peer_question *q)
 {
     struct span span = question_values(s, q);
     span.offset += q->head * VALUE_BLOCK;
     span.length -= q->head * VALUE_BLOCK;
-    if (q->tail) /* the last block may be a short one */
+    if (q->tail) /* the last block may be shorter */
         span.length -= (q->tail - 1) * VALUE_BLOCK + (uint32_t)((span.offset + span.length - 1) % VALUE_BLOCK) + 1;
     return span;
 }
@@ -83,7 +83,7 @@ static void send_slot(struct serves *s, const struct peer_question *q, uint32_t 
     atomic_fetch_add(&s->self->sent_bytes, question_wanted(s, q).length);
 }
 
-/* Of extents that this node owns, whether they are stored. */
+/* Which of the extents that this node owns are stored. */
 static void send_stored(struct serves *s, const struct peer_question *q, uint32_t slot)
 {
     const struct self *self = s->self;
@@ -117,7 +117,7 @@ static ssize_t read_layout(const struct self *self, const struct blob_question *
     return (ssize_t)n;
 }
 
-/* What this server keeps beside samples. */
+/* An object other than a sample. */
 static void send_blob(struct serves *s, const struct peer_question *q, uint32_t slot)
 {
     const struct peers_config *c = &s->self->config;
@@ -131,7 +131,7 @@ static void send_blob(struct serves *s, const struct peer_question *q, uint32_t 
     send_bytes(s, q, slot, payload_blob_finish(p, key, piece, n >= 0 ? length : 0, n > 0 ? (size_t)n : 0));
 }
 
-/* The length of the payload; 0: the tiers have not all of it, or it does not fit. */
+/* Length of the payload; 0: the tiers lack some of it, or it does not fit. */
 static uint32_t put_part(struct serves *s, const struct fetch_part *part, char *to, size_t room)
 {
     const struct peer_question q = question_of(part);
@@ -143,7 +143,7 @@ static uint32_t put_part(struct serves *s, const struct fetch_part *part, char *
     return (uint32_t)payload_begin(f.length, q.count);
 }
 
-/* Each part that is not here is asked for again, by itself. */
+/* Parts that this node lacks stay empty: the other node asks for each again, alone. */
 static void send_many(struct serves *s, const struct peer_question *q, uint32_t slot)
 {
     char *bytes = ring_slot(&s->link->ring, RING_IN + slot);
@@ -179,7 +179,7 @@ int reply_held(struct serves *s, const struct peer_question *q, uint32_t slot)
     return error;
 }
 
-/* The next `n` bytes of an answer, which need not end where its pieces do. */
+/* Copy the next `n` bytes of an answer; they may cross its pieces. */
 static void copy_bytes(char *to, size_t n, const struct answer *answer, int *piece, size_t *done)
 {
     while (n) {
@@ -196,7 +196,7 @@ static void copy_bytes(char *to, size_t n, const struct answer *answer, int *pie
     }
 }
 
-/* Seals a value of `raw` bytes for which there is a gap; the length that goes with it. */
+/* Seal a value of `raw` bytes that leaves a gap for unwanted blocks. Returns its length. */
 static uint32_t seal_value(const struct catalog *c, const struct span *wanted, uint64_t value, char *to)
 {
     struct value_part part = receive_part(c, wanted, value);
@@ -210,7 +210,7 @@ static uint32_t seal_value(const struct catalog *c, const struct span *wanted, u
     return (end - from) | PAYLOAD_CUT;
 }
 
-/* What was read past the tiers gets its headers here. */
+/* Bytes from a load have no headers yet. */
 void reply_answer(struct serves *s, const struct peer_question *q, const struct answer *answer, uint32_t slot)
 {
     const struct catalog *c = s->self->config.catalog;

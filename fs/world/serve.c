@@ -1,16 +1,15 @@
-/* Answering other nodes.
+/* Serves: answers to other nodes.
  *
- * Threads: ring threads take what is asked and what was sent; the loader's threads end the loads. What the tiers hold
- * is copied into a slot at once. A question that needs more is a job:
+ * Threads: ring threads take questions and the return of slots; loader threads end loads. Cached data is copied into a
+ * slot at once. A question that needs more becomes a job:
  *
- *   waits for a slot ──▶ answered from a tier, or ──▶ is loaded ──▶ answered, after it waited for a slot again
+ *   waits for a slot ──▶ answered from a tier, or ──▶ is loaded ──▶ waits for a slot again ──▶ answered
  *
- * Which of the jobs that wait for slots goes next: see fs/store/fair.h. What is fed over there is loaded as what is
- * fed here.
+ * fs/store/fair.h defines which waiting job is next. A read of the other node's feeder counts as the feeder's here.
  *
- * What no tier keeps is answered out of the load's own memory: of jobs that wait for slots with such memory there are
- * at most MOST_KEPT bytes, the others load again. A job waits for a slot no longer than peer_timeout: the asking node
- * also has the source. */
+ * If no tier stores the loaded bytes, the answer is in the load's memory. Waiting jobs have at most MOST_KEPT bytes of
+ * such memory; the others load again. A job waits for a slot for at most peer_timeout: the other node also has the
+ * source. */
 #include "fs/world/serve-inside.h"
 
 #include "fs/base/clock.h"
@@ -23,8 +22,8 @@ enum {
     MOST_KEPT = 16 << 20,
     MOST_LOADS = 3,
     ASKER_SLOTS = RING_OUT / 4,
-    FED_SLOTS = ASKER_SLOTS * 3 / 4, /* the share of what is fed of these; */
-    KEPT_FREE = RING_OUT / 4,        /* and it leaves this many free */
+    FED_SLOTS = ASKER_SLOTS * 3 / 4, /* slots of a node that its feeder's reads may use */
+    KEPT_FREE = RING_OUT / 4,        /* slots that feeders' reads leave free */
 };
 #define NO_SLOT UINT32_MAX
 _Static_assert((int)RING_SENT_BELL <= (int)FED_SLOTS, "who waits for a slot hears of one that is free");
@@ -32,10 +31,10 @@ _Static_assert((int)RING_SENT_BELL <= (int)FED_SLOTS, "who waits for a slot hear
 struct serve_job {
     struct peer_question question;
     struct serves *serves;  /* with a reference to its link */
-    struct store_read read; /* also stands for it where it waits for a slot */
-    bool loaded;            /* read.answer has it, because no tier does */
+    struct store_read read; /* also represents the job in queues */
+    bool loaded;            /* read.answer has the bytes, because no tier has them */
     int loads;
-    bool told; /* that it waits */
+    bool told; /* the other node was told to wait */
     struct fetch_part part[];
 };
 
@@ -82,9 +81,9 @@ void serve_turn(struct serves *s, struct world *world)
     world_put(before);
 }
 
-/* --- the slots, with the lock --- */
+/* --- slots; the caller holds the lock --- */
 
-/* Once there is a free one. */
+/* May this node have a slot, as soon as one is free? */
 static bool may_have_slot(const struct serve_asker *a)
 {
     return a->slots < ASKER_SLOTS;
@@ -135,7 +134,7 @@ static void job_free(struct serve_job *job)
     free(job);
 }
 
-/* Memory is not held for a slot where it need not be. */
+/* Before a job waits: release the loaded bytes if a tier has them, or if waiting jobs have too many. */
 static void lighten_job(struct serves *s, struct serve_job *job)
 {
     if (!job->loaded)
@@ -149,7 +148,7 @@ static void lighten_job(struct serves *s, struct serve_job *job)
     job->loaded = false;
 }
 
-/* --- jobs that wait for slots; with the lock --- */
+/* --- waiting jobs; the caller holds the lock --- */
 
 static struct serve_job *job_of(struct store_read *read)
 {
@@ -173,7 +172,7 @@ static void queue_job(struct serves *s, struct serve_job *job)
         note_asker(s, a);
 }
 
-/* It was taken out of its asker's queue, who is now behind the others. */
+/* A job has left its node's queue: the node moves to the end of `askers`. */
 static void stop_waiting(struct serves *s, const struct serve_job *job)
 {
     struct serve_asker *a = &s->of[job->question.node];
@@ -182,7 +181,7 @@ static void stop_waiting(struct serves *s, const struct serve_job *job)
     note_asker(s, a);
 }
 
-/* NO_SLOT: the job waits for one, and is the caller's no more. */
+/* NO_SLOT: the job is queued, and no longer the caller's. */
 static uint32_t slot_or_wait(struct serves *s, struct serve_job *job)
 {
     pthread_mutex_lock(&s->lock);
@@ -204,7 +203,7 @@ static uint32_t slot_or_wait(struct serves *s, struct serve_job *job)
     return slot;
 }
 
-/* True: the slot is on its way and the job over. */
+/* True: the slot is sent, and the job has ended. */
 static bool job_answer(struct serve_job *job, uint32_t slot)
 {
     struct serves *s = job->serves;
@@ -220,7 +219,7 @@ static bool job_answer(struct serve_job *job, uint32_t slot)
 static void job_load(struct serve_job *job);
 static void give_slot(struct serves *s, uint32_t slot);
 
-/* Answer it, or load it, once it has a slot. */
+/* Answer a job, or load for it and wait for a slot. */
 static void job_go_on(struct serve_job *job)
 {
     struct serves *s = job->serves;
@@ -237,7 +236,7 @@ static void job_loaded(struct store_read *read, int error)
 {
     struct serve_job *job = job_of(read);
     if (error) {
-        /* -EAGAIN would promise an answer. */
+        /* -EAGAIN would promise an answer */
         reply_status(job->serves, &job->question, error == -EAGAIN ? -EIO : error);
         job_free(job);
         return;
@@ -246,8 +245,8 @@ static void job_loaded(struct store_read *read, int error)
     job_go_on(job);
 }
 
-/* A tier that loses what it is given repeatedly is no help: the other node also has the source. A tier that is not
- * open yet may hold what is asked for. */
+/* Loads for a job. If no tier kept the bytes MOST_LOADS times, the other node reads the source itself. A tier that is
+ * not open yet may have the data. */
 static void job_load(struct serve_job *job)
 {
     const struct peer_question *q = &job->question;
@@ -265,7 +264,7 @@ static void job_load(struct serve_job *job)
         job_loaded(&job->read, error);
 }
 
-/* The slot is free, and goes to the job that is next of those that may have it; NULL: there is none. */
+/* Free a slot, and give it to the next job that may have it. NULL: there is none. */
 static struct serve_job *next_job(struct serves *s, uint32_t *slot)
 {
     struct store_read *read = NULL;
@@ -324,7 +323,7 @@ static bool are_sound(const struct serves *s, const struct peer_question *q)
     return right;
 }
 
-/* What the courier has in its list may change: it is looked at once. */
+/* The courier can change its list at any time, so it is copied first. */
 static bool take_question(const struct serves *s, const struct ring_message *m, struct peer_question *q,
                           struct fetch_part part[MANY_MOST])
 {
@@ -395,7 +394,7 @@ static void drop_jobs(struct read_list *reads, int status)
     }
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void look_at_jobs(struct serves *s, struct serve_asker *a, bool fed, uint64_t now, struct read_list *late)
 {
     for (struct store_read *read = TAILQ_FIRST(&a->queue.list[fed]), *next; read; read = next) {
@@ -412,7 +411,7 @@ static void look_at_jobs(struct serves *s, struct serve_asker *a, bool fed, uint
     }
 }
 
-/* A job that was taken out of the queue gets its answer after what is said here: so that is said with the lock. */
+/* Sent with the lock, so that WAIT precedes the answer of a job that leaves the queue meanwhile. */
 void serve_tick(struct serves *s, uint64_t now)
 {
     struct read_list late = TAILQ_HEAD_INITIALIZER(late);

@@ -1,11 +1,11 @@
-/* What other nodes ask this one for: answered from the tiers in stored form, or after a load from the source, of which
- * at most one per part is in progress, for all nodes.
+/* Serves: what other nodes ask this one for. It is answered from the tiers in stored form, or after a load from the
+ * source.
  *
- * It is loaded as a reader of this node would have it loaded, so that all who ask wait for the same load; meanwhile the
- * other node is told to wait. A node that falls silent keeps the slots of its answers: it has a part of them at most.
+ * All readers of a part, of this and other nodes, share one load. A node that must wait is told WAIT. A silent node
+ * keeps the slots of its answers, but has only a part of all slots.
  *
- * Who owns an extent now asks BEFORE for what this node owned: that is answered from the tiers, or at once with
- * -ENOENT; so is a question for what this node neither holds nor owns. */
+ * After a turn, the new owner asks BEFORE for what this node owned. That is answered from the tiers, or with -ENOENT at
+ * once; so is a question for data that this node neither has nor owns. */
 #ifndef FS_WORLD_SERVE_H
 #define FS_WORLD_SERVE_H
 
@@ -15,19 +15,18 @@
 
 struct serves;
 
-/* The link is borrowed: who holds it does until it is gone. */
+/* The link is borrowed. Its owner keeps it until serves_destroy. */
 int serves_create(struct link *link, struct self *self, struct world *world, struct serves **serves);
 void serves_destroy(struct serves *serves);
 
-/* What is stored is told as the owner of this world's layout; to be called when nothing is dropped any more of what the
- * layouts before it took away. */
+/* Report stored extents by this world's layout. Call it when no extent of earlier layouts is being dropped any more. */
 void serve_turn(struct serves *serves, struct world *world);
 
-/* From the ring: -EBADMSG: the courier errs. */
+/* A message from the ring. -EBADMSG: the courier broke the protocol. */
 int serve_asked(struct serves *serves, const struct ring_message *message);
 int serve_sent(struct serves *serves, const struct ring_message *message);
 
-/* Who asked for what has no slot yet is told so, and after peer_timeout not to wait for it. */
+/* Tell nodes whose jobs wait for a slot to wait; after peer_timeout, that there is no answer. */
 void serve_tick(struct serves *serves, uint64_t now);
 void serve_end(struct serves *serves);
 

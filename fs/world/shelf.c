@@ -1,5 +1,5 @@
-/* Layouts that could be saved are opened when they are wanted. Of the others this has references. `lock` is not held
- * during I/O. */
+/* The shelf has references to layouts that could not be saved. Saved ones are opened when they are needed. `lock` is
+ * not held during I/O. */
 #include "fs/world/shelf.h"
 
 #include "fs/base/cleanup.h"
@@ -17,8 +17,8 @@ static const char prefix[] = "layout-";
 
 struct shelf {
     const char *state;
-    pthread_mutex_t lock;                 /* all below */
-    struct layout *unsaved[LAYOUTS_KEPT]; /* the newest first; NULL behind them */
+    pthread_mutex_t lock;                 /* guards all fields below */
+    struct layout *unsaved[LAYOUTS_KEPT]; /* the newest first, NULLs at the end */
 };
 
 int shelf_create(const char *state, struct shelf **shelf)
@@ -50,7 +50,7 @@ static void layout_path(const struct shelf *s, char path[PATH_MAX], const struct
 
 /* --- in memory --- */
 
-/* With the lock. */
+/* The caller holds the lock. */
 static int unsaved_place(const struct shelf *s, const struct digest *digest)
 {
     int i = 0;
@@ -59,7 +59,7 @@ static int unsaved_place(const struct shelf *s, const struct digest *digest)
     return i;
 }
 
-/* The layout is put first, or, when it has been saved, taken away. */
+/* Put the layout first or, if it has been saved, remove it. */
 static void note_unsaved(struct shelf *s, struct layout *layout, bool saved)
 {
     pthread_mutex_lock(&s->lock);
@@ -99,7 +99,7 @@ static bool is_older(const struct saved_layout *a, const struct saved_layout *b)
     return a->time.tv_sec != b->time.tv_sec ? a->time.tv_sec < b->time.tv_sec : a->time.tv_nsec < b->time.tv_nsec;
 }
 
-/* The oldest of those that are saved, and how many there are. */
+/* Find the oldest saved layout, and count all. */
 static int find_oldest(DIR *dir, struct saved_layout *oldest)
 {
     int count = 0;

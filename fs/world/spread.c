@@ -1,7 +1,7 @@
-/* Spreading, by a tournament: a binary tree over the nodes, where each inner place knows whose turn it is below it,
- * and the most that is free below it. Nearly always who wins at the top has room. Where not, the search goes down only
- * into places that could give a better one with room; those with little room lie side by side, so that it leaves them
- * out together. */
+/* Spreading by a tournament: a binary tree over the nodes. Each inner place records which node below it is next, and
+ * the largest free room below it. Nearly always the winner at the top has room. If not, the search descends only into
+ * places that could contain a better node with room. Nodes with little room are neighbours, so whole subtrees are
+ * skipped. */
 #include "fs/world/spread.h"
 
 #include <errno.h>
@@ -16,19 +16,19 @@ struct contender {
 };
 
 struct spread_place {
-    uint64_t free; /* the most of all below */
-    uint32_t best; /* the contender whose turn it is, with room or without; SPREAD_NONE: nobody is below */
+    uint64_t free; /* the largest free room below */
+    uint32_t best; /* the contender that is next, with or without room; SPREAD_NONE: no contender below */
 };
 
 struct spread {
     uint32_t contenders, leaves; /* leaves: a power of two */
-    struct contender *contender; /* those with any room, by room, then by number */
-    struct spread_place *place;  /* 1 is the top; below n are 2n and 2n + 1; leaf i is leaves + i */
+    struct contender *contender; /* nodes with room, sorted by room, then by number */
+    struct spread_place *place;  /* 1 is the top; n has the children 2n and 2n + 1; leaf i is leaves + i */
 };
 
 /* --- shares --- */
 
-/* What a node is given when all are filled up to this many. */
+/* What a node gets when all are filled up to this level. */
 static uint64_t share_at(const struct spread_node *node, uint64_t mean, uint64_t level)
 {
     uint64_t lacks = level > node->count ? level - node->count : 0, fits = node->room / mean;
@@ -43,7 +43,7 @@ static uint64_t shares_at(const struct spread_node *node, uint32_t nodes, uint64
     return sum;
 }
 
-/* The highest level that all extents are enough for; there is always one above that changes nothing any more. */
+/* The highest level for which there are enough extents. Above some level nothing changes. */
 static uint64_t find_level(const struct spread_node *node, uint32_t nodes, uint64_t extents, uint64_t mean)
 {
     uint64_t low = 0, high = extents;
@@ -59,7 +59,7 @@ static uint64_t find_level(const struct spread_node *node, uint32_t nodes, uint6
     return low;
 }
 
-/* What is left over below the next level goes to the first ones that can have one more. */
+/* Extents that remain below the next level go to the first nodes that can take one more. */
 static void set_shares(struct spread *s, const struct spread_node *node, uint32_t nodes, uint64_t extents,
                        uint64_t mean)
 {
@@ -85,7 +85,7 @@ static int by_room(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Is it a's turn before b's? Nobody has none. */
+/* Is a's turn before b's? SPREAD_NONE is never first. */
 static bool before(const struct spread *s, uint32_t a, uint32_t b)
 {
     if (a == SPREAD_NONE || b == SPREAD_NONE)

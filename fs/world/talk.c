@@ -78,7 +78,7 @@ struct layout *talk_find_layout(const struct talk *t, int fd, const struct diges
     return shelf_find(self->shelf, self->config.catalog, digest, &layout) ? NULL : layout;
 }
 
-/* What is not saved of a new world must not be taken for it. */
+/* If saving failed, the old file must not be taken for the new world. */
 void talk_save(struct talk *t)
 {
     struct self *self = t->self;

@@ -1,13 +1,13 @@
-/* The conversation with the courier, over STATE/courier; what is said in which order stands in fs/wire/message.h.
+/* The conversation with the courier, over STATE/courier. fs/wire/message.h defines the frames and their order.
  *
- *   nobody ──▶ TALK_NEW ──HELLO──▶ TALK_GREETED ──WORLD──▶ TALK_READY ──LIVE──▶ TALK_LIVE
- *             (RESIZE, CATALOG, HELLO again) │                                      ▲
- *                                            └────────────────RESUME────────────────┘ BEGIN, COMPUTE, SETTLED
+ *   no courier ──▶ TALK_NEW ──HELLO──▶ TALK_GREETED ──WORLD──▶ TALK_READY ──LIVE──▶ TALK_LIVE
+ *              (RESIZE, CATALOG, HELLO again) │                                      ▲
+ *                                             └────────────────RESUME────────────────┘ BEGIN, COMPUTE, SETTLED
  *
- *   listener.c  the thread: whom it talks to, and that a frame comes
- *   joining.c   what is said until the world lives
- *   turning.c   what is said when the layout of a living world turns
- *   holdings.c  what this node holds, and what has room */
+ *   listener.c  the thread: accepts a courier, reads frames
+ *   joining.c   frames until the world lives
+ *   turning.c   frames that turn the layout of a living world
+ *   holdings.c  what this node has cached, and what has room */
 #ifndef FS_WORLD_TALK_H
 #define FS_WORLD_TALK_H
 
@@ -17,17 +17,17 @@
 struct talk {
     struct self *self;
     struct membership *membership;
-    int wake; /* an eventfd: `stop`, or what lives is broken */
+    int wake; /* an eventfd: signals `stop`, or that the living world broke */
     atomic_bool stop;
-    /* the thread's own: */
-    int courier; /* socket; -1: nobody */
+    /* used by the thread only: */
+    int courier; /* its socket; -1: no courier */
     uint32_t process;
     enum { TALK_NEW, TALK_GREETED, TALK_READY, TALK_LIVE } state;
-    struct living *living;   /* from READY on */
-    struct layout *computed; /* LIVE: what may follow the world's layout; or NULL */
+    struct living *living;   /* set from READY on */
+    struct layout *computed; /* in LIVE: the layout that may follow the current one; or NULL */
 };
 
-/* What the courier said. */
+/* A frame from the courier. */
 struct talk_frame {
     uint32_t kind;
     void *payload;
@@ -35,17 +35,17 @@ struct talk_frame {
     int fds[MESSAGE_FDS];
 };
 
-/* Whether there is nobody any more for whom the thread works. Walks over all extents or files ask this now and then. */
+/* Has the conversation ended? Long walks over extents or files check this regularly. */
 bool talk_is_over(const struct talk *t);
-/* A courier is told why: -ECANCELED. */
+/* Send the courier the reason, and return -ECANCELED. */
 int talk_refuse(int courier, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* The end of a world, or of a conversation before one. */
+/* End a world, or a conversation before one. */
 void talk_hang_up(struct talk *t, const char *why);
-/* With the bytes of a layout, for the server after this one; NULL, or no memory for that: without. */
+/* Send a frame with the bytes of a layout, for a later server; without them if `layout` is NULL or memory lacks. */
 int talk_say_layout(struct talk *t, enum message_kind kind, const void *payload, size_t n, const struct layout *layout);
-/* What came with a frame, else what is on the shelf. NULL: it is not there. */
+/* Take the layout from the frame's descriptor, else from the shelf. NULL: not found. */
 struct layout *talk_find_layout(const struct talk *t, int fd, const struct digest *digest);
-/* The world of now is in force already; that it cannot be saved is a line in the log, and in health. */
+/* Save the world, which is in force already. A failure costs a line in the log and in health. */
 void talk_save(struct talk *t);
 
 #endif

@@ -1,6 +1,6 @@
-/* What is asked gets lost with a server or a courier, and is refused while the turn before it, or its move, is in
- * progress. So it is asked again, with pauses that grow. A turn that was taken while others followed it is not asked
- * for again: the membership notes it for the threads that wait. */
+/* A request for a turn can get lost with a server or courier, and is refused while the previous turn or its move is in
+ * progress. So it is repeated, with growing pauses. If other turns have followed, a turn that was taken must not be
+ * requested again: the membership records its result for the waiting threads. */
 #include "fs/world/turn-wait.h"
 
 #include "fs/base/clock.h"
@@ -12,12 +12,12 @@
 
 enum { LOOK_MS = 20, FIRST_PAUSE_MS = 200, LONGEST_PAUSE_MS = 5000, COURIER_BACK_S = 5 };
 
-/* What is seen of the world at one moment. */
+/* The state of the world at one moment. */
 struct turn_look {
     struct living *living;
     struct world *world;
     struct turn_waiter waiter;
-    uint32_t behind; /* a node that has not taken the last turn, or not done its move */
+    uint32_t behind; /* a node that has not taken the last turn, or whose move is not done */
 };
 
 bool courier_may_come(const struct self *self)
@@ -33,7 +33,7 @@ static bool node_is_at(const struct self *self, struct living *l, uint32_t node,
     return news_read(ring_news(&l->link.ring, node), &news) && news.turn >= turn && news.moved >= moved;
 }
 
-/* 0: all nodes have taken turn `turn`, and done the move of turn `moved`; -EBUSY; -ENOTCONN. */
+/* 0: all nodes have taken turn `turn` and completed the move of turn `moved`; -EBUSY; -ENOTCONN. */
 static int look_at_nodes(const struct self *self, struct turn_look *look, uint64_t turn, uint64_t moved)
 {
     struct living *l = look->living;
@@ -72,7 +72,7 @@ static void ask_courier(const struct turn_look *look, const struct turn *turn)
                   .kind = RING_COMMAND, .value = WORLD_TURN, .token = look->world->last.k + 1, .turn = *turn});
 }
 
-/* When to ask again. */
+/* When to repeat the request. */
 struct turn_pauses {
     uint64_t next, pause;
 };
@@ -84,7 +84,7 @@ static void pauses_grow(struct turn_pauses *p, uint64_t now)
     p->pause = 2 * p->pause < longest ? 2 * p->pause : longest;
 }
 
-/* 0: all nodes have taken it; -EAGAIN: not yet; else it is over. */
+/* 0: all nodes have taken it; -EAGAIN: not yet; else the final result. */
 static int ask_or_look(struct self *self, struct turn_look *look, struct turn_pauses *pauses)
 {
     const struct turn_record *record = &look->waiter.record;
@@ -120,7 +120,7 @@ static void describe(const struct turn_look *look, int error, struct str *troubl
         str_adds(trouble, strerror(-error));
 }
 
-/* -EAGAIN is over when nobody waits any more. */
+/* Returns -EAGAIN until the deadline has passed or the asker has given up. */
 static int look_at_clock(const struct turn_patience *p, const struct turn_waiter *w)
 {
     if (p->gave_up && p->gave_up(p->user))
@@ -138,7 +138,7 @@ static void pause_waiter(struct membership *m, const struct turn_patience *p)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* With health and log, for who does not see the reply. */
+/* Also in health and log: the asker may not see the reply. */
 static void note_late(struct membership *m, const struct turn_look *look)
 {
     struct turn_outcome late = {.record = {.turn = look->waiter.turn}, .status = -ETIMEDOUT, .node = look->behind};

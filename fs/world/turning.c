@@ -47,7 +47,7 @@ static uint64_t owned_by_all(const struct layout *layout)
     return bytes;
 }
 
-/* The same on all nodes. */
+/* The same result on all nodes. */
 static bool is_worthwhile(const struct layout *before, const struct layout *after)
 {
     uint64_t had = owned_by_all(before), has = owned_by_all(after);
@@ -86,7 +86,7 @@ static int on_compute(struct talk *t, const struct talk_frame *f)
         computed.status = m.k == w->last.k + 1
                               ? compute_next(t, w, &m.turn, (const void *)((const char *)f->payload + sizeof m))
                               : -ESTALE;
-        if (computed.status) /* nobody turns then */
+        if (computed.status) /* then no node turns */
             log_error("compute the next layout: %s", strerror(-computed.status));
         else
             computed.layout = *layout_digest(t->computed);
@@ -98,7 +98,7 @@ static int on_compute(struct talk *t, const struct talk_frame *f)
 }
 _Static_assert(sizeof(struct message_turn) % sizeof(uint64_t) == 0, "rooms are aligned");
 
-/* A server that was started meanwhile has not computed it: then its bytes come with the news. */
+/* A server that started meanwhile has not computed the layout: then the frame brings its bytes. */
 static int turn_to(struct talk *t, const struct world *before, const struct turn_record *record, int bytes)
 {
     bool ours = t->computed && layout_is(t->computed, &record->after);
@@ -127,7 +127,7 @@ void turning_follow(struct talk *t, const struct world *w)
     membership_settle(t->membership, &last->turn);
 }
 
-/* One of a turn that failed, or that a server heard of when it resumed, changes no layout. */
+/* A turn that failed, or that a server learned of when it resumed, changes no layout. */
 static int on_settled(struct talk *t, const struct talk_frame *f)
 {
     struct turn_outcome outcome;

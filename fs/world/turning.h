@@ -1,5 +1,5 @@
-/* The server's part in a turn: it says whether it is ready, computes the next layout, and takes it when all nodes do.
- * Until then nothing changes here. It is saved afterwards, and in force also where that fails. */
+/* The server's part in a turn: it reports whether it is ready, computes the next layout, and takes it when all nodes
+ * do. Before that nothing changes. The layout is saved afterwards, and is in force even if saving fails. */
 #ifndef FS_WORLD_TURNING_H
 #define FS_WORLD_TURNING_H
 
@@ -7,6 +7,6 @@
 
 /* Answer a frame: 0; an error ends the conversation. */
 int turning_answer(struct talk *t, const struct talk_frame *frame);
-/* This world, which follows the one that this node was in, is in force: what got its first owner is staged. */
+/* This world follows the node's previous one and is in force. Extents that got their first owner are staged. */
 void turning_follow(struct talk *t, const struct world *world);
 #endif

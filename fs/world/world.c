@@ -1,5 +1,5 @@
-/* STATE/world is described in FORMAT. It stays when a courier goes: a server that is restarted is still what its
- * mount was. */
+/* FORMAT describes STATE/world. The file stays when a courier ends, so that a restarted server resumes its mount's
+ * world. */
 #include "fs/world/world.h"
 
 #include "fs/base/cleanup.h"
@@ -97,7 +97,7 @@ void world_put(struct world *w)
 
 /* --- its file --- */
 
-/* What STATE/world says. */
+/* The contents of STATE/world. */
 struct last_world {
     struct digest uuid, layout;
     unsigned me;
@@ -171,7 +171,7 @@ int world_load(const char *state, struct shelf *shelf, const struct catalog *cat
     error = world_create(last.uuid.byte, last.me, layout, &w);
     if (error)
         return error;
-    /* Those before may be gone; then the source has what they name. */
+    /* Earlier layouts may be missing; then the source has their extents. */
     if (last.turn.k && shelf_find(shelf, catalog, &last.turn.before, &before))
         before = NULL;
     if (last.turn.k > 1 && shelf_find(shelf, catalog, &last.turn.earlier, &earlier))

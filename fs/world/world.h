@@ -1,4 +1,5 @@
-/* A world that this node is or was in: its layout, and who this node is in it. Immutable except for the count. */
+/* A world that this node is or was in: its layout, and this node's number in it. Immutable except for the reference
+ * count. */
 #ifndef FS_WORLD_WORLD_H
 #define FS_WORLD_WORLD_H
 
@@ -10,26 +11,26 @@
 struct world {
     _Atomic uint32_t refs;
     uint8_t uuid[16];
-    uint32_t nodes, me, group; /* group: of this node */
+    uint32_t nodes, me, group; /* group: this node's */
     struct layout *layout;
-    struct layout *before;   /* the one that the last turn has replaced; NULL: none, or it is not known here */
-    struct layout *earlier;  /* the one before that; likewise */
-    struct turn_record last; /* the last turn; k = 0: it has not turned yet */
+    struct layout *before;   /* the layout before the last turn; NULL: none or unknown */
+    struct layout *earlier;  /* the layout before that; likewise */
+    struct turn_record last; /* k = 0: it has not turned yet */
 };
 
-/* How this node stands to a world: see membership.h. */
+/* Relation of this node to a world: see membership.h. */
 enum world_state { WORLD_ALONE, WORLD_JOINED, WORLD_DEGRADED };
 extern const char *const world_state_names[]; /* "alone", "joined", "degraded" */
 
-/* Takes the layout over, also when it fails: -EINVAL: `me` is not in it. */
+/* Owns the layout, also on failure. -EINVAL: `me` is not in it. */
 int world_create(const uint8_t uuid[16], uint32_t me, struct layout *layout, struct world **world);
-/* The same world with the layout that this turn has led to. Takes the layout over, also when it fails: -EBADMSG: it is
- * of other nodes or groups, or not that one. */
+/* The same world with the layout that this turn led to. Owns the layout, also on failure. -EBADMSG: it has other nodes
+ * or groups, or another digest. */
 int world_turn(const struct world *before, struct layout *layout, const struct turn_record *turn, struct world **after);
-/* A world that was created with its layout of now has come there by this turn. Takes over the layouts that it had
- * before, NULL where they are not known. -EBADMSG: they are not of this world. */
+/* Set the last turn of a world that was created with its current layout, and its earlier layouts; NULL: unknown. Owns
+ * them. -EBADMSG: they are not of this world. */
 int world_recall(struct world *world, const struct turn_record *turn, struct layout *before, struct layout *earlier);
-struct world *world_get(struct world *world); /* one more reference; NULL is NULL */
+struct world *world_get(struct world *world); /* adds a reference; NULL stays NULL */
 void world_put(struct world *world);
 
 static inline bool world_keeps(const struct world *w, uint64_t extent)
@@ -37,7 +38,7 @@ static inline bool world_keeps(const struct world *w, uint64_t extent)
     return layout_owner(w->layout, w->group, extent) == w->me;
 }
 
-/* For the servers after this one: STATE/world has the last turn, and names layouts of the shelf. */
+/* For later servers: STATE/world has the last turn, and names layouts on the shelf. */
 int world_save(const char *state, const struct world *world);
 /* -ENOENT: there was none; -ENODATA: its layout is missing. */
 int world_load(const char *state, struct shelf *shelf, const struct catalog *catalog, struct world **world);
