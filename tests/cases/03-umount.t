@@ -115,6 +115,16 @@ kill "$sender"
 wait "$sender"
 ok "and it goes when the socket is gone" dealfs umount "$mnt"
 nothing_left
+ok 'mount' dealfs mount "$src" "$mnt"
+ok 'a file in a socket again' sent
+strace -f -qq -o "$tmp/calls" -e trace=umount2 dealfs umount "$mnt" 2>"$tmp/messages" &
+unmounting=$!
+tap_pids+=("$unmounting")
+ok 'the first attempt finds it busy' wait_for 10 grep -q 'EBUSY' "$tmp/calls"
+kill "$sender"
+ok 'a later attempt succeeds when the socket is gone' wait "$unmounting"
+wait "$sender"
+nothing_left
 
 # The control file held open by somebody.
 ok 'mount' dealfs mount "$src" "$mnt"
