@@ -1,4 +1,4 @@
-/* What a reader gets for a span. */
+/* The answer to a read: the bytes of a span. */
 #ifndef FS_STORE_ANSWER_H
 #define FS_STORE_ANSWER_H
 
@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <sys/uio.h>
 
-/* The bytes of a span, in order, as pieces that stay valid until answer_release. Only the counts are to be zero before
- * use. A piece is as short as a block of a value; what a piece lies in may need some pins. */
+/* An answer: the bytes of a span, in order, in pieces that stay valid until answer_release. Before use, only the counts
+ * must be zero. A piece may be as short as a block of a value; one piece may need several pins. */
 enum {
     ANSWER_VALUES = SPAN_BYTES / VALUE_BYTES + 1,
     ANSWER_PIECES = SPAN_BYTES / VALUE_BLOCK + 1,
@@ -50,16 +50,17 @@ static inline void answer_release(struct answer *a)
     a->pieces = 0;
 }
 
-/* Move what a layer answered behind `to`; -EIO: it is not exactly span->length bytes, or too many pieces: released. */
+/* Append the answer of a layer to `to`. -EIO: it is not exactly span->length bytes, or has too many pieces; then it is
+ * released. */
 int answer_append(struct answer *to, struct answer *from, const struct span *span);
 
-/* Is it of a file that is not held as a whole? Then its raw values are kept in blocks: it may be read at random. */
+/* Is the file cached in parts? Then its raw values are stored in blocks, since reads may be random. */
 static inline bool file_in_blocks(const struct catalog *c, uint32_t file)
 {
     return catalog_file(c, file).size > PIECE_BYTES;
 }
 
-/* How a file is cut into values. */
+/* Number of values of a file. */
 static inline uint64_t file_values(const struct catalog *c, uint32_t file)
 {
     return (catalog_file(c, file).size + VALUE_BYTES - 1) / VALUE_BYTES;

@@ -1,4 +1,4 @@
-/* The index record names files by their versions, so that a shard outlives the catalog under which it was filled. */
+/* Index records name files by their versions, so that a shard can be used under a later catalog. */
 #include "fs/store/contents.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What a stored segment contains, as today's catalog knows it: its index record with the files' numbers of today, and a
- * walk over the parts in it. */
+/* The contents of a stored segment, in terms of the current catalog: its index record with the current file numbers,
+ * and a walk over its parts. */
 #ifndef FS_STORE_CONTENTS_H
 #define FS_STORE_CONTENTS_H
 
@@ -7,16 +7,16 @@
 #include "fs/store/match.h"
 #include "fs/store/segment-file.h"
 
-/* A run whose file is no more, or was changed, has NO_FILE. `match` is made when first needed; the caller destroys it.
- * -EBADMSG: there is no index to be believed. */
+/* A run of a file that was removed or changed has NO_FILE. `match` is created when needed; the caller destroys it.
+ * -EBADMSG: there is no valid index. */
 #define NO_FILE UINT32_MAX
 int contents_read(const struct segment_file *file, const struct catalog *c, struct match **match, struct index *index);
 
-/* A part of the segment, of which the map may know nothing or another place. */
+/* A part in the segment. The map may lead elsewhere, or say that the part is not cached. */
 struct stored_part {
     uint32_t file, value, place, values;
-    uint64_t part, entry;             /* `entry`: what the map has if it leads here */
-    const struct index_value *stored; /* of its first value */
+    uint64_t part, entry;             /* entry: the map's value if the map leads to this place */
+    const struct index_value *stored; /* of the part's first value */
 };
 
 struct contents_walk {
@@ -24,7 +24,7 @@ struct contents_walk {
     enum tier_name tier;
     uint32_t segment;
     const struct index *index;
-    uint32_t run, at, before; /* in the run; values of the runs before it */
+    uint32_t run, at, before; /* position in the run; number of values in the runs before */
 };
 bool contents_next(struct contents_walk *walk, struct stored_part *part);
 

@@ -1,11 +1,16 @@
-/* Threads: DISK_THREADS serve the queues; the watch looks every WATCH_MS at what waits, and sleeps while nothing does.
- * What is fed yields to all others, and has no more than MOST_FED of the threads and half of the callers' slots.
+/* Threads: DISK_THREADS serve the queue. The watch looks for late reads every WATCH_MS, and sleeps while there are no
+ * reads. The feeder's reads yield to all others, and use at most MOST_FED of these threads and half of the callers'
+ * slots.
  *
- * A thread that reads has a slot, a cache line of its own, so that reads which go well share nothing. `began` is not 0
- * while it is taken, `ended` says when it last was; `read` is what it reads for, and belongs to the thread that changes
- * it to NULL: the thread when it is done, the watch when that takes too long, or who cancels. The thread that finds
- * NULL does not touch the read any more. (The read may have come to stand there again since somebody looked: who takes
- * it has a read that waits all the same.) */
+ * A thread that reads the SSD uses a slot: a cache line of its own, so that successful reads share nothing.
+ *
+ *   began   start of the current read; 0: the slot is free
+ *   ended   end of the last read
+ *   read    what the thread reads for
+ *
+ * `read` belongs to the thread that changes it to NULL: the reading thread when it is done, the watch if that takes too
+ * long, or the thread that cancels. A thread that finds NULL must not touch the read. (The slot may have got the same
+ * read again since a thread looked. That is harmless: the thread that takes it still has a waiting read.) */
 #include "fs/store/disk.h"
 
 #include "fs/base/clock.h"
@@ -36,20 +41,20 @@ struct disk_thread {
 struct disk {
     struct store *store;
     int callers;
-    atomic_bool hangs, watched; /* the tier is passed by; the watch does not sleep */
+    atomic_bool hangs, watched; /* hangs: bypass the SSD; watched: the watch is awake */
 
     pthread_mutex_t lock;
-    pthread_cond_t work;     /* for the threads: a read is queued, or `stopping` */
-    pthread_cond_t wake;     /* for the watch: somebody reads, or `stopping` */
-    struct fair_queue queue; /* lock, as the rest: */
+    pthread_cond_t work;     /* signals the threads: a read is queued, or `stopping` */
+    pthread_cond_t wake;     /* signals the watch: a thread reads, or `stopping` */
+    struct fair_queue queue; /* guarded by `lock`, like all fields below: */
     struct fair_turns turns;
-    int fed_running;      /* by DISK_THREADS */
-    atomic_bool stopping; /* changed with the lock */
+    int fed_running;      /* of DISK_THREADS */
+    atomic_bool stopping; /* written with the lock held */
 
     struct disk_thread own[DISK_THREADS];
     pthread_t watch;
-    int threads; /* started, the watch last */
-    int slots;   /* callers' first */
+    int threads; /* number of started threads; the watch is the last */
+    int slots;   /* those of callers come first */
     struct disk_slot *slot;
 };
 
@@ -62,7 +67,7 @@ static bool slot_take(struct disk_slot *slot)
            atomic_compare_exchange_strong(&slot->began, &none, clock_now());
 }
 
-/* Each thread begins to look at its own place, so that it mostly has the same slot. */
+/* Each thread starts its search at its own position, so that it usually gets the same slot. */
 static struct disk_slot *slot_of_caller(struct disk *d, bool fed)
 {
     unsigned number = thread_number();
@@ -100,7 +105,7 @@ static bool slot_steal(struct disk_slot *slot, struct store_read *read)
     return atomic_compare_exchange_strong(&slot->read, &read, NULL);
 }
 
-/* --- reading; the slot is the caller's --- */
+/* --- reading; the caller has the slot --- */
 
 static int get_in_slot(struct disk *d, struct disk_slot *slot, struct store_read *read)
 {
@@ -146,7 +151,7 @@ int disk_get(struct disk *d, struct store_read *read, bool may_wait)
     return slot ? get_in_slot(d, slot, read) : queue_add(d, read);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static struct store_read *queue_take(struct disk *d, enum fair_room fed)
 {
     struct store_read *read = fair_take(&d->queue, &d->turns, fed);
@@ -198,7 +203,7 @@ static bool anybody_reads(struct disk *d)
     return false;
 }
 
-/* Somebody waits for too long, and nobody was answered meanwhile. (One bad sector is no hanging disk.) */
+/* Does a read wait for too long while none was completed? One bad sector is not a hanging disk. */
 static bool nobody_is_answered(struct disk *d, bool *late)
 {
     uint64_t before = clock_now() - MOST_WAIT, ended = 0;
@@ -251,7 +256,7 @@ static void *watch_main(void *argument)
     struct disk *d = argument;
     pthread_mutex_lock(&d->lock);
     while (!atomic_load(&d->stopping)) {
-        /* Who begins now finds `watched` false, or is seen here. */
+        /* A read that begins now either finds `watched` false, or anybody_reads finds it. */
         if (!atomic_load_explicit(&d->hangs, memory_order_relaxed))
             atomic_store(&d->watched, false);
         if (!atomic_load(&d->watched) && !anybody_reads(d))

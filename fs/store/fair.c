@@ -10,7 +10,7 @@ struct store_read *read_list_take(struct read_list *list)
     return read;
 }
 
-/* Who gives up is mostly the one that has waited longest: the first. */
+/* Mostly the read that gives up is the one that has waited longest: the first. */
 bool read_list_remove(struct read_list *list, struct store_read *read)
 {
     struct store_read *at = TAILQ_FIRST(list);

@@ -1,19 +1,19 @@
-/* A layer that does harm, for tests.
+/* A layer that injects faults, for tests.
  *
  * The specification is a list of words, separated by commas or white space:
  *
- *   match=GLOB        only files whose path matches; `*` crosses slashes. For all of the below
- *   delay=MS          wait before the answer; delay_match=GLOB: only for these of them
- *   hang[=GLOB]       do not answer until the specification says otherwise
- *   errno=NAME        fail so, e.g. EIO
+ *   match=GLOB        all other words apply only to files whose path matches; `*` also matches slashes
+ *   delay=MS          wait before the answer; delay_match=GLOB: only for these files
+ *   hang[=GLOB]       do not answer until the specification changes
+ *   errno=NAME        fail with this error, e.g. EIO
  *   flip=N            flip one bit of each Nth answer
- *   truncate=N        leave out the last byte of each Nth answer (of get alone: read has no length to lie about)
- *   every=N           errno only each Nth time
- *   stat=MS           the scan waits before each look at a file or directory: done there (fs/catalog/look.c), not here
- *   file=PATH         while this file can be read, its text is the specification, from one call to the next; a
- *                     text that cannot be understood is logged and changes nothing
+ *   truncate=N        leave out the last byte of each Nth answer (only of get: read has a fixed length)
+ *   every=N           errno only for each Nth call
+ *   stat=MS           delay of the scan per file or directory; implemented in fs/catalog/look.c
+ *   file=PATH         while this file is readable, its text is the specification, from the next call on. An invalid
+ *                     text is logged and changes nothing
  *
- * Threads: any number call. `now` is replaced as a whole under the lock, and each call works on its own copy. */
+ * Threads: any number call. `now` is replaced as a whole with the lock held. Each call works on its own copy. */
 #include "fs/store/source.h"
 
 #include "fs/base/cleanup.h"
@@ -34,7 +34,7 @@
 enum { GLOB_BYTES = 256, TEXT_BYTES = 4096, HANG_POLL_MS = 5, ERRNOS = 134 };
 
 struct spec {
-    char match[GLOB_BYTES], delay_match[GLOB_BYTES], hang[GLOB_BYTES]; /* "": all, all, none */
+    char match[GLOB_BYTES], delay_match[GLOB_BYTES], hang[GLOB_BYTES]; /* "": all files, all files, none */
     char file[PATH_MAX];
     uint64_t delay, every, flip, truncate, stat;
     int error;
@@ -49,9 +49,9 @@ struct fault {
     _Atomic uint64_t calls, answers;
 
     pthread_mutex_t lock;
-    struct spec now;       /* lock */
-    bool there;            /* lock: the file, */
-    char text[TEXT_BYTES]; /* lock: and the text of it that `now` was made of */
+    struct spec now;       /* guarded by lock */
+    bool there;            /* lock: the file is readable */
+    char text[TEXT_BYTES]; /* lock: the text that `now` was parsed from */
 };
 
 static struct fault *fault_of(struct layer *layer)
@@ -129,7 +129,7 @@ static int spec_parse(const char *text, struct spec *spec)
     return 0;
 }
 
-/* What holds for this call: while the file cannot be read, what was given. */
+/* The specification for this call: that of the file or, while it is unreadable, the original one. */
 static void spec_now(struct fault *f, struct spec *spec)
 {
     CLEANUP_STR struct str read = STR_INIT;
@@ -163,7 +163,7 @@ static void wait_ms(uint64_t ms)
         continue;
 }
 
-/* The harm that comes before the answer. What holds afterwards is left in `spec`. */
+/* Faults that come before the answer. `spec` becomes the specification after the delay. */
 static int harm_before(struct fault *f, const struct span *span, struct spec *spec)
 {
     spec_now(f, spec);
@@ -188,7 +188,7 @@ static bool is_nth(uint64_t n, uint64_t answer)
     return n && answer % n == 0;
 }
 
-/* The answer's bytes belong to the layer below: what is flipped is a copy. */
+/* The layer below owns the bytes, so a copy is changed. */
 static int flip_piece(struct answer *answer)
 {
     struct iovec *piece = &answer->piece[answer->pieces - 1];

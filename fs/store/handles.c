@@ -1,4 +1,4 @@
-/* Descriptors are closed outside the lock: a close can wait for a network. */
+/* Descriptors are closed without the lock: close may wait for a network. */
 #include "fs/store/handles.h"
 
 #include "fs/base/clock.h"
@@ -51,7 +51,7 @@ int handles_take(struct handles *h, uint32_t file, struct handle *out)
     return out->fd >= 0 ? 0 : -ENOENT;
 }
 
-/* The oldest makes place. */
+/* Replaces the oldest. */
 void handles_give(struct handles *h, struct handle handle)
 {
     pthread_mutex_lock(&h->lock);

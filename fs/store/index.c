@@ -1,5 +1,5 @@
-/* Writing and reading of index records. Nothing in a record is believed before its checksum and its bounds are right:
- * the segments may have been damaged on the disk. */
+/* Writes and reads index records. Segments may have been damaged on disk, so nothing in a record is used before its
+ * checksum and its bounds were checked. */
 #include "fs/store/index.h"
 
 #include "fs/base/array.h"
@@ -14,7 +14,7 @@ struct index_header {
     char magic[8];
     uint32_t version, segment, runs, values, replaced, zero;
     struct digest versions;
-    uint64_t checksum; /* of the record with this field zero */
+    uint64_t checksum; /* of the record with this field set to 0 */
 };
 _Static_assert(sizeof(struct index_header) == 56, "the header has no holes");
 _Static_assert(sizeof(struct index_run) == 32, "a run has no holes");
@@ -76,7 +76,7 @@ int index_encode(const struct index *index, uint32_t segment, struct str *out)
     return 0;
 }
 
-/* How long the record is that begins with these bytes; 0: none does. */
+/* Length of the record that begins with these bytes; 0: no record. */
 static size_t record_length(const void *bytes, uint32_t segment, struct index_header *h)
 {
     memcpy(h, bytes, sizeof *h);

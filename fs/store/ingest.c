@@ -1,5 +1,5 @@
-/* The stored segment is in the table, under the same number, before the staged one is given up: a reader finds one of
- * them. */
+/* The stored segment replaces the staged one in the table under the same number, so that a reader always finds one
+ * of them. */
 #include "fs/store/ingest.h"
 
 #include "fs/base/log.h"
@@ -15,7 +15,7 @@ static bool is_live(const struct stock *k, const struct segment *s, uint32_t pla
     return p->length && map_get(k->map, map_part(k->map, p->file, p->value)) == entry_make(k->name, s->number, first);
 }
 
-/* `file` stays NULL where nothing is live. */
+/* `file` stays NULL if nothing is live. */
 static int write_segment(const struct stock *k, const struct segment *s, struct segment_file **file)
 {
     struct segment_writer w = {.rocks = NULL};
@@ -35,7 +35,7 @@ static int write_segment(const struct stock *k, const struct segment *s, struct 
     return error;
 }
 
-/* The staged segment gives way to the stored one, or to nothing. */
+/* Replace the staged segment by the stored one, or remove it. */
 static int leave_staging(struct stock *k, struct segment *s, struct segment_file *file)
 {
     pthread_mutex_lock(&k->lock);

@@ -1,5 +1,5 @@
-/* A layer: a place that may have the bytes of a span: each of the tiers, and the source. A layer for tests, which
- * fails, lies or is slow, can stand before each of them. */
+/* A layer: a place that may have the bytes of a span, that is each tier and the source. Tests put a layer that injects
+ * faults before any of them. */
 #ifndef FS_STORE_LAYER_H
 #define FS_STORE_LAYER_H
 
@@ -8,16 +8,15 @@
 struct layer;
 
 struct layer_ops {
-    /* Fill `answer` with exactly the span's bytes: 0. -ENOENT: not here. Any error but the source's means that there is
-     * another place to ask. */
+    /* Fill `answer` with exactly the span's bytes: 0. -ENOENT: they are not here. After an error of any layer except
+     * the source, another place is asked. */
     int (*get)(struct layer *layer, const struct span *span, struct answer *answer);
-    /* For bytes that the caller wants in place: read span.length bytes (up to PIECE_BYTES) into the vector. NULL where
-     * a layer cannot. */
+    /* Read span.length bytes (up to PIECE_BYTES) into the caller's memory. NULL: the layer cannot. */
     int (*read)(struct layer *layer, const struct span *span, const struct iovec *into, int count);
-    /* Nothing was asked of it for more than a second: give back what is kept open. May be NULL. */
+    /* Called after a second without requests: release cached resources. May be NULL. */
     void (*idle)(struct layer *layer);
-    /* From now on every answer may be an error: a thread that waits in `get` or `read` is released where that is
-     * possible. Any thread, once, before `destroy`. May be NULL. */
+    /* From now on every answer may be an error. Release threads that wait in `get` or `read`, if possible. Called once,
+     * by any thread, before `destroy`. May be NULL. */
     void (*stop)(struct layer *layer);
     void (*destroy)(struct layer *layer);
 };

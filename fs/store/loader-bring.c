@@ -1,13 +1,14 @@
-/* Bringing what no tier holds: from the node that kept it before, from memory, from the source. */
+/* The second half of the loader: fetches bytes that no tier has: from the previous owner, from memory, from the
+ * source. */
 #include "fs/store/loader-inside.h"
 
 #include "fs/base/thread.h"
 
 #include <errno.h>
 
-enum { AT_ONCE = SPAN_BYTES / VALUE_BYTES }; /* values that another node is asked for */
+enum { AT_ONCE = SPAN_BYTES / VALUE_BYTES }; /* values per question to another node */
 
-/* Does a loader, and not only the feeder, wait for the load; or, where that is NULL, for what the worker serves? */
+/* Does a reader other than the feeder wait for this load? load NULL: for the read that the worker serves? */
 static bool is_for_reader(const struct load_worker *w, const struct load *load)
 {
     const struct store_read *read = w->serving;
@@ -19,7 +20,7 @@ static bool is_for_reader(const struct load_worker *w, const struct load *load)
     return false;
 }
 
-/* Waits until the source may be read. -ESHUTDOWN; -ECANCELED: the read that was served was taken away. */
+/* Wait until the rate allows to read the source. -ESHUTDOWN; -ECANCELED: the served read was cancelled. */
 static int pay_for(struct load_worker *w, const struct load *load, uint64_t bytes)
 {
     struct loader *l = w->loader;
@@ -27,7 +28,7 @@ static int pay_for(struct load_worker *w, const struct load *load, uint64_t byte
         return 0;
     pthread_mutex_lock(&l->lock);
     bool later = w->since != 0;
-    w->since = 0; /* it is not stuck */
+    w->since = 0; /* not stuck */
     l->paying++;
     for (uint64_t due; (due = rate_due(&l->rate, is_for_reader(w, load))) > clock_now();) {
         if (l->stopping || (!load && !w->serving))
@@ -55,8 +56,8 @@ static int get_from_source(struct load_worker *w, const struct span *span, struc
     return error ? error : source->ops->get(source, span, answer);
 }
 
-/* From memory what is there, the rest from the source. What an SSD holds is rather read from the source, with what lies
- * around it, than that a worker waits for the SSD. */
+/* Parts that the RAM tier has are taken from there, the rest from the source. Parts on the SSD are also read from the
+ * source: the worker must not wait for the SSD. */
 int load_gather(struct load_worker *w, const struct span *span, bool here, struct answer *answer)
 {
     const struct store *store = w->loader->store;
@@ -82,7 +83,7 @@ int load_gather(struct load_worker *w, const struct span *span, bool here, struc
     return error;
 }
 
-/* Values of another node on their way into a room. */
+/* Values from another node that go into a room. */
 struct values_in {
     struct room *room;
     uint32_t first;
@@ -94,7 +95,7 @@ static int take_value(void *user, uint32_t i, const void *bytes, uint32_t length
     return shard_take(in->room, in->first + i, bytes, length);
 }
 
-/* How many values the node that kept them before has given, from the first on; the error is why not all. */
+/* Number of leading values that came from the previous owner. *error: why not all came. */
 static int bring_values(const struct store *store, const struct load *load, struct room *room, int *error)
 {
     const struct store_peers *peers = &store->peers;
@@ -109,7 +110,7 @@ static int bring_values(const struct store *store, const struct load *load, stru
     return (int)in.first;
 }
 
-/* Does anybody want it who takes it from the source, too? */
+/* Is it only for a pull? Then the source is not read. */
 static bool is_only_pulled(struct loader *l, const struct load *load)
 {
     pthread_mutex_lock(&l->lock);
@@ -118,7 +119,7 @@ static bool is_only_pulled(struct loader *l, const struct load *load)
     return pulled;
 }
 
-/* The rest of a room. */
+/* Read the rest of a room from the source. */
 static int read_values(struct load_worker *w, const struct load *load, struct room *room, int have)
 {
     struct layer *source = w->loader->store->source;

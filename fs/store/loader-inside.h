@@ -1,4 +1,4 @@
-/* The loader as its own files see it: loader.c says who is served and what is loaded next, loader-bring.c brings it. */
+/* Shared by the files of the loader: loader.c decides which read or load is next, loader-bring.c fetches the bytes. */
 #ifndef FS_STORE_LOADER_INSIDE_H
 #define FS_STORE_LOADER_INSIDE_H
 
@@ -13,35 +13,35 @@ struct load_worker {
     struct loader *loader;
     pthread_t thread;
     struct value_codec_state *codec;
-    struct store_read *serving; /* loader's lock: being served directly; NULL: none, or loader_stop took it away */
-    uint64_t since; /* loader's lock: when it began what no reader waited for; 0: that is not what it does */
+    struct store_read *serving; /* lock: the read that is served directly; NULL: none, or loader_stop took it */
+    uint64_t since;             /* lock: start of work for which no reader waits; 0: no such work */
 };
 
 struct loader {
     struct store *store;
-    atomic_bool full; /* the last load that asked for room got none */
+    atomic_bool full; /* the last load that needed room found none */
 
     pthread_mutex_t lock;
-    pthread_cond_t work;           /* something to do for a worker, or `stopping` */
-    struct wants wants;            /* lock */
-    struct fair_queue direct;      /* lock: to be served directly */
-    size_t direct_bytes;           /* lock: being read directly */
-    struct fair_turns turns;       /* lock: of readers and the feeder */
-    struct fair_turns later_turns; /* lock: of the feeder, and loads that nobody waits for */
-    int later_running;             /* lock: for the feeder, too */
+    pthread_cond_t work;           /* signals workers: there is work, or `stopping` */
+    struct wants wants;            /* guarded by lock */
+    struct fair_queue direct;      /* lock: reads to be served directly */
+    size_t direct_bytes;           /* lock: bytes that are being read directly */
+    struct fair_turns turns;       /* lock: turns of readers and the feeder */
+    struct fair_turns later_turns; /* lock: turns of the feeder and of loads without waiting readers */
+    int later_running;             /* lock: workers that serve these */
     int most_fed, most_later;
-    struct source_rate rate; /* lock; its bound is constant */
-    atomic_int paying;       /* workers that wait until they may read the source */
-    pthread_cond_t due;      /* a reader waits for what one of them loads, or `stopping` */
-    int sleeping;            /* lock: workers that wait for `work` */
-    bool touched;            /* lock: the source was used since it was last told to be idle */
-    bool stopping;           /* lock */
+    struct source_rate rate; /* lock; the limit itself is constant */
+    atomic_int paying;       /* number of workers that wait for the rate */
+    pthread_cond_t due;      /* signalled when a reader waits for what such a worker loads, or `stopping` */
+    int sleeping;            /* lock: number of workers that wait for `work` */
+    bool touched;            /* lock: the source was used since its last idle call */
+    bool stopping;           /* guarded by lock */
 
     int workers;
     struct load_worker worker[];
 };
 
-/* Bytes of a span for the read that the worker serves directly; `here`: nothing of them is in a tier. */
+/* Get the bytes of a span for the read that the worker serves directly. `here`: no tier has any of them. */
 int load_gather(struct load_worker *worker, const struct span *span, bool here, struct answer *answer);
 /* -ENOSPC: there was no room, and nothing was read. */
 int load_into_tier(struct load_worker *worker, struct load *load);

@@ -1,23 +1,22 @@
 /* The loader.
  *
- * Threads: `threads` workers. One that has nothing to do waits for `work`; the others hold no lock while they read the
- * source, compress, or answer. Readers only take the lock to park. A worker takes, in this order: reads to be served
- * directly, loads that readers wait for, what only the feeder waits for, of either kind, and other loads. What is
- * fed may take all workers but one, for a loader comes for it soon, and the rest `most_later` of them: so a reader
- * never waits for a whole round of feeding or staging. Where one of these is stuck, more may be, and what is fed has
- * no more than the rest.
+ * Threads: `threads` workers. An idle worker waits for `work`. The others hold no lock while they read the source,
+ * compress, or answer. Readers take the lock only to park. A worker takes, in this order:
+ * 1. reads to be served directly; 2. loads that readers wait for; 3. reads and loads for the feeder; 4. other loads.
+ * At most all workers but one do 3, since a loader will soon need its result, and at most `most_later` of them 4. So a
+ * reader never waits for a whole round of feeding or staging. If one of these is stuck, more workers may start, and the
+ * feeder gets only those that remain.
  *
- * What a load brings comes from the node that kept it before, as far as that has it, else from the source. What is only
- * pulled, and not found there, is not brought, unless somebody else has come for it meanwhile: then it runs again.
+ * A load takes its bytes from the previous owner as far as that has them, else from the source. A load that is only a
+ * pull does not read the source; if a reader joined it meanwhile, it runs again.
  *
- * A load that found room ends with its bytes in a tier: its waiters then ask the tiers again. One that found none ends
- * before it read anything: each of its waiters is given back, to be answered by the node that kept it before or
- * directly, by reading from the source just what it asked for into memory of its own, and nothing is kept. So is a read
- * that gets no further though its loads succeed, because a tier loses what it is given. What is being read directly is
- * bounded by MOST_DIRECT bytes.
+ * A load that found room ends with its bytes in a tier; its readers then ask the tiers again. A load without room ends
+ * before it reads. Its readers are then answered by the previous owner, or directly: a worker reads exactly their span
+ * from the source into memory, and nothing is cached. The same happens to a read that makes no progress because a tier
+ * loses what it stores. Direct reads use at most MOST_DIRECT bytes.
  *
- * With a rate, a worker waits until it may read the source: rate.h. store_resume, store_refused, store_end,
- * stage_loaded and the peers are called without the lock. */
+ * With a rate, a worker waits before it reads the source (rate.h). store_resume, store_refused, store_end, stage_loaded
+ * and the peers are called without the lock. */
 #include "fs/store/loader-inside.h"
 
 #include "fs/base/clock.h"
@@ -32,7 +31,7 @@
 
 enum {
     MOST_DIRECT = 24 << 20,
-    MOST_TRIES = 4, /* of a read, without getting further */
+    MOST_TRIES = 4, /* of a read that makes no progress */
     IDLE_MS = 1500,
     STUCK_MS = 1000,
 };
@@ -45,7 +44,7 @@ static void wake_workers(struct loader *l, int workers)
 
 /* --- serving directly --- */
 
-/* Unless the read was taken away meanwhile: then it may not exist any more. */
+/* Not if the read was cancelled meanwhile: it may no longer exist. */
 static void end_direct(struct load_worker *w, struct store_read *read, struct answer *answer, int error)
 {
     struct loader *l = w->loader;
@@ -63,7 +62,7 @@ static void end_direct(struct load_worker *w, struct store_read *read, struct an
     store_end(l->store, read, error);
 }
 
-/* With the lock, which is let go in between. */
+/* With the lock, which is released in between. */
 static void serve_direct(struct load_worker *w, struct store_read *read)
 {
     struct loader *l = w->loader;
@@ -85,8 +84,8 @@ static void serve_direct(struct load_worker *w, struct store_read *read)
 
 /* --- running loads --- */
 
-/* A load that fails at a bad sector fails for who asked for that only: who wants less than all of it reads for itself.
- */
+/* After EIO, only readers of the whole load fail. The others read their own span directly: it may not touch the bad
+ * sector. */
 static void divide_waiting(struct loader *l, struct load *load, struct read_list *failed)
 {
     for (struct store_read *read; (read = read_list_take(&load->waiting));)
@@ -102,7 +101,7 @@ static void serve_waiting(struct loader *l, struct load *load)
         fair_add(&l->direct, read);
 }
 
-/* -ENOSPC: there is no room for what they wait for. */
+/* -ENOSPC: there was no room. */
 static void resume_waiting(struct loader *l, struct read_list *waiting, enum place from, int error)
 {
     for (struct store_read *read; (read = read_list_take(waiting));) {
@@ -126,7 +125,7 @@ static void tell_wishes(const struct loader *l, const struct load *load, int err
         peers->pulled(peers->user, load->told[LOAD_PULL], load->file, load->offset, load->length, error);
 }
 
-/* With the lock, which is let go in between. */
+/* With the lock, which is released in between. */
 static void run_load(struct load_worker *w, struct load *load)
 {
     struct loader *l = w->loader;
@@ -230,7 +229,7 @@ static void work_for_others(struct load_worker *w, enum load_turn turn)
     wake_workers(l, 1);
 }
 
-/* The first worker that had nothing to do for a while tells the source so; the others then sleep for good. */
+/* The first worker that was idle for a while calls the source's idle; then all sleep until there is work. */
 static void sleep_for_work(struct loader *l)
 {
     l->sleeping++;
@@ -353,7 +352,7 @@ void loader_destroy(struct loader *l)
 
 /* --- parking --- */
 
-/* A span of many parts parks for one after the other. */
+/* A span of several parts parks for one after the other; this counts attempts without progress. */
 static void count_try(struct store_read *read, const struct load *load)
 {
     uint64_t lacks = 1 + (load->offset > read->span.offset ? load->offset : read->span.offset);
@@ -410,7 +409,7 @@ int loader_direct(struct loader *l, struct store_read *read)
     return stopping ? -ESHUTDOWN : -EINPROGRESS;
 }
 
-/* The worker that serves it finds it gone and lets go of what it has read. */
+/* The worker finds the read gone, and discards what it has read. */
 static bool take_from_worker(struct loader *l, const struct store_read *read)
 {
     for (int i = 0; i < l->workers; i++)

@@ -1,5 +1,5 @@
-/* The loader: brings what no tier holds. Threads of its own read the source, keep what has room, and answer the readers
- * that are parked. */
+/* The loader fetches bytes that no tier has. Its threads read the source, cache what has room, and answer parked
+ * readers. */
 #ifndef FS_STORE_LOADER_H
 #define FS_STORE_LOADER_H
 
@@ -9,27 +9,25 @@ struct loader;
 struct store_config;
 
 int loader_create(struct store *store, const struct store_config *config, struct loader **loader);
-/* Reads that are parked are answered -ESHUTDOWN before anything else, even while the source hangs; every later park is
- * refused. */
+/* Ends all parked reads with -ESHUTDOWN, even while the source hangs, and rejects later ones. */
 void loader_stop(struct loader *loader);
-void loader_destroy(struct loader *loader); /* stops; waits for what is being read */
+void loader_destroy(struct loader *loader); /* stops, and waits for reads of the source in progress */
 
-/* -EINPROGRESS: the read is the loader's until store_resume or store_end. -EAGAIN: all of it is held by now.
+/* -EINPROGRESS: the read belongs to the loader until store_resume or store_end. -EAGAIN: the tiers have all of it now.
  * -ESHUTDOWN, -ENOMEM. */
 int loader_park(struct loader *loader, struct store_read *read);
-/* The same for what is not to be kept: just the span is read, from the source where no tier has it. */
+/* The same without caching: only the span is read, from the source if no tier has it. */
 int loader_direct(struct loader *loader, struct store_read *read);
-/* Give a read that is parked back to the caller, neither resumed nor ended. False: it is not here, or is just
- * ending. */
+/* Give a parked read back to the caller; it is neither resumed nor ended. False: it is not here, or is just ending. */
 bool loader_cancel(struct loader *loader, struct store_read *read);
 
-/* For the stage or the pull of this number (not 0): load what is missing of the piece of PIECE_BYTES that begins at
- * `offset`, after what readers wait for. Returns how many times its end will be told, by stage_loaded or to the peers,
- * -ESHUTDOWN or -ENOMEM; `held` counts the bytes that a tier holds already. Number 0 only counts. */
+/* For a stage or pull with this number (not 0): load missing bytes of the piece of PIECE_BYTES at `offset`, after loads
+ * that readers wait for. Returns how many ends will be reported, by stage_loaded or to the peers; -ESHUTDOWN or
+ * -ENOMEM. `held` counts the bytes that a tier already has. Number 0 only counts. */
 int loader_wish(struct loader *loader, enum load_wish wish, uint32_t number, uint32_t file, uint64_t offset,
                 uint64_t *held);
-/* Drop what is queued for it only; what runs still ends with that call. */
+/* Drop queued loads that only this number wants. Running loads still report their end. */
 void loader_forget(struct loader *loader, enum load_wish wish, uint32_t number);
-bool loader_pays(const struct loader *loader); /* some of them wait because of the rate, not for the source */
+bool loader_pays(const struct loader *loader); /* some workers wait for the rate, not for the source */
 
 #endif

@@ -1,4 +1,4 @@
-/* Loads are found by file and piece of PIECE_BYTES; all of one piece share a bucket. */
+/* A hash table by file and piece of PIECE_BYTES; all loads of a piece share a bucket. */
 #include "fs/store/loads.h"
 
 #include <stdlib.h>

@@ -1,28 +1,28 @@
-/* The loads in flight: which bytes of which file are on their way, and who waits for them. A plain data structure: the
- * loader's lock guards it. */
+/* The loads in progress: which bytes of which file are being loaded, and which reads wait for them. The loader's lock
+ * guards this. */
 #ifndef FS_STORE_LOADS_H
 #define FS_STORE_LOADS_H
 
 #include "fs/store/fair.h"
 
-/* Who has something loaded though no reader waits for it. */
+/* Causes of a load without waiting readers. */
 enum load_wish { LOAD_STAGE, LOAD_PULL, LOAD_WISHES };
 
-/* A run of whole parts of one file that no tier held and no other load brings; it never crosses a multiple of
- * PIECE_BYTES in the file.
+/* A load of consecutive whole parts of one file that no tier has and no other load brings. It does not cross a multiple
+ * of PIECE_BYTES.
  *
- *   queued ──▶ running ──▶ gone       in the table from beginning to end
- *     `queued` says in which queue; readers join in both states, and move a queued one to the best queue of theirs */
+ *   queued ──▶ running ──▶ gone       it is in the table all the time
+ *     `queued` is its queue. Readers may join in both states; they move a queued load to the best of their queues */
 struct load {
     LIST_ENTRY(load) same_bucket;
     TAILQ_ENTRY(load) same_queue;
-    struct load_queue *queued; /* NULL: running */
+    struct load_queue *queued; /* NULL: it runs */
     struct read_list waiting;
     uint64_t offset;
     uint32_t file, length;
-    uint32_t told[LOAD_WISHES]; /* who wants to hear of its end: the number of the stage, and of the pull; 0: nobody */
-    enum place from;            /* running: where its bytes come from */
-    bool pulled;                /* nobody wants it from the source: if no other node has it, it ends */
+    uint32_t told[LOAD_WISHES]; /* number of the stage, and of the pull, that want to know its end; 0: none */
+    enum place from;            /* while it runs: the source of its bytes */
+    bool pulled;                /* only a pull: if no other node has the bytes, the load ends */
 };
 
 struct load_queue {
@@ -30,9 +30,9 @@ struct load_queue {
     int count;
 };
 void load_queue_init(struct load_queue *queue);
-void load_queue_add(struct load_queue *queue, struct load *load); /* takes it out of the one it was in */
-struct load *load_queue_take(struct load_queue *queue);           /* the first, or NULL */
-void load_queue_leave(struct load *load);                         /* the one it is in, if any */
+void load_queue_add(struct load_queue *queue, struct load *load); /* removes it from its previous queue */
+struct load *load_queue_take(struct load_queue *queue);           /* removes the first; or NULL */
+void load_queue_leave(struct load *load);                         /* removes it from its queue, if any */
 
 enum { LOAD_BUCKETS = 1024 };
 struct loads {
@@ -40,10 +40,11 @@ struct loads {
 };
 
 struct load *loads_add(struct loads *loads, uint32_t file, uint64_t offset, uint32_t length); /* NULL: no memory */
-struct load *loads_at(struct loads *loads, uint32_t file, uint64_t offset); /* the one that brings this byte, or NULL */
-void loads_remove(struct load *load); /* in no queue any more; the caller frees it */
+/* the load that brings this byte, or NULL */
+struct load *loads_at(struct loads *loads, uint32_t file, uint64_t offset);
+void loads_remove(struct load *load); /* it must be in no queue; the caller frees it */
 
-/* The ends of the latest loads of large files: a read that begins at one of them is one of a sequence. */
+/* Where the latest loads of large files ended: a read that begins there is part of a sequential read. */
 enum { RECENT_ENDS = 64 };
 struct recent {
     struct {
@@ -52,7 +53,7 @@ struct recent {
     } load[RECENT_ENDS];
     unsigned next;
 };
-/* Takes the place of the one that ended where this begins. */
+/* Replaces the entry that ends where this one begins. */
 void recent_add(struct recent *recent, uint32_t file, uint64_t begin, uint64_t end);
 bool recent_follows(const struct recent *recent, uint32_t file, uint64_t begin);
 

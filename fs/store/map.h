@@ -1,10 +1,10 @@
-/* The map: for each part whether it is held, and where. 8 bytes a part, of which untouched pages cost nothing.
+/* The map: whether and where each part is cached. 8 bytes per part; untouched pages cost nothing.
  *
  *   63    62     61…48   47………16   15…0
  *   held  tier   zero    segment  place of the part's first value
  *
- * An entry is published after everything it leads to, so a reader that sees one may follow it without a lock. An
- * entry never comes back: segments' numbers are not used twice while the shard is open. */
+ * An entry is published after everything it points to, so a reader may follow it without a lock. The same entry never
+ * returns: segment numbers are not reused while the shard is open. */
 #ifndef FS_STORE_MAP_H
 #define FS_STORE_MAP_H
 
@@ -25,8 +25,7 @@ static inline size_t map_bytes(const struct map *map)
     return (map->parts->pieces + !map->parts->pieces) * sizeof *map->entry;
 }
 
-/* Huge pages are refused: a dataset of a few huge files has many parts of which few may be held, and those are
- * scattered. */
+/* Without huge pages: in a dataset of a few huge files, the cached parts may be few and scattered. */
 static inline int map_init(struct map *map, const struct catalog *catalog, const struct cut *parts)
 {
     *map = (struct map){catalog, parts, NULL};
@@ -71,7 +70,7 @@ static inline uint32_t entry_place(uint64_t entry)
     return (uint32_t)(entry & 0xffff);
 }
 
-/* The part that has this value of a file. */
+/* The part with this value of a file. */
 static inline uint64_t map_part(const struct map *map, uint32_t file, uint64_t value)
 {
     return cut_at(map->parts, file, value * VALUE_BYTES);
@@ -82,14 +81,14 @@ static inline uint64_t map_get(const struct map *map, uint64_t part)
     return part < map->parts->pieces ? atomic_load_explicit(&map->entry[part], memory_order_acquire) : 0;
 }
 
-/* One of several that try wins. 0 is "not held". */
+/* If several threads try, one succeeds. 0 means "not cached". */
 static inline bool map_change(struct map *map, uint64_t part, uint64_t from, uint64_t to)
 {
     return atomic_compare_exchange_strong_explicit(&map->entry[part], &from, to, memory_order_acq_rel,
                                                    memory_order_relaxed);
 }
 
-/* How many values the part has that begins with this one. */
+/* Number of values of the part that begins with this one. */
 static inline uint32_t part_values(const struct catalog *c, uint32_t file)
 {
     return file_in_blocks(c, file) ? 1 : (uint32_t)file_values(c, file);

@@ -1,5 +1,5 @@
-/* An open-addressed table of file numbers beside an array of half identities; 16 to 24 bytes per file, and only while
- * a shard of another catalog is taken over. */
+/* A hash table of file numbers (open addressing) with an array of half identities: 16 to 24 bytes per file. It exists
+ * only while a shard of another catalog is adopted. */
 #include "fs/store/match.h"
 
 #include <errno.h>
@@ -8,8 +8,8 @@
 
 struct match {
     const struct catalog *catalog;
-    uint64_t *half; /* by file: the first half of its identity */
-    uint32_t *slot; /* file + 1, 0: empty */
+    uint64_t *half; /* per file: the first half of its identity */
+    uint32_t *slot; /* file + 1; 0: empty */
     uint64_t mask;
 };
 

@@ -1,5 +1,5 @@
-/* Finds files of the catalog by their versions (catalog_file_version): for shards that were filled under a catalog with
- * other numbers. */
+/* Finds files of the current catalog by their versions (catalog_file_version), for shards that were filled under
+ * another catalog. */
 #ifndef FS_STORE_MATCH_H
 #define FS_STORE_MATCH_H
 

@@ -1,11 +1,11 @@
-/* Each stripe keeps spares up to POOL_SPARES of a kind; what is beyond is freed when it is put back. */
+/* Each stripe keeps up to POOL_SPARES unused objects of each kind. Further ones are freed when they are returned. */
 #include "fs/store/pool.h"
 
 #include "fs/store/answer.h"
 
 #include <stdlib.h>
 
-enum { BESIDE_A_VALUE = 128 }; /* most bytes between two values that are read at once */
+enum { BESIDE_A_VALUE = 128 }; /* maximum gap between two values that are read together */
 
 #define ROUND_UP(n) (((n) + POOL_ALIGN - 1) / POOL_ALIGN * POOL_ALIGN)
 const size_t pool_bytes[POOL_SIZES] = {

@@ -1,5 +1,4 @@
-/* A few spare zstd contexts and buffers for answers; threads on different cores share none, as far as there are enough.
- */
+/* Pools of zstd contexts and of buffers for answers. Threads on different cores mostly use different stripes. */
 #ifndef FS_STORE_POOL_H
 #define FS_STORE_POOL_H
 
@@ -7,10 +6,10 @@
 #include "fs/store/value.h"
 
 enum {
-    POOL_SPARES = 2,   /* of a kind, in a stripe */
-    POOL_ALIGN = 4096, /* of a buffer and its length */
+    POOL_SPARES = 2,   /* per kind and stripe */
+    POOL_ALIGN = 4096, /* alignment of a buffer and of its length */
 };
-/* A buffer for one stored value, or for all that a span touches, each with a page more at either end. */
+/* Buffers for one stored value, or for all values of a span; with an extra page at each end. */
 enum pool_kind { POOL_VALUE, POOL_SPAN, POOL_SIZES, POOL_CODEC = POOL_SIZES, POOL_KINDS };
 extern const size_t pool_bytes[POOL_SIZES];
 
@@ -22,8 +21,8 @@ struct buffer {
 };
 
 struct pool_stripe {
-    _Alignas(CACHE_LINE) pthread_mutex_t lock; /* innermost */
-    int spares[POOL_KINDS];                    /* lock, as the next */
+    _Alignas(CACHE_LINE) pthread_mutex_t lock; /* innermost lock */
+    int spares[POOL_KINDS];                    /* guarded by lock, like the next field */
     void *spare[POOL_KINDS][POOL_SPARES];
 };
 struct pool {
@@ -36,6 +35,6 @@ void pool_fini(struct pool *pool);
 struct value_codec_state *pool_codec_get(struct pool *pool); /* NULL: no memory */
 void pool_codec_put(struct pool *pool, struct value_codec_state *codec);
 struct buffer *pool_buffer_get(struct pool *pool, enum pool_kind size); /* NULL: no memory */
-void pool_buffer_put(void *buffer); /* a struct buffer; an answer's pin is given back so */
+void pool_buffer_put(void *buffer); /* takes a struct buffer; also the release function of an answer's pin */
 
 #endif

@@ -1,8 +1,8 @@
-/* A bound on the bytes per second that are read from the source. A plain data structure: the loader's lock guards it.
+/* Limits the bytes per second that are read from the source. The loader's lock guards it.
  *
- * A read may begin when what was read before is paid. Readers only wait for what readers have read, all others for
- * everything. So readers take precedence: none of the others delays them, and the others get the rate that readers
- * leave. Together they read no more than the rate and one piece of each kind. */
+ * A read may begin when earlier reads are paid for. Readers wait only for what readers have read; everything else waits
+ * for all earlier reads. So readers take precedence, and the others get the rate that readers leave. Together they
+ * exceed the rate by at most one piece of each kind. */
 #ifndef FS_STORE_RATE_H
 #define FS_STORE_RATE_H
 
@@ -11,12 +11,12 @@
 #include <stdbool.h>
 
 struct source_rate {
-    uint64_t most;         /* bytes per second; 0: no bound */
-    uint64_t paid_readers; /* until when what readers have read is paid: clock_now; at most paid_all */
+    uint64_t most;         /* bytes per second; 0: unlimited */
+    uint64_t paid_readers; /* when the reads of readers are paid for (clock_now); at most paid_all */
     uint64_t paid_all;
 };
 
-enum { RATE_CREDIT_MS = 50 }; /* what a thread that wakes late may catch up */
+enum { RATE_CREDIT_MS = 50 }; /* a thread that wakes late may catch up this much */
 
 /* When the next read may begin. */
 static inline uint64_t rate_due(const struct source_rate *r, bool reader)

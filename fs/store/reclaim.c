@@ -1,7 +1,12 @@
-/* The tier's thread copies from file to file; no staging is taken, so fillers go on. The new segment is ingested before
- * the map is turned to it, part by part: a reader finds a part at the old place or at the new one, and a part that is
- * dropped meanwhile stays dropped. The new segment names those that it replaces: after a crash in between both files
- * are there, and restore.c drops the old one, with the dead values that it would otherwise take for live. */
+/* The tier's thread copies values from file to file. It needs no staging, so filling continues.
+ *
+ *   1. The new segment's file is ingested.
+ *   2. The map is changed part by part. A reader finds a part at its old or at its new place; a part that was dropped
+ *      meanwhile stays dropped.
+ *   3. The old segments are dropped.
+ *
+ * The new segment names those it replaces. After a crash between 1 and 3 all files exist; restore.c then drops the old
+ * ones, whose dropped values would otherwise be taken for live. */
 #include "fs/store/reclaim.h"
 
 #include "fs/base/array.h"
@@ -12,13 +17,13 @@
 #include <stdlib.h>
 
 enum {
-    WORN_PART = 4,    /* worth moving when one byte of this number is dead */
-    LEAST_PART = 256, /* the same where room is wanted */
-    CHOSEN = 64,      /* most segments that become one at once */
-    SMALL_PART = 16,  /* a segment is small when it has at most this part of what one can have */
+    WORN_PART = 4,    /* a segment is rewritten if one byte in 4 is dead */
+    LEAST_PART = 256, /* one byte in 256, when room is needed */
+    CHOSEN = 64,      /* maximum number of segments that are merged into one */
+    SMALL_PART = 16,  /* a segment is small if it has at most this part of a full one */
     MANY_SMALL = 32,
     PART_VALUES = PIECE_BYTES / VALUE_BYTES,
-    BETWEEN = 128, /* most bytes between two values */
+    BETWEEN = 128, /* maximum gap between two values that are read together */
     BUFFER = (PART_VALUES * (VALUE_MOST + BETWEEN) / SEGMENT_FILE_ALIGN + 3) * SEGMENT_FILE_ALIGN,
 };
 
@@ -28,7 +33,7 @@ struct move {
 
 struct part_mover {
     struct stock *stock;
-    char *buffer; /* of BUFFER bytes, aligned: the values of a part that are not mapped */
+    char *buffer; /* BUFFER bytes, aligned; for values that are not mapped */
     struct segment_writer writer;
     uint32_t place;
     struct move *move;
@@ -40,7 +45,7 @@ static struct contents_walk walk_of(const struct stock *k, const struct segment 
     return (struct contents_walk){.map = k->map, .tier = k->name, .segment = s->number, .index = index};
 }
 
-/* The next part that the map leads to. */
+/* The next part to which the map leads. */
 static bool next_live(struct contents_walk *walk, struct stored_part *p)
 {
     while (contents_next(walk, p))
@@ -49,7 +54,7 @@ static bool next_live(struct contents_walk *walk, struct stored_part *p)
     return false;
 }
 
-/* A segment whose index cannot be read any more is of no use: its live parts are looked for in the whole map. */
+/* Without its index a segment is useless: the whole map is searched for its live parts. */
 static void forget_parts(struct stock *k, uint32_t segment)
 {
     for (uint64_t part = 0; part < k->map->parts->pieces; part++) {
@@ -78,7 +83,7 @@ static int count_dead(struct stock *k, struct segment *s, struct match **match)
     struct index index = {.runs = 0};
     int error = contents_read(s->file, k->map->catalog, match, &index);
     if (error && !rocks_is_damage(error)) {
-        atomic_store(&s->worn, true); /* to be counted later */
+        atomic_store(&s->worn, true); /* count it later */
         return error;
     }
     if (error) {
@@ -105,7 +110,7 @@ static int note_move(struct part_mover *m, const struct stored_part *p)
     return 0;
 }
 
-/* Where the part's values are: one after the other in the file, `bytes` is the first. */
+/* Find a part's values: contiguous in the file; `bytes` is the first. */
 static int find_part(struct part_mover *m, const struct segment_file *file, const struct stored_part *p,
                      const char **bytes)
 {
@@ -121,7 +126,7 @@ static int find_part(struct part_mover *m, const struct segment_file *file, cons
     return error;
 }
 
-/* All of the part's values are checked before the first is written: a part moves whole or not at all. */
+/* All values of the part are checked before the first is written: a part moves completely or not at all. */
 static int check_part(const struct part_mover *m, const struct stored_part *p, const char *bytes)
 {
     const struct catalog *c = m->stock->map->catalog;
@@ -160,7 +165,7 @@ static int move_part(struct part_mover *m, const struct segment_file *file, cons
     return 0;
 }
 
-/* Also what the replaced one replaced, where its file is still there because a reader holds it. */
+/* Includes what the replaced segment had replaced itself, if that file still exists because of a reader. */
 static int note_replaced(struct part_mover *m, uint32_t segment, const struct index *index)
 {
     struct index *replacing = &m->writer.index;
@@ -207,7 +212,7 @@ static int turn_map(struct part_mover *m, struct segment_file *file)
     }
     for (uint32_t i = 0; i < m->moves; i++)
         worn |= !map_change(k->map, m->move[i].part, m->move[i].from, m->move[i].to);
-    if (worn) /* dropped meanwhile: counted in the next round */
+    if (worn) /* parts were dropped meanwhile: the next round counts them */
         stock_wear(k, s);
     return 0;
 }
@@ -231,7 +236,7 @@ static bool is_worn(const struct segment *s)
     return s->dead >= s->held / WORN_PART;
 }
 
-/* Worn segments, or small ones, whose live values fill at most one new one. */
+/* Choose worn or small segments whose live values fit into one new segment. */
 static uint32_t choose_segments(const struct stock *k, struct segment **chosen)
 {
     uint64_t bytes = 0, values = 0;
@@ -295,7 +300,7 @@ static int count_worn(struct stock *k, struct match **match)
     TAILQ_FOREACH(s, &k->stored, link)
         if (!error && (atomic_exchange(&s->worn, false) || (merge && !s->live && is_small(k, s))))
             error = count_dead(k, s, match);
-    /* what was given up since, because the disk fails, may be counted as dead */
+    /* after a disk error, parts that were given up may be counted as dead: do not use the counts */
     return error ? error : -atomic_load(&k->failing);
 }
 
@@ -323,7 +328,7 @@ int reclaim_round(struct stock *k)
     return error;
 }
 
-/* Less than a part of it is not worth the writing. */
+/* A smaller part is not worth rewriting. */
 static struct segment *most_dead(const struct stock *k)
 {
     struct segment *most = NULL, *s;

@@ -1,4 +1,4 @@
-/* The newest segment first: it has what older ones had, where it replaces them. */
+/* Segments are read from the newest to the oldest, because a newer segment may replace older ones. */
 #include "fs/store/restore.h"
 
 #include "fs/base/log.h"
@@ -12,7 +12,7 @@ struct restoring {
     struct match *match;
     struct rocks_file *file; /* the newest first */
     size_t files;
-    bool *replaced; /* each */
+    bool *replaced; /* per file */
 };
 
 static int newest_first(const void *a, const void *b)
@@ -31,8 +31,8 @@ static void note_replaced(const struct restoring *r, const struct index *index)
     }
 }
 
-/* How many values the map takes of a segment, or with `look` would take: a newer one or the other tier may have
- * them. */
+/* How many values of a segment the map takes, or would take (`look`). A newer segment or the other tier may already
+ * have them. */
 static uint32_t adopt_parts(struct stock *k, uint32_t segment, const struct index *index, bool look)
 {
     struct contents_walk walk = {.map = k->map, .tier = k->name, .segment = segment, .index = index};
@@ -47,12 +47,12 @@ static uint32_t adopt_parts(struct stock *k, uint32_t segment, const struct inde
     return adopted;
 }
 
-/* A segment that is wanted by the map is in the table before its parts are in the map. Takes `file` where it returns 0
- * and `wanted`. */
+/* The segment is put into the table before its parts are put into the map. Owns `file` if it returns 0 and `wanted`. */
 static int adopt_contents(struct stock *k, struct segment_file *file, const struct index *index, bool *wanted)
 {
     const struct rocks_file *which = segment_file_which(file);
-    *wanted = adopt_parts(k, which->segment, index, true) > 0; /* else its values were moved, or their files are gone */
+    /* false: its values were moved, or their files are gone */
+    *wanted = adopt_parts(k, which->segment, index, true) > 0;
     int error = *wanted ? segment_file_learn(file, index) : 0;
     if (!*wanted || error)
         return error;
@@ -68,7 +68,7 @@ static int adopt_contents(struct stock *k, struct segment_file *file, const stru
     return *wanted && !s ? -ENOMEM : 0;
 }
 
-/* Its file stays, and counts, though nothing of it is used; a disk that fails is given nothing more. */
+/* The segment's file stays and counts as used, though nothing of it is read. A disk that fails gets no more writes. */
 static void leave_segment(struct stock *k, const struct rocks_file *file, int error)
 {
     pthread_mutex_lock(&k->lock);
@@ -78,7 +78,7 @@ static void leave_segment(struct stock *k, const struct rocks_file *file, int er
         stock_close(k, error);
 }
 
-/* True: the segment is in the tier, or is left alone; else its file is good for nothing. */
+/* True: the segment is in the tier, or stays unused; false: its file may be dropped. */
 static bool adopt_segment(struct restoring *r, const struct rocks_file *which)
 {
     struct stock *k = r->stock;

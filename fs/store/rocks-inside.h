@@ -1,4 +1,4 @@
-/* What the files of RocksDB's wrapper share. */
+/* Shared by the files of RocksDB's wrapper. */
 #ifndef FS_STORE_ROCKS_INSIDE_H
 #define FS_STORE_ROCKS_INSIDE_H
 
@@ -9,16 +9,16 @@
 #include <rocksdb/c.h>
 
 enum {
-    ROCKS_XXH3 = 4,       /* RocksDB's number for that kind of checksums */
-    ROCKS_TABLE_FORM = 5, /* of its files */
-    ROCKS_NOTED = 32,     /* files that are taken in at once */
+    ROCKS_XXH3 = 4,       /* RocksDB's number for this kind of checksum */
+    ROCKS_TABLE_FORM = 5, /* version of RocksDB's file format */
+    ROCKS_NOTED = 32,     /* maximum number of files that are ingested together */
 };
 
 struct rocks {
     char *directory;
-    int note; /* the tier's lock file, which is the caller's */
+    int note; /* the tier's lock file; the caller owns it */
     bool direct;
-    int descriptors; /* files of our own have lower numbers */
+    int descriptors; /* only lower numbers are used for our files */
     rocksdb_t *db;
     rocksdb_options_t *options;
     rocksdb_ingestexternalfileoptions_t *ingest;
@@ -34,30 +34,30 @@ static inline struct rocks_key rocks_key(uint32_t segment, uint32_t place)
     return (struct rocks_key){htobe32(segment), htobe32(place)};
 }
 
-/* The errno of RocksDB's words for an error, which are freed, and added to `why` (or NULL). 0 for NULL. */
+/* Convert RocksDB's error text to an errno. Frees the text; appends it to `why` (may be NULL). NULL is 0. */
 int rocks_take_error(char *words, struct str *why);
-/* The same, after saying them: what failed, and where. */
+/* The same, and log it: what failed, on which path. */
 int rocks_log_error(char *words, const char *what, const char *where);
 
-/* As rocks_open, in two steps: the struct, and what its lists lead to, which are believed. */
+/* The two steps of rocks_open: the struct, and the database, whose lists are trusted. */
 int rocks_create(const struct rocks_config *config, struct rocks **rocks);
 int rocks_open_listed(struct rocks *r, struct str *why);
 
 int rocks_open_path(const struct rocks *r, const char *path); /* a descriptor for rocks_read, or -errno */
 char *rocks_buffer(uint64_t bytes);                           /* for rocks_read of `bytes`; NULL: no memory */
 
-/* Can RocksDB read of this file, of a segment, what it reads by itself when it opens its database, and with `data` also
- * when it takes the file in? 0; -EBADMSG: it is damaged; else why that cannot be said. */
+/* Can RocksDB safely read what it reads by itself from this file of a segment when it opens the database? With `data`:
+ * also when it ingests the file. 0; -EBADMSG: damaged; otherwise the check failed. */
 int rocks_check_table(int fd, bool data);
 
-/* What a process is about to have RocksDB read, and may die of. The inodes of files; `list`: all that the database
- * lists. */
+/* What this process is about to have RocksDB read, and may die of: inodes of files. `list`: all files that the
+ * database lists. */
 struct rocks_note {
     uint32_t list, files;
     uint64_t inode[ROCKS_NOTED];
 };
 int rocks_note_write(const struct rocks *r, const struct rocks_note *note);
 int rocks_note_clear(const struct rocks *r);
-int rocks_note_read(const struct rocks *r, struct rocks_note *note); /* empty where there is none */
+int rocks_note_read(const struct rocks *r, struct rocks_note *note); /* empty if there is none */
 
 #endif

@@ -1,5 +1,6 @@
-/* What is being taken in, noted in the tier's lock file: a process that dies of it leaves the note to the next one. It
- * is written over what was there, so that it finds room also on a full disk, and need not outlive the machine. */
+/* A note in the tier's lock file says which files are being ingested. If the process dies of them, the next one finds
+ * the note. The note overwrites the previous one, so that it has room on a full disk. It need not survive a crash of
+ * the machine. */
 #include "fs/store/rocks-inside.h"
 
 #include "fs/base/hash.h"
@@ -7,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As it is stored. One that is damaged, cut short, or none, says nothing. */
+/* As stored. A damaged, short or missing note is empty. */
 struct stored_note {
     char magic[8];
     struct rocks_note note;
-    uint64_t checksum; /* of what is before */
+    uint64_t checksum; /* of the fields before it */
 };
 _Static_assert(sizeof(struct stored_note) == 280, "a note has no holes");
 

@@ -1,13 +1,14 @@
-/* Opening a database. One whose lists (CURRENT, MANIFEST) are damaged, or lead to files that are gone, is rebuilt:
- * the segments' files are set aside, and taken back into an empty database. Each tells itself which segment it is, so
- * that nothing is lost but what is damaged. An opening that was cut short is gone on with by the next one: a file
- * that is set aside has a name of its own for as long as it exists, and while RocksDB has it, a second name there.
+/* Opens a database. RocksDB aborts the process on some kinds of damage, so:
  *
- * RocksDB aborts the process for some damage. So each file is checked before RocksDB opens it. As that may not find
- * everything, what RocksDB is about to read is noted. A process that finds a note knows that the one before it died of
- * that: it rebuilds the lists, or drops the files. So no two die of the same file.
+ *   1. Each file is checked before RocksDB opens it (rocks-table.c). The check may miss something.
+ *   2. The files that RocksDB is about to read are noted (rocks-note.c). A process that finds a note knows that the
+ *      previous one died of them: it drops these files, or rebuilds the lists. So no file kills two processes.
+ *   3. If the lists (CURRENT, MANIFEST) are damaged or name missing files, the database is rebuilt: segments' files are
+ *      set aside, and ingested into an empty database. Each file names its segment, so only damaged data is lost.
+ *   4. An interrupted rebuild is resumed by the next opening. A file that is set aside keeps its name until the end;
+ *      while RocksDB has the file, that name is its second link.
  *
- * A new segment needs no note. RocksDB reads its file before it lists it, and removes what it has not listed. */
+ * A new segment needs no note: RocksDB reads its file before it lists it, and removes files that it has not listed. */
 #include "fs/store/rocks-inside.h"
 
 #include "fs/base/cleanup.h"
@@ -29,7 +30,7 @@ static bool is_segment(const char *name)
     return n > 4 && strcmp(name + n - 4, ".sst") == 0;
 }
 
-/* RocksDB would take it for a new one, and remove all that is there. */
+/* RocksDB would take this for a new database, and remove all files in it. */
 static bool lost_its_list(const char *directory)
 {
     CLEANUP_STR struct str path = STR_INIT;
@@ -88,14 +89,14 @@ static int drop_file(const char *path, const char *why)
     return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* -EBADMSG: it is damaged. */
+/* -EBADMSG: the file is damaged. */
 static int check_file(const struct rocks *r, const char *path, bool data)
 {
     CLEANUP_CLOSE int fd = rocks_open_path(r, path);
     return fd < 0 ? fd : rocks_check_table(fd, data);
 }
 
-/* A file that is to be read; 1: it was dropped. */
+/* Check a file that RocksDB will read. 1: it was dropped. */
 static int look_at_file(const struct rocks *r, const char *path, ino_t inode, const struct rocks_note *before,
                         bool data)
 {
@@ -109,7 +110,7 @@ static int look_at_file(const struct rocks *r, const char *path, ino_t inode, co
     return error ? error : 1;
 }
 
-/* What the database lists is among its files; RocksDB opens some of them to begin with. */
+/* Check all files of the database: it may list and open any of them. */
 static int look_at_database(const struct rocks *r, const struct rocks_note *before)
 {
     CLEANUP_STR struct str path = STR_INIT;
@@ -134,7 +135,7 @@ static int look_at_database(const struct rocks *r, const struct rocks_note *befo
 struct taking {
     const struct rocks *rocks;
     const struct rocks_note *before;
-    const char *folder; /* of files that are set aside */
+    const char *folder; /* folder of files that are set aside */
     char *path[ROCKS_NOTED];
     uint64_t inode[ROCKS_NOTED];
     uint32_t count, most;
@@ -160,7 +161,7 @@ static int add_file(struct taking *f, const char *name, ino_t inode)
     return 0;
 }
 
-/* The next files that are set aside; one with a second name was taken back already. */
+/* Find the next files that are set aside. One with a second link was ingested already. */
 static int find_aside(struct taking *f, DIR *d)
 {
     struct dirent *e;
@@ -194,7 +195,7 @@ static int ingest_files(struct rocks *r, const struct taking *f, uint32_t first,
     return error ? error : cleared;
 }
 
-/* All at once; where one of them is damaged all the same, by halves until it is found. */
+/* Ingest all together. If one is damaged after all, halve the set until it is found. */
 static int take_files(struct rocks *r, const struct taking *f, uint32_t first, uint32_t n)
 {
     CLEANUP_STR struct str why = STR_INIT;
@@ -212,8 +213,8 @@ static int take_files(struct rocks *r, const struct taking *f, uint32_t first, u
     return error ? error : take_files(r, f, first + n / 2, n - n / 2);
 }
 
-/* RocksDB looks at all that it has each time that files are taken in. So few files come one by one. Of many, some
- * come at once, and all of those are lost when one of them kills. */
+/* For each ingestion, RocksDB looks at all its files. So a few files are ingested one by one, but many in groups; if
+ * one file of a group kills the process, the whole group is lost. */
 static uint32_t count_at_once(DIR *d)
 {
     uint32_t files = 0;
@@ -286,7 +287,7 @@ static int open_database(struct rocks *r, struct str *why)
     }
     if (!error)
         error = take_back(r, &before);
-    return error ? error : rocks_note_clear(r); /* the numbers of inodes are used again */
+    return error ? error : rocks_note_clear(r); /* inode numbers are reused */
 }
 
 int rocks_open(const struct rocks_config *config, struct rocks **rocks, struct str *why)

@@ -1,13 +1,13 @@
-/* May RocksDB open this file? It takes some bytes for good without a checksum, such as the footer's, and aborts the
- * process where no first or last entry can be read. So what it reads of a segment's file by itself is checked first:
+/* May RocksDB open this file? It uses some bytes without a checksum, such as the footer, and aborts the process if the
+ * first or last entry is unreadable. So everything that RocksDB itself reads of a segment's file is checked first:
  *
  *   data blocks │ index │ properties │ metaindex │ footer
  *
- * After each block stand its type (one byte) and a checksum of both (4 bytes). The metaindex leads to the properties,
- * the index to the data blocks, which follow each other from the file's beginning on.
+ * Each block is followed by its type (1 byte) and a checksum of both (4 bytes). The metaindex leads to the properties,
+ * the index to the data blocks, which are contiguous from the start of the file.
  *
- * The footer, of 53 bytes: the kind of checksums (1); where the metaindex and the index lie (four varints); zeros up to
- * byte 41; the form (4); a magic number (8). */
+ * The footer has 53 bytes: kind of checksum (1); positions of metaindex and index (four varints); zeros up to byte 41;
+ * format version (4); magic number (8). */
 #include "fs/store/rocks-inside.h"
 
 #include "fs/base/cleanup.h"
@@ -22,7 +22,7 @@ enum {
     FOOTER_FORM = 41,
     FOOTER_MAGIC = 45,
     TRAILER = 5,
-    TAIL = 64 << 10, /* read at once: the footer, and mostly all but the data */
+    TAIL = 64 << 10, /* read first: the footer, and usually everything but the data */
 };
 #define MAGIC 0x88e241b785f4cff7u
 
@@ -32,12 +32,12 @@ struct table {
     const char *tail;
 };
 
-/* Where a block lies, without its trailer. */
+/* Position of a block, without its trailer. */
 struct block_handle {
     uint64_t offset, size;
 };
 
-/* What is left of some bytes. */
+/* Bytes that remain to be parsed. */
 struct unread {
     const char *at, *end;
 };
@@ -81,13 +81,13 @@ static bool scan_skip(struct unread *s, uint64_t n)
     return true;
 }
 
-/* RocksDB's way to a checksum: the block's, changed by the byte of its type. */
+/* RocksDB's checksum of a block and its type. */
 static uint32_t block_sum(const char *block, uint64_t size)
 {
     return (uint32_t)hash64(block, size, 0) ^ (unsigned char)block[size] * 0x6b9083d9u;
 }
 
-/* The block's bytes, which are right: in the tail, or in `memory`, which the caller frees. */
+/* Get a block's verified bytes: they are in the tail, or in `memory`, which the caller frees. */
 static int read_block(const struct table *t, const struct block_handle *h, char **memory, const char **block)
 {
     if (h->size > t->bytes || h->offset > t->bytes - h->size || t->bytes - h->size - h->offset < TRAILER)
@@ -113,7 +113,7 @@ static int check_block(const struct table *t, const struct block_handle *h)
     return read_block(t, h, &memory, &block);
 }
 
-/* The entries of a block, which end where its restarts begin: at their end stands how many there are. */
+/* The entries of a block end before its restart points, whose number is at the end of the block. */
 static bool scan_block(struct unread *s, const char *block, uint64_t size)
 {
     uint64_t restarts = size >= 4 ? load32(block + size - 4) : 0;
@@ -121,8 +121,8 @@ static bool scan_block(struct unread *s, const char *block, uint64_t size)
     return restarts && size >= 4 * (restarts + 1);
 }
 
-/* Three numbers (bytes of the key shared with the one before, its other bytes, the value's length), the key, the value:
- * where a block lies. */
+/* An entry: three numbers (key bytes shared with the previous key, other key bytes, length of the value), the key, and
+ * the value: the position of a block. */
 static int check_metaindex(const struct table *t, const struct block_handle *where)
 {
     CLEANUP_FREE char *memory = NULL;
@@ -142,8 +142,8 @@ static int check_metaindex(const struct table *t, const struct block_handle *whe
     return error;
 }
 
-/* Two numbers and the key, as above, and where a data block lies; where the key shares bytes, only by how much it is
- * longer than the one before. */
+/* An entry: two numbers and the key, as above, and the position of a data block. If the key shares bytes with the
+ * previous one, the block follows the previous block, and only the difference of their lengths is stored. */
 static bool scan_index_entry(struct unread *s, struct block_handle *h)
 {
     uint64_t shared, rest, change;

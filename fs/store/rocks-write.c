@@ -1,7 +1,7 @@
-/* Writing of segments, and where each value comes to lie in its file: RocksDB tells how far the file was written when a
- * value was put, and that is where the block begins that has it; the rest follows from the form of a block without
- * shared keys. Two values are looked for in each file before any of it is believed, and all is
- * checked that RocksDB reads when it takes the file in. */
+/* Writes segments, and finds where each value is in its file. After each put, RocksDB reports how far the file has been
+ * written: that is where the current block begins. The offset within the block follows from the format of blocks
+ * without shared keys. Two values per file are read back to verify this. Everything that RocksDB reads when it ingests
+ * the file is checked. */
 #include "fs/store/rocks-inside.h"
 
 #include "fs/base/cleanup.h"
@@ -12,11 +12,11 @@
 #include <string.h>
 
 enum {
-    STORED_KEY = 16, /* with RocksDB's own 8 bytes */
-    HEAD = 16,       /* enough of a value to know it by */
+    STORED_KEY = 16, /* including 8 bytes of RocksDB */
+    HEAD = 16,       /* enough bytes to recognise a value */
 };
 
-/* A value that was put, to be found again in the file. */
+/* A value to be read back. */
 struct sample {
     uint64_t at;
     size_t n;
@@ -28,7 +28,7 @@ struct rocks_writer {
     rocksdb_sstfilewriter_t *writer;
     uint32_t segment;
     char *path;
-    uint64_t block; /* where the block begins that is filled now */
+    uint64_t block; /* where the current block begins */
     uint64_t used;  /* bytes of entries in it */
     struct sample first, last;
 };
@@ -66,8 +66,8 @@ static unsigned varint_bytes(size_t n)
     return bytes;
 }
 
-/* An entry of a block: three numbers of variable length (bytes of the key shared with the one before: none; the other
- * bytes of the key; the value's length), the key, the value. */
+/* An entry of a block: three varints (key bytes shared with the previous key: 0; other key bytes; length of the value),
+ * the key, the value. */
 static uint64_t note_put(struct rocks_writer *w, const void *bytes, size_t n)
 {
     uint64_t written = 0;
@@ -106,7 +106,7 @@ static int look_for(int fd, const struct sample *s)
     return (size_t)got == n && memcmp(head, s->head, n) == 0 ? 0 : -ENOTSUP;
 }
 
-/* RocksDB is about to read it, from the disk. */
+/* Check what RocksDB is about to read from the disk. */
 static int check_file(const struct rocks_writer *w)
 {
     CLEANUP_CLOSE int fd = rocks_open_path(w->rocks, w->path);
@@ -154,7 +154,7 @@ void rocks_write_cancel(struct rocks_writer *w)
         return;
     rocksdb_sstfilewriter_destroy(w->writer);
     if (w->path)
-        unlink(w->path); /* gone already where it was stored */
+        unlink(w->path); /* fails if it was ingested: the file has moved */
     free(w->path);
     free(w);
 }

@@ -1,7 +1,7 @@
-/* RocksDB, with all of its own machinery turned off: no log, no memtable, no compaction, no cache, no compression.
+/* RocksDB with all of its machinery turned off: no log, memtable, compaction, cache or compression.
  *
- * It reads a file only when it takes it in. So few of them are open in it: an open one costs a descriptor and the
- * memory of its index. */
+ * RocksDB reads a file only when it ingests it, so only a few files stay open in it: an open file costs a descriptor
+ * and the memory of its index. */
 #include "fs/store/rocks-inside.h"
 
 #include "fs/base/cleanup.h"
@@ -16,17 +16,17 @@
 #include <sys/stat.h>
 
 enum {
-    BLOCK = 4096,      /* a value of more than this is a block of its own; smaller ones share one */
-    BLOCK_RESTART = 1, /* no key shares bytes with the one before */
+    BLOCK = 4096,      /* a larger value gets its own block; smaller ones share one */
+    BLOCK_RESTART = 1, /* no key shares bytes with the previous one */
     INDEX_RESTART = 16,
     LOG_FATAL = 4,
     DESCRIPTORS_SPARE = 256,
-    TABLES = 64, /* files that RocksDB has open at once */
+    TABLES = 64, /* maximum number of files that RocksDB keeps open */
     MANIFEST_STEP = 64 << 10,
 };
 
-/* RocksDB tells errors in words: what kind it is, what was done, and where the system refused it, why. The last is
- * believed first: a disk that fails makes some of its kinds, also damage. */
+/* RocksDB reports errors as text: the kind, the action, and the system's reason if there is one. The system's reason
+ * counts most: RocksDB reports some failures of a disk as corruption. */
 static int errno_of(const char *words)
 {
     static const struct {
@@ -67,7 +67,7 @@ int rocks_log_error(char *words, const char *what, const char *where)
     return error == -EBADMSG ? -EIO : error; /* nothing was read */
 }
 
-/* A file that is read directly takes a descriptor, one that is mapped does not. */
+/* A file with direct reads needs a descriptor, a mapped file does not. */
 static int descriptors(const struct rocks_config *config)
 {
     struct rlimit limit;
@@ -122,7 +122,7 @@ static rocksdb_options_t *database_options(const struct rocks_config *config, bo
     rocksdb_options_set_block_based_table_factory(o, t);
     rocksdb_block_based_options_destroy(t);
     rocksdb_options_set_create_if_missing(o, 1);
-    rocksdb_options_set_paranoid_checks(o, 1); /* 0 loses data without a word when the disk is full */
+    rocksdb_options_set_paranoid_checks(o, 1); /* with 0, a full disk loses data silently */
     rocksdb_options_set_use_direct_reads(o, direct);
     rocksdb_options_set_compression(o, rocksdb_no_compression);
     rocksdb_options_set_disable_auto_compactions(o, 1);
@@ -244,7 +244,7 @@ int rocks_open_file(const struct rocks *r, const char *name, bool *spare)
     CLEANUP_STR struct str path = STR_INIT;
     str_addf(&path, "%s/" ROCKS_DATABASE "/%s", r->directory, name);
     int fd = path.failed ? -ENOMEM : rocks_open_path(r, path.data);
-    *spare = fd < r->descriptors; /* those with higher numbers are left to others */
+    *spare = fd < r->descriptors; /* higher numbers stay free for others */
     return fd;
 }
 

@@ -1,4 +1,4 @@
-/* The places of a room are its filler's until it is back; what it has published any thread may read. */
+/* Until a room is returned, its places belong to its filler. Published values may be read by any thread. */
 #include "fs/store/rooms.h"
 
 #include "fs/base/clock.h"
@@ -42,7 +42,7 @@ uint64_t rooms_look(struct tier_rooms *r)
 {
     uint64_t now = clock_now();
     if (r->open && r->open->rooms)
-        r->touched = now; /* somebody is slow */
+        r->touched = now; /* a filler is slow */
     if (r->stock->state != TIER_OPEN || now >= r->touched + IDLE)
         rooms_seal(r);
     return r->open ? r->touched + IDLE : 0;
@@ -56,7 +56,7 @@ static struct staging_area *free_staging(const struct tier_rooms *r)
     return NULL;
 }
 
-/* Without the lock in between. When one exists already, the tier lives with as many as there is room for. */
+/* Releases the lock in between. If it fails and there is a staging already, the tier works with fewer. */
 static int make_staging(struct tier_rooms *r)
 {
     struct stock *k = r->stock;
@@ -87,7 +87,7 @@ static int begin_segment(struct tier_rooms *r, struct staging_area *staging)
     k->held += SEGMENT_COST;
     staging->segment = s;
     r->open = s;
-    pthread_cond_signal(&k->work); /* it looks after segments that stay open */
+    pthread_cond_signal(&k->work); /* the tier's thread checks open segments */
     return 0;
 }
 
@@ -143,7 +143,7 @@ static bool storing_hangs(const struct tier_rooms *r)
     return since && clock_now() - since > DISK_PATIENCE;
 }
 
-/* One step towards an open segment: 0: look again; else there is none. */
+/* One step towards an open segment. 0: look again; otherwise there is none. */
 static int step_to_open(struct tier_rooms *r, uint64_t *deadline)
 {
     struct stock *k = r->stock;
@@ -216,7 +216,7 @@ static void give_room(struct tier_rooms *r, const struct need *need, struct room
     r->stock->held += need->budget;
 }
 
-/* With the lock. 0; 1: the budget is spent; else what went wrong. */
+/* The caller holds the lock. 0; 1: the budget is used up; else -errno. */
 static int find_room(struct tier_rooms *r, const struct need *need)
 {
     struct stock *k = r->stock;
@@ -250,7 +250,7 @@ int rooms_reserve(struct tier_rooms *r, uint32_t file, uint64_t offset, uint32_t
     return error ? -ENOSPC : 0;
 }
 
-/* The room is back: `kept` of its budget is in use. */
+/* The room is returned; `kept` of its budget stays in use. */
 static void end_room(struct room *room, uint64_t kept)
 {
     struct tier_rooms *r = room->rooms;
@@ -268,7 +268,7 @@ static void end_room(struct room *room, uint64_t kept)
     room->segment = NULL;
 }
 
-/* Copied first and checked then: what is checked is what is kept. */
+/* Copied before it is checked, so that the stored bytes are the checked ones. */
 int rooms_take(struct room *room, uint32_t i, const void *bytes, uint32_t length)
 {
     const struct catalog *c = room->rooms->stock->map->catalog;
@@ -288,12 +288,12 @@ static bool worth_trying(const struct catalog *c, const struct room *room)
     size_t n;
     const char *name = catalog_name(c, catalog_file_ino(c, room->file), &n);
     const struct iovec *first = &room->value[0];
-    /* only a file's first bytes tell its format */
+    /* formats are recognised only by a file's first bytes */
     size_t head = room->offset || room->sealed[0] ? 0 : first->iov_len;
     return value_worth_trying(name, first->iov_base, head, catalog_file(c, room->file).size);
 }
 
-/* A value that does not shrink is a sign for the rest of the room. */
+/* If one value does not shrink, the rest of the room is not tried. */
 static void seal_values(const struct catalog *c, struct value_codec_state *codec, const struct room *room,
                         uint32_t length[])
 {
@@ -311,7 +311,7 @@ static void seal_values(const struct catalog *c, struct value_codec_state *codec
     }
 }
 
-/* Publish the room's parts; returns the budget in use by those that nobody else had put there before. */
+/* Publish the room's parts. Returns the budget of those that no other thread has published before. */
 static uint64_t publish(struct stock *k, const struct room *room, const uint32_t length[])
 {
     struct segment *s = room->segment;

@@ -1,5 +1,5 @@
-/* One thread tries, without the lock; who fails meanwhile waits for what comes of it. An error of one file alone says
- * little (ESTALE is also said of a file that was replaced), so the root itself is asked first. */
+/* One thread at a time tries, without the lock; threads whose reads fail meanwhile wait for its result. An error of a
+ * single file says little (ESTALE also means that the file was replaced), so first the root itself is asked. */
 #include "fs/store/root.h"
 
 #include "fs/base/clock.h"
@@ -55,13 +55,13 @@ static void say_root(const struct root *r)
                     strerror(r->refused));
 }
 
-/* With the lock, which is given up meanwhile. */
+/* With the lock, which is released meanwhile. */
 static void try_root(struct root *r)
 {
     r->trying = true;
     pthread_mutex_unlock(&r->lock);
     int lost = ask_root(r), refused = lost ? r->open(r->user) : 0;
-    if (lost && !refused) /* a dead mount can be opened, too */
+    if (lost && !refused) /* even a dead mount can be opened, so ask it */
         refused = ask_root(r);
     pthread_mutex_lock(&r->lock);
     r->trying = false;

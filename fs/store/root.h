@@ -1,5 +1,5 @@
-/* The source's root, which may be lost: the FUSE server of the source dies, an NFS server forgets its handles. Any
- * thread that mounts the source again gives a root that is opened in its place; the descriptor keeps its number. */
+/* The source's root can become unusable: the source's FUSE server dies, or an NFS server forgets its handles. When a
+ * user mounts the source again, the root is opened again; the descriptor keeps its number. */
 #ifndef FS_STORE_ROOT_H
 #define FS_STORE_ROOT_H
 
@@ -7,22 +7,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Open the root again, as the very same directory of the same file system, on the same descriptor: 0; -EXDEV: what is
- * there now is another one; else why it cannot be. */
+/* Open the same directory of the same filesystem again, on the same descriptor: 0; -EXDEV: another directory is there;
+ * else why it failed. */
 typedef int root_open(void *user);
 
 struct root {
     int fd;          /* borrowed */
-    root_open *open; /* NULL: it cannot be */
+    root_open *open; /* NULL: not possible */
     void *user;
     pthread_mutex_t lock;
     pthread_cond_t tried;
-    /* lock: */
-    unsigned opened; /* how often again */
+    /* guarded by lock: */
+    unsigned opened; /* how often it was opened again */
     bool trying;
-    uint64_t next;     /* when it may be tried again */
-    uint64_t last;     /* when it was opened last: nanoseconds, monotonic */
-    int lost, refused; /* the errno it is lost for, and that of the last try; 0: none */
+    uint64_t next;     /* when the next try is allowed */
+    uint64_t last;     /* when it was last opened: nanoseconds, monotonic */
+    int lost, refused; /* the errno that it was lost with, and that of the last try; 0: none */
 };
 
 struct root_state {
@@ -34,8 +34,8 @@ struct root_state {
 void root_init(struct root *r, int fd, root_open *open, void *user);
 void root_fini(struct root *r);
 unsigned root_opened(struct root *r);
-/* Something below the root failed with this error, after root_opened() said `opened`. True: there is another root
- * since, so that it may be tried again. Tries at most once a second; waits for a try that is under way. */
+/* A read below the root failed with this error; `opened` is what root_opened() returned before. True: the root was
+ * opened again, so repeat the read. Tries at most once per second; waits for another thread's try. */
 bool root_regain(struct root *r, int error, unsigned opened);
 void root_look(struct root *r, struct root_state *state);
 

@@ -1,7 +1,7 @@
-/* A table by place of 64 bits each: where the value begins in the file, and its length. Zero: no value is there.
+/* The table has 64 bits per place: offset and length of the value in the file. Zero: no value.
  *
- * The index record is the last value of the file; RocksDB's own index and a few words more follow it. So it is looked
- * for from the end of the file on. */
+ * The index record is the last value of the file, followed by RocksDB's own index and some more bytes. So it is
+ * searched from the end of the file. */
 #include "fs/store/segment-file.h"
 
 #include "fs/base/cleanup.h"
@@ -13,16 +13,16 @@
 
 enum {
     LENGTH_BITS = 20,
-    TAIL_FIRST = 128 << 10, /* so much of the file's end has the record, where values are large; */
-    TAIL_STEP = 8,          /* if it has not, this many times more is looked at; */
-    TAIL_MOST = 16 << 20,   /* so much has it always */
+    TAIL_FIRST = 128 << 10, /* usually contains the record if values are large */
+    TAIL_STEP = 8,          /* if it does not, this many times more is searched */
+    TAIL_MOST = 16 << 20,   /* always contains the record */
 };
 
 struct segment_file {
     struct rocks *rocks;
     struct rocks_file which;
     int fd;          /* -1: opened for each read */
-    const char *map; /* NULL: the file is read */
+    const char *map; /* NULL: the file is not mapped */
     uint32_t places;
     uint64_t *spot;
 };
@@ -74,7 +74,7 @@ void segment_file_close(struct segment_file *f)
     free(f);
 }
 
-/* -ENOENT: it does not begin in the last bytes of this number. */
+/* -ENOENT: the record does not begin within the last `tail` bytes. */
 static int look_in_tail(const struct segment_file *f, uint64_t tail, struct index *index)
 {
     uint64_t from = f->which.bytes - tail;

@@ -1,4 +1,4 @@
-/* The table is a radix tree of two levels; its memory is touched where numbers are in use. */
+/* The table is a radix tree with two levels. Memory is used only for numbers in use. */
 #include "fs/store/segment.h"
 
 #include "fs/base/check.h"
@@ -95,7 +95,7 @@ struct segment *segment_new(struct segments *table, uint32_t number, struct stag
     segment_enter(s, staging ? SEGMENT_OPEN : SEGMENT_STORED);
     if (segments_set(table, number, s) == 0)
         return s;
-    s->file = NULL; /* it stays the caller's */
+    s->file = NULL; /* the caller still owns it */
     segment_free(table, s);
     return NULL;
 }
@@ -107,7 +107,7 @@ void segment_free(struct segments *table, struct segment *s)
     TAILQ_INSERT_HEAD(&table->spare, s, link);
 }
 
-/* What the table in segment.h says. */
+/* Asserts the table in segment.h. */
 static void segment_check(const struct segment *s)
 {
     bool staged = s->state <= SEGMENT_DRAINING;
@@ -124,8 +124,8 @@ void segment_enter(struct segment *s, enum segment_state state)
     segment_check(s);
 }
 
-/* Who pins writes first and then looks whether it is closed; who closes does it the other way round: so one of them
- * sees the other. The struct may have become another segment at any time before that. */
+/* A reader writes its pin, then checks whether the segment is closed. The closing thread does the reverse, so that at
+ * least one of them sees the other. The struct may have been reused for another segment before. */
 bool segment_hold(struct segment *s, uint32_t number)
 {
     atomic_fetch_add(&s->pins[thread_number() % s->stripes].n, 1);

@@ -1,4 +1,4 @@
-/* The shard: two tiers, the map that tells which of them holds a part, and the order in which they fill. */
+/* The shard: two tiers, the map of which tier has a part, and the order in which tiers are filled. */
 #include "fs/store/shard.h"
 
 #include "fs/store/tier-read.h"
@@ -12,7 +12,7 @@ struct shard {
     struct map map;
     struct pool pool;
     struct tier *tier[TIERS];
-    struct layer *layer[TIERS]; /* the tier, or what stands before it; owns it */
+    struct layer *layer[TIERS]; /* the tier, or a layer in front of it; owned */
 };
 
 int shard_open(const struct shard_config *config, struct shard **out)
@@ -83,7 +83,7 @@ bool shard_drop(struct shard *s, uint32_t file, uint64_t offset)
     return false;
 }
 
-/* What is moved meanwhile is looked at again. */
+/* If the part moves meanwhile, look again. */
 static bool part_is_stored(const struct shard *s, uint64_t part)
 {
     uint64_t entry;
@@ -146,7 +146,7 @@ static int get_run(struct layer *layer, const struct span *run, struct answer *a
     return error;
 }
 
-/* Whatever a tier fails with, there is another place to ask. */
+/* After any error of a tier there is another place to ask. */
 int shard_get(struct shard *s, const struct span *span, enum tier_name most, struct answer *answer,
               enum tier_name *slowest)
 {
@@ -165,7 +165,7 @@ int shard_get(struct shard *s, const struct span *span, enum tier_name most, str
     return 0;
 }
 
-/* A run of values may lie in one tier, and the next in the other one. */
+/* The values may alternate between the tiers. */
 int shard_stored(struct shard *s, const struct span *span, stored_put put, void *user)
 {
     struct values_out out = {.put = put, .user = user};
@@ -180,7 +180,7 @@ int shard_stored(struct shard *s, const struct span *span, stored_put put, void 
     return 0;
 }
 
-/* The run must be whole parts, or a part could be held in half. */
+/* The run must consist of whole parts: a part is never half cached. */
 static bool is_whole(const struct shard *s, uint32_t file, uint64_t offset, uint32_t length)
 {
     uint64_t from, to, size = catalog_file(s->map.catalog, file).size;
@@ -193,7 +193,7 @@ static bool is_whole(const struct shard *s, uint32_t file, uint64_t offset, uint
     return to == offset + length;
 }
 
-/* One that is locked may hold what would now be put into the other one. */
+/* A locked tier may have what would now be put into the other one. */
 bool shard_is_locked(struct shard *s)
 {
     struct tier_status status;
@@ -232,7 +232,7 @@ void shard_abandon(struct room *room)
     rooms_abandon(room);
 }
 
-/* The first error of either. */
+/* Returns the first error. */
 static int ask_both(struct shard *s, int (*ask)(struct tier *tier))
 {
     int ram = ask(s->tier[TIER_RAM]), ssd = ask(s->tier[TIER_SSD]);
@@ -264,7 +264,7 @@ void shard_status(struct shard *s, enum tier_name tier, struct tier_status *stat
 
 uint64_t shard_room(uint64_t capacity)
 {
-    /* What comes next may not fit into a segment that is more than half empty. */
+    /* the next room may not fit into a segment that is more than half full */
     uint64_t segments = capacity ? 2 * (capacity / tier_segment_bytes(capacity) + 1) : 0;
     return capacity > segments * SEGMENT_COST ? capacity - segments * SEGMENT_COST : 0;
 }
@@ -273,14 +273,14 @@ uint64_t shard_kept_free(uint64_t capacity)
 {
     enum { SEGMENTS = 4, PERCENT = 3 };
     uint64_t segments = SEGMENTS * (uint64_t)tier_segment_bytes(capacity), part = capacity / 100 * PERCENT;
-    uint64_t most = capacity / 3; /* a small tier moves its samples in more steps, but owns some */
+    uint64_t most = capacity / 3; /* a small tier moves its samples in more steps, but still owns some */
     uint64_t free = segments > part ? segments : part;
     return free < most ? free : most;
 }
 
 uint64_t shard_overhead(uint64_t capacity)
 {
-    /* the stagings, one segment's values twice while they are moved, and what RocksDB keeps for itself */
+    /* stagings, one segment's values twice while they move, and RocksDB's own files */
     size_t bytes = tier_segment_bytes(capacity);
     return (STAGINGS + 1) * bytes + rocks_overhead(bytes ? capacity / bytes + STAGINGS + 1 : 0);
 }

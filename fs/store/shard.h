@@ -1,6 +1,7 @@
-/* The shard: the bytes this node keeps, in a RAM tier and an SSD tier, each a RocksDB of segments.
+/* The shard: the bytes that this node caches, in a RAM tier and an SSD tier. Each tier is a RocksDB of segments.
  *
- * The tiers hold disjoint parts; the RAM tier fills first. Nothing is evicted. A part is held whole or not at all. */
+ * A part is in at most one tier, and cached completely or not at all. The RAM tier is filled first. Nothing is
+ * evicted. */
 #ifndef FS_STORE_SHARD_H
 #define FS_STORE_SHARD_H
 
@@ -9,8 +10,7 @@
 #include "fs/store/tier-terms.h"
 #include "fs/store/value.h"
 
-/* How the files of a catalog are cut into parts: a file of up to a piece is one, a larger one has one for each value.
- */
+/* How files are cut into parts: a file of up to PIECE_BYTES is one part, a larger one has one part per value. */
 static inline int parts_init(struct cut *parts, const struct catalog *catalog)
 {
     return cut_init(parts, catalog, PIECE_BYTES, __builtin_ctz(VALUE_BYTES));
@@ -23,68 +23,66 @@ struct shard_config {
 
 struct shard;
 
-/* Opens what is there and rebuilds the map; a tier that is still locked is opened later by a thread of the shard, and
- * until then counts as empty and takes nothing. Never fails because of a tier: see shard_status. */
+/* Opens the stored data and rebuilds the map. A tier that is still locked is opened later by a thread; until then it
+ * counts as empty and takes nothing. A failing tier is no error: see shard_status. */
 int shard_open(const struct shard_config *config, struct shard **shard);
-void shard_close(struct shard *shard); /* the open segment of the SSD tier is stored first */
+void shard_close(struct shard *shard); /* stores the SSD tier's open segment first */
 
-/* What is asked for a tier's bytes: the tier itself, until the caller puts a layer of its own before it. The shard
- * destroys it. Before anything is read. */
+/* The layer that is asked for a tier's bytes: the tier, or one that the caller puts in front of it before anything is
+ * read. The shard destroys it. */
 struct layer **shard_layer(struct shard *shard, enum tier_name tier);
 
-/* The part that has this byte: its bytes, and the tier that holds it; TIERS: none does. */
+/* The part with this byte: its range, and the tier that has it; TIERS: none. */
 void shard_part(const struct shard *shard, uint32_t file, uint64_t offset, uint64_t *from, uint64_t *to);
 enum tier_name shard_where(const struct shard *shard, uint32_t file, uint64_t offset);
-bool shard_drop(struct shard *shard, uint32_t file, uint64_t offset); /* holds it no more; false: was not held */
-/* Is each part of these bytes of a file in the file of a segment, and not in memory only? */
+bool shard_drop(struct shard *shard, uint32_t file, uint64_t offset); /* false: it was not cached */
+/* Are all parts of these bytes in files of segments, not only in memory? */
 bool shard_is_stored(const struct shard *shard, uint32_t file, uint64_t from, uint64_t to);
 
-/* The bytes of a span out of the tiers up to `most`, into an empty answer; `slowest`: of those that were asked. Waits
- * for nothing but the tiers' own storage. -ENOENT, and an empty answer: some part is not held there, or its value is
- * bad: then it is dropped and counted, and held no more. */
+/* Read the bytes of a span from the tiers up to `most`, into an empty answer. `slowest`: the slowest tier that was
+ * asked. Waits only for the tiers' storage. -ENOENT, and an empty answer: a part is not cached there, or its value was
+ * bad; a bad value is dropped and counted. */
 int shard_get(struct shard *shard, const struct span *span, enum tier_name most, struct answer *answer,
               enum tier_name *slowest);
-bool shard_holds(const struct shard *shard, const struct span *span); /* each part of it, in any tier */
-/* How far the parts from `at` on, which lies in the span, are all held in the same tier, or all in none up to
- * `most`. */
+bool shard_holds(const struct shard *shard, const struct span *span); /* each part is cached, in any tier */
+/* From `at`, which is in the span: how far all parts are in the same tier, or in none up to `most`. */
 uint64_t shard_run(const struct shard *shard, const struct span *span, uint64_t at, enum tier_name most,
                    enum tier_name *tier);
-/* Stored values that a span touches, as they lie, checked, at most ANSWER_VALUES: each is handed to `put` while it is
- * pinned. 0, or -ENOENT: one is not held; some may have been put. */
+/* Hand out the stored values of a span, checked, at most ANSWER_VALUES. Each is pinned while `put` runs. 0, or -ENOENT:
+ * one is not cached; some may have been put. */
 int shard_stored(struct shard *shard, const struct span *span, stored_put put, void *user);
 
-/* Room for the values of a run of whole parts of one file, to be filled by one thread; any number of rooms may be
- * open. What they take at most is reserved at once, and what compression saves is given back at the commit. -ENOSPC:
- * no tier has room, now or ever: serve without keeping. Where the parts are held already by the time of the commit,
- * all of the room is given back. */
+/* Reserve room for the values of consecutive whole parts of one file. One thread fills a room; any number of rooms may
+ * be open. The maximum size is reserved; the commit returns what compression saves. -ENOSPC: no tier has room, so do
+ * not cache. If the parts were cached meanwhile, the commit returns the whole room. */
 int shard_reserve(struct shard *shard, uint32_t file, uint64_t offset, uint32_t length, struct room *room);
-/* The room's i-th value as another node has stored it: checked, and kept as it is. -EBADMSG: the raw bytes are still to
- * be put there. */
+/* Take the i-th value of the room in the form in which another node stored it: it is checked and copied. -EBADMSG: put
+ * the raw bytes there instead. */
 int shard_take(struct room *room, uint32_t i, const void *bytes, uint32_t length);
 void shard_commit(struct value_codec_state *codec, struct room *room);
 void shard_abandon(struct room *room);
 
-/* Store what is in memory only; waits. -EBUSY: all is stored but segments with rooms that do not come back. */
+/* Store what is only in memory; waits. -EBUSY: some segments have rooms that were not returned; all others are
+ * stored. */
 int shard_flush(struct shard *shard);
-/* Move the live values out of segments that are a quarter dead, and drop those; waits. Also runs by itself. */
+/* Rewrite segments that are a quarter dead; waits. This also happens in the background. */
 int shard_reclaim(struct shard *shard);
-/* For what found no room: store what is in memory only, drop segments without live values, or where there is none move
- * the live values out of the one with the most dead bytes, in the RAM tier, else in the SSD tier; waits. Returns the
- * bytes that have become free. */
+/* Make room, in the RAM tier or else in the SSD tier: store what is only in memory, drop segments without live values,
+ * or else rewrite the segment with the most dead bytes. Waits. Returns the bytes that became free. */
 uint64_t shard_make_room(struct shard *shard);
 
 struct pool *shard_pool(struct shard *shard); /* for unpack_value */
 void shard_status(struct shard *shard, enum tier_name tier, struct tier_status *status);
-bool shard_is_locked(struct shard *shard); /* some tier is: nothing is taken yet */
+bool shard_is_locked(struct shard *shard); /* a tier is locked: nothing is taken yet */
 
-/* The bytes of values, with VALUE_COST for each, that surely fit into a tier of this capacity, except for a rest that
- * is smaller than what is reserved at once. */
+/* Bytes of values, with VALUE_COST each, that always fit into a tier of this capacity, except for a remainder that is
+ * smaller than one reservation. */
 uint64_t shard_room(uint64_t capacity);
-/* What of that is left free where samples are to change their nodes: they come before the room is back of those that
- * leave. Four segments or 3 %, at most a third of the tier. */
+/* The part of it that stays free if samples move: new samples arrive before the room of old ones is reclaimed. Four
+ * segments or 3 %, at most a third of the tier. */
 uint64_t shard_kept_free(uint64_t capacity);
-/* What a tier of this capacity takes at most beyond it: the values of segments that are not stored yet, one
- * segment that is being moved, RocksDB's own files. A tmpfs for it is capacity + shard_overhead(capacity). */
+/* Maximum bytes that a tier uses beyond its capacity: values of segments that are not stored yet, one segment that is
+ * being rewritten, RocksDB's own files. A tmpfs for it needs capacity + shard_overhead(capacity). */
 uint64_t shard_overhead(uint64_t capacity);
 
 #endif

@@ -1,11 +1,10 @@
 /* The source as a layer.
  *
- * Threads: any number read at once. There is no state but counters and the handles, which have their own lock.
+ * Threads: any number read concurrently. The only state is counters and the handles, which have their own lock.
  *
- * A read believes nothing: the file is opened beneath the root without following a link, must be a regular file with
- * the catalog's size, mtime and ctime before the read and the same after it, and must give every byte asked for. The
- * look after it is at the file, and not at what a network file system still remembers: another machine may have written
- * it meanwhile. */
+ * Nothing is trusted: the file is opened beneath the root without following links; it must be a regular file with the
+ * catalog's size, mtime and ctime before and after the read, and must return every requested byte. The check after the
+ * read asks the server of a network filesystem, not its cache: another machine may have written to the file. */
 #include "fs/store/source.h"
 
 #include "fs/base/beneath.h"
@@ -30,7 +29,7 @@ struct source {
     const struct catalog *catalog;
     struct root root;
     struct handles handles;
-    atomic_bool atime; /* O_NOATIME was refused once: the files are somebody else's */
+    atomic_bool atime; /* O_NOATIME was refused once: the files belong to another user */
     struct source_counts *counts, own;
 };
 
@@ -39,7 +38,7 @@ static struct source *source_of(struct layer *layer)
     return (struct source *)layer;
 }
 
-/* One line by path and cause. Returns the error. */
+/* Log one line with path and cause. Returns the error. */
 static int complain(struct source *s, uint32_t file, int error, const char *cause)
 {
     char path[CATALOG_PATH_MAX];
@@ -51,7 +50,7 @@ static int complain(struct source *s, uint32_t file, int error, const char *caus
     return error;
 }
 
-/* What says that the file is not the one of the catalog any more is ESTALE; what may pass keeps its errno. */
+/* Errors that mean "not the catalog's file any more" become ESTALE; errors that may pass keep their errno. */
 static int open_error(int error, const char **cause)
 {
     *cause = "";
@@ -71,7 +70,7 @@ static int open_error(int error, const char **cause)
     }
 }
 
-/* A file with a lease, which its holder gives back when a blocking open asks for it: only of a regular file. */
+/* Open a file with a lease: a blocking open makes the holder give it up. Only for regular files. */
 static int open_leased(int root, const char *path, int flags)
 {
     struct stat st;
@@ -88,7 +87,7 @@ static int open_leased(int root, const char *path, int flags)
     return fd < 0 ? -errno : fd;
 }
 
-/* O_NONBLOCK: a fifo that took the file's place must not hold us. */
+/* O_NONBLOCK: a fifo in the file's place must not block us. */
 static int open_file(struct source *s, uint32_t file, struct handle *handle)
 {
     char path[CATALOG_PATH_MAX];
@@ -115,8 +114,7 @@ static int open_file(struct source *s, uint32_t file, struct handle *handle)
     return 0;
 }
 
-/* `state` is what the file has to be, and becomes what it is: a change that is none of its bytes explains no later one.
- */
+/* `state` is the expected state, and is updated: a harmless change of it must not excuse a later one. */
 static int check_file(struct source *s, const struct handle *handle, int flags, struct file_state *state)
 {
     struct file_state want = *state;
@@ -143,7 +141,7 @@ static int check_file(struct source *s, const struct handle *handle, int flags, 
     }
 }
 
-/* Take `n` bytes off the front of a vector. */
+/* Remove the first `n` bytes of a vector. */
 static int vector_advance(struct iovec *v, int count, size_t n)
 {
     int done = 0;
@@ -162,7 +160,7 @@ static int read_bytes(struct source *s, const struct handle *handle, const struc
 {
     struct iovec left[VECTOR];
     memcpy(left, into, (size_t)count * sizeof *into);
-    /* Exactly these bytes at once, rather than by a readahead that has to guess. */
+    /* one request for exactly these bytes, instead of readahead that guesses */
     if (span->length > VALUE_BYTES)
         posix_fadvise(handle->fd, (off_t)span->offset, span->length, POSIX_FADV_WILLNEED);
     for (uint64_t at = 0; at < span->length;) {
@@ -200,7 +198,7 @@ static bool arguments_fit(struct source *s, const struct span *span, const struc
     return room == span->length && span->length > 0 && span->offset <= size && span->length <= size - span->offset;
 }
 
-/* A handle that was kept, if the file it is of has still a name. */
+/* A cached handle, if its file still has a name. */
 static bool take_kept(struct source *s, uint32_t file, struct handle *handle)
 {
     struct stat st;
@@ -212,7 +210,7 @@ static bool take_kept(struct source *s, uint32_t file, struct handle *handle)
     return false;
 }
 
-/* `again`: by its path, whatever is open of it. */
+/* `again`: open the path, ignore cached handles. */
 static int read_file(struct source *s, const struct span *span, const struct iovec *into, int count, bool again)
 {
     bool whole = span->length == catalog_file(s->catalog, span->file).size;
@@ -222,7 +220,7 @@ static int read_file(struct source *s, const struct span *span, const struct iov
     if (!error)
         error = read_checked(s, &handle, span, into, count);
     if (error && kept) {
-        /* What was open is not what the path leads to now: that one may be as the catalog says. */
+        /* the path may lead to another file now, which may be as in the catalog */
         close(steal_fd(handle.fd));
         error = open_file(s, span->file, &handle);
         if (!error)
@@ -244,7 +242,7 @@ static int source_read(struct layer *layer, const struct span *span, const struc
     int error = read_file(s, span, into, count, false);
     if (error && root_regain(&s->root, error, opened))
         error = read_file(s, span, into, count, true);
-    return error == -EAGAIN ? -EBUSY : error; /* inside, EAGAIN means that there is an answer to come */
+    return error == -EAGAIN ? -EBUSY : error; /* here, EAGAIN would mean that an answer follows */
 }
 
 static int source_get(struct layer *layer, const struct span *span, struct answer *answer)

@@ -1,13 +1,12 @@
-/* Touching mapped memory of a file raises SIGBUS where a read would return an error, so it must not fail:
+/* Access to mapped memory of a file raises SIGBUS where a read would return an error, so it must not fail:
  *
- *   - Room: the file is fallocated before it is mapped. On btrfs a block is written elsewhere the second time, which
- *     may want more room; NOCOW, set while the file is empty, turns that off. Where a file system cannot reserve
- *     (ZFS), or has no mapped files, the staging is a memfd: real memory, but safe.
- *   - Reading back: a page of an SSD's staging that was written out and dropped from the page cache would have to be
- *     read again from a disk that may fail. mlock keeps the pages. An ordinary user's limit may forbid that; then a
- *     failing disk under memory pressure can end the server. The next one finds the tier failed and goes on without it.
- *   - Pages that were fallocated and never written read as zeros without a look at the disk.
- */
+ *   - Writing: the file is fallocated before it is mapped. btrfs writes a block elsewhere the second time, which may
+ *     need more room; NOCOW, set while the file is empty, prevents that. If a filesystem cannot reserve (ZFS) or map
+ *     files, the staging is a memfd: real memory, but safe.
+ *   - Reading back: a page of an SSD's staging that was written out and dropped must be read again from a disk that may
+ *     fail. mlock prevents that. The limit of an ordinary user may forbid mlock; then a failing disk under memory
+ *     pressure can end the server. The next server finds the tier failed and works without it.
+ *   - Fallocated pages that were never written read as zeros without access to the disk. */
 #include "fs/store/staging.h"
 
 #include "fs/base/cleanup.h"

@@ -1,5 +1,5 @@
-/* Threads: each counts in a cell of its own (two in the same cell when there are many), so that counting costs no
- * traffic between cores; the sums are taken when somebody asks, and are exact once nobody reads. */
+/* Threads: each counts in its own cell, so that counting causes no traffic between cores. (Many threads share cells.) A
+ * sum is computed on demand; it is exact while nobody reads. */
 #include "fs/store/stats.h"
 
 #include "fs/base/clock.h"
@@ -67,7 +67,7 @@ struct source_counts *stats_source(struct stats *stats)
     return &stats->source;
 }
 
-/* The i for which it took less than 2^i microseconds, and not less than half of that. */
+/* The i with 2^(i-1) <= microseconds < 2^i. */
 static int bucket_of(uint64_t nanoseconds)
 {
     uint64_t us = nanoseconds / 1000;
@@ -93,7 +93,7 @@ void stats_error(struct stats *stats, uint32_t file, int error)
     atomic_store(&stats->failed_at[number], clock_realtime());
 }
 
-/* Most cells and places count nothing: they are not looked at further. */
+/* Most cells and places are zero and skipped. */
 static void add_cell(struct cell *cell, struct store_stats *out)
 {
     for (int p = 0; p < PLACES; p++) {

@@ -1,4 +1,4 @@
-/* What the store counts of its reads. */
+/* Counters of the store's reads. */
 #ifndef FS_STORE_STATS_H
 #define FS_STORE_STATS_H
 
@@ -6,9 +6,9 @@
 
 struct stats;
 
-/* In `memory` of STORE_COUNTS bytes, which it goes on from; NULL: in memory of its own, from nothing. */
+/* Continue the counters in `memory`, of STORE_COUNTS bytes. NULL: own memory, from zero. */
 int stats_create(void *memory, struct stats **stats);
-struct source_counts *stats_source(struct stats *stats); /* for the source to count in */
+struct source_counts *stats_source(struct stats *stats); /* counters for the source */
 void stats_destroy(struct stats *stats);
 
 void stats_read(struct stats *stats, enum place place, uint32_t bytes, uint64_t nanoseconds);

@@ -1,4 +1,4 @@
-/* Segments come and go, parts are dropped, a tier is closed: what all of its parts have to do with. */
+/* The common part of a tier: adding and retiring segments, dropping parts, closing. */
 #include "fs/store/stock.h"
 
 #include "fs/base/clock.h"
@@ -35,7 +35,8 @@ int stock_init(struct stock *k, enum tier_name name, const struct tier_config *c
     cond_init(&k->changed);
     TAILQ_INIT(&k->doomed);
     TAILQ_INIT(&k->stored);
-    int error = segments_init(&k->segments, k, name == TIER_RAM); /* beside an SSD's read, sharing a line is nothing */
+    /* next to a read of an SSD, sharing a cache line costs nothing */
+    int error = segments_init(&k->segments, k, name == TIER_RAM);
     if (error || !config->directory)
         return error;
     k->capacity = config->capacity;
@@ -57,7 +58,7 @@ void stock_fini(struct stock *k)
     free(k->directory);
 }
 
-/* A staging is free for the next segment; a file is dropped by the tier's thread. */
+/* A free staging can be reused; a file is left to the tier's thread. */
 static void let_go_if_last(struct segment *s)
 {
     struct stock *k = s->stock;
@@ -134,7 +135,7 @@ void stock_drop_doomed(struct stock *k)
         k->files--;
         k->dead -= s->dead;
         if (!error)
-            k->held -= s->held; /* else its bytes are still on the disk */
+            k->held -= s->held; /* otherwise its bytes are still on the disk */
         segment_free(&k->segments, s);
         pthread_cond_broadcast(&k->changed);
     }
@@ -159,13 +160,13 @@ bool stock_drop_part(struct stock *k, uint64_t part, uint64_t entry)
     bool again = true;
     while (again && (s = stock_pin(k, number))) {
         stock_wear(k, s);
-        again = segments_at(&k->segments, number) != s; /* stored meanwhile: the struct in its place must know, too */
+        again = segments_at(&k->segments, number) != s; /* it was stored meanwhile: mark its new struct */
         stock_unpin(s);
     }
     return true;
 }
 
-/* lock */
+/* Needs the lock. */
 static void put_state(struct stock *k, enum tier_state state, int error, const char *reason)
 {
     k->state = state;

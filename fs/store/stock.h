@@ -1,9 +1,11 @@
-/* What a tier has: its segments, its budget, its state. Those who read, fill, store, reclaim and restore meet here.
+/* What a tier has: its segments, its budget, its state. All parts of the tier use this: read, fill, store, reclaim,
+ * restore.
  *
- * Threads. Any thread reads (no lock except for the last pin of a segment that has left the table) and fills (under
- * `lock`, never while it reads, seals or stores). The tier's own thread alone adds and drops segments' files.
+ * Threads: any thread reads (without a lock, except for the last pin of a segment that has left the table) and fills
+ * (with `lock`, which it releases while it reads, seals or stores). Only the tier's own thread adds and drops files of
+ * segments.
  *
- * Order of locks: stock->lock, then pool->lock; both are held for moments only. */
+ * Order of locks: stock->lock, then pool->lock; both are held briefly. */
 #ifndef FS_STORE_STOCK_H
 #define FS_STORE_STOCK_H
 
@@ -18,57 +20,59 @@ struct stock {
     struct pool *pool;
     char *directory;
     uint64_t capacity;
-    size_t segment_bytes; /* of a staging, and about that of a segment's file */
-    /* set once, before the first segment of a file is in the table: */
+    size_t segment_bytes; /* size of a staging, and roughly of a segment's file */
+    /* set once, before the table has the first segment with a file: */
     struct rocks *rocks;
 
     struct segments segments;
     _Atomic uint64_t parts, bad_values;
-    _Atomic int failing; /* the errno of its disk, which may pass: no file is removed any more; 0: none */
+    _Atomic int failing; /* errno of the failing disk, which may recover: no file is removed; 0: none */
 
     pthread_mutex_t lock;
-    pthread_cond_t work;    /* for the tier's thread: a segment to be stored or dropped, worn ones, the end */
-    pthread_cond_t changed; /* for all others: a staging is free, a segment stored, a reclaim done, another state */
-    /* lock: */
+    pthread_cond_t work; /* signals the tier's thread: a segment to store or drop, worn segments, the end */
+    /* signals other threads: a free staging, a stored segment, a completed reclaim, a new state */
+    pthread_cond_t changed;
+    /* guarded by lock: */
     enum tier_state state;
     int error;
-    const char *reason; /* in words, where the error alone does not tell; NULL: none */
+    const char *reason; /* explains the error if necessary; NULL: none */
     uint64_t held, dead, files;
-    uint64_t rewritten; /* bytes of live values that were moved, so far */
+    uint64_t rewritten; /* total bytes of live values that were moved */
     uint32_t next_segment;
     struct segment_list doomed;
-    uint64_t busy;     /* since when the tier's thread stores, reclaims or drops; 0: it does not */
-    uint64_t resting;  /* until then nothing is stored, for want of what may come back; 0: not */
-    uint64_t failures; /* so often it came to that, the last time for this: */
+    uint64_t busy;     /* when the tier's thread began to store, reclaim or drop; 0: it is idle */
+    uint64_t resting;  /* until then nothing is stored, because memory or descriptors lack; 0: no pause */
+    uint64_t failures; /* number of such pauses, and the last cause: */
     int failure;
-    bool worn; /* a segment is */
-    /* the tier's thread alone, once it runs: */
+    bool worn; /* a segment is worn */
+    /* only used by the tier's thread while it runs: */
     struct segment_list stored;
 };
 
-/* `directory` NULL: the tier is absent. Fini also of one whose init failed. */
+/* `directory` NULL: the tier is absent. Call stock_fini also after a failure. */
 int stock_init(struct stock *k, enum tier_name name, const struct tier_config *config, struct map *map,
                struct pool *pool);
 void stock_fini(struct stock *k);
 
-struct segment *stock_pin(const struct stock *k, uint32_t number); /* NULL: no such segment now */
-void stock_unpin(void *segment);                                   /* the last reader of a closed one lets it go */
-void stock_close_segment(struct segment *s);                       /* not in the table any more */
+struct segment *stock_pin(const struct stock *k, uint32_t number); /* NULL: there is no such segment now */
+void stock_unpin(void *segment);                                   /* the last reader releases a closed segment */
+void stock_close_segment(struct segment *s);                       /* removes it from the table */
 
-/* lock. A stored segment; takes `file`. NULL: no memory. */
+/* Add a stored segment; owns `file`. NULL: no memory. Needs the lock. */
 struct segment *stock_add(struct stock *k, struct segment_file *file);
-void stock_retire(struct stock *k, struct segment *s); /* takes a stored segment out; its file goes with its last pin */
-void stock_drop_doomed(struct stock *k);               /* lock, which is given up meanwhile */
-void stock_wear(struct stock *k, struct segment *s);   /* it has dead values that were not counted yet */
+/* removes a stored segment; its file is dropped with its last pin */
+void stock_retire(struct stock *k, struct segment *s);
+void stock_drop_doomed(struct stock *k);             /* needs the lock, and releases it meanwhile */
+void stock_wear(struct stock *k, struct segment *s); /* it has dead values that were not counted yet */
 
-bool stock_drop_part(struct stock *k, uint64_t part, uint64_t entry); /* false: it was not there any more */
+bool stock_drop_part(struct stock *k, uint64_t part, uint64_t entry); /* false: it was not cached any more */
 
 void stock_set_state(struct stock *k, enum tier_state state, int error, const char *reason);
-/* Nothing is taken any more; and unless it is for want of room, what is there is left as it is. */
+/* Admit nothing more. Unless the error is about room, existing files are not touched any more. */
 void stock_close(struct stock *k, int error);
-void stock_rest(struct stock *k, int error); /* lock. A pause, for want of memory or descriptors */
+void stock_rest(struct stock *k, int error); /* needs the lock. A pause, because memory or descriptors lack */
 
-/* An error that says nothing about what is stored or where: what failed may go well in a while. */
+/* Errors that say nothing about the stored data or its disk: a retry may succeed. */
 static inline bool stock_may_recover(int error)
 {
     return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -EAGAIN || error == -EINTR;

@@ -1,5 +1,5 @@
-/* The store as its own files see it: store.c puts it together; store-read.c is the way of a read, which the disk and
- * the loader come back to; store-stage.c fills it. */
+/* Shared by the files of the store: store.c assembles it; store-read.c runs reads, to which disk and loader return;
+ * store-stage.c fills it. */
 #ifndef FS_STORE_STORE_INSIDE_H
 #define FS_STORE_STORE_INSIDE_H
 
@@ -11,7 +11,7 @@
 struct store {
     const struct catalog *catalog;
     struct shard *shard;
-    struct layer *source; /* what is asked for the source's bytes: `origin`, or what stands before it; owns it */
+    struct layer *source; /* the layer that is asked for the source's bytes: `origin`, or one in front of it; owned */
     struct layer *origin;
     struct loader *loader;
     struct disk *disk; /* NULL: there is no SSD tier */
@@ -20,7 +20,7 @@ struct store {
     struct store_peers peers; /* constant once anything is read or staged */
     _Atomic int64_t waiting[PLACES];
     struct feed_served *served;
-    struct feed_served own_served; /* where the caller has none */
+    struct feed_served own_served; /* used if the caller has none */
 };
 
 static inline bool store_keeps(const struct store *s, uint32_t file, uint64_t offset)
@@ -45,13 +45,13 @@ static inline void store_waits_no_more(struct store *s, const struct store_read 
         atomic_fetch_sub_explicit(&s->served->waits.waiting[place], 1, memory_order_relaxed);
 }
 
-/* For the loader: what the read waited for has come: it asks the tiers again, and may wait again. */
+/* Called by the loader: the bytes have arrived. The read asks the tiers again, and may have to wait again. */
 void store_resume(struct store *store, struct store_read *read);
-/* For the loader: there is no room for what the read waited for. */
+/* Called by the loader: there is no room. */
 void store_refused(struct store *store, struct store_read *read);
-/* For the disk: as disk_get would have returned. */
+/* Called by the disk; `error` is what disk_get would have returned. */
 void store_got(struct store *store, struct store_read *read, int error);
-/* The read is over. */
+/* The read has ended. */
 void store_end(struct store *store, struct store_read *read, int error);
 
 #endif

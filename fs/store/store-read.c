@@ -1,16 +1,16 @@
 /* The way of a read:
  *
- *   held in RAM ────────────▶ answered at once, without a lock
- *   held on the SSD ────────▶ disk: a thread that may wait for it
- *   kept here, not held ────▶ loader_park: loaded into a tier, from who kept it before or from the source, then again
- *                             from the beginning; where no tier has room: asked of who kept it before
- *   kept by another node ───▶ the peers; where nobody can be asked:
- *   any other ──────────────▶ loader_direct: read from the source for this once
+ *   in the RAM tier ───────────▶ answered at once, without a lock
+ *   in the SSD tier ───────────▶ disk: by a thread that may wait for it
+ *   owned here, not cached ────▶ loader_park: loaded into a tier, from the previous owner or the source; then the read
+ *                                starts again. If no tier has room, the previous owner is asked
+ *   owned by another node ─────▶ the peers; if no node can be asked:
+ *   otherwise ─────────────────▶ loader_direct: read from the source without caching
  *
- * A tier that hangs is passed by: what lies there is read from the source for this once. In a world a read that crosses
- * extents is two, as each extent may have an owner of its own.
+ * A tier that hangs is bypassed: its bytes are read from the source without caching. In a world, a read across two
+ * extents becomes two reads, because each extent may have its own owner.
  *
- * Threads: any number read. What was parked goes on from the loader's, the disk's or the peers' threads. */
+ * Threads: any number read. A parked read continues on a thread of the loader, the disk or the peers. */
 #include "fs/store/disk.h"
 #include "fs/store/loader.h"
 #include "fs/store/stats.h"
@@ -48,7 +48,7 @@ static void say_waits(struct store_read *read)
     }
 }
 
-/* The tiers. `caller`: on the thread that called store_read. */
+/* Ask the tiers. `caller`: this is the thread that called store_read. */
 static int ask_tiers(struct store *s, struct store_read *read, bool caller)
 {
     if (read->here)
@@ -73,7 +73,7 @@ static int fetch_from_peer(struct store *s, struct store_read *read)
     return error;
 }
 
-/* What the tiers did not give; `past`: because one was passed by. */
+/* Get what the tiers do not have; `past`: because one was bypassed. */
 static int bring_read(struct store *s, struct store_read *read, bool past)
 {
     say_waits(read);
@@ -89,7 +89,7 @@ static int bring_read(struct store *s, struct store_read *read, bool past)
     return loader_direct(s->loader, read);
 }
 
-/* With what the tiers said. A read that was parked came from the source, though a tier has its bytes by now. */
+/* Continue after the tiers. A read that was parked counts for the source, even if a tier answers it in the end. */
 static int after_tiers(struct store *s, struct store_read *read, int error)
 {
     if (error == -EINPROGRESS || error == -ESHUTDOWN)
@@ -101,7 +101,7 @@ static int after_tiers(struct store *s, struct store_read *read, int error)
     return 0;
 }
 
-/* From the beginning; -EAGAIN: by the time it would have parked, all was there. */
+/* Run a read from the start. -EAGAIN: when it was about to park, all bytes were cached. */
 static int try_read(struct store *s, struct store_read *read, bool caller)
 {
     int error;
@@ -154,10 +154,10 @@ void store_fetched(struct store *s, struct store_read *read, int error)
         store_end(s, read, error);
 }
 
-/* --- a read of two extents: the second half to end joins them --- */
+/* --- a read of two extents: when the second half ends, both are joined --- */
 
 struct half_read {
-    struct store_read read; /* first */
+    struct store_read read; /* the first field */
     struct split_read *split;
     int error;
 };
@@ -226,7 +226,7 @@ static int read_halves(struct store *s, struct store_read *whole)
     return -EINPROGRESS;
 }
 
-/* --- from outside --- */
+/* --- interface --- */
 
 static bool crosses_extents(const struct span *span)
 {

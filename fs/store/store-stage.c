@@ -1,16 +1,17 @@
 /* Staging.
  *
- * Threads: one driver, which walks the files and asks the loader for piece after piece, with at most MOST_LOADS on
- * their way; it waits for `moved`. Workers of the loader report in stage_loaded. Any thread starts, stops and looks.
+ * Threads: one driver. It walks over the files and asks the loader for piece after piece, with at most MOST_LOADS in
+ * progress; it waits for `moved`. Workers of the loader report with stage_loaded. Any thread may start, stop and look.
  *
  *   idle ──start──▶ running ──▶ done, or stopped ──start──▶ running …
  *
- * Each start is a stage with a number of its own, so that what still comes back from one that was stopped is not taken
- * for the next one's. What is held already is only counted, so staging goes on where it stopped. When load after load
- * finds no room the tiers are full: the rest of the files is only counted too. A file that fails is counted and
- * passed, and so are the last loads where none comes back for PATIENCE_S. What is another node's is not even counted.
+ *   1. Each start is a stage with its own number, so that late reports of a stopped stage are recognised.
+ *   2. Cached bytes are only counted, so staging resumes where it stopped.
+ *   3. After MOST_REFUSED loads in a row without room, the tiers are full: the remaining files are only counted.
+ *   4. A file that fails is counted and skipped. So are the last loads, if none ends for PATIENCE_S.
+ *   5. Files of other owners are not counted.
  *
- * Lock order: `control`, then `lock`; the loader is called without `lock`. */
+ * Lock order: `control`, then `lock`. The loader is called without `lock`. */
 #include "fs/store/store-stage.h"
 
 #include "fs/base/clock.h"
@@ -26,7 +27,7 @@
 
 enum {
     MOST_LOADS = 64,
-    FEW_LOADS = 32,    /* the driver goes on when no more are on their way */
+    FEW_LOADS = 32,    /* the driver continues when at most this many are in progress */
     MOST_REFUSED = 64, /* loads in a row without room; a smaller one may still fit after a few */
     LOCKED_POLL_MS = 50,
     PATIENCE_S = 30,
@@ -35,25 +36,25 @@ enum {
 struct stage {
     struct store *store;
 
-    pthread_mutex_t control; /* starts and joins the driver */
-    pthread_t driver;        /* control */
-    bool started;            /* control: `driver` is to be joined */
+    pthread_mutex_t control; /* serialises start and join of the driver */
+    pthread_t driver;        /* guarded by control */
+    bool started;            /* control: `driver` must be joined */
 
     pthread_mutex_t lock;
-    pthread_cond_t moved;           /* loads came back, or `stop` */
-    struct stage_progress progress; /* lock; elapsed: only when not running */
-    uint64_t began;                 /* lock */
+    pthread_cond_t moved;           /* signals the driver: loads have ended, or `stop` */
+    struct stage_progress progress; /* lock; elapsed: only while not running */
+    uint64_t began;                 /* guarded by lock */
     uint32_t number;                /* lock: of this stage; from 1 */
-    int loads;                      /* lock: on their way; a notice can come before its load is counted */
+    int loads;                      /* lock: in progress; a report can come before its load is counted */
     int refused;                    /* lock: in a row */
-    bool stop;                      /* lock */
-    bool unwanted;                  /* lock: it was stopped since it was started, even if it was done by then */
-    bool again;                     /* lock: when the driver has ended there is more to stage */
+    bool stop;                      /* guarded by lock */
+    bool unwanted;                  /* lock: it was stopped since its start, even if it was already done */
+    bool again;                     /* lock: there is more to stage when the driver has ended */
     struct samples *chosen;         /* control; constant while a driver runs */
-    uint32_t failed[MOST_LOADS];    /* lock: the files that failed last, so that each counts once */
+    uint32_t failed[MOST_LOADS];    /* lock: the last files that failed, so that each counts once */
 };
 
-/* How many of its bytes this node keeps. */
+/* Bytes of the file that this node owns. */
 static uint64_t kept_bytes(const struct store *store, uint32_t file)
 {
     uint64_t bytes = 0, size = catalog_kept_size(store->catalog, file);
@@ -67,8 +68,8 @@ static uint64_t kept_bytes(const struct store *store, uint32_t file)
     return bytes;
 }
 
-/* What there is to do: a walk over the files, for which nobody waits. A file counts where its first byte is kept, so
- * that it counts once in a world. */
+/* Count the total work, in a walk over all files. A file counts at the owner of its first byte, so that it counts once
+ * in a world. */
 static void count_totals(struct stage *s)
 {
     uint64_t files = 0, bytes = 0;
@@ -129,7 +130,7 @@ static void wait_for_loads(struct stage *s, int most)
         pthread_cond_wait(&s->moved, &s->lock);
 }
 
-/* False: none came back for a while. DEALFS_STAGE_PATIENCE is for how many seconds, in tests. */
+/* False: none ended for a while. In tests, DEALFS_STAGE_PATIENCE sets the number of seconds. */
 static bool wait_for_last_loads(struct stage *s)
 {
     const char *seconds = getenv("DEALFS_STAGE_PATIENCE");
@@ -145,7 +146,7 @@ static bool wait_for_last_loads(struct stage *s)
     return true;
 }
 
-/* With the lock. What still comes is kept all the same, but nobody waits for it. */
+/* With the lock. If these loads end later, their bytes are cached, but nobody waits for them. */
 static void pass_last_loads(struct stage *s)
 {
     log_warning("staging: %d pieces did not arrive in time: they are skipped", s->loads);
@@ -201,7 +202,7 @@ static void wait_for_tiers(struct stage *s)
     }
 }
 
-/* With the lock. The totals are those of before, until they are counted. */
+/* With the lock. Until they are counted, the totals are those of the previous stage. */
 static void stage_begin(struct stage *s)
 {
     const struct stage_progress *before = &s->progress;
@@ -245,7 +246,7 @@ static void stage_files(struct stage *s)
     bool passed = !wait_for_last_loads(s), stop = s->stop;
     if (passed) {
         pass_last_loads(s);
-        s->number++; /* their notices are not for this one any more */
+        s->number++; /* late reports do not belong to this stage */
     }
     pthread_mutex_unlock(&s->lock);
     int error = 0;
@@ -296,9 +297,9 @@ void stage_loaded(struct stage *s, uint32_t number, uint32_t file, uint32_t leng
     pthread_mutex_unlock(&s->lock);
 }
 
-/* --- from outside --- */
+/* --- interface --- */
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void note_round(struct stage *s, uint64_t round)
 {
     if (round > s->progress.round)
@@ -306,8 +307,8 @@ static void note_round(struct stage *s, uint64_t round)
     s->unwanted = false;
 }
 
-/* Is there nothing to start? One that was told of already, or an earlier one, is nothing new; what runs goes on, now
- * under this round as well. */
+/* Is there nothing to start? A round that is known, or older, is not new. A running stage with the same files
+ * continues, now under this round. */
 static bool joins_stage(struct stage *s, uint64_t round, const struct samples *chosen)
 {
     pthread_mutex_lock(&s->lock);
@@ -327,7 +328,7 @@ static void join_driver(struct stage *s)
     s->started = false;
 }
 
-/* Does not wait for what is being read. */
+/* Does not wait for reads in progress. */
 static void stage_stop(struct stage *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -338,7 +339,7 @@ static void stage_stop(struct stage *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* No driver runs, or one that has been stopped. A round is never seen with the state of the one before. */
+/* No driver runs, or it was told to stop. The new round never appears with the state of the previous one. */
 static int start_round(struct stage *s, uint64_t round)
 {
     join_driver(s);
@@ -354,7 +355,7 @@ static int start_round(struct stage *s, uint64_t round)
     return error;
 }
 
-/* Until its files are counted, another choice has no totals. */
+/* Files that were just chosen have no totals until they are counted. */
 static void choose_files(struct stage *s, struct samples *chosen)
 {
     stage_stop(s);
@@ -382,7 +383,7 @@ int store_stage_start(struct store *store, uint64_t round, struct samples *chose
     return error;
 }
 
-/* Is there anything to be gone on with? A driver that runs goes on by itself. */
+/* Is there anything to continue? A running driver continues by itself. */
 static bool take_more(struct stage *s, uint64_t round, bool *runs)
 {
     pthread_mutex_lock(&s->lock);

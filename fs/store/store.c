@@ -1,5 +1,5 @@
-/* The store put together: the shard of the tiers, the source, and who brings what no tier holds. How a read goes is in
- * store-read.c. */
+/* Assembles the store: the shard of the tiers, the source, and what fetches bytes that no tier has. store-read.c has
+ * the way of a read. */
 #include "fs/store/store-inside.h"
 
 #include "fs/base/cleanup.h"
@@ -18,8 +18,8 @@ const char *const place_names[PLACES] = {"ram", "ssd", "peer", "source"};
 
 /* --- the layers --- */
 
-/* Where the layer stands that is asked for the bytes of a place; NULL: the peers are no layer, since they answer when
- * they will and no thread waits for them. */
+/* The layer that is asked for the bytes of a place. NULL for peers: they are no layer, since their answers come later
+ * and no thread waits for them. */
 static struct layer **layer_at(struct store *s, enum place place)
 {
     switch (place) {
@@ -125,7 +125,7 @@ void store_close(struct store *s)
         disk_stop(s->disk);
     stage_join(s->stage);
     disk_join(s->disk);
-    loader_destroy(s->loader); /* until then it may ask the disk, and is refused */
+    loader_destroy(s->loader); /* until here it may ask the disk, which rejects it */
     disk_destroy(s->disk);
     stage_destroy(s->stage);
     layer_destroy(s->source);
@@ -226,7 +226,7 @@ bool store_is_opening(struct store *s)
     return shard_is_locked(s->shard);
 }
 
-/* --- looking --- */
+/* --- views --- */
 
 int store_where(struct store *s, uint32_t file, uint64_t offset, enum tier_name *tier)
 {

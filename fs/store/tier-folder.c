@@ -1,6 +1,6 @@
-/* The directory's own lock file is locked before anything is touched: a server that was killed may linger in the kernel
- * with its files open, and until it is gone nothing in the directory is ours. (A lock of fcntl and not of flock: it is
- * not inherited by a child that the server forks.) */
+/* The directory's lock file is locked before anything is touched: a killed server may linger in the kernel with its
+ * files open, and until it is gone the directory is not ours. (The lock is by fcntl, not flock, so that children do not
+ * inherit it.) */
 #include "fs/store/tier-folder.h"
 
 #include "fs/base/cleanup.h"
@@ -27,8 +27,8 @@ void folder_fini(struct tier_folder *f)
     folder_init(f);
 }
 
-/* The folder is gone into by a descriptor from here on: where its disk is unmounted, even in this moment, nothing is
- * made in what the path leads to then. */
+/* From here on the folder is accessed by descriptor: if its disk is unmounted, nothing is created in the directory
+ * below. */
 static int find_folder(struct tier_folder *f, const struct tier_config *config, const char **reason)
 {
     struct stat st;
@@ -54,8 +54,8 @@ static int take_lock(struct tier_folder *f)
     CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -errno;
-    /* Of the open file, not of the process: RocksDB tells two openings in one process apart by the folder's name, which
-     * is a descriptor's here. */
+    /* A lock of the open file, not of the process: RocksDB recognises two openings in one process by the folder's name,
+     * which here is a descriptor. */
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (fcntl(fd, F_OFD_SETLK, &whole) < 0)
         return errno == EACCES || errno == EAGAIN ? -EBUSY : -errno;
@@ -63,7 +63,7 @@ static int take_lock(struct tier_folder *f)
     return 0;
 }
 
-/* The number in the name of a database; 0: it is none. The first form had no number. */
+/* The number in a database's name; 0: not a database. The first format had no number. */
 static unsigned form_of(const char *name)
 {
     unsigned form;
@@ -73,7 +73,7 @@ static unsigned form_of(const char *name)
     return sscanf(name, "db-%u%n", &form, &end) == 1 && (name[end] == '\0' || name[end] == '-') ? form : 0;
 }
 
-/* What an older version stored is dropped; what a newer one did is left alone, and so is the whole tier. */
+/* Data of older versions is dropped. Data of a newer version is not touched, and the tier is not used. */
 static int check_forms(const struct tier_folder *f, const char *directory, const char **reason)
 {
     CLEANUP_CLOSEDIR DIR *d = opendir(f->path);

@@ -1,39 +1,39 @@
-/* The values of a mapped file are at hand; of others as much as is wanted is read at once: all values of the span that
- * follow one another in the file, and of a value in blocks no more than the blocks that are touched. One hash over what
- * is used is most of what a read from memory costs, and is made once. */
+/* Values of a mapped file are used in place. Of other files, as much as is wanted is read in one go: all values of the
+ * span that are adjacent in the file; of a value in blocks only the touched blocks. The hash is most of the cost of a
+ * read from memory, so it is computed once, over the used bytes. */
 #include "fs/store/tier-read.h"
 
 #include "fs/base/log.h"
 #include "fs/store/unpack.h"
 
-enum { GAP = 4096 }; /* bytes between two values that are read with them, at most */
+enum { GAP = 4096 }; /* maximum gap between two values that are read together */
 
 struct span_read {
     struct stock *stock;
     const struct span *span;
     uint64_t file_seed;
     struct answer *answer;
-    struct values_out *out; /* NULL: raw bytes are wanted, not values as they are stored */
+    struct values_out *out; /* NULL: raw bytes are wanted, not stored values */
     struct unpacking unpacking;
-    struct segment *segment; /* pinned last; the rest is about it */
+    struct segment *segment; /* the last one pinned; the fields below are about it */
     struct {
         const char *bytes;
         uint64_t from, to;
-    } window; /* of its file, read last */
+    } window; /* the part of its file that was read last */
 };
 
-/* A value of the span: which bytes of it are wanted, where it is, */
+/* A value of the span: its wanted bytes, its place, */
 struct wanted_value {
     uint64_t value, seed;
     struct value_part bytes;
     uint64_t part, entry;
     uint32_t place;
-    /* its stored bytes, from the first one that is needed on, and the length of all of them. */
+    /* its stored bytes from the first needed one on, and the length of all of them */
     const char *stored;
     size_t n;
 };
 
-/* False: it is not held here. */
+/* False: it is not cached here. */
 static bool find_value(const struct span_read *r, uint64_t offset, struct wanted_value *w)
 {
     const struct map *map = r->stock->map;
@@ -51,7 +51,7 @@ static bool find_value(const struct span_read *r, uint64_t offset, struct wanted
     return true;
 }
 
-/* Which of its stored bytes. */
+/* The range of stored bytes that is needed. */
 static void needed_bytes(const struct span_read *r, const struct wanted_value *w, uint32_t *from, uint32_t *to)
 {
     *from = 0;
@@ -73,7 +73,7 @@ static bool pin_segment(struct span_read *r, uint32_t number)
     return true;
 }
 
-/* How far a read from…to in the file is to go, to serve the values behind this one as well. */
+/* How far to read the file from `from`, so that following values are served as well. */
 static uint64_t reach_of(const struct span_read *r, const struct wanted_value *w, uint64_t from, uint64_t to)
 {
     uint64_t end = r->span->offset + r->span->length, offset = (w->value + 1) * VALUE_BYTES;
@@ -111,7 +111,7 @@ static int read_window(struct span_read *r, uint64_t from, uint64_t to)
     return 0;
 }
 
-/* What one bad sector takes with it is a value and not all that were to be read at once. */
+/* If the long read fails, only this value is read: a bad sector must cost one value, not all. */
 static int reach_window(struct span_read *r, const struct wanted_value *w, uint64_t from, uint64_t to)
 {
     if (r->window.bytes && from >= r->window.from && to <= r->window.to)
@@ -161,8 +161,8 @@ static int hand_out(struct span_read *r, const struct wanted_value *w)
     return 0;
 }
 
-/* A value that does not verify is held no more; nor is one whose disk fails, but there the file of it stays for a
- * better day: that is seen to before anything counts as dead. */
+/* Drop a value that fails verification or cannot be read. If the disk fails, its file is not removed: stock_close comes
+ * before anything counts as dead. */
 static void drop_bad(const struct span_read *r, const struct wanted_value *w, int error)
 {
     struct stock *k = r->stock;
@@ -177,8 +177,8 @@ static void drop_bad(const struct span_read *r, const struct wanted_value *w, in
                 (unsigned long long)w->value, r->span->file, rocks_is_damage(error) ? "damaged" : "unreadable");
 }
 
-/* What was moved meanwhile is looked for again. A part that still leads to a segment that is gone was not in the
- * segment's index any more when the others moved: the index was changed under way, its checksum with it. */
+/* Look again if the value moved. If the map still leads to a segment that is gone, the part was missing in the
+ * segment's index when the others moved: the index was damaged in memory, with a matching checksum. */
 static bool find_and_pin(struct span_read *r, uint64_t offset, struct wanted_value *w)
 {
     while (find_value(r, offset, w)) {

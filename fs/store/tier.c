@@ -1,5 +1,5 @@
-/* The tier's thread, and what it is asked by others. It opens the database (restore.c), again where another process
- * still has it; stores sealed segments (ingest.c); moves live values out of worn ones (reclaim.c), and drops those. */
+/* The tier's thread and interface. The thread opens the database (restore.c), again if another process still has it;
+ * stores sealed segments (ingest.c); moves live values out of worn ones (reclaim.c), and drops these. */
 #include "fs/store/tier.h"
 
 #include "fs/base/clock.h"
@@ -14,7 +14,7 @@
 #define ROOM_PATIENCE (2 * SECOND)
 #define ROOM_LOOK (100 * MILLISECOND)
 
-/* Leaves the state LOCKED where it is to be tried again. */
+/* The state stays LOCKED if it is to be tried again. */
 static void open_tier(struct tier *t)
 {
     const char *reason = NULL;
@@ -34,7 +34,7 @@ static void open_tier(struct tier *t)
     }
 }
 
-/* With the lock, which is given up meanwhile. */
+/* With the lock, which is released meanwhile. */
 static void reclaim(struct tier *t)
 {
     struct stock *k = &t->stock;
@@ -48,12 +48,12 @@ static void reclaim(struct tier *t)
         k->worn = true;
         stock_rest(k, error);
     }
-    stock_drop_doomed(k); /* the caller of a reclaim finds its room free */
+    stock_drop_doomed(k); /* so that the caller of a reclaim finds its room free */
     t->reclaims_done = asked;
     pthread_cond_broadcast(&k->changed);
 }
 
-/* With the lock, which is given up meanwhile. */
+/* With the lock, which is released meanwhile. */
 static void squeeze(struct tier *t)
 {
     struct stock *k = &t->stock;
@@ -68,7 +68,7 @@ static void squeeze(struct tier *t)
     pthread_cond_broadcast(&k->changed);
 }
 
-/* With the lock, which is given up meanwhile. */
+/* With the lock, which is released meanwhile. */
 static void store_segment(struct stock *k, struct segment *s)
 {
     pthread_mutex_unlock(&k->lock);
@@ -78,7 +78,7 @@ static void store_segment(struct stock *k, struct segment *s)
     k->worn = k->worn || merge;
 }
 
-/* With the lock, which is given up while something is done. False: nothing to do. */
+/* With the lock, which is released during work. False: nothing to do. */
 static bool do_something(struct tier *t)
 {
     struct stock *k = &t->stock;
@@ -184,8 +184,8 @@ int tier_create(enum tier_name name, const struct tier_config *config, struct ma
     return 0;
 }
 
-/* With the lock, which is given up meanwhile. -EBUSY: the segments that are left wait for rooms of others, who may hang
- * at a dead source. */
+/* With the lock, which is released meanwhile. -EBUSY: the remaining segments wait for rooms of other threads, whose
+ * source may hang. */
 static int wait_for_sealed(struct tier *t, uint32_t before, uint64_t failures)
 {
     struct stock *k = &t->stock;
@@ -229,7 +229,7 @@ int tier_reclaim(struct tier *t)
     return error;
 }
 
-/* What is in memory only goes first: others may wait to hear that it is stored. A tier that rests gives nothing now. */
+/* First store what is only in memory: other nodes may wait until it is stored. A pausing tier makes no room. */
 uint64_t tier_make_room(struct tier *t)
 {
     struct stock *k = &t->stock;

@@ -1,5 +1,5 @@
-/* The form of stored values: see FORMAT. The header's first half seeds the hash of the bytes behind it, so one pass
- * over the value checks both. Blocks need no header to be checked: their seed tells the value and the place in it. */
+/* The format of stored values: see FORMAT. The header's first half seeds the hash of the bytes after it, so one pass
+ * over the value checks both. Blocks are checked without the header: their seed identifies the value and the block. */
 #include "fs/store/value.h"
 
 #include "fs/base/hash.h"
@@ -18,9 +18,9 @@ enum { VALUE_VERSION = 2 };
 
 struct value_codec_state {
     int level;
-    ZSTD_CCtx *compress; /* made when first needed: a thread that only reads has none */
+    ZSTD_CCtx *compress; /* created when first needed: a thread that only reads has none */
     ZSTD_DCtx *decompress;
-    void *packed; /* VALUE_BYTES, goes with `compress` */
+    void *packed; /* VALUE_BYTES; exists with `compress` */
 };
 
 struct value_codec_state *value_codec_create(int zstd_level)
@@ -43,7 +43,7 @@ void value_codec_destroy(struct value_codec_state *s)
 
 uint64_t value_seed(uint64_t file_seed, uint64_t index)
 {
-    /* splitmix64 of both: neighbouring values of a file must not have seeds that differ in one bit */
+    /* splitmix64 of both: seeds of neighbouring values must not differ in one bit only */
     uint64_t x = file_seed + (index + 1) * 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -71,7 +71,7 @@ static uint64_t block_sum(const void *bytes, uint32_t n, size_t at, uint64_t see
     return hash64(bytes, n, value_seed(seed, at / VALUE_BLOCK));
 }
 
-/* From the last one on: each moves to where the bytes of the one behind it were. */
+/* From the last block to the first: each moves to make room for the checksums. */
 static void cut_into_blocks(char *value, size_t raw, uint64_t seed)
 {
     for (size_t left = raw; left;) {
@@ -129,10 +129,10 @@ static bool ready_to_compress(struct value_codec_state *s)
     return s->compress && s->packed;
 }
 
-/* The compressed length, or 0: not worth it, or no memory to try. */
+/* The compressed length; 0: not worth it, or no memory. */
 static size_t pack(struct value_codec_state *s, const void *bytes, size_t raw)
 {
-    size_t most = raw - (raw + 9) / 10; /* zstd gives up early when it does not fit: a tenth must be saved */
+    size_t most = raw - (raw + 9) / 10; /* a tenth must be saved; zstd gives up early otherwise */
     if (raw > VALUE_BYTES || !most || !ready_to_compress(s))
         return 0;
     size_t n = ZSTD_compressCCtx(s->compress, s->packed, most, bytes, raw, s->level);

@@ -1,6 +1,6 @@
-/* Small files are one part and one load. Of a large file a reader loads the missing parts it touches; only when it
- * reads on from the very byte where an earlier load ended is the rest of the piece loaded ahead. (That the part before
- * is held is not enough: in a half-filled shard every second random read would pull in a whole piece.) */
+/* A small file is one part and one load. Of a large file, a reader loads the missing parts that it touches. Only a read
+ * that begins exactly where an earlier load ended also loads the rest of the piece ahead. (It is not enough that the
+ * previous part is cached: in a half-filled shard, every second random read would load a whole piece.) */
 #include "fs/store/wants.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ static uint64_t part_end(struct wants *w, uint32_t file, uint64_t offset)
     return to;
 }
 
-/* A load of the parts from `at`, which is missing, as far as they are missing and begin before `end`. */
+/* Add a load of missing parts from `at`, which is missing, up to the first that is not, or to `end`. */
 static struct load *add_run(struct wants *w, uint32_t file, uint64_t at, uint64_t end, struct load_queue *queue)
 {
     uint64_t from, to;
@@ -78,7 +78,7 @@ static bool is_large(struct wants *w, uint32_t file)
     return catalog_file(w->catalog, file).size > PIECE_BYTES;
 }
 
-/* How much is fed at a time is for the feeder to bound. */
+/* The feeder itself bounds how much is fed. */
 static void load_ahead(struct wants *w, uint32_t file, uint64_t at, bool fed)
 {
     if (!fed && w->later.count >= w->most_ahead)

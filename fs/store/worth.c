@@ -1,5 +1,5 @@
-/* Which values are worth a try at compression: not those of formats that are compressed themselves. A wrong guess
- * costs time or room, never data. */
+/* Which values are worth a try at compression: not those of compressed formats. A wrong guess costs time or room,
+ * never data. */
 #include "fs/store/answer.h"
 #include "fs/store/value.h"
 
@@ -21,7 +21,7 @@ static const struct {
     {0, 8, "\x89PNG\r\n\x1a\n"},
     {0, 4, "GIF8"},
     {8, 4, "WEBP"},
-    {0, 4, "PK\3\4"},   /* zip, and what is made of it: npz, docx, jar */
+    {0, 4, "PK\3\4"},   /* zip, and formats based on it: npz, docx, jar */
     {0, 2, "\x1f\x8b"}, /* gzip */
     {0, 3, "BZh"},
     {0, 6, "\3757zXZ\0"},
@@ -64,7 +64,7 @@ static bool has_magic(const unsigned char *head, size_t n)
 
 bool value_worth_trying(const char *name, const void *head, size_t n, uint64_t file_size)
 {
-    static const char *const stored_zips[] = {"pt", "pth", "ckpt"}; /* zips that store and do not deflate */
+    static const char *const stored_zips[] = {"pt", "pth", "ckpt"}; /* zip files whose members are not compressed */
     if (file_size > EXTENT_BYTES)
         return false;
     if (has_extension(name, packed_extensions, sizeof packed_extensions / sizeof *packed_extensions))

@@ -1,4 +1,4 @@
-/* rocks-write.c says where each value lies in the file; the index record keeps it. */
+/* rocks-write.c finds where each value is in the file; the index record stores that. */
 #include "fs/store/writer.h"
 
 int writer_begin(const struct stock *k, uint32_t number, struct segment_writer *w)
@@ -15,7 +15,7 @@ int writer_put(struct segment_writer *w, uint32_t place, const struct value_plac
     return error ? error : index_add(&w->index, w->stock->map->catalog, place, &stored);
 }
 
-/* It is stored by then: without a way to its values it goes again. */
+/* The file is already ingested: if its values cannot be found, it is dropped. */
 static int open_written(const struct segment_writer *w, const struct rocks_file *written, struct segment_file **file)
 {
     int error = segment_file_open(w->stock->rocks, written, w->stock->name == TIER_RAM, file);

@@ -1,4 +1,5 @@
-/* A new segment's file, written by the tier's thread: value by value in the order of places, then the index record. */
+/* Writes the file of a new segment: value by value in the order of places, then the index record. Only the tier's
+ * thread calls this. */
 #ifndef FS_STORE_WRITER_H
 #define FS_STORE_WRITER_H
 
@@ -11,10 +12,10 @@ struct segment_writer {
     struct index index;
 };
 
-/* Also after any of these have failed: fini. */
+/* Call fini even if one of these has failed. */
 int writer_begin(const struct stock *k, uint32_t number, struct segment_writer *w);
 int writer_put(struct segment_writer *w, uint32_t place, const struct value_place *value, const void *bytes);
-int writer_end(struct segment_writer *w, struct segment_file **file); /* 0: it is stored, and can be read */
+int writer_end(struct segment_writer *w, struct segment_file **file); /* 0: the segment is stored and readable */
 void writer_fini(struct segment_writer *w);
 
 #endif
