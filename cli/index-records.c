@@ -166,7 +166,7 @@ static int parse_options(int argc, char **argv, struct index_request *r)
         if (option == 'u')
             under = optarg;
         else if (option == 'm')
-            r->wish.match = optarg;
+            r->wish.files.match = optarg;
         else if (option == 'f')
             status = parse_format(optarg, &r->wish);
         else if (option == 's')
@@ -187,7 +187,7 @@ static int parse_options(int argc, char **argv, struct index_request *r)
     r->mountpoint = argv[optind];
     r->name = r->output ? NULL : argv[optind + 1];
     r->wish.text = r->output;
-    r->wish.under = under ? client_path_under(under, r->mountpoint) : NULL;
+    r->wish.files.under = under ? client_path_under(under, r->mountpoint) : NULL;
     return COMMAND_DONE;
 }
 

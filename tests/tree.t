@@ -70,7 +70,17 @@ ok 'tests of worlds are listed as such' of_worlds
 mapfile -t scripts < <(files -name '*.t')
 ok 'every script test can be executed' executable bootstrap .ci/run tests/tidy "${scripts[@]}"
 
-ok 'includes keep to the table of HACKING.md, and no folders make a circle' tests/tidy includes
+ok 'includes keep to the table of HACKING.md, and neither folders nor modules make a circle' tests/tidy includes
+mkdir -p "$tmp/circle/fs/base" "$tmp/circle/tests"
+cp tests/tidy "$tmp/circle/tests"
+printf '| folder | what | may include |\n|---|---|---|\n| `fs/base` | | |\n' >"$tmp/circle/HACKING.md"
+echo '#include "fs/base/two.h"' | tee "$tmp/circle/fs/base/one.c" >"$tmp/circle/fs/base/two-inside.h"
+echo '#include "fs/base/two-inside.h"' >"$tmp/circle/fs/base/two.c"
+touch "$tmp/circle/fs/base/one.h" "$tmp/circle/fs/base/two.h"
+is 'a module and its private header are no circle' "$("$tmp/circle/tests/tidy" includes)" ''
+echo '#include "fs/base/one.h"' >"$tmp/circle/fs/base/two.h"
+circle=$("$tmp/circle/tests/tidy" includes)
+like 'two modules that include each other are' "$circle" 'a circle of modules: fs/base/one ->'
 ok 'names of files and tags of structs are unique' tests/tidy names
 ok 'files that texts name are there' tests/tidy paths
 ok 'no line is too long, no blank line in a wrong place' tests/tidy lines

@@ -1,6 +1,7 @@
 /* The mounts of the demonstration. Several nodes are so many mounts of this machine, made by one mpirun that is a
  * process of its own beside us; it ends when they are taken away. */
 #include "cli/lab/demo.h"
+#include "cli/lab/lab.h"
 
 #include "cli/base/command.h"
 #include "cli/base/interrupt.h"
@@ -21,8 +22,6 @@
 
 enum { READY_SECONDS = 60, END_SECONDS = 20, TICK_MS = 50, MIB = 1 << 20 };
 
-const char *demo_program;
-
 int demo_dealfs(char *const argv[], bool whole)
 {
     int status;
@@ -32,7 +31,7 @@ int demo_dealfs(char *const argv[], bool whole)
         signal(SIGPIPE, SIG_DFL);
         if (whole)
             signal(SIGINT, SIG_IGN);
-        execv(demo_program, argv);
+        execv(lab_dealfs, argv);
         _exit(127);
     }
     if (pid < 0)
@@ -73,7 +72,7 @@ static _Noreturn void become_mpirun(const struct demo *demo, int output)
     int null = open("/dev/null", O_RDONLY);
     if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
         _exit(127);
-    execlp("mpirun", "mpirun", "-q", "-n", nodes, "--oversubscribe", "--bind-to", "none", demo_program, "mount", "-o",
+    execlp("mpirun", "mpirun", "-q", "-n", nodes, "--oversubscribe", "--bind-to", "none", lab_dealfs, "mount", "-o",
            options, demo->source, mountpoint, (char *)NULL);
     _exit(127);
 }

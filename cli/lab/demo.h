@@ -21,8 +21,6 @@ struct demo {
     int output;           /* what it says; -1 */
 };
 
-extern const char *demo_program; /* the path of `dealfs`, which main knows */
-
 /* Runs `dealfs` with these arguments; its exit status, or -errno. `whole`: also when Ctrl-C comes. */
 int demo_dealfs(char *const argv[], bool whole);
 

@@ -3,9 +3,10 @@
 #include "cli/lab/lab.h"
 
 #include "cli/base/command.h"
-#include "cli/lab/demo.h"
 
 #include <string.h>
+
+const char *lab_dealfs;
 
 int main(int argc, char **argv)
 {
@@ -13,7 +14,7 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int argc, char **argv);
     } labs[] = {{"simulate", simulate_command}, {"model", model_command}, {"demo", demo_command}};
-    demo_program = argv[0];
+    lab_dealfs = argv[0];
     for (size_t i = 0; argc > 1 && i < sizeof labs / sizeof *labs; i++)
         if (strcmp(argv[1], labs[i].name) == 0)
             return labs[i].run(argc - 1, argv + 1);

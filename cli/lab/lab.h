@@ -3,6 +3,8 @@
 #ifndef CLI_LAB_LAB_H
 #define CLI_LAB_LAB_H
 
+extern const char *lab_dealfs; /* the path of `dealfs` */
+
 int simulate_command(int argc, char **argv);
 int model_command(int argc, char **argv);
 int demo_command(int argc, char **argv);

@@ -16,17 +16,17 @@
 enum { LIST_PIECE = 1 << 20 };
 
 struct choosing {
-    const struct containers_wish *wish;
+    const struct files_wish *choice;
     int mount;
     struct chosen_files *files;
     struct str *why;
 };
 
-static bool is_chosen(const struct containers_wish *wish, const char *path, size_t n)
+static bool is_chosen(const struct files_wish *choice, const char *path, size_t n)
 {
-    size_t under = wish->under ? strlen(wish->under) : 0;
-    const char *match = wish->match;
-    if (under > 0 && (n <= under || memcmp(path, wish->under, under) != 0 || path[under] != '/'))
+    size_t under = choice->under ? strlen(choice->under) : 0;
+    const char *match = choice->match;
+    if (under > 0 && (n <= under || memcmp(path, choice->under, under) != 0 || path[under] != '/'))
         return false;
     if (!match)
         return true;
@@ -46,7 +46,7 @@ static int choose_line(struct choosing *x, const char *line, size_t n, uint32_t 
         return str_no_memory(x->why);
     n = samples_text_unescape(line, n, path);
     path[n] = '\0';
-    if (!is_chosen(x->wish, path, n))
+    if (!is_chosen(x->choice, path, n))
         return 0;
     int error = fstatat(x->mount, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
     if (error) {
@@ -88,10 +88,10 @@ static int choose_from(struct choosing *x, int list)
     }
 }
 
-int containers_choose(const struct live *live, const struct containers_wish *wish, int mount,
-                      struct chosen_files *files, struct str *why)
+int chosen_files_find(const struct live *live, const struct files_wish *choice, int mount, struct chosen_files *files,
+                      struct str *why)
 {
-    struct choosing choosing = {.wish = wish, .mount = mount, .files = files, .why = why}, *x = &choosing;
+    struct choosing choosing = {.choice = choice, .mount = mount, .files = files, .why = why}, *x = &choosing;
     CLEANUP_STR struct str path = STR_INIT;
     str_addf(&path, "%s/samples", live->control);
     CLEANUP_CLOSE int list = path.failed ? -1 : open(path.data, O_RDONLY | O_CLOEXEC);

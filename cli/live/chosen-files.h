@@ -2,9 +2,14 @@
 #ifndef CLI_LIVE_CHOSEN_FILES_H
 #define CLI_LIVE_CHOSEN_FILES_H
 
-#include "cli/live/containers.h"
+#include "cli/live/live.h"
 
 #include <stddef.h>
+
+struct files_wish {
+    const char *under; /* a directory, relative to the mount; NULL: all */
+    const char *match; /* a glob; NULL: all */
+};
 
 struct chosen_file {
     char *path;
@@ -19,8 +24,8 @@ struct chosen_files {
 };
 
 /* In the order of the mount's list of samples. `mount`: its root. -ENOENT: none; -errno, and why. */
-int containers_choose(const struct live *live, const struct containers_wish *wish, int mount,
-                      struct chosen_files *files, struct str *why);
+int chosen_files_find(const struct live *live, const struct files_wish *choice, int mount, struct chosen_files *files,
+                      struct str *why);
 void chosen_files_fini(struct chosen_files *files); /* also after an error */
 
 #endif

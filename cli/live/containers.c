@@ -6,7 +6,6 @@
  *
  * One lock guards the turn and the outcome. Only the worker whose turn it is writes the spool, outside of the lock. */
 #include "cli/live/containers.h"
-#include "cli/live/chosen-files.h"
 #include "cli/live/owner-ask.h"
 
 #include "cli/base/command.h"
@@ -362,7 +361,7 @@ int containers_index(const struct live *live, const struct containers_wish *wish
     struct indexing x = {
         .wish = wish, .live = live, .spool = spool, .found = found, .why = why, .lock = PTHREAD_MUTEX_INITIALIZER};
     CLEANUP_CLOSE int mount = x.mount = open(live->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int error = mount < 0 ? -errno : containers_choose(live, wish, mount, &x.files, why);
+    int error = mount < 0 ? -errno : chosen_files_find(live, &wish->files, mount, &x.files, why);
     cond_init(&x.changed);
     if (!error)
         error = index_with(&x);

@@ -2,14 +2,13 @@
 #ifndef CLI_LIVE_CONTAINERS_H
 #define CLI_LIVE_CONTAINERS_H
 
-#include "cli/live/live.h"
+#include "cli/live/chosen-files.h"
 #include "fs/records/container.h"
 
 enum { CONTAINER_JOBS = 64 };
 
 struct containers_wish {
-    const char *under;                     /* a directory, relative to the mount; NULL: all */
-    const char *match;                     /* a glob; NULL: all */
+    struct files_wish files;
     const struct container_format *format; /* NULL: recognised */
     uint32_t row;                          /* bytes of a row, of the format `fixed` */
     bool skip_broken;

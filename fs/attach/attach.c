@@ -4,7 +4,7 @@
 #include "fs/attach/attach.h"
 
 #include "fs/base/cleanup.h"
-#include "fs/attach/fusermount.h"
+#include "fs/attach/attach-inside.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

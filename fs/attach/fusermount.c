@@ -1,6 +1,6 @@
 /* Run fusermount3: it mounts, and sends the descriptor of /dev/fuse back over a socket named by _FUSE_COMMFD. What it
  * says on stderr is the reason when it refuses. */
-#include "fs/attach/fusermount.h"
+#include "fs/attach/attach-inside.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"

@@ -6,7 +6,7 @@ fs_attach_libattach_a_SOURCES = \
 	fs/attach/config.c \
 	fs/attach/config.h \
 	fs/attach/fusermount.c \
-	fs/attach/fusermount.h \
+	fs/attach/attach-inside.h \
 	fs/attach/mounter.c \
 	fs/attach/mounter.h \
 	fs/attach/mountinfo.c \

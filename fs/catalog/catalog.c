@@ -1,6 +1,6 @@
 /* Open a catalog and look at it: everything here reads the map in place. */
 #include "fs/base/cleanup.h"
-#include "fs/catalog/format.h"
+#include "fs/catalog/catalog-inside.h"
 
 #include <fcntl.h>
 #include <string.h>

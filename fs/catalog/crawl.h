@@ -3,7 +3,7 @@
 #define FS_CATALOG_CRAWL_H
 
 #include "fs/base/str.h"
-#include "fs/catalog/scanner.h"
+#include "fs/catalog/scan-options.h"
 #include "fs/catalog/tree.h"
 
 struct crawl_worker;

@@ -3,7 +3,7 @@
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
-#include "fs/catalog/format.h"
+#include "fs/catalog/catalog-inside.h"
 
 #include <fcntl.h>
 #include <string.h>

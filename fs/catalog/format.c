@@ -1,5 +1,5 @@
 /* How the catalog file is laid out, and its two hashes. */
-#include "fs/catalog/format.h"
+#include "fs/catalog/catalog-inside.h"
 
 #include <string.h>
 

@@ -18,7 +18,7 @@ fs_catalog_libcatalog_a_SOURCES = \
 	fs/catalog/file-state.c \
 	fs/catalog/file-state.h \
 	fs/catalog/format.c \
-	fs/catalog/format.h \
+	fs/catalog/catalog-inside.h \
 	fs/catalog/glob.c \
 	fs/catalog/glob.h \
 	fs/catalog/look.c \
@@ -31,13 +31,14 @@ fs_catalog_libcatalog_a_SOURCES = \
 	fs/catalog/samples-folder.c \
 	fs/catalog/samples-folder.h \
 	fs/catalog/samples-imagefolder.c \
-	fs/catalog/samples-list.h \
+	fs/catalog/samples-inside.h \
 	fs/catalog/samples-paths.c \
 	fs/catalog/samples-records.c \
 	fs/catalog/samples-table.c \
 	fs/catalog/samples-text.c \
 	fs/catalog/samples.c \
 	fs/catalog/samples.h \
+	fs/catalog/scan-options.h \
 	fs/catalog/scanner.c \
 	fs/catalog/scanner.h \
 	fs/catalog/tree-order.c \

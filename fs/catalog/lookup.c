@@ -1,5 +1,5 @@
 /* From names to inodes: each kind of a directory's children is a sorted slice. */
-#include "fs/catalog/format.h"
+#include "fs/catalog/catalog-inside.h"
 
 #include <errno.h>
 #include <string.h>

@@ -9,6 +9,7 @@
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
 #include "fs/catalog/crawl.h"
+#include "fs/catalog/scanner.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * not read, so that a list that was kept costs the server page cache and not memory. */
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
-#include "fs/catalog/samples-list.h"
+#include "fs/catalog/samples-inside.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/base/log.h"
-#include "fs/catalog/samples-list.h"
+#include "fs/catalog/samples-inside.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * are UTF-8; a byte that is none is a character between U+D7FF and U+E000 to Python, so then all is sorted again. */
 #include "fs/base/cleanup.h"
 #include "fs/base/utf8.h"
-#include "fs/catalog/format.h"
-#include "fs/catalog/samples-list.h"
+#include "fs/catalog/catalog-inside.h"
+#include "fs/catalog/samples-inside.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* A sample list from paths that somebody uploads. */
 #include "fs/base/cleanup.h"
-#include "fs/catalog/samples-list.h"
+#include "fs/catalog/samples-inside.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  */
 #include "fs/base/cleanup.h"
 #include "fs/base/hash.h"
-#include "fs/catalog/samples-list.h"
+#include "fs/catalog/samples-inside.h"
 
 #include <inttypes.h>
 #include <string.h>

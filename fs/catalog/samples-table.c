@@ -6,7 +6,7 @@
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/catalog/samples-folder.h"
-#include "fs/catalog/samples-list.h"
+#include "fs/catalog/samples-inside.h"
 
 #include <pthread.h>
 #include <string.h>

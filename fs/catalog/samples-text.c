@@ -1,8 +1,8 @@
 /* A sample list as text. Lines have no fixed length, so marks are kept: the offset of every 256th line. A read goes
  * from the mark before it. In a name, newline, carriage return and backslash are written \n, \r and \\; in a record
  * list tab, newline, carriage return and % are written %09, %0A, %0D and %25. */
-#include "fs/catalog/format.h"
-#include "fs/catalog/samples-list.h"
+#include "fs/catalog/catalog-inside.h"
+#include "fs/catalog/samples-inside.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "fs/base/array.h"
 #include "fs/base/cleanup.h"
 #include "fs/catalog/glob.h"
-#include "fs/catalog/samples-list.h"
+#include "fs/catalog/samples-inside.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -5,7 +5,7 @@
 #ifndef FS_CATALOG_TREE_H
 #define FS_CATALOG_TREE_H
 
-#include "fs/catalog/format.h"
+#include "fs/catalog/catalog-inside.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -4,7 +4,7 @@
  * up or down the tree ends: a directory's children have higher numbers than itself, every inode but the root is the
  * child of exactly one directory, and that directory is its parent. So no other file of this folder checks again. A
  * checksum that fits is not enough: a catalog also comes from other nodes. */
-#include "fs/catalog/format.h"
+#include "fs/catalog/catalog-inside.h"
 
 #include <errno.h>
 #include <string.h>

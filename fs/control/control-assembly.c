@@ -10,6 +10,7 @@
 #include "fs/control/owners.h"
 #include "fs/control/pictures.h"
 #include "fs/control/plan-files.h"
+#include "fs/control/plans.h"
 #include "fs/control/snapshots.h"
 #include "fs/control/texts.h"
 #include "fs/control/verbs.h"
@@ -118,8 +119,8 @@ int control_fill(struct control *control, const struct catalog *catalog, struct 
     control->samples = samples;
     control->extents = extents;
     control->public = catalog_is_public(catalog);
-    control->plans.kept.most = PLANS_LEAST + 8ull * catalog_files(catalog);
-    plan_files_kept(control->files)->most = control->plans.kept.most;
+    control->plans->kept.most = PLANS_LEAST + 8ull * catalog_files(catalog);
+    plan_files_kept(control->files)->most = control->plans->kept.most;
     atomic_store_explicit(&control->filled, true, memory_order_release);
     return 0;
 }
@@ -127,7 +128,7 @@ int control_fill(struct control *control, const struct catalog *catalog, struct 
 static bool drop_one_plan(void *user)
 {
     struct control *control = user;
-    return kept_drop(&control->plans.kept) || kept_drop(&control->owners);
+    return kept_drop(&control->plans->kept) || kept_drop(&control->owners);
 }
 
 /* What is only kept for the next who asks goes, one thing at a time. */
@@ -148,7 +149,6 @@ static void control_init(struct control *control, const struct control_config *c
     budget_init(&control->budget, config->mount->request_memory, drop_one_kept, control);
     budget_init(&control->record_room, 0, drop_one_plan, control);
     refusals_init(&control->refusals);
-    plans_init(&control->plans, PLANS_LEAST);
     owners_init(&control->owners);
     pthread_mutex_init(&control->feed_lock, NULL);
     pthread_mutex_init(&control->writer_lock, NULL);
@@ -178,7 +178,8 @@ int control_create(const struct control_config *config, struct control **out)
     control_init(control, config);
     control->snapshots = snapshots_create();
     control->files = plan_files_create();
-    int error = control->snapshots && control->files ? pictures_start(control) : -ENOMEM;
+    control->plans = plans_create(PLANS_LEAST);
+    int error = control->snapshots && control->files && control->plans ? pictures_start(control) : -ENOMEM;
     if (!error)
         error = epoch_ahead_create(&control->ahead);
     if (!error)
@@ -223,7 +224,7 @@ void control_destroy(struct control *control)
     epoch_ahead_destroy(control->ahead);
     plan_files_destroy(control->files);
     pictures_destroy(control->pictures);
-    plans_fini(&control->plans);
+    plans_destroy(control->plans);
     kept_fini(&control->owners);
     pthread_mutex_destroy(&control->feed_lock);
     snapshots_destroy(control->snapshots);

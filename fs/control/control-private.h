@@ -12,7 +12,7 @@
 
 #include "fs/control/budget.h"
 #include "fs/control/control.h"
-#include "fs/control/plans.h"
+#include "fs/control/kept.h"
 #include "fs/control/refusals.h"
 #include "fs/resize/originals.h"
 
@@ -35,7 +35,7 @@ struct control {
     atomic_int parked; /* reads that wait for another one's request on the same handle */
     struct refusals refusals;
     struct kept owners; /* the last owner_table */
-    struct plans plans;
+    struct plans *plans;
     pthread_mutex_t feed_lock;   /* of the plans in config.feed, against other threads of this server */
     _Atomic uint64_t feed_began; /* when this server was first asked for a plan that is fed; 0: never */
     struct plan_files *files;

@@ -16,13 +16,6 @@
 
 struct control;
 
-/* Set, and none above it, in the numbers below decoded/ only. The root of it is one of them. */
-#define INO_DECODED (UINT64_C(1) << 61)
-static inline bool is_decoded_ino(uint64_t ino)
-{
-    return ino >> 61 == 1;
-}
-
 /* These reply, some of them by a worker. */
 void decoded_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void decoded_getattr(fuse_req_t req, fuse_ino_t ino);

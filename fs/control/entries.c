@@ -2,7 +2,6 @@
 #include "fs/control/entries.h"
 
 #include "fs/control/control-private.h"
-#include "fs/control/decoded.h"
 #include "fs/control/texts.h"
 
 #include "fs/base/clock.h"

@@ -22,7 +22,6 @@ enum {
     INO_EPOCHS,
     INO_PLAN,
 };
-/* Those of decoded/ are in decoded.h. */
 
 #define INO_LIST (UINT64_C(1) << 63)    /* set in the numbers of sample lists only */
 #define INO_PACKED (UINT64_C(1) << 61)  /* set together with INO_LIST: the list's records, packed */
@@ -34,6 +33,13 @@ static inline bool is_list_ino(uint64_t ino)
 static inline bool is_request_ino(uint64_t ino)
 {
     return (ino & (INO_LIST | INO_REQUEST)) == INO_REQUEST;
+}
+
+/* Set, and none above it, in the numbers below decoded/ only. The root of it is one of them. */
+#define INO_DECODED (UINT64_C(1) << 61)
+static inline bool is_decoded_ino(uint64_t ino)
+{
+    return ino >> 61 == 1;
 }
 
 static const double FOREVER = 1e9; /* a timeout of what does not change */

@@ -65,6 +65,7 @@ fs_control_libcontrol_a_SOURCES = \
 	fs/control/plan-order.h \
 	fs/control/plan-paths.c \
 	fs/control/plan-paths.h \
+	fs/control/plan-question.h \
 	fs/control/plan-units.c \
 	fs/control/plan-units.h \
 	fs/control/plan-view.c \

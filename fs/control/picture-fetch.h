@@ -1,4 +1,4 @@
-/* What a picture is made of. */
+/* Which picture is wanted, and the bytes that it is made of. */
 #ifndef FS_CONTROL_PICTURE_FETCH_H
 #define FS_CONTROL_PICTURE_FETCH_H
 
@@ -7,6 +7,11 @@
 #include <stdint.h>
 
 struct request_job;
+
+struct picture_key {
+    uint32_t file;
+    uint32_t side; /* the shorter side is made so long where it is longer; 0: as it is */
+};
 
 /* The bytes of a file from `from` to `to`. Waits; -EINTR: the job gave up; or the store's errors. */
 int picture_fetch(struct store *store, struct request_job *job, uint32_t file, uint64_t from, uint64_t to, char *bytes);

@@ -8,7 +8,6 @@
 
 #include "fs/control/control-private.h"
 #include "fs/control/jobs.h"
-#include "fs/control/picture-fetch.h"
 
 #include "fs/base/clock.h"
 

@@ -3,7 +3,7 @@
 #define FS_CONTROL_PICTURE_MAKE_H
 
 #include "fs/control/budget.h"
-#include "fs/control/pictures.h"
+#include "fs/control/picture-fetch.h"
 #include "fs/image/crew.h"
 #include "fs/image/frame.h"
 

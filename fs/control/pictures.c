@@ -12,6 +12,7 @@
 #include "fs/control/control-private.h"
 #include "fs/control/jobs.h"
 #include "fs/control/picture-make.h"
+#include "fs/control/protocol.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"

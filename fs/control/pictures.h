@@ -10,6 +10,7 @@
 #define FS_CONTROL_PICTURES_H
 
 #include "fs/control/kept.h"
+#include "fs/control/picture-fetch.h"
 
 #include "fs/base/json.h"
 #include "fs/base/str.h"
@@ -19,11 +20,6 @@
 struct control;
 struct pictures;
 struct request_job;
-
-struct picture_key {
-    uint32_t file;
-    uint32_t side; /* the shorter side is made so long where it is longer; 0: as it is */
-};
 
 struct decoded_picture {
     struct kept_item item; /* first */

@@ -3,6 +3,7 @@
 
 #include "fs/control/control-private.h"
 #include "fs/control/jobs.h"
+#include "fs/control/verb-plan.h"
 
 #include "fs/base/cleanup.h"
 

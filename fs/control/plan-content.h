@@ -3,7 +3,7 @@
 #define FS_CONTROL_PLAN_CONTENT_H
 
 #include "fs/control/stream.h"
-#include "fs/control/verb-plan.h"
+#include "fs/control/plan-question.h"
 
 struct request_job;
 

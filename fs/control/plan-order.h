@@ -3,7 +3,7 @@
 #define FS_CONTROL_PLAN_ORDER_H
 
 #include "fs/control/plan-memory.h"
-#include "fs/control/verb-plan.h"
+#include "fs/control/plan-question.h"
 
 /* `without`: samples that are left out; NULL: none. `order` is the caller's, as is its memory. -EINVAL, -ENOMEM, …:
  * `why` tells; -EINTR. */

@@ -2,6 +2,7 @@
 #include "fs/control/plan-view.h"
 
 #include "fs/control/control-private.h"
+#include "fs/control/plans.h"
 #include "fs/control/verbs.h"
 
 static double percent(uint64_t part, uint64_t whole)
@@ -83,7 +84,7 @@ void plan_view_add_held(struct json *json, const struct planned *p, const struct
 
 void verb_plan_add_status(struct json *json, struct control *control)
 {
-    struct plans *plans = &control->plans;
+    struct plans *plans = control->plans;
     pthread_mutex_lock(&plans->kept.lock);
     json_begin_object(json, "plans");
     json_uints(json, {"made", plans->made}, {"misplaced", plans->misplaced});

@@ -1,6 +1,8 @@
 /* The few plans that are kept. */
 #include "fs/control/plans.h"
 
+#include <stdlib.h>
+
 static struct planned *planned_of(struct kept_item *item)
 {
     return (struct planned *)(void *)item;
@@ -11,15 +13,19 @@ static void planned_fini(struct kept_item *item)
     plan_memory_fini(&planned_of(item)->memory);
 }
 
-void plans_init(struct plans *plans, uint64_t most)
+struct plans *plans_create(uint64_t most)
 {
-    *plans = (struct plans){.made = 0};
-    kept_init(&plans->kept, sizeof(struct planned), planned_fini, PLANS_KEPT, most);
+    struct plans *plans = calloc(1, sizeof *plans);
+    if (plans)
+        kept_init(&plans->kept, sizeof(struct planned), planned_fini, PLANS_KEPT, most);
+    return plans;
 }
 
-void plans_fini(struct plans *plans)
+void plans_destroy(struct plans *plans)
 {
-    kept_fini(&plans->kept);
+    if (plans)
+        kept_fini(&plans->kept);
+    free(plans);
 }
 
 int plans_get(struct plans *plans, const struct digest *key, const struct asker *asker, struct planned **planned)

@@ -32,8 +32,8 @@ struct plans {
     struct plan_summary last; /* of the plan that was made last */
 };
 
-void plans_init(struct plans *plans, uint64_t most);
-void plans_fini(struct plans *plans);
+struct plans *plans_create(uint64_t most); /* NULL: no memory */
+void plans_destroy(struct plans *plans);
 
 /* 0 and `*planned`, a reference: it is READY. 1 and one that the caller must make and give to plans_made or
  * plans_failed. -EINTR, -ENOMEM. */

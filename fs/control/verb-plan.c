@@ -11,6 +11,8 @@
 #include "fs/control/plan-paths.h"
 #include "fs/control/plan-units.h"
 #include "fs/control/plan-view.h"
+#include "fs/control/plans.h"
+#include "fs/control/verbs.h"
 #include "fs/control/world-view.h"
 
 #include "fs/base/cleanup.h"
@@ -238,7 +240,7 @@ static bool is_plan_of(const struct planned *planned, const struct plan_request 
 /* With `digest` the order need not be given again: the plan may be kept. */
 static int find_plan(struct making *m, struct planned **planned)
 {
-    struct plans *plans = &m->control->plans;
+    struct plans *plans = m->control->plans;
     if (m->wanted->digested && (*planned = plans_find(plans, &m->wanted->digest))) {
         if (is_plan_of(*planned, m->wanted))
             return 0;
@@ -365,9 +367,9 @@ static void count_misplaced(const struct making *m)
     uint32_t node = plan_ranks_node(&ranks, w->rank);
     if (node == m->units.me || node == UINT32_MAX)
         return;
-    pthread_mutex_lock(&m->control->plans.kept.lock);
-    m->control->plans.misplaced++;
-    pthread_mutex_unlock(&m->control->plans.kept.lock);
+    pthread_mutex_lock(&m->control->plans->kept.lock);
+    m->control->plans->misplaced++;
+    pthread_mutex_unlock(&m->control->plans->kept.lock);
 }
 
 /* For the mount's owner: what is fed for one is not there for another. What the feeder asks for is a guess. */
@@ -409,7 +411,7 @@ int plan_answer(struct control *control, const struct plan_question *question, s
             error = reply_with(&m, planned, reply);
         }
         *origin = (struct plan_origin){planned->layout, planned->item.key};
-        plans_put(&control->plans, planned);
+        plans_put(control->plans, planned);
         if (!error) {
             count_misplaced(&m);
             wish_feed(&m, planned);

@@ -3,7 +3,6 @@
 
 #include "fs/control/control-handles.h"
 #include "fs/control/control-private.h"
-#include "fs/control/verb-plan.h"
 
 #include "fs/world/peers.h"
 

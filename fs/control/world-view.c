@@ -3,6 +3,7 @@
 
 #include "fs/control/control-private.h"
 #include "fs/control/move-view.h"
+#include "fs/control/protocol.h"
 #include "fs/control/texts.h"
 
 #include "fs/base/json.h"

@@ -1,5 +1,5 @@
 /* How lists begin and end. See coverage.h. */
-#include "fs/feed/coverage-lists.h"
+#include "fs/feed/coverage-inside.h"
 
 #include "fs/base/clock.h"
 

@@ -1,5 +1,5 @@
 /* What coverage.c has counted, written down: how far each list is, and its report. */
-#include "fs/feed/coverage-lists.h"
+#include "fs/feed/coverage-inside.h"
 
 #include "fs/base/clock.h"
 

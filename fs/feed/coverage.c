@@ -1,5 +1,5 @@
 /* Which list a read is of. See coverage.h. */
-#include "fs/feed/coverage-lists.h"
+#include "fs/feed/coverage-inside.h"
 
 #include "fs/base/clock.h"
 

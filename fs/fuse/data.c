@@ -4,7 +4,7 @@
 #include "fs/fuse/data.h"
 
 #include "fs/base/cleanup.h"
-#include "fs/fuse/listing.h"
+#include "fs/fuse/data-inside.h"
 
 #include <string.h>
 

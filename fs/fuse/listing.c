@@ -1,7 +1,7 @@
 /* Directories, by place: "." is 0, ".." is 1, child k is k + 2. The offset of an entry is the place after it, so a
  * listing can go on from any entry, in any server. `.dealfs` is never listed: a loader that takes each directory for a
  * class must not find it. */
-#include "fs/fuse/listing.h"
+#include "fs/fuse/data-inside.h"
 
 #include "fs/base/cleanup.h"
 

@@ -11,7 +11,7 @@ fs_fuse_libfuse_a_SOURCES = \
 	fs/fuse/init.c \
 	fs/fuse/init.h \
 	fs/fuse/listing.c \
-	fs/fuse/listing.h \
+	fs/fuse/data-inside.h \
 	fs/fuse/reads.c \
 	fs/fuse/reads.h \
 	fs/fuse/reply.c \

@@ -1,6 +1,6 @@
 /* The pipeline assembled: what can be prepared is made by plan_create, then the steps are dealt one by one. */
 #include "fs/plan/epoch-plan.h"
-#include "fs/plan/plan-state.h"
+#include "fs/plan/epoch-plan-inside.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/plan/local.h"

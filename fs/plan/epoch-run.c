@@ -1,5 +1,5 @@
 /* A plan that was prepared is dealt, step by step, into lists, a digest and a summary. */
-#include "fs/plan/plan-state.h"
+#include "fs/plan/epoch-plan-inside.h"
 
 #include <errno.h>
 #include <stdlib.h>

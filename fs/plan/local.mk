@@ -29,7 +29,7 @@ fs_plan_libplan_a_SOURCES = \
 	fs/plan/order.h \
 	fs/plan/placement.c \
 	fs/plan/placement.h \
-	fs/plan/plan-state.h \
+	fs/plan/epoch-plan-inside.h \
 	fs/plan/plan-request.c \
 	fs/plan/plan-request.h \
 	fs/plan/random.c \
@@ -37,7 +37,7 @@ fs_plan_libplan_a_SOURCES = \
 	fs/plan/stop.h \
 	fs/plan/swap-pair.c \
 	fs/plan/swap-sort.c \
-	fs/plan/swap-state.h \
+	fs/plan/swaps-inside.h \
 	fs/plan/swaps.c \
 	fs/plan/swaps.h \
 	fs/plan/uses.c \

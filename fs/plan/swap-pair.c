@@ -1,5 +1,5 @@
 /* The best pair of samples that two ranks can swap: two pointers over their samples, sorted by cost. */
-#include "fs/plan/swap-state.h"
+#include "fs/plan/swaps-inside.h"
 
 /* Is it owned, but not by this node? */
 static bool is_away(const struct swaps *s, const struct swap_item *item, uint32_t node)

@@ -1,6 +1,6 @@
 /* Items by cost, then position: digit by digit, without digits that are the same everywhere.
  * Positions mostly ascend. */
-#include "fs/plan/swap-state.h"
+#include "fs/plan/swaps-inside.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  *   item[]     all samples of the window, step after step, rank after rank: segments
  *   excesses   by rank: its cost above its limit */
 #include "fs/plan/swaps.h"
-#include "fs/plan/swap-state.h"
+#include "fs/plan/swaps-inside.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/plan/batches.h"

@@ -4,7 +4,7 @@
 #ifndef FS_STORE_DISK_H
 #define FS_STORE_DISK_H
 
-#include "fs/store/store.h"
+#include "fs/store/read.h"
 
 struct disk;
 

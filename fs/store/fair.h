@@ -9,7 +9,7 @@
 #ifndef FS_STORE_FAIR_H
 #define FS_STORE_FAIR_H
 
-#include "fs/store/store.h"
+#include "fs/store/read.h"
 
 enum { MOST_YIELDS = 8, OVERTAKE_MS = 50 };
 

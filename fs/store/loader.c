@@ -23,7 +23,6 @@
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
 #include "fs/store/store-inside.h"
-#include "fs/store/store-stage.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -281,14 +280,13 @@ static int start_worker(struct loader *l, struct load_worker *w, int zstd_level)
     return 0;
 }
 
-int loader_create(struct store *store, const struct store_config *config, struct loader **loader)
+int loader_create(struct store *store, int threads, int zstd_level, uint64_t rate, struct loader **loader)
 {
-    int threads = config->source_threads > 0 ? config->source_threads : 1;
     struct loader *l = calloc(1, sizeof *l + (size_t)threads * sizeof l->worker[0]);
     if (!l)
         return -ENOMEM;
     l->store = store;
-    l->rate.most = config->source_rate;
+    l->rate.most = rate;
     fair_init(&l->direct);
     wants_init(&l->wants, store->catalog, store->shard);
     l->wants.most_ahead = 2 * threads;
@@ -299,7 +297,7 @@ int loader_create(struct store *store, const struct store_config *config, struct
     cond_init(&l->work);
     cond_init(&l->due);
     for (int i = 0; i < threads; i++) {
-        int error = start_worker(l, &l->worker[i], config->zstd_level);
+        int error = start_worker(l, &l->worker[i], zstd_level);
         if (error) {
             loader_destroy(l);
             return error;

@@ -6,9 +6,9 @@
 #include "fs/store/loads.h"
 
 struct loader;
-struct store_config;
 
-int loader_create(struct store *store, const struct store_config *config, struct loader **loader);
+/* `rate`: maximum of bytes per second that it reads from the source; 0: unlimited. */
+int loader_create(struct store *store, int threads, int zstd_level, uint64_t rate, struct loader **loader);
 /* Ends all parked reads with -ESHUTDOWN, even while the source hangs, and rejects later ones. */
 void loader_stop(struct loader *loader);
 void loader_destroy(struct loader *loader); /* stops, and waits for reads of the source in progress */

@@ -29,6 +29,7 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/pool.c \
 	fs/store/pool.h \
 	fs/store/rate.h \
+	fs/store/read.h \
 	fs/store/reclaim.c \
 	fs/store/reclaim.h \
 	fs/store/restore.c \

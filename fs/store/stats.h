@@ -2,8 +2,29 @@
 #ifndef FS_STORE_STATS_H
 #define FS_STORE_STATS_H
 
-#include "fs/store/store.h"
+#include "fs/store/read.h"
+#include "fs/store/root.h"
+#include "fs/store/shard.h"
 
+enum { STORE_COUNTS = 64 << 10, STORE_BUCKETS = 32, STORE_ERRNOS = 134 };
+/* The feeder's reads count only in `fed`, `source_` and the tiers. */
+struct store_stats {
+    uint64_t reads[PLACES], bytes[PLACES];
+    uint64_t latency[PLACES][STORE_BUCKETS]; /* READs that took less than 2^i microseconds; not cumulative */
+    uint64_t latency_sum[PLACES];            /* nanoseconds */
+    uint64_t errors[STORE_ERRNOS];           /* failed reads by errno; for each: */
+    uint64_t first_failed[STORE_ERRNOS];     /* 1 + number of the first file */
+    uint64_t failed_at[STORE_ERRNOS];        /* clock_realtime of the last failure */
+    uint64_t source_samples, source_bytes;
+    struct root_state root; /* of the source */
+    uint64_t parked;        /* readers that wait now */
+    uint64_t waits[PLACES]; /* the same, by what they wait for */
+    struct {
+        uint64_t reads[PLACES], bytes[PLACES], errors;
+        uint64_t waits[PLACES];
+    } fed;
+    struct tier_status tier[TIERS];
+};
 struct stats;
 
 /* Continue the counters in `memory`, of STORE_COUNTS bytes. NULL: own memory, from zero. */

@@ -3,7 +3,8 @@
 #ifndef FS_STORE_STORE_INSIDE_H
 #define FS_STORE_STORE_INSIDE_H
 
-#include "fs/store/store.h"
+#include "fs/store/read.h"
+#include "fs/store/shard.h"
 #include "fs/wire/feed.h"
 
 #include <stdatomic.h>
@@ -53,5 +54,13 @@ void store_refused(struct store *store, struct store_read *read);
 void store_got(struct store *store, struct store_read *read, int error);
 /* The read has ended. */
 void store_end(struct store *store, struct store_read *read, int error);
+
+/* store-stage.c */
+int stage_create(struct store *store, struct stage **stage);
+void stage_join(struct stage *stage);    /* stops, and waits until it no longer calls the loader; NULL is allowed */
+void stage_destroy(struct stage *stage); /* only when the loader no longer calls it */
+
+/* The loader reports: a load of stage `number` has ended. -ENOSPC: no tier had room, and nothing was cached. */
+void stage_loaded(struct stage *stage, uint32_t number, uint32_t file, uint32_t length, int error);
 
 #endif

@@ -13,8 +13,8 @@
  * Threads: any number read. A parked read continues on a thread of the loader, the disk or the peers. */
 #include "fs/store/disk.h"
 #include "fs/store/loader.h"
-#include "fs/store/stats.h"
 #include "fs/store/store-inside.h"
+#include "fs/store/store.h"
 
 #include "fs/base/clock.h"
 

@@ -1,5 +1,6 @@
 /* Assembles the store: the shard of the tiers, the source, and what fetches bytes that no tier has. store-read.c has
  * the way of a read. */
+#include "fs/store/store.h"
 #include "fs/store/store-inside.h"
 
 #include "fs/base/cleanup.h"
@@ -7,8 +8,6 @@
 #include "fs/store/disk.h"
 #include "fs/store/loader.h"
 #include "fs/store/source.h"
-#include "fs/store/stats.h"
-#include "fs/store/store-stage.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -101,7 +100,8 @@ int store_open(const struct store_config *config, struct store **store)
     if (!error)
         error = stage_create(s, &s->stage);
     if (!error)
-        error = loader_create(s, config, &s->loader);
+        error = loader_create(s, config->source_threads > 0 ? config->source_threads : 1, config->zstd_level,
+                              config->source_rate, &s->loader);
     if (!error && config->tier[TIER_SSD].directory)
         error = disk_create(s, config->disk_callers, &s->disk);
     if (error) {

@@ -3,6 +3,8 @@
  * previous part is cached: in a half-filled shard, every second random read would load a whole piece.) */
 #include "fs/store/wants.h"
 
+#include "fs/store/shard.h"
+
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* The layout's file. It is written together with its hashes. A file that is opened is checked completely before use. */
-#include "fs/world/layout-format.h"
+#include "fs/world/layout-inside.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"

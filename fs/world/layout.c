@@ -2,7 +2,7 @@
  *
  * The layout is computed in place, in the image of its file. Per group: extents that nodes have cached are assigned to
  * these nodes, in the order of node numbers; then the other extents are spread. */
-#include "fs/world/layout-format.h"
+#include "fs/world/layout-inside.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/plan/exchange.h"

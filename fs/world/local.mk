@@ -14,7 +14,7 @@ fs_world_libworld_a_SOURCES = \
 	fs/world/joining.c \
 	fs/world/joining.h \
 	fs/world/layout-file.c \
-	fs/world/layout-format.h \
+	fs/world/layout-inside.h \
 	fs/world/layout.c \
 	fs/world/layout.h \
 	fs/world/link.c \

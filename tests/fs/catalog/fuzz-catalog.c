@@ -1,6 +1,6 @@
 /* Any bytes as a catalog file: refused, or everything in it can be looked at. The hashes are made to fit first, so that
  * the checks behind them are what is tried. */
-#include "fs/catalog/format.h"
+#include "fs/catalog/catalog-inside.h"
 #include "fs/catalog/samples.h"
 
 #include <stdlib.h>

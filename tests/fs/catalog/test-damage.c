@@ -1,5 +1,5 @@
 /* A catalog file that is not what was written is refused, also when its hashes were made to fit. */
-#include "fs/catalog/format.h"
+#include "fs/catalog/catalog-inside.h"
 #include "tests/fs/catalog/source.h"
 
 #include <stdlib.h>

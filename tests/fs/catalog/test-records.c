@@ -1,6 +1,6 @@
 /* Record lists: fs/catalog/samples.h, record.h */
 #include "fs/base/file.h"
-#include "fs/catalog/samples-list.h"
+#include "fs/catalog/samples-inside.h"
 #include "tests/fs/catalog/source.h"
 
 #include <stdlib.h>

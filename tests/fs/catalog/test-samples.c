@@ -1,6 +1,6 @@
 /* fs/catalog/samples.h */
 #include "fs/base/file.h"
-#include "fs/catalog/samples-list.h"
+#include "fs/catalog/samples-inside.h"
 #include "tests/fs/catalog/source.h"
 
 #include <pthread.h>

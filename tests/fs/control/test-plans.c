@@ -9,7 +9,7 @@
 
 enum { ASKERS = 8, ROUNDS = 200, ENTRIES = 1000 };
 
-static struct plans plans;
+static struct plans *plans;
 static pthread_barrier_t round_begins;
 static atomic_int made, failed, waiting;
 
@@ -41,19 +41,19 @@ static void *ask(void *user)
         struct planned *p;
         int turn;
         pthread_barrier_wait(&round_begins);
-        while ((turn = plans_get(&plans, &k, &patient, &p)) == 1) {
+        while ((turn = plans_get(plans, &k, &patient, &p)) == 1) {
             if (number % 5 == 0 && atomic_fetch_add(&failed, 1) % 2 == 0) {
-                plans_failed(&plans, p);
+                plans_failed(plans, p);
                 continue;
             }
             make(p, number);
-            plans_made(&plans, p);
+            plans_made(plans, p);
             break;
         }
         if (turn < 0 || p->epoch != number || p->lists[ENTRIES - 1] != number)
             wrong++;
         else
-            plans_put(&plans, p);
+            plans_put(plans, p);
     }
     return (void *)wrong;
 }
@@ -62,7 +62,7 @@ static void test_together(void)
 {
     pthread_t thread[ASKERS];
     void *wrong;
-    plans_init(&plans, 3 * ENTRIES * sizeof(uint32_t));
+    plans = plans_create(3 * ENTRIES * sizeof(uint32_t));
     pthread_barrier_init(&round_begins, NULL, ASKERS);
     for (int i = 0; i < ASKERS; i++)
         pthread_create(&thread[i], NULL, ask, NULL);
@@ -72,9 +72,9 @@ static void test_together(void)
     }
     is_int(atomic_load(&made), ROUNDS, "each was made once");
     is_int(atomic_load(&failed), 2 * (ROUNDS / 5), "except for the fifths, which failed once and were begun again");
-    is_uint(plans.made, ROUNDS, "and counted");
+    is_uint(plans->made, ROUNDS, "and counted");
     pthread_barrier_destroy(&round_begins);
-    plans_fini(&plans);
+    plans_destroy(plans);
 }
 
 static bool impatient(void *user)
@@ -90,7 +90,7 @@ static void *ask_briefly(void *user)
     struct digest k = key(1);
     struct planned *p;
     (void)user;
-    return (void *)(intptr_t)plans_get(&plans, &k, &asker, &p);
+    return (void *)(intptr_t)plans_get(plans, &k, &asker, &p);
 }
 
 static void test_impatient(void)
@@ -100,57 +100,57 @@ static void test_impatient(void)
     struct planned *p, *again;
     pthread_t thread;
     void *result;
-    plans_init(&plans, 0);
-    is_int(plans_get(&plans, &k, &patient, &p), 1, "one is being made");
+    plans = plans_create(0);
+    is_int(plans_get(plans, &k, &patient, &p), 1, "one is being made");
     pthread_create(&thread, NULL, ask_briefly, NULL);
     for (uint32_t number = 100; atomic_load(&waiting) == 0; number++) {
         struct digest other = key(number);
-        if (plans_get(&plans, &other, &patient, &again) == 1)
-            plans_failed(&plans, again);
+        if (plans_get(plans, &other, &patient, &again) == 1)
+            plans_failed(plans, again);
     }
     pthread_join(thread, &result);
     is_int((intptr_t)result, -EINTR, "who waits for it may give up, however often others wake it");
     make(p, 1);
-    plans_made(&plans, p);
-    is_int(plans_get(&plans, &k, &patient, &again), 0, "there it is");
+    plans_made(plans, p);
+    is_int(plans_get(plans, &k, &patient, &again), 0, "there it is");
     ok(again == p, "the same");
-    plans_put(&plans, p);
+    plans_put(plans, p);
     is_uint(again->lists[0], 1, "it stays while somebody reads it, however large");
-    plans_put(&plans, again);
-    is_int(plans_get(&plans, &k, &patient, &p), 0, "and while no other plan is used");
+    plans_put(plans, again);
+    is_int(plans_get(plans, &k, &patient, &p), 0, "and while no other plan is used");
     k = key(2);
-    is_int(plans_get(&plans, &k, &patient, &again), 1, "another plan");
+    is_int(plans_get(plans, &k, &patient, &again), 1, "another plan");
     make(again, 2);
-    plans_made(&plans, again);
+    plans_made(plans, again);
     is_uint(p->lists[0], 1, "does not take the memory of one that is read");
-    plans_put(&plans, p);
-    plans_put(&plans, again);
+    plans_put(plans, p);
+    plans_put(plans, again);
     k = key(1);
-    is_int(plans_get(&plans, &k, &patient, &p), 1, "that goes when nobody reads it");
-    plans_failed(&plans, p);
-    plans_fini(&plans);
+    is_int(plans_get(plans, &k, &patient, &p), 1, "that goes when nobody reads it");
+    plans_failed(plans, p);
+    plans_destroy(plans);
 }
 
 static void test_oldest(void)
 {
     const struct asker patient = {0};
     struct planned *p;
-    plans_init(&plans, UINT64_MAX);
+    plans = plans_create(UINT64_MAX);
     for (uint32_t number = 0; number < PLANS_KEPT + 1; number++) {
         struct digest k = key(number), first = key(0);
-        is_int(plans_get(&plans, &k, &patient, &p), 1, "plan %u is new", number);
+        is_int(plans_get(plans, &k, &patient, &p), 1, "plan %u is new", number);
         make(p, number);
-        plans_made(&plans, p);
-        plans_put(&plans, p);
-        is_int(plans_get(&plans, &first, &patient, &p), 0, "the first is asked for repeatedly");
-        plans_put(&plans, p);
+        plans_made(plans, p);
+        plans_put(plans, p);
+        is_int(plans_get(plans, &first, &patient, &p), 0, "the first is asked for repeatedly");
+        plans_put(plans, p);
     }
     struct digest second = key(1), last = key(PLANS_KEPT);
-    is_int(plans_get(&plans, &last, &patient, &p), 0, "the last one is there");
-    plans_put(&plans, p);
-    is_int(plans_get(&plans, &second, &patient, &p), 1, "the least recently asked for has gone");
-    plans_failed(&plans, p);
-    plans_fini(&plans);
+    is_int(plans_get(plans, &last, &patient, &p), 0, "the last one is there");
+    plans_put(plans, p);
+    is_int(plans_get(plans, &second, &patient, &p), 1, "the least recently asked for has gone");
+    plans_failed(plans, p);
+    plans_destroy(plans);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* libFuzzer target: any bytes as a layout file are refused, or everything in it can be looked at. Every
  * second input gets a header and hashes that fit, so that the checks behind them are what is tried. */
-#include "fs/world/layout-format.h"
+#include "fs/world/layout-inside.h"
 
 #include "tests/fs/world/worlds.h"
 

@@ -1,5 +1,5 @@
 /* The layout's file: comes back as it was saved, and is refused where anything in it is not as it must be. */
-#include "fs/world/layout-format.h"
+#include "fs/world/layout-inside.h"
 
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"

@@ -1,7 +1,7 @@
 /* See worlds.h. */
 #include "tests/fs/world/worlds.h"
 
-#include "fs/catalog/format.h"
+#include "fs/catalog/catalog-inside.h"
 #include "tests/lib/tap.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* fusermount3, the setuid helper that mounts for ordinary users. */
-#ifndef FS_ATTACH_FUSERMOUNT_H
-#define FS_ATTACH_FUSERMOUNT_H
+#ifndef FS_ATTACH_ATTACH_INSIDE_H
+#define FS_ATTACH_ATTACH_INSIDE_H
 
 #include "fs/attach/attach.h"
 

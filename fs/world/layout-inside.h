@@ -1,7 +1,7 @@
 /* The layout file as C structs; the file FORMAT describes it byte by byte. Only the layout's files and their tests may
  * include this. */
-#ifndef FS_WORLD_LAYOUT_FORMAT_H
-#define FS_WORLD_LAYOUT_FORMAT_H
+#ifndef FS_WORLD_LAYOUT_INSIDE_H
+#define FS_WORLD_LAYOUT_INSIDE_H
 
 #include "fs/world/layout.h"
 

@@ -1,6 +1,6 @@
 /* What epoch-plan.c and epoch-run.c share. */
-#ifndef FS_PLAN_PLAN_STATE_H
-#define FS_PLAN_PLAN_STATE_H
+#ifndef FS_PLAN_EPOCH_PLAN_INSIDE_H
+#define FS_PLAN_EPOCH_PLAN_INSIDE_H
 
 #include "fs/plan/epoch-plan.h"
 #include "fs/plan/swaps.h"

@@ -1,8 +1,8 @@
 /* The catalog file as C sees it; FORMAT beside this describes it byte by byte. For the files of this folder only.
  *
  * Everything is in the order and alignment of the machine that wrote it; another byte order is refused by the mark. */
-#ifndef FS_CATALOG_FORMAT_H
-#define FS_CATALOG_FORMAT_H
+#ifndef FS_CATALOG_CATALOG_INSIDE_H
+#define FS_CATALOG_CATALOG_INSIDE_H
 
 #include "fs/base/hash.h"
 #include "fs/catalog/catalog.h"

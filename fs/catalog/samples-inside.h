@@ -1,6 +1,6 @@
 /* What a sample list is made of. For the files of this folder only. */
-#ifndef FS_CATALOG_SAMPLES_LIST_H
-#define FS_CATALOG_SAMPLES_LIST_H
+#ifndef FS_CATALOG_SAMPLES_INSIDE_H
+#define FS_CATALOG_SAMPLES_INSIDE_H
 
 #include "fs/base/scratch.h"
 #include "fs/catalog/samples.h"

@@ -1,6 +1,6 @@
 /* What coverage.c, coverage-lists.c and coverage-report.c share. Not for others: they include coverage.h. */
-#ifndef FS_FEED_COVERAGE_LISTS_H
-#define FS_FEED_COVERAGE_LISTS_H
+#ifndef FS_FEED_COVERAGE_INSIDE_H
+#define FS_FEED_COVERAGE_INSIDE_H
 
 #include "fs/feed/coverage.h"
 

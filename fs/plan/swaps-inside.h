@@ -1,6 +1,6 @@
 /* What swaps.c and swap-pair.c share. */
-#ifndef FS_PLAN_SWAP_STATE_H
-#define FS_PLAN_SWAP_STATE_H
+#ifndef FS_PLAN_SWAPS_INSIDE_H
+#define FS_PLAN_SWAPS_INSIDE_H
 
 #include "fs/plan/excess.h"
 #include "fs/plan/swaps.h"
