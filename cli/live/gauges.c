@@ -127,6 +127,7 @@ void gauge_read(const struct str *before, const struct str *status, double secon
     }
     read_ranks(before, status, seconds, g);
     read_peers(before, status, g);
+    g->read_ms = (double)figures_number(status, "slowest.us") / 1000;
     if (g->ranks == 0 && before->length > 0)
         g->files = rate_of(were, reads, seconds);
 }
@@ -173,6 +174,7 @@ static void add_line(struct str *out, struct str *line)
 }
 
 /* Together 80 columns; bytes are megabytes, per second except those ahead. */
+enum { NAME_WIDTH = 18 };
 #define NAME_COLUMN "%-18s"
 #define COLUMNS " %5s %4s %7s %6s %6s %6s %6s %6s %5s"
 
@@ -225,14 +227,41 @@ static void add_slow(struct str *out, const struct node_gauge *g)
         add_line(out, &line);
 }
 
+/* The end of a text that does not fit, which tells mounts of one machine apart, and samples of one class. */
+static void add_end(struct str *out, const char *text, size_t width)
+{
+    CLEANUP_STR struct str shown = STR_INIT;
+    str_add_printable(&shown, text, strlen(text));
+    for (const char *from = text; shown.length > width && *from;) {
+        from += shown.length - width < strlen(from) ? shown.length - width : strlen(from);
+        str_clear(&shown);
+        str_adds(&shown, "...");
+        str_add_printable(&shown, from, strlen(from));
+    }
+    str_add(out, shown.length ? shown.data : "", shown.length);
+}
+
+enum { SLOW_MS = 1 /* a READ that took less is not worth a line */, LINE_WIDTH = 80 };
+
+static void add_slowest_read(struct str *out, const struct node_gauge *g)
+{
+    CLEANUP_STR struct str line = STR_INIT, path = STR_INIT, from = STR_INIT;
+    if (g->read_ms < SLOW_MS)
+        return;
+    json_find_string(g->status.data, g->status.length, "slowest.path", &path);
+    json_find_string(g->status.data, g->status.length, "slowest.from", &from);
+    str_addf(&line, "  slowest sample: %.0f ms from ", g->read_ms);
+    add_end(&line, from.length ? from.data : "?", 8);
+    str_adds(&line, path.length ? ": " : "");
+    add_end(&line, path.length ? path.data : "", LINE_WIDTH - line.length);
+    add_line(out, &line);
+}
+
 static void add_node(struct str *out, const struct node_gauge *g)
 {
     CLEANUP_STR struct str line = STR_INIT, name = STR_INIT;
-    enum { WIDTH = 18 };
-    size_t length = strlen(g->mountpoint), shown = length > WIDTH ? WIDTH - 3 : length;
     char files[16], late[24], mb[FIGURES_PLACES][16], ahead[16];
-    str_adds(&name, length > WIDTH ? "..." : ""); /* the end tells mounts of one machine apart */
-    str_add_printable(&name, g->mountpoint + length - shown, shown);
+    add_end(&name, g->mountpoint, NAME_WIDTH);
     str_addf(&line, NAME_COLUMN, name.failed ? "?" : name.data);
     if (g->status.length == 0) {
         str_adds(&line, " does not answer");
@@ -250,6 +279,7 @@ static void add_node(struct str *out, const struct node_gauge *g)
     if (figures_number(&g->status, "nodes") > 1 || !figures_is(&g->status, "state", "alone"))
         figures_add(out, &g->status, "  node {node} of {nodes} {state text}\n");
     add_slow(out, g);
+    add_slowest_read(out, g);
 }
 
 static void add_rank(struct str *out, const struct rank_gauge *r)
@@ -276,19 +306,23 @@ void gauges_add_lines(struct str *out, const struct node_gauge *g)
 
 /* --- JSON --- */
 
+static const char *last_part(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot ? dot + 1 : path;
+}
+
 static void copy_numbers(struct json *j, const struct str *from, const char *const *paths, unsigned n)
 {
-    for (unsigned i = 0; i < n; i++) {
-        const char *dot = strrchr(paths[i], '.');
-        json_uint(j, dot ? dot + 1 : paths[i], figures_number(from, "%s", paths[i]));
-    }
+    for (unsigned i = 0; i < n; i++)
+        json_uint(j, last_part(paths[i]), figures_number(from, "%s", paths[i]));
 }
 
 static void copy_string(struct json *j, const struct str *from, const char *key)
 {
     CLEANUP_STR struct str text = STR_INIT;
     json_find_string(from->data, from->length, key, &text);
-    json_string(j, key, text.data ? text.data : "");
+    json_string(j, last_part(key), text.data ? text.data : "");
 }
 
 static void add_json_rank(struct json *j, const struct rank_gauge *r)
@@ -318,6 +352,13 @@ static void add_json_known(struct json *j, const struct node_gauge *g)
     if (g->slowest_ms > 0) {
         json_uint(j, "slowest_peer", g->slowest);
         json_fixed(j, "slowest_peer_ms", g->slowest_ms, 3);
+    }
+    if (g->read_ms > 0) {
+        json_begin_object(j, "slowest_read");
+        copy_string(j, &g->status, "slowest.path");
+        copy_string(j, &g->status, "slowest.from");
+        json_fixed(j, "ms", g->read_ms, 3);
+        json_end_object(j);
     }
     json_begin_array(j, "ranks");
     for (unsigned i = 0; i < g->ranks; i++)

@@ -25,6 +25,7 @@ struct node_gauge {
     uint64_t late;                /* samples of the lists below */
     uint64_t slowest;             /* the node whose answers took longest; with: */
     double slowest_ms;            /* each of them; 0: none answered */
+    double read_ms;               /* the slowest READ of the last seconds; 0: there was none */
     unsigned ranks;
     struct rank_gauge rank[GAUGE_RANKS];
 };

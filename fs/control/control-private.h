@@ -87,6 +87,9 @@ void control_reply_part(fuse_req_t req, const struct reply *reply, size_t size, 
 
 /* Numbers of the store; all zero where there is none. */
 void control_stats(struct control *control, struct store_stats *stats);
+/* The path of a file, for texts that everybody may read. False: other users may not know it, or there is no such file.
+ * `path` has room for CATALOG_PATH_MAX bytes. */
+bool control_path_shown(const struct control *control, uint64_t file, char *path);
 uint64_t control_memory(void); /* anonymous memory of this process, bytes */
 /* Of an error that the store has kept, whichever its sign. */
 static inline const char *control_error_text(int error)

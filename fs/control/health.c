@@ -315,14 +315,10 @@ static const char *remedy(int error)
     }
 }
 
-/* With `allow_other`, users read this whom the source does not show all names. */
 static void add_first_failed(struct str *text, const struct control *control, uint64_t file)
 {
     char path[CATALOG_PATH_MAX];
-    if (file == 0 || !control_filled(control) || file > catalog_files(control->config.catalog) ||
-        (!control->public && control->config.mount->allow_other) ||
-        catalog_path(control->config.catalog, catalog_file_ino(control->config.catalog, (uint32_t)(file - 1)), path,
-                     sizeof path) < 0)
+    if (file == 0 || !control_path_shown(control, file - 1, path))
         return;
     str_adds(text, ", first ");
     str_add_printable(text, path, strlen(path));

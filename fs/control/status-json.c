@@ -174,12 +174,25 @@ static void add_fed(struct json *j, const struct store_stats *stats)
     json_end_object(j);
 }
 
+static void add_slowest(struct json *j, const struct control *control, const struct slowest_read *slowest)
+{
+    char path[CATALOG_PATH_MAX];
+    if (slowest->answered == 0)
+        return;
+    json_begin_object(j, "slowest");
+    json_string(j, "path", control_path_shown(control, slowest->file, path) ? path : NULL);
+    json_string(j, "from", place_names[slowest->place]);
+    json_uints(j, {"us", slowest->us}, {"age", (clock_now() - slowest->answered) / SECOND});
+    json_end_object(j);
+}
+
 static void add_store(struct json *j, const struct control *control, const struct store_stats *stats)
 {
     for (int i = 0; i < TIERS; i++)
         add_tier(j, tier_names[i], &stats->tier[i]);
     world_view_add_places(j, "reads", stats->reads);
     world_view_add_places(j, "bytes", stats->bytes);
+    add_slowest(j, control, &stats->slowest);
     json_uint(j, "parked", stats->parked);
     add_fed(j, stats);
     json_begin_object(j, "source");

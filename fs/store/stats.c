@@ -19,6 +19,8 @@ struct cell {
     _Alignas(CACHE_LINE) counter reads[PLACES];
     counter bytes[PLACES], latency_sum[PLACES];
     counter latency[PLACES][STORE_BUCKETS];
+    /* The slowest READ of the last SLOWEST_S seconds: microseconds << 32, file; and when it was answered. */
+    counter slowest[PLACES], slowest_at[PLACES];
 };
 
 struct stats {
@@ -75,13 +77,31 @@ static int bucket_of(uint64_t nanoseconds)
     return bits < STORE_BUCKETS ? bits : STORE_BUCKETS - 1;
 }
 
-void stats_read(struct stats *stats, enum place place, uint32_t bytes, uint64_t nanoseconds)
+static bool is_recent(uint64_t at, uint64_t now)
+{
+    return at != 0 && now < at + SLOWEST_S * SECOND;
+}
+
+/* Threads that share a cell may mix up two READs, or lose one: that changes a name in a line for people only. */
+static void note_slowest(struct cell *cell, enum place place, uint32_t file, uint64_t nanoseconds, uint64_t now)
+{
+    uint64_t us = nanoseconds / 1000 < UINT32_MAX ? nanoseconds / 1000 : UINT32_MAX;
+    uint64_t slowest = us << 32 | file;
+    if (counter_get(&cell->slowest[place]) >= slowest && is_recent(counter_get(&cell->slowest_at[place]), now))
+        return;
+    atomic_store_explicit(&cell->slowest[place], slowest, memory_order_relaxed);
+    atomic_store_explicit(&cell->slowest_at[place], now, memory_order_relaxed);
+}
+
+void stats_read(struct stats *stats, enum place place, const struct span *span, uint64_t began)
 {
     struct cell *cell = own_cell(stats);
+    uint64_t now = clock_now(), nanoseconds = now - began;
     counter_add(&cell->reads[place], 1);
-    counter_add(&cell->bytes[place], bytes);
+    counter_add(&cell->bytes[place], span->length);
     counter_add(&cell->latency_sum[place], nanoseconds);
     counter_add(&cell->latency[place][bucket_of(nanoseconds)], 1);
+    note_slowest(cell, place, span->file, nanoseconds, now);
 }
 
 void stats_error(struct stats *stats, uint32_t file, int error)
@@ -93,8 +113,15 @@ void stats_error(struct stats *stats, uint32_t file, int error)
     atomic_store(&stats->failed_at[number], clock_realtime());
 }
 
+static void add_slowest(struct cell *cell, enum place place, uint64_t now, struct slowest_read *out)
+{
+    uint64_t slowest = counter_get(&cell->slowest[place]), at = counter_get(&cell->slowest_at[place]);
+    if (is_recent(at, now) && (out->answered == 0 || slowest >> 32 > out->us))
+        *out = (struct slowest_read){.answered = at, .us = slowest >> 32, .file = (uint32_t)slowest, .place = place};
+}
+
 /* Most cells and places are zero and skipped. */
-static void add_cell(struct cell *cell, struct store_stats *out)
+static void add_cell(struct cell *cell, uint64_t now, struct store_stats *out)
 {
     for (int p = 0; p < PLACES; p++) {
         uint64_t reads = counter_get(&cell->reads[p]);
@@ -105,6 +132,7 @@ static void add_cell(struct cell *cell, struct store_stats *out)
         out->latency_sum[p] += counter_get(&cell->latency_sum[p]);
         for (int i = 0; i < STORE_BUCKETS; i++)
             out->latency[p][i] += counter_get(&cell->latency[p][i]);
+        add_slowest(cell, p, now, &out->slowest);
     }
 }
 
@@ -115,8 +143,10 @@ void stats_sum(struct stats *stats, struct store_stats *out)
         for (int i = 0; i < STORE_BUCKETS; i++)
             out->latency[p][i] = 0;
     }
+    out->slowest = (struct slowest_read){0};
+    uint64_t now = clock_now();
     for (int i = 0; i < CELLS; i++)
-        add_cell(&stats->cell[i], out);
+        add_cell(&stats->cell[i], now, out);
     for (int e = 0; e < STORE_ERRNOS; e++)
         out->errors[e] = counter_get(&stats->errors[e]);
     for (int e = 0; e < STORE_ERRNOS; e++) {

@@ -6,7 +6,16 @@
 #include "fs/store/root.h"
 #include "fs/store/shard.h"
 
-enum { STORE_COUNTS = 64 << 10, STORE_BUCKETS = 32, STORE_ERRNOS = 134 };
+enum { STORE_COUNTS = 64 << 10, STORE_BUCKETS = 32, STORE_ERRNOS = 134, SLOWEST_S = 10 };
+
+/* The READ that took longest in the last SLOWEST_S seconds. */
+struct slowest_read {
+    uint64_t answered; /* nanoseconds, monotonic; 0: there was no READ */
+    uint64_t us;       /* from the READ to its answer */
+    uint32_t file;     /* the owner of the mount can write this number: it may be none of the catalog */
+    enum place place;
+};
+
 /* The feeder's reads count only in `fed`, `source_` and the tiers. */
 struct store_stats {
     uint64_t reads[PLACES], bytes[PLACES];
@@ -15,6 +24,7 @@ struct store_stats {
     uint64_t errors[STORE_ERRNOS];           /* failed reads by errno; for each: */
     uint64_t first_failed[STORE_ERRNOS];     /* 1 + number of the first file */
     uint64_t failed_at[STORE_ERRNOS];        /* clock_realtime of the last failure */
+    struct slowest_read slowest;
     uint64_t source_samples, source_bytes;
     struct root_state root; /* of the source */
     uint64_t parked;        /* readers that wait now */
@@ -32,7 +42,7 @@ int stats_create(void *memory, struct stats **stats);
 struct source_counts *stats_source(struct stats *stats); /* counters for the source */
 void stats_destroy(struct stats *stats);
 
-void stats_read(struct stats *stats, enum place place, uint32_t bytes, uint64_t nanoseconds);
+void stats_read(struct stats *stats, enum place place, const struct span *span, uint64_t began);
 void stats_error(struct stats *stats, uint32_t file, int error);
 void stats_sum(struct stats *stats, struct store_stats *out); /* sets the fields that are counted here */
 

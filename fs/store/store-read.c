@@ -37,7 +37,7 @@ static void count_read(struct store *s, const struct store_read *read, int error
     else if (error)
         stats_error(s->stats, read->span.file, error);
     else
-        stats_read(s->stats, read->place, read->span.length, clock_now() - read->began);
+        stats_read(s->stats, read->place, &read->span, read->began);
 }
 
 static void say_waits(struct store_read *read)

@@ -125,6 +125,8 @@ ok 'allow_other lets others in' as_id 0 dealfs mount -o owner=$mount_user,allow_
 ok 'also where a directory above the source does not' as_other cat "$mnt/class1/001.bin"
 fails 'but not to what the modes keep from them' as_other cat "$mnt/class0/secret"
 ok 'the user reads that' as_user cat "$mnt/class0/secret"
+slowest() { as_id 0 "$top_builddir/tests/lib/value" "$mnt" slowest."$1"; }
+is 'status, which everybody may read, does not name it' "$(slowest path) $(slowest from)" 'null source'
 fails 'nor to control' as_other dealfs where "$mnt" class0/000.bin
 ok 'root unmounts' as_id 0 dealfs umount "$mnt"
 

@@ -8,8 +8,22 @@ require_fuse
 src=$tmp/src
 make_files "$src" 40 20000
 cp -r "$src" "$tmp/src2"
-mount_up -o ram=20M "$src" "$tmp/one"
+faults=$tmp/faults
+: >"$faults"
+DEALFS_SOURCE_FAULTS="file=$faults" mount_up -o ram=20M "$src" "$tmp/one"
 mount_up -o ram=20M "$tmp/src2" "$tmp/two"
+
+# One sample of many waits for the source: it is named, until its time is over.
+slow=$(sed -n '$p' "$tmp/one/.dealfs/samples")
+echo "delay=80,delay_match=$slow" >"$faults"
+seen=$SECONDS
+find "$tmp/one" -type f -exec cat {} + >/dev/null
+is 'status names the slowest sample' "$(value "$tmp/one" slowest.path) $(value "$tmp/one" slowest.from)" "$slow source"
+ok 'and how long it took' test "$(value "$tmp/one" slowest.us)" -ge 80000
+like 'top names it' "$(dealfs top --once "$tmp/one")" $'\n  slowest sample: [0-9]+ ms from source: '"$slow\$"
+like 'as JSON' "$(dealfs top --once --json "$tmp/one")" \
+    '"slowest_read":.?\{"path":.?"'"$slow"'","from":.?"source","ms":.?[0-9.]+\}'
+: >"$faults"
 
 # A terminal of its own for `dealfs top ARGUMENTS`, and what is done there: `see TEXT`, `keys TEXT`, `signal NUMBER`,
 # `size ROWS COLUMNS`, `stopped`, `run COMMAND`, `end STATUS`.
@@ -123,6 +137,9 @@ mounts = [node for node in json.load(sys.stdin) if node["mountpoint"].startswith
 print(*[len(node["ranks"]) for node in mounts])' "$tmp")" '1 0'
 one_line 'no mount' 'nothing is mounted there' dealfs top "$tmp/src"
 exits 2 'two mountpoints' dealfs top a b
+is_over() { [ -z "$(value "$tmp/one" slowest 2>/dev/null)" ]; }
+ok 'what was slow is named for ten seconds' wait_for 30 is_over
+ok 'and not for less' test $((SECONDS - seen)) -ge 9
 ok 'a mount that goes away ends it' terminal "$tmp/two" -- see '/two' run "dealfs umount $tmp/two" end 1
 ok 'umount' dealfs umount "$tmp/one"
 nothing_left

@@ -104,7 +104,9 @@ static void test_width(void)
     CLEANUP_STR struct str text = STR_INIT, out = STR_INIT;
     struct node_gauge g = {.mountpoint = "/a/very/long/path/of/a/mount/of/node17"};
     str_adds(&text, "{\"node\":17,\"nodes\":4096,\"state\":\"degraded\",\"world\":[{\"answers\":0,\"answer_us\":0},"
-                    "{\"answers\":10,\"answer_us\":123456}],\"bytes\":{\"ram\":99999999999,\"ssd\":123456789,"
+                    "{\"answers\":10,\"answer_us\":123456}],\"slowest\":{\"path\":\"train/a/very/long/class of "
+                    "samples/\\u001b[2Jn01440764_000018.JPEG\",\"from\":\"source\","
+                    "\"us\":12345678},\"bytes\":{\"ram\":99999999999,\"ssd\":123456789,"
                     "\"peer\":98765432,\"source\":12345678},\"fed\":{\"waits\":{\"ram\":0,\"peer\":3,\"source\":17}},"
                     "\"feed\":{\"ahead\":268435456,\"plans\":[{\"number\":1,\"epoch\":1234,\"guessed\":true,\"ranks\":["
                     "{\"rank\":16383,\"samples\":10000,\"read\":5000,\"ahead\":268435456,\"late\":12345},"
@@ -121,6 +123,9 @@ static void test_width(void)
     ok(strstr(out.data, "\n  node 17 of 4096 degraded\n"), "the node has a line");
     ok(strstr(out.data, "\n  slow: rank 16383 (12345 late), node 1 (12.3 ms), source (17 reads wait)\n"),
        "who is slow is named: %s", out.data);
+    ok(strstr(out.data, "\n  slowest sample: 12346 ms from source: ...") && !strchr(out.data, 27) &&
+           strstr(out.data, "/\\x1b[2Jn01440764_000018.JPEG\n"),
+       "so is the sample that was waited for, by the end of its path: %s", out.data);
     ok(strstr(out.data, "1234?  50%"), "a rank's epoch and progress");
 }
 

@@ -372,6 +372,24 @@ static void test_errors(void)
     store_close(store);
 }
 
+/* Of many reads, of several threads: the one that took longest, by its file, time and place. */
+static void test_slowest(void)
+{
+    faults_set("delay=60,delay_match=slow/two,match=s*");
+    struct store *store = dataset_store(&d, 64 * MIB, 0, "file=FILE", false);
+    is_uint(stats_of(store).slowest.answered, 0, "no READ: none is the slowest");
+    for (int i = 0; i < 200; i++) {
+        struct span fast = whole("size/4095"), slow = whole("slow/two");
+        is_int(read_check(store, &d, i == 20 ? &slow : &fast, NULL), 0, "a read");
+    }
+    struct slowest_read slowest = stats_of(store).slowest;
+    is_uint(slowest.file, whole("slow/two").file, "the slowest READ is known by its file");
+    ok(slowest.us >= 60000 && slowest.us < 30000000, "its time: %lu us", (unsigned long)slowest.us);
+    is_int(slowest.place, PLACE_SOURCE, "and the place of its bytes");
+    faults_set("");
+    store_close(store);
+}
+
 /* A tier that fails to give what it holds: the source has it too. */
 static void test_tier_faults(void)
 {
@@ -487,6 +505,7 @@ int main(void)
     test_close_while_parked("close, without room", 0);
     test_close_while_answering();
     test_errors();
+    test_slowest();
     test_tier_faults();
     test_ssd_hangs();
     test_no_room_reads_little();
