@@ -7,8 +7,11 @@
 #include "cli/base/command.h"
 #include "fs/base/version.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 /* clang-format off */
 static const struct command *const commands[] = {
@@ -40,15 +43,10 @@ static const struct command *const commands[] = {
 /* clang-format on */
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-static int output_status(void)
-{
-    return fflush(stdout) == 0 && !ferror(stdout) ? COMMAND_DONE : COMMAND_FAILED;
-}
-
 static int print_version(void)
 {
     printf("dealfs %s\n", version_text);
-    return output_status();
+    return COMMAND_DONE;
 }
 
 /* Those that one begins with, in this order. */
@@ -81,7 +79,7 @@ static int print_help(bool all)
     printf("\n"
            "%s`dealfs COMMAND --help` describes a command, `man dealfs` everything.\n",
            all ? "" : "`dealfs help all` lists all commands; ");
-    return output_status();
+    return COMMAND_DONE;
 }
 
 static int print_command_help(const struct command *c)
@@ -96,7 +94,7 @@ static int print_command_help(const struct command *c)
     if (c->help[0] || keys.length)
         printf("\n%s%s%s", keys.length ? keys.data : "", c->help,
                c->help[0] && c->help[strlen(c->help) - 1] != '\n' ? "\n" : "");
-    return output_status();
+    return COMMAND_DONE;
 }
 
 static const struct command *find_command(const char *name)
@@ -173,14 +171,31 @@ static int dispatch(int argc, char **argv)
     return refuse_command(argv[1]);
 }
 
-int main(int argc, char **argv)
+static int run_by_name(int argc, char **argv)
 {
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "dealfs";
-    signal(SIGPIPE, SIG_DFL);
     if (strncmp(name, "mount.", 6) == 0)
         return command_mount_helper(argc, argv);
     if (strncmp(name, "umount.", 7) == 0)
         return command_umount_helper(argc, argv);
     return dispatch(argc, argv);
+}
+
+/* If one of the standard descriptors is closed, the next file gets its number, and messages are written into it. */
+static bool open_standard(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    return fd >= 0 && close(fd) == 0;
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_DFL);
+    if (!open_standard())
+        return command_fail("open /dev/null: %s", strerror(errno));
+    return command_end(run_by_name(argc, argv));
 }

@@ -55,6 +55,14 @@ int command_fail(const char *format, ...)
     return COMMAND_FAILED;
 }
 
+int command_end(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    command_fail("standard output could not be written: part of it is lost");
+    return status ? status : COMMAND_FAILED;
+}
+
 const char *command_why(const struct str *why, int error)
 {
     return why->failed ? "out of memory" : why->length > 0 ? why->data : strerror(-error);

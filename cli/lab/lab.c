@@ -17,7 +17,7 @@ int main(int argc, char **argv)
     lab_dealfs = argv[0];
     for (size_t i = 0; argc > 1 && i < sizeof labs / sizeof *labs; i++)
         if (strcmp(argv[1], labs[i].name) == 0)
-            return labs[i].run(argc - 1, argv + 1);
+            return command_end(labs[i].run(argc - 1, argv + 1));
     fputs("usage: dealfs simulate|model|demo …\n", stderr);
     return COMMAND_USAGE;
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Odd places: a source, a mountpoint and folders of options with blanks, newlines, commas, backslashes, percent signs
-# and bytes that are no UTF-8 in their paths; and odd sources: empty, with parts that may not be read, with a .dealfs.
+# and bytes that are no UTF-8 in their paths. Odd sources: empty, with parts that may not be read, with a .dealfs.
+# And standard descriptors that are closed or full.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
@@ -239,5 +240,23 @@ is 'keeps the others, and nothing of these' "$(value "$mnt" stage.bytes)" $(((64
 ok 'df' df "$mnt"
 ok 'umount' dealfs umount "$mnt"
 umount "$src"
+nothing_left
+
+# --- standard descriptors: closed ones, and an output that cannot be written ---
+src=$tmp/small mnt=$tmp/closed
+mkdir "$mnt"
+make_files "$src" 3 1000
+closed() { dealfs "$@" <&- >&- 2>&-; }
+ok 'mount without standard descriptors' closed mount "$src" "$mnt"
+same 'the mount is the source' "$src" "$mnt"
+ok 'stage' closed stage "$mnt"
+fails 'a mistake fails' closed stage "$mnt/nothing"
+full() { dealfs "$@" >/dev/full; }
+for command in 'status' "status $mnt" "status --json $mnt" "where $mnt class0/000.bin" \
+    "plan $mnt epoch=1 ranks=1 batch=1" "stage $mnt" help; do
+    # shellcheck disable=SC2086
+    one_line "a full disk: $command" 'No space left on device|part of it is lost' full $command
+done
+ok 'umount without standard descriptors' closed umount "$mnt"
 nothing_left
 done_testing
