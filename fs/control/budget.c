@@ -1,4 +1,4 @@
-/* One number of bytes, and what they have been promised to. */
+/* Accounts for a number of bytes: which requests have them. */
 #include "fs/control/budget.h"
 
 #include "fs/base/size.h"
@@ -42,14 +42,14 @@ static void refuse_charge(const struct charge *charge, uint64_t bytes, struct st
              wanted, charge->other ? "all users except the mount's owner" : "all requests", most, taken);
 }
 
-/* 0, -ENOMEM: somebody must give something back first; -E2BIG: that would not help. */
+/* 0; -ENOMEM: other requests must return memory first; -E2BIG: even that would not help. */
 static int try_charge(struct budget *budget, const struct charge *charge, uint64_t bytes)
 {
     int error = 0;
     pthread_mutex_lock(&budget->lock);
     if (bytes > budget->most || (charge->other && budget->others + bytes > budget->most / OTHERS_PART))
         error = -E2BIG;
-    else if (budget->used + bytes > budget->most) /* it may have become smaller than what is used */
+    else if (budget->used + bytes > budget->most) /* `most` may have been lowered below `used` */
         error = -ENOMEM;
     else {
         budget->used += bytes;

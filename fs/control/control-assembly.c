@@ -1,4 +1,4 @@
-/* The control mount's beginning and end, and the writer of metrics_file. */
+/* Creates and destroys the control mount; writes metrics_file. */
 #include "fs/control/control-private.h"
 
 #include "fs/control/control-handles.h"
@@ -29,10 +29,10 @@
 #include <string.h>
 
 enum { METRICS_EVERY = 10 }; /* seconds */
-/* Bytes of plans, and of their files, that are kept; more where there are many files. */
+/* Bytes of cached plans and their files; more if there are many files. */
 enum { PLANS_LEAST = 16 << 20 };
 
-/* Reported once, until it works again. */
+/* A failure is reported once, until writing works again. */
 static void write_metrics(struct control *control)
 {
     const char *path = control->config.mount->metrics_file;
@@ -45,7 +45,7 @@ static void write_metrics(struct control *control)
     atomic_store(&control->writer_error, error);
 }
 
-/* At once, so that a new mount is seen, and then every few seconds. */
+/* Writes at once, so that a new mount is visible, then every few seconds. */
 static void *writer_main(void *user)
 {
     struct control *control = user;
@@ -86,7 +86,7 @@ static int writer_start(struct control *control)
     const struct mount_config *mount = control->config.mount;
     if (!mount->metrics_file)
         return 0;
-    /* A server that asks its own mount can wait for itself. */
+    /* a server that accesses its own mount could wait for itself */
     if (path_below(mount->metrics_file, mount->mountpoint) || path_below(mount->metrics_file, mount->control)) {
         log_warning("metrics file %s: it is inside the mount itself, so it is not written", mount->metrics_file);
         atomic_store(&control->writer_error, -EROFS);
@@ -131,7 +131,7 @@ static bool drop_one_plan(void *user)
     return kept_drop(&control->plans->kept) || kept_drop(&control->owners);
 }
 
-/* What is only kept for the next who asks goes, one thing at a time. */
+/* Drops one cached object at a time. */
 static bool drop_one_kept(void *user)
 {
     struct control *control = user;
@@ -155,7 +155,7 @@ static void control_init(struct control *control, const struct control_config *c
     cond_init(&control->writer_wake);
 }
 
-/* Without the program nothing can be decoded, as who asks is told. */
+/* Without the program, images cannot be decoded; the request's error says so. */
 static int pictures_start(struct control *control)
 {
     char program[PATH_MAX] = "dealfs-resizer";

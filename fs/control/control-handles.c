@@ -1,4 +1,4 @@
-/* A table of open files; a handle lives as long as the table or an operation refers to it. */
+/* A table of open files. A handle lives as long as the table or an operation has a reference. */
 #include "fs/control/control-handles.h"
 
 #include "fs/control/control-private.h"
@@ -11,8 +11,8 @@ struct control_handles {
     struct control *control;
     const struct stream_rules *rules;
     uint32_t generation;
-    pthread_mutex_t lock; /* of all below, and of the handles' references */
-    uint32_t others;      /* of the slots */
+    pthread_mutex_t lock; /* guards all fields below, and the handles' reference counts */
+    uint32_t others;      /* number of slots that other users have */
     struct control_handle *slot[HANDLES_MOST];
 };
 
@@ -66,7 +66,7 @@ static struct control_handle *handle_create(struct control_handles *handles, boo
     return handle;
 }
 
-/* The lock is held. From then on the handle may be used, and closed, by others. */
+/* The caller holds the lock. From here on other threads may use and close the handle. */
 static int place_handle(struct control_handles *handles, struct control_handle *handle, uint64_t *fh)
 {
     if (handle->other && handles->others == HANDLES_OTHERS)

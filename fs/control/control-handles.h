@@ -1,8 +1,8 @@
-/* Open files of the control mount: streams, snapshots of generated files, and lists that must not go while they are
+/* Open files of the control mount: streams, snapshots of generated files, and lists, which must exist while they are
  * open.
  *
- * The kernel keeps a handle across servers of a mount; its upper half is the generation of the server that gave it out,
- * so that another server says ESTALE and never takes it for one of its own. */
+ * The kernel keeps a handle when a new server takes over. Its upper half is the generation of the server that created
+ * it, so that another server replies ESTALE and never takes it for its own. */
 #ifndef FS_CONTROL_CONTROL_HANDLES_H
 #define FS_CONTROL_CONTROL_HANDLES_H
 
@@ -14,9 +14,9 @@
 
 struct control;
 
-enum { HANDLES_MOST = 1024, HANDLES_OTHERS = 512 }; /* others: at most so many of them users but the owner have */
+enum { HANDLES_MOST = 1024, HANDLES_OTHERS = 512 }; /* others: maximum for all users except the owner */
 
-/* A read that came while another thread runs the request. */
+/* A read that arrived while another thread runs the request. */
 struct parked_read {
     fuse_req_t req;
     size_t size;
@@ -27,34 +27,34 @@ struct parked_read {
 
 struct control_handle {
     struct control *control;
-    bool other;           /* its opener is not the mount's owner */
+    bool other;           /* opened by a user other than the mount's owner */
     struct reply *text;   /* a snapshot */
-    struct samples *list; /* a sample list; neither of the two: a stream */
-    pthread_mutex_t lock; /* of all below */
+    struct samples *list; /* a sample list; if both are NULL: a stream */
+    pthread_mutex_t lock; /* guards all fields below */
     struct stream stream;
     struct parked_read *parked; /* newest first */
-    uid_t uid;                  /* who wrote last */
+    uid_t uid;                  /* user of the last write */
     pid_t pid;
-    unsigned references; /* handles' lock */
+    unsigned references; /* guarded by the table's lock */
 };
 
 struct control_handles;
 
-/* Streams go by the rules, their user being the handle. */
+/* Streams follow `rules`, whose user is the handle. */
 int handles_create(struct control *control, const struct stream_rules *rules, struct control_handles **handles);
-void handles_destroy(struct control_handles *handles); /* no operation runs any more */
+void handles_destroy(struct control_handles *handles); /* only when no operation runs */
 
-/* A text or a list, which it takes a reference to; or, with both NULL, a stream. `other`: for another user than the
- * mount's owner. 0; -ENFILE, -ENOMEM. */
+/* Open a text or a list, and take a reference to it; both NULL: a stream. `other`: for a user other than the mount's
+ * owner. 0; -ENFILE, -ENOMEM. */
 int handles_open(struct control_handles *handles, bool other, struct reply *text, struct samples *list, uint64_t *fh);
-/* A reference for one operation. 0, or -ESTALE. */
+/* Take a reference for one operation. 0, or -ESTALE. */
 int handles_get(struct control_handles *handles, uint64_t fh, struct control_handle **handle);
 void handles_put(struct control_handles *handles, struct control_handle *handle);
 void handles_visit(struct control_handles *handles,
-                   void (*visit)(struct control_handle *handle)); /* each that is open */
-/* The file was closed: the table's own reference. An unknown handle is none of ours. */
+                   void (*visit)(struct control_handle *handle)); /* for each open handle */
+/* The file was closed: drop the table's reference. Ignores unknown handles. */
 void handles_close(struct control_handles *handles, uint64_t fh);
-/* Of which server is it? Without a look at the table. 0 or -ESTALE. */
+/* Was it created by this server? Does not look into the table. 0 or -ESTALE. */
 int handles_check(const struct control_handles *handles, uint64_t fh);
 
 #endif

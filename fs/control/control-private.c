@@ -1,4 +1,4 @@
-/* What the parts of the control mount have in common. */
+/* Helpers for the parts of the control mount. */
 #include "fs/control/control-private.h"
 
 #include "fs/control/stream.h"

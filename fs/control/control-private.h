@@ -1,12 +1,12 @@
-/* What the parts of the control mount share. Not for others: they include control.h.
+/* Shared by the parts of the control mount. All others include control.h.
  *
- * Threads: the session's threads call the operations, any number at once; what takes long they leave to the workers;
- * one thread of control writes metrics_file, another looks at other nodes' sample lists.
+ * Threads: any number of the session's threads call the operations; long work is left to the workers. One thread of
+ * control writes metrics_file, another looks at other nodes' sample lists.
  *
- * What stands in `struct control` is set by control_create and does not change. Not so what has a lock of its own:
- * handles, owners, plans, files, refusals, samples, snapshots, workers; and what control_fill sets, which is
- * only looked at after control_filled. None of these locks is held while another is taken, except a handle's own, under
- * which a refusal may be noted and memory charged; and the budget's, which is taken under any. */
+ * control_create sets all fields of `struct control`; they are then constant. Exceptions: fields with their own lock
+ * (handles, owners, plans, files, refusals, samples, snapshots, workers), and the fields that control_fill sets, which
+ * are used only after control_filled. None of these locks is held while another is taken, with two exceptions: with a
+ * handle's lock, a refusal may be noted and memory charged; the budget's lock may be taken with any other. */
 #ifndef FS_CONTROL_CONTROL_PRIVATE_H
 #define FS_CONTROL_CONTROL_PRIVATE_H
 
@@ -23,16 +23,16 @@
 struct control {
     struct control_config config;
     char host[256];
-    uint64_t began;                /* clock_now of this server */
+    uint64_t began;                /* clock_now when this server started */
     struct outcome_counts resized; /* of config.derived */
-    const char *prefixes[3];       /* absolute paths in requests begin with one of these; NULL-terminated */
+    const char *prefixes[3];       /* absolute paths in requests begin with one of these; ends with NULL */
     atomic_bool filled;            /* config.catalog, config.store, public, samples and extents are set */
-    bool public;                   /* everybody may read everything in the catalog, and so may know all names */
+    bool public;                   /* every user may read everything in the catalog, and so may see all names */
     struct samples_table *samples;
     struct extents *extents;
     struct control_handles *handles;
     struct workers *workers;
-    atomic_int parked; /* reads that wait for another one's request on the same handle */
+    atomic_int parked; /* reads that wait for a request of another read on their handle */
     struct refusals refusals;
     struct kept owners; /* the last owner_table */
     struct plans *plans;
@@ -49,11 +49,11 @@ struct control {
 
     _Atomic uint64_t stage_told; /* clock_now when the other nodes were last told to stage */
 
-    pthread_t writer; /* of metrics_file */
-    bool writing;     /* there is one */
+    pthread_t writer; /* writes metrics_file */
+    bool writing;     /* `writer` exists */
     atomic_int writer_error;
-    pthread_mutex_t writer_lock; /* of writer_stop */
-    pthread_cond_t writer_wake;  /* writer_stop was set */
+    pthread_mutex_t writer_lock; /* guards writer_stop */
+    pthread_cond_t writer_wake;  /* signals writer_stop */
     bool writer_stop;
 };
 
@@ -71,21 +71,21 @@ bool control_filled(const struct control *control);
     "this server was restarted and does not know the current layout: plans fail until its courier is back or `dealfs " \
     "join` has formed a world again"
 
-/* The mount's owner, or root. */
+/* Is this the mount's owner, or root? */
 bool control_is_owner(const struct control *control, uid_t uid);
-/* Nothing yet, for what is made because this user asks. */
+/* An empty charge for memory that a request of this user needs. */
 struct charge control_charge(struct control *control, uid_t uid);
 
-/* For the file `errors`: which request was rejected or abandoned, and why. */
+/* For the file `errors`: record which request was rejected or abandoned, and why. */
 void control_note(struct control *control, const struct fuse_ctx *who, int error, const char *why, const char *line,
                   size_t n);
-/* The same of a request of the kernel; `why` may be empty. */
+/* The same for a request of the kernel; `why` may be empty. */
 void control_note_request(fuse_req_t req, int error, const struct str *why, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* A part of a text. */
+/* Reply with a part of a text. */
 void control_reply_part(fuse_req_t req, const struct reply *reply, size_t size, uint64_t offset);
 
-/* Numbers of the store; all zero where there is none. */
+/* The store's counters; all zero if there is no store. */
 void control_stats(struct control *control, struct store_stats *stats);
 /* The path of a file, for texts that everybody may read. False: other users may not know it, or there is no such file.
  * `path` has room for CATALOG_PATH_MAX bytes. */

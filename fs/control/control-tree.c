@@ -13,12 +13,12 @@
 #include <limits.h>
 #include <string.h>
 
-enum { READAHEAD = 1 << 20, BACKGROUND = 64 /* READs of streams that wait stop no others */ };
+enum { READAHEAD = 1 << 20, BACKGROUND = 64 /* waiting READs of streams must not stop other requests */ };
 
 static void tree_init(void *userdata, struct fuse_conn_info *conn)
 {
     (void)userdata;
-    /* Parts of one direct read must come in order, for the first one runs the request. Lists never change. */
+    /* Parts of one direct read must arrive in order, because the first one runs the request. Lists never change. */
     conn->want &= ~(unsigned)(FUSE_CAP_ASYNC_DIO | FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
                               FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_READDIRPLUS);
     conn->max_readahead = READAHEAD;
@@ -55,7 +55,7 @@ static double stat_timeout(const struct control *control, uint64_t ino)
     return ino == INO_CONTROL || (entry && entry->names && !control_filled(control)) ? 0 : FOREVER;
 }
 
-/* The name is looked up again each time, so that the kernel knows the size of what is opened then. */
+/* The kernel looks the name up again each time, so that it knows the size of the file that is opened next. */
 static int lookup_generated(fuse_req_t req, const struct root_entry *entry, struct fuse_entry_param *e)
 {
     struct reply *text;
@@ -84,7 +84,7 @@ static int lookup_root(fuse_req_t req, const char *name, struct fuse_entry_param
     return -ENOENT;
 }
 
-/* The name is asked for again each time, for it may be another list by then. */
+/* The kernel looks the name up again each time, since it may be another list by then. */
 static int lookup_list(struct control *control, const char *name, struct fuse_entry_param *e)
 {
     bool packed;
@@ -116,7 +116,7 @@ static void run_lookup(struct request_job *job)
     look_up_now(job->req, job->ino, job->name);
 }
 
-/* To make a list, and to know its length as text, is to look at every name. */
+/* Creating a list, and computing its length as text, reads every name: so a worker does it. */
 static void tree_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     if (parent == INO_PLAN)
@@ -129,7 +129,7 @@ static void tree_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
         look_up_now(req, parent, name);
 }
 
-/* Of a handle that another server gave out, where nothing can be read without one. */
+/* Was the handle created by another server, and is it needed for reading? */
 static bool is_stale(const struct control *control, fuse_ino_t ino, const struct fuse_file_info *fi)
 {
     const struct root_entry *entry = entry_of(ino);
@@ -184,7 +184,7 @@ static void tree_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *
         stat_now(req, ino);
 }
 
-/* Truncation of `control`, and its times, mean nothing and are accepted. */
+/* Truncation and times of `control` are accepted without effect. */
 static void tree_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int set, struct fuse_file_info *fi)
 {
     (void)attr;
@@ -196,7 +196,7 @@ static void tree_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int 
         tree_getattr(req, ino, fi);
 }
 
-/* A listing that is being written into a buffer; entries before `skip` have been given already. */
+/* A listing that is written into a buffer; entries before `skip` were listed already. */
 struct tree_listing {
     fuse_req_t req;
     struct str *buffer;
@@ -227,7 +227,8 @@ static void add_root(struct tree_listing *list)
 
 static void add_lists(struct tree_listing *list, struct control *control)
 {
-    enum { UNKNOWN = 0xffffffff }; /* an inode number that libfuse uses for it: making a list for it is too dear */
+    /* libfuse's number for an unknown inode: a list is too expensive to create for its inode number */
+    enum { UNKNOWN = 0xffffffff };
     CLEANUP_STR struct str names = STR_INIT;
     if (!control_filled(control) || samples_table_names(control->samples, false, &names) != 0)
         return;
@@ -241,7 +242,7 @@ static void add_decoded(struct tree_listing *list, const struct control *control
     char name[NAME_MAX + 1];
     uint64_t child;
     mode_t type;
-    /* What has been given is skipped without a look at its name. */
+    /* skip listed places without looking at their names */
     uint64_t place = list->skip > list->at ? (uint64_t)(list->skip - list->at) : 0;
     for (list->at += (off_t)place; decoded_child(control, ino, place, name, sizeof name, &child, &type); place++)
         if (!name[0])
@@ -309,7 +310,7 @@ static void refuse_create(fuse_req_t req, fuse_ino_t parent, const char *name, m
     refuse_change(req, parent, name);
 }
 
-/* Python asks each file that it opens whether it is a terminal. */
+/* Python asks for each file that it opens whether it is a terminal. */
 static void refuse_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *argument, struct fuse_file_info *fi,
                          unsigned flags, const void *in, size_t in_length, size_t out_length)
 {

@@ -1,6 +1,6 @@
-/* The tree below decoded/.
+/* The tree below decoded/. Inode numbers:
  *
- *   number:   001 │ 0 │ PIXELS, 16 bits; 0: as it is │ number in the catalog, 44 bits */
+ *   001 │ 0 │ PIXELS, 16 bits; 0: not scaled │ number in the catalog, 44 bits */
 #include "fs/control/decoded.h"
 
 #include "fs/control/control-private.h"
@@ -17,7 +17,7 @@
 enum { SIDE_AT = 44, SIDE_MOST = 65535, SUFFIX = 4 };
 
 struct decoded_place {
-    uint64_t ino; /* in the catalog */
+    uint64_t ino; /* number in the catalog */
     uint32_t side;
 };
 
@@ -31,7 +31,7 @@ static uint64_t number_of(struct decoded_place place)
     return INO_DECODED | (uint64_t)place.side << SIDE_AT | place.ino;
 }
 
-/* Who may do what is as in the data mount: the kernel holds everybody to it. */
+/* Permissions are as in the data mount; the kernel enforces them. */
 static int place_stat(const struct control *control, struct decoded_place place, uint64_t length, struct stat *st)
 {
     int error = catalog_stat(control->config.catalog, place.ino, st);
@@ -54,7 +54,7 @@ int decoded_root(struct control *control, struct stat *st)
     return control_filled(control) ? place_stat(control, (struct decoded_place){.ino = CATALOG_ROOT}, 0, st) : -EAGAIN;
 }
 
-/* A number, with zeros before it or not. */
+/* A decimal number; leading zeros are allowed. */
 static bool parse_side(const char *name, uint32_t *side)
 {
     uint32_t value = 0;
@@ -81,7 +81,7 @@ static int find_directory(const struct catalog *c, const char *name, struct deco
     return 0;
 }
 
-/* What a name below `place` is; a directory of the dataset goes before PIXELS, for its path was promised. */
+/* Find a name below `place`. A directory of the dataset takes precedence over PIXELS: its path is documented. */
 static int find_place(const struct catalog *c, const char *name, struct decoded_place *place, bool *is_file)
 {
     size_t n = strlen(name);
@@ -127,8 +127,8 @@ static int stat_picture(struct request_job *job, struct stat *st)
     return error ? error : place_stat(control, place, length, st);
 }
 
-/* What is known is answered at once, also while all workers wait for the source: the kernel asks again after each read,
- * for the time of access. */
+/* Known images are answered at once, even while all workers wait for the source: the kernel asks again after each read,
+ * for the access time. */
 static bool stat_known(fuse_req_t req, uint64_t ino, struct stat *st)
 {
     struct control *control = control_of(req);
@@ -261,13 +261,13 @@ bool decoded_child(const struct control *control, uint64_t ino, uint64_t place, 
     *child = number_of(at);
     *type = error ? S_IFDIR : S_IFREG;
     if ((error && error != -EISDIR) || n + (error ? 0 : SUFFIX) >= room)
-        return true; /* a symlink, or a name that would be too long */
+        return true; /* a symlink, or the name with `.npy` would be too long */
     memcpy(name, text, n);
     strcpy(name + n, error ? "" : ".npy");
     return true;
 }
 
-/* By the byte, since a large sample takes many READs. */
+/* Per byte, since a large sample takes many READs. */
 static uint64_t fetch_time(const struct control *control, const struct store_stats *stats)
 {
     const struct catalog *c = control->config.catalog;

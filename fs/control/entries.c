@@ -1,4 +1,4 @@
-/* The table of the root. */
+/* The table of the entries in the root. */
 #include "fs/control/entries.h"
 
 #include "fs/control/control-private.h"
@@ -32,7 +32,7 @@ const struct root_entry *entry_of(uint64_t ino)
     return NULL;
 }
 
-/* The kernel holds everybody to the mode, for the control mount has default_permissions. */
+/* The mount has default_permissions, so the kernel enforces the mode. */
 static void stat_at(const struct control *control, const struct root_entry *entry, uint64_t time, off_t size,
                     struct stat *st)
 {

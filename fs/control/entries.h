@@ -1,4 +1,4 @@
-/* What there always is in the root of the control mount, and what stat(2) says of anything in it. */
+/* The fixed entries in the root of the control mount, and the attributes of everything in it. */
 #ifndef FS_CONTROL_ENTRIES_H
 #define FS_CONTROL_ENTRIES_H
 
@@ -8,7 +8,7 @@
 
 struct control;
 
-/* Their inodes. */
+/* Inode numbers. */
 enum {
     INO_ROOT = FUSE_ROOT_ID,
     INO_CONTROL,
@@ -23,9 +23,9 @@ enum {
     INO_PLAN,
 };
 
-#define INO_LIST (UINT64_C(1) << 63)    /* set in the numbers of sample lists only */
-#define INO_PACKED (UINT64_C(1) << 61)  /* set together with INO_LIST: the list's records, packed */
-#define INO_REQUEST (UINT64_C(1) << 62) /* set, and INO_LIST not, in those of the files below plan/ only */
+#define INO_LIST (UINT64_C(1) << 63)    /* set only in the numbers of sample lists */
+#define INO_PACKED (UINT64_C(1) << 61)  /* together with INO_LIST: the list's records, packed */
+#define INO_REQUEST (UINT64_C(1) << 62) /* set, without INO_LIST, only in the numbers of files below plan/ */
 static inline bool is_list_ino(uint64_t ino)
 {
     return ino == INO_SAMPLES || ino & INO_LIST;
@@ -48,16 +48,16 @@ struct root_entry {
     const char *name;
     uint64_t ino;
     mode_t mode;
-    bool names; /* tells names of files: for those alone who may know them all */
-    int (*generate)(struct control *control, struct str *text); /* NULL: not a file of this kind */
+    bool names; /* contains names of files: only for users who may see all of them */
+    int (*generate)(struct control *control, struct str *text); /* NULL: not a generated file */
 };
 
 enum { ROOT_ENTRIES = 11 };
 extern const struct root_entry root_entries[ROOT_ENTRIES];
-const struct root_entry *entry_of(uint64_t ino); /* also of the root; NULL: none */
+const struct root_entry *entry_of(uint64_t ino); /* also for the root; NULL: none */
 
 void entry_stat(const struct control *control, const struct root_entry *entry, off_t size, struct stat *st);
-/* A list, or a file below plan/. */
+/* Attributes of a list, or of a file below plan/. */
 void entry_stat_file(const struct control *control, uint64_t ino, off_t size, struct stat *st);
 
 #endif

@@ -1,13 +1,13 @@
-/* Blocks of streams, each BLOCK_BYTES from a multiple of that on.
+/* Blocks of streams: BLOCK_BYTES each, at multiples of BLOCK_BYTES.
  *
  *   state      becomes
  *   FREE       WANTED, when a reader comes near
- *   WANTED     FILLING, by a thread; FREE, when its reader is there first and gathers the bytes itself
- *   FILLING    READY, or FREE after an error: the reader finds it again
- *   READY      FREE, when it has been read to its end, or when another block needs the buffer
+ *   WANTED     FILLING, by a thread; FREE, when its reader arrives first and gathers the bytes itself
+ *   FILLING    READY; FREE after an error: the reader will see the error itself
+ *   READY      FREE, when it was read to its end, or when another block needs the buffer
  *
- * Threads: any number of readers; and those of our own, started when there is the first block to fill, which gather
- * blocks and drop pages. They wait for `work`; readers wait for `filled`. */
+ * Threads: any number of readers, and our own, which gather blocks and drop pages; these start with the first block.
+ * They wait for `work`; readers wait for `filled`. */
 #include "fs/control/epoch-ahead.h"
 
 #include "fs/base/clock.h"
@@ -27,9 +27,9 @@ enum {
     DEPTH_MOST = 8,
     DEPTH_LEAST = 2,
     CURSORS = 32,
-    NEAR_BYTES = 2 << 20, /* READs of one reader come in any order within this */
+    NEAR_BYTES = 2 << 20, /* READs of one reader arrive in any order within this range */
     KEEP_BYTES = 16 << 20,
-    DROP_BYTES = 4 << 20, /* at once, at least */
+    DROP_BYTES = 4 << 20, /* minimum to drop together */
     ACTIVE_S = 2,
     LOOK_AGAIN_MS = 50,
     DROP_MS = 1000,
@@ -41,30 +41,30 @@ struct ahead_block {
     struct epoch_stream *stream; /* a reference, unless FREE */
     struct store *store;
     uint64_t number;
-    char *bytes; /* BLOCK_BYTES; NULL: never needed */
+    char *bytes; /* BLOCK_BYTES; NULL: not allocated yet */
     unsigned users;
-    uint64_t asked; /* a count: the least WANTED is the first to be filled */
-    uint64_t used;  /* when */
+    uint64_t asked; /* order of filling: the WANTED block with the lowest number is next */
+    uint64_t used;  /* time of the last use */
 };
 
-/* Where somebody reads. */
+/* The position of a reader. */
 struct stream_cursor {
-    struct epoch_stream *stream; /* a reference; NULL: none */
+    struct epoch_stream *stream; /* a reference; NULL: unused */
     struct session *session;
     uint64_t ino;
-    uint64_t next; /* behind the furthest READ */
+    uint64_t next; /* end of the furthest READ */
     bool sequential;
-    uint64_t failed;  /* 1 + the block that could not be gathered last; its samples are asked for one by one */
-    uint64_t dropped; /* pages up to here were, */
-    uint64_t to_drop; /* or are to be */
+    uint64_t failed;  /* 1 + the last block that could not be gathered; its samples are fetched one by one */
+    uint64_t dropped; /* pages up to here were dropped, */
+    uint64_t to_drop; /* up to here they are to be dropped */
     bool dropping;
-    uint64_t used; /* when */
+    uint64_t used; /* time of the last use */
 };
 
 struct epoch_ahead {
-    pthread_mutex_t lock;  /* of all below */
-    pthread_cond_t work;   /* a block is WANTED, pages are to be dropped, or `stopping` */
-    pthread_cond_t filled; /* a block is not FILLING any more, or pages were dropped */
+    pthread_mutex_t lock;  /* guards all fields below */
+    pthread_cond_t work;   /* signals threads: a block is WANTED, pages are to be dropped, or `stopping` */
+    pthread_cond_t filled; /* signals readers: a block is no longer FILLING, or pages were dropped */
     struct ahead_block block[BLOCKS];
     struct stream_cursor cursor[CURSORS];
     uint64_t asked;
@@ -85,7 +85,7 @@ int epoch_ahead_create(struct epoch_ahead **ahead)
     return 0;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void block_free(struct ahead_block *b)
 {
     epoch_stream_put(b->stream);
@@ -165,7 +165,7 @@ static struct ahead_block *block_find(struct epoch_ahead *a, const struct epoch_
     return NULL;
 }
 
-/* A free one, or one that its reader seems to have left. */
+/* A free block, or one that its reader has probably left. */
 static struct ahead_block *block_place(struct epoch_ahead *a, uint64_t now)
 {
     struct ahead_block *oldest = NULL;
@@ -210,7 +210,8 @@ static size_t block_length(const struct ahead_block *b)
 
 /* --- readers --- */
 
-/* The cursor of the reader at this place. A READ at the beginning, or behind another one, is part of a sequence. */
+/* The cursor of the reader at this position. A READ at the start of the stream, or next to another READ, is part of a
+ * sequential read. */
 static struct stream_cursor *cursor_move(struct epoch_ahead *a, const struct ahead_read *r)
 {
     struct stream_cursor *oldest = &a->cursor[0], *c = NULL;
@@ -238,7 +239,7 @@ static struct stream_cursor *cursor_move(struct epoch_ahead *a, const struct ahe
     return c;
 }
 
-/* Those who read now share the blocks. */
+/* Current readers share the blocks. */
 static unsigned depth_now(const struct epoch_ahead *a)
 {
     uint64_t now = clock_now();
@@ -278,12 +279,12 @@ void epoch_ahead_note(struct epoch_ahead *a, const struct ahead_read *r)
     pthread_mutex_unlock(&a->lock);
 }
 
-/* 0; -EAGAIN: it is not there; -EBUSY: it is being gathered. */
+/* 0; -EAGAIN: the block is missing; -EBUSY: it is being gathered. */
 static int block_pin(struct epoch_ahead *a, const struct ahead_read *r, uint64_t number, int *place)
 {
     struct ahead_block *b = block_find(a, r->stream, number);
     if (b && b->state == BLOCK_WANTED)
-        block_free(b); /* this READ gathers it sooner */
+        block_free(b); /* this READ will gather it sooner */
     if (!b || b->state == BLOCK_FREE)
         return -EAGAIN;
     if (b->state == BLOCK_FILLING)
@@ -377,7 +378,7 @@ static void note_failed(struct epoch_ahead *a, const struct ahead_block *b)
             a->cursor[i].failed = b->number + 1;
 }
 
-/* Lets go of the lock. */
+/* Releases the lock meanwhile. */
 static void fill_block(struct epoch_ahead *a, struct ahead_block *b)
 {
     b->state = BLOCK_FILLING;
@@ -404,7 +405,7 @@ static struct stream_cursor *take_drop(struct epoch_ahead *a)
     return NULL;
 }
 
-/* Lets go of the lock: the kernel waits for READs of these pages, which others answer. */
+/* Releases the lock: the kernel waits for READs of these pages, which other threads answer. */
 static void drop_pages(struct epoch_ahead *a, struct stream_cursor *c)
 {
     uint64_t from = c->dropped, to = c->to_drop;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NEAR_BYTES = 2 << 20 }; /* the kernel's READs of one reader come in any order within this */
+enum { NEAR_BYTES = 2 << 20 }; /* the kernel's READs of one reader arrive in any order within this range */
 
 /* --- what was read --- */
 
@@ -21,11 +21,11 @@ static uint64_t read_of(const struct feed_stream *l)
     if (l->told)
         read = l->told - 1;
     else if (l->failed && read == l->samples && read > 0)
-        read--; /* not all was */
+        read--; /* a read failed, so at least one sample was not read */
     return read < l->samples ? read : l->samples;
 }
 
-/* Of the samples, how many have been read from the first one on. */
+/* How many samples, from the first one on, have been read. */
 static uint64_t reached_by(const struct epoch_stream *s, uint64_t before, uint64_t offset, size_t n)
 {
     struct stream_sample sample;
@@ -70,7 +70,7 @@ static void end_list(struct feed *feed, struct feed_stream *l, bool stopped)
 
 /* --- lists --- */
 
-/* The one that was begun last. `workers` 0: read by any number of them. */
+/* The list that began last. `workers` 0: with any number of workers. */
 static struct feed_stream *find_list(struct feed *feed, const struct feed_end *of, uint32_t workers)
 {
     struct feed_stream *last = NULL;
@@ -84,7 +84,7 @@ static struct feed_stream *find_list(struct feed *feed, const struct feed_end *o
     return last;
 }
 
-/* A place that is free; or of the list that was read least recently, first of those that have ended. */
+/* A free place; else that of an ended list; else of any: the one that was read least recently. */
 static struct feed_stream *find_room(struct feed *feed)
 {
     struct feed_stream *oldest = &feed->stream[0];
@@ -98,7 +98,7 @@ static struct feed_stream *find_room(struct feed *feed)
     return oldest;
 }
 
-/* That of the last list of this plan, unless its rank has begun again since. */
+/* The number of this plan's last lists. 0: this rank already has one of them, so it gets a new number. */
 static uint64_t number_of(const struct feed *feed, const struct feed_stream *begun)
 {
     uint64_t last = 0;
@@ -132,7 +132,7 @@ static struct feed_stream *begin_list(struct feed *feed, const struct stream_ide
     return l;
 }
 
-/* With feed_lock. NULL: nothing is known of how it was read up to here. */
+/* Needs feed_lock. NULL: it is not known how the list was read up to `offset`. */
 static struct feed_stream *list_of(struct feed *feed, const struct stream_identity *of, uint64_t offset)
 {
     const struct feed_end end = {.epoch = of->epoch, .rank = of->rank, .digest = &of->digest};
@@ -162,7 +162,7 @@ void epoch_coverage_read(struct control *control, const struct epoch_stream *s, 
     pthread_mutex_unlock(&control->feed_lock);
 }
 
-/* With feed_lock, if it is found; else without. */
+/* Returns with feed_lock held if the list is found. */
 static struct feed_stream *lock_list(struct control *control, const struct feed_end *of)
 {
     if (!control->config.feed)

@@ -1,4 +1,4 @@
-/* The samples that a read covers are found in the stream, and fetched concurrently.
+/* Finds the samples that a read covers in the stream, and fetches them concurrently.
  *
  * Threads: any number of workers, each for one read. A thread of the store ends a fetch, copies its bytes, and wakes
  * the worker. */
@@ -23,16 +23,16 @@ struct epoch_fetch {
     struct store_read read;
     struct gathering *gathering;
     char *to;
-    bool busy; /* the gathering's lock */
+    bool busy; /* guarded by the gathering's lock */
 };
 
 struct gathering {
     struct store *store;
     const struct stream_waiter *waiter;
-    pthread_mutex_t lock; /* of the rest, and of fetch.busy */
-    pthread_cond_t ended; /* fewer than `most` are busy, or one has failed */
+    pthread_mutex_t lock; /* guards the fields below, and fetch.busy */
+    pthread_cond_t ended; /* signalled when fewer than `most` are busy, or one has failed */
     unsigned busy, most;
-    int error; /* the first */
+    int error; /* the first error */
     struct epoch_fetch fetch[FETCHES];
 };
 
@@ -71,9 +71,9 @@ static void cancel_fetches(struct gathering *g)
     }
 }
 
-/* Until fewer than `most` run. Where that must be waited for, it is for half of them: an answer of another node has
- * many records, and a thread that wakes up for each of them asks for one at a time again. When one has failed, or
- * nobody waits any more, the others are taken back. */
+/* Wait until fewer than `most` fetches run. If this must wait at all, it waits for half of them: an answer of another
+ * node has many records, and a thread that woke up for each would ask for one record at a time. If a fetch fails, or
+ * nobody waits any more, the other fetches are cancelled. */
 static int await_fetches(struct gathering *g, unsigned most)
 {
     pthread_mutex_lock(&g->lock);
@@ -134,10 +134,10 @@ static int fetch_range(struct gathering *g, uint32_t file, uint64_t offset, uint
     return error;
 }
 
-/* Samples that follow each other in a file, as they do in the order of their list, are fetched together. */
+/* Samples that are adjacent in a file, as they are in the order of their list, are fetched together. */
 struct stream_run {
     uint32_t file;
-    uint64_t offset, n; /* in the file; n = 0: none yet */
+    uint64_t offset, n; /* in the file; n = 0: no sample yet */
     char *to;
 };
 
@@ -148,7 +148,7 @@ static int run_fetch(struct gathering *g, struct stream_run *run)
     return n > 0 ? fetch_range(g, run->file, run->offset, n, run->to) : 0;
 }
 
-/* Bytes from…to of a sample, as the next of a run. */
+/* Add bytes from…to of a sample to a run. */
 static int run_add(struct gathering *g, struct stream_run *run, const struct samples *list, uint32_t sample,
                    uint64_t from, uint64_t to, char *bytes)
 {
@@ -176,11 +176,11 @@ struct renamed_record {
     struct gathering *g;
     const struct samples *list;
     uint32_t sample;
-    uint64_t from, to; /* of the record: is in `bytes` */
+    uint64_t from, to; /* of the record; `bytes` has this part */
     const char *bytes;
 };
 
-/* Headers that this read does not cover say how much of the key can stay. */
+/* Headers that this read does not cover determine how much of the key can stay. */
 static int read_record(void *user, void *to, size_t n, uint64_t offset)
 {
     struct renamed_record *r = user;
@@ -195,7 +195,7 @@ static int read_record(void *user, void *to, size_t n, uint64_t offset)
     return error ? error : late;
 }
 
-/* What was gathered has the container's bytes. */
+/* Renames records. What was gathered has the container's bytes. */
 static int rename_samples(struct gathering *g, const struct epoch_stream *s, uint64_t offset, size_t n, char *bytes)
 {
     uint64_t end = offset + n;
@@ -230,7 +230,7 @@ static int gather(struct gathering *g, const struct epoch_stream *s, uint64_t of
         done = until;
     }
     error = error ? error : run_fetch(g, &run);
-    memset(to + (done - offset), 0, end - done); /* behind the records of a tar */
+    memset(to + (done - offset), 0, end - done); /* after the records of a tar */
     int late = await_fetches(g, 1);
     error = error ? error : late;
     return error || !epoch_stream_renames(s) ? error : rename_samples(g, s, offset, n, to);
@@ -251,7 +251,7 @@ static struct gathering *gathering_create(struct store *store, const struct stre
     return g;
 }
 
-/* Nothing is being fetched any more. */
+/* Call it when no fetch runs. */
 static void gathering_destroy(struct gathering *g)
 {
     pthread_cond_destroy(&g->ended);

@@ -1,4 +1,4 @@
-/* Reading from a stream. */
+/* Reads from a stream. */
 #ifndef FS_CONTROL_EPOCH_READ_H
 #define FS_CONTROL_EPOCH_READ_H
 
@@ -9,14 +9,14 @@
 struct store;
 
 struct stream_waiter {
-    bool (*gave_up)(void *user); /* nobody waits any more */
+    bool (*gave_up)(void *user); /* true: nobody waits any more */
     void *user;
 };
-/* n bytes from the offset on, all of which the stream has. Waits. -EINTR: the waiter gave up; or the errors of the
- * store, of any of the samples. */
+/* Read n bytes at the offset; the stream has all of them. Waits. -EINTR: the waiter gave up; else the store's error for
+ * one of the samples. */
 int epoch_stream_read(const struct epoch_stream *stream, struct store *store, const struct stream_waiter *waiter,
                       uint64_t offset, size_t n, char *to);
-/* The same of n bytes of a file of the catalog. */
+/* The same for n bytes of a file of the catalog. */
 int stream_read_file(struct store *store, const struct stream_waiter *waiter, uint32_t file, uint64_t offset, size_t n,
                      char *to);
 

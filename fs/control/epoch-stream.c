@@ -17,7 +17,7 @@ struct epoch_stream {
     struct samples *list;
     struct scratch memory;
     const uint64_t *mark;   /* where sample i × MARK_EVERY_SAMPLES begins */
-    const uint32_t *sample; /* behind the marks */
+    const uint32_t *sample; /* follows the marks */
     uint64_t count;
     uint64_t end; /* of the last sample */
     bool renames;
@@ -37,7 +37,7 @@ static int refuse_length(struct str *why)
     return -EFBIG;
 }
 
-/* Where the sample after this one begins; false: no file is so long. */
+/* Where the sample after this one begins; false: no file can be that long. */
 static bool stream_advance(const struct samples *list, uint32_t sample, uint64_t *at)
 {
     uint64_t length = sample_streamed(list, sample);
@@ -85,7 +85,7 @@ static int stream_fill(struct epoch_stream *s, const uint32_t *sample, struct st
     return 0;
 }
 
-/* Readers take neighbours with one key for one record, or refuse them. */
+/* Readers would merge neighbouring records with the same key, or fail. */
 static int check_keys(const struct stream_terms *t, struct str *why)
 {
     const struct record_traits *traits = samples_traits(t->list);
@@ -181,7 +181,7 @@ bool epoch_stream_renames(const struct epoch_stream *s)
     return s->renames;
 }
 
-/* The sample of this number begins at `from`. */
+/* Sample `number`, which begins at `from`. */
 static bool stream_sample_at(const struct epoch_stream *s, uint64_t number, uint64_t from, struct stream_sample *found)
 {
     if (number >= s->count)
@@ -191,7 +191,7 @@ static bool stream_sample_at(const struct epoch_stream *s, uint64_t number, uint
     return true;
 }
 
-/* In a shuffled stream each record of the list is somewhere else in memory. */
+/* Prefetch: in a shuffled stream, each record of the list is elsewhere in memory. */
 static void fetch_record(const struct epoch_stream *s, uint64_t number)
 {
     const struct record *record = samples_records(s->list);

@@ -1,4 +1,5 @@
-/* Pairs that name the plan again, as a file of the control mount, and their place in shared memory. */
+/* Writes the plans to be fed into shared memory. The pairs of a plan's request are its file name in the control mount,
+ * by which the feeder reads it. */
 #include "fs/control/feed-table.h"
 
 #include "fs/control/control-private.h"
@@ -13,13 +14,13 @@
 #include <string.h>
 
 enum {
-    NAME_MOST = 1000, /* of a file in the control mount, which also has a rank and a reply */
+    NAME_MOST = 1000, /* of a file name in the control mount, which also has a rank and a reply */
     WATCHER_S = 1,
     LEFT_S = 60,
 };
 _Static_assert((int)NAME_MOST < (int)FEED_TEXT, "it ends with a zero");
 
-/* In a name: neither a comma nor a slash. */
+/* Escapes commas and slashes, for use in a file name. */
 static void add_text(struct str *pairs, const char *key, const char *text)
 {
     CLEANUP_STR struct str escaped = STR_INIT;
@@ -50,14 +51,14 @@ static void add_order(struct str *pairs, const struct feed_wish *wish)
 {
     const struct plan_request *w = wish->wanted;
     if (plan_request_has_payload(w))
-        add_digest(pairs, "digest", wish->digest); /* the order is not said again: the plan is kept */
+        add_digest(pairs, "digest", wish->digest); /* not the order itself: the plan with this digest is cached */
     else if (w->order == PLAN_ORDER_NATURAL)
         str_adds(pairs, ",order=natural");
     else if (w->seed)
         str_addf(pairs, ",seed=%" PRIu64, w->seed);
 }
 
-/* Only what is not so by default. */
+/* Leaves out defaults. */
 static void write_pairs(struct str *pairs, const struct feed_wish *wish)
 {
     static const char *const mode[] = {
@@ -101,7 +102,7 @@ static uint32_t list_ranks(const struct feed_wish *wish, uint32_t rank[FEED_RANK
     return n;
 }
 
-/* Nobody has read it for a while, and its loader seems to be in another list. */
+/* Was this list not read for a while, and does its loader seem to read another list? */
 static bool is_left(const struct feed *feed, unsigned slot, const struct feed_plan *plan, uint32_t i)
 {
     const struct feed_rank *r = &feed->rank[slot][i];
@@ -110,7 +111,7 @@ static bool is_left(const struct feed *feed, unsigned slot, const struct feed_pl
            clock_now() > (seen > since ? seen : since) + LEFT_S * SECOND;
 }
 
-/* Has every loader that asked for a list of it reported the end, or gone on to another epoch? */
+/* Has every loader that requested a list of this plan reported its end, or moved to another epoch? */
 static bool is_done(const struct feed *feed, unsigned slot, const struct feed_plan *plan)
 {
     uint32_t asked = 0;
@@ -131,7 +132,7 @@ static enum place_worth worth_of(const struct feed *feed, unsigned slot, const s
     return plan->guessed ? PLACE_GUESS : is_done(feed, slot, plan) ? PLACE_DONE : PLACE_READ;
 }
 
-/* The place of the plan, or else the least worth, and of these the oldest. -1: a guess finds none. */
+/* The place of this plan; else the place with the lowest worth; of these the oldest. -1: none for a guess. */
 static int find_place(struct feed *feed, const char *pairs, bool guess, struct feed_plan *there)
 {
     enum place_worth least = guess ? PLACE_READ : PLACE_NONE;
@@ -155,15 +156,15 @@ static int find_place(struct feed *feed, const char *pairs, bool guess, struct f
     return place;
 }
 
-/* Its process id, while it watches all directories; else 0. */
+/* The feeder's process id while it watches all directories; else 0. */
 static uint32_t find_watcher(const struct feed *feed)
 {
     uint32_t feeder = atomic_load(&feed->feeder);
     return feeder && atomic_load(&feed->watcher) == feeder ? feeder : 0;
 }
 
-/* A list that begins again before its end was reported may be another job's, of the same plan: whose end is reported
- * then cannot be told, so nothing of it is proved to be unread. */
+/* A list that begins again before its end was reported may belong to another job with the same plan. Then an end cannot
+ * be attributed to one of them, so no sample of the list is proved to be unread. */
 static void begin_lists(struct feed *feed, unsigned slot, const struct feed_wish *wish, struct feed_plan *plan)
 {
     const struct feed_asking asking = {
@@ -179,7 +180,7 @@ static void begin_lists(struct feed *feed, unsigned slot, const struct feed_wish
     }
 }
 
-/* The number of the request; 0: nothing was written. */
+/* Number of the request; 0: nothing was written. */
 static uint64_t write_plan(struct feed *feed, const struct feed_wish *wish, const struct str *pairs)
 {
     struct feed_plan plan = {0}, there;
@@ -203,7 +204,7 @@ static uint64_t write_plan(struct feed *feed, const struct feed_wish *wish, cons
     return plan.asked;
 }
 
-/* Of the lists that began with this request. */
+/* For the lists that began with this request. */
 static void set_watcher(struct feed *feed, uint64_t asked, uint32_t watcher)
 {
     struct feed_plan plan;
@@ -221,8 +222,8 @@ static void set_watcher(struct feed *feed, uint64_t asked, uint32_t watcher)
     }
 }
 
-/* The first plan starts the feeder. Its loader's reads are seen from the first one on when the reply waits for that;
- * after a second nobody waits any more. */
+/* The first plan starts the feeder. The reply waits until the feeder watches, so that all of the loader's reads are
+ * seen; after WATCHER_S seconds it waits no longer. */
 static void await_watcher(struct control *control, uint64_t asked)
 {
     struct feed *feed = control->config.feed;
@@ -292,7 +293,7 @@ static bool find_list(struct feed *feed, struct feed_end *end, struct feed_plan 
     return end->asked > 0;
 }
 
-/* With feed_lock, if it is found; else without. */
+/* Returns with feed_lock held if the list is found. */
 static bool lock_list(struct control *control, struct feed_end *end, struct feed_plan *plan, uint32_t *rank)
 {
     if (!control->config.feed)

@@ -1,4 +1,4 @@
-/* The feeder's part of `status`, and `epochs`: its reports, the oldest first. */
+/* The feeder's part of `status`; and `epochs`: its reports, the oldest first. */
 #include "fs/control/feed-view.h"
 
 #include "fs/control/control-private.h"
@@ -14,9 +14,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { NAMES_MOST = 4 << 20 }; /* bytes of names in `epochs` */
+enum { NAMES_MOST = 4 << 20 }; /* maximum bytes of names in `epochs` */
 
-/* "known": all that was read was seen; "partly": not of every directory; "unknown". */
+/* "known": all reads were seen; "partly": not in all directories; "unknown". */
 static const char *coverage_of(uint32_t flags)
 {
     if (flags & (FEED_OVERFLOWED | FEED_MAPPED | FEED_UNWATCHED | FEED_STALLED))
@@ -26,7 +26,7 @@ static const char *coverage_of(uint32_t flags)
 
 /* --- status --- */
 
-/* The rank that has this number of the plan; the feeder may have another order than the plan. */
+/* The rank with this number in the plan; the feeder's order may differ from the plan's. */
 static const struct feed_rank *find_rank(const struct feed *feed, unsigned slot, uint64_t number, uint32_t rank)
 {
     for (int i = 0; i < FEED_RANKS; i++) {
@@ -125,7 +125,7 @@ void feed_view_add_status(struct json *j, const struct control *control)
 
 /* --- epochs --- */
 
-/* Its length, or -1. */
+/* Length of the path, or -1. */
 static long find_path(const struct control *control, uint32_t file, char path[CATALOG_PATH_MAX])
 {
     const struct catalog *c = control_filled(control) ? control->config.catalog : NULL;
@@ -143,7 +143,7 @@ static uint32_t names_of(uint32_t named)
     return named < FEED_NAMED ? named : FEED_NAMED;
 }
 
-/* About how much text the names of a report are. */
+/* Approximate length of the names in a report. */
 static size_t measure_names(const struct control *control, const struct feed_report *r)
 {
     enum { AROUND = 64 };
@@ -179,8 +179,8 @@ static void add_flags(struct json *j, uint32_t flags)
         json_bool(j, names[i], flags >> i & 1);
 }
 
-/* Only of a list whose loader has reported its end. Where a file was read more often than planned other programs read
- * the same files, and perhaps those that the loader did not. */
+/* Only for lists whose loader has reported the end. If a file was read more often than planned, other programs read the
+ * same files, and perhaps those that the loader did not. */
 static const char *verdict_of(const struct feed_report *r)
 {
     if (!(r->flags & FEED_ENDED))
@@ -217,7 +217,7 @@ static bool get_report(const struct feed *feed, uint64_t i, struct feed_report *
     return feed_report_get(feed, (unsigned)(i % FEED_REPORTS), report) && report->number != 0;
 }
 
-/* The first report that names samples: the names of all would be too much text for the server to hold. */
+/* The first report that gets names: the names of all reports would need too much memory. */
 static uint64_t first_named(const struct control *control, uint64_t begin, uint64_t end, struct feed_report *report)
 {
     size_t size = 0;
@@ -229,7 +229,7 @@ static uint64_t first_named(const struct control *control, uint64_t begin, uint6
     return begin;
 }
 
-/* The latest one of the list that this was the end of. */
+/* The latest report about the list with this end. */
 static bool find_report(const struct feed *feed, const struct feed_end *end, struct feed_report *report)
 {
     uint64_t last = atomic_load(&feed->reports);

@@ -1,4 +1,4 @@
-/* What the feeder does and what it has seen of the loaders, as the control mount shows it. */
+/* Views of what the feeder does and of what loaders have read, for the control mount. */
 #ifndef FS_CONTROL_FEED_VIEW_H
 #define FS_CONTROL_FEED_VIEW_H
 
@@ -8,9 +8,9 @@ struct control;
 struct feed_end;
 struct json;
 
-/* `feed`; nothing where the mount has no such memory. */
+/* `feed`; nothing if the mount has no such memory. */
 void feed_view_add_status(struct json *json, const struct control *control);
-/* Of the list that this was the end of. -ENOMEM. */
+/* The report about the list with this end. -ENOMEM. */
 int feed_view_add_report(const struct control *control, const struct feed_end *end, struct str *text);
 
 #endif

@@ -21,8 +21,9 @@
 #include <signal.h>
 #include <stdio.h>
 
-enum { WAIT_S = 5 };                            /* longer is worth a sentence */
-enum { NOW_S = 60, NEWS_S = ENDINGS_LATELY_S }; /* a failure is a fault for a minute, and news for an hour */
+enum { WAIT_S = 5 }; /* longer waits get a sentence */
+/* a failure counts as a fault for a minute, and is reported for an hour */
+enum { NOW_S = 60, NEWS_S = ENDINGS_LATELY_S };
 
 enum condition { GOOD, DEGRADED, FAULT };
 
@@ -74,9 +75,9 @@ static void add_turn_health(struct sentences *s, const struct control *control, 
             control->config.mount->state, strerror(-view->unsaved));
 }
 
-enum { LOCAL_PERCENT = 50 }; /* less of an epoch is worth a sentence */
+enum { LOCAL_PERCENT = 50 }; /* a lower local share of an epoch gets a sentence */
 
-/* What a node of even shares can read of its own, were its list chosen by locality. */
+/* How much a node can read of its own data if it reads an even share of an epoch, chosen by locality. */
 static double local_part(const struct layout *owners, uint32_t node, double share)
 {
     double owned = (double)layout_owned(owners, node);
@@ -210,7 +211,7 @@ static void add_feeder(struct sentences *s, const struct feed *feed)
         add_sentence(s, DEGRADED, "dealfs-feeder is not installed: nothing is read ahead of loaders");
 }
 
-/* The store knows what its reads wait for; what else waits, does so for a first join, or in its reader's hands. */
+/* The store knows what its reads wait for. Other requests wait for a first join, or in a worker. */
 static void add_waits(struct sentences *s, const struct control *control, const struct store_stats *stats)
 {
     static const char *const whom[PLACES] = {"memory", "the SSD", "other nodes", "the source"};
@@ -219,7 +220,8 @@ static void add_waits(struct sentences *s, const struct control *control, const 
     uint64_t waits[PLACES] = {0};
     enum place most = PLACE_SOURCE;
     for (int place = 0; place < PLACES; place++) {
-        waits[place] = stats->waits[place] + stats->fed.waits[place]; /* a loader may wait for what is fed */
+        /* a loader may wait for what the feeder reads */
+        waits[place] = stats->waits[place] + stats->fed.waits[place];
         if (waits[place] > waits[most])
             most = place;
     }
@@ -257,7 +259,8 @@ static void add_tier_health(struct sentences *s, const char *name, const struct 
                      tier->bad_values);
 }
 
-/* Cleaners of temporary directories, people, disks: the mount needs none of it, who comes after it does. */
+/* The mount itself does not need the directory, but the next mount would. Cleaners of temporary directories, people, or
+ * disks may remove it. */
 static void add_state_health(struct sentences *s, const struct control *control)
 {
     static const char *const names[] = {"lock", "config", "catalog"};

@@ -1,13 +1,13 @@
 /* A table of containers, and the threads that parse them.
  *
  *   state      becomes
- *   FREE       WAITING, when it is asked for
+ *   FREE       WAITING, when another node asks for it
  *   WAITING    RUNNING, by a thread; FREE, when nobody asks any more
  *   RUNNING    READY
  *   READY      FREE, when it was fetched and its place is needed, or when nobody asks any more
  *
- * Threads: those that take questions of peers, which never wait here; and those of our own, started at the first
- * question, which wait for `work` and for the store. */
+ * Threads: those that take questions of peers, which never wait here; and our own, started by the first question, which
+ * wait for `work` and for the store. */
 #include "fs/control/index-parts.h"
 
 #include "fs/control/control-private.h"
@@ -29,26 +29,26 @@
 #include <unistd.h>
 
 enum { PARTS = 64, PARSERS = 8, FORGET_S = 60, FETCHED_S = 2, HELD = 1 << 20 };
-#define INDEX_MARK UINT64_C(0x1dea1de) /* the first 29 bits of a key */
-#define INDEX_MOST (UINT64_C(1) << 30) /* bytes of a result; what is larger the asker finds itself */
+#define INDEX_MARK UINT64_C(0x1dea1de) /* the upper 29 bits of a key */
+#define INDEX_MOST (UINT64_C(1) << 30) /* maximum length of a result; larger ones are computed by the asking node */
 
 enum part_state { PART_FREE, PART_WAITING, PART_RUNNING, PART_READY };
 struct index_part {
     struct index_parts *all;
     enum part_state state;
     uint64_t key;
-    uint64_t number;        /* the least WAITING is the first to run */
-    _Atomic uint64_t asked; /* when, last */
+    uint64_t number;        /* order of parsing: the WAITING one with the lowest number is next */
+    _Atomic uint64_t asked; /* time of the last question */
     _Atomic uint64_t seen;
-    bool fetched;    /* READY: its last piece was */
-    unsigned users;  /* READY: who read the spool now */
-    int spool;       /* READY: the answer; -1: it could not be written */
+    bool fetched;    /* READY: its last piece was fetched */
+    unsigned users;  /* READY: number of threads that read the spool now */
+    int spool;       /* READY: the result; -1: it could not be written */
     uint64_t length; /* of the spool */
 };
 
 struct index_parts {
     struct control *control;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* guards all fields below */
     pthread_cond_t work;  /* a part is WAITING, or `stopping` */
     struct index_part part[PARTS];
     uint64_t asked;
@@ -92,7 +92,7 @@ struct part_scan {
     char path[PATH_MAX];
 };
 
-/* The server ends, or nobody asks for the container any more. */
+/* Does the server end, or did nobody ask for the container lately? */
 static bool part_gave_up(void *user)
 {
     const struct index_part *part = user;
@@ -139,7 +139,7 @@ static int note_part(void *user, const struct found_record *r)
     return s->records.length >= HELD || s->records.failed ? flush_part(s) : 0;
 }
 
-/* The asker parses a container again that could not be read here, and finds out why. */
+/* If a container cannot be read here, the asking node parses it itself, and learns the reason. */
 static void describe_part(struct part_scan *s, int error)
 {
     struct index_answer *a = &s->answer;
@@ -187,7 +187,7 @@ static int scan_part(struct part_scan *s)
     return error ? error : flush_part(s);
 }
 
-/* Without a spool the asker gets INDEX_HERE. */
+/* Without a spool, the answer is INDEX_HERE. */
 static void run_part(struct index_part *part)
 {
     CLEANUP_FREE struct part_scan *s = calloc(1, sizeof *s);
@@ -205,7 +205,7 @@ static void run_part(struct index_part *part)
 
 /* --- the threads --- */
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void part_free(struct index_part *part)
 {
     if (part->state == PART_READY && part->spool >= 0)
@@ -264,7 +264,7 @@ static void *parts_main(void *user)
 
 /* --- questions --- */
 
-/* With the lock: the one of this key, else a place for it; NULL: all are in use. */
+/* The caller holds the lock. The part with this key, else a place for it; NULL: all places are in use. */
 static struct index_part *part_place(struct index_parts *p, uint64_t key)
 {
     struct index_part *place = NULL;
@@ -299,7 +299,7 @@ static void part_begin(struct index_parts *p, struct index_part *part, uint64_t 
     pthread_cond_signal(&p->work);
 }
 
-/* Lets go of the lock. */
+/* Releases the lock. */
 static ssize_t part_bytes(struct index_parts *p, struct index_part *part, uint64_t offset, void *to, size_t room)
 {
     part->users++;
@@ -312,7 +312,7 @@ static ssize_t part_bytes(struct index_parts *p, struct index_part *part, uint64
     return n;
 }
 
-/* With the lock: of what is not there to be fetched. */
+/* The caller holds the lock. The answer while there is no result to fetch. */
 static struct index_answer part_answer(const struct index_parts *p, const struct index_part *part)
 {
     bool lost = p->threads == 0 || (part && part->state == PART_READY);

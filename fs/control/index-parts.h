@@ -1,8 +1,8 @@
-/* Containers that this node parses because another node asks for their records: it owns them.
+/* Containers that this node owns and parses because another node asks for their records.
  *
  * The question is the key of a blob (list-sharing.h): a mark, the container's file, its format, and whether the records
- * are to be text. The first question has the container parsed; the answer is INDEX_RUNS until that is done. Results are
- * kept in files without names until they have been fetched, or nobody asked for a minute. */
+ * are text. The first question starts the parsing; until it is done, the answer is INDEX_RUNS. Results are kept in
+ * files without names until they were fetched, or nobody asked for a minute. */
 #ifndef FS_CONTROL_INDEX_PARTS_H
 #define FS_CONTROL_INDEX_PARTS_H
 
@@ -18,12 +18,12 @@ struct index_parts;
 int index_parts_create(struct control *control, struct index_parts **parts);
 void index_parts_destroy(struct index_parts *parts);
 
-/* `format`: its number among INDEX_FORMATS; 0: recognised. */
+/* `format`: its position in INDEX_FORMATS; 0: detect it. */
 #define INDEX_FORMATS "any|tar|tfrecord|lines"
 uint64_t index_key(uint32_t file, unsigned format, bool text);
 bool index_key_is(uint64_t key);
-/* From `offset` on: the bytes that were put into `to`, and the length of the whole. -ENOENT: there is no such
- * container, or the piece of a result that is gone. Never waits for the container. */
+/* Copy bytes from `offset` on into `to`; returns how many. `length`: of the whole. -ENOENT: there is no such container,
+ * or this piece of the result is gone. Never waits for the container. */
 ssize_t index_parts_bytes(struct index_parts *parts, uint64_t key, uint64_t offset, void *to, size_t room,
                           uint64_t *length);
 

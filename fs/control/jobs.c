@@ -1,4 +1,4 @@
-/* Between the requests of the kernel and the workers. */
+/* Passes requests of the kernel to the workers. */
 #include "fs/control/jobs.h"
 
 #include "fs/control/control-private.h"
@@ -21,10 +21,10 @@ static uint64_t signal_bit(int number)
     return UINT64_C(1) << (number - 1);
 }
 
-/* Does the asking process still want the answer? The kernel passes an interrupt on for any signal, also for those that
- * profilers, timers and runtimes send a hundred times per second; giving up for these would make a long request never
- * end. So the asker's pending signals are looked at: is there one that asks to end, or to stop what is being done?
- * Where that cannot be seen (another pid namespace): false. */
+/* Does the asking process still want the answer? The kernel sends an interrupt for every signal, also for those that
+ * profilers, timers and runtimes send 100 times per second. A long request must not be given up for these, or it would
+ * never end. So this looks at the process's pending signals: is there one that ends the process or interrupts what it
+ * does? If they cannot be read (another pid namespace): false. */
 bool job_request_gave_up(fuse_req_t req)
 {
     const uint64_t wanted =

@@ -1,4 +1,4 @@
-/* A request of the kernel that a worker goes on with. */
+/* A request of the kernel that a worker continues. */
 #ifndef FS_CONTROL_JOBS_H
 #define FS_CONTROL_JOBS_H
 
@@ -16,35 +16,37 @@ struct workers;
 
 struct request_job {
     struct request_work work;
-    bool of_anybody; /* the same class for all users; else what other users ask than the owner is WORK_OTHERS */
+    /* the same class for all users; otherwise requests of users other than the owner are WORK_OTHERS */
+    bool of_anybody;
     fuse_req_t req;
     struct session_request request;
     void (*run)(struct request_job *job); /* replies */
     void (*cancel)(
-        struct request_job *job); /* it is not run; the reply is not its business. NULL: nothing is to be put back */
-    int operation;                /* which of several that `run` does */
+        /* called instead of `run` if the job is dropped; must not reply. NULL: nothing to undo */
+        struct request_job *job);
+    int operation; /* distinguishes several operations of `run` */
     uint64_t ino;
-    struct control_handle *handle; /* a reference, which run or cancel gives back */
+    struct control_handle *handle; /* a reference; run or cancel releases it */
     size_t size;
     uint64_t offset;
-    unsigned turns; /* how often it has run without an end */
-    bool again;     /* set by `run`: it has not replied, and runs again after others */
+    unsigned turns; /* how often it has run without finishing */
+    bool again;     /* set by `run` if it has not replied: it runs again after other jobs */
     char name[];    /* a copy */
 };
 
-/* The workers of a control; `tick` and `rest` as work_rules have them. */
+/* Creates the workers of a control. `tick` and `rest`: see work_rules. */
 int jobs_create(struct control *control, void (*tick)(void *control), void (*rest)(void *control),
                 struct workers **workers);
-/* The first to ask for a list has it made; that is of use to all, and a look-up that waits for a turn would hold up
- * others in its directory. */
+/* The first request for a list creates it, for all users. A lookup that waited for a turn would block others in its
+ * directory. */
 #define LIST_JOB .work.class = WORK_QUICK, .of_anybody = true
 
-/* A worker runs it, or the request is answered with an error. What is not a field of the caller's is filled in;
- * a job that goes on with another one copies that. */
+/* Let a worker run the job, or reply with an error. Fills in all fields that are not the caller's. A job that continues
+ * another one copies its fields. */
 void job_defer(fuse_req_t req, const struct request_job *job, const char *name);
-/* Does nobody wait for the job any more? As asker->gave_up. */
+/* Has everybody stopped waiting for the job? See asker->gave_up. */
 bool job_gave_up(void *job);
-/* Nor for a request that is not with the workers. */
+/* The same for a request without a job. */
 bool job_request_gave_up(fuse_req_t req);
 
 #endif

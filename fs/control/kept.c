@@ -1,4 +1,4 @@
-/* Items by key in a tree, and in the order of their use. */
+/* Items in a tree by key, and in a list by last use. */
 #include "fs/control/kept.h"
 
 #include "fs/control/protocol.h"
@@ -114,7 +114,7 @@ static int enter_item(struct kept *kept, const struct digest *key, struct kept_i
     return 1;
 }
 
-/* The lock is not held while the asker is asked: that reads a file. */
+/* The asker is asked without the lock: that reads a file. */
 bool kept_wait(struct kept *kept, const struct asker *asker, uint64_t *until)
 {
     cond_wait_until(&kept->changed, &kept->lock, *until);
@@ -157,7 +157,7 @@ struct kept_item *kept_find(struct kept *kept, const struct digest *key)
     return item;
 }
 
-/* With the lock, which it lets go. */
+/* Called with the lock, which it releases. */
 static void let_go(struct kept *kept)
 {
     struct kept_items gone = TAILQ_HEAD_INITIALIZER(gone);

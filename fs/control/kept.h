@@ -1,15 +1,15 @@
-/* Things that are made once for all requests, and kept for later ones: plans, tables of owners, contents, pictures.
+/* A cache of things that are made once for all requests: plans, tables of owners, contents, images.
  *
- * An item is found by its key. The first request for a key makes the item; requests that come meanwhile wait for it.
+ * An item is found by its key. The first request for a key makes the item; requests that arrive meanwhile wait for it.
  *
  *   state    another request for its key    becomes
- *   MAKING   waits                          READY by kept_done; gone by kept_fail: a request that waits makes it again
- *   READY    gets a reference               gone when it must make room, and nobody has a reference
+ *   MAKING   waits                          READY by kept_done; removed by kept_fail: a waiting request makes it again
+ *   READY    gets a reference               removed to make room, if nobody has a reference
  *
- * Items make room where there are more than `places`, or more than `most` bytes: the least recently used first. The one
- * that was used last stays, however large it is. There may be more while they are referred to.
+ * If there are more than `places` items, or more than `most` bytes, the least recently used items are removed. The last
+ * one used stays, however large it is. Items with references also stay, so the limits may be exceeded.
  *
- * Threads: any number. No item is made or destroyed under the lock. */
+ * Threads: any number. No item is made or destroyed with the lock held. */
 #ifndef FS_CONTROL_KEPT_H
 #define FS_CONTROL_KEPT_H
 
@@ -23,7 +23,7 @@
 
 struct asker;
 
-struct kept_item { /* the first field of what is kept; the others are zeros when it is to be made */
+struct kept_item { /* first field of a cached struct; the other fields are zero when it is to be made */
     struct digest key;
     bool ready;
     unsigned references;
@@ -33,7 +33,7 @@ struct kept_item { /* the first field of what is kept; the others are zeros when
 TAILQ_HEAD(kept_items, kept_item);
 
 struct kept {
-    pthread_mutex_t lock; /* of all below, and of what is in the items, but not what a READY one is */
+    pthread_mutex_t lock; /* guards all fields below, and the items, except the content of READY ones */
     pthread_cond_t changed;
     void *tree;              /* of the items, by key: tsearch(3) */
     struct kept_items order; /* least recently used first */
@@ -41,31 +41,31 @@ struct kept {
     uint64_t bytes, most;
     uint64_t hits;                             /* references given to READY items */
     size_t size;                               /* of an item */
-    void (*item_fini)(struct kept_item *item); /* what is in it */
+    void (*item_fini)(struct kept_item *item); /* frees its content */
 };
 
 void kept_init(struct kept *kept, size_t size, void (*item_fini)(struct kept_item *item), unsigned places,
                uint64_t most);
-void kept_fini(struct kept *kept); /* nobody refers to an item */
+void kept_fini(struct kept *kept); /* only when nobody has a reference */
 
-/* 0 and `*item`, a reference: it is READY. 1 and one that the caller must make, and give to kept_done or kept_fail.
+/* 0 and `*item`, a reference: it is READY. 1: the caller must make the item, and pass it to kept_done or kept_fail.
  * -EINTR, -ENOMEM. */
 int kept_get(struct kept *kept, const struct digest *key, const struct asker *asker, struct kept_item **item);
-/* The same where it is READY; else NULL. It does not wait. */
+/* A reference if the item is READY; else NULL. Never waits. */
 struct kept_item *kept_find(struct kept *kept, const struct digest *key);
-void kept_done(struct kept *kept, struct kept_item *item, uint64_t bytes); /* the caller's reference stays */
+void kept_done(struct kept *kept, struct kept_item *item, uint64_t bytes); /* the caller keeps its reference */
 void kept_fail(struct kept *kept, struct kept_item *item);
 void kept_put(struct kept *kept, struct kept_item *item);
-bool kept_drop(struct kept *kept); /* the least recently used that nobody refers to; false: there is none */
+bool kept_drop(struct kept *kept); /* removes the least recently used item without references; false: there is none */
 
-/* For callers with rules of their own. With the lock: */
-void kept_use(struct kept *kept, struct kept_item *item);                    /* a reference to a READY one */
-void kept_charge(struct kept *kept, struct kept_item *item, uint64_t bytes); /* it takes this many now */
+/* For callers with rules of their own, with the lock held: */
+void kept_use(struct kept *kept, struct kept_item *item);                    /* takes a reference to a READY item */
+void kept_charge(struct kept *kept, struct kept_item *item, uint64_t bytes); /* sets the item's bytes */
 void kept_remove(struct kept *kept, struct kept_item *item, struct kept_items *gone);
-/* Waits for `changed`. At `*until`, a time of clock_now(), it asks whether the asker has given up, returns that, and
- * moves `*until` on. */
+/* Wait for `changed`. At time `*until` (clock_now), return whether the asker has given up, and set the next
+ * `*until`. */
 bool kept_wait(struct kept *kept, const struct asker *asker, uint64_t *until);
-/* Without it: */
+/* Without the lock: */
 void kept_free(struct kept *kept, struct kept_items *gone);
 
 #endif

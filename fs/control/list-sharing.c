@@ -1,7 +1,7 @@
-/* Looking at other nodes' lists.
+/* Compares this node's lists with other nodes' lists.
  *
- * Threads: workers look and spread for requests; one thread of its own looks at what it is asked to look at. Threads of
- * peers ask it to, and read records and lists. */
+ * Threads: workers do so for requests. One thread of its own looks at the nodes in `wanted`; threads of peers add to
+ * these, and read records and lists. */
 #include "fs/control/list-sharing.h"
 
 #include "fs/control/control-private.h"
@@ -19,21 +19,21 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { KEY_RECORDS, KEY_LOOK }; /* blobs */
+enum { KEY_RECORDS, KEY_LOOK }; /* keys of blobs */
 enum { SPREAD_S = 60, LOOK_AGAIN_MS = 500, LOOKS = 60, ASK_AGAIN_MS = 20, TELL_AGAIN = 50, NAMED = 4 };
 
 struct sharing {
     struct control *control;
     pthread_t thread;
     bool running;
-    pthread_mutex_t lock;  /* of all below */
-    pthread_cond_t wanted; /* there is a node to look at, or the end */
+    pthread_mutex_t lock;  /* guards all fields below */
+    pthread_cond_t wanted; /* signals: there is a node to look at, or the end */
     bool stopping;
     bool all;                              /* look at all nodes, */
     uint64_t node[(NODES_MOST + 63) / 64]; /* or at these */
 };
 
-/* Another node's records. */
+/* The records of another node. */
 struct records {
     struct samples_record record[SAMPLES_RECORDS];
     uint32_t count;
@@ -53,7 +53,7 @@ static int fetch_records(struct control *control, uint32_t node, uint64_t key, v
     return 0;
 }
 
-/* Into memory, since nothing of it is believed yet. */
+/* Fetch into memory: nothing of it is trusted yet. */
 static int fetch_list(struct control *control, uint32_t node, const struct samples_record *record, void *piece, int fd)
 {
     const uint64_t files = SAMPLES_HEADER + record->count * sizeof(uint32_t);
@@ -89,7 +89,7 @@ static int take_record(struct control *control, uint32_t node, const struct samp
     return error;
 }
 
-/* Removals, or the others. A record that fails does not stop those after it. */
+/* Take over the removals, or the other records. One record's failure does not stop the following ones. */
 static int take_records(struct control *control, uint32_t node, const struct records *r, bool removals, void *piece)
 {
     int worst = 0;
@@ -97,20 +97,20 @@ static int take_records(struct control *control, uint32_t node, const struct rec
         if ((r->record[i].count == 0) != removals || !samples_table_wants(control->samples, &r->record[i]))
             continue;
         int error = take_record(control, node, &r->record[i], piece);
-        if (error && error != -EDQUOT && error != -E2BIG) /* these two: another look would not help */
+        if (error && error != -EDQUOT && error != -E2BIG) /* after these two errors, another look would not help */
             worst = error;
     }
     return worst;
 }
 
-/* One node; `piece` has room for one. With KEY_LOOK that node also looks at this one. */
+/* Look at one node; `piece` has room for one piece. KEY_LOOK also makes that node look at this one. */
 static int look_at(struct control *control, uint32_t node, uint64_t key, void *piece)
 {
     CLEANUP_FREE struct records *r = malloc(sizeof *r);
     int error = r ? fetch_records(control, node, key, piece, r) : -ENOMEM;
     if (error)
         return error;
-    int removed = take_records(control, node, r, true, piece); /* first: they make room */
+    int removed = take_records(control, node, r, true, piece); /* first: removals make room */
     error = take_records(control, node, r, false, piece);
     return error ? error : removed;
 }
@@ -136,7 +136,7 @@ void sharing_look(struct control *control, const struct asker *asker)
 
 /* --- the thread --- */
 
-/* Takes the nodes out that it is to look at; with the lock. False: there are none. */
+/* Take the nodes to look at. The caller holds the lock. False: there are none. */
 static bool take_wanted(struct sharing *s, uint32_t nodes, uint32_t me, uint64_t *node, uint64_t *key)
 {
     bool some = false;
@@ -145,7 +145,7 @@ static bool take_wanted(struct sharing *s, uint32_t nodes, uint32_t me, uint64_t
         node[v / 64] |= (uint64_t)wanted << v % 64;
         some |= wanted;
     }
-    *key = s->all ? KEY_LOOK : KEY_RECORDS; /* while this node was away its lists may have changed as well */
+    *key = s->all ? KEY_LOOK : KEY_RECORDS; /* while this node was away, its own lists may have changed as well */
     s->all = false;
     memset(s->node, 0, sizeof s->node);
     return some;
@@ -159,7 +159,7 @@ static bool is_stopping(struct sharing *s)
     return stopping;
 }
 
-/* A node that cannot be asked is looked at again; it may be one whose server has just died. */
+/* A node that cannot be asked is tried again: its server may have just died. */
 static void look_at_wanted(struct sharing *s, uint32_t nodes, uint64_t *node, uint64_t key, void *piece)
 {
     bool left = true;
@@ -189,7 +189,7 @@ static bool has_wanted(const struct sharing *s)
     return some;
 }
 
-/* One round. With the lock, which is given up meanwhile. Without memory it is tried again a little later. */
+/* One round. Called with the lock, which is released meanwhile. Without memory, tries again a little later. */
 static void look_round(struct sharing *s)
 {
     uint64_t node[(NODES_MOST + 63) / 64] = {0}, key;
@@ -296,17 +296,17 @@ static const struct samples_record *find_record(const struct records *r, const c
     return NULL;
 }
 
-/* All memory that spreading a list takes. */
+/* All memory that sharing_spread needs. */
 struct spreading {
     struct control *control;
-    struct samples_record record; /* what all nodes are to have */
-    struct records told;          /* what a node has told */
+    struct samples_record record; /* what all nodes should have */
+    struct records told;          /* what a node reported */
     uint64_t until;
     bool missing[NODES_MOST];
     char piece[BLOB_PIECE];
 };
 
-/* The node has the list, or one that replaces it. */
+/* Does the node have the list, or one that replaces it? */
 static bool has_record(struct spreading *p, uint32_t node, uint64_t key)
 {
     if (fetch_records(p->control, node, key, p->piece, &p->told))
@@ -337,7 +337,7 @@ static void name_missing(const struct spreading *p, uint32_t nodes, struct str *
     world_view_release(&view);
 }
 
-/* How many of them lack it still. A node that is lost gets it when it joins again. */
+/* Number of nodes that lack it. A lost node gets it when it joins again. */
 static uint32_t ask_missing(struct spreading *p, uint32_t nodes, uint64_t key, bool *hopeless)
 {
     struct world_view view;
@@ -364,7 +364,7 @@ static int spread_record(struct spreading *p, const struct asker *asker, struct 
         return 0;
     for (uint32_t v = 0; v < nodes; v++)
         p->missing[v] = v != me;
-    /* A node may miss that it is to look, or get a damaged answer when it does: it is told again each second. */
+    /* A node may miss the request, or get a damaged answer: it is asked again each second. */
     for (int asks = 0;; asks++) {
         uint64_t key = asks % TELL_AGAIN == 0 ? KEY_LOOK : KEY_RECORDS;
         if (ask_missing(p, nodes, key, &hopeless) == 0)

@@ -1,5 +1,5 @@
-/* Sample lists: their inode numbers, computed and never kept; the list that a plan is of; and the verb `samples`, which
- * uploads one, of any files of the catalog in any order. */
+/* Sample lists: their inode numbers, which are computed and not stored; the list that a plan uses; and the verb
+ * `samples`, which uploads any files of the catalog in any order. */
 #include "fs/control/lists.h"
 
 #include "fs/control/control-private.h"
@@ -15,7 +15,7 @@
 
 static const char packed_end[] = ".packed";
 
-/* Of a name that ends so, the length of what is before; 0: it does not. */
+/* Length of the name without `.packed`; 0: it has no such ending. */
 static size_t before_packed(const char *name)
 {
     size_t n = strlen(name), end = strlen(packed_end);
@@ -63,8 +63,8 @@ struct samples *lists_find(struct control *control, uint64_t ino)
 
 /* --- the list of a plan --- */
 
-/* The first directory with `wanted` samples of the list below it; 0: none. A child's number is above its parent's, so
- * that what lies below each is summed up from the last one to the root. */
+/* The first directory with `wanted` samples of the list below it; 0: none. A child has a higher number than its parent,
+ * so the sums are computed from the last directory to the root. */
 static uint64_t find_directory(const struct catalog *c, const struct samples *list, uint64_t wanted)
 {
     uint64_t directories = catalog_directories(c);
@@ -81,7 +81,7 @@ static uint64_t find_directory(const struct catalog *c, const struct samples *li
     return 0;
 }
 
-/* The keys that choose it, or nothing. `named`: the list that the request has named is this one. */
+/* The keys that choose it, or nothing. `named`: it is the list that the request names. */
 static void add_choosing_keys(const struct catalog *c, const char *name, bool named, uint64_t directory,
                               struct str *why)
 {
@@ -99,8 +99,8 @@ static void add_choosing_keys(const struct catalog *c, const char *name, bool na
     str_adds(why, "`");
 }
 
-/* A list that is longer or shorter than the loader's: which keys would choose one of that length? A directory whose
- * files are as many is mostly the one that the loader was given. */
+/* The list is longer or shorter than the loader's. Suggest keys that choose a list of that length: a directory with
+ * that many files is usually the loader's. */
 static void refuse_count(struct control *control, const struct plan_request *wanted, uint32_t count, struct str *why)
 {
     const struct catalog *c = control->config.catalog;
@@ -123,7 +123,7 @@ int lists_get(struct control *control, const char *name, const struct asker *ask
               struct str *why)
 {
     *list = samples_table_find(control->samples, name);
-    if (!*list) { /* put on another node while this one was away? */
+    if (!*list) { /* perhaps put on another node while this one was away */
         sharing_look(control, asker);
         *list = samples_table_find(control->samples, name);
     }
@@ -188,7 +188,7 @@ static const char *verb_of(bool costs)
     return costs ? "costs" : "samples";
 }
 
-/* Too many, or too much. */
+/* The limit on lists, or on bytes, was reached. */
 static int refuse_more(struct control *control, int error, bool costs, struct str *why)
 {
     CLEANUP_STR struct str names = STR_INIT;
@@ -260,7 +260,7 @@ static int look_list(struct control *control, const char *name, const struct ask
 {
     char digest[DIGEST_TEXT];
     struct samples *list = samples_table_find(control->samples, name);
-    if (!list) { /* put on another node while this one was away? */
+    if (!list) { /* perhaps put on another node while this one was away */
         sharing_look(control, asker);
         list = samples_table_find(control->samples, name);
     }
@@ -315,7 +315,7 @@ int lists_remove(struct control *control, const struct request *request, bool co
     if (error)
         return error;
     error = samples_table_remove(control->samples, name, costs);
-    if (error == -ENOENT) { /* put on another node while this one was away? */
+    if (error == -ENOENT) { /* perhaps put on another node while this one was away */
         sharing_look(control, asker);
         error = samples_table_remove(control->samples, name, costs);
     }
@@ -325,7 +325,7 @@ int lists_remove(struct control *control, const struct request *request, bool co
     return sharing_spread(spreading, name, asker, why);
 }
 
-/* What the keys say of the payload, or why they contradict each other. */
+/* What the keys say about the payload, or why they contradict each other. */
 static int describe_upload(struct control *control, const struct request *request, struct samples_upload *upload,
                            struct record_terms *terms, struct str *why)
 {
@@ -345,7 +345,7 @@ static int describe_upload(struct control *control, const struct request *reques
     return why->length ? -EINVAL : 0;
 }
 
-/* `terms`: NULL where these are paths. */
+/* `terms` NULL: the payload is paths. */
 static int make_list(struct control *control, const struct samples_upload *upload, const struct record_terms *terms,
                      const struct asker *asker, struct samples **list, struct str *why)
 {

@@ -1,6 +1,6 @@
-/* `metrics`: the numbers of `status`, and the times of READs, in Prometheus' text format 0.0.4.
+/* `metrics`: the numbers of `status`, and times of READs, in Prometheus' text format 0.0.4.
  *
- * A table says of each metric which field of `status` it shows: the two cannot differ. */
+ * A table maps each metric to its field of `status`, so that the two cannot differ. */
 #include "fs/control/texts.h"
 
 #include "fs/control/control-private.h"
@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Values of a label; each stands for `$` in the path of its field. */
+/* Values of a label; each replaces `$` in the path of the field. */
 static const struct metric_label {
     const char *name;
     struct {
@@ -36,11 +36,11 @@ enum metric_kind {
     COUNTER, /* the field is a number */
     GAUGE,
     FLAG,  /* 1: the field is neither 0, false nor null */
-    STATE, /* 1: the field is the label's value */
+    STATE, /* 1: the field equals the label's value */
     OPEN,  /* 1: the field is "open" */
 };
 
-/* A field that is not there is 0; a metric is left out where the object that begins its path is not there. */
+/* A missing field counts as 0. If the first object of the path is missing, the metric is left out. */
 static const struct metric {
     const char *name;
     enum metric_kind kind;
@@ -100,7 +100,7 @@ static void add_head(struct str *out, const char *name, const char *type, const 
     str_addf(out, "# HELP dealfs_%s %s\n# TYPE dealfs_%s %s\n", name, help, name, type);
 }
 
-/* The format is UTF-8, and one byte that is not would cost all of the metrics: such a byte becomes the text \xHH. */
+/* The format is UTF-8, and a single invalid byte would spoil all metrics: such a byte becomes the text \xHH. */
 static void add_label_value(struct str *out, const char *label, const char *value)
 {
     size_t length;
@@ -181,7 +181,7 @@ static void add_errors(struct str *out, const uint64_t errors[STORE_ERRNOS])
                      strerrorname_np(i) ? strerrorname_np(i) : "other", errors[i]);
 }
 
-/* Buckets are powers of two of a microsecond; the last one of the store has no upper bound. */
+/* Buckets are powers of two of a microsecond; the store's last bucket has no upper bound. */
 static void add_times(struct str *out, const char *place, const uint64_t latency[STORE_BUCKETS], uint64_t sum)
 {
     uint64_t count = 0;

@@ -1,4 +1,4 @@
-/* Turn and move, out of a view of the world: each node tells in its news how its own move goes. */
+/* Shows turn and move from a view of the world: each node's news describe its own move. */
 #include "fs/control/move-view.h"
 
 #include "fs/base/json.h"
@@ -24,10 +24,10 @@ static uint64_t *number_of(struct move_news *move, int i)
     return (uint64_t *)(void *)((char *)move + numbers[i].place);
 }
 
-/* The move of the last turn, of all nodes together. */
+/* The move of the last turn, summed over all nodes. */
 struct whole_move {
     struct move_news sum;
-    uint32_t waiting_for; /* nodes that have not all that is to come */
+    uint32_t waiting_for; /* nodes whose samples have not all arrived */
 };
 
 static struct whole_move sum_up(const struct world_view *view)
@@ -36,7 +36,7 @@ static struct whole_move sum_up(const struct world_view *view)
     for (uint32_t node = 0; node < view->nodes && view->peer; node++) {
         struct node_news news = view->peer[node].news;
         whole.waiting_for += news.moved < view->last.k;
-        if (news.turn != view->last.k) /* these are the numbers of the move before */
+        if (news.turn != view->last.k) /* its numbers are those of an earlier move */
             continue;
         for (int i = 0; i < NUMBERS; i++)
             *number_of(&whole.sum, i) += *number_of(&news.move, i);
@@ -53,7 +53,7 @@ static void add_numbers(struct json *json, struct move_news *move)
     json_uint(json, "elapsed", move->nanoseconds);
 }
 
-/* Where not all nodes can be asked, nothing moves any more. */
+/* If some nodes cannot be asked, nothing moves. */
 static const char *state_of(const struct world_view *view, const struct whole_move *whole)
 {
     if (view->last.k == 0)

@@ -1,4 +1,4 @@
-/* The last turn of the world and the move that follows it, as the control mount shows them. */
+/* The last turn of the world and the move after it, for the control mount. */
 #ifndef FS_CONTROL_MOVE_VIEW_H
 #define FS_CONTROL_MOVE_VIEW_H
 
@@ -6,9 +6,9 @@
 
 struct json;
 
-/* `turn`, and `move` of all nodes together. */
+/* `turn`, and `move` summed over all nodes. */
 void move_view_add_status(struct json *json, const struct world_view *view);
-/* What is known of one node. */
+/* The move of one node. */
 void move_view_add_node(struct json *json, const struct node_news *news);
 
 #endif

@@ -1,7 +1,7 @@
-/* Open files of the control mount: reading, writing, and the running of requests.
+/* Open files of the control mount: reads, writes, and running requests.
  *
- * A request is run by a worker, for the read which ended it, without the handle's lock. Reads of the same handle that
- * come meanwhile are parked there and answered by that worker. */
+ * A worker runs a request, for the read that ended it, without the handle's lock. Other reads of this handle are parked
+ * meanwhile, and answered by that worker. */
 #include "fs/control/open.h"
 
 #include "fs/control/control-handles.h"
@@ -21,14 +21,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lists are read without a handle as well: it only keeps a list alive that has been replaced. */
+/* Lists are also read without a handle: a handle only keeps a replaced list alive. */
 #define NO_HANDLE UINT64_MAX
 
 enum { PARKED_MOST = 32 };
 
 static void reply_open(struct control *control, fuse_req_t req, struct fuse_file_info *fi)
 {
-    /* The opener was interrupted: no release will come. */
+    /* the opener was interrupted: there will be no release */
     if (fuse_reply_open(req, fi) != 0)
         handles_close(control->handles, fi->fh);
 }
@@ -38,7 +38,7 @@ static void reply_new_handle(fuse_req_t req, const char *name, struct reply *tex
     struct control *control = control_of(req);
     CLEANUP_STR struct str why = STR_INIT;
     int error = handles_open(control->handles, !control_is_owner(control, fuse_req_ctx(req)->uid), text, NULL, &fi->fh);
-    /* What is read must be what comes next, or this text, and nothing that the kernel has kept. */
+    /* reads must get the next bytes, or this text, not cached pages */
     fi->direct_io = 1;
     if (!error) {
         reply_open(control, req, fi);
@@ -101,8 +101,8 @@ static void reply_piece(fuse_req_t req, struct stream_piece *piece)
         reply_put(piece->reply);
 }
 
-/* Those that came while the request ran: they fail with it, or read from its reply. The lock is held, and was since the
- * request was done: after a write these reads would begin the next request. */
+/* Reads that arrived while the request ran fail with it, or read from its reply. The caller has held the lock since the
+ * request was done: after a write, these reads would begin the next request. */
 static struct parked_read *take_parked(struct control_handle *handle, int error)
 {
     struct parked_read *parked = handle->parked;
@@ -129,7 +129,7 @@ static void answer_parked(struct parked_read *parked)
     }
 }
 
-/* The lock is held, the state is RUNNING; it is let go of while the verb runs. */
+/* The caller holds the lock; the state is RUNNING. The lock is released while the verb runs. */
 static int run_request(struct control_handle *handle, struct request_job *job)
 {
     struct charge charge = control_charge(handle->control, fuse_req_ctx(job->req)->uid);
@@ -140,7 +140,7 @@ static int run_request(struct control_handle *handle, struct request_job *job)
     pthread_mutex_unlock(&handle->lock);
     int error = verbs_run(handle->control, request.length ? request.data : "", request.length, &asker, &reply, &why);
     pthread_mutex_lock(&handle->lock);
-    if (error == -EINTR) /* many clients repeat a read that was interrupted */
+    if (error == -EINTR) /* many clients repeat an interrupted read */
         stream_retry(&handle->stream, &request);
     else
         error = stream_done(&handle->stream, &request, error, error ? &why : &reply, &charge);
@@ -182,7 +182,7 @@ static void cancel_stream_job(struct request_job *job)
     handles_put(handle->control->handles, handle);
 }
 
-/* The lock is held. */
+/* The caller holds the lock. */
 static int park_read(struct control_handle *handle, fuse_req_t req, size_t size, off_t offset)
 {
     CLEANUP_FREE struct parked_read *parked = malloc(sizeof *parked);
@@ -197,7 +197,7 @@ static int park_read(struct control_handle *handle, fuse_req_t req, size_t size,
     return 0;
 }
 
-/* Those who wait for another one's request, and want no more. */
+/* Answer parked reads whose reader has given up. */
 static void drop_parked(struct control_handle *handle)
 {
     struct parked_read *unwanted = NULL;
@@ -233,7 +233,7 @@ static void read_stream(fuse_req_t req, struct control_handle *handle, size_t si
     if (turn == STREAM_WAIT)
         piece.error = park_read(handle, req, size, offset);
     pthread_mutex_unlock(&handle->lock);
-    if (turn == STREAM_RUN) { /* the request is this one's until there is a job */
+    if (turn == STREAM_RUN) { /* this thread has the request until there is a job */
         const struct request_text *request = &handle->stream.request;
         enum work_class class = verbs_class(request->data, request->length);
         job_defer(req,

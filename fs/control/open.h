@@ -1,4 +1,4 @@
-/* Operations on open files, for the table in control-tree.c; they reply. */
+/* Operations on open files, for the table in control-tree.c. They reply. */
 #ifndef FS_CONTROL_OPEN_H
 #define FS_CONTROL_OPEN_H
 
@@ -11,8 +11,7 @@ void control_write(fuse_req_t req, fuse_ino_t ino, const char *bytes, size_t siz
 void control_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void control_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 
-/* Reads that wait for a request which nobody wants any more are answered; as work_rules.tick, the user being control.
- */
+/* Answers parked reads whose reader has given up. For work_rules.tick; the argument is control. */
 void control_drop_parked(void *control);
 
 #endif

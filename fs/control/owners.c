@@ -1,4 +1,4 @@
-/* Owner tables: made from a layout, one look-up a sample and group. */
+/* Makes owner tables from a layout: one lookup per sample and group. */
 #include "fs/control/owners.h"
 
 #include "fs/control/control-private.h"
@@ -35,7 +35,7 @@ void owners_put(struct control *control, struct owner_table *table)
         kept_put(&control->owners, &table->item);
 }
 
-/* The layout that tables are made of: the world's, or an earlier one. NULL: there never was a world. */
+/* The layout that a table is made from: the world's, or an earlier one. NULL: there never was a world. */
 struct chosen_layout {
     struct world_view view;
     struct layout *opened;
@@ -49,7 +49,7 @@ static void chosen_fini(struct chosen_layout *chosen)
     world_view_release(&chosen->view);
 }
 
-/* What other nodes have, a server that was restarted can ask for when its courier is back. */
+/* After a restart, a server can ask other nodes as soon as its courier is back. */
 static int find_layout(struct control *control, const struct digest *wanted, const struct asker *asker, bool courier,
                        struct layout **layout)
 {
@@ -94,7 +94,7 @@ static int table_begin(const struct chosen_layout *chosen, struct owner_table *t
     return t->host && t->owners.groups <= PLAN_GROUPS_MOST ? 0 : -ENOMEM;
 }
 
-/* Charged for with the names of the nodes. */
+/* Charged together with the names of the nodes. */
 static int table_take_memory(struct control *control, struct samples *list, const struct asker *asker,
                              struct owner_table *t, struct str *why)
 {
@@ -118,7 +118,8 @@ static void table_name_nodes(const struct control *control, const struct layout 
     }
 }
 
-/* A sample counts for the owner of the extent that has its first byte: of a file, for the owner of its first stripe. */
+/* A sample counts for the owner of the extent with its first byte; so a file counts for the owner of its first
+ * stripe. */
 static int table_fill(const struct control *control, const struct layout *d, struct samples *list,
                       const struct asker *asker, struct owner_table *t)
 {

@@ -1,7 +1,7 @@
-/* The owners of a list's samples, out of a layout: what plans are made of.
+/* The owners of a list's samples, by a layout: the input of plans.
  *
- * A table is immutable. The last one is kept, since the requests of an epoch, and of the epochs after it, are about the
- * same list and layout. */
+ * A table is immutable. The last one is cached, since the requests of an epoch, and of the next ones, use the same list
+ * and layout. */
 #ifndef FS_CONTROL_OWNERS_H
 #define FS_CONTROL_OWNERS_H
 
@@ -14,22 +14,22 @@
 #include "fs/world/layout.h"
 
 struct owner_table {
-    struct kept_item item; /* first; its key is of layout and list */
+    struct kept_item item; /* first; its key is computed from layout and list */
     struct digest layout;  /* zeros: there never was a world */
     struct owners owners;
     uint32_t me;               /* this node's number in that layout; `nodes`: it is not in it */
-    char (*host)[NODE_HOST];   /* by node */
+    char (*host)[NODE_HOST];   /* per node */
     struct plan_memory memory; /* of owners.of */
-    uint64_t bytes;            /* of the samples together */
+    uint64_t bytes;            /* of all samples */
 };
 
 void owners_init(struct kept *owners);
-/* The table for a list and the layout `wanted` (NULL: the current one, or the last world's). A reference. -ESTALE:
- * that layout is neither the current one nor kept; -EINTR, -ENOMEM; `why` tells. */
+/* The table for a list and the layout `wanted` (NULL: the current one, or the last world's). A reference. -ESTALE: that
+ * layout is neither the current one nor kept; -EINTR, -ENOMEM; see `why`. */
 int owners_find(struct control *control, struct samples *list, const struct digest *wanted, const struct asker *asker,
                 struct owner_table **table, struct str *why);
 void owners_put(struct control *control, struct owner_table *table);
-/* The layout that a plan would be made from: the one that it names, else the current one. */
+/* The layout that a plan would use: the one that it names, else the current one. */
 struct digest owners_layout(struct control *control, const struct plan_request *wanted);
 
 #endif

@@ -1,6 +1,6 @@
-/* Bytes of a file, for a worker that waits for them.
+/* Reads bytes of a file for a worker, which waits.
  *
- * Threads: any number of workers; a read is ended by a thread of the store. */
+ * Threads: any number of workers; threads of the store end the reads. */
 #include "fs/control/picture-fetch.h"
 
 #include "fs/control/jobs.h"
@@ -16,7 +16,7 @@ enum { LOOK_EVERY_MS = 50 };
 
 struct picture_fetch {
     struct store_read read;
-    pthread_mutex_t lock; /* of the rest */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t ended;
     bool over;
     int error;

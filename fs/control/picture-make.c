@@ -1,9 +1,9 @@
-/* See picture-make.h. In a frame lie
+/* Decodes one image into a frame:
  *
  *     │ header of the array │ pixels │
  *
- * and processes of the crew look at headers and decode: the library that does so is never called in the server. They
- * never have a frame: what they make is copied into it. */
+ * Processes of the crew parse headers and decode: libjpeg is never called in the server. They cannot access a frame;
+ * the server copies their result into it. */
 #include "fs/control/picture-make.h"
 
 #include "fs/control/control-private.h"
@@ -18,12 +18,12 @@
 #include <string.h>
 
 enum {
-    HEAD_USUAL = 4 << 10, /* bytes that most headers lie in */
-    HEAD_LONG = 64 << 10, /* with a profile or a preview; then four times as many, and so on */
+    HEAD_USUAL = 4 << 10, /* contains most headers */
+    HEAD_LONG = 64 << 10, /* for headers with a profile or a preview; then four times as much, and so on */
     NPY_ALIGN = 64,
     ROOM_LEAST = 16 << 10,
-    MEMORY_LEAST = 16 << 20, /* that the library may take for any picture */
-    COEFFICIENTS = 8,        /* bytes that a picture of several scans takes for a pixel, at most */
+    MEMORY_LEAST = 16 << 20, /* memory that the library may use for any image */
+    COEFFICIENTS = 8,        /* maximum bytes per pixel for an image with several scans */
 };
 
 static struct crew_care care_of(const struct picture_making *m)
@@ -70,7 +70,7 @@ static int look_at_header(struct picture_making *m)
     return error || verdict == IMAGE_FINE ? error : say_verdict(m, verdict, &reason);
 }
 
-/* Version 1.0 of the format: magic, length, a Python literal filled up with blanks so that the array is aligned. */
+/* Version 1.0 of the format: magic, length, and a Python literal padded with blanks so that the array is aligned. */
 static void write_head(struct picture_making *m, const struct image_pixels *shown)
 {
     enum { BEFORE = 10 };
@@ -122,7 +122,7 @@ size_t making_length(const struct picture_making *m)
     return m->npy_length + image_pixels_size(&m->decoding.shown);
 }
 
-/* Rounded, so that a frame is of use to the next picture as well, which is about as large. */
+/* Rounded up, so that the frame also fits the next image, which has a similar size. */
 size_t making_room(const struct picture_making *m)
 {
     enum { STEPS = 4 };

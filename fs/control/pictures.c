@@ -1,12 +1,12 @@
-/* A table of pictures by file and size: kept.h, with a rule of its own for what goes.
+/* A cache of images by file and size: kept.h, with its own rule for removal.
  *
- * A picture that is READY is done with when all of it has been read, or its reader has asked for another one, or nobody
- * has asked for a while. Only these give way to another: to drop one in the middle would have it decoded again for its
- * next part. So who makes one waits until it has room, in the order of coming; and takes over the memory of one that
- * gives way. One picture may be larger than all room: then it is alone.
+ * An image in state READY may be removed when all of it was read, when its reader has asked for another image, or when
+ * nobody has asked for it for a while. Otherwise it stays: if it were removed halfway, its next part would need
+ * decoding again. So a worker that makes an image waits for room, in order of arrival; it reuses the memory of a
+ * removed image. An image that is larger than all room is made when there is no other.
  *
- * Threads: workers, any number at once. The table's lock also guards the room and who waits for it; it is not held
- * while a picture is fetched or decoded. */
+ * Threads: any number of workers. The cache's lock also guards the room and its waiters; it is released while an image
+ * is fetched or decoded. */
 #include "fs/control/pictures.h"
 
 #include "fs/control/control-private.h"
@@ -24,22 +24,23 @@
 #include <string.h>
 
 enum {
-    LOOKS = 8192, /* headers that are remembered */
+    LOOKS = 8192, /* number of cached headers */
     LOOK_EVERY_MS = 50,
-    MEMORY_PATIENCE = 30, /* seconds that memory in others' hands is waited for */
-    READING_MS = 1000,    /* a reader that has not asked for so long is done, */
-    READING_MOST = 10,    /* or has had the picture for this many seconds */
+    MEMORY_PATIENCE = 30, /* seconds to wait for memory of other requests */
+    READING_MS = 1000,    /* a reader that has not asked for this long has finished; */
+    READING_MOST = 10,    /* so has one that has had the image for this many seconds */
 };
 
-/* While it is made, the item's bytes are its room and the slot of the process that decodes; then its room. */
+/* While it is being made, the item's bytes are its room and the memory shared with the decoding process; then its
+ * room. */
 struct made_picture {
     struct decoded_picture picture; /* first */
     struct image_frame *frame;
     size_t room;
-    size_t left;   /* bytes that nobody has read */
-    pid_t reader;  /* the last one, */
-    uint64_t used; /* and when */
-    uint64_t made; /* when */
+    size_t left;   /* bytes that were not read yet */
+    pid_t reader;  /* the last reader, */
+    uint64_t used; /* and when it read */
+    uint64_t made; /* when it was made */
     struct charge charge;
 };
 
@@ -47,7 +48,7 @@ struct room_waiter {
     TAILQ_ENTRY(room_waiter) next;
 };
 
-/* What a header said. */
+/* The contents of an image header. */
 struct picture_look {
     bool known;
     uint32_t file;
@@ -58,7 +59,7 @@ struct pictures {
     uint64_t most;
     struct crew *crew;
     struct kept kept;
-    /* kept.lock: */
+    /* guarded by kept.lock: */
     TAILQ_HEAD(, room_waiter) waiting;
     struct picture_look look[LOOKS];
     struct picture_stats stats; /* except `hits` and `kept` */
@@ -125,7 +126,7 @@ static bool may_go(struct kept_item *item, pid_t asker, uint64_t now)
             now - k->made >= READING_MOST * SECOND);
 }
 
-/* For `k`, which is to have so much room, and a slot of so much. With the lock. */
+/* Make room for `k`: `room` bytes, and a slot of `slot` bytes. The caller holds the lock. */
 static bool room_make(struct pictures *p, struct made_picture *k, size_t room, size_t slot, pid_t asker,
                       struct kept_items *gone)
 {
@@ -146,7 +147,7 @@ static bool room_make(struct pictures *p, struct made_picture *k, size_t room, s
         }
         kept_remove(&p->kept, old, gone);
     }
-    /* A frame that is not much too large stays so: to make memory again, for the next picture, takes longer. */
+    /* A frame that is only slightly too large is not shrunk: allocating again, for the next image, takes longer. */
     if (k->frame && k->frame->size > room && k->frame->size <= room + room / 2 &&
         p->kept.bytes + k->frame->size + slot <= p->most)
         room = k->frame->size;
@@ -155,7 +156,7 @@ static bool room_make(struct pictures *p, struct made_picture *k, size_t room, s
     return true;
 }
 
-/* Room, and perhaps a frame, of any size. */
+/* Take room, and perhaps a frame of any size. */
 static int room_take(struct pictures *p, struct request_job *job, struct made_picture *k, size_t room, size_t slot)
 {
     const struct asker asker = {.gave_up = job_gave_up, .user = job};
@@ -234,8 +235,8 @@ static int make_picture(struct control *control, struct request_job *job, struct
     return error;
 }
 
-/* Pictures that are made at once, and other requests, may together need more memory than there is: one that found too
- * little gives all of its own back, and begins again when another is made. */
+/* Images in progress and other requests may together need more memory than there is. An image that finds too little
+ * returns all its memory, and starts again when another image is done. */
 static int make_in_turn(struct control *control, struct request_job *job, struct made_picture *k, uint64_t *took,
                         struct str *why)
 {

@@ -1,11 +1,11 @@
-/* Pictures of the dataset as arrays in NumPy's format: decoded by who asks first, kept for the next who asks.
+/* Images of the dataset as arrays in NumPy's format: decoded for the first request, cached for later ones.
  *
- * The functions may wait for the store, for a process that decodes, and for room: for workers. A picture that is being
- * made is waited for by all who ask for it meanwhile. What is made and kept is bounded by the mount's `decoded=`, but
- * for one picture that is larger; it is charged to the requests' memory.
+ * The functions may wait for the store, for a decoding process, and for room: call them from workers. All requests for
+ * an image wait for the first one. The memory is bounded by the mount's `decoded=`, except that one image may be
+ * larger; it is charged to the requests' memory.
  *
- * The library that decodes runs in processes of a crew, within limits on pixels, scans and memory. One that dies of a
- * picture, or does not come back, costs those who read that picture EIO. */
+ * libjpeg runs in processes of a crew, with limits on pixels, scans and memory. If a process dies of an image, or
+ * hangs, only readers of this image get EIO. */
 #ifndef FS_CONTROL_PICTURES_H
 #define FS_CONTROL_PICTURES_H
 
@@ -29,28 +29,29 @@ struct decoded_picture {
 };
 
 int pictures_create(uint64_t most, const char *program, struct pictures **pictures); /* `program`: see crew.h */
-void pictures_destroy(struct pictures *pictures);                                    /* no worker is in it any more */
-void pictures_rest(struct pictures *pictures); /* there is nothing to decode: ends the processes, until there is */
+void pictures_destroy(struct pictures *pictures);                                    /* only when no worker uses it */
+void pictures_rest(struct pictures *pictures); /* nothing to decode: ends the processes until there is */
 
-/* The length of its file, from the picture's header. -EIO: it is none that can be shown, and `why` tells; the store's
+/* Length of the array's file, from the image's header. -EIO: not an image that can be shown, see `why`; the store's
  * errors; -EINTR: the job gave up. */
 int pictures_length(struct control *control, struct request_job *job, struct picture_key key, uint64_t *length,
                     struct str *why);
-/* The same, and a reference to the picture itself. */
+/* The same, and a reference to the image itself. */
 int pictures_get(struct control *control, struct request_job *job, struct picture_key key,
                  struct decoded_picture **picture, struct str *why);
-/* The same where it is kept, or the header was looked at before. These do not wait. */
+/* The same if the image, or its header, is cached. These never wait. */
 struct decoded_picture *pictures_kept(struct pictures *pictures, struct picture_key key);
 bool pictures_known(struct pictures *pictures, struct picture_key key, uint64_t *length);
-/* `read`: this many bytes of it went to this thread, by the kernel's number. */
+/* `read`: how many of its bytes this thread (the kernel's number) has read. */
 void pictures_put(struct pictures *pictures, struct decoded_picture *picture, size_t read, pid_t reader);
-bool pictures_drop(struct pictures *pictures); /* the least recently used that nobody reads; false: there is none */
+/* removes the least recently used image without readers; false: there is none */
+bool pictures_drop(struct pictures *pictures);
 
-/* What it takes to bring a sample to pixels here, as this node has seen it. */
+/* Mean times to fetch and decode a sample, as measured by this node. */
 struct picture_stats {
     uint64_t decoded, hits, failed;
-    uint64_t nanoseconds; /* of decoding alone, without fetching */
-    uint64_t kept;        /* bytes, with what is being made */
+    uint64_t nanoseconds; /* of decoding, without fetching */
+    uint64_t kept;        /* bytes, including images in progress */
 };
 void pictures_stats(struct pictures *pictures, struct picture_stats *stats);
 

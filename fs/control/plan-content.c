@@ -1,4 +1,4 @@
-/* Made by the verb `plan`, kept by plan-files.c. */
+/* The content of plan files: made by the verb `plan`, cached by plan-files.c. */
 #include "fs/control/plan-content.h"
 
 #include "fs/control/control-private.h"
@@ -38,7 +38,7 @@ int content_parse(const struct control *control, char *text, struct plan_request
     return error ? error : plan_request_parse(value, wanted, why);
 }
 
-/* As the verb answers, with the layout that was meant when the name was looked up. */
+/* As the verb replies, with the layout at the time of the lookup. */
 int content_make(struct request_job *job, const char *name, struct plan_origin *origin, struct file_content *content,
                  struct str *why)
 {

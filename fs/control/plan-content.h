@@ -1,4 +1,4 @@
-/* What a file below plan/ consists of: a text, or a stream. Both are counted by reference. */
+/* The content of a file below plan/: a text, or a stream. Both are reference-counted. */
 #ifndef FS_CONTROL_PLAN_CONTENT_H
 #define FS_CONTROL_PLAN_CONTENT_H
 
@@ -7,7 +7,7 @@
 
 struct request_job;
 
-struct file_content { /* one of them */
+struct file_content { /* one of the two is set */
     struct reply *text;
     struct epoch_stream *stream;
 };
@@ -15,9 +15,9 @@ uint64_t content_bytes(const struct file_content *c); /* of memory */
 uint64_t content_length(const struct file_content *c);
 void content_put(struct file_content *c);
 
-/* `text` is the name of a file, which is changed; what is wanted points into it. 0; or -errno and why. */
+/* Parse a file name. `text` is changed, and `wanted` points into it. 0; or -errno and why. */
 int content_parse(const struct control *control, char *text, struct plan_request *wanted, struct str *why);
-/* Makes that of a name, out of the layout origin->layout; sets `origin`. 0; or -errno and why. */
+/* Make the content for a name, with the layout origin->layout; sets `origin`. 0; or -errno and why. */
 int content_make(struct request_job *job, const char *name, struct plan_origin *origin, struct file_content *content,
                  struct str *why);
 

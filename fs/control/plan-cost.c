@@ -1,4 +1,4 @@
-/* Costs of samples, and the verb `costs`, which uploads them. */
+/* Costs of samples; and the verb `costs`, which uploads them. */
 #include "fs/control/plan-cost.h"
 
 #include "fs/control/control-private.h"
@@ -15,7 +15,8 @@ static int find_costs(struct control *control, const struct samples *list, const
                       struct plan_cost *cost, struct str *why)
 {
     cost->list = samples_table_costs(control->samples, name);
-    if (!cost->list || !samples_costs_are_of(cost->list, list)) { /* put on another node while this one was away? */
+    /* perhaps put on another node while this one was away */
+    if (!cost->list || !samples_costs_are_of(cost->list, list)) {
         sharing_look(control, asker);
         samples_put(cost->list);
         cost->list = samples_table_costs(control->samples, name);
@@ -63,7 +64,7 @@ static const struct key keys[] = {[KEY_NAME] = {.name = "name", .value = "NAME",
                                   [KEY_ACTION] = {.name = "action", .choices = "put|remove"},
                                   {0}};
 
-/* Names that `cost=` has for something else. */
+/* Names with another meaning in `cost=`. */
 static bool is_taken(const char *name)
 {
     return strcmp(name, "none") == 0 || strcmp(name, "bytes") == 0;

@@ -1,4 +1,4 @@
-/* What the samples of a plan cost: their bytes, or a list of numbers that somebody uploaded. */
+/* The costs of a plan's samples: their bytes, or an uploaded list of numbers. */
 #ifndef FS_CONTROL_PLAN_COST_H
 #define FS_CONTROL_PLAN_COST_H
 
@@ -10,10 +10,10 @@ struct control;
 
 struct plan_cost {
     struct digest digest; /* of the costs; zero: there are none */
-    struct samples *list; /* of numbers; NULL: bytes are what samples cost */
+    struct samples *list; /* the numbers; NULL: a sample costs its bytes */
 };
 
-/* -ENOENT: there is no such list; -EINVAL: it is of other samples; `why` tells. */
+/* -ENOENT: there is no such list; -EINVAL: it is for other samples; see `why`. */
 int plan_cost_find(struct control *control, const struct samples *list, const struct plan_request *wanted,
                    const struct asker *asker, struct plan_cost *cost, struct str *why);
 void plan_cost_fini(struct plan_cost *cost);

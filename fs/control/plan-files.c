@@ -1,4 +1,4 @@
-/* The files below plan/: a table of names, and the texts of the last ones. */
+/* The files below plan/: a table of names, and a cache of their contents. */
 #include "fs/control/plan-files.h"
 
 #include "fs/control/control-private.h"
@@ -17,17 +17,17 @@
 #include <limits.h>
 #include <string.h>
 
-enum { FILES_KNOWN = 4096, FILES_OTHERS = 1024 }; /* the first of them other users than the mount's owner have */
+enum { FILES_KNOWN = 4096, FILES_OTHERS = 1024 }; /* others: the first places, for users other than the owner */
 
 struct request_file {
-    uint64_t ino;          /* 0: none */
+    uint64_t ino;          /* 0: unused */
     struct digest meaning; /* of name, layout and list */
     struct digest layout;  /* zeros: there never was a world */
     char *name;
-    bool made;         /* `key` and `size` are known, and stay */
-    struct digest key; /* of all that the plan was made of */
+    bool made;         /* `key` and `size` are known, and final */
+    struct digest key; /* of all inputs of the plan */
     uint64_t size;
-    uint64_t used; /* when it was asked for last: a count */
+    uint64_t used; /* counter value of the last use */
 };
 
 struct kept_content {
@@ -38,10 +38,10 @@ struct kept_content {
 
 struct plan_files {
     struct kept contents;      /* by inode number */
-    pthread_mutex_t lock;      /* of all below */
-    struct request_file *file; /* FILES_KNOWN of them; NULL before the first */
+    pthread_mutex_t lock;      /* guards all fields below */
+    struct request_file *file; /* FILES_KNOWN elements; NULL before the first file */
     uint64_t asked;
-    uint64_t entered; /* files, ever */
+    uint64_t entered; /* total number of files */
 };
 
 static struct kept_content *content_of(struct kept_item *item)
@@ -81,7 +81,7 @@ void plan_files_destroy(struct plan_files *files)
     free(files);
 }
 
-/* The part of an inode number that says what the file means. */
+/* The part of an inode number that depends on the file's meaning. */
 #define INO_MEANING ((UINT64_C(1) << 44) - 1)
 
 static uint64_t ino_of(const struct control *control, const struct digest *meaning, uint64_t entered)
@@ -98,8 +98,8 @@ static struct request_file *file_find(struct plan_files *files, uint64_t ino)
     return NULL;
 }
 
-/* A place for another file: free, or of the file that was least recently asked for. The first places are those of other
- * users, who can push out none of the owner's. */
+/* A place for another file: free, or that of the least recently used file. Other users have the first places, so that
+ * they cannot replace the owner's files. */
 static struct request_file *file_place(struct plan_files *files, bool other)
 {
     if (!files->file)
@@ -116,7 +116,7 @@ static struct request_file *file_place(struct plan_files *files, bool other)
     return oldest;
 }
 
-/* Gives the reference back. */
+/* Releases the reference. */
 static struct digest digest_of(struct samples *list)
 {
     struct digest digest = list ? *samples_digest(list) : (struct digest){0};
@@ -124,7 +124,7 @@ static struct digest digest_of(struct samples *list)
     return digest;
 }
 
-/* Zeros for those that never change: making them for the first time takes long. */
+/* Zeros for lists that never change: creating them takes long. */
 static struct digest list_of(struct control *control, const char *name)
 {
     return digest_of(!name || samples_built_in(name) ? NULL : samples_table_find(control->samples, name));
@@ -135,7 +135,7 @@ static struct digest costs_of(struct control *control, const char *name)
     return digest_of(name ? samples_table_costs(control->samples, name) : NULL);
 }
 
-/* What a name means now: sets meaning and layout. */
+/* The current meaning of a name: sets meaning and layout. */
 static int find_meaning(struct control *control, const char *name, struct request_file *file, struct str *why)
 {
     CLEANUP_FREE char *text = strdup(name);
@@ -152,14 +152,14 @@ static int find_meaning(struct control *control, const char *name, struct reques
     return 0;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static struct request_file *file_enter(struct control *control, bool other, const char *name,
                                        const struct request_file *meant)
 {
     struct plan_files *files = control->files;
     uint64_t ino = ino_of(control, &meant->meaning, ++files->entered);
     struct request_file *file = file_find(files, ino);
-    if (file) /* once in years: another meaning of the same number */
+    if (file) /* once in years: another meaning with the same number */
         return memcmp(&file->meaning, &meant->meaning, sizeof meant->meaning) == 0 ? file : NULL;
     char *copy = strdup(name);
     file = copy ? file_place(files, other) : NULL;
@@ -211,15 +211,15 @@ void plan_files_lookup(fuse_req_t req, const char *name)
         fuse_reply_entry(req, &entry);
 }
 
-/* What is known of a file. */
+/* What is known about a file. */
 struct known_file {
     struct plan_files *files;
     char *name;
-    struct plan_origin origin; /* its key only when it was made */
+    struct plan_origin origin; /* `key` only if it was made */
     bool made;
     off_t size;
     struct digest content_key;
-    struct kept_item *kept; /* a reference to its content; NULL: it is to be made */
+    struct kept_item *kept; /* a reference to its content; NULL: it must be made */
 };
 
 static const struct file_content *known_content(const struct known_file *known)
@@ -248,7 +248,7 @@ static bool is_meant(void *ino, const struct digest *meaning)
     return ((hash64(meaning, sizeof *meaning, 0) ^ *(const uint64_t *)ino) & INO_MEANING) == 0;
 }
 
-/* What the server before had made. */
+/* Find a file that the previous server had made. */
 static int file_find_again(struct control *control, uint64_t ino)
 {
     struct plan_files *files = control->files;
@@ -312,7 +312,7 @@ static int file_recall(struct plan_files *files, uint64_t ino, struct known_file
     return error;
 }
 
-/* The size stays what it is, also when others push out the content. */
+/* The size is kept even if the content is dropped. */
 static int file_remember(struct plan_files *files, uint64_t ino, const struct kept_content *content)
 {
     pthread_mutex_lock(&files->lock);
@@ -327,7 +327,7 @@ static int file_remember(struct plan_files *files, uint64_t ino, const struct ke
     return file ? 0 : -ESTALE;
 }
 
-/* Again: of the same, or not at all, for a list of the name may be another one by now. */
+/* Make it again: the same content, or fail, since the list of that name may have changed. */
 static int make_content(struct request_job *job, const struct known_file *known, struct kept_content *made,
                         struct str *why)
 {
@@ -340,7 +340,7 @@ static int make_content(struct request_job *job, const struct known_file *known,
     return error;
 }
 
-/* Another request may make it just now. */
+/* Another request may be making it just now. */
 static int make_known(struct request_job *job, struct known_file *known)
 {
     struct control *control = control_of(job->req);
@@ -368,7 +368,7 @@ static int make_known(struct request_job *job, struct known_file *known)
     return error;
 }
 
-/* A stream's bytes may be there already; else a worker waits for them. */
+/* A stream's bytes may be cached; otherwise a worker waits for them. */
 static void run_stream_read(struct request_job *job);
 static void read_stream(fuse_req_t req, const struct request_job *job, const struct known_file *known)
 {
@@ -402,7 +402,7 @@ static void reply_known(fuse_req_t req, const struct request_job *job, const str
     }
 }
 
-/* Somebody may have made it meanwhile. */
+/* Another worker may have made it meanwhile. */
 static void run_stream_read(struct request_job *job)
 {
     struct known_file known;

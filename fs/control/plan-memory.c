@@ -37,7 +37,7 @@ int plan_memory_charge(struct control *control, const struct samples *list, cons
     return error;
 }
 
-/* Where no file can be made, the memory is allocated if there is a budget for it. */
+/* If no file can be created, allocate the memory, if the budget allows. */
 static int leave_room(struct control *control, struct plan_memory *memory, struct str *why)
 {
     struct charge charge = {.budget = &control->budget, .other = memory->charge.other};

@@ -1,8 +1,8 @@
-/* Memory that plans take per sample.
+/* Memory of plans that grows with the number of samples.
  *
- * A dataset has many more records than files. So the arrays of a plan of a record list lie in files without a name, in
+ * A dataset has many more records than files. So the arrays of a plan for a record list are in files without a name, in
  * the state directory: up to RECORD_ROOM bytes per record of all record lists, for all plans together. What does not
- * fit there, and the arrays of plans of files, are allocated and charged to request_memory=. */
+ * fit there, and the arrays of plans for files, are allocated and charged to request_memory=. */
 #ifndef FS_CONTROL_PLAN_MEMORY_H
 #define FS_CONTROL_PLAN_MEMORY_H
 
@@ -20,13 +20,12 @@ struct plan_memory {
 
 struct control;
 
-/* Two steps, so that what is too large is refused before work begins: charge for it, then make it of as many bytes or
- * fewer. `like`: what else is made for the same asker is charged to; of no budget: nothing is charged. -ENOMEM: `why`
- * tells. */
+/* Two steps, so that a too large request is rejected before work begins: charge, then allocate at most that many bytes.
+ * `like`: a charge for the same asker; without a budget nothing is charged. -ENOMEM: see `why`. */
 int plan_memory_charge(struct control *control, const struct samples *list, const struct charge *like, uint64_t bytes,
                        struct plan_memory *memory, struct str *why);
 int plan_memory_make(struct control *control, uint64_t bytes, struct plan_memory *memory, struct str *why);
-/* Both at once. */
+/* Both steps. */
 int plan_memory_take(struct control *control, const struct samples *list, const struct charge *like, uint64_t bytes,
                      struct plan_memory *memory, struct str *why);
 void plan_memory_fini(struct plan_memory *memory);

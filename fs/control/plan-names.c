@@ -1,4 +1,4 @@
-/* One line per name: three digests, the size, and the name percent-coded. */
+/* One line per name: three digests, the size, and the percent-encoded name. */
 #include "fs/control/plan-names.h"
 
 #include "fs/base/cleanup.h"
@@ -14,7 +14,7 @@
 
 enum { NAMES_MOST = 2 << 20 };
 
-/* The second half stays. */
+/* Keeps the second half. */
 static int names_shorten(const char *path)
 {
     CLEANUP_STR struct str all = STR_INIT;
@@ -43,7 +43,7 @@ int plan_names_add(const char *path, const struct named_plan *plan)
     return error;
 }
 
-/* False: a line that was cut off, as by a full disk. */
+/* False: the line was cut off, for example by a full disk. */
 static bool parse_line(char *line, struct named_plan *plan, char **name)
 {
     char meaning[DIGEST_TEXT], layout[DIGEST_TEXT], key[DIGEST_TEXT];

@@ -1,10 +1,10 @@
-/* Orders of epochs: given ones are allocated by who reads them, others may lie in a file. */
+/* Orders of epochs. The reader of a given order allocates it; other orders may be in a file. */
 #include "fs/control/plan-order.h"
 #include "fs/control/plan-without.h"
 
 #include "fs/plan/order.h"
 
-/* What is given has an entry for two bytes at most. */
+/* A given order has at most one entry per two bytes. */
 static uint64_t given_bytes_most(const struct plan_question *question, uint64_t n)
 {
     const struct plan_request *w = &question->wanted;
@@ -28,7 +28,7 @@ static int take_given(const struct plan_question *question, uint32_t n, const st
     return error;
 }
 
-/* 0…n-1, or a permutation of the seed. */
+/* 0…n-1, or the seed's permutation. */
 static int fill_order(const struct plan_request *w, uint32_t *order, uint32_t n, const struct plan_stop *stop)
 {
     return w->order == PLAN_ORDER_NATURAL ? order_natural(order, n, stop)

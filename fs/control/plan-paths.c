@@ -1,4 +1,4 @@
-/* Lists as lines that name the files, step after step. */
+/* Lists as lines with the files' names, step by step. */
 #include "fs/control/plan-paths.h"
 
 #include "fs/control/budget.h"
@@ -21,7 +21,7 @@ struct paths {
 static int add_line(void *user, uint64_t step, uint32_t rank, uint32_t sample)
 {
     struct paths *p = user;
-    enum { AT_ONCE = 1024 }; /* lines between two looks at the budget */
+    enum { AT_ONCE = 1024 }; /* lines between two checks of the budget */
     long n = catalog_path(p->catalog, catalog_file_ino(p->catalog, samples_file(p->list, sample)), p->path,
                           CATALOG_PATH_MAX);
     if (n < 0)
@@ -36,7 +36,7 @@ static int add_line(void *user, uint64_t step, uint32_t rank, uint32_t sample)
     return asker_gave_up(p->asker) ? -EINTR : charge_reach(p->asker->charge, p->reply->length, p->why);
 }
 
-/* A rank's part of step i of those in the lists; the last ones may be shorter. */
+/* A rank's part of step i of the lists; the last step may be shorter. */
 static uint64_t part_of(const struct plan_shape *s, const struct plan_request *w, uint64_t i, uint32_t rank,
                         uint64_t *from)
 {

@@ -1,4 +1,4 @@
-/* Owners by unit. */
+/* Maps owners to units. */
 #include "fs/control/plan-units.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What is said of plans: in replies, and in `status`. */
+/* Descriptions of plans, in replies and in `status`. */
 #include "fs/control/plan-view.h"
 
 #include "fs/control/control-private.h"
@@ -28,7 +28,7 @@ static void add_costs(struct json *json, const struct plan_costs *c)
 
 void plan_view_add(struct json *json, const struct planned *p)
 {
-    static const struct digest never; /* was there a world */
+    static const struct digest never; /* compared with: was there a world? */
     const struct plan_summary *s = &p->summary;
     char digest[DIGEST_TEXT], layout[DIGEST_TEXT];
     bool known = memcmp(&p->layout, &never, sizeof never) != 0;
@@ -51,7 +51,7 @@ void plan_view_add(struct json *json, const struct planned *p)
         add_costs(json, &s->costs);
 }
 
-/* Of a sample its first byte counts. */
+/* A sample counts by its first byte. */
 static bool is_held(struct store *store, const struct samples *list, uint32_t sample)
 {
     enum tier_name tier;
@@ -88,7 +88,7 @@ void verb_plan_add_status(struct json *json, struct control *control)
     pthread_mutex_lock(&plans->kept.lock);
     json_begin_object(json, "plans");
     json_uints(json, {"made", plans->made}, {"misplaced", plans->misplaced});
-    json_begin_object(json, "newest"); /* which may not be kept any more */
+    json_begin_object(json, "newest"); /* it may no longer be cached */
     json_uints(json, {"steps", plans->last.steps}, {"samples", plans->last.samples}, {"fresh", plans->last.fresh},
                {"fresh_bytes", plans->last.fresh_bytes});
     json_end_object(json);

@@ -1,4 +1,4 @@
-/* What is said of plans: in replies, and in `status` (verb_plan_add_status, in verbs.h). */
+/* Descriptions of plans, in replies and in `status` (verb_plan_add_status, in verbs.h). */
 #ifndef FS_CONTROL_PLAN_VIEW_H
 #define FS_CONTROL_PLAN_VIEW_H
 
@@ -8,15 +8,15 @@
 struct planned;
 struct store;
 
-/* On which nodes ranks run. */
+/* The node of each rank. */
 struct plan_ranks {
-    const uint32_t *node; /* by rank; NULL: evenly */
+    const uint32_t *node; /* per rank; NULL: evenly distributed */
     uint32_t count, nodes, me;
 };
 uint32_t plan_ranks_node(const struct plan_ranks *ranks, uint32_t rank);
 
 void plan_view_add(struct json *json, const struct planned *planned);
-/* Of what the ranks on this node read, how much it holds now, even if others own it by the plan's layout. */
+/* How much of what this node's ranks read is cached here now, even if the plan's layout gives it to other owners. */
 void plan_view_add_held(struct json *json, const struct planned *planned, const struct plan_ranks *ranks,
                         const struct samples *list, struct store *store);
 

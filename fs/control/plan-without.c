@@ -1,4 +1,4 @@
-/* Samples that are left out, by their file, or by file and offset. */
+/* Removes samples by file, or by file and offset. */
 #include "fs/control/plan-without.h"
 
 #include "fs/base/cleanup.h"
@@ -18,7 +18,7 @@ void plan_without_fini(struct plan_without *left)
     *left = (struct plan_without){0};
 }
 
-/* Of a list of files only the file counts. */
+/* In a list of files, only the file counts. */
 static struct sample_place place_of(const struct samples *list, uint32_t sample, bool records)
 {
     return (struct sample_place){samples_file(list, sample), records ? samples_offset(list, sample) : 0};

@@ -1,4 +1,4 @@
-/* The few plans that are kept. */
+/* A cache of a few plans. */
 #include "fs/control/plans.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ int plans_get(struct plans *plans, const struct digest *key, const struct asker 
     return result;
 }
 
-/* Lists in files have a budget of their own. */
+/* Lists in files have their own budget. */
 void plans_made(struct plans *plans, struct planned *planned)
 {
     uint64_t entries = plan_shape_place(&planned->shape, planned->shape.ranks);

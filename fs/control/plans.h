@@ -1,7 +1,7 @@
-/* Plans, made once for all ranks of a node that ask for them.
+/* Plans, made once for all ranks of a node that request them.
  *
- * A plan is found by its key, the hash of all that it is made of. A few are kept: the current epoch's and the next
- * one's. kept.h describes when a plan is made, and when it goes. */
+ * A plan's key is the hash of all its inputs. A few plans are cached, for the current and the next epoch. kept.h
+ * describes when a plan is made, and when it is removed. */
 #ifndef FS_CONTROL_PLANS_H
 #define FS_CONTROL_PLANS_H
 
@@ -18,16 +18,16 @@ struct planned {
     uint64_t epoch;
     uint32_t batch;
     enum plan_mode mode;
-    bool costed; /* ranks were made equal in cost */
+    bool costed; /* ranks have equal cost */
     struct plan_shape shape;
     struct plan_summary summary;
     struct plan_memory memory;
-    uint32_t *lists; /* in it, of all ranks */
+    uint32_t *lists; /* in it: the lists of all ranks */
 };
 
 struct plans {
     struct kept kept; /* bytes: of lists, except those in files */
-    /* kept.lock: */
+    /* guarded by kept.lock: */
     uint64_t made, misplaced;
     struct plan_summary last; /* of the plan that was made last */
 };
@@ -35,12 +35,12 @@ struct plans {
 struct plans *plans_create(uint64_t most); /* NULL: no memory */
 void plans_destroy(struct plans *plans);
 
-/* 0 and `*planned`, a reference: it is READY. 1 and one that the caller must make and give to plans_made or
- * plans_failed. -EINTR, -ENOMEM. */
+/* 0 and `*planned`, a reference: it is READY. 1: the caller must make the plan, and call plans_made or plans_failed.
+ * -EINTR, -ENOMEM. */
 int plans_get(struct plans *plans, const struct digest *key, const struct asker *asker, struct planned **planned);
-/* One that is READY, a reference, by what its summary says; NULL: none is kept. */
+/* A reference to the READY plan with this digest in its summary; NULL: none is cached. */
 struct planned *plans_find(struct plans *plans, const struct digest *digest);
-void plans_made(struct plans *plans, struct planned *planned); /* it stays referred to */
+void plans_made(struct plans *plans, struct planned *planned); /* the caller keeps its reference */
 void plans_failed(struct plans *plans, struct planned *planned);
 void plans_put(struct plans *plans, struct planned *planned);
 

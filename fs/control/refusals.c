@@ -1,4 +1,4 @@
-/* A ring of refused requests. */
+/* A ring buffer of rejected requests. */
 #include "fs/control/refusals.h"
 
 #include <stdlib.h>

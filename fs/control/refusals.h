@@ -21,12 +21,12 @@ struct refusal {
 
 struct refusal_ring {
     struct refusal at[REFUSALS];
-    uint64_t count; /* ever; the newest is at (count - 1) % REFUSALS */
+    uint64_t count; /* total number; the newest is at (count - 1) % REFUSALS */
 };
 
-/* Those of the mount's owner, and those of others, so that these cannot push the owner's out. */
+/* Separate for the mount's owner and for other users, who must not displace the owner's. */
 struct refusals {
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* guards all fields below */
     struct refusal_ring own, others;
 };
 
@@ -34,8 +34,8 @@ void refusals_init(struct refusals *r);
 void refusals_fini(struct refusals *r);
 void refusals_add(struct refusals *r, bool other, uint64_t time, uid_t uid, pid_t pid, const char *line, size_t n,
                   const char *why);
-uint64_t refusals_count(struct refusals *r); /* ever */
-/* Oldest first, a line each: time (UTC), uid, pid, request line, reason, with tabs between them. */
+uint64_t refusals_count(struct refusals *r); /* total number */
+/* Oldest first, one line each: time (UTC), uid, pid, request line, reason, separated by tabs. */
 void refusals_text(struct refusals *r, struct str *text);
 
 #endif

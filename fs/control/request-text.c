@@ -45,7 +45,7 @@ int request_text_add(struct request_text *t, const char *directory, const char *
     if (!t->file.bytes)
         error = begin_file(t, directory);
     size_t room = t->file.length, more = room < GROW_MOST ? room : GROW_MOST;
-    if (!error && n >= room - t->length) /* as in a string, a zero follows */
+    if (!error && n >= room - t->length) /* like a string, the bytes are followed by a zero */
         error = scratch_grow(t->fd, room + (n < more ? more : n + 1), &t->file);
     if (error)
         return error;

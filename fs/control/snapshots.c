@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JUST_BEFORE = 100000000 }; /* nanoseconds between a look-up and the open that it is made for */
+enum { JUST_BEFORE = 100000000 }; /* nanoseconds between a lookup and its open */
 
 enum { SNAPSHOT_FILES = INO_PLAN };
 
 struct snapshots {
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* guards all fields below */
     struct {
         struct reply *text;
         uint64_t made; /* when */

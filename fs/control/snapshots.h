@@ -1,9 +1,9 @@
-/* The texts of the files that are generated.
+/* Texts of the generated files.
  *
- * A look-up of a name makes one, and says its size; the open that follows takes the same. So who trusts sizes, as
- * sendfile(2) and splice(2) do, and with them `busybox cat` and Python's shutil, gets all of it. (Where several
- * look-ups overlap the kernel keeps the size of one and the open takes the text of another; these differ when a number
- * has just got a digit more. Who reads until the end always gets all.) */
+ * A lookup of a name generates the text and returns its size; the open that follows uses the same text. So readers that
+ * trust the size, such as sendfile(2) and splice(2), and with them `busybox cat` and Python's shutil, get the complete
+ * text. If several lookups overlap, the kernel may keep the size of one while the open takes the text of another; these
+ * differ only if a number has just got another digit. A reader that reads to the end always gets everything. */
 #ifndef FS_CONTROL_SNAPSHOTS_H
 #define FS_CONTROL_SNAPSHOTS_H
 
@@ -19,8 +19,8 @@ struct snapshots;
 struct snapshots *snapshots_create(void); /* NULL: no memory */
 void snapshots_destroy(struct snapshots *snapshots);
 
-/* A reference to a text of now; or, not `fresh`, the last one where it was made just before. -ENOMEM, and `errors` says
- * why. */
+/* A reference to a new text; unless `fresh`, to the last one if it was generated just before. -ENOMEM: recorded in
+ * `errors`. */
 int snapshots_get(fuse_req_t req, const struct root_entry *entry, bool fresh, struct reply **text);
 
 #endif

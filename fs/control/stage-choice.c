@@ -17,7 +17,7 @@ bool stage_choice_given(const struct key_value value[CHOICE_KEYS])
            value[CHOICE_PLAN].text;
 }
 
-/* Files, each in the place where it came first. */
+/* Files in the order in which they first appeared. */
 struct file_choice {
     uint64_t *seen; /* one bit per file */
     uint32_t *file;
@@ -101,7 +101,7 @@ int stage_choice_make(struct control *control, const struct key_value value[CHOI
     return error;
 }
 
-/* A node that cannot be asked stages nothing now, and is told again once it can. */
+/* A node that cannot be asked does not stage now; it is asked again later. */
 int stage_choice_put(struct control *control, struct samples *files, uint64_t after, const struct asker *asker,
                      uint64_t *round, struct str *why)
 {

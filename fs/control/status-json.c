@@ -1,4 +1,4 @@
-/* `status`: what this node is, keeps and has answered, as JSON. */
+/* `status`: this node's state, cached data and answered reads, as JSON. */
 #include "fs/control/texts.h"
 
 #include "fs/control/control-private.h"
@@ -55,7 +55,7 @@ static void add_catalog(struct json *j, const struct catalog *c)
     json_end_object(j);
 }
 
-/* What images became smaller, and why the others did not. */
+/* Which images were scaled down, and why others were not. */
 static void add_resize(struct json *j, const struct control *control)
 {
     const struct derived_terms *terms = &control->config.derived->terms;

@@ -1,9 +1,9 @@
-/* From what was read ahead, or gathered now.
+/* Answers READs of streams, from buffers that were read ahead or by gathering the bytes now.
  *
- * A source that hangs must not keep all workers: streams of cached samples have to go on. So a READ that waits while
- * others wait for a worker gives its worker up. It begins again with the workers for slow ones, who take turns in the
- * same way. What was loaded meanwhile is cached; each turn is longer than the one before, so that a READ of a slow
- * source ends also where nothing is cached. */
+ * A hanging source must not block all workers: streams of cached samples must continue. So if a READ waits while others
+ * wait for a worker, it gives its worker up, and starts again with the workers for slow READs, which take turns in the
+ * same way. Bytes that were loaded meanwhile are cached. Each turn is longer than the one before, so that a READ of a
+ * slow source completes even if nothing is cached. */
 #include "fs/control/stream-reads.h"
 
 #include "fs/control/control-private.h"
@@ -43,7 +43,7 @@ static struct ahead_read read_of(fuse_req_t req, struct epoch_stream *stream, co
                                .user = (void *)job};
 }
 
-/* Before the reply: who has it finds it counted. */
+/* Before the reply, so that its reader finds it counted. */
 static void note_answer(fuse_req_t req, const struct ahead_read *read, int error)
 {
     struct control *control = control_of(req);

@@ -8,7 +8,7 @@
 struct epoch_stream;
 struct request_job;
 
-/* Replies if the bytes are at hand. The job says which they are. */
+/* Replies if the bytes are available at once. The job has offset and size. */
 bool stream_read_now(fuse_req_t req, struct epoch_stream *stream, const struct request_job *job);
 void stream_read_wait(struct request_job *job, struct epoch_stream *stream); /* waits, and replies */
 

@@ -1,4 +1,4 @@
-/* The stream of `control`: the table in stream.h, row by row. */
+/* The stream of `control`. It implements the table in stream.h, row by row. */
 #include "fs/control/stream.h"
 
 #include "fs/base/cleanup.h"
@@ -80,7 +80,7 @@ static void begin_request(struct stream *s)
     s->state = STREAM_REQUEST;
 }
 
-/* The request will not be run. Its first line is kept for the record, the rest given back. */
+/* The request will not run. Its first line is kept for `errors`; the rest is freed. */
 static void doom_request(struct stream *s, int error, bool loud, struct str *why)
 {
     struct request_text line = REQUEST_TEXT_INIT;
@@ -105,7 +105,7 @@ static ssize_t refuse_write(struct stream *s, int error, const char *format, siz
     return error;
 }
 
-/* The first line became complete: refuse now what will be refused anyway, before a payload of it takes memory. */
+/* The first line is complete: reject the request now if it will be rejected anyway, before its payload takes memory. */
 static void check_line(struct stream *s, size_t line)
 {
     struct str why = STR_INIT;
@@ -157,7 +157,7 @@ ssize_t stream_write(struct stream *s, const void *bytes, size_t n)
     return append_bytes(s, bytes, n);
 }
 
-/* From now on reads are answered from this text; its first byte is where the next one reads. */
+/* From now on reads return this text. Its first byte is at the offset of the next read. */
 static void answer_with(struct stream *s, struct str *text, struct charge *charge)
 {
     s->reply = reply_create(text, charge);

@@ -1,4 +1,4 @@
-/* The texts of the generated files; 0, or -ENOMEM. */
+/* The texts of the generated files. 0, or -ENOMEM. */
 #ifndef FS_CONTROL_TEXTS_H
 #define FS_CONTROL_TEXTS_H
 

@@ -1,6 +1,6 @@
-/* `at`: a loader of records says how many of its list it has read, which can be seen of streams only.
- * `end`: a loader has read its list of an epoch, or leaves it. The reply is the list's report, which is final then:
- * what is read after it counts for other lists. */
+/* `at`: a loader of records reports how many of its list it has read. The server can see this only for streams. `end`:
+ * a loader has read its list of an epoch, or leaves it. The reply is the final report about the list; later reads count
+ * for other lists. */
 #include "fs/control/control-private.h"
 #include "fs/control/epoch-coverage.h"
 #include "fs/control/feed-table.h"
@@ -56,7 +56,7 @@ static int parse_end(const struct key_value *value, struct feed_end *end, struct
     return 0;
 }
 
-/* Until the feeder has taken all events from before the request; for a second at most. */
+/* Wait, up to a second, until the feeder has processed all events from before the request. */
 static void await_report(const struct control *control, const struct feed_end *end, const struct asker *asker)
 {
     const struct feed *feed = control->config.feed;
@@ -92,7 +92,7 @@ static int refuse_list(const struct feed_end *end, int error, struct str *why)
     return error;
 }
 
-/* A list of records that is fed, or else one that is read as streams. */
+/* A list of records: one that is fed, else one that is read as streams. */
 static int tell_position(struct control *control, struct feed_end *at)
 {
     int error = feed_table_told(control, at, at->told - 1);

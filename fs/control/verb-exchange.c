@@ -1,5 +1,5 @@
-/* `exchange` and `shuffle`: samples change their node. A request waits until all nodes have the next layout, no longer
- * than it says; the bytes follow after its reply (`move` of `status`). */
+/* `exchange` and `shuffle`: samples move to other nodes. A request waits until all nodes have the next layout, with a
+ * timeout. The bytes follow after its reply (`move` of `status`). */
 #include "fs/control/control-private.h"
 #include "fs/control/verbs.h"
 #include "fs/control/world-view.h"
@@ -13,9 +13,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* How much changes its node by a turn, in all groups together. A sample does with its first extent. */
+/* How much a turn moves, in all groups together. A sample moves with its first extent. */
 struct moved {
-    bool known; /* both layouts are still there */
+    bool known; /* both layouts still exist */
     uint64_t samples, bytes;
 };
 

@@ -1,5 +1,5 @@
-/* `index`: the records of a container, found by the node that owns it. For `dealfs index`, which parses the container
- * itself where the answer is INDEX_HERE. */
+/* `index`: the records of a container, parsed by the node that owns it. For `dealfs index`, which parses the container
+ * itself if the answer is INDEX_HERE. */
 #include "fs/control/control-private.h"
 #include "fs/control/index-parts.h"
 #include "fs/control/verbs.h"
@@ -21,7 +21,7 @@ static const struct key keys[] = {
     {0},
 };
 
-/* The owner of the container's first byte, if that is another node that lives. */
+/* The owner of the container's first byte, if it is another, living node. */
 static uint32_t find_owner(struct control *control, uint32_t file)
 {
     struct world_view view;
@@ -35,7 +35,7 @@ static uint32_t find_owner(struct control *control, uint32_t file)
     return owner;
 }
 
-/* One question, which ends when the other node is lost. */
+/* Ask once; fails if the other node is lost. */
 static int ask_owner(struct control *control, uint32_t owner, uint64_t key, uint32_t piece, struct str *reply)
 {
     _Static_assert((int)INDEX_PIECE == (int)BLOB_PIECE, "a reply is a piece of a blob");

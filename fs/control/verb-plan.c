@@ -1,5 +1,5 @@
-/* `plan`: deal an epoch. From the request's line and payload to sample list, order and owners; then either a plan that
- * was made already, or a new one; then its lists, as they were asked for. */
+/* `plan`: deals an epoch. It finds sample list, order and owners from the request's line and payload, then a cached
+ * plan or makes a new one, then returns the requested lists. */
 #include "fs/control/verb-plan.h"
 
 #include "fs/control/control-private.h"
@@ -23,19 +23,19 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* All that a plan is made of. */
+/* The inputs of a plan. */
 struct making {
     struct control *control;
     const struct plan_question *question;
     const struct plan_request *wanted; /* the question's */
     struct plan_stop stop;
-    struct samples *list, *without; /* without: NULL, or what is left out */
+    struct samples *list, *without; /* without: samples to leave out, or NULL */
     struct owner_table *table;
-    uint32_t *node_of_rank; /* NULL: evenly */
+    uint32_t *node_of_rank; /* NULL: evenly distributed */
     struct plan_units units;
     struct plan_memory order, local;
     struct plan_cost cost;
-    struct charge charge; /* for what else is made on the way, the list among it */
+    struct charge charge; /* for intermediate data, including the list */
     struct str *why;
 };
 
@@ -71,7 +71,7 @@ static int place_ranks(struct making *m)
     return error ? error : plan_units_join(&m->units, t, samples_count(m->list), &m->charge, m->why);
 }
 
-/* What was read of a local epoch before a `skip` goes by the layout, which may have changed since. */
+/* What a local epoch read before `skip` depends on the layout, which may have changed since. */
 static int check_skip(const struct making *m)
 {
     const struct plan_request *w = m->wanted;
@@ -82,7 +82,7 @@ static int check_skip(const struct making *m)
     return -EINVAL;
 }
 
-/* A node that had no layout may have joined a world meanwhile: then it goes by that world's. */
+/* A node without a layout may have joined a world meanwhile: then that world's layout is used. */
 static int making_prepare(struct making *m)
 {
     static const struct digest none;
@@ -102,7 +102,7 @@ static int making_prepare(struct making *m)
     return error ? error : place_ranks(m);
 }
 
-/* What it is made of, without who asks for which part of it. */
+/* The hash of all inputs, without which part of the plan is requested. */
 static struct digest making_key(const struct making *m)
 {
     const struct plan_request *w = m->wanted;
@@ -237,7 +237,7 @@ static bool is_plan_of(const struct planned *planned, const struct plan_request 
            planned->mode == w->mode;
 }
 
-/* With `digest` the order need not be given again: the plan may be kept. */
+/* With `digest` the order may be left out: the plan may be cached. */
 static int find_plan(struct making *m, struct planned **planned)
 {
     struct plans *plans = m->control->plans;
@@ -260,7 +260,7 @@ static int find_plan(struct making *m, struct planned **planned)
 
 /* --- replies --- */
 
-/* The stream refers to the list: where that is only of this request, it has the list's memory. */
+/* The stream refers to the list: if only this request has the list, the stream takes its memory over. */
 static int reply_stream(const struct making *m, const struct stream_identity *of, const uint32_t *list, uint64_t n)
 {
     struct epoch_stream **stream = m->question->stream;
@@ -291,7 +291,7 @@ static struct stream_identity identity_of(const struct making *m, const struct p
     return of;
 }
 
-/* One rank's list, or the part of it that a worker loads. */
+/* One rank's list, or a worker's part of it. */
 static int reply_list(struct making *m, const struct planned *planned, struct str *reply)
 {
     const struct plan_request *w = m->wanted;
@@ -357,7 +357,7 @@ static int reply_with(struct making *m, const struct planned *planned, struct st
     return 0;
 }
 
-/* Does the rank that asks run here? A plan found by its digest may be of another world, where nobody knows that. */
+/* Does the asking rank run on this node? A plan found by its digest may be of another world; then this is unknown. */
 static void count_misplaced(const struct making *m)
 {
     const struct plan_request *w = m->wanted;
@@ -372,7 +372,8 @@ static void count_misplaced(const struct making *m)
     pthread_mutex_unlock(&m->control->plans->kept.lock);
 }
 
-/* For the mount's owner: what is fed for one is not there for another. What the feeder asks for is a guess. */
+/* Only for the mount's owner, so that other users cannot displace the owner's plans. The feeder's own requests are
+ * guesses. */
 static void wish_feed(const struct making *m, const struct planned *planned)
 {
     const struct feed *feed = m->control->config.feed;

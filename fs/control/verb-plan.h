@@ -1,4 +1,4 @@
-/* The verb `plan`, for the control stream and for the files under plan/. */
+/* The verb `plan`, for the control stream and for files below plan/. */
 #ifndef FS_CONTROL_VERB_PLAN_H
 #define FS_CONTROL_VERB_PLAN_H
 

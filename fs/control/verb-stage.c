@@ -1,10 +1,10 @@
-/* `stage`: fill the shards from the source, stop doing so, or see how far it is: those of all nodes of the world.
+/* `stage`: fill the shards from the source, stop that, or report the progress of all nodes of the world.
  *
- * Who starts staging gives it a round, a number greater than all before (the time), and tells the other nodes; each
- * tells in its news which round it has heard of last, so that what a node says of an earlier one is not taken for this
- * one's. A node that has not heard of it after a while is told again. A server that dies leaves its round to the next.
- * Rounds are even, those of chosen files odd.
- */
+ *   1. The node that starts staging chooses a round: a number greater than all before (the time). It tells other nodes.
+ *   2. Each node's news have the last round that it knows, so that reports about earlier rounds are recognised.
+ *   3. A node that does not know the round after a while is told again.
+ *   4. A server that dies leaves its round to the next one.
+ *   5. Rounds are even; rounds of chosen files are odd. */
 #include "fs/control/control-private.h"
 #include "fs/control/stage-choice.h"
 #include "fs/control/verbs.h"
@@ -27,15 +27,15 @@ static const char *const state_names[] = {
     [STAGE_STOPPED] = "stopped", [STAGE_FAILED] = "failed",
 };
 
-/* How far all nodes that can be asked are. */
+/* Progress of all nodes that can be asked. */
 struct whole {
     struct stage_progress sum;
     uint32_t nodes;
-    uint32_t unheard; /* nodes that have not heard of this round */
-    int own;          /* this node's state */
-    bool dealing;     /* all are done, and what has no owner is about to be dealt */
+    uint32_t unheard; /* nodes that do not know this round */
+    int own;          /* of this node */
+    bool dealing;     /* all are done, and extents without an owner will be dealt next */
     const struct world_view *view;
-    const struct peer_view *failed_at; /* the first other node that had to pass a file; NULL: none */
+    const struct peer_view *failed_at; /* the first other node with a failed file; NULL: none */
 };
 
 static void look_here(struct control *control, struct stage_progress *progress)
@@ -64,8 +64,8 @@ void verb_stage_add_status(struct json *json, struct control *control)
 
 /* --- the world's --- */
 
-/* What runs anywhere runs; else the worst of all. A node that has heard and is idle has been restarted since, too
- * often to go on. */
+/* If staging runs anywhere, it runs; else the worst state of all. A node that knows the round but is idle was restarted
+ * too often to continue. */
 static int worse_state(int a, int b)
 {
     static const int rank[] = {
@@ -82,7 +82,7 @@ static void add_peer(struct whole *whole, const struct peer_view *peer, uint64_t
         sum->state = STAGE_RUNNING;
         if (stage_is_chosen(sum->round))
             return;
-        if (news->staging != STAGE_DONE) { /* else this is what it had before */
+        if (news->staging != STAGE_DONE) { /* if done, these are the results of an earlier stage */
             sum->bytes_total += owned;
             return;
         }
@@ -104,7 +104,8 @@ static bool takes_part(const struct world_view *view, uint32_t node)
     return view->state != WORLD_ALONE && node != view->me && view->peer && view->peer[node].state != PEER_LOST;
 }
 
-/* All that is staged is staged, and what made room? Node 0 sees to that, as long as it can be asked. */
+/* Is everything staged, and could room be used for extents without an owner? Node 0 does that, while it can be
+ * asked. */
 static bool is_dealing(const struct world_view *view, const struct stage_progress *sum)
 {
     if (sum->state != STAGE_DONE || view->state != WORLD_JOINED || stage_is_chosen(sum->round))
@@ -113,7 +114,7 @@ static bool is_dealing(const struct world_view *view, const struct stage_progres
     return view->turning || (will_be && view->settled < sum->round && layout_unowned(view->owners) > 0);
 }
 
-/* This node's, and that of the others where they have a round in common. */
+/* Sum of this node and of the others that have the same round. */
 static void sum_up_world(struct control *control, const struct world_view *view, struct whole *whole)
 {
     *whole = (struct whole){.view = view, .nodes = 1};
@@ -170,7 +171,7 @@ static void tell_others_again(struct control *control, const struct whole *whole
         log_limited(LOG_LEVEL_WARNING, 1, "tell other nodes to stage: %s", strerror(-error));
 }
 
-/* For the next server. A round that is told again is not a new one. */
+/* For the next server. A repeated round is not new. */
 static void note_round(struct control *control, uint64_t round)
 {
     struct staging *staging = control->config.staging;
@@ -203,7 +204,7 @@ static int start_everywhere(struct control *control, uint64_t round)
     return error;
 }
 
-/* What runs in the world now: other files than these (NULL: all)? Then `why` tells. */
+/* Are other files than these (NULL: all) being staged in the world? Then see `why`. */
 static int check_choice(struct control *control, const struct samples *chosen, bool *runs, struct str *why)
 {
     struct world_view view;
@@ -285,7 +286,7 @@ static void reply_whole(struct control *control, struct str *reply)
 }
 
 enum { KEY_ACTION, KEY_CHOICE };
-enum { ACTION_START, ACTION_STOP }; /* who looks changes nothing */
+enum { ACTION_START, ACTION_STOP }; /* `look` changes nothing */
 static const struct key keys[] = {{.name = "action", .choices = "start|stop|look"}, STAGE_CHOICE_KEYS, {0}};
 
 bool verb_stage_chooses(const struct request *request)

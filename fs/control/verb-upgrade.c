@@ -1,5 +1,5 @@
-/* `upgrade`: the keeper replaces this server by one of the installed program (fs/keeper/program.h), if that is another
- * one. The reply is only that it will; `program` in `status` tells how it went. */
+/* `upgrade`: the keeper replaces this server with the installed program (fs/keeper/program.h), if that is another one.
+ * The reply only confirms the request; `program` in `status` shows the result. */
 #include "fs/control/control-private.h"
 #include "fs/control/verbs.h"
 

@@ -1,4 +1,4 @@
-/* `where`: which sample a path is, who owns it, and where its bytes lie. */
+/* `where`: the sample number, the owner and the tier of a path. */
 #include "fs/control/control-private.h"
 #include "fs/control/verbs.h"
 #include "fs/control/world-view.h"
@@ -11,12 +11,12 @@
 #include <string.h>
 
 enum {
-    LOOK_UP_EVERY = 4096, /* paths between two questions whether anybody still waits */
+    LOOK_UP_EVERY = 4096, /* paths between two checks whether anybody still waits */
     PLAIN_MOST = 2 * CATALOG_PATH_MAX,
-    FIELDS_MOST = 64, /* bytes of a line beside its path */
+    FIELDS_MOST = 64, /* maximum bytes of a line in addition to its path */
 };
 
-/* What is behind the prefix, slash included, or NULL when the path does not lie there. */
+/* The rest of the path after the prefix and its slash; NULL: the path is not below it. */
 static const char *path_behind(const char *prefix, const char *path, size_t n)
 {
     size_t length = strlen(prefix);
@@ -46,7 +46,7 @@ static int find_file(const struct control *control, const char *path, size_t n, 
     return error;
 }
 
-/* Lines are written as in the file `samples`; one may also have been written by somebody who does not escape. */
+/* Lines are in the format of the file `samples`; unescaped paths are also accepted. */
 static int find_line(const struct control *control, const char *path, size_t n, uint32_t *file)
 {
     char plain[PLAIN_MOST];
@@ -56,7 +56,7 @@ static int find_line(const struct control *control, const char *path, size_t n, 
     return find_file(control, path, n, file);
 }
 
-/* What a line asks for: a file, or with TAB and an offset behind its path one byte of it, such as a record's first. */
+/* What a line asks for: a file, or with TAB and an offset after the path, one byte of it, such as a record's first. */
 struct where_place {
     uint32_t file;
     uint64_t offset;
@@ -92,8 +92,8 @@ static bool is_held(const struct control *control, const struct where_place *pla
     return store && store_where(store, place->file, place->offset, tier) == 0;
 }
 
-/* The node that keeps the extent: as the layout says, also while its world is gone. Where there never
- * was one it is this node, of what it holds. */
+/* The owner by the layout, also while its world is gone. If there never was a world, it is this node for what it
+ * has cached. */
 static void add_owner(const struct control *control, const struct world_view *view, const struct where_place *place,
                       bool held, struct str *reply)
 {

@@ -1,4 +1,4 @@
-/* The table of verbs, with the smallest of them, and how requests reach them from a stream. */
+/* The table of verbs, the smallest verbs, and how requests get from a stream to a verb. */
 #include "fs/control/verbs.h"
 
 #include "fs/control/control-handles.h"
@@ -23,7 +23,7 @@ static int umount_run(struct control *control, const struct request *request, co
 
 static const struct key no_keys[] = {{0}};
 
-/* This node's mount is taken away by who asks. */
+/* Unmounts the other nodes. The command that asks unmounts this node itself. */
 static const struct verb verb_umount = {
     .name = "umount",
     .about = "every other node of the world takes its mount away",
@@ -36,7 +36,8 @@ static const struct verb *const verbs[] = {
     &verb_exchange, &verb_shuffle, &verb_index, &verb_upgrade, &verb_umount,  NULL};
 
 enum {
-    STRAY_MOST = 4096, /* what may follow the line of a verb that takes no payload, until it is refused with words */
+    /* how much may follow the line of a verb without payload, before it is rejected with a message */
+    STRAY_MOST = 4096,
     EXAMPLES_TRIED = 100,
 };
 
@@ -52,7 +53,7 @@ int verbs_run(struct control *control, const char *bytes, size_t n, const struct
     return error ? error : request.verb->run(control, &request, asker, reply, why);
 }
 
-/* Long ones wait for each other. */
+/* Long requests wait for each other. */
 enum work_class verbs_class(const char *bytes, size_t n)
 {
     enum { QUICK_MOST = 64 << 10 };
@@ -101,7 +102,7 @@ static bool plain_text(const char *path)
     return true;
 }
 
-/* A file that is there, so that the example gives something; one that a terminal shows as it is. */
+/* An existing file, so that the example works; with a name that a terminal shows unchanged. */
 static void add_example_path(struct str *text, const struct catalog *c)
 {
     char path[1024];
@@ -113,7 +114,7 @@ static void add_example_path(struct str *text, const struct catalog *c)
     str_adds(text, "'class/file'");
 }
 
-/* "  where [sep=lf|nul]      payload: …": the keys, and in another column, or below them, what it is about. */
+/* "  where [sep=lf|nul]      payload: …": the keys, then in another column, or below, the description. */
 static void add_verb(struct str *text, const struct verb *verb)
 {
     enum { ABOUT = 37, WIDTH = 110 };

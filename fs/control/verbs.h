@@ -1,4 +1,4 @@
-/* What can be asked of `control`: the verbs, and how requests reach them. */
+/* The verbs of `control`, and how requests reach them. */
 #ifndef FS_CONTROL_VERBS_H
 #define FS_CONTROL_VERBS_H
 
@@ -10,18 +10,18 @@ struct json;
 
 extern const struct verb verb_at, verb_costs, verb_end, verb_exchange, verb_index, verb_plan, verb_samples,
     verb_shuffle, verb_stage, verb_upgrade, verb_where;
-enum { PAYLOAD_MOST = 1 << 30 }; /* for verbs that take long ones */
+enum { PAYLOAD_MOST = 1 << 30 }; /* for verbs with long payloads */
 
 extern const struct stream_rules verbs_stream_rules; /* user: struct control_handle */
 
-/* Run one whole request. */
+/* Run a whole request. */
 int verbs_run(struct control *control, const char *bytes, size_t n, const struct asker *asker, struct str *reply,
               struct str *why);
 
-enum work_class verbs_class(const char *bytes, size_t n); /* who should run it */
+enum work_class verbs_class(const char *bytes, size_t n); /* which workers should run it */
 
-/* What `status` says of them. */
-bool verb_stage_chooses(const struct request *request); /* only some files: that takes longer than a look */
+/* What `status` shows of verbs. */
+bool verb_stage_chooses(const struct request *request); /* it stages only some files: that takes longer than a look */
 void verb_stage_add_status(struct json *json, struct control *control);
 void verb_plan_add_status(struct json *json, struct control *control);
 

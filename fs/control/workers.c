@@ -1,7 +1,7 @@
-/* A queue for each class of work, and its threads.
+/* A queue per class of work, and its threads.
  *
- * Threads: those of the classes, which wait for `more`; and the tender, which looks now and then whether what is queued
- * is still wanted. */
+ * Threads: those of the classes, which wait for `more`; and one that regularly checks whether queued work is still
+ * wanted. */
 #include "fs/control/workers.h"
 
 #include "fs/base/clock.h"
@@ -12,14 +12,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Some of them wait for the source, so that there are more than most nodes have cores to decode on. */
+/* Some wait for the source, so there are more than most nodes have cores. */
 enum {
     DECODERS = 16,
     STREAMERS = 16,
     SLOW_STREAMERS = 8,
-    TURNERS = 8 /* who waits for a turn should not wait for another who does */
+    TURNERS = 8 /* a request that waits for a turn should not wait for another one */
 };
-/* Together less than CONTROL_SLOTS, so that some are always free to be read into. */
+/* The sum is below CONTROL_SLOTS, so that some slots always remain free. */
 static const struct {
     int threads, wait;
 } bounds[WORK_CLASSES] = {[WORK_QUICK] = {1, 32},         [WORK_LONG] = {2, 256},
@@ -39,15 +39,15 @@ struct queue {
     struct workers *workers;
     struct work_list waiting;
     int count;
-    pthread_cond_t more; /* a work came, or the end */
+    pthread_cond_t more; /* signals: work was queued, or the end */
 };
 
 struct workers {
     struct work_rules rules;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* guards all fields below */
     struct queue queue[WORK_CLASSES];
     int running;
-    pthread_cond_t begun; /* there is work, or the end */
+    pthread_cond_t begun; /* signals: there is work, or the end */
     atomic_bool stopping;
     pthread_t thread[THREADS];
     int threads;
@@ -94,7 +94,7 @@ static void *worker_main(void *user)
     return NULL;
 }
 
-/* What is taken off the queues is in a list of its own, to be dropped without the lock. */
+/* Removed work goes into a list, to be dropped without the lock. */
 static void drop_unwanted(struct workers *w)
 {
     struct work_list unwanted = TAILQ_HEAD_INITIALIZER(unwanted);
@@ -115,7 +115,7 @@ static void drop_unwanted(struct workers *w)
     }
 }
 
-/* With the lock, which it lets go of. */
+/* Called with the lock, which it releases meanwhile. */
 static void wait_for_work(struct workers *w)
 {
     uint64_t until = clock_now() + REST_AFTER * SECOND;
@@ -215,7 +215,7 @@ bool workers_any_wait(struct workers *w, enum work_class class)
     return some;
 }
 
-/* It was one of those that are let in already. At the end of the workers it is dropped. */
+/* It was admitted before, so no limit applies. If the workers end, it is dropped. */
 void workers_add_again(struct workers *w, struct request_work *work)
 {
     struct queue *queue = &w->queue[work->class];

@@ -1,16 +1,16 @@
-/* The threads that run requests. Those that read /dev/fuse never do: they answer what is answered at once, whatever
- * requests others run, and hear of signals meanwhile.
+/* The threads that run requests. Threads that read /dev/fuse never do: they remain free for immediate answers and for
+ * interrupts.
  *
- * Each class of work has threads of its own, so that what is long does not hold up what is quick, nor what others ask
- * what the mount's owner does. What waits for a thread is given up as soon as nobody waits for it any more. */
+ * Each class of work has its own threads, so that long requests do not delay quick ones, nor other users' requests
+ * those of the mount's owner. Queued work is given up as soon as nobody waits for it. */
 #ifndef FS_CONTROL_WORKERS_H
 #define FS_CONTROL_WORKERS_H
 
 #include <stdbool.h>
 #include <sys/queue.h>
 
-/* WORK_TURN: what waits for other nodes: until the world has turned, or all have a list; WORK_END: until the feeder,
- * which itself asks for what is long, has written a report. */
+/* WORK_TURN: waits for other nodes, until the world has turned or all have a list. WORK_END: waits for a report of the
+ * feeder, which itself makes long requests. */
 enum work_class {
     WORK_QUICK,
     WORK_LONG,
@@ -21,7 +21,7 @@ enum work_class {
     WORK_DECODE_OTHERS,
     WORK_STREAM, /* READs of streams, which wait for the source or other nodes */
     WORK_STREAM_OTHERS,
-    WORK_STREAM_SLOW, /* those of them, of the owner, that have waited for long while others wait for a worker */
+    WORK_STREAM_SLOW, /* the owner's READs that have waited for long while others wait for a worker */
     WORK_CLASSES
 };
 
@@ -31,23 +31,24 @@ struct request_work {
 };
 
 struct work_rules {
-    void (*run)(struct request_work *work);     /* the work is done with */
-    void (*drop)(struct request_work *work);    /* the same, without being run */
-    bool (*gave_up)(struct request_work *work); /* nobody waits for it any more; asked while it waits */
-    void (*tick)(void *user);                   /* some times per second while there is any work */
-    void (*rest)(void *user);                   /* once there has been none for a while; NULL: nothing */
+    void (*run)(struct request_work *work);     /* the work is finished afterwards */
+    void (*drop)(struct request_work *work);    /* the same, without running it */
+    bool (*gave_up)(struct request_work *work); /* nobody waits for it any more; called while it is queued */
+    void (*tick)(void *user);                   /* called several times per second while there is work */
+    void (*rest)(void *user);                   /* called after a while without work; NULL: nothing to do */
     void *user;
 };
 
 struct workers;
 
 int workers_create(const struct work_rules *rules, struct workers **workers);
-/* What waits is dropped; what runs is waited for. */
+/* Drops queued work; waits for running work. */
 void workers_destroy(struct workers *workers);
 bool workers_stopping(const struct workers *workers);
-/* 0; or -EBUSY: too many of its class wait. */
+/* 0; or -EBUSY: too many of its class are queued. */
 int workers_add(struct workers *workers, struct request_work *work);
-/* Of a work that has run without an end: it runs again after those of its class that wait now. Not to be used then. */
+/* For work that has run without finishing: it runs again after the queued work of its class. The caller must not use it
+ * afterwards. */
 void workers_add_again(struct workers *workers, struct request_work *work);
 bool workers_any_wait(struct workers *workers, enum work_class class);
 

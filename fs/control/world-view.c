@@ -1,4 +1,4 @@
-/* The world as the control mount shows it: `nodes`, `node`, and the parts of `status` and `metrics` about it. */
+/* The world in the control mount: `nodes`, `node`, and the related parts of `status` and `metrics`. */
 #include "fs/control/world-view.h"
 
 #include "fs/control/control-private.h"
@@ -25,14 +25,15 @@ uint32_t world_view_gone(const struct world_view *view)
     return gone;
 }
 
-/* Of a world that this server knows nothing of: it has no peers, after deaths of others, or no memory. */
+/* Was this node in a world that this server does not know? It has no peers, after several deaths of servers, or no
+ * memory. */
 static bool was_in_world(const struct control *control)
 {
     const struct handover *handover = control->config.handover;
     return control->config.peers || (handover && atomic_load(&handover->mark.layout) != 0);
 }
 
-/* To other processes, a world that has lost a node is also degraded. */
+/* For users, a world that has lost a node also counts as degraded. */
 void world_view_get(struct control *control, struct world_view *view)
 {
     if (!control->config.peers || peers_view(control->config.peers, view) != 0)
@@ -73,8 +74,8 @@ struct node_line {
     uint32_t number;
     const char *id, *host, *state;
     uint64_t held, capacity;
-    const uint64_t *reads, *bytes; /* PLACES of each */
-    const struct node_news *news;  /* NULL: of a node without a world */
+    const uint64_t *reads, *bytes; /* arrays of PLACES */
+    const struct node_news *news;  /* NULL: a node without a world */
     struct peer_times times;
 };
 
@@ -182,7 +183,7 @@ static const char *host_of(const struct control *control, const struct world_vie
     return node == view->me || !view->peer ? control->host : view->peer[node].node.host;
 }
 
-/* `--host`, in the order of the nodes' numbers: a run of nodes on one host is `HOST:COUNT`. False: a host is there
+/* `--host`, in the order of the nodes' numbers; consecutive nodes on one host are `HOST:COUNT`. False: a host appears
  * again later, or there are too many. */
 static bool add_hosts(const struct control *control, const struct world_view *view, struct str *hosts)
 {
@@ -204,7 +205,7 @@ static bool add_hosts(const struct control *control, const struct world_view *vi
     return true;
 }
 
-/* Nodes on one host have mountpoints of their own: where this one's ends with its number, %r stands for it. */
+/* Nodes on one host have different mountpoints: if this one's ends with its number, it is replaced by %r. */
 static void add_mountpoint(const struct control *control, const struct world_view *view, struct str *text)
 {
     CLEANUP_STR struct str path = STR_INIT;

@@ -1,4 +1,4 @@
-/* The world as the control mount shows it. */
+/* The world, for the control mount. */
 #ifndef FS_CONTROL_WORLD_VIEW_H
 #define FS_CONTROL_WORLD_VIEW_H
 
@@ -10,22 +10,22 @@ struct control;
 struct json;
 struct str;
 
-/* Always gives one: of a node without peers, a world of one. */
+/* Always succeeds: a node without peers is a world of one. */
 void world_view_get(struct control *control, struct world_view *view);
 void world_view_release(struct world_view *view);
 
-/* 0: this node knows the layout of its world, or never was in one. A server that was restarted without it waits for its
- * courier, some seconds at most; with `asker` NULL not at all. -EAGAIN, and `why` in words. */
+/* 0: this node knows the layout of its world, or was never in one. A restarted server without it waits some seconds for
+ * its courier; with `asker` NULL it does not wait. -EAGAIN, and `why` in words. */
 int world_view_await(struct control *control, const struct asker *asker, struct str *why);
 
-uint32_t world_view_gone(const struct world_view *view); /* other nodes that cannot be asked */
-/* What they own, in tenths of a percent of the dataset. */
+uint32_t world_view_gone(const struct world_view *view); /* number of other nodes that cannot be asked */
+/* The share of the dataset that they own, in tenths of a percent. */
 uint64_t world_view_lost_share(const struct control *control, const struct world_view *view);
 /* The command that would form the world again. */
 void world_view_add_rejoin(const struct control *control, const struct world_view *view, struct str *text);
 
 void world_view_add_places(struct json *json, const char *key, const uint64_t number[PLACES]);
-/* `world`, one line per node, and what is lost of it. */
+/* `world`, one line per node, and what of it is lost. */
 void world_view_add_status(struct json *json, struct control *control, const struct world_view *view,
                            const struct store_stats *stats);
 
