@@ -1,4 +1,4 @@
-/* `dealfs clean`: remove what mounts that are no longer up have left.
+/* `dealfs clean`: remove leftovers of mounts that have ended.
  *
  * Always: mounts whose processes are gone, folders in memory, states that were never finished, and what a killed mpirun
  * has left. Only when told: caches, which are states with a catalog and SSD shards, for the next mount begins with
@@ -117,7 +117,7 @@ static int clean_command(int argc, char **argv)
 const struct command command_clean = {
     .name = "clean",
     .arguments = "[-n] [-y] [--caches] [--ssd DIR] [--older TIME]",
-    .summary = "remove the files that ended mounts have left",
+    .summary = "remove leftovers of mounts that have ended",
     .help =
         "  -n, --dry-run   only show what would be removed\n"
         "  --caches        also remove the caches of unmounted datasets: state directories, and their shards on SSDs\n"

@@ -86,7 +86,7 @@ static int doctor_command(int argc, char **argv)
 const struct command command_doctor = {
     .name = "doctor",
     .arguments = "[SSD-DIRECTORY]",
-    .summary = "check whether this machine can run it",
+    .summary = "check whether this machine can run dealfs",
     .help = "  SSD-DIRECTORY is also checked, as a place for the SSD tier.\n  The exit status is 1 when there is a "
             "problem.\n",
     .run = doctor_command,

@@ -210,7 +210,7 @@ const struct command command_index = {
     .arguments = "[OPTIONS] MOUNTPOINT NAME | [OPTIONS] --output FILE MOUNTPOINT",
     .summary = "make a record list of containers: tar, TFRecord, lines, arrays",
     .help = "  --under DIR         only files below this directory of the mount\n"
-            "  --match GLOB        only files whose name matches; with a slash in GLOB: whose path matches\n"
+            "  --match GLOB        only files whose name (with a slash in GLOB: whose path) matches\n"
             "  --format F          tar, tfrecord, lines, npy or fixed=BYTES; default: by the content of each file\n"
             "  --skip-broken       leave broken containers out; default: fail\n"
             "  -o, --output FILE   write the list as text to FILE (-: stdout) instead of uploading it\n"

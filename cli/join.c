@@ -47,7 +47,8 @@ const struct command command_join = {
     .help = "  --nodes N   fail unless the world has N nodes\n"
             "  --groups G  split the world into G groups that each cache the whole dataset\n"
             "\n"
-            "`mpirun -n 4 … dealfs join MOUNTPOINT`starts one process per node. It runs until the world ends; the "
+            "`mpirun -n 4 … dealfs join MOUNTPOINT` starts one process per node. The command runs until the world "
+            "ends; the "
             "mounts stay.\n",
     .run = join_command,
 };

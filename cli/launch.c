@@ -124,9 +124,8 @@ const struct command command_launch = {
             "  --hosts A,B,…    the nodes, reached by ssh (default: those of the Slurm job, else this machine)\n"
             "  --hostfile FILE  the same, one host per line\n"
             "  --grace TIME     how long the command may take to end after SIGTERM (20s)\n"
-            "\nThe command's environment has NNODES, NODE_RANK, MASTER_ADDR, MASTER_PORT and DEALFS_MOUNT (the\n"
-            "mountpoint there). Its exit status is that of "
-            "`launch`: of the first command that fails, which also ends the others.\n"
+            "\nThe command gets the variables NNODES, NODE_RANK, MASTER_ADDR, MASTER_PORT and DEALFS_MOUNT (its\n"
+            "mountpoint). If it fails on one node, it is ended on the others, and `launch` exits with its status.\n"
             "\nExample: dealfs launch --stage /data /mnt/data -- python train.py /mnt/data\n",
     .run = launch_command,
 };

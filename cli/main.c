@@ -77,7 +77,7 @@ static int print_help(bool all)
         if (list[i]->summary[0])
             printf("  %-8s %s\n", list[i]->name, list[i]->summary);
     printf("\n"
-           "%s`dealfs COMMAND --help` describes a command, `man dealfs` everything.\n",
+           "%s`dealfs COMMAND --help` describes a command. `man dealfs` is the manual.\n",
            all ? "" : "`dealfs help all` lists all commands; ");
     return COMMAND_DONE;
 }

@@ -251,14 +251,15 @@ const struct command command_mount = {
         "  -o request_memory=SIZE   memory for plans, uploads and replies (256M)\n"
         "  -o readahead=SIZE        readahead of the kernel, 4K to 1M (1M)\n"
         "  -o exchange              reserve room in the tiers for `dealfs exchange` and `shuffle` (default: no)\n"
-        "  -o exchange_rate=SIZE    limit of bytes per second that this node receives by them (default: unlimited)\n"
+        "  -o exchange_rate=SIZE    limit of bytes per second that exchanges send to this node (unlimited)\n"
         "  -o resize=PIXELS         scale JPEG images down to this shorter side before the mount is live (off)\n"
         "  -o quality=Q             with resize: JPEG quality, 1 to 100 (90)\n"
         "  -o metrics_file=PATH     also write the metrics there (default: none)\n"
         "\n"
-        "`mpirun -n 4 --map-by ppr:1:node dealfs mount …` mounts on four nodes, which share their caches. It runs\n"
-        "until this world ends; the mounts stay. In MOUNTPOINT and paths, %r is the node's number and %h its host.\n"
+        "`mpirun -n 4 --map-by ppr:1:node dealfs mount …` mounts on four nodes, which share their caches. The\n"
+        "command runs until the world ends; the mounts stay. In MOUNTPOINT and paths, %r is the node's number\n"
+        "and %h its host.\n"
         "\n"
-        "dealfs-mount(1) describes them.\n",
+        "dealfs-mount(1) describes all options.\n",
     .run = mount_command,
 };

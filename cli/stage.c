@@ -239,7 +239,7 @@ const struct command command_stage = {
     .arguments = "[OPTIONS] MOUNTPOINT",
     .summary = "fill the shards of a mount, and of its world, from the source now",
     .help = "  --under DIR        only files below this directory of the mount; default: all files\n"
-            "  --match GLOB       only files whose name, or with a slash in GLOB whose path, matches\n"
+            "  --match GLOB       only files whose name (with a slash in GLOB: whose path) matches\n"
             "  --samples LIST     only files of this sample list, in its order; default: all\n"
             "  --plan KEY=VALUE,...  the files of this plan, in the order of its steps, so that training can start\n"
             "                     meanwhile; needs epoch=, ranks= and batch= at least: see dealfs-plan(1)\n"

@@ -365,7 +365,7 @@ const struct command command_top = {
     .arguments = "[--once] [--json] [MOUNTPOINT]",
     .summary = "show live what nodes and ranks read and wait for",
     .help = "  --once   show it once, after a second, and end\n"
-            "  --json   a list of objects instead of lines, one list a second\n"
+            "  --json   a list of objects instead of lines, one list per second\n"
             "  On a terminal: s sorts by another column, r by name again, q quits.\n",
     .run = top_command,
 };

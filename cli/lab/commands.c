@@ -50,7 +50,7 @@ const struct command command_model = {
     .name = "model",
     .arguments =
         "[--calibrate MOUNTPOINT] --samples D --nodes P,... --train-rate V --storage-rate R --cache-rate Rc [...]",
-    .summary = "estimate the time of an epoch, and from how many nodes on storage limits it",
+    .summary = "estimate the time of an epoch, and the number of nodes above which storage limits it",
     .help = "  --samples D           samples of the dataset\n"
             "  --nodes P,...         numbers of nodes\n"
             "  --train-rate V        samples per second that one node can train on\n"

@@ -22,7 +22,7 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
     KEY(SEED) = {.name = "seed", .value = "S", .help = "the order is PyTorch's permutation of seed S + E (0)"},
     KEY(ORDER) = {.name = "order",
                   .choices = "u32|u64|text|natural",
-                  .help = "another order: in the payload; natural: that of the list"},
+                  .help = "a given order, in this format; natural: that of the list"},
     KEY(SAMPLES) = {.name = "samples", .value = "all|imagefolder|NAME", .help = "sample list"},
     KEY(UNDER) = {.name = "under", .value = "DIR", .help = "only files of the list below this directory"},
     KEY(MATCH) = {.name = "match", .value = "GLOB", .help = "only files of the list whose path matches"},
@@ -54,7 +54,7 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
     KEY(NODES) = {.name = "nodes", .value = "N,...", .help = "the node of each rank, by number or host name"},
     KEY(LAYOUT) = {.name = "layout", .value = "DIGEST", .help = "plan from this layout, or fail"},
     KEY(DIGEST) = {.name = "digest", .value = "DIGEST", .help = "fail unless the plan has this digest"},
-    KEY(CATALOG) = {.name = "catalog", .value = "DIGEST", .help = "refuse unless the dataset is this one"},
+    KEY(CATALOG) = {.name = "catalog", .value = "DIGEST", .help = "fail unless the dataset has this digest"},
     KEY(FEED) = {.name = "feed", .choices = "no|yes", .help = "read ahead of the ranks on this node"},
     [PLAN_KEYS] = {0},
 };
