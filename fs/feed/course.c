@@ -1,4 +1,4 @@
-/* Lists and their index. */
+/* Stores lists and their index. */
 #include "fs/feed/course.h"
 
 #include "fs/base/cleanup.h"
@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Counted, then laid out: a list is as long as the catalog at most, or little longer. */
+/* A counting sort: a list is at most a little longer than the catalog. */
 static int sort_places(struct feed_course *c, uint32_t files)
 {
     uint32_t n = c->start[c->ranks];
@@ -38,7 +38,7 @@ static struct feed_course *course_allocate(const struct course_lists *lists)
     return c;
 }
 
-/* Destroyed on failure. */
+/* On failure the course is destroyed. */
 static int course_open(struct feed_course *c, const struct window_files *window_files, int error,
                        struct feed_course **course)
 {
@@ -98,7 +98,7 @@ void course_destroy(struct feed_course *c)
     free(c);
 }
 
-/* The first place in `sorted` whose file is `file` or a later one. */
+/* The first place in `sorted` whose file is not below `file`. */
 static uint32_t lower_bound(const struct feed_course *c, uint64_t file)
 {
     uint32_t low = 0, high = c->start[c->ranks];

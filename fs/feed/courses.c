@@ -1,4 +1,4 @@
-/* Reads find their list, and lists their turn. */
+/* Matches reads with lists, and chooses the next list to feed. */
 #include "fs/feed/courses.h"
 
 #include "fs/base/clock.h"
@@ -7,13 +7,13 @@
 #include <string.h>
 
 enum {
-    ALIVE_S = 60,    /* a rank that has not read for so long does not count */
-    CLEAR = 64,      /* positions from its loader within which a read is no other list's */
-    AHEAD_SHARE = 8, /* of the room, for what is not read yet beside what is */
-    CONFIRMED = 4,   /* reads of a list that tell that the one before has been left */
+    ALIVE_S = 60,    /* a rank that has not read for this long does not count */
+    CLEAR = 64,      /* a read within this distance of a loader's position cannot belong to another list */
+    AHEAD_SHARE = 8, /* while the current list has more to feed, the next one gets this part of the room */
+    CONFIRMED = 4,   /* this many reads of a list prove that the previous one was left */
 };
 
-/* The same rank's list in another course of the same kind: an index, or -1. */
+/* Index of the same rank's list in another course of this kind, or -1. */
 static int same_rank(const struct feed_course *c, uint32_t rank)
 {
     for (uint32_t r = 0; c && r < c->ranks; r++)
@@ -91,8 +91,8 @@ uint64_t courses_ahead(const struct feed_courses *cs)
 
 /* --- reads --- */
 
-/* Of a list that is to be read after another one nothing is expected before that is at its end. Where nobody has read
- * either, any of them may be the first. */
+/* May reads of this list be expected? Not before the previous epoch's list is at its end. If neither was read yet,
+ * either may be first. */
 static bool is_open(const struct feed_course *c, uint32_t list)
 {
     int b = same_rank(c->before, c->rank[list]);
@@ -108,7 +108,7 @@ static uint32_t distance_of(const struct course_read *read)
     return read->position > reached ? read->position - reached : reached - read->position;
 }
 
-/* Of several places that it may be, the one that is nearest to its loader. */
+/* Of several possible places, choose the one nearest to its loader. */
 static void rate_place(struct feed_course *c, uint32_t place, struct course_read *best)
 {
     uint32_t list = course_list(c, place);
@@ -157,7 +157,7 @@ void courses_told(struct feed_courses *cs, struct feed_course *c, uint32_t list,
         leave_before(c, list);
 }
 
-/* Every list that has the file is told: the one that the loader has jumped to will see more of it. */
+/* Report a stray read to every list with this file: if a loader has jumped, its new list sees more such reads. */
 static void take_stray(struct feed_courses *cs, uint32_t file, uint64_t now)
 {
     for (int i = 0; i < cs->count; i++) {
@@ -182,7 +182,8 @@ static void rate_in(struct feed_course *c, uint32_t file, struct course_read *be
         rate_place(c, places.place[p], best);
 }
 
-/* Nearly all reads are of the list that the one before was of, and of what was fed for it: then no other is asked. */
+/* Nearly every read belongs to the same list as the previous one, and was fed for it: then no other list is
+ * considered. */
 struct course_read courses_read(struct feed_courses *cs, uint32_t file, uint64_t now)
 {
     struct course_read best = {0};
@@ -210,7 +211,7 @@ static bool is_alive(const struct feed_course *c, uint32_t list, uint64_t now)
     return !c->left[list] && now - last < ALIVE_S * SECOND;
 }
 
-/* The list waits for that of the epoch before, which is being read. */
+/* Does the list wait for the previous epoch's list, which is still being read? */
 static bool is_next(const struct feed_course *c, uint32_t list, uint64_t now)
 {
     int b = same_rank(c->before, c->rank[list]);
@@ -226,8 +227,8 @@ static uint32_t count_sharers(const struct feed_courses *cs, uint64_t now)
     return sharers ? sharers : 1;
 }
 
-/* What the epochs before leave of the room that they have together. While the one that is read has something to feed,
- * the next gets a little of its own: that one may be left at any time. */
+/* The room of a list is what earlier epochs leave of their common share. While the current list has more to feed, the
+ * next list still gets a little: a loader may leave the current one at any time. */
 static uint64_t room_after(const struct feed_course *c, uint32_t list, uint64_t share)
 {
     uint64_t room = share;
@@ -242,7 +243,7 @@ static uint64_t room_after(const struct feed_course *c, uint32_t list, uint64_t 
     return room;
 }
 
-/* The list that is least far ahead, of those with something to feed and room for it. */
+/* Of the lists with something to feed and room for it, choose the one that is least far ahead. */
 static struct course_read choose_list(struct feed_courses *cs, uint64_t share)
 {
     struct course_read chosen = {0};
@@ -262,7 +263,7 @@ static struct course_read choose_list(struct feed_courses *cs, uint64_t share)
     return chosen;
 }
 
-/* A list whose rest has been read already turns out to have nothing. */
+/* A chosen list may have nothing to feed, if its rest was already read: then choose again. */
 bool courses_take(struct feed_courses *cs, uint64_t now, struct course_read *next)
 {
     uint64_t share = cs->room / count_sharers(cs, now);

@@ -1,4 +1,4 @@
-/* How lists begin and end. See coverage.h. */
+/* Begin and end of lists. See coverage.h. */
 #include "fs/feed/coverage-inside.h"
 
 #include "fs/base/clock.h"
@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Notes from between the request of a list and now, which were taken before it was known. */
+/* Apply the server's notes of reads since the request of the list, which were taken before the list was known. */
 static void take_notes_since(struct coverage *c, struct coverage_list *l, uint64_t notes)
 {
     struct feed_answer answer;
@@ -17,7 +17,8 @@ static void take_notes_since(struct coverage *c, struct coverage_list *l, uint64
         l->flags |= FEED_OVERFLOWED;
 }
 
-/* Its files, each once, and the bytes of all positions. A read that goes on now is taken for another one. */
+/* Count its files, each once, and the bytes of all positions. A read that is already in progress belongs to another
+ * list. */
 static void count_files(struct coverage *c, const struct coverage_plan *p, uint32_t list, struct coverage_list *l)
 {
     const struct feed_course *course = p->course;
@@ -40,7 +41,7 @@ static void count_files(struct coverage *c, const struct coverage_plan *p, uint3
     }
 }
 
-/* Whatever a feeder before this one saw is in its report. */
+/* What an earlier feeder saw is in its report. */
 static void list_resume(const struct coverage *c, const struct coverage_plan *p, uint32_t list, struct coverage_list *l)
 {
     const struct feed_rank *r = &c->feed->rank[p->course->slot][list];
@@ -67,7 +68,7 @@ int coverage_begin(struct coverage *c, struct coverage_plan *p, uint32_t list, c
     fresh.strange_from = c->strangers;
     fresh.lost_from = c->lost;
     list_resume(c, p, list, &fresh);
-    fresh.report = fresh.report ? fresh.report : l->report; /* it takes the place of that before */
+    fresh.report = fresh.report ? fresh.report : l->report; /* it replaces the previous report of this list */
     if (fresh.report == 0)
         fresh.report = atomic_fetch_add(&c->feed->reports, 1) + 1;
     free(l->state);
@@ -119,7 +120,7 @@ static void list_close(struct coverage *c, struct coverage_plan *p, uint32_t lis
 bool coverage_settle(struct coverage *c, uint64_t now)
 {
     bool any = false;
-    c->turns++; /* the feeder's closes of before have all been seen, or merged with others */
+    c->turns++; /* all earlier closes by the feeder were seen, or merged with others */
     for (struct coverage_plan *p = c->plans; p; p = p->next)
         for (uint32_t i = 0; i < p->course->ranks; i++)
             if (p->list[i].open && p->list[i].armed) {

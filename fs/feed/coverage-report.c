@@ -1,4 +1,4 @@
-/* What coverage.c has counted, written down: how far each list is, and its report. */
+/* Publishes what coverage.c has counted: how far each list is, and its report. */
 #include "fs/feed/coverage-inside.h"
 
 #include "fs/base/clock.h"
@@ -8,15 +8,15 @@
 
 /* --- what was not read --- */
 
-/* Can it be known of any file that nobody has read it? Where nothing was seen at all, perhaps nothing can be seen: a
- * filesystem over this one hides its reads. */
+/* Can any file be proved unread? If no read was seen at all, reads may be invisible: another filesystem on top of this
+ * one hides them. */
 static bool is_provable(const struct coverage_list *l)
 {
     const uint32_t doubts = FEED_OVERFLOWED | FEED_MAPPED | FEED_PARTLY | FEED_UNWATCHED | FEED_STOPPED;
     return l->flags & FEED_ENDED && !(l->flags & doubts) && l->files_read > 0;
 }
 
-/* A file is reported at its first position in the list. */
+/* Record a file at its first position in the list. */
 static void add_missed(const struct coverage *c, const struct coverage_plan *p, uint32_t list, struct feed_report *r)
 {
     uint32_t tried = 0, first;
@@ -77,7 +77,7 @@ static void fill_report(const struct coverage *c, const struct coverage_plan *p,
     r->unsure = l->files > r->read + r->unread ? l->files - r->read - r->unread : 0;
 }
 
-/* Another list has its place once there have been many since: it gets a new one then. */
+/* After many other reports, the place of this one was reused; then it gets a new one. */
 void list_report(struct coverage *c, struct coverage_plan *p, uint32_t list)
 {
     struct coverage_list *l = &p->list[list];
@@ -126,7 +126,7 @@ bool coverage_publish(const struct coverage_plan *p, uint32_t list, struct feed_
     return true;
 }
 
-/* Of ranks that are all on their way. */
+/* Only ranks that are in mid-epoch count. */
 void list_look_behind(struct coverage_plan *p)
 {
     uint32_t last = 0, least = UINT32_MAX, most = 0, ranks = p->course->ranks;

@@ -1,4 +1,4 @@
-/* Which list a read is of. See coverage.h. */
+/* Matches reads with lists. See coverage.h. */
 #include "fs/feed/coverage-inside.h"
 
 #include "fs/base/clock.h"
@@ -15,8 +15,8 @@ static int by_position(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Behind the third of the last eight reads, the farthest first: workers read batches beside each other, and what two
- * strays read says nothing. */
+/* Position of a loader: after the third-highest of its last eight reads. Workers read batches concurrently, and up to
+ * two stray reads must not count. */
 uint32_t list_reached(const struct coverage_list *l, uint32_t length)
 {
     uint32_t last[LATEST], n = l->reads < LATEST ? (uint32_t)l->reads : LATEST;
@@ -89,8 +89,8 @@ void coverage_told(struct coverage_plan *p, uint32_t list, uint32_t read, uint64
     l->dirty = true;
 }
 
-/* The lists that a read may be of: their loader is near, and has not read the file. One that is idle counts only where
- * no other is. */
+/* The lists to which a read may belong: their loader is near, and has not read the file yet. Idle lists count only if
+ * there is no other. */
 struct choices {
     struct choice last;
     uint32_t lists;
@@ -110,7 +110,7 @@ static void add_choice(struct choices *all, const struct choice *at, bool idle)
     all->idle = idle;
 }
 
-/* All positions that are not read know of an event from then on. */
+/* Find them, and record the event at all unread positions of the file. */
 static void find_choices(struct coverage *c, uint32_t file, uint64_t now, struct choices *all)
 {
     *all = (struct choices){0};
@@ -139,7 +139,8 @@ static bool has_file(const struct coverage *c, uint32_t file)
     return false;
 }
 
-/* It was nobody's turn. Lists that have had the file are told; and what no list has at all is strange. */
+/* No list expected this read. Count it for the lists that have already read the file; if no list contains the file, it
+ * is a stranger. */
 static void note_surplus(struct coverage *c, uint32_t file)
 {
     uint32_t first;
@@ -163,7 +164,7 @@ static void begin_read(struct coverage *c, uint32_t file, uint64_t now)
         note_surplus(c, file);
 }
 
-/* Who maps a file opens it, and closes it unread. */
+/* A program that maps a file opens it and closes it without a read event. */
 static void close_unread(struct coverage *c, uint32_t file)
 {
     for (struct coverage_plan *p = c->plans; p; p = p->next) {
@@ -193,8 +194,8 @@ void coverage_own(struct coverage *c, uint32_t file)
     c->turn[file] = c->turns;
 }
 
-/* A loader reads a file in several calls, from the first access to its close. The feeder's close can come as one event
- * with the loader's: then the next read is taken for the same. An empty file is closed without an access. */
+/* A loader's read of a file lasts from the first access to the close. The kernel may merge the feeder's close with the
+ * loader's; then the next read counts as the same one. An empty file is closed without an access. */
 void coverage_event(struct coverage *c, uint32_t file, enum coverage_event event, uint64_t now)
 {
     if (file >= c->files)
@@ -216,7 +217,7 @@ void coverage_event(struct coverage *c, uint32_t file, enum coverage_event event
     }
 }
 
-/* No close of before is waited for: the next access of each file is taken for another read. */
+/* Stop waiting for closes: the next access of each file counts as another read. */
 void coverage_lost(struct coverage *c, uint32_t flag)
 {
     memset(c->state, 0, c->files);
@@ -230,7 +231,7 @@ void coverage_lost(struct coverage *c, uint32_t flag)
 
 /* --- READs that the server has answered --- */
 
-/* A READ of a loader is one that it waited for. */
+/* A loader waited for this READ. */
 static void count_answer(struct coverage_list *l, uint32_t position, const struct feed_answer *a)
 {
     unsigned place = a->place < FEED_PLACES ? a->place : FEED_PLACES - 1;
@@ -249,7 +250,7 @@ static void count_answer(struct coverage_list *l, uint32_t position, const struc
         l->late_most = a->waited;
 }
 
-/* It counts for the list whose loader is nearest. Of a read that no event tells of, it is known then: not more. */
+/* Count a READ for the list whose loader is nearest. If events do not show this read, it only proves an event. */
 void coverage_take_answer(struct coverage *c, const struct feed_answer *a, const struct coverage_list *only)
 {
     struct choice best = {.distance = UINT32_MAX};

@@ -24,45 +24,49 @@ struct coverage_plan;
 
 struct coverage_rules {
     uint64_t (*size)(void *user, uint32_t file);
-    bool (*unopened)(void *user, uint32_t file);                    /* does certainly nobody have it open or mapped? */
-    void (*answered)(void *user, const struct feed_answer *answer); /* a READ: it is told once of each; or NULL */
+    bool (*unopened)(void *user, uint32_t file); /* true: certainly no process has the file open or mapped */
+    /* called once for each READ of the notes; or NULL */
+    void (*answered)(void *user, const struct feed_answer *answer);
     void *user;
 };
 
-/* `files`: of the catalog. */
+/* `files`: number of files in the catalog. */
 int coverage_create(struct feed *feed, uint32_t files, const struct coverage_rules *rules, struct coverage **coverage);
 void coverage_destroy(struct coverage *coverage);
 
-/* A plan, of which no list has begun. The course outlives it. -ENOMEM. */
+/* Follow a plan; none of its lists has begun. The course must outlive it. -ENOMEM. */
 int coverage_follow(struct coverage *coverage, const struct feed_course *course, struct coverage_plan **plan);
-/* A loader has requested the list of a rank: it begins, also where it had begun before. `flags`: what was not watched.
+/* A loader has requested the list of a rank: the list begins, or begins again. `flags`: what was not watched.
  * -ENOMEM. */
 int coverage_begin(struct coverage *coverage, struct coverage_plan *plan, uint32_t list,
                    const struct feed_asking *asking, uint32_t flags);
-void coverage_watched(struct coverage_plan *plan, uint32_t list); /* all the time, as has turned out */
-/* 0: it has not begun. Else the number of the request that it began with. */
+/* it turned out that all directories were watched all the time */
+void coverage_watched(struct coverage_plan *plan, uint32_t list);
+/* Number of the request with which it began; 0: it has not begun. */
 uint64_t coverage_begun(const struct coverage_plan *plan, uint32_t list);
-/* The loader has reported its end. All events from before that have come once coverage_settle is called: see there. */
+/* The loader has reported its end. coverage_settle ends the list. */
 void coverage_end(struct coverage_plan *plan, uint32_t list, const struct feed_asking *asking);
-void coverage_forget(struct coverage *coverage, struct coverage_plan *plan); /* it is freed */
+void coverage_forget(struct coverage *coverage, struct coverage_plan *plan); /* frees it */
 
-/* The loader of a list of records has said how many of them it has read. */
+/* The loader of a list of records reports how many of them it has read. */
 void coverage_told(struct coverage_plan *plan, uint32_t list, uint32_t read, uint64_t now);
 
-/* What happens to a file: IN_ACCESS, IN_CLOSE_NOWRITE. coverage_own: the feeder will close it; said before it does. */
+/* An event for a file: IN_ACCESS or IN_CLOSE_NOWRITE. coverage_own announces a close by the feeder itself. */
 enum coverage_event { COVERAGE_ACCESS, COVERAGE_CLOSE };
 void coverage_own(struct coverage *coverage, uint32_t file);
 void coverage_event(struct coverage *coverage, uint32_t file, enum coverage_event event, uint64_t now);
-void coverage_lost(struct coverage *coverage, uint32_t flag); /* FEED_OVERFLOWED, FEED_UNWATCHED: of all open lists */
-/* Before events are taken; and when the queue was empty after that: lists end whose end was known before. True: any. */
+/* flag: FEED_OVERFLOWED or FEED_UNWATCHED; applies to all open lists */
+void coverage_lost(struct coverage *coverage, uint32_t flag);
+/* Call coverage_arm before taking events, and coverage_settle if the queue was empty afterwards: lists whose end was
+ * known at coverage_arm end now. True: any did. */
 void coverage_arm(struct coverage *coverage);
 bool coverage_settle(struct coverage *coverage, uint64_t now);
-/* The notes of the server that have come. */
+/* Takes the server's notes that have arrived. */
 void coverage_take_notes(struct coverage *coverage);
-/* A few times per second: takes the notes of the server, and once a second writes reports. */
+/* Call it several times per second: takes the server's notes, and writes reports once per second. */
 void coverage_look(struct coverage *coverage, uint64_t now);
-bool coverage_any(const struct coverage *coverage); /* is a list open? */
-/* Into feed->rank: how far the loader is. False: the list has not begun. */
+bool coverage_any(const struct coverage *coverage); /* is any list open? */
+/* Write the loader's position into feed->rank. False: the list has not begun. */
 bool coverage_publish(const struct coverage_plan *plan, uint32_t list, struct feed_rank *rank);
 
 #endif

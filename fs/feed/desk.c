@@ -1,4 +1,4 @@
-/* A path, and whose it is. */
+/* Opens the control mount, and checks that it is ours. */
 #include "fs/feed/desk.h"
 
 #include "fs/base/cleanup.h"

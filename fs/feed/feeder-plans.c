@@ -1,4 +1,4 @@
-/* The plans that the server wrote down, and the courses that the feeder makes of them. */
+/* Makes courses from the plans that the server recorded. */
 #include "fs/feed/feeder.h"
 
 #include "fs/base/clock.h"
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-    ATTEMPTS_MOST = 8, /* to get the lists of a plan */
+    ATTEMPTS_MOST = 8, /* attempts to get the lists of a plan */
     AGAIN_S = 1,
 };
 
@@ -27,14 +27,14 @@ static void drop_course(struct feeder *f, int slot)
     }
 }
 
-/* What was not watched of a list, or not by this feeder all the time. */
+/* What was not watched for a list, or not all the time by this feeder. */
 static uint32_t doubts_of(const struct feeder *f, const struct feed_course *c, const struct feed_asking *asking)
 {
     bool here = asking->watcher == (uint32_t)getpid() && asking->since > f->blind;
     return (here && !c->records ? 0 : FEED_UNWATCHED) | (c->watched ? 0 : FEED_PARTLY);
 }
 
-/* One that a feeder before this one has ended. */
+/* Has an earlier feeder ended this list? */
 static bool is_closed(const struct feeder *f, const struct feed_course *c, uint32_t list,
                       const struct feed_asking *asking)
 {
@@ -60,7 +60,7 @@ static int cover_list(struct feeder *f, struct feed_course *c, uint32_t list, co
     return 0;
 }
 
-/* Lists begin and end as the server has written down. */
+/* Begin and end lists as the server has recorded. */
 static void cover_course(struct feeder *f, struct feed_course *c, const struct recipe *recipe)
 {
     for (uint32_t list = 0; list < c->ranks; list++) {
@@ -71,7 +71,7 @@ static void cover_course(struct feeder *f, struct feed_course *c, const struct r
     }
 }
 
-/* A feeder before this one may have followed the plan. */
+/* An earlier feeder may have followed the plan: continue from its positions. */
 static void resume_course(struct feeder *f, struct feed_course *c)
 {
     for (uint32_t list = 0; list < c->ranks; list++) {
@@ -84,7 +84,7 @@ static void resume_course(struct feeder *f, struct feed_course *c)
     }
 }
 
-/* A course takes 20 bytes and more for each sample. Who comes back to one asks for its plan again. */
+/* A course needs at least 20 bytes per sample. A loader that returns to this epoch requests its plan again. */
 static void drop_stale(struct feeder *f)
 {
     for (const struct feed_course *c; (c = courses_stale(&f->courses)) && c->slot >= 0;)
@@ -109,7 +109,7 @@ static void begin_course(struct feeder *f, struct feed_course *c, int slot, cons
               c->number, c->epoch, c->ranks, c->start[c->ranks], watched.watched, watched.directories);
 }
 
-/* While it is tried again reads pass by. */
+/* While a plan is tried again, reads of it are not matched. */
 static void try_plan(struct feeder *f, int slot, const struct recipe *recipe)
 {
     struct feeder_plan *plan = &f->plan[slot];
@@ -136,14 +136,15 @@ void plans_drop_guesses(struct feeder *f, uint64_t kind)
     }
 }
 
-/* A plan is asked for again, if it was guessed by a loader now; or a list of it has ended. False: it was dropped. */
+/* A known plan: a loader requested it again (or requested a guess), or one of its lists ended. False: it was
+ * dropped. */
 static bool confirm_plan(struct feeder *f, int slot, const struct recipe *recipe)
 {
     for (int i = 0; i < f->courses.count; i++) {
         struct feed_course *c = f->courses.course[i];
         if (c->slot != slot)
             continue;
-        /* What was fed for a guess may have left the page cache since. */
+        /* files that were fed for a guess may have left the page cache */
         for (uint32_t list = 0; c->guessed && !recipe->guessed && list < c->ranks; list++)
             if (c->seen[list] == 0)
                 window_restart(&c->window[list]);

@@ -1,10 +1,10 @@
 /* dealfs-feeder STATE: reads ahead of the loaders of a mount, through the mount.
  *
- * It takes the plans that the server wrote down, asks for their lists as a loader does, sees by inotify how far loaders
- * are, and opens the files that come next, for as long as it takes to ask for their readahead. What it knows can all be
- * asked for again: a feeder that was killed is replaced by the keeper, and goes on where the loaders are.
+ * It takes the plans that the server recorded, and gets their lists from the control mount like a loader. inotify shows
+ * how far loaders are. It opens the files that come next just long enough to request readahead. It keeps nothing that
+ * cannot be fetched again: the keeper replaces a killed feeder, and the new one continues at the loaders' positions.
  *
- * One thread. It waits for the mount like any other client, and is killed when that takes too long for somebody. */
+ * One thread. It waits for the mount like any other client, and is killed if it delays an unmount for too long. */
 #include "fs/feed/feeder.h"
 
 #include "fs/base/cleanup.h"
@@ -22,18 +22,18 @@
 #include <sys/prctl.h>
 
 enum {
-    IDLE_MS = 100,    /* between two looks at the plans */
-    END_MS = 10,      /* while lists are read: a loader waits until its end was noticed */
-    GATHER_US = 1000, /* for reads to come together */
+    IDLE_MS = 100,    /* between two checks of the plans */
+    END_MS = 10,      /* while lists are read: an `end` waits until the feeder has noticed it */
+    GATHER_US = 1000, /* pause that lets reads accumulate */
     PAUSE_MS = 10,
-    PAUSE_S = 3, /* after one signal: who took the mount away is done by then, or asks again */
+    PAUSE_S = 3, /* per signal: by then the unmount is done, or asks again */
     START_MS = 2000,
-    FILE_SHARE = 8, /* of a file more than this part of the window is not fed */
+    FILE_SHARE = 8, /* a file that is larger than this part of the window is not fed */
     OOM_SCORE = 500,
 };
 
-/* Who takes the mount away sends SIGUSR1, waits until this process shows itself as paused, and if it failed
- * sends SIGUSR2. The later of the two counts. */
+/* A process that unmounts sends SIGUSR1, waits until this process shows itself as paused and, if the unmount failed,
+ * sends SIGUSR2. The later signal counts. */
 static const char shown[] = "dealfs-feeder", shown_paused[] = "dealfs-paused";
 static volatile sig_atomic_t pause_asked, resume_asked;
 
@@ -58,7 +58,7 @@ static uint64_t bytes_of(void *user, uint32_t file)
     return size < f->file_most ? size : f->file_most;
 }
 
-/* The feeder opens it for that. */
+/* The feeder itself opens the file to find out. */
 static bool is_unopened(void *user, uint32_t file)
 {
     struct feeder *f = user;
@@ -85,7 +85,7 @@ static _Noreturn void feeder_fail(const char *what, int error)
     exit(1);
 }
 
-/* All of this only makes it cheaper for others; none of it has to work. */
+/* Lowers the feeder's priority. Failures do not matter. */
 static void step_back(void)
 {
     char score[16];
@@ -96,7 +96,7 @@ static void step_back(void)
     sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
 }
 
-/* The server knows this process by its number, which the keeper writes down. */
+/* Wait until the keeper has written this process's number: the server needs it to recognise the feeder's reads. */
 static void await_number(const struct feeder *f)
 {
     for (int i = 0; i < START_MS && atomic_load(&f->feed->feeder) != (uint32_t)getpid(); i++)
@@ -105,7 +105,7 @@ static void await_number(const struct feeder *f)
         exit(1);
 }
 
-/* The keeper has had them wait. */
+/* The keeper has blocked them until now. */
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = take_signal};
@@ -116,7 +116,7 @@ static void catch_signals(void)
     action.sa_mask = both;
     sigaction(SIGUSR1, &action, NULL);
     sigaction(SIGUSR2, &action, NULL);
-    signal(SIGIO, SIG_IGN); /* of leases */
+    signal(SIGIO, SIG_IGN); /* sent for leases */
     sigprocmask(SIG_UNBLOCK, &both, NULL);
 }
 
@@ -178,9 +178,9 @@ static void feeder_open(struct feeder *f)
         atomic_store(&f->feed->watcher, (uint32_t)getpid());
 }
 
-/* --- what others are told --- */
+/* --- positions --- */
 
-/* Of lists that nobody has requested the windows tell where their loaders are. */
+/* For lists without a request, the window knows the loader's position. */
 static void publish_list(const struct feed_course *c, uint32_t list, struct feed_rank *r)
 {
     const struct window *w = &c->window[list];
@@ -219,8 +219,9 @@ static void feeder_publish(struct feeder *f)
 
 /* --- reads --- */
 
-/* A loader reads what it has planned at once. Its plan was written down before: so it is looked for once the reads have
- * come, and before they are taken for another epoch's. The server noted its answers before a loader could see them. */
+/* Called when events have arrived, before they are matched. A loader may begin to read right after its request, so
+ * first look for new plans, or its reads would count for another epoch. Also take the server's notes: they precede the
+ * loader's reads. */
 static void note_taken(void *user)
 {
     struct feeder *f = user;
@@ -253,7 +254,7 @@ static void note_lost(void *user)
 
 /* --- feeding --- */
 
-/* False: the data mount is not there any more. */
+/* False: the data mount is gone. */
 static bool feed_file(struct feeder *f, const struct course_read *next)
 {
     const struct feed_course *c = next->course;
@@ -273,7 +274,7 @@ static bool feed_file(struct feeder *f, const struct course_read *next)
     return error != -ENODEV && error != -ENOTCONN;
 }
 
-/* Nanoseconds until there may be something to do. */
+/* Feed some files. Returns nanoseconds until there may be more to do. */
 static uint64_t feeder_burst(struct feeder *f)
 {
     const uint64_t idle = IDLE_MS * MILLISECOND;
@@ -290,7 +291,7 @@ static uint64_t feeder_burst(struct feeder *f)
     return wait;
 }
 
-/* Nothing of the mount is open here. */
+/* Waits for the end of a pause; nothing of the mount is open meanwhile. */
 static void feeder_pause(struct feeder *f)
 {
     uint64_t end = 0;
@@ -312,7 +313,7 @@ static bool feeder_goes_on(const struct feeder *f)
     return getppid() == f->keeper && !(flags & (HANDOVER_ENDED | HANDOVER_LEAVE | HANDOVER_ABANDONED));
 }
 
-/* Reads come one by one: they are let come together, so that each of them does not cost a loader a switch of tasks. */
+/* Lets reads accumulate, so that not each of them costs a loader a context switch. */
 static void feeder_sleep(const struct feeder *f, uint64_t wait)
 {
     struct pollfd seen = {.fd = f->pace ? pace_fd(f->pace) : -1, .events = POLLIN};
@@ -324,7 +325,7 @@ static void feeder_sleep(const struct feeder *f, uint64_t wait)
         clock_sleep(wait);
 }
 
-/* Loaders of records say where they are before they say that they are at the end. */
+/* Call it before plans_look: loaders of records report their position before their end. */
 static void take_told(struct feeder *f)
 {
     for (int i = 0; i < f->courses.count; i++) {
@@ -340,7 +341,7 @@ static void take_told(struct feeder *f)
     }
 }
 
-/* Lists that had ended before events were taken, all of them, have their reports then. */
+/* Take events. Lists whose end was known before get their reports, if all events were taken. */
 static bool take_events(struct feeder *f)
 {
     const struct pace_events events = {note_taken, note_read, note_closed, note_lost, f};

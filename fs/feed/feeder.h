@@ -1,4 +1,4 @@
-/* What the parts of dealfs-feeder share: its whole state, none of which outlives it. */
+/* Shared by the files of dealfs-feeder: its whole state, which ends with the process. */
 #ifndef FS_FEED_FEEDER_H
 #define FS_FEED_FEEDER_H
 
@@ -15,12 +15,12 @@
 
 #include <signal.h>
 
-/* A plan that was asked for, in the order of feed->plan. */
+/* A plan that was requested, at its position in feed->plan. */
 struct feeder_plan {
-    uint32_t version; /* that was looked at last */
-    uint64_t number;  /* whose course there is, or whose lists could not be had: 0: none */
+    uint32_t version; /* the version that was last looked at */
+    uint64_t number;  /* the plan that has a course, or whose lists could not be read; 0: none */
     int attempts;
-    uint64_t again; /* when to try again; 0: not needed */
+    uint64_t again; /* time of the next attempt; 0: none */
 };
 
 struct feeder {
@@ -32,19 +32,19 @@ struct feeder {
     struct feed_courses courses;
     struct recipe_book book;
     struct feeder_plan plan[FEED_PLANS];
-    struct pace *pace; /* NULL: nothing can be seen, or nothing is to be fed yet */
+    struct pace *pace; /* NULL: reads cannot be seen, or there is nothing to feed yet */
     struct coverage *coverage;
     struct foresight *foresight;
     struct pour pour;
     struct throttle throttle;
     struct headroom headroom;
-    uint64_t file_most; /* bytes of a file that are fed */
+    uint64_t file_most; /* maximum bytes of a file that are fed */
     uint64_t now;       /* when events were last taken */
-    uint64_t blind;     /* until then reads of a plan that was there may have passed unseen */
+    uint64_t blind;     /* reads of existing plans may have been missed until this time */
     pid_t keeper;
 };
 
-/* feeder-plans.c: takes over what the server has written down since the last look; less of it once `stop` is set. */
+/* feeder-plans.c: takes what the server has recorded since the last call; stops early when `stop` is set. */
 void plans_look(struct feeder *f, const volatile sig_atomic_t *stop);
 void plans_drop_guesses(struct feeder *f, uint64_t kind);
 void plans_drop(struct feeder *f);

@@ -1,4 +1,4 @@
-/* When to guess, what to ask for, and when it was wrong. */
+/* When to predict a plan, which plan to request, and when a prediction was wrong. */
 #include "fs/feed/foresee.h"
 
 #include "fs/base/cleanup.h"
@@ -16,15 +16,15 @@
 #include <unistd.h>
 
 enum {
-    GUESSES = 16,      /* that are remembered */
-    DRAWS = 150000,    /* numbers drawn in a step: one or two milliseconds of fifty */
-    JUDGED = 192,      /* the last reads, by which a prediction is judged; of these: */
-    RIGHT_LEAST = 115, /* are right, or it is wrong: six tenths */
-    WRONG_MOST = 2,    /* judgements in a row: where an epoch ends reads are of two */
-    NATURAL = 32,      /* reads by which a natural order is seen */
-    PAUSE_LEAST_S = 2, /* before the next search, twice as long each time, up to */
+    GUESSES = 16,      /* number of remembered predictions */
+    DRAWS = 150000,    /* numbers drawn per step: 1 to 2 ms of 50 */
+    JUDGED = 192,      /* number of last reads that judge a prediction; of these: */
+    RIGHT_LEAST = 115, /* if fewer are right, it is wrong: six tenths */
+    WRONG_MOST = 2,    /* consecutive judgements: at the end of an epoch, reads belong to two epochs */
+    NATURAL = 32,      /* number of reads that show a natural order */
+    PAUSE_LEAST_S = 2, /* pause before the next search; it doubles each time, up to */
     PAUSE_MOST_S = 64,
-    END_PART = 8, /* of a list: the last eighth is its end */
+    END_PART = 8, /* the last eighth of a list counts as its end */
     ANSWER_MOST = 1 << 16,
 };
 #define NO_SAMPLE UINT32_MAX
@@ -39,25 +39,25 @@ struct foresight {
     struct feed *feed;
     struct guess guess[GUESSES];
     unsigned guesses;
-    /* sampler=; NULL: none */
+    /* for sampler=; NULL: none */
     struct predict *predict;
-    const char *list; /* of samples */
-    uint32_t *sample; /* of each file, NO_SAMPLE: it is not in the list */
+    const char *list; /* name of the sample list */
+    uint32_t *sample; /* sample of each file; NO_SAMPLE: not in the list */
     uint32_t files;
     uint64_t kind, epoch; /* of the prediction that is followed */
     uint64_t searched, pause;
     struct seen_read {
         uint32_t file, sample;
-        bool natural; /* it came after another one in the natural order */
+        bool natural; /* it followed another one in natural order */
     } last[JUDGED];
     uint64_t reads, judged;
-    unsigned wrong; /* judgements, in a row */
-    bool natural;   /* they are in a natural order */
+    unsigned wrong; /* consecutive wrong judgements */
+    bool natural;   /* reads are in natural order */
 };
 
 /* --- asking --- */
 
-/* 0, or why not: nothing is lost but speed. */
+/* 0, or why not. A failure only costs speed. */
 static int ask_plan(const struct foresight *f, const struct str *request)
 {
     const struct desk control = {f->config->control, f->config->control_minor};
@@ -90,8 +90,8 @@ static bool starts_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* The same pairs of another epoch, in the layout that there is then, from its beginning. False: its order is not
- * known, or the layout decides what is read. */
+/* The same pairs for another epoch, with the current layout, from the start of the epoch. False: its order is unknown,
+ * or the layout determines which samples are read. */
 static bool add_next(const struct recipe *r, uint64_t epoch, struct str *request)
 {
     str_addf(request, "plan epoch=%" PRIu64 " feed=yes reply=summary", epoch);
@@ -110,7 +110,7 @@ static bool add_next(const struct recipe *r, uint64_t epoch, struct str *request
 
 /* --- the next epoch --- */
 
-/* One rank may be ahead of the others. Where reads do not fit, the end is perhaps just where a stray one lies. */
+/* One rank may be ahead of the others. If reads do not fit, a stray read may look like the end. */
 static bool is_at_its_end(const struct feed_course *c)
 {
     for (uint32_t i = 0; i < c->ranks; i++) {
@@ -138,7 +138,7 @@ static void guess_next(struct foresight *f)
         struct recipe recipe;
         if (c->slot < 0 || has_next(courses, c) || !is_at_its_end(c) || was_guessed(f, c->kind, c->epoch + 1))
             continue;
-        note_guess(f, c->kind, c->epoch + 1); /* whatever comes of it: once */
+        note_guess(f, c->kind, c->epoch + 1); /* only once, whatever the result */
         if (!recipe_take(f->feed, (unsigned)c->slot, &recipe) || recipe.number != c->number ||
             !add_next(&recipe, c->epoch + 1, &request))
             continue;
@@ -174,7 +174,7 @@ static int number_samples(struct foresight *f, const struct samples *list)
     f->sample = malloc((f->files + 1ul) * sizeof *f->sample);
     if (!f->sample)
         return -ENOMEM;
-    memset(f->sample, 0xff, f->files * sizeof *f->sample); /* NO_SAMPLE */
+    memset(f->sample, 0xff, f->files * sizeof *f->sample); /* fills with NO_SAMPLE */
     for (uint32_t i = 0; i < samples_count(list); i++)
         f->sample[samples_file(list, i)] = i;
     const struct predict_terms terms = {.samples = samples_count(list),
@@ -243,7 +243,7 @@ static void pause_search(struct foresight *f, uint64_t now)
     set_state(f, FORESIGHT_LOST);
 }
 
-/* The kind of the plan is known when it has a course. */
+/* The kind of the plan is known as soon as it has a course. */
 static void follow_epoch(struct foresight *f, uint64_t epoch, uint64_t now)
 {
     CLEANUP_STR struct str request = STR_INIT;
@@ -272,7 +272,7 @@ static void search_epoch(struct foresight *f, uint64_t now)
     case PREDICT_FOUND:
         follow_epoch(f, epoch, now);
         break;
-    case PREDICT_NATURAL: /* validation */
+    case PREDICT_NATURAL: /* validation reads this way */
         predict_restart(f->predict, f->epoch + 1);
         set_state(f, FORESIGHT_READING);
         break;
@@ -291,7 +291,7 @@ static void search_epoch(struct foresight *f, uint64_t now)
     }
 }
 
-/* Does it come after one of the last reads in the natural order? */
+/* Does it follow one of the last reads in natural order? */
 static bool comes_after(const struct foresight *f, uint32_t sample)
 {
     uint32_t ranks = (uint32_t)f->config->sampler_ranks;
@@ -309,7 +309,7 @@ static bool are_natural(const struct foresight *f, uint32_t n)
     return f->reads >= n && predict_is_natural(in_order, n, (uint32_t)f->config->sampler_ranks);
 }
 
-/* Which of the last reads come, in a course, after one that stands before them in its list: they get a bit. */
+/* Mark those of the last reads that follow an earlier read in their list of this course. */
 static uint32_t count_right(const struct foresight *f, const struct feed_course *c, bool *right)
 {
     uint64_t place[JUDGED];
@@ -326,8 +326,8 @@ static uint32_t count_right(const struct foresight *f, const struct feed_course 
     return count;
 }
 
-/* By an epoch of this kind, at its end by two of them; validation is not against it. The epoch that is read now is the
- * one that most of them are of. */
+/* Judge the prediction by the last reads: they must fit one epoch of this kind, or two at the end of an epoch.
+ * Validation does not count against it. The epoch with most of the reads is the current one. */
 static void judge_reads(struct foresight *f)
 {
     const struct feed_courses *courses = f->courses;
@@ -354,7 +354,8 @@ static void judge_reads(struct foresight *f)
     atomic_store(&f->feed->foreseen, epoch);
 }
 
-/* What begins after it has no read before it, and is not taken for it. */
+/* The read must follow an earlier one in its list; so the first reads after a validation are not taken for part of
+ * it. */
 static bool follow_read(struct foresight *f, uint32_t file, uint32_t sample)
 {
     const struct seen_read *before = &f->last[(f->reads - 1) % JUDGED];
@@ -380,7 +381,7 @@ bool foresee_read(struct foresight *f, uint32_t file)
     return state == FORESIGHT_FOLLOWING && follow_read(f, file, sample);
 }
 
-/* The course of the prediction; the one of the next epoch is of the same kind. */
+/* The course of the prediction. The next epoch's course is of the same kind. */
 static const struct feed_course *find_course(const struct foresight *f)
 {
     const struct feed_courses *courses = f->courses;

@@ -1,7 +1,7 @@
-/* Plans that nobody has asked for yet: the next epoch of a job, and with sampler= all of them.
+/* Predicts plans that were not requested yet: the next epoch of a job and, with sampler=, all epochs.
  *
- * They are asked for as a loader would ask, with feed=yes; so a loader that asks for the same plan later finds it, and
- * its lists, ready. What is guessed moves no sample. */
+ * They are requested like a loader would, with feed=yes. So a loader that requests the same plan later finds it and its
+ * lists ready. A prediction moves no samples. */
 #ifndef FS_FEED_FORESEE_H
 #define FS_FEED_FORESEE_H
 
@@ -11,13 +11,14 @@
 
 struct foresight;
 
-/* All is borrowed. -ENOMEM. A sampler whose dataset is too small, or not there, is said in the log and not foreseen. */
+/* All arguments are borrowed. -ENOMEM. If a sampler's dataset is too small or missing, this is logged, and nothing is
+ * predicted for it. */
 int foresee_create(const struct mount_config *config, const struct catalog *catalog, struct feed *feed,
                    const struct feed_courses *courses, struct foresight **foresight);
 void foresee_destroy(struct foresight *foresight);
-/* A file was read. True: in a natural order, as for validation: no list is meant. */
+/* A file was read. True: in natural order, as for validation; it belongs to no list. */
 bool foresee_read(struct foresight *foresight, uint32_t file);
-/* A few times per second: searches for a while, asks for what comes next. Returns the kind of a prediction that turned
- * out wrong, whose courses are to be dropped; else 0. */
+/* Call it several times per second: it searches for a while, and requests what comes next. Returns the kind of a wrong
+ * prediction, whose courses must be dropped; else 0. */
 uint64_t foresee_step(struct foresight *foresight, uint64_t now);
 #endif

@@ -1,4 +1,4 @@
-/* The rules of the room. */
+/* Implements the rules of headroom.h. */
 #include "fs/feed/headroom.h"
 
 #include <errno.h>
@@ -6,7 +6,8 @@
 #include <string.h>
 
 enum { GROWTH = 64, LOST_SHARE = 16, KEPT_SHARE = 4 };
-enum headroom_state { OTHER, ASKED, FED }; /* not fed, or read since; no READ of it is answered yet; one is */
+/* OTHER: not fed, or read since. ASKED: fed, and no READ of it was answered yet. FED: one was. */
+enum headroom_state { OTHER, ASKED, FED };
 
 int headroom_init(struct headroom *r, uint64_t most, uint32_t files)
 {

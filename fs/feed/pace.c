@@ -1,4 +1,4 @@
-/* Watches and their events. */
+/* inotify watches and their events. */
 #include "fs/feed/pace.h"
 
 #include "fs/base/cleanup.h"
@@ -13,21 +13,21 @@
 #include <unistd.h>
 
 enum {
-    DIRECTORIES_MOST = 1 << 18, /* the kernel holds about a kilobyte for each watch */
+    DIRECTORIES_MOST = 1 << 18, /* the kernel needs about 1 KB per watch */
     BUFFER = 64 << 10,
     REST_MOST = 16384,
-    PIECES = 16, /* of the queue, at a time */
+    PIECES = 16, /* pieces of the queue per call */
 };
 
 struct pace {
     const struct catalog *catalog;
     const char *mountpoint;
     int fd;
-    uint32_t *directory; /* of each watch: descriptors of watches are small numbers that grow */
-    uint32_t watches;    /* entries of it */
-    uint64_t *watched;   /* a bit for each directory's inode */
+    uint32_t *directory; /* directory of each watch: watch descriptors are small, increasing numbers */
+    uint32_t watches;    /* number of elements */
+    uint64_t *watched;   /* one bit per directory's inode */
     uint32_t count;
-    bool full; /* no more can be had */
+    bool full; /* the kernel's limit on watches was reached */
     char buffer[BUFFER] __attribute__((aligned(__alignof__(struct inotify_event))));
 };
 
@@ -169,7 +169,7 @@ bool pace_watch_rest(struct pace *p)
         return p->count >= directories;
     for (uint64_t d = 1; d <= directories && !p->full; d++)
         if (!is_watched(p, d) && watch_directory(p, d) == -ENOSPC)
-            p->full = true; /* nobody misses them much: it is not said */
+            p->full = true; /* not logged: these directories matter little */
     return p->count >= directories;
 }
 
@@ -202,7 +202,7 @@ bool pace_take(struct pace *p, const struct pace_events *events, bool *drained)
     *drained = false;
     for (int i = 0; i < PIECES && !*drained; i++) {
         ssize_t n = read(p->fd, p->buffer, sizeof p->buffer);
-        *drained = n < (ssize_t)(sizeof p->buffer / 2); /* the kernel had room for more */
+        *drained = n < (ssize_t)(sizeof p->buffer / 2); /* the kernel could have returned more */
         if (n <= 0)
             break;
         events->taken(events->user);

@@ -1,4 +1,4 @@
-/* A path, a descriptor for a moment, and WILLNEED. */
+/* Opens a file, requests readahead with WILLNEED, and closes it. */
 #include "fs/feed/pour.h"
 
 #include "fs/base/cleanup.h"
@@ -18,7 +18,7 @@ int pour_init(struct pour *p, const struct catalog *catalog, const char *mountpo
     return n < 0 || p->prefix >= sizeof p->path ? -ENAMETOOLONG : 0;
 }
 
-/* A descriptor; or -errno. */
+/* A descriptor, or -errno. */
 static int open_file(struct pour *p, uint32_t file)
 {
     struct stat st;
@@ -55,7 +55,7 @@ int pour_range(struct pour *p, uint32_t file, uint64_t from, uint64_t bytes)
     return error;
 }
 
-/* Who opens the file meanwhile waits until the lease is given back, and the kernel says so by SIGIO. */
+/* A process that opens the file meanwhile waits until the lease is returned; the kernel reports this by SIGIO. */
 bool pour_unopened(struct pour *p, uint32_t file)
 {
     CLEANUP_CLOSE int fd = open_file(p, file);

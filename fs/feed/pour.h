@@ -1,5 +1,5 @@
-/* Open a file of the data mount and ask for readahead: its READs are under way when this returns, and nothing of the
- * mount is open any more. */
+/* Opens a file of the data mount and requests readahead. When it returns, the READs are in progress and nothing of the
+ * mount is open. */
 #ifndef FS_FEED_POUR_H
 #define FS_FEED_POUR_H
 
@@ -9,21 +9,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { POUR_PIECE = 128 << 10 }; /* for one call: the kernel reads no more than the mount's readahead, silently */
+enum { POUR_PIECE = 128 << 10 }; /* per call: the kernel silently reads no more than the mount's readahead */
 
 struct pour {
     const struct catalog *catalog;
-    unsigned minor; /* of the data mount's device: whatever else may stand there is left alone */
-    size_t prefix;  /* of `path`, with its slash */
+    unsigned minor; /* of the data mount's device number: another filesystem in its place is not touched */
+    size_t prefix;  /* length of the mountpoint in `path`, with its slash */
     char path[PATH_MAX];
     uint64_t files, bytes, failed;
 };
 
 int pour_init(struct pour *pour, const struct catalog *catalog, const char *mountpoint, unsigned minor);
-/* Bytes of a file. -ENODEV: another file system stands there; others: this file cannot be opened. */
+/* Request bytes of a file. -ENODEV: another filesystem is mounted there; otherwise this file cannot be opened. */
 int pour_range(struct pour *pour, uint32_t file, uint64_t from, uint64_t bytes);
-/* Has nobody else the file open, or mapped? The kernel grants a lease then, to its owner and to root: for others it
- * stays unknown, which is false. */
+/* Is it certain that no other process has the file open or mapped? The kernel grants a lease in that case, but only to
+ * the file's owner and root; for others this is unknown: false. */
 bool pour_unopened(struct pour *pour, uint32_t file);
 
 #endif

@@ -1,4 +1,4 @@
-/* Try epochs, and count the reads that come after the one before them. */
+/* Tries epochs, and counts reads that follow the previous one in the epoch's order. */
 #include "fs/feed/predict.h"
 
 #include "fs/plan/random.h"
@@ -8,11 +8,11 @@
 #include <string.h>
 
 enum {
-    WORKERS = 8,            /* of a rank, with */
-    PREFETCH = 2,           /* batches each of them */
-    SPREAD = 2,             /* positions by which reads may have changed their places, in long lists */
-    FOLLOW_TENTHS = 6,      /* so many tenths of the reads must follow others */
-    DRAWS_MOST = 200000000, /* of each part of the search: a second or two */
+    WORKERS = 8,            /* number of workers of a rank, each with */
+    PREFETCH = 2,           /* this many batches */
+    SPREAD = 2,             /* reads in long lists may be displaced by this many positions */
+    FOLLOW_TENTHS = 6,      /* tenths of the reads that must follow others */
+    DRAWS_MOST = 200000000, /* maximum per part of the search: 1 to 2 seconds */
 };
 #define NOWHERE UINT32_MAX
 
@@ -20,12 +20,12 @@ struct predict {
     struct predict_terms terms;
     uint32_t sample[PREDICT_READS], reads, enough;
     uint64_t likely;
-    uint64_t tried;    /* epochs, in the order of the search */
-    uint32_t *order;   /* 0, 1, 2 …, but while an epoch is tried */
-    uint32_t *swapped; /* with what each place was, to undo it */
-    unsigned char *at; /* of each sample: which of the reads it is, from 1 */
+    uint64_t tried;    /* number of epochs, in the order of the search */
+    uint32_t *order;   /* 0, 1, 2, …, except while an epoch is tried */
+    uint32_t *swapped; /* the swap partner of each place, to undo it */
+    unsigned char *at; /* number of the read for each sample, from 1; 0: not read */
     uint64_t drawn;    /* in this part of the search */
-    bool whole;        /* its second part */
+    bool whole;        /* the second part: whole epochs */
     struct mt19937 random;
 };
 
@@ -82,13 +82,14 @@ bool predict_read(struct predict *p, uint32_t sample)
 
 /* --- do reads follow each other? --- */
 
-/* In long lists the neighbours of a place are seldom read by chance, and small changes of the order are let pass. */
+/* Allowed displacement. In long lists, reads rarely are neighbours by chance, so small changes of the order are
+ * allowed. */
 static uint32_t spread_in(uint64_t places, uint32_t reads)
 {
     return places > (uint64_t)reads * 2 * SPREAD * 20 ? SPREAD : 0;
 }
 
-/* How many come after one that stands before them, `stride` or a few times that. */
+/* Number of reads that follow an earlier one at a distance of `stride`, or a few times that. */
 static uint32_t count_followers(const uint32_t *place, uint32_t n, uint32_t stride, uint32_t spread)
 {
     uint32_t followers = 0;
@@ -110,7 +111,7 @@ static bool is_followed(uint32_t followers, uint32_t n)
     return n > 1 && followers * 10 >= (n - 1) * FOLLOW_TENTHS;
 }
 
-/* DistributedSampler without shuffling gives rank, rank + R, …; a plain loader all. */
+/* DistributedSampler without shuffling gives rank, rank + R, …; a plain loader gives all. */
 bool predict_is_natural(const uint32_t *sample, uint32_t n, uint32_t ranks)
 {
     return is_followed(count_followers(sample, n, 1, 0), n) ||
@@ -119,7 +120,7 @@ bool predict_is_natural(const uint32_t *sample, uint32_t n, uint32_t ranks)
 
 /* --- epochs --- */
 
-/* The first `count` places of an epoch's order, as torch.randperm draws them; and where the reads are in it. */
+/* Draw the first `count` places of an epoch's order, like torch.randperm, and find the reads in it. */
 static void draw_epoch(struct predict *p, uint64_t epoch, uint32_t count, uint32_t *place)
 {
     uint32_t n = p->terms.samples;
@@ -154,7 +155,7 @@ static bool epoch_fits(struct predict *p, uint64_t epoch, uint32_t count)
     return is_followed(count_followers(place, p->reads, p->terms.ranks, spread), p->reads);
 }
 
-/* The samples among which the first reads of an epoch are. */
+/* Number of samples that contain the first reads of an epoch. */
 static uint32_t first_places(const struct predict *p)
 {
     uint64_t batches = WORKERS * PREFETCH + p->enough / p->terms.batch + 1;
@@ -162,7 +163,7 @@ static uint32_t first_places(const struct predict *p)
     return places < p->terms.samples ? (uint32_t)places : p->terms.samples;
 }
 
-/* By their beginnings, the likely one first; then as a whole. False: that is all. */
+/* First the beginnings of epochs, the likely one first; then whole epochs. False: none is left. */
 static bool next_try(struct predict *p, uint64_t *epoch, uint32_t *count)
 {
     uint32_t few = first_places(p), all = p->terms.samples;

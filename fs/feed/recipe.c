@@ -31,7 +31,7 @@ bool recipe_take(const struct feed *feed, unsigned slot, struct recipe *r)
            !strchr(r->pairs, '/');
 }
 
-/* The value of a key, decoded; NULL: not given, or no memory. */
+/* The decoded value of a key; NULL: not given, or no memory. */
 static char *value_of(const char *pairs, const char *key)
 {
     size_t n = strlen(key);
@@ -56,7 +56,7 @@ static bool differs_by_epoch(const char *pair)
     return false;
 }
 
-/* A hash of the pairs without those that differ between the epochs of one job. */
+/* A hash of the pairs, without those that differ between the epochs of a job. */
 static uint64_t recipe_kind(const struct recipe *r)
 {
     uint64_t kind = 0;
@@ -66,7 +66,7 @@ static uint64_t recipe_kind(const struct recipe *r)
     return kind;
 }
 
-/* Eight workers of a loader, who have been asked for two batches each, read within it. */
+/* The distance within which eight workers of a loader read, each with two batches. */
 static uint32_t recipe_span(const struct recipe *r)
 {
     enum { SPAN_LEAST = 64, BATCHES = 16, SPAN_MOST = 1 << 24 };
@@ -91,7 +91,7 @@ static int read_from(const struct recipe_book *book, const char *path, struct st
     return desk < 0 ? desk : file_read(desk, path, LIST_MOST, text);
 }
 
-/* -ENOENT: it is no list of records. */
+/* -ENOENT: not a list of records. */
 static int read_records(const struct recipe_book *book, const char *name, struct samples **list)
 {
     CLEANUP_STR struct str path = STR_INIT, why = STR_INIT;
@@ -151,7 +151,7 @@ static int find_samples(const struct recipe_book *book, const char *name, const 
     return error;
 }
 
-/* A list that is replaced by another of its name is another file. */
+/* If a list is replaced by another one of its name, it becomes another file. */
 static uint64_t version_of(const struct recipe_book *book, const char *name)
 {
     CLEANUP_STR struct str path = STR_INIT;
@@ -188,7 +188,7 @@ static int choose_samples(struct recipe_book *book, const char *pairs)
 
 /* --- lists --- */
 
-/* One rank's, behind those before it. */
+/* Read one rank's list; append it to the others. */
 static int read_list(const struct recipe_book *book, const struct recipe *r, uint32_t rank, struct str *lists)
 {
     CLEANUP_STR struct str path = STR_INIT;

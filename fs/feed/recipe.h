@@ -1,5 +1,5 @@
-/* A plan's pairs, and what they make: the lists of its ranks, read from the control mount like any loader reads them,
- * as file numbers. */
+/* A plan's pairs, and the lists of its ranks, which are read from the control mount like a loader does, as file
+ * numbers. */
 #ifndef FS_FEED_RECIPE_H
 #define FS_FEED_RECIPE_H
 
@@ -15,22 +15,22 @@ struct recipe {
     char pairs[FEED_TEXT];
 };
 
-/* What the server wrote, as far as it can be right. False: nothing is there, or it is being written. */
+/* Copy what the server wrote, if it is valid. False: there is nothing, or it is being written. */
 bool recipe_take(const struct feed *feed, unsigned slot, struct recipe *recipe);
 
-/* Lists of samples, the last one kept. */
+/* Sample lists; the last one is cached. */
 struct recipe_book {
     const struct catalog *catalog;
     struct desk desk;
     const char *directory; /* for scratch memory */
-    uint64_t most;         /* bytes of a record that are fed */
-    char *key;             /* what the kept one is of; NULL: none is */
-    uint64_t version;      /* of a list that was uploaded: its inode */
+    uint64_t most;         /* maximum bytes of a record that are fed */
+    char *key;             /* of the cached list; NULL: none */
+    uint64_t version;      /* of an uploaded list: its inode number */
     struct samples *samples;
 };
 void recipe_book_fini(struct recipe_book *book);
 
-/* Asks the server, and waits for it. 0 or -errno. */
+/* Requests the lists from the server, and waits. 0 or -errno. */
 int recipe_make(struct recipe_book *book, const struct recipe *recipe, const struct window_files *files,
                 struct feed_course **course);
 

@@ -1,4 +1,4 @@
-/* What the server counts, and what the scheduler does. */
+/* Evaluates the server's counters and the scheduler's statistics. */
 #include "fs/feed/throttle.h"
 
 #include "fs/base/clock.h"
@@ -11,8 +11,8 @@
 enum {
     RAM,
     SOURCE = 3,         /* as in fs/store/store.h */
-    IN_HAND_MOST = 256, /* READs: a core's work of some milliseconds */
-    LOOKS_AT = 64,      /* READs that tell where they come from */
+    IN_HAND_MOST = 256, /* READs in progress: a few milliseconds of work for a core */
+    LOOKS_AT = 64,      /* READs that are examined for where they came from */
 };
 static const uint64_t look_again = MILLISECOND / 2, hold_least = 2 * MILLISECOND, hold_most = 64 * MILLISECOND;
 
@@ -41,8 +41,8 @@ static void look_at_places(struct throttle *t)
     t->ram = ram;
 }
 
-/* Since the last look it waited for a core for three quarters of the time that it ran. One that shares two cores with
- * the server and one reader waits for half of that; more than that is other readers'. */
+/* Since the last look, did this process wait for a core for more than three quarters of its run time? If it shares two
+ * cores with the server and one reader, it waits for half of it; more means more readers. */
 static bool is_crowded(struct throttle *t)
 {
     char text[96];

@@ -1,4 +1,4 @@
-/* The rules of the window. */
+/* Implements the rules of the window. */
 #include "fs/feed/window.h"
 
 #include <errno.h>
@@ -7,10 +7,10 @@
 
 enum {
     SPAN_LEAST = 32,
-    SPAN_MOST = 1024,  /* workers of one loader are not further apart */
-    HOLES_MOST = 2048, /* positions behind the loader whose reading is waited for */
-    JUMP_READS = 6,    /* of WINDOW_FARS that lie within a span */
-    STRAYS_MOST = 32,  /* more strays than foreseen reads: this is not the order that is read */
+    SPAN_MOST = 1024,  /* maximum distance between workers of one loader */
+    HOLES_MOST = 2048, /* positions behind the loader that may still be unread */
+    JUMP_READS = 6,    /* reads of the last WINDOW_FARS that must be close together for a jump */
+    STRAYS_MOST = 32,  /* with more stray than expected reads, the list is not being read in this order */
     TRUST_FIRST = 64,  /* after a jump */
     TRUST_GROWS = 8,
     WORD = 64,
@@ -115,7 +115,7 @@ static void move_base(struct window *w)
     }
 }
 
-/* What cannot be seen to be read counts as read when the loader has passed it. */
+/* The loader has passed these positions. If reads of a file cannot be seen, it counts as read. */
 static void reach(struct window *w, uint32_t to)
 {
     for (; w->reached < to; w->reached++) {
@@ -130,7 +130,7 @@ static void reach(struct window *w, uint32_t to)
         }
     }
     if (w->fed < w->reached)
-        w->fed = w->reached; /* overtaken: what is being read by now is not fed any more */
+        w->fed = w->reached; /* overtaken: files that are being read are no longer fed */
     move_base(w);
 }
 
@@ -197,7 +197,7 @@ void window_read(struct window *w, uint32_t position)
         move_base(w);
 }
 
-/* Of what was read before: reads close behind the loader are files that take several reads, and no sign of a jump. */
+/* May this read be a sign of a jump? Repeated reads close behind the loader are not: some files take several reads. */
 static bool tells_of_jump(const struct window *w, uint32_t position)
 {
     return !window_is_read(w, position) || position + (uint64_t)window_span(w) < w->reached || w->reached == w->count;
@@ -218,7 +218,8 @@ static bool find_jump(const struct window *w, uint32_t position, uint32_t *first
     return close >= JUMP_READS;
 }
 
-/* What is known to be read from `first` on is read again when most of the jump was to such. */
+/* If most of the jump's reads were of positions marked as read, the list is read again: unmark everything from
+ * `first` on. */
 static void forget_reads(struct window *w, uint32_t first, uint32_t last)
 {
     uint32_t known = 0;
