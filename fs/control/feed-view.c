@@ -103,7 +103,8 @@ static void add_foresight(struct json *j, const struct feed *feed)
     json_string(j, "state", states[state]);
     if (state == FORESIGHT_FOLLOWING)
         json_uint(j, "epoch", atomic_load(&feed->foreseen));
-    json_uint(j, "wrong", atomic_load(&feed->wrong));
+    json_uints(j, {"wrong", atomic_load(&feed->wrong)}, {"fitting_ranks", atomic_load(&feed->fitting_ranks)},
+               {"fitting_batch", atomic_load(&feed->fitting_batch)});
     json_end_object(j);
 }
 

@@ -197,6 +197,26 @@ static void add_program(struct sentences *s, const struct handover *h)
                      version_text);
 }
 
+static void add_sampler(struct sentences *s, const struct mount_config *mount, const struct feed *feed)
+{
+    uint32_t ranks = feed ? atomic_load(&feed->fitting_ranks) : 0, batch = feed ? atomic_load(&feed->fitting_batch) : 0;
+    char fitting[64] = "";
+    if (mount->sampler_ranks == 0 || !feed)
+        return;
+    if (ranks > 0)
+        snprintf(fitting, sizeof fitting, "; they match ranks=%" PRIu32, ranks);
+    if (atomic_load(&feed->unmatched))
+        add_sentence(s, DEGRADED,
+                     "sampler=torch: the loaders' reads match no epoch of ranks=%d, batch=%d, seed=%" PRIu64
+                     ", so nothing is read ahead%s. Compare these options with the training script",
+                     mount->sampler_ranks, mount->sampler_batch, mount->sampler_seed, fitting);
+    else if (batch > 0)
+        add_sentence(s, DEGRADED,
+                     "sampler=torch: loaders do not read batches of batch=%d samples, but of %" PRIu32
+                     " or a divisor of it. Mount again with the training script's batch size per rank",
+                     mount->sampler_batch, batch);
+}
+
 static void add_feeder(struct sentences *s, const struct feed *feed)
 {
     uint64_t again = feed ? atomic_load(&feed->again) : 0;
@@ -357,6 +377,7 @@ static void add_sentences(struct sentences *s, const struct control *control, co
         add_level(s, control->config.handover);
         add_program(s, control->config.handover);
         add_feeder(s, control->config.feed);
+        add_sampler(s, control->config.mount, control->config.feed);
         add_waits(s, control, stats);
     }
     for (int i = 0; i < TIERS; i++)

@@ -235,12 +235,30 @@ static void add_plan(const struct foresight *f, uint64_t epoch, struct str *requ
     str_adds(request, "\n");
 }
 
+static void note_mismatch(struct foresight *f)
+{
+    uint32_t ranks = predict_hint(f->predict).ranks;
+    if (atomic_exchange(&f->feed->fitting_ranks, ranks) != ranks && ranks > 0)
+        log_warning("sampler=torch: ranks=%d does not match the loaders' reads: ranks=%" PRIu32 " does",
+                    f->config->sampler_ranks, ranks);
+    atomic_store(&f->feed->unmatched, 1);
+}
+
 static void pause_search(struct foresight *f, uint64_t now)
 {
     f->pause = f->pause == 0 ? PAUSE_LEAST_S : f->pause < PAUSE_MOST_S ? f->pause * 2 : PAUSE_MOST_S;
     f->searched = now;
     predict_restart(f->predict, f->epoch + 1);
     set_state(f, FORESIGHT_LOST);
+}
+
+/* Lists do not depend on it, so nothing is wrong but the option. */
+static void note_batch(struct foresight *f)
+{
+    uint32_t batch = predict_hint(f->predict).batch;
+    if (batch > 0 && atomic_exchange(&f->feed->fitting_batch, batch) != batch)
+        log_warning("sampler=torch: loaders read batches of %" PRIu32 " samples or a divisor of it, not batch=%d",
+                    batch, f->config->sampler_batch);
 }
 
 /* The kind of the plan is known as soon as it has a course. */
@@ -261,6 +279,8 @@ static void follow_epoch(struct foresight *f, uint64_t epoch, uint64_t now)
     f->reads = f->judged = 0;
     f->natural = false;
     f->pause = 0;
+    note_batch(f);
+    atomic_store(&f->feed->unmatched, 0);
     atomic_store(&f->feed->foreseen, epoch);
     set_state(f, FORESIGHT_FOLLOWING);
 }
@@ -280,6 +300,7 @@ static void search_epoch(struct foresight *f, uint64_t now)
         if (f->pause == 0)
             log_info("sampler=torch: the loaders' reads match no epoch of the sampler; this is checked again from time "
                      "to time");
+        note_mismatch(f);
         pause_search(f, now);
         break;
     case PREDICT_SEARCHING:
@@ -408,6 +429,7 @@ static uint64_t judge_epoch(struct foresight *f, uint64_t now)
     log_warning("sampler=torch: the loaders' reads do not match epoch %" PRIu64 ": it is no longer read ahead",
                 f->epoch);
     atomic_fetch_add(&f->feed->wrong, 1);
+    note_mismatch(f);
     pause_search(f, now);
     return f->kind;
 }

@@ -13,6 +13,8 @@ enum {
     SPREAD = 2,             /* reads in long lists may be displaced by this many positions */
     FOLLOW_TENTHS = 6,      /* tenths of the reads that must follow others */
     DRAWS_MOST = 200000000, /* maximum per part of the search: 1 to 2 seconds */
+    RANKS_MOST = 1024,      /* ranks that a hint can name */
+    STARTS_LEAST = 4,       /* beginnings of batches that show their length */
 };
 #define NOWHERE UINT32_MAX
 
@@ -26,6 +28,7 @@ struct predict {
     unsigned char *at; /* number of the read for each sample, from 1; 0: not read */
     uint64_t drawn;    /* in this part of the search */
     bool whole;        /* the second part: whole epochs */
+    struct predict_hint hint;
     struct mt19937 random;
 };
 
@@ -68,6 +71,7 @@ void predict_restart(struct predict *p, uint64_t likely)
     p->tried = 0;
     p->drawn = 0;
     p->whole = false;
+    p->hint = (struct predict_hint){0};
     p->likely = likely;
 }
 
@@ -142,6 +146,43 @@ static void draw_epoch(struct predict *p, uint64_t epoch, uint32_t count, uint32
     }
 }
 
+/* The number of ranks with which nearly each read follows another one in its rank's list: the commonest difference of
+ * two reads. 0: there is none. */
+static uint32_t find_ranks(const uint32_t *place, uint32_t n)
+{
+    uint32_t count[RANKS_MOST + 1] = {0}, best = 0;
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t j = 0; j < i && place[i] != NOWHERE; j++)
+            if (place[j] < place[i] && place[i] - place[j] <= RANKS_MOST)
+                count[place[i] - place[j]]++;
+    for (uint32_t d = 1; d <= RANKS_MOST; d++)
+        best = count[d] > count[best] ? d : best;
+    return best > 0 && is_followed(count_followers(place, n, best, 0), n) ? best : 0;
+}
+
+static uint32_t common_divisor(uint32_t a, uint32_t b)
+{
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* A worker reads a batch in its order. So a read whose predecessor in the rank's list was not read before begins a
+ * batch: its place in the list is a multiple of the batch's length. Returns the greatest common divisor of these places
+ * if `batch` cannot be the length; 0: it can, or other reads are among them. */
+static uint32_t find_batch(const uint32_t *place, uint32_t n, uint32_t ranks, uint32_t batch)
+{
+    uint32_t divisor = 0, starts = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        bool follows = place[i] == NOWHERE || place[i] < ranks;
+        for (uint32_t j = 0; j < i && !follows; j++)
+            follows = place[j] == place[i] - ranks;
+        if (follows)
+            continue;
+        starts++;
+        divisor = common_divisor(divisor, place[i] / ranks);
+    }
+    return starts >= STARTS_LEAST && divisor > 1 && divisor % batch != 0 ? divisor : 0;
+}
+
 static bool epoch_fits(struct predict *p, uint64_t epoch, uint32_t count)
 {
     uint32_t place[PREDICT_READS];
@@ -152,7 +193,17 @@ static bool epoch_fits(struct predict *p, uint64_t epoch, uint32_t count)
     if (!is_followed(there, p->reads))
         return false;
     uint32_t spread = spread_in(p->terms.samples / p->terms.ranks, p->reads);
-    return is_followed(count_followers(place, p->reads, p->terms.ranks, spread), p->reads);
+    bool fits = is_followed(count_followers(place, p->reads, p->terms.ranks, spread), p->reads);
+    if (fits)
+        p->hint = (struct predict_hint){.batch = find_batch(place, p->reads, p->terms.ranks, p->terms.batch)};
+    else if (p->hint.ranks == 0)
+        p->hint.ranks = find_ranks(place, p->reads);
+    return fits;
+}
+
+struct predict_hint predict_hint(const struct predict *p)
+{
+    return p->hint;
 }
 
 /* Number of samples that contain the first reads of an epoch. */

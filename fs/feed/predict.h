@@ -45,6 +45,13 @@ enum predict_result {
 /* Continue the search; draws about `draws` numbers. */
 enum predict_result predict_step(struct predict *predict, uint64_t draws, uint64_t *epoch);
 
+/* What the reads show of the terms after PREDICT_NONE or PREDICT_FOUND. 0: nothing is certain. */
+struct predict_hint {
+    uint32_t ranks; /* after PREDICT_NONE: an epoch matches with this number of ranks */
+    uint32_t batch; /* after PREDICT_FOUND: batches have this length, or a part of it; they cannot have the given one */
+};
+struct predict_hint predict_hint(const struct predict *predict);
+
 /* Are these reads in the natural order of the list? */
 bool predict_is_natural(const uint32_t *sample, uint32_t count, uint32_t ranks);
 

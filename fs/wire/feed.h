@@ -174,8 +174,11 @@ struct feed {
     _Alignas(64) struct feed_rank rank[FEED_PLANS][FEED_RANKS];
     _Atomic uint32_t foresight; /* enum feed_foresight */
     _Atomic uint32_t wrong;     /* predictions that turned out so */
-    _Atomic uint64_t foreseen;  /* the last epoch that was found */
-    _Atomic uint64_t reports;   /* so many there have been */
+    _Atomic uint32_t unmatched; /* 1: the last search found no epoch, or a prediction was wrong since */
+    /* What the reads match instead of the given numbers; 0: unknown. */
+    _Atomic uint32_t fitting_ranks, fitting_batch;
+    _Atomic uint64_t foreseen; /* the last epoch that was found */
+    _Atomic uint64_t reports;  /* so many there have been */
     struct feed_report report[FEED_REPORTS];
     _Atomic uint64_t notes; /* so many there have been */
     struct feed_note note[FEED_NOTES];

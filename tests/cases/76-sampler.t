@@ -93,6 +93,22 @@ again() { train 8 3 1 && follows 8; }
 ok 'the right one is found again' wait_for 20 again
 ok 'umount' dealfs umount "$mnt"
 
+# Ranks that the training has not: nothing is read ahead, and status says why, until it is mounted as it should be.
+health() { value "$mnt" health; }
+mount_up -o ram=100M,feed=1M,sampler=torch,ranks=3,batch=8,seed=3,under=train "$src" "$mnt"
+ok 'a feeder that expects three ranks runs' wait_for 10 state reading
+is 'it has nothing to say yet' "$(value "$mnt" condition)" good
+mismatch() { train 4 3 0.5 && [[ $(health) == *"match no epoch of ranks=3, batch=8, seed=3"*'they match ranks=2.'* ]]; }
+ok 'two ranks are noticed' wait_for 20 mismatch
+is 'in numbers, too' "$(value "$mnt" feed.sampler.fitting_ranks)" 2
+exits 3 'status exits with 3' dealfs status "$mnt"
+ok 'umount' dealfs umount "$mnt"
+mount_up -o ram=100M,feed=1M,sampler=torch,ranks=2,batch=36,seed=3,under=train "$src" "$mnt"
+ok 'a feeder that expects larger batches runs' wait_for 10 state reading
+batches() { train 4 3 0.5 && [[ $(health) == *'batches of batch=36 samples, but of '*[02468]' or a divisor'* ]]; }
+ok 'smaller batches are noticed' wait_for 20 batches
+ok 'umount' dealfs umount "$mnt"
+
 # PyTorch itself: two ranks, each a process with two workers.
 cat >"$tmp/torch_train.py" <<'END'
 import os, sys, time

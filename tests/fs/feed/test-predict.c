@@ -39,6 +39,8 @@ static uint32_t load(const struct predict_terms *t, uint64_t epoch, uint32_t fir
     return n;
 }
 
+static struct predict_hint hint; /* of the last search */
+
 static enum predict_result find(const struct predict_terms *t, uint32_t n, uint64_t likely, uint64_t *epoch)
 {
     enum predict_result result = PREDICT_READING;
@@ -50,6 +52,7 @@ static enum predict_result find(const struct predict_terms *t, uint32_t n, uint6
         ;
     while ((result = predict_step(p, 100000, epoch)) == PREDICT_SEARCHING)
         ;
+    hint = predict_hint(p);
     predict_destroy(p);
     return result;
 }
@@ -83,10 +86,41 @@ static void test_found(void)
             uint64_t epoch = 0;
             uint32_t n =
                 load(t, table[i].epoch, table[i].first, table[i].ranks, table[i].workers, table[i].from, chance);
-            right += find(t, n, 0, &epoch) == PREDICT_FOUND && epoch == table[i].epoch;
+            right += find(t, n, 0, &epoch) == PREDICT_FOUND && epoch == table[i].epoch && hint.batch == 0;
         }
         is_int(right, 2, "%u samples, %u of %u ranks, batch %u, epoch %u, %u workers, from step %u", t->samples,
                table[i].ranks, t->ranks, t->batch, (unsigned)table[i].epoch, table[i].workers, table[i].from);
+    }
+}
+
+/* Ranks, or a batch, that are not those of the training: what the reads match is named; of chance nothing is. */
+static void test_hints(void)
+{
+    static const struct {
+        struct predict_terms terms;
+        uint32_t ranks, batch; /* as mounted */
+        uint32_t here;         /* ranks on this node */
+        uint32_t expected_ranks, expected_batch;
+    } table[] = {
+        {{50000, 4, 32, 0}, 5, 32, 1, 4, 0}, {{50000, 8, 32, 7}, 4, 32, 1, 8, 0}, {{50000, 16, 64, 0}, 2, 8, 2, 16, 0},
+        {{2000, 4, 8, 3}, 3, 8, 2, 4, 0},    {{50000, 2, 8, 0}, 2, 48, 1, 0, 8},  {{50000, 4, 12, 0}, 4, 8, 2, 0, 12},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct predict_terms given = table[i].terms;
+        unsigned right = 0, named = 0;
+        for (unsigned chance = 1; chance <= 4; chance++) {
+            uint64_t epoch = 0;
+            uint32_t n = load(&table[i].terms, 3, 0, table[i].here, 4, 0, chance);
+            given.ranks = table[i].ranks;
+            given.batch = table[i].batch;
+            bool found = find(&given, n, 0, &epoch) == PREDICT_FOUND;
+            right += found == (table[i].expected_ranks == 0) && hint.ranks == table[i].expected_ranks &&
+                     (hint.batch == 0 || hint.batch == table[i].expected_batch);
+            named += hint.ranks + hint.batch > 0;
+        }
+        ok(named > 1, "named in %u of 4 runs", named);
+        is_int(right, 4, "%u ranks with batches of %u, mounted with ranks=%u and batch=%u", table[i].terms.ranks,
+               table[i].terms.batch, table[i].ranks, table[i].batch);
     }
 }
 
@@ -100,7 +134,7 @@ static void test_none(void)
     struct predict_terms small = {150, 1, 4, 0};
     for (unsigned chance = 1; chance <= 20; chance++) {
         other = (struct predict_terms){150, 1, 4, 1000000 + chance};
-        wrong += find(&small, load(&other, 0, 0, 1, 2, 0, chance), 0, &epoch) != PREDICT_NONE;
+        wrong += find(&small, load(&other, 0, 0, 1, 2, 0, chance), 0, &epoch) != PREDICT_NONE || hint.ranks != 0;
     }
     is_int(wrong, 0, "small lists are not taken for each other");
     for (uint32_t i = 0; i < 400; i++)
@@ -156,6 +190,7 @@ static void test_restart(void)
 int main(void)
 {
     test_found();
+    test_hints();
     test_none();
     test_validation();
     test_restart();
