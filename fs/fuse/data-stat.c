@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { BLOCK = 128 << 10 }; /* st_blksize: what Python and stdio read at once */
+enum { BLOCK = 128 << 10 }; /* st_blksize: how much Python and stdio read per call */
 
 void data_control_stat(const struct data_mount *m, struct stat *st)
 {

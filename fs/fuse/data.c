@@ -1,6 +1,6 @@
 /* The data mount.
  *
- * Threads: any; nothing here is written after start. READs go to reads.c, which answers them. */
+ * Threads: any; nothing here is written after the start. reads.c answers READs. */
 #include "fs/fuse/data.h"
 
 #include "fs/base/cleanup.h"
@@ -11,7 +11,7 @@
 static void data_init(void *user, struct fuse_conn_info *conn)
 {
     const struct data_mount *m = user;
-    /* Nothing changes, so nothing is to be invalidated; replies come from memory, so nothing is spliced. */
+    /* nothing changes, so caches need no invalidation; replies come from memory, so splicing does not help */
     conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_SPLICE_READ |
                               FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE | FUSE_CAP_HANDLE_KILLPRIV |
                               FUSE_CAP_READDIRPLUS_AUTO /* listing.c decides */ | FUSE_CAP_ASYNC_DIO /* reads.h */);
@@ -22,7 +22,7 @@ static void data_init(void *user, struct fuse_conn_info *conn)
     conn->max_readahead = m->readahead;
 }
 
-/* "." and ".." are asked for by an NFS server that exports the mount. */
+/* An NFS server that exports the mount asks for "." and "..". */
 static int find_name(const struct data_mount *m, fuse_ino_t parent, const char *name, fuse_ino_t *ino)
 {
     uint64_t found = 0;
@@ -52,7 +52,7 @@ static void data_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
         error = data_stat(m, e.ino, &e.attr);
     e.generation = error ? 0 : data_generation(m, e.ino);
     if (error == -ENOENT) {
-        /* Inode 0: the kernel remembers that there is none. */
+        /* inode 0: the kernel caches that the name does not exist */
         e.ino = 0;
         error = 0;
     }
@@ -88,8 +88,8 @@ static void data_readlink(fuse_req_t req, fuse_ino_t ino)
         fuse_reply_err(req, EINVAL);
 }
 
-/* ENOSYS is how the kernel learns to do without OPEN and RELEASE, and OPENDIR and RELEASEDIR, and to keep its caches; a
- * missing operation would say "opened". */
+/* ENOSYS tells the kernel to do without OPEN, RELEASE, OPENDIR and RELEASEDIR, and to keep its caches. If the operation
+ * were missing, libfuse would reply that the file is open. */
 static void data_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
@@ -97,7 +97,7 @@ static void data_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     fuse_reply_err(req, ENOSYS);
 }
 
-/* The part of the file that a READ means; length 0 at its end. */
+/* The part of the file that a READ asks for; length 0 at the end of the file. */
 static int read_span(const struct data_mount *m, fuse_ino_t ino, size_t size, off_t offset, struct span *span)
 {
     if (ino == data_control_ino(m))
@@ -105,7 +105,7 @@ static int read_span(const struct data_mount *m, fuse_ino_t ino, size_t size, of
     int error = catalog_ino_file(m->catalog, ino, &span->file);
     if (error)
         return error;
-    /* More than was promised at INIT cannot come; a short reply would pass for zeros. */
+    /* longer READs than negotiated at INIT cannot come, and a short reply would be filled with zeros */
     if (offset < 0 || size > SPAN_BYTES)
         return -EINVAL;
     uint64_t end = catalog_file(m->catalog, span->file).size;
@@ -134,7 +134,7 @@ static void data_statfs(fuse_req_t req, fuse_ino_t ino)
 {
     (void)ino;
     const struct data_mount *m = fuse_req_userdata(req);
-    enum { UNIT = 4096 }; /* both: programs multiply f_blocks by either */
+    enum { UNIT = 4096 }; /* for both sizes: some programs multiply f_blocks by one, some by the other */
     struct statvfs st = {
         .f_bsize = UNIT,
         .f_frsize = UNIT,
@@ -145,7 +145,7 @@ static void data_statfs(fuse_req_t req, fuse_ino_t ino)
     fuse_reply_statfs(req, &st);
 }
 
-/* Python asks each file that it opens whether it is a terminal. */
+/* Python asks for each file that it opens whether it is a terminal. */
 static void data_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *arg, struct fuse_file_info *fi,
                        unsigned flags, const void *in, size_t in_size, size_t out_size)
 {
@@ -153,8 +153,8 @@ static void data_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void *a
     fuse_reply_err(req, ENOTTY);
 }
 
-/* The rest is left out on purpose: flush, access, lseek and extended attributes get ENOSYS once and are never sent
- * again; what writes never comes here, for the mount is read-only. */
+/* The others are missing on purpose: flush, access, lseek and extended attributes get ENOSYS once and are never sent
+ * again. Writes never arrive, because the mount is read-only. */
 const struct fuse_lowlevel_ops data_ops = {
     .init = data_init,
     .lookup = data_lookup,

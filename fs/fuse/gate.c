@@ -1,5 +1,5 @@
-/* Threads: the session's threads answer or park; one opens. `parked` is guarded by the lock until `open` is set, and a
- * request is parked or answered, never both. */
+/* Threads: the session's threads answer or park requests; one thread opens the gate. The lock guards `parked` until
+ * `open` is set. A request is parked or answered, never both. */
 #include "fs/fuse/gate.h"
 
 #include "fs/base/cleanup.h"
@@ -20,16 +20,16 @@ struct gate_parked {
     size_t size;
     off_t offset;
     const char *name; /* of a lookup */
-    char kept[];      /* which it is, once the request is parked */
+    char kept[];      /* the same, once the request is parked */
 };
 
 struct gate {
-    struct data_mount mount; /* first: userdata of the operations below */
+    struct data_mount mount; /* first: userdata of the operations in `below` */
     struct gate_config config;
     struct timespec made;
-    atomic_bool open; /* set after `mount` is whole */
+    atomic_bool open; /* set when `mount` is complete */
     pthread_mutex_t lock;
-    TAILQ_HEAD(, gate_parked) parked; /* lock */
+    TAILQ_HEAD(, gate_parked) parked; /* guarded by lock */
 };
 
 static struct gate *gate_of(fuse_req_t req)
@@ -42,7 +42,7 @@ static bool is_open(const struct gate *g)
     return atomic_load_explicit(&g->open, memory_order_acquire);
 }
 
-/* --- what waits --- */
+/* --- parked requests --- */
 
 static void parked_answer(const struct fuse_lowlevel_ops *ops, const struct gate_parked *p)
 {
@@ -99,7 +99,7 @@ static void answer_or_park(const struct gate_parked *p)
         park(p);
 }
 
-/* --- what is known without a catalog: the root, and where the control mount goes --- */
+/* --- what is known without a catalog: the root, and the mountpoint of the control mount --- */
 
 static bool is_control(const struct gate *g, fuse_ino_t ino)
 {
@@ -167,7 +167,7 @@ static void gate_open_file(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info
     gate_of(req)->config.below->open(req, ino, fi);
 }
 
-/* Whether it is direct is known only while it has not waited. */
+/* The flags are only available if the request was not parked. */
 static void gate_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
     const struct gate *g = gate_of(req);
@@ -219,7 +219,7 @@ const struct fuse_lowlevel_ops gate_ops = {
     .ioctl = gate_ioctl,
 };
 
-/* --- from outside --- */
+/* --- interface --- */
 
 int gate_create(const struct gate_config *config, struct gate **gate)
 {

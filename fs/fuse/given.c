@@ -1,4 +1,4 @@
-/* What readahead was given back: sets of ranges, found by the span where they begin. */
+/* Ranges of returned readahead, in sets by the span where they begin. */
 #include "fs/fuse/given.h"
 
 #include "fs/wire/units.h"

@@ -1,5 +1,5 @@
-/* What readahead was given back to the kernel lately: a table of ranges of files, where a new one takes the place of an
- * old one. No lock of its own. */
+/* Ranges of files whose readahead was recently returned to the kernel without bytes: a table in which a new range
+ * replaces an old one. The caller locks. */
 #ifndef FS_FUSE_GIVEN_H
 #define FS_FUSE_GIVEN_H
 
@@ -18,12 +18,12 @@ struct given {
 /* Zero at first. */
 struct given_table {
     unsigned count;
-    struct given range[GIVEN_SETS][GIVEN_WAYS]; /* by where they begin: the latest of them */
+    struct given range[GIVEN_SETS][GIVEN_WAYS]; /* by the span where they begin: the latest ones */
 };
 
 void given_note(struct given_table *table, const struct given *range);
-/* Does it overlap one that was given back? `folio` is set when it is a part of that one, of a folio's size and where
- * such a folio may lie. */
+/* Does the range overlap one that was returned? `folio` is set if it is a part of that one with the size and alignment
+ * of a folio. */
 bool given_find(struct given_table *table, const struct given *range, bool *folio);
 
 #endif

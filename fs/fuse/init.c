@@ -1,7 +1,7 @@
-/* The INIT handshake, recorded.
+/* Records the INIT handshake.
  *
- * libfuse 3.14 derives max_pages, which bounds READs, from max_write, which the kernel wants each read buffer to have
- * room for; and it never sends PARALLEL_DIROPS. So the reply is put right between libfuse and the kernel. */
+ * libfuse 3.14 derives max_pages, which limits READs, from max_write, for which the kernel wants room in each read
+ * buffer; and libfuse never sends PARALLEL_DIROPS. So the reply is corrected between libfuse and the kernel. */
 #include "fs/fuse/init.h"
 
 #include <errno.h>

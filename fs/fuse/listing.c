@@ -1,6 +1,6 @@
-/* Directories, by place: "." is 0, ".." is 1, child k is k + 2. The offset of an entry is the place after it, so a
- * listing can go on from any entry, in any server. `.dealfs` is never listed: a loader that takes each directory for a
- * class must not find it. */
+/* Directory listings by place: "." is 0, ".." is 1, child k is k + 2. The offset of an entry is the place after it, so
+ * that any server can continue a listing from any entry. `.dealfs` is never listed: a loader that takes each directory
+ * for a class must not find it. */
 #include "fs/fuse/data-inside.h"
 
 #include "fs/base/cleanup.h"
@@ -14,7 +14,7 @@ struct dir_listing {
     const struct data_mount *mount;
     fuse_ino_t directory;
     bool plus;
-    uint64_t whole; /* with attributes up to this place: the kernel makes inodes of them */
+    uint64_t whole; /* entries up to this place have attributes: the kernel creates inodes for them */
     char *buffer;
     size_t size, used;
 };
@@ -55,7 +55,7 @@ static int listing_add(struct dir_listing *l, uint64_t place)
     if (error)
         return error;
     e.generation = data_generation(l->mount, ino);
-    e.ino = place < 2 || place >= l->whole ? 0 : ino; /* "." and ".." make no dentries */
+    e.ino = place < 2 || place >= l->whole ? 0 : ino; /* no dentries for "." and ".." */
     size_t room = l->size - l->used, need;
     char *at = l->buffer + l->used;
     if (l->plus)
@@ -84,7 +84,7 @@ static void listing_reply(struct dir_listing *l, off_t offset)
     uint64_t place = (uint64_t)offset;
     while (!error)
         error = listing_add(l, place++);
-    /* The end of the directory, or a full buffer; an empty reply says the end. */
+    /* end of the directory, or a full buffer; an empty reply means the end */
     if (error == -ENOENT || (error == -ENOSPC && l->used > 0))
         fuse_reply_buf(l->req, l->buffer, l->used);
     else
@@ -97,9 +97,9 @@ void listing_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, 
     listing_reply(&(struct dir_listing){.req = req, .directory = ino, .size = size}, offset);
 }
 
-/* Names with attributes cost the kernel ten times what the names alone do, but a name that is looked up by itself costs
- * ten times more again. So a directory's first entries are listed in full and the others by name only; when many are
- * looked up nevertheless, the next directories are listed in full. */
+/* Entries with attributes cost the kernel ten times as much as names, but a single lookup costs ten times more again.
+ * So the first entries of a directory get attributes, the others do not. If many names are looked up nevertheless, the
+ * next directories are listed with attributes. */
 static bool is_thorough(struct data_mount *m, off_t offset)
 {
     if (atomic_exchange_explicit(&m->lookups, 0, memory_order_relaxed) >= MANY_LOOKUPS)

@@ -1,10 +1,10 @@
 /* READs that wait for the store.
  *
- * Threads. Any thread begins a READ, any thread ends it; a thread of our own returns READs to the kernel with an error
- * when too many wait. A READ that is answered at once touches nothing shared. `lock` guards all fields below it, and
- * the fields of `pending` under that name. No call of the store is made with it.
+ * Threads: any thread begins a READ, any thread ends it. Our own thread returns READs to the kernel with an error when
+ * too many wait. A READ that is answered at once touches nothing shared. `lock` guards all fields below it, also in
+ * `pending_read`. The store is never called with the lock held.
  *
- * Only readahead may get that error: no process waits for it. FUSE does not mark it, so two rules prove it:
+ * Only readahead may get that error, because no process waits for it. FUSE does not mark it, so two rules prove it:
  *
  *   1. A READ longer than a page is readahead, or direct I/O, which names its lock owner. The kernel's foreground reads
  *      (read_folio) are for one folio, and folios of FUSE are one page.
@@ -45,17 +45,17 @@ struct pending_read {
     struct store *store;
     uint64_t unique;
     pid_t asker;
-    unsigned user; /* the bucket of it */
+    unsigned user; /* bucket of its user */
     size_t size;
     bool direct;
-    /* lock: */
-    bool listed;    /* else it has ended, or is being taken back */
-    bool ended;     /* while it was being taken back */
-    bool proven;    /* to be readahead */
+    /* guarded by lock: */
+    bool listed;    /* false: it has ended, or is being taken back */
+    bool ended;     /* it ended while it was being taken back */
+    bool proven;    /* proven to be readahead */
     bool is_ahead;  /* in `ahead` */
     bool is_wanted; /* counted in `wanted` */
     bool is_excess; /* in `excess` */
-    int later;      /* READs of its asker that were noted and have greater numbers */
+    int later;      /* number of known READs of its thread with greater numbers */
     bool is_latest; /* in `latest` */
     TAILQ_ENTRY(pending_read) in_order;
     LIST_ENTRY(pending_read) same_bucket;
@@ -63,41 +63,40 @@ struct pending_read {
 };
 
 struct reads {
-    struct { /* who is answered at once uses the same memory again: it is large, for it has room for the answer */
+    struct { /* spare buffers for READs that are answered at once; large, since they contain the answer */
         _Alignas(CACHE_LINE) _Atomic(struct pending_read *) pending;
     } spare[THREAD_STRIPES];
     struct feed *feed;
-    unsigned most;       /* of `ahead` */
-    uint64_t most_bytes; /* the kernel holds these pages locked: they cannot be reclaimed */
+    unsigned most;       /* limit for `ahead` */
+    uint64_t most_bytes; /* limit: the kernel keeps these pages locked, so they cannot be reclaimed */
     size_t page;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* for the thread: there is more readahead than there may be, or `excess`, or `stopping` */
+    pthread_cond_t changed; /* signals the thread: too much readahead, or `excess`, or `stopping` */
     bool stopping;
-    bool strained;                             /* readahead is given back at once */
-    uint64_t since;                            /* when there began to be too much of it; 0: there is not */
-    unsigned count;                            /* of `ahead` */
-    uint64_t bytes;                            /* of them */
-    TAILQ_HEAD(, pending_read) ahead;          /* proven readahead that waits, oldest first */
-    unsigned wanted, room;                     /* those that wait and are not in `ahead`, and how many there may be */
-    unsigned wanted_by[USERS];                 /* the same by user */
-    TAILQ_HEAD(, pending_read) excess;         /* of them, beyond their user's share */
-    LIST_HEAD(, pending_read) latest[ASKERS];  /* that wait and are not proven, by thread */
-    LIST_HEAD(, pending_read) listed[NUMBERS]; /* by number */
+    bool strained;                             /* return readahead at once */
+    uint64_t since;                            /* since when there is too much readahead; 0: there is not */
+    unsigned count;                            /* number of READs in `ahead` */
+    uint64_t bytes;                            /* bytes of these */
+    TAILQ_HEAD(, pending_read) ahead;          /* waiting, proven readahead, oldest first */
+    unsigned wanted, room;                     /* waiting READs not in `ahead`; their maximum */
+    unsigned wanted_by[USERS];                 /* the same per user */
+    TAILQ_HEAD(, pending_read) excess;         /* those beyond their user's share */
+    LIST_HEAD(, pending_read) latest[ASKERS];  /* waiting READs that are not proven, by thread */
+    LIST_HEAD(, pending_read) listed[NUMBERS]; /* all waiting READs, by number */
     bool large_folios;
     struct given_table given;
 };
 
-/* --- what counts as readahead; with the lock --- */
+/* --- readahead; the caller holds the lock --- */
 
 static bool is_too_much(const struct reads *r)
 {
     return r->count > r->most || r->bytes > r->most_bytes;
 }
 
-/* What somebody waits for has a slot until it is answered, and there are so many. A user has a share of them that is as
- * large as what is left: half of all when alone, a quarter beside one who has half, and so on. So there is always
- * some left for the next user. */
+/* A READ that a process waits for keeps one of the slots. A user's share of them is as large as what remains: half for
+ * a single user, a quarter next to one who has half, and so on. So there is always room for another user. */
 static void begin_wanted(struct reads *r, struct pending_read *p)
 {
     p->is_wanted = true;
@@ -158,7 +157,7 @@ static bool is_readahead(struct reads *r, const struct pending_read *p)
 
 static unsigned number_bucket(uint64_t unique)
 {
-    return (unsigned)(unique >> 1) % NUMBERS; /* they are even */
+    return (unsigned)(unique >> 1) % NUMBERS; /* numbers are even */
 }
 
 static void pending_enlist(struct reads *r, struct pending_read *p)
@@ -179,7 +178,7 @@ static void pending_prove(struct reads *r, struct pending_read *p)
     begin_ahead(r, p);
 }
 
-/* Requests may get here in another order than they were sent in. */
+/* Requests may arrive here in another order than they were sent. */
 static void note_asker(struct reads *r, struct pending_read *p)
 {
     unsigned bucket = (unsigned)p->asker % ASKERS;
@@ -213,7 +212,7 @@ static void pending_delist(struct reads *r, struct pending_read *p)
 
 /* --- one READ --- */
 
-/* Not all zero: the store sets what it needs of the answer. */
+/* Not zeroed completely: the store sets what it needs of the answer. */
 static struct pending_read *pending_get(struct reads *r)
 {
     struct pending_read *p = atomic_exchange(&r->spare[thread_stripe()].pending, NULL);
@@ -230,14 +229,14 @@ static void pending_put(struct reads *r, struct pending_read *p)
     free(atomic_exchange(&r->spare[thread_stripe()].pending, p));
 }
 
-/* A process that writes to the mount's memory can claim to be the feeder: then its reads only wait. */
+/* A process that can write to the mount's memory could claim to be the feeder; then its own reads wait longer. */
 static bool is_fed(const struct reads *r, pid_t asker)
 {
     uint32_t feeder = atomic_load_explicit(&r->feed->feeder, memory_order_relaxed);
     return feeder && feeder == (uint32_t)asker;
 }
 
-/* Once there is a list whose reads are counted. Before the reply, so that its reader finds the read noted. */
+/* If lists are being counted: note the answer before the reply, so that its reader finds it noted. */
 static void note_answer(const struct pending_read *p)
 {
     struct feed *feed = p->reads->feed;
@@ -309,7 +308,7 @@ void reads_begin(struct reads *r, struct store *store, const struct reads_reques
     p->asker = fuse_req_ctx(request->req)->pid;
     p->user = fuse_req_ctx(request->req)->uid % USERS;
     p->size = request->size;
-    p->direct = !info || info->lock_owner || info->flags & O_DIRECT; /* not known: rather yes */
+    p->direct = !info || info->lock_owner || info->flags & O_DIRECT; /* unknown: assume direct I/O */
     p->read.span = request->span;
     p->read.fed = is_fed(r, p->asker);
     if (p->read.fed) {
@@ -325,7 +324,7 @@ void reads_begin(struct reads *r, struct store *store, const struct reads_reques
 
 /* --- taking back --- */
 
-/* With the lock, which is let go in between. False: it is just ending, or on its way to wait for something else. */
+/* With the lock, which is released in between. False: it is just ending, or moving to another queue. */
 static bool take_back(struct reads *r, struct pending_read *p, int error)
 {
     pending_delist(r, p);
@@ -358,7 +357,8 @@ bool reads_cancel(void *reads, uint64_t unique)
 static bool give_back(struct reads *r, struct pending_read *p)
 {
     given_note(&r->given,
-               &(struct given){p->read.span.offset, p->size, p->read.span.file}); /* before anybody can ask again */
+               /* before it can be asked for again */
+               &(struct given){p->read.span.offset, p->size, p->read.span.file});
     return take_back(r, p, -EIO);
 }
 

@@ -1,15 +1,14 @@
-/* The READs of the data mount: asked of the store, answered, and, while they wait, looked after.
+/* READs of the data mount: passes them to the store, answers them, and limits how many wait.
  *
- * The kernel sends the page cache's READs in the background, and so many at a time and no more (the connection's
- * max_background). When all of these wait, for a source that hangs, nobody's READ is sent any more, whatever it is of.
- * So readahead that waits is given back before: when for a second it has been more than half of the limit, or more
- * memory than should be locked, the oldest is answered with an error. The kernel then unlocks its pages, without their
- * bytes; nobody hears of the error. Who wants them after all asks again in the foreground, a folio at a time, outside
- * of the limit, and waits.
+ * The kernel sends READs of the page cache in the background, at most max_background of the connection at a time. If
+ * all of these wait for a hanging source, no READ of any file is sent any more. So waiting readahead is returned
+ * before: if for a second it was more than half of the limit, or locked too much memory, the oldest is answered with an
+ * error. The kernel then unlocks its pages without bytes; no process sees the error. A process that needs the pages
+ * asks again in the foreground, folio by folio, outside of the limit, and waits.
  *
- * Direct I/O is no readahead and cannot be given back, so the kernel must not send it in the background: data.c does
- * not ask for FUSE_CAP_ASYNC_DIO, and io_submit waits for each such read. Reads in the foreground take a slot each
- * (fs/wire/lane.h): what one user has waiting beyond a share of them is refused with EBUSY. */
+ * Direct I/O is not readahead and cannot be returned, so the kernel must not send it in the background: data.c does not
+ * request FUSE_CAP_ASYNC_DIO, and io_submit waits for each such read. Each foreground read takes a slot
+ * (fs/wire/lane.h); waiting reads of a user beyond the user's share of the slots fail with EBUSY. */
 #ifndef FS_FUSE_READS_H
 #define FS_FUSE_READS_H
 
@@ -20,22 +19,22 @@
 struct feed;
 struct reads;
 
-/* `limit`: how many READs the kernel sends in the background. The feed says who the feeder is, and is told what is in
- * hand of its READs. */
+/* `limit`: READs that the kernel sends in the background. `feed` identifies the feeder, and gets the number of its
+ * READs in progress. */
 int reads_create(unsigned limit, struct feed *feed, struct reads **reads);
-void reads_stop(struct reads *reads);    /* nothing is given back any more; before the store is closed */
-void reads_destroy(struct reads *reads); /* nothing waits any more */
+void reads_stop(struct reads *reads);    /* nothing is returned any more; call it before the store is closed */
+void reads_destroy(struct reads *reads); /* only when nothing waits */
 
 struct reads_request {
     fuse_req_t req;
-    struct span span; /* what there is of `size`, which the kernel asked for */
+    struct span span; /* the existing part of `size`, which the kernel asked for */
     size_t size;
-    const struct fuse_file_info *info; /* NULL: not known any more */
+    const struct fuse_file_info *info; /* NULL: no longer available */
 };
 /* Answers the request, now or later. */
 void reads_begin(struct reads *reads, struct store *store, const struct reads_request *request);
-/* Nobody waits for the READ of this number any more: it leaves whatever it waits for and is answered. False: it does
- * not wait, or is just ending. For session_config. */
+/* Nobody waits for the READ with this number: answer it now. False: it does not wait, or is just ending. For
+ * session_config. */
 bool reads_cancel(void *reads, uint64_t unique);
 
 #endif

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #ifdef HAVE_FUSE_SESSION_CUSTOM_IO
-/* libfuse asks for it, but requests do not come through libfuse. */
+/* libfuse requires it, but requests do not come through libfuse. */
 static ssize_t read_request(int fd, void *buffer, size_t n, void *user)
 {
     (void)user;
@@ -27,14 +27,14 @@ void reply_detach(int fd)
 #else
 static _Atomic(reply_writer *) writers[REPLY_FDS];
 
-/* libfuse before 3.13 cannot be given functions for its I/O. It calls this writev instead of libc's. */
+/* libfuse before 3.13 cannot use custom I/O functions. It calls this writev instead of libc's. */
 ssize_t writev(int fd, const struct iovec *iov, int count)
 {
     reply_writer *writer = fd >= 0 && fd < REPLY_FDS ? writers[fd] : NULL;
     return writer ? writer(fd, (struct iovec *)iov, count, NULL) : syscall(SYS_writev, fd, iov, count);
 }
 
-/* With such a name libfuse mounts nothing and takes the descriptor. */
+/* with a name like this, libfuse mounts nothing and uses the descriptor */
 int reply_attach(struct fuse_session *fuse, int fd, reply_writer *writer)
 {
     char path[32];

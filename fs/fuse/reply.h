@@ -1,4 +1,4 @@
-/* Replies on their way to /dev/fuse: libfuse's pass a function of ours, and ours do not pass libfuse. */
+/* Replies to /dev/fuse. Replies of libfuse go through a function of ours; our own replies do not go through libfuse. */
 #ifndef FS_FUSE_REPLY_H
 #define FS_FUSE_REPLY_H
 
@@ -11,8 +11,8 @@ enum { REPLY_FDS = 64 };
 
 typedef ssize_t reply_writer(int fd, struct iovec *iov, int count, void *user);
 
-/* From now on libfuse calls `writer`, with NULL, instead of writing to `fd`, which is below REPLY_FDS. The session
- * closes it; reply_detach comes before. */
+/* From now on libfuse calls `writer`, with NULL, instead of writing to `fd`, which must be below REPLY_FDS. The session
+ * closes `fd`; call reply_detach before. */
 int reply_attach(struct fuse_session *fuse, int fd, reply_writer *writer);
 void reply_detach(int fd);
 

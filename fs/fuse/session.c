@@ -1,12 +1,13 @@
 /* A FUSE session over slots.
  *
- * Threads: `config.threads` readers, each with a slot of its own that it reads into; they run the handlers. Until INIT
- * has been answered only the first of them reads. The tender, which exists only where the server before died with
- * threads in the kernel, looks after the slots that these may still fill. Replies come from any thread, through
- * write_reply, which libfuse calls; the watch answers for a process that dies, and the handler's own reply then comes
- * too late.
+ * Threads:
  *
- * `lock` guards `initialised` and `ended`; `changed` says that one of them, or `stopping`, has changed. */
+ *   readers   `config.threads`, each with its own slot; they run the handlers. Until INIT is answered only one reads
+ *   tender    exists only if the previous server died with threads in the kernel: watches slots they may still fill
+ *   replies   any thread may reply, through write_reply, which libfuse calls
+ *   watch     answers for a process that dies; the handler's own reply then comes too late
+ *
+ * `lock` guards `initialised` and `ended`; `changed` signals changes of these and of `stopping`. */
 #include "fs/fuse/session.h"
 
 #include "fs/base/cleanup.h"
@@ -33,20 +34,20 @@ struct session {
     struct slots *slots;
     struct watch *watch; /* NULL: none */
     pthread_t *thread;
-    int threads; /* started, the tender included */
+    int threads; /* number of started threads, including the tender */
     atomic_int exited;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool initialised, ended; /* lock */
+    bool initialised, ended; /* guarded by lock */
     atomic_bool stopping;
 };
 
-/* libfuse gives its hooks the descriptor and the user's data, so the session is found by the former. Set before the
- * threads of the session start. */
+/* libfuse's hooks get only the descriptor and the user's data, so sessions are found by descriptor. Set before the
+ * session's threads start. */
 static struct session *session_of_fd[SESSION_FDS];
 /* This thread is inside libfuse's handling of INIT. */
 static _Thread_local bool in_init;
-/* What this thread's handler is in. */
+/* The request that this thread handles. */
 static _Thread_local struct session_request current;
 
 static void session_end(struct session *s, int error)
@@ -61,13 +62,13 @@ static void session_end(struct session *s, int error)
         s->config.ended(s->config.ended_user, error);
 }
 
-/* The connection is gone, and with it everybody who could want an answer. */
+/* The connection has ended, and nobody needs an answer. */
 static bool is_end(int error)
 {
     return error == ENODEV || error == ECONNABORTED || error == ENOTCONN || error == ECONNRESET || error == EPIPE;
 }
 
-/* The kernel takes each reply once: ENOENT says that the server before had sent this one. */
+/* The kernel takes each reply once: ENOENT means that the previous server had sent this one. */
 static ssize_t write_init(struct session *s, const struct iovec *iov, int count)
 {
     struct init_record *r = &s->config.lane->init;
@@ -109,7 +110,7 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *user)
     if (unique == 0) /* a notification: nobody waits for it */
         goto out;
     if (error && error != ENOENT && !is_end(error)) {
-        /* The kernel refused the reply as it is; the process that waits for it must not wait for ever. */
+        /* The kernel rejected the reply. The waiting process must get an answer nevertheless. */
         log_limited(LOG_LEVEL_ERROR, 5, "%s mount: the kernel rejected a reply of %u bytes: %s", s->config.name,
                     out->len, strerror(error));
         reply_error(fd, unique, -EIO);
@@ -148,7 +149,7 @@ static void handle_interrupt(struct session *s, const struct fuse_in_header *in)
         watch_interrupt(s->watch, in);
     if (!s->config.interrupts)
         return;
-    /* libfuse may keep it for later, and its reply, if any, is for no slot. */
+    /* libfuse may keep it for later; its reply, if any, belongs to no slot */
     struct {
         struct fuse_in_header header;
         struct fuse_interrupt_in body;
@@ -168,7 +169,7 @@ static void refuse_poison(struct session *s, const struct fuse_in_header *in)
     slots_answered(s->slots, in->unique);
 }
 
-/* Answer the request in a slot, or see that somebody will. True: the slot is the caller's again. */
+/* Answer the request in a slot, now or by another thread. True: the slot is the caller's again. */
 static bool session_handle(struct session *s, int slot)
 {
     struct fuse_in_header *in = lane_request(s->config.lane, slot);
@@ -182,7 +183,7 @@ static bool session_handle(struct session *s, int slot)
         handle_interrupt(s, in);
         return true;
     case FUSE_FORGET:
-    case FUSE_BATCH_FORGET: /* inodes are numbers here, nothing is counted */
+    case FUSE_BATCH_FORGET: /* inodes are catalog numbers; nothing is counted */
     case FUSE_NOTIFY_REPLY:
         return true;
     }
@@ -196,7 +197,7 @@ static bool session_handle(struct session *s, int slot)
     return slots_end(s->slots, slot);
 }
 
-/* 0: the slot has a request. -EAGAIN: look again whether there is something to do. -ENODEV: the end. */
+/* 0: the slot has a request. -EAGAIN: check the state again. -ENODEV: the end. */
 static int session_receive(struct session *s, int slot)
 {
     struct fuse_in_header *in = lane_request(s->config.lane, slot);
@@ -227,7 +228,7 @@ int session_wait(struct session *s)
     return wait_initialised(s) ? 0 : -ENODEV;
 }
 
-/* A slot with a request: one to replay, else one just read, for which `mine` is used up. SLOT_NONE: look again. */
+/* A slot with a request: one to replay, else one that was just read into `mine`. SLOT_NONE: try again. */
 static int next_request(struct session *s, int *mine, bool *over)
 {
     int slot = slots_replay(s->slots);
@@ -246,7 +247,7 @@ static int next_request(struct session *s, int *mine, bool *over)
     return slot;
 }
 
-/* A slot whose request was answered at once is read into again by the same thread. */
+/* If a request was answered at once, the same thread reads into its slot again. */
 static void session_serve(struct session *s)
 {
     int mine = SLOT_NONE;
@@ -296,7 +297,7 @@ static void *tender_thread(void *arg)
             clock_sleep(10 * MILLISECOND);
             continue;
         }
-        left++; /* there may be more that have a request by now */
+        left++; /* requests may have arrived in more of them meanwhile */
         if (lane_request(s->config.lane, slot)->opcode != FUSE_INIT && !wait_initialised(s))
             break;
         if (session_handle(s, slot))
@@ -321,7 +322,8 @@ static int start_thread(struct session *s, void *(*body)(void *))
 
 int session_start(struct session *s)
 {
-    sigaction(KICK, &(struct sigaction){.sa_handler = kicked}, NULL); /* no SA_RESTART: it ends a read */
+    /* without SA_RESTART, so that it interrupts a read */
+    sigaction(KICK, &(struct sigaction){.sa_handler = kicked}, NULL);
     session_of_fd[s->config.fd] = s;
     int error = start_thread(s, first_thread);
     for (int i = 1; i < s->config.threads && !error; i++)
@@ -342,7 +344,7 @@ void session_stop(struct session *s)
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     slots_stop(s->slots);
-    /* A thread that looked at `stopping` just before goes into one more read: so kick until all are out. */
+    /* a thread may have checked `stopping` just before and read once more: kick until all have ended */
     while (atomic_load(&s->exited) < s->threads) {
         for (int i = 0; i < s->threads; i++)
             pthread_kill(s->thread[i], KICK);

@@ -1,8 +1,8 @@
 /* Requests in shared memory: the private view of one server.
  *
- * Threads: any. `lock` guards the lists of free and waiting slots; a stripe of `index` guards the chains of its buckets
- * and the private entries of the slots in them. The two are never held together. The words in shared memory are written
- * by the thread that owns the slot at the time; nobody reads them but a later server. */
+ * Threads: any. `lock` guards the lists of free and waiting slots. A stripe of `index` guards the chains of its buckets
+ * and the private entries of the slots in them. The two are never held together. Only the thread that currently owns a
+ * slot writes its words in shared memory; only a later server reads them. */
 #include "fs/fuse/slots.h"
 
 #include "fs/base/cleanup.h"
@@ -17,17 +17,17 @@ enum {
     BUCKETS = 1024,
     STRIPES = 32,
     PAGE = 4096,
-    FILLED_MOST = 16, /* slots made for long writes whose memory is kept while they are parked */
+    FILLED_MOST = 16, /* parked slots for long writes that may keep all their memory */
 };
 
 struct slot_entry {
     uint64_t unique;
-    int next;      /* in the bucket's chain */
+    int next;      /* next in the bucket's chain */
     bool busy;     /* its handler has not returned */
-    bool answered; /* while it is busy: the slot goes back to the handler's thread */
-    bool resumed;  /* another thread has gone on with it */
+    bool answered; /* answered while busy: the slot returns to the handler's thread */
+    bool resumed;  /* another thread has continued it */
     bool suspect;
-    bool filled; /* all its pages are there; of the thread that has the slot */
+    bool filled; /* all its pages exist. Used by the thread that has the slot */
 };
 
 struct slot_stripe {
@@ -42,13 +42,13 @@ struct slots {
     struct lane *lane;
     uint32_t self; /* process id */
     pthread_mutex_t lock;
-    pthread_cond_t freed;                         /* a slot was put back, or stop */
-    bool stopping;                                /* lock */
-    struct slot_stack free, fresh, suspect, late; /* lock */
-    bool suspect_running;                         /* lock */
-    atomic_int to_replay;                         /* fresh and suspects: spares the lock once there are none */
-    atomic_int filled;                            /* how many are */
-    int *stacked;                                 /* the memory of the stacks */
+    pthread_cond_t freed;                         /* signals: a slot was freed, or `stopping` */
+    bool stopping;                                /* guarded by lock */
+    struct slot_stack free, fresh, suspect, late; /* guarded by lock */
+    bool suspect_running;                         /* guarded by lock */
+    atomic_int to_replay; /* number of fresh and suspect slots: avoids the lock if there are none */
+    atomic_int filled;    /* number of filled slots */
+    int *stacked;         /* memory of the stacks */
     struct slot_entry *entry;
     int *bucket;
     struct slot_stripe *stripe;
@@ -74,14 +74,14 @@ unsigned slots_deaths(const struct slots *s, int slot)
     return atomic_load_explicit(&lane_slot(s->lane, slot)->word, memory_order_relaxed) >> 8;
 }
 
-/* A header is there, and leads nowhere outside the slot. */
+/* Is there a header that stays within the slot? */
 static bool has_request(const struct lane *lane, int i)
 {
     const struct fuse_in_header *in = lane_request(lane, i);
     return in->unique != 0 && in->len >= sizeof *in && in->len <= lane->room;
 }
 
-/* The table in lane.h. */
+/* Asserts the table in lane.h. */
 static void check_state(const struct slots *s, int i, enum slot_state state)
 {
 #ifdef DEALFS_CHECKS
@@ -99,7 +99,7 @@ static void check_state(const struct slots *s, int i, enum slot_state state)
         [SLOT_WAITING] = READING | RUNNING | PARKED | WAITING,
     };
     const struct slot_entry *e = &s->entry[i];
-    /* Free may become what a server before left in any state. */
+    /* FREE may also follow any state that an earlier server left. */
     assert(state == SLOT_FREE || before[state] & 1 << state_of(lane_slot(s->lane, i)));
     assert(state == SLOT_FREE || has_request(s->lane, i) == (state != SLOT_READING));
     assert(state != SLOT_READING || atomic_load(&lane_slot(s->lane, i)->reader) == s->self);
@@ -125,7 +125,7 @@ static void slot_recover(struct slots *s, int i)
     const struct slot *slot = lane_slot(s->lane, i);
     enum slot_state state = state_of(slot);
     unsigned deaths = state == SLOT_WAITING ? slots_deaths(s, i) : state == SLOT_RUNNING ? slots_deaths(s, i) + 1 : 0;
-    bool open = state == SLOT_READING && reader_lingers(slot); /* before the header is looked at: see slots_late */
+    bool open = state == SLOT_READING && reader_lingers(slot); /* checked before the header: see slots_late */
     bool request = has_request(s->lane, i);
     if (open && !request) {
         stack_push(&s->late, i);
@@ -152,7 +152,7 @@ int slots_create(struct lane *lane, struct slots **slots)
     s->bucket = malloc(BUCKETS * sizeof *s->bucket);
     s->stripe = aligned_alloc(64, STRIPES * sizeof *s->stripe);
     if (!s->stacked || !s->entry || !s->bucket || !s->stripe) {
-        free(steal_pointer(s->stripe)); /* its locks are not made yet */
+        free(steal_pointer(s->stripe)); /* its locks do not exist yet */
         slots_destroy(s);
         return -ENOMEM;
     }
@@ -196,8 +196,8 @@ void slots_ready(struct slots *s, int i)
     char *buffer = (char *)lane_request(s->lane, i);
     struct slot *slot = lane_slot(s->lane, i);
     memset(buffer, 0, sizeof(struct fuse_in_header));
-    /* A copy by the kernel into a page that is not there fails when the reader is killed at this moment, and the kernel
-     * then ends the request with EIO: so every page is there, and writable, before the read. */
+    /* If a page is missing and the reading process is killed at this moment, the kernel's copy fails, and it ends the
+     * request with EIO. So all pages are made present and writable before the read. */
     for (size_t at = PAGE; at < s->lane->room; at += PAGE)
         *(volatile char *)(buffer + at) = 0;
     atomic_fetch_add_explicit(&s->filled, !s->entry[i].filled, memory_order_relaxed);
@@ -263,7 +263,7 @@ int slots_late(struct slots *s, int *left)
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < s->late.count && found == SLOT_NONE;) {
         int slot = s->late.slot[i];
-        /* Asked before the header is looked at: who is gone now wrote before. */
+        /* checked before the header: a reader that is gone now has written its header before */
         bool open = reader_lingers(lane_slot(s->lane, slot));
         bool request = has_request(s->lane, slot);
         if (open && !request) {
@@ -293,7 +293,7 @@ int slots_late_count(struct slots *s)
     return count;
 }
 
-/* Uniques grow by two; interrupts, which have odd ones, are never in here. */
+/* Numbers increase by two; interrupts have odd numbers and are never stored here. */
 static unsigned bucket_of(uint64_t unique)
 {
     return (unsigned)(unique >> 1) % BUCKETS;
@@ -320,8 +320,8 @@ void slots_begin(struct slots *s, int i)
     pthread_mutex_unlock(lock);
 }
 
-/* Many may wait: of a slot made for long writes what the request does not fill has no need of memory. A few keep
- * theirs: to give it back and have it made again takes longer than most requests. */
+/* Many requests may be parked, so the unused memory of slots for long writes is returned. A few slots keep theirs:
+ * returning and faulting in memory takes longer than most requests. */
 static void give_rest_back(struct slots *s, int i)
 {
     const struct lane *lane = s->lane;
@@ -385,7 +385,7 @@ bool slots_answered(struct slots *s, uint64_t unique)
     return true;
 }
 
-/* The entry of a request in progress, or SLOT_NONE. With its stripe's lock. */
+/* The entry of a request in progress, or SLOT_NONE. The caller holds its stripe's lock. */
 static int find_entry(const struct slots *s, uint64_t unique)
 {
     int i = s->bucket[bucket_of(unique)];
@@ -417,7 +417,7 @@ bool slots_interrupt(struct slots *s, uint64_t unique)
     return i != SLOT_NONE;
 }
 
-/* With its stripe's lock: what is in a chain stays in its slot. */
+/* With the lock of its stripe: an entry in a chain stays in its slot. */
 static struct slots_request look_at(struct slots *s, int i, uint64_t now)
 {
     struct slot *slot = lane_slot(s->lane, i);
@@ -435,7 +435,7 @@ static struct slots_request look_at(struct slots *s, int i, uint64_t now)
     };
 }
 
-/* A slot that is freed and taken again meanwhile is seen twice: so there may be more than there are slots. */
+/* A slot that is freed and reused meanwhile is seen twice, so the result may exceed the number of slots. */
 int slots_look(struct slots *s, uint64_t now, struct slots_request *seen)
 {
     int count = 0;

@@ -1,6 +1,6 @@
 /* The watch over the requests in progress.
  *
- * Threads: one of its own; `lock` guards what it waits for. It holds no lock while it looks into /proc. */
+ * Threads: one. `lock` guards what it waits for; it is not held while the thread reads /proc. */
 #include "fs/fuse/watch.h"
 
 #include "fs/base/cleanup.h"
@@ -18,14 +18,14 @@
 #include <string.h>
 
 enum {
-    SPARE = 50,         /* its pause is this many times as long as its look */
-    MOST_LET_GO = 4096, /* requests that handlers still work at though nobody waits for them */
+    SPARE = 50,         /* pause after each look, as a multiple of the look's duration */
+    MOST_LET_GO = 4096, /* maximum number of requests that were answered early while their handlers still work */
     EARLY_MS = 1,
 };
-/* An asker that was interrupted and cannot be looked at may be dead: it is let go after so long, not at once, since a
- * live one would see EINTR. */
+/* An interrupted thread that is not visible in /proc may be dead. It gets EINTR after this time; not at once, because a
+ * living one would see EINTR. */
 #define UNSEEN (5000 * MILLISECOND)
-/* Between two looks. */
+/* Minimum pause between two looks. */
 #define LEAST_PAUSE (250 * MILLISECOND)
 #define MOST_PAUSE (5000 * MILLISECOND)
 
@@ -33,10 +33,10 @@ struct watch {
     struct watch_config config;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t wake; /* `look` or `stopping` was set */
-    bool look, stopping; /* lock */
-    bool stopped;        /* joined */
-    atomic_int let_go;   /* requests whose handlers' replies are still to come */
+    pthread_cond_t wake; /* signals: `look` or `stopping` was set */
+    bool look, stopping; /* guarded by lock */
+    bool stopped;        /* the thread was joined */
+    atomic_int let_go;   /* number of handlers whose late reply is still to come */
     struct slots_request seen[];
 };
 
@@ -53,8 +53,8 @@ static bool is_over(const struct slots_request *r, enum thread_fate fate, uint64
     return fate == THREAD_DIES;
 }
 
-/* What cannot be taken back is answered past libfuse, whose handler has the request still and is not disturbed: the
- * kernel and the slots know it by its number, and take the reply that comes later for none. */
+/* A request that cannot be cancelled is answered without libfuse, whose handler still works on it. Kernel and slots
+ * identify it by number, and ignore the late reply. */
 static void let_go(struct watch *w, uint64_t unique)
 {
     if (w->config.cancel && w->config.cancel(w->config.cancel_user, unique))
@@ -71,7 +71,7 @@ void watch_late_reply(struct watch *w)
     atomic_fetch_sub(&w->let_go, 1);
 }
 
-/* Of many requests of one asker only the first costs a look. */
+/* Looks into /proc once per thread, even if it has many requests. */
 static void let_dying_go(struct watch *w, int count, uint64_t now)
 {
     enum thread_fate fate = THREAD_LIVES;
@@ -88,7 +88,7 @@ static void let_dying_go(struct watch *w, int count, uint64_t now)
     }
 }
 
-/* Those that were in progress at the last look as well, or were interrupted; to the front. */
+/* Keeps, at the front, the requests that were already in progress at the last look, or were interrupted. */
 static int keep_waiting(struct watch *w, int count, uint64_t now)
 {
     int kept = 0;
@@ -109,7 +109,7 @@ static void watch_say(struct watch *w, int count)
             oldest = w->seen[i].since;
     }
     atomic_store(&pulse->oldest, oldest);
-    /* When each reader is with the request that it was with a while ago, nobody reads new ones. */
+    /* if every reader thread still has the request of a while ago, nobody reads new requests */
     if (busy < w->config.readers)
         atomic_fetch_add(&pulse->beats, 1);
 }
@@ -122,7 +122,7 @@ static void watch_look(struct watch *w)
     let_dying_go(w, count, now);
 }
 
-/* False: it is to end. */
+/* False: the watch must end. */
 static bool watch_rest(struct watch *w, uint64_t nanoseconds)
 {
     uint64_t end = clock_now() + nanoseconds;
@@ -179,8 +179,8 @@ static void look_soon(struct watch *w)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* The kernel may send it before the reader of the request has seen that, and after a restart before the request has
- * been replayed: then it is asked to send it again. */
+/* The kernel may send an INTERRUPT before the request was read here and, after a restart, before it was replayed. Then
+ * -EAGAIN makes the kernel send it again. */
 void watch_interrupt(struct watch *w, const struct fuse_in_header *in)
 {
     struct fuse_interrupt_in body;
