@@ -1,5 +1,5 @@
-/* Gathering and sharing while a world forms. Only operations that do not block are used, and between looks at them
- * we sleep; so a node that scans for a minute has the processors of those that wait for it, on one machine too. */
+/* Gathers and shares data while a world forms. It uses only nonblocking operations of MPI, and sleeps between checks.
+ * So while one node scans for a minute, the nodes that wait for it use no processor time. */
 #include "mpi/agree.h"
 
 #include "fs/base/cleanup.h"
@@ -16,7 +16,7 @@
 #include <sys/random.h>
 
 enum {
-    PIECE = 64 << 20, /* counts in MPI are ints, and their sums over all nodes should be */
+    PIECE = 64 << 20, /* counts in MPI are ints, and their sums over all nodes must be ints too */
     SPIN_NS = 200000,
     NAP_FIRST_NS = 50000,
     NAP_NS = 2000000,
@@ -62,7 +62,7 @@ int agree_share_some(const struct nodes *nodes, uint32_t from, bool want, void *
 {
     MPI_Comm among;
     bool in = want || nodes->me == from;
-    int key = nodes->me == from ? 0 : (int)nodes->me + 1; /* who has it is the first of them */
+    int key = nodes->me == from ? 0 : (int)nodes->me + 1; /* the node that has the bytes becomes the first */
     int code = MPI_Comm_split(MPI_COMM_WORLD, in ? 0 : MPI_UNDEFINED, key, &among);
     if (code != MPI_SUCCESS)
         return post_failed("choose the node that gets it", code);
@@ -119,7 +119,7 @@ static int report_verdicts(const struct nodes *nodes, const struct wire_verdict 
     return failed ? -ECANCELED : 0;
 }
 
-/* A whole character is cut off where the words are too long. */
+/* If the text is too long, cut it off between characters. */
 static void copy_reason(char *to, size_t room, const char *from)
 {
     size_t n = 0, left = strlen(from);
@@ -133,7 +133,7 @@ static void copy_reason(char *to, size_t room, const char *from)
     }
 }
 
-/* For what all must say before they can agree on anything. */
+/* For data that all nodes must send before they can agree on anything. */
 static void *alloc_for(const struct nodes *nodes, size_t n)
 {
     void *room = calloc(nodes->count, n);
@@ -192,7 +192,7 @@ static int greet_nodes(struct nodes *nodes)
     return error ? error : check_greetings(nodes, all);
 }
 
-/* Node 0 draws what nobody else can know or guess. */
+/* Node 0 draws random numbers that nobody else can guess. */
 static int share_name(struct nodes *nodes)
 {
     struct {

@@ -9,7 +9,7 @@
 
 enum { PATIENCE_S = 10, ANSWER_S = 120, RETRY_MS = 20, PARTS = 3 };
 
-/* One question and its answer. */
+/* A question and its answer. */
 struct asking {
     enum message_kind say, hear;
     struct iovec part[PARTS];
@@ -18,7 +18,7 @@ struct asking {
     void *payload; /* of the answer */
     size_t n;
     bool asked;
-    int got[MESSAGE_FDS]; /* once it is */
+    int got[MESSAGE_FDS]; /* descriptors of the answer */
 };
 
 static void asking_fini(struct asking *a)
@@ -161,6 +161,6 @@ int ask_live(struct home *h, struct str *why)
     if (error)
         return error;
     h->state = HOME_LIVE;
-    home_limit(h, 1); /* only what can be read is read from now on */
+    home_limit(h, 1); /* from now on only read what is already there */
     return 0;
 }

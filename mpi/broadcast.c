@@ -1,6 +1,7 @@
-/* The leader is the node that has the catalog, or makes it. A file is mapped at both ends and broadcast in pieces.
+/* The leader is the node that has the catalog or scans for it. Sender and receivers map the file; it is broadcast in
+ * pieces.
  *
- * Catalogs are compared by the digest of their versions, which includes that of the dataset. */
+ * Catalogs are compared by the digest of their files' versions, which includes that of the dataset. */
 #include "mpi/broadcast.h"
 
 #include "fs/base/cleanup.h"
@@ -19,19 +20,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The way of the catalog in one join. */
+/* The state of one broadcast. */
 struct broadcast {
     const struct members *members;
     const struct nodes *nodes;
     struct courier_helper *helper;
     uint32_t leader;
-    struct offer { /* the leader's */
+    struct offer { /* what the leader offers */
         struct digest versions;
-        uint64_t size; /* of the file, where anybody needs it */
+        uint64_t size; /* size of the file; 0: nobody needs it */
     } offer;
-    char path[PATH_MAX]; /* of the file that is given to this node's server, or was scanned into; "": none */
-    int fd;              /* of a file of it; -1: none */
-    int looked;          /* what the nodes have looked at, for the one that scans; -1: nothing */
+    char path[PATH_MAX]; /* the file for this node's server, or into which it scanned; "": none */
+    int fd;              /* of the file; -1: none */
+    int looked;          /* file with the results of all nodes' looks, for the node that scans; -1: none */
     struct images images;
 };
 
@@ -50,19 +51,19 @@ static bool with_resize(const struct broadcast *b)
     return members_mine(b->members)->resize > 0;
 }
 
-/* Images are made smaller now; else a live mount has what was made. */
+/* Will images be resized now? Otherwise a live mount already has the result. */
 static bool makes_images(const struct broadcast *b)
 {
     return with_resize(b) && b->members->member[b->leader].state != MEMBER_LIVE;
 }
 
-/* What is offered is the catalog with what it was derived of. */
+/* Does the leader offer a derived catalog, together with the source's? */
 static bool offers_made(const struct broadcast *b)
 {
     return with_resize(b) && !makes_images(b);
 }
 
-/* A kept catalog of the same dataset may be of before a file was rewritten and its mtime put back. */
+/* The version digest counts: a cached catalog may be older than a file that was rewritten with its mtime restored. */
 static bool needs_catalog(const struct broadcast *b, uint32_t node)
 {
     const struct wire_member *m = &b->members->member[node];
@@ -88,10 +89,10 @@ static int fail_on(struct str *why, const char *what, const char *on, int error)
     return error;
 }
 
-/* --- who has it --- */
+/* --- nodes that have a catalog --- */
 
-/* Nodes that looked at the source by themselves may have done so before and after a file was rewritten and its mtime
- * put back: what one holds of it would be wrong for the other. */
+/* Two nodes scanned the source separately. If a file was rewritten in between with its mtime restored, their cached
+ * data of that file differ. */
 static int refuse_versions(const struct nodes *nodes, uint32_t first, uint32_t other)
 {
     return agree_refuse(nodes,
@@ -141,7 +142,7 @@ static int choose_leader(struct broadcast *b)
     return agree_refuse(b->nodes, "all mounts wait for a catalog, and no node knows how to scan the source");
 }
 
-/* --- the leader has it, or makes it --- */
+/* --- the leader gets its catalog --- */
 
 static int greet_mounted(const struct broadcast *b, struct str *why)
 {
@@ -154,7 +155,7 @@ static int greet_mounted(const struct broadcast *b, struct str *why)
     return error;
 }
 
-/* NAME in the state directory. */
+/* The path of NAME in the state directory. */
 static int state_path(const struct broadcast *b, const char *name, char path[PATH_MAX], struct str *why)
 {
     const char *state = b->members->arguments->state;
@@ -178,7 +179,7 @@ static int open_made(const char *path, struct catalog **catalog, void **bytes)
     return error ? error : catalog_open_memory(*bytes, length, catalog);
 }
 
-/* Both ends of its way check it: the file as a whole, and that it is the one. */
+/* Sender and receiver check the file: that it is complete, and the right one. */
 static int read_versions(const struct broadcast *b, const char *path, struct digest *versions, struct str *why)
 {
     CLEANUP_FREE void *bytes = NULL;
@@ -191,7 +192,7 @@ static int read_versions(const struct broadcast *b, const char *path, struct dig
     return 0;
 }
 
-/* `catalog` (-1: it scans): until this node's resizer knows it. */
+/* `catalog` -1: the mount scans. Returns when this node's resizer knows the catalog. */
 static int begin_mount(struct broadcast *b, int catalog, int looked, struct str *why)
 {
     CLEANUP_CLOSE int theirs = images_open(&b->images);
@@ -266,10 +267,9 @@ static int share_offer(struct broadcast *b)
     return error ? error : agree_share(b->nodes, b->leader, &b->offer, sizeof b->offer);
 }
 
-/* --- its way --- */
+/* --- sending --- */
 
-/* A node without a mount has perhaps no state directory yet; then the file has no name either, and is passed on by its
- * descriptor. */
+/* A node without a mount may have no state directory yet: then the file has no name, and is passed on by descriptor. */
 static int open_temporary(const char *state)
 {
     const char *tmp = getenv("TMPDIR");
@@ -307,7 +307,8 @@ static int make_file(struct broadcast *b, struct str *why)
     }
     if (b->fd < 0)
         return fail_on(why, "make a file for the catalog beside", state, -errno);
-    int error = -posix_fallocate(b->fd, 0, (off_t)b->offer.size); /* a full disk is told here, and not by a signal */
+    /* so that a full disk is an error here, not a signal later */
+    int error = -posix_fallocate(b->fd, 0, (off_t)b->offer.size);
     return error ? fail_on(why, "make room for the catalog beside", state, error) : 0;
 }
 
@@ -329,7 +330,7 @@ static int transfer_file(struct broadcast *b)
     return error;
 }
 
-/* --- where it ends --- */
+/* --- receiving --- */
 
 static int check_received(const struct broadcast *b, struct str *why)
 {
@@ -374,7 +375,7 @@ static int take_offer(struct broadcast *b, struct str *why)
     return error ? error : greet_mounted(b, why);
 }
 
-/* --- what was made of it --- */
+/* --- with resize= --- */
 
 static int take_made(struct broadcast *b, struct str *why)
 {
@@ -426,7 +427,7 @@ int broadcast_catalog(const struct members *members, struct courier_helper *help
         close(b.fd);
     if (b.looked >= 0)
         close(b.looked);
-    if (b.path[0]) /* a server that wanted it has it by now */
+    if (b.path[0]) /* a server that needs the file has it open by now */
         unlink(b.path);
     return error;
 }

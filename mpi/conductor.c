@@ -13,7 +13,7 @@
 
 enum { TURN_MOST_S = 45 };
 
-/* The rooms of all, while they are sent. */
+/* The rooms of all nodes, while they are being sent. */
 struct rooms {
     unsigned users;
     struct wire_rooms told;
@@ -24,23 +24,23 @@ struct conductor {
     struct home *home;
     enum {
         STEP_NONE,
-        STEP_BEGUN,    /* the server says whether it is ready */
-        STEP_READY,    /* the rooms of all are awaited */
+        STEP_BEGUN,    /* waiting for the server: is it ready? */
+        STEP_READY,    /* waiting for the rooms of all */
         STEP_COMPUTE,  /* the server computes */
-        STEP_COMPUTED, /* what becomes of it is awaited */
+        STEP_COMPUTED, /* waiting for the result of the turn */
     } step;
-    struct message_turn now;     /* in which this node takes part, or has */
-    struct turn_outcome settled; /* what came of the last one; cause 0: there was none */
-    struct wire_rooms *inbox;    /* other nodes: for the rooms of all; made at the first turn */
-    bool receiving;              /* it is posted */
-    /* node 0: */
-    uint64_t begun;      /* turns so far */
-    struct rooms *rooms; /* as they are told; NULL: no turn is under way */
-    bool computing;      /* the rooms are known, layouts are awaited */
+    struct message_turn now;     /* the turn in which this node takes part, or the last one */
+    struct turn_outcome settled; /* result of the last turn; cause 0: there was none */
+    struct wire_rooms *inbox;    /* on other nodes: buffer for the rooms of all; allocated at the first turn */
+    bool receiving;              /* a receive for it is posted */
+    /* only on node 0: */
+    uint64_t begun;      /* number of turns that were begun */
+    struct rooms *rooms; /* the rooms as received; NULL: no turn is in progress */
+    bool computing;      /* the rooms are known; waiting for layouts */
     uint64_t deadline;
-    uint32_t answers;     /* to the present question */
-    struct digest layout; /* as the first has told it */
-    bool told[];          /* by number: has answered the present question */
+    uint32_t answers;     /* to the current question */
+    struct digest layout; /* as the first node reported it */
+    bool told[];          /* by node number: has answered the current question */
 };
 
 int conductor_create(struct mail *mail, struct home *home, struct conductor **conductor)
@@ -93,7 +93,7 @@ static void begin_turn(struct conductor *c, uint64_t k, const struct turn *turn)
     if (c->rooms || c->home->ending || k != last->k + 1 || (last->k && turn_same(&last->turn, turn)))
         return;
     struct rooms *rooms = calloc(1, sizeof *rooms + rooms_bytes(c));
-    if (!rooms) /* it is asked for again */
+    if (!rooms) /* the request will be repeated */
         return;
     struct message_turn now = {++c->begun, k, *turn};
     rooms->users = 1;
@@ -107,7 +107,7 @@ static void begin_turn(struct conductor *c, uint64_t k, const struct turn *turn)
     take_part_in(c, &now);
 }
 
-/* With all as it was where it has failed on a node. */
+/* End the turn. After a failure on a node, all nodes keep the current layout. */
 static void conclude_turn(struct conductor *c, int status, uint32_t node)
 {
     const struct home *h = c->home;
@@ -164,7 +164,7 @@ static void tell_rooms(struct conductor *c)
     compute_here(c, &c->rooms->told);
 }
 
-/* An answer to the present question: false: it is not, or it has failed. */
+/* False: it does not answer the current question, or reports a failure. */
 static bool note_answer(struct conductor *c, uint32_t from, const struct wire_message *m, bool computed)
 {
     if (!c->rooms || c->rooms->told.number != m->token || c->computing != computed || c->told[from])
@@ -205,7 +205,7 @@ void conductor_tick(struct conductor *c, uint64_t now)
     uint32_t node = 0;
     if (!c->rooms || now <= c->deadline)
         return;
-    while (c->told[node]) /* one at least is awaited */
+    while (c->told[node]) /* at least one is missing */
         node++;
     give_turn_up(c, node, -ETIMEDOUT);
 }
@@ -246,7 +246,7 @@ static void tell_computed(struct conductor *c, int status, struct digest layout)
 
 static void await_rooms(struct conductor *c);
 
-/* Those of a turn that was over before they came leave us without a receive for the next. */
+/* If the rooms of an ended turn arrive late, post the receive for the next turn. */
 static void rooms_came(void *user, int status, uint32_t from, size_t n)
 {
     struct conductor *c = user;
@@ -295,7 +295,7 @@ static void compute_here(struct conductor *c, const struct wire_rooms *rooms)
         tell_computed(c, -EHOSTDOWN, (struct digest){{0}});
 }
 
-/* A server that is between two lives hears of a turn when it resumes, and of one that failed when it has. */
+/* A restarted server learns of a turn when it resumes; of a failed turn, after it has resumed. */
 static void tell_settled(struct conductor *c)
 {
     if (c->settled.record.turn.cause)

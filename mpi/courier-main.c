@@ -1,9 +1,8 @@
 /* dealfs-courier: carries requests and samples between the nodes of a world. A launcher (mpirun, or srun with PMIx)
- * starts one on each node, by way of `dealfs mount` or `dealfs join`. It makes the mount where there is none, forms a
- * world with the others, and then serves the node's server until the world ends. Its end, however it comes, harms no
- * mount.
+ * starts one per node, through `dealfs mount` or `dealfs join`. It makes the mount if there is none, forms a world with
+ * the others, and then serves the node's server until the world ends. However it ends, mounts are not affected.
  *
- * One thread. Other threads in this process are MPI's, and none of them runs code of ours. */
+ * One thread. MPI has other threads in this process; none of them runs our code. */
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/base/process.h"
@@ -20,28 +19,28 @@
 
 enum { STATUS_DONE = 0, STATUS_FAILED = 1, STATUS_USAGE = 2, FINALIZE_S = 5 };
 
-/* Settings that the courier is better off with, where the user has not chosen. Open MPI reads them in MPI_Init; mpirun
- * puts those of its command line there. */
+/* Sets parameters of Open MPI that the user has not set. Open MPI reads them in MPI_Init; mpirun also passes its
+ * command line's parameters this way. */
 static void tune_mpi(const struct arguments *a)
 {
     static const char *const settings[][2] = {
-        /* A sample then is one message without a handshake. */
+        /* A sample is then one message without a handshake. */
         {"OMPI_MCA_btl_tcp_eager_limit", "262144"},
         {"OMPI_MCA_btl_tcp_max_send_size", "262144"},
-        /* One descriptor to sleep on: mpi/sockets.h. */
+        /* One descriptor to sleep on: see mpi/sockets.h. */
         {"OMPI_MCA_opal_event_include", "epoll"},
-        /* The join waits; others may need the processor. */
+        /* The join waits; other processes may need the processor. */
         {"OMPI_MCA_mpi_yield_when_idle", "1"},
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         setenv(settings[i][0], settings[i][1], 0);
-    /* The kernel does not let one process that was root read the memory of another: samples go by shared memory. */
+    /* A process that was root cannot read the memory of another one: samples use shared memory. */
     if (a->uid)
         setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 1);
 }
 
-/* Root's courier is of use to MPI_Init alone, which asks a launcher of the same user. It opens no file of the mount's
- * owner before it has become that user, for good. */
+/* Root's rights are only needed in MPI_Init, which contacts a launcher of the same user. Before this process opens a
+ * file of the mount's owner, it becomes that user permanently. */
 static int become_owner(const struct arguments *a)
 {
     int error = a->uid ? process_become((uid_t)a->uid, (gid_t)a->gid) : 0;
@@ -64,7 +63,7 @@ static int end_courier(struct courier *c, int error)
     if (!courier_in_order(error))
         _exit(STATUS_FAILED);
     signal(SIGALRM, SIG_DFL);
-    alarm(FINALIZE_S); /* finalizing waits for all; should one not come, nobody is to hang for it */
+    alarm(FINALIZE_S); /* MPI_Finalize waits for all nodes; this process must not hang if one does not come */
     MPI_Finalize();
     return error ? STATUS_FAILED : STATUS_DONE;
 }
@@ -98,7 +97,7 @@ int main(int argc, char **argv)
     if (error)
         return error == -EINVAL ? STATUS_USAGE : STATUS_FAILED;
     tune_mpi(&c.arguments);
-    if (c.arguments.uid && process_leave_keyring()) /* MPI's threads have that of the one that makes them */
+    if (c.arguments.uid && process_leave_keyring()) /* MPI's threads inherit the keyring of this thread */
         return STATUS_FAILED;
     if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
         return STATUS_FAILED;
@@ -108,7 +107,8 @@ int main(int argc, char **argv)
     c.last_tag = last_tag();
     error = courier_form(&c);
     if (!error) {
-        log_open("dealfs-courier", STDERR_FILENO, false); /* its lines have the time and our number from now on */
+        /* from now on log lines have the time and the node's number */
+        log_open("dealfs-courier", STDERR_FILENO, false);
         error = courier_serve(&c);
     }
     return end_courier(&c, error);

@@ -38,7 +38,8 @@ int courier_form(struct courier *c)
         error = make_flight(c);
     if (!error)
         error = forming_live(&c->members);
-    if (error == -ECANCELED) /* all know of it: who has asked for mounts on all nodes gets none on some */
+    /* all nodes know: the command that mounts on all nodes unmounts where it had succeeded */
+    if (error == -ECANCELED)
         helper_undo(&c->helper, c->arguments.mountpoint);
     helper_end(&c->helper);
     return error;
@@ -53,7 +54,7 @@ int courier_serve(struct courier *c)
 
 void courier_end(struct courier *c, int error)
 {
-    if (!c->members.nodes) /* nothing was made */
+    if (!c->members.nodes) /* nothing was created */
         return;
     if (!courier_in_order(error)) {
         home_fini(&c->home);

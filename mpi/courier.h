@@ -1,5 +1,5 @@
-/* A courier in one world: it forms the world with the others, and then serves its node's server until the world ends.
- * What MPI_Init and MPI_Finalize are to do is the caller's. */
+/* A courier in one world: it forms the world with the others, then serves its node's server until the world ends. The
+ * caller runs MPI_Init and MPI_Finalize. */
 #ifndef MPI_COURIER_H
 #define MPI_COURIER_H
 
@@ -18,17 +18,17 @@ struct courier {
     struct doorbell *doorbell;
     struct posts *post;
     struct flight *flight;
-    int last_tag; /* the largest that MPI takes */
+    int last_tag; /* the largest that MPI accepts */
     int signals;
 };
 
-enum { COURIER_TAG = 32767 }; /* MPI promises as many */
+enum { COURIER_TAG = 32767 }; /* the minimum that MPI guarantees */
 
-int courier_form(struct courier *courier);  /* 0; else it has been reported. The helper has ended then */
-int courier_serve(struct courier *courier); /* returns when the world ends: 0 in order */
-/* Call it once, also when the world did not form. What MPI has not let go of stays as it is until the process ends. */
+int courier_form(struct courier *courier);  /* 0; else the error was reported. The helper has ended afterwards */
+int courier_serve(struct courier *courier); /* returns when the world ends; 0: in order */
+/* Call it once, even if the world did not form. Memory that MPI still uses stays until the process ends. */
 void courier_end(struct courier *courier, int error);
-/* Has it ended as all others do? Only then may MPI be finalized. */
+/* Did the world end on all nodes? Only then may MPI be finalized. */
 static inline bool courier_in_order(int error)
 {
     return error == 0 || error == -ECANCELED;

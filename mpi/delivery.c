@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-    OPEN_A_PEER = 2 * WIRE_IN_FLIGHT, /* it may ask for the next before we have seen that the last has left */
+    /* a peer may ask its next question before we know that the last answer was sent */
+    OPEN_A_PEER = 2 * WIRE_IN_FLIGHT,
     WAITS_A_TIMEOUT = 4,
 };
 
@@ -18,16 +19,16 @@ struct delivery {
     struct deliveries *all;
     enum delivery_state state;
     struct delivery *next_free;
-    uint32_t place; /* the lower half of its token; the upper one: */
+    uint32_t place; /* lower half of the token; upper half: */
     uint32_t generation;
     uint32_t peer;
     struct wire_message asked;
-    uint64_t wait_at; /* when WAIT is to be said again */
-    bool wait_busy;   /* the last one has not left yet */
-    bool again;       /* sent twice: the slot is not free before the second has left */
+    uint64_t wait_at; /* when to send WAIT again */
+    bool wait_busy;   /* the last WAIT is still being sent */
+    bool again;       /* sent twice: the slot is free when the second one was sent */
     uint32_t slot;
     struct hold *hold;
-    uint32_t list; /* 1 + that of the present ring that has its parts; 0: none */
+    uint32_t list; /* 1 + number of the list in the current ring with its parts; 0: none */
     struct wire_failure failure;
 };
 
@@ -36,15 +37,15 @@ struct deliveries {
     struct home *home;
     struct spoil *spoil;
     uint64_t timeout;
-    bool live;                  /* the server has been given what is open */
-    struct delivery **delivery; /* by the lower half of its token */
+    bool live;                  /* the server was given all open deliveries */
+    struct delivery **delivery; /* by the lower half of the token */
     size_t count, room;
     struct delivery *free;
     unsigned open;
-    uint8_t busy[RING_OUT];  /* slots of the present ring that MPI has */
-    bool listed[RING_LISTS]; /* the list has the parts of what is open */
-    uint64_t wait_next;      /* the earliest wait_at, or earlier */
-    unsigned of_peer[];      /* how many are open, by number */
+    uint8_t busy[RING_OUT];  /* slots of the current ring that MPI uses */
+    bool listed[RING_LISTS]; /* the list has the parts of an open delivery */
+    uint64_t wait_next;      /* the earliest wait_at, or an earlier time */
+    unsigned of_peer[];      /* by peer: number of open deliveries */
 };
 
 int deliveries_create(struct mail *mail, struct home *home, struct spoil *spoil, uint64_t timeout,
@@ -199,7 +200,7 @@ static bool list_parts(struct delivery *it)
 static void give_to_server(struct delivery *it)
 {
     if (!list_parts(it)) {
-        answer_failure(it, -ENOBUFS); /* it asks for each by itself */
+        answer_failure(it, -ENOBUFS); /* the peer then asks for each part separately */
         return;
     }
     it->state = DELIVERY_OPEN;

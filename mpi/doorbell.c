@@ -1,6 +1,6 @@
-/* A local socket with a name made of the world's uuid and our number, and one for UDP.
+/* A local socket, whose name consists of the world's uuid and our number, and a UDP socket.
  *
- * The UDP socket is for IPv6 and takes IPv4 in its mapped form; where the kernel has no IPv6, for IPv4. */
+ * The UDP socket uses IPv6, with IPv4 in mapped form; if the kernel has no IPv6, it uses IPv4. */
 #include "mpi/doorbell.h"
 
 #include "fs/base/cleanup.h"
@@ -20,10 +20,10 @@
 enum {
     BATCH = 16,
     CANDIDATES = 4,
-    QUIET_MS = 20,  /* how long a bell is spared for one HEARD: so much one that was wrong costs at most */
-    LOST_MS = 3000, /* what is missed for so long does not come back */
-    ROUND = 16,     /* calls of doorbell_misses in which all are looked at */
-    AGAIN_MS = 100, /* until the sockets are looked through again for a neighbour that is not there */
+    QUIET_MS = 20,  /* after a HEARD no bell is sent for this long: the maximum delay if it was wrong */
+    LOST_MS = 3000, /* a neighbour that is missing for this long has ended */
+    ROUND = 16,     /* every node is examined once in this many calls of doorbell_misses */
+    AGAIN_MS = 100, /* pause between searches of the sockets for a missing neighbour */
 };
 
 enum word { RING, HEARD };
@@ -36,25 +36,25 @@ struct ring_out { /* a datagram */
 struct neighbour {
     bool local;
     uint8_t candidates;
-    struct sockaddr_in6 address[CANDIDATES]; /* [0] alone, once it is heard from */
-    bool connected;                          /* to us, by a socket that we sleep on */
-    uint64_t look_at;                        /* when to look for that */
-    uint64_t quiet_until;                    /* it need not be rung */
-    uint64_t heard_first, heard_last;        /* since when it answers bells, and when it last did */
-    uint64_t missed_at;                      /* since when; 0: it is there, or never was */
+    struct sockaddr_in6 address[CANDIDATES]; /* only [0] once a bell has arrived from it */
+    bool connected;                          /* connected to us by a socket that wakes us */
+    uint64_t look_at;                        /* when to check that */
+    uint64_t quiet_until;                    /* no bell is needed until then */
+    uint64_t heard_first, heard_last;        /* since when it answers bells; its last answer */
+    uint64_t missed_at;                      /* since when it is missing; 0: it is there, or never was */
 };
 
 struct doorbell {
     int local, udp; /* -1: none */
-    bool only_four; /* udp is for IPv4 */
+    bool only_four; /* `udp` uses IPv4 */
     uint32_t me, nodes;
     uint8_t world[16];
     uint64_t secret;
-    int sockets;            /* what we sleep on; -1: nothing of MPI */
-    struct neighbour *node; /* nodes of them */
-    struct wire_bell *all;  /* nodes of them */
-    uint32_t connected;     /* how many neighbours are */
-    uint32_t looked;        /* whom to look for next */
+    int sockets;            /* the descriptor that wakes us; -1: MPI has none */
+    struct neighbour *node; /* array of `nodes` */
+    struct wire_bell *all;  /* array of `nodes` */
+    uint32_t connected;     /* number of connected neighbours */
+    uint32_t looked;        /* the neighbour to check next */
 };
 
 static socklen_t local_name(const uint8_t world[16], uint32_t node, struct sockaddr_un *name)
@@ -68,7 +68,7 @@ static socklen_t local_name(const uint8_t world[16], uint32_t node, struct socka
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-/* The same for all who share a kernel and a network namespace. */
+/* Identifies the kernel and network namespace of this process. */
 static void find_realm(uint8_t realm[16])
 {
     struct {
@@ -108,7 +108,7 @@ static uint8_t count_bits(const uint8_t *mask, size_t n)
     return (uint8_t)bits;
 }
 
-/* What others could reach us by: no loopback, nothing that needs a scope. */
+/* Is this an address at which others may reach us? Not loopback, nor one that needs a scope. */
 static bool take_address(const struct ifaddrs *i, uint8_t bytes[16], uint8_t *prefix)
 {
     if (!i->ifa_addr || !i->ifa_netmask || !(i->ifa_flags & IFF_UP) || i->ifa_flags & IFF_LOOPBACK)
@@ -236,7 +236,7 @@ static bool is_near(const struct wire_bell *mine, const uint8_t bytes[16])
     return false;
 }
 
-/* An address that we have as well is that of a bridge that many machines have. */
+/* If we have the same address, it belongs to a bridge that many machines have. */
 static void choose_addresses(const struct doorbell *d, const struct wire_bell *mine, const struct wire_bell *its,
                              struct neighbour *n)
 {
@@ -283,7 +283,7 @@ void doorbell_fds(const struct doorbell *d, int fds[2])
     fds[1] = d->udp;
 }
 
-/* Errors say nothing that matters: a full socket is rung enough, and who is not there cannot be woken. */
+/* Errors do not matter: if the peer's socket is full, it will wake up; if the peer is gone, it cannot. */
 static void send_udp(const struct doorbell *d, const struct sockaddr_in6 *to, const struct ring_out *what)
 {
     if (!d->only_four) {

@@ -1,12 +1,12 @@
-/* Wake couriers that sleep: MPI need not have anything that a process could sleep on, so who has sent somebody a
- * message also rings, by a datagram. A lost one costs time and nothing else: sleepers look for messages now and then by
- * themselves.
+/* Wakes couriers that sleep. MPI may have no descriptor that a process could sleep on, so the sender of a message also
+ * rings: it sends a datagram. A lost datagram only costs time, because sleepers also check for messages regularly.
  *
- * Couriers in one network namespace of one machine use local sockets, others UDP. Which of a node's addresses is in
- * reach is found by trying: all that are not our own are rung until the node has rung us, from then on the one that it
- * rang from. Datagrams carry a secret of the world's couriers, so that nobody who does not see them can forge one.
+ * Couriers in one network namespace of one machine use local sockets, others UDP. Which of a node's addresses is
+ * reachable is found by trying: all that differ from ours are rung until a bell arrives from the node; from then on the
+ * address that it came from. Datagrams contain a secret of the world's couriers, so that only a process that sees them
+ * can forge one.
  *
- * Whom MPI reaches by a socket that it sleeps on (mpi/sockets.h) says so when it is rung, and is rung no more for the
+ * A courier that MPI reaches by a socket that wakes it (mpi/sockets.h) replies HEARD to a bell, and is not rung for the
  * next QUIET_MS. */
 #ifndef MPI_DOORBELL_H
 #define MPI_DOORBELL_H
@@ -15,29 +15,29 @@
 
 struct doorbell;
 
-/* Of node `me` in the world of that uuid, which everybody may know; *address is for the others. 0 or -errno. */
+/* For node `me` in the world with this uuid, which is not secret. *address is for the other nodes. 0 or -errno. */
 int doorbell_create(uint32_t me, const uint8_t world[16], uint64_t secret, struct wire_bell *address,
                     struct doorbell **doorbell);
 void doorbell_destroy(struct doorbell *doorbell);
-/* The addresses of all, by number, checked; they are copied. */
+/* The checked addresses of all nodes, by number; they are copied. */
 int doorbell_connect(struct doorbell *doorbell, const struct wire_bell *all, uint32_t nodes);
 
-/* What MPI reads wakes this courier: see sockets_find. */
+/* This descriptor wakes the courier when MPI can read: see sockets_find. */
 void doorbell_sleeps_on(struct doorbell *doorbell, int sockets);
-/* All others have been found to be at its other end: no bell is waited for. */
+/* All other nodes are connected to that descriptor: no bell is needed. */
 bool doorbell_is_idle(const struct doorbell *doorbell);
 
-/* Two descriptors, each readable when somebody has rung; -1: none. */
+/* Two descriptors, readable when a bell arrives; -1: none. */
 void doorbell_fds(const struct doorbell *doorbell, int fds[2]);
 void doorbell_ring(struct doorbell *doorbell, uint32_t node);
-bool doorbell_answer(struct doorbell *doorbell); /* true: somebody of this world has rung since */
+bool doorbell_answer(struct doorbell *doorbell); /* takes bells; true: one came from this world */
 
-/* Is a courier gone of whom MPI says nothing? Its local socket is gone, or the connection that MPI had to it, and none
- * was made again for a while. To be called about once a second; each call looks at some of the nodes. */
+/* Has a courier ended without a report by MPI? Its local socket, or MPI's connection to it, is missing for a while.
+ * Call it about once per second; each call examines some of the nodes. */
 bool doorbell_misses(struct doorbell *doorbell, uint32_t *node);
-/* Has MPI a socket to this courier, which answers bells then? As doorbell_misses has seen it last. */
+/* Does MPI have a socket to this courier, which then answers bells? As of the last doorbell_misses. */
 bool doorbell_reaches(const struct doorbell *doorbell, uint32_t node);
-/* For how long it has answered them, rung once a second: nanoseconds; 0: it does not. */
+/* For how long it has been answering bells, which are sent once per second: nanoseconds; 0: it does not. */
 uint64_t doorbell_answered(const struct doorbell *doorbell, uint32_t node);
 
 #endif

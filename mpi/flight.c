@@ -13,22 +13,22 @@
 #include <string.h>
 
 enum {
-    COMMANDS = 3, /* kept for the next server: the last of each kind */
+    COMMANDS = 3, /* kept for the next server: the last one of each kind */
     MESSAGES_POSTED = 32,
 };
 
 struct inbox {
     struct flight *flight;
-    char bytes[WIRE_LONG + 8]; /* what is too long is seen */
+    char bytes[WIRE_LONG + 8]; /* longer than any message, so that a too long one is detected */
 };
 
-/* What our server tells of itself. */
+/* The state of our server, from its news. */
 struct server_pulse {
-    uint64_t seen;          /* the version of the news that were passed on */
-    uint64_t beat, beat_at; /* that of the last ones, and when they came */
-    uint64_t next_at;       /* before it news are not passed on, except for urgent ones */
-    struct wire_news said;  /* zeros: not all have heard the last */
-    uint32_t staging;       /* as they were said last */
+    uint64_t seen;          /* version of the last news that were sent */
+    uint64_t beat, beat_at; /* version of the last news; when they were seen */
+    uint64_t next_at;       /* before this time only urgent news are sent */
+    struct wire_news said;  /* zeros: some nodes have not got the last news */
+    uint32_t staging;       /* as last sent */
     uint64_t stage_round, turn, moved;
 };
 
@@ -38,7 +38,7 @@ struct flight {
     struct pickups *pickups;
     struct deliveries *deliveries;
     struct conductor *conductor;
-    const struct hold *hold; /* of the server that has been given what is open; NULL: there is none */
+    const struct hold *hold; /* ring of the server that has the open questions; NULL: none */
     struct server_pulse pulse;
     struct ring_message command[COMMANDS]; /* kind 0: none */
     bool gone_said, quit_said, quit_seen;
@@ -91,7 +91,7 @@ static void tell_gone(struct flight *f, uint32_t node)
         home_push(f->c.home, &(struct ring_message){.kind = RING_GONE, .node = node});
 }
 
-/* A new server: its slots are free, and what is open is its to answer. */
+/* A new server: all its slots are free, and it gets the open questions. */
 static void server_came(struct flight *f)
 {
     f->hold = f->c.home->hold;
@@ -239,7 +239,7 @@ static void say_news(struct flight *f, const struct node_news *news, bool urgent
         struct mail_peer *peer = &f->mail.peer[i];
         if (i == f->c.me || peer->quit)
             continue;
-        if (peer->news_busy) { /* it hears of them with the next pulse */
+        if (peer->news_busy) { /* it gets them with the next news */
             memset(&p->said, 0, sizeof p->said);
             continue;
         }
@@ -249,14 +249,14 @@ static void say_news(struct flight *f, const struct node_news *news, bool urgent
     }
 }
 
-/* The server writes its news every second, also when they are the same: that is its pulse. For a server that has
- * stopped WAIT is not said: its peers wait for peer_timeout after the last one. */
+/* The server writes its news every second, even without changes: that shows that it is alive. For a stopped server, no
+ * WAIT is sent; its peers wait for peer_timeout after the last one. */
 static bool server_beats(const struct flight *f, uint64_t now)
 {
     return now - f->pulse.beat_at < SECOND + f->c.timeout / 4;
 }
 
-/* News that have changed are passed on every second, but at once what staging or the next turn waits for. */
+/* Changed news are sent once per second; those that staging or the next turn waits for are sent at once. */
 static void tick_news(struct flight *f, uint64_t now)
 {
     struct server_pulse *p = &f->pulse;
@@ -270,7 +270,7 @@ static void tick_news(struct flight *f, uint64_t now)
     bool urgent = news.staging != p->staging || news.stage_round != p->stage_round || news.turn != p->turn ||
                   news.moved != p->moved;
     if (!urgent && now < p->next_at)
-        return; /* to be looked at again when it is time */
+        return; /* to be checked again then */
     p->seen = news.version;
     p->next_at = now + SECOND + f->c.nodes * MILLISECOND;
     say_news(f, &news, urgent);
@@ -307,7 +307,7 @@ bool flight_misses(struct flight *f, uint64_t now, uint32_t *node)
 
 void flight_quit(struct flight *f)
 {
-    for (uint32_t i = 0; !f->quit_said && i < f->c.nodes; i++) /* those who leave wait for it, too */
+    for (uint32_t i = 0; !f->quit_said && i < f->c.nodes; i++) /* nodes that leave wait for it as well */
         if (i != f->c.me)
             mail_say(&f->mail, i, &(struct wire_message){.kind = WIRE_QUIT}, NULL);
     f->quit_said = true;

@@ -1,5 +1,5 @@
-/* What goes between this node's server and its peers: pickups, deliveries, turns, and beside them commands, news, the
- * end of a server, of a node, of the world. Here it is told whose each message is. */
+/* The traffic between this node's server and its peers: pickups, deliveries, turns; also commands, news, and the ends
+ * of servers, nodes and the world. This module dispatches all messages. */
 #ifndef MPI_FLIGHT_H
 #define MPI_FLIGHT_H
 
@@ -12,39 +12,39 @@ struct flight;
 
 struct flight_config {
     uint32_t me, nodes;
-    uint64_t timeout; /* peer_timeout: nanoseconds */
-    int last_tag;     /* the highest that MPI has */
+    uint64_t timeout; /* peer_timeout in nanoseconds */
+    int last_tag;     /* the largest that MPI accepts */
     struct home *home;
     struct posts *post;
     struct doorbell *doorbell;
     struct spoil *spoil; /* NULL: none */
 };
 
-/* Posts the receives for messages. All that is borrowed outlives it; `post` is destroyed before it. */
+/* Posts the receives for messages. All borrowed objects must outlive it, except `post`, which is destroyed before
+ * it. */
 int flight_create(const struct flight_config *config, struct flight **flight);
 void flight_destroy(struct flight *flight);
 
-/* From the server. */
+/* A message from the server. */
 void flight_take(struct flight *flight, const struct ring_message *message);
-/* Look at the state of home: a server has come, or is gone, for a while or for good. */
+/* Check the state of home: a server has come, or is gone for a while or permanently. */
 void flight_look(struct flight *flight);
-/* What is due by the clock: WAITs, news, peers that have not heard the bell. */
+/* Do what is due: WAITs, news, bells for peers that did not react. */
 void flight_tick(struct flight *flight, uint64_t now);
 uint64_t flight_next(const struct flight *flight);
-/* Ring those who were sent something since the last call. */
+/* Ring the peers to which something was sent since the last call. */
 void flight_ring(struct flight *flight);
 
-/* Has a peer's connection lost messages? The peer is there, and nothing that we send comes back. To be called once a
- * second. */
+/* Were messages on a peer's connection lost? The peer is alive, but does not answer. Call it once per second. */
 bool flight_misses(struct flight *flight, uint64_t now, uint32_t *node);
 
-/* This courier leaves: say so to all. */
+/* Tell all others that this courier leaves. */
 void flight_quit(struct flight *flight);
 
 bool flight_asks(const struct flight *flight);        /* an answer is awaited */
-bool flight_pending(const struct flight *flight);     /* an answer is awaited or owed, or a send has not ended */
-bool flight_world_ended(const struct flight *flight); /* no node has a server any more, or all others quit */
-bool flight_quit_seen(const struct flight *flight);   /* another one leaves: the world ends */
-bool flight_broken(const struct flight *flight);      /* MPI or memory failed; it has been reported */
+bool flight_pending(const struct flight *flight);     /* an answer is awaited or due, or a send has not ended */
+bool flight_world_ended(const struct flight *flight); /* no node has a server any more, or all others have left */
+bool flight_quit_seen(const struct flight *flight);   /* another courier leaves: the world ends */
+bool flight_broken(const struct flight *flight);      /* MPI or memory failed, and it was reported */
 
 #endif

@@ -8,12 +8,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* --- what they hold --- */
+/* --- cached data --- */
 
 struct holdings {
-    uint64_t *mine;              /* its claims */
-    struct holding *all;         /* by number */
-    struct claims_merged merged; /* holder: as in struct layout_input; NULL: nobody holds anything */
+    uint64_t *mine;              /* this node's claims */
+    struct holding *all;         /* by node number */
+    struct claims_merged merged; /* holder: as in struct layout_input; NULL: nobody has cached anything */
 };
 
 static int gather_holdings(const struct members *m, struct holdings *h)
@@ -46,7 +46,7 @@ static int make_holders(const struct members *m, struct claims_merged *merged)
     return agree_on(m->nodes, error, &why);
 }
 
-/* The claims of one node after the other come by. */
+/* Nodes broadcast their claims one after the other. */
 static int merge_claims(const struct members *m, struct holdings *h)
 {
     size_t bytes = claims_words(members_mine(m)->extents) * sizeof *h->mine;
@@ -119,7 +119,7 @@ static int agree_on_layout(const struct members *m)
     return error;
 }
 
-/* --- all of it --- */
+/* --- all steps --- */
 
 static int exchange_bells(const struct nodes *nodes, struct doorbell **doorbell)
 {

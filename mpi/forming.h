@@ -1,5 +1,5 @@
-/* How a world forms: every node's mount is found or made, all agree on one catalog, tell what they hold, and compute
- * the same layout. Each step ends in one that all take together, so that no node is left waiting for one that
+/* Forms a world: finds or makes every node's mount, agrees on one catalog, exchanges what nodes have cached, and
+ * computes the same layout everywhere. All nodes complete each step together, so that no node waits for one that
  * failed. */
 #ifndef MPI_FORMING_H
 #define MPI_FORMING_H
@@ -8,9 +8,10 @@
 #include "mpi/helper.h"
 #include "mpi/members.h"
 
-/* Until all servers have the same layout, and all know where to ring. 0, or -errno after it has been reported. */
+/* Returns when all servers have the same layout and all couriers know where to ring. 0, or -errno after reporting
+ * it. */
 int forming_begin(struct members *members, struct courier_helper *helper, struct doorbell **doorbell);
-/* Receives are posted: from now on peers are asked; node 0 says who is there. */
+/* Call it when the receives are posted: peers may be asked from now on; node 0 prints who has joined. */
 int forming_live(const struct members *members);
 
 #endif

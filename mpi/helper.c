@@ -1,6 +1,6 @@
-/* A request is a frame of words, each ended by a NUL, with perhaps a descriptor: our name, then a command line. The
- * helper executes it and answers with a frame: the status of waitpid, or -errno, and the last line. It ends when the
- * courier's end of the socket is closed. */
+/* A request is a frame of words, each with a final NUL, and optional descriptors: our name, then a command line. The
+ * helper executes it and replies with a frame: the status of waitpid, or -errno, and the last line of output. It ends
+ * when the courier's end of the socket is closed. */
 #include "mpi/helper.h"
 
 #include "fs/base/cleanup.h"
@@ -17,16 +17,16 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-/* GIVEN_FD … MOUNTER_FD: where the command finds descriptors that it is given. */
+/* GIVEN_FD … MOUNTER_FD: numbers of the command's descriptors. */
 enum { GIVEN_FD = 3, LOCK_FD = 4, TALK_FD = 5, MOUNTER_FD = 6, HIGH_FD = 16, LINE_MOST = 2000, TICK_MS = 50 };
 
 /* --- in the helper --- */
 
-/* One command, while it runs. */
+/* A command that runs. */
 struct listener {
     const char *name;
-    struct str text; /* the line that is being read */
-    struct str last; /* the one before, not passed on yet */
+    struct str text; /* the current line */
+    struct str last; /* the previous line, not passed on yet */
 };
 
 static void pass_line_on(struct listener *l)
@@ -62,7 +62,7 @@ static void hear_bytes(struct listener *l, const char *bytes, size_t n)
     }
 }
 
-/* Until the command has ended, and what it said by then is read: a process that it left may hold the pipe open. */
+/* Read until the command has ended and its output is read. A process that it left behind may keep the pipe open. */
 static int listen_to(struct listener *l, pid_t child, int from)
 {
     char bytes[4096];
@@ -117,7 +117,7 @@ static _Noreturn void execute_words(const char *words, size_t n, const int given
     _exit(127);
 }
 
-/* The status, and into `l->last` the last line of a command that failed. */
+/* Returns the status; `l->last`: the last line of a failed command. */
 static int run_words(struct listener *l, const char *words, size_t n, int given[2])
 {
     int said[2];
@@ -128,7 +128,7 @@ static int run_words(struct listener *l, const char *words, size_t n, int given[
         execute_words(words, n, given, said[1]);
     int status = child < 0 ? -errno : 0;
     close(said[1]);
-    for (int i = 0; i < 2; i++) { /* the process at its other end must see when the command has ended */
+    for (int i = 0; i < 2; i++) { /* the process at the other end must notice when the command has ended */
         if (given[i] >= 0)
             close(given[i]);
         given[i] = -1;
@@ -162,7 +162,7 @@ static _Noreturn void be_helper(const struct arguments *a, int socket)
     process_reset_signals();
     process_leave_launcher();
     setsid();
-    /* What is not to be here is closed: by whatever number it came. */
+    /* Closes all descriptors that the helper should not have, whatever their number. */
     int lock = a->lock >= 0 ? fcntl(a->lock, F_DUPFD, HIGH_FD + 1) : -1;
     int mounter = a->mounter >= 0 ? fcntl(a->mounter, F_DUPFD, HIGH_FD + 1) : -1;
     dup2(socket, HIGH_FD);
@@ -219,7 +219,7 @@ static void add_option(struct str *s, const char *option)
     add_word(s, option);
 }
 
-/* The command line, with perhaps an option and a last word. */
+/* The command line, with an optional option and last word. */
 static struct str make_request(const struct courier_helper *h, const char *option, const char *last)
 {
     struct str s = STR_INIT;
@@ -249,7 +249,7 @@ static void add_end(struct str *why, const struct courier_helper *h, int status)
         str_addf(why, "ended with status %d", WEXITSTATUS(status));
 }
 
-/* Frees the request. A descriptor of -1 in the first place: none is given. */
+/* Frees the request. fds[0] -1: no descriptor. */
 static int send_request(struct courier_helper *h, struct str request, const int fds[MESSAGE_FDS], struct str *why)
 {
     CLEANUP_STR struct str words = request;
@@ -311,7 +311,7 @@ int helper_mount(struct courier_helper *h, int catalog, int looked, struct str *
     return error;
 }
 
-/* The place of a descriptor says what it is: where there is nothing else to give, the socket is in both. */
+/* The position of a descriptor defines its meaning. Without another descriptor, the socket is in both positions. */
 int helper_begin_mount(struct courier_helper *h, int catalog, int looked, int courier, struct str *why)
 {
     char option[64];

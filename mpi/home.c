@@ -1,5 +1,5 @@
-/* A server may die and yet keep its socket open, while a thread of it lingers in the kernel; so its process is looked
- * at as well. */
+/* A dead server may keep its socket open while one of its threads lingers in the kernel, so its process is checked
+ * as well. */
 #include "mpi/home.h"
 
 #include "fs/base/cleanup.h"
@@ -87,7 +87,8 @@ void home_hold_layout(struct home *h, int which, const struct digest *layout, in
     *bytes = (struct layout_bytes){*layout, fd};
 }
 
-/* What was computed last is what all have computed, unless our server has died since. */
+/* All nodes have computed the same layout, so the last one that our server computed is it, unless our server died
+ * since. */
 void home_turn(struct home *h, const struct turn_record *record)
 {
     struct layout_bytes *now = &h->bytes[LAYOUT_NOW], *next = &h->bytes[LAYOUT_NEXT];
@@ -135,7 +136,7 @@ struct message_hello home_hello(const struct home *h)
     return hello;
 }
 
-/* --- a server that dies, and the next one --- */
+/* --- end of a server, and the next one --- */
 
 static void home_lose(struct home *h, const char *why)
 {
@@ -242,7 +243,7 @@ static bool is_status(int32_t status)
     return status <= 0 && status >= -ERRNO_MOST;
 }
 
-/* In a turn, once each. The descriptor is taken out of `fd`. */
+/* Each answer of a turn is accepted once. The descriptor is taken out of `fd`. */
 static bool take_answer(struct home *h, uint32_t kind, const void *payload, size_t n, int *fd)
 {
     if (kind == MESSAGE_READY && !h->ready.number && n == sizeof h->ready) {
@@ -314,7 +315,7 @@ void home_say_settled(struct home *h, const struct turn_outcome *outcome)
         home_lose(h, "it does not accept messages");
 }
 
-/* A server may have come while this process was stopped, or had no processor: that time does not count. */
+/* Time in which this process was stopped or had no processor does not count: a server may have come meanwhile. */
 static void skip_pause(struct home *h, uint64_t now)
 {
     uint64_t pause = now - h->ticked_at;
@@ -349,7 +350,7 @@ uint64_t home_next(const struct home *h)
 
 /* --- messages --- */
 
-/* false: there is no room. */
+/* False: there is no room. */
 static bool push_now(struct home *h, const struct ring_message *message)
 {
     int error = ring_push(&h->hold->ring.shared->to_server, h->hold->ring.fd[RING_BELL_SERVER], message);
@@ -377,7 +378,7 @@ bool home_flush(struct home *h)
     struct late_message *late;
     while ((late = STAILQ_FIRST(&h->late)) && push_now(h, &late->message)) {
         some = true;
-        if (h->state != HOME_LIVE) /* which has freed them all */
+        if (h->state != HOME_LIVE) /* home_hang_up has freed all of them */
             break;
         STAILQ_REMOVE_HEAD(&h->late, next);
         free(late);

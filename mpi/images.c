@@ -1,5 +1,6 @@
-/* Nobody is waited for alone: in rounds, a few in a second, all nodes tell how far they are, and see the same. So all
- * refuse together where their tiers are too small, and all end where a node has failed. */
+/* Nodes do not wait for individual nodes. Several times per second there is a round in which all nodes report their
+ * progress, and all see the same. So all refuse together if their tiers are too small, and all end if one has
+ * failed. */
 #include "mpi/images.h"
 
 #include "fs/base/cleanup.h"
@@ -18,7 +19,7 @@
 enum { TICK_MS = 50, ROUND_MS = 200, NAMED = 8 };
 
 struct round {
-    uint64_t made, failed; /* 1: it is, it has */
+    uint64_t made, failed; /* 1: its part is made; it has failed */
     struct resizing_progress now;
 };
 
@@ -43,7 +44,7 @@ static int say(const struct images *r, enum resizing_kind kind, const void *payl
     return message_send(r->socket, (enum message_kind)kind, payload, n, NULL);
 }
 
-/* A mount that is being made says best why it failed, when it has cleared up. */
+/* If a mount is being made, its error message explains best why it failed, so wait for it. */
 static int lose_resizer(struct images *r, const void *words, size_t n, struct str *why)
 {
     if (r->helper->begun)
@@ -55,7 +56,7 @@ static int lose_resizer(struct images *r, const void *words, size_t n, struct st
     return -EIO;
 }
 
-/* A frame of this kind, or of one before it. */
+/* Read a frame of this kind, or of an earlier one. */
 static int hear_frame(struct images *r, uint32_t *kind, void **payload, size_t *n, struct str *why)
 {
     int error = message_receive(r->socket, kind, payload, n, NULL);
@@ -69,7 +70,7 @@ static int hear_frame(struct images *r, uint32_t *kind, void **payload, size_t *
     return error;
 }
 
-/* 1: something can be heard; 0: nothing in this time; -EIO and why: nothing will. */
+/* 1: a frame can be read; 0: none within this time; -EIO and why: there will be none. */
 static int await_frame(struct images *r, int milliseconds, struct str *why)
 {
     struct pollfd ready = {.fd = r->socket, .events = POLLIN};
@@ -113,7 +114,7 @@ int images_hear(struct images *r, struct str *why)
 void images_await(struct images *r)
 {
     CLEANUP_STR struct str nothing = STR_INIT;
-    while (await_frame(r, TICK_MS, &nothing) == 0) /* it says nothing more: its end */
+    while (await_frame(r, TICK_MS, &nothing) == 0) /* it sends nothing more; wait for its end */
         ;
 }
 
@@ -127,7 +128,7 @@ void images_end(struct images *r)
         helper_end_mount(r->helper, &nothing);
 }
 
-/* --- what nodes know --- */
+/* --- existing images --- */
 
 static bool knows_is_sound(const struct resizing_knows *k)
 {
@@ -156,7 +157,7 @@ static int check_alike(const struct nodes *nodes, const struct resizing_knows *a
     return 0;
 }
 
-/* Nodes with the same records tell them once; where all have the same, nobody does. */
+/* Nodes with the same records send them once. If all nodes have the same, nobody sends. */
 static bool choose_tellers(const struct nodes *nodes, const struct resizing_knows *all, bool *tells)
 {
     bool differ = false;
@@ -178,7 +179,7 @@ static int ask_records(struct images *r, void **mine, uint64_t *n, struct str *w
     return error;
 }
 
-/* What the resizers of these nodes tell goes to those of all, in the order of the nodes. */
+/* The records of these nodes go to the resizers of all nodes, in the order of the nodes. */
 static int share_records(struct images *r, const bool *tells)
 {
     const struct nodes *nodes = r->members->nodes;
@@ -235,7 +236,7 @@ struct span_of_nodes {
     uint32_t first, end;
 };
 
-/* Each group has all images, so each makes all. */
+/* Each group needs all images, so each makes all. */
 static struct span_of_nodes group_of(const struct images *r, uint32_t node)
 {
     uint32_t nodes = r->members->nodes->count, groups = members_groups(r->members);
@@ -252,7 +253,7 @@ static void take_progress(struct round *mine, uint32_t kind, const void *payload
     mine->made = kind == RESIZING_MADE;
 }
 
-/* What this node's resizer says until the next round; one that has made its part may still die. */
+/* Read this node's frames until the next round. A resizer that has completed its part may still die. */
 static int listen_a_round(struct images *r, struct round *mine, struct str *why)
 {
     uint64_t end = clock_now() + ROUND_MS * MILLISECOND;
@@ -286,7 +287,7 @@ static int refuse_room(const struct images *r, uint64_t needed, uint64_t room)
                         size_format(room, has, sizeof has));
 }
 
-/* As soon as all can tell. When all is made, it has had room or not. */
+/* Check as soon as all nodes have an estimate. When everything is made, it did fit, or not. */
 static int check_room(const struct images *r, const struct resizing_knows *all, const struct round *round)
 {
     uint32_t nodes = r->members->nodes->count;
@@ -319,7 +320,7 @@ static struct resizing_progress sum_up(const struct nodes *nodes, const struct r
     return sum;
 }
 
-/* For people: node 0 speaks for all. */
+/* For people: node 0 prints for all. */
 static void show_progress(const struct nodes *nodes, const struct round *round, uint64_t began, uint64_t *shown)
 {
     uint64_t now = clock_now();
@@ -349,7 +350,7 @@ static void say_unstored(const struct nodes *nodes, const struct round *round)
                      agree_name(nodes, i), size_format(round[i].now.unstored, bytes, sizeof bytes));
 }
 
-/* A mount that is made here tells it by itself. */
+/* A mount that is being made here prints this itself. */
 static void say_made(const struct images *r, const struct round *round, uint64_t began)
 {
     char before[SIZE_TEXT], after[SIZE_TEXT];
@@ -365,7 +366,7 @@ static void say_made(const struct images *r, const struct round *round, uint64_t
     fflush(stdout);
 }
 
-/* 1: all have made their parts; 0: not yet; -ECANCELED. */
+/* 1: all parts are made; 0: not yet; -ECANCELED. */
 static int look_around(struct images *r, const struct resizing_knows *knows, const struct round *all,
                        const struct round *mine, const struct str *why)
 {
@@ -417,7 +418,7 @@ int images_together(struct images *r)
         return error;
     struct span_of_nodes of = group_of(r, nodes->me);
     const struct resizing_part part = resizing_part_of(&all[of.first], of.end - of.first, nodes->me - of.first);
-    say(r, RESIZING_BEGIN, &part, sizeof part); /* one that is gone is seen in the rounds */
+    say(r, RESIZING_BEGIN, &part, sizeof part); /* if it has died, the rounds will show it */
     error = await_all(r, all);
     if (!error)
         error = share_made(r);

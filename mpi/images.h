@@ -1,4 +1,4 @@
-/* Images made smaller by all nodes, each its part, before there is a catalog: the couriers' end of
+/* Resizes images on all nodes, each node its part, before there is a catalog: the couriers' end of
  * fs/wire/resizing.h. */
 #ifndef MPI_IMAGES_H
 #define MPI_IMAGES_H
@@ -15,15 +15,16 @@ struct images {
 };
 
 void images_init(struct images *images, const struct members *members, struct courier_helper *helper);
-/* The other end, for the resizer's parent, to be closed by the caller; -errno. */
+/* Returns the other end, for the resizer's parent, to be closed by the caller; or -errno. */
 int images_open(struct images *images);
-/* Until it has said what it knows, in `mine`. 0; else -EIO and why. */
+/* Wait until the resizer has sent what it knows, into `mine`. 0; else -EIO and why. */
 int images_hear(struct images *images, struct str *why);
-/* All nodes, once all have heard theirs: each makes its part, and all know everything. 0, or it has been reported. */
+/* All nodes call it after images_hear: each makes its part, and gets the records of all. 0, or the error was
+ * reported. */
 int images_together(struct images *images);
-/* After that, on a node whose mount was there already: its resizer has written all of it. */
+/* Afterwards, if this node's mount existed already: wait until its resizer has written everything. */
 void images_await(struct images *images);
-/* One that is not done is ended, and so is a mount that waits for it. */
+/* Ends a resizer that is not done, and so a mount that waits for it. */
 void images_end(struct images *images);
 
 #endif

@@ -10,15 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOOKED_MOST (UINT64_C(64) << 20) /* where more has changed, the leader looks for itself */
+#define LOOKED_MOST (UINT64_C(64) << 20) /* if more has changed, the leader looks by itself */
 
 struct looks {
     const struct members *members;
     uint32_t leader;
-    int fd; /* of what was found; -1: nothing */
+    int fd; /* of the results; -1: none */
 };
 
-/* Nodes that have cached what the leader has: they know which files to look at. */
+/* Only nodes that have cached the leader's catalog know which files to look at. */
 static bool can_look(const struct looks *l, uint32_t node)
 {
     static const struct digest none;
@@ -27,7 +27,7 @@ static bool can_look(const struct looks *l, uint32_t node)
            digest_equal(&m->versions, &leader->versions) && !digest_equal(&m->versions, &none);
 }
 
-/* Where this fails, the leader looks at this part as well. */
+/* If this fails, the leader also looks at this part. */
 static uint64_t look_here(struct looks *l, struct courier_helper *helper, uint32_t part, uint32_t parts)
 {
     CLEANUP_STR struct str why = STR_INIT;
@@ -43,7 +43,7 @@ static uint64_t look_here(struct looks *l, struct courier_helper *helper, uint32
     return 0;
 }
 
-/* What one node found is added to what the leader has. */
+/* Append one node's results to the leader's file. */
 static int hand_over(const struct looks *l, uint32_t from, uint64_t size)
 {
     const struct nodes *nodes = l->members->nodes;

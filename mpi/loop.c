@@ -1,9 +1,10 @@
-/* A turn takes what the server and MPI have, and then rings those who were sent something. When nothing is left to do
- * we sleep on the server's bell, the doorbell, the socket, the signals, and the sockets of MPI where it has some.
+/* A turn of the loop takes what the server and MPI have, then rings those to whom something was sent. When there is
+ * nothing left to do, we sleep on the server's bell, the doorbell, the socket, the signals, and MPI's sockets if it has
+ * any.
  *
- * Where others are reached without these, MPI has nothing to sleep on. So after the last thing that happened we look
- * again for SPIN, giving the processor to other processes, and in our sleep we wake by ourselves now and then: soon
- * while an answer is on its way, for large ones take MPI several turns, more rarely the longer nothing comes. */
+ * If peers are reached without sockets, MPI has nothing to sleep on. So after the last event, we keep checking for
+ * SPIN, while yielding the processor. During sleep we then wake up regularly: soon while an answer is in progress,
+ * since MPI needs several turns for large ones; more rarely the longer nothing arrives. */
 #include "mpi/loop.h"
 
 #include "fs/base/cleanup.h"
@@ -20,12 +21,12 @@
 
 enum {
     SPIN_US = 50,
-    BUSY_US = 400, /* for so long we look while bytes are on their way, which somebody must push or pull */
-    LOOK_MS = 1,   /* how often sockets and clock are looked at while there is no time to sleep */
+    BUSY_US = 400, /* how long to keep checking while bytes are in transit that MPI must push or pull */
+    LOOK_MS = 1,   /* how often sockets and clock are checked while spinning */
     NAP_MOST_MS = 100,
     COUNT_MS = 1000,
-    LEAVE_MS = 600, /* for the others to hear that we leave: a launcher kills after a second */
-    MESSAGES = 64,  /* of the server in one turn */
+    LEAVE_MS = 600, /* time for the others to learn that we leave: a launcher kills after a second */
+    MESSAGES = 64,  /* maximum messages of the server per turn */
 };
 
 enum wake_source { FROM_RING, FROM_SERVER, FROM_DOORBELL, FROM_SIGNALS, FROM_MPI };
@@ -33,14 +34,14 @@ enum wake_source { FROM_RING, FROM_SERVER, FROM_DOORBELL, FROM_SIGNALS, FROM_MPI
 struct loop_state {
     struct loop *l;
     int epoll;
-    struct hold *hold;   /* whose bell epoll has; NULL: none */
-    uint32_t connection; /* which of the link's sockets it has */
+    struct hold *hold;   /* the ring whose bell is in epoll; NULL: none */
+    uint32_t connection; /* number of the connection whose socket is in epoll */
     uint64_t now, active_at, looked_at;
-    uint64_t count_at; /* when to look for those who are gone */
-    bool rung;         /* by a peer, and nothing of MPI has ended since */
+    uint64_t count_at; /* when to check for couriers that have ended */
+    bool rung;         /* a bell came, and no MPI request has ended since */
     bool due;          /* MPI may have something to do */
     bool leaving;
-    uint64_t leave_by; /* 0: not yet */
+    uint64_t leave_by; /* 0: not leaving yet */
 };
 
 static int watch_fd(int epoll, int fd, enum wake_source source)
@@ -49,7 +50,7 @@ static int watch_fd(int epoll, int fd, enum wake_source source)
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
-/* The link has other descriptors after a restart of the server. A closed socket has left epoll by itself. */
+/* After a server restart there are other descriptors. A closed socket leaves epoll by itself. */
 static int watch_home(struct loop_state *t)
 {
     const struct home *h = t->l->home;
@@ -107,7 +108,7 @@ static int take_events(struct loop_state *t, int wait_ms)
     for (int i = 0; i < n; i++)
         switch ((enum wake_source)e[i].data.u32) {
         case FROM_SERVER:
-            while (take_from_server(t)) /* its last word stands in the ring, before it says END or hangs up */
+            while (take_from_server(t)) /* its last messages precede END or the hang-up */
                 ;
             home_readable(t->l->home);
             break;
@@ -122,7 +123,7 @@ static int take_events(struct loop_state *t, int wait_ms)
             t->due = true;
             break;
         case FROM_RING:
-            if (t->l->home->state != HOME_LIVE) /* else ring_awake resets it */
+            if (t->l->home->state != HOME_LIVE) /* otherwise ring_awake resets it */
                 clear_bell(t->hold->ring.fd[RING_BELL_COURIER]);
             break;
         }
@@ -133,8 +134,8 @@ static int take_events(struct loop_state *t, int wait_ms)
     return n < 0 && errno != EINTR ? -errno : 0;
 }
 
-/* Who is gone, and nobody tells us: mpirun hangs, or its daemon on our machine does; or whose messages are lost.
- * The others are no world without us, either: they hear of it, or miss us, as we did. */
+/* Detect couriers that ended without a report (mpirun, or its daemon on our machine, hangs), and lost messages. Without
+ * us the others are not a world either: they learn that we leave, or notice that we are missing. */
 static void count_couriers(struct loop_state *t)
 {
     char why[96];
@@ -151,7 +152,7 @@ static void count_couriers(struct loop_state *t)
     leave_world(t, why);
 }
 
-/* What the clock and the state of the link ask for; then the descriptors are watched again. */
+/* Handles what is due by the clock and the state of the server, then updates the descriptors. */
 static int look_around(struct loop_state *t, int wait_ms)
 {
     int error = take_events(t, wait_ms);
@@ -189,7 +190,7 @@ static int sleep_or_look(struct loop_state *t)
     return error;
 }
 
-/* How long to look before sleeping. */
+/* How long to keep checking before sleeping. */
 static uint64_t choose_spin(const struct loop_state *t)
 {
     bool wakes = doorbell_is_idle(t->l->doorbell);
@@ -197,7 +198,7 @@ static uint64_t choose_spin(const struct loop_state *t)
     return (bytes ? BUSY_US : wakes ? 0 : SPIN_US) * MICROSECOND;
 }
 
-/* What we have said last is to leave before we do; somebody who is gone already does not take it. */
+/* Our last messages should be sent before we end; a peer that has ended does not receive them. */
 static bool is_over(struct loop_state *t)
 {
     if (!flight_world_ended(t->l->flight))
@@ -207,7 +208,7 @@ static bool is_over(struct loop_state *t)
     return post_sends(t->l->post) == 0 || t->now + MILLISECOND >= t->leave_by;
 }
 
-/* How much of MPI has ended. */
+/* Number of MPI requests that have ended. */
 static int take_from_mpi(struct loop_state *t)
 {
     int got = t->due ? post_progress(t->l->post) : 0;

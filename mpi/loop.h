@@ -1,4 +1,4 @@
-/* The courier at work: one thread that sleeps until the server, a peer or a signal wakes it. */
+/* The courier's main loop: one thread that sleeps until the server, a peer or a signal wakes it. */
 #ifndef MPI_LOOP_H
 #define MPI_LOOP_H
 
@@ -12,11 +12,11 @@ struct loop {
     struct posts *post;
     struct doorbell *doorbell;
     struct flight *flight;
-    int signals; /* of signals_open */
+    int signals; /* from signals_open */
 };
 
-/* Until the world ends: 0: in order, all others end too; -EINTR: by a signal that the others did not hear of in time;
- * other -errno: MPI or memory failed, which has been reported. */
+/* Runs until the world ends. 0: in order, all others end too; -EINTR: by a signal that the others did not learn of in
+ * time; other -errno: MPI or memory failed, and it was reported. */
 int loop_run(struct loop *loop);
 
 #endif

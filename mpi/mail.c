@@ -32,7 +32,7 @@ void mail_fini(struct mail *m)
 
 void mail_fail(struct mail *m, int error, const char *what)
 {
-    if (!m->broken && error != -EIO) /* which has been reported */
+    if (!m->broken && error != -EIO) /* -EIO has already been reported */
         log_error("%s: %s", what, strerror(-error));
     m->broken = true;
 }

@@ -1,7 +1,8 @@
-/* Letters to the other couriers: messages of one size, each on its way by itself, and the bells that tell of them.
+/* Messages to other couriers, and the bells that announce them. All messages have the same format; each is sent
+ * separately.
  *
- * Bells are rung once for all that one turn of the loop has sent. When MPI or memory fails the world is over: that is
- * said once, and `broken` from then on. */
+ * Bells are rung once per turn of the loop. If MPI or memory fails, the world ends: this is reported once, and
+ * `broken` is set. */
 #ifndef MPI_MAIL_H
 #define MPI_MAIL_H
 
@@ -10,22 +11,22 @@
 #include "mpi/wire.h"
 
 struct mail_peer {
-    bool gone;         /* its server has ended, and no other one comes */
+    bool gone;         /* its server has ended, and there will be no other */
     bool quit;         /* its courier leaves */
-    bool ring;         /* it is to be rung */
-    bool news_busy;    /* the last news to it have not left yet */
-    uint64_t ping_at;  /* since when a PONG is awaited; 0: none is */
-    uint64_t ping_due; /* when to ask for the next */
+    bool ring;         /* it must be rung */
+    bool news_busy;    /* the last news to it are still being sent */
+    uint64_t ping_at;  /* when the unanswered PING was sent; 0: none */
+    uint64_t ping_due; /* when to send the next one */
 };
 
 struct mail {
     uint32_t me, nodes;
     struct posts *post;
     struct doorbell *doorbell;
-    struct mail_peer *peer; /* by number */
-    uint32_t *bell;         /* whom to ring: `bells` of them */
+    struct mail_peer *peer; /* by node number */
+    uint32_t *bell;         /* numbers of the nodes to ring */
     uint32_t bells;
-    uint64_t ping_lost; /* ns without a PONG after which messages may be lost */
+    uint64_t ping_lost; /* nanoseconds without a PONG after which messages may be lost */
     bool broken;
 };
 
@@ -33,28 +34,28 @@ struct mail {
 int mail_init(struct mail *mail, uint32_t me, uint32_t nodes, struct posts *post, struct doorbell *doorbell);
 void mail_fini(struct mail *mail);
 
-/* The message is copied, and gets its magic number. `busy` (NULL: nobody asks) is true until it has left. */
+/* The message is copied and gets its magic number. `busy` (or NULL) is true until it was sent. */
 void mail_say(struct mail *mail, uint32_t to, const struct wire_message *message, bool *busy);
-void mail_say_all(struct mail *mail, const struct wire_message *message); /* but to those who quit */
+void mail_say_all(struct mail *mail, const struct wire_message *message); /* except those that have left */
 void mail_want_bell(struct mail *mail, uint32_t node);
-void mail_ring(struct mail *mail); /* those for whom a bell is wanted */
+void mail_ring(struct mail *mail); /* rings all nodes that need it */
 void mail_fail(struct mail *mail, int error, const char *what);
 
-/* Do messages to and from a peer arrive? When a TCP connection was reset, MPI makes it again and says nothing of the
- * messages that were lost with it. MPI delivers messages in order. So it delivers none of those that follow, and all
- * its calls succeed.
+/* Do messages to and from a peer arrive? If a TCP connection was reset, MPI reconnects and does not report the messages
+ * that were lost with it. MPI delivers messages in order, so it delivers none of the following messages, and all its
+ * calls succeed.
  *
- * Each peer that MPI reaches by a socket gets a PING now and then. Its courier answers with PONG, without its server.
- * Bells take another way, UDP. If a peer answers bells all the time and does not answer the PING, messages are lost.
- * After a silence of the network TCP tries again only when as much time has passed again: so bells must have been
- * answered for as long, and for as long as the silence may be older than the PING.
+ * Each peer that MPI reaches by a socket gets a PING regularly. Its courier answers with PONG, without its server.
+ * Bells take another way, UDP. If a peer keeps answering bells but not the PING, messages are lost. After a network
+ * outage, TCP retries only after as much time again. So bells must have been answered for that long, and for as long as
+ * the outage may have begun before the PING.
  *
- * On a slow link a PONG waits behind all payloads that the peer may have on their way to us at once, about 20 MB. So a
- * silence must be a long one: meanwhile what the peer keeps is read from the source, and a world that ended in vain
- * costs more.
+ * On a slow link, a PONG waits behind all payloads that the peer may be sending us, about 20 MB. So the timeout is
+ * long: meanwhile the peer's data is read from the source, which costs less than ending a world needlessly.
  *
- * To be called once a second; asks when it is time. timeout: peer_timeout. */
+ * Call it once per second; it sends a PING when one is due. timeout: peer_timeout. */
 bool mail_is_lost(struct mail *mail, uint32_t node, uint64_t timeout, uint64_t now);
-void mail_heard(struct mail *mail, uint32_t from); /* PONG, or what it sends only once it has heard us */
+/* PONG, or anything that it sends only after it has received our messages */
+void mail_heard(struct mail *mail, uint32_t from);
 
 #endif

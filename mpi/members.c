@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* The versions of what a node that is not mounted has kept, or zeros. */
+/* Versions digest of the catalog that an unmounted node has cached, or zeros. */
 static struct digest kept_versions(const char *state)
 {
     char path[PATH_MAX];
@@ -64,12 +64,12 @@ static int gather_members(struct members *m, int error, const struct str *why)
     return error;
 }
 
-/* --- before they are mounted --- */
+/* --- checks before mounting --- */
 
-/* Started several times by a launcher without MPI support, each would be a world of its own. */
+/* A launcher without MPI support would start several couriers that each form a world of one. */
 static int check_launcher(const struct nodes *nodes, struct str *why)
 {
-    /* SLURM_NTASKS is seen by all of a batch job; that of the step, by what srun started only. */
+    /* All processes of a batch job see SLURM_NTASKS; the step's variable exists only in processes of srun. */
     static const char *const sizes[] = {"SLURM_STEP_NUM_TASKS", "PMI_SIZE", "MPI_LOCALNRANKS", "PALS_SIZE"};
     if (nodes->count != 1 || getenv("OMPI_COMM_WORLD_SIZE"))
         return 0;
@@ -94,7 +94,7 @@ static const char *resize_text(const struct wire_member *m, char text[64])
     return m->resize ? text : "without resize=";
 }
 
-/* They would have other bytes for the same files. */
+/* Nodes with different options would have different bytes for the same files. */
 static int check_resize(const struct members *m)
 {
     const struct wire_member *first = &m->member[0];
@@ -137,7 +137,7 @@ int members_gather(struct members *m)
     return error ? error : check_told(m);
 }
 
-/* --- when they are mounted --- */
+/* --- checks when mounted --- */
 
 static int check_mounts(const struct members *m)
 {

@@ -1,5 +1,5 @@
-/* Who is there when a world forms, and do they fit together? Every node describes itself to all; a refusal is one line,
- * from node 0, that names the node. */
+/* The nodes of a world that forms, and whether they fit together. Every node describes itself to all. A refusal is one
+ * line from node 0 that names the node. */
 #ifndef MPI_MEMBERS_H
 #define MPI_MEMBERS_H
 
@@ -11,17 +11,17 @@ struct members {
     const struct arguments *arguments;
     struct nodes *nodes;
     struct home *home;
-    struct wire_member *member; /* by number; NULL: not gathered yet */
+    struct wire_member *member; /* by node number; NULL: not gathered yet */
 };
 
-/* Find this node's mount, unless one is to be made; then gather what all say, and check what they were told. */
+/* Find this node's mount, unless one will be made; then gather all descriptions, and compare their options. */
 int members_gather(struct members *members);
-/* The same again, when all are mounted: they must have the same of everything, and ids of their own. */
+/* The same when all are mounted: they must agree in everything, and have different ids. */
 int members_gather_mounted(struct members *members);
 void members_fini(struct members *members);
 
 const struct wire_member *members_mine(const struct members *members);
-uint32_t members_groups(const struct members *members);  /* as the first who was told says */
+uint32_t members_groups(const struct members *members);  /* from the first node that has the option */
 uint64_t members_timeout(const struct members *members); /* the shortest peer_timeout */
 
 #endif

@@ -8,7 +8,7 @@
 #include <sys/queue.h>
 
 enum {
-    RING_FIRST_MS = 1, /* until a peer that does not answer is rung again; then twice that each time, at last: */
+    RING_FIRST_MS = 1, /* pause before a silent peer is rung again; doubled each time, up to: */
     RING_LAST_MS = 128,
 };
 
@@ -16,8 +16,8 @@ struct pickup {
     TAILQ_ENTRY(pickup) next;
     struct pickups *all;
     struct hold *hold;
-    struct ring_message asked; /* as it came */
-    int tag;                   /* ASKED */
+    struct ring_message asked; /* as received */
+    int tag;                   /* in state ASKED */
     struct fetch_part part[];  /* of FETCH_MANY */
 };
 TAILQ_HEAD(pickup_list, pickup);
@@ -25,7 +25,7 @@ TAILQ_HEAD(pickup_list, pickup);
 struct pickup_peer {
     struct pickup_list queued, asked;
     unsigned count;   /* of `asked` */
-    uint64_t ring_at; /* again, when they are not answered */
+    uint64_t ring_at; /* when to ring again if there is no answer */
     unsigned ring_ms;
 };
 
@@ -34,7 +34,7 @@ struct pickups {
     struct home *home;
     int next_tag, last_tag;
     unsigned asked;
-    uint8_t busy[RING_IN]; /* slots of the present ring that are not the server's */
+    uint8_t busy[RING_IN]; /* slots of the current ring that are not the server's */
     struct pickup_peer peer[];
 };
 
@@ -138,7 +138,7 @@ static void ask_peer(struct pickups *p, struct pickup *pickup)
     mail_say(p->mail, asked->node, &m, NULL);
 }
 
-/* As many as may be. */
+/* As many as are allowed. */
 static void ask_queued(struct pickups *p, uint32_t node)
 {
     struct pickup_peer *peer = &p->peer[node];
@@ -208,7 +208,7 @@ void pickups_server_came(struct pickups *p)
     memset(p->busy, 0, sizeof p->busy);
 }
 
-/* What was not asked for yet is of no use to the next one. */
+/* Pickups that were not sent yet are dropped: the next server will ask again. */
 void pickups_server_left(struct pickups *p)
 {
     struct pickup *pickup;

@@ -1,5 +1,5 @@
-/* The requests stand in one array for MPI_Testsome, what belongs to each in another beside it. Those that
- * have ended leave gaps, which are closed when `done` was called for all of them. */
+/* MPI requests are in one array, for MPI_Testsome; our data about each is in a parallel array. Requests that have ended
+ * leave gaps, which are closed when `done` was called for all of them. */
 #include "mpi/post.h"
 
 #include "fs/base/array.h"
@@ -19,9 +19,9 @@ struct posted {
 struct posts {
     int count, room;
     unsigned sends;
-    MPI_Request *request;  /* count of them */
-    struct posted *posted; /* the same */
-    int *index;            /* the results of MPI_Testsome */
+    MPI_Request *request;  /* `count` elements */
+    struct posted *posted; /* `count` elements */
+    int *index;            /* results of MPI_Testsome */
     MPI_Status *status;
 };
 
@@ -105,7 +105,7 @@ int post_send(struct posts *p, const void *bytes, size_t n, uint32_t to, int tag
     return 0;
 }
 
-/* `done` may post what is new, behind those that there are. */
+/* `done` may post new requests, which are appended. */
 static int end_posted(struct posts *p, int i, bool in_status)
 {
     MPI_Status s = p->status[i];
@@ -122,7 +122,7 @@ static int end_posted(struct posts *p, int i, bool in_status)
     return 0;
 }
 
-/* MPI has set the requests that ended to null. */
+/* MPI has set ended requests to null. */
 static void close_gaps(struct posts *p, int ended)
 {
     int first = p->count;
@@ -178,7 +178,7 @@ int post_progress(struct posts *p)
     return error ? error : ended;
 }
 
-/* MPI_Testsome makes progress when it finds nothing that has ended; so it is given something. */
+/* MPI_Testsome only makes progress when no request has ended; so it gets one request that has not. */
 int post_look(struct posts *p)
 {
     MPI_Request ended;

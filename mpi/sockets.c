@@ -1,4 +1,4 @@
-/* The kernel tells in /proc/self/fdinfo which descriptors an epoll descriptor watches. */
+/* /proc/self/fdinfo shows which descriptors an epoll descriptor watches. */
 #include "mpi/sockets.h"
 
 #include "fs/base/cleanup.h"

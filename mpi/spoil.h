@@ -1,5 +1,5 @@
-/* Answers that go wrong on their way out, for tests. DEALFS_COURIER_FAULTS=damage:10,short:7 spoils every tenth answer
- * in one way, every seventh in another: counted and not drawn, so that a test knows what comes. */
+/* Injects faults into answers, for tests. DEALFS_COURIER_FAULTS=damage:10,short:7 changes every tenth answer in one
+ * way, every seventh in another. They are counted, not random, so that tests are reproducible. */
 #ifndef MPI_SPOIL_H
 #define MPI_SPOIL_H
 
@@ -8,7 +8,7 @@
 
 enum spoil_way {
     SPOIL_NONE,
-    SPOIL_DAMAGE, /* a byte of the payload is another */
+    SPOIL_DAMAGE, /* a byte of the payload is changed */
     SPOIL_SHORT,  /* its end is missing */
     SPOIL_NEVER,  /* it is not sent */
     SPOIL_TWICE,  /* it is sent twice */
@@ -16,11 +16,11 @@ enum spoil_way {
 };
 
 struct spoil {
-    uint32_t every[SPOIL_WAYS], count[SPOIL_WAYS]; /* 0: never */
+    uint32_t every[SPOIL_WAYS], count[SPOIL_WAYS]; /* every: 0: never */
 };
 
-int spoil_parse(const char *text, struct spoil *spoil); /* NULL: nothing; -EINVAL */
-enum spoil_way spoil_next(struct spoil *spoil);         /* for this answer */
+int spoil_parse(const char *text, struct spoil *spoil); /* NULL: no faults; -EINVAL */
+enum spoil_way spoil_next(struct spoil *spoil);         /* the fault of the next answer */
 void spoil_damage(void *payload, size_t n);
 
 #endif

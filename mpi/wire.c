@@ -1,5 +1,5 @@
-/* The messages between couriers, checked: each kind may use its own fields only, so that what passes here means one
- * thing. Numbers of files and values are checked by the server that is asked, which knows the catalog. */
+/* Checks messages between couriers. Each kind may use only its own fields, so that a valid message has one meaning.
+ * Numbers of files and values are checked by the server that is asked, which knows the catalog. */
 #include "mpi/wire.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static bool is_status(int32_t status)
     return status <= 0 && status >= -ERRNO_MOST;
 }
 
-/* The fields of its kind are as they may be; the others are compared with 0 by who calls. */
+/* Checks the fields of the message's kind. The caller compares the other fields with 0. */
 static bool check_turn(const struct wire_message *m, struct wire_message *used)
 {
     switch (m->kind) {
@@ -142,7 +142,7 @@ int wire_failure_parse(const void *bytes, size_t n, int *status)
     return 0;
 }
 
-/* A text ends in its field, only zeros follow it, and it can be shown: no control characters. */
+/* The text ends within its field, only zeros follow it, and it has no control characters. */
 static bool check_text(const char *text, size_t room)
 {
     size_t n = strnlen(text, room);

@@ -344,7 +344,7 @@ void session_stop(struct session *s)
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     slots_stop(s->slots);
-    /* a thread may have checked `stopping` just before and read once more: kick until all have ended */
+    /* a thread may have checked `stopping` just before and read again: kick until all have ended */
     while (atomic_load(&s->exited) < s->threads) {
         for (int i = 0; i < s->threads; i++)
             pthread_kill(s->thread[i], KICK);
