@@ -1,10 +1,11 @@
 #!/bin/bash
-# Train on local lists whose samples are exchanged before each epoch, by two requests per epoch.
+# Train with local plans, and exchange samples before each epoch. This takes two requests per epoch.
 #
 #   exchange.sh MOUNTPOINT Q EPOCHS COMMAND...
 #
-# Runs COMMAND EPOCH LAYOUT for each epoch. All ranks of an epoch plan with mode=local layout=LAYOUT. While an epoch is
-# trained, the exchange for the next one is asked for. If it fails, training continues from the layout of now.
+# Runs COMMAND EPOCH LAYOUT for each epoch. All ranks of an epoch must plan with mode=local layout=LAYOUT. While an
+# epoch is trained, the script requests the exchange for the next one. If it fails, the next epoch uses the current
+# layout.
 set -eu -o pipefail
 mount=$1 part=$2 epochs=$3
 shift 3
@@ -19,7 +20,7 @@ for ((epoch = 0; epoch < epochs; epoch++)); do
     "$@" "$epoch" "$layout"
     reply=$(cat <&3)
     layout=$(grep -o 'layout [0-9a-f]*' <<<"$reply" | cut -d ' ' -f 2) || {
-        echo "epoch $((epoch + 1)) is read from where the samples are" >&2
+        echo "no samples were exchanged for epoch $((epoch + 1)), it uses the current layout" >&2
         layout=$(current_layout)
     }
 done

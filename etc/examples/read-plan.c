@@ -3,8 +3,8 @@
  *   cc -O2 -o read-plan read-plan.c
  *   ./read-plan MOUNTPOINT epoch=E,ranks=R,batch=B,rank=r[,KEY=VALUE...]
  *
- * The plan is a file that is mapped, an array of little-endian numbers; so is the list of samples, a path a line.
- * Prints number, bytes and path of each sample. */
+ * Maps two files: the plan, an array of little-endian numbers, and the list of samples, one path per line. Prints
+ * number, bytes and path of each sample. */
 #define _GNU_SOURCE
 #include <endian.h>
 #include <err.h>
@@ -58,7 +58,7 @@ static const char **index_lines(struct bytes list, uint32_t *count)
     return line;
 }
 
-/* In a line a newline, a carriage return and a backslash are \n, \r and \\. */
+/* In a line, newline, carriage return and backslash are written as \n, \r and \\. */
 static void unescape(const char *line, const char *end, char *path)
 {
     while (line < end) {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Read a rank's samples of an epoch in their order, by the control file.
+# Read a rank's samples of an epoch in their order, with a request to the control file.
 #
 #   read-plan.sh MOUNTPOINT epoch=E ranks=R batch=B rank=r [KEY=VALUE...]
 #
@@ -13,7 +13,7 @@ done
 
 exec 3<>"$mount/.dealfs/control"
 echo "plan $*" >&3
-# A request that is refused makes the first read fail; the next one gives the reason. Without one the list is empty.
+# If the request is refused, the first read fails and the next one returns the reason. No reason: the list is empty.
 if ! IFS= read -r number <&3 2>/dev/null; then
     reason=$(cat <&3)
     [ -z "$reason" ] && exit

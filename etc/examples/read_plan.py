@@ -7,7 +7,7 @@ Prints number, bytes and path of each sample."""
 import os
 import sys
 
-# Where the package is not installed: that of the tree this file is in.
+# If the package is not installed, use the one in this source tree.
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../python'))
 import dealfs  # noqa: E402
 

@@ -3,10 +3,14 @@
 
     torchrun --nnodes N --nproc-per-node R ... train.py MOUNTPOINT [--epochs E] [--batch B] [--checkpoint FILE]
 
-The mount is a folder for each class, as torchvision's ImageFolder reads it. With a checkpoint a run that was ended goes
-on where it was, in mid-epoch, also with other ranks. --order regular gives each rank what DistributedSampler gives it:
-the weights are the same, the way that the samples come is longer. --order local --exchange 0.1 has each rank read what
-its node keeps, of which a tenth changes its node before each epoch; see exchange.md."""
+The mount contains one folder per class, as for torchvision's ImageFolder. With --checkpoint, a run that was ended
+resumes in mid-epoch, also with another number of ranks.
+
+    --order locality   each step has DistributedSampler's samples; ranks read mostly samples of their own node (default)
+    --order regular    each rank reads DistributedSampler's list. The weights are the same, and more samples come from
+                       other nodes
+    --order local      ranks read only samples of their own node. With --exchange 0.1, a tenth of these moves to other
+                       nodes before each epoch: see exchange.md"""
 import argparse
 import os
 import sys
@@ -19,14 +23,14 @@ from torch.utils.data import DataLoader
 from torchvision import transforms
 from torchvision.datasets import ImageFolder
 
-# Where the package is not installed: that of the tree this file is in.
+# If the package is not installed, use the one in this source tree.
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../python'))
 from dealfs.torch import Sampler  # noqa: E402
 
 
 def make_network(classes):
     torch.manual_seed(0)
-    # No batch normalization: its statistics would depend on which rank has which samples of a step.
+    # No batch normalization: its statistics would depend on which rank reads which samples of a step.
     return nn.Sequential(nn.Conv2d(3, 8, 3, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(4), nn.Flatten(),
                          nn.Linear(128, classes))
 
@@ -50,7 +54,7 @@ def say(epoch, loss, network):
 
 
 def train(args, sampler_of=Sampler, each_epoch=say):
-    """The network after args.epochs, or after args.steps of the last run's steps."""
+    """Train until args.epochs epochs have ended, or this run has made args.steps steps. Returns the network."""
     shape = transforms.Compose([transforms.Resize(args.pixels), transforms.CenterCrop(args.pixels),
                                 transforms.ToTensor()])
     dataset = ImageFolder(args.mount, shape)
@@ -99,12 +103,12 @@ def parse(words=None):
     parser.add_argument('--rate', type=float, default=0.05, help='of learning')
     parser.add_argument('--seed', type=int, default=0, help='of the order')
     parser.add_argument('--order', choices=['locality', 'regular', 'local'], default='locality')
-    parser.add_argument('--exchange', metavar='Q', help='with --order local: the part of the samples that changes node')
-    parser.add_argument('--echo', metavar='F', help='use each sample F times; measure: as often as costs no time')
+    parser.add_argument('--exchange', metavar='Q', help='with --order local: the fraction of samples that changes node')
+    parser.add_argument('--echo', metavar='F', help='use each sample F times; "measure": as often as it takes no time')
     parser.add_argument('--workers', type=int, default=2)
     parser.add_argument('--checkpoint', metavar='FILE', help='written after each epoch, read at the start')
-    parser.add_argument('--steps', type=int, default=0, help='end after so many; 0: only after the last epoch')
-    parser.add_argument('--rendezvous', default='env://', help='where ranks meet; by default where torchrun says')
+    parser.add_argument('--steps', type=int, default=0, help='end after this many steps; 0: after the last epoch')
+    parser.add_argument('--rendezvous', default='env://', help='URL where ranks meet; default: as set by torchrun')
     return parser.parse_args(words)
 
 

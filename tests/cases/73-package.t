@@ -222,7 +222,7 @@ try:
     read_some(sampler, DataLoader(dataset, batch_sampler=EveryRth(sampler, 4, False), num_workers=1))
     raise AssertionError('not noticed')
 except ShardedAgain as error:
-    assert '9 batches' in str(error) and 'brings 3' in str(error), error
+    assert '9 batches' in str(error) and 'delivers 3' in str(error), error
 
 # --- each sample twice, after it was read ---
 sampler.set_epoch(7)

@@ -2,8 +2,8 @@
 ranks with equally many samples take equally many steps.
 
 The first n items together are used floor(n * factor) times. So each item is used floor(factor) times, and some items
-one more time. The items already come in random order, so these need not be drawn, and the sum is exact. The uses are
-shuffled in a buffer: whenever the buffer is full, a random entry of it is yielded."""
+one extra time. The position decides which items. That is random enough, because the items come in random order, and
+the total is exact. The uses are shuffled in a buffer: whenever it is full, a random entry is yielded."""
 import numpy
 
 MILLION = 1000000

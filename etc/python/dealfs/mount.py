@@ -1,5 +1,5 @@
-"""A mount, by its control files: see dealfs-control(5). No state is kept between calls. So if the mount is gone, or its
-server was replaced, only the current call is affected."""
+"""Requests to a mount through its control files: see dealfs-control(5). No state is kept between calls. So if the mount
+ends or its server is replaced, only the current call is affected."""
 import collections
 import errno
 import json
@@ -13,7 +13,7 @@ StepSample = collections.namedtuple('StepSample', 'step rank sample path offset 
 Where = collections.namedtuple('Where', 'sample owner tier path')
 List = collections.namedtuple('List', 'count digest format')
 ESCAPED = {'n': '\n', 'r': '\r', '\\': '\\'}
-SERVERS = 5  # a request is sent to this many servers, one after another, if they die
+SERVERS = 5  # if servers die, a request is sent to at most this many, one after another
 
 
 class NotMounted(FileNotFoundError):
@@ -74,7 +74,8 @@ class Mount:
             return [unescape(line) for line in f.read().split(b'\n')[:-1]]
 
     def list(self, name):
-        """Of a sample list: `count` (of samples), `digest`, and `format` (of its records; None for files)."""
+        """About a sample list: the `count` of its samples, its `digest`, and the `format` of its records (None for
+        files)."""
         count, digest, format = self.ask('samples', name=name, action='look').decode().split()
         return List(int(count), digest, None if format == '-' else format)
 
@@ -83,8 +84,8 @@ class Mount:
         return name != 'imagefolder' and os.path.exists(os.path.join(self.control, 'samples.d', f'{name}.packed'))
 
     def plan(self, order=None, **keys):
-        """The numbers of a rank's samples in an epoch, in order, as an array. Without rank=: a list of such arrays,
-        one per rank.
+        """The numbers of a rank's samples in an epoch, in order, as an array. Without rank=, a list with one such
+        array per rank.
 
         dealfs-plan(1) describes the keys; epoch=, ranks= and batch= are required. order= is 'natural', or a sequence of
         sample numbers that NumPy accepts."""
@@ -112,7 +113,7 @@ class Mount:
         """Upload the cost of each sample of a list, a whole number below 2^32, to all nodes, for plan(cost=name)."""
         costs = numpy.asarray(costs)
         if costs.size and (costs.dtype.kind not in 'iu' or costs.min() < 0 or costs.max() >= 1 << 32):
-            raise ValueError('costs are whole numbers, from 0 to 2^32 - 1')
+            raise ValueError('costs: must be whole numbers from 0 to 2^32 - 1')
         self.ask('costs', costs.astype('<u4').tobytes(), name=name, samples=samples)
 
     def exchange(self, epoch, fraction, seed=0, wait=60):
@@ -126,8 +127,11 @@ class Mount:
         return json.loads(self.ask('shuffle', seed=seed, wait=wait))
 
     def where(self, paths):
-        """For each path, relative to the mount or absolute, a tuple (sample, owner, tier, path). The sample is None if
-        the path is no sample, the owner if no node owns it, the tier if this node has not cached it."""
+        """For each path, relative to the mount or absolute, a tuple (sample, owner, tier, path).
+
+        sample    None if the path is not a sample
+        owner     None if no node owns it
+        tier      None if this node has not cached it"""
         payload = b''.join(os.fsencode(path) + b'\0' for path in paths)
         reply = self.ask('where', payload, sep='nul') if payload else b''
         lines = (line.split(b'\t', 3) for line in reply.split(b'\n')[:-1])
@@ -150,7 +154,7 @@ class Mount:
             return self.ask('plan', order=order, **keys)
         order = numpy.asarray(order)
         if order.size and (order.dtype.kind not in 'iu' or order.min() < 0 or order.max() >= 1 << 32):
-            raise ValueError('an order is made of numbers of samples')
+            raise ValueError('order: must contain numbers of samples, whole numbers from 0 to 2^32 - 1')
         return self.ask('plan', order.astype('<u4').tobytes(), order='u32', **keys)
 
     def _converse(self, request, verb):

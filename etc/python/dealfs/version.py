@@ -1,2 +1,2 @@
-"""The version, that of the programs; apart, so that a build reads it without NumPy."""
+"""The version, the same as that of the programs. It has its own file, so that a build can read it without NumPy."""
 __version__ = '0.1.0'

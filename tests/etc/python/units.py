@@ -306,7 +306,7 @@ class TheSampler(unittest.TestCase):
                 self.assertEqual(sorted(sampler), list(range(50)))
                 self.assertEqual(sampler.layout, 'abc')
         self.assertEqual([str(one.message) for one in caught], [
-            'epoch 1 is read from where the samples are, none was exchanged: '
+            'no samples were exchanged for epoch 1, it uses the current layout: '
             '/made/up: exchange: node 2 does not answer'])
 
     def test_a_mount_that_does_not_reply_is_not_waited_for(self):
@@ -314,13 +314,13 @@ class TheSampler(unittest.TestCase):
         sampler.mount.hangs = threading.Event()
         sampler.set_epoch(0)
         list(sampler)
-        with self.assertWarnsRegex(RuntimeWarning, 'epoch 1 .* the mount did not reply within 0 s'):
+        with self.assertWarnsRegex(RuntimeWarning, 'epoch 1, .* the mount did not reply within 0 s'):
             sampler.set_epoch(1)
         self.assertEqual(sampler.layout, 'abc')
         sampler.mount.hangs.set()
 
     def test_only_local_plans_exchange(self):
-        with self.assertRaisesRegex(ValueError, "for mode='local'"):
+        with self.assertRaisesRegex(ValueError, "only with mode='local'"):
             make(exchange=0.1)
         with self.assertRaisesRegex(ValueError, 'needs the process group of all ranks'):
             make(ranks=4, mode='local', exchange=0.1)
@@ -590,7 +590,8 @@ class SecondSharding(unittest.TestCase):
     def test_one_of_r_batches(self):
         sampler = self.sampler()
         inner = BatchSampler(sampler, 4, False)
-        self.assert_noticed(sampler, DataLoader(range(48), batch_sampler=EveryRth(inner, 2, 1)), '6 batches.*brings 3')
+        self.assert_noticed(sampler, DataLoader(range(48), batch_sampler=EveryRth(inner, 2, 1)),
+                            '6 batches.*delivers 3')
 
     def test_one_rth_of_each_batch(self):
         sampler = self.sampler()
@@ -617,7 +618,7 @@ class SecondSharding(unittest.TestCase):
     def test_a_loader_that_does_not_say_how_long_it_is(self):
         sampler = self.sampler()
         inner = BatchSampler(sampler, 4, False)
-        with self.assertRaisesRegex(ShardedAgain, '6 batches.*brings 3'):
+        with self.assertRaisesRegex(ShardedAgain, '6 batches.*delivers 3'):
             list(sampler.over(batch for i, batch in enumerate(inner) if i % 2))
 
     def test_where_the_trainer_counts_itself(self):

@@ -1,4 +1,4 @@
-"""The number of a sample that knows its position in an epoch."""
+"""The number of a sample, with the sample's position in an epoch."""
 
 
 class Dealt(int):
@@ -6,7 +6,7 @@ class Dealt(int):
     worker processes that were started before the epoch.
 
     epoch       epoch of the list that contains it
-    position    position in that list, which is this rank's in this pass
+    position    position in that list (the list of this rank for this pass)
     plan        the list's name below plan/ of the mount"""
 
     def __new__(cls, sample, epoch, position, plan):
@@ -19,7 +19,7 @@ class Dealt(int):
 
 
 def runs(indices):
-    """Runs in `indices` that are consecutive in one list, as (begin, end). Plain integers are in no run."""
+    """The runs in `indices`, as (begin, end). A run is consecutive in one list. Plain integers are in no run."""
     if is_run(indices):
         return [(0, len(indices))]
     found, begin, last = [], 0, None

@@ -41,10 +41,10 @@ class Echo:
         return -(-uses_before(samples, self.factor) // self.loader.batch_size)
 
     def __iter__(self):
-        """self.batches_used is the number of the loader's batches, from the first one on, of which every sample was
-        used at least once. A training that resumes after them repeats what was in the buffer, and loses nothing."""
+        """Sets self.batches_used: every sample of the loader's first batches_used batches was used at least once. So a
+        training that resumes after these batches may repeat samples that were in the buffer, but loses none."""
         self.batches_used = 0
-        unused = collections.deque()  # of each later batch, how many of its samples have not been used once
+        unused = collections.deque()  # for each later batch, the number of its samples that have not been used yet
         source = self._batches(unused) if self.at == 'batch' else self._samples(unused)
         first = next(source, None)
         if first is None:

@@ -34,18 +34,18 @@ class Exchange:
             self._why = str(error) or repr(error)
 
     def layout(self, epoch):
-        """The layout that the nodes took for this epoch. None: nothing was exchanged; the first time this warns. Waits
-        for a running request until `wait` seconds (and GRACE) have passed since it was sent."""
+        """The layout that the nodes took for this epoch, or None if nothing was exchanged. Warns the first time that
+        an exchange fails. Waits for a running request, for at most `wait` + GRACE seconds since it was sent."""
         if self._epoch != epoch:
             return None
         self._thread.join(max(0, self._until - time.monotonic()))
         if self._thread.is_alive():
             self._why = f'the mount did not reply within {self.wait} s'
-            layout = None  # also if the reply comes now: no rank may see another one
+            layout = None  # even if the reply arrives now: all ranks must use the same layout
         else:
             layout = self._layout
         if self._why and not self._warned:
             self._warned = True
-            warnings.warn(f'epoch {epoch} is read from where the samples are, none was exchanged: {self._why}',
+            warnings.warn(f'no samples were exchanged for epoch {epoch}, it uses the current layout: {self._why}',
                           RuntimeWarning, stacklevel=2)
         return layout

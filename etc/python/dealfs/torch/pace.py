@@ -19,8 +19,8 @@ class Pace:
             self.wait, self.step, before = self.wait + came - before, self.step + done - came, done
 
     def ratio(self, echo=1):
-        """R, from 1 to 16: the time to load a batch, divided by the time to train with it. If each batch was used
-        `echo` times, loading one took as long as `echo` steps with their waits."""
+        """R, from 1 to 16: the time to load a batch, divided by the time to train with it. `echo`: how many times each
+        batch was used. The time to load one batch is then that of `echo` steps, including their waits."""
         ratio = echo * (self.wait + self.step) / self.step if self.step else LEAST
         self.wait = self.step = 0.0
         return round(min(max(ratio, LEAST), MOST), 2)

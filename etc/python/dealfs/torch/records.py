@@ -16,9 +16,9 @@ from dealfs.mount import Mount, unescape, written
 from dealfs.torch.dealt import runs
 
 RECORD = numpy.dtype([('file', '<u4'), ('length', '<u4'), ('offset', '<u8'), ('label', '<i4')])
-OFFSET = numpy.uint64((1 << 63) - 1)  # the other bit: a line without its newline
+OFFSET = numpy.uint64((1 << 63) - 1)  # the highest bit: the last line of a file lacks its newline
 NO_LABEL = -1
-PIECE = 1 << 20  # records, or bytes of text, that are looked at together
+PIECE = 1 << 20  # records, or bytes of text, that are processed together
 OPEN_MOST = 128  # containers that a process has open
 
 
@@ -96,11 +96,11 @@ class Records:
                 'tar': to a dictionary of the members
                 'tfrecord': to the data without length and checksums
                 'lines': to the line without its newline
-                None and 'fixed', also lists in other formats: to all bytes
+                None, 'fixed', and lists in other formats: all bytes of the sample, not parsed
     threads     number of threads per worker that read and transform the samples of a batch concurrently; 0: none
 
-    If samples have labels, an item is a pair (sample, label). PyTorch 2 reads whole batches through __getitems__. Any
-    version does with `DataLoader(data, sampler=BatchSampler(...), batch_size=None)`, which requests data[[3, 1]].
+    If samples have labels, an item is a pair (sample, label). PyTorch 2 reads whole batches through __getitems__. With
+    older versions use `DataLoader(data, sampler=BatchSampler(...), batch_size=None)`, which requests data[[3, 1]].
     """
 
     def __init__(self, mount, samples, transform=None, *, format='list', threads=0):
@@ -115,7 +115,7 @@ class Records:
         self._forget()
         self._map()
         if samples == 'imagefolder' and len(self) == 0:
-            raise ValueError(f"{self.root} has no images in top-level directories: samples='all' has all of its files")
+            raise ValueError(f"{self.root}: no top-level directory contains images; samples='all' lists all files")
         self.labelled = bool(self.ranges and any((part['label'] != NO_LABEL).any() for part in self._pieces()))
 
     def _list_file(self, end=''):
@@ -151,7 +151,8 @@ class Records:
 
     @property
     def targets(self):
-        """The label of each sample, -1 for none, as an array. In a list of files: the number of its top directory."""
+        """The label of each sample as an array; -1: none. For a list of files: the number of its top-level directory,
+        by name."""
         if self.ranges:
             return self._list['label']
         folders = [self._lines[i].split(b'/', 1)[0] for i in range(len(self))]

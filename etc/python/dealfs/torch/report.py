@@ -1,4 +1,4 @@
-"""Reports to a mount how much of a rank's list has been read, and that it ends."""
+"""Reports to a mount how much of a rank's list has been read, and when the list ends."""
 import math
 import time
 
@@ -6,8 +6,9 @@ EVERY = 0.2  # seconds between two positions
 
 
 class Report:
-    """Of one pass over a list. `unseen`: the mount cannot see which samples are read, so it is told: of records, and of
-    what is read from a stream. Nothing depends on it, so errors are ignored: the mount may be gone or too old."""
+    """The reports of one pass over a list. `unseen`: the mount cannot observe which samples are read, as with records
+    and streams, so the reports include the position. Errors are ignored, because training does not depend on reports:
+    the mount may have ended or be too old."""
 
     def __init__(self, mount, unseen, **which):
         self.mount, self.unseen, self.which, self.next = mount, unseen, which, 0

@@ -30,8 +30,8 @@ from dealfs.torch.report import Report
 Start = collections.namedtuple('Start', 'consumed finished layout')
 BEGINNING = Start(0, False, None)
 HELD = 4096
-NOT_TOLD = ('nobody told the sampler what the trainer has consumed, and what the loader has asked for may be more: '
-            'iterate over sampler.over(loader), or call sampler.step() after each batch')
+NOT_TOLD = ('the sampler does not know how many batches the trainer has consumed, because workers read ahead: iterate '
+            'over sampler.over(loader), or call sampler.step() after each batch')
 
 
 def are_together():
@@ -49,9 +49,9 @@ class ShardedAgain(RuntimeError):
 class Sampler(DistributedSampler):
     """A rank's list of an epoch.
 
-    It is a DistributedSampler, so Lightning and others that shard a loader leave it as it is, and call set_epoch. These
-    are collective calls, which all ranks make together: set_epoch, ratio, fix_echo, and the first step of a pass
-    without set_epoch before it.
+    It is a DistributedSampler. So Lightning and other frameworks do not shard its list again, and they call set_epoch.
+    These are collective calls, which all ranks must make: set_epoch, ratio, fix_echo, and the first step of a pass if
+    set_epoch was not called before.
 
     dataset         as for DistributedSampler. The mount is found by its `root`, which ImageFolder has. If it is
                     dealfs.torch.Records, the sample list is found as well
@@ -90,10 +90,11 @@ class Sampler(DistributedSampler):
         self.exchange = None
         if exchange and float(exchange) > 0:
             if others.get('mode') != 'local':
-                raise ValueError("exchange= is for mode='local', where each rank reads what its node owns")
+                raise ValueError("exchange=: works only with mode='local', where each rank reads samples of its own "
+                                 'node')
             if self.num_replicas > 1 and not self.together:
-                raise ValueError('exchange= needs the process group of all ranks, for which rank 0 asks: call '
-                                 'init_process_group first')
+                raise ValueError('exchange=: needs the process group of all ranks, because rank 0 requests the '
+                                 'exchange for all: call init_process_group first')
             self.exchange = Exchange(self.mount, exchange, seed if shuffle else 0, exchange_wait)
         self.pace, self._factor = Pace(), 1  # how often an Echo uses each sample of the loader
         self.layout = self.digest = None
@@ -103,7 +104,7 @@ class Sampler(DistributedSampler):
         self._list = None
         self._pass, self._passes = None, 0  # the last iterator that has begun, and the number of them
         self._steps = None  # batches of that pass that the trainer took; None: not known
-        self._counted = False  # by the trainer, with step()
+        self._counted = False  # whether the trainer calls step()
         self._report = None  # of the list that is read, until its end is reported
 
     def _find_mount(self, mount):
@@ -111,7 +112,7 @@ class Sampler(DistributedSampler):
             return mount, None
         path = mount if mount is not None else getattr(self.dataset, 'root', None)
         if path is None:
-            raise TypeError('the dataset has no `root` that its mount could be found by: give mount=')
+            raise TypeError('the dataset has no attribute `root`, by which its mount is found: give mount=')
         return Mount.around(path)
 
     # --- the plan ---
@@ -135,10 +136,10 @@ class Sampler(DistributedSampler):
         if wanted == self._agreed:
             return
         if self._alone and are_together() and dist.get_world_size() > 1:
-            raise RuntimeError('this sampler was made before init_process_group, for one rank: each of the '
-                               f'{dist.get_world_size()} that there are now would read the whole list')
+            raise RuntimeError('this sampler was made before init_process_group, so it is for one rank: each of the '
+                               f'{dist.get_world_size()} ranks would read the whole list. Create it afterwards')
         if start.consumed is None:
-            raise RuntimeError(f'this state cannot be gone on from: {NOT_TOLD}')
+            raise RuntimeError(f'cannot resume from this state: {NOT_TOLD}')
         self._agreed = self._list = None
         plan = {**self.keys, 'epoch': self.epoch, 'skip': start.consumed, 'ranks': self.num_replicas,
                 'batch': self.batch_size}
@@ -151,8 +152,8 @@ class Sampler(DistributedSampler):
             other = [f"rank {rank} {summary['digest']}" for rank, summary in enumerate(summaries)
                      if summary['digest'] != self.digest]
             if other:
-                raise PlansDiffer(f'the ranks have different plans: rank 0 {self.digest}, and {len(other)} of '
-                                  f"{self.num_replicas} another one: {', '.join(other[:4])}")
+                raise PlansDiffer(f'the ranks have different plans: rank 0 has {self.digest}; {len(other)} of the '
+                                  f"{self.num_replicas} ranks differ: {', '.join(other[:4])}")
             length = -(-summaries[0]['samples'] // self.num_replicas)
             if self.exchange and self._leads():
                 self.exchange.ask(self.epoch + 1)
@@ -168,8 +169,8 @@ class Sampler(DistributedSampler):
         return exchanged or self.mount.summary(**plan)['layout']
 
     def _nodes(self):
-        """The node of each rank. None if the ranks are spread as plans assume by default: equally many consecutive
-        ranks per node. The request of a thousand ranks is short then."""
+        """The node of each rank. None if plans assume these nodes by default: equally many consecutive ranks per node.
+        That keeps the request short when there are a thousand ranks."""
         if not self.together and self.num_replicas > 1:
             return None
         found = self._all(lambda: [self.mount.status()[key] for key in ('node', 'nodes')])
@@ -177,8 +178,8 @@ class Sampler(DistributedSampler):
         return None if nodes == [node for node in range(found[0][1]) for _ in range(each)] else nodes
 
     def _all(self, make):
-        """The results of `make` on all ranks. If it fails on one rank, this fails on all ranks with the reason: with
-        Refused if a mount refused a request."""
+        """The results of `make` on all ranks. If `make` fails on one rank, this fails on all ranks with the reason. If
+        a mount refused a request, it raises Refused."""
         if not self.together:
             return [make()]
         mine = [None, None, None]
@@ -202,7 +203,7 @@ class Sampler(DistributedSampler):
     def _read_list(self):
         if self._start.finished:
             return []
-        plan = {**self._plan, 'digest': self.digest}  # of the plan that all ranks have, or ESTALE
+        plan = {**self._plan, 'digest': self.digest}  # fails with ESTALE unless it is the plan of all ranks
         if self.feed:
             try:
                 found = self.mount.plan(rank=self.rank, feed=True, **plan)
@@ -283,14 +284,15 @@ class Sampler(DistributedSampler):
     # --- what the trainer has consumed ---
 
     def over(self, loader):
-        """Yield the batches of a loader that uses this sampler, or of an Echo of it. A batch counts as consumed once it
-        was yielded. Measures waits and steps. Raises ShardedAgain if the loader does not deliver the whole list of this
-        rank, as when a framework has sharded it again."""
+        """Yield the batches of a loader that uses this sampler, or of an Echo of such a loader. A batch counts as
+        consumed when it was yielded. Measures waits and steps. Raises ShardedAgain if the loader does not deliver the
+        whole list of this rank, for example because a framework has sharded it again."""
         echo = loader if isinstance(loader, Echo) else None
         plain = echo.loader if echo else loader
         size = getattr(plain, 'batch_size', None)
         if size not in (None, self.batch_size):
-            raise ValueError(f'the loader has batches of {size}, and the plan of {self.batch_size}')
+            raise ValueError(f'the loader has batches of {size}, and the plan of {self.batch_size}: use the same '
+                             'batch_size for both')
         if echo:
             echo.set_epoch(self.epoch)
         self._factor = echo.factor if echo else 1
@@ -318,8 +320,8 @@ class Sampler(DistributedSampler):
 
     def _check_loader(self, loader, before):
         if self._passes == before:
-            raise ShardedAgain('the loader brings batches that it has not asked this sampler for: another sampler has '
-                               'taken its place, or another rank reads for this one')
+            raise ShardedAgain('the loader delivers batches, but has not asked this sampler for samples: a framework '
+                               'replaced the sampler, or another rank reads for this one')
         try:
             length = len(loader)
         except TypeError:
@@ -327,27 +329,27 @@ class Sampler(DistributedSampler):
         self._check_count(loader, length)
 
     def _check_batch(self, batch):
-        """With Accelerate's split_batches the number of batches is unchanged, and each has one R-th of its samples. A
-        user's collate function may make batches of any length, so only exactly this length is an error."""
+        """Accelerate's split_batches keeps the number of batches, but leaves one R-th of the samples in each. A collate
+        function may make batches of any length, so only exactly one R-th is an error."""
         try:
             length = length_of(batch)
         except (TypeError, IndexError, KeyError, StopIteration):
             return
         if self.num_replicas > 1 and length * self.num_replicas == min(self.batch_size, self.num_samples):
-            raise ShardedAgain(f'the first batch has {length} samples and not {self.batch_size}: each was split among '
-                               f'the {self.num_replicas} ranks, each of which has its own list here')
+            raise ShardedAgain(f'the first batch has {length} samples and not {self.batch_size}: a framework has split '
+                               f'it among the {self.num_replicas} ranks, but each rank already has its own list')
 
     def _check_count(self, loader, batches):
         most = self.num_samples // self.batch_size
         if self.num_samples % self.batch_size and not getattr(loader, 'drop_last', False):
             most += 1
         if batches != most:
-            raise ShardedAgain(f'the list of rank {self.rank} has {most} batches of {self.batch_size}, and the loader '
-                               f'brings {batches}: was it sharded again among the {self.num_replicas} ranks, each of '
-                               'which has its own list here? Leave it out of what a framework prepares')
+            raise ShardedAgain(f'the list of rank {self.rank} has {most} batches of {self.batch_size}, but the loader '
+                               f'delivers {batches}. If a framework has sharded again: do not let it prepare this '
+                               f'loader, because each of the {self.num_replicas} ranks already has its own list')
 
     def _check_last(self):
-        """For trainers that call step(): the list was requested to its end, but the trainer got one R-th of it."""
+        """For trainers that call step(): fail if the loader requested the whole list and the trainer got one R-th."""
         if not self._counted or self._pass is None or self.num_replicas == 1 or not self._pass.ended():
             return
         all_of_it = -(-self.num_samples // self.batch_size)
@@ -370,14 +372,14 @@ class Sampler(DistributedSampler):
 
     @property
     def next_epoch(self):
-        """The epoch to begin with or to resume. If the loaded state is of the end of an epoch: the next one."""
+        """The epoch to begin with or to resume. If the loaded state was saved at the end of an epoch, the next one."""
         return self.epoch + 1 if self._resume and self._resume.finished else self.epoch
 
     def load_state_dict(self, state):
         mine = self._meant()
         other = sorted(key for key in {*mine, *state['of']} if mine.get(key) != state['of'].get(key))
         if other:
-            raise ValueError('this state is of another order: ' + ', '.join(
+            raise ValueError('this state was saved with other arguments: ' + ', '.join(
                 f"{key} was {state['of'].get(key)} and is {mine.get(key)}" for key in other))
         self.epoch, self._pass = state['epoch'], None
         self.keys.pop('echo', None)
@@ -394,8 +396,8 @@ class Sampler(DistributedSampler):
         self._resume = Start(state['consumed'], state['finished'], layout)
 
     def _load_iterator(self, state):
-        """The Start for an iterator with this state. An iterator that had ended is not resumed: torchdata makes a new
-        one, for the epoch that was set meanwhile."""
+        """The Start for an iterator with this state. If the saved iterator had ended, there is nothing to resume:
+        torchdata makes a new iterator, for the epoch that was set meanwhile."""
         self.load_state_dict(state)
         start, self._resume = self._resume, None
         if start.finished and self._set is not None:
@@ -432,14 +434,14 @@ class Sampler(DistributedSampler):
 
 
 def numbers_of(array):
-    """The integers of an array. Only HELD of them are Python objects at the same time."""
+    """The integers of an array. At most HELD of them are Python objects at the same time."""
     for at in range(0, len(array), HELD):
         yield from array[at:at + HELD].tolist()
 
 
 class Positions:
-    """One pass over the list. It requests the list at its first step, because loaders that resume from a state make
-    iterators that they never use. torchdata's StatefulDataLoader saves the state after each batch that it yields."""
+    """One pass over the list. It requests the list at its first step and not earlier, because loaders that resume from
+    a state make iterators that they never use. torchdata's StatefulDataLoader saves its state after each batch."""
 
     def __init__(self, sampler):
         self.sampler, self.start, self.list, self.at = sampler, None, None, 0
