@@ -301,7 +301,7 @@ ok 'a daemon of mpirun hangs, and tells nobody who is lost' kill -STOP "$orted"
 kill -9 "$(pid_of 0 courier)"
 ok 'both miss each other all the same' wait_for 30 both_ended
 ok 'the loop ends what hangs, and joins them' wait_for 60 are joined 0 1
-like 'which it says' "$(cat "$tmp/world.log")" 'what has started it hangs: killed'
+like 'which it says' "$(cat "$tmp/world.log")" 'mpirun or srun hangs: killed'
 kill -9 "$orted"
 readers_end 'no survivor saw an error'
 for i in 0 1; do
