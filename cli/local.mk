@@ -109,6 +109,7 @@ cli_libcli_a_SOURCES = \
 	cli/mount/tiers.h \
 	cli/mount/unmount.c \
 	cli/mount/unmount.h \
+	cli/mounter-start.c \
 	cli/plan.c \
 	cli/run.c \
 	cli/scan.c \
@@ -183,6 +184,7 @@ dist_man_MANS += \
 	cli/dealfs-join.1 \
 	cli/dealfs-model.1 \
 	cli/dealfs-launch.1 \
+	cli/dealfs-mounter.1 \
 	cli/dealfs-mount.1 \
 	cli/dealfs-plan.1 \
 	cli/dealfs-run.1 \

@@ -20,6 +20,7 @@ static const struct command *const commands[] = {
     &command_umount,
     &command_run,
     &command_launch,
+    &command_mounter,
     &command_enter,
     &command_status,
     &command_top,

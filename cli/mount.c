@@ -85,6 +85,9 @@ static int join_world(struct start *s, const struct launcher *launcher, char *co
         return command_usage(&command_mount,
                              "option -f: under %s the courier stays in the foreground; the mount stays when it ends",
                              launcher->name);
+    if (s->options.mounter)
+        return command_usage(&command_mount, "option mounter: under %s, add wait_join, and run `dealfs join` then",
+                             launcher->name);
     int error = world_mount(s, launcher, list, lists, &why);
     return command_fail("%s", command_why(&why, error));
 }
@@ -230,6 +233,7 @@ const struct command command_mount = {
         "  -o rescan=WHEN           look for changes in the source: auto (default), names, always, never\n"
         "  -o identity=mtime        ignore ctime: for replicas and buckets (default: size, mtime and ctime)\n"
         "  -o owner=USER            mount on behalf of USER (root only; default: the user who mounts)\n"
+        "  -o mounter=SOCKET        let the `dealfs mounter` mount that listens there (default: mount itself)\n"
         "  -o allow_other           also let other users read (default: no)\n"
         "  -o noexec                do not allow execution of files (default: no)\n"
         "  -o zstd=LEVEL            compress cached data: level 1 (default) to 19, or off\n"

@@ -85,6 +85,10 @@ static int mount_and_run(struct start *s, char **command)
         str_adds(&why, "option owner: `dealfs run` mounts for the user who runs the command; use `dealfs mount`");
         error = -EINVAL;
     }
+    if (!error && s->options.mounter) {
+        str_adds(&why, "option mounter: `dealfs run` mounts in a namespace of its own; use `dealfs mount`");
+        error = -EINVAL;
+    }
     if (!error)
         error = namespace_make(&s->namespaced, &why);
     if (!error)

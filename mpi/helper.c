@@ -231,7 +231,7 @@ static struct str make_request(const struct courier_helper *h, const char *optio
         if (i == 1 && h->locks)
             add_option(&s, "lock=4");
         if (i == 1 && h->has_mounter)
-            add_option(&s, "mounter=6");
+            add_option(&s, "mounter_fd=6");
     }
     if (last)
         add_word(&s, last);

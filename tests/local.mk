@@ -406,6 +406,7 @@ SCRIPT_TESTS = \
 	tests/cases/65-troubleshooting.t \
 	tests/cases/67-containers.t \
 	tests/cases/68-kubernetes.t \
+	tests/cases/69-mounter.t \
 	tests/cases/44-upgrade.t \
 	tests/cases/52-hostile.t \
 	tests/cases/53-vanished.t \
@@ -565,6 +566,7 @@ EXTRA_DIST += \
 	tests/fs/plan/torch-order.py \
 	tests/fs/world/layouts.py \
 	tests/lib/alerts.py \
+	tests/lib/mounter.py \
 	tests/lib/asks.py \
 	tests/lib/crowd.py \
 	tests/lib/documented.py \

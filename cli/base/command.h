@@ -32,6 +32,7 @@ extern const struct command command_join;
 extern const struct command command_umount;
 extern const struct command command_upgrade;
 extern const struct command command_run;
+extern const struct command command_mounter;
 extern const struct command command_launch;
 extern const struct command command_enter;
 extern const struct command command_status;

@@ -132,7 +132,6 @@ static int set_node(struct mount_options *o, const char *value, struct str *why)
     return 0;
 }
 
-/* portion=NUMBER/COUNT */
 static int set_portion(struct mount_options *o, const char *value, struct str *why)
 {
     if (sscanf(value, "%u/%u", &o->part.number, &o->part.count) == 2 && o->part.number < o->part.count)
@@ -152,6 +151,7 @@ static const struct mount_option table[] = {
     {"control", PATH, AT(control)},
     {"metrics_file", PATH, AT(metrics_file)},
     {"owner", NAME, AT(owner)},
+    {"mounter", PATH, AT(mounter)},
     {"cache_id", PATH, AT(cache_id)},
     {"digest", PATH, AT(digest)},
     {"rescan", SPECIAL, .set = set_rescan},
@@ -177,7 +177,7 @@ static const struct mount_option table[] = {
     {"node", SPECIAL, .set = set_node, .hidden = true},
     {"catalog", PATH, AT(catalog), .hidden = true},
     {"lock", NUMBER, AT(lock), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
-    {"mounter", NUMBER, AT(mounter), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
+    {"mounter_fd", NUMBER, AT(mounter_fd), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
     {"portion", SPECIAL, .set = set_portion, .hidden = true},
     {"looked", NUMBER, AT(looked), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},
     {"courier", NUMBER, AT(courier), .text = " of a descriptor", .least = 3, .most = INT_MAX, .hidden = true},

@@ -37,17 +37,18 @@ struct mount_options {
     bool allow_other, no_exec;
     unsigned nodes, groups; /* of the world; 0: not given */
     bool wait_join;
+    char *mounter; /* socket of the dealfs-mounter that is to mount; NULL: this process mounts */
     char *digest;  /* of the catalog that is expected; NULL: any */
     unsigned node; /* this node's number, for %r */
     /* Hidden: what a courier adds to the command line that makes its node's mount. */
     unsigned local; /* nodes of its world on this host; 0: no courier has asked for this mount */
     char *catalog;  /* the world's, instead of a scan */
     struct scan_part
-        part;    /* only look at this part of the files, and write to `looked` what has changed; count 0: mount */
-    int looked;  /* descriptor of what other nodes wrote so; 0: none */
-    int courier; /* descriptor to it, by which nodes resize images together; 0: none */
-    int lock;    /* that of `state`, held; 0: not given */
-    int mounter; /* a socket of dealfs-mounter (fs/attach/mounter.h); 0: not given */
+        part;       /* only look at this part of the files, and write to `looked` what has changed; count 0: mount */
+    int looked;     /* descriptor of what other nodes wrote so; 0: none */
+    int courier;    /* descriptor to it, by which nodes resize images together; 0: none */
+    int lock;       /* that of `state`, held; 0: not given */
+    int mounter_fd; /* to a dealfs-mounter (fs/attach/mounter.h); 0: not given */
 };
 
 void options_init(struct mount_options *o); /* the defaults */

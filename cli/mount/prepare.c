@@ -30,7 +30,7 @@ enum { LOG_MOST = 16 << 20, CONF_MOST = 1 << 20 };
 static int check_allow_other(const struct mount_options *o, struct str *why)
 {
     CLEANUP_STR struct str conf = STR_INIT;
-    if (!o->allow_other || o->mounter || attach_privileged())
+    if (!o->allow_other || o->mounter || o->mounter_fd || attach_privileged())
         return 0;
     int error = file_read(AT_FDCWD, "/etc/fuse.conf", CONF_MOST, &conf);
     if (error && error != -ENOENT)
@@ -58,7 +58,7 @@ int prepare_check(struct start *s, struct str *why)
     if (!error)
         error = limits_raise(why);
     if (!error)
-        error = s->options.mounter ? 0 : checks_for_mount(why); /* a mounter mounts with root's rights */
+        error = s->options.mounter || s->options.mounter_fd ? 0 : checks_for_mount(why); /* with root's rights */
     if (!error)
         error = check_allow_other(&s->options, why);
     return error;
@@ -354,7 +354,8 @@ static int open_log(struct start *s, struct str *why)
         return -ENOMEM;
     if (stat(path, &st) == 0 && st.st_size > LOG_MOST)
         rename(path, old);
-    bool to_stderr = s->foreground && s->mounter < 0; /* root's terminal is not for the processes of another user */
+    /* Root's terminal is not for the processes of another user. */
+    bool to_stderr = s->foreground && (s->mounter < 0 || s->options.mounter);
     s->log = to_stderr ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)
                        : open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (s->log < 0)

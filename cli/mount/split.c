@@ -4,10 +4,13 @@
  *   dealfs mount (USER) ──▶ keeper (USER) ──▶ server, feeder (USER) */
 #include "cli/mount/split.h"
 
+#include "cli/base/command.h"
 #include "cli/base/guard.h"
+#include "cli/base/interrupt.h"
 #include "cli/base/place.h"
 #include "fs/attach/mounter.h"
 #include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
 #include "fs/base/process.h"
 #include "fs/wire/handover.h"
 
@@ -19,7 +22,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { SPLIT_SECONDS = 60 };
+enum { SPLIT_SECONDS = 60, BUSY_MS = 3000, TICK_MS = 100 };
 
 static char *plain_place(const struct start *s, const char *given)
 {
@@ -80,22 +83,31 @@ static int make_ssd_place(struct start *s, struct str *why)
 
 /* --- the mounter --- */
 
+void mounter_words_make(struct mounter_words *w, const struct mount_options *o, const struct owner *owner,
+                        const char *mountpoint, const char *control)
+{
+    snprintf(w->uid, sizeof w->uid, "%u", (unsigned)owner->uid);
+    snprintf(w->gid, sizeof w->gid, "%u", (unsigned)owner->gid);
+    snprintf(w->tmpfs, sizeof w->tmpfs, "%" PRIu64, tiers_tmpfs_most(o));
+    snprintf(w->readahead, sizeof w->readahead, "%" PRIu64, o->readahead);
+    const char *words[] = {"dealfs-mounter", mountpoint, control, w->uid, w->gid, w->tmpfs, w->readahead};
+    w->n = sizeof words / sizeof words[0];
+    memset(w->words, 0, sizeof w->words);
+    memcpy(w->words, words, sizeof words);
+    if (o->allow_other)
+        w->words[w->n++] = "allow_other";
+    if (o->no_exec)
+        w->words[w->n++] = "noexec";
+}
+
 static _Noreturn void become_mounter(const struct start *s, const char *program, const char *mountpoint,
                                      const char *control, int socket)
 {
-    char uid[16], gid[16], tmpfs[32], readahead[32];
-    const char *words[11] = {"dealfs-mounter", mountpoint, control, uid, gid, tmpfs, readahead};
-    int n = 7, null = open("/dev/null", O_RDWR);
-    snprintf(uid, sizeof uid, "%u", (unsigned)s->owner.uid);
-    snprintf(gid, sizeof gid, "%u", (unsigned)s->owner.gid);
-    snprintf(tmpfs, sizeof tmpfs, "%" PRIu64, tiers_tmpfs_most(&s->options));
-    snprintf(readahead, sizeof readahead, "%" PRIu64, s->options.readahead);
-    if (s->options.allow_other)
-        words[n++] = "allow_other";
-    if (s->options.no_exec)
-        words[n++] = "noexec";
+    struct mounter_words w;
+    int null = open("/dev/null", O_RDWR);
+    mounter_words_make(&w, &s->options, &s->owner, mountpoint, control);
     if (s->attached)
-        words[n++] = "unnoted";
+        w.words[w.n++] = "unnoted";
     process_reset_signals();
     process_leave_launcher();
     setsid();
@@ -104,7 +116,7 @@ static _Noreturn void become_mounter(const struct start *s, const char *program,
         dup2(socket, FD_MOUNTER) < 0 || close_range(3, FD_MOUNTER - 1, 0) < 0 ||
         close_range(FD_MOUNTER + 1, ~0u, 0) < 0)
         _exit(1);
-    execv(program, (char **)words);
+    execv(program, (char **)w.words);
     _exit(1);
 }
 
@@ -129,18 +141,68 @@ static int start_mounter(struct start *s, const char *mountpoint, const char *co
 
 static int take_mounter(struct start *s, struct str *why)
 {
-    s->mounter = fcntl(s->options.mounter, F_DUPFD_CLOEXEC, 3);
+    s->mounter = fcntl(s->options.mounter_fd, F_DUPFD_CLOEXEC, 3);
     if (s->mounter < 0)
-        return place_fail(why, "option", "mounter", strerror(errno), -errno);
-    close(s->options.mounter);
+        return place_fail(why, "option", "mounter_fd", strerror(errno), -errno);
+    close(s->options.mounter_fd);
     return mounter_do(s->mounter, MOUNTER_LOOK, 0, why);
+}
+
+/* What `dealfs mounter` was told binds this mount. Requests of the kernel name processes as the mounter's namespace
+ * does. In another one, nobody could tell the feeder's reads from a loader's. */
+static int check_offer(struct start *s, const struct mounter_offer *offer, struct str *why)
+{
+    CLEANUP_FREE char *mountpoint = plain_place(s, s->mountpoint);
+    CLEANUP_STR struct str reason = STR_INIT;
+    if (!mountpoint)
+        return -ENOMEM;
+    if (strcmp(mountpoint, offer->mountpoint) != 0) {
+        str_adds(&reason, "dealfs-mounter mounts only on ");
+        str_add_printable(&reason, offer->mountpoint, strlen(offer->mountpoint));
+        return place_fail(why, "mountpoint", mountpoint, reason.failed ? "" : reason.data, -EPERM);
+    }
+    if (s->options.allow_other && !offer->allow_other) {
+        str_adds(why, "option allow_other: dealfs-mounter was started without it");
+        return -EPERM;
+    }
+    s->options.allow_other = offer->allow_other;
+    s->config.foreign_pids = offer->pid_namespace != process_namespace();
+    if (s->config.foreign_pids)
+        command_note(s->to,
+                     "warning: no prefetch: dealfs-mounter is in another PID namespace. Let both containers share "
+                     "one (Kubernetes: shareProcessNamespace: true; podman: --pid=container:NAME)");
+    return 0;
+}
+
+static int connect_mounter(struct start *s, struct str *why)
+{
+    CLEANUP_FREE char *path = place_absolute(s->options.mounter, s->options.node);
+    struct mounter_offer offer;
+    if (!path)
+        return -ENOMEM;
+    if (s->options.control) {
+        str_adds(why, "options mounter and control: cannot be combined");
+        return -EINVAL;
+    }
+    int fd = mounter_connect(path, &offer, why);
+    for (int waited = 0; fd == -EBUSY && waited < BUSY_MS && !interrupted; waited += TICK_MS) {
+        clock_sleep(TICK_MS * MILLISECOND); /* the mount before may be about to end */
+        str_clear(why);
+        fd = mounter_connect(path, &offer, why);
+    }
+    if (fd < 0)
+        return fd;
+    s->mounter = fd;
+    return check_offer(s, &offer, why);
 }
 
 int split_begin(struct start *s, struct str *why)
 {
     CLEANUP_FREE char *mountpoint = plain_place(s, s->mountpoint), *control = NULL;
-    if (s->options.mounter)
+    if (s->options.mounter_fd)
         return take_mounter(s, why);
+    if (s->options.mounter)
+        return connect_mounter(s, why);
     if (!s->owner.another)
         return 0;
     if (!mountpoint)

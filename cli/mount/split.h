@@ -4,9 +4,19 @@
 
 #include "cli/mount/steps.h"
 
+/* The command line of dealfs-mounter, with room for some more words. It borrows the two paths. */
+struct mounter_words {
+    char uid[16], gid[16], tmpfs[32], readahead[32];
+    const char *words[12];
+    int n;
+};
+void mounter_words_make(struct mounter_words *words, const struct mount_options *options, const struct owner *owner,
+                        const char *mountpoint, const char *control);
+
 /* Starts dealfs-mounter, with all that root's command line says about the two mounts, and makes room for USER in an SSD
  * directory that only root may write to. Nothing of USER's is opened. Does nothing when root mounts for itself, nor for
- * other users; where a courier has started the mounter already (options.mounter), it is taken over. */
+ * other users; where a courier has started the mounter already (options.mounter_fd), it is taken over. With
+ * options.mounter, connects to the one that listens there. */
 int split_begin(struct start *s, struct str *why);
 /* From here on this process is USER, and cannot go back. */
 int split_become(struct start *s, struct str *why);

@@ -156,7 +156,7 @@ static int fill_config(struct start *s)
     c->decoded = o->decoded;
     c->request_memory = o->request_memory;
     c->readahead = o->readahead;
-    c->feed = feed_room(s);
+    c->feed = c->foreign_pids ? 0 : feed_room(s);
     c->sampler_ranks = o->sampler && c->feed > 0 ? o->ranks : 0;
     c->sampler_batch = o->batch;
     c->sampler_seed = o->seed;
@@ -176,6 +176,8 @@ static int fill_config(struct start *s)
     c->resize = o->resize;
     c->quality = o->resize ? options_quality(o) : 0;
     c->groups = (int)o->groups;
+    if (o->mounter && str_keep(&c->mounter, place_absolute(o->mounter, o->node)))
+        return -ENOMEM;
     return o->metrics_file ? str_keep(&c->metrics_file, place_absolute(o->metrics_file, o->node)) : 0;
 }
 

@@ -18,6 +18,7 @@
 #include "fs/base/clock.h"
 #include "fs/base/process.h"
 
+#include <signal.h>
 #include <string.h>
 
 enum { STEP_SECONDS = 20, INSIDE_SECONDS = 1, BUSY_MS = 1000, AGAIN_MS = 20 };
@@ -134,6 +135,23 @@ static int take_idle(struct unmount_work *w, struct str *why)
     }
 }
 
+/* Only dealfs-mounter may take it away, and only the keeper speaks to that. It does so lazily. */
+static int ask_keeper(const struct unmount_work *w, struct str *why)
+{
+    CLEANUP_STR struct str users = STR_INIT;
+    struct process keeper;
+    if (!w->lazy && users_of_mount(w->live->mountpoint, &users) > 0)
+        return -EBUSY;
+    int error = w->live->keeper ? process_watch(w->live->keeper, &keeper) : -ESRCH;
+    if (!error) {
+        error = process_belongs_to(&keeper, w->uid) ? process_signal(&keeper, SIGUSR1) : -ESRCH;
+        process_forget(&keeper);
+    }
+    if (error)
+        str_addf(why, "unmount %s: its keeper has ended: dealfs-mounter unmounts it", w->live->mountpoint);
+    return error;
+}
+
 /* fusermount3 would say that there is no such mount. */
 static int check_owner(struct unmount_work *w, struct str *why)
 {
@@ -169,7 +187,8 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
     bool inside = w.lazy && users_of_mount(live->mountpoint, &users) > 0;
     struct process feeder = {.id = 0};
     bool paused = pause_feeder(live, &feeder);
-    error = take_idle(&w, why);
+    bool helped = live->configured && live->config.mounter && !attach_privileged();
+    error = helped ? ask_keeper(&w, why) : take_idle(&w, why);
     if (paused && error)
         keepers_resume_feeder(&feeder);
     else if (paused)

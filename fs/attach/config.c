@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-enum field_kind { TEXT, OPTIONAL_TEXT, FLAG, INT, ID, U64 };
+enum field_kind { TEXT, OPTIONAL_TEXT, FLAG, OPTIONAL_FLAG, INT, ID, U64 };
 
 struct field {
     const char *key;
@@ -68,6 +68,8 @@ static const struct field fields[] = {
     FIELD(resize, INT),
     FIELD(quality, INT),
     FIELD(groups, INT),
+    FIELD(mounter, OPTIONAL_TEXT),
+    FIELD(foreign_pids, OPTIONAL_FLAG),
     FIELD(id, TEXT),
 };
 /* clang-format on */
@@ -96,6 +98,7 @@ static void write_field(struct str *out, const struct mount_config *config, cons
         str_adds(out, "\n");
         return;
     case FLAG:
+    case OPTIONAL_FLAG:
         str_addf(out, "%s=%d\n", f->key, *(const bool *)value);
         return;
     case INT:
@@ -153,14 +156,15 @@ static int read_text(char **to, char *text)
 
 static int read_field(struct mount_config *config, const struct field *f, char *text)
 {
-    static const uint64_t most[] = {[FLAG] = 1, [INT] = INT_MAX, [ID] = UINT32_MAX, [U64] = UINT64_MAX};
+    static const uint64_t most[] = {
+        [FLAG] = 1, [OPTIONAL_FLAG] = 1, [INT] = INT_MAX, [ID] = UINT32_MAX, [U64] = UINT64_MAX};
     void *value = field_member(config, f);
     uint64_t number;
     if (f->kind == TEXT || f->kind == OPTIONAL_TEXT)
         return read_text(value, text);
     if (number_parse(text, 0, most[f->kind], &number))
         return -EBADMSG;
-    if (f->kind == FLAG)
+    if (f->kind == FLAG || f->kind == OPTIONAL_FLAG)
         *(bool *)value = number;
     else if (f->kind == INT)
         *(int *)value = (int)number;
@@ -199,7 +203,7 @@ static int read_lines(struct mount_config *config, char *text)
             return error;
     }
     for (int i = 0; i < FIELDS; i++)
-        if (fields[i].kind != OPTIONAL_TEXT && !(seen & UINT64_C(1) << i))
+        if (fields[i].kind != OPTIONAL_TEXT && fields[i].kind != OPTIONAL_FLAG && !(seen & UINT64_C(1) << i))
             return -EBADMSG;
     return 0;
 }

@@ -49,7 +49,9 @@ struct mount_config {
     bool identity_mtime; /* and without the ctime of files */
     int resize, quality; /* images are made smaller: to this many pixels, with this quality; 0: they are not */
     int groups;          /* of its world; 0: as the others have it */
-    char *id;            /* the node's id: 32 hexadecimal digits, kept in the state directory across mounts */
+    char *mounter;       /* socket of the dealfs-mounter that made the mount for processes without rights; NULL: none */
+    bool foreign_pids; /* which is in another namespace of process ids: the kernel's requests name no process of ours */
+    char *id;          /* the node's id: 32 hexadecimal digits, kept in the state directory across mounts */
 };
 
 #define DECODED_DEFAULT (UINT64_C(32) << 20)

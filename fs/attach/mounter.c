@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 
 int mounter_send(int socket, const void *message, size_t n, const int fds[MOUNTER_FDS])
 {
@@ -21,17 +23,18 @@ ssize_t mounter_receive(int socket, void *message, size_t n, int fds[MOUNTER_FDS
     return parcel_receive(socket, message, n, fds, MOUNTER_FDS, from);
 }
 
-static ssize_t await_reply(int socket, struct mounter_reply *reply, int got[MOUNTER_FDS])
+/* A message of `n` bytes; all others are an error. */
+static ssize_t await_message(int socket, void *message, size_t n, int got[MOUNTER_FDS])
 {
     struct pollfd ready = {.fd = socket, .events = POLLIN};
-    int n;
+    int polled;
     do
-        n = poll(&ready, 1, MOUNTER_SECONDS * 1000);
-    while (n < 0 && errno == EINTR);
-    if (n <= 0)
-        return n < 0 ? -errno : -ETIMEDOUT;
-    ssize_t length = mounter_receive(socket, reply, sizeof *reply, got, NULL);
-    return length == sizeof *reply ? 0 : length < 0 ? length : -EPIPE;
+        polled = poll(&ready, 1, MOUNTER_SECONDS * 1000);
+    while (polled < 0 && errno == EINTR);
+    if (polled <= 0)
+        return polled < 0 ? -errno : -ETIMEDOUT;
+    ssize_t length = mounter_receive(socket, message, n, got, NULL);
+    return length == (ssize_t)n ? 0 : length < 0 ? length : length == 0 ? -EPIPE : -EPROTO;
 }
 
 static void close_all(int fds[MOUNTER_FDS])
@@ -51,7 +54,7 @@ int mounter_ask(int mounter, const struct mounter_request *request, int given, s
     int error = mounter_send(mounter, request, sizeof *request, (const int[MOUNTER_FDS]){ends[1], given});
     close(ends[1]);
     if (!error)
-        error = (int)await_reply(answer, reply, fds);
+        error = (int)await_message(answer, reply, sizeof *reply, fds);
     if (error) {
         str_addf(why, "ask dealfs-mounter: %s",
                  error == -EPIPE || error == -ECONNRESET ? "it has ended" : strerror(-error));
@@ -74,4 +77,60 @@ int mounter_do(int mounter, enum mounter_verb verb, uint64_t bytes, struct str *
     struct mounter_request request = {.verb = verb, .bytes = bytes};
     struct mounter_reply reply;
     return mounter_ask(mounter, &request, -1, &reply, NULL, why);
+}
+
+/* --- one that is used alone --- */
+
+/* Another user who could listen there would be given what only this one may read. */
+static bool is_roots(int socket)
+{
+    struct ucred listener;
+    socklen_t n = sizeof listener;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &listener, &n) == 0 && listener.uid == 0;
+}
+
+static int open_connection(const char *path)
+{
+    const struct timeval patience = {.tv_sec = MOUNTER_SECONDS}; /* while too many others wait to be let in */
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof to.sun_path)
+        return -ENAMETOOLONG;
+    strcpy(to.sun_path, path);
+    CLEANUP_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0 ||
+        connect(fd, (struct sockaddr *)&to, sizeof to) < 0)
+        return -errno;
+    return is_roots(fd) ? steal_fd(fd) : -EPERM;
+}
+
+static int take_offer(int socket, struct mounter_offer *offer)
+{
+    int fds[MOUNTER_FDS] = {-1, -1};
+    int error = (int)await_message(socket, offer, sizeof *offer, fds);
+    close_all(fds);
+    if (!error && offer->form != MOUNTER_FORM)
+        error = -EPROTO;
+    offer->why[sizeof offer->why - 1] = offer->mountpoint[sizeof offer->mountpoint - 1] = '\0';
+    return error;
+}
+
+int mounter_connect(const char *path, struct mounter_offer *offer, struct str *why)
+{
+    CLEANUP_CLOSE int fd = open_connection(path);
+    int error = fd < 0 ? fd : take_offer(fd, offer);
+    const char *reason = fd == -ECONNREFUSED ? "no dealfs-mounter listens there"
+                         : fd == -EPERM      ? "the process that listens there is not root"
+                         : error == -EPIPE   ? "it has ended"
+                         : error == -EPROTO  ? "it is not a dealfs-mounter of this version"
+                         : error             ? strerror(-error)
+                                             : offer->why;
+    if (!error)
+        error = offer->error;
+    if (!error)
+        return steal_fd(fd);
+    str_adds(why, "dealfs-mounter at ");
+    str_add_printable(why, path, strlen(path));
+    str_adds(why, ": ");
+    str_add_printable(why, reason, strlen(reason));
+    return error;
 }

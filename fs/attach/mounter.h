@@ -3,7 +3,10 @@
  * With owner=USER it is the one process of a mount that stays root (fs/keeper/mounter-main.c). Root's command starts it
  * and then becomes USER for good, before it opens the first file of the source, the state directory or the SSD
  * directory. Command and keeper hold the other end of its socket. Each question is one message with the end of a pair
- * of sockets for the answer, so that several processes can ask. */
+ * of sockets for the answer, so that several processes can ask.
+ *
+ * `dealfs mounter` starts one that is used alone: it listens on a socket, and a `dealfs mount` without rights connects
+ * to it (mount option mounter=SOCKET). */
 #ifndef FS_ATTACH_MOUNTER_H
 #define FS_ATTACH_MOUNTER_H
 
@@ -39,6 +42,17 @@ struct mounter_reply {
 
 enum { MOUNTER_FDS = 2 };
 
+/* What a mounter that is used alone says first to each process that connects. It hangs up after an error. */
+enum { MOUNTER_FORM = 1 };
+struct mounter_offer {
+    uint32_t form;          /* MOUNTER_FORM */
+    int32_t error;          /* 0, or -errno: `why` says more */
+    uint64_t pid_namespace; /* process_namespace(): the kernel's requests name processes as there */
+    uint32_t allow_other, zero;
+    char mountpoint[PATH_MAX];
+    char why[256];
+};
+
 /* One message with up to MOUNTER_FDS descriptors (-1: none). Receiving gives the number of bytes, 0: hung up, or
  * -errno; `from` (may be NULL) is the process that sent it. */
 int mounter_send(int socket, const void *message, size_t n, const int fds[MOUNTER_FDS]);
@@ -50,5 +64,8 @@ enum { MOUNTER_SECONDS = 30 };
 int mounter_ask(int mounter, const struct mounter_request *request, int given, struct mounter_reply *reply,
                 int got[MOUNTER_FDS], struct str *why);
 int mounter_do(int mounter, enum mounter_verb verb, uint64_t bytes, struct str *why); /* the same, in short */
+
+/* A socket of the mounter that listens at `path`, and its offer; or -errno. -EPERM: it is not root's, or refuses. */
+int mounter_connect(const char *path, struct mounter_offer *offer, struct str *why);
 
 #endif

@@ -10,8 +10,8 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 struct pair pair_of(const struct mount_config *c)
@@ -32,19 +32,6 @@ static void set_readahead(unsigned minor, uint64_t bytes)
         file_write_all(fd, kibibytes, (size_t)n);
 }
 
-/* A child that waits for a server in the kernel may not even die of SIGKILL: it is left behind then. */
-static int await_child(pid_t child, int seconds, int *status)
-{
-    struct process p;
-    if (process_watch(child, &p))
-        return -ECHILD;
-    bool ended = poll(&(struct pollfd){.fd = p.pidfd, .events = POLLIN}, 1, seconds * 1000) > 0;
-    if (!ended)
-        process_kill(&p);
-    process_forget(&p);
-    return waitpid(child, status, ended ? 0 : WNOHANG) == child && ended ? 0 : -ETIMEDOUT;
-}
-
 /* Only its user may look up names in a FUSE mount without allow_other: a child becomes that user, and keeps the right
  * to mount. It cannot wait for a server for ever. */
 static int nest_as_user(const struct pair *p, int data, int control, struct str *why)
@@ -61,7 +48,7 @@ static int nest_as_user(const struct pair *p, int data, int control, struct str 
     }
     if (child < 0)
         return -errno;
-    int error = await_child(child, NEST_S, &status);
+    int error = process_await_child(child, NEST_S, &status);
     if (!error)
         error = WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
     if (error)
@@ -110,4 +97,40 @@ int pair_take(const struct pair *p, bool spare)
     int control = p->nested ? 0 : take_one(p, p->control, p->control_minor); /* else it goes with the data mount */
     int data = spare ? 0 : take_one(p, p->mountpoint, p->data_minor);
     return data ? data : control;
+}
+
+/* Asked as its user, who alone may look into it, and by a child, which may wait for its server for ever. */
+static bool is_dead(const struct pair *p, unsigned minor)
+{
+    enum { LOOK_S = 5 };
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        CLEANUP_STR struct str ignored = STR_INIT;
+        struct statfs fs;
+        int fd = process_become_mounter(p->uid, p->gid) ? -1 : attach_open(p->mountpoint, minor, &ignored);
+        _exit(fd >= 0 && fstatfs(fd, &fs) < 0 && (errno == ENOTCONN || errno == ECONNABORTED));
+    }
+    return child > 0 && process_await_child(child, LOOK_S, &status) == 0 && WIFEXITED(status) && WEXITSTATUS(status);
+}
+
+int pair_clear(const struct pair *p, struct str *why)
+{
+    enum { STACKED = 8 };
+    struct attach_mount_info info;
+    for (int i = 0; i < STACKED; i++) {
+        if (attach_find(p->mountpoint, &info))
+            return 0;
+        free(info.source);
+        if (strcmp(info.type, "fuse.dealfs") != 0)
+            return 0;
+        if (info.uid != p->uid || !is_dead(p, info.minor))
+            break;
+        int error = attach_unmount(p->mountpoint, info.minor, true, why);
+        if (error)
+            return error;
+        log_warning("a dead mount was removed");
+    }
+    str_addf(why, "a dealfs mount of user %u is there", (unsigned)info.uid);
+    return -EBUSY;
 }

@@ -22,5 +22,8 @@ int pair_put(const struct pair *pair, int data, int control, struct str *why);
 /* Both, lazily, where they are still ours; logs what fails. `spare`: another mount may be on the mountpoint by now; it
  * is left alone. */
 int pair_take(const struct pair *pair, bool spare);
+/* Root removes dead mounts of `uid` from the mountpoint. -EBUSY: a dealfs mount is there that is not dead, or another
+ * user's. */
+int pair_clear(const struct pair *pair, struct str *why);
 
 #endif

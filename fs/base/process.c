@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 enum { STATUS_MOST = 16384, CPUS = 8192 };
 
@@ -169,6 +171,24 @@ bool process_belongs_to(const struct process *p, uid_t uid)
     unsigned real;
     const char *line = read_status(p->id, status, sizeof status) ? strstr(status, "\nUid:") : NULL;
     return line && sscanf(line, "\nUid: %u", &real) == 1 && real == uid && !is_readable(p->pidfd);
+}
+
+int process_await_child(pid_t child, int seconds, int *status)
+{
+    struct process p;
+    if (process_watch(child, &p))
+        return -ECHILD;
+    bool ended = poll(&(struct pollfd){.fd = p.pidfd, .events = POLLIN}, 1, seconds * 1000) > 0;
+    if (!ended)
+        process_kill(&p);
+    process_forget(&p);
+    return waitpid(child, status, ended ? 0 : WNOHANG) == child && ended ? 0 : -ETIMEDOUT;
+}
+
+uint64_t process_namespace(void)
+{
+    struct stat st;
+    return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
 }
 
 void process_ignore_signals(void)

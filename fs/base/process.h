@@ -36,6 +36,11 @@ int process_signal(const struct process *process, int signal);
 int process_kill(const struct process *process);
 bool process_belongs_to(const struct process *process, uid_t uid);
 
+/* Wait for a child at most so long. 0, or -ETIMEDOUT: it was killed, but lives on if it hangs in the kernel. */
+int process_await_child(pid_t child, int seconds, int *status);
+/* What tells the namespace of process ids of this process from others; 0: the kernel does not say. */
+uint64_t process_namespace(void);
+
 /* Of this one: those that people and their shells end programs with. Also SIGPIPE. */
 void process_ignore_signals(void);
 

@@ -173,6 +173,8 @@ static void refuse_poison(struct session *s, const struct fuse_in_header *in)
 static bool session_handle(struct session *s, int slot)
 {
     struct fuse_in_header *in = lane_request(s->config.lane, slot);
+    if (s->config.foreign_pids)
+        in->pid = 0;
     log_debug("session", "%s: slot %d, request %" PRIu64 ", opcode %u, inode %" PRIu64 ", process %u", s->config.name,
               slot, (uint64_t)in->unique, in->opcode, (uint64_t)in->nodeid, in->pid);
     switch (in->opcode) {

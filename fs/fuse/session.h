@@ -19,6 +19,7 @@ struct session_config {
     const struct fuse_lowlevel_ops *ops;
     void *user;          /* fuse_req_userdata */
     bool interrupts;     /* pass FUSE_INTERRUPT to libfuse */
+    bool foreign_pids;   /* process ids of requests mean nothing here: each becomes 0 */
     struct pulse *pulse; /* enables the watch over waiting requests (watch.h), which INTERRUPT serves. NULL: none */
     /* Called by the watch: nobody waits for this request. True: it is answered, or just being answered; else it
      * continues, and its reply is dropped. Not called after session_stop. NULL: all requests continue. */

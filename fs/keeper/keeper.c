@@ -256,6 +256,8 @@ static bool keeper_turn(struct keeper *k, int server)
         keeper_leave(k, "the command that mounted has ended");
     if (!k->leaving && has_flag(k, HANDOVER_LEAVE))
         keeper_leave(k, "another node of the world requested it");
+    if (!k->leaving && takedown_asked())
+        keeper_leave(k, "its user requested it");
     return ready <= 0 || !fd[3].revents;
 }
 
@@ -391,6 +393,7 @@ static void keeper_prepare(struct keeper *k)
 {
     process_ignore_signals();
     signal(SIGCHLD, SIG_DFL);
+    takedown_listen();
     prctl(PR_SET_NAME, "dealfs-keeper"); /* by which it is found; a standby was executed as another name */
     handover_close_others();
     int error = handover_reserve();

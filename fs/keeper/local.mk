@@ -33,5 +33,8 @@ dealfs_keeper_LDADD = \
 
 pkglibexec_PROGRAMS += dealfs-mounter
 
-dealfs_mounter_SOURCES = fs/keeper/mounter-main.c
+dealfs_mounter_SOURCES = \
+	fs/keeper/lobby.c \
+	fs/keeper/lobby.h \
+	fs/keeper/mounter-main.c
 dealfs_mounter_LDADD = $(dealfs_keeper_LDADD)

@@ -1,10 +1,14 @@
-/* dealfs-mounter MOUNTPOINT CONTROL UID GID TMPFS [allow_other|noexec|unnoted …]: the one process that stays root when
- * root mounts with owner=USER. TMPFS is the most bytes of the RAM tier.
+/* dealfs-mounter MOUNTPOINT CONTROL UID GID TMPFS READAHEAD [allow_other|noexec|unnoted|socket=PATH …]: the one process
+ * that stays root when root mounts with owner=USER. TMPFS is the most bytes of the RAM tier.
  *
  * All that it mounts, and where, root's command line says. What holds the other end of its socket (the processes of
  * USER) can only ask for the steps of fs/attach/mounter.h, each in its time: it takes numbers, descriptors and the text
  * that is shown as the source. Below the paths of USER it opens the two mountpoints and nothing else: O_PATH, name by
  * name, no links (fs/attach/attach.c). It ends when the last process of the mount has.
+ *
+ * With a socket (`dealfs mounter`) it is used alone: processes of USER that have no rights, and may be in another
+ * container, connect to it (lobby.c). A child serves each mount as above, one after the other, and unmounts when the
+ * last process of that mount has ended.
  *
  * One thread, and others that close what USER has sent. Nothing that USER sends is parsed but the configuration, whose
  * user, mountpoint and mounts must be the ones that are known here: root's commands take the configuration from here
@@ -20,6 +24,7 @@
 #include "fs/base/process.h"
 #include "fs/base/size.h"
 #include "fs/base/thread.h"
+#include "fs/keeper/lobby.h"
 #include "fs/wire/handover.h"
 
 #include <fcntl.h>
@@ -30,7 +35,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { ASKED_FD = FD_MOUNTER, PROTECTED_OOM = -500, PROTECTED_MOST = 48, ARGUMENTS = 7, CLOSING_MOST = 8 };
+enum {
+    ASKED_FD = FD_MOUNTER,
+    PROTECTED_OOM = -500,
+    PROTECTED_MOST = 48,
+    ARGUMENTS = 7,
+    CLOSING_MOST = 8,
+    SERVED_S = 60
+};
 
 struct mounter {
     struct attach_options options;
@@ -40,7 +52,8 @@ struct mounter {
     char source[PATH_MAX];
     uint64_t tmpfs_most; /* 0: there is to be none */
     unsigned protections;
-    unsigned below; /* the minor number of what was mounted on the mountpoint before; 0: nothing */
+    unsigned below;     /* the minor number of what was mounted on the mountpoint before; 0: nothing */
+    const char *socket; /* used alone; else NULL */
     bool made, tmpfs, put, noted, spent;
 };
 
@@ -152,6 +165,7 @@ static int mounter_put(struct mounter *m, const struct mounter_request *request,
         return error;
     m->put = true;
     close_both((int[]){m->data, m->control});
+    m->data = m->control = -1;
     return 0;
 }
 
@@ -189,12 +203,13 @@ static int protect(pid_t process, uid_t uid)
     return fd < 0 ? -ESRCH : file_write_all(fd, text, (size_t)n);
 }
 
-/* USER's processes pass it on to their children: so a few may have it. */
+/* USER's processes pass it on to their children: so a few may have it. None in another container, whose limits are not
+ * root's here. */
 static int protect_asker(struct mounter *m, pid_t from)
 {
     struct process asker;
-    if (m->protections == PROTECTED_MOST)
-        return -EDQUOT;
+    if (m->socket || m->protections == PROTECTED_MOST)
+        return m->socket ? -EPERM : -EDQUOT;
     m->protections++;
     int error = process_watch(from, &asker);
     if (error)
@@ -279,10 +294,79 @@ static void take_dead(struct mounter *m)
 {
     if (!m->put || m->spent)
         return;
-    log_warning("all processes of the mount have died: it is unmounted");
+    log_warning("the processes of the mount have died, or do not end: it is unmounted");
     pair_take(&m->pair, false);
     if (m->noted)
         utab_forget(m->pair.mountpoint);
+}
+
+/* --- used alone --- */
+
+static bool say_offer(const struct mounter *m, int to)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct mounter_offer offer = {
+        .form = MOUNTER_FORM, .pid_namespace = process_namespace(), .allow_other = m->options.allow_other};
+    offer.error = pair_clear(&m->pair, &why);
+    snprintf(offer.mountpoint, sizeof offer.mountpoint, "%s", m->pair.mountpoint);
+    snprintf(offer.why, sizeof offer.why, "%s", why.data ? why.data : strerror(-offer.error));
+    if (offer.error)
+        log_error("%s: %s", m->pair.mountpoint, offer.why);
+    return mounter_send(to, &offer, sizeof offer, NULL) == 0 && !offer.error;
+}
+
+/* A child serves one mount, so that all that its user sends ends with it. */
+static _Noreturn void serve_mount(struct mounter *m, int from)
+{
+    const int on = 1;
+    if (dup2(from, ASKED_FD) < 0 || close_range(FD_LAST + 1, ~0u, 0) < 0 ||
+        setsockopt(ASKED_FD, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0)
+        _exit(1);
+    serve(m);
+    take_dead(m);
+    _exit(0);
+}
+
+static void serve_next(struct mounter *m, struct lobby *lobby, int from)
+{
+    CLEANUP_STR struct str ignored = STR_INIT;
+    struct process child;
+    int status;
+    pid_t id = fork();
+    if (id == 0)
+        serve_mount(m, from);
+    if (id < 0)
+        log_error("fork: %s", strerror(errno));
+    if (id > 0 && process_watch(id, &child) == 0) {
+        if (!lobby_wait(lobby, child.pidfd))
+            shutdown(from, SHUT_RDWR); /* as if its user had hung up */
+        process_forget(&child);
+        process_await_child(id, SERVED_S, &status);
+    }
+    pair_clear(&m->pair, &ignored); /* what its user did not let it take away */
+}
+
+static int serve_alone(struct mounter *m)
+{
+    CLEANUP_STR struct str why = STR_INIT;
+    struct lobby lobby = {.path = m->socket, .uid = m->pair.uid, .gid = m->pair.gid};
+    int came, place = -1, error = close_range(FD_DATA, ~0u, 0) < 0 ? -errno : handover_reserve();
+    if (!error)
+        error = place = attach_open(m->pair.mountpoint, 0, &why);
+    if (error < 0 || lobby_open(&lobby)) {
+        if (error < 0)
+            log_error("%s", why.data ? why.data : strerror(-error));
+        return 1;
+    }
+    close(place);
+    pair_clear(&m->pair, &why);
+    log_info("serves user %u on %s", (unsigned)lobby.uid, lobby.path);
+    while ((came = lobby_await(&lobby)) >= 0) {
+        if (say_offer(m, came))
+            serve_next(m, &lobby, came);
+        close(came);
+    }
+    return 0;
 }
 
 static bool parse_arguments(int argc, char **argv, struct mounter *m)
@@ -308,6 +392,8 @@ static bool parse_arguments(int argc, char **argv, struct mounter *m)
         m->options.allow_other |= strcmp(argv[i], "allow_other") == 0;
         m->options.no_exec |= strcmp(argv[i], "noexec") == 0;
         m->noted &= strcmp(argv[i], "unnoted") != 0;
+        if (strncmp(argv[i], "socket=", strlen("socket=")) == 0)
+            m->socket = argv[i] + strlen("socket=");
     }
     return true;
 }
@@ -317,9 +403,10 @@ int main(int argc, char **argv)
     static struct mounter m = {.data = -1, .control = -1, .gives = {-1, -1}};
     const int on = 1;
     if (!parse_arguments(argc, argv, &m) || geteuid() != 0 ||
-        setsockopt(ASKED_FD, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0) {
+        (!m.socket && setsockopt(ASKED_FD, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0)) {
         fprintf(stderr,
-                "usage: dealfs-mounter MOUNTPOINT CONTROL UID GID TMPFS [OPTION…] (root's `dealfs mount` starts it)\n");
+                "usage: dealfs-mounter MOUNTPOINT CONTROL UID GID TMPFS READAHEAD [OPTION…] (root's `dealfs mount` and "
+                "`dealfs mounter` start it)\n");
         return 2;
     }
     log_open("dealfs-mounter", STDERR_FILENO, true);
@@ -327,6 +414,8 @@ int main(int argc, char **argv)
     if (chdir("/") < 0)
         return 1;
     protect(getpid(), 0);
+    if (m.socket)
+        return serve_alone(&m);
     serve(&m);
     take_dead(&m);
     return 0;

@@ -51,6 +51,25 @@ void takedown_await(pid_t child)
     process_forget(&p);
 }
 
+/* --- on request --- */
+
+static volatile sig_atomic_t asked;
+
+static void note_asked(int number)
+{
+    asked = number;
+}
+
+void takedown_listen(void)
+{
+    signal(SIGUSR1, note_asked);
+}
+
+bool takedown_asked(void)
+{
+    return asked != 0;
+}
+
 /* --- mounts --- */
 
 /* Ours has ended, and gives an error at once: what answers is another's. */

@@ -14,6 +14,9 @@ enum takedown {
  * child, or -1. */
 pid_t takedown_start(const struct mount_config *config, enum takedown how);
 void takedown_await(pid_t child); /* for 20 s; then it is left behind */
+/* `dealfs umount` asks for it by SIGUSR1 where only dealfs-mounter may unmount. */
+void takedown_listen(void);
+bool takedown_asked(void);
 /* Is the data mount still to be seen, here or in the mount namespace of any process that can be looked into? Who is
  * inside one that is not has it all the same. The child ends with 1 when it is not. */
 pid_t takedown_look(const struct mount_config *config);

@@ -1,4 +1,4 @@
-/* Sorts ranks by node: a counting sort. */
+/* Ranks on nodes: a counting sort. */
 #include "fs/plan/placement.h"
 
 #include <errno.h>

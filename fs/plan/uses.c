@@ -1,4 +1,4 @@
-/* Two tables, indexed by sample. */
+/* Two tables by sample. */
 #include "fs/plan/uses.h"
 
 #include <errno.h>

@@ -163,8 +163,9 @@ int server_data_threads(const struct server *s)
     return threads < least ? least : threads > MOST_THREADS ? MOST_THREADS : threads;
 }
 
-static void start_session(struct server *s, const struct session_config *config, struct session **session)
+static void start_session(struct server *s, struct session_config *config, struct session **session)
 {
+    config->foreign_pids = s->config.foreign_pids;
     int error = session_create(config, session);
     if (!error)
         error = session_start(*session);

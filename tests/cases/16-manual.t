@@ -19,7 +19,7 @@ is 'the main commands' "$(dealfs --help | named | tr '\n' ' ')" \
     'mount run launch stage status top umount doctor demo '
 commands=$(dealfs help all | named)
 like 'the commands' " $(tr '\n' ' ' <<<"$commands")" \
-    ' mount join umount run launch enter status top log upgrade wait stage exchange shuffle index where verify doctor'
+    ' mount join umount run launch mounter enter status top log upgrade wait stage exchange shuffle index where verify'
 installed() { # pattern of a path, executable or not
     local found
     found=$(find "$dest" \( -type f -o -type l \) -path "$dest$1")

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Containers: an image by etc/packaging/Containerfile; a mount made in one container and read in another; a container
-# that is killed, and the next one; `dealfs run` in a container without privileges.
+# that is killed, and the next one; one without privileges, for which `dealfs mounter` mounts; `dealfs run` in one
+# without privileges.
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "$top_srcdir/tests/lib/sh-mount" || exit 99
 require_root
@@ -80,6 +81,33 @@ ok 'which others see' wait_for 30 is_up
 ok 'the other container reads all of it' reads_all
 ok 'it is stopped in order' pod stop --time 30 mounter
 fails 'and nothing is mounted' mounted "$share/data"
+
+# --- for a container without privileges or the device ---
+socket_up() { [ -S "$tmp/mnt/sock" ]; }
+client() {
+    contain -d --name client --cap-drop all --security-opt no-new-privileges --user 1000:1000 \
+        -v "$tmp/mnt:/run/dealfs" -v "$share:/share:rslave" localhost/dealfs \
+        mount -f -o mounter=/run/dealfs/sock,ram=16M,state=/tmp/state /data /share/data
+}
+ok 'a mounter' contain -d --replace --name mounter --privileged -v "$tmp/mnt:/run/dealfs" -v "$share:/share:rshared" \
+    localhost/dealfs mounter -o allow_other /run/dealfs/sock 1000:1000 /share/data
+ok 'listens' wait_for 30 socket_up
+ok 'a container without capabilities and without /dev/fuse' client
+ok 'mounts' wait_for 30 is_up
+fails 'it has no device' pod exec client /usr/bin/test -e /dev/fuse
+ok 'it reads all of it' pod exec client diff -r -x .dealfs /data /share/data
+ok 'and so does another container' reads_all
+unmounted() { ! mounted "$share/data"; }
+ok 'it is killed' pod kill client
+ok 'and nothing is mounted' wait_for 20 unmounted
+pod rm --force --time 0 client
+ok 'the next one' client
+ok 'mounts' wait_for 30 is_up
+ok 'and is read' reads_all
+ok 'it is stopped in order' pod stop --time 30 client
+ok 'and nothing is mounted' wait_for 20 unmounted
+ok 'the mounter is stopped in order' pod stop --time 30 mounter
+is 'with status 0' "$(pod inspect --format '{{.State.ExitCode}}' mounter)" 0
 
 # --- without privileges ---
 unprivileged() {

@@ -25,7 +25,7 @@ chmod 1777 /var/tmp /dev/shm
 # --- the dataset, and the programs that stand in for others ---
 imagenet=$tmp/data/imagenet
 mkdir -p "$imagenet"/{train/n0144076{3,4},shards} "$tmp"/{node0,node1,nvme,tmp/imagenet,bin}
-chmod 1777 "$tmp"
+chmod 1777 "$tmp" "$tmp/tmp"
 for i in $(seq 800); do
     echo "$i" >"$imagenet/train/n01440763/$i.JPEG"
     echo "$i" >"$imagenet/train/n01440764/n01440764_$((10025 + i)).JPEG"
@@ -75,7 +75,7 @@ up() {
 }
 needs() { # a page: nothing, a mount by `dealfs run`, or a world of two nodes
     case $1 in
-    dealfs | *-mount | *-run | *-launch | *-clean | *-demo | *-doctor | *-simulate) ;;
+    dealfs | *-mount | *-run | *-launch | *-clean | *-mounter | *-demo | *-doctor | *-simulate) ;;
     *-enter) echo run ;;
     *) echo world ;;
     esac
@@ -124,6 +124,7 @@ compiled() {
 }
 run() {
     case $1 in
+    'dealfs mounter '*) stopped "${1%&*}" ;;
     *\&$'\n') begun "$1" ;;
     *'dealfs top '*[!n] | *--follow*) stopped "$1" ;;
     def* | import*) PYTHONPATH=$top_srcdir/etc/python timeout 60 python3 -c "$1" ;;

@@ -1,0 +1,182 @@
+/* The socket lies in a folder that its user can write. So a child that has become that user makes and removes it: root
+ * opens nothing there. Only that user may connect to it, by its mode, and the kernel says who has.
+ *
+ * SIGTERM: nobody is let in any more. The mount that is served has END_S to end: where both are of one pod, its
+ * processes are told to end at the same time. */
+#include "fs/keeper/lobby.h"
+
+#include "fs/attach/mounter.h"
+#include "fs/base/cleanup.h"
+#include "fs/base/clock.h"
+#include "fs/base/log.h"
+#include "fs/base/process.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+enum { END_S = 20, SOCKET_S = 10, WAITING_MOST = 16, PAUSE_MS = 100 };
+
+/* --- the socket --- */
+
+static int address_of(const struct lobby *l, struct sockaddr_un *address)
+{
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (strlen(l->path) >= sizeof address->sun_path)
+        return -ENAMETOOLONG;
+    strcpy(address->sun_path, l->path);
+    return 0;
+}
+
+/* Of a mounter that was killed. */
+static bool is_left(const struct sockaddr_un *address)
+{
+    struct stat st;
+    CLEANUP_CLOSE int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return fd >= 0 && lstat(address->sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+           connect(fd, (const struct sockaddr *)address, sizeof *address) < 0 && errno == ECONNREFUSED;
+}
+
+static int make_socket(const struct lobby *l, const struct sockaddr_un *address)
+{
+    const struct sockaddr *a = (const struct sockaddr *)address;
+    umask(077);
+    if (bind(l->listening, a, sizeof *address) == 0)
+        return 0;
+    if (errno != EADDRINUSE || !is_left(address))
+        return -errno;
+    return unlink(address->sun_path) < 0 || bind(l->listening, a, sizeof *address) < 0 ? -errno : 0;
+}
+
+static int remove_socket(const struct lobby *l, const struct sockaddr_un *address)
+{
+    (void)l;
+    return unlink(address->sun_path) < 0 ? -errno : 0;
+}
+
+static int do_as_user(const struct lobby *l, int (*change)(const struct lobby *, const struct sockaddr_un *))
+{
+    struct sockaddr_un address;
+    int status = 0, error = address_of(l, &address);
+    if (error)
+        return error;
+    pid_t child = fork();
+    if (child == 0) {
+        error = process_become(l->uid, l->gid);
+        _exit(-(error ? error : change(l, &address)));
+    }
+    error = child < 0 ? -errno : process_await_child(child, SOCKET_S, &status);
+    return error ? error : WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+}
+
+static int open_signals(void)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGHUP);
+    sigprocmask(SIG_SETMASK, &ends, NULL);
+    return signalfd(-1, &ends, SFD_CLOEXEC);
+}
+
+int lobby_open(struct lobby *l)
+{
+    l->end = 0;
+    l->signals = open_signals();
+    l->listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int error = l->signals < 0 || l->listening < 0 ? -errno : do_as_user(l, make_socket);
+    if (!error && listen(l->listening, WAITING_MOST) < 0) /* here: who connects sees that root listens */
+        error = -errno;
+    if (error)
+        log_error("make the socket %s as user %u: %s", l->path, (unsigned)l->uid, strerror(-error));
+    return error;
+}
+
+/* --- who comes --- */
+
+static int refuse(int fd, int error, struct mounter_offer *offer)
+{
+    offer->form = MOUNTER_FORM;
+    offer->error = error;
+    log_warning("a process was refused: %s", offer->why);
+    mounter_send(fd, offer, sizeof *offer, NULL);
+    return -1;
+}
+
+/* The connection, or -1. */
+static int let_in(const struct lobby *l, bool busy)
+{
+    struct mounter_offer offer = {0};
+    struct ucred who;
+    socklen_t n = sizeof who;
+    CLEANUP_CLOSE int fd = accept4(l->listening, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED)
+        clock_sleep(PAUSE_MS * MILLISECOND); /* no descriptors are left, or no memory */
+    if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0)
+        return -1;
+    if (who.uid != l->uid || who.gid != l->gid) {
+        snprintf(offer.why, sizeof offer.why, "it serves user %u with group %u, not user %u with group %u",
+                 (unsigned)l->uid, (unsigned)l->gid, (unsigned)who.uid, (unsigned)who.gid);
+        return refuse(fd, -EPERM, &offer);
+    }
+    if (busy) {
+        snprintf(offer.why, sizeof offer.why, "another `dealfs mount` uses it");
+        return refuse(fd, -EBUSY, &offer);
+    }
+    return steal_fd(fd);
+}
+
+/* Told to end a second time, it ends now. */
+static void take_signal(struct lobby *l)
+{
+    struct signalfd_siginfo signal;
+    if (read(l->signals, &signal, sizeof signal) != sizeof signal)
+        return;
+    uint64_t now = clock_now();
+    l->end = l->end ? now : now + END_S * SECOND;
+    if (l->listening < 0)
+        return;
+    do_as_user(l, remove_socket);
+    close(l->listening);
+    l->listening = -1;
+}
+
+int lobby_await(struct lobby *l)
+{
+    while (!l->end) {
+        struct pollfd fd[] = {{.fd = l->signals, .events = POLLIN}, {.fd = l->listening, .events = POLLIN}};
+        poll(fd, 2, -1);
+        int came = !fd[0].revents && fd[1].revents ? let_in(l, false) : -1;
+        if (came >= 0)
+            return came;
+        if (fd[0].revents)
+            take_signal(l);
+    }
+    return -1;
+}
+
+bool lobby_wait(struct lobby *l, int pidfd)
+{
+    for (;;) {
+        struct pollfd fd[] = {{.fd = pidfd, .events = POLLIN},
+                              {.fd = l->signals, .events = POLLIN},
+                              {.fd = l->listening, .events = POLLIN}};
+        uint64_t now = clock_now();
+        if (l->end && now >= l->end)
+            return false;
+        if (poll(fd, 3, l->end ? (int)((l->end - now) / MILLISECOND) + 1 : -1) < 0)
+            continue;
+        if (fd[0].revents)
+            return true;
+        if (fd[1].revents)
+            take_signal(l);
+        else if (fd[2].revents)
+            let_in(l, true);
+    }
+}

@@ -1,0 +1,220 @@
+#!/bin/bash
+# dealfs mounter: a process without rights, in another mount namespace and without /dev/fuse, mounts, reads, ends and is
+# killed; and what its user may try against the process that has the rights.
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
+. "$top_srcdir/tests/lib/sh-mount" || exit 99
+user_setup
+require python3 setpriv nsenter unshare
+[ -n "${TEST_NAMESPACE-}" ] || plan_skip 'a mount namespace of its own cannot be made'
+
+src=$tmp/src share=$tmp/share mnt=$tmp/share/mnt sock=$tmp/user/sock state=$tmp/user/state
+make_files "$src" 20 50000
+chmod -R go+rX "$src"
+mkdir -p "$mnt"
+chmod 755 "$share" "$mnt"
+mount --bind "$share" "$share" && mount --make-shared "$share" || plan_skip 'nothing can be bound'
+at_exit umount -R -l "$share"
+
+# The client: no device, no capability, no way to new rights; it sees what the mounter mounts.
+# shellcheck disable=SC2016
+unshare -m --propagation slave bash -c ': >"$1/hidden" && chmod 0 "$1/hidden" && mount --bind "$1/hidden" /dev/fuse &&
+    : >"$1/client.ready" && exec sleep infinity' client "$tmp" &
+client=$!
+tap_pids+=("$client")
+wait_for 10 test -e "$tmp/client.ready" || plan_skip 'no mount namespace'
+powerless() { # user, command…
+    local id=$1
+    shift
+    nsenter -t "$client" -m -w/ "${pids[@]}" setpriv --reuid="$id" --regid="$id" --clear-groups --no-new-privs \
+        --bounding-set=-all --inh-caps=-all env TMPDIR="$tmp/user" HOME="$tmp/user" "$@"
+}
+pids=()
+as_client() { powerless $mount_user "$@"; }
+up() { as_client timeout 60 dealfs mount -o "mounter=$sock,ram=16M,state=$state${1-}" "$src" "${2:-$mnt}"; }
+down() { as_client timeout 60 dealfs umount "$@" "$mnt"; }
+gone() { ! mounted "$mnt"; }
+pid_of() { processes "dealfs-$1" | head -1; }
+of_client() { processes "$state" | while read -r pid; do [ "$(stat -c %u "/proc/$pid")" = 0 ] || echo "$pid"; done; }
+no_client() { [ -z "$(of_client)" ]; }
+dead() { [[ $(as_client stat -f "$mnt" 2>&1) == *'not connected'* ]]; }
+serves() { as_client cmp "$src/class0/000.bin" "$mnt/class0/000.bin"; }
+mounter() { # options
+    dealfs mounter "$@" "$sock" "$mount_user" "$mnt" >"$tmp/mounter.log" 2>&1 &
+    mounter=$!
+    tap_pids+=("$mounter")
+    wait_for 10 grep -q 'serves user' "$tmp/mounter.log"
+}
+
+ok 'a mounter' mounter
+is 'its socket is its user'\''s alone' "$(stat -c '%F %u %a' "$sock")" "socket $mount_user 700"
+fails 'a process without rights has no device' as_client sh -c ': <>/dev/fuse'
+one_line 'and cannot mount by itself' . as_client dealfs mount -o "state=$state" "$src" "$mnt"
+ok 'it mounts through the mounter' up
+ok 'it reads all of it' as_client diff -r -x .dealfs "$src" "$mnt"
+ok 'its control file answers' as_client grep -q . "$mnt/.dealfs/status"
+ok 'the mount is seen where the mounter is' mounted "$mnt"
+like 'read-only, without set-user-id programs and devices' "$(grep -F " $mnt " /proc/self/mountinfo)" \
+    'ro,nosuid,nodev.* - fuse.dealfs .*default_permissions'
+unlike 'only for its user' "$(grep -F " $mnt " /proc/self/mountinfo)" allow_other
+rights() { sed -nE 's/^(CapPrm|CapEff|NoNewPrivs):\s*//p' "/proc/$(pid_of "$1")/status" | tr '\n' ' '; }
+for process in keeper server; do
+    is "$process: no rights" "$(rights $process)" '0000000000000000 0000000000000000 1 '
+    is "$process: of the user" "$(stat -c %u "/proc/$(pid_of $process)")" $mount_user
+done
+is 'the RAM tier is on no file system that others see' "$(find /dev/shm -name '*dealfs*' -user $mount_user)" ''
+server=$(pid_of server)
+kill -9 "$server"
+another() { server_now=$(pid_of server) && [ -n "$server_now" ] && [ "$server_now" != "$server" ]; }
+ok 'a server that is killed is replaced' wait_for 20 another
+ok 'and reads go on' as_client diff -r -x .dealfs "$src" "$mnt"
+
+# --- who may use it, and for what ---
+one_line 'one mount at a time' 'another `dealfs mount` uses it' up ",state=$tmp/user/second"
+one_line 'no other user' 'connect|Permission denied' powerless $mount_other dealfs mount \
+    -o "mounter=$sock,state=$tmp/other" "$src" "$mnt"
+one_line 'not root either' "serves user $mount_user.*not user 0" nsenter -t "$client" -m dealfs mount \
+    -o "mounter=$sock,state=$tmp/other" "$src" "$mnt"
+ok 'it unmounts' down
+ok 'the mount is gone everywhere' gone
+ok 'its processes end' wait_for 20 no_client
+one_line 'no other mountpoint' "mounts only on $mnt" up '' "$tmp/user"
+one_line 'allow_other is for the mounter to decide' 'was started without it' up ,allow_other
+pids=(unshare -p -f --mount-proc)
+as_client_init() { powerless $mount_user dealfs mount -f -o "mounter=$sock,ram=16M,state=$state" "$src" "$mnt"; }
+as_client_init >"$tmp/init.log" 2>&1 &
+tap_pids+=($!)
+pids=()
+ok 'from another namespace of process ids' wait_for 30 serves
+like 'there is no prefetch' "$(cat "$tmp/init.log")" 'warning: no prefetch: .*PID namespace'
+as_client sh -c 'exec 3<>"$1" && echo nonsense >&3 && cat <&3' - "$mnt/.dealfs/control" >"$tmp/.output" 2>&1
+like 'readers have no numbers there' "$(as_client cat "$mnt/.dealfs/errors")" $'\t'$mount_user$'\t0\tnonsense'
+ok 'all of it is read' as_client diff -r -x .dealfs "$src" "$mnt"
+pkill -TERM -f "^dealfs mount -f .*$state"
+ok 'it is unmounted' wait_for 20 gone
+ok 'its processes end' wait_for 20 no_client
+one_line 'no other place for the control files' 'cannot be combined' up ",control=$tmp/user"
+one_line 'run' 'dealfs run' as_client dealfs run -o "mounter=$sock" "$src" "$mnt" -- true
+as_client python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind(sys.argv[1])
+s.listen()
+print("ready", flush=True)
+s.accept()' "$tmp/user/fake" >"$tmp/fake" &
+tap_pids+=($!)
+wait_for 10 grep -q ready "$tmp/fake"
+one_line 'one that is not root is not trusted' 'is not root' as_client dealfs mount \
+    -o "mounter=$tmp/user/fake,state=$state" "$src" "$mnt"
+
+# --- the client ends, or is killed ---
+as_client dealfs mount -f -o "mounter=$sock,ram=16M,state=$state" "$src" "$mnt" >"$tmp/front.log" 2>&1 &
+front=$!
+tap_pids+=("$front")
+ok 'in the foreground' wait_for 30 serves
+pkill -TERM -f "^dealfs mount -f .*$state"
+ok 'it ends in order' wait "$front"
+ok 'and unmounts' gone
+ok 'its processes end' wait_for 20 no_client
+ok 'again' up
+as_client tail -f "$mnt/class0/000.bin" >/dev/null 2>&1 &
+tap_pids+=($!)
+inside() { [ -n "$(as_client fuser -m "$mnt" 2>/dev/null)" ] || pgrep -f "^tail -f $mnt" >/dev/null; }
+wait_for 10 inside
+one_line 'it does not unmount what is in use' 'in use by' down
+ok 'except lazily' down --lazy
+ok 'it is gone' wait_for 20 gone
+pkill -f "^tail -f $mnt"
+ok 'its processes end' wait_for 20 no_client
+ok 'again' up
+mapfile -t all < <(of_client)
+kill -STOP "${all[@]}" # else the first to die are followed by others
+kill -KILL "${all[@]}"
+ok 'all its processes are killed: the mounter unmounts' wait_for 20 gone
+ok 'and serves the next' up
+
+# --- the mounter is killed, with the child that serves the mount ---
+mapfile -t all < <(processes dealfs-mounter)
+is 'there are two' "${#all[@]}" 2
+kill -9 "${all[@]}"
+wait "$mounter"
+ok 'a mount outlives its mounter' serves
+ok 'another mounter takes the same socket' mounter
+one_line 'which refuses a second mount' 'a dealfs mount of user .* is there' up ",state=$tmp/user/second"
+mapfile -t all < <(of_client)
+kill -STOP "${all[@]}"
+kill -KILL "${all[@]}"
+ok 'the client dies: its mount is dead' wait_for 20 dead
+ok 'the next one replaces it' up
+ok 'and serves' serves
+
+# --- the mounter is told to end ---
+kill -TERM "$mounter"
+socket_is_gone() { [ ! -e "$sock" ]; }
+ok 'SIGTERM: its socket goes' wait_for 10 socket_is_gone
+one_line 'nobody is let in' 'No such file' up ",state=$tmp/user/second"
+ok 'the mount stays' serves
+ok 'until it is unmounted' down
+ok 'then the mounter ends' wait "$mounter"
+ok 'another one' mounter
+ok 'a mount' up
+kill -TERM "$mounter"
+wait_for 10 socket_is_gone
+kill -TERM "$mounter"
+ok 'SIGTERM again: it ends now' wait "$mounter"
+ok 'and has unmounted' gone
+ok 'the processes of the mount end' wait_for 20 no_client
+
+# --- hostile clients ---
+ok 'a mounter that gives no RAM' mounter -o ram=0
+attacks=$tmp/mounter.py
+cp "$top_srcdir/tests/lib/mounter.py" "$attacks"
+hostile() { as_client timeout 60 python3 "$attacks" "$1" "$sock" "${@:2}"; }
+before=$(find "/proc/$mounter/fd" -mindepth 1 | wc -l)
+ok 'garbage, silence and descriptors' hostile garbage
+ok 'many connections' hostile crowd
+is 'no protection, no tmpfs, and each step once' "$(hostile steps)" \
+    'protect EPERM, tmpfs EINVAL, put EINVAL, make 0, make EALREADY, config EPERM'
+ok 'nothing of it is mounted' gone
+ok 'a mount' up
+ok 'whose user asks that it is never taken away' hostile keep "$(pid_of keeper)"
+mapfile -t all < <(of_client)
+kill -STOP "${all[@]}"
+kill -KILL "${all[@]}"
+ok 'it is removed with its last process' wait_for 20 gone
+one_mounter() { [ "$(processes dealfs-mounter | wc -l)" = 1 ]; }
+ok 'no child is left' wait_for 20 one_mounter
+is 'the mounter has kept nothing that it was sent' "$(find "/proc/$mounter/fd" -mindepth 1 | wc -l)" "$before"
+ok 'it still serves' up
+ok 'unmount' down
+kill -TERM "$mounter"
+wait "$mounter"
+
+# A mountpoint and a socket on ways that their user can change.
+as_client mkdir "$tmp/user/way" "$tmp/user/way/mnt"
+mkdir -m 700 "$tmp/victim"
+echo precious >"$tmp/victim/file"
+mnt=$tmp/user/way/mnt
+ok 'a mounter for a folder of its user' mounter
+as_client sh -c 'rmdir "$1/mnt" && ln -s "$2" "$1/mnt"' - "$tmp/user/way" "$tmp/victim"
+ok 'which leads elsewhere now' hostile elsewhere
+unlike 'nothing is mounted there' "$(cat /proc/self/mountinfo)" " $tmp/victim "
+kill -TERM "$mounter"
+wait "$mounter"
+rm "$tmp/user/way/mnt"
+mkdir "$tmp/user/way/mnt"
+for target in file new; do
+    as_client ln -sfn "$tmp/victim/$target" "$sock"
+    fails "a socket that is a link to a $target" timeout 20 dealfs mounter "$sock" "$mount_user" "$mnt"
+done
+as_client rm "$sock"
+as_client ln -sfn "$tmp/victim" "$tmp/user/folder"
+fails 'a socket in a folder that is root'\''s' timeout 20 dealfs mounter "$tmp/user/folder/sock" "$mount_user" "$mnt"
+is 'nothing has changed there' "$(ls "$tmp/victim"; cat "$tmp/victim/file")" $'file\nprecious'
+
+# --- usage ---
+exits 2 'an option that is another program'\''s' dealfs mounter -o ssd=/tmp "$sock" "$mount_user" "$mnt"
+one_line 'root needs no mounter' "root's rights" dealfs mounter "$sock" root "$mnt"
+one_line 'an ordinary user may not' 'only root' as_client dealfs mounter "$sock" "$mount_user" "$mnt"
+umount -R -l "$share"
+nothing_left
+done_testing
