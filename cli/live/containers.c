@@ -81,7 +81,7 @@ static bool await_turn(struct container_job *job)
 
 static void give_up_indexing(struct indexing *x, int error, const char *path, const struct str *why)
 {
-    pthread_mutex_lock(&x->lock);
+    LOCK_SCOPE(&x->lock);
     if (!x->error) {
         x->error = error;
         if (path) {
@@ -91,7 +91,6 @@ static void give_up_indexing(struct indexing *x, int error, const char *path, co
         str_adds(x->why, command_why(why, error));
     }
     pthread_cond_broadcast(&x->changed);
-    pthread_mutex_unlock(&x->lock);
 }
 
 /* One list has one format. */

@@ -64,13 +64,12 @@ static void note_difference(struct tree_walk *w, uint64_t number, const struct s
         give_up(w, -ENOMEM);
         return;
     }
-    pthread_mutex_lock(&w->lock);
+    LOCK_SCOPE(&w->lock);
     if (number < atomic_load(&w->first)) {
         atomic_store(&w->first, number);
         str_clear(w->difference);
         str_add(w->difference, difference->data, difference->length);
     }
-    pthread_mutex_unlock(&w->lock);
 }
 
 /* --- a worker --- */
@@ -88,7 +87,7 @@ static bool is_pointless(void *user)
 
 static struct walk_entry *queue_take(struct tree_walk *w)
 {
-    pthread_mutex_lock(&w->lock);
+    LOCK_SCOPE(&w->lock);
     while (w->length == 0 && !w->over)
         pthread_cond_wait(&w->filled, &w->lock);
     struct walk_entry *e = STAILQ_FIRST(&w->queue);
@@ -97,7 +96,6 @@ static struct walk_entry *queue_take(struct tree_walk *w)
         w->length--;
         pthread_cond_signal(&w->emptied);
     }
-    pthread_mutex_unlock(&w->lock);
     return e;
 }
 
@@ -130,10 +128,9 @@ static void *worker_body(void *user)
     for (struct walk_entry *e; (e = queue_take(w)); free(e))
         compare_next(&worker, &compare, e);
     str_fini(&compare.difference);
-    pthread_mutex_lock(&w->lock);
+    LOCK_SCOPE(&w->lock);
     w->working--;
     pthread_cond_signal(&w->emptied);
-    pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 

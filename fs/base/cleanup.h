@@ -1,9 +1,10 @@
-/* Scoped ownership: locals that free themselves, and the explicit steal that keeps them. */
+/* Scoped ownership: locals that free themselves, locks that unlock themselves, and the steal that keeps a local. */
 #ifndef FS_BASE_CLEANUP_H
 #define FS_BASE_CLEANUP_H
 
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -43,6 +44,16 @@ static inline void cleanup_closedir_(DIR **d)
 #define CLEANUP_CLOSE __attribute__((cleanup(cleanup_close_)))
 #define CLEANUP_FCLOSE __attribute__((cleanup(cleanup_fclose_)))
 #define CLEANUP_CLOSEDIR __attribute__((cleanup(cleanup_closedir_)))
+
+static inline void cleanup_unlock_(pthread_mutex_t **lock)
+{
+    pthread_mutex_unlock(*lock);
+}
+
+/* Locked from here to the end of the block. */
+#define LOCK_SCOPE(mutex)                                                                                              \
+    __attribute__((cleanup(cleanup_unlock_))) pthread_mutex_t *scope_lock_ = (mutex);                                  \
+    pthread_mutex_lock(scope_lock_)
 
 /* Take a pointer or descriptor out of a scoped local, which then frees nothing. */
 #define steal_pointer(p)                                                                                               \

@@ -6,6 +6,7 @@
  * read, while the source still has them at hand. */
 #include "fs/catalog/crawl.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/thread.h"
 
@@ -60,23 +61,21 @@ void crawl_push_children(struct crawl *c, struct branch *n)
     /* Linked outside of the lock, the first child on top. */
     for (uint32_t i = 0; i + 1 < n->directories; i++)
         n->children[i].next = &n->children[i + 1];
-    pthread_mutex_lock(&c->lock);
+    LOCK_SCOPE(&c->lock);
     n->children[n->directories - 1].next = c->branches;
     c->branches = &n->children[0];
     c->queued += n->directories;
     c->outstanding += n->directories;
     wake_workers(c, n->directories);
-    pthread_mutex_unlock(&c->lock);
 }
 
 void crawl_push_job(struct crawl *c, struct crawl_job *job)
 {
-    pthread_mutex_lock(&c->lock);
+    LOCK_SCOPE(&c->lock);
     job->next = c->jobs;
     c->jobs = job;
     c->outstanding++;
     wake_workers(c, 1);
-    pthread_mutex_unlock(&c->lock);
 }
 
 static struct crawl_job *pop_job(struct crawl *c)

@@ -151,12 +151,10 @@ static struct samples *make_built_in(struct samples_table *t, const char *name)
 /* `known`: there is one, or will be. */
 static struct samples *find_kind(struct samples_table *t, const char *name, bool costs, bool *known)
 {
-    pthread_mutex_lock(&t->lock);
+    LOCK_SCOPE(&t->lock);
     struct named_list *named = named_find(t, name);
     *known = named && !is_removed(named) && is_costs(named) == costs;
-    struct samples *s = *known && named->samples ? samples_get(named->samples) : NULL;
-    pthread_mutex_unlock(&t->lock);
-    return s;
+    return *known && named->samples ? samples_get(named->samples) : NULL;
 }
 
 struct samples *samples_table_find(struct samples_table *t, const char *name)
@@ -168,11 +166,9 @@ struct samples *samples_table_find(struct samples_table *t, const char *name)
 
 uint64_t samples_table_version(struct samples_table *t, const char *name)
 {
-    pthread_mutex_lock(&t->lock);
+    LOCK_SCOPE(&t->lock);
     struct named_list *named = named_find(t, name);
-    uint64_t version = named ? named->version : 0;
-    pthread_mutex_unlock(&t->lock);
-    return version;
+    return named ? named->version : 0;
 }
 
 struct samples *samples_table_costs(struct samples_table *t, const char *name)
@@ -194,11 +190,10 @@ int samples_table_names(struct samples_table *t, bool costs, struct str *names)
 uint64_t samples_table_record_count(struct samples_table *t)
 {
     uint64_t count = 0;
-    pthread_mutex_lock(&t->lock);
+    LOCK_SCOPE(&t->lock);
     for (size_t i = 0; i < t->count; i++)
         if (t->list[i].samples && samples_records(t->list[i].samples))
             count += samples_count(t->list[i].samples);
-    pthread_mutex_unlock(&t->lock);
     return count;
 }
 
@@ -243,11 +238,10 @@ static int check_room(struct samples_table *t, const char *name, const struct sa
 static uint64_t next_version(struct samples_table *t, uint64_t after)
 {
     uint64_t now = clock_realtime(), version = now > after ? now : after + 1;
-    pthread_mutex_lock(&t->lock);
+    LOCK_SCOPE(&t->lock);
     for (size_t i = 0; i < t->count; i++)
         if (t->list[i].version >= version)
             version = t->list[i].version + 1;
-    pthread_mutex_unlock(&t->lock);
     return version;
 }
 
@@ -358,11 +352,10 @@ static struct samples_record record_of(const struct named_list *named)
 uint32_t samples_table_records(struct samples_table *t, struct samples_record record[SAMPLES_RECORDS])
 {
     uint32_t n = 0;
-    pthread_mutex_lock(&t->lock);
+    LOCK_SCOPE(&t->lock);
     for (size_t i = 0; i < t->count && n < SAMPLES_RECORDS; i++)
         if (t->list[i].version > 0)
             record[n++] = record_of(&t->list[i]);
-    pthread_mutex_unlock(&t->lock);
     return n;
 }
 
@@ -410,10 +403,9 @@ static int take_list(struct samples_table *t, const struct samples_record *recor
 int samples_table_take(struct samples_table *t, const struct samples_record *record, int fd)
 {
     int error = 0;
-    pthread_mutex_lock(&t->writing);
+    LOCK_SCOPE(&t->writing);
     if (samples_table_wants(t, record))
         error = record->count > 0 ? take_list(t, record, fd) : write_removal(t, record->name, record->version);
-    pthread_mutex_unlock(&t->writing);
     return error;
 }
 

@@ -4,6 +4,8 @@
 #include "fs/catalog/catalog-inside.h"
 #include "fs/catalog/samples-inside.h"
 
+#include "fs/base/cleanup.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -123,10 +125,8 @@ static int make_marks(struct samples *s)
 
 static int text_ready(struct samples *s)
 {
-    pthread_mutex_lock(&s->text.lock);
-    int error = s->text.made ? 0 : make_marks(s);
-    pthread_mutex_unlock(&s->text.lock);
-    return error;
+    LOCK_SCOPE(&s->text.lock);
+    return s->text.made ? 0 : make_marks(s);
 }
 
 uint64_t samples_text_length(struct samples *s)

@@ -1,6 +1,7 @@
 /* Accounts for a number of bytes: which requests have them. */
 #include "fs/control/budget.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/size.h"
 
 #include <errno.h>
@@ -15,9 +16,8 @@ void budget_init(struct budget *budget, uint64_t most, bool (*make_room)(void *u
 
 void budget_resize(struct budget *budget, uint64_t most)
 {
-    pthread_mutex_lock(&budget->lock);
+    LOCK_SCOPE(&budget->lock);
     budget->most = most;
-    pthread_mutex_unlock(&budget->lock);
 }
 
 void budget_fini(struct budget *budget)
@@ -46,7 +46,7 @@ static void refuse_charge(const struct charge *charge, uint64_t bytes, struct st
 static int try_charge(struct budget *budget, const struct charge *charge, uint64_t bytes)
 {
     int error = 0;
-    pthread_mutex_lock(&budget->lock);
+    LOCK_SCOPE(&budget->lock);
     if (bytes > budget->most || (charge->other && budget->others + bytes > budget->most / OTHERS_PART))
         error = -E2BIG;
     else if (budget->used + bytes > budget->most) /* `most` may have been lowered below `used` */
@@ -55,7 +55,6 @@ static int try_charge(struct budget *budget, const struct charge *charge, uint64
         budget->used += bytes;
         budget->others += charge->other ? bytes : 0;
     }
-    pthread_mutex_unlock(&budget->lock);
     return error;
 }
 
@@ -92,10 +91,9 @@ static void give_back_bytes(struct charge *charge, uint64_t bytes, bool in_hand_
     struct budget *budget = charge->budget;
     if (!budget)
         return;
-    pthread_mutex_lock(&budget->lock);
+    LOCK_SCOPE(&budget->lock);
     budget->used -= in_hand_only ? 0 : bytes;
     budget->others -= charge->other ? bytes : 0;
-    pthread_mutex_unlock(&budget->lock);
 }
 
 void charge_cut(struct charge *charge, uint64_t bytes)

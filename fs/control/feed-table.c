@@ -237,9 +237,8 @@ static void await_watcher(struct control *control, uint64_t asked)
     }
     if (!watcher)
         return;
-    pthread_mutex_lock(&control->feed_lock);
+    LOCK_SCOPE(&control->feed_lock);
     set_watcher(feed, asked, watcher);
-    pthread_mutex_unlock(&control->feed_lock);
 }
 
 void feed_table_ask(struct control *control, const struct feed_wish *wish)

@@ -325,7 +325,7 @@ ssize_t index_parts_bytes(struct index_parts *p, uint64_t key, uint64_t offset, 
 {
     if ((uint32_t)key >= catalog_files(p->control->config.catalog) || room < sizeof(struct index_answer))
         return -ENOENT;
-    pthread_mutex_lock(&p->lock);
+    LOCK_SCOPE(&p->lock);
     struct index_part *part = part_place(p, key);
     if (part)
         atomic_store(&part->asked, clock_now());
@@ -339,7 +339,6 @@ ssize_t index_parts_bytes(struct index_parts *p, uint64_t key, uint64_t offset, 
         n = offset < *length ? part_bytes(p, part, offset, to, room) : -ENOENT;
     else if (offset == 0)
         memcpy(to, &answer, sizeof answer);
-    pthread_mutex_unlock(&p->lock);
     return n;
 }
 

@@ -3,6 +3,7 @@
 
 #include "fs/control/protocol.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/thread.h"
 
@@ -147,13 +148,12 @@ int kept_get(struct kept *kept, const struct digest *key, const struct asker *as
 
 struct kept_item *kept_find(struct kept *kept, const struct digest *key)
 {
-    pthread_mutex_lock(&kept->lock);
+    LOCK_SCOPE(&kept->lock);
     struct kept_item *item = find_item(kept, key);
     if (item && !item->ready)
         item = NULL;
     if (item)
         kept_use(kept, item);
-    pthread_mutex_unlock(&kept->lock);
     return item;
 }
 

@@ -153,10 +153,8 @@ static bool take_wanted(struct sharing *s, uint32_t nodes, uint32_t me, uint64_t
 
 static bool is_stopping(struct sharing *s)
 {
-    pthread_mutex_lock(&s->lock);
-    bool stopping = s->stopping;
-    pthread_mutex_unlock(&s->lock);
-    return stopping;
+    LOCK_SCOPE(&s->lock);
+    return s->stopping;
 }
 
 /* A node that cannot be asked is tried again: its server may have just died. */
@@ -211,13 +209,12 @@ static void look_round(struct sharing *s)
 static void *sharing_main(void *user)
 {
     struct sharing *s = user;
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     while (!s->stopping)
         if (has_wanted(s))
             look_round(s);
         else
             pthread_cond_wait(&s->wanted, &s->lock);
-    pthread_mutex_unlock(&s->lock);
     return NULL;
 }
 
@@ -254,12 +251,11 @@ void sharing_destroy(struct sharing *s)
 
 static void want(struct sharing *s, bool all, uint32_t node)
 {
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     s->all |= all;
     if (!all && node < NODES_MOST)
         s->node[node / 64] |= UINT64_C(1) << node % 64;
     pthread_cond_signal(&s->wanted);
-    pthread_mutex_unlock(&s->lock);
 }
 
 void control_joined(void *user)

@@ -25,11 +25,10 @@ struct picture_fetch {
 static void fetch_done(struct store_read *read, int error)
 {
     struct picture_fetch *f = (struct picture_fetch *)(void *)((char *)read - offsetof(struct picture_fetch, read));
-    pthread_mutex_lock(&f->lock);
+    LOCK_SCOPE(&f->lock);
     f->over = true;
     f->error = error;
     pthread_cond_signal(&f->ended);
-    pthread_mutex_unlock(&f->lock);
 }
 
 static int fetch_wait(struct picture_fetch *f, struct store *store, struct request_job *job)

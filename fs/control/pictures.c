@@ -332,9 +332,8 @@ bool pictures_known(struct pictures *p, struct picture_key key, uint64_t *length
 
 void pictures_stats(struct pictures *p, struct picture_stats *stats)
 {
-    pthread_mutex_lock(&p->kept.lock);
+    LOCK_SCOPE(&p->kept.lock);
     *stats = p->stats;
     stats->hits = p->kept.hits;
     stats->kept = p->kept.bytes;
-    pthread_mutex_unlock(&p->kept.lock);
 }

@@ -5,6 +5,8 @@
 #include "fs/control/plans.h"
 #include "fs/control/verbs.h"
 
+#include "fs/base/cleanup.h"
+
 static double percent(uint64_t part, uint64_t whole)
 {
     return whole ? 100.0 * (double)part / (double)whole : 0;
@@ -85,7 +87,7 @@ void plan_view_add_held(struct json *json, const struct planned *p, const struct
 void verb_plan_add_status(struct json *json, struct control *control)
 {
     struct plans *plans = control->plans;
-    pthread_mutex_lock(&plans->kept.lock);
+    LOCK_SCOPE(&plans->kept.lock);
     json_begin_object(json, "plans");
     json_uints(json, {"made", plans->made}, {"misplaced", plans->misplaced});
     json_begin_object(json, "newest"); /* it may no longer be cached */
@@ -102,5 +104,4 @@ void verb_plan_add_status(struct json *json, struct control *control)
         }
     json_end_array(json);
     json_end_object(json);
-    pthread_mutex_unlock(&plans->kept.lock);
 }

@@ -1,6 +1,8 @@
 /* A ring buffer of rejected requests. */
 #include "fs/control/refusals.h"
 
+#include "fs/base/cleanup.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -38,10 +40,8 @@ void refusals_add(struct refusals *r, bool other, uint64_t time, uid_t uid, pid_
 
 uint64_t refusals_count(struct refusals *r)
 {
-    pthread_mutex_lock(&r->lock);
-    uint64_t count = r->own.count + r->others.count;
-    pthread_mutex_unlock(&r->lock);
-    return count;
+    LOCK_SCOPE(&r->lock);
+    return r->own.count + r->others.count;
 }
 
 static void add_refusal(struct str *text, const struct refusal *refusal)

@@ -4,6 +4,7 @@
 #include "fs/control/control-private.h"
 #include "fs/control/entries.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 
 #include <errno.h>
@@ -43,10 +44,9 @@ void snapshots_destroy(struct snapshots *s)
 static struct reply *snapshot_find(struct snapshots *s, uint64_t ino)
 {
     struct reply *text = NULL;
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     if (s->last[ino].text && clock_now() - s->last[ino].made < JUST_BEFORE)
         text = reply_get(s->last[ino].text);
-    pthread_mutex_unlock(&s->lock);
     return text;
 }
 

@@ -367,9 +367,8 @@ static void count_misplaced(const struct making *m)
     uint32_t node = plan_ranks_node(&ranks, w->rank);
     if (node == m->units.me || node == UINT32_MAX)
         return;
-    pthread_mutex_lock(&m->control->plans->kept.lock);
+    LOCK_SCOPE(&m->control->plans->kept.lock);
     m->control->plans->misplaced++;
-    pthread_mutex_unlock(&m->control->plans->kept.lock);
 }
 
 /* Only for the mount's owner, so that other users cannot displace the owner's plans. The feeder's own requests are

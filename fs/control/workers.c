@@ -4,6 +4,7 @@
  * wanted. */
 #include "fs/control/workers.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/thread.h"
 
@@ -209,27 +210,24 @@ void workers_destroy(struct workers *w)
 
 bool workers_any_wait(struct workers *w, enum work_class class)
 {
-    pthread_mutex_lock(&w->lock);
-    bool some = w->queue[class].count > 0;
-    pthread_mutex_unlock(&w->lock);
-    return some;
+    LOCK_SCOPE(&w->lock);
+    return w->queue[class].count > 0;
 }
 
 /* It was admitted before, so no limit applies. If the workers end, it is dropped. */
 void workers_add_again(struct workers *w, struct request_work *work)
 {
     struct queue *queue = &w->queue[work->class];
-    pthread_mutex_lock(&w->lock);
+    LOCK_SCOPE(&w->lock);
     TAILQ_INSERT_TAIL(&queue->waiting, work, next);
     queue->count++;
     pthread_cond_signal(&queue->more);
-    pthread_mutex_unlock(&w->lock);
 }
 
 int workers_add(struct workers *w, struct request_work *work)
 {
     struct queue *queue = &w->queue[work->class];
-    pthread_mutex_lock(&w->lock);
+    LOCK_SCOPE(&w->lock);
     int error = queue->count < bounds[work->class].wait && !workers_stopping(w) ? 0 : -EBUSY;
     if (!error) {
         TAILQ_INSERT_TAIL(&queue->waiting, work, next);
@@ -237,6 +235,5 @@ int workers_add(struct workers *w, struct request_work *work)
         pthread_cond_signal(&queue->more);
         pthread_cond_signal(&w->begun);
     }
-    pthread_mutex_unlock(&w->lock);
     return error;
 }

@@ -237,11 +237,10 @@ int gate_create(const struct gate_config *config, struct gate **gate)
 
 static struct gate_parked *parked_take(struct gate *g)
 {
-    pthread_mutex_lock(&g->lock);
+    LOCK_SCOPE(&g->lock);
     struct gate_parked *p = TAILQ_FIRST(&g->parked);
     if (p)
         TAILQ_REMOVE(&g->parked, p, next);
-    pthread_mutex_unlock(&g->lock);
     return p;
 }
 

@@ -18,6 +18,7 @@
  * kernel has large folios: from then on only rule 2 applies. */
 #include "fs/fuse/reads.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
@@ -267,11 +268,10 @@ static void pending_answer(struct pending_read *p, int error)
 static void read_waits(struct store_read *read)
 {
     struct pending_read *p = (struct pending_read *)((char *)read - offsetof(struct pending_read, read));
-    pthread_mutex_lock(&p->reads->lock);
+    LOCK_SCOPE(&p->reads->lock);
     pending_enlist(p->reads, p);
     if (p->asker && p->unique)
         note_asker(p->reads, p);
-    pthread_mutex_unlock(&p->reads->lock);
 }
 
 static void read_done(struct store_read *read, int error)
@@ -345,13 +345,11 @@ bool reads_cancel(void *reads, uint64_t unique)
 {
     struct reads *r = reads;
     struct pending_read *p;
-    pthread_mutex_lock(&r->lock);
+    LOCK_SCOPE(&r->lock);
     LIST_FOREACH(p, &r->listed[number_bucket(unique)], same_number)
     if (p->unique == unique)
         break;
-    bool over = p && take_back(r, p, -EINTR);
-    pthread_mutex_unlock(&r->lock);
-    return over;
+    return p && take_back(r, p, -EINTR);
 }
 
 static bool give_back(struct reads *r, struct pending_read *p)
@@ -380,7 +378,7 @@ static bool refuse(struct reads *r, struct pending_read *p)
 static void *reads_main(void *argument)
 {
     struct reads *r = argument;
-    pthread_mutex_lock(&r->lock);
+    LOCK_SCOPE(&r->lock);
     while (!r->stopping) {
         uint64_t now = clock_now();
         if (!TAILQ_EMPTY(&r->excess)) {
@@ -396,7 +394,6 @@ static void *reads_main(void *argument)
                 cond_wait_until(&r->changed, &r->lock, now + AGAIN_MS * MILLISECOND);
         }
     }
-    pthread_mutex_unlock(&r->lock);
     return NULL;
 }
 

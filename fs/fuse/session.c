@@ -90,10 +90,9 @@ static ssize_t write_init(struct session *s, const struct iovec *iov, int count)
         }
         atomic_store(&r->state, INIT_ANSWERED);
     }
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     s->initialised = true;
     pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->lock);
     return 0;
 }
 
@@ -217,11 +216,10 @@ static int session_receive(struct session *s, int slot)
 
 static bool wait_initialised(struct session *s)
 {
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     while (!s->initialised && !s->ended && !atomic_load(&s->stopping))
         pthread_cond_wait(&s->changed, &s->lock);
     bool initialised = s->initialised;
-    pthread_mutex_unlock(&s->lock);
     return initialised;
 }
 

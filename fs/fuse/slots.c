@@ -225,18 +225,16 @@ int slots_take(struct slots *s)
 void slots_put(struct slots *s, int i)
 {
     set_state(s, i, SLOT_FREE, 0);
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     stack_push(&s->free, i);
     pthread_cond_signal(&s->freed);
-    pthread_mutex_unlock(&s->lock);
 }
 
 void slots_stop(struct slots *s)
 {
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     s->stopping = true;
     pthread_cond_broadcast(&s->freed);
-    pthread_mutex_unlock(&s->lock);
 }
 
 int slots_replay(struct slots *s)
@@ -244,7 +242,7 @@ int slots_replay(struct slots *s)
     if (atomic_load_explicit(&s->to_replay, memory_order_acquire) == 0)
         return SLOT_NONE;
     int slot = SLOT_NONE;
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     if (s->suspect.count > 0 && !s->suspect_running) {
         slot = stack_pop(&s->suspect);
         s->suspect_running = s->entry[slot].suspect = true;
@@ -253,14 +251,13 @@ int slots_replay(struct slots *s)
     }
     if (slot != SLOT_NONE)
         atomic_fetch_sub(&s->to_replay, 1);
-    pthread_mutex_unlock(&s->lock);
     return slot;
 }
 
 int slots_late(struct slots *s, int *left)
 {
     int found = SLOT_NONE;
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     for (int i = 0; i < s->late.count && found == SLOT_NONE;) {
         int slot = s->late.slot[i];
         /* checked before the header: a reader that is gone now has written its header before */
@@ -281,16 +278,13 @@ int slots_late(struct slots *s, int *left)
         }
     }
     *left = s->late.count;
-    pthread_mutex_unlock(&s->lock);
     return found;
 }
 
 int slots_late_count(struct slots *s)
 {
-    pthread_mutex_lock(&s->lock);
-    int count = s->late.count;
-    pthread_mutex_unlock(&s->lock);
-    return count;
+    LOCK_SCOPE(&s->lock);
+    return s->late.count;
 }
 
 /* Numbers increase by two; interrupts have odd numbers and are never stored here. */
@@ -311,13 +305,12 @@ void slots_begin(struct slots *s, int i)
     unsigned bucket = bucket_of(e->unique);
     pthread_mutex_t *lock = stripe_of(s, e->unique);
     set_state(s, i, SLOT_RUNNING, slots_deaths(s, i));
-    pthread_mutex_lock(lock);
+    LOCK_SCOPE(lock);
     e->busy = true;
     e->answered = false;
     e->resumed = false;
     e->next = s->bucket[bucket];
     s->bucket[bucket] = i;
-    pthread_mutex_unlock(lock);
 }
 
 /* Many requests may be parked, so the unused memory of slots for long writes is returned. A few slots keep theirs:
@@ -397,13 +390,12 @@ static int find_entry(const struct slots *s, uint64_t unique)
 void slots_resume(struct slots *s, uint64_t unique)
 {
     pthread_mutex_t *lock = stripe_of(s, unique);
-    pthread_mutex_lock(lock);
+    LOCK_SCOPE(lock);
     int i = find_entry(s, unique);
     if (i != SLOT_NONE) {
         s->entry[i].resumed = true;
         set_state(s, i, SLOT_RUNNING, slots_deaths(s, i));
     }
-    pthread_mutex_unlock(lock);
 }
 
 bool slots_interrupt(struct slots *s, uint64_t unique)

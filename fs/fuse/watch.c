@@ -126,13 +126,11 @@ static void watch_look(struct watch *w)
 static bool watch_rest(struct watch *w, uint64_t nanoseconds)
 {
     uint64_t end = clock_now() + nanoseconds;
-    pthread_mutex_lock(&w->lock);
+    LOCK_SCOPE(&w->lock);
     while (!w->stopping && !w->look && cond_wait_until(&w->wake, &w->lock, end))
         ;
     w->look = false;
-    bool go_on = !w->stopping;
-    pthread_mutex_unlock(&w->lock);
-    return go_on;
+    return !w->stopping;
 }
 
 static void *watch_main(void *arg)
@@ -173,10 +171,9 @@ int watch_create(const struct watch_config *config, struct watch **watch)
 
 static void look_soon(struct watch *w)
 {
-    pthread_mutex_lock(&w->lock);
+    LOCK_SCOPE(&w->lock);
     w->look = true;
     pthread_cond_signal(&w->wake);
-    pthread_mutex_unlock(&w->lock);
 }
 
 /* The kernel may send an INTERRUPT before the request was read here and, after a restart, before it was replayed. Then

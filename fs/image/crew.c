@@ -123,11 +123,10 @@ static void worker_end(struct crew_worker *w)
 void crew_stop(struct crew *c)
 {
     struct crew_worker *w;
-    pthread_mutex_lock(&c->lock);
+    LOCK_SCOPE(&c->lock);
     c->stopped = true;
     LIST_FOREACH(w, &c->busy, link)
     kill(w->pid, SIGKILL);
-    pthread_mutex_unlock(&c->lock);
 }
 
 void crew_rest(struct crew *c)

@@ -50,13 +50,12 @@ static void remade_release(void *object)
 static struct remade *take_kept(struct remaking *r, uint32_t file)
 {
     struct remade *found = NULL;
-    pthread_mutex_lock(&r->lock);
+    LOCK_SCOPE(&r->lock);
     for (int i = 0; i < KEPT && !found; i++)
         if (r->kept[i] && r->kept[i]->file == file)
             found = r->kept[i];
     if (found)
         atomic_fetch_add(&found->holders, 1);
-    pthread_mutex_unlock(&r->lock);
     return found;
 }
 

@@ -3,6 +3,8 @@
 
 #include "fs/store/answer.h"
 
+#include "fs/base/cleanup.h"
+
 #include <stdlib.h>
 
 enum { BESIDE_A_VALUE = 128 }; /* maximum gap between two values that are read together */
@@ -45,10 +47,8 @@ void pool_fini(struct pool *pool)
 static void *take_spare(struct pool *pool, enum pool_kind kind)
 {
     struct pool_stripe *stripe = &pool->stripe[thread_stripe()];
-    pthread_mutex_lock(&stripe->lock);
-    void *spare = stripe->spares[kind] ? stripe->spare[kind][--stripe->spares[kind]] : NULL;
-    pthread_mutex_unlock(&stripe->lock);
-    return spare;
+    LOCK_SCOPE(&stripe->lock);
+    return stripe->spares[kind] ? stripe->spare[kind][--stripe->spares[kind]] : NULL;
 }
 
 static void give_spare(struct pool *pool, enum pool_kind kind, void *spare)

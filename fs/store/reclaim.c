@@ -10,6 +10,7 @@
 #include "fs/store/reclaim.h"
 
 #include "fs/base/array.h"
+#include "fs/base/cleanup.h"
 #include "fs/base/log.h"
 #include "fs/store/contents.h"
 #include "fs/store/writer.h"
@@ -94,11 +95,10 @@ static int count_dead(struct stock *k, struct segment *s, struct match **match)
     count_live(k, s, &index);
     index_fini(&index);
     uint64_t in_use = s->live_values ? s->live + SEGMENT_COST : 0;
-    pthread_mutex_lock(&k->lock);
+    LOCK_SCOPE(&k->lock);
     k->dead -= s->dead;
     s->dead = s->held > in_use ? s->held - in_use : 0;
     k->dead += s->dead;
-    pthread_mutex_unlock(&k->lock);
     return 0;
 }
 

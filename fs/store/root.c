@@ -2,6 +2,7 @@
  * single file says little (ESTALE also means that the file was replaced), so first the root itself is asked. */
 #include "fs/store/root.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 
@@ -27,10 +28,8 @@ void root_fini(struct root *r)
 
 unsigned root_opened(struct root *r)
 {
-    pthread_mutex_lock(&r->lock);
-    unsigned opened = r->opened;
-    pthread_mutex_unlock(&r->lock);
-    return opened;
+    LOCK_SCOPE(&r->lock);
+    return r->opened;
 }
 
 static bool may_be_lost(int error)
@@ -81,19 +80,16 @@ bool root_regain(struct root *r, int error, unsigned opened)
 {
     if (!r->open || !may_be_lost(error))
         return false;
-    pthread_mutex_lock(&r->lock);
+    LOCK_SCOPE(&r->lock);
     while (r->trying)
         pthread_cond_wait(&r->tried, &r->lock);
     if (r->opened == opened && clock_now() >= r->next)
         try_root(r);
-    bool regained = r->opened != opened;
-    pthread_mutex_unlock(&r->lock);
-    return regained;
+    return r->opened != opened;
 }
 
 void root_look(struct root *r, struct root_state *state)
 {
-    pthread_mutex_lock(&r->lock);
+    LOCK_SCOPE(&r->lock);
     *state = (struct root_state){.lost = r->lost, .refused = r->refused, .opened = r->opened, .last = r->last};
-    pthread_mutex_unlock(&r->lock);
 }

@@ -1,6 +1,7 @@
 /* The common part of a tier: adding and retiring segments, dropping parts, closing. */
 #include "fs/store/stock.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 
@@ -62,7 +63,7 @@ void stock_fini(struct stock *k)
 static void let_go_if_last(struct segment *s)
 {
     struct stock *k = s->stock;
-    pthread_mutex_lock(&k->lock);
+    LOCK_SCOPE(&k->lock);
     if (segment_leave(s)) {
         if (s->staging) {
             s->staging->segment = NULL;
@@ -73,7 +74,6 @@ static void let_go_if_last(struct segment *s)
             pthread_cond_signal(&k->work);
         }
     }
-    pthread_mutex_unlock(&k->lock);
 }
 
 struct segment *stock_pin(const struct stock *k, uint32_t number)
@@ -144,10 +144,9 @@ void stock_drop_doomed(struct stock *k)
 void stock_wear(struct stock *k, struct segment *s)
 {
     atomic_store(&s->worn, true);
-    pthread_mutex_lock(&k->lock);
+    LOCK_SCOPE(&k->lock);
     k->worn = true;
     pthread_cond_signal(&k->work);
-    pthread_mutex_unlock(&k->lock);
 }
 
 bool stock_drop_part(struct stock *k, uint64_t part, uint64_t entry)

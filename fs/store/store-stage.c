@@ -14,6 +14,7 @@
  * Lock order: `control`, then `lock`. The loader is called without `lock`. */
 #include "fs/store/store-stage.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
@@ -78,10 +79,9 @@ static void count_totals(struct stage *s)
         files += store_keeps(s->store, file, 0);
         bytes += kept_bytes(s->store, file);
     }
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     s->progress.files_total = files;
     s->progress.bytes_total = bytes;
-    pthread_mutex_unlock(&s->lock);
 }
 
 int stage_create(struct store *store, struct stage **stage)
@@ -102,10 +102,8 @@ int stage_create(struct store *store, struct stage **stage)
 
 static bool is_stopped(struct stage *s)
 {
-    pthread_mutex_lock(&s->lock);
-    bool stop = s->stop;
-    pthread_mutex_unlock(&s->lock);
-    return stop;
+    LOCK_SCOPE(&s->lock);
+    return s->stop;
 }
 
 /* --- the driver --- */
@@ -117,11 +115,10 @@ static bool is_full(const struct stage *s)
 
 static void stage_fail(struct stage *s, int error)
 {
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     s->progress.state = STAGE_FAILED;
     s->progress.error = error;
     s->stop = true;
-    pthread_mutex_unlock(&s->lock);
 }
 
 static void wait_for_loads(struct stage *s, int most)
@@ -187,9 +184,8 @@ static void stage_file(struct stage *s, uint32_t file)
         if (ours)
             stage_piece(s, file, at);
     }
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     s->progress.files += first && !s->stop;
-    pthread_mutex_unlock(&s->lock);
 }
 
 static void wait_for_tiers(struct stage *s)
@@ -281,7 +277,7 @@ static void count_failed(struct stage *s, uint32_t file, int error)
 
 void stage_loaded(struct stage *s, uint32_t number, uint32_t file, uint32_t length, int error)
 {
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     if (number == s->number) {
         struct stage_progress *p = &s->progress;
         s->loads--;
@@ -294,7 +290,6 @@ void stage_loaded(struct stage *s, uint32_t number, uint32_t file, uint32_t leng
         if (s->loads <= FEW_LOADS)
             pthread_cond_signal(&s->moved);
     }
-    pthread_mutex_unlock(&s->lock);
 }
 
 /* --- interface --- */
@@ -331,12 +326,11 @@ static void join_driver(struct stage *s)
 /* Does not wait for reads in progress. */
 static void stage_stop(struct stage *s)
 {
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     s->unwanted = true;
     if (s->progress.state == STAGE_RUNNING)
         s->stop = true;
     pthread_cond_signal(&s->moved);
-    pthread_mutex_unlock(&s->lock);
 }
 
 /* No driver runs, or it was told to stop. The new round never appears with the state of the previous one. */
@@ -386,14 +380,13 @@ int store_stage_start(struct store *store, uint64_t round, struct samples *chose
 /* Is there anything to continue? A running driver continues by itself. */
 static bool take_more(struct stage *s, uint64_t round, bool *runs)
 {
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     *runs = s->progress.state == STAGE_RUNNING;
     bool more = (*runs || s->progress.state == STAGE_DONE) && !s->unwanted;
     if (more && *runs) {
         note_round(s, round);
         s->again = true;
     }
-    pthread_mutex_unlock(&s->lock);
     return more;
 }
 
@@ -402,10 +395,9 @@ int store_stage_again(struct store *store, uint64_t round)
     struct stage *s = store->stage;
     bool runs;
     int error = 0;
-    pthread_mutex_lock(&s->control);
+    LOCK_SCOPE(&s->control);
     if (take_more(s, round, &runs) && !runs)
         error = start_round(s, round);
-    pthread_mutex_unlock(&s->control);
     return error;
 }
 
@@ -419,9 +411,8 @@ void stage_join(struct stage *s)
     if (!s)
         return;
     stage_stop(s);
-    pthread_mutex_lock(&s->control);
+    LOCK_SCOPE(&s->control);
     join_driver(s);
-    pthread_mutex_unlock(&s->control);
 }
 
 void stage_destroy(struct stage *s)
@@ -441,9 +432,8 @@ void stage_destroy(struct stage *s)
 void store_stage_progress(struct store *store, struct stage_progress *progress)
 {
     struct stage *s = store->stage;
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     *progress = s->progress;
     if (progress->state == STAGE_RUNNING)
         progress->elapsed = clock_now() - s->began;
-    pthread_mutex_unlock(&s->lock);
 }

@@ -2,6 +2,7 @@
  * stores sealed segments (ingest.c); moves live values out of worn ones (reclaim.c), and drops these. */
 #include "fs/store/tier.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/store/ingest.h"
 #include "fs/store/reclaim.h"
@@ -204,20 +205,18 @@ static int wait_for_sealed(struct tier *t, uint32_t before, uint64_t failures)
 int tier_flush(struct tier *t)
 {
     struct stock *k = &t->stock;
-    pthread_mutex_lock(&k->lock);
+    LOCK_SCOPE(&k->lock);
     rooms_seal(&t->rooms);
     k->resting = 0;
     pthread_cond_signal(&k->work);
-    int error = wait_for_sealed(t, k->next_segment, k->failures);
-    pthread_mutex_unlock(&k->lock);
-    return error;
+    return wait_for_sealed(t, k->next_segment, k->failures);
 }
 
 int tier_reclaim(struct tier *t)
 {
     struct stock *k = &t->stock;
     int error = 0;
-    pthread_mutex_lock(&k->lock);
+    LOCK_SCOPE(&k->lock);
     if (k->state == TIER_OPEN || k->state == TIER_CLOSED) {
         uint64_t asked = ++t->reclaims_asked;
         pthread_cond_signal(&k->work);
@@ -225,7 +224,6 @@ int tier_reclaim(struct tier *t)
             pthread_cond_wait(&k->changed, &k->lock);
         error = t->reclaim_error;
     }
-    pthread_mutex_unlock(&k->lock);
     return error;
 }
 
@@ -237,7 +235,7 @@ uint64_t tier_make_room(struct tier *t)
     int error = tier_flush(t);
     if (error && error != -EBUSY)
         return 0;
-    pthread_mutex_lock(&k->lock);
+    LOCK_SCOPE(&k->lock);
     uint64_t squeezes = t->squeezes;
     t->cramped = k->state == TIER_OPEN && !k->resting;
     pthread_cond_signal(&k->work);
@@ -245,14 +243,13 @@ uint64_t tier_make_room(struct tier *t)
         pthread_cond_wait(&k->changed, &k->lock);
     if (t->squeezes != squeezes)
         bytes = t->squeezed;
-    pthread_mutex_unlock(&k->lock);
     return bytes;
 }
 
 void tier_get_status(struct tier *t, struct tier_status *status)
 {
     struct stock *k = &t->stock;
-    pthread_mutex_lock(&k->lock);
+    LOCK_SCOPE(&k->lock);
     *status = (struct tier_status){
         .state = k->state,
         .error = k->error,
@@ -265,5 +262,4 @@ void tier_get_status(struct tier *t, struct tier_status *status)
         .bad_values = atomic_load(&k->bad_values),
         .rewritten = k->rewritten,
     };
-    pthread_mutex_unlock(&k->lock);
 }

@@ -1,5 +1,6 @@
 #include "fs/world/membership.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/thread.h"
@@ -106,30 +107,24 @@ void membership_fini(struct membership *m)
 
 struct world *membership_world(struct membership *m)
 {
-    pthread_mutex_lock(&m->lock);
-    struct world *w = world_get(m->world);
-    pthread_mutex_unlock(&m->lock);
-    return w;
+    LOCK_SCOPE(&m->lock);
+    return world_get(m->world);
 }
 
 struct living *membership_living(struct membership *m)
 {
-    pthread_mutex_lock(&m->lock);
-    struct living *l = living_get(m->living);
-    pthread_mutex_unlock(&m->lock);
-    return l;
+    LOCK_SCOPE(&m->lock);
+    return living_get(m->living);
 }
 
 struct living *membership_await(struct membership *m, uint64_t nanoseconds)
 {
-    pthread_mutex_lock(&m->lock);
+    LOCK_SCOPE(&m->lock);
     if (m->living && !m->over)
         cond_wait_until(&m->changed, &m->lock, clock_now() + nanoseconds);
     while (!m->living && !m->over)
         pthread_cond_wait(&m->changed, &m->lock);
-    struct living *l = m->over ? NULL : living_get(m->living);
-    pthread_mutex_unlock(&m->lock);
-    return l;
+    return m->over ? NULL : living_get(m->living);
 }
 
 bool membership_next(struct membership *m, uint64_t *changes, struct world **world, struct living **living)
@@ -148,12 +143,10 @@ bool membership_next(struct membership *m, uint64_t *changes, struct world **wor
 bool membership_stays(struct membership *m, uint64_t changes, uint64_t nanoseconds)
 {
     uint64_t deadline = clock_now() + nanoseconds;
-    pthread_mutex_lock(&m->lock);
+    LOCK_SCOPE(&m->lock);
     while (!m->over && m->changes == changes && nanoseconds && cond_wait_until(&m->changed, &m->lock, deadline))
         ;
-    bool stays = !m->over && m->changes == changes;
-    pthread_mutex_unlock(&m->lock);
-    return stays;
+    return !m->over && m->changes == changes;
 }
 
 /* The caller holds the lock. */
@@ -165,10 +158,9 @@ static void note_change(struct membership *m)
 
 void membership_end(struct membership *m)
 {
-    pthread_mutex_lock(&m->lock);
+    LOCK_SCOPE(&m->lock);
     m->over = true;
     pthread_cond_broadcast(&m->changed);
-    pthread_mutex_unlock(&m->lock);
 }
 
 /* The caller holds the lock. */
@@ -250,11 +242,10 @@ void membership_join(struct membership *m, struct living *l, uint32_t courier)
 {
     replace_world(m, l->world, false, false);
     log_set_node((int)l->world->me);
-    pthread_mutex_lock(&m->lock);
+    LOCK_SCOPE(&m->lock);
     m->living = living_get(l);
     m->courier = courier;
     note_change(m);
-    pthread_mutex_unlock(&m->lock);
 }
 
 static struct node_news *copy_news(const struct living *l)
@@ -293,10 +284,9 @@ void membership_turn(struct membership *m, struct world *w)
 
 void membership_settle(struct membership *m, const struct turn *turn)
 {
-    pthread_mutex_lock(&m->lock);
+    LOCK_SCOPE(&m->lock);
     note_settled(m, turn);
     m->turning = false;
-    pthread_mutex_unlock(&m->lock);
 }
 
 void membership_fail(struct membership *m, const struct turn_outcome *outcome)

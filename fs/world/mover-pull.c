@@ -2,6 +2,7 @@
  * report each result with mover_pulled. */
 #include "fs/world/mover-inside.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/halt.h"
 #include "fs/base/log.h"
@@ -27,7 +28,7 @@ static void note_failed(struct mover *m, uint64_t extent)
 void mover_pulled(struct mover *m, uint32_t number, uint32_t file, uint64_t offset, uint32_t length, int error)
 {
     uint64_t extent = extents_at(m->self->extents, file, offset);
-    pthread_mutex_lock(&m->lock);
+    LOCK_SCOPE(&m->lock);
     if (number == m->number) {
         struct move_news *n = &m->news;
         m->heard = clock_now();
@@ -47,7 +48,6 @@ void mover_pulled(struct mover *m, uint32_t number, uint32_t file, uint64_t offs
         }
         pthread_cond_signal(&m->back);
     }
-    pthread_mutex_unlock(&m->lock);
 }
 
 /* With the lock, which is released in between. A pull that met a reader's load waits for the source as long as the
@@ -129,18 +129,15 @@ static int pull_extent(struct course *c, uint64_t extent)
         error = pull_piece(c, file, at, to - at < PIECE_BYTES ? to : at + PIECE_BYTES);
     if (error != -ENOMEM)
         return error;
-    pthread_mutex_lock(&c->mover->lock);
+    LOCK_SCOPE(&c->mover->lock);
     note_failed(c->mover, extent);
-    pthread_mutex_unlock(&c->mover->lock);
     return 0;
 }
 
 static bool is_cramped(struct mover *m)
 {
-    pthread_mutex_lock(&m->lock);
-    bool cramped = m->cramped;
-    pthread_mutex_unlock(&m->lock);
-    return cramped;
+    LOCK_SCOPE(&m->lock);
+    return m->cramped;
 }
 
 int pull_pass(struct course *c, uint64_t from)

@@ -13,6 +13,7 @@
  * `lock` is held briefly, and no other lock is taken with it. */
 #include "fs/world/mover-inside.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/halt.h"
 #include "fs/base/log.h"
@@ -85,7 +86,7 @@ static void begin_counting(struct course *c)
 {
     struct mover *m = c->mover;
     uint64_t rewritten = rewritten_bytes(m->self);
-    pthread_mutex_lock(&m->lock);
+    LOCK_SCOPE(&m->lock);
     memcpy(m->uuid, c->world->uuid, sizeof m->uuid);
     m->k = c->world->last.k;
     m->moved = c->world->before ? m->k - 1 : m->k;
@@ -99,18 +100,16 @@ static void begin_counting(struct course *c)
     m->out = 0;
     m->loads = 0;
     m->final = false;
-    pthread_mutex_unlock(&m->lock);
 }
 
 static void end_counting(struct course *c, const struct move_news *now)
 {
     struct mover *m = c->mover;
-    pthread_mutex_lock(&m->lock);
+    LOCK_SCOPE(&m->lock);
     m->news.come_bytes = now->come_bytes;
     m->news.come_samples = now->come_samples;
     m->moved = m->k;
     m->took = clock_now() - m->began;
-    pthread_mutex_unlock(&m->lock);
 }
 
 static bool is_about(const struct mover *m, const struct world *w)
@@ -120,17 +119,15 @@ static bool is_about(const struct mover *m, const struct world *w)
 
 uint64_t mover_moved(struct mover *m, const struct world *w)
 {
-    pthread_mutex_lock(&m->lock);
-    uint64_t moved = is_about(m, w) ? m->moved : 0;
-    pthread_mutex_unlock(&m->lock);
-    return moved;
+    LOCK_SCOPE(&m->lock);
+    return is_about(m, w) ? m->moved : 0;
 }
 
 uint64_t mover_look(struct mover *m, const struct world *w, struct move_news *news)
 {
     uint64_t rewritten = rewritten_bytes(m->self), moved = 0;
     *news = (struct move_news){0};
-    pthread_mutex_lock(&m->lock);
+    LOCK_SCOPE(&m->lock);
     bool about = is_about(m, w);
     if (about)
         moved = m->moved;
@@ -141,7 +138,6 @@ uint64_t mover_look(struct mover *m, const struct world *w, struct move_news *ne
         news->rewritten_bytes = rewritten - m->rewritten;
         news->nanoseconds = m->took ? m->took : clock_now() - m->began;
     }
-    pthread_mutex_unlock(&m->lock);
     return moved;
 }
 
@@ -159,10 +155,8 @@ static void refuse_rest(struct course *c, uint64_t from)
 
 static uint64_t bytes_come(struct mover *m)
 {
-    pthread_mutex_lock(&m->lock);
-    uint64_t bytes = m->news.come_bytes;
-    pthread_mutex_unlock(&m->lock);
-    return bytes;
+    LOCK_SCOPE(&m->lock);
+    return m->news.come_bytes;
 }
 
 /* Repeat passes, each from the first extent that did not arrive in the previous one. */

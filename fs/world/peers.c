@@ -137,10 +137,8 @@ static bool others_are_done(struct living *l, uint64_t round)
 
 static bool has_tried(struct membership *m, uint64_t round)
 {
-    pthread_mutex_lock(&m->lock);
-    bool tried = m->settled >= round || !layout_unowned(m->world->layout);
-    pthread_mutex_unlock(&m->lock);
-    return tried;
+    LOCK_SCOPE(&m->lock);
+    return m->settled >= round || !layout_unowned(m->world->layout);
 }
 
 /* If all shards have been filled with the whole dataset and some extents have no owner, node 0 asks for a turn. The
@@ -214,11 +212,10 @@ static void view_peer(struct peers *p, struct living *l, const struct world *w, 
 
 static void add_last_heard(struct membership *m, const struct world *w, struct peer_view *peer)
 {
-    pthread_mutex_lock(&m->lock);
+    LOCK_SCOPE(&m->lock);
     for (uint32_t node = 0; m->heard && m->world == w && node < w->nodes; node++)
         if (node != w->me)
             peer[node].news = m->heard[node];
-    pthread_mutex_unlock(&m->lock);
 }
 
 static int view_world(struct peers *p, struct living *l, struct world *w, struct world_view *view)

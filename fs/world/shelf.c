@@ -80,11 +80,9 @@ static void note_unsaved(struct shelf *s, struct layout *layout, bool saved)
 
 static struct layout *find_unsaved(struct shelf *s, const struct digest *digest)
 {
-    pthread_mutex_lock(&s->lock);
+    LOCK_SCOPE(&s->lock);
     int place = unsaved_place(s, digest);
-    struct layout *layout = place < LAYOUTS_KEPT && s->unsaved[place] ? layout_get(s->unsaved[place]) : NULL;
-    pthread_mutex_unlock(&s->lock);
-    return layout;
+    return place < LAYOUTS_KEPT && s->unsaved[place] ? layout_get(s->unsaved[place]) : NULL;
 }
 
 /* --- on disk --- */

@@ -3,6 +3,7 @@
  * requested again: the membership records its result for the waiting threads. */
 #include "fs/world/turn-wait.h"
 
+#include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/thread.h"
 
@@ -53,10 +54,9 @@ static int look_at_nodes(const struct self *self, struct turn_look *look, uint64
 
 static void look_begin(struct membership *m, const struct turn_waiter *waiter, struct turn_look *look)
 {
-    pthread_mutex_lock(&m->lock);
+    LOCK_SCOPE(&m->lock);
     *look = (struct turn_look){
         .living = living_get(m->living), .world = world_get(m->world), .waiter = *waiter, .behind = UINT32_MAX};
-    pthread_mutex_unlock(&m->lock);
 }
 
 static void look_end(struct turn_look *look)
@@ -133,9 +133,8 @@ static int look_at_clock(const struct turn_patience *p, const struct turn_waiter
 static void pause_waiter(struct membership *m, const struct turn_patience *p)
 {
     uint64_t until = clock_now() + LOOK_MS * MILLISECOND;
-    pthread_mutex_lock(&m->lock);
+    LOCK_SCOPE(&m->lock);
     cond_wait_until(&m->changed, &m->lock, until < p->deadline ? until : p->deadline);
-    pthread_mutex_unlock(&m->lock);
 }
 
 /* Also in health and log: the asker may not see the reply. */
