@@ -224,9 +224,9 @@ static int refuse_name(int error, const char *name, bool costs, struct str *why)
 }
 
 /* Takes the list over. */
-static int keep_list(struct control *control, const char *name, uint64_t after, struct samples *list, struct str *reply,
-                     struct str *why)
+static int keep_list(struct control *control, const struct list_put *put, struct str *reply, struct str *why)
 {
+    struct samples *list = put->list;
     char digest[DIGEST_TEXT];
     uint32_t count = samples_count(list);
     bool costs = samples_costs(list);
@@ -236,11 +236,11 @@ static int keep_list(struct control *control, const char *name, uint64_t after, 
         str_addf(why, "`%s` needs %s after its first line", verb_of(costs), costs ? "numbers" : "paths or records");
         return -EINVAL;
     }
-    int error = samples_table_put_after(control->samples, name, after, list);
+    int error = samples_table_put_after(control->samples, put->name, put->after, list);
     if (error == -EDQUOT || error == -E2BIG)
         return refuse_more(control, error, costs, why);
     if (error)
-        return refuse_name(error, name, costs, why);
+        return refuse_name(error, put->name, costs, why);
     str_addf(reply, "%u\t%s\n", count, digest);
     return 0;
 }
@@ -283,28 +283,23 @@ static uint64_t count_paths(const char *payload, size_t n, char separator)
     return records;
 }
 
-int lists_put(struct control *control, const char *name, struct samples *list, const struct asker *asker,
-              struct str *reply, struct str *why)
-{
-    return lists_put_after(control, name, 0, list, asker, reply, why);
-}
-
-int lists_put_after(struct control *control, const char *name, uint64_t after, struct samples *list,
-                    const struct asker *asker, struct str *reply, struct str *why)
+int lists_put(struct control *control, const struct list_put *put, const struct asker *asker, struct str *reply,
+              struct str *why)
 {
     CLEANUP_FREE struct spreading *spreading = NULL;
     int error = sharing_prepare(control, &spreading, why);
     if (error) {
-        samples_put(list);
+        samples_put(put->list);
         return error;
     }
-    error = keep_list(control, name, after, list, reply, why);
-    return error ? error : sharing_spread(spreading, name, asker, why);
+    error = keep_list(control, put, reply, why);
+    return error ? error : sharing_spread(spreading, put->name, asker, why);
 }
 
-int lists_remove(struct control *control, const struct request *request, bool costs, const struct asker *asker,
-                 struct str *reply, struct str *why)
+int lists_remove(struct control *control, const struct request *request, const struct asker *asker, struct str *reply,
+                 struct str *why)
 {
+    bool costs = request->verb == &verb_costs;
     const char *name = request->value[KEY_NAME].text;
     if (!request_only_line_ends(request->payload, request->payload_length)) {
         str_addf(why, "with `action=remove` nothing may follow the first line of `%s`", verb_of(costs));
@@ -371,7 +366,9 @@ static int put_list(struct control *control, const struct request *request, cons
     int error = describe_upload(control, request, &upload, &terms, why);
     if (!error)
         error = make_list(control, &upload, records ? &terms : NULL, asker, &list, why);
-    return error ? error : lists_put(control, request->value[KEY_NAME].text, list, asker, reply, why);
+    if (error)
+        return error;
+    return lists_put(control, &(struct list_put){request->value[KEY_NAME].text, list, 0}, asker, reply, why);
 }
 
 static int samples_run(struct control *control, const struct request *request, const struct asker *asker,
@@ -380,7 +377,7 @@ static int samples_run(struct control *control, const struct request *request, c
     int action = request->value[KEY_ACTION].choice;
     if (action == ACTION_LOOK)
         return look_list(control, request->value[KEY_NAME].text, asker, reply, why);
-    return action == ACTION_REMOVE ? lists_remove(control, request, false, asker, reply, why)
+    return action == ACTION_REMOVE ? lists_remove(control, request, asker, reply, why)
                                    : put_list(control, request, asker, reply, why);
 }
 

@@ -99,8 +99,8 @@ static int table_take_memory(struct control *control, struct samples *list, cons
                              struct owner_table *t, struct str *why)
 {
     uint64_t count = samples_count(list), array = count * t->owners.groups * sizeof(uint16_t);
-    int error =
-        plan_memory_charge(control, list, asker->charge, array + t->owners.nodes * sizeof *t->host, &t->memory, why);
+    const struct plan_memory_of of = {control, list, asker->charge};
+    int error = plan_memory_charge(&of, array + t->owners.nodes * sizeof *t->host, &t->memory, why);
     if (!error)
         error = plan_memory_make(control, array, &t->memory, why);
     for (uint32_t g = 0; g < t->owners.groups && !error; g++)

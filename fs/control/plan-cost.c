@@ -85,7 +85,7 @@ static int costs_put(struct control *control, const struct request *request, con
             samples_from_costs(control->config.catalog, list, request->payload, request->payload_length, &costs, why);
     samples_put(list);
     if (!error)
-        error = lists_put(control, request->value[KEY_NAME].text, costs, asker, reply, why);
+        error = lists_put(control, &(struct list_put){request->value[KEY_NAME].text, costs, 0}, asker, reply, why);
     charge_fini(&charge);
     return error;
 }
@@ -97,7 +97,7 @@ static int costs_run(struct control *control, const struct request *request, con
         str_adds(why, "`name`: `none` and `bytes` are reserved");
         return -EINVAL;
     }
-    return request->value[KEY_ACTION].choice == ACTION_REMOVE ? lists_remove(control, request, true, asker, reply, why)
+    return request->value[KEY_ACTION].choice == ACTION_REMOVE ? lists_remove(control, request, asker, reply, why)
                                                               : costs_put(control, request, asker, reply, why);
 }
 

@@ -19,18 +19,17 @@ static void add_room(struct budget *room, struct str *why)
              most, RECORD_ROOM, taken);
 }
 
-int plan_memory_charge(struct control *control, const struct samples *list, const struct charge *like, uint64_t bytes,
-                       struct plan_memory *memory, struct str *why)
+int plan_memory_charge(const struct plan_memory_of *of, uint64_t bytes, struct plan_memory *memory, struct str *why)
 {
-    struct budget *room = &control->record_room;
-    bool records = samples_records(list) && like && like->budget;
+    struct budget *room = &of->control->record_room;
+    bool records = samples_records(of->list) && of->like && of->like->budget;
     if (records) {
-        budget_resize(room, RECORD_ROOM * samples_table_record_count(control->samples));
-        memory->charge = (struct charge){.budget = room, .other = like->other};
+        budget_resize(room, RECORD_ROOM * samples_table_record_count(of->control->samples));
+        memory->charge = (struct charge){.budget = room, .other = of->like->other};
         if (!charge_add(&memory->charge, bytes, NULL))
             return 0;
     }
-    memory->charge = charge_like(like);
+    memory->charge = charge_like(of->like);
     int error = charge_add(&memory->charge, bytes, why);
     if (error && records)
         add_room(room, why);
@@ -62,11 +61,10 @@ int plan_memory_make(struct control *control, uint64_t bytes, struct plan_memory
     return memory->bytes ? 0 : str_no_memory(why);
 }
 
-int plan_memory_take(struct control *control, const struct samples *list, const struct charge *like, uint64_t bytes,
-                     struct plan_memory *memory, struct str *why)
+int plan_memory_take(const struct plan_memory_of *of, uint64_t bytes, struct plan_memory *memory, struct str *why)
 {
-    int error = plan_memory_charge(control, list, like, bytes, memory, why);
-    return error ? error : plan_memory_make(control, bytes, memory, why);
+    int error = plan_memory_charge(of, bytes, memory, why);
+    return error ? error : plan_memory_make(of->control, bytes, memory, why);
 }
 
 void plan_memory_fini(struct plan_memory *memory)

@@ -20,14 +20,19 @@ struct plan_memory {
 
 struct control;
 
+/* Memory of a plan of `list`. `like`: a charge for the same asker; without a budget nothing is charged. */
+struct plan_memory_of {
+    struct control *control;
+    const struct samples *list;
+    const struct charge *like;
+};
+
 /* Two steps, so that a too large request is rejected before work begins: charge, then allocate at most that many bytes.
- * `like`: a charge for the same asker; without a budget nothing is charged. -ENOMEM: see `why`. */
-int plan_memory_charge(struct control *control, const struct samples *list, const struct charge *like, uint64_t bytes,
-                       struct plan_memory *memory, struct str *why);
+ * -ENOMEM: see `why`. */
+int plan_memory_charge(const struct plan_memory_of *of, uint64_t bytes, struct plan_memory *memory, struct str *why);
 int plan_memory_make(struct control *control, uint64_t bytes, struct plan_memory *memory, struct str *why);
 /* Both steps. */
-int plan_memory_take(struct control *control, const struct samples *list, const struct charge *like, uint64_t bytes,
-                     struct plan_memory *memory, struct str *why);
+int plan_memory_take(const struct plan_memory_of *of, uint64_t bytes, struct plan_memory *memory, struct str *why);
 void plan_memory_fini(struct plan_memory *memory);
 
 #endif

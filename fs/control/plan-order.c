@@ -14,16 +14,22 @@ static uint64_t given_bytes_most(const struct plan_question *question, uint64_t 
     return question->payload_length / wide * sizeof(uint32_t) + sizeof(uint32_t);
 }
 
-static int take_given(const struct plan_question *question, uint32_t n, const struct plan_stop *stop,
-                      struct plan_memory *order, uint32_t *count, struct str *why)
+static struct plan_stop stop_of(const struct plan_question *question)
+{
+    return (struct plan_stop){question->asker->gave_up, question->asker->user};
+}
+
+static int take_given(const struct plan_question *question, uint32_t n, struct plan_memory *order, uint32_t *count,
+                      struct str *why)
 {
     static const enum order_form form[] = {
         [PLAN_ORDER_U32] = ORDER_U32, [PLAN_ORDER_U64] = ORDER_U64, [PLAN_ORDER_TEXT] = ORDER_TEXT};
-    const struct order_rules rules = {form[question->wanted.order], n, question->wanted.distinct};
+    const struct plan_stop stop = stop_of(question);
+    const struct order_rules rules = {form[question->wanted.order], n, question->wanted.distinct, &stop};
     uint32_t *given = NULL;
     int error = charge_add(&order->charge, given_bytes_most(question, n), why);
     if (!error)
-        error = order_given(&rules, question->payload, question->payload_length, stop, &given, count, why);
+        error = order_given(&rules, question->payload, question->payload_length, &given, count, why);
     order->bytes = given;
     return error;
 }
@@ -35,25 +41,24 @@ static int fill_order(const struct plan_request *w, uint32_t *order, uint32_t n,
                                           : order_seeded(order, n, w->seed + w->epoch, stop);
 }
 
-int plan_order_make(struct control *control, const struct plan_question *question, const struct samples *list,
-                    const struct samples *without, const struct charge *like, struct plan_memory *order,
-                    uint32_t *count, struct str *why)
+int plan_order_make(const struct plan_memory_of *of, const struct plan_question *question,
+                    const struct samples *without, struct plan_memory *order, uint32_t *count, struct str *why)
 {
     const struct plan_request *w = &question->wanted;
-    const struct plan_stop stop = {question->asker->gave_up, question->asker->user};
-    uint32_t n = *count = samples_count(list);
+    const struct plan_stop stop = stop_of(question);
+    uint32_t n = *count = samples_count(of->list);
     struct plan_without left = {0};
-    int error = without ? plan_without_make(list, without, like, &left, why) : 0;
-    order->charge = charge_like(like);
+    int error = without ? plan_without_make(of->list, without, of->like, &left, why) : 0;
+    order->charge = charge_like(of->like);
     if (!error && plan_request_has_payload(w)) {
-        error = take_given(question, n, &stop, order, count, why);
+        error = take_given(question, n, order, count, why);
         if (!error && without)
             *count = plan_without_filter(&left, order->bytes, *count);
         plan_without_fini(&left);
         return error;
     }
     if (!error)
-        error = plan_memory_take(control, list, like, (n + UINT64_C(1)) * sizeof(uint32_t), order, why);
+        error = plan_memory_take(of, (n + UINT64_C(1)) * sizeof(uint32_t), order, why);
     if (!error && without)
         *count = n = left.kept;
     if (!error)

@@ -45,9 +45,10 @@ static uint64_t part_of(const struct plan_shape *s, const struct plan_request *w
     return i < full ? w->batch : share;
 }
 
-int plan_walk(const struct plan_request *wanted, const struct plan_shape *shape, const uint32_t *lists,
-              plan_visit visit, void *user)
+int plan_walk(const struct plan_listing *plan, plan_visit visit, void *user)
 {
+    const struct plan_request *wanted = plan->wanted;
+    const struct plan_shape *shape = plan->shape;
     uint64_t steps = shape->full / wanted->batch + shape->uses;
     int error = 0;
     for (uint64_t i = 0; i < steps && !error; i++)
@@ -56,17 +57,16 @@ int plan_walk(const struct plan_request *wanted, const struct plan_shape *shape,
             if (wanted->rank != PLAN_ALL_RANKS && wanted->rank != r)
                 continue;
             for (uint64_t end = from + n; from < end && !error; from++)
-                error = visit(user, wanted->from + i, r, lists[from]);
+                error = visit(user, wanted->from + i, r, plan->lists[from]);
         }
     return error;
 }
 
-int plan_paths(const struct catalog *c, const struct samples *list, const struct plan_request *wanted,
-               const struct plan_shape *shape, const uint32_t *lists, const struct asker *asker, struct str *reply,
+int plan_paths(const struct plan_listing *plan, const struct catalog *c, const struct asker *asker, struct str *reply,
                struct str *why)
 {
     CLEANUP_FREE char *path = malloc(CATALOG_PATH_MAX);
-    struct paths p = {.catalog = c, .list = list, .path = path, .asker = asker, .reply = reply, .why = why};
-    int error = path ? plan_walk(wanted, shape, lists, add_line, &p) : str_no_memory(why);
+    struct paths p = {.catalog = c, .list = plan->samples, .path = path, .asker = asker, .reply = reply, .why = why};
+    int error = path ? plan_walk(plan, add_line, &p) : str_no_memory(why);
     return error ? error : charge_reach(asker->charge, reply->length, why);
 }

@@ -106,7 +106,7 @@ int stage_choice_put(struct control *control, struct samples *files, uint64_t af
                      uint64_t *round, struct str *why)
 {
     CLEANUP_STR struct str reply = STR_INIT;
-    int error = lists_put_after(control, STAGE_LIST, after, files, asker, &reply, why);
+    int error = lists_put(control, &(struct list_put){STAGE_LIST, files, after}, asker, &reply, why);
     if (error == -EHOSTUNREACH) {
         str_clear(why);
         error = 0;

@@ -175,11 +175,12 @@ static int take_memory(struct making *m, struct plan_input *input, struct planne
 {
     uint64_t local = plan_local_most(input) * sizeof *input->local;
     uint64_t lists = plan_entries_most(input) * sizeof *planned->lists;
-    int error = local ? plan_memory_take(m->control, m->list, &m->charge, local, &m->local, m->why) : 0;
+    const struct plan_memory_of of = {m->control, m->list, &m->charge};
+    int error = local ? plan_memory_take(&of, local, &m->local, m->why) : 0;
     input->local = m->local.bytes;
     if (!error)
         error = charge_add(&m->charge, plan_memory_most(input), m->why);
-    return error ? error : plan_memory_charge(m->control, m->list, &m->charge, lists, &planned->memory, m->why);
+    return error ? error : plan_memory_charge(&of, lists, &planned->memory, m->why);
 }
 
 static int make_plan(struct making *m, struct planned *planned)
@@ -187,7 +188,8 @@ static int make_plan(struct making *m, struct planned *planned)
     const struct plan_request *w = m->wanted;
     uint32_t count;
     struct plan *plan;
-    int error = plan_order_make(m->control, m->question, m->list, m->without, &m->charge, &m->order, &count, m->why);
+    const struct plan_memory_of of = {m->control, m->list, &m->charge};
+    int error = plan_order_make(&of, m->question, m->without, &m->order, &count, m->why);
     if (error)
         return error;
     struct plan_input input = {.order = m->order.bytes,
@@ -335,10 +337,10 @@ static int reply_with(struct making *m, const struct planned *planned, struct st
     struct json json = {.out = reply};
     const struct plan_request *w = m->wanted;
     if (m->question->visit)
-        return plan_walk(w, &planned->shape, planned->lists, visit_sample, m);
+        return plan_walk(&(struct plan_listing){m->list, w, &planned->shape, planned->lists}, visit_sample, m);
     if (w->reply == REPLY_PATHS)
-        return plan_paths(m->control->config.catalog, m->list, w, &planned->shape, planned->lists, m->question->asker,
-                          reply, m->why);
+        return plan_paths(&(struct plan_listing){m->list, w, &planned->shape, planned->lists},
+                          m->control->config.catalog, m->question->asker, reply, m->why);
     if (w->reply != REPLY_SUMMARY && w->rank != PLAN_ALL_RANKS)
         return reply_list(m, planned, reply);
     if (w->reply != REPLY_SUMMARY) {

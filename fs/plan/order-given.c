@@ -70,17 +70,17 @@ static int refuse_number(uint64_t place, uint64_t value, uint32_t samples, struc
     return -ERANGE;
 }
 
-static int read_entries(struct order_payload p, uint32_t *order, uint32_t count, uint32_t samples,
-                        const struct plan_stop *stop, struct str *why)
+static int read_entries(const struct order_rules *rules, struct order_payload p, uint32_t *order, uint32_t count,
+                        struct str *why)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint64_t value;
-        if (i % PLAN_SLICE == 0 && plan_stopped(stop))
+        if (i % PLAN_SLICE == 0 && plan_stopped(rules->stop))
             return -EINTR;
         if (!read_entry(&p, &value))
             return refuse_word(i, &p, why);
-        if (value >= samples)
-            return refuse_number(i, value, samples, why);
+        if (value >= rules->samples)
+            return refuse_number(i, value, rules->samples, why);
         order[i] = (uint32_t)value;
     }
     return 0;
@@ -145,8 +145,8 @@ static int check_distinct(const uint32_t *order, uint32_t count, const struct pl
     return 0;
 }
 
-int order_given(const struct order_rules *rules, const void *payload, size_t n, const struct plan_stop *stop,
-                uint32_t **order, uint32_t *count, struct str *why)
+int order_given(const struct order_rules *rules, const void *payload, size_t n, uint32_t **order, uint32_t *count,
+                struct str *why)
 {
     const char *bytes = payload;
     CLEANUP_FREE uint32_t *taken = NULL;
@@ -157,10 +157,9 @@ int order_given(const struct order_rules *rules, const void *payload, size_t n, 
     taken = malloc((entries + !entries) * sizeof *taken);
     if (!taken)
         return str_no_memory(why);
-    error = read_entries((struct order_payload){rules->form, bytes, bytes + n}, taken, (uint32_t)entries,
-                         rules->samples, stop, why);
+    error = read_entries(rules, (struct order_payload){rules->form, bytes, bytes + n}, taken, (uint32_t)entries, why);
     if (!error && rules->distinct)
-        error = check_distinct(taken, (uint32_t)entries, stop, why);
+        error = check_distinct(taken, (uint32_t)entries, rules->stop, why);
     if (error)
         return error;
     *order = steal_pointer(taken);

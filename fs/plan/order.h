@@ -21,11 +21,12 @@ struct order_rules {
     enum order_form form;
     uint32_t samples; /* of the list: an index is below it */
     bool distinct;    /* the order must be a permutation of the list */
+    const struct plan_stop *stop;
 };
 /* An order that a user gives: raw little-endian numbers, or decimal ones with white space between them. `*order` is
  * the caller's to free. -EINVAL: not whole numbers, not a permutation; -ERANGE: no index of the list; -E2BIG, -ENOMEM,
  * -EINTR; `why` tells, for all but the last. */
-int order_given(const struct order_rules *rules, const void *payload, size_t n, const struct plan_stop *stop,
-                uint32_t **order, uint32_t *count, struct str *why);
+int order_given(const struct order_rules *rules, const void *payload, size_t n, uint32_t **order, uint32_t *count,
+                struct str *why);
 
 #endif

@@ -226,89 +226,89 @@ int plan_request_parse(const struct key_value value[PLAN_KEYS], struct plan_requ
 
 /* --- nodes= --- */
 
-static int refuse_node(int error, uint32_t rank, const char *word, size_t n, const char *what, struct str *why)
+/* The key `nodes`, read rank by rank. */
+struct nodes_reading {
+    const char *const *host; /* by node */
+    uint32_t nodes, rank;
+    uint32_t *first, *count; /* by node: the first one that it was named with, and how many those are */
+    struct str *why;
+};
+
+static int refuse_node(const struct nodes_reading *r, int error, const char *word, size_t n, const char *what)
 {
-    str_addf(why, "`nodes`: rank %" PRIu32 " is on `", rank);
-    str_add_printable(why, word, n);
-    str_addf(why, "`, %s", what);
+    str_addf(r->why, "`nodes`: rank %" PRIu32 " is on `", r->rank);
+    str_add_printable(r->why, word, n);
+    str_addf(r->why, "`, %s", what);
     return error;
 }
 
 /* A number of a node, or the name of a host that has one node. */
-static int find_node(const char *const *host, uint32_t nodes, uint32_t rank, const char *word, size_t n, uint32_t *node,
-                     struct str *why)
+static int find_node(const struct nodes_reading *r, const char *word, size_t n, uint32_t *node)
 {
     char text[256];
     uint64_t number;
     uint32_t found = 0;
     if (n == 0 || n >= sizeof text)
-        return refuse_node(-EINVAL, rank, word, n < sizeof text ? n : sizeof text, "which is not a node", why);
+        return refuse_node(r, -EINVAL, word, n < sizeof text ? n : sizeof text, "which is not a node");
     memcpy(text, word, n);
     text[n] = '\0';
     if (text[strspn(text, "0123456789")] == '\0') {
-        if (number_parse(text, 0, nodes - 1, &number))
-            return refuse_node(-ENOENT, rank, word, n, "a number that is not a node of the layout", why);
+        if (number_parse(text, 0, r->nodes - 1, &number))
+            return refuse_node(r, -ENOENT, word, n, "a number that is not a node of the layout");
         *node = (uint32_t)number;
         return 0;
     }
-    for (uint32_t v = 0; v < nodes; v++)
-        if (strcmp(host[v], text) == 0) {
+    for (uint32_t v = 0; v < r->nodes; v++)
+        if (strcmp(r->host[v], text) == 0) {
             *node = v;
             found++;
         }
     if (found == 1)
         return 0;
-    return refuse_node(found ? -EINVAL : -ENOENT, rank, word, n,
-                       found ? "a host with several nodes: use their numbers" : "a host without a node of the layout",
-                       why);
+    return refuse_node(r, found ? -EINVAL : -ENOENT, word, n,
+                       found ? "a host with several nodes: use their numbers" : "a host without a node of the layout");
 }
 
 #define NOT_SET UINT32_MAX
 
-/* By node: the first one that it was named with, and how many those are. */
-struct joined {
-    uint32_t *first, *count;
-};
-
 /* The nodes of a rank, such as 0+3: either all of them are new, or another rank has the same. */
-static int join_nodes(const char *const *host, uint32_t nodes, uint32_t rank, const char *at, size_t n,
-                      struct joined *joined, uint32_t *first, struct str *why)
+static int join_nodes(struct nodes_reading *r, const char *at, size_t n, uint32_t *first)
 {
     const char *end = at + n;
     uint32_t count = 0, node;
     bool fresh = false;
     for (; at <= end; count++) {
         size_t length = strcspn(at, "+,");
-        int error = find_node(host, nodes, rank, at, length, &node, why);
+        int error = find_node(r, at, length, &node);
         if (error)
             return error;
         if (count == 0) {
-            fresh = joined->first[node] == NOT_SET;
-            *first = fresh ? node : joined->first[node];
+            fresh = r->first[node] == NOT_SET;
+            *first = fresh ? node : r->first[node];
         }
-        if (joined->first[node] != (fresh ? NOT_SET : *first))
-            return refuse_node(-EINVAL, rank, at, length, "which is named twice, with different other nodes", why);
-        joined->first[node] = *first;
+        if (r->first[node] != (fresh ? NOT_SET : *first))
+            return refuse_node(r, -EINVAL, at, length, "which is named twice, with different other nodes");
+        r->first[node] = *first;
         at += length + 1;
     }
-    if (!fresh && joined->count[*first] != count)
-        return refuse_node(-EINVAL, rank, end - n, n, "but another rank has only some of these nodes, or more", why);
-    joined->count[*first] = count;
+    if (!fresh && r->count[*first] != count)
+        return refuse_node(r, -EINVAL, end - n, n, "but another rank has only some of these nodes, or more");
+    r->count[*first] = count;
     return 0;
 }
 
-static int parse_nodes(const struct plan_request *request, const char *const *host, uint32_t nodes,
-                       struct joined *joined, uint32_t *first_of_rank, struct str *why)
+static int parse_nodes(struct nodes_reading *r, const struct plan_request *request, uint32_t *first_of_rank)
 {
     const char *at = request->nodes;
-    for (uint32_t rank = 0; rank < request->ranks; rank++) {
+    for (r->rank = 0; r->rank < request->ranks; r->rank++) {
         size_t n = strcspn(at, ",");
-        int error = join_nodes(host, nodes, rank, at, n, joined, &first_of_rank[rank], why);
+        int error = join_nodes(r, at, n, &first_of_rank[r->rank]);
         if (error)
             return error;
         at += n;
-        if ((*at == ',') != (rank + 1 < request->ranks)) {
-            str_addf(why, "`nodes` has %s entries than the %" PRIu32 " ranks", *at ? "more" : "fewer", request->ranks);
+        if ((*at == ',') != (r->rank + 1 < request->ranks)) {
+            str_addf(r->why, "`nodes` has %s entries than the %" PRIu32 " ranks", *at ? "more" : "fewer",
+                     request->ranks);
             return -EINVAL;
         }
         at += *at == ',';
@@ -317,12 +317,12 @@ static int parse_nodes(const struct plan_request *request, const char *const *ho
 }
 
 /* Units are numbered in the order of their lowest nodes. */
-static uint32_t number_units(uint32_t nodes, const struct joined *joined, uint32_t *unit_of_node)
+static uint32_t number_units(const struct nodes_reading *r, uint32_t *unit_of_node)
 {
-    uint32_t units = 0, *number = joined->count;
-    memset(number, 0xff, nodes * sizeof *number);
-    for (uint32_t v = 0; v < nodes; v++) {
-        uint32_t first = joined->first[v] == NOT_SET ? v : joined->first[v];
+    uint32_t units = 0, *number = r->count;
+    memset(number, 0xff, r->nodes * sizeof *number);
+    for (uint32_t v = 0; v < r->nodes; v++) {
+        uint32_t first = r->first[v] == NOT_SET ? v : r->first[v];
         if (number[first] == NOT_SET)
             number[first] = units++;
         unit_of_node[v] = number[first];
@@ -333,18 +333,20 @@ static uint32_t number_units(uint32_t nodes, const struct joined *joined, uint32
 int plan_request_nodes(const struct plan_request *request, const char *const *host, uint32_t nodes,
                        uint32_t *unit_of_rank, uint32_t *unit_of_node, uint32_t *units, struct str *why)
 {
-    struct joined joined = {malloc(nodes * sizeof *joined.first), calloc(nodes, sizeof *joined.count)};
-    int error = joined.first && joined.count ? 0 : str_no_memory(why);
+    struct nodes_reading r = {.host = host, .nodes = nodes, .why = why};
+    r.first = malloc(nodes * sizeof *r.first);
+    r.count = calloc(nodes, sizeof *r.count);
+    int error = r.first && r.count ? 0 : str_no_memory(why);
     if (!error) {
-        memset(joined.first, 0xff, nodes * sizeof *joined.first);
-        error = parse_nodes(request, host, nodes, &joined, unit_of_rank, why);
+        memset(r.first, 0xff, nodes * sizeof *r.first);
+        error = parse_nodes(&r, request, unit_of_rank);
     }
     if (!error) {
-        *units = number_units(nodes, &joined, unit_of_node);
-        for (uint32_t r = 0; r < request->ranks; r++)
-            unit_of_rank[r] = unit_of_node[unit_of_rank[r]];
+        *units = number_units(&r, unit_of_node);
+        for (uint32_t rank = 0; rank < request->ranks; rank++)
+            unit_of_rank[rank] = unit_of_node[unit_of_rank[rank]];
     }
-    free(joined.first);
-    free(joined.count);
+    free(r.first);
+    free(r.count);
     return error;
 }

@@ -93,13 +93,13 @@ static void test_texts(void)
 {
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         const struct sample *s = &texts[i];
-        struct order_rules rules = {ORDER_TEXT, 5, s->distinct};
+        struct order_rules rules = {ORDER_TEXT, 5, s->distinct, NULL};
         CLEANUP_STR struct str why = STR_INIT;
         uint32_t *order = NULL, count = 0;
         size_t n = strlen(s->text);
         char *exact = malloc(n + 1); /* its end is where a sanitizer sees it */
         exact = realloc(memcpy(exact, s->text, n), n + !n);
-        is_int(order_given(&rules, exact, n, NULL, &order, &count, &why), s->error, "`%s`", s->text);
+        is_int(order_given(&rules, exact, n, &order, &count, &why), s->error, "`%s`", s->text);
         ok(strstr(why.data ? why.data : "", s->why), "says why: %s", why.data ? why.data : "");
         ok(s->error ? !order : order != NULL, "an order only where it is good");
         free(exact);
@@ -111,31 +111,33 @@ static void test_binary(void)
 {
     const uint32_t good[] = {3, 1, 0, 2, 4}, twice[] = {3, 1, 0, 3, 4}, far[] = {3, 1, 0, 5, 4};
     const uint64_t wide[] = {4, 3, 2, 1, 0}, high[] = {4, 3, 2, 1, 1ull << 32};
-    struct order_rules u32 = {ORDER_U32, 5, true}, u64 = {ORDER_U64, 5, true}, any = {ORDER_U32, 5, false};
+    struct order_rules u32 = {ORDER_U32, 5, true, NULL}, u64 = {ORDER_U64, 5, true, NULL},
+                       any = {ORDER_U32, 5, false, NULL};
     CLEANUP_STR struct str why = STR_INIT;
     uint32_t *order = NULL, count;
     char odd[1 + sizeof good];
     int asked = 0;
     struct plan_stop once = {stop_at_once, &asked};
     memcpy(odd + 1, good, sizeof good);
-    is_int(order_given(&u32, odd + 1, sizeof good, NULL, &order, &count, &why), 0, "u32, at an odd address");
+    is_int(order_given(&u32, odd + 1, sizeof good, &order, &count, &why), 0, "u32, at an odd address");
     is_mem(order, good, sizeof good, "is taken");
     free(order);
-    is_int(order_given(&u64, wide, sizeof wide, NULL, &order, &count, &why), 0, "u64");
+    is_int(order_given(&u64, wide, sizeof wide, &order, &count, &why), 0, "u64");
     is_uint(order[0], 4, "is taken");
     is_uint(count, 5, "five of them");
     free(order);
     order = NULL;
-    is_int(order_given(&u32, good, sizeof good - 1, NULL, &order, &count, &why), -EINVAL, "not a whole number of u32");
-    is_int(order_given(&u32, good, sizeof good - 4, NULL, &order, &count, &why), -EINVAL, "one too few");
-    is_int(order_given(&u32, twice, sizeof twice, NULL, &order, &count, &why), -EINVAL, "one twice");
-    is_int(order_given(&u32, far, sizeof far, NULL, &order, &count, &why), -ERANGE, "one that is none");
-    is_int(order_given(&u64, high, sizeof high, NULL, &order, &count, &why), -ERANGE, "one whose lower half would do");
-    is_int(order_given(&u64, wide, sizeof wide, &once, &order, &count, &why), -EINTR, "interrupted");
+    is_int(order_given(&u32, good, sizeof good - 1, &order, &count, &why), -EINVAL, "not a whole number of u32");
+    is_int(order_given(&u32, good, sizeof good - 4, &order, &count, &why), -EINVAL, "one too few");
+    is_int(order_given(&u32, twice, sizeof twice, &order, &count, &why), -EINVAL, "one twice");
+    is_int(order_given(&u32, far, sizeof far, &order, &count, &why), -ERANGE, "one that is none");
+    is_int(order_given(&u64, high, sizeof high, &order, &count, &why), -ERANGE, "one whose lower half would do");
+    u64.stop = &once;
+    is_int(order_given(&u64, wide, sizeof wide, &order, &count, &why), -EINTR, "interrupted");
     ok(!order, "nothing is left of them");
-    is_int(order_given(&any, twice, sizeof twice, NULL, &order, &count, &why), 0, "twice is fine with distinct=no");
+    is_int(order_given(&any, twice, sizeof twice, &order, &count, &why), 0, "twice is fine with distinct=no");
     free(order);
-    is_int(order_given(&any, twice, 0, NULL, &order, &count, &why), 0, "so is none");
+    is_int(order_given(&any, twice, 0, &order, &count, &why), 0, "so is none");
     is_uint(count, 0, "of them");
     free(order);
 }
