@@ -158,6 +158,11 @@ static uint64_t sample_cost(void *user, uint32_t sample)
 
 static int fill_planned(struct making *m, struct plan *plan, struct planned *planned)
 {
+    planned->layout = m->table->layout;
+    planned->epoch = m->wanted->epoch;
+    planned->batch = m->wanted->batch;
+    planned->mode = m->wanted->mode;
+    planned->costed = m->wanted->cost && m->wanted->ranks > 1;
     planned->shape = plan_shape(plan);
     uint64_t bytes = plan_length_all(plan) * sizeof *planned->lists;
     charge_cut(&planned->memory.charge, bytes);
@@ -218,13 +223,8 @@ static int make_plan(struct making *m, struct planned *planned)
         error = plan_create(&input, &m->stop, &plan, m->why);
     if (error)
         return error;
-    planned->costed = w->cost && w->ranks > 1;
     error = fill_planned(m, plan, planned);
     plan_destroy(plan);
-    planned->layout = m->table->layout;
-    planned->epoch = w->epoch;
-    planned->batch = w->batch;
-    planned->mode = w->mode;
     return error;
 }
 
