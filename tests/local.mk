@@ -89,6 +89,7 @@ UNIT_TESTS = \
 	tests/fs/store/test-shard \
 	tests/fs/store/test-shard-crash \
 	tests/fs/store/test-shard-damage \
+	tests/fs/store/test-scrub \
 	tests/fs/store/test-shard-disk \
 	tests/fs/store/test-shard-passing \
 	tests/fs/store/test-shard-poison \
@@ -185,6 +186,7 @@ tests_fs_store_test_cut_SOURCES = tests/fs/store/test-cut.c $(FILLING)
 tests_fs_store_test_shard_SOURCES = tests/fs/store/test-shard.c $(FILLING)
 tests_fs_store_test_shard_crash_SOURCES = tests/fs/store/test-shard-crash.c $(FILLING)
 tests_fs_store_test_shard_damage_SOURCES = tests/fs/store/test-shard-damage.c $(IMAGES) $(FILLING)
+tests_fs_store_test_scrub_SOURCES = tests/fs/store/test-scrub.c $(FILLING)
 tests_fs_store_test_shard_disk_SOURCES = tests/fs/store/test-shard-disk.c $(FILLING)
 tests_fs_store_test_shard_passing_SOURCES = tests/fs/store/test-shard-passing.c $(FILLING)
 tests_fs_store_test_shard_poison_SOURCES = tests/fs/store/test-shard-poison.c $(IMAGES) $(FILLING)

@@ -74,6 +74,15 @@ static int set_zstd(struct mount_options *o, const char *value, struct str *why)
     return 0;
 }
 
+static int set_verify(struct mount_options *o, const char *value, struct str *why)
+{
+    o->verify_once = strcmp(value, "once") == 0;
+    if (o->verify_once || strcmp(value, "always") == 0)
+        return 0;
+    str_adds(why, "must be always or once");
+    return -EINVAL;
+}
+
 static int set_peer_timeout(struct mount_options *o, const char *value, struct str *why)
 {
     uint64_t time;
@@ -157,6 +166,7 @@ static const struct mount_option table[] = {
     {"rescan", SPECIAL, .set = set_rescan},
     {"identity", SPECIAL, .set = set_identity},
     {"zstd", SPECIAL, .set = set_zstd},
+    {"verify", SPECIAL, .set = set_verify},
     {"source_threads", NUMBER, AT(source_threads), .text = "", .least = 1, .most = SOURCE_THREADS_MOST},
     {"source_rate", BYTES, AT(source_rate), MEGABYTES},
     {"peer_timeout", SPECIAL, .set = set_peer_timeout},

@@ -19,6 +19,7 @@ struct mount_options {
     enum rescan rescan;
     bool identity_mtime; /* the ctime says nothing */
     int zstd_level;      /* 0: off */
+    bool verify_once;
     int source_threads;
     uint64_t source_rate;  /* bytes per second; 0: no bound */
     uint64_t peer_timeout; /* nanoseconds */

@@ -150,6 +150,7 @@ static int fill_config(struct start *s)
         return -ENOMEM;
     c->nested = !o->control && (s->mounter >= 0 || attach_privileged());
     c->zstd_level = o->zstd_level;
+    c->verify_once = o->verify_once;
     c->source_threads = o->source_threads;
     c->source_rate = o->source_rate;
     c->peer_timeout = o->peer_timeout;

@@ -24,6 +24,7 @@ struct mount_config {
     uint64_t ssd_bytes;                 /* capacity of the SSD tier; 0: none */
     char *ssd_path;                     /* our folder in the SSD directory */
     int zstd_level;                     /* 0: off */
+    bool verify_once;                   /* reads from the RAM tier verify a value once, not at every read */
     int source_threads;
     uint64_t source_rate;    /* bytes per second that are read from the source at most; 0: no bound */
     uint64_t peer_timeout;   /* nanoseconds */

@@ -84,6 +84,11 @@ static void add_tier(struct json *j, const char *name, const struct tier_status 
     json_string(j, "error", health_tier_error(tier));
     json_uints(j, {"parts", tier->parts}, {"segments", tier->segments}, {"dead", tier->dead},
                {"bad_values", tier->bad_values});
+    if (tier->scrub.rate) {
+        json_begin_object(j, "scrub");
+        json_uints(j, {"rate", tier->scrub.rate}, {"bytes", tier->scrub.bytes}, {"rounds", tier->scrub.rounds});
+        json_end_object(j);
+    }
     json_end_object(j);
 }
 

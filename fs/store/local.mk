@@ -45,6 +45,8 @@ fs_store_libstore_a_SOURCES = \
 	fs/store/rooms.h \
 	fs/store/root.c \
 	fs/store/root.h \
+	fs/store/scrub.c \
+	fs/store/scrub.h \
 	fs/store/segment-file.c \
 	fs/store/segment-file.h \
 	fs/store/segment.c \

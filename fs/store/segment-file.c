@@ -1,4 +1,7 @@
-/* The table has 64 bits per place: offset and length of the value in the file. Zero: no value.
+/* The table has 64 bits per place. Zero: no value.
+ *
+ *   63         62…20                  19…0
+ *   verified   offset in the file     length
  *
  * The index record is the last value of the file, followed by RocksDB's own index and some more bytes. So it is
  * searched from the end of the file. */
@@ -6,11 +9,13 @@
 
 #include "fs/base/cleanup.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#define VERIFIED (UINT64_C(1) << 63)
 enum {
     LENGTH_BITS = 20,
     TAIL_FIRST = 128 << 10, /* usually contains the record if values are large */
@@ -24,7 +29,7 @@ struct segment_file {
     int fd;          /* -1: opened for each read */
     const char *map; /* NULL: the file is not mapped */
     uint32_t places;
-    uint64_t *spot;
+    _Atomic uint64_t *spot;
 };
 
 static int map_file(struct segment_file *f, int fd)
@@ -70,7 +75,7 @@ void segment_file_close(struct segment_file *f)
         munmap((void *)f->map, f->which.bytes);
     if (f->fd >= 0)
         close(f->fd);
-    free(f->spot);
+    free((void *)f->spot);
     free(f);
 }
 
@@ -113,7 +118,7 @@ int segment_file_learn(struct segment_file *f, const struct index *index)
         return -ENOMEM;
     for (uint32_t i = 0; i < index->runs; i++)
         for (uint32_t j = 0; j < index->run[i].count; j++, value++)
-            f->spot[index->run[i].place + j] = (uint64_t)value->at << LENGTH_BITS | value->length;
+            atomic_init(&f->spot[index->run[i].place + j], (uint64_t)value->at << LENGTH_BITS | value->length);
     return 0;
 }
 
@@ -122,12 +127,27 @@ const struct rocks_file *segment_file_which(const struct segment_file *f)
     return &f->which;
 }
 
+static uint64_t spot_at(const struct segment_file *f, uint32_t place)
+{
+    return place < f->places ? atomic_load_explicit(&f->spot[place], memory_order_relaxed) : 0;
+}
+
 bool segment_file_find(const struct segment_file *f, uint32_t place, uint64_t *at, size_t *n)
 {
-    uint64_t spot = place < f->places ? f->spot[place] : 0;
-    *at = spot >> LENGTH_BITS;
+    uint64_t spot = spot_at(f, place);
+    *at = (spot & ~VERIFIED) >> LENGTH_BITS;
     *n = spot & ((1u << LENGTH_BITS) - 1);
     return spot != 0;
+}
+
+bool segment_file_verified(const struct segment_file *f, uint32_t place)
+{
+    return spot_at(f, place) & VERIFIED;
+}
+
+void segment_file_set_verified(struct segment_file *f, uint32_t place)
+{
+    atomic_fetch_or_explicit(&f->spot[place], VERIFIED, memory_order_relaxed);
 }
 
 const char *segment_file_bytes(const struct segment_file *f, uint64_t at)

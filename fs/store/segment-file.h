@@ -1,6 +1,7 @@
 /* The file of a stored segment: where its values are, and their bytes. RocksDB writes, lists and removes the file, but
  * values are not read through RocksDB: a seek there costs a third of a small read's processor time, and a read copies.
- * The segment's index record says where values begin. The bytes there are unchecked.
+ * The segment's index record says where values begin. The bytes there are unchecked. Readers
+ * may note which values they have verified.
  *
  * A file is mapped, or it is read: with a descriptor that stays open or, to save descriptors, with one per read. */
 #ifndef FS_STORE_SEGMENT_FILE_H
@@ -24,6 +25,8 @@ const struct rocks_file *segment_file_which(const struct segment_file *f);
 
 /* For threads with a pin on the segment: */
 bool segment_file_find(const struct segment_file *f, uint32_t place, uint64_t *at, size_t *n);
+bool segment_file_verified(const struct segment_file *f, uint32_t place); /* by segment_file_set_verified */
+void segment_file_set_verified(struct segment_file *f, uint32_t place);
 const char *segment_file_bytes(const struct segment_file *f, uint64_t at); /* NULL: not mapped */
 /* Like rocks_read. */
 const char *segment_file_read(const struct segment_file *f, uint64_t from, uint64_t to, char *buffer, int *error);

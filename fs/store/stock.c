@@ -41,6 +41,7 @@ int stock_init(struct stock *k, enum tier_name name, const struct tier_config *c
     if (error || !config->directory)
         return error;
     k->capacity = config->capacity;
+    k->verify_once = config->verify_once;
     k->segment_bytes = tier_segment_bytes(config->capacity);
     k->directory = strdup(config->directory);
     k->state = TIER_LOCKED;

@@ -20,6 +20,7 @@ struct stock {
     struct pool *pool;
     char *directory;
     uint64_t capacity;
+    bool verify_once;
     size_t segment_bytes; /* size of a staging, and roughly of a segment's file */
     /* set once, before the table has the first segment with a file: */
     struct rocks *rocks;

@@ -1,6 +1,8 @@
 /* Values of a mapped file are used in place. Of other files, as much as is wanted is read in one go: all values of the
  * span that are adjacent in the file; of a value in blocks only the touched blocks. The hash is most of the cost of a
- * read from memory, so it is computed once, over the used bytes. */
+ * read from memory, so it is computed once, over the used bytes. With verify_once, it is not computed for values that
+ * are in a staging, which this process put there, nor for values that a read of this process has verified as a
+ * whole. */
 #include "fs/store/tier-read.h"
 
 #include "fs/base/log.h"
@@ -14,6 +16,7 @@ struct span_read {
     uint64_t file_seed;
     struct answer *answer;
     struct values_out *out; /* NULL: raw bytes are wanted, not stored values */
+    bool scrub;             /* verify all */
     struct unpacking unpacking;
     struct segment *segment; /* the last one pinned; the fields below are about it */
     struct {
@@ -46,8 +49,9 @@ static bool find_value(const struct span_read *r, uint64_t offset, struct wanted
         return false;
     w->place = entry_place(w->entry) + (file_in_blocks(map->catalog, span->file) ? 0 : (uint32_t)value);
     w->seed = value_seed(r->file_seed, value);
-    w->bytes = (struct value_part){value_raw(map->catalog, span->file, value), (uint32_t)(offset - begin),
-                                   to < VALUE_BYTES ? (uint32_t)to : VALUE_BYTES};
+    w->bytes = (struct value_part){.raw = value_raw(map->catalog, span->file, value),
+                                   .from = (uint32_t)(offset - begin),
+                                   .to = to < VALUE_BYTES ? (uint32_t)to : VALUE_BYTES};
     return true;
 }
 
@@ -138,6 +142,8 @@ static int find_stored(struct span_read *r, struct wanted_value *w)
     } else {
         w->stored = segment_file_bytes(s->file, at);
     }
+    w->bytes.verified =
+        r->stock->verify_once && !r->scrub && (s->staging || segment_file_verified(s->file, w->place));
     needed_bytes(r, w, &first, &last);
     if (w->stored)
         w->stored += first;
@@ -153,12 +159,21 @@ static int hand_out(struct span_read *r, const struct wanted_value *w)
     struct iovec piece[VALUE_BYTES / VALUE_BLOCK];
     uint32_t from, to;
     needed_bytes(r, w, &from, &to);
-    int error = from ? value_part_open(&w->bytes, w->stored, w->seed, piece)
-                     : value_check(w->stored, w->n, w->seed, w->bytes.raw);
+    int error = from                ? value_part_open(&w->bytes, w->stored, w->seed, piece)
+                : w->bytes.verified ? value_check_header(w->stored, w->n, w->seed, w->bytes.raw)
+                                    : value_check(w->stored, w->n, w->seed, w->bytes.raw);
     if (error < 0)
         return error;
     r->out->put(r->out->user, r->out->done++, w->stored, to - from, from);
     return 0;
+}
+
+/* All of its stored bytes were used, and none was found wrong. */
+static void note_verified(const struct span_read *r, const struct wanted_value *w)
+{
+    bool whole = !value_is_in_blocks(w->n, w->bytes.raw) || value_part_is_whole(&w->bytes);
+    if (r->stock->verify_once && whole && !w->bytes.verified && r->segment->file)
+        segment_file_set_verified(r->segment->file, w->place);
 }
 
 /* Drop a value that fails verification or cannot be read. If the disk fails, its file is not removed: stock_close comes
@@ -200,6 +215,8 @@ static int read_value(struct span_read *r, uint64_t offset)
         error = hand_out(r, &w);
     if (error)
         drop_bad(r, &w, error);
+    else
+        note_verified(r, &w);
     return error ? -ENOENT : 0;
 }
 
@@ -235,4 +252,21 @@ int tier_read_stored(struct stock *k, const struct span *span, struct values_out
     int error = read_values(&r);
     answer_release(&pins);
     return out->done > before ? 0 : error;
+}
+
+static void count_bytes(void *bytes, uint32_t i, const void *value, uint32_t length, bool cut)
+{
+    *(uint64_t *)bytes += length;
+}
+
+uint64_t tier_scrub(struct stock *k, const struct span *value)
+{
+    uint64_t bytes = 0;
+    struct answer pins;
+    struct values_out out = {.put = count_bytes, .user = &bytes};
+    struct span_read r = {.stock = k, .span = value, .answer = &pins, .out = &out, .scrub = true};
+    answer_init(&pins);
+    read_values(&r);
+    answer_release(&pins);
+    return bytes;
 }

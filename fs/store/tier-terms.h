@@ -21,6 +21,7 @@ struct tier_config {
     const char *directory;  /* NULL: absent. RAM: a tmpfs, whose files are mapped; SSD: direct reads */
     uint64_t capacity;      /* bytes of values */
     uint64_t device, inode; /* of the directory: no other one is used or created; 0: any */
+    bool verify_once;       /* RAM: a value is verified when it is put, at this server's first read, and by the scrubber */
     bool shut;              /* stays locked: servers have died, perhaps because of it */
 };
 
@@ -31,6 +32,9 @@ struct tier_status {
     uint64_t capacity, held; /* held: stored bytes, by the budget */
     uint64_t parts, segments, dead, bad_values;
     uint64_t rewritten; /* total bytes of live values that were moved to new segments */
+    struct {
+        uint64_t rate, bytes, rounds; /* bytes per second; totals. rate 0: there is no scrubber */
+    } scrub;
 };
 
 /* What a tier's budget counts in addition to the stored bytes of values. */

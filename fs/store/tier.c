@@ -139,6 +139,7 @@ static void *tier_thread(void *object)
 static void tier_destroy(struct layer *layer)
 {
     struct tier *t = (struct tier *)layer;
+    scrub_stop(&t->scrub);
     if (t->running) {
         tier_flush(t);
         pthread_mutex_lock(&t->stock.lock);
@@ -176,6 +177,8 @@ int tier_create(enum tier_name name, const struct tier_config *config, struct ma
         open_tier(t);
         error = thread_create(&t->thread, tier_names[name], tier_thread, t);
         t->running = !error;
+        if (!error && config->verify_once)
+            error = scrub_start(&t->scrub, &t->stock);
     }
     if (error) {
         tier_destroy(&t->layer);
@@ -261,5 +264,6 @@ void tier_get_status(struct tier *t, struct tier_status *status)
         .dead = k->dead,
         .bad_values = atomic_load(&k->bad_values),
         .rewritten = k->rewritten,
+        .scrub = {atomic_load(&t->scrub.rate), atomic_load(&t->scrub.bytes), atomic_load(&t->scrub.rounds)},
     };
 }

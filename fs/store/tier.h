@@ -6,6 +6,7 @@
 #include "fs/store/tier-folder.h"
 #include "fs/store/layer.h"
 #include "fs/store/rooms.h"
+#include "fs/store/scrub.h"
 
 struct tier {
     struct layer layer;        /* get is tier_read; destroy stores what is staged, and frees the tier */
@@ -13,6 +14,7 @@ struct tier {
     struct stock stock;
     struct tier_rooms rooms;
     struct tier_folder folder;
+    struct scrub scrub;
     pthread_t thread;
     bool running;
     /* guarded by stock.lock: */

@@ -16,7 +16,7 @@ int unpack_value(struct unpacking *u, const struct value_part *part, uint64_t se
     struct buffer *buffer = NULL;
     if (value_is_in_blocks(n, part->raw))
         return unpack_blocks(u->answer, part, seed, bytes);
-    if (value_check(bytes, n, seed, part->raw))
+    if (part->verified ? value_check_header(bytes, n, seed, part->raw) : value_check(bytes, n, seed, part->raw))
         return -EBADMSG;
     if (value_codec_of(bytes) != VALUE_RAW) {
         if (!u->codec && !(u->codec = pool_codec_get(u->pool)))

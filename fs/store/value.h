@@ -60,6 +60,7 @@ static inline bool value_is_in_blocks(size_t n, size_t raw)
  * one per touched block), or -EBADMSG. `seed` is the value's. */
 struct value_part {
     uint32_t raw, from, to; /* from < to <= raw */
+    bool verified;          /* its checksums were verified before, and are not computed again */
 };
 bool value_part_is_whole(const struct value_part *part); /* it touches all blocks */
 void value_part_stored(const struct value_part *part, uint32_t *from, uint32_t *to);

@@ -188,6 +188,17 @@ ok 'it is kept to' test "$(value "$mnt" ram.held)" -le $((16 << 20))
 reads 'every byte is right' "$src" "$mnt"
 ok 'a tier that is full is no fault' dealfs status "$mnt"
 ok 'unmount' down
+ok 'mount with verify=once' up ram=64M,verify=once
+ok 'stage' dealfs stage "$mnt"
+for round in 1 2; do reads "every byte is right, round $round" "$src" "$mnt"; drop_cache "$mnt"/*; done
+kill -9 "$(value "$mnt" pids.server)"
+reads 'and of the next server' "$src" "$mnt"
+is 'the rate of the scrubber' "$(value "$mnt" ram.scrub.rate)" $((1 << 20))
+scrubs() { [ "$(value "$mnt" ram.scrub.bytes)" -gt 0 ]; }
+ok 'it reads' wait_for 20 scrubs
+ok 'unmount' down
+one_line 'verify=never is refused' 'option verify=never: must be always or once' \
+    dealfs mount -o verify=never "$src" "$mnt"
 ok 'mount with no tier at all' up ram=0
 reads 'all comes from the source' "$src" "$mnt"
 ok 'stage says that nothing is kept' dealfs stage "$mnt"
