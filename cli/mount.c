@@ -237,7 +237,7 @@ const struct command command_mount = {
         "  -o allow_other           also let other users read (default: no)\n"
         "  -o noexec                do not allow execution of files (default: no)\n"
         "  -o zstd=LEVEL            compress cached data: level 1 (default) to 19, or off\n"
-        "  -o verify=WHEN           verify checksums of cached RAM data: always (default), or once and in the background\n"
+        "  -o verify=WHEN           verify RAM data at every read: always (default), or once\n"
         "  -o source_threads=N      max concurrent reads of the source (16)\n"
         "  -o source_rate=SIZE      limit of bytes per second that this node reads from the source (default: "
         "unlimited)\n"

@@ -40,6 +40,12 @@ struct mount_option {
     bool hidden; /* what a courier adds: in no manual */
 };
 
+static int refuse_value(const char *values, struct str *why)
+{
+    str_addf(why, "must be %s", values);
+    return -EINVAL;
+}
+
 static int set_rescan(struct mount_options *o, const char *value, struct str *why)
 {
     static const char *const names[] = {
@@ -49,18 +55,13 @@ static int set_rescan(struct mount_options *o, const char *value, struct str *wh
             o->rescan = (enum rescan)i;
             return 0;
         }
-    str_adds(why, "must be auto, names, always or never");
-    return -EINVAL;
+    return refuse_value("auto, names, always or never", why);
 }
 
 static int set_identity(struct mount_options *o, const char *value, struct str *why)
 {
-    if (strcmp(value, "mtime") != 0) {
-        str_adds(why, "must be mtime");
-        return -EINVAL;
-    }
-    o->identity_mtime = true;
-    return 0;
+    o->identity_mtime = strcmp(value, "mtime") == 0;
+    return o->identity_mtime ? 0 : refuse_value("mtime", why);
 }
 
 static int set_zstd(struct mount_options *o, const char *value, struct str *why)
@@ -77,10 +78,7 @@ static int set_zstd(struct mount_options *o, const char *value, struct str *why)
 static int set_verify(struct mount_options *o, const char *value, struct str *why)
 {
     o->verify_once = strcmp(value, "once") == 0;
-    if (o->verify_once || strcmp(value, "always") == 0)
-        return 0;
-    str_adds(why, "must be always or once");
-    return -EINVAL;
+    return o->verify_once || strcmp(value, "always") == 0 ? 0 : refuse_value("always or once", why);
 }
 
 static int set_peer_timeout(struct mount_options *o, const char *value, struct str *why)
@@ -97,29 +95,20 @@ static int set_peer_timeout(struct mount_options *o, const char *value, struct s
 static int set_sampler(struct mount_options *o, const char *value, struct str *why)
 {
     o->sampler = strcmp(value, "torch") == 0;
-    if (o->sampler)
-        return 0;
-    str_adds(why, "must be torch: only the lists of its DistributedSampler can be predicted");
-    return -EINVAL;
+    return o->sampler ? 0 : refuse_value("torch: only the lists of its DistributedSampler can be predicted", why);
 }
 
 static int set_seed(struct mount_options *o, const char *value, struct str *why)
 {
     o->seeded = number_parse(value, 0, UINT64_MAX, &o->seed) == 0;
-    if (o->seeded)
-        return 0;
-    str_adds(why, "must be a whole number, 0 or larger");
-    return -EINVAL;
+    return o->seeded ? 0 : refuse_value("a whole number, 0 or larger", why);
 }
 
 static int set_tail(struct mount_options *o, const char *value, struct str *why)
 {
     o->drop = strcmp(value, "drop") == 0;
     o->tail_given = true;
-    if (o->drop || strcmp(value, "pad") == 0)
-        return 0;
-    str_adds(why, "must be pad or drop");
-    return -EINVAL;
+    return o->drop || strcmp(value, "pad") == 0 ? 0 : refuse_value("pad or drop", why);
 }
 
 /* node=NUMBER/NODES-ON-THIS-HOST */

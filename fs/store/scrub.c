@@ -8,7 +8,7 @@
 enum {
     ROUND_S = 3600,
     LEAST_RATE = 1 << 20, /* bytes per second */
-    VISIT = 512,          /* looking at a value costs as much time as hashing so many bytes */
+    VISIT = 512,          /* looking at a value costs as much time as hashing this number of bytes */
 };
 
 /* False: the scrubber is to end. */

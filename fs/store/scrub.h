@@ -1,5 +1,6 @@
-/* The scrubber of a tier with `verify_once`: a thread that reads every cached value again and again, and has its
- * checksum verified. A damaged value is dropped, so that the next read loads it again. */
+/* With `verify_once`, a value is verified when it is put into the tier, and when a process reads it for the first
+ * time. After that only the scrubber does so, a thread that verifies all cached values, in rounds. A damaged value is
+ * dropped, so that the next read loads it again. */
 #ifndef FS_STORE_SCRUB_H
 #define FS_STORE_SCRUB_H
 

@@ -142,8 +142,7 @@ static int find_stored(struct span_read *r, struct wanted_value *w)
     } else {
         w->stored = segment_file_bytes(s->file, at);
     }
-    w->bytes.verified =
-        r->stock->verify_once && !r->scrub && (s->staging || segment_file_verified(s->file, w->place));
+    w->bytes.verified = r->stock->verify_once && !r->scrub && (s->staging || segment_file_verified(s->file, w->place));
     needed_bytes(r, w, &first, &last);
     if (w->stored)
         w->stored += first;

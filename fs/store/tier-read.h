@@ -1,5 +1,5 @@
-/* Reads from a tier: the bytes of a span, checked (see verify_once), in place. The answer has pins on what it points into: segments, and
- * buffers of read or decompressed bytes.
+/* Reads from a tier: the bytes of a span, checked (see verify_once), in place. The answer has pins on what it points
+ * into: segments, and buffers of read or decompressed bytes.
  *
  * A value that fails verification is dropped and counted, and its part is no longer cached. */
 #ifndef FS_STORE_TIER_READ_H

@@ -1,5 +1,5 @@
-/* Makes a stored value part of an answer: checks its bytes unless they were verified before, and passes them on in place or decompressed into a buffer
- * that belongs to the answer. */
+/* Makes a stored value part of an answer: checks its bytes unless they were verified before, and passes them on in
+ * place or decompressed into a buffer that belongs to the answer. */
 #ifndef FS_STORE_UNPACK_H
 #define FS_STORE_UNPACK_H
 

@@ -20,8 +20,7 @@ static struct shard *open_once(const struct filling *f, const char *directory, b
 {
     struct shard_config config = {.catalog = f->catalog};
     struct shard *s;
-    config.tier[TIER_RAM] =
-        (struct tier_config){.directory = directory, .capacity = 64 * MIB, .verify_once = once};
+    config.tier[TIER_RAM] = (struct tier_config){.directory = directory, .capacity = 64 * MIB, .verify_once = once};
     int error = shard_open(&config, &s);
     if (error)
         bail_out("shard_open: %s", strerror(-error));
@@ -61,7 +60,7 @@ static void damage(const struct filling *f, const char *directory, uint32_t file
         bail_out("the bytes of file %u are in no segment", file);
 }
 
-/* At least so many bytes, and rounds, and exactly so many bad values. */
+/* Waits for at least `bytes` and `rounds`, and `bad` bad values; true: there are no more bad ones. */
 static bool scrubbed(struct shard *s, uint64_t bytes, uint64_t rounds, uint64_t bad)
 {
     uint64_t deadline = clock_now() + PATIENCE_S * SECOND;
