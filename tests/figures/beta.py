@@ -1,5 +1,5 @@
-"""What balancing moves (Yang and Cong, figure 6), on nodes that read: by the plans, by what crossed the links, by
-`dealfs simulate imbalance`, and by the paper."""
+"""How many samples balancing moves (Yang and Cong, figure 6), on nodes that read. Compares the plans, the bytes that
+crossed the links, `dealfs simulate imbalance`, and the paper."""
 import json
 import statistics
 import subprocess
@@ -45,7 +45,7 @@ def simulated(bench, nodes):
 
 
 def figure(bench):
-    """what balancing moves: by the plans, over the links, simulated, and in the paper; as root"""
+    """how much balancing moves: by the plans, over the links, simulated, and in the paper; as root"""
     load = wall.Workload('', SIZE, 25, SAMPLES, 1)
     source, panels = wall.dataset(bench, load), []
     for nodes in NODES:
@@ -67,4 +67,5 @@ def figure(bench):
             panel.name(colour, name)
         panels.append(panel)
     bench.write('beta', [panels], f'{SAMPLES} files of {SIZE / 1000:g} KB, {len(EPOCHS)} epochs, tiers staged, page '
-                'cache dropped. Nodes are network namespaces of this machine. Counts, which do not depend on its load.')
+                'cache dropped. Nodes are network namespaces of this machine. All values are counts, so they do not depend '
+                'on its load.')

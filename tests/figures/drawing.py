@@ -1,4 +1,4 @@
-"""What a figure is measured and drawn with: the programs, a folder for its data, and its results.
+"""The tools to measure and draw a figure: programs, a folder for its data, and its results.
 
 With $FIGURE_RESULTS results are kept there, one file per figure. `run` then draws a figure again without measuring it,
 or resumes a measurement that was interrupted. To measure a figure again, remove its file."""
@@ -37,7 +37,7 @@ class Drawing:
         print(*words, file=sys.stderr, flush=True)
 
     def measured(self, key, measure):
-        """What `measure` returns, as JSON gives it back: tuples are lists, keys of tables are strings."""
+        """The result of `measure` after a round trip through JSON: tuples become lists, keys become strings."""
         if key not in self.results:
             load, result = os.getloadavg()[0], measure()
             self.results[key] = {'date': time.strftime('%Y-%m-%d'), 'load': [load, os.getloadavg()[0]],

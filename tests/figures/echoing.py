@@ -277,8 +277,8 @@ def figure(bench):
     bench.write('echo', [[fresh_panel(plot, learned), buffer_panel(plot, learned), time_panel(plot, learned, took)]],
                 f'Left and middle: a small convolutional network learns eight classes of stripes in noise through a '
                 f'mount, {len(next(iter(learned.values())))} seeds, batches of {LEARNED}. Echoes are shuffled in a '
-                f'buffer (left: {LEARNED_BUFFER} samples; at "batch" as many samples in whole batches). Counts, which '
-                'do not depend on the load of the machine.',
-                'Right: those counts, multiplied by the measured time of reading and training, and divided by that '
+                f'buffer (left: {LEARNED_BUFFER} samples; at "batch" whole batches with as many samples in total). The '
+                'values are counts, so they do not depend on the load of the machine.',
+                'Right: those counts, multiplied by the measured time of reading and training, and divided by the time '
                 f'without echo. R is the time to read a batch divided by that of a step: reading takes {DELAY_MS} ms '
                 'per sample (simulated), and a step sleeps.')

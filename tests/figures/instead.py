@@ -1,7 +1,7 @@
-"""What a user would take instead of dealfs, for a dataset on slow storage, on one node: the storage itself, copies to
-the local disk by one and by many processes, rclone mount with its full cache. Two times: from nothing to the end of the
-first epoch, with all that has to be done before it; and a later epoch, with the page cache dropped. The same for a
-dataset that is on a fast local disk already, where dealfs only costs."""
+"""The alternatives to dealfs for a dataset on slow storage, on one node: the storage itself, copies to the local disk
+by one or many processes, and rclone mount with its full cache. Two times are measured: preparation and first epoch
+together, and a later epoch with the page cache dropped. The same is measured for a dataset that is already on a fast
+local disk, where dealfs gains nothing."""
 import contextlib
 import os
 import random
@@ -173,7 +173,7 @@ def bar_panel(plot, title, found, i):
 
 
 def figure(bench):
-    """slow storage: what a user would take instead, also as a table; and local storage; as root"""
+    """alternatives to dealfs on slow storage, also as a table; and on local storage; as root"""
     source, slow, local = wall.dataset(bench, LOAD), {}, {}
     missing = {name for name in NEED if not shutil.which(name)}
     for name in missing:
@@ -195,6 +195,6 @@ def figure(bench):
                              bar_panel(plot, 'local disk: a later epoch', local, 1)]],
                 f'{LOAD.samples} files of {LOAD.size // 1000} KB, {WORKERS} readers, one node. Above: on storage that '
                 f'delivers {RATE} of them per second, each after {DELAY} ms (simulated). Below: on a local disk, where '
-                'dealfs can only cost. The page cache is dropped before each epoch, of copies as far as they have been '
-                'written back. An epoch trains for 0.3 s (sleep). The tiers are those of dealfs, '
-                'which knows the order of an epoch and reads ahead (feed=yes).')
+                'dealfs gains nothing. The page cache is dropped before each epoch, except for parts of copies that '
+                'are not written back yet. An epoch trains for 0.3 s (sleep). The tiers are those of dealfs, which '
+                'knows the order of an epoch and reads ahead (feed=yes).')

@@ -231,7 +231,7 @@ def figure_overlap(bench):
                 [[part_panel(plot, found[4]), planning_panel(plot, found[4]), worker_panel(plot, found)]],
                 f'{SAMPLES} samples of {SIZE // K} KiB per worker, one rank per node; left and middle 4 nodes. '
                 f'Computing is sleep, {SECONDS} s per epoch. The exchange for the next epoch is requested when an '
-                'epoch begins. Its samples move while the epoch runs: the bar beside it shows until when. Nodes are '
-                f'directories of one machine; a node takes at most {RATE} MiB per second while samples move, as on a '
-                'slow network. The page cache is dropped. The range includes waiting for processors that other '
-                'programs use.')
+                'epoch begins. Its samples move while the epoch runs; the narrow bar ends when the last one has moved. '
+                f'Nodes are directories of one machine; a node receives at most {RATE} MiB per second while samples '
+                'move, as on a slow network. The page cache is dropped. The range includes waiting for processors that '
+                'other programs use.')

@@ -201,10 +201,10 @@ def figure(bench):
                 'workers, RandomResizedCrop(224), and a network of one layer: an epoch is reading and decoding. The '
                 'page cache is dropped before each. The source is throttled and not cached. The three ways take turns.',
                 f'Epochs after the first. Through mounts they read nothing of the source (checked), so they do not '
-                f'depend on its rate: the lines are the median of all {len(through[1])} of them, flat by construction, '
-                'and the bars at their left end the range. The ratios are of epochs that were measured one after the '
-                'other, at each rate.',
-                f'Cost, once per mount: the first epoch is longer by, and resizing before the mount takes: {once}.')
+                f'depend on its rate. So each of these lines is the median of all {len(through[1])} epochs, and the '
+                'bar at its left end is their range. At each rate, the ratios divide epochs that were measured one '
+                'after the other.',
+                f'Cost, once per mount (how much longer the first epoch is, and the time of resizing): {once}.')
 
 
 if __name__ == '__main__':

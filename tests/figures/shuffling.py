@@ -109,4 +109,4 @@ def figure(bench):
                 f'Right: computed from the paper\'s sizes. Each node sends and gets {each / 1e9:.2f} GB. By the link: '
                 'at 100 Gbit/s. By processors: the processor time of servers and couriers per byte that was measured '
                 f'({1e9 * statistics.median(costs):.2f} s per GB; the range is that of nodes and groups), on {CORES} '
-                'cores per node. The longer of the two counts. The paper measured 4.2 s.')
+                'cores per node. The projection is the longer of the two. The paper measured 4.2 s.')

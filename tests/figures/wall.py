@@ -210,10 +210,11 @@ def figure(bench):
     bench.write('storage-wall', [[line_panel(bench, IMAGENET, found), bar_panel(bench, found)]],
                 'Points and bars are measured: nodes are network namespaces of one machine, and computing is sleep. '
                 f'A node trains with {IMAGENET.speed} samples per second. The source is throttled to '
-                f'{IMAGENET.source} per second for all nodes together; a link carries {int(LINK * IMAGENET.speed)}.',
+                f'{IMAGENET.source} per second for all nodes together; a link carries {int(LINK * IMAGENET.speed)} per '
+                'second.',
                 'Dashed lines: dealfs model, with the rates of a node measured in the world of 8. It assumes a '
-                'network whose total bandwidth grows with the nodes. Rc fixed: the network carries for any number of '
-                'nodes what it carried for 8.')
+                'network whose total bandwidth grows with the nodes. Rc fixed: the network carries only as much as it '
+                'carried for 8 nodes.')
 
 
 # --- loading alone, by sizes ------------------------------------------------------------------------------------------
@@ -280,8 +281,8 @@ def figure_sizes(bench):
                 f'of one machine. Each has {LOADERS} workers, which prepare a sample in {1000 * PREPARE:.0f} ms '
                 '(sleep; none for MuMMI, as in the paper). Threads 0: a worker loads one sample after the other. '
                 'Threads 4: four concurrently. The tiers are staged.',
-                'It assumes a network whose total bandwidth grows with the nodes: each has a link of its own. Without '
-                'preparing (MuMMI), locality is bound by the processors of this machine, which all nodes share.')
+                'The network\'s total bandwidth grows with the nodes: each has a link of its own. Without preparing '
+                '(MuMMI), the processors of this machine, which all nodes share, limit locality.')
 
 
 # --- shards too small, and the first epoch ----------------------------------------------------------------------------
@@ -307,14 +308,14 @@ def measure_part(bench, source, part):
 
 
 def at_once(load, measured):
-    """Seconds of an epoch by regular lists where loaders wait for source and peers concurrently. The equation adds
-    both; here the slower one counts."""
+    """Seconds of an epoch by regular lists, if loaders wait for source and peers concurrently. The equation adds both
+    times; here only the longer one counts."""
     kept, nodes = measured['cached'], SMALL_NODES
     return max(load.samples / nodes / load.speed, (1 - kept) * load.samples / measured['storage_rate'],
                kept * load.samples / measured['cache_rate'] * (nodes - 1) / nodes)
 
 
-# A loader of few workers, and a source that takes its time for each: what is asked for early counts.
+# With few workers and a slow source, reading ahead matters most.
 SLOW_MS, FEW = 50, 2
 
 
