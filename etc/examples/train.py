@@ -104,7 +104,7 @@ def parse(words=None):
     parser.add_argument('--seed', type=int, default=0, help='of the order')
     parser.add_argument('--order', choices=['locality', 'regular', 'local'], default='locality')
     parser.add_argument('--exchange', metavar='Q', help='with --order local: the fraction of samples that changes node')
-    parser.add_argument('--echo', metavar='F', help='use each sample F times; "measure": as often as it takes no time')
+    parser.add_argument('--echo', metavar='F', help='use each sample F times; measure: largest F without extra time')
     parser.add_argument('--workers', type=int, default=2)
     parser.add_argument('--checkpoint', metavar='FILE', help='written after each epoch, read at the start')
     parser.add_argument('--steps', type=int, default=0, help='end after this many steps; 0: after the last epoch')

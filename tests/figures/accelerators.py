@@ -112,5 +112,5 @@ def draw(bench, found):
     panel.rule(NEEDED, 'needed: 85 %')
     bench.write('accelerators', [[panel]],
                 f'MLPerf Storage, RetinaNet: files of {SIZE:,} bytes, batches of {BATCH}, {STEP} s of computing '
-                f'(sleep) for each; {WORKERS} readers per accelerator. The number after a name is the largest number of '
-                'accelerators that were fed. The places are measured in turn.')
+                f'(sleep) for each; {WORKERS} readers per accelerator. The number after a name is the largest number '
+                'of accelerators that were fed. The places are measured in turn.')

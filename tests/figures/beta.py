@@ -67,5 +67,5 @@ def figure(bench):
             panel.name(colour, name)
         panels.append(panel)
     bench.write('beta', [panels], f'{SAMPLES} files of {SIZE / 1000:g} KB, {len(EPOCHS)} epochs, tiers staged, page '
-                'cache dropped. Nodes are network namespaces of this machine. All values are counts, so they do not depend '
-                'on its load.')
+                'cache dropped. Nodes are network namespaces of this machine. All values are counts, so they do not '
+                'depend on its load.')

@@ -583,7 +583,7 @@ class SecondSharding(unittest.TestCase):
         sampler.set_epoch(0)
         return sampler
 
-    def assert_noticed(self, sampler, loader, what='sharded again'):
+    def assert_noticed(self, sampler, loader, what='sharded it again'):
         with self.assertRaisesRegex(ShardedAgain, what):
             next(sampler.over(loader))
 

@@ -20,7 +20,7 @@ class Pace:
 
     def ratio(self, echo=1):
         """R, from 1 to 16: the time to load a batch, divided by the time to train with it. `echo`: how many times each
-        batch was used. The time to load one batch is then that of `echo` steps, including their waits."""
+        batch was used. Loading one batch then took as long as `echo` steps together with their waits."""
         ratio = echo * (self.wait + self.step) / self.step if self.step else LEAST
         self.wait = self.step = 0.0
         return round(min(max(ratio, LEAST), MOST), 2)

@@ -49,9 +49,9 @@ class ShardedAgain(RuntimeError):
 class Sampler(DistributedSampler):
     """A rank's list of an epoch.
 
-    It is a DistributedSampler. So Lightning and other frameworks do not shard its list again, and they call set_epoch.
-    These are collective calls, which all ranks must make: set_epoch, ratio, fix_echo, and the first step of a pass if
-    set_epoch was not called before.
+    It is a DistributedSampler. So Lightning does not shard its list again, and frameworks call set_epoch. These are
+    collective calls, which all ranks must make: set_epoch, ratio, fix_echo, and the first step of a pass if set_epoch
+    was not called before.
 
     dataset         as for DistributedSampler. The mount is found by its `root`, which ImageFolder has. If it is
                     dealfs.torch.Records, the sample list is found as well
@@ -345,8 +345,8 @@ class Sampler(DistributedSampler):
             most += 1
         if batches != most:
             raise ShardedAgain(f'the list of rank {self.rank} has {most} batches of {self.batch_size}, but the loader '
-                               f'delivers {batches}. If a framework has sharded again: do not let it prepare this '
-                               f'loader, because each of the {self.num_replicas} ranks already has its own list')
+                               f'delivers {batches}. If a framework has sharded it again, do not let it prepare this '
+                               f'loader: each of the {self.num_replicas} ranks already has its own list')
 
     def _check_last(self):
         """For trainers that call step(): fail if the loader requested the whole list and the trainer got one R-th."""
