@@ -85,7 +85,7 @@ int model_echo_plot(const struct model_echo *m, const char *path)
     struct chart c = {0};
     char label[64];
     set_edges(m, &c);
-    chart_begin(&c, "What a step upstream costs", "echoing factor", "seconds");
+    chart_begin(&c, "Time of a step upstream", "echoing factor", "seconds");
     for (int i = 0; i <= TICKS; i++) {
         snprintf(label, sizeof label, "%.3g", c.top * i / TICKS);
         chart_tick_y(&c, c.top * i / TICKS, label);
@@ -95,7 +95,7 @@ int model_echo_plot(const struct model_echo *m, const char *path)
         chart_tick_x(&c, m->factors.number[i], label);
     }
     if (free_up_to(m) < c.right)
-        chart_rule(&c, free_up_to(m), "free up to here");
+        chart_rule(&c, free_up_to(m), "echoing is free up to here");
     draw_line(&c, CHART_COLOURS - 1, m, steps_downstream, "training alone");
     draw_line(&c, 0, m, step_cost, "upstream and training");
     return chart_write(&c, path);

@@ -198,7 +198,7 @@ static void draw_costs(const struct modelled *w, const struct cost *cost, struct
 {
     double x[NUMBERS_MOST], y[NUMBERS_MOST], binds = w->storage / w->train;
     char label[64];
-    chart_begin(c, "What an epoch costs", "nodes", "seconds");
+    chart_begin(c, "Time of an epoch", "nodes", "seconds");
     for (double tick = c->bottom; tick <= c->top * 1.01; tick *= 10) {
         snprintf(label, sizeof label, "%g", tick);
         chart_tick_y(c, tick, label);
@@ -209,7 +209,7 @@ static void draw_costs(const struct modelled *w, const struct cost *cost, struct
         chart_tick_x(c, x[i], label);
     }
     if (binds > c->left && binds < c->right)
-        chart_rule(c, binds, "storage binds: p = R/V");
+        chart_rule(c, binds, "storage limits from p = R/V on");
     for (int i = 0; i < w->nodes.count; i++)
         y[i] = cost[i].training;
     chart_line(c, CHART_COLOURS - 1, x, y, w->nodes.count);

@@ -103,7 +103,7 @@ def measure(bench, source, places):
 
 
 def draw(bench, found):
-    panel = bench.plot.Panel('one node, page cache dropped', 'accelerators', 'part of the time that they compute',
+    panel = bench.plot.Panel('one node, page cache dropped', 'accelerators', 'share of the time spent computing',
                              (0.5, COUNTS[-1] + 0.5), (0, 1.05), [(n, n) for n in COUNTS])
     for colour, (name, line) in enumerate(found.items()):
         enough = max((n for n, aus in line if statistics.median(aus) >= NEEDED), default=0)

@@ -164,7 +164,7 @@ def figure_measured(bench):
     times, ratios, least = bench.measured('steps', lambda: measure(bench, samples, 1 + epochs))
     names = [f'batch {batch}' + (f', window {window}' if window > 1 else '') for batch, window in LOADS]
     most = max(max(seconds) for plans in times.values() for seconds in plans.values())
-    panel = plot.Panel(f'{NODES} PyTorch ranks, a node each', '', 'seconds per epoch', (-0.6, len(LOADS) - 0.4),
+    panel = plot.Panel(f'{NODES} PyTorch ranks, one per node', '', 'seconds per epoch', (-0.6, len(LOADS) - 0.4),
                        (0, 1.15 * most), list(enumerate(names)))
     for i, name in enumerate(names):
         for j, how in enumerate(PLANS):

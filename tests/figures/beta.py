@@ -7,7 +7,7 @@ import types
 
 import wall
 
-PAPER = {32: 6.9, 64: 4.8, 128: 3.4}  # percent, by the batch of a node
+PAPER = {32: 6.9, 64: 4.8, 128: 3.4}  # percent, by the batch per node
 SAMPLES, SIZE, EPOCHS, NODES = 4096, 24200, range(5), (4, 8)
 
 
@@ -51,7 +51,7 @@ def figure(bench):
     for nodes in NODES:
         found = bench.measured(f'{nodes} nodes', lambda: measure(bench, source, nodes))
         boxes = simulated(bench, nodes)
-        panel = bench.plot.Panel(f'{nodes} nodes', 'batch of a node', '% of what is read', (-0.6, len(PAPER) - 0.4),
+        panel = bench.plot.Panel(f'{nodes} nodes', 'batch per node', '% of the samples read', (-0.6, len(PAPER) - 0.4),
                                  (0, 12), list(enumerate(PAPER)))
         for i, (batch, paper) in enumerate(PAPER.items()):
             bars = [*found[str(batch)], [boxes[batch]['mean']], [paper]]

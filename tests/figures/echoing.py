@@ -242,7 +242,7 @@ def reached(learned, trial):
 
 def buffer_panel(plot, learned):
     values = [n for place in PLACES for buffer in BUFFERS for n in learned[place, BUFFERED, buffer]] + learned[NONE]
-    panel = plot.Panel(f'the same, e = {BUFFERED}, by shuffle buffer', 'buffer, samples', 'fresh samples',
+    panel = plot.Panel(f'fresh samples with e = {BUFFERED}, by shuffle buffer', 'buffer, samples', 'fresh samples',
                        (BUFFERS[0] * 0.7, BUFFERS[-1] * 1.4), (min(values) / 1.3, 1.3 * max(values)),
                        [(b, b) for b in BUFFERS], True)
     for colour, place in enumerate(PLACES):

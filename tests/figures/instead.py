@@ -189,9 +189,9 @@ def figure(bench):
     table(slow)
     table(local)
     plot = bench.plot
-    bench.write('instead', [[bar_panel(plot, 'slow storage: to the end of the first epoch', slow, 0),
+    bench.write('instead', [[bar_panel(plot, 'slow storage: preparation and first epoch', slow, 0),
                              bar_panel(plot, 'slow storage: a later epoch', slow, 1)],
-                            [bar_panel(plot, 'local disk: to the end of the first epoch', local, 0),
+                            [bar_panel(plot, 'local disk: preparation and first epoch', local, 0),
                              bar_panel(plot, 'local disk: a later epoch', local, 1)]],
                 f'{LOAD.samples} files of {LOAD.size // 1000} KB, {WORKERS} readers, one node. Above: on storage that '
                 f'delivers {RATE} of them per second, each after {DELAY} ms (simulated). Below: on a local disk, where '

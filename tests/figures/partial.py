@@ -172,13 +172,14 @@ def times(bench, workers, parts):
             world, how, STEPS, SECONDS / STEPS, bench.runs, 1000 * i)) for i, (how, key) in enumerate(keys.items())}
 
 
-NAMES = ('planning and waiting for the exchange', 'waiting for samples', 'computing', 'moving samples, meanwhile')
+NAMES = ('planning and waiting for the exchange', 'waiting for samples', 'computing',
+         'moving samples in the background')
 
 
 def part_panel(plot, times):
     """Of each Q two bars from 0: the epoch, and what moves while it runs."""
     most = max(sum(epoch[:3]) for epochs in times.values() for epoch in epochs)
-    panel = plot.Panel('parts of an epoch, and the exchange beside it', 'Q', 'seconds after the start of the epoch',
+    panel = plot.Panel('parts of an epoch, and the exchange', 'Q', 'seconds after the start of the epoch',
                        (-0.6, len(times) - 0.4), (0, 1.15 * most), list(enumerate(times)))
     for i, epochs in enumerate(times.values()):
         columns = [[epoch[j] for epoch in epochs] for j in range(4)]
@@ -202,8 +203,8 @@ def planning_panel(plot, times):
 
 def worker_panel(plot, found):
     most = max(sum(epoch[:3]) for times in found.values() for epochs in times.values() for epoch in epochs)
-    panel = plot.Panel('an epoch by workers', f'workers, {SAMPLES} samples each', 'seconds', (1, 9), (0, 1.1 * most),
-                       [(w, w) for w in WORKERS])
+    panel = plot.Panel('time of an epoch, by workers', f'workers, {SAMPLES} samples each', 'seconds', (1, 9),
+                       (0, 1.1 * most), [(w, w) for w in WORKERS])
     for colour, how in enumerate(BY_WORKERS):
         panel.medians([(w + 0.12 * (colour - 1), [sum(epoch[:3]) for epoch in found[w][how]]) for w in WORKERS],
                       colour, 'global shuffling' if how == 'global' else f'Q = {how}')
@@ -211,7 +212,7 @@ def worker_panel(plot, found):
 
 
 def figure(bench):
-    """partial-local shuffle: accuracy by what is exchanged, for random parts and for parts sorted by class"""
+    """partial-local shuffle: accuracy by exchanged fraction, for random parts and for parts sorted by class"""
     per_class, epochs = (100, 8) if bench.quick else (100, 10)
     accuracy = accuracies(bench, dataset(bench, 'small', per_class, 2 * K), epochs, 8)
     bench.write('partial-shuffle', [[accuracy_panel(bench.plot, *item) for item in accuracy.items()]],
@@ -221,7 +222,7 @@ def figure(bench):
 
 
 def figure_overlap(bench):
-    """partial-local shuffle: the parts of an epoch and its exchange by what is exchanged; an epoch by workers"""
+    """partial-local shuffle: the parts of an epoch, by exchanged fraction; time of an epoch, by workers"""
     found = {workers: times(bench, workers, PARTS if workers == 4 else BY_WORKERS) for workers in (4, 2, 8)}
     for how, epochs in found[4].items():
         middle = [statistics.median(epoch[j] for epoch in epochs) for j in range(4)]

@@ -163,7 +163,7 @@ def time_panels(plot, found):
     ticks, ends = [(rate, rate) for rate in rates], (rates[0] / 1.3, rates[-1] * 1.3)
     most = max(max(later) for f in found.values() for later in f['later'])
     times = plot.Panel('time of an epoch', 'MB per second of the source', 'seconds', ends, (1, 1.3 * most), ticks, True)
-    saved = plot.Panel('time of an epoch / that without dealfs', 'MB per second of the source', 'ratio', ends,
+    saved = plot.Panel('time of an epoch / time without dealfs', 'MB per second of the source', 'ratio', ends,
                        (0.05, 3), ticks, True)
     times.medians([(rate, found[rate]['later'][0]) for rate in rates], 0, ARMS[0])
     for arm, seconds in through.items():

@@ -167,8 +167,8 @@ def difference_panel(plot, found):
     other = [min(abs(f['theirs'][i] - found[k - 1]['theirs'][i]) for k, f in enumerate(found)) for i in steps]
     panel = plot.Panel('difference of the losses', 'epoch', 'cross entropy', (0, EPOCHS), (1e-9, 10),
                        [(n, n) for n in range(EPOCHS + 1)], 'y')
-    for colour, (values, name) in enumerate(((same, 'the two samplers, most of all seeds'),
-                                             (other, 'two seeds, least of all pairs'))):
+    for colour, (values, name) in enumerate(((same, 'the two samplers: largest of all seeds'),
+                                             (other, 'two seeds: smallest of all pairs'))):
         panel.line([(i / STEPS, max(value, 1e-9)) for i, value in enumerate(values)], colour, name)
     return panel, max(same)
 

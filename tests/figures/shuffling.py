@@ -68,7 +68,7 @@ LINK, CORES = 100e9 / 8, 4  # bytes per second of a node's link, cores that it h
 
 
 def lines_panel(plot, title, y, found, column, unit, most):
-    panel = plot.Panel(title, 'nodes, all of this machine', y, (1, 9), (0, most), [(n, n) for n in (2, 4, 8)])
+    panel = plot.Panel(title, 'nodes, all on this machine', y, (1, 9), (0, most), [(n, n) for n in (2, 4, 8)])
     for colour, groups in enumerate((1, 2, 4)):
         panel.medians([(n + 0.12 * (colour - 1), [run[column] / unit for run in runs])
                        for (n, g), runs in found.items() if g == groups], colour, f'{groups} group{"s" * (groups > 1)}')

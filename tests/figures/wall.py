@@ -336,8 +336,8 @@ def measure_first(bench, source, way):
 def part_panel(bench, found):
     most = 1.1 * max(max(f['bars'][way] + [f['model'][way], at_once(IMAGENET, f['measured'])])
                      for f in found for way in WAYS[1:])
-    panel = bench.plot.Panel(f'{SMALL_NODES} nodes that keep a part of the dataset', 'part kept', 'seconds per epoch',
-                             (-0.05, 1.05), (0, most), [(a, f'{a:g}') for a in PARTS])
+    panel = bench.plot.Panel(f'{SMALL_NODES} nodes that cache a part of the dataset', 'cached part',
+                             'seconds per epoch', (-0.05, 1.05), (0, most), [(a, f'{a:g}') for a in PARTS])
     for colour, way in enumerate(WAYS[1:], 1):
         panel.medians([(f['measured']['cached'] + 0.01 * (2 * colour - 3), f['bars'][way]) for f in found], colour,
                       NAMES[way], joined=False)
@@ -350,7 +350,7 @@ def part_panel(bench, found):
 
 
 def first_panel(bench, found):
-    panel = bench.plot.Panel(f'to the end of the first epoch, {FEW} workers per node', '', 'seconds',
+    panel = bench.plot.Panel(f'time to the end of the first epoch, {FEW} workers per node', '', 'seconds',
                              (-0.6, len(found) - 0.4), (0, 1.15 * max(sum(r) for runs in found.values() for r in runs)),
                              list(enumerate(found)))
     for i, runs in enumerate(found.values()):
