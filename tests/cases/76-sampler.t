@@ -105,7 +105,7 @@ exits 3 'status exits with 3' dealfs status "$mnt"
 ok 'umount' dealfs umount "$mnt"
 mount_up -o ram=100M,feed=1M,sampler=torch,ranks=2,batch=36,seed=3,under=train "$src" "$mnt"
 ok 'a feeder that expects larger batches runs' wait_for 10 state reading
-batches() { train 4 3 0.5 && [[ $(health) == *'batches of batch=36 samples, but of '*[02468]' or a divisor'* ]]; }
+batches() { train 4 3 0.5 && [[ $(health) == *'read batches of batch=36 samples, but of '*[02468]' or a divisor'* ]]; }
 ok 'smaller batches are noticed' wait_for 20 batches
 ok 'umount' dealfs umount "$mnt"
 
