@@ -14,7 +14,13 @@ _Static_assert(sizeof(struct value_header) == VALUE_HEADER, "the header is 16 by
 _Static_assert(VALUE_MOST == VALUE_HEADER + VALUE_BYTES + VALUE_BYTES / VALUE_BLOCK * VALUE_SUM, "a value in blocks");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "stored numbers are little-endian");
 
-enum { VALUE_VERSION = 2 };
+enum {
+    VALUE_VERSION = 2,
+    /* Compression must save one in SAVE bytes. A value that would be in blocks loses more by it: all of it is
+     * decompressed for a few bytes. */
+    SAVE = 10,
+    BLOCKS_SAVE = 3,
+};
 
 struct value_codec_state {
     int level;
@@ -129,10 +135,10 @@ static bool ready_to_compress(struct value_codec_state *s)
     return s->compress && s->packed;
 }
 
-/* The compressed length; 0: not worth it, or no memory. */
-static size_t pack(struct value_codec_state *s, const void *bytes, size_t raw)
+/* The compressed length; 0: it does not save one in `share` bytes, or no memory. */
+static size_t pack(struct value_codec_state *s, const void *bytes, size_t raw, unsigned share)
 {
-    size_t most = raw - (raw + 9) / 10; /* a tenth must be saved; zstd gives up early otherwise */
+    size_t most = raw - (raw + share - 1) / share; /* zstd gives up early when it does not fit */
     if (raw > VALUE_BYTES || !most || !ready_to_compress(s))
         return 0;
     size_t n = ZSTD_compressCCtx(s->compress, s->packed, most, bytes, raw, s->level);
@@ -145,7 +151,8 @@ size_t value_seal(struct value_codec_state *s, void *value, size_t raw, uint64_t
         .version = VALUE_VERSION, .codec = VALUE_RAW, .tag = (uint16_t)seed, .raw_length = (uint32_t)raw};
     char *bytes = (char *)value + VALUE_HEADER;
     size_t n = raw;
-    size_t packed = (wish & VALUE_TRY) && s && s->level ? pack(s, bytes, raw) : 0;
+    unsigned share = wish & VALUE_IN_BLOCKS ? BLOCKS_SAVE : SAVE;
+    size_t packed = (wish & VALUE_TRY) && s && s->level ? pack(s, bytes, raw, share) : 0;
     if (packed) {
         h.codec = VALUE_ZSTD;
         memcpy(bytes, s->packed, packed);

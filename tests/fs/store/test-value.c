@@ -113,6 +113,36 @@ static void test_blocks(struct value_codec_state *codec, size_t raw)
     free(buffer);
 }
 
+/* Random bytes, of which the last `zeros` are zero. */
+static enum value_codec codec_of(struct value_codec_state *codec, size_t zeros, unsigned wish)
+{
+    enum { RAW = 128 << 10 };
+    char *value = calloc(1, VALUE_MOST);
+    fill(value + VALUE_HEADER, RAW - zeros, false);
+    value_seal(codec, value, RAW, SEED, wish);
+    enum value_codec found = value_codec_of(value);
+    free(value);
+    return found;
+}
+
+static void test_savings(struct value_codec_state *codec)
+{
+    static const struct {
+        size_t zeros;
+        enum value_codec alone, in_blocks;
+    } rows[] = {
+        {10 << 10, VALUE_RAW, VALUE_BLOCKS},
+        {16 << 10, VALUE_ZSTD, VALUE_BLOCKS},
+        {40 << 10, VALUE_ZSTD, VALUE_BLOCKS},
+        {48 << 10, VALUE_ZSTD, VALUE_ZSTD},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        is_int(codec_of(codec, rows[i].zeros, VALUE_TRY), rows[i].alone, "%zu of 131072 bytes shrink", rows[i].zeros);
+        is_int(codec_of(codec, rows[i].zeros, VALUE_TRY | VALUE_IN_BLOCKS), rows[i].in_blocks,
+               "%zu in a large file", rows[i].zeros);
+    }
+}
+
 static void test_seeds(void)
 {
     ok(value_seed(1, 0) != value_seed(1, 1), "values of a file differ");
@@ -166,6 +196,7 @@ int main(void)
     test_refusals(codec, true);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         test_blocks(codec, lengths[i]);
+    test_savings(codec);
     test_seeds();
     test_worth();
     value_codec_destroy(codec);
