@@ -52,8 +52,8 @@ struct stream_cursor {
     struct epoch_stream *stream; /* a reference; NULL: unused */
     struct session *session;
     uint64_t ino;
-    uint64_t next; /* end of the furthest READ */
-    bool sequential;
+    uint64_t next;    /* end of the furthest READ */
+    unsigned depth;   /* number of blocks to read ahead; 0: not sequential */
     uint64_t failed;  /* 1 + the last block that could not be gathered; its samples are fetched one by one */
     uint64_t dropped; /* pages up to here were dropped, */
     uint64_t to_drop; /* up to here they are to be dropped */
@@ -210,6 +210,15 @@ static size_t block_length(const struct ahead_block *b)
 
 /* --- readers --- */
 
+/* Few blocks at first: the threads that gather them would compete with the reader's first READs for the processors. */
+static void cursor_deepen(struct stream_cursor *c, uint64_t end)
+{
+    if (c->depth == 0)
+        c->depth = DEPTH_LEAST;
+    else if (end / BLOCK_BYTES > c->next / BLOCK_BYTES && c->depth < DEPTH_MOST)
+        c->depth *= 2;
+}
+
 /* The cursor of the reader at this position. A READ at the start of the stream, or next to another READ, is part of a
  * sequential read. */
 static struct stream_cursor *cursor_move(struct epoch_ahead *a, const struct ahead_read *r)
@@ -233,21 +242,22 @@ static struct stream_cursor *cursor_move(struct epoch_ahead *a, const struct ahe
         c->session = r->session;
         c->ino = r->ino;
     }
-    c->sequential = there || r->offset == 0;
+    if (there || r->offset == 0)
+        cursor_deepen(c, end);
     c->next = end > c->next ? end : c->next;
     c->used = clock_now();
     return c;
 }
 
 /* Current readers share the blocks. */
-static unsigned depth_now(const struct epoch_ahead *a)
+static unsigned depth_now(const struct epoch_ahead *a, const struct stream_cursor *c)
 {
     uint64_t now = clock_now();
     unsigned active = 0;
     for (int i = 0; i < CURSORS; i++)
-        active += a->cursor[i].stream && a->cursor[i].sequential && now < a->cursor[i].used + ACTIVE_S * SECOND;
+        active += a->cursor[i].stream && a->cursor[i].depth > 0 && now < a->cursor[i].used + ACTIVE_S * SECOND;
     unsigned depth = BLOCKS / (active ? active : 1);
-    return depth > DEPTH_MOST ? DEPTH_MOST : depth < DEPTH_LEAST ? DEPTH_LEAST : depth;
+    return depth > c->depth ? c->depth : depth < DEPTH_LEAST ? DEPTH_LEAST : depth;
 }
 
 static void want_drop(struct epoch_ahead *a, struct stream_cursor *c)
@@ -267,8 +277,8 @@ void epoch_ahead_note(struct epoch_ahead *a, const struct ahead_read *r)
 {
     pthread_mutex_lock(&a->lock);
     struct stream_cursor *c = cursor_move(a, r);
-    if (c && c->sequential && !atomic_load(&a->stopping)) {
-        uint64_t number = c->next / BLOCK_BYTES, end = number + depth_now(a);
+    if (c && c->depth > 0 && !atomic_load(&a->stopping)) {
+        uint64_t number = c->next / BLOCK_BYTES, end = number + depth_now(a, c);
         for (; number < end && number * BLOCK_BYTES < epoch_stream_length(r->stream); number++)
             if (c->failed != number + 1 && !block_find(a, r->stream, number) && !block_want(a, r, number))
                 break;

@@ -30,8 +30,8 @@ void value_codec_destroy(struct value_codec_state *state);
 uint64_t value_seed(uint64_t file_seed, uint64_t index);
 
 /* `value` has a gap of VALUE_HEADER bytes, then `raw` bytes; with VALUE_IN_BLOCKS also room for value_sums(raw) more.
- * Write the header. Compress in place if VALUE_TRY is set and this saves a tenth, with VALUE_IN_BLOCKS a third; else cut
- * it into blocks, if requested. Returns the length of the stored value with its header. */
+ * Write the header. Compress in place if VALUE_TRY is set and this saves a tenth, with VALUE_IN_BLOCKS a third; else
+ * cut it into blocks, if requested. Returns the length of the stored value with its header. */
 enum value_wish { VALUE_TRY = 1, VALUE_IN_BLOCKS = 2 };
 size_t value_seal(struct value_codec_state *state, void *value, size_t raw, uint64_t seed, unsigned wish);
 

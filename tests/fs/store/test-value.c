@@ -138,8 +138,8 @@ static void test_savings(struct value_codec_state *codec)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         is_int(codec_of(codec, rows[i].zeros, VALUE_TRY), rows[i].alone, "%zu of 131072 bytes shrink", rows[i].zeros);
-        is_int(codec_of(codec, rows[i].zeros, VALUE_TRY | VALUE_IN_BLOCKS), rows[i].in_blocks,
-               "%zu in a large file", rows[i].zeros);
+        is_int(codec_of(codec, rows[i].zeros, VALUE_TRY | VALUE_IN_BLOCKS), rows[i].in_blocks, "%zu in a large file",
+               rows[i].zeros);
     }
 }
 
