@@ -1,6 +1,7 @@
-/* The catalog file as C sees it; FORMAT beside this describes it byte by byte. For the files of this folder only.
+/* The catalog file as C structs; FORMAT describes it byte by byte. Only the files of this folder may include this.
  *
- * Everything is in the order and alignment of the machine that wrote it; another byte order is refused by the mark. */
+ * Byte order and alignment are those of the machine that wrote it; a file with another byte order is rejected by
+ * its mark. */
 #ifndef FS_CATALOG_CATALOG_INSIDE_H
 #define FS_CATALOG_CATALOG_INSIDE_H
 
@@ -16,13 +17,13 @@ enum {
     FORMAT_VERSION = 2,
     FORMAT_ENDIAN = 0x01020304,
     FORMAT_ALIGNMENT = 64,
-    FORMAT_NAME_MOST = UINT16_MAX, /* bytes of a name or of a link's target */
+    FORMAT_NAME_MOST = UINT16_MAX, /* maximum length of a name or of a link's target */
 };
-#define FORMAT_COUNT_MOST ((uint64_t)UINT32_MAX - 1) /* of directories, of files and of symlinks */
-#define FORMAT_NAMES_MOST ((uint64_t)1 << 48)        /* bytes of the section of names */
+#define FORMAT_COUNT_MOST ((uint64_t)UINT32_MAX - 1) /* maximum number of directories, of files and of symlinks */
+#define FORMAT_NAMES_MOST ((uint64_t)1 << 48)        /* maximum size of the section of names */
 
 enum format_part {
-    /* what the scan saw, which can be different on every node */
+    /* the results of the scan, which may differ between nodes */
     PART_SCAN,
     PART_VERSIONS,
     PART_SEEN,
@@ -50,7 +51,7 @@ struct format_header {
     struct format_section section[PARTS];
 };
 
-/* One a directory, beside the records of directories. */
+/* One per directory, parallel to the records of directories. */
 struct format_scan {
     int64_t ctime;
     uint32_t specials, links_to_files;
@@ -59,7 +60,7 @@ struct format_scan {
 };
 enum { SCAN_UNREADABLE = 1, SCAN_HIDDEN = 2 };
 
-/* One a file, beside the records of files, as is its version (FORMAT), an int64_t. */
+/* One per file, parallel to the records of files; so is its version (FORMAT), an int64_t. */
 struct format_seen {
     int64_t ctime; /* 0: not compared */
     uint64_t blocks;
@@ -67,7 +68,7 @@ struct format_seen {
     uint32_t zero;
 };
 
-/* A name: its offset in the names in the low 48 bits, its length above. */
+/* A name: its offset in the section of names in the low 48 bits, its length above. */
 static inline uint64_t name_pack(uint64_t offset, size_t length)
 {
     return offset | (uint64_t)length << 48;
@@ -107,7 +108,7 @@ struct format_link {
 };
 
 struct format_attribute {
-    uint32_t mode, uid, gid; /* the mode without the type */
+    uint32_t mode, uid, gid; /* mode without the type */
 };
 
 _Static_assert(sizeof(struct format_header) == 256, "header");
@@ -118,24 +119,25 @@ _Static_assert(sizeof(struct format_file) == 32, "file record");
 _Static_assert(sizeof(struct format_link) == 32, "link record");
 _Static_assert(sizeof(struct format_attribute) == 12, "attribute record");
 
-extern const uint8_t format_size[PARTS]; /* of a record of each section */
+extern const uint8_t format_size[PARTS]; /* size of a record, by section */
 
-/* Where each section must lie, from the counts; the length of the whole, or 0 when they cannot be. */
+/* Compute the position of each section from the counts. Returns the length of the file; 0: the counts are
+ * impossible. */
 uint64_t format_layout(struct format_section section[PARTS]);
 
-/* The hashes of a file whose sections lie as they must: of the dataset, of the versions, which includes the former, and
- * of the rest of the file, which includes both. */
+/* The hashes of a file with correct sections: of the dataset; of the versions and the dataset's hash; of the rest of
+ * the file and both hashes. */
 struct digest format_digest(const void *bytes);
 struct digest format_versions(const void *bytes);
 struct digest format_checksum(const void *bytes);
 
-/* A catalog in memory: the header and the sections, all inside one map. */
+/* A catalog in memory: the header and the sections, in one mapping. */
 struct catalog {
     const struct format_header *header;
     const struct format_scan *scan;
     const int64_t *version;
     const struct format_seen *seen;
-    const struct format_directory *directory; /* the first is the root: inode − 1 */
+    const struct format_directory *directory; /* the first is the root: index inode − 1 */
     const struct format_file *file;
     const struct format_link *link;
     const struct format_attribute *attribute;
@@ -156,10 +158,10 @@ static inline const char *catalog_string(const struct catalog *c, uint64_t name)
     return c->names + name_offset(name);
 }
 
-/* The names of a directory's children of one kind: a field of neighbouring records. */
+/* The names of a directory's children of one kind: a field of consecutive records. */
 struct slice {
     const uint64_t *name;
-    size_t stride; /* in names */
+    size_t stride; /* in units of names */
     uint32_t count;
 };
 
@@ -186,18 +188,18 @@ static inline struct slice slice_links(const struct catalog *c, const struct for
     return (struct slice){&first->name, sizeof *first / sizeof(uint64_t), d->links};
 }
 
-/* A file with holes can claim 2^63 bytes, so a sum of sizes ends at the most. */
+/* A sparse file can claim 2^63 bytes, so sums of sizes saturate. */
 static inline uint64_t format_sum(uint64_t sum, uint64_t size)
 {
     return __builtin_add_overflow(sum, size, &sum) ? UINT64_MAX : sum;
 }
 
-/* Find the sections of a file of n bytes and check all of it. 0 or -EBADMSG. */
+/* Find the sections of a file of n bytes and check everything. 0 or -EBADMSG. */
 int catalog_check(struct catalog *c, const void *bytes, size_t n);
 
-/* The subdirectory of that name, or 0. */
+/* The subdirectory with that name, or 0. */
 uint32_t catalog_subdirectory(const struct catalog *c, uint32_t directory, const char *name, size_t length);
-/* The file of that name in the directory; false: none. */
+/* The file with that name in the directory; false: none. */
 bool catalog_file_in(const struct catalog *c, uint32_t directory, const char *name, size_t length, uint32_t *file);
 
 #endif

@@ -1,4 +1,4 @@
-/* Open a catalog and look at it: everything here reads the map in place. */
+/* Opens a catalog and answers queries: everything reads the mapping in place. */
 #include "fs/base/cleanup.h"
 #include "fs/catalog/catalog-inside.h"
 
@@ -24,7 +24,7 @@ int catalog_open_memory(const void *bytes, size_t n, struct catalog **catalog)
     return 0;
 }
 
-/* The map is private so that it does not stand in the way of sealing what is mapped. */
+/* a private mapping does not prevent sealing the file */
 int catalog_open_fd(int fd, struct catalog **catalog)
 {
     struct stat st;
@@ -61,7 +61,7 @@ void catalog_close(struct catalog *c)
     errno = saved;
 }
 
-/* --- the whole --- */
+/* --- the whole catalog --- */
 
 uint64_t catalog_directories(const struct catalog *c)
 {
@@ -158,8 +158,8 @@ static uint64_t version_hash(const struct format_file *f)
     return hash64(&version, sizeof version, 0);
 }
 
-/* The hash of a path is chained from the name up to the root, each name with its NUL, so that no path needs to be built
- * and no two paths give the same bytes. */
+/* The hash of a path is chained from the name up to the root, each name with its NUL. So no path needs to be built, and
+ * different paths give different bytes. */
 struct digest catalog_file_identity(const struct catalog *c, uint32_t file)
 {
     const struct format_file *f = &c->file[file];
@@ -188,7 +188,7 @@ struct digest catalog_file_version(const struct catalog *c, uint32_t file)
 
 /* --- any inode --- */
 
-/* Which record an inode has. */
+/* The kind of record of an inode. */
 enum inode_kind { NONE, DIRECTORY, REGULAR, LINK };
 
 static enum inode_kind kind_of(const struct catalog *c, uint64_t ino)
@@ -210,7 +210,7 @@ static const struct format_link *link_at(const struct catalog *c, uint64_t ino)
     return &c->link[ino - CATALOG_ROOT - c->directories - c->files];
 }
 
-/* What the records of all kinds have; of no inode, the root's name and parent. */
+/* The common fields of all kinds; for an unknown inode, the root's name and parent. */
 struct common {
     uint64_t name;
     int64_t mtime;
@@ -266,7 +266,7 @@ long catalog_path(const struct catalog *c, uint64_t ino, char *buffer, size_t n)
     for (uint64_t at = ino; at != CATALOG_ROOT; at = catalog_parent(c, at))
         length += name_length(common_of(c, at).name) + 1;
     if (length > 0)
-        length--; /* no slash before the first */
+        length--; /* no slash before the first component */
     if (length >= n || length > INT32_MAX)
         return -ENAMETOOLONG;
     size_t end = length;
@@ -286,7 +286,7 @@ long catalog_path(const struct catalog *c, uint64_t ino, char *buffer, size_t n)
 
 enum {
     BLOCK = 512,
-    PREFERRED_READ = 128 << 10, /* so that stdio and Python read a sample at once */
+    PREFERRED_READ = 128 << 10, /* so that stdio and Python read a sample in one call */
     DIRECTORY_SIZE = 4096,
 };
 
@@ -304,7 +304,7 @@ static bool attribute_allows(const struct catalog *c, uint32_t attribute, uint32
     return (c->attribute[attribute].mode & mode) == mode;
 }
 
-/* The list of attributes may have some of before that nothing has any more; mostly it spares the look at each file. */
+/* The list of attributes may include unused ones of earlier catalogs; usually it avoids looking at each file. */
 bool catalog_is_public(const struct catalog *c)
 {
     enum { LIST = 0555, READ = 0444 };

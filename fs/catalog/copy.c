@@ -1,4 +1,4 @@
-/* A catalog's copy in memory or in a file without a name. */
+/* A copy of the catalog, in memory or in a file without a name. */
 #include "fs/catalog/copy.h"
 
 #include "fs/base/cleanup.h"
@@ -26,15 +26,15 @@ int copy_make(int state, uint64_t bytes, int *copy)
     return 0;
 }
 
-/* A file on a tmpfs also has seals, and the first refuses all others. */
+/* Files on a tmpfs also have seals; the first seal forbids all others. */
 static int seal_memory(int copy)
 {
     int seals = fcntl(copy, F_GET_SEALS);
     return seals >= 0 && !(seals & F_SEAL_SEAL) ? file_seal(copy) : 0;
 }
 
-/* What was copied is what is checked: the file may change under our eyes, or be replaced by one without end, while root
- * copies it for the mount's owner. */
+/* Check the copy, not the original: the original may change or grow endlessly while root copies it for the mount's
+ * owner. */
 int copy_fill(int copy, int from, uint64_t most)
 {
     struct catalog *catalog;

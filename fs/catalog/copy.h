@@ -1,20 +1,19 @@
-/* The mount's own copy of its catalog, at FD_CATALOG: whatever becomes of the state directory, every server of the
- * mount finds the same one. It is sealed memory; a large one is a file without a name, and not worth that much
- * memory. */
+/* The mount's own copy of its catalog, at FD_CATALOG. It is independent of the state directory, so that every server of
+ * the mount finds the same one. It is sealed memory or, if large, a file without a name. */
 #ifndef FS_CATALOG_COPY_H
 #define FS_CATALOG_COPY_H
 
 #include <stdint.h>
 
-/* An empty one, for a catalog of `bytes` bytes; 0: not known yet. `state` is the state directory. */
+/* Create an empty copy for `bytes` bytes; 0: unknown. `state`: descriptor of the state directory. */
 int copy_make(int state, uint64_t bytes, int *copy);
-/* From a catalog's file. -EBADMSG: that is none, or damaged; -EFBIG: larger than `most`. After a failure it can be
- * filled again. */
+/* Fill it from a catalog's file. -EBADMSG: not a catalog, or damaged; -EFBIG: larger than `most`. After a failure it
+ * can be filled again. */
 int copy_fill(int copy, int from, uint64_t most);
-/* The same from what it is derived of. */
+/* The same for the file of a derived catalog: */
 struct derived;
 int copy_derive(int copy, const struct derived *derived);
-/* From a file that tells what a catalog is derived of, as it is. */
+/* copies it unchanged. */
 int copy_fill_derived(int copy, int from, uint64_t most);
 
 #endif

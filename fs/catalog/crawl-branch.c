@@ -1,4 +1,4 @@
-/* What those who visit a directory do with it: say what failed, open it, hold it open for its children. */
+/* What crawling threads do with a directory: report failures, open it, keep it open for its children. */
 #include "fs/base/beneath.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/log.h"
@@ -13,7 +13,7 @@ bool branch_is_fatal(int error)
     return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
 }
 
-/* For a line of the log: of a path that is too long for one, its end. */
+/* A path for a line of the log; of a very long path only its end. */
 static void add_path(struct str *line, const struct branch *n)
 {
     enum { MOST = 1024 };
@@ -43,7 +43,7 @@ void branch_unreadable(struct crawl *c, struct branch *n, int error)
     atomic_store(&c->changed, true);
 }
 
-/* --- directories held open for their children --- */
+/* --- directories that stay open for their children --- */
 
 void branch_keep(struct crawl *c, struct branch *n, int fd)
 {
@@ -62,7 +62,7 @@ void branch_keep(struct crawl *c, struct branch *n, int fd)
     atomic_store(&n->opening, n->directories);
 }
 
-/* A child needs its parent's descriptor no more. */
+/* A child no longer needs its parent's descriptor. */
 void branch_release_parent(struct crawl *c, struct branch *n)
 {
     struct branch *parent = n->parent;

@@ -1,9 +1,9 @@
-/* List a directory.
+/* Lists a directory.
  *
- * The thread that visits it reads its entries in buffers of 32 KiB. Every full buffer goes to the queue as a chunk,
- * whose entries any thread looks at (stat, readlink) in the order in which they were read; so a directory of a million
- * entries keeps all threads busy, and a network filesystem sees the pattern that it reads ahead for. Who finishes the
- * last chunk sorts the whole and makes the branch's records. */
+ * The thread that visits it reads entries in buffers of 32 KiB. Every full buffer is queued as a chunk; any thread
+ * looks at its entries (stat, readlink), in the order in which they were read. So a directory with a million entries
+ * keeps all threads busy, and a network filesystem sees the access pattern that it prefetches for. The thread that
+ * finishes the last chunk sorts all entries and makes the branch's records. */
 #include "fs/catalog/crawl.h"
 #include "fs/catalog/entry.h"
 
@@ -16,23 +16,23 @@
 
 struct chunk {
     struct crawl_job job;
-    struct chunk *sibling; /* in the listing */
+    struct chunk *sibling; /* next chunk of the listing */
     struct crawl_listing *listing;
     struct scan_entry *entry;
     size_t entries;
     uint32_t specials, links_to_files;
     bool hides;
     size_t n;
-    char raw[]; /* of struct dirent64, n bytes, as the kernel gave them; entries point into it */
+    char raw[]; /* n bytes of struct dirent64 as the kernel returned them; entries point into it */
 };
 
 struct crawl_listing {
     struct branch *branch;
     int fd;
-    struct chunk *chunks; /* set by the thread that reads */
-    atomic_uint left;     /* chunks not looked at, and one while it is read */
-    atomic_int error;     /* why some entries are missing: the first */
-    int failed;           /* why it could not be read at all */
+    struct chunk *chunks; /* set by the reading thread */
+    atomic_uint left;     /* unfinished chunks, plus one while entries are being read */
+    atomic_int error;     /* the first reason for missing entries */
+    int failed;           /* why the directory could not be read at all */
 };
 
 static void note_error(struct crawl_listing *l, int error)
@@ -61,7 +61,7 @@ static int look_at_link(const struct crawl *c, struct chunk *chunk, struct scan_
     return 0;
 }
 
-/* Fill what is left of an entry whose name and d_type are known. */
+/* Complete an entry whose name and d_type are known. */
 static int look_at(struct crawl_worker *w, struct chunk *chunk, struct scan_entry *e, unsigned char type)
 {
     struct crawl *c = w->crawl;
@@ -123,7 +123,7 @@ static void look_at_dirent(struct crawl_worker *w, struct chunk *chunk, const st
 
 static void look_at_all(struct crawl_worker *w, struct chunk *chunk)
 {
-    enum { LEAST = offsetof(struct dirent64, d_name) + 2 }; /* of a dirent, rounded below */
+    enum { LEAST = offsetof(struct dirent64, d_name) + 2 }; /* minimum size of a dirent, rounded down */
     struct crawl *c = w->crawl;
     chunk->entry = malloc((chunk->n / LEAST + 1) * sizeof *chunk->entry);
     if (!chunk->entry) {
@@ -163,7 +163,7 @@ static void listing_free(struct crawl_listing *l)
     free(l);
 }
 
-/* All that was found, chunk after chunk; the entries stay in their chunks. */
+/* All entries, chunk by chunk; they stay in their chunks. */
 static int gather_entries(struct crawl_listing *l, struct scan_entry ***list, size_t *count)
 {
     size_t n = 0;
@@ -252,7 +252,7 @@ static struct chunk *chunk_make(struct crawl_listing *l, const char *raw, size_t
     return chunk;
 }
 
-/* The chunk at hand is given away as soon as there is another: the last one is looked at here. */
+/* A chunk is queued when there is a next one: so the last one is looked at by this thread. */
 static void read_entries(struct crawl_worker *w, struct crawl_listing *l)
 {
     struct crawl *c = w->crawl;
@@ -274,7 +274,7 @@ static void read_entries(struct crawl_worker *w, struct crawl_listing *l)
             crawl_push_job(c, &held->job);
         held = chunk;
     }
-    if (l->failed == -ENOENT && l->branch->parent) { /* removed while it was read */
+    if (l->failed == -ENOENT && l->branch->parent) { /* removed while it was being read */
         l->branch->gone = true;
         l->failed = 0;
     }

@@ -1,9 +1,9 @@
 /* The queue of the crawl and its threads.
  *
- * Threads: `threads` workers take directories and parts of directories from two stacks and put new ones there; the
- * thread that called only waits, and reports progress. Last in, first out: so the crawl goes deep first, the queue and
- * the number of directories held open stay small, and the entries of one directory are looked at soon after they were
- * read, while the source still has them at hand. */
+ * Threads: `threads` workers take directories and parts of directories from two stacks and push new ones; the calling
+ * thread waits and reports progress. Stacks make the crawl go deep first. So the queue and the number of open
+ * directories stay small, and the entries of a directory are looked at soon after they were read, while the source
+ * still has them cached. */
 #include "fs/catalog/crawl.h"
 
 #include "fs/base/cleanup.h"
@@ -17,9 +17,9 @@
 #include <sys/resource.h>
 
 enum {
-    THREADS_DEFAULT = 64, /* suits a slow source: most of the time is spent waiting */
+    THREADS_DEFAULT = 64, /* for slow sources: most time is spent waiting */
     THREADS_MOST = 256,
-    BATCH = 32, /* directories taken at once at most */
+    BATCH = 32, /* maximum number of directories taken together */
     FDS_MOST = 512,
     FDS_OWN = 64,
     FDS_THREAD = 4,
@@ -42,7 +42,7 @@ void crawl_fail(struct crawl *c, int error, const char *format, ...)
     va_end(args);
 }
 
-/* --- queue; all with the lock held unless they take it --- */
+/* --- queue; the caller holds the lock, unless the function takes it --- */
 
 static void wake_workers(struct crawl *c, uint64_t n)
 {
@@ -58,7 +58,7 @@ void crawl_push_children(struct crawl *c, struct branch *n)
 {
     if (n->directories == 0)
         return;
-    /* Linked outside of the lock, the first child on top. */
+    /* linked before taking the lock, the first child on top */
     for (uint32_t i = 0; i + 1 < n->directories; i++)
         n->children[i].next = &n->children[i + 1];
     LOCK_SCOPE(&c->lock);
@@ -86,7 +86,7 @@ static struct crawl_job *pop_job(struct crawl *c)
     return job;
 }
 
-/* A fair part of the stack, so that the lock is not taken for each directory. */
+/* Take a fair part of the stack, so that the lock is not taken for each directory. */
 static unsigned pop_branches(struct crawl *c, struct branch *batch[BATCH])
 {
     uint64_t fair = c->queued / c->threads + 1;
@@ -134,7 +134,7 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* --- the thread that called --- */
+/* --- the calling thread --- */
 
 struct scan_progress crawl_progress(struct crawl *c)
 {
@@ -172,7 +172,7 @@ static void wait_for_end(struct crawl *c, const struct scan_options *options)
         report(c, options);
 }
 
-/* What a stopped crawl left in the queue: jobs own memory and descriptors, branches belong to the tree. */
+/* After a stop, free the queued jobs, which own memory and descriptors; branches belong to the tree. */
 static void drop_jobs(struct crawl_worker *w)
 {
     struct crawl_job *job;
@@ -180,7 +180,7 @@ static void drop_jobs(struct crawl_worker *w)
         job->run(w, job);
 }
 
-/* As many threads as can be had. */
+/* Start as many threads as possible. */
 static void run_threads(struct crawl *c, const struct scan_options *options)
 {
     pthread_t thread[THREADS_MOST];
@@ -201,7 +201,7 @@ static void run_threads(struct crawl *c, const struct scan_options *options)
     free(worker);
 }
 
-/* A thread holds up to a few descriptors at a time; others are the process's own; the rest may be held for children. */
+/* Each thread needs a few descriptors, and the process some; the others may be used for directories that stay open. */
 static void share_descriptors(struct crawl *c)
 {
     struct rlimit limit;

@@ -1,5 +1,5 @@
-/* Nearly every file is one piece, so a piece's number is its file's number plus what the large files before it have
- * more than one each: only large files are listed, and a data set of small files costs no memory here. */
+/* Nearly every file is one piece, so a piece's number is its file's number plus the additional pieces of earlier large
+ * files. Only large files are listed: a dataset of small files needs no memory here. */
 #include "fs/catalog/cut.h"
 
 #include "fs/base/array.h"
@@ -8,7 +8,7 @@
 
 struct cut_file {
     uint32_t file;
-    uint64_t extra; /* pieces beyond one a file, of all large files before this one */
+    uint64_t extra; /* additional pieces of all earlier large files */
 };
 
 static bool is_cut(const struct cut *c, uint32_t file)
@@ -16,7 +16,7 @@ static bool is_cut(const struct cut *c, uint32_t file)
     return catalog_kept_size(c->catalog, file) > c->whole;
 }
 
-/* Of a large file. */
+/* Number of pieces of a large file. */
 static uint64_t pieces_of(const struct cut *c, uint32_t file)
 {
     return ((catalog_file(c->catalog, file).size - 1) >> c->shift) + 1;
@@ -50,7 +50,7 @@ void cut_fini(struct cut *c)
 
 uint64_t cut_first(const struct cut *c, uint32_t file)
 {
-    size_t low = 0, high = c->count; /* → the number of large files before this one */
+    size_t low = 0, high = c->count; /* → number of earlier large files */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (c->large[middle].file < file)
@@ -76,7 +76,7 @@ void cut_bytes(const struct cut *c, uint32_t file, uint64_t offset, uint64_t *fr
     *to = size <= c->whole || size - *from <= piece ? size : *from + piece;
 }
 
-/* The last large file that begins at this piece or before it; NULL: none. */
+/* The last large file that begins at this piece or before; NULL: none. */
 static const struct cut_file *large_before(const struct cut *c, uint64_t piece)
 {
     size_t low = 0, high = c->count; /* → how many begin there or before */
@@ -96,7 +96,7 @@ uint32_t cut_file(const struct cut *c, uint64_t piece, uint64_t *from)
     *from = 0;
     if (!large)
         return (uint32_t)piece;
-    uint64_t past = piece - large->file - large->extra; /* its first piece */
+    uint64_t past = piece - large->file - large->extra; /* after its first piece */
     uint64_t pieces = pieces_of(c, large->file);
     if (past >= pieces)
         return (uint32_t)(large->file + 1 + past - pieces);

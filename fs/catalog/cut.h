@@ -1,6 +1,6 @@
-/* How the files of a catalog are cut into pieces that are numbered 0… over all of it, those of a file in a row. A file
- * of up to `whole` bytes is one piece, an empty one too; a larger one has one for each 1 << shift bytes. One that no
- * tier may keep counts as one piece. */
+/* Cuts the files of a catalog into pieces, numbered from 0 over the whole catalog; those of a file are consecutive. A
+ * file of up to `whole` bytes, also an empty one, is one piece. A larger file has one piece per 1 << shift bytes. A
+ * file that tiers do not cache is one piece. */
 #ifndef FS_CATALOG_CUT_H
 #define FS_CATALOG_CUT_H
 
@@ -11,7 +11,7 @@ struct cut {
     uint64_t whole;
     unsigned shift;
     uint64_t pieces;
-    struct cut_file *large; /* by file number */
+    struct cut_file *large; /* sorted by file number */
     size_t count;
 };
 
@@ -20,9 +20,9 @@ void cut_fini(struct cut *cut);
 
 uint64_t cut_first(const struct cut *cut, uint32_t file);
 uint64_t cut_at(const struct cut *cut, uint32_t file, uint64_t offset);
-/* The bytes of the file that are the piece with this one. */
+/* The range of the piece with this byte of the file. */
 void cut_bytes(const struct cut *cut, uint32_t file, uint64_t offset, uint64_t *from, uint64_t *to);
-/* The file of a piece, and the first byte that it is. */
+/* The file of a piece, and the piece's first byte. */
 uint32_t cut_file(const struct cut *cut, uint64_t piece, uint64_t *from);
 
 #endif

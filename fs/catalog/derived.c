@@ -1,4 +1,4 @@
-/* See derived.h. */
+/* Implements derived.h. */
 #include "fs/catalog/derived.h"
 
 #include "fs/base/cleanup.h"
@@ -16,14 +16,15 @@ struct derived_header {
     char magic[8];
     uint32_t version, endian;
     uint64_t files;
-    uint64_t length; /* of all of it */
+    uint64_t length; /* of the whole file */
     struct derived_terms terms;
-    struct digest checksum; /* of what is behind the header, seeded with the hash of the header without this */
+    /* of everything after the header, seeded with the hash of the header without this field */
+    struct digest checksum;
 };
 _Static_assert(sizeof(struct derived_header) == 112, "header");
 _Static_assert(sizeof(struct derived_record) == 24, "record");
 
-/* Records, and the original catalog behind them. */
+/* Offset of the records; the original catalog follows them. */
 static size_t records_at(void)
 {
     return FORMAT_ALIGNMENT * 2;
@@ -42,7 +43,7 @@ static struct digest checksum_of(const void *bytes, size_t length)
     return hash128((const char *)bytes + sizeof header, length - sizeof header, hash64(&header, sizeof header, 0));
 }
 
-/* --- made, opened, closed --- */
+/* --- create, open, close --- */
 
 static uint64_t key_of(const struct catalog *c, uint32_t file)
 {
@@ -145,7 +146,7 @@ void derived_keep_in(struct derived *d, struct derived_record *memory, bool copi
     d->bytes = NULL;
 }
 
-/* --- what is known --- */
+/* --- records --- */
 
 static int by_key(const void *a, const void *b)
 {
@@ -153,7 +154,7 @@ static int by_key(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The records of the old one, sorted; NULL: they are worth nothing here. */
+/* The records of the old one, sorted; NULL: they cannot be used. */
 static const struct derived_record **sort_records(const struct derived *d, const struct derived *old)
 {
     const struct derived_record **sorted = NULL;
@@ -229,7 +230,7 @@ void derived_put(const struct derived *d, uint32_t file, void *bytes)
         return;
     f[file].size = record->outcome == DERIVED_MADE ? record->size : 0;
     seen[file].blocks = (f[file].size + 511) / 512;
-    /* What was made on other terms, or of other bytes, is of another version. */
+    /* results with other terms, or from other bytes, have another version */
     version[file] = (int64_t)hash64(record, sizeof *record, hash64(&d->terms, sizeof d->terms, 0));
 }
 

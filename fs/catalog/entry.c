@@ -1,4 +1,4 @@
-/* Sort entries, and pack them: records first, then names and targets, in one piece of memory. */
+/* Sorts entries and packs them: records first, then names and targets, in one block of memory. */
 #include "fs/catalog/entry.h"
 
 #include <endian.h>
@@ -8,11 +8,11 @@
 
 /* --- sort --- */
 
-/* Names of one directory often begin alike (val_00001.jpg, val_00002.jpg): what all share is skipped, and the next 8
- * bytes as a number decide nearly every comparison. */
+/* Names of one directory often have a common prefix (val_00001.jpg, val_00002.jpg): it is skipped, and the next 8 bytes
+ * as a number decide nearly every comparison. */
 struct item {
     uint64_t key;
-    const char *rest; /* behind the key; NULL: the name ended before */
+    const char *rest; /* after the key; NULL: the name ended before */
     struct scan_entry *entry;
 };
 
@@ -92,7 +92,7 @@ static uint64_t add_name(char *names, size_t *end, const char *text, size_t leng
     return name;
 }
 
-/* Where the entries of a branch go: all but the children is one piece of memory. */
+/* Where the entries of a branch go: all but the children is one block of memory. */
 struct branch_room {
     struct format_file *file;
     struct format_link *link;

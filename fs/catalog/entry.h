@@ -1,4 +1,4 @@
-/* The entries of one directory, on their way from the source into the records of a branch. */
+/* The entries of one directory, between the source and the records of a branch. */
 #ifndef FS_CATALOG_ENTRY_H
 #define FS_CATALOG_ENTRY_H
 
@@ -17,10 +17,10 @@ struct scan_entry {
     uint8_t kind;
 };
 
-/* By name as bytes; of two with one name (a directory that changed while it was read) the first stays. */
+/* By name as bytes. If two have the same name (the directory changed while it was read), the first stays. */
 int entries_sort(struct scan_entry **list, size_t *count);
 
-/* The records and children of a branch from its sorted entries. 0, -ENOMEM, or -EFBIG. */
+/* Make the records and children of a branch from its sorted entries. 0, -ENOMEM, or -EFBIG. */
 int entries_to_branch(struct scan_entry *const *list, size_t count, const struct catalog *old, struct branch *n);
 
 #endif

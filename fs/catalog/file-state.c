@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/xattr.h>
 
-/* --- aCLs --- */
+/* --- ACLs --- */
 
 /* system.posix_acl_access, little-endian: a version, and entries. */
 enum { ACL_VERSION = 2, ACL_USER = 2, ACL_GROUP_OBJ = 4, ACL_GROUP = 8, ACL_MASK = 16, ACL_ENTRIES = 8191 };
@@ -28,9 +28,9 @@ static mode_t acl_mask(const struct acl *acl, size_t entries)
     return S_IRWXO;
 }
 
-/* What stat shows for the group is the mask. A named user may be of the group, or not, and then counts among the others
- * in the mount; a member of a named group as well. Who is of the owning group and of a named one has the rights of
- * both. */
+/* stat shows the mask as the group's rights. In the mount, a named user, or a member of a named group, may count as a
+ * member of the owning group or as one of the others. A user in both groups has the rights of both. The result must not
+ * give anyone more than the ACL does. */
 static mode_t acl_limit(const struct acl *acl, size_t entries, mode_t mode)
 {
     mode_t mask = acl_mask(acl, entries), group = mask, other = mode & S_IRWXO;
@@ -45,7 +45,7 @@ static mode_t acl_limit(const struct acl *acl, size_t entries, mode_t mode)
     return (mode & ~(mode_t)(S_IRWXG | S_IRWXO)) | (group & S_IRWXO) << 3 | other;
 }
 
-/* Only what lets in more than the owner can let in too many. */
+/* Only a mode that gives rights to others than the owner can give too many. */
 void state_limit_mode(int fd, const char *name, struct stat *st)
 {
     char path[32 + NAME_MAX + 1];

@@ -1,4 +1,4 @@
-/* How the catalog file is laid out, and its two hashes. */
+/* The layout of the catalog file, and its hashes. */
 #include "fs/catalog/catalog-inside.h"
 
 #include <string.h>

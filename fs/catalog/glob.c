@@ -1,14 +1,14 @@
-/* Globs over paths, without recursion: when the match fails it goes back to the last `*`, which takes one character
- * more, and when that may not, to the last `**`. To go back further is never of use: what stands before a `*` that was
- * reached is matched as early as can be, and a `*` that met a slash has settled all before it. So the time is at most
- * the product of the lengths, squared only with both kinds of stars. */
+/* Matches globs without recursion. When the match fails, it returns to the last `*`, which then takes one more
+ * character, and if that is impossible, to the last `**`. Returning further is useless: what precedes a `*` that was
+ * reached was matched as early as possible, and a `*` that met a slash has settled everything before it. So the time is
+ * at most the product of the lengths, squared only with both kinds of stars. */
 #include "fs/catalog/glob.h"
 
 #include "fs/base/utf8.h"
 
 #include <string.h>
 
-/* The set behind '[': 1 the character is in it, 0 not, −1 no set. `glob` is moved behind it. */
+/* The set after '[': 1: it contains the character; 0: it does not; −1: not a set. Moves `glob` past it. */
 static int match_set(const char **glob, const char *end, uint32_t c)
 {
     const char *p = *glob;
@@ -31,7 +31,7 @@ static int match_set(const char **glob, const char *end, uint32_t c)
     return in != negated;
 }
 
-/* One character of the text against what is not a star. Moves both on, or neither and returns false. */
+/* Match one character of the text against anything but a star. Moves both pointers; or neither, and returns false. */
 static bool match_one(const char **glob, const char *glob_end, const char **text, const char *text_end)
 {
     const char *g = *glob, *t = *text;
@@ -53,11 +53,11 @@ static bool match_one(const char **glob, const char *glob_end, const char **text
     return same;
 }
 
-/* Where to go on when the match fails. */
+/* Where to resume when the match fails. */
 struct star {
-    const char *glob; /* behind it; NULL: none */
-    const char *text; /* what it takes ends here */
-    bool whole;       /* of `**`: a component of its own, so that it ends at a slash */
+    const char *glob; /* after the star; NULL: none */
+    const char *text; /* the star's text ends here */
+    bool whole;       /* for `**`: a whole component, so that its text ends at a slash */
 };
 
 static void star_open(const char *begin, const char **glob, const char *end, const char *text, struct star *one,

@@ -1,4 +1,4 @@
-/* The system calls of a scan, and what their answers say of a file. */
+/* The system calls of a scan, and what their results say about a file. */
 #include "fs/base/clock.h"
 #include "fs/catalog/crawl.h"
 
@@ -8,7 +8,7 @@
 
 #define DAY_NS ((int64_t)(86400 * SECOND))
 
-/* `stat=MS` among the words of DEALFS_SOURCE_FAULTS (fs/store/fault.c). */
+/* `stat=MS` in DEALFS_SOURCE_FAULTS (fs/store/fault.c). */
 uint64_t look_delay(void)
 {
     static const char word[] = "stat=", space[] = ", \t\n";
@@ -36,9 +36,9 @@ struct file_state look_state(const struct crawl *c, const struct stat *st)
     return state;
 }
 
-/* Time stamps are coarse: a file that changed just before it was looked at can change again and look the same. One with
- * a fraction of a second is of a clock that has gone on before the first byte is read; whole seconds may last for two.
- * (An mtime can be set to any time.) */
+/* Timestamps are coarse: a file that changed just before the look can change again and look the same. A timestamp with
+ * a fraction of a second comes from a clock that advances before the first byte is read; whole seconds may last for
+ * two. (An mtime can be set to any time.) */
 static bool is_settled(const struct crawl *c, const struct file_state *now)
 {
     int64_t time = now->ctime ? now->ctime : now->mtime;
@@ -54,7 +54,7 @@ int64_t look_version(struct crawl *c, const uint32_t *old, const struct file_sta
             return c->old->version[*old];
         atomic_fetch_add(&c->rewritten, !same);
     }
-    /* Bytes that are read of what has not settled are of a version that the next scan does not trust: named after the
-     * scan. */
+    /* bytes that are read of an unsettled file get a version that the next scan does not trust: the time of this
+     * scan */
     return is_settled(c, now) ? now->ctime : c->scanned;
 }

@@ -1,4 +1,4 @@
-/* From names to inodes: each kind of a directory's children is a sorted slice. */
+/* Finds inodes by name: each kind of a directory's children is a sorted slice. */
 #include "fs/catalog/catalog-inside.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ static int name_compare(const char *a, size_t a_length, const char *b, size_t b_
     return order ? order : (a_length > b_length) - (a_length < b_length);
 }
 
-/* The place in the slice, or its count. */
+/* Position in the slice, or its length. */
 static uint32_t slice_find(const struct catalog *c, struct slice s, const char *name, size_t length)
 {
     uint32_t low = 0, high = s.count;

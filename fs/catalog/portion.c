@@ -1,6 +1,6 @@
-/* A portion of a rescan, which another node does: of the files that all nodes have in their kept catalogs, a number of
- * consecutive ones is looked at. What comes of it is a list of those that are not as the catalog says, or could not be
- * looked at; the node that scans looks at these itself, and at none of the others.
+/* A portion of a rescan that another node does. All nodes with the same cached catalog look at a range of its files.
+ * The result is a list of files that differ from the catalog or could not be looked at. The scanning node looks at
+ * these itself, and at none of the others.
  *
  * Threads: each takes the next batch of files. A batch has one directory open at a time. */
 #include "fs/base/beneath.h"
@@ -19,9 +19,9 @@
 
 enum { BATCH = 64, THREADS_MOST = 256 };
 
-/* As it is written, with `count` numbers of files behind it. */
+/* As written; followed by `count` file numbers. */
 struct portion {
-    struct digest known; /* of the catalog */
+    struct digest known; /* digest of the catalog */
     uint32_t from, to, count, zero;
 };
 
@@ -29,11 +29,11 @@ struct portion_search {
     const struct crawl *crawl;
     uint32_t from, to;
     _Atomic uint64_t next;
-    atomic_uint_fast8_t *differs; /* by file, from `from` on */
+    atomic_uint_fast8_t *differs; /* per file, beginning with `from` */
 };
 
-/* What was looked at is believed by who knows the same of each file: nodes with the same versions may have seen another
- * ctime, where only one of them has looked since a link came or went. */
+/* The result is only valid for nodes that know the same about each file. Equal versions are not enough: if a link was
+ * added or removed, nodes may have seen different ctimes. */
 static struct digest known_digest(const struct catalog *c)
 {
     return hash128(c->seen, c->files * sizeof *c->seen, hash64(catalog_versions(c), sizeof *catalog_versions(c), 0));
@@ -133,9 +133,9 @@ int scan_portion(int source_fd, const char *path, const struct scan_options *opt
     return error;
 }
 
-/* --- what the node that scans makes of them --- */
+/* --- on the scanning node --- */
 
-/* The next portion's files are marked except for those that it names; false: it is malformed. */
+/* Mark all files of the next portion except the listed ones; false: it is malformed. */
 static bool mark_portion(const char **at, const char *end, const struct catalog *c, uint8_t *looked)
 {
     struct portion head;

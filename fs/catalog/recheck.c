@@ -1,9 +1,9 @@
-/* Look at the files of a directory whose names are taken over from the catalog of before.
+/* Looks at the files of a directory whose names are reused from the previous catalog.
  *
- * The directory is as it was, so its names are; but a file can have been rewritten in place. The files are cut into
- * batches, which any thread looks at; who finishes the last one gives the branch its records. They are copies of those
- * of before, and are let go when none has changed. A file that is gone means that the directory is to be listed after
- * all. */
+ * The directory is unchanged, so its names are; but a file can have been rewritten in place. The files are divided
+ * into batches, which any thread looks at. The thread that finishes the last batch gives the branch its records:
+ * copies of the previous ones, or these themselves if none has changed. If a file is missing, the directory is
+ * listed after all. */
 #include "fs/catalog/crawl.h"
 
 #include <errno.h>
@@ -23,11 +23,11 @@ struct batch {
 struct recheck {
     struct branch *branch;
     int fd;
-    atomic_uint left;     /* batches not looked at, and one while they are queued */
-    atomic_bool differs;  /* some record */
-    atomic_bool vanished; /* some file, or it is none any more, or it cannot be looked at */
+    atomic_uint left;     /* unfinished batches, plus one while they are being queued */
+    atomic_bool differs;  /* some record differs */
+    atomic_bool vanished; /* some file is missing, is no regular file any more, or cannot be looked at */
     atomic_uint_fast64_t files, bytes;
-    struct format_file *file; /* what becomes the branch's own: the records, one after the other */
+    struct format_file *file; /* becomes the branch's memory: the arrays of records */
     struct format_seen *seen;
     int64_t *version;
     struct batch batch[];
@@ -56,7 +56,7 @@ static int look_at_file(struct crawl_worker *w, struct recheck *r, uint32_t i)
     struct format_file *file = &r->file[i];
     uint32_t old = (uint32_t)(r->branch->file - c->old->file) + i;
     struct stat st;
-    int flags = AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC; /* not what a network file system still remembers */
+    int flags = AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC; /* bypass caches of network filesystems */
     int error = look(c, r->fd, catalog_string(c->old, file->name), flags, &st);
     if (!error && !S_ISREG(st.st_mode))
         error = -ENOENT;
@@ -123,7 +123,7 @@ static void use_records(struct crawl *c, struct recheck *r)
     atomic_store(&c->changed, true);
 }
 
-/* The directory is listed after all: its names are not what was taken over. */
+/* List the directory after all, without reused names. */
 static void list_again(struct crawl_worker *w, struct branch *n, int fd)
 {
     branch_leave(w->crawl, n);

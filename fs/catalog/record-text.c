@@ -1,4 +1,4 @@
-/* Records as they are uploaded. */
+/* Writes records in the form in which they are uploaded. */
 #include "fs/catalog/record.h"
 
 #include "fs/base/str.h"

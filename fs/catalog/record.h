@@ -1,5 +1,5 @@
-/* A record: a range of a file. An array of them is what a record list is on disk, in memory, and packed in an upload:
- * 20 bytes each, little-endian. */
+/* A record: a range of a file. A record list is an array of them, on disk, in memory, and in a packed upload: 20 bytes
+ * each, little-endian. */
 #ifndef FS_CATALOG_RECORD_H
 #define FS_CATALOG_RECORD_H
 
@@ -10,7 +10,7 @@
 struct record {
     uint32_t file;
     uint32_t length; /* in the file */
-    uint64_t place;  /* its offset in the file, and RECORD_NEWLINE */
+    uint64_t place;  /* its offset in the file | RECORD_NEWLINE */
     uint32_t label;
 } __attribute__((packed));
 _Static_assert(sizeof(struct record) == 20, "record");
@@ -29,20 +29,20 @@ static inline uint64_t record_streamed(const struct record *r)
     return r->length + (uint64_t)((r->place & RECORD_NEWLINE) != 0);
 }
 
-/* Appended as `samples form=packed` takes it, or as a line without a label for `form=records`; `key`: n bytes, or NULL.
- */
+/* Append it in the form of `samples form=packed`, or as a line without a label for `form=records`; `key`: n bytes,
+ * or NULL. */
 struct str;
 void record_add_packed(const struct record *record, struct str *out);
 void record_add_text(const struct record *record, const char *path, const char *key, size_t n, struct str *out);
 
-/* What the containers are; streams are of the same format. */
+/* Format of the containers; streams have the same format. */
 enum record_format { RECORDS_PLAIN, RECORDS_TAR, RECORDS_TFRECORD, RECORDS_LINES, RECORDS_FIXED };
-#define RECORD_FORMATS "tar|tfrecord|lines|fixed" /* from 1 on */
+#define RECORD_FORMATS "tar|tfrecord|lines|fixed" /* numbered from 1 */
 
 struct record_traits {
     uint32_t format; /* enum record_format */
-    uint32_t keyed;  /* the list was uploaded with keys, */
-    uint32_t first;  /* of which these two records have the same one; equal: all keys differ */
+    uint32_t keyed;  /* the list was uploaded with keys */
+    uint32_t first;  /* two records with the same key; equal numbers: all keys differ */
     uint32_t second;
 };
 

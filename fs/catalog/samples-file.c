@@ -1,5 +1,5 @@
-/* A sample list as a file, described in FORMAT: a header, then the numbers of the files, or the records. It is mapped,
- * not read, so that a list that was kept costs the server page cache and not memory. */
+/* A sample list as a file, described in FORMAT: a header, then file numbers or records. It is mapped, so that a stored
+ * list uses the page cache, not the server's memory. */
 #include "fs/base/cleanup.h"
 #include "fs/base/file.h"
 #include "fs/catalog/samples-inside.h"
@@ -16,14 +16,14 @@ struct list_header {
     char magic[8];
     uint32_t version, endian;
     uint64_t count;
-    uint64_t changed; /* the version of what the name stands for */
+    uint64_t changed; /* the version of the name's content */
     struct digest catalog;
     struct digest checksum;
-    uint32_t records; /* enum: what follows */
+    uint32_t records; /* enum: the kind of content */
     uint32_t zero;
     union {
         struct record_traits traits;
-        struct digest of; /* of costs: the list that they are of */
+        struct digest of; /* for costs: the list that they belong to */
     };
 };
 enum { LIST_FILES, LIST_RECORDS, LIST_COSTS };
@@ -35,7 +35,7 @@ static struct digest list_checksum(struct list_header header, const void *conten
     return hash128(content, n, hash64(&header, sizeof header, 0));
 }
 
-/* A list as it is written; `numbers` are made where the list has none. */
+/* A list to be written; `numbers` are computed if the list has none. */
 struct image {
     struct list_header header;
     struct iovec part[2];
@@ -105,7 +105,7 @@ static bool is_whole(const struct catalog *c, const struct samples_content *cont
     return whole;
 }
 
-/* `n`: the length of the file. */
+/* `n`: length of the file. */
 static int check_list(const struct catalog *c, const struct list_header *header, size_t n,
                       struct samples_content *content)
 {

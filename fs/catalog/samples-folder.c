@@ -1,4 +1,4 @@
-/* The files of sample lists: read when a server begins, written when a list is put. */
+/* The files of sample lists: read when a server starts, written when a list is put. */
 #include "fs/catalog/samples-folder.h"
 
 #include "fs/base/cleanup.h"
@@ -31,7 +31,7 @@ static const char *load_error_text(int error)
                                : strerror(-error);
 }
 
-/* 1: it is left out. */
+/* 1: it is skipped. */
 static int load_one(const struct samples_folder *folder, const char *name, struct samples **list, uint64_t *version)
 {
     CLEANUP_FREE char *path = path_of(folder, name);
@@ -46,14 +46,14 @@ static int load_one(const struct samples_folder *folder, const char *name, struc
     return 0;
 }
 
-/* What a server wrote beside a list until it died (file_write_atomic). */
+/* A temporary file of a server that died (file_write_atomic). */
 static bool is_half_written(const char *name)
 {
     size_t n = strlen(name);
     return n > 0 && name[n - 1] == '~';
 }
 
-/* The state directory that it stands in may be gone, and is not made again: then lists are not kept. */
+/* If the state directory is gone, it is not created again: then lists are not stored. */
 static DIR *open_folder(struct samples_folder *folder)
 {
     DIR *d = mkdir(folder->path, 0700) == 0 || errno == EEXIST ? opendir(folder->path) : NULL;

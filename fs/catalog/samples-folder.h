@@ -1,4 +1,4 @@
-/* The folder of a table of sample lists: one file per list, by its name. For the files of this folder only. */
+/* The folder of a table of sample lists: one file per list, by name. Only the files of this folder may include this. */
 #ifndef FS_CATALOG_SAMPLES_FOLDER_H
 #define FS_CATALOG_SAMPLES_FOLDER_H
 
@@ -6,16 +6,16 @@
 
 struct samples_folder {
     const struct catalog *catalog;
-    char *path; /* NULL: lists are not kept; the owner frees it */
+    char *path; /* NULL: lists are not stored; the owner frees it */
 };
 
-bool samples_folder_name(const char *name); /* may a list have it? */
+bool samples_folder_name(const char *name); /* is the name allowed for a list? */
 
-/* Calls `show` with each list in it, which takes the reference over; NULL: its name is removed. What is damaged, or
- * cannot be read here, is left out with a warning, and so are all lists where there is no folder. -ENOMEM. */
+/* Calls `show` with each stored list, a reference; NULL: the name was removed. Damaged or unreadable lists are skipped
+ * with a warning; so are all lists if there is no folder. -ENOMEM. */
 int samples_folder_open(struct samples_folder *folder, const struct catalog *catalog, const char *path,
                         int (*show)(void *user, const char *name, uint64_t version, struct samples *list), void *user);
-/* Writes a list, and takes it back from disk: what is kept is mapped. Without a folder it is in memory. */
+/* Writes a list and replaces it by the mapped file. Without a folder it stays in memory. */
 int samples_folder_keep(const struct samples_folder *folder, const char *name, uint64_t version, struct samples *s,
                         struct samples **kept);
 void samples_folder_delete(const struct samples_folder *folder, const char *name);

@@ -1,8 +1,8 @@
-/* The list `imagefolder`: the samples of torchvision's ImageFolder in its order.
+/* The list `imagefolder`: the samples of torchvision's ImageFolder, in its order.
  *
- * ImageFolder sorts the top-level directories' names, then the paths of the directories in each, then the names of the
- * files in each, all as strings of Python. The catalog has that order by bytes, which is the same as long as all names
- * are UTF-8; a byte that is none is a character between U+D7FF and U+E000 to Python, so then all is sorted again. */
+ * ImageFolder sorts top-level directories by name, then the directories in each by path, then the files in each by
+ * name, all as Python strings. The catalog has the same order by bytes if all names are UTF-8. To Python, other bytes
+ * are characters between U+D7FF and U+E000; if there are any, everything is sorted again. */
 #include "fs/base/cleanup.h"
 #include "fs/base/utf8.h"
 #include "fs/catalog/catalog-inside.h"
@@ -15,7 +15,7 @@ static unsigned char ascii_lower(char c)
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-/* No letter beyond ASCII becomes one of these letters in lower case. */
+/* No letter beyond ASCII has one of these letters as its lower case. */
 static bool is_image(const char *name, size_t n)
 {
     static const char *const extension[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
@@ -47,7 +47,7 @@ static bool all_valid(const struct catalog *c)
 {
     if (c->files == 0)
         return true;
-    /* The names of directories and files stand first, each ended by a NUL, so that they are checked as one text. */
+    /* names of directories and files come first, each with a NUL, so they are checked as one text */
     uint64_t last = c->file[c->files - 1].name;
     return utf8_valid(c->names, name_offset(last) + name_length(last));
 }
@@ -69,7 +69,7 @@ static int add_in_order(const struct catalog *c, struct files *files)
 
 struct class_directory {
     uint32_t directory;
-    size_t top, length; /* of the path: its first name, and all */
+    size_t top, length; /* lengths of its first component and of the whole path */
     char *path;
 };
 
@@ -134,7 +134,7 @@ static int top_compare(const void *a, const void *b, void *catalog)
     return utf8_compare(catalog_string(c, x), name_length(x), catalog_string(c, y), name_length(y));
 }
 
-/* By top-level directory: its place among them in ImageFolder's order. NULL: no memory. */
+/* Per top-level directory: its position in ImageFolder's order. NULL: no memory. */
 static uint32_t *number_classes(const struct catalog *c)
 {
     uint32_t count = catalog_dir(c, CATALOG_ROOT)->directories;

@@ -1,18 +1,18 @@
-/* A sample list from paths that somebody uploads. */
+/* Makes a sample list from uploaded paths. */
 #include "fs/base/cleanup.h"
 #include "fs/catalog/samples-inside.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { PLAIN_MOST = 2 * CATALOG_PATH_MAX }; /* of a path with its escapes: what is longer is no file */
+enum { PLAIN_MOST = 2 * CATALOG_PATH_MAX }; /* maximum length of a path with escapes */
 
 struct path_reader {
     struct path_search search;
     const struct samples_upload *upload;
-    bool lines; /* separated by newlines: escapes and CRLF are understood */
+    bool lines; /* separated by newlines, with escapes; CRLF is accepted */
     struct str *why;
-    char *plain; /* for a path without its escapes */
+    char *plain; /* buffer for a path without its escapes */
 };
 
 /* --- one path --- */
@@ -36,7 +36,7 @@ static int find_relative(struct path_search *u, const char *path, size_t n, uint
     return error ? error : catalog_ino_file(u->catalog, ino, file);
 }
 
-/* The prefix without slashes at its end, when it is one of the path: what is behind it, or NULL. */
+/* `prefix` without final slashes, if it is a prefix of the path: returns the rest, or NULL. */
 static const char *behind_prefix(const char *prefix, const char *path, size_t n)
 {
     size_t length = strlen(prefix);
@@ -64,7 +64,7 @@ int path_search_find(struct path_search *u, const char *path, size_t n, uint32_t
     return path[0] == '/' ? find_absolute(u, path, n, file) : find_relative(u, path, n, file);
 }
 
-/* As `samples` shows it first, so that every list can be given back; then as it stands. */
+/* First as written by `samples`, so that its lines can be uploaded; then unescaped. */
 static int find_line(struct path_reader *u, const char *path, size_t n, uint32_t *file)
 {
     if (n <= PLAIN_MOST && memchr(path, '\\', n)) {

@@ -1,8 +1,7 @@
-/* A record list from what somebody uploads: text or packed.
+/* Makes a record list from an upload, text or packed.
  *
- * Records lie in scratch memory until the list is kept. Keys are not kept: they stand in the headers of a tar. It is
- * only found out here whether two records share one, by a table of their hashes in scratch memory. A hash has 96 bits.
- */
+ * Records are in scratch memory until the list is stored. Keys are not stored: they are in the headers of a tar. Only
+ * here can it be found whether two records share a key, with a table of hashes of 96 bits in scratch memory. */
 #include "fs/base/cleanup.h"
 #include "fs/base/hash.h"
 #include "fs/catalog/samples-inside.h"
@@ -34,7 +33,7 @@ struct record_reader {
     struct key_slot *slot;
     uint64_t slots;   /* a power of two */
     uint64_t number;  /* of the line */
-    const char *path; /* of the line before, as written */
+    const char *path; /* of the previous line, as written */
     size_t path_length;
     char *plain; /* a path without its escapes */
     struct str *why;
@@ -73,7 +72,7 @@ static void note_key(struct record_reader *r, const char *key, size_t n)
 
 /* --- a line --- */
 
-/* Digits up to the end of the field, which it moves past. */
+/* Parse digits up to the end of the field, and move past it. */
 static bool take_number(const char **at, const char *end, uint64_t most, uint64_t *number)
 {
     const char *p = *at;
@@ -128,7 +127,7 @@ static int refuse_range(struct record_reader *r, const char *unit, const struct 
     return -ERANGE;
 }
 
-/* What follows the path: TAB offset TAB length [+] [TAB label [TAB key]]. */
+/* After the path: TAB offset TAB length [+] [TAB label [TAB key]]. */
 static int take_fields(struct record_reader *r, const char *at, const char *end, struct record *record)
 {
     uint64_t offset, length, label = RECORD_NO_LABEL;

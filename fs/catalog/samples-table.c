@@ -1,8 +1,9 @@
 /* The sample lists of a mount by name.
  *
- * Any thread may look one up. Those who put one take turns, because a list is written to disk before it shows.
+ * Any thread may look one up. Threads that put lists take turns, because a list is written to disk before it is
+ * visible.
  *
- * Lock order: `writing`, which is held over that, then `lock`, which is not. */
+ * Lock order: `writing`, held during the write; then `lock`, which is not. */
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/catalog/samples-folder.h"
@@ -16,14 +17,14 @@ enum { MOST_BYTES = 64 << 20, MOST_OF_A_FILE = 16 };
 struct named_list {
     char name[SAMPLES_NAME + 1];
     uint64_t version;        /* 0: built in */
-    struct samples *samples; /* NULL: removed; or `all` or `imagefolder` that nobody asked for yet */
+    struct samples *samples; /* NULL: removed; or `all` or `imagefolder` before first use */
 };
 
 struct samples_table {
     const struct catalog *catalog;
     struct samples_folder folder;
-    pthread_mutex_t writing; /* the files in it */
-    pthread_mutex_t lock;    /* all below */
+    pthread_mutex_t writing; /* guards the files */
+    pthread_mutex_t lock;    /* guards all fields below */
     struct named_list *list; /* sorted by name */
     size_t count;
 };
@@ -76,7 +77,7 @@ static bool is_costs(const struct named_list *named)
     return named->samples && samples_costs(named->samples);
 }
 
-/* In the place of the list that had the name; takes the reference over. NULL: the name is removed. */
+/* Replaces the list with that name; owns the reference. NULL: the name is removed. */
 static int show_list(struct samples_table *t, const char *name, uint64_t version, struct samples *kept)
 {
     pthread_mutex_lock(&t->lock);
@@ -131,7 +132,7 @@ void samples_table_destroy(struct samples_table *t)
     free(t);
 }
 
-/* Made without the lock; if somebody else was faster, theirs stays. */
+/* Created without the lock; if another thread was faster, its list stays. */
 static struct samples *make_built_in(struct samples_table *t, const char *name)
 {
     struct samples *made = strcmp(name, "all") == 0 ? samples_all(t->catalog) : samples_imagefolder(t->catalog);
@@ -148,7 +149,7 @@ static struct samples *make_built_in(struct samples_table *t, const char *name)
     return s;
 }
 
-/* `known`: there is one, or will be. */
+/* `known`: the name exists, or will exist. */
 static struct samples *find_kind(struct samples_table *t, const char *name, bool costs, bool *known)
 {
     LOCK_SCOPE(&t->lock);
@@ -209,13 +210,13 @@ uint64_t samples_table_most(const struct samples_table *t)
     return (MOST_BYTES + (uint64_t)MOST_OF_A_FILE * catalog_files(t->catalog)) / sizeof(uint32_t);
 }
 
-/* Lists of files, of records and of costs are counted apart. */
+/* Lists of files, of records and of costs have separate limits. */
 static int kind_of(const struct samples *s)
 {
     return samples_costs(s) ? 2 : samples_records(s) ? 1 : 0;
 }
 
-/* For this list, in the place of that of its name. */
+/* Is there room for this list, if it replaces the one with its name? */
 static int check_room(struct samples_table *t, const char *name, const struct samples *s)
 {
     uint64_t lists = 0, count = samples_count(s);
@@ -233,8 +234,8 @@ static int check_room(struct samples_table *t, const char *name, const struct sa
     return lists >= SAMPLES_LISTS ? -EDQUOT : count > most ? -E2BIG : 0;
 }
 
-/* Higher than `after` and any that this table knows of. By the clock, so that it is higher than those of nodes that
- * are away. */
+/* Higher than `after` and all known versions. Based on the clock, so that it is also higher than those of absent
+ * nodes. */
 static uint64_t next_version(struct samples_table *t, uint64_t after)
 {
     uint64_t now = clock_realtime(), version = now > after ? now : after + 1;
@@ -254,7 +255,7 @@ static int write_list(struct samples_table *t, const char *name, uint64_t versio
     return error ? error : show_list(t, name, version, kept);
 }
 
-/* Of more removed names than nodes tell each other of, the oldest is forgotten. */
+/* Nodes exchange a limited number of removed names: forget the oldest. */
 static void forget_oldest(struct samples_table *t)
 {
     char name[SAMPLES_NAME + 1] = "";
@@ -275,7 +276,8 @@ static void forget_oldest(struct samples_table *t)
         samples_folder_delete(&t->folder, name);
 }
 
-/* A file without samples notes that the name was removed. Where it cannot be written, the list goes all the same. */
+/* A file without samples records that the name was removed. If it cannot be written, the list is removed
+ * nevertheless. */
 static int write_removal(struct samples_table *t, const char *name, uint64_t version)
 {
     struct files none = {0};

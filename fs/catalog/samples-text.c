@@ -1,6 +1,6 @@
-/* A sample list as text. Lines have no fixed length, so marks are kept: the offset of every 256th line. A read goes
- * from the mark before it. In a name, newline, carriage return and backslash are written \n, \r and \\; in a record
- * list tab, newline, carriage return and % are written %09, %0A, %0D and %25. */
+/* A sample list as text. Lines differ in length, so the offset of every 256th line is marked, and a read starts at the
+ * mark before it. In a name, newline, carriage return and backslash are written \n, \r and \\; in a record list, tab,
+ * newline, carriage return and % are written %09, %0A, %0D and %25. */
 #include "fs/catalog/catalog-inside.h"
 #include "fs/catalog/samples-inside.h"
 
@@ -62,10 +62,10 @@ static size_t text_length(const char *text, size_t n, const struct samples_text 
     return length;
 }
 
-/* The path of the directory looked at last; neighbours in a list mostly share it. */
+/* The path of the last directory; neighbours in a list usually share it. */
 struct directory_memory {
     uint32_t directory; /* 0: none */
-    size_t length;      /* with the slash behind it */
+    size_t length;      /* including the slash */
 };
 
 static size_t directory_length(const struct catalog *c, uint32_t directory, const struct samples_text *t,
@@ -83,7 +83,7 @@ static size_t directory_length(const struct catalog *c, uint32_t directory, cons
     return length;
 }
 
-/* What follows the path in the line of a record, with a NUL behind it. */
+/* Maximum length of the fields after the path in a record's line, with a NUL. */
 enum { FIELDS_MOST = 64 };
 static size_t put_fields(const struct record *r, char fields[FIELDS_MOST])
 {
@@ -104,7 +104,7 @@ static size_t line_length(const struct samples *s, uint32_t index, struct direct
            text_length(catalog_string(c, f->name), name_length(f->name), &s->text) + length + 1;
 }
 
-/* Made when first asked for. 0 or -ENOMEM. */
+/* Makes the marks on first use. 0 or -ENOMEM. */
 static int make_marks(struct samples *s)
 {
     struct samples_text *t = &s->text;
@@ -136,7 +136,7 @@ uint64_t samples_text_length(struct samples *s)
 
 /* --- lines --- */
 
-/* Written from its end to its begin, as the way up the tree gives it. */
+/* Written from end to start, in the order of the way up the tree. */
 static char *put_back(char *end, const char *text, size_t n, const struct samples_text *t)
 {
     static const char digit[] = "0123456789ABCDEF";
@@ -206,7 +206,7 @@ int samples_text_read(struct samples *s, uint64_t offset, size_t n, struct str *
     struct directory_memory memory = {0};
     uint32_t mark = mark_before(s, offset);
     uint64_t at = s->text.mark[mark];
-    uint64_t cut = 0; /* of the first line: what lies before the offset */
+    uint64_t cut = 0; /* part of the first line that is before the offset */
     for (uint32_t i = mark * MARK_EVERY; i < s->content.count && at < offset + n; i++) {
         size_t length = line_length(s, i, &memory);
         at += length;

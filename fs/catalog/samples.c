@@ -1,4 +1,4 @@
-/* Sample lists: made, counted, and chosen out of others. */
+/* Sample lists: creation, counts, and selection from other lists. */
 #include "fs/base/array.h"
 #include "fs/base/cleanup.h"
 #include "fs/catalog/glob.h"
@@ -27,7 +27,7 @@ static struct digest files_digest(const struct samples *s)
     return d;
 }
 
-/* Over what the list says, however it was made: `all` and an upload of all files in order have the same. */
+/* Of the content, however the list was made: `all` and an upload of all files in order have the same digest. */
 static struct digest list_digest(const struct samples *s)
 {
     const struct samples_content *content = &s->content;
@@ -230,14 +230,14 @@ int samples_from_files(const struct catalog *c, uint32_t *file, uint32_t count, 
     return files_to_samples(&files, 0, c, out);
 }
 
-/* --- chosen out of another --- */
+/* --- selection --- */
 
 struct selection {
     const struct catalog *catalog;
     uint64_t under;    /* CATALOG_ROOT: all */
     const char *match; /* NULL: all */
     bool whole_path;
-    uint64_t parent; /* of the file looked at before, and whether it is under */
+    uint64_t parent; /* parent of the previous file; whether it is below `under` */
     bool parent_is_under;
     char *path;
 };
@@ -287,7 +287,7 @@ static int find_under(struct selection *s, const char *under, struct str *why)
     return error;
 }
 
-/* Of a record list: `chosen` are numbers of its records, and is freed. Which keys are shared is told of `base`. */
+/* For a record list: `chosen` are numbers of its records, and are freed. Shared keys: as in `base`. */
 static int select_records(const struct samples *base, struct files *chosen, int error, struct samples **out)
 {
     struct samples_content content = base->content;

@@ -1,8 +1,8 @@
-/* Bring a catalog up to date: scan what changed, write a new file if it makes a difference, put it in place.
+/* Updates a catalog: scans what changed, writes a new file if necessary, and puts it in place.
  *
- * The file is written beside the old one and renamed, without fsync: whatever a crash of the machine leaves there does
- * not fit its checksum, or is the old one, and a catalog can be made again. If the source is as it was, only the time
- * of the scan is new, and the header alone, which lies in one sector, is written in place. */
+ * The new file is written next to the old one and renamed, without fsync: after a crash of the machine, the file fails
+ * its checksum, or is the old one; and a catalog can be made again. If the source is unchanged, only the time of the
+ * scan is new: then only the header is written in place, which is within one sector. */
 #include "fs/catalog/scanner.h"
 
 #include "fs/base/cleanup.h"
@@ -19,7 +19,7 @@ struct scan {
     struct crawl crawl;
     const char *path;
     const struct scan_options *options;
-    struct catalog *old; /* NULL: none; or it has become the catalog of now */
+    struct catalog *old; /* NULL: none, or it has become the current catalog */
     struct catalog *new;
     struct str *why;
 };
@@ -30,7 +30,7 @@ static int scan_fail(struct scan *s, int error, const char *what, const char *pa
     return error;
 }
 
-/* --- the catalog of before --- */
+/* --- the previous catalog --- */
 
 static struct catalog *open_before(const char *path)
 {
@@ -44,7 +44,7 @@ static struct catalog *open_before(const char *path)
     return error ? NULL : old;
 }
 
-/* All is as it was, and only the time of the scan is new: a header in place of the header. */
+/* Nothing but the time of the scan is new: overwrite the header. */
 static void keep_old(struct scan *s)
 {
     const struct catalog *old = s->old;
@@ -76,7 +76,7 @@ static bool same_catalog(const struct catalog *a, const struct catalog *b)
 
 /* --- the new file --- */
 
-/* One name for all, so that killed scans do not pile up files; its lock keeps two scans apart. */
+/* All scans use the same name, so that killed scans leave only one file; its lock excludes concurrent scans. */
 static int open_new(const char *name)
 {
     CLEANUP_CLOSE int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -88,7 +88,7 @@ static int open_new(const char *name)
     return ftruncate(fd, 0) ? -errno : steal_fd(fd);
 }
 
-/* Put `name` in the place of the old file, unless that has the same content. */
+/* Replace the old file by `name`, unless their contents are equal. */
 static int install_new(struct scan *s, const char *name)
 {
     int error = catalog_open(name, &s->new);
@@ -158,7 +158,7 @@ static int scan_tree(struct scan *s)
     return error;
 }
 
-/* The catalog of before as it is. */
+/* Use the previous catalog unchanged. */
 static int take_kept(struct scan *s, struct scan_progress *result)
 {
     *result = (struct scan_progress){
@@ -173,7 +173,7 @@ static int take_kept(struct scan *s, struct scan_progress *result)
     return 0;
 }
 
-/* What of the catalog of before is to be trusted. */
+/* Determine what of the previous catalog can be trusted. */
 static void compare_with_old(struct scan *s)
 {
     struct crawl *c = &s->crawl;

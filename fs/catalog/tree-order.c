@@ -1,9 +1,9 @@
 /* The orders of the catalog.
  *
- * Directories are numbered breadth first, so that the children of one are contiguous. Files stand by top-level
- * directory, and within one by (path of their directory as a byte string, name). That is not depth first: the string
- * order of directories a, a-b and a/c is just this, for '-' sorts before '/'. So a directory is laid out as a list of
- * events sorted as strings: "NAME" for a child itself, and "NAME/" for all that is below it. */
+ * Directories are numbered breadth-first, so that the children of one are contiguous. Files are ordered by top-level
+ * directory, and within one by (path of their directory as a byte string, name). That is not depth-first: the string
+ * order of directories is a, a-b, a/c, because '-' sorts before '/'. So a directory becomes a list of events, sorted as
+ * strings: "NAME" for a child itself, and "NAME/" for everything below it. */
 #include "fs/base/array.h"
 #include "fs/catalog/tree.h"
 
@@ -64,7 +64,7 @@ struct event {
     bool below; /* "NAME/", not "NAME" */
 };
 
-/* A level of the way down: the events of one directory, of which `next` comes next. */
+/* A level on the way down: the events of one directory; `next` is the next one. */
 struct level {
     struct level *up;
     size_t count, next;
@@ -78,7 +78,7 @@ static int event_compare(const void *a, const void *b)
     int order = memcmp(x->branch->name, y->branch->name, least);
     if (order)
         return order;
-    /* The names end with a NUL, which sorts first, as the end of "NAME" must; '/' stands for it below. */
+    /* names end with a NUL, which sorts first, as the end of "NAME" must; '/' represents what is below it */
     int p = (unsigned char)x->branch->name[least], q = (unsigned char)y->branch->name[least];
     if (x->below && p == '\0')
         p = '/';
@@ -104,7 +104,7 @@ static struct level *level_make(struct branch *n, struct level *up)
         if (child->alive > 0)
             level->event[level->count++] = (struct event){.branch = child, .below = true};
     }
-    /* Right below the root a directory's files and all below them stay together: the order is as it is. */
+    /* the files of a directory directly below the root stay with all below it, so the order is already right */
     if (below > 0 && n->parent)
         qsort(level->event, level->count, sizeof level->event[0], event_compare);
     return level;

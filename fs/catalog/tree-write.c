@@ -1,4 +1,4 @@
-/* A tree as a catalog file: section after section through one buffer, then the hashes, then the header, which makes
+/* Writes a tree as a catalog file: section by section through one buffer, then the hashes, then the header, which makes
  * the file valid. */
 #include "fs/base/file.h"
 #include "fs/catalog/tree.h"
@@ -11,13 +11,13 @@
 
 struct writer {
     int fd;
-    int error;   /* the first; nothing is written after it */
+    int error;   /* the first error; nothing is written after it */
     uint64_t at; /* offset of the next byte */
     size_t used;
     char *buffer;
     const struct tree_order *order;
-    uint64_t names;                     /* bytes of names given out so far */
-    uint32_t *canonical;                /* of each attribute of the scan: its number in the file + 1; 0: not met yet */
+    uint64_t names;                     /* bytes of names assigned so far */
+    uint32_t *canonical;                /* per attribute of the scan: its number in the file + 1; 0: not used yet */
     struct format_attribute *attribute; /* in the order of the file */
     uint32_t attributes;
     const struct attributes *from;
@@ -134,7 +134,7 @@ static void put_files(struct writer *w)
 
 static void put_links(struct writer *w)
 {
-    /* Targets follow all names in the pool, so the links' own names are counted first. */
+    /* link targets follow all names, so count the links' own names first */
     uint64_t target = w->names;
     for (uint64_t i = 0; i < w->order->directories; i++)
         for (uint32_t l = 0; l < w->order->by_number[i]->links; l++)
@@ -197,7 +197,7 @@ static void put_sections(struct writer *w, struct format_section section[PARTS])
     writer_flush(w);
 }
 
-/* The hashes are taken from the file as it was written, and put into its header. */
+/* Compute the hashes of the written file, and put them into its header. */
 static int seal(int fd, struct format_header *header)
 {
     char *map = mmap(NULL, header->length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);

@@ -1,4 +1,4 @@
-/* The branches of a scan, and the modes and owners they share. */
+/* The branches of a scan, and their common modes and owners. */
 #include "fs/catalog/tree.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ void branch_init(struct branch *n, struct branch *parent, const char *name, size
     n->fd = -1;
 }
 
-/* Trees can be deeper than a stack: the children's arrays are freed on the way up, found again through `parent`. */
+/* Trees can be deeper than the stack allows: children's arrays are freed on the way up, by following `parent`. */
 void branch_fini(struct branch *root)
 {
     struct branch *n = root;

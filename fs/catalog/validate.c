@@ -1,9 +1,9 @@
-/* Nothing in a catalog is trusted before it was looked at here, once, when it is opened.
+/* Checks a catalog completely when it is opened; nothing in it is trusted before.
  *
- * After these checks every index, offset and length in the file leads to where it should, names are names, and going
- * up or down the tree ends: a directory's children have higher numbers than itself, every inode but the root is the
- * child of exactly one directory, and that directory is its parent. So no other file of this folder checks again. A
- * checksum that fits is not enough: a catalog also comes from other nodes. */
+ * Afterwards every index, offset and length in the file is valid, names are names, and walks up or down the tree end: a
+ * directory's children have higher numbers than itself, every inode except the root is the child of exactly one
+ * directory, and that directory is its parent. So no other file of this folder checks again. A correct checksum is not
+ * enough: a catalog may come from another node. */
 #include "fs/catalog/catalog-inside.h"
 
 #include <errno.h>
@@ -55,8 +55,8 @@ static bool check_attributes(const struct catalog *c)
     return true;
 }
 
-/* The children of directory d are the next ones of each kind that no directory before it has claimed, and d itself
- * was claimed before: so the slices cover everything once, and the directories form a tree. */
+/* The children of directory d are the next ones of each kind that no earlier directory has claimed, and d itself was
+ * claimed before. So the slices cover everything once, and the directories form a tree. */
 static bool check_directories(const struct catalog *c)
 {
     uint64_t next = CATALOG_ROOT + 1, link = 0, files = 0;
@@ -81,12 +81,12 @@ static bool check_directories(const struct catalog *c)
            catalog_dir(c, CATALOG_ROOT)->parent == CATALOG_ROOT;
 }
 
-/* Names stand in the order of inodes, each with a NUL behind it. */
+/* Names are in the order of inodes, each with a NUL. */
 struct name_walk {
     const struct catalog *c;
     uint64_t next;   /* where the next name must begin */
-    uint64_t names;  /* so far */
-    uint64_t before; /* the name before in the same directory must sort before this; UINT64_MAX: none */
+    uint64_t names;  /* number so far */
+    uint64_t before; /* the previous name in the same directory, which must sort before this one; UINT64_MAX: none */
 };
 
 static inline bool walk_string(struct name_walk *w, uint64_t name)
@@ -129,7 +129,8 @@ static bool walk_directories(struct name_walk *w)
     return true;
 }
 
-/* The files of a directory are one run, where its slice says; with check_directories' sum, no slice lacks its run. */
+/* The files of a directory are one run, where its slice says. Together with check_directories' sums, no slice lacks
+ * its run. */
 static bool walk_files(struct name_walk *w, uint64_t *bytes)
 {
     const struct catalog *c = w->c;
@@ -177,7 +178,7 @@ static uint64_t count_byte(const char *bytes, uint64_t n, char byte)
 {
     uint64_t count = 0;
     for (uint64_t i = 0; i < n;) {
-        /* Short inner runs in a narrow counter let the compiler use whole vectors. */
+        /* short inner loops with a narrow counter allow the compiler to use whole vectors */
         uint8_t some = 0;
         for (uint64_t end = n - i < 255 ? n : i + 255; i < end; i++)
             some = (uint8_t)(some + (bytes[i] == byte));
@@ -197,10 +198,10 @@ static bool check_names(const struct catalog *c)
     uint64_t names_end = w.next;
     if (memchr(c->names, '/', names_end) || !walk_targets(&w) || w.next != c->name_bytes)
         return false;
-    return count_byte(c->names, c->name_bytes, '\0') == w.names; /* none inside a name */
+    return count_byte(c->names, c->name_bytes, '\0') == w.names; /* no NUL inside a name */
 }
 
-/* Two sorted slices have no name in common. */
+/* Two sorted slices have no common name. */
 static bool disjoint(const struct catalog *c, struct slice a, struct slice b)
 {
     for (uint32_t i = 0, k = 0; i < a.count && k < b.count;) {

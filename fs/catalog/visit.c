@@ -1,4 +1,4 @@
-/* Visit a directory: take it over from the catalog of before, or open it and have it listed. */
+/* Visits a directory: reuses its entries of the previous catalog, or opens and lists it. */
 #include "fs/base/cleanup.h"
 #include "fs/catalog/crawl.h"
 
@@ -28,7 +28,7 @@ static int describe_branch(struct crawl_worker *w, struct branch *n, const struc
     return attributes_id(w->crawl->attributes, &w->memory, st, &n->attribute);
 }
 
-/* --- taken over --- */
+/* --- reuse --- */
 
 static bool is_unchanged(const struct crawl *c, const struct branch *n, const struct stat *st)
 {
@@ -75,7 +75,7 @@ static void take_entries(struct crawl *c, struct branch *n)
     atomic_fetch_add(&c->reused, 1);
 }
 
-/* False: it cannot be looked into, and nothing was taken over. */
+/* False: it could not be opened, and nothing was reused. */
 static bool take_over(struct crawl_worker *w, struct branch *n, const struct stat *st, int *fd)
 {
     struct crawl *c = w->crawl;
@@ -90,13 +90,13 @@ static bool take_over(struct crawl_worker *w, struct branch *n, const struct sta
     bool due = recheck_is_due(c, n);
     if (due || n->directories > 0)
         *fd = branch_open(c, n, O_PATH);
-    if (!due || *fd >= 0) /* without the descriptor the children are found from the root down */
+    if (!due || *fd >= 0) /* without the descriptor, the children are opened by path */
         return true;
     branch_leave(c, n);
     return false;
 }
 
-/* What is taken over as it is. */
+/* Complete a directory that was reused unchanged. */
 static void finish_taken(struct crawl *c, struct branch *n, int fd)
 {
     uint64_t bytes = 0;
@@ -108,9 +108,9 @@ static void finish_taken(struct crawl *c, struct branch *n, int fd)
     crawl_push_children(c, n);
 }
 
-/* --- again --- */
+/* --- listing --- */
 
-/* Seen in its parent, but it does not open: its own attributes can still be shown. */
+/* The parent lists it, but it cannot be opened: its attributes can still be shown. */
 static void cannot_open(struct crawl_worker *w, struct branch *n, int error)
 {
     struct crawl *c = w->crawl;
@@ -137,7 +137,7 @@ static int open_anew(struct crawl_worker *w, struct branch *n, int *fd)
     *fd = branch_open(w->crawl, n, O_RDONLY);
     if (*fd < 0)
         return *fd;
-    /* Before the entries are read: a change in between must look like one to the next scan. */
+    /* before its entries are read: a concurrent change must look like one to the next scan */
     int error = look(w->crawl, *fd, NULL, 0, &st);
     if (!error)
         error = describe_branch(w, n, &st);
