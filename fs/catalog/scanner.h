@@ -8,10 +8,10 @@
 
 /* Update the catalog file at `path` to the source directory `source_fd`, and open it.
  *
- *   RESCAN_AUTO  If a directory's mtime and ctime match the cached catalog, its names are reused; each file is looked at,
- *                because it can be rewritten in place without its directory changing. A directory that changed less than
- *                two seconds before the previous scan began counts as changed. (The ctime also shows that a directory
- *                was replaced by another one, or its mtime was restored.)
+ *   RESCAN_AUTO  If a directory's mtime and ctime match the cached catalog, its names are reused; each file is looked
+ *                at, because it can be rewritten in place without its directory changing. A directory that changed less
+ *                than two seconds before the previous scan began counts as changed. (The ctime also shows that a
+ *                directory was replaced by another one, or its mtime was restored.)
  *   NAMES        Files in such a directory are not looked at, unless they changed less than two seconds before that
  *                scan.
  *   NEVER        The cached catalog is used unchanged. If it is damaged or of another version, this is logged, and

@@ -57,6 +57,11 @@ one_line 'a host that is named twice' 'host a: is named twice' launch --hosts a,
 SECONDS=0
 exits 1 'a host that cannot be reached' launch --hosts a,away "$src" "$tmp/node%r" -- true
 like 'is named, with what ssh says' "$(cat "$tmp/.output")" 'away: connect to away: No route to host'
+mkdir "$tmp/failing"
+printf '#!/bin/sh\necho "no network" >&2\nexit 1\n' >"$tmp/failing/mpirun"
+chmod +x "$tmp/failing/mpirun"
+exits 1 'mpirun fails' env PATH="$tmp/failing:$PATH" "${words[@]}" --hosts a,b "$src" "$tmp/node%r" -- true
+like 'the message' "$(cat "$tmp/.output")" 'the nodes could not be joined'
 exits 127 'a command that no node has' launch --hosts a,b "$src" "$tmp/node%r" -- "$tmp/absent"
 like 'is named with its node' "$(cat "$tmp/.output")" '[ab]: dealfs: run .*/absent: No such file'
 ok "both fail within seconds: $SECONDS s" test $SECONDS -lt 20

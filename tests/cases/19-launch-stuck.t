@@ -61,6 +61,30 @@ kill -INT "$launch"
 finish 'a reader that pauses, and SIGINT twice' 130 20
 exec 9<&-
 
+# --- an agent stops ---
+# It is another "node", so that launch waits for what it says. The agent continues afterwards and cleans up.
+begin_away() { # environment
+    env DEALFS_RSH="$tmp/rsh" "$@" dealfs launch --hosts away "$src" "$mnt" -- sh -c 'exec seq -f %.0f inf' \
+        >/dev/null 2>"$tmp/log" &
+    launched=$!
+    tap_pids+=("$launched")
+    ok 'the command runs' wait_for 20 runs
+    agent=$(processes 'launch --agent' | sort -n | tail -n 1)
+    kill -STOP "$agent"
+    ok 'the agent is stopped' wait_for 10 is_in "$agent" T
+}
+begin_away DEALFS_LAUNCH_PATIENCE=2
+ok 'launch ends' wait_for 30 ended
+kill -CONT "$agent"
+finish 'a silent agent' 1 1
+like 'the message' "$(cat "$tmp/log")" 'away: nothing was heard for 2 s'
+begin_away DEALFS_LAUNCH_PATIENCE=600
+kill -HUP "$launched"
+ok 'launch ends before an agent confirms the end' wait_for 70 ended
+kill -CONT "$agent"
+finish 'an agent that does not confirm' 129 1
+like 'the message' "$(cat "$tmp/log")" 'its agent has not confirmed that everything is taken away'
+
 # --- one agent gets SIGTERM, and `launch` none ---
 # `launch` hears that the node is mounted when the agent has already begun to end: the command must not begin.
 DEALFS_SOURCE_FAULTS=stat=300 dealfs launch "$src" "$mnt" -- touch "$tmp/begun" >"$tmp/log" 2>&1 &

@@ -86,6 +86,7 @@ finish 'the agent is killed' 1
 begin
 kill -KILL "$(pgrep -P "$agent" -f 'dealfs mount')"
 finish 'the mount is killed' 1
+like 'the message' "$(cat "$tmp/log")" 'the mount has ended'
 begin
 mapfile -t pids < <(processes 'dealfs launch')
 kill -KILL "${pids[@]}"

@@ -154,6 +154,9 @@ cat "$tmp/mnt3/stuck" 2>"$tmp/stuck" &
 stuck=$!
 asks_itself() { grep -qs '^State:.D' "/proc/$server/task/"*/status; }
 ok 'a server asks its own mount' wait_for 20 asks_itself
+kill -KILL "$server"
+cannot_end() { value "$tmp/mnt3" health | grep -q 'killed server cannot end: a disk or the source hangs'; }
+ok 'it is killed and cannot end: status says so' wait_for 20 cannot_end
 kill -KILL "$stuck"
 ok 'umount -l of that' umount -l "$tmp/mnt3"
 ok 'dealfs umount --lazy' timeout 60 dealfs umount --lazy "$tmp/mnt"

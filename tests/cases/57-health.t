@@ -27,9 +27,12 @@ follower=$!
 tap_pids+=("$follower")
 is 'no server has ended' "$(value "$mnt" restarts)" '{"count": 0, "last": []}'
 
+stat "$mnt/stuck" >/dev/null 2>&1 &
+lookups=($!)
+ok 'a request that takes long is reported' wait_for 20 says 'a request has been in progress for'
+
 # Every reader of the first server sticks in the kernel, whatever their number.
 first=$(server)
-lookups=()
 for ((i = 0; i < 70; i++)); do
     stat "$mnt/stuck$i" >/dev/null 2>&1 &
     lookups+=($!)

@@ -103,6 +103,29 @@ says ': the list has 20 samples' dealfs plan "$mnt" epoch=0 ranks=1 batch=1 coun
 says 'is not known here; the current one is' \
     dealfs plan "$mnt" epoch=0 ranks=1 batch=1 layout=0123456789abcdef0123456789abcdef
 
+# More requests of other users than wait for a worker, while the source hangs.
+down
+faults=$tmp/faults
+set_faults 'hang=*'
+DEALFS_SOURCE_FAULTS="file=$faults" up allow_other
+cat >"$tmp/crowd.py" <<'END'
+import os, sys, threading
+def look(path):
+    try:
+        os.stat(path)
+    except OSError:
+        pass
+for place in range(80):
+    threading.Thread(target=look, args=(f'{sys.argv[1]}/.dealfs/decoded/{place + 1}/class0/000.bin.npy',)).start()
+END
+chmod 755 "$tmp"
+setpriv --reuid=$mount_user --clear-groups python3 "$tmp/crowd.py" "$mnt" &
+tap_pids+=($!)
+crowded() { grep -qF 'too many requests are waiting: try again' "$mnt/.dealfs/errors"; }
+ok 'too many requests are waiting: try again' wait_for 30 crowded
+set_faults ''
+wait $!
+
 # --- unmounting ---
 (cd "$mnt/class0" && exec sleep 60) &
 inside=$!

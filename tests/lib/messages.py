@@ -8,15 +8,6 @@ import re
 import sys
 
 top, what = sys.argv[1:]
-# Messages of faults that no test makes.
-UNTESTED = '''nothing was heard for … s
-the nodes could not be joined
-the mount has ended
-its agent has not confirmed that everything is taken away
-a request has been in progress for … s
-… cannot end: a disk or the source hangs
-ranks have no plan: …
-too many requests are waiting: try again'''.split('\n')
 LITERALS = r'"((?:[^"\\]|\\.)*)"(?:\s*(?:PRI[a-zA-Z0-9]+\s*)?"((?:[^"\\]|\\.)*)")*'
 PIECE = re.compile(r'(PRI[a-zA-Z0-9]+)|"((?:[^"\\]|\\.)*)"')
 
@@ -77,8 +68,8 @@ elif what == 'tested':
         if not any(' '.join(run[at:at + most]) in asked
                    for run in runs for at in range(len(run) - most + 1)):
             missing.append(message)
-    for message in set(missing) ^ set(UNTESTED):
-        print('no test asks for it, or one does:', message)
+    for message in missing:
+        print('no test asks for it:', message)
     print(len(quoted) > 40)
 else:
     sentences = list(texts_of_c(f'{top}/fs/control/health.c', r'add_sentence\([^";]*'))

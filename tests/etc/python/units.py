@@ -23,7 +23,7 @@ import torch  # noqa: E402
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, default_collate  # noqa: E402
 
 import restoring  # noqa: E402
-from dealfs.torch import Echo, Pace, Sampler, ShardedAgain  # noqa: E402
+from dealfs.torch import Echo, Pace, PlansDiffer, Sampler, ShardedAgain  # noqa: E402
 from dealfs.torch.echo import length_of, samples_of  # noqa: E402
 
 
@@ -335,6 +335,18 @@ class TheSampler(unittest.TestCase):
             self.assertEqual(sampler._nodes(), expected)
         sampler._all, sampler.num_replicas = lambda make: [[0, 4], [1, 4]], 2
         self.assertEqual(sampler._nodes(), [0, 1])
+
+    def test_a_failure_on_one_rank_is_one_on_all(self):
+        def gather(everyone, mine, group):
+            everyone[:] = [[1, None, None], mine]
+        def fail():
+            raise OSError('no answer')
+        sampler = make(ranks=2)
+        sampler.together = True
+        with unittest.mock.patch('torch.distributed.all_gather_object', gather):
+            self.assertEqual(sampler._all(lambda: 2), [1, 2])
+            with self.assertRaisesRegex(PlansDiffer, '1 of 2 ranks have no plan: rank 1: no answer'):
+                sampler._all(fail)
 
     def test_a_pass_is_asked_for_once(self):
         sampler = make()
