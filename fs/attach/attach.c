@@ -1,6 +1,6 @@
-/* Mounts by descriptors where this process may mount, else through fusermount3.
+/* Mounts by descriptors if this process may mount, else through fusermount3.
  *
- * The owner of a mount may own folders on the way to it, and what is served in it: no name of his is followed. */
+ * The owner of a mount may own folders on its path and in its contents, so no name from the owner is followed. */
 #include "fs/attach/attach.h"
 
 #include "fs/base/cleanup.h"
@@ -99,7 +99,7 @@ static int make_fuse(const struct attach_options *o, int device)
     return fsmount(fs, FSMOUNT_CLOEXEC, attributes);
 }
 
-/* Asks the server of a FUSE mount nothing, and works without the right to enter it. */
+/* Does not contact a FUSE server, and needs no permission to enter the mount. */
 static int minor_of(int dir, const char *name, unsigned *minor)
 {
     struct statx st;
@@ -138,9 +138,9 @@ int attach_mount(const char *path, const struct attach_options *options, struct 
     return error;
 }
 
-/* --- where they are --- */
+/* --- existing mounts --- */
 
-/* Of a path that was resolved before: the owner of a folder on the way may have put a symlink there since. */
+/* The path was resolved before, but the owner of a folder in it may have put a symlink there since. */
 static int open_plain(int dir, const char *path)
 {
     enum { FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
@@ -181,7 +181,7 @@ int attach_nest(int control, int data, struct str *why)
     return put_on(control, data, ".dealfs", "its own .dealfs", why);
 }
 
-/* The last name of a path is unmounted, and copied, beneath a descriptor of what it stands in: this one. */
+/* Mounts are unmounted and copied by their name within a descriptor of the parent folder: this one. */
 static int open_parent(const char *path, unsigned minor, const char **name)
 {
     CLEANUP_FREE char *copy = strdup(path);
@@ -241,7 +241,8 @@ int attach_private_tmpfs(uint64_t bytes, uid_t uid, gid_t gid, int *fd)
     CLEANUP_CLOSE int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
     if (fs < 0)
         return -errno;
-    /* Larger pages, but never beyond a file's end: writes use them since Linux 6.14. Kernels without them refuse. */
+    /* Larger pages, but never beyond a file's end; writes use them since Linux 6.14. Kernels without this option
+     * fail. */
     (void)!fsconfig(fs, FSCONFIG_SET_STRING, "huge", "within_size", 0);
     if (fsconfig(fs, FSCONFIG_SET_STRING, "source", "dealfs-ram", 0) < 0 ||
         set_number(fs, "size", "%" PRIu64, bytes) < 0 || set_number(fs, "mode", "%" PRIo64, 0700) < 0 ||
@@ -255,7 +256,7 @@ int attach_private_tmpfs(uint64_t bytes, uid_t uid, gid_t gid, int *fd)
     return 0;
 }
 
-/* What is usually at /sys/fs/fuse/connections, mounted nowhere: for root. */
+/* A detached mount of /sys/fs/fuse/connections, for root. */
 static int open_connections(void)
 {
     CLEANUP_CLOSE int fs = fsopen("fusectl", FSOPEN_CLOEXEC);

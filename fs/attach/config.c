@@ -1,4 +1,4 @@
-/* A table of fields says how each is written and read, so that the two cannot drift apart. */
+/* A table of fields defines how each is written and read, so that both always match. */
 #include "fs/attach/config.h"
 
 #include "fs/base/cleanup.h"
@@ -176,7 +176,7 @@ static int read_field(struct mount_config *config, const struct field *f, char *
     return 0;
 }
 
-/* A key that is not known was written by a version with more to say; it may be passed over. */
+/* An unknown key was written by another version, and may be ignored. */
 static int read_line(struct mount_config *config, char *line, uint64_t *seen)
 {
     char *equals = strchr(line, '=');
@@ -221,7 +221,7 @@ static int read_all(struct str *text, struct mount_config *config)
     return error;
 }
 
-/* The file may be another user's: no link is followed, and no pipe waited for. */
+/* The file may be another user's: links are not followed, and FIFOs do not block. */
 int config_read(const char *state, struct mount_config *config)
 {
     CLEANUP_STR struct str path = STR_INIT, text = STR_INIT;
@@ -237,7 +237,7 @@ int config_read(const char *state, struct mount_config *config)
     return error ? error : read_all(&text, config);
 }
 
-/* Mapped, not read: other processes that have the descriptor share its position. */
+/* Mapped instead of read: other processes with this descriptor share its position. */
 static int copy_sealed(int fd, struct str *text)
 {
     struct stat st;
@@ -267,7 +267,7 @@ int config_read_sealed(int fd, struct mount_config *config)
     return error ? error : read_all(&text, config);
 }
 
-/* Never opened by its path in /proc where it may be a file of another user's making, which could hang. */
+/* Never opened by its path in /proc if it may be a file of another user, which could hang. */
 static int open_sealed(pid_t keeper)
 {
     char path[64];

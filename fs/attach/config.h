@@ -1,8 +1,8 @@
 /* A mount's configuration: what the command decided, for the keeper and every server of the mount.
  *
- * A line `key=value` each, values percent-coded. Keepers and servers have it as sealed memory; `config` in the state
- * directory tells the same to people, and to commands that may not see the keeper's descriptors. Of another user's
- * files nobody does what this says without looking whose the things are that it names. */
+ * It has lines `key=value`, with percent-encoded values. Keepers and servers have it as sealed memory. `config` in the
+ * state directory has the same contents, for people and for commands that may not read the keeper's descriptors. A
+ * process must not trust another user's configuration without checking who owns what it names. */
 #ifndef FS_ATTACH_CONFIG_H
 #define FS_ATTACH_CONFIG_H
 
@@ -14,7 +14,7 @@
 
 struct mount_config {
     char *source, *mountpoint; /* absolute, resolved */
-    char *source_identity;     /* attach_identify of the source; NULL: not known */
+    char *source_identity;     /* attach_identify of the source; NULL: unknown */
     char *state;               /* the state directory */
     char *control; /* where the control mount stands: MOUNTPOINT/.dealfs, STATE/control, or the user's control=DIR */
     bool nested;   /* it is the first; else .dealfs is a symlink to it */
@@ -26,21 +26,21 @@ struct mount_config {
     int zstd_level;                     /* 0: off */
     bool verify_once;                   /* reads from the RAM tier verify a value once, not at every read */
     int source_threads;
-    uint64_t source_rate;    /* bytes per second that are read from the source at most; 0: no bound */
+    uint64_t source_rate;    /* maximum bytes per second that are read from the source; 0: unlimited */
     uint64_t peer_timeout;   /* nanoseconds */
-    uint64_t decoded;        /* bytes of decoded pictures that are kept */
-    uint64_t readahead;      /* bytes that the kernel may read beyond what was asked for */
-    uint64_t request_memory; /* bytes that requests of the control mount may take */
-    bool exchange;           /* room is left free, so that samples can move */
-    uint64_t exchange_rate;  /* bytes per second that this node receives while samples move; 0: no bound */
-    uint64_t feed;           /* bytes that the feeder may be ahead of the loaders; 0: there is none */
-    int sampler_ranks;       /* of the DistributedSampler whose lists are foreseen; 0: none is */
+    uint64_t decoded;        /* maximum bytes of cached decoded images */
+    uint64_t readahead;      /* maximum bytes that the kernel reads ahead */
+    uint64_t request_memory; /* maximum bytes for requests of the control mount */
+    bool exchange;           /* leave room free, so that samples can move */
+    uint64_t exchange_rate;  /* maximum bytes per second that this node receives while samples move; 0: unlimited */
+    uint64_t feed;           /* maximum bytes that the feeder may be ahead of the loaders; 0: no feeder */
+    int sampler_ranks;       /* of the predicted DistributedSampler; 0: no prediction */
     int sampler_batch;
     uint64_t sampler_seed;
     bool sampler_drop;   /* tail=drop */
     char *sampler_under; /* the directory of its dataset; NULL: the root */
     char *metrics_file;  /* NULL: none */
-    uid_t owner_uid;     /* whom the control file belongs to, and as whom the server runs */
+    uid_t owner_uid;     /* owner of the control file; the server runs as this user */
     gid_t owner_gid;
     bool allow_other;
     bool foreground; /* log to stderr, unmount when the command ends */
@@ -58,20 +58,20 @@ struct mount_config {
 #define DECODED_DEFAULT (UINT64_C(32) << 20)
 #define REQUEST_MEMORY_DEFAULT (UINT64_C(256) << 20)
 #define READAHEAD_LEAST (UINT64_C(4) << 10)
-#define READAHEAD_MOST (UINT64_C(1) << 20) /* as long as a READ may be */
+#define READAHEAD_MOST (UINT64_C(1) << 20) /* maximum length of a READ */
 #define FEED_DEFAULT (UINT64_C(256) << 20)
 
 int config_write(const struct mount_config *config);         /* to STATE/config, atomically */
 int config_seal(const struct mount_config *config, int *fd); /* to sealed memory */
-/* 0; -ENOENT; -EBADMSG: not a configuration, or not a whole one. On failure `config` is empty. */
+/* 0; -ENOENT; -EBADMSG: not a complete configuration. On failure `config` is empty. */
 int config_read(const char *state, struct mount_config *config);
 int config_read_sealed(int fd, struct mount_config *config); /* -EPERM: it is not sealed */
-/* The text in the sealed memory that a keeper or dealfs-mounter has: -EPERM where it is not sealed. Another user's
- * process may have put anything there that hangs when it is closed: a child is to do it (cli/base/guard.h). */
+/* The text in the sealed memory of a keeper or dealfs-mounter; -EPERM: it is not sealed. Another user's process may
+ * have anything there, which may hang on close: let a child call this (cli/base/guard.h). */
 int config_text_of(pid_t process, struct str *text);
 int config_parse(struct str *text, struct mount_config *config); /* changes the text */
-/* A keeper's own; where this process may not look at that, STATE/config. Root never reads the latter: another user may
- * have written it. */
+/* From a keeper's sealed memory; if this process may not read that, from STATE/config. Root never reads the latter,
+ * since another user may have written it. */
 int config_of_keeper(pid_t keeper, const char *state, struct mount_config *config);
 void config_fini(struct mount_config *config);
 

@@ -1,5 +1,5 @@
-/* Run fusermount3: it mounts, and sends the descriptor of /dev/fuse back over a socket named by _FUSE_COMMFD. What it
- * says on stderr is the reason when it refuses. */
+/* Runs fusermount3, which mounts and sends the descriptor of /dev/fuse over a socket named by _FUSE_COMMFD. If it
+ * fails, its stderr has the reason. */
 #include "fs/attach/attach-inside.h"
 
 #include "fs/base/cleanup.h"
@@ -60,7 +60,7 @@ static int receive_fd(int socket, int *fd)
     return n < 0 ? (int)n : *fd < 0 ? -EPROTO : 0;
 }
 
-/* Its exit status, with the first line it wrote in `said`. */
+/* Its exit status; `said`: the first line of its stderr. */
 static int helper_end(struct mount_helper *h, struct str *said)
 {
     int status = 0;
@@ -95,7 +95,7 @@ static int helper_refusal(const char *verb, const char *path, int status, const 
     return -EPERM;
 }
 
-/* fusermount3 cuts options at commas that have no backslash before them. */
+/* fusermount3 splits options at commas that are not preceded by a backslash. */
 static void add_escaped(struct str *s, const char *text)
 {
     for (; *text; text++) {

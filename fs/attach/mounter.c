@@ -1,4 +1,4 @@
-/* Messages to and from `dealfs-mounter`. Both ends bound what they take: neither believes the other's lengths. */
+/* Messages to and from `dealfs-mounter`. Both ends limit what they accept: neither trusts the other's lengths. */
 #include "fs/attach/mounter.h"
 
 #include "fs/base/cleanup.h"
@@ -12,7 +12,7 @@
 
 int mounter_send(int socket, const void *message, size_t n, const int fds[MOUNTER_FDS])
 {
-    /* who does not read need not be answered */
+    /* a peer that does not read gets no answer */
     ssize_t sent = parcel_send(socket, message, n, fds, MOUNTER_FDS, MSG_DONTWAIT);
     return sent < 0 ? (int)sent : 0;
 }

@@ -1,4 +1,4 @@
-/* What `dealfs-mounter` is asked, and how.
+/* The requests to `dealfs-mounter`.
  *
  * With owner=USER it is the one process of a mount that stays root (fs/keeper/mounter-main.c). Root's command starts it
  * and then becomes USER for good, before it opens the first file of the source, the state directory or the SSD
@@ -15,17 +15,17 @@
 #include <limits.h>
 
 enum mounter_verb {
-    MOUNTER_LOOK,    /* is it there? */
-    MOUNTER_MAKE,    /* both mounts, which nobody sees yet: `source` is shown; gives the two devices. Once */
-    MOUNTER_TMPFS,   /* for the RAM tier, of `bytes`; gives its root. Once */
-    MOUNTER_CONFIG,  /* takes the sealed configuration, which root's commands will read there. Once */
-    MOUNTER_PUT,     /* puts both mounts in their places. Once */
-    MOUNTER_PROTECT, /* the process that asks from the OOM killer */
-    MOUNTER_TAKE,    /* unmounts; `bytes` is of enum mounter_take */
+    MOUNTER_LOOK,    /* does it exist? */
+    MOUNTER_MAKE,    /* create both mounts, detached; `source` is shown; returns the two devices. Once */
+    MOUNTER_TMPFS,   /* create one for the RAM tier, of `bytes`; returns its root. Once */
+    MOUNTER_CONFIG,  /* takes the sealed configuration, which root's commands then read there. Once */
+    MOUNTER_PUT,     /* attach both mounts. Once */
+    MOUNTER_PROTECT, /* protect the requesting process from the OOM killer */
+    MOUNTER_TAKE,    /* unmount; `bytes` is of enum mounter_take */
     MOUNTER_VERBS
 };
 
-/* Which of the two connections have not ended; the numbers of those that have may be another mount's by now. */
+/* Which of the two connections have not ended; the numbers of ended ones may be another mount's by now. */
 enum mounter_take { TAKE_DATA = 1, TAKE_CONTROL = 2, TAKE_SPARES = 4 /* see pair_take */ };
 
 struct mounter_request {
@@ -58,12 +58,13 @@ struct mounter_offer {
 int mounter_send(int socket, const void *message, size_t n, const int fds[MOUNTER_FDS]);
 ssize_t mounter_receive(int socket, void *message, size_t n, int fds[MOUNTER_FDS], pid_t *from);
 
-/* Ask and wait, at most MOUNTER_SECONDS. `given`: a descriptor for it, or -1; `got` (may be NULL): what it gives.
- * -EPIPE: there is no mounter any more. `why` gets the line for people. */
+/* Send a request and wait, at most MOUNTER_SECONDS. `given`: a descriptor for it, or -1; `got` (may be NULL): what it
+ * returns. -EPIPE: there is no mounter any more. `why` gets a line for people. */
 enum { MOUNTER_SECONDS = 30 };
 int mounter_ask(int mounter, const struct mounter_request *request, int given, struct mounter_reply *reply,
                 int got[MOUNTER_FDS], struct str *why);
-int mounter_do(int mounter, enum mounter_verb verb, uint64_t bytes, struct str *why); /* the same, in short */
+/* the same, for simple requests */
+int mounter_do(int mounter, enum mounter_verb verb, uint64_t bytes, struct str *why);
 
 /* A socket of the mounter that listens at `path`, and its offer; or -errno. -EPERM: it is not root's, or refuses. */
 int mounter_connect(const char *path, struct mounter_offer *offer, struct str *why);

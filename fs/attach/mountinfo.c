@@ -18,7 +18,7 @@ enum { TABLE_MOST = 64 << 20 };
 struct mount_line {
     unsigned id, parent;
     char *root, *path;
-    struct attach_mount_info info; /* its source lies in the table's text */
+    struct attach_mount_info info; /* its `source` points into the table's text */
 };
 
 void attach_unescape(char *text)
@@ -69,7 +69,7 @@ static bool line_parse(char *text, struct mount_line *l)
     return true;
 }
 
-/* The table is read to its end first: `each` may change it. */
+/* The table is read completely first: `each` may change it. */
 static int each_line(int (*each)(void *user, const struct mount_line *l), void *user)
 {
     CLEANUP_STR struct str table = STR_INIT;
@@ -87,8 +87,8 @@ struct find_mount {
     unsigned id;
 };
 
-/* Of several mounts on one path the topmost is the one whose parent is another of them; whichever order the table is
- * in, it is never the parent of one that comes later. */
+/* Of several mounts on a path, the topmost is the one whose parent is another of them. In any order of the table, it is
+ * never the parent of a later one. */
 static int find_line(void *user, const struct mount_line *l)
 {
     struct find_mount *f = user;

@@ -1,5 +1,5 @@
-/* Is a path on a file system that other machines share? There neither locks nor mmap are to be trusted as on a disk,
- * and every node would write into the same folder. */
+/* Is a path on a filesystem that other machines share? There, locks and mmap are less reliable than on a disk, and all
+ * nodes would write into the same folder. */
 #include "fs/attach/attach.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static bool type_on_network(uint32_t type)
     return false;
 }
 
-/* FUSE has one number for all; the type in mountinfo tells them apart. Unknown ones count as local. */
+/* FUSE has one number for all; the type in mountinfo distinguishes them. Unknown types count as local. */
 static bool subtype_on_network(const char *type)
 {
     static const char *const types[] = {

@@ -1,5 +1,5 @@
-/* Device numbers are used again at once: by the time that a server has stored its data, another mount may have the same
- * path and the same number. So type, source and user are compared as well. */
+/* Device numbers are reused at once: when a server has stored its data, another mount may have the same path and
+ * number. So type, source and user are compared as well. */
 #include "fs/attach/pair.h"
 
 #include "fs/attach/attach.h"
@@ -20,8 +20,8 @@ struct pair pair_of(const struct mount_config *c)
                          c->control_minor, c->owner_uid, c->owner_gid, c->readahead};
 }
 
-/* With 1 MiB, a 10 MiB file is read in requests of that size, not of 128 KiB, which is the most that the kernel lets
- * users have. It may refuse: it is only for speed. */
+/* With 1 MiB, a 10 MiB file is read in requests of that size instead of 128 KiB, the maximum that the kernel allows
+ * users. A failure only costs speed. */
 static void set_readahead(unsigned minor, uint64_t bytes)
 {
     char path[64], kibibytes[24];
@@ -94,7 +94,8 @@ static int take_one(const struct pair *p, const char *path, unsigned minor)
 
 int pair_take(const struct pair *p, bool spare)
 {
-    int control = p->nested ? 0 : take_one(p, p->control, p->control_minor); /* else it goes with the data mount */
+    /* otherwise it is removed with the data mount */
+    int control = p->nested ? 0 : take_one(p, p->control, p->control_minor);
     int data = spare ? 0 : take_one(p, p->mountpoint, p->data_minor);
     return data ? data : control;
 }

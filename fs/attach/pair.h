@@ -1,4 +1,4 @@
-/* The two mounts of one start, by a process that may mount: put in their places, and taken away again. */
+/* The two mounts of one dealfs mount, for a process that may mount: attaches them, and removes them. */
 #ifndef FS_ATTACH_PAIR_H
 #define FS_ATTACH_PAIR_H
 
@@ -7,20 +7,20 @@
 
 struct pair {
     const char *mountpoint, *control, *source;
-    bool nested; /* the control mount is in the data mount, on its .dealfs */
+    bool nested; /* the control mount is on .dealfs in the data mount */
     unsigned data_minor, control_minor;
-    uid_t uid; /* whose they are */
+    uid_t uid; /* user of the mounts */
     gid_t gid;
     uint64_t readahead; /* of the data mount, in bytes */
 };
 
 struct pair pair_of(const struct mount_config *config); /* borrows */
 
-/* From descriptors of the two mounts, which nobody sees yet. On failure both are as before. -1, -1: fusermount3 has put
- * them in their places already, and only their readahead is set. */
+/* From descriptors of the two detached mounts. On failure both stay detached. -1, -1: fusermount3 has attached them
+ * already; only their readahead is set. */
 int pair_put(const struct pair *pair, int data, int control, struct str *why);
-/* Both, lazily, where they are still ours; logs what fails. `spare`: another mount may be on the mountpoint by now; it
- * is left alone. */
+/* Remove both lazily, if they are still ours; logs failures. `spare`: do not touch another mount that may be on the
+ * mountpoint by now. */
 int pair_take(const struct pair *pair, bool spare);
 /* Root removes dead mounts of `uid` from the mountpoint. -EBUSY: a dealfs mount is there that is not dead, or another
  * user's. */

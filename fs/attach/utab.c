@@ -1,11 +1,11 @@
-/* A note is made by mount(8), which is asked to do nothing else (--fake), and no helper of ours (-i). umount(8) takes
- * none away of a mount that is gone, which most are when their keeper ends: so that is done here, as libmount does it.
- * A line is
+/* A note is made by mount(8), which is asked to do nothing else (--fake) and not to call our helper (-i). umount(8)
+ * does not remove notes of mounts that are gone, as most are when their keeper ends: so that is done here, like
+ * libmount does. A line looks like
  *
  *   SRC=/data TARGET=/mnt/data\040one ROOT=/ OPTS=x-dealfs
  *
- * Everybody may read utab.lock, and so hold a lock on it. Nobody waits longer than WAIT_MS for that: the note is left
- * as it is then, which matters only to a later umount(8). */
+ * Every user may read utab.lock, and so lock it. After WAIT_MS we stop waiting and leave the note unchanged, which
+ * matters only to a later umount(8). */
 #include "fs/attach/utab.h"
 
 #include "fs/attach/attach.h"
@@ -33,7 +33,7 @@ static bool has_notes(void)
     return geteuid() == 0 && access("/run/mount", W_OK) == 0;
 }
 
-/* mount(8) waits for the lock without end. */
+/* mount(8) waits for the lock without limit. */
 static void await_mount(pid_t child)
 {
     struct process p;

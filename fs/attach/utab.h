@@ -1,7 +1,7 @@
-/* The notes of mount(8) in /run/mount/utab. Only for a mount that stands there does umount(8) look for a helper, and
- * only with ours, umount.fuse.dealfs, does a plain `umount MOUNTPOINT` take both parts of a mount away. All of it is
- * for that: where there is no such file, or no mount(8), nothing is done.
- * Each takes a second at most: any user can hold the lock of that file. So call it when all else is done. */
+/* The notes of mount(8) in /run/mount/utab. umount(8) looks for a helper only for mounts listed there, and only with
+ * our helper, umount.fuse.dealfs, does a plain `umount MOUNTPOINT` remove both parts of a mount. That is their only
+ * purpose: without such a file, or without mount(8), nothing is done. Each function takes up to a second, because any
+ * user can hold the lock of that file. So call it last. */
 #ifndef FS_ATTACH_UTAB_H
 #define FS_ATTACH_UTAB_H
 

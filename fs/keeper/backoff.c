@@ -1,4 +1,4 @@
-/* The deaths are in the shared memory, so the next keeper counts them as well. */
+/* Counts deaths in the shared memory, so that the next keeper also counts them. */
 #include "fs/keeper/backoff.h"
 
 #include "fs/base/clock.h"
@@ -38,7 +38,8 @@ static enum server_level level_after(unsigned deaths)
     return deaths >= NO_PEERS_FROM ? LEVEL_NO_PEERS : deaths >= NO_TIERS_FROM ? LEVEL_NO_TIERS : LEVEL_WHOLE;
 }
 
-/* A server that hung did nothing for half a minute, so deaths in a minute do not show that they follow each other. */
+/* A server that hung did nothing for half a minute, so the number of deaths per minute does not show a series of
+ * hangs. */
 static bool last_hung(const struct handover *h)
 {
     struct ending last;
@@ -54,11 +55,11 @@ static enum server_level choose_level(const struct handover *h, unsigned deaths,
         return LEVEL_WHOLE;
     if (hung)
         return before < LEVEL_NO_PEERS ? (before + 1 > level ? before + 1 : level) : LEVEL_NO_PEERS;
-    bool in_minute = deaths > 1; /* no minute without a death */
+    bool in_minute = deaths > 1; /* otherwise there was a minute without a death */
     return in_minute && before <= LEVEL_NO_PEERS && before > level ? before : level;
 }
 
-/* After a second one that hung the keeper looks at requests that have waited too long, before the next one starts. */
+/* After a second hang, the keeper handles requests that have waited too long before the next server starts. */
 uint64_t backoff_died(struct handover *h)
 {
     static const char *const without[] = {"", ", without tiers", ", without tiers and peers"};

@@ -1,4 +1,4 @@
-/* Start the feeder, and count its deaths. */
+/* Starts the feeder, and counts its deaths. */
 #include "fs/keeper/feeding.h"
 
 #include "fs/base/clock.h"
@@ -15,16 +15,16 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* The first rest is a part of the minute of backoff.h; each is twice as long as the one before, up to ten minutes. */
+/* The first rest is this part of the minute of backoff.h; each further one is twice as long, up to ten minutes. */
 enum { AGAIN_MS = 100, REST_PART = 4, REST_MINUTES = 10, DOUBLINGS = 10 };
 
 void feeding_init(struct feeding *f, const struct mount_config *config, struct handover *handover, const char *oom)
 {
     struct feed *feed = handover_feed(handover);
     *f = (struct feeding){.config = config, .handover = handover, .oom = oom};
-    atomic_store(&feed->feeder, 0); /* that of a keeper before died with it */
+    atomic_store(&feed->feeder, 0); /* the previous keeper's feeder died with it */
     if (!atomic_load(&feed->again))
-        atomic_store(&feed->off, 0); /* the program may be there by now */
+        atomic_store(&feed->off, 0); /* the program may have been installed meanwhile */
     if (handover_find_program("dealfs-feeder", f->program, sizeof f->program))
         f->program[0] = '\0';
 }
@@ -51,7 +51,7 @@ static _Noreturn void execute_feeder(const struct feeding *f, pid_t keeper)
     _exit(1);
 }
 
-/* What asks it to pause must not end it before it can understand: these signals wait until then. */
+/* A signal that asks it to pause must not end it before it can handle signals: they are blocked until then. */
 static pid_t fork_feeder(const struct feeding *f)
 {
     pid_t keeper = getpid();
@@ -75,7 +75,7 @@ static void start_feeder(struct feeding *f, uint64_t now)
     if (child < 0)
         return;
     f->feeder = child;
-    atomic_store(&handover_feed(f->handover)->feeder, (uint32_t)child); /* which it waits for */
+    atomic_store(&handover_feed(f->handover)->feeder, (uint32_t)child); /* it waits for this number */
     log_debug("keeper", "feeder %d starts", (int)child);
 }
 

@@ -1,9 +1,9 @@
-/* dealfs-keeper STATE: holds a mount's descriptors and shared memory, starts its server, and starts the next one when
- * that dies. STATE is for those who look for it: what it does, it does by FD_CONFIG alone.
+/* dealfs-keeper STATE: holds a mount's descriptors and shared memory, starts its server, and restarts it when it dies.
+ * STATE is only for people and commands: the keeper's configuration is FD_CONFIG.
  *
- * One thread, nothing that can block on the mount: short-lived children do what could. It links neither RocksDB nor
- * libfuse, so that what can go wrong here is on these pages. It is started by the command, or by the server when the
- * keeper before died; then that server is not its child, and is watched all the same. */
+ * One thread, which calls nothing that can block on the mount: short-lived children do that. It links neither RocksDB
+ * nor libfuse, so that all that can go wrong is on these pages. It is started by the command, or by the server when the
+ * previous keeper died; then that server is not its child, but is watched in the same way. */
 #include "fs/attach/config.h"
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
@@ -30,42 +30,43 @@
 #include <sys/wait.h>
 
 enum {
-    TICK_MS = 100,     /* how often the leader's state is looked at */
+    TICK_MS = 100,     /* how often the leader's state is checked */
     COMING_MS = 5,     /* the same until the mount is up */
-    MOST_FAILURES = 5, /* servers in a row that died before the mount was up */
-    YOUNG_PART = 3,    /* a server that has lived for this part of the patience could live */
-    DYING_S = 5,       /* for one that is killed; then the next one starts */
-    CLOSING_S = 60,    /* for a server to store what it holds after the mount ended */
-    LOOK_S = 2,        /* how often it is looked whether a mount whose reads wait is there */
-    ABANDONED_S = 10,  /* for reads in one that was taken away */
-    PUTUP_S = 60,      /* for one that puts them up */
+    MOST_FAILURES = 5, /* consecutive servers that died before the mount was up */
+    YOUNG_PART = 3,    /* a server that has lived for this part of the patience was viable */
+    DYING_S = 5,       /* how long a killed server may take to die; then the next one starts */
+    CLOSING_S = 60,    /* how long a server may store data after the mount ended */
+    LOOK_S = 2,        /* how often it is checked whether a mount with waiting reads still exists */
+    ABANDONED_S = 10,  /* how long reads in an unmounted mount may wait */
+    PUTUP_S = 60,      /* how long a child may take to attach the mounts */
 };
 
-enum coming { COMING_WAITS /* for a server that answers */, COMING_PUT_UP /* by a child */, COMING_DONE };
+/* waits for a server that answers; a child attaches the mounts */
+enum coming { COMING_WAITS, COMING_PUT_UP /* by a child */, COMING_DONE };
 
 struct keeper {
     char *name; /* argv[0] */
     pid_t standby;
     struct mount_config config;
     struct handover *handover;
-    char oom[OOM_TEXT]; /* the score of its children */
+    char oom[OOM_TEXT]; /* OOM score of its children */
     struct servers servers;
     struct feeding feeding;
     struct stranded stranded;
-    uint64_t young;    /* nanoseconds: a server that died sooner could not live */
-    uint64_t lived_at; /* when one was last seen that could */
-    bool renewing;     /* the server was killed for the next one to have tiers and peers again */
+    uint64_t young;    /* nanoseconds: a server that died sooner was not viable */
+    uint64_t lived_at; /* when a viable one was last seen */
+    bool renewing;     /* the server was killed so that the next one has tiers and peers again */
     enum coming coming;
     pid_t putting_up;
-    uint64_t put_up_at;    /* when that child was made */
+    uint64_t put_up_at;    /* when that child was started */
     uint64_t ended_at;     /* 0: not seen yet */
     bool leaving;          /* FD_LIFE has hung up, or the server was told to leave */
-    enum ending_how fault; /* that it was killed for; ENDING_UNSEEN: none */
+    enum ending_how fault; /* why it was killed; ENDING_UNSEEN: it was not */
     struct watchdog watchdog;
-    uint64_t watched_at;         /* up to when it has looked after the server */
+    uint64_t watched_at;         /* time of the last check of the server */
     uint64_t killed_at;          /* 0: it was not killed */
-    pid_t looker;                /* a child that looks whether the mount is there; 0: none */
-    uint64_t looked_at, gone_at; /* when it last began; when the mount was first seen to be gone, 0: it was there */
+    pid_t looker;                /* a child that checks whether the mount exists; 0: none */
+    uint64_t looked_at, gone_at; /* when it last began; when the mount was first missing, 0: it exists */
 };
 
 static bool has_flag(const struct keeper *k, enum handover_flags flag)
@@ -78,7 +79,7 @@ static bool is_serving(const struct keeper *k)
     return atomic_load(&k->handover->pulse.beats) > 0;
 }
 
-/* Once. */
+/* Only the first line is sent. */
 static bool tell_command(const char *line)
 {
     bool told = handover_tell(line);
@@ -95,7 +96,7 @@ static void keeper_fail(const char *what, int error)
     exit(1);
 }
 
-/* --- it goes --- */
+/* --- unmounting --- */
 
 static void kill_server(struct keeper *k)
 {
@@ -112,9 +113,9 @@ static void keeper_leave(struct keeper *k, const char *why)
     takedown_start(&k->config, TAKEDOWN_LIVE);
 }
 
-/* --- the mount comes up --- */
+/* --- mounting --- */
 
-/* Nobody has heard of a mount whose command is gone by now: it would be left for ever. */
+/* If the command has died, nobody knows of the mount, so it is removed. */
 static void put_up_ended(struct keeper *k, int status)
 {
     k->coming = COMING_DONE;
@@ -143,9 +144,9 @@ static void come_up(struct keeper *k)
         put_up_ended(k, -1);
 }
 
-/* --- its days --- */
+/* --- while mounted --- */
 
-/* One with the descriptors of this moment. There may be no room for a process now, and be some later. */
+/* A new standby gets the current descriptors. If there is no room for a process now, try again later. */
 static void have_standby(struct keeper *k)
 {
     if (k->servers.program.changed) {
@@ -157,7 +158,7 @@ static void have_standby(struct keeper *k)
         k->standby = standby_start(k->handover, k->config.state, k->name);
 }
 
-/* Children of before: servers that lingered, takers-away of mounts. */
+/* Reap other children: servers that lingered, children that unmounted. */
 static void reap_children(struct keeper *k)
 {
     int status;
@@ -179,7 +180,7 @@ static void reap_children(struct keeper *k)
     have_standby(k);
 }
 
-/* Who is inside a mount that was taken away stays inside, for as long as the reads are answered. */
+/* Processes inside an unmounted mount stay inside as long as reads are answered: end that. */
 static void end_abandoned(struct keeper *k, uint64_t now)
 {
     uint64_t oldest = atomic_load(&k->handover->pulse.oldest);
@@ -216,7 +217,7 @@ static void keeper_tick(struct keeper *k)
     }
 }
 
-/* Milliseconds since the last look, at most a tick: in what is longer the keeper itself may have stood still. */
+/* Milliseconds since the last check, at most a tick: in a longer pause, the keeper itself may have been stopped. */
 static unsigned time_watched(struct keeper *k)
 {
     uint64_t now = clock_now(), ms = (now - k->watched_at) / MILLISECOND;
@@ -239,7 +240,7 @@ static void look_after(struct keeper *k)
         kill_server(k);
 }
 
-/* One turn of the loops below. `server`: what tells its end; -1: none runs. False: the data mount has ended. */
+/* One iteration of the loops below. `server`: its pidfd; -1: none runs. False: the data mount has ended. */
 static bool keeper_turn(struct keeper *k, int server)
 {
     bool waits = k->coming == COMING_WAITS && !k->leaving && handover_has(FD_READY);
@@ -261,8 +262,8 @@ static bool keeper_turn(struct keeper *k, int server)
     return ready <= 0 || !fd[3].revents;
 }
 
-/* A server that has done without tiers or peers for a while is replaced by one that has them; not while what a server
- * hung in still hangs. So is one whose upgrade was requested. */
+/* Replace a server that has run without tiers or peers for a while, unless whatever a server hung in still hangs; also
+ * if an upgrade was requested. */
 static void renew_server(struct keeper *k)
 {
     if (k->renewing || k->killed_at || k->coming != COMING_DONE || has_flag(k, HANDOVER_ENDED))
@@ -277,7 +278,7 @@ static void renew_server(struct keeper *k)
     kill_server(k);
 }
 
-/* Killed and not dead, its main thread hangs in the kernel: as good as dead. */
+/* If it was killed and does not die, its main thread hangs in the kernel: it counts as dead. */
 static bool server_is_dead(const struct keeper *k)
 {
     return process_is_dead(&k->servers.server) || (k->killed_at && clock_now() - k->killed_at > DYING_S * SECOND);
@@ -295,14 +296,14 @@ static void watch_server(struct keeper *k)
         renew_server(k);
         keeper_tick(k);
     }
-    /* The leader may be dead a moment before the others, and only when all are there is a status. */
+    /* the leader may die before the other threads; the status is available when all are dead */
     poll(&(struct pollfd){.fd = k->servers.server.pidfd, .events = POLLIN}, 1, TICK_MS);
     reap_children(k);
     if (is_serving(k))
         stranded_forget(&k->stranded);
 }
 
-/* No server runs: until one may be started. False: the mount has ended meanwhile. */
+/* No server runs: wait until one may be started. False: the mount has ended meanwhile. */
 static bool await_start(struct keeper *k, uint64_t pause)
 {
     uint64_t end = clock_now() + pause;
@@ -335,12 +336,12 @@ static int keeper_finish(struct keeper *k)
 {
     log_info("the mount has ended");
     if (handover_has(FD_SSD))
-        futimens(FD_SSD, NULL); /* `dealfs clean --older` asks when it was used last */
+        futimens(FD_SSD, NULL); /* for `dealfs clean --older`: time of the last use */
     keeper_end(k, TAKEDOWN_ENDED, "the mount was unmounted before it was ready");
     return 0;
 }
 
-/* A server is dead. The pause before the next one; -1: there is none, `why` not. */
+/* A server has died. Returns the pause before the next one; -1: there will be none, see `why`. */
 static int64_t server_died(struct keeper *k, const char **why)
 {
     if (k->renewing) {
@@ -354,7 +355,7 @@ static int64_t server_died(struct keeper *k, const char **why)
     *why = servers_refused(&k->servers) ? "the server cannot run"
            : enough                     ? "five servers in a row died before they answered a request"
                                         : NULL;
-    if (*why && !has_flag(k, HANDOVER_READY)) /* a mount that was up is for its owner to end */
+    if (*why && !has_flag(k, HANDOVER_READY)) /* a mount that was up is only ended by its owner */
         return -1;
     return (int64_t)backoff_died(k->handover);
 }
@@ -404,13 +405,13 @@ static void keeper_prepare(struct keeper *k)
     error = config_read_sealed(FD_CONFIG, &k->config);
     if (error)
         keeper_fail("read the mount's configuration", error);
-    if (geteuid() != k->config.owner_uid) /* nothing of a mount runs with more rights than its owner has */
+    if (geteuid() != k->config.owner_uid) /* no process of a mount has more rights than its owner */
         keeper_fail("serve another user's mount", -EPERM);
     log_open("dealfs-keeper", log, k->config.syslog);
     error = handover_open(true, &k->handover);
     if (error)
         keeper_fail("make the servers' shared memory", error);
-    if (has_flag(k, HANDOVER_UP)) /* by a keeper before */
+    if (has_flag(k, HANDOVER_UP)) /* set by an earlier keeper */
         k->coming = COMING_DONE;
     const char *text = getenv("DEALFS_PATIENCE"); /* seconds; for tests */
     int patience = text && atoi(text) > 0 ? atoi(text) : SERVER_PATIENCE_S;

@@ -1,10 +1,11 @@
 /* dealfs-mounter MOUNTPOINT CONTROL UID GID TMPFS READAHEAD [allow_other|noexec|unnoted|socket=PATH …]: the one process
  * that stays root when root mounts with owner=USER. TMPFS is the most bytes of the RAM tier.
  *
- * All that it mounts, and where, root's command line says. What holds the other end of its socket (the processes of
- * USER) can only ask for the steps of fs/attach/mounter.h, each in its time: it takes numbers, descriptors and the text
- * that is shown as the source. Below the paths of USER it opens the two mountpoints and nothing else: O_PATH, name by
- * name, no links (fs/attach/attach.c). It ends when the last process of the mount has.
+ * Root's command line determines what is mounted, and where. The processes of USER, which hold the other end of its
+ * socket, can only request the steps of fs/attach/mounter.h, each at its time. It accepts numbers, descriptors, and
+ * the text that is shown as the source. Below the paths of USER it opens only the two mountpoints: with O_PATH,
+ * component by component, without following links (fs/attach/attach.c). It ends when the last process of the mount
+ * has ended.
  *
  * With a socket (`dealfs mounter`) it is used alone: processes of USER that have no rights, and may be in another
  * container, connect to it (lobby.c). A child serves each mount as above, one after the other, and unmounts when the
@@ -47,10 +48,10 @@ enum {
 struct mounter {
     struct attach_options options;
     struct pair pair;
-    int data, control;      /* roots of the mounts, until they are in their places */
-    int gives[MOUNTER_FDS]; /* with the answer; not kept, so that all of it ends with the processes of USER */
+    int data, control;      /* roots of the mounts, until they are attached */
+    int gives[MOUNTER_FDS]; /* sent with the answer and not kept, so that they end with the processes of USER */
     char source[PATH_MAX];
-    uint64_t tmpfs_most; /* 0: there is to be none */
+    uint64_t tmpfs_most; /* 0: no tmpfs */
     unsigned protections;
     unsigned below;     /* the minor number of what was mounted on the mountpoint before; 0: nothing */
     const char *socket; /* used alone; else NULL */
@@ -121,7 +122,7 @@ static int mounter_tmpfs(struct mounter *m, const struct mounter_request *reques
 {
     (void)given;
     uint64_t bytes = request->bytes < m->tmpfs_most ? request->bytes : m->tmpfs_most;
-    if (m->tmpfs || bytes == 0) /* 0 would be without a limit */
+    if (m->tmpfs || bytes == 0) /* 0 would mean unlimited */
         return -EINVAL;
     int error = attach_private_tmpfs(bytes, m->options.uid, m->options.gid, &m->gives[0]);
     m->tmpfs = !error;
@@ -158,7 +159,7 @@ static int mounter_put(struct mounter *m, const struct mounter_request *request,
         return -EINVAL;
     if (m->put) /* a keeper that follows a dead one asks again */
         return 0;
-    if (mounted_on(m->pair.mountpoint) != m->below) /* this mount's turn was before */
+    if (mounted_on(m->pair.mountpoint) != m->below) /* this mount was attached there before */
         return -EBUSY;
     int error = pair_put(&m->pair, m->data, m->control, why);
     if (error)
@@ -183,7 +184,7 @@ static int mounter_take(struct mounter *m, const struct mounter_request *request
     int error = pair_take(&pair, request->bytes & TAKE_SPARES);
     if (error)
         return error;
-    /* What was taken, or had ended, is never this mount's again: its number goes to the next one. */
+    /* A removed or ended mount must not be recognised again: its number is reused for the next mount. */
     m->pair.control_minor = 0;
     if (!(request->bytes & TAKE_SPARES))
         m->pair.data_minor = 0;
@@ -197,7 +198,7 @@ static int protect(pid_t process, uid_t uid)
     snprintf(path, sizeof path, "/proc/%d", (int)process);
     int n = snprintf(text, sizeof text, "%d", PROTECTED_OOM);
     CLEANUP_CLOSE int dir = process > 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, fd = -1;
-    if (dir < 0 || fstat(dir, &st) < 0 || st.st_uid != uid) /* the number may be another process's by now */
+    if (dir < 0 || fstat(dir, &st) < 0 || st.st_uid != uid) /* the number may belong to another process by now */
         return -ESRCH;
     fd = openat(dir, "oom_score_adj", O_WRONLY | O_CLOEXEC);
     return fd < 0 ? -ESRCH : file_write_all(fd, text, (size_t)n);
@@ -229,7 +230,7 @@ static void answer(struct mounter *m, const struct mounter_request *request, int
     };
     CLEANUP_STR struct str why = STR_INIT;
     struct mounter_reply reply = {.error = -EINVAL};
-    static bool told; /* mount(8) has a note */
+    static bool told; /* reported once: mount(8) has a note */
     if (request->verb == MOUNTER_PROTECT)
         reply.error = protect_asker(m, from);
     else if (request->verb < MOUNTER_VERBS)
@@ -247,7 +248,7 @@ static void answer(struct mounter *m, const struct mounter_request *request, int
         utab_forget(m->pair.mountpoint);
 }
 
-/* --- what USER sends --- */
+/* --- descriptors from USER --- */
 
 static _Atomic int closing;
 
@@ -258,7 +259,7 @@ static void *close_one(void *fd)
     return NULL;
 }
 
-/* A file on a file system that hangs is closed when that answers. Where USER has sent many of them they stay open. */
+/* Closing a file on a filesystem that hangs may block, so a thread does it. If USER has sent many, they stay open. */
 static void close_sent(const int fds[MOUNTER_FDS])
 {
     for (int i = 0; i < MOUNTER_FDS; i++) {
@@ -273,7 +274,7 @@ static void close_sent(const int fds[MOUNTER_FDS])
     }
 }
 
-/* Until nobody holds the other end. */
+/* Returns when no process has the other end any more. */
 static void serve(struct mounter *m)
 {
     for (;;) {
@@ -289,7 +290,7 @@ static void serve(struct mounter *m)
     }
 }
 
-/* All processes of USER have died at once, and nobody asked: nothing but a dead mount would be left. */
+/* All processes of USER have died without a request to unmount: remove the dead mount. */
 static void take_dead(struct mounter *m)
 {
     if (!m->put || m->spent)

@@ -1,7 +1,7 @@
-/* When memory runs out, the kernel adds oom_score_adj, in thousandths of all memory, to the memory of each process, and
- * kills the largest. Root lowers the keeper's score to the minimum: then the kernel never kills it, even where
- * memory.oom.group kills all of a group. Other users may not lower it: dealfs-mounter does where there is one, by half
- * as much; else the children's score is raised. */
+/* When memory runs out, the kernel adds oom_score_adj, in thousandths of all memory, to each process's memory, and
+ * kills the largest. Root sets the keeper's score to the minimum: then the kernel never kills it, even if
+ * memory.oom.group kills the rest of a group. Other users may not lower it: dealfs-mounter, if there is one, lowers it
+ * by half as much; otherwise the children's score is raised. */
 #include "fs/keeper/oom.h"
 
 #include "fs/attach/mounter.h"
@@ -32,8 +32,8 @@ void oom_set(const char *score)
         write_score(atoi(score));
 }
 
-/* The score that the mount's first keeper was started with. Later keepers start with that of a standby or of a server,
- * and find the first one's in the environment. */
+/* The score with which the mount's first keeper was started. Later keepers start with that of a standby or of a server;
+ * they find the first one's score in the environment. */
 static int first_score(void)
 {
     CLEANUP_STR struct str now = STR_INIT;
@@ -58,6 +58,6 @@ void oom_protect(char children[OOM_TEXT])
     int raised = first + ABOVE_KEEPER < MOST_OOM ? first + ABOVE_KEEPER : MOST_OOM;
     bool lowered = write_score(KEEPER_OOM) == 0 || ask_mounter();
     if (!lowered)
-        write_score(first); /* a server that started this keeper had more */
+        write_score(first); /* a keeper that a server started has the server's score */
     snprintf(children, OOM_TEXT, "%d", lowered ? first : raised);
 }

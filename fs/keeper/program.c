@@ -32,7 +32,7 @@ static void set_trial(struct program *p, int fd)
     p->changed = true;
 }
 
-/* Of a keeper that starts while no program is installed: where the previous one was. */
+/* Where the previous program was, for a keeper that starts while no program is installed. */
 static int find_previous(struct program *p)
 {
     static const char deleted[] = " (deleted)";
@@ -48,7 +48,7 @@ static int find_previous(struct program *p)
     return 0;
 }
 
-/* A keeper that follows another one finds in the shared memory what that one knew of the installed file. */
+/* The shared memory tells a new keeper what the previous one knew about the installed file. */
 int program_init(struct program *p, struct handover *h, uint64_t trial)
 {
     struct stat st;
@@ -59,7 +59,7 @@ int program_init(struct program *p, struct handover *h, uint64_t trial)
     CLEANUP_CLOSE int fd = error ? -1 : open(p->path, O_PATH | O_CLOEXEC);
     if (fd >= 0 && atomic_load(&h->program) == PROGRAM_PREVIOUS && fstat(fd, &st) == 0)
         p->failed = file_of(&st);
-    if (fd >= 0 && !handover_has(FD_PROGRAM)) /* of the first keeper: there is no previous one */
+    if (fd >= 0 && !handover_has(FD_PROGRAM)) /* the first keeper: there is no previous program */
         dup2(fd, FD_PROGRAM);
     return error;
 }
@@ -95,7 +95,7 @@ void program_choose(struct program *p, struct handover *h)
     atomic_store(&h->program, state);
 }
 
-/* By descriptor: what was judged, even if its name is another file by now. */
+/* By descriptor: the file that was checked, even if its name leads to another one by now. */
 void program_execute(const char *state)
 {
     char *argv[] = {"dealfs-server", (char *)state, NULL};

@@ -1,11 +1,11 @@
-/* Which program the next server is.
+/* Which program the next server runs.
  *
- *   installed   the file dealfs-server beside the keeper, whatever it is by now
+ *   installed   the current file dealfs-server next to the keeper
  *   previous    FD_PROGRAM: the program of the last server that lived long enough; kept open, so it outlives its file
  *
- * A server of an installed file that is not the previous one is on trial, and FD_TRIAL is its program. If it serves
- * for `trial` nanoseconds, its program is the previous one from then on. If it dies before, or does not serve in that
- * time, the next server is the previous program again, until another file is installed or an upgrade is requested.
+ * A server of an installed file that differs from the previous program is on trial; FD_TRIAL is its program. If it
+ * serves for `trial` nanoseconds, its program becomes the previous one. If it dies before, or does not serve in that
+ * time, the next server runs the previous program again, until another file is installed or an upgrade is requested.
  *
  * Root executes an installed file only if root, or the owner of the previous one, is the only user who can write it. */
 #ifndef FS_KEEPER_PROGRAM_H
@@ -22,22 +22,22 @@ struct program_file {
 };
 
 struct program {
-    char path[PATH_MAX]; /* the installed file */
+    char path[PATH_MAX]; /* of the installed file */
     uint64_t trial;
-    struct program_file failed; /* the installed file whose server died in its trial */
-    bool changed;               /* the two descriptors: a standby must be started again, to have them */
+    struct program_file failed; /* the installed file whose server died on trial */
+    bool changed;               /* the two descriptors have changed: the standby must be restarted to get them */
 };
 
 int program_init(struct program *program, struct handover *handover, uint64_t trial);
-/* Before a server starts. */
+/* Call it before a server starts. */
 void program_choose(struct program *program, struct handover *handover);
-/* In the child that becomes the server; returns only on failure. */
+/* Call it in the child that becomes the server; returns only on failure. */
 void program_execute(const char *state);
-/* An upgrade was requested, and there is another program: the server is to be replaced. */
+/* True: an upgrade was requested and there is another program, so the server must be replaced. */
 bool program_begin(struct program *program, struct handover *handover);
-/* To be called while a server runs. True: it is to be killed, because it does not serve at the end of its trial. */
+/* Call it while a server runs. True: kill it, because it does not serve at the end of its trial. */
 bool program_look(struct program *program, struct handover *handover);
-/* The server is dead. True: it was on trial, and the next one is the previous program. */
+/* Call it when the server is dead. True: it was on trial, and the next one runs the previous program. */
 bool program_died(struct program *program);
 
 #endif

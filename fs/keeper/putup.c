@@ -1,4 +1,4 @@
-/* Put the two mounts in their places. */
+/* Attaches the two mounts to their mountpoints. */
 #include "fs/keeper/putup.h"
 
 #include "fs/attach/mounter.h"
@@ -15,7 +15,7 @@
 static int put_both(const struct mount_config *config, struct str *why)
 {
     const struct pair pair = pair_of(config);
-    bool held = handover_has(FD_DATA_MOUNT); /* else fusermount3 has put them up */
+    bool held = handover_has(FD_DATA_MOUNT); /* otherwise fusermount3 has attached them */
     if (handover_has(FD_MOUNTER))
         return mounter_do(FD_MOUNTER, MOUNTER_PUT, 0, why);
     return pair_put(&pair, held ? FD_DATA_MOUNT : -1, held ? FD_CONTROL_MOUNT : -1, why);

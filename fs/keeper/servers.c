@@ -1,4 +1,4 @@
-/* Start servers, one at a time. */
+/* Starts servers, one at a time. */
 #include "fs/keeper/servers.h"
 
 #include "fs/base/clock.h"
@@ -17,7 +17,7 @@ enum { ADOPT_TRIES = 100, BURY_MS = 100 };
 
 /* --- adopt --- */
 
-/* A server with this number that has not ended. The number is what its user says it is. */
+/* True: `server` is the number of a server that has not ended. The mount's user can write this number. */
 static bool watch_other(const struct servers *s, uint32_t server, struct process *p)
 {
     if (process_watch((pid_t)server, p))
@@ -44,13 +44,13 @@ int servers_init(struct servers *s, const struct mount_config *config, struct ha
                  uint64_t trial)
 {
     *s = (struct servers){.config = config, .handover = handover, .oom = oom, .server = {0, -1, -1}, .status = -1};
-    for (unsigned i = 0; i < LINGERING_MOST; i++) /* of the keeper before */
+    for (unsigned i = 0; i < LINGERING_MOST; i++) /* of the previous keeper */
         s->lingerers += watch_other(s, atomic_load(&handover->lingering[i]), &s->lingering[s->lingerers]);
     return program_init(&s->program, handover, trial);
 }
 
-/* The server of the keeper before, if it is alive; if not, one that is just being forked is no server any more. The
- * number changes once at most, unless the mount's user plays with it: then another server is started. */
+/* Adopt the previous keeper's server if it is alive. If it is not, a server that is just being forked does not count.
+ * The number changes at most once, unless the mount's user manipulates it: then another server is started. */
 bool servers_adopt(struct servers *s)
 {
     uint32_t server = atomic_load(&s->handover->server);
@@ -69,8 +69,8 @@ bool servers_adopt(struct servers *s)
 
 /* --- start --- */
 
-/* Parent and child both do it: else a keeper that dies between fork and this would leave a server that the next keeper
- * does not know of. False: there is another one, or the next keeper is about to start it. */
+/* Parent and child both call it: otherwise, if the keeper dies between fork and this, the next keeper would not know of
+ * the server. False: there is another server, or the next keeper is about to start one. */
 static bool register_server(struct handover *h, uint32_t before, pid_t server)
 {
     return atomic_compare_exchange_strong(&h->server, &before, (uint32_t)server) || before == (uint32_t)server;
@@ -120,7 +120,7 @@ int servers_start(struct servers *s)
     return error;
 }
 
-/* --- the dead --- */
+/* --- dead servers --- */
 
 static struct ending ending_of(const struct servers *s, enum ending_how fault)
 {

@@ -1,5 +1,5 @@
-/* The server of a mount, for its keeper: starts it, or adopts the one of the keeper before, and knows which killed ones
- * cannot die yet because a thread of theirs hangs in the kernel. */
+/* The server of a mount, for its keeper: starts it, or adopts the previous keeper's, and tracks killed servers that
+ * cannot die yet because one of their threads hangs in the kernel. */
 #ifndef FS_KEEPER_SERVERS_H
 #define FS_KEEPER_SERVERS_H
 
@@ -13,9 +13,9 @@ struct servers {
     const struct mount_config *config;
     struct handover *handover;
     struct program program;
-    const char *oom;       /* the score that a child is to have again; "": its own */
-    struct process server; /* the one that runs */
-    int status;            /* of wait; -1: not known */
+    const char *oom;       /* the OOM score of children; "": unchanged */
+    struct process server; /* the running server */
+    int status;            /* of wait; -1: unknown */
     struct process lingering[LINGERING_MOST];
     unsigned lingerers;
 };
@@ -24,13 +24,13 @@ int servers_init(struct servers *servers, const struct mount_config *config, str
                  uint64_t trial); /* of programs, in nanoseconds */
 bool servers_adopt(struct servers *servers);
 int servers_start(struct servers *servers);
-/* The server is dead: notes how it ended, where `fault` does not say it. One that died within `young` nanoseconds and
- * answered nothing could not live. Returns how many in a row could not. */
+/* The server is dead: record how it ended, unless `fault` says it. A server that died within `young` nanoseconds
+ * without an answer was not viable. Returns the number of consecutive ones. */
 unsigned servers_note_death(const struct servers *servers, enum ending_how fault, uint64_t young);
 bool servers_refused(const struct servers *servers);
 /* The server is dead, or was killed and does not die. */
 void servers_bury(struct servers *servers);
-/* How many of those have not ended yet, at most LINGERING_MOST: then no other one may be started. */
+/* Number of killed servers that have not ended; at LINGERING_MOST, no other one may be started. */
 unsigned servers_lingering(struct servers *servers);
 
 #endif

@@ -1,5 +1,6 @@
-/* Who follows a dead keeper is settled by one exchange of `handover->keeper`: from the dead one's number to the
- * standby's, or to 0 by a server that starts one itself. A server that dies after that leaves it to the standby. */
+/* One atomic exchange of `handover->keeper` decides which process follows a dead keeper: it changes from the dead
+ * keeper's number to the standby's, or to 0 by a server that starts a keeper itself. If that server dies afterwards,
+ * the standby takes over. */
 #include "fs/keeper/standby.h"
 
 #include "fs/base/clock.h"
@@ -33,7 +34,7 @@ static bool is_alive(pid_t id)
     return alive;
 }
 
-/* The keeper is dead. True: this is the next one. */
+/* The keeper is dead. True: this process is the next one. */
 static bool follow_keeper(struct handover *h, pid_t keeper)
 {
     while (!exchange_keeper(h, keeper, getpid())) {
@@ -68,7 +69,7 @@ pid_t standby_start(struct handover *h, const char *state, char *name)
         return error;
     pid_t child = fork();
     if (child == 0) {
-        /* A mount that nobody was told of, and the pipe that tells, end with the keeper. */
+        /* If no command knows of the mount yet, it ends with the keeper, and so does the pipe to the command. */
         handover_drop(FD_READY);
         handover_drop(FD_DATA_MOUNT);
         handover_drop(FD_CONTROL_MOUNT);

@@ -1,4 +1,4 @@
-/* The mount's user can write the slots: places in them are computed here from constants, never read from there. */
+/* The mount's user can write the slots: offsets of slots are computed here from constants, never read from there. */
 #include "fs/keeper/stranded.h"
 
 #include "fs/base/clock.h"
@@ -47,20 +47,20 @@ static bool wants_answer(uint32_t opcode)
            opcode != FUSE_NOTIFY_REPLY;
 }
 
-/* The next server answers INIT. */
+/* INIT is answered by the next server. */
 static void answer(struct outlet *o, uint32_t i, int error)
 {
     struct fuse_in_header in = *request_of(o, i);
     struct fuse_out_header out = {.len = sizeof out, .error = error, .unique = in.unique};
     if (in.opcode == FUSE_INIT)
         return;
-    /* What the kernel does not take, nobody waits for. */
+    /* if the kernel rejects the answer, nobody waits for it */
     if (wants_answer(in.opcode) && write(o->fd, &out, sizeof out) == (ssize_t)sizeof out)
         o->answered += error == -EIO;
     atomic_store(&slot_of(o, i)->word, SLOT_FREE);
 }
 
-/* --- what is in slots --- */
+/* --- requests in slots --- */
 
 static bool has_request(const struct outlet *o, uint32_t i)
 {
@@ -85,15 +85,15 @@ static void answer_slots(struct stranded *s, struct outlet *o, uint64_t lived, u
     }
 }
 
-/* --- what the kernel has --- */
+/* --- requests in the kernel --- */
 
-/* A keeper that is killed between read and answer leaves the request in the slot, for the next server. */
+/* If the keeper is killed between read and answer, the request is in the slot, for the next server. */
 static bool take_one(struct outlet *o, uint32_t i)
 {
     struct slot *slot = slot_of(o, i);
     char *request = (char *)request_of(o, i);
     memset(request, 0, sizeof(struct fuse_in_header));
-    for (size_t at = PAGE; at < o->room; at += PAGE) /* fs/fuse/slots.c, slots_ready() */
+    for (size_t at = PAGE; at < o->room; at += PAGE) /* see slots_ready() in fs/fuse/slots.c */
         *(volatile char *)(request + at) = 0;
     atomic_store(&slot->reader, (uint32_t)getpid());
     atomic_store(&slot->since, 0);
@@ -105,10 +105,10 @@ static bool take_one(struct outlet *o, uint32_t i)
         return true;
     }
     atomic_store(&slot->word, SLOT_FREE);
-    return n < 0 && (errno == ENOENT || errno == EINTR); /* it was taken back meanwhile: there may be more */
+    return n < 0 && (errno == ENOENT || errno == EINTR); /* the request was cancelled meanwhile: there may be more */
 }
 
-/* A request that nobody waits for any more leaves the queue by itself, so nothing here may wait for one. */
+/* A cancelled request leaves the queue by itself, so nothing here may wait for one. */
 static void drain(struct outlet *o)
 {
     int flags = fcntl(o->fd, F_GETFL);
@@ -162,7 +162,7 @@ void stranded_look(struct stranded *s, uint64_t lived)
     }
 }
 
-/* A keeper that was killed may have left the descriptors as drain() had them. */
+/* A killed keeper may have left the descriptors in the state of drain(). */
 void stranded_init(struct stranded *s, struct handover *handover, uint64_t patience)
 {
     *s = (struct stranded){.handover = handover, .patience = patience};

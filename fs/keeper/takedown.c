@@ -1,4 +1,4 @@
-/* Take away what a mount leaves. */
+/* Removes what a mount leaves. */
 #include "fs/keeper/takedown.h"
 
 #include "fs/attach/attach.h"
@@ -72,14 +72,14 @@ bool takedown_asked(void)
 
 /* --- mounts --- */
 
-/* Ours has ended, and gives an error at once: what answers is another's. */
+/* Our mount has ended and returns an error at once; if access succeeds, it is another mount. */
 static bool is_anothers(const struct mount_config *config)
 {
     struct statfs fs;
     return statfs(config->mountpoint, &fs) == 0;
 }
 
-/* A mounter that was killed is done without: the mounts are this user's, and fusermount3 unmounts them. */
+/* If the mounter was killed: the mounts belong to this user, and fusermount3 unmounts them. */
 static void unmount_both(struct mount_config config, enum takedown how, unsigned data, unsigned control)
 {
     CLEANUP_STR struct str ignored = STR_INIT;
@@ -93,7 +93,7 @@ static void unmount_both(struct mount_config config, enum takedown how, unsigned
     pair_take(&pair, spare);
 }
 
-/* The number of a connection that has ended may be another's by now. */
+/* The number of an ended connection may be another mount's by now. */
 static unsigned live_minor(int device, unsigned minor)
 {
     struct pollfd ended = {.fd = device};
@@ -115,7 +115,7 @@ pid_t takedown_start(const struct mount_config *config, enum takedown how)
     return child;
 }
 
-/* --- is it there? --- */
+/* --- does it exist? --- */
 
 static int is_device(void *user, const char *path, const struct attach_mount_info *info)
 {
@@ -123,7 +123,8 @@ static int is_device(void *user, const char *path, const struct attach_mount_inf
     return info->major == 0 && info->minor == *(const unsigned *)user;
 }
 
-/* `process` is a folder of /proc. Who cannot be looked into is another user's, who cannot have this mount's files. */
+/* `process` is a folder of /proc. If it cannot be read, the process belongs to another user, who cannot have this
+ * mount's files. */
 static bool has_mounted(int process, const char *device)
 {
     CLEANUP_STR struct str mounts = STR_INIT;

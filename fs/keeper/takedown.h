@@ -1,5 +1,5 @@
-/* Take away what a mount leaves: mounts, sockets, folders. All of it can block on a mount that hangs, so each of these
- * runs in a short-lived child, which holds nothing of the mount. */
+/* Removes what a mount leaves: mounts, sockets, folders. All of this can block on a mount that hangs, so each function
+ * runs in a short-lived child, which has nothing of the mount open. */
 #ifndef FS_KEEPER_TAKEDOWN_H
 #define FS_KEEPER_TAKEDOWN_H
 
@@ -7,11 +7,10 @@
 
 enum takedown {
     TAKEDOWN_LIVE,
-    TAKEDOWN_ENDED, /* the data session has: another mount may stand there by now */
-    TAKEDOWN_ABORT, /* both connections are ended first, and every request in them fails */
+    TAKEDOWN_ENDED, /* the data session has ended: another mount may be there by now */
+    TAKEDOWN_ABORT, /* first abort both connections, so that every request in them fails */
 };
-/* Both mounts, lazily: processes inside stay inside. The end of the sessions follows when they leave. Returns the
- * child, or -1. */
+/* Unmount both lazily: processes inside stay inside; the sessions end when they leave. Returns the child, or -1. */
 pid_t takedown_start(const struct mount_config *config, enum takedown how);
 void takedown_await(pid_t child); /* for 20 s; then it is left behind */
 /* `dealfs umount` asks for it by SIGUSR1 where only dealfs-mounter may unmount. */
@@ -20,7 +19,7 @@ bool takedown_asked(void);
 /* Is the data mount still to be seen, here or in the mount namespace of any process that can be looked into? Who is
  * inside one that is not has it all the same. The child ends with 1 when it is not. */
 pid_t takedown_look(const struct mount_config *config);
-/* The RAM tier's folder, the courier's socket and the control mount's place. Waits for its child. */
+/* Removes the RAM tier's folder, the courier's socket and the control mount's place. Waits for its child. */
 void takedown_files(const struct mount_config *config);
 
 #endif

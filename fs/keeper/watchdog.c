@@ -1,11 +1,11 @@
-/* The main thread opens all that can hang before a server serves. */
+/* Before a server serves, its main thread opens everything that can hang. */
 #include "fs/keeper/watchdog.h"
 
 #include "fs/base/log.h"
 
 enum { SECOND_MS = 1000 };
 
-/* Without schedstat in the kernel nobody can see it, and the server counts as one that moves. */
+/* Without schedstat in the kernel this is unknown, and the server counts as active. */
 static bool has_run(struct watchdog *w, const struct process *server)
 {
     uint64_t before = w->run_time;

@@ -1,13 +1,13 @@
-/* Watches that a server moves. Three faults end it:
+/* Watches whether a server makes progress. Three faults end it:
  *
- *   fault            what is seen for as long as the patience
- *   ENDING_STOPPED   its process is stopped, by SIGSTOP or the like
+ *   fault            observed for as long as the patience
+ *   ENDING_STOPPED   its process is stopped, by SIGSTOP or similar
  *   ENDING_STUCK     it serves, and none of its readers returns. Waiting for the source does not count
- *   ENDING_HUNG      it does not serve yet, and its main thread is not on a processor; or it opens for OPENING_TIMES
- *                    the patience
+ *   ENDING_HUNG      it does not serve yet, and its main thread is not on a processor; or it has been opening for
+ *                    OPENING_TIMES the patience
  *
- * A server in the hands of a debugger has none. Looks are counted and not time: of a keeper that was frozen together
- * with its server, or whose machine slept, none has passed. */
+ * While a debugger is attached there is no fault. Checks are counted, not time: so if the keeper was frozen together
+ * with its server, or the machine slept, no time has passed. */
 #ifndef FS_KEEPER_WATCHDOG_H
 #define FS_KEEPER_WATCHDOG_H
 
@@ -17,12 +17,13 @@
 enum { OPENING_TIMES = 10 };
 
 struct watchdog {
-    unsigned patience;        /* ms */
-    unsigned silent, opening; /* ms: since it last moved; since it began, of one that does not serve yet */
-    uint64_t beats, run_time; /* when last looked at */
+    unsigned patience; /* milliseconds */
+    /* milliseconds since it last made progress; and since it began, if it does not serve yet */
+    unsigned silent, opening;
+    uint64_t beats, run_time; /* as of the last check */
 };
 
-/* `ms` since the last look. ENDING_UNSEEN: all is well; else the fault, for which it is to be killed. Logs. */
+/* `ms` since the last check. ENDING_UNSEEN: no fault; else the fault for which to kill it. Logs. */
 enum ending_how watchdog_look(struct watchdog *watchdog, const struct process *server, uint64_t beats, unsigned ms);
 void watchdog_reset(struct watchdog *watchdog); /* for the next server */
 

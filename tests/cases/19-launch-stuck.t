@@ -64,12 +64,13 @@ exec 9<&-
 # --- an agent stops ---
 # It is another "node", so that launch waits for what it says. The agent continues afterwards and cleans up.
 begin_away() { # environment
-    env DEALFS_RSH="$tmp/rsh" "$@" dealfs launch --hosts away "$src" "$mnt" -- sh -c 'exec seq -f %.0f inf' \
-        >/dev/null 2>"$tmp/log" &
+    rm -f "$tmp/begun"
+    env DEALFS_RSH="$tmp/rsh" "$@" dealfs launch --hosts away "$src" "$mnt" -- \
+        sh -c 'touch "$1" && exec sleep 1000' sh "$tmp/begun" >"$tmp/log" 2>&1 &
     launched=$!
     tap_pids+=("$launched")
-    ok 'the command runs' wait_for 20 runs
-    agent=$(processes 'launch --agent' | sort -n | tail -n 1)
+    ok 'the command runs' wait_for 20 test -e "$tmp/begun"
+    agent=$(ps -o ppid= -p "$(processes 'dealfs mount' | sort -n | head -n 1)" | tr -d ' ')
     kill -STOP "$agent"
     ok 'the agent is stopped' wait_for 10 is_in "$agent" T
 }
@@ -84,6 +85,7 @@ ok 'launch ends before an agent confirms the end' wait_for 70 ended
 kill -CONT "$agent"
 finish 'an agent that does not confirm' 129 1
 like 'the message' "$(cat "$tmp/log")" 'its agent has not confirmed that everything is taken away'
+rm "$tmp/begun"
 
 # --- one agent gets SIGTERM, and `launch` none ---
 # `launch` hears that the node is mounted when the agent has already begun to end: the command must not begin.
