@@ -1,4 +1,4 @@
-/* See agent-tasks.h. */
+/* Implements agent-tasks.h. */
 #include "cli/launch/agent-tasks.h"
 
 #include "cli/base/command.h"
@@ -42,7 +42,7 @@ static void be_program(char path[PATH_MAX])
     path[n > 0 ? n : 0] = '\0';
 }
 
-/* In a child, before it executes a program: `dies` is the signal that it gets when the agent has died. */
+/* In a child, before it executes a program: it gets the signal `dies` when the agent has died. */
 static void begin_child(pid_t parent, int dies)
 {
     process_reset_signals();
@@ -184,7 +184,7 @@ int tasks_command(struct tasks *t, const char *place, struct str *why)
     return place_fail(why, "run", t->job.command[0], strerror(-error), error);
 }
 
-/* From a terminal the command's group is ours. */
+/* On a terminal, the command is in our process group. */
 void tasks_signal(struct tasks *t, int number)
 {
     uint64_t now = clock_now();
@@ -200,7 +200,7 @@ void tasks_signal(struct tasks *t, int number)
 
 /* --- the job --- */
 
-/* Those of the session that `ssh` has made stay. */
+/* Variables of ssh's own session are not replaced. */
 static bool is_of_session(const char *variable)
 {
     return strncmp(variable, "SSH_", 4) == 0 || strncmp(variable, "XDG_", 4) == 0 ||
@@ -217,7 +217,7 @@ static int enter_job(const struct launch_job *job, struct str *why)
     return 0;
 }
 
-/* A program that lies in the dataset is not there yet. */
+/* A program in the dataset does not exist before the mount. */
 static int check_command(const struct tasks *t, struct str *why, int *status)
 {
     const char *name = t->job.command[0];
@@ -250,7 +250,7 @@ int tasks_begin(struct tasks *t, const struct str *text, struct str *why, int *s
     return error;
 }
 
-/* --- where ranks can meet --- */
+/* --- the address at which ranks meet --- */
 
 static int look_up(void *host, struct str *out)
 {
@@ -259,14 +259,14 @@ static int look_up(void *host, struct str *out)
     return getaddrinfo(host, NULL, NULL, &found) == 0 ? 0 : -ENOENT;
 }
 
-/* A name server may not answer for long, and the agent must. */
+/* In a child: a name server may not answer for long, but the agent must stay responsive. */
 static bool is_known(const char *host)
 {
     CLEANUP_STR struct str nothing = STR_INIT;
     return guard_run(look_up, (void *)host, RESOLVE_SECONDS, &nothing) == 0;
 }
 
-/* A name of a scheduler's that the network does not know: an address of this machine instead. */
+/* If the network does not know the scheduler's name of this host: an address of this machine. */
 static void add_address(struct str *out)
 {
     struct ifaddrs *all = NULL, *one;

@@ -2,10 +2,10 @@
  *
  *   launch ══channel══ agent ─┬─ dealfs mount -f    until SIGHUP, or until the agent has died
  *                             ├─ dealfs stage
- *                             └─ the command, and what it leaves behind
+ *                             └─ the command, and the processes that it leaves behind
  *
- * What a signal to all processes of the job (scancel) must not end ignores SIGTERM and SIGINT: the mount, so that the
- * command can read while it saves a checkpoint. */
+ * The mount ignores SIGTERM and SIGINT, so that a signal to all processes of the job (scancel) does not end it: the
+ * command must be able to read while it saves a checkpoint. */
 #include "cli/launch/agent.h"
 
 #include "cli/base/command.h"
@@ -29,11 +29,11 @@
 #include <sys/wait.h>
 
 enum {
-    LOOK_MS = 500,           /* between looks at the mount's world, until the command runs */
-    LOOK_RUNNING_MS = 10000, /* and then */
+    LOOK_MS = 500,           /* between checks of the mount's world, until the command runs */
+    LOOK_RUNNING_MS = 10000, /* and while it runs */
     DRAIN_MS = 2000,         /* for output of processes that the command has left behind */
     UMOUNT_MS = 20000,       /* for the mount to end */
-    KILL_MS = 3000,          /* for what has got SIGKILL: a process that waits in the kernel may not end */
+    KILL_MS = 3000,          /* after SIGKILL: a process that waits in the kernel may not end */
 };
 enum { BURY_SECONDS = 30 };
 
@@ -46,8 +46,8 @@ struct agent {
     int signals;
     enum agent_state state;
     uint64_t deadline;  /* of the state */
-    uint64_t look;      /* when to look at the world again */
-    bool command_ended; /* its status is not yet sent: there may be more output */
+    uint64_t look;      /* time of the next check of the world */
+    bool command_ended; /* its status was not sent yet: there may be more output */
     int status;
     uint64_t drained;
 };
@@ -59,7 +59,7 @@ static uint64_t in_ms(unsigned ms)
     return clock_now() + ms * MILLISECOND;
 }
 
-/* The command gets SIGTERM, and time to end; with `now` neither. */
+/* The command gets SIGTERM and time to end; with `now`, neither. */
 static void end_agent(struct agent *a, bool now)
 {
     if (a->state > AGENT_ENDS_COMMAND || (a->state == AGENT_ENDS_COMMAND && !now))
@@ -74,7 +74,7 @@ static bool command_is_over(struct agent *a)
     return !a->tasks.command && !a->tasks.stage && !a->command_ended;
 }
 
-/* `signal` is for what is not of the mount. */
+/* `signal` is sent to processes that do not belong to the mount. */
 static bool nothing_remains(int signal)
 {
     return remains_signal(REMAINS_OF_COMMAND, 0, signal) + remains_signal(REMAINS_OF_MOUNT, 0, 0) == 0;
@@ -88,8 +88,8 @@ static void next_state(struct agent *a, enum agent_state state, unsigned ms)
         kill(a->tasks.mount, SIGHUP);
 }
 
-/* Every step of the end has a deadline, and KILL_MS for what it then kills. A command that waits in the kernel for the
- * mount ends with it. */
+/* Each step of the end has a deadline, then kills, then waits for KILL_MS. A command that waits in the kernel for the
+ * mount ends with the mount. */
 static void step_end(struct agent *a)
 {
     bool late = clock_now() >= a->deadline, lost = clock_now() >= a->deadline + KILL_MS * MILLISECOND;
@@ -114,7 +114,7 @@ static void fail_job(struct agent *a, int status, const char *why)
     channel_sayf(&a->launch, SAY_FAILED, "%d %s", status, why);
 }
 
-/* --- what `launch` says --- */
+/* --- messages from `launch` --- */
 
 static void take_job(struct agent *a, const struct str *payload)
 {
@@ -131,7 +131,7 @@ static void take_message(struct agent *a, int message, const struct str *payload
     CLEANUP_STR struct str why = STR_INIT;
     uint64_t number;
     int error = 0;
-    /* What comes after the end has begun was sent before `launch` knew of it. */
+    /* messages that arrive after the end has begun were sent before `launch` knew of it */
     if (a->state != AGENT_LIVES && message != SAY_SIGNAL && message != SAY_END)
         return;
     if (message == SAY_JOB)
@@ -158,9 +158,9 @@ static void read_channel(struct agent *a)
         take_message(a, message, &payload);
 }
 
-/* --- what its children do --- */
+/* --- children --- */
 
-/* The line says that the mount is live. */
+/* The line reports that the mount is live. */
 static void take_mount_line(void *user, const char *line)
 {
     struct agent *a = user;
@@ -201,7 +201,7 @@ static void reap(struct agent *a)
     }
 }
 
-/* What the command has left behind may write for a while. */
+/* Processes that the command has left behind may write for a while. */
 static void finish_command(struct agent *a)
 {
     if (!a->command_ended || (tasks_have_output(&a->tasks) && clock_now() < a->drained))
@@ -228,7 +228,7 @@ static void look_at_world(struct agent *a)
 
 /* --- the loop --- */
 
-/* SIGTERM from a scheduler precedes SIGKILL. SIGHUP: the parent has died. */
+/* A scheduler sends SIGTERM before SIGKILL. SIGHUP: the parent has died. */
 static void take_signals(struct agent *a)
 {
     struct signalfd_siginfo info;
@@ -330,7 +330,7 @@ static _Noreturn void become_agent(struct remains *remains, pid_t parent, int in
     _exit(COMMAND_DONE);
 }
 
-/* --- its parent --- */
+/* --- the agent's parent --- */
 
 int agent_start(struct agent_process *agent, int in, int out, bool direct)
 {
@@ -346,7 +346,7 @@ int agent_start(struct agent_process *agent, int in, int out, bool direct)
     return agent->pid < 0 ? -errno : 0;
 }
 
-/* A killed agent's `dealfs mount -f` ends by its own signal (PR_SET_PDEATHSIG); all else is killed. */
+/* The `dealfs mount -f` of a killed agent ends by its own signal (PR_SET_PDEATHSIG); other processes are killed. */
 static void bury(struct agent_process *agent)
 {
     uint64_t deadline = clock_now() + BURY_SECONDS * SECOND;

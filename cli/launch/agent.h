@@ -1,5 +1,5 @@
-/* The process of `dealfs launch` on each node. It mounts, runs the command, and takes everything away when its channel
- * to `launch` ends, for whatever reason. */
+/* The process of `dealfs launch` on each node. It mounts, runs the command, and removes everything when its channel to
+ * `launch` ends for any reason. */
 #ifndef CLI_LAUNCH_AGENT_H
 #define CLI_LAUNCH_AGENT_H
 
@@ -16,7 +16,7 @@ struct agent_process {
 /* `direct`: the command gets this process's standard files; else its output is sent through the channel. The agent is a
  * child; it gets the two descriptors of its channel. 0 or -errno. */
 int agent_start(struct agent_process *agent, int in, int out, bool direct);
-/* The agent has ended, or ends: waits for that. If it was killed, what it has left is taken away. */
+/* Waits until the agent has ended. If it was killed, removes what it has left. */
 void agent_finish(struct agent_process *agent);
 /* `dealfs launch --agent`: the channel is standard input and output. */
 int agent_main(void);

@@ -1,5 +1,5 @@
-/* A message is its type, four bytes of length, its payload and a newline: srun passes output on by lines. Before the
- * first message an agent says who it is, because a login shell may print something of its own. */
+/* A message is its type, its length in four bytes, its payload and a newline (srun passes output on by lines). Before
+ * the first message an agent sends a greeting, because a login shell may print something of its own. */
 #include "cli/launch/channel.h"
 
 #include "fs/base/clock.h"
@@ -13,10 +13,11 @@
 #include <unistd.h>
 
 enum { HEADER = 5, PIECE = 65536, OUTLET_FULL = 1 << 20, MESSAGE_MOST = 1 << 24 };
-enum { PATIENCE = 30, PATIENCE_MOST = 3600, SPEAKS = 6 }; /* seconds; how often an end speaks in that time */
+/* seconds; how often each end sends SAY_ALIVE in that time */
+enum { PATIENCE = 30, PATIENCE_MOST = 3600, SPEAKS = 6 };
 static const char greeting[] = "\ndealfs-launch-agent " DEALFS_VERSION "\n";
 
-/* --- bytes on their way --- */
+/* --- bytes to be sent --- */
 
 bool outlet_waits(const struct channel_out *o)
 {
@@ -92,7 +93,7 @@ void channel_sayf(struct channel *c, enum channel_message type, const char *form
     channel_say(c, type, text.data, text.length);
 }
 
-/* A process that was suspended with its job must not take the time for silence. */
+/* Time in which this process was suspended with its job does not count as silence. */
 bool channel_tick(struct channel *c, bool listens)
 {
     uint64_t now = clock_now(), passed = now - c->ticked;

@@ -1,4 +1,4 @@
-/* See console.h. */
+/* Implements console.h. */
 #include "cli/launch/console.h"
 
 #include "fs/base/cleanup.h"
@@ -71,7 +71,7 @@ bool console_waits(const struct console *c)
     return !c->dropped && (outlet_waits(&c->out) || outlet_waits(&c->err));
 }
 
-/* Output that nobody reads any more is lost. */
+/* Output is lost if nobody reads any more. */
 void console_push(struct channel_out *o)
 {
     if (outlet_push(o)) {

@@ -1,9 +1,9 @@
-/* The job has phases; all nodes are done with one before the next begins.
+/* The job has phases; each begins when all nodes have completed the previous one.
  *
  *   mounting ─▶ joining ─▶ staging ─▶ running ─▶ ending
  *      └───────────┴──────────┴───────────┴─ a failure, a lost node, a signal ─▶ ending
  *
- * The end of this process, in whatever way, ends its channels, and that is the agents' sign to take everything away. */
+ * When this process ends for any reason, its channels end, and then the agents remove everything. */
 #include "cli/launch/head.h"
 
 #include "cli/base/command.h"
@@ -30,17 +30,17 @@ struct head {
     const struct launch_wish *wish;
     struct launch_world world;
     enum phase phase;
-    int status; /* the exit status; -1: not known yet */
+    int status; /* the exit status; -1: unknown */
     int signals, interrupts;
     struct console console;
-    struct str words; /* of the world's output: the line so far */
+    struct str words; /* the current line of the world's output */
     char place[300];  /* ADDRESS PORT of the first node */
     uint64_t said, deadline;
-    bool over; /* only output still has to be written */
+    bool over; /* only output is still to be written */
     struct pollfd *polled;
 };
 
-/* --- what people see --- */
+/* --- progress --- */
 
 static void say(struct head *h, const struct launch_node *node, const char *text)
 {
@@ -52,7 +52,7 @@ static bool is_missing(const struct head *h, const struct launch_node *node)
     return h->phase == MOUNTING ? !node->mounted : h->phase == JOINING ? node->joined != h->nodes->count : !node->gone;
 }
 
-/* One line per second; on a terminal always the same one. */
+/* One line per second; on a terminal it replaces the previous one. */
 static void say_missing(struct head *h)
 {
     static const char *const doing[] = {"mounting", "joining", "", "", "taking the mounts away"};
@@ -163,7 +163,7 @@ static void step_world(struct head *h)
         h->world.again = clock_now() + SECOND;
 }
 
-/* --- what agents say --- */
+/* --- messages from agents --- */
 
 static void lose_node(struct head *h, struct launch_node *node, const char *why)
 {
@@ -176,7 +176,7 @@ static void lose_node(struct head *h, struct launch_node *node, const char *why)
         say(h, node, "dealfs: the agent has ended, and has not confirmed that everything is taken away");
 }
 
-/* An agent ends when `launch` says so, or by SIGTERM from a scheduler. Then its command may already have ended well. */
+/* An agent ends on request, or by SIGTERM from a scheduler. Then its command may already have succeeded. */
 static void take_farewell(struct head *h, struct launch_node *node)
 {
     if (h->phase < ENDING && (node->status < 0 || h->wish->once))
@@ -246,7 +246,7 @@ static void read_node(struct head *h, struct launch_node *node)
         say(h, node, noise.data);
 }
 
-/* Lines of a process that has been started are shown as they come. */
+/* Lines of started processes are printed as they arrive. */
 static void read_lines(struct head *h, const struct launch_node *node, int *fd, struct str *words)
 {
     char *end, *room = str_reserve(words, LINE_MOST);
@@ -292,7 +292,7 @@ static void take_signal(struct head *h, const struct signalfd_siginfo *info)
         end_job(h, SIGNALLED + number, h->interrupts > 1);
         return;
     }
-    /* What the terminal sends, the command has got by itself. */
+    /* the terminal has sent this signal to the command directly */
     if (info->ssi_code > 0 && shares_terminal(h))
         return;
     snprintf(text, sizeof text, "%d", number);
@@ -358,7 +358,7 @@ static void wait_for_events(struct head *h)
     }
 }
 
-/* True: the node confirms nothing more. */
+/* True: no more messages will come from the node. */
 static bool step_node(struct head *h, struct launch_node *node, bool listens)
 {
     bool heard = channel_tick(&node->channel, listens) || h->nodes->way == WAY_ALONE;
@@ -379,7 +379,8 @@ static void finish_job(struct head *h)
             say(h, &h->nodes->node[i], "dealfs: its agent has not confirmed that everything is taken away");
 }
 
-/* True: the job is over. While nobody reads our output, agents are not heard; that is neither silence nor lateness. */
+/* True: the job is over. While nobody reads our output, we do not read from agents; then their silence does not
+ * count. */
 static bool step(struct head *h)
 {
     bool gone = true, listens = !console_is_full(&h->console);

@@ -1,4 +1,4 @@
-/* The first process of `dealfs launch`: starts the agents, and leads them through the job. */
+/* The first process of `dealfs launch`: it starts the agents, and leads them through the phases of the job. */
 #ifndef CLI_LAUNCH_HEAD_H
 #define CLI_LAUNCH_HEAD_H
 

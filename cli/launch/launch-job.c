@@ -1,4 +1,5 @@
-/* Words, each with its NUL: numbers first, then the paths, the words of the command by their count, the variables. */
+/* A job as text: words, each with a NUL: numbers, then paths, then the words of the command with their count, then the
+ * variables. */
 #include "cli/launch/launch-job.h"
 
 #include "fs/base/size.h"

@@ -1,4 +1,4 @@
-/* See launch-nodes.h. */
+/* Implements launch-nodes.h. */
 #include "cli/launch/launch-nodes.h"
 
 #include "cli/base/place.h"
@@ -36,7 +36,7 @@ void launch_self(char path[4096])
     path[n > 0 ? n : 0] = '\0';
 }
 
-/* --- which --- */
+/* --- the list of nodes --- */
 
 static int add_node(struct launch_nodes *n, const char *host, size_t length, struct str *why)
 {
@@ -58,7 +58,7 @@ static int add_node(struct launch_nodes *n, const char *host, size_t length, str
     return 0;
 }
 
-/* Names are separated by `separators`; what follows a name on its line of a file is not read. */
+/* Names are separated by `separators`. With `lines`, the rest of a line after its name is ignored. */
 static int add_list(struct launch_nodes *n, const char *list, bool lines, struct str *why)
 {
     int error = 0;
@@ -107,7 +107,7 @@ int launch_nodes_find(struct launch_nodes *n, const char *hosts, const char *hos
         str_adds(why, "no hosts are named");
         return -EINVAL;
     }
-    /* The batch script of a job with one node runs on that node. */
+    /* the batch script of a job with one node runs on that node */
     bool here = n->way == WAY_SLURM && n->count == 1 && getenv("SLURMD_NODENAME");
     if (!error && (here || !n->count)) {
         n->way = WAY_ALONE;
@@ -117,7 +117,7 @@ int launch_nodes_find(struct launch_nodes *n, const char *hosts, const char *hos
     return error;
 }
 
-/* --- how --- */
+/* --- starting agents --- */
 
 static _Noreturn void become_starter(const struct launch_nodes *n, const char *host, int in, int out, int errors)
 {
@@ -130,7 +130,7 @@ static _Noreturn void become_starter(const struct launch_nodes *n, const char *h
     snprintf(quoted, sizeof quoted, "%s launch --agent", line.data ? line.data : "");
     snprintf(rsh, sizeof rsh, "%s", launch_rsh());
     str_addf(&list, "--nodelist=%s", host);
-    /* Signals of the terminal are for `launch`; which passes them on. */
+    /* signals of the terminal are for `launch`, which passes them on */
     setsid();
     process_reset_signals();
     dup2(in, 0);

@@ -1,4 +1,4 @@
-/* The nodes of `dealfs launch`: which they are, and how their agents are started. */
+/* The nodes of `dealfs launch`: finds them, and starts their agents. */
 #ifndef CLI_LAUNCH_LAUNCH_NODES_H
 #define CLI_LAUNCH_LAUNCH_NODES_H
 
@@ -12,9 +12,9 @@ struct launch_node {
     struct channel channel;
     pid_t starter;    /* ssh, srun, or the agent's parent; 0: none */
     int errors;       /* its standard error; -1 */
-    struct str words; /* of that, the line so far */
+    struct str words; /* the current line of that */
     bool mounted, gone;
-    unsigned joined; /* the number of nodes in its world */
+    unsigned joined; /* number of nodes in its world */
     int status;      /* of the command; -1: it has not ended */
 };
 
@@ -27,19 +27,18 @@ struct launch_nodes {
     struct agent_process alone;
 };
 
-/* `hosts`: a list with commas; `hostfile`: one per line, as for mpirun; both NULL: Slurm's, or this machine alone.
- * 0 or -errno with `why`. */
+/* `hosts`: a list with commas; `hostfile`: one host per line, as for mpirun; both NULL: Slurm's nodes, or only this
+ * machine. 0 or -errno with `why`. */
 int launch_nodes_find(struct launch_nodes *n, const char *hosts, const char *hostfile, struct str *why);
-/* Starts the agent of one of them. 0 or -errno with `why`. */
+/* Start the agent of one node. 0 or -errno with `why`. */
 int launch_nodes_start(struct launch_nodes *n, unsigned i, struct str *why);
-/* At the end: waits for what has been started, but not for long. */
+/* At the end: waits for started processes, for a limited time. */
 void launch_nodes_fini(struct launch_nodes *n);
 
-/* $DEALFS_RSH, or ssh with its options; split at spaces. malloc'd words that end with NULL; the text lives as long as
- * they do. */
+/* $DEALFS_RSH, or ssh with options; to be split at spaces. */
 const char *launch_rsh(void);
-/* Splits `text` at spaces, into at most `most` words from `words[n]` on; the new n. Changes `text`. */
+/* Splits `text` at spaces, into at most `most` words from `words[n]` on; returns the new n. Changes `text`. */
 size_t launch_split(char *text, char *words[], size_t n, size_t most);
-void launch_self(char path[4096]); /* this program */
+void launch_self(char path[4096]); /* path of this program */
 
 #endif

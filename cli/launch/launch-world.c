@@ -1,4 +1,4 @@
-/* See launch-world.h. */
+/* Implements launch-world.h. */
 #include "cli/launch/launch-world.h"
 
 #include "cli/base/place.h"
@@ -51,7 +51,7 @@ static size_t add_all(char *words[], size_t n, const char *const more[])
     return n;
 }
 
-/* A host that is lost in silence is noticed after a minute, not after eight. */
+/* With these options, a host that falls silent is noticed after a minute instead of eight. */
 static size_t add_mpirun(char *words[], char *rsh, char *more, char *hosts)
 {
     static const char *const first[] = {
@@ -110,7 +110,7 @@ static _Noreturn void become_join(const struct launch_nodes *n, const char *moun
     _exit(127);
 }
 
-/* --- its life --- */
+/* --- the process --- */
 
 int launch_world_start(struct launch_world *w, const struct launch_nodes *n, const char *mountpoint, struct str *why)
 {
@@ -135,7 +135,7 @@ int launch_world_start(struct launch_world *w, const struct launch_nodes *n, con
     return error;
 }
 
-/* One that has lived for a while was a good one: the next start comes soon. */
+/* If it lived for a while, the next start comes soon. */
 bool launch_world_ended(struct launch_world *w)
 {
     if (!w->pid || waitpid(w->pid, NULL, WNOHANG) != w->pid)

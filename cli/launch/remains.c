@@ -1,5 +1,5 @@
-/* Processes of a mount are known by their names, dealfs-keeper and its like: they may not be killed, because they take
- * the mount away. */
+/* Processes of a mount are recognised by their names, such as dealfs-keeper: they must not be killed, because they
+ * unmount. */
 #include "cli/launch/remains.h"
 
 #include "cli/base/place.h"
@@ -63,7 +63,7 @@ void remains_remove_folders(struct remains *r)
 
 /* --- processes --- */
 
-/* PID (NAME) STATE PARENT …: a name may have parentheses of its own. */
+/* PID (NAME) STATE PARENT …: the name may contain parentheses. */
 static bool is_child(const char *pid, char *name, size_t n)
 {
     char path[64], text[512];

@@ -1,5 +1,5 @@
 /* What a node's part of a job may leave behind: folders made for the mountpoint, and processes whose parents have
- * ended. The agent and the process that started it share this memory, so that one can clean up after the other. */
+ * ended. The agent and its parent share this memory, so that the parent can clean up. */
 #ifndef CLI_LAUNCH_REMAINS_H
 #define CLI_LAUNCH_REMAINS_H
 
@@ -10,21 +10,21 @@
 
 struct remains {
     char folder[4096]; /* the mountpoint */
-    unsigned made;     /* how many of its last names are folders that the agent made */
+    unsigned made;     /* how many of its last components are folders that the agent made */
 };
 
 struct remains *remains_new(void); /* NULL: no memory */
 void remains_free(struct remains *r);
 
-/* From here on processes below this one that lose their parent become its children. */
+/* From here on, descendants whose parent ends become children of this process. */
 void remains_adopt(void);
-/* The mountpoint and the folders above it. 0 or -errno with `why`. */
+/* Make the mountpoint and the folders above it. 0 or -errno with `why`. */
 int remains_make_folder(struct remains *r, const char *path, struct str *why);
 void remains_remove_folders(struct remains *r);
 
 enum remains_of { REMAINS_OF_COMMAND, REMAINS_OF_MOUNT };
-/* How many children this process has, besides `known`, that belong to a mount or do not. `signal` is sent to each; 0:
- * none. */
+/* Number of children of this process, except `known`, that do or do not belong to a mount. `signal` is sent to
+ * each; 0: none. */
 unsigned remains_signal(enum remains_of of, pid_t known, int signal);
 
 #endif

@@ -1,4 +1,4 @@
-/* The list `samples` of a mount is read, and each path compared. */
+/* Reads the list `samples` of a mount, and compares each path. */
 #include "cli/live/chosen-files.h"
 
 #include "fs/base/array.h"

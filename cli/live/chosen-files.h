@@ -1,4 +1,4 @@
-/* The files of a mount that are to be parsed. */
+/* Chooses files of a mount, to be parsed. */
 #ifndef CLI_LIVE_CHOSEN_FILES_H
 #define CLI_LIVE_CHOSEN_FILES_H
 
@@ -20,12 +20,12 @@ struct chosen_file {
 struct chosen_files {
     struct chosen_file *chosen;
     size_t count, room;
-    uint64_t total; /* their bytes */
+    uint64_t total; /* sum of their bytes */
 };
 
-/* In the order of the mount's list of samples. `mount`: its root. -ENOENT: none; -errno, and why. */
+/* In the order of the mount's list of samples. `mount`: descriptor of its root. -ENOENT: none; -errno, and why. */
 int chosen_files_find(const struct live *live, const struct files_wish *choice, int mount, struct chosen_files *files,
                       struct str *why);
-void chosen_files_fini(struct chosen_files *files); /* also after an error */
+void chosen_files_fini(struct chosen_files *files); /* call it also after an error */
 
 #endif

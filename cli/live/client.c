@@ -1,4 +1,4 @@
-/* Requests and their replies, by way of a guarded child. */
+/* Requests and replies; a guarded child does the work. */
 #include "cli/live/client.h"
 
 #include "cli/base/command.h"
@@ -15,7 +15,7 @@
 
 enum {
     REPLY_MOST = 64 << 20,
-    SERVERS = 5, /* that may die under one request */
+    SERVERS = 5, /* number of servers that may die during one request */
 };
 
 bool client_asks_again(int error, size_t reason, int *servers)
@@ -36,7 +36,7 @@ int client_find(const char *mountpoint, enum live_health worst, struct live *liv
     return COMMAND_FAILED;
 }
 
-/* `control` is where the control files are from then on: what root may pass in /proc, its user may not. */
+/* `control` becomes a path that works for the user: root's path through /proc does not. */
 static int become_user(const struct live *live, const char **control)
 {
     char root[64];
@@ -93,7 +93,7 @@ static int send_and_receive(void *user, struct str *out)
     if (!error)
         error = file_read_fd(fd, REPLY_MOST, out);
     if (error) {
-        /* The read after the one that failed gives the reason. */
+        /* the read after a failed one returns the reason */
         str_clear(out);
         file_read_fd(fd, REPLY_MOST, out);
     }
@@ -118,7 +118,7 @@ int client_send(const struct live *live, const void *request, size_t n, struct s
     return error;
 }
 
-/* To the end of what is there to be read. */
+/* Read all that is available. */
 static int receive(int fd, struct str *out)
 {
     enum { PIECE = 64 << 10 };
@@ -140,7 +140,7 @@ static int send_and_wait(const char *path, const void *request, size_t n, struct
     int error = fd < 0 ? -errno : file_write_all(fd, request, n);
     if (!error)
         error = receive(fd, reply);
-    if (error && fd >= 0 && error != -EINTR && receive(fd, why)) /* the reason, or why there is none */
+    if (error && fd >= 0 && error != -EINTR && receive(fd, why)) /* the reason; or why there is none */
         str_clear(why);
     return error;
 }

@@ -1,4 +1,4 @@
-/* One entry of the mount against the same of the source. */
+/* Compares an entry of the mount with the same entry of the source. */
 #include "cli/live/compare.h"
 
 #include "fs/base/beneath.h"
@@ -47,7 +47,7 @@ static const char *source_name(const struct derived_record *made)
     return made ? "what was resized" : "the source";
 }
 
-/* `made`: NULL where the file is to be as it is in the source. */
+/* `made` NULL: the file must be as in the source. */
 static enum compare_result compare_attributes(struct compare *c, const char *path, const struct stat *a,
                                               const struct stat *b, const struct derived_record *made)
 {
@@ -67,7 +67,7 @@ static enum compare_result compare_attributes(struct compare *c, const char *pat
     return COMPARE_SAME;
 }
 
-/* Up to n bytes, fewer only at the end of the file. */
+/* Read n bytes, or fewer at the end of the file. */
 static ssize_t read_fully(int fd, char *buffer, size_t n, uint64_t offset)
 {
     size_t done = 0;
@@ -131,7 +131,7 @@ static int read_whole(int fd, struct str *bytes)
     return file_read_fd(fd, MOST, bytes);
 }
 
-/* Makes it again, and compares that with the mount and with what is known of it. */
+/* Make the file again; compare the result with the mount and with its record. */
 static enum compare_result compare_made(struct compare *c, const char *path, const struct derived_record *record,
                                         int source, int mount)
 {
@@ -193,7 +193,7 @@ static int look_at(int root, const char *path, struct stat *st)
     return fstat(fd, st) < 0 ? -errno : steal_fd(fd);
 }
 
-/* What was made of a file; NULL: nothing, it is as it is in the source. */
+/* The record of a resized file; NULL: the file is as in the source. */
 static const struct derived_record *find_made(const struct compare *c, const char *path)
 {
     uint64_t ino;

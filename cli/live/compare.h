@@ -1,5 +1,5 @@
-/* Is an entry of the mount what the source has: type, attributes and every byte? Of a mount with resize=, what is made
- * of the source again? */
+/* Does an entry of the mount equal the source's: type, attributes and every byte? With resize=: does it equal what is
+ * made from the source again? */
 #ifndef CLI_LIVE_COMPARE_H
 #define CLI_LIVE_COMPARE_H
 
@@ -12,17 +12,17 @@
 
 enum { COMPARE_BYTES = 1 << 20 };
 
-/* Of one thread. */
+/* For one thread. */
 struct compare {
-    int source, mount;        /* the roots */
+    int source, mount;        /* descriptors of the roots */
     char *buffer[2];          /* COMPARE_BYTES each */
-    _Atomic uint64_t *bytes;  /* counts what has been compared */
-    bool (*stop)(void *user); /* asked for every piece: has the rest become pointless? */
+    _Atomic uint64_t *bytes;  /* total number of compared bytes */
+    bool (*stop)(void *user); /* called for every piece; true: the result no longer matters */
     void *user;
-    /* A mount with resize=: what was made of which file, and who makes it again; else NULL. */
+    /* With resize=: the records of resized files, and the crew that makes them again; else NULL. */
     const struct derived *derived;
     struct crew *crew;
-    struct str difference; /* a line that names path, place and both sides */
+    struct str difference; /* a line with path, place and both sides */
 };
 
 enum compare_result {
@@ -32,9 +32,8 @@ enum compare_result {
     COMPARE_STOPPED,
 };
 
-/* The file, symlink or directory itself at a relative path ("" is the root); what is in a directory is not looked at.
- * The file's pages in the mount's page cache are dropped first, so that what is kept is read and not what was read
- * before. */
+/* Compares the file, symlink or directory at a relative path ("" is the root), but not the contents of a directory. The
+ * file's pages are first dropped from the mount's page cache, so that the cached data is read. */
 enum compare_result compare_entry(struct compare *c, const char *path);
 
 #endif

@@ -1,10 +1,10 @@
-/* Containers of a mount, parsed through it.
+/* Parses the containers of a mount through the mount.
  *
- * Threads: `jobs` workers take the containers in their order, parse one each, and write what they find when it is that
- * container's turn. A worker whose turn has not come keeps up to HELD bytes of records and then waits. The one whose
- * turn it is never waits, so memory is bounded and the work goes on. The caller shows the progress.
+ * Threads: `jobs` workers take the containers in order and parse one each. A worker writes its records when it is that
+ * container's turn. Before, it keeps up to HELD bytes of records and then waits. The worker whose turn it is never
+ * waits, so memory is bounded and progress is guaranteed. The caller shows the progress.
  *
- * One lock guards the turn and the outcome. Only the worker whose turn it is writes the spool, outside of the lock. */
+ * One lock guards the turn and the result. Only the worker whose turn it is writes the spool, without the lock. */
 #include "cli/live/containers.h"
 #include "cli/live/owner-ask.h"
 
@@ -30,35 +30,35 @@ enum { HELD = 4 << 20, SHOW_MS = 100, SMALL = 64 << 10 };
 struct indexing {
     const struct containers_wish *wish;
     const struct live *live;
-    bool ask; /* there are other nodes, which parse what they own */
+    bool ask; /* other nodes parse the containers that they own */
     int mount, spool;
     struct chosen_files files;
 
     pthread_mutex_t lock;
-    pthread_cond_t changed;         /* the turn, the outcome, a worker has ended */
+    pthread_cond_t changed;         /* signals: the turn, the result, or the end of a worker */
     size_t next;                    /* lock: container to be taken */
-    size_t turn;                    /* lock: container that may write; only its worker moves it */
-    int working;                    /* lock */
-    int error;                      /* lock: the outcome */
-    struct str *why;                /* lock: of `error` */
-    struct containers_found *found; /* of the worker whose turn it is */
-    uint64_t written;               /* the same */
-    _Atomic uint64_t seen;          /* bytes of containers that have been passed */
+    size_t turn;                    /* lock: container that may write; only its worker advances it */
+    int working;                    /* guarded by lock */
+    int error;                      /* lock: the result */
+    struct str *why;                /* lock: explains `error` */
+    struct containers_found *found; /* used by the worker whose turn it is */
+    uint64_t written;               /* used by the worker whose turn it is */
+    _Atomic uint64_t seen;          /* bytes of containers parsed so far */
 };
 
-/* A container in a worker's hands. */
+/* A container that a worker parses. */
 struct container_job {
     struct indexing *all;
     size_t number;
     const struct chosen_file *file;
     int fd;
-    bool small; /* the last read was: headers are looked at */
+    bool small; /* the last read was small: only headers are read */
     struct record_scan scan;
     struct str records, why;
     uint64_t count, seen;
     bool text;      /* `records` are lines of text */
-    bool ours;      /* its turn has come; */
-    uint64_t began; /* the spool's length then */
+    bool ours;      /* it is its turn */
+    uint64_t began; /* length of the spool before it */
 };
 
 /* --- the turn --- */
@@ -93,7 +93,7 @@ static void give_up_indexing(struct indexing *x, int error, const char *path, co
     pthread_cond_broadcast(&x->changed);
 }
 
-/* One list has one format. */
+/* All containers of a list must have one format. */
 static int agree_format(struct container_job *job)
 {
     struct containers_found *found = job->all->found;
@@ -126,7 +126,7 @@ static int flush_records(struct container_job *job)
 
 /* --- one container --- */
 
-/* Without this the kernel would read far beyond each header: of a container of another node, through the network. */
+/* Otherwise the kernel would read far ahead of each header, for another node's container through the network. */
 static void expect_headers(struct container_job *job, bool small)
 {
     if (job->small != small)
@@ -178,7 +178,7 @@ static int note_record(void *user, const struct found_record *r)
     return job->records.length >= HELD || job->records.failed ? flush_records(job) : 0;
 }
 
-/* What was written of it; in its turn. */
+/* Remove its records from the spool. Only in its turn. */
 static int take_back(struct container_job *job)
 {
     struct indexing *x = job->all;
@@ -211,7 +211,7 @@ static bool asked_seen(void *user, uint64_t seen)
     return going && !interrupted;
 }
 
-/* By the node that owns it. -EREMOTE: here. */
+/* Ask the node that owns it. -EREMOTE: parse it here. */
 static int ask_file(struct container_job *job)
 {
     const struct containers_wish *wish = job->all->wish;
@@ -257,7 +257,7 @@ static bool is_of_container(int error)
     return error == -EBADMSG || error == -ENOTSUP || error == -EFBIG;
 }
 
-/* A broken container is left out. In its turn. */
+/* Skip a broken container. Only in its turn. */
 static int leave_out(struct container_job *job)
 {
     struct indexing *x = job->all;
@@ -291,7 +291,7 @@ static void index_container(struct indexing *x, size_t number)
     str_fini(&job.why);
 }
 
-/* --- all --- */
+/* --- all containers --- */
 
 static void *index_body(void *user)
 {
@@ -325,7 +325,7 @@ static void show_progress(struct indexing *x)
     progress_end(&progress);
 }
 
-/* Of each other node, which parses what it owns, more are asked for than one thread could. */
+/* Ask each other node for more containers than one thread could parse. */
 static int count_jobs(struct indexing *x)
 {
     enum { JOBS_HERE = 4, JOBS_OTHER = 8 };

@@ -1,4 +1,4 @@
-/* Values in the JSON that mounts give, by their names, and lines made of them. */
+/* Gets values out of the JSON of mounts, and formats lines with them. */
 #include "cli/live/figures.h"
 
 #include "cli/base/progress.h"

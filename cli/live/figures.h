@@ -1,4 +1,4 @@
-/* Values in the JSON that mounts give (dealfs-control(5)), by their names, and lines made of them. */
+/* Gets values out of the JSON of mounts (dealfs-control(5)) by name, and formats lines with them. */
 #ifndef CLI_LIVE_FIGURES_H
 #define CLI_LIVE_FIGURES_H
 
@@ -10,12 +10,12 @@
 enum { FIGURES_PLACES = 4 };
 extern const char *const figures_places[FIGURES_PLACES]; /* "ram", "ssd", "peer", "source" */
 
-/* 0 where there is none. */
+/* 0 if it is missing. */
 uint64_t figures_number(const struct str *json, const char *path, ...) __attribute__((format(printf, 2, 3)));
-/* The value is this string, or this literal. */
+/* Is the value this string or literal? */
 bool figures_is(const struct str *json, const char *path, const char *word);
 
-/* The elements of an array one after the other; `path` NULL: of the outermost one. An element is a slice of `json`. */
+/* Iterates over an array; `path` NULL: the outermost one. An element is a slice of `json`. */
 struct figures_list {
     const char *rest;
     size_t left;

@@ -1,4 +1,4 @@
-/* Numbers of two statuses, and the lines made of them. */
+/* Computes rates from two statuses, and formats lines with them. */
 #include "cli/live/gauges.h"
 
 #include "fs/base/json.h"
@@ -20,7 +20,7 @@ static double rate_of(uint64_t before, uint64_t now, double seconds)
 
 /* --- ranks --- */
 
-/* More of it than this is ignored: the user of the mount wrote it. */
+/* More of them are ignored: the user of the mount wrote the text. */
 enum { PLANS_MOST = 8 };
 
 /* The object of an array in which `key` is `number`; empty: there is none. */
@@ -34,13 +34,13 @@ static struct str find_object(const struct str *json, const char *array, const c
     return (struct str)STR_INIT;
 }
 
-/* 0: it is being read; 1: it is the next; 2: it is over. */
+/* 0: it is being read; 1: it is the next; 2: it has ended. */
 static int stage_of(const struct rank_gauge *r)
 {
     return figures_is(&r->json, "ended", "true") ? 2 : figures_number(&r->json, "read") == 0;
 }
 
-/* Of a rank that list counts which was read last of those that are being read; else the next, else the last. */
+/* Which list of a rank to show: of those being read, the one read last; else the next, else the last. */
 static bool is_rather(const struct rank_gauge *a, const struct rank_gauge *b)
 {
     int stage_a = stage_of(a), stage_b = stage_of(b);
@@ -164,7 +164,7 @@ void gauges_sort(struct node_gauge *gauges, unsigned n, enum gauge_order by)
 
 /* --- lines --- */
 
-/* Columns at its end may be empty. */
+/* Trailing columns may be empty. */
 static void add_line(struct str *out, struct str *line)
 {
     while (line->length > 0 && line->data[line->length - 1] == ' ')
@@ -173,7 +173,7 @@ static void add_line(struct str *out, struct str *line)
     str_adds(out, "\n");
 }
 
-/* Together 80 columns; bytes are megabytes, per second except those ahead. */
+/* 80 columns in all. Bytes are megabytes, per second except those ahead. */
 enum { NAME_WIDTH = 18 };
 #define NAME_COLUMN "%-18s"
 #define COLUMNS " %5s %4s %7s %6s %6s %6s %6s %6s %5s"
@@ -190,7 +190,7 @@ static const char *in_megabytes(double bytes, char text[16])
     return text;
 }
 
-/* The rank with the most late samples; NULL: none has any. */
+/* The rank with the most late samples; NULL: there are none. */
 static const struct rank_gauge *slowest_rank(const struct node_gauge *g)
 {
     const struct rank_gauge *slowest = NULL;
@@ -200,7 +200,7 @@ static const struct rank_gauge *slowest_rank(const struct node_gauge *g)
     return slowest;
 }
 
-/* Who is waited for: a rank's loader waits, another node answers late, reads wait for a place. */
+/* What is slow: a rank's loader waits, another node answers late, reads wait for a place. */
 static void add_slow(struct str *out, const struct node_gauge *g)
 {
     CLEANUP_STR struct str line = STR_INIT;
@@ -227,7 +227,7 @@ static void add_slow(struct str *out, const struct node_gauge *g)
         add_line(out, &line);
 }
 
-/* The end of a text that does not fit, which tells mounts of one machine apart, and samples of one class. */
+/* The end of a text that does not fit: it distinguishes mounts of one machine, and samples of one class. */
 static void add_end(struct str *out, const char *text, size_t width)
 {
     CLEANUP_STR struct str shown = STR_INIT;
@@ -241,7 +241,7 @@ static void add_end(struct str *out, const char *text, size_t width)
     str_add(out, shown.length ? shown.data : "", shown.length);
 }
 
-enum { SLOW_MS = 1 /* a READ that took less is not worth a line */, LINE_WIDTH = 80 };
+enum { SLOW_MS = 1 /* a READ that took less is not shown */, LINE_WIDTH = 80 };
 
 static void add_slowest_read(struct str *out, const struct node_gauge *g)
 {

@@ -1,4 +1,4 @@
-/* What live mounts do just now: the difference of two looks at `status`, made a second apart. Pure. */
+/* Current activity of live mounts: the difference of two statuses, one second apart. Pure. */
 #ifndef CLI_LIVE_GAUGES_H
 #define CLI_LIVE_GAUGES_H
 
@@ -20,18 +20,18 @@ struct rank_gauge {
 struct node_gauge {
     char *mountpoint;
     struct str status;            /* a slice; empty: the node does not answer */
-    double files;                 /* samples of lists per second; where nothing is fed, reads of the server */
-    double bytes[FIGURES_PLACES]; /* per second, loaders' and the feeder's */
+    double files;                 /* samples of lists per second; if nothing is fed, READs of the server */
+    double bytes[FIGURES_PLACES]; /* per second, of loaders and the feeder */
     uint64_t late;                /* samples of the lists below */
-    uint64_t slowest;             /* the node whose answers took longest; with: */
-    double slowest_ms;            /* each of them; 0: none answered */
+    uint64_t slowest;             /* the node whose answers took longest, */
+    double slowest_ms;            /* and how long each took; 0: none answered */
     double read_ms;               /* the slowest READ of the last seconds; 0: there was none */
     unsigned ranks;
     struct rank_gauge rank[GAUGE_RANKS];
 };
 
-/* Of two statuses, `seconds` apart; `before` may be empty: then rates are zero. The gauge refers to
- * `mountpoint` and `status`, which stay the caller's. */
+/* From two statuses, `seconds` apart; `before` may be empty: then rates are zero. The gauge refers to `mountpoint` and
+ * `status`, which the caller keeps. */
 void gauge_read(const struct str *before, const struct str *status, double seconds, struct node_gauge *gauge);
 
 enum gauge_order { GAUGE_BY_NAME, GAUGE_BY_FILES, GAUGE_BY_BYTES, GAUGE_BY_LATE, GAUGE_ORDERS };

@@ -1,6 +1,6 @@
-/* Keepers are known by their command line, `dealfs-keeper STATE`. Anybody can give a process such a name, also one that
- * runs as root (a link of that name to a setuid program): the caller must check whose it is, and of
- * those that this user can look into, only what executes a program of that name without such rights is one. */
+/* Finds keepers by their command line, `dealfs-keeper STATE`. Any user can give a process such a name, even one that
+ * runs as root (a link of that name to a setuid program). So the caller must check whose process it is; and a process
+ * that this user can examine only counts if it executes a program of that name that is not setuid. */
 #include "cli/live/keepers.h"
 
 #include "fs/base/cleanup.h"
@@ -29,16 +29,16 @@ static bool is_fake(int process, const char *name)
     struct statx st;
     ssize_t n = readlinkat(process, "exe", path, sizeof path - 1);
     if (n < 0)
-        return errno != EACCES && errno != EPERM; /* root's, seen by others */
+        return errno != EACCES && errno != EPERM; /* a root process seen by another user */
     path[n] = '\0';
     const char *base = strrchr(path, '/');
     if (!base || strncmp(base + 1, name, strlen(name)) != 0)
         return true;
-    /* It may lie on a FUSE mount that hangs: what the kernel knows is enough. */
+    /* the file may be on a FUSE mount that hangs: the kernel's cached attributes suffice */
     return statx(process, "exe", AT_STATX_DONT_SYNC, STATX_MODE, &st) == 0 && (st.stx_mode & (S_ISUID | S_ISGID));
 }
 
-/* Of one whose ids differ, another user has begun a setuid program. */
+/* If its ids differ, another user has started a setuid program. */
 static bool find_uid(int process, uid_t *uid)
 {
     CLEANUP_STR struct str status = STR_INIT;
@@ -52,13 +52,13 @@ static bool find_uid(int process, uid_t *uid)
     return id[0] == id[1] && id[0] == id[2] && id[0] == id[3];
 }
 
-/* A feeder says with its name that it is paused: see fs/feed/feeder.c. */
+/* A feeder's name shows that it is paused: see fs/feed/feeder.c. */
 static bool shows_name(int process, const char *name)
 {
     return has_name(process, name) || (strcmp(name, feeder_name) == 0 && has_name(process, feeder_paused));
 }
 
-/* The process may end at any time: what cannot be read is passed over. */
+/* The process may end at any time: skip what cannot be read. */
 static int look_at_process(int proc, const char *pid, const char *name,
                            int (*each)(void *user, const struct keeper_seen *keeper), void *user)
 {
@@ -135,7 +135,7 @@ static bool is_paused(pid_t feeder)
     return process < 0 || has_name(process, feeder_paused);
 }
 
-/* Or until it has ended. */
+/* Also returns when it has ended. */
 static bool await_pause(pid_t feeder)
 {
     for (int i = 0; i < PAUSE_TRIES; i++) {
@@ -146,7 +146,7 @@ static bool await_pause(pid_t feeder)
     return is_paused(feeder);
 }
 
-/* Looked at again when it is watched: its number may have become another process's. */
+/* Checked again while it is watched: its number may belong to another process by now. */
 static bool is_feeder(const struct process *p, uid_t owner)
 {
     char path[32];
@@ -161,8 +161,8 @@ static bool pause_feeder(const struct process *feeder, uid_t owner)
         return false;
     if (await_pause(feeder->id))
         return true;
-    process_kill(feeder);    /* stopped, or it waits for a server that hangs */
-    await_pause(feeder->id); /* what it has open, it has until its end */
+    process_kill(feeder);    /* it is stopped, or waits for a server that hangs */
+    await_pause(feeder->id); /* its files are open until it ends */
     return false;
 }
 
@@ -198,7 +198,7 @@ struct keeper_count {
     unsigned mounts;
 };
 
-/* Others cannot be trusted to be what they say. What their mounts hold is not available any more in any case. */
+/* Keepers of other users cannot be trusted. The memory of their mounts is not available in any case. */
 static int count_keeper(void *user, const struct keeper_seen *keeper)
 {
     struct keeper_count *c = user;

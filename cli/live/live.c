@@ -1,4 +1,4 @@
-/* Put together what mountinfo and the keepers tell. */
+/* Combines the mount table with the list of keepers. */
 #include "cli/live/live.h"
 
 #include "cli/base/guard.h"
@@ -65,11 +65,11 @@ void live_fini(struct live *live)
 
 struct keeper_search {
     struct live *live;
-    const struct attach_mount_info *info; /* whose mount it is; NULL: it is elsewhere, and ours */
+    const struct attach_mount_info *info; /* from the mount table; NULL: it is in another namespace, and ours */
     uint64_t deadline;                    /* for all processes of another user together */
 };
 
-/* Commands act by what a configuration says: so it must be of a process of the mount's owner, and name that owner. */
+/* Commands act on a configuration, so it must come from a process of the mount's owner and name that owner. */
 static bool names_owner(const struct mount_config *c, const struct attach_mount_info *info)
 {
     return info ? c->owner_uid == info->uid && c->owner_gid == info->gid : c->owner_uid == geteuid();
@@ -80,7 +80,7 @@ static int copy_config(void *user, struct str *out)
     return config_text_of(*(const pid_t *)user, out);
 }
 
-/* Of another user's process: by a child, which may hang for ever in our place. */
+/* Of another user's process: read by a child, since reading may hang forever. */
 static int read_anothers(pid_t process, uint64_t deadline, struct mount_config *config)
 {
     CLEANUP_STR struct str text = STR_INIT;
@@ -104,7 +104,7 @@ static int read_keeper(const struct keeper_seen *keeper, const struct attach_mou
     return -EPERM;
 }
 
-/* The mounter has said what the mount is: nothing of its user's need be read. */
+/* The mounter has described the mount: nothing of its user need be read. */
 static void match_known(struct live *live, const struct keeper_seen *keeper)
 {
     if (keeper->uid == live->config.owner_uid && strcmp(keeper->state, live->config.state) == 0 &&
@@ -122,7 +122,7 @@ static int match_keeper(void *user, const struct keeper_seen *keeper)
     }
     if (read_keeper(keeper, s->info, s->deadline, &config))
         return 0;
-    /* Another namespace may have a mount of the same name; one of ours goes first. */
+    /* another namespace may have a mount of the same name; prefer ours */
     if (strcmp(config.mountpoint, s->live->mountpoint) != 0 || (s->live->keeper && keepers_here(s->live->keeper))) {
         config_fini(&config);
         return 0;
@@ -161,8 +161,8 @@ struct live_question {
     const struct attach_mount_info *info;
 };
 
-/* The attributes of its root are cached for ever, also when its processes are gone; statfs always asks the server. Of a
- * mount that this user may not enter it tells nothing, and stat says so. */
+/* The root's attributes are cached forever, even when the server is gone, but statfs always asks the server. If this
+ * user may not enter the mount, statfs returns nothing, and stat reports that. */
 static int look_at_root(const char *path)
 {
     struct statfs fs;
@@ -172,7 +172,7 @@ static int look_at_root(const char *path)
     return stat(path, &st) < 0 ? -errno : 0;
 }
 
-/* Root may not enter a mount that is its user's alone: then this child becomes that user. */
+/* Root may not enter another user's private mount: then this child becomes that user. */
 static int ask_server(void *user, struct str *out)
 {
     const struct live_question *q = user;
@@ -217,7 +217,7 @@ static int set_control(struct live *live)
     return live->control ? 0 : -ENOMEM;
 }
 
-/* Takes `path` over. */
+/* Owns `path`. */
 static int live_gather(struct live *live, char *path, const struct attach_mount_info *info)
 {
     struct keeper_search s = {.live = live, .info = info, .deadline = clock_now() + LIVE_PROBE_SECONDS * SECOND};
@@ -246,7 +246,7 @@ static int is_ours(const struct attach_mount_info *info)
     return strcmp(info->type, "fuse.dealfs") == 0;
 }
 
-/* Another user's link could have root take away a mount that root was not asked for. */
+/* Another user's link could make root unmount a mount that root did not name. */
 static int find_path(const char *given, char **path, struct str *why)
 {
     CLEANUP_FREE char *plain = place_as_given(given);
@@ -254,7 +254,7 @@ static int find_path(const char *given, char **path, struct str *why)
         return -ENOMEM;
     int error = geteuid() == 0 && *given ? way_resolve(plain, path, why) : place_mountpoint(given, path, why);
     if (error == -ENOENT || error == -EACCES) {
-        /* A mount of another namespace may stand where there is nothing here. */
+        /* a mount of another namespace may exist at a path that does not exist here */
         str_clear(why);
         *path = steal_pointer(plain);
         error = 0;
@@ -284,7 +284,7 @@ static int find_given(const char *mountpoint, struct live *live, struct str *why
     return error;
 }
 
-/* Under a launcher each rank may be given the same words, `dealfs umount /mnt/%r` for one. */
+/* With a launcher, each rank may get the same words, for example `dealfs umount /mnt/%r`. */
 int live_find(const char *mountpoint, struct live *live, struct str *why)
 {
     struct launcher launcher;
@@ -374,7 +374,7 @@ int live_each(int (*each)(void *user, const struct live *live), void *user)
 
 /* --- its end --- */
 
-/* Keeper and server hold STATE/lock as long as they live. */
+/* Keeper and server hold STATE/lock while they live. */
 static bool lock_is_free(const struct live *live)
 {
     CLEANUP_STR struct str path = STR_INIT;
@@ -388,7 +388,7 @@ struct lock_wait {
     uint64_t deadline;
 };
 
-/* By a child, which becomes the owner where that is another user. */
+/* Called in a child, which becomes the owner if that is another user. */
 static int await_lock(void *user, struct str *out)
 {
     enum { TICK_MS = 10 };

@@ -1,9 +1,9 @@
-/* The mounts that are up, or were: found without ever blocking on one that hangs.
+/* Existing and former mounts, found without ever blocking on one that hangs.
  *
- * A mount is known by its line in /proc/self/mountinfo, which says whose it is, and by that user's keeper, a process
- * `dealfs-keeper STATE` whose configuration names the mountpoint. Root takes the configuration of another user's mount
- * from dealfs-mounter where there is one, and never from a file. A mount made by `dealfs run` has a keeper and no
- * such line. What may block (any look into a mount) is done by a child under a time limit: see guard.h. */
+ * A mount is found by its line in /proc/self/mountinfo, which shows its user, and by that user's keeper: a process
+ * `dealfs-keeper STATE` whose configuration names the mountpoint. Root gets the configuration of another user's mount
+ * from dealfs-mounter if there is one, and never from a file. A mount made by `dealfs run` has a keeper but no such
+ * line. Whatever may block (any access to a mount) is done by a child with a time limit: see guard.h. */
 #ifndef CLI_LIVE_LIVE_H
 #define CLI_LIVE_LIVE_H
 
@@ -15,9 +15,9 @@
 
 enum live_health {
     LIVE_UP,        /* mounted here, and it answers */
-    LIVE_ELSEWHERE, /* its keeper lives in another mount namespace (`dealfs run`) */
-    LIVE_HUNG,      /* mounted here, but no answer came in time */
-    LIVE_DEAD,      /* mounted here, but its processes are gone: everything in it says ENOTCONN */
+    LIVE_ELSEWHERE, /* its keeper is in another mount namespace (`dealfs run`) */
+    LIVE_HUNG,      /* mounted here, but it did not answer in time */
+    LIVE_DEAD,      /* mounted here, but its processes are gone: every access fails with ENOTCONN */
 };
 
 enum { LIVE_PROBE_SECONDS = 5 };
@@ -25,31 +25,31 @@ enum { LIVE_PROBE_SECONDS = 5 };
 struct live {
     char *mountpoint;
     char *source;
-    char *control; /* the folder with `control`, `status` … as reached from here; NULL: not reachable (dead) */
+    char *control; /* the folder with `control`, `status` …, as a path for this process; NULL: not reachable (dead) */
     pid_t keeper;  /* 0: none found */
-    uid_t uid;     /* whose it is */
+    uid_t uid;     /* its user */
     gid_t gid;
     pid_t mounter; /* root's process that mounted for another user; 0: none */
     enum live_health health;
-    unsigned major, minor;      /* st_dev of the data mount; 0:0 when elsewhere. The minor is what attach_abort takes */
-    bool configured;            /* `config` has been read; only with a keeper */
+    unsigned major, minor;      /* st_dev of the data mount; 0:0 in another namespace. attach_abort takes the minor */
+    bool configured;            /* `config` was read; only with a keeper */
     struct mount_config config; /* the state directory is config.state */
 };
 
-/* The mount of MOUNTPOINT. 0; -ENOENT: no dealfs mount is there; else -errno. `why` gets the line for people. The path
- * itself is looked into by a guarded child only. */
+/* The mount at MOUNTPOINT. 0; -ENOENT: no dealfs mount is there; else -errno. `why` gets a line for people. The path
+ * itself is accessed only by a guarded child. */
 int live_find(const char *mountpoint, struct live *live, struct str *why);
-/* All mounts: of this user, or for root everybody's; sorted by mountpoint. `each` borrows `live`; non-zero ends it and
- * is returned. */
+/* All mounts of this user, or for root of every user, sorted by mountpoint. `each` borrows `live`; a nonzero result
+ * ends the loop and is returned. */
 int live_each(int (*each)(void *user, const struct live *live), void *user);
 void live_fini(struct live *live);
 
 const char *live_health_text(enum live_health health); /* "up", "in another namespace", "hangs", "dead" */
-/* The same, and of one that hangs because its server is stopped: what comes of that. */
+/* The same; if the mount hangs because its server is stopped, also what will happen. */
 void live_say_health(const struct live *live, struct str *out);
 
-/* Wait until the keeper and everything else of a mount has ended, so that its memory and sockets are given back.
- * 0 or -ETIMEDOUT. */
+/* Wait until the keeper and everything else of a mount has ended, so that its memory and sockets are released. 0 or
+ * -ETIMEDOUT. */
 int live_wait_gone(const struct live *live, unsigned seconds);
 
 #endif

@@ -1,8 +1,8 @@
-/* A container's records from the node that owns it.
+/* Gets a container's records from the node that owns it.
  *
- * The question is repeated until the answer is there, since nobody waits in a server for another node's work. The time
- * between two questions doubles up to ASK_MOST_MS. A node that passes no byte of any container for PATIENCE_S is not
- * waited for: the caller parses the container itself. So it does whenever an answer is missing or malformed. */
+ * The question is repeated until the answer is complete, because a server never waits for another node's work. The
+ * pause between questions doubles up to ASK_MOST_MS. If a node makes no progress with any container for PATIENCE_S, the
+ * caller parses the container itself; so it does whenever an answer is missing or malformed. */
 #include "cli/live/owner-ask.h"
 
 #include "cli/live/client.h"
@@ -38,7 +38,7 @@ static int ask_first(const struct owner_question *q, struct str *reply, struct i
     return answer->state == INDEX_HERE ? -EREMOTE : 0;
 }
 
-/* Tests wait less. */
+/* Shorter in tests. */
 static uint64_t patience(void)
 {
     const char *text = getenv("DEALFS_INDEX_PATIENCE");

@@ -1,4 +1,4 @@
-/* What was read of the lists of an epoch, said in words. */
+/* Reports about the lists of an epoch, in words. */
 #include "cli/live/reports.h"
 
 #include "cli/live/figures.h"
@@ -25,7 +25,8 @@ int reports_select(const struct str *text, const struct reports_wish *wish, stru
         }
     e = figures_list_of(text, NULL);
     str_adds(array, "[");
-    while (count < FEED_REPORTS && figures_next(&e, &report)) { /* who runs the mount may have written more */
+    /* the user who runs the mount may have written more */
+    while (count < FEED_REPORTS && figures_next(&e, &report)) {
         if (wish->latest ? figures_number(&report, "number") != last : figures_number(&report, "epoch") != wish->epoch)
             continue;
         str_adds(array, count++ > 0 ? ",\n " : "\n ");
@@ -53,7 +54,7 @@ static void add_why_unknown(struct str *out, const struct str *report)
         str_adds(out, "another list or program may have read them, or a process has them mapped");
 }
 
-/* Of a list that is over, with nothing that was certainly not read. */
+/* For a list that has ended, without a sample that was certainly not read. */
 static void add_unknown(struct str *out, const struct str *report)
 {
     if (figures_number(report, "unsure") > 0) {
@@ -87,7 +88,7 @@ static void add_verdict(struct str *out, const struct str *report)
     }
 }
 
-/* The first names; `all` is how many there should be. */
+/* The first names; `all`: how many there should be. */
 static void add_names(struct str *out, const char *head, const struct str *report, bool missed, uint64_t all)
 {
     struct figures_list names = figures_list_of(report, missed ? "missed" : "strange");
@@ -134,8 +135,8 @@ static void add_report(struct str *out, const struct str *report)
 /* --- all ranks of a plan --- */
 
 struct plan_words {
-    struct str widest; /* the report with the most reads that were not planned; a slice, as the next */
-    struct str last;   /* that of the rank that was most often behind all others */
+    struct str widest; /* the report with the most unplanned reads; a slice, like the next field */
+    struct str last;   /* of the rank that was most often last */
     bool incomplete;
 };
 
@@ -163,7 +164,7 @@ static void add_end(struct str *out, const struct plan_words *w)
                     (int)(100 * figures_number(&w->last, "behind") / looks));
 }
 
-/* The plan that stands first of those above `after`; 0: none. */
+/* The lowest plan number above `after`; 0: none. */
 static uint64_t next_number(const struct str *array, uint64_t after)
 {
     struct figures_list e = figures_list_of(array, NULL);

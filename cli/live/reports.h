@@ -1,4 +1,4 @@
-/* The reports of epochs that a mount gives, in words. */
+/* A mount's reports about epochs, in words. */
 #ifndef CLI_LIVE_REPORTS_H
 #define CLI_LIVE_REPORTS_H
 
@@ -8,13 +8,13 @@
 #include <stdint.h>
 
 struct reports_wish {
-    bool latest; /* those of the plan that was asked for last; else of `epoch` */
+    bool latest; /* those of the last requested plan; else of `epoch` */
     uint64_t epoch;
 };
 
-/* Of `text`, the file `epochs`: those that are wished for, an array again. How many there are, or -EBADMSG. */
+/* Selects reports from `text`, the file `epochs`, into an array. Returns their number, or -EBADMSG. */
 int reports_select(const struct str *text, const struct reports_wish *wish, struct str *array);
-/* The same array for people. True: of some list it is sure that samples were not read. */
+/* The array in words. True: it is certain that samples of some list were not read. */
 bool reports_add_words(const char *mountpoint, const struct str *array, struct str *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* A status in words, for people. */
+/* A status as text, for people. */
 #include "cli/live/status-text.h"
 
 #include "cli/base/command.h"
@@ -11,7 +11,7 @@
 
 enum { BAR = 20 };
 
-/* The sentences of `health`, each on a line of its own; none: all is well. */
+/* The sentences of `health`, one per line; none: all is well. */
 static int status_of(const struct str *status)
 {
     return figures_is(status, "condition", "fault")      ? COMMAND_FAULT
@@ -43,7 +43,7 @@ static void add_tier(struct str *out, const struct str *status, const char *tier
     figures_add(out, status, " %3d%%  {%s.held size} of {%s.capacity size}\n", (int)(share * 100), tier, tier);
 }
 
-/* What the feeder had read ahead, which the kernel then answers: only where it has read something. */
+/* Reads of the feeder; only if there were any. */
 static void add_fed(struct str *out, const struct str *status)
 {
     char count[COUNT_TEXT], size[SIZE_TEXT];
@@ -77,7 +77,7 @@ static void add_reads(struct str *out, const struct str *status)
     add_fed(out, status);
 }
 
-/* Only where something is read ahead, or was to be. */
+/* Only if something is read ahead, or should have been. */
 static void add_feed(struct str *out, const struct str *status)
 {
     const char *value;
@@ -112,7 +112,7 @@ static void add_catalog(struct str *out, const struct str *status)
                     "{resize.after size}; {resize.remade count} of them made again since the mount\n");
 }
 
-/* One line per node, of a world that has or had others. */
+/* One line per node, if the world has or had other nodes. */
 static void add_world(struct str *out, const struct str *status)
 {
     struct figures_list nodes = figures_list_of(status, "world");
@@ -129,7 +129,7 @@ static void add_world(struct str *out, const struct str *status)
             "{reads.ram count 11} {reads.ssd count 11} {reads.peer count 11} {reads.source count 11}\n");
 }
 
-/* While samples change their node. */
+/* While samples move. */
 static void add_move(struct str *out, const struct str *status)
 {
     uint64_t come = figures_number(status, "move.come_bytes"), all = figures_number(status, "move.bytes");

@@ -1,4 +1,4 @@
-/* /proc shows the paths of what a process has open: they are compared by name alone. */
+/* /proc shows the paths of a process's open files: they are compared by name only. */
 #include "cli/live/users.h"
 
 #include "fs/base/cleanup.h"
@@ -73,14 +73,14 @@ static void add_name(struct str *names, int process, const char *pid)
     str_addf(names, " (%s)", pid);
 }
 
-/* As it stands in a table of mounts. */
+/* As it is written in a mount table. */
 struct mounted {
     char device[32];
     struct str source;
 };
 
-/* Does its mount namespace have the mount? Ours has not, any more; and when nobody has, the device's number may be that
- * of another file system in a moment, also of another mount of dealfs. */
+/* Does its mount namespace have the mount? Ours no longer has it. If no namespace has it, the device number may soon
+ * belong to another filesystem, even to another dealfs mount. */
 static bool has_mounted(int process, const void *what)
 {
     const struct mounted *m = what;

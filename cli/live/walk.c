@@ -1,10 +1,10 @@
-/* The walk over source and mount at once.
+/* Walks over source and mount together.
  *
- * Threads: the caller walks the directories in order of their names and puts every entry, numbered, into a bounded
- * queue; `jobs` workers take them out and compare. When an entry differs, what stands after it in the walk no longer
- * matters; what stands before it is still compared, so that the difference reported does not depend on luck.
+ * Threads: the caller walks the directories in order of their names and puts every entry, with a number, into a bounded
+ * queue; `jobs` workers take entries out and compare them. If an entry differs, entries after it no longer matter;
+ * those before it are still compared, so that always the first difference is reported.
  *
- * One lock guards the queue and the outcome. Nothing is read or compared while it is held. */
+ * One lock guards the queue and the result. It is not held during reads and comparisons. */
 #include "cli/live/walk.h"
 
 #include "cli/live/compare.h"
@@ -31,18 +31,19 @@ struct tree_walk {
     int source, mount;
     const struct walk_options *options;
     struct walk_counts *counts;
-    struct walk_entries directories; /* of the walking thread: those whose turn will come */
-    uint64_t numbers;                /* of the walking thread: how many have been given */
-    _Atomic uint64_t first;          /* the lowest number that differs; UINT64_MAX: none yet */
-    _Atomic int error;               /* the first reason to give up */
+    struct walk_entries directories; /* used by the walking thread: directories still to be walked */
+    uint64_t numbers;                /* used by the walking thread: number of entries so far */
+    _Atomic uint64_t first;          /* the lowest number with a difference; UINT64_MAX: none yet */
+    _Atomic int error;               /* the first error that ends the walk */
 
     pthread_mutex_t lock;
-    pthread_cond_t filled, emptied; /* an entry came or the walk is over; one went or a worker ended */
-    struct walk_entries queue;      /* lock */
-    unsigned length;                /* lock: of the queue */
-    bool over;                      /* lock: nothing more will come */
-    int working;                    /* lock: workers that have not ended */
-    struct str *difference;         /* lock: of `first` */
+    /* signals: an entry was added, or the walk is over; one was taken, or a worker ended */
+    pthread_cond_t filled, emptied;
+    struct walk_entries queue; /* guarded by lock */
+    unsigned length;           /* lock: of the queue */
+    bool over;                 /* lock: nothing more will be added */
+    int working;               /* lock: workers that have not ended */
+    struct str *difference;    /* lock: of entry `first` */
 };
 
 static void give_up(struct tree_walk *w, int error)
@@ -184,7 +185,7 @@ static void queue_put(struct tree_walk *w, const char *directory, const char *na
     walk_show(w);
 }
 
-/* What is in a directory, sorted by name as bytes. */
+/* The contents of a directory, sorted by name as bytes. */
 struct walk_names {
     struct dirent **entry;
     int count;

@@ -28,7 +28,8 @@
 #include <unistd.h>
 
 enum { CONF_MOST = 1 << 20, TRY_SECONDS = 10, FILES_WANTED = 4096 };
-enum { WATCHES_WANTED = 8192, EVENTS_WANTED = 16384, LIMIT_MOST = 64 }; /* Linux's own, on the smallest machine */
+/* Linux's own defaults, on the smallest machine */
+enum { WATCHES_WANTED = 8192, EVENTS_WANTED = 16384, LIMIT_MOST = 64 };
 static const uint64_t GIB = 1ull << 30;
 
 static void finding_say(struct finding *f, enum check_level level, const char *format, ...)
@@ -303,7 +304,7 @@ static void check_mpi(struct finding *f)
         finding_say(f, CHECK_NOTE, "mpirun is not installed: nodes cannot share their caches");
 }
 
-/* Some file systems refuse direct I/O when a file is opened. */
+/* Some filesystems fail O_DIRECT at open. */
 static bool direct_works(const char *directory)
 {
     CLEANUP_CLOSE int fd = open(directory, O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);

@@ -1,5 +1,6 @@
-/* A lock on each says that a folder is in use: flock, which goes with the processes of a mount, however they end, and
- * which cleaners of temporary directories honour. One that was removed between our look and our lock is nobody's. */
+/* A lock in each folder shows that it is in use: flock, which ends with the processes of a mount however they end, and
+ * which cleaners of temporary directories respect. A folder that was removed between our look and our lock is not
+ * claimed. */
 #include "cli/mount/folder.h"
 
 #include "cli/base/place.h"
@@ -52,14 +53,14 @@ int folder_open_lock(int folder, const char *lock)
     return lock && !S_ISREG(st.st_mode) ? -EINVAL : steal_fd(fd);
 }
 
-/* A mount holds its state directory as well, which tells also when a cleaner has removed the lock from it. */
+/* A mount also locks its state directory itself, since a cleaner may have removed the lock file. */
 static bool is_held(int folder)
 {
     CLEANUP_CLOSE int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return again >= 0 && flock(again, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-/* -EAGAIN: somebody has it, or it has just gone. */
+/* -EAGAIN: it is in use, or was just removed. */
 static int lock_folder(const char *path, const char *lock, int *locked)
 {
     CLEANUP_CLOSE int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd = -1;
@@ -74,12 +75,12 @@ static int lock_folder(const char *path, const char *lock, int *locked)
     if (fstat(folder, &opened) < 0 || lstat(path, &now) < 0 || !same_file(&opened, &now) || fstat(fd, &file) < 0 ||
         fstatat(folder, lock ? lock : ".", &file_now, AT_SYMLINK_NOFOLLOW) < 0 || !same_file(&file, &file_now))
         return -EAGAIN;
-    futimens(folder, NULL); /* when it was used last */
+    futimens(folder, NULL); /* time of the last use */
     *locked = steal_fd(fd);
     return 0;
 }
 
-/* Another's folder, or what is no folder, only stands in the way of this number. */
+/* Another user's folder, or a file, only occupies this number. */
 static bool is_foreign(const char *path, uid_t uid)
 {
     struct stat st;
@@ -146,7 +147,7 @@ static int claim_listed(const struct folder_wish *w, struct folder_claim *claim,
     return -EAGAIN;
 }
 
-/* Anybody can make all the folders that are looked for in /var/tmp, but not those that have a random name. */
+/* Any user could create all the folders that are tried in /var/tmp, but not those with a random name. */
 static int claim_random(const struct folder_wish *w, struct folder_claim *claim, struct str *why)
 {
     enum { TRIES = 8, NUMBERS = 1000000000 };
@@ -167,7 +168,7 @@ int folder_claim(const struct folder_wish *w, struct folder_claim *claim, struct
         error = claim_one(w, (unsigned)w->number, claim, why);
     if (error == -EAGAIN)
         error = claim_any(w, true, claim, why);
-    /* Others who make theirs now may be faster. */
+    /* another process may have been faster */
     if (error == -EAGAIN)
         error = claim_any(w, false, claim, why);
     if (error == -EAGAIN)

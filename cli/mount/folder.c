@@ -1,4 +1,4 @@
-/* Folders of our own: how they are named, made, and found to be ours. */
+/* Our folders: names, creation, and checks. */
 #include "cli/mount/folder.h"
 
 #include "cli/base/place.h"
@@ -28,7 +28,7 @@ static void add_hash(struct str *out, const struct folder_key *key)
     str_add(out, digest_format(&digest, digits), 16);
 }
 
-/* A user's name may hold what a file's name may not. */
+/* Replaces characters of a user's name that a file name cannot have. */
 static void add_plain(struct str *out, const char *text)
 {
     for (; *text; text++)
@@ -91,7 +91,7 @@ static int make_with_parents(const char *path, bool *made)
     return *made || errno == EEXIST ? 0 : -errno;
 }
 
-/* Empty, or with the mark in it. */
+/* Is it empty, or does it contain the mark? */
 static bool has_only_ours(int fd, const char *mark)
 {
     CLEANUP_CLOSEDIR DIR *d = folder_list(fd);

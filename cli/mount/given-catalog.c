@@ -1,5 +1,5 @@
-/* That the catalog is of this source is seen from some of its files: were one of them not as it says, every read of it
- * would fail later, and nobody would know why. A whole comparison would be the scan that is to be saved. */
+/* Checks with some files that a catalog belongs to this source: otherwise every read would fail later, without an
+ * obvious reason. Comparing all files would be the scan that is to be avoided. */
 #include "cli/mount/steps.h"
 
 #include "cli/base/command.h"
@@ -37,7 +37,7 @@ static int check_file(const struct start *s, uint32_t file, char path[CATALOG_PA
     struct stat st;
     if (catalog_path(s->catalog, catalog_file_ino(s->catalog, file), path, CATALOG_PATH_MAX) < 0)
         return 0;
-    /* What a network file system still remembers may be older than what the world has seen. */
+    /* a network filesystem's cache may be older than what the world has seen */
     statx(s->source_fd, path, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &fresh);
     if (fstatat(s->source_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENAMETOOLONG ? 0 : fail_file(s, path, strerror(errno), -errno, why);
@@ -63,7 +63,7 @@ static int check_source(const struct start *s, struct str *why)
     return error;
 }
 
-/* What other nodes have made of the source: it has the catalog that it was made of. */
+/* A derived catalog of other nodes: it contains the catalog of the source. */
 static int install_made(struct start *s, int from, const struct derived *made, const char *path)
 {
     CLEANUP_FREE char *resized = place_join(s->config.state, "resized");

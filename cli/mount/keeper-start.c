@@ -1,4 +1,5 @@
-/* The child takes a new session, so that Ctrl-C at our terminal is not meant for it, and keeps no file of ours open. */
+/* The child starts a new session, so that Ctrl-C at our terminal does not reach it, and keeps none of our files
+ * open. */
 #include "cli/mount/keeper-start.h"
 
 #include "cli/base/place.h"
@@ -24,7 +25,7 @@ void launch_init(struct launch *l)
         l->fd[i] = -1;
 }
 
-/* A program that is executed by an ordinary user loses its capabilities, except for the ambient ones. */
+/* A program that an ordinary user executes loses its capabilities, except ambient ones. */
 static int keep_sys_admin(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -37,7 +38,7 @@ static int keep_sys_admin(void)
     return 0;
 }
 
-/* First all out of the way, for one's place may be another's present number. */
+/* First all are moved to high numbers, because the target of one may be the current number of another. */
 static int place_descriptors(const int from[], int ready)
 {
     int high[FD_LAST + 1];
@@ -78,7 +79,7 @@ static _Noreturn void become_keeper(const struct launch *l, const char *program,
     _exit(1);
 }
 
-/* One line, or what there is of it when the other end is closed. The server may write to it, and be another user's. */
+/* Read one line, or what was received before the other end was closed. The writer may be another user's server. */
 static int read_line(int fd, const volatile sig_atomic_t *stop, struct str *line)
 {
     for (;;) {

@@ -1,4 +1,4 @@
-/* Start the keeper with everything in its hands, and wait until it says that the mount is live. */
+/* Starts the keeper with all its descriptors, and waits until it reports that the mount is live. */
 #ifndef CLI_MOUNT_KEEPER_START_H
 #define CLI_MOUNT_KEEPER_START_H
 
@@ -10,15 +10,15 @@
 #include <sys/types.h>
 
 struct launch {
-    int fd[FD_LAST + 1]; /* which descriptor gets that number; -1: none. FD_READY is made here */
+    int fd[FD_LAST + 1]; /* the descriptor for each number; -1: none. FD_READY is created here */
     const char *state;
-    bool may_mount;                    /* leave it the right to unmount in our user namespace */
-    const volatile sig_atomic_t *stop; /* becomes non-zero: -EINTR */
+    bool may_mount;                    /* let it keep the right to unmount in our user namespace */
+    const volatile sig_atomic_t *stop; /* becomes nonzero: -EINTR */
 };
 
 void launch_init(struct launch *launch);
-/* 0: the mount is live. Else `why` says what the keeper said; `pid` is set (0: none was started), and who calls takes
- * the mounts away, which ends it. */
+/* 0: the mount is live. Else `why` has the keeper's reason, and `pid` is set (0: none was started); the caller then
+ * unmounts, which ends it. */
 int launch_keeper(const struct launch *launch, pid_t *pid, struct str *why);
 
 #endif

@@ -1,4 +1,4 @@
-/* A state is in use while somebody holds its lock; a shard, while somebody holds a lock on its folder, or RocksDB's. */
+/* A state is in use while its lock is held; a shard, while its folder or RocksDB's lock file is locked. */
 #include "cli/mount/leavings.h"
 
 #include "cli/base/command.h"
@@ -22,19 +22,19 @@
 
 enum { HASH_DIGITS = 16, CLEAN_SECONDS = 10 * 60 };
 static const char SHM[] = "/dev/shm";
-/* A mount that is just starting has made its folder, and not yet what tells that it is of worth. */
+/* A starting mount has created its folder, but not yet the file that shows its worth. */
 #define JUST_MADE (60 * SECOND)
 
-/* A folder that is looked at. */
+/* A folder under examination. */
 struct leaving {
     int parent;     /* borrowed */
-    const char *at; /* the parent's path */
+    const char *at; /* path of the parent */
     const char *name;
     struct stat st;
     char path[PATH_MAX];
 };
 
-/* --- what is said --- */
+/* --- reports --- */
 
 static void say_path(struct clean *clean, const char *what, const char *path, const char *why)
 {
@@ -71,7 +71,7 @@ static void clean_kept(struct clean *clean, const char *path, const char *why)
 
 /* --- folders --- */
 
-/* dealfs-…-HASH, and with .NUMBER */
+/* dealfs-…-HASH, also with .NUMBER */
 static bool named_like_ours(const char *name)
 {
     size_t length = strlen(name);
@@ -124,7 +124,7 @@ static void take_cache(struct clean *clean, const struct leaving *f, int fd)
     }
 }
 
-/* Since when nothing has been written to a state folder or a shard, as far as their known files tell. */
+/* Was anything written to its known files within this time? */
 static bool is_younger(int fd, uint64_t age)
 {
     static const char *const names[] = {
@@ -142,7 +142,7 @@ static bool is_younger(int fd, uint64_t age)
 
 /* --- shards --- */
 
-/* RocksDB's locks are fcntl's. */
+/* RocksDB uses fcntl locks. */
 static bool rocksdb_locked(int fd, const char *name)
 {
     CLEANUP_CLOSE int lock = openat(fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -150,7 +150,7 @@ static bool rocksdb_locked(int fd, const char *name)
     return lock >= 0 && fcntl(lock, F_OFD_GETLK, &probe) == 0 && probe.l_type != F_UNLCK;
 }
 
-/* The lock, held: nobody begins to use it now. -1: it is in use. */
+/* Returns the held lock, so that no mount begins to use it; -1: it is in use. */
 static int lock_shard(int fd)
 {
     CLEANUP_CLOSE int lock = folder_open_lock(fd, NULL);
@@ -160,8 +160,8 @@ static int lock_shard(int fd)
     return steal_fd(lock);
 }
 
-/* On an SSD it is a cache, with which the next mount begins. In memory its mount is dead, and nothing finds it again
- * but by chance. */
+/* On an SSD, a shard is a cache for the next mount. In memory, its mount is dead, and it would be found again only
+ * by chance. */
 static void clean_shard(struct clean *clean, const struct leaving *f)
 {
     CLEANUP_CLOSE int fd = folder_open(f), lock = -1;
@@ -182,7 +182,7 @@ static void clean_shard(struct clean *clean, const struct leaving *f)
 
 /* --- states --- */
 
-/* The one that a state names, which must be the same user's. */
+/* The shard that a state names; it must belong to the same user. */
 static void clean_shard_of(struct clean *clean, const char *state)
 {
     struct mount_config config;
@@ -210,7 +210,7 @@ static bool has_file(int fd, const char *name)
     return fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* What is not named by a file that every state folder has may be anything. */
+/* A folder without the file that every state folder has may be anything, so it stays. */
 static void clean_state(struct clean *clean, const struct leaving *f)
 {
     CLEANUP_CLOSE int fd = folder_open(f), lock = -1;
@@ -222,7 +222,7 @@ static void clean_state(struct clean *clean, const struct leaving *f)
         return;
     }
     lock = openat(fd, "lock", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    /* A mount holds both; the lock may have been removed. */
+    /* a mount holds both; the lock file may have been removed */
     if ((lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0) || flock(fd, LOCK_EX | LOCK_NB) < 0) {
         clean_kept(clean, f->path, "its mount is up");
     } else if (worthless) {
@@ -249,7 +249,7 @@ struct clean_work {
     clean_one *each;
 };
 
-/* What it has counted, and then its lines. */
+/* Returns its counts, then its lines. */
 static int clean_in_child(void *user, struct str *out)
 {
     CLEANUP_STR struct str said = STR_INIT;
@@ -269,7 +269,7 @@ static int clean_in_child(void *user, struct str *out)
     return 0;
 }
 
-/* Another user's is root's to clean: by a child that becomes that user before it opens anything of his. */
+/* For another user's folder, root uses a child that becomes this user before it opens anything there. */
 static void clean_as_owner(struct clean *clean, const struct leaving *f, clean_one *each)
 {
     CLEANUP_STR struct str out = STR_INIT;
@@ -304,7 +304,7 @@ static int clean_parent(struct clean *clean, const char *at, bool named(const ch
     return 0;
 }
 
-/* A folder is cleaned once, also where two variables name the same. */
+/* Each folder is cleaned once, even if two variables name it. */
 void leavings_states(struct clean *clean)
 {
     const char *const parents[] = {getenv("SLURM_TMPDIR"), getenv("TMPDIR"), "/var/tmp"};
@@ -327,7 +327,7 @@ void leavings_memory(struct clean *clean)
     clean_parent(clean, SHM, named_like_ours, clean_shard);
 }
 
-/* DIRECTORY/dealfs-USER, which root has made for a user: see split.c. */
+/* DIRECTORY/dealfs-USER, which root has created for a user: see split.c. */
 static bool named_like_place(const char *name)
 {
     return strncmp(name, "dealfs-", 7) == 0 && !named_like_ours(name);

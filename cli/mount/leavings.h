@@ -1,4 +1,4 @@
-/* What `dealfs clean` works on: the folders that mounts make, and what is to be done about them. */
+/* The folders that mounts create, and what `dealfs clean` does with them. */
 #ifndef CLI_MOUNT_LEAVINGS_H
 #define CLI_MOUNT_LEAVINGS_H
 
@@ -9,7 +9,7 @@
 
 struct clean {
     bool dry_run, yes;
-    bool caches;     /* those that are found by their states, too */
+    bool caches;     /* also caches that are named by their states */
     bool aged;       /* --older was given */
     const char *ssd; /* a directory whose shards are also removed; NULL: none */
     uint64_t older;  /* nanoseconds; younger caches stay */
@@ -18,12 +18,12 @@ struct clean {
     struct str *said; /* gets the lines; NULL: they are printed */
 };
 
-/* Said, and counted. */
+/* Report and count it. */
 void clean_removed(struct clean *clean, const char *path, const char *why);
 void clean_failed(struct clean *clean, const char *path, const char *why);
 
 void leavings_states(struct clean *clean);                       /* in $SLURM_TMPDIR, $TMPDIR, /var/tmp */
 void leavings_memory(struct clean *clean);                       /* shards in /dev/shm */
-int leavings_shards(struct clean *clean, const char *directory); /* 0, or -errno when it cannot be listed */
+int leavings_shards(struct clean *clean, const char *directory); /* 0, or -errno if it cannot be listed */
 
 #endif

@@ -1,4 +1,5 @@
-/* Keeper and servers inherit what is raised here. Files are open, one for each segment on an SSD: as many as may be. */
+/* Keeper and servers inherit the raised limits. Each segment on an SSD needs an open file, so that limit is raised as
+ * far as possible. */
 #include "cli/mount/limits.h"
 
 #include "fs/base/size.h"
@@ -24,7 +25,7 @@ static struct limit {
 
 static void raise_one(struct limit *l, const struct rlimit *now)
 {
-    /* Only root may have more than the hard limit. */
+    /* only root may exceed the hard limit */
     rlim_t more = now->rlim_max > l->least ? now->rlim_max : l->least;
     if (setrlimit(l->resource, &(struct rlimit){more, more}) < 0)
         return;

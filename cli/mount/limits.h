@@ -1,11 +1,11 @@
-/* The limits of processes (ulimit) that a mount cannot live with. */
+/* Limits of processes (ulimit) that are too low for a mount. */
 #ifndef CLI_MOUNT_LIMITS_H
 #define CLI_MOUNT_LIMITS_H
 
 #include "fs/base/str.h"
 
-/* Raise those that are too low, as far as this user may. -EINVAL: one still is, and `why` says which. */
+/* Raise them as far as this user may. -EINVAL: one is still too low, see `why`. */
 int limits_raise(struct str *why);
-void limits_restore(void); /* for a command of the user's */
+void limits_restore(void); /* for a command of the user */
 
 #endif

@@ -1,5 +1,5 @@
-/* A table of options: each has a name, what it takes, and where that goes. What belongs to mount(8) and fstab alone is
- * passed over; what belongs to a later dealfs is refused with the reason. */
+/* A table of options: each has a name, a type, and a destination. Options for mount(8) and fstab are ignored; options
+ * of later versions of dealfs are rejected with the reason. */
 #include "cli/mount/mount-options.h"
 
 #include "fs/attach/config.h"
@@ -22,11 +22,11 @@ enum option_kind {
     PATH,
     SIZE,
     NAME,
-    NUMBER, /* an int, of `least` to `most` */
+    NUMBER, /* an int, `least` to `most` */
     BYTES,  /* a uint64_t, the same */
-    WINDOW, /* the same, or 0 or off: none */
+    WINDOW, /* the same; or 0 or off: none */
     FLAG,
-    SPECIAL, /* `set` looks at the value */
+    SPECIAL, /* `set` parses the value */
     LATER,   /* not in this version */
 };
 
@@ -35,9 +35,9 @@ struct mount_option {
     enum option_kind kind;
     size_t place;
     int (*set)(struct mount_options *o, const char *value, struct str *why);
-    const char *text; /* LATER: the reason; NUMBER: what is counted; BYTES: which sizes */
+    const char *text; /* LATER: the reason; NUMBER: its unit; BYTES: which sizes are allowed */
     uint64_t least, most;
-    bool hidden; /* what a courier adds: in no manual */
+    bool hidden; /* only couriers use it: not documented */
 };
 
 static int refuse_value(const char *values, struct str *why)
@@ -188,8 +188,8 @@ static const struct mount_option table[] = {
     {"remount", LATER, .text = "a mount cannot be changed; unmount it and mount again"},
 };
 
-/* Of mount(8), fstab and the kernel: nothing for us to do, or always so. Each may have a value, except for `owner`,
- * which fstab knows without one. */
+/* Options for mount(8), fstab and the kernel: nothing to do, or always true. Each may have a value, except `owner`,
+ * which in fstab has none. */
 static const char *const ignored[] = {
     "_netdev",     "async",
     "atime",       "auto",
@@ -338,7 +338,7 @@ static int set_one(struct mount_options *o, char *text, struct str *why)
     return -EINVAL;
 }
 
-/* Cuts the next option off, and takes the backslashes out of it. */
+/* Split off the next option, and remove backslashes from it. */
 static char *next_option(char **rest)
 {
     char *first = *rest, *to = first, *from = first;
@@ -388,7 +388,7 @@ static int check_world(const struct mount_options *o, struct str *why)
     return -EINVAL;
 }
 
-/* What a prediction needs, and the options that only a prediction uses. */
+/* A prediction needs some options; others are only valid with it. */
 static int check_sampler(const struct mount_options *o, struct str *why)
 {
     const char *alone = o->ranks        ? "ranks"

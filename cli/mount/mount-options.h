@@ -1,5 +1,4 @@
-/* What stands behind `-o`: the options of a mount, as they were given. Sizes stay text until what they are a share of
- * is known. */
+/* The options after `-o`, as given. Sizes stay text until the total that percentages refer to is known. */
 #ifndef CLI_MOUNT_MOUNT_OPTIONS_H
 #define CLI_MOUNT_MOUNT_OPTIONS_H
 
@@ -10,31 +9,31 @@
 #include <stdint.h>
 
 struct mount_options {
-    char *ram;      /* NULL: a default is worked out */
+    char *ram;      /* NULL: a default is computed */
     char *ssd;      /* the user's directory; NULL: no SSD tier */
-    char *ssd_size; /* NULL: what there is room for */
+    char *ssd_size; /* NULL: depends on the free space */
     char *state, *control, *metrics_file;
     char *owner;    /* a user's name or number */
-    char *cache_id; /* instead of the source, what state and shards are found by; NULL: the source */
+    char *cache_id; /* identifies state and shards instead of the source; NULL: the source */
     enum rescan rescan;
-    bool identity_mtime; /* the ctime says nothing */
+    bool identity_mtime; /* ignore the ctime */
     int zstd_level;      /* 0: off */
     bool verify_once;
     int source_threads;
-    uint64_t source_rate;  /* bytes per second; 0: no bound */
+    uint64_t source_rate;  /* bytes per second; 0: unlimited */
     uint64_t peer_timeout; /* nanoseconds */
     uint64_t decoded;
     uint64_t request_memory;
     uint64_t readahead;
     uint64_t feed;    /* bytes; UINT64_MAX: not given */
-    bool sampler;     /* torch's: of a training whose lists are foreseen, with: */
+    bool sampler;     /* sampler=torch: predict the lists of a training with these parameters: */
     int ranks, batch; /* 0: not given */
     uint64_t seed;
     bool seeded, tail_given, drop;
     char *under;
-    bool exchange;          /* samples will move: room is left for it */
-    uint64_t exchange_rate; /* bytes per second; 0: no bound */
-    int resize, quality;    /* images: their shorter side, in pixels, 0: as they are; JPEG's, 1 to 100 */
+    bool exchange;          /* samples will move: leave room for that */
+    uint64_t exchange_rate; /* bytes per second; 0: unlimited */
+    int resize, quality;    /* images: length of the shorter side in pixels, 0: unchanged; JPEG quality, 1 to 100 */
     bool allow_other, no_exec;
     unsigned nodes, groups; /* of the world; 0: not given */
     bool wait_join;
@@ -53,14 +52,14 @@ struct mount_options {
 };
 
 void options_init(struct mount_options *o); /* the defaults */
-/* One list `opt,opt=value,…`; a backslash keeps a comma in a value. Later ones win. 0, -EINVAL, or -ENOMEM; `why` names
- * the option. */
+/* Parses one list `opt,opt=value,…`; a backslash protects a comma in a value. Later options win. 0, -EINVAL, or
+ * -ENOMEM; `why` names the option. */
 int options_parse(struct mount_options *o, const char *list, struct str *why);
 /* The option that this misspelt name may stand for, or NULL; `flag`: it takes no value. */
 const char *options_meant(const char *name, size_t length, bool *flag);
-/* Do they go together? To be asked once all lists are parsed. 0 or -EINVAL. */
+/* Are the options compatible? Call it when all lists are parsed. 0 or -EINVAL. */
 int options_check(const struct mount_options *o, struct str *why);
-int options_quality(const struct mount_options *o); /* of images that are made smaller */
+int options_quality(const struct mount_options *o); /* of resized images */
 void options_fini(struct mount_options *o);
 
 #endif

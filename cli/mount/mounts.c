@@ -1,4 +1,4 @@
-/* The two mounts of a start, and their end when it fails. */
+/* The two mounts of a start, and their removal when it fails. */
 #include "cli/mount/steps.h"
 
 #include "cli/base/place.h"
@@ -18,7 +18,7 @@
 
 enum { TICK_MS = 10, STOP_MS = 1000, END_SECONDS = 10 };
 
-/* One that is left from before: our lock says that nobody serves it any more. */
+/* Left by an earlier mount: our lock shows that it is not served any more. */
 static int clear_control_place(const char *path, struct str *why)
 {
     struct attach_mount_info info;
@@ -76,7 +76,7 @@ static int attach_one(struct start *s, const char *path, bool data, struct attac
         .read_only = data,
         .allow_other = s->config.allow_other,
         .no_exec = s->options.no_exec || !data,
-        /* Groups of the user that the namespace does not map would count for nothing. */
+        /* without default_permissions, which would ignore groups of the user that the namespace does not map */
         .unchecked = data && s->namespaced && !s->config.allow_other,
         .uid = s->owner.uid,
         .gid = s->owner.gid,
@@ -84,8 +84,8 @@ static int attach_one(struct start *s, const char *path, bool data, struct attac
     return attach_mount(path, &options, made, why);
 }
 
-/* The control mount first: until the data mount stands, nobody can come upon something that does not answer yet. Where
- * we are privileged, or the mounter is, neither can be come upon before a server answers. */
+/* The control mount comes first: until the data mount is visible, no process can come across a mount that does not
+ * answer yet. With privileges or a mounter, both are invisible until a server answers. */
 static int attach_both(struct start *s, struct str *why)
 {
     int error = attach_one(s, s->config.control, false, &s->control, why);
@@ -140,8 +140,8 @@ void mounts_take_away(struct start *s)
         unmount_ours(s->config.control, &s->control);
 }
 
-/* A server that has not come up may be stuck in anything. A keeper would start another one, and a standby takes the
- * place of a keeper that dies: so the keeper is stopped, its children die, and it last. */
+/* A server that has not come up may be stuck in anything. Its keeper would start another one, and a standby would
+ * replace a keeper that dies. So stop the keeper, kill its children, then the keeper. */
 static void kill_all(pid_t keeper)
 {
     CLEANUP_STR struct str children = STR_INIT;
@@ -174,7 +174,7 @@ static bool await_child(pid_t pid, int milliseconds)
     return true;
 }
 
-/* The keeper sees that its mounts are gone, and ends by itself. */
+/* The keeper notices that its mounts are gone, and ends by itself. */
 void mounts_await_end(struct start *s)
 {
     struct live gone = {.configured = true, .config = {.state = s->config.state}};

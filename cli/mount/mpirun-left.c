@@ -1,5 +1,6 @@
 /* A segment, /dev/shm/vader_segment.HOST.…, is in use while a process has it mapped. A session directory,
- * $TMPDIR/ompi.HOST.UID/pid.PID, is mpirun's with that number. Others (jf.…) do not tell whose they are, and stay. */
+ * $TMPDIR/ompi.HOST.UID/pid.PID, belongs to the mpirun with that number. Others (jf.…) do not show their owner, and
+ * stay. */
 #include "cli/mount/mpirun-left.h"
 
 #include "cli/base/place.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A process that starts has made its segment and not yet mapped it. */
+/* A starting process has created its segment and not mapped it yet. */
 static const int64_t JUST_MADE_S = 60;
 
 static bool is_ours(int dir, const char *name, mode_t type)
@@ -72,7 +73,7 @@ static void clean_sessions(struct clean *clean, const char *temporary)
         if (is_gone(e->d_name) && is_ours(dirfd(d), e->d_name, S_IFDIR))
             take_left(clean, dirfd(d), path.data, e->d_name);
     if (!clean->dry_run)
-        rmdir(path.data); /* where it is empty now */
+        rmdir(path.data); /* if it is empty now */
 }
 
 void mpirun_left_clean(struct clean *clean)

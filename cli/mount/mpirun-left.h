@@ -4,7 +4,7 @@
 
 #include "cli/mount/leavings.h"
 
-/* Those of this user alone, also for root, and of processes that are gone. */
+/* Removes only those of this user, also for root, whose processes are gone. */
 void mpirun_left_clean(struct clean *clean);
 
 #endif

@@ -1,4 +1,4 @@
-/* unshare and setns, with the reasons why they are refused. */
+/* unshare and setns, with reasons for failures. */
 #include "cli/mount/namespace.h"
 
 #include "fs/attach/attach.h"
@@ -71,7 +71,7 @@ int namespace_make(bool *mapped, struct str *why)
         error = fail_namespace(why, "make a mount namespace", -errno, "");
     if (error)
         return error;
-    /* What we mount is not seen outside; what the host mounts later (an automounter, say) still arrives. */
+    /* our mounts are invisible outside; later mounts of the host (by an automounter, for example) still arrive here */
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return fail_namespace(why, "make mounts private", -errno, *mapped ? reason_why_not() : "");
     return 0;

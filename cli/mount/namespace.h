@@ -1,4 +1,4 @@
-/* User and mount namespaces: a mount without root and without fusermount3. */
+/* User and mount namespaces: mount without root and without fusermount3. */
 #ifndef CLI_MOUNT_NAMESPACE_H
 #define CLI_MOUNT_NAMESPACE_H
 
@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* This process gets a mount namespace of its own, and, where it may not mount yet, a user namespace of its own
- * (`mapped`), in which its user and group are themselves. What is mounted from here on nobody else sees. */
+/* Gives this process its own mount namespace and, if it may not mount, its own user namespace (`mapped`), in which user
+ * and group keep their numbers. Later mounts are visible to no other process. */
 int namespace_make(bool *mapped, struct str *why);
-/* Into the namespaces of another process, the working directory staying what it is called. */
+/* Enter the namespaces of another process; the working directory keeps its path. */
 int namespace_enter(pid_t pid, struct str *why);
 
 #endif

@@ -1,7 +1,7 @@
-/* The courier is a program of its own, so that only who joins a world needs MPI. It is given a command line that
- * prepares this node: `dealfs mount` where nothing is mounted, and it adds -o catalog=FILE to it where another node has
- * the catalog already; else `dealfs scan`, for mounts that wait for their first world, and it adds the name of a file
- * to that. */
+/* The courier is a separate program, so that MPI is needed only to join a world. It gets a command line that prepares
+ * this node. If nothing is mounted, that is `dealfs mount`; the courier adds -o catalog=FILE if another node already
+ * has the catalog. For mounts that wait for their first world, it is `dealfs scan`, to which the courier adds the name
+ * of a file. */
 #include "cli/mount/nodes.h"
 
 #include "cli/base/command.h"
@@ -19,7 +19,7 @@
 
 /* --- a command line --- */
 
-/* Words, each with its NUL. */
+/* Words, each with a NUL. */
 static void line_add(struct str *line, const char *word)
 {
     str_add(line, word, strlen(word) + 1);
@@ -35,13 +35,13 @@ static void line_addu(struct str *line, uint64_t number)
 
 struct task {
     const char *state, *mountpoint;
-    int lock;    /* of `state`, for the mount; -1: it takes it itself */
+    int lock;    /* of `state`, for the mount; -1: the mount takes it */
     int mounter; /* a socket of dealfs-mounter; -1: none */
-    uid_t uid;   /* root's courier becomes this user; 0: it does not */
+    uid_t uid;   /* root's courier becomes this user; 0: it stays root */
     gid_t gid;
     unsigned nodes, groups;
     uint64_t timeout;
-    int resize, quality; /* 0: as they are */
+    int resize, quality; /* 0: unchanged */
     bool mount;
 };
 
@@ -91,7 +91,7 @@ static void begin_line(struct str *l, const struct task *t)
     line_add(l, "--");
 }
 
-/* This program, by the name that it has now. */
+/* This program's current name. */
 static void add_self(struct str *l)
 {
     char path[PATH_MAX];
@@ -102,7 +102,7 @@ static void add_self(struct str *l)
 
 static int become_courier(const struct str *l, const char *courier, struct str *why)
 {
-    /* No word is shorter than its NUL: there is room for all, and for the NULL at the end. */
+    /* each word has at least its NUL, so there is room for all words and the final NULL */
     CLEANUP_FREE char **words = l->failed ? NULL : calloc(l->length, sizeof *words);
     size_t count = 0;
     if (!words)
@@ -190,7 +190,7 @@ int world_join(const char *mountpoint, const struct launcher *launcher, const st
 
 /* --- mount --- */
 
-/* Escaped so that it is read as it is, also as the value of an option in a list. */
+/* Escaped so that it is taken literally, also as the value of an option in a list. */
 static void add_path(struct str *l, const char *path, bool in_list)
 {
     for (; *path; path++) {
@@ -200,7 +200,7 @@ static void add_path(struct str *l, const char *path, bool in_list)
     str_add(l, "", 1);
 }
 
-/* What each node's courier executes: this mount with the options that it was given, here with what was prepared. */
+/* The command line for each node's courier: this mount with its given options, and what was prepared here. */
 static void add_mount(struct str *line, const struct start *s, const struct task *task, char *const list[], int lists)
 {
     add_self(line);
@@ -214,7 +214,7 @@ static void add_mount(struct str *line, const struct start *s, const struct task
         str_adds(line, "state=");
         add_path(line, task->state, true);
     }
-    if (task->mounter >= 0 && s->options.ssd) { /* it may be one that was made for the owner */
+    if (task->mounter >= 0 && s->options.ssd) { /* it may be the one that was created for the owner */
         CLEANUP_FREE char *ssd = place_absolute(s->options.ssd, s->options.node);
         line_add(line, "-o");
         str_adds(line, "ssd=");

@@ -1,4 +1,4 @@
-/* Users by name or number. */
+/* Finds users by name or number. */
 #include "cli/mount/owner.h"
 
 #include "fs/base/cleanup.h"

@@ -1,4 +1,4 @@
-/* The first steps of a mount: what can be known to fail before a long scan is found here. */
+/* The first steps of a mount: finds errors that are known before a long scan. */
 #include "cli/mount/steps.h"
 
 #include "cli/base/command.h"
@@ -26,7 +26,7 @@ enum { LOG_MOST = 16 << 20, CONF_MOST = 1 << 20 };
 
 /* --- check --- */
 
-/* fusermount3's own rule, with its own words; it would say so after the scan. */
+/* fusermount3's own rule, with its message; it would fail only after the scan. */
 static int check_allow_other(const struct mount_options *o, struct str *why)
 {
     CLEANUP_STR struct str conf = STR_INIT;
@@ -79,7 +79,7 @@ static int refuse_live(const struct live *live, struct str *why)
     return place_fail(why, "mountpoint", live->mountpoint, reason.data, -EBUSY);
 }
 
-/* A dead mount is replaced: nobody can do anything with it but leave. */
+/* A dead mount is replaced: it is of no use to anybody. */
 int prepare_clear(struct start *s, struct str *why)
 {
     CLEANUP_STR struct str nothing = STR_INIT;
@@ -90,7 +90,7 @@ int prepare_clear(struct start *s, struct str *why)
             live_fini(&live);
         return 0;
     }
-    if (error == -ELOOP && s->owner.another) /* prepare_way refuses it, with USER's rights */
+    if (error == -ELOOP && s->owner.another) /* prepare_way rejects it, with USER's rights */
         return 0;
     if (error)
         return place_fail(why, "mountpoint", s->config.mountpoint, strerror(-error), error);
@@ -110,7 +110,7 @@ int prepare_clear(struct start *s, struct str *why)
     return error;
 }
 
-/* The mounter mounts where root's command line says, not where a link of the user leads. */
+/* The mounter mounts where root's command line says, not where a user's link leads. */
 int prepare_way(const struct start *s, const char *what, const char *given, const char *real, struct str *why)
 {
     CLEANUP_FREE char *path = place_absolute(given, s->options.node), *plain = path ? place_plain(path) : NULL;
@@ -124,7 +124,7 @@ int prepare_way(const struct start *s, const char *what, const char *given, cons
     return place_fail(why, what, plain, reason.failed ? "" : reason.data, -EPERM);
 }
 
-/* An empty source over something is a slip of the hand, or a source whose own mount is missing. */
+/* An empty source over a directory with files is probably a mistake, or the source's own mount is missing. */
 static int check_order(const struct start *s, struct str *why)
 {
     CLEANUP_STR struct str ignored = STR_INIT, reason = STR_INIT;
@@ -188,7 +188,7 @@ int prepare_places(struct start *s, struct str *why)
 
 /* --- state --- */
 
-/* Was it the state of a mount on this mountpoint the last time? */
+/* Was this state last used for this mountpoint? */
 static bool was_here(const struct start *s, const char *state)
 {
     struct mount_config config;
@@ -200,7 +200,7 @@ static bool was_here(const struct start *s, const char *state)
     return same;
 }
 
-/* What is just ending is waited for. */
+/* Waits for a mount that is just ending. */
 static int wait_for_lock(int fd)
 {
     for (int waited = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited += TICK_MS) {
@@ -211,7 +211,7 @@ static int wait_for_lock(int fd)
     return 0;
 }
 
-/* A mount of another namespace, as `dealfs run` makes them, is not about to end. */
+/* A mount in another namespace, as made by `dealfs run`, is not about to end. */
 static void await_end(const char *state)
 {
     pid_t keeper = keepers_of_state(state);
@@ -223,7 +223,7 @@ static void await_end(const char *state)
         wait_for_lock(lock);
 }
 
-/* Which of the states of this source was this mountpoint's; -1: none, then any that is free is as good. */
+/* The state of this source that was used for this mountpoint; -1: none, so use any free one. */
 static int find_number(const struct start *s, const char *prefix)
 {
     for (int i = 0; i < FOLDER_CLAIMS; i++) {
@@ -287,7 +287,7 @@ static int say_locked(const struct start *s, struct str *why)
     return place_fail(why, "source", s->config.source, reason.data, -EBUSY);
 }
 
-/* Cleaners of temporary directories pass over what is locked like this (tmpfiles.d(5)). */
+/* Cleaners of temporary directories skip folders that are locked in this way (tmpfiles.d(5)). */
 static int open_state(struct start *s, struct str *why)
 {
     s->state_fd = open(s->config.state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -309,7 +309,7 @@ static int take_lock(struct start *s, struct str *why)
     return error ? place_fail(why, "lock", s->config.state, strerror(-error), error) : 0;
 }
 
-/* The command that became our courier has claimed it, and left us the lock. */
+/* The command that became our courier has claimed it, and passed the lock on. */
 static int take_over_lock(struct start *s, struct str *why)
 {
     CLEANUP_FREE char *path = place_join(s->config.state, "lock");
@@ -360,7 +360,7 @@ static int open_log(struct start *s, struct str *why)
                        : open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (s->log < 0)
         return place_fail(why, "open", path, strerror(errno), -errno);
-    if (!to_stderr && (fstat(s->log, &st) < 0 || !S_ISREG(st.st_mode))) /* a full pipe would stop the keeper */
+    if (!to_stderr && (fstat(s->log, &st) < 0 || !S_ISREG(st.st_mode))) /* a full pipe would block the keeper */
         return place_fail(why, "log", path, "is not a regular file", -EINVAL);
     s->log_before = lseek(s->log, 0, SEEK_END);
     return 0;

@@ -1,4 +1,4 @@
-/* Resizing as people see it: dealfs-resizer does it, with the owner's rights, and tells how far it is. */
+/* Runs dealfs-resizer with the owner's rights, and shows its progress. */
 #include "cli/base/command.h"
 #include "cli/base/interrupt.h"
 #include "cli/base/place.h"
@@ -23,13 +23,13 @@
 
 enum { ABOVE_ALL = 64, LINE_MOST = 4096 };
 enum { FD_OF_STATE = 3, FD_OF_SOURCE = 4, FD_OF_RAM = 5, FD_OF_COURIER = 6, FD_OF_NOTES = 7 };
-enum { STARTS_MOST = 4 }; /* one that is killed repeatedly is killed by its work */
+enum { STARTS_MOST = 4 }; /* if it is killed repeatedly, its work is the cause */
 
 struct resize_run {
     struct start *start;
     pid_t pid;
-    int notes;   /* by which the next one goes on where this one dies: fs/resize/notes.h */
-    int stopped; /* by this signal it was told to end */
+    int notes;   /* from which the next one resumes if this one dies: fs/resize/notes.h */
+    int stopped; /* the signal that told it to end */
     struct progress_bar progress;
     char label[80];
     uint32_t made, all;
@@ -107,13 +107,13 @@ static void show_progress(struct resize_run *r, const char *line)
     if (sscanf(line, "p %u %u %" SCNu64 " %" SCNu64, &r->made, &r->all, &from, &to) != 4)
         return;
     if (r->start->options.courier)
-        return; /* which shows it for all nodes */
+        return; /* it shows it for all nodes */
     snprintf(r->label, sizeof r->label, "resizing %s -> %s", size_format(from, before, sizeof before),
              size_format(to, after, sizeof after));
     progress_show(&r->progress, &(struct progress_now){.files = r->made, .files_total = r->all});
 }
 
-/* The first lets it store what it has; a second one does not wait for that, nor for a source that hangs. */
+/* The first signal lets it store its results; after the second one we do not wait, even for a source that hangs. */
 static void pass_signal_on(struct resize_run *r)
 {
     if (!interrupted)
@@ -166,7 +166,7 @@ static int judge_end(int status, struct str *why)
     return -EIO;
 }
 
-/* The courier sees that it has ended when our end of its socket is closed as well. */
+/* The courier notices its end when our end of its socket is closed as well. */
 static int run_resizer(struct resize_run *r, struct str *why)
 {
     CLEANUP_CLOSE int notes = r->notes = memfd_create("dealfs-resizer", MFD_CLOEXEC);
@@ -201,7 +201,7 @@ static int open_resized(struct start *s, struct str *why)
     return error ? error : copy_fill_derived(s->resized, from, length);
 }
 
-/* The derived catalog takes the place of the source's. */
+/* The derived catalog replaces the source's. */
 static int install_derived(struct start *s, const struct derived *d)
 {
     close(steal_fd(s->copy));
@@ -280,6 +280,6 @@ int resize_source(struct start *s, struct str *why)
         return copy_make(s->state_fd, 0, &s->resized);
     int error = s->resized_given ? 0 : run_resizer(&r, why);
     if (faccessat(s->state_fd, "resized", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        s->state_made = s->tiers.ssd_made = false; /* what was made is worth keeping, whatever comes */
+        s->state_made = s->tiers.ssd_made = false; /* what was made is worth keeping in any case */
     return error ? error : take_resized(&r, why);
 }

@@ -32,8 +32,8 @@ static char *plain_place(const struct start *s, const char *given)
 
 /* --- the SSD directory --- */
 
-/* Is every directory on the way one that nobody but root can change or replace? From the top on, so that what was
- * checked stays as it is. Other users may have files of their own in it (/tmp). */
+/* Can only root change or replace each directory of the path? Checked from the top, so that it stays true. Other users
+ * may have their own files in it (/tmp). */
 static bool is_roots_alone(const char *directory)
 {
     CLEANUP_FREE char *path = strdup(directory);
@@ -51,7 +51,7 @@ static bool is_roots_alone(const char *directory)
     return path;
 }
 
-/* As an option's value: %r and the like are expanded in it. */
+/* For an option's value, in which %r and the like are expanded. */
 static char *double_percents(const char *path)
 {
     CLEANUP_STR struct str text = STR_INIT;
@@ -62,7 +62,7 @@ static char *double_percents(const char *path)
     return text.failed ? NULL : str_steal(&text);
 }
 
-/* In a directory that USER may not write to, and only root can change, USER gets one: dealfs-USER. */
+/* If only root can change the directory, and USER may not write to it, USER gets a folder in it: dealfs-USER. */
 static int make_ssd_place(struct start *s, struct str *why)
 {
     CLEANUP_FREE char *directory = s->options.ssd ? plain_place(s, s->options.ssd) : NULL;
@@ -239,7 +239,7 @@ int split_become(struct start *s, struct str *why)
 struct prepared {
     struct start *start;
     int (*prepare)(struct start *, struct str *);
-    int talk[2]; /* by which the lock comes */
+    int talk[2]; /* for receiving the lock */
 };
 
 enum { FOUND = 3 };
@@ -251,7 +251,7 @@ static void found_places(struct start *s, char **found[FOUND])
     found[2] = &s->config.state;
 }
 
-/* As many words, each with its NUL; or why not. */
+/* Returns the results as words, each with a NUL; or the reason of a failure. */
 static int prepare_in_child(void *user, struct str *out)
 {
     const struct prepared *p = user;

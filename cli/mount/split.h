@@ -1,4 +1,4 @@
-/* Root mounts for another user (owner=USER): one small process stays root, all others become USER for good. */
+/* Root mounts for another user (owner=USER): one small process stays root, all others become USER permanently. */
 #ifndef CLI_MOUNT_SPLIT_H
 #define CLI_MOUNT_SPLIT_H
 
@@ -18,11 +18,11 @@ void mounter_words_make(struct mounter_words *words, const struct mount_options 
  * other users; where a courier has started the mounter already (options.mounter_fd), it is taken over. With
  * options.mounter, connects to the one that listens there. */
 int split_begin(struct start *s, struct str *why);
-/* From here on this process is USER, and cannot go back. */
+/* From here on this process is USER, and cannot return. */
 int split_become(struct start *s, struct str *why);
 
-/* What needs the rights of USER and comes before a program that must still be root (the courier, until MPI_Init): a
- * child does it. What it finds of source, mountpoint, state directory and lock is in `s` then. */
+/* Prepares, in a child with the rights of USER, a program that must still be root (the courier, until MPI_Init). The
+ * results are in `s`: source, mountpoint, state directory and lock. */
 int split_prepare(struct start *s, int (*prepare)(struct start *, struct str *), struct str *why);
 
 #endif

@@ -1,4 +1,4 @@
-/* The steps in their order, and the way back. */
+/* The steps in order, and how they are undone. */
 #include "cli/mount/start.h"
 
 #include "cli/base/command.h"
@@ -56,7 +56,7 @@ static int step_scan(struct start *s, struct str *why)
     return s->options.catalog ? given_install(s, why) : survey_source(s, why);
 }
 
-/* The mount's own, which all of it uses from here on: what lies in the state directory may change or go. */
+/* From here on the mount uses its own copy: files in the state directory may change or disappear. */
 static int copy_catalog(struct start *s, struct str *why)
 {
     CLEANUP_CLOSE int from = -1;
@@ -128,7 +128,7 @@ static int step_digest(struct start *s, struct str *why)
 
 /* --- keeper --- */
 
-/* The window's pages are charged to the control group that the feeder is in, as the RAM tier's and the server's are. */
+/* The window's pages are charged to the control group of the feeder, like the RAM tier's and the server's memory. */
 static uint64_t feed_room(const struct start *s)
 {
     enum { SHARE = 16 };
@@ -188,7 +188,7 @@ static int write_config_file(struct start *s, struct str *why)
     return error ? place_fail(why, "write the configuration in", s->config.state, strerror(-error), error) : 0;
 }
 
-/* What the mount's processes use, and what root's commands get from the mounter; and a file that tells it. */
+/* For the mount's processes, for root's commands (through the mounter), and as a file for people. */
 static int write_config(struct start *s, struct str *why)
 {
     const struct mounter_request request = {.verb = MOUNTER_CONFIG};
@@ -220,7 +220,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* From here on they are the keeper's alone: its end is theirs. */
+/* From here on only the keeper has them, so that they end with it. */
 static void let_go(struct start *s)
 {
     int *const fds[] = {&s->data.device, &s->data.root,   &s->control.device, &s->control.root, &s->lock,
@@ -231,7 +231,7 @@ static void let_go(struct start *s)
     tiers_let_go(&s->tiers);
 }
 
-/* What a server said before it died tells more than that it did. */
+/* The server's last error explains more than the fact that it died. */
 static void add_logged_error(const struct start *s, struct str *why)
 {
     CLEANUP_STR struct str said = STR_INIT;
@@ -314,12 +314,12 @@ static int step_finish(struct start *s, struct str *why)
 {
     (void)why;
     say_mounted(s);
-    if (s->config.nested && !s->attached && s->mounter < 0) /* nobody unmounts what ends with a command */
+    if (s->config.nested && !s->attached && s->mounter < 0) /* nobody unmounts a mount that ends with a command */
         utab_note(s->config.source, s->config.mountpoint);
     return 0;
 }
 
-/* --- the way back --- */
+/* --- undoing --- */
 
 static void remove_made(struct start *s)
 {
@@ -339,7 +339,7 @@ static void take_back(struct start *s)
     remove_made(s);
 }
 
-/* For tests: DEALFS_START_FAULT=N kills the command when its Nth step is done. */
+/* For tests: DEALFS_START_FAULT=N kills the command after its Nth step. */
 static void die_after(size_t step)
 {
     const char *fault = getenv("DEALFS_START_FAULT");

@@ -1,4 +1,4 @@
-/* What the steps of a mount work on, and what there is of them beside start.c: see start.h. */
+/* The state of a start, and its steps outside of start.c: see start.h. */
 #ifndef CLI_MOUNT_STEPS_H
 #define CLI_MOUNT_STEPS_H
 
@@ -12,66 +12,66 @@
 #include <stdio.h>
 
 struct start {
-    /* given: */
+    /* input: */
     const char *source, *mountpoint;
     struct mount_options options;
-    bool foreground; /* the log goes to stderr */
+    bool foreground; /* log to stderr */
     bool attached;   /* the mount ends when the last copy of `life` is closed */
-    bool namespaced; /* in a user namespace of our own: the keeper gets the right to unmount there */
-    FILE *to;        /* what there is to say */
+    bool namespaced; /* in our own user namespace: the keeper gets the right to unmount there */
+    FILE *to;        /* for messages */
     int slot;        /* which of several nodes that start on this host; -1: the only one */
-    /* made: */
+    /* results: */
     struct mount_config config;
-    int life; /* attached: our end; -1. POLLERR on it says that all processes of the mount have ended */
+    int life; /* if attached: our end; else -1. POLLERR on it: all processes of the mount have ended */
     pid_t keeper;
-    /* on the way: */
+    /* intermediate: */
     struct owner owner;
     struct tiers tiers;
     struct catalog *catalog;
-    int mounter; /* a socket of dealfs-mounter; -1: this process mounts by itself */
+    int mounter; /* a socket of dealfs-mounter; -1: this process mounts itself */
     int lock, log, state_fd, source_fd, config_fd, copy, resized, life_theirs;
     struct attach_mount data, control;
-    off_t log_before; /* how long the log was */
+    off_t log_before; /* earlier length of the log */
     bool state_made, control_made;
-    bool resized_given; /* the world has made its images, and what it knows of them lies in the state directory */
+    bool resized_given; /* the world has resized its images, and the records are in the state directory */
 };
 
 /* --- before the scan (prepare.c) --- */
 
-/* Where the names of its folders come from. */
+/* From which the names of its folders are made. */
 struct folder_key prepare_key(const struct start *s);
-/* Whose mount it is. */
+/* Determines the owner of the mount. */
 int prepare_owner(struct start *s, struct str *why);
-/* The owner is found; the programs and the device that it needs are there, and its limits are raised. */
+/* Determines the owner, checks that required programs and device exist, and raises limits. */
 int prepare_check(struct start *s, struct str *why);
-/* A dead mount on `config.mountpoint` is taken away. A live one: -EBUSY. */
+/* Unmounts a dead mount on `config.mountpoint`. A live one: -EBUSY. */
 int prepare_clear(struct start *s, struct str *why);
-/* Source, mountpoint and SSD directory are found. */
+/* Finds source, mountpoint and SSD directory. */
 int prepare_names(struct start *s, struct str *why);
-/* -EPERM: the mounter is to mount on `real`, and root was `given` a name that leads there by a symlink. */
+/* -EPERM: the mounter would mount on `real`, but root was `given` a name that leads there by a symlink. */
 int prepare_way(const struct start *s, const char *what, const char *given, const char *real, struct str *why);
-/* The same as prepare_names, and they fit together. */
+/* The same as prepare_names, and checks that they fit together. */
 int prepare_places(struct start *s, struct str *why);
-/* Where the state directory is, or will be: a default one is claimed, and `lock` holds it. */
+/* Determines the state directory; claims a default one, with `lock`. */
 int prepare_state_name(struct start *s, struct str *why);
-/* The state directory, its lock, the node's id and the log. */
+/* Creates the state directory, its lock, the node's id and the log. */
 int prepare_state(struct start *s, struct str *why);
 
-/* In place of a scan (given-catalog.c): installs `options.catalog`, which the world has already, as the state's
- * catalog, and opens it; with resize= that may be a file `resized`, which has it, and what was made of it. Refused:
- * what is no catalog, and one of another dataset than the source as this node sees it. */
+/* Instead of a scan (given-catalog.c): installs `options.catalog`, which the world already has, as the state's catalog,
+ * and opens it. With resize= it may be a file `resized`, which contains the catalog and the results. Rejects an invalid
+ * catalog, and that of another dataset than the source as this node sees it. */
 int given_install(struct start *s, struct str *why);
 
-/* With resize=PIXELS (resize-step.c): makes of the source what the mount shows of it, into the tiers, and puts the
- * catalog of that in the place of the source's. */
+/* With resize=PIXELS (resize-step.c): makes the resized images into the tiers, and replaces the source's catalog by
+ * that of the results. */
 int resize_source(struct start *s, struct str *why);
 
 /* --- the two mounts (mounts.c) --- */
 
 int mounts_put_up(struct start *s, struct str *why);
-/* Both, lazily, where they are ours. */
+/* Unmount both lazily, if they are ours. */
 void mounts_take_away(struct start *s);
-/* Returns when the keeper and its server have ended; by force if they do not by themselves. */
+/* Returns when the keeper and its server have ended; kills them if necessary. */
 void mounts_await_end(struct start *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* The scan as people see it. */
+/* The scan with its messages. */
 #include "cli/mount/survey.h"
 
 #include "cli/base/command.h"
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { LOOKS = 64 }; /* at a time: of a slow source each takes a millisecond, and next to nothing of it */
+enum { LOOKS = 64 }; /* concurrent: with a slow source each takes a millisecond, mostly waiting */
 
 struct survey_show {
     const volatile sig_atomic_t *stop;
@@ -20,7 +20,7 @@ struct survey_show {
 static int show_progress(void *user, const struct scan_progress *now)
 {
     struct survey_show *show = user;
-    if (show->progress.terminal) /* a log gets the summary alone */
+    if (show->progress.terminal) /* a log gets only the summary */
         progress_show(&show->progress, &(struct progress_now){.files = now->files});
     return show->stop && *show->stop;
 }

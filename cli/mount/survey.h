@@ -1,4 +1,4 @@
-/* Scan the source into the state directory's catalog, with progress on a terminal, and say what was found. */
+/* Scans the source into the state directory's catalog, with progress on a terminal, and prints a summary. */
 #ifndef CLI_MOUNT_SURVEY_H
 #define CLI_MOUNT_SURVEY_H
 
@@ -12,12 +12,12 @@ struct survey {
     const char *source, *path; /* path: of the catalog file */
     int source_fd;
     enum rescan rescan;
-    bool kept; /* an SSD may have kept bytes */
+    bool kept; /* an SSD may have cached bytes */
     bool ignore_ctime;
-    int threads;                       /* reads of the source at a time */
-    int looked;                        /* descriptor of what other nodes have looked at; 0: nothing */
-    const volatile sig_atomic_t *stop; /* becomes non-zero: -ECANCELED */
-    FILE *to;                          /* the summary and the notes, after success */
+    int threads;                       /* maximum concurrent reads of the source */
+    int looked;                        /* descriptor with the results of other nodes; 0: none */
+    const volatile sig_atomic_t *stop; /* becomes nonzero: -ECANCELED */
+    FILE *to;                          /* for the summary and notes, after success */
 };
 
 /* The caller closes the catalog. */

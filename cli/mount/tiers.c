@@ -1,7 +1,6 @@
-/* The RAM tier lies on a tmpfs that no path leads to where this process may mount one, else in /dev/shm, which it
- * shares with others (NCCL, loader workers): there it takes at most half of what is free. The SSD tier is a folder in
- * the user's directory, found again by user and source whatever the mountpoint. What a folder of ours holds already
- * counts as room. */
+/* The RAM tier is a detached tmpfs if this process may mount one; else a folder in /dev/shm, which others also use
+ * (NCCL, loader workers), so it takes at most half of what is free. The SSD tier is a folder in the user's directory,
+ * identified by user and source, not by mountpoint. What our folders already contain counts as free. */
 #include "cli/mount/tiers.h"
 
 #include "cli/base/memory.h"
@@ -20,15 +19,15 @@
 
 enum {
     VALUE = 128 << 10,
-    BESIDE_A_VALUE = 384, /* a whole one, with the checksums of its blocks */
-    BESIDE_A_FILE = 128,  /* its last value's */
+    BESIDE_A_VALUE = 384, /* per full value, with the checksums of its blocks */
+    BESIDE_A_FILE = 128,  /* per file, for its last value */
     SSD_PERCENT = 90,
 };
 static const uint64_t MIB = UINT64_C(1) << 20;
-#define SLACK (64 * MIB) /* what segments waste */
+#define SLACK (64 * MIB) /* unused room in segments */
 static const char shm[] = "/dev/shm";
 
-/* What the whole dataset takes in a tier, with all that is stored beside it. */
+/* Room that the whole dataset needs in a tier, with all overhead. */
 static uint64_t tiers_need(uint64_t files, uint64_t bytes)
 {
     return bytes + bytes / VALUE * BESIDE_A_VALUE + files * BESIDE_A_FILE + SLACK;
@@ -42,7 +41,7 @@ static uint64_t least_of(uint64_t a, uint64_t b)
 /* --- room --- */
 
 struct tier_room {
-    uint64_t free, whole; /* free: with what we hold already */
+    uint64_t free, whole; /* free: including what we already use */
 };
 
 static int room_look(const char *folder, struct tier_room *room, struct str *why)
@@ -124,7 +123,7 @@ static int ram_capacity(const struct tiers_wish *w, struct tiers *t, struct str 
     return error;
 }
 
-/* A tmpfs gives pages only to what is written: room beside the values costs nothing until it is used. */
+/* A tmpfs allocates pages only when they are written: extra room costs nothing until it is used. */
 static uint64_t with_overhead(uint64_t capacity)
 {
     return capacity + capacity / 8 + 256 * MIB;
@@ -206,8 +205,7 @@ static int ssd_folder(const struct tiers_wish *w, const char *directory, struct 
     return 0;
 }
 
-/* What the tier needs beside its capacity (shard_overhead): segments that are not stored yet, which are at least 4 MiB
- * and at most 64, and RocksDB's own. */
+/* The tier's overhead (shard_overhead): segments that are not stored yet, 4 to 64 MiB each, and RocksDB's own files. */
 static uint64_t ssd_share(uint64_t free)
 {
     uint64_t own = 32 * MIB, share = free / 100 * SSD_PERCENT;

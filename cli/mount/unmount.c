@@ -1,12 +1,12 @@
-/* The nested control mount stands in the way of the data mount's end, but must come back if that turns out to be busy.
- * So a copy of it is held that has no place, and that nobody can be in:
+/* The nested control mount prevents unmounting the data mount, but must return if the data mount turns out to be
+ * busy. So a detached copy of it is kept, which no process can be in:
  *
  *   copy MOUNTPOINT/.dealfs ─▶ unmount .dealfs ─▶ unmount MOUNTPOINT ─▶ drop the copy
  *                 ▲                                      │ busy
  *                 └──────────── nest the copy ◀──────────┘
  *
- * Root may unmount what another user owns, whose word on where something stands counts only as far as the mount table
- * says the same. */
+ * Root may unmount what another user owns; that user's claims about mounts are used only if the mount table
+ * confirms them. */
 #include "cli/mount/unmount.h"
 
 #include "cli/base/guard.h"
@@ -26,13 +26,13 @@ static const char DATA[] = "fuse.dealfs", CONTROL[] = "fuse.dealfs-ctl";
 
 struct unmount_work {
     const struct live *live;
-    uid_t uid; /* whose mount it is */
+    uid_t uid; /* user of the mount */
     gid_t gid;
-    char nested[4096 + 16]; /* MOUNTPOINT/.dealfs, "" when nothing of ours is mounted on it */
+    char nested[4096 + 16]; /* MOUNTPOINT/.dealfs; "": none of our mounts is there */
     bool lazy;
 };
 
-/* The minor number of the mount of ours on a path, if it is of the same user as the mount that is to go; 0: none. */
+/* The minor number of our mount on a path, if it belongs to the same user as the mount to be removed; 0: none. */
 static unsigned find_on(const struct unmount_work *w, const char *path, const char *type)
 {
     struct attach_mount_info info;
@@ -43,7 +43,7 @@ static unsigned find_on(const struct unmount_work *w, const char *path, const ch
     return ours ? info.minor : 0;
 }
 
-/* Whatever the keeper has taken away meanwhile is as good as taken away here. */
+/* If the keeper has removed it meanwhile, that counts as success. */
 static int take_mount(const struct unmount_work *w, const char *path, const char *type, bool lazy, struct str *why)
 {
     unsigned minor = find_on(w, path, type);
@@ -59,7 +59,7 @@ static int take_data(const struct unmount_work *w, struct str *why)
     return take_mount(w, w->live->mountpoint, DATA, w->lazy, why);
 }
 
-/* Where it does not stand in the data mount itself. */
+/* Unmount the control mount if it is not inside the data mount. */
 static int take_aside(const struct unmount_work *w, struct str *why)
 {
     const struct live *live = w->live;
@@ -89,14 +89,14 @@ static int take_nested(const struct unmount_work *w, struct str *why)
 static int take_all(const struct unmount_work *w, struct str *why)
 {
     int error = 0;
-    /* A lazy one takes everything below the mountpoint along. */
+    /* a lazy unmount includes everything below the mountpoint */
     if (w->nested[0] && !w->lazy && attach_privileged())
         return take_nested(w, why);
     if (w->nested[0] && !w->lazy)
         error = take_mount(w, w->nested, CONTROL, false, why);
     if (!error)
         error = take_data(w, why);
-    /* The data mount is gone: a process that has a file of the other one open cannot keep it. */
+    /* the data mount is gone, so a process with an open file in the control mount cannot prevent its end */
     return error ? error : take_aside(w, why);
 }
 
@@ -121,7 +121,7 @@ static int say_busy(const struct live *live, struct str *why)
     return -EBUSY;
 }
 
-/* Whatever looks at the mount, like a `dealfs status` of all mounts, makes it busy for a moment. */
+/* Any access, such as a `dealfs status` of all mounts, makes the mount busy for a moment. */
 static int take_idle(struct unmount_work *w, struct str *why)
 {
     uint64_t until = clock_now() + BUSY_MS * MILLISECOND;
@@ -167,7 +167,7 @@ static int check_owner(struct unmount_work *w, struct str *why)
     return -EPERM;
 }
 
-/* It opens files of the mount, each for a moment, and the mount would be busy then. */
+/* It briefly opens files of the mount, which would then be busy. */
 static bool pause_feeder(const struct live *live, struct process *feeder)
 {
     return live->configured && live->config.feed &&
@@ -203,7 +203,7 @@ int unmount_live(const struct live *live, bool lazy, struct str *why)
         return error;
     if (live->health == LIVE_HUNG)
         attach_abort(live->minor);
-    /* Some other namespace may have a copy, and then waiting is of no use. */
+    /* another namespace may have a copy, and then waiting is useless */
     bool copied = live_wait_gone(live, INSIDE_SECONDS) && live->source &&
                   users_of_device(live->major, live->minor, live->source, &copies) > 0;
     error = live_wait_gone(live, inside || copied ? 0 : UNMOUNT_SECONDS);

@@ -1,5 +1,5 @@
 /* Images of a mount that waits for its first world: dealfs-resizer makes this node's part of them before there is a
- * catalog, and what comes of it, or what the world has already, is that catalog.
+ * catalog. The result, or what the world already has, is that catalog.
  *
  * Threads: the peers' own. */
 #include "fs/server/server.h"
@@ -22,7 +22,7 @@ enum { TO_STATE = 3, TO_SOURCE, TO_RAM, TO_COURIER, TO_LAST = TO_COURIER };
 
 /* --- the program --- */
 
-/* Where the descriptors come from lies above where they go, so that none is overwritten before its turn. */
+/* The descriptors are first moved above their targets, so that none is overwritten before its turn. */
 static int spawn_resizer(const char *program, char *const argv[], int courier, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
@@ -74,8 +74,8 @@ static int start_resizer(struct server *s, int courier)
     return error ? error : spawn_resizer(program, argv, courier, &s->resizer);
 }
 
-/* It ends by itself when its courier hangs up, which it does before it asks for anything else; with what it stores, or
- * a source that hangs, that may take a while. */
+/* It ends by itself when its courier hangs up, which the courier does before its next request. Storing results, or a
+ * hanging source, may delay that. */
 static void await_resizer(struct server *s, bool end)
 {
     if (s->resizer <= 0)
@@ -87,7 +87,7 @@ static void await_resizer(struct server *s, bool end)
     s->resizer = 0;
 }
 
-/* --- what is kept for the next mount --- */
+/* --- stored for the next mount --- */
 
 static int state_file(const struct server *s, const char *name, struct str *path)
 {

@@ -1,6 +1,6 @@
-/* The catalog of a server, the store over it, and the peers that both are for.
+/* The server's catalog, the store over it, and the peers.
  *
- * Threads: main, and the peers' own, in which a courier's commands and the catalog that it brings arrive. */
+ * Threads: main; and the peers' own, in which a courier's commands and catalog arrive. */
 #include "fs/server/server.h"
 
 #include "fs/attach/attach.h"
@@ -24,7 +24,7 @@ bool server_waits_for_catalog(const struct server *s)
     return s->config.wait_join && !file_is_sealed(FD_CATALOG);
 }
 
-/* The folder that the mount has locked from its beginning on, and no other one that its path may lead to by now. */
+/* The folder that the mount has locked since its start, wherever its path leads now. */
 static struct tier_config ssd_config(const struct mount_config *c)
 {
     struct tier_config ssd = {.directory = c->ssd_bytes ? c->ssd_path : NULL, .capacity = c->ssd_bytes};
@@ -36,7 +36,7 @@ static struct tier_config ssd_config(const struct mount_config *c)
     return ssd;
 }
 
-/* The path may lead anywhere by now: to nothing, to what a user put there. What is found counts only as the same. */
+/* The path may lead anywhere by now, even to a user's folder: it is only accepted if it is the same directory. */
 static int reopen_source(void *user)
 {
     const struct mount_config *c = &((struct server *)user)->config;
@@ -55,7 +55,7 @@ static int reopen_source(void *user)
     return error;
 }
 
-/* Over the source of a mount with resize=. */
+/* For a mount with resize=: a layer over the source. */
 static int put_remaker(void *user, struct layer *below, struct layer **layer)
 {
     struct server *s = user;
@@ -85,7 +85,7 @@ static int open_store(struct server *s)
         .zstd_level = c->zstd_level,
         .source_threads = c->source_threads,
         .source_rate = c->source_rate,
-        .disk_callers = server_data_threads(s) - 2, /* the last two are for what is at hand */
+        .disk_callers = server_data_threads(s) - 2, /* the last two stay free for cached data */
         .faults = getenv("DEALFS_SOURCE_FAULTS"),
         .counts = handover_counts(s->handover),
         .served = &handover_feed(s->handover)->served,
@@ -95,7 +95,7 @@ static int open_store(struct server *s)
     return store_open(&config, &s->store);
 }
 
-/* Opens the catalog, the store over it, and gives both to whom they are for. `what` says what failed. */
+/* Opens the catalog and the store over it, and passes them on. `what`: what failed. */
 static int open_all(struct server *s, const char **what)
 {
     *what = "the catalog";
@@ -115,9 +115,9 @@ static int open_all(struct server *s, const char **what)
     return error;
 }
 
-/* --- what couriers bring --- */
+/* --- from couriers --- */
 
-/* From another node. The keeper takes mounts away, this process never does. */
+/* A command of another node. The keeper unmounts, never this process. */
 static void obey_world(void *user, enum world_command command, uint64_t token)
 {
     struct server *s = user;
@@ -140,7 +140,7 @@ static ssize_t give_blob(void *user, const struct blob_question *question, void 
     return s->control ? control_blob(s->control, question, to, room, length) : -ENOENT;
 }
 
-/* For the next mount of this source, which is then quick. This one can do without. */
+/* For the next mount of this source, which is then quick. This mount does not need the file. */
 static void keep_catalog(struct server *s, int from)
 {
     CLEANUP_STR struct str path = STR_INIT;
@@ -170,7 +170,7 @@ static int install_catalog(void *user, const char *from)
         error = control_fill(s->control, s->catalog, s->store, s->derived);
     }
     if (error) {
-        /* Half of it is open and in use by nobody knows whom: the next server begins again. */
+        /* some of it is in use by other threads already: let the next server start from scratch */
         log_error("install the catalog that a courier brought: open %s: %s", what, strerror(-error));
         if (s->catalog)
             _exit(1);
@@ -185,7 +185,7 @@ static int install_catalog(void *user, const char *from)
 
 /* --- start --- */
 
-/* Nodes that differ in these wait for each other for different times, or deal by different rules. */
+/* Nodes with different values would use different timeouts, or different rules for layouts. */
 static uint64_t options_hash(const struct mount_config *c)
 {
     const uint64_t alike[] = {c->peer_timeout, c->exchange};

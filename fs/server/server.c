@@ -1,12 +1,12 @@
 /* dealfs-server STATE: answers the requests of a mount.
  *
- * Threads: the sessions' readers, which run the handlers; the store's, the peers' and RocksDB's own; and the main
- * thread, which starts it all and then only waits: for the end of the data mount, and for the death of the keeper, whom
- * it replaces. The main thread never touches the mount: its death is how the keeper sees that the server is dead, so it
- * must be able to die.
+ * Threads: the sessions' readers, which run the handlers; those of the store, the peers and RocksDB; and the main
+ * thread. It starts everything, then waits for the end of the data mount and for the death of the keeper, which it
+ * replaces. The main thread never accesses the mount: its death shows the keeper that the server is dead, so it must
+ * always be able to die.
  *
- * A mount made with wait_join begins without a catalog: its data session stands behind a gate, and the peers' thread
- * opens the rest when a courier brings the catalog. */
+ * A mount with wait_join starts without a catalog: its data session is behind a gate, and the peers' thread opens the
+ * rest when a courier brings the catalog. */
 #include "fs/server/server.h"
 
 #include "fs/base/cleanup.h"
@@ -36,18 +36,18 @@
 enum {
     CONTROL_THREADS = 2,
     LEAST_THREADS = 4,
-    LEAST_WITH_SSD = 16, /* a read of an SSD waits in its thread; another thread for it costs two switches */
+    LEAST_WITH_SSD = 16, /* a read of an SSD waits in its thread; passing it to another thread costs two switches */
     MOST_THREADS = 64,
     ARENAS = 4,
     KEPT_BYTES = 2 << 20,
     CLOSE_SECONDS = 15,
     TICK_MS = 100,
-    LOOK_MS = 1000, /* for what no descriptor tells */
+    LOOK_MS = 1000, /* for what no descriptor reports */
     STAGING_DEATHS = 3,
 };
 
-/* Before the command has its answer, one line says why there will be none. In a mount that has been up another server
- * tries later. */
+/* While the command waits for the mount, one line tells it why there will be none. In a mount that was up before,
+ * another server will try later. */
 void server_refuse(struct server *s, const char *what, const char *on, int error)
 {
     char line[PATH_MAX + 256];
@@ -61,7 +61,7 @@ void server_refuse(struct server *s, const char *what, const char *on, int error
 
 /* --- start --- */
 
-/* What the server before had in progress comes again, and is counted again. */
+/* READs that the previous server had in progress are replayed, and counted again. */
 static void forget_waits(struct feed_waits *waits)
 {
     atomic_store(&waits->all, 0);
@@ -69,7 +69,7 @@ static void forget_waits(struct feed_waits *waits)
         atomic_store(&waits->waiting[place], 0);
 }
 
-/* The memory's form decides whether this server may; the version only says who did. */
+/* The format of the memory decides whether this server may use it; the version is only shown. */
 static void take_over(struct handover *h)
 {
     if (h->release[0] && strncmp(h->release, version_text, sizeof h->release) != 0)
@@ -80,9 +80,9 @@ static void take_over(struct handover *h)
 static void server_prepare(struct server *s)
 {
     process_ignore_signals();
-    prctl(PR_SET_NAME, "dealfs-server"); /* one that was executed by a descriptor has another name */
+    prctl(PR_SET_NAME, "dealfs-server"); /* a program that was executed by descriptor has another name */
     mallopt(M_ARENA_MAX, ARENAS);
-    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES); /* buffers of reads are used again rather than mapped and faulted again */
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES); /* reuse buffers of reads instead of mapping and faulting them again */
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
     handover_reserve();
     int log = handover_has(FD_LOG) ? FD_LOG : STDERR_FILENO;
@@ -123,7 +123,7 @@ static void open_control(struct server *s)
         server_refuse(s, "make", "the control tree", error);
 }
 
-/* Before anybody asks how far it is. */
+/* Before any request for progress. */
 static void go_on_staging(struct server *s)
 {
     struct staging *staging = &s->handover->staging;
@@ -150,7 +150,7 @@ static void data_ended(void *user, int error)
         abort();
 }
 
-/* The data mount goes on without it: `dealfs umount` takes it away as well. */
+/* The data mount continues without it: `dealfs umount` also removes that. */
 static void control_ended(void *user, int error)
 {
     (void)user;
@@ -173,7 +173,7 @@ static void start_session(struct server *s, struct session_config *config, struc
         server_refuse(s, "start the session of", config->name, error);
 }
 
-/* What the kernel grants an ordinary user's mount of what is asked for; root's has more, and needs no more. */
+/* The most that the kernel grants to an ordinary user's mount; root's could have more, but need not. */
 static unsigned background_limit(void)
 {
     CLEANUP_STR struct str text = STR_INIT;
@@ -183,7 +183,7 @@ static unsigned background_limit(void)
     return limit && limit < DATA_BACKGROUND ? (unsigned)limit : DATA_BACKGROUND;
 }
 
-/* Whom the data session asks: the data mount, or the gate before it. */
+/* The handler of the data session: the data mount, or the gate in front of it. */
 static void choose_data(struct server *s, struct session_config *data)
 {
     const char *control = s->config.nested ? NULL : s->config.control;
@@ -246,11 +246,11 @@ static void start_sessions(struct server *s)
 static void say_ready(struct server *s)
 {
     if (session_wait(s->data_session))
-        return; /* server_run() says why */
+        return; /* server_run() reports the reason */
     if (s->control_session)
         session_wait(s->control_session);
     log_info("server %u of this mount is ready", atomic_load(&s->handover->generation));
-    handover_drop(FD_READY); /* the keeper says so, when both mounts stand in their places */
+    handover_drop(FD_READY); /* the keeper reports it when both mounts are attached */
     atomic_fetch_or(&s->handover->flags, HANDOVER_READY);
 }
 
@@ -267,7 +267,7 @@ static int start_keeper(struct server *s)
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addclosefrom_np(&actions, FD_LAST + 1);
-    /* vfork inside: this process may be large, and its threads must not be copied. */
+    /* it uses vfork: this process may be large */
     error = -posix_spawn(&keeper, program, &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (error)
@@ -292,7 +292,7 @@ static void replace_keeper(struct server *s)
 
 /* --- run --- */
 
-/* Returns when the data mount has ended, or nobody but those that wait is left in it. */
+/* Returns when the data mount has ended, or when only waiting processes are left in it. */
 static void server_run(struct server *s)
 {
     if (process_watch((pid_t)atomic_load(&s->handover->keeper), &s->keeper))
@@ -310,7 +310,7 @@ static void server_run(struct server *s)
     }
 }
 
-/* A source that hangs must not keep the mount's memory: what is not stored by then is fetched again. */
+/* A hanging source must not keep the mount's memory: what is not stored by then will be fetched again. */
 static void *end_anyway(void *unused)
 {
     (void)unused;
@@ -319,13 +319,13 @@ static void *end_anyway(void *unused)
     _exit(SERVER_ENDED);
 }
 
-/* Connections that are gone let go of every thread that was stuck in them, so nothing here waits for the mount. */
+/* The connections have ended and released all threads that were stuck in them, so nothing here waits for the mount. */
 static int server_finish(struct server *s)
 {
     int error = atomic_load(&s->end_error);
     if (error) {
         log_error("the data mount cannot be served: %s", strerror(-error));
-        _exit(1); /* the next server may */
+        _exit(1); /* the next server will finish */
     }
     atomic_fetch_or(&s->handover->flags, HANDOVER_ENDED);
     pthread_t bound;
