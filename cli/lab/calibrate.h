@@ -16,7 +16,7 @@ struct calibration {
     double local;      /* from this node's own shard; in no equation */
     double cache;      /* Rc: all nodes at once, each from all others */
     double balance;    /* Rb: half of the nodes at once, each from one other */
-    double preprocess; /* U: pictures that this node decodes */
+    double preprocess; /* U: images that this node decodes */
 };
 
 /* Takes some `seconds` for each rate. An exit status; a failure has been said. */

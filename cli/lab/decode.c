@@ -1,7 +1,7 @@
 /* Decoding JPEG to RGB.
  *
- * By a process per processor, each without rights (confine.h), for the pictures are the dataset's: it tells through a
- * pipe how many it has decoded. One that dies of a picture tells nothing. */
+ * By a process per processor, each without rights (confine.h), for the images are the dataset's: it tells through a
+ * pipe how many it has decoded. One that dies of an image tells nothing. */
 #include "cli/lab/decode.h"
 
 #include "fs/base/cleanup.h"
@@ -43,7 +43,7 @@ struct decoding {
     int to;
 };
 
-/* In the process number `first`: takes every picture whose turn it is. */
+/* In the process number `first`: takes every image whose turn it is. */
 static _Noreturn void decode_body(const struct decoding *d, unsigned first)
 {
     const char *failed;

@@ -1,4 +1,4 @@
-/* How fast this node decodes pictures: what a loader does to them at least. */
+/* How fast this node decodes images: what a loader does to them at least. */
 #ifndef CLI_LAB_DECODE_H
 #define CLI_LAB_DECODE_H
 
@@ -9,7 +9,7 @@
 
 bool decode_is_picture(const struct str *bytes); /* by its first bytes: JPEG */
 
-/* Decodes the pictures repeatedly for some seconds, a process on each processor that we may use: pictures per
+/* Decodes the images repeatedly for some seconds, a process on each processor that we may use: images per
  * second. 0 where none can be decoded. The caller has one thread. */
 double decode_rate(const struct str *picture, uint32_t pictures, unsigned seconds);
 

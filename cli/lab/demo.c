@@ -1,4 +1,4 @@
-/* `dealfs demo`: a small data set of JPEG pictures is made, mounted on four nodes that are all this machine (or on
+/* `dealfs demo`: a small data set of JPEG images is made, mounted on four nodes that are all this machine (or on
  * one), read in epochs, and taken away again.
  *
  * Mount and unmount are the commands that a user would give, executed as such. */
@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 
 enum { CLASSES = 6, PICTURES = 100, FILES = CLASSES * PICTURES, PLACES = 4, THREADS = 2, PATH_TEXT = 32 };
-enum { BATCH = 25, SLOW_MIB = 20 }; /* of a rank in a step; DEMO_NODES of them divide the pictures */
+enum { BATCH = 25, SLOW_MIB = 20 }; /* of a rank in a step; DEMO_NODES of them divide the images */
 enum { SOURCE, RAM, SSD, PEER };
 
 static const char *const classes[CLASSES] = {"cross", "diamond", "disc", "ring", "square", "stripes"};
@@ -91,9 +91,9 @@ static int make_pictures(struct demo *demo)
         error = write_class(demo, root, class, &progress);
     progress_end(&progress);
     if (error)
-        return command_fail("make pictures in %s: %s", demo->source,
+        return command_fail("make images in %s: %s", demo->source,
                             error == -ECANCELED ? "interrupted" : strerror(-error));
-    printf("%d JPEG pictures of %d classes, %s, are in\n  %s\n\n", FILES, CLASSES,
+    printf("%d JPEG images of %d classes, %s, are in\n  %s\n\n", FILES, CLASSES,
            size_format(demo->bytes, size, sizeof size), demo->source);
     return COMMAND_DONE;
 }
@@ -263,7 +263,7 @@ static void print_head(const struct demo *demo)
 static int read_epochs_of_one(struct demo *demo)
 {
     uint64_t sum = 0;
-    printf("\nEach epoch reads every picture once, in a random order, by %d threads:\n\n", THREADS);
+    printf("\nEach epoch reads every image once, in a random order, by %d threads:\n\n", THREADS);
     print_head(demo);
     int status = read_row(demo, "first epoch", 1, false, &sum);
     if (status == COMMAND_DONE)
@@ -275,11 +275,11 @@ static int read_epochs_of_world(struct demo *demo)
 {
     char *const stage[] = {"dealfs", "stage", demo->mountpoint[0], NULL};
     uint64_t sum = 0;
-    printf("\nEach picture is read from the source once, by the node that owns it:\n\n  dealfs stage %s\n\n", stage[2]);
+    printf("\nEach image is read from the source once, by the node that owns it:\n\n  dealfs stage %s\n\n", stage[2]);
     if (demo_dealfs(stage, false) != 0)
         return command_fail("the demonstration ends here: `dealfs stage` failed");
     printf(
-        "\nEach row is an epoch: every picture is read once, each node reads a quarter of them, with the page cache "
+        "\nEach row is an epoch: every image is read once, each node reads a quarter of them, with the page cache "
         "dropped.\n"
         "The source is as slow as storage for many jobs, %d MiB/s for all nodes together. The random order is\n"
         "DistributedSampler's. The dealt order has the same samples in each step, so that training is the same, but\n"
@@ -338,14 +338,14 @@ static int demo_perform(struct demo *demo)
     return COMMAND_DONE;
 }
 
-/* With `keep` the pictures stay, for who wants to go on with them. */
+/* With `keep` the images stay, for who wants to go on with them. */
 static int clear_away(struct demo *demo, bool keep)
 {
     int status = demo_unmount(demo);
     if (status != COMMAND_DONE || !demo->directory[0])
         return status;
     if (keep) {
-        printf("\nThe pictures stay. When you no longer need them:\n\n  rm -r %s\n", demo->directory);
+        printf("\nThe images stay. When you no longer need them:\n\n  rm -r %s\n", demo->directory);
         return status;
     }
     int error = dir_remove_tree(AT_FDCWD, demo->directory);

@@ -1,4 +1,4 @@
-/* Pictures as a photograph has them, as far as a JPEG codec can tell: large soft areas, a few edges, and grain.
+/* Images as a photograph has them, as far as a JPEG codec can tell: large soft areas, a few edges, and grain.
  *
  * Integer arithmetic and a generator of our own, so that the pixels are the same everywhere. */
 #include "cli/lab/picture.h"

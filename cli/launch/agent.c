@@ -287,7 +287,7 @@ static void run_agent(struct agent *a)
     if (nothing_remains(0))
         channel_say(&a->launch, SAY_GONE, "", 0);
     else
-        command_note(stderr, "processes of the job do not end, although they have got SIGKILL");
+        command_note(stderr, "processes of the job do not end after SIGKILL: they wait for a disk or a network");
     while (!a->launch.ended && outlet_waits(&a->launch.out) && outlet_push(&a->launch.out) == 0)
         continue;
 }

@@ -55,7 +55,7 @@ static bool is_missing(const struct head *h, const struct launch_node *node)
 /* One line per second; on a terminal it replaces the previous one. */
 static void say_missing(struct head *h)
 {
-    static const char *const doing[] = {"mounting", "joining", "", "", "taking the mounts away"};
+    static const char *const doing[] = {"mounting", "joining", "", "", "unmounting"};
     CLEANUP_STR struct str list = STR_INIT, line = STR_INIT;
     uint64_t now = clock_now();
     unsigned missing = 0;
@@ -155,9 +155,9 @@ static void step_world(struct head *h)
     CLEANUP_STR struct str why = STR_INIT;
     bool ended = launch_world_ended(&h->world);
     if (ended && h->phase == JOINING)
-        fail_job(h, NULL, COMMAND_FAILED, "the nodes could not be joined");
+        fail_job(h, NULL, COMMAND_FAILED, "the nodes could not be joined: see the lines above");
     else if (ended && h->phase < ENDING)
-        say(h, NULL, "dealfs: the world has ended; reads go on, and the nodes are joined again");
+        say(h, NULL, "dealfs: the world has ended: reads continue, and the nodes are joined again");
     if (!h->world.pid && h->nodes->count > 1 && (h->phase == STAGING || h->phase == RUNNING) &&
         clock_now() >= h->world.again && launch_world_start(&h->world, h->nodes, h->wish->mountpoint, &why))
         h->world.again = clock_now() + SECOND;
@@ -173,14 +173,14 @@ static void lose_node(struct head *h, struct launch_node *node, const char *why)
     if (h->phase < ENDING)
         fail_job(h, node, COMMAND_FAILED, why);
     else
-        say(h, node, "dealfs: the agent has ended, and has not confirmed that everything is taken away");
+        say(h, node, "dealfs: the agent has ended before everything was removed: run `dealfs clean`");
 }
 
 /* An agent ends on request, or by SIGTERM from a scheduler. Then its command may already have succeeded. */
 static void take_farewell(struct head *h, struct launch_node *node)
 {
     if (h->phase < ENDING && (node->status < 0 || h->wish->once))
-        lose_node(h, node, "the agent was told to end");
+        lose_node(h, node, "the agent was ended by SIGTERM");
     node->gone = true;
 }
 
@@ -376,7 +376,7 @@ static void finish_job(struct head *h)
     h->over = true;
     for (unsigned i = 0; i < h->nodes->count; i++)
         if (!h->nodes->node[i].gone)
-            say(h, &h->nodes->node[i], "dealfs: its agent has not confirmed that everything is taken away");
+            say(h, &h->nodes->node[i], "dealfs: its agent has not confirmed that all was removed: run `dealfs clean`");
 }
 
 /* True: the job is over. While nobody reads our output, we do not read from agents; then their silence does not

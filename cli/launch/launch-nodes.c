@@ -41,7 +41,7 @@ void launch_self(char path[4096])
 static int add_node(struct launch_nodes *n, const char *host, size_t length, struct str *why)
 {
     if (*host == '-') /* ssh would take it for an option */
-        return place_fail(why, "host", host, "a name does not begin with -", -EINVAL);
+        return place_fail(why, "host", host, "its name must not begin with -", -EINVAL);
     for (unsigned i = 0; i < n->count; i++)
         if (strlen(n->node[i].host) == length && strncmp(n->node[i].host, host, length) == 0)
             return place_fail(why, "host", n->node[i].host, "is named twice; one agent runs per node", -EINVAL);
@@ -104,7 +104,7 @@ int launch_nodes_find(struct launch_nodes *n, const char *hosts, const char *hos
         error = add_slurm(n, why);
     }
     if (!error && (hosts || hostfile) && !n->count) {
-        str_adds(why, "no hosts are named");
+        str_addf(why, "%s: names no host", hosts ? "--hosts" : "--hostfile");
         return -EINVAL;
     }
     /* the batch script of a job with one node runs on that node */

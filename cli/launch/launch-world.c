@@ -32,7 +32,7 @@ int launch_world_check(const struct launch_nodes *n, struct str *why)
         return -ENOENT;
     }
     return place_in_path(starter, path, sizeof path)
-               ? place_fail(why, "find", starter, "it is not in $PATH, and joins the nodes", -ENOENT)
+               ? place_fail(why, "find", starter, "it is not in $PATH, and is needed to join the nodes", -ENOENT)
                : 0;
 }
 

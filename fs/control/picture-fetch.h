@@ -1,4 +1,4 @@
-/* Which picture is wanted, and the bytes that it is made of. */
+/* Which image is wanted, and the bytes that it is made of. */
 #ifndef FS_CONTROL_PICTURE_FETCH_H
 #define FS_CONTROL_PICTURE_FETCH_H
 

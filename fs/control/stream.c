@@ -59,7 +59,7 @@ static void note_refused(struct stream *s, const struct request_text *request, i
 void stream_fini(struct stream *s)
 {
     if (s->state == STREAM_REQUEST)
-        note_refused(s, &s->request, -ECANCELED, "closed before its reply was read, and so not run");
+        note_refused(s, &s->request, -ECANCELED, "closed before its reply was read: the request was not run");
     if (s->state == STREAM_DOOMED)
         note_refused(s, &s->request, s->error, s->reason.length ? s->reason.data : "");
     charge_fini(&s->charge);

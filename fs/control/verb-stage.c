@@ -263,7 +263,7 @@ void control_command(void *user, enum world_command command, uint64_t token)
         if (error == -ENOENT)
             log_warning("stage: the list `" STAGE_LIST "` of the chosen files is not on this node yet");
         else if (error)
-            log_error("stage as another node or server began: %s", strerror(-error));
+            log_error("continue the staging that another node or server began: %s", strerror(-error));
     } else if (command == WORLD_STAGE_STOP) {
         store_stage_stop(control->config.store);
         note_round(control, 0);
@@ -319,7 +319,7 @@ static int stage_run(struct control *control, const struct request *request, con
 
 const struct verb verb_stage = {
     .name = "stage",
-    .about = "reply: JSON, how far the filling of the world's shards is",
+    .about = "reply: JSON, the progress on all nodes",
     .keys = keys,
     .run = stage_run,
 };

@@ -26,7 +26,7 @@ static const struct key no_keys[] = {{0}};
 /* Unmounts the other nodes. The command that asks unmounts this node itself. */
 static const struct verb verb_umount = {
     .name = "umount",
-    .about = "every other node of the world takes its mount away",
+    .about = "unmount all other nodes of the world",
     .keys = no_keys,
     .run = umount_run,
 };

@@ -27,7 +27,7 @@ enum image_verdict codec_guarded(struct codec_guard *guard, void (*body)(void *)
 _Noreturn void codec_give_up(struct codec_guard *guard, enum image_verdict verdict, const char *reason);
 void codec_tell(const struct codec_guard *guard, struct image_reason *reason); /* may be NULL */
 
-/* What a picture is read with; zeroed by the initialiser, destroyed also when it was never made. */
+/* What an image is read with; zeroed by the initialiser, destroyed also when it was never made. */
 struct codec_reader {
     struct jpeg_decompress_struct codec;
     struct codec_guard guard;

@@ -18,7 +18,7 @@
 #ifdef DEALFS_CHECKS /* a sanitizer takes terabytes of addresses */
 static const rlim_t MEMORY_MOST = RLIM_INFINITY;
 #else
-/* A picture of the most pixels, and its coefficients, take about 2 GiB. */
+/* An image of the most pixels, and its coefficients, take about 2 GiB. */
 static const rlim_t MEMORY_MOST = (rlim_t)3 << 30;
 #endif
 
@@ -232,7 +232,7 @@ static void watch_parent(void)
     setitimer(ITIMER_REAL, &second, NULL);
 }
 
-/* No more memory than the limits of a picture allow; nor a log to write into, but where tests look for faults. */
+/* No more memory than the limits of an image allow; nor a log to write into, but where tests look for faults. */
 static int limit_itself(const char **what)
 {
     struct rlimit most = {MEMORY_MOST, MEMORY_MOST}, now;

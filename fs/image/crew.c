@@ -255,7 +255,7 @@ static bool answer_is_sound(const struct crew_question *question, const struct c
     }
 }
 
-/* It goes into logs, and a picture may have written it. */
+/* It goes into logs, and an image may have written it. */
 static void make_printable(struct image_reason *reason)
 {
     reason->text[sizeof reason->text - 1] = '\0';

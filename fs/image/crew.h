@@ -1,4 +1,4 @@
-/* Processes that work on pictures. One that dies, or does not come back, costs the picture that it worked on: another
+/* Processes that work on images. One that dies, or does not come back, costs the image that it worked on: another
  * takes its place. Nothing here calls libjpeg. */
 #ifndef FS_IMAGE_CREW_H
 #define FS_IMAGE_CREW_H
@@ -16,7 +16,7 @@ struct crew_care {
 /* `program` is executed as `program --worker`, which calls crew_work; processes are started when they are needed, as
  * many as there are callers at once. */
 int crew_create(const char *program, struct crew **crew);
-void crew_heed(struct crew *crew, struct crew_care care); /* for crew_shrink; before the first picture */
+void crew_heed(struct crew *crew, struct crew_care care); /* for crew_shrink; before the first image */
 void crew_rest(struct crew *crew);                        /* ends those that have nothing to do, until there is more */
 void crew_stop(struct crew *crew);    /* ends the processes: who waits for one is told that it has died */
 void crew_destroy(struct crew *crew); /* no caller is in it any more; ends the processes */
@@ -37,7 +37,7 @@ struct crew_decoding {
     struct image_pixels decoded, shown; /* without `data` */
 };
 /* `pixels`: as many bytes as `shown` has. Each process writes into a slot of its own, and what is in there is copied:
- * one that a picture has taken over reaches no other, but those that it is asked for itself. crew_decoding_slot: how
+ * one that an image has taken over reaches no other, but those that it is asked for itself. crew_decoding_slot: how
  * much that takes; a process keeps a part of it for the next picture. */
 enum image_verdict crew_decode(struct crew *crew, const void *bytes, size_t n, const struct crew_decoding *wanted,
                                struct crew_care care, void *pixels, struct image_reason *reason);

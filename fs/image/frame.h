@@ -1,4 +1,4 @@
-/* Memory for pixels, with a descriptor by which one process of a crew may have it as well. It lasts from one picture to
+/* Memory for pixels, with a descriptor by which one process of a crew may have it as well. It lasts from one image to
  * the next, since making it again takes a tenth of the time of decoding into it. */
 #ifndef FS_IMAGE_FRAME_H
 #define FS_IMAGE_FRAME_H

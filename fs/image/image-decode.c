@@ -55,7 +55,7 @@ struct image_pixels image_decoded(const struct image_info *info, const struct im
     return p;
 }
 
-/* `w` and `h` are of the picture once it is turned. Orientations 5 to 8 are 1 to 4 of the transposed one, where 6 and 8
+/* `w` and `h` are of the image once it is turned. Orientations 5 to 8 are 1 to 4 of the transposed one, where 6 and 8
  * turn a quarter. */
 static struct decode_turn turn_of(unsigned orientation, ptrdiff_t w, ptrdiff_t h)
 {

@@ -1,4 +1,4 @@
-/* Headers: what a picture is, and whether it can be decoded here. */
+/* Headers: what an image is, and whether it can be decoded here. */
 #include "fs/image/codec-inside.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Making pictures smaller: a separable filter in 16-bit integers.
+/* Making images smaller: a separable filter in 16-bit integers.
  *
  * Height first, a band of BAND rows at a time. A row of the result is a sum of rows of the source, each times its
  * weight: a loop over numbers that lie side by side, which the compiler turns into vector code. The band is kept

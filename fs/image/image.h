@@ -1,4 +1,4 @@
-/* JPEG pictures in memory: looked at, decoded, made smaller, encoded.
+/* JPEG images in memory: looked at, decoded, made smaller, encoded.
  *
  * Nothing here opens a file, starts a thread, writes a line or ends the process. Whatever the bytes are, a function
  * returns, within its limits, and says what is wrong with them. All may be called by many threads at once. Pixels lie
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a picture is, for who wants pixels of it. */
+/* What an image is, for who wants pixels of it. */
 enum image_verdict {
     IMAGE_FINE,
     IMAGE_NOT_JPEG,    /* by its first bytes, whatever its name says */
@@ -36,9 +36,9 @@ struct image_reason {
 };
 
 struct image_limits {
-    uint64_t pixels; /* of the whole picture, as its header says */
-    uint64_t memory; /* for the coefficients of progressive pictures */
-    unsigned scans;  /* of progressive pictures: a small file can have very many, */
+    uint64_t pixels; /* of the whole image, as its header says */
+    uint64_t memory; /* for the coefficients of progressive images */
+    unsigned scans;  /* of progressive images: a small file can have very many, */
     uint64_t work;   /* and each goes through all pixels: scans times pixels; 0: no limit */
 };
 enum { IMAGE_PIXELS_MOST = 256 << 20 };
@@ -75,9 +75,9 @@ enum image_verdict image_probe(const void *bytes, size_t n, const struct image_l
 struct image_wish {
     struct image_limits limits; /* all zero: the usual ones */
     uint32_t side;     /* the shorter side may be made smaller in decoding, but stays at least this; 0: all pixels */
-    unsigned channels; /* 1 or 3. Grey pictures asked for 3 have three equal ones; 1 is for grey pictures alone */
+    unsigned channels; /* 1 or 3. Grey images asked for 3 have three equal ones; 1 is for grey images alone */
     bool upright;      /* turned as the orientation says */
-    bool lenient;      /* damage that the library can pass over is no error, except a picture that is cut short */
+    bool lenient;      /* damage that the library can pass over is no error, except an image that is cut short */
 };
 
 /* The size of what image_decode will give; `data` is NULL. */
@@ -100,7 +100,7 @@ struct image_encoding {
     unsigned orientation; /* EXIF's, kept in the file: 0 or 1 writes none */
     bool optimise;        /* Huffman tables of its own: a few percent smaller, slower */
     size_t most;          /* bytes; more is IMAGE_LIMIT. 0: no limit */
-    /* The picture it was made of, for its colour profile; or NULL. */
+    /* The image it was made of, for its colour profile; or NULL. */
     const void *original;
     size_t original_length;
 };
@@ -109,7 +109,7 @@ struct image_encoding {
 enum image_verdict image_encode(const struct image_pixels *pixels, const struct image_encoding *encoding,
                                 struct str *out, struct image_reason *reason);
 
-/* All of it: appended to `out` is the file of the picture with that shorter side. IMAGE_SMALL: it has no longer one. */
+/* All of it: appended to `out` is the file of the image with that shorter side. IMAGE_SMALL: it has no longer one. */
 struct image_shrinking {
     uint32_t side;
     unsigned quality;

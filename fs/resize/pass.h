@@ -1,4 +1,4 @@
-/* One pass over files whose pictures are to be made smaller, by threads of its own: at first a sample from everywhere,
+/* One pass over files whose images are to be made smaller, by threads of its own: at first a sample from everywhere,
  * which tells what all will take, then the others in their order. */
 #ifndef FS_RESIZE_PASS_H
 #define FS_RESIZE_PASS_H

@@ -1,4 +1,4 @@
-/* dealfs-resizer: makes the pictures of a source smaller before it is mounted.
+/* dealfs-resizer: makes the images of a source smaller before it is mounted.
  *
  *   dealfs-resizer SIDE QUALITY RAM-FOLDER RAM-BYTES SSD-FOLDER SSD-BYTES [COURIER [NOTES]]
  *   dealfs-resizer --worker    see crew.h

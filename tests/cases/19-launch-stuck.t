@@ -84,7 +84,7 @@ kill -HUP "$launched"
 ok 'launch ends before an agent confirms the end' wait_for 70 ended
 kill -CONT "$agent"
 finish 'an agent that does not confirm' 129 1
-like 'the message' "$(cat "$tmp/log")" 'its agent has not confirmed that everything is taken away'
+like 'the message' "$(cat "$tmp/log")" 'its agent has not confirmed that all was removed: run'
 rm "$tmp/begun"
 
 # --- one agent gets SIGTERM, and `launch` none ---
@@ -107,7 +107,7 @@ says() { [ "$(written "$launched")" -gt "$before" ]; }
 ok 'launch says that the command is to begin' wait_for 10 says
 kill -CONT "$mount"
 finish 'an agent gets SIGTERM alone' 1 30
-like 'which is said' "$(cat "$tmp/log")" 'dealfs: the agent was told to end'
+like 'which is said' "$(cat "$tmp/log")" 'dealfs: the agent was ended by SIGTERM'
 ok 'the command has not begun' test ! -e "$tmp/begun"
 
 # --- a name server that is silent ---
@@ -160,7 +160,7 @@ ok 'it waits in the kernel' wait_for 20 is_in "$command" D
 ok 'launch ends all the same' wait_for 60 ended || kill -KILL "$launched"
 wait "$launched"
 is 'its exit status' $? 129
-like 'it says why' "$(cat "$tmp/log")" 'processes of the job do not end, although they have got SIGKILL'
+like 'it says why' "$(cat "$tmp/log")" 'processes of the job do not end after SIGKILL: they wait for a disk or a network'
 ok 'the command has not ended' is_in "$command" D
 set_faults ''
 kill -CONT "$server"

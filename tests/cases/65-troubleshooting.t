@@ -69,7 +69,7 @@ printf '#!/bin/sh\necho "ssh: connect: No route to host" >&2\nexit 255\n' >"$tmp
 chmod +x "$tmp/programs/ssh"
 says 'no agent could be started' \
     env PATH="$tmp/programs:$PATH" "$top_builddir/dealfs" launch --hosts a,b "$src" "$mnt" -- true
-says 'it is not in $PATH, and joins the nodes' \
+says 'it is not in $PATH, and is needed to join the nodes' \
     env PATH="$tmp/programs" "$top_builddir/dealfs" launch --hosts a,b "$src" "$mnt" -- true
 says 'scontrol show hostnames: cannot list the nodes of this Slurm job' \
     env PATH="$tmp/programs:/bin" SLURM_JOB_ID=1 SLURM_JOB_NODELIST='n[1-2]' SLURM_NNODES=2 SLURM_JOB_NUM_NODES=2 \
