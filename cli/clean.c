@@ -1,9 +1,9 @@
-/* `dealfs clean`: remove leftovers of mounts that have ended.
+/* `dealfs clean`: removes leftovers of mounts that have ended.
  *
- * Always: mounts whose processes are gone, folders in memory, states that were never finished, and what a killed mpirun
- * has left. Only when told: caches, which are states with a catalog and SSD shards, for the next mount begins with
- * them. What is in use is locked. Root works on a folder of another user's with that user's rights: whatever he has put
- * there, or puts there meanwhile, does no more than he could do himself. */
+ * Always removed: mounts whose processes are gone, folders in memory, states that were never completed, and what a
+ * killed mpirun has left. Only on request: caches, that is, states with a catalog and SSD shards, with which the next
+ * mount would start. What is in use is locked. In a folder of another user, root works with that user's rights: so
+ * nothing in it can do more than that user could. */
 #include "cli/base/command.h"
 
 #include "cli/live/live.h"
@@ -38,7 +38,7 @@ static int clean_mount(void *user, const struct live *live)
     return 0;
 }
 
-/* --- all --- */
+/* --- everything --- */
 
 static int clean_sweep(struct clean *clean)
 {
@@ -56,7 +56,7 @@ static bool clean_asks(const struct clean *clean)
     return (clean->caches || clean->ssd) && !clean->yes && !clean->dry_run && isatty(STDIN_FILENO) == 1;
 }
 
-/* First what would go, then whether it may. */
+/* First list what would be removed, then ask. */
 static bool clean_may(const struct clean *clean)
 {
     struct clean trial = *clean;

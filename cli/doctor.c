@@ -1,7 +1,7 @@
-/* `dealfs doctor`: can this machine run it? A line for each thing looked at, and what to do where it is not well.
+/* `dealfs doctor`: can this machine run dealfs? One line per check, and what to do about problems.
  *
- * Every check is a function of the table below and looks at one thing. What changes the process (a new namespace,
- * another kind of mount) is tried in a child. */
+ * Each check is a function of the table below. Checks that change the process (a new namespace, another kind of mount)
+ * run in a child. */
 #include "cli/base/command.h"
 
 #include "cli/live/live.h"
@@ -37,7 +37,7 @@ static int finding_report(struct finding *finding)
     return finding->level == CHECK_PROBLEM;
 }
 
-/* Mounts that were left dead are found here, because nothing else tells of them. */
+/* Dead mounts are reported here, because nothing else reports them. */
 static int look_at_mount(void *user, const struct live *live)
 {
     struct finding finding = {.level = CHECK_PROBLEM};

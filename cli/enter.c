@@ -1,4 +1,4 @@
-/* dealfs enter: run a command where the mount of a `dealfs run` is seen. */
+/* dealfs enter: run a command in the namespace of a `dealfs run`. */
 #include "cli/base/command.h"
 #include "cli/live/client.h"
 #include "cli/mount/namespace.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The namespace and its keeper are there before the mount is. */
+/* Namespace and keeper exist before the mount does. */
 static int enter_mount(const struct live *live, struct str *why)
 {
     struct attach_mount_info info = {.source = NULL};

@@ -1,4 +1,4 @@
-/* `dealfs index`: a record list of what lies inside containers. */
+/* `dealfs index`: makes a record list of what is inside containers. */
 #include "cli/base/command.h"
 
 #include "cli/base/interrupt.h"
@@ -27,9 +27,9 @@ struct index_request {
     int spool;
 };
 
-/* --- what is made --- */
+/* --- output --- */
 
-/* A file without a name where temporary files belong, else memory. */
+/* A file without a name in the directory for temporary files, else memory. */
 static int open_spool(void)
 {
     const char *folder = getenv("TMPDIR");
@@ -42,7 +42,7 @@ static int fail_index(const struct index_request *r, const struct str *why, int 
     return command_fail("index %s: %s", r->mountpoint, interrupted ? "interrupted" : command_why(why, error));
 }
 
-/* The reason is what the read after the failed one returns. */
+/* The read after the failed one returns the reason. */
 static int upload_to(struct index_request *r, int control, struct str *reply, struct str *why)
 {
     CLEANUP_STR struct str line = STR_INIT;
@@ -130,7 +130,7 @@ static int index_live(struct index_request *r, struct live *live)
     return status;
 }
 
-/* --- what is wished --- */
+/* --- options --- */
 
 static int parse_format(const char *text, struct containers_wish *wish)
 {

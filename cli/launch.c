@@ -1,4 +1,4 @@
-/* dealfs launch: mount on every node of a job, run a command there, and take everything away. */
+/* dealfs launch: mount on every node of a job, run a command there, and remove everything. */
 #include "cli/base/command.h"
 #include "cli/launch/agent.h"
 #include "cli/launch/head.h"

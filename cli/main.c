@@ -50,7 +50,7 @@ static int print_version(void)
     return COMMAND_DONE;
 }
 
-/* Those that one begins with, in this order. */
+/* Commands to start with, in this order. */
 /* clang-format off */
 static const struct command *const main_commands[] = {
     &command_mount,
@@ -116,7 +116,7 @@ static bool is_version(const char *argument)
     return strcmp(argument, "--version") == 0 || strcmp(argument, "-V") == 0;
 }
 
-/* What stands behind `--` is another program's. */
+/* Arguments after `--` belong to another program. */
 static int run_command(const struct command *c, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -128,7 +128,7 @@ static int run_command(const struct command *c, int argc, char **argv)
     return c->run(argc, argv);
 }
 
-/* A source is a path; a command never has a slash. */
+/* A source is a path; command names have no slash. */
 static bool looks_like_mount(int argc, char **argv)
 {
     if (strchr(argv[1], '/'))

@@ -1,4 +1,4 @@
-/* dealfs mount: bring a mount up, and with -f stay until it ends. */
+/* dealfs mount: mounts, and with -f waits until the mount ends. */
 #include "cli/base/command.h"
 #include "cli/base/interrupt.h"
 #include "cli/live/live.h"
@@ -35,7 +35,7 @@ static int take_away(struct start *s)
     return error ? command_fail("%s", why.data) : COMMAND_DONE;
 }
 
-/* How the keeper ended; one that took the place of a dead one is not our child. */
+/* How the keeper ended; a keeper that replaced a dead one is not our child. */
 static int status_of_end(struct start *s)
 {
     int status;
@@ -45,7 +45,7 @@ static int status_of_end(struct start *s)
     return command_fail("%s: the mount failed and was removed", s->config.mountpoint);
 }
 
-/* Our end of the pipe reports an error when nobody holds the other any more: all processes of the mount have ended. */
+/* Our end of the pipe reports an error when all processes of the mount have closed the other end. */
 static int stay_mounted(struct start *s)
 {
     struct pollfd end = {.fd = s->life, .events = 0};
@@ -69,7 +69,7 @@ static int mount_it(struct start *s)
     return s->foreground && !s->options.part.count ? stay_mounted(s) : COMMAND_DONE;
 }
 
-/* --- alone, or one of many --- */
+/* --- alone, or as one of many --- */
 
 static int refuse_nodes(const struct start *s)
 {
@@ -92,8 +92,8 @@ static int join_world(struct start *s, const struct launcher *launcher, char *co
     return command_fail("%s", command_why(&why, error));
 }
 
-/* A mount that a courier has asked for is one of a world already, and one that waits joins later; both are made
- * alone. */
+/* A mount that a courier has requested already belongs to a world, and one that waits joins later: both are mounted as
+ * if alone. */
 static int mount_here(struct start *s, char *const list[], int lists)
 {
     struct launcher launcher;
@@ -111,7 +111,7 @@ static int mount_here(struct start *s, char *const list[], int lists)
     return mount_it(s);
 }
 
-/* What stands behind the options, and whether these go together. */
+/* Parse the arguments after the options, and check their combination. */
 static int take_arguments(struct start *s, int argc, char **argv)
 {
     CLEANUP_STR struct str why = STR_INIT;
@@ -124,7 +124,7 @@ static int take_arguments(struct start *s, int argc, char **argv)
     return COMMAND_DONE;
 }
 
-/* `--ram 3G` is a mount option in another program's way of writing. */
+/* `--ram 3G` is a mount option in another program's syntax. */
 static int refuse_flag(int option, int argc, char **argv)
 {
     CLEANUP_STR struct str value = STR_INIT;
@@ -182,7 +182,7 @@ static int mount_command(int argc, char **argv)
     return mount_with(parse_and_mount, argc, argv);
 }
 
-/* --- as mount(8) calls it: SOURCE MOUNTPOINT [-sfnv] [-N namespace] [-o options] [-t type] --- */
+/* --- called by mount(8): SOURCE MOUNTPOINT [-sfnv] [-N namespace] [-o options] [-t type] --- */
 
 static int parse_helper(struct start *s, int argc, char **argv, char *lists[])
 {

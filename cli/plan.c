@@ -1,5 +1,5 @@
-/* `dealfs plan`: a `plan` request from words, the order from stdin, the reply to stdout. Nothing of it is kept here:
- * lists may be longer than memory. */
+/* `dealfs plan`: sends a `plan` request made of words, with the order from stdin, and copies the reply to stdout.
+ * Nothing is stored here: lists may be larger than memory. */
 #include "cli/base/command.h"
 
 #include "cli/live/client.h"
@@ -14,7 +14,7 @@
 
 enum { PIECE = 1 << 20, REASON_MOST = 65536 };
 
-/* The words as one line. Values are what they are: the line's escapes are made here. */
+/* Makes one line of the words, and escapes values. */
 static int make_line(int count, char **words, struct str *line, bool *payload)
 {
     str_adds(line, "plan");
@@ -28,8 +28,8 @@ static int make_line(int count, char **words, struct str *line, bool *payload)
     return line->failed ? command_fail("plan: out of memory") : COMMAND_DONE;
 }
 
-/* What to say about a failed read or write of the stream: the next read tells. -ESTALE: nobody tells, for the server
- * has died; and as nothing of the order or of the reply has passed here yet, the next server can be asked. */
+/* Report a failed read or write of the stream: the next read has the reason. -ESTALE: there is none, because the server
+ * has died; if nothing of order and reply was transferred yet, the next server can be asked. */
 static int fail_plan(const char *mountpoint, int fd, int error, bool begun)
 {
     CLEANUP_STR struct str why = STR_INIT;
@@ -74,7 +74,7 @@ static int take_reply(const char *mountpoint, int fd, char *buffer, bool begun)
     return n < 0 ? fail_plan(mountpoint, fd, (int)n, begun) : COMMAND_DONE;
 }
 
-/* An exit status; -ESTALE: the next server can be asked. */
+/* Returns an exit status; -ESTALE: the next server can be asked. */
 static int ask_server(const char *mountpoint, const char *path, const struct str *line, bool payload, char *buffer)
 {
     CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);

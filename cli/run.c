@@ -1,4 +1,5 @@
-/* dealfs run: a mount for one program, in namespaces of their own; no root, no fusermount3, nothing left afterwards. */
+/* dealfs run: a mount for one program, in its own namespaces; without root and fusermount3, and nothing is left
+ * afterwards. */
 #include "cli/base/command.h"
 #include "cli/base/interrupt.h"
 #include "cli/mount/limits.h"
@@ -33,8 +34,8 @@ static _Noreturn void execute_command(char **command, const sigset_t *mask)
     _exit(command_execute(command));
 }
 
-/* What the terminal sends goes to all of its group, the command as well; only what was meant for us alone is passed
- * on. */
+/* Signals of the terminal reach the whole group, including the command; only a signal for this process alone is
+ * passed on. */
 static int await_command(pid_t pid, const sigset_t *set)
 {
     for (;;) {
@@ -62,7 +63,7 @@ static int run_program(char **command)
     return await_command(pid, &set);
 }
 
-/* Lazily: what the command has left running keeps what it has open, and the mount ends with it. */
+/* Lazily: processes that the command has left running keep their open files, and the mount ends with them. */
 static void take_away(struct start *s)
 {
     CLEANUP_STR struct str ignored = STR_INIT;
@@ -100,7 +101,7 @@ static int mount_and_run(struct start *s, char **command)
     return status;
 }
 
-/* The command's own options are not ours: with `--` everything before it is, without it what stands before SOURCE. */
+/* The command's own options are not ours: ours end at `--` or, without it, at SOURCE. */
 static int parse_and_run(struct start *s, int argc, char **argv)
 {
     CLEANUP_STR struct str why = STR_INIT;

@@ -1,5 +1,5 @@
-/* dealfs scan: write the catalog of a mount that waits for its first world to a file. Called by the courier of the node
- * that is to do it for all; not in the list of commands. What the state directory has kept makes it quick. */
+/* dealfs scan: writes the catalog of a mount that waits for its first world to a file. Called by the courier of the
+ * node that scans for all; not in the list of commands. A cached catalog in the state directory makes it quick. */
 #include "cli/base/command.h"
 #include "cli/base/interrupt.h"
 #include "cli/base/place.h"

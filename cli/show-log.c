@@ -1,4 +1,4 @@
-/* `dealfs log`: the log of a mount, which its processes write; with -f, what is added until the mount ends. */
+/* `dealfs log`: prints the log of a mount, which its processes write; with -f also new lines until the mount ends. */
 #include "cli/base/command.h"
 
 #include "cli/base/interrupt.h"
@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 500 }; /* how late the end of a mount is noticed */
+enum { LOOK_MS = 500 }; /* maximum delay until the end of a mount is noticed */
 
-/* The state directory is its user's, who may put anything there while root looks. */
+/* The state directory belongs to the mount's user, who may change anything while root reads. */
 static int log_open(const struct live *live)
 {
     struct stat st;
@@ -30,7 +30,7 @@ static int log_open(const struct live *live)
     return steal_fd(log);
 }
 
-/* What is there from the file's place on. */
+/* Copy from the file's position to its end. */
 static int log_copy(int log)
 {
     char bytes[65536];

@@ -1,7 +1,7 @@
-/* `dealfs exchange` and `dealfs shuffle`: have samples change their node, and wait until they have, where it is wished.
+/* `dealfs exchange` and `dealfs shuffle`: move samples to other nodes and, if requested, wait until they have arrived.
  *
- * The request's reply comes when all nodes have the new layout. The bytes follow, by the servers' work and not by this
- * command's; how far they are stands in `status`. */
+ * The request's reply comes when all nodes have the new layout. The servers then move the bytes, independently of this
+ * command; `status` has the progress. */
 #include "cli/base/command.h"
 
 #include "cli/base/interrupt.h"
@@ -63,7 +63,7 @@ static bool has_state(const struct shuffle *x, const char *state)
     return figures_is(&x->status, "move.state", state);
 }
 
-/* A later turn begins when all have done the move of the one before. */
+/* A later turn begins when all nodes have completed the previous move. */
 static bool is_over(const struct shuffle *x)
 {
     uint64_t turn = figures_number(&x->status, "turn.number");
@@ -130,7 +130,7 @@ static int shuffle_wait(struct shuffle *x)
     return COMMAND_DONE;
 }
 
-/* --- words --- */
+/* --- options --- */
 
 static int make_line(struct shuffle *x, int count, char **words)
 {

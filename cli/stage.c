@@ -1,4 +1,4 @@
-/* `dealfs stage`: fill the shards of a mount, and of its whole world, from the source now, and show how it goes. */
+/* `dealfs stage`: fills the shards of a mount and its world from the source now, and shows the progress. */
 #include "cli/base/command.h"
 
 #include "cli/base/interrupt.h"
@@ -17,12 +17,12 @@ enum { FIRST_LOOK_MS = 5, LAST_LOOK_MS = 100 };
 
 struct stage_view {
     struct live live;
-    struct str choice; /* the keys that choose files, each after a blank */
+    struct str choice; /* the keys that choose files, each preceded by a blank */
     bool stop;
     struct progress_now now;
     uint64_t kept, failed;
     uint64_t elapsed; /* nanoseconds, until the last node was done */
-    uint64_t nodes;   /* that take part */
+    uint64_t nodes;   /* number of nodes that take part */
     bool chosen;      /* only some files */
     char state[16];   /* idle, running, done, stopped, failed */
     char error[128];
@@ -61,14 +61,14 @@ static int stage_request(struct stage_view *stage, const char *action, struct st
     return error;
 }
 
-/* A sixteenth of what it has taken: what ends soon is not waited for long. */
+/* Wait a sixteenth of the time so far, so that a short stage is noticed soon. */
 static uint64_t look_after(const struct stage_view *stage)
 {
     uint64_t first = FIRST_LOOK_MS * MILLISECOND, last = LAST_LOOK_MS * MILLISECOND, after = stage->elapsed / 16;
     return after < first ? first : after > last ? last : after;
 }
 
-/* Until staging has ended or Ctrl-C, which may also have hit the child that was asking. */
+/* Until staging has ended, or Ctrl-C, which may also have hit the child that was asking. */
 static int stage_follow(struct stage_view *stage, struct str *why)
 {
     struct progress_bar progress;
@@ -83,7 +83,7 @@ static int stage_follow(struct stage_view *stage, struct str *why)
     return error;
 }
 
-/* What all nodes of the world hold, and what none of them owns. */
+/* What all nodes of the world have cached, and what has no owner. */
 static void print_world(const struct stage_view *stage, const struct str *status)
 {
     struct figures_list list = figures_list_of(status, "world");
@@ -168,9 +168,9 @@ static int stage_live(struct stage_view *stage)
     return stage_finish(stage);
 }
 
-/* --- what is chosen --- */
+/* --- chosen files --- */
 
-/* As plan files are named: pairs with commas between them. Several options make one plan. */
+/* In the format of plan file names: pairs separated by commas. Several options make one plan. */
 static bool add_plan(struct str *plan, const char *pairs)
 {
     str_addf(plan, "%s%s", plan->length ? "," : "", pairs);

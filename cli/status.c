@@ -1,4 +1,4 @@
-/* `dealfs status`: what a mount is, keeps, and has answered from where. */
+/* `dealfs status`: shows what a mount is, what it has cached, and where reads were answered from. */
 #include "cli/base/command.h"
 
 #include "cli/live/client.h"
@@ -14,7 +14,7 @@
 
 struct status_show {
     bool json;
-    bool epochs; /* reports of epochs instead: */
+    bool epochs; /* show reports of epochs instead */
     struct reports_wish wish;
     int shown;
     int status; /* the worst so far */
@@ -34,14 +34,14 @@ static void print_json(struct status_show *show, const struct str *status, bool 
         length--;
     if (list)
         fputs(show->shown > 0 ? ",\n" : "[", stdout);
-    str_add_shown(&shown, status->data, length); /* a server of another user may say anything */
+    str_add_shown(&shown, status->data, length); /* another user's server may send anything */
     if (shown.length > 0)
         fwrite(shown.data, 1, shown.length, stdout);
     if (!list)
         fputs("\n", stdout);
 }
 
-/* The list of all mounts also has an object for a mount that gives no status. */
+/* The list of all mounts also has an object for a mount without a status. */
 static void show_unreachable(struct status_show *show, const struct live *live)
 {
     CLEANUP_STR struct str text = STR_INIT, health = STR_INIT;
@@ -89,7 +89,7 @@ static void print_reports(struct status_show *show, const struct live *live, con
         json_begin_object(&j, NULL);
         json_string(&j, "mountpoint", live->mountpoint);
         json_end_object(&j);
-        object.length -= object.length > 0; /* the reports stand before its end */
+        object.length -= object.length > 0; /* insert the reports before its end */
         str_adds(&object, ",\"epochs\":");
         str_add(&object, reports->data, reports->length);
         str_adds(&object, "}");
@@ -139,7 +139,7 @@ static int show_epochs_each(void *user, const struct live *live)
     return 0;
 }
 
-/* --- all that there is --- */
+/* --- all mounts --- */
 
 static int show_each(void *user, const struct live *live)
 {
@@ -183,7 +183,7 @@ static int show_one(struct status_show *show, const char *mountpoint)
     return show->status;
 }
 
-/* `--epoch=N`, `--epoch N` or `--epoch`: a mountpoint of digits alone is written with its path. */
+/* `--epoch=N`, `--epoch N` or `--epoch`: a mountpoint that consists of digits must be given with a path. */
 static int take_epoch(struct status_show *show, int argc, char **argv)
 {
     const char *text = optarg;

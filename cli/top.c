@@ -1,7 +1,7 @@
-/* `dealfs top`: what nodes and ranks read just now.
+/* `dealfs top`: shows what nodes and ranks currently read.
  *
- * Each second a child for each mount reads its `status`, and another looks which mounts there are: what hangs, hangs a
- * child, and the others go on. */
+ * Each second a child per mount reads its `status`, and another child lists the mounts. A mount that hangs only blocks
+ * its child. */
 #include "cli/base/command.h"
 
 #include "cli/base/guard.h"
@@ -23,15 +23,15 @@
 enum {
     SECOND_MS = 1000,
     STEP_MS = 50,
-    LOOK_S = 2,   /* between two looks at which mounts there are */
-    SILENT_S = 5, /* a child that has not answered by then does not */
+    LOOK_S = 2,   /* between two lists of mounts */
+    SILENT_S = 5, /* a child that has not answered by then is given up */
 };
 
 struct top_mount {
-    struct live live; /* only what client_file needs; control: NULL: dead */
+    struct live live; /* only what client_file needs; control NULL: dead */
     struct guard guard;
     uint64_t asked;           /* when; 0: it is not being asked */
-    uint64_t answered, since; /* when the last two answers came; 0: none has */
+    uint64_t answered, since; /* times of the last two answers; 0: none */
     struct str status, before;
     bool silent, listed;
 };
@@ -42,12 +42,12 @@ struct top {
     enum gauge_order order;
     struct top_mount *mount;
     size_t count, room;
-    struct guard look; /* which mounts there are */
+    struct guard look; /* the child that lists mounts */
     uint64_t looking, looked;
-    bool known, gone; /* they have been looked at; `only` is not there any more */
+    bool known, gone; /* they were listed; `only` does not exist any more */
 };
 
-/* --- which mounts there are --- */
+/* --- the list of mounts --- */
 
 static int list_mount(void *user, const struct live *live)
 {
@@ -188,7 +188,7 @@ static void look_at_mount(struct top_mount *m, uint64_t now, bool ask)
     }
 }
 
-/* Nothing is known of some. */
+/* Some mounts have not answered yet. */
 static bool is_waiting(const struct top *t)
 {
     for (size_t i = 0; i < t->count; i++)
@@ -206,7 +206,7 @@ static bool has_rates(const struct top *t)
     return t->known;
 }
 
-/* --- what is shown --- */
+/* --- output --- */
 
 static struct node_gauge *read_gauges(const struct top *t)
 {
@@ -322,7 +322,7 @@ static int top_of(struct top *t)
     interrupt_catch(SIGHUP);
     if (t->terminal)
         interrupt_catch(SIGTSTP);
-    signal(SIGCHLD, SIG_IGN); /* one that hangs is ended, and nobody waits until it is gone */
+    signal(SIGCHLD, SIG_IGN); /* a child that hangs is killed, and nobody waits for its end */
     int status = run_top(t);
     if (t->terminal)
         screen_end();

@@ -1,4 +1,4 @@
-/* dealfs umount: take a mount away, or with --world those of all nodes. */
+/* dealfs umount: unmounts; with --world on all nodes. */
 #include "cli/base/command.h"
 #include "cli/live/client.h"
 #include "cli/mount/unmount.h"
@@ -26,8 +26,8 @@ static int take_away(const struct live *live, bool lazy)
     return command_fail("%s", command_why(&why, 0));
 }
 
-/* Tell the other nodes. The world of a mount that never joined another is the mount. A world that has lost a node, and
- * one that has ended, are degraded both: only who is asked to tell the others knows. */
+/* Tell the other nodes. A mount that never joined others is its own world. A world that has lost a node and one that
+ * has ended are both `degraded`: only the server that is asked to tell the others knows which. */
 static int tell_world(const struct live *live, struct str *why)
 {
     CLEANUP_STR struct str status = STR_INIT, state = STR_INIT, reply = STR_INIT;
@@ -81,7 +81,7 @@ static int umount_command(int argc, char **argv)
     return umount_path(argv[optind], lazy, world);
 }
 
-/* As umount(8) calls it: MOUNTPOINT [-nflvr] [-N namespace] [-t type]. It must not be called again from here. */
+/* Called by umount(8): MOUNTPOINT [-nflvr] [-N namespace] [-t type]. It must not call umount(8) again. */
 int command_umount_helper(int argc, char **argv)
 {
     bool lazy = false;

@@ -1,5 +1,5 @@
-/* `dealfs upgrade`: have the server of a live mount replaced by the installed program. The keeper does it, and returns
- * to the previous program if the new one does not live (fs/keeper/program.h); this command asks and watches. */
+/* `dealfs upgrade`: replaces the server of a live mount by the installed program. The keeper does it, and returns to
+ * the previous program if the new one does not live (fs/keeper/program.h); this command sends the request and waits. */
 #include "cli/base/command.h"
 
 #include "cli/live/client.h"

@@ -1,4 +1,4 @@
-/* `dealfs verify`: the mount against its source, every byte and attribute. */
+/* `dealfs verify`: compares the mount with its source, every byte and attribute. */
 #include "cli/base/command.h"
 
 #include "cli/base/interrupt.h"
@@ -52,7 +52,7 @@ static bool is_interrupted(void *user)
     return interrupted;
 }
 
-/* Of a mount with resize=: what was made of its source, and who makes it again. */
+/* With resize=: finds the records of resized files, and the crew that makes them again. */
 static int find_resized(const struct live *live, struct walk_options *options, struct derived **derived)
 {
     static const uint64_t most = UINT64_C(16) << 30;
@@ -62,7 +62,7 @@ static int find_resized(const struct live *live, struct walk_options *options, s
         return COMMAND_DONE;
     state = open(live->config.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     fd = state < 0 ? -1 : openat(state, "resized", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    /* The mount's owner can write it while we, who may be root, look at it. */
+    /* the mount's owner may change it while we, perhaps as root, look at it */
     int error = fd < 0 || copy < 0 ? -errno : file_copy(fd, copy, most);
     if (!error)
         error = derived_open(copy, derived);

@@ -1,4 +1,4 @@
-/* `dealfs wait`: until a mount is live, and as many nodes as wanted have joined. */
+/* `dealfs wait`: waits until a mount is live, and the requested number of nodes has joined. */
 #include "cli/base/command.h"
 
 #include "cli/live/client.h"
@@ -23,7 +23,7 @@ struct wait_wish {
     uint64_t timeout; /* nanoseconds */
 };
 
-/* Has it what it needs to answer reads? Does it belong to a world of as many nodes as wanted? 0; else `why`. */
+/* Can it answer reads, and does its world have the requested number of nodes? 0; else `why`. */
 static int look_at_status(const struct wait_wish *wanted, const struct str *status, struct str *why)
 {
     uint64_t nodes = figures_is(status, "state", "joined") ? figures_number(status, "nodes") : 1;
@@ -37,7 +37,7 @@ static int look_at_status(const struct wait_wish *wanted, const struct str *stat
     return nodes < wanted->nodes ? -EAGAIN : 0;
 }
 
-/* 0 when it is so; else `why` says what is missing. */
+/* 0 if so; else `why` says what is missing. */
 static int look_at_mount(const struct wait_wish *wanted, struct str *why)
 {
     struct live live = {0};

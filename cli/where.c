@@ -1,4 +1,4 @@
-/* `dealfs where`: which sample a path is, who owns it, and which tier keeps it. */
+/* `dealfs where`: shows which sample a path is, which node owns it, and which tier has it. */
 #include "cli/base/command.h"
 
 #include "cli/live/client.h"
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* A reply's line is `sample<TAB>owner<TAB>tier<TAB>path`; a `-` for the sample says that there is none. */
+/* A reply's line is `sample<TAB>owner<TAB>tier<TAB>path`; `-` instead of the sample: there is none. */
 static bool all_samples(const struct str *reply, char **paths, int count)
 {
     const char *line = reply->data, *end = reply->data + reply->length;
@@ -22,7 +22,7 @@ static bool all_samples(const struct str *reply, char **paths, int count)
     return all;
 }
 
-/* A path below the mountpoint as it was given, which may lead through symlinks, is shortened to what is below it. */
+/* A path below the given mountpoint, which may contain symlinks, is shortened to the part after it. */
 static const char *shorten_path(const char *path, const char *given)
 {
     size_t n = strlen(given);

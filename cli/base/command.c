@@ -1,4 +1,4 @@
-/* How a subcommand speaks: one line, with the program's name before it. */
+/* Messages of subcommands: one line each, with the program's name. */
 #include "cli/base/command.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A path in a message must not begin another line, nor steer the terminal. */
+/* A path in a message must not begin another line, nor control the terminal. */
 static void add_line(struct str *line, const char *text)
 {
     for (const char *rest = text; *rest;) {

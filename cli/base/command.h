@@ -12,18 +12,18 @@
 
 enum command_status {
     COMMAND_DONE = 0,
-    COMMAND_FAILED = 1,   /* one line on stderr has said what, on what, why */
-    COMMAND_USAGE = 2,    /* wrong usage, said by command_usage */
-    COMMAND_DEGRADED = 3, /* `status` only: it works with less than it was given, or did within the hour */
-    COMMAND_FAULT = 4,    /* `status` only: reads fail or wait now */
+    COMMAND_FAILED = 1,   /* one line on stderr has said what failed, on what, and why */
+    COMMAND_USAGE = 2,    /* wrong usage, reported by command_usage */
+    COMMAND_DEGRADED = 3, /* only `status`: it works with less than it was given, or did within the last hour */
+    COMMAND_FAULT = 4,    /* only `status`: reads fail or wait now */
 };
 
 struct command {
     const char *name;
-    const char *arguments;  /* of the usage line: "[-f] [-o OPTIONS] SOURCE MOUNTPOINT" */
-    const char *summary;    /* in the list of commands: "mount a dataset"; "": it is not in it */
-    const char *help;       /* the options, one per line, indented by two spaces; "" where there are none */
-    const struct key *keys; /* of the words KEY=VALUE that it takes, for its help; NULL: none */
+    const char *arguments;  /* for the usage line: "[-f] [-o OPTIONS] SOURCE MOUNTPOINT" */
+    const char *summary;    /* for the list of commands: "mount a dataset"; "": it is not listed */
+    const char *help;       /* the options, one per line, indented by two spaces; "": none */
+    const struct key *keys; /* of its arguments KEY=VALUE, for its help; NULL: none */
     int (*run)(int argc, char **argv);
 };
 
@@ -53,19 +53,19 @@ extern const struct command command_simulate;
 extern const struct command command_model;
 extern const struct command command_scan; /* hidden */
 
-/* `dealfs NAME: what is wrong`, then the usage line, on stderr. Returns COMMAND_USAGE. */
+/* Prints `dealfs NAME: what is wrong` and the usage line on stderr. Returns COMMAND_USAGE. */
 int command_usage(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same of what getopt_long has just answered with '?' or ':'. */
+/* The same when getopt_long has returned '?' or ':'. */
 int command_bad_option(const struct command *command, int option, char **argv);
-/* `dealfs: what, on what, why` on stderr. Returns COMMAND_FAILED. */
+/* Prints `dealfs: what, on what, why` on stderr. Returns COMMAND_FAILED. */
 int command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same of an option's value, of which `why` has the line. */
+/* The same for an option's value; `why` has the line. */
 int command_bad_value(const struct str *why);
-/* Becomes a program of the user's; where it cannot, says so and returns the exit status that a shell would. */
+/* Executes a program of the user. On failure, reports it and returns the exit status that a shell would return. */
 int command_execute(char **words);
-/* What there is to say of a failure: the line that has been left in `why`, else what -errno `error` means. */
+/* The text of a failure: the line in `why`; if it is empty, the meaning of -errno `error`. */
 const char *command_why(const struct str *why, int error);
-/* The same as command_fail for a line that is no failure. */
+/* Like command_fail, for a line that is no failure. */
 void command_note(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The exit status of a program whose command returned `status`: a failure if standard output could not be written. */
 int command_end(int status);

@@ -1,7 +1,7 @@
-/* A child that may hang in our place.
+/* A child that may hang instead of this process.
  *
  * A request that a server has read and does not answer cannot be interrupted, not even by SIGKILL. So a process that
- * must come back in any case lets a child touch the mount, and listens to it through a pipe with a time limit. */
+ * must not hang lets a child access the mount, and reads the result from a pipe with a time limit. */
 #include "cli/base/guard.h"
 
 #include "fs/base/cleanup.h"
@@ -19,7 +19,7 @@
 
 enum { REPLY_MOST = 64 << 20 };
 
-/* Standard files stay with the parent: a child that cannot be killed would keep a pipe to `less` open for ever. */
+/* The child closes the standard files: if it cannot be killed, it would keep a pipe to `less` open forever. */
 static void leave_standard_files(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -72,7 +72,7 @@ void guard_end(struct guard *guard)
     str_fini(&guard->reply);
 }
 
-/* What has come; 0: that is all. */
+/* Read the available bytes; 0: that was all. */
 static int take_piece(struct guard *guard)
 {
     char *room = str_reserve(&guard->reply, 65536);

@@ -1,4 +1,4 @@
-/* See interrupt.h. */
+/* Implements interrupt.h. */
 #include "cli/base/interrupt.h"
 
 #include <stddef.h>

@@ -1,7 +1,6 @@
-/* Launchers are known by what they put into the environment. Open MPI's mpirun says most; srun with PMIx, and others
- * that speak it, the rank only, where Slurm knows the rest. Slurm sets its own variables also where it starts tasks
- * that know nothing of each other, and in a batch script, which is no task: there the variables of a step are
- * missing. */
+/* Launchers are recognised by environment variables. Open MPI's mpirun provides most; srun with PMIx, and other users
+ * of PMIx, only the rank, and Slurm provides the rest. Slurm also sets its variables for tasks that know nothing of
+ * each other, and in a batch script, which is not a task: there the variables of a step are missing. */
 #include "cli/base/launcher.h"
 
 #include "fs/base/size.h"
@@ -57,7 +56,7 @@ static bool is_deaf(struct launcher *l)
     return l->deaf;
 }
 
-/* Slurm does not say how many there are: the first of them may be the only one. */
+/* Slurm does not report the number on this host: the first one may be the only one. */
 static int find_slot(const struct launcher *l)
 {
     unsigned slot;

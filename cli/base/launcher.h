@@ -1,4 +1,4 @@
-/* Who started this process beside others like it, as the environment tells: mpirun, srun, or nobody. */
+/* Which launcher started this process together with others, by the environment: mpirun, srun, or none. */
 #ifndef CLI_BASE_LAUNCHER_H
 #define CLI_BASE_LAUNCHER_H
 
@@ -7,16 +7,16 @@
 #include <stdbool.h>
 
 struct launcher {
-    const char *name; /* "mpirun", "srun", …; NULL: nobody */
-    bool deaf;        /* it started several that cannot find each other: no MPI that we speak */
+    const char *name; /* "mpirun", "srun", …; NULL: none */
+    bool deaf;        /* it started several processes that cannot find each other: without an MPI that we support */
     unsigned rank;    /* our number among them */
-    unsigned size;    /* how many; 0: the environment does not tell */
-    unsigned local;   /* how many of them on this host, as far as it tells; at least 1 */
-    int slot;         /* which of those; -1: the only one */
+    unsigned size;    /* their number; 0: unknown */
+    unsigned local;   /* their number on this host, if known; at least 1 */
+    int slot;         /* our number among those; -1: the only one */
 };
 
 void launcher_find(struct launcher *launcher);
-/* Why a deaf one cannot make a world, and what to do. */
+/* Why a deaf launcher cannot form a world, and what to do. */
 void launcher_say_deaf(const struct launcher *launcher, const char *command, struct str *why);
 
 #endif

@@ -1,5 +1,5 @@
-/* /proc/meminfo and the memory control groups, version 1 and 2, from the group of this process up to the top. A group's
- * page cache that can be dropped counts as free, as it does in MemAvailable. */
+/* Reads /proc/meminfo and the memory control groups, version 1 and 2, from the group of this process up to the top. A
+ * group's page cache that can be dropped counts as free, as in MemAvailable. */
 #include "cli/base/memory.h"
 
 #include "fs/base/cleanup.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { SHARE = 4 };
-static const uint64_t no_limit = UINT64_C(1) << 60; /* version 1 says "none" with a number near 2^63 */
+static const uint64_t no_limit = UINT64_C(1) << 60; /* version 1 uses a number near 2^63 for "unlimited" */
 
 static int read_whole(const char *root, const char *path, struct str *text)
 {
@@ -19,7 +19,7 @@ static int read_whole(const char *root, const char *path, struct str *text)
     return full.failed ? -ENOMEM : file_read(AT_FDCWD, full.data, 1 << 22, text);
 }
 
-/* The number after a word at the beginning of a line. */
+/* The number after a word at the start of a line. */
 static bool find_number(const char *text, const char *word, uint64_t *number)
 {
     size_t n = strlen(word);
@@ -50,13 +50,13 @@ static const struct group_files version1 = {
     {"memory.limit_in_bytes", NULL}, "memory.usage_in_bytes", "total_inactive_file "};
 static const struct group_files version2 = {{"memory.max", "memory.high"}, "memory.current", "inactive_file "};
 
-/* The number after `word`; "": the first of the file. */
+/* The number after `word`; "": the first one of the file. */
 static bool read_number(const char *root, const char *folder, const char *name, const char *word, uint64_t *number)
 {
     CLEANUP_STR struct str path = STR_INIT, text = STR_INIT;
     str_addf(&path, "%s/%s", folder, name);
     return !path.failed && read_whole(root, path.data, &text) == 0 && text.length > 0 &&
-           find_number(text.data, word, number); /* "max" is no number */
+           find_number(text.data, word, number); /* "max" is not a number */
 }
 
 static bool look_group(const char *root, const char *folder, const struct group_files *files, struct memory *m)
@@ -84,7 +84,7 @@ struct hierarchy {
     char from[4096], mounted[4096], type[64], super[4096];
 };
 
-/* From the group up to where its hierarchy is mounted. */
+/* From the group up to the mountpoint of its hierarchy. */
 static void look_up(const char *root, const struct hierarchy *h, const char *below, bool v2, struct memory *m)
 {
     CLEANUP_STR struct str folder = STR_INIT;
@@ -113,7 +113,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* Our group's path in the hierarchy with memory in it: a line "4:memory:/a/b", or "0::/a/b" of version 2. */
+/* Our group's path in the hierarchy with the memory controller: a line "4:memory:/a/b", or "0::/a/b" for version 2. */
 static bool group_path(char *text, bool v2, char **path)
 {
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
@@ -141,7 +141,7 @@ static void look_hierarchy(const char *root, const struct hierarchy *h, bool v2,
     char *path;
     if (read_whole(root, "/proc/self/cgroup", &groups) || groups.length == 0 || !group_path(groups.data, v2, &path))
         return;
-    /* In a container the mount may begin at our group, while the path counts from the machine's top. */
+    /* in a container the mount may begin at our group, while the path begins at the machine's top */
     size_t n = strcmp(h->from, "/") == 0 ? 0 : strlen(h->from);
     bool below = strncmp(path, h->from, n) == 0 && (path[n] == '/' || path[n] == '\0');
     look_up(root, h, below && path[n] ? path + n : "/", v2, m);

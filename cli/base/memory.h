@@ -1,5 +1,4 @@
-/* How much memory there is to have: what the machine has available, or what the control groups of this process
- * leave. */
+/* How much memory is available: on the machine, or within the control groups of this process. */
 #ifndef CLI_BASE_MEMORY_H
 #define CLI_BASE_MEMORY_H
 
@@ -9,19 +8,18 @@
 struct memory {
     uint64_t total;     /* of the machine, or the lowest limit of a control group */
     uint64_t available; /* likewise: what could be used now */
-    bool by_group;      /* `available` is what a control group leaves: */
+    bool by_group;      /* `available` is limited by a control group: */
     bool v2;
-    char group[4096]; /* its path, as /proc/PID/cgroup has it */
+    char group[4096]; /* its path, as in /proc/PID/cgroup */
 };
 
-/* `root` stands before every path that is read: "" outside tests. 0 or -errno. */
+/* `root` precedes every path that is read: "" except in tests. 0 or -errno. */
 int memory_look(const char *root, struct memory *memory);
 
-/* Is a process in that group, or below it? Any is on the machine. */
+/* Is a process in that group, or below it? Every process is on the machine. */
 bool memory_has(const char *root, const struct memory *memory, int pid);
 
-/* The default RAM budget: a quarter of what is available, shared by the mounts of this host, and never more than is
- * needed. */
+/* The default RAM budget: a quarter of the available memory, shared by the mounts of this host, and at most `need`. */
 uint64_t memory_share(const struct memory *memory, unsigned mounts, uint64_t need);
 
 #endif

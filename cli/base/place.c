@@ -1,4 +1,4 @@
-/* Source and mountpoint: found, resolved, and kept apart. */
+/* Finds, resolves and compares source and mountpoint. */
 #include "cli/base/place.h"
 
 #include "cli/base/guard.h"
@@ -35,7 +35,7 @@ void place_expand(const char *text, unsigned node, struct str *out)
     }
 }
 
-/* Slashes at the end would make the kernel look into what is mounted there. */
+/* With slashes at the end, the kernel would look into what is mounted there. */
 static void trim_slashes(char *path)
 {
     size_t n = strlen(path);
@@ -157,8 +157,8 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* realpath goes through every name with readlink, which for the last one would be a look at the mount's root. So only
- * its parents are resolved, and it too only when it is a symlink or no proper name. */
+/* realpath calls readlink for every component; for the last one, that would access the mount's root. So only its
+ * parents are resolved, and the last component only if it is a symlink or `.` or `..`. */
 static int resolve_parents(void *user, struct str *out)
 {
     char *path = user, real[PATH_MAX], link[2];
@@ -223,7 +223,7 @@ int place_look(const char *mountpoint, bool *empty, struct str *why)
 {
     CLEANUP_STR struct str entries = STR_INIT;
     int error = guard_run(look_into, (char *)mountpoint, PLACE_SECONDS, &entries);
-    /* One that may not be listed can be mounted on all the same. */
+    /* a directory that may not be listed can still be a mountpoint */
     if (error == -EACCES)
         error = guard_run(look_stat, (char *)mountpoint, PLACE_SECONDS, &entries);
     *empty = entries.length == 0;

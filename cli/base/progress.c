@@ -1,6 +1,6 @@
-/* The progress of a long piece of work, for people.
+/* The progress of long work, for people.
  *
- * The rate is an exponential average over the last seconds, so that the time left follows a source that becomes slow
+ * The rate is an exponential average over the last seconds: so the remaining time follows a source that becomes slow,
  * and does not jump with every file. */
 #include "cli/base/progress.h"
 
@@ -54,7 +54,7 @@ void progress_add_bar(struct str *s, double share, int width)
     str_add(s, "]", 1);
 }
 
-/* What is counted: bytes, or files where only their number is known. */
+/* What is counted: bytes; or files if bytes are unknown. */
 static bool by_bytes(const struct progress_now *now)
 {
     return now->bytes_total > 0 || (now->files_total == 0 && now->bytes > 0);

@@ -1,4 +1,4 @@
-/* How far a long piece of work has come: on a terminal a bar with rate and time left, elsewhere a line a second. */
+/* Progress of long work: on a terminal a bar with rate and remaining time, elsewhere one line per second. */
 #ifndef CLI_BASE_PROGRESS_H
 #define CLI_BASE_PROGRESS_H
 
@@ -10,17 +10,17 @@
 
 struct progress_now {
     uint64_t files, files_total;
-    uint64_t bytes, bytes_total; /* a total of 0: not known */
+    uint64_t bytes, bytes_total; /* a total of 0: unknown */
 };
 
 struct progress_bar {
     const char *label;
     FILE *to;
     bool terminal;
-    bool drawn;      /* a bar stands on the terminal's last line */
-    double rate;     /* bytes per second, smoothed; files per second where there are no bytes */
+    bool drawn;      /* a bar is on the terminal's last line */
+    double rate;     /* bytes per second, smoothed; files per second if there are no bytes */
     uint64_t shown;  /* when a line was last written; nanoseconds, monotonic */
-    uint64_t marked; /* when `mark` was taken */
+    uint64_t marked; /* time of `mark` */
     struct progress_now mark;
 };
 
@@ -28,12 +28,12 @@ struct progress_bar {
 void progress_begin(struct progress_bar *p, const char *label, FILE *to);
 /* May be called at any rate. */
 void progress_show(struct progress_bar *p, const struct progress_now *now);
-/* Takes the bar off the terminal, so that what is written next stands on a line of its own. */
+/* Removes the bar from the terminal, so that the next output begins on an empty line. */
 void progress_end(struct progress_bar *p);
 
-/* One line without its newline, for a terminal of `width` columns; 0: not a terminal, no bar. */
+/* A line without newline, for a terminal of `width` columns; 0: not a terminal, no bar. */
 void progress_line(const struct progress_bar *p, const struct progress_now *now, int width, struct str *line);
-/* Bring the rate up to date with what is done at `time`. */
+/* Updates the rate with what is done at `time`. */
 void progress_measure(struct progress_bar *p, const struct progress_now *now, uint64_t time);
 
 /* "1,281,167"; the buffer is returned. */

@@ -1,4 +1,4 @@
-/* The other screen of the terminal, without cursor, echo and lines. */
+/* The terminal's alternate screen, without cursor, echo and line mode. */
 #include "cli/base/screen.h"
 
 #include "cli/base/interrupt.h"
@@ -15,9 +15,9 @@
 static const char enter[] = "\033[?1049h\033[?25l", leave[] = "\033[?25h\033[?1049l";
 
 static struct termios before;
-static volatile sig_atomic_t drawn; /* the terminal is not as it was */
+static volatile sig_atomic_t drawn; /* the terminal must be restored */
 
-/* All of it may be done in a handler. */
+/* Everything here is allowed in a signal handler. */
 static void put_back(void)
 {
     if (!drawn)
@@ -40,7 +40,7 @@ static void take_over(void)
     (void)n;
 }
 
-/* What ends a process on the spot: it still dies of it. */
+/* For signals that kill a process at once: restore the terminal, then die of the signal. */
 static void end_by(int number)
 {
     put_back();
@@ -87,7 +87,7 @@ struct screen_size screen_size(void)
     return (struct screen_size){size.ws_col, size.ws_row};
 }
 
-/* The bytes of so many characters, of which some have several. */
+/* Byte length of the first `columns` characters; a character may have several bytes. */
 static size_t cut_line(const char *line, size_t length, unsigned columns)
 {
     size_t n = 0;
@@ -96,7 +96,7 @@ static size_t cut_line(const char *line, size_t length, unsigned columns)
     return n;
 }
 
-/* One write, so that nobody sees half a picture; each line is cleared behind its text. */
+/* One write, so that no partial screen is visible; each line is cleared after its text. */
 void screen_draw(const struct str *text)
 {
     CLEANUP_STR struct str out = STR_INIT;

@@ -1,4 +1,5 @@
-/* A terminal that a command draws on, and reads keys from, until it ends in whatever way: then it is as it was. */
+/* A terminal on which a command draws, and from which it reads keys. However the command ends, the terminal is
+ * restored. */
 #ifndef CLI_BASE_SCREEN_H
 #define CLI_BASE_SCREEN_H
 
@@ -6,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* -ENOTTY: standard input and output are not both terminals. Nothing is drawn before screen_draw. */
+/* -ENOTTY: standard input or output is not a terminal. Nothing is drawn before screen_draw. */
 int screen_begin(void);
 void screen_end(void);
 struct screen_size {
@@ -14,9 +15,9 @@ struct screen_size {
 };
 struct screen_size screen_size(void);
 void screen_draw(const struct str *text); /* lines, from the top; what does not fit is left out */
-/* The next key, or 0 when none comes in time or a signal does; -EIO: the terminal is gone. */
+/* The next key; 0: none within the time, or a signal; -EIO: the terminal is gone. */
 int screen_key(int milliseconds);
-/* Between: the terminal is as it was; after SIGCONT it is drawn on again. */
+/* For suspension: restores the terminal; after SIGCONT drawing continues. */
 void screen_stop(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* Every name is looked up beneath a descriptor of the directory before it, which others may rename meanwhile. */
+/* Each component is looked up relative to a descriptor of its directory, because other users may rename directories
+ * meanwhile. */
 #include "cli/base/way.h"
 
 #include "cli/base/guard.h"
@@ -12,7 +13,7 @@
 
 enum { WALKS_MOST = 256, WALK_AGAIN = 1 };
 
-/* In a user namespace the root of the one above has the id of nobody. "/" is that user's. */
+/* In a user namespace, the root of the parent namespace has the id of nobody. "/" belongs to that user. */
 static bool is_of_root(uid_t uid)
 {
     struct stat top;
@@ -27,7 +28,7 @@ static int refuse_link(const char *link, uid_t uid, struct str *out)
     return -ELOOP;
 }
 
-/* `path` up to `name`, then where the link leads, then `rest`. */
+/* Joins `path` up to `name`, the link's target, and `rest`. */
 static int put_target(char path[PATH_MAX], const char *name, const char *target, const char *rest)
 {
     char whole[PATH_MAX];
@@ -39,7 +40,7 @@ static int put_target(char path[PATH_MAX], const char *name, const char *target,
     return WALK_AGAIN;
 }
 
-/* `fd` is of the last name of `path`. 0: it is no link. */
+/* `fd` is of the last component of `path`. 0: it is not a link. */
 static int follow_link(char path[PATH_MAX], const char *name, const char *rest, int fd, struct str *out)
 {
     char target[PATH_MAX];
@@ -53,7 +54,7 @@ static int follow_link(char path[PATH_MAX], const char *name, const char *rest, 
     return is_of_root(st.st_uid) ? put_target(path, name, target, rest) : refuse_link(path, st.st_uid, out);
 }
 
-/* NAME/.. goes: NAME is no link. */
+/* Removes NAME/..; NAME is not a link. */
 static int drop_name(const char *path, char *name, const char *rest)
 {
     if (name > path + 1)
@@ -68,7 +69,7 @@ static bool is_name(const char *name, size_t n, const char *dots)
     return n == strlen(dots) && memcmp(name, dots, n) == 0;
 }
 
-/* 0: none of its names is a link; WALK_AGAIN: it has changed. */
+/* 0: no component is a link; WALK_AGAIN: the path has changed. */
 static int walk_path(char path[PATH_MAX], struct str *out)
 {
     CLEANUP_CLOSE int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);

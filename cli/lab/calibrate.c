@@ -1,7 +1,7 @@
-/* Measuring: random samples, read whole by several threads, with their pages dropped from the page cache before.
+/* Measures rates: several threads read random samples whole; their pages are dropped from the page cache before.
  *
- * Which are the own shard's and which another node's, the mount says. These are read once before they are measured, so
- * that the nodes that own them have them. */
+ * The mount reports which samples are in this node's shard and which are in another's. The latter are read once before
+ * they are measured, so that their owners have cached them. */
 #include "cli/lab/calibrate.h"
 
 #include "cli/base/command.h"
@@ -34,8 +34,8 @@ enum {
 
 struct chosen_sample {
     char *path;
-    uint64_t owner; /* NOBODY */
-    bool kept;      /* here */
+    uint64_t owner; /* or NOBODY */
+    bool kept;      /* cached here */
 };
 
 struct measuring {
@@ -43,10 +43,10 @@ struct measuring {
     struct calibration *result;
     unsigned seconds;
     uint64_t node;
-    struct str names; /* what the paths point into */
+    struct str names; /* memory of the paths */
     struct chosen_sample *chosen;
     uint32_t count;
-    int source, mount; /* directories */
+    int source, mount; /* descriptors of directories */
 };
 
 static void measuring_fini(struct measuring *m)
@@ -60,9 +60,9 @@ static void measuring_fini(struct measuring *m)
         close(m->mount);
 }
 
-/* --- which samples --- */
+/* --- choosing samples --- */
 
-/* Line i of the list stays among the chosen ones with the same probability for each i. */
+/* Each line of the list stays chosen with the same probability. */
 static void choose_line(struct measuring *m, char *line, char *end)
 {
     uint64_t i = m->result->samples++, place = m->count;
@@ -71,7 +71,7 @@ static void choose_line(struct measuring *m, char *line, char *end)
         if (place >= CHOSEN)
             return;
     } else {
-        /* In a random order from the beginning: so a slice of them is also random. */
+        /* in random order, so that a slice of them is also random */
         place = hash64(&i, sizeof i, clock_now()) % (m->count + 1ul);
         m->chosen[m->count++] = m->chosen[place];
     }
@@ -97,7 +97,7 @@ static int choose_samples(struct measuring *m)
     return m->count > 0 ? COMMAND_DONE : command_fail("calibrate %s: the dataset has no samples", m->live.mountpoint);
 }
 
-/* A line of the reply: sample, owner, tier and path, with tabs between them. */
+/* A line of the reply: sample, owner, tier and path, separated by tabs. */
 static void take_place(struct chosen_sample *chosen, const char *line, const char *end)
 {
     const char *owner = memchr(line, '\t', (size_t)(end - line));
@@ -146,7 +146,7 @@ static bool is_of_others(const struct measuring *m, const struct chosen_sample *
     return c->owner != m->node && c->owner != NOBODY && (peer == NOBODY || c->owner == peer);
 }
 
-/* The one of the others who owns most of the samples that were chosen. */
+/* The other node that owns most of the chosen samples. */
 static uint64_t find_peer(const struct measuring *m)
 {
     uint64_t best = NOBODY;
@@ -166,12 +166,12 @@ static uint64_t find_peer(const struct measuring *m)
 struct measured_source {
     const char *name, *from;
     int root;
-    bool before; /* read once before */
+    bool before; /* read once before measuring */
     bool (*is)(const struct measuring *m, const struct chosen_sample *c, uint64_t peer);
     uint64_t peer;
 };
 
-/* As many as the time that is left will do for. */
+/* As many as fit into the remaining time. */
 static uint32_t next_slice(const struct measuring *m, uint32_t left, uint64_t read, uint64_t elapsed)
 {
     double more = elapsed ? (double)read / (double)elapsed * ((double)m->seconds * 1e9 - (double)elapsed) : FIRST;
@@ -179,7 +179,7 @@ static uint32_t next_slice(const struct measuring *m, uint32_t left, uint64_t re
     return more < left ? (uint32_t)more : left;
 }
 
-/* Over and over; but the source once, for what it has been read for it may keep in a cache of its own. */
+/* Repeatedly; but the source only once, because it may have a cache. */
 static int read_slices(const struct measuring *m, const struct measured_source *s, char *const *path, uint32_t paths,
                        double *rate)
 {
@@ -259,7 +259,7 @@ static int measure_decoding(const struct measuring *m)
     return COMMAND_DONE;
 }
 
-/* --- all of it --- */
+/* --- all rates --- */
 
 static int look_at_mount(struct measuring *m)
 {

@@ -1,7 +1,7 @@
-/* Decoding JPEG to RGB.
+/* Decodes JPEG to RGB.
  *
- * By a process per processor, each without rights (confine.h), for the images are the dataset's: it tells through a
- * pipe how many it has decoded. One that dies of an image tells nothing. */
+ * One process per processor, without rights (confine.h), because the images come from the dataset. Each reports through
+ * a pipe how many it has decoded. A process that dies of an image reports nothing. */
 #include "cli/lab/decode.h"
 
 #include "fs/base/cleanup.h"
@@ -43,7 +43,7 @@ struct decoding {
     int to;
 };
 
-/* In the process number `first`: takes every image whose turn it is. */
+/* In process number `first`: decodes its images in turn. */
 static _Noreturn void decode_body(const struct decoding *d, unsigned first)
 {
     const char *failed;

@@ -1,5 +1,5 @@
-/* The mounts of the demonstration. Several nodes are so many mounts of this machine, made by one mpirun that is a
- * process of its own beside us; it ends when they are taken away. */
+/* The mounts of the demonstration. Several nodes are that many mounts on this machine, made by one mpirun process; it
+ * ends when they are unmounted. */
 #include "cli/lab/demo.h"
 #include "cli/lab/lab.h"
 
@@ -53,8 +53,7 @@ static const char *missing_for_world(void)
     return place_in_path("mpirun", path, sizeof path) ? "mpirun is not installed" : NULL;
 }
 
-/* Its signals are ours to send: Ctrl-C at the terminal is meant for the demonstration, which then takes all away in
- * order. */
+/* Only we send it signals: Ctrl-C on the terminal is for the demonstration, which then cleans up in order. */
 static _Noreturn void become_mpirun(const struct demo *demo, int output)
 {
     char options[2 * PATH_MAX], mountpoint[PATH_MAX];
@@ -97,8 +96,7 @@ static int start_mpirun(struct demo *demo)
     return 0;
 }
 
-/* Shows what mpirun says, a line at a time, until one of them is `ready`. 0, or why not: -ECANCELED, -ETIMEDOUT,
- * -EIO. */
+/* Shows mpirun's output line by line, until a node is `ready`. 0; else the reason: -ECANCELED, -ETIMEDOUT, -EIO. */
 static int await_ready(const struct demo *demo)
 {
     CLEANUP_STR struct str line = STR_INIT;
@@ -244,7 +242,7 @@ int demo_mount(struct demo *demo)
     return why ? mount_one(demo) : mount_world(demo);
 }
 
-/* mpirun ends by itself when its world's mounts are gone. */
+/* mpirun ends by itself when the mounts of its world are gone. */
 int demo_unmount(struct demo *demo)
 {
     char *const world[] = {"dealfs", "umount", "--world", demo->mountpoint[0], NULL};

@@ -1,7 +1,7 @@
-/* `dealfs demo`: a small data set of JPEG images is made, mounted on four nodes that are all this machine (or on
- * one), read in epochs, and taken away again.
+/* `dealfs demo`: makes a small dataset of JPEG images, mounts it on four nodes that are all this machine (or on one),
+ * reads it in epochs, and removes everything.
  *
- * Mount and unmount are the commands that a user would give, executed as such. */
+ * It executes the commands that a user would type for mount and unmount. */
 #include "cli/lab/demo.h"
 
 #include "cli/base/command.h"
@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 
 enum { CLASSES = 6, PICTURES = 100, FILES = CLASSES * PICTURES, PLACES = 4, THREADS = 2, PATH_TEXT = 32 };
-enum { BATCH = 25, SLOW_MIB = 20 }; /* of a rank in a step; DEMO_NODES of them divide the images */
+enum { BATCH = 25, SLOW_MIB = 20 }; /* per rank and step; DEMO_NODES of them divide the number of images */
 enum { SOURCE, RAM, SSD, PEER };
 
 static const char *const classes[CLASSES] = {"cross", "diamond", "disc", "ring", "square", "stripes"};
@@ -33,7 +33,7 @@ static const char *const places[PLACES] = {[SOURCE] = "source", [RAM] = "ram", [
 
 static char names[FILES][PATH_TEXT], *paths[FILES];
 
-/* Before anything is made. */
+/* Before anything is created. */
 static int check_machine(struct demo *demo)
 {
     CLEANUP_STR struct str why = STR_INIT;
@@ -41,7 +41,7 @@ static int check_machine(struct demo *demo)
     return checks_for_mount(&why) ? command_fail("%s", command_why(&why, -ENODEV)) : COMMAND_DONE;
 }
 
-/* --- the data set --- */
+/* --- the dataset --- */
 
 static int make_directories(struct demo *demo)
 {
@@ -98,14 +98,14 @@ static int make_pictures(struct demo *demo)
     return COMMAND_DONE;
 }
 
-/* --- what came from where --- */
+/* --- where reads came from --- */
 
 static struct live demo_live(const struct demo *demo, int node)
 {
     return (struct live){.control = (char *)demo->control[node], .uid = geteuid(), .gid = getegid()};
 }
 
-/* Of all nodes together. */
+/* Sum over all nodes. */
 static int read_places(const struct demo *demo, uint64_t bytes[PLACES])
 {
     int error = 0;
@@ -125,7 +125,7 @@ static int read_places(const struct demo *demo, uint64_t bytes[PLACES])
     return error;
 }
 
-/* One node has an SSD to speak of, and no peers. */
+/* One node has an SSD to show, and no peers. */
 static int third_place(const struct demo *demo)
 {
     return demo->nodes > 1 ? PEER : SSD;
@@ -160,7 +160,7 @@ static struct epoch make_epoch(const struct demo *demo, uint64_t seed)
                           .stop = &interrupted};
 }
 
-/* However often they are read, and in which order: they are the same bytes. */
+/* The bytes must be the same in any order of reading. */
 static int check_epoch(const struct epoch *epoch, const char *where, int error, uint64_t *sum)
 {
     if (error)
@@ -193,7 +193,7 @@ static int read_row(struct demo *demo, const char *name, uint64_t number, bool f
     return read_epoch(demo, name, &epoch, sum);
 }
 
-/* As a job without a cache would, from storage that is no faster for all its nodes together. */
+/* Like a job without a cache, from storage with a fixed total speed for all its nodes. */
 static int read_source(struct demo *demo, uint64_t *sum)
 {
     CLEANUP_CLOSE int root = open(demo->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -209,7 +209,7 @@ static int read_source(struct demo *demo, uint64_t *sum)
     return status;
 }
 
-/* Rank r's list is read on node r. The lists come one after the other; they are read side by side. */
+/* Rank r's list is read on node r. The lists are concatenated, but read concurrently. */
 static int read_plan(struct demo *demo, const char *name, const char *mode, uint64_t *sum)
 {
     CLEANUP_STR struct str reply = STR_INIT, why = STR_INIT;
@@ -232,7 +232,7 @@ static int read_plan(struct demo *demo, const char *name, const char *mode, uint
     return read_epoch(demo, name, &epoch, sum);
 }
 
-/* How the list of a rank of that epoch begins. */
+/* Prints the first entries of a rank's list for that epoch. */
 static int show_list(const struct demo *demo)
 {
     enum { SHOWN = 5 };
@@ -338,7 +338,7 @@ static int demo_perform(struct demo *demo)
     return COMMAND_DONE;
 }
 
-/* With `keep` the images stay, for who wants to go on with them. */
+/* With `keep` the images stay, for further use. */
 static int clear_away(struct demo *demo, bool keep)
 {
     int status = demo_unmount(demo);

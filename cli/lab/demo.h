@@ -1,4 +1,4 @@
-/* The parts of `dealfs demo`: what it shows (demo.c), its mounts, on one node or on several (demo-nodes.c). */
+/* The parts of `dealfs demo`: its output (demo.c), and its mounts, on one or several nodes (demo-nodes.c). */
 #ifndef CLI_LAB_DEMO_H
 #define CLI_LAB_DEMO_H
 
@@ -11,21 +11,21 @@
 enum { DEMO_NODES = 4 };
 
 struct demo {
-    char directory[PATH_MAX - 64]; /* everything of ours is in it */
+    char directory[PATH_MAX - 64]; /* contains everything that we create */
     char source[PATH_MAX];
     uint64_t bytes; /* of the source */
-    int nodes;      /* that are mounted, or were to be: 1 where there can be no world */
+    int nodes;      /* number of mounts; 1 if there can be no world */
     char mountpoint[DEMO_NODES][PATH_MAX], control[DEMO_NODES][PATH_MAX];
-    int root[DEMO_NODES]; /* the mounts'; -1 */
+    int root[DEMO_NODES]; /* descriptors of the mounts' roots; -1 */
     pid_t mpirun;         /* 0: none */
-    int output;           /* what it says; -1 */
+    int output;           /* its output; -1 */
 };
 
-/* Runs `dealfs` with these arguments; its exit status, or -errno. `whole`: also when Ctrl-C comes. */
+/* Runs `dealfs` with these arguments; returns its exit status, or -errno. `whole`: to its end, even after Ctrl-C. */
 int demo_dealfs(char *const argv[], bool whole);
 
-/* An exit status each; a failure has been said. */
-int demo_mount(struct demo *demo); /* of several nodes, else of one with a line that says why */
+/* Each returns an exit status; a failure was printed. */
+int demo_mount(struct demo *demo); /* on several nodes; else on one, with a line that says why */
 int demo_unmount(struct demo *demo);
 
 #endif

@@ -1,7 +1,7 @@
-/* Reading an epoch.
+/* Reads an epoch.
  *
- * Threads: each takes the next place of the shuffled order, opens, reads and closes the file there. They share nothing
- * but atomic counters. */
+ * Threads: each takes the next place of the shuffled order, opens, reads and closes that file. They share only atomic
+ * counters. */
 #include "cli/lab/epoch.h"
 
 #include "fs/base/cleanup.h"
@@ -29,7 +29,7 @@ struct reading {
     _Atomic int error;
 };
 
-/* Fisher and Yates; a generator of 64 bits needs no better than the remainder here. */
+/* Fisher-Yates; with a 64-bit generator, the remainder is good enough. */
 static uint32_t *epoch_shuffle(uint32_t files, uint64_t seed)
 {
     uint32_t *order = calloc((size_t)files + 1, sizeof *order);
@@ -56,7 +56,7 @@ static int read_one(struct reading *r, uint32_t place, struct str *text)
     return 0;
 }
 
-/* Until the bytes so far may have come. */
+/* Wait until the bytes so far are allowed by the rate. */
 static void keep_rate(const struct reading *r)
 {
     uint64_t elapsed = clock_now() - r->began;

@@ -1,5 +1,5 @@
-/* One epoch as loaders read it: every file once and whole, in a random order or a given one, by several threads; where
- * there are several mounts, each of them its share. */
+/* Reads one epoch like loaders: several threads read every file once and whole, in a random or given order; with
+ * several mounts, each its share. */
 #ifndef CLI_LAB_EPOCH_H
 #define CLI_LAB_EPOCH_H
 
@@ -12,13 +12,13 @@ struct epoch {
     const int *root; /* directories with the same files: place p of the order is read at root p % roots */
     int roots;
     int threads;
-    const uint32_t *order; /* the files, each once; NULL: drawn by `seed` */
+    const uint32_t *order; /* the files, each once; NULL: drawn from `seed` */
     uint64_t seed;
-    uint64_t rate;                     /* bytes per second, as of storage that is slow; 0: as fast as it goes */
-    const volatile sig_atomic_t *stop; /* non-zero: -ECANCELED */
-    /* the result: */
+    uint64_t rate;                     /* bytes per second, to simulate slow storage; 0: unlimited */
+    const volatile sig_atomic_t *stop; /* nonzero: -ECANCELED */
+    /* results: */
     uint64_t bytes, elapsed; /* elapsed: nanoseconds */
-    uint64_t sum;            /* of the files' hashes: the same whatever the order */
+    uint64_t sum;            /* of the files' hashes: independent of the order */
 };
 
 /* 0, or the first -errno. */

@@ -1,4 +1,4 @@
-/* The simulation: the plan's own orders and balancing, without the lists. */
+/* The simulation: the plan's own orders and balancing, without lists. */
 #include "cli/lab/imbalance.h"
 
 #include "fs/base/cleanup.h"
@@ -11,13 +11,13 @@
 struct simulation {
     uint32_t nodes, batch, samples, steps;
     uint32_t *order, *count, *target;
-    double *percent;                           /* by step */
+    double *percent;                           /* per step */
     double transfers, transfers_least, excess; /* sums over the steps; excess: of the fullest node, in samples */
     struct balance balance;
 };
 
-/* Each node that has too many gives at least once, each that has too few takes at least once. And without balancing
- * all would wait for the node that has most. */
+/* Each node with a surplus gives at least once, each with a deficit takes at least once. Without balancing, all would
+ * wait for the fullest node. */
 static void count_step(struct simulation *s)
 {
     uint32_t givers = 0, takers = 0, most = 0;
@@ -59,7 +59,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Between the two nearest values, as most programs draw boxes. */
+/* Interpolated between the two nearest values, as for most box plots. */
 static double quantile(const double *sorted, uint32_t n, double share)
 {
     double at = share * (n - 1);

@@ -1,4 +1,4 @@
-/* See lab-options.h. */
+/* Implements lab-options.h. */
 #include "cli/lab/lab-options.h"
 
 #include "fs/base/size.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What follows it; NULL: it is none. */
+/* Returns what follows the number; NULL: not a number. */
 static const char *real_end(const char *text, double min, double max, double *value)
 {
     char *end;

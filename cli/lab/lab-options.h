@@ -1,4 +1,4 @@
-/* The options of `simulate` and `model`, read by a table. */
+/* Parses the options of `simulate` and `model`, by a table. */
 #ifndef CLI_LAB_LAB_OPTIONS_H
 #define CLI_LAB_LAB_OPTIONS_H
 
@@ -17,22 +17,21 @@ struct lab_reals {
     double number[NUMBERS_MOST];
 };
 
-/* What a value is and where it goes: a bool, a const char *, a uint64_t of 1 to `most`, a struct lab_numbers of such, a
- * double of `least` to `most`, a struct lab_reals of such. */
+/* Type and destination of a value: a bool, a const char *, a uint64_t of 1 to `most`, a struct lab_numbers of these, a
+ * double of `least` to `most`, a struct lab_reals of these. */
 enum lab_kind { LAB_FLAG, LAB_TEXT, LAB_NUMBER, LAB_NUMBERS, LAB_REAL, LAB_REALS };
 
 enum { LAB_OPTIONS_MOST = 24 };
 struct lab_option {
-    const char *name; /* NULL: the table ends */
+    const char *name; /* NULL: end of the table */
     char letter;
     enum lab_kind kind;
-    size_t place; /* in the structure of the values */
+    size_t place; /* offset in the struct of values */
     double least, most;
-    bool required; /* for the command to see to */
+    bool required; /* checked by the command */
 };
 
-/* `letters`: those that may stand for the names, as getopt has them. An exit status; optind is at the first
- * argument. */
+/* `letters`: short options, as for getopt. Returns an exit status; optind is at the first argument. */
 int lab_options_parse(const struct command *command, const struct lab_option *table, const char *letters, void *values,
                       int argc, char **argv);
 

@@ -1,5 +1,4 @@
-/* dealfs-lab: its main. What it is called with has been looked at by `dealfs`, which knows the usage and answers
- * --help. */
+/* main of dealfs-lab. `dealfs`, which knows the usage and answers --help, has checked its arguments. */
 #include "cli/lab/lab.h"
 
 #include "cli/base/command.h"

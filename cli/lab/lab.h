@@ -1,5 +1,5 @@
-/* The laboratory, dealfs-lab: a program of its own, so that `dealfs` needs no libjpeg on a node. `dealfs simulate`,
- * `model` and `demo` execute it: as `DEALFS COMMAND …`, where DEALFS is the path of the program that does so. */
+/* The laboratory, dealfs-lab: a separate program, so that `dealfs` needs no libjpeg on a node. `dealfs simulate`,
+ * `model` and `demo` execute it as `DEALFS COMMAND …`, where DEALFS is the path of `dealfs`. */
 #ifndef CLI_LAB_LAB_H
 #define CLI_LAB_LAB_H
 

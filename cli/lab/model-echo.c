@@ -1,4 +1,4 @@
-/* See model-echo.h. */
+/* Implements model-echo.h. */
 #include "cli/lab/model-echo.h"
 
 #include "cli/lab/chart.h"
@@ -70,7 +70,7 @@ static void draw_line(struct chart *c, int colour, const struct model_echo *m,
     chart_legend(c, colour, label);
 }
 
-/* The edges: from nothing to the most, with a little room. */
+/* The edges: from zero to the maximum, with some margin. */
 static void set_edges(const struct model_echo *m, struct chart *c)
 {
     for (int i = 0; i < m->factors.count; i++) {

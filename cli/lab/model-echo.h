@@ -1,5 +1,5 @@
-/* What a step costs with data echoing (Choi et al.): one step upstream, which reads and decodes a batch, serves e steps
- * of training, and overlaps with them: max(t_up, e · t_down). Up to e = t_up / t_down echoes are free. */
+/* The cost of a step with data echoing (Choi et al.): one step upstream, which reads and decodes a batch, serves e
+ * steps of training, and overlaps with them: max(t_up, e · t_down). Up to e = t_up / t_down, echoes are free. */
 #ifndef CLI_LAB_MODEL_ECHO_H
 #define CLI_LAB_MODEL_ECHO_H
 
@@ -14,6 +14,6 @@ struct model_echo {
 
 void model_echo_print(const struct model_echo *m);
 void model_echo_add(struct json *json, const struct model_echo *m); /* an object "echo" */
-int model_echo_plot(const struct model_echo *m, const char *path);  /* an exit status */
+int model_echo_plot(const struct model_echo *m, const char *path);  /* returns an exit status */
 
 #endif

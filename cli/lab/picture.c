@@ -1,6 +1,7 @@
-/* Images as a photograph has them, as far as a JPEG codec can tell: large soft areas, a few edges, and grain.
+/* Synthetic images with the properties of photographs that matter to a JPEG codec: large soft areas, a few edges, and
+ * grain.
  *
- * Integer arithmetic and a generator of our own, so that the pixels are the same everywhere. */
+ * Integer arithmetic and our own generator, so that the pixels are the same everywhere. */
 #include "cli/lab/picture.h"
 
 #include "fs/base/cleanup.h"
@@ -16,7 +17,7 @@ enum {
     WIDTH = 600,
     HEIGHT = 428,
     QUALITY = 92,
-    CELL = 64, /* of the grid of random colours that the soft areas are blended from */
+    CELL = 64, /* of the grid of random colours that the soft areas interpolate */
     GRID_X = WIDTH / CELL + 2,
     GRID_Y = HEIGHT / CELL + 2,
     GRAIN = 40,
@@ -56,7 +57,7 @@ static void picture_init(struct picture *p, uint64_t number, unsigned class)
     }
 }
 
-/* The figure of the class. */
+/* The shape that the class has. */
 static bool in_figure(const struct picture *p, int x, int y)
 {
     int dx = x - p->centre_x, dy = y - p->centre_y, size = p->size;

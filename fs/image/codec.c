@@ -1,11 +1,11 @@
-/* See codec-inside.h. */
+/* Implements codec-inside.h. */
 #include "fs/image/codec-inside.h"
 
 #include <string.h>
 
 #include <jerror.h>
 
-/* The usual ten scans are within it whatever the pixels are; decoding takes a few seconds at most. */
+/* The usual ten scans are within the limit for any number of pixels; decoding takes a few seconds at most. */
 const struct image_limits image_limits_usual = {
     .pixels = IMAGE_PIXELS_MOST, .memory = 1 << 30, .scans = 100, .work = UINT64_C(3) << 30};
 
@@ -28,7 +28,7 @@ const char *image_verdict_name(enum image_verdict verdict)
     return (unsigned)verdict < IMAGE_VERDICTS ? verdict_names[verdict] : "unknown";
 }
 
-/* By the library's number of a message. */
+/* By libjpeg's message number. */
 static enum image_verdict verdict_of(int message)
 {
     switch (message) {
@@ -68,7 +68,7 @@ static _Noreturn void guard_error(j_common_ptr codec)
     codec_give_up(guard, verdict_of(guard->manager.msg_code), text);
 }
 
-/* Warnings: the library goes on with pixels of its own making. Some are about nothing that a pixel depends on. */
+/* Warnings: libjpeg continues with invented pixels. Some concern nothing that affects pixels. */
 static void guard_message(j_common_ptr codec, int level)
 {
     struct codec_guard *guard = (struct codec_guard *)(void *)codec->err;

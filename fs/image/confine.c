@@ -1,4 +1,4 @@
-/* See confine.h. */
+/* Implements confine.h. */
 #include "fs/image/confine.h"
 
 #include "fs/base/cleanup.h"
@@ -19,7 +19,7 @@
 
 /* --- rights --- */
 
-/* In a namespace of an ordinary user, whose root is that user, there may be no nobody. */
+/* In the namespace of an ordinary user, whose root is that user, `nobody` may not exist. */
 static int become_nobody(void)
 {
     enum { NOBODY = 65534 };
@@ -30,7 +30,7 @@ static int become_nobody(void)
     return setgroups(0, NULL) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0 ? -errno : 0;
 }
 
-/* Who may not change the bounding set has none to win, either: no program is executed from here on. */
+/* A process that may not change the bounding set cannot gain capabilities from it: it will execute no program. */
 static void drop_bounding_set(void)
 {
     for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
@@ -70,22 +70,22 @@ static int filter_calls(void)
 #elif defined __aarch64__
 #define FILTER_ARCH AUDIT_ARCH_AARCH64
 #else
-#define FILTER_ARCH 0 /* nothing is decoded there until somebody has tried it */
+#define FILTER_ARCH 0 /* decoding is disabled there until it was tested */
 #endif
 
-/* getppid: a process looks every second whether somebody waits for it still. */
+/* getppid: every second a process checks whether its parent still lives. */
 static const unsigned free_calls[] = {
     __NR_read,       __NR_write,        __NR_recvmsg,        __NR_close,         __NR_munmap,
     __NR_mremap,     __NR_brk,          __NR_madvise,        __NR_futex,         __NR_exit,
     __NR_exit_group, __NR_rt_sigreturn, __NR_rt_sigprocmask, __NR_clock_gettime, __NR_getppid,
 };
-/* Their third argument is what may be done with the memory. */
+/* Their third argument is the protection of the memory. */
 static const unsigned memory_calls[] = {__NR_mmap, __NR_mprotect};
 
 enum { FREE = sizeof free_calls / sizeof free_calls[0], MEMORY = sizeof memory_calls / sizeof memory_calls[0] };
 
-/* By number; those of other kinds of programs (32 bits, x32) are others. The low half of an argument has all bits of
- * PROT_EXEC's kind. */
+/* Calls are checked by number; calls of other ABIs (32 bits, x32) are rejected. The low half of the argument has all
+ * bits of the protection. */
 static unsigned write_filter(struct sock_filter *to)
 {
     const struct sock_filter kill = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
@@ -112,8 +112,8 @@ static unsigned write_filter(struct sock_filter *to)
     return (unsigned)(at - to);
 }
 
-/* What mitigates speculation is for processes with secrets; this one has none, and would be slower by a tenth. Kernels
- * before 4.17 do not know that flag. */
+/* Speculation mitigations protect secrets; this process has none, and would be 10 % slower. Kernels before 4.17 do not
+ * know the flag. */
 static int filter_calls(void)
 {
     struct sock_filter filter[5 + 2 * FREE + 5 * MEMORY];
@@ -128,7 +128,7 @@ static int filter_calls(void)
 
 #endif
 
-/* libjpeg reads /proc/cpuinfo on some processors when it is first used; libraries load what they load late. */
+/* libjpeg reads /proc/cpuinfo on some processors at first use; libraries load some parts late. */
 static void warm_library(void)
 {
     enum { SIDE = 16 };

@@ -1,4 +1,4 @@
-/* What a crew and its processes say to each other over a socket. */
+/* The messages between a crew and its processes, over a socket. */
 #ifndef FS_IMAGE_CREW_INSIDE_H
 #define FS_IMAGE_CREW_INSIDE_H
 
@@ -12,17 +12,17 @@ struct crew_question {
         struct image_shrinking shrinking;
         struct {
             struct crew_decoding wanted;
-            uint64_t mapped; /* the length of the slot: its descriptor comes with the question where that is new */
+            uint64_t mapped; /* length of the slot; if it is new, its descriptor comes with the question */
         } decoding;
     };
     uint64_t length;
-}; /* and the file; but where it is decoded that lies in the slot, behind the room for its pixels */
+}; /* followed by the file; to be decoded, the file is in the slot, after the room for its pixels */
 
 struct crew_answer {
     enum image_verdict verdict;
     struct image_reason reason;
     struct image_info info;
     uint64_t length;
-}; /* and the file */
+}; /* followed by the file */
 
 #endif

@@ -1,4 +1,4 @@
-/* What a process of a crew does: see crew.h. */
+/* The code of a crew's process: see crew.h. */
 #include "fs/base/cleanup.h"
 #include "fs/base/parcel.h"
 #include "fs/image/confine.h"
@@ -15,14 +15,14 @@
 
 #include <linux/futex.h>
 
-#ifdef DEALFS_CHECKS /* a sanitizer takes terabytes of addresses */
+#ifdef DEALFS_CHECKS /* a sanitizer reserves terabytes of address space */
 static const rlim_t MEMORY_MOST = RLIM_INFINITY;
 #else
-/* An image of the most pixels, and its coefficients, take about 2 GiB. */
+/* The largest image with its coefficients takes about 2 GiB. */
 static const rlim_t MEMORY_MOST = (rlim_t)3 << 30;
 #endif
 
-/* --- faults, for tests: what a file could do that takes the process over --- */
+/* --- faults for tests: what a file that takes over the process could do --- */
 
 static void cause_crash(void)
 {
@@ -31,7 +31,7 @@ static void cause_crash(void)
 
 static void wait_for_ever(void)
 {
-#ifdef DEALFS_CHECKS /* a sanitizer hands signals on where it knows of the wait */
+#ifdef DEALFS_CHECKS /* a sanitizer delays signals if it knows about the wait */
     pause();
 #else
     const uint32_t word = 0;
@@ -89,14 +89,14 @@ static void fault_at(uint64_t length)
             faults[i].cause();
 }
 
-/* --- one question after another --- */
+/* --- the loop --- */
 
 struct crew_member {
     struct str file, out;
-    char *slot; /* mapped; what is decoded goes there and comes from there */
+    char *slot; /* mapped; contains the file, and gets the pixels */
     size_t mapped;
-    const char *failed; /* what of its rights it could not lay down: then it decodes nothing, */
-    int error;          /* because of that */
+    const char *failed; /* the right that it could not give up: then it decodes nothing */
+    int error;          /* errno of that failure */
 };
 
 static int member_receive(void *bytes, size_t n)
@@ -125,7 +125,7 @@ static int member_send(const void *bytes, size_t n)
     return 0;
 }
 
-/* The question, and the descriptor that came with it or -1. */
+/* Receive a question, and the descriptor that came with it or -1. */
 static int receive_question(struct crew_question *question, int *fd)
 {
     ssize_t n = parcel_receive(STDIN_FILENO, question, sizeof *question, fd, 1, NULL);
@@ -218,8 +218,8 @@ static void end_with_parent(int signal)
         _exit(1);
 }
 
-/* Also one whose codec goes round for ever ends when nobody waits for it any more. Signals to all of a job, or of a
- * terminal, are its parent's to heed. */
+/* Ends this process, even if its codec loops forever, when nobody waits for it any more. Signals to all processes of a
+ * job or terminal are left to the parent. */
 static void watch_parent(void)
 {
     static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
@@ -232,7 +232,7 @@ static void watch_parent(void)
     setitimer(ITIMER_REAL, &second, NULL);
 }
 
-/* No more memory than the limits of an image allow; nor a log to write into, but where tests look for faults. */
+/* Limit memory to what the limits of an image allow, and close the log, except for tests of faults. */
 static int limit_itself(const char **what)
 {
     struct rlimit most = {MEMORY_MOST, MEMORY_MOST}, now;

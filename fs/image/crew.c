@@ -1,7 +1,7 @@
-/* See crew.h.
+/* Implements crew.h.
  *
- * Threads: any. A caller takes an idle process, or starts one, and has it alone until its answer is there. `lock` is
- * for the lists. */
+ * Threads: any. A caller takes an idle process, or starts one, and has it exclusively until the answer is complete.
+ * `lock` guards the lists. */
 #include "fs/image/crew.h"
 
 #include "fs/base/cleanup.h"
@@ -21,27 +21,27 @@
 
 enum {
     PATIENCE = 60,          /* seconds */
-    LOOK_EVERY_MS = 50,     /* whether it has come to an end */
+    LOOK_EVERY_MS = 50,     /* pause between checks whether it has ended */
     ANSWER_MOST = 64 << 20, /* bytes */
-    TRIES = 3,              /* idle processes that were found dead */
+    TRIES = 3,              /* number of idle processes that may be found dead */
     SLOT_KEPT = 2 << 20,    /* bytes of an idle process's slot */
 };
 
 struct crew_worker {
-    LIST_ENTRY(crew_worker) link; /* of the crew's lists */
+    LIST_ENTRY(crew_worker) link; /* in one of the crew's lists */
     pid_t pid;
     int fd;
-    struct image_frame *slot; /* its own; NULL until it decodes */
-    size_t told;              /* what it has mapped of that */
+    struct image_frame *slot; /* its slot; NULL until it decodes */
+    size_t told;              /* length that it has mapped */
 };
 
 struct crew {
     char *program;
     uint64_t patience;     /* nanoseconds */
-    struct crew_care care; /* of crew_shrink */
+    struct crew_care care; /* for crew_shrink */
     pthread_mutex_t lock;
-    LIST_HEAD(, crew_worker) idle, busy; /* lock */
-    bool stopped;                        /* lock */
+    LIST_HEAD(, crew_worker) idle, busy; /* guarded by lock */
+    bool stopped;                        /* guarded by lock */
 };
 
 int crew_create(const char *program, struct crew **crew)
@@ -67,7 +67,7 @@ void crew_heed(struct crew *c, struct crew_care care)
 
 /* --- processes --- */
 
-/* Our threads may block all signals; the worker's are to reach it. */
+/* Our threads may block all signals; the worker must receive them. */
 static int worker_spawn(struct crew *c, int theirs, pid_t *pid)
 {
     char *argv[] = {"dealfs-resizer", "--worker", NULL};
@@ -80,7 +80,8 @@ static int worker_spawn(struct crew *c, int theirs, pid_t *pid)
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, theirs, STDIN_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0); /* our own has a reader */
+    /* our own stdout has a reader */
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
     int error = -posix_spawn(pid, c->program, &actions, &attributes, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -186,16 +187,16 @@ static void worker_give(struct crew *c, struct crew_worker *w, bool good)
         worker_end(w);
 }
 
-/* --- what is said --- */
+/* --- messages --- */
 
-/* One call of a process, and until when it is waited for. */
+/* A question to a process, and its deadline. */
 struct crew_call {
     const struct crew_worker *worker;
     const struct crew_care *care;
     uint64_t until;
 };
 
-/* After a wait, or a part of what is wanted: one may also come byte by byte. 0, or the reason to wait no more. */
+/* After a wait, or a partial answer: it may come byte by byte. 0, or the reason to stop waiting. */
 static int call_look(const struct crew_call *call)
 {
     if (call->care->gave_up && call->care->gave_up(call->care->user))
@@ -229,7 +230,7 @@ static int call_receive(const struct crew_call *call, void *bytes, size_t n)
     return error;
 }
 
-/* The question, with a descriptor or without. It is so short that it goes whole or not at all. */
+/* Send the question, with or without a descriptor. It is so short that it is sent completely or not at all. */
 static int call_ask(const struct crew_call *call, const struct crew_question *question, int fd)
 {
     ssize_t sent = parcel_send(call->worker->fd, question, sizeof *question, &fd, 1, 0);
@@ -255,7 +256,7 @@ static bool answer_is_sound(const struct crew_question *question, const struct c
     }
 }
 
-/* It goes into logs, and an image may have written it. */
+/* The text goes into logs, and may be controlled by an image. */
 static void make_printable(struct image_reason *reason)
 {
     reason->text[sizeof reason->text - 1] = '\0';
@@ -278,21 +279,21 @@ static int call_answer(const struct crew_call *call, const struct crew_question 
     return error;
 }
 
-/* What nobody has asked for would be taken for the answer to the next question. */
+/* Unexpected bytes would be taken for the answer to the next question. */
 static bool says_more(const struct crew_worker *w)
 {
     char byte;
     return recv(w->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
-/* What a caller asks of the crew. */
+/* A caller's request to the crew. */
 struct crew_order {
     struct crew_question question;
     const void *bytes; /* the file */
     struct crew_care care;
     struct crew_answer answer;
-    struct str *out; /* NULL: no bytes come */
-    void *pixels;    /* NULL: none are wanted */
+    struct str *out; /* NULL: no bytes are wanted */
+    void *pixels;    /* NULL: no pixels are wanted */
 };
 
 size_t crew_decoding_slot(const struct crew_decoding *wanted, size_t n)
@@ -339,7 +340,8 @@ static void say_failed(struct crew_answer *answer, bool started, int error)
                                    : "the process that worked on it has died");
 }
 
-/* One that is found dead, or talking, before it has the question is so of something else: another one is asked. */
+/* If a process is dead, or sends something, before it has the question, another image is the cause: ask another
+ * process. */
 static enum image_verdict crew_ask(struct crew *c, struct crew_order *order, struct image_reason *reason)
 {
     int error = -EPIPE;

@@ -1,4 +1,4 @@
-/* Memory with a descriptor. Nobody can make it shorter, so that no access to it ends the process. */
+/* Memory with a descriptor. It is sealed against shrinking, so that no access to it ends the process. */
 #include "fs/image/frame.h"
 
 #include "fs/base/cleanup.h"
@@ -18,7 +18,7 @@ static void give_back(const struct image_frame *f, size_t from, size_t to)
         fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from));
 }
 
-/* All pages are taken here, at once, where an error can be told. */
+/* All pages are allocated here, where an error can be reported. */
 static int frame_grow(struct image_frame *f, size_t size)
 {
     if (fallocate(f->fd, 0, (off_t)f->size, (off_t)(size - f->size)) < 0)
@@ -33,7 +33,7 @@ static int frame_grow(struct image_frame *f, size_t size)
         f->bytes = bytes;
         f->mapped = size;
     }
-    madvise(f->bytes + f->size, size - f->size, MADV_POPULATE_WRITE); /* else one fault for each page */
+    madvise(f->bytes + f->size, size - f->size, MADV_POPULATE_WRITE); /* otherwise one fault per page */
     f->size = size;
     return 0;
 }

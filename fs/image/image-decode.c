@@ -1,4 +1,4 @@
-/* From a JPEG file to pixels, turned where that is asked for. */
+/* Decodes a JPEG file to pixels, and rotates them if requested. */
 #include "fs/image/codec-inside.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 enum { EIGHTHS = 8 };
 
-struct decode_turn { /* where the pixel (x, y) of the file goes, in pixels */
+struct decode_turn { /* where pixel (x, y) of the file goes, in pixels */
     ptrdiff_t origin, step_x, step_y;
 };
 
@@ -14,10 +14,10 @@ struct image_decoding {
     struct codec_reader reader;
     const struct image_wish *wish;
     struct image_pixels *pixels;
-    uint8_t *row; /* where pixels are turned: one row as it comes */
+    uint8_t *row; /* for rotated images: one row of the file */
 };
 
-/* The other scales have no vector code in the library, and cost more than they save. */
+/* Other scales have no vector code in the library, and cost more than they save. */
 static uint32_t scale_for(uint32_t shorter, uint32_t side)
 {
     for (uint32_t scale = 1; side && scale < EIGHTHS; scale *= 2)
@@ -55,8 +55,8 @@ struct image_pixels image_decoded(const struct image_info *info, const struct im
     return p;
 }
 
-/* `w` and `h` are of the image once it is turned. Orientations 5 to 8 are 1 to 4 of the transposed one, where 6 and 8
- * turn a quarter. */
+/* `w` and `h` are those of the result. Orientations 5 to 8 are 1 to 4 of the transposed image, where 6 and 8 are
+ * quarter turns. */
 static struct decode_turn turn_of(unsigned orientation, ptrdiff_t w, ptrdiff_t h)
 {
     const ptrdiff_t last = w * h - 1;

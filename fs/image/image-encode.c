@@ -1,4 +1,4 @@
-/* From pixels to a JPEG file: baseline, 4:2:0, with no metadata but the orientation and the colour profile. */
+/* Encodes pixels as a JPEG file: baseline, 4:2:0, without metadata except orientation and colour profile. */
 #include "fs/image/codec-inside.h"
 
 #include <string.h>
@@ -57,7 +57,7 @@ static void output_end(j_compress_ptr codec)
     output_take(codec, ROOM - output_of(codec)->manager.free_in_buffer);
 }
 
-/* A TIFF header and a table of one entry. */
+/* A TIFF header and a table with one entry. */
 static void write_orientation(j_compress_ptr codec, unsigned orientation)
 {
     uint8_t exif[32] = "Exif\0\0MM\0*\0\0\0\x8\0\x1\x1\x12\0\x3\0\0\0\x1";
@@ -71,7 +71,7 @@ static void read_profile(void *user)
     codec_reader_open(user, 0xffff, &info);
 }
 
-/* Its markers as they are, in their order. */
+/* Copies the original's markers in order. */
 static void write_profile(struct image_writing *w)
 {
     if (codec_guarded(&w->original.guard, read_profile, &w->original) != IMAGE_FINE)

@@ -1,4 +1,4 @@
-/* Headers: what an image is, and whether it can be decoded here. */
+/* Parses headers: properties of an image, and whether it can be decoded here. */
 #include "fs/image/codec-inside.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ bool image_is_jpeg(const void *bytes, size_t n)
     return n > 3 && memcmp(bytes, "\xff\xd8\xff", 3) == 0;
 }
 
-/* A number of 2 or 4 bytes in the order that the EXIF data say; 0 beyond their end. */
+/* A number of 2 or 4 bytes in the byte order of the EXIF data; 0 beyond their end. */
 static uint32_t exif_number(const uint8_t *tiff, size_t length, size_t at, unsigned size)
 {
     uint32_t value = 0;
@@ -48,7 +48,7 @@ bool codec_is_profile(const struct jpeg_marker_struct *marker)
 
 static void read_markers(const struct jpeg_marker_struct *marker, struct image_info *info)
 {
-    enum { TIFF = 6 }; /* behind "Exif" and two zeros */
+    enum { TIFF = 6 }; /* after "Exif" and two zeros */
     info->orientation = 1;
     for (; marker; marker = marker->next) {
         if (codec_is_profile(marker))

@@ -1,12 +1,12 @@
-/* Making images smaller: a separable filter in 16-bit integers.
+/* Scales images down: a separable filter in 16-bit integers.
  *
- * Height first, a band of BAND rows at a time. A row of the result is a sum of rows of the source, each times its
- * weight: a loop over numbers that lie side by side, which the compiler turns into vector code. The band is kept
- * turned, so that the pixels of one column lie side by side; then the same loop makes it smaller in width.
+ * Height first, in bands of BAND rows. A row of the result is a weighted sum of rows of the source: a loop over
+ * contiguous numbers, which the compiler vectorises. The band is stored transposed, so that the pixels of a column are
+ * contiguous; then the same loop scales the width.
  *
- * Pixels have 7 bits behind the point, weights 15 and sums 6: of each product the upper half of 32 bits is taken. That
- * cuts off half a bit per tap on average, which each sum begins with; where there are very many taps the whole product
- * is taken. Between the directions pixels are rounded and clamped. */
+ * Pixels have 7 fractional bits, weights 15 and sums 6: of each product, the upper half of 32 bits is used. That loses
+ * half a bit per tap on average, with which each sum begins; for very many taps the whole product is used. Between the
+ * two directions, pixels are rounded and clamped. */
 #include "fs/base/cleanup.h"
 #include "fs/image/image.h"
 
@@ -21,17 +21,17 @@ enum {
     ONE = 1 << WEIGHT_BITS,
     PIXEL_BITS = 7,
     SUM_BITS = 6,
-    LANES = 16, /* that the compiler is to work on at once */
-    POINT = 28, /* bits behind the point where weights are computed */
+    LANES = 16, /* for the compiler's vectors */
+    POINT = 28, /* fractional bits while weights are computed */
     SCALE_BITS = 44,
     STEPS = 512,
     TAPS_MANY = 64,
 };
 
-struct resize_filter { /* of one direction: where the taps of each result begin, and their weights */
-    uint32_t taps;     /* of the longest; the others end in zeros */
+struct resize_filter { /* for one direction: where the taps of each result begin, and their weights */
+    uint32_t taps;     /* maximum number; shorter ones end in zeros */
     uint32_t *first;
-    int16_t *weight; /* taps of them each */
+    int16_t *weight; /* `taps` elements per result */
 };
 
 static const int64_t one = INT64_C(1) << POINT;
@@ -53,7 +53,7 @@ static int64_t sin_pi(int64_t x)
     return negative ? -times(z, sum) : times(z, sum);
 }
 
-/* sinc(x) sinc(x/3), 0 <= x <= 3; near 0 by the first terms of its series. */
+/* sinc(x) sinc(x/3), 0 <= x <= 3; near 0 by the first terms of its series */
 static int64_t lanczos(int64_t x)
 {
     int64_t square = times(times(pi, x), times(pi, x));
@@ -62,7 +62,7 @@ static int64_t lanczos(int64_t x)
     return LOBES * (sin_pi(x) * sin_pi(x / LOBES) / square);
 }
 
-/* Its values, STEPS per lobe: straight lines between them are exact to 2 in a million. */
+/* Its values, STEPS per lobe: linear interpolation is exact to 2 in a million. */
 static int32_t lanczos_table[LOBES * STEPS + 2];
 static pthread_once_t lanczos_once = PTHREAD_ONCE_INIT;
 
@@ -79,10 +79,10 @@ static int64_t lanczos_between(int64_t x)
     return at[0] + (at[1] - at[0]) * (x % step) / step;
 }
 
-/* The weights of result i: `in` places are made `out`. Their sum is ONE. */
+/* The weights of result i, for scaling `in` places to `out`. Their sum is ONE. */
 static void filter_fill(struct resize_filter *f, int64_t *value, uint32_t in, uint32_t out, uint32_t i)
 {
-    /* The centre of place j is j + 1/2. Twice that, times `out`, is whole. */
+    /* the centre of place j is j + 1/2; twice that, times `out`, is an integer */
     int64_t centre = (2 * (int64_t)i + 1) * in, reach = 2 * LOBES * (int64_t)in, sum = 0, rest = 0;
     int64_t first = centre < reach ? 0 : (centre - reach) / (2 * (int64_t)out);
     int16_t *weight = f->weight + (size_t)i * f->taps;
@@ -94,7 +94,7 @@ static void filter_fill(struct resize_filter *f, int64_t *value, uint32_t in, ui
         value[t] = llabs(x) < LOBES * one ? lanczos_between(llabs(x)) : 0;
         sum += value[t];
     }
-    /* What is rounded away of one weight goes into the next. */
+    /* the rounding error of a weight goes into the next one */
     int64_t scale = (INT64_C(1) << (WEIGHT_BITS + SCALE_BITS)) / sum;
     for (uint32_t t = 0; t < f->taps; t++) {
         int64_t whole = (value[t] * scale + rest + (INT64_C(1) << (SCALE_BITS - 1))) >> SCALE_BITS;
@@ -125,13 +125,13 @@ static bool filter_init(struct resize_filter *f, uint32_t in, uint32_t out)
 struct resizing {
     const struct image_pixels *from, *to;
     struct resize_filter wide, high;
-    int16_t *source; /* the rows that a band is made of */
-    int16_t *row;    /* of the source's width */
+    int16_t *source; /* the rows from which a band is made */
+    int16_t *row;    /* as wide as the source */
     int16_t *band;   /* its columns: BAND pixels each */
     int16_t *column; /* of the result */
 };
 
-/* `n` is a constant wherever speed counts. */
+/* `n` is a constant wherever speed matters. */
 static inline __attribute__((always_inline)) void sum_lanes(const int16_t *in, size_t stride, const int16_t *weight,
                                                             uint32_t taps, int16_t *restrict out, size_t n)
 {
@@ -244,7 +244,7 @@ static bool resizing_init(struct resizing *r)
         rows = source_rows(r, y) > rows ? source_rows(r, y) : rows;
     r->source = malloc(rows * length * sizeof *r->source);
     r->row = malloc(length * sizeof *r->row);
-    r->band = calloc(length, BAND * sizeof *r->band); /* the last one is not filled */
+    r->band = calloc(length, BAND * sizeof *r->band); /* the last band is not filled */
     r->column = malloc((size_t)BAND * r->from->channels * sizeof *r->column);
     return r->source && r->row && r->band && r->column;
 }

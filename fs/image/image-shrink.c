@@ -1,4 +1,4 @@
-/* From a file to a smaller file. */
+/* Makes a smaller file from a file. */
 #include "fs/base/cleanup.h"
 #include "fs/image/image.h"
 
@@ -12,7 +12,7 @@ static enum image_verdict no_memory(struct image_reason *reason)
     return IMAGE_NO_MEMORY;
 }
 
-/* Decoding leaves at least twice the side, so that the filter decides what is seen and not the decoder's scale. */
+/* Decoding keeps at least twice the side, so that the filter determines the quality, not the decoder's scaling. */
 enum image_verdict image_shrink(const void *bytes, size_t n, const struct image_shrinking *wanted, struct str *out,
                                 struct image_reason *reason)
 {

@@ -1,4 +1,4 @@
-/* See notes.h. Records, and the list behind them. */
+/* Implements notes.h: records, followed by the list. */
 #include "fs/resize/notes.h"
 
 #include <errno.h>
@@ -45,6 +45,6 @@ int notes_open(int fd, struct derived *derived, struct notes **notes)
 
 void notes_reach(struct notes *n, enum notes_stage stage)
 {
-    atomic_thread_fence(memory_order_release); /* what it is about is there before */
+    atomic_thread_fence(memory_order_release); /* everything it describes was written before */
     n->stage = stage;
 }

@@ -1,4 +1,4 @@
-/* See originals.h. */
+/* Implements originals.h. */
 #include "fs/resize/originals.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* See partners.h. */
+/* Implements partners.h. */
 #include "fs/resize/partners.h"
 
 #include "fs/base/cleanup.h"
@@ -32,7 +32,7 @@ static bool record_is_sound(const struct derived *d, const struct resizing_recor
            record.outcome > DERIVED_UNKNOWN && record.outcome < OUTCOMES;
 }
 
-/* What is known already stays. */
+/* Existing records stay. */
 static int take_records(struct derived *d, const void *bytes, size_t n)
 {
     const struct resizing_record *r = bytes;
@@ -48,11 +48,11 @@ static int take_records(struct derived *d, const void *bytes, size_t n)
     return 0;
 }
 
-/* What this node has to tell: of these files (NULL: of all). */
+/* The records that this node sends: of these files (NULL: of all). */
 struct told {
     const uint32_t *file;
     uint32_t files;
-    struct resizing_record *record; /* NULL until it is wanted */
+    struct resizing_record *record; /* NULL until needed */
     size_t count;
 };
 
@@ -81,8 +81,8 @@ static void forget_records(const struct told *t, struct derived *d)
     }
 }
 
-/* What is known here is forgotten when the first node tells what it knows: what this one tells comes back to it in its
- * turn, so that of two that contradict each other the same one counts everywhere. */
+/* When the first node's records arrive, forget our own: they return in our turn. So if two nodes contradict each other,
+ * all nodes use the same record. */
 static int hear_record(struct derived *d, struct told *mine, bool *forgotten, const void *bytes, size_t n)
 {
     int error = pack_records(mine, d);
@@ -92,10 +92,10 @@ static int hear_record(struct derived *d, struct told *mine, bool *forgotten, co
     return error ? error : take_records(d, bytes, n);
 }
 
-/* What the courier says last. */
+/* The last frame of the courier. */
 struct last_word {
     enum resizing_kind kind;
-    void *payload; /* of this length */
+    void *payload; /* has this length */
     size_t length;
 };
 
@@ -121,19 +121,20 @@ static int hear_records(int courier, struct derived *d, struct told *mine, const
     }
 }
 
-/* What is known of these files is told, where the courier wants it, and known is what all tell. */
+/* Sends the records of these files when the courier asks for them, and takes over the records of all nodes. */
 static int exchange_records(int courier, struct derived *d, const uint32_t *file, uint32_t n,
                             const struct last_word *last)
 {
     struct told mine = {.file = file, .files = n};
     int error = hear_records(courier, d, &mine, last);
     if (mine.record)
-        take_records(d, mine.record, mine.count * sizeof *mine.record); /* the courier may have gone before its turn */
+        /* in case the courier hung up before our turn */
+        take_records(d, mine.record, mine.count * sizeof *mine.record);
     free(mine.record);
     return error;
 }
 
-/* --- the conversation --- */
+/* --- the protocol --- */
 
 static struct resizing_knows knows_of(const struct derived *d, uint64_t room)
 {
@@ -162,7 +163,7 @@ int partners_tell(int courier, const struct resizing_progress *now, bool made)
     return say(courier, made ? RESIZING_MADE : RESIZING_PROGRESS, now, sizeof *now);
 }
 
-/* It says nothing while it is told how far this node is. */
+/* The courier sends nothing while it receives progress. */
 bool partners_left(int courier)
 {
     struct pollfd ready = {.fd = courier, .events = POLLIN | POLLRDHUP};

@@ -1,5 +1,5 @@
-/* The other nodes that resize the same source, by way of the courier: what each knows and makes. The conversation
- * stands in fs/wire/resizing.h. */
+/* The other nodes that resize the same source, through the courier: their records and parts. fs/wire/resizing.h has the
+ * protocol. */
 #ifndef FS_RESIZE_PARTNERS_H
 #define FS_RESIZE_PARTNERS_H
 
@@ -7,13 +7,13 @@
 #include "fs/catalog/derived.h"
 #include "fs/wire/resizing.h"
 
-/* By descriptor of the courier's socket. 0; -ECONNRESET: the courier has gone; -EBADMSG, -errno. */
+/* `courier`: descriptor of its socket. 0; -ECONNRESET: it has hung up; -EBADMSG, -errno. */
 
-/* `derived` knows what all nodes know, afterwards. Returns which of the other files are this node's. */
+/* Afterwards `derived` has the records of all nodes. Returns which of the other files are this node's part. */
 int partners_begin(int courier, struct derived *derived, uint64_t room, struct resizing_part *part);
 int partners_tell(int courier, const struct resizing_progress *now, bool made);
-bool partners_left(int courier); /* the courier has gone */
-/* The records of the n files that were made here are told, and those of all nodes known afterwards. */
+bool partners_left(int courier); /* the courier has hung up */
+/* Sends the records of the n files that were made here, and takes over those of all nodes. */
 int partners_end(int courier, struct derived *derived, const uint32_t *file, uint32_t n);
 void partners_fail(int courier, const char *why);
 

@@ -1,6 +1,6 @@
-/* See pass.h.
+/* Implements pass.h.
  *
- * Threads: one per processor, each takes file after file by a counter. The caller looks at the counter. */
+ * Threads: one per processor; each takes file after file, by a counter. The caller watches the counter. */
 #include "fs/resize/pass.h"
 
 #include "fs/base/cleanup.h"
@@ -21,10 +21,10 @@ struct pass {
     atomic_bool *taken; /* by place in the list */
     _Atomic uint64_t next;
     _Atomic uint32_t done, named, crashes;
-    _Atomic uint32_t sampled;       /* of the sample, done */
-    _Atomic uint64_t sample, spent; /* what these take in a tier, and all that is done */
+    _Atomic uint32_t sampled;       /* number of sampled files that are done */
+    _Atomic uint64_t sample, spent; /* bytes that these take in a tier; bytes of all that is done */
     _Atomic uint64_t before, after, unstored;
-    atomic_int lost; /* threads that could not begin */
+    atomic_int lost; /* threads that could not start */
     atomic_bool stop, full;
 };
 
@@ -57,7 +57,7 @@ static bool pass_put(struct shard *shard, struct value_codec_state *codec, uint3
     return true;
 }
 
-/* A tier took nothing: because it is slow, or rests? */
+/* A tier took nothing: is it full, or slow, or pausing? */
 static bool has_room(struct shard *shard, enum tier_name tier, uint64_t bytes)
 {
     struct tier_status status;
@@ -88,9 +88,9 @@ static void pass_made(struct pass *p, struct value_codec_state *codec, uint32_t 
     struct derived_record *record = &d->record[file];
     record->size = (uint32_t)made->length;
     record->hash = hash64(made->data, made->length, 0);
-    atomic_thread_fence(memory_order_release); /* a resizer that takes over sees either all of it or nothing */
+    atomic_thread_fence(memory_order_release); /* a successor sees either all of it or nothing */
     record->outcome = DERIVED_MADE;
-    if (made->length <= PIECE_BYTES) { /* else it is left to the server */
+    if (made->length <= PIECE_BYTES) { /* larger results are left to the server */
         derived_put(d, file, p->config.bytes);
         pass_store(p, codec, file, made);
     }
@@ -137,7 +137,7 @@ static uint32_t samples_of(const struct pass *p)
     return p->config.files < SAMPLES ? p->config.files : SAMPLES;
 }
 
-/* The next file that nobody has taken; false: there is none. */
+/* The next file that no thread has taken; false: there is none. */
 static bool pass_take(struct pass *p, uint32_t *file, bool *sample)
 {
     uint32_t samples = samples_of(p), files = p->config.files;
@@ -166,7 +166,7 @@ static void *pass_body(void *user)
     CLEANUP_STR struct str original = STR_INIT, made = STR_INIT;
     uint32_t file;
     bool sample;
-    if (!codec) /* the others do all of it */
+    if (!codec) /* the other threads do all of it */
         atomic_fetch_add(&p->lost, 1);
     while (codec && pass_take(p, &file, &sample)) {
         pass_file(p, codec, file, &original, &made);
@@ -203,7 +203,8 @@ int pass_start(const struct pass_config *config, struct pass **pass)
     return 0;
 }
 
-/* Threads may still work on a few of the sample when all of it is taken: it tells once they have gone on from there. */
+/* When the whole sample is taken, threads may still work on a few of its files: the estimate is published when they
+ * have finished these. */
 static void pass_estimate(struct pass *p, struct pass_state *now)
 {
     uint32_t sampled = atomic_load(&p->sampled), files = p->config.files;

@@ -1,7 +1,7 @@
-/* See remake.h.
+/* Implements remake.h.
  *
- * Threads: any number read at once. Two that want the same file may both make it. A few of what was made last are kept,
- * for who reads a file piece by piece, until the layer is idle; `lock` is for these. */
+ * Threads: any number read concurrently. Two that need the same file may both make it. The last results are cached
+ * until the layer is idle, for readers that read a file in pieces; `lock` guards these. */
 #include "fs/resize/remake.h"
 
 #include "fs/base/cleanup.h"
@@ -27,10 +27,10 @@ struct remaking {
     const struct derived *derived;
     struct derived_counts *counts, own;
     struct crew *crew;
-    sem_t slots; /* how many may be made at once: originals are held in memory meanwhile */
+    sem_t slots; /* limits concurrent work: originals are in memory meanwhile */
     pthread_mutex_t lock;
-    struct remade *kept[KEPT]; /* lock */
-    unsigned next;             /* lock */
+    struct remade *kept[KEPT]; /* guarded by lock */
+    unsigned next;             /* guarded by lock */
 };
 
 static struct remaking *remaking_of(struct layer *layer)

@@ -1,5 +1,5 @@
-/* A layer over the source of a mount whose images are made smaller: its files have the bytes of the derived catalog.
- * What a tier has lost, or never had room for, is made again of the original, and compared with its hash. */
+/* A layer over the source of a mount with resize=: its files have the bytes of the derived catalog. What a tier has
+ * lost, or never had room for, is made again from the original, and compared with its hash. */
 #ifndef FS_RESIZE_REMAKE_H
 #define FS_RESIZE_REMAKE_H
 

@@ -1,19 +1,19 @@
-/* dealfs-resizer: makes the images of a source smaller before it is mounted.
+/* dealfs-resizer: resizes the images of a source before it is mounted.
  *
  *   dealfs-resizer SIDE QUALITY RAM-FOLDER RAM-BYTES SSD-FOLDER SSD-BYTES [COURIER [NOTES]]
  *   dealfs-resizer --worker    see crew.h
  *
- * Descriptor 3 is the state directory with the source's catalog, 4 the source; COURIER is the number of one to this
- * node's courier (-1: none), by which several nodes do it together, each its part; NOTES that of memory by which the
- * next one goes on where this one dies (notes.h). What is made goes into segments of the tiers (0
- * bytes: none), where the server finds it as after a remount, and what there is to know of it into the file `resized`
- * of the state directory. Lines on stdout tell how far it is:
+ * Descriptor 3 is the state directory with the source's catalog, 4 the source. COURIER is the descriptor of a socket to
+ * this node's courier (-1: none): then several nodes work together, each on its part. NOTES is the descriptor of memory
+ * from which a successor resumes if this process dies (notes.h). Results go into segments of the tiers (0 bytes: none),
+ * where the server finds them as after a remount, and their records into the file `resized` of the state directory.
+ * Lines on stdout show the progress:
  *
- *   p DONE ALL BEFORE AFTER      files, and the bytes of what was made; of several nodes: once, at the end, of all
+ *   p DONE ALL BEFORE AFTER      files, and bytes of the results; with several nodes: once, at the end, for all
  *   e REASON                     it has failed
  *
- * Threads: those of the pass; the main thread says how far they are. SIGTERM, or the end of the courier, ends it early,
- * with what there is by then: the next one goes on from there. */
+ * Threads: those of the pass; the main thread prints the progress. SIGTERM, or the end of the courier, ends it early
+ * with what is done by then: the next one resumes from there. */
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
@@ -38,23 +38,23 @@ enum { FD_OF_STATE = 3, FD_OF_SOURCE = 4, TICK_MS = 50, LOCKED_MS = 30000, END_S
 
 struct resizer {
     struct derived *derived;
-    void *bytes; /* the derived catalog as far as it is known */
+    void *bytes; /* the derived catalog, as far as it is known */
     struct catalog *catalog;
     struct shard *shard[TIERS];
     struct layer *source;
     struct crew *crew;
     uint64_t room;
     struct notes *notes;
-    uint32_t *file; /* to be done here, so many: of the notes */
+    uint32_t *file; /* files to be made here, and their number; part of the notes */
     uint32_t files;
-    bool goes_on;              /* with the list of one that has died, */
-    struct pass_state earlier; /* and what that one has done of it */
+    bool goes_on;              /* resumes the list of one that has died, */
+    struct pass_state earlier; /* which had done this much */
     struct resizing_progress last;
 };
 
 static int courier = -1;
 static volatile sig_atomic_t ended;
-static char refused[512]; /* the reason, where it has ended by itself */
+static char refused[512]; /* why it has ended by itself */
 
 static void note_end(int signal)
 {
@@ -91,7 +91,7 @@ static struct resizing_progress progress_of(const struct resizer *r, const struc
                                       .unstored = now->unstored};
 }
 
-/* A courier that has gone is no end of ours: there may be a lot to store before. But it may hang, as a source can. */
+/* When a courier has hung up, there may still be much to store. But storing may hang, like a source. */
 static void note_courier(int error)
 {
     if (!error || ended)
@@ -123,7 +123,7 @@ static void refuse_room(const struct resizer *r, uint64_t needed)
     fail_with(line);
 }
 
-/* What was made by now is worth keeping. */
+/* What was made so far is worth storing. */
 static void refuse_crashes(void)
 {
     snprintf(refused, sizeof refused,
@@ -133,13 +133,13 @@ static void refuse_crashes(void)
     ended = 1;
 }
 
-/* Several nodes have room together: their couriers judge. */
+/* With several nodes, their couriers compare the total room. */
 static bool is_too_much(const struct resizer *r, const struct pass_state *now)
 {
     return courier < 0 && ((now->estimated && r->notes->known + now->needed > r->room) || now->full);
 }
 
-/* With what was done by one before us. */
+/* Includes what an earlier one has done. */
 static void look(const struct resizer *r, struct pass_state *now)
 {
     now->done += r->earlier.done;
@@ -190,7 +190,7 @@ static void run_pass(struct resizer *r, const uint32_t *todo, uint32_t count)
 
 /* --- before and after --- */
 
-/* While it is locked it takes nothing, which is no lack of room. */
+/* A locked tier admits nothing, which is not lack of room. */
 static void await_lock(struct shard *shard, const char *folder)
 {
     for (int waited = 0; shard_is_locked(shard) && !ended; waited += TICK_MS) {
@@ -212,7 +212,7 @@ static void open_tier(struct resizer *r, enum tier_name tier, const char *folder
     if (error)
         fail("open a tier", error);
     await_lock(r->shard[tier], folder);
-    shard_reclaim(r->shard[tier]); /* looks at all of the catalog, and nothing is dropped from here on */
+    shard_reclaim(r->shard[tier]); /* this looks at the whole catalog, and nothing is dropped from here on */
 }
 
 static void close_tiers(struct resizer *r)
@@ -242,7 +242,7 @@ static void load_old(struct resizer *r)
     CLEANUP_CLOSE int fd = openat(FD_OF_STATE, "resized", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct derived *old = NULL;
     if (fd >= 0)
-        derived_open(fd, &old); /* what is damaged is made again */
+        derived_open(fd, &old); /* damaged results are made again */
     derived_adopt(r->derived, old, OUTCOME_LASTING);
     derived_close(old);
 }
@@ -258,7 +258,7 @@ static void open_notes(struct resizer *r, int fd)
     r->file = notes_list(r->notes);
 }
 
-/* What nobody knows, as far as it is this node's. */
+/* This node's part of the files that no node has a record of. */
 static void list_files(struct resizer *r, const struct resizing_part *part)
 {
     struct notes *n = r->notes;
@@ -275,7 +275,7 @@ static void list_files(struct resizer *r, const struct resizing_part *part)
     notes_reach(n, NOTES_LISTED);
 }
 
-/* What had not come into the file of a segment is lost, and to be made again. */
+/* What was not in the file of a segment is lost: make it again. */
 static void forget_lost(struct resizer *r)
 {
     for (uint32_t i = 0; i < r->files; i++) {
@@ -355,7 +355,7 @@ static uint32_t count_known(const struct derived *d)
     return known;
 }
 
-/* The courier says nothing until all nodes have made what is theirs. */
+/* The courier sends nothing until all nodes have completed their parts. */
 static void share_made(struct resizer *r)
 {
     struct pollfd spoken = {.fd = courier, .events = POLLIN | POLLRDHUP};

@@ -160,7 +160,7 @@ ok 'it waits in the kernel' wait_for 20 is_in "$command" D
 ok 'launch ends all the same' wait_for 60 ended || kill -KILL "$launched"
 wait "$launched"
 is 'its exit status' $? 129
-like 'it says why' "$(cat "$tmp/log")" 'processes of the job do not end after SIGKILL: they wait for a disk or a network'
+like 'the message' "$(cat "$tmp/log")" 'processes of the job do not end after SIGKILL: they wait for a disk'
 ok 'the command has not ended' is_in "$command" D
 set_faults ''
 kill -CONT "$server"
