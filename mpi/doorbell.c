@@ -441,9 +441,7 @@ static bool drain_socket(struct doorbell *d, int fd, bool udp)
     return rung;
 }
 
-bool doorbell_answer(struct doorbell *d)
+bool doorbell_answer(struct doorbell *d, int fd)
 {
-    bool local = drain_socket(d, d->local, false);
-    bool udp = drain_socket(d, d->udp, true);
-    return local || udp;
+    return drain_socket(d, fd ? d->udp : d->local, fd);
 }

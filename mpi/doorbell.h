@@ -27,10 +27,10 @@ void doorbell_sleeps_on(struct doorbell *doorbell, int sockets);
 /* All other nodes are connected to that descriptor: no bell is needed. */
 bool doorbell_is_idle(const struct doorbell *doorbell);
 
-/* Two descriptors, readable when a bell arrives; -1: none. */
+/* Two descriptors, of the local socket and of UDP, readable when a bell arrives; -1: none. */
 void doorbell_fds(const struct doorbell *doorbell, int fds[2]);
 void doorbell_ring(struct doorbell *doorbell, uint32_t node);
-bool doorbell_answer(struct doorbell *doorbell); /* takes bells; true: one came from this world */
+bool doorbell_answer(struct doorbell *doorbell, int fd); /* takes those of fds[fd]; true: one is of this world */
 
 /* Has a courier ended without a report by MPI? Its local socket, or MPI's connection to it, is missing for a while.
  * Call it about once per second; each call examines some of the nodes. */

@@ -29,7 +29,7 @@ enum {
     MESSAGES = 64,  /* maximum messages of the server per turn */
 };
 
-enum wake_source { FROM_RING, FROM_SERVER, FROM_DOORBELL, FROM_SIGNALS, FROM_MPI };
+enum wake_source { FROM_LOCAL_BELL, FROM_UDP_BELL, FROM_RING, FROM_SERVER, FROM_SIGNALS, FROM_MPI };
 
 struct loop_state {
     struct loop *l;
@@ -44,9 +44,10 @@ struct loop_state {
     uint64_t leave_by; /* 0: not leaving yet */
 };
 
+/* The ring's bell is never read: each ring of it is an edge, which wakes once. */
 static int watch_fd(int epoll, int fd, enum wake_source source)
 {
-    struct epoll_event e = {.events = EPOLLIN, .data.u32 = source};
+    struct epoll_event e = {.events = source == FROM_RING ? EPOLLIN | EPOLLET : EPOLLIN, .data.u32 = source};
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
@@ -93,12 +94,6 @@ static bool take_from_server(struct loop_state *t)
     return n > 0;
 }
 
-static void clear_bell(int bell)
-{
-    uint64_t rung;
-    (void)!read(bell, &rung, sizeof rung);
-}
-
 static int take_events(struct loop_state *t, int wait_ms)
 {
     struct epoll_event e[8];
@@ -112,8 +107,9 @@ static int take_events(struct loop_state *t, int wait_ms)
                 ;
             home_readable(t->l->home);
             break;
-        case FROM_DOORBELL:
-            t->rung |= doorbell_answer(t->l->doorbell);
+        case FROM_LOCAL_BELL:
+        case FROM_UDP_BELL:
+            t->rung |= doorbell_answer(t->l->doorbell, (int)e[i].data.u32);
             break;
         case FROM_SIGNALS:
             if (signals_take())
@@ -123,8 +119,6 @@ static int take_events(struct loop_state *t, int wait_ms)
             t->due = true;
             break;
         case FROM_RING:
-            if (t->l->home->state != HOME_LIVE) /* otherwise ring_awake resets it */
-                clear_bell(t->hold->ring.fd[RING_BELL_COURIER]);
             break;
         }
     if (n > 0)
@@ -185,7 +179,7 @@ static int sleep_or_look(struct loop_state *t)
     struct hold *hold = ring ? hold_get(t->l->home->hold) : NULL;
     int error = look_around(t, choose_nap(t));
     if (hold)
-        ring_awake(&hold->ring.shared->to_courier, hold->ring.fd[RING_BELL_COURIER]);
+        ring_awake(&hold->ring.shared->to_courier);
     hold_put(hold);
     return error;
 }
@@ -256,7 +250,7 @@ static int open_sources(struct loop_state *t)
     error = watch_fd(t->epoll, t->l->signals, FROM_SIGNALS);
     for (int i = 0; !error && i < 2; i++)
         if (fds[i] >= 0)
-            error = watch_fd(t->epoll, fds[i], FROM_DOORBELL);
+            error = watch_fd(t->epoll, fds[i], FROM_LOCAL_BELL + i);
     int sockets = sockets_find();
     if (!error && sockets >= 0 && watch_fd(t->epoll, sockets, FROM_MPI) == 0)
         doorbell_sleeps_on(t->l->doorbell, sockets);

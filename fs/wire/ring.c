@@ -158,12 +158,9 @@ bool ring_may_sleep(struct ring_queue *q)
     return false;
 }
 
-void ring_awake(struct ring_queue *q, int bell)
+void ring_awake(struct ring_queue *q)
 {
-    uint64_t rung;
     atomic_fetch_sub(&q->asleep, 1);
-    if (bell >= 0)
-        (void)!read(bell, &rung, sizeof rung);
 }
 
 typedef uint64_t __attribute__((may_alias)) word;

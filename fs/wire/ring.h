@@ -208,10 +208,10 @@ void *ring_slot(const struct ring *r, uint32_t slot); /* NULL: out of bounds */
  * number to what cannot be. */
 int ring_push(struct ring_queue *queue, int bell, const struct ring_message *message);
 int ring_take(struct ring_queue *queue, struct ring_message *message);
-/* Before sleeping on the bell: false: there is something to take, do not sleep. After it: ring_awake, which also resets
- * the bell (-1: none). Any thread of the reader. */
+/* Call it before sleeping on the bell. False: there is a message, do not sleep. Call ring_awake afterwards. The bell
+ * need not be read: wait for its edges (EPOLLET). Any thread of the reader. */
 bool ring_may_sleep(struct ring_queue *queue);
-void ring_awake(struct ring_queue *queue, int bell);
+void ring_awake(struct ring_queue *queue);
 
 void news_write(struct node_news *to, const struct node_news *from);
 bool news_read(const struct node_news *from, struct node_news *to); /* false: being written all the time */

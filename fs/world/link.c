@@ -114,7 +114,7 @@ static void sleep_without_messages(struct link *l)
     while (epoll_wait(l->sleep, &event, 1, -1) < 0 && errno == EINTR)
         ;
     if (!broken)
-        ring_awake(q, -1);
+        ring_awake(q);
 }
 
 static void *take_messages(void *argument)

@@ -35,6 +35,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/uio.h>
 
 enum { FILES = 1000, OWED = 4096 };
@@ -573,8 +574,11 @@ static void sleep_on(int ms)
     struct pollfd fd[] = {
         {listening, POLLIN, 0}, {courier, POLLIN, 0}, {live ? ring.fd[RING_BELL_SERVER] : -1, POLLIN, 0}};
     int n = poll(fd, 3, live && !asleep ? 0 : ms);
-    if (asleep)
-        ring_awake(&ring.shared->to_server, ring.fd[RING_BELL_SERVER]);
+    if (asleep) {
+        eventfd_t rung;
+        eventfd_read(ring.fd[RING_BELL_SERVER], &rung);
+        ring_awake(&ring.shared->to_server);
+    }
     if (n > 0 && fd[0].revents) {
         int fresh = message_accept(listening);
         if (fresh >= 0 && courier >= 0)

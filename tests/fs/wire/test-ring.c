@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -122,7 +123,9 @@ static void *take_all(void *argument)
         } else if (ring_may_sleep(q)) {
             struct pollfd fd = {.fd = s->ring->fd[RING_BELL_COURIER], .events = POLLIN};
             poll(&fd, 1, -1);
-            ring_awake(q, s->ring->fd[RING_BELL_COURIER]);
+            eventfd_t rung;
+            eventfd_read(fd.fd, &rung);
+            ring_awake(q);
         }
     }
     return NULL;
