@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stddef.h>
 
-/* The array with room for `wanted` items, twice as many as before at least; NULL when memory runs out, and the old one
- * stands. */
+/* Grows the array to at least `wanted` items and at least twice its room. NULL: no memory, and the old array stays
+ * valid. */
 void *array_grown(void *array, size_t *room, size_t wanted, size_t item);
 
 /* Makes room for `wanted` > 0 items: 0 or -ENOMEM. `array` and `room`, of any integer type, are changed in place. */

@@ -1,5 +1,5 @@
-/* openat2 does all of it in one call where it exists and the path fits. Else the path is walked in chunks: as long as
- * PATH_MAX allows, or component by component with O_NOFOLLOW where the kernel or a seccomp filter refuses openat2. */
+/* If openat2 exists and the path fits, one call does it. Else the path is walked in chunks: as long as PATH_MAX allows,
+ * or component by component with O_NOFOLLOW if the kernel or a seccomp filter rejects openat2. */
 #include "fs/base/beneath.h"
 
 #include "fs/base/cleanup.h"
@@ -22,7 +22,7 @@ static int open_chunk(int dir, const char *path, int flags, bool single)
     return fd < 0 ? -errno : (int)fd;
 }
 
-/* The length of the next chunk: whole components, as many as fit into PATH_MAX, or one. */
+/* Length of the next chunk: as many whole components as fit into PATH_MAX, or one. */
 static size_t chunk_length(const char *path, bool single)
 {
     size_t n = strcspn(path, "/");

@@ -1,4 +1,4 @@
-/* Asserts what must hold between the fields of an object; in builds with a sanitizer only. */
+/* Asserts relations between the fields of an object, only in builds with a sanitizer. */
 #ifndef FS_BASE_CHECK_H
 #define FS_BASE_CHECK_H
 

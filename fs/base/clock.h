@@ -9,6 +9,6 @@
 
 uint64_t clock_now(void);               /* monotonic */
 uint64_t clock_realtime(void);          /* since 1970 */
-void clock_sleep(uint64_t nanoseconds); /* a signal ends it */
+void clock_sleep(uint64_t nanoseconds); /* a signal interrupts it */
 
 #endif

@@ -1,4 +1,4 @@
-/* Folders of our own: made with their parents, removed with all in them. */
+/* Our folders: created with their parents, removed with their contents. */
 #include "fs/base/file.h"
 
 #include "fs/base/cleanup.h"
@@ -43,8 +43,8 @@ int dir_make(const char *path, mode_t mode)
 
 /* --- trees --- */
 
-/* Neither unlink nor rmdir goes into what is mounted on a name: both fail with EBUSY before anything in it is
- * touched, also when it is a FUSE mount that hangs. -ENOTEMPTY: a directory, and it is full. */
+/* Neither unlink nor rmdir touches what is mounted on a name: both fail with EBUSY at once, even if a FUSE mount hangs
+ * there. -ENOTEMPTY: a directory that is not empty. */
 static int remove_one(int dir, const char *name)
 {
     if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
@@ -59,17 +59,17 @@ static int remove_one(int dir, const char *name)
     return errno == EEXIST ? -ENOTEMPTY : -errno;
 }
 
-/* The directories from the top of a tree down to where a walk is, all open. Whose tree it is may have nested them as
- * deep as he likes, so the walk has a limit, and does not recurse. */
+/* The directories from the top of a tree to the current one, all open. The tree's owner may have nested them deeply, so
+ * the walk has a limit and does not recurse. */
 struct walk {
     struct walk_level {
         DIR *dir;
-        int error; /* the first below it */
+        int error; /* the first one below it */
         char name[NAME_MAX + 1];
     } level[DIR_DEEPEST];
     int depth;
     int error;
-    int rounds; /* somebody may add entries meanwhile: so often is a directory gone through again */
+    int rounds; /* other processes may add entries meanwhile: how often a directory is walked again */
 };
 #define CLEANUP_WALK __attribute__((cleanup(walk_end)))
 
@@ -91,7 +91,7 @@ static int walk_parent(const struct walk *w, int top)
     return w->depth > 1 ? dirfd(w->level[w->depth - 2].dir) : top;
 }
 
-/* Below the directory where the walk is; at first, below `top`. */
+/* Relative to the current directory of the walk; at first, to `top`. */
 static int walk_enter(struct walk *w, int top, const char *name)
 {
     if (w->depth == DIR_DEEPEST)
@@ -103,7 +103,7 @@ static int walk_enter(struct walk *w, int top, const char *name)
         return -errno;
     steal_fd(fd);
     l->error = 0;
-    if (w->depth++ > 0) /* that of the top may be a path */
+    if (w->depth++ > 0) /* at the top it may be a path */
         snprintf(l->name, sizeof l->name, "%s", name);
     return 0;
 }
@@ -117,7 +117,7 @@ static struct dirent *walk_next(struct walk *w)
     return e;
 }
 
-/* When all of a directory has been gone through. */
+/* When the whole directory was walked. */
 static void remove_emptied(struct walk *w, int dir, const char *path)
 {
     struct walk_level *l = &w->level[w->depth - 1];
@@ -155,7 +155,7 @@ int dir_remove_tree(int dir, const char *path)
     return w.error;
 }
 
-/* Of a directory's entry, without going to a server that may hang: what is mounted there is passed over. */
+/* Size of an entry, without contacting a server that may hang: mounts are skipped. */
 static uint64_t entry_bytes(int dir, const char *name, bool *enter)
 {
     struct statx st;

@@ -1,4 +1,4 @@
-/* Files and folders of our own. */
+/* Our files and folders. */
 #include "fs/base/file.h"
 
 #include "fs/base/cleanup.h"
@@ -23,7 +23,7 @@ int file_read_fd(int fd, size_t most, struct str *out)
     for (size_t got = 0;;) {
         size_t want = got < hint ? hint - got : got == hint && hint > 0 ? 1 : READ_BYTES;
         if (want > most - got)
-            want = most - got + 1; /* one byte more shows that there is more */
+            want = most - got + 1; /* an extra byte shows that the file is longer */
         char *end = str_reserve(out, want);
         if (!end) {
             error = -ENOMEM;
@@ -50,7 +50,7 @@ int file_read_fd(int fd, size_t most, struct str *out)
     return error;
 }
 
-/* A user who may write to the folder may have put a FIFO there, of which not even the open would end. */
+/* If another user may write to the folder, there may be a FIFO, whose open would not return. */
 int file_read(int dir, const char *path, size_t most, struct str *out)
 {
     CLEANUP_CLOSE int fd = openat(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -80,7 +80,7 @@ int file_write_all(int fd, const void *bytes, size_t n)
     return 0;
 }
 
-/* A new file beside `path`, whose name is left in `name`. */
+/* Create a new file next to `path`; `name` gets its name. */
 static int open_beside(int dir, const char *path, char name[PATH_MAX])
 {
     for (int attempt = 0; attempt < 100; attempt++) {
@@ -96,7 +96,7 @@ static int open_beside(int dir, const char *path, char name[PATH_MAX])
     return -EEXIST;
 }
 
-/* Gives what was written beside `path` its name, or takes it away where that went wrong. */
+/* Rename the file that was written next to `path`; after an error, remove it. */
 static int settle_beside(int dir, int fd, const char *name, const char *path, int error)
 {
     if (!error && (fsync(fd) || renameat(dir, name, dir, path)))
@@ -126,7 +126,7 @@ int file_write_atomic_parts(int dir, const char *path, const struct iovec *part,
     return settle_beside(dir, fd, name, path, error);
 }
 
-/* The kernel does it where it can, between some file systems it cannot. */
+/* The kernel copies if it can; between some filesystems it cannot. */
 int file_copy(int from, int to, uint64_t most)
 {
     uint64_t copied = 0;

@@ -1,4 +1,4 @@
-/* Files and folders of our own: state, run directory, shards. Never used on the source or on a mount of ours. */
+/* Our files and folders: state, run directory, shards. Not for the source or for our mounts. */
 #ifndef FS_BASE_FILE_H
 #define FS_BASE_FILE_H
 
@@ -8,30 +8,31 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Appended; -EFBIG above `most`, -EINVAL for what is no file. Never waits for a FIFO's other end. */
+/* Appends the contents; -EFBIG: longer than `most`; -EINVAL: not a regular file. Never waits for the other end of a
+ * FIFO. */
 int file_read(int dir, const char *path, size_t most, struct str *out);
 int file_read_fd(int fd, size_t most, struct str *out);
 
-/* All or nothing: a temporary beside it, fsync, rename. */
+/* All or nothing: writes a temporary file next to it, then fsync and rename. */
 int file_write_atomic(int dir, const char *path, const void *bytes, size_t n, mode_t mode);
 struct iovec;
 int file_write_atomic_parts(int dir, const char *path, const struct iovec *part, int parts, mode_t mode);
-int file_write_all(int fd, const void *bytes, size_t n); /* 0 or -errno; EINTR and short writes handled */
+int file_write_all(int fd, const void *bytes, size_t n); /* 0 or -errno; handles EINTR and short writes */
 
-/* From where each is, to the end; -EFBIG where that is further than `most` bytes, of which about as many are
- * written. */
+/* From the positions of both files to the end; -EFBIG: more than `most` bytes, of which about as many were written. */
 int file_copy(int from, int to, uint64_t most);
-int file_copy_atomic(int from, const char *path); /* as file_write_atomic; mode 0600 */
-/* Memory with a name that nobody can change any more once it is sealed. Written with a descriptor: no map may stand. */
+int file_copy_atomic(int from, const char *path); /* like file_write_atomic; mode 0600 */
+/* Seals a memfd, so that nobody can change it. It must have been written by descriptor: a mapping would prevent
+ * sealing. */
 int file_seal(int fd);
 bool file_is_sealed(int fd);
 
-int dir_make(const char *path, mode_t mode); /* with its parents, of the same mode; 0 when it is there */
-/* rm -rf of one name, never entering a mount nor following a link: 0, also when it was not there, or the first error
- * after all that could be removed has been. -EBUSY: something is mounted there. -ENAMETOOLONG: directories are nested
- * deeper than DIR_DEEPEST; they are left. */
+int dir_make(const char *path, mode_t mode); /* with its parents, of the same mode; 0 if it exists */
+/* rm -rf of one name, without entering mounts or following links: 0, also if it did not exist; or the first error,
+ * after everything else was removed. -EBUSY: something is mounted there. -ENAMETOOLONG: directories nested deeper than
+ * DIR_DEEPEST stay. */
 enum { DIR_DEEPEST = 64 };
 int dir_remove_tree(int dir, const char *path);
-uint64_t dir_bytes(int dir, const char *path); /* that the files of such a tree take */
+uint64_t dir_bytes(int dir, const char *path); /* disk usage of such a tree */
 
 #endif

@@ -14,7 +14,7 @@
 
 enum { LINE_MOST = 128 };
 
-/* What is to be done at this point; false: nothing. */
+/* The action at this point; false: none. */
 static bool halt_wanted(const char *point, char path[PATH_MAX], char what[8])
 {
     CLEANUP_STR struct str line = STR_INIT;

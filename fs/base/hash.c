@@ -1,5 +1,5 @@
-/* XXH3 of libxxhash, which chooses the widest vectors that the processor has: every stored value is checked at every
- * read. The results are the same with all of them. */
+/* XXH3 of libxxhash, which chooses the widest vectors of the processor: every stored value is checked at every read.
+ * The results are the same with all of them. */
 #include "fs/base/hash.h"
 
 #ifdef __x86_64__

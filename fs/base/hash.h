@@ -1,4 +1,4 @@
-/* The hashes of dealfs: XXH3, and a 128-bit digest as it is shown to people. */
+/* The hashes of dealfs: XXH3, and a 128-bit digest with its text form. */
 #ifndef FS_BASE_HASH_H
 #define FS_BASE_HASH_H
 

@@ -1,4 +1,4 @@
-/* The reader of JSON: it finds one value and builds no tree. */
+/* The JSON reader: it finds one value and builds no tree. */
 #include "fs/base/json.h"
 
 #include <ctype.h>
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A place in the text. The functions with it return false where the text is not JSON. */
+/* A position in the text. Functions that take it return false if the text is not JSON. */
 struct cursor {
     const char *p, *end;
 };
@@ -44,7 +44,7 @@ static bool take_hex4(struct cursor *c, uint32_t *code)
 static void add_utf8(struct str *out, uint32_t code)
 {
     static const unsigned char lead[] = {0, 0xc0, 0xe0, 0xf0};
-    /* The writer escapes no character above 0x7f: below 0x100 this is a byte that was not UTF-8. */
+    /* the writer escapes no character above 0x7f, so below 0x100 this is a byte that was not UTF-8 */
     int more = code < 0x100 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
     char text[4] = {(char)(lead[more] | code >> 6 * more)};
     for (int i = 1; i <= more; i++)
@@ -86,7 +86,7 @@ static bool take_escape(struct cursor *c, struct str *out)
     return true;
 }
 
-/* A string in quotes, appended to `out` without its escapes; `out` may be NULL. */
+/* A string in quotes, unescaped and appended to `out`; `out` may be NULL. */
 static bool take_string(struct cursor *c, struct str *out)
 {
     if (!take(c, '"'))
@@ -184,7 +184,7 @@ static bool skip_value(struct cursor *c, int depth)
     }
 }
 
-/* Moves the cursor from an object to the value of one of its members. */
+/* Move the cursor from an object to the value of one of its members. */
 static int enter_object(struct cursor *c, const char *name, size_t n)
 {
     c->p++;
@@ -205,7 +205,7 @@ static int enter_object(struct cursor *c, const char *name, size_t n)
     return take(c, '}') ? -ENOENT : -EBADMSG;
 }
 
-/* Moves the cursor from an array to one of its elements. */
+/* Move the cursor from an array to one of its elements. */
 static int enter_array(struct cursor *c, const char *name, size_t n)
 {
     uint64_t index = 0;

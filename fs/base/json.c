@@ -1,4 +1,4 @@
-/* The writer of JSON: it appends. */
+/* The JSON writer: it appends. */
 #include "fs/base/json.h"
 
 #include "fs/base/utf8.h"
@@ -66,8 +66,8 @@ static void begin_group(struct json *j, const char *key, const char *bracket)
     j->innermost = j->out->length;
 }
 
-/* A small group with none inside it comes on one line. False: it is no such group. (Strings have no line ends in them.)
- */
+/* A small group without nested groups becomes one line. False: it is not such a group. (Strings contain no line
+ * ends.) */
 static bool join_lines(struct json *j)
 {
     size_t blanks = (size_t)j->depth * INDENT, to = j->innermost, end = j->out->length, lines = 0;
@@ -155,7 +155,7 @@ void json_fixed(struct json *j, const char *key, double value, int decimals)
     }
     size_t from = j->out->length;
     str_addf(j->out, "%.*f", decimals, value);
-    for (size_t i = from; i < j->out->length; i++) /* a locale may have put a comma */
+    for (size_t i = from; i < j->out->length; i++) /* a locale may have produced a comma */
         if (j->out->data[i] == ',')
             j->out->data[i] = '.';
 }

@@ -1,7 +1,7 @@
-/* JSON: a writer that places commas and line ends itself, and a reader of single values for what dealfs wrote.
+/* JSON: a writer that places commas and line ends itself, and a reader of single values from JSON that dealfs wrote.
  *
- * The reader is ours because names are bytes: those that are not UTF-8 come back as they were, where a library would
- * refuse the text or return other names. */
+ * We have our own reader because names are bytes: those that are not UTF-8 are returned unchanged, while a library
+ * would reject the text or return other names. */
 #ifndef FS_BASE_JSON_H
 #define FS_BASE_JSON_H
 
@@ -12,10 +12,10 @@
 
 struct json {
     struct str *out;
-    bool comma;  /* the next value in this object or array follows another */
-    bool indent; /* for people: one line per value, or per small group that has none inside; else no blanks at all */
+    bool comma;  /* the next value of this object or array needs a comma */
+    bool indent; /* for people: one line per value, or per small group without nested groups; else no blanks at all */
     unsigned depth;
-    size_t innermost; /* where the group that is open begins in `out`, as long as there is none inside it; else 0 */
+    size_t innermost; /* offset in `out` of the innermost open group, until it contains a group; else 0 */
 };
 
 /* `key` is NULL inside an array and for the outermost value. Bytes that are not UTF-8 are written as \u00HH. */
@@ -38,16 +38,15 @@ void json_int(struct json *j, const char *key, int64_t value);
 void json_fixed(struct json *j, const char *key, double value, int decimals);
 void json_bool(struct json *j, const char *key, bool value);
 
-/* The text of the value at a path such as "catalog.files" or "nodes.0.host": a number, string (with its quotes),
- * literal, object or array as it stands. Returns its length and points `value` at it, or -ENOENT, -EBADMSG. */
+/* The text of the value at a path such as "catalog.files" or "nodes.0.host": a number, string (with quotes), literal,
+ * object or array. Returns its length and points `value` at it; or -ENOENT, -EBADMSG. */
 long json_find(const char *text, size_t n, const char *path, const char **value);
-/* -EINVAL: the value is of another type; -ERANGE. Of a string, \u0080…\u00ff become the byte again that the writer met.
- */
+/* -EINVAL: the value has another type; -ERANGE. In a string, \u0080…\u00ff become the original bytes. */
 int json_find_uint(const char *text, size_t n, const char *path, uint64_t *value);
 int json_find_string(const char *text, size_t n, const char *path, struct str *value); /* unescaped, appended */
 
-/* The elements of an array one after the other: `rest` is at first what json_find gave of it, and is moved past each.
- * The length of the next one, -ENOENT after the last, -EBADMSG. */
+/* Iterates over an array: `rest` is the result of json_find, and is moved past each element. Returns the length of the
+ * next element; -ENOENT: after the last one; -EBADMSG. */
 long json_next(const char **rest, size_t *n, const char **value);
 
 #endif

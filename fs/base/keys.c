@@ -1,4 +1,4 @@
-/* Keys and values. They are written by users: each refusal says what is wrong and what would be right. */
+/* Keys and values from users: each rejection says what is wrong and what would be right. */
 #include "fs/base/keys.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static int refuse_key(const struct key *keys, const char *what, const char *name
     return -EINVAL;
 }
 
-/* Which of "a|b|c" the value is; -1: none. */
+/* Position of the value in "a|b|c"; -1: none. */
 static int find_choice(const char *choices, const char *value, size_t n)
 {
     for (int i = 0; *choices; i++) {
@@ -101,7 +101,7 @@ static int take_value(const struct key *key, char *text, size_t n, struct key_va
     return 0;
 }
 
-/* One `key=value`; text[n] may be written to. */
+/* Parse one `key=value`; text[n] may be overwritten. */
 static int take_pair(const struct key *keys, const char *what, char *text, size_t n, struct key_value *values,
                      struct str *why)
 {

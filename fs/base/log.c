@@ -1,7 +1,7 @@
 /* The log: each line is one write(2), so that lines of several processes in one file stay whole.
  *
- * Threads: the settings are atomics; the list of debug areas is written by log_open alone, before there are others.
- * A line takes no lock and no memory, so that a child of a threaded process may log before it executes. */
+ * Threads: the settings are atomics. Only log_open writes the list of debug areas, before other threads exist. Writing
+ * a line needs no lock and no memory, so that a child of a threaded process may log before it executes a program. */
 #include "fs/base/log.h"
 
 #include "fs/base/file.h"
@@ -54,7 +54,8 @@ bool log_wants(const char *area)
     return strstr(areas, word) || strstr(areas, ",all,");
 }
 
-/* UTC, by days and not by gmtime_r: that takes a lock of the C library, which a forked child may find held. */
+/* UTC, computed from days instead of gmtime_r, which takes a lock of the C library that a forked child may find
+ * locked. */
 static int print_time(char *text, size_t n)
 {
     struct timespec now;
@@ -90,7 +91,7 @@ static size_t print_prefix(char *text, size_t n, enum log_level level)
     return used + (size_t)snprintf(text + used, n - used, ": ");
 }
 
-/* Copies a message as one line: control characters become \xHH. */
+/* Copy a message as one line: control characters become \xHH. */
 static size_t copy_line(char *to, size_t n, const char *message)
 {
     size_t used = 0;
@@ -127,7 +128,7 @@ bool log_limit_pass(struct log_limit *limit, int burst)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    long second = now.tv_sec + 1; /* 0 is the untouched state */
+    long second = now.tv_sec + 1; /* 0 is the initial state */
     long was = __atomic_load_n(&limit->second, __ATOMIC_RELAXED);
     if (was != second &&
         __atomic_compare_exchange_n(&limit->second, &was, second, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {

@@ -1,6 +1,6 @@
 /* One log for every process of a node: a line has a time, a level, the program and the node number.
  *
- * Until log_open the lines go to stderr, without the time. Every function may be called from any thread. */
+ * Until log_open, lines go to stderr without the time. Any thread may call these functions. */
 #ifndef FS_BASE_LOG_H
 #define FS_BASE_LOG_H
 
@@ -8,12 +8,12 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-/* Where the lines go. `fd` is not closed by the log; `syslog` also sends warnings and errors there.
- * `program` must live as long as the process. */
+/* Sets the destination. The log does not close `fd`; `syslog`: also send warnings and errors there. `program` must
+ * stay valid. */
 void log_open(const char *program, int fd, bool syslog);
 void log_set_node(int number); /* -1: none */
 
-/* Is the area one of those that DEALFS_DEBUG names, separated by commas, or is that "all"? It is read at log_open. */
+/* Is the area in DEALFS_DEBUG, a list with commas, or is that "all"? It is read by log_open. */
 bool log_wants(const char *area);
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -27,8 +27,8 @@ void log_line(enum log_level level, const char *format, ...) __attribute__((form
             log_line(LOG_LEVEL_DEBUG, area ": " __VA_ARGS__);                                                          \
     } while (0)
 
-/* For what may happen a million times: at most `burst` lines a second from one place in the code; how many were
- * left out is said with the next line that is let through. */
+/* For events that may happen a million times: at most `burst` lines per second from one place in the code; the next
+ * line says how many were left out. */
 struct log_limit {
     long second;
     int lines, dropped;

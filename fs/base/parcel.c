@@ -1,4 +1,4 @@
-/* The room for a message's descriptors is exact, so that the kernel gives no more of them than there are places. */
+/* The buffer for descriptors has the exact size, so that the kernel delivers no more than there are places. */
 #include "fs/base/parcel.h"
 
 #include <errno.h>

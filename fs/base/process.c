@@ -1,4 +1,4 @@
-/* Watch a process by its pidfd and by the state of its leader. */
+/* Watches a process by its pidfd and by the state of its leader. */
 #include "fs/base/process.h"
 
 #include "fs/base/cleanup.h"
@@ -22,7 +22,7 @@ enum { STATUS_MOST = 16384, CPUS = 8192 };
 
 int process_watch(pid_t id, struct process *p)
 {
-    int pidfd = id > 0 ? (int)syscall(SYS_pidfd_open, id, 0) : -1; /* close-on-exec as it is */
+    int pidfd = id > 0 ? (int)syscall(SYS_pidfd_open, id, 0) : -1; /* it is close-on-exec */
     if (pidfd < 0)
         return id > 0 ? -errno : -ESRCH;
     char path[64];
@@ -57,15 +57,15 @@ bool process_is_gone(pid_t id)
     return gone;
 }
 
-/* A line of /proc/PID/status that begins with `name` and has a signal set. */
+/* A signal set from the line of /proc/PID/status that begins with `name`. */
 static bool signal_set(const char *status, const char *name, uint64_t *set)
 {
     const char *line = strstr(status, name);
     return line && sscanf(line + strlen(name), "%" SCNx64, set) == 1;
 }
 
-/* A signal that ends a process by default becomes SIGKILL for each of its threads as soon as it is sent, except for
- * those that dump core: these end it when they are taken. */
+/* A signal that ends a process by default becomes SIGKILL for each of its threads as soon as it is sent; signals that
+ * dump core do so only when they are delivered. */
 static bool is_fatal(uint64_t pending, uint64_t harmless)
 {
     static const int dumping[] = {SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGXCPU, SIGXFSZ, SIGSYS};
@@ -129,7 +129,7 @@ enum thread_fate process_thread_fate(pid_t thread)
     return is_fatal(own | shared, blocked | ignored | caught) ? THREAD_DIES : THREAD_LIVES;
 }
 
-/* Its leader's, as a letter of /proc/PID/stat; 'X' when there is none any more, '?' when that cannot be seen. */
+/* State of its leader, as a letter of /proc/PID/stat; 'X': it does not exist any more; '?': unknown. */
 static char state_of(const struct process *p)
 {
     char line[256];
@@ -137,7 +137,7 @@ static char state_of(const struct process *p)
     if (n < 0)
         return errno == ESRCH ? 'X' : '?';
     line[n] = '\0';
-    char *name_end = strrchr(line, ')'); /* the name in it may have parentheses of its own */
+    char *name_end = strrchr(line, ')'); /* the name may contain parentheses */
     return name_end && name_end[1] == ' ' ? name_end[2] : '?';
 }
 
@@ -164,7 +164,7 @@ int process_kill(const struct process *p)
     return process_signal(p, SIGKILL);
 }
 
-/* The owner of its folder in /proc may be root where its program may not be read. */
+/* If its program may not be read, the owner of its folder in /proc may be root. */
 bool process_belongs_to(const struct process *p, uid_t uid)
 {
     char status[STATUS_MOST];
@@ -199,7 +199,7 @@ void process_ignore_signals(void)
 }
 
 /* A session keyring outlives setuid(2), and may have root's keys. The new one has none. EPERM: a container's filter
- * keeps keyctl(2) from all of its processes. Of this thread, and of those that it makes. */
+ * denies keyctl(2) to all its processes. For this thread, and for threads that it creates. */
 int process_leave_keyring(void)
 {
     long keyring = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
@@ -275,7 +275,7 @@ void process_leave_launcher(void)
 {
     unsigned long all[CPUS / (8 * sizeof(unsigned long))];
     drop_variables(is_launchers);
-    memset(all, 0xff, sizeof all); /* the kernel leaves those that the control group has */
+    memset(all, 0xff, sizeof all); /* the kernel leaves those that the control group allows */
     syscall(SYS_sched_setaffinity, 0, sizeof all, all);
 }
 

@@ -1,4 +1,4 @@
-/* Files without a name, mapped. Their room is taken at once: a page that finds none later would be a SIGBUS. */
+/* Mapped files without a name. Their room is allocated at once: a missing page would cause SIGBUS later. */
 #include "fs/base/scratch.h"
 
 #include "fs/base/cleanup.h"

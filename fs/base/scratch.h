@@ -1,5 +1,5 @@
 /* Memory in a file without a name: the kernel can write it to disk, so it is not anonymous memory. For arrays that may
- * become as large as a dataset is. */
+ * become as large as the dataset. */
 #ifndef FS_BASE_SCRATCH_H
 #define FS_BASE_SCRATCH_H
 
@@ -10,12 +10,13 @@ struct scratch {
     size_t length;
 };
 
-/* Zeros. In `directory` (NULL, or a file system that has no files without names: in shared memory). -ENOSPC, -ENOMEM,
- * … */
+/* Zeros. In `directory`; in shared memory if it is NULL, or its filesystem has no files without names. -ENOSPC,
+ * -ENOMEM, … */
 int scratch_make(const char *directory, size_t length, struct scratch *scratch);
-/* Such a file, empty and not mapped, for writing. A descriptor, or -1 and errno. */
+/* Such a file, empty and not mapped. A descriptor, or -1 and errno. */
 int scratch_open(const char *directory);
-/* Makes it longer, and its mapping too, which may move; the first time, both. On failure nothing has changed. */
+/* Extends the file and its mapping, which may move; the first call creates the mapping. After a failure nothing has
+ * changed. */
 int scratch_grow(int fd, size_t length, struct scratch *scratch);
 void scratch_fini(struct scratch *scratch);
 

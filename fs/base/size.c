@@ -1,4 +1,4 @@
-/* Sizes, numbers and durations as people write them; integers only, so that nothing is rounded unseen. */
+/* Sizes, numbers and durations as people write them; integers only, so that nothing is rounded silently. */
 #include "fs/base/size.h"
 
 #include <ctype.h>
@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What stands before the unit: digits, and a fraction of up to nine of them. */
+/* The part before the unit: digits, and a fraction of up to nine digits. */
 struct decimal {
     uint64_t whole;
     uint64_t part, scale; /* the fraction is part / scale */
 };
 
-/* Returns what follows, or NULL with *error set. */
+/* Returns the rest, or NULL with *error set. */
 static const char *decimal_parse(const char *text, struct decimal *d, int *error)
 {
     *d = (struct decimal){.scale = 1};

@@ -8,7 +8,7 @@
 /* "10G", "512M", "4096", "1.5T", "2GiB" (powers of 1024), or "25%" of `whole` (up to 100%). 0, -EINVAL, or -ERANGE. */
 int size_parse(const char *text, uint64_t whole, uint64_t *size);
 
-/* An unsigned decimal number that is the whole text and lies in min…max. 0, -EINVAL, or -ERANGE. */
+/* An unsigned decimal number in min…max; nothing else in the text. 0, -EINVAL, or -ERANGE. */
 int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *number);
 
 /* "2", "0.25" in millionths, without floating point: at most six decimals, in min…max. 0, -EINVAL, or -ERANGE. */

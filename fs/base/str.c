@@ -1,4 +1,4 @@
-/* A growing byte string, and the two codings of bytes that texts of dealfs use. */
+/* A growing byte string, and the two encodings of bytes in dealfs's texts. */
 #include "fs/base/str.h"
 
 #include "fs/base/array.h"
@@ -107,7 +107,7 @@ char *str_steal(struct str *s)
     return data;
 }
 
-/* Bytes that are plain as they are, others by the format. */
+/* Append plain bytes unchanged, others by the format. */
 static void add_coded(struct str *s, const unsigned char *p, size_t n, bool (*is_plain)(unsigned char),
                       const char *format)
 {

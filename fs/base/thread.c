@@ -60,7 +60,7 @@ unsigned thread_number(void)
     return number - 1;
 }
 
-/* The kernel refuses a mask that is shorter than its own, and does not say how long that is. */
+/* The kernel rejects a mask that is shorter than its own, without saying how long that is. */
 unsigned processors_count(void)
 {
     for (int room = CPU_SETSIZE; room <= PROCESSORS_MOST; room *= 2) {

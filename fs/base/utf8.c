@@ -1,4 +1,4 @@
-/* UTF-8 as RFC 3629 has it: no surrogates, no longer form than needed, nothing above U+10FFFF. */
+/* UTF-8 by RFC 3629: no surrogates, no overlong forms, nothing above U+10FFFF. */
 #include "fs/base/utf8.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* No other file is compiled differently for another version, except the greeting of `dealfs launch`. */
+/* No other file depends on the version at compile time, except the greeting of `dealfs launch`. */
 #include "fs/base/version.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static size_t series_length(const char *v)
     return v[major] ? major + 1 + strcspn(v + major + 1, ".-+") : major;
 }
 
-/* "" where there is none. What follows a '+' names a build, and does not count. */
+/* "": none. The part after a '+' names a build, and is ignored. */
 static const char *pre_release(const char *v, size_t *n)
 {
     v += strcspn(v, "-+");

@@ -1,5 +1,4 @@
-/* The version of this build, MAJOR.MINOR.PATCH as semver.org defines it. etc/versions.md says what the numbers promise.
- */
+/* The version of this build, MAJOR.MINOR.PATCH as in semver.org. etc/versions.md says what the numbers promise. */
 #ifndef FS_BASE_VERSION_H
 #define FS_BASE_VERSION_H
 
@@ -8,7 +7,7 @@
 enum { VERSION_TEXT = 32 };
 extern const char version_text[];
 
-/* Nodes of the two versions may form a world: MAJOR, MINOR and the pre-release ("-rc.1") are the same. */
+/* May nodes with these versions form a world? MAJOR, MINOR and the pre-release ("-rc.1") must be equal. */
 bool version_matches(const char *a, const char *b);
 
 #endif
