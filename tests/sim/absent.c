@@ -1,5 +1,5 @@
-/* Calls that the scheduler does not know, in parts of the product that are linked and that no world uses: the processes
- * that decode pictures, and reads of the unit tests' data sets. */
+/* Stubs for calls that the scheduler cannot handle, in parts of the product that are linked and that no world uses: the
+ * processes that decode images, and reads of the unit tests' datasets. */
 #include "tests/sim/sched.h"
 
 #include <semaphore.h>

@@ -1,4 +1,4 @@
-/* What the wraps know of descriptors. Sockets, pipes and files are the kernel's; eventfds and epolls are modelled. */
+/* The wraps' table of descriptors. Sockets, pipes and files are the kernel's; eventfds and epolls are modelled. */
 #ifndef TESTS_SIM_DESCRIPTORS_H
 #define TESTS_SIM_DESCRIPTORS_H
 

@@ -1,5 +1,5 @@
-/* By seed: disk.c, or RocksDB. RocksDB's threads run freely, in real time. Simulated threads wait meanwhile, because
- * no call inside of RocksDB is a switching point. Such a run may be another one when it is played again. */
+/* Chooses disk.c or RocksDB by the seed. RocksDB's threads run freely, in real time; simulated threads wait meanwhile,
+ * because no call inside RocksDB is a switching point. Such a run may differ when it is repeated. */
 #include "fs/store/rocks-inside.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/faults.h"

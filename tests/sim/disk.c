@@ -1,5 +1,5 @@
-/* What fs/store/rocks.h promises, without RocksDB: a segment is a file of its values, one after the other. It is there
- * when it has its name. */
+/* Implements fs/store/rocks.h without RocksDB: a segment is a file of its values, concatenated. It exists as soon as it
+ * has its name. */
 #include "tests/sim/disk.h"
 
 #include "fs/base/cleanup.h"

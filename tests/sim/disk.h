@@ -1,4 +1,4 @@
-/* What stores segments in place of RocksDB: functions as those of fs/store/rocks.h. Most seeds use it; one in 20 uses
+/* Stores segments instead of RocksDB, with the functions of fs/store/rocks.h. Most seeds use it; one in 20 uses
  * RocksDB. */
 #ifndef TESTS_SIM_DISK_H
 #define TESTS_SIM_DISK_H

@@ -1,4 +1,4 @@
-/* What goes wrong in a run, chosen by the seed. */
+/* The faults of a run, chosen by the seed. */
 #ifndef TESTS_SIM_FAULTS_H
 #define TESTS_SIM_FAULTS_H
 

@@ -1,4 +1,4 @@
-/* What keepers and launchers do: servers and worlds that are gone are started again. */
+/* Simulates keepers and launchers: they restart servers and worlds that have ended. */
 #include "tests/sim/keepers.h"
 
 #include "fs/base/clock.h"

@@ -1,5 +1,5 @@
-/* Blocks by address, with the server that has them: open addressing, no gaps. Memory that the C library or RocksDB
- * allocates for itself is not counted; what they hand out and the product frees is not found here. */
+/* Blocks by address, with the server that owns them: open addressing, no gaps. Memory that the C library or RocksDB
+ * allocates for itself is not counted; blocks that they return and the product frees are not in this table. */
 #include "tests/sim/memory.h"
 
 #include "tests/lib/tap.h"

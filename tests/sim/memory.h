@@ -1,4 +1,4 @@
-/* What memory the server of each node has. More than the design allows is a finding at once. */
+/* Counts the memory of each node's server. More than the design allows is a finding at once. */
 #ifndef TESTS_SIM_MEMORY_H
 #define TESTS_SIM_MEMORY_H
 

@@ -1,4 +1,4 @@
-/* What mpi/agree.h promises: all couriers of a world meet, and each gets what all have brought. */
+/* Simulates mpi/agree.h: all couriers of a world meet, and each gets the data of all. */
 #include "mpi/agree.h"
 #include "tests/sim/net-inside.h"
 #include "tests/sim/node.h"

@@ -1,4 +1,4 @@
-/* What mpi/doorbell.h, sockets.h and signals.h promise. */
+/* Simulates mpi/doorbell.h, sockets.h and signals.h. */
 #include "mpi/doorbell.h"
 #include "fs/base/clock.h"
 #include "mpi/signals.h"

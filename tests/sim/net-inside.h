@@ -1,4 +1,4 @@
-/* What the files of the simulated network share. */
+/* Shared by the files of the simulated network. */
 #ifndef TESTS_SIM_NET_INSIDE_H
 #define TESTS_SIM_NET_INSIDE_H
 

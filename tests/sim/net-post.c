@@ -1,4 +1,4 @@
-/* What mpi/post.h promises: a message is received when it has arrived and a receive for it was posted. */
+/* Simulates mpi/post.h: a message is received when it has arrived and a receive for it was posted. */
 #include "tests/sim/net-inside.h"
 
 #include "tests/lib/tap.h"

@@ -1,5 +1,5 @@
 /* A node of the simulation: a process for its server (the real store, peers and control), one for its courier (the real
- * one, above net.h), and what outlives them: the requests that nobody has answered, as the slots of a mount do. */
+ * one, above net.h), and the state that outlives them: unanswered requests, like those in the slots of a mount. */
 #ifndef TESTS_SIM_NODE_H
 #define TESTS_SIM_NODE_H
 

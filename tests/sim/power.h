@@ -1,4 +1,4 @@
-/* What the disk of a node has when its power fails. */
+/* The contents of a node's disk after a loss of power. */
 #ifndef TESTS_SIM_POWER_H
 #define TESTS_SIM_POWER_H
 

@@ -1,4 +1,4 @@
-/* One of four small files can be written; the others are links to the ones of the data set, which all runs share. */
+/* One of four small files may be written; the others are links to those of the dataset, which all runs share. */
 #include "tests/sim/rewrite.h"
 
 #include "fs/base/clock.h"

@@ -1,6 +1,6 @@
-/* Plays worlds by seed, each in a child of its own: tests/sim/run [SEED] [OPTION…]. See HACKING.md.
+/* Runs worlds by seed, each in its own child: tests/sim/run [SEED] [OPTION…]. See HACKING.md.
  *
- * A seed that fails is played again with fewer nodes, faults and readers, as long as it still fails. */
+ * A failing seed is repeated with fewer nodes, faults and readers, as long as it still fails. */
 #include "fs/base/file.h"
 #include "fs/base/log.h"
 #include "fs/base/size.h"

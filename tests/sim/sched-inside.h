@@ -1,4 +1,4 @@
-/* What the files of the scheduler share. */
+/* Shared by the files of the scheduler. */
 #ifndef TESTS_SIM_SCHED_INSIDE_H
 #define TESTS_SIM_SCHED_INSIDE_H
 

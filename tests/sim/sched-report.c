@@ -1,6 +1,6 @@
-/* History, findings, and what threads wait for.
+/* History, findings, and where threads wait.
  *
- * A report says where each thread waits. Each is run for a moment to print its own stack, as addresses, which
+ * A report shows where each thread waits. Each thread runs for a moment to print its own stack, as addresses, which
  * addr2line translates at the end. */
 #include "tests/sim/sched-inside.h"
 

@@ -1,5 +1,5 @@
-/* A stranger is made where its courier describes its node to the others (struct wire_member): they see it as they would
- * see a node that was mounted so. Its server hears nothing of it. */
+/* A stranger is simulated where its courier describes its node to the others (struct wire_member): they see it like a
+ * node that was mounted with those options. Its server is not changed. */
 #include "tests/sim/strangers.h"
 
 #include "mpi/wire.h"

@@ -1,4 +1,4 @@
-/* Joins that are refused: one of the nodes may not be in the world. */
+/* Joins that are refused: one of the nodes does not fit into the world. */
 #ifndef TESTS_SIM_STRANGERS_H
 #define TESTS_SIM_STRANGERS_H
 

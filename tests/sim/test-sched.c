@@ -1,4 +1,4 @@
-/* The scheduler: the same seed makes the same history, and what it is there to find is found and said readably. */
+/* Tests of the scheduler: the same seed gives the same history, and faults are found and reported readably. */
 #include "fs/base/cleanup.h"
 #include "fs/base/clock.h"
 #include "fs/base/thread.h"

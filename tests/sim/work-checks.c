@@ -1,4 +1,4 @@
-/* What is checked while a world lives, and what is given back when all is over. */
+/* Checks while a world lives, and checks of released resources at the end. */
 #include "fs/base/file.h"
 #include "fs/store/pool.h"
 #include "tests/sim/memory.h"

@@ -1,4 +1,4 @@
-/* What the parts of the workload share: work.c (readers, staging, assembly), work-jobs.c, work-lists.c and
+/* Shared by the parts of the workload: work.c (readers, staging, assembly), work-jobs.c, work-lists.c and
  * work-checks.c. */
 #ifndef TESTS_SIM_WORK_INSIDE_H
 #define TESTS_SIM_WORK_INSIDE_H

@@ -1,5 +1,5 @@
-/* Jobs: turns, plans of all ranks, resumed ones, plans of uploaded lists. Several jobs run at a time, each in its own
- * epoch. */
+/* Jobs: turns, plans of all ranks, resumed plans, plans of uploaded lists. Several jobs run concurrently, each in its
+ * own epoch. */
 #include "fs/plan/order.h"
 #include "fs/plan/stop.h"
 #include "tests/lib/tap.h"

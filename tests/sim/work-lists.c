@@ -1,4 +1,4 @@
-/* Uploaded sample lists: put, replaced and removed on any node; in the end all nodes have the same ones. */
+/* Uploaded sample lists: put, replaced and removed on any node; at the end all nodes must have the same ones. */
 #include "fs/catalog/samples.h"
 #include "fs/control/control-private.h"
 #include "tests/sim/work-inside.h"

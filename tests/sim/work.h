@@ -1,4 +1,4 @@
-/* What loaders and jobs do in a run, and what is checked of it: bytes, lists, times, and what is given back. */
+/* The loaders and jobs of a run, and the checks of bytes, lists, times, and released resources. */
 #ifndef TESTS_SIM_WORK_H
 #define TESTS_SIM_WORK_H
 

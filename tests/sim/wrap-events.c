@@ -1,11 +1,11 @@
-/* Waiting for descriptors, and the two kinds that are modelled, because couriers and servers ask for them all the time:
+/* Waits for descriptors; and models two kinds of descriptors that couriers and servers use all the time:
  *
- *   eventfd   a number. Its descriptor is an empty file in memory, which has an inode by which it is known after it was
- *             sent to another process
+ *   eventfd   a number. Its descriptor is an empty file in memory, whose inode identifies it after it was sent to
+ *             another process
  *   epoll     what it watches. Edges (EPOLLET) are modelled for eventfds
  *
- * The kernel is asked about the others: once after each change of any of them. A thread for which nothing is ready
- * waits in the scheduler until something has changed. */
+ * The kernel is asked about the others once after each change of any of them. A thread for which nothing is ready waits
+ * in the scheduler until something has changed. */
 #include "tests/sim/descriptors.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* Sockets are the kernel's: a call that could block is made only when it does not.
+/* Sockets are the kernel's: a call that could block is made only when it will not.
  *
- * The table of descriptors says which process is at a socket's other end, for SO_PEERCRED: a socket that connects gets
- * a name that contains its process. */
+ * The table of descriptors shows which process is at a socket's other end, for SO_PEERCRED: a socket that connects gets
+ * a name with its process. */
 #include "tests/sim/descriptors.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
-/* Threads, mutexes and condition variables, of which the real ones are not touched.
+/* Threads, mutexes and condition variables; the real ones are not used.
  *
- * A table has the locks that somebody holds, by address. Who wants a lock waits until it is free and tries again, so
- * that the seed decides who gets it. Condition variables have no state: a signal wakes one of those who wait, drawn by
- * the seed, and a few waits end by themselves, as POSIX allows. Their deadlines are of CLOCK_MONOTONIC (cond_init). */
+ * A table has the locked locks, by address. A thread that wants a lock waits until it is free and tries again, so that
+ * the seed decides which thread gets it. Condition variables have no state: a signal wakes one waiting thread, drawn by
+ * the seed, and a few waits end by themselves, as POSIX allows. Their deadlines use CLOCK_MONOTONIC (cond_init). */
 #include "tests/sim/sched-inside.h"
 
 #include <errno.h>
