@@ -146,18 +146,49 @@ static void draw_epoch(struct predict *p, uint64_t epoch, uint32_t count, uint32
     }
 }
 
-/* The number of ranks with which nearly each read follows another one in its rank's list: the commonest difference of
- * two reads. 0: there is none. */
+/* A node has consecutive ranks. Can the reads be of such ones, and not of all `ranks`? */
+static bool are_of_some(const uint32_t *place, uint32_t n, uint32_t ranks)
+{
+    bool here[RANKS_MOST] = {false};
+    uint32_t ends = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (place[i] != NOWHERE)
+            here[place[i] % ranks] = true;
+    for (uint32_t r = 0; r < ranks; r++)
+        ends += here[r] && !here[(r + 1) % ranks];
+    return ends == 1;
+}
+
+/* The number of ranks with which nearly each read follows another one in its rank's list: the smallest of the common
+ * differences of two reads. 0: none is certain, as where all ranks are here. */
 static uint32_t find_ranks(const uint32_t *place, uint32_t n)
 {
-    uint32_t count[RANKS_MOST + 1] = {0}, best = 0;
+    uint32_t count[RANKS_MOST + 1] = {0}, most = 0, ranks = 1;
     for (uint32_t i = 1; i < n; i++)
         for (uint32_t j = 0; j < i && place[i] != NOWHERE; j++)
             if (place[j] < place[i] && place[i] - place[j] <= RANKS_MOST)
                 count[place[i] - place[j]]++;
     for (uint32_t d = 1; d <= RANKS_MOST; d++)
-        best = count[d] > count[best] ? d : best;
-    return best > 0 && is_followed(count_followers(place, n, best, 0), n) ? best : 0;
+        most = count[d] > most ? count[d] : most;
+    while (count[ranks] * 10 < most * 7)
+        ranks++;
+    return is_followed(count_followers(place, n, ranks, 0), n) && are_of_some(place, n, ranks) ? ranks : 0;
+}
+
+/* As the terms say; else the hint names another number of ranks, if one is certain. `search`: look for one. */
+static bool ranks_fit(struct predict *p, const uint32_t *place, bool search)
+{
+    uint32_t n = p->reads, ranks = p->terms.ranks, spread = spread_in(p->terms.samples / ranks, n);
+    bool fits = is_followed(count_followers(place, n, ranks, spread), n);
+    if (!search || ranks > RANKS_MOST)
+        return fits;
+    if (fits && is_followed(count_followers(place, n, ranks, 0), n) && are_of_some(place, n, ranks))
+        return true;
+    uint32_t other = find_ranks(place, n);
+    if (other == 0 || other == ranks)
+        return fits;
+    p->hint.ranks = other;
+    return false;
 }
 
 static uint32_t common_divisor(uint32_t a, uint32_t b)
@@ -192,13 +223,10 @@ static bool epoch_fits(struct predict *p, uint64_t epoch, uint32_t count)
         there += place[i] != NOWHERE;
     if (!is_followed(there, p->reads))
         return false;
-    uint32_t spread = spread_in(p->terms.samples / p->terms.ranks, p->reads);
-    bool fits = is_followed(count_followers(place, p->reads, p->terms.ranks, spread), p->reads);
-    if (fits)
-        p->hint = (struct predict_hint){.batch = find_batch(place, p->reads, p->terms.ranks, p->terms.batch)};
-    else if (p->hint.ranks == 0)
-        p->hint.ranks = find_ranks(place, p->reads);
-    return fits;
+    if (!ranks_fit(p, place, count < p->terms.samples || p->tried <= PREDICT_WHOLE))
+        return false;
+    p->hint = (struct predict_hint){.batch = find_batch(place, p->reads, p->terms.ranks, p->terms.batch)};
+    return true;
 }
 
 struct predict_hint predict_hint(const struct predict *p)
