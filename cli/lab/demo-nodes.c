@@ -181,7 +181,7 @@ static int mount_one(struct demo *demo)
     char options[PATH_MAX + 16];
     char *const argv[] = {"dealfs", "mount", "-o", options, demo->source, demo->mountpoint[0], NULL};
     snprintf(options, sizeof options, "state=%s/state", demo->directory);
-    printf("  dealfs mount %s \\\n    %s\n\n", demo->source, demo->mountpoint[0]);
+    printf("  dealfs mount %s/pictures \\\n    %s/node0\n\n", demo->pasted.data, demo->pasted.data);
     int status = demo_dealfs(argv, false);
     if (status != 0)
         return command_fail("the demonstration ends here: `dealfs mount` ended with status %d; `dealfs doctor` may "
@@ -209,9 +209,9 @@ static int mount_world(struct demo *demo)
 {
     printf("  %smpirun -n %d --oversubscribe --bind-to none \\\n    dealfs mount -o ram=%" PRIu64
            "M,state=%s/state.%%r \\\n"
-           "    %s %s/node%%r &\n\n",
+           "    %s/pictures %s/node%%r &\n\n",
            geteuid() == 0 ? "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n  " : "", demo->nodes,
-           demo->bytes / 2 / MIB + 1, demo->directory, demo->source, demo->directory);
+           demo->bytes / 2 / MIB + 1, demo->pasted.data, demo->pasted.data, demo->pasted.data);
     int error = start_mpirun(demo);
     if (!error)
         error = await_ready(demo);
@@ -253,7 +253,7 @@ int demo_unmount(struct demo *demo)
             close(demo->root[i]);
     }
     if (demo->root[0] >= 0) {
-        printf("\n  dealfs umount %s%s\n\n", demo->nodes > 1 ? "--world " : "", demo->mountpoint[0]);
+        printf("\n  dealfs umount %s%s/node0\n\n", demo->nodes > 1 ? "--world " : "", demo->pasted.data);
         status = demo_dealfs(demo->nodes > 1 ? world : one, true);
         end_mpirun(demo);
     } else if (demo->mpirun) {

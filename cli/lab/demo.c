@@ -43,6 +43,17 @@ static int check_machine(struct demo *demo)
 
 /* --- the dataset --- */
 
+/* Quotes only where they are needed: most paths need none. */
+static int quote_directory(struct demo *demo)
+{
+    const char *plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._+-";
+    if (demo->directory[strspn(demo->directory, plain)])
+        str_add_shell_quoted(&demo->pasted, demo->directory);
+    else
+        str_adds(&demo->pasted, demo->directory);
+    return demo->pasted.failed ? command_fail("demo: %s", strerror(ENOMEM)) : COMMAND_DONE;
+}
+
 static int make_directories(struct demo *demo)
 {
     const char *parent = getenv("TMPDIR");
@@ -55,7 +66,7 @@ static int make_directories(struct demo *demo)
     snprintf(demo->source, sizeof demo->source, "%s/pictures", demo->directory);
     if (mkdir(demo->source, 0755) < 0)
         return command_fail("make %s: %s", demo->source, strerror(errno));
-    return COMMAND_DONE;
+    return quote_directory(demo);
 }
 
 static int write_class(struct demo *demo, int root, int class, struct progress_bar *progress)
@@ -242,9 +253,10 @@ static int show_list(const struct demo *demo)
     int n = snprintf(request, sizeof request, "plan epoch=1 ranks=%d batch=%d rank=0\n", demo->nodes, BATCH);
     if (client_send(&live, request, (size_t)n, &reply, &why) < 0)
         return command_fail("plan the epoch: %s", why.length > 0 ? why.data : strerror(ENOMEM));
-    printf("\nThe first samples of rank 0 in the dealt order:\n\n  dealfs plan %s epoch=1 ranks=%d batch=%d rank=0 | "
+    printf("\nThe first samples of rank 0 in the dealt order:\n\n  dealfs plan %s/node0 epoch=1 ranks=%d batch=%d "
+           "rank=0 | "
            "head -n %d\n\n",
-           demo->mountpoint[0], demo->nodes, BATCH, SHOWN);
+           demo->pasted.data, demo->nodes, BATCH, SHOWN);
     const char *at = reply.data;
     for (int i = 0; i < SHOWN && at && *at; i++) {
         size_t length = strcspn(at, "\n");
@@ -275,7 +287,8 @@ static int read_epochs_of_world(struct demo *demo)
 {
     char *const stage[] = {"dealfs", "stage", demo->mountpoint[0], NULL};
     uint64_t sum = 0;
-    printf("\nEach image is read from the source once, by the node that owns it:\n\n  dealfs stage %s\n\n", stage[2]);
+    printf("\nEach image is read from the source once, by the node that owns it:\n\n  dealfs stage %s/node0\n\n",
+           demo->pasted.data);
     if (demo_dealfs(stage, false) != 0)
         return command_fail("the demonstration ends here: `dealfs stage` failed");
     printf(
@@ -314,15 +327,15 @@ static int ask_control(const struct demo *demo, const char *request)
 static int show_where(struct demo *demo)
 {
     printf("\nWhich sample is it, who owns it, and which tier keeps it?\n\n"
-           "  dealfs where %s disc/0000.jpg ring/0042.jpg\n\n",
-           demo->mountpoint[0]);
+           "  dealfs where %s/node0 disc/0000.jpg ring/0042.jpg\n\n",
+           demo->pasted.data);
     int status = ask_control(demo, "where\ndisc/0000.jpg\nring/0042.jpg\n");
     if (status != COMMAND_DONE)
         return status;
     printf("The same from a shell, by the control file:\n\n"
-           "  exec 3<>%s/control\n"
+           "  exec 3<>%s/node0/.dealfs/control\n"
            "  printf 'where\\ndisc/0000.jpg\\n' >&3; cat <&3\n\n",
-           demo->control[0]);
+           demo->pasted.data);
     return ask_control(demo, "where\ndisc/0000.jpg\n");
 }
 
@@ -345,7 +358,7 @@ static int clear_away(struct demo *demo, bool keep)
     if (status != COMMAND_DONE || !demo->directory[0])
         return status;
     if (keep) {
-        printf("\nThe images stay. When you no longer need them:\n\n  rm -r %s\n", demo->directory);
+        printf("\nThe images stay. When you no longer need them:\n\n  rm -r %s\n", demo->pasted.data);
         return status;
     }
     int error = dir_remove_tree(AT_FDCWD, demo->directory);
@@ -384,6 +397,7 @@ int demo_command(int argc, char **argv)
         interrupt_catch(ends[i]);
     status = demo_perform(demo);
     int cleared = clear_away(demo, keep);
+    str_fini(&demo->pasted);
     if (status == COMMAND_DONE && cleared == COMMAND_DONE)
         show_next_step();
     return status != COMMAND_DONE ? status : cleared;

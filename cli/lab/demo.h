@@ -12,6 +12,7 @@ enum { DEMO_NODES = 4 };
 
 struct demo {
     char directory[PATH_MAX - 64]; /* contains everything that we create */
+    struct str pasted;             /* the same for the shell, quoted; "/…" may follow */
     char source[PATH_MAX];
     uint64_t bytes; /* of the source */
     int nodes;      /* number of mounts; 1 if there can be no world */

@@ -89,7 +89,8 @@ like 'then there is nothing' "$(dealfs clean | grep -v "^kept")" 'nothing to rem
 nothing_left
 
 # --- demo ---
-ok 'demo' timeout 100 dealfs demo
+mkdir "$tmp/it's here"
+ok 'demo' env TMPDIR="$tmp/it's here" timeout 100 dealfs demo --keep
 if [ -x "$top_builddir/dealfs-courier" ] && command -v mpirun >/dev/null; then
     like 'it does with four nodes' "$(cat "$tmp/.output")" '4 nodes hold'
     like 'the source, read by itself, is slow' "$(cat "$tmp/.output")" 'the source itself .* 100% +0% +0% +0%'
@@ -99,17 +100,18 @@ if [ -x "$top_builddir/dealfs-courier" ] && command -v mpirun >/dev/null; then
     like 'a list is printed where it is announced' "$(cat "$tmp/.output")" $'head -n 5\n\n([0-9]+\n){5}'
     like 'the last lines are the next step' "$(tail -n 8 "$tmp/.output")" \
         'with your own data:.*  dealfs mount /path/to/your'
-    # What it shows, in another shell and on files of ours.
-    dir=$(grep -o '/[^ ]*/dealfs-demo[.][^/ ]*' "$tmp/.output" | head -n 1)
+    # All commands that it shows, in another shell, below a folder whose name needs quotes.
+    dir=$(find "$tmp/it's here" -mindepth 1 -maxdepth 1)
     sed -n '/^  export/,/ &$/p' "$tmp/.output" >"$tmp/paste"
-    sed -n '/^  exec 3<>/p; /^  printf /p' "$tmp/.output" >"$tmp/paste2"
-    mkdir -p "$dir"/pictures/disc "$dir"/node{0,1,2,3} && echo x >"$dir/pictures/disc/0000.jpg"
+    sed -n '/^  dealfs \(stage\|plan\|where\) /p; /^  exec 3<>/p; /^  printf /p' "$tmp/.output" >"$tmp/paste2"
+    sed -n '/^  dealfs umount/p; s/^  rm -r .*/  wait; &/p' "$tmp/.output" >"$tmp/paste3"
+    is 'it shows each command' "$(cat "$tmp"/paste* | grep -cE '^  (dealfs|mpirun|exec|printf|wait; *rm)')" 8
     # shellcheck disable=SC2016
     ok 'what it shows can be pasted' timeout 60 bash -euc '
-        . "$1"; dealfs wait --nodes 4 "$2/node0"; bash -c ". \"$3\" & wait \$!"
-        dealfs umount --world "$2/node0"; wait' - \
-        "$tmp/paste" "$dir" "$tmp/paste2"
-    like 'and the control file answers' "$(cat "$tmp/.output")" $'0\t[0-9]\t[a-z-]*\tdisc/0000.jpg'
+        . "$1"; dealfs wait --nodes 4 "$2/node0"; bash -euc ". \"$3\" & wait \$!"; . "$4"' - \
+        "$tmp/paste" "$dir" "$tmp/paste2" "$tmp/paste3"
+    like 'and the control file answers' "$(tail -n 2 "$tmp/.output")" $'0\t[0-9]\t[a-z-]*\tdisc/0000.jpg'
+    ok 'the last one removes the images' test ! -e "$dir"
     rm -rf "$dir"
 else
     like 'it says why it does with one node' "$(cat "$tmp/.output")" 'One node only'

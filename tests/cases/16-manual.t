@@ -143,7 +143,7 @@ done
 
 like 'dealfs --version' "$(dealfs --version)" '^dealfs [0-9]+\.[0-9]'
 
-# --- mount options: what the command takes is in the page, the README, the completion; and the other way round ---
+# --- mount options: page, completion and help have all that the command takes, the README some ---
 table=$(sed -n '/^static const struct mount_option table/,/^};/p' "$top_srcdir/cli/mount/mount-options.c" |
     grep -v hidden)
 options=$(sed -n 's/^ *{"\([a-z_]*\)", \([A-Z]*\).*/\1 \2/p' <<<"$table" | awk '$2 != "LATER" { print $1 }')
@@ -157,9 +157,10 @@ for option in $options; do
     like "$option: in the page" "$page" "(^|[ \"])$option( |=)"
     like "$option: in the completion" "$completion" "[ ']$option(=|[ '])"
     like "$option: in the help" "$mount_help" "  -o ${option}[= ]"
-    like "$option: in the README" "$readme" "\`$option(=|\`)"
 done
-for option in $(grep -oE '^\| `[a-z_]+' <<<"$readme" | tr -d '|` '); do
+shown=$(grep -oE '^\| `[a-z_]+' <<<"$readme" | tr -d '|` ')
+ok 'the README shows a few of them, eight at most' test "$(wc -w <<<"$shown")" -ge 4 -a "$(wc -w <<<"$shown")" -le 8
+for option in $shown; do
     like "the README's $option is one" " $(tr '\n' ' ' <<<"$options")" " $option "
 done
 for option in $later; do
