@@ -105,12 +105,18 @@ else
 fi
 
 # What tests know of the libraries: their variables. The libraries are checked once, by themselves.
+variables_of() { # library: its own, and those of the library that it begins with
+    local base
+    base=$(sed -n 's|^#.*source=\(tests/lib/sh-[a-z]*\)$|\1|p' "$1")
+    [ -z "$base" ] || variables_of "$base"
+    grep -oE '(^|[ (])[A-Za-z_]+=' "$1"
+}
 make_stubs() { # directory
     local file
     mkdir -p "$1/tests/lib"
     for file in tests/lib/sh-*; do
         # shellcheck disable=SC2016
-        { echo '# shellcheck shell=bash' && grep -oE '(^|[ (])[A-Za-z_]+=' "$file" | tr -d ' (=' | sort -u |
+        { echo '# shellcheck shell=bash' && variables_of "$file" | tr -d ' (=' | sort -u |
             sed 's/.*/&=; : "$&"/'; } >"$1/$file" || return
     done
 }

@@ -1,10 +1,8 @@
 #!/bin/bash
 # The throttled source and the simulated training that the figures are measured with: right bytes, each read counted,
 # and what is wrong is said.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
-require_fuse
 require python3
 bench=$top_builddir/tests/bench
 

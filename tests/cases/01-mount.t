@@ -1,9 +1,7 @@
 #!/bin/bash
 # Mount, look, unmount; and everything that a mount refuses, with one line each.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 src=$tmp/src mnt=$tmp/mnt
 make_source "$src"
 mkdir "$mnt"

@@ -1,9 +1,7 @@
 #!/bin/bash
 # What people do with a directory of data: every tool works over the mount, and nothing can be written.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 require rsync tar
 src=$tmp/src mnt=$tmp/mnt
 make_source "$src"

@@ -1,10 +1,8 @@
 #!/bin/bash
 # The ways to take a mount away, with readers inside, and that none of them leaves anything.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 src=$tmp/src mnt=$tmp/mnt
 make_files "$src" 40 200000
 mkdir "$mnt"

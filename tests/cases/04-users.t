@@ -1,6 +1,5 @@
 #!/bin/bash
 # Ordinary users: mounts by fusermount3, and others kept out of them.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 user_setup

@@ -1,9 +1,7 @@
 #!/bin/bash
 # The control file, spoken to from bash, dd, Python and C as people would.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 src=$tmp/src mnt=$tmp/mnt
 make_files "$src" 40 1000
 echo 'odd' >"$src/class0/a b,c"

@@ -1,9 +1,7 @@
 #!/bin/bash
 # Source files that change while they are mounted: what was there before is read, or an error; never anything else.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 src=$tmp/src mnt=$tmp/mnt
 names='grown shrunk replaced removed swapped touched moved same untouched'
 # One set is kept in the shard before the change, one is not.

@@ -1,10 +1,8 @@
 #!/bin/bash
 # Tiers that are full, read-only, removed or damaged: no read fails, and no byte is wrong.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 src=$tmp/src mnt=$tmp/mnt disk=$tmp/disk
 make_files "$src" 300 300000 # 86 MiB, which does not compress
 mkdir "$mnt" "$disk"

@@ -1,6 +1,5 @@
 #!/bin/bash
 # dealfs run and dealfs enter: a mount in a namespace of its own, as root and as an ordinary user.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 user_setup

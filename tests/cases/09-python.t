@@ -1,9 +1,7 @@
 #!/bin/bash
 # Real loaders: PyTorch's ImageFolder and DataLoader, numpy.memmap, h5py and tarfile see what they see in the source.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 python=/usr/bin/python3
 $python -c 'import torch, torchvision, numpy' 2>/dev/null ||
     plan_skip 'python3-torch, python3-torchvision or python3-numpy is not installed'

@@ -1,10 +1,8 @@
 #!/bin/bash
 # The installed product: mount(8), umount(8) and a line of fstab, and the tree that it is installed from not needed.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 require unshare make
 [ -f "$top_builddir/Makefile" ] || plan_skip 'this build has no Makefile to install from'
 src=$tmp/src mnt=$tmp/mnt dest=$tmp/dest

@@ -1,9 +1,7 @@
 #!/bin/bash
 # Odd names, odd files, and a source that has a .dealfs of its own.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 src="$tmp/src with, comma=and \\ backslash" mnt="$tmp/mount with, comma=and space"
 mkdir -p "$src/.dealfs" "$src/class"
 echo mine >"$src/.dealfs/control"

@@ -1,9 +1,7 @@
 #!/bin/bash
 # Hundreds of readers blocked on a slow source do not hold up who reads what is kept; how much they cost is printed.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults
 make_files "$src" 300 200000
 mkdir "$src/slow"

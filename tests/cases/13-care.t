@@ -6,11 +6,9 @@ if [ -z "${CARE_NAMESPACE-}" ] && unshare -m true 2>/dev/null; then
     case ${TMPDIR-} in /var/tmp* | /dev/shm*) export TMPDIR=/tmp ;; esac
     CARE_NAMESPACE=1 exec unshare -m bash "$0" "$@"
 fi
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 [ -n "${CARE_NAMESPACE-}" ] && mount -t tmpfs tmpfs /var/tmp && mount -t tmpfs tmpfs /dev/shm ||
     plan_skip 'no mount namespace'
 src=$tmp/src mnt=$tmp/mnt

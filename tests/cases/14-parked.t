@@ -1,11 +1,9 @@
 #!/bin/bash
 # Hundreds of readers parked on a source that does not answer, while the mount is used, its server killed, the mount
 # taken away: what is kept is read beside them, and each of them gets its own bytes in the end.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults readers=256
 make_files "$src" 64 100000
 mkdir "$src/slow"

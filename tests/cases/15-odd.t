@@ -2,11 +2,9 @@
 # Odd places: a source, a mountpoint and folders of options with blanks, newlines, commas, backslashes, percent signs
 # and bytes that are no UTF-8 in their paths. Odd sources: empty, with parts that may not be read, with a .dealfs.
 # And standard descriptors that are closed or full.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 user_setup
-require_fuse
 odd=$'a b,c=d\\e\\012\nf\t"g\' $h -o ro #\377\376 %'
 src=$tmp/user/src.$odd mnt=$tmp/user/mnt.$odd
 # In what dealfs expands a percent sign is doubled; in options a comma and a backslash have a backslash before them.

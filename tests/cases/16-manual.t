@@ -1,11 +1,9 @@
 #!/bin/bash
 # What is installed and what is said of it: manual pages, --help, the README's options and the completion agree with the
 # command; and the forms of mounting that mount(8) and fstab use.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 require unshare make groff python3
 [ -f "$top_builddir/Makefile" ] || plan_skip 'this build has no Makefile to install from'
 src=$tmp/src mnt=$tmp/mnt dest=$tmp/dest

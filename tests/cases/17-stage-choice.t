@@ -1,10 +1,7 @@
 #!/bin/bash
 # `dealfs stage` of some files: below a directory, by name, of a sample list, in the order of a plan. By one node and by
 # a world, beside deaths of servers, and with what contradicts itself.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src mnt=$tmp/node9 faults=$tmp/faults size=50000
 make_files "$src" 80 $size # 20 per class

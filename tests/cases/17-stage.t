@@ -1,8 +1,6 @@
 #!/bin/bash
 # Staging whose server dies: the next one goes on with it, unless the user has stopped it, or too many have died of it.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults files=60
 make_files "$src" $files 200000

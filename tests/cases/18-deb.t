@@ -1,11 +1,9 @@
 #!/bin/bash
 # Debian packages: made, checked, installed, used, upgraded under a live mount, removed; all of it in overlays of this
 # system.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 require unshare dh dh_python3 dpkg-buildpackage fakeroot lintian
 [ -f "$top_builddir/Makefile" ] || plan_skip 'this build has no Makefile to install from'
 [ -x "$top_builddir/dealfs-courier" ] || plan_skip 'this build has no courier'

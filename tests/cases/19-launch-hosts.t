@@ -1,9 +1,7 @@
 #!/bin/bash
 # dealfs launch on several nodes, which are one machine: its agents are started by a program in the place of ssh, and
 # each has a mountpoint of its own.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
-require_fuse
 require mpirun
 [ -x "$top_builddir/dealfs-courier" ] || plan_skip 'built without Open MPI'
 

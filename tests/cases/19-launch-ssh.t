@@ -1,9 +1,7 @@
 #!/bin/bash
 # dealfs launch --hosts over real ssh: two nodes, which are one machine, by an sshd of our own.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
-require_fuse
 require mpirun ssh ssh-keygen sshd
 [ -x "$top_builddir/dealfs-courier" ] || plan_skip 'built without Open MPI'
 

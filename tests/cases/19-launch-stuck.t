@@ -1,10 +1,8 @@
 #!/bin/bash
 # dealfs launch when something does not answer: a reader of its output pauses, a scheduler ends one agent alone, a name
 # server is silent, or the command waits in the kernel where SIGKILL does not end it.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
-require_fuse
 require unshare
 
 src=$tmp/src job=$tmp/job mnt=$tmp/job/data

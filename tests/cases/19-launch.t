@@ -1,7 +1,6 @@
 #!/bin/bash
 # dealfs launch on one machine, as root and as an ordinary user: the command's exit status, signals, and that nothing is
 # left, whichever process is killed.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 user_setup

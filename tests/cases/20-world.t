@@ -1,9 +1,6 @@
 #!/bin/bash
 # Worlds of 1, 2, 3, 4 and 7 nodes: every byte from every node is the source's, and the source is read once for all.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src
 make_source "$src"

@@ -1,10 +1,7 @@
 #!/bin/bash
 # Worlds formed again over the same mounts: with one node less, one more, and in another order. What is held stays with
 # its holder, whatever its number, so nothing that a node of the new world holds is read from the source again.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src
 make_files "$src" 90 120000

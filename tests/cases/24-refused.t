@@ -1,9 +1,6 @@
 #!/bin/bash
 # Worlds that cannot be: each is refused with a line that names the node and what is wrong with it; waiting mounts.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src
 make_files "$src" 40 50000

@@ -3,11 +3,8 @@
 # and by reset, for shorter and longer than peer_timeout, and healed. What goes over the wire is counted.
 #
 #   switch: bridge 10.99.0.100 ── veth ── node0: 10.99.0.1, node1: 10.99.0.2, node2: 10.99.0.3
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require_root
-require_fuse
 require ip nsenter unshare
 
 export DEALFS_PING_LOST=10

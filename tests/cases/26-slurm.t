@@ -4,10 +4,8 @@
 if [ -z "${SLURM_TEST_NETWORK-}" ] && unshare -n true 2>/dev/null; then
     SLURM_TEST_NETWORK=1 exec unshare -n "$0" "$@"
 fi
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
-require_fuse
 require munged slurmctld slurmd srun sbatch scontrol unshare ip
 [ -x "$top_builddir/dealfs-courier" ] || plan_skip 'built without Open MPI'
 [ -n "${SLURM_TEST_NETWORK-}" ] || plan_skip 'no network namespaces'

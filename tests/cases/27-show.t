@@ -1,9 +1,6 @@
 #!/bin/bash
 # What a world shows of itself: status, nodes, owners, metrics; and staging it from any node, stopped from any node.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src
 mkdir "$src"

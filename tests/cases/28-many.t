@@ -1,10 +1,7 @@
 #!/bin/bash
 # A world of 16 nodes on this machine; and joins and leaves repeatedly ($JOINS, 60), which leave nothing behind: no
 # descriptor, no mapping, no shared memory, no file, no mount, no process, no folder of MPI's.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src
 make_files "$src" 64 30000

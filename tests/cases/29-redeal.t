@@ -1,10 +1,7 @@
 #!/bin/bash
 # What has no owner because the dataset, as it is, does not fit, and finds room when the shards have been filled and
 # compressed: it is dealt, on all nodes alike, and staged as well. Servers that die meanwhile: 40-loss.t.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src nodes=(0 1 2) files=90
 make_compressible "$src" $files 400000

@@ -1,9 +1,7 @@
 #!/bin/bash
 # Plans from a mount: the control file, the files below plan/, `dealfs plan`; what is refused, and who asks at once.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 require python3
 src=$tmp/src mnt=$tmp/mnt
 make_files "$src" 100 500

@@ -1,10 +1,7 @@
 #!/bin/bash
 # The layout of a living world turns. All nodes take the next one together, also where one cannot save it. A request
 # ends in bounded time. All ranks plan from the layout that they name. For losses at each stage see 40-loss.t.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src nodes=(0 1 2) files=48 epoch=0
 make_files "$src" $files 60000

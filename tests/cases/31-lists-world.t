@@ -1,9 +1,6 @@
 #!/bin/bash
 # Sample lists that are uploaded on one node: all nodes of the world have them, and lose them, together.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src
 mkdir -p "$src/a"

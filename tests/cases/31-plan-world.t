@@ -1,9 +1,6 @@
 #!/bin/bash
 # Plans of a world of four nodes: the same everywhere, and what the ranks then read is nearly all their own node's.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require python3
 
 cat >"$tmp/make.py" <<'END'

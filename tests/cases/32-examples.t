@@ -1,9 +1,6 @@
 #!/bin/bash
 # The examples of etc/examples on a real world of four nodes: each rank reads its list, in its order, on its own mount.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require python3
 examples=$top_srcdir/etc/examples
 export PYTHONDONTWRITEBYTECODE=1

@@ -1,9 +1,6 @@
 #!/bin/bash
 # Lists of records: uploaded, shared by the nodes, shown, planned.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 world_default=ram=200M
 
 src=$tmp/src

@@ -1,8 +1,6 @@
 #!/bin/bash
 # Streams of a source that hangs: those of cached samples stay readable, and the others resume with it.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults readers=24
 mkdir -p "$src/cached" "$src/slow"

@@ -1,9 +1,6 @@
 #!/bin/bash
 # Streams whose records other nodes own: the bytes of the plan, also when servers and whole nodes die in the middle.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src
 mkdir -p "$src"

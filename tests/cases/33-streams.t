@@ -1,8 +1,6 @@
 #!/bin/bash
 # Streams: a rank's epoch as one file.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require tar
 python3 -c 'import numpy' 2>/dev/null || plan_skip 'no NumPy'

@@ -3,10 +3,7 @@
 # and by DistributedSampler itself it has the same weights after each epoch, except for rounding; and the same again
 # where a run was ended in mid-epoch and half as many ranks went on. With local lists it is so where the same ranks go
 # on, also when samples have changed their node meanwhile.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 python=/usr/bin/python3
 $python -c 'import torch, torchvision, numpy' 2>/dev/null ||
     plan_skip 'python3-torch, python3-torchvision or python3-numpy is not installed'

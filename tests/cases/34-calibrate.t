@@ -1,9 +1,6 @@
 #!/bin/bash
 # `dealfs model --calibrate`: the rates of live mounts, alone and in a world, and the model with them.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require python3
 
 # Pictures of the demo's codec would do; PIL is what tests have. One name with an escape.

@@ -1,8 +1,6 @@
 #!/bin/bash
 # Coverage of lists that are read as streams: it follows from the server's READs, or from what the loader says.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 src=$tmp/src mnt=$tmp/mnt
 mkdir -p "$src"

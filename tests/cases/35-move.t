@@ -1,10 +1,7 @@
 #!/bin/bash
 # Samples on the move: exchanges and shuffles of a world of four nodes, under readers that check every byte. moved.py
 # computes again who owns what afterwards. Groups. SSDs that are nearly full. For losses see 40-loss.t.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src all=(0 1 2 3)
 for size in 20000 50000 90000 140000; do make_files "$src/s$size" 40 $size; done

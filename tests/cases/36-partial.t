@@ -1,10 +1,7 @@
 #!/bin/bash
 # Training from local parts, as the paper found: parts drawn at random train as well as global shuffling does; parts
 # that were sorted by class do not; and do again when a tenth of them is exchanged before each epoch.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 python=/usr/bin/python3
 $python -c 'import torch, numpy' 2>/dev/null || plan_skip 'python3-torch or python3-numpy is not installed'
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1

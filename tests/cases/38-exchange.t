@@ -1,10 +1,7 @@
 #!/bin/bash
 # Samples change their node, as people ask for it: dealfs exchange and shuffle, --wait and its end, what status says
 # meanwhile, and an exchange before each epoch, by two requests.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src nodes=(0 1 2)
 make_files "$src" 90 200000

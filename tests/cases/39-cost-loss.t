@@ -1,11 +1,8 @@
 #!/bin/bash
 # Costs where something goes wrong: a disk that is full or fails, a server that dies, damaged files, a removal while a
 # plan is made by them.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require_root
-require_fuse
 require python3 strace
 [ -z "${TEST_SANITIZER-}" ] || export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
 

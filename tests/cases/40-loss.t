@@ -2,10 +2,7 @@
 # Losses in a table: what the world does, who is lost at that moment, and what then holds. Each node has a reader: no
 # read fails on a survivor, and no byte is wrong. The rows are played in random order ($SEED; $KILLS: so many of them).
 # All moments of a turn and of a move, and servers and couriers that are stopped: tests/sim.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 # Several processes are lost at once, each on the next node: +. One after the other: `then`.
 table='

@@ -1,10 +1,7 @@
 #!/bin/bash
 # What nodes of a world may expect of each other: couriers that lie or fall silent, owners whose source is slow, one
 # that asks for much beside one that asks for little, a world in which nothing happens, a group that has lost an owner.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src
 make_files "$src" 60 120000

@@ -1,10 +1,7 @@
 #!/bin/bash
 # Two versions of dealfs in one world: a patch release is accepted, a minor release is refused with a line that names
 # the node and both versions. They are the same programs with another version (tests/patch, tests/minor).
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src
 make_files "$src" 40 50000

@@ -1,9 +1,6 @@
 #!/bin/bash
 # owner=USER in a world: whatever USER puts into the directories that are USER's, no process of root's opens it.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require strace python3
 user_setup
 cp "$top_builddir"/dealfs-{courier,resizer} "$tmp/bin"

@@ -1,10 +1,8 @@
 #!/bin/bash
 # dealfs upgrade: the server of a live mount is replaced by the installed program, and by the previous one again if the
 # new one does not live; readers, an open file and a mapped one see nothing of it.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
-require_fuse
 
 src=$tmp/src mnt=$tmp/mnt bin=$tmp/bin
 make_files "$src" 24 100000

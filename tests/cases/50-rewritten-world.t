@@ -1,10 +1,7 @@
 #!/bin/bash
 # Files of the source that are rewritten in place between two worlds: no node serves what its SSD held of them,
 # whichever node scans.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src
 make_files "$src" 60 120000

@@ -1,11 +1,9 @@
 #!/bin/bash
 # Files of the source that are rewritten in place: a mount gives their bytes as of the mount or fails, and the next one
 # gives the new ones, also of what an SSD held.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 src=$tmp/src mnt=$tmp/mnt ssd=$tmp/ssd
 make_files "$src" 40 150000
 mkdir "$mnt" "$ssd"

@@ -1,11 +1,9 @@
 #!/bin/bash
 # File handles, as an NFS server or a backup program keeps them: of another catalog they are stale, never another
 # file's.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 src=$tmp/src mnt=$tmp/mnt
 mkdir -p "$src/d" "$mnt"
 for i in 2 4 6; do

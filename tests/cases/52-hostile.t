@@ -1,6 +1,5 @@
 #!/bin/bash
 # owner=USER: what the mount's user does with what is his never leads root anywhere.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 user_setup

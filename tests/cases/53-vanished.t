@@ -1,11 +1,9 @@
 #!/bin/bash
 # What a mount is made of vanishes: its state directory, what is in that, its processes two at a time, and the command
 # while it makes the mount.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 require python3
 src=$tmp/src mnt=$tmp/mnt state=$tmp/state
 make_files "$src" 40 60000

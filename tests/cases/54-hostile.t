@@ -1,10 +1,8 @@
 #!/bin/bash
 # What other users than the mount's owner do to the control files, and requests that would take all memory.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 require python3
 require setpriv
 chmod 755 "$tmp"

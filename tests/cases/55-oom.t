@@ -1,10 +1,8 @@
 #!/bin/bash
 # Memory runs out, and the kernel kills servers repeatedly: keeper and standby live, and the mount stays.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 require python3
 [ -z "${TEST_SANITIZER-}" ] || plan_skip 'sanitizers need more memory'
 memory_group $((62 << 20)) || plan_skip 'no memory control group can be made'

@@ -1,11 +1,9 @@
 #!/bin/bash
 # Readers that wait can be killed, whatever they wait for, and signals that kill nobody change nothing for them. A mount
 # that is taken away while they wait lets them go after a while.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults
 make_files "$src" 40 300000
 export DEALFS_SOURCE_FAULTS="file=$faults"

@@ -1,10 +1,8 @@
 #!/bin/bash
 # Servers that end, stop or stick, and reads that wait: readers notice nothing, and `status` tells.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults
 make_files "$src" 16 100000
 : >"$faults"

@@ -2,7 +2,6 @@
 # Programs that ask for more ahead than the kernel sends at a time, of a source that hangs: what is held is read within
 # two seconds all the while, and who really wants what hangs gets its bytes in the end, in whatever way it reads, and no
 # error.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 user_setup

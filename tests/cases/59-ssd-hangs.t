@@ -1,10 +1,8 @@
 #!/bin/bash
 # Forty readers of what lies on an SSD that hangs: what is held in memory, names and status are there all the while, the
 # readers get their bytes from the source, and the SSD is used again once it answers.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults
 make_files "$src" 200 200000
 mkdir "$tmp/ssd"

@@ -1,11 +1,9 @@
 #!/bin/bash
 # The SSD's file system goes away under a mount: unmounted, another one in its place, read-only. Nothing is made in what
 # is found there then, nothing that is stored goes, and no read fails.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 require mkfs.ext4 losetup
 src=$tmp/src mnt=$tmp/mnt disk=$tmp/disk
 make_files "$src" 40 300000

@@ -1,11 +1,9 @@
 #!/bin/bash
 # A source that is mounted again under a mount: a FUSE file system whose processes are killed. Its root is opened again
 # where it is the same, and nothing else that may stand at its path is read.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 true=$tmp/true source=$tmp/source mnt=$tmp/mnt
 make_files "$true" 24 200000
 mkdir "$source" "$mnt"

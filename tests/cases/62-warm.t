@@ -6,10 +6,8 @@
 if [ -z "${WARM_NAMESPACE-}" ] && unshare -m true 2>/dev/null; then
     WARM_NAMESPACE=1 exec unshare -m bash "$0" "$@"
 fi
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
-require_fuse
 require flock setpriv
 src=$tmp/src ssd=$tmp/ssd
 make_files "$src" 40 50000

@@ -1,6 +1,5 @@
 #!/bin/bash
 # What the README shows works for an ordinary user, as it stands there, except the paths: a job, a mount, a namespace.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-readme" || exit 99
 

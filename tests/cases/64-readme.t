@@ -2,11 +2,8 @@
 # What the README shows works as it stands there, except for the paths: one node, with a training program that is stood
 # in for; a world on one machine, as root too; the control file; the sampler on a part of a mount; the model's
 # calibration.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 . "$top_srcdir/tests/lib/sh-readme" || exit 99
-require_fuse
 
 src=$tmp/src
 mkdir -p "$src"/{train,val}/{a,b}

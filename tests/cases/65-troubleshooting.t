@@ -1,8 +1,7 @@
 #!/bin/bash
 # etc/troubleshooting.md: each message that it quotes is one of the sources' or of the kernel's, each sentence on a
 # mount's health is in it, and a test causes each of them: this one those that one node without faults can have.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 messages() { /usr/bin/python3 "$top_srcdir/tests/lib/messages.py" "$top_srcdir" "$1"; }
 is 'each message that it quotes exists' "$(messages quoted)" True

@@ -1,11 +1,8 @@
 #!/bin/bash
 # etc/monitoring: a real Prometheus reads the metrics of mounts. Each alert fires when its fault is caused, and no alert
 # fires before; each expression of the rules and of the dashboard has data. Times of the rules are shortened.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require_root
-require_fuse
 require prometheus promtool
 
 monitoring=$top_srcdir/etc/monitoring src=$tmp/src

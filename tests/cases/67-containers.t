@@ -2,10 +2,8 @@
 # Containers: an image by etc/packaging/Containerfile; a mount made in one container and read in another; a container
 # that is killed, and the next one; one without privileges, for which `dealfs mounter` mounts; `dealfs run` in one
 # without privileges.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
-require_fuse
 require podman crun mmdebstrap
 [ -n "${TEST_NAMESPACE-}" ] || plan_skip 'a mount namespace of its own cannot be made'
 [ -f "$top_builddir/Makefile" ] || plan_skip 'this build has no Makefile to install from'

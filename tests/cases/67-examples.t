@@ -12,11 +12,8 @@ if [ -z "${EXAMPLES_NAMESPACE-}" ] && unshare -m true 2>/dev/null; then # `dealf
     case ${TMPDIR-} in /var/tmp* | /dev/shm*) export TMPDIR=/tmp ;; esac
     EXAMPLES_NAMESPACE=1 exec unshare -m bash "$0" "$@"
 fi
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require_root
-require_fuse
 [ -z "${EXAMPLES_NAMESPACE-}" ] || umount -ilat fuse.dealfs # here only: other tests' mounts
 [ -n "${EXAMPLES_NAMESPACE-}" ] && mount -t tmpfs tmpfs /var/tmp && mount -t tmpfs tmpfs /dev/shm ||
     plan_skip 'no mount namespace'

@@ -1,10 +1,8 @@
 #!/bin/bash
 # etc/kubernetes: its YAML is what the API server expects, as far as that can be seen without one; and `join` forms a
 # world through `kubectl exec`. Pods are mount and host name namespaces of this machine, kubectl is a script.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
-require_fuse
 require mpirun unshare nsenter
 [ -x "$top_builddir/dealfs-courier" ] || plan_skip 'this build has no courier'
 [ -n "${TEST_NAMESPACE-}" ] || plan_skip 'a mount namespace of its own cannot be made'

@@ -1,9 +1,7 @@
 #!/bin/bash
 # Mounts with resize=: JPEG files are made smaller before the mount is live; all others pass as they are.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 require_root
-require_fuse
 pictures=$top_builddir/tests/fs/image/pictures
 src=$tmp/src mnt=$tmp/mnt ssd=$tmp/ssd state=$tmp/state log=$tmp/state/log
 count=30

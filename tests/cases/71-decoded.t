@@ -1,9 +1,7 @@
 #!/bin/bash
 # Pictures as arrays: what decoded/ gives equals what Pillow decodes; what is no picture is refused with its reason.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 python=${PYTHON:-/usr/bin/python3}
 "$python" -c 'import numpy, PIL' 2>/dev/null || plan_skip 'no numpy or no Pillow'
 src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults

@@ -1,10 +1,7 @@
 #!/bin/bash
 # Worlds of mounts with resize=: each node makes its part of the images smaller, and all show the same.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require_root
-require_fuse
 pictures=$top_builddir/tests/fs/image/pictures
 src=$tmp/src
 count=30

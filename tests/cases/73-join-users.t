@@ -1,9 +1,6 @@
 #!/bin/bash
 # Root's couriers join mounts that wait and are a user's: what they bring is his to read, and leads root nowhere.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 user_setup
 cp "$top_builddir"/dealfs-{courier,resizer} "$tmp/bin"
 src=$tmp/src

@@ -1,9 +1,7 @@
 #!/bin/bash
 # The Python package on a real mount: what it asks, what it says when that is refused or a server dies; the sampler in
 # three processes that talk over gloo, with workers, ended and gone on with; and that pip installs it.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 python=/usr/bin/python3
 $python -c 'import torch, torchvision, numpy' 2>/dev/null ||
     plan_skip 'python3-torch, python3-torchvision or python3-numpy is not installed'

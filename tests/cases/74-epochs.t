@@ -1,10 +1,8 @@
 #!/bin/bash
 # What is said of an epoch's lists: that all was read, what was skipped or not planned; and that it is not known, where
 # events were lost, the feeder was away, files are mapped, or somebody else reads them. No word of it may be false.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 src=$tmp/src mnt=$tmp/mnt
 make_files "$src" 400 20000
 mkdir "$src/val"

@@ -1,11 +1,8 @@
 #!/bin/bash
 # Room for resized images is estimated from a sample of the files: what does not fit is refused long before all are
 # made, what fits is not, on one node and on several together.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require_root
-require_fuse
 pictures=$top_builddir/tests/fs/image/pictures
 src=$tmp/src mnt=$tmp/mnt
 sides=64

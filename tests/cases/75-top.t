@@ -1,10 +1,8 @@
 #!/bin/bash
 # `dealfs top`: on a terminal, with keys, another size, signals, a mount that hangs and one that goes away; the terminal
 # is as it was afterwards, always. Elsewhere plain lines, or JSON.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 src=$tmp/src
 make_files "$src" 40 20000
 cp -r "$src" "$tmp/src2"

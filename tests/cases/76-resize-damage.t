@@ -1,11 +1,8 @@
 #!/bin/bash
 # A world of mounts with resize= whose shards lose images: disks with flipped bytes or cut files, answers of other nodes
 # that are damaged, images on the move. They are made again; no read fails, and none shows an original.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require_root
-require_fuse
 pictures=$top_builddir/tests/fs/image/pictures
 src=$tmp/src
 "$pictures" make "$src" 40 || bail_out 'no pictures'

@@ -1,10 +1,8 @@
 #!/bin/bash
 # Loaders that know nothing of dealfs, and read as PyTorch's DistributedSampler has them: which epoch that is, is found
 # by the reads; validation in between is left alone, and a wrong order noticed.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 src=$tmp/src mnt=$tmp/mnt
 python3 - "$src" <<'END'
 import os, sys

@@ -2,10 +2,8 @@
 # README's training loop, with 1 to 4 ranks and 0 to 4 workers, persistent or not, stopped early, with validation
 # between epochs, two jobs, skipped files, strangers, and a feeder that is killed: no word about its epochs is false.
 # Twelve runs; LOOPS=200 for more.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 python=/usr/bin/python3
 $python -c 'import torch, torchvision, numpy' 2>/dev/null ||
     plan_skip 'python3-torch, python3-torchvision or python3-numpy is not installed'

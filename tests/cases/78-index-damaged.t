@@ -1,9 +1,7 @@
 #!/bin/bash
 # `dealfs index` of damaged containers: each byte of a small one changed, and each of its beginnings. What is accepted
 # is what a slow reading in Python finds; what is refused is named, and left out with --skip-broken.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 src=$tmp/src mnt=$tmp/mnt
 cat >"$tmp/damage.py" <<'END'

@@ -1,10 +1,7 @@
 #!/bin/bash
 # `dealfs index` in a world: each node parses the containers that it owns. The list is the one that a single node makes,
 # also where an owner dies, stops, is slow, or cannot read its container.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src faults=$tmp/faults
 mkdir -p "$src"

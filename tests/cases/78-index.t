@@ -1,10 +1,8 @@
 #!/bin/bash
 # `dealfs index`: the records of containers made by Python's tarfile, NumPy and from the specifications are those that a
 # slow reading in Python finds. What is broken, compressed or mixed is refused with its name and offset.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 require tar gzip
 src=$tmp/src mnt=$tmp/mnt
 mkdir -p "$src"

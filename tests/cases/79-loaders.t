@@ -1,9 +1,7 @@
 #!/bin/bash
 # PyTorch's loaders over lists of records: which process reads what, with how many system calls and how much memory.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 python=/usr/bin/python3
 $python -c 'import torch, numpy' 2>/dev/null || plan_skip 'python3-torch or python3-numpy is not installed'
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1

@@ -2,10 +2,8 @@
 # Reading ahead: what the ranks of this node read next is in the page cache before they ask, whatever becomes of who
 # puts it there, and however they read.
 # shellcheck disable=SC2016 # wait_for evaluates again each time
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
-require_fuse
 src=$tmp/src mnt=$tmp/mnt list=$tmp/list
 # 4 MiB are 64 files.
 files=640 window=64

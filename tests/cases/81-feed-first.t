@@ -2,11 +2,9 @@
 # Everybody else goes before the feeder, whom a program of this test plays: hundreds of files that are asked ahead of a
 # source that is slow, fails or hangs delay nobody and hurt nobody but who asks for these very files; a server that is
 # killed takes them up again; and its memory has room for all of them.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 src=$tmp/src mnt=$tmp/mnt faults=$tmp/faults
 python3 - "$src" <<'END'
 import os, sys

@@ -1,11 +1,8 @@
 #!/bin/bash
 # Three nodes that feed themselves and read, all at the same time: every file is loaded once in the world, by its owner,
 # and what a node asks ahead of a source that hangs keeps no other node's reader from what it wants.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require_root
-require_fuse
 
 src=$tmp/src faults=$tmp/faults files=150
 make_files "$src" $files 60000

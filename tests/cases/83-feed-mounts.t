@@ -1,7 +1,6 @@
 #!/bin/bash
 # The feeder in mounts of all kinds: of an ordinary user, of root for another user, of `dealfs run`; with one watch,
 # with more reads than its queue holds, and through ten thousand short epochs.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 user_setup

@@ -1,10 +1,7 @@
 #!/bin/bash
 # Ranks on three nodes that are fed, epoch after epoch, while couriers, servers and nodes are killed and worlds formed
 # again: bytes are right, no read takes long, and feeding goes on.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
-. "$top_srcdir/tests/lib/sh-world" || exit 99
-require_fuse
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 
 src=$tmp/src faults=$tmp/faults files=288
 make_files "$src" $files 40000

@@ -1,11 +1,9 @@
 #!/bin/bash
 # The loader, the mount and its feeder in a memory control group that has no room for an epoch: pages are reclaimed all
 # the time, and nobody dies of it.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 
 require_root
-require_fuse
 most=$((96 << 20)) files=2048
 [ -z "${TEST_SANITIZER-}" ] || plan_skip 'sanitizers need more memory'
 memory_group $most || plan_skip 'no memory control group can be made'
