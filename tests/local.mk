@@ -11,15 +11,36 @@ AM_TESTS_ENVIRONMENT = \
 	FUZZ_CC='$(FUZZ_CC)'; FUZZ_TARGETS='$(FUZZ_TARGETS)'; \
 	export top_srcdir top_builddir PYTHON FUZZ_CC FUZZ_TARGETS;
 
+# What programs share; the linker takes what a program needs.
 check_LIBRARIES += tests/lib/libtap.a
 tests_lib_libtap_a_SOURCES = \
+	tests/fs/catalog/scanning.c \
+	tests/fs/catalog/scanning.h \
+	tests/fs/image/photo.c \
+	tests/fs/image/photo.h \
+	tests/fs/records/containers.c \
+	tests/fs/records/containers.h \
+	tests/fs/store/dataset.c \
+	tests/fs/store/dataset.h \
+	tests/fs/store/filling.c \
+	tests/fs/store/filling.h \
+	tests/fs/store/images.c \
+	tests/fs/store/images.h \
+	tests/fs/world/fake.c \
+	tests/fs/world/fake.h \
+	tests/fs/world/peering.c \
+	tests/fs/world/peering.h \
+	tests/fs/world/turning.c \
+	tests/fs/world/turning.h \
+	tests/fs/world/worlds.c \
+	tests/fs/world/worlds.h \
 	tests/lib/requests.c \
 	tests/lib/requests.h \
 	tests/lib/tap.c \
 	tests/lib/tap.h
 
 # What programs are linked with that name nothing else.
-LDADD = tests/lib/libtap.a $(ARCHIVES) $(ARCHIVES_NEED)
+LDADD = tests/lib/libtap.a cli/libcli.a $(ARCHIVES) $(ARCHIVES_NEED)
 
 # A program a module; its source has the same name, and others only where they are named below.
 UNIT_TESTS = \
@@ -128,91 +149,8 @@ UNIT_TESTS = \
 	tests/mpi/test-wire \
 	tests/sim/test-sched
 
-CLI_LDADD = cli/libcli.a $(LDADD)
-
-tests_cli_base_test_launcher_LDADD = $(CLI_LDADD)
-tests_cli_base_test_memory_LDADD = $(CLI_LDADD)
-tests_cli_base_test_place_LDADD = $(CLI_LDADD)
-tests_cli_base_test_progress_LDADD = $(CLI_LDADD)
 tests_cli_lab_test_epoch_SOURCES = tests/cli/lab/test-epoch.c cli/lab/epoch.c cli/lab/picture.c
-tests_cli_lab_test_epoch_LDADD = fs/image/libimage.a $(CLI_LDADD) $(JPEG_LIBS)
-tests_cli_live_test_gauges_LDADD = $(CLI_LDADD)
-tests_cli_live_test_reports_LDADD = $(CLI_LDADD)
-tests_cli_live_test_walk_LDADD = $(CLI_LDADD)
-tests_cli_mount_test_checks_LDADD = $(CLI_LDADD)
-tests_cli_mount_test_folder_LDADD = $(CLI_LDADD)
-tests_cli_mount_test_mount_options_LDADD = $(CLI_LDADD)
 
-DATASET = \
-	tests/fs/store/dataset.c \
-	tests/fs/store/dataset.h
-SCANNING = \
-	tests/fs/catalog/scanning.c \
-	tests/fs/catalog/scanning.h
-FILLING = \
-	tests/fs/store/filling.c \
-	tests/fs/store/filling.h
-IMAGES = \
-	tests/fs/store/images.c \
-	tests/fs/store/images.h
-
-PEERING = \
-	tests/fs/world/fake.c \
-	tests/fs/world/fake.h \
-	tests/fs/world/peering.c \
-	tests/fs/world/peering.h \
-	$(DATASET)
-TURNING = \
-	tests/fs/world/fake.c \
-	tests/fs/world/fake.h \
-	tests/fs/world/turning.c \
-	tests/fs/world/turning.h \
-	$(DATASET)
-WORLDS = \
-	tests/fs/world/worlds.c \
-	tests/fs/world/worlds.h
-
-tests_fs_catalog_test_rescan_SOURCES = tests/fs/catalog/test-rescan.c $(SCANNING)
-tests_fs_catalog_test_scan_SOURCES = tests/fs/catalog/test-scan.c $(SCANNING)
-CONTAINERS = \
-	tests/fs/records/containers.c \
-	tests/fs/records/containers.h
-
-tests_fs_records_test_container_SOURCES = tests/fs/records/test-container.c $(CONTAINERS)
-tests_fs_store_stress_shard_SOURCES = tests/fs/store/stress-shard.c $(FILLING)
-tests_fs_store_stress_store_SOURCES = tests/fs/store/stress-store.c $(DATASET)
-tests_fs_store_test_fault_SOURCES = tests/fs/store/test-fault.c $(DATASET)
-tests_fs_store_test_cut_SOURCES = tests/fs/store/test-cut.c $(FILLING)
-tests_fs_store_test_shard_SOURCES = tests/fs/store/test-shard.c $(FILLING)
-tests_fs_store_test_shard_crash_SOURCES = tests/fs/store/test-shard-crash.c $(FILLING)
-tests_fs_store_test_shard_damage_SOURCES = tests/fs/store/test-shard-damage.c $(IMAGES) $(FILLING)
-tests_fs_store_test_scrub_SOURCES = tests/fs/store/test-scrub.c $(FILLING)
-tests_fs_store_test_shard_disk_SOURCES = tests/fs/store/test-shard-disk.c $(FILLING)
-tests_fs_store_test_shard_passing_SOURCES = tests/fs/store/test-shard-passing.c $(FILLING)
-tests_fs_store_test_shard_poison_SOURCES = tests/fs/store/test-shard-poison.c $(IMAGES) $(FILLING)
-tests_fs_store_test_shard_scarce_SOURCES = tests/fs/store/test-shard-scarce.c $(FILLING)
-tests_fs_store_test_fair_SOURCES = tests/fs/store/test-fair.c
-tests_fs_store_test_fed_SOURCES = tests/fs/store/test-fed.c $(DATASET)
-tests_fs_store_test_pull_SOURCES = tests/fs/store/test-pull.c $(DATASET)
-tests_fs_store_test_source_SOURCES = tests/fs/store/test-source.c $(DATASET)
-tests_fs_store_test_rate_SOURCES = tests/fs/store/test-rate.c $(DATASET)
-tests_fs_store_test_stage_SOURCES = tests/fs/store/test-stage.c $(DATASET)
-tests_fs_store_test_store_SOURCES = tests/fs/store/test-store.c $(DATASET)
-tests_fs_world_test_exchange_SOURCES = tests/fs/world/test-exchange.c $(TURNING)
-tests_fs_world_test_turning_SOURCES = tests/fs/world/test-turning.c $(TURNING)
-tests_fs_world_test_room_SOURCES = tests/fs/world/test-room.c $(DATASET)
-tests_fs_world_layouts_SOURCES = tests/fs/world/layouts.c $(WORLDS)
-tests_fs_world_test_layout_SOURCES = tests/fs/world/test-layout.c $(WORLDS)
-tests_fs_world_test_layout_file_SOURCES = tests/fs/world/test-layout-file.c $(WORLDS)
-tests_fs_world_test_extents_SOURCES = tests/fs/world/test-extents.c $(WORLDS)
-tests_fs_world_test_peers_SOURCES = tests/fs/world/test-peers.c $(PEERING)
-tests_fs_world_test_peers_faults_SOURCES = tests/fs/world/test-peers-faults.c $(PEERING)
-tests_fs_world_test_feeding_SOURCES = tests/fs/world/test-feeding.c $(PEERING)
-tests_fs_world_test_peers_join_SOURCES = tests/fs/world/test-peers-join.c $(PEERING)
-tests_fs_world_test_peers_many_SOURCES = tests/fs/world/test-peers-many.c $(PEERING)
-tests_fs_world_test_peers_silence_SOURCES = tests/fs/world/test-peers-silence.c $(PEERING)
-tests_fs_world_test_mover_SOURCES = tests/fs/world/test-mover.c $(PEERING)
-tests_fs_world_test_spread_SOURCES = tests/fs/world/test-spread.c $(WORLDS)
 tests_mpi_test_doorbell_LDADD = mpi/libcourier.a $(LDADD)
 tests_mpi_test_mail_SOURCES = tests/mpi/test-mail.c mpi/mail.c
 tests_mpi_test_mail_LDADD = mpi/libcourier.a $(LDADD)
@@ -250,9 +188,8 @@ SIM_UNKNOWN = \
 	rand random recv recvfrom select sem_timedwait sem_wait send sleep timerfd_create usleep
 SIM_WRAPS = $(SIM_WRAPPED:%=-Wl,--wrap=%) $(SIM_UNKNOWN:%=-Wl,--wrap=%)
 
-FAKE_NODE = \
-	tests/fs/control/fake-node.c \
-	tests/fs/control/fake-node.h
+# A store that is made up, in place of the product's.
+FAKE_NODE = tests/fs/control/fake-node.c tests/fs/control/fake-node.h
 tests_fs_control_test_control_SOURCES = tests/fs/control/test-control.c $(FAKE_NODE)
 tests_fs_control_test_staging_SOURCES = tests/fs/control/test-staging.c $(FAKE_NODE)
 tests_fs_control_test_turns_SOURCES = tests/fs/control/test-turns.c $(FAKE_NODE)
@@ -318,7 +255,6 @@ tests_sim_run_SOURCES = \
 	mpi/mail.c \
 	mpi/members.c \
 	mpi/pickup.c \
-	$(DATASET) \
 	$(SIM_SCHED)
 tests_sim_run_LDADD = mpi/libcourier.a $(LDADD)
 tests_sim_run_LDFLAGS = $(AM_LDFLAGS) -Wl,-z,now $(SIM_WRAPS) $(SIM_ROCKS:%=-Wl,--wrap=rocks_%) \
@@ -487,7 +423,6 @@ TEST_TOOLS = \
 tests_bench_alltoall_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
 tests_bench_alltoall_LDADD = $(MPI_LIBS)
 tests_bench_bare_LDADD = $(FUSE_LIBS)
-tests_bench_hits_SOURCES = tests/bench/hits.c $(DATASET)
 tests_bench_maker_LDADD =
 tests_bench_pingpong_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CFLAGS)
 tests_bench_pingpong_LDADD = $(MPI_LIBS)
@@ -495,7 +430,7 @@ tests_bench_reader_LDADD =
 tests_bench_throttle_LDADD = $(FUSE_LIBS)
 tests_bench_trainer_LDADD =
 tests_bench_dealer_SOURCES = tests/bench/dealer.c tests/bench/median.h
-tests_bench_turner_SOURCES = tests/bench/turner.c tests/bench/median.h $(WORLDS)
+tests_bench_turner_SOURCES = tests/bench/turner.c tests/bench/median.h
 tests_bench_wire_LDADD =
 
 # The same programs as the next patch release and the next minor release, and a server that does not know the memory
@@ -532,10 +467,6 @@ tests_minor_dealfs_keeper_LDADD = $(dealfs_keeper_OBJECTS) $(dealfs_keeper_LDADD
 tests_minor_dealfs_server_SOURCES = fs/base/version.c
 tests_minor_dealfs_server_CPPFLAGS = $(MINOR_CPPFLAGS)
 tests_minor_dealfs_server_LDADD = $(dealfs_server_OBJECTS) $(dealfs_server_LDADD)
-
-tests_fs_image_pictures_SOURCES = tests/fs/image/pictures.c tests/fs/image/photo.c tests/fs/image/photo.h
-tests_fs_image_test_crew_SOURCES = tests/fs/image/test-crew.c tests/fs/image/photo.c tests/fs/image/photo.h
-tests_fs_image_test_image_SOURCES = tests/fs/image/test-image.c tests/fs/image/photo.c tests/fs/image/photo.h
 
 check_PROGRAMS += $(UNIT_TESTS) $(TEST_TOOLS)
 # The long ones begin first.
@@ -735,19 +666,17 @@ tests_fs_control_fuzz_protocol_SOURCES = \
 	fs/control/stream.c
 tests_fs_control_fuzz_protocol_LDADD = $(FUZZ_LDADD)
 tests_fs_control_fuzz_protocol_LDFLAGS = $(FUZZ_LINK)
-tests_fs_image_fuzz_image_SOURCES = tests/fs/image/fuzz-image.c tests/fs/image/photo.c
 tests_fs_image_fuzz_image_LDADD = $(FUZZ_LDADD)
 tests_fs_image_fuzz_image_LDFLAGS = $(FUZZ_LINK)
 tests_fs_plan_fuzz_plan_SOURCES = tests/fs/plan/fuzz-plan.c fs/control/protocol.c
 tests_fs_plan_fuzz_plan_LDADD = $(FUZZ_LDADD)
 tests_fs_plan_fuzz_plan_LDFLAGS = $(FUZZ_LINK)
-tests_fs_records_fuzz_container_SOURCES = tests/fs/records/fuzz-container.c $(CONTAINERS)
 tests_fs_records_fuzz_container_LDADD = $(FUZZ_LDADD)
 tests_fs_records_fuzz_container_LDFLAGS = $(FUZZ_LINK)
 tests_fs_store_fuzz_value_LDADD = $(FUZZ_LDADD)
 tests_fs_store_fuzz_value_LDFLAGS = $(FUZZ_LINK)
 tests_fs_world_fuzz_layout_SOURCES = \
-	tests/fs/world/fuzz-layout.c $(WORLDS) fs/world/extents.c fs/world/layout-file.c fs/world/layout.c fs/world/spread.c
+	tests/fs/world/fuzz-layout.c fs/world/extents.c fs/world/layout-file.c fs/world/layout.c fs/world/spread.c
 tests_fs_world_fuzz_layout_LDADD = $(FUZZ_LDADD)
 tests_fs_world_fuzz_layout_LDFLAGS = $(FUZZ_LINK)
 tests_fs_wire_fuzz_payload_LDADD = $(FUZZ_LDADD)
