@@ -12,8 +12,8 @@ AM_TESTS_ENVIRONMENT = \
 	export top_srcdir top_builddir PYTHON FUZZ_CC FUZZ_TARGETS;
 
 # What programs share; the linker takes what a program needs.
-check_LIBRARIES += tests/lib/libtap.a
-tests_lib_libtap_a_SOURCES = \
+check_LIBRARIES += tests/lib/libtests.a
+tests_lib_libtests_a_SOURCES = \
 	tests/fs/catalog/scanning.c \
 	tests/fs/catalog/scanning.h \
 	tests/fs/image/photo.c \
@@ -40,7 +40,7 @@ tests_lib_libtap_a_SOURCES = \
 	tests/lib/tap.h
 
 # What programs are linked with that name nothing else.
-LDADD = tests/lib/libtap.a cli/libcli.a $(ARCHIVES) $(ARCHIVES_NEED)
+LDADD = tests/lib/libtests.a cli/libcli.a $(ARCHIVES) $(ARCHIVES_NEED)
 
 # A program a module; its source has the same name, and others only where they are named below.
 UNIT_TESTS = \
@@ -649,7 +649,7 @@ FUZZ_TARGETS = \
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
 # They link little, so that little is built again for them.
 FUZZ_LDADD = \
-	tests/lib/libtap.a \
+	tests/lib/libtests.a \
 	fs/store/libstore.a \
 	fs/wire/libwire.a \
 	fs/catalog/libcatalog.a \
