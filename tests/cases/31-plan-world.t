@@ -3,14 +3,6 @@
 . "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-world" || exit 99
 require python3
 
-cat >"$tmp/make.py" <<'END'
-import os, sys
-for c in range(4):
-    os.makedirs(f'{sys.argv[1]}/class{c}')
-for i in range(1024):
-    with open(f'{sys.argv[1]}/class{i % 4}/{i:04d}.bin', 'wb') as f:
-        f.write(os.urandom(8192))
-END
 # Reads a list of sample numbers, in its order, through a mount, and compares with the source.
 cat >"$tmp/read.py" <<'END'
 import sys
@@ -23,7 +15,7 @@ for n in numbers:
 assert len(numbers) == 256, len(numbers)
 END
 src=$tmp/src
-python3 "$tmp/make.py" "$src"
+make_files "$src" 1024 8192
 ok 'four nodes' world_mount 4
 ok 'stage' timeout 60 dealfs stage "$tmp/node0"
 layout=$(value "$tmp/node0" layout)

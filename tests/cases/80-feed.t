@@ -7,14 +7,7 @@
 src=$tmp/src mnt=$tmp/mnt list=$tmp/list
 # 4 MiB are 64 files.
 files=640 window=64
-python3 - "$src" $files <<'END'
-import os, sys
-for i in range(int(sys.argv[2])):
-    folder = f'{sys.argv[1]}/class{i % 5}'
-    os.makedirs(folder, exist_ok=True)
-    with open(f'{folder}/{i:04d}', 'wb') as f:
-        f.write(os.urandom(65536))
-END
+make_files "$src" $files 65536 5
 settle "$src"
 
 feeding() { python3 "$top_srcdir/tests/lib/feeding.py" "$@"; }

@@ -9,14 +9,7 @@ most=$((96 << 20)) files=2048
 memory_group $most || plan_skip 'no memory control group can be made'
 src=$tmp/src mnt=$tmp/mnt list=$tmp/list state=$tmp/state
 # 128 MiB.
-python3 - "$src" $files <<'END'
-import os, sys
-for i in range(int(sys.argv[2])):
-    folder = f'{sys.argv[1]}/class{i % 4}'
-    os.makedirs(folder, exist_ok=True)
-    with open(f'{folder}/{i:04d}', 'wb') as f:
-        f.write(os.urandom(65536))
-END
+make_files "$src" $files 65536
 settle "$src"
 mkdir "$mnt"
 
