@@ -1,8 +1,7 @@
 #!/bin/bash
 # dealfs mounter: a process without rights, in another mount namespace and without /dev/fuse, mounts, reads, ends and is
 # killed; and what its user may try against the process that has the rights.
-. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-tap" || exit 99
-. "$top_srcdir/tests/lib/sh-mount" || exit 99
+. "${top_srcdir:-$(dirname "$0")/../..}/tests/lib/sh-mount" || exit 99
 user_setup
 require python3 setpriv nsenter unshare
 [ -n "${TEST_NAMESPACE-}" ] || plan_skip 'a mount namespace of its own cannot be made'
