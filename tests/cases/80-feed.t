@@ -90,7 +90,7 @@ dealfs plan "$mnt" ranks=1 batch=8 rank=0 epoch=201 order=text <"$tmp/order" | t
 feeding drop "$mnt" "$list"
 dealfs plan "$mnt" ranks=1 batch=8 rank=0 epoch=201 order=text feed=yes <"$tmp/order" >/dev/null
 ok 'an order that was given is fed' wait_for 10 cached 0 4 4
-find "$src" -name '*[05]' -type f -printf '%P\n' | sort -R >"$tmp/names"
+find "$src" -name '*[05].bin' -type f -printf '%P\n' | sort -R >"$tmp/names"
 { echo "samples name=some"; cat "$tmp/names"; } >"$tmp/request"
 exec 3<>"$mnt/.dealfs/control"
 cat "$tmp/request" >&3
