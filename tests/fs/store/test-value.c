@@ -85,13 +85,13 @@ static void test_blocks(struct value_codec_state *codec, size_t raw)
     is_int(value_codec_of(value), VALUE_BLOCKS, "say so");
     ok(value_is_in_blocks(n, raw) && !value_is_in_blocks(VALUE_HEADER + raw, raw), "as does the length");
     is_int(value_check(value, n, SEED, raw), 0, "pass");
-    ok(part_is_right(value, original, &(struct value_part){(uint32_t)raw, 0, (uint32_t)raw}, false), "come back");
+    ok(part_is_right(value, original, &(struct value_part){(uint32_t)raw, 0, (uint32_t)raw, false}, false), "come back");
     ok(!value_open(codec, value, n, buffer), "not in one piece");
     int right = 0;
     for (int i = 0; i < 200; i++) {
         uint32_t from = (uint32_t)rand_r(&state) % (uint32_t)raw;
         uint32_t to = from + 1 + (uint32_t)rand_r(&state) % ((uint32_t)raw - from);
-        right += part_is_right(value, original, &(struct value_part){(uint32_t)raw, from, to}, i % 2);
+        right += part_is_right(value, original, &(struct value_part){(uint32_t)raw, from, to, false}, i % 2);
     }
     is_int(right, 200, "parts of them come back, and not when they are damaged");
     int passed = 0;
