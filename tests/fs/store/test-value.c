@@ -85,7 +85,8 @@ static void test_blocks(struct value_codec_state *codec, size_t raw)
     is_int(value_codec_of(value), VALUE_BLOCKS, "say so");
     ok(value_is_in_blocks(n, raw) && !value_is_in_blocks(VALUE_HEADER + raw, raw), "as does the length");
     is_int(value_check(value, n, SEED, raw), 0, "pass");
-    ok(part_is_right(value, original, &(struct value_part){(uint32_t)raw, 0, (uint32_t)raw, false}, false), "come back");
+    ok(part_is_right(value, original, &(struct value_part){(uint32_t)raw, 0, (uint32_t)raw, false}, false),
+       "come back");
     ok(!value_open(codec, value, n, buffer), "not in one piece");
     int right = 0;
     for (int i = 0; i < 200; i++) {
