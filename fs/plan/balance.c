@@ -1,4 +1,4 @@
-/* Two heaps, of surpluses and of deficits. */
+/* Keeps surpluses and deficits in two heaps. */
 #include "fs/plan/balance.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static void make_heap(uint64_t *heap, uint32_t n)
         sift_down(heap, n, at);
 }
 
-/* The largest becomes smaller, or goes. */
+/* Decrease the largest entry, or remove it. */
 static void heap_take(uint64_t *heap, uint32_t *n, uint32_t size)
 {
     heap[0] -= (uint64_t)size << NODE_BITS;

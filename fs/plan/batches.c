@@ -1,4 +1,4 @@
-/* Global batches: arithmetic over the order. */
+/* Global batches: arithmetic on the order. */
 #include "fs/plan/batches.h"
 
 #include <errno.h>

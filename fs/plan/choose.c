@@ -1,21 +1,22 @@
-/* Where each group owns the whole dataset a sample has several owners: take the one so that less must move.
+/* If each group owns the whole dataset, a sample has several owners: choose so that few samples move.
  *
- * First each sample goes to that of its owners whose ranks lack most, in turn (as balls that choose the emptier of two
- * bins, the loads are then nearly even); afterwards samples change to another owner as long as that evens the loads
- * out. Only when no single change helps, surpluses wander between nodes to where one does. */
+ *   1. Each sample goes to that of its owners whose ranks lack most, one sample after the other. (As with balls that
+ *      choose the emptier of two bins, loads are then nearly even.)
+ *   2. Samples change to another owner as long as that evens out the loads.
+ *   3. When no single change helps, surpluses move between nodes to a place where one does. */
 #include "fs/plan/deal-state.h"
 
 #include <stdbool.h>
 
 enum { PASSES = 16 };
 
-/* What the ranks of a node lack; below 0: what it has too much. */
+/* What the ranks of a node lack; negative: surplus. */
 static int64_t node_room(const struct deal *d, uint32_t node)
 {
     return (int64_t)d->target[node] - d->count[node];
 }
 
-/* The owner with the most room, the first of them; the number of nodes when there is none. */
+/* The first owner with the most room; the number of nodes if there is none. */
 static uint32_t roomiest_owner(const struct deal *d, uint32_t sample)
 {
     const struct owners *o = d->owners;
@@ -28,7 +29,7 @@ static uint32_t roomiest_owner(const struct deal *d, uint32_t sample)
     return best;
 }
 
-/* Every sample that gains at least `least` by another owner changes to it. */
+/* Change the owner of every sample that gains at least `least` by that. */
 static uint32_t change_owners(struct deal *d, const uint32_t *batch, uint32_t n, int64_t least, bool surplus_only)
 {
     uint32_t changes = 0;

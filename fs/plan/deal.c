@@ -1,8 +1,8 @@
-/* Dealing by locality, in two passes over a batch: count what each node owns and agree on the transfers, then hand out
- * by position.
+/* Deals by locality, in two passes over a batch: count what each node owns and compute the transfers, then hand out by
+ * position.
  *
- *   home[i]      whose sample i is; with several groups: whom choose.c takes for it; a repeat: who used it first
- *   leg[v]       where the next sample of node v goes: to itself while its share lasts, then along its transfers
+ *   home[i]      the owner of sample i; with several groups: as chosen by choose.c; for a repeat: its first user
+ *   leg[v]       where the next sample of node v goes: to v until its share is used up, then along its transfers
  *   seat[v]      the ranks of node v, served in turn */
 #include "fs/plan/deal.h"
 #include "fs/plan/deal-state.h"
@@ -68,7 +68,7 @@ void deal_begin(struct deal *d)
         uses_forget(&d->uses);
 }
 
-/* Each node's target, the sum of its ranks' shares. */
+/* Each node's target: the sum of its ranks' shares. */
 static void set_targets(struct deal *d, uint32_t n)
 {
     const struct placement *p = d->placement;
@@ -82,7 +82,7 @@ static void set_targets(struct deal *d, uint32_t n)
     memset(d->count, 0, (p->nodes + 1) * sizeof *d->count);
 }
 
-/* The home of repeats; of all else 0. */
+/* Set the home of repeats; 0 for the others. */
 static void pin_repeats(struct deal *d, const uint32_t *batch, uint32_t n, struct deal_tally *tally)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -92,7 +92,7 @@ static void pin_repeats(struct deal *d, const uint32_t *batch, uint32_t n, struc
     }
 }
 
-/* A sample that the batch has twice also stays with its owner; one without an owner goes to one node. */
+/* A sample that is twice in the batch also stays with its owner; without an owner, both go to one node. */
 static void pin_duplicates(struct deal *d, const uint32_t *batch, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -101,7 +101,7 @@ static void pin_duplicates(struct deal *d, const uint32_t *batch, uint32_t n)
     uses_unmark(&d->uses, batch, n);
 }
 
-/* Of one group there is nothing to choose. */
+/* With one group there is nothing to choose. */
 static void look_up(struct deal *d, const uint32_t *batch, uint32_t n)
 {
     const uint16_t *owner = d->owners->of[0];
@@ -127,7 +127,7 @@ static void look_up_echoed(struct deal *d, const uint32_t *batch, uint32_t n)
     }
 }
 
-/* Chains each giver's transfers behind what it keeps. */
+/* Append each giver's transfers to what it keeps. */
 static void lay_legs(struct deal *d)
 {
     const struct balance *b = &d->balance;
@@ -158,7 +158,7 @@ static void take_seats(struct deal *d, uint32_t n, uint32_t *out)
         d->to[s] = out + batches_place(n, p->ranks, p->rank[s]);
 }
 
-/* Is it on this node's, and does anybody own it? */
+/* Does this node own it, and does any node? */
 static bool is_local(const struct owners *owners, uint32_t sample, uint32_t node, bool *owned)
 {
     *owned = false;
@@ -171,7 +171,7 @@ static bool is_local(const struct owners *owners, uint32_t sample, uint32_t node
     return false;
 }
 
-/* A sample that is dealt to a node which is not its home: another of its owners, perhaps. */
+/* Count a sample that was dealt to another node than its home: it may be another owner. */
 static bool count_elsewhere(const struct deal *d, uint32_t sample, uint32_t node, const struct deal_watch *watch,
                             struct deal_tally *tally)
 {
@@ -185,7 +185,7 @@ static bool count_elsewhere(const struct deal *d, uint32_t sample, uint32_t node
     return true;
 }
 
-/* The same of an echoed order, wherever it goes. */
+/* The same for an echoed order, for each sample. */
 static void count_use(struct deal *d, uint32_t sample, uint32_t node, const struct deal_watch *watch,
                       struct deal_tally *tally)
 {
@@ -211,7 +211,7 @@ static uint32_t take_leg(struct deal *d, uint32_t home)
     return leg->to;
 }
 
-/* The same, at a rank of it. */
+/* The same, at one of its ranks. */
 static uint32_t hand_one(struct deal *d, const uint32_t *batch, uint32_t i, uint32_t home)
 {
     uint32_t node = take_leg(d, home);
@@ -232,7 +232,7 @@ static void hand_out(struct deal *d, const uint32_t *batch, uint32_t n, const st
     }
 }
 
-/* What stays comes first, so that it is what a node keeps. */
+/* Samples that must stay are handed out first, so that their node keeps them. */
 static void hand_out_echoed(struct deal *d, const uint32_t *batch, uint32_t n, const struct deal_watch *watch,
                             struct deal_tally *tally)
 {

@@ -1,4 +1,4 @@
-/* Echoing of examples and of batches: what is repeated stands in a row, then the buffer goes over it. */
+/* Repeats examples or batches: repeats are adjacent first, then the buffer shuffles them. */
 #include "fs/plan/echo.h"
 
 #include "fs/base/cleanup.h"
@@ -14,7 +14,7 @@ static uint32_t echo_repeats(const struct echo *echo, enum random_use use, uint6
     return echo->factor / ECHO_ONE + (random_at(echo->seed, use, position) % ECHO_ONE < echo->factor % ECHO_ONE);
 }
 
-/* Of what stands `apart` entries of the order from each other. */
+/* Number of echoes for entries that are `apart` entries of the order from each other. */
 static int count_echoes(const struct echo *echo, enum random_use use, uint64_t n, uint64_t apart,
                         const struct plan_stop *stop, uint64_t *total)
 {
@@ -27,8 +27,8 @@ static int count_echoes(const struct echo *echo, enum random_use use, uint64_t n
     return 0;
 }
 
-/* Of the buffer's entries one is taken at random, and the next of the sequence comes in for it. The buffer is the next
- * part of the sequence itself: what is taken changes places with what stands where it goes. */
+/* Take a random entry of the buffer, and replace it by the next of the sequence. The buffer is the next part of the
+ * sequence itself: the taken entry changes places with the one where it goes. */
 static int stir_buffer(const struct echo *echo, uint32_t *entry, uint32_t n, const struct plan_stop *stop)
 {
     struct mt19937 mt;
@@ -73,7 +73,7 @@ int echo_examples(const struct echo *echo, const uint32_t *order, uint32_t n, co
     return 0;
 }
 
-/* All but the first use of each batch are marked. */
+/* Mark all but the first use of each batch. */
 static int mark_again(uint32_t *batch, uint64_t n, uint64_t batches)
 {
     CLEANUP_FREE bool *used = calloc(batches + 1, sizeof *used);

@@ -1,4 +1,4 @@
-/* The pipeline assembled: what can be prepared is made by plan_create, then the steps are dealt one by one. */
+/* The pipeline: plan_create prepares what is possible, then the steps are dealt one by one. */
 #include "fs/plan/epoch-plan.h"
 #include "fs/plan/epoch-plan-inside.h"
 
@@ -26,7 +26,7 @@ void plan_destroy(struct plan *plan)
     errno = saved;
 }
 
-/* As often as anything is echoed, at most. */
+/* Maximum number of uses of anything. */
 static uint64_t echoes_most(const struct plan_input *in, enum plan_echo_at at)
 {
     return in->echo_at == at ? (in->echo.factor + (uint64_t)ECHO_ONE - 1) / ECHO_ONE : 1;
@@ -37,7 +37,7 @@ static bool is_echoed(const struct plan_input *in, enum plan_echo_at at)
     return in->echo.factor != ECHO_ONE && in->echo_at == at;
 }
 
-/* Of the sequence that is dealt: the tail may be filled up until ranks divide it. */
+/* Maximum length of the sequence that is dealt, including padding of the tail. */
 static uint64_t dealt_most(const struct plan_input *in)
 {
     return in->count * echoes_most(in, ECHO_AT_EXAMPLE) + in->ranks;
@@ -55,13 +55,13 @@ uint64_t plan_entries_most(const struct plan_input *in)
     return in->chosen && steps <= all && steps * step_most(in) < all ? steps * step_most(in) : all;
 }
 
-/* Between one rank there is nothing to swap. */
+/* With one rank there is nothing to swap. */
 static bool is_swapped(const struct plan_input *in)
 {
     return in->cost && in->ranks > 1;
 }
 
-/* The most steps that a window can have. */
+/* Maximum number of steps in a window. */
 static uint32_t window_most(const struct plan_input *in)
 {
     uint64_t steps = dealt_most(in) / ((uint64_t)in->ranks * in->batch) + 1;
@@ -75,14 +75,14 @@ uint64_t plan_local_most(const struct plan_input *in)
 
 uint64_t plan_memory_most(const struct plan_input *in)
 {
-    enum { A_STEP = 10, A_RANK = 48, A_NODE = 192 }; /* bytes for each sample of the longest step, rank and node */
+    enum { A_STEP = 10, A_RANK = 48, A_NODE = 192 }; /* bytes per sample of the longest step, per rank, per node */
     uint64_t dealt = dealt_most(in), batch = (uint64_t)in->ranks * in->batch, longest = step_most(in);
     uint64_t bytes = longest * A_STEP + (uint64_t)in->ranks * A_RANK + (uint64_t)in->owners.nodes * A_NODE;
     if (is_echoed(in, ECHO_AT_EXAMPLE))
         bytes += dealt * sizeof(uint32_t) + uses_bytes(in->samples);
     if (is_echoed(in, ECHO_AT_BATCH))
         bytes += (dealt / batch + 1) * (echoes_most(in, ECHO_AT_BATCH) * sizeof(uint32_t) + sizeof(bool));
-    if (is_swapped(in)) /* and two ratios for each window */
+    if (is_swapped(in)) /* and two ratios per window */
         bytes += swaps_memory(in->ranks, longest, window_most(in)) +
                  (dealt / batch + 2) * echoes_most(in, ECHO_AT_BATCH) / in->window * 2 * sizeof(uint32_t);
     return bytes + plan_local_most(in) * (sizeof(uint16_t) + (in->local ? 0 : sizeof(uint32_t)));
@@ -162,14 +162,14 @@ static int order_locally(struct plan *plan, const struct plan_stop *stop)
     return error;
 }
 
-/* Where the window of a step begins, as a position in the order that was there before `skip`: windows are counted from
- * the order's beginning, whatever is skipped. */
+/* Start of the window of a step, as a position in the order before `skip`: windows are counted from the start of the
+ * order, so that they do not depend on `skip`. */
 static uint64_t window_begin(const struct plan_input *in, uint64_t size, uint64_t step)
 {
     uint64_t of = size * (is_swapped(in) ? in->window : 1);
     uint64_t from = (in->skip + step * size) / of * of;
     if (in->skip % size == 0)
-        return from; /* perhaps before what is skipped: a resumed window is the rest of the whole one */
+        return from; /* may be before `skip`: then only the rest of the window is dealt */
     return from <= in->skip ? in->skip : in->skip + (from - in->skip + size - 1) / size * size;
 }
 
@@ -179,7 +179,7 @@ static int refuse_steps(uint64_t to, uint64_t steps, struct str *why)
     return -ERANGE;
 }
 
-/* Which steps are dealt: those that are wanted, and those that these depend on, by a window or by earlier uses. */
+/* The steps to deal: the wanted ones, and those that they depend on, by a window or by earlier uses. */
 static int choose_steps(struct plan *plan, struct str *why)
 {
     const struct plan_input *in = &plan->input;
@@ -214,7 +214,7 @@ static int cut_batches(struct plan *plan, struct str *why)
     return error || echoed ? error : choose_steps(plan, why);
 }
 
-/* Of all steps those that are wanted. */
+/* Keep only the wanted steps. */
 static int crop_echo(struct plan *plan, struct str *why)
 {
     const struct plan_input *in = &plan->input;
@@ -231,7 +231,7 @@ static int crop_echo(struct plan *plan, struct str *why)
     return 0;
 }
 
-/* What is skipped was used in whole steps: only so many are the same again. */
+/* A plan resumes only at whole steps, so `skip` must be a multiple of their size. */
 static int echo_steps(struct plan *plan, const struct plan_stop *stop, struct str *why)
 {
     const struct plan_input *in = &plan->input;
@@ -305,7 +305,7 @@ int plan_create(const struct plan_input *input, const struct plan_stop *stop, st
     return 0;
 }
 
-/* All batches but the last, which is used at the end, have the same share for every rank. */
+/* All batches except the last one, which is used at the end, have equal shares for all ranks. */
 struct plan_shape plan_shape(const struct plan *plan)
 {
     const struct batches *b = &plan->batches;

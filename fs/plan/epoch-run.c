@@ -1,4 +1,4 @@
-/* A plan that was prepared is dealt, step by step, into lists, a digest and a summary. */
+/* Deals a prepared plan, step by step, into lists, a digest and a summary. */
 #include "fs/plan/epoch-plan-inside.h"
 
 #include <errno.h>
@@ -7,17 +7,17 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "lists and digests are little-endian");
 
-/* One run: the step's batch in the order of ranks, behind room for the digest of those before. */
+/* The state of a run. */
 struct running {
     struct plan *plan;
     uint32_t *lists;
-    uint64_t *at;    /* by rank: where its next batch goes */
-    uint8_t *hashed; /* the digest, then `out` */
+    uint64_t *at;    /* per rank: where its next batch goes */
+    uint8_t *hashed; /* the previous digest, then `out`: the step's batch, rank after rank */
     uint32_t *out;
-    uint32_t *filled_up; /* scratch for the last batch */
+    uint32_t *filled_up; /* scratch for a padded last batch */
     struct plan_summary *summary;
-    bool adds_fresh;          /* sample by sample; else at the end, from the sum of all */
-    uint32_t *before, *after; /* by window: the slowest rank by the mean; NULL: nothing is swapped */
+    bool adds_fresh;          /* bytes are added per sample; else at the end, from the sum of all */
+    uint32_t *before, *after; /* per window: the slowest rank by the mean; NULL: no swaps */
     uint64_t windows;
 };
 
@@ -86,19 +86,19 @@ static bool is_wanted(const struct plan *plan, uint64_t step)
     return step >= plan->lead && step - plan->lead < plan->steps;
 }
 
-/* Whom a step's bytes are told: nobody where it was used before, or is not wanted. */
+/* Callbacks for a step: none if its batch was used before, or the step is not wanted. */
 static const struct deal_watch *watch_of(const struct running *run, const struct deal_watch *bytes, uint64_t step,
                                          bool again)
 {
     return run->plan->input.bytes && !again && is_wanted(run->plan, step) ? bytes : NULL;
 }
 
-/* What was dealt, in `out`, goes into lists, digest and summary. */
+/* Add the step in `out` to lists, digest and summary. */
 static void end_step(struct running *run, uint64_t step, uint32_t n, bool again, struct deal_tally *tally)
 {
     if (!is_wanted(run->plan, step))
         return;
-    if (again) /* dealt as at its first use, so that all of it is where it was */
+    if (again) /* dealt as at its first use, so no sample moves */
         *tally = (struct deal_tally){.local = n, .repeats = n};
     if (run->plan->input.bytes && !again && run->adds_fresh && !run->plan->echoed)
         for (uint32_t i = 0; i < n; i++)
@@ -126,7 +126,7 @@ static void run_step(struct running *run, uint64_t step)
     end_step(run, step, n, again, &tally);
 }
 
-/* --- windows, whose ranks are made equal in cost --- */
+/* --- windows with swaps --- */
 
 static void add_swaps(struct running *run, const struct swap_tally *tally, bool again)
 {
@@ -175,7 +175,7 @@ static int run_window(struct running *run, uint64_t from, uint64_t to, const str
     return 0;
 }
 
-/* The steps that are dealt together with this one. */
+/* The end of the steps that are dealt together with this one. */
 static uint64_t window_end(const struct plan *plan, uint64_t step)
 {
     const struct batches *b = &plan->batches;
@@ -192,7 +192,7 @@ static int run_steps(struct running *run, const struct plan_stop *stop)
     int error = 0;
     for (uint64_t step = 0; step < plan->until && !error; step = end) {
         end = window_end(plan, step);
-        /* A step costs something for each rank, however small it is. */
+        /* even a small step costs something per rank */
         done += (end - step) * (plan->batches.size + plan->placement.nodes);
         if (done >= PLAN_SLICE) {
             if (plan_stopped(stop))
@@ -222,7 +222,7 @@ static void add_quantiles(uint32_t *ratio, uint64_t n, uint32_t *median, uint32_
     *worst = ratio[n - 1];
 }
 
-/* Of entries of the order, which begins again at its end. */
+/* Sum of bytes of entries of the order, which is cyclic. */
 static uint64_t sum_bytes(const struct running *run, uint64_t from, uint64_t to)
 {
     const struct batches *b = &run->plan->batches;
@@ -233,8 +233,8 @@ static uint64_t sum_bytes(const struct running *run, uint64_t from, uint64_t to)
     return bytes;
 }
 
-/* To ask for the size of each sample in the order of an epoch takes longer than to deal it. So only those are asked for
- * that are not read, or read again to fill up the last batch. */
+/* Looking up the size of each sample in the epoch's order takes longer than dealing. So only samples that are not read,
+ * or are read again as padding, are looked up. */
 static uint64_t fresh_of_all(const struct running *run)
 {
     const struct batches *b = &run->plan->batches;
@@ -243,7 +243,7 @@ static uint64_t fresh_of_all(const struct running *run)
            sum_bytes(run, b->count, end);
 }
 
-/* What the lists are of begins the chain of digests. */
+/* The chain of digests begins with the inputs of the lists. */
 static void begin_digest(struct running *run)
 {
     const struct batches *b = &run->plan->batches;

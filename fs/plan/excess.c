@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { BLOCK = 8, LAST = EXCESS_CLASSES - 1, FEW = 128 /* ranks: classes take longer than they save */ };
+enum { BLOCK = 8, LAST = EXCESS_CLASSES - 1, FEW = 128 /* ranks: with fewer, classes cost more than they save */ };
 
 static const struct excess nobody = {INT64_MIN, INT64_MAX};
 
@@ -91,7 +91,7 @@ void excess_begin(struct excesses *excesses, uint32_t n)
         excesses->rank[i] = nobody;
 }
 
-/* Classes of a half of the ranks, a quarter and so on, as some of the ranks are. */
+/* Choose the classes' bounds from a sample of the ranks: half of the ranks, a quarter, and so on. */
 static void choose_bounds(struct excesses *excesses)
 {
     enum { SOME = 64 };
@@ -137,7 +137,7 @@ uint32_t excess_highest(const struct excesses *excesses)
     return found;
 }
 
-/* Does this rank come before the other one, in the order of excesses? */
+/* Is this rank before the other one, by excess, then rank? */
 static bool is_before(const struct excesses *excesses, uint32_t a, uint32_t b)
 {
     int64_t x = excesses->rank[a].above, y = excesses->rank[b].above;
@@ -152,7 +152,7 @@ static uint32_t lowest_of_block(const struct excesses *excesses, uint32_t block,
     return found;
 }
 
-/* Can a rank below this place come before the best one so far? */
+/* Can a rank below this place be before the best one so far? */
 static bool is_worth(const struct excesses *excesses, uint32_t place, int class, uint32_t found)
 {
     int64_t least = excesses->place[place].least[class];
@@ -162,7 +162,7 @@ static bool is_worth(const struct excesses *excesses, uint32_t place, int class,
     return least < excesses->rank[found].above || (least == excesses->rank[found].above && block * BLOCK < found);
 }
 
-/* Depth first, the child with the lesser excess before the other one. */
+/* Depth-first search, the child with the smaller excess first. */
 uint32_t excess_lowest(const struct excesses *excesses, int64_t cheaper)
 {
     enum { DEPTH = 64 };

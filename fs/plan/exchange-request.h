@@ -1,4 +1,4 @@
-/* What can be said in `exchange` and `shuffle` requests: their keys, and the values made into numbers. Pure. */
+/* Parses `exchange` and `shuffle` requests: their keys and values. Pure. */
 #ifndef FS_PLAN_EXCHANGE_REQUEST_H
 #define FS_PLAN_EXCHANGE_REQUEST_H
 
@@ -14,8 +14,8 @@ struct exchange_request {
     uint32_t fraction; /* in millionths */
 };
 
-/* Of values that keys_parse took out of `keys`, one of the two; what these do not have is 0. 0; -EINVAL, -ERANGE and
- * why. */
+/* `value` comes from keys_parse with one of the two tables of keys; fields without a key are 0. 0; -EINVAL, -ERANGE
+ * and why. */
 int exchange_request_parse(const struct key *keys, const struct key_value *value, struct exchange_request *request,
                            struct str *why);
 

@@ -1,11 +1,11 @@
 /* Exchange, in four passes over the extents:
  *
- *   count   how many each node owns
- *   draw    which are drawn, and of which grade each is: its cost in eighths of a power of two
- *   deal    the drawn extents' owners, each into the deck of its class, which is shuffled as it grows
+ *   count   how many extents each node owns
+ *   draw    which extents are drawn; the grade of each: its cost in eighths of a power of two
+ *   deal    each drawn extent's owner goes into the deck of its class; the deck is shuffled as it grows
  *   hand    the n-th drawn extent of a class gets the n-th owner of its deck
  *
- * A class is one grade, or where few are drawn some neighbouring ones. All decks lie in one array. */
+ * A class is one grade or, if few extents were drawn, several neighbouring grades. All decks are in one array. */
 #include "fs/plan/exchange.h"
 
 #include "fs/base/cleanup.h"
@@ -16,29 +16,29 @@
 #include <string.h>
 
 enum {
-    GRADES_OF_DOUBLE = 8, /* of all costs between one and its double */
+    GRADES_OF_DOUBLE = 8, /* between a cost and its double */
     GRADES = 64 * GRADES_OF_DOUBLE,
     NOT_DRAWN = GRADES,
-    THIN = 4, /* a class that has fewer for each node takes the next grade, too */
+    THIN = 4, /* a class with fewer extents per node also takes the next grade */
 };
 
 struct exchange_quota {
-    uint64_t owned, wanted; /* of the extents that are still to come */
+    uint64_t owned, wanted; /* among the remaining extents */
 };
 
 struct exchange_deck {
-    uint64_t from, length; /* where in the array, and how many are there by now */
+    uint64_t from, length; /* position in the array; number of owners so far */
 };
 
 struct exchange_work {
     const struct exchange *exchange;
-    struct exchange_quota *quota;      /* by node of the group */
-    uint64_t of_grade[GRADES];         /* how many are drawn */
-    struct exchange_deck deck[GRADES]; /* of each class, at its first grade */
-    uint16_t class[GRADES];            /* the first grade of its class */
-    uint16_t *grade;                   /* by extent, or NOT_DRAWN */
+    struct exchange_quota *quota;      /* per node of the group */
+    uint64_t of_grade[GRADES];         /* number of drawn extents */
+    struct exchange_deck deck[GRADES]; /* per class, at its first grade */
+    uint16_t class[GRADES];            /* first grade of each grade's class */
+    uint16_t *grade;                   /* per extent, or NOT_DRAWN */
     uint16_t *card;                    /* the decks */
-    uint64_t draws, places;            /* the streams of random numbers */
+    uint64_t draws, places;            /* streams of random numbers */
 };
 
 static uint32_t grade_of(uint64_t cost)
@@ -60,7 +60,7 @@ static void count_owned(struct exchange_work *w, const uint16_t *owner)
         w->quota[v].wanted = (w->quota[v].owned * x->fraction + EXCHANGE_ALL / 2) / EXCHANGE_ALL;
 }
 
-/* Each of those that are left is as likely as any other to be among those that are still wanted. */
+/* Each remaining extent has the same probability to be among the wanted ones. */
 static bool is_drawn(struct exchange_quota *q, uint64_t random)
 {
     bool drawn = random_pick(random, q->owned--) < q->wanted;
@@ -84,7 +84,7 @@ static uint64_t draw(struct exchange_work *w, const uint16_t *owner)
     return drawn;
 }
 
-/* From the cheapest grade on: a class takes the next one while it is thin, but none that costs more than double. */
+/* From the cheapest grade on: a class takes further grades while it is thin, but none that costs more than double. */
 static void make_classes(struct exchange_work *w)
 {
     uint64_t from = 0, length = 0;
@@ -101,7 +101,7 @@ static void make_classes(struct exchange_work *w)
     }
 }
 
-/* The new card goes to a random place of the deck, or to its end, and what was there goes to the end. */
+/* Insert the new owner at a random place of the deck, or at its end; the one that was there moves to the end. */
 static void deal(struct exchange_work *w, const uint16_t *owner)
 {
     for (uint64_t i = 0; i < w->exchange->extents; i++) {

@@ -1,11 +1,11 @@
-/* Lists as text and numbers. */
+/* Formats lists as text and numbers. */
 #include "fs/plan/list-format.h"
 
 #include <string.h>
 
 enum { DIGITS_MOST = 10, AT_ONCE = 4096 };
 
-/* Writes a number, and returns its end. */
+/* Write a number; returns its end. */
 static char *put_number(char *to, uint32_t number)
 {
     char digits[DIGITS_MOST];
@@ -18,7 +18,7 @@ static char *put_number(char *to, uint32_t number)
     return to;
 }
 
-/* Numbers with a separator between them, and a newline at the end. */
+/* Numbers with separators, and a newline at the end. */
 static void add_text(struct str *out, const uint32_t *list, uint64_t n, char separator)
 {
     for (uint64_t i = 0; i < n;) {

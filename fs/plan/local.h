@@ -17,7 +17,7 @@
 #include "fs/plan/placement.h"
 #include "fs/plan/stop.h"
 
-/* The merged order, of `count` entries. It takes 2 bytes per entry while it is made. -ENOMEM, -EINTR. */
+/* The merged order, of `count` entries. Temporarily uses 2 bytes per entry. -ENOMEM, -EINTR. */
 int local_order(const struct placement *placement, const struct owners *owners, const uint32_t *order, uint32_t count,
                 const struct plan_stop *stop, uint32_t *merged);
 

@@ -1,4 +1,4 @@
-/* Orders that users give: read, and checked before anything is planned from them. */
+/* Reads and checks orders that users give. */
 #include "fs/plan/order.h"
 
 #include "fs/base/cleanup.h"
@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What is left of a payload. */
+/* The rest of a payload. */
 struct order_payload {
     enum order_form form;
     const char *at, *end;
@@ -18,7 +18,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-/* One number of a text; digits that are too many for it make the largest. False: it is none. */
+/* Read a number of a text; if it has too many digits, the result is the maximum. False: not a number. */
 static bool read_number(struct order_payload *p, uint64_t *value)
 {
     while (is_space(*p->at))
@@ -123,7 +123,7 @@ static int count_entries(const struct order_rules *rules, const char *payload, s
     return 0;
 }
 
-/* Of as many entries as there are samples, all below that number: is none repeated? Then none is missing. */
+/* There are as many entries as samples, all in range: if none is repeated, none is missing. */
 static int check_distinct(const uint32_t *order, uint32_t count, const struct plan_stop *stop, struct str *why)
 {
     CLEANUP_FREE uint64_t *seen = calloc((size_t)count / 64 + 1, sizeof *seen);

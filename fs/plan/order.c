@@ -1,4 +1,4 @@
-/* Orders that are made here: natural, and PyTorch's permutation. */
+/* Orders that are computed: natural, and PyTorch's permutation. */
 #include "fs/plan/order.h"
 
 #include "fs/plan/random.h"
@@ -15,8 +15,8 @@ int order_natural(uint32_t *order, uint32_t n, const struct plan_stop *stop)
     return 0;
 }
 
-/* The swaps of as many places as one refill of the generator serves. Where they go is known before the first is done,
- * so that the memory for all of them is fetched at once: in a long order nearly each is a miss. */
+/* Swaps as many places as one refill of the generator serves. All targets are known before the first swap, so their
+ * memory is prefetched: in a long order, nearly every access is a cache miss. */
 static void swap_some(uint32_t *order, uint32_t from, uint32_t to, uint32_t n, struct mt19937 *mt)
 {
     uint32_t with[MT_WORDS];

@@ -1,4 +1,4 @@
-/* Ranks on nodes: a counting sort. */
+/* Sorts ranks by node: a counting sort. */
 #include "fs/plan/placement.h"
 
 #include <errno.h>

@@ -64,7 +64,7 @@ enum { BATCH_MOST = 1 << 30 };
 struct parsing {
     const struct key_value *value;
     struct str *why;
-    int error; /* the first one */
+    int error; /* the first error */
 };
 
 static void refuse_value(struct parsing *p, int error, enum plan_key key, const char *what)
@@ -89,7 +89,7 @@ static uint64_t take_number(struct parsing *p, enum plan_key key, uint64_t min, 
     return otherwise;
 }
 
-/* `what` says what is allowed where the number is out of its range. */
+/* `what` says what is allowed, for the error message. */
 static uint32_t take_millionths(struct parsing *p, enum plan_key key, uint32_t min, uint32_t max, const char *what)
 {
     const char *text = p->value[key].text;
@@ -119,7 +119,7 @@ static void take_ranks(struct parsing *p, struct plan_request *r)
     r->nodes = p->value[PLAN_KEY_NODES].text;
 }
 
-/* A part is one rank's. */
+/* A part belongs to one rank. */
 static void take_part(struct parsing *p, struct plan_request *r)
 {
     const struct key_value *workers = &p->value[PLAN_KEY_WORKERS], *worker = &p->value[PLAN_KEY_WORKER];
@@ -159,7 +159,7 @@ static void take_cost(struct parsing *p, struct plan_request *r)
         refuse_value(p, -EINVAL, PLAN_KEY_WINDOW, "needs `cost`");
 }
 
-/* N-M */
+/* Parses N-M. */
 static bool parse_steps(const char *text, uint64_t *from, uint64_t *to)
 {
     char first[24];
@@ -186,7 +186,7 @@ static void take_steps(struct parsing *p, struct plan_request *r)
         refuse_value(p, -EINVAL, PLAN_KEY_FEED, "the server reads streams ahead by itself");
 }
 
-/* Is it given? */
+/* True: the key was given. */
 static bool take_digest(struct parsing *p, enum plan_key key, struct digest *digest)
 {
     const char *text = p->value[key].text;
@@ -242,7 +242,7 @@ static int refuse_node(const struct nodes_reading *r, int error, const char *wor
     return error;
 }
 
-/* A number of a node, or the name of a host that has one node. */
+/* A node's number, or the name of a host with one node. */
 static int find_node(const struct nodes_reading *r, const char *word, size_t n, uint32_t *node)
 {
     char text[256];
@@ -271,7 +271,7 @@ static int find_node(const struct nodes_reading *r, const char *word, size_t n, 
 
 #define NOT_SET UINT32_MAX
 
-/* The nodes of a rank, such as 0+3: either all of them are new, or another rank has the same. */
+/* The nodes of a rank, such as 0+3: all of them are new, or another rank has the same. */
 static int join_nodes(struct nodes_reading *r, const char *at, size_t n, uint32_t *first)
 {
     const char *end = at + n;

@@ -1,4 +1,4 @@
-/* What can be said in a `plan` request: the table of its keys, and their values made into parameters. Pure. */
+/* Parses `plan` requests: the table of keys, and their values. Pure. */
 #ifndef FS_PLAN_PLAN_REQUEST_H
 #define FS_PLAN_PLAN_REQUEST_H
 
@@ -41,7 +41,7 @@ enum plan_key {
     PLAN_KEY_FEED,
     PLAN_KEYS,
 };
-/* Choices are in the order of the enum that the key sets. */
+/* Choices are in the order of the key's enum. */
 extern const struct key plan_keys[PLAN_KEYS + 1];
 
 enum plan_reply { REPLY_TEXT, REPLY_U32, REPLY_U64, REPLY_SUMMARY, REPLY_BYTES, REPLY_SPANS, REPLY_PATHS };
@@ -49,16 +49,16 @@ enum plan_order { PLAN_ORDER_SEED, PLAN_ORDER_U32, PLAN_ORDER_U64, PLAN_ORDER_TE
 
 #define PLAN_ALL_RANKS UINT32_MAX
 enum { PLAN_WORKERS_MOST = 1 << 16 };
-/* Texts are those of the request. */
+/* Strings point into the request. */
 struct plan_request {
     uint64_t epoch, seed;
     uint32_t ranks, batch;
-    uint32_t rank; /* PLAN_ALL_RANKS: no key */
+    uint32_t rank; /* PLAN_ALL_RANKS: not given */
     enum plan_reply reply;
     enum plan_order order;
-    const char *samples, *under, *match; /* under, match: NULL where not given */
+    const char *samples, *under, *match; /* under, match: NULL: not given */
     uint64_t count;                      /* UINT64_MAX: not given */
-    const char *without;                 /* a list of samples that are left out; or NULL */
+    const char *without;                 /* a list of samples to leave out; or NULL */
     bool distinct;
     enum plan_mode mode;
     enum plan_tail tail;
@@ -68,21 +68,21 @@ struct plan_request {
     uint32_t echo_buffer;     /* in samples */
     const char *cost;         /* NULL: none; "bytes", or a cost list */
     uint32_t balance, window; /* balance in millionths */
-    bool chosen;              /* only the steps from `from` to `to` */
+    bool chosen;              /* only steps `from` to `to` */
     uint64_t from, to;
-    uint32_t workers, worker; /* of the rank's list, batches worker, worker + workers, …; 1 and 0: all */
-    const char *nodes;        /* NULL: evenly */
-    bool unique_keys;         /* of `reply=bytes`: keys=unique */
+    uint32_t workers, worker; /* of the rank's list: batches worker, worker + workers, …; 1 and 0: all */
+    const char *nodes;        /* NULL: evenly distributed */
+    bool unique_keys;         /* for `reply=bytes`: keys=unique */
     bool pinned;              /* `layout` was given */
     struct digest layout;
-    bool digested; /* `digest` was given: of the whole plan, which is this one or none */
+    bool digested; /* `digest` was given: the whole plan must have it */
     struct digest digest;
-    bool cataloged; /* `catalog` was given: the dataset is this one, or nothing is planned */
+    bool cataloged; /* `catalog` was given: the dataset must have it */
     struct digest catalog;
-    bool feed; /* no part of the plan: its ranks on this node want to find what they read in the page cache */
+    bool feed; /* not part of the plan: read ahead for its ranks on this node */
 };
 
-/* Of values that keys_parse took out of `plan_keys`. 0; -EINVAL, -ERANGE and why. */
+/* `value` comes from keys_parse with `plan_keys`. 0; -EINVAL, -ERANGE and why. */
 int plan_request_parse(const struct key_value value[PLAN_KEYS], struct plan_request *request, struct str *why);
 
 static inline bool plan_request_has_payload(const struct plan_request *r)
@@ -90,10 +90,10 @@ static inline bool plan_request_has_payload(const struct plan_request *r)
     return r->order == PLAN_ORDER_U32 || r->order == PLAN_ORDER_U64 || r->order == PLAN_ORDER_TEXT;
 }
 
-/* The list of `nodes=`, numbers below `nodes` or names of hosts. Several nodes of a rank, such as 0+3, are one unit,
- * for which the plan is made as for one node; all other nodes are units of their own. Sets the unit of each rank and of
- * each node, and how many units there are: `nodes` where each node is one. -EINVAL: not one entry per rank, a name that
- * several nodes have, or units that overlap; -ENOENT: no such node; -ENOMEM. */
+/* Parses `nodes=`: numbers below `nodes`, or names of hosts. Several nodes of a rank, such as 0+3, are one unit, which
+ * a plan treats as one node; every other node is its own unit. Sets the unit of each rank and of each node, and the
+ * number of units. -EINVAL: not one entry per rank, a name that several nodes have, or overlapping units; -ENOENT: no
+ * such node; -ENOMEM. */
 int plan_request_nodes(const struct plan_request *request, const char *const *host, uint32_t nodes,
                        uint32_t *unit_of_rank, uint32_t *unit_of_node, uint32_t *units, struct str *why);
 

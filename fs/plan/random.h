@@ -1,15 +1,15 @@
-/* The generators that plans draw from, specified so that every node, build and machine draws the same. */
+/* The random generators of plans. They are specified, so that every node, build and machine draws the same. */
 #ifndef FS_PLAN_RANDOM_H
 #define FS_PLAN_RANDOM_H
 
 #include <stdint.h>
 
-/* MT19937 as PyTorch's CPU generator has it: of the seed the lower 32 bits count. */
+/* MT19937 like PyTorch's CPU generator: only the lower 32 bits of the seed are used. */
 enum { MT_WORDS = 624, MT_SHIFT = 397 };
 struct mt19937 {
     uint32_t word[MT_WORDS];  /* the state */
-    uint32_t drawn[MT_WORDS]; /* what the state gives, tempered */
-    unsigned next;            /* of `drawn`; MT_WORDS: all are used */
+    uint32_t drawn[MT_WORDS]; /* the tempered output of the state */
+    unsigned next;            /* index in `drawn`; MT_WORDS: all are used */
 };
 
 void mt_seed(struct mt19937 *mt, uint64_t seed);
@@ -22,8 +22,8 @@ static inline uint32_t mt_next(struct mt19937 *mt)
     return mt->drawn[mt->next++];
 }
 
-/* SplitMix64 (Steele, Lea and Flood, 2014): what is drawn at a place of a stream, whatever was drawn elsewhere. A seed
- * and a use name a stream. */
+/* SplitMix64 (Steele, Lea and Flood, 2014): the number at a place of a stream, independent of other draws. Seed and use
+ * identify the stream. */
 enum random_use {
     RANDOM_EXAMPLES = 1,
     RANDOM_BATCHES,
@@ -57,7 +57,7 @@ static inline uint64_t random_at(uint64_t seed, enum random_use use, uint64_t po
     return random_in(random_stream(seed, use), position);
 }
 
-/* A number below n, from one of 64 bits. */
+/* A number below n, from a random number of 64 bits. */
 static inline uint64_t random_pick(uint64_t random, uint64_t n)
 {
     return (uint64_t)((unsigned __int128)random * n >> 64);

@@ -1,16 +1,16 @@
-/* How long work is interrupted: who plans asks now and then whether anybody still wants the plan. */
+/* Interrupts long work: planning regularly asks whether the plan is still wanted. */
 #ifndef FS_PLAN_STOP_H
 #define FS_PLAN_STOP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* NULL in place of the struct: nobody interrupts. A function that was interrupted returns -EINTR. */
+/* NULL: work is never interrupted. An interrupted function returns -EINTR. */
 struct plan_stop {
-    bool (*asked)(void *user); /* NULL: the same */
+    bool (*asked)(void *user); /* NULL: never */
     void *user;
 };
-enum { PLAN_SLICE = 1 << 16 }; /* samples between two questions */
+enum { PLAN_SLICE = 1 << 16 }; /* samples between two checks */
 
 static inline bool plan_stopped(const struct plan_stop *stop)
 {

@@ -1,4 +1,4 @@
-/* The best pair of samples that two ranks can swap: two pointers over their samples, sorted by cost. */
+/* Finds the best pair of samples that two ranks can swap: two pointers over their samples, sorted by cost. */
 #include "fs/plan/swaps-inside.h"
 
 /* Is it owned, but not by this node? */
@@ -38,17 +38,17 @@ int64_t swaps_weight(struct swaps *s, const struct swap_item *item, uint32_t own
     return change ? change * (int64_t)*bytes : 0;
 }
 
-/* Two ranks that may swap: their nodes, which are the same where it does not matter who owns a sample, and how far
- * their costs are apart. */
+/* A search for a pair: the nodes of the two ranks (equal if owners do not matter), and the difference of their
+ * costs. */
 struct pair_search {
     struct swaps *swaps;
     uint32_t high, low, own, other;
-    int64_t difference, most; /* most: the distance from half the difference that is allowed */
+    int64_t difference, most; /* most: the maximum distance from half the difference */
     uint32_t step;
 };
 
-/* The samples of a segment, by what it changes when they go from node `own` to node `other`. Of those with the same
- * cost the first one with the least weight is enough. */
+/* Sort the samples of a segment into lanes, by what changes when they go from node `own` to node `other`. Of samples
+ * with equal cost, the first one with the least weight is enough. */
 static void fill_lanes(struct swaps *s, const struct swap_item *item, uint32_t n, uint32_t own, uint32_t other,
                        struct swap_lane *lane)
 {
@@ -66,7 +66,7 @@ static void fill_lanes(struct swaps *s, const struct swap_item *item, uint32_t n
     }
 }
 
-/* What a pair adds to the bytes that are away. */
+/* Bytes that a pair adds to those away from their owners. */
 static int64_t pair_weight(const struct pair_search *p, const struct swap_choice *c)
 {
     uint32_t n, m;
@@ -76,7 +76,7 @@ static int64_t pair_weight(const struct pair_search *p, const struct swap_choice
            swaps_weight(p->swaps, &to[c->low_item], p->other, p->own);
 }
 
-/* With the same distance: is `a` the better pair? */
+/* At equal distance, is `a` the better pair? */
 static bool wins_tie(const struct pair_search *p, const struct swap_choice *a, const struct swap_choice *b)
 {
     int64_t x = pair_weight(p, a), y = pair_weight(p, b);
@@ -101,7 +101,7 @@ static void consider(const struct pair_search *p, const struct swap_candidate *a
         *best = one;
 }
 
-/* For each of the one lane the two of the other between which half the difference lies. */
+/* For each sample of one lane, try the two of the other lane on both sides of half the difference. */
 static void search_lanes(const struct pair_search *p, const struct swap_lane *high, const struct swap_lane *low,
                          struct swap_choice *best)
 {

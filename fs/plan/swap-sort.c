@@ -1,5 +1,5 @@
-/* Items by cost, then position: digit by digit, without digits that are the same everywhere.
- * Positions mostly ascend. */
+/* Radix sort of items by cost, then position. Digits that are equal in all items are skipped. Positions are mostly
+ * ascending already. */
 #include "fs/plan/swaps-inside.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static unsigned digit_of(const struct swap_item *item, unsigned d)
     return (d < POSITION_DIGITS ? item->position >> d * DIGIT : item->cost >> (d - POSITION_DIGITS) * DIGIT) % DIGITS;
 }
 
-/* By one digit; those with the same stay in order. */
+/* Sort by one digit; the sort is stable. */
 static void sort_by_digit(const struct swap_item *from, struct swap_item *to, uint32_t n, unsigned d)
 {
     uint32_t place[DIGITS] = {0}, at = 0;

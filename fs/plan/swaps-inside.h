@@ -1,21 +1,21 @@
-/* What swaps.c and swap-pair.c share. */
+/* Shared by swaps.c and swap-pair.c. */
 #ifndef FS_PLAN_SWAPS_INSIDE_H
 #define FS_PLAN_SWAPS_INSIDE_H
 
 #include "fs/plan/excess.h"
 #include "fs/plan/swaps.h"
 
-enum { CHANGES = 3 /* a sample that moves: one less away from its owners, as many, one more */ };
+enum { CHANGES = 3 /* of the number of samples away from their owners: one less, equal, one more */ };
 
 #define NOT_KNOWN UINT64_MAX
 
 struct swap_item {
     uint64_t cost;
     uint32_t position; /* in the window */
-    uint32_t slot;     /* where in the lists it goes */
+    uint32_t slot;     /* its place in the lists */
 };
 
-/* A step of the window: its samples, where they begin, and how many each rank has; the first `odd` have one more. */
+/* A step of the window: where its samples begin, and how many each rank has; the first `odd` ranks have one more. */
 struct swap_step {
     uint32_t length, base, share, odd;
 };
@@ -49,13 +49,13 @@ struct swaps {
     struct swap_step *step;
     struct swap_item *item, *spare;
     uint32_t *list;  /* by slot: the sample */
-    uint16_t *owner; /* the same: its owner in the first group */
-    uint64_t *bytes; /* the same: its bytes, once they were needed; else NOT_KNOWN */
+    uint16_t *owner; /* by slot: its owner in the first group */
+    uint64_t *bytes; /* by slot: its bytes, once needed; else NOT_KNOWN */
     uint64_t *cost;  /* by place in a batch */
     struct swap_rank *rank;
-    const uint32_t *member;   /* the set that swaps: ranks, ascending; NULL: all */
-    bool even;                /* all of the set have equally many samples */
-    int64_t fewest;           /* samples that a rank of the set has, of those that have any */
+    const uint32_t *member;   /* the ranks that swap, ascending; NULL: all */
+    bool even;                /* all of them have equally many samples */
+    int64_t fewest;           /* smallest number of samples of a rank of the set that has any */
     int64_t highest_limit;    /* of the set */
     struct excesses excesses; /* of the set */
     struct swap_lane high[CHANGES], low[CHANGES];
@@ -73,15 +73,16 @@ static inline bool swap_item_is_below(const struct swap_item *a, const struct sw
 {
     return (a->cost < b->cost) | ((a->cost == b->cost) & (a->position < b->position));
 }
-/* By cost, then position. `spare`: room for n. */
+/* By cost, then position. `spare`: memory for n. */
 void swap_items_sort(struct swap_item *item, uint32_t n, struct swap_item *spare);
 
-/* One more sample away from its owners, as many, or one less, if this one goes from node `own` to node `other`. */
+/* Change in the number of samples away from their owners, if this one goes from node `own` to node `other`: -1, 0
+ * or 1. */
 int swaps_change(const struct swaps *s, const struct swap_item *item, uint32_t own, uint32_t other);
 /* The same in bytes. */
 int64_t swaps_weight(struct swaps *s, const struct swap_item *item, uint32_t own, uint32_t other);
-/* The best pair of two ranks whose costs differ by `difference`. `most`: the distance from half the difference that is
- * allowed. With `owned` the pair that moves fewest samples away from their owners, else only distance and position
+/* The best pair of two ranks whose costs differ by `difference`. `most`: maximum distance from half the difference.
+ * With `owned`, prefers the pair that moves fewest samples away from their owners; else only distance and position
  * count. False: there is none. */
 bool swaps_find_pair(struct swaps *s, uint32_t high, uint32_t low, int64_t difference, int64_t most, bool owned,
                      struct swap_choice *chosen);

@@ -1,8 +1,8 @@
-/* The swaps of a window. A rank's samples of a step, its segment, are sorted by cost when the rank first takes part in
- * a swap; two pointers over two sorted segments then find the best pair.
+/* Swaps within a window. A rank's samples in a step are its segment. It is sorted by cost when the rank first takes
+ * part in a swap; two pointers over two sorted segments then find the best pair.
  *
  *   item[]     all samples of the window, step after step, rank after rank: segments
- *   excesses   by rank: its cost above its limit */
+ *   excesses   per rank: its cost above its limit */
 #include "fs/plan/swaps.h"
 #include "fs/plan/swaps-inside.h"
 
@@ -93,7 +93,7 @@ void swaps_begin(struct swaps *s)
         s->rank[r] = (struct swap_rank){.least = UINT64_MAX};
 }
 
-/* None costs more than all of a window may. */
+/* Limited to the maximum of a whole window. */
 static uint64_t cost_of(const struct swaps *s, uint32_t sample)
 {
     uint64_t cost = s->terms.cost(s->terms.user, sample);
@@ -105,8 +105,9 @@ void swaps_add(struct swaps *s, const uint32_t *batch, const uint32_t *dealt, ui
     uint32_t step = s->steps++, ranks = s->terms.placement->ranks;
     uint32_t slot = step ? s->step[step - 1].base + s->step[step - 1].length : 0, base = slot;
     s->step[step] = (struct swap_step){n, base, n / ranks, n % ranks};
-    memset(s->bytes + base, 0xff, n * sizeof *s->bytes); /* NOT_KNOWN */
-    for (uint32_t i = 0; i < n; i++) /* of memory all over the place: by itself, so that many reads are in flight */
+    memset(s->bytes + base, 0xff, n * sizeof *s->bytes); /* fills with NOT_KNOWN */
+    /* random memory access: in a loop of its own, so that many reads are in flight */
+    for (uint32_t i = 0; i < n; i++)
         s->cost[i] = cost_of(s, batch[i]);
     for (uint32_t r = 0; r < ranks; r++) {
         uint32_t share = batches_share(n, ranks, r);
@@ -138,7 +139,7 @@ static void sort_rank(struct swaps *s, uint32_t rank)
 
 /* --- the swaps --- */
 
-/* An item of a sorted segment becomes another, which is put where it belongs. */
+/* Replace an item of a sorted segment, keeping it sorted. */
 static void replace_item(struct swap_item *item, uint32_t n, uint32_t at, struct swap_item with)
 {
     for (; at > 0 && swap_item_is_below(&with, &item[at - 1]); at--)
@@ -156,7 +157,7 @@ static void count_move(struct swaps *s, const struct swap_item *item, uint32_t f
     tally->moved_bytes += swaps_weight(s, item, node[from], node[to]);
 }
 
-/* Two slots change their contents. */
+/* Swap the contents of two slots. */
 static void swap_slots(struct swaps *s, uint32_t a, uint32_t b)
 {
     uint32_t sample = s->list[a];
@@ -170,7 +171,7 @@ static void swap_slots(struct swaps *s, uint32_t a, uint32_t b)
     s->bytes[b] = bytes;
 }
 
-/* Of a sorted rank. */
+/* For a sorted rank. */
 static void note_extremes(struct swaps *s, uint32_t rank)
 {
     struct swap_rank *r = &s->rank[rank];
@@ -219,7 +220,7 @@ static struct excess rank_excess(const struct swaps *s, uint32_t member)
                            .cheapest = r->samples ? (int64_t)r->least : INT64_MAX};
 }
 
-/* Of a sorted rank: the cost of its second most expensive sample; -1: it has only one. */
+/* For a sorted rank: the cost of its second most expensive sample; -1: it has only one. */
 static int64_t second_cost(const struct swaps *s, uint32_t rank)
 {
     uint64_t most = s->rank[rank].most, second = 0;
@@ -239,7 +240,7 @@ static int64_t second_cost(const struct swaps *s, uint32_t rank)
     return as_much > 1 ? (int64_t)most : s->rank[rank].samples > 1 ? (int64_t)second : -1;
 }
 
-/* A swap between these two members. */
+/* Swap between these two members. */
 static bool swap_between(struct swaps *s, uint32_t high, uint32_t low, struct swap_tally *tally)
 {
     uint32_t h = rank_at(s, high), l = rank_at(s, low);
@@ -255,12 +256,12 @@ static bool swap_between(struct swaps *s, uint32_t high, uint32_t low, struct sw
     return true;
 }
 
-/* A rank that can give this one, h, a pair has a sample that is cheaper than this.
+/* Upper bound: a rank that can form a pair with this one, h, has a sample that is cheaper than this.
  *
- * A sample a of h, b of l and 0 < d < D mean that b is cheaper than a, and that l without b is less above its limit
- * than h without a. Where a is not the most expensive sample of h, b is cheaper than the second one of h. Where it is,
- * the other samples of l together cost less than those of h and the difference of the limits. With equally many samples
- * there is no difference, so that the cheapest of l is again cheaper than the second one of h. */
+ * A sample a of h, b of l, and 0 < d < D imply that b is cheaper than a, and that l without b is less above its limit
+ * than h without a. If a is not the most expensive sample of h, b is cheaper than the second one of h. If it is, the
+ * other samples of l together cost less than those of h plus the difference of the limits. With equally many samples
+ * there is no difference, so the cheapest sample of l is again cheaper than the second one of h. */
 static int64_t cheaper_than(const struct swaps *s, uint32_t rank)
 {
     const struct swap_rank *h = &s->rank[rank];
@@ -269,7 +270,8 @@ static int64_t cheaper_than(const struct swaps *s, uint32_t rank)
     return s->even || each < second ? second : each;
 }
 
-/* The most expensive rank with the cheapest one that gives a pair. 0: none has to, or none does; -EINTR. */
+/* Swap once between the most expensive rank and the cheapest one that has a pair. 0: no swap is needed, or
+ * possible; -EINTR. */
 static int swap_once(struct swaps *s, const struct plan_stop *stop, uint64_t *work, struct swap_tally *tally)
 {
     uint32_t high = excess_highest(&s->excesses), h = rank_at(s, high), low;
@@ -297,7 +299,7 @@ static int swap_once(struct swaps *s, const struct plan_stop *stop, uint64_t *wo
     return 0;
 }
 
-/* What the set's ranks may cost. */
+/* Sets the limits of the set's ranks. */
 static void set_limits(struct swaps *s, uint32_t members)
 {
     enum { MILLION = 1000000 };
@@ -343,7 +345,7 @@ static int swap_set(struct swaps *s, const uint32_t *member, uint32_t members, c
     return swapped < 0 ? swapped : 0;
 }
 
-/* The largest cost of a rank, each by the mean times its own number of samples; in millionths. */
+/* The largest cost of a rank, divided by the mean times its number of samples; in millionths. */
 static uint32_t slowest(const struct swaps *s)
 {
     uint32_t ranks = s->terms.placement->ranks;

@@ -1,5 +1,4 @@
-/* Samples of a step change places between ranks until no rank costs much more than the mean: the rule of COST, beside
- * this file. */
+/* Swaps samples of a step between ranks until no rank costs much more than the mean: the rule is in the file COST. */
 #ifndef FS_PLAN_SWAPS_H
 #define FS_PLAN_SWAPS_H
 
@@ -12,28 +11,28 @@
 /* In millionths. */
 enum { BALANCE_ONE = 1000000, BALANCE_DEFAULT = 1020000, BALANCE_MOST = 1000 * BALANCE_ONE };
 enum { WINDOW_MOST = 4096 };
-/* The samples of a window together cost at most so much: so nothing overflows. */
+/* Maximum cost of a window's samples together, so that nothing overflows. */
 #define SWAPS_COST_MOST (UINT64_C(1) << 52)
 
-/* Borrowed for as long as the swaps live. */
+/* Borrowed while the swaps exist. */
 struct swap_terms {
     const struct placement *placement;
     const struct owners *owners;
-    const uint16_t *first; /* by sample: the node that used it first, NOT_USED; NULL: nothing is echoed */
+    const uint16_t *first; /* per sample: the node that used it first, or NOT_USED; NULL: no echo */
     uint32_t balance;      /* in millionths */
-    uint32_t window;       /* steps at most */
-    uint32_t longest;      /* samples of a step at most */
+    uint32_t window;       /* maximum number of steps */
+    uint32_t longest;      /* maximum number of samples in a step */
     bool within_nodes;     /* only ranks of the same node swap */
     uint64_t (*cost)(void *user, uint32_t sample);
-    uint64_t (*bytes)(void *user, uint32_t sample); /* NULL: as if all had equally many */
+    uint64_t (*bytes)(void *user, uint32_t sample); /* NULL: all samples count as equally large */
     void *user;
 };
 
-/* What the swaps of a window came to. */
+/* The result of the swaps of a window. */
 struct swap_tally {
     uint64_t swaps;
-    int64_t moved, moved_bytes; /* how many more are away from their owners than before */
-    uint32_t before, after;     /* the slowest rank's cost by the mean, in millionths */
+    int64_t moved, moved_bytes; /* additional samples and bytes away from their owners */
+    uint32_t before, after;     /* the slowest rank's cost divided by the mean, in millionths */
 };
 
 struct swaps;
@@ -42,8 +41,8 @@ uint64_t swaps_memory(uint32_t ranks, uint64_t longest, uint32_t window);
 int swaps_create(const struct swap_terms *terms, struct swaps **swaps); /* -ENOMEM */
 void swaps_destroy(struct swaps *swaps);
 
-/* A window is begun, its steps are added, and it is balanced. `dealt` has positions in the batch, rank after rank, as
- * batches_place() says. */
+/* Begin a window, add its steps, and run. `dealt` has positions in the batch, rank after rank, as in
+ * batches_place(). */
 void swaps_begin(struct swaps *swaps);
 void swaps_add(struct swaps *swaps, const uint32_t *batch, const uint32_t *dealt, uint32_t n);
 /* -EINTR; -ERANGE: the samples cost more than SWAPS_COST_MOST. */

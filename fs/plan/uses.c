@@ -1,4 +1,4 @@
-/* Two tables by sample. */
+/* Two tables, indexed by sample. */
 #include "fs/plan/uses.h"
 
 #include <errno.h>

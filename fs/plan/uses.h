@@ -1,5 +1,5 @@
-/* Where the samples of an echoed order are used first: what a node has read stays in its page cache, so that it counts
- * as the owner of every repeat, whichever node keeps the sample. */
+/* Where the samples of an echoed order are used first. A node keeps what it has read in its page cache, so it counts as
+ * the owner of every repeat, whichever node owns the sample. */
 #ifndef FS_PLAN_USES_H
 #define FS_PLAN_USES_H
 
@@ -9,18 +9,18 @@
 enum { NOT_USED = UINT16_MAX };
 
 struct uses {
-    uint16_t *first; /* by sample: the node, or NOT_USED */
-    uint8_t *here;   /* by sample: how often the batch at hand has it, 2: or oftener; all are 0 between batches */
+    uint16_t *first; /* per sample: the node, or NOT_USED */
+    uint8_t *here;   /* per sample: how often the current batch has it, at most 2; all 0 between batches */
     uint32_t samples;
 };
 
-/* Bytes that `count` samples take. */
+/* Bytes for `count` samples. */
 uint64_t uses_bytes(uint32_t samples);
 int uses_init(struct uses *uses, uint32_t samples); /* -ENOMEM */
 void uses_fini(struct uses *uses);
-void uses_forget(struct uses *uses); /* none was used */
+void uses_forget(struct uses *uses); /* no sample was used */
 
-/* Was it there already? */
+/* Was it already marked? */
 static inline bool uses_mark(struct uses *uses, uint32_t sample)
 {
     uint8_t *here = &uses->here[sample];

@@ -1,4 +1,4 @@
-/* How servers ended. One keeper at a time writes; a reader gets, at worst, one that is just being written. */
+/* How servers ended. One keeper at a time writes. A reader may at worst see an entry that is being written. */
 #include "fs/wire/endings.h"
 
 #include "fs/base/clock.h"

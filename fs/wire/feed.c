@@ -1,7 +1,7 @@
-/* Copies that are whole, of memory that another process writes.
+/* Consistent copies of memory that another process writes.
  *
- * The writer makes the version odd, writes, and makes it even. A reader copies, and begins again when the version was
- * odd, or is another afterwards. All words are copied one by one, each at once: what is torn is thrown away. */
+ * The writer makes the version odd, writes, and makes it even. A reader copies, and starts again if the version was odd
+ * or has changed. All words are copied one by one with atomic accesses; torn copies are discarded. */
 #include "fs/wire/feed.h"
 
 #include <stddef.h>
@@ -16,7 +16,7 @@ static void copy_words(void *to, const void *from, size_t n)
         __atomic_store_n(&out[i], __atomic_load_n(&in[i], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
-/* The version is the first word of each. */
+/* Each struct begins with its version. */
 static bool copy_out(void *to, const void *from, size_t n)
 {
     const _Atomic uint32_t *version = from;
@@ -32,7 +32,7 @@ static bool copy_out(void *to, const void *from, size_t n)
     return false;
 }
 
-/* One that was killed half way has left an odd version: it is odd still while the next one writes. */
+/* A writer that was killed in between left an odd version: it remains odd while the next one writes. */
 static void copy_in(void *to, const void *from, size_t n)
 {
     _Atomic uint32_t *version = to;
@@ -78,7 +78,7 @@ void feed_note_add(struct feed *feed, const struct feed_answer *answer)
 bool feed_note_take(const struct feed *feed, uint64_t *taken, struct feed_answer *answer, uint64_t *lost)
 {
     uint64_t written = atomic_load_explicit(&feed->notes, memory_order_acquire);
-    if (*taken > written) /* not ours to believe: begin where it is */
+    if (*taken > written) /* an invalid value: start at the current position */
         *taken = written;
     if (written - *taken > FEED_NOTES) {
         *lost += written - FEED_NOTES - *taken;
@@ -99,7 +99,7 @@ bool feed_note_take(const struct feed *feed, uint64_t *taken, struct feed_answer
             ++*taken;
             return true;
         }
-        /* Its writer is between two stores, or was killed there: what stands behind it tells which. */
+        /* its writer is between two stores, or was killed there: the following notes show which */
         if (turn <= *taken && written - *taken < FEED_NOTES / 2)
             return false;
         ++*taken, ++*lost;

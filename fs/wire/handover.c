@@ -1,4 +1,4 @@
-/* What outlives the processes of a mount: the shared memory and the descriptors. */
+/* Shared memory and descriptors that outlive the processes of a mount. */
 #include "fs/wire/handover.h"
 
 #include "fs/base/cleanup.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #ifndef HANDOVER_FORM
-#define HANDOVER_FORM 15 /* raised with each change of handover.h, lane.h, feed.h or of what the store counts */
+#define HANDOVER_FORM 15 /* increase with each change of handover.h, lane.h, feed.h or of the store's counters */
 #endif
 
 enum {
@@ -51,7 +51,7 @@ static int make_memory(void)
     if (fd < 0 || ftruncate(fd, (off_t)whole_size()) ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
         return -errno;
-    return dup2(fd, FD_SHARED) < 0 ? -errno : 0; /* its number is reserved, so it is another */
+    return dup2(fd, FD_SHARED) < 0 ? -errno : 0; /* its number is reserved, so the copy has another one */
 }
 
 static void lay_out(struct handover *h)
@@ -80,7 +80,7 @@ int handover_open(bool create, struct handover **handover)
     struct handover *h = mmap(NULL, whole_size(), PROT_READ | PROT_WRITE, MAP_SHARED, FD_SHARED, 0);
     if (h == MAP_FAILED)
         return -errno;
-    /* Memory that its maker left before it was laid out is as good as fresh: no server has seen it. */
+    /* memory that its creator had not initialised yet is as good as new: no server has seen it */
     if (fresh || (create && h->magic == 0))
         lay_out(h);
     if (h->magic != MAGIC || h->form != HANDOVER_FORM || h->size != whole_size()) {

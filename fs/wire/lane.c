@@ -1,4 +1,4 @@
-/* How a lane lies in memory: its head, the slots, and from the next page on a buffer for each. */
+/* Memory of a lane: its head, the slots, and from the next page on one buffer per slot. */
 #include "fs/wire/lane.h"
 
 enum { PAGE = 4096 };

@@ -1,31 +1,30 @@
 /* Requests in shared memory: a lane has the slots of one FUSE connection and its recorded INIT.
  *
- * A request is read from /dev/fuse straight into a slot, and the slot is free again when its reply has been written. So
- * whatever instruction a server dies at, every request that the kernel has handed out and not got an answer to stands
- * in a slot, and the next server answers it.
+ * A request is read from /dev/fuse directly into a slot, and the slot is free again when its reply has been written. So
+ * at whatever instruction a server dies, every unanswered request is in a slot, and the next server answers it.
  *
- *            take             read returned      handler returned unanswered
- *    FREE ─────────▶ READING ──────────────▶ RUNNING ──────────────────────▶ PARKED
- *      ▲                │                      │ ▲   ◀──────── resume ──────── │
- *      │                │ (server died)        │ │ replay                      │
- *      │                └──────────▶ WAITING ◀─┘─┘◀────────────────────────────┘
- *      └──────────────── reply written ◀── RUNNING, PARKED
+ *             take             read returned      handler returned unanswered
+ *     FREE ─────────▶ READING ──────────────▶ RUNNING ──────────────────────▶ PARKED
+ *       ▲                │                      │ ▲   ◀──────── resume ──────── │
+ *       │                │ (server died)        │ │ replay                      │
+ *       │                └──────────▶ WAITING ◀─┘─┘◀────────────────────────────┘
+ *       └──────────────── reply written ◀── RUNNING, PARKED
  *
- * READING with a header that is not zero is a request as well: its reader died on the way to the next store. READING
- * with a zero header belongs to its reader as long as any thread of that process lingers in the kernel, for a read may
- * still be completed by it; then it is free.
+ * READING with a nonzero header is also a request: its reader died before the next store. READING with a zero header
+ * belongs to its reader as long as any thread of that process lingers in the kernel, because such a thread may still
+ * complete a read; then it is free.
  *
- *              deaths           the buffer                   who has it, in the server that runs
- *     FREE     0                means nothing                the stack of free ones, or a reader that goes on with it
- *     READING  0                a header of zeros at first   `reader`, a process; the thread of it that reads
- *     RUNNING  of those before  the request                  a handler, or who has resumed it
- *     PARKED   of those before  the request                  its answerer; `since` and `interrupted` stay
- *     WAITING  counted again    the request                  the stack of fresh ones (no deaths) or of suspects
+ *               deaths           the buffer                   owner, in the running server
+ *      FREE     0                undefined                    the stack of free slots, or the reader that reuses it
+ *      READING  0                a header of zeros at first   `reader`, a process; its thread that reads
+ *      RUNNING  of those before  the request                  a handler, or the thread that has resumed it
+ *      PARKED   of those before  the request                  its answerer; `since` and `interrupted` stay
+ *      WAITING  counted again    the request                  the stack of fresh ones (no deaths) or of suspects
  *
- * `since` and `interrupted` are those of the request, from READING to its answer, across servers.
+ * `since` and `interrupted` belong to the request, from READING to its answer, across servers.
  *
- * `deaths` counts the servers in a row that died while they ran the request. Parked and waiting ones are innocent.
- * State and deaths are one word, so that they cannot disagree. */
+ * `deaths` counts the consecutive servers that died while they ran the request. Parked and waiting requests are
+ * innocent. State and deaths are one word, so that they cannot disagree. */
 #ifndef FS_WIRE_LANE_H
 #define FS_WIRE_LANE_H
 
@@ -36,25 +35,25 @@
 
 enum {
     DATA_SLOTS = 4096,
-    DATA_ROOM = 8192,                  /* the least that the kernel accepts: FUSE_MIN_READ_BUFFER */
-    CONTROL_SLOTS = 1024,              /* more than wait in fs/control/workers.c */
-    CONTROL_ROOM = (256 << 10) + 8192, /* writes of 256 KiB */
-    SLOT_HEADROOM = 4096,              /* what a request may have beside the bytes of a write */
+    DATA_ROOM = 8192,                  /* minimum that the kernel accepts: FUSE_MIN_READ_BUFFER */
+    CONTROL_SLOTS = 1024,              /* more than can wait in fs/control/workers.c */
+    CONTROL_ROOM = (256 << 10) + 8192, /* for writes of 256 KiB */
+    SLOT_HEADROOM = 4096,              /* space for a request's headers, in addition to the bytes of a write */
 };
 
 enum slot_state { SLOT_FREE, SLOT_READING, SLOT_RUNNING, SLOT_PARKED, SLOT_WAITING };
 
 struct slot {
-    _Alignas(64) _Atomic uint32_t word; /* enum slot_state, deaths << 8 */
+    _Alignas(64) _Atomic uint32_t word; /* enum slot_state | deaths << 8 */
     _Atomic uint32_t reader;            /* process id; valid in READING */
-    _Atomic uint64_t since; /* when a look first found the request in progress: nanoseconds, monotonic; 0: none did */
-    _Atomic uint32_t interrupted; /* an INTERRUPT for it has come. The kernel sends one only */
+    _Atomic uint64_t since; /* when a look first found the request in progress: nanoseconds, monotonic; 0: not yet */
+    _Atomic uint32_t interrupted; /* an INTERRUPT for it has arrived; the kernel sends only one */
 };
 
 enum init_state { INIT_NONE, INIT_READ, INIT_ANSWERED };
 
-/* The INIT of the connection. What was once recorded as its reply is what the kernel has or will get: a server that
- * finds a reply here sends this one and not its own. */
+/* The INIT of the connection. A recorded reply is what the kernel has or will get: a server that finds one sends it
+ * instead of its own. */
 struct init_record {
     _Atomic uint32_t state;
     uint32_t request_length;

@@ -1,8 +1,8 @@
 /* Frames on the socket between courier and server, and how the two find each other.
  *
- * The socket is reached through /proc/self/fd, since the path of a state directory may be longer than a socket's may
- * be. A new server puts its socket in the place of the old one: the process with the state directory's lock is the one
- * that listens, and a server that lingers in the kernel after its death may still hold the old one. */
+ * The socket is accessed through /proc/self/fd, because the path of a state directory may be longer than a socket's
+ * path may be. A new server replaces the old socket: the process with the state directory's lock listens. A dead server
+ * that lingers in the kernel may still have the old socket. */
 #include "fs/wire/message.h"
 
 #include "fs/base/cleanup.h"
@@ -21,7 +21,7 @@ _Static_assert(sizeof(struct message_frame) == 16, "a frame's head is 16 bytes")
 
 /* --- frames --- */
 
-/* The descriptors go with the first byte. */
+/* The descriptors are sent with the first byte. */
 static int send_all(int socket, const void *bytes, size_t n, const int *fds)
 {
     for (const char *at = bytes; n > 0; fds = NULL) {
@@ -72,7 +72,7 @@ static int receive_frame(int socket, struct message_frame *frame, void **payload
         return -EBADMSG;
     if (frame->length > MESSAGE_MOST)
         return -EMSGSIZE;
-    CLEANUP_FREE char *bytes = malloc(frame->length + 1); /* a text ends */
+    CLEANUP_FREE char *bytes = malloc(frame->length + 1); /* for a NUL after a text */
     if (!bytes)
         return -ENOMEM;
     error = receive_all(socket, bytes, frame->length, fds);
@@ -101,7 +101,7 @@ int message_receive(int socket, uint32_t *kind, void **payload, size_t *n, int f
     return 0;
 }
 
-/* --- what stands in them --- */
+/* --- contents --- */
 
 int message_refusal(const void *payload, size_t n, struct str *why)
 {
@@ -154,7 +154,7 @@ static struct sockaddr_un address_of(int directory, const char *name)
     return address;
 }
 
-/* Only root and the owner may enter the state directory; the kernel says which of them it is. */
+/* Only root and the owner may enter the state directory; the kernel reports which user the peer is. */
 static int check_peer(int socket, uid_t other)
 {
     struct ucred peer;
@@ -174,12 +174,12 @@ int message_connect(const char *state)
         return -errno;
     struct sockaddr_un address = address_of(directory, "courier");
     int r;
-    do /* -EAGAIN where a server listens and does not accept: the caller has better things to do than to wait here */
+    do /* -EAGAIN if a server listens but does not accept: the caller must not wait here */
         r = connect(fd, (struct sockaddr *)&address, sizeof address);
     while (r < 0 && errno == EINTR);
     if (r < 0 || fcntl(fd, F_SETFL, 0) < 0)
         return -errno;
-    /* Root may form a world over the mounts of others (owner=USER). */
+    /* root may form a world over other users' mounts (owner=USER) */
     struct stat st;
     bool root = geteuid() == 0 && fstat(directory, &st) == 0;
     int error = check_peer(fd, root ? st.st_uid : 0);
@@ -197,7 +197,7 @@ int message_listen(const char *state)
     struct sockaddr_un address = address_of(directory, "new-courier");
     if (unlinkat(directory, "new-courier", 0) < 0 && errno != ENOENT)
         return -errno;
-    /* The mode of a socket that is not bound yet becomes that of its name. */
+    /* the mode of the unbound socket becomes that of its name */
     if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, BACKLOG) < 0 ||
         renameat(directory, "new-courier", directory, "courier") < 0) {
         int error = -errno;

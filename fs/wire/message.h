@@ -1,36 +1,36 @@
-/* What a courier and a server say to each other beside the ring, over STATE/courier: a stream socket that the server
- * listens on, open to its own user and root. Frames in turn, the courier asks and the server answers; when either end
- * hangs up, the world is over for this server.
+/* What a courier and a server tell each other in addition to the ring, over STATE/courier: a stream socket that the
+ * server listens on, for its own user and root. Frames alternate: the courier asks and the server answers. When either
+ * end hangs up, the world is over for this server.
  *
  *   courier                                   server
- *   HELLO  struct message_hello         ──▶   WELCOME  struct message_welcome, or REFUSED with words
- *   HOLDINGS                            ──▶   HOLDINGS  struct holding, and claims (node.h), two bits for each extent
+ *   HELLO  struct message_hello         ──▶   WELCOME  struct message_welcome; or REFUSED with a text
+ *   HOLDINGS                            ──▶   HOLDINGS  struct holding, and claims (node.h): two bits per extent
  *   WORLD  struct message_world,        ──▶   LAYOUT  its digest; with a descriptor of its bytes, which the courier
- *          members, holders; with the         keeps for the server after this one
+ *          members, holders; with the         keeps for the next server
  *          ring's three descriptors
  *   LIVE                                ──▶   OK: from now on peers are asked
  *
- *   live, when the layout is to turn:
+ *   in a living world, when the layout turns:
  *   BEGIN  struct message_turn          ──▶   READY  struct message_ready
- *   COMPUTE  struct message_turn,       ──▶   COMPUTED  struct message_computed: the layout that would be; with a
+ *   COMPUTE  struct message_turn,       ──▶   COMPUTED  struct message_computed: the next layout; with a
  *            each node's room                 descriptor of its bytes
  *   SETTLED  struct turn_outcome; with a      all nodes have the layout `after` from now on, or the turn has failed
  *            descriptor of the layout's bytes
  *
  *   after a restart of the server, to the new one, with a new ring:
- *   HELLO, RESUME struct message_resume ──▶   OK: live again with the last layout, whose bytes follow the ring's
- *                                             descriptors, and then those of the one before it
+ *   HELLO, RESUME struct message_resume ──▶   OK: live again with the last layout. The descriptors of its bytes, and of
+ *                                             the previous layout's, follow those of the ring
  *
- *   RESIZE  path of the source's        ──▶   OK, from a server of a mount with resize= that waits for its first world
+ *   RESIZE  path of the source's        ──▶   OK, from a server with resize= that waits for its first world
  *          catalog; with a descriptor         (wait_join): the program that resizes this node's part has it, and talks
- *                                             over that (resizing.h); `resized` in STATE is what comes of it
- *   CATALOG  path                       ──▶   OK, from a server that waits for its first world only: the catalog is in
- *                                             place (with resize=: a file `resized`, which has it); then HELLO goes on
- *                                             as above
+ *                                             over the descriptor (resizing.h); the result is `resized` in STATE
+ *   CATALOG  path                       ──▶   OK, only from a server that waits for its first world: the catalog is in
+ *                                             place (with resize=: the file `resized`, which contains it); then HELLO
+ *                                             follows, as above
  *
- *   at any time, unasked                      END: this mount has ended, no other server will come
+ *   at any time, unasked                      END: this mount has ended, there will be no other server
  *
- * The server forgets a courier that has not become LIVE when the socket hangs up. */
+ * If a courier hangs up before LIVE, the server forgets it. */
 #ifndef FS_WIRE_MESSAGE_H
 #define FS_WIRE_MESSAGE_H
 
@@ -45,7 +45,7 @@
 enum message_kind {
     MESSAGE_HELLO = 1,
     MESSAGE_WELCOME,
-    MESSAGE_REFUSED, /* uint32_t errno, then words */
+    MESSAGE_REFUSED, /* uint32_t errno, then a text */
     MESSAGE_HOLDINGS,
     MESSAGE_WORLD,
     MESSAGE_LAYOUT,
@@ -65,12 +65,12 @@ enum { MESSAGE_VERSION = 9, MESSAGE_FDS = 5, MESSAGE_MOST = 1 << 28 };
 
 struct message_frame {
     uint32_t kind, zero;
-    uint64_t length; /* of what follows */
+    uint64_t length; /* of the payload */
 };
 
 struct message_hello {
     uint32_t version, zero;
-    char release[VERSION_TEXT]; /* dealfs's */
+    char release[VERSION_TEXT]; /* dealfs's version */
     uint8_t world[16];          /* uuid of the courier's world */
 };
 
@@ -79,18 +79,18 @@ struct message_welcome {
     uint32_t waiting; /* 1: it has no catalog yet */
     char release[VERSION_TEXT];
     struct world_node node;
-    struct digest catalog, versions; /* of the dataset, and of its files' versions here */
+    struct digest catalog, versions; /* of the dataset; of its files' versions on this node */
     uint64_t options;                /* hash of the options that must be the same on all nodes */
     uint64_t extents;
     uint64_t peer_timeout;    /* nanoseconds */
-    uint32_t resize, quality; /* as it was mounted with; 0: without */
+    uint32_t resize, quality; /* of the mount; 0: not set */
 };
 
 struct message_world {
     uint8_t world[16];
     uint32_t nodes, groups, me;
-    uint32_t held; /* 1: anything is held */
-    /* then struct message_member[nodes], then, where anything is held, the holders of struct layout_input */
+    uint32_t held; /* 1: some extent is cached */
+    /* followed by struct message_member[nodes] and, if `held`, the holders of struct layout_input */
 };
 
 struct message_member {
@@ -106,16 +106,16 @@ struct message_resume {
 };
 
 struct message_turn {
-    uint64_t number; /* of this try of it */
+    uint64_t number; /* of this attempt */
     uint64_t k;
     struct turn turn;
 };
 
 struct message_ready {
     uint64_t number;
-    int32_t status; /* -EBUSY: the move of the turn before is not done here; other -errno */
+    int32_t status; /* -EBUSY: the move of the previous turn is not done here; or another -errno */
     uint32_t zero;
-    uint64_t room; /* for TURN_ROOM: the cost that still has room */
+    uint64_t room; /* for TURN_ROOM: the cost for which there is room */
 };
 
 struct message_computed {
@@ -125,25 +125,25 @@ struct message_computed {
     struct digest layout;
 };
 
-/* Both ends. Send and receive a whole frame; `fds` up to the first -1 are passed with it (none: NULL). The payload is
- * malloc'd; descriptors that were not expected are closed, and `fds` are -1 where none came. The payload is followed by
- * a NUL that does not count. 0, -ECONNRESET at the end of the stream, -EBADMSG, -EMSGSIZE, -ENOMEM, -errno. */
+/* Both ends. Send and receive a whole frame; the descriptors in `fds`, up to the first -1, are passed with it (NULL:
+ * none). The received payload is malloc'd, and followed by a NUL that does not count. Unexpected descriptors are
+ * closed; missing ones are -1. 0, -ECONNRESET at the end of the stream, -EBADMSG, -EMSGSIZE, -ENOMEM, -errno. */
 int message_send(int socket, enum message_kind kind, const void *payload, size_t n, const int fds[MESSAGE_FDS]);
 struct iovec;
 int message_sendv(int socket, enum message_kind kind, const struct iovec *part, int parts, const int fds[MESSAGE_FDS]);
 int message_receive(int socket, uint32_t *kind, void **payload, size_t *n, int fds[MESSAGE_FDS]);
 
-/* What REFUSED says: its -errno, and its words. */
+/* The errno and text of REFUSED. */
 int message_refusal(const void *payload, size_t n, struct str *why);
-/* 0; -EPROTO: it is none; -ESTALE: of a version that does not match (fs/base/version.h): only `release` is right, which
- * stands at the same place in all. */
+/* 0; -EPROTO: not a valid WELCOME; -ESTALE: of another version (fs/base/version.h): only `release` is valid, which has
+ * the same offset in all versions. */
 int message_check_welcome(const void *payload, size_t n, struct message_welcome *to);
 
-/* The courier's end: connect to the server of a state directory; the peer's credentials are checked: its user must be
- * root or ours, or, when we are root, the directory's owner. -ENOENT, -ECONNREFUSED: there is no server now. */
+/* The courier's end: connect to the server of a state directory. The peer's user must be root or ours or, if we are
+ * root, the directory's owner. -ENOENT, -ECONNREFUSED: there is no server now. */
 int message_connect(const char *state);
-/* The server's end. */
-int message_listen(const char *state); /* in the place of the server before it */
-int message_accept(int listening);     /* -EPERM for another user's */
+/* The server's end: */
+int message_listen(const char *state); /* replaces the previous server's socket */
+int message_accept(int listening);     /* -EPERM: another user's */
 
 #endif

@@ -1,4 +1,4 @@
-/* Replies between nodes: made in a slot, taken apart by the node that asked. See ring.h for their form. */
+/* Replies between nodes: composed in a slot, parsed by the asking node. ring.h describes their form. */
 #include "fs/base/hash.h"
 #include "fs/wire/ring.h"
 
@@ -93,7 +93,7 @@ int payload_many_parse(const void *bytes, size_t n, uint32_t count, struct paylo
     return at == n ? 0 : -EBADMSG;
 }
 
-/* Of a payload whose header begins with `field` bytes and a sum. */
+/* For a payload whose header has `field` bytes before its sum. */
 static uint64_t sum_payload(const void *bytes, size_t n, size_t field)
 {
     const char *behind = (const char *)bytes + field + sizeof(uint64_t);

@@ -1,4 +1,4 @@
-/* Whose affair a file is. */
+/* Which node resizes a file. */
 #include "fs/wire/resizing.h"
 
 __extension__ typedef unsigned __int128 wide;
@@ -17,8 +17,8 @@ static wide filled_to(const struct resizing_knows *nodes, uint32_t count, uint64
     return sum;
 }
 
-/* As water stands in vessels that are joined: the dataset is poured over the rooms, up to the same level in all that
- * are so high. */
+/* Find the level of communicating vessels: the dataset is poured over the rooms, up to the same level in all that are
+ * high enough. */
 static uint64_t find_level(const struct resizing_knows *nodes, uint32_t count)
 {
     uint64_t level = nodes[0].bytes, low = 0;

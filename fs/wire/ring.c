@@ -1,5 +1,5 @@
-/* The queues are one writer's and one reader's. Who is about to sleep says so and looks again; who has put
- * something looks whether the other sleeps: one of the two sees the other, so no message is left lying. */
+/* Each queue has one writer and one reader. A reader that is about to sleep sets `asleep` and looks again; a writer
+ * that has put a message checks `asleep`. At least one of the two sees the other, so no message stays unnoticed. */
 #include "fs/wire/ring.h"
 
 #include "fs/base/cleanup.h"
@@ -121,7 +121,7 @@ void *ring_slot(const struct ring *r, uint32_t slot)
 static void ring_bell(int bell)
 {
     uint64_t one = 1;
-    (void)!write(bell, &one, sizeof one); /* full is rung enough */
+    (void)!write(bell, &one, sizeof one); /* a full eventfd has been rung enough */
 }
 
 int ring_push(struct ring_queue *q, int bell, const struct ring_message *message)
@@ -165,7 +165,7 @@ void ring_awake(struct ring_queue *q)
 
 typedef uint64_t __attribute__((may_alias)) word;
 
-/* Word by word, so that a torn read is at worst old beside new. */
+/* Word by word, so that a torn read mixes old and new values at worst. */
 static void copy_news(word *to, const word *from)
 {
     enum { WORDS = sizeof(struct node_news) / sizeof(word) };
