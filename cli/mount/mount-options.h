@@ -38,11 +38,11 @@ struct mount_options {
     unsigned nodes, groups; /* of the world; 0: not given */
     bool wait_join;
     char *mounter; /* socket of the dealfs-mounter that is to mount; NULL: this process mounts */
-    char *digest;  /* of the catalog that is expected; NULL: any */
+    char *digest;  /* of the expected catalog; NULL: any */
     unsigned node; /* this node's number, for %r */
-    /* Hidden: what a courier adds to the command line that makes its node's mount. */
-    unsigned local; /* nodes of its world on this host; 0: no courier has asked for this mount */
-    char *catalog;  /* the world's, instead of a scan */
+    /* Not documented: what a courier adds to the command line that mounts on its node. */
+    unsigned local; /* nodes of its world on this host; 0: not started by a courier */
+    char *catalog;  /* the world's catalog, instead of a scan */
     struct scan_part
         part;       /* only look at this part of the files, and write to `looked` what has changed; count 0: mount */
     int looked;     /* descriptor of what other nodes wrote so; 0: none */

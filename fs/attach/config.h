@@ -16,15 +16,16 @@ struct mount_config {
     char *source, *mountpoint; /* absolute, resolved */
     char *source_identity;     /* attach_identify of the source; NULL: unknown */
     char *state;               /* the state directory */
-    char *control; /* where the control mount stands: MOUNTPOINT/.dealfs, STATE/control, or the user's control=DIR */
-    bool nested;   /* it is the first; else .dealfs is a symlink to it */
-    uint32_t data_minor, control_minor; /* of the two mounts' device numbers, so that nobody else's is taken away */
-    uint64_t ram_bytes;                 /* capacity of the RAM tier; 0: none */
-    char *ram_path;                     /* NULL: the detached tmpfs at FD_RAM; else a folder of ours below /dev/shm */
-    uint64_t ssd_bytes;                 /* capacity of the SSD tier; 0: none */
-    char *ssd_path;                     /* our folder in the SSD directory */
-    int zstd_level;                     /* 0: off */
-    bool verify_once;                   /* reads from the RAM tier verify a value once, not at every read */
+    char *control; /* the control mount's path: MOUNTPOINT/.dealfs, STATE/control, or the user's control=DIR */
+    bool nested;   /* it is MOUNTPOINT/.dealfs; otherwise .dealfs is a symlink to it */
+    /* minor numbers of the two mounts' devices, so that no other mount is removed */
+    uint32_t data_minor, control_minor;
+    uint64_t ram_bytes; /* capacity of the RAM tier; 0: none */
+    char *ram_path;     /* NULL: the detached tmpfs at FD_RAM; else our folder below /dev/shm */
+    uint64_t ssd_bytes; /* capacity of the SSD tier; 0: none */
+    char *ssd_path;     /* our folder in the SSD directory */
+    int zstd_level;     /* 0: off */
+    bool verify_once;   /* reads from the RAM tier verify a value once, not at every read */
     int source_threads;
     uint64_t source_rate;    /* maximum bytes per second that are read from the source; 0: unlimited */
     uint64_t peer_timeout;   /* nanoseconds */
@@ -45,11 +46,11 @@ struct mount_config {
     bool allow_other;
     bool foreground; /* log to stderr, unmount when the command ends */
     bool syslog;
-    bool wait_join;      /* no catalog before the first join, which brings it */
-    int rescan;          /* enum rescan: how that catalog is made where nobody has one */
-    bool identity_mtime; /* and without the ctime of files */
-    int resize, quality; /* images are made smaller: to this many pixels, with this quality; 0: they are not */
-    int groups;          /* of its world; 0: as the others have it */
+    bool wait_join;      /* there is no catalog before the first join, which brings it */
+    int rescan;          /* enum rescan: how the catalog is made if no node has one */
+    bool identity_mtime; /* compare files without their ctime */
+    int resize, quality; /* images are scaled to this many pixels, with this quality; 0: unchanged */
+    int groups;          /* of its world; 0: as configured on other nodes */
     char *mounter;       /* socket of the dealfs-mounter that made the mount for processes without rights; NULL: none */
     bool foreign_pids; /* which is in another namespace of process ids: the kernel's requests name no process of ours */
     char *id;          /* the node's id: 32 hexadecimal digits, kept in the state directory across mounts */

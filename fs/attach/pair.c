@@ -32,8 +32,8 @@ static void set_readahead(unsigned minor, uint64_t bytes)
         file_write_all(fd, kibibytes, (size_t)n);
 }
 
-/* Only its user may look up names in a FUSE mount without allow_other: a child becomes that user, and keeps the right
- * to mount. It cannot wait for a server for ever. */
+/* Without allow_other, only its user may look up names in a FUSE mount: so a child becomes that user, but keeps the
+ * right to mount. It waits for a server only for a limited time. */
 static int nest_as_user(const struct pair *p, int data, int control, struct str *why)
 {
     enum { NEST_S = 20 };

@@ -36,8 +36,8 @@ struct control {
     struct refusals refusals;
     struct kept owners; /* the last owner_table */
     struct plans *plans;
-    pthread_mutex_t feed_lock;   /* of the plans in config.feed, against other threads of this server */
-    _Atomic uint64_t feed_began; /* when this server was first asked for a plan that is fed; 0: never */
+    pthread_mutex_t feed_lock;   /* guards the plans in config.feed against other threads of this server */
+    _Atomic uint64_t feed_began; /* when a plan was first requested to be fed; 0: never */
     struct plan_files *files;
     struct epoch_ahead *ahead;
     struct snapshots *snapshots;
@@ -90,8 +90,8 @@ void control_stats(struct control *control, struct store_stats *stats);
 /* The path of a file, for texts that everybody may read. False: other users may not know it, or there is no such file.
  * `path` has room for CATALOG_PATH_MAX bytes. */
 bool control_path_shown(const struct control *control, uint64_t file, char *path);
-uint64_t control_memory(void); /* anonymous memory of this process, bytes */
-/* Of an error that the store has kept, whichever its sign. */
+uint64_t control_memory(void); /* anonymous memory of this process in bytes */
+/* Text of an error number from the store, of either sign. */
 static inline const char *control_error_text(int error)
 {
     return strerror(error < 0 ? -error : error);

@@ -395,7 +395,8 @@ static void keeper_prepare(struct keeper *k)
     process_ignore_signals();
     signal(SIGCHLD, SIG_DFL);
     takedown_listen();
-    prctl(PR_SET_NAME, "dealfs-keeper"); /* by which it is found; a standby was executed as another name */
+    /* processes are found by this name; a standby was executed with another one */
+    prctl(PR_SET_NAME, "dealfs-keeper");
     handover_close_others();
     int error = handover_reserve();
     int log = handover_has(FD_LOG) ? FD_LOG : STDERR_FILENO;

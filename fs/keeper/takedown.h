@@ -12,12 +12,12 @@ enum takedown {
 };
 /* Unmount both lazily: processes inside stay inside; the sessions end when they leave. Returns the child, or -1. */
 pid_t takedown_start(const struct mount_config *config, enum takedown how);
-void takedown_await(pid_t child); /* for 20 s; then it is left behind */
+void takedown_await(pid_t child); /* for up to 20 s; then it is left alone */
 /* `dealfs umount` asks for it by SIGUSR1 where only dealfs-mounter may unmount. */
 void takedown_listen(void);
 bool takedown_asked(void);
-/* Is the data mount still to be seen, here or in the mount namespace of any process that can be looked into? Who is
- * inside one that is not has it all the same. The child ends with 1 when it is not. */
+/* Is the data mount visible here, or in the mount namespace of any accessible process? Processes inside an invisible
+ * mount may still use it. The child exits with 1 if it is not visible. */
 pid_t takedown_look(const struct mount_config *config);
 /* Removes the RAM tier's folder, the courier's socket and the control mount's place. Waits for its child. */
 void takedown_files(const struct mount_config *config);
