@@ -289,7 +289,7 @@ static const struct lab_option options[] = {
     {0},
 };
 
-/* What is measured need not be given, and what is given is not taken from what is measured. */
+/* Options that are given take precedence over measured values. */
 static void take_measured(struct modelled *w)
 {
     const struct calibration *c = &w->measured;

@@ -1,4 +1,4 @@
-/* What is asked of `plan`, and what the plan was made of. */
+/* A question to the verb `plan`, and the inputs of the plan. */
 #ifndef FS_CONTROL_PLAN_QUESTION_H
 #define FS_CONTROL_PLAN_QUESTION_H
 
@@ -6,19 +6,19 @@
 #include "fs/control/protocol.h"
 #include "fs/plan/plan-request.h"
 
-/* What a plan was made of. */
+/* The inputs of a plan. */
 struct plan_origin {
     struct digest layout; /* zeros: there never was a world */
     struct digest key;    /* of all of it, the layout and the list among it */
 };
 
-/* What is asked for, and by whom. */
+/* A request for a plan, and its asker. */
 struct plan_question {
     struct plan_request wanted;
     const char *payload; /* the order, where wanted.order is in it */
     size_t payload_length;
     const struct asker *asker;
-    /* Where set, instead of a reply: called for each sample, step after step. */
+    /* If set, it is called for each sample, step by step, instead of a reply. */
     int (*visit)(void *user, const struct samples *list, uint32_t sample);
     void *user;
     struct epoch_stream **stream; /* where that of `reply=bytes` goes, a reference. NULL: there can be none */

@@ -1,4 +1,4 @@
-/* What the files of the data mount share. */
+/* Shared by the files of the data mount. */
 #ifndef FS_FUSE_DATA_INSIDE_H
 #define FS_FUSE_DATA_INSIDE_H
 

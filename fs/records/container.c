@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The order in which a container's content is compared with them: the surest sign first. */
+/* In the order in which content is compared: the most reliable signs first. */
 static const struct container_format *const table[] = {
     &container_npy, &container_tar, &container_tfrecord, &container_lines, &container_fixed,
 };

@@ -9,7 +9,7 @@
 struct container_format {
     const char *name;   /* as users write it */
     const char *stream; /* the format of its record list: what the records one after the other are */
-    /* By the first n bytes of a container: up to CONTAINER_HEAD, all of a smaller one. NULL: never recognised. */
+    /* Is it this format, by its first n bytes (up to CONTAINER_HEAD)? NULL: it is never recognised. */
     bool (*recognise)(const unsigned char *head, size_t n, uint64_t size);
     int (*scan)(struct record_scan *s);
 };

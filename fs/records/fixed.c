@@ -39,7 +39,7 @@ static const char *find_value(const char *header, const char *key)
     return found + strspn(found, " ");
 }
 
-/* The bytes of an element: 0: not a plain type. */
+/* Bytes per element; 0: not a plain type. */
 static uint64_t element_size(const char *descr)
 {
     uint64_t size = 0;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* UTF-8 without control characters. The end of the head may cut a character. */
+/* Is it UTF-8 without control characters? The end of the head may cut a character. */
 static bool lines_recognise(const unsigned char *head, size_t n, uint64_t size)
 {
     for (size_t i = 0; i < n; i++)

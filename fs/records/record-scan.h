@@ -40,7 +40,7 @@ struct record_scan {
     bool unended; /* of the next record */
 };
 
-/* For formats: the bytes at an offset, valid until the next look. n <= SCAN_WINDOW, and all of them are within the
+/* For formats: the bytes at an offset, valid until the next call. n <= SCAN_WINDOW, and all of them are within the
  * container. Bytes that follow each other closely are read in large pieces, others in small ones. NULL: `error`. */
 const unsigned char *scan_look(struct record_scan *s, uint64_t offset, size_t n);
 /* All bytes from an offset within the container on that are in the window; at least one. */

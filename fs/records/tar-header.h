@@ -1,4 +1,4 @@
-/* The headers of a tar, as all that read or write them need them. */
+/* Parses the headers of a tar. */
 #ifndef FS_RECORDS_TAR_HEADER_H
 #define FS_RECORDS_TAR_HEADER_H
 
@@ -29,14 +29,15 @@ bool tar_is_file(char type, const char *name, size_t n);
 bool tar_number(const char *field, size_t n, uint64_t *number);
 bool tar_is_zero(const unsigned char *block, size_t n);
 bool tar_checksum_fits(const unsigned char *block);
-size_t tar_key_length(const char *name, size_t n); /* of WebDataset's key: up to the first dot after the last slash */
+size_t tar_key_length(const char *name,
+                      size_t n); /* length of WebDataset's key: up to the first dot after the last slash */
 
-/* Of a pax header: "LENGTH WORD=VALUE\n", where LENGTH counts all of it. */
+/* A record of a pax header: "LENGTH WORD=VALUE\n"; LENGTH counts the whole record. */
 struct tar_keyword {
     const char *begin, *word, *value, *end;
     size_t word_length, value_length;
 };
-/* The next one of a text, which it moves past: 1; 0: the end; -1: it cannot be read. */
+/* Take the next record of a text: 1; 0: the end; -1: malformed. */
 int tar_keyword_next(const char **text, size_t *n, struct tar_keyword *keyword);
 bool tar_keyword_is(const struct tar_keyword *keyword, const char *word);
 bool tar_decimal(const char *text, size_t n, uint64_t *number);

@@ -181,7 +181,7 @@ static size_t new_length(const struct renaming *r, const struct name_place *p, s
     return p->directory + strlen(r->prefix) + (kept < p->stem ? kept : p->stem) + (p->length - p->directory - p->stem);
 }
 
-/* Of a pax record with `value` bytes of value. Its length counts its own digits. */
+/* Length of a pax record with `value` bytes of value. The length counts its own digits. */
 static size_t keyword_length(const struct name_place *p, size_t value)
 {
     size_t rest = 1 + p->word + 1 + value + 1, all = rest + 1;
@@ -217,7 +217,7 @@ static bool member_fits(const struct renaming *r, const struct tar_member *m, si
     return true;
 }
 
-/* No part of a character in UTF-8 stays. */
+/* Cuts at the start of a UTF-8 character. */
 static int member_cut(struct renaming *r, const struct tar_member *m)
 {
     const struct name_place *p = &m->place[m->places - 1];
@@ -253,7 +253,7 @@ static void write_size(struct tar_member *m, size_t block, uint64_t size)
     write_checksum(h);
 }
 
-/* Of a pax header: what follows the keyword moves. */
+/* Write a keyword of a pax header; what follows it moves. */
 static void write_keyword(struct tar_member *m, const struct name_place *p, const char *name, size_t n)
 {
     uint64_t size = block_size(m, p->block);
@@ -298,7 +298,7 @@ static int write_place(const struct renaming *r, struct tar_member *m, const str
     return 0;
 }
 
-/* The last place first: those before it do not move then. */
+/* From the last place to the first, so that earlier ones do not move. */
 static int member_write(const struct renaming *r, struct tar_member *m, uint64_t from, uint64_t to, char *bytes)
 {
     uint64_t begin = m->begin > from ? m->begin : from, end = m->begin + m->n < to ? m->begin + m->n : to;

@@ -22,12 +22,12 @@ struct tar_walk {
     struct record_scan *scan;
     uint64_t at; /* of the next header */
 
-    /* What extension headers say of the next member; `begin` is that of the first of them. */
+    /* Contents of extension headers for the next member; `begin`: offset of the first of them. */
     bool extended, sized;
     uint64_t begin, size;
     struct str name, sparse_name;
 
-    /* The record at hand. */
+    /* The current record. */
     bool open;
     uint64_t record, record_end;
     struct str key;
@@ -169,7 +169,7 @@ static int take_member(struct tar_walk *w, const struct tar_header *h, uint64_t 
 
 /* --- the archive --- */
 
-/* At a block of zeros. Another archive behind this one would be lost to all readers. */
+/* At a block of zeros. No reader would see another archive after this one. */
 static int check_end(struct tar_walk *w)
 {
     struct record_scan *s = w->scan;

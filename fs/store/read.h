@@ -1,4 +1,4 @@
-/* One read of the store, and the other nodes that it may be asked of. */
+/* One read of the store, and the interface to other nodes, which may answer it. */
 #ifndef FS_STORE_READ_H
 #define FS_STORE_READ_H
 
