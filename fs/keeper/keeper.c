@@ -234,7 +234,7 @@ static void look_after(struct keeper *k)
         return;
     uint64_t beats = atomic_load(&k->handover->pulse.beats);
     k->fault = watchdog_look(&k->watchdog, &k->servers.server, beats, ms);
-    if (!k->fault && program_look(&k->servers.program, k->handover))
+    if (!k->fault && program_look(&k->servers.program, k->handover, k->watchdog.silent))
         k->fault = ENDING_HUNG;
     if (k->fault)
         kill_server(k);

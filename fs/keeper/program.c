@@ -111,12 +111,15 @@ bool program_begin(struct program *p, struct handover *h)
     return atomic_load(&h->program) == PROGRAM_TRIAL;
 }
 
-bool program_look(struct program *p, struct handover *h)
+bool program_look(struct program *p, struct handover *h, unsigned silent)
 {
+    enum { MOVES_MS = 1000 };
     if (!handover_has(FD_TRIAL) || clock_now() - atomic_load(&h->started) < p->trial)
         return false;
     if (atomic_load(&h->pulse.beats) == 0)
         return true;
+    if (silent >= MOVES_MS)
+        return false;
     log_info("the installed program has served for %u s: it stays", (unsigned)(p->trial / SECOND));
     dup2(FD_TRIAL, FD_PROGRAM);
     set_trial(p, -1);

@@ -4,8 +4,9 @@
  *   previous    FD_PROGRAM: the program of the last server that lived long enough; kept open, so it outlives its file
  *
  * A server of an installed file that differs from the previous program is on trial; FD_TRIAL is its program. If it
- * serves for `trial` nanoseconds, its program becomes the previous one. If it dies before, or does not serve in that
- * time, the next server runs the previous program again, until another file is installed or an upgrade is requested.
+ * serves for `trial` nanoseconds, its program becomes the previous one. If it dies before, does not serve in that time,
+ * or hangs at its end, the next server runs the previous program again, until another file is installed or an upgrade
+ * is requested.
  *
  * Root executes an installed file only if root, or the owner of the previous one, is the only user who can write it. */
 #ifndef FS_KEEPER_PROGRAM_H
@@ -35,8 +36,9 @@ void program_choose(struct program *program, struct handover *handover);
 void program_execute(const char *state);
 /* True: an upgrade was requested and there is another program, so the server must be replaced. */
 bool program_begin(struct program *program, struct handover *handover);
-/* Call it while a server runs. True: kill it, because it does not serve at the end of its trial. */
-bool program_look(struct program *program, struct handover *handover);
+/* Call it while a server runs. True: kill it, because it does not serve at the end of its trial. One that has not moved
+ * for `silent` milliseconds stays on trial: it moves again, or the watchdog has it killed. */
+bool program_look(struct program *program, struct handover *handover, unsigned silent);
 /* Call it when the server is dead. True: it was on trial, and the next one runs the previous program. */
 bool program_died(struct program *program);
 

@@ -8,7 +8,7 @@ src=$tmp/src mnt=$tmp/mnt bin=$tmp/bin
 make_files "$src" 24 100000
 mkdir "$mnt" "$bin"
 cp "$top_builddir"/dealfs{,-keeper,-server,-feeder,-resizer} "$bin"
-export DEALFS_PATIENCE=9 # a trial takes a third of it
+export DEALFS_PATIENCE=15 # a trial takes a third of it
 trial=$((DEALFS_PATIENCE / 3))
 ours=$(dealfs --version) ours=${ours#dealfs }
 patch=$("$top_builddir/tests/patch/dealfs" --version) patch=${patch#dealfs }
@@ -60,6 +60,19 @@ ok 'within the trial and some seconds' test $((SECONDS - began)) -le $((trial + 
 install_server "$top_builddir/tests/form/dealfs-server"
 back 'one that does not know the memory of the servers' 'upgrade .*: the server .* exited with status 2: dealfs'
 like 'and said so' "$(cat "$tmp/state/log")" "map the servers' shared memory: Stale file handle"
+
+# --- one that hangs in its trial: that ends after the trial ---
+install_server "$top_builddir/tests/patch/dealfs-server"
+upgrade >"$tmp/upgrade.out" 2>&1 &
+asks=$!
+tap_pids+=("$asks")
+on_trial() { [ "$(value "$mnt" program) $(version)" = "trial $patch" ]; }
+ok 'an upgrade is on trial' wait_for 20 on_trial
+kill -STOP "$(server)"
+wait "$asks"
+is 'one that hangs in its trial: the upgrade fails' $? 1
+like 'for that' "$(cat "$tmp/upgrade.out")" 'upgrade .*: the server of the installed program .*: dealfs .* still runs'
+is 'the version before runs' "$(version) $(value "$mnt" program)" "$ours previous"
 
 # --- what other users may write ---
 install_server "$top_builddir/tests/patch/dealfs-server"
