@@ -37,7 +37,8 @@ dist_kubernetes_SCRIPTS = \
 	etc/kubernetes/join
 dist_kubernetes_DATA = \
 	etc/kubernetes/README.md \
-	etc/kubernetes/dealfs.yaml
+	etc/kubernetes/dealfs.yaml \
+	etc/kubernetes/mounter.yaml
 
 # How programs ask for the order of an epoch.
 examplesdir = $(docdir)/examples

@@ -40,7 +40,7 @@ is 'and nothing that no one has named' "$(find "$dest" ! -type d | grep -Ev \
     -e '/man[15]/dealfs[-a-z]*\.[15]|/completions/dealfs$' \
     -e '/(fstab\.example|dealfs\.service)$' \
     -e '/(loaders|exchange|glossary|papers|records|scale|troubleshooting|versions)\.md$' \
-    -e '/kubernetes/(README\.md|dealfs\.yaml|join)$' \
+    -e '/kubernetes/(README\.md|(dealfs|mounter)\.yaml|join)$' \
     -e '/monitoring/(README\.md|dealfs\.(rules\.yml|dashboard\.json))$' \
     -e '/slurm/[a-z.]*(-loop)?$|/examples/[a-z_-]*\.(py|sh|c)$|/u?mount\.fuse\.dealfs$' \
     -e '-packages/dealfs/(torch/)?[a-z_]*\.py$')" ''

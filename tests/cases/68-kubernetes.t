@@ -8,8 +8,19 @@ require mpirun unshare nsenter
 [ -n "${TEST_NAMESPACE-}" ] || plan_skip 'a mount namespace of its own cannot be made'
 
 yaml=$top_srcdir/etc/kubernetes/dealfs.yaml
-ok 'its objects have known fields, and refer to each other' \
-    python3 "$top_srcdir/tests/lib/kubernetes.py" "$yaml" "$top_srcdir/etc/kubernetes"
+checked() { python3 "$top_srcdir/tests/lib/kubernetes.py" "$top_srcdir/etc/kubernetes" "$@"; }
+ok 'its objects have known fields, and refer to each other' checked "$yaml"
+ok 'also with a mounter in the place of the DaemonSet' checked "$yaml" "$top_srcdir/etc/kubernetes/mounter.yaml"
+python3 - "$top_srcdir/etc/kubernetes/mounter.yaml" >"$tmp/words" <<'END'
+import sys, yaml
+mounter, mount = yaml.safe_load(open(sys.argv[1]))['spec']['template']['spec']['containers']
+context = mount['securityContext']
+assert 'privileged' not in context and context['capabilities']['drop'] == ['ALL']
+user = f"{context['runAsUser']}:{context['runAsGroup']}"
+print(mounter['args'][3:] == ['/run/dealfs/mounter', user, mount['args'][-1]],
+      mount['args'][3].startswith('mounter=/run/dealfs/mounter,'))
+END
+is 'whose two containers agree' "$(cat "$tmp/words")" 'True True'
 
 # --- pods ---
 src=$tmp/src

@@ -1,20 +1,27 @@
-"""kubernetes.py FILE FOLDER: checks objects for Kubernetes, without its API server: the fields that they have, by kind;
-selectors, roles, service accounts and volumes that refer to each other; and what dealfs needs of a pod. FOLDER has the
-files that are installed beside them."""
+"""kubernetes.py FOLDER FILE…: checks objects for Kubernetes, without its API server: the fields that they have, by
+kind; selectors, roles, service accounts and volumes that refer to each other; and what dealfs needs of a pod. FOLDER
+has the files that are installed beside them."""
 import os
 import sys
 
 import yaml
 
-POD = {'serviceAccountName': str, 'restartPolicy': str, 'terminationGracePeriodSeconds': int,
+MOUNTS = [{'name': str, 'mountPath': str, 'readOnly': bool, 'mountPropagation': str}]
+POD = {'serviceAccountName': str, 'shareProcessNamespace': bool,
+       'initContainers': [{'name': str, 'image': str, 'command': [str], 'volumeMounts': MOUNTS}],
+       'restartPolicy': str, 'terminationGracePeriodSeconds': int,
        'securityContext': {'runAsNonRoot': bool, 'runAsUser': int},
        'containers': [{'name': str, 'image': str, 'args': [str], 'command': [str],
-                       'securityContext': {'privileged': bool},
+                       'securityContext': {'privileged': bool, 'runAsNonRoot': bool, 'runAsUser': int,
+                                           'runAsGroup': int, 'allowPrivilegeEscalation': bool,
+                                           'capabilities': {'drop': [str]},
+                                           'seccompProfile': {'type': str}},
                        'resources': {'requests': {'memory': str}, 'limits': {'memory': str}},
                        'readinessProbe': {'exec': {'command': [str]}, 'periodSeconds': int, 'timeoutSeconds': int},
-                       'volumeMounts': [{'name': str, 'mountPath': str, 'readOnly': bool, 'mountPropagation': str}]}],
+                       'volumeMounts': MOUNTS}],
        'volumes': [{'name': str, 'hostPath': {'path': str, 'type': str}, 'emptyDir': {'medium': str}}]}
-TEMPLATE = {'metadata': {'labels': {'app': str}}, 'spec': POD}
+TEMPLATE = {'metadata': {'labels': {'app': str}, 'annotations': {'kubectl.kubernetes.io/default-container': str}},
+            'spec': POD}
 HEAD = {'apiVersion': str, 'kind': str, 'metadata': {'name': str, 'namespace': str}}
 KINDS = {
     'v1 Namespace': {},
@@ -48,8 +55,10 @@ def need(what, found):
         wrong.append(what)
 
 
-with open(sys.argv[1], encoding='utf-8') as f:
-    objects = [o for o in yaml.safe_load_all(f) if o]
+objects = []
+for path in sys.argv[2:]:
+    with open(path, encoding='utf-8') as f:
+        objects += [o for o in yaml.safe_load_all(f) if o]
 by_kind = {}
 for o in objects:
     name = f"{o.get('apiVersion')} {o.get('kind')}"
@@ -76,14 +85,14 @@ for name, o in (by_kind['DaemonSet'] | by_kind['Job']).items():
         need(f'{name}: a Job needs a restartPolicy', spec.get('restartPolicy') in ('Never', 'OnFailure'))
     need(f'{name}: no such account', spec.get('serviceAccountName', 'dealfs-join') in by_kind['ServiceAccount'])
     volumes = {v['name'] for v in spec.get('volumes', [])}
-    for c in spec['containers']:
+    for c in spec.get('initContainers', []) + spec['containers']:
         for m in c.get('volumeMounts', []):
             need(f"{name}: no volume {m['name']}", m['name'] in volumes)
             need(f'{name}: Bidirectional needs a privileged container', m.get('mountPropagation') != 'Bidirectional' or
                  c['securityContext']['privileged'])
-        script = c.get('command', [''])[0]
+        script = c.get('command', [''])[0].removeprefix('/bin/')
         need(f'{name}: {script} is not there', not script.startswith('/') or
-             os.access(os.path.join(sys.argv[2], os.path.basename(script)), os.X_OK))
+             os.access(os.path.join(sys.argv[1], os.path.basename(script)), os.X_OK))
 propagations = {m.get('mountPropagation') for o in (by_kind['DaemonSet'] | by_kind['Job']).values()
                 for c in o['spec']['template']['spec']['containers'] for m in c.get('volumeMounts', [])}
 need('one side gives its mounts, the other takes them', {'Bidirectional', 'HostToContainer'} <= propagations)
