@@ -42,7 +42,7 @@ static const struct field fields[] = {
     FIELD(ssd_bytes, U64),
     FIELD(ssd_path, OPTIONAL_TEXT),
     FIELD(zstd_level, INT),
-    FIELD(verify_once, FLAG),
+    FIELD(verify_once, OPTIONAL_FLAG),
     FIELD(source_threads, INT),
     FIELD(source_rate, U64),
     FIELD(peer_timeout, U64),
