@@ -310,9 +310,9 @@ def measure_part(bench, source, part):
 def at_once(load, measured):
     """Seconds of an epoch by regular lists, if loaders wait for source and peers concurrently. The equation adds both
     times; here only the longer one counts."""
-    kept, nodes = measured['cached'], SMALL_NODES
-    return max(load.samples / nodes / load.speed, (1 - kept) * load.samples / measured['storage_rate'],
-               kept * load.samples / measured['cache_rate'] * (nodes - 1) / nodes)
+    kept, nodes, rate = measured['cached'], SMALL_NODES, measured['cache_rate']
+    peers = kept * load.samples / rate * (nodes - 1) / nodes if rate else 0  # None: nothing is cached
+    return max(load.samples / nodes / load.speed, (1 - kept) * load.samples / measured['storage_rate'], peers)
 
 
 # With few workers and a slow source, reading ahead matters most.
