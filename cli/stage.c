@@ -99,7 +99,7 @@ static void print_world(const struct stage_view *stage, const struct str *status
            size_format(capacity, capacity_text, sizeof capacity_text));
     uint64_t all = figures_number(status, "groups") * figures_number(status, "catalog.bytes");
     if (nodes == stage->nodes && all > stage->now.bytes_total && !stage->chosen)
-        printf("  %s have no owner, for want of room, and will be read from the source\n",
+        printf("  %s have no owner, because no node has room, and will be read from the source\n",
                size_format(all - stage->now.bytes_total, held_text, sizeof held_text));
 }
 

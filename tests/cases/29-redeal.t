@@ -66,7 +66,7 @@ fresh
 world_default=ram=2M
 ok 'mount with little room' world_mount 3
 ok 'stage' timeout 120 dealfs stage "$tmp/node2"
-like 'says what has no owner' "$(cat "$tmp/.output")" 'have no owner, for want of room'
+like 'says what has no owner' "$(cat "$tmp/.output")" 'have no owner, because no node has room'
 none=$(without_owner 0)
 ok "$none files have none" test "$none" -gt 5
 ok 'on all nodes alike' all_alike owners "${nodes[@]}"
