@@ -32,7 +32,7 @@ static int clean_mount(void *user, const struct live *live)
     if (!error && !clean->dry_run)
         utab_forget(live->mountpoint);
     if (!error)
-        clean_removed(clean, live->mountpoint, "a mount whose processes were gone");
+        clean_removed(clean, live->mountpoint, "a mount whose processes had ended");
     else
         clean_failed(clean, live->mountpoint, command_why(&why, error));
     return 0;

@@ -13,7 +13,7 @@ static int join_world(const char *mountpoint, const struct world_wish *wish)
     struct launcher launcher;
     launcher_find(&launcher);
     if (!launcher.name)
-        return command_fail("join %s: it was not started on several nodes: use `mpirun -n NODES --map-by ppr:1:node "
+        return command_fail("join %s: the command runs on one node only: use `mpirun -n NODES --map-by ppr:1:node "
                             "dealfs join %s`, or `srun --mpi=pmix …`",
                             mountpoint, mountpoint);
     int error = world_join(mountpoint, &launcher, wish, &why);

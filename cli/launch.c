@@ -68,7 +68,7 @@ static int parse_options(struct launch_line *line, int argc, char **argv)
         line->agent |= option == 'a';
     }
     if (line->hosts && line->hostfile)
-        return command_usage(&command_launch, "--hosts and --hostfile do not go together");
+        return command_usage(&command_launch, "--hosts and --hostfile cannot be combined");
     return COMMAND_DONE;
 }
 

@@ -73,7 +73,7 @@ static int mount_it(struct start *s)
 
 static int refuse_nodes(const struct start *s)
 {
-    return command_fail("option nodes=%u: it was not started on several nodes: use `mpirun -n %u --map-by ppr:1:node "
+    return command_fail("option nodes=%u: the command runs on one node only: use `mpirun -n %u --map-by ppr:1:node "
                         "dealfs mount …`, or `srun --mpi=pmix …`",
                         s->options.nodes, s->options.nodes);
 }
@@ -82,11 +82,12 @@ static int join_world(struct start *s, const struct launcher *launcher, char *co
 {
     CLEANUP_STR struct str why = STR_INIT;
     if (s->foreground)
-        return command_usage(&command_mount,
-                             "option -f: under %s the courier stays in the foreground; the mount stays when it ends",
-                             launcher->name);
+        return command_usage(
+            &command_mount,
+            "option -f: omit it under %s, where the courier stays in the foreground and the mount outlives it",
+            launcher->name);
     if (s->options.mounter)
-        return command_usage(&command_mount, "option mounter: under %s, add wait_join, and run `dealfs join` then",
+        return command_usage(&command_mount, "option mounter: under %s, mount with wait_join, then run `dealfs join`",
                              launcher->name);
     int error = world_mount(s, launcher, list, lists, &why);
     return command_fail("%s", command_why(&why, error));
@@ -233,7 +234,7 @@ const struct command command_mount = {
         "  -o rescan=WHEN           look for changes in the source: auto (default), names, always, never\n"
         "  -o identity=mtime        ignore ctime: for replicas and buckets (default: size, mtime and ctime)\n"
         "  -o owner=USER            mount on behalf of USER (root only; default: the user who mounts)\n"
-        "  -o mounter=SOCKET        let the `dealfs mounter` mount that listens there (default: mount itself)\n"
+        "  -o mounter=SOCKET        mount through the `dealfs mounter` that listens there (default: mount directly)\n"
         "  -o allow_other           also let other users read (default: no)\n"
         "  -o noexec                do not allow execution of files (default: no)\n"
         "  -o zstd=LEVEL            compress cached data: level 1 (default) to 19, or off\n"

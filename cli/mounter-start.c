@@ -117,7 +117,7 @@ const struct command command_mounter = {
     .summary = "mount for processes of USER in containers without privileges",
     .help = "  -o allow_other      also let other users read (default: no)\n"
             "  -o noexec           do not allow execution of files (default: no)\n"
-            "  -o ram=SIZE         limit of the RAM tier; 0: none on a tmpfs of its own (default: all memory)\n"
+            "  -o ram=SIZE         limit of the RAM tier's tmpfs; 0: none, /dev/shm is used (default: all memory)\n"
             "  -o readahead=SIZE   readahead of the kernel, 4K to 1M (1M)\n"
             "\n"
             "Runs as root until SIGTERM. A process of USER mounts with `dealfs mount -o mounter=SOCKET SOURCE "

@@ -101,7 +101,7 @@ const struct command command_umount = {
     .name = "umount",
     .arguments = "[--lazy] [--world] MOUNTPOINT",
     .summary = "unmount, and free the RAM of the cache",
-    .help = "  -l, --lazy  unmount also while processes use the mount; they keep it until they leave\n"
+    .help = "  -l, --lazy  unmount even if processes use the mount; they keep it until they leave\n"
             "  --world     unmount on all nodes of its world (lazily on the others)\n",
     .run = umount_command,
 };

@@ -218,7 +218,7 @@ void deliveries_add(struct deliveries *d, uint32_t from, const struct wire_messa
 {
     struct delivery *it = delivery_new(d);
     if (!it) {
-        mail_fail(d->mail, -ENOMEM, "a question of a peer");
+        mail_fail(d->mail, -ENOMEM, "memory for a question of another node");
         return;
     }
     *it = (struct delivery){.all = d,

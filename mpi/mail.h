@@ -47,8 +47,8 @@ void mail_fail(struct mail *mail, int error, const char *what);
  *
  * Each peer that MPI reaches by a socket gets a PING regularly. Its courier answers with PONG, without its server.
  * Bells take another way, UDP. If a peer keeps answering bells but not the PING, messages are lost. After a network
- * outage, TCP retries only after as much time again. So bells must have been answered for that long, and for as long as
- * the outage may have begun before the PING.
+ * outage, TCP may pause for as long again before it retries. So bells must have been answered for that long, and for as
+ * long as the outage may have begun before the PING.
  *
  * On a slow link, a PONG waits behind all payloads that the peer may be sending us, about 20 MB. So the timeout is
  * long: meanwhile the peer's data is read from the source, which costs less than ending a world needlessly.

@@ -77,12 +77,12 @@ void launcher_say_deaf(const struct launcher *l, const char *command, struct str
 {
     if (strcmp(l->name, "srun") == 0)
         str_addf(why,
-                 "%s: srun has started %u tasks without PMIx, so that each would be a world of its own; use `srun "
-                 "--mpi=pmix` (`srun --mpi=list` shows whether it is there) or Open MPI's mpirun",
+                 "%s: srun started %u tasks without PMIx, so each would form its own world: use `srun --mpi=pmix` "
+                 "(`srun --mpi=list` shows whether it is available) or Open MPI's mpirun",
                  command, l->size);
     else
         str_addf(why,
-                 "%s: %s, which is not Open MPI's, has started %u processes, so that each would be a world of its own; "
+                 "%s: %s, which is not Open MPI's, started %u processes, so each would form its own world: "
                  "use Open MPI's mpirun",
                  command, l->name, l->size);
 }

@@ -24,7 +24,7 @@ static int refuse_link(const char *link, uid_t uid, struct str *out)
 {
     str_adds(out, "root does not follow the symlink ");
     str_add_printable(out, link, strlen(link));
-    str_addf(out, " of user %u: give the path without it", (unsigned)uid);
+    str_addf(out, " of user %u: give the path without the symlink", (unsigned)uid);
     return -ELOOP;
 }
 

@@ -177,7 +177,7 @@ static int check_epoch(const struct epoch *epoch, const char *where, int error, 
     if (error)
         return command_fail("read %s: %s", where, error == -ECANCELED ? "interrupted" : strerror(-error));
     if (*sum != 0 && *sum != epoch->sum)
-        return command_fail("read %s: not the bytes of the first epoch", where);
+        return command_fail("read %s: the bytes differ from those of the first epoch", where);
     *sum = epoch->sum;
     return COMMAND_DONE;
 }
@@ -231,7 +231,8 @@ static int read_plan(struct demo *demo, const char *name, const char *mode, uint
     int n = snprintf(request, sizeof request, "plan epoch=1 ranks=%d batch=%d mode=%s reply=u32\n", demo->nodes, BATCH,
                      mode);
     if (client_send(&live, request, (size_t)n, &reply, &why) < 0 || reply.length != sizeof order)
-        return command_fail("plan the epoch: %s", why.length > 0 ? why.data : "not the lists that were asked for");
+        return command_fail("plan the epoch: %s",
+                            why.length > 0 ? why.data : "the reply has another length than the requested lists");
     for (uint32_t i = 0; i < FILES; i++) {
         uint32_t at = i % each * (uint32_t)demo->nodes + i / each;
         memcpy(&order[at], reply.data + i * sizeof *order, sizeof *order);
@@ -296,7 +297,7 @@ static int read_epochs_of_world(struct demo *demo)
         "dropped.\n"
         "The source is as slow as storage for many jobs, %d MiB/s for all nodes together. The random order is\n"
         "DistributedSampler's. The dealt order has the same samples in each step, so that training is the same, but\n"
-        "gives each node those that it keeps:\n\n",
+        "gives each node the samples that it caches:\n\n",
         SLOW_MIB);
     print_head(demo);
     int status = read_source(demo, &sum);
@@ -326,7 +327,7 @@ static int ask_control(const struct demo *demo, const char *request)
 
 static int show_where(struct demo *demo)
 {
-    printf("\nWhich sample is it, who owns it, and which tier keeps it?\n\n"
+    printf("\nWhich sample is it, which node owns it, and which tier caches it?\n\n"
            "  dealfs where %s/node0 disc/0000.jpg ring/0042.jpg\n\n",
            demo->pasted.data);
     int status = ask_control(demo, "where\ndisc/0000.jpg\nring/0042.jpg\n");

@@ -29,7 +29,7 @@ static double free_up_to(const struct model_echo *m)
 
 void model_echo_print(const struct model_echo *m)
 {
-    printf("seconds for a step upstream, with e steps of training; * where training costs more\n\n");
+    printf("seconds per upstream step and its e training steps; *: training takes longer\n\n");
     printf("%6s %11s %11s %11s  %11s %11s\n", "e", "upstream", "training", "both", "samples/s", "fresh/s");
     for (int i = 0; i < m->factors.count; i++) {
         double e = m->factors.number[i], cost = step_cost(m, e);

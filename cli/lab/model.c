@@ -107,7 +107,7 @@ static struct cost cost_of(const struct modelled *w, uint32_t nodes, double beta
 static void print_table(const struct modelled *w, const struct cost *cost)
 {
     double binds = w->storage / w->train;
-    printf("seconds for an epoch; * where loading costs more than training\n\n");
+    printf("seconds per epoch; *: loading takes longer than training\n\n");
     printf("%6s %7s %11s", "nodes", "beta", "training");
     for (int way = 0; way < ways_of(w); way++)
         printf(" %12s", way_names[way]);

@@ -1,4 +1,4 @@
-/* `dealfs simulate cost`: the slowest rank by the mean, for ranks, batches and windows. */
+/* `dealfs simulate cost`: the cost of the slowest rank divided by the mean, for ranks, batches and windows. */
 #include "cli/lab/simulate-cost.h"
 
 #include "cli/lab/cost-simulation.h"
@@ -69,7 +69,7 @@ static int simulate_row(const struct costs_wanted *c, struct cost_world *w, stru
         return command_fail("simulate: the samples of a window cost more than 2^52 together");
     if (error == -EDOM)
         return command_fail("simulate: %" PRIu32 " steps of %" PRIu32 " ranks with %" PRIu32
-                            " samples each exceed the %" PRIu64 " samples",
+                            " samples each exceed the dataset's %" PRIu64 " samples",
                             w->window, w->ranks, w->batch, c->samples);
     if (error)
         return command_fail("simulate: %s", strerror(-error));
@@ -87,7 +87,7 @@ static int simulate_rows(const struct costs_wanted *c, struct cost_world *w)
     int status = COMMAND_DONE, rows = c->ranks.count * c->batch.count * c->window.count;
     json_begin_array(&json, NULL);
     if (!c->json)
-        printf("the slowest rank by the mean, %s%s, %" PRIu64 " samples; percent of samples that move\n\n"
+        printf("the slowest rank divided by the mean, %s%s, %" PRIu64 " samples; percent of samples that move\n\n"
                "%6s %6s %6s %12s %9s %9s %8s %9s %9s\n",
                c->costs ? "costs of " : c->distribution, c->costs ? c->costs : " costs", c->samples, "ranks", "batch",
                "window", "Distributed", "locality", "cost", "bound", "moved", "with cost");

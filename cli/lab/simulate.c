@@ -39,7 +39,7 @@ static void print_table(const struct simulated *w, const struct imbalance *box)
         printf("%6" PRIu32 " %6" PRIu32 " %8.2f %8.2f %8.2f %8.2f %8.2f %10.1f %8.1f %8.2f\n",
                w->nodes.number[i / w->batch.count], w->batch.number[i % w->batch.count], box->min, box->q1, box->median,
                box->q3, box->max, box->transfers, box->transfers_least, box->lost);
-    printf("\ntransfers: between nodes, on average of the steps; at least: the fewest that could do\n"
+    printf("\ntransfers: between nodes, average per step; at least: the smallest possible number\n"
            "lost: percent that a step would take longer, on average, if nothing moved\n");
 }
 

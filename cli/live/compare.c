@@ -144,7 +144,7 @@ static enum compare_result compare_made(struct compare *c, const char *path, con
     if (crew_shrink(c->crew, original.data, original.length, &wanted, &made, &reason) != IMAGE_FINE)
         return c->stop(c->user) ? COMPARE_STOPPED : differs(c, path, "cannot be resized again: %s", reason.text);
     if (made.length != record->size || hash64(made.data, made.length, 0) != record->hash)
-        return differs(c, path, "resizing it again gives other bytes than at the mount");
+        return differs(c, path, "resizing it again gives other bytes than when it was mounted");
     error = read_whole(mount, &shown);
     if (error)
         return differs(c, path, "read from the mount: %s", strerror(-error));

@@ -59,8 +59,8 @@ static void add_unknown(struct str *out, const struct str *report)
 {
     if (figures_number(report, "unsure") > 0) {
         figures_add(out, report,
-                    "{read count} read, at least in part; whether the other {unsure count} "
-                    "{unsure|sample was|samples were} is not known: ");
+                    "{read count} read, at least in part; it is not known whether the other "
+                    "{unsure count} {unsure|sample was|samples were} read: ");
         add_why_unknown(out, report);
     } else {
         str_adds(out, "every planned sample was read; it is not known whether this loader read them: ");
@@ -125,8 +125,7 @@ static void add_report(struct str *out, const struct str *report)
     figures_add(out, report, "  rank {rank number -5}{samples count} samples, {bytes size}: ");
     add_verdict(out, report);
     if (figures_number(report, "again") > 0)
-        figures_add(out, report,
-                    "; {again count} {again|read of a file that had been read|reads of files that had been read}");
+        figures_add(out, report, "; {again count} {again|repeated read|repeated reads}");
     str_adds(out, "\n");
     add_names(out, "            not read    ", report, true, figures_number(report, "unread"));
     add_late(out, report);
@@ -154,7 +153,7 @@ static void add_end(struct str *out, const struct plan_words *w)
     uint64_t unplanned = figures_number(&w->widest, "unplanned"), looks = figures_number(&w->last, "looks");
     if (unplanned > 0) {
         figures_add(out, &w->widest,
-                    "  besides   {unplanned count} {unplanned|read of a file|reads of files} that no list here has\n");
+                    "  besides   {unplanned count} {unplanned|read of a file|reads of files} in no list here\n");
         add_names(out, "            not planned ", &w->widest, false, unplanned);
     }
     if (looks > 0)

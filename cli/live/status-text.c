@@ -90,7 +90,7 @@ static void add_feed(struct str *out, const struct str *status)
     if (figures_is(status, "feed.sampler.state", "following"))
         figures_add(out, status, "; loaders read epoch {feed.sampler.epoch} of the sampler");
     else if (figures_is(status, "feed.sampler.state", "lost"))
-        str_adds(out, "; loaders read no epoch of the sampler");
+        str_adds(out, "; the loaders' reads match no epoch of the sampler");
     else if (sampler)
         str_adds(out, "; the epoch of the sampler that loaders read is not known yet");
     str_adds(out, "\n");

@@ -117,7 +117,7 @@ static int check_ours(const struct folder_wish *w, int fd, const char *path, str
         return place_fail(why, w->what, path, reason.data, -EPERM);
     }
     if (w->mark && !has_only_ours(fd, w->mark))
-        return place_fail(why, w->what, path, "contains files of something else: choose an empty or a new directory",
+        return place_fail(why, w->what, path, "contains files of other programs: choose an empty or a new directory",
                           -EEXIST);
     return 0;
 }

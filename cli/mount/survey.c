@@ -53,9 +53,8 @@ static void say_found(const struct survey *s, const struct catalog *c, const str
     if (!line.failed)
         command_note(s->to, "%s", line.data);
     if (s->rescan == RESCAN_NAMES && result->reused > 0)
-        command_note(
-            s->to,
-            "rescan=names: files were not checked: of a file that was rewritten in place, the old bytes are served");
+        command_note(s->to,
+                     "rescan=names: files were not checked: if one was rewritten in place, its old bytes are served");
 }
 
 static void note_count(FILE *to, uint64_t n, const char *one, const char *many)

@@ -229,7 +229,7 @@ static int ssd_capacity(const struct tiers_wish *w, struct tiers *t, struct str 
         else if (t->ssd_bytes == room.free / 100 * SSD_PERCENT)
             str_addf(&t->ssd_reason, "%d %% of the %s free", SSD_PERCENT, free);
         else
-            str_addf(&t->ssd_reason, "of the %s free, less what segments take while they are filled", free);
+            str_addf(&t->ssd_reason, "of the %s free, minus the space of segments that are being filled", free);
         return 0;
     }
     error = parse_size("ssd_size", w->options->ssd_size, room.whole, &t->ssd_bytes, why);

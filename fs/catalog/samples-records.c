@@ -143,8 +143,7 @@ static int take_fields(struct record_reader *r, const char *at, const char *end,
     if (!fits || (at < end && !keyed))
         return refuse_line(r, -EINVAL, "not `path TAB offset TAB length [TAB label [TAB key]]`");
     if (r->content.count > 0 && keyed != (r->content.traits.keyed != 0))
-        return refuse_line(r, -EINVAL,
-                           keyed ? "a key, which the lines before lack" : "no key, unlike the lines before");
+        return refuse_line(r, -EINVAL, keyed ? "a key, unlike the lines before" : "no key, unlike the lines before");
     record->place = offset | (newline ? RECORD_NEWLINE : 0);
     record->label = (uint32_t)label;
     record->length = (uint32_t)length;

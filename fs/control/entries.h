@@ -35,14 +35,14 @@ static inline bool is_request_ino(uint64_t ino)
     return (ino & (INO_LIST | INO_REQUEST)) == INO_REQUEST;
 }
 
-/* Set, and none above it, in the numbers below decoded/ only. The root of it is one of them. */
+/* The highest bit that is set in the inode numbers of decoded/ and everything below it, and in no others. */
 #define INO_DECODED (UINT64_C(1) << 61)
 static inline bool is_decoded_ino(uint64_t ino)
 {
     return ino >> 61 == 1;
 }
 
-static const double FOREVER = 1e9; /* a timeout of what does not change */
+static const double FOREVER = 1e9; /* timeout in seconds, for entries that never change */
 
 struct root_entry {
     const char *name;

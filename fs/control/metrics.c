@@ -49,7 +49,7 @@ static const struct metric {
     const char *help;
 } metrics[] = {
     {"nodes", GAUGE, "nodes", &none, "Nodes of this node's world, or of its last one."},
-    {"nodes_gone", GAUGE, "lost.nodes", &none, "Nodes of it that cannot be reached."},
+    {"nodes_gone", GAUGE, "lost.nodes", &none, "Nodes of this world that cannot be reached."},
     {"state", STATE, "state", &world_state, "1 for the current state of this node."},
     {"condition", STATE, "condition", &condition, "1 for the current condition; `status` has the reasons."},
     {"lost_bytes", GAUGE, "lost.bytes", &none, "Bytes that these nodes own, now read from the source."},

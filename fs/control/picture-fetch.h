@@ -10,7 +10,7 @@ struct request_job;
 
 struct picture_key {
     uint32_t file;
-    uint32_t side; /* the shorter side is made so long where it is longer; 0: as it is */
+    uint32_t side; /* a longer shorter side is scaled down to this; 0: not scaled */
 };
 
 /* The bytes of a file from `from` to `to`. Waits; -EINTR: the job gave up; or the store's errors. */

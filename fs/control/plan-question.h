@@ -9,19 +9,19 @@
 /* The inputs of a plan. */
 struct plan_origin {
     struct digest layout; /* zeros: there never was a world */
-    struct digest key;    /* of all of it, the layout and the list among it */
+    struct digest key;    /* hash of all inputs, including layout and list */
 };
 
 /* A request for a plan, and its asker. */
 struct plan_question {
     struct plan_request wanted;
-    const char *payload; /* the order, where wanted.order is in it */
+    const char *payload; /* the order, if wanted.order says that it is in the payload */
     size_t payload_length;
     const struct asker *asker;
     /* If set, it is called for each sample, step by step, instead of a reply. */
     int (*visit)(void *user, const struct samples *list, uint32_t sample);
     void *user;
-    struct epoch_stream **stream; /* where that of `reply=bytes` goes, a reference. NULL: there can be none */
+    struct epoch_stream **stream; /* gets a reference to the stream of `reply=bytes`. NULL: there can be none */
 };
 
 #endif

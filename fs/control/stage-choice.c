@@ -68,7 +68,7 @@ static int gather_plan(struct control *control, const struct key_value *value, c
         return -EINVAL;
     }
     if (plan_request_has_payload(&question.wanted)) {
-        str_adds(why, "`plan`: an order that follows a request cannot be staged; put it as a sample list");
+        str_adds(why, "`plan`: an order in the payload cannot be staged: upload it as a sample list");
         return -EINVAL;
     }
     CLEANUP_STR struct str reply = STR_INIT;

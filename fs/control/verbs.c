@@ -15,9 +15,9 @@ static int umount_run(struct control *control, const struct request *request, co
     int error = control->config.peers ? peers_command(control->config.peers, WORLD_UMOUNT, 0) : -ENOTCONN;
     (void)request, (void)asker, (void)reply;
     if (error == -ENOTCONN)
-        str_adds(why, "this node is alone: there is nobody to be told");
+        str_adds(why, "this node is alone: there are no other nodes to notify");
     else if (error)
-        str_addf(why, "cannot tell the other nodes: %s", strerror(-error));
+        str_addf(why, "notify the other nodes: %s", strerror(-error));
     return error;
 }
 
@@ -137,7 +137,7 @@ static void add_usage(void *user, struct str *text)
     for (size_t i = 0; verbs[i]; i++)
         add_verb(text, verbs[i]);
     str_adds(text, "\nValues are percent-decoded: %20 is a space. A request that is refused makes the read fail; the\n"
-                   "next read tells why. See dealfs-control(5).\n\nExample, for bash:\n\n  exec 3<>");
+                   "next read returns the reason. See dealfs-control(5).\n\nExample, for bash:\n\n  exec 3<>");
     str_add_shell_quoted(text, path.failed ? "" : path.data);
     str_adds(text, "\n  printf 'where\\n%s\\n' ");
     add_example_path(text, control_filled(handle->control) ? config->catalog : NULL);

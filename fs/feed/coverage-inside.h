@@ -6,7 +6,7 @@
 
 enum {
     LATEST = 8,         /* number of last reads that determine a loader's position */
-    STRAYS = 3,         /* of these, one less than this may be anywhere */
+    STRAYS = 3,         /* up to STRAYS - 1 of these may be far from the loader */
     RECENT = 256,       /* number of remembered reads of files in no list */
     REPORT_S = 1,       /* interval between two reports of a list */
     IDLE_S = 300,       /* a list without reads for this long does not compete with others for a read */

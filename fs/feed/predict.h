@@ -48,7 +48,7 @@ enum predict_result predict_step(struct predict *predict, uint64_t draws, uint64
 /* What the reads show of the terms after PREDICT_NONE or PREDICT_FOUND. 0: nothing is certain. */
 struct predict_hint {
     uint32_t ranks; /* after PREDICT_NONE: an epoch matches with this number of ranks */
-    uint32_t batch; /* after PREDICT_FOUND: batches have this length, or a part of it; they cannot have the given one */
+    uint32_t batch; /* after PREDICT_FOUND: batches have this length or a divisor of it, so the given length is wrong */
 };
 struct predict_hint predict_hint(const struct predict *predict);
 

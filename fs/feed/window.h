@@ -49,7 +49,7 @@ void window_resume(struct window *w, uint32_t reached); /* after init: the loade
 enum window_rate {
     WINDOW_STRAY,    /* far away, or read before */
     WINDOW_NEAR,     /* the loader may be here by now */
-    WINDOW_AHEAD,    /* it was fed for this */
+    WINDOW_AHEAD,    /* it was fed, and this read was expected */
     WINDOW_RECENTLY, /* it is being read: a file takes several reads */
 };
 enum window_rate window_rate(const struct window *w, uint32_t position);

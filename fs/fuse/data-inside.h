@@ -7,7 +7,7 @@
 /* listing.c: READDIR and READDIRPLUS over the catalog. */
 void listing_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
 void listing_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi);
-/* A name is asked for by itself. It writes nothing once there are many: all threads share the count. */
+/* Counts a LOOKUP of a single name. After many, it writes nothing more, because all threads share the counter. */
 void listing_count_lookup(struct data_mount *m);
 
 #endif

@@ -123,7 +123,7 @@ static void decode_body(void *user)
     uint32_t width = transposed ? d->pixels->height : d->pixels->width;
     uint32_t height = transposed ? d->pixels->width : d->pixels->height;
     if (codec->output_width != width || codec->output_height != height || d->pixels->channels != expected.channels)
-        codec_give_up(&d->reader.guard, IMAGE_CORRUPT, "has not the size that it is decoded to");
+        codec_give_up(&d->reader.guard, IMAGE_CORRUPT, "has another size than its header showed before");
     jpeg_start_decompress(codec);
     if (d->wish->upright && info.orientation != 1)
         read_and_turn(d, info.orientation);

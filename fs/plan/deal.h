@@ -53,8 +53,8 @@ void deal_merged(struct deal *deal, const uint32_t *batch, uint32_t n, uint32_t 
 /* Like DistributedSampler: position i goes to rank i mod ranks. */
 void deal_regular(struct deal *deal, const uint32_t *batch, uint32_t n, uint32_t *out);
 
-/* Count where samples are that were dealt in any way, rank after rank. `owner`: their owners in the first group, or
- * NULL. */
+/* Counts at which nodes samples are, after any of the functions above. `out` has them rank after rank. `owner`: their
+ * owners in the first group, or NULL. */
 void deal_count(struct deal *deal, const uint32_t *out, const uint16_t *owner, uint32_t n,
                 const struct deal_watch *watch, struct deal_tally *tally);
 

@@ -100,7 +100,7 @@ static int check_input(const struct plan_input *in, struct str *why)
     }
     if (in->owners.nodes == 0 || in->owners.nodes > PLAN_NODES_MOST || in->owners.groups == 0 ||
         in->owners.groups > PLAN_GROUPS_MOST) {
-        str_addf(why, "%" PRIu32 " nodes in %" PRIu32 " groups: at most %d in %d can be planned for", in->owners.nodes,
+        str_addf(why, "%" PRIu32 " nodes in %" PRIu32 " groups: the maximum is %d nodes in %d groups", in->owners.nodes,
                  in->owners.groups, PLAN_NODES_MOST, PLAN_GROUPS_MOST);
         return -ERANGE;
     }

@@ -116,7 +116,7 @@ static int count_entries(const struct order_rules *rules, const char *payload, s
     if (rules->distinct && *count != rules->samples) {
         str_addf(why,
                  "the order has %" PRIu64 " entries and the list %" PRIu32 " samples: too %s to be a permutation "
-                 "(distinct=no takes any)",
+                 "(distinct=no accepts any length)",
                  *count, rules->samples, *count < rules->samples ? "short" : "long");
         return -EINVAL;
     }

@@ -32,7 +32,7 @@ const struct key plan_keys[PLAN_KEYS + 1] = {
     KEY(MODE) = {.name = "mode", .choices = "locality|regular|local", .help = "how batches are dealt to the ranks"},
     KEY(TAIL) = {.name = "tail",
                  .choices = "pad|drop|short",
-                 .help = "if the samples cannot be divided evenly by the ranks"},
+                 .help = "what to do if the samples cannot be divided evenly by the ranks"},
     KEY(SKIP) = {.name = "skip", .value = "SAMPLES", .help = "resume after SAMPLES samples of the order"},
     KEY(ECHO) = {.name = "echo", .value = "F", .help = "use each sample, or batch, F times"},
     KEY(ECHO_AT) = {.name = "echo_at", .choices = "example|batch", .help = "what is repeated"},

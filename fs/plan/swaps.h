@@ -47,7 +47,7 @@ void swaps_begin(struct swaps *swaps);
 void swaps_add(struct swaps *swaps, const uint32_t *batch, const uint32_t *dealt, uint32_t n);
 /* -EINTR; -ERANGE: the samples cost more than SWAPS_COST_MOST. */
 int swaps_run(struct swaps *swaps, const struct plan_stop *stop, struct swap_tally *tally);
-/* The samples of a step after that, rank after rank, and their owners in the first group. */
+/* After swaps_run: the samples of a step, rank after rank, and their owners in the first group. */
 const uint32_t *swaps_step(const struct swaps *swaps, uint32_t step, uint32_t *n, const uint16_t **owner);
 
 #endif

@@ -1,5 +1,5 @@
 /* Reads of a tier whose storage may hang. Some threads of the callers may wait for the storage; other reads are queued
- * for the disk's own threads. A read that has waited for a second is taken away from its thread and served otherwise.
+ * for the disk's own threads. After one second, a read is taken away from its thread and gets its bytes from elsewhere.
  * The tier is bypassed until the storage answers again. */
 #ifndef FS_STORE_DISK_H
 #define FS_STORE_DISK_H

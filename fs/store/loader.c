@@ -3,7 +3,7 @@
  * Threads: `threads` workers. An idle worker waits for `work`. The others hold no lock while they read the source,
  * compress, or answer. Readers take the lock only to park. A worker takes, in this order:
  * 1. reads to be served directly; 2. loads that readers wait for; 3. reads and loads for the feeder; 4. other loads.
- * At most all workers but one do 3, since a loader will soon need its result, and at most `most_later` of them 4. So a
+ * All workers except one may do 3, whose results a loader will soon need; at most `most_later` workers do 4. So a
  * reader never waits for a whole round of feeding or staging. If one of these is stuck, more workers may start, and the
  * feeder gets only those that remain.
  *

@@ -21,7 +21,7 @@ struct tier_config {
     const char *directory;  /* NULL: absent. RAM: a tmpfs, whose files are mapped; SSD: direct reads */
     uint64_t capacity;      /* bytes of values */
     uint64_t device, inode; /* of the directory: no other one is used or created; 0: any */
-    bool verify_once;       /* RAM: not at every read; see scrub.h */
+    bool verify_once;       /* RAM: verify values once, not at every read; see scrub.h */
     bool shut;              /* stays locked: servers have died, perhaps because of it */
 };
 

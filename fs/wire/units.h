@@ -1,9 +1,9 @@
-/* The units that bytes are kept and asked for in.
+/* The units in which bytes are cached and requested.
  *
  *   extent   the unit of ownership: a file of up to 64 MiB, else each 64 MiB stripe of it
- *   part     the unit that is held or not: a whole file of up to 4 MiB, else one value of it
+ *   part     the unit that is cached as a whole or not at all: a file of up to 4 MiB, else one value of it
  *   value    up to 128 KiB of a file, as it is stored: a header and its bytes, raw, compressed or in blocks
- *   span     any bytes of one file: what a reader asks for
+ *   span     consecutive bytes of one file, as a reader requests them
  */
 #ifndef FS_WIRE_UNITS_H
 #define FS_WIRE_UNITS_H

@@ -21,8 +21,8 @@ uint32_t extents_file(const struct extents *e, uint64_t extent, uint64_t *from, 
 uint32_t extents_run(const struct extents *e, uint64_t first, uint32_t most, uint64_t parts);
 /* Bytes that the extent takes of a tier's capacity, stored raw. An empty file costs 1. */
 uint64_t extents_cost(const struct extents *e, uint64_t extent);
-/* The cost that fits into a tier of this capacity in whatever order extents arrive: without the costs of segments, and
- * without a remainder that is smaller than a piece. A node's room is the sum over its tiers. */
+/* Total cost of extents that fits into a tier of this capacity, in whatever order they arrive. The costs of segments,
+ * and a remainder smaller than a piece, are excluded. A node's room is the sum over its tiers. */
 uint64_t extents_room(const struct extents *e, uint64_t capacity);
 
 #endif

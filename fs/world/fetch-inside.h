@@ -30,7 +30,7 @@ struct fetch {
     uint32_t parts, waiting; /* reads of this fetch; how many of them still wait */
     /* NULL: no longer waits. In state HELD they belong to the thread that ends them. */
     struct store_read *read[MANY_MOST];
-    atomic_int held; /* references to the slot: of that thread, and of answers */
+    atomic_int held; /* references to the slot: one of that thread, one per answer */
     uint64_t number; /* the token of the message */
     uint64_t asked;  /* when the slot was taken */
     uint64_t heard;  /* when the read began to wait, or when the other node last said WAIT */

@@ -133,7 +133,7 @@ static int on_world(struct talk *t, struct talk_frame *f)
     if (!take_world(f, extents_count(t->self->extents), &told))
         return -EBADMSG;
     if (strcmp(told.member[told.head.me].node.id, c->id))
-        return talk_refuse(t->courier, -EINVAL, "the courier of node %u has another mount than this one, %s",
+        return talk_refuse(t->courier, -EINVAL, "the courier of node %u belongs to another mount, not to %s",
                            told.head.me, c->mountpoint);
     if (c->groups && c->groups != told.head.groups)
         return talk_refuse(t->courier, -EINVAL, "%s was mounted with groups=%u, the world has %u", c->mountpoint,
@@ -205,7 +205,7 @@ static int on_resume(struct talk *t, struct talk_frame *f)
     memcpy(&r, f->payload, sizeof r);
     struct world *w = resumed_world(t, &r, f->fds);
     if (!w)
-        return talk_refuse(t->courier, -ESTALE, "%s is in another world, or both it and its courier lack the layout",
+        return talk_refuse(t->courier, -ESTALE, "%s is in another world, or neither it nor its courier has the layout",
                            t->self->config.mountpoint);
     struct world *last = membership_world(t->membership);
     bool turned = w->last.k && (!last || !is_world(last, &r) || last->last.k != w->last.k);

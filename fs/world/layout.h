@@ -20,7 +20,7 @@ struct layout_input {
 struct layout;
 /* A node, as in the layout's file. */
 struct layout_record {
-    char id[40], host[72]; /* filled up with NULs */
+    char id[40], host[72]; /* padded with NULs */
     uint64_t capacity;
     uint64_t zero;
 };

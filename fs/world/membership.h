@@ -37,7 +37,7 @@ struct turn_waiter {
     struct turn turn;
     struct turn_record record; /* k = 0: not taken yet */
     int32_t status;            /* why not */
-    uint32_t node;             /* at which node */
+    uint32_t node;             /* number of the node where it failed */
     LIST_ENTRY(turn_waiter) next;
 };
 

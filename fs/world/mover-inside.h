@@ -50,8 +50,8 @@ struct course {
     uint64_t lacking; /* bytes that are owned and not cached */
     bool looked;      /* the last round of dropping looked at all foreign extents, */
     uint64_t asked;   /* and asked this many questions */
-    uint64_t rests;   /* no other round before this time */
-    uint64_t paid;    /* until then, exchange_rate is used up */
+    uint64_t rests;   /* the next round may begin at this time */
+    uint64_t paid;    /* until this time, earlier pulls use up exchange_rate */
 };
 
 static inline bool is_over(const struct course *c)

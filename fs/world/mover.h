@@ -2,7 +2,7 @@
  *
  *   1. It pulls the extents that this node now owns and lacks, from their previous owners.
  *   2. It drops the extents that this node holds and no longer owns, once their new owners have stored them.
- *   3. If a tier is full, it drops what other nodes have stored at once, and rewrites segments to get the room back.
+ *   3. If a tier is full, it immediately drops what other nodes have stored, and rewrites segments to reclaim the room.
  *   4. If that gives no room, it refuses the rest: those extents stay at their previous owners.
  *
  * There is no journal. Both sets of extents follow from what the tiers hold, so a restarted server resumes. */

@@ -1,11 +1,11 @@
 /* Serves: what other nodes ask this one for. It is answered from the tiers in stored form, or after a load from the
  * source.
  *
- * All readers of a part, of this and other nodes, share one load. A node that must wait is told WAIT. A silent node
- * keeps the slots of its answers, but has only a part of all slots.
+ * All readers of a part, of this and other nodes, share one load. A node that must wait gets WAIT. A silent node
+ * keeps the slots of its answers, so no node gets more than a part of all slots.
  *
- * After a turn, the new owner asks BEFORE for what this node owned. That is answered from the tiers, or with -ENOENT at
- * once; so is a question for data that this node neither has nor owns. */
+ * After a turn, the new owner asks with FETCH_BEFORE for data that this node owned. The answer comes from the tiers, or
+ * is -ENOENT at once. A question for data that this node neither has nor owns also gets -ENOENT at once. */
 #ifndef FS_WORLD_SERVE_H
 #define FS_WORLD_SERVE_H
 

@@ -41,7 +41,7 @@ bool talk_is_over(const struct talk *t);
 int talk_refuse(int courier, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* End a world, or a conversation before one. */
 void talk_hang_up(struct talk *t, const char *why);
-/* Send a frame with the bytes of a layout, for a later server; without them if `layout` is NULL or memory lacks. */
+/* Send a frame with the bytes of a layout, for a later server; without them if `layout` is NULL or memory is short. */
 int talk_say_layout(struct talk *t, enum message_kind kind, const void *payload, size_t n, const struct layout *layout);
 /* Take the layout from the frame's descriptor, else from the shelf. NULL: not found. */
 struct layout *talk_find_layout(const struct talk *t, int fd, const struct digest *digest);

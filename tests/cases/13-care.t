@@ -78,7 +78,7 @@ like 'the mount is dead' "$(cat "$mnt/class0/000.bin" 2>&1)" 'not connected'
 one_line 'status says so' 'dead' dealfs status "$mnt"
 exits 4 'which is a fault' dealfs status "$mnt"
 like 'doctor finds it' "$(dealfs doctor 2>&1)" "problem .*$mnt: dead"
-like 'clean -n says what it would remove' "$(dealfs clean -n)" "would remove $mnt: a mount whose processes were gone"
+like 'clean -n says what it would remove' "$(dealfs clean -n)" "would remove $mnt: a mount whose processes had ended"
 ok 'and removes nothing' mounted "$mnt"
 like 'clean removes it' "$(dealfs clean)" "removed $mnt: "
 fails 'it is gone' mounted "$mnt"

@@ -9,7 +9,7 @@ world_count=3
 two() { world_launch -n 1 dealfs "${@:1:$#/2}" : -n 1 dealfs "${@:$#/2+1}"; }
 
 # --- by the command, before any MPI ---
-one_line 'nodes without a launcher' 'nodes=4: it was not started on several nodes' \
+one_line 'nodes without a launcher' 'nodes=4: the command runs on one node only' \
     dealfs mount -o nodes=4 "$src" "$tmp/node0"
 one_line 'join without a launcher' 'mpirun' dealfs join "$tmp/node0"
 one_line 'srun without MPI' 'srun --mpi=pmix' \

@@ -59,7 +59,7 @@ down
 # --- mounted again ---
 is 'no directory has changed' "$(find "$src" -type d -printf '%p %T@ %C@\n' | sort)" "$directories"
 ok 'mount by names' up rescan=names
-like 'says what it does not see' "$(cat "$tmp/said")" 'rewritten in place, the old bytes are served'
+like 'says what it does not see' "$(cat "$tmp/said")" 'rewritten in place, its old bytes are served'
 down
 ok 'mount' up ''
 like 'a file with hard links is said' "$(cat "$tmp/said")" '1 file has other hard links'

@@ -108,7 +108,7 @@ mounts = [m for m in json.load(sys.stdin) if m["mountpoint"] == sys.argv[1]]
 print(sum(len(r["missed"]) for m in mounts for r in m["epochs"]))' "$mnt")" 3
 is 'what was read twice' "$(load 4 twice)" "$(both 'unknown 0 2')"
 like 'may have been read by two' "$(dealfs status --epoch "$mnt")" \
-    'every planned sample was read; .* 2 reads of files that had'
+    'every planned sample was read; .* 2 repeated reads'
 is 'the same epoch again is another list' "$(load 4)" "$(both 'complete 0 0')"
 is 'that takes the place of the first one' "$(report 4 0 again)" 0
 

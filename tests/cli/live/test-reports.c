@@ -45,7 +45,7 @@ static void test_words(void)
     like(
         "\"coverage\": \"unknown\", \"ended\": true, \"again\": 2", false,
         "every planned sample was read; it is not known whether this loader read them: files were read more often than "
-        "planned; 2 reads of files that had been read",
+        "planned; 2 repeated reads",
         "some again");
     like("\"coverage\": \"unknown\", \"ended\": true, \"stalled\": true", false, "the feeder was stopped", "late");
     like("\"coverage\": \"incomplete\", \"ended\": true, \"unread\": 2, \"missed\": "
@@ -57,7 +57,7 @@ static void test_words(void)
     like("\"coverage\": \"incomplete\", \"ended\": true, \"unread\": 3, \"unsure\": 2", true,
          "3 samples were not read; of 2 more it is not known: another list or program", "a part is not known");
     like("\"coverage\": \"unknown\", \"ended\": true, \"unsure\": 3, \"overflowed\": true", false,
-         "997 read, at least in part; whether the other 3 samples were is not known: the kernel dropped events",
+         "997 read, at least in part; it is not known whether the other 3 samples were read: the kernel dropped events",
          "lost events");
     like("\"coverage\": \"unknown\", \"ended\": true, \"unsure\": 3, \"mapped\": true", false,
          "not known: programs opened files without reading them", "mapped files");
@@ -73,8 +73,7 @@ static void test_words(void)
          "\"from\": {\"ram\": 0, \"ssd\": 0, \"peer\": 1, \"source\": 2}}",
          false, "late        3 samples, 2.0s at most, 5.0s together; from peer 1, source 2", "what came late");
     like("\"coverage\": \"complete\", \"unplanned\": 1, \"strange\": [\"val/1.jpg\"]", false,
-         "besides   1 read of a file that no list here has\n            not planned val/1.jpg\n",
-         "what was not planned");
+         "besides   1 read of a file in no list here\n            not planned val/1.jpg\n", "what was not planned");
     like("\"coverage\": \"complete\", \"behind\": 83, \"behind_most\": 212", false,
          "behind    rank 2 was the last in 83 % of the time, by 212 samples at most", "who was behind");
 }

@@ -89,7 +89,7 @@ static void test_text(void)
     refuses("a/one.tar\t0\t1\t4294967296\n", -EINVAL, form);
     refuses("a/one.tar\t18446744073709551616\t1\n", -EINVAL, form);
     refuses("a/one.tar\t0\t1\t2\tk\na/one.tar\t0\t1\t2\n", -EINVAL, "line 2: no key, unlike the lines before");
-    refuses("a/one.tar\t0\t1\na/one.tar\t0\t1\t2\tk\n", -EINVAL, "line 2: a key, which the lines before lack");
+    refuses("a/one.tar\t0\t1\na/one.tar\t0\t1\t2\tk\n", -EINVAL, "line 2: a key, unlike the lines before");
 }
 
 static void test_keys(void)
