@@ -60,13 +60,13 @@ static void test_words(void)
          "997 read, at least in part; it is not known whether the other 3 samples were read: the kernel dropped events",
          "lost events");
     like("\"coverage\": \"unknown\", \"ended\": true, \"unsure\": 3, \"mapped\": true", false,
-         "not known: programs opened files without reading them", "mapped files");
+         "samples were read: programs opened files without reading them", "mapped files");
     like("\"coverage\": \"unknown\", \"ended\": true, \"unsure\": 3, \"partly\": true", false,
-         "not known: not all directories are watched", "too few watches");
+         "samples were read: not all directories are watched", "too few watches");
     like("\"coverage\": \"unknown\", \"ended\": true, \"unsure\": 3, \"unwatched\": true", false,
-         "not known: the feeder did not watch all the time", "another feeder");
+         "samples were read: the feeder did not watch all the time", "another feeder");
     like("\"coverage\": \"unknown\", \"ended\": true, \"unsure\": 3, \"stopped\": true", false,
-         "not known: the loader stopped before the end", "a loader that stops early");
+         "samples were read: the loader stopped before the end", "a loader that stops early");
     like("\"coverage\": \"unknown\", \"ended\": false, \"unsure\": 3", false, "997 read so far (99 %)",
          "an epoch that goes on");
     like("\"coverage\": \"complete\", \"late\": {\"samples\": 3, \"sum_us\": 5000000, \"most_us\": 2000000, "
