@@ -118,8 +118,8 @@ static int make_order(const struct plan_request *r, const struct request *reques
     static const enum order_form form[] = {
         [PLAN_ORDER_U32] = ORDER_U32, [PLAN_ORDER_U64] = ORDER_U64, [PLAN_ORDER_TEXT] = ORDER_TEXT};
     if (plan_request_has_payload(r)) {
-        const struct order_rules rules = {form[r->order], SAMPLES, r->distinct, NULL};
-        return order_given(&rules, request->payload, request->payload_length, &go_on, order, count, why);
+        const struct order_rules rules = {form[r->order], SAMPLES, r->distinct, &go_on};
+        return order_given(&rules, request->payload, request->payload_length, order, count, why);
     }
     *order = malloc((SAMPLES + 1) * sizeof **order);
     *count = SAMPLES;
