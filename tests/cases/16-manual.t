@@ -54,6 +54,7 @@ well_formed() { # a page: groff has nothing to say, and what it makes has the se
     for section in NAME DESCRIPTION 'SEE ALSO'; do
         grep -qx "$section" <<<"$text" || { echo "no section $section"; return 1; }
     done
+    grep -q 'glossary\.md' <<<"$text" || { echo 'no link to the glossary'; return 1; }
     grep -Eq '^ +dealfs[-a-z]* +- +[^ ]' <<<"$text" || { echo 'NAME is not what whatis wants'; return 1; }
 }
 pages_named() { # every page that SEE ALSO and the text name as dealfs's is there
