@@ -95,7 +95,7 @@ wait_for 20 timeout 20 srun -N 2 --mpi=pmix true || plan_skip "srun --mpi=pmix d
 
 # --- launchers ---
 tap_run timeout 60 srun -N 2 --ntasks-per-node=1 --mpi=none dealfs mount "$src" "$tmp/nowhere"
-like 'srun without PMIx is refused' "$(cat "$tmp/.output")" 'srun has started 2 tasks without PMIx'
+like 'srun without PMIx is refused' "$(cat "$tmp/.output")" 'srun started 2 tasks without PMIx'
 
 # --- the batch script, as it is ---
 cat >"$tmp/bin/torchrun" <<'END'
