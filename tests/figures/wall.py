@@ -381,6 +381,6 @@ def figure_first(bench):
     bench.write('storage-wall-first', [[part_panel(bench, parts), first_panel(bench, first)]],
                 f'Samples of {IMAGENET.size // 1000} KB; nodes, source and links as in the figure of the storage wall.',
                 'Left: points are measured. Coloured lines: dealfs model. The paper\'s equation adds the time of the '
-                'source to that of the peers, and is up to 40 % above the measurement. Loaders wait for both '
+                'source to that of the peers, and is up to about 40 % above the measurement. Loaders wait for both '
                 'concurrently: the grey line, the slower of the two, is what they take.',
                 f'Right: the source also takes {SLOW_MS} ms for each read (simulated).')
