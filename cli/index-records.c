@@ -209,8 +209,8 @@ const struct command command_index = {
     .name = "index",
     .arguments = "[OPTIONS] MOUNTPOINT NAME | [OPTIONS] --output FILE MOUNTPOINT",
     .summary = "make a record list of containers: tar, TFRecord, lines, arrays",
-    .help = "  --under DIR         only files below this directory of the mount\n"
-            "  --match GLOB        only files whose name (with a slash in GLOB: whose path) matches\n"
+    .help = "  --under DIR         only files below this directory of the mount (all)\n"
+            "  --match GLOB        only files whose name (with a slash in GLOB: whose path) matches (all)\n"
             "  --format F          tar, tfrecord, lines, npy or fixed=BYTES; default: by the content of each file\n"
             "  --skip-broken       leave broken containers out; default: fail\n"
             "  -o, --output FILE   write the list as text to FILE (-: stdout) instead of uploading it\n"

@@ -44,11 +44,11 @@ const struct command command_join = {
     .name = "join",
     .arguments = "[--nodes N] [--groups G] MOUNTPOINT",
     .summary = "under mpirun: form a world of the mounts of several nodes",
-    .help = "  --nodes N   fail unless the world has N nodes\n"
-            "  --groups G  split the world into G groups that each cache the whole dataset\n"
-            "\n"
-            "`mpirun -n 4 … dealfs join MOUNTPOINT` starts one process per node. The command runs until the world "
-            "ends; the "
-            "mounts stay.\n",
+    .help =
+        "  --nodes N   fail unless the world has N nodes (any)\n"
+        "  --groups G  split the world into G groups that each cache the whole dataset (the mounts' groups=, or 1)\n"
+        "\n"
+        "`mpirun -n 4 … dealfs join MOUNTPOINT` starts one process per node. The command runs until the world "
+        "ends; the mounts stay.\n",
     .run = join_command,
 };

@@ -105,6 +105,6 @@ const struct command command_wait = {
     .arguments = "[--nodes N] [--timeout TIME] MOUNTPOINT",
     .summary = "wait until a mount is live",
     .help = "  --nodes N        wait until N nodes have joined (1)\n"
-            "  --timeout TIME   fail after TIME: 30 (seconds), 5m, 1h\n",
+            "  --timeout TIME   fail after TIME: 30 (seconds), 5m, 1h (unlimited)\n",
     .run = wait_command,
 };

@@ -118,8 +118,8 @@ for item in re.split(r'^\.TP\n', options[1], flags=re.M)[1:]:
         shown = re.search(r'^  (?:-o |-[A-Za-z], )?' + re.escape(name) + r'(?![a-z_-]).*\n(?:   .*\n)*', help, re.M)
         if not shown:
             bad.append(f'{name}: not in the help')
-    default = re.search(r'^Default: ([0-9][0-9A-Za-z.]*?)\.?$', text, re.M)
-    if names and shown and default and default[1] not in re.findall(r'[0-9][0-9A-Za-z.]*', shown[0]):
+    default = re.search(r'^Default: ([0-9][0-9A-Za-z.]*?|unlimited|any|all)( number| files)?\.?$', text, re.M)
+    if names and shown and default and default[1] not in re.findall(r'[0-9][0-9A-Za-z.]*|[a-z]+', shown[0]):
         bad.append(f'{names[-1]}: the default {default[1]} is not in: {shown[0].strip()}')
 print('\n'.join(bad))
 END
