@@ -18,7 +18,7 @@ struct work {
     uint32_t working; /* threads */
     bool striped;     /* somebody reads the file that no node has room for */
     bool slow;        /* a source is, from the beginning */
-    uint64_t early;   /* turns that were asked for before all was loaded */
+    uint64_t early;   /* turns, the first world among them, that began before all was loaded */
     uint64_t reads, failed, plans, stale, turns, lists, bursts, staged;
     uint64_t crowds;   /* begun */
     uint32_t crowding; /* crowds that are being read */

@@ -235,6 +235,7 @@ static void *stage(void *unused)
 void work_begin(void)
 {
     work.striped = sim_random(4) == 0;
+    work.early = !nodes_joined(); /* until then an owner cannot be asked, and its samples are read from the source */
     for (uint32_t i = 0; i < sim_options->readers; i++)
         work_start("reader", read_files, &sim_nodes[i % sim_options->nodes], i % sim_options->nodes);
     uint32_t fed = (uint32_t)sim_random(2 * sim_options->nodes);
