@@ -35,19 +35,25 @@ at_exit pod rm --all --force --time 0
 
 packages=(bash coreutils diffutils fuse3 libc6 libfuse3-3 libgcc-s1 libjpeg62-turbo librocksdb7.8 libstdc++6
     libxxhash0 libzstd1 mount)
+installed() { # packages: these, and what they depend on
+    apt-cache depends --recurse --installed --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces \
+        --no-enhances "$@" | grep '^[a-z]' | sort -u |
+        xargs dpkg-query -f '${db:Status-Abbrev} ${Package}\n' -W 2>/dev/null | sed -n 's/^ii  *//p'
+}
 make_base() { # from Debian's mirror; if that does not answer, from the packages that are installed here
     local base=$tmp/base file
     if ! timeout 100 mmdebstrap --quiet --variant=extract --mode=root --format=directory \
         --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr "--include=${packages[*]}" \
         "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$base"; then
         diag 'mmdebstrap failed'
+        rm -rf "$base" # what it had made
         mkdir -p "$base/usr/"{bin,sbin,lib,lib64} && ln -s usr/{bin,sbin,lib,lib64} "$base" || return
         while read -r file; do
-            [ -d "$file" ] || cp --parents -d "$file" "$base"
-        done < <(dpkg -L "${packages[@]}" | grep -v /share/)
+            [ -d "$file" ] || cp --parents -d "$file" "$base" || return
+        done < <(installed "${packages[@]}" | xargs dpkg -L | grep '^/' | grep -v /share/)
     fi
     rm -rf "${base:?}"/{usr/share,var} "$base"/usr/lib/*/{gconv,perl*} # each container copies all of it
-    ln -s bash "$base/usr/bin/sh" && mkdir -p "$base"/{mnt,tmp} && chmod 1777 "$base/tmp" &&
+    ln -sf bash "$base/usr/bin/sh" && mkdir -p "$base"/{mnt,tmp} && chmod 1777 "$base/tmp" &&
         tar -c -C "$base" . >"$tmp/base.tar"
 }
 ok 'a base' make_base
@@ -98,7 +104,7 @@ ok 'and so does another container' reads_all
 unmounted() { ! mounted "$share/data"; }
 ok 'it is killed' pod kill client
 ok 'and nothing is mounted' wait_for 20 unmounted
-pod rm --force --time 0 client
+pod rm --force --time 0 client >"$tmp/.output"
 ok 'the next one' client
 ok 'mounts' wait_for 30 is_up
 ok 'and is read' reads_all
