@@ -14,7 +14,7 @@ ok 'promtool accepts the rules' promtool check rules "$monitoring/dealfs.rules.y
 is 'each alert is described' "$(sed -n 's/.*alert: //p' "$monitoring/dealfs.rules.yml" | sort)" \
     "$(sed -n 's/^| `\(Dealfs[A-Za-z]*\)`.*/\1/p' "$monitoring/README.md" | sort)"
 
-target() { ln -s "$2" "$tmp/targets/$1"; }
+target() { ln -s "$2" "$tmp/targets/$1.prom"; }
 up() { # name, command…: a mount that is a target
     mkdir -p "$tmp/$1"
     "${@:2}" "$src" "$tmp/$1" && at_exit dealfs umount --lazy "$tmp/$1" && target "$1" "$tmp/$1/.dealfs/metrics"
@@ -24,7 +24,7 @@ ok 'a world' world_mount 2
 target node0 "$tmp/node0/.dealfs/metrics"
 ok 'a mount' up one env DEALFS_MINUTE=60 dealfs mount -o "ram=16M,state=$tmp/one.state"
 ok 'one with a metrics file' up file dealfs mount -o "ram=16M,state=$tmp/file.state,metrics_file=$tmp/file.prom"
-ln -sf "$tmp/file.prom" "$tmp/targets/file"
+ln -sf "$tmp/file.prom" "$tmp/targets/file.prom"
 
 background python3 "$top_srcdir/tests/lib/alerts.py" serve "$tmp/targets" "$tmp/port"
 ok 'they are served' wait_for 20 test -s "$tmp/port"
@@ -35,12 +35,11 @@ global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500
 rule_files: [$tmp/rules.yml]
 scrape_configs:
   - job_name: dealfs
-    static_configs: [{targets: [one, node0, file, bare, patch]}]
-    relabel_configs:
-      - {source_labels: [__address__], target_label: instance}
-      - {source_labels: [__address__], target_label: __metrics_path__, replacement: /\$1}
-      - {target_label: __address__, replacement: "127.0.0.1:$(cat "$tmp/port")"}
+    static_configs: [{targets: [one.prom, node0.prom, file.prom, bare.prom, patch.prom]}]
+$(sed -n '/^    relabel_configs:/,/^```/{/^```/!p;}' "$monitoring/README.md" |
+        sed "s/node1:8000/127.0.0.1:$(cat "$tmp/port")/")
 END
+is 'as the README says' "$(grep -c __address__ "$tmp/prometheus.yml")" 3
 background prometheus --config.file="$tmp/prometheus.yml" --storage.tsdb.path="$tmp/data" \
     --web.listen-address=127.0.0.1:0 >"$tmp/prometheus.log" 2>&1
 listens() {
@@ -52,6 +51,8 @@ has() { [ "$(helper query "$port" "$1")" = "$2" ]; } # expression, how many valu
 ok 'it reads what is mounted' wait_for 20 has 'up == 1' 3
 ok 'for a while' wait_for 40 has 'dealfs_info offset 12s' 3
 is 'no alert fires' "$(helper firing "$port")" ''
+ok 'the mounts of one machine are told apart' \
+    has 'count by (instance) (dealfs_info{instance=~"node1/(one|file|node0)"})' 3
 
 changed=$(find "$src" -type f | sort | head -n 1)
 ok 'files are read' find "$tmp/one" -type f ! -path "*${changed#"$src"}" -exec md5sum {} +
