@@ -1,5 +1,5 @@
-/* dealfs: the command. Which subcommand, from the name it was called by and the first argument; the rest is in their
- * own files.
+/* The command dealfs. Finds the subcommand by the name of the program and the first argument. Each subcommand has its
+ * own file.
  *
  *   dealfs COMMAND …                 a line of the table
  *   dealfs SOURCE MOUNTPOINT -o …    as mount(8)'s generic helper calls a FUSE file system: `mount`

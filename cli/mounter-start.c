@@ -1,4 +1,4 @@
-/* dealfs mounter: becomes dealfs-mounter, which mounts for processes that have no rights. */
+/* dealfs mounter: checks the arguments, and executes dealfs-mounter, which mounts for processes without privileges. */
 #include "cli/base/command.h"
 #include "cli/base/place.h"
 #include "cli/mount/split.h"
@@ -12,7 +12,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* Those of mount options that concern it. */
+/* The mount options that `dealfs mounter` accepts. */
 static bool has_option(const char *name, size_t length)
 {
     static const char *const names[] = {"allow_other", "noexec", "ram", "readahead"};
@@ -37,7 +37,7 @@ static int parse_list(struct mount_options *o, const char *list, struct str *why
     return options_parse(o, list, why);
 }
 
-/* USER[:GROUP] */
+/* `given` is USER or USER:GROUP. */
 static int find_user(const char *given, struct owner *owner, struct str *why)
 {
     CLEANUP_FREE char *user = strdup(given);

@@ -51,7 +51,7 @@ static bool is_roots_alone(const char *directory)
     return path;
 }
 
-/* For an option's value, in which %r and the like are expanded. */
+/* Escapes a path for the value of an option, in which %r and the like are expanded. */
 static char *double_percents(const char *path)
 {
     CLEANUP_STR struct str text = STR_INIT;
@@ -148,8 +148,8 @@ static int take_mounter(struct start *s, struct str *why)
     return mounter_do(s->mounter, MOUNTER_LOOK, 0, why);
 }
 
-/* What `dealfs mounter` was told binds this mount. Requests of the kernel name processes as the mounter's namespace
- * does. In another one, nobody could tell the feeder's reads from a loader's. */
+/* The arguments of `dealfs mounter` limit this mount. FUSE requests have process ids of the mounter's namespace. In
+ * another namespace, the server cannot distinguish the feeder's reads from those of a loader. */
 static int check_offer(struct start *s, const struct mounter_offer *offer, struct str *why)
 {
     CLEANUP_FREE char *mountpoint = plain_place(s, s->mountpoint);
@@ -186,7 +186,7 @@ static int connect_mounter(struct start *s, struct str *why)
     }
     int fd = mounter_connect(path, &offer, why);
     for (int waited = 0; fd == -EBUSY && waited < BUSY_MS && !interrupted; waited += TICK_MS) {
-        clock_sleep(TICK_MS * MILLISECOND); /* the mount before may be about to end */
+        clock_sleep(TICK_MS * MILLISECOND); /* the previous mount may be about to end */
         str_clear(why);
         fd = mounter_connect(path, &offer, why);
     }

@@ -4,7 +4,7 @@
 
 #include "cli/mount/steps.h"
 
-/* The command line of dealfs-mounter, with room for some more words. It borrows the two paths. */
+/* The command line of dealfs-mounter, with room for more words. It borrows the two paths. */
 struct mounter_words {
     char uid[16], gid[16], tmpfs[32], readahead[32];
     const char *words[12];
@@ -13,10 +13,10 @@ struct mounter_words {
 void mounter_words_make(struct mounter_words *words, const struct mount_options *options, const struct owner *owner,
                         const char *mountpoint, const char *control);
 
-/* Starts dealfs-mounter, with all that root's command line says about the two mounts, and makes room for USER in an SSD
- * directory that only root may write to. Nothing of USER's is opened. Does nothing when root mounts for itself, nor for
- * other users; where a courier has started the mounter already (options.mounter_fd), it is taken over. With
- * options.mounter, connects to the one that listens there. */
+/* Starts dealfs-mounter, with the options of root's command line, and makes a folder for USER in an SSD directory that
+ * only root may write to. Opens no files of USER. If a courier has already started the mounter (options.mounter_fd),
+ * uses that one; with options.mounter, connects to the one that listens there. Does nothing if the mount is not for
+ * another user. */
 int split_begin(struct start *s, struct str *why);
 /* From here on this process is USER, and cannot return. */
 int split_become(struct start *s, struct str *why);

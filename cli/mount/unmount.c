@@ -135,7 +135,7 @@ static int take_idle(struct unmount_work *w, struct str *why)
     }
 }
 
-/* Only dealfs-mounter may take it away, and only the keeper speaks to that. It does so lazily. */
+/* Only dealfs-mounter can unmount it, and only the keeper is connected to that. The keeper has it unmount lazily. */
 static int ask_keeper(const struct unmount_work *w, struct str *why)
 {
     CLEANUP_STR struct str users = STR_INIT;

@@ -12,7 +12,7 @@
 
 int mounter_send(int socket, const void *message, size_t n, const int fds[MOUNTER_FDS])
 {
-    /* a peer that does not read gets no answer */
+    /* if the peer does not read, it gets no answer */
     ssize_t sent = parcel_send(socket, message, n, fds, MOUNTER_FDS, MSG_DONTWAIT);
     return sent < 0 ? (int)sent : 0;
 }
@@ -23,7 +23,7 @@ ssize_t mounter_receive(int socket, void *message, size_t n, int fds[MOUNTER_FDS
     return parcel_receive(socket, message, n, fds, MOUNTER_FDS, from);
 }
 
-/* A message of `n` bytes; all others are an error. */
+/* Waits for a message. A length other than `n` is an error. */
 static ssize_t await_message(int socket, void *message, size_t n, int got[MOUNTER_FDS])
 {
     struct pollfd ready = {.fd = socket, .events = POLLIN};
@@ -79,9 +79,9 @@ int mounter_do(int mounter, enum mounter_verb verb, uint64_t bytes, struct str *
     return mounter_ask(mounter, &request, -1, &reply, NULL, why);
 }
 
-/* --- one that is used alone --- */
+/* --- connecting to a mounter that was started alone --- */
 
-/* Another user who could listen there would be given what only this one may read. */
+/* If another user listened there, that user would get descriptors of files that only this user may read. */
 static bool is_roots(int socket)
 {
     struct ucred listener;
@@ -91,7 +91,7 @@ static bool is_roots(int socket)
 
 static int open_connection(const char *path)
 {
-    const struct timeval patience = {.tv_sec = MOUNTER_SECONDS}; /* while too many others wait to be let in */
+    const struct timeval patience = {.tv_sec = MOUNTER_SECONDS}; /* connect waits while the queue is full */
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof to.sun_path)
         return -ENAMETOOLONG;

@@ -5,8 +5,8 @@
  * directory. Command and keeper hold the other end of its socket. Each question is one message with the end of a pair
  * of sockets for the answer, so that several processes can ask.
  *
- * `dealfs mounter` starts one that is used alone: it listens on a socket, and a `dealfs mount` without rights connects
- * to it (mount option mounter=SOCKET). */
+ * `dealfs mounter` starts it alone: it listens on a socket, and a `dealfs mount` without privileges connects to it
+ * (mount option mounter=SOCKET). */
 #ifndef FS_ATTACH_MOUNTER_H
 #define FS_ATTACH_MOUNTER_H
 
@@ -18,14 +18,14 @@ enum mounter_verb {
     MOUNTER_LOOK,    /* does it exist? */
     MOUNTER_MAKE,    /* create both mounts, detached; `source` is shown; returns the two devices. Once */
     MOUNTER_TMPFS,   /* create one for the RAM tier, of `bytes`; returns its root. Once */
-    MOUNTER_CONFIG,  /* takes the sealed configuration, which root's commands then read there. Once */
+    MOUNTER_CONFIG,  /* store the sealed configuration, which root's commands then read from the mounter. Once */
     MOUNTER_PUT,     /* attach both mounts. Once */
     MOUNTER_PROTECT, /* protect the requesting process from the OOM killer */
     MOUNTER_TAKE,    /* unmount; `bytes` is of enum mounter_take */
     MOUNTER_VERBS
 };
 
-/* Which of the two connections have not ended; the numbers of ended ones may be another mount's by now. */
+/* The connections that have not ended. The numbers of ended ones may belong to another mount by now. */
 enum mounter_take { TAKE_DATA = 1, TAKE_CONTROL = 2, TAKE_SPARES = 4 /* see pair_take */ };
 
 struct mounter_request {
@@ -42,12 +42,13 @@ struct mounter_reply {
 
 enum { MOUNTER_FDS = 2 };
 
-/* What a mounter that is used alone says first to each process that connects. It hangs up after an error. */
+/* The first message of a mounter that was started alone, to each process that connects. After an error it closes the
+ * connection. */
 enum { MOUNTER_FORM = 1 };
 struct mounter_offer {
     uint32_t form;          /* MOUNTER_FORM */
     int32_t error;          /* 0, or -errno: `why` says more */
-    uint64_t pid_namespace; /* process_namespace(): the kernel's requests name processes as there */
+    uint64_t pid_namespace; /* process_namespace(): FUSE requests have process ids of this namespace */
     uint32_t allow_other, zero;
     char mountpoint[PATH_MAX];
     char why[256];
@@ -58,15 +59,16 @@ struct mounter_offer {
 int mounter_send(int socket, const void *message, size_t n, const int fds[MOUNTER_FDS]);
 ssize_t mounter_receive(int socket, void *message, size_t n, int fds[MOUNTER_FDS], pid_t *from);
 
-/* Send a request and wait, at most MOUNTER_SECONDS. `given`: a descriptor for it, or -1; `got` (may be NULL): what it
- * returns. -EPIPE: there is no mounter any more. `why` gets a line for people. */
+/* Send a request and wait, at most MOUNTER_SECONDS. `given`: a descriptor for the request, or -1; `got` (may be NULL):
+ * the descriptors of the reply. -EPIPE: the mounter has ended. `why` gets a message for the user. */
 enum { MOUNTER_SECONDS = 30 };
 int mounter_ask(int mounter, const struct mounter_request *request, int given, struct mounter_reply *reply,
                 int got[MOUNTER_FDS], struct str *why);
 /* the same, for simple requests */
 int mounter_do(int mounter, enum mounter_verb verb, uint64_t bytes, struct str *why);
 
-/* A socket of the mounter that listens at `path`, and its offer; or -errno. -EPERM: it is not root's, or refuses. */
+/* Connect to the mounter that listens at `path`, and receive its offer. The socket, or -errno. -EPERM: the process that
+ * listens is not root, or it refuses. */
 int mounter_connect(const char *path, struct mounter_offer *offer, struct str *why);
 
 #endif

@@ -100,7 +100,8 @@ int pair_take(const struct pair *p, bool spare)
     return data ? data : control;
 }
 
-/* Asked as its user, who alone may look into it, and by a child, which may wait for its server for ever. */
+/* A child process looks, because its server may never answer; with the rights of the user, because only that user may
+ * look into the mount. */
 static bool is_dead(const struct pair *p, unsigned minor)
 {
     enum { LOOK_S = 5 };

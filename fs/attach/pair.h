@@ -22,8 +22,8 @@ int pair_put(const struct pair *pair, int data, int control, struct str *why);
 /* Remove both lazily, if they are still ours; logs failures. `spare`: do not touch another mount that may be on the
  * mountpoint by now. */
 int pair_take(const struct pair *pair, bool spare);
-/* Root removes dead mounts of `uid` from the mountpoint. -EBUSY: a dealfs mount is there that is not dead, or another
- * user's. */
+/* Remove dead mounts of `uid` from the mountpoint; only for root. -EBUSY: a mount of dealfs there is
+ * alive, or belongs to another user. */
 int pair_clear(const struct pair *pair, struct str *why);
 
 #endif

@@ -8,11 +8,11 @@
 
 /* The inputs of a plan. */
 struct plan_origin {
-    struct digest layout; /* zeros: there never was a world */
+    struct digest layout; /* zeros: there has been no world */
     struct digest key;    /* hash of all inputs, including layout and list */
 };
 
-/* A request for a plan, and its asker. */
+/* A request for a plan, and the process that sent it. */
 struct plan_question {
     struct plan_request wanted;
     const char *payload; /* the order, if wanted.order says that it is in the payload */

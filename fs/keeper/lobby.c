@@ -1,8 +1,9 @@
-/* The socket lies in a folder that its user can write. So a child that has become that user makes and removes it: root
- * opens nothing there. Only that user may connect to it, by its mode, and the kernel says who has.
+/* The user can write to the folder of the socket. So a child process with the rights of that user makes and removes the
+ * socket, and root opens nothing in the folder. The socket's mode lets only that user connect, and SO_PEERCRED shows
+ * which user has connected.
  *
- * SIGTERM: nobody is let in any more. The mount that is served has END_S to end: where both are of one pod, its
- * processes are told to end at the same time. */
+ * After SIGTERM, no connection is accepted. The current mount has END_S to end: in a pod, its processes get SIGTERM at
+ * the same time. */
 #include "fs/keeper/lobby.h"
 
 #include "fs/attach/mounter.h"
@@ -33,7 +34,7 @@ static int address_of(const struct lobby *l, struct sockaddr_un *address)
     return 0;
 }
 
-/* Of a mounter that was killed. */
+/* Is it the socket of a mounter that was killed? */
 static bool is_left(const struct sockaddr_un *address)
 {
     struct stat st;
@@ -91,14 +92,14 @@ int lobby_open(struct lobby *l)
     l->signals = open_signals();
     l->listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int error = l->signals < 0 || l->listening < 0 ? -errno : do_as_user(l, make_socket);
-    if (!error && listen(l->listening, WAITING_MOST) < 0) /* here: who connects sees that root listens */
+    if (!error && listen(l->listening, WAITING_MOST) < 0) /* by this process: SO_PEERCRED shows root */
         error = -errno;
     if (error)
         log_error("make the socket %s as user %u: %s", l->path, (unsigned)l->uid, strerror(-error));
     return error;
 }
 
-/* --- who comes --- */
+/* --- connections --- */
 
 static int refuse(int fd, int error, struct mounter_offer *offer)
 {
@@ -109,7 +110,7 @@ static int refuse(int fd, int error, struct mounter_offer *offer)
     return -1;
 }
 
-/* The connection, or -1. */
+/* Accepts a connection, or refuses it: -1. */
 static int let_in(const struct lobby *l, bool busy)
 {
     struct mounter_offer offer = {0};
@@ -132,7 +133,7 @@ static int let_in(const struct lobby *l, bool busy)
     return steal_fd(fd);
 }
 
-/* Told to end a second time, it ends now. */
+/* The second signal ends the mounter at once. */
 static void take_signal(struct lobby *l)
 {
     struct signalfd_siginfo signal;

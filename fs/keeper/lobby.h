@@ -1,4 +1,5 @@
-/* Who may use a dealfs-mounter that was started alone: the processes of one user, one mount after the other. */
+/* The socket of a dealfs-mounter that was started alone. The processes of one user connect to it, one mount at a
+ * time. */
 #ifndef FS_KEEPER_LOBBY_H
 #define FS_KEEPER_LOBBY_H
 
@@ -11,15 +12,15 @@ struct lobby {
     uid_t uid;
     gid_t gid;
     int listening, signals;
-    uint64_t end; /* when the mounter ends even if a mount lives: nanoseconds; 0: it was not told to end */
+    uint64_t end; /* time at which the mounter ends even if the mount lives; 0: there was no signal */
 };
 
-/* `path`, `uid` and `gid` are given. Logs what fails: 0 or -errno. */
+/* The caller sets `path`, `uid` and `gid`. 0 or -errno; logs a failure. */
 int lobby_open(struct lobby *lobby);
-/* The connection of the next process that may use the mounter; or -1: the mounter is to end. */
+/* Waits for the next process that may use the mounter. Returns its connection; -1: a signal has ended the mounter. */
 int lobby_await(struct lobby *lobby);
-/* While a child serves that process, until the child ends (`pidfd`); others who come are refused. False: the mounter is
- * to end, and the mount has had its time. */
+/* Waits until the child that serves the mount (`pidfd`) ends, and refuses other connections meanwhile. False: the child
+ * has not ended within END_S after the signal. */
 bool lobby_wait(struct lobby *lobby, int pidfd);
 
 #endif

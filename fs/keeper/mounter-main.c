@@ -204,8 +204,8 @@ static int protect(pid_t process, uid_t uid)
     return fd < 0 ? -ESRCH : file_write_all(fd, text, (size_t)n);
 }
 
-/* USER's processes pass it on to their children: so a few may have it. None in another container, whose limits are not
- * root's here. */
+/* Processes of USER pass the protection on to their children, so only a few get it. Processes of another container get
+ * none, because root of that container has set their limits. */
 static int protect_asker(struct mounter *m, pid_t from)
 {
     struct process asker;
@@ -340,11 +340,11 @@ static void serve_next(struct mounter *m, struct lobby *lobby, int from)
         log_error("fork: %s", strerror(errno));
     if (id > 0 && process_watch(id, &child) == 0) {
         if (!lobby_wait(lobby, child.pidfd))
-            shutdown(from, SHUT_RDWR); /* as if its user had hung up */
+            shutdown(from, SHUT_RDWR); /* the child sees the end of the connection */
         process_forget(&child);
         process_await_child(id, SERVED_S, &status);
     }
-    pair_clear(&m->pair, &ignored); /* what its user did not let it take away */
+    pair_clear(&m->pair, &ignored); /* if the child could not remove the mount */
 }
 
 static int serve_alone(struct mounter *m)

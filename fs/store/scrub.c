@@ -11,7 +11,7 @@ enum {
     VISIT = 512,          /* looking at a value costs as much time as hashing this number of bytes */
 };
 
-/* False: the scrubber is to end. */
+/* False: scrub_stop was called. */
 static bool pause_until(struct scrub *s, uint64_t when)
 {
     pthread_mutex_lock(&s->lock);
