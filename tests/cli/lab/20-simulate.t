@@ -111,7 +111,7 @@ assert all(1.1 < row["regular"] and row["cost"] <= row["bound"] for row in json.
 numbers 4294967295
 like 'as large as numbers can be' "$(of_file --json)" '"regular":1\.0000,"locality":1\.0000,"cost":1\.0000'
 like 'there are as many samples as numbers' "$(of_file --batch 1000)" \
-    '1 steps of 8 ranks with 1000 .* exceed the dataset's 4000 samples'
+    '1 steps of 8 ranks with 1000 .* exceed the dataset.s 4000 samples'
 printf 12345 >"$tmp/numbers"
 exits 1 'a file of other numbers' of_file
 like 'says so' "$(of_file)" 'has 5 bytes, which are no numbers of 32 bits'
